@@ -1,0 +1,3 @@
+//! The crate from outside: one binary, a module a feature.
+
+mod source;

@@ -1,0 +1,94 @@
+use std::ops::Range;
+use std::sync::Arc;
+
+use brisk_loader::{Error, RowSource, Rows, row_source_conformance};
+
+/// `n` rows of `n_cols` columns, each value telling its row and column.
+pub(crate) fn numbered(n: usize, n_cols: usize) -> Rows {
+    let features = (0..n * n_cols).map(|i| i as f32).collect();
+    Rows::new(features, (0..n).map(|row| row as f32).collect(), n_cols).unwrap()
+}
+
+#[test]
+fn rows_in_memory_conform() {
+    for n in [0, 1, 2, 255, 256, 257, 1000] {
+        for n_cols in [0, 1, 3, 4, 16, 28, 33] {
+            row_source_conformance(&numbered(n, n_cols));
+        }
+    }
+}
+
+#[test]
+fn lent_shared_and_dynamic_sources_conform() {
+    let rows = numbered(700, 5);
+    row_source_conformance(&&rows);
+    row_source_conformance(&Rows::new(rows.features(), rows.labels(), 5).unwrap());
+    row_source_conformance(&Arc::new(rows.clone()));
+    let dynamic: &dyn RowSource<Error = Error> = &rows;
+    row_source_conformance(dynamic);
+}
+
+/// A source that implements what must be implemented and nothing else.
+struct Least(Rows);
+
+impl RowSource for Least {
+    type Error = Error;
+    fn n_rows(&self) -> usize {
+        self.0.n_rows()
+    }
+    fn n_cols(&self) -> usize {
+        self.0.n_cols()
+    }
+    fn gather(&self, rows: &[u32], features: &mut [f32], labels: &mut [f32]) -> Result<(), Error> {
+        self.0.gather(rows, features, labels)
+    }
+}
+
+#[test]
+fn the_default_range_conforms() {
+    for n in [0, 1, 255, 256, 257, 900] {
+        row_source_conformance(&Least(numbered(n, 3)));
+    }
+}
+
+/// Conforms but for one thing.
+struct Broken(Rows, fn(&mut [f32], &mut [f32]));
+
+impl RowSource for Broken {
+    type Error = Error;
+    fn n_rows(&self) -> usize {
+        self.0.n_rows()
+    }
+    fn n_cols(&self) -> usize {
+        self.0.n_cols()
+    }
+    fn gather(&self, rows: &[u32], features: &mut [f32], labels: &mut [f32]) -> Result<(), Error> {
+        self.0.gather(rows, features, labels)
+    }
+    fn gather_range(&self, rows: Range<usize>, features: &mut [f32], labels: &mut [f32]) -> Result<(), Error> {
+        self.0.gather_range(rows, features, labels)?;
+        (self.1)(features, labels);
+        Ok(())
+    }
+}
+
+#[test]
+#[should_panic(expected = "differs from gather")]
+fn conformance_sees_a_wrong_value() {
+    row_source_conformance(&Broken(numbered(400, 3), |features, _| {
+        if let Some(last) = features.last_mut() {
+            *last += 1.0;
+        }
+    }));
+}
+
+#[test]
+fn errors_carry_the_numbers() {
+    let rows = numbered(10, 2);
+    let error = rows.gather(&[3, 12], &mut [0.0; 4], &mut [0.0; 2]).unwrap_err();
+    assert_eq!(error.to_string(), "row 12 was asked for, the source has 10 rows; rows count from 0");
+    let error = rows.gather(&[3], &mut [0.0; 4], &mut [0.0; 1]).unwrap_err();
+    assert!(error.to_string().starts_with("gather: `features` holds 4 values, expected 2"), "found: {error}");
+    let error = Rows::new(vec![0.0; 5], vec![0.0; 2], 3).unwrap_err();
+    assert!(matches!(error, Error::Length { op: "Rows::new", expected: 6, found: 5, .. }), "found: {error}");
+}
