@@ -100,12 +100,12 @@ pub(crate) fn observe(collision: &Collision, partons: &Partons, tags: &[Tag; MAX
 fn merged(collision: &Collision, partons: &Partons, tags: &[Tag; MAX_PARTONS]) -> ([(Jet, Flavour); MAX_PARTONS], usize) {
     let mut jets = [(Jet::default(), Flavour::Light); MAX_PARTONS];
     let mut n = 0;
-    for parton in 0..partons.n {
-        let (momentum, tag) = (collision.partons[parton], tags[parton]);
+    let drawn = collision.partons[..partons.n].iter().zip(tags).zip(partons.flavours);
+    for ((&momentum, &tag), flavour) in drawn {
         match jets[..n].iter_mut().find(|(jet, _)| delta_r_squared(&jet.momentum, &momentum) < CONE * CONE) {
             Some((jet, _)) => *jet = Jet { momentum: jet.momentum + momentum, tag: jet.tag.max(tag) },
             None => {
-                jets[n] = (Jet { momentum, tag }, partons.flavours[parton]);
+                jets[n] = (Jet { momentum, tag }, flavour);
                 n += 1;
             }
         }
