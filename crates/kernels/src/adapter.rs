@@ -1,0 +1,33 @@
+/// What a kernel may know of the adapter it is recorded for, to pick the family of its dispatches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Adapter {
+    /// As the driver names itself.
+    pub name: String,
+    /// Whether there is hardware behind it.
+    pub kind: AdapterKind,
+    /// What the device was created with.
+    pub features: wgpu::Features,
+    /// The device's limits.
+    pub limits: wgpu::Limits,
+}
+
+/// Whether an adapter is hardware. On a software one, workgroup barriers are ruinous, so kernels choose forms without them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum AdapterKind {
+    /// A GPU: discrete, integrated or virtual.
+    Hardware,
+    /// A rasteriser on the processor, such as Mesa's llvmpipe or WARP.
+    Software,
+}
+
+impl Adapter {
+    /// The facts of a device.
+    pub fn of(device: &wgpu::Device) -> Self {
+        let info = device.adapter_info();
+        let kind = match info.device_type {
+            wgpu::DeviceType::Cpu => AdapterKind::Software,
+            _ => AdapterKind::Hardware,
+        };
+        Self { name: info.name, kind, features: device.features(), limits: device.limits() }
+    }
+}

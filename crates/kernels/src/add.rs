@@ -1,0 +1,44 @@
+use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, cpu, fold_workgroups};
+
+/// `y = a + b`, element by element: where two gradients of one tensor meet.
+///
+/// # Shapes
+/// `a`, `b`, `y`: `[n]`.
+/// # Dtypes
+/// f32.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Add {
+    /// Elements.
+    pub n: usize,
+}
+
+impl Kernel for Add {
+    fn name(&self) -> &'static str {
+        "add"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        vec![Arg::read("a", DType::F32, self.n), Arg::read("b", DType::F32, self.n), Arg::write("y", DType::F32, self.n)]
+    }
+
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        Ok(vec![Dispatch {
+            label: "kernels.add",
+            wgsl: include_str!("wgsl/add.wgsl"),
+            entry: "main",
+            constants: vec![],
+            params: vec![],
+            reads: vec![0, 1],
+            writes: vec![2],
+            workgroups: fold_workgroups(self.name(), self.n.div_ceil(64))?,
+        }])
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        cpu::add::run(args.read(0), args.read(1), args.write(2));
+    }
+
+    fn cost(&self) -> Cost {
+        Cost { flops: self.n as u64, bytes: 12 * self.n as u64 }
+    }
+}

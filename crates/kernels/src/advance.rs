@@ -1,0 +1,35 @@
+use crate::{Adapter, Arg, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs, cpu};
+
+/// Moves the run on by one batch: `state.batch += 1`, `state.step += 1`.
+///
+/// # Shapes
+/// `state`: [`STATE_LEN`] u32.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Advance;
+
+impl Kernel for Advance {
+    fn name(&self) -> &'static str {
+        "advance"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        vec![Arg::read_write("state", DType::U32, STATE_LEN)]
+    }
+
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        Ok(vec![Dispatch {
+            label: "kernels.advance",
+            wgsl: include_str!("wgsl/advance.wgsl"),
+            entry: "main",
+            constants: vec![],
+            params: vec![],
+            reads: vec![],
+            writes: vec![0],
+            workgroups: [1, 1, 1],
+        }])
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        cpu::advance::run(args.write(0));
+    }
+}

@@ -1,0 +1,52 @@
+use rayon::prelude::*;
+
+use super::float::one_minus_exp_neg;
+use crate::{Adam, WeightDecay};
+
+/// Parameters a task.
+const BLOCK_LEN: usize = 16 * 1024;
+
+pub(crate) fn run(kernel: &Adam, grads: &[f32], lr: &[f32], state: &[u32], params: &mut [f32], m: &mut [f32], v: &mut [f32]) {
+    let lr = lr[(state[0] as usize).min(lr.len() - 1)];
+    let t = (state[1] + 1) as f32;
+    let ln = |beta: f32| f64::from(beta).ln() as f32;
+    let step = Step {
+        lr,
+        corrected_lr: lr / one_minus_exp_neg(-t * ln(kernel.beta1)),
+        inv_root: 1.0 / one_minus_exp_neg(-t * ln(kernel.beta2)).sqrt(),
+    };
+    let arch = pulp::Arch::new();
+    params
+        .par_chunks_mut(BLOCK_LEN)
+        .zip(m.par_chunks_mut(BLOCK_LEN))
+        .zip(v.par_chunks_mut(BLOCK_LEN))
+        .zip(grads.par_chunks(BLOCK_LEN))
+        .for_each(|(((params, m), v), grads)| {
+            arch.dispatch(
+                #[inline(always)]
+                || update(kernel, step, grads, params, m, v),
+            );
+        });
+}
+
+#[derive(Clone, Copy)]
+struct Step {
+    lr: f32,
+    corrected_lr: f32,
+    inv_root: f32,
+}
+
+#[inline(always)]
+fn update(kernel: &Adam, step: Step, grads: &[f32], params: &mut [f32], m: &mut [f32], v: &mut [f32]) {
+    let (coupled, decoupled) = match kernel.weight_decay {
+        WeightDecay::Gradient(decay) => (decay, 0.0),
+        WeightDecay::Decoupled(decay) => (0.0, decay),
+    };
+    for (((p, m), v), &g) in params.iter_mut().zip(m).zip(v).zip(grads) {
+        let g = g + coupled * *p;
+        let held = *p - step.lr * decoupled * *p;
+        *m += (1.0 - kernel.beta1) * (g - *m);
+        *v = kernel.beta2 * *v + (1.0 - kernel.beta2) * g * g;
+        *p = held - step.corrected_lr * *m / (v.sqrt() * step.inv_root + kernel.eps);
+    }
+}

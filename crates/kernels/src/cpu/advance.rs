@@ -1,0 +1,4 @@
+pub(crate) fn run(state: &mut [u32]) {
+    state[0] += 1;
+    state[1] += 1;
+}

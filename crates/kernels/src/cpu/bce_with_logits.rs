@@ -1,0 +1,42 @@
+use super::blocks::each_block;
+use super::float::sigmoid;
+use crate::{BceWithLogits, Reduction};
+
+pub(crate) fn loss(kernel: &BceWithLogits, logits: &[f32], target: &[f32], weight: &[f32], loss: &mut [f32]) {
+    let (mut sum, mut weights) = (0.0_f64, 0.0_f64);
+    for ((&x, &t), &w) in logits.iter().zip(target).zip(weight) {
+        let l = (1.0 - t) * x + (1.0 + (kernel.pos_weight - 1.0) * t) * softplus(-x);
+        sum += f64::from(w * l);
+        weights += f64::from(w);
+    }
+    let divisor = match kernel.reduction {
+        Reduction::Mean => weights,
+        Reduction::Sum => 1.0,
+    };
+    loss[0] = (sum / divisor) as f32;
+    loss[1] = divisor as f32;
+}
+
+pub(crate) fn grad(
+    kernel: &BceWithLogits,
+    dloss: f32,
+    logits: &[f32],
+    target: &[f32],
+    weight: &[f32],
+    loss: &[f32],
+    dlogits: &mut [f32],
+) {
+    let scale = dloss / loss[1];
+    each_block(dlogits, |at, dlogits| {
+        let run = at..at + dlogits.len();
+        let rows = logits[run.clone()].iter().zip(&target[run.clone()]).zip(&weight[run]);
+        for (dx, ((&x, &t), &w)) in dlogits.iter_mut().zip(rows) {
+            *dx = scale * w * ((1.0 - t) - (1.0 + (kernel.pos_weight - 1.0) * t) * sigmoid(-x));
+        }
+    });
+}
+
+/// `log(1 + exp(x))` without overflow.
+fn softplus(x: f32) -> f32 {
+    x.max(0.0) + (-x.abs()).exp().ln_1p()
+}

@@ -1,0 +1,32 @@
+//! How twins cut their work: into runs whose size depends on the shape alone.
+
+use pulp::Arch;
+use rayon::prelude::*;
+
+/// Elements below which a loop is not worth handing to other threads.
+const SERIAL_LEN: usize = 16 * 1024;
+/// Elements a task of an elementwise loop.
+const BLOCK_LEN: usize = 8 * 1024;
+
+/// Calls `f(offset, block of y)` for blocks that cover `y`, compiled for the vector instructions this machine has.
+pub(crate) fn each_block<T: Send>(y: &mut [T], f: impl Fn(usize, &mut [T]) + Sync) {
+    let arch = Arch::new();
+    // One call site, so that `f` is inlined into the code compiled for the wider instructions.
+    let run = |(i, block): (usize, &mut [T])| {
+        arch.dispatch(
+            #[inline(always)]
+            || f(i * BLOCK_LEN, block),
+        )
+    };
+    if y.len() <= SERIAL_LEN {
+        y.chunks_mut(BLOCK_LEN).enumerate().for_each(run);
+    } else {
+        y.par_chunks_mut(BLOCK_LEN).enumerate().for_each(run);
+    }
+}
+
+/// The bounds of `n` cut into at most `n_parts` runs of near-equal length, each a multiple of `multiple` but the last.
+pub(crate) fn cut(n: usize, n_parts: usize, multiple: usize) -> Vec<std::ops::Range<usize>> {
+    let len = n.div_ceil(n_parts.max(1)).next_multiple_of(multiple.max(1)).max(1);
+    (0..n).step_by(len).map(|start| start..(start + len).min(n)).collect()
+}

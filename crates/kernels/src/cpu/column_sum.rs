@@ -1,0 +1,32 @@
+use rayon::prelude::*;
+
+/// Rows summed in one go before the parts are added.
+pub(crate) const PART_ROWS: usize = 64;
+
+pub(crate) fn run(n_cols: usize, x: &[f32], y: &mut [f32], parts: &mut [f32]) {
+    let arch = pulp::Arch::new();
+    let sum_part = |(rows, part): (&[f32], &mut [f32])| {
+        arch.dispatch(
+            #[inline(always)]
+            || add_rows(rows, part),
+        );
+    };
+    let rows = x.chunks(PART_ROWS * n_cols);
+    if x.len() < 64 * 1024 {
+        rows.zip(parts.chunks_exact_mut(n_cols)).for_each(sum_part);
+    } else {
+        x.par_chunks(PART_ROWS * n_cols).zip(parts.par_chunks_exact_mut(n_cols)).for_each(sum_part);
+    }
+    arch.dispatch(
+        #[inline(always)]
+        || add_rows(parts, y),
+    );
+}
+
+#[inline(always)]
+fn add_rows(rows: &[f32], sum: &mut [f32]) {
+    sum.fill(0.0);
+    for row in rows.chunks_exact(sum.len()) {
+        sum.iter_mut().zip(row).for_each(|(sum, x)| *sum += x);
+    }
+}

@@ -1,0 +1,79 @@
+//! Elementary functions of f32 without calls or branches, so that loops over them vectorise.
+
+/// `exp(x)` within 2 ulp; 0 below -87.3, +inf above 88.7.
+///
+/// Range reduction to `|r| ≤ ln 2 / 2` in two steps (Cody & Waite), a polynomial of degree 6, and the exponent added as bits.
+#[inline(always)]
+pub(crate) fn exp(x: f32) -> f32 {
+    let clamped = x.clamp(-87.33654, 88.72283);
+    let n = round_small(clamped * std::f32::consts::LOG2_E);
+    let r = clamped - n * 0.693_359_4;
+    let r = r - n * -2.121_944_4e-4;
+    let p = 1.987_569_1e-4;
+    let p = p * r + 1.398_2e-3;
+    let p = p * r + 8.333_452e-3;
+    let p = p * r + 4.166_579_6e-2;
+    let p = p * r + 1.666_666_5e-1;
+    let p = p * r + 5.000_000_1e-1;
+    let p = p * r * r + r + 1.0;
+    // Two factors, since 2^128 is not an f32.
+    let half = (n * 0.5) as i32;
+    let rest = n as i32 - half;
+    let y = p * power_of_two(half) * power_of_two(rest);
+    // NaN goes through; `clamp` keeps it.
+    if x < -87.33654 {
+        0.0
+    } else if x > 88.72283 {
+        f32::INFINITY
+    } else {
+        y
+    }
+}
+
+#[inline(always)]
+fn power_of_two(n: i32) -> f32 {
+    f32::from_bits(((n + 127) as u32) << 23)
+}
+
+/// Rounds to nearest for `|x| < 2²²`, by the shift that a large constant causes.
+#[inline(always)]
+fn round_small(x: f32) -> f32 {
+    const SHIFT: f32 = 12_582_912.0;
+    (x + SHIFT) - SHIFT
+}
+
+#[inline(always)]
+pub(crate) fn sigmoid(x: f32) -> f32 {
+    1.0 / (1.0 + exp(-x))
+}
+
+/// `tanh(x)`: an odd polynomial near 0, where the quotient would cancel.
+#[inline(always)]
+pub(crate) fn tanh(x: f32) -> f32 {
+    let z = x * x;
+    let p = -5.704_988_7e-3;
+    let p = p * z + 2.063_908_9e-2;
+    let p = p * z - 5.373_971_6e-2;
+    let p = p * z + 1.333_144_2e-1;
+    let p = p * z - 3.333_328_2e-1;
+    let near = p * z * x + x;
+    let far = 1.0 - 2.0 / (exp(2.0 * x.abs()) + 1.0);
+    if x.abs() < 0.625 { near } else { far.copysign(x) }
+}
+
+/// The error function within 1.5e-7: Abramowitz & Stegun 7.1.26.
+#[inline(always)]
+pub(crate) fn erf(x: f32) -> f32 {
+    let a = x.abs();
+    let t = 1.0 / (1.0 + 0.327_591_1 * a);
+    let p = t * (0.254_829_6 + t * (-0.284_496_73 + t * (1.421_413_8 + t * (-1.453_152_1 + t * 1.061_405_4))));
+    (1.0 - p * exp(-a * a)).copysign(x)
+}
+
+/// `1 - exp(-x)` for `x ≥ 0`, also where `x` is small: the bias corrections of Adam.
+pub(crate) fn one_minus_exp_neg(x: f32) -> f32 {
+    -(-x).exp_m1()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,19 @@
+//! The plain-Rust twins, one file a kernel, under the kernel's name.
+//!
+//! Work is cut by shape alone, never by the number of threads, so that a result has the same bits on any pool.
+
+pub(crate) mod activation;
+pub(crate) mod adam;
+pub(crate) mod add;
+pub(crate) mod advance;
+pub(crate) mod batch_rows;
+pub(crate) mod bce_with_logits;
+pub(crate) mod blocks;
+pub(crate) mod column_sum;
+mod float;
+pub(crate) mod gather_rows;
+pub(crate) mod gemm;
+pub(crate) mod matmul;
+pub(crate) mod mse_loss;
+pub(crate) mod sgd;
+pub(crate) mod store_rows;

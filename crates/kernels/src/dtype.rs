@@ -1,0 +1,29 @@
+/// The element type of a buffer.
+///
+/// `F32` is computed in; `F16` and `Bf16` are stored (arithmetic is kept in `f32`), `U8` and `U32` hold
+/// pixels, labels, indices and counters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum DType {
+    /// IEEE 754 binary32.
+    F32,
+    /// IEEE 754 binary16.
+    F16,
+    /// bfloat16: the upper half of an `f32`.
+    Bf16,
+    /// Unsigned byte.
+    U8,
+    /// Unsigned 32-bit integer.
+    U32,
+}
+
+impl DType {
+    /// Bytes of one element.
+    pub const fn size_bytes(self) -> usize {
+        match self {
+            Self::F32 | Self::U32 => 4,
+            Self::F16 | Self::Bf16 => 2,
+            Self::U8 => 1,
+        }
+    }
+}

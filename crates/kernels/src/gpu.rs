@@ -1,0 +1,249 @@
+//! Recording kernels into a caller's own `wgpu` encoder.
+//!
+//! Device and queue stay the caller's: nothing here submits, waits or reads back.
+//! The pipelines are made once for each (source, constants); the bind groups once for each [`Recorded`].
+
+use std::collections::HashMap;
+use std::task::{Context, Poll, Waker};
+
+use crate::{Adapter, Arg, Dispatch, Error, Kernel};
+
+/// Makes and keeps the pipelines of one device.
+#[derive(Debug)]
+pub struct Recorder {
+    device: wgpu::Device,
+    adapter: Adapter,
+    pipelines: HashMap<PipelineKey, Pipeline>,
+}
+
+/// A kernel with its pipelines, bind groups and parameters made: encoding it again costs three calls a dispatch.
+#[derive(Debug, Clone)]
+pub struct Recorded {
+    steps: Vec<Step>,
+}
+
+#[derive(Debug, Clone)]
+struct Step {
+    pipeline: wgpu::ComputePipeline,
+    bind_group: wgpu::BindGroup,
+    workgroups: [u32; 3],
+}
+
+/// Sources are `&'static`, so their address names them.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct PipelineKey {
+    wgsl: (usize, usize),
+    entry: &'static str,
+    constants: Vec<(&'static str, u64)>,
+    uniform: bool,
+    n_reads: usize,
+    n_writes: usize,
+}
+
+#[derive(Debug, Clone)]
+struct Pipeline {
+    pipeline: wgpu::ComputePipeline,
+    layout: wgpu::BindGroupLayout,
+}
+
+impl Recorder {
+    /// A recorder for `device`, with no pipelines yet.
+    pub fn new(device: &wgpu::Device) -> Self {
+        Self { device: device.clone(), adapter: Adapter::of(device), pipelines: HashMap::new() }
+    }
+
+    /// What kernels are told of the adapter.
+    pub fn adapter(&self) -> &Adapter {
+        &self.adapter
+    }
+
+    /// How many pipelines have been made.
+    pub fn n_pipelines(&self) -> usize {
+        self.pipelines.len()
+    }
+
+    /// Records `kernel` over `buffers` into `encoder`, as one compute pass.
+    ///
+    /// `buffers` are in the order of the kernel's [`args`](Kernel::args), scratch included, created with `BufferUsages::STORAGE`.
+    ///
+    /// # Errors
+    /// [`Error::ArgCount`], [`Error::BufferLen`], [`Error::BindingLimit`], [`Error::Pipeline`]; nothing has been recorded then.
+    pub fn record(
+        &mut self,
+        kernel: &dyn Kernel,
+        buffers: &[wgpu::BufferBinding<'_>],
+        encoder: &mut wgpu::CommandEncoder,
+    ) -> Result<(), Error> {
+        let recorded = self.prepare(kernel, buffers)?;
+        let mut pass =
+            encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label: Some(kernel.name()), timestamp_writes: None });
+        recorded.encode(&mut pass);
+        Ok(())
+    }
+
+    /// Makes what a replay of `kernel` over `buffers` needs, once.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
+    pub fn prepare(&mut self, kernel: &dyn Kernel, buffers: &[wgpu::BufferBinding<'_>]) -> Result<Recorded, Error> {
+        kernel.check()?;
+        let args = kernel.args();
+        self.check(kernel.name(), &args, buffers)?;
+        let exact: Vec<_> = args.iter().zip(buffers).map(|(arg, binding)| exact_binding(arg, binding)).collect();
+        let steps =
+            kernel.dispatches(&self.adapter)?.iter().map(|dispatch| self.step(dispatch, &exact)).collect::<Result<_, _>>()?;
+        Ok(Recorded { steps })
+    }
+
+    fn check(&self, kernel: &'static str, args: &[Arg], buffers: &[wgpu::BufferBinding<'_>]) -> Result<(), Error> {
+        if args.len() != buffers.len() {
+            return Err(Error::ArgCount { kernel, expected: args.len(), found: buffers.len() });
+        }
+        let limit_bytes = self.adapter.limits.max_storage_buffer_binding_size;
+        for (arg, binding) in args.iter().zip(buffers) {
+            let found = binding.size.map_or_else(|| binding.buffer.size().saturating_sub(binding.offset), |size| size.get());
+            let expected = arg.len_bytes() as u64;
+            if found < expected {
+                return Err(Error::BufferLen { kernel, arg: arg.name, dtype: arg.dtype, expected, found });
+            }
+            if found > limit_bytes {
+                let adapter = self.adapter.name.clone();
+                return Err(Error::BindingLimit { kernel, arg: arg.name, len_bytes: found, adapter, limit_bytes });
+            }
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, dispatch: &Dispatch, buffers: &[wgpu::BufferBinding<'_>]) -> Result<Step, Error> {
+        let Pipeline { pipeline, layout } = self.pipeline(dispatch)?;
+        let params = (!dispatch.params.is_empty()).then(|| uniform(&self.device, dispatch));
+        let first = usize::from(params.is_some());
+        let mut entries = Vec::with_capacity(first + dispatch.reads.len() + dispatch.writes.len());
+        if let Some(params) = &params {
+            entries.push(wgpu::BindGroupEntry { binding: 0, resource: params.as_entire_binding() });
+        }
+        for (i, &arg) in dispatch.reads.iter().chain(&dispatch.writes).enumerate() {
+            let resource = wgpu::BindingResource::Buffer(buffers[arg].clone());
+            entries.push(wgpu::BindGroupEntry { binding: (first + i) as u32, resource });
+        }
+        let bind_group = self.device.create_bind_group(&wgpu::BindGroupDescriptor {
+            label: Some(dispatch.label),
+            layout: &layout,
+            entries: &entries,
+        });
+        Ok(Step { pipeline, bind_group, workgroups: dispatch.workgroups })
+    }
+
+    fn pipeline(&mut self, dispatch: &Dispatch) -> Result<Pipeline, Error> {
+        let key = PipelineKey {
+            wgsl: (dispatch.wgsl.as_ptr().addr(), dispatch.wgsl.len()),
+            entry: dispatch.entry,
+            constants: dispatch.constants.iter().map(|&(name, value)| (name, value.to_bits())).collect(),
+            uniform: !dispatch.params.is_empty(),
+            n_reads: dispatch.reads.len(),
+            n_writes: dispatch.writes.len(),
+        };
+        if let Some(known) = self.pipelines.get(&key) {
+            return Ok(known.clone());
+        }
+        let made = make_pipeline(&self.device, &self.adapter, dispatch, &key)?;
+        self.pipelines.insert(key, made.clone());
+        Ok(made)
+    }
+}
+
+impl Recorded {
+    /// Encodes the kernel into a pass that is already open.
+    pub fn encode(&self, pass: &mut wgpu::ComputePass<'_>) {
+        for step in &self.steps {
+            pass.set_pipeline(&step.pipeline);
+            pass.set_bind_group(0, &step.bind_group, &[]);
+            pass.dispatch_workgroups(step.workgroups[0], step.workgroups[1], step.workgroups[2]);
+        }
+    }
+
+    /// How many dispatches that is.
+    pub fn n_dispatches(&self) -> usize {
+        self.steps.len()
+    }
+}
+
+/// The binding cut to the argument's length, which kernels read back as `arrayLength`.
+fn exact_binding<'a>(arg: &Arg, binding: &wgpu::BufferBinding<'a>) -> wgpu::BufferBinding<'a> {
+    let len_bytes = (arg.len_bytes() as u64).next_multiple_of(wgpu::COPY_BUFFER_ALIGNMENT);
+    wgpu::BufferBinding { buffer: binding.buffer, offset: binding.offset, size: std::num::NonZero::new(len_bytes) }
+}
+
+fn uniform(device: &wgpu::Device, dispatch: &Dispatch) -> wgpu::Buffer {
+    let buffer = device.create_buffer(&wgpu::BufferDescriptor {
+        label: Some(dispatch.label),
+        size: dispatch.params.len().next_multiple_of(16) as u64,
+        usage: wgpu::BufferUsages::UNIFORM,
+        mapped_at_creation: true,
+    });
+    if let Ok(mut view) = buffer.slice(..dispatch.params.len() as u64).get_mapped_range_mut() {
+        view.slice(..).copy_from_slice(&dispatch.params);
+    }
+    buffer.unmap();
+    buffer
+}
+
+fn make_pipeline(device: &wgpu::Device, adapter: &Adapter, dispatch: &Dispatch, key: &PipelineKey) -> Result<Pipeline, Error> {
+    let scope = device.push_error_scope(wgpu::ErrorFilter::Validation);
+    let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
+        label: Some(dispatch.label),
+        source: wgpu::ShaderSource::Wgsl(dispatch.wgsl.into()),
+    });
+    let layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
+        label: Some(dispatch.label),
+        entries: &layout_entries(key),
+    });
+    let pipeline_layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+        label: Some(dispatch.label),
+        bind_group_layouts: &[Some(&layout)],
+        immediate_size: 0,
+    });
+    let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+        label: Some(dispatch.label),
+        layout: Some(&pipeline_layout),
+        module: &module,
+        entry_point: Some(dispatch.entry),
+        compilation_options: wgpu::PipelineCompilationOptions {
+            constants: &dispatch.constants,
+            zero_initialize_workgroup_memory: false,
+        },
+        cache: None,
+    });
+    match ready(scope.pop()) {
+        None => Ok(Pipeline { pipeline, layout }),
+        Some(error) => {
+            Err(Error::Pipeline { label: dispatch.label.to_owned(), adapter: adapter.name.clone(), reason: error.to_string() })
+        }
+    }
+}
+
+fn layout_entries(key: &PipelineKey) -> Vec<wgpu::BindGroupLayoutEntry> {
+    let uniform = key.uniform.then_some(wgpu::BufferBindingType::Uniform);
+    let storage = |read_only| wgpu::BufferBindingType::Storage { read_only };
+    uniform
+        .into_iter()
+        .chain(std::iter::repeat_n(storage(true), key.n_reads))
+        .chain(std::iter::repeat_n(storage(false), key.n_writes))
+        .enumerate()
+        .map(|(binding, ty)| wgpu::BindGroupLayoutEntry {
+            binding: binding as u32,
+            visibility: wgpu::ShaderStages::COMPUTE,
+            ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset: false, min_binding_size: None },
+            count: None,
+        })
+        .collect()
+}
+
+/// The value of a future that is ready at once, which those of error scopes are on every native backend.
+fn ready<T>(future: impl Future<Output = Option<T>>) -> Option<T> {
+    let mut context = Context::from_waker(Waker::noop());
+    match std::pin::pin!(future).poll(&mut context) {
+        Poll::Ready(value) => value,
+        Poll::Pending => None,
+    }
+}

@@ -1,0 +1,52 @@
+use std::fmt::Debug;
+
+use crate::{Adapter, Arg, Dispatch, Error, TwinArgs};
+
+/// One operation over buffers: a plain struct of sizes and constants, with two bodies that compute the same.
+///
+/// The trait is open: a kernel of your own, in a crate of your own, is recorded, planned and replayed like those here.
+/// It is dyn-compatible.
+///
+/// # Contract
+/// - [`args`](Kernel::args) is a pure function of the struct; scratch arguments come last.
+/// - [`dispatches`](Kernel::dispatches) bind arguments by their index in that list.
+/// - [`twin`](Kernel::twin) is the specification: plain Rust, the same values up to rounding, and the same bits however many
+///   threads the current rayon pool has.
+pub trait Kernel: Debug + Send + Sync + 'static {
+    /// What it computes, in the field's words: `matmul`, `adam`. Names the kernel in errors, labels and profiles.
+    fn name(&self) -> &'static str;
+
+    /// The argument list, in the order in which buffers are given.
+    fn args(&self) -> Vec<Arg>;
+
+    /// Whether the sizes and constants make sense; asked before anything is recorded or run.
+    ///
+    /// # Errors
+    /// [`Error::Size`] or [`Error::Unsupported`]. The default accepts all.
+    fn check(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// The WGSL dispatches that compute it on `adapter`, in order.
+    ///
+    /// # Errors
+    /// [`Error::Size`] where the sizes are beyond what the adapter can dispatch.
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error>;
+
+    /// The plain-Rust twin. Runs on the current rayon pool.
+    fn twin(&self, args: &mut TwinArgs<'_>);
+
+    /// Work done, for rooflines. The default counts each argument once and no arithmetic.
+    fn cost(&self) -> Cost {
+        Cost { flops: 0, bytes: self.args().iter().map(|arg| arg.len_bytes() as u64).sum() }
+    }
+}
+
+/// The work of one run of a kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Cost {
+    /// Floating-point operations; a multiply-add counts two.
+    pub flops: u64,
+    /// Bytes that must be read or written at least once.
+    pub bytes: u64,
+}

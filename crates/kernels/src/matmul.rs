@@ -1,0 +1,161 @@
+use crate::{Activation, Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, cpu};
+
+/// A matrix product with what follows it: `y = epilogue(op(a) op(b))`.
+///
+/// The three products of a linear layer are this kernel: forward `x Wᵀ` with [`Epilogue::Bias`], the gradient of the input
+/// `dz W` with [`Epilogue::OutputGrad`] of the layer below, the gradient of the weights `dzᵀ x`.
+///
+/// # Shapes
+/// `a`: `[m, k]`, or `[k, m]` if transposed; `b`: `[k, n]`, or `[n, k]` if transposed; `y`: `[m, n]`; all row-major, contiguous.
+/// # Dtypes
+/// f32, sums kept in f32.
+/// # Cost
+/// `2 m n k` operations. A transposed `b` is first turned into scratch, so that its rows are read in order.
+/// # Reference
+/// Goto & van de Geijn 2008, *Anatomy of high-performance matrix multiplication*.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Matmul {
+    /// Rows of `y`.
+    pub m: usize,
+    /// Columns of `y`.
+    pub n: usize,
+    /// The length summed over.
+    pub k: usize,
+    /// Which operands are stored transposed.
+    pub transpose: Transpose,
+    /// What is done with each product before it is stored.
+    pub epilogue: Epilogue,
+}
+
+/// Which operands of a matrix product are stored transposed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Transpose {
+    /// Neither.
+    #[default]
+    None,
+    /// `a` is stored `[k, m]`.
+    A,
+    /// `b` is stored `[n, k]`.
+    B,
+    /// Both.
+    Both,
+}
+
+impl Transpose {
+    /// The case for two flags, as BLAS has them.
+    pub const fn of(a: bool, b: bool) -> Self {
+        match (a, b) {
+            (false, false) => Self::None,
+            (true, false) => Self::A,
+            (false, true) => Self::B,
+            (true, true) => Self::Both,
+        }
+    }
+
+    /// Whether `a` is.
+    pub const fn a(self) -> bool {
+        matches!(self, Self::A | Self::Both)
+    }
+
+    /// Whether `b` is.
+    pub const fn b(self) -> bool {
+        matches!(self, Self::B | Self::Both)
+    }
+}
+
+/// What is done with a product `p[m, n]` while it is still in registers or cache.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum Epilogue {
+    /// `y = p`.
+    #[default]
+    None,
+    /// `y = act(p)`.
+    Activation(Activation),
+    /// `y = act(p + bias)`, `bias: [n]` a further argument.
+    Bias(Activation),
+    /// `y = p * act'`, the derivative taken from `output: [m, n]`, a further argument: the gradient through an activation
+    /// whose output was the input of the layer.
+    OutputGrad(Activation),
+}
+
+impl Epilogue {
+    const fn activation(self) -> Activation {
+        match self {
+            Self::None => Activation::Identity,
+            Self::Activation(act) | Self::Bias(act) | Self::OutputGrad(act) => act,
+        }
+    }
+
+    const fn code(self) -> u32 {
+        match self {
+            Self::None | Self::Activation(_) => 0,
+            Self::Bias(_) => 1,
+            Self::OutputGrad(_) => 2,
+        }
+    }
+}
+
+impl Matmul {
+    /// The index of `y` in the argument list: behind `a`, `b` and the epilogue's argument.
+    fn y_arg(&self) -> usize {
+        2 + usize::from(self.epilogue.code() != 0)
+    }
+}
+
+impl Kernel for Matmul {
+    fn name(&self) -> &'static str {
+        "matmul"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        let Self { m, n, k, transpose, epilogue } = *self;
+        let mut args = vec![Arg::read("a", DType::F32, m * k), Arg::read("b", DType::F32, k * n)];
+        match epilogue {
+            Epilogue::None | Epilogue::Activation(_) => {}
+            Epilogue::Bias(_) => args.push(Arg::read("bias", DType::F32, n)),
+            Epilogue::OutputGrad(_) => args.push(Arg::read("output", DType::F32, m * n)),
+        }
+        args.push(Arg::write("y", DType::F32, m * n));
+        if transpose.b() {
+            args.push(Arg::scratch("b_turned", DType::F32, k * n));
+        }
+        args
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.epilogue.activation().check_grad_from_output(self.name())?;
+        for (size, found) in [("m", self.m), ("n", self.n), ("k", self.k)] {
+            if found == 0 || found > u32::MAX as usize {
+                return Err(Error::Size { kernel: self.name(), size, found, expected: "1 to 2^32 - 1" });
+            }
+        }
+        Ok(())
+    }
+
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        crate::matmul_gpu::dispatches(self, self.y_arg(), adapter)
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        let (a, b) = (args.read(0), args.read(1));
+        let fused = (self.epilogue.code() != 0).then(|| args.read(2));
+        let y = args.write(self.y_arg());
+        let b_turned = self.transpose.b().then(|| args.write(self.y_arg() + 1));
+        cpu::matmul::run(self, a, b, fused.unwrap_or(&[]), y, b_turned);
+    }
+
+    fn cost(&self) -> Cost {
+        let bytes = self.args().iter().filter(|arg| arg.name != "b_turned").map(|arg| arg.len_bytes() as u64).sum();
+        Cost { flops: 2 * (self.m * self.n * self.k) as u64, bytes }
+    }
+}
+
+impl Matmul {
+    pub(crate) const fn epilogue_code(&self) -> u32 {
+        self.epilogue.code()
+    }
+
+    pub(crate) const fn activation(&self) -> Activation {
+        self.epilogue.activation()
+    }
+}

@@ -1,0 +1,27 @@
+// y[i, c] = (table[rows[i], c] - mean[c]) * inv_std[c].
+// Twin: src/cpu/gather_rows.rs. Moves 8 bytes an element.
+
+struct Params {
+    n_cols: u32,
+    pad0: u32,
+    pad1: u32,
+    pad2: u32,
+}
+
+override WG: u32 = 64u;
+
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> table: array<f32>;
+@group(0) @binding(2) var<storage, read> rows: array<u32>;
+@group(0) @binding(3) var<storage, read> mean: array<f32>;
+@group(0) @binding(4) var<storage, read> inv_std: array<f32>;
+@group(0) @binding(5) var<storage, read_write> y: array<f32>;
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
+    let i = (group.y * groups.x + group.x) * WG + lane;
+    if i < arrayLength(&y) {
+        let col = i % params.n_cols;
+        y[i] = (table[rows[i / params.n_cols] * params.n_cols + col] - mean[col]) * inv_std[col];
+    }
+}
