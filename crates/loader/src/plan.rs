@@ -1,0 +1,111 @@
+//! Which rows make up which batch: arithmetic, no data.
+
+use std::ops::Range;
+
+use crate::shard::{Deal, Uneven};
+use crate::{Batching, Error, LastBatch, Shuffle};
+
+/// One rank's batches of one epoch, from a position on.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    batching: Batching,
+    n_rows: usize,
+    start: usize,
+    shuffle: Option<Shuffle>,
+}
+
+/// What goes into one batch. Slots `0..n_real` are rows, to `n_dealt` rows that come again, to `n_slots` padding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Slots {
+    pub(crate) n_real: usize,
+    pub(crate) n_dealt: usize,
+    pub(crate) n_slots: usize,
+    first: usize,
+    step: usize,
+}
+
+impl Plan {
+    pub(crate) fn new(batching: Batching, n_rows: usize, epoch: u32, start: usize) -> Result<Self, Error> {
+        if start > n_rows {
+            return Err(Error::Position { position: start, n_rows });
+        }
+        let n = u32::try_from(n_rows).map_err(|_| Error::TooManyRows { n_rows })?;
+        Ok(Self { batching, n_rows, start, shuffle: batching.order.shuffle(n, epoch) })
+    }
+
+    /// Positions in a global batch: one batch of each rank.
+    fn global_size(&self) -> usize {
+        self.batching.size.saturating_mul(self.batching.shard.world)
+    }
+
+    /// Positions that are one rank's in all, repeats included; only for an interleaved deal, where it does not depend on the batch size.
+    fn n_interleaved(&self, uneven: Uneven) -> usize {
+        let (left, world) = (self.n_rows - self.start, self.batching.shard.world);
+        match uneven {
+            Uneven::Repeat => left.div_ceil(world),
+            Uneven::Drop => left / world,
+        }
+    }
+
+    /// How many batches there are; the same for every rank.
+    pub(crate) fn n_batches(&self) -> usize {
+        let (n, size) = match self.batching.shard.deal {
+            Deal::Blocks => (self.n_rows - self.start, self.global_size()),
+            Deal::Interleaved(uneven) => (self.n_interleaved(uneven), self.batching.size),
+        };
+        match self.batching.last {
+            LastBatch::Pad | LastBatch::Short => n.div_ceil(size),
+            LastBatch::Drop => n / size,
+        }
+    }
+
+    /// Where all ranks together stand after the first `n` batches of this plan.
+    pub(crate) fn position_after(&self, n: usize) -> usize {
+        self.start.saturating_add(n.saturating_mul(self.global_size())).min(self.n_rows)
+    }
+
+    /// The number of the plan's batch `nth` within its epoch.
+    pub(crate) fn index(&self, nth: usize) -> usize {
+        self.start / self.global_size() + nth
+    }
+
+    pub(crate) fn slots(&self, nth: usize) -> Slots {
+        let size = self.batching.size;
+        let shard = self.batching.shard;
+        let base = self.start + nth * self.global_size();
+        let (first, step, most) = match shard.deal {
+            Deal::Blocks => (base.saturating_add(shard.rank.saturating_mul(size)), 1, size),
+            Deal::Interleaved(uneven) => {
+                let most = self.n_interleaved(uneven).saturating_sub(nth * size).min(size);
+                (base.saturating_add(shard.rank), shard.world, most)
+            }
+        };
+        let n_real = self.n_rows.saturating_sub(first).div_ceil(step).min(most);
+        let n_dealt = if shard.deal == Deal::Blocks { n_real } else { most };
+        let n_slots = if self.batching.last == LastBatch::Short { n_dealt } else { size };
+        Slots { n_real, n_dealt, n_slots, first, step }
+    }
+
+    /// The rows `slots` of a batch as a run, if they are one in the source too.
+    pub(crate) fn run(&self, of: Slots, slots: Range<usize>) -> Option<Range<usize>> {
+        let is_run = self.shuffle.is_none() && of.step == 1;
+        is_run.then(|| of.first + slots.start..of.first + slots.end)
+    }
+
+    /// The row numbers of some real slots of a batch, from slot `from` on.
+    pub(crate) fn ids(&self, of: Slots, from: usize, ids: &mut [u32]) {
+        for (i, id) in ids.iter_mut().enumerate() {
+            // A real slot's position is below the number of rows, which is a `u32`.
+            *id = (of.first + (from + i) * of.step) as u32;
+        }
+        if let Some(shuffle) = &self.shuffle {
+            shuffle.permute(ids);
+        }
+    }
+
+    /// The row number of a slot that comes again: positions go on from the start of the epoch.
+    pub(crate) fn repeated_id(&self, of: Slots, slot: usize) -> u32 {
+        let position = ((of.first + slot * of.step) % self.n_rows) as u32;
+        self.shuffle.as_ref().map_or(position, |shuffle| shuffle.row(position))
+    }
+}

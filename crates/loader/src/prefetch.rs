@@ -1,0 +1,279 @@
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{Scope, ScopedJoinHandle};
+
+use crate::buffers::{Buffers, Fill};
+use crate::plan::Plan;
+use crate::{Batch, Batching, Error, Loader, RowSource};
+
+/// How far ahead of the consumer batches are gathered, and by how many threads. Neither changes any batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ahead {
+    /// Batches that may be ready, or in the making, beside the one in the consumer's hands: `depth + 1` are allocated. At least 1.
+    pub depth: usize,
+    /// Threads, each at a batch of its own. One is enough for rows in memory; a source that decodes or waits for a disk wants more. At least 1.
+    pub workers: usize,
+}
+
+impl Default for Ahead {
+    fn default() -> Self {
+        Self { depth: 3, workers: 1 }
+    }
+}
+
+impl<S: RowSource> Loader<S> {
+    /// Starts worker threads that gather batches ahead of whoever asks. They live in `scope`, across epochs, until the
+    /// [`Prefetch`] is dropped; the drop waits for them.
+    ///
+    /// # Examples
+    /// ```
+    /// use brisk_loader::{Ahead, Batching, Loader, Rows};
+    ///
+    /// let rows = Rows::new(vec![0.5; 1000 * 3], vec![1.0; 1000], 3)?;
+    /// let loader = Loader::new(&rows, Batching::of(64).shuffled(42))?;
+    /// std::thread::scope(|scope| {
+    ///     let mut ahead = loader.prefetch(scope, Ahead::default());
+    ///     for epoch in 0..2 {
+    ///         let mut batches = ahead.epoch(epoch);
+    ///         while let Some(batch) = batches.next_batch()? {
+    ///             assert_eq!(batch.labels.len(), 64);
+    ///         }
+    ///     }
+    ///     Ok::<(), brisk_loader::Error>(())
+    /// })?;
+    /// # Ok::<(), brisk_loader::Error>(())
+    /// ```
+    pub fn prefetch<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, ahead: Ahead) -> Prefetch<'scope> {
+        let (depth, n_workers) = (ahead.depth.max(1), ahead.workers.max(1));
+        let batching = *self.batching();
+        let (n_rows, n_cols) = (self.source().n_rows(), self.source().n_cols());
+        let ring = Arc::new(Ring::new(depth, || Buffers::new(batching.size, n_cols)));
+        let workers = (0..n_workers).map(|_| {
+            let ring = Arc::clone(&ring);
+            scope.spawn(move || ring.work(self.source()))
+        });
+        Prefetch { workers: workers.collect(), ring, batching, n_rows, in_hand: None }
+    }
+}
+
+/// Worker threads that gather ahead; from [`Loader::prefetch`].
+#[derive(Debug)]
+pub struct Prefetch<'scope> {
+    ring: Arc<Ring>,
+    workers: Vec<ScopedJoinHandle<'scope, ()>>,
+    batching: Batching,
+    n_rows: usize,
+    in_hand: Option<Buffers>,
+}
+
+impl Prefetch<'_> {
+    /// The batches of `epoch`: those of [`Loader::epoch`].
+    pub fn epoch(&mut self, epoch: u32) -> PrefetchEpoch<'_> {
+        match self.epoch_from(epoch, 0) {
+            Ok(batches) => batches,
+            Err(error) => unreachable!("`Loader::new` made this plan already: {error}"),
+        }
+    }
+
+    /// The batches of `epoch` from a position on: those of [`Loader::epoch_from`].
+    ///
+    /// # Errors
+    /// [`Error::Position`] beyond the last row.
+    pub fn epoch_from(&mut self, epoch: u32, position: usize) -> Result<PrefetchEpoch<'_>, Error> {
+        let plan = Plan::new(self.batching, self.n_rows, epoch, position)?;
+        let n_batches = plan.n_batches();
+        self.ring.start(Some(&plan), self.in_hand.take());
+        Ok(PrefetchEpoch { ring: &self.ring, in_hand: &mut self.in_hand, plan, n_batches, n_taken: 0 })
+    }
+}
+
+impl Drop for Prefetch<'_> {
+    fn drop(&mut self) {
+        self.ring.close();
+        for worker in self.workers.drain(..) {
+            // A worker catches what its source throws, so there is nothing to learn here.
+            let _ = worker.join();
+        }
+    }
+}
+
+/// The batches of one epoch, gathered ahead; from [`Prefetch::epoch`]. Dropping it early calls the workers off.
+#[derive(Debug)]
+pub struct PrefetchEpoch<'a> {
+    ring: &'a Ring,
+    in_hand: &'a mut Option<Buffers>,
+    plan: Plan,
+    n_batches: usize,
+    n_taken: usize,
+}
+
+impl PrefetchEpoch<'_> {
+    /// The next batch, lent until the one after it is asked for; `None` at the end. Waits if it is not ready.
+    ///
+    /// # Errors
+    /// [`Error::Source`] or [`Error::WorkerPanicked`], when its turn has come, if this batch could not be gathered. The epoch is then over.
+    pub fn next_batch(&mut self) -> Result<Option<Batch<'_>>, Error> {
+        if self.n_taken == self.n_batches {
+            return Ok(None);
+        }
+        match self.ring.take(self.in_hand.take()) {
+            Ok(buffers) => {
+                self.n_taken += 1;
+                Ok(Some(self.in_hand.insert(buffers).batch()))
+            }
+            Err(error) => {
+                self.n_batches = self.n_taken;
+                self.ring.start(None, None);
+                Err(error)
+            }
+        }
+    }
+
+    /// How many batches are still to come: exact, and the same for every rank.
+    pub fn len(&self) -> usize {
+        self.n_batches - self.n_taken
+    }
+
+    /// Whether none is.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many rows of the epoch all ranks have consumed with the batches *taken* so far, however many are ready.
+    pub fn position(&self) -> usize {
+        self.plan.position_after(self.n_taken)
+    }
+}
+
+impl Drop for PrefetchEpoch<'_> {
+    fn drop(&mut self) {
+        self.ring.start(None, self.in_hand.take());
+    }
+}
+
+/// What workers and consumer share: a window of `depth` batches that moves as batches are taken.
+#[derive(Debug)]
+struct Ring {
+    state: Mutex<State>,
+    /// A batch has been made: the consumer looks again.
+    made: Condvar,
+    /// There is room, another epoch, or an end: workers look again.
+    room: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    /// What is being made; `None` between epochs.
+    plan: Option<Plan>,
+    n_batches: usize,
+    /// Counts plans, so that a worker knows whether what it has made is still wanted.
+    generation: u64,
+    n_claimed: usize,
+    n_taken: usize,
+    /// Batch `nth` waits in slot `nth % depth`.
+    slots: Vec<Option<Result<Buffers, Error>>>,
+    spare: Vec<Buffers>,
+    closed: bool,
+}
+
+impl Ring {
+    fn new(depth: usize, buffers: impl FnMut() -> Buffers) -> Self {
+        let mut spare = Vec::with_capacity(depth + 1);
+        spare.resize_with(depth + 1, buffers);
+        let slots = (0..depth).map(|_| None).collect();
+        let state = State { plan: None, n_batches: 0, generation: 0, n_claimed: 0, n_taken: 0, slots, spare, closed: false };
+        Self { state: Mutex::new(state), made: Condvar::new(), room: Condvar::new() }
+    }
+
+    /// No code of others runs under the lock, so a poisoned one would still be whole.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Drops what was being made and begins with `plan`, if there is one. `returned` is what the consumer had in hand.
+    fn start(&self, plan: Option<&Plan>, returned: Option<Buffers>) {
+        let mut state = self.lock();
+        let state = &mut *state;
+        state.generation += 1;
+        state.spare.extend(returned);
+        state.spare.extend(state.slots.iter_mut().filter_map(Option::take).filter_map(Result::ok));
+        (state.n_claimed, state.n_taken) = (0, 0);
+        state.n_batches = plan.map_or(0, Plan::n_batches);
+        state.plan = plan.cloned();
+        self.room.notify_all();
+    }
+
+    fn close(&self) {
+        self.lock().closed = true;
+        self.room.notify_all();
+    }
+
+    /// The consumer's side: waits for the next batch, and gives back the one before.
+    fn take(&self, returned: Option<Buffers>) -> Result<Buffers, Error> {
+        let mut state = self.lock();
+        state.spare.extend(returned);
+        loop {
+            let slot = state.n_taken % state.slots.len();
+            if let Some(made) = state.slots[slot].take() {
+                state.n_taken += 1;
+                self.room.notify_one();
+                return made;
+            }
+            state = self.made.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// A worker's life.
+    fn work<S: RowSource>(&self, source: &S) {
+        let mut state = self.lock();
+        while !state.closed {
+            let Some((plan, nth, mut buffers)) = state.claim() else {
+                state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let generation = state.generation;
+            drop(state);
+            // Half-filled buffers are whole all the same: they are numbers that the next batch writes over.
+            let filled = catch_unwind(AssertUnwindSafe(|| buffers.fill(source, &plan, nth, Fill::Alone)));
+            let filled = filled.unwrap_or_else(|thrown| {
+                let message = thrown.downcast_ref::<&str>().map(|text| (*text).to_owned());
+                let message = message.or_else(|| thrown.downcast_ref::<String>().cloned()).unwrap_or_default();
+                Err(Error::WorkerPanicked { batch: plan.index(nth), message })
+            });
+            state = self.lock();
+            state.put(generation, nth, filled, buffers);
+            self.made.notify_one();
+            // The buffers may be what another worker waits for.
+            self.room.notify_one();
+        }
+    }
+}
+
+impl State {
+    /// The next batch to make, if there is one and room for it.
+    fn claim(&mut self) -> Option<(Plan, usize, Buffers)> {
+        let nth = self.n_claimed;
+        if nth >= self.n_batches || nth >= self.n_taken + self.slots.len() {
+            return None;
+        }
+        let plan = self.plan.clone()?;
+        let buffers = self.spare.pop()?;
+        self.n_claimed += 1;
+        Some((plan, nth, buffers))
+    }
+
+    fn put(&mut self, generation: u64, nth: usize, filled: Result<(), Error>, buffers: Buffers) {
+        if generation != self.generation {
+            self.spare.push(buffers);
+            return;
+        }
+        let slot = nth % self.slots.len();
+        self.slots[slot] = Some(match filled {
+            Ok(()) => Ok(buffers),
+            Err(error) => {
+                self.spare.push(buffers);
+                Err(error)
+            }
+        });
+    }
+}
