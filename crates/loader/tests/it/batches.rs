@@ -1,0 +1,176 @@
+use brisk_loader::{Batch, Batching, Error, LastBatch, Loader, Order, RowSource, Rows};
+
+use crate::source::numbered;
+
+/// A batch with its memory its own.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Owned {
+    pub(crate) index: usize,
+    pub(crate) features: Vec<f32>,
+    pub(crate) labels: Vec<f32>,
+    pub(crate) weights: Vec<f32>,
+    pub(crate) ids: Vec<u32>,
+    pub(crate) rows: usize,
+}
+
+impl From<Batch<'_>> for Owned {
+    fn from(batch: Batch<'_>) -> Self {
+        let Batch { index, features, labels, weights, ids, rows, .. } = batch;
+        let (features, labels, weights) = (features.to_vec(), labels.to_vec(), weights.to_vec());
+        Self { index, features, labels, weights, ids: ids.to_vec(), rows }
+    }
+}
+
+pub(crate) fn all<S: RowSource>(source: S, batching: Batching, epoch: u32) -> Vec<Owned> {
+    from(source, batching, epoch, 0)
+}
+
+pub(crate) fn from<S: RowSource>(source: S, batching: Batching, epoch: u32, position: usize) -> Vec<Owned> {
+    let mut loader = Loader::new(source, batching).unwrap();
+    let mut batches = loader.epoch_from(epoch, position).unwrap();
+    let mut all = Vec::new();
+    let n = batches.len();
+    while let Some(batch) = batches.next_batch().unwrap() {
+        all.push(batch.into());
+        assert_eq!(batches.len(), n - all.len(), "len() counts what is left");
+    }
+    assert_eq!(all.len(), n, "len() is exact");
+    all
+}
+
+/// Each real row is the row its id says, in the order's order; what is not real has weight 0.
+#[track_caller]
+fn check(n_rows: usize, batching: Batching, expected_rows: &[usize], expected_slots: &[usize]) {
+    let source = numbered(n_rows, 3);
+    for epoch in [0, 5] {
+        let batches = all(&source, batching, epoch);
+        assert_eq!(batches.iter().map(|batch| batch.rows).collect::<Vec<_>>(), expected_rows, "real rows");
+        assert_eq!(batches.iter().map(|batch| batch.labels.len()).collect::<Vec<_>>(), expected_slots, "slots");
+        let shuffle = batching.order.shuffle(n_rows as u32, epoch);
+        let mut position = 0;
+        for (index, batch) in batches.iter().enumerate() {
+            assert_eq!(batch.index, index, "batches count from 0");
+            for slot in 0..batch.labels.len() {
+                let features = &batch.features[slot * 3..][..3];
+                if slot < batch.rows {
+                    let row = shuffle.as_ref().map_or(position, |shuffle| shuffle.row(position));
+                    position += 1;
+                    assert_eq!((batch.ids[slot], batch.labels[slot], batch.weights[slot]), (row, row as f32, 1.0), "row {row}");
+                    assert_eq!(features, [0, 1, 2].map(|col| (row * 3 + col) as f32), "row {row}");
+                } else {
+                    assert_eq!((batch.ids[slot], batch.labels[slot], batch.weights[slot]), (u32::MAX, 0.0, 0.0), "padding");
+                    assert_eq!(features, [0.0; 3], "padding");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_last_batch_is_padded_dropped_or_short() {
+    for batching in [Batching::of(4), Batching::of(4).shuffled(42)] {
+        check(10, batching, &[4, 4, 2], &[4, 4, 4]);
+        check(10, batching.last(LastBatch::Drop), &[4, 4], &[4, 4]);
+        check(10, batching.last(LastBatch::Short), &[4, 4, 2], &[4, 4, 2]);
+        check(8, batching, &[4, 4], &[4, 4]);
+        check(3, batching, &[3], &[4]);
+        check(3, batching.last(LastBatch::Drop), &[], &[]);
+        check(0, batching, &[], &[]);
+        check(1, batching.last(LastBatch::Short), &[1], &[1]);
+    }
+}
+
+#[test]
+fn large_batches_are_gathered_in_blocks() {
+    for size in [255, 256, 257, 511, 512, 513, 2000] {
+        let rows = |n: usize| (0..n.div_ceil(size)).map(|i| size.min(n - i * size)).collect::<Vec<_>>();
+        for n in [1999, 2000, 4001] {
+            for batching in [Batching::of(size), Batching::of(size).shuffled(1)] {
+                check(n, batching, &rows(n), &vec![size; n.div_ceil(size)]);
+            }
+        }
+    }
+}
+
+#[test]
+fn weights_recover_after_a_padded_batch() {
+    let source = numbered(10, 1);
+    let mut loader = Loader::new(&source, Batching::of(4)).unwrap();
+    for epoch in 0..2 {
+        let mut batches = loader.epoch(epoch);
+        let mut total = 0.0;
+        while let Some(batch) = batches.next_batch().unwrap() {
+            total += batch.weights.iter().sum::<f32>();
+        }
+        assert_eq!(total, 10.0, "weights of epoch {epoch}");
+    }
+}
+
+#[test]
+fn a_run_goes_on_where_it_was() {
+    let source = numbered(1003, 2);
+    for batching in [Batching::of(64), Batching::of(64).shuffled(7), Batching::of(64).shuffled(7).last(LastBatch::Drop)] {
+        let whole = all(&source, batching, 3);
+        let mut loader = Loader::new(&source, batching).unwrap();
+        let mut batches = loader.epoch(3);
+        for taken in 0..=whole.len() {
+            let position = batches.position();
+            assert_eq!(from(&source, batching, 3, position), whole[taken..], "resumed after {taken} batches");
+            batches.next_batch().unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_run_goes_on_with_another_batch_size() {
+    let source = numbered(1000, 2);
+    let batching = Batching::of(64).shuffled(7);
+    let ids = |batches: &[Owned]| batches.iter().flat_map(|batch| batch.ids[..batch.rows].to_vec()).collect::<Vec<_>>();
+    let whole = ids(&all(&source, batching, 0));
+    assert_eq!(ids(&from(&source, Batching { size: 100, ..batching }, 0, 5 * 64)), whole[5 * 64..]);
+}
+
+#[test]
+fn any_thread_count_gives_the_same_batches() {
+    let source = numbered(5000, 4);
+    let batching = Batching::of(1500).shuffled(3);
+    let expected = all(&source, batching, 1);
+    for n_threads in [1, 2, 7] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
+        assert_eq!(pool.install(|| all(&source, batching, 1)), expected, "on {n_threads} threads");
+    }
+}
+
+#[test]
+fn what_cannot_work_is_refused_with_the_numbers() {
+    #[track_caller]
+    fn check(result: Result<Loader<&Rows>, Error>, expected: &str) {
+        let error = result.unwrap_err().to_string();
+        assert!(error.contains(expected), "found: {error}");
+    }
+    let rows = numbered(10, 3);
+    check(Loader::new(&rows, Batching::of(0)), "a batch of 0 rows of 3 columns");
+    check(Loader::new(&rows, Batching::of(usize::MAX / 2)), "cannot be made");
+    check(Loader::new(&rows, Batching::of(1).shard(brisk_loader::Shard::blocks(4, 4))), "rank 4 of a world of 4");
+    check(Loader::new(&rows, Batching::of(1).shard(brisk_loader::Shard::blocks(0, 0))), "rank 0 of a world of 0");
+    check(Loader::new(&numbered(10, 0), Batching::of(1)), "10 rows of 0 columns");
+    let mut loader = Loader::new(&rows, Batching { order: Order::Sequential, ..Batching::of(4) }).unwrap();
+    let error = loader.epoch_from(0, 11).unwrap_err();
+    assert!(error.to_string().starts_with("cannot resume at position 11 of 10 rows"), "found: {error}");
+}
+
+#[test]
+fn the_source_s_own_error_comes_with_the_batch() {
+    let source = crate::prefetch::Faulty::new(numbered(100, 2), 50);
+    let mut loader = Loader::new(&source, Batching::of(8)).unwrap();
+    let mut batches = loader.epoch(0);
+    let error = loop {
+        match batches.next_batch() {
+            Ok(batch) => assert!(batch.is_some(), "the bad row was passed over"),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, Error::Source { batch: 6, .. }), "found: {error}");
+    let cause = std::error::Error::source(&error).unwrap();
+    assert_eq!(cause.downcast_ref::<crate::prefetch::Fault>(), Some(&crate::prefetch::Fault { row: 50 }));
+}

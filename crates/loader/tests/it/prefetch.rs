@@ -1,0 +1,217 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use brisk_loader::{Ahead, Batching, Error, Loader, RowSource, Rows, Shard};
+
+use crate::batches::{Owned, all, from};
+use crate::source::numbered;
+
+/// Rows of which one cannot be read.
+pub(crate) struct Faulty {
+    rows: Rows,
+    bad_row: u32,
+    panics: bool,
+    n_gathered: AtomicUsize,
+}
+
+#[derive(Debug, PartialEq, thiserror::Error)]
+#[error("row {row} cannot be read")]
+pub(crate) struct Fault {
+    pub(crate) row: u32,
+}
+
+impl Faulty {
+    pub(crate) fn new(rows: Rows, bad_row: u32) -> Self {
+        Self { rows, bad_row, panics: false, n_gathered: AtomicUsize::new(0) }
+    }
+}
+
+impl RowSource for Faulty {
+    type Error = Fault;
+    fn n_rows(&self) -> usize {
+        self.rows.n_rows()
+    }
+    fn n_cols(&self) -> usize {
+        self.rows.n_cols()
+    }
+    fn gather(&self, rows: &[u32], features: &mut [f32], labels: &mut [f32]) -> Result<(), Fault> {
+        self.n_gathered.fetch_add(rows.len(), Ordering::Relaxed);
+        if rows.contains(&self.bad_row) {
+            assert!(!self.panics, "row {} makes me panic", self.bad_row);
+            return Err(Fault { row: self.bad_row });
+        }
+        self.rows.gather(rows, features, labels).map_err(|_| Fault { row: u32::MAX })
+    }
+}
+
+fn prefetched<S: RowSource>(source: S, batching: Batching, epoch: u32, position: usize, ahead: Ahead) -> Vec<Owned> {
+    let loader = Loader::new(source, batching).unwrap();
+    thread::scope(|scope| {
+        let mut ahead = loader.prefetch(scope, ahead);
+        let mut batches = ahead.epoch_from(epoch, position).unwrap();
+        let mut all = Vec::new();
+        while let Some(batch) = batches.next_batch().unwrap() {
+            all.push(batch.into());
+        }
+        assert!(batches.is_empty() && batches.next_batch().unwrap().is_none(), "an epoch that is over stays over");
+        all
+    })
+}
+
+#[test]
+fn batches_do_not_depend_on_workers_or_depth() {
+    let source = numbered(1003, 3);
+    for batching in [Batching::of(32), Batching::of(32).shuffled(4), Batching::of(32).shuffled(4).shard(Shard::blocks(1, 3))] {
+        let expected = all(&source, batching, 2);
+        for workers in [1, 2, 5] {
+            for depth in [1, 2, 3, 8, 100] {
+                let ahead = Ahead { depth, workers };
+                assert_eq!(prefetched(&source, batching, 2, 0, ahead), expected, "{ahead:?}");
+            }
+        }
+        let ahead = Ahead::default();
+        for position in [0, 32 * 3, 320, 1003] {
+            assert_eq!(
+                prefetched(&source, batching, 2, position, ahead),
+                from(&source, batching, 2, position),
+                "from {position}"
+            );
+        }
+    }
+}
+
+#[test]
+fn workers_live_across_epochs() {
+    let source = numbered(300, 2);
+    let batching = Batching::of(16).shuffled(9);
+    let loader = Loader::new(&source, batching).unwrap();
+    thread::scope(|scope| {
+        let mut ahead = loader.prefetch(scope, Ahead { depth: 2, workers: 3 });
+        for epoch in 0..20 {
+            let expected = all(&source, batching, epoch);
+            let mut batches = ahead.epoch(epoch);
+            let n = if epoch % 3 == 0 { expected.len() } else { epoch as usize % 7 };
+            for expected in &expected[..n] {
+                assert_eq!(&Owned::from(batches.next_batch().unwrap().unwrap()), expected, "epoch {epoch}");
+            }
+            assert_eq!(batches.position(), (n * 16).min(300), "what is ready but not taken does not count");
+        }
+    });
+}
+
+#[test]
+fn workers_wait_for_the_consumer() {
+    let source = Faulty::new(numbered(10_000, 1), u32::MAX);
+    let loader = Loader::new(&source, Batching::of(10).shuffled(0)).unwrap();
+    thread::scope(|scope| {
+        let mut ahead = loader.prefetch(scope, Ahead { depth: 3, workers: 2 });
+        let mut batches = ahead.epoch(0);
+        for taken in 1..=5 {
+            batches.next_batch().unwrap().unwrap();
+            let expected = (taken + 3) * 10;
+            while source.n_gathered.load(Ordering::Relaxed) < expected {
+                thread::yield_now();
+            }
+            thread::sleep(Duration::from_millis(5));
+            assert_eq!(source.n_gathered.load(Ordering::Relaxed), expected, "after {taken} batches");
+        }
+    });
+}
+
+#[cfg(target_os = "linux")]
+fn n_threads() -> usize {
+    std::fs::read_dir("/proc/self/task").unwrap().count()
+}
+
+/// Other tests of this binary start and end threads of their own, so this looks for the thousands that a leak would leave.
+#[cfg(target_os = "linux")]
+#[test]
+fn early_breaks_leave_no_thread_behind() {
+    let source = numbered(1000, 2);
+    let loader = Loader::new(&source, Batching::of(10).shuffled(1)).unwrap();
+    let before = n_threads();
+    for round in 0..1000 {
+        thread::scope(|scope| {
+            let mut ahead = loader.prefetch(scope, Ahead { depth: 1 + round % 4, workers: 2 });
+            for _ in 0..2 {
+                let mut batches = ahead.epoch(0);
+                for _ in 0..round % 5 {
+                    batches.next_batch().unwrap().unwrap();
+                }
+            }
+            drop(ahead);
+            // The scope is still open: it was the drop that ended the threads.
+            assert!(n_threads() < before + 100, "{} threads, {before} before", n_threads());
+        });
+    }
+}
+
+#[test]
+fn ten_thousand_early_breaks_of_one_prefetch() {
+    let source = numbered(1000, 2);
+    let loader = Loader::new(&source, Batching::of(10).shuffled(1)).unwrap();
+    thread::scope(|scope| {
+        let mut ahead = loader.prefetch(scope, Ahead { depth: 3, workers: 2 });
+        for round in 0..10_000 {
+            let mut batches = ahead.epoch(round);
+            if round % 2 == 0 {
+                assert_eq!(batches.next_batch().unwrap().unwrap().index, 0);
+            }
+        }
+    });
+}
+
+#[track_caller]
+fn check_fault(panics: bool, workers: usize, check: impl Fn(&Error)) {
+    let mut source = Faulty::new(numbered(1000, 2), 505);
+    source.panics = panics;
+    let loader = Loader::new(&source, Batching::of(10)).unwrap();
+    thread::scope(|scope| {
+        let mut ahead = loader.prefetch(scope, Ahead { depth: 8, workers });
+        for _ in 0..2 {
+            let mut batches = ahead.epoch(0);
+            for index in 0..50 {
+                assert_eq!(batches.next_batch().unwrap().unwrap().index, index, "batches before the fault come");
+            }
+            check(&batches.next_batch().unwrap_err());
+            assert!(batches.next_batch().unwrap().is_none(), "one error, and the epoch is over");
+        }
+        let mut batches = ahead.epoch_from(0, 600).unwrap();
+        assert_eq!(batches.next_batch().unwrap().unwrap().labels[0], 600.0, "the workers are alive");
+    });
+}
+
+#[test]
+fn an_error_comes_once_in_its_turn() {
+    for workers in [1, 4] {
+        check_fault(false, workers, |error| {
+            assert!(matches!(error, Error::Source { batch: 50, .. }), "found: {error}");
+        });
+    }
+}
+
+#[test]
+fn a_panic_is_an_error_in_its_turn() {
+    for workers in [1, 4] {
+        check_fault(true, workers, |error| {
+            let message = "the source panicked while gathering batch 50: row 505 makes me panic";
+            assert_eq!(error.to_string(), message);
+        });
+    }
+}
+
+#[test]
+fn a_panicking_consumer_ends_its_workers() {
+    let source = numbered(1000, 2);
+    let loader = Loader::new(&source, Batching::of(10)).unwrap();
+    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        thread::scope(|scope| {
+            let mut ahead = loader.prefetch(scope, Ahead::default());
+            let mut batches = ahead.epoch(0);
+            batches.next_batch().unwrap();
+            panic!("the training loop failed");
+        })
+    }));
+    assert!(caught.is_err(), "the panic arrives, and nothing hangs");
+}
