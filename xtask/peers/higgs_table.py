@@ -1,8 +1,8 @@
 """The table that speeds are compared on: HIGGS-shaped, the same bits in any language.
 
-Only splitmix64's finalizer and IEEE `+ - * /` in a fixed order, so numpy here and Rust on the other side agree to the last bit,
-and `checksum` proves it. Row i depends on (i, seed) alone: a longer table starts with the shorter one, and any part of it can be made
-alone. Columns are independent and bell-shaped, unlike the real data: speeds carry over, qualities do not.
+Only splitmix64's finalizer and IEEE `+ - * /` in a fixed order, so numpy here and Rust on the other side agree to the last
+bit, and `checksum` proves it. Row i depends on (i, seed) alone: a longer table starts with the shorter one, and any part of
+it can be made alone. Columns are independent and bell-shaped, unlike the real data: speeds carry over, qualities do not.
 
     python higgs_table.py [--rows 1000000] [--seed 1] [--first-row 0]
 
@@ -83,7 +83,7 @@ def table(n_rows, seed, first_row=0):
 
 
 def checksum(x, y, first_row=0):
-    """`Σ (28 row + col + 1) * bits(x[row, col]) + Σ (row + 1) * label[row] << 32`, wrapping u64: any order, any number of threads."""
+    """`Σ (28 row + col + 1) * bits(x[row, col]) + Σ ((row + 1) * label[row]) << 32`, wrapping u64: in any order, on any threads."""
     total = np.uint64(0)
     for a in range(0, len(y), CHUNK_ROWS):
         row = np.arange(first_row + a, first_row + min(a + CHUNK_ROWS, len(y)), dtype=np.uint64)

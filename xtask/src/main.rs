@@ -1,1 +1,104 @@
-fn main() {}
+//! All automation of the workspace. `cargo xtask --help` is the documentation.
+#![forbid(unsafe_code)]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "printing is what a command-line program does")]
+
+mod bins;
+mod check;
+mod peers;
+mod shell;
+mod stages;
+mod tidy;
+mod vulkan;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+const HELP: &str = "\
+usage: cargo xtask COMMAND [OPTIONS]
+
+  test         everything that is checked before a change lands; what CI runs
+  check        the same as test
+  tidy         the workspace's own rules: arrows between crates, twins of kernels, leftovers
+  conformance  runs the cases whose truth is PyTorch's
+  bench        measures, against what bounds us and, with --peers, against others
+
+`cargo xtask COMMAND --help` says more.";
+
+const TEST_HELP: &str = "\
+usage: cargo xtask test [--only STAGE]... [--no-install]
+
+Runs, in this order, and stops at the first that fails:
+
+  adapter      there is a Vulkan adapter; on Linux without one, Mesa's software driver is installed
+  fmt          cargo fmt --all --check
+  clippy       cargo clippy --workspace --all-targets -- -D warnings
+  doc          cargo doc --workspace --no-deps, warnings denied
+  tests        cargo nextest run --workspace (cargo test where there is no nextest)
+  doctests     cargo test --workspace --doc
+  tidy         cargo xtask tidy
+  conformance  cargo xtask conformance, on the cpu executor and on an adapter
+
+Tests run with BRISK_TEST_GPU=require: what needs an adapter fails without one, it is not skipped.
+
+  --only STAGE    that stage alone; may be given several times
+  --no-install    never install anything: stop with the command that would";
+
+const TIDY_HELP: &str = "\
+usage: cargo xtask tidy
+
+Checks rules that neither the compiler nor clippy know. Each line of output is a place and what is wrong there; what to do
+about a rule that is itself wrong stands beside it, in xtask/src/tidy.";
+
+const CONFORMANCE_HELP: &str = "\
+usage: cargo xtask conformance [DIR] [--device cpu|software|gpu]...
+
+Runs every case (a safetensors file) of DIR, or of the set that is kept with the tests, on each device given, or on all there are.
+Prints a line a case that fails, and last `N passed, N failed`.";
+
+const BENCH_HELP: &str = "\
+usage: cargo xtask bench [SUITE]... [--peers] [--yes] [--smoke] [--json FILE]
+
+Builds for release, runs the suites given (loader, kernels, higgs, ...), or all, and prints ours, the reference and their ratio.
+
+  --peers      also runs PyTorch, in the same run: with the Python that BRISK_PYTHON names, else one in target/peers-venv
+  --yes        makes target/peers-venv without asking; it downloads several GB (so does CI being set)
+  --smoke      every suite, tiny: shows that it runs, measures nothing
+  --json FILE  writes the rows as JSON as well";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match run(&args) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// What a command does with the arguments after its name.
+type Act = fn(&[String]) -> Result<ExitCode>;
+
+fn run(args: &[String]) -> Result<ExitCode> {
+    let Some((command, args)) = args.split_first() else {
+        eprintln!("{HELP}");
+        return Ok(ExitCode::FAILURE);
+    };
+    let (help, act): (&str, Act) = match command.as_str() {
+        "test" | "check" => (TEST_HELP, check::run),
+        "tidy" => (TIDY_HELP, tidy::run),
+        "conformance" => (CONFORMANCE_HELP, bins::conformance),
+        "bench" => (BENCH_HELP, peers::bench),
+        "help" | "--help" | "-h" => {
+            println!("{HELP}");
+            return Ok(ExitCode::SUCCESS);
+        }
+        other => bail!("there is no command `{other}`\n\n{HELP}"),
+    };
+    if args.iter().any(|arg| arg == "--help" || arg == "-h") {
+        println!("{help}");
+        return Ok(ExitCode::SUCCESS);
+    }
+    act(args)
+}

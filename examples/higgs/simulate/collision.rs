@@ -46,7 +46,8 @@ pub(crate) enum Flavour {
 /// The most quarks and gluons that a collision gives: four of the decay, and the radiated ones.
 pub(crate) const MAX_PARTONS: usize = 8;
 
-/// Quarks and gluons, before anything is known of them but their kind: two b, two of a W, and then what the incoming gluons radiated.
+/// Quarks and gluons, before anything is known of them but their kind: two b, two of a W, and then what the incoming gluons
+/// radiated.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Partons {
     pub(crate) flavours: [Flavour; MAX_PARTONS],
@@ -136,7 +137,8 @@ fn top_pair(w_masses: [f64; 2], recoil: [f64; 2], random: &mut Random) -> Option
     Some(([w_1, w_2], [b_1, b_2]))
 }
 
-/// A system of `mass` with the transverse momentum given and a rapidity drawn: `E = mT cosh y`, `pz = mT sinh y`, `mT² = m² + pT²`.
+/// A system of `mass` with the transverse momentum given and a rapidity drawn: `E = mT cosh y`, `pz = mT sinh y`, `mT² = m² +
+/// pT²`.
 fn produced(mass: f64, [px, py]: [f64; 2], random: &mut Random) -> FourVector {
     let n = random.normal();
     let up = (RAPIDITY_SPREAD * (COLLIDER_ENERGY / mass).ln() * n).exp();

@@ -79,8 +79,8 @@ pub(crate) fn features(seen: &Seen) -> [f32; 28] {
 
 /// The seven masses, from nothing but the 21 low-level columns as they are written: anyone can compute them again.
 ///
-/// - `m_jj`: the two jets taken for a W's. Of the six ways to name two jets b, the ones that keep most b-tags; of those, the one whose other two jets come
-///   nearest to the mass of a W.
+/// - `m_jj`: the two jets taken for a W's. Of the six ways to name two jets b, those that keep most b-tags; of these, the one
+///   whose other two jets come nearest to the mass of a W.
 /// - `m_lv`: lepton and neutrino, whose momentum along the beam follows from the W's mass ([`neutrino`]).
 /// - `m_jjj`, `m_jlv`: each W with a b, as the tops they may come from; of the two pairings, the one nearer to two tops.
 /// - `m_bb`: the two b, as the light Higgs they may come from.

@@ -15,10 +15,11 @@ const CHUNK_ROWS: u64 = 4096;
 /// Chunks between two writes.
 const N_CHUNKS: u64 = 16;
 
-/// Writes events `first_row..first_row + n_rows` with a header, the label first. Numbers are printed in the shortest form that reads back as the same `f32`.
+/// Writes events `first_row..first_row + n_rows` with a header, the label first. Numbers are printed in the shortest form that
+/// reads back as the same `f32`.
 ///
-/// The file is written under a temporary name beside `path` and renamed when it is complete and on disk: nobody sees half of it. A test
-/// set is the rows that follow the training set's: the same seed, and its length as `first_row`.
+/// The file is written under a temporary name beside `path` and renamed when it is complete and on disk: nobody sees half of
+/// it. A test set is the rows that follow the training set's: the same seed, and its length as `first_row`.
 ///
 /// # Errors
 /// When the folder cannot be written to, or is full; `path` is as it was.

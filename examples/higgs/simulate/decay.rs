@@ -16,8 +16,8 @@ impl Resonance {
     /// How many widths off its peak a mass may be.
     const REACH: f64 = 12.0;
 
-    /// A mass from the relativistic Breit-Wigner curve, `density(m²) ∝ 1 / ((m² - M²)² + M²Γ²)`, within [`Self::REACH`] widths of `M`:
-    /// `m² = M² + MΓ t` with `t` from Cauchy's distribution.
+    /// A mass from the relativistic Breit-Wigner curve, `density(m²) ∝ 1 / ((m² - M²)² + M²Γ²)`, within [`Self::REACH`] widths
+    /// of `M`: `m² = M² + MΓ t` with `t` from Cauchy's distribution.
     pub(crate) fn draw_mass(&self, random: &mut Random) -> f64 {
         loop {
             let t = random.cauchy();
@@ -35,8 +35,8 @@ pub(crate) fn rest_frame_momentum(parent_mass: f64, a: f64, b: f64) -> Option<f6
     (a + b <= parent_mass).then(|| product.sqrt() / (2.0 * parent_mass))
 }
 
-/// Decays `parent`, of invariant mass `parent_mass`, into daughters of masses `a` and `b`: back to back in its rest frame, in a direction uniform on the
-/// sphere, then boosted. `None` when `a + b > parent_mass`.
+/// Decays `parent`, of invariant mass `parent_mass`, into daughters of masses `a` and `b`: back to back in its rest frame, in a
+/// direction uniform on the sphere, then boosted. `None` when `a + b > parent_mass`.
 pub(crate) fn two_body(parent: &FourVector, parent_mass: f64, a: f64, b: f64, random: &mut Random) -> Option<[FourVector; 2]> {
     let p = rest_frame_momentum(parent_mass, a, b)?;
     let [x, y, z] = random.on_sphere().map(|c| c * p);

@@ -55,7 +55,8 @@ pub(crate) struct Seen {
 
 /// What the tagger says of each parton. It looks at a jet's tracks, not at its momentum, so this can be known first.
 ///
-/// `None` unless two are tagged: that is what the event is selected by, and four in ten end here, before anything costly was drawn.
+/// `None` unless two are tagged: that is what the event is selected by, and four in ten end here, before anything costly was
+/// drawn.
 pub(crate) fn tags(partons: &Partons, random: &mut Random) -> Option<[Tag; MAX_PARTONS]> {
     let mut tags = [Tag::None; MAX_PARTONS];
     for (tag, flavour) in tags[..partons.n].iter_mut().zip(partons.flavours) {
@@ -64,7 +65,8 @@ pub(crate) fn tags(partons: &Partons, random: &mut Random) -> Option<[Tag; MAX_P
     (n_tagged(&tags) >= 2).then_some(tags)
 }
 
-/// Reconstructs `collision`. `None` unless it has a lepton that stands alone, four jets and two b-tags: the selection of the UCI set.
+/// Reconstructs `collision`. `None` unless it has a lepton that stands alone, four jets and two b-tags: the selection of the
+/// UCI set.
 pub(crate) fn observe(collision: &Collision, partons: &Partons, tags: &[Tag; MAX_PARTONS], random: &mut Random) -> Option<Seen> {
     let lepton = blurred(collision.lepton, LEPTON_RESOLUTION, random);
     if !is_seen(&lepton) {
@@ -95,8 +97,8 @@ pub(crate) fn observe(collision: &Collision, partons: &Partons, tags: &[Tag; MAX
     Some(Seen { lepton, missing, jets: [seen[0], seen[1], seen[2], seen[3]] })
 }
 
-/// Partons as jets, before their energy is measured: one that lies in the cone of an earlier one joins it. The heaviest flavour comes
-/// first, so the jet's is the earlier one's.
+/// Partons as jets, before their energy is measured: one that lies in the cone of an earlier one joins it. The heaviest flavour
+/// comes first, so the jet's is the earlier one's.
 fn merged(collision: &Collision, partons: &Partons, tags: &[Tag; MAX_PARTONS]) -> ([(Jet, Flavour); MAX_PARTONS], usize) {
     let mut jets = [(Jet::default(), Flavour::Light); MAX_PARTONS];
     let mut n = 0;

@@ -7,9 +7,9 @@
 //! background  g g → t t̄,  t → W b
 //! ```
 //!
-//! Both end in W W b b̄, of which one W gives a lepton and a neutrino and the other two quarks: a lepton, four jets, and transverse
-//! momentum that is missing. They differ in which pairs and triples of them were one particle once, so the seven invariant
-//! masses help, and a network finds more than they say (Baldi, Sadowski, Whiteson 2014, arXiv:1402.4735).
+//! Both end in W W b b̄, of which one W gives a lepton and a neutrino and the other two quarks: a lepton, four jets, and
+//! transverse momentum that is missing. They differ in which pairs and triples of them were one particle once, so the seven
+//! invariant masses help, and a network finds more than they say (Baldi, Sadowski, Whiteson 2014, arXiv:1402.4735).
 //!
 //! An event is made in four steps, a file each: [`collision`] draws a production and lets it decay ([`decay`], [`four_vector`]),
 //! [`detector`] blurs what comes out and applies the cuts, [`columns`] computes the 28 numbers. What is left out: matrix elements
@@ -48,8 +48,8 @@ pub(crate) struct Simulation {
 impl Simulation {
     /// The label (1 for signal) and the 28 features, in the order of the UCI columns.
     ///
-    /// Collisions are drawn until one passes the detector's cuts, about one in five; the label is drawn before, so that the cuts do
-    /// not change its share.
+    /// Collisions are drawn until one passes the detector's cuts, about one in five; the label is drawn before, so that the
+    /// cuts do not change its share.
     ///
     /// # Cost
     /// Some three microseconds.

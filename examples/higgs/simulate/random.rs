@@ -65,8 +65,8 @@ impl Random {
         y / x
     }
 
-    /// A point of the unit disk but its centre, and its squared distance from there. Both coordinates come from one hash and are odd
-    /// multiples of 2⁻³², so neither is ever zero.
+    /// A point of the unit disk but its centre, and its squared distance from there. Both coordinates come from one hash and
+    /// are odd multiples of 2⁻³², so neither is ever zero.
     fn disk(&mut self) -> (f64, f64, f64) {
         loop {
             let bits = self.next();

@@ -1,4 +1,5 @@
-//! What the simulation promises: physics that adds up, a table that is a function of its seed, columns that anyone can compute again.
+//! What the simulation promises: physics that adds up, a table that is a function of its seed, columns that anyone can compute
+//! again.
 
 use std::path::Path;
 

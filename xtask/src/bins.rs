@@ -1,0 +1,66 @@
+//! Programs of the workspace that need the crates: built by cargo, run by us. So xtask itself stays small and builds in seconds.
+
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::Value;
+
+use crate::shell::{command, output};
+
+/// Which profile to build with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Profile {
+    /// What tests use.
+    Dev,
+    /// What is measured.
+    Release,
+}
+
+/// `cargo xtask conformance`: the program checks its own arguments.
+pub(crate) fn conformance(args: &[String]) -> Result<ExitCode> {
+    started(Command::new(built("conformance", Profile::Dev)?).args(args))
+}
+
+/// Runs `command` to the end, where the user stands, so that the paths given mean what they say; its exit code is ours.
+pub(crate) fn started(command: &mut Command) -> Result<ExitCode> {
+    let status = command.status().with_context(|| format!("could not start {}", command.get_program().display()))?;
+    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Builds a program of the workspace and says where it is.
+///
+/// `--workspace` although one program is wanted: features are then resolved as the tests resolve them, so nothing is built twice.
+pub(crate) fn built(name: &str, profile: Profile) -> Result<PathBuf> {
+    let mut build = command("cargo build --workspace --message-format json-render-diagnostics --bin");
+    build.arg(name);
+    if profile == Profile::Release {
+        build.arg("--release");
+    }
+    match executable(&output(&mut build)?, name) {
+        Some(path) => Ok(path),
+        None => bail!("cargo built `{name}` and did not say where it is"),
+    }
+}
+
+/// Where cargo's messages, a JSON object a line, say that the program is.
+fn executable(messages: &str, name: &str) -> Option<PathBuf> {
+    let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let mut built = messages.filter(|message| message["target"]["name"] == name && message["target"]["kind"][0] == "bin");
+    built.find_map(|message| message["executable"].as_str().map(PathBuf::from))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_executable_is_found_among_cargos_messages() {
+        let messages = r#"{"reason":"compiler-artifact","target":{"kind":["lib"],"name":"bench"},"executable":null}
+not json
+{"reason":"compiler-artifact","target":{"kind":["bin"],"name":"bench"},"executable":"/somewhere/debug/bench"}
+{"reason":"build-finished","success":true}"#;
+        assert_eq!(executable(messages, "bench"), Some(PathBuf::from("/somewhere/debug/bench")));
+        assert_eq!(executable(messages, "conformance"), None);
+    }
+}

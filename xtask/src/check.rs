@@ -1,0 +1,82 @@
+//! `cargo xtask test`: everything that is checked before a change lands.
+
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::bins::{self, Profile};
+use crate::shell::{self, command, run as must, succeeds};
+use crate::stages::{self, Install, Options, Stage};
+use crate::{tidy, vulkan};
+
+const STAGES: &[Stage] = &[
+    Stage { name: "adapter", act: |options| vulkan::ensure(options.install) },
+    Stage { name: "fmt", act: fmt },
+    Stage { name: "clippy", act: clippy },
+    Stage { name: "doc", act: |_| must(checked("cargo doc --workspace --no-deps").env("RUSTDOCFLAGS", "-D warnings")) },
+    Stage { name: "tests", act: tests },
+    Stage { name: "doctests", act: |_| must(&mut checked("cargo test --workspace --doc")) },
+    Stage { name: "tidy", act: |_| tidied() },
+    Stage { name: "conformance", act: |_| conformance() },
+];
+
+pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
+    Ok(stages::run(STAGES, &Options::parse(args, STAGES)?))
+}
+
+/// A command in whose tests a missing adapter is a failure, not a skip.
+fn checked(line: &str) -> Command {
+    let mut command = command(line);
+    command.env("BRISK_TEST_GPU", "require");
+    command
+}
+
+fn fmt(options: &Options) -> Result<()> {
+    component("rustfmt", "cargo fmt --version", options.install)?;
+    must(&mut command("cargo fmt --all --check")).context("`cargo fmt --all` mends it")
+}
+
+fn clippy(options: &Options) -> Result<()> {
+    component("clippy", "cargo clippy --version", options.install)?;
+    must(&mut command("cargo clippy --workspace --all-targets -- -D warnings"))
+}
+
+fn tests(_: &Options) -> Result<()> {
+    if succeeds(&mut command("cargo nextest --version")) {
+        must(&mut checked("cargo nextest run --workspace"))
+    } else {
+        // Not `--all-targets`: that would run the benches as well.
+        must(&mut checked("cargo test --workspace --lib --bins --tests --examples"))
+    }
+}
+
+fn tidied() -> Result<()> {
+    let findings = tidy::findings()?;
+    findings.iter().for_each(|finding| eprintln!("{finding}"));
+    match findings.len() {
+        0 => Ok(()),
+        n => bail!("`cargo xtask tidy` has {n} things to say"),
+    }
+}
+
+fn conformance() -> Result<()> {
+    let program = bins::built("conformance", Profile::Dev)?;
+    let mut run = Command::new(program);
+    run.args(["--device", "cpu", "--device", vulkan::tested_device()?])
+        .env("BRISK_TEST_GPU", "require")
+        .current_dir(shell::root());
+    must(&mut run)
+}
+
+/// A part of the toolchain that rustup may have left out.
+fn component(name: &str, probe: &str, install: Install) -> Result<()> {
+    if succeeds(&mut command(probe)) {
+        return Ok(());
+    }
+    let add = format!("rustup component add {name}");
+    if install == Install::Allowed && succeeds(&mut command("rustup --version")) {
+        eprintln!("{name} is missing; running `{add}`");
+        return must(&mut command(&add));
+    }
+    bail!("{name} is missing; `{add}`, or the system's package of it, installs it")
+}

@@ -1,0 +1,83 @@
+//! Other programs, started so that a failure says which command to repeat.
+
+use std::env;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, bail};
+
+/// The folder of the workspace's manifest.
+pub(crate) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace's folder")
+}
+
+/// Where cargo puts what it builds.
+pub(crate) fn target_dir() -> PathBuf {
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |dir| root().join(dir))
+}
+
+/// `program args…` in the workspace's folder; `line` is split at spaces.
+pub(crate) fn command(line: &str) -> Command {
+    let mut words = line.split_whitespace();
+    let program = words.next().expect("a command line has a program");
+    // The cargo that runs us, so that `cargo +nightly xtask` stays on nightly.
+    let cargo = env::var_os("CARGO").filter(|_| program == "cargo");
+    let mut command = Command::new(cargo.as_deref().unwrap_or(OsStr::new(program)));
+    command.args(words).current_dir(root());
+    command
+}
+
+/// Runs to the end with our output.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    let status = command.status().with_context(|| format!("could not start `{}`", shown(command)))?;
+    if !status.success() {
+        bail!("`{}` failed ({status})", shown(command));
+    }
+    Ok(())
+}
+
+/// Runs to the end and gives what it printed on standard output; its errors are ours.
+pub(crate) fn output(command: &mut Command) -> Result<String> {
+    let output = command.stderr(Stdio::inherit()).output().with_context(|| format!("could not start `{}`", shown(command)))?;
+    if !output.status.success() {
+        bail!("`{}` failed ({})", shown(command), output.status);
+    }
+    String::from_utf8(output.stdout).with_context(|| format!("`{}` printed something that is not UTF-8", shown(command)))
+}
+
+/// Whether it runs and succeeds, silently.
+pub(crate) fn succeeds(command: &mut Command) -> bool {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+}
+
+/// What to type to repeat it: variables that it sets, its program's name, its arguments.
+pub(crate) fn shown(command: &Command) -> String {
+    let variables = command.get_envs().filter_map(|(name, value)| {
+        let value = value?.to_string_lossy();
+        Some(if value.contains(' ') { format!("{}=\"{value}\"", name.display()) } else { format!("{}={value}", name.display()) })
+    });
+    let program = Path::new(command.get_program()).file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let args = command.get_args().map(|arg| arg.to_string_lossy().into_owned());
+    variables.chain([program]).chain(args).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_names_the_command_to_repeat() {
+        let mut failing = command("cargo no-such-subcommand --flag");
+        failing.env("RUSTDOCFLAGS", "-D warnings").stderr(Stdio::null());
+        let error = run(&mut failing).expect_err("there is no such subcommand");
+        assert!(error.to_string().contains("RUSTDOCFLAGS=\"-D warnings\" cargo no-such-subcommand --flag"), "{error}");
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_no_success() {
+        assert!(!succeeds(&mut command("no-such-program-anywhere --version")));
+        let error = run(&mut command("no-such-program-anywhere")).expect_err("it does not exist");
+        assert!(format!("{error:#}").contains("could not start `no-such-program-anywhere`"), "{error:#}");
+    }
+}

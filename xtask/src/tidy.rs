@@ -1,0 +1,77 @@
+//! `cargo xtask tidy`: rules of this workspace that neither the compiler nor clippy know.
+//!
+//! A rule is a function from the [`Workspace`] to findings, so each is tested on a workspace made up to break it. What a
+//! reviewer says twice becomes one more.
+
+mod arrows;
+mod kernels;
+mod manifests;
+mod source;
+mod weight;
+mod workspace;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use workspace::Workspace;
+
+/// What is wrong, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Finding {
+    /// A path from the workspace's folder.
+    path: String,
+    /// Counted from one; zero when it is about the whole file.
+    line: usize,
+    message: String,
+}
+
+impl Finding {
+    fn new(path: impl Into<String>, line: usize, message: impl Into<String>) -> Self {
+        Self { path: path.into(), line, message: message.into() }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, line, message } = self;
+        if *line == 0 { write!(f, "{path}: {message}") } else { write!(f, "{path}:{line}: {message}") }
+    }
+}
+
+type Rule = fn(&Workspace) -> Vec<Finding>;
+
+const RULES: &[Rule] = &[
+    arrows::point_down,
+    arrows::wgpu_is_named_below,
+    manifests::are_complete,
+    manifests::readme_is_the_crate_docs,
+    kernels::have_twins,
+    source::files_are_short,
+    source::nothing_is_left_over,
+    source::libraries_do_not_print,
+    source::unsafe_is_in_one_file,
+    source::paths_are_nobodys_own,
+    weight::stays_low,
+];
+
+pub(crate) fn run(_: &[String]) -> Result<ExitCode> {
+    let findings = findings()?;
+    for finding in &findings {
+        println!("{finding}");
+    }
+    eprintln!("{} rules, {} findings", RULES.len(), findings.len());
+    Ok(if findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What all rules find, by path.
+pub(crate) fn findings() -> Result<Vec<Finding>> {
+    let workspace = Workspace::read()?;
+    let mut findings: Vec<Finding> = RULES.iter().flat_map(|rule| rule(&workspace)).collect();
+    findings.sort_by(|a, b| (&a.path, a.line).cmp(&(&b.path, b.line)));
+    Ok(findings)
+}

@@ -1,0 +1,230 @@
+//! Each rule on a workspace that keeps it, and on ones that break it.
+
+use super::source::code_lines;
+use super::workspace::{File, Package, Workspace};
+use super::{Rule, arrows, kernels, manifests, source, weight};
+
+/// Two crates and an xtask with nothing wrong with them.
+fn sound() -> Workspace {
+    let package = |name: &str, folder: &str, dependencies: &[&str]| Package {
+        name: name.into(),
+        folder: folder.into(),
+        description: "Makes it faster.".into(),
+        license: "MIT OR Apache-2.0".into(),
+        dependencies: dependencies.iter().map(|&name| name.into()).collect(),
+    };
+    let library = "#![doc = include_str!(\"../README.md\")]\n#![forbid(unsafe_code)]\n";
+    let files = [
+        ("crates/table/README.md", "# brisk-table"),
+        ("crates/table/src/lib.rs", library),
+        ("crates/kernels/README.md", "# brisk-kernels"),
+        ("crates/kernels/src/lib.rs", library),
+        ("crates/kernels/src/matmul.rs", "const SHADER: &str = include_str!(\"wgsl/matmul.wgsl\");"),
+        ("crates/kernels/src/cpu/matmul.rs", ""),
+        ("crates/kernels/src/wgsl/matmul.wgsl", ""),
+        ("crates/kernels/src/wgsl/matmul_direct.wgsl", ""),
+        ("crates/kernels/tests/it/matmul.rs", ""),
+        ("xtask/src/main.rs", "fn main() { println!(\"a program prints\"); }"),
+    ];
+    Workspace {
+        packages: vec![
+            package("brisk-table", "crates/table", &["brisk-loader", "memmap2"]),
+            package("brisk-kernels", "crates/kernels", &["wgpu"]),
+            package("xtask", "xtask", &["anyhow"]),
+        ],
+        files: files.map(|(path, text)| File { path: path.into(), text: text.into() }).into(),
+        trees: vec![("brisk-table".into(), ["one v1", "two v2"].map(String::from).into())],
+    }
+}
+
+/// `rule` says nothing of a sound workspace, and `expected` (path:line and a part of what it says) of that with a `change`.
+#[track_caller]
+fn check(rule: Rule, change: impl Fn(&mut Workspace), expected: &[(&str, &str)]) {
+    assert_eq!(rule(&sound()), [], "a sound workspace");
+    let mut broken = sound();
+    change(&mut broken);
+    let found: Vec<String> = rule(&broken).iter().map(ToString::to_string).collect();
+    assert_eq!(found.len(), expected.len(), "{found:?}");
+    for (found, (place, part)) in found.iter().zip(expected) {
+        assert!(
+            found.starts_with(&format!("{place}: ")) && found.contains(part),
+            "found `{found}`, expected `{place}: … {part} …`"
+        );
+    }
+}
+
+fn with(path: &'static str, text: impl Into<String>) -> impl Fn(&mut Workspace) {
+    let text = text.into();
+    move |workspace| {
+        workspace.files.retain(|file| file.path != path);
+        workspace.files.push(File { path: path.into(), text: text.clone() });
+    }
+}
+
+fn without(path: &'static str) -> impl Fn(&mut Workspace) {
+    move |workspace| workspace.files.retain(|file| file.path != path)
+}
+
+fn depends(package: usize, on: &'static str) -> impl Fn(&mut Workspace) {
+    move |workspace| workspace.packages[package].dependencies.push(on.into())
+}
+
+#[test]
+fn arrows_only_point_down() {
+    check(
+        arrows::point_down,
+        depends(0, "brisk-tensor"),
+        &[("crates/table/Cargo.toml", "`table` depends on `tensor`; it may know only loader")],
+    );
+    check(arrows::point_down, depends(1, "brisk-loader"), &[("crates/kernels/Cargo.toml", "it may know no other brisk crate")]);
+    check(arrows::point_down, depends(2, "brisk-table"), &[("xtask/Cargo.toml", "runs programs instead")]);
+    let newcomer = |workspace: &mut Workspace| workspace.packages[0].folder = "crates/newcomer".into();
+    check(arrows::point_down, newcomer, &[("crates/newcomer/Cargo.toml", "no line in the table of arrows")]);
+}
+
+#[test]
+fn wgpu_is_named_by_few() {
+    check(arrows::wgpu_is_named_below, depends(0, "wgpu-types"), &[("crates/table/Cargo.toml", "depends on wgpu")]);
+    let named = "//! wgpu::Device in a comment\nuse brisk_kernels::wgpu::Device;\n";
+    check(arrows::wgpu_is_named_below, with("crates/table/src/gpu.rs", named), &[("crates/table/src/gpu.rs:2", "names wgpu")]);
+}
+
+#[test]
+fn manifests_say_what_a_crate_is_for() {
+    let undescribed = |workspace: &mut Workspace| workspace.packages[0].description = "(set below)".into();
+    check(manifests::are_complete, undescribed, &[("crates/table/Cargo.toml", "no description")]);
+    let unlicensed = |workspace: &mut Workspace| workspace.packages[1].license.clear();
+    check(manifests::are_complete, unlicensed, &[("crates/kernels/Cargo.toml", "no licence")]);
+    let renamed = |workspace: &mut Workspace| workspace.packages[0].name = "brisk-rows".into();
+    check(manifests::are_complete, renamed, &[("crates/table/Cargo.toml", "named after its folder")]);
+}
+
+#[test]
+fn crate_docs_are_the_readme() {
+    check(manifests::readme_is_the_crate_docs, without("crates/table/README.md"), &[("crates/table", "has no README.md")]);
+    let own_docs = with("crates/kernels/src/lib.rs", "//! Kernels.\n");
+    check(manifests::readme_is_the_crate_docs, own_docs, &[("crates/kernels/src/lib.rs", "docs from the README")]);
+}
+
+#[test]
+fn kernels_have_twins_and_tests() {
+    let kernel = "crates/kernels/src/matmul.rs";
+    check(kernels::have_twins, without("crates/kernels/src/cpu/matmul.rs"), &[(kernel, "no twin in plain Rust")]);
+    check(kernels::have_twins, without("crates/kernels/tests/it/matmul.rs"), &[(kernel, "is named nowhere in")]);
+    let stray = "crates/kernels/src/wgsl/scan.wgsl";
+    check(kernels::have_twins, with(stray, ""), &[(stray, "no kernel is named like it")]);
+    // A longer name that only begins alike is another kernel.
+    let alike = "crates/kernels/src/wgsl/matmuls.wgsl";
+    check(kernels::have_twins, with(alike, ""), &[(alike, "no kernel is named like it")]);
+}
+
+#[test]
+fn files_stay_short() {
+    check(source::files_are_short, with("tests/src/lib.rs", "fn f() {}\n".repeat(701)), &[("tests/src/lib.rs", "has 701 lines")]);
+    check(source::files_are_short, with("tests/src/lib.rs", "fn f() {}\n".repeat(700)), &[]);
+}
+
+#[test]
+fn nothing_is_left_over() {
+    let text = "fn f() {
+    todo!()
+}
+#[test]
+#[ignore = \"slow\"]
+fn g() {
+    dbg!(1); // dbg!
+    let _ = \"todo!()\";
+    my_todo!();
+}
+fn h() { unimplemented!(\"later\") }";
+    let path = "crates/table/src/rows.rs";
+    let at = |line: usize| format!("{path}:{line}");
+    let expected = [(at(2), "`todo!`"), (at(5), "`#[ignore`"), (at(7), "`dbg!`"), (at(11), "`unimplemented!`")];
+    check(source::nothing_is_left_over, with(path, text), &expected.each_ref().map(|(place, part)| (place.as_str(), *part)));
+}
+
+#[test]
+fn only_programs_print() {
+    let text = "/// println!(\"in the docs\")\nfn f() {\n    eprintln!(\"from a library\");\n}\n";
+    check(
+        source::libraries_do_not_print,
+        with("crates/table/src/rows.rs", text),
+        &[("crates/table/src/rows.rs:3", "`eprintln!` in a library")],
+    );
+    for program in [
+        "crates/table/benches/rows.rs",
+        "crates/table/tests/it/main.rs",
+        "examples/higgs/main.rs",
+        "crates/table/src/rows/tests.rs",
+    ] {
+        check(source::libraries_do_not_print, with(program, text), &[]);
+    }
+}
+
+#[test]
+fn unsafe_code_is_in_one_file() {
+    let library = "#![doc = include_str!(\"../README.md\")]\n";
+    check(
+        source::unsafe_is_in_one_file,
+        with("crates/table/src/lib.rs", library),
+        &[("crates/table/src/lib.rs", "#![forbid(unsafe_code)]")],
+    );
+    let block = "fn f(p: *const u8) -> u8 { unsafe { *p } }";
+    let one = |workspace: &mut Workspace| {
+        with("crates/table/src/lib.rs", library)(workspace);
+        with("crates/table/src/map.rs", block)(workspace);
+    };
+    check(source::unsafe_is_in_one_file, one, &[]);
+    let two = |workspace: &mut Workspace| {
+        one(workspace);
+        with("crates/table/src/rows.rs", block)(workspace);
+        // The lint's name and a comment are not code that is unsafe.
+        with("crates/table/src/safe.rs", "#![deny(unsafe_code)] // unsafe\n")(workspace);
+    };
+    check(source::unsafe_is_in_one_file, two, &[("crates/table/src/map.rs", "2 files of one crate")]);
+}
+
+#[test]
+fn nobodys_folder_is_named() {
+    let text = concat!("let data = \"..", "/shared/data\";\n");
+    check(source::paths_are_nobodys_own, with("tests/src/lib.rs", text), &[("tests/src/lib.rs:1", "take BRISK_DATA")]);
+    check(source::paths_are_nobodys_own, with(".ci/run", text), &[]);
+}
+
+#[test]
+fn crates_stay_light() {
+    let heavy = |workspace: &mut Workspace| workspace.trees[0].1 = (0..30).map(|n| format!("crate-{n:02} v1.0.0")).collect();
+    check(weight::stays_low, heavy, &[("brisk-table", "takes 30 packages to build, fewer than 30 are promised: crate-00")]);
+    let light = |workspace: &mut Workspace| workspace.trees[0].1 = (0..29).map(|n| format!("crate-{n:02} v1.0.0")).collect();
+    check(weight::stays_low, light, &[]);
+}
+
+#[test]
+fn a_tree_counts_each_package_once_and_each_version() {
+    let printed = "brisk-table v0.1.0 (/home/brisk/crates/table)
+memmap2 v0.9.9
+libc v0.2.1
+libc v0.2.1 (*)
+
+syn v2.0.1
+syn v1.0.9
+serde_derive v1.0.1 (proc-macro)";
+    assert_eq!(weight::unique_packages(printed).len(), 6);
+}
+
+#[track_caller]
+fn check_code(text: &str, expected: &[(usize, &str)]) {
+    let found = code_lines(text);
+    let found: Vec<(usize, &str)> = found.iter().map(|(line, code)| (*line, code.trim())).collect();
+    assert_eq!(found, expected, "{text}");
+}
+
+#[test]
+fn comments_and_literals_are_no_code() {
+    check_code("a // b\n/* c\n d */ e\n", &[(1, "a"), (3, "e")]);
+    check_code("/* a /* b */ c */ d", &[(1, "d")]);
+    check_code("f(\"// no comment \\\" still\"); g", &[(1, "f(\"); g")]);
+    check_code("f(r#\"raw \" todo!\n\"#); g", &[(1, "f(\""), (2, "); g")]);
+    check_code("f(b'\\'', '\"', br\"x\"); g::<'a>()", &[(1, "f(b\", \", b\"); g::<'a>()")]);
+    check_code("for r in var\"x\"", &[(1, "for r in var\"")]);
+}
