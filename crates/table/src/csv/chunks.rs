@@ -1,0 +1,119 @@
+use std::io::{self, Read};
+
+use super::decimal::LOOK_AHEAD;
+use super::quotes::last_row_end;
+
+/// Text that one thread parses at a time. Fixed, so that the statistics, which are merged chunk by chunk, are the same on any machine.
+const CHUNK_BYTES: usize = 1 << 20;
+
+/// The longest row that is read.
+pub(super) const MAX_ROW_BYTES: usize = 64 << 20;
+
+/// Whole rows, and behind them line feeds enough that a reader may look ahead.
+#[derive(Debug, Default)]
+pub(super) struct Chunk {
+    /// What lies beyond the rows and the look-ahead is of an earlier chunk.
+    text: Vec<u8>,
+    /// How much of `text` is rows; the last ends in a line feed.
+    len: usize,
+}
+
+impl Chunk {
+    /// The rows, and as much more as may be looked ahead.
+    pub(super) fn with_look_ahead(&self) -> &[u8] {
+        &self.text[..self.len + LOOK_AHEAD]
+    }
+
+    /// The rows.
+    pub(super) fn rows(&self) -> &[u8] {
+        &self.text[..self.len]
+    }
+
+    fn make_room(&mut self, n_bytes: usize) {
+        // One for the line feed that the last line may lack.
+        let wanted = n_bytes + 1 + LOOK_AHEAD;
+        if self.text.len() < wanted {
+            self.text.resize(wanted, 0);
+        }
+    }
+}
+
+/// Why there is no next chunk.
+#[derive(Debug)]
+pub(super) enum ChunkError {
+    Read(io::Error),
+    /// The chunk's first row does not end.
+    RowTooLong,
+}
+
+/// Cuts text into chunks of whole rows.
+pub(super) struct Chunks<R> {
+    input: R,
+    /// Read, but not handed out.
+    rest: Vec<u8>,
+    at_end: bool,
+    delimiter: u8,
+}
+
+impl<R: Read> Chunks<R> {
+    pub(super) fn new(input: R) -> Self {
+        Self { input, rest: Vec::new(), at_end: false, delimiter: b',' }
+    }
+
+    /// The first text, for a look at what it is: a chunk, or all there is, then ended by a line feed.
+    pub(super) fn peek(&mut self) -> io::Result<&[u8]> {
+        let mut first = Chunk::default();
+        first.make_room(CHUNK_BYTES);
+        let len = self.fill(&mut first.text, 0, CHUNK_BYTES)?;
+        self.rest.extend_from_slice(&first.text[..len]);
+        Ok(&self.rest)
+    }
+
+    /// Leaves out what was looked at, up to `start`; what follows has that delimiter.
+    pub(super) fn start_at(&mut self, start: usize, delimiter: u8) {
+        self.rest.drain(..start);
+        self.delimiter = delimiter;
+    }
+
+    /// Makes `chunk` the next rows; `false` if there are none.
+    pub(super) fn next_into(&mut self, chunk: &mut Chunk) -> Result<bool, ChunkError> {
+        let (mut len, mut wanted) = (self.rest.len(), CHUNK_BYTES.max(self.rest.len()));
+        chunk.make_room(wanted);
+        chunk.text[..len].copy_from_slice(&self.rest);
+        chunk.len = loop {
+            len = self.fill(&mut chunk.text, len, wanted).map_err(ChunkError::Read)?;
+            if self.at_end {
+                break len;
+            }
+            if let Some(end) = last_row_end(&chunk.text[..len], self.delimiter) {
+                break end;
+            }
+            if wanted >= MAX_ROW_BYTES {
+                return Err(ChunkError::RowTooLong);
+            }
+            wanted *= 2;
+            chunk.make_room(wanted);
+        };
+        self.rest.clear();
+        self.rest.extend_from_slice(&chunk.text[chunk.len..len]);
+        chunk.text[chunk.len..][..LOOK_AHEAD].fill(b'\n');
+        Ok(chunk.len > 0)
+    }
+
+    /// Reads until `len`, the part of `text` that counts, is `wanted` or the input ends; then a last line without an end gets one.
+    fn fill(&mut self, text: &mut [u8], mut len: usize, wanted: usize) -> io::Result<usize> {
+        while len < wanted && !self.at_end {
+            match self.input.read(&mut text[len..wanted]) {
+                Ok(0) => self.at_end = true,
+                Ok(n) => len += n,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if self.at_end && len > 0 && text[len - 1] != b'\n' {
+            text[len] = b'\n';
+            len += 1;
+        }
+        Ok(len)
+    }
+}

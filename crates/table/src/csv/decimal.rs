@@ -1,0 +1,216 @@
+//! Decimal text to `f32`, rounded exactly: the same bits as `str::parse`.
+//!
+//! A number is first computed in `f64`, with an error of a few units in its last place. Rounding that to `f32` gives the right answer
+//! unless the `f64` lies so near the middle between two `f32` that the error could carry it across; then, once in ten million,
+//! `str::parse` decides. So the fast way needs no exact arithmetic, only a bound on its error.
+
+use super::block::{BLOCK_LEN, Block};
+
+/// How far beyond a cell's first byte [`simple_cell`] may look.
+pub(super) const LOOK_AHEAD: usize = 48;
+
+/// The bytes that shape a row.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Marks {
+    pub(super) delimiter: u8,
+    pub(super) decimal: u8,
+}
+
+/// Whether a cell is the last of its row, before which a carriage return may stand.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Inner,
+    Last,
+}
+
+/// The number at the start of `text` and how many bytes it takes to the delimiter or line feed, if it is as plain as most are: fewer
+/// than 16 bytes, 1 to 8 digits, then perhaps a point and up to 13 more. `None` says nothing about the others.
+///
+/// The result is finite.
+#[inline(always)]
+pub(super) fn simple_cell(text: &[u8; LOOK_AHEAD], marks: Marks, place: Place) -> Option<(f32, usize)> {
+    let block = Block::load(first(text));
+    let ends = block.equals(marks.delimiter) | block.equals(b'\n');
+    if ends == 0 {
+        return None;
+    }
+    let len = ends.trailing_zeros() as usize;
+    let end = if place == Place::Last && len > 0 && text[len - 1] == b'\r' { len - 1 } else { len };
+
+    let point = (block.equals(marks.decimal) | 1 << end).trailing_zeros() as usize;
+    let negative = usize::from(text[0] == b'-');
+    let n_whole = point.wrapping_sub(negative);
+    if n_whole.wrapping_sub(1) >= 8 {
+        return None;
+    }
+    let n_fraction = end.saturating_sub(point + 1) & (BLOCK_LEN - 1);
+
+    let whole = digits(text, negative) << (64 - 8 * n_whole);
+    let mut fraction = digits(text, point + 1) & KEEP[n_fraction];
+    let mut bad = not_digits(whole) | not_digits(fraction);
+    let mut value = eight_digits(fraction) as i64 as f64 * 1e-8;
+    if n_fraction > 8 {
+        fraction = digits(text, point + 9) & KEEP[n_fraction - 8];
+        bad |= not_digits(fraction);
+        value += eight_digits(fraction) as i64 as f64 * 1e-16;
+    }
+    if bad != 0 {
+        return None;
+    }
+    // The largest error: each term is rounded twice, each sum once. Less than 4 units in the last place.
+    value += eight_digits(whole) as i64 as f64;
+    let rounded = round(value)?;
+    Some((f32::from_bits(rounded.to_bits() | (negative as u32) << 31), len))
+}
+
+/// Any number that `str::parse::<f32>` reads, and the same bits. `text` has no blanks around it.
+pub(super) fn number(text: &[u8], decimal: u8) -> Option<f32> {
+    if let Some(value) = scientific(text, decimal) {
+        return Some(value);
+    }
+    let text = std::str::from_utf8(text).ok()?;
+    if decimal == b'.' {
+        text.parse().ok()
+    } else if text.contains('.') {
+        None
+    } else {
+        text.replace(char::from(decimal), ".").parse().ok()
+    }
+}
+
+/// Up to 19 digits, with a point and an exponent or without.
+fn scientific(text: &[u8], decimal: u8) -> Option<f32> {
+    let (negative, mut rest) = match text {
+        [b'-', rest @ ..] => (true, rest),
+        [b'+', rest @ ..] => (false, rest),
+        rest => (false, rest),
+    };
+    let (mut mantissa, mut n_digits) = (0_u64, 0_usize);
+    take_digits(&mut rest, &mut mantissa, &mut n_digits);
+    let mut exponent = 0_i32;
+    if let Some((&first, fraction)) = rest.split_first()
+        && first == decimal
+    {
+        rest = fraction;
+        take_digits(&mut rest, &mut mantissa, &mut n_digits);
+        exponent = -i32::try_from(fraction.len() - rest.len()).ok()?;
+    }
+    // Leading zeros count as digits too: rare, and `str::parse` takes those.
+    if n_digits == 0 || n_digits > 19 {
+        return None;
+    }
+    if let [b'e' | b'E', given @ ..] = rest {
+        exponent += small_exponent(given)?;
+        rest = &[];
+    }
+    if !rest.is_empty() {
+        return None;
+    }
+    // Rounded once as it becomes `f64`, and once a step: less than 4 units in the last place.
+    let mut value = mantissa as f64;
+    value = match exponent {
+        0..=22 => value * POWERS[exponent as usize],
+        -22..0 => value / POWERS[-exponent as usize],
+        -44..-22 => value / POWERS[22] / POWERS[(-exponent - 22) as usize],
+        _ => return None,
+    };
+    if value != 0.0 && !(1e-37..1e38).contains(&value) {
+        return None;
+    }
+    round(value).map(|value| if negative { -value } else { value })
+}
+
+/// Up to three digits with or without a sign.
+fn small_exponent(text: &[u8]) -> Option<i32> {
+    let (negative, mut rest) = match text {
+        [b'-', rest @ ..] => (true, rest),
+        [b'+', rest @ ..] => (false, rest),
+        rest => (false, rest),
+    };
+    let (mut exponent, mut n_digits) = (0, 0);
+    take_digits(&mut rest, &mut exponent, &mut n_digits);
+    if !rest.is_empty() || n_digits == 0 || n_digits > 3 {
+        return None;
+    }
+    Some(if negative { -(exponent as i32) } else { exponent as i32 })
+}
+
+/// Takes digits off the front, as many as there are. What `value` becomes beyond 19 of them is of no use.
+fn take_digits(text: &mut &[u8], value: &mut u64, n_digits: &mut usize) {
+    while let Some(eight) = text.first_chunk::<8>() {
+        let word = u64::from_le_bytes(*eight) ^ ZEROS;
+        if not_digits(word) != 0 {
+            break;
+        }
+        *value = value.wrapping_mul(100_000_000).wrapping_add(eight_digits(word));
+        *n_digits += 8;
+        *text = &text[8..];
+    }
+    while let [digit @ b'0'..=b'9', rest @ ..] = text {
+        *value = value.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'));
+        *n_digits += 1;
+        *text = rest;
+    }
+}
+
+/// The `f32` nearest to every number within 16 units in the last place of `value`, if that is one; `value` is normal as an `f32`, or 0.
+#[inline(always)]
+fn round(value: f64) -> Option<f32> {
+    // The 29 bits that an `f32` has not; their middle is the middle between two `f32`.
+    const MIDDLE: u64 = 1 << 28;
+    let below = value.to_bits() & ((1 << 29) - 1);
+    if below.wrapping_sub(MIDDLE - 16) <= 32 {
+        return None;
+    }
+    Some(value as f32)
+}
+
+const ZEROS: u64 = 0x3030_3030_3030_3030;
+
+/// Keeps the first so many bytes of a word, and all beyond eight.
+const KEEP: [u64; 16] = {
+    let mut keep = [u64::MAX; 16];
+    let mut n = 0;
+    while n < 8 {
+        keep[n] = (1 << (8 * n)) - 1;
+        n += 1;
+    }
+    keep
+};
+
+/// The powers of ten that an `f64` holds exactly.
+const POWERS: [f64; 23] = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21,
+    1e22,
+];
+
+/// Eight bytes from `at`, the digits among them as 0 to 9, the first in the lowest byte.
+#[inline(always)]
+fn digits(text: &[u8; LOOK_AHEAD], at: usize) -> u64 {
+    let eight = text[at..].first_chunk().expect("cells are shorter than what may be looked ahead");
+    u64::from_le_bytes(*eight) ^ ZEROS
+}
+
+/// Zero if every byte is 0 to 9.
+#[inline(always)]
+fn not_digits(word: u64) -> u64 {
+    (word.wrapping_add(0x7676_7676_7676_7676) | word) & 0x8080_8080_8080_8080
+}
+
+/// The number of eight digits, the first in the lowest byte: neighbours are joined, then pairs, then fours.
+#[inline(always)]
+fn eight_digits(word: u64) -> u64 {
+    const PAIRS: u64 = 0x0000_00ff_0000_00ff;
+    let pairs = word.wrapping_mul(10).wrapping_add(word >> 8);
+    let upper = (pairs & PAIRS).wrapping_mul(100 + (1_000_000 << 32));
+    let lower = (pairs >> 16 & PAIRS).wrapping_mul(1 + (10_000 << 32));
+    upper.wrapping_add(lower) >> 32
+}
+
+#[inline(always)]
+fn first(text: &[u8; LOOK_AHEAD]) -> &[u8; BLOCK_LEN] {
+    text.first_chunk().expect("the look-ahead is longer than a block")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,166 @@
+//! The first rows of a file: what stands between cells, what the columns are called, and what each is for.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::path::Path;
+
+use super::chunks::MAX_ROW_BYTES;
+use super::decimal::{Marks, number};
+use super::quotes::cells;
+use super::rows::{SKIPPED, is_missing};
+use super::{ColumnRef, CsvOptions, Decimal, Delimiter, Header};
+use crate::Error;
+
+/// How a file is to be read, all questions answered.
+#[derive(Debug)]
+pub(super) struct Head {
+    pub(super) marks: Marks,
+    /// Every column of the file.
+    pub(super) names: Vec<String>,
+    /// For every column where its value goes in a row: to a feature, behind them to the label and the weight, or [`SKIPPED`].
+    pub(super) slots: Vec<usize>,
+    /// The columns that are features.
+    pub(super) features: Vec<usize>,
+    pub(super) label: usize,
+    /// The byte at which the rows start, and its line.
+    pub(super) start: usize,
+    pub(super) line: u64,
+    pub(super) has_header: bool,
+}
+
+type Cells<'a> = Vec<Cow<'a, [u8]>>;
+
+impl Head {
+    /// Looks at the first `text` of the file at `path`.
+    pub(super) fn find(path: &Path, text: &[u8], options: &CsvOptions) -> Result<Self, Error> {
+        let bom = if text.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
+        // Blank lines before the first row are no rows.
+        let start = bom + text[bom..].iter().take_while(|byte| matches!(byte, b'\n' | b'\r')).count();
+        let line = 1 + text[..start].iter().filter(|&&byte| byte == b'\n').count() as u64;
+        if text[start..].trim_ascii().is_empty() {
+            let found = if text.is_empty() { "an empty file" } else { "only blank lines" };
+            return Err(Error::NoRows { path: path.to_owned(), found });
+        }
+        let marks = Marks {
+            delimiter: delimiter(text, start, options),
+            decimal: if options.decimal == Decimal::Comma { b',' } else { b'.' },
+        };
+        if marks.delimiter == marks.decimal || matches!(marks.delimiter, b'"' | b'\n' | b'\r' | b'-' | b'+' | b'.' | b'0'..=b'9')
+        {
+            let delimiter = char::from(marks.delimiter);
+            let problem =
+                format!("cells cannot be told apart by {delimiter:?}, which stands in numbers or ends lines; pass another");
+            return Err(Error::ColumnRoles { path: path.to_owned(), problem });
+        }
+        let Some((first, end)) = cells(text, start, marks.delimiter) else {
+            return Err(Error::RowTooLong { path: path.to_owned(), line, limit_bytes: text.len().min(MAX_ROW_BYTES) });
+        };
+        let has_header = match options.header {
+            Header::Present => true,
+            Header::Absent => false,
+            Header::Auto => is_header(path, line, &first, marks)?,
+        };
+        let names = if has_header { column_names(path, line, &first)? } else { (0..first.len()).map(unnamed).collect() };
+        let (slots, features, label) = roles(path, &names, options)?;
+        let header_lines = text[start..end].iter().filter(|&&byte| byte == b'\n').count() as u64;
+        let (start, line) = if has_header { (end, line + header_lines) } else { (start, line) };
+        Ok(Self { marks, names, slots, features, label, start, line, has_header })
+    }
+}
+
+/// The first of tab, semicolon and comma that cuts the first two rows into equally many cells, more than one.
+fn delimiter(text: &[u8], start: usize, options: &CsvOptions) -> u8 {
+    const CANDIDATES: [u8; 3] = [b'\t', b';', b','];
+    if let Delimiter::Byte(byte) = options.delimiter {
+        return byte;
+    }
+    let cuts_evenly = |&candidate: &u8| {
+        let Some((first, end)) = cells(text, start, candidate) else { return false };
+        let second = cells(text, end, candidate);
+        first.len() > 1 && second.is_none_or(|(second, _)| second.len() == first.len())
+    };
+    let found = CANDIDATES.into_iter().find(cuts_evenly);
+    // The rows differ: take what the first has, and let the second be reported.
+    let occurs = |&candidate: &u8| cells(text, start, candidate).is_some_and(|(first, _)| first.len() > 1);
+    found.or_else(|| CANDIDATES.into_iter().find(occurs)).unwrap_or(b',')
+}
+
+fn is_header(path: &Path, line: u64, first: &Cells<'_>, marks: Marks) -> Result<bool, Error> {
+    let is_number = |cell: &Cow<'_, [u8]>| number(cell, marks.decimal).is_some();
+    let a_number = first.iter().find(|cell| is_number(cell) && !is_missing(cell));
+    let a_text = first.iter().find(|cell| !is_number(cell) && !is_missing(cell));
+    match (a_number, a_text) {
+        (Some(number), Some(text)) => {
+            Err(Error::HeaderOrRow { path: path.to_owned(), line, number: shown(number), text: shown(text) })
+        }
+        (_, text) => Ok(text.is_some()),
+    }
+}
+
+fn column_names(path: &Path, line: u64, first: &Cells<'_>) -> Result<Vec<String>, Error> {
+    let mut seen = HashMap::new();
+    let mut names = Vec::with_capacity(first.len());
+    for (i, cell) in first.iter().enumerate() {
+        let Ok(name) = str::from_utf8(cell) else {
+            return Err(Error::HeaderNotUtf8 { path: path.to_owned(), line, col: i + 1, found: shown(cell) });
+        };
+        let name = if name.is_empty() { unnamed(i) } else { name.to_owned() };
+        if let Some(first) = seen.insert(name.clone(), i) {
+            return Err(Error::DuplicateColumn { path: path.to_owned(), name, first: first + 1, second: i + 1 });
+        }
+        names.push(name);
+    }
+    Ok(names)
+}
+
+/// Where the value of each column goes, the features, and the label's column.
+fn roles(path: &Path, names: &[String], options: &CsvOptions) -> Result<(Vec<usize>, Vec<usize>, usize), Error> {
+    let find = |asked: &ColumnRef, role: &'static str| {
+        let found = match asked {
+            ColumnRef::Index(index) => (*index < names.len()).then_some(*index),
+            ColumnRef::Name(name) => names.iter().position(|other| other == name),
+        };
+        let none = || Error::NoColumn { path: path.to_owned(), role, asked: asked.to_string(), found: names.to_vec() };
+        found.ok_or_else(none)
+    };
+    let label = find(&options.label, "label")?;
+    let weight = options.weight.as_ref().map(|weight| find(weight, "weight")).transpose()?;
+    let dropped = options.drop.iter().map(|dropped| find(dropped, "columns to drop")).collect::<Result<Vec<_>, _>>()?;
+
+    let wrong = |problem: String| Err(Error::ColumnRoles { path: path.to_owned(), problem });
+    if weight == Some(label) {
+        return wrong(format!("column `{}` is asked to be both label and weight; choose another weight", names[label]));
+    }
+    if let Some(&both) = dropped.iter().find(|&&col| col == label || Some(col) == weight) {
+        return wrong(format!("column `{}` is asked to be dropped and to be label or weight; choose one", names[both]));
+    }
+    let is_feature = |col: &usize| *col != label && Some(*col) != weight && !dropped.contains(col);
+    let features: Vec<usize> = (0..names.len()).filter(is_feature).collect();
+    if features.is_empty() {
+        return wrong(format!("no column is left for features, the file has {names:?}; is the delimiter right?"));
+    }
+    let mut slots = vec![SKIPPED; names.len()];
+    for (slot, &col) in features.iter().enumerate() {
+        slots[col] = slot;
+    }
+    slots[label] = features.len();
+    if let Some(weight) = weight {
+        slots[weight] = features.len() + 1;
+    }
+    Ok((slots, features, label))
+}
+
+/// The name of a column that has none.
+fn unnamed(index: usize) -> String {
+    format!("column_{index}")
+}
+
+/// A cell for a message: as text, and not too much of it.
+pub(super) fn shown(cell: &[u8]) -> String {
+    const LONGEST: usize = 40;
+    let text = String::from_utf8_lossy(cell);
+    match text.char_indices().nth(LONGEST) {
+        Some((cut, _)) => format!("{}…", &text[..cut]),
+        None => text.into_owned(),
+    }
+}

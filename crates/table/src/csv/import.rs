@@ -1,0 +1,184 @@
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::thread::available_parallelism;
+
+use super::chunks::{ChunkError, Chunks, MAX_ROW_BYTES};
+use super::head::Head;
+use super::input::{Input, read_error};
+use super::pipeline::parse_in_order;
+use super::rows::{MAX_REPORTS, ParsedRows, Problem, RowParser, What};
+use super::{BadRows, CsvOptions};
+use crate::{ColumnStatistics, Error, Schema, SourceIdentity, TableWriter, Weights, table};
+
+/// What an import made.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct ImportReport {
+    /// How many rows the table has.
+    pub n_rows: usize,
+    /// Its columns, in order.
+    pub column_names: Vec<String>,
+    /// What is known of each.
+    pub statistics: Vec<ColumnStatistics>,
+    /// How many rows were left out.
+    pub n_skipped: u64,
+    /// Why, for the first few of them.
+    pub first_skipped: Vec<Error>,
+}
+
+/// What [`import_csv_if_changed`] did.
+#[derive(Debug)]
+pub enum Imported {
+    /// It wrote the table.
+    Written(ImportReport),
+    /// Nothing: the table there was made from that file with those options.
+    Unchanged,
+}
+
+/// How far an import has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// How many bytes of the file have been read, packed if it is.
+    pub bytes_read: u64,
+    /// How many it has.
+    pub total_bytes: u64,
+    /// How many rows have been written.
+    pub n_rows: usize,
+}
+
+/// Makes a table at `dest` of the rows of a CSV or TSV file, plain or gzip.
+///
+/// Every cell becomes the `f32` nearest to the number that stands there, as `str::parse` would. Cells are parsed on all cores while the
+/// file is still being read; memory use is a few megabytes a core, however large the file. Blank lines are no rows, blanks around cells
+/// do not count, quotes follow RFC 4180. What is at `dest` already is replaced once all went well, and untouched until then.
+///
+/// # Errors
+/// [`Error::Cell`] and [`Error::Ragged`] with file, line, column, what stood there and what was expected, always of the first bad row;
+/// [`Error::NoRows`], [`Error::HeaderOrRow`], [`Error::NoColumn`] and their neighbours for a file or options that make no table;
+/// [`Error::Io`] if it cannot be read or unpacked; [`Error::Write`]. On `Err` there is nothing new at `dest`.
+/// # Examples
+/// ```
+/// # let folder = tempfile::tempdir()?;
+/// # let (source, dest) = (folder.path().join("two.csv"), folder.path().join("two.safetensors"));
+/// use brisk_table::{CsvOptions, Table, import_csv};
+///
+/// std::fs::write(&source, "y,a,b\n1,0.5,2\n0,1.5,-3e-2\n")?;
+/// let report = import_csv(&source, &dest, &CsvOptions::default())?;
+/// assert_eq!((report.n_rows, report.column_names), (2, vec!["a".into(), "b".into()]));
+/// assert_eq!(Table::open(&dest)?.rows::<f32>(0..2)?, [0.5, 2.0, 1.5, -0.03]);
+///
+/// std::fs::write(&source, "y,a,b\n1,0.5,2\n0,1.5,two\n")?;
+/// let error = import_csv(&source, &dest, &CsvOptions::default()).unwrap_err().to_string();
+/// assert!(error.contains("line 3, column 3 (`b`): found \"two\", expected a number"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn import_csv(source: impl AsRef<Path>, dest: impl AsRef<Path>, options: &CsvOptions) -> Result<ImportReport, Error> {
+    import_csv_with_progress(source, dest, options, |_| ())
+}
+
+/// The same, unless the table at `dest` was made with these options from a file of this name, length and time of change.
+///
+/// # Errors
+/// As for [`import_csv`].
+/// # Cost
+/// If nothing changed, a look at the file and at the table's header.
+pub fn import_csv_if_changed(source: impl AsRef<Path>, dest: impl AsRef<Path>, options: &CsvOptions) -> Result<Imported, Error> {
+    let (source, dest) = (source.as_ref(), dest.as_ref());
+    let io = |error| Error::Io { path: source.to_owned(), action: "open", source: error };
+    let identity = SourceIdentity::new(source, &std::fs::metadata(source).map_err(io)?);
+    // Whatever else is at `dest`, or nothing, is to be replaced.
+    if let Ok(found) = table::read_metadata(dest)
+        && found.source == Some(identity)
+        && found.import == Some(options.fingerprint())
+    {
+        return Ok(Imported::Unchanged);
+    }
+    import_csv(source, dest, options).map(Imported::Written)
+}
+
+/// The same as [`import_csv`]; `progress` is called on this thread, every megabyte of text or so.
+///
+/// # Errors
+/// As for [`import_csv`].
+pub fn import_csv_with_progress(
+    source: impl AsRef<Path>,
+    dest: impl AsRef<Path>,
+    options: &CsvOptions,
+    mut progress: impl FnMut(Progress),
+) -> Result<ImportReport, Error> {
+    import(source.as_ref(), dest.as_ref(), options, &mut progress)
+}
+
+fn import(path: &Path, dest: &Path, options: &CsvOptions, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
+    let input = Input::open(path)?;
+    let unreadable = read_error(path, input.action);
+    let mut chunks = Chunks::new(input.text);
+    let head = Head::find(path, chunks.peek().map_err(&unreadable)?, options)?;
+    chunks.start_at(head.start, head.marks.delimiter);
+
+    let schema = Schema {
+        weights: if options.weight.is_some() { Weights::Present } else { Weights::Absent },
+        label_name: Some(head.names[head.label].clone()),
+        source: Some(input.source.clone()),
+        ..Schema::named(head.features.iter().map(|&col| head.names[col].clone()))
+    };
+    let column_names = schema.column_names.clone();
+    let mut writer = TableWriter::create_import(dest, schema, options.fingerprint())?;
+    let (mut line, mut n_skipped, mut first_skipped) = (head.line, 0, Vec::new());
+
+    let mut take = |parsed: Result<&ParsedRows, ChunkError>| {
+        let parsed = match parsed {
+            Ok(parsed) => parsed,
+            Err(ChunkError::Read(error)) => return Err(unreadable(error)),
+            Err(ChunkError::RowTooLong) => {
+                return Err(Error::RowTooLong { path: path.to_owned(), line, limit_bytes: MAX_ROW_BYTES });
+            }
+        };
+        let mut errors = parsed.problems.iter().map(|problem| error_of(problem, path, &head, line));
+        if options.bad_rows == BadRows::Error
+            && let Some(error) = errors.next()
+        {
+            return Err(error);
+        }
+        first_skipped.extend(errors.take(MAX_REPORTS - first_skipped.len()));
+        n_skipped += parsed.n_bad;
+        line += parsed.n_lines;
+        writer.push_with_moments(&parsed.features, &parsed.labels, &parsed.weights, &parsed.moments)?;
+        let bytes_read = input.n_read.load(Ordering::Relaxed);
+        progress(Progress { bytes_read, total_bytes: input.source.n_bytes, n_rows: writer.n_rows() });
+        Ok(())
+    };
+    let parser = RowParser::new(&head, options);
+    parse_in_order(chunks, &parser, head.features.len(), n_threads(options), &mut take)?;
+
+    if writer.n_rows() == 0 {
+        let found = match (n_skipped, head.has_header) {
+            (1.., _) => "only rows that were skipped",
+            (0, true) => "a header and no rows",
+            (0, false) => "no rows",
+        };
+        return Err(Error::NoRows { path: path.to_owned(), found });
+    }
+    let statistics = writer.statistics();
+    let n_rows = writer.finish()?;
+    Ok(ImportReport { n_rows, column_names, statistics, n_skipped, first_skipped })
+}
+
+fn n_threads(options: &CsvOptions) -> usize {
+    match options.n_threads {
+        0 => available_parallelism().map_or(1, NonZeroUsize::get),
+        n => n,
+    }
+}
+
+fn error_of(problem: &Problem, path: &Path, head: &Head, first_line: u64) -> Error {
+    let (path, line) = (path.to_owned(), first_line + problem.line);
+    match &problem.what {
+        What::Cell { col, found, expected } => {
+            Error::Cell { path, line, col: col + 1, name: head.names[*col].clone(), found: found.clone(), expected }
+        }
+        What::Ragged { found } => Error::Ragged { path, line, expected: head.slots.len(), found: *found },
+        What::QuoteLeftOpen => Error::QuoteLeftOpen { path, line },
+    }
+}

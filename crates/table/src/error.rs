@@ -1,0 +1,256 @@
+use std::io;
+use std::path::PathBuf;
+
+use crate::DType;
+use crate::format::FormatError;
+
+/// What can go wrong: where, what was found, what was expected, and what to do next.
+///
+/// Lines and columns of a text file are counted from 1, as editors do; rows of a table from 0, as slices do.
+#[non_exhaustive]
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The operating system refused.
+    #[error("{path}: cannot {action}: {source}")]
+    Io {
+        /// Which file.
+        path: PathBuf,
+        /// What was tried.
+        action: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A folder, pipe or device where a file is needed.
+    #[error("{path}: is {found}, expected a file")]
+    NotAFile {
+        /// Which path.
+        path: PathBuf,
+        /// What it is.
+        found: &'static str,
+    },
+    /// The table could not be written, a full disk among the reasons.
+    #[error("{path}: writing failed after {written_bytes} bytes: {source}; nothing was left behind{}", hint(.source))]
+    Write {
+        /// The table that was to be.
+        path: PathBuf,
+        /// How many bytes of it went well.
+        written_bytes: u64,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file is no table, or a damaged one.
+    #[error("{path}: {reason}")]
+    Format {
+        /// Which file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        reason: FormatError,
+    },
+    /// Values were asked for, or given, as another type than the table's.
+    #[error("{path}: `{tensor}` is {stored}, not {asked}; use the Rust type of {stored}")]
+    WrongDType {
+        /// Which table.
+        path: PathBuf,
+        /// Which tensor of it.
+        tensor: &'static str,
+        /// What the table has.
+        stored: DType,
+        /// What was asked for or given.
+        asked: DType,
+    },
+    /// Values of a dtype that cannot be made `f32`.
+    #[error("{path}: `{tensor}` is {stored}, which is not gathered as f32; read its bytes with `row_bytes`{}", half_hint(*.stored))]
+    NotGathered {
+        /// Which table.
+        path: PathBuf,
+        /// Which tensor of it.
+        tensor: &'static str,
+        /// What the table has.
+        stored: DType,
+    },
+    /// Rows beyond the table's.
+    #[error("{path}: rows {start}..{end} were asked for, the table has {n_rows}; rows count from 0")]
+    RowsOutOfRange {
+        /// Which table.
+        path: PathBuf,
+        /// The first row asked for.
+        start: usize,
+        /// The row after the last.
+        end: usize,
+        /// How many there are.
+        n_rows: usize,
+    },
+    /// A slice of the wrong length.
+    #[error("{op}: `{arg}` holds {found} values, expected {expected}")]
+    Length {
+        /// The call.
+        op: &'static str,
+        /// Which of its arguments.
+        arg: &'static str,
+        /// How many values it should hold.
+        expected: usize,
+        /// How many it holds.
+        found: usize,
+    },
+    /// A schema that no table can have.
+    #[error("schema: {problem}")]
+    Schema {
+        /// What is wrong with it, and what would be right.
+        problem: String,
+    },
+    /// Bytes are not those that were written.
+    #[error(
+        "{path}: bytes {start}..{end} have checksum {found:08x}, {expected:08x} was written; the file is damaged, make it again"
+    )]
+    Checksum {
+        /// Which table.
+        path: PathBuf,
+        /// Where the damaged block starts.
+        start: u64,
+        /// Where it ends.
+        end: u64,
+        /// The checksum as written.
+        expected: u32,
+        /// The checksum of what is there.
+        found: u32,
+    },
+    /// A table that carries no checksums.
+    #[error("{path}: has no checksums, so there is nothing to verify; `TableWriter` writes them")]
+    NoChecksums {
+        /// Which table.
+        path: PathBuf,
+    },
+    /// A text file in which there is no row.
+    #[error("{path}: {found}, expected rows of numbers")]
+    NoRows {
+        /// Which file.
+        path: PathBuf,
+        /// What is there instead.
+        found: &'static str,
+    },
+    /// Text that is not UTF-8 where a column's name should be.
+    #[error("{path}, line {line}, column {col}: the name {found:?} is not UTF-8; convert the file, or pass `Header::Absent`")]
+    HeaderNotUtf8 {
+        /// Which file.
+        path: PathBuf,
+        /// Which line.
+        line: u64,
+        /// Which column.
+        col: usize,
+        /// What stood there, as far as it can be shown.
+        found: String,
+    },
+    /// A first line of which it cannot be told whether it names columns.
+    #[error(
+        "{path}, line {line}: {number:?} is a number and {text:?} is none, so this may be a header or a row; pass `Header::Present` or `Header::Absent`"
+    )]
+    HeaderOrRow {
+        /// Which file.
+        path: PathBuf,
+        /// Which line.
+        line: u64,
+        /// A cell that is a number.
+        number: String,
+        /// A cell that is none.
+        text: String,
+    },
+    /// Two columns of one name.
+    #[error(
+        "{path}: columns {first} and {second} are both named `{name}`; rename one, or pass `Header::Absent` and drop columns by number"
+    )]
+    DuplicateColumn {
+        /// Which file.
+        path: PathBuf,
+        /// The name.
+        name: String,
+        /// The first column of that name.
+        first: usize,
+        /// The second.
+        second: usize,
+    },
+    /// A column that was named in the options but is not in the file.
+    #[error("{path}: there is no column {asked} for the {role}; the columns are {found:?}")]
+    NoColumn {
+        /// Which file.
+        path: PathBuf,
+        /// What it was to be.
+        role: &'static str,
+        /// How it was named.
+        asked: String,
+        /// What there is.
+        found: Vec<String>,
+    },
+    /// One column asked to be two things, or no column left to be a feature.
+    #[error("{path}: {problem}")]
+    ColumnRoles {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong, and what would be right.
+        problem: String,
+    },
+    /// A cell that is not what its column holds.
+    #[error("{path}, line {line}, column {col} (`{name}`): found {found:?}, expected {expected}")]
+    Cell {
+        /// Which file.
+        path: PathBuf,
+        /// Which line.
+        line: u64,
+        /// Which column.
+        col: usize,
+        /// The column's name.
+        name: String,
+        /// What stood there, shortened if long.
+        found: String,
+        /// What should have, and what to do next.
+        expected: &'static str,
+    },
+    /// A row of more or fewer cells than the first.
+    #[error(
+        "{path}, line {line}: found {found} columns, expected {expected} as in the first line; mend it, or pass `BadRows::Skip`"
+    )]
+    Ragged {
+        /// Which file.
+        path: PathBuf,
+        /// Which line.
+        line: u64,
+        /// How many cells the first line has.
+        expected: usize,
+        /// How many this one has.
+        found: usize,
+    },
+    /// A row that does not end.
+    #[error("{path}, line {line}: the row that starts here has no end within {limit_bytes} bytes; is a quote left open?")]
+    RowTooLong {
+        /// Which file.
+        path: PathBuf,
+        /// Where the row starts.
+        line: u64,
+        /// How far was looked.
+        limit_bytes: usize,
+    },
+    /// A quoted cell that the file ends in.
+    #[error("{path}, line {line}: a quote is opened in the row that starts here and never closed")]
+    QuoteLeftOpen {
+        /// Which file.
+        path: PathBuf,
+        /// Where the row starts.
+        line: u64,
+    },
+}
+
+fn hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            ", make room or choose another disk"
+        }
+        _ => "",
+    }
+}
+
+fn half_hint(stored: DType) -> &'static str {
+    match stored {
+        DType::F16 | DType::BF16 if cfg!(not(feature = "half")) => ", or enable the feature `half`",
+        _ => "",
+    }
+}

@@ -1,0 +1,128 @@
+use std::ops::Range;
+
+use super::json::{Claims, TensorClaim};
+use super::{FormatError, MAX_HEADER_BYTES, MAX_RANK, PREFIX_BYTES};
+use crate::DType;
+
+/// Where everything in a safetensors file is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Layout {
+    /// The tensors in the order of their bytes.
+    pub tensors: Vec<Tensor>,
+    /// The strings of `__metadata__`, in the order of the header.
+    pub metadata: Vec<(String, String)>,
+    /// Where in the file the first tensor starts.
+    pub data_start: usize,
+}
+
+/// One tensor: its bytes are `range` of the file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tensor {
+    /// Its name.
+    pub name: String,
+    /// What its values are.
+    pub dtype: DType,
+    /// Its shape, row-major.
+    pub shape: Vec<usize>,
+    /// Its bytes, counted from the start of the file.
+    pub range: Range<usize>,
+}
+
+/// How many bytes of JSON follow the first eight of a file of `file_bytes`.
+///
+/// # Errors
+/// [`FormatError::HeaderTooLong`] and [`FormatError::HeaderPastEnd`]: what is returned may be allocated and read.
+pub fn header_bytes(first_eight: [u8; 8], file_bytes: u64) -> Result<usize, FormatError> {
+    let found = u64::from_le_bytes(first_eight);
+    if found > MAX_HEADER_BYTES {
+        return Err(FormatError::HeaderTooLong { found, limit: MAX_HEADER_BYTES });
+    }
+    let header_end = found + PREFIX_BYTES as u64;
+    if header_end > file_bytes {
+        return Err(FormatError::HeaderPastEnd { header_end, file_bytes });
+    }
+    Ok(found as usize)
+}
+
+impl Layout {
+    /// Reads a header of [`header_bytes`] bytes, and believes nothing of it that does not add up.
+    ///
+    /// # Errors
+    /// Unless names are unique, shapes countable, and the tensors' ranges cover the rest of the file in order without gap or overlap,
+    /// each as long as its shape and dtype say: one of [`FormatError`]'s variants, with the numbers in it.
+    /// # Cost
+    /// Proportional to the header; the tensors are not looked at.
+    /// # Examples
+    /// ```
+    /// use brisk_table::format::{Layout, header_bytes};
+    ///
+    /// let json = br#"{"features":{"dtype":"F32","shape":[3,2],"data_offsets":[0,24]}}"#;
+    /// let file_bytes = 8 + json.len() as u64 + 24;
+    /// assert_eq!(header_bytes((json.len() as u64).to_le_bytes(), file_bytes)?, json.len());
+    /// let layout = Layout::parse(json, file_bytes)?;
+    /// assert_eq!(layout.tensor("features").unwrap().shape, [3, 2]);
+    ///
+    /// let truncated = Layout::parse(json, file_bytes - 1).unwrap_err();
+    /// assert_eq!(truncated.to_string(), "the tensors end at byte 96, the file has 95; it is truncated, write it again");
+    /// # Ok::<(), brisk_table::format::FormatError>(())
+    /// ```
+    pub fn parse(header: &[u8], file_bytes: u64) -> Result<Self, FormatError> {
+        let claims: Claims = serde_json::from_slice(header).map_err(FormatError::Json)?;
+        let data_start = PREFIX_BYTES + header.len();
+        let mut tensors =
+            claims.tensors.into_iter().map(|(name, claim)| check_tensor(name, claim)).collect::<Result<Vec<_>, _>>()?;
+        tensors.sort_by_key(|tensor| (tensor.range.start, tensor.range.end));
+
+        let mut end = 0;
+        for tensor in &tensors {
+            if tensor.range.start != end {
+                let (expected, found) = (end as u64, tensor.range.start as u64);
+                return Err(FormatError::NotContiguous { tensor: tensor.name.clone(), expected, found });
+            }
+            end = tensor.range.end;
+        }
+        let expected = (end as u64).saturating_add(data_start as u64);
+        if expected != file_bytes {
+            return Err(FormatError::FileLength { expected, found: file_bytes });
+        }
+        for tensor in &mut tensors {
+            // Cannot overflow: the last of them ends where the file does.
+            tensor.range = tensor.range.start + data_start..tensor.range.end + data_start;
+        }
+        Ok(Self { tensors, metadata: claims.metadata, data_start })
+    }
+
+    /// The tensor of that name.
+    pub fn tensor(&self, name: &str) -> Option<&Tensor> {
+        self.tensors.iter().find(|tensor| tensor.name == name)
+    }
+}
+
+/// A claim whose shape, dtype and range agree with one another; `range` is still counted from the end of the header.
+fn check_tensor(name: String, claim: TensorClaim) -> Result<Tensor, FormatError> {
+    let Some(dtype) = DType::from_name(&claim.dtype) else {
+        return Err(FormatError::UnknownDType { tensor: name, found: claim.dtype });
+    };
+    let Some((shape, n_bytes)) = checked_shape(&claim.shape, dtype) else {
+        return Err(FormatError::ShapeTooLarge { tensor: name, shape: claim.shape });
+    };
+    let [start, end] = claim.offsets;
+    match (usize::try_from(start), usize::try_from(end)) {
+        (Ok(first), Ok(last)) if first.checked_add(n_bytes) == Some(last) => {
+            Ok(Tensor { name, dtype, shape, range: first..last })
+        }
+        _ => Err(FormatError::RangeDisagrees { tensor: name, dtype, shape, expected: n_bytes as u64, start, end }),
+    }
+}
+
+/// The shape as sizes of this machine, and how many bytes it takes; `None` if that cannot be counted.
+///
+/// Dimensions are multiplied with zeros left out, so that no dimension hides behind a zero.
+fn checked_shape(claimed: &[u64], dtype: DType) -> Option<(Vec<usize>, usize)> {
+    if claimed.len() > MAX_RANK {
+        return None;
+    }
+    let shape = claimed.iter().map(|&n| usize::try_from(n).ok()).collect::<Option<Vec<_>>>()?;
+    let n_bytes = shape.iter().filter(|&&n| n != 0).try_fold(dtype.n_bytes(), |bytes, &n| bytes.checked_mul(n))?;
+    Some(if shape.contains(&0) { (shape, 0) } else { (shape, n_bytes) })
+}

@@ -1,0 +1,125 @@
+use serde_json::{Value, json};
+
+use super::FormatError;
+use crate::{ColumnStatistics, SourceIdentity};
+
+const VERSION: &str = "1";
+
+/// What a table says of itself in `__metadata__`.
+#[derive(Debug, Default)]
+pub(crate) struct TableMetadata {
+    /// Whether this crate wrote the file.
+    pub(crate) is_ours: bool,
+    /// Empty if the file names none.
+    pub(crate) column_names: Vec<String>,
+    pub(crate) label_name: Option<String>,
+    pub(crate) statistics: Option<Vec<ColumnStatistics>>,
+    pub(crate) source: Option<SourceIdentity>,
+    /// How an importer was told to read the source; only ever compared.
+    pub(crate) import: Option<String>,
+}
+
+impl TableMetadata {
+    pub(crate) fn encode(&self) -> Vec<(&'static str, String)> {
+        let mut entries = vec![("brisk_table", VERSION.to_owned())];
+        if !self.column_names.is_empty() {
+            entries.push(("columns", json!(self.column_names).to_string()));
+        }
+        if let Some(name) = &self.label_name {
+            entries.push(("label", name.clone()));
+        }
+        if let Some(statistics) = &self.statistics {
+            entries.push(("statistics", encode_statistics(statistics).to_string()));
+        }
+        if let Some(SourceIdentity { file_name, n_bytes, modified_ns }) = &self.source {
+            let source = json!({ "file_name": file_name, "n_bytes": n_bytes, "modified_ns": modified_ns });
+            entries.push(("source", source.to_string()));
+        }
+        if let Some(import) = &self.import {
+            entries.push(("import", import.clone()));
+        }
+        entries
+    }
+
+    /// Reads what there is; a file that another program wrote has nothing.
+    pub(crate) fn parse(entries: &[(String, String)], n_cols: usize) -> Result<Self, FormatError> {
+        let entry = |key: &str| entries.iter().find(|entry| entry.0 == key).map(|entry| entry.1.as_str());
+        match entry("brisk_table") {
+            Some(VERSION) => {}
+            Some(found) => return Err(FormatError::Version { found: found.to_owned(), expected: VERSION }),
+            None => return Ok(Self::default()),
+        }
+        let column_names = match entry("columns") {
+            Some(text) => parse_columns(text, n_cols)?,
+            None => Vec::new(),
+        };
+        Ok(Self {
+            is_ours: true,
+            column_names,
+            label_name: entry("label").map(str::to_owned),
+            statistics: entry("statistics").map(|text| parse_statistics(text, n_cols)).transpose()?,
+            source: entry("source").map(parse_source).transpose()?,
+            import: entry("import").map(str::to_owned),
+        })
+    }
+}
+
+/// One array a statistic, so that Python has `numpy.array(statistics["mean"])`; what there is no number for is null.
+fn encode_statistics(statistics: &[ColumnStatistics]) -> Value {
+    let column = |of: fn(&ColumnStatistics) -> f64| statistics.iter().map(|s| json!(of(s))).collect::<Vec<_>>();
+    json!({
+        "count": statistics.iter().map(|s| s.count).collect::<Vec<_>>(),
+        "mean": column(|s| s.mean),
+        "std": column(|s| s.std),
+        "min": column(|s| s.min),
+        "max": column(|s| s.max),
+    })
+}
+
+fn parse_statistics(text: &str, n_cols: usize) -> Result<Vec<ColumnStatistics>, FormatError> {
+    const KEY: &str = "statistics";
+    let value = parse_json(KEY, text)?;
+    let array = |name: &str| {
+        let array = value[name].as_array().filter(|array| array.len() == n_cols);
+        array.ok_or_else(|| wrong(KEY, format!("`{name}` is not an array of {n_cols}, one for each column")))
+    };
+    let (count, mean, std, min, max) = (array("count")?, array("mean")?, array("std")?, array("min")?, array("max")?);
+    let number = |value: &Value| match value {
+        Value::Null => Ok(f64::NAN),
+        value => value.as_f64().ok_or_else(|| wrong(KEY, format!("{value} is not a number"))),
+    };
+    (0..n_cols)
+        .map(|col| {
+            let count = count[col].as_u64().ok_or_else(|| wrong(KEY, format!("{} is not a count", count[col])))?;
+            let [mean, std, min, max] = [mean, std, min, max].map(|array| number(&array[col]));
+            Ok(ColumnStatistics { count, mean: mean?, std: std?, min: min?, max: max? })
+        })
+        .collect()
+}
+
+fn parse_columns(text: &str, n_cols: usize) -> Result<Vec<String>, FormatError> {
+    const KEY: &str = "columns";
+    let value = parse_json(KEY, text)?;
+    let names = value.as_array().and_then(|names| names.iter().map(|name| name.as_str().map(str::to_owned)).collect());
+    let names: Vec<String> = names.ok_or_else(|| wrong(KEY, "is not an array of strings".to_owned()))?;
+    if names.len() != n_cols {
+        return Err(wrong(KEY, format!("names {} columns, `features` has {n_cols}", names.len())));
+    }
+    Ok(names)
+}
+
+fn parse_source(text: &str) -> Result<SourceIdentity, FormatError> {
+    const KEY: &str = "source";
+    let value = parse_json(KEY, text)?;
+    let number = |name: &str| value[name].as_u64().ok_or_else(|| wrong(KEY, format!("`{name}` is not a count")));
+    let file_name = value["file_name"].as_str().ok_or_else(|| wrong(KEY, "`file_name` is not a string".to_owned()))?;
+    Ok(SourceIdentity { file_name: file_name.to_owned(), n_bytes: number("n_bytes")?, modified_ns: number("modified_ns")? })
+}
+
+fn parse_json(key: &'static str, text: &str) -> Result<Value, FormatError> {
+    serde_json::from_str(text).map_err(|error| wrong(key, format!("is not JSON: {error}")))
+}
+
+fn wrong(key: &'static str, problem: String) -> FormatError {
+    FormatError::Metadata { key, problem }
+}

@@ -1,0 +1,82 @@
+use crate::format::MAX_RANK;
+use crate::{DType, Error, SourceIdentity};
+
+/// What the rows of a table to be written are.
+///
+/// # Examples
+/// ```
+/// use brisk_table::{DType, Schema};
+///
+/// // 28 numbers a row, as most tables have them: `f32` features and `f32` labels.
+/// let table = Schema { label_name: Some("signal".into()), ..Schema::named((0..28).map(|i| format!("x{i}"))) };
+/// assert_eq!(table.n_cols(), 28);
+///
+/// // Images are rows too.
+/// let images = Schema { dtype: DType::U8, label_dtype: DType::U8, ..Schema::shaped(&[32, 32, 3]) };
+/// assert_eq!(images.n_cols(), 3072);
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Schema {
+    /// The shape of one row's features: `[28]`, or `[32, 32, 3]`.
+    pub row_shape: Vec<usize>,
+    /// What the features are.
+    pub dtype: DType,
+    /// What the labels are.
+    pub label_dtype: DType,
+    /// Whether rows have weights; then they are pushed with [`TableWriter::push_weighted`](crate::TableWriter::push_weighted).
+    pub weights: Weights,
+    /// The columns' names, or nothing.
+    pub column_names: Vec<String>,
+    /// The label's name.
+    pub label_name: Option<String>,
+    /// What the table is made from.
+    pub source: Option<SourceIdentity>,
+}
+
+/// Whether each row has a weight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weights {
+    /// All rows weigh the same.
+    Absent,
+    /// Each row has an `f32` weight.
+    Present,
+}
+
+impl Schema {
+    /// Rows of `f32` columns of these names, with `f32` labels.
+    pub fn named<S: Into<String>>(column_names: impl IntoIterator<Item = S>) -> Self {
+        let column_names: Vec<String> = column_names.into_iter().map(Into::into).collect();
+        Self { row_shape: vec![column_names.len()], column_names, ..Self::shaped(&[]) }
+    }
+
+    /// Rows of that shape, `f32`, without names.
+    pub fn shaped(row_shape: &[usize]) -> Self {
+        Self {
+            row_shape: row_shape.to_vec(),
+            dtype: DType::F32,
+            label_dtype: DType::F32,
+            weights: Weights::Absent,
+            column_names: Vec::new(),
+            label_name: None,
+            source: None,
+        }
+    }
+
+    /// How many values a row has: the product of its shape.
+    pub fn n_cols(&self) -> usize {
+        self.row_shape.iter().product()
+    }
+
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let problem = if self.row_shape.is_empty() || self.row_shape.len() >= MAX_RANK || self.row_shape.contains(&0) {
+            format!("a row has shape {:?}, expected 1 to {} dimensions, none of them 0", self.row_shape, MAX_RANK - 1)
+        } else if self.row_shape.iter().try_fold(8_usize, |bytes, &n| bytes.checked_mul(n)).is_none() {
+            format!("a row of shape {:?} has more values than can be counted", self.row_shape)
+        } else if !self.column_names.is_empty() && self.column_names.len() != self.n_cols() {
+            format!("{} column names for {} columns; name all or none", self.column_names.len(), self.n_cols())
+        } else {
+            return Ok(());
+        };
+        Err(Error::Schema { problem })
+    }
+}

@@ -1,0 +1,86 @@
+use std::io;
+
+use super::temp_file::TempFile;
+use crate::checksum::{BLOCK_BYTES, checksum};
+
+/// The data of a table, cut into blocks that are summed and written whole.
+#[derive(Debug)]
+pub(super) struct Blocks {
+    file: TempFile,
+    /// Where the next whole block goes in the file.
+    offset: u64,
+    data_start: u64,
+    /// What has come of the current block; shorter than one.
+    pending: Vec<u8>,
+    sums: Vec<u32>,
+}
+
+impl Blocks {
+    pub(super) fn new(file: TempFile) -> Self {
+        Self { file, offset: 0, data_start: 0, pending: Vec::with_capacity(BLOCK_BYTES), sums: Vec::new() }
+    }
+
+    /// Leaves room for the header, which is written last. The room is written now, so that what is read there is never an old header.
+    pub(super) fn skip_to(&mut self, data_start: u64) -> io::Result<()> {
+        self.file.write_all_at(0, &vec![0; data_start as usize])?;
+        self.data_start = data_start;
+        self.offset = data_start;
+        Ok(())
+    }
+
+    pub(super) fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            if self.pending.is_empty() && bytes.len() >= BLOCK_BYTES {
+                let (whole, rest) = bytes.split_at(bytes.len() - bytes.len() % BLOCK_BYTES);
+                self.write_blocks(whole)?;
+                bytes = rest;
+            } else {
+                let (taken, rest) = bytes.split_at(bytes.len().min(BLOCK_BYTES - self.pending.len()));
+                self.pending.extend_from_slice(taken);
+                bytes = rest;
+                if self.pending.len() == BLOCK_BYTES {
+                    self.flush()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the last block, the checksums and the header.
+    pub(super) fn finish(&mut self, header: &[u8]) -> io::Result<()> {
+        assert_eq!(header.len() as u64, self.data_start, "the header fills the room that was left for it");
+        self.flush()?;
+        let sums: Vec<u32> = std::iter::once(checksum(header)).chain(self.sums.iter().copied()).collect();
+        self.file.write_all_at(self.offset, bytemuck::cast_slice(&sums))?;
+        self.offset += size_of_val(sums.as_slice()) as u64;
+        self.file.write_all_at(0, header)
+    }
+
+    pub(super) fn file(&self) -> &TempFile {
+        &self.file
+    }
+
+    pub(super) fn into_file(self) -> TempFile {
+        self.file
+    }
+
+    /// How much of the file has been written.
+    pub(super) fn n_bytes(&self) -> u64 {
+        self.offset
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let mut block = std::mem::take(&mut self.pending);
+        let written = self.write_blocks(&block);
+        block.clear();
+        self.pending = block;
+        written
+    }
+
+    fn write_blocks(&mut self, blocks: &[u8]) -> io::Result<()> {
+        self.sums.extend(blocks.chunks(BLOCK_BYTES).map(checksum));
+        self.file.write_all_at(self.offset, blocks)?;
+        self.offset += blocks.len() as u64;
+        Ok(())
+    }
+}

@@ -1,0 +1,47 @@
+use std::io::{self, Read, Seek, SeekFrom, Write};
+
+use super::blocks::Blocks;
+use super::temp_file::TempFile;
+
+/// What is kept in memory before a file is begun.
+const MEMORY_BYTES: usize = 8 << 20;
+
+/// A column that waits for the features before it to end: in memory while it is short, then in a file of its own.
+#[derive(Debug, Default)]
+pub(super) struct Spool {
+    memory: Vec<u8>,
+    file: Option<TempFile>,
+}
+
+impl Spool {
+    /// Appends; the file, if it takes one, lies beside that of `beside`.
+    pub(super) fn write(&mut self, beside: &TempFile, bytes: &[u8]) -> io::Result<()> {
+        self.memory.extend_from_slice(bytes);
+        if self.memory.len() < MEMORY_BYTES {
+            return Ok(());
+        }
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => none.insert(TempFile::create(beside.path())?),
+        };
+        file.file().write_all(&self.memory)?;
+        self.memory.clear();
+        Ok(())
+    }
+
+    /// Hands over all that was written.
+    pub(super) fn pour_into(&mut self, out: &mut Blocks) -> io::Result<()> {
+        if let Some(file) = &mut self.file {
+            let file = file.file();
+            file.seek(SeekFrom::Start(0))?;
+            let mut piece = vec![0; 1 << 20];
+            loop {
+                match file.read(&mut piece)? {
+                    0 => break,
+                    n => out.write(&piece[..n])?,
+                }
+            }
+        }
+        out.write(&self.memory)
+    }
+}
