@@ -34,7 +34,7 @@ pub(crate) fn bench(args: &[String]) -> Result<ExitCode> {
 /// `--yes` is for us; the rest is for the program that measures.
 fn without_consent(args: &[String]) -> (Vec<String>, Consent) {
     let (ours, rest): (Vec<String>, Vec<String>) = args.iter().cloned().partition(|arg| arg == "--yes");
-    let consent = !ours.is_empty() || env::var_os("CI").is_some();
+    let consent = !ours.is_empty() || env::var_os("CI").is_some_and(|ci| !ci.is_empty());
     (rest, if consent { Consent::Given } else { Consent::NotAsked })
 }
 
