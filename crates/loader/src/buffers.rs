@@ -19,6 +19,9 @@ pub(crate) struct Buffers {
     index: usize,
 }
 
+/// How much of a run one thread copies at a time.
+const RUN_BYTES: usize = 256 << 10;
+
 /// Who fills a batch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fill {
@@ -59,31 +62,33 @@ impl Buffers {
         let of = plan.slots(nth);
         let index = plan.index(nth);
         self.index = index;
+        // A run is a memcpy: larger pieces, so that each is worth a thread's while.
+        let piece = if plan.is_run() { (RUN_BYTES / size_of::<f32>() / self.n_cols).max(BLOCK) } else { BLOCK };
         let result = match fill {
-            Fill::Pool if of.n_real >= 2 * BLOCK => self.gather_in_pool(source, plan, of),
-            Fill::Alone | Fill::Pool => self.gather_alone(source, plan, of),
+            Fill::Pool if of.n_real >= 3 * piece => self.gather_in_pool(source, plan, of, piece),
+            Fill::Alone | Fill::Pool => self.gather_alone(source, plan, of, piece),
         };
         result.and_then(|()| self.finish(source, plan, of)).map_err(|error| Error::Source { batch: index, source: error.into() })
     }
 
-    fn gather_alone<S: RowSource>(&mut self, source: &S, plan: &Plan, of: Slots) -> Result<(), S::Error> {
-        let features = self.features[..of.n_real * self.n_cols].chunks_mut(BLOCK * self.n_cols);
-        let labels = self.labels[..of.n_real].chunks_mut(BLOCK);
-        let ids = self.ids[..of.n_real].chunks_mut(BLOCK);
-        for (block, ((features, labels), ids)) in features.zip(labels).zip(ids).enumerate() {
-            gather_block(source, plan, of, block * BLOCK, features, labels, ids)?;
+    fn gather_alone<S: RowSource>(&mut self, source: &S, plan: &Plan, of: Slots, piece: usize) -> Result<(), S::Error> {
+        let features = self.features[..of.n_real * self.n_cols].chunks_mut(piece * self.n_cols);
+        let labels = self.labels[..of.n_real].chunks_mut(piece);
+        let ids = self.ids[..of.n_real].chunks_mut(piece);
+        for (i, ((features, labels), ids)) in features.zip(labels).zip(ids).enumerate() {
+            gather_piece(source, plan, of, i * piece, features, labels, ids)?;
         }
         Ok(())
     }
 
-    fn gather_in_pool<S: RowSource>(&mut self, source: &S, plan: &Plan, of: Slots) -> Result<(), S::Error> {
-        let features = self.features[..of.n_real * self.n_cols].par_chunks_mut(BLOCK * self.n_cols);
-        let labels = self.labels[..of.n_real].par_chunks_mut(BLOCK);
-        let ids = self.ids[..of.n_real].par_chunks_mut(BLOCK);
+    fn gather_in_pool<S: RowSource>(&mut self, source: &S, plan: &Plan, of: Slots, piece: usize) -> Result<(), S::Error> {
+        let features = self.features[..of.n_real * self.n_cols].par_chunks_mut(piece * self.n_cols);
+        let labels = self.labels[..of.n_real].par_chunks_mut(piece);
+        let ids = self.ids[..of.n_real].par_chunks_mut(piece);
         (features, labels, ids)
             .into_par_iter()
             .enumerate()
-            .try_for_each(|(block, (features, labels, ids))| gather_block(source, plan, of, block * BLOCK, features, labels, ids))
+            .try_for_each(|(i, (features, labels, ids))| gather_piece(source, plan, of, i * piece, features, labels, ids))
     }
 
     /// Rows that come again, padding, and weights: whatever is not a real row.
@@ -106,7 +111,7 @@ impl Buffers {
 }
 
 /// Fills the slots of a batch from `from` on; what one thread does at a time.
-fn gather_block<S: RowSource>(
+fn gather_piece<S: RowSource>(
     source: &S,
     plan: &Plan,
     of: Slots,
@@ -116,11 +121,9 @@ fn gather_block<S: RowSource>(
     ids: &mut [u32],
 ) -> Result<(), S::Error> {
     plan.ids(of, from, ids);
-    match plan.run(of, from..from + ids.len()) {
-        Some(rows) => source.gather_range(rows, features, labels),
-        None => {
-            source.prefetch(ids);
-            source.gather(ids, features, labels)
-        }
+    if plan.is_run() {
+        return source.gather_range(plan.run(of, from..from + ids.len()), features, labels);
     }
+    source.prefetch(ids);
+    source.gather(ids, features, labels)
 }

@@ -86,17 +86,23 @@ impl Plan {
         Slots { n_real, n_dealt, n_slots, first, step }
     }
 
-    /// The rows `slots` of a batch as a run, if they are one in the source too.
-    pub(crate) fn run(&self, of: Slots, slots: Range<usize>) -> Option<Range<usize>> {
-        let is_run = self.shuffle.is_none() && of.step == 1;
-        is_run.then(|| of.first + slots.start..of.first + slots.end)
+    /// Whether a batch is a run of rows in the source too.
+    pub(crate) fn is_run(&self) -> bool {
+        self.shuffle.is_none() && (self.batching.shard.deal == Deal::Blocks || self.batching.shard.world == 1)
+    }
+
+    /// The rows in some real slots of a batch, where [`is_run`](Self::is_run).
+    pub(crate) fn run(&self, of: Slots, slots: Range<usize>) -> Range<usize> {
+        of.first + slots.start..of.first + slots.end
     }
 
     /// The row numbers of some real slots of a batch, from slot `from` on.
     pub(crate) fn ids(&self, of: Slots, from: usize, ids: &mut [u32]) {
-        for (i, id) in ids.iter_mut().enumerate() {
-            // A real slot's position is below the number of rows, which is a `u32`.
-            *id = (of.first + (from + i) * of.step) as u32;
+        // A real slot's position is below the number of rows, which is a `u32`; only the one after the last may not be.
+        let mut position = (of.first + from * of.step) as u32;
+        for id in ids.iter_mut() {
+            *id = position;
+            position = position.wrapping_add(of.step as u32);
         }
         if let Some(shuffle) = &self.shuffle {
             shuffle.permute(ids);

@@ -93,6 +93,11 @@ fn large_batches_are_gathered_in_blocks() {
 }
 
 #[test]
+fn long_runs_are_copied_by_the_pool() {
+    check(100_001, Batching::of(90_000), &[90_000, 10_001], &[90_000; 2]);
+}
+
+#[test]
 fn weights_recover_after_a_padded_batch() {
     let source = numbered(10, 1);
     let mut loader = Loader::new(&source, Batching::of(4)).unwrap();

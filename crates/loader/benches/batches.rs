@@ -1,0 +1,220 @@
+//! Rows per second of batches, in order and shuffled, against memcpy and against what PyTorch's users do.
+//!
+//! `cargo bench -p brisk-loader`; with `BRISK_PYTHON` naming a Python that has torch, its forms run in the same run. `BRISK_BENCH_ROWS` sets the
+//! size of the table (1,000,000). `cargo bench -p brisk-loader -- --smoke` is tiny.
+#![expect(clippy::print_stdout, reason = "a bench reports")]
+
+use std::hint::black_box;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use brisk_loader::{Ahead, Batching, LastBatch, Loader, Rows, Shuffle};
+
+const N_COLS: usize = 28;
+const SIZES: [usize; 2] = [1024, 8192];
+
+fn main() {
+    let is_smoke = std::env::args().any(|arg| arg == "--smoke");
+    let n_rows = match std::env::var("BRISK_BENCH_ROWS") {
+        Ok(rows) => rows.parse().expect("BRISK_BENCH_ROWS is a number of rows"),
+        Err(_) if is_smoke => 20_000,
+        Err(_) => 1_000_000,
+    };
+    let n_repeats = if is_smoke { 1 } else { 11 };
+    let rows = table(n_rows);
+    check(&rows);
+
+    println!(
+        "{n_rows} rows of {N_COLS} f32 and a label, warm; {} threads; {n_repeats} epochs of each, turn by turn",
+        rayon::current_num_threads()
+    );
+    let mut peers = Peers::start(n_rows, is_smoke);
+    println!();
+    println!("| batch | what | M rows/s, median | best | median against |");
+    println!("|---|---|---|---|---|");
+    for size in SIZES {
+        measure(&rows, size, n_repeats, peers.as_mut());
+    }
+}
+
+/// One line of the table: what, its rate each round, and which other lines it is held against.
+struct Case {
+    name: &'static str,
+    rates: Vec<f64>,
+    against: &'static [&'static str],
+}
+
+const MEMCPY: &str = "memcpy of the same bytes, 1 thread";
+const PEERS: [&str; 4] = ["copied_slices", "data_loader", "permuted_slices", "index_select_out"];
+
+/// Every case has its turn in every round, so that what else the machine does meets all alike.
+fn measure(rows: &Rows, size: usize, n_repeats: usize, mut peers: Option<&mut Peers>) {
+    let case = |name, against| Case { name, rates: Vec::new(), against };
+    let mut cases = vec![
+        case(MEMCPY, &[] as &[&str]),
+        case("in order", &[MEMCPY]),
+        case("in order, 1 thread ahead", &[MEMCPY]),
+        case("shuffled", &PEERS[1..]),
+        case("shuffled, 1 thread ahead", &PEERS[1..]),
+        case("shuffled, 2 threads ahead", &PEERS[1..]),
+        case("order alone, 1 thread", &[]),
+    ];
+    let n_ours = cases.len();
+    if peers.is_some() {
+        cases.extend(PEERS.map(|name| case(name, &[])));
+    }
+    let batching = Batching::of(size).last(LastBatch::Drop);
+    let mut loader = Loader::new(rows, batching).expect("a plain batching");
+    let mut shuffled = Loader::new(rows, batching.shuffled(42)).expect("a plain batching");
+    for epoch in 0..=n_repeats as u32 {
+        let mut round = vec![
+            rate(|| memcpy(rows, size)),
+            rate(|| inline(&mut loader, epoch)),
+            rate(|| ahead(&loader, epoch, 1)),
+            rate(|| inline(&mut shuffled, epoch)),
+            rate(|| ahead(&shuffled, epoch, 1)),
+            rate(|| ahead(&shuffled, epoch, 2)),
+            rate(|| fill_order(rows.labels().len(), epoch)),
+        ];
+        if let Some(peers) = peers.as_mut() {
+            round.extend(PEERS.map(|name| peers.rate(name, size)));
+        }
+        // The first round warms up.
+        if epoch > 0 {
+            cases.iter_mut().zip(round).for_each(|(case, rate)| case.rates.push(rate));
+        }
+    }
+    for case in &mut cases {
+        case.rates.sort_by(f64::total_cmp);
+    }
+    let middle = |case: &Case| case.rates[case.rates.len() / 2];
+    for (i, case) in cases.iter().enumerate() {
+        let ratios = case.against.iter().filter_map(|name| {
+            let other = cases.iter().find(|case| case.name == *name)?;
+            Some(format!("{:.2}x {}", middle(case) / middle(other), name.split(' ').next().unwrap_or_default()))
+        });
+        let whose = if i < n_ours { "" } else { "PyTorch " };
+        let (median, best) = (middle(case) / 1e6, case.rates[case.rates.len() - 1] / 1e6);
+        println!("| {size} | {whose}{} | {median:.2} | {best:.2} | {} |", case.name, ratios.collect::<Vec<_>>().join(", "));
+    }
+}
+
+/// Values of which each tells its row.
+fn table(n_rows: usize) -> Rows {
+    let features = (0..n_rows * N_COLS).map(|i| (i % (1 << 24)) as f32).collect();
+    Rows::new(features, (0..n_rows).map(|row| row as f32).collect(), N_COLS).expect("as many rows as labels")
+}
+
+/// What is timed gives the rows it should.
+fn check(rows: &Rows) {
+    let mut loader = Loader::new(rows, Batching::of(1000).shuffled(42)).expect("a plain batching");
+    let shuffle = Shuffle::new(rows.labels().len() as u32, 42, 0);
+    let mut batches = loader.epoch(0);
+    let mut position = 0;
+    while let Some(batch) = batches.next_batch().expect("rows in memory") {
+        for slot in 0..batch.rows {
+            let row = shuffle.row(position) as usize;
+            position += 1;
+            assert_eq!(batch.labels[slot], rows.labels()[row], "label at position {position}");
+            let expected = &rows.features()[row * N_COLS..][..N_COLS];
+            assert_eq!(&batch.features[slot * N_COLS..][..N_COLS], expected, "features at position {position}");
+        }
+    }
+    assert_eq!(position, shuffle.n_rows(), "rows in an epoch");
+}
+
+fn memcpy(rows: &Rows, size: usize) -> usize {
+    let (mut features, mut labels) = (vec![0.0; size * N_COLS], vec![0.0; size]);
+    let mut n_copied = 0;
+    for (from, from_labels) in rows.features().chunks_exact(size * N_COLS).zip(rows.labels().chunks_exact(size)) {
+        features.copy_from_slice(from);
+        labels.copy_from_slice(from_labels);
+        black_box((&mut features, &mut labels));
+        n_copied += size;
+    }
+    n_copied
+}
+
+fn inline(loader: &mut Loader<&Rows>, epoch: u32) -> usize {
+    let mut batches = loader.epoch(epoch);
+    let mut n_seen = 0;
+    while let Some(batch) = batches.next_batch().expect("rows in memory") {
+        n_seen += black_box(batch).rows;
+    }
+    n_seen
+}
+
+fn ahead(loader: &Loader<&Rows>, epoch: u32, workers: usize) -> usize {
+    thread::scope(|scope| {
+        let mut ahead = loader.prefetch(scope, Ahead { workers, ..Ahead::default() });
+        let mut batches = ahead.epoch(epoch);
+        let mut n_seen = 0;
+        while let Some(batch) = batches.next_batch().expect("rows in memory") {
+            n_seen += black_box(batch).rows;
+        }
+        n_seen
+    })
+}
+
+fn fill_order(n_rows: usize, epoch: u32) -> usize {
+    let shuffle = Shuffle::new(n_rows as u32, 42, epoch);
+    let mut rows = [0; 1024];
+    let n_runs = n_rows / rows.len();
+    for run in 0..n_runs {
+        shuffle.fill((run * rows.len()) as u32, &mut rows);
+        black_box(&mut rows);
+    }
+    n_runs * rows.len()
+}
+
+/// Rows per second of one call, which says how many rows it saw.
+fn rate(epoch: impl FnOnce() -> usize) -> f64 {
+    // Thread pools of the case before go to sleep.
+    thread::sleep(Duration::from_millis(5));
+    let start = Instant::now();
+    let n_rows = epoch();
+    n_rows as f64 / start.elapsed().as_secs_f64()
+}
+
+/// `peers.py`, which runs one epoch of one of PyTorch's forms when it is told to.
+struct Peers {
+    // Held so that it can be waited for; it ends when its input does.
+    _process: Child,
+    ask: ChildStdin,
+    answer: BufReader<ChildStdout>,
+}
+
+impl Peers {
+    fn start(n_rows: usize, is_smoke: bool) -> Option<Self> {
+        let Some(python) = std::env::var_os("BRISK_PYTHON").filter(|_| !is_smoke) else {
+            println!("PyTorch not measured: BRISK_PYTHON names no Python with torch");
+            return None;
+        };
+        let mut process = Command::new(python)
+            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/benches/peers.py"))
+            .arg(n_rows.to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("BRISK_PYTHON can be run");
+        let ask = process.stdin.take().expect("a piped input");
+        let answer = BufReader::new(process.stdout.take().expect("a piped output"));
+        let mut peers = Self { _process: process, ask, answer };
+        println!("{}", peers.line());
+        Some(peers)
+    }
+
+    fn rate(&mut self, name: &str, size: usize) -> f64 {
+        thread::sleep(Duration::from_millis(5));
+        writeln!(self.ask, "{name} {size}").expect("peers.py listens");
+        self.line().parse().expect("peers.py answers with a rate")
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.answer.read_line(&mut line).expect("peers.py answers");
+        line.trim().to_owned()
+    }
+}
