@@ -1,0 +1,273 @@
+use std::fmt;
+use std::sync::Arc;
+
+use brisk_kernels::bytemuck::{self, Pod};
+use brisk_kernels::wgpu;
+
+use crate::cpu::CpuDevice;
+use crate::executable::Executable;
+use crate::gpu::{GpuDevice, open_adapters};
+use crate::{Error, Persistent, Program, Selection};
+
+/// Where programs run: a GPU through wgpu, or the CPU executor. Clones are the same device.
+#[derive(Debug, Clone)]
+pub struct Device {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    info: DeviceInfo,
+    executor: Executor,
+}
+
+#[derive(Debug)]
+pub(crate) enum Executor {
+    Cpu(CpuDevice),
+    Gpu(GpuDevice),
+}
+
+/// What a device is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceInfo {
+    /// As the driver names itself; for the CPU how many threads it has.
+    pub name: String,
+    /// Which executor, and whether there is hardware behind it.
+    pub kind: DeviceKind,
+    /// `vulkan`, `metal`, `dx12`, or `rayon` for the CPU.
+    pub backend: String,
+}
+
+/// Which executor runs, and whether there is hardware behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DeviceKind {
+    /// The plain-Rust twins.
+    Cpu,
+    /// WGSL on a hardware GPU.
+    Gpu,
+    /// WGSL on a software adapter.
+    Software,
+}
+
+impl DeviceKind {
+    /// The executor's name in results: `cpu` or `gpu`.
+    pub const fn executor(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::Gpu | Self::Software => "gpu",
+        }
+    }
+}
+
+impl fmt::Display for DeviceKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Cpu => "cpu",
+            Self::Gpu => "gpu",
+            Self::Software => "software",
+        })
+    }
+}
+
+impl fmt::Display for DeviceInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}, {})", self.name, self.kind, self.backend)
+    }
+}
+
+/// Settings of a device that is yet to be opened.
+#[derive(Debug, Clone, Default)]
+pub struct DeviceBuilder {
+    selection: Selection,
+    n_threads: usize,
+}
+
+impl DeviceBuilder {
+    /// Which device. The default is [`Selection::Best`].
+    pub fn selection(mut self, selection: Selection) -> Self {
+        self.selection = selection;
+        self
+    }
+
+    /// Threads of the CPU executor; 0, the default, takes as many as there are cores. Results do not depend on it.
+    pub fn threads(mut self, n_threads: usize) -> Self {
+        self.n_threads = n_threads;
+        self
+    }
+
+    /// Opens the device.
+    ///
+    /// # Errors
+    /// [`Error::NoDevice`], with a list of what there is; [`Error::Open`].
+    pub fn open(self) -> Result<Device, Error> {
+        match &self.selection {
+            Selection::Cpu => self.open_cpu(),
+            Selection::Best => {
+                let hardware = open_adapters().into_iter().find(|(info, _)| info.kind == DeviceKind::Gpu);
+                hardware.map_or_else(|| self.open_cpu(), |(info, adapter)| Device::open_gpu(info, &adapter))
+            }
+            asked => {
+                let found = open_adapters().into_iter().enumerate().find(|(i, (info, _))| matches(asked, *i, info));
+                match found {
+                    Some((_, (info, adapter))) => Device::open_gpu(info, &adapter),
+                    None => Err(Error::NoDevice { asked: asked.to_string(), available: available() }),
+                }
+            }
+        }
+    }
+
+    fn open_cpu(&self) -> Result<Device, Error> {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let n_threads = if self.n_threads == 0 { cores } else { self.n_threads };
+        let info = DeviceInfo { name: format!("cpu, {n_threads} threads"), kind: DeviceKind::Cpu, backend: "rayon".to_owned() };
+        let executor = Executor::Cpu(CpuDevice::new(info.name.clone(), n_threads)?);
+        Ok(Device { inner: Arc::new(Inner { info, executor }) })
+    }
+}
+
+fn matches(asked: &Selection, index: usize, info: &DeviceInfo) -> bool {
+    match asked {
+        Selection::Gpu => info.kind == DeviceKind::Gpu,
+        Selection::Software => info.kind == DeviceKind::Software,
+        Selection::Index(wanted) => *wanted == index,
+        Selection::Name(part) => info.name.to_lowercase().contains(&part.to_lowercase()),
+        Selection::Best | Selection::Cpu => false,
+    }
+}
+
+fn available() -> String {
+    let adapters = open_adapters().into_iter().enumerate().map(|(i, (info, _))| format!("{i}: {info}"));
+    adapters.chain(std::iter::once("cpu".to_owned())).collect::<Vec<_>>().join("; ")
+}
+
+impl Device {
+    /// What `BRISK_DEVICE` asks for; where it is not set a hardware GPU, else the CPU executor.
+    ///
+    /// # Errors
+    /// [`Error::NoDevice`] if `BRISK_DEVICE` names what is not there; [`Error::Open`].
+    pub fn best() -> Result<Self, Error> {
+        Self::builder().selection(Selection::from_env()).open()
+    }
+
+    /// The CPU executor, with a thread a core.
+    ///
+    /// # Errors
+    /// [`Error::Open`] if the threads cannot be started.
+    pub fn cpu() -> Result<Self, Error> {
+        Self::builder().selection(Selection::Cpu).open()
+    }
+
+    /// Settings for a device.
+    pub fn builder() -> DeviceBuilder {
+        DeviceBuilder::default()
+    }
+
+    /// The adapters there are, in the order of their indices. The CPU executor is always there and not listed.
+    pub fn list() -> Vec<DeviceInfo> {
+        open_adapters().into_iter().map(|(info, _)| info).collect()
+    }
+
+    fn open_gpu(info: DeviceInfo, adapter: &wgpu::Adapter) -> Result<Self, Error> {
+        let executor = Executor::Gpu(GpuDevice::open(&info, adapter)?);
+        Ok(Self { inner: Arc::new(Inner { info, executor }) })
+    }
+
+    /// What it is.
+    pub fn info(&self) -> &DeviceInfo {
+        &self.inner.info
+    }
+
+    /// Bytes this device holds for programs and persistent buffers now.
+    pub fn allocated_bytes(&self) -> usize {
+        match self.executor() {
+            Executor::Cpu(cpu) => cpu.allocated_bytes(),
+            Executor::Gpu(gpu) => gpu.allocated_bytes(),
+        }
+    }
+
+    /// Plans the program's memory, allocates it and makes what a replay needs.
+    ///
+    /// # Errors
+    /// [`Error::ReadBeforeWrite`]; [`Error::Kernel`] for a kernel that the adapter cannot run; [`Error::BufferLimit`],
+    /// [`Error::OutOfMemory`].
+    pub fn compile(&self, program: &Program) -> Result<Executable, Error> {
+        Executable::compile(self, program)
+    }
+
+    /// Sets a persistent buffer to `values`, in stream order with the runs before and after.
+    ///
+    /// # Errors
+    /// [`Error::HostLen`] if `values` are not as many bytes; [`Error::OutOfMemory`], [`Error::DeviceFailed`].
+    pub fn write<T: Pod>(&self, persistent: &Persistent, values: &[T]) -> Result<(), Error> {
+        let bytes = bytemuck::cast_slice(values);
+        check_host_len(persistent, bytes.len())?;
+        self.write_bytes(persistent, 0, bytes)
+    }
+
+    /// Sets the elements from `start` on.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write), if `values` reach beyond the buffer.
+    pub fn write_at<T: Pod>(&self, persistent: &Persistent, start: usize, values: &[T]) -> Result<(), Error> {
+        let bytes = bytemuck::cast_slice(values);
+        let start = start.saturating_mul(persistent.dtype().size_bytes());
+        if start.saturating_add(bytes.len()) > persistent.len_bytes() {
+            return check_host_len(persistent, start.saturating_add(bytes.len()));
+        }
+        self.write_bytes(persistent, start, bytes)
+    }
+
+    fn write_bytes(&self, persistent: &Persistent, start: usize, bytes: &[u8]) -> Result<(), Error> {
+        match self.executor() {
+            Executor::Cpu(cpu) => cpu.write(persistent, start, bytes),
+            Executor::Gpu(gpu) => gpu.write(persistent, start, bytes),
+        }
+    }
+
+    /// The values of a persistent buffer, after all runs so far.
+    ///
+    /// # Errors
+    /// [`Error::HostLen`] if `T` does not divide its bytes; [`Error::DeviceFailed`].
+    pub fn read<T: Pod>(&self, persistent: &Persistent) -> Result<Vec<T>, Error> {
+        let size = size_of::<T>();
+        if size == 0 || !persistent.len_bytes().is_multiple_of(size) {
+            return Err(host_len(persistent, size));
+        }
+        let mut values = vec![T::zeroed(); persistent.len_bytes() / size];
+        let bytes = bytemuck::cast_slice_mut(&mut values);
+        match self.executor() {
+            Executor::Cpu(cpu) => cpu.read(persistent, bytes)?,
+            Executor::Gpu(gpu) => gpu.read(persistent, bytes)?,
+        }
+        Ok(values)
+    }
+
+    /// Waits until all runs so far are done.
+    ///
+    /// # Errors
+    /// [`Error::DeviceFailed`].
+    pub fn wait(&self) -> Result<(), Error> {
+        match self.executor() {
+            Executor::Cpu(_) => Ok(()),
+            Executor::Gpu(gpu) => gpu.wait(),
+        }
+    }
+
+    pub(crate) fn executor(&self) -> &Executor {
+        &self.inner.executor
+    }
+}
+
+fn check_host_len(persistent: &Persistent, found_bytes: usize) -> Result<(), Error> {
+    if found_bytes == persistent.len_bytes() { Ok(()) } else { Err(host_len(persistent, found_bytes)) }
+}
+
+fn host_len(persistent: &Persistent, found_bytes: usize) -> Error {
+    Error::HostLen {
+        buffer: persistent.name().to_owned(),
+        len: persistent.len(),
+        dtype: persistent.dtype(),
+        expected_bytes: persistent.len_bytes(),
+        found_bytes,
+    }
+}

@@ -1,0 +1,156 @@
+use brisk_kernels::DType;
+
+/// Why a program could not be recorded, compiled or run.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The kernel itself refused.
+    #[error(transparent)]
+    Kernel(#[from] brisk_kernels::Error),
+    /// Another number of slices than the kernel has arguments, scratch not counted.
+    #[error("{program}: kernel `{kernel}` takes {expected} arguments ({names}), got {found}")]
+    ArgCount {
+        /// The program.
+        program: String,
+        /// The kernel.
+        kernel: &'static str,
+        /// How many it takes.
+        expected: usize,
+        /// Their names.
+        names: String,
+        /// How many came.
+        found: usize,
+    },
+    /// A slice of another length or type than the argument.
+    #[error(
+        "{program}: kernel `{kernel}` wants {expected_len} {expected_dtype:?} for `{arg}`, got {found_len} {found_dtype:?} of `{buffer}`"
+    )]
+    Arg {
+        /// The program.
+        program: String,
+        /// The kernel.
+        kernel: &'static str,
+        /// The argument.
+        arg: &'static str,
+        /// Elements it wants.
+        expected_len: usize,
+        /// Type it wants.
+        expected_dtype: DType,
+        /// The buffer given.
+        buffer: String,
+        /// Elements given.
+        found_len: usize,
+        /// Type given.
+        found_dtype: DType,
+    },
+    /// A buffer is written by a kernel that is given it twice.
+    #[error(
+        "{program}: kernel `{kernel}` writes `{buffer}` and is given it a second time as `{arg}`; a GPU binds a buffer for reading or for writing, so use another buffer for one of them"
+    )]
+    Alias {
+        /// The program.
+        program: String,
+        /// The kernel.
+        kernel: &'static str,
+        /// The buffer.
+        buffer: String,
+        /// The second argument.
+        arg: &'static str,
+    },
+    /// A transient buffer is read before any kernel of the program wrote it.
+    #[error(
+        "{program}: kernel `{kernel}` reads transient `{buffer}` before any kernel wrote it; use a persistent buffer for values from outside"
+    )]
+    ReadBeforeWrite {
+        /// The program.
+        program: String,
+        /// The kernel.
+        kernel: &'static str,
+        /// The buffer.
+        buffer: String,
+    },
+    /// A slice was made by another program.
+    #[error(
+        "{program}: kernel `{kernel}` is given a slice of another program as `{arg}`; share values by a `Persistent` that both bind"
+    )]
+    ForeignSlice {
+        /// The program.
+        program: String,
+        /// The kernel.
+        kernel: &'static str,
+        /// The argument.
+        arg: &'static str,
+    },
+    /// A buffer of no elements.
+    #[error("buffer `{buffer}` has no elements; a buffer needs at least one")]
+    EmptyBuffer {
+        /// The buffer.
+        buffer: String,
+    },
+    /// Host values of another length or type than the buffer.
+    #[error("`{buffer}` holds {expected_bytes} bytes ({len} x {dtype:?}), the host side has {found_bytes}")]
+    HostLen {
+        /// The buffer.
+        buffer: String,
+        /// Its elements.
+        len: usize,
+        /// Its type.
+        dtype: DType,
+        /// Its bytes.
+        expected_bytes: usize,
+        /// Bytes on the host.
+        found_bytes: usize,
+    },
+    /// The device asked for is not there.
+    #[error("no device `{asked}` here; there is: {available}")]
+    NoDevice {
+        /// What was asked for.
+        asked: String,
+        /// What there is.
+        available: String,
+    },
+    /// The driver refused to open the adapter.
+    #[error("adapter `{adapter}` does not open: {reason}; pick another with BRISK_DEVICE, or `cpu`")]
+    Open {
+        /// The adapter.
+        adapter: String,
+        /// What the driver said.
+        reason: String,
+    },
+    /// One buffer is larger than the adapter allows.
+    #[error(
+        "`{buffer}` is {len_bytes} bytes, adapter `{adapter}` allows at most {limit_bytes} in one buffer; use smaller batches, fewer rows or the cpu"
+    )]
+    BufferLimit {
+        /// The buffer.
+        buffer: String,
+        /// Its length.
+        len_bytes: u64,
+        /// The adapter.
+        adapter: String,
+        /// Its limit.
+        limit_bytes: u64,
+    },
+    /// The device has no room for a buffer.
+    #[error(
+        "`{buffer}` ({len_bytes} bytes) does not fit on `{device}`, where this process holds {allocated_bytes} bytes; use smaller batches or another device"
+    )]
+    OutOfMemory {
+        /// The buffer.
+        buffer: String,
+        /// Its length.
+        len_bytes: u64,
+        /// The device.
+        device: String,
+        /// What is allocated there.
+        allocated_bytes: u64,
+    },
+    /// The device failed in the middle of the work.
+    #[error("device `{device}` failed: {reason}; what it held is lost, start again from the last checkpoint")]
+    DeviceFailed {
+        /// The device.
+        device: String,
+        /// What the driver said.
+        reason: String,
+    },
+}

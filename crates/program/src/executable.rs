@@ -1,0 +1,55 @@
+use crate::cpu::CpuExecutable;
+use crate::device::Executor;
+use crate::gpu::GpuExecutable;
+use crate::{Device, Error, Plan, Program};
+
+/// A program made ready on a device: memory laid out, pipelines and bind groups made.
+#[derive(Debug)]
+pub struct Executable {
+    device: Device,
+    plan: Plan,
+    compiled: Compiled,
+}
+
+#[derive(Debug)]
+enum Compiled {
+    Cpu(CpuExecutable),
+    Gpu(GpuExecutable),
+}
+
+impl Executable {
+    pub(crate) fn compile(device: &Device, program: &Program) -> Result<Self, Error> {
+        let plan = program.plan()?;
+        let compiled = match device.executor() {
+            Executor::Cpu(cpu) => Compiled::Cpu(cpu.compile(program, &plan)?),
+            Executor::Gpu(gpu) => Compiled::Gpu(gpu.compile(program, &plan)?),
+        };
+        Ok(Self { device: device.clone(), plan, compiled })
+    }
+
+    /// Replays the program `n` times. On a GPU this returns when the last replay has been handed over, many to a submit, with
+    /// nothing read back; a later [`Device::read`] or [`Device::wait`] waits.
+    ///
+    /// # Errors
+    /// [`Error::DeviceFailed`].
+    pub fn run(&self, n: usize) -> Result<(), Error> {
+        match (&self.compiled, self.device.executor()) {
+            (Compiled::Cpu(compiled), Executor::Cpu(cpu)) => {
+                cpu.run(compiled, n);
+                Ok(())
+            }
+            (Compiled::Gpu(compiled), Executor::Gpu(gpu)) => gpu.run(compiled, n),
+            _ => unreachable!("an executable keeps the device that compiled it"),
+        }
+    }
+
+    /// The memory it was given.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The device it runs on.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+}
