@@ -1,4 +1,4 @@
-//! Training batches at memcpy speed, from anything that can copy rows.
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 mod batch;

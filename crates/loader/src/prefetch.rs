@@ -9,9 +9,9 @@ use crate::{Batch, Batching, Error, Loader, RowSource};
 /// How far ahead of the consumer batches are gathered, and by how many threads. Neither changes any batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ahead {
-    /// Batches that may be ready, or in the making, beside the one in the consumer's hands: `depth + 1` are allocated. At least 1.
+    /// Batches that may be ready, or in the making, beside the one in the consumer's hands: `depth + 1` are allocated. 0 is taken as 1.
     pub depth: usize,
-    /// Threads, each at a batch of its own. One is enough for rows in memory; a source that decodes or waits for a disk wants more. At least 1.
+    /// Threads, each at a batch of its own. One is enough for rows in memory; a source that decodes or waits for a disk wants more. 0 is taken as 1.
     pub workers: usize,
 }
 
@@ -223,7 +223,8 @@ impl Ring {
         }
     }
 
-    /// A worker's life.
+    /// A worker's life. Whoever makes room wakes a worker, or is one: buffers that are no longer wanted come back with the worker that
+    /// looks for the next batch.
     fn work<S: RowSource>(&self, source: &S) {
         let mut state = self.lock();
         while !state.closed {
@@ -243,8 +244,6 @@ impl Ring {
             state = self.lock();
             state.put(generation, nth, filled, buffers);
             self.made.notify_one();
-            // The buffers may be what another worker waits for.
-            self.room.notify_one();
         }
     }
 }

@@ -46,6 +46,16 @@ impl Shard {
         Self { rank, world, deal: Deal::Interleaved(uneven) }
     }
 
+    /// Which rank this is, from 0.
+    pub fn rank(self) -> usize {
+        self.rank
+    }
+
+    /// How many ranks there are.
+    pub fn world(self) -> usize {
+        self.world
+    }
+
     pub(crate) fn check(self) -> Result<(), Error> {
         if self.rank < self.world { Ok(()) } else { Err(Error::Shard { rank: self.rank, world: self.world }) }
     }
