@@ -4,6 +4,7 @@ use super::decay::{Resonance, two_body};
 use super::four_vector::FourVector;
 use super::random::Random;
 
+// Masses and widths as measured, GeV; nobody has seen the two heavy Higgs bosons, so their widths are a choice.
 const W: Resonance = Resonance { mass: 80.4, width: 2.1 };
 const TOP: Resonance = Resonance { mass: 172.5, width: 1.4 };
 const HEAVY_HIGGS: Resonance = Resonance { mass: 425.0, width: 10.0 };
@@ -55,7 +56,8 @@ pub(crate) struct Partons {
 }
 
 impl Partons {
-    /// The number radiated is Poisson: how many uniform numbers it takes to bring their product below e^-mean (Knuth), less one.
+    /// The number radiated is Poisson, cut off at four: how many uniform numbers it takes to bring their product below e^-mean
+    /// (Knuth), less one.
     pub(crate) fn draw(random: &mut Random) -> Self {
         let mut flavours = [Flavour::Light; MAX_PARTONS];
         flavours[..2].fill(Flavour::Bottom);

@@ -48,7 +48,7 @@ pub(crate) struct Simulation {
 impl Simulation {
     /// The label (1 for signal) and the 28 features, in the order of the UCI columns.
     ///
-    /// Collisions are drawn until one passes the detector's cuts, about one in five; the label is drawn before, so that the
+    /// Collisions are drawn until one passes the detector's cuts, about one in four; the label is drawn before, so that the
     /// cuts do not change its share.
     ///
     /// # Cost

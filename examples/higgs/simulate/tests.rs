@@ -163,7 +163,7 @@ fn the_detector_keeps_its_cuts() {
             assert!(delta_r_squared(&jet.momentum, &seen.lepton) >= 0.16, "the lepton stands alone");
         }
     }
-    assert!(n_seen > 400, "about a fifth of the collisions pass, but {n_seen} of 4000 did");
+    assert!(n_seen > 800, "about three in ten top pairs pass, but {n_seen} of 4000 did");
 }
 
 #[test]
