@@ -9,6 +9,7 @@ mod loader;
 mod order;
 mod plan;
 mod prefetch;
+mod ring;
 mod rows;
 mod shard;
 mod shuffle;
