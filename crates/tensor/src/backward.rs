@@ -1,0 +1,108 @@
+//! The backward pass: rules of the recorded operations, run in reverse, each recording kernels into the same program.
+
+use std::rc::Rc;
+
+use brisk_kernels::{Activate, Activation, Add, DType, Kernel, OutputGrad};
+use brisk_program::{Program, Slice};
+
+use crate::Error;
+use crate::graph::{Inner, Node};
+
+/// What an operation does when the gradient of its result is known.
+pub(crate) type BackwardRule = Rc<dyn Fn(&mut Backward<'_>, Slice) -> Result<(), Error>>;
+
+/// The backward pass while it is being recorded.
+pub struct Backward<'a> {
+    program: &'a mut Program,
+    nodes: &'a [Node],
+    grads: Vec<Gradient>,
+}
+
+impl std::fmt::Debug for Backward<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Backward").field("program", &self.program).finish_non_exhaustive()
+    }
+}
+
+/// What has reached a node so far.
+#[derive(Debug, Clone, Copy, Default)]
+struct Gradient {
+    slice: Option<Slice>,
+    /// Whether it is already the gradient in front of the activation that made the node.
+    through_activation: bool,
+}
+
+pub(crate) fn record(inner: &mut Inner, y: usize, dy: Slice) -> Result<(), Error> {
+    let Inner { program, nodes, .. } = inner;
+    let grads = vec![Gradient::default(); nodes.len()];
+    let mut backward = Backward { program, nodes, grads };
+    backward.grads[y].slice = Some(dy);
+    for id in (0..=y).rev() {
+        let Gradient { slice: Some(mut dy), through_activation } = backward.grads[id] else { continue };
+        let node = &nodes[id];
+        if let Some(rule) = &node.rule {
+            if let (Some(activation), false) = (node.output_of, through_activation) {
+                dy = backward.through(activation, dy, node.slice)?;
+            }
+            rule(&mut backward, dy)?;
+        } else if let Some(grad) = node.grad
+            && dy != grad
+        {
+            // The gradient ended up elsewhere, since several operations gave to it.
+            backward.push(Activate { n: grad.len(), activation: Activation::Identity }, &[dy, grad])?;
+        }
+    }
+    Ok(())
+}
+
+impl Backward<'_> {
+    /// Whether a gradient must reach tensor `id`; the rest need not be computed.
+    pub(crate) fn wants(&self, id: usize) -> bool {
+        self.nodes[id].wants_grad
+    }
+
+    /// The activation to go through together with the gradient of tensor `id`, if this is the only one it gets: its
+    /// derivative is then part of the kernel that makes the gradient.
+    pub(crate) fn fusible(&self, id: usize) -> Option<Activation> {
+        let node = &self.nodes[id];
+        node.output_of.filter(|_| node.n_uses == 1)
+    }
+
+    /// Says that what was given to tensor `id` has gone through its activation.
+    pub(crate) fn went_through_activation(&mut self, id: usize) {
+        self.grads[id].through_activation = true;
+    }
+
+    /// Records `kernel` with the gradient of tensor `id` as its last argument, and adds that to what has reached `id` before.
+    pub(crate) fn give(&mut self, id: usize, kernel: impl Kernel, args: &[Slice]) -> Result<(), Error> {
+        let node = &self.nodes[id];
+        let len = node.slice.len();
+        let straight = node.grad.filter(|_| node.n_uses == 1);
+        let target = straight.unwrap_or_else(|| self.program.transient("gradient", DType::F32, len));
+        self.program.push(kernel, &[args, &[target]].concat())?;
+        let sum = match self.grads[id].slice {
+            None => target,
+            Some(before) => {
+                let sum = self.program.transient("gradient", DType::F32, len);
+                self.program.push(Add { n: len }, &[before, target, sum])?;
+                sum
+            }
+        };
+        self.grads[id].slice = Some(sum);
+        Ok(())
+    }
+
+    fn through(&mut self, activation: Activation, dy: Slice, y: Slice) -> Result<Slice, Error> {
+        if activation == Activation::Identity {
+            return Ok(dy);
+        }
+        let dz = self.program.transient("gradient", DType::F32, dy.len());
+        self.push(OutputGrad { n: dy.len(), activation }, &[dy, y, dz])?;
+        Ok(dz)
+    }
+
+    /// Records a kernel.
+    pub(crate) fn push(&mut self, kernel: impl Kernel, args: &[Slice]) -> Result<(), Error> {
+        Ok(self.program.push(kernel, args)?)
+    }
+}

@@ -1,0 +1,52 @@
+/// Why an operation could not be recorded. On `Err` the graph is as before.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// An operand has another shape than the operation needs.
+    #[error("{op}: `{arg}` has shape {found:?}, expected {expected}")]
+    Shape {
+        /// The operation.
+        op: &'static str,
+        /// The operand.
+        arg: &'static str,
+        /// What it needs.
+        expected: String,
+        /// What it got.
+        found: Vec<usize>,
+    },
+    /// Operands of two graphs.
+    #[error("{op}: `{arg}` belongs to another graph; share values by a `Persistent` that both graphs bind")]
+    ForeignTensor {
+        /// The operation.
+        op: &'static str,
+        /// The operand.
+        arg: &'static str,
+    },
+    /// Backward through a graph that keeps no tape.
+    #[error("backward: the graph `{graph}` was made for inference and keeps no tape; make it with `Graph::training`")]
+    NoTape {
+        /// The graph.
+        graph: String,
+    },
+    /// Backward from something that is not one number.
+    #[error("backward: the loss has shape {found:?}, expected one number; reduce it first")]
+    LossNotScalar {
+        /// Its shape.
+        found: Vec<usize>,
+    },
+    /// Backward was recorded before.
+    #[error("backward: the graph `{graph}` has its backward pass already; sum the losses and go back once")]
+    BackwardTwice {
+        /// The graph.
+        graph: String,
+    },
+    /// No parameter that wants a gradient has a part in the loss.
+    #[error("backward: no parameter of the graph `{graph}` has a part in the loss, so there is nothing to train")]
+    NothingToTrain {
+        /// The graph.
+        graph: String,
+    },
+    /// What the program below says.
+    #[error(transparent)]
+    Program(#[from] brisk_program::Error),
+}

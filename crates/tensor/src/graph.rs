@@ -1,0 +1,256 @@
+use std::cell::RefCell;
+use std::ops::Range;
+use std::rc::Rc;
+
+use brisk_kernels::{Activation, DType};
+use brisk_program::{Device, Executable, Persistent, Program, Slice};
+
+use crate::backward::{self, BackwardRule};
+use crate::{Error, Tensor};
+
+/// Operations recorded into one [`Program`], with the tape that turns them back.
+///
+/// A graph computes nothing: tensors are names of buffers in its program. What is recorded once is compiled once and replayed for
+/// every step. Clones are the same graph.
+#[derive(Debug, Clone)]
+pub struct Graph {
+    inner: Rc<RefCell<Inner>>,
+}
+
+/// Whether a graph keeps a tape.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// What backward needs is kept alive until backward has used it.
+    Training,
+    /// Nothing is kept, so that every activation's memory is used again: this is no-grad.
+    Inference,
+}
+
+pub(crate) struct Inner {
+    pub(crate) program: Program,
+    pub(crate) mode: Mode,
+    pub(crate) nodes: Vec<Node>,
+    constants: Vec<(Persistent, Vec<f32>)>,
+    went_back: bool,
+}
+
+impl std::fmt::Debug for Inner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Graph").field("program", &self.program).field("mode", &self.mode).finish_non_exhaustive()
+    }
+}
+
+pub(crate) struct Node {
+    pub(crate) slice: Slice,
+    pub(crate) shape: Vec<usize>,
+    /// Whether a gradient must reach it.
+    pub(crate) wants_grad: bool,
+    /// Where its gradient goes, for parameters.
+    pub(crate) grad: Option<Slice>,
+    /// How many recorded operations read it.
+    pub(crate) n_uses: usize,
+    /// The activation it is the output of, if its derivative follows from that output.
+    pub(crate) output_of: Option<Activation>,
+    pub(crate) rule: Option<BackwardRule>,
+}
+
+impl Graph {
+    /// A graph that can go backward.
+    pub fn training(name: impl Into<String>) -> Self {
+        Self::new(name, Mode::Training)
+    }
+
+    /// A graph that only goes forward and keeps nothing for a backward pass.
+    pub fn inference(name: impl Into<String>) -> Self {
+        Self::new(name, Mode::Inference)
+    }
+
+    /// A graph of either mode.
+    pub fn new(name: impl Into<String>, mode: Mode) -> Self {
+        let program = Program::new(name);
+        let inner = Inner { program, mode, nodes: Vec::new(), constants: Vec::new(), went_back: false };
+        Self { inner: Rc::new(RefCell::new(inner)) }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> String {
+        self.inner.borrow().program.name().to_owned()
+    }
+
+    /// Binds a persistent buffer as a tensor of `shape`, whose values come from outside and need no gradient.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if the shape has another number of elements.
+    pub fn tensor(&self, persistent: &Persistent, shape: &[usize]) -> Result<Tensor, Error> {
+        self.part(persistent, 0..persistent.len(), shape)
+    }
+
+    /// Binds the elements of `range` of a persistent buffer as a tensor.
+    ///
+    /// # Errors
+    /// As [`tensor`](Self::tensor).
+    pub fn part(&self, persistent: &Persistent, range: Range<usize>, shape: &[usize]) -> Result<Tensor, Error> {
+        check_elements("tensor", persistent, &range, shape)?;
+        let slice = self.with_program(|program| program.persistent(persistent)).slice(range);
+        Ok(self.leaf(slice, shape, None))
+    }
+
+    /// Binds the elements of `range` of two persistent buffers as a parameter and its gradient.
+    ///
+    /// Backward writes the gradient there, whole; it does not add to what was there before.
+    ///
+    /// # Errors
+    /// As [`tensor`](Self::tensor).
+    pub fn parameter(
+        &self,
+        values: &Persistent,
+        grads: &Persistent,
+        range: Range<usize>,
+        shape: &[usize],
+    ) -> Result<Tensor, Error> {
+        check_elements("parameter", values, &range, shape)?;
+        check_elements("parameter", grads, &range, shape)?;
+        let value = self.with_program(|program| program.persistent(values)).slice(range.clone());
+        let keeps_tape = self.inner.borrow().mode == Mode::Training;
+        let grad = keeps_tape.then(|| self.with_program(|program| program.persistent(grads)).slice(range));
+        Ok(self.leaf(value, shape, grad))
+    }
+
+    /// A tensor of values known when recording; they are written when the graph is compiled.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if there are more or fewer values than `shape` has elements.
+    pub fn constant(&self, name: &str, values: &[f32], shape: &[usize]) -> Result<Tensor, Error> {
+        let persistent = Persistent::new(name, DType::F32, values.len());
+        let tensor = self.tensor(&persistent, shape)?;
+        self.inner.borrow_mut().constants.push((persistent, values.to_vec()));
+        Ok(tensor)
+    }
+
+    /// Records the backward pass of `loss`, which is one number: the gradient of every parameter that has a part in it is
+    /// written to where [`parameter`](Self::parameter) said.
+    ///
+    /// # Errors
+    /// [`Error::NoTape`], [`Error::LossNotScalar`], [`Error::BackwardTwice`], [`Error::NothingToTrain`], [`Error::ForeignTensor`].
+    pub fn backward(&self, loss: &Tensor) -> Result<(), Error> {
+        self.check_own("backward", "loss", loss)?;
+        if loss.n_elements() != 1 {
+            return Err(Error::LossNotScalar { found: loss.shape().to_vec() });
+        }
+        let seed = self.constant("one", &[1.0], &[])?;
+        self.backward_from(loss, &seed)
+    }
+
+    /// [`backward`](Self::backward) of a tensor of any shape, given the gradient that comes from above.
+    ///
+    /// # Errors
+    /// As [`backward`](Self::backward); [`Error::Shape`] if the gradient's shape differs.
+    pub fn backward_from(&self, y: &Tensor, dy: &Tensor) -> Result<(), Error> {
+        self.check_own("backward", "y", y)?;
+        self.check_own("backward", "dy", dy)?;
+        if y.shape() != dy.shape() {
+            let expected = format!("{:?}, that of what it is the gradient of", y.shape());
+            return Err(Error::Shape { op: "backward", arg: "dy", expected, found: dy.shape().to_vec() });
+        }
+        let mut inner = self.inner.borrow_mut();
+        let graph = inner.program.name().to_owned();
+        if inner.mode == Mode::Inference {
+            return Err(Error::NoTape { graph });
+        }
+        if std::mem::replace(&mut inner.went_back, true) {
+            return Err(Error::BackwardTwice { graph });
+        }
+        if !inner.nodes[y.id()].wants_grad {
+            return Err(Error::NothingToTrain { graph });
+        }
+        backward::record(&mut inner, y.id(), dy.slice())
+    }
+
+    /// Compiles the program on `device` and writes the constants there.
+    ///
+    /// # Errors
+    /// [`Error::Program`].
+    pub fn compile(&self, device: &Device) -> Result<Executable, Error> {
+        let inner = self.inner.borrow();
+        let executable = device.compile(&inner.program)?;
+        for (persistent, values) in &inner.constants {
+            device.write(persistent, values)?;
+        }
+        Ok(executable)
+    }
+
+    /// The program recorded so far, to look at it or to record kernels of one's own.
+    pub fn with_program<T>(&self, f: impl FnOnce(&mut Program) -> T) -> T {
+        f(&mut self.inner.borrow_mut().program)
+    }
+
+    /// Takes a slice that a kernel of one's own has written into the graph, as a tensor without gradient.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if the shape has another number of elements.
+    pub fn wrap(&self, slice: Slice, shape: &[usize]) -> Result<Tensor, Error> {
+        if shape.iter().product::<usize>() != slice.len() {
+            let expected = format!("{} elements", slice.len());
+            return Err(Error::Shape { op: "wrap", arg: "shape", expected, found: shape.to_vec() });
+        }
+        Ok(self.leaf(slice, shape, None))
+    }
+
+    fn leaf(&self, slice: Slice, shape: &[usize], grad: Option<Slice>) -> Tensor {
+        self.add_node(Node {
+            slice,
+            shape: shape.to_vec(),
+            wants_grad: grad.is_some(),
+            grad,
+            n_uses: 0,
+            output_of: None,
+            rule: None,
+        })
+    }
+
+    /// Adds the result of an operation over `inputs`. Its rule is kept if the graph has a tape and an input wants a gradient.
+    pub(crate) fn result(
+        &self,
+        inputs: &[&Tensor],
+        slice: Slice,
+        shape: &[usize],
+        output_of: Option<Activation>,
+        rule: BackwardRule,
+    ) -> Tensor {
+        let wants_grad = {
+            let mut inner = self.inner.borrow_mut();
+            let keeps_tape = inner.mode == Mode::Training;
+            for input in inputs {
+                inner.nodes[input.id()].n_uses += 1;
+            }
+            keeps_tape && inputs.iter().any(|input| inner.nodes[input.id()].wants_grad)
+        };
+        let rule = wants_grad.then_some(rule);
+        self.add_node(Node { slice, shape: shape.to_vec(), wants_grad, grad: None, n_uses: 0, output_of, rule })
+    }
+
+    fn add_node(&self, node: Node) -> Tensor {
+        let (slice, shape) = (node.slice, node.shape.clone());
+        let mut inner = self.inner.borrow_mut();
+        inner.nodes.push(node);
+        Tensor::new(self.clone(), inner.nodes.len() - 1, slice, shape)
+    }
+
+    pub(crate) fn check_own(&self, op: &'static str, arg: &'static str, tensor: &Tensor) -> Result<(), Error> {
+        if Rc::ptr_eq(&self.inner, &tensor.graph().inner) { Ok(()) } else { Err(Error::ForeignTensor { op, arg }) }
+    }
+
+    /// A transient of the program, for a result.
+    pub(crate) fn transient(&self, name: &'static str, len: usize) -> Slice {
+        self.with_program(|program| program.transient(name, DType::F32, len))
+    }
+}
+
+fn check_elements(op: &'static str, persistent: &Persistent, range: &Range<usize>, shape: &[usize]) -> Result<(), Error> {
+    let n: usize = shape.iter().product();
+    if range.start <= range.end && range.end <= persistent.len() && range.len() == n {
+        return Ok(());
+    }
+    let expected = format!("{} elements, those of {range:?} of `{}` ({})", range.len(), persistent.name(), persistent.len());
+    Err(Error::Shape { op, arg: "shape", expected, found: shape.to_vec() })
+}
