@@ -1,1 +1,23 @@
-//! brisk-nn
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod init;
+mod linear;
+mod mlp;
+mod module;
+mod optimizer;
+mod parameters;
+mod philox;
+mod schedule;
+
+pub use init::Init;
+pub use linear::Linear;
+pub use mlp::{Mlp, MlpConfig};
+pub use module::Module;
+pub use optimizer::{Adam, Optimizer, Sgd, StepInputs};
+pub use parameters::{Bound, Entry, ParameterId, Parameters, ParametersBuilder};
+pub use philox::Philox;
+pub use schedule::Schedule;
+
+pub use brisk_tensor as tensor;
+pub use brisk_tensor::{Activation, Error};

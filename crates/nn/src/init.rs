@@ -1,0 +1,26 @@
+use crate::Philox;
+
+/// What a parameter starts as.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum Init {
+    /// One value throughout.
+    Constant(f32),
+    /// Uniform within `±1 / √fan_in`: what PyTorch's linear and convolution layers start from, weights and biases alike.
+    FanIn(usize),
+    /// Normal with this standard deviation, mean 0.
+    Normal(f32),
+}
+
+impl Init {
+    /// Writes the starting values of parameter number `stream`. They depend on `seed`, the stream and their place alone.
+    pub(crate) fn fill(self, seed: u64, stream: u32, values: &mut [f32]) {
+        let philox = Philox::new(seed);
+        let draw = |i: usize| match self {
+            Self::Constant(value) => value,
+            Self::FanIn(fan_in) => (2.0 * philox.uniform(stream, i as u64) - 1.0) / (fan_in as f32).sqrt(),
+            Self::Normal(std) => std * philox.normal(stream, i as u64),
+        };
+        values.iter_mut().enumerate().for_each(|(i, value)| *value = draw(i));
+    }
+}

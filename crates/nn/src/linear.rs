@@ -1,0 +1,33 @@
+use brisk_tensor::{Activation, Error, Tensor};
+
+use crate::{Bound, Init, ParameterId, ParametersBuilder};
+
+/// A fully connected layer: `act(x Wᵀ + b)`, in one kernel.
+///
+/// # Shapes
+/// `x`: `[n_rows, n_in]`; `weight`: `[n_out, n_in]`; `bias`: `[n_out]`.
+/// # Reference
+/// `torch.nn.Linear`, whose starting values it has.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Linear {
+    weight: ParameterId,
+    bias: ParameterId,
+    activation: Activation,
+}
+
+impl Linear {
+    /// Adds `name.weight` and `name.bias` to the parameters.
+    pub fn new(params: &mut ParametersBuilder, name: &str, n_in: usize, n_out: usize, activation: Activation) -> Self {
+        let weight = params.add(format!("{name}.weight"), &[n_out, n_in], Init::FanIn(n_in));
+        let bias = params.add(format!("{name}.bias"), &[n_out], Init::FanIn(n_in));
+        Self { weight, bias, activation }
+    }
+
+    /// Records the layer.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if `x` has another number of columns.
+    pub fn forward(&self, params: &Bound, x: &Tensor) -> Result<Tensor, Error> {
+        x.linear(params.tensor(self.weight), Some(params.tensor(self.bias)), self.activation)
+    }
+}

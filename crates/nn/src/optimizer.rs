@@ -1,0 +1,126 @@
+use std::fmt::Debug;
+
+use brisk_kernels::{DType, Momentum, WeightDecay};
+use brisk_tensor::{Error, Graph, Persistent};
+
+use crate::Parameters;
+
+/// What turns gradients into a step of the parameters: kernels recorded behind the backward pass. Dyn-compatible.
+pub trait Optimizer: Debug {
+    /// Records one step.
+    ///
+    /// # Errors
+    /// [`Error::Program`] if the buffers have other lengths or types.
+    fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs) -> Result<(), Error>;
+
+    /// The state that a checkpoint must keep, by name, each as long as the flat parameters.
+    fn state(&self) -> Vec<(&'static str, &Persistent)>;
+}
+
+/// What every optimizer reads besides the gradients.
+#[derive(Debug, Clone)]
+pub struct StepInputs {
+    /// Learning rates f32, one a batch of the epoch; the last holds for all beyond it.
+    pub lr: Persistent,
+    /// The run's state: the batch index, the number of steps.
+    pub state: Persistent,
+}
+
+/// Adam and AdamW with their two running means.
+#[derive(Debug, Clone)]
+pub struct Adam {
+    m: Persistent,
+    v: Persistent,
+    beta1: f32,
+    beta2: f32,
+    eps: f32,
+    weight_decay: WeightDecay,
+}
+
+impl Adam {
+    /// Adam with PyTorch's defaults: β = (0.9, 0.999), ε = 1e-8, no weight decay.
+    pub fn new(params: &Parameters) -> Self {
+        let buffer = |name| Persistent::new(name, DType::F32, params.len());
+        let (m, v) = (buffer("adam.m"), buffer("adam.v"));
+        Self { m, v, beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: WeightDecay::Gradient(0.0) }
+    }
+
+    /// Sets β₁ and β₂.
+    pub fn betas(mut self, beta1: f32, beta2: f32) -> Self {
+        (self.beta1, self.beta2) = (beta1, beta2);
+        self
+    }
+
+    /// Sets ε.
+    pub fn eps(mut self, eps: f32) -> Self {
+        self.eps = eps;
+        self
+    }
+
+    /// Sets the weight decay; [`WeightDecay::Decoupled`] makes it AdamW.
+    pub fn weight_decay(mut self, weight_decay: WeightDecay) -> Self {
+        self.weight_decay = weight_decay;
+        self
+    }
+}
+
+impl Optimizer for Adam {
+    fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs) -> Result<(), Error> {
+        let Self { beta1, beta2, eps, weight_decay, .. } = *self;
+        let kernel = brisk_kernels::Adam { n: params.len(), n_lr: inputs.lr.len(), beta1, beta2, eps, weight_decay };
+        Ok(graph.with_program(|program| {
+            let args = [params.grads(), &inputs.lr, &inputs.state, params.values(), &self.m, &self.v];
+            let args = args.map(|persistent| program.persistent(persistent));
+            program.push(kernel, &args)
+        })?)
+    }
+
+    fn state(&self) -> Vec<(&'static str, &Persistent)> {
+        vec![("adam.m", &self.m), ("adam.v", &self.v)]
+    }
+}
+
+/// Stochastic gradient descent with momentum.
+#[derive(Debug, Clone)]
+pub struct Sgd {
+    buffer: Persistent,
+    momentum: f32,
+    weight_decay: f32,
+    form: Momentum,
+}
+
+impl Sgd {
+    /// Plain gradient descent: no momentum, no weight decay.
+    pub fn new(params: &Parameters) -> Self {
+        let buffer = Persistent::new("sgd.momentum", DType::F32, params.len());
+        Self { buffer, momentum: 0.0, weight_decay: 0.0, form: Momentum::Heavy }
+    }
+
+    /// Sets the momentum and its form.
+    pub fn momentum(mut self, momentum: f32, form: Momentum) -> Self {
+        (self.momentum, self.form) = (momentum, form);
+        self
+    }
+
+    /// Sets the weight decay, added to the gradient.
+    pub fn weight_decay(mut self, weight_decay: f32) -> Self {
+        self.weight_decay = weight_decay;
+        self
+    }
+}
+
+impl Optimizer for Sgd {
+    fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs) -> Result<(), Error> {
+        let Self { momentum, weight_decay, form, .. } = *self;
+        let kernel = brisk_kernels::Sgd { n: params.len(), n_lr: inputs.lr.len(), momentum, weight_decay, form };
+        Ok(graph.with_program(|program| {
+            let args = [params.grads(), &inputs.lr, &inputs.state, params.values(), &self.buffer];
+            let args = args.map(|persistent| program.persistent(persistent));
+            program.push(kernel, &args)
+        })?)
+    }
+
+    fn state(&self) -> Vec<(&'static str, &Persistent)> {
+        vec![("sgd.momentum", &self.buffer)]
+    }
+}

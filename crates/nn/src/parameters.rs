@@ -1,0 +1,153 @@
+use std::ops::Range;
+
+use brisk_kernels::DType;
+use brisk_tensor::program::Device;
+use brisk_tensor::{Error, Graph, Persistent, Tensor};
+
+use crate::Init;
+
+/// All parameters of a model in one flat buffer, and their gradients in another of the same layout.
+///
+/// So an optimizer, a norm, a check for infinities, an average or an all-reduce is one kernel, however many tensors there are.
+/// Each tensor starts at a multiple of 64 elements; what lies between stays 0.
+#[derive(Debug, Clone)]
+pub struct Parameters {
+    entries: Vec<Entry>,
+    values: Persistent,
+    grads: Persistent,
+    initial: Vec<f32>,
+}
+
+/// One parameter: its name, its shape, where it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Dotted, as PyTorch's `state_dict` has it: `layers.0.weight`.
+    pub name: String,
+    /// Lengths of its dimensions.
+    pub shape: Vec<usize>,
+    /// Its elements of the flat buffer.
+    pub range: Range<usize>,
+}
+
+/// Which parameter of a [`Parameters`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ParameterId(usize);
+
+/// Collects the parameters of a model while its layers are made.
+#[derive(Debug, Default)]
+pub struct ParametersBuilder {
+    entries: Vec<Entry>,
+    inits: Vec<Init>,
+    len: usize,
+}
+
+/// Elements to whose multiple each tensor is aligned: 256 bytes of f32, what every adapter can bind at.
+const ALIGN: usize = 64;
+
+impl ParametersBuilder {
+    /// No parameters yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a parameter behind the last.
+    pub fn add(&mut self, name: impl Into<String>, shape: &[usize], init: Init) -> ParameterId {
+        let start = self.len.next_multiple_of(ALIGN);
+        let range = start..start + shape.iter().product::<usize>();
+        self.len = range.end;
+        self.entries.push(Entry { name: name.into(), shape: shape.to_vec(), range });
+        self.inits.push(init);
+        ParameterId(self.entries.len() - 1)
+    }
+
+    /// Closes the list and draws the starting values.
+    pub fn build(self, seed: u64) -> Parameters {
+        let len = self.len.next_multiple_of(ALIGN).max(ALIGN);
+        let mut initial = vec![0.0; len];
+        for (stream, (entry, init)) in self.entries.iter().zip(&self.inits).enumerate() {
+            init.fill(seed, stream as u32, &mut initial[entry.range.clone()]);
+        }
+        let values = Persistent::new("parameters", DType::F32, len);
+        let grads = Persistent::new("gradients", DType::F32, len);
+        Parameters { entries: self.entries, values, grads, initial }
+    }
+}
+
+impl Parameters {
+    /// The flat values `[len]`, padding included.
+    pub fn values(&self) -> &Persistent {
+        &self.values
+    }
+
+    /// The flat gradients `[len]`, padding included.
+    pub fn grads(&self) -> &Persistent {
+        &self.grads
+    }
+
+    /// The parameters in order.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// How many numbers are trained, padding not counted.
+    pub fn n_trained(&self) -> usize {
+        self.entries.iter().map(|entry| entry.range.len()).sum()
+    }
+
+    /// Elements of the flat buffers, padding included.
+    pub fn len(&self) -> usize {
+        self.initial.len()
+    }
+
+    /// Whether there are no parameters.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Writes the starting values to `device`.
+    ///
+    /// # Errors
+    /// [`Error::Program`].
+    pub fn write_initial(&self, device: &Device) -> Result<(), Error> {
+        Ok(device.write(&self.values, &self.initial)?)
+    }
+
+    /// Replaces a starting value, such as one read from a file.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if there are more or fewer values than the parameter has.
+    pub fn set_initial(&mut self, id: ParameterId, values: &[f32]) -> Result<(), Error> {
+        let entry = &self.entries[id.0];
+        if values.len() != entry.range.len() {
+            let expected = format!("{} elements for `{}`", entry.range.len(), entry.name);
+            return Err(Error::Shape { op: "set_initial", arg: "values", expected, found: vec![values.len()] });
+        }
+        self.initial[entry.range.clone()].copy_from_slice(values);
+        Ok(())
+    }
+
+    /// The parameters as tensors of `graph`.
+    ///
+    /// # Errors
+    /// [`Error::Program`].
+    pub fn bind(&self, graph: &Graph) -> Result<Bound, Error> {
+        let bind = |entry: &Entry| graph.parameter(&self.values, &self.grads, entry.range.clone(), &entry.shape);
+        Ok(Bound { tensors: self.entries.iter().map(bind).collect::<Result<_, _>>()? })
+    }
+}
+
+/// The parameters of a model as tensors of one graph.
+#[derive(Debug, Clone)]
+pub struct Bound {
+    tensors: Vec<Tensor>,
+}
+
+impl Bound {
+    /// The parameter `id`.
+    ///
+    /// # Panics
+    /// If `id` comes from other parameters: a mistake in the model.
+    pub fn tensor(&self, id: ParameterId) -> &Tensor {
+        &self.tensors[id.0]
+    }
+}
