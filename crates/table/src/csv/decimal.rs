@@ -6,8 +6,8 @@
 
 use super::block::{BLOCK_LEN, Block};
 
-/// How far beyond a cell's first byte [`simple_cell`] may look.
-pub(super) const LOOK_AHEAD: usize = 48;
+/// How far beyond a cell's first byte [`simple_cell`] and [`long_cell`] may look: the third word behind a point at byte 9.
+pub(super) const LOOK_AHEAD: usize = 64;
 
 /// The bytes that shape a row.
 #[derive(Clone, Copy, Debug)]
@@ -61,6 +61,63 @@ pub(super) fn simple_cell(text: &[u8; LOOK_AHEAD], marks: Marks, place: Place) -
     value += eight_digits(whole) as i64 as f64;
     let rounded = round(value)?;
     Some((f32::from_bits(rounded.to_bits() | (negative as u32) << 31), len))
+}
+
+/// The same for longer numbers, as those who print `f64` or write `%.18e` have them: up to 8 digits, a point and up to 22 more, then
+/// perhaps an exponent of two digits with its sign, in fewer than 32 bytes.
+#[inline]
+pub(super) fn long_cell(text: &[u8; LOOK_AHEAD], marks: Marks, place: Place) -> Option<(f32, usize)> {
+    let (front, back) = (Block::load(first(text)), Block::load(second(text)));
+    let equals = |byte| front.equals(byte) | back.equals(byte) << BLOCK_LEN;
+    let ends = equals(marks.delimiter) | equals(b'\n');
+    if ends == 0 {
+        return None;
+    }
+    let len = ends.trailing_zeros() as usize;
+    let end = if place == Place::Last && len > 0 && text[len - 1] == b'\r' { len - 1 } else { len };
+
+    let exponent_at = (equals(b'e') | 1 << end).trailing_zeros() as usize;
+    let exponent = match &text[exponent_at..end] {
+        [] => 0,
+        [b'e', b'-', tens @ b'0'..=b'9', ones @ b'0'..=b'9'] => -digit_pair(*tens, *ones),
+        [b'e', b'+', tens @ b'0'..=b'9', ones @ b'0'..=b'9'] => digit_pair(*tens, *ones),
+        _ => return None,
+    };
+    let point = (equals(marks.decimal) | 1 << exponent_at).trailing_zeros() as usize;
+    let negative = usize::from(text[0] == b'-');
+    let n_whole = point.wrapping_sub(negative);
+    if n_whole.wrapping_sub(1) >= 8 {
+        return None;
+    }
+    let n_fraction = exponent_at.saturating_sub(point + 1);
+    if n_fraction > 24 {
+        return None;
+    }
+    let whole = digits(text, negative) << (64 - 8 * n_whole);
+    let tenths = digits(text, point + 1) & KEEP[n_fraction.min(8)];
+    let more = digits(text, point + 9) & KEEP[n_fraction.saturating_sub(8).min(8)];
+    let rest = digits(text, point + 17) & KEEP[n_fraction.saturating_sub(16)];
+    if not_digits(whole) | not_digits(tenths) | not_digits(more) | not_digits(rest) != 0 {
+        return None;
+    }
+    let after_point = (eight_digits(tenths) * 100_000_000 + eight_digits(more)) as i64 as f64 * 1e-16;
+    let value = eight_digits(whole) as i64 as f64 + after_point;
+    // The digits beyond, `rest`, count for less than 1e-16: that is 5 units in the last place of 0.1, and less of what is larger. With
+    // those of the terms, the sum and the power of ten it makes 10.
+    let is_zero = value == 0.0 && rest == 0;
+    if value < 0.1 && !is_zero {
+        return None;
+    }
+    let value = match exponent {
+        0.. => value * POWERS.get(exponent as usize)?,
+        _ => value / POWERS.get(-exponent as usize)?,
+    };
+    let rounded = round(value)?;
+    Some((f32::from_bits(rounded.to_bits() | (negative as u32) << 31), len))
+}
+
+fn digit_pair(tens: u8, ones: u8) -> i32 {
+    i32::from(tens - b'0') * 10 + i32::from(ones - b'0')
 }
 
 /// Any number that `str::parse::<f32>` reads, and the same bits. `text` has no blanks around it.
@@ -210,6 +267,11 @@ fn eight_digits(word: u64) -> u64 {
 #[inline(always)]
 fn first(text: &[u8; LOOK_AHEAD]) -> &[u8; BLOCK_LEN] {
     text.first_chunk().expect("the look-ahead is longer than a block")
+}
+
+#[inline(always)]
+fn second(text: &[u8; LOOK_AHEAD]) -> &[u8; BLOCK_LEN] {
+    text[BLOCK_LEN..].first_chunk().expect("the look-ahead is longer than two blocks")
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use memchr::memchr_iter;
 
 use super::chunks::Chunk;
-use super::decimal::{LOOK_AHEAD, Marks, Place, number, simple_cell};
+use super::decimal::{LOOK_AHEAD, Marks, Place, long_cell, number, simple_cell};
 use super::head::{Head, shown};
 use super::quotes::{cell_content, cell_end, row_end};
 use super::{BadRows, CsvOptions, LabelKind, Missing};
@@ -150,7 +150,7 @@ impl RowParser {
     ) -> Result<usize, (usize, What)> {
         if slot != SKIPPED
             && let Some(window) = text[at..].first_chunk::<LOOK_AHEAD>()
-            && let Some((value, len)) = simple_cell(window, self.marks, place)
+            && let Some((value, len)) = simple_cell(window, self.marks, place).or_else(|| long_cell(window, self.marks, place))
         {
             row[slot] = value;
             return Ok(len);

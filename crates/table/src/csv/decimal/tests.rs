@@ -1,36 +1,41 @@
-use super::{LOOK_AHEAD, Marks, Place, number, simple_cell};
+use super::{LOOK_AHEAD, Marks, Place, long_cell, number, simple_cell};
 
 const MARKS: Marks = Marks { delimiter: b',', decimal: b'.' };
 
-/// What the cell is in the middle of a row, where it is simple.
-fn simple(cell: &str, after: &str) -> Option<f32> {
+type Way = fn(&[u8; LOOK_AHEAD], Marks, Place) -> Option<(f32, usize)>;
+
+/// What the cell is for one of the fast ways, where it takes it.
+fn fast(way: Way, cell: &str, after: &str) -> Option<f32> {
     let mut text = [b'7'; LOOK_AHEAD];
     let bytes: Vec<u8> = cell.bytes().chain(after.bytes()).collect();
     text[..bytes.len()].copy_from_slice(&bytes);
-    let (value, len) = simple_cell(&text, MARKS, if after == "," { Place::Inner } else { Place::Last })?;
+    let (value, len) = way(&text, MARKS, if after == "," { Place::Inner } else { Place::Last })?;
     assert_eq!(len, bytes.len() - 1, "{cell:?} then {after:?}: the cell ends elsewhere");
     Some(value)
 }
 
-/// Both ways give the bits of `str::parse`; returns whether the cell was simple.
+/// All ways give the bits of `str::parse`; returns whether each of the fast ones took the cell.
 #[track_caller]
-fn check(cell: &str) -> bool {
+fn check(cell: &str) -> [bool; 2] {
     let expected = cell.parse::<f32>().ok().map(f32::to_bits);
     assert_eq!(number(cell.as_bytes(), b'.').map(f32::to_bits), expected, "number({cell:?})");
     if let Some(n) = expected {
         let comma = cell.replace('.', ",");
         assert_eq!(number(comma.as_bytes(), b',').map(f32::to_bits), Some(n), "number({comma:?})");
     }
-    let mut was_simple = false;
-    for after in [",", "\n", "\r\n"] {
-        if cell.len() < 20
-            && let Some(value) = simple(cell, after)
-        {
-            was_simple = true;
-            assert_eq!(Some(value.to_bits()), expected, "simple_cell({cell:?}) then {after:?}");
+    let ways: [Way; 2] = [simple_cell, long_cell];
+    ways.map(|way| {
+        let mut took = false;
+        for after in [",", "\n", "\r\n"] {
+            if cell.len() < 40
+                && let Some(value) = fast(way, cell, after)
+            {
+                took = true;
+                assert_eq!(Some(value.to_bits()), expected, "{cell:?} then {after:?}");
+            }
         }
-    }
-    was_simple
+        took
+    })
 }
 
 #[test]
@@ -38,8 +43,14 @@ fn plain_numbers_are_simple() {
     for cell in
         ["0", "1", "-1", "0.5", "-0.0", "0.49833375", "-1.0670769", "0.105929166", "12345678", "3.", "1.0000000000001", "0.000"]
     {
-        assert!(check(cell), "{cell} is not simple");
+        assert!(check(cell)[0], "{cell} is not simple");
     }
+}
+
+#[test]
+fn zeros_as_numpy_writes_them_are_fast() {
+    assert!(check("0.000000000000000000e+00")[1] && check("-0.000000000000000000e+00")[1]);
+    assert!(!check("0.000000000000000001e+00")[1]);
 }
 
 #[test]
@@ -58,7 +69,8 @@ fn what_is_no_number_is_none() {
         ["", "-", ".", "-.", "1.2.3", "1-2", "--1", "1e", "e5", "0x10", "1_000", "1 2", "one", "1:2", "12/4", "١", "1e+-5"]
     {
         assert_eq!(number(cell.as_bytes(), b'.'), None, "{cell:?}");
-        assert_eq!(simple(cell, ","), None, "{cell:?}");
+        assert_eq!(fast(simple_cell, cell, ","), None, "{cell:?}");
+        assert_eq!(fast(long_cell, cell, ","), None, "{cell:?}");
     }
     assert_eq!(number(&[0xff, b'1'], b'.'), None);
     assert_eq!(number(b"1.5", b','), None);
@@ -84,15 +96,17 @@ fn middles_between_floats_are_rounded_exactly() {
 #[test]
 fn random_floats_in_many_forms() {
     let mut random = Random(1);
-    let mut n_simple = 0;
+    let (mut n_simple, mut n_long) = (0, 0);
     for _ in 0..60_000 {
         let any = f32::from_bits(random.next() as u32);
         let usual = (random.next() as u32 as f32 / u32::MAX as f32 - 0.5) * 10_f32.powi((random.next() % 7) as i32 - 2);
-        n_simple += usize::from(check(&format!("{usual}")));
+        n_simple += usize::from(check(&format!("{usual}"))[0]);
         check(&format!("{any}"));
         check(&format!("{any:e}"));
         check(&format!("{usual:e}"));
+        n_long += usize::from(check(&as_numpy(f64::from(usual)))[1]);
         check(&format!("{:.18e}", f64::from(usual)));
+        check(&format!("{}", f64::from(usual)));
         check(&format!("{usual:.3}"));
         check(&format!("{usual:.13}"));
         check(&format!("{}", f64::from(usual) * 1.000_000_1));
@@ -100,6 +114,15 @@ fn random_floats_in_many_forms() {
         check(&format!("{:.*}", (random.next() % 20) as usize, f64::from(usual)));
     }
     assert!(n_simple > 50_000, "the fast way took only {n_simple} of 60000 usual numbers");
+    assert!(n_long > 59_000, "the fast way took only {n_long} of 60000 numbers as numpy writes them");
+}
+
+/// `%.18e`
+fn as_numpy(x: f64) -> String {
+    let text = format!("{x:.18e}");
+    let (mantissa, exponent) = text.split_once('e').unwrap();
+    let exponent: i32 = exponent.parse().unwrap();
+    format!("{mantissa}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
 }
 
 struct Random(u64);

@@ -1,0 +1,27 @@
+//! What the crate promises, by the part that promises it.
+
+mod attacks;
+mod crash;
+mod csv;
+mod interop;
+mod real_files;
+#[cfg(feature = "loader")]
+mod row_source;
+mod table;
+
+use std::path::PathBuf;
+
+use tempfile::TempDir;
+
+/// A folder that goes away, and the path of a table in it.
+fn scratch() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().expect("the system has a folder for temporary files");
+    let table = folder.path().join("table.safetensors");
+    (folder, table)
+}
+
+/// Says that something was not tested, so that a green run is not taken for more than it is.
+#[expect(clippy::print_stderr, reason = "a skipped test is to be seen")]
+fn not_run(what: &str, why: &str) {
+    eprintln!("NOT RUN: {what}: {why}");
+}

@@ -1,0 +1,77 @@
+//! Files that other people wrote, where there are any: `BRISK_DATA` names the folder.
+
+use std::path::PathBuf;
+
+use brisk_table::{ColumnRef, CsvOptions, Decimal, LabelKind, Table, import_csv};
+
+fn data(name: &str) -> Option<PathBuf> {
+    let Some(folder) = std::env::var_os("BRISK_DATA") else {
+        crate::not_run(name, "BRISK_DATA does not name the folder of the real data");
+        return None;
+    };
+    let path = PathBuf::from(folder).join(name);
+    assert!(path.is_file(), "{} is not there, though BRISK_DATA is set", path.display());
+    Some(path)
+}
+
+#[track_caller]
+fn check(name: &str, options: CsvOptions, n_rows: usize, n_cols: usize, share_of_ones: Option<f64>) {
+    let Some(source) = data(name) else { return };
+    let (_folder, dest) = crate::scratch();
+    let report = import_csv(&source, &dest, &options).unwrap();
+    let table = Table::open(&dest).unwrap();
+    table.verify().unwrap();
+    assert_eq!((report.n_rows, table.n_rows(), table.n_cols()), (n_rows, n_rows, n_cols), "{name}");
+    if let Some(expected) = share_of_ones {
+        let ones = table.labels::<f32>().unwrap().iter().filter(|&&y| y == 1.0).count();
+        let found = ones as f64 / n_rows as f64;
+        assert!((found - expected).abs() < 5e-4, "{name}: {found} of the labels are 1, expected {expected}");
+    }
+}
+
+#[test]
+fn higgs() {
+    let binary = CsvOptions { label_kind: LabelKind::Binary, ..CsvOptions::default() };
+    check("higgs/higgs_train.csv.gz", binary.clone(), 33_813, 28, Some(0.532));
+    check("higgs/higgs_test.csv.gz", binary.clone(), 7_749, 28, Some(0.524));
+    check("higgs/lightgbm_example_train.tsv.gz", binary.clone(), 7_000, 28, None);
+    check("higgs/lightgbm_example_test.tsv.gz", binary, 500, 28, None);
+}
+
+#[test]
+fn other_tables() {
+    let at = |index| CsvOptions { label: ColumnRef::Index(index), ..CsvOptions::default() };
+    check("tabular/digits.csv.gz", at(64), 1_797, 64, None);
+    let housing = CsvOptions { drop: vec!["ocean_proximity".into()], label: "median_house_value".into(), ..at(0) };
+    let keep = CsvOptions { missing: brisk_table::Missing::Keep, ..housing.clone() };
+    check("tabular/california_housing.csv.gz", keep.clone(), 20_640, 8, None);
+    let comma = CsvOptions { decimal: Decimal::Comma, ..keep };
+    check("samples/housing500_semicolon_decimalcomma_crlf.csv", comma, 500, 8, None);
+}
+
+/// Text columns are dropped, so that what is tested is where the rows end.
+#[test]
+fn quotes_over_several_lines() {
+    let text =
+        ["workclass", "education", "marital-status", "occupation", "relationship", "race", "sex", "native-country", "income"];
+    let drop = text.into_iter().chain(["note"]).map(ColumnRef::from).collect();
+    let options = CsvOptions { label: "age".into(), drop, ..CsvOptions::default() };
+    check("samples/adult500_quoted_multiline_bom.csv", options, 500, 5, None);
+}
+
+#[test]
+fn text_where_numbers_should_be() {
+    let refused = |name: &str, options: CsvOptions, says: &str| {
+        let Some(source) = data(name) else { return };
+        let (_folder, dest) = crate::scratch();
+        let message = import_csv(&source, &dest, &options).unwrap_err().to_string();
+        assert!(message.contains(says) && !dest.exists(), "{message}");
+    };
+    refused(
+        "samples/adult500_quoted_multiline_bom.csv",
+        CsvOptions::default(),
+        "line 2, column 2 (`workclass`): found \"State-gov\"",
+    );
+    refused("tabular/california_housing.csv.gz", CsvOptions::default(), "column 10 (`ocean_proximity`): found \"NEAR BAY\"");
+    refused("tabular/breast_cancer.csv.gz", CsvOptions::default(), "may be a header or a row");
+}
