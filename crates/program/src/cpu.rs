@@ -1,12 +1,12 @@
 //! The executor that runs the twins: one program at a time, on a thread pool of its own.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::panic::resume_unwind;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use brisk_kernels::{Kernel, TwinArgs};
 
 use crate::bytes::Bytes;
+use crate::memory::{Count, Memory, lock};
 use crate::program::StepArg;
 use crate::{Error, Persistent, Plan, Program};
 
@@ -15,28 +15,19 @@ pub(crate) struct CpuDevice {
     name: String,
     pool: rayon::ThreadPool,
     running: Mutex<()>,
-    persistents: Mutex<HashMap<u64, Entry>>,
-    allocated_bytes: Arc<AtomicUsize>,
+    memory: Memory<Mutex<Block>>,
 }
 
 #[derive(Debug)]
-struct Entry {
-    persistent: Persistent,
-    memory: Arc<Mutex<Counted>>,
-}
-
-/// Bytes that count themselves in and out of the device's total.
-#[derive(Debug)]
-struct Counted {
+struct Block {
     bytes: Bytes,
-    allocated_bytes: Arc<AtomicUsize>,
-    len: usize,
+    _count: Count,
 }
 
 #[derive(Debug)]
 pub(crate) struct CpuExecutable {
-    persistents: Vec<Arc<Mutex<Counted>>>,
-    slots: Mutex<Vec<Counted>>,
+    persistents: Vec<Arc<Mutex<Block>>>,
+    slots: Mutex<Vec<Block>>,
     steps: Vec<CpuStep>,
 }
 
@@ -54,97 +45,84 @@ impl CpuDevice {
             .thread_name(|i| format!("brisk-cpu-{i}"))
             .build()
             .map_err(|error| Error::Open { adapter: name.clone(), reason: error.to_string() })?;
-        Ok(Self { name, pool, running: Mutex::default(), persistents: Mutex::default(), allocated_bytes: Arc::default() })
+        Ok(Self { name, pool, running: Mutex::default(), memory: Memory::new() })
     }
 
     pub(crate) fn allocated_bytes(&self) -> usize {
-        self.allocated_bytes.load(Ordering::Relaxed)
+        self.memory.allocated_bytes()
     }
 
     pub(crate) fn compile(&self, program: &Program, plan: &Plan) -> Result<CpuExecutable, Error> {
-        let mut persistents = Vec::new();
-        let mut index = vec![None; program.buffers().len()];
-        for (i, buffer) in program.buffers().iter().enumerate() {
-            if let Some(persistent) = &buffer.persistent {
-                index[i] = Some(persistents.len());
-                persistents.push(self.memory_of(persistent)?);
-            }
-        }
-        let n_persistents = persistents.len();
-        for (i, index) in index.iter_mut().enumerate() {
-            *index = index.or_else(|| plan.slot_of(i).map(|slot| n_persistents + slot));
-        }
-        let slots = plan.slot_bytes().iter().map(|&len| self.allocate("transients", len)).collect::<Result<_, _>>()?;
-        let steps = program
-            .steps()
-            .iter()
-            .map(|step| CpuStep {
-                kernel: step.kernel.clone(),
-                args: step
-                    .args
-                    .iter()
-                    .map(|arg| {
-                        // Every buffer that a step names is persistent or has a slot.
-                        let buffer = index[arg.buffer].unwrap_or(usize::MAX);
-                        StepArg { buffer, ..arg.clone() }
-                    })
-                    .collect(),
-            })
-            .collect();
-        Ok(CpuExecutable { persistents, slots: Mutex::new(slots), steps })
+        let slots = plan.slots().map(|slot| self.allocate(slot.name, slot.len_bytes)).collect::<Result<_, _>>()?;
+        let persistents = program.persistents().map(|persistent| self.block_of(persistent)).collect::<Result<Vec<_>, _>>()?;
+        let table_index = table_indices(program, plan, persistents.len());
+        let steps = program.steps().iter().map(|step| CpuStep {
+            kernel: step.kernel.clone(),
+            args: step.args.iter().map(|arg| StepArg { buffer: table_index[arg.buffer], ..arg.clone() }).collect(),
+        });
+        Ok(CpuExecutable { persistents, slots: Mutex::new(slots), steps: steps.collect() })
     }
 
     pub(crate) fn run(&self, executable: &CpuExecutable, n: usize) {
+        if rayon::current_thread_index().is_none() {
+            return self.run_here(executable, n);
+        }
+        // While a rayon worker waits it takes up other jobs of its pool. One of those may be a run on this device, which
+        // would then wait for the one below it on the same stack. So a worker waits for a thread instead.
+        std::thread::scope(|scope| {
+            let run = scope.spawn(|| self.run_here(executable, n));
+            run.join().unwrap_or_else(|panic| resume_unwind(panic));
+        });
+    }
+
+    fn run_here(&self, executable: &CpuExecutable, n: usize) {
         // One run at a time, as on a GPU's queue; so executables that share buffers never lock them crosswise.
         let _running = lock(&self.running);
         self.pool.install(|| executable.run(n));
     }
 
     pub(crate) fn write(&self, persistent: &Persistent, start: usize, bytes: &[u8]) -> Result<(), Error> {
-        let memory = self.memory_of(persistent)?;
-        lock(&memory).bytes[start..start + bytes.len()].copy_from_slice(bytes);
+        let block = self.block_of(persistent)?;
+        lock(&block).bytes[start..start + bytes.len()].copy_from_slice(bytes);
         Ok(())
     }
 
     pub(crate) fn read(&self, persistent: &Persistent, out: &mut [u8]) -> Result<(), Error> {
-        let memory = self.memory_of(persistent)?;
-        out.copy_from_slice(&lock(&memory).bytes[..out.len()]);
+        let block = self.block_of(persistent)?;
+        out.copy_from_slice(&lock(&block).bytes[..out.len()]);
         Ok(())
     }
 
-    fn memory_of(&self, persistent: &Persistent) -> Result<Arc<Mutex<Counted>>, Error> {
-        let mut entries = lock(&self.persistents);
-        entries.retain(|_, entry| !entry.persistent.is_last());
-        if let Some(entry) = entries.get(&persistent.id()) {
-            return Ok(entry.memory.clone());
-        }
-        let memory = Arc::new(Mutex::new(self.allocate(persistent.name(), persistent.len_bytes())?));
-        entries.insert(persistent.id(), Entry { persistent: persistent.clone(), memory: memory.clone() });
-        Ok(memory)
+    fn block_of(&self, persistent: &Persistent) -> Result<Arc<Mutex<Block>>, Error> {
+        self.memory.of(persistent, || self.allocate(persistent.name(), persistent.allocated_bytes()).map(Mutex::new))
     }
 
-    fn allocate(&self, buffer: &str, len: usize) -> Result<Counted, Error> {
-        let bytes = Bytes::zeroed(len).ok_or_else(|| Error::OutOfMemory {
+    fn allocate(&self, buffer: &str, len_bytes: usize) -> Result<Block, Error> {
+        let bytes = Bytes::zeroed(len_bytes).ok_or_else(|| Error::OutOfMemory {
             buffer: buffer.to_owned(),
-            len_bytes: len as u64,
+            len_bytes: len_bytes as u64,
             device: self.name.clone(),
-            allocated_bytes: self.allocated_bytes() as u64,
+            allocated_bytes: self.memory.counted_bytes() as u64,
         })?;
-        self.allocated_bytes.fetch_add(len, Ordering::Relaxed);
-        Ok(Counted { bytes, allocated_bytes: self.allocated_bytes.clone(), len })
+        Ok(Block { bytes, _count: self.memory.count(len_bytes) })
     }
 }
 
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.allocated_bytes.fetch_sub(self.len, Ordering::Relaxed);
-    }
+/// Where each of the program's buffers stands in a run's table.
+fn table_indices(program: &Program, plan: &Plan, n_persistents: usize) -> Vec<usize> {
+    let mut persistent = 0..n_persistents;
+    let index = |(i, buffer): (usize, &crate::program::Buffer)| match &buffer.persistent {
+        Some(_) => persistent.next(),
+        None => plan.slot_of(i).map(|slot| n_persistents + slot),
+    };
+    // A transient that no kernel names has no slot, and no step that asks for one.
+    program.buffers().iter().enumerate().map(index).map(|index| index.unwrap_or(usize::MAX)).collect()
 }
 
 impl CpuExecutable {
     fn run(&self, n: usize) {
         let mut slots = lock(&self.slots);
-        let mut persistents: Vec<_> = self.persistents.iter().map(|memory| lock(memory)).collect();
+        let mut persistents: Vec<_> = self.persistents.iter().map(|block| lock(block)).collect();
         let mut table = Table::take(&mut persistents, &mut slots);
         for _ in 0..n {
             for step in &self.steps {
@@ -161,33 +139,27 @@ struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    fn take(persistents: &'a mut [MutexGuard<'_, Counted>], slots: &'a mut [Counted]) -> Self {
-        let owners: Vec<_> =
-            persistents.iter_mut().map(|guard| &mut guard.bytes).chain(slots.iter_mut().map(|slot| &mut slot.bytes)).collect();
-        let mut table = Self { owners, buffers: Vec::new() };
+    fn take(persistents: &'a mut [MutexGuard<'_, Block>], slots: &'a mut [Block]) -> Self {
+        let owners = persistents.iter_mut().map(|guard| &mut guard.bytes).chain(slots.iter_mut().map(|slot| &mut slot.bytes));
+        let mut table = Self { owners: owners.collect(), buffers: Vec::new() };
         table.buffers = table.owners.iter_mut().map(|owner| std::mem::take(*owner)).collect();
         table
     }
 
     fn run(&mut self, step: &CpuStep) {
-        let written = step.args.iter().filter(|arg| arg.access.writes());
-        let mut taken: Vec<_> = written.map(|arg| (arg.buffer, std::mem::take(&mut self.buffers[arg.buffer]))).collect();
+        let mut written = Written::take(&mut self.buffers, &step.args);
+        let Written { buffers, taken } = &mut written;
         let mut args = TwinArgs::new();
         let mut outputs = taken.iter_mut();
         for arg in &step.args {
             if arg.access.writes() {
-                if let Some((_, bytes)) = outputs.next() {
-                    args.push_write(&mut bytes[arg.bytes.clone()]);
-                }
+                let (_, bytes) = outputs.next().expect("every argument that is written was taken");
+                args.push_write(&mut bytes[arg.bytes.clone()]);
             } else {
-                args.push_read(&self.buffers[arg.buffer][arg.bytes.clone()]);
+                args.push_read(&buffers[arg.buffer][arg.bytes.clone()]);
             }
         }
         step.kernel.twin(&mut args);
-        drop(args);
-        for (buffer, bytes) in taken {
-            self.buffers[buffer] = bytes;
-        }
     }
 }
 
@@ -199,7 +171,24 @@ impl Drop for Table<'_> {
     }
 }
 
-/// A panic of a twin is reported by the panic itself; the buffers behind the lock are whole.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+/// The buffers that one kernel writes, out of the table while it runs and put back after it, a panic included.
+struct Written<'a> {
+    buffers: &'a mut [Bytes],
+    taken: Vec<(usize, Bytes)>,
+}
+
+impl<'a> Written<'a> {
+    fn take(buffers: &'a mut [Bytes], args: &[StepArg]) -> Self {
+        let written = args.iter().filter(|arg| arg.access.writes());
+        let taken = written.map(|arg| (arg.buffer, std::mem::take(&mut buffers[arg.buffer]))).collect();
+        Self { buffers, taken }
+    }
+}
+
+impl Drop for Written<'_> {
+    fn drop(&mut self) {
+        for (buffer, bytes) in self.taken.drain(..) {
+            self.buffers[buffer] = bytes;
+        }
+    }
 }

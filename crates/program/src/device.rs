@@ -4,9 +4,10 @@ use std::sync::Arc;
 use brisk_kernels::bytemuck::{self, Pod};
 use brisk_kernels::wgpu;
 
+use crate::adapters::open_adapters;
 use crate::cpu::CpuDevice;
 use crate::executable::Executable;
-use crate::gpu::{GpuDevice, open_adapters};
+use crate::gpu::GpuDevice;
 use crate::{Error, Persistent, Program, Selection};
 
 /// Where programs run: a GPU through wgpu, or the CPU executor. Clones are the same device.
@@ -29,6 +30,7 @@ pub(crate) enum Executor {
 
 /// What a device is.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DeviceInfo {
     /// As the driver names itself; for the CPU how many threads it has.
     pub name: String,
@@ -36,6 +38,8 @@ pub struct DeviceInfo {
     pub kind: DeviceKind,
     /// `vulkan`, `metal`, `dx12`, or `rayon` for the CPU.
     pub backend: String,
+    /// Why [`Selection::Best`] passed over a GPU that is there: it did not open. `None` for what was asked for by name.
+    pub fallback: Option<String>,
 }
 
 /// Which executor runs, and whether there is hardware behind it.
@@ -71,7 +75,8 @@ impl fmt::Display for DeviceKind {
 
 impl fmt::Display for DeviceInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({}, {})", self.name, self.kind, self.backend)
+        write!(f, "{} ({}, {})", self.name, self.kind, self.backend)?;
+        self.fallback.as_ref().map_or(Ok(()), |reason| write!(f, "; {reason}"))
     }
 }
 
@@ -101,11 +106,8 @@ impl DeviceBuilder {
     /// [`Error::NoDevice`], with a list of what there is; [`Error::Open`].
     pub fn open(self) -> Result<Device, Error> {
         match &self.selection {
-            Selection::Cpu => self.open_cpu(),
-            Selection::Best => {
-                let hardware = open_adapters().into_iter().find(|(info, _)| info.kind == DeviceKind::Gpu);
-                hardware.map_or_else(|| self.open_cpu(), |(info, adapter)| Device::open_gpu(info, &adapter))
-            }
+            Selection::Cpu => self.open_cpu(None),
+            Selection::Best => self.open_best(open_adapters(), Device::open_gpu),
             asked => {
                 let found = open_adapters().into_iter().enumerate().find(|(i, (info, _))| matches(asked, *i, info));
                 match found {
@@ -116,11 +118,28 @@ impl DeviceBuilder {
         }
     }
 
-    fn open_cpu(&self) -> Result<Device, Error> {
+    /// The first hardware GPU that opens, else the CPU; told why those before it were passed over.
+    fn open_best<A>(
+        &self,
+        adapters: Vec<(DeviceInfo, A)>,
+        open: impl Fn(DeviceInfo, &A) -> Result<Device, Error>,
+    ) -> Result<Device, Error> {
+        let mut fallback = None;
+        for (info, adapter) in adapters.into_iter().filter(|(info, _)| info.kind == DeviceKind::Gpu) {
+            match open(DeviceInfo { fallback: fallback.clone(), ..info }, &adapter) {
+                Ok(device) => return Ok(device),
+                Err(error) => fallback = fallback.or(Some(error.to_string())),
+            }
+        }
+        self.open_cpu(fallback)
+    }
+
+    fn open_cpu(&self, fallback: Option<String>) -> Result<Device, Error> {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let n_threads = if self.n_threads == 0 { cores } else { self.n_threads };
-        let info = DeviceInfo { name: format!("cpu, {n_threads} threads"), kind: DeviceKind::Cpu, backend: "rayon".to_owned() };
-        let executor = Executor::Cpu(CpuDevice::new(info.name.clone(), n_threads)?);
+        let name = format!("cpu, {n_threads} threads");
+        let executor = Executor::Cpu(CpuDevice::new(name.clone(), n_threads)?);
+        let info = DeviceInfo { name, kind: DeviceKind::Cpu, backend: "rayon".to_owned(), fallback };
         Ok(Device { inner: Arc::new(Inner { info, executor }) })
     }
 }

@@ -8,7 +8,7 @@ pub enum Error {
     #[error(transparent)]
     Kernel(#[from] brisk_kernels::Error),
     /// Another number of slices than the kernel has arguments, scratch not counted.
-    #[error("{program}: kernel `{kernel}` takes {expected} arguments ({names}), got {found}")]
+    #[error("{program}: kernel `{kernel}` takes {expected} arguments, got {found}; give a slice for each of {names}, in this order")]
     ArgCount {
         /// The program.
         program: String,
@@ -23,7 +23,7 @@ pub enum Error {
     },
     /// A slice of another length or type than the argument.
     #[error(
-        "{program}: kernel `{kernel}` wants {expected_len} {expected_dtype:?} for `{arg}`, got {found_len} {found_dtype:?} of `{buffer}`"
+        "{program}: kernel `{kernel}` wants {expected_len} {expected_dtype:?} for `{arg}`, got {found_len} {found_dtype:?} of `{buffer}`; give a slice of that type and length, or change the sizes of the kernel"
     )]
     Arg {
         /// The program.
@@ -59,13 +59,15 @@ pub enum Error {
     },
     /// A transient buffer is read before any kernel of the program wrote it.
     #[error(
-        "{program}: kernel `{kernel}` reads transient `{buffer}` before any kernel wrote it; use a persistent buffer for values from outside"
+        "{program}: kernel `{kernel}` reads transient `{buffer}` as `{arg}` before any kernel wrote it; use a persistent buffer for values from outside"
     )]
     ReadBeforeWrite {
         /// The program.
         program: String,
         /// The kernel.
         kernel: &'static str,
+        /// The argument.
+        arg: &'static str,
         /// The buffer.
         buffer: String,
     },
@@ -81,6 +83,46 @@ pub enum Error {
         /// The argument.
         arg: &'static str,
     },
+    /// An argument of no elements.
+    #[error("{program}: kernel `{kernel}` has no elements in `{arg}`; leave a kernel over nothing out of the program")]
+    EmptyArg {
+        /// The program.
+        program: String,
+        /// The kernel.
+        kernel: &'static str,
+        /// The argument.
+        arg: &'static str,
+    },
+    /// A kernel lists an argument behind its scratch.
+    #[error("{program}: kernel `{kernel}` lists `{arg}` behind its scratch; scratch comes last in `Kernel::args`")]
+    ScratchOrder {
+        /// The program.
+        program: String,
+        /// The kernel.
+        kernel: &'static str,
+        /// The argument.
+        arg: &'static str,
+    },
+    /// A slice starts where the adapter cannot bind a buffer.
+    #[error(
+        "{program}: kernel `{kernel}` is given a slice of `{buffer}` from byte {offset_bytes} as `{arg}`, adapter `{adapter}` binds at multiples of {alignment_bytes} bytes; start slices at multiples of 256 bytes, which every adapter takes"
+    )]
+    SliceOffset {
+        /// The program.
+        program: String,
+        /// The kernel.
+        kernel: &'static str,
+        /// The argument.
+        arg: &'static str,
+        /// The buffer.
+        buffer: String,
+        /// Where the slice starts.
+        offset_bytes: usize,
+        /// The adapter.
+        adapter: String,
+        /// Its `min_storage_buffer_offset_alignment`.
+        alignment_bytes: u32,
+    },
     /// A buffer of no elements.
     #[error("buffer `{buffer}` has no elements; a buffer needs at least one")]
     EmptyBuffer {
@@ -88,7 +130,7 @@ pub enum Error {
         buffer: String,
     },
     /// Host values of another length or type than the buffer.
-    #[error("`{buffer}` holds {expected_bytes} bytes ({len} x {dtype:?}), the host side has {found_bytes}")]
+    #[error("`{buffer}` holds {expected_bytes} bytes ({len} x {dtype:?}), the host side has {found_bytes}; give as many values of that type")]
     HostLen {
         /// The buffer.
         buffer: String,
@@ -102,7 +144,7 @@ pub enum Error {
         found_bytes: usize,
     },
     /// The device asked for is not there.
-    #[error("no device `{asked}` here; there is: {available}")]
+    #[error("no device `{asked}` here, there is: {available}; ask for one of these by its index or a part of its name")]
     NoDevice {
         /// What was asked for.
         asked: String,

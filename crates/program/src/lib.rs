@@ -1,15 +1,24 @@
 #![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod error;
+mod persistent;
+mod program;
+
+mod plan;
+
+mod device;
+mod executable;
+mod select;
+
+mod memory;
 
 mod bytes;
 mod cpu;
-mod device;
-mod error;
-mod executable;
+
+mod adapters;
 mod gpu;
-mod persistent;
-mod plan;
-mod program;
-mod select;
+mod transfer;
 
 pub use device::{Device, DeviceBuilder, DeviceInfo, DeviceKind};
 pub use error::Error;

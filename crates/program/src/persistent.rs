@@ -1,13 +1,28 @@
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 use brisk_kernels::DType;
 
 /// A buffer that outlives a run: weights, optimizer state, a table, a counter.
 ///
-/// It is only a name, a type and a length; a [`Device`](crate::Device) gives it memory, zeroed, when it is first written or
-/// compiled there. Programs that bind the same `Persistent` share its memory, so what one trains the other evaluates.
-/// Clones are the same buffer. The device frees the memory when the last clone is gone.
+/// It is only a name, a type and a length; a [`Device`](crate::Device) gives it memory, zeroed, when it is first written, read or
+/// compiled there, and several devices may each give it memory of their own. Programs that bind the same `Persistent` share its
+/// memory, so what one trains the other evaluates. Clones are the same buffer.
+///
+/// A device frees the memory at its next allocation after the last clone is gone (programs keep one), and not before the
+/// last [`Executable`](crate::Executable) that uses it is.
+///
+/// # Examples
+/// ```
+/// use brisk_program::{Device, Persistent, kernels::DType};
+///
+/// let weights = Persistent::new("weights", DType::F32, 3);
+/// let device = Device::cpu()?;
+/// device.write(&weights, &[1.0_f32, 2.0, 3.0])?;
+/// device.write_at(&weights, 1, &[5.0_f32])?;
+/// assert_eq!(device.read::<f32>(&weights)?, [1.0, 5.0, 3.0]);
+/// # Ok::<(), brisk_program::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Persistent {
     inner: Arc<Inner>,
@@ -21,7 +36,14 @@ struct Inner {
     len: usize,
 }
 
+/// What a device keeps of a buffer it has given memory: whether anybody else still has it.
+#[derive(Debug)]
+pub(crate) struct WeakPersistent(Weak<Inner>);
+
 static NEXT_ID: AtomicU64 = AtomicU64::new(0);
+
+/// A device gives memory in whole words, which is what a GPU copies.
+const WORD_BYTES: usize = 4;
 
 impl Persistent {
     /// A buffer of `len` elements of `dtype`. The name is for errors and profiles; it need not be unique.
@@ -45,22 +67,32 @@ impl Persistent {
         self.inner.len
     }
 
-    /// Whether there are none.
+    /// Whether there are none. Such a buffer gets no memory: writing, reading and compiling it is an error.
     pub fn is_empty(&self) -> bool {
         self.inner.len == 0
     }
 
     /// Bytes.
     pub fn len_bytes(&self) -> usize {
-        self.inner.len * self.inner.dtype.size_bytes()
+        self.inner.len.saturating_mul(self.inner.dtype.size_bytes())
+    }
+
+    /// Bytes that a device gives it.
+    pub(crate) fn allocated_bytes(&self) -> usize {
+        self.len_bytes().checked_next_multiple_of(WORD_BYTES).unwrap_or(usize::MAX)
     }
 
     pub(crate) fn id(&self) -> u64 {
         self.inner.id
     }
 
-    /// Whether no clone but those that a device itself keeps is left.
-    pub(crate) fn is_last(&self) -> bool {
-        Arc::strong_count(&self.inner) == 1
+    pub(crate) fn downgrade(&self) -> WeakPersistent {
+        WeakPersistent(Arc::downgrade(&self.inner))
+    }
+}
+
+impl WeakPersistent {
+    pub(crate) fn is_alive(&self) -> bool {
+        self.0.strong_count() > 0
     }
 }

@@ -3,18 +3,41 @@ use std::fmt;
 
 use brisk_kernels::Access;
 
-use crate::program::Step;
-use crate::{Error, Program};
+use crate::program::{Buffer, Step};
+use crate::{Error, Persistent, Program};
 
 /// How a program's buffers are laid out: known before anything runs, and held to.
 ///
 /// Transients are put into slots; two share a slot if one's last use comes before the other's first. Each slot is a
 /// buffer of its own, since a GPU's barriers hold for whole buffers.
+///
+/// # Units
+/// Bytes as a device allocates them: persistent buffers in whole 4-byte words, slots in multiples of 256. Not in it: the
+/// constants of kernels (a few hundred bytes each, on a GPU), and the staging memory of a write or read (two pieces of 16 MiB at most).
+///
+/// # Examples
+/// ```
+/// use brisk_program::{Program, kernels::{Activate, Activation, DType}};
+///
+/// let relu = Activate { n: 1024, activation: Activation::Relu };
+/// let mut program = Program::new("chain");
+/// let input = brisk_program::Persistent::new("input", DType::F32, 1024);
+/// let mut x = program.persistent(&input);
+/// for name in ["a", "b", "c", "d"] {
+///     let y = program.transient(name, DType::F32, 1024);
+///     program.push(relu, &[x, y])?;
+///     x = y;
+/// }
+/// let plan = program.plan()?;
+/// assert_eq!(plan.persistent_bytes(), 4096);
+/// assert_eq!((plan.transient_bytes(), plan.unshared_bytes()), (2 * 4096, 4 * 4096));
+/// # Ok::<(), brisk_program::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     /// The slot of each of the program's buffers; `None` for persistent ones and those never used.
     slot_of: Vec<Option<usize>>,
-    slot_bytes: Vec<usize>,
+    slots: Vec<Slot>,
     persistent_bytes: usize,
     unshared_bytes: usize,
 }
@@ -29,22 +52,21 @@ impl Plan {
         let mut slot_of = vec![None; program.buffers().len()];
         let mut unshared_bytes = 0;
         for (buffer, life) in in_order_of_birth(&lifetimes) {
-            let len_bytes = program.buffers()[buffer].len_bytes().next_multiple_of(SLOT_GRAIN_BYTES);
-            unshared_bytes += len_bytes;
+            let Buffer { name, .. } = &program.buffers()[buffer];
+            let len_bytes = slot_bytes(&program.buffers()[buffer]);
+            unshared_bytes = sum_bytes([unshared_bytes, len_bytes]);
             let slot = choose_slot(&slots, life.first, len_bytes).unwrap_or_else(|| {
-                slots.push(Slot { len_bytes: 0, busy_until: 0 });
+                slots.push(Slot { largest: name.clone(), len_bytes, busy_until: 0 });
                 slots.len() - 1
             });
-            slots[slot].len_bytes = slots[slot].len_bytes.max(len_bytes);
+            if slots[slot].len_bytes < len_bytes {
+                (slots[slot].largest, slots[slot].len_bytes) = (name.clone(), len_bytes);
+            }
             slots[slot].busy_until = life.last + 1;
             slot_of[buffer] = Some(slot);
         }
-        Ok(Self {
-            slot_of,
-            slot_bytes: slots.iter().map(|slot| slot.len_bytes).collect(),
-            persistent_bytes: program.persistents().map(crate::Persistent::len_bytes).sum(),
-            unshared_bytes,
-        })
+        let persistent_bytes = sum_bytes(program.persistents().map(Persistent::allocated_bytes));
+        Ok(Self { slot_of, slots, persistent_bytes, unshared_bytes })
     }
 
     /// Bytes of the persistent buffers the program binds.
@@ -54,7 +76,7 @@ impl Plan {
 
     /// Bytes of the slots that transients share.
     pub fn transient_bytes(&self) -> usize {
-        self.slot_bytes.iter().sum()
+        sum_bytes(self.slots.iter().map(|slot| slot.len_bytes))
     }
 
     /// What the transients would take if each had memory of its own.
@@ -64,15 +86,16 @@ impl Plan {
 
     /// The most that is ever allocated: persistent and transient bytes.
     pub fn peak_bytes(&self) -> usize {
-        self.persistent_bytes + self.transient_bytes()
+        sum_bytes([self.persistent_bytes, self.transient_bytes()])
     }
 
     pub(crate) fn slot_of(&self, buffer: usize) -> Option<usize> {
         self.slot_of[buffer]
     }
 
-    pub(crate) fn slot_bytes(&self) -> &[usize] {
-        &self.slot_bytes
+    /// The slots, each by the name of the largest transient in it.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = PlannedSlot<'_>> {
+        self.slots.iter().map(|slot| PlannedSlot { name: &slot.largest, len_bytes: slot.len_bytes })
     }
 }
 
@@ -85,7 +108,7 @@ impl fmt::Display for Plan {
             mib(self.peak_bytes()),
             mib(self.persistent_bytes),
             mib(self.transient_bytes()),
-            self.slot_bytes.len(),
+            self.slots.len(),
             mib(self.unshared_bytes)
         )
     }
@@ -100,8 +123,8 @@ pub fn planned_peak_bytes(programs: &[&Program]) -> Result<usize, Error> {
     let mut seen = HashSet::new();
     let mut total = 0;
     for program in programs {
-        total += program.plan()?.transient_bytes();
-        total += program.persistents().filter(|p| seen.insert(p.id())).map(crate::Persistent::len_bytes).sum::<usize>();
+        let unseen = program.persistents().filter(|persistent| seen.insert(persistent.id())).map(Persistent::allocated_bytes);
+        total = sum_bytes([total, program.plan()?.transient_bytes(), sum_bytes(unseen)]);
     }
     Ok(total)
 }
@@ -112,10 +135,27 @@ struct Life {
     last: usize,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Slot {
+    largest: String,
     len_bytes: usize,
+    /// The first step at which it is free again.
     busy_until: usize,
+}
+
+#[derive(Debug)]
+pub(crate) struct PlannedSlot<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) len_bytes: usize,
+}
+
+/// Lengths are the caller's: a sum beyond what can be addressed is one that no device gives.
+fn sum_bytes(lengths: impl IntoIterator<Item = usize>) -> usize {
+    lengths.into_iter().fold(0, usize::saturating_add)
+}
+
+fn slot_bytes(buffer: &Buffer) -> usize {
+    buffer.len_bytes().checked_next_multiple_of(SLOT_GRAIN_BYTES).unwrap_or(usize::MAX)
 }
 
 /// The smallest free slot that fits, else the largest free one, to be grown.
@@ -135,7 +175,7 @@ fn lifetimes(program: &Program) -> Result<Vec<Option<Life>>, Error> {
             }
             match &mut lifetimes[arg.buffer] {
                 Some(life) => life.last = now,
-                None if needs_value(arg.access) => return Err(read_before_write(program, step, &buffer.name)),
+                None if needs_value(arg.access) => return Err(read_before_write(program, step, arg.name, &buffer.name)),
                 unborn => *unborn = Some(Life { first: now, last: now }),
             }
         }
@@ -147,8 +187,9 @@ fn needs_value(access: Access) -> bool {
     matches!(access, Access::Read | Access::ReadWrite)
 }
 
-fn read_before_write(program: &Program, step: &Step, buffer: &str) -> Error {
-    Error::ReadBeforeWrite { program: program.name().to_owned(), kernel: step.kernel.name(), buffer: buffer.to_owned() }
+fn read_before_write(program: &Program, step: &Step, arg: &'static str, buffer: &str) -> Error {
+    let (program, kernel, buffer) = (program.name().to_owned(), step.kernel.name(), buffer.to_owned());
+    Error::ReadBeforeWrite { program, kernel, arg, buffer }
 }
 
 /// Transients by first use.

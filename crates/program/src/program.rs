@@ -2,11 +2,34 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use brisk_kernels::{Access, DType, Kernel};
+use brisk_kernels::{Access, Arg, Cost, DType, Kernel};
 
 use crate::{Error, Persistent, Plan};
 
 /// A list of kernels over buffers: recorded once, compiled for a device, replayed many times.
+///
+/// Kernels run in the order in which they were recorded; each sees what those before it wrote. Nothing is run, allocated or
+/// asked of a device while recording.
+///
+/// # Examples
+/// ```
+/// use brisk_program::{Device, Persistent, Program, kernels::{Add, DType}};
+///
+/// let (a, b, y) = (Persistent::new("a", DType::F32, 2), Persistent::new("b", DType::F32, 2), Persistent::new("y", DType::F32, 2));
+/// let mut program = Program::new("sum");
+/// let (a_slice, b_slice, y_slice) = (program.persistent(&a), program.persistent(&b), program.persistent(&y));
+/// let twice = program.transient("a + b", DType::F32, 2);
+/// program.push(Add { n: 2 }, &[a_slice, b_slice, twice])?;
+/// program.push(Add { n: 2 }, &[twice, b_slice, y_slice])?;
+///
+/// let device = Device::cpu()?;
+/// let executable = device.compile(&program)?;
+/// device.write(&a, &[1.0_f32, 2.0])?;
+/// device.write(&b, &[10.0_f32, 20.0])?;
+/// executable.run(1)?;
+/// assert_eq!(device.read::<f32>(&y)?, [21.0, 42.0]);
+/// # Ok::<(), brisk_program::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Program {
     id: u64,
@@ -15,7 +38,17 @@ pub struct Program {
     steps: Vec<Step>,
 }
 
-/// A run of elements of one of a program's buffers.
+/// A run of elements of one of a program's buffers: what kernels are given. It is a few numbers, copied freely.
+///
+/// # Examples
+/// ```
+/// use brisk_program::{Program, kernels::DType};
+///
+/// let mut program = Program::new("step");
+/// let grads = program.transient("grads", DType::F32, 256 + 16);
+/// let (weights, bias) = (grads.slice(0..256), grads.slice(256..272));
+/// assert_eq!((weights.len(), bias.len(), bias.dtype()), (256, 16, DType::F32));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slice {
     program: u64,
@@ -41,6 +74,8 @@ pub(crate) struct Step {
 
 #[derive(Debug, Clone)]
 pub(crate) struct StepArg {
+    /// In the kernel's argument list.
+    pub(crate) name: &'static str,
     pub(crate) buffer: usize,
     pub(crate) bytes: Range<usize>,
     pub(crate) access: Access,
@@ -71,11 +106,9 @@ impl Program {
     }
 
     /// The work of one replay.
-    pub fn cost(&self) -> brisk_kernels::Cost {
-        self.steps.iter().map(|step| step.kernel.cost()).fold(brisk_kernels::Cost::default(), |sum, cost| brisk_kernels::Cost {
-            flops: sum.flops + cost.flops,
-            bytes: sum.bytes + cost.bytes,
-        })
+    pub fn cost(&self) -> Cost {
+        let sum = |a: Cost, b: Cost| Cost { flops: a.flops + b.flops, bytes: a.bytes + b.bytes };
+        self.steps.iter().map(|step| step.kernel.cost()).fold(Cost::default(), sum)
     }
 
     /// Binds a buffer that outlives the run; binding it again gives the same slice.
@@ -95,7 +128,7 @@ impl Program {
 
     /// A buffer that lives within one run, from the kernel that first writes it to the last that reads it.
     ///
-    /// The planner lets transients that are never alive together share memory.
+    /// The planner lets transients that are never alive together share memory, so what is in one before it is written means nothing.
     pub fn transient(&mut self, name: impl Into<String>, dtype: DType, len: usize) -> Slice {
         self.buffers.push(Buffer { name: name.into(), dtype, len, persistent: None });
         self.whole(self.buffers.len() - 1)
@@ -104,8 +137,8 @@ impl Program {
     /// Records a kernel. `args` are in the order of its argument list; scratch is added here.
     ///
     /// # Errors
-    /// What the kernel's own check says; [`Error::ArgCount`], [`Error::Arg`], [`Error::Alias`], [`Error::ForeignSlice`],
-    /// [`Error::EmptyBuffer`]. On `Err` nothing has been recorded.
+    /// [`Error::Kernel`] with what the kernel's own check says; [`Error::ArgCount`], [`Error::Arg`], [`Error::Alias`],
+    /// [`Error::ForeignSlice`]; [`Error::EmptyArg`], [`Error::ScratchOrder`]. On `Err` nothing has been recorded.
     pub fn push(&mut self, kernel: impl Kernel, args: &[Slice]) -> Result<(), Error> {
         self.push_impl(Arc::new(kernel), args)
     }
@@ -113,6 +146,7 @@ impl Program {
     fn push_impl(&mut self, kernel: Arc<dyn Kernel>, slices: &[Slice]) -> Result<(), Error> {
         kernel.check()?;
         let mut args = kernel.args();
+        self.check_args(kernel.name(), &args)?;
         let n_given = args.iter().filter(|arg| arg.access != Access::Scratch).count();
         let scratch = args.split_off(n_given);
         if slices.len() != n_given {
@@ -123,25 +157,35 @@ impl Program {
         let mut step = Step { kernel, args: Vec::with_capacity(n_given + scratch.len()) };
         for (arg, slice) in args.iter().zip(slices) {
             self.check_arg(&step, arg, slice)?;
-            step.args.push(StepArg { buffer: slice.buffer, bytes: slice.bytes(), access: arg.access });
+            step.args.push(step_arg(arg, slice));
         }
         for arg in scratch {
             let slice = self.transient(arg.name, arg.dtype, arg.len);
-            step.args.push(StepArg { buffer: slice.buffer, bytes: slice.bytes(), access: arg.access });
+            step.args.push(step_arg(&arg, &slice));
         }
         self.steps.push(step);
         Ok(())
     }
 
-    fn check_arg(&self, step: &Step, arg: &brisk_kernels::Arg, slice: &Slice) -> Result<(), Error> {
+    /// Whether the kernel's own list is in order.
+    fn check_args(&self, kernel: &'static str, args: &[Arg]) -> Result<(), Error> {
+        let program = || self.name.clone();
+        if let Some(Arg { name: arg, .. }) = args.iter().find(|arg| arg.len == 0) {
+            return Err(Error::EmptyArg { program: program(), kernel, arg });
+        }
+        let mut behind_scratch = args.iter().skip_while(|arg| arg.access != Access::Scratch);
+        match behind_scratch.find(|arg| arg.access != Access::Scratch) {
+            Some(Arg { name: arg, .. }) => Err(Error::ScratchOrder { program: program(), kernel, arg }),
+            None => Ok(()),
+        }
+    }
+
+    fn check_arg(&self, step: &Step, arg: &Arg, slice: &Slice) -> Result<(), Error> {
         let (program, kernel) = (self.name.clone(), step.kernel.name());
         if slice.program != self.id {
             return Err(Error::ForeignSlice { program, kernel, arg: arg.name });
         }
         let buffer = self.buffers[slice.buffer].name.clone();
-        if slice.len == 0 {
-            return Err(Error::EmptyBuffer { buffer });
-        }
         if slice.len != arg.len || slice.dtype != arg.dtype {
             return Err(Error::Arg {
                 program,
@@ -203,7 +247,8 @@ impl Slice {
         self.dtype
     }
 
-    /// The elements of `range` of this slice. On a GPU a slice must start at a multiple of 256 bytes.
+    /// The elements of `range` of this slice. On a GPU a slice that a kernel is given must start at a multiple of 256 bytes (of what
+    /// the adapter says, where that is less), else compiling is [`Error::SliceOffset`].
     ///
     /// # Panics
     /// If the range reaches beyond the slice.
@@ -215,12 +260,16 @@ impl Slice {
 
     fn bytes(&self) -> Range<usize> {
         let size = self.dtype.size_bytes();
-        self.start * size..(self.start + self.len) * size
+        self.start.saturating_mul(size)..(self.start + self.len).saturating_mul(size)
     }
 }
 
 impl Buffer {
     pub(crate) fn len_bytes(&self) -> usize {
-        self.len * self.dtype.size_bytes()
+        self.len.saturating_mul(self.dtype.size_bytes())
     }
+}
+
+fn step_arg(arg: &Arg, slice: &Slice) -> StepArg {
+    StepArg { name: arg.name, buffer: slice.buffer, bytes: slice.bytes(), access: arg.access }
 }

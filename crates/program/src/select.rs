@@ -1,27 +1,49 @@
 use std::str::FromStr;
 
 /// Which device to take: the words of `BRISK_DEVICE` and of every `--device`.
+///
+/// # Examples
+/// ```
+/// use brisk_program::Selection;
+///
+/// assert_eq!("gpu".parse(), Ok(Selection::Gpu));
+/// assert_eq!("0".parse(), Ok(Selection::Index(0)));
+/// assert_eq!("GeForce".parse(), Ok(Selection::Name("GeForce".to_owned())));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Selection {
-    /// A hardware GPU if there is one, else the CPU.
+    /// `best`, `auto` or nothing: a hardware GPU if there is one, else the CPU. A GPU that does not open is passed over, and
+    /// [`DeviceInfo::fallback`](crate::DeviceInfo::fallback) says why.
     #[default]
     Best,
-    /// The CPU executor.
+    /// `cpu`: the CPU executor.
     Cpu,
-    /// A hardware GPU.
+    /// `gpu`: a hardware GPU, discrete before integrated.
     Gpu,
-    /// A software adapter, such as Mesa's llvmpipe.
+    /// `software`: a software adapter, such as Mesa's llvmpipe.
     Software,
-    /// The adapter with this index in [`Device::list`](crate::Device::list).
+    /// A number: the adapter with this index in [`Device::list`](crate::Device::list).
     Index(usize),
-    /// The first adapter whose name contains this, in any case.
+    /// Any other word: the first adapter whose name contains it, in any case.
     Name(String),
 }
 
 impl Selection {
     /// What `BRISK_DEVICE` says, [`Selection::Best`] where it is not set.
     pub fn from_env() -> Self {
-        std::env::var("BRISK_DEVICE").map_or(Self::Best, |word| word.parse().unwrap_or(Self::Best))
+        // A word that is no Unicode names nothing, and is an error when the device is opened.
+        std::env::var_os("BRISK_DEVICE").map_or(Self::Best, |word| Self::of_word(&word.to_string_lossy()))
+    }
+
+    fn of_word(word: &str) -> Self {
+        let word = word.trim();
+        match word.to_lowercase().as_str() {
+            "" | "best" | "auto" => Self::Best,
+            "cpu" => Self::Cpu,
+            "gpu" => Self::Gpu,
+            "software" => Self::Software,
+            other => other.parse().map_or_else(|_| Self::Name(word.to_owned()), Self::Index),
+        }
     }
 }
 
@@ -29,14 +51,7 @@ impl FromStr for Selection {
     type Err = std::convert::Infallible;
 
     fn from_str(word: &str) -> Result<Self, Self::Err> {
-        let word = word.trim();
-        Ok(match word.to_lowercase().as_str() {
-            "" | "best" | "auto" => Self::Best,
-            "cpu" => Self::Cpu,
-            "gpu" => Self::Gpu,
-            "software" => Self::Software,
-            other => other.parse().map_or_else(|_| Self::Name(word.to_owned()), Self::Index),
-        })
+        Ok(Self::of_word(word))
     }
 }
 
