@@ -1,0 +1,222 @@
+use std::fmt;
+use std::str::FromStr;
+
+use crate::Error;
+
+/// Which way a metric gets better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// Lower is better, as of losses.
+    Min,
+    /// Higher is better, as of accuracies.
+    Max,
+}
+
+impl Mode {
+    /// What any number is better than: the start of a search for the best.
+    pub fn worst(self) -> f64 {
+        match self {
+            Self::Min => f64::INFINITY,
+            Self::Max => f64::NEG_INFINITY,
+        }
+    }
+
+    /// Whether `value` is strictly better than `than`. NaN is not better than anything, nor is anything better than NaN.
+    pub fn is_better(self, value: f64, than: f64) -> bool {
+        match self {
+            Self::Min => value < than,
+            Self::Max => value > than,
+        }
+    }
+}
+
+/// Ends a run when a metric no longer improves, or shows that going on is pointless.
+///
+/// Call [`EarlyStopping::check`] with the metric after each validation. `patience` counts these checks, not epochs. Stopping does
+/// not bring the best weights back: keep them in a checkpoint.
+///
+/// # Reference
+/// PyTorch Lightning 2.6's `EarlyStopping`: the same defaults, the same checks in the same order, the same reasons.
+/// # Examples
+/// ```
+/// use brisk_train::{EarlyStopping, Mode, StopReason};
+///
+/// let mut early_stopping = EarlyStopping { patience: 2, ..EarlyStopping::new(Mode::Max) };
+/// assert_eq!(early_stopping.check(0.80), None);
+/// assert_eq!(early_stopping.check(0.82), None);
+/// assert_eq!(early_stopping.check(0.81), None);
+/// assert_eq!(early_stopping.check(0.82), Some(StopReason::PatienceExhausted));
+/// assert_eq!(early_stopping.state.best, 0.82);
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct EarlyStopping {
+    /// Which way the metric gets better.
+    pub mode: Mode,
+    /// Stop after so many checks in a row without an improvement. 0 stops at the first, as 1 does.
+    pub patience: usize,
+    /// A change of no more than this is no improvement. Its sign does not count.
+    pub min_delta: f64,
+    /// Stop as soon as the metric is strictly better than this.
+    pub stopping_threshold: Option<f64>,
+    /// Stop as soon as the metric is strictly worse than this.
+    pub divergence_threshold: Option<f64>,
+    /// Whether a metric that is NaN or infinite stops the run. Otherwise it counts as one that did not improve.
+    pub check_finite: bool,
+    /// What the checks so far have found; a checkpoint keeps it.
+    pub state: EarlyStoppingState,
+}
+
+impl EarlyStopping {
+    /// Patience 3, no minimal change, no thresholds, and a metric that is not finite stops.
+    pub fn new(mode: Mode) -> Self {
+        Self {
+            mode,
+            patience: 3,
+            min_delta: 0.0,
+            stopping_threshold: None,
+            divergence_threshold: None,
+            check_finite: true,
+            state: EarlyStoppingState { wait_count: 0, best: mode.worst(), stopped: None },
+        }
+    }
+
+    /// Takes the metric of one validation and says whether to stop.
+    ///
+    /// In this order: is it finite, is it past the stopping threshold, past the divergence threshold, has it improved. The first
+    /// three stop without touching the best value and the count.
+    pub fn check(&mut self, value: f64) -> Option<StopReason> {
+        let reason = self.checked(value);
+        self.state.stopped = reason.or(self.state.stopped);
+        reason
+    }
+
+    fn checked(&mut self, value: f64) -> Option<StopReason> {
+        let Self { mode, state, .. } = self;
+        if self.check_finite && !value.is_finite() {
+            return Some(StopReason::NonFiniteMetric);
+        }
+        if self.stopping_threshold.is_some_and(|threshold| mode.is_better(value, threshold)) {
+            return Some(StopReason::StoppingThreshold);
+        }
+        if self.divergence_threshold.is_some_and(|threshold| mode.is_better(threshold, value)) {
+            return Some(StopReason::DivergenceThreshold);
+        }
+        let handicapped = match mode {
+            Mode::Min => value + self.min_delta.abs(),
+            Mode::Max => value - self.min_delta.abs(),
+        };
+        if mode.is_better(handicapped, state.best) {
+            state.best = value;
+            state.wait_count = 0;
+            return None;
+        }
+        state.wait_count += 1;
+        (state.wait_count >= self.patience).then_some(StopReason::PatienceExhausted)
+    }
+
+    /// One sentence for people: why the run stopped at `value` of `metric`.
+    pub fn explain(&self, reason: StopReason, metric: &str, value: f64) -> String {
+        let best = self.state.best;
+        match (reason, self.mode) {
+            (StopReason::NonFiniteMetric, _) => format!("{metric} is {value}, no longer a finite number; the best was {best}"),
+            (StopReason::StoppingThreshold, _) => {
+                format!("{metric} is {value}, past {}, which is good enough", self.stopping_threshold.unwrap_or(f64::NAN))
+            }
+            (StopReason::DivergenceThreshold, _) => {
+                format!("{metric} is {value}, past {}: it diverges", self.divergence_threshold.unwrap_or(f64::NAN))
+            }
+            (StopReason::PatienceExhausted, mode) => {
+                let better = if mode == Mode::Min { "fell below" } else { "rose above" };
+                let by = if self.min_delta == 0.0 { String::new() } else { format!(" by more than {}", self.min_delta.abs()) };
+                let n = self.state.wait_count;
+                format!("{metric} has not {better} {best}{by} in {n} {}", if n == 1 { "check" } else { "checks in a row" })
+            }
+        }
+    }
+}
+
+/// Why [`EarlyStopping`] ends a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StopReason {
+    /// The metric is NaN or infinite.
+    NonFiniteMetric,
+    /// The metric is good enough.
+    StoppingThreshold,
+    /// The metric is too bad to go on.
+    DivergenceThreshold,
+    /// The metric has not improved for too long.
+    PatienceExhausted,
+}
+
+impl StopReason {
+    const ALL: [Self; 4] = [Self::NonFiniteMetric, Self::StoppingThreshold, Self::DivergenceThreshold, Self::PatienceExhausted];
+
+    /// The reason for programs: `non_finite_metric`, `stopping_threshold`, `divergence_threshold`, `patience_exhausted`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NonFiniteMetric => "non_finite_metric",
+            Self::StoppingThreshold => "stopping_threshold",
+            Self::DivergenceThreshold => "divergence_threshold",
+            Self::PatienceExhausted => "patience_exhausted",
+        }
+    }
+}
+
+impl fmt::Display for StopReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NonFiniteMetric => "the metric is no longer a finite number",
+            Self::StoppingThreshold => "the metric has reached its stopping threshold",
+            Self::DivergenceThreshold => "the metric has passed its divergence threshold",
+            Self::PatienceExhausted => "the metric has stopped improving",
+        })
+    }
+}
+
+/// What the checks of an [`EarlyStopping`] have found so far.
+///
+/// Its [`Display`](fmt::Display) form goes into a checkpoint's metadata, and is parsed back to the same bits:
+/// ```
+/// use brisk_train::EarlyStoppingState;
+///
+/// let state = EarlyStoppingState { wait_count: 2, best: 0.1, stopped: None };
+/// assert_eq!(state.to_string(), "wait_count=2 best=0.1 stopped=no");
+/// assert_eq!(state.to_string().parse::<EarlyStoppingState>()?, state);
+/// # Ok::<(), brisk_train::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EarlyStoppingState {
+    /// How many checks in a row have not improved on `best`.
+    pub wait_count: usize,
+    /// The best value so far; [`Mode::worst`] before the first.
+    pub best: f64,
+    /// The last reason to stop, if there has been one.
+    pub stopped: Option<StopReason>,
+}
+
+impl fmt::Display for EarlyStoppingState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { wait_count, best, stopped } = self;
+        write!(f, "wait_count={wait_count} best={best} stopped={}", stopped.map_or("no", StopReason::name))
+    }
+}
+
+impl FromStr for EarlyStoppingState {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        parse(text).ok_or_else(|| Error::EarlyStoppingState { found: text.to_owned() })
+    }
+}
+
+fn parse(text: &str) -> Option<EarlyStoppingState> {
+    let mut words = text.split(' ');
+    let mut value_of = |key: &str| words.next()?.strip_prefix(key)?.strip_prefix('=');
+    let wait_count = value_of("wait_count")?.parse().ok()?;
+    let best = value_of("best")?.parse().ok()?;
+    let stopped = match value_of("stopped")? {
+        "no" => None,
+        name => Some(StopReason::ALL.into_iter().find(|reason| reason.name() == name)?),
+    };
+    words.next().is_none().then_some(EarlyStoppingState { wait_count, best, stopped })
+}

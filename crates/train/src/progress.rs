@@ -1,0 +1,171 @@
+use std::fmt::{self, Write as _};
+use std::io::{self, IsTerminal, Write};
+use std::time::Instant;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+
+use crate::{rows_per_second, seconds};
+
+/// Shows on standard error how far a run is: a bar with epoch, rows per second, time left and the last metrics on a terminal, and
+/// a line an epoch anywhere. This is the only part of the crate that prints.
+///
+/// # Examples
+/// ```
+/// use brisk_train::Progress;
+///
+/// let mut progress = Progress::lines(2, 1000, std::io::sink()); // `Progress::stderr(2, 1000)`, as a rule
+/// for epoch in 0..2 {
+///     progress.epoch_started(epoch);
+///     for _ in 0..10 {
+///         progress.advance(100);
+///     }
+///     progress.epoch_finished(&[("loss", 0.6931), ("auc", 0.75)]);
+/// }
+/// progress.finished();
+/// ```
+pub struct Progress {
+    n_epochs: usize,
+    rows_per_epoch: u64,
+    /// The epoch that is running, counted from 0, with its rows so far.
+    epoch: usize,
+    n_rows: u64,
+    started: Instant,
+    shown: Shown,
+}
+
+enum Shown {
+    Nothing,
+    Lines(Box<dyn Write + Send>),
+    Bar { bar: ProgressBar, has_started: bool },
+}
+
+impl Progress {
+    /// A bar if standard error is a terminal, else a line an epoch.
+    pub fn stderr(n_epochs: usize, rows_per_epoch: u64) -> Self {
+        if !io::stderr().is_terminal() {
+            return Self::lines(n_epochs, rows_per_epoch, io::stderr());
+        }
+        let n_rows = rows_per_epoch.saturating_mul(n_epochs as u64);
+        let bar = ProgressBar::with_draw_target(Some(n_rows), ProgressDrawTarget::stderr()).with_style(style());
+        Self::new(n_epochs, rows_per_epoch, Shown::Bar { bar, has_started: false })
+    }
+
+    /// A line an epoch, to `writer`. What it cannot take is lost: a run does not end because nobody looks.
+    pub fn lines(n_epochs: usize, rows_per_epoch: u64, writer: impl Write + Send + 'static) -> Self {
+        Self::new(n_epochs, rows_per_epoch, Shown::Lines(Box::new(writer)))
+    }
+
+    /// Nothing at all.
+    pub fn quiet() -> Self {
+        Self::new(0, 0, Shown::Nothing)
+    }
+
+    fn new(n_epochs: usize, rows_per_epoch: u64, shown: Shown) -> Self {
+        Self { n_epochs, rows_per_epoch, epoch: 0, n_rows: 0, started: Instant::now(), shown }
+    }
+
+    /// An epoch begins; the first is 0. A run that is resumed begins with a later one.
+    pub fn epoch_started(&mut self, epoch: usize) {
+        (self.epoch, self.n_rows, self.started) = (epoch, 0, Instant::now());
+        let name = self.epoch_name();
+        if let Shown::Bar { bar, has_started } = &mut self.shown {
+            bar.set_prefix(name);
+            bar.set_position(self.rows_per_epoch.saturating_mul(epoch as u64));
+            if !*has_started {
+                // The epochs of an earlier process say nothing about the speed of this one.
+                bar.reset_eta();
+                *has_started = true;
+            }
+        }
+    }
+
+    /// So many more rows of the epoch are done.
+    pub fn advance(&mut self, n_rows: u64) {
+        self.n_rows += n_rows;
+        if let Shown::Bar { bar, .. } = &self.shown {
+            bar.inc(n_rows);
+        }
+    }
+
+    /// The epoch is over; here is what it gave.
+    pub fn epoch_finished(&mut self, metrics: &[(&str, f64)]) {
+        let elapsed = self.started.elapsed().as_secs_f64();
+        let metrics = metrics.iter().fold(String::new(), |mut text, (name, value)| {
+            let _ = write!(text, "  {name} {}", Short(*value));
+            text
+        });
+        let rate = rows_per_second(self.n_rows as f64 / elapsed);
+        self.note(&format!("{}{metrics}  {rate} rows/s  {}", self.epoch_name(), seconds(elapsed)));
+        if let Shown::Bar { bar, .. } = &self.shown {
+            bar.set_message(metrics);
+        }
+    }
+
+    /// A line of text, above the bar if there is one.
+    pub fn note(&mut self, text: &str) {
+        match &mut self.shown {
+            Shown::Nothing => {}
+            Shown::Lines(writer) => {
+                let _ = writeln!(writer, "{text}").and_then(|()| writer.flush());
+            }
+            Shown::Bar { bar, .. } => bar.println(text),
+        }
+    }
+
+    /// The run is over: the bar goes, the lines stay.
+    pub fn finished(&mut self) {
+        if let Shown::Bar { bar, .. } = &self.shown {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn epoch_name(&self) -> String {
+        format!("epoch {}/{}", self.epoch + 1, self.n_epochs)
+    }
+}
+
+/// A run that fails takes its bar away, too, so that the error stands alone.
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.finished();
+    }
+}
+
+impl fmt::Debug for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { n_epochs, rows_per_epoch, epoch, n_rows, .. } = self;
+        let shown = match self.shown {
+            Shown::Nothing => "nothing",
+            Shown::Lines(_) => "lines",
+            Shown::Bar { .. } => "a bar",
+        };
+        write!(f, "Progress {{ {shown}, epoch {epoch} of {n_epochs}, row {n_rows} of {rows_per_epoch} }}")
+    }
+}
+
+fn style() -> ProgressStyle {
+    ProgressStyle::with_template("{prefix} [{wide_bar}] {rows_per_s} rows/s, {left} left{msg}")
+        .expect("the template is well-formed")
+        .with_key("rows_per_s", |state: &ProgressState, out: &mut dyn fmt::Write| {
+            let _ = out.write_str(&rows_per_second(state.per_sec()));
+        })
+        .with_key("left", |state: &ProgressState, out: &mut dyn fmt::Write| {
+            let _ = out.write_str(&seconds(state.eta().as_secs_f64()));
+        })
+        .progress_chars("=> ")
+}
+
+/// A metric for people: four decimals, or an exponent where these say little.
+struct Short(f64);
+
+impl fmt::Display for Short {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = self.0;
+        let has_exponent = value.is_finite() && value != 0.0 && !(1e-3..1e6).contains(&value.abs());
+        match value {
+            value if value.fract() == 0.0 && value.abs() < 1e6 => write!(f, "{value}"),
+            value if has_exponent => write!(f, "{value:.3e}"),
+            value => write!(f, "{value:.4}"),
+        }
+    }
+}
