@@ -150,10 +150,15 @@ impl RowParser {
     ) -> Result<usize, (usize, What)> {
         if slot != SKIPPED
             && let Some(window) = text[at..].first_chunk::<LOOK_AHEAD>()
-            && let Some((value, len)) = simple_cell(window, self.marks, place).or_else(|| long_cell(window, self.marks, place))
         {
-            row[slot] = value;
-            return Ok(len);
+            if let Some((value, len)) = simple_cell(window, self.marks, place) {
+                row[slot] = value;
+                return Ok(len);
+            }
+            if let Some((value, len)) = long_cell(window, self.marks, place) {
+                row[slot] = value;
+                return Ok(len);
+            }
         }
         self.parse_any_cell(text, at, col, slot, row)
     }
