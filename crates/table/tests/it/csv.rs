@@ -227,7 +227,7 @@ fn numbers(n_rows: usize) -> String {
         let x = (i as f32 * 0.377).sin();
         match i % 1000 {
             7 => write!(text, "{},\"{x}\n\",{},1e-3\r\n", i % 2, x * 1e6),
-            _ => write!(text, "{},{x},{},{:.12e}\n", i % 2, x * 1e6, f64::from(x) / 3.0),
+            _ => writeln!(text, "{},{x},{},{:.12e}", i % 2, x * 1e6, f64::from(x) / 3.0),
         }
         .unwrap();
     }

@@ -1,4 +1,5 @@
 //! What the crate promises, by the part that promises it.
+#![expect(clippy::missing_assert_message, reason = "an equality that fails shows both sides, which is message enough in a test")]
 
 mod attacks;
 mod crash;
