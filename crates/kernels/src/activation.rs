@@ -1,3 +1,4 @@
+use crate::sizes::check_sizes;
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, cpu, fold_workgroups};
 
 /// An elementwise non-linearity, as PyTorch defines it.
@@ -92,6 +93,10 @@ impl Kernel for Activate {
         vec![Arg::read("x", DType::F32, self.n), Arg::write("y", DType::F32, self.n)]
     }
 
+    fn check(&self) -> Result<(), Error> {
+        check_sizes(self, &[("n", self.n)])
+    }
+
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         Ok(vec![Dispatch {
             label: "kernels.activate",
@@ -135,6 +140,10 @@ impl Kernel for ActivationGrad {
 
     fn args(&self) -> Vec<Arg> {
         vec![Arg::read("dy", DType::F32, self.n), Arg::read("x", DType::F32, self.n), Arg::write("dx", DType::F32, self.n)]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        check_sizes(self, &[("n", self.n)])
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
@@ -185,7 +194,8 @@ impl Kernel for OutputGrad {
     }
 
     fn check(&self) -> Result<(), Error> {
-        self.activation.check_grad_from_output(self.name())
+        self.activation.check_grad_from_output(self.name())?;
+        check_sizes(self, &[("n", self.n)])
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {

@@ -1,3 +1,4 @@
+use crate::sizes::check_sizes;
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs, cpu, fold_workgroups};
 
 /// One Adam or AdamW step over a flat run of parameters: all tensors of a model in one dispatch.
@@ -57,6 +58,16 @@ impl Kernel for Adam {
             Arg::read_write("m", DType::F32, self.n),
             Arg::read_write("v", DType::F32, self.n),
         ]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        for (name, beta) in [("beta1", self.beta1), ("beta2", self.beta2)] {
+            if !(0.0..1.0).contains(&beta) {
+                let found = format!("{name} = {beta}");
+                return Err(Error::Unsupported { kernel: self.name(), found, expected: "0 <= beta < 1" });
+            }
+        }
+        check_sizes(self, &[("n", self.n), ("n_lr", self.n_lr)])
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {

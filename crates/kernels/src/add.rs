@@ -1,3 +1,4 @@
+use crate::sizes::check_sizes;
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, cpu, fold_workgroups};
 
 /// `y = a + b`, element by element: where two gradients of one tensor meet.
@@ -19,6 +20,10 @@ impl Kernel for Add {
 
     fn args(&self) -> Vec<Arg> {
         vec![Arg::read("a", DType::F32, self.n), Arg::read("b", DType::F32, self.n), Arg::write("y", DType::F32, self.n)]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        check_sizes(self, &[("n", self.n)])
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {

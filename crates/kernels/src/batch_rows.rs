@@ -1,3 +1,4 @@
+use crate::sizes::check_sizes;
 use crate::{Adapter, Arg, DType, Dispatch, Error, Kernel, ORDER_LEN, STATE_LEN, TwinArgs, cpu, fold_workgroups};
 
 /// Which rows the current batch takes: `rows[i] = order(state.batch * stride + offset + i)`.
@@ -28,6 +29,10 @@ impl Kernel for BatchRows {
             Arg::write("rows", DType::U32, self.n),
             Arg::write("weights", DType::F32, self.n),
         ]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        check_sizes(self, &[("n", self.n)])
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {

@@ -1,3 +1,4 @@
+use crate::sizes::check_sizes;
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, cpu, fold_workgroups};
 
 /// How the losses of a batch become one number.
@@ -49,6 +50,10 @@ impl Kernel for BceWithLogits {
         ]
     }
 
+    fn check(&self) -> Result<(), Error> {
+        check_sizes(self, &[("n", self.n)])
+    }
+
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         Ok(vec![Dispatch {
             label: "kernels.bce_with_logits",
@@ -98,6 +103,10 @@ impl Kernel for BceWithLogitsGrad {
             Arg::read("loss", DType::F32, 2),
             Arg::write("dlogits", DType::F32, n),
         ]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        check_sizes(self, &[("n", self.forward.n)])
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {

@@ -1,3 +1,4 @@
+use crate::sizes::check_sizes;
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, cpu, fold_workgroups};
 
 /// The sum of each column: `y[col] = Σ_row x[row, col]`, the gradient of a bias.
@@ -26,6 +27,10 @@ impl Kernel for ColumnSum {
             Arg::write("y", DType::F32, self.n_cols),
             Arg::scratch("parts", DType::F32, n_parts * self.n_cols),
         ]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        check_sizes(self, &[("n_rows", self.n_rows), ("n_cols", self.n_cols)])
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {

@@ -76,4 +76,38 @@ pub enum Error {
         /// What wgpu said.
         reason: String,
     },
+    /// A dispatch names an argument that its kernel does not have.
+    #[error("{label}: a dispatch binds argument {found}, expected one of the {n_args} that `{kernel}` has")]
+    DispatchArg {
+        /// `crate.kernel` of the dispatch.
+        label: &'static str,
+        /// The kernel.
+        kernel: &'static str,
+        /// The argument's index.
+        found: usize,
+        /// How many arguments there are.
+        n_args: usize,
+    },
+    /// A buffer would be bound as read and as written in one dispatch, which wgpu refuses even for ranges apart.
+    #[error(
+        "{label}: `{read}` and `{written}` lie in one buffer, expected another for what is written; wgpu binds no buffer both ways in one dispatch"
+    )]
+    SharedBuffer {
+        /// `crate.kernel` of the dispatch.
+        label: &'static str,
+        /// The argument that is read.
+        read: &'static str,
+        /// The argument that is written.
+        written: &'static str,
+    },
+    /// wgpu refused to bind the buffers: one is no storage buffer, say, or a range is not aligned.
+    #[error("{label}: the buffers cannot be bound on `{adapter}`: {reason}")]
+    Binding {
+        /// `crate.kernel` of the dispatch.
+        label: String,
+        /// The adapter.
+        adapter: String,
+        /// What wgpu said.
+        reason: String,
+    },
 }

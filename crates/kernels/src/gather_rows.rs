@@ -1,3 +1,4 @@
+use crate::sizes::check_sizes;
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, cpu, fold_workgroups};
 
 /// Rows of a table, standardised: `y[i, c] = (table[rows[i], c] - mean[c]) * inv_std[c]`.
@@ -33,6 +34,10 @@ impl Kernel for GatherRows {
             Arg::read("inv_std", DType::F32, self.n_cols),
             Arg::write("y", DType::F32, self.n * self.n_cols),
         ]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        check_sizes(self, &[("n_table_rows", self.n_table_rows), ("n_cols", self.n_cols), ("n", self.n)])
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {

@@ -67,7 +67,8 @@ impl Recorder {
     /// `buffers` are in the order of the kernel's [`args`](Kernel::args), scratch included, created with `BufferUsages::STORAGE`.
     ///
     /// # Errors
-    /// [`Error::ArgCount`], [`Error::BufferLen`], [`Error::BindingLimit`], [`Error::Pipeline`]; nothing has been recorded then.
+    /// Those of [`Kernel::check`] and [`Kernel::dispatches`]; [`Error::ArgCount`], [`Error::BufferLen`], [`Error::BindingLimit`],
+    /// [`Error::SharedBuffer`], [`Error::Binding`], [`Error::DispatchArg`], [`Error::Pipeline`]. Nothing has been recorded then.
     pub fn record(
         &mut self,
         kernel: &dyn Kernel,
@@ -90,8 +91,11 @@ impl Recorder {
         let args = kernel.args();
         self.check(kernel.name(), &args, buffers)?;
         let exact: Vec<_> = args.iter().zip(buffers).map(|(arg, binding)| exact_binding(arg, binding)).collect();
-        let steps =
-            kernel.dispatches(&self.adapter)?.iter().map(|dispatch| self.step(dispatch, &exact)).collect::<Result<_, _>>()?;
+        let dispatches = kernel.dispatches(&self.adapter)?;
+        for dispatch in &dispatches {
+            check_dispatch(kernel.name(), dispatch, &args, buffers)?;
+        }
+        let steps = dispatches.iter().map(|dispatch| self.step(dispatch, &exact)).collect::<Result<_, _>>()?;
         Ok(Recorded { steps })
     }
 
@@ -106,9 +110,9 @@ impl Recorder {
             if found < expected {
                 return Err(Error::BufferLen { kernel, arg: arg.name, dtype: arg.dtype, expected, found });
             }
-            if found > limit_bytes {
+            if expected > limit_bytes {
                 let adapter = self.adapter.name.clone();
-                return Err(Error::BindingLimit { kernel, arg: arg.name, len_bytes: found, adapter, limit_bytes });
+                return Err(Error::BindingLimit { kernel, arg: arg.name, len_bytes: expected, adapter, limit_bytes });
             }
         }
         Ok(())
@@ -126,11 +130,16 @@ impl Recorder {
             let resource = wgpu::BindingResource::Buffer(buffers[arg].clone());
             entries.push(wgpu::BindGroupEntry { binding: (first + i) as u32, resource });
         }
+        let scope = self.device.push_error_scope(wgpu::ErrorFilter::Validation);
         let bind_group = self.device.create_bind_group(&wgpu::BindGroupDescriptor {
             label: Some(dispatch.label),
             layout: &layout,
             entries: &entries,
         });
+        if let Some(error) = ready(scope.pop()) {
+            let (label, adapter) = (dispatch.label.to_owned(), self.adapter.name.clone());
+            return Err(Error::Binding { label, adapter, reason: error.to_string() });
+        }
         Ok(Step { pipeline, bind_group, workgroups: dispatch.workgroups })
     }
 
@@ -168,6 +177,27 @@ impl Recorded {
     }
 }
 
+/// Whether the arguments that `dispatch` binds are there, and none of its buffers is bound both ways.
+fn check_dispatch(
+    kernel: &'static str,
+    dispatch: &Dispatch,
+    args: &[Arg],
+    buffers: &[wgpu::BufferBinding<'_>],
+) -> Result<(), Error> {
+    let label = dispatch.label;
+    if let Some(&found) = dispatch.reads.iter().chain(&dispatch.writes).find(|&&arg| arg >= args.len()) {
+        return Err(Error::DispatchArg { label, kernel, found, n_args: args.len() });
+    }
+    for &read in &dispatch.reads {
+        for &written in &dispatch.writes {
+            if buffers[read].buffer == buffers[written].buffer {
+                return Err(Error::SharedBuffer { label, read: args[read].name, written: args[written].name });
+            }
+        }
+    }
+    Ok(())
+}
+
 /// The binding cut to the argument's length, which kernels read back as `arrayLength`.
 fn exact_binding<'a>(arg: &Arg, binding: &wgpu::BufferBinding<'a>) -> wgpu::BufferBinding<'a> {
     let len_bytes = (arg.len_bytes() as u64).next_multiple_of(wgpu::COPY_BUFFER_ALIGNMENT);
@@ -189,6 +219,8 @@ fn uniform(device: &wgpu::Device, dispatch: &Dispatch) -> wgpu::Buffer {
 }
 
 fn make_pipeline(device: &wgpu::Device, adapter: &Adapter, dispatch: &Dispatch, key: &PipelineKey) -> Result<Pipeline, Error> {
+    // What naga refuses, and what the driver does.
+    let driver = device.push_error_scope(wgpu::ErrorFilter::Internal);
     let scope = device.push_error_scope(wgpu::ErrorFilter::Validation);
     let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
         label: Some(dispatch.label),
@@ -214,7 +246,8 @@ fn make_pipeline(device: &wgpu::Device, adapter: &Adapter, dispatch: &Dispatch, 
         },
         cache: None,
     });
-    match ready(scope.pop()) {
+    let refused = ready(scope.pop());
+    match refused.or(ready(driver.pop())) {
         None => Ok(Pipeline { pipeline, layout }),
         Some(error) => {
             Err(Error::Pipeline { label: dispatch.label.to_owned(), adapter: adapter.name.clone(), reason: error.to_string() })

@@ -23,6 +23,7 @@ mod matmul_gpu;
 mod mse_loss;
 mod order;
 mod sgd;
+mod sizes;
 mod store_rows;
 
 pub use access::{Access, Arg};
@@ -40,6 +41,7 @@ pub use error::Error;
 pub use gather_rows::GatherRows;
 pub use kernel::{Cost, Kernel};
 pub use matmul::{Epilogue, Matmul, Transpose};
+pub use matmul_gpu::MatmulFamily;
 pub use mse_loss::{MseLoss, MseLossGrad};
 pub use order::{ORDER_LEN, STATE_LEN, sequential_order, shuffled_order};
 pub use sgd::{Momentum, Sgd};

@@ -1,4 +1,5 @@
-use crate::{Activation, Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, cpu};
+use crate::sizes::check_sizes;
+use crate::{Activation, Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, MatmulFamily, TwinArgs, cpu};
 
 /// A matrix product with what follows it: `y = epilogue(op(a) op(b))`.
 ///
@@ -96,6 +97,14 @@ impl Epilogue {
 }
 
 impl Matmul {
+    /// The dispatches of one family, for a caller who has measured which is faster; [`Kernel::dispatches`] picks by adapter and shape.
+    ///
+    /// # Errors
+    /// [`Error::Size`] where there are more blocks than can be dispatched.
+    pub fn dispatches_by(&self, family: MatmulFamily, _adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        crate::matmul_gpu::dispatches(self, self.y_arg(), family)
+    }
+
     /// The index of `y` in the argument list: behind `a`, `b` and the epilogue's argument.
     fn y_arg(&self) -> usize {
         2 + usize::from(self.epilogue.code() != 0)
@@ -124,16 +133,11 @@ impl Kernel for Matmul {
 
     fn check(&self) -> Result<(), Error> {
         self.epilogue.activation().check_grad_from_output(self.name())?;
-        for (size, found) in [("m", self.m), ("n", self.n), ("k", self.k)] {
-            if found == 0 || found > u32::MAX as usize {
-                return Err(Error::Size { kernel: self.name(), size, found, expected: "1 to 2^32 - 1" });
-            }
-        }
-        Ok(())
+        check_sizes(self, &[("m", self.m), ("n", self.n), ("k", self.k)])
     }
 
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        crate::matmul_gpu::dispatches(self, self.y_arg(), adapter)
+        self.dispatches_by(MatmulFamily::Direct, adapter)
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {

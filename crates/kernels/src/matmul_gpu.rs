@@ -1,6 +1,6 @@
 //! Which dispatches a matrix product is on an adapter.
 
-use crate::{Adapter, Dispatch, Error, MAX_WORKGROUPS, Matmul, fold_workgroups};
+use crate::{Dispatch, Error, MAX_WORKGROUPS, Matmul, fold_workgroups};
 
 /// Rows a workgroup of `matmul_direct.wgsl` computes.
 const DIRECT_ROWS: usize = 4;
@@ -10,15 +10,25 @@ const DIRECT_COLS: usize = 32;
 const PLAIN_ROWS: usize = 4;
 const PLAIN_COLS: usize = 8;
 
+/// The ways in which a matrix product is computed on a GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum MatmulFamily {
+    /// Register blocks, no barriers: for software adapters, and for results too small to fill a hardware one with tiles.
+    Direct,
+    /// Tiles of both operands in workgroup memory: for hardware.
+    Tiled,
+}
+
 /// The dispatches of `matmul`, whose result is argument `y_arg`.
-pub(crate) fn dispatches(matmul: &Matmul, y_arg: usize, _adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+pub(crate) fn dispatches(matmul: &Matmul, y_arg: usize, _family: MatmulFamily) -> Result<Vec<Dispatch>, Error> {
     let Matmul { m, n, k, transpose, .. } = *matmul;
     let b_turned = y_arg + 1;
     let mut dispatches = Vec::with_capacity(2);
     if transpose.b() {
         dispatches.push(Dispatch {
             label: "kernels.matmul.transpose",
-            wgsl: include_str!("wgsl/transpose.wgsl"),
+            wgsl: include_str!("wgsl/matmul_transpose.wgsl"),
             entry: "main",
             constants: vec![],
             params: bytemuck::cast_slice(&[n as u32, k as u32, 0, 0]).to_vec(),

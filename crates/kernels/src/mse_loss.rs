@@ -1,3 +1,4 @@
+use crate::sizes::check_sizes;
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, Reduction, TwinArgs, cpu, fold_workgroups};
 
 /// Mean squared error: `Σ_r w[r] Σ_c (x[r,c] - t[r,c])²`, divided by `n_cols Σ w` for a mean.
@@ -38,6 +39,10 @@ impl Kernel for MseLoss {
             Arg::read("weight", DType::F32, self.n_rows),
             Arg::write("loss", DType::F32, 2),
         ]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        check_sizes(self, &[("n_rows", self.n_rows), ("n_cols", self.n_cols)])
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
@@ -90,6 +95,10 @@ impl Kernel for MseLossGrad {
             Arg::read("loss", DType::F32, 2),
             Arg::write("dx", DType::F32, n),
         ]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        check_sizes(self, &[("n_rows", self.forward.n_rows), ("n_cols", self.forward.n_cols)])
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {

@@ -1,3 +1,4 @@
+use crate::sizes::check_sizes;
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs, cpu, fold_workgroups};
 
 /// One step of stochastic gradient descent with momentum over a flat run of parameters.
@@ -47,6 +48,10 @@ impl Kernel for Sgd {
             Arg::read_write("params", DType::F32, self.n),
             Arg::read_write("momentum", DType::F32, self.n),
         ]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        check_sizes(self, &[("n", self.n), ("n_lr", self.n_lr)])
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {

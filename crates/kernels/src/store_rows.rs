@@ -1,3 +1,4 @@
+use crate::sizes::check_sizes;
 use crate::{Adapter, Arg, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs, cpu, fold_workgroups};
 
 /// Appends a batch's rows to a result: `y[state.batch * n + i, c] = x[i, c]`; what lies beyond the end of `y` is left out.
@@ -29,6 +30,10 @@ impl Kernel for StoreRows {
             Arg::read("state", DType::U32, STATE_LEN),
             Arg::read_write("y", DType::F32, self.n_total * self.n_cols),
         ]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        check_sizes(self, &[("n", self.n), ("n_cols", self.n_cols), ("n_total", self.n_total)])
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {

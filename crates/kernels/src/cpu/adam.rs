@@ -8,7 +8,7 @@ const BLOCK_LEN: usize = 16 * 1024;
 
 pub(crate) fn run(kernel: &Adam, grads: &[f32], lr: &[f32], state: &[u32], params: &mut [f32], m: &mut [f32], v: &mut [f32]) {
     let lr = lr[(state[0] as usize).min(lr.len() - 1)];
-    let t = (state[1] + 1) as f32;
+    let t = state[1].wrapping_add(1) as f32;
     let ln = |beta: f32| f64::from(beta).ln() as f32;
     let step = Step {
         lr,

@@ -1,4 +1,4 @@
 pub(crate) fn run(state: &mut [u32]) {
-    state[0] += 1;
-    state[1] += 1;
+    state[0] = state[0].wrapping_add(1);
+    state[1] = state[1].wrapping_add(1);
 }

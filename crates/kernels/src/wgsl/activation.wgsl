@@ -28,7 +28,7 @@ fn erf(v: f32) -> f32 {
 fn act(v: f32) -> f32 {
     switch ACTIVATION {
         case 1u: { return select(v, 0.0, v < 0.0); }
-        case 2u: { return select(ALPHA * (exp(min(v, 0.0) / ALPHA) - 1.0), v, v > 0.0); }
+        case 2u: { return select(v, ALPHA * (exp(min(v, 0.0) / ALPHA) - 1.0), v < 0.0); }
         case 3u: { return sigmoid(v); }
         case 4u: { return safe_tanh(v); }
         case 5u: { return 0.5 * v * (1.0 + erf(v * 0.70710678)); }

@@ -26,7 +26,7 @@ override ALPHA: f32 = 1.0;
 fn act(v: f32) -> f32 {
     switch ACTIVATION {
         case 1u: { return select(v, 0.0, v < 0.0); }
-        case 2u: { return select(ALPHA * (exp(min(v, 0.0) / ALPHA) - 1.0), v, v > 0.0); }
+        case 2u: { return select(v, ALPHA * (exp(min(v, 0.0) / ALPHA) - 1.0), v < 0.0); }
         case 3u: { return 1.0 / (1.0 + exp(-clamp(v, -87.0, 87.0))); }
         case 4u: { return tanh(clamp(v, -10.0, 10.0)); }
         default: { return v; }

@@ -26,7 +26,7 @@ override ALPHA: f32 = 1.0;
 fn act(v: vec4f) -> vec4f {
     switch ACTIVATION {
         case 1u: { return select(v, vec4f(), v < vec4f()); }
-        case 2u: { return select(ALPHA * (exp(min(v, vec4f()) / ALPHA) - 1.0), v, v > vec4f()); }
+        case 2u: { return select(v, ALPHA * (exp(min(v, vec4f()) / ALPHA) - 1.0), v < vec4f()); }
         case 3u: { return 1.0 / (1.0 + exp(-clamp(v, vec4f(-87.0), vec4f(87.0)))); }
         case 4u: { return tanh(clamp(v, vec4f(-10.0), vec4f(10.0))); }
         default: { return v; }

@@ -10,8 +10,12 @@ override WG: u32 = 64u;
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
     let i = (group.y * groups.x + group.x) * WG + lane;
+    // Before the product, which could wrap.
+    if i >= arrayLength(&x) || state[0] > arrayLength(&y) / arrayLength(&x) {
+        return;
+    }
     let at = state[0] * arrayLength(&x) + i;
-    if i < arrayLength(&x) && at < arrayLength(&y) {
+    if at < arrayLength(&y) {
         y[at] = x[i];
     }
 }

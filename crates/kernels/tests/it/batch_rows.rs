@@ -1,0 +1,50 @@
+use brisk_kernels::{BatchRows, sequential_order, shuffled_order};
+
+use crate::random::Random;
+use crate::run::*;
+
+#[test]
+fn rows_in_order_and_padding() {
+    let order = sequential_order(10, 4, 1).to_vec();
+    let [rows, weights]: [Words; 2] = run_twin(&BatchRows { n: 4 }, &[order, vec![2, 0, 0, 0]]).try_into().expect("two results");
+    // Positions 2 · 4 + 1 = 9, then three beyond the end.
+    assert_eq!(rows, [9, 0, 0, 0], "rows");
+    assert_eq!(floats(&weights), [1.0, 0.0, 0.0, 0.0], "weights");
+}
+
+/// `max(2, ceil(log2(n_rows)))`.
+fn bits(n_rows: u32) -> u32 {
+    n_rows.next_power_of_two().trailing_zeros().max(2)
+}
+
+#[test]
+fn a_shuffled_epoch_has_each_row_once() {
+    let mut random = Random::new(1);
+    for n_rows in [1_u32, 2, 3, 4, 5, 31, 32, 33, 1000, 4097] {
+        let keys = std::array::from_fn(|_| random.next() as u32);
+        let (mut seen, n) = (vec![0; n_rows as usize], 32);
+        for batch in 0..n_rows.div_ceil(n) {
+            let order = shuffled_order(n_rows, bits(n_rows), keys, n, 0).to_vec();
+            let results = run_twin(&BatchRows { n: n as usize }, &[order, vec![batch, 0, 0, 0]]);
+            for (row, weight) in results[0].iter().zip(floats(&results[1])) {
+                assert!(*weight == 1.0 || (*weight == 0.0 && *row == 0), "{n_rows} rows: row {row}, weight {weight}");
+                seen[*row as usize] += *weight as u32;
+            }
+        }
+        assert!(seen.iter().all(|times| *times == 1), "{n_rows} rows: {seen:?}");
+    }
+}
+
+#[test]
+fn gpu_agrees() {
+    let mut random = Random::new(2);
+    for n in [1, 63, 64, 65, 1001] {
+        for n_rows in [1, 5, 700, 5000] {
+            let keys = std::array::from_fn(|_| random.next() as u32);
+            let batch = random.below(3);
+            let shuffled = shuffled_order(n_rows, bits(n_rows), keys, n as u32, random.below(2)).to_vec();
+            gpu_equals_twin(&BatchRows { n }, &[shuffled, vec![batch, 0, 0, 0]]);
+            gpu_equals_twin(&BatchRows { n }, &[sequential_order(n_rows, n as u32, 1).to_vec(), vec![batch, 0, 0, 0]]);
+        }
+    }
+}

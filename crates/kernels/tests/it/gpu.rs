@@ -1,0 +1,69 @@
+//! One device for all tests of this process.
+//!
+//! `BRISK_TEST_GPU`: `auto` (the default) uses an adapter if there is one, a software one too; `require` fails without; `off` uses none.
+
+use std::io::Write;
+use std::sync::{Mutex, MutexGuard, OnceLock};
+
+use brisk_kernels::gpu::Recorder;
+use brisk_kernels::wgpu;
+
+pub(crate) struct Gpu {
+    pub(crate) device: wgpu::Device,
+    pub(crate) queue: wgpu::Queue,
+    pub(crate) recorder: Recorder,
+}
+
+/// The device, for one test at a time; `None` where GPU checks do not run, which has been said.
+pub(crate) fn gpu() -> Option<MutexGuard<'static, Gpu>> {
+    static GPU: OnceLock<Option<Mutex<Gpu>>> = OnceLock::new();
+    // A test that failed with the device in hand did not break it for the others.
+    GPU.get_or_init(open).as_ref().map(|gpu| gpu.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
+}
+
+fn open() -> Option<Mutex<Gpu>> {
+    let wish = std::env::var("BRISK_TEST_GPU").unwrap_or_else(|_| "auto".to_owned());
+    assert!(["off", "auto", "require"].contains(&wish.as_str()), "BRISK_TEST_GPU is `{wish}`, expected off, auto or require");
+    if wish == "off" {
+        say("BRISK_TEST_GPU=off: NO GPU CHECK RUNS, the twins alone are tested");
+        return None;
+    }
+    match pollster::block_on(find()) {
+        Some((name, gpu)) => {
+            say(&format!("GPU checks run on `{name}`"));
+            Some(Mutex::new(gpu))
+        }
+        None => {
+            assert!(wish == "auto", "BRISK_TEST_GPU=require, and there is no adapter; install Mesa's lavapipe or a driver");
+            say("no adapter: NO GPU CHECK RUNS, the twins alone are tested");
+            None
+        }
+    }
+}
+
+async fn find() -> Option<(String, Gpu)> {
+    let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
+    descriptor.flags = wgpu::InstanceFlags::empty();
+    let instance = wgpu::Instance::new(descriptor);
+    let mut adapters = instance.enumerate_adapters(wgpu::Backends::PRIMARY).await;
+    adapters.sort_by_key(|adapter| match adapter.get_info().device_type {
+        wgpu::DeviceType::DiscreteGpu => 0,
+        wgpu::DeviceType::IntegratedGpu | wgpu::DeviceType::VirtualGpu => 1,
+        wgpu::DeviceType::Other => 2,
+        wgpu::DeviceType::Cpu => 3,
+    });
+    let adapter = adapters.into_iter().next()?;
+    let descriptor = wgpu::DeviceDescriptor {
+        label: Some("tests"),
+        required_limits: adapter.limits(),
+        memory_hints: wgpu::MemoryHints::MemoryUsage,
+        ..Default::default()
+    };
+    let (device, queue) = adapter.request_device(&descriptor).await.ok()?;
+    Some((adapter.get_info().name, Gpu { recorder: Recorder::new(&device), device, queue }))
+}
+
+/// Past the capture of the test harness, so that it is seen when all is well too.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stderr(), "\n{line}");
+}

@@ -1,0 +1,27 @@
+//! The ladder for each kernel: its WGSL validates, its twin gives numbers worked by hand, the GPU gives what the twin gives, a property
+//! holds, a gradient equals a finite difference, and the bits do not depend on the number of threads.
+//!
+//! `BRISK_TEST_GPU=off|auto|require` says what to do about GPUs; see `gpu.rs`.
+
+mod close;
+mod gpu;
+mod random;
+mod run;
+
+mod wgsl;
+
+mod activation;
+mod adam;
+mod add;
+mod advance;
+mod batch_rows;
+mod bce_with_logits;
+mod column_sum;
+mod gather_rows;
+mod matmul;
+mod mse_loss;
+mod sgd;
+mod store_rows;
+
+mod recorder;
+mod sizes;

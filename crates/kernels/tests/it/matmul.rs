@@ -1,0 +1,240 @@
+use brisk_kernels::{
+    Activation, Adapter, Arg, ColumnSum, Dispatch, Epilogue, Error, Kernel, Matmul, MatmulFamily, Transpose, TwinArgs,
+};
+
+use crate::close::{GRADIENT, Tolerance, assert_close};
+use crate::random::Random;
+use crate::run::*;
+
+const TRANSPOSES: [Transpose; 4] = [Transpose::None, Transpose::A, Transpose::B, Transpose::Both];
+const ACTIVATIONS: [Activation; 5] =
+    [Activation::Identity, Activation::Relu, Activation::Celu { alpha: 0.5 }, Activation::Sigmoid, Activation::Tanh];
+
+fn plain(m: usize, n: usize, k: usize) -> Matmul {
+    Matmul { m, n, k, transpose: Transpose::None, epilogue: Epilogue::None }
+}
+
+fn given(random: &mut Random, matmul: &Matmul) -> Vec<Words> {
+    let read = |arg: &Arg| arg.access == brisk_kernels::Access::Read;
+    matmul.args().into_iter().filter(read).map(|arg| words(&random.floats(arg.len))).collect()
+}
+
+/// The product by its definition, in f64.
+fn by_definition(matmul: &Matmul, given: &[Words]) -> Vec<f32> {
+    let Matmul { m, n, k, transpose, epilogue } = *matmul;
+    let (a, b) = (floats(&given[0]), floats(&given[1]));
+    let act = |act: Activation, x: f64| match act {
+        Activation::Relu => x.max(0.0),
+        Activation::Celu { alpha } if x < 0.0 => f64::from(alpha) * ((x / f64::from(alpha)).exp() - 1.0),
+        Activation::Sigmoid => 1.0 / (1.0 + (-x).exp()),
+        Activation::Tanh => x.tanh(),
+        _ => x,
+    };
+    let slope = |act: Activation, y: f64| match act {
+        Activation::Relu => f64::from(u8::from(y > 0.0)),
+        Activation::Celu { alpha } if y < 0.0 => y / f64::from(alpha) + 1.0,
+        Activation::Sigmoid => y * (1.0 - y),
+        Activation::Tanh => 1.0 - y * y,
+        _ => 1.0,
+    };
+    let mut y = Vec::with_capacity(m * n);
+    for row in 0..m {
+        for col in 0..n {
+            let a_at = |i| if transpose.a() { a[i * m + row] } else { a[row * k + i] };
+            let b_at = |i| if transpose.b() { b[col * k + i] } else { b[i * n + col] };
+            let p: f64 = (0..k).map(|i| f64::from(a_at(i)) * f64::from(b_at(i))).sum();
+            y.push(match epilogue {
+                Epilogue::None => p,
+                Epilogue::Activation(f) => act(f, p),
+                Epilogue::Bias(f) => act(f, p + f64::from(floats(&given[2])[col])),
+                Epilogue::OutputGrad(f) => p * slope(f, f64::from(floats(&given[2])[row * n + col])),
+            } as f32);
+        }
+    }
+    y
+}
+
+#[track_caller]
+fn check_twin(random: &mut Random, matmul: Matmul) {
+    let given = given(random, &matmul);
+    let found = twin_floats(&matmul, &given);
+    assert_close(&format!("{matmul:?}"), &found, &by_definition(&matmul, &given), Tolerance::of_sum(matmul.k));
+}
+
+#[test]
+fn twin_equals_hand_worked_numbers() {
+    let (a, b) = (words(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), words(&[1.0, 0.0, 2.0, -1.0, 0.0, 3.0]));
+    // a: [2, 3], b: [3, 2].
+    assert_eq!(twin_floats(&plain(2, 2, 3), &[a.clone(), b.clone()]), [5.0, 7.0, 14.0, 13.0], "a b");
+    let turned = Matmul { transpose: Transpose::Both, ..plain(3, 3, 2) };
+    // aᵀ: [3, 2] of a stored [2, 3], bᵀ: [2, 3] of b stored [3, 2].
+    assert_eq!(twin_floats(&turned, &[a, b]), [1.0, -2.0, 12.0, 2.0, -1.0, 15.0, 3.0, 0.0, 18.0], "aᵀ bᵀ");
+}
+
+#[test]
+fn twin_equals_the_definition_for_all_transposes_and_epilogues() {
+    let mut random = Random::new(1);
+    for transpose in TRANSPOSES {
+        for act in ACTIVATIONS {
+            for epilogue in [Epilogue::None, Epilogue::Activation(act), Epilogue::Bias(act), Epilogue::OutputGrad(act)] {
+                for (m, n, k) in [(1, 1, 1), (5, 7, 3), (33, 17, 29), (70, 64, 20)] {
+                    check_twin(&mut random, Matmul { m, n, k, transpose, epilogue });
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn twin_equals_the_definition_for_degenerate_and_tiled_shapes() {
+    let mut random = Random::new(2);
+    let shapes =
+        [(1, 1, 300), (1, 300, 1), (300, 1, 1), (1, 257, 129), (513, 1, 255), (257, 129, 1), (515, 130, 61), (64, 256, 1024)];
+    for (m, n, k) in shapes {
+        for transpose in TRANSPOSES {
+            check_twin(&mut random, Matmul { m, n, k, transpose, epilogue: Epilogue::Bias(Activation::Relu) });
+        }
+    }
+}
+
+#[test]
+fn nan_passes_through_on_the_twin() {
+    for act in ACTIVATIONS {
+        for (m, n, k) in [(1, 1, 1), (3, 1, 4), (2, 5, 1), (40, 40, 40)] {
+            let mut a = vec![1.0; m * k];
+            a[0] = f32::NAN;
+            let matmul = Matmul { epilogue: Epilogue::Bias(act), ..plain(m, n, k) };
+            let y = twin_floats(&matmul, &[words(&a), words(&vec![1.0; k * n]), words(&vec![0.0; n])]);
+            assert!(y[..n].iter().all(|y| y.is_nan()), "{matmul:?}: {:?}", &y[..n]);
+            assert!(y[n..].iter().all(|y| y.is_finite()), "{matmul:?}: other rows");
+        }
+    }
+}
+
+/// The loss of a linear layer and its three gradients: every product that a layer needs.
+#[test]
+fn gradients_of_a_layer_equal_finite_differences() {
+    let mut random = Random::new(3);
+    let (m, n, k) = (24, 10, 12);
+    let act = Activation::Tanh;
+    let forward = Matmul { transpose: Transpose::B, epilogue: Epilogue::Bias(act), ..plain(m, n, k) };
+    let (x, w, bias, dy) = (random.floats(m * k), random.floats(n * k), random.floats(n), random.floats(m * n));
+    let y = |x: &[f32], w: &[f32], bias: &[f32]| twin_floats(&forward, &[words(x), words(w), words(bias)]);
+    let out = y(&x, &w, &bias);
+    let dz = twin_floats(&brisk_kernels::OutputGrad { n: m * n, activation: act }, &[words(&dy), words(&out)]);
+    let dx = twin_floats(&plain(m, k, n), &[words(&dz), words(&w)]);
+    let dw = twin_floats(&Matmul { transpose: Transpose::A, ..plain(n, k, m) }, &[words(&dz), words(&x)]);
+    let dbias = twin_floats(&ColumnSum { n_rows: m, n_cols: n }, &[words(&dz)]);
+    let step = 0.005;
+    for _ in 0..3 {
+        let (along_x, along_w, along_bias) = (random.floats(m * k), random.floats(n * k), random.floats(n));
+        let pairs = [
+            ("dx", dot(&dx, &along_x), slope_along(&x, &along_x, step, |x| dot(&dy, &y(x, &w, &bias)))),
+            ("dw", dot(&dw, &along_w), slope_along(&w, &along_w, step, |w| dot(&dy, &y(&x, w, &bias)))),
+            ("dbias", dot(&dbias, &along_bias), slope_along(&bias, &along_bias, step, |bias| dot(&dy, &y(&x, &w, bias)))),
+        ];
+        for (what, found, expected) in pairs {
+            assert!(GRADIENT.holds(found, expected), "{what}: {found} != {expected}");
+        }
+    }
+}
+
+/// The product by one family of dispatches, whatever the adapter.
+#[derive(Debug)]
+struct By(MatmulFamily, Matmul);
+
+impl Kernel for By {
+    fn name(&self) -> &'static str {
+        self.1.name()
+    }
+    fn args(&self) -> Vec<Arg> {
+        self.1.args()
+    }
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.1.dispatches_by(self.0, adapter)
+    }
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        self.1.twin(args);
+    }
+}
+
+#[track_caller]
+fn check_gpu(random: &mut Random, family: MatmulFamily, matmul: Matmul) {
+    let given = given(random, &matmul);
+    gpu_equals_twin_within(&By(family, matmul), &given, Tolerance::of_sum(matmul.k));
+}
+
+#[test]
+fn direct_equals_twin() {
+    let mut random = Random::new(4);
+    // Sizes around a block of rows, a block of columns and a run of `k`, with n a multiple of four and not.
+    let shapes = [
+        (1, 1, 1),
+        (1, 4, 1),
+        (3, 5, 7),
+        (24, 32, 16),
+        (25, 36, 17),
+        (23, 28, 15),
+        (48, 64, 32),
+        (50, 132, 9),
+        (65, 31, 33),
+        (97, 100, 28),
+        (70, 1, 40),
+        (1, 40, 70),
+    ];
+    for (m, n, k) in shapes {
+        for transpose in TRANSPOSES {
+            check_gpu(&mut random, MatmulFamily::Direct, Matmul { transpose, ..plain(m, n, k) });
+        }
+    }
+    for (m, n, k) in [(26, 36, 8), (5, 7, 3)] {
+        for act in ACTIVATIONS {
+            for epilogue in [Epilogue::Activation(act), Epilogue::Bias(act), Epilogue::OutputGrad(act)] {
+                check_gpu(&mut random, MatmulFamily::Direct, Matmul { epilogue, ..plain(m, n, k) });
+            }
+        }
+    }
+}
+
+#[test]
+fn direct_equals_twin_at_the_size_of_a_layer() {
+    let mut random = Random::new(5);
+    let relu = Epilogue::Bias(Activation::Relu);
+    check_gpu(&mut random, MatmulFamily::Direct, Matmul { transpose: Transpose::B, epilogue: relu, ..plain(300, 256, 28) });
+    check_gpu(&mut random, MatmulFamily::Direct, Matmul { transpose: Transpose::A, ..plain(256, 28, 300) });
+}
+
+/// Barriers are ruinous on a software adapter, so these are few and small.
+#[test]
+fn tiled_equals_twin() {
+    let mut random = Random::new(6);
+    for (m, n, k) in [(64, 64, 16), (1, 4, 1), (65, 68, 17), (70, 63, 40)] {
+        check_gpu(&mut random, MatmulFamily::Tiled, plain(m, n, k));
+    }
+    for transpose in TRANSPOSES {
+        let epilogue = Epilogue::Bias(Activation::Relu);
+        check_gpu(&mut random, MatmulFamily::Tiled, Matmul { transpose, epilogue, ..plain(67, 33, 21) });
+        let epilogue = Epilogue::OutputGrad(Activation::Tanh);
+        check_gpu(&mut random, MatmulFamily::Tiled, Matmul { transpose, epilogue, ..plain(20, 72, 20) });
+    }
+}
+
+#[test]
+fn bits_do_not_depend_on_threads() {
+    let mut random = Random::new(7);
+    let shapes =
+        [(1024, 256, 256), (1024, 256, 28), (1024, 1, 256), (1, 512, 512), (2000, 64, 1), (28, 256, 1024), (300, 300, 256)];
+    for (m, n, k) in shapes {
+        for transpose in TRANSPOSES {
+            let matmul = Matmul { transpose, epilogue: Epilogue::Bias(Activation::Relu), ..plain(m, n, k) };
+            same_bits_on_any_pool(&matmul, &given(&mut random, &matmul));
+        }
+    }
+}
+
+#[test]
+fn a_transposed_product_has_its_own_name_for_what_it_refuses() {
+    let matmul = Matmul { epilogue: Epilogue::Bias(Activation::Silu), ..plain(1, 1, 1) };
+    let error = matmul.check().expect_err("silu's derivative needs its input");
+    assert!(error.to_string().starts_with("matmul: Silu is not supported"), "{error}");
+}

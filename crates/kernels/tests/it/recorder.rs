@@ -1,0 +1,253 @@
+//! What a caller of the recorder meets: its errors, a kernel of their own, their own device and encoder.
+
+use brisk_kernels::gpu::Recorder;
+use brisk_kernels::*;
+
+use crate::gpu::{Gpu, gpu};
+use crate::run::*;
+
+fn buffer(gpu: &Gpu, len: usize) -> wgpu::Buffer {
+    upload(gpu, &vec![0; len])
+}
+
+#[track_caller]
+fn refused(gpu: &mut Gpu, kernel: &dyn Kernel, buffers: &[wgpu::BufferBinding<'_>]) -> Error {
+    let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+    let error = gpu.recorder.record(kernel, buffers, &mut encoder).expect_err("it should be refused");
+    // Nothing was recorded, so the encoder is as good as new.
+    gpu.queue.submit([encoder.finish()]);
+    error
+}
+
+#[test]
+fn a_wrong_number_of_buffers_is_refused() {
+    let Some(mut gpu) = gpu() else { return };
+    let x = buffer(&gpu, 4);
+    let error = refused(&mut gpu, &Add { n: 4 }, &[x.as_entire_buffer_binding()]);
+    assert_eq!(error, Error::ArgCount { kernel: "add", expected: 3, found: 1 });
+    assert_eq!(error.to_string(), "add: got 1 buffers, expected 3, in the order of its argument list");
+}
+
+#[test]
+fn a_short_buffer_is_refused() {
+    let Some(mut gpu) = gpu() else { return };
+    let (a, b, y) = (buffer(&gpu, 4), buffer(&gpu, 3), buffer(&gpu, 4));
+    let bindings = [&a, &b, &y].map(wgpu::Buffer::as_entire_buffer_binding);
+    let error = refused(&mut gpu, &Add { n: 4 }, &bindings);
+    assert_eq!(error.to_string(), "add: `b` needs 16 bytes (F32), the buffer range has 12");
+}
+
+#[test]
+fn more_than_the_adapter_binds_is_refused() {
+    let Some(mut gpu) = gpu() else { return };
+    // A pretended limit, since a buffer beyond the real one takes too much memory for a test.
+    let mut limits = wgpu::Limits::downlevel_defaults();
+    limits.max_storage_buffer_binding_size = 1 << 16;
+    let Ok((device, _)) = pollster::block_on(request(limits)) else { return };
+    let mut recorder = Recorder::new(&device);
+    let whole = |len: u64| {
+        device.create_buffer(&wgpu::BufferDescriptor {
+            label: None,
+            size: len,
+            usage: wgpu::BufferUsages::STORAGE,
+            mapped_at_creation: false,
+        })
+    };
+    let (x, y) = (whole(1 << 18), whole(1 << 18));
+    let bindings = [&x, &y].map(wgpu::Buffer::as_entire_buffer_binding);
+    let error = recorder.prepare(&Activate { n: 1 << 16, activation: Activation::Relu }, &bindings).expect_err("too long");
+    assert!(matches!(error, Error::BindingLimit { arg: "x", len_bytes: 0x4_0000, limit_bytes: 0x1_0000, .. }), "{error:?}");
+    // What counts is what the kernel takes, not how long the buffer is.
+    recorder.prepare(&Activate { n: 1 << 14, activation: Activation::Relu }, &bindings).expect("the kernel binds 64 KiB of it");
+    let x = buffer(&gpu, 4);
+    refused(&mut gpu, &Advance, &[x.as_entire_buffer_binding(), x.as_entire_buffer_binding()]);
+}
+
+async fn request(limits: wgpu::Limits) -> Result<(wgpu::Device, wgpu::Queue), String> {
+    let instance = wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle());
+    let adapter = instance.request_adapter(&wgpu::RequestAdapterOptions::default()).await.map_err(|error| error.to_string())?;
+    let descriptor = wgpu::DeviceDescriptor { required_limits: limits, ..Default::default() };
+    adapter.request_device(&descriptor).await.map_err(|error| error.to_string())
+}
+
+#[test]
+fn one_buffer_read_and_written_is_refused() {
+    let Some(mut gpu) = gpu() else { return };
+    let x = buffer(&gpu, 64);
+    let error = refused(
+        &mut gpu,
+        &Activate { n: 4, activation: Activation::Relu },
+        &[x.as_entire_buffer_binding(), x.as_entire_buffer_binding()],
+    );
+    assert_eq!(
+        error.to_string(),
+        "kernels.activate: `x` and `y` lie in one buffer, expected another for what is written; wgpu binds no buffer both ways in one dispatch"
+    );
+}
+
+#[test]
+fn a_buffer_that_is_not_storage_is_refused() {
+    let Some(mut gpu) = gpu() else { return };
+    let copy_only = gpu.device.create_buffer(&wgpu::BufferDescriptor {
+        label: None,
+        size: 16,
+        usage: wgpu::BufferUsages::COPY_DST,
+        mapped_at_creation: false,
+    });
+    let error = refused(&mut gpu, &Advance, &[copy_only.as_entire_buffer_binding()]);
+    assert!(matches!(&error, Error::Binding { label, .. } if label == "kernels.advance"), "{error:?}");
+}
+
+/// `y = x²`: a kernel such as a reader of the README writes.
+#[derive(Debug)]
+struct Square {
+    n: usize,
+    wgsl: &'static str,
+}
+
+const SQUARE: &str = "
+@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read_write> y: array<f32>;
+override SCALE: f32 = 1.0;
+
+@compute @workgroup_size(64)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
+    let i = (group.y * groups.x + group.x) * 64u + lane;
+    if i < arrayLength(&y) {
+        y[i] = SCALE * x[i] * x[i];
+    }
+}
+";
+
+impl Kernel for Square {
+    fn name(&self) -> &'static str {
+        "square"
+    }
+    fn args(&self) -> Vec<Arg> {
+        vec![Arg::read("x", DType::F32, self.n), Arg::write("y", DType::F32, self.n)]
+    }
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        Ok(vec![Dispatch {
+            label: "mine.square",
+            wgsl: self.wgsl,
+            entry: "main",
+            constants: vec![("SCALE", 2.0)],
+            params: vec![],
+            reads: vec![0],
+            writes: vec![1],
+            workgroups: fold_workgroups("square", self.n.div_ceil(64))?,
+        }])
+    }
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        let (x, y) = (args.read::<f32>(0), args.write::<f32>(1));
+        y.iter_mut().zip(x).for_each(|(y, x)| *y = 2.0 * x * x);
+    }
+}
+
+#[test]
+fn a_kernel_of_ones_own_runs_on_both() {
+    let kernel = Square { n: 100, wgsl: SQUARE };
+    let x: Vec<f32> = (0..100).map(|i| i as f32 * 0.5).collect();
+    assert_eq!(twin_floats(&kernel, &[words(&x)])[3], 4.5);
+    gpu_equals_twin(&kernel, &[words(&x)]);
+}
+
+#[track_caller]
+fn does_not_compile(wgsl: &'static str, reason: &str) {
+    let Some(mut gpu) = gpu() else { return };
+    let (x, y) = (buffer(&gpu, 4), buffer(&gpu, 4));
+    let bindings = [&x, &y].map(wgpu::Buffer::as_entire_buffer_binding);
+    let n_pipelines = gpu.recorder.n_pipelines();
+    let error = refused(&mut gpu, &Square { n: 4, wgsl }, &bindings);
+    let Error::Pipeline { label, adapter, reason: found } = &error else { panic!("{error:?}") };
+    assert_eq!((label.as_str(), adapter), ("mine.square", &gpu.recorder.adapter().name));
+    assert!(found.contains(reason), "{found}");
+    assert_eq!(gpu.recorder.n_pipelines(), n_pipelines, "a pipeline that failed is not kept");
+}
+
+#[test]
+fn wgsl_that_does_not_compile_is_an_error_that_names_it() {
+    does_not_compile("fn main() { nonsense", "expected");
+    does_not_compile("@compute @workgroup_size(1) fn other() {}", "main");
+    // No `SCALE` in it.
+    does_not_compile("@compute @workgroup_size(1) fn main() {}", "SCALE");
+    // A binding that the kernel does not give.
+    does_not_compile(
+        "override SCALE: f32; @group(0) @binding(7) var<storage, read_write> z: array<f32>;
+        @compute @workgroup_size(1) fn main() { z[0] = SCALE; }",
+        "",
+    );
+}
+
+/// A dispatch that binds an argument its kernel does not have.
+#[derive(Debug)]
+struct Beyond;
+
+impl Kernel for Beyond {
+    fn name(&self) -> &'static str {
+        "beyond"
+    }
+    fn args(&self) -> Vec<Arg> {
+        vec![Arg::write("y", DType::F32, 4)]
+    }
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        Add { n: 4 }.dispatches(adapter)
+    }
+    fn twin(&self, _: &mut TwinArgs<'_>) {}
+}
+
+#[test]
+fn a_dispatch_of_arguments_that_are_not_there_is_refused() {
+    let Some(mut gpu) = gpu() else { return };
+    let y = buffer(&gpu, 4);
+    let error = refused(&mut gpu, &Beyond, &[y.as_entire_buffer_binding()]);
+    assert_eq!(error.to_string(), "kernels.add: a dispatch binds argument 1, expected one of the 1 that `beyond` has");
+}
+
+#[test]
+fn ranges_of_a_buffer_are_bound_as_given() {
+    let Some(mut gpu) = gpu() else { return };
+    let offset = u64::from(gpu.device.limits().min_storage_buffer_offset_alignment);
+    let ahead = offset as usize / 4;
+    let x = upload(&gpu, &words(&[vec![-5.0; ahead], vec![1.0, -1.0, 2.0, -7.0]].concat()));
+    let y = upload(&gpu, &vec![7; ahead + 4]);
+    let at = |buffer| wgpu::BufferBinding { buffer, offset, size: None };
+    let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+    let kernel = Activate { n: 3, activation: Activation::Relu };
+    gpu.recorder.record(&kernel, &[at(&x), at(&y)], &mut encoder).expect("both ranges are long enough");
+    gpu.queue.submit([encoder.finish()]);
+    let y = download(&gpu, &y, ahead + 4);
+    assert_eq!(y[..ahead], vec![7; ahead], "ahead of the range");
+    assert_eq!(y[ahead..], [words(&[1.0, 0.0, 2.0]), vec![7]].concat(), "the range, and what lies behind it");
+}
+
+#[test]
+fn a_recorded_kernel_is_replayed_in_the_callers_own_pass() {
+    let Some(mut gpu) = gpu() else { return };
+    let state = upload(&gpu, &[0, 10, 0, 0]);
+    let recorded = gpu.recorder.prepare(&Advance, &[state.as_entire_buffer_binding()]).expect("advance");
+    assert_eq!(recorded.n_dispatches(), 1);
+    let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+    let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+    for _ in 0..5 {
+        recorded.encode(&mut pass);
+    }
+    drop(pass);
+    gpu.queue.submit([encoder.finish()]);
+    assert_eq!(download(&gpu, &state, 4), [5, 15, 0, 0]);
+}
+
+#[test]
+fn pipelines_are_made_once() {
+    let Some(gpu) = gpu() else { return };
+    let mut recorder = Recorder::new(&gpu.device);
+    let x = buffer(&gpu, 64);
+    let y = buffer(&gpu, 64);
+    let bindings = [&x, &y].map(wgpu::Buffer::as_entire_buffer_binding);
+    for n in [1, 2, 64] {
+        recorder.prepare(&Activate { n, activation: Activation::Relu }, &bindings).expect("relu");
+    }
+    assert_eq!(recorder.n_pipelines(), 1, "one for three sizes");
+    recorder.prepare(&Activate { n: 1, activation: Activation::Tanh }, &bindings).expect("tanh");
+    assert_eq!(recorder.n_pipelines(), 2, "another for another function");
+}

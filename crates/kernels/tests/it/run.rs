@@ -1,0 +1,156 @@
+//! Runs a kernel on its twin and on the GPU, and compares.
+
+use brisk_kernels::{Access, Arg, DType, Kernel, TwinArgs, bytemuck, wgpu};
+
+use crate::close::{DEFAULT, Tolerance, assert_close};
+use crate::gpu::{Gpu, gpu};
+
+/// Four-byte elements of any type.
+pub(crate) type Words = Vec<u32>;
+
+/// What an argument holds that is written in full: NaN, so that an element that was left out is seen.
+const UNWRITTEN: u32 = 0x7FC0_0BAD;
+
+pub(crate) fn words(floats: &[f32]) -> Words {
+    bytemuck::cast_slice(floats).to_vec()
+}
+
+pub(crate) fn floats(words: &[u32]) -> &[f32] {
+    bytemuck::cast_slice(words)
+}
+
+/// One buffer an argument: those that are read take theirs from `given`, in order.
+fn buffers(args: &[Arg], given: &[Words]) -> Vec<Words> {
+    let mut given = given.iter();
+    let buffers: Vec<Words> = args
+        .iter()
+        .map(|arg| match arg.access {
+            Access::Read | Access::ReadWrite => {
+                let words = given.next().unwrap_or_else(|| panic!("no input for `{}`", arg.name));
+                assert_eq!(words.len(), arg.len, "length of `{}`", arg.name);
+                words.clone()
+            }
+            Access::Write | Access::Scratch => vec![UNWRITTEN; arg.len],
+        })
+        .collect();
+    assert!(given.next().is_none(), "more inputs than arguments that are read");
+    buffers
+}
+
+/// The results of the twin: the arguments it writes, in order.
+#[track_caller]
+pub(crate) fn run_twin(kernel: &dyn Kernel, given: &[Words]) -> Vec<Words> {
+    kernel.check().unwrap_or_else(|error| panic!("{error}"));
+    let args = kernel.args();
+    let mut buffers = buffers(&args, given);
+    let mut twin_args = TwinArgs::new();
+    for (arg, words) in args.iter().zip(&mut buffers) {
+        if arg.access.writes() {
+            twin_args.push_write(bytemuck::cast_slice_mut(words));
+        } else {
+            twin_args.push_read(bytemuck::cast_slice(words));
+        }
+    }
+    kernel.twin(&mut twin_args);
+    results(&args, buffers)
+}
+
+/// The first result of the twin, in floats.
+#[track_caller]
+pub(crate) fn twin_floats(kernel: &dyn Kernel, given: &[Words]) -> Vec<f32> {
+    floats(&run_twin(kernel, given)[0]).to_vec()
+}
+
+fn results(args: &[Arg], buffers: Vec<Words>) -> Vec<Words> {
+    let is_result = |arg: &Arg| matches!(arg.access, Access::Write | Access::ReadWrite);
+    args.iter().zip(buffers).filter(|(arg, _)| is_result(arg)).map(|(_, words)| words).collect()
+}
+
+/// The same on the GPU.
+#[track_caller]
+pub(crate) fn run_gpu(gpu: &mut Gpu, kernel: &dyn Kernel, given: &[Words]) -> Vec<Words> {
+    let args = kernel.args();
+    let held: Vec<wgpu::Buffer> = buffers(&args, given).iter().map(|words| upload(gpu, words)).collect();
+    let bindings: Vec<_> = held.iter().map(wgpu::Buffer::as_entire_buffer_binding).collect();
+    let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+    gpu.recorder.record(kernel, &bindings, &mut encoder).unwrap_or_else(|error| panic!("{error}"));
+    gpu.queue.submit([encoder.finish()]);
+    results(&args, held.iter().zip(&args).map(|(buffer, arg)| download(gpu, buffer, arg.len)).collect())
+}
+
+pub(crate) fn upload(gpu: &Gpu, words: &[u32]) -> wgpu::Buffer {
+    let buffer = gpu.device.create_buffer(&wgpu::BufferDescriptor {
+        label: None,
+        size: words.len() as u64 * 4,
+        usage: wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST,
+        mapped_at_creation: false,
+    });
+    gpu.queue.write_buffer(&buffer, 0, bytemuck::cast_slice(words));
+    buffer
+}
+
+pub(crate) fn download(gpu: &Gpu, buffer: &wgpu::Buffer, len: usize) -> Words {
+    let size = len as u64 * 4;
+    let staging = gpu.device.create_buffer(&wgpu::BufferDescriptor {
+        label: None,
+        size,
+        usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
+        mapped_at_creation: false,
+    });
+    let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+    encoder.copy_buffer_to_buffer(buffer, 0, &staging, 0, size);
+    gpu.queue.submit([encoder.finish()]);
+    staging.slice(..).map_async(wgpu::MapMode::Read, |mapped| mapped.unwrap_or_else(|error| panic!("{error}")));
+    gpu.device.poll(wgpu::PollType::wait_indefinitely()).unwrap_or_else(|error| panic!("{error}"));
+    let view = staging.slice(..).get_mapped_range().unwrap_or_else(|error| panic!("{error}"));
+    bytemuck::pod_collect_to_vec(&view)
+}
+
+/// The GPU gives what the twin gives, within the table's tolerance.
+#[track_caller]
+pub(crate) fn gpu_equals_twin(kernel: &dyn Kernel, given: &[Words]) {
+    gpu_equals_twin_within(kernel, given, DEFAULT);
+}
+
+/// The same, with another tolerance for the f32 results; the caller says why.
+#[track_caller]
+pub(crate) fn gpu_equals_twin_within(kernel: &dyn Kernel, given: &[Words], f32_tolerance: Tolerance) {
+    let Some(mut gpu) = gpu() else { return };
+    let (found, expected) = (run_gpu(&mut gpu, kernel, given), run_twin(kernel, given));
+    drop(gpu);
+    let args = kernel.args();
+    let result_args = args.iter().filter(|arg| matches!(arg.access, Access::Write | Access::ReadWrite));
+    for ((arg, found), expected) in result_args.zip(&found).zip(&expected) {
+        let what = format!("{kernel:?}: {}", arg.name);
+        match arg.dtype {
+            DType::F32 => assert_close(&what, floats(found), floats(expected), f32_tolerance),
+            _ => assert_eq!(found, expected, "{what}"),
+        }
+    }
+}
+
+/// The twin gives the same bits on rayon pools of 1, 2, 3 and 5 threads.
+#[track_caller]
+pub(crate) fn same_bits_on_any_pool(kernel: &dyn Kernel, given: &[Words]) {
+    let on = |n_threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap_or_else(|error| panic!("{error}"));
+        pool.install(|| run_twin(kernel, given))
+    };
+    let one = on(1);
+    for n_threads in [2, 3, 5] {
+        assert!(on(n_threads) == one, "{kernel:?}: other bits on {n_threads} threads than on one");
+    }
+}
+
+/// The slope of `loss` at `x` along `direction`, by a central difference of step `step`.
+pub(crate) fn slope_along(x: &[f32], direction: &[f32], step: f32, loss: impl Fn(&[f32]) -> f64) -> f64 {
+    let moved = |by: f32| -> Vec<f32> { x.iter().zip(direction).map(|(x, d)| x + by * d).collect() };
+    let (above, below) = (moved(step), moved(-step));
+    // What was really stepped, after rounding, is within an ulp of 2 step.
+    (loss(&above) - loss(&below)) / (2.0 * f64::from(step))
+}
+
+/// Sum of products in f64.
+pub(crate) fn dot(a: &[f32], b: &[f32]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
+}

@@ -1,0 +1,46 @@
+//! Sizes that make no sense are refused with the kernel and the size named, before anything is recorded or run.
+
+use brisk_kernels::*;
+
+#[track_caller]
+fn refuses(kernel: impl Kernel, expected: &str) {
+    let error = kernel.check().expect_err("a size that makes no sense");
+    assert_eq!(error.to_string(), expected, "{kernel:?}");
+}
+
+#[test]
+fn zero_is_refused() {
+    let none = |kernel: &str, size: &str| format!("{kernel}: {size} is 0, expected 1 to 2^32 - 1");
+    let bce = BceWithLogits { n: 0, reduction: Reduction::Mean, pos_weight: 1.0 };
+    let mse = MseLoss { n_rows: 1, n_cols: 0, reduction: Reduction::Mean };
+    refuses(Activate { n: 0, activation: Activation::Relu }, &none("activate", "n"));
+    refuses(ActivationGrad { n: 0, activation: Activation::Relu }, &none("activation_grad", "n"));
+    refuses(OutputGrad { n: 0, activation: Activation::Relu }, &none("output_grad", "n"));
+    refuses(Adam::new(0, 1), &none("adam", "n"));
+    refuses(Adam::new(1, 0), &none("adam", "n_lr"));
+    refuses(Add { n: 0 }, &none("add", "n"));
+    refuses(BatchRows { n: 0 }, &none("batch_rows", "n"));
+    refuses(bce, &none("bce_with_logits", "n"));
+    refuses(BceWithLogitsGrad { forward: bce }, &none("bce_with_logits_grad", "n"));
+    refuses(ColumnSum { n_rows: 0, n_cols: 1 }, &none("column_sum", "n_rows"));
+    refuses(GatherRows { n_table_rows: 1, n_cols: 0, n: 1 }, &none("gather_rows", "n_cols"));
+    refuses(mse, &none("mse_loss", "n_cols"));
+    refuses(MseLossGrad { forward: mse }, &none("mse_loss_grad", "n_cols"));
+    refuses(Sgd { n: 0, n_lr: 1, momentum: 0.0, weight_decay: 0.0, form: Momentum::Heavy }, &none("sgd", "n"));
+    refuses(StoreRows { n: 1, n_cols: 1, n_total: 0 }, &none("store_rows", "n_total"));
+    refuses(Matmul { m: 1, n: 1, k: 0, transpose: Transpose::None, epilogue: Epilogue::None }, &none("matmul", "k"));
+}
+
+#[test]
+fn more_elements_than_an_index_reaches_are_refused() {
+    let many = 1 << 17;
+    refuses(
+        Matmul { m: many, n: many, k: 1, transpose: Transpose::None, epilogue: Epilogue::None },
+        "matmul: y is 17179869184, expected at most 2^32 - 1 elements",
+    );
+    refuses(
+        GatherRows { n_table_rows: many, n_cols: many, n: 1 },
+        "gather_rows: table is 17179869184, expected at most 2^32 - 1 elements",
+    );
+    refuses(Add { n: 1 << 33 }, "add: n is 8589934592, expected 1 to 2^32 - 1");
+}

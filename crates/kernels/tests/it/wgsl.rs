@@ -1,0 +1,151 @@
+//! Each file of `src/wgsl` is valid as it lies there, and its bindings, parameters, constants and entry points are those that the Rust
+//! side names.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use brisk_kernels::*;
+
+/// A kernel of each kind, in every form that chooses other WGSL.
+fn samples() -> Vec<Box<dyn Kernel>> {
+    let relu = Activation::Relu;
+    let bce = BceWithLogits { n: 5, reduction: Reduction::Mean, pos_weight: 1.0 };
+    let mse = MseLoss { n_rows: 3, n_cols: 2, reduction: Reduction::Sum };
+    let mut samples: Vec<Box<dyn Kernel>> = vec![
+        Box::new(Activate { n: 7, activation: relu }),
+        Box::new(ActivationGrad { n: 7, activation: relu }),
+        Box::new(OutputGrad { n: 7, activation: relu }),
+        Box::new(Adam::new(7, 1)),
+        Box::new(Add { n: 7 }),
+        Box::new(Advance),
+        Box::new(BatchRows { n: 7 }),
+        Box::new(bce),
+        Box::new(BceWithLogitsGrad { forward: bce }),
+        Box::new(ColumnSum { n_rows: 70, n_cols: 3 }),
+        Box::new(GatherRows { n_table_rows: 9, n_cols: 3, n: 4 }),
+        Box::new(mse),
+        Box::new(MseLossGrad { forward: mse }),
+        Box::new(Sgd { n: 7, n_lr: 1, momentum: 0.9, weight_decay: 0.0, form: Momentum::Heavy }),
+        Box::new(StoreRows { n: 4, n_cols: 3, n_total: 9 }),
+    ];
+    for transpose in [Transpose::None, Transpose::A, Transpose::B, Transpose::Both] {
+        for epilogue in [Epilogue::None, Epilogue::Activation(relu), Epilogue::Bias(relu), Epilogue::OutputGrad(relu)] {
+            for n in [1, 6, 8, 300] {
+                samples.push(Box::new(Matmul { m: 256, n, k: 40, transpose, epilogue }));
+            }
+        }
+    }
+    samples
+}
+
+fn adapters() -> [Adapter; 2] {
+    [AdapterKind::Hardware, AdapterKind::Software].map(|kind| Adapter {
+        name: "sample".to_owned(),
+        kind,
+        features: wgpu::Features::empty(),
+        limits: wgpu::Limits::default(),
+    })
+}
+
+fn parse(what: &str, source: &str) -> (naga::Module, naga::valid::ModuleInfo) {
+    let module =
+        naga::front::wgsl::parse_str(source).unwrap_or_else(|error| panic!("{}", error.emit_to_string_with_path(source, what)));
+    let mut validator = naga::valid::Validator::new(naga::valid::ValidationFlags::all(), naga::valid::Capabilities::empty());
+    let info = validator.validate(&module).unwrap_or_else(|error| panic!("{}", error.emit_to_string_with_path(source, what)));
+    (module, info)
+}
+
+#[test]
+fn each_file_is_valid_as_it_lies_and_is_used() {
+    let used: BTreeSet<&str> = adapters()
+        .iter()
+        .flat_map(|adapter| samples().into_iter().flat_map(|kernel| dispatches(&*kernel, adapter)))
+        .map(|dispatch| dispatch.wgsl)
+        .collect();
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/wgsl");
+    let mut n_files = 0;
+    for entry in std::fs::read_dir(folder).expect("src/wgsl is there") {
+        let path = entry.expect("a readable folder").path();
+        let source = std::fs::read_to_string(&path).expect("a readable file");
+        parse(&path.display().to_string(), &source);
+        assert!(used.contains(source.as_str()), "no sample dispatches {}", path.display());
+        n_files += 1;
+    }
+    assert_eq!(n_files, used.len(), "files in src/wgsl, and sources dispatched");
+}
+
+#[test]
+fn bindings_and_params_are_those_of_the_dispatch() {
+    let mut seen = BTreeSet::new();
+    for adapter in &adapters() {
+        for kernel in samples() {
+            for dispatch in dispatches(&*kernel, adapter) {
+                check_args(&*kernel, &dispatch);
+                if seen.insert((dispatch.wgsl, dispatch.entry, dispatch.reads.clone(), dispatch.writes.clone())) {
+                    check(&dispatch);
+                }
+            }
+        }
+    }
+}
+
+fn dispatches(kernel: &dyn Kernel, adapter: &Adapter) -> Vec<Dispatch> {
+    kernel.check().unwrap_or_else(|error| panic!("{error}"));
+    kernel.dispatches(adapter).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Every argument that is bound exists, is written only if it may be, and none is on both lists.
+fn check_args(kernel: &dyn Kernel, dispatch: &Dispatch) {
+    let args = kernel.args();
+    for &read in &dispatch.reads {
+        assert!(read < args.len(), "{kernel:?} reads argument {read} of {}", args.len());
+        assert!(!dispatch.writes.contains(&read), "{kernel:?} reads and writes `{}` in one dispatch", args[read].name);
+    }
+    for &write in &dispatch.writes {
+        assert!(args[write].access.writes(), "{kernel:?} writes `{}`, which is only read", args[write].name);
+    }
+    let n_workgroups = dispatch.workgroups.iter().max().copied().unwrap_or(0);
+    assert!(
+        dispatch.workgroups.iter().all(|&n| n > 0) && n_workgroups <= MAX_WORKGROUPS,
+        "{kernel:?}: {:?}",
+        dispatch.workgroups
+    );
+}
+
+fn check(dispatch: &Dispatch) {
+    let label = dispatch.label;
+    let (module, info) = parse(label, dispatch.wgsl);
+    let entry = module.entry_points.iter().position(|entry| entry.name == dispatch.entry);
+    let entry = entry.unwrap_or_else(|| panic!("{label}: no entry point `{}`", dispatch.entry));
+    let function = info.get_entry_point(entry);
+
+    let mut bound: Vec<_> = module
+        .global_variables
+        .iter()
+        .filter_map(|(handle, variable)| variable.binding.as_ref().map(|binding| (binding.binding, handle, variable)))
+        .collect();
+    bound.sort_by_key(|(binding, ..)| *binding);
+    let uniform = usize::from(!dispatch.params.is_empty());
+    assert_eq!(bound.len(), uniform + dispatch.reads.len() + dispatch.writes.len(), "{label}: number of bindings");
+    for (i, (binding, handle, variable)) in bound.into_iter().enumerate() {
+        assert_eq!(binding as usize, i, "{label}: bindings leave no gap");
+        assert_eq!(variable.binding.as_ref().map(|binding| binding.group), Some(0), "{label}: group");
+        let name = variable.name.as_deref().unwrap_or("?");
+        assert!(!function[handle].is_empty(), "{label}: `{name}` is bound and not used by `{}`", dispatch.entry);
+        let load_store = naga::StorageAccess::LOAD | naga::StorageAccess::STORE;
+        let expected = match i {
+            _ if i < uniform => naga::AddressSpace::Uniform,
+            _ if i < uniform + dispatch.reads.len() => naga::AddressSpace::Storage { access: naga::StorageAccess::LOAD },
+            _ => naga::AddressSpace::Storage { access: load_store },
+        };
+        assert_eq!(variable.space, expected, "{label}: address space of `{name}`");
+        if i < uniform {
+            let size = module.types[variable.ty].inner.size(module.to_ctx());
+            assert_eq!(size as usize, dispatch.params.len(), "{label}: bytes of the params struct");
+        }
+    }
+    for (constant, _) in &dispatch.constants {
+        let known = module.overrides.iter().any(|(_, known)| known.name.as_deref() == Some(constant));
+        assert!(known, "{label}: no `override {constant}`");
+    }
+}
