@@ -39,8 +39,17 @@ impl DType {
         (DType::F64, "F64", 8),
     ];
 
+    const IN_ORDER: () = {
+        let mut i = 0;
+        while i < Self::ALL.len() {
+            assert!(Self::ALL[i].0 as usize == i, "the table lists the variants in order");
+            i += 1;
+        }
+    };
+
     /// The name in a safetensors header, such as `F32`.
     pub fn name(self) -> &'static str {
+        const { Self::IN_ORDER };
         Self::ALL[self as usize].1
     }
 

@@ -1,4 +1,5 @@
-//! The bytes of a file, mapped or copied. All `unsafe` of this crate is here.
+//! The bytes of a file, mapped or copied. All `unsafe` of this crate that touches memory is here; `csv/block.rs` has the rest,
+//! one call that works on registers.
 #![expect(unsafe_code, reason = "a map is only as sound as the promise that nobody changes the file")]
 
 use std::fs::File;
