@@ -10,6 +10,7 @@ mod real_files;
 mod row_source;
 mod table;
 
+use std::io::Write;
 use std::path::PathBuf;
 
 use tempfile::TempDir;
@@ -21,8 +22,8 @@ fn scratch() -> (TempDir, PathBuf) {
     (folder, table)
 }
 
-/// Says that something was not tested, so that a green run is not taken for more than it is.
-#[expect(clippy::print_stderr, reason = "a skipped test is to be seen")]
+/// Says that something was not tested, so that a green run is not taken for more than it is: past the harness, which swallows what
+/// `eprintln!` says in a test that passes.
 fn not_run(what: &str, why: &str) {
-    eprintln!("NOT RUN: {what}: {why}");
+    _ = writeln!(std::io::stderr(), "NOT RUN: {what}: {why}");
 }
