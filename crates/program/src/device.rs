@@ -1,3 +1,6 @@
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -11,6 +14,19 @@ use crate::gpu::GpuDevice;
 use crate::{Error, Persistent, Program, Selection};
 
 /// Where programs run: a GPU through wgpu, or the CPU executor. Clones are the same device.
+///
+/// # Threads
+/// A device and its executables may be used from several threads at once. Runs, writes and reads happen one after another, in the
+/// order in which they were called; a run is not interrupted by another one on the CPU, and on a GPU only between replays.
+///
+/// # Examples
+/// ```
+/// use brisk_program::{Device, Selection};
+///
+/// let device = Device::builder().selection(Selection::Cpu).threads(2).open()?;
+/// assert_eq!(device.info().to_string(), "cpu, 2 threads (cpu, rayon)");
+/// # Ok::<(), brisk_program::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Device {
     inner: Arc<Inner>,
@@ -109,10 +125,13 @@ impl DeviceBuilder {
             Selection::Cpu => self.open_cpu(None),
             Selection::Best => self.open_best(open_adapters(), Device::open_gpu),
             asked => {
-                let found = open_adapters().into_iter().enumerate().find(|(i, (info, _))| matches(asked, *i, info));
-                match found {
-                    Some((_, (info, adapter))) => Device::open_gpu(info, &adapter),
-                    None => Err(Error::NoDevice { asked: asked.to_string(), available: available() }),
+                let mut adapters = open_adapters();
+                match adapters.iter().enumerate().position(|(i, (info, _))| matches(asked, i, info)) {
+                    Some(index) => {
+                        let (info, adapter) = adapters.swap_remove(index);
+                        Device::open_gpu(info, &adapter)
+                    }
+                    None => Err(Error::NoDevice { asked: asked.to_string(), available: available(&adapters) }),
                 }
             }
         }
@@ -154,13 +173,15 @@ fn matches(asked: &Selection, index: usize, info: &DeviceInfo) -> bool {
     }
 }
 
-fn available() -> String {
-    let adapters = open_adapters().into_iter().enumerate().map(|(i, (info, _))| format!("{i}: {info}"));
+fn available<A>(adapters: &[(DeviceInfo, A)]) -> String {
+    let adapters = adapters.iter().enumerate().map(|(i, (info, _))| format!("{i}: {info}"));
     adapters.chain(std::iter::once("cpu".to_owned())).collect::<Vec<_>>().join("; ")
 }
 
 impl Device {
-    /// What `BRISK_DEVICE` asks for; where it is not set a hardware GPU, else the CPU executor.
+    /// What `BRISK_DEVICE` asks for (see [`Selection`]); where it is not set a hardware GPU, else the CPU executor.
+    ///
+    /// A GPU that does not open is passed over, and [`DeviceInfo::fallback`] says why; one that was asked for is an error.
     ///
     /// # Errors
     /// [`Error::NoDevice`] if `BRISK_DEVICE` names what is not there; [`Error::Open`].
@@ -196,7 +217,8 @@ impl Device {
         &self.inner.info
     }
 
-    /// Bytes this device holds for programs and persistent buffers now.
+    /// Bytes this device holds for programs and persistent buffers now, as [`Plan`](crate::Plan) counts them. What nobody has any more
+    /// is freed first.
     pub fn allocated_bytes(&self) -> usize {
         match self.executor() {
             Executor::Cpu(cpu) => cpu.allocated_bytes(),
@@ -207,13 +229,15 @@ impl Device {
     /// Plans the program's memory, allocates it and makes what a replay needs.
     ///
     /// # Errors
-    /// [`Error::ReadBeforeWrite`]; [`Error::Kernel`] for a kernel that the adapter cannot run; [`Error::BufferLimit`],
-    /// [`Error::OutOfMemory`].
+    /// [`Error::ReadBeforeWrite`]; [`Error::Kernel`] for a kernel that the adapter cannot run, or whose WGSL it refuses;
+    /// [`Error::SliceOffset`]; [`Error::BufferLimit`], [`Error::OutOfMemory`]; [`Error::DeviceFailed`]. On `Err` no transient
+    /// memory is kept, and the device goes on.
     pub fn compile(&self, program: &Program) -> Result<Executable, Error> {
         Executable::compile(self, program)
     }
 
-    /// Sets a persistent buffer to `values`, in stream order with the runs before and after.
+    /// Sets a persistent buffer to `values`, in stream order with the runs before and after. Values are taken as bytes: halves
+    /// are given as `u16` bits or any other type of two bytes.
     ///
     /// # Errors
     /// [`Error::HostLen`] if `values` are not as many bytes; [`Error::OutOfMemory`], [`Error::DeviceFailed`].
@@ -224,6 +248,10 @@ impl Device {
     }
 
     /// Sets the elements from `start` on.
+    ///
+    /// # Cost
+    /// A GPU copies whole 4-byte words. Where bytes or halves share a word with neighbours that stay, that word is read first,
+    /// which waits for the runs so far.
     ///
     /// # Errors
     /// As [`write`](Self::write), if `values` reach beyond the buffer.
@@ -243,10 +271,11 @@ impl Device {
         }
     }
 
-    /// The values of a persistent buffer, after all runs so far.
+    /// The values of a persistent buffer, after all runs so far: zeros if it was never written.
     ///
     /// # Errors
-    /// [`Error::HostLen`] if `T` does not divide its bytes; [`Error::DeviceFailed`].
+    /// [`Error::HostLen`] if `T` does not divide its bytes; [`Error::OutOfMemory`] for a buffer not seen before;
+    /// [`Error::DeviceFailed`].
     pub fn read<T: Pod>(&self, persistent: &Persistent) -> Result<Vec<T>, Error> {
         let size = size_of::<T>();
         if size == 0 || !persistent.len_bytes().is_multiple_of(size) {

@@ -8,7 +8,9 @@ pub enum Error {
     #[error(transparent)]
     Kernel(#[from] brisk_kernels::Error),
     /// Another number of slices than the kernel has arguments, scratch not counted.
-    #[error("{program}: kernel `{kernel}` takes {expected} arguments, got {found}; give a slice for each of {names}, in this order")]
+    #[error(
+        "{program}: kernel `{kernel}` takes {expected} arguments, got {found}; give a slice for each of {names}, in this order"
+    )]
     ArgCount {
         /// The program.
         program: String,
@@ -130,7 +132,9 @@ pub enum Error {
         buffer: String,
     },
     /// Host values of another length or type than the buffer.
-    #[error("`{buffer}` holds {expected_bytes} bytes ({len} x {dtype:?}), the host side has {found_bytes}; give as many values of that type")]
+    #[error(
+        "`{buffer}` holds {expected_bytes} bytes ({len} x {dtype:?}), the host side has {found_bytes}; give as many values of that type"
+    )]
     HostLen {
         /// The buffer.
         buffer: String,

@@ -4,6 +4,8 @@ use crate::gpu::GpuExecutable;
 use crate::{Device, Error, Plan, Program};
 
 /// A program made ready on a device: memory laid out, pipelines and bind groups made.
+///
+/// It keeps what it needs, so the [`Program`] may be dropped. See there for an example.
 #[derive(Debug)]
 pub struct Executable {
     device: Device,
@@ -28,10 +30,16 @@ impl Executable {
     }
 
     /// Replays the program `n` times. On a GPU this returns when the last replay has been handed over, many to a submit, with
-    /// nothing read back; a later [`Device::read`] or [`Device::wait`] waits.
+    /// nothing read back; a later [`Device::read`] or [`Device::wait`] waits. On the CPU it returns when the last replay is done.
+    ///
+    /// # Cost
+    /// On a GPU up to 512 dispatches go into a submit, and up to four submits are under way before this waits for the oldest.
     ///
     /// # Errors
     /// [`Error::DeviceFailed`].
+    ///
+    /// # Panics
+    /// On the CPU with the panic of a kernel's twin, which is a mistake in the kernel. No buffer is lost, the device goes on.
     pub fn run(&self, n: usize) -> Result<(), Error> {
         match (&self.compiled, self.device.executor()) {
             (Compiled::Cpu(compiled), Executor::Cpu(cpu)) => {

@@ -1,0 +1,106 @@
+use brisk_kernels::{Access, Adapter, Arg, DType, Dispatch, Kernel, TwinArgs};
+
+use crate::{Persistent, Plan, Program, Slice};
+
+/// Reads some buffers and writes some; what, does not matter to a plan.
+#[derive(Debug)]
+struct Touch(Vec<Arg>);
+
+impl Kernel for Touch {
+    fn name(&self) -> &'static str {
+        "touch"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        self.0.clone()
+    }
+
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, brisk_kernels::Error> {
+        Ok(vec![])
+    }
+
+    fn twin(&self, _: &mut TwinArgs<'_>) {}
+}
+
+/// SplitMix64 (Steele, Lea & Flood 2014).
+fn below(state: &mut u64, n: usize) -> usize {
+    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    ((z ^ (z >> 31)) % n as u64) as usize
+}
+
+fn random_program(seed: u64) -> Program {
+    let mut state = seed;
+    let mut program = Program::new(format!("random {seed}"));
+    let mut written: Vec<Slice> = vec![program.persistent(&Persistent::new("input", DType::F32, 8))];
+    for i in 0..1 + below(&mut state, 40) {
+        let (mut args, mut slices) = (Vec::new(), Vec::<Slice>::new());
+        for _ in 0..below(&mut state, 4) {
+            let slice = written[below(&mut state, written.len())];
+            if !slices.contains(&slice) {
+                args.push(Arg {
+                    name: "r",
+                    dtype: DType::F32,
+                    len: slice.len(),
+                    access: [Access::Read, Access::ReadWrite][below(&mut state, 2)],
+                });
+                slices.push(slice);
+            }
+        }
+        let mut fresh = Vec::new();
+        for _ in 0..below(&mut state, 3) {
+            let len = 1 + below(&mut state, 1000);
+            fresh.push(program.transient(format!("t{i}"), DType::F32, len));
+            args.push(Arg::write("w", DType::F32, len));
+        }
+        slices.extend(&fresh);
+        args.extend((0..below(&mut state, 2)).map(|_| Arg::scratch("s", DType::F32, 100)));
+        program.push(Touch(args), &slices).expect("the arguments are made for the slices");
+        written.extend(fresh);
+    }
+    program
+}
+
+/// Steps from the first that names a buffer to the last.
+fn life(program: &Program, buffer: usize) -> Option<std::ops::RangeInclusive<usize>> {
+    let names = |i: &usize| program.steps()[*i].args.iter().any(|arg| arg.buffer == buffer);
+    let first = (0..program.n_kernels()).find(names)?;
+    Some(first..=(0..program.n_kernels()).rfind(names)?)
+}
+
+#[track_caller]
+fn check(program: &Program, plan: &Plan) {
+    let slots: Vec<_> = plan.slots().map(|slot| slot.len_bytes).collect();
+    for (i, buffer) in program.buffers().iter().enumerate() {
+        let life_of_i = if buffer.persistent.is_some() { None } else { life(program, i) };
+        assert_eq!(plan.slot_of(i).is_some(), life_of_i.is_some(), "{}: buffer {i} has a slot if it is used", program.name());
+        let (Some(slot), Some(a)) = (plan.slot_of(i), life_of_i) else { continue };
+        assert!(slots[slot] >= buffer.len_bytes(), "{}: buffer {i} fits its slot", program.name());
+        for j in (0..i).filter(|&j| plan.slot_of(j) == Some(slot)) {
+            let b = life(program, j).expect("it has a slot, so it is used");
+            assert!(a.end() < b.start() || b.end() < a.start(), "{}: {i} and {j} live at once in one slot", program.name());
+        }
+    }
+    assert_eq!(plan.transient_bytes(), slots.iter().sum::<usize>(), "{}", program.name());
+    assert!(plan.transient_bytes() <= plan.unshared_bytes(), "{}: sharing never costs", program.name());
+    assert!(plan.transient_bytes() >= most_alive(program), "{}: what is alive at once has room", program.name());
+}
+
+fn most_alive(program: &Program) -> usize {
+    let is_alive = |i: usize, step: usize| life(program, i).is_some_and(|life| life.contains(&step));
+    let alive = |step| -> usize {
+        let transients = program.buffers().iter().enumerate().filter(|(_, buffer)| buffer.persistent.is_none());
+        transients.filter(|(i, _)| is_alive(*i, step)).map(|(_, buffer)| buffer.len_bytes()).sum()
+    };
+    (0..program.n_kernels()).map(alive).max().unwrap_or(0)
+}
+
+#[test]
+fn no_two_that_live_at_once_share_a_slot() {
+    for seed in 0..300 {
+        let program = random_program(seed);
+        check(&program, &program.plan().expect("only what was written is read"));
+    }
+}

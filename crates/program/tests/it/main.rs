@@ -1,0 +1,21 @@
+//! Recording, planning, and running on both executors.
+//!
+//! `BRISK_TEST_GPU=off|auto|require` says what to do about GPUs; see `gpu.rs`.
+
+mod gpu;
+mod mlp;
+mod random;
+mod random_program;
+mod toy;
+
+mod planning;
+mod recording;
+mod selection;
+
+mod cpu_run;
+mod cpu_threads;
+mod memory;
+
+mod gpu_refusals;
+mod gpu_run;
+mod gpu_transfer;

@@ -1,0 +1,91 @@
+use brisk_program::kernels::DType;
+use brisk_program::{Persistent, Program, planned_peak_bytes};
+
+use crate::gpu::devices;
+use crate::mlp::{Mlp, Sizes};
+use crate::toy::{Bump, Mix};
+
+const SMALL: Sizes = Sizes { n_rows: 16, n_inputs: 5, n_hidden: 9, n_steps: 3 };
+
+#[test]
+fn what_was_planned_is_what_is_held() {
+    for device in devices() {
+        let mlp = Mlp::new(SMALL).expect("it is well formed");
+        let odd = Persistent::new("odd", DType::U8, 7);
+        let mut eval = Program::new("eval");
+        let (state, y) = (eval.persistent(&mlp.state), eval.transient("y", DType::U32, 4));
+        eval.persistent(&odd);
+        eval.push(Mix { n: 4, salt: 1 }, &[state, state, y]).expect("a mix");
+
+        let planned = mlp.program.plan().expect("in order").peak_bytes();
+        let train = device.compile(&mlp.program).expect("it compiles");
+        assert_eq!(device.allocated_bytes(), planned, "one program on {}", device.info());
+        mlp.reset(&device).expect("values fit");
+        train.run(3).expect("it runs");
+        device.read::<f32>(&mlp.losses).expect("losses");
+        assert_eq!(device.allocated_bytes(), planned, "after writing, running, reading");
+
+        let both = planned_peak_bytes(&[&mlp.program, &eval]).expect("in order");
+        let eval_executable = device.compile(&eval).expect("it compiles");
+        assert_eq!(device.allocated_bytes(), both, "shared buffers once");
+        drop(eval_executable);
+        assert_eq!(device.allocated_bytes(), planned + 8, "its slots are free, its persistent buffer is not");
+        drop((eval, odd));
+        assert_eq!(device.allocated_bytes(), planned, "now it is");
+        drop((train, mlp));
+        assert_eq!(device.allocated_bytes(), 0, "and all the rest");
+    }
+}
+
+#[test]
+fn an_executable_keeps_what_it_uses() {
+    for device in devices() {
+        let x = Persistent::new("x", DType::U32, 64);
+        let mut program = Program::new("bump");
+        let slice = program.persistent(&x);
+        program.push(Bump { n: 64 }, &[slice]).expect("a bump");
+        let executable = device.compile(&program).expect("it compiles");
+        drop((x, program));
+        assert_eq!(device.allocated_bytes(), 256, "still bound on {}", device.info());
+        executable.run(2).expect("it runs");
+        device.wait().expect("it is done");
+        drop(executable);
+        assert_eq!(device.allocated_bytes(), 0, "freed on {}", device.info());
+    }
+}
+
+/// A buffer on two devices is freed on both: neither counts the other as an owner.
+#[test]
+fn one_buffer_on_several_devices() {
+    let (first, second) = (devices(), devices());
+    let x = Persistent::new("x", DType::U32, 64);
+    for (i, device) in (0..).zip(first.iter().chain(&second)) {
+        device.write(&x, &[i; 64]).expect("it fits");
+    }
+    for (i, device) in (0..).zip(first.iter().chain(&second)) {
+        assert_eq!(device.read::<u32>(&x).expect("x"), [i; 64], "each its own memory");
+        assert_eq!(device.allocated_bytes(), 256, "{}", device.info());
+    }
+    drop(x);
+    for device in first.iter().chain(&second) {
+        assert_eq!(device.allocated_bytes(), 0, "{}", device.info());
+    }
+}
+
+#[test]
+fn two_hundred_runs_take_no_more_than_one() {
+    for device in devices() {
+        let mlp = Mlp::new(SMALL).expect("it is well formed");
+        let executable = device.compile(&mlp.program).expect("it compiles");
+        mlp.reset(&device).expect("values fit");
+        let before = device.allocated_bytes();
+        for i in 0..200 {
+            executable.run(1).expect("it runs");
+            assert_eq!(device.allocated_bytes(), before, "after run {i} on {}", device.info());
+        }
+        for _ in 0..10 {
+            drop(device.compile(&mlp.program).expect("it compiles again"));
+            assert_eq!(device.allocated_bytes(), before, "after compiling again on {}", device.info());
+        }
+    }
+}

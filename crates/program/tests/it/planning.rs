@@ -1,0 +1,145 @@
+use brisk_program::kernels::{Activate, Activation, Add, ColumnSum, DType};
+use brisk_program::{Error, Persistent, Program, Slice, planned_peak_bytes};
+
+const N: usize = 256;
+const BYTES: usize = 4 * N;
+
+fn relu(program: &mut Program, x: Slice, y: Slice) {
+    program.push(Activate { n: x.len(), activation: Activation::Relu }, &[x, y]).expect("a well-formed step");
+}
+
+fn transients<const COUNT: usize>(program: &mut Program) -> [Slice; COUNT] {
+    std::array::from_fn(|i| program.transient(format!("t{i}"), DType::F32, N))
+}
+
+fn chain(input: &Persistent, n: usize) -> Program {
+    let mut program = Program::new("chain");
+    let mut x = program.persistent(input);
+    for i in 0..n {
+        let y = program.transient(format!("t{i}"), DType::F32, N);
+        relu(&mut program, x, y);
+        x = y;
+    }
+    program
+}
+
+#[test]
+fn a_chain_needs_two_slots() {
+    let input = Persistent::new("input", DType::F32, N);
+    for n in [2, 3, 10] {
+        let plan = chain(&input, n).plan().expect("a chain is in order");
+        assert_eq!(plan.transient_bytes(), 2 * BYTES, "a link and the next, of {n}");
+        assert_eq!(plan.unshared_bytes(), n * BYTES, "each its own, of {n}");
+        assert_eq!(plan.peak_bytes(), 3 * BYTES, "with the input");
+    }
+}
+
+#[test]
+fn what_is_read_last_is_kept() {
+    // Like activations: the first is read again at the end, so it shares with none.
+    let input = Persistent::new("input", DType::F32, N);
+    let mut program = Program::new("skip");
+    let x = program.persistent(&input);
+    let [a, b, c, d] = transients(&mut program);
+    relu(&mut program, x, a);
+    relu(&mut program, a, b);
+    relu(&mut program, b, c);
+    program.push(Add { n: N }, &[a, c, d]).expect("an add");
+    assert_eq!(program.plan().expect("in order").transient_bytes(), 3 * BYTES, "a; b and d; c");
+}
+
+#[test]
+fn a_slot_grows_to_the_larger() {
+    let input = Persistent::new("input", DType::F32, 4 * N);
+    let mut program = Program::new("growing");
+    let x = program.persistent(&input);
+    let small = program.transient("small", DType::F32, N);
+    let middle = program.transient("middle", DType::F32, N);
+    let large = program.transient("large", DType::F32, 4 * N);
+    relu(&mut program, x.slice(0..N), small);
+    relu(&mut program, small, middle);
+    relu(&mut program, x, large);
+    let plan = program.plan().expect("in order");
+    assert_eq!(plan.transient_bytes(), 5 * BYTES, "large lies where small or middle was");
+}
+
+#[test]
+fn scratch_shares_too() {
+    let input = Persistent::new("input", DType::F32, 128 * N);
+    let mut program = Program::new("sums");
+    let x = program.persistent(&input);
+    let [a, b] = transients(&mut program);
+    let sum = ColumnSum { n_rows: 128, n_cols: N };
+    program.push(sum, &[x, a]).expect("a sum");
+    let one = program.plan().expect("in order").transient_bytes();
+    program.push(sum, &[x, b]).expect("a sum");
+    assert_eq!(program.plan().expect("in order").transient_bytes(), one, "neither sum is read: all is shared");
+}
+
+#[test]
+fn unused_buffers_take_no_room() {
+    let mut program = Program::new("unused");
+    let _ = transients::<4>(&mut program);
+    assert_eq!(program.plan().expect("nothing is in order").peak_bytes(), 0, "no kernel names them");
+}
+
+#[test]
+fn lengths_are_rounded_as_a_device_allocates() {
+    let odd = Persistent::new("odd", DType::U8, 5);
+    let mut program = Program::new("odd");
+    program.persistent(&odd);
+    assert_eq!((odd.len_bytes(), program.plan().expect("in order").persistent_bytes()), (5, 8), "whole words");
+}
+
+#[test]
+fn read_before_write() {
+    let mut program = Program::new("step");
+    let [a, b, c] = transients(&mut program);
+    let input = program.persistent(&Persistent::new("input", DType::F32, N));
+    relu(&mut program, input, a);
+    program.push(Add { n: N }, &[a, b, c]).expect("recording does not look at order");
+    let error = program.plan().expect_err("t1 was not written");
+    for word in ["step", "`add`", "`t1`", "`b`", "persistent"] {
+        assert!(error.to_string().contains(word), "`{word}` is not in: {error}");
+    }
+    assert!(matches!(error, Error::ReadBeforeWrite { .. }), "{error:?}");
+}
+
+#[test]
+fn in_place_needs_a_value() {
+    let mut program = Program::new("step");
+    let x = program.transient("x", DType::U32, 8);
+    program.push(crate::toy::Bump { n: 8 }, &[x]).expect("recording does not look at order");
+    assert!(matches!(program.plan(), Err(Error::ReadBeforeWrite { .. })), "an update in place reads");
+}
+
+#[test]
+fn programs_side_by_side() {
+    let shared = Persistent::new("shared", DType::F32, N);
+    let (train, eval) = (chain(&shared, 3), chain(&shared, 2));
+    let other = chain(&Persistent::new("other", DType::F32, N), 2);
+    assert_eq!(planned_peak_bytes(&[&train, &eval]), Ok(5 * BYTES), "one shared buffer, two slots each");
+    assert_eq!(planned_peak_bytes(&[&train, &eval, &other]), Ok(8 * BYTES), "and one of another");
+    assert_eq!(planned_peak_bytes(&[]), Ok(0), "nothing");
+}
+
+#[test]
+fn absurd_lengths_do_not_overflow() {
+    let huge = Persistent::new("huge", DType::F32, usize::MAX / 2);
+    let mut program = Program::new("huge");
+    let x = program.persistent(&huge);
+    let y = program.transient("y", DType::F32, N);
+    relu(&mut program, x.slice(0..N), y);
+    assert_eq!(program.plan().expect("in order").peak_bytes(), usize::MAX, "as much as can be said");
+}
+
+#[test]
+fn a_plan_in_words() {
+    let input = Persistent::new("input", DType::F32, 1 << 18);
+    let mut program = Program::new("step");
+    let x = program.persistent(&input);
+    let y = program.transient("y", DType::F32, 1 << 18);
+    relu(&mut program, x, y);
+    let words = program.plan().expect("in order").to_string();
+    assert_eq!(words, "peak 2.0 MiB: 1.0 persistent, 1.0 transient in 1 slots (unshared 1.0)");
+}

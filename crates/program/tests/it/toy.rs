@@ -1,0 +1,169 @@
+//! Kernels of these tests' own, as a user writes them: exact, small, some of them broken on purpose.
+
+use brisk_program::kernels::{Adapter, Arg, DType, Dispatch, Error, Kernel, TwinArgs, bytemuck, fold_workgroups};
+
+/// `y = (3 a + salt) ^ b` over u32, by way of scratch: the first dispatch writes it, the second reads it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Mix {
+    pub(crate) n: usize,
+    pub(crate) salt: u32,
+}
+
+const MIX: &str = "
+struct Params { salt: u32, pad0: u32, pad1: u32, pad2: u32 }
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> x0: array<u32>;
+@group(0) @binding(2) var<storage, read_write> y: array<u32>;
+@compute @workgroup_size(64)
+fn scale(@builtin(global_invocation_id) id: vec3u) {
+    if id.x < arrayLength(&y) { y[id.x] = 3u * x0[id.x] + params.salt; }
+}
+";
+const MIX_XOR: &str = "
+@group(0) @binding(0) var<storage, read> x0: array<u32>;
+@group(0) @binding(1) var<storage, read> x1: array<u32>;
+@group(0) @binding(2) var<storage, read_write> y: array<u32>;
+@compute @workgroup_size(64)
+fn xor(@builtin(global_invocation_id) id: vec3u) {
+    if id.x < arrayLength(&y) { y[id.x] = x0[id.x] ^ x1[id.x]; }
+}
+";
+
+impl Kernel for Mix {
+    fn name(&self) -> &'static str {
+        "mix"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        let Self { n, .. } = *self;
+        let (a, b) = (Arg::read("a", DType::U32, n), Arg::read("b", DType::U32, n));
+        vec![a, b, Arg::write("y", DType::U32, n), Arg::scratch("scaled", DType::U32, n)]
+    }
+
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let workgroups = fold_workgroups(self.name(), self.n.div_ceil(64))?;
+        let params = bytemuck::cast_slice(&[self.salt, 0, 0, 0]).to_vec();
+        let scale = dispatch("test.mix", MIX, "scale", vec![0], vec![3], workgroups);
+        let xor = dispatch("test.mix", MIX_XOR, "xor", vec![3, 1], vec![2], workgroups);
+        Ok(vec![Dispatch { params, ..scale }, xor])
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        let (a, b) = (args.read::<u32>(0), args.read::<u32>(1));
+        let (y, scaled) = (args.write::<u32>(2), args.write::<u32>(3));
+        for (scaled, a) in scaled.iter_mut().zip(a) {
+            *scaled = a.wrapping_mul(3).wrapping_add(self.salt);
+        }
+        for ((y, scaled), b) in y.iter_mut().zip(scaled).zip(b) {
+            *y = *scaled ^ b;
+        }
+    }
+}
+
+/// `x = 5 x + 1` over u32, in place.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bump {
+    pub(crate) n: usize,
+}
+
+const BUMP: &str = "
+@group(0) @binding(0) var<storage, read_write> x: array<u32>;
+@compute @workgroup_size(64)
+fn bump(@builtin(global_invocation_id) id: vec3u) {
+    if id.x < arrayLength(&x) { x[id.x] = 5u * x[id.x] + 1u; }
+}
+";
+
+impl Kernel for Bump {
+    fn name(&self) -> &'static str {
+        "bump"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        vec![Arg::read_write("x", DType::U32, self.n)]
+    }
+
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let workgroups = fold_workgroups(self.name(), self.n.div_ceil(64))?;
+        Ok(vec![dispatch("test.bump", BUMP, "bump", vec![], vec![0], workgroups)])
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        args.write::<u32>(0).iter_mut().for_each(|x| *x = x.wrapping_mul(5).wrapping_add(1));
+    }
+}
+
+/// A kernel over one in-place argument `x` that is broken in one way.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Broken {
+    /// The twin panics, with its buffer half written.
+    Panics,
+    /// The WGSL does not parse.
+    Syntax,
+    /// The entry point is not there.
+    NoEntry,
+    /// The WGSL has a binding more than the dispatch.
+    Bindings,
+    /// More workgroups than any adapter dispatches.
+    Workgroups,
+    /// An argument stands behind scratch.
+    ScratchFirst,
+    /// An argument has no elements.
+    Nothing,
+    /// Its own check says no.
+    Refuses,
+}
+
+pub(crate) const BROKEN_LEN: usize = 64;
+
+impl Kernel for Broken {
+    fn name(&self) -> &'static str {
+        "broken"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        let x = Arg::read_write("x", DType::U32, BROKEN_LEN);
+        match self {
+            Self::ScratchFirst => vec![Arg::scratch("work", DType::U32, 8), x],
+            Self::Nothing => vec![Arg { len: 0, ..x }],
+            _ => vec![x],
+        }
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        match self {
+            Self::Refuses => Err(Error::Size { kernel: self.name(), size: "n", found: 7, expected: "an even number" }),
+            _ => Ok(()),
+        }
+    }
+
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let plain = dispatch("test.broken", BUMP, "bump", vec![], vec![0], [1, 1, 1]);
+        Ok(vec![match self {
+            Self::Syntax => Dispatch { wgsl: "fn main( {", ..plain },
+            Self::NoEntry => Dispatch { entry: "elsewhere", ..plain },
+            Self::Bindings => Dispatch { wgsl: MIX_XOR, entry: "xor", ..plain },
+            Self::Workgroups => Dispatch { workgroups: [1, 70_000, 1], ..plain },
+            _ => plain,
+        }])
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        let x = args.write::<u32>(0);
+        x[0] = 99;
+        if matches!(self, Self::Panics) {
+            panic!("a twin that panics");
+        }
+    }
+}
+
+fn dispatch(
+    label: &'static str,
+    wgsl: &'static str,
+    entry: &'static str,
+    reads: Vec<usize>,
+    writes: Vec<usize>,
+    workgroups: [u32; 3],
+) -> Dispatch {
+    Dispatch { label, wgsl, entry, constants: vec![], params: vec![], reads, writes, workgroups }
+}
