@@ -225,9 +225,9 @@ impl Checkpoint {
             checkpoint: self.name(),
             tensor: name.to_owned(),
             expected,
-            shape: shape.to_vec(),
+            shape: shape.into(),
             found: tensor.values.dtype(),
-            found_shape: tensor.shape.clone(),
+            found_shape: tensor.shape.clone().into(),
         }
     }
 

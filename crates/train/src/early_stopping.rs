@@ -126,7 +126,7 @@ impl EarlyStopping {
                 format!("{metric} is {value}, past {}: it diverges", self.divergence_threshold.unwrap_or(f64::NAN))
             }
             (StopReason::PatienceExhausted, mode) => {
-                let better = if mode == Mode::Min { "fell below" } else { "rose above" };
+                let better = if mode == Mode::Min { "fallen below" } else { "risen above" };
                 let by = if self.min_delta == 0.0 { String::new() } else { format!(" by more than {}", self.min_delta.abs()) };
                 let n = self.state.wait_count;
                 format!("{metric} has not {better} {best}{by} in {n} {}", if n == 1 { "check" } else { "checks in a row" })

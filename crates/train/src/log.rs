@@ -34,7 +34,7 @@ impl MetricsLog {
         let create = |path: PathBuf| {
             let file = OpenOptions::new().write(true).create_new(true).open(&path);
             let file = file.map_err(|source| Error::Io { path: path.clone(), action: "start the log", source })?;
-            Ok(Lines { path, file, len_bytes: 0 })
+            Ok::<_, Error>(Lines { path, file, len_bytes: 0 })
         };
         Ok(Self { csv: create(run.metrics_csv())?, json: create(run.metrics_json())?, columns: Vec::new() })
     }

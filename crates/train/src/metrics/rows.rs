@@ -60,7 +60,7 @@ pub(super) fn fold_classes<T: Send>(
 }
 
 fn check_counts(metric: &'static str, predictions: &[f32], n_classes: usize, n_labels: usize) -> Result<(), Error> {
-    let expected = n_labels.checked_mul(n_classes).unwrap_or(0);
+    let expected = n_labels.saturating_mul(n_classes);
     if predictions.len() != expected {
         return Err(Error::PredictionCount { metric, labels: n_labels, expected, found: predictions.len() });
     }

@@ -1,0 +1,247 @@
+use std::fs::{self, OpenOptions};
+use std::path::Path;
+use std::process::Command;
+
+use brisk_train::{Checkpoint, Error, Values};
+
+fn checkpoint() -> Checkpoint {
+    let mut checkpoint = Checkpoint::new();
+    let weight = vec![0.5, -0.0, f32::NAN, f32::INFINITY, 1e-45, 3.25];
+    checkpoint.insert("linear.weight", &[2, 3], weight).expect("six values");
+    checkpoint.insert("random.counter", &[2], vec![7_u32, u32::MAX]).expect("two values");
+    checkpoint.insert("scale", &[], vec![65536.0_f32]).expect("a scalar");
+    checkpoint.insert("nothing", &[0, 4], Vec::<f32>::new()).expect("no values");
+    checkpoint.insert_metadata("step", 1200);
+    checkpoint.insert_metadata("model", "mlp \"größer\"\n");
+    checkpoint
+}
+
+fn bytes(checkpoint: &Checkpoint) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    checkpoint.write_to(&mut bytes).expect("memory takes it");
+    bytes
+}
+
+fn message<T: std::fmt::Debug>(result: Result<T, Error>) -> String {
+    result.expect_err("an error").to_string()
+}
+
+#[test]
+fn a_file_is_read_back_to_the_bit() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("last.safetensors");
+    let saved = checkpoint();
+    saved.save(&path).expect("saved");
+    let loaded = Checkpoint::load(&path).expect("loaded");
+
+    let values: Vec<_> = loaded.tensors().map(|(name, shape, values)| (name, shape.to_vec(), values.as_bytes())).collect();
+    let expected: Vec<_> = saved.tensors().map(|(name, shape, values)| (name, shape.to_vec(), values.as_bytes())).collect();
+    assert_eq!(values, expected, "tensors");
+    assert!(loaded.all_metadata().eq(saved.all_metadata()), "metadata");
+
+    assert_eq!(loaded.u32("random.counter", &[2]).expect("u32"), [7, u32::MAX], "u32");
+    assert_eq!(loaded.f32("scale", &[]).expect("f32"), [65536.0], "f32");
+    assert!(loaded.f32("nothing", &[0, 4]).expect("f32").is_empty(), "nothing");
+    assert_eq!(loaded.metadata::<u64>("step", "a number of steps").expect("a number"), 1200, "metadata");
+    assert_eq!(loaded.metadata::<String>("model", "a name").expect("a string"), "mlp \"größer\"\n", "metadata");
+}
+
+#[test]
+fn the_same_content_gives_the_same_bytes() {
+    let mut reversed = Checkpoint::new();
+    for (name, shape, values) in checkpoint().tensors().collect::<Vec<_>>().into_iter().rev() {
+        reversed.insert(name, shape, values.clone()).expect("new");
+    }
+    for (key, value) in checkpoint().all_metadata().collect::<Vec<_>>().into_iter().rev() {
+        reversed.insert_metadata(key, value);
+    }
+    let bytes = bytes(&checkpoint());
+    assert_eq!(bytes, self::bytes(&reversed), "in any order");
+    let header_bytes = u64::from_le_bytes(bytes[..8].try_into().expect("eight bytes"));
+    assert_eq!(header_bytes % 8, 0, "tensors are aligned");
+}
+
+#[test]
+fn an_empty_checkpoint_is_one_too() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("empty");
+    Checkpoint::new().save(&path).expect("saved");
+    assert_eq!(Checkpoint::load(&path).expect("loaded").tensors().count(), 0, "no tensors");
+}
+
+#[test]
+fn a_file_cut_off_anywhere_is_refused() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("cut");
+    let whole = bytes(&checkpoint());
+    for n_bytes in 0..whole.len() {
+        fs::write(&path, &whole[..n_bytes]).expect("written");
+        let error = Checkpoint::load(&path).expect_err("not whole");
+        assert!(matches!(error, Error::Damaged { len_bytes, .. } if len_bytes == n_bytes as u64), "{n_bytes} bytes: {error}");
+    }
+    fs::write(&path, [&whole[..], b"x"].concat()).expect("written");
+    assert!(matches!(Checkpoint::load(&path), Err(Error::Damaged { .. })), "a byte too many");
+    fs::write(&path, [0xff; 100]).expect("written");
+    assert!(matches!(Checkpoint::load(&path), Err(Error::Damaged { .. })), "a header of 2^64 bytes");
+    let error = message(Checkpoint::load(folder.path().join("absent")));
+    assert!(error.contains("absent: cannot read the checkpoint"), "{error}");
+}
+
+#[test]
+fn what_does_not_fit_is_named() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("other.safetensors");
+    checkpoint().save(&path).expect("saved");
+    let loaded = Checkpoint::load(&path).expect("loaded");
+    let path = path.display();
+    assert_eq!(
+        message(loaded.f32("linear.weight", &[3, 2])),
+        format!("{path}: tensor `linear.weight` is f32 [2, 3], expected f32 [3, 2]; was it written for another model?"),
+        "shape"
+    );
+    assert_eq!(
+        message(loaded.u32("linear.weight", &[2, 3])),
+        format!("{path}: tensor `linear.weight` is f32 [2, 3], expected u32 [2, 3]; was it written for another model?"),
+        "type"
+    );
+    assert_eq!(
+        message(loaded.f32("bias", &[3])),
+        format!(
+            "{path}: no tensor `bias`, expected f32 [3]; it has `linear.weight`, `nothing`, `random.counter`, `scale`: was it written \
+             for another model?"
+        ),
+        "name"
+    );
+    assert_eq!(
+        message(loaded.metadata::<u64>("model", "a number of steps")),
+        format!("{path}: metadata `model` is \"mlp \\\"größer\\\"\\n\", expected a number of steps"),
+        "not a number"
+    );
+    assert_eq!(
+        message(loaded.metadata::<u64>("epoch", "a number of epochs")),
+        format!("{path}: metadata `epoch` is missing, expected a number of epochs"),
+        "not there"
+    );
+}
+
+#[test]
+fn tensors_are_checked_on_the_way_in() {
+    let mut checkpoint = checkpoint();
+    let error = message(checkpoint.insert("w", &[2, 2], vec![0.0_f32; 3]));
+    assert_eq!(error, "tensor `w`: 3 values for shape [2, 2], which has 4", "too few values");
+    let error = checkpoint.insert("w", &[usize::MAX, 2], vec![0.0_f32; 3]);
+    assert!(matches!(error, Err(Error::ValueCount { .. })), "{error:?}");
+    let error = checkpoint.insert("scale", &[], vec![0_u32]);
+    assert!(matches!(error, Err(Error::DuplicateTensor { .. })), "{error:?}");
+    let error = checkpoint.insert("__metadata__", &[], vec![0_u32]);
+    assert!(matches!(error, Err(Error::ReservedName)), "{error:?}");
+    assert_eq!(checkpoint.tensors().count(), 4, "as before");
+    assert_eq!(Values::from(vec![1_u32]).dtype(), "u32", "the type goes with the values");
+}
+
+#[test]
+fn other_types_are_refused_by_name() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("half.safetensors");
+    let header = br#"{"w":{"dtype":"F16","shape":[2],"data_offsets":[0,4]}}  "#;
+    fs::write(&path, [&(header.len() as u64).to_le_bytes()[..], header, &[0; 4]].concat()).expect("written");
+    let error = message(Checkpoint::load(&path));
+    assert_eq!(error, format!("{}: tensor `w` is F16; checkpoints hold F32 and U32, convert it", path.display()), "which type");
+}
+
+#[test]
+fn a_save_replaces_the_one_before() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("last.safetensors");
+    let mut checkpoint = checkpoint();
+    for step in 0..3 {
+        checkpoint.insert_metadata("step", step);
+        checkpoint.save(&path).expect("saved");
+        let loaded = Checkpoint::load(&path).expect("loaded");
+        assert_eq!(loaded.metadata::<u64>("step", "a number").expect("a number"), step, "the latest");
+    }
+    assert_eq!(fs::read_dir(folder.path()).expect("readable").count(), 1, "no temporary file is left");
+}
+
+/// `/dev/full` takes nothing; Linux has it.
+#[test]
+fn a_full_device_is_an_error() {
+    let Ok(mut full) = OpenOptions::new().write(true).open("/dev/full") else { return };
+    let error = checkpoint().write_to(&mut full).expect_err("no room");
+    assert_eq!(error.kind(), std::io::ErrorKind::StorageFull, "{error}");
+}
+
+/// A disk of 64 KiB, which takes a superuser on Linux to make; the failing writer of the unit tests stands in elsewhere.
+#[test]
+fn a_full_disk_keeps_the_checkpoint_from_before() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let Some(disk) = SmallDisk::mount(folder.path()) else { return };
+    let path = disk.0.join("last.safetensors");
+    checkpoint().save(&path).expect("there is room");
+    let before = fs::read(&path).expect("readable");
+
+    let mut large = checkpoint();
+    large.insert("large", &[100_000], vec![1.0_f32; 100_000]).expect("new");
+    let error = message(large.save(&path));
+    assert!(error.ends_with("the file from before is still there; make room on the disk, or write elsewhere"), "{error}");
+    assert_eq!(fs::read(&path).expect("readable"), before, "the checkpoint from before");
+    assert_eq!(fs::read_dir(&disk.0).expect("readable").count(), 1, "no temporary file is left");
+
+    let error = message(large.save(disk.0.join("new.safetensors")));
+    assert!(error.contains("nothing was left behind"), "{error}");
+    checkpoint().save(&path).expect("there is room again");
+}
+
+struct SmallDisk<'a>(&'a Path);
+
+impl<'a> SmallDisk<'a> {
+    fn mount(folder: &'a Path) -> Option<Self> {
+        let mut mount = Command::new("mount");
+        let mounted = mount.args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"]).arg(folder).output().ok()?;
+        mounted.status.success().then_some(Self(folder))
+    }
+}
+
+impl Drop for SmallDisk<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0).output();
+    }
+}
+
+/// With its safetensors package where that is installed, else by the few lines that the format takes.
+#[test]
+fn python_reads_it() {
+    const SCRIPT: &str = r#"
+import json, struct, sys
+path = sys.argv[1]
+try:
+    from safetensors.numpy import load_file
+    from safetensors import safe_open
+    tensors = {name: (list(t.shape), t.dtype.name, t.reshape(-1).tolist()) for name, t in load_file(path).items()}
+    with safe_open(path, "np") as file:
+        metadata = file.metadata()
+except ImportError:
+    data = open(path, "rb").read()
+    n = struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8:8 + n])
+    metadata, tensors = header.pop("__metadata__"), {}
+    for name, info in header.items():
+        start, end = info["data_offsets"]
+        code, dtype = {"F32": ("f", "float32"), "U32": ("I", "uint32")}[info["dtype"]]
+        tensors[name] = (info["shape"], dtype, list(struct.unpack(f"<{(end - start) // 4}{code}", data[8 + n + start:8 + n + end])))
+assert metadata == {"step": "1200", "model": 'mlp "größer"\n'}, metadata
+shape, dtype, values = tensors.pop("linear.weight")
+assert (shape, dtype, values[0], values[5]) == ([2, 3], "float32", 0.5, 3.25) and values[2] != values[2], values
+assert tensors == {
+    "random.counter": ([2], "uint32", [7, 2**32 - 1]),
+    "scale": ([], "float32", [65536.0]),
+    "nothing": ([0, 4], "float32", []),
+}, tensors
+"#;
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("last.safetensors");
+    checkpoint().save(&path).expect("saved");
+    let python = std::env::var_os("BRISK_PYTHON").unwrap_or("python3".into());
+    let Ok(run) = Command::new(python).args(["-X", "utf8", "-c", SCRIPT]).arg(&path).output() else { return };
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+}

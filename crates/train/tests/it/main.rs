@@ -1,0 +1,11 @@
+//! What the crate promises, one file a module.
+
+mod checkpoint;
+mod closing_table;
+mod early_stopping;
+mod log;
+mod metrics;
+mod progress;
+mod run_folder;
+#[cfg(all(unix, feature = "ctrl-c"))]
+mod stop_flag;
