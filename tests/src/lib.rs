@@ -1,1 +1,1 @@
-//! Tests of the crates composed.
+//! What the conformance runner, the benchmarks and the tests share.

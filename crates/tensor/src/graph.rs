@@ -184,6 +184,17 @@ impl Graph {
         f(&mut self.inner.borrow_mut().program)
     }
 
+    /// The most that is ever allocated when these graphs are compiled on one device side by side: each persistent buffer once,
+    /// and the transients of every graph.
+    ///
+    /// # Errors
+    /// [`Error::Program`] if a transient is read before it is written.
+    pub fn planned_peak_bytes(graphs: &[&Self]) -> Result<usize, Error> {
+        let inners: Vec<_> = graphs.iter().map(|graph| graph.inner.borrow()).collect();
+        let programs: Vec<_> = inners.iter().map(|inner| &inner.program).collect();
+        Ok(brisk_program::planned_peak_bytes(&programs)?)
+    }
+
     /// Takes a slice that a kernel of one's own has written into the graph, as a tensor without gradient.
     ///
     /// # Errors

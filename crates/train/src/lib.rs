@@ -1,1 +1,28 @@
-//! brisk-train
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod atomic_file;
+mod checkpoint;
+mod closing_table;
+mod early_stopping;
+mod error;
+mod feed;
+mod log;
+pub mod metrics;
+mod progress;
+mod run_folder;
+mod scorer;
+mod stop_flag;
+mod trainer;
+
+pub use checkpoint::{Checkpoint, Values};
+pub use closing_table::{closing_table, mebibytes, rows_per_second, seconds, thousands};
+pub use early_stopping::{EarlyStopping, EarlyStoppingState, Mode, StopReason};
+pub use error::Error;
+pub use feed::{BatchTensors, FeedProbe, ResidentRows, Standardisation};
+pub use log::MetricsLog;
+pub use progress::Progress;
+pub use run_folder::RunFolder;
+pub use scorer::Scorer;
+pub use stop_flag::StopFlag;
+pub use trainer::{Ended, FitReport, Outputs, Trainer, TrainerConfig};

@@ -53,7 +53,7 @@ impl Workspace {
         collect(root(), "", &mut files)?;
         let mut trees = Vec::new();
         for (name, _) in super::weight::LIMITS {
-            let printed = output(command("cargo tree --edges normal,build --prefix none --package").arg(name))?;
+            let printed = output(command("cargo tree --edges normal --prefix none --package").arg(name))?;
             trees.push((name.to_owned(), super::weight::unique_packages(&printed)));
         }
         Ok(Self { packages, files, trees })

@@ -1,0 +1,298 @@
+use std::io;
+use std::path::PathBuf;
+
+/// What can go wrong: where, what was found, what was expected, and what to do next.
+///
+/// Rows are counted from 0, as slices do.
+#[non_exhaustive]
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The operating system refused.
+    #[error("{path}: cannot {action}: {source}")]
+    Io {
+        /// Which file or folder.
+        path: PathBuf,
+        /// What was tried.
+        action: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file could not be written, a full disk among the reasons. What stood there before still does.
+    #[error("{path}: writing failed: {source}; {}", left(*is_kept, source))]
+    Write {
+        /// The file that was to be.
+        path: PathBuf,
+        /// Whether a file of that name, from before, is still there.
+        is_kept: bool,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The name of a run cannot be the name of a folder.
+    #[error("run name {found:?}: expected letters, digits, `.`, `-` and `_`, and no `.` in front; the folder is named after it")]
+    RunName {
+        /// The name.
+        found: String,
+    },
+    /// The path is not that of a run.
+    #[error("{path}: expected the folder of a run, with `config.json` in it; name one that `RunFolder::create` made")]
+    NotARun {
+        /// The path.
+        path: PathBuf,
+    },
+
+    /// A tensor was given with another number of values than its shape has.
+    #[error("tensor `{tensor}`: {found} values for shape {shape:?}, which has {expected}")]
+    ValueCount {
+        /// The tensor's name.
+        tensor: String,
+        /// Its shape.
+        shape: Vec<usize>,
+        /// How many values that takes.
+        expected: usize,
+        /// How many there were.
+        found: usize,
+    },
+    /// Two tensors of one checkpoint have the same name.
+    #[error("tensor `{tensor}` is in the checkpoint already; give every tensor a name of its own")]
+    DuplicateTensor {
+        /// The name.
+        tensor: String,
+    },
+    /// A tensor cannot have the name that the format keeps for its metadata.
+    #[error("tensor `__metadata__`: safetensors files keep this name for their metadata; take another")]
+    ReservedName,
+    /// The file is no checkpoint, or a damaged one.
+    #[error("{path}: not a whole safetensors file of {len_bytes} bytes: {reason}; take an older checkpoint, or copy this one again")]
+    Damaged {
+        /// Which file.
+        path: PathBuf,
+        /// How long it is.
+        len_bytes: u64,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A tensor of the file has a type that checkpoints do not hold.
+    #[error("{path}: tensor `{tensor}` is {found}; checkpoints hold F32 and U32, convert it")]
+    ForeignDType {
+        /// Which file.
+        path: PathBuf,
+        /// Which tensor of it.
+        tensor: String,
+        /// Its type, as safetensors names it.
+        found: String,
+    },
+    /// The checkpoint lacks a tensor.
+    #[error("{checkpoint}: no tensor `{tensor}`, expected {expected} {shape:?}; it has {}: was it written for another model?", list(found))]
+    MissingTensor {
+        /// Which file, or that it is none yet.
+        checkpoint: String,
+        /// The tensor.
+        tensor: String,
+        /// Its type.
+        expected: &'static str,
+        /// Its shape.
+        shape: Vec<usize>,
+        /// The names that the checkpoint has.
+        found: Vec<String>,
+    },
+    /// A tensor of the checkpoint has another type or shape.
+    #[error("{checkpoint}: tensor `{tensor}` is {found} {found_shape:?}, expected {expected} {shape:?}; was it written for another model?")]
+    TensorMismatch {
+        /// Which file, or that it is none yet.
+        checkpoint: String,
+        /// The tensor.
+        tensor: String,
+        /// The type that was asked for.
+        expected: &'static str,
+        /// The shape that was asked for.
+        shape: Box<[usize]>,
+        /// The type that it has.
+        found: &'static str,
+        /// The shape that it has.
+        found_shape: Box<[usize]>,
+    },
+    /// The checkpoint's metadata lacks an entry, or has one that does not parse.
+    #[error("{checkpoint}: metadata `{key}` is {}, expected {expected}", found.as_ref().map_or("missing".into(), |found| format!("{found:?}")))]
+    Metadata {
+        /// Which file, or that it is none yet.
+        checkpoint: String,
+        /// The entry's name.
+        key: String,
+        /// What it says, if it is there.
+        found: Option<String>,
+        /// What it should be.
+        expected: &'static str,
+    },
+    /// The text is not that of an [`EarlyStoppingState`](crate::EarlyStoppingState).
+    #[error("early stopping state {found:?}: expected `wait_count=N best=X stopped=REASON`, as its `Display` writes it")]
+    EarlyStoppingState {
+        /// The text.
+        found: String,
+    },
+
+    /// Predictions and labels do not belong together.
+    #[error("{metric}: {labels} labels take {expected} predictions, found {found}")]
+    PredictionCount {
+        /// Which metric.
+        metric: &'static str,
+        /// How many labels there are.
+        labels: usize,
+        /// How many predictions that takes.
+        expected: usize,
+        /// How many there are.
+        found: usize,
+    },
+    /// There is nothing to measure.
+    #[error("{metric}: no rows; expected at least one")]
+    NoRows {
+        /// Which metric.
+        metric: &'static str,
+    },
+    /// A prediction is not a number.
+    #[error("{metric}: the prediction of row {row} is NaN; the model diverged at or before the step that made it")]
+    NanPrediction {
+        /// Which metric.
+        metric: &'static str,
+        /// The first row.
+        row: usize,
+    },
+    /// A label is none of the classes.
+    #[error("{metric}: the label of row {row} is {found}, expected {expected}")]
+    Label {
+        /// Which metric.
+        metric: &'static str,
+        /// The first row.
+        row: usize,
+        /// The label.
+        found: f64,
+        /// What labels are.
+        expected: String,
+    },
+    /// The area under a curve that does not exist.
+    #[error("roc_auc: all {n_rows} labels are {class}, expected both classes; evaluate on more rows, or on shuffled ones")]
+    OneClass {
+        /// How many rows there are.
+        n_rows: usize,
+        /// The label that they have.
+        class: u8,
+    },
+
+    /// The row's names are not those of the log.
+    #[error("{path}: a row with columns {found:?}, expected {expected:?}, which the first row had")]
+    LogColumns {
+        /// The log.
+        path: PathBuf,
+        /// The columns of the first row.
+        expected: Vec<String>,
+        /// The columns of this row.
+        found: Vec<String>,
+    },
+    /// A name cannot head a column.
+    #[error("{path}: {found:?} cannot name a column, expected a name without commas, quotes, line ends and not given twice")]
+    ColumnName {
+        /// The log.
+        path: PathBuf,
+        /// The name.
+        found: String,
+    },
+    /// A log is to be continued where it does not reach.
+    #[error("{path}: has {found} rows, expected at least {expected} to resume after; is it the log of another run?")]
+    ShortLog {
+        /// The log.
+        path: PathBuf,
+        /// How many epochs the checkpoint has seen.
+        expected: usize,
+        /// How many rows there are.
+        found: usize,
+    },
+    /// A set has nothing to train on, or more rows than can be numbered.
+    #[error("{set} rows: {n_rows} rows of {n_cols} columns, expected at least one of each and fewer than 2^32 - 1 rows")]
+    EmptySet {
+        /// Which rows: `train`, `valid`, `test`.
+        set: &'static str,
+        /// How many there are.
+        n_rows: usize,
+        /// Of how many columns.
+        n_cols: usize,
+    },
+    /// Rows that are to be used together have other columns.
+    #[error("{set} rows have {found} columns, expected {expected}, as many as the training rows")]
+    ColumnCount {
+        /// Which rows.
+        set: &'static str,
+        /// How many columns they have.
+        found: usize,
+        /// How many the training rows have.
+        expected: usize,
+    },
+    /// A label is not one of two classes.
+    #[error("{set} rows: the label of row {row} is {found}, expected 0 or 1; name another label column, or turn the labels into 0 and 1")]
+    BinaryLabel {
+        /// Which rows.
+        set: &'static str,
+        /// The first such row.
+        row: usize,
+        /// Its label.
+        found: f32,
+    },
+    /// A feature is NaN or infinite.
+    #[error("{set} rows: column {column} holds NaN or infinity, expected numbers; fill missing values in before training")]
+    NonFinite {
+        /// Which rows.
+        set: &'static str,
+        /// The first such column, from 0.
+        column: usize,
+    },
+    /// Rows could not be read.
+    #[error("{set} rows: {reason}")]
+    Rows {
+        /// Which rows.
+        set: &'static str,
+        /// What their source said.
+        reason: String,
+    },
+    /// The loss is no longer a number.
+    #[error("the loss of epoch {epoch}, step {step}, is {loss}; the last checkpoint is whole: lower the learning rate, or look at the rows of that step")]
+    NonFiniteLoss {
+        /// The epoch, from 1.
+        epoch: usize,
+        /// The step within it, from 1.
+        step: usize,
+        /// The loss.
+        loss: f32,
+    },
+    /// The run ended before one epoch was done.
+    #[error("the run was stopped before its first epoch was done; there is nothing to keep")]
+    NoEpoch,
+    /// What the tensors below say.
+    #[error(transparent)]
+    Tensor(#[from] brisk_nn::Error),
+    /// The process has a handler for Ctrl-C already, from elsewhere.
+    #[error("cannot handle Ctrl-C: {reason}; have the handler that is there call `StopFlag::request`")]
+    CtrlC {
+        /// What the system said.
+        reason: String,
+    },
+}
+
+fn left(is_kept: bool, source: &io::Error) -> String {
+    let what = if is_kept { "the file from before is still there" } else { "nothing was left behind" };
+    let full = matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+    if full { format!("{what}; make room on the disk, or write elsewhere") } else { what.to_owned() }
+}
+
+fn list(names: &[String]) -> String {
+    const SHOWN: usize = 8;
+    let shown = names.iter().take(SHOWN).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    match names.len() {
+        0 => "none".to_owned(),
+        n if n > SHOWN => format!("{shown} and {} more", n - SHOWN),
+        _ => shown,
+    }
+}
+
+impl From<brisk_nn::tensor::program::Error> for Error {
+    fn from(error: brisk_nn::tensor::program::Error) -> Self {
+        Self::Tensor(error.into())
+    }
+}

@@ -1,0 +1,89 @@
+//! The two tables of a run: simulated here, imported from text, or brisk tables as they are.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use brisk_table::{ColumnRef, CsvOptions, Imported, LabelKind, Table, import_csv_if_changed};
+
+use crate::options::Options;
+use crate::simulate;
+
+/// The rows to train on and those to test on.
+pub(crate) struct Data {
+    pub(crate) train: Table,
+    pub(crate) test: Table,
+    pub(crate) simulated: bool,
+}
+
+impl Data {
+    pub(crate) fn open(options: &Options) -> Result<Self> {
+        let simulated = options.files.is_none();
+        let (train, test) = match &options.files {
+            Some(files) => files.clone(),
+            None => simulated_files(options)?,
+        };
+        let (train, test) = (open(&train, options)?, open(&test, options)?);
+        if train.column_names() != test.column_names() {
+            let (a, b) = (train.column_names(), test.column_names());
+            let at = a.iter().zip(b).position(|(a, b)| a != b).unwrap_or(a.len().min(b.len()));
+            let name = |names: &[String]| names.get(at).map_or("nothing".to_owned(), |name| format!("`{name}`"));
+            bail!(
+                "{} has {} columns and {} has {}; they differ first at index {at}: {} and {}",
+                train.path().display(),
+                a.len(),
+                test.path().display(),
+                b.len(),
+                name(a),
+                name(b)
+            );
+        }
+        Ok(Self { train, test, simulated })
+    }
+}
+
+/// The files of this many simulated collisions, made unless they are there from a run before.
+fn simulated_files(options: &Options) -> Result<(PathBuf, PathBuf)> {
+    let dir = &options.data_dir;
+    std::fs::create_dir_all(dir).with_context(|| format!("{}: cannot make the folder", dir.display()))?;
+    let (n_train, n_test) = (options.rows, (options.rows / 5).max(20));
+    let file = |part: &str, n: u64| dir.join(format!("simulated-{part}-{n}-seed{}.csv", options.seed));
+    let parts = [(file("train", n_train), n_train, 0), (file("test", n_test), n_test, n_train)];
+    for (path, n_rows, first_row) in &parts {
+        if path.exists() {
+            eprintln!("simulated collisions of an earlier run: {}", path.display());
+            continue;
+        }
+        eprintln!("simulating {n_rows} collisions: {}", path.display());
+        simulate::write_csv(path, *n_rows, options.seed, *first_row)?;
+    }
+    let [(train, ..), (test, ..)] = parts;
+    Ok((train, test))
+}
+
+/// Opens a brisk table, or imports a text file into one that is kept for the next run.
+fn open(path: &Path, options: &Options) -> Result<Table> {
+    if path.extension().is_some_and(|extension| extension == "safetensors") {
+        return Ok(Table::open(path)?);
+    }
+    let label = match &options.label {
+        None => ColumnRef::Index(0),
+        Some(word) => word.parse().map_or_else(|_| ColumnRef::Name(word.clone()), ColumnRef::Index),
+    };
+    let csv = CsvOptions { label, label_kind: LabelKind::Binary, ..CsvOptions::default() };
+    std::fs::create_dir_all(&options.data_dir).with_context(|| format!("{}: cannot make the folder", options.data_dir.display()))?;
+    let dest = options.data_dir.join(table_name(path));
+    match import_csv_if_changed(path, &dest, &csv)? {
+        Imported::Written(report) => eprintln!("imported {} rows of {}", report.n_rows, path.display()),
+        Imported::Unchanged => eprintln!("imported before, unchanged: {}", path.display()),
+    }
+    Ok(Table::open(&dest)?)
+}
+
+/// A name for the table made of the file at `path`, its own even among files of the same name.
+fn table_name(path: &Path) -> String {
+    let mut hasher = DefaultHasher::new();
+    path.canonicalize().unwrap_or_else(|_| path.to_owned()).hash(&mut hasher);
+    let stem = path.file_name().unwrap_or_default().to_string_lossy();
+    format!("{}-{:08x}.safetensors", stem.split('.').next().unwrap_or("table"), hasher.finish() as u32)
+}

@@ -1,0 +1,113 @@
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use safetensors::{Dtype, SafeTensors};
+use serde_json::Value;
+
+/// One fixture, read.
+pub struct Case {
+    pub file: String,
+    pub op: String,
+    pub params: Value,
+    rtol: f64,
+    atol: f64,
+    tensors: BTreeMap<String, Values>,
+}
+
+/// A tensor of a fixture, whole numbers widened to f32's neighbours on demand.
+#[derive(Clone)]
+pub struct Values {
+    pub shape: Vec<usize>,
+    pub floats: Vec<f32>,
+}
+
+/// What came of a case.
+pub enum Outcome {
+    Passed,
+    Failed(String),
+    Unknown,
+}
+
+/// What a runner computed, by the name the fixture has for it: `out.y`, `grad.x`.
+pub type Outputs = Vec<(String, Vec<f32>)>;
+
+impl Case {
+    pub fn read(path: &Path) -> Result<Self> {
+        let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let bytes = std::fs::read(path).with_context(|| format!("{}: cannot read the case", path.display()))?;
+        let (_, header) = SafeTensors::read_metadata(&bytes).with_context(|| format!("{file}: not a safetensors file"))?;
+        let meta = header.metadata().clone().with_context(|| format!("{file}: no metadata"))?;
+        let field = |name: &str| meta.get(name).with_context(|| format!("{file}: no `{name}` in the metadata"));
+        let mut tensors = BTreeMap::new();
+        for (name, view) in SafeTensors::deserialize(&bytes)?.tensors() {
+            let floats = floats(view.dtype(), view.data()).with_context(|| format!("{file}: `{name}`"))?;
+            tensors.insert(name, Values { shape: view.shape().to_vec(), floats });
+        }
+        Ok(Self {
+            op: field("op")?.clone(),
+            params: serde_json::from_str(field("params")?)?,
+            rtol: field("rtol")?.parse()?,
+            atol: field("atol")?.parse()?,
+            tensors,
+            file,
+        })
+    }
+
+    pub fn tensor(&self, name: &str) -> Result<&Values> {
+        self.tensors.get(name).with_context(|| format!("{}: no tensor `{name}`", self.file))
+    }
+
+    pub fn has(&self, name: &str) -> bool {
+        self.tensors.contains_key(name)
+    }
+
+    pub fn number(&self, name: &str) -> Result<f64> {
+        self.params[name].as_f64().with_context(|| format!("{}: no number `{name}`", self.file))
+    }
+
+    pub fn flag(&self, name: &str) -> bool {
+        self.params[name].as_bool().unwrap_or(false)
+    }
+
+    pub fn word(&self, name: &str) -> Result<&str> {
+        self.params[name].as_str().with_context(|| format!("{}: no word `{name}`", self.file))
+    }
+
+    /// Compares what came out with every `out.` and `grad.` tensor of the case.
+    pub fn judge(&self, outputs: &Outputs) -> Outcome {
+        for (name, want) in self.tensors.iter().filter(|(name, _)| name.starts_with("out.") || name.starts_with("grad.")) {
+            let Some((_, got)) = outputs.iter().find(|(output, _)| output == name) else {
+                return Outcome::Failed(format!("`{name}` was not computed"));
+            };
+            if got.len() != want.floats.len() {
+                return Outcome::Failed(format!("`{name}` has {} elements, expected {}", got.len(), want.floats.len()));
+            }
+            if let Some(why) = self.worst(name, got, &want.floats) {
+                return Outcome::Failed(why);
+            }
+        }
+        Outcome::Passed
+    }
+
+    /// The element that is furthest beyond its tolerance, if one is.
+    fn worst(&self, name: &str, got: &[f32], want: &[f32]) -> Option<String> {
+        let excess = |(got, want): (&f32, &f32)| {
+            let (got, want) = (f64::from(*got), f64::from(*want));
+            let off = (got - want).abs() / (self.atol + self.rtol * want.abs());
+            if off.is_nan() { f64::INFINITY } else { off }
+        };
+        let (at, off) = got.iter().zip(want).map(excess).enumerate().max_by(|a, b| a.1.total_cmp(&b.1))?;
+        (off > 1.0).then(|| format!("`{name}`[{at}] is {}, expected {}: {off:.2} times the tolerance", got[at], want[at]))
+    }
+}
+
+fn floats(dtype: Dtype, bytes: &[u8]) -> Result<Vec<f32>> {
+    Ok(match dtype {
+        Dtype::F32 => bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect(),
+        // Labels and indices of the fixtures are small whole numbers.
+        Dtype::U32 => bytes.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]) as f32).collect(),
+        Dtype::U8 => bytes.iter().map(|&b| f32::from(b)).collect(),
+        other => bail!("unexpected type {other:?}"),
+    })
+}

@@ -1,0 +1,100 @@
+//! Operators with a backward pass: each recorded once, run once, its result and gradients read.
+
+use anyhow::Result;
+use brisk_program::Device;
+use brisk_tensor::{Activation, DType, Graph, Persistent, Reduction, Tensor, Transpose};
+
+use crate::case::{Case, Outputs};
+
+pub fn run(case: &Case, device: &Device) -> Result<Option<Outputs>> {
+    let mut bench = Workbench::new(case, device);
+    let y = match case.op.as_str() {
+        "matmul" => {
+            let transpose = Transpose::of(case.flag("transpose_a"), case.flag("transpose_b"));
+            bench.input("a")?.matmul(&bench.input("b")?, transpose)?
+        }
+        "linear" => {
+            let bias = if case.flag("bias") { Some(bench.input("bias")?) } else { None };
+            let activation = activation(case.word("activation")?, case)?;
+            match activation {
+                Some(activation) => bench.input("x")?.linear(&bench.input("weight")?, bias.as_ref(), activation)?,
+                None => return Ok(None),
+            }
+        }
+        "binary_cross_entropy_with_logits" => {
+            let x = bench.input("x")?;
+            let ones = bench.graph.constant("ones", &vec![1.0; x.n_elements()], &[x.n_elements()])?;
+            let pos_weight = case.number("pos_weight")? as f32;
+            x.bce_with_logits(&bench.input("target")?, &ones, reduction(case)?, pos_weight)?
+        }
+        "mse_loss" => {
+            let x = bench.input("x")?;
+            let ones = bench.graph.constant("ones", &vec![1.0; x.shape()[0]], &[x.shape()[0]])?;
+            x.mse_loss(&bench.input("target")?, &ones, reduction(case)?)?
+        }
+        name => match activation(name, case)? {
+            Some(activation) => bench.input("x")?.activate(activation)?,
+            None => return Ok(None),
+        },
+    };
+    bench.finish(&y).map(Some)
+}
+
+fn activation(name: &str, case: &Case) -> Result<Option<Activation>> {
+    Ok(Some(match name {
+        "identity" => Activation::Identity,
+        "relu" => Activation::Relu,
+        "celu" => Activation::Celu { alpha: case.number("alpha")? as f32 },
+        "gelu" => Activation::Gelu,
+        "gelu_tanh" => Activation::GeluTanh,
+        "silu" => Activation::Silu,
+        "sigmoid" => Activation::Sigmoid,
+        "tanh" => Activation::Tanh,
+        _ => return Ok(None),
+    }))
+}
+
+fn reduction(case: &Case) -> Result<Reduction> {
+    Ok(if case.word("reduction")? == "sum" { Reduction::Sum } else { Reduction::Mean })
+}
+
+/// A graph whose inputs are the case's.
+struct Workbench<'a> {
+    case: &'a Case,
+    device: &'a Device,
+    graph: Graph,
+    grads: Vec<(String, Persistent)>,
+}
+
+impl<'a> Workbench<'a> {
+    fn new(case: &'a Case, device: &'a Device) -> Self {
+        Self { case, device, graph: Graph::training(case.op.clone()), grads: Vec::new() }
+    }
+
+    /// `in.NAME`, wanting a gradient if the case has one for it.
+    fn input(&mut self, name: &str) -> Result<Tensor> {
+        let values = self.case.tensor(&format!("in.{name}"))?;
+        let persistent = Persistent::new(name, DType::F32, values.floats.len());
+        self.device.write(&persistent, &values.floats)?;
+        if !self.case.has(&format!("grad.{name}")) {
+            return Ok(self.graph.tensor(&persistent, &values.shape)?);
+        }
+        let grads = Persistent::new(format!("{name}.grad"), DType::F32, values.floats.len());
+        self.grads.push((format!("grad.{name}"), grads.clone()));
+        Ok(self.graph.parameter(&persistent, &grads, 0..values.floats.len(), &values.shape)?)
+    }
+
+    fn finish(self, y: &Tensor) -> Result<Outputs> {
+        let (state, result) = (Graph::state_buffer(), Persistent::new("y", DType::F32, y.n_elements()));
+        let dy = &self.case.tensor("grad_out.y")?.floats;
+        let dy = self.graph.constant("dy", dy, y.shape())?;
+        self.graph.store(y, &state, &result)?;
+        self.graph.backward_from(y, &dy)?;
+        self.graph.compile(self.device)?.run(1)?;
+        let mut outputs = vec![("out.y".to_owned(), self.device.read(&result)?)];
+        for (name, grads) in self.grads {
+            outputs.push((name, self.device.read(&grads)?));
+        }
+        Ok(outputs)
+    }
+}
