@@ -150,7 +150,9 @@ fn style() -> ProgressStyle {
             let _ = out.write_str(&rows_per_second(state.per_sec()));
         })
         .with_key("left", |state: &ProgressState, out: &mut dyn fmt::Write| {
-            let _ = out.write_str(&seconds(state.eta().as_secs_f64()));
+            // Before there is a speed, the estimate is zero.
+            let left = if state.per_sec() > 0.0 { state.eta().as_secs_f64() } else { f64::NAN };
+            let _ = out.write_str(&seconds(left));
         })
         .progress_chars("=> ")
 }
