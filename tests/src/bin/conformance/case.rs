@@ -6,10 +6,10 @@ use safetensors::{Dtype, SafeTensors};
 use serde_json::Value;
 
 /// One fixture, read.
-pub struct Case {
-    pub file: String,
-    pub op: String,
-    pub params: Value,
+pub(crate) struct Case {
+    pub(crate) file: String,
+    pub(crate) op: String,
+    pub(crate) params: Value,
     rtol: f64,
     atol: f64,
     tensors: BTreeMap<String, Values>,
@@ -17,23 +17,23 @@ pub struct Case {
 
 /// A tensor of a fixture, whole numbers widened to f32's neighbours on demand.
 #[derive(Clone)]
-pub struct Values {
-    pub shape: Vec<usize>,
-    pub floats: Vec<f32>,
+pub(crate) struct Values {
+    pub(crate) shape: Vec<usize>,
+    pub(crate) floats: Vec<f32>,
 }
 
 /// What came of a case.
-pub enum Outcome {
+pub(crate) enum Outcome {
     Passed,
     Failed(String),
     Unknown,
 }
 
 /// What a runner computed, by the name the fixture has for it: `out.y`, `grad.x`.
-pub type Outputs = Vec<(String, Vec<f32>)>;
+pub(crate) type Outputs = Vec<(String, Vec<f32>)>;
 
 impl Case {
-    pub fn read(path: &Path) -> Result<Self> {
+    pub(crate) fn read(path: &Path) -> Result<Self> {
         let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let bytes = std::fs::read(path).with_context(|| format!("{}: cannot read the case", path.display()))?;
         let (_, header) = SafeTensors::read_metadata(&bytes).with_context(|| format!("{file}: not a safetensors file"))?;
@@ -54,28 +54,28 @@ impl Case {
         })
     }
 
-    pub fn tensor(&self, name: &str) -> Result<&Values> {
+    pub(crate) fn tensor(&self, name: &str) -> Result<&Values> {
         self.tensors.get(name).with_context(|| format!("{}: no tensor `{name}`", self.file))
     }
 
-    pub fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.tensors.contains_key(name)
     }
 
-    pub fn number(&self, name: &str) -> Result<f64> {
+    pub(crate) fn number(&self, name: &str) -> Result<f64> {
         self.params[name].as_f64().with_context(|| format!("{}: no number `{name}`", self.file))
     }
 
-    pub fn flag(&self, name: &str) -> bool {
+    pub(crate) fn flag(&self, name: &str) -> bool {
         self.params[name].as_bool().unwrap_or(false)
     }
 
-    pub fn word(&self, name: &str) -> Result<&str> {
+    pub(crate) fn word(&self, name: &str) -> Result<&str> {
         self.params[name].as_str().with_context(|| format!("{}: no word `{name}`", self.file))
     }
 
     /// Compares what came out with every `out.` and `grad.` tensor of the case.
-    pub fn judge(&self, outputs: &Outputs) -> Outcome {
+    pub(crate) fn judge(&self, outputs: &Outputs) -> Outcome {
         for (name, want) in self.tensors.iter().filter(|(name, _)| name.starts_with("out.") || name.starts_with("grad.")) {
             let Some((_, got)) = outputs.iter().find(|(output, _)| output == name) else {
                 return Outcome::Failed(format!("`{name}` was not computed"));

@@ -6,7 +6,7 @@ use brisk_tensor::{Activation, DType, Graph, Persistent, Reduction, Tensor, Tran
 
 use crate::case::{Case, Outputs};
 
-pub fn run(case: &Case, device: &Device) -> Result<Option<Outputs>> {
+pub(crate) fn run(case: &Case, device: &Device) -> Result<Option<Outputs>> {
     let mut bench = Workbench::new(case, device);
     let y = match case.op.as_str() {
         "matmul" => {

@@ -8,7 +8,7 @@ use brisk_tensor::{DType, Graph, Persistent};
 
 use crate::case::{Case, Outputs};
 
-pub fn run(case: &Case, device: &Device) -> Result<Option<Outputs>> {
+pub(crate) fn run(case: &Case, device: &Device) -> Result<Option<Outputs>> {
     if let Some(schedule) = schedule(case)? {
         let n_steps = case.tensor("out.lr")?.floats.len();
         return Ok(Some(vec![("out.lr".to_owned(), schedule.table(0..n_steps))]));
@@ -40,7 +40,7 @@ pub fn run(case: &Case, device: &Device) -> Result<Option<Outputs>> {
 }
 
 /// The optimizer that the case's parameters describe, under the name PyTorch's fixtures have for it.
-pub fn make(case: &Case, name: &str, params: &Parameters) -> Result<Box<dyn Optimizer>> {
+pub(crate) fn make(case: &Case, name: &str, params: &Parameters) -> Result<Box<dyn Optimizer>> {
     let decay = case.number("weight_decay").unwrap_or(0.0) as f32;
     let beta = |i: usize, default: f64| case.params["betas"][i].as_f64().unwrap_or(default) as f32;
     let adam = || Adam::new(params).betas(beta(0, 0.9), beta(1, 0.999)).eps(case.number("eps").unwrap_or(1e-8) as f32);

@@ -11,7 +11,7 @@ use crate::optimizers;
 
 const LAYERS: [&str; 6] = ["w1", "b1", "w2", "b2", "w3", "b3"];
 
-pub fn run(case: &Case, device: &Device) -> Result<Option<Outputs>> {
+pub(crate) fn run(case: &Case, device: &Device) -> Result<Option<Outputs>> {
     if case.op != "train_mlp" {
         return Ok(None);
     }

@@ -5,7 +5,7 @@ use brisk_program::Device;
 
 use crate::case::{Case, Outputs};
 
-pub fn run(case: &Case, _: &Device) -> Result<Option<Outputs>> {
+pub(crate) fn run(case: &Case, _: &Device) -> Result<Option<Outputs>> {
     let value = match case.op.as_str() {
         "roc_auc" => brisk_train::metrics::roc_auc(&case.tensor("in.score")?.floats, &case.tensor("in.label")?.floats)?,
         "accuracy" => {
