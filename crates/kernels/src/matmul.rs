@@ -137,7 +137,7 @@ impl Kernel for Matmul {
     }
 
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        self.dispatches_by(MatmulFamily::Direct, adapter)
+        self.dispatches_by(MatmulFamily::choose(adapter, self.m, self.n), adapter)
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {

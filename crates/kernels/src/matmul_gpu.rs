@@ -1,16 +1,13 @@
 //! Which dispatches a matrix product is on an adapter.
 
-use crate::{Dispatch, Error, MAX_WORKGROUPS, Matmul, fold_workgroups};
+use std::sync::OnceLock;
 
-/// Rows a workgroup of `matmul_direct.wgsl` computes.
-const DIRECT_ROWS: usize = 4;
-/// Columns likewise: 8 lanes of a vec4.
-const DIRECT_COLS: usize = 32;
-/// Rows and columns a workgroup of `matmul.wgsl` computes.
-const PLAIN_ROWS: usize = 4;
-const PLAIN_COLS: usize = 8;
+use crate::{Adapter, AdapterKind, Dispatch, Error, MAX_WORKGROUPS, Matmul, fold_workgroups};
 
 /// The ways in which a matrix product is computed on a GPU.
+///
+/// `BRISK_FAMILY=direct|tiled` in the environment, read once, is taken instead of the choice by adapter and shape; it is there to
+/// compare the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MatmulFamily {
@@ -20,8 +17,53 @@ pub enum MatmulFamily {
     Tiled,
 }
 
+impl MatmulFamily {
+    /// The family for a product of `m` by `n` results on `adapter`.
+    pub fn choose(adapter: &Adapter, m: usize, n: usize) -> Self {
+        static WISH: OnceLock<Option<MatmulFamily>> = OnceLock::new();
+        let wish = WISH.get_or_init(|| match std::env::var("BRISK_FAMILY").as_deref() {
+            Ok("direct") => Some(Self::Direct),
+            Ok("tiled") => Some(Self::Tiled),
+            _ => None,
+        });
+        match (wish, adapter.kind) {
+            (Some(wish), _) => *wish,
+            (None, AdapterKind::Hardware) if m >= 32 && n >= 32 => Self::Tiled,
+            _ => Self::Direct,
+        }
+    }
+}
+
+/// A module for matrix products, and the rows and columns one of its workgroups computes.
+struct Module {
+    label: &'static str,
+    wgsl: &'static str,
+    n_rows: usize,
+    n_cols: usize,
+}
+
+const PLAIN: Module = Module { label: "kernels.matmul", wgsl: include_str!("wgsl/matmul.wgsl"), n_rows: 8, n_cols: 16 };
+const NARROW: Module =
+    Module { label: "kernels.matmul.narrow", wgsl: include_str!("wgsl/matmul_narrow.wgsl"), n_rows: 64, n_cols: 1 };
+const DIRECT: Module =
+    Module { label: "kernels.matmul.direct", wgsl: include_str!("wgsl/matmul_direct.wgsl"), n_rows: 16, n_cols: 128 };
+const TILED: Module =
+    Module { label: "kernels.matmul.tiled", wgsl: include_str!("wgsl/matmul_tiled.wgsl"), n_rows: 64, n_cols: 64 };
+
+/// The module of a family that computes this shape.
+fn module(matmul: &Matmul, family: MatmulFamily) -> &'static Module {
+    let Matmul { m, n, k, transpose, .. } = *matmul;
+    let vectors = n.is_multiple_of(4) && k.is_multiple_of(4) && (!transpose.a() || m.is_multiple_of(4));
+    match family {
+        MatmulFamily::Tiled => &TILED,
+        MatmulFamily::Direct if n <= 8 => &NARROW,
+        MatmulFamily::Direct if vectors => &DIRECT,
+        MatmulFamily::Direct => &PLAIN,
+    }
+}
+
 /// The dispatches of `matmul`, whose result is argument `y_arg`.
-pub(crate) fn dispatches(matmul: &Matmul, y_arg: usize, _family: MatmulFamily) -> Result<Vec<Dispatch>, Error> {
+pub(crate) fn dispatches(matmul: &Matmul, y_arg: usize, family: MatmulFamily) -> Result<Vec<Dispatch>, Error> {
     let Matmul { m, n, k, transpose, .. } = *matmul;
     let b_turned = y_arg + 1;
     let mut dispatches = Vec::with_capacity(2);
@@ -38,10 +80,10 @@ pub(crate) fn dispatches(matmul: &Matmul, y_arg: usize, _family: MatmulFamily) -
         });
     }
     let b = if transpose.b() { b_turned } else { 1 };
+    // A binding that is not used has to be filled too.
     let fused = if y_arg == 3 { 2 } else { b };
-    let vectors = n.is_multiple_of(4);
-    let (rows, cols) = if vectors { (DIRECT_ROWS, DIRECT_COLS) } else { (PLAIN_ROWS, PLAIN_COLS) };
-    let (n_row_groups, n_col_groups) = (m.div_ceil(rows), n.div_ceil(cols));
+    let module = module(matmul, family);
+    let (n_row_groups, n_col_groups) = (m.div_ceil(module.n_rows), n.div_ceil(module.n_cols));
     if n_col_groups > MAX_WORKGROUPS as usize {
         return Err(Error::Size { kernel: "matmul", size: "n", found: n, expected: "at most 65535 column blocks" });
     }
@@ -50,8 +92,8 @@ pub(crate) fn dispatches(matmul: &Matmul, y_arg: usize, _family: MatmulFamily) -
     constants.push(("EPILOGUE", f64::from(matmul.epilogue_code())));
     constants.push(("TRANSPOSE_A", f64::from(u8::from(transpose.a()))));
     dispatches.push(Dispatch {
-        label: "kernels.matmul",
-        wgsl: if vectors { include_str!("wgsl/matmul_direct.wgsl") } else { include_str!("wgsl/matmul.wgsl") },
+        label: module.label,
+        wgsl: module.wgsl,
         entry: "main",
         constants,
         params: bytemuck::cast_slice(&[m as u32, n as u32, k as u32, 0]).to_vec(),

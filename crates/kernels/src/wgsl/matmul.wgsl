@@ -1,6 +1,6 @@
-// y = epilogue(op(a) b), b: [k, n]: any shape. Each lane has one column of a block of 4 rows.
-// Twin: src/cpu/matmul.rs. Reads a once a column block and b once a row block.
-// Ladder: this -> matmul_direct.wgsl (vec4 columns, n a multiple of 4).
+// y = epilogue(op(a) b), b: [k, n]: any shape. Each lane has 2 columns of a block of 8 rows.
+// Twin: src/cpu/matmul.rs. Reads a once for 16 columns and b once for 8 rows.
+// Ladder: this -> matmul_direct.wgsl (vec4 loads, for n and k that are multiples of 4).
 
 struct Params {
     m: u32,
@@ -9,7 +9,7 @@ struct Params {
     pad: u32,
 }
 
-const ROWS = 4u;
+const ROWS = 8u;
 const LANES = 8u;
 override TRANSPOSE_A: u32 = 0u;
 override EPILOGUE: u32 = 0u;
@@ -44,7 +44,7 @@ fn slope_from_output(v: f32) -> f32 {
 }
 
 fn store(row: u32, col: u32, product: f32) {
-    if row >= params.m {
+    if row >= params.m || col >= params.n {
         return;
     }
     let i = row * params.n + col;
@@ -55,39 +55,48 @@ fn store(row: u32, col: u32, product: f32) {
     }
 }
 
+// The values of a in four rows, at one place along k.
+fn rows_of_a(at: vec4u) -> vec4f {
+    return vec4f(a[at.x], a[at.y], a[at.z], a[at.w]);
+}
+
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
     let row = (group.z * groups.y + group.y) * ROWS;
-    let col = group.x * LANES + lane;
+    let col = group.x * LANES * 2u + lane;
     if row >= params.m || col >= params.n {
         return;
     }
-    let last = params.m - 1u;
+    // Rows and columns beyond the last read the last one again, and are not stored.
     let row_stride = select(params.k, 1u, TRANSPOSE_A == 1u);
     let k_stride = select(1u, params.m, TRANSPOSE_A == 1u);
-    var a0 = row * row_stride;
-    var a1 = min(row + 1u, last) * row_stride;
-    var a2 = min(row + 2u, last) * row_stride;
-    var a3 = min(row + 3u, last) * row_stride;
-    var sum0 = 0.0;
-    var sum1 = 0.0;
-    var sum2 = 0.0;
-    var sum3 = 0.0;
-    var b_at = col;
+    let rows = vec4u(row, row + 1u, row + 2u, row + 3u);
+    var upper_at = min(rows, vec4u(params.m - 1u)) * row_stride;
+    var lower_at = min(rows + 4u, vec4u(params.m - 1u)) * row_stride;
+    var b0_at = col;
+    var b1_at = min(col + LANES, params.n - 1u);
+    var upper0 = vec4f();
+    var lower0 = vec4f();
+    var upper1 = vec4f();
+    var lower1 = vec4f();
     for (var i = 0u; i < params.k; i += 1u) {
-        let b_value = b[b_at];
-        sum0 += a[a0] * b_value;
-        sum1 += a[a1] * b_value;
-        sum2 += a[a2] * b_value;
-        sum3 += a[a3] * b_value;
-        a0 += k_stride;
-        a1 += k_stride;
-        a2 += k_stride;
-        a3 += k_stride;
-        b_at += params.n;
+        let upper = rows_of_a(upper_at);
+        let lower = rows_of_a(lower_at);
+        let b0 = b[b0_at];
+        let b1 = b[b1_at];
+        upper0 += upper * b0;
+        lower0 += lower * b0;
+        upper1 += upper * b1;
+        lower1 += lower * b1;
+        upper_at += vec4u(k_stride);
+        lower_at += vec4u(k_stride);
+        b0_at += params.n;
+        b1_at += params.n;
     }
-    store(row, col, sum0);
-    store(row + 1u, col, sum1);
-    store(row + 2u, col, sum2);
-    store(row + 3u, col, sum3);
+    for (var i = 0u; i < 4u; i += 1u) {
+        store(row + i, col, upper0[i]);
+        store(row + 4u + i, col, lower0[i]);
+        store(row + i, col + LANES, upper1[i]);
+        store(row + 4u + i, col + LANES, lower1[i]);
+    }
 }

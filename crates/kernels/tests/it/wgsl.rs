@@ -30,8 +30,8 @@ fn samples() -> Vec<Box<dyn Kernel>> {
     ];
     for transpose in [Transpose::None, Transpose::A, Transpose::B, Transpose::Both] {
         for epilogue in [Epilogue::None, Epilogue::Activation(relu), Epilogue::Bias(relu), Epilogue::OutputGrad(relu)] {
-            for n in [1, 6, 8, 300] {
-                samples.push(Box::new(Matmul { m: 256, n, k: 40, transpose, epilogue }));
+            for (n, k) in [(1, 40), (9, 40), (300, 39), (300, 40)] {
+                samples.push(Box::new(Matmul { m: 256, n, k, transpose, epilogue }));
             }
         }
     }
