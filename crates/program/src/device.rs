@@ -41,7 +41,7 @@ struct Inner {
 #[derive(Debug)]
 pub(crate) enum Executor {
     Cpu(CpuDevice),
-    Gpu(GpuDevice),
+    Gpu(Box<GpuDevice>),
 }
 
 /// What a device is.
@@ -208,7 +208,7 @@ impl Device {
     }
 
     fn open_gpu(info: DeviceInfo, adapter: &wgpu::Adapter) -> Result<Self, Error> {
-        let executor = Executor::Gpu(GpuDevice::open(&info, adapter)?);
+        let executor = Executor::Gpu(Box::new(GpuDevice::open(&info, adapter)?));
         Ok(Self { inner: Arc::new(Inner { info, executor }) })
     }
 

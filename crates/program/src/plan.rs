@@ -104,15 +104,14 @@ impl Plan {
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mib = |bytes: usize| bytes as f64 / f64::from(1 << 20);
+        let (unit, unit_bytes) = if self.peak_bytes() < 1 << 20 { ("KiB", 1 << 10) } else { ("MiB", 1 << 20) };
+        let [peak, persistent, transient, unshared] =
+            [self.peak_bytes(), self.persistent_bytes, self.transient_bytes(), self.unshared_bytes]
+                .map(|bytes| bytes as f64 / f64::from(unit_bytes));
+        let n_slots = self.slots.len();
         write!(
             f,
-            "peak {:.1} MiB: {:.1} persistent, {:.1} transient in {} slots (unshared {:.1})",
-            mib(self.peak_bytes()),
-            mib(self.persistent_bytes),
-            mib(self.transient_bytes()),
-            self.slots.len(),
-            mib(self.unshared_bytes)
+            "peak {peak:.1} {unit}: {persistent:.1} persistent, {transient:.1} transient in {n_slots} slots (unshared {unshared:.1})"
         )
     }
 }

@@ -135,6 +135,8 @@ fn absurd_lengths_do_not_overflow() {
 
 #[test]
 fn a_plan_in_words() {
+    let small = chain(&Persistent::new("input", DType::F32, N), 3).plan().expect("in order").to_string();
+    assert_eq!(small, "peak 3.0 KiB: 1.0 persistent, 2.0 transient in 2 slots (unshared 3.0)");
     let input = Persistent::new("input", DType::F32, 1 << 18);
     let mut program = Program::new("step");
     let x = program.persistent(&input);
