@@ -68,11 +68,9 @@ fn schedule(case: &Case) -> Result<Option<Schedule>> {
             t_max: case.number("t_max")? as usize,
             eta_min: case.number("eta_min")?,
         },
-        "step_lr" => Schedule::Step {
-            lr: case.number("lr")?,
-            step_size: case.number("step_size")? as usize,
-            gamma: case.number("gamma")?,
-        },
+        "step_lr" => {
+            Schedule::Step { lr: case.number("lr")?, step_size: case.number("step_size")? as usize, gamma: case.number("gamma")? }
+        }
         _ => return Ok(None),
     }))
 }
