@@ -137,7 +137,8 @@ impl Graph {
         if loss.n_elements() != 1 {
             return Err(Error::LossNotScalar { found: loss.shape().to_vec() });
         }
-        let seed = self.constant("one", &[1.0], &[])?;
+        self.check_can_go_back(loss)?;
+        let seed = self.constant("one", &[1.0], loss.shape())?;
         self.backward_from(loss, &seed)
     }
 
@@ -152,18 +153,22 @@ impl Graph {
             let expected = format!("{:?}, that of what it is the gradient of", y.shape());
             return Err(Error::Shape { op: "backward", arg: "dy", expected, found: dy.shape().to_vec() });
         }
+        self.check_can_go_back(y)?;
         let mut inner = self.inner.borrow_mut();
+        inner.went_back = true;
+        backward::record(&mut inner, y.id(), dy.slice())
+    }
+
+    fn check_can_go_back(&self, y: &Tensor) -> Result<(), Error> {
+        let inner = self.inner.borrow();
         let graph = inner.program.name().to_owned();
         if inner.mode == Mode::Inference {
             return Err(Error::NoTape { graph });
         }
-        if std::mem::replace(&mut inner.went_back, true) {
+        if inner.went_back {
             return Err(Error::BackwardTwice { graph });
         }
-        if !inner.nodes[y.id()].wants_grad {
-            return Err(Error::NothingToTrain { graph });
-        }
-        backward::record(&mut inner, y.id(), dy.slice())
+        if inner.nodes[y.id()].wants_grad { Ok(()) } else { Err(Error::NothingToTrain { graph }) }
     }
 
     /// Compiles the program on `device` and writes the constants there.

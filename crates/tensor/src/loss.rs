@@ -46,7 +46,7 @@ impl Tensor {
         check_len(OP, "target", self, target, n)?;
         check_len(OP, "weight", self, weight, n_rows)?;
         let loss = graph.transient(OP, 2);
-        let kernel = MseLoss { n_rows, n_cols: n / n_rows, reduction };
+        let kernel = MseLoss { n_rows, n_cols: n.checked_div(n_rows).unwrap_or(0), reduction };
         let (x, t, w) = (self.slice(), target.slice(), weight.slice());
         graph.with_program(|program| program.push(kernel, &[x, t, w, loss]))?;
         let x_id = self.id();

@@ -1,0 +1,175 @@
+//! Every differentiable operation, and how gradients meet.
+
+use brisk_tensor::{Activation, Error, Graph, Reduction, Tensor, Transpose};
+
+use crate::finite_difference::check_gradients;
+use crate::random::Random;
+
+const FUSED: [Activation; 5] =
+    [Activation::Identity, Activation::Relu, Activation::Celu { alpha: 0.7 }, Activation::Sigmoid, Activation::Tanh];
+
+const OF_INPUT: [Activation; 3] = [Activation::Gelu, Activation::GeluTanh, Activation::Silu];
+
+fn constant(graph: &Graph, shape: &[usize], value: impl Fn(usize) -> f32) -> Result<Tensor, Error> {
+    let values: Vec<f32> = (0..shape.iter().product()).map(value).collect();
+    graph.constant("constant", &values, shape)
+}
+
+fn count(kernels: &[&str], name: &str) -> usize {
+    kernels.iter().filter(|kernel| **kernel == name).count()
+}
+
+#[test]
+fn linear_with_a_bias() {
+    for activation in FUSED.into_iter().chain(OF_INPUT) {
+        check_gradients(&[&[6, 5], &[4, 5], &[4]], |_, p| p[0].linear(&p[1], Some(&p[2]), activation));
+    }
+}
+
+#[test]
+fn linear_without_a_bias() {
+    for activation in FUSED.into_iter().chain(OF_INPUT) {
+        check_gradients(&[&[6, 5], &[4, 5]], |_, p| p[0].linear(&p[1], None, activation));
+    }
+}
+
+#[test]
+fn linear_of_one_row_one_column_and_of_many() {
+    for [m, k, n] in [[1, 1, 1], [1, 7, 3], [9, 1, 2], [3, 8, 1], [33, 17, 19]] {
+        check_gradients(&[&[m, k], &[n, k], &[n]], |_, p| p[0].linear(&p[1], Some(&p[2]), Activation::Tanh));
+    }
+}
+
+#[test]
+fn matmul_with_every_transpose() {
+    let (m, n, k) = (4, 3, 5);
+    for (transpose, a, b) in [
+        (Transpose::None, [m, k], [k, n]),
+        (Transpose::A, [k, m], [k, n]),
+        (Transpose::B, [m, k], [n, k]),
+        (Transpose::Both, [k, m], [n, k]),
+    ] {
+        check_gradients(&[&a, &b], |_, p| {
+            let y = p[0].matmul(&p[1], transpose)?;
+            assert_eq!(y.shape(), [m, n], "{transpose:?}");
+            Ok(y)
+        });
+    }
+}
+
+#[test]
+fn activate() {
+    for activation in FUSED.into_iter().chain(OF_INPUT) {
+        check_gradients(&[&[41]], |_, p| p[0].activate(activation));
+    }
+}
+
+#[test]
+fn bce_with_logits() {
+    for reduction in [Reduction::Mean, Reduction::Sum] {
+        for pos_weight in [1.0, 2.5] {
+            check_gradients(&[&[7]], |graph, p| {
+                let target = constant(graph, &[7], |i| (i % 2) as f32)?;
+                // Rows of padding among them.
+                let weight = constant(graph, &[7], |i| if i < 5 { 1.0 + i as f32 } else { 0.0 })?;
+                p[0].bce_with_logits(&target, &weight, reduction, pos_weight)
+            });
+        }
+    }
+}
+
+#[test]
+fn mse_loss() {
+    for reduction in [Reduction::Mean, Reduction::Sum] {
+        check_gradients(&[&[5, 3]], |graph, p| {
+            let target = constant(graph, &[5, 3], |i| i as f32 / 10.0)?;
+            let weight = constant(graph, &[5], |row| [1.0, 2.0, 0.5, 1.0, 0.0][row])?;
+            p[0].mse_loss(&target, &weight, reduction)
+        });
+    }
+}
+
+#[test]
+fn a_network_of_two_layers_takes_the_slope_of_its_activation_in_the_product() {
+    for activation in FUSED {
+        let kernels = check_gradients(&[&[6, 4], &[6], &[1, 6], &[1]], |graph, p| {
+            let x = graph.constant("x", &Random::new(3).floats(8 * 4), &[8, 4])?;
+            let target = constant(graph, &[8], |row| (row % 2) as f32)?;
+            let weight = constant(graph, &[8], |_| 1.0)?;
+            let hidden = x.linear(&p[0], Some(&p[1]), activation)?;
+            let logits = hidden.linear(&p[2], Some(&p[3]), Activation::Identity)?;
+            logits.bce_with_logits(&target, &weight, Reduction::Mean, 1.0)
+        });
+        assert_eq!(count(&kernels, "output_grad"), 0, "{activation:?}: {kernels:?}");
+    }
+}
+
+#[test]
+fn a_network_whose_activation_needs_its_input() {
+    for activation in OF_INPUT {
+        let kernels = check_gradients(&[&[3, 4], &[2, 3]], |graph, p| {
+            let x = graph.constant("x", &Random::new(3).floats(5 * 4), &[5, 4])?;
+            x.linear(&p[0], None, activation)?.linear(&p[1], None, activation)
+        });
+        assert_eq!(count(&kernels, "activation_grad"), 2, "{activation:?}: {kernels:?}");
+    }
+}
+
+#[test]
+fn a_parameter_used_twice_gets_the_sum() {
+    let kernels = check_gradients(&[&[4, 4], &[4]], |graph, p| {
+        let x = graph.constant("x", &Random::new(4).floats(12), &[3, 4])?;
+        let y = x.linear(&p[0], Some(&p[1]), Activation::Tanh)?;
+        y.linear(&p[0], Some(&p[1]), Activation::Identity)
+    });
+    assert_eq!(count(&kernels, "add"), 2, "one for the weight, one for the bias: {kernels:?}");
+}
+
+#[test]
+fn a_parameter_used_three_times_gets_the_sum() {
+    check_gradients(&[&[4, 4]], |_, p| p[0].matmul(&p[0], Transpose::A)?.matmul(&p[0], Transpose::B));
+}
+
+#[test]
+fn a_layers_output_used_twice_goes_through_its_activation_once() {
+    for activation in FUSED.into_iter().skip(1) {
+        let kernels = check_gradients(&[&[3, 4], &[3, 3]], |graph, p| {
+            let x = graph.constant("x", &Random::new(8).floats(20), &[5, 4])?;
+            let h = x.linear(&p[0], None, activation)?;
+            h.linear(&p[1], None, Activation::Identity)?.matmul(&h, Transpose::B)
+        });
+        assert_eq!(count(&kernels, "output_grad"), 1, "{activation:?}: {kernels:?}");
+    }
+}
+
+#[test]
+fn a_layers_output_multiplied_by_itself() {
+    check_gradients(&[&[3, 4]], |graph, p| {
+        let x = graph.constant("x", &Random::new(8).floats(20), &[5, 4])?;
+        let h = x.linear(&p[0], None, Activation::Sigmoid)?;
+        h.matmul(&h, Transpose::B)
+    });
+}
+
+#[test]
+fn another_shape_of_the_same_tensor_shares_its_gradient() {
+    check_gradients(&[&[6, 2]], |_, p| {
+        let h = p[0].activate(Activation::Tanh)?;
+        h.reshape(&[3, 4])?.matmul(&h.reshape(&[4, 3])?, Transpose::None)
+    });
+}
+
+#[test]
+fn a_loss_may_be_a_parameter() {
+    let kernels = check_gradients(&[&[]], |_, p| Ok(p[0].clone()));
+    assert_eq!(kernels, ["activate"], "a copy of the one");
+}
+
+#[test]
+fn what_has_no_part_in_the_loss_gets_no_gradient_and_costs_nothing() {
+    let kernels = check_gradients(&[&[2, 3]], |graph, p| {
+        let x = graph.constant("x", &[1.0; 6], &[2, 3])?;
+        x.matmul(&p[0], Transpose::B)
+    });
+    assert_eq!(count(&kernels, "matmul"), 2, "forward and the weight's, none for the input: {kernels:?}");
+}

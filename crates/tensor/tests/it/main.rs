@@ -1,0 +1,8 @@
+//! What the crate promises, on the CPU executor: gradients are those of finite differences, refusals say what to do, inference is
+//! smaller than training.
+
+mod finite_difference;
+mod gradients;
+mod memory;
+mod random;
+mod refusals;
