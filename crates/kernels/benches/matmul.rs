@@ -1,6 +1,6 @@
 //! The matrix product on an adapter, checked against the twin and then timed.
 //!
-//! `cargo bench -p brisk-kernels --bench matmul [-- --smoke] [direct|tiled]`
+//! `cargo bench -p brisk-kernels --bench matmul [-- --smoke] [direct|subgroup|tiled]`
 //!
 //! Pipelines are made and warmed up outside the timed region; several dispatches go into one submit, and the wait for the device is
 //! inside. Operands are warm.
@@ -52,11 +52,8 @@ impl Kernel for By {
 
 fn main() {
     let has = |word: &str| std::env::args().any(|arg| arg == word);
-    let family = match (has("direct"), has("tiled")) {
-        (true, _) => Some(MatmulFamily::Direct),
-        (_, true) => Some(MatmulFamily::Tiled),
-        _ => None,
-    };
+    let families = [("direct", MatmulFamily::Direct), ("subgroup", MatmulFamily::Subgroup), ("tiled", MatmulFamily::Tiled)];
+    let family = families.into_iter().find(|(word, _)| has(word)).map(|(_, family)| family);
     let Some((name, device, queue)) = pollster::block_on(open()) else {
         println!("no adapter: nothing is measured");
         return;
@@ -78,7 +75,11 @@ async fn open() -> Option<(String, wgpu::Device, wgpu::Queue)> {
     let mut adapters = instance.enumerate_adapters(wgpu::Backends::PRIMARY).await;
     adapters.sort_by_key(|adapter| adapter.get_info().device_type == wgpu::DeviceType::Cpu);
     let adapter = adapters.into_iter().next()?;
-    let descriptor = wgpu::DeviceDescriptor { required_limits: adapter.limits(), ..Default::default() };
+    let descriptor = wgpu::DeviceDescriptor {
+        required_features: adapter.features() & wgpu::Features::SUBGROUP,
+        required_limits: adapter.limits(),
+        ..Default::default()
+    };
     let (device, queue) = adapter.request_device(&descriptor).await.ok()?;
     Some((adapter.get_info().name, device, queue))
 }

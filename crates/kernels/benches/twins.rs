@@ -1,4 +1,4 @@
-//! The twins against what bounds them: the `gemm` crate called plainly on as many threads, and a copy of the same bytes.
+//! The twins against what bounds them: the `gemm` crate called plainly by as many threads, and a copy of the same bytes.
 //!
 //! `cargo bench -p brisk-kernels --bench twins [-- --smoke]`
 //!
@@ -9,6 +9,7 @@
 use std::time::Instant;
 
 use brisk_kernels::*;
+use rayon::prelude::*;
 
 /// How often each side of a comparison is timed.
 const N_ROUNDS: usize = 15;
@@ -138,35 +139,38 @@ fn check(matmul: &Matmul, held: &[Vec<f32>], y: &mut [f32], a: &[f32], b: &[f32]
     }
 }
 
-/// The `gemm` crate, called as its documentation says, on all threads.
+/// The `gemm` crate, called as its documentation says, by each thread for its share of the rows.
 fn gemm(matmul: &Matmul, a: &[f32], b: &[f32], y: &mut [f32]) {
     let Matmul { m, n, k, transpose, .. } = *matmul;
-    let [(a_rows, a_cols), (b_rows, b_cols)] =
-        [if transpose.a() { (1, m) } else { (k, 1) }, if transpose.b() { (1, k) } else { (n, 1) }];
-    // SAFETY: the slices hold `m x k`, `k x n` and `m x n` elements at these strides.
-    unsafe {
-        gemm_f32::gemm::f32::get_gemm_fn()(
-            m,
-            n,
-            k,
-            y.as_mut_ptr(),
-            1,
-            n as isize,
-            false,
-            a.as_ptr(),
-            a_cols as isize,
-            a_rows as isize,
-            b.as_ptr(),
-            b_cols as isize,
-            b_rows as isize,
-            0.0,
-            1.0,
-            false,
-            false,
-            false,
-            gemm_common::Parallelism::Rayon(0),
-        );
-    }
+    let (a_row, a_col) = if transpose.a() { (1, m) } else { (k, 1) };
+    let (b_row, b_col) = if transpose.b() { (1, k) } else { (n, 1) };
+    let n_rows = m.div_ceil(rayon::current_num_threads());
+    y.par_chunks_mut(n_rows * n).enumerate().for_each(|(share, y)| {
+        // SAFETY: the share has `y.len() / n` rows, and the slices hold `m x k` and `k x n` elements at these strides.
+        unsafe {
+            gemm_f32::gemm::f32::get_gemm_fn()(
+                y.len() / n,
+                n,
+                k,
+                y.as_mut_ptr(),
+                1,
+                n as isize,
+                false,
+                a[share * n_rows * a_row..].as_ptr(),
+                a_col as isize,
+                a_row as isize,
+                b.as_ptr(),
+                b_col as isize,
+                b_row as isize,
+                0.0,
+                1.0,
+                false,
+                false,
+                false,
+                gemm_common::Parallelism::None,
+            );
+        }
+    });
 }
 
 fn time_moves(name: &str, batch: usize, kernel: &dyn Kernel, n_rounds: usize) {

@@ -9,6 +9,8 @@ pub struct Adapter {
     pub features: wgpu::Features,
     /// The device's limits.
     pub limits: wgpu::Limits,
+    /// The fewest lanes a subgroup has; 0 where there are none.
+    pub subgroup_min_size: u32,
 }
 
 /// Whether an adapter is hardware. On a software one, workgroup barriers are ruinous, so kernels choose forms without them.
@@ -28,6 +30,12 @@ impl Adapter {
             wgpu::DeviceType::Cpu => AdapterKind::Software,
             _ => AdapterKind::Hardware,
         };
-        Self { name: info.name, kind, features: device.features(), limits: device.limits() }
+        Self {
+            name: info.name,
+            kind,
+            features: device.features(),
+            limits: device.limits(),
+            subgroup_min_size: info.subgroup_min_size,
+        }
     }
 }

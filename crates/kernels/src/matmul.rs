@@ -100,8 +100,13 @@ impl Matmul {
     /// The dispatches of one family, for a caller who has measured which is faster; [`Kernel::dispatches`] picks by adapter and shape.
     ///
     /// # Errors
-    /// [`Error::Size`] where there are more blocks than can be dispatched.
-    pub fn dispatches_by(&self, family: MatmulFamily, _adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+    /// [`Error::Size`] where there are more blocks than can be dispatched, [`Error::Unsupported`] where `family` does not run on `adapter`.
+    pub fn dispatches_by(&self, family: MatmulFamily, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        if !family.runs_on(adapter) {
+            let found = format!("{family:?} on `{}`", adapter.name);
+            let expected = "a device made with `Features::SUBGROUP`, whose subgroups have at least 8 lanes";
+            return Err(Error::Unsupported { kernel: self.name(), found, expected });
+        }
         crate::matmul_gpu::dispatches(self, self.y_arg(), family)
     }
 

@@ -6,13 +6,16 @@ use crate::{Adapter, AdapterKind, Dispatch, Error, MAX_WORKGROUPS, Matmul, fold_
 
 /// The ways in which a matrix product is computed on a GPU.
 ///
-/// `BRISK_FAMILY=direct|tiled` in the environment, read once, is taken instead of the choice by adapter and shape; it is there to
-/// compare the two.
+/// `BRISK_FAMILY=direct|subgroup|tiled` in the environment, read once, is taken instead of the choice by adapter and shape; it is there to
+/// compare them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MatmulFamily {
     /// Register blocks, no barriers: for software adapters, and for results too small to fill a hardware one with tiles.
     Direct,
+    /// Register blocks whose lanes read for one another: for software adapters, where the device has [`wgpu::Features::SUBGROUP`] and
+    /// subgroups of at least 8.
+    Subgroup,
     /// Tiles of both operands in workgroup memory: for hardware.
     Tiled,
 }
@@ -23,14 +26,25 @@ impl MatmulFamily {
         static WISH: OnceLock<Option<MatmulFamily>> = OnceLock::new();
         let wish = WISH.get_or_init(|| match std::env::var("BRISK_FAMILY").as_deref() {
             Ok("direct") => Some(Self::Direct),
+            Ok("subgroup") => Some(Self::Subgroup),
             Ok("tiled") => Some(Self::Tiled),
             _ => None,
         });
         match (wish, adapter.kind) {
             (Some(wish), _) => *wish,
             (None, AdapterKind::Hardware) if m >= 32 && n >= 32 => Self::Tiled,
+            (None, AdapterKind::Software) if Self::has_subgroups(adapter) => Self::Subgroup,
             _ => Self::Direct,
         }
+    }
+
+    fn has_subgroups(adapter: &Adapter) -> bool {
+        adapter.features.contains(wgpu::Features::SUBGROUP) && adapter.subgroup_min_size >= 8
+    }
+
+    /// Whether a device can run it.
+    pub fn runs_on(self, adapter: &Adapter) -> bool {
+        self != Self::Subgroup || Self::has_subgroups(adapter)
     }
 }
 
@@ -47,6 +61,8 @@ const NARROW: Module =
     Module { label: "kernels.matmul.narrow", wgsl: include_str!("wgsl/matmul_narrow.wgsl"), n_rows: 64, n_cols: 1 };
 const DIRECT: Module =
     Module { label: "kernels.matmul.direct", wgsl: include_str!("wgsl/matmul_direct.wgsl"), n_rows: 16, n_cols: 128 };
+const SUBGROUP: Module =
+    Module { label: "kernels.matmul.subgroup", wgsl: include_str!("wgsl/matmul_subgroup.wgsl"), n_rows: 32, n_cols: 64 };
 const TILED: Module =
     Module { label: "kernels.matmul.tiled", wgsl: include_str!("wgsl/matmul_tiled.wgsl"), n_rows: 64, n_cols: 64 };
 
@@ -56,9 +72,10 @@ fn module(matmul: &Matmul, family: MatmulFamily) -> &'static Module {
     let vectors = n.is_multiple_of(4) && k.is_multiple_of(4) && (!transpose.a() || m.is_multiple_of(4));
     match family {
         MatmulFamily::Tiled => &TILED,
-        MatmulFamily::Direct if n <= 8 => &NARROW,
-        MatmulFamily::Direct if vectors => &DIRECT,
-        MatmulFamily::Direct => &PLAIN,
+        MatmulFamily::Direct | MatmulFamily::Subgroup if n <= 8 => &NARROW,
+        MatmulFamily::Direct | MatmulFamily::Subgroup if !vectors => &PLAIN,
+        MatmulFamily::Direct => &DIRECT,
+        MatmulFamily::Subgroup => &SUBGROUP,
     }
 }
 

@@ -55,6 +55,7 @@ async fn find() -> Option<(String, Gpu)> {
     let adapter = adapters.into_iter().next()?;
     let descriptor = wgpu::DeviceDescriptor {
         label: Some("tests"),
+        required_features: adapter.features() & wgpu::Features::SUBGROUP,
         required_limits: adapter.limits(),
         memory_hints: wgpu::MemoryHints::MemoryUsage,
         ..Default::default()

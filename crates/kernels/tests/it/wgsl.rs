@@ -38,19 +38,24 @@ fn samples() -> Vec<Box<dyn Kernel>> {
     samples
 }
 
-fn adapters() -> [Adapter; 2] {
-    [AdapterKind::Hardware, AdapterKind::Software].map(|kind| Adapter {
+fn adapters() -> [Adapter; 3] {
+    let plain = wgpu::Features::empty();
+    let kinds =
+        [(AdapterKind::Hardware, plain), (AdapterKind::Software, plain), (AdapterKind::Software, wgpu::Features::SUBGROUP)];
+    kinds.map(|(kind, features)| Adapter {
         name: "sample".to_owned(),
         kind,
-        features: wgpu::Features::empty(),
+        features,
         limits: wgpu::Limits::default(),
+        subgroup_min_size: 8,
     })
 }
 
 fn parse(what: &str, source: &str) -> (naga::Module, naga::valid::ModuleInfo) {
     let module =
         naga::front::wgsl::parse_str(source).unwrap_or_else(|error| panic!("{}", error.emit_to_string_with_path(source, what)));
-    let mut validator = naga::valid::Validator::new(naga::valid::ValidationFlags::all(), naga::valid::Capabilities::empty());
+    let mut validator = naga::valid::Validator::new(naga::valid::ValidationFlags::all(), naga::valid::Capabilities::SUBGROUP);
+    validator.subgroup_stages(naga::valid::ShaderStages::COMPUTE).subgroup_operations(naga::valid::SubgroupOperationSet::all());
     let info = validator.validate(&module).unwrap_or_else(|error| panic!("{}", error.emit_to_string_with_path(source, what)));
     (module, info)
 }
