@@ -62,7 +62,7 @@ fn tidied() -> Result<()> {
 fn conformance() -> Result<()> {
     let program = bins::built("conformance", Profile::Dev)?;
     let mut run = Command::new(program);
-    run.args(["--device", "cpu", "--device", vulkan::tested_device()?])
+    run.args(["--built", "--device", "cpu", "--device", vulkan::tested_device()?])
         .env("BRISK_TEST_GPU", "require")
         .current_dir(shell::root());
     must(&mut run)

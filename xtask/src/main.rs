@@ -37,7 +37,7 @@ Runs, in this order, and stops at the first that fails:
   tests        cargo nextest run --workspace (cargo test where there is no nextest)
   doctests     cargo test --workspace --doc
   tidy         cargo xtask tidy
-  conformance  cargo xtask conformance, on the cpu executor and on an adapter
+  conformance  cargo xtask conformance --built, on the cpu executor and on an adapter
 
 Tests run with BRISK_TEST_GPU=require: what needs an adapter fails without one, it is not skipped.
 
@@ -51,20 +51,26 @@ Checks rules that neither the compiler nor clippy know. Each line of output is a
 about a rule that is itself wrong stands beside it, in xtask/src/tidy.";
 
 const CONFORMANCE_HELP: &str = "\
-usage: cargo xtask conformance [DIR] [--device cpu|software|gpu]...
+usage: cargo xtask conformance [DIR] [--device cpu|software|gpu]... [--op OP]... [--built]
 
 Runs every case (a safetensors file) of DIR, or of the set that is kept with the tests, on each device given, or on all there are.
-Prints a line a case that fails, and last `N passed, N failed`.";
+Prints a line a case that fails, and last `N passed, N failed`. A case whose operator brisk does not have fails; --built leaves
+those out and names them.";
 
 const BENCH_HELP: &str = "\
-usage: cargo xtask bench [SUITE]... [--peers] [--yes] [--smoke] [--json FILE]
+usage: cargo xtask bench SUITE [--peers] [--yes] [OPTIONS of the suite]
 
-Builds for release, runs the suites given (loader, kernels, higgs, ...), or all, and prints ours, the reference and their ratio.
+Builds for release, runs the suite and prints ours, the reference and their ratio.
+
+  higgs        training 28-256-256-256-1: --device, --rows, --rounds, --smoke, --json FILE
+  loader, table, kernels, program
+               the benches of that crate, `cargo bench -p brisk-SUITE`
 
   --peers      also runs PyTorch, in the same run: with the Python that BRISK_PYTHON names, else one in target/peers-venv
-  --yes        makes target/peers-venv without asking; it downloads several GB (so does CI being set)
-  --smoke      every suite, tiny: shows that it runs, measures nothing
-  --json FILE  writes the rows as JSON as well";
+  --yes        makes target/peers-venv without asking; it downloads several GB (so does CI being set)";
+
+/// The crates whose own benches are suites.
+const BENCHED_CRATES: [&str; 4] = ["loader", "table", "kernels", "program"];
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();

@@ -23,8 +23,18 @@ enum Consent {
 pub(crate) fn bench(args: &[String]) -> Result<ExitCode> {
     let (args, consent) = without_consent(args);
     let python = if args.iter().any(|arg| arg == "--peers") { Some(python(consent)?) } else { None };
-    let mut bench = Command::new(built("bench", Profile::Release)?);
-    bench.args(args);
+    let mut bench = match args.split_first() {
+        Some((suite, rest)) if crate::BENCHED_CRATES.contains(&suite.as_str()) => {
+            let mut bench = command("cargo bench --package");
+            bench.arg(format!("brisk-{suite}")).arg("--").args(rest.iter().filter(|arg| *arg != "--peers"));
+            bench
+        }
+        _ => {
+            let mut bench = Command::new(built("bench", Profile::Release)?);
+            bench.args(args);
+            bench
+        }
+    };
     if let Some(python) = python {
         bench.env("BRISK_PYTHON", python);
     }
