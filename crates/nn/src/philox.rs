@@ -32,7 +32,7 @@ impl Philox {
 
     /// Number `index` of stream `stream`, uniform in `[0, 1)` with 24 bits.
     pub const fn uniform(&self, stream: u32, index: u64) -> f32 {
-        let block = self.block([(index / 4) as u32, (index / 4 >> 32) as u32, stream, 0]);
+        let block = self.block([(index / 4) as u32, ((index / 4) >> 32) as u32, stream, 0]);
         (block[(index % 4) as usize] >> 8) as f32 * (1.0 / 16_777_216.0)
     }
 

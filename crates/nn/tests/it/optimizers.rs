@@ -1,0 +1,100 @@
+//! Steps by hand.
+
+use brisk_nn::tensor::program::Device;
+use brisk_nn::tensor::program::kernels::{Momentum, WeightDecay};
+use brisk_nn::tensor::{DType, Graph, Persistent};
+use brisk_nn::{Adam, Error, Init, Optimizer, Parameters, ParametersBuilder, Sgd, StepInputs};
+
+/// Where one parameter that starts at 1 stands after each step, the gradients of the steps given; the learning rate is 0.1.
+fn steps(optimizer: impl Fn(&Parameters) -> Box<dyn Optimizer>, grads: &[f32]) -> Result<Vec<f32>, Error> {
+    let mut builder = ParametersBuilder::new();
+    builder.add("p", &[1], Init::Constant(1.0));
+    let params = builder.build(0);
+    let inputs = StepInputs { lr: Persistent::new("lr", DType::F32, 1), state: Graph::state_buffer() };
+    let graph = Graph::inference("step");
+    optimizer(&params).record(&graph, &params, &inputs)?;
+    graph.advance(&inputs.state)?;
+    let device = Device::cpu()?;
+    let executable = graph.compile(&device)?;
+    params.write_initial(&device)?;
+    device.write(&inputs.lr, &[0.1_f32])?;
+    let step = |&grad: &f32| {
+        device.write_at(params.grads(), 0, &[grad])?;
+        executable.run(1)?;
+        Ok(device.read::<f32>(params.values())?[0])
+    };
+    grads.iter().map(step).collect()
+}
+
+#[track_caller]
+fn check(optimizer: impl Fn(&Parameters) -> Box<dyn Optimizer>, grads: &[f32], expected: &[f32]) {
+    let found = steps(optimizer, grads).expect("the step can be recorded and run");
+    let are_close = found.iter().zip(expected).all(|(a, b)| (a - b).abs() <= 1e-6);
+    assert!(are_close && found.len() == expected.len(), "the parameter went {found:?}, expected {expected:?}");
+}
+
+#[test]
+fn adams_first_step_is_the_learning_rate_whatever_the_gradient() {
+    for grad in [0.5, 0.02, 300.0] {
+        check(|params| Box::new(Adam::new(params)), &[grad], &[0.9]);
+        check(|params| Box::new(Adam::new(params)), &[-grad], &[1.1]);
+    }
+}
+
+#[test]
+fn adam_remembers() {
+    // m = 0.9·0.05 - 0.1·0.25 = 0.02, v = 0.999·0.00025 + 0.001·0.0625 = 0.00031225;
+    // 0.9 - 0.1 · (0.02 / 0.19) / √(0.00031225 / 0.001999) = 0.8733662.
+    check(|params| Box::new(Adam::new(params)), &[0.5, -0.25], &[0.9, 0.873_366_2]);
+}
+
+#[test]
+fn adams_settings_count() {
+    // m = 0.25, v = 0.125, both corrected by 1/2: 1 - 0.1 · 0.5 / (0.5 + 0.1).
+    check(|params| Box::new(Adam::new(params).betas(0.5, 0.5).eps(0.1)), &[0.5], &[0.916_666_7]);
+}
+
+#[test]
+fn adam_adds_its_decay_to_the_gradient_and_adamw_does_not() {
+    let adam = |params: &Parameters| Box::new(Adam::new(params).weight_decay(WeightDecay::Gradient(0.2))) as Box<dyn Optimizer>;
+    let adamw = |params: &Parameters| Box::new(Adam::new(params).weight_decay(WeightDecay::Decoupled(0.2))) as Box<dyn Optimizer>;
+    // A gradient of 0: Adam takes 0.2 for one and goes a whole step, AdamW shrinks the parameter by 0.1 · 0.2 of itself.
+    check(adam, &[0.0], &[0.9]);
+    check(adamw, &[0.0, 0.0], &[0.98, 0.9604]);
+    // With one, AdamW does both.
+    check(adamw, &[0.5], &[0.88]);
+    check(adam, &[-0.2], &[1.0]);
+}
+
+#[test]
+fn gradient_descent_with_and_without_momentum() {
+    check(|params| Box::new(Sgd::new(params)), &[0.5, 0.5], &[0.95, 0.9]);
+    let momentum = |form| move |params: &Parameters| Box::new(Sgd::new(params).momentum(0.9, form)) as Box<dyn Optimizer>;
+    // b = 0.5, then 0.95.
+    check(momentum(Momentum::Heavy), &[0.5, 0.5], &[0.95, 0.855]);
+    // g + 0.9 b = 0.95, then 1.355.
+    check(momentum(Momentum::Nesterov), &[0.5, 0.5], &[0.905, 0.7695]);
+    check(|params| Box::new(Sgd::new(params).weight_decay(0.2)), &[0.0], &[0.98]);
+}
+
+#[test]
+fn a_learning_rate_is_taken_by_the_batch_and_the_last_one_holds() -> Result<(), Error> {
+    let mut builder = ParametersBuilder::new();
+    builder.add("p", &[1], Init::Constant(0.0));
+    let params = builder.build(0);
+    let inputs = StepInputs { lr: Persistent::new("lr", DType::F32, 2), state: Graph::state_buffer() };
+    let graph = Graph::inference("step");
+    Sgd::new(&params).record(&graph, &params, &inputs)?;
+    graph.advance(&inputs.state)?;
+    let device = Device::cpu()?;
+    let executable = graph.compile(&device)?;
+    device.write(&inputs.lr, &[1.0_f32, 0.25])?;
+    device.write_at(params.grads(), 0, &[-1.0_f32])?;
+    let mut values = Vec::new();
+    for _ in 0..3 {
+        executable.run(1)?;
+        values.push(device.read::<f32>(params.values())?[0]);
+    }
+    assert_eq!(values, [1.0, 1.25, 1.5], "1, then 0.25, and 0.25 beyond the table");
+    Ok(())
+}
