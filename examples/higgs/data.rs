@@ -71,7 +71,8 @@ fn open(path: &Path, options: &Options) -> Result<Table> {
         Some(word) => word.parse().map_or_else(|_| ColumnRef::Name(word.clone()), ColumnRef::Index),
     };
     let csv = CsvOptions { label, label_kind: LabelKind::Binary, ..CsvOptions::default() };
-    std::fs::create_dir_all(&options.data_dir).with_context(|| format!("{}: cannot make the folder", options.data_dir.display()))?;
+    std::fs::create_dir_all(&options.data_dir)
+        .with_context(|| format!("{}: cannot make the folder", options.data_dir.display()))?;
     let dest = options.data_dir.join(table_name(path));
     match import_csv_if_changed(path, &dest, &csv)? {
         Imported::Written(report) => eprintln!("imported {} rows of {}", report.n_rows, path.display()),

@@ -86,7 +86,11 @@ fn run() -> Result<()> {
         "test": options.files.as_ref().map(|files| files.1.display().to_string()),
     }))?;
     let loader_rows_per_s = feed.rows_per_s()?;
-    let mut outputs = Outputs { progress: Progress::stderr(options.epochs, trainer.train_rows().n_rows() as u64), folder: Some(folder.clone()), stop: StopFlag::on_ctrl_c()? };
+    let mut outputs = Outputs {
+        progress: Progress::stderr(options.epochs, trainer.train_rows().n_rows() as u64),
+        folder: Some(folder.clone()),
+        stop: StopFlag::on_ctrl_c()?,
+    };
     let report = trainer.fit(&mut outputs)?;
     let test_auc = roc_auc(&tester.scores()?, &test_labels)?;
 
@@ -102,9 +106,12 @@ fn run() -> Result<()> {
             ("rows", format!("{} to train, {} to test", thousands(n_train_rows as u64), thousands(test_labels.len() as u64))),
             ("epochs", format!("{}, the best was {}", report.n_epochs, report.best_epoch)),
             ("ended", report.ended.to_string()),
-            ("loader", rows_per_second(loader_rows_per_s)),
-            ("training", rows_per_second(report.train_rows_per_s)),
-            ("peak memory", format!("{} planned, {} held", mebibytes(planned_peak_bytes as u64), mebibytes(device.allocated_bytes() as u64))),
+            ("loader rows/s", rows_per_second(loader_rows_per_s)),
+            ("training rows/s", rows_per_second(report.train_rows_per_s)),
+            (
+                "peak memory",
+                format!("{} planned, {} held", mebibytes(planned_peak_bytes as u64), mebibytes(device.allocated_bytes() as u64))
+            ),
             ("validation AUC", format!("{:.4}", report.best_auc)),
             ("test AUC", format!("{test_auc:.4}")),
             ("time", seconds(elapsed)),

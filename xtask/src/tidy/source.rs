@@ -69,6 +69,12 @@ pub(super) fn libraries_do_not_print(workspace: &Workspace) -> Vec<Finding> {
     findings
 }
 
+/// Files that may have `unsafe` beside the one of their crate; the list only shrinks.
+const SECOND_UNSAFE: [&str; 1] = [
+    // Register-only SSE2, which the language still calls unsafe though every x86-64 has it.
+    "crates/table/src/csv/block.rs",
+];
+
 /// A crate forbids `unsafe`, or has all of it in one file.
 pub(super) fn unsafe_is_in_one_file(workspace: &Workspace) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -79,7 +85,12 @@ pub(super) fn unsafe_is_in_one_file(workspace: &Workspace) -> Vec<Finding> {
             continue;
         }
         let is_unsafe = |file: &&File| code_lines(&file.text).iter().any(|(_, code)| has_word(code, "unsafe"));
-        let files: Vec<&str> = workspace.rust_files(&sources).filter(is_unsafe).map(|file| file.path.as_str()).collect();
+        let files: Vec<&str> = workspace
+            .rust_files(&sources)
+            .filter(is_unsafe)
+            .map(|file| file.path.as_str())
+            .filter(|path| !SECOND_UNSAFE.contains(path))
+            .collect();
         match files[..] {
             [] => findings.push(Finding::new(library, 0, "has no `unsafe` in its crate: say so with `#![forbid(unsafe_code)]`")),
             [_] => {}
