@@ -43,16 +43,19 @@ impl ResidentRows {
     /// Copies all rows of `source` to `device`.
     ///
     /// # Errors
-    /// [`Error::EmptySet`]; [`Error::Rows`] if the source fails; [`Error::Tensor`] if the device has no room.
+    /// [`Error::EmptySet`]; [`Error::NonFinite`] names a column that holds NaN or infinity; [`Error::Rows`] if the source fails;
+    /// [`Error::Tensor`] if the device has no room.
     pub fn upload<S: RowSource>(device: &Device, name: &'static str, source: &S) -> Result<Self, Error> {
-        let (n_rows, n_cols) = (source.n_rows(), source.n_cols());
-        if n_rows == 0 || n_cols == 0 || n_rows >= u32::MAX as usize {
-            return Err(Error::EmptySet { set: name, n_rows, n_cols });
-        }
+        let (n_rows, n_cols) = check_not_empty(name, source)?;
         let features = Persistent::new(format!("{name}.features"), DType::F32, n_rows * n_cols);
         let labels = Persistent::new(format!("{name}.labels"), DType::F32, n_rows);
         let rows = Self { features, labels, order: Graph::order_buffer(), n_rows, n_cols };
         for_each_chunk(name, source, |first, x, y| {
+            // All of a chunk first: that is vector instructions, a search for the first is not.
+            if !x.iter().fold(true, |is_finite, x| is_finite & x.is_finite()) {
+                let at = x.iter().position(|x| !x.is_finite()).unwrap_or(0);
+                return Err(Error::NonFinite { set: name, column: at % n_cols });
+            }
             device.write_at(&rows.features, first * n_cols, x)?;
             device.write_at(&rows.labels, first, y)?;
             Ok(())
@@ -119,9 +122,10 @@ impl Standardisation {
     /// A column that never changes is only centred.
     ///
     /// # Errors
-    /// [`Error::NonFinite`] names the first column that holds NaN or infinity; [`Error::Rows`] if the source fails.
+    /// [`Error::EmptySet`]; [`Error::NonFinite`] names the first column that holds NaN or infinity; [`Error::Rows`] if the source
+    /// fails.
     pub fn of<S: RowSource>(name: &'static str, source: &S) -> Result<Self, Error> {
-        let n_cols = source.n_cols();
+        let (_, n_cols) = check_not_empty(name, source)?;
         let (mut count, mut mean, mut squares) = (0.0_f64, vec![0.0_f64; n_cols], vec![0.0_f64; n_cols]);
         for_each_chunk(name, source, |_, x, _| {
             // Welford's update, a chunk of rows at a time.
@@ -169,6 +173,16 @@ impl Standardisation {
             device.write(buffer, values)?;
         }
         Ok(())
+    }
+}
+
+/// Rows and columns of `source`, of which there must be some.
+fn check_not_empty<S: RowSource>(set: &'static str, source: &S) -> Result<(usize, usize), Error> {
+    match (source.n_rows(), source.n_cols()) {
+        (n_rows, n_cols) if n_rows == 0 || n_cols == 0 || n_rows >= u32::MAX as usize => {
+            Err(Error::EmptySet { set, n_rows, n_cols })
+        }
+        sizes => Ok(sizes),
     }
 }
 

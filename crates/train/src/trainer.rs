@@ -66,7 +66,7 @@ pub struct Outputs {
 /// What a run came to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FitReport {
-    /// Epochs begun.
+    /// Epochs done, validation included.
     pub n_epochs: usize,
     /// The epoch, from 1, whose weights are kept.
     pub best_epoch: usize,
@@ -112,8 +112,8 @@ impl<'a> Trainer<'a> {
     /// `model` gives one logit a row; labels are 0 or 1.
     ///
     /// # Errors
-    /// [`Error::EmptySet`], [`Error::ColumnCount`], [`Error::BinaryLabel`], [`Error::NonFinite`] for rows that cannot be trained on;
-    /// [`Error::Tensor`] if the model does not fit them or the device has no room.
+    /// [`Error::EmptySet`], [`Error::ColumnCount`], [`Error::BinaryLabel`], [`Error::NonFinite`] for rows that cannot be trained on,
+    /// [`Error::OneClass`] for rows that cannot be validated on; [`Error::Tensor`] if the model does not fit them or the device has no room.
     pub fn new<S: RowSource, V: RowSource>(
         device: &Device,
         model: &dyn Module,
@@ -132,6 +132,8 @@ impl<'a> Trainer<'a> {
         scale.write(device)?;
         let train = ResidentRows::upload(device, "train", train)?;
         let valid = ResidentRows::upload(device, "valid", valid)?;
+        // A curve that does not exist is better known now than after an epoch.
+        roc_auc(&valid_labels, &valid_labels)?;
 
         let batch_rows = config.batch_rows.clamp(1, train.n_rows());
         let config = TrainerConfig { batch_rows, ..config };

@@ -1,0 +1,17 @@
+//! The crates composed: the order of rows, whole training runs, and the example as a person calls it.
+//!
+//! `BRISK_TEST_GPU=off|auto|require` says what to do about GPUs; see `gpu.rs`. `BRISK_DATA` names the folder of real data sets;
+//! what needs one says so where it is not set.
+
+mod gpu;
+mod run;
+mod say;
+
+mod order;
+
+mod determinism;
+mod devices_agree;
+mod early_stop;
+mod memory;
+mod refusals;
+mod trainer;

@@ -1,0 +1,116 @@
+//! A small training run: rows in memory, an `Mlp`, Adam.
+
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
+
+use brisk_loader::Rows;
+use brisk_nn::{Activation, Adam, Mlp, MlpConfig, Parameters, ParametersBuilder, Schedule};
+use brisk_program::Device;
+use brisk_train::{Error, FitReport, Outputs, Progress, RunFolder, StopFlag, Trainer, TrainerConfig};
+
+pub(crate) const N_COLS: usize = 5;
+
+/// What a run is; [`Setting::default`] is one that learns.
+#[derive(Clone, Debug)]
+pub(crate) struct Setting {
+    pub(crate) n_rows: usize,
+    pub(crate) n_valid: usize,
+    pub(crate) hidden: Vec<usize>,
+    /// Of weights and of the order; the rows are the same for all.
+    pub(crate) seed: u64,
+    pub(crate) config: TrainerConfig,
+}
+
+impl Default for Setting {
+    fn default() -> Self {
+        let config =
+            TrainerConfig { batch_rows: 64, max_epochs: 3, schedule: Schedule::Constant { lr: 3e-3 }, patience: 0, seed: 1 };
+        Self { n_rows: 500, n_valid: 200, hidden: vec![24], seed: 1, config }
+    }
+}
+
+/// A run that has been set up: what a trainer borrows.
+pub(crate) struct Ready {
+    pub(crate) model: Mlp,
+    pub(crate) params: Parameters,
+    pub(crate) adam: Adam,
+    pub(crate) train: Rows,
+    pub(crate) valid: Rows,
+    config: TrainerConfig,
+}
+
+impl Setting {
+    pub(crate) fn ready(&self) -> Ready {
+        let mut builder = ParametersBuilder::new();
+        let sizes = MlpConfig { n_inputs: N_COLS, hidden: self.hidden.clone(), n_outputs: 1, activation: Activation::Relu };
+        let model = Mlp::new(&mut builder, &sizes);
+        let params = builder.build(self.seed);
+        let adam = Adam::new(&params);
+        let (train, valid) = (rows(0, self.n_rows), rows(self.n_rows, self.n_valid));
+        let config = TrainerConfig { seed: self.seed, ..self.config.clone() };
+        Ready { model, params, adam, train, valid, config }
+    }
+}
+
+impl Ready {
+    pub(crate) fn trainer(&self, device: &Device) -> Result<Trainer<'_>, Error> {
+        let Self { model, params, adam, train, valid, config } = self;
+        Trainer::new(device, model, params, adam, train, valid, config.clone())
+    }
+
+    /// Fits without leaving anything anywhere; the report and the parameters.
+    pub(crate) fn fit(&self, device: &Device) -> Result<(FitReport, Vec<f32>), Error> {
+        let report = self.trainer(device)?.fit(&mut quiet())?;
+        Ok((report, device.read(self.params.values())?))
+    }
+}
+
+/// Two classes that a network can tell apart better than a line can, though not perfectly. Columns have means and scales of their own.
+pub(crate) fn rows(first: usize, n: usize) -> Rows {
+    let (mut features, mut labels) = (Vec::with_capacity(n * N_COLS), Vec::with_capacity(n));
+    for row in first..first + n {
+        let x: [f32; N_COLS] = std::array::from_fn(|col| noise(row, col));
+        let score = x[0] + 2.0 * x[1] * x[2] - x[3] * x[3] + 0.5 * noise(row, N_COLS) + 0.3;
+        labels.push(f32::from(u8::from(score > 0.0)));
+        features
+            .extend(x.iter().zip([(0.0, 1.0), (5.0, 0.1), (-3.0, 20.0), (1e3, 1.0), (0.5, 1e-3)]).map(|(x, (m, s))| m + s * x));
+    }
+    Rows::new(features, labels, N_COLS).expect("as many labels as rows")
+}
+
+/// Uniform in -1..1, a pure function of its place.
+pub(crate) fn noise(row: usize, col: usize) -> f32 {
+    let z = (row as u64 * 64 + col as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    ((z ^ z >> 31) >> 40) as f32 / (1 << 23) as f32 - 1.0
+}
+
+pub(crate) fn quiet() -> Outputs {
+    Outputs { progress: Progress::quiet(), folder: None, stop: StopFlag::new() }
+}
+
+/// Checkpoints and log below `root`.
+pub(crate) fn into_folder(root: &Path) -> (Outputs, RunFolder) {
+    let folder = RunFolder::create(root, Some("test"), SystemTime::UNIX_EPOCH).expect("the folder can be made");
+    (Outputs { folder: Some(folder.clone()), ..quiet() }, folder)
+}
+
+/// A progress that calls `f` after each epoch.
+pub(crate) fn after_each_epoch(f: impl FnMut() + Send + 'static) -> Progress {
+    struct Writer<F>(Arc<Mutex<F>>);
+    impl<F: FnMut()> io::Write for Writer<F> {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if bytes.contains(&b'\n') {
+                (self.0.lock().expect("no other call has panicked"))();
+            }
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    Progress::lines(0, 0, Writer(Arc::new(Mutex::new(f))))
+}

@@ -1,0 +1,57 @@
+//! A run that goes well, and what happens when the loss does not.
+
+use brisk_nn::Schedule;
+use brisk_train::{Checkpoint, Error, TrainerConfig};
+
+use crate::gpu::{cpu, gpu};
+use crate::run::{Setting, into_folder};
+
+#[test]
+fn a_network_learns() -> Result<(), Error> {
+    let default = Setting::default();
+    let setting = Setting { n_rows: 3000, config: TrainerConfig { max_epochs: 20, ..default.config.clone() }, ..default };
+    let report = setting.ready().fit(&cpu(2))?.0;
+    assert!(report.best_auc > 0.9, "the classes can be told apart: {report:?}");
+    let (first, last) = (report.history[0].0, report.history[19].0);
+    assert!(last < 0.75 * first, "the loss falls: {report:?}");
+    assert!(report.train_rows_per_s > 0.0 && report.train_seconds > 0.0, "the time was taken: {report:?}");
+    Ok(())
+}
+
+/// All is well in the first epoch; in the second the rate is beyond all bounds.
+fn diverging() -> Setting {
+    let default = Setting::default();
+    let n_batches = default.n_rows.div_ceil(default.config.batch_rows);
+    let schedule = Schedule::Step { lr: 1e-3, step_size: n_batches, gamma: 1e30 };
+    Setting { config: TrainerConfig { schedule, ..default.config.clone() }, ..default }
+}
+
+fn check_divergence(device: &brisk_program::Device) -> Result<(), Error> {
+    let root = tempfile::tempdir().expect("a folder for a while");
+    let ready = diverging().ready();
+    let (mut outputs, folder) = into_folder(root.path());
+    let error = ready.trainer(device)?.fit(&mut outputs).expect_err("such a rate leads nowhere");
+    let Error::NonFiniteLoss { epoch: 2, step, loss } = error else { panic!("{error:?}") };
+    assert!((2..=8).contains(&step), "the first step of the epoch still has the weights of the one before; got step {step}");
+    assert!(!loss.is_finite(), "{loss}");
+    let message = error.to_string();
+    assert!(message.contains(&format!("epoch 2, step {step},")) && message.contains("lower the learning rate"), "{message}");
+
+    let best = Checkpoint::load(folder.best())?;
+    assert_eq!(best.metadata::<usize>("epoch", "an epoch")?, 1, "the best checkpoint is that of the first epoch");
+    for entry in ready.params.entries() {
+        let values = best.f32(&entry.name, &entry.shape)?;
+        assert!(values.iter().all(|value| value.is_finite() && value.abs() < 10.0), "`{}` is whole", entry.name);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_loss_that_is_no_number_names_its_step_and_leaves_the_best_checkpoint() -> Result<(), Error> {
+    check_divergence(&cpu(2))
+}
+
+#[test]
+fn a_loss_that_is_no_number_is_seen_on_a_gpu_too() -> Result<(), Error> {
+    gpu().map_or(Ok(()), |device| check_divergence(&device))
+}
