@@ -9,36 +9,38 @@ use brisk_table::{ColumnRef, CsvOptions, Imported, LabelKind, Table, import_csv_
 use crate::options::Options;
 use crate::simulate;
 
-/// The rows to train on and those to test on.
+/// The rows to train on and those to test on, and the files that they came from.
 pub(crate) struct Data {
     pub(crate) train: Table,
     pub(crate) test: Table,
+    pub(crate) train_path: PathBuf,
+    pub(crate) test_path: PathBuf,
     pub(crate) simulated: bool,
 }
 
 impl Data {
     pub(crate) fn open(options: &Options) -> Result<Self> {
         let simulated = options.files.is_none();
-        let (train, test) = match &options.files {
+        let (train_path, test_path) = match &options.files {
             Some(files) => files.clone(),
             None => simulated_files(options)?,
         };
-        let (train, test) = (open(&train, options)?, open(&test, options)?);
+        let (train, test) = (open(&train_path, options)?, open(&test_path, options)?);
         if train.column_names() != test.column_names() {
             let (a, b) = (train.column_names(), test.column_names());
             let at = a.iter().zip(b).position(|(a, b)| a != b).unwrap_or(a.len().min(b.len()));
             let name = |names: &[String]| names.get(at).map_or("nothing".to_owned(), |name| format!("`{name}`"));
             bail!(
                 "{} has {} columns and {} has {}; they differ first at index {at}: {} and {}",
-                train.path().display(),
+                train_path.display(),
                 a.len(),
-                test.path().display(),
+                test_path.display(),
                 b.len(),
                 name(a),
                 name(b)
             );
         }
-        Ok(Self { train, test, simulated })
+        Ok(Self { train, test, train_path, test_path, simulated })
     }
 }
 

@@ -6,6 +6,7 @@ mod data;
 mod options;
 mod simulate;
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Instant, SystemTime};
 
@@ -27,16 +28,23 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", told(&error));
             ExitCode::FAILURE
         }
     }
+}
+
+/// An error with its causes, but for those that it already tells.
+fn told(error: &anyhow::Error) -> String {
+    let causes = error.chain().map(ToString::to_string);
+    causes.reduce(|told, cause| if told.contains(&cause) { told } else { format!("{told}: {cause}") }).unwrap_or_default()
 }
 
 #[expect(clippy::print_stdout, reason = "the closing table is the result")]
 fn run() -> Result<()> {
     let Some(options) = Options::read(std::env::args().skip(1))? else { return Ok(()) };
     let started = Instant::now();
+    options.check_json()?;
 
     // Where it runs.
     let selection = options.device.as_ref().map_or_else(Selection::from_env, |name| name.parse().unwrap_or_default());
@@ -44,7 +52,7 @@ fn run() -> Result<()> {
     eprintln!("device: {}", device.info());
 
     // What it learns from: a tenth of the training rows is held out to stop by.
-    let Data { train, test, simulated } = Data::open(&options)?;
+    let Data { train, test, train_path, test_path, simulated } = Data::open(&options)?;
     let (n_train_rows, n_cols, columns) = (train.n_rows(), train.n_cols(), train.column_names().to_vec());
     let [train_part, valid_part] = brisk_loader::split(&train, options.seed, [0.9, 0.1])?;
 
@@ -63,9 +71,10 @@ fn run() -> Result<()> {
         patience: options.patience,
         seed: options.seed,
     };
-    let trainer = Trainer::new(&device, &model, &params, &optimizer, &train_part, &valid_part, config.clone())?;
-    let test_labels = test_labels(&test)?;
-    let test_rows = ResidentRows::upload(&device, "test", &test)?;
+    let trainer = Trainer::new(&device, &model, &params, &optimizer, &train_part, &valid_part, config.clone());
+    let trainer = of_file(&train_path, trainer)?;
+    let test_labels = test_labels(&test_path, &test)?;
+    let test_rows = of_file(&test_path, ResidentRows::upload(&device, "test", &test))?;
     let tester = Scorer::new(&device, &model, &params, &test_rows, trainer.scale(), 1024)?;
     let batch_rows = options.batch.min(trainer.train_rows().n_rows());
     let feed = FeedProbe::new(&device, trainer.train_rows(), trainer.scale(), batch_rows)?;
@@ -133,11 +142,20 @@ fn run() -> Result<()> {
     Ok(())
 }
 
-/// The test labels, which must be 0 or 1.
-fn test_labels(test: &brisk_table::Table) -> Result<Vec<f32>> {
+/// The test labels, which must be 0 or 1, and some of each: found out before anything is trained.
+fn test_labels(path: &Path, test: &brisk_table::Table) -> Result<Vec<f32>> {
     let labels = test.labels::<f32>()?.to_vec();
     if let Some(row) = labels.iter().position(|&label| label != 0.0 && label != 1.0) {
-        anyhow::bail!("{}: the label of row {row} is {}, expected 0 or 1", test.path().display(), labels[row]);
+        anyhow::bail!("{}: the label of row {row} is {}, expected 0 or 1", path.display(), labels[row]);
     }
+    of_file(path, roc_auc(&labels, &labels))?;
     Ok(labels)
+}
+
+/// What is wrong with rows is told with the file that they came from.
+fn of_file<T>(path: &Path, result: Result<T, brisk_train::Error>) -> Result<T> {
+    result.map_err(|error| match error {
+        brisk_train::Error::Tensor(error) => error.into(),
+        error => anyhow::Error::new(error).context(path.display().to_string()),
+    })
 }

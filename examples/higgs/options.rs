@@ -1,4 +1,4 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
@@ -99,12 +99,22 @@ impl Options {
         };
         Ok(Some(options))
     }
+
+    /// Whether the results can be written where they were asked for, as far as can be told before there are any.
+    pub(crate) fn check_json(&self) -> Result<()> {
+        let Some(path) = &self.json else { return Ok(()) };
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        if !folder.is_dir() || path.is_dir() {
+            bail!("{}: --json wants a file in a folder that is there", path.display());
+        }
+        Ok(())
+    }
 }
 
 fn whole(name: &str, word: &str, least: usize) -> Result<usize> {
     let number: usize = word.parse().ok().with_context(|| format!("{name} wants a whole number, got `{word}`"))?;
     if number < least || number > 1 << 40 {
-        bail!("{name} is {number}, expected {least} or more");
+        bail!("{name} is {number}, expected {least} to 2^40");
     }
     Ok(number)
 }
