@@ -252,7 +252,7 @@ pub enum Error {
         reason: String,
     },
     /// The loss is no longer a number.
-    #[error("the loss of epoch {epoch}, step {step}, is {loss}; the last checkpoint is whole: lower the learning rate, or look at the rows of that step")]
+    #[error("the loss of epoch {epoch}, step {step}, is {loss}; checkpoints from before are whole: lower the learning rate, or look at the rows of that step")]
     NonFiniteLoss {
         /// The epoch, from 1.
         epoch: usize,
