@@ -12,6 +12,7 @@ mod order;
 mod determinism;
 mod devices_agree;
 mod early_stop;
+mod higgs_cli;
 mod memory;
 mod refusals;
 mod trainer;

@@ -1,0 +1,422 @@
+//! The `higgs` example, as a person calls it.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use brisk_table::{Schema, Table, TableWriter};
+use brisk_train::Checkpoint;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::run::noise;
+use crate::say::say;
+
+/// The example, built once, in the profile of this test.
+fn binary() -> &'static Path {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| {
+        let test = std::env::current_exe().expect("a process has an executable");
+        // target/PROFILE/deps/it-HASH
+        let profile_dir = test.ancestors().nth(2).expect("cargo puts tests below `deps`");
+        let target_dir = profile_dir.parent().expect("a profile has a folder of its own");
+        let profile = match profile_dir.file_name().and_then(OsStr::to_str) {
+            Some("debug") | None => "dev",
+            Some(profile) => profile,
+        };
+        let status = Command::new(env!("CARGO"))
+            .args(["build", "--quiet", "--package", "brisk-examples", "--example", "higgs", "--profile", profile, "--target-dir"])
+            .arg(target_dir)
+            .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+            .status()
+            .expect("cargo runs");
+        assert!(status.success(), "the example can be built");
+        profile_dir.join("examples").join(format!("higgs{}", std::env::consts::EXE_SUFFIX))
+    })
+}
+
+/// A folder to be in, with good files in it.
+struct Place {
+    dir: TempDir,
+}
+
+/// What is written above the columns.
+const HEADER: &str = "label,mass,angle,charge";
+
+impl Place {
+    fn new() -> Self {
+        let place = Self { dir: tempfile::tempdir().expect("a folder for a while") };
+        place.csv("train.csv", |_, _| {});
+        place.csv("test.csv", |_, _| {});
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        fs::write(self.path(name), content).expect("there is room for a small file");
+    }
+
+    /// Sixty rows of three columns behind a label, each changed as `change` says.
+    fn csv(&self, name: &str, change: impl Fn(usize, &mut Vec<String>)) {
+        let line = |row: usize| {
+            let mut cells: Vec<_> = (0..4).map(|col| format!("{:.3}", noise(row, col))).collect();
+            cells[0] = (row % 2).to_string();
+            change(row, &mut cells);
+            cells.join(",")
+        };
+        let lines: Vec<_> = std::iter::once(HEADER.to_owned()).chain((0..60).map(line)).collect();
+        self.write(name, lines.join("\n") + "\n");
+    }
+
+    /// The same as a table, its bytes.
+    fn table(&self, name: &str, change: impl FnOnce(&mut [f32], &mut [f32])) -> Vec<u8> {
+        let mut features: Vec<f32> = (0..60 * 3).map(|i| noise(i, 9)).collect();
+        let mut labels: Vec<f32> = (0..60).map(|row| (row % 2) as f32).collect();
+        change(&mut features, &mut labels);
+        let schema = Schema { label_name: Some("label".into()), ..Schema::named(["mass", "angle", "charge"]) };
+        let mut writer = TableWriter::create(self.path(name), schema).expect("the folder is there");
+        writer.push(&features, &labels).expect("60 rows of 3 columns");
+        writer.finish().expect("there is room for a small file");
+        fs::read(self.path(name)).expect("it was written")
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        Command::new(binary())
+            .args(["--data-dir", "data", "--runs", "runs", "--epochs", "1", "--hidden", "8"])
+            .args(args)
+            .current_dir(self.dir.path())
+            .env("BRISK_DEVICE", "cpu")
+            // Without one, the Vulkan loader has an `error:` of its own to tell.
+            .env("XDG_RUNTIME_DIR", self.dir.path())
+            .output()
+            .expect("the example runs")
+    }
+
+    /// These options are refused by one line that says all of `words`, and nothing is left but what is whole.
+    #[track_caller]
+    fn check(&self, args: &[&str], words: &[&str]) {
+        let line = self.refusal(args, words);
+        assert!(!self.path("runs").is_dir(), "{args:?}: no run has begun: {line}");
+    }
+
+    /// The same, for a run that has begun.
+    #[track_caller]
+    fn refusal(&self, args: &[&str], words: &[&str]) -> String {
+        let output = self.run(args);
+        let stderr = String::from_utf8(output.stderr).expect("messages are UTF-8");
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {stderr}");
+        assert!(output.stdout.is_empty(), "{args:?}: there is no result");
+        assert!(!stderr.contains("panicked"), "{args:?}: {stderr}");
+        let errors: Vec<_> = stderr.lines().filter(|line| line.starts_with("error:")).collect();
+        let last = stderr.lines().last().expect("something is said").to_owned();
+        assert_eq!(errors, [&last], "{args:?}: one line, the last: {stderr}");
+        for word in words {
+            assert!(last.contains(word), "{args:?}: no `{word}` in: {last}");
+        }
+        let parts: Vec<_> = last.split(": ").collect();
+        let is_told_twice = |part: &&str| part.len() > 10 && parts.iter().filter(|other| *other == part).count() > 1;
+        assert!(!parts.iter().any(is_told_twice), "{args:?}: the same is told twice: {last}");
+        for dir in ["data", "runs"] {
+            check_whole(&self.path(dir));
+        }
+        last
+    }
+
+    /// Refused for `bad` as the training file, and as the test file.
+    #[track_caller]
+    fn check_file(&self, bad: &str, words: &[&str]) {
+        let words = [&[bad], words].concat();
+        self.check(&["--train", bad, "--test", "test.csv"], &words);
+        self.check(&["--train", "train.csv", "--test", bad], &words);
+    }
+}
+
+/// Every file below `dir` is one that can be used.
+#[track_caller]
+fn check_whole(dir: &Path) {
+    for entry in fs::read_dir(dir).into_iter().flatten() {
+        let path = entry.expect("the folder can be read").path();
+        let name = path.file_name().expect("an entry has a name").to_string_lossy().into_owned();
+        assert!(!name.starts_with('.') && !name.contains("tmp"), "{} is left behind", path.display());
+        if path.is_dir() {
+            check_whole(&path);
+        } else if ["best.safetensors", "last.safetensors"].contains(&name.as_str()) {
+            Checkpoint::load(&path).expect("a checkpoint is whole");
+        } else if name.ends_with(".safetensors") {
+            Table::open(&path).and_then(|table| table.verify()).expect("a table is whole");
+        }
+    }
+}
+
+#[test]
+fn help_is_the_documentation() {
+    let output = Place::new().run(&["--help"]);
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    let help = String::from_utf8(output.stdout).expect("help is UTF-8");
+    for option in [
+        "train", "test", "label", "rows", "device", "batch", "epochs", "patience", "hidden", "lr", "seed", "runs", "data-dir",
+        "json",
+    ] {
+        assert!(help.contains(&format!("--{option} ")), "--{option} is missing in {help}");
+    }
+}
+
+#[test]
+fn options_that_make_no_sense() {
+    let place = Place::new();
+    for (args, words) in [
+        (&["--nosuch"][..], &["unknown option `--nosuch`", "--help"][..]),
+        (&["--train", "train.csv"], &["--train and --test go together"]),
+        (&["--test", "test.csv"], &["--train and --test go together"]),
+        (&["--epochs"], &["--epochs wants a value", "--help"]),
+        (&["--epochs", "0"], &["--epochs is 0", "1"]),
+        (&["--epochs", "99999999999999"], &["--epochs is 99999999999999", "2^40"]),
+        (&["--batch", "-1"], &["--batch wants a whole number", "`-1`"]),
+        (&["--hidden", "8,x"], &["--hidden wants a whole number", "`x`"]),
+        (&["--lr", "nan"], &["--lr is NaN", "above 0"]),
+        (&["--lr", "0"], &["--lr is 0", "above 0"]),
+        (&["--rows", "5"], &["--rows is 5", "100"]),
+        (&["--json", "nosuch/results.json"], &["nosuch/results.json", "a folder that is there"]),
+        (&["--json", "."], &["--json wants a file"]),
+    ] {
+        place.check(args, words);
+    }
+    assert!(!place.path("data").exists(), "nothing was imported or simulated");
+}
+
+#[test]
+fn a_device_that_is_not_there() {
+    Place::new().check(&["--device", "nosuch"], &["no device `nosuch`", "cpu", "ask for one of these"]);
+}
+
+#[test]
+fn files_that_are_no_tables() {
+    let place = Place::new();
+    place.check_file("nosuch.csv", &["cannot open", "No such file"]);
+    fs::create_dir(place.path("folder.csv")).expect("the name is free");
+    place.check_file("folder.csv", &["is a folder, expected a file"]);
+    fs::create_dir(place.path("folder.safetensors")).expect("the name is free");
+    place.check_file("folder.safetensors", &["is a folder, expected a file"]);
+    place.write("empty.csv", "");
+    place.check_file("empty.csv", &["an empty file, expected rows"]);
+    place.write("header.csv", format!("{HEADER}\n"));
+    place.check_file("header.csv", &["a header and no rows"]);
+    place.write("broken.csv.gz", b"\x1f\x8b\x08\x00 this is no deflate stream");
+    place.check_file("broken.csv.gz", &[]);
+}
+
+#[test]
+fn cells_that_cannot_be_read_are_named_by_line_and_column() {
+    let place = Place::new();
+    place.csv("ragged.csv", |row, cells| {
+        if row == 7 {
+            cells.push("1".into())
+        }
+    });
+    place.check_file("ragged.csv", &["line 9", "found 5 columns, expected 4", "mend it"]);
+    place.csv("short.csv", |row, cells| {
+        if row == 7 {
+            cells.truncate(3)
+        }
+    });
+    place.check_file("short.csv", &["line 9", "found 3 columns, expected 4", "mend it"]);
+    for (name, cell) in [("word.csv", "hello"), ("nan.csv", "NaN"), ("infinite.csv", "inf"), ("missing.csv", "")] {
+        place.csv(name, |row, cells| {
+            if row == 7 {
+                cells[2] = cell.into()
+            }
+        });
+        place.check_file(name, &["line 9", "column 3 (`angle`)", &format!("found {cell:?}, expected")]);
+    }
+    place.csv("label.csv", |row, cells| {
+        if row == 7 {
+            cells[0] = "2".into()
+        }
+    });
+    place.check_file("label.csv", &["line 9", "column 1 (`label`)", "found \"2\", expected a label 0 or 1"]);
+    place.check(
+        &["--train", "train.csv", "--test", "test.csv", "--label", "nosuch"],
+        &["train.csv", "no column `nosuch`", "angle"],
+    );
+    place.check(&["--train", "train.csv", "--test", "test.csv", "--label", "9"], &["train.csv", "no column", "angle"]);
+    place.csv("other.csv", |_, cells| cells.truncate(3));
+    place.write("other.csv", fs::read_to_string(place.path("other.csv")).expect("it was written").replace(",charge", ""));
+    place.check_file("other.csv", &["columns", "differ"]);
+}
+
+#[test]
+fn tables_that_were_cut_off_or_forged() {
+    let place = Place::new();
+    let good = place.table("good.safetensors", |_, _| {});
+    for len in [0, 5, 100, good.len() / 2, good.len() - 1] {
+        place.write("cut.safetensors", &good[..len]);
+        place.check_file("cut.safetensors", &[]);
+    }
+    place.write("forged.safetensors", [&[0xff; 8], &good[8..]].concat());
+    place.check_file("forged.safetensors", &["header"]);
+    let header_end = 8 + u64::from_le_bytes(good[..8].try_into().expect("eight bytes")) as usize;
+    let header = std::str::from_utf8(&good[8..header_end]).expect("the header is JSON");
+    for (from, to) in [("[60,3]", "[90,3]"), ("[60,3]", "[60,0]"), ("[0,720]", "[0,960]"), ("\"F32\"", "\"X99\""), ("{", "[")] {
+        let forged = header.replacen(from, to, 1);
+        assert_ne!(forged, header, "`{from}` is in the header");
+        place.write("forged.safetensors", [&good[..8], forged.as_bytes(), &good[header_end..]].concat());
+        place.check_file("forged.safetensors", &[]);
+    }
+}
+
+#[test]
+fn tables_that_cannot_be_trained_on() {
+    let place = Place::new();
+    for (name, bad) in [("nan.safetensors", f32::NAN), ("infinite.safetensors", f32::NEG_INFINITY)] {
+        // Everywhere, so that both parts of the training rows have one.
+        place.table(name, |features, _| features.iter_mut().skip(1).step_by(3).for_each(|x| *x = bad));
+        place.table("good.safetensors", |_, _| {});
+        let words = [name, "column 1", "NaN or infinity", "fill missing values in"];
+        place.check(&["--train", name, "--test", "good.safetensors"], &words);
+        place.check(&["--train", "good.safetensors", "--test", name], &words);
+    }
+    place.table("label.safetensors", |_, labels| labels[3] = 2.0);
+    place.check_file("label.safetensors", &["is 2, expected 0 or 1"]);
+    place.csv("ones.csv", |_, cells| cells[0] = "1".into());
+    place.check_file("ones.csv", &["all", "labels are 1, expected both classes"]);
+    place.write("two.csv", format!("{HEADER}\n0,1,2,3\n1,4,5,6\n"));
+    place.check(&["--train", "two.csv", "--test", "test.csv"], &["two.csv"]);
+}
+
+#[test]
+fn folders_that_cannot_be_written() {
+    let place = Place::new();
+    let files = ["--train", "train.csv", "--test", "test.csv"];
+    place.write("file", "in the way");
+    for (option, path) in [("--runs", "file"), ("--runs", "file/below"), ("--data-dir", "file"), ("--data-dir", "file/below")] {
+        place.check(&[&files[..], &[option, path]].concat(), &[path, "cannot make the folder"]);
+    }
+    place.check(&["--data-dir", "file"], &["file", "cannot make the folder"]);
+    assert_eq!(fs::read_to_string(place.path("file")).expect("it is there"), "in the way", "what was there is as it was");
+}
+
+#[test]
+fn a_rate_that_leads_nowhere() {
+    let place = Place::new();
+    let args = ["--train", "train.csv", "--test", "test.csv", "--lr", "1e30", "--batch", "8"];
+    place.refusal(&args, &["the loss of epoch 1, step", "lower the learning rate"]);
+}
+
+#[test]
+fn a_disk_that_is_full() {
+    let Some(full) = SmallDisk::mount() else {
+        say("a disk of 256 KiB cannot be mounted here: THE TEST OF A FULL DISK HAS NOT RUN");
+        return;
+    };
+    let place = Place::new();
+    let disk = full.0.path().to_str().expect("the path is UTF-8");
+    let is_empty = || fs::read_dir(disk).expect("the disk is there").next().is_none();
+
+    place.check(&["--rows", "3000", "--data-dir", disk], &["No space left", disk]);
+    assert!(is_empty(), "the simulated rows: nothing is left behind");
+
+    place.csv("large.csv", |_, _| {});
+    let text = fs::read_to_string(place.path("large.csv")).expect("it was written");
+    let rows = text.split_once('\n').expect("it has a header").1.repeat(500);
+    place.write("large.csv", format!("{HEADER}\n{rows}"));
+    place.check(&["--train", "large.csv", "--test", "test.csv", "--data-dir", disk], &["No space left", disk]);
+    assert!(is_empty(), "the imported table: nothing is left behind");
+
+    let args = ["--train", "train.csv", "--test", "test.csv", "--hidden", "300,300", "--runs", disk];
+    place.check(&args, &["best.safetensors", "No space left", "make room"]);
+    check_whole(Path::new(disk));
+    assert!(!is_empty(), "the settings and the log of the run stay");
+}
+
+/// A disk of 256 KiB in memory, as root can have it.
+struct SmallDisk(TempDir);
+
+impl SmallDisk {
+    fn mount() -> Option<Self> {
+        let dir = tempfile::tempdir().expect("a folder for a while");
+        let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=256k", "tmpfs"]).arg(dir.path()).output();
+        mount.is_ok_and(|output| output.status.success()).then(|| Self(dir))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0.path()).status();
+    }
+}
+
+#[test]
+fn a_simulated_run_and_its_results() {
+    let place = Place::new();
+    let args = ["--rows", "400", "--epochs", "2", "--json", "results.json"];
+    let output = place.run(&args);
+    assert!(output.status.success(), "{output:?}");
+    let table = String::from_utf8(output.stdout).expect("the table is UTF-8");
+    assert!(table.contains("simulated collisions, not measured ones"), "it says what the rows are: {table}");
+    check_whole(&place.path("data"));
+    check_whole(&place.path("runs"));
+
+    let text = fs::read_to_string(place.path("results.json")).expect("the results are there");
+    let results: Value = serde_json::from_str(&text).expect("they are JSON");
+    for key in ["seconds", "loader_rows_per_s", "train_rows_per_s", "planned_peak_bytes"] {
+        assert!(results[key].as_f64().is_some_and(|value| value > 0.0), "{key}: {text}");
+    }
+    for (key, value) in [
+        ("executor", Value::from("cpu")),
+        ("seed", 0.into()),
+        ("rows", 400.into()),
+        ("epochs", 2.into()),
+        ("precision", "f32".into()),
+        ("simulated", true.into()),
+    ] {
+        assert_eq!(results[key], value, "{key}: {text}");
+    }
+    assert!(results["device"].as_str().is_some_and(|device| device.contains("cpu")), "{text}");
+    assert!(results["test_auc"].as_f64().is_some_and(|auc| (0.0..=1.0).contains(&auc)), "{text}");
+    assert_eq!(results["allocated_bytes"], results["planned_peak_bytes"], "what was planned is what was held: {text}");
+
+    let run = place.path(results["run_folder"].as_str().expect("the run has a folder"));
+    for name in ["config.json", "metrics.csv", "metrics.json", "best.safetensors", "last.safetensors"] {
+        assert!(run.join(name).is_file(), "{name} is in the folder of the run");
+    }
+
+    // Again: the files are there already, and the numbers are the same.
+    let output = place.run(&args);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("imported before, unchanged"), "{output:?}");
+    let again: Value = serde_json::from_slice(&fs::read(place.path("results.json")).expect("it is there")).expect("JSON");
+    assert_eq!(again["test_auc"], results["test_auc"], "the same seed gives the same run");
+    assert_eq!(fs::read_dir(place.path("runs")).expect("it is there").count(), 2, "each run has a folder of its own");
+}
+
+#[test]
+fn files_of_ones_own() {
+    let place = Place::new();
+    place.table("train.safetensors", |_, _| {});
+    for (train, test) in [("train.csv", "test.csv"), ("train.safetensors", "test.csv"), ("train.csv", "train.safetensors")] {
+        let output = place.run(&["--train", train, "--test", test, "--label", "label"]);
+        assert!(output.status.success(), "{train}, {test}: {output:?}");
+        assert!(String::from_utf8_lossy(&output.stdout).contains("from the files given"), "{output:?}");
+    }
+}
+
+#[test]
+fn measured_collisions_are_told_apart() {
+    let Some(data) = std::env::var_os("BRISK_DATA").map(PathBuf::from) else {
+        say("BRISK_DATA is not set: THE RUN OVER MEASURED COLLISIONS HAS NOT RUN");
+        return;
+    };
+    let file = |name: &str| data.join("higgs").join(name).into_os_string().into_string().expect("the path is UTF-8");
+    let (train, test) = (file("higgs_train.csv.gz"), file("higgs_test.csv.gz"));
+    let place = Place::new();
+    let output = place.run(&["--train", &train, "--test", &test, "--hidden", "32", "--json", "results.json"]);
+    assert!(output.status.success(), "{output:?}");
+    let results: Value = serde_json::from_slice(&fs::read(place.path("results.json")).expect("it is there")).expect("JSON");
+    let auc = results["test_auc"].as_f64().expect("the test AUC is a number");
+    assert!(auc > 0.62, "one epoch of a small network reaches 0.62, got {auc}");
+    assert_eq!((&results["rows"], &results["simulated"]), (&Value::from(33_813), &Value::from(false)), "{results}");
+}
