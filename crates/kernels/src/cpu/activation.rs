@@ -3,62 +3,136 @@ use super::float::{erf, exp, sigmoid, tanh};
 use crate::Activation;
 
 /// √(2/π) and the cubic coefficient of the tanh form of GELU.
-const GELU_SCALE: f32 = 0.797_884_56;
+const GELU_SCALE: f32 = 0.797_884_6;
 const GELU_CUBIC: f32 = 0.044_715;
 
 pub(crate) fn activate(activation: Activation, x: &[f32], y: &mut [f32]) {
-    each_block(y, |at, y| {
-        let x = &x[at..at + y.len()];
-        match activation {
-            Activation::Identity => y.copy_from_slice(x),
-            Activation::Relu => map(y, x, relu),
-            Activation::Celu { alpha } => map(y, x, |x| celu(x, alpha)),
-            Activation::Gelu => map(y, x, |x| 0.5 * x * (1.0 + erf(x * std::f32::consts::FRAC_1_SQRT_2))),
-            Activation::GeluTanh => map(y, x, |x| 0.5 * x * (1.0 + tanh(GELU_SCALE * (x + GELU_CUBIC * x * x * x)))),
-            Activation::Silu => map(y, x, |x| x * sigmoid(x)),
-            Activation::Sigmoid => map(y, x, sigmoid),
-            Activation::Tanh => map(y, x, tanh),
-        }
-    });
+    each_block(
+        y,
+        #[inline(always)]
+        |at, y| {
+            let x = &x[at..at + y.len()];
+            match activation {
+                Activation::Identity => y.copy_from_slice(x),
+                Activation::Relu => map(y, x, relu),
+                Activation::Celu { alpha } => map(
+                    y,
+                    x,
+                    #[inline(always)]
+                    |x| celu(x, alpha),
+                ),
+                Activation::Gelu => map(
+                    y,
+                    x,
+                    #[inline(always)]
+                    |x| 0.5 * x * (1.0 + erf(x * std::f32::consts::FRAC_1_SQRT_2)),
+                ),
+                Activation::GeluTanh => map(
+                    y,
+                    x,
+                    #[inline(always)]
+                    |x| 0.5 * x * (1.0 + tanh(GELU_SCALE * (x + GELU_CUBIC * x * x * x))),
+                ),
+                Activation::Silu => map(
+                    y,
+                    x,
+                    #[inline(always)]
+                    |x| x * sigmoid(x),
+                ),
+                Activation::Sigmoid => map(y, x, sigmoid),
+                Activation::Tanh => map(y, x, tanh),
+            }
+        },
+    );
 }
 
 pub(crate) fn activation_grad(activation: Activation, dy: &[f32], x: &[f32], dx: &mut [f32]) {
-    each_block(dx, |at, dx| {
-        let (dy, x) = (&dy[at..at + dx.len()], &x[at..at + dx.len()]);
-        match activation {
-            Activation::Identity => dx.copy_from_slice(dy),
-            Activation::Relu => map2(dx, dy, x, |dy, x| if x > 0.0 { dy } else { 0.0 }),
-            Activation::Celu { alpha } => map2(dx, dy, x, |dy, x| dy * exp(x.min(0.0) / alpha)),
-            Activation::Gelu => map2(dx, dy, x, |dy, x| {
-                let density = 0.398_942_28 * exp(-0.5 * x * x);
-                dy * (0.5 * (1.0 + erf(x * std::f32::consts::FRAC_1_SQRT_2)) + x * density)
-            }),
-            Activation::GeluTanh => map2(dx, dy, x, |dy, x| {
-                let t = tanh(GELU_SCALE * (x + GELU_CUBIC * x * x * x));
-                let inner = GELU_SCALE * (1.0 + 3.0 * GELU_CUBIC * x * x);
-                dy * (0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * inner)
-            }),
-            Activation::Silu => map2(dx, dy, x, |dy, x| {
-                let s = sigmoid(x);
-                dy * s * (1.0 + x * (1.0 - s))
-            }),
-            Activation::Sigmoid => map2(dx, dy, x, |dy, x| {
-                let s = sigmoid(x);
-                dy * s * (1.0 - s)
-            }),
-            Activation::Tanh => map2(dx, dy, x, |dy, x| {
-                let t = tanh(x);
-                dy * (1.0 - t * t)
-            }),
-        }
-    });
+    each_block(
+        dx,
+        #[inline(always)]
+        |at, dx| {
+            let (dy, x) = (&dy[at..at + dx.len()], &x[at..at + dx.len()]);
+            match activation {
+                Activation::Identity => dx.copy_from_slice(dy),
+                Activation::Relu => map2(
+                    dx,
+                    dy,
+                    x,
+                    #[inline(always)]
+                    |dy, x| if x > 0.0 { dy } else { 0.0 },
+                ),
+                Activation::Celu { alpha } => map2(
+                    dx,
+                    dy,
+                    x,
+                    #[inline(always)]
+                    |dy, x| dy * exp(x.min(0.0) / alpha),
+                ),
+                Activation::Gelu => map2(
+                    dx,
+                    dy,
+                    x,
+                    #[inline(always)]
+                    |dy, x| {
+                        let density = 0.398_942_3 * exp(-0.5 * x * x);
+                        dy * (0.5 * (1.0 + erf(x * std::f32::consts::FRAC_1_SQRT_2)) + x * density)
+                    },
+                ),
+                Activation::GeluTanh => map2(
+                    dx,
+                    dy,
+                    x,
+                    #[inline(always)]
+                    |dy, x| {
+                        let t = tanh(GELU_SCALE * (x + GELU_CUBIC * x * x * x));
+                        let inner = GELU_SCALE * (1.0 + 3.0 * GELU_CUBIC * x * x);
+                        dy * (0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * inner)
+                    },
+                ),
+                Activation::Silu => map2(
+                    dx,
+                    dy,
+                    x,
+                    #[inline(always)]
+                    |dy, x| {
+                        let s = sigmoid(x);
+                        dy * s * (1.0 + x * (1.0 - s))
+                    },
+                ),
+                Activation::Sigmoid => map2(
+                    dx,
+                    dy,
+                    x,
+                    #[inline(always)]
+                    |dy, x| {
+                        let s = sigmoid(x);
+                        dy * s * (1.0 - s)
+                    },
+                ),
+                Activation::Tanh => map2(
+                    dx,
+                    dy,
+                    x,
+                    #[inline(always)]
+                    |dy, x| {
+                        let t = tanh(x);
+                        dy * (1.0 - t * t)
+                    },
+                ),
+            }
+        },
+    );
 }
 
 pub(crate) fn output_grad(activation: Activation, dy: &[f32], y: &[f32], dx: &mut [f32]) {
-    each_block(dx, |at, dx| {
-        dx.copy_from_slice(&dy[at..at + dx.len()]);
-        scale_by_slope(activation, &y[at..at + dx.len()], dx);
-    });
+    each_block(
+        dx,
+        #[inline(always)]
+        |at, dx| {
+            dx.copy_from_slice(&dy[at..at + dx.len()]);
+            scale_by_slope(activation, &y[at..at + dx.len()], dx);
+        },
+    );
 }
 
 /// `y = act(y)` in place, for the epilogue of a matrix product.
@@ -66,10 +140,14 @@ pub(crate) fn output_grad(activation: Activation, dy: &[f32], y: &[f32], dx: &mu
 pub(crate) fn activate_in_place(activation: Activation, y: &mut [f32]) {
     match activation {
         Activation::Identity => {}
-        Activation::Relu => y.iter_mut().for_each(|y| *y = relu(*y)),
-        Activation::Celu { alpha } => y.iter_mut().for_each(|y| *y = celu(*y, alpha)),
-        Activation::Sigmoid => y.iter_mut().for_each(|y| *y = sigmoid(*y)),
-        Activation::Tanh => y.iter_mut().for_each(|y| *y = tanh(*y)),
+        Activation::Relu => update(y, relu),
+        Activation::Celu { alpha } => update(
+            y,
+            #[inline(always)]
+            |y| celu(y, alpha),
+        ),
+        Activation::Sigmoid => update(y, sigmoid),
+        Activation::Tanh => update(y, tanh),
         Activation::Gelu | Activation::GeluTanh | Activation::Silu => unreachable!("refused by Matmul::check"),
     }
 }
@@ -77,13 +155,32 @@ pub(crate) fn activate_in_place(activation: Activation, y: &mut [f32]) {
 /// `dx *= act'`, the derivative taken from the output `y`.
 #[inline(always)]
 pub(crate) fn scale_by_slope(activation: Activation, y: &[f32], dx: &mut [f32]) {
-    let pairs = dx.iter_mut().zip(y);
     match activation {
         Activation::Identity => {}
-        Activation::Relu => pairs.for_each(|(dx, &y)| *dx = if y > 0.0 { *dx } else { 0.0 }),
-        Activation::Celu { alpha } => pairs.for_each(|(dx, &y)| *dx *= if y > 0.0 { 1.0 } else { y / alpha + 1.0 }),
-        Activation::Sigmoid => pairs.for_each(|(dx, &y)| *dx *= y * (1.0 - y)),
-        Activation::Tanh => pairs.for_each(|(dx, &y)| *dx *= 1.0 - y * y),
+        Activation::Relu => update2(
+            dx,
+            y,
+            #[inline(always)]
+            |dx, y| if y > 0.0 { dx } else { 0.0 },
+        ),
+        Activation::Celu { alpha } => update2(
+            dx,
+            y,
+            #[inline(always)]
+            |dx, y| dx * if y > 0.0 { 1.0 } else { y / alpha + 1.0 },
+        ),
+        Activation::Sigmoid => update2(
+            dx,
+            y,
+            #[inline(always)]
+            |dx, y| dx * (y * (1.0 - y)),
+        ),
+        Activation::Tanh => update2(
+            dx,
+            y,
+            #[inline(always)]
+            |dx, y| dx * (1.0 - y * y),
+        ),
         Activation::Gelu | Activation::GeluTanh | Activation::Silu => unreachable!("has no derivative from its output"),
     }
 }
@@ -100,12 +197,32 @@ fn celu(x: f32, alpha: f32) -> f32 {
     if x > 0.0 { x } else { below }
 }
 
+// Plain loops: the iterators' own `for_each` may be compiled apart, without the wider instructions.
+
 #[inline(always)]
 fn map(y: &mut [f32], x: &[f32], f: impl Fn(f32) -> f32) {
-    y.iter_mut().zip(x).for_each(|(y, &x)| *y = f(x));
+    for (y, &x) in y.iter_mut().zip(x) {
+        *y = f(x);
+    }
 }
 
 #[inline(always)]
 fn map2(y: &mut [f32], a: &[f32], b: &[f32], f: impl Fn(f32, f32) -> f32) {
-    y.iter_mut().zip(a).zip(b).for_each(|((y, &a), &b)| *y = f(a, b));
+    for ((y, &a), &b) in y.iter_mut().zip(a).zip(b) {
+        *y = f(a, b);
+    }
+}
+
+#[inline(always)]
+fn update(y: &mut [f32], f: impl Fn(f32) -> f32) {
+    for y in y {
+        *y = f(*y);
+    }
+}
+
+#[inline(always)]
+fn update2(y: &mut [f32], x: &[f32], f: impl Fn(f32, f32) -> f32) {
+    for (y, &x) in y.iter_mut().zip(x) {
+        *y = f(*y, x);
+    }
 }

@@ -1,6 +1,7 @@
 use rayon::prelude::*;
 
 use super::float::one_minus_exp_neg;
+use super::vectorised::vectorised;
 use crate::{Adam, WeightDecay};
 
 /// Parameters a task.
@@ -15,14 +16,13 @@ pub(crate) fn run(kernel: &Adam, grads: &[f32], lr: &[f32], state: &[u32], param
         corrected_lr: lr / one_minus_exp_neg(-t * ln(kernel.beta1)),
         inv_root: 1.0 / one_minus_exp_neg(-t * ln(kernel.beta2)).sqrt(),
     };
-    let arch = pulp::Arch::new();
     params
         .par_chunks_mut(BLOCK_LEN)
         .zip(m.par_chunks_mut(BLOCK_LEN))
         .zip(v.par_chunks_mut(BLOCK_LEN))
         .zip(grads.par_chunks(BLOCK_LEN))
         .for_each(|(((params, m), v), grads)| {
-            arch.dispatch(
+            vectorised(
                 #[inline(always)]
                 || update(kernel, step, grads, params, m, v),
             );

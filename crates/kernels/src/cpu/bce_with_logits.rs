@@ -27,13 +27,17 @@ pub(crate) fn grad(
     dlogits: &mut [f32],
 ) {
     let scale = dloss / loss[1];
-    each_block(dlogits, |at, dlogits| {
-        let run = at..at + dlogits.len();
-        let rows = logits[run.clone()].iter().zip(&target[run.clone()]).zip(&weight[run]);
-        for (dx, ((&x, &t), &w)) in dlogits.iter_mut().zip(rows) {
-            *dx = scale * w * ((1.0 - t) - (1.0 + (kernel.pos_weight - 1.0) * t) * sigmoid(-x));
-        }
-    });
+    each_block(
+        dlogits,
+        #[inline(always)]
+        |at, dlogits| {
+            let run = at..at + dlogits.len();
+            let rows = logits[run.clone()].iter().zip(&target[run.clone()]).zip(&weight[run]);
+            for (dx, ((&x, &t), &w)) in dlogits.iter_mut().zip(rows) {
+                *dx = scale * w * ((1.0 - t) - (1.0 + (kernel.pos_weight - 1.0) * t) * sigmoid(-x));
+            }
+        },
+    );
 }
 
 /// `log(1 + exp(x))` without overflow.

@@ -1,7 +1,8 @@
 //! How twins cut their work: into runs whose size depends on the shape alone.
 
-use pulp::Arch;
 use rayon::prelude::*;
+
+use super::vectorised::vectorised;
 
 /// Elements below which a loop is not worth handing to other threads.
 const SERIAL_LEN: usize = 16 * 1024;
@@ -10,10 +11,9 @@ const BLOCK_LEN: usize = 8 * 1024;
 
 /// Calls `f(offset, block of y)` for blocks that cover `y`, compiled for the vector instructions this machine has.
 pub(crate) fn each_block<T: Send>(y: &mut [T], f: impl Fn(usize, &mut [T]) + Sync) {
-    let arch = Arch::new();
     // One call site, so that `f` is inlined into the code compiled for the wider instructions.
     let run = |(i, block): (usize, &mut [T])| {
-        arch.dispatch(
+        vectorised(
             #[inline(always)]
             || f(i * BLOCK_LEN, block),
         )

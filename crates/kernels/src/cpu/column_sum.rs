@@ -1,12 +1,13 @@
 use rayon::prelude::*;
 
+use super::vectorised::vectorised;
+
 /// Rows summed in one go before the parts are added.
 pub(crate) const PART_ROWS: usize = 64;
 
 pub(crate) fn run(n_cols: usize, x: &[f32], y: &mut [f32], parts: &mut [f32]) {
-    let arch = pulp::Arch::new();
     let sum_part = |(rows, part): (&[f32], &mut [f32])| {
-        arch.dispatch(
+        vectorised(
             #[inline(always)]
             || add_rows(rows, part),
         );
@@ -17,7 +18,7 @@ pub(crate) fn run(n_cols: usize, x: &[f32], y: &mut [f32], parts: &mut [f32]) {
     } else {
         x.par_chunks(PART_ROWS * n_cols).zip(parts.par_chunks_exact_mut(n_cols)).for_each(sum_part);
     }
-    arch.dispatch(
+    vectorised(
         #[inline(always)]
         || add_rows(parts, y),
     );
@@ -27,6 +28,8 @@ pub(crate) fn run(n_cols: usize, x: &[f32], y: &mut [f32], parts: &mut [f32]) {
 fn add_rows(rows: &[f32], sum: &mut [f32]) {
     sum.fill(0.0);
     for row in rows.chunks_exact(sum.len()) {
-        sum.iter_mut().zip(row).for_each(|(sum, x)| *sum += x);
+        for (sum, x) in sum.iter_mut().zip(row) {
+            *sum += x;
+        }
     }
 }

@@ -1,12 +1,17 @@
 //! Elementary functions of f32 without calls or branches, so that loops over them vectorise.
 
+/// 1.5 · 2²³: added to a small number, it leaves the nearest integer in the low bits of the sum.
+const SHIFT: f32 = 12_582_912.0;
+
 /// `exp(x)` within 2 ulp; 0 below -87.3, +inf above 88.7.
 ///
 /// Range reduction to `|r| ≤ ln 2 / 2` in two steps (Cody & Waite), a polynomial of degree 6, and the exponent added as bits.
 #[inline(always)]
 pub(crate) fn exp(x: f32) -> f32 {
     let clamped = x.clamp(-87.33654, 88.72283);
-    let n = round_small(clamped * std::f32::consts::LOG2_E);
+    // The sum's low bits are the integer next to it.
+    let shifted = clamped * std::f32::consts::LOG2_E + SHIFT;
+    let n = shifted - SHIFT;
     let r = clamped - n * 0.693_359_4;
     let r = r - n * -2.121_944_4e-4;
     let p = 1.987_569_1e-4;
@@ -14,11 +19,12 @@ pub(crate) fn exp(x: f32) -> f32 {
     let p = p * r + 8.333_452e-3;
     let p = p * r + 4.166_579_6e-2;
     let p = p * r + 1.666_666_5e-1;
-    let p = p * r + 5.000_000_1e-1;
+    let p = p * r + 0.5;
     let p = p * r * r + r + 1.0;
     // Two factors, since 2^128 is not an f32.
-    let half = (n * 0.5) as i32;
-    let rest = n as i32 - half;
+    let exponent = (shifted.to_bits() as i32).wrapping_sub(SHIFT.to_bits() as i32);
+    let half = exponent >> 1;
+    let rest = exponent.wrapping_sub(half);
     let y = p * power_of_two(half) * power_of_two(rest);
     // NaN goes through; `clamp` keeps it.
     if x < -87.33654 {
@@ -32,14 +38,7 @@ pub(crate) fn exp(x: f32) -> f32 {
 
 #[inline(always)]
 fn power_of_two(n: i32) -> f32 {
-    f32::from_bits(((n + 127) as u32) << 23)
-}
-
-/// Rounds to nearest for `|x| < 2²²`, by the shift that a large constant causes.
-#[inline(always)]
-fn round_small(x: f32) -> f32 {
-    const SHIFT: f32 = 12_582_912.0;
-    (x + SHIFT) - SHIFT
+    f32::from_bits((n.wrapping_add(127) as u32) << 23)
 }
 
 #[inline(always)]
@@ -52,10 +51,10 @@ pub(crate) fn sigmoid(x: f32) -> f32 {
 pub(crate) fn tanh(x: f32) -> f32 {
     let z = x * x;
     let p = -5.704_988_7e-3;
-    let p = p * z + 2.063_908_9e-2;
+    let p = p * z + 2.063_909e-2;
     let p = p * z - 5.373_971_6e-2;
     let p = p * z + 1.333_144_2e-1;
-    let p = p * z - 3.333_328_2e-1;
+    let p = p * z - 3.333_328e-1;
     let near = p * z * x + x;
     let far = 1.0 - 2.0 / (exp(2.0 * x.abs()) + 1.0);
     if x.abs() < 0.625 { near } else { far.copysign(x) }

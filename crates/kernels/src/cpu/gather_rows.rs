@@ -1,12 +1,13 @@
 use rayon::prelude::*;
 
+use super::vectorised::vectorised;
+
 /// Rows a task.
 const BLOCK_ROWS: usize = 256;
 
 pub(crate) fn run(n_cols: usize, table: &[f32], rows: &[u32], mean: &[f32], inv_std: &[f32], y: &mut [f32]) {
-    let arch = pulp::Arch::new();
     let block = |(rows, y): (&[u32], &mut [f32])| {
-        arch.dispatch(
+        vectorised(
             #[inline(always)]
             || gather(n_cols, table, rows, mean, inv_std, y),
         );

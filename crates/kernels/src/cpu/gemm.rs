@@ -6,6 +6,8 @@ use std::ops::Range;
 use gemm_common::Parallelism;
 use rayon::prelude::*;
 
+use super::vectorised::vectorised;
+
 /// A matrix operand by strides: element `(row, col)` is `data[row * row_stride + col * col_stride]`.
 #[derive(Clone, Copy)]
 pub(crate) struct Operand<'a> {
@@ -32,16 +34,17 @@ impl Operand<'_> {
 /// One tile of the result: its rows and columns.
 pub(crate) type Tile = (Range<usize>, Range<usize>);
 
-/// `y = a b` for `y: [m, n]` row-major, tile by tile, each followed by `finish(row, cols, y[row, cols])` for its rows
-/// while they are in cache.
+/// `y = a b` for `y: [m, n]` row-major: all tiles of it for each of `depths`, the runs of `k`, in turn. After the last,
+/// `finish(row, cols, y[row, cols])` is called for the rows of a tile while they are in cache.
 ///
 /// # Panics
-/// If the operands do not fit `y`, or the tiles overlap or reach beyond it.
+/// If the operands do not fit `y`, the tiles overlap or reach beyond it, or the depths are not a cut of `k`.
 pub(crate) fn product(
     a: Operand<'_>,
     b: Operand<'_>,
     y: &mut [f32],
     tiles: &[Tile],
+    depths: &[Range<usize>],
     finish: impl Fn(usize, Range<usize>, &mut [f32]) + Sync,
 ) {
     let (m, n, k) = (a.n_rows, b.n_cols, a.n_cols);
@@ -49,13 +52,17 @@ pub(crate) fn product(
     a.assert_in_bounds();
     b.assert_in_bounds();
     assert_disjoint(tiles, m, n);
+    assert_cut(depths, k);
     let y = Shared(y.as_mut_ptr());
-    let arch = pulp::Arch::new();
-    let run = |(rows, cols): &Tile| {
+    let run = |depth: &Range<usize>, (rows, cols): &Tile| {
         // SAFETY: the tile lies within `y` and overlaps no other (`assert_disjoint`), so this thread alone touches these
-        // elements; the operands cover `[m, k]` and `[k, n]` (`assert_in_bounds`) and are not written.
-        unsafe { multiply(a, b, y, n, rows, cols) };
-        arch.dispatch(
+        // elements; the operands cover `[m, k]` and `[k, n]` (`assert_in_bounds`), the depth is part of `k` (`assert_cut`), and the
+        // operands are not written.
+        unsafe { multiply(a, b, y, n, rows, cols, depth) };
+        if depth.end < k {
+            return;
+        }
+        vectorised(
             #[inline(always)]
             || {
                 for row in rows.clone() {
@@ -66,9 +73,11 @@ pub(crate) fn product(
             },
         );
     };
-    match tiles {
-        [tile] => run(tile),
-        tiles => tiles.par_iter().with_max_len(1).for_each(run),
+    for depth in depths {
+        match tiles {
+            [tile] => run(depth, tile),
+            tiles => tiles.par_iter().with_max_len(1).for_each(|tile| run(depth, tile)),
+        }
     }
 }
 
@@ -90,30 +99,40 @@ impl Shared {
     }
 }
 
+/// Adds the product over `depth` to the tile; the first depth, which starts at 0, replaces what is there.
+///
 /// # Safety
-/// The tile lies within the `n`-column matrix behind `y` and nobody else touches it meanwhile.
-unsafe fn multiply(a: Operand<'_>, b: Operand<'_>, y: Shared, n: usize, rows: &Range<usize>, cols: &Range<usize>) {
+/// The tile lies within the `n`-column matrix behind `y` and nobody else touches it meanwhile; `depth` lies within the operands.
+unsafe fn multiply(
+    a: Operand<'_>,
+    b: Operand<'_>,
+    y: Shared,
+    n: usize,
+    rows: &Range<usize>,
+    cols: &Range<usize>,
+    depth: &Range<usize>,
+) {
     // The product is made as `yᵀ = bᵀ aᵀ`: a row-major `y` is a column-major `yᵀ`, which is what the micro-kernels store.
     // SAFETY: the caller's; operand offsets are those of elements that exist.
     unsafe {
         let dst = y.at(rows.start * n + cols.start);
-        let lhs = b.data.as_ptr().add(cols.start * b.col_stride);
-        let rhs = a.data.as_ptr().add(rows.start * a.row_stride);
+        let lhs = b.data.as_ptr().add(cols.start * b.col_stride + depth.start * b.row_stride);
+        let rhs = a.data.as_ptr().add(rows.start * a.row_stride + depth.start * a.col_stride);
         gemm_f32::gemm::f32::get_gemm_fn()(
             cols.len(),
             rows.len(),
-            a.n_cols,
+            depth.len(),
             dst,
             n as isize,
             1,
-            false,
+            depth.start > 0,
             lhs,
             b.row_stride as isize,
             b.col_stride as isize,
             rhs,
             a.row_stride as isize,
             a.col_stride as isize,
-            0.0,
+            1.0,
             1.0,
             false,
             false,
@@ -121,6 +140,15 @@ unsafe fn multiply(a: Operand<'_>, b: Operand<'_>, y: Shared, n: usize, rows: &R
             Parallelism::None,
         );
     }
+}
+
+fn assert_cut(depths: &[Range<usize>], k: usize) {
+    let mut end = 0;
+    for depth in depths {
+        assert!(depth.start == end && !depth.is_empty(), "depth {depth:?} does not start at {end}");
+        end = depth.end;
+    }
+    assert!(end == k, "depths reach {end} of {k}");
 }
 
 /// Tiles come from a grid, row by row: each starts where one before it ended.

@@ -1,19 +1,51 @@
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use super::activation::{activate_in_place, scale_by_slope};
 use super::blocks::cut;
 use super::gemm::{Operand, Tile, product};
-use crate::{Epilogue, Matmul};
+use super::matmul_vector::{row_times_matrix, scale_row};
+use super::vectorised::vectorised;
+use crate::{Epilogue, Matmul, Transpose};
 
-/// Elements of a tile's edge: rows so that a tile of the result stays in the second-level cache, columns so that turning
-/// or packing `b` is worth it.
-const TILE_ROWS: usize = 128;
-const MIN_TILE_ROWS: usize = 32;
-/// How many tiles there should be: enough for the threads of a workstation, few enough to keep each tile large.
+/// Rows and columns of a tile of the result, from large ones, which reuse their operands more, to those that give work to more threads.
+const TILES: [(usize, usize); 5] = [(256, 256), (256, 128), (256, 64), (128, 64), (64, 64)];
+/// The same where `a` is transposed: its rows are then strided, and wide tiles read them less often.
+const TILES_TRANSPOSED: [(usize, usize); 3] = [(128, 256), (128, 128), (64, 128)];
+/// How many tiles there should be: enough for the threads of a workstation.
 const N_TILES: usize = 16;
+/// How much of `k` is summed in one go, so that what several tiles read stays in cache.
+const DEPTH: usize = 1024;
 
 pub(crate) fn run(kernel: &Matmul, a: &[f32], b: &[f32], fused: &[f32], y: &mut [f32], b_turned: Option<&mut [f32]>) {
     let Matmul { m, n, k, transpose, epilogue } = *kernel;
+    // With a side of one, stored transposed is stored the same or the other way round, so `b` need not be turned.
+    if k == 1 {
+        return each_row(
+            n,
+            y,
+            #[inline(always)]
+            |row, y| {
+                scale_row(a[row], b, y);
+                apply(epilogue, fused, n, row, 0..n, y);
+            },
+        );
+    }
+    if m == 1 || n == 1 {
+        match (m == 1, if m == 1 { transpose.b() } else { transpose.a() }) {
+            (true, false) => row_times_matrix(a, b, y),
+            (true, true) => matrix_times_column(b, a, y),
+            (false, false) => matrix_times_column(a, b, y),
+            (false, true) => row_times_matrix(b, a, y),
+        }
+        return each_row(
+            n,
+            y,
+            #[inline(always)]
+            |row, y| apply(epilogue, fused, n, row, 0..n, y),
+        );
+    }
     let a = match transpose.a() {
         false => Operand { data: a, n_rows: m, n_cols: k, row_stride: k, col_stride: 1 },
         true => Operand { data: a, n_rows: m, n_cols: k, row_stride: 1, col_stride: m },
@@ -26,27 +58,73 @@ pub(crate) fn run(kernel: &Matmul, a: &[f32], b: &[f32], fused: &[f32], y: &mut 
         }
     };
     let b = Operand { data: b, n_rows: k, n_cols: n, row_stride: n, col_stride: 1 };
-    product(a, b, y, &tiles(m, n, k), |row, cols, y| match epilogue {
+    let depths = cut(k, k.div_ceil(DEPTH), 16);
+    product(
+        a,
+        b,
+        y,
+        &tiles(m, n, k, transpose),
+        &depths,
+        #[inline(always)]
+        |row, cols, y| apply(epilogue, fused, n, row, cols, y),
+    );
+}
+
+/// The epilogue on part of a row of the product.
+#[inline(always)]
+fn apply(epilogue: Epilogue, fused: &[f32], n: usize, row: usize, cols: Range<usize>, y: &mut [f32]) {
+    match epilogue {
         Epilogue::None => {}
         Epilogue::Activation(act) => activate_in_place(act, y),
         Epilogue::Bias(act) => {
-            y.iter_mut().zip(&fused[cols]).for_each(|(y, bias)| *y += bias);
+            for (y, bias) in y.iter_mut().zip(&fused[cols]) {
+                *y += bias;
+            }
             activate_in_place(act, y);
         }
         Epilogue::OutputGrad(act) => scale_by_slope(act, &fused[row * n..][cols], y),
-    });
+    }
 }
 
 /// A grid of tiles over `[m, n]`, chosen by shape alone.
-fn tiles(m: usize, n: usize, k: usize) -> Vec<Tile> {
+fn tiles(m: usize, n: usize, k: usize, transpose: Transpose) -> Vec<Tile> {
     // Below this many multiply-adds one thread is done before another has woken.
     if m * n * k < 64 * 1024 {
         return vec![(0..m, 0..n)];
     }
-    let n_row_tiles = m.div_ceil(TILE_ROWS).max((m / MIN_TILE_ROWS).min(N_TILES)).max(1);
-    let rows = cut(m, n_row_tiles, 4);
-    let cols = if rows.len() >= N_TILES / 2 { cut(n, 1, 1) } else { cut(n, (n / 64).clamp(1, N_TILES / rows.len()), 16) };
+    let sizes: &[(usize, usize)] = if transpose.a() { &TILES_TRANSPOSED } else { &TILES };
+    let enough = |&&(rows, cols): &&(usize, usize)| m.div_ceil(rows) * n.div_ceil(cols) >= N_TILES;
+    let (n_rows, n_cols) = sizes.iter().find(enough).copied().unwrap_or(sizes[sizes.len() - 1]);
+    let (rows, cols) = (cut(m, m.div_ceil(n_rows), 4), cut(n, n.div_ceil(n_cols), 16));
     rows.iter().flat_map(|rows| cols.iter().map(|cols| (rows.clone(), cols.clone()))).collect()
+}
+
+/// `y[row] = matrix[row, ..] · x` for `matrix: [y.len(), x.len()]`.
+fn matrix_times_column(matrix: &[f32], x: &[f32], y: &mut [f32]) {
+    let (m, k) = (y.len(), x.len());
+    let matrix = Operand { data: matrix, n_rows: m, n_cols: k, row_stride: k, col_stride: 1 };
+    let column = Operand { data: x, n_rows: k, n_cols: 1, row_stride: 1, col_stride: 1 };
+    product(matrix, column, y, &tiles(m, 1, k, Transpose::None), std::slice::from_ref(&(0..k)), |_, _, _| {});
+}
+
+/// Calls `f(row, y[row, ..])` for each row of `n_cols` elements.
+fn each_row(n_cols: usize, y: &mut [f32], f: impl Fn(usize, &mut [f32]) + Sync) {
+    let n_rows = (16 * 1024 / n_cols).max(1);
+    let run = |(i, y): (usize, &mut [f32])| {
+        vectorised(
+            #[inline(always)]
+            || {
+                for (row, y) in y.chunks_exact_mut(n_cols).enumerate() {
+                    f(i * n_rows + row, y);
+                }
+            },
+        );
+    };
+    if y.len() < 64 * 1024 {
+        y.chunks_mut(n_rows * n_cols).enumerate().for_each(run);
+    } else {
+        y.par_chunks_mut(n_rows * n_cols).enumerate().for_each(run);
+    }
 }
 
 /// `turned[col, row] = x[row, col]`.

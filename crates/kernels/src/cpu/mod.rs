@@ -14,6 +14,8 @@ mod float;
 pub(crate) mod gather_rows;
 pub(crate) mod gemm;
 pub(crate) mod matmul;
+mod matmul_vector;
 pub(crate) mod mse_loss;
 pub(crate) mod sgd;
 pub(crate) mod store_rows;
+mod vectorised;

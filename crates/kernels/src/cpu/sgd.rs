@@ -1,5 +1,6 @@
 use rayon::prelude::*;
 
+use super::vectorised::vectorised;
 use crate::{Momentum, Sgd};
 
 /// Parameters a task.
@@ -7,10 +8,9 @@ const BLOCK_LEN: usize = 16 * 1024;
 
 pub(crate) fn run(kernel: &Sgd, grads: &[f32], lr: &[f32], state: &[u32], params: &mut [f32], momentum: &mut [f32]) {
     let lr = lr[(state[0] as usize).min(lr.len() - 1)];
-    let arch = pulp::Arch::new();
     params.par_chunks_mut(BLOCK_LEN).zip(momentum.par_chunks_mut(BLOCK_LEN)).zip(grads.par_chunks(BLOCK_LEN)).for_each(
         |((params, momentum), grads)| {
-            arch.dispatch(
+            vectorised(
                 #[inline(always)]
                 || update(kernel, lr, grads, params, momentum),
             );

@@ -28,7 +28,7 @@ fn twins_equal_hand_worked_numbers() {
     check(Activation::Relu, &[-2.0, 0.0, 3.0], &[0.0, 0.0, 3.0]);
     // exp(-1) - 1, and 0.5 (exp(-4) - 1).
     check(Activation::Celu { alpha: 1.0 }, &[-1.0, 0.0, 3.0], &[-0.632_120_56, 0.0, 3.0]);
-    check(Activation::Celu { alpha: 0.5 }, &[-2.0, 1.0], &[-0.490_842_18, 1.0]);
+    check(Activation::Celu { alpha: 0.5 }, &[-2.0, 1.0], &[-0.490_842_2, 1.0]);
     check(Activation::Sigmoid, &[0.0, 1.0, -1.0], &[0.5, 0.731_058_6, 0.268_941_43]);
     check(Activation::Tanh, &[0.0, 1.0, -0.5], &[0.0, 0.761_594_2, -0.462_117_16]);
     check(Activation::Silu, &[0.0, 1.0, -1.0], &[0.0, 0.731_058_6, -0.268_941_43]);
@@ -85,7 +85,7 @@ fn gpu_equals_twins() {
     for activation in ALL {
         for n in [1, 63, 64, 65, 1001] {
             let (x, dy) = (words(&random.wide_floats(n)), words(&random.floats(n)));
-            gpu_equals_twin_within(&Activate { n, activation }, &[x.clone()], loose);
+            gpu_equals_twin_within(&Activate { n, activation }, std::slice::from_ref(&x), loose);
             gpu_equals_twin_within(&ActivationGrad { n, activation }, &[dy.clone(), x.clone()], loose);
             if activation.has_grad_from_output() {
                 let y = run_twin(&Activate { n, activation }, &[x]).remove(0);
@@ -100,7 +100,7 @@ fn bits_do_not_depend_on_threads() {
     let mut random = Random::new(3);
     let n = 40_001;
     let x = words(&random.wide_floats(n));
-    same_bits_on_any_pool(&Activate { n, activation: Activation::Gelu }, &[x.clone()]);
+    same_bits_on_any_pool(&Activate { n, activation: Activation::Gelu }, std::slice::from_ref(&x));
     same_bits_on_any_pool(&ActivationGrad { n, activation: Activation::Celu { alpha: 0.3 } }, &[x.clone(), x]);
 }
 

@@ -160,7 +160,7 @@ fn does_not_compile(wgsl: &'static str, reason: &str) {
     let n_pipelines = gpu.recorder.n_pipelines();
     let error = refused(&mut gpu, &Square { n: 4, wgsl }, &bindings);
     let Error::Pipeline { label, adapter, reason: found } = &error else { panic!("{error:?}") };
-    assert_eq!((label.as_str(), adapter), ("mine.square", &gpu.recorder.adapter().name));
+    assert_eq!((label.as_str(), adapter), ("mine.square", &gpu.recorder.adapter().name), "what it names");
     assert!(found.contains(reason), "{found}");
     assert_eq!(gpu.recorder.n_pipelines(), n_pipelines, "a pipeline that failed is not kept");
 }

@@ -1,0 +1,144 @@
+//! Kernels in a wgpu program that was there before: its own instance, adapter, device, queue and encoder.
+//!
+//! `cargo run --release -p brisk-examples --example caller_device`
+//!
+//! Between two passes of the program, `y = tanh(x Wᵀ + bias)` is recorded as two kernels, a product and an activation. Nothing is
+//! submitted, waited for or read back but by the program itself.
+
+#![expect(clippy::print_stdout, reason = "an example prints")]
+
+use anyhow::Context;
+use brisk_kernels::gpu::Recorder;
+use brisk_kernels::{Activate, Activation, Epilogue, Kernel, Matmul, Transpose, TwinArgs, bytemuck, wgpu};
+
+/// Rows of the batch, features in, features out.
+const N_ROWS: usize = 32;
+const N_IN: usize = 20;
+const N_OUT: usize = 12;
+
+/// The program's own pass: it doubles what is in a buffer.
+const DOUBLE: &str = "
+@group(0) @binding(0) var<storage, read_write> data: array<f32>;
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3u) {
+    if id.x < arrayLength(&data) {
+        data[id.x] *= 2.0;
+    }
+}
+";
+
+fn main() -> anyhow::Result<()> {
+    let (adapter, device, queue) = pollster::block_on(open())?;
+
+    // The program's data, in its own buffers.
+    let x: Vec<f32> = (0..N_ROWS * N_IN).map(|i| (i as f32 * 0.37).sin()).collect();
+    let weights: Vec<f32> = (0..N_OUT * N_IN).map(|i| (i as f32 * 0.11).cos() / N_IN as f32).collect();
+    let bias = vec![0.25_f32; N_OUT];
+    let [x_gpu, weights_gpu, bias_gpu] = [&x, &weights, &bias].map(|data| upload(&device, &queue, data));
+    let [turned, sums, y] = [N_IN * N_OUT, N_ROWS * N_OUT, N_ROWS * N_OUT].map(|len| empty(&device, len));
+
+    // What is to be computed: two plain structs.
+    let product =
+        Matmul { m: N_ROWS, n: N_OUT, k: N_IN, transpose: Transpose::B, epilogue: Epilogue::Bias(Activation::Identity) };
+    let activate = Activate { n: N_ROWS * N_OUT, activation: Activation::Tanh };
+
+    let double = double_pipeline(&device);
+    let mut recorder = Recorder::new(&device);
+    let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("frame") });
+    own_pass(&device, &double, &x_gpu, &mut encoder);
+    let buffers = [&x_gpu, &weights_gpu, &bias_gpu, &sums, &turned].map(wgpu::Buffer::as_entire_buffer_binding);
+    recorder.record(&product, &buffers, &mut encoder)?;
+    let buffers = [&sums, &y].map(wgpu::Buffer::as_entire_buffer_binding);
+    recorder.record(&activate, &buffers, &mut encoder)?;
+    own_pass(&device, &double, &y, &mut encoder);
+    queue.submit([encoder.finish()]);
+    let found = download(&device, &queue, &y)?;
+
+    // The same on the twins, the program's passes around them.
+    let doubled: Vec<f32> = x.iter().map(|x| 2.0 * x).collect();
+    let mut sums = vec![0.0; N_ROWS * N_OUT];
+    twin(&product, &[&doubled, &weights, &bias], &mut [&mut sums, &mut vec![0.0; N_IN * N_OUT]]);
+    let mut expected = vec![0.0; N_ROWS * N_OUT];
+    twin(&activate, &[&sums], &mut [&mut expected]);
+    expected.iter_mut().for_each(|y| *y *= 2.0);
+
+    let off = found.iter().zip(&expected).map(|(found, expected)| (found - expected).abs()).fold(0.0, f32::max);
+    anyhow::ensure!(off < 1e-5, "the GPU is off by {off}, at most 1e-5 was expected");
+    println!("adapter   {adapter}");
+    println!("y[0, ..4] {:?}", &found[..4]);
+    println!("check     {} results equal the twins' within {off:.1e}", found.len());
+    Ok(())
+}
+
+async fn open() -> anyhow::Result<(String, wgpu::Device, wgpu::Queue)> {
+    let instance = wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle());
+    let adapter = instance
+        .request_adapter(&wgpu::RequestAdapterOptions::default())
+        .await
+        .context("wgpu finds no adapter; install a Vulkan, Metal or DX12 driver, or Mesa's lavapipe, which needs no GPU")?;
+    let (device, queue) = adapter.request_device(&wgpu::DeviceDescriptor::default()).await?;
+    Ok((adapter.get_info().name, device, queue))
+}
+
+fn double_pipeline(device: &wgpu::Device) -> wgpu::ComputePipeline {
+    let source = wgpu::ShaderSource::Wgsl(DOUBLE.into());
+    let module = device.create_shader_module(wgpu::ShaderModuleDescriptor { label: Some("double"), source });
+    device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+        label: Some("double"),
+        layout: None,
+        module: &module,
+        entry_point: Some("main"),
+        compilation_options: wgpu::PipelineCompilationOptions::default(),
+        cache: None,
+    })
+}
+
+fn own_pass(device: &wgpu::Device, double: &wgpu::ComputePipeline, data: &wgpu::Buffer, encoder: &mut wgpu::CommandEncoder) {
+    let bind_group = device.create_bind_group(&wgpu::BindGroupDescriptor {
+        label: Some("double"),
+        layout: &double.get_bind_group_layout(0),
+        entries: &[wgpu::BindGroupEntry { binding: 0, resource: data.as_entire_binding() }],
+    });
+    let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label: Some("double"), timestamp_writes: None });
+    pass.set_pipeline(double);
+    pass.set_bind_group(0, &bind_group, &[]);
+    pass.dispatch_workgroups((data.size() / 4).div_ceil(64) as u32, 1, 1);
+}
+
+fn empty(device: &wgpu::Device, len: usize) -> wgpu::Buffer {
+    device.create_buffer(&wgpu::BufferDescriptor {
+        label: None,
+        size: 4 * len as u64,
+        usage: wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST,
+        mapped_at_creation: false,
+    })
+}
+
+fn upload(device: &wgpu::Device, queue: &wgpu::Queue, data: &[f32]) -> wgpu::Buffer {
+    let buffer = empty(device, data.len());
+    queue.write_buffer(&buffer, 0, bytemuck::cast_slice(data));
+    buffer
+}
+
+fn download(device: &wgpu::Device, queue: &wgpu::Queue, buffer: &wgpu::Buffer) -> anyhow::Result<Vec<f32>> {
+    let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
+    let descriptor = wgpu::BufferDescriptor { label: None, size: buffer.size(), usage, mapped_at_creation: false };
+    let staging = device.create_buffer(&descriptor);
+    let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+    encoder.copy_buffer_to_buffer(buffer, 0, &staging, 0, buffer.size());
+    queue.submit([encoder.finish()]);
+    let (sender, receiver) = std::sync::mpsc::channel();
+    staging.slice(..).map_async(wgpu::MapMode::Read, move |mapped| drop(sender.send(mapped)));
+    device.poll(wgpu::PollType::wait_indefinitely())?;
+    receiver.recv()??;
+    Ok(bytemuck::pod_collect_to_vec(&staging.slice(..).get_mapped_range()?))
+}
+
+/// Runs a kernel's twin: its inputs, then its results and scratch.
+fn twin(kernel: &dyn Kernel, inputs: &[&[f32]], outputs: &mut [&mut Vec<f32>]) {
+    let mut args = TwinArgs::new();
+    inputs.iter().for_each(|input| args.push_read(bytemuck::cast_slice(input)));
+    outputs.iter_mut().for_each(|output| args.push_write(bytemuck::cast_slice_mut(output.as_mut_slice())));
+    kernel.twin(&mut args);
+}
