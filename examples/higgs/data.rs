@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 use brisk_table::{ColumnRef, CsvOptions, Imported, LabelKind, Table, import_csv_if_changed};
 
 use crate::options::Options;
+use crate::print::note;
 use crate::simulate;
 
 /// The rows to train on and those to test on, and the files that they came from.
@@ -53,10 +54,10 @@ fn simulated_files(options: &Options) -> Result<(PathBuf, PathBuf)> {
     let parts = [(file("train", n_train), n_train, 0), (file("test", n_test), n_test, n_train)];
     for (path, n_rows, first_row) in &parts {
         if path.exists() {
-            eprintln!("simulated collisions of an earlier run: {}", path.display());
+            note(format_args!("simulated collisions of an earlier run: {}", path.display()));
             continue;
         }
-        eprintln!("simulating {n_rows} collisions: {}", path.display());
+        note(format_args!("simulating {n_rows} collisions: {}", path.display()));
         simulate::write_csv(path, *n_rows, options.seed, *first_row)?;
     }
     let [(train, ..), (test, ..)] = parts;
@@ -77,8 +78,8 @@ fn open(path: &Path, options: &Options) -> Result<Table> {
         .with_context(|| format!("{}: cannot make the folder", options.data_dir.display()))?;
     let dest = options.data_dir.join(table_name(path));
     match import_csv_if_changed(path, &dest, &csv)? {
-        Imported::Written(report) => eprintln!("imported {} rows of {}", report.n_rows, path.display()),
-        Imported::Unchanged => eprintln!("imported before, unchanged: {}", path.display()),
+        Imported::Written(report) => note(format_args!("imported {} rows of {}", report.n_rows, path.display())),
+        Imported::Unchanged => note(format_args!("imported before, unchanged: {}", path.display())),
     }
     Ok(Table::open(&dest)?)
 }

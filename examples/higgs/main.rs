@@ -4,6 +4,7 @@
 
 mod data;
 mod options;
+mod print;
 mod simulate;
 
 use std::path::Path;
@@ -28,7 +29,7 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {}", told(&error));
+            print::note(format_args!("error: {}", told(&error)));
             ExitCode::FAILURE
         }
     }
@@ -40,7 +41,6 @@ fn told(error: &anyhow::Error) -> String {
     causes.reduce(|told, cause| if told.contains(&cause) { told } else { format!("{told}: {cause}") }).unwrap_or_default()
 }
 
-#[expect(clippy::print_stdout, reason = "the closing table is the result")]
 fn run() -> Result<()> {
     let Some(options) = Options::read(std::env::args().skip(1))? else { return Ok(()) };
     let started = Instant::now();
@@ -49,7 +49,7 @@ fn run() -> Result<()> {
     // Where it runs.
     let selection = options.device.as_ref().map_or_else(Selection::from_env, |name| name.parse().unwrap_or_default());
     let device = Device::builder().selection(selection).open()?;
-    eprintln!("device: {}", device.info());
+    print::note(format_args!("device: {}", device.info()));
 
     // What it learns from: a tenth of the training rows is held out to stop by.
     let Data { train, test, train_path, test_path, simulated } = Data::open(&options)?;
@@ -81,9 +81,13 @@ fn run() -> Result<()> {
     let [step, evaluation] = trainer.graphs();
     let planned_peak_bytes = Graph::planned_peak_bytes(&[step, evaluation, tester.graph(), feed.graph()])?;
     drop((train, test));
-    eprintln!("rows: {} of {n_cols} columns, {} to test on", thousands(n_train_rows as u64), thousands(test_labels.len() as u64));
-    eprintln!("parameters: {}", thousands(params.n_trained() as u64));
-    eprintln!("planned peak memory: {}", mebibytes(planned_peak_bytes as u64));
+    print::note(format_args!(
+        "rows: {} of {n_cols} columns, {} to test on",
+        thousands(n_train_rows as u64),
+        thousands(test_labels.len() as u64)
+    ));
+    print::note(format_args!("parameters: {}", thousands(params.n_trained() as u64)));
+    print::note(format_args!("planned peak memory: {}", mebibytes(planned_peak_bytes as u64)));
 
     // The run.
     let name = if simulated { "higgs-simulated" } else { "higgs" };
@@ -106,27 +110,6 @@ fn run() -> Result<()> {
     // What came of it.
     let elapsed = started.elapsed().as_secs_f64();
     let info = device.info();
-    let data = if simulated { "simulated collisions, not measured ones" } else { "from the files given" };
-    println!(
-        "{}",
-        closing_table(&[
-            ("device", info.to_string()),
-            ("data", data.to_owned()),
-            ("rows", format!("{} to train, {} to test", thousands(n_train_rows as u64), thousands(test_labels.len() as u64))),
-            ("epochs", format!("{}, the best was {}", report.n_epochs, report.best_epoch)),
-            ("ended", report.ended.to_string()),
-            ("loader rows/s", rows_per_second(loader_rows_per_s)),
-            ("training rows/s", rows_per_second(report.train_rows_per_s)),
-            (
-                "peak memory",
-                format!("{} planned, {} held", mebibytes(planned_peak_bytes as u64), mebibytes(device.allocated_bytes() as u64))
-            ),
-            ("validation AUC", format!("{:.4}", report.best_auc)),
-            ("test AUC", format!("{test_auc:.4}")),
-            ("time", seconds(elapsed)),
-            ("run folder", folder.path().display().to_string()),
-        ])
-    );
     if let Some(path) = &options.json {
         let results = json!({
             "device": info.to_string(), "executor": info.kind.executor(), "seed": options.seed, "rows": n_train_rows,
@@ -139,7 +122,24 @@ fn run() -> Result<()> {
         let text = serde_json::to_string_pretty(&results)? + "\n";
         std::fs::write(path, text).with_context(|| format!("{}: cannot write the results", path.display()))?;
     }
-    Ok(())
+    let data = if simulated { "simulated collisions, not measured ones" } else { "from the files given" };
+    print::result(closing_table(&[
+        ("device", info.to_string()),
+        ("data", data.to_owned()),
+        ("rows", format!("{} to train, {} to test", thousands(n_train_rows as u64), thousands(test_labels.len() as u64))),
+        ("epochs", format!("{}, the best was {}", report.n_epochs, report.best_epoch)),
+        ("ended", report.ended.to_string()),
+        ("loader rows/s", rows_per_second(loader_rows_per_s)),
+        ("training rows/s", rows_per_second(report.train_rows_per_s)),
+        (
+            "peak memory",
+            format!("{} planned, {} held", mebibytes(planned_peak_bytes as u64), mebibytes(device.allocated_bytes() as u64)),
+        ),
+        ("validation AUC", format!("{:.4}", report.best_auc)),
+        ("test AUC", format!("{test_auc:.4}")),
+        ("time", seconds(elapsed)),
+        ("run folder", folder.path().display().to_string()),
+    ]))
 }
 
 /// The test labels, which must be 0 or 1, and some of each: found out before anything is trained.

@@ -2,6 +2,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use crate::print;
+
 /// What `--help` prints, and the documentation of the options.
 const HELP: &str = "\
 Trains a network to tell collisions that made a Higgs boson from those that did not.
@@ -49,7 +51,6 @@ pub(crate) struct Options {
 
 impl Options {
     /// Reads the command line; `None` if help was asked for and printed.
-    #[expect(clippy::print_stdout, reason = "help was asked for")]
     pub(crate) fn read(args: impl IntoIterator<Item = String>) -> Result<Option<Self>> {
         let mut options = Self {
             files: None,
@@ -70,8 +71,7 @@ impl Options {
         let mut args = args.into_iter();
         while let Some(name) = args.next() {
             if name == "--help" || name == "-h" {
-                println!("{HELP}");
-                return Ok(None);
+                return print::result(HELP).map(|()| None);
             }
             let mut value = || args.next().with_context(|| format!("{name} wants a value; see --help"));
             match name.as_str() {
