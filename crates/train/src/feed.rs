@@ -119,7 +119,7 @@ impl ResidentRows {
 impl Standardisation {
     /// Mean and standard deviation (of the population, as scikit-learn's `StandardScaler`) of each column, in one pass in f64.
     ///
-    /// A column that never changes is only centred.
+    /// A column that never changes, or by less than `f32` has numbers for, is only centred.
     ///
     /// # Errors
     /// [`Error::EmptySet`]; [`Error::NonFinite`] names the first column that holds NaN or infinity; [`Error::Rows`] if the source
@@ -142,7 +142,8 @@ impl Standardisation {
         if let Some(column) = squares.iter().position(|s| !s.is_finite()) {
             return Err(Error::NonFinite { set: name, column });
         }
-        let inv_std = squares.iter().map(|s| (s / count).sqrt()).map(|std| if std > 0.0 { (1.0 / std) as f32 } else { 1.0 });
+        let inv_std =
+            squares.iter().map(|s| (1.0 / (s / count).sqrt()) as f32).map(|inv| if inv.is_finite() { inv } else { 1.0 });
         Ok(Self::new(mean.iter().map(|&mean| mean as f32).collect(), inv_std.collect()))
     }
 

@@ -7,7 +7,8 @@ use brisk_nn::{Module, Optimizer, Parameters, Schedule, StepInputs};
 
 use crate::metrics::roc_auc;
 use crate::{
-    Checkpoint, EarlyStopping, Error, MetricsLog, Mode, Progress, ResidentRows, RunFolder, Scorer, Standardisation, StopFlag, StopReason,
+    Checkpoint, EarlyStopping, Error, MetricsLog, Mode, Progress, ResidentRows, RunFolder, Scorer, Standardisation, StopFlag,
+    StopReason,
 };
 
 /// Trains a model that tells two classes apart, by the area under its ROC curve on rows it has not seen.
@@ -107,7 +108,8 @@ impl std::fmt::Display for Ended {
 const REPLAYS_PER_TURN: usize = 64;
 
 impl<'a> Trainer<'a> {
-    /// Puts the rows on `device`, records the step and the evaluation, and lays out their memory.
+    /// Puts the rows on `device`, records the step and the evaluation, lays out their memory, and sets parameters and optimizer to
+    /// their start.
     ///
     /// `model` gives one logit a row; labels are 0 or 1.
     ///
@@ -153,7 +155,11 @@ impl<'a> Trainer<'a> {
         let step = graph.compile(device)?;
 
         let scorer = Scorer::new(device, model, params, &valid, &scale, EVALUATION_ROWS)?;
+        // From the beginning, also where a run before this one has left something on the device.
         params.write_initial(device)?;
+        for (_, buffer) in optimizer.state() {
+            device.write(buffer, &vec![0.0_f32; buffer.len()])?;
+        }
         let device = device.clone();
         Ok(Self { config, device, params, optimizer, scale, train, valid_labels, graph, step, inputs, losses, scorer })
     }
