@@ -37,10 +37,10 @@ fn two_runs_of_one_seed_are_one_run_and_another_seed_is_another() -> Result<(), 
 }
 
 #[test]
-fn a_trainer_can_be_made_again_and_starts_from_the_beginning() -> Result<(), Error> {
+fn a_trainer_that_is_made_again_starts_from_the_beginning() -> Result<(), Error> {
     let (device, ready) = (cpu(2), setting(3).ready());
     let first = ready.fit(&device)?.1;
-    let other = setting(3).ready();
-    assert!(other.fit(&device)?.1 == first, "what another run left on the device is of no account");
+    assert!(ready.fit(&device)?.1 == first, "what the run before left in the parameters or in Adam is of no account");
+    assert!(setting(3).ready().fit(&device)?.1 == first, "what another model left on the device is of no account");
     Ok(())
 }

@@ -3,8 +3,9 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use brisk_table::{Schema, Table, TableWriter};
 use brisk_train::Checkpoint;
@@ -86,15 +87,19 @@ impl Place {
     }
 
     fn run(&self, args: &[&str]) -> Output {
-        Command::new(binary())
+        self.command(args).output().expect("the example runs")
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(binary());
+        command
             .args(["--data-dir", "data", "--runs", "runs", "--epochs", "1", "--hidden", "8"])
             .args(args)
             .current_dir(self.dir.path())
             .env("BRISK_DEVICE", "cpu")
             // Without one, the Vulkan loader has an `error:` of its own to tell.
-            .env("XDG_RUNTIME_DIR", self.dir.path())
-            .output()
-            .expect("the example runs")
+            .env("XDG_RUNTIME_DIR", self.dir.path());
+        command
     }
 
     /// These options are refused by one line that says all of `words`, and nothing is left but what is whole.
@@ -391,6 +396,73 @@ fn a_simulated_run_and_its_results() {
     let again: Value = serde_json::from_slice(&fs::read(place.path("results.json")).expect("it is there")).expect("JSON");
     assert_eq!(again["test_auc"], results["test_auc"], "the same seed gives the same run");
     assert_eq!(fs::read_dir(place.path("runs")).expect("it is there").count(), 2, "each run has a folder of its own");
+}
+
+#[test]
+fn a_reader_that_has_seen_enough() {
+    let place = Place::new();
+    for args in [&["--help"][..], &["--train", "train.csv", "--test", "test.csv"]] {
+        let mut child = place.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the example runs");
+        drop(child.stdout.take());
+        let output = child.wait_with_output().expect("the example ends");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && !stderr.contains("panicked"), "{args:?}: {stderr}");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn results_that_nobody_can_take() {
+    let place = Place::new();
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has one");
+    let args = ["--train", "train.csv", "--test", "test.csv", "--json", "results.json"];
+    let output = place.command(&args).stdout(full).output().expect("the example runs");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("error: cannot write to standard output: No space left"), "{stderr}");
+    assert!(!stderr.contains("panicked"), "{stderr}");
+    assert!(place.path("results.json").is_file(), "what can be written is");
+}
+
+#[test]
+#[cfg(unix)]
+fn an_interrupt_ends_the_run_and_keeps_its_best() {
+    let place = Place::new();
+    let args = ["--train", "train.csv", "--test", "test.csv", "--epochs", "1000000000", "--patience", "0"];
+    let child = place.command(&args).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the example runs");
+    let has_begun = || {
+        let run = fs::read_dir(place.path("runs")).ok()?.next()?.ok()?.path();
+        run.join("best.safetensors").is_file().then_some(run)
+    };
+    let waited_since = Instant::now();
+    let run = loop {
+        assert!(waited_since.elapsed() < Duration::from_secs(60), "the first epoch takes a moment");
+        match has_begun() {
+            Some(run) => break run,
+            None => std::thread::sleep(Duration::from_millis(5)),
+        }
+    };
+    let interrupted = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("there is `kill`");
+    assert!(interrupted.success(), "the example still runs");
+    let output = child.wait_with_output().expect("the example ends");
+    assert!(output.status.success(), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("stopped when asked to"), "{output:?}");
+    assert!(run.join("last.safetensors").is_file(), "the last checkpoint is written");
+    check_whole(&run);
+}
+
+#[test]
+fn two_runs_over_the_same_folders_at_once() {
+    let place = Place::new();
+    let args = ["--rows", "400", "--seed", "3"];
+    let start = || place.command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the example runs");
+    for child in [start(), start(), start()] {
+        let output = child.wait_with_output().expect("the example ends");
+        assert!(output.status.success(), "{output:?}");
+    }
+    check_whole(&place.path("data"));
+    check_whole(&place.path("runs"));
+    assert_eq!(fs::read_dir(place.path("runs")).expect("it is there").count(), 3, "each run has a folder of its own");
 }
 
 #[test]
