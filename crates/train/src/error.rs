@@ -62,7 +62,9 @@ pub enum Error {
     #[error("tensor `__metadata__`: safetensors files keep this name for their metadata; take another")]
     ReservedName,
     /// The file is no checkpoint, or a damaged one.
-    #[error("{path}: not a whole safetensors file of {len_bytes} bytes: {reason}; take an older checkpoint, or copy this one again")]
+    #[error(
+        "{path}: not a whole safetensors file of {len_bytes} bytes: {reason}; take an older checkpoint, or copy this one again"
+    )]
     Damaged {
         /// Which file.
         path: PathBuf,
@@ -82,7 +84,10 @@ pub enum Error {
         found: String,
     },
     /// The checkpoint lacks a tensor.
-    #[error("{checkpoint}: no tensor `{tensor}`, expected {expected} {shape:?}; it has {}: was it written for another model?", list(found))]
+    #[error(
+        "{checkpoint}: no tensor `{tensor}`, expected {expected} {shape:?}; it has {}: was it written for another model?",
+        list(found)
+    )]
     MissingTensor {
         /// Which file, or that it is none yet.
         checkpoint: String,
@@ -96,7 +101,9 @@ pub enum Error {
         found: Vec<String>,
     },
     /// A tensor of the checkpoint has another type or shape.
-    #[error("{checkpoint}: tensor `{tensor}` is {found} {found_shape:?}, expected {expected} {shape:?}; was it written for another model?")]
+    #[error(
+        "{checkpoint}: tensor `{tensor}` is {found} {found_shape:?}, expected {expected} {shape:?}; was it written for another model?"
+    )]
     TensorMismatch {
         /// Which file, or that it is none yet.
         checkpoint: String,
@@ -226,7 +233,9 @@ pub enum Error {
         expected: usize,
     },
     /// A label is not one of two classes.
-    #[error("{set} rows: the label of row {row} is {found}, expected 0 or 1; name another label column, or turn the labels into 0 and 1")]
+    #[error(
+        "{set} rows: the label of row {row} is {found}, expected 0 or 1; name another label column, or turn the labels into 0 and 1"
+    )]
     BinaryLabel {
         /// Which rows.
         set: &'static str,
@@ -252,7 +261,9 @@ pub enum Error {
         reason: String,
     },
     /// The loss is no longer a number.
-    #[error("the loss of epoch {epoch}, step {step}, is {loss}; checkpoints from before are whole: lower the learning rate, or look at the rows of that step")]
+    #[error(
+        "the loss of epoch {epoch}, step {step}, is {loss}; checkpoints from before are whole: lower the learning rate, or look at the rows of that step"
+    )]
     NonFiniteLoss {
         /// The epoch, from 1.
         epoch: usize,

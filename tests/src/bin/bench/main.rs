@@ -29,6 +29,7 @@ pub(crate) struct Options {
     json: Option<PathBuf>,
 }
 
+#[expect(clippy::print_stderr, reason = "an error goes to standard error")]
 fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,

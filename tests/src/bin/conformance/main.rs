@@ -20,6 +20,7 @@ conformance [DIR] [--device cpu|software|gpu|NAME]... [--op OP]... [--built]
 Runs every case of DIR (default: the project's own fixtures) on each device (default: cpu, and whatever adapter there is).
 A case whose operator brisk does not have fails; --built leaves those out, and names them.";
 
+#[expect(clippy::print_stderr, reason = "an error goes to standard error")]
 fn main() -> ExitCode {
     match run() {
         Ok(0) => ExitCode::SUCCESS,
