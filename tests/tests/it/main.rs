@@ -9,6 +9,7 @@ mod say;
 
 mod order;
 
+mod by_hand;
 mod determinism;
 mod devices_agree;
 mod early_stop;
