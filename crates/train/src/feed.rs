@@ -187,14 +187,20 @@ fn check_not_empty<S: RowSource>(set: &'static str, source: &S) -> Result<(usize
     }
 }
 
-/// All labels of `source`.
-pub(crate) fn labels<S: RowSource>(set: &'static str, source: &S) -> Result<Vec<f32>, Error> {
+/// All labels of `source`, which must be 0 or 1.
+///
+/// # Errors
+/// [`Error::BinaryLabel`] names the first row with another label, and `set`; [`Error::Rows`] if the source fails.
+pub fn binary_labels<S: RowSource>(set: &'static str, source: &S) -> Result<Vec<f32>, Error> {
     let mut labels = Vec::with_capacity(source.n_rows());
     for_each_chunk(set, source, |_, _, y| {
         labels.extend_from_slice(y);
         Ok(())
     })?;
-    Ok(labels)
+    match labels.iter().position(|&label| label != 0.0 && label != 1.0) {
+        None => Ok(labels),
+        Some(row) => Err(Error::BinaryLabel { set, row, found: labels[row] }),
+    }
 }
 
 fn for_each_chunk<S: RowSource>(

@@ -19,7 +19,7 @@ pub use checkpoint::{Checkpoint, Values};
 pub use closing_table::{closing_table, mebibytes, rows_per_second, seconds, thousands};
 pub use early_stopping::{EarlyStopping, EarlyStoppingState, Mode, StopReason};
 pub use error::Error;
-pub use feed::{BatchTensors, FeedProbe, ResidentRows, Standardisation};
+pub use feed::{BatchTensors, FeedProbe, ResidentRows, Standardisation, binary_labels};
 pub use log::MetricsLog;
 pub use progress::Progress;
 pub use run_folder::RunFolder;

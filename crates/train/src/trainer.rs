@@ -5,6 +5,7 @@ use brisk_nn::tensor::program::{Device, Executable};
 use brisk_nn::tensor::{DType, Graph, Persistent, Reduction};
 use brisk_nn::{Module, Optimizer, Parameters, Schedule, StepInputs};
 
+use crate::feed::binary_labels;
 use crate::metrics::roc_auc;
 use crate::{
     Checkpoint, EarlyStopping, Error, MetricsLog, Mode, Progress, ResidentRows, RunFolder, Scorer, Standardisation, StopFlag,
@@ -128,8 +129,8 @@ impl<'a> Trainer<'a> {
         if train.n_cols() != valid.n_cols() {
             return Err(Error::ColumnCount { set: "valid", found: valid.n_cols(), expected: train.n_cols() });
         }
-        check_binary_labels("train", train)?;
-        let valid_labels = check_binary_labels("valid", valid)?;
+        binary_labels("train", train)?;
+        let valid_labels = binary_labels("valid", valid)?;
         let scale = Standardisation::of("train", train)?;
         scale.write(device)?;
         let train = ResidentRows::upload(device, "train", train)?;
@@ -287,12 +288,3 @@ impl<'a> Trainer<'a> {
 
 /// Rows scored at a time when evaluating.
 pub(crate) const EVALUATION_ROWS: usize = 1024;
-
-/// All labels of `source`, which must be 0 or 1.
-fn check_binary_labels<S: RowSource>(set: &'static str, source: &S) -> Result<Vec<f32>, Error> {
-    let labels = crate::feed::labels(set, source)?;
-    match labels.iter().position(|&label| label != 0.0 && label != 1.0) {
-        None => Ok(labels),
-        Some(row) => Err(Error::BinaryLabel { set, row, found: labels[row] }),
-    }
-}
