@@ -17,8 +17,8 @@ use brisk_nn::tensor::{Activation, Graph};
 use brisk_nn::{Adam, Mlp, MlpConfig, ParametersBuilder, Schedule};
 use brisk_train::metrics::roc_auc;
 use brisk_train::{
-    FeedProbe, Outputs, Progress, ResidentRows, RunFolder, Scorer, StopFlag, Trainer, TrainerConfig, closing_table, mebibytes,
-    rows_per_second, seconds, thousands,
+    FeedProbe, Outputs, Progress, ResidentRows, RunFolder, Scorer, StopFlag, Trainer, TrainerConfig, binary_labels,
+    closing_table, mebibytes, rows_per_second, seconds, thousands,
 };
 use serde_json::json;
 
@@ -144,10 +144,7 @@ fn run() -> Result<()> {
 
 /// The test labels, which must be 0 or 1, and some of each: found out before anything is trained.
 fn test_labels(path: &Path, test: &brisk_table::Table) -> Result<Vec<f32>> {
-    let labels = test.labels::<f32>()?.to_vec();
-    if let Some(row) = labels.iter().position(|&label| label != 0.0 && label != 1.0) {
-        anyhow::bail!("{}: the label of row {row} is {}, expected 0 or 1", path.display(), labels[row]);
-    }
+    let labels = of_file(path, binary_labels("test", test))?;
     of_file(path, roc_auc(&labels, &labels))?;
     Ok(labels)
 }
