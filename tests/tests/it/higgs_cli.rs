@@ -477,6 +477,19 @@ fn files_of_ones_own() {
 }
 
 #[test]
+fn a_table_of_somebody_elses_with_labels_in_bytes() {
+    let place = Place::new();
+    let (features, labels): (Vec<u8>, Vec<u8>) =
+        ((0..60 * 3).flat_map(|i| noise(i, 9).to_le_bytes()).collect(), (0..60).map(|row| row % 2).collect());
+    let header = "{\"features\":{\"dtype\":\"F32\",\"shape\":[60,3],\"data_offsets\":[0,720]},\
+        \"labels\":{\"dtype\":\"U8\",\"shape\":[60],\"data_offsets\":[720,780]}}";
+    let header = format!("{header:<200}");
+    place.write("bytes.safetensors", [&200_u64.to_le_bytes(), header.as_bytes(), &features, &labels].concat());
+    let output = place.run(&["--train", "bytes.safetensors", "--test", "bytes.safetensors"]);
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
 fn measured_collisions_are_told_apart() {
     let Some(data) = std::env::var_os("BRISK_DATA").map(PathBuf::from) else {
         say("BRISK_DATA is not set: THE RUN OVER MEASURED COLLISIONS HAS NOT RUN");
