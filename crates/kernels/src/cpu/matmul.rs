@@ -12,11 +12,11 @@ use crate::{Epilogue, Matmul, Transpose};
 /// Rows and columns of a tile of the result, from large ones, which reuse their operands more, to those that give work to more threads.
 const TILES: [(usize, usize); 5] = [(256, 256), (256, 128), (256, 64), (128, 64), (64, 64)];
 /// The same where `a` is transposed: its rows are then strided, and wide tiles read them less often.
-const TILES_TRANSPOSED: [(usize, usize); 3] = [(128, 256), (128, 128), (64, 128)];
+const TILES_TRANSPOSED: [(usize, usize); 2] = [(128, 256), (64, 256)];
 /// How many tiles there should be: enough for the threads of a workstation.
 const N_TILES: usize = 16;
 /// How much of `k` is summed in one go, so that what several tiles read stays in cache.
-const DEPTH: usize = 1024;
+const DEPTH: usize = 512;
 
 pub(crate) fn run(kernel: &Matmul, a: &[f32], b: &[f32], fused: &[f32], y: &mut [f32], b_turned: Option<&mut [f32]>) {
     let Matmul { m, n, k, transpose, epilogue } = *kernel;
