@@ -156,23 +156,21 @@ impl<'a> Trainer<'a> {
         let step = graph.compile(device)?;
 
         let scorer = Scorer::new(device, model, params, &valid, &scale, EVALUATION_ROWS)?;
-        // From the beginning, also where a run before this one has left something on the device.
-        params.write_initial(device)?;
-        for (_, buffer) in optimizer.state() {
-            device.write(buffer, &vec![0.0_f32; buffer.len()])?;
-        }
         let device = device.clone();
-        Ok(Self { config, device, params, optimizer, scale, train, valid_labels, graph, step, inputs, losses, scorer })
+        let trainer = Self { config, device, params, optimizer, scale, train, valid_labels, graph, step, inputs, losses, scorer };
+        trainer.start_over()?;
+        Ok(trainer)
     }
 
-    /// Trains until the epochs are done, validation no longer improves, or somebody asks to stop; then puts the weights of
-    /// the best epoch back.
+    /// Trains from the starting weights until the epochs are done, validation no longer improves, or somebody asks to stop; then
+    /// puts the weights of the best epoch back. A second run repeats the first.
     ///
     /// # Errors
     /// [`Error::NonFiniteLoss`] names the step; [`Error::Write`] if a checkpoint cannot be written, the last good one staying;
     /// [`Error::Tensor`] if the device fails.
     pub fn fit(&self, outputs: &mut Outputs) -> Result<FitReport, Error> {
         let Self { config, device, .. } = self;
+        self.start_over()?;
         let n_batches = self.train.n_batches(config.batch_rows);
         let mut log = outputs.folder.as_ref().map(MetricsLog::create).transpose()?;
         let mut early_stopping = EarlyStopping { patience: config.patience.max(1), ..EarlyStopping::new(Mode::Max) };
@@ -232,6 +230,15 @@ impl<'a> Trainer<'a> {
         let n_rows = n_rows.min(history.len().max(1) as f64 * self.train.n_rows() as f64);
         let train_rows_per_s = n_rows / train_seconds;
         Ok(FitReport { n_epochs: history.len(), best_epoch, best_auc, history, ended, train_seconds, train_rows_per_s })
+    }
+
+    /// Sets parameters and optimizer to their start, whatever a run before has left on the device.
+    fn start_over(&self) -> Result<(), Error> {
+        self.params.write_initial(&self.device)?;
+        for (_, buffer) in self.optimizer.state() {
+            self.device.write(buffer, &vec![0.0_f32; buffer.len()])?;
+        }
+        Ok(())
     }
 
     /// Replays the step, some at a time; returns how many were done before somebody asked to stop.

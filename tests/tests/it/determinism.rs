@@ -3,7 +3,7 @@
 use brisk_train::{Error, TrainerConfig};
 
 use crate::gpu::cpu;
-use crate::run::Setting;
+use crate::run::{Setting, quiet};
 
 /// A last batch of 29 of 117 rows, and layers that are multiples of nothing, one of them wide.
 fn setting(seed: u64) -> Setting {
@@ -42,5 +42,14 @@ fn a_trainer_that_is_made_again_starts_from_the_beginning() -> Result<(), Error>
     let first = ready.fit(&device)?.1;
     assert!(ready.fit(&device)?.1 == first, "what the run before left in the parameters or in Adam is of no account");
     assert!(setting(3).ready().fit(&device)?.1 == first, "what another model left on the device is of no account");
+    Ok(())
+}
+
+#[test]
+fn a_second_fit_repeats_the_first() -> Result<(), Error> {
+    let (device, ready) = (cpu(2), setting(3).ready());
+    let trainer = ready.trainer(&device)?;
+    let first = trainer.fit(&mut quiet())?;
+    assert_eq!(trainer.fit(&mut quiet())?.history, first.history, "neither weights nor Adam's means are kept");
     Ok(())
 }
