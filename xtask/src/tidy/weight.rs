@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use super::Finding;
 use super::workspace::Workspace;
 
-/// Fewer than so many packages, itself among them, in a build on this machine with default features.
+/// Fewer than so many packages, itself among them, by `cargo tree -e normal` on this machine with default features: what a dependant links or
+/// expands. Helpers of build scripts are not counted.
 pub(super) const LIMITS: [(&str, usize); 2] = [("brisk-table", 30), ("brisk-kernels", 75)];
 
 pub(super) fn stays_low(workspace: &Workspace) -> Vec<Finding> {
