@@ -95,6 +95,7 @@ fn run() -> Result<()> {
     folder.write_config(&json!({
         "device": device.info().to_string(), "simulated": simulated, "columns": columns, "hidden": options.hidden,
         "batch": options.batch, "epochs": options.epochs, "patience": options.patience, "lr": options.lr, "seed": options.seed,
+        "skip_bad_rows": options.bad_rows == brisk_table::BadRows::Skip,
         "train": options.files.as_ref().map(|files| files.0.display().to_string()),
         "test": options.files.as_ref().map(|files| files.1.display().to_string()),
     }))?;

@@ -1,6 +1,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use brisk_table::BadRows;
 
 use crate::print;
 
@@ -15,6 +16,7 @@ Data
     --train FILE     rows to train on: CSV or TSV, plain or .gz, or a brisk table (.safetensors)
     --test FILE      rows to test on, of the same columns
     --label COLUMN   the column to predict, 0 or 1, by name or by index from 0     [the first]
+    --on-bad-row W   fail, or skip and count rows that cannot be read               [fail]
     --rows N         simulated rows to train on; a fifth as many to test on        [100000]
 
 Training
@@ -36,6 +38,7 @@ Results
 pub(crate) struct Options {
     pub(crate) files: Option<(PathBuf, PathBuf)>,
     pub(crate) label: Option<String>,
+    pub(crate) bad_rows: BadRows,
     pub(crate) rows: u64,
     pub(crate) device: Option<String>,
     pub(crate) batch: usize,
@@ -55,6 +58,7 @@ impl Options {
         let mut options = Self {
             files: None,
             label: None,
+            bad_rows: BadRows::Error,
             rows: 100_000,
             device: None,
             batch: 256,
@@ -78,6 +82,7 @@ impl Options {
                 "--train" => train = Some(PathBuf::from(value()?)),
                 "--test" => test = Some(PathBuf::from(value()?)),
                 "--label" => options.label = Some(value()?),
+                "--on-bad-row" => options.bad_rows = bad_rows(&value()?)?,
                 "--rows" => options.rows = whole(&name, &value()?, 100)? as u64,
                 "--device" => options.device = Some(value()?),
                 "--batch" => options.batch = whole(&name, &value()?, 1)?,
@@ -125,6 +130,14 @@ fn positive(name: &str, word: &str) -> Result<f64> {
         bail!("{name} is {number}, expected a number above 0");
     }
     Ok(number)
+}
+
+fn bad_rows(word: &str) -> Result<BadRows> {
+    match word {
+        "fail" => Ok(BadRows::Error),
+        "skip" => Ok(BadRows::Skip),
+        _ => bail!("--on-bad-row wants `fail` or `skip`, got `{word}`"),
+    }
 }
 
 /// `300,300,300`; `0` or nothing for a linear model.

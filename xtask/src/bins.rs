@@ -48,7 +48,11 @@ pub(crate) fn built(name: &str, profile: Profile) -> Result<PathBuf> {
 /// Where cargo's messages, a JSON object a line, say that the program is.
 fn executable(messages: &str, name: &str) -> Option<PathBuf> {
     let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let mut built = messages.filter(|message| message["target"]["name"] == name && message["target"]["kind"][0] == "bin");
+    // The program's own unit tests are an executable of the same name.
+    let is_wanted = |message: &Value| {
+        message["target"]["name"] == name && message["target"]["kind"][0] == "bin" && message["profile"]["test"] != true
+    };
+    let mut built = messages.filter(is_wanted);
     built.find_map(|message| message["executable"].as_str().map(PathBuf::from))
 }
 
@@ -60,7 +64,8 @@ mod tests {
     fn the_executable_is_found_among_cargos_messages() {
         let messages = r#"{"reason":"compiler-artifact","target":{"kind":["lib"],"name":"bench"},"executable":null}
 not json
-{"reason":"compiler-artifact","target":{"kind":["bin"],"name":"bench"},"executable":"/somewhere/debug/bench"}
+{"reason":"compiler-artifact","target":{"kind":["bin"],"name":"bench"},"profile":{"test":true},"executable":"/somewhere/debug/deps/bench-1f"}
+{"reason":"compiler-artifact","target":{"kind":["bin"],"name":"bench"},"profile":{"test":false},"executable":"/somewhere/debug/bench"}
 {"reason":"build-finished","success":true}"#;
         assert_eq!(executable(messages, "bench"), Some(PathBuf::from("/somewhere/debug/bench")));
         assert_eq!(executable(messages, "conformance"), None);

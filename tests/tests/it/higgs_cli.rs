@@ -223,7 +223,7 @@ fn cells_that_cannot_be_read_are_named_by_line_and_column() {
             cells.push("1".into())
         }
     });
-    place.check_file("ragged.csv", &["line 9", "found 5 columns, expected 4", "mend it"]);
+    place.check_file("ragged.csv", &["line 9", "found 5 columns, expected 4", "mend it", "--on-bad-row skip"]);
     place.csv("short.csv", |row, cells| {
         if row == 7 {
             cells.truncate(3)
@@ -236,14 +236,14 @@ fn cells_that_cannot_be_read_are_named_by_line_and_column() {
                 cells[2] = cell.into()
             }
         });
-        place.check_file(name, &["line 9", "column 3 (`angle`)", &format!("found {cell:?}, expected")]);
+        place.check_file(name, &["line 9", "column 3 (`angle`)", &format!("found {cell:?}, expected"), "--on-bad-row skip"]);
     }
     place.csv("label.csv", |row, cells| {
         if row == 7 {
             cells[0] = "2".into()
         }
     });
-    place.check_file("label.csv", &["line 9", "column 1 (`label`)", "found \"2\", expected a label 0 or 1"]);
+    place.check_file("label.csv", &["line 9", "column 1 (`label`)", "found \"2\", expected a label 0 or 1", "--label"]);
     place.check(
         &["--train", "train.csv", "--test", "test.csv", "--label", "nosuch"],
         &["train.csv", "no column `nosuch`", "angle"],
@@ -252,6 +252,21 @@ fn cells_that_cannot_be_read_are_named_by_line_and_column() {
     place.csv("other.csv", |_, cells| cells.truncate(3));
     place.write("other.csv", fs::read_to_string(place.path("other.csv")).expect("it was written").replace(",charge", ""));
     place.check_file("other.csv", &["columns", "differ"]);
+}
+
+#[test]
+fn rows_that_cannot_be_read_are_left_out_when_asked_and_counted() {
+    let place = Place::new();
+    place.csv("word.csv", |row, cells| {
+        if row == 7 {
+            cells[2] = "hello".into()
+        }
+    });
+    let args = ["--train", "word.csv", "--test", "test.csv", "--on-bad-row", "skip", "--epochs", "1", "--hidden", "4"];
+    let output = place.run(&args);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "skipping ends well: {said}");
+    assert!(said.contains("left out 1 rows") && said.contains("line 9"), "what was left out is said: {said}");
 }
 
 #[test]
