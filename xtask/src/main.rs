@@ -63,14 +63,16 @@ usage: cargo xtask bench SUITE [--peers] [--yes] [OPTIONS of the suite]
 Builds for release, runs the suite and prints ours, the reference and their ratio.
 
   higgs        training 28-256-256-256-1: --device, --rows, --rounds, --smoke, --json FILE
-  loader, table, kernels, program
+  loader       batches, memory, import, opening: --rows, --rounds, --mb, --only PART, --smoke, --json FILE
+  table, kernels, program
                the benches of that crate, `cargo bench -p brisk-SUITE`
 
-  --peers      also runs PyTorch, in the same run: with the Python that BRISK_PYTHON names, else one in target/peers-venv
+  --peers      also runs PyTorch and, for loader and table, pandas, pyarrow and polars, in the same run: with the Python that
+               BRISK_PYTHON names, else one in target/peers-venv
   --yes        makes target/peers-venv without asking; it downloads several GB (so does CI being set)";
 
 /// The crates whose own benches are suites.
-const BENCHED_CRATES: [&str; 4] = ["loader", "table", "kernels", "program"];
+const BENCHED_CRATES: [&str; 3] = ["table", "kernels", "program"];
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();

@@ -9,9 +9,17 @@ use anyhow::{Context as _, Result, bail};
 use crate::bins::{Profile, built, started};
 use crate::shell::{command, run, succeeds, target_dir};
 
-/// What the programs in `xtask/peers` import: pip's name and Python's.
-const PACKAGES: [(&str, &str); 4] =
-    [("torch", "torch"), ("numpy", "numpy"), ("safetensors", "safetensors"), ("scikit-learn", "sklearn")];
+/// A package: pip's name and Python's.
+type Package = (&'static str, &'static str);
+
+/// What the peers of a suite import.
+fn packages(suite: &str) -> &'static [Package] {
+    match suite {
+        "loader" => &[("torch", "torch"), ("numpy", "numpy"), ("pandas", "pandas"), ("pyarrow", "pyarrow"), ("polars", "polars")],
+        "table" => &[("numpy", "numpy"), ("pandas", "pandas"), ("pyarrow", "pyarrow"), ("polars", "polars")],
+        _ => &[("torch", "torch"), ("numpy", "numpy"), ("safetensors", "safetensors"), ("scikit-learn", "sklearn")],
+    }
+}
 
 /// Whether several GB may be downloaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +30,8 @@ enum Consent {
 
 pub(crate) fn bench(args: &[String]) -> Result<ExitCode> {
     let (args, consent) = without_consent(args);
-    let python = if args.iter().any(|arg| arg == "--peers") { Some(python(consent)?) } else { None };
+    let suite = args.first().map_or("", String::as_str);
+    let python = if args.iter().any(|arg| arg == "--peers") { Some(python(packages(suite), consent)?) } else { None };
     let mut bench = match args.split_first() {
         Some((suite, rest)) if crate::BENCHED_CRATES.contains(&suite.as_str()) => {
             let mut bench = command("cargo bench --package");
@@ -48,10 +57,10 @@ fn without_consent(args: &[String]) -> (Vec<String>, Consent) {
     (rest, if consent { Consent::Given } else { Consent::NotAsked })
 }
 
-/// A Python that has all of [`PACKAGES`]: the one that BRISK_PYTHON names, or one of our own.
-fn python(consent: Consent) -> Result<PathBuf> {
+/// A Python that has all of these packages: the one that BRISK_PYTHON names, or one of our own.
+fn python(packages: &[Package], consent: Consent) -> Result<PathBuf> {
     if let Some(named) = env::var_os("BRISK_PYTHON").map(PathBuf::from) {
-        let missing = missing(&named);
+        let missing = missing(&named, packages);
         if !missing.is_empty() {
             bail!("BRISK_PYTHON={} cannot import {}; `{0} -m pip install {1}` adds them", named.display(), missing.join(" "));
         }
@@ -59,10 +68,10 @@ fn python(consent: Consent) -> Result<PathBuf> {
     }
     let venv = target_dir().join("peers-venv");
     let python = if cfg!(windows) { venv.join("Scripts").join("python.exe") } else { venv.join("bin").join("python") };
-    if missing(&python).is_empty() {
+    if missing(&python, packages).is_empty() {
         return Ok(python);
     }
-    let packages = PACKAGES.map(|(package, _)| package).join(" ");
+    let packages = packages.iter().map(|(package, _)| *package).collect::<Vec<_>>().join(" ");
     if consent == Consent::NotAsked {
         bail!(
             "--peers needs a Python with {packages}: name one in BRISK_PYTHON, or add --yes to make {} (several GB to download)",
@@ -81,9 +90,9 @@ fn made(venv: &Path, python: &Path, packages: &str) -> Result<()> {
 }
 
 /// The packages that `python` cannot import; all, where it is no Python.
-fn missing(python: &Path) -> Vec<&'static str> {
+fn missing(python: &Path, packages: &[Package]) -> Vec<&'static str> {
     let cannot = |module: &str| !succeeds(Command::new(python).args(["-c", &format!("import {module}")]));
-    PACKAGES.into_iter().filter(|(_, module)| cannot(module)).map(|(package, _)| package).collect()
+    packages.iter().filter(|(_, module)| cannot(module)).map(|(package, _)| *package).collect()
 }
 
 #[cfg(test)]
@@ -100,6 +109,6 @@ mod tests {
 
     #[test]
     fn a_python_that_is_not_there_lacks_everything() {
-        assert_eq!(missing(Path::new("no/such/python")), ["torch", "numpy", "safetensors", "scikit-learn"]);
+        assert_eq!(missing(Path::new("no/such/python"), packages("table")), ["numpy", "pandas", "pyarrow", "polars"]);
     }
 }

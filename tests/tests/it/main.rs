@@ -9,6 +9,7 @@ mod say;
 
 mod order;
 
+mod bench_cli;
 mod by_hand;
 mod determinism;
 mod devices_agree;

@@ -16,7 +16,7 @@ use brisk_train::{ResidentRows, Standardisation};
 use serde_json::Value;
 
 use crate::Options;
-use crate::row::Row;
+use crate::row::{Better, Row};
 
 const BATCHES: [usize; 2] = [1024, 8192];
 const SEED: u64 = 1;
@@ -62,6 +62,7 @@ pub(crate) fn run(options: &Options) -> Result<Vec<Row>> {
             unit: "rows/s",
             reference,
             target,
+            better: Better::More,
         };
         lines.push(line(Some(("limit:flops, its products alone".to_owned(), limit[&batch].clone())), None));
         if options.peers.is_some() {

@@ -8,50 +8,74 @@ use serde_json::{Value, json};
 pub(crate) struct Row {
     pub(crate) suite: &'static str,
     pub(crate) case: String,
-    /// One figure a round.
+    /// One figure a round, without prefixes: rows/s, B/s, B, s.
     pub(crate) ours: Vec<f64>,
     pub(crate) unit: &'static str,
     /// A peer's name, or `limit:flops`, with its figures, round by round.
     pub(crate) reference: Option<(String, Vec<f64>)>,
     /// What the ratio is to reach.
     pub(crate) target: Option<f64>,
+    pub(crate) better: Better,
+}
+
+/// Which of two figures is the better one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Better {
+    /// The greater: rates. The ratio is ours by theirs.
+    More,
+    /// The smaller: times, bytes, counts. The ratio is theirs by ours, so that a greater ratio is better here as well.
+    Less,
 }
 
 impl Row {
+    /// Something of which there may be at most `limit`.
+    pub(crate) fn at_most(suite: &'static str, case: String, ours: Vec<f64>, unit: &'static str, limit: f64) -> Self {
+        let reference = Some((format!("limit:{}", told(limit, unit)), vec![limit; ours.len()]));
+        Self { suite, case, ours, unit, reference, target: Some(1.0), better: Better::Less }
+    }
+
     pub(crate) fn heading(device: &Device) -> String {
+        let cells = ["work", "brisk", "spread", "against", "its figure", "ratio", "target"];
+        let lines = ["---", "---:", "---:", "---", "---:", "---:", "---:"];
         format!(
-            "on {}, commit {}\n{:<34} {:>12} {:>7}  {:<34} {:>12} {:>7} {:>7}",
+            "on {}, commit {}\n\n{}\n{}",
             device.info(),
             commit(),
-            "case",
-            "ours",
-            "spread",
-            "against",
-            "its figure",
-            "ratio",
-            "target"
+            line(cells.map(String::from)),
+            line(lines.map(String::from))
         )
     }
 
     /// The median over the rounds of ours by theirs, both of the same round.
     fn ratio(&self) -> Option<f64> {
         let (_, theirs) = self.reference.as_ref()?;
-        Some(median(&self.ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs).collect::<Vec<_>>()))
+        let of_round = |(&ours, &theirs): (&f64, &f64)| match self.better {
+            Better::More => ours / theirs,
+            // None of what there may be none of is as good as can be.
+            Better::Less if ours == theirs => 1.0,
+            Better::Less => theirs / ours,
+        };
+        Some(median(&self.ours.iter().zip(theirs).map(of_round).collect::<Vec<_>>()))
     }
 
     /// Half the distance between the fastest and the slowest round, by the median.
     fn spread(&self) -> f64 {
         let (low, high) = self.ours.iter().fold((f64::MAX, 0.0_f64), |(low, high), &x| (low.min(x), high.max(x)));
-        (high - low) / 2.0 / median(&self.ours)
+        if high == low { 0.0 } else { (high - low) / 2.0 / median(&self.ours) }
+    }
+
+    fn is_met(&self) -> Option<bool> {
+        self.ratio().zip(self.target).map(|(ratio, target)| ratio >= target)
     }
 
     pub(crate) fn json(&self, device: &Device) -> Value {
         let reference = self.reference.as_ref();
+        let args: Vec<_> = std::env::args().skip(1).collect();
         json!({
             "suite": self.suite, "case": self.case, "ours": median(&self.ours), "unit": self.unit,
             "reference": reference.map(|(name, _)| name), "reference_value": reference.map(|(_, figures)| median(figures)),
-            "ratio": self.ratio(), "target": self.target, "met": self.ratio().zip(self.target).map(|(ratio, target)| ratio >= target),
-            "spread": self.spread(), "command": std::env::args().skip(1).collect::<Vec<_>>().join(" "), "commit": commit(),
+            "ratio": self.ratio(), "target": self.target, "met": self.is_met(),
+            "spread": self.spread(), "command": format!("cargo xtask bench {}", args.join(" ")), "commit": commit(),
             "device": device.info().to_string(),
         })
     }
@@ -59,19 +83,43 @@ impl Row {
 
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (name, figure) = self.reference.as_ref().map_or(("", f64::NAN), |(name, figures)| (name.as_str(), median(figures)));
-        let ratio = self.ratio().map_or(String::new(), |ratio| format!("{ratio:.2}x"));
-        let target = self.target.map_or(String::new(), |target| format!("{target}x"));
-        let case = format!("{} {}", self.suite, self.case);
-        let ours = format!("{:.0}", median(&self.ours));
-        let figure = if figure.is_nan() { String::new() } else { format!("{figure:.0}") };
-        write!(
-            f,
-            "{case:<34} {ours:>12} {:>6.0}%  {name:<34} {figure:>12} {ratio:>7} {target:>7} {}",
-            100.0 * self.spread(),
-            self.unit
-        )
+        let (name, figure) = match &self.reference {
+            Some((name, figures)) => (name.clone(), told(median(figures), self.unit)),
+            None => Default::default(),
+        };
+        let ratio = match self.ratio() {
+            Some(ratio) if ratio.is_infinite() => "∞".to_owned(),
+            Some(ratio) => format!("{ratio:.2}x"),
+            None => String::new(),
+        };
+        let met = self.is_met().map_or("", |is_met| if is_met { "" } else { ", not met" });
+        let target = self.target.map_or(String::new(), |target| format!("{target}x{met}"));
+        let spread = format!("{:.0}%", 100.0 * self.spread());
+        f.write_str(&line([self.case.clone(), told(median(&self.ours), self.unit), spread, name, figure, ratio, target]))
     }
+}
+
+/// A line of a Markdown table whose columns stand below one another on a terminal as well.
+fn line([case, ours, spread, reference, figure, ratio, target]: [String; 7]) -> String {
+    format!("| {case:<50} | {ours:>14} | {spread:>6} | {reference:<38} | {figure:>14} | {ratio:>7} | {target:>14} |")
+}
+
+/// A figure of three digits, with a prefix: `26.3 M rows/s`, `0.77 GB/s`, `1.3 ms`.
+fn told(value: f64, unit: &str) -> String {
+    let scales = [(1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ")];
+    let (scale, prefix) = match unit {
+        "s" => scales[3..].iter().copied().find(|(scale, _)| value >= *scale).unwrap_or((1e-6, "µ")),
+        _ => scales[..4].iter().copied().find(|(scale, _)| value.abs() >= *scale).unwrap_or((1.0, "")),
+    };
+    let scaled = value / scale;
+    let decimals = match scaled.abs() {
+        x if x >= 99.95 || x == x.trunc() => 0,
+        x if x >= 9.995 => 1,
+        _ => 2,
+    };
+    // Prefixes go with symbols, not with words.
+    let gap = if unit.starts_with("B") || unit == "s" || prefix.is_empty() { "" } else { " " };
+    format!("{scaled:.decimals$} {prefix}{gap}{unit}")
 }
 
 pub(crate) fn median(values: &[f64]) -> f64 {
@@ -89,4 +137,42 @@ fn commit() -> String {
     };
     let changed = git(&["status", "--porcelain", "--untracked-files=no"]).is_some_and(|changes| !changes.is_empty());
     git(&["rev-parse", "--short", "HEAD"]).map_or("unknown".to_owned(), |hash| if changed { hash + "+" } else { hash })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(better: Better, ours: &[f64], theirs: &[f64], ratio: f64, is_met: bool) {
+        let reference = Some(("a peer".to_owned(), theirs.to_vec()));
+        let (ours, target) = (ours.to_vec(), Some(2.0));
+        let row = Row { suite: "test", case: String::new(), ours, unit: "s", reference, target, better };
+        assert_eq!((row.ratio(), row.is_met()), (Some(ratio), Some(is_met)));
+    }
+
+    #[test]
+    fn a_greater_ratio_is_better_for_rates_and_for_times() {
+        check(Better::More, &[6.0, 60.0, 5.0], &[3.0, 3.0, 4.0], 2.0, true);
+        check(Better::More, &[3.0], &[4.0], 0.75, false);
+        check(Better::Less, &[3.0], &[6.0], 2.0, true);
+        check(Better::Less, &[6.0], &[3.0], 0.5, false);
+    }
+
+    #[test]
+    fn none_is_as_good_as_none() {
+        let row = |ours| Row::at_most("test", String::new(), vec![ours], "allocations", 0.0);
+        assert_eq!(row(0.0).is_met(), Some(true));
+        assert_eq!(row(1.0).is_met(), Some(false));
+        assert_eq!(Row::at_most("test", String::new(), vec![0.0], "B", 1e6).is_met(), Some(true));
+    }
+
+    #[test]
+    fn figures_have_three_digits_and_a_prefix() {
+        assert_eq!(told(26_345_678.0, "rows/s"), "26.3 M rows/s");
+        assert_eq!(told(1_024.0, "rows/s"), "1.02 k rows/s");
+        assert_eq!(told(770e6, "B/s"), "770 MB/s");
+        assert_eq!(told(0.001_3, "s"), "1.30 ms");
+        assert_eq!(told(0.0, "allocations"), "0 allocations");
+    }
 }

@@ -1,0 +1,95 @@
+//! What epochs leave behind: allocations in each, and memory after a thousand.
+
+use std::thread;
+
+use anyhow::Result;
+use brisk_loader::{Ahead, Batching, Loader, Rows};
+use brisk_tests::{N_COLS, higgs_table};
+
+use crate::counting::n_allocations;
+use crate::options::{Options, Scale};
+use crate::row::Row;
+
+/// Epochs in which everything that is allocated once has been.
+const N_WARM: u32 = 3;
+
+pub(crate) fn run(options: &Options) -> Result<Vec<Row>> {
+    let (features, labels) = higgs_table(options.n_rows, 1);
+    let rows = Rows::new(features, labels, N_COLS)?;
+    let batching = Batching::of(1024).shuffled(42);
+    let mut lines = Vec::new();
+    let mut note = |how: &str, counts| {
+        let case = format!("allocations an epoch, {how}");
+        lines.push(Row::at_most("loader", case, counts, "allocations", 0.0));
+    };
+
+    let mut loader = Loader::new(&rows, batching)?;
+    note("batch 1024", counted(options.n_rounds, |epoch| consume(&mut loader, epoch))?);
+    let ahead = thread::scope(|scope| {
+        let mut ahead = loader.prefetch(scope, Ahead::default());
+        counted(options.n_rounds, |epoch| {
+            let mut batches = ahead.epoch(epoch);
+            while batches.next_batch()?.is_some() {}
+            Ok(())
+        })
+    });
+    note("batch 1024, one worker ahead", ahead?);
+
+    let n_epochs = if options.scale == Scale::Smoke { 20 } else { 1000 };
+    let (features, labels) = higgs_table(options.n_rows.min(20_480), 1);
+    let rows = Rows::new(features, labels, N_COLS)?;
+    if let Some(growth) = growth(&rows, batching, n_epochs)? {
+        lines.push(Row::at_most("loader", format!("memory growth over {n_epochs} epochs"), vec![growth], "B", 1e6));
+    }
+    Ok(lines)
+}
+
+/// Allocations in each of some epochs, after those that warm up.
+fn counted(n_rounds: usize, mut epoch: impl FnMut(u32) -> Result<()>) -> Result<Vec<f64>> {
+    let mut counts = Vec::with_capacity(n_rounds);
+    for number in 0..N_WARM + n_rounds as u32 {
+        let before = n_allocations();
+        epoch(number)?;
+        let count = n_allocations() - before;
+        if number >= N_WARM {
+            counts.push(count as f64);
+        }
+    }
+    Ok(counts)
+}
+
+/// Bytes of resident memory that so many epochs leave behind, half of them gathered in place and half ahead by a worker that is
+/// started anew for each; `None` where the system does not say.
+fn growth(rows: &Rows, batching: Batching, n_epochs: u32) -> Result<Option<f64>> {
+    let mut loader = Loader::new(rows, batching)?;
+    let mut both = |epoch: u32| -> Result<()> {
+        consume(&mut loader, epoch)?;
+        thread::scope(|scope| {
+            let mut ahead = loader.prefetch(scope, Ahead::default());
+            let mut batches = ahead.epoch(epoch);
+            while batches.next_batch()?.is_some() {}
+            Ok(())
+        })
+    };
+    for epoch in 0..n_epochs / 20 {
+        both(epoch)?;
+    }
+    let Some(before) = resident_bytes() else { return Ok(None) };
+    for epoch in 0..n_epochs / 2 {
+        both(epoch)?;
+    }
+    Ok(resident_bytes().map(|after| after.saturating_sub(before) as f64))
+}
+
+fn consume(loader: &mut Loader<&Rows>, epoch: u32) -> Result<()> {
+    let mut batches = loader.epoch(epoch);
+    while batches.next_batch()?.is_some() {}
+    Ok(())
+}
+
+/// Resident memory of this process, where Linux says.
+fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib * 1024)
+}

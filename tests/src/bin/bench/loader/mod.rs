@@ -1,0 +1,66 @@
+//! Rows on their way to a training step: from text to a table, from a table to batches.
+
+mod batches;
+mod import;
+mod memory;
+mod open;
+mod peers;
+mod sparse;
+mod tables;
+
+use std::str::FromStr;
+
+use anyhow::{Result, bail};
+use tempfile::TempDir;
+
+use crate::options::Options;
+use crate::row::Row;
+
+/// A part of the suite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Batches in order and shuffled, warm.
+    Batches,
+    /// Allocations an epoch, growth over many.
+    Memory,
+    /// Text to tables.
+    Import,
+    /// Opening a big table.
+    Open,
+}
+
+const PARTS: [(&str, Part); 4] =
+    [("batches", Part::Batches), ("memory", Part::Memory), ("import", Part::Import), ("open", Part::Open)];
+
+impl FromStr for Part {
+    type Err = anyhow::Error;
+
+    fn from_str(word: &str) -> Result<Self> {
+        match PARTS.iter().find(|(name, _)| *name == word) {
+            Some((_, part)) => Ok(*part),
+            None => bail!("--only wants one of {}, got `{word}`", PARTS.map(|(name, _)| name).join(", ")),
+        }
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "where the files lie belongs to the report")]
+pub(crate) fn run(options: &Options) -> Result<Vec<Row>> {
+    let folder = tempfile::Builder::new().prefix("brisk-bench-").tempdir()?;
+    println!("files in {}", folder.path().display());
+    let mut rows = Vec::new();
+    for (_, part) in PARTS {
+        if options.parts.is_empty() || options.parts.contains(&part) {
+            rows.extend(measure(part, options, &folder)?);
+        }
+    }
+    Ok(rows)
+}
+
+fn measure(part: Part, options: &Options, folder: &TempDir) -> Result<Vec<Row>> {
+    match part {
+        Part::Batches => batches::run(options, folder.path()),
+        Part::Memory => memory::run(options),
+        Part::Import => import::run(options, folder.path()),
+        Part::Open => open::run(options, folder.path()),
+    }
+}

@@ -1,0 +1,59 @@
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+/// A Python program that measures something once each time it is asked, a line for a line. So peers have their turns between ours
+/// and pay for their start but once.
+pub(crate) struct Peers {
+    script: String,
+    process: Child,
+    /// `None` once there is nothing more to ask.
+    questions: Option<ChildStdin>,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Peers {
+    /// Starts the script at `path`, from the workspace's folder.
+    pub(crate) fn start(python: &Path, path: &str, args: &[String]) -> Result<Self> {
+        let script = format!("{}/../{path}", env!("CARGO_MANIFEST_DIR"));
+        let mut process = Command::new(python)
+            .arg(&script)
+            .args(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("{}: cannot start", python.display()))?;
+        let questions = process.stdin.take();
+        let answers = BufReader::new(process.stdout.take().context("a piped output")?);
+        Ok(Self { script, process, questions, answers })
+    }
+
+    /// The answer to a line; what the program says of itself, for the line that it prints unasked.
+    pub(crate) fn line(&mut self) -> Result<String> {
+        let mut line = String::new();
+        self.answers.read_line(&mut line)?;
+        if line.is_empty() {
+            bail!("{} ended early, see above", self.script);
+        }
+        Ok(line.trim().to_owned())
+    }
+
+    /// The figures that `question` is answered with.
+    pub(crate) fn ask(&mut self, question: &str) -> Result<Vec<f64>> {
+        let questions = self.questions.as_mut().context("the program is there until this is dropped")?;
+        writeln!(questions, "{question}").with_context(|| format!("{} does not listen", self.script))?;
+        let line = self.line()?;
+        let figures: Result<Vec<f64>, _> = line.split_whitespace().map(str::parse).collect();
+        figures.with_context(|| format!("{} answered `{question}` with `{line}`", self.script))
+    }
+}
+
+impl Drop for Peers {
+    fn drop(&mut self) {
+        // It ends when its input does.
+        drop(self.questions.take());
+        let _ = self.process.wait();
+    }
+}

@@ -1,0 +1,51 @@
+//! Tables of many gigabytes that take no room: the header of a table as it is written, and a hole in the file for the rows.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use brisk_tests::{N_COLS, higgs_table};
+use serde_json::{Value, json};
+
+use super::tables;
+
+/// Bytes of a row of [`tables::schema`].
+pub(crate) const ROW_BYTES: usize = (N_COLS + 1) * size_of::<f32>();
+/// A checksum stands for so many bytes.
+const BLOCK_BYTES: usize = 1 << 20;
+
+/// Makes a table of about `n_bytes` at `path`, all of its values 0 and no checksum right; returns how many rows it has.
+pub(crate) fn table(path: &Path, n_bytes: usize) -> Result<usize> {
+    let (features, labels) = higgs_table(1000, 1);
+    let small = path.with_extension("small");
+    tables::write(&small, &features, &labels)?;
+    let bytes = fs::read(&small)?;
+    fs::remove_file(&small)?;
+    let data_start = 8 + u64::from_le_bytes(bytes[..8].try_into()?) as usize;
+    let mut header: Value = serde_json::from_slice(&bytes[8..data_start]).context("the header of a table is JSON")?;
+
+    let n_rows = n_bytes / ROW_BYTES;
+    let (features, labels) = (n_rows * N_COLS * 4, n_rows * 4);
+    let sums = 1 + (features + labels).div_ceil(BLOCK_BYTES);
+    let end = features + labels + sums * 4;
+    let layout = [
+        ("features", json!([n_rows, N_COLS]), [0, features]),
+        ("labels", json!([n_rows]), [features, features + labels]),
+        ("checksums", json!([sums]), [features + labels, end]),
+    ];
+    for (name, shape, offsets) in layout {
+        let tensor = header[name].as_object_mut().with_context(|| format!("a table has `{name}`"))?;
+        tensor.insert("shape".to_owned(), shape);
+        tensor.insert("data_offsets".to_owned(), json!(offsets));
+    }
+    let mut text = header.to_string();
+    let room = (8 + text.len()).next_multiple_of(4096) - 8;
+    text.extend(std::iter::repeat_n(' ', room - text.len()));
+
+    let mut file = File::create(path)?;
+    file.write_all(&(room as u64).to_le_bytes())?;
+    file.write_all(text.as_bytes())?;
+    file.set_len((8 + room + end) as u64).with_context(|| format!("{}: cannot be {n_bytes} bytes long", path.display()))?;
+    Ok(n_rows)
+}

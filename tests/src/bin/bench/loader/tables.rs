@@ -1,0 +1,24 @@
+#![expect(unsafe_code, reason = "maps are what is measured")]
+
+use std::path::Path;
+
+use brisk_table::{Error, Schema, Table, TableWriter};
+use brisk_tests::N_COLS;
+
+/// The columns of all tables here: `x0`, `x1`, …, and a label.
+pub(crate) fn schema() -> Schema {
+    Schema { label_name: Some("label".to_owned()), ..Schema::named((0..N_COLS).map(|col| format!("x{col}"))) }
+}
+
+/// Writes a table of these rows.
+pub(crate) fn write(path: &Path, features: &[f32], labels: &[f32]) -> Result<(), Error> {
+    let mut writer = TableWriter::create(path, schema())?;
+    writer.push(features, labels)?;
+    writer.finish().map(|_| ())
+}
+
+/// The table at `path`, which is in the suite's own folder, mapped.
+pub(crate) fn mapped(path: &Path) -> Result<Table, Error> {
+    // SAFETY: the folder was made for this process, which changes no file in it once it is written.
+    unsafe { Table::open_mapped(path) }
+}

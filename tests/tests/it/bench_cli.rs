@@ -1,0 +1,63 @@
+//! The benchmarks as `cargo xtask bench` calls them, small.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn bench(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_bench")).args(args).output().expect("the benchmarks run")
+}
+
+/// The rows that `--smoke` of this suite writes, of which each has what programs read.
+#[track_caller]
+fn smoke(args: &[&str]) -> Vec<Value> {
+    let folder = tempfile::tempdir().expect("a folder for a while");
+    let path = folder.path().join("rows.json");
+    let path = path.to_str().expect("a temporary folder has a plain name");
+    let output = bench(&[args, &["--smoke", "--json", path]].concat());
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{args:?}: {stderr}");
+    let text = std::fs::read_to_string(path).expect("the rows were written");
+    let rows: Vec<Value> = serde_json::from_str(&text).expect("a list of rows");
+    let stdout = String::from_utf8(output.stdout).expect("text");
+    for row in &rows {
+        for key in ["suite", "case", "unit", "command", "commit", "device"] {
+            assert!(row[key].is_string(), "{key} of {row}");
+        }
+        assert_eq!(row["suite"], args[0], "{row}");
+        assert!(row["ours"].as_f64().is_some_and(|ours| ours >= 0.0), "{row}");
+        assert_eq!(row["target"].is_null(), row["met"].is_null(), "{row}");
+        assert!(stdout.contains(row["case"].as_str().expect("a text")), "{row} is in the table that people read");
+    }
+    rows
+}
+
+#[test]
+fn the_loader_suite_runs() {
+    let rows = smoke(&["loader"]);
+    for case in ["in order from rows in memory, batch 1024", "shuffled from a warm map, batch 8192", "CSV import, shortest, gzip"]
+    {
+        assert!(rows.iter().any(|row| row["case"] == case), "{case} is measured");
+    }
+    let opening = rows.iter().find(|row| row["case"].as_str().is_some_and(|case| case.contains("10 GB")));
+    assert_eq!(opening.expect("a big table is opened")["reference"], "limit:5 ms");
+}
+
+#[test]
+fn parts_can_be_chosen() {
+    let rows = smoke(&["loader", "--only", "memory"]);
+    assert!(rows.iter().all(|row| row["unit"] == "allocations" || row["unit"] == "B"), "{rows:?}");
+}
+
+#[test]
+fn wrong_words_are_told() {
+    let check = |args: &[&str], words: &str| {
+        let output = bench(args);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(1) && stderr.contains(words), "{args:?}: {stderr}");
+    };
+    check(&["no-such-suite"], "no benchmark or option `no-such-suite`");
+    check(&["loader", "--only", "speed"], "--only wants one of batches, memory,");
+    check(&["loader", "--rounds", "0"], "--rounds wants a whole number from 1");
+    check(&["loader", "--rows"], "--rows wants a value");
+}
