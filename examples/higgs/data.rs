@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
-use brisk_table::{BadRows, ColumnRef, CsvOptions, Imported, LabelKind, Table, import_csv_if_changed};
+use brisk_table::{BadRows, ColumnOptions, ColumnRef, CsvOptions, Imported, LabelKind, Table, import_csv_if_changed};
 
 use crate::options::Options;
 use crate::print::note;
@@ -73,14 +73,16 @@ fn open(path: &Path, options: &Options) -> Result<Table> {
         None => ColumnRef::Index(0),
         Some(word) => word.parse().map_or_else(|_| ColumnRef::Name(word.clone()), ColumnRef::Index),
     };
-    let csv = CsvOptions { label, label_kind: LabelKind::Binary, bad_rows: options.bad_rows, ..CsvOptions::default() };
+    let columns =
+        ColumnOptions { label, label_kind: LabelKind::Binary, bad_rows: options.bad_rows, ..ColumnOptions::default() };
+    let csv = CsvOptions { columns, ..CsvOptions::default() };
     std::fs::create_dir_all(&options.data_dir)
         .with_context(|| format!("{}: cannot make the folder", options.data_dir.display()))?;
     let dest = options.data_dir.join(table_name(path));
     match import_csv_if_changed(path, &dest, &csv).map_err(|error| anyhow!(in_words_of_options(&error.to_string())))? {
         Imported::Written(report) => {
             note(format_args!("imported {} rows of {}", report.n_rows, path.display()));
-            if csv.bad_rows == BadRows::Skip && report.n_skipped > 0 {
+            if options.bad_rows == BadRows::Skip && report.n_skipped > 0 {
                 let first = report.first_skipped.first().map_or(String::new(), |error| in_words_of_options(&error.to_string()));
                 note(format_args!("left out {} rows that could not be read; the first: {first}", report.n_skipped));
             }

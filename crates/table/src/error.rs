@@ -99,6 +99,22 @@ pub enum Error {
         /// What is wrong with it, and what would be right.
         problem: String,
     },
+    /// Dictionaries longer than a header can be.
+    #[error(
+        "{path}: the header would take {header_bytes} bytes, {limit} are allowed; `{column}` has the most distinct values, {n_values}: drop it, or read it as a number"
+    )]
+    TooManyValues {
+        /// The table that was to be.
+        path: PathBuf,
+        /// The categorical column with the most values.
+        column: String,
+        /// How many it has.
+        n_values: usize,
+        /// How long the header would be.
+        header_bytes: u64,
+        /// How long it may be.
+        limit: u64,
+    },
     /// Bytes are not those that were written.
     #[error(
         "{path}: bytes {start}..{end} have checksum {found:08x}, {expected:08x} was written; the file is damaged, make it again"

@@ -7,6 +7,7 @@
 //! | --- | --- | --- | --- |
 //! | `features` | `[n, …]` | any | row-major; starts on a page of the file |
 //! | `labels` | `[n]` | any | |
+//! | `categories` | `[n, c]` | `U32` | if rows have categories: their codes, see below |
 //! | `weights` | `[n]` | `F32` | if rows have weights |
 //! | `padding` | `[k]` | `U8` | zeros, where a tensor would start off its alignment |
 //! | `checksums` | `[1 + blocks]` | `U32` | CRC-32 of the header, then of each 2²⁰ bytes of the tensors before this one |
@@ -14,6 +15,10 @@
 //! and in `__metadata__` as text `brisk_table` (the format version) and `label`, as JSON `columns` and `statistics`, and for an imported
 //! table `source` (JSON) and `import` (how it was read, as text). Any safetensors file with `features` and `labels` is a table; the rest is optional,
 //! and tensors of other names are left alone.
+//!
+//! A table with categories has `dictionaries` in its metadata, JSON: `[{"name": "workclass", "values": ["Private", …]}, …]`, one for each
+//! column of `categories`. The *k*-th value has code *k*, counted from 1; code 0 stands for a value that is missing or unknown, and is in no
+//! dictionary. A table of categories alone has `features` of shape `[n, 0]`.
 //!
 //! A header is never trusted: see [`Layout::parse`].
 
@@ -31,6 +36,7 @@ pub(crate) use metadata::TableMetadata;
 /// The tensors' names.
 pub(crate) const FEATURES: &str = "features";
 pub(crate) const LABELS: &str = "labels";
+pub(crate) const CATEGORIES: &str = "categories";
 pub(crate) const WEIGHTS: &str = "weights";
 pub(crate) const PADDING: &str = "padding";
 pub(crate) const CHECKSUMS: &str = "checksums";

@@ -6,6 +6,7 @@ compile_error!("tables are little-endian and are borrowed as they lie on disk; t
 pub mod format;
 
 mod checksum;
+mod dictionary;
 mod dtype;
 mod error;
 mod map;
@@ -17,18 +18,21 @@ mod writer;
 
 #[cfg(feature = "csv")]
 mod csv;
+#[cfg(feature = "import")]
+#[cfg_attr(not(feature = "csv"), allow(dead_code, unused_imports, reason = "each importer uses its own part of it"))]
+mod import;
 #[cfg(feature = "loader")]
 mod row_source;
 
 #[cfg(feature = "csv")]
-pub use csv::{
-    BadRows, ColumnRef, CsvOptions, Decimal, Delimiter, Header, ImportReport, Imported, LabelKind, Missing, Progress, import_csv,
-    import_csv_if_changed, import_csv_with_progress,
-};
+pub use csv::{CsvOptions, Decimal, Delimiter, Header, import_csv, import_csv_if_changed, import_csv_with_progress};
+pub use dictionary::Dictionary;
 pub use dtype::{DType, Element};
 pub use error::Error;
+#[cfg(feature = "import")]
+pub use import::{BadRows, ColumnOptions, ColumnRef, ImportReport, Imported, LabelKind, Missing, Progress};
 pub use schema::{Schema, Weights};
 pub use source_identity::SourceIdentity;
 pub use statistics::ColumnStatistics;
 pub use table::Table;
-pub use writer::TableWriter;
+pub use writer::{RowBatch, TableWriter};

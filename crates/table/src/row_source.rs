@@ -66,7 +66,7 @@ impl RowSource for Table {
         }
         for_dtype!(self, FEATURES, self.dtype(), T => {
             let (stored, n_cols) = (self.rows::<T>(0..self.n_rows())?, self.n_cols());
-            for (&row, out) in rows.iter().zip(features.chunks_exact_mut(n_cols)) {
+            for (&row, out) in rows.iter().zip(features.chunks_exact_mut(n_cols.max(1))) {
                 convert(&stored[row as usize * n_cols..][..n_cols], out);
             }
         });

@@ -17,12 +17,15 @@ use crate::{DType, Error, SourceIdentity};
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Schema {
-    /// The shape of one row's features: `[28]`, or `[32, 32, 3]`.
+    /// The shape of one row's features: `[28]`, or `[32, 32, 3]`; `[0]` for a table of categories alone.
     pub row_shape: Vec<usize>,
     /// What the features are.
     pub dtype: DType,
     /// What the labels are.
     pub label_dtype: DType,
+    /// The names of the categorical columns, if there are any; then rows are pushed with
+    /// [`TableWriter::push_batch`](crate::TableWriter::push_batch).
+    pub categories: Vec<String>,
     /// Whether rows have weights; then they are pushed with [`TableWriter::push_weighted`](crate::TableWriter::push_weighted).
     pub weights: Weights,
     /// The columns' names, or nothing.
@@ -55,6 +58,7 @@ impl Schema {
             row_shape: row_shape.to_vec(),
             dtype: DType::F32,
             label_dtype: DType::F32,
+            categories: Vec::new(),
             weights: Weights::Absent,
             column_names: Vec::new(),
             label_name: None,
@@ -68,15 +72,28 @@ impl Schema {
     }
 
     pub(crate) fn check(&self) -> Result<(), Error> {
-        let problem = if self.row_shape.is_empty() || self.row_shape.len() >= MAX_RANK || self.row_shape.contains(&0) {
+        let only_categories = self.row_shape == [0] && !self.categories.is_empty();
+        let has_zero = self.row_shape.contains(&0) && !only_categories;
+        let problem = if self.row_shape.is_empty() || self.row_shape.len() >= MAX_RANK || has_zero {
             format!("a row has shape {:?}, expected 1 to {} dimensions, none of them 0", self.row_shape, MAX_RANK - 1)
         } else if self.row_shape.iter().try_fold(8_usize, |bytes, &n| bytes.checked_mul(n)).is_none() {
             format!("a row of shape {:?} has more values than can be counted", self.row_shape)
         } else if !self.column_names.is_empty() && self.column_names.len() != self.n_cols() {
             format!("{} column names for {} columns; name all or none", self.column_names.len(), self.n_cols())
         } else {
-            return Ok(());
+            return self.check_categories();
         };
         Err(Error::Schema { problem })
+    }
+
+    fn check_categories(&self) -> Result<(), Error> {
+        let mut names: Vec<&String> = self.categories.iter().chain(&self.column_names).collect();
+        names.sort_unstable();
+        match names.windows(2).find(|pair| pair[0] == pair[1] && self.categories.contains(pair[0])) {
+            Some(twice) => {
+                Err(Error::Schema { problem: format!("two columns are named `{}`, one of them categorical", twice[0]) })
+            }
+            None => Ok(()),
+        }
     }
 }

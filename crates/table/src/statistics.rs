@@ -48,6 +48,9 @@ impl Moments {
     /// Takes in `values`: `[n_rows, n_cols]`.
     pub(crate) fn add<T: Element>(&mut self, values: &[T]) {
         let n_cols = self.columns.len();
+        if n_cols == 0 {
+            return;
+        }
         let mut scratch = Scratch::new(n_cols);
         for block in values.chunks(BLOCK_ROWS * n_cols) {
             scratch.sum(block);

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use crate::checksum::{BLOCK_BYTES, checksum};
 use crate::format::{
-    CHECKSUMS, FEATURES, FormatError, LABELS, Layout, PREFIX_BYTES, TableMetadata, Tensor, WEIGHTS, header_bytes,
+    CATEGORIES, CHECKSUMS, FEATURES, FormatError, LABELS, Layout, PREFIX_BYTES, TableMetadata, Tensor, WEIGHTS, header_bytes,
 };
 use crate::map::Bytes;
-use crate::{ColumnStatistics, DType, Element, Error, SourceIdentity};
+use crate::{ColumnStatistics, DType, Dictionary, Element, Error, SourceIdentity};
 
 /// A table on disk, open for reading; its rows are borrowed, never decoded.
 ///
@@ -29,6 +29,7 @@ struct Parts {
     data_start: usize,
     features: Tensor,
     labels: Tensor,
+    categories: Option<Tensor>,
     weights: Option<Tensor>,
     checksums: Option<Tensor>,
     metadata: TableMetadata,
@@ -86,7 +87,7 @@ impl Table {
         self.parts.n_rows
     }
 
-    /// How many values a row has: the product of [`row_shape`](Self::row_shape).
+    /// How many features a row has: the product of [`row_shape`](Self::row_shape); 0 for a table of categories alone.
     pub fn n_cols(&self) -> usize {
         self.parts.n_cols
     }
@@ -114,6 +115,16 @@ impl Table {
     /// The label's name, if it has one.
     pub fn label_name(&self) -> Option<&str> {
         self.parts.metadata.label_name.as_deref()
+    }
+
+    /// How many categorical columns there are.
+    pub fn n_categories(&self) -> usize {
+        self.parts.categories.as_ref().map_or(0, |tensor| tensor.shape[1])
+    }
+
+    /// What the codes of each categorical column stand for; none in a file that another program wrote.
+    pub fn dictionaries(&self) -> &[Dictionary] {
+        &self.parts.metadata.dictionaries
     }
 
     /// What is known of each column, gathered when the table was written; `None` for a file that another program wrote.
@@ -160,6 +171,22 @@ impl Table {
     pub fn labels<T: Element>(&self) -> Result<&[T], Error> {
         self.check_dtype::<T>(LABELS, &self.parts.labels)?;
         Ok(cast(self.bytes_of(&self.parts.labels)))
+    }
+
+    /// The categories of some rows, borrowed: codes of the [`dictionaries`](Self::dictionaries), 0 where a value is missing or unknown.
+    ///
+    /// # Shapes
+    /// `[rows.len(), n_categories]`, row-major; nothing for a table without categories.
+    /// # Errors
+    /// [`Error::RowsOutOfRange`].
+    #[inline]
+    pub fn categories(&self, rows: Range<usize>) -> Result<&[u32], Error> {
+        if rows.start > rows.end || rows.end > self.parts.n_rows {
+            return Err(self.rows_out_of_range(rows));
+        }
+        let Some(tensor) = &self.parts.categories else { return Ok(&[]) };
+        let n_categories = tensor.shape[1];
+        Ok(&cast(self.bytes_of(tensor))[rows.start * n_categories..rows.end * n_categories])
     }
 
     /// All weights, borrowed: `[n_rows]`; `None` if rows have none.
@@ -209,7 +236,8 @@ impl Table {
 }
 
 /// What the table at `path` says of itself, without its rows.
-#[cfg(feature = "csv")]
+#[cfg(feature = "import")]
+#[cfg_attr(not(feature = "csv"), allow(dead_code, reason = "each importer uses its own part of it"))]
 pub(crate) fn read_metadata(path: &Path) -> Result<TableMetadata, Error> {
     Opened::at(path).map(|opened| opened.parts.metadata)
 }
@@ -264,12 +292,14 @@ impl Parts {
         let required = |name| layout.tensor(name).ok_or_else(|| FormatError::MissingTensor { tensor: name, found: names() });
         let features = required(FEATURES)?;
         let labels = required(LABELS)?;
-        let (weights, checksums) = (layout.tensor(WEIGHTS), layout.tensor(CHECKSUMS));
+        let (categories, weights) = (layout.tensor(CATEGORIES), layout.tensor(WEIGHTS));
+        let checksums = layout.tensor(CHECKSUMS);
 
         let [n_rows, row_shape @ ..] = features.shape.as_slice() else {
             return Err(unfit(FEATURES, features, "[n, …]".to_owned()));
         };
-        if row_shape.is_empty() || row_shape.contains(&0) {
+        let only_categories = row_shape == [0] && categories.is_some();
+        if row_shape.is_empty() || (row_shape.contains(&0) && !only_categories) {
             return Err(unfit(FEATURES, features, "[n, columns] with at least one column".to_owned()));
         }
         if labels.shape != [*n_rows] {
@@ -278,7 +308,15 @@ impl Parts {
         if let Some(weights) = weights.filter(|weights| weights.shape != [*n_rows] || weights.dtype != DType::F32) {
             return Err(unfit(WEIGHTS, weights, format!("F32 of shape [{n_rows}], one for each row of `features`")));
         }
-        let metadata = TableMetadata::parse(&layout.metadata, row_shape.iter().product())?;
+        let n_categories = match categories {
+            None => 0,
+            Some(Tensor { dtype: DType::U32, shape, .. }) if shape.len() == 2 && shape[0] == *n_rows && shape[1] > 0 => shape[1],
+            Some(tensor) => {
+                let expected = format!("U32 of shape [{n_rows}, columns], a row for each of `features`");
+                return Err(unfit(CATEGORIES, tensor, expected));
+            }
+        };
+        let metadata = TableMetadata::parse(&layout.metadata, row_shape.iter().product(), n_categories)?;
         // A tensor of that name in another program's file may be anything.
         let checksums = checksums.filter(|_| metadata.is_ours);
         if let Some(sums) = checksums {
@@ -287,8 +325,8 @@ impl Parts {
                 return Err(unfit(CHECKSUMS, sums, format!("U32 of shape [{n_sums}], one for each block")));
             }
         }
-        let borrowed = [(FEATURES, Some(features)), (LABELS, Some(labels)), (WEIGHTS, weights), (CHECKSUMS, checksums)];
-        for (name, tensor) in borrowed {
+        let always = [(FEATURES, Some(features)), (LABELS, Some(labels))];
+        for (name, tensor) in always.into_iter().chain([(CATEGORIES, categories), (WEIGHTS, weights), (CHECKSUMS, checksums)]) {
             let Some(Tensor { dtype, range, .. }) = tensor else { continue };
             if range.start % dtype.n_bytes() != 0 {
                 return Err(FormatError::Misaligned { tensor: name, dtype: *dtype, start: range.start as u64 });
@@ -300,6 +338,7 @@ impl Parts {
             data_start: layout.data_start,
             features: features.clone(),
             labels: labels.clone(),
+            categories: categories.cloned(),
             weights: weights.cloned(),
             checksums: checksums.cloned(),
             metadata,

@@ -1,17 +1,21 @@
 mod blocks;
+mod row_batch;
 mod spool;
 mod temp_file;
+mod tensors;
 
 use std::io;
 use std::path::Path;
 
 use blocks::Blocks;
+pub use row_batch::RowBatch;
 use spool::Spool;
 use temp_file::TempFile;
+use tensors::{longest_header, tensors};
 
-use crate::format::{self, CHECKSUMS, FEATURES, LABELS, PADDING, TableMetadata, WEIGHTS};
+use crate::format::{self, CATEGORIES, FEATURES, LABELS, MAX_HEADER_BYTES, PADDING, TableMetadata, WEIGHTS};
 use crate::statistics::Moments;
-use crate::{ColumnStatistics, DType, Element, Error, Schema, Weights};
+use crate::{ColumnStatistics, DType, Dictionary, Element, Error, Schema, Weights};
 
 /// Writes a table row by row, without knowing how many there will be; memory use does not grow with the table.
 ///
@@ -40,10 +44,12 @@ pub struct TableWriter {
     out: Blocks,
     schema: Schema,
     metadata: TableMetadata,
-    data_start: usize,
     n_rows: usize,
     labels: Spool,
+    categories: Spool,
     weights: Spool,
+    /// The largest code of each categorical column.
+    largest_codes: Vec<u32>,
     moments: Moments,
 }
 
@@ -60,7 +66,8 @@ impl TableWriter {
     }
 
     /// The same for an importer, which notes how it was told to read the source.
-    #[cfg(feature = "csv")]
+    #[cfg(feature = "import")]
+    #[cfg_attr(not(feature = "csv"), allow(dead_code, reason = "each importer uses its own part of it"))]
     pub(crate) fn create_import(path: &Path, schema: Schema, import: String) -> Result<Self, Error> {
         schema.check()?;
         let file = TempFile::create(path).map_err(|source| Error::Write { path: path.to_owned(), written_bytes: 0, source })?;
@@ -72,14 +79,23 @@ impl TableWriter {
             is_ours: true,
             column_names: schema.column_names.clone(),
             label_name: schema.label_name.clone(),
+            dictionaries: Vec::new(),
             statistics: None,
             source: schema.source.clone(),
             import,
         };
-        let moments = Moments::new(schema.n_cols());
         let data_start = longest_header(&schema, &metadata);
-        let (labels, weights) = (Spool::default(), Spool::default());
-        let mut writer = Self { out: Blocks::new(file), schema, metadata, data_start, n_rows: 0, labels, weights, moments };
+        let mut writer = Self {
+            out: Blocks::new(file),
+            moments: Moments::new(schema.n_cols()),
+            largest_codes: vec![0; schema.categories.len()],
+            schema,
+            metadata,
+            n_rows: 0,
+            labels: Spool::default(),
+            categories: Spool::default(),
+            weights: Spool::default(),
+        };
         let header_to_be = writer.out.skip_to(data_start as u64);
         header_to_be.map_err(|source| writer.failed(source))?;
         Ok(writer)
@@ -93,8 +109,9 @@ impl TableWriter {
     /// [`Error::WrongDType`] and [`Error::Length`] if they are not what the schema says, after which the writer is as it was;
     /// [`Error::Write`] if the disk is full or fails, after which nothing but dropping the writer makes sense.
     pub fn push<F: Element, L: Element>(&mut self, features: &[F], labels: &[L]) -> Result<(), Error> {
-        self.check_weights(Weights::Absent, labels.len(), 0)?;
-        self.push_rows(features, labels, &[], None)
+        self.check_has("weights", self.schema.weights == Weights::Present, "push_weighted")?;
+        self.check_has("categories", !self.schema.categories.is_empty(), "push_batch")?;
+        self.push_batch(RowBatch { features, labels, ..RowBatch::default() })
     }
 
     /// The same for a table whose schema has [`Weights::Present`]; `weights`: `[n]`.
@@ -102,46 +119,79 @@ impl TableWriter {
     /// # Errors
     /// As for [`push`](Self::push).
     pub fn push_weighted<F: Element, L: Element>(&mut self, features: &[F], labels: &[L], weights: &[f32]) -> Result<(), Error> {
-        self.check_weights(Weights::Present, labels.len(), weights.len())?;
-        self.push_rows(features, labels, weights, None)
+        self.check_has("categories", !self.schema.categories.is_empty(), "push_batch")?;
+        self.push_batch(RowBatch { features, labels, weights, ..RowBatch::default() })
+    }
+
+    /// The same for rows with any parts.
+    ///
+    /// # Errors
+    /// As for [`push`](Self::push).
+    /// # Examples
+    /// ```
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("people.safetensors");
+    /// use brisk_table::{Dictionary, RowBatch, Schema, Table, TableWriter};
+    ///
+    /// let schema = Schema { categories: vec!["workclass".into()], ..Schema::named(["age"]) };
+    /// let mut writer = TableWriter::create(&path, schema)?;
+    /// let rows = RowBatch { features: &[39.0_f32, 50.0], categories: &[1, 0], labels: &[0.0_f32, 1.0], ..RowBatch::default() };
+    /// writer.push_batch(rows)?;
+    /// // Which values there are may only be known at the end.
+    /// writer.set_dictionaries(vec![Dictionary::new("workclass", ["State-gov"])?])?;
+    /// writer.finish()?;
+    ///
+    /// let table = Table::open(&path)?;
+    /// assert_eq!(table.categories(0..2)?, [1, 0]);
+    /// assert_eq!(table.dictionaries()[0].value(1), Some("State-gov"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn push_batch<F: Element, L: Element>(&mut self, rows: RowBatch<'_, F, L>) -> Result<(), Error> {
+        self.push_rows(rows, None)
     }
 
     /// The same for rows whose moments are known.
-    #[cfg(feature = "csv")]
-    pub(crate) fn push_with_moments(
-        &mut self,
-        features: &[f32],
-        labels: &[f32],
-        weights: &[f32],
-        moments: &Moments,
-    ) -> Result<(), Error> {
-        self.push_rows(features, labels, weights, Some(moments))
+    #[cfg(feature = "import")]
+    #[cfg_attr(not(feature = "csv"), allow(dead_code, reason = "each importer uses its own part of it"))]
+    pub(crate) fn push_with_moments(&mut self, rows: RowBatch<'_>, moments: &Moments) -> Result<(), Error> {
+        self.push_rows(rows, Some(moments))
     }
 
-    fn push_rows<F: Element, L: Element>(
-        &mut self,
-        features: &[F],
-        labels: &[L],
-        weights: &[f32],
-        moments: Option<&Moments>,
-    ) -> Result<(), Error> {
-        self.check_dtype::<F>(FEATURES, self.schema.dtype)?;
-        self.check_dtype::<L>(LABELS, self.schema.label_dtype)?;
-        let expected = labels.len().saturating_mul(self.schema.n_cols());
-        if features.len() != expected {
-            return Err(Error::Length { op: "push", arg: "features", expected, found: features.len() });
-        }
+    fn push_rows<F: Element, L: Element>(&mut self, rows: RowBatch<'_, F, L>, moments: Option<&Moments>) -> Result<(), Error> {
+        self.check(&rows)?;
         match moments {
             Some(moments) => self.moments.merge(moments),
-            None => self.moments.add(features),
+            None => self.moments.add(rows.features),
+        }
+        for codes in rows.categories.chunks_exact(self.largest_codes.len().max(1)) {
+            for (largest, &code) in self.largest_codes.iter_mut().zip(codes) {
+                *largest = code.max(*largest);
+            }
         }
         let written = (|| {
-            self.out.write(bytemuck::cast_slice(features))?;
-            self.labels.write(self.out.file(), bytemuck::cast_slice(labels))?;
-            self.weights.write(self.out.file(), bytemuck::cast_slice(weights))
+            self.out.write(bytemuck::cast_slice(rows.features))?;
+            self.labels.write(self.out.file(), bytemuck::cast_slice(rows.labels))?;
+            self.categories.write(self.out.file(), bytemuck::cast_slice(rows.categories))?;
+            self.weights.write(self.out.file(), bytemuck::cast_slice(rows.weights))
         })();
         written.map_err(|source| self.failed(source))?;
-        self.n_rows += labels.len();
+        self.n_rows += rows.labels.len();
+        Ok(())
+    }
+
+    /// Says what the codes of the categorical columns stand for: a dictionary each, in the schema's order. A table with categories needs
+    /// them before it can be finished.
+    ///
+    /// # Errors
+    /// [`Error::Schema`] if they are not the dictionaries of those columns.
+    pub fn set_dictionaries(&mut self, dictionaries: Vec<Dictionary>) -> Result<(), Error> {
+        if !dictionaries.iter().map(Dictionary::name).eq(&self.schema.categories) {
+            let given: Vec<&str> = dictionaries.iter().map(Dictionary::name).collect();
+            let problem =
+                format!("dictionaries of {given:?} for categorical columns {:?}; give each its own", self.schema.categories);
+            return Err(Error::Schema { problem });
+        }
+        self.metadata.dictionaries = dictionaries;
         Ok(())
     }
 
@@ -158,42 +208,100 @@ impl TableWriter {
     /// Completes the table: labels, weights, checksums and header, synced to disk and renamed. Returns how many rows it has.
     ///
     /// # Errors
-    /// [`Error::Write`]; then there is no table, and one that was there before is untouched.
+    /// [`Error::Schema`] if categories have no dictionaries, or codes beyond them; [`Error::TooManyValues`] if the dictionaries are longer
+    /// than a header can be; [`Error::Write`]. Then there is no table, and one that was there before is untouched.
     pub fn finish(mut self) -> Result<usize, Error> {
-        self.write_rest().map_err(|source| self.failed(source))?;
+        self.check_codes()?;
+        self.metadata.statistics = Some(self.moments.statistics());
+        let header = self.place_header()?;
+        self.write_rest(&header).map_err(|source| self.failed(source))?;
         let (path, written_bytes) = (self.out.file().path().to_owned(), self.out.n_bytes());
         self.out.into_file().publish().map_err(|source| Error::Write { path, written_bytes, source })?;
         Ok(self.n_rows)
     }
 
-    fn write_rest(&mut self) -> io::Result<()> {
-        let tensors = tensors(&self.schema, self.n_rows);
-        for (name, _, _, n_bytes) in &tensors {
+    /// The header, for which there is then room before the data.
+    fn place_header(&mut self) -> Result<Vec<u8>, Error> {
+        let (tensors, metadata) = (tensors(&self.schema, self.n_rows), self.metadata.encode());
+        if let Some(header) = format::encode(&tensors, &metadata, self.out.data_start() as usize) {
+            return Ok(header);
+        }
+        let data_start = format::encoded_len(&tensors, &metadata);
+        if data_start as u64 > MAX_HEADER_BYTES {
+            return Err(self.too_many_values(data_start as u64));
+        }
+        self.out.move_to(data_start as u64).map_err(|source| self.failed(source))?;
+        Ok(format::encode(&tensors, &metadata, data_start).expect("the header fits the room that was just made for it"))
+    }
+
+    fn write_rest(&mut self, header: &[u8]) -> io::Result<()> {
+        for (name, _, _, n_bytes) in &tensors(&self.schema, self.n_rows) {
             match *name {
                 LABELS => self.labels.pour_into(&mut self.out)?,
+                CATEGORIES => self.categories.pour_into(&mut self.out)?,
                 WEIGHTS => self.weights.pour_into(&mut self.out)?,
                 PADDING => self.out.write(&[0; 8][..*n_bytes])?,
                 _ => {}
             }
         }
-        self.metadata.statistics = Some(self.moments.statistics());
-        let header = format::encode(&tensors, &self.metadata.encode(), self.data_start);
-        let header = header.expect("the header fits: room was kept for the longest there can be");
-        self.out.finish(&header)
+        self.out.finish(header)
     }
 
-    fn check_weights(&self, given: Weights, n_rows: usize, n_weights: usize) -> Result<(), Error> {
-        if given != self.schema.weights {
-            let problem = match given {
-                Weights::Absent => "rows have weights, push them with `push_weighted`",
-                Weights::Present => "rows have no weights, ask for `Weights::Present` or use `push`",
-            };
-            return Err(Error::Schema { problem: problem.to_owned() });
+    fn check<F: Element, L: Element>(&self, rows: &RowBatch<'_, F, L>) -> Result<(), Error> {
+        const OP: &str = "push";
+        self.check_dtype::<F>(FEATURES, self.schema.dtype)?;
+        self.check_dtype::<L>(LABELS, self.schema.label_dtype)?;
+        let n_rows = rows.labels.len();
+        let n_weights = if self.schema.weights == Weights::Present { n_rows } else { 0 };
+        if self.schema.weights == Weights::Absent && !rows.weights.is_empty() {
+            let problem = "rows have no weights, ask for `Weights::Present` or use `push`".to_owned();
+            return Err(Error::Schema { problem });
         }
-        if given == Weights::Present && n_weights != n_rows {
-            return Err(Error::Length { op: "push_weighted", arg: "weights", expected: n_rows, found: n_weights });
+        let parts = [
+            ("features", rows.features.len(), n_rows.saturating_mul(self.schema.n_cols())),
+            ("categories", rows.categories.len(), n_rows.saturating_mul(self.schema.categories.len())),
+            ("weights", rows.weights.len(), n_weights),
+        ];
+        match parts.into_iter().find(|(_, found, expected)| found != expected) {
+            Some((arg, found, expected)) => Err(Error::Length { op: OP, arg, expected, found }),
+            None => Ok(()),
+        }
+    }
+
+    /// That rows without a part are pushed to a table without it.
+    fn check_has(&self, part: &str, has: bool, instead: &str) -> Result<(), Error> {
+        match has {
+            true => Err(Error::Schema { problem: format!("rows have {part}, push them with `{instead}`") }),
+            false => Ok(()),
+        }
+    }
+
+    fn check_codes(&self) -> Result<(), Error> {
+        let columns = &self.schema.categories;
+        if self.metadata.dictionaries.len() != columns.len() {
+            let problem =
+                format!("nothing says what the codes of {columns:?} stand for; call `set_dictionaries` before `finish`");
+            return Err(Error::Schema { problem });
+        }
+        for (dictionary, &code) in self.metadata.dictionaries.iter().zip(&self.largest_codes) {
+            if code as usize >= dictionary.n_codes() {
+                let (name, n) = (dictionary.name(), dictionary.values().len());
+                let problem = format!("column `{name}` has code {code}, its dictionary has {n} values; codes count them from 1");
+                return Err(Error::Schema { problem });
+            }
         }
         Ok(())
+    }
+
+    fn too_many_values(&self, header_bytes: u64) -> Error {
+        let longest = self.metadata.dictionaries.iter().max_by_key(|dictionary| dictionary.values().len());
+        Error::TooManyValues {
+            path: self.out.file().path().to_owned(),
+            column: longest.map_or_else(String::new, |dictionary| dictionary.name().to_owned()),
+            n_values: longest.map_or(0, |dictionary| dictionary.values().len()),
+            header_bytes,
+            limit: MAX_HEADER_BYTES,
+        }
     }
 
     fn check_dtype<T: Element>(&self, tensor: &'static str, stored: DType) -> Result<(), Error> {
@@ -207,47 +315,4 @@ impl TableWriter {
     fn failed(&self, source: io::Error) -> Error {
         Error::Write { path: self.out.file().path().to_owned(), written_bytes: self.out.n_bytes(), source }
     }
-}
-
-/// The tensors of a table of `n_rows`, in the order of the file: each starts at a multiple of its element's size.
-fn tensors(schema: &Schema, n_rows: usize) -> Vec<(&'static str, DType, Vec<usize>, usize)> {
-    // Saturating: also asked for the longest header there can be.
-    let n_feature_bytes = n_rows.saturating_mul(schema.n_cols()).saturating_mul(schema.dtype.n_bytes());
-    let label_bytes = schema.label_dtype.n_bytes();
-    let labels = (LABELS, schema.label_dtype, vec![n_rows], n_rows.saturating_mul(label_bytes));
-    let shape = std::iter::once(n_rows).chain(schema.row_shape.iter().copied()).collect();
-
-    let mut tensors = vec![(FEATURES, schema.dtype, shape, n_feature_bytes)];
-    // One gap of less than 8 bytes suffices: before the labels, or behind them where they are the smaller.
-    let alignment = label_bytes.max(DType::U32.n_bytes());
-    let label_first = label_bytes < DType::U32.n_bytes();
-    let end = if label_first { n_feature_bytes.saturating_add(labels.3) } else { n_feature_bytes };
-    let gap = end.wrapping_neg() % alignment;
-    let padding = (gap > 0).then(|| (PADDING, DType::U8, vec![gap], gap));
-    if label_first {
-        tensors.push(labels);
-        tensors.extend(padding);
-    } else {
-        tensors.extend(padding);
-        tensors.push(labels);
-    }
-    if schema.weights == Weights::Present {
-        tensors.push((WEIGHTS, DType::F32, vec![n_rows], n_rows.saturating_mul(DType::F32.n_bytes())));
-    }
-    let n_bytes = tensors.iter().map(|tensor| tensor.3).fold(0, usize::saturating_add);
-    let n_sums = 1 + n_bytes.div_ceil(crate::checksum::BLOCK_BYTES);
-    tensors.push((CHECKSUMS, DType::U32, vec![n_sums], n_sums * DType::U32.n_bytes()));
-    tensors
-}
-
-/// Room for any header of that schema: the header of a table with the largest sizes and the longest numbers there are.
-fn longest_header(schema: &Schema, metadata: &TableMetadata) -> usize {
-    let longest = -2.225_073_858_507_201_4e-308;
-    let column = ColumnStatistics { count: u64::MAX, mean: longest, std: longest, min: longest, max: longest };
-    let mut entries = metadata.encode();
-    let statistics = TableMetadata { statistics: Some(vec![column; schema.n_cols()]), ..TableMetadata::default() };
-    entries.extend(statistics.encode());
-    let mut tensors = tensors(schema, usize::MAX);
-    tensors.push((PADDING, DType::U8, vec![usize::MAX], usize::MAX));
-    format::encoded_len(&tensors, &entries)
 }

@@ -8,20 +8,17 @@ use super::chunks::MAX_ROW_BYTES;
 use super::decimal::{Marks, number};
 use super::quotes::cells;
 use super::rows::{SKIPPED, is_missing};
-use super::{ColumnRef, CsvOptions, Decimal, Delimiter, Header};
+use super::{CsvOptions, Decimal, Delimiter, Header};
 use crate::Error;
+use crate::import::Roles;
 
 /// How a file is to be read, all questions answered.
 #[derive(Debug)]
 pub(super) struct Head {
     pub(super) marks: Marks,
-    /// Every column of the file.
-    pub(super) names: Vec<String>,
+    pub(super) roles: Roles,
     /// For every column where its value goes in a row: to a feature, behind them to the label and the weight, or [`SKIPPED`].
     pub(super) slots: Vec<usize>,
-    /// The columns that are features.
-    pub(super) features: Vec<usize>,
-    pub(super) label: usize,
     /// The byte at which the rows start, and its line.
     pub(super) start: usize,
     pub(super) line: u64,
@@ -61,10 +58,11 @@ impl Head {
             Header::Auto => is_header(path, line, &first, marks)?,
         };
         let names = if has_header { column_names(path, line, &first)? } else { (0..first.len()).map(unnamed).collect() };
-        let (slots, features, label) = roles(path, &names, options)?;
+        let roles = Roles::find(path, names, &options.columns)?;
+        let slots = slots(&roles);
         let header_lines = text[start..end].iter().filter(|&&byte| byte == b'\n').count() as u64;
         let (start, line) = if has_header { (end, line + header_lines) } else { (start, line) };
-        Ok(Self { marks, names, slots, features, label, start, line, has_header })
+        Ok(Self { marks, roles, slots, start, line, has_header })
     }
 }
 
@@ -113,41 +111,18 @@ fn column_names(path: &Path, line: u64, first: &Cells<'_>) -> Result<Vec<String>
     Ok(names)
 }
 
-/// Where the value of each column goes, the features, and the label's column.
-fn roles(path: &Path, names: &[String], options: &CsvOptions) -> Result<(Vec<usize>, Vec<usize>, usize), Error> {
-    let find = |asked: &ColumnRef, role: &'static str| {
-        let found = match asked {
-            ColumnRef::Index(index) => (*index < names.len()).then_some(*index),
-            ColumnRef::Name(name) => names.iter().position(|other| other == name),
-        };
-        let none = || Error::NoColumn { path: path.to_owned(), role, asked: asked.to_string(), found: names.to_vec() };
-        found.ok_or_else(none)
-    };
-    let label = find(&options.label, "label")?;
-    let weight = options.weight.as_ref().map(|weight| find(weight, "weight")).transpose()?;
-    let dropped = options.drop.iter().map(|dropped| find(dropped, "columns to drop")).collect::<Result<Vec<_>, _>>()?;
-
-    let wrong = |problem: String| Err(Error::ColumnRoles { path: path.to_owned(), problem });
-    if weight == Some(label) {
-        return wrong(format!("column `{}` is asked to be both label and weight; choose another weight", names[label]));
-    }
-    if let Some(&both) = dropped.iter().find(|&&col| col == label || Some(col) == weight) {
-        return wrong(format!("column `{}` is asked to be dropped and to be label or weight; choose one", names[both]));
-    }
-    let is_feature = |col: &usize| *col != label && Some(*col) != weight && !dropped.contains(col);
-    let features: Vec<usize> = (0..names.len()).filter(is_feature).collect();
-    if features.is_empty() {
-        return wrong(format!("no column is left for features, the file has {names:?}; is the delimiter right?"));
-    }
-    let mut slots = vec![SKIPPED; names.len()];
-    for (slot, &col) in features.iter().enumerate() {
+/// Where the value of each column goes.
+fn slots(roles: &Roles) -> Vec<usize> {
+    let n_features = roles.features.len();
+    let mut slots = vec![SKIPPED; roles.names.len()];
+    for (slot, &col) in roles.features.iter().enumerate() {
         slots[col] = slot;
     }
-    slots[label] = features.len();
-    if let Some(weight) = weight {
-        slots[weight] = features.len() + 1;
+    slots[roles.label] = n_features;
+    if let Some(weight) = roles.weight {
+        slots[weight] = n_features + 1;
     }
-    Ok((slots, features, label))
+    slots
 }
 
 /// The name of a column that has none.

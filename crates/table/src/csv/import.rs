@@ -3,49 +3,13 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::thread::available_parallelism;
 
+use super::CsvOptions;
 use super::chunks::{ChunkError, Chunks, MAX_ROW_BYTES};
 use super::head::Head;
-use super::input::{Input, read_error};
 use super::pipeline::parse_in_order;
 use super::rows::{MAX_REPORTS, ParsedRows, Problem, RowParser, What};
-use super::{BadRows, CsvOptions};
-use crate::{ColumnStatistics, Error, Schema, SourceIdentity, TableWriter, Weights, table};
-
-/// What an import made.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct ImportReport {
-    /// How many rows the table has.
-    pub n_rows: usize,
-    /// Its columns, in order.
-    pub column_names: Vec<String>,
-    /// What is known of each.
-    pub statistics: Vec<ColumnStatistics>,
-    /// How many rows were left out.
-    pub n_skipped: u64,
-    /// Why, for the first few of them.
-    pub first_skipped: Vec<Error>,
-}
-
-/// What [`import_csv_if_changed`] did.
-#[derive(Debug)]
-pub enum Imported {
-    /// It wrote the table.
-    Written(ImportReport),
-    /// Nothing: the table there was made from that file with those options.
-    Unchanged,
-}
-
-/// How far an import has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
-    /// How many bytes of the file have been read, packed if it is.
-    pub bytes_read: u64,
-    /// How many it has.
-    pub total_bytes: u64,
-    /// How many rows have been written.
-    pub n_rows: usize,
-}
+use crate::import::{BadRows, ImportReport, Imported, Input, Progress, read_error};
+use crate::{Error, RowBatch, Schema, SourceIdentity, TableWriter, Weights, table};
 
 /// Makes a table at `dest` of the rows of a CSV or TSV file, plain or gzip.
 ///
@@ -117,11 +81,12 @@ fn import(path: &Path, dest: &Path, options: &CsvOptions, progress: &mut dyn FnM
     let head = Head::find(path, chunks.peek().map_err(&unreadable)?, options)?;
     chunks.start_at(head.start, head.marks.delimiter);
 
+    let names = &head.roles.names;
     let schema = Schema {
-        weights: if options.weight.is_some() { Weights::Present } else { Weights::Absent },
-        label_name: Some(head.names[head.label].clone()),
+        weights: if head.roles.weight.is_some() { Weights::Present } else { Weights::Absent },
+        label_name: Some(names[head.roles.label].clone()),
         source: Some(input.source.clone()),
-        ..Schema::named(head.features.iter().map(|&col| head.names[col].clone()))
+        ..Schema::named(head.roles.features.iter().map(|&col| names[col].clone()))
     };
     let column_names = schema.column_names.clone();
     let mut writer = TableWriter::create_import(dest, schema, options.fingerprint())?;
@@ -136,7 +101,7 @@ fn import(path: &Path, dest: &Path, options: &CsvOptions, progress: &mut dyn FnM
             }
         };
         let mut errors = parsed.problems.iter().map(|problem| error_of(problem, path, &head, line));
-        if options.bad_rows == BadRows::Error
+        if options.columns.bad_rows == BadRows::Error
             && let Some(error) = errors.next()
         {
             return Err(error);
@@ -144,13 +109,15 @@ fn import(path: &Path, dest: &Path, options: &CsvOptions, progress: &mut dyn FnM
         first_skipped.extend(errors.take(MAX_REPORTS - first_skipped.len()));
         n_skipped += parsed.n_bad;
         line += parsed.n_lines;
-        writer.push_with_moments(&parsed.features, &parsed.labels, &parsed.weights, &parsed.moments)?;
+        let rows =
+            RowBatch { features: &parsed.features, labels: &parsed.labels, weights: &parsed.weights, ..RowBatch::default() };
+        writer.push_with_moments(rows, &parsed.moments)?;
         let bytes_read = input.n_read.load(Ordering::Relaxed);
         progress(Progress { bytes_read, total_bytes: input.source.n_bytes, n_rows: writer.n_rows() });
         Ok(())
     };
     let parser = RowParser::new(&head, options);
-    parse_in_order(chunks, &parser, head.features.len(), n_threads(options), &mut take)?;
+    parse_in_order(chunks, &parser, head.roles.features.len(), n_threads(options), &mut take)?;
 
     if writer.n_rows() == 0 {
         let found = match (n_skipped, head.has_header) {
@@ -176,7 +143,7 @@ fn error_of(problem: &Problem, path: &Path, head: &Head, first_line: u64) -> Err
     let (path, line) = (path.to_owned(), first_line + problem.line);
     match &problem.what {
         What::Cell { col, found, expected } => {
-            Error::Cell { path, line, col: col + 1, name: head.names[*col].clone(), found: found.clone(), expected }
+            Error::Cell { path, line, col: col + 1, name: head.roles.names[*col].clone(), found: found.clone(), expected }
         }
         What::Ragged { found } => Error::Ragged { path, line, expected: head.slots.len(), found: *found },
         What::QuoteLeftOpen => Error::QuoteLeftOpen { path, line },

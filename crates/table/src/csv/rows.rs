@@ -2,11 +2,12 @@
 
 use memchr::memchr_iter;
 
+use super::CsvOptions;
 use super::chunks::Chunk;
 use super::decimal::{LOOK_AHEAD, Marks, Place, long_cell, number, simple_cell};
 use super::head::{Head, shown};
 use super::quotes::{cell_content, cell_end, row_end};
-use super::{BadRows, CsvOptions, LabelKind, Missing};
+use crate::import::{BadRows, LabelKind, Missing};
 use crate::statistics::Moments;
 
 /// The slot of a column that is left out.
@@ -70,12 +71,12 @@ impl RowParser {
         Self {
             marks: head.marks,
             slots: head.slots.clone(),
-            n_features: head.features.len(),
-            label: head.label,
-            has_weight: options.weight.is_some(),
-            label_kind: options.label_kind,
-            missing: options.missing,
-            bad_rows: options.bad_rows,
+            n_features: head.roles.features.len(),
+            label: head.roles.label,
+            has_weight: head.roles.weight.is_some(),
+            label_kind: options.columns.label_kind,
+            missing: options.columns.missing,
+            bad_rows: options.columns.bad_rows,
         }
     }
 

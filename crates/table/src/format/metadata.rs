@@ -1,9 +1,10 @@
 use serde_json::{Value, json};
 
 use super::FormatError;
-use crate::{ColumnStatistics, SourceIdentity};
+use crate::{ColumnStatistics, Dictionary, SourceIdentity};
 
 const VERSION: &str = "1";
+const DICTIONARIES: &str = "dictionaries";
 
 /// What a table says of itself in `__metadata__`.
 #[derive(Debug, Default)]
@@ -13,6 +14,8 @@ pub(crate) struct TableMetadata {
     /// Empty if the file names none.
     pub(crate) column_names: Vec<String>,
     pub(crate) label_name: Option<String>,
+    /// One for each column of categories; none in a file of another program.
+    pub(crate) dictionaries: Vec<Dictionary>,
     pub(crate) statistics: Option<Vec<ColumnStatistics>>,
     pub(crate) source: Option<SourceIdentity>,
     /// How an importer was told to read the source; only ever compared.
@@ -28,6 +31,9 @@ impl TableMetadata {
         if let Some(name) = &self.label_name {
             entries.push(("label", name.clone()));
         }
+        if !self.dictionaries.is_empty() {
+            entries.push((DICTIONARIES, encode_dictionaries(&self.dictionaries).to_string()));
+        }
         if let Some(statistics) = &self.statistics {
             entries.push(("statistics", encode_statistics(statistics).to_string()));
         }
@@ -42,7 +48,7 @@ impl TableMetadata {
     }
 
     /// Reads what there is; a file that another program wrote has nothing.
-    pub(crate) fn parse(entries: &[(String, String)], n_cols: usize) -> Result<Self, FormatError> {
+    pub(crate) fn parse(entries: &[(String, String)], n_cols: usize, n_categories: usize) -> Result<Self, FormatError> {
         let entry = |key: &str| entries.iter().find(|entry| entry.0 == key).map(|entry| entry.1.as_str());
         match entry("brisk_table") {
             Some(VERSION) => {}
@@ -57,6 +63,7 @@ impl TableMetadata {
             is_ours: true,
             column_names,
             label_name: entry("label").map(str::to_owned),
+            dictionaries: parse_dictionaries(entry(DICTIONARIES).unwrap_or("[]"), n_categories)?,
             statistics: entry("statistics").map(|text| parse_statistics(text, n_cols)).transpose()?,
             source: entry("source").map(parse_source).transpose()?,
             import: entry("import").map(str::to_owned),
@@ -97,11 +104,28 @@ fn parse_statistics(text: &str, n_cols: usize) -> Result<Vec<ColumnStatistics>, 
         .collect()
 }
 
+fn encode_dictionaries(dictionaries: &[Dictionary]) -> Value {
+    dictionaries.iter().map(|dictionary| json!({ "name": dictionary.name(), "values": dictionary.values() })).collect()
+}
+
+fn parse_dictionaries(text: &str, n_categories: usize) -> Result<Vec<Dictionary>, FormatError> {
+    let value = parse_json(DICTIONARIES, text)?;
+    let Some(dictionaries) = value.as_array().filter(|array| array.len() == n_categories) else {
+        return Err(wrong(DICTIONARIES, format!("is not an array of {n_categories}, one for each column of `categories`")));
+    };
+    let parse = |dictionary: &Value| {
+        let name = dictionary["name"].as_str().ok_or_else(|| wrong(DICTIONARIES, "a `name` is not a string".to_owned()))?;
+        let values = strings(&dictionary["values"])
+            .ok_or_else(|| wrong(DICTIONARIES, format!("the `values` of `{name}` are not an array of strings")))?;
+        Dictionary::parse(name.to_owned(), values)
+    };
+    dictionaries.iter().map(parse).collect()
+}
+
 fn parse_columns(text: &str, n_cols: usize) -> Result<Vec<String>, FormatError> {
     const KEY: &str = "columns";
     let value = parse_json(KEY, text)?;
-    let names = value.as_array().and_then(|names| names.iter().map(|name| name.as_str().map(str::to_owned)).collect());
-    let names: Vec<String> = names.ok_or_else(|| wrong(KEY, "is not an array of strings".to_owned()))?;
+    let names = strings(&value).ok_or_else(|| wrong(KEY, "is not an array of strings".to_owned()))?;
     if names.len() != n_cols {
         return Err(wrong(KEY, format!("names {} columns, `features` has {n_cols}", names.len())));
     }
@@ -114,6 +138,10 @@ fn parse_source(text: &str) -> Result<SourceIdentity, FormatError> {
     let number = |name: &str| value[name].as_u64().ok_or_else(|| wrong(KEY, format!("`{name}` is not a count")));
     let file_name = value["file_name"].as_str().ok_or_else(|| wrong(KEY, "`file_name` is not a string".to_owned()))?;
     Ok(SourceIdentity { file_name: file_name.to_owned(), n_bytes: number("n_bytes")?, modified_ns: number("modified_ns")? })
+}
+
+fn strings(value: &Value) -> Option<Vec<String>> {
+    value.as_array()?.iter().map(|text| text.as_str().map(str::to_owned)).collect()
 }
 
 fn parse_json(key: &'static str, text: &str) -> Result<Value, FormatError> {

@@ -46,6 +46,24 @@ impl Blocks {
         Ok(())
     }
 
+    /// Makes more room before the data, which stay as they are: they move back, the last piece first. Their sums stay true.
+    pub(super) fn move_to(&mut self, data_start: u64) -> io::Result<()> {
+        const PIECE_BYTES: u64 = 8 << 20;
+        let by = data_start.checked_sub(self.data_start).expect("data move back, not forward");
+        let mut piece = Vec::new();
+        let mut end = self.offset;
+        while end > self.data_start {
+            let start = self.data_start.max(end.saturating_sub(PIECE_BYTES));
+            piece.resize((end - start) as usize, 0);
+            self.file.read_exact_at(start, &mut piece)?;
+            self.file.write_all_at(start + by, &piece)?;
+            end = start;
+        }
+        self.data_start += by;
+        self.offset += by;
+        Ok(())
+    }
+
     /// Writes the last block, the checksums and the header.
     pub(super) fn finish(&mut self, header: &[u8]) -> io::Result<()> {
         assert_eq!(header.len() as u64, self.data_start, "the header fills the room that was left for it");
@@ -54,6 +72,11 @@ impl Blocks {
         self.file.write_all_at(self.offset, bytemuck::cast_slice(&sums))?;
         self.offset += size_of_val(sums.as_slice()) as u64;
         self.file.write_all_at(0, header)
+    }
+
+    /// Where the data start, behind the room for the header.
+    pub(super) fn data_start(&self) -> u64 {
+        self.data_start
     }
 
     pub(super) fn file(&self) -> &TempFile {

@@ -1,6 +1,6 @@
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -30,6 +30,12 @@ impl TempFile {
             file.seek(SeekFrom::Start(offset))?;
         }
         file.write_all(bytes)
+    }
+
+    pub(super) fn read_exact_at(&mut self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        let file = self.file();
+        file.seek(SeekFrom::Start(offset))?;
+        file.read_exact(bytes)
     }
 
     /// What the file is to become.

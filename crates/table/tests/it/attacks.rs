@@ -6,12 +6,22 @@ use std::path::Path;
 
 use brisk_table::{Error, Table};
 
-const REFUSALS: [(&str, &str); 43] = [
+const REFUSALS: [(&str, &str); 53] = [
     ("bytes_appended", "something was appended"),
+    ("categories_as_floats", "expected U32 of shape [2, columns]"),
+    ("categories_no_columns", "expected U32 of shape [2, columns]"),
+    ("categories_one_dimension", "expected U32 of shape [2, columns]"),
+    ("categories_too_few", "expected U32 of shape [2, columns]"),
     ("checksums_too_few", "expected U32 of shape [2]"),
     ("columns_not_json", "metadata `columns`: is not JSON"),
     ("columns_too_few", "names 1 columns, `features` has 2"),
     ("deep_json", "invalid type: sequence"),
+    ("dictionaries_missing", "metadata `dictionaries`: is not an array of 1"),
+    ("dictionaries_name_number", "a `name` is not a string"),
+    ("dictionaries_not_json", "metadata `dictionaries`: is not JSON"),
+    ("dictionaries_too_many", "is not an array of 1, one for each column of `categories`"),
+    ("dictionaries_value_twice", "has \"x\" twice"),
+    ("dictionaries_values_numbers", "the `values` of `a` are not an array of strings"),
     ("dtype_disagrees", "F64 of shape [2, 2] takes 32 bytes"),
     ("dtype_unknown", "dtype `Q4`"),
     ("empty_file", "the file has 0; it is truncated"),

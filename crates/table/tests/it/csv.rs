@@ -5,8 +5,8 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use brisk_table::{
-    BadRows, CsvOptions, Decimal, Delimiter, Header, ImportReport, Imported, LabelKind, Missing, Progress, Table, import_csv,
-    import_csv_if_changed, import_csv_with_progress,
+    BadRows, ColumnOptions, CsvOptions, Decimal, Delimiter, Header, ImportReport, Imported, LabelKind, Missing, Progress, Table,
+    import_csv, import_csv_if_changed, import_csv_with_progress,
 };
 use tempfile::TempDir;
 
@@ -62,6 +62,14 @@ fn auto() -> CsvOptions {
     CsvOptions::default()
 }
 
+fn columns() -> ColumnOptions {
+    ColumnOptions::default()
+}
+
+fn of(columns: ColumnOptions) -> CsvOptions {
+    CsvOptions { columns, ..auto() }
+}
+
 #[test]
 fn forms_of_the_same_rows() {
     let (features, labels) = ([0.5, -2.0, 3e-5, 4.25], [1.0, 0.0]);
@@ -92,22 +100,22 @@ fn forms_of_the_same_rows() {
 #[test]
 fn columns_have_roles() {
     let text = "id,a,y,w,b\nx1,1,0,0.5,2\n\"x,2\",3,1,2.5,4\n";
-    let options = CsvOptions { label: "y".into(), weight: Some(3.into()), drop: vec!["id".into()], ..auto() };
+    let options = of(ColumnOptions { label: "y".into(), weight: Some(3.into()), drop: vec!["id".into()], ..columns() });
     check(text, options.clone(), &[1.0, 2.0, 3.0, 4.0], &[0.0, 1.0]);
     let (report, table) = Import::of(text).run(&options).unwrap();
     assert_eq!((table.weights().unwrap(), table.label_name()), (&[0.5, 2.5][..], Some("y")));
     assert_eq!(report.column_names, ["a", "b"]);
     assert_eq!((report.statistics[0].mean, report.statistics[0].std), (2.0, 1.0));
 
-    let last = CsvOptions { label: 2.into(), header: Header::Absent, ..auto() };
+    let last = CsvOptions { header: Header::Absent, ..of(ColumnOptions { label: 2.into(), ..columns() }) };
     check("1,2,3\n4,5,6\n", last, &[1.0, 2.0, 4.0, 5.0], &[3.0, 6.0]);
     let named_numbers = CsvOptions { header: Header::Present, ..auto() };
     check("0,1,2\n4,5,6\n", named_numbers, &[5.0, 6.0], &[4.0]);
 
-    refuse(text, CsvOptions { label: "z".into(), ..auto() }, &["no column `z` for the label", "\"id\", \"a\""]);
-    refuse(text, CsvOptions { label: 5.into(), ..auto() }, &["no column at index 5"]);
-    refuse(text, CsvOptions { weight: Some(0.into()), ..auto() }, &["both label and weight"]);
-    refuse(text, CsvOptions { drop: vec![0.into()], ..auto() }, &["`id` is asked to be dropped"]);
+    refuse(text, of(ColumnOptions { label: "z".into(), ..columns() }), &["no column `z` for the label", "\"id\", \"a\""]);
+    refuse(text, of(ColumnOptions { label: 5.into(), ..columns() }), &["no column at index 5"]);
+    refuse(text, of(ColumnOptions { weight: Some(0.into()), ..columns() }), &["both label and weight"]);
+    refuse(text, of(ColumnOptions { drop: vec![0.into()], ..columns() }), &["`id` is asked to be dropped"]);
     refuse("a\n1\n2\n", auto(), &["no column is left for features", "delimiter"]);
     refuse("y,a,a\n1,2,3\n", auto(), &["columns 2 and 3 are both named `a`"]);
     refuse("y,1,2\n1,2,3\n", auto(), &["line 1", "may be a header or a row", "Header::Present"]);
@@ -129,12 +137,16 @@ fn a_bad_cell_is_placed_and_quoted() {
     let long = format!("y,a,b\n1,2,3\n1,{},3\n", "z".repeat(500));
     refuse(long, auto(), &at("zzz…\""));
     refuse("y,a,b\n1,2,3\n,2,3\n", auto(), &["line 3, column 1 (`y`)", "a label, which is a finite number"]);
-    refuse("y,a,b\n1,2,3\n", CsvOptions { weight: Some(1.into()), header: Header::Absent, ..auto() }, &["line 1, column 1"]);
-    refuse("y,w,b\n1,nan,3\n", CsvOptions { weight: Some(1.into()), ..auto() }, &["a finite weight"]);
+    refuse(
+        "y,a,b\n1,2,3\n",
+        CsvOptions { header: Header::Absent, ..of(ColumnOptions { weight: Some(1.into()), ..columns() }) },
+        &["line 1, column 1"],
+    );
+    refuse("y,w,b\n1,nan,3\n", of(ColumnOptions { weight: Some(1.into()), ..columns() }), &["a finite weight"]);
     refuse("1,2\n3,4\n\n5,x\n", auto(), &["line 4, column 2 (`column_1`)"]);
     refuse("y,a\n1,\"2\n\n\"\n3,x\n", auto(), &["line 5, column 2"]);
     refuse("\"y\nz\",a\n1,x\n", auto(), &["line 3, column 2"]);
-    let binary = CsvOptions { label_kind: LabelKind::Binary, ..auto() };
+    let binary = of(ColumnOptions { label_kind: LabelKind::Binary, ..columns() });
     check("y,a\n1,2\n0.0,3\n", binary.clone(), &[2.0, 3.0], &[1.0, 0.0]);
     refuse("y,a\n1,2\n2,3\n", binary, &["line 3, column 1 (`y`)", "found \"2\", expected a label 0 or 1", "LabelKind::Number"]);
 }
@@ -149,7 +161,7 @@ fn ragged_rows_and_open_quotes() {
 
 #[test]
 fn missing_values_may_be_kept() {
-    let keep = CsvOptions { missing: Missing::Keep, ..auto() };
+    let keep = of(ColumnOptions { missing: Missing::Keep, ..columns() });
     let (nan, inf) = (f32::NAN, f32::INFINITY);
     let text = "y,a,b\n1,,nan\n0,NA,?\n1,n/a,NULL\n0,None,-inf\n1,2,\n";
     check(text, keep.clone(), &[nan, nan, nan, nan, nan, nan, nan, -inf, 2.0, nan], &[1.0, 0.0, 1.0, 0.0, 1.0]);
@@ -161,7 +173,7 @@ fn missing_values_may_be_kept() {
 
 #[test]
 fn bad_rows_may_be_skipped_and_are_counted() {
-    let skip = CsvOptions { bad_rows: BadRows::Skip, ..auto() };
+    let skip = of(ColumnOptions { bad_rows: BadRows::Skip, ..columns() });
     let text = "y,a\n1,2\n1,x\n1\n2,3,4\n,5\n3,\"a\nb\"\n0,6\n";
     check(text, skip.clone(), &[2.0, 6.0], &[1.0, 0.0]);
     let (report, _) = Import::of(text).run(&skip).unwrap();
@@ -305,9 +317,9 @@ fn an_unchanged_source_is_not_imported_again() {
     assert!(matches!(run(&auto()), Imported::Written(_)));
     assert!(matches!(run(&auto()), Imported::Unchanged));
     assert!(matches!(run(&CsvOptions { n_threads: 3, ..auto() }), Imported::Unchanged), "threads do not change the table");
-    assert!(matches!(run(&CsvOptions { label: 1.into(), ..auto() }), Imported::Written(_)));
+    assert!(matches!(run(&of(ColumnOptions { label: 1.into(), ..columns() })), Imported::Written(_)));
     File::options().append(true).open(&import.source).unwrap().write_all(b"3,4\n").unwrap();
-    assert!(matches!(run(&CsvOptions { label: 1.into(), ..auto() }), Imported::Written(report) if report.n_rows == 2));
+    assert!(matches!(run(&of(ColumnOptions { label: 1.into(), ..columns() })), Imported::Written(report) if report.n_rows == 2));
     fs::write(&import.dest, "not a table").unwrap();
     assert!(matches!(run(&auto()), Imported::Written(_)));
 }

@@ -37,6 +37,18 @@ fn we_read_the_files_of_the_reference_implementation() {
     assert!(table.verify().unwrap_err().to_string().contains("has no checksums"));
 }
 
+/// A Python that reads safetensors, for the test of that name, which otherwise says that it did not run.
+pub(crate) fn python(test: &str) -> Option<String> {
+    let python = std::env::var("BRISK_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let has_modules = Command::new(&python).args(["-c", "import safetensors, numpy"]).output();
+    if !has_modules.is_ok_and(|output| output.status.success()) {
+        let why = format!("`{python}` lacks safetensors or numpy; name one that has them in BRISK_PYTHON");
+        crate::not_run(test, &why);
+        return None;
+    }
+    Some(python)
+}
+
 const PYTHON: &str = "
 import json, struct, sys, zlib
 import numpy, safetensors
@@ -63,12 +75,7 @@ print('ok')
 
 #[test]
 fn python_reads_our_files() {
-    let python = std::env::var("BRISK_PYTHON").unwrap_or_else(|_| "python3".to_owned());
-    let has_modules = Command::new(&python).args(["-c", "import safetensors, numpy"]).output();
-    if !has_modules.is_ok_and(|output| output.status.success()) {
-        let why = format!("`{python}` lacks safetensors or numpy; name one that has them in BRISK_PYTHON");
-        return crate::not_run("python_reads_our_files", &why);
-    }
+    let Some(python) = python("python_reads_our_files") else { return };
     let (_folder, path) = crate::scratch();
     let schema = Schema { weights: Weights::Present, ..Schema::named(["a", "b \"quoted\"", "ü"]) };
     let mut writer = TableWriter::create(&path, schema).unwrap();

@@ -2,6 +2,7 @@
 #![expect(clippy::missing_assert_message, reason = "an equality that fails shows both sides, which is message enough in a test")]
 
 mod attacks;
+mod categories;
 mod crash;
 mod csv;
 mod interop;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use brisk_table::{ColumnRef, CsvOptions, Decimal, LabelKind, Table, import_csv};
+use brisk_table::{ColumnOptions, ColumnRef, CsvOptions, Decimal, LabelKind, Missing, Table, import_csv};
 
 fn data(name: &str) -> Option<PathBuf> {
     let Some(folder) = std::env::var_os("BRISK_DATA") else {
@@ -12,6 +12,14 @@ fn data(name: &str) -> Option<PathBuf> {
     let path = PathBuf::from(folder).join(name);
     assert!(path.is_file(), "{} is not there, though BRISK_DATA is set", path.display());
     Some(path)
+}
+
+fn columns() -> ColumnOptions {
+    ColumnOptions::default()
+}
+
+fn of(columns: ColumnOptions) -> CsvOptions {
+    CsvOptions { columns, ..CsvOptions::default() }
 }
 
 #[track_caller]
@@ -31,7 +39,7 @@ fn check(name: &str, options: CsvOptions, n_rows: usize, n_cols: usize, share_of
 
 #[test]
 fn higgs() {
-    let binary = CsvOptions { label_kind: LabelKind::Binary, ..CsvOptions::default() };
+    let binary = of(ColumnOptions { label_kind: LabelKind::Binary, ..columns() });
     check("higgs/higgs_train.csv.gz", binary.clone(), 33_813, 28, Some(0.532));
     check("higgs/higgs_test.csv.gz", binary.clone(), 7_749, 28, Some(0.524));
     check("higgs/lightgbm_example_train.tsv.gz", binary.clone(), 7_000, 28, None);
@@ -40,12 +48,11 @@ fn higgs() {
 
 #[test]
 fn other_tables() {
-    let at = |index| CsvOptions { label: ColumnRef::Index(index), ..CsvOptions::default() };
-    check("tabular/digits.csv.gz", at(64), 1_797, 64, None);
-    let housing = CsvOptions { drop: vec!["ocean_proximity".into()], label: "median_house_value".into(), ..at(0) };
-    let keep = CsvOptions { missing: brisk_table::Missing::Keep, ..housing.clone() };
-    check("tabular/california_housing.csv.gz", keep.clone(), 20_640, 8, None);
-    let comma = CsvOptions { decimal: Decimal::Comma, ..keep };
+    check("tabular/digits.csv.gz", of(ColumnOptions { label: 64.into(), ..columns() }), 1_797, 64, None);
+    let drop = vec!["ocean_proximity".into()];
+    let housing = of(ColumnOptions { drop, label: "median_house_value".into(), missing: Missing::Keep, ..columns() });
+    check("tabular/california_housing.csv.gz", housing.clone(), 20_640, 8, None);
+    let comma = CsvOptions { decimal: Decimal::Comma, ..housing };
     check("samples/housing500_semicolon_decimalcomma_crlf.csv", comma, 500, 8, None);
 }
 
@@ -55,7 +62,7 @@ fn quotes_over_several_lines() {
     let text =
         ["workclass", "education", "marital-status", "occupation", "relationship", "race", "sex", "native-country", "income"];
     let drop = text.into_iter().chain(["note"]).map(ColumnRef::from).collect();
-    let options = CsvOptions { label: "age".into(), drop, ..CsvOptions::default() };
+    let options = of(ColumnOptions { label: "age".into(), drop, ..columns() });
     check("samples/adult500_quoted_multiline_bom.csv", options, 500, 5, None);
 }
 

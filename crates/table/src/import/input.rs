@@ -10,17 +10,17 @@ use crate::table::open_file;
 use crate::{Error, SourceIdentity};
 
 /// The text of a file, unpacked if it is gzip, whatever its name.
-pub(super) struct Input {
-    pub(super) text: Box<dyn Read + Send>,
-    pub(super) source: SourceIdentity,
+pub(crate) struct Input {
+    pub(crate) text: Box<dyn Read + Send>,
+    pub(crate) source: SourceIdentity,
     /// How many bytes of the file have been read.
-    pub(super) n_read: Arc<AtomicU64>,
+    pub(crate) n_read: Arc<AtomicU64>,
     /// What is done when a read fails, for the message.
-    pub(super) action: &'static str,
+    pub(crate) action: &'static str,
 }
 
 impl Input {
-    pub(super) fn open(path: &Path) -> Result<Self, Error> {
+    pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         let io = |source| Error::Io { path: path.to_owned(), action: "read", source };
         let mut file = open_file(path)?;
         let source = SourceIdentity::new(path, &file.metadata().map_err(io)?);
@@ -69,7 +69,7 @@ impl Read for Counted {
 }
 
 /// The error for text that could not be had.
-pub(super) fn read_error(path: &Path, action: &'static str) -> impl Fn(io::Error) -> Error + use<> {
+pub(crate) fn read_error(path: &Path, action: &'static str) -> impl Fn(io::Error) -> Error + use<> {
     let path = PathBuf::from(path);
     move |source| Error::Io { path: path.clone(), action, source }
 }

@@ -1,0 +1,87 @@
+use crate::Error;
+use crate::format::FormatError;
+
+/// The values of a categorical column, and the codes that stand for them in a table.
+///
+/// The *k*-th value has code *k*, counted from 1. Code 0 stands for a value that is missing or unknown, and so an embedding of the column
+/// has [`n_codes`](Self::n_codes) rows, the first for those.
+///
+/// # Examples
+/// ```
+/// use brisk_table::Dictionary;
+///
+/// let workclass = Dictionary::new("workclass", ["State-gov", "Private"])?;
+/// assert_eq!((workclass.code("Private"), workclass.code("Astronaut")), (2, 0));
+/// assert_eq!((workclass.value(2), workclass.value(0)), (Some("Private"), None));
+/// assert_eq!(workclass.n_codes(), 3);
+/// # Ok::<(), brisk_table::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dictionary {
+    name: String,
+    values: Vec<String>,
+    /// Codes in the order of their values, to search in.
+    by_value: Vec<u32>,
+}
+
+impl Dictionary {
+    /// The dictionary of the column `name`, whose values are those, in the order of their codes.
+    ///
+    /// # Errors
+    /// [`Error::Schema`] if a value is given twice.
+    pub fn new<V: Into<String>>(name: impl Into<String>, values: impl IntoIterator<Item = V>) -> Result<Self, Error> {
+        let values = values.into_iter().map(Into::into).collect();
+        Self::build(name.into(), values).map_err(|problem| Error::Schema { problem })
+    }
+
+    /// The same for what a file says.
+    pub(crate) fn parse(name: String, values: Vec<String>) -> Result<Self, FormatError> {
+        Self::build(name, values).map_err(|problem| FormatError::Metadata { key: "dictionaries", problem })
+    }
+
+    fn build(name: String, values: Vec<String>) -> Result<Self, String> {
+        let Ok(n_values) = u32::try_from(values.len()) else {
+            return Err(format!("the dictionary of `{name}` has {} values, a code is a u32", values.len()));
+        };
+        let value = |code: u32| &values[code as usize - 1];
+        let mut by_value: Vec<u32> = (1..=n_values).collect();
+        by_value.sort_unstable_by(|&a, &b| value(a).cmp(value(b)));
+        if let Some(twice) = by_value.windows(2).find(|pair| value(pair[0]) == value(pair[1])) {
+            return Err(format!(
+                "the dictionary of `{name}` has {:?} twice; values are told apart by their text",
+                value(twice[0])
+            ));
+        }
+        Ok(Self { name, values, by_value })
+    }
+
+    /// The column's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The values, that of code 1 first.
+    pub fn values(&self) -> &[String] {
+        &self.values
+    }
+
+    /// How many codes there are: one more than values, for 0 is one of them.
+    pub fn n_codes(&self) -> usize {
+        self.values.len() + 1
+    }
+
+    /// The code of a value; 0 if it is not in the dictionary.
+    ///
+    /// # Cost
+    /// A binary search.
+    pub fn code(&self, value: &str) -> u32 {
+        let found = self.by_value.binary_search_by(|&code| self.values[code as usize - 1].as_str().cmp(value));
+        found.map_or(0, |at| self.by_value[at])
+    }
+
+    /// The value of a code; `None` for 0, and for a code that is not in the dictionary.
+    pub fn value(&self, code: u32) -> Option<&str> {
+        let at = usize::try_from(code).ok()?.checked_sub(1)?;
+        self.values.get(at).map(String::as_str)
+    }
+}

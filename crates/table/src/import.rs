@@ -1,0 +1,11 @@
+//! What importers share: what columns are for, and what an import reports.
+
+mod columns;
+mod input;
+mod report;
+mod roles;
+
+pub use columns::{BadRows, ColumnOptions, ColumnRef, LabelKind, Missing};
+pub(crate) use input::{Input, read_error};
+pub use report::{ImportReport, Imported, Progress};
+pub(crate) use roles::Roles;

@@ -1,0 +1,37 @@
+use crate::{ColumnStatistics, Error};
+
+/// What an import made.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct ImportReport {
+    /// How many rows the table has.
+    pub n_rows: usize,
+    /// Its columns, in order.
+    pub column_names: Vec<String>,
+    /// What is known of each.
+    pub statistics: Vec<ColumnStatistics>,
+    /// How many rows were left out.
+    pub n_skipped: u64,
+    /// Why, for the first few of them.
+    pub first_skipped: Vec<Error>,
+}
+
+/// What [`import_csv_if_changed`](crate::import_csv_if_changed) did.
+#[derive(Debug)]
+pub enum Imported {
+    /// It wrote the table.
+    Written(ImportReport),
+    /// Nothing: the table there was made from that file with those options.
+    Unchanged,
+}
+
+/// How far an import has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// How many bytes of the file have been read, packed if it is.
+    pub bytes_read: u64,
+    /// How many it has.
+    pub total_bytes: u64,
+    /// How many rows have been written.
+    pub n_rows: usize,
+}
