@@ -183,7 +183,7 @@ impl TableWriter {
     /// them before it can be finished.
     ///
     /// # Errors
-    /// [`Error::Schema`] if they are not the dictionaries of those columns.
+    /// [`Error::Schema`] if they are not the dictionaries of those columns; [`Error::TooManyValues`] if they are longer than a header can be.
     pub fn set_dictionaries(&mut self, dictionaries: Vec<Dictionary>) -> Result<(), Error> {
         if !dictionaries.iter().map(Dictionary::name).eq(&self.schema.categories) {
             let given: Vec<&str> = dictionaries.iter().map(Dictionary::name).collect();
@@ -192,6 +192,12 @@ impl TableWriter {
             return Err(Error::Schema { problem });
         }
         self.metadata.dictionaries = dictionaries;
+        // The least that they take, to say so before they are written out.
+        let values = self.metadata.dictionaries.iter().flat_map(Dictionary::values);
+        let n_bytes: usize = values.map(|value| value.len() + "\"\",".len()).sum();
+        if n_bytes as u64 > MAX_HEADER_BYTES {
+            return Err(self.too_many_values(n_bytes as u64));
+        }
         Ok(())
     }
 
@@ -208,8 +214,7 @@ impl TableWriter {
     /// Completes the table: labels, weights, checksums and header, synced to disk and renamed. Returns how many rows it has.
     ///
     /// # Errors
-    /// [`Error::Schema`] if categories have no dictionaries, or codes beyond them; [`Error::TooManyValues`] if the dictionaries are longer
-    /// than a header can be; [`Error::Write`]. Then there is no table, and one that was there before is untouched.
+    /// [`Error::Schema`] if categories have no dictionaries, or codes beyond them; [`Error::TooManyValues`]; [`Error::Write`]. Then there is no table, and one that was there before is untouched.
     pub fn finish(mut self) -> Result<usize, Error> {
         self.check_codes()?;
         self.metadata.statistics = Some(self.moments.statistics());
