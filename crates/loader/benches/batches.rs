@@ -66,7 +66,7 @@ fn measure(rows: &Rows, size: usize, n_repeats: usize, mut peers: Option<&mut Pe
         cases.extend(PEERS.map(|name| case(name, &[])));
     }
     let batching = Batching::of(size).last(LastBatch::Drop);
-    let mut loader = Loader::new(rows, batching).expect("a plain batching");
+    let mut loader = Loader::new(rows, batching.clone()).expect("a plain batching");
     let mut shuffled = Loader::new(rows, batching.shuffled(42)).expect("a plain batching");
     for epoch in 0..=n_repeats as u32 {
         let mut round = vec![

@@ -1,17 +1,19 @@
 use crate::{Order, Shard};
 
-/// One batch, lent until the next one is asked for.
+/// One batch, lent until the next one is asked for. `T` is what its source's features are.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug)]
-pub struct Batch<'a> {
+pub struct Batch<'a, T = f32> {
     /// Which batch of the epoch this is, from 0. A resumed epoch counts on where it was, if the batch size is what it was.
     pub index: usize,
     /// `[labels.len(), n_cols]`, row-major.
-    pub features: &'a [f32],
+    pub features: &'a [T],
     /// A label a row.
     pub labels: &'a [f32],
-    /// 1 for a row, 0 for what is only there to fill the batch.
+    /// What a row weighs: the source's weight, or 1 if it has none; 0 for what is only there to fill the batch.
     pub weights: &'a [f32],
+    /// `[labels.len(), n_categories]`, row-major; empty for a source without categories. 0 for padding.
+    pub categories: &'a [u32],
     /// Where each row came from: its number in the source, `u32::MAX` for padding. Randomness that is keyed by it (an augmentation, say)
     /// is the same on any number of threads and ranks.
     pub ids: &'a [u32],
@@ -40,7 +42,7 @@ pub enum LastBatch {
 /// let batching = Batching::of(256).shuffled(42).shard(Shard::blocks(1, 4)).last(LastBatch::Drop);
 /// # let _ = batching;
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batching {
     /// Rows in a batch of one rank.
     pub size: usize,

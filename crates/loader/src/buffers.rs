@@ -1,22 +1,30 @@
 //! The memory of one batch, and how it is filled.
 
-use rayon::prelude::*;
-
+use crate::part::Part;
 use crate::plan::{Plan, Slots};
 use crate::source::BLOCK;
-use crate::{Batch, Error, RowSource};
+use crate::{Batch, Error, Feature, RowSource};
 
 /// Room for one batch; allocated once, filled many times.
 #[derive(Debug)]
-pub(crate) struct Buffers {
-    features: Vec<f32>,
+pub(crate) struct Buffers<T> {
+    features: Vec<T>,
     labels: Vec<f32>,
     weights: Vec<f32>,
+    categories: Vec<u32>,
     ids: Vec<u32>,
-    n_cols: usize,
+    widths: Widths,
     n_slots: usize,
     n_real: usize,
     index: usize,
+}
+
+/// What a row of a source takes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Widths {
+    pub(crate) n_cols: usize,
+    pub(crate) n_categories: usize,
+    pub(crate) has_weights: bool,
 }
 
 /// How much of a run one thread copies at a time.
@@ -31,99 +39,103 @@ pub(crate) enum Fill {
     Pool,
 }
 
-impl Buffers {
-    pub(crate) fn new(size: usize, n_cols: usize) -> Self {
+impl Widths {
+    pub(crate) fn of<S: RowSource>(source: &S) -> Self {
+        Self { n_cols: source.n_cols(), n_categories: source.n_categories(), has_weights: source.has_weights() }
+    }
+
+    /// Bytes of a batch of `size` rows; `None` if there are more than can be counted.
+    pub(crate) fn len_bytes<T>(self, size: usize) -> Option<usize> {
+        let features = self.n_cols.checked_mul(size_of::<T>())?;
+        let categories = self.n_categories.checked_mul(size_of::<u32>())?;
+        let row = features.checked_add(categories)?.checked_add(2 * size_of::<f32>() + size_of::<u32>())?;
+        row.checked_mul(size)
+    }
+}
+
+impl<T: Feature> Buffers<T> {
+    pub(crate) fn new(size: usize, widths: Widths) -> Self {
         Self {
-            features: vec![0.0; size * n_cols],
+            features: vec![T::default(); size * widths.n_cols],
             labels: vec![0.0; size],
             weights: vec![1.0; size],
+            categories: vec![0; size * widths.n_categories],
             ids: vec![0; size],
-            n_cols,
+            widths,
             n_slots: size,
             n_real: size,
             index: 0,
         }
     }
 
-    pub(crate) fn batch(&self) -> Batch<'_> {
+    pub(crate) fn batch(&self) -> Batch<'_, T> {
         let n = self.n_slots;
         Batch {
             index: self.index,
-            features: &self.features[..n * self.n_cols],
+            features: &self.features[..n * self.widths.n_cols],
             labels: &self.labels[..n],
             weights: &self.weights[..n],
+            categories: &self.categories[..n * self.widths.n_categories],
             ids: &self.ids[..n],
             rows: self.n_real,
         }
     }
 
     /// Makes this the plan's batch `nth`.
-    pub(crate) fn fill<S: RowSource>(&mut self, source: &S, plan: &Plan, nth: usize, fill: Fill) -> Result<(), Error> {
+    pub(crate) fn fill<S>(&mut self, source: &S, plan: &Plan, nth: usize, fill: Fill) -> Result<(), Error>
+    where
+        S: RowSource<Feature = T>,
+    {
         let of = plan.slots(nth);
         let index = plan.index(nth);
         self.index = index;
         // A run is a memcpy: larger pieces, so that each is worth a thread's while.
-        let piece = if plan.is_run() { (RUN_BYTES / size_of::<f32>() / self.n_cols).max(BLOCK) } else { BLOCK };
+        let run = RUN_BYTES / (size_of::<T>() * self.widths.n_cols).max(1);
+        let piece = if plan.is_run() { run.max(BLOCK) } else { BLOCK };
+        let gather = |part: Part<'_, T>| part.gather(source, plan, of);
         let result = match fill {
-            Fill::Pool if of.n_real >= 3 * piece => self.gather_in_pool(source, plan, of, piece),
-            Fill::Alone | Fill::Pool => self.gather_alone(source, plan, of, piece),
+            Fill::Pool if of.n_real >= 3 * piece => self.real(of.n_real).in_pool(piece, &gather),
+            Fill::Alone | Fill::Pool => self.real(of.n_real).alone(piece, gather),
         };
         result.and_then(|()| self.finish(source, plan, of)).map_err(|error| Error::Source { batch: index, source: error.into() })
     }
 
-    fn gather_alone<S: RowSource>(&mut self, source: &S, plan: &Plan, of: Slots, piece: usize) -> Result<(), S::Error> {
-        let features = self.features[..of.n_real * self.n_cols].chunks_mut(piece * self.n_cols);
-        let labels = self.labels[..of.n_real].chunks_mut(piece);
-        let ids = self.ids[..of.n_real].chunks_mut(piece);
-        for (i, ((features, labels), ids)) in features.zip(labels).zip(ids).enumerate() {
-            gather_piece(source, plan, of, i * piece, features, labels, ids)?;
-        }
-        Ok(())
-    }
-
-    fn gather_in_pool<S: RowSource>(&mut self, source: &S, plan: &Plan, of: Slots, piece: usize) -> Result<(), S::Error> {
-        let features = self.features[..of.n_real * self.n_cols].par_chunks_mut(piece * self.n_cols);
-        let labels = self.labels[..of.n_real].par_chunks_mut(piece);
-        let ids = self.ids[..of.n_real].par_chunks_mut(piece);
-        (features, labels, ids)
-            .into_par_iter()
-            .enumerate()
-            .try_for_each(|(i, (features, labels, ids))| gather_piece(source, plan, of, i * piece, features, labels, ids))
-    }
-
     /// Rows that come again, padding, and weights: whatever is not a real row.
-    fn finish<S: RowSource>(&mut self, source: &S, plan: &Plan, of: Slots) -> Result<(), S::Error> {
+    fn finish<S>(&mut self, source: &S, plan: &Plan, of: Slots) -> Result<(), S::Error>
+    where
+        S: RowSource<Feature = T>,
+    {
+        let Widths { n_cols, n_categories, has_weights } = self.widths;
         for slot in of.n_real..of.n_dealt {
-            let id = plan.repeated_id(of, slot);
-            self.ids[slot] = id;
-            source.gather(&[id], &mut self.features[slot * self.n_cols..][..self.n_cols], &mut self.labels[slot..=slot])?;
+            let id = [plan.repeated_id(of, slot)];
+            self.ids[slot] = id[0];
+            source.gather(&id, &mut self.features[slot * n_cols..][..n_cols], &mut self.labels[slot..=slot])?;
+            if n_categories > 0 {
+                source.gather_categories(&id, &mut self.categories[slot * n_categories..][..n_categories])?;
+            }
         }
-        self.features[of.n_dealt * self.n_cols..].fill(0.0);
+        self.features[of.n_dealt * n_cols..].fill(T::default());
         self.labels[of.n_dealt..].fill(0.0);
+        self.categories[of.n_dealt * n_categories..].fill(0);
         self.ids[of.n_dealt..].fill(u32::MAX);
-        if self.n_real != of.n_real {
+        if !has_weights && self.n_real < of.n_real {
             self.weights[..of.n_real].fill(1.0);
-            self.weights[of.n_real..].fill(0.0);
         }
+        self.weights[of.n_real..].fill(0.0);
         (self.n_real, self.n_slots) = (of.n_real, of.n_slots);
         Ok(())
     }
-}
 
-/// Fills the slots of a batch from `from` on; what one thread does at a time.
-fn gather_piece<S: RowSource>(
-    source: &S,
-    plan: &Plan,
-    of: Slots,
-    from: usize,
-    features: &mut [f32],
-    labels: &mut [f32],
-    ids: &mut [u32],
-) -> Result<(), S::Error> {
-    plan.ids(of, from, ids);
-    if plan.is_run() {
-        return source.gather_range(plan.run(of, from..from + ids.len()), features, labels);
+    /// The slots that real rows go into.
+    fn real(&mut self, n_real: usize) -> Part<'_, T> {
+        let Widths { n_cols, n_categories, has_weights } = self.widths;
+        Part {
+            from: 0,
+            features: &mut self.features[..n_real * n_cols],
+            labels: &mut self.labels[..n_real],
+            weights: &mut self.weights[..if has_weights { n_real } else { 0 }],
+            categories: &mut self.categories[..n_real * n_categories],
+            ids: &mut self.ids[..n_real],
+        }
     }
-    source.prefetch(ids);
-    source.gather(ids, features, labels)
 }

@@ -12,7 +12,8 @@ pub enum Error {
     },
     /// A buffer does not hold as many values as the rows asked for.
     #[error(
-        "{op}: `{arg}` holds {found} values, expected {expected}; it is `[rows, n_cols]` for features and `[rows]` for labels"
+        "{op}: `{arg}` holds {found} values, expected {expected}; it is `[rows, n_cols]` for features, `[rows, n_categories]` for \
+         categories and `[rows]` for labels and weights"
     )]
     Length {
         /// The call.
@@ -38,8 +39,8 @@ pub enum Error {
         /// Columns in a row.
         n_cols: usize,
     },
-    /// Rows without features.
-    #[error("the source has {n_rows} rows of 0 columns; a batch needs at least 1 column")]
+    /// Rows without features, and without categories.
+    #[error("the source has {n_rows} rows of 0 columns and 0 categories; a batch needs at least 1 of either")]
     NoColumns {
         /// How many rows there are.
         n_rows: usize,

@@ -1,4 +1,4 @@
-use crate::buffers::{Buffers, Fill};
+use crate::buffers::{Buffers, Fill, Widths};
 use crate::plan::Plan;
 use crate::{Batch, Batching, Error, RowSource};
 
@@ -26,10 +26,10 @@ use crate::{Batch, Batching, Error, RowSource};
 /// # Ok::<(), brisk_loader::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct Loader<S> {
+pub struct Loader<S: RowSource> {
     source: S,
     batching: Batching,
-    buffers: Buffers,
+    buffers: Buffers<S::Feature>,
 }
 
 impl<S: RowSource> Loader<S> {
@@ -37,19 +37,18 @@ impl<S: RowSource> Loader<S> {
     ///
     /// # Errors
     /// [`Error::BatchSize`] for batches of no rows, or too large for memory's addresses; [`Error::NoColumns`] for a source without
-    /// features; [`Error::Shard`] for a rank outside its world; [`Error::TooManyRows`] beyond 2³² − 1.
+    /// features or categories; [`Error::Shard`] for a rank outside its world; [`Error::TooManyRows`] beyond 2³² − 1.
     pub fn new(source: S, batching: Batching) -> Result<Self, Error> {
-        let (n_rows, n_cols, size) = (source.n_rows(), source.n_cols(), batching.size);
-        let n_bytes = size.checked_mul(n_cols).and_then(|n| n.checked_mul(size_of::<f32>()));
-        if size == 0 || n_bytes.is_none_or(|n| n > isize::MAX as usize) {
-            return Err(Error::BatchSize { size, n_cols });
+        let (n_rows, widths, size) = (source.n_rows(), Widths::of(&source), batching.size);
+        if size == 0 || widths.len_bytes::<S::Feature>(size).is_none_or(|n| n > isize::MAX as usize) {
+            return Err(Error::BatchSize { size, n_cols: widths.n_cols });
         }
-        if n_cols == 0 {
+        if widths.n_cols == 0 && widths.n_categories == 0 {
             return Err(Error::NoColumns { n_rows });
         }
         batching.shard.check()?;
-        Plan::new(batching, n_rows, 0, 0)?;
-        Ok(Self { buffers: Buffers::new(size, n_cols), source, batching })
+        Plan::new(&batching, n_rows, 0, 0)?;
+        Ok(Self { buffers: Buffers::new(size, widths), source, batching })
     }
 
     /// The source, as it was given.
@@ -92,15 +91,15 @@ impl<S: RowSource> Loader<S> {
     }
 
     pub(crate) fn plan(&self, epoch: u32, position: usize) -> Result<Plan, Error> {
-        Plan::new(self.batching, self.source.n_rows(), epoch, position)
+        Plan::new(&self.batching, self.source.n_rows(), epoch, position)
     }
 }
 
 /// The batches of one epoch, gathered as they are asked for; from [`Loader::epoch`].
 #[derive(Debug)]
-pub struct Epoch<'a, S> {
+pub struct Epoch<'a, S: RowSource> {
     source: &'a S,
-    buffers: &'a mut Buffers,
+    buffers: &'a mut Buffers<S::Feature>,
     plan: Plan,
     n_batches: usize,
     n_taken: usize,
@@ -111,7 +110,7 @@ impl<S: RowSource> Epoch<'_, S> {
     ///
     /// # Errors
     /// [`Error::Source`] if the source failed. The batch is not taken: asking again tries again.
-    pub fn next_batch(&mut self) -> Result<Option<Batch<'_>>, Error> {
+    pub fn next_batch(&mut self) -> Result<Option<Batch<'_, S::Feature>>, Error> {
         if self.n_taken == self.n_batches {
             return Ok(None);
         }

@@ -1,7 +1,7 @@
 use crate::Shuffle;
 
 /// In which order an epoch takes the rows. The same for every thread, worker, rank and device.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Order {
     /// As they lie.
     #[default]
@@ -15,10 +15,10 @@ pub enum Order {
 
 impl Order {
     /// The bijection of `epoch`; `None` where position `i` is row `i`. A device that gathers by itself is given its keys.
-    pub fn shuffle(self, n_rows: u32, epoch: u32) -> Option<Shuffle> {
+    pub fn shuffle(&self, n_rows: u32, epoch: u32) -> Option<Shuffle> {
         match self {
             Self::Sequential => None,
-            Self::Shuffled { seed } => Some(Shuffle::new(n_rows, seed, epoch)),
+            Self::Shuffled { seed } => Some(Shuffle::new(n_rows, *seed, epoch)),
         }
     }
 }

@@ -25,12 +25,12 @@ pub(crate) struct Slots {
 }
 
 impl Plan {
-    pub(crate) fn new(batching: Batching, n_rows: usize, epoch: u32, start: usize) -> Result<Self, Error> {
+    pub(crate) fn new(batching: &Batching, n_rows: usize, epoch: u32, start: usize) -> Result<Self, Error> {
         if start > n_rows {
             return Err(Error::Position { position: start, n_rows });
         }
         let n = u32::try_from(n_rows).map_err(|_| Error::TooManyRows { n_rows })?;
-        Ok(Self { batching, n_rows, start, shuffle: batching.order.shuffle(n, epoch) })
+        Ok(Self { shuffle: batching.order.shuffle(n, epoch), batching: batching.clone(), n_rows, start })
     }
 
     /// Positions in a global batch: one batch of each rank.

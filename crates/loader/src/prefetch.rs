@@ -1,10 +1,10 @@
 use std::sync::Arc;
 use std::thread::{Scope, ScopedJoinHandle};
 
-use crate::buffers::Buffers;
+use crate::buffers::{Buffers, Widths};
 use crate::plan::Plan;
 use crate::ring::Ring;
-use crate::{Batch, Batching, Error, Loader, RowSource};
+use crate::{Batch, Batching, Error, Feature, Loader, RowSource};
 
 /// How far ahead of the consumer batches are gathered, and by how many threads. Neither changes any batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,11 +43,11 @@ impl<S: RowSource> Loader<S> {
     /// })?;
     /// # Ok::<(), brisk_loader::Error>(())
     /// ```
-    pub fn prefetch<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, ahead: Ahead) -> Prefetch<'scope> {
+    pub fn prefetch<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, ahead: Ahead) -> Prefetch<'scope, S::Feature> {
         let (depth, n_workers) = (ahead.depth.max(1), ahead.workers.max(1));
-        let batching = *self.batching();
-        let (n_rows, n_cols) = (self.source().n_rows(), self.source().n_cols());
-        let ring = Arc::new(Ring::new(depth, || Buffers::new(batching.size, n_cols)));
+        let batching = self.batching().clone();
+        let (n_rows, widths) = (self.source().n_rows(), Widths::of(self.source()));
+        let ring = Arc::new(Ring::new(depth, || Buffers::new(batching.size, widths)));
         let workers = (0..n_workers).map(|_| {
             let ring = Arc::clone(&ring);
             scope.spawn(move || ring.work(self.source()))
@@ -58,17 +58,17 @@ impl<S: RowSource> Loader<S> {
 
 /// Worker threads that gather ahead; from [`Loader::prefetch`].
 #[derive(Debug)]
-pub struct Prefetch<'scope> {
-    ring: Arc<Ring>,
+pub struct Prefetch<'scope, T: Feature = f32> {
+    ring: Arc<Ring<T>>,
     workers: Vec<ScopedJoinHandle<'scope, ()>>,
     batching: Batching,
     n_rows: usize,
-    in_hand: Option<Buffers>,
+    in_hand: Option<Buffers<T>>,
 }
 
-impl Prefetch<'_> {
+impl<T: Feature> Prefetch<'_, T> {
     /// The batches of `epoch`: those of [`Loader::epoch`].
-    pub fn epoch(&mut self, epoch: u32) -> PrefetchEpoch<'_> {
+    pub fn epoch(&mut self, epoch: u32) -> PrefetchEpoch<'_, T> {
         match self.epoch_from(epoch, 0) {
             Ok(batches) => batches,
             Err(error) => unreachable!("`Loader::new` made this plan already: {error}"),
@@ -79,15 +79,15 @@ impl Prefetch<'_> {
     ///
     /// # Errors
     /// [`Error::Position`] beyond the last row.
-    pub fn epoch_from(&mut self, epoch: u32, position: usize) -> Result<PrefetchEpoch<'_>, Error> {
-        let plan = Plan::new(self.batching, self.n_rows, epoch, position)?;
+    pub fn epoch_from(&mut self, epoch: u32, position: usize) -> Result<PrefetchEpoch<'_, T>, Error> {
+        let plan = Plan::new(&self.batching, self.n_rows, epoch, position)?;
         let n_batches = plan.n_batches();
         self.ring.start(Some(&plan), self.in_hand.take());
         Ok(PrefetchEpoch { ring: &self.ring, in_hand: &mut self.in_hand, plan, n_batches, n_taken: 0 })
     }
 }
 
-impl Drop for Prefetch<'_> {
+impl<T: Feature> Drop for Prefetch<'_, T> {
     fn drop(&mut self) {
         self.ring.close();
         for worker in self.workers.drain(..) {
@@ -99,20 +99,20 @@ impl Drop for Prefetch<'_> {
 
 /// The batches of one epoch, gathered ahead; from [`Prefetch::epoch`]. Dropping it early calls the workers off.
 #[derive(Debug)]
-pub struct PrefetchEpoch<'a> {
-    ring: &'a Ring,
-    in_hand: &'a mut Option<Buffers>,
+pub struct PrefetchEpoch<'a, T: Feature = f32> {
+    ring: &'a Ring<T>,
+    in_hand: &'a mut Option<Buffers<T>>,
     plan: Plan,
     n_batches: usize,
     n_taken: usize,
 }
 
-impl PrefetchEpoch<'_> {
+impl<T: Feature> PrefetchEpoch<'_, T> {
     /// The next batch, lent until the one after it is asked for; `None` at the end. Waits if it is not ready.
     ///
     /// # Errors
     /// [`Error::Source`] or [`Error::WorkerPanicked`], when its turn has come, if this batch could not be gathered. The epoch is then over.
-    pub fn next_batch(&mut self) -> Result<Option<Batch<'_>>, Error> {
+    pub fn next_batch(&mut self) -> Result<Option<Batch<'_, T>>, Error> {
         if self.n_taken == self.n_batches {
             return Ok(None);
         }
@@ -145,7 +145,7 @@ impl PrefetchEpoch<'_> {
     }
 }
 
-impl Drop for PrefetchEpoch<'_> {
+impl<T: Feature> Drop for PrefetchEpoch<'_, T> {
     fn drop(&mut self) {
         self.ring.start(None, self.in_hand.take());
     }

@@ -5,12 +5,12 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::buffers::{Buffers, Fill};
 use crate::plan::Plan;
-use crate::{Error, RowSource};
+use crate::{Error, Feature, RowSource};
 
 /// What workers and consumer share: a window of `depth` batches that moves as batches are taken.
 #[derive(Debug)]
-pub(crate) struct Ring {
-    state: Mutex<State>,
+pub(crate) struct Ring<T> {
+    state: Mutex<State<T>>,
     /// A batch has been made: the consumer looks again.
     made: Condvar,
     /// There is room, another epoch, or an end: workers look again.
@@ -18,7 +18,7 @@ pub(crate) struct Ring {
 }
 
 #[derive(Debug)]
-struct State {
+struct State<T> {
     /// What is being made; `None` between epochs.
     plan: Option<Plan>,
     n_batches: usize,
@@ -27,13 +27,13 @@ struct State {
     n_claimed: usize,
     n_taken: usize,
     /// Batch `nth` waits in slot `nth % depth`.
-    slots: Vec<Option<Result<Buffers, Error>>>,
-    spare: Vec<Buffers>,
+    slots: Vec<Option<Result<Buffers<T>, Error>>>,
+    spare: Vec<Buffers<T>>,
     closed: bool,
 }
 
-impl Ring {
-    pub(crate) fn new(depth: usize, buffers: impl FnMut() -> Buffers) -> Self {
+impl<T: Feature> Ring<T> {
+    pub(crate) fn new(depth: usize, buffers: impl FnMut() -> Buffers<T>) -> Self {
         let mut spare = Vec::with_capacity(depth + 1);
         spare.resize_with(depth + 1, buffers);
         let slots = (0..depth).map(|_| None).collect();
@@ -42,12 +42,12 @@ impl Ring {
     }
 
     /// No code of others runs under the lock, so a poisoned one would still be whole.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Drops what was being made and begins with `plan`, if there is one. `returned` is what the consumer had in hand.
-    pub(crate) fn start(&self, plan: Option<&Plan>, returned: Option<Buffers>) {
+    pub(crate) fn start(&self, plan: Option<&Plan>, returned: Option<Buffers<T>>) {
         let mut state = self.lock();
         let state = &mut *state;
         state.generation += 1;
@@ -65,7 +65,7 @@ impl Ring {
     }
 
     /// The consumer's side: waits for the next batch, and gives back the one before.
-    pub(crate) fn take(&self, returned: Option<Buffers>) -> Result<Buffers, Error> {
+    pub(crate) fn take(&self, returned: Option<Buffers<T>>) -> Result<Buffers<T>, Error> {
         let mut state = self.lock();
         state.spare.extend(returned);
         loop {
@@ -81,7 +81,7 @@ impl Ring {
 
     /// A worker's life. Whoever makes room wakes a worker, or is one: buffers that are no longer wanted come back with the worker that
     /// looks for the next batch.
-    pub(crate) fn work<S: RowSource>(&self, source: &S) {
+    pub(crate) fn work<S: RowSource<Feature = T>>(&self, source: &S) {
         let mut state = self.lock();
         while !state.closed {
             let Some((plan, nth, mut buffers)) = state.claim() else {
@@ -104,9 +104,9 @@ impl Ring {
     }
 }
 
-impl State {
+impl<T: Feature> State<T> {
     /// The next batch to make, if there is one and room for it.
-    fn claim(&mut self) -> Option<(Plan, usize, Buffers)> {
+    fn claim(&mut self) -> Option<(Plan, usize, Buffers<T>)> {
         let nth = self.n_claimed;
         if nth >= self.n_batches || nth >= self.n_taken + self.slots.len() {
             return None;
@@ -117,7 +117,7 @@ impl State {
         Some((plan, nth, buffers))
     }
 
-    fn put(&mut self, generation: u64, nth: usize, filled: Result<(), Error>, buffers: Buffers) {
+    fn put(&mut self, generation: u64, nth: usize, filled: Result<(), Error>, buffers: Buffers<T>) {
         if generation != self.generation {
             self.spare.push(buffers);
             return;

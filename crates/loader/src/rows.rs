@@ -1,12 +1,13 @@
 use std::hint::black_box;
-use std::ops::Range;
+use std::ops::{Deref, Range};
+use std::sync::Arc;
 
-use crate::{Error, RowSource};
+use crate::{Error, Feature, RowSource};
 
-/// Rows in memory: `features` `[n_rows, n_cols]`, row-major, beside `labels` `[n_rows]`.
+/// Rows in memory: `features` `[n_rows, n_cols]`, row-major, beside `labels` `[n_rows]`, and categories and weights if there are any.
 ///
-/// `T` is anything that lends `f32`s: `Vec<f32>` where the rows are to be owned, `&[f32]` where they lie in somebody else's buffer
-/// (a mapped file, an array of another crate), `Arc<[f32]>` where they are shared.
+/// `F` is anything that lends features, of any [`Feature`] type: `Vec<f32>` where the rows are to be owned, `&[u8]` where they lie in
+/// somebody else's buffer (a mapped file, an array of another crate), `Arc<[f32]>` where they are shared. `L` does so for labels.
 ///
 /// # Examples
 /// ```
@@ -19,42 +20,90 @@ use crate::{Error, RowSource};
 /// # Ok::<(), brisk_loader::Error>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Rows<T = Vec<f32>> {
-    features: T,
-    labels: T,
+pub struct Rows<F = Vec<f32>, L = Vec<f32>> {
+    features: F,
+    labels: L,
     n_cols: usize,
+    categories: Arc<[u32]>,
+    n_categories: usize,
+    weights: Option<Arc<[f32]>>,
 }
 
-impl<T: AsRef<[f32]>> Rows<T> {
+impl<T, F: Deref<Target = [T]>, L: Deref<Target = [f32]>> Rows<F, L> {
     /// Takes the two arrays as they are; nothing is copied.
     ///
     /// # Errors
     /// [`Error::Length`] unless `features` holds `n_cols` values for each label; [`Error::TooManyRows`] beyond 2³² − 1 rows.
-    pub fn new(features: T, labels: T, n_cols: usize) -> Result<Self, Error> {
-        let n_rows = labels.as_ref().len();
-        let expected = n_rows.saturating_mul(n_cols);
-        let found = features.as_ref().len();
-        if found != expected {
-            return Err(Error::Length { op: "Rows::new", arg: "features", expected, found });
-        }
+    pub fn new(features: F, labels: L, n_cols: usize) -> Result<Self, Error> {
+        let n_rows = labels.len();
+        check_length("Rows::new", "features", n_rows.saturating_mul(n_cols), features.len())?;
         if n_rows > u32::MAX as usize {
             return Err(Error::TooManyRows { n_rows });
         }
-        Ok(Self { features, labels, n_cols })
+        Ok(Self { features, labels, n_cols, categories: Arc::new([]), n_categories: 0, weights: None })
+    }
+
+    /// With `n_categories` categories a row: `[n_rows, n_categories]`, row-major. An `Arc` is shared, not copied.
+    ///
+    /// # Errors
+    /// [`Error::Length`] unless there are as many for each row.
+    ///
+    /// # Examples
+    /// ```
+    /// use brisk_loader::{Batching, Loader, Rows};
+    ///
+    /// let rows = Rows::new(vec![0.5, 1.5], vec![0.0, 1.0], 1)?.with_categories(vec![7, 3, 8, 4], 2)?.with_weights(vec![1.0, 2.0])?;
+    /// let mut loader = Loader::new(&rows, Batching::of(3))?;
+    /// let mut batches = loader.epoch(0);
+    /// let batch = batches.next_batch()?.expect("a batch of two rows and padding");
+    /// assert_eq!((batch.categories, batch.weights), (&[7, 3, 8, 4, 0, 0][..], &[1.0, 2.0, 0.0][..]));
+    /// # Ok::<(), brisk_loader::Error>(())
+    /// ```
+    pub fn with_categories(self, categories: impl Into<Arc<[u32]>>, n_categories: usize) -> Result<Self, Error> {
+        let categories = categories.into();
+        let expected = self.labels.len().saturating_mul(n_categories);
+        check_length("Rows::with_categories", "categories", expected, categories.len())?;
+        Ok(Self { categories, n_categories, ..self })
+    }
+
+    /// With a weight a row: `[n_rows]`. An `Arc` is shared, not copied.
+    ///
+    /// # Errors
+    /// [`Error::Length`] unless there is one for each row.
+    pub fn with_weights(self, weights: impl Into<Arc<[f32]>>) -> Result<Self, Error> {
+        let weights = weights.into();
+        check_length("Rows::with_weights", "weights", self.labels.len(), weights.len())?;
+        Ok(Self { weights: Some(weights), ..self })
     }
 
     /// All features, `[n_rows, n_cols]`.
-    pub fn features(&self) -> &[f32] {
-        self.features.as_ref()
+    pub fn features(&self) -> &[T] {
+        &self.features
     }
 
     /// All labels, `[n_rows]`.
     pub fn labels(&self) -> &[f32] {
-        self.labels.as_ref()
+        &self.labels
+    }
+
+    /// All categories, `[n_rows, n_categories]`; none if there are none.
+    pub fn categories(&self) -> &[u32] {
+        &self.categories
+    }
+
+    /// All weights, `[n_rows]`, if rows have weights of their own.
+    pub fn weights(&self) -> Option<&[f32]> {
+        self.weights.as_deref()
     }
 }
 
-impl<T: AsRef<[f32]> + Sync> RowSource for Rows<T> {
+impl<T, F, L> RowSource for Rows<F, L>
+where
+    T: Feature,
+    F: Deref<Target = [T]> + Sync,
+    L: Deref<Target = [f32]> + Sync,
+{
+    type Feature = T;
     type Error = Error;
 
     fn n_rows(&self) -> usize {
@@ -65,14 +114,18 @@ impl<T: AsRef<[f32]> + Sync> RowSource for Rows<T> {
         self.n_cols
     }
 
-    fn gather(&self, rows: &[u32], features: &mut [f32], labels: &mut [f32]) -> Result<(), Error> {
+    fn gather(&self, rows: &[u32], features: &mut [T], labels: &mut [f32]) -> Result<(), Error> {
         check_gather(self, rows, features, labels)?;
-        gather_checked(self.features(), self.labels(), self.n_cols, rows, features, labels);
+        for (row, label) in rows.iter().zip(labels) {
+            *label = self.labels[*row as usize];
+        }
+        gather_checked(self.features(), self.n_cols, rows, features);
         Ok(())
     }
 
-    fn gather_range(&self, rows: Range<usize>, features: &mut [f32], labels: &mut [f32]) -> Result<(), Error> {
-        check_lengths("gather_range", rows.len(), self.n_cols, features, labels)?;
+    fn gather_range(&self, rows: Range<usize>, features: &mut [T], labels: &mut [f32]) -> Result<(), Error> {
+        check_length("gather_range", "features", rows.len().saturating_mul(self.n_cols), features.len())?;
+        check_length("gather_range", "labels", rows.len(), labels.len())?;
         if rows.is_empty() {
             return Ok(());
         }
@@ -83,30 +136,51 @@ impl<T: AsRef<[f32]> + Sync> RowSource for Rows<T> {
         labels.copy_from_slice(&self.labels()[rows]);
         Ok(())
     }
+
+    fn n_categories(&self) -> usize {
+        self.n_categories
+    }
+
+    fn gather_categories(&self, rows: &[u32], categories: &mut [u32]) -> Result<(), Error> {
+        check_length("gather_categories", "categories", rows.len().saturating_mul(self.n_categories), categories.len())?;
+        check_rows(rows, self.n_rows())?;
+        gather_checked(&self.categories, self.n_categories, rows, categories);
+        Ok(())
+    }
+
+    fn has_weights(&self) -> bool {
+        self.weights.is_some()
+    }
+
+    fn gather_weights(&self, rows: &[u32], weights: &mut [f32]) -> Result<(), Error> {
+        check_length("gather_weights", "weights", rows.len(), weights.len())?;
+        check_rows(rows, self.n_rows())?;
+        match &self.weights {
+            Some(stored) => gather_checked(stored, 1, rows, weights),
+            None => weights.fill(1.0),
+        }
+        Ok(())
+    }
 }
 
 /// Rows whose cache lines are asked for together: enough to keep the memory busy, few enough to be in the first-level cache when copied.
 const TOUCHED: usize = 64;
 
-/// The gather itself.
+/// The gather itself, of rows of `width` values.
 ///
 /// Rows of a shuffled order are cache misses. Copied one by one, a few are waited for at a time; so a value from the start, the middle and the end of
 /// each of the next rows is read first, with nothing between the reads, and the misses overlap. That is a prefetch in safe Rust.
-fn gather_checked(from: &[f32], from_labels: &[f32], n_cols: usize, rows: &[u32], features: &mut [f32], labels: &mut [f32]) {
-    for (row, label) in rows.iter().zip(labels) {
-        *label = from_labels[*row as usize];
-    }
-    if n_cols == 0 {
+fn gather_checked<T: Copy>(from: &[T], width: usize, rows: &[u32], to: &mut [T]) {
+    if width == 0 {
         return;
     }
-    for (rows, features) in rows.chunks(TOUCHED).zip(features.chunks_mut(TOUCHED * n_cols)) {
-        let touched = rows.iter().fold(0, |touched, &row| {
-            let row = &from[row as usize * n_cols..][..n_cols];
-            touched ^ row[0].to_bits() ^ row[n_cols / 2].to_bits() ^ row[n_cols - 1].to_bits()
-        });
-        black_box(touched);
-        for (&row, to) in rows.iter().zip(features.chunks_exact_mut(n_cols)) {
-            to.copy_from_slice(&from[row as usize * n_cols..][..n_cols]);
+    for (rows, to) in rows.chunks(TOUCHED).zip(to.chunks_mut(TOUCHED * width)) {
+        for &row in rows {
+            let row = &from[row as usize * width..][..width];
+            black_box((row[0], row[width / 2], row[width - 1]));
+        }
+        for (&row, to) in rows.iter().zip(to.chunks_exact_mut(width)) {
+            to.copy_from_slice(&from[row as usize * width..][..width]);
         }
     }
 }
@@ -116,9 +190,18 @@ fn gather_checked(from: &[f32], from_labels: &[f32], n_cols: usize, rows: &[u32]
 /// # Errors
 /// [`Error::RowOutOfRange`] for the first row beyond `source.n_rows()`; [`Error::Length`] for a buffer that does not hold
 /// `rows.len()` rows.
-pub fn check_gather<S: RowSource + ?Sized>(source: &S, rows: &[u32], features: &[f32], labels: &[f32]) -> Result<(), Error> {
-    check_lengths("gather", rows.len(), source.n_cols(), features, labels)?;
-    let n_rows = source.n_rows();
+pub fn check_gather<S: RowSource + ?Sized>(
+    source: &S,
+    rows: &[u32],
+    features: &[S::Feature],
+    labels: &[f32],
+) -> Result<(), Error> {
+    check_length("gather", "features", rows.len().saturating_mul(source.n_cols()), features.len())?;
+    check_length("gather", "labels", rows.len(), labels.len())?;
+    check_rows(rows, source.n_rows())
+}
+
+fn check_rows(rows: &[u32], n_rows: usize) -> Result<(), Error> {
     // The greatest first: a maximum is one vector instruction for several rows, a search for the first is not.
     let greatest = rows.iter().fold(0, |greatest, &row| greatest.max(row)) as usize;
     if greatest < n_rows || rows.is_empty() {
@@ -128,13 +211,6 @@ pub fn check_gather<S: RowSource + ?Sized>(source: &S, rows: &[u32], features: &
     Err(Error::RowOutOfRange { row, n_rows })
 }
 
-fn check_lengths(op: &'static str, n_rows: usize, n_cols: usize, features: &[f32], labels: &[f32]) -> Result<(), Error> {
-    let expected = n_rows.saturating_mul(n_cols);
-    if features.len() != expected {
-        return Err(Error::Length { op, arg: "features", expected, found: features.len() });
-    }
-    if labels.len() != n_rows {
-        return Err(Error::Length { op, arg: "labels", expected: n_rows, found: labels.len() });
-    }
-    Ok(())
+fn check_length(op: &'static str, arg: &'static str, expected: usize, found: usize) -> Result<(), Error> {
+    if found == expected { Ok(()) } else { Err(Error::Length { op, arg, expected, found }) }
 }

@@ -1,17 +1,25 @@
+use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// How many row numbers are made at a time on the stack, where a source wants numbers and a run was asked for.
 pub(crate) const BLOCK: usize = 256;
 
+/// What a feature is once gathered: `f32` mostly, `u8` for images; any plain value will do, and is one without further ado.
+///
+/// [`Default`] is what padding is filled with.
+pub trait Feature: Copy + Default + PartialEq + Debug + Send + Sync + 'static {}
+
+impl<T: Copy + Default + PartialEq + Debug + Send + Sync + 'static> Feature for T {}
+
 /// Rows that can be gathered into a caller's buffers, in any order: the only thing this crate asks of data.
 ///
-/// A row is `n_cols` features and one label, all `f32` once gathered; what the source stores is its own affair. Gathering takes `&self`
-/// and several threads gather at once, so a source keeps no cursor. There are at most 2³² − 1 rows, so that a row number is a `u32`
-/// and `u32::MAX` is never one.
+/// A row is `n_cols` features and one label, which is an `f32`; a source may have categories and weights as well. What it stores is its own
+/// affair. Gathering takes `&self` and several threads gather at once, so a source keeps no cursor. There are at most 2³² − 1 rows, so
+/// that a row number is a `u32` and `u32::MAX` is never one.
 ///
-/// The trait is dyn-compatible once its error is named (`&dyn RowSource<Error = E>`), and `&S` and `Arc<S>` are sources if `S` is.
-/// An implementer calls [`row_source_conformance`](crate::row_source_conformance) from its tests.
+/// Three methods are required, and the two sizes are two of them. The trait is dyn-compatible once its types are named
+/// (`&dyn RowSource<Feature = f32, Error = E>`), and `&S`, `Box<S>` and `Arc<S>` are sources if `S` is. An implementer calls [`row_source_conformance`](crate::row_source_conformance) from its tests.
 ///
 /// # Examples
 /// Rows that are computed, never stored:
@@ -21,6 +29,7 @@ pub(crate) const BLOCK: usize = 256;
 /// struct Squares;
 ///
 /// impl RowSource for Squares {
+///     type Feature = f32;
 ///     type Error = Error;
 ///     fn n_rows(&self) -> usize {
 ///         1000
@@ -40,6 +49,9 @@ pub(crate) const BLOCK: usize = 256;
 /// brisk_loader::row_source_conformance(&Squares);
 /// ```
 pub trait RowSource: Sync {
+    /// What a feature is once gathered.
+    type Feature: Feature;
+
     /// Why a gather failed.
     type Error: std::error::Error + Send + Sync + 'static;
 
@@ -56,26 +68,72 @@ pub trait RowSource: Sync {
     /// # Errors
     /// A row beyond `n_rows`, or a buffer of another length, is an `Err` and never a panic; so is what the source itself may meet
     /// (a read that failed). The buffers then hold anything. [`check_gather`](crate::check_gather) makes both checks.
-    fn gather(&self, rows: &[u32], features: &mut [f32], labels: &mut [f32]) -> Result<(), Self::Error>;
+    fn gather(&self, rows: &[u32], features: &mut [Self::Feature], labels: &mut [f32]) -> Result<(), Self::Error>;
 
     /// The same for a run of rows in order. Where rows lie one after another this is a memcpy; the default goes through
     /// [`gather`](Self::gather).
     ///
     /// # Errors
     /// As for `gather`. A range that ends before it starts is empty.
-    fn gather_range(&self, rows: Range<usize>, features: &mut [f32], labels: &mut [f32]) -> Result<(), Self::Error> {
+    fn gather_range(&self, rows: Range<usize>, features: &mut [Self::Feature], labels: &mut [f32]) -> Result<(), Self::Error> {
         gather_range_by_number(self, rows, features, labels)
+    }
+
+    /// How many categories a row has: codes, looked up in a table of vectors rather than multiplied. The same at every call; none, if the
+    /// source does not say otherwise.
+    fn n_categories(&self) -> usize {
+        0
+    }
+
+    /// Copies the categories of `rows` into `categories`. Whoever says that there are some implements this.
+    ///
+    /// # Shapes
+    /// `categories`: `[rows.len(), n_categories]`, row-major.
+    /// # Errors
+    /// As for [`gather`](Self::gather).
+    fn gather_categories(&self, _rows: &[u32], _categories: &mut [u32]) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
+    /// Whether rows have weights of their own; the same at every call. If not, each weighs 1.
+    fn has_weights(&self) -> bool {
+        false
+    }
+
+    /// Copies the weights of `rows` into `weights`. Whoever says that there are some implements this.
+    ///
+    /// # Shapes
+    /// `weights`: `[rows.len()]`.
+    /// # Errors
+    /// As for [`gather`](Self::gather).
+    fn gather_weights(&self, _rows: &[u32], weights: &mut [f32]) -> Result<(), Self::Error> {
+        weights.fill(1.0);
+        Ok(())
+    }
+
+    /// A number that tells these rows from others: a checksum of the file, say. A run that was saved refuses to go on with rows of
+    /// another. `None` where nobody knows.
+    fn fingerprint(&self) -> Option<u64> {
+        None
     }
 
     /// A hint that `rows` will be gathered soon. Doing nothing is correct; rows beyond `n_rows` are to be ignored.
     fn prefetch(&self, _rows: &[u32]) {}
+
+    /// A hint that many of `rows` will be gathered before long, in any order: the moment to start reading a block of a file. Doing nothing is
+    /// correct; rows beyond `n_rows` are to be ignored.
+    fn prefetch_range(&self, _rows: Range<usize>) {}
+
+    /// A hint that none of `rows` is wanted again soon: the moment to let go of a block. Doing nothing is correct, rows beyond `n_rows` are
+    /// to be ignored, and a row that is gathered all the same is gathered as ever.
+    fn release_range(&self, _rows: Range<usize>) {}
 }
 
 /// `gather_range` for sources that only gather by number.
 fn gather_range_by_number<S: RowSource + ?Sized>(
     source: &S,
     rows: Range<usize>,
-    features: &mut [f32],
+    features: &mut [S::Feature],
     labels: &mut [f32],
 ) -> Result<(), S::Error> {
     let n_cols = source.n_cols();
@@ -102,42 +160,53 @@ fn row_number(row: usize) -> u32 {
     u32::try_from(row).unwrap_or(u32::MAX)
 }
 
-impl<S: RowSource + ?Sized> RowSource for &S {
-    type Error = S::Error;
+/// What points at a source is one.
+macro_rules! forward {
+    ($S:ident, $pointer:ty $(, $bound:ident)?) => {
+        impl<$S: RowSource $(+ $bound)? + ?Sized> RowSource for $pointer {
+            type Feature = S::Feature;
+            type Error = S::Error;
 
-    fn n_rows(&self) -> usize {
-        S::n_rows(self)
-    }
-    fn n_cols(&self) -> usize {
-        S::n_cols(self)
-    }
-    fn gather(&self, rows: &[u32], features: &mut [f32], labels: &mut [f32]) -> Result<(), S::Error> {
-        S::gather(self, rows, features, labels)
-    }
-    fn gather_range(&self, rows: Range<usize>, features: &mut [f32], labels: &mut [f32]) -> Result<(), S::Error> {
-        S::gather_range(self, rows, features, labels)
-    }
-    fn prefetch(&self, rows: &[u32]) {
-        S::prefetch(self, rows);
-    }
+            fn n_rows(&self) -> usize {
+                S::n_rows(self)
+            }
+            fn n_cols(&self) -> usize {
+                S::n_cols(self)
+            }
+            fn gather(&self, rows: &[u32], features: &mut [S::Feature], labels: &mut [f32]) -> Result<(), S::Error> {
+                S::gather(self, rows, features, labels)
+            }
+            fn gather_range(&self, rows: Range<usize>, features: &mut [S::Feature], labels: &mut [f32]) -> Result<(), S::Error> {
+                S::gather_range(self, rows, features, labels)
+            }
+            fn n_categories(&self) -> usize {
+                S::n_categories(self)
+            }
+            fn gather_categories(&self, rows: &[u32], categories: &mut [u32]) -> Result<(), S::Error> {
+                S::gather_categories(self, rows, categories)
+            }
+            fn has_weights(&self) -> bool {
+                S::has_weights(self)
+            }
+            fn gather_weights(&self, rows: &[u32], weights: &mut [f32]) -> Result<(), S::Error> {
+                S::gather_weights(self, rows, weights)
+            }
+            fn fingerprint(&self) -> Option<u64> {
+                S::fingerprint(self)
+            }
+            fn prefetch(&self, rows: &[u32]) {
+                S::prefetch(self, rows);
+            }
+            fn prefetch_range(&self, rows: Range<usize>) {
+                S::prefetch_range(self, rows);
+            }
+            fn release_range(&self, rows: Range<usize>) {
+                S::release_range(self, rows);
+            }
+        }
+    };
 }
 
-impl<S: RowSource + Send + ?Sized> RowSource for Arc<S> {
-    type Error = S::Error;
-
-    fn n_rows(&self) -> usize {
-        S::n_rows(self)
-    }
-    fn n_cols(&self) -> usize {
-        S::n_cols(self)
-    }
-    fn gather(&self, rows: &[u32], features: &mut [f32], labels: &mut [f32]) -> Result<(), S::Error> {
-        S::gather(self, rows, features, labels)
-    }
-    fn gather_range(&self, rows: Range<usize>, features: &mut [f32], labels: &mut [f32]) -> Result<(), S::Error> {
-        S::gather_range(self, rows, features, labels)
-    }
-    fn prefetch(&self, rows: &[u32]) {
-        S::prefetch(self, rows);
-    }
-}
+forward!(S, &S);
+forward!(S, Box<S>);
+forward!(S, Arc<S>, Send);

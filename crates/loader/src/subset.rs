@@ -131,6 +131,7 @@ impl<S: RowSource> Subset<S> {
 }
 
 impl<S: RowSource> RowSource for Subset<S> {
+    type Feature = S::Feature;
     type Error = S::Error;
 
     fn n_rows(&self) -> usize {
@@ -142,15 +143,14 @@ impl<S: RowSource> RowSource for Subset<S> {
     }
 
     /// As the source's. Its error for a row beyond our end names a row beyond its own end, by as much.
-    fn gather(&self, rows: &[u32], features: &mut [f32], labels: &mut [f32]) -> Result<(), S::Error> {
+    fn gather(&self, rows: &[u32], features: &mut [S::Feature], labels: &mut [f32]) -> Result<(), S::Error> {
         let n_cols = self.n_cols();
         if labels.len() != rows.len() || features.len() != rows.len() * n_cols {
             // Only the source can make its error. Buffers for some rows are wrong for no row, and buffers for none are wrong for one.
             let n = usize::from(labels.is_empty() && features.is_empty());
             return self.source.gather(&[0][..n], features, labels);
         }
-        if let Some(&row) = rows.iter().find(|&&row| row >= self.n_rows) {
-            let beyond = (row - self.n_rows).saturating_add(self.shuffle.n_rows());
+        if let Some(beyond) = self.beyond(rows) {
             return self.source.gather(&[beyond], &mut features[..n_cols], &mut labels[..1]);
         }
         let mut block = [0; BLOCK];
@@ -162,10 +162,57 @@ impl<S: RowSource> RowSource for Subset<S> {
         Ok(())
     }
 
+    fn n_categories(&self) -> usize {
+        self.source.n_categories()
+    }
+
+    fn gather_categories(&self, rows: &[u32], categories: &mut [u32]) -> Result<(), S::Error> {
+        self.gather_wide(rows, categories, self.n_categories(), S::gather_categories)
+    }
+
+    fn has_weights(&self) -> bool {
+        self.source.has_weights()
+    }
+
+    fn gather_weights(&self, rows: &[u32], weights: &mut [f32]) -> Result<(), S::Error> {
+        self.gather_wide(rows, weights, 1, S::gather_weights)
+    }
+
     fn prefetch(&self, rows: &[u32]) {
         let mut block = [0; BLOCK];
-        for rows in rows.chunks(BLOCK).filter(|rows| rows.iter().all(|&row| row < self.n_rows)) {
+        for rows in rows.chunks(BLOCK).filter(|rows| self.beyond(rows).is_none()) {
             self.source.prefetch(self.to_source(rows, &mut block));
         }
+    }
+}
+
+impl<S: RowSource> Subset<S> {
+    /// A row for which the source makes the error of the first of `rows` that is not ours.
+    fn beyond(&self, rows: &[u32]) -> Option<u32> {
+        let row = rows.iter().find(|&&row| row >= self.n_rows)?;
+        Some((row - self.n_rows).saturating_add(self.shuffle.n_rows()))
+    }
+
+    /// Gathers by one of the source's methods into a buffer of `width` values a row.
+    fn gather_wide<T>(
+        &self,
+        rows: &[u32],
+        out: &mut [T],
+        width: usize,
+        gather: impl Fn(&S, &[u32], &mut [T]) -> Result<(), S::Error>,
+    ) -> Result<(), S::Error> {
+        if out.len() != rows.len() * width {
+            let n = usize::from(out.is_empty());
+            return gather(&self.source, &[0][..n], out);
+        }
+        if let Some(beyond) = self.beyond(rows) {
+            return gather(&self.source, &[beyond], &mut out[..width]);
+        }
+        let mut block = [0; BLOCK];
+        for (i, rows) in rows.chunks(BLOCK).enumerate() {
+            let out = &mut out[i * BLOCK * width..][..rows.len() * width];
+            gather(&self.source, self.to_source(rows, &mut block), out)?;
+        }
+        Ok(())
     }
 }

@@ -49,6 +49,7 @@ macro_rules! for_dtype {
 }
 /// A table feeds batches as it is: `f32` rows by memcpy, `u8` and the other [`Element`]s converted on the way (`u8` as 0 to 255).
 impl RowSource for Table {
+    type Feature = f32;
     type Error = Error;
 
     fn n_rows(&self) -> usize {

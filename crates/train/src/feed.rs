@@ -45,7 +45,7 @@ impl ResidentRows {
     /// # Errors
     /// [`Error::EmptySet`]; [`Error::NonFinite`] names a column that holds NaN or infinity; [`Error::Rows`] if the source fails;
     /// [`Error::Tensor`] if the device has no room.
-    pub fn upload<S: RowSource>(device: &Device, name: &'static str, source: &S) -> Result<Self, Error> {
+    pub fn upload<S: RowSource<Feature = f32>>(device: &Device, name: &'static str, source: &S) -> Result<Self, Error> {
         let (n_rows, n_cols) = check_not_empty(name, source)?;
         let features = Persistent::new(format!("{name}.features"), DType::F32, n_rows * n_cols);
         let labels = Persistent::new(format!("{name}.labels"), DType::F32, n_rows);
@@ -124,7 +124,7 @@ impl Standardisation {
     /// # Errors
     /// [`Error::EmptySet`]; [`Error::NonFinite`] names the first column that holds NaN or infinity; [`Error::Rows`] if the source
     /// fails.
-    pub fn of<S: RowSource>(name: &'static str, source: &S) -> Result<Self, Error> {
+    pub fn of<S: RowSource<Feature = f32>>(name: &'static str, source: &S) -> Result<Self, Error> {
         let (_, n_cols) = check_not_empty(name, source)?;
         let (mut count, mut mean, mut squares) = (0.0_f64, vec![0.0_f64; n_cols], vec![0.0_f64; n_cols]);
         for_each_chunk(name, source, |_, x, _| {
@@ -178,7 +178,7 @@ impl Standardisation {
 }
 
 /// Rows and columns of `source`, of which there must be some.
-fn check_not_empty<S: RowSource>(set: &'static str, source: &S) -> Result<(usize, usize), Error> {
+fn check_not_empty<S: RowSource<Feature = f32>>(set: &'static str, source: &S) -> Result<(usize, usize), Error> {
     match (source.n_rows(), source.n_cols()) {
         (n_rows, n_cols) if n_rows == 0 || n_cols == 0 || n_rows >= u32::MAX as usize => {
             Err(Error::EmptySet { set, n_rows, n_cols })
@@ -191,7 +191,7 @@ fn check_not_empty<S: RowSource>(set: &'static str, source: &S) -> Result<(usize
 ///
 /// # Errors
 /// [`Error::BinaryLabel`] names the first row with another label, and `set`; [`Error::Rows`] if the source fails.
-pub fn binary_labels<S: RowSource>(set: &'static str, source: &S) -> Result<Vec<f32>, Error> {
+pub fn binary_labels<S: RowSource<Feature = f32>>(set: &'static str, source: &S) -> Result<Vec<f32>, Error> {
     let mut labels = Vec::with_capacity(source.n_rows());
     for_each_chunk(set, source, |_, _, y| {
         labels.extend_from_slice(y);
@@ -203,7 +203,7 @@ pub fn binary_labels<S: RowSource>(set: &'static str, source: &S) -> Result<Vec<
     }
 }
 
-fn for_each_chunk<S: RowSource>(
+fn for_each_chunk<S: RowSource<Feature = f32>>(
     set: &'static str,
     source: &S,
     mut f: impl FnMut(usize, &[f32], &[f32]) -> Result<(), Error>,

@@ -117,7 +117,7 @@ impl<'a> Trainer<'a> {
     /// # Errors
     /// [`Error::EmptySet`], [`Error::ColumnCount`], [`Error::BinaryLabel`], [`Error::NonFinite`] for rows that cannot be trained on,
     /// [`Error::OneClass`] for rows that cannot be validated on; [`Error::Tensor`] if the model does not fit them or the device has no room.
-    pub fn new<S: RowSource, V: RowSource>(
+    pub fn new<S: RowSource<Feature = f32>, V: RowSource<Feature = f32>>(
         device: &Device,
         model: &dyn Module,
         params: &'a Parameters,

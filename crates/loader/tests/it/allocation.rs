@@ -44,6 +44,7 @@ static ALLOCATOR: Counting = Counting;
 struct Watching(Rows);
 
 impl RowSource for Watching {
+    type Feature = f32;
     type Error = Error;
     fn n_rows(&self) -> usize {
         self.0.n_rows()
@@ -68,7 +69,7 @@ fn nothing_is_allocated_after_the_first_epoch() {
     // 600 rows are gathered by the pool, 100 by the caller; neither divides the rows.
     for size in [600, 100] {
         for batching in [Batching::of(size), Batching::of(size).shuffled(3)] {
-            let mut loader = Loader::new(&source, batching).unwrap();
+            let mut loader = Loader::new(&source, batching.clone()).unwrap();
             let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
             pool.install(|| {
                 IS_WATCHED.set(true);

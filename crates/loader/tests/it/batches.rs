@@ -1,6 +1,6 @@
-use brisk_loader::{Batch, Batching, Error, LastBatch, Loader, Order, RowSource, Rows};
+use brisk_loader::{Ahead, Batch, Batching, Error, LastBatch, Loader, Order, RowSource, Rows, Shard, Uneven, split};
 
-use crate::source::numbered;
+use crate::source::{described, numbered};
 
 /// A batch with its memory its own.
 #[derive(Clone, Debug, PartialEq)]
@@ -9,24 +9,25 @@ pub(crate) struct Owned {
     pub(crate) features: Vec<f32>,
     pub(crate) labels: Vec<f32>,
     pub(crate) weights: Vec<f32>,
+    pub(crate) categories: Vec<u32>,
     pub(crate) ids: Vec<u32>,
     pub(crate) rows: usize,
 }
 
 impl From<Batch<'_>> for Owned {
     fn from(batch: Batch<'_>) -> Self {
-        let Batch { index, features, labels, weights, ids, rows, .. } = batch;
+        let Batch { index, features, labels, weights, categories, ids, rows, .. } = batch;
         let (features, labels, weights) = (features.to_vec(), labels.to_vec(), weights.to_vec());
-        Self { index, features, labels, weights, ids: ids.to_vec(), rows }
+        Self { index, features, labels, weights, categories: categories.to_vec(), ids: ids.to_vec(), rows }
     }
 }
 
-pub(crate) fn all<S: RowSource>(source: S, batching: Batching, epoch: u32) -> Vec<Owned> {
+pub(crate) fn all<S: RowSource<Feature = f32>>(source: S, batching: &Batching, epoch: u32) -> Vec<Owned> {
     from(source, batching, epoch, 0)
 }
 
-pub(crate) fn from<S: RowSource>(source: S, batching: Batching, epoch: u32, position: usize) -> Vec<Owned> {
-    let mut loader = Loader::new(source, batching).unwrap();
+pub(crate) fn from<S: RowSource<Feature = f32>>(source: S, batching: &Batching, epoch: u32, position: usize) -> Vec<Owned> {
+    let mut loader = Loader::new(source, batching.clone()).unwrap();
     let mut batches = loader.epoch_from(epoch, position).unwrap();
     let mut all = Vec::new();
     let n = batches.len();
@@ -40,7 +41,7 @@ pub(crate) fn from<S: RowSource>(source: S, batching: Batching, epoch: u32, posi
 
 /// Each real row is the row its id says, in the order's order; what is not real has weight 0.
 #[track_caller]
-fn check(n_rows: usize, batching: Batching, expected_rows: &[usize], expected_slots: &[usize]) {
+fn check(n_rows: usize, batching: &Batching, expected_rows: &[usize], expected_slots: &[usize]) {
     let source = numbered(n_rows, 3);
     for epoch in [0, 5] {
         let batches = all(&source, batching, epoch);
@@ -69,14 +70,14 @@ fn check(n_rows: usize, batching: Batching, expected_rows: &[usize], expected_sl
 #[test]
 fn the_last_batch_is_padded_dropped_or_short() {
     for batching in [Batching::of(4), Batching::of(4).shuffled(42)] {
-        check(10, batching, &[4, 4, 2], &[4, 4, 4]);
-        check(10, batching.last(LastBatch::Drop), &[4, 4], &[4, 4]);
-        check(10, batching.last(LastBatch::Short), &[4, 4, 2], &[4, 4, 2]);
-        check(8, batching, &[4, 4], &[4, 4]);
-        check(3, batching, &[3], &[4]);
-        check(3, batching.last(LastBatch::Drop), &[], &[]);
-        check(0, batching, &[], &[]);
-        check(1, batching.last(LastBatch::Short), &[1], &[1]);
+        check(10, &batching, &[4, 4, 2], &[4, 4, 4]);
+        check(10, &batching.clone().last(LastBatch::Drop), &[4, 4], &[4, 4]);
+        check(10, &batching.clone().last(LastBatch::Short), &[4, 4, 2], &[4, 4, 2]);
+        check(8, &batching, &[4, 4], &[4, 4]);
+        check(3, &batching, &[3], &[4]);
+        check(3, &batching.clone().last(LastBatch::Drop), &[], &[]);
+        check(0, &batching, &[], &[]);
+        check(1, &batching.clone().last(LastBatch::Short), &[1], &[1]);
     }
 }
 
@@ -86,7 +87,7 @@ fn large_batches_are_gathered_in_blocks() {
         let rows = |n: usize| (0..n.div_ceil(size)).map(|i| size.min(n - i * size)).collect::<Vec<_>>();
         for n in [1999, 2000, 4001] {
             for batching in [Batching::of(size), Batching::of(size).shuffled(1)] {
-                check(n, batching, &rows(n), &vec![size; n.div_ceil(size)]);
+                check(n, &batching, &rows(n), &vec![size; n.div_ceil(size)]);
             }
         }
     }
@@ -94,7 +95,58 @@ fn large_batches_are_gathered_in_blocks() {
 
 #[test]
 fn long_runs_are_copied_by_the_pool() {
-    check(100_001, Batching::of(90_000), &[90_000, 10_001], &[90_000; 2]);
+    check(100_001, &Batching::of(90_000), &[90_000, 10_001], &[90_000; 2]);
+}
+
+/// Categories and weights come with their rows, in every way that rows come.
+#[test]
+fn categories_and_weights_come_with_their_rows() {
+    let shards = [Shard::WHOLE, Shard::blocks(1, 3), Shard::distributed_sampler(2, 3, Uneven::Repeat)];
+    for n_cols in [0, 3] {
+        let source = described(1000, n_cols);
+        let [part, _] = split(&source, 4, [0.9, 0.1]).unwrap();
+        for size in [7, 300, 900] {
+            for shard in shards {
+                for batching in [Batching::of(size).shard(shard), Batching::of(size).shuffled(3).shard(shard)] {
+                    let batches = all(&source, &batching, 0);
+                    assert_eq!(
+                        crate::prefetch::prefetched(&source, &batching, 0, 0, Ahead::default()),
+                        batches,
+                        "gathered ahead"
+                    );
+                    for batch in batches.into_iter().chain(all(&source, &batching.clone().last(LastBatch::Short), 1)) {
+                        check_described(&batch, |id| id);
+                    }
+                    for batch in all(&part, &batching, 0) {
+                        check_described(&batch, |id| part.row(id));
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn check_described(batch: &Owned, row_of: impl Fn(u32) -> u32) {
+    for (slot, &id) in batch.ids.iter().enumerate() {
+        let categories = &batch.categories[slot * 2..][..2];
+        if id == u32::MAX {
+            assert_eq!((categories, batch.weights[slot]), (&[0, 0][..], 0.0), "padding");
+            continue;
+        }
+        let row = row_of(id);
+        let weight = if slot < batch.rows { row as f32 + 0.5 } else { 0.0 };
+        assert_eq!((categories, batch.weights[slot]), (&[2 * row + 1000, 2 * row + 1001][..], weight), "row {row}");
+    }
+}
+
+#[test]
+fn bytes_stay_bytes() {
+    let source = Rows::new((0..=255).collect::<Vec<u8>>(), vec![1.0; 64], 4).unwrap();
+    let mut loader = Loader::new(&source, Batching::of(48)).unwrap();
+    let mut batches = loader.epoch(0);
+    assert_eq!(batches.next_batch().unwrap().unwrap().features, (0..192).collect::<Vec<u8>>());
+    let last = batches.next_batch().unwrap().unwrap();
+    assert_eq!(last.features, (192..=255).chain([0; 128]).collect::<Vec<u8>>(), "padding is the type's default");
 }
 
 #[test]
@@ -115,12 +167,12 @@ fn weights_recover_after_a_padded_batch() {
 fn a_run_goes_on_where_it_was() {
     let source = numbered(1003, 2);
     for batching in [Batching::of(64), Batching::of(64).shuffled(7), Batching::of(64).shuffled(7).last(LastBatch::Drop)] {
-        let whole = all(&source, batching, 3);
-        let mut loader = Loader::new(&source, batching).unwrap();
+        let whole = all(&source, &batching, 3);
+        let mut loader = Loader::new(&source, batching.clone()).unwrap();
         let mut batches = loader.epoch(3);
         for taken in 0..=whole.len() {
             let position = batches.position();
-            assert_eq!(from(&source, batching, 3, position), whole[taken..], "resumed after {taken} batches");
+            assert_eq!(from(&source, &batching, 3, position), whole[taken..], "resumed after {taken} batches");
             batches.next_batch().unwrap();
         }
     }
@@ -131,18 +183,18 @@ fn a_run_goes_on_with_another_batch_size() {
     let source = numbered(1000, 2);
     let batching = Batching::of(64).shuffled(7);
     let ids = |batches: &[Owned]| batches.iter().flat_map(|batch| batch.ids[..batch.rows].to_vec()).collect::<Vec<_>>();
-    let whole = ids(&all(&source, batching, 0));
-    assert_eq!(ids(&from(&source, Batching { size: 100, ..batching }, 0, 5 * 64)), whole[5 * 64..]);
+    let whole = ids(&all(&source, &batching, 0));
+    assert_eq!(ids(&from(&source, &Batching { size: 100, ..batching.clone() }, 0, 5 * 64)), whole[5 * 64..]);
 }
 
 #[test]
 fn any_thread_count_gives_the_same_batches() {
     let source = numbered(5000, 4);
     let batching = Batching::of(1500).shuffled(3);
-    let expected = all(&source, batching, 1);
+    let expected = all(&source, &batching, 1);
     for n_threads in [1, 2, 7] {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
-        assert_eq!(pool.install(|| all(&source, batching, 1)), expected, "on {n_threads} threads");
+        assert_eq!(pool.install(|| all(&source, &batching, 1)), expected, "on {n_threads} threads");
     }
 }
 
@@ -158,7 +210,7 @@ fn what_cannot_work_is_refused_with_the_numbers() {
     check(Loader::new(&rows, Batching::of(usize::MAX / 2)), "cannot be made");
     check(Loader::new(&rows, Batching::of(1).shard(brisk_loader::Shard::blocks(4, 4))), "rank 4 of a world of 4");
     check(Loader::new(&rows, Batching::of(1).shard(brisk_loader::Shard::blocks(0, 0))), "rank 0 of a world of 0");
-    check(Loader::new(&numbered(10, 0), Batching::of(1)), "10 rows of 0 columns");
+    check(Loader::new(&numbered(10, 0), Batching::of(1)), "10 rows of 0 columns and 0 categories");
     let mut loader = Loader::new(&rows, Batching { order: Order::Sequential, ..Batching::of(4) }).unwrap();
     let error = loader.epoch_from(0, 11).unwrap_err();
     assert!(error.to_string().starts_with("cannot resume at position 11 of 10 rows"), "found: {error}");

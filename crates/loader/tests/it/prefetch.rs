@@ -28,6 +28,7 @@ impl Faulty {
 }
 
 impl RowSource for Faulty {
+    type Feature = f32;
     type Error = Fault;
     fn n_rows(&self) -> usize {
         self.rows.n_rows()
@@ -45,8 +46,14 @@ impl RowSource for Faulty {
     }
 }
 
-fn prefetched<S: RowSource>(source: S, batching: Batching, epoch: u32, position: usize, ahead: Ahead) -> Vec<Owned> {
-    let loader = Loader::new(source, batching).unwrap();
+pub(crate) fn prefetched<S: RowSource<Feature = f32>>(
+    source: S,
+    batching: &Batching,
+    epoch: u32,
+    position: usize,
+    ahead: Ahead,
+) -> Vec<Owned> {
+    let loader = Loader::new(source, batching.clone()).unwrap();
     thread::scope(|scope| {
         let mut ahead = loader.prefetch(scope, ahead);
         let mut batches = ahead.epoch_from(epoch, position).unwrap();
@@ -63,18 +70,18 @@ fn prefetched<S: RowSource>(source: S, batching: Batching, epoch: u32, position:
 fn batches_do_not_depend_on_workers_or_depth() {
     let source = numbered(1003, 3);
     for batching in [Batching::of(32), Batching::of(32).shuffled(4), Batching::of(32).shuffled(4).shard(Shard::blocks(1, 3))] {
-        let expected = all(&source, batching, 2);
+        let expected = all(&source, &batching, 2);
         for workers in [1, 2, 5] {
             for depth in [1, 2, 3, 8, 100] {
                 let ahead = Ahead { depth, workers };
-                assert_eq!(prefetched(&source, batching, 2, 0, ahead), expected, "{ahead:?}");
+                assert_eq!(prefetched(&source, &batching, 2, 0, ahead), expected, "{ahead:?}");
             }
         }
         let ahead = Ahead::default();
         for position in [0, 32 * 3, 320, 1003] {
             assert_eq!(
-                prefetched(&source, batching, 2, position, ahead),
-                from(&source, batching, 2, position),
+                prefetched(&source, &batching, 2, position, ahead),
+                from(&source, &batching, 2, position),
                 "from {position}"
             );
         }
@@ -85,11 +92,11 @@ fn batches_do_not_depend_on_workers_or_depth() {
 fn workers_live_across_epochs() {
     let source = numbered(300, 2);
     let batching = Batching::of(16).shuffled(9);
-    let loader = Loader::new(&source, batching).unwrap();
+    let loader = Loader::new(&source, batching.clone()).unwrap();
     thread::scope(|scope| {
         let mut ahead = loader.prefetch(scope, Ahead { depth: 2, workers: 3 });
         for epoch in 0..20 {
-            let expected = all(&source, batching, epoch);
+            let expected = all(&source, &batching, epoch);
             let mut batches = ahead.epoch(epoch);
             let n = if epoch % 3 == 0 { expected.len() } else { epoch as usize % 7 };
             for expected in &expected[..n] {

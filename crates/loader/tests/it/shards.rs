@@ -17,7 +17,7 @@ fn distributed_sampler_vectors() {
         for size in [1, 2, 3, 16] {
             for (rank, &expected) in expected.iter().enumerate() {
                 let shard = Shard::distributed_sampler(rank, world, uneven);
-                let batches = all(&source, Batching::of(size).shard(shard).last(LastBatch::Short), 0);
+                let batches = all(&source, &Batching::of(size).shard(shard).last(LastBatch::Short), 0);
                 let ids: Vec<u32> = batches.iter().flat_map(|batch| batch.ids.clone()).collect();
                 assert_eq!(ids, expected, "rank {rank} of {world}, {n_rows} rows, batches of {size}");
                 let labels: Vec<u32> = batches.iter().flat_map(|batch| batch.labels.iter().map(|&y| y as u32)).collect();
@@ -26,7 +26,7 @@ fn distributed_sampler_vectors() {
         }
         // Repeats weigh nothing: over all ranks every row counts once, or those that were not dropped.
         let mut counted: Vec<u32> = (0..world)
-            .flat_map(|rank| real(&all(&source, Batching::of(2).shard(Shard::distributed_sampler(rank, world, uneven)), 0)))
+            .flat_map(|rank| real(&all(&source, &Batching::of(2).shard(Shard::distributed_sampler(rank, world, uneven)), 0)))
             .collect();
         counted.sort_unstable();
         let n_counted = if uneven == Uneven::Drop { n_rows / world * world } else { n_rows };
@@ -44,7 +44,8 @@ fn the_global_batch_does_not_depend_on_the_number_of_ranks() {
     let source = numbered(1000, 2);
     let global = |world: usize, size: usize, start: usize| -> Vec<Vec<u32>> {
         let batching = Batching::of(size).shuffled(5);
-        let ranks: Vec<_> = (0..world).map(|rank| from(&source, batching.shard(Shard::blocks(rank, world)), 1, start)).collect();
+        let ranks: Vec<_> =
+            (0..world).map(|rank| from(&source, &batching.clone().shard(Shard::blocks(rank, world)), 1, start)).collect();
         let n_batches = ranks[0].len();
         assert!(ranks.iter().all(|batches| batches.len() == n_batches), "every rank has as many batches");
         (0..n_batches)
@@ -69,7 +70,8 @@ fn every_row_is_one_rank_s_once() {
                 for last in [LastBatch::Pad, LastBatch::Drop, LastBatch::Short] {
                     for deal in [Shard::blocks, |rank, world| Shard::distributed_sampler(rank, world, Uneven::Repeat)] {
                         let batching = Batching::of(size).shuffled(n_rows as u64).last(last);
-                        let ranks: Vec<_> = (0..world).map(|rank| all(&source, batching.shard(deal(rank, world)), 2)).collect();
+                        let ranks: Vec<_> =
+                            (0..world).map(|rank| all(&source, &batching.clone().shard(deal(rank, world)), 2)).collect();
                         assert!(ranks.iter().all(|batches| batches.len() == ranks[0].len()), "as many batches on each rank");
                         let mut rows: Vec<u32> = ranks.iter().flat_map(|batches| real(batches)).collect();
                         let n_seen = rows.len();
@@ -93,7 +95,7 @@ fn ranks_resume_interleaved() {
     let source = numbered(103, 1);
     for rank in 0..4 {
         let batching = Batching::of(5).shuffled(1).shard(Shard::distributed_sampler(rank, 4, Uneven::Repeat));
-        let whole = all(&source, batching, 0);
-        assert_eq!(from(&source, batching, 0, 3 * 5 * 4), whole[3..], "rank {rank}");
+        let whole = all(&source, &batching, 0);
+        assert_eq!(from(&source, &batching, 0, 3 * 5 * 4), whole[3..], "rank {rank}");
     }
 }

@@ -9,13 +9,28 @@ pub(crate) fn numbered(n: usize, n_cols: usize) -> Rows {
     Rows::new(features, (0..n).map(|row| row as f32).collect(), n_cols).unwrap()
 }
 
+/// The same rows with two categories and a weight each, which tell their row as well.
+pub(crate) fn described(n: usize, n_cols: usize) -> Rows {
+    let categories: Vec<u32> = (0..2 * n as u32).map(|i| i + 1000).collect();
+    let weights: Vec<f32> = (0..n).map(|row| row as f32 + 0.5).collect();
+    numbered(n, n_cols).with_categories(categories, 2).unwrap().with_weights(weights).unwrap()
+}
+
 #[test]
 fn rows_in_memory_conform() {
     for n in [0, 1, 2, 255, 256, 257, 1000] {
         for n_cols in [0, 1, 3, 4, 16, 28, 33] {
             row_source_conformance(&numbered(n, n_cols));
+            row_source_conformance(&described(n, n_cols));
         }
     }
+}
+
+#[test]
+fn features_of_any_plain_type_conform() {
+    row_source_conformance(&Rows::new(vec![7_u8; 600], vec![0.0; 300], 2).unwrap());
+    row_source_conformance(&Rows::new((0..600_i64).collect::<Vec<_>>(), vec![0.0; 300], 2).unwrap());
+    row_source_conformance(&Rows::new(vec![[1_u8, 2, 3]; 600], vec![f32::NAN; 300], 2).unwrap());
 }
 
 #[test]
@@ -24,7 +39,8 @@ fn lent_shared_and_dynamic_sources_conform() {
     row_source_conformance(&&rows);
     row_source_conformance(&Rows::new(rows.features(), rows.labels(), 5).unwrap());
     row_source_conformance(&Arc::new(rows.clone()));
-    let dynamic: &dyn RowSource<Error = Error> = &rows;
+    row_source_conformance(&Box::new(described(300, 5)));
+    let dynamic: &dyn RowSource<Feature = f32, Error = Error> = &rows;
     row_source_conformance(dynamic);
 }
 
@@ -32,6 +48,7 @@ fn lent_shared_and_dynamic_sources_conform() {
 struct Least(Rows);
 
 impl RowSource for Least {
+    type Feature = f32;
     type Error = Error;
     fn n_rows(&self) -> usize {
         self.0.n_rows()
@@ -51,10 +68,49 @@ fn the_default_range_conforms() {
     }
 }
 
+/// Says that there are categories or weights, and gathers none.
+struct Unkept {
+    n_categories: usize,
+    has_weights: bool,
+}
+
+impl RowSource for Unkept {
+    type Feature = f32;
+    type Error = Error;
+    fn n_rows(&self) -> usize {
+        10
+    }
+    fn n_cols(&self) -> usize {
+        1
+    }
+    fn gather(&self, rows: &[u32], features: &mut [f32], labels: &mut [f32]) -> Result<(), Error> {
+        numbered(10, 1).gather(rows, features, labels)
+    }
+    fn n_categories(&self) -> usize {
+        self.n_categories
+    }
+    fn has_weights(&self) -> bool {
+        self.has_weights
+    }
+}
+
+#[test]
+#[should_panic(expected = "left some unwritten")]
+fn conformance_sees_categories_that_never_come() {
+    row_source_conformance(&Unkept { n_categories: 2, has_weights: false });
+}
+
+#[test]
+#[should_panic(expected = "the weight of a row beyond 10 was gathered without an error")]
+fn conformance_sees_weights_that_are_not_checked() {
+    row_source_conformance(&Unkept { n_categories: 0, has_weights: true });
+}
+
 /// Conforms but for one thing.
 struct Broken(Rows, fn(&mut [f32], &mut [f32]));
 
 impl RowSource for Broken {
+    type Feature = f32;
     type Error = Error;
     fn n_rows(&self) -> usize {
         self.0.n_rows()
@@ -89,6 +145,14 @@ fn errors_carry_the_numbers() {
     assert_eq!(error.to_string(), "row 12 was asked for, the source has 10 rows; rows count from 0");
     let error = rows.gather(&[3], &mut [0.0; 4], &mut [0.0; 1]).unwrap_err();
     assert!(error.to_string().starts_with("gather: `features` holds 4 values, expected 2"), "found: {error}");
+    let error = described(10, 2).gather_categories(&[3, 12], &mut [0; 4]).unwrap_err();
+    assert_eq!(error.to_string(), "row 12 was asked for, the source has 10 rows; rows count from 0");
+    let error = described(10, 2).gather_weights(&[3], &mut [0.0; 2]).unwrap_err();
+    assert!(error.to_string().starts_with("gather_weights: `weights` holds 2 values, expected 1"), "found: {error}");
+    let error = rows.clone().with_categories(vec![0; 19], 2).unwrap_err();
+    assert!(error.to_string().starts_with("Rows::with_categories: `categories` holds 19 values, expected 20"), "found: {error}");
+    let error = rows.clone().with_weights(vec![0.0; 9]).unwrap_err();
+    assert!(matches!(error, Error::Length { op: "Rows::with_weights", expected: 10, found: 9, .. }), "found: {error}");
     let error = Rows::new(vec![0.0; 5], vec![0.0; 2], 3).unwrap_err();
     assert!(matches!(error, Error::Length { op: "Rows::new", expected: 6, found: 5, .. }), "found: {error}");
 }

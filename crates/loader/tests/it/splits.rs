@@ -40,8 +40,11 @@ fn parts_conform_and_can_be_loaded() {
     row_source_conformance(&train);
     row_source_conformance(&test);
     let expected = rows_of(&test);
-    let labels: Vec<u32> =
-        all(&test, Batching::of(100), 0).iter().flat_map(|batch| batch.labels[..batch.rows].to_vec()).map(|y| y as u32).collect();
+    let labels: Vec<u32> = all(&test, &Batching::of(100), 0)
+        .iter()
+        .flat_map(|batch| batch.labels[..batch.rows].to_vec())
+        .map(|y| y as u32)
+        .collect();
     assert_eq!(labels, expected, "a batch in order is the subset's order");
     for fold in k_fold(&source, 7, 3).unwrap() {
         row_source_conformance(&fold.train);
