@@ -137,6 +137,18 @@ pub enum Error {
         /// Which table.
         path: PathBuf,
     },
+    /// A source that this build of the crate does not read.
+    #[error("{path}: is {found}, which needs the feature `{feature}`; enable it, or {instead}")]
+    FeatureOff {
+        /// Which file.
+        path: PathBuf,
+        /// What it is.
+        found: &'static str,
+        /// The feature of this crate that reads it.
+        feature: &'static str,
+        /// What helps without it.
+        instead: &'static str,
+    },
     /// A text file in which there is no row.
     #[error("{path}: {found}, expected rows of numbers")]
     NoRows {

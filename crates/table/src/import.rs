@@ -4,6 +4,8 @@ mod columns;
 mod input;
 mod report;
 mod roles;
+#[cfg(feature = "zst")]
+mod zstd_frames;
 
 pub use columns::{BadRows, ColumnOptions, ColumnRef, LabelKind, Missing};
 pub(crate) use input::{Input, read_error};

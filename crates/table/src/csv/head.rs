@@ -30,6 +30,9 @@ type Cells<'a> = Vec<Cow<'a, [u8]>>;
 impl Head {
     /// Looks at the first `text` of the file at `path`.
     pub(super) fn find(path: &Path, text: &[u8], options: &CsvOptions) -> Result<Self, Error> {
+        if let Some(found) = what_else(text) {
+            return Err(Error::NoRows { path: path.to_owned(), found });
+        }
         let bom = if text.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
         // Blank lines before the first row are no rows.
         let start = bom + text[bom..].iter().take_while(|byte| matches!(byte, b'\n' | b'\r')).count();
@@ -64,6 +67,18 @@ impl Head {
         let (start, line) = if has_header { (end, line + header_lines) } else { (start, line) };
         Ok(Self { marks, roles, slots, start, line, has_header })
     }
+}
+
+/// Files that are something else, which would only make for odd messages further on.
+fn what_else(text: &[u8]) -> Option<&'static str> {
+    let known: [(&[u8], &str); 5] = [
+        (b"BZh", "bzip2 data (unpack it first)"),
+        (b"PK\x03\x04", "a zip archive (unpack it first)"),
+        (b"PAR1", "a Parquet file"),
+        (b"\xff\xfe", "UTF-16 text (convert it to UTF-8 first)"),
+        (b"\xfe\xff", "UTF-16 text (convert it to UTF-8 first)"),
+    ];
+    known.iter().find(|(start, _)| text.starts_with(start)).map(|(_, what)| *what)
 }
 
 /// The first of tab, semicolon and comma that cuts the first two rows into equally many cells, more than one.

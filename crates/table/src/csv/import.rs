@@ -77,7 +77,7 @@ pub fn import_csv_with_progress(
 fn import(path: &Path, dest: &Path, options: &CsvOptions, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
     let input = Input::open(path)?;
     let unreadable = read_error(path, input.action);
-    let mut chunks = Chunks::new(input.text);
+    let mut chunks = Chunks::new(input.bytes);
     let head = Head::find(path, chunks.peek().map_err(&unreadable)?, options)?;
     chunks.start_at(head.start, head.marks.delimiter);
 

@@ -9,9 +9,9 @@ use flate2::bufread::MultiGzDecoder;
 use crate::table::open_file;
 use crate::{Error, SourceIdentity};
 
-/// The text of a file, unpacked if it is gzip, whatever its name.
+/// The bytes of a file, unpacked if it is packed, whatever its name.
 pub(crate) struct Input {
-    pub(crate) text: Box<dyn Read + Send>,
+    pub(crate) bytes: Box<dyn Read + Send>,
     pub(crate) source: SourceIdentity,
     /// How many bytes of the file have been read.
     pub(crate) n_read: Arc<AtomicU64>,
@@ -27,31 +27,88 @@ impl Input {
 
         let mut magic = Vec::new();
         Read::by_ref(&mut file).take(6).read_to_end(&mut magic).map_err(io)?;
-        if let Some(found) = what_else(&magic) {
-            return Err(Error::NoRows { path: path.to_owned(), found });
-        }
-        let is_gzip = magic.starts_with(&[0x1f, 0x8b]);
+        let packing = Packing::of(&magic);
         let n_read = Arc::new(AtomicU64::new(0));
         let counted = Counted { file: Cursor::new(magic).chain(file), n_read: Arc::clone(&n_read) };
-        let text: Box<dyn Read + Send> =
-            if is_gzip { Box::new(MultiGzDecoder::new(BufReader::with_capacity(1 << 18, counted))) } else { Box::new(counted) };
-        let action = if is_gzip { "unpack (it is gzip, damaged or cut short)" } else { "read" };
-        Ok(Self { text, source, n_read, action })
+        let Some(bytes) = unpacked(packing, counted) else {
+            let found = packing.name();
+            return Err(Error::FeatureOff {
+                path: path.to_owned(),
+                found,
+                feature: packing.feature(),
+                instead: "unpack it first",
+            });
+        };
+        Ok(Self { bytes, source, n_read, action: packing.action() })
     }
 }
 
-/// Files that are something else, which would only make for odd messages further on.
-fn what_else(magic: &[u8]) -> Option<&'static str> {
-    let known: [(&[u8], &str); 7] = [
-        (b"\x28\xb5\x2f\xfd", "zstd data (unpack it first)"),
-        (b"\xfd7zXZ\0", "xz data (unpack it first)"),
-        (b"BZh", "bzip2 data (unpack it first)"),
-        (b"PK\x03\x04", "a zip archive (unpack it first)"),
-        (b"PAR1", "a Parquet file"),
-        (b"\xff\xfe", "UTF-16 text (convert it to UTF-8 first)"),
-        (b"\xfe\xff", "UTF-16 text (convert it to UTF-8 first)"),
-    ];
-    known.iter().find(|(start, _)| magic.starts_with(start)).map(|(_, what)| *what)
+/// How a file is packed, by its first bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Packing {
+    Plain,
+    Gzip,
+    Zstd,
+    Xz,
+}
+
+impl Packing {
+    fn of(magic: &[u8]) -> Self {
+        match magic {
+            [0x1f, 0x8b, ..] => Self::Gzip,
+            // The second form is a frame to be skipped, with which `pzstd` begins.
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Self::Zstd,
+            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Self::Xz,
+            _ => Self::Plain,
+        }
+    }
+
+    fn action(self) -> &'static str {
+        match self {
+            Self::Plain => "read",
+            Self::Gzip => "unpack (it is gzip, damaged or cut short)",
+            Self::Zstd => "unpack (it is zstd, damaged or cut short)",
+            Self::Xz => "unpack (it is xz, damaged or cut short)",
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain data",
+            Self::Gzip => "gzip data",
+            Self::Zstd => "zstd data",
+            Self::Xz => "xz data",
+        }
+    }
+
+    /// The feature that unpacks it.
+    fn feature(self) -> &'static str {
+        match self {
+            Self::Plain | Self::Gzip => "import",
+            Self::Zstd => "zst",
+            Self::Xz => "xz",
+        }
+    }
+}
+
+/// `None` if the feature that unpacks it is off.
+fn unpacked(packing: Packing, file: Counted) -> Option<Box<dyn Read + Send>> {
+    const BUFFER_BYTES: usize = 1 << 18;
+    /// For what xz calls its dictionary; its own highest level takes 64 MiB.
+    #[cfg(feature = "xz")]
+    const XZ_MEMORY_KIB: u32 = 1 << 20;
+
+    let buffered = |file| BufReader::with_capacity(BUFFER_BYTES, file);
+    Some(match packing {
+        Packing::Plain => Box::new(file),
+        Packing::Gzip => Box::new(MultiGzDecoder::new(buffered(file))),
+        #[cfg(feature = "zst")]
+        Packing::Zstd => Box::new(super::zstd_frames::ZstdFrames::new(buffered(file))),
+        #[cfg(feature = "xz")]
+        Packing::Xz => Box::new(lzma_rust2::XzReader::new_mem_limit(buffered(file), true, XZ_MEMORY_KIB)),
+        #[cfg(not(all(feature = "zst", feature = "xz")))]
+        _ => return None,
+    })
 }
 
 /// A file that says how far it has been read.
@@ -68,7 +125,7 @@ impl Read for Counted {
     }
 }
 
-/// The error for text that could not be had.
+/// The error for bytes that could not be had.
 pub(crate) fn read_error(path: &Path, action: &'static str) -> impl Fn(io::Error) -> Error + use<> {
     let path = PathBuf::from(path);
     move |source| Error::Io { path: path.clone(), action, source }

@@ -196,7 +196,6 @@ fn files_that_are_no_rows() {
     refuse("y,a,b", auto(), &["a header and no rows"]);
     refuse("PAR1....", auto(), &["a Parquet file"]);
     refuse(b"\xff\xfey\0,\0", auto(), &["UTF-16"]);
-    refuse(b"\x28\xb5\x2f\xfd....", auto(), &["zstd"]);
     let import = Import::of("");
     let missing = import_csv(import.source.with_file_name("none.csv"), &import.dest, &auto()).unwrap_err().to_string();
     assert!(missing.contains("none.csv: cannot open"), "{missing}");

@@ -6,6 +6,7 @@ mod categories;
 mod crash;
 mod csv;
 mod interop;
+mod packed;
 mod real_files;
 #[cfg(feature = "loader")]
 mod row_source;
