@@ -80,14 +80,14 @@ pub enum Epilogue {
 }
 
 impl Epilogue {
-    const fn activation(self) -> Activation {
+    pub(crate) const fn activation(self) -> Activation {
         match self {
             Self::None => Activation::Identity,
             Self::Activation(act) | Self::Bias(act) | Self::OutputGrad(act) => act,
         }
     }
 
-    const fn code(self) -> u32 {
+    pub(crate) const fn code(self) -> u32 {
         match self {
             Self::None | Self::Activation(_) => 0,
             Self::Bias(_) => 1,

@@ -58,7 +58,7 @@ pub(crate) fn product(
         // SAFETY: the tile lies within `y` and overlaps no other (`assert_disjoint`), so this thread alone touches these
         // elements; the operands cover `[m, k]` and `[k, n]` (`assert_in_bounds`), the depth is part of `k` (`assert_cut`), and the
         // operands are not written.
-        unsafe { multiply(a, b, y, n, rows, cols, depth) };
+        unsafe { multiply(a, b, y, n, (rows, cols), depth, if depth.start == 0 { Onto::Nothing } else { Onto::Sum }) };
         if depth.end < k {
             return;
         }
@@ -81,11 +81,33 @@ pub(crate) fn product(
     }
 }
 
+/// What a product does with the result that is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Onto {
+    /// Replaces it.
+    Nothing,
+    /// Adds to it.
+    Sum,
+}
+
+/// `y = a b` for `y: [m, n]` row-major, or that added to `y`, on this thread alone.
+///
+/// # Panics
+/// If the operands do not fit `y`, or one has no elements.
+pub(crate) fn serial_product(a: Operand<'_>, b: Operand<'_>, y: &mut [f32], onto: Onto) {
+    let (m, n, k) = (a.n_rows, b.n_cols, a.n_cols);
+    assert!(b.n_rows == k && y.len() == m * n, "operands of {m} x {k} and {} x {n} for {} results", b.n_rows, y.len());
+    a.assert_in_bounds();
+    b.assert_in_bounds();
+    // SAFETY: the one tile is all of `y`, which is borrowed; the operands cover `[m, k]` and `[k, n]` (`assert_in_bounds`).
+    unsafe { multiply(a, b, Shared(y.as_mut_ptr()), n, (&(0..m), &(0..n)), &(0..k), onto) };
+}
+
 /// A pointer into the result, shared by the threads that write disjoint tiles of it.
 #[derive(Clone, Copy)]
 struct Shared(*mut f32);
 
-// SAFETY: only `product` makes one, and hands each thread tiles that no other thread has.
+// SAFETY: only `product` shares one, and hands each thread tiles that no other thread has.
 unsafe impl Send for Shared {}
 // SAFETY: as above.
 unsafe impl Sync for Shared {}
@@ -99,7 +121,7 @@ impl Shared {
     }
 }
 
-/// Adds the product over `depth` to the tile; the first depth, which starts at 0, replaces what is there.
+/// The product over `depth`, in the tile or added to it.
 ///
 /// # Safety
 /// The tile lies within the `n`-column matrix behind `y` and nobody else touches it meanwhile; `depth` lies within the operands.
@@ -108,9 +130,9 @@ unsafe fn multiply(
     b: Operand<'_>,
     y: Shared,
     n: usize,
-    rows: &Range<usize>,
-    cols: &Range<usize>,
+    (rows, cols): (&Range<usize>, &Range<usize>),
     depth: &Range<usize>,
+    onto: Onto,
 ) {
     // The product is made as `yᵀ = bᵀ aᵀ`: a row-major `y` is a column-major `yᵀ`, which is what the micro-kernels store.
     // SAFETY: the caller's; operand offsets are those of elements that exist.
@@ -125,7 +147,7 @@ unsafe fn multiply(
             dst,
             n as isize,
             1,
-            depth.start > 0,
+            onto == Onto::Sum,
             lhs,
             b.row_stride as isize,
             b.col_stride as isize,

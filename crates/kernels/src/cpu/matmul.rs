@@ -72,7 +72,7 @@ pub(crate) fn run(kernel: &Matmul, a: &[f32], b: &[f32], fused: &[f32], y: &mut 
 
 /// The epilogue on part of a row of the product.
 #[inline(always)]
-fn apply(epilogue: Epilogue, fused: &[f32], n: usize, row: usize, cols: Range<usize>, y: &mut [f32]) {
+pub(crate) fn apply(epilogue: Epilogue, fused: &[f32], n: usize, row: usize, cols: Range<usize>, y: &mut [f32]) {
     match epilogue {
         Epilogue::None => {}
         Epilogue::Activation(act) => activate_in_place(act, y),
@@ -128,7 +128,7 @@ fn each_row(n_cols: usize, y: &mut [f32], f: impl Fn(usize, &mut [f32]) + Sync) 
 }
 
 /// `turned[col, row] = x[row, col]`.
-fn transpose_into(x: &[f32], n_rows: usize, n_cols: usize, turned: &mut [f32]) {
+pub(crate) fn transpose_into(x: &[f32], n_rows: usize, n_cols: usize, turned: &mut [f32]) {
     const BLOCK: usize = 16;
     let band = |(i, out): (usize, &mut [f32])| {
         let first = i * BLOCK;

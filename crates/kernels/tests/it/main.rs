@@ -17,6 +17,7 @@ mod advance;
 mod batch_rows;
 mod bce_with_logits;
 mod column_sum;
+mod conv2d;
 mod gather_rows;
 mod matmul;
 mod mse_loss;

@@ -35,6 +35,17 @@ fn samples() -> Vec<Box<dyn Kernel>> {
             }
         }
     }
+    for (n_channels, n_out) in [(3, 5), (64, 64)] {
+        let x = Images { n_images: 64, height: 8, width: 8, n_channels };
+        let shape = ConvShape { x, n_out, window: Window::square(3, 1) };
+        for epilogue in [Epilogue::None, Epilogue::Activation(relu), Epilogue::Bias(relu)] {
+            samples.push(Box::new(Conv2d { shape, epilogue }));
+        }
+        for epilogue in [Epilogue::None, Epilogue::OutputGrad(relu)] {
+            samples.push(Box::new(Conv2dGradInput { shape, epilogue }));
+        }
+        samples.push(Box::new(Conv2dGradWeight { shape }));
+    }
     samples
 }
 

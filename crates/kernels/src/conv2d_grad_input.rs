@@ -1,0 +1,97 @@
+use crate::{
+    Adapter, Arg, ConvShape, Cost, DType, Dispatch, Epilogue, Error, Kernel, Matmul, MatmulFamily, Transpose, TwinArgs,
+    conv2d_gpu, cpu,
+};
+
+/// The gradient of a [`Conv2d`](crate::Conv2d) in its input: `dx[b,h,w,c] = epilogue(Σ_{u,v,o} dy[b,i,j,o] weight[o,u,v,c])` over the
+/// windows `(i, j)` whose tap `(u, v)` is the pixel `(h, w)`.
+///
+/// Each pixel gathers what is its own, so nothing is added from two sides and the order of a sum is fixed. With a stride the pixels
+/// fall into `sᵧ sₓ` phases, of which each has taps of its own: no product is spent on zeros between the windows.
+///
+/// # Shapes
+/// `dy`: [`ConvShape::y`]; `weight`: `[n_out, kernel height, kernel width, n_channels]`; `output`, `dx`: [`ConvShape::x`].
+/// # Dtypes
+/// f32, sums kept in f32.
+/// # Errors
+/// [`Error::Size`] where no window fits; [`Error::Unsupported`] for an epilogue other than [`Epilogue::None`] and
+/// [`Epilogue::OutputGrad`], the derivative of the layer below.
+/// # Cost
+/// That of the forward product.
+/// # Reference
+/// `torch.nn.grad.conv2d_input`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Conv2dGradInput {
+    /// The sizes of the forward convolution.
+    pub shape: ConvShape,
+    /// What is done with each sum before it is stored.
+    pub epilogue: Epilogue,
+}
+
+impl Conv2dGradInput {
+    fn product(&self) -> Option<Matmul> {
+        let Self { shape: ConvShape { x, n_out, .. }, epilogue } = *self;
+        let matmul = Matmul { m: x.n_pixels(), n: x.n_channels, k: n_out, transpose: Transpose::None, epilogue };
+        self.shape.is_pointwise().then_some(matmul)
+    }
+
+    /// The dispatches of one family, for a caller who has measured which is faster; [`Kernel::dispatches`] picks by adapter and shape.
+    ///
+    /// # Errors
+    /// [`Error::Size`] where there are more blocks than can be dispatched, [`Error::Unsupported`] where `family` does not run on `adapter`.
+    pub fn dispatches_by(&self, family: MatmulFamily, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        match self.product() {
+            Some(matmul) => matmul.dispatches_by(family, adapter),
+            None => conv2d_gpu::grad_input(self, family),
+        }
+    }
+}
+
+impl Kernel for Conv2dGradInput {
+    fn name(&self) -> &'static str {
+        "conv2d_grad_input"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        let shape = &self.shape;
+        let mut args = vec![Arg::read("dy", DType::F32, shape.y().len()), Arg::read("weight", DType::F32, shape.n_weights())];
+        if let Epilogue::OutputGrad(_) = self.epilogue {
+            args.push(Arg::read("output", DType::F32, shape.x.len()));
+        }
+        args.push(Arg::write("dx", DType::F32, shape.x.len()));
+        if !shape.is_pointwise() {
+            args.push(Arg::scratch("weight_turned", DType::F32, shape.n_weights()));
+        }
+        args
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        if let Epilogue::Activation(_) | Epilogue::Bias(_) = self.epilogue {
+            let (found, expected) = (format!("{:?}", self.epilogue), "none, or the derivative of the layer below");
+            return Err(Error::Unsupported { kernel: self.name(), found, expected });
+        }
+        self.epilogue.activation().check_grad_from_output(self.name())?;
+        self.shape.check(self)
+    }
+
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let [sy, sx] = self.shape.window.stride;
+        let n_phase_pixels = self.shape.x.n_pixels() / (sy * sx);
+        self.dispatches_by(conv2d_gpu::family(adapter, n_phase_pixels, self.shape.x.n_channels), adapter)
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        if let Some(matmul) = self.product() {
+            return matmul.twin(args);
+        }
+        let fused = matches!(self.epilogue, Epilogue::OutputGrad(_));
+        let output = if fused { args.read(2) } else { &[] };
+        let dx_arg = 2 + usize::from(fused);
+        cpu::conv2d_grad_input::run(self, args.read(0), args.read(1), output, args.write(dx_arg), args.write(dx_arg + 1));
+    }
+
+    fn cost(&self) -> Cost {
+        let elements = self.shape.x.len() + self.shape.n_weights() + self.shape.y().len();
+        Cost { flops: self.shape.flops(), bytes: 4 * elements as u64 }
+    }
+}

@@ -1,0 +1,104 @@
+//! What a window covers, copied side by side: the rows of a matrix whose product with the weights is a convolution.
+
+use std::ops::Range;
+
+use super::gemm::{Onto, Operand, serial_product};
+use crate::Images;
+
+/// Where the pixels lie that result pixels read along one axis: result `i` reads `start + step * i + tap` at each of its taps.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Walk {
+    /// Result pixels.
+    pub(crate) n: usize,
+    /// How many pixels each reads.
+    pub(crate) n_taps: usize,
+    /// The first that result 0 reads; negative in the padding.
+    pub(crate) start: isize,
+    /// From one result pixel to the next.
+    pub(crate) step: usize,
+}
+
+/// The patches of `source` along two walks, `[rows and columns]`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patches<'a> {
+    pub(crate) source: &'a [f32],
+    pub(crate) images: Images,
+    pub(crate) walks: [Walk; 2],
+}
+
+/// A row of result pixels: the image it is of, and its place in the walk along the height.
+pub(crate) type ResultRow = (usize, usize);
+
+/// Elements of patches that are made at a time, so that they are still in cache when they are multiplied.
+const BUFFER_LEN: usize = 96 * 1024;
+
+impl Patches<'_> {
+    /// Elements of a patch of `n_tap_rows` rows of taps.
+    pub(crate) fn n_cols(&self, n_tap_rows: usize) -> usize {
+        n_tap_rows * self.walks[1].n_taps * self.images.n_channels
+    }
+
+    /// `y = patches weights` for the result pixels of `rows`, `weights: [n_cols, n]`, `y: [n_pixels, n]`.
+    ///
+    /// A few rows of taps at a time, as many as `buffer` may hold: this depends on the shape alone.
+    pub(crate) fn times(&self, rows: &[ResultRow], weights: &[f32], n: usize, y: &mut [f32], buffer: &mut Vec<f32>) {
+        let n_pixels = rows.len() * self.walks[1].n;
+        let n_taps = self.walks[0].n_taps;
+        let n_tap_rows = (BUFFER_LEN / (n_pixels * self.n_cols(1))).clamp(1, n_taps);
+        for first in (0..n_taps).step_by(n_tap_rows) {
+            let taps = first..(first + n_tap_rows).min(n_taps);
+            let k = self.n_cols(taps.len());
+            let patches = self.pack(rows, taps.clone(), buffer);
+            let a = Operand { data: patches, n_rows: n_pixels, n_cols: k, row_stride: k, col_stride: 1 };
+            let weights = &weights[self.n_cols(first) * n..][..k * n];
+            let b = Operand { data: weights, n_rows: k, n_cols: n, row_stride: n, col_stride: 1 };
+            serial_product(a, b, y, if first == 0 { Onto::Nothing } else { Onto::Sum });
+        }
+    }
+
+    /// The patches of all pixels of `rows`, one behind the other, each `[taps, taps of a row, n_channels]`; 0 in the padding.
+    pub(crate) fn pack<'b>(&self, rows: &[ResultRow], taps: Range<usize>, buffer: &'b mut Vec<f32>) -> &'b [f32] {
+        let [along_y, along_x] = self.walks;
+        let n_cols = self.n_cols(taps.len());
+        let len = rows.len() * along_x.n * n_cols;
+        if buffer.len() < len {
+            buffer.resize(len, 0.0);
+        }
+        for (&(image, j), patches) in rows.iter().zip(buffer[..len].chunks_exact_mut(along_x.n * n_cols)) {
+            for (i, tap) in taps.clone().enumerate() {
+                let y = along_y.start + (along_y.step * j + tap) as isize;
+                let line = (0..self.images.height as isize).contains(&y).then(|| self.line(image, y as usize));
+                self.pack_tap_row(line, patches, n_cols, i * self.n_cols(1));
+            }
+        }
+        &buffer[..len]
+    }
+
+    /// One row of taps of the pixels of one result row, from one line of the source; a line outside of the image is 0.
+    fn pack_tap_row(&self, line: Option<&[f32]>, patches: &mut [f32], n_cols: usize, at: usize) {
+        let (walk, c) = (self.walks[1], self.images.n_channels);
+        for (i, patch) in patches.chunks_exact_mut(n_cols).enumerate() {
+            let patch = &mut patch[at..at + walk.n_taps * c];
+            let Some(line) = line else {
+                patch.fill(0.0);
+                continue;
+            };
+            let first = walk.start + (walk.step * i) as isize;
+            let inside = |tap: isize| tap.clamp(0, walk.n_taps as isize) as usize;
+            let (begin, end) = (inside(-first), inside(self.images.width as isize - first));
+            if begin >= end {
+                patch.fill(0.0);
+                continue;
+            }
+            let from = (first + begin as isize) as usize * c;
+            patch[..begin * c].fill(0.0);
+            patch[begin * c..end * c].copy_from_slice(&line[from..from + (end - begin) * c]);
+            patch[end * c..].fill(0.0);
+        }
+    }
+
+    fn line(&self, image: usize, y: usize) -> &[f32] {
+        let len = self.images.width * self.images.n_channels;
+        &self.source[(image * self.images.height + y) * len..][..len]
+    }
+}

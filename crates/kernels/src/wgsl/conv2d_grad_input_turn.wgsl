@@ -1,0 +1,27 @@
+// turned[u, v, o, c] = weight[o, u, v, c]: the weights as the gradient of the input sums over them.
+// Twin: `turn_weights` in src/cpu/conv2d_grad_input.rs. Moves 8 bytes an element.
+
+struct Params {
+    n_out: u32,
+    n_taps: u32,
+    n_channels: u32,
+    pad: u32,
+}
+
+override WG: u32 = 64u;
+
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> weight: array<f32>;
+@group(0) @binding(2) var<storage, read_write> turned: array<f32>;
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
+    let i = (group.y * groups.x + group.x) * WG + lane;
+    if i >= arrayLength(&turned) {
+        return;
+    }
+    let channel = i % params.n_channels;
+    let out = i / params.n_channels % params.n_out;
+    let tap = i / params.n_channels / params.n_out;
+    turned[i] = weight[(out * params.n_taps + tap) * params.n_channels + channel];
+}

@@ -1,0 +1,326 @@
+use brisk_kernels::*;
+
+use crate::close::{GRADIENT, Tolerance, assert_close};
+use crate::gpu::gpu;
+use crate::random::Random;
+use crate::run::*;
+
+fn shape(x: [usize; 4], n_out: usize, window: Window) -> ConvShape {
+    let [n_images, height, width, n_channels] = x;
+    ConvShape { x: Images { n_images, height, width, n_channels }, n_out, window }
+}
+
+fn window(kernel: [usize; 2], stride: [usize; 2], padding: [usize; 2]) -> Window {
+    Window { kernel, stride, padding }
+}
+
+/// Kernels, strides and paddings alike and different along the axes; strides beyond the kernel, windows wholly in the padding, one pixel.
+fn shapes() -> Vec<ConvShape> {
+    vec![
+        shape([1, 1, 1, 1], 1, Window::square(1, 0)),
+        shape([2, 5, 7, 3], 4, Window::square(1, 0)),
+        shape([1, 1, 1, 1], 1, Window::square(3, 1)),
+        shape([2, 5, 7, 3], 4, Window::square(3, 1)),
+        shape([1, 4, 4, 4], 8, Window::square(3, 0)),
+        shape([3, 8, 6, 8], 12, window([3, 3], [2, 2], [1, 1])),
+        shape([2, 9, 7, 5], 3, window([5, 2], [3, 2], [2, 0])),
+        shape([2, 9, 11, 2], 3, window([2, 2], [3, 4], [0, 0])),
+        shape([1, 6, 5, 4], 4, window([1, 3], [1, 1], [0, 2])),
+        shape([1, 3, 4, 2], 2, window([2, 3], [2, 1], [3, 4])),
+        shape([2, 7, 7, 1], 17, window([7, 7], [1, 1], [0, 0])),
+        shape([1, 2, 2, 3], 2, window([2, 2], [5, 3], [0, 0])),
+        shape([1, 8, 8, 3], 5, window([1, 1], [2, 2], [0, 0])),
+        shape([5, 4, 4, 4], 4, window([4, 4], [4, 4], [0, 0])),
+    ]
+}
+
+/// Calls `f(y's index, x's index, weight's index)` for each product of the convolution.
+fn each_product(shape: &ConvShape, mut f: impl FnMut(usize, usize, usize)) {
+    let (x, y, window) = (shape.x, shape.y(), shape.window);
+    let source = |axis: usize, at: usize, tap: usize, size: usize| {
+        (at * window.stride[axis] + tap).checked_sub(window.padding[axis]).filter(|&at| at < size)
+    };
+    for image in 0..y.n_images {
+        for (i, j) in (0..y.height).flat_map(|i| (0..y.width).map(move |j| (i, j))) {
+            for (u, v) in (0..window.kernel[0]).flat_map(|u| (0..window.kernel[1]).map(move |v| (u, v))) {
+                let (Some(h), Some(w)) = (source(0, i, u, x.height), source(1, j, v, x.width)) else { continue };
+                for (o, c) in (0..shape.n_out).flat_map(|o| (0..x.n_channels).map(move |c| (o, c))) {
+                    let y_at = ((image * y.height + i) * y.width + j) * shape.n_out + o;
+                    let x_at = ((image * x.height + h) * x.width + w) * x.n_channels + c;
+                    f(y_at, x_at, ((o * window.kernel[0] + u) * window.kernel[1] + v) * x.n_channels + c);
+                }
+            }
+        }
+    }
+}
+
+/// The three products by their definition, in f64: `y`, `dx`, `dw`.
+fn by_definition(shape: &ConvShape, x: &[f32], weight: &[f32], dy: &[f32]) -> [Vec<f32>; 3] {
+    let mut sums = [vec![0.0_f64; dy.len()], vec![0.0; x.len()], vec![0.0; weight.len()]];
+    each_product(shape, |y_at, x_at, w_at| {
+        let (x, w, dy) = (f64::from(x[x_at]), f64::from(weight[w_at]), f64::from(dy[y_at]));
+        sums[0][y_at] += x * w;
+        sums[1][x_at] += dy * w;
+        sums[2][w_at] += dy * x;
+    });
+    sums.map(|sums| sums.iter().map(|&sum| sum as f32).collect())
+}
+
+struct Given {
+    x: Vec<f32>,
+    weight: Vec<f32>,
+    dy: Vec<f32>,
+    bias: Vec<f32>,
+}
+
+fn given(random: &mut Random, shape: &ConvShape) -> Given {
+    Given {
+        x: random.floats(shape.x.len()),
+        weight: random.floats(shape.n_weights()),
+        dy: random.floats(shape.y().len()),
+        bias: random.floats(shape.n_out),
+    }
+}
+
+#[test]
+fn twin_equals_hand_worked_numbers() {
+    // One channel, a kernel that takes the difference of the right and the left neighbour.
+    let shape = shape([1, 2, 3, 1], 1, window([1, 3], [1, 1], [0, 1]));
+    let (x, weight) = (words(&[1.0, 2.0, 4.0, 8.0, 16.0, 32.0]), words(&[-1.0, 0.0, 1.0]));
+    let conv = Conv2d { shape, epilogue: Epilogue::None };
+    assert_eq!(twin_floats(&conv, &[x.clone(), weight.clone()]), [2.0, 3.0, -2.0, 16.0, 24.0, -16.0], "y");
+    let relu = Conv2d { shape, epilogue: Epilogue::Bias(Activation::Relu) };
+    assert_eq!(twin_floats(&relu, &[x.clone(), weight.clone(), words(&[1.0])]), [3.0, 4.0, 0.0, 17.0, 25.0, 0.0], "relu(y + 1)");
+    let dy = words(&[1.0, 10.0, 100.0, 0.0, 0.0, 1000.0]);
+    let dx = Conv2dGradInput { shape, epilogue: Epilogue::None };
+    assert_eq!(twin_floats(&dx, &[dy.clone(), weight]), [-10.0, -99.0, 10.0, 0.0, -1000.0, 0.0], "dx");
+    let dw = twin_floats(&Conv2dGradWeight { shape }, &[dy, x]);
+    assert_eq!(dw, [10.0 + 200.0 + 16000.0, 1.0 + 20.0 + 400.0 + 32000.0, 2.0 + 40.0], "dw");
+}
+
+#[test]
+fn twins_equal_the_definition() {
+    let mut random = Random::new(1);
+    for shape in shapes() {
+        let Given { x, weight, dy, .. } = given(&mut random, &shape);
+        let [y, dx, dw] = by_definition(&shape, &x, &weight, &dy);
+        let (x, weight, dy) = (words(&x), words(&weight), words(&dy));
+        let tolerance = Tolerance::of_sum(shape.n_patch().max(shape.y().n_pixels()));
+        let check = |what: &str, kernel: &dyn Kernel, given: &[Words], expected: &[f32]| {
+            assert_close(&format!("{what} of {shape:?}"), &twin_floats(kernel, given), expected, tolerance);
+        };
+        check("y", &Conv2d { shape, epilogue: Epilogue::None }, &[x.clone(), weight.clone()], &y);
+        check("dx", &Conv2dGradInput { shape, epilogue: Epilogue::None }, &[dy.clone(), weight], &dx);
+        check("dw", &Conv2dGradWeight { shape }, &[dy, x], &dw);
+    }
+}
+
+/// Patches made in several goes, tasks that end within an image, sums of several runs in several blocks of taps.
+#[test]
+fn twins_equal_the_definition_where_work_is_cut() {
+    let mut random = Random::new(2);
+    for shape in [
+        shape([3, 40, 33, 2], 5, window([3, 3], [2, 1], [1, 1])),
+        shape([9, 11, 13, 16], 40, Window::square(5, 2)),
+        shape([1, 3, 700, 8], 3, window([3, 60], [1, 1], [1, 30])),
+        shape([2, 6, 6, 160], 130, Window::square(3, 1)),
+    ] {
+        let Given { x, weight, dy, .. } = given(&mut random, &shape);
+        let [y, dx, dw] = by_definition(&shape, &x, &weight, &dy);
+        let (x, weight, dy) = (words(&x), words(&weight), words(&dy));
+        let of_sum = |n| Tolerance::of_sum(4 * n);
+        let found = twin_floats(&Conv2d { shape, epilogue: Epilogue::None }, &[x.clone(), weight.clone()]);
+        assert_close(&format!("y of {shape:?}"), &found, &y, of_sum(shape.n_patch()));
+        let found = twin_floats(&Conv2dGradInput { shape, epilogue: Epilogue::None }, &[dy.clone(), weight]);
+        assert_close(&format!("dx of {shape:?}"), &found, &dx, of_sum(shape.window.n_taps() * shape.n_out));
+        let found = twin_floats(&Conv2dGradWeight { shape }, &[dy, x]);
+        assert_close(&format!("dw of {shape:?}"), &found, &dw, of_sum(shape.y().n_pixels()));
+    }
+}
+
+/// A convolution is linear in its input and in its weights, so the slope of `Σ dy y` is had without a step.
+#[test]
+fn gradients_equal_slopes() {
+    let mut random = Random::new(3);
+    for shape in shapes() {
+        let Given { x, weight, dy, .. } = given(&mut random, &shape);
+        let y = |x: &[f32], w: &[f32]| twin_floats(&Conv2d { shape, epilogue: Epilogue::None }, &[words(x), words(w)]);
+        let dx = twin_floats(&Conv2dGradInput { shape, epilogue: Epilogue::None }, &[words(&dy), words(&weight)]);
+        let dw = twin_floats(&Conv2dGradWeight { shape }, &[words(&dy), words(&x)]);
+        let (along_x, along_w) = (random.floats(x.len()), random.floats(weight.len()));
+        let pairs =
+            [("dx", dot(&dx, &along_x), dot(&dy, &y(&along_x, &weight))), ("dw", dot(&dw, &along_w), dot(&dy, &y(&x, &along_w)))];
+        for (what, found, expected) in pairs {
+            assert!(GRADIENT.holds(found, expected), "{what} of {shape:?}: {found} != {expected}");
+        }
+    }
+}
+
+#[test]
+fn epilogues_are_those_of_a_product() {
+    let mut random = Random::new(4);
+    for shape in [shape([2, 5, 7, 3], 4, Window::square(3, 1)), shape([2, 5, 7, 3], 4, Window::square(1, 0))] {
+        let Given { x, weight, dy, bias } = given(&mut random, &shape);
+        let (x, weight, dy, bias) = (words(&x), words(&weight), words(&dy), words(&bias));
+        let bare = twin_floats(&Conv2d { shape, epilogue: Epilogue::None }, &[x.clone(), weight.clone()]);
+        let biased: Vec<f32> = bare.iter().enumerate().map(|(i, y)| y + floats(&bias)[i % shape.n_out]).collect();
+        let act = Activation::Celu { alpha: 0.5 };
+        let activated = |z: &[f32]| twin_floats(&Activate { n: z.len(), activation: act }, &[words(z)]);
+        let found = twin_floats(&Conv2d { shape, epilogue: Epilogue::Bias(act) }, &[x.clone(), weight.clone(), bias]);
+        assert_close("act(y + bias)", &found, &activated(&biased), Tolerance::of_sum(shape.n_patch()));
+        let found = twin_floats(&Conv2d { shape, epilogue: Epilogue::Activation(act) }, &[x.clone(), weight.clone()]);
+        assert_close("act(y)", &found, &activated(&bare), Tolerance::of_sum(shape.n_patch()));
+
+        let dx = twin_floats(&Conv2dGradInput { shape, epilogue: Epilogue::None }, &[dy.clone(), weight.clone()]);
+        let through = OutputGrad { n: dx.len(), activation: act };
+        let through = twin_floats(&through, &[words(&dx), x.clone()]);
+        let found = twin_floats(&Conv2dGradInput { shape, epilogue: Epilogue::OutputGrad(act) }, &[dy, weight, x]);
+        assert_close("dx act'", &found, &through, Tolerance::of_sum(shape.n_patch()));
+    }
+}
+
+#[test]
+fn nan_reaches_the_windows_that_cover_it_and_no_others() {
+    let shape = shape([1, 4, 4, 1], 1, Window::square(3, 1));
+    let mut x = vec![1.0; 16];
+    x[0] = f32::NAN;
+    for kernel in
+        [&Conv2d { shape, epilogue: Epilogue::None } as &dyn Kernel, &Conv2dGradInput { shape, epilogue: Epilogue::None }]
+    {
+        let given = [words(&x), words(&[1.0; 9])];
+        let y = twin_floats(kernel, &given);
+        let covered = [0, 1, 4, 5];
+        assert!((0..16).all(|i| y[i].is_nan() == covered.contains(&i)), "{kernel:?}: {y:?}");
+        gpu_equals_twin(kernel, &given);
+    }
+}
+
+/// A convolution or a gradient by one family of dispatches, whatever the adapter.
+#[derive(Debug)]
+struct By<K>(MatmulFamily, K, fn(&K, MatmulFamily, &Adapter) -> Result<Vec<Dispatch>, Error>);
+
+impl<K: Kernel> Kernel for By<K> {
+    fn name(&self) -> &'static str {
+        self.1.name()
+    }
+    fn args(&self) -> Vec<Arg> {
+        self.1.args()
+    }
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        (self.2)(&self.1, self.0, adapter)
+    }
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        self.1.twin(args);
+    }
+}
+
+fn check_gpu(random: &mut Random, family: MatmulFamily, shape: ConvShape, act: Activation) {
+    if gpu().is_none() {
+        return;
+    }
+    let Given { x, weight, dy, bias } = given(random, &shape);
+    let (x, weight, dy, bias) = (words(&x), words(&weight), words(&dy), words(&bias));
+    let tolerance = Tolerance::of_sum(shape.n_patch().max(shape.y().n_pixels()));
+    for epilogue in [Epilogue::None, Epilogue::Bias(act)] {
+        let mut given = vec![x.clone(), weight.clone()];
+        given.extend((epilogue != Epilogue::None).then(|| bias.clone()));
+        let kernel = By(family, Conv2d { shape, epilogue }, Conv2d::dispatches_by);
+        gpu_equals_twin_within(&kernel, &given, tolerance);
+    }
+    for epilogue in [Epilogue::None, Epilogue::OutputGrad(act)] {
+        let mut given = vec![dy.clone(), weight.clone()];
+        given.extend((epilogue != Epilogue::None).then(|| x.clone()));
+        let kernel = By(family, Conv2dGradInput { shape, epilogue }, Conv2dGradInput::dispatches_by);
+        gpu_equals_twin_within(&kernel, &given, tolerance);
+    }
+    let kernel = By(family, Conv2dGradWeight { shape }, Conv2dGradWeight::dispatches_by);
+    gpu_equals_twin_within(&kernel, &[dy, x], tolerance);
+}
+
+#[test]
+fn direct_equals_twin() {
+    let mut random = Random::new(5);
+    let acts = [Activation::Relu, Activation::Celu { alpha: 0.3 }, Activation::Tanh, Activation::Sigmoid];
+    for (i, shape) in shapes().into_iter().enumerate() {
+        check_gpu(&mut random, MatmulFamily::Direct, shape, acts[i % acts.len()]);
+    }
+    // More columns than a group has, and not a multiple of its lanes.
+    for n_out in [4, 60, 64, 68, 132] {
+        check_gpu(&mut random, MatmulFamily::Direct, shape([2, 5, 5, 4], n_out, Window::square(3, 1)), Activation::Relu);
+    }
+    for n_out in [15, 17, 33] {
+        check_gpu(&mut random, MatmulFamily::Direct, shape([2, 5, 5, 3], n_out, Window::square(3, 1)), Activation::Relu);
+    }
+}
+
+/// Several runs of pixels for the gradient of the weights.
+#[test]
+fn direct_equals_twin_at_the_size_of_a_layer() {
+    let mut random = Random::new(6);
+    check_gpu(&mut random, MatmulFamily::Direct, shape([5, 20, 20, 8], 16, Window::square(3, 1)), Activation::Relu);
+    check_gpu(&mut random, MatmulFamily::Direct, shape([4, 24, 24, 3], 10, window([3, 3], [2, 2], [1, 1])), Activation::Relu);
+}
+
+/// Barriers are ruinous on a software adapter, so these are few and small.
+#[test]
+fn tiled_equals_twin() {
+    let mut random = Random::new(7);
+    for shape in [
+        shape([2, 5, 7, 3], 4, Window::square(3, 1)),
+        shape([3, 6, 6, 8], 66, window([3, 3], [2, 2], [1, 1])),
+        shape([1, 3, 4, 2], 2, window([2, 3], [2, 1], [3, 4])),
+        shape([1, 2, 2, 3], 2, window([2, 2], [5, 3], [0, 0])),
+        shape([2, 9, 11, 5], 3, window([2, 2], [3, 4], [0, 0])),
+        shape([4, 12, 12, 3], 5, Window::square(3, 1)),
+    ] {
+        check_gpu(&mut random, MatmulFamily::Tiled, shape, Activation::Tanh);
+    }
+}
+
+#[test]
+fn bits_do_not_depend_on_threads() {
+    let mut random = Random::new(8);
+    for shape in [
+        shape([8, 32, 32, 16], 32, Window::square(3, 1)),
+        shape([3, 33, 31, 8], 8, window([3, 5], [2, 3], [1, 2])),
+        shape([64, 4, 4, 64], 64, Window::square(3, 1)),
+    ] {
+        let Given { x, weight, dy, bias } = given(&mut random, &shape);
+        let (x, weight, dy, bias) = (words(&x), words(&weight), words(&dy), words(&bias));
+        same_bits_on_any_pool(&Conv2d { shape, epilogue: Epilogue::Bias(Activation::Relu) }, &[x.clone(), weight.clone(), bias]);
+        same_bits_on_any_pool(&Conv2dGradInput { shape, epilogue: Epilogue::None }, &[dy.clone(), weight]);
+        same_bits_on_any_pool(&Conv2dGradWeight { shape }, &[dy, x]);
+    }
+}
+
+#[test]
+fn windows_that_do_not_fit_are_refused() {
+    #[track_caller]
+    fn refuses(kernel: impl Kernel, expected: &str) {
+        let error = kernel.check().expect_err("a shape that makes no sense");
+        assert_eq!(error.to_string(), expected, "{kernel:?}");
+    }
+    let none = Epilogue::None;
+    let conv = |x, n_out, window| Conv2d { shape: shape(x, n_out, window), epilogue: none };
+    let too_small = "expected at least the window's, padding included; pad more or take a smaller window";
+    refuses(conv([1, 4, 2, 1], 1, Window::square(3, 0)), &format!("conv2d: width is 2, {too_small}"));
+    refuses(conv([1, 1, 9, 1], 1, window([4, 1], [1, 1], [1, 0])), &format!("conv2d: height is 1, {too_small}"));
+    refuses(conv([1, 4, 4, 1], 1, window([3, 3], [1, 0], [1, 1])), "conv2d: stride is 0, expected 1 to 2^29");
+    refuses(conv([1, 4, 4, 1], 1, window([0, 3], [1, 1], [1, 1])), "conv2d: kernel is 0, expected 1 to 2^29");
+    refuses(conv([0, 4, 4, 1], 1, Window::square(3, 1)), "conv2d: n_images is 0, expected 1 to 2^32 - 1");
+    refuses(conv([1, 4, 4, 1], 0, Window::square(3, 1)), "conv2d: n_out is 0, expected 1 to 2^32 - 1");
+    let huge = shape([usize::MAX, 1 << 20, 1 << 20, usize::MAX], 1, Window::square(3, 1));
+    refuses(Conv2dGradWeight { shape: huge }, &format!("conv2d_grad_weight: n_images is {}, expected 1 to 2^32 - 1", usize::MAX));
+    let many = shape([1 << 12, 1 << 12, 1 << 12, 1], 1, Window::square(3, 1));
+    refuses(
+        Conv2dGradInput { shape: many, epilogue: none },
+        "conv2d_grad_input: pixels of x is 68719476736, expected 1 to 2^32 - 1",
+    );
+    let unsupported = Conv2d { shape: shape([1, 4, 4, 1], 1, Window::square(3, 1)), epilogue: Epilogue::Bias(Activation::Gelu) };
+    assert!(unsupported.check().is_err(), "gelu's derivative needs its input");
+    let swapped = Conv2d { epilogue: Epilogue::OutputGrad(Activation::Relu), ..unsupported };
+    refuses(
+        swapped,
+        "conv2d: OutputGrad(Relu) is not supported, expected none, an activation, or a bias; it is for `Conv2dGradInput`",
+    );
+}
