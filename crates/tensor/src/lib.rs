@@ -3,6 +3,7 @@
 
 mod activation;
 mod backward;
+mod conv2d;
 mod error;
 mod graph;
 mod linear;

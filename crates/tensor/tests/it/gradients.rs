@@ -58,6 +58,32 @@ fn matmul_with_every_transpose() {
 }
 
 #[test]
+fn conv2d() {
+    for activation in FUSED.into_iter().chain(OF_INPUT) {
+        check_gradients(&[&[2, 5, 4, 3], &[4, 3, 3, 3], &[4]], |_, p| {
+            p[0].conv2d(&p[1], Some(&p[2]), [1, 1], [1, 1], activation)
+        });
+    }
+    for (kernel, stride, padding) in [([1, 1], [1, 1], [0, 0]), ([2, 3], [2, 1], [0, 2]), ([5, 1], [3, 2], [1, 0])] {
+        check_gradients(&[&[2, 5, 4, 3], &[2, kernel[0], kernel[1], 3]], |_, p| {
+            p[0].conv2d(&p[1], None, stride, padding, Activation::Tanh)
+        });
+    }
+}
+
+#[test]
+fn convolutions_take_the_slope_of_the_activation_below_in_the_product() {
+    for stride in [[1, 1], [2, 2]] {
+        let kernels = check_gradients(&[&[4, 3, 3, 2], &[3, 3, 3, 4]], |graph, p| {
+            let x = graph.constant("x", &Random::new(3).floats(2 * 6 * 6 * 2), &[2, 6, 6, 2])?;
+            let hidden = x.conv2d(&p[0], None, [1, 1], [1, 1], Activation::Celu { alpha: 0.3 })?;
+            hidden.conv2d(&p[1], None, stride, [1, 1], Activation::Identity)
+        });
+        assert_eq!(count(&kernels, "output_grad"), 0, "{kernels:?}");
+    }
+}
+
+#[test]
 fn activate() {
     for activation in FUSED.into_iter().chain(OF_INPUT) {
         check_gradients(&[&[41]], |_, p| p[0].activate(activation));

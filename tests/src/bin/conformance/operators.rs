@@ -21,6 +21,12 @@ pub(crate) fn run(case: &Case, device: &Device) -> Result<Option<Outputs>> {
                 None => return Ok(None),
             }
         }
+        "conv2d" => {
+            let bias = if case.flag("bias") { Some(bench.input("bias")?) } else { None };
+            let (stride, padding) = (case.number("stride")? as usize, case.number("padding")? as usize);
+            let (x, weight) = (bench.input("x")?, bench.input("weight")?);
+            x.conv2d(&weight, bias.as_ref(), [stride; 2], [padding; 2], Activation::Identity)?
+        }
         "binary_cross_entropy_with_logits" => {
             let x = bench.input("x")?;
             let ones = bench.graph.constant("ones", &vec![1.0; x.n_elements()], &[x.n_elements()])?;
