@@ -51,7 +51,7 @@ fn main() {
         }
         let columns = ColumnSum { n_rows: batch, n_cols: 256 };
         time_moves("column_sum of 256 columns", batch, &columns, n_rounds);
-        let rows = GatherRows { n_table_rows: 100_000, n_cols: 28, n: batch };
+        let rows = GatherRows { dtype: DType::F32, first_row: 0, n_table_rows: 100_000, n_cols: 28, n: batch };
         time_moves("gather_rows of 28 columns", batch, &rows, n_rounds);
         let relu = Activate { n: batch * 256, activation: Activation::Celu { alpha: 1.0 } };
         time_moves("activate, celu of 256 columns", batch, &relu, n_rounds);

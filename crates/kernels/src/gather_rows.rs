@@ -1,19 +1,27 @@
 use crate::sizes::check_sizes;
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, cpu, fold_workgroups};
 
-/// Rows of a table, standardised: `y[i, c] = (table[rows[i], c] - mean[c]) * inv_std[c]`.
+/// Rows of a table, standardised: `y[i, c] = (table[rows[i] - first_row, c] - mean[c]) * inv_std[c]`.
+///
+/// The buffer may hold a window of a larger table, the rows from `first_row` on. The window that starts at row 0 writes all of `y`, with
+/// zeros for the rows that are not in it; a later one writes its own rows and leaves the others as they are. So a table
+/// that is too large for one binding is gathered by a kernel a window, the first one first.
 ///
 /// # Shapes
 /// `table`: `[n_table_rows, n_cols]`; `rows`: `[n]`; `mean`, `inv_std`: `[n_cols]`; `y`: `[n, n_cols]`.
 /// # Dtypes
-/// `rows` u32, each below `n_table_rows`; the rest f32.
+/// `table` f32 or u8, whose values are 0 to 255; `rows` u32; the rest f32.
 /// # Cost
 /// Reads and writes each row once; on hardware neighbouring lanes read neighbouring columns.
 /// # Reference
 /// `torch.index_select(table, 0, rows)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GatherRows {
-    /// Rows of the table.
+    /// Element type of the table.
+    pub dtype: DType,
+    /// The row of the whole table that this buffer starts with; 0 for a whole table.
+    pub first_row: usize,
+    /// Rows that this buffer holds.
     pub n_table_rows: usize,
     /// Columns of the table.
     pub n_cols: usize,
@@ -27,26 +35,36 @@ impl Kernel for GatherRows {
     }
 
     fn args(&self) -> Vec<Arg> {
+        let y = if self.first_row == 0 { Arg::write } else { Arg::read_write };
         vec![
-            Arg::read("table", DType::F32, self.n_table_rows * self.n_cols),
+            Arg::read("table", self.dtype, self.n_table_rows * self.n_cols),
             Arg::read("rows", DType::U32, self.n),
             Arg::read("mean", DType::F32, self.n_cols),
             Arg::read("inv_std", DType::F32, self.n_cols),
-            Arg::write("y", DType::F32, self.n * self.n_cols),
+            y("y", DType::F32, self.n * self.n_cols),
         ]
     }
 
     fn check(&self) -> Result<(), Error> {
-        check_sizes(self, &[("n_table_rows", self.n_table_rows), ("n_cols", self.n_cols), ("n", self.n)])
+        if !matches!(self.dtype, DType::F32 | DType::U8) {
+            let found = format!("a table of {:?}", self.dtype);
+            return Err(Error::Unsupported { kernel: self.name(), found, expected: "F32 or U8" });
+        }
+        let end = self.first_row.saturating_add(self.n_table_rows);
+        check_sizes(self, &[("n_table_rows", self.n_table_rows), ("n_cols", self.n_cols), ("n", self.n), ("last row", end)])
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let wgsl = match self.dtype {
+            DType::U8 => include_str!("wgsl/gather_rows_u8.wgsl"),
+            _ => include_str!("wgsl/gather_rows.wgsl"),
+        };
         Ok(vec![Dispatch {
             label: "kernels.gather_rows",
-            wgsl: include_str!("wgsl/gather_rows.wgsl"),
+            wgsl,
             entry: "main",
             constants: vec![],
-            params: bytemuck::cast_slice(&[self.n_cols as u32, 0, 0, 0]).to_vec(),
+            params: bytemuck::cast_slice(&[self.n_cols as u32, self.first_row as u32, self.n_table_rows as u32, 0]).to_vec(),
             reads: vec![0, 1, 2, 3],
             writes: vec![4],
             workgroups: fold_workgroups(self.name(), (self.n * self.n_cols).div_ceil(64))?,
@@ -54,11 +72,15 @@ impl Kernel for GatherRows {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        cpu::gather_rows::run(self.n_cols, args.read(0), args.read(1), args.read(2), args.read(3), args.write(4));
+        let (rows, mean, inv_std, y) = (args.read(1), args.read(2), args.read(3), args.write(4));
+        match self.dtype {
+            DType::U8 => cpu::gather_rows::run::<u8>(self, args.read(0), rows, mean, inv_std, y),
+            _ => cpu::gather_rows::run::<f32>(self, args.read(0), rows, mean, inv_std, y),
+        }
     }
 
     fn cost(&self) -> Cost {
         let n = (self.n * self.n_cols) as u64;
-        Cost { flops: 2 * n, bytes: 8 * n + 4 * self.n as u64 }
+        Cost { flops: 2 * n, bytes: (self.dtype.size_bytes() as u64 + 4) * n + 4 * self.n as u64 }
     }
 }

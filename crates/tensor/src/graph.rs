@@ -2,7 +2,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
 
-use brisk_kernels::{Activation, DType};
+use brisk_kernels::{Activation, DType, bytemuck};
 use brisk_program::{Device, Executable, Persistent, Program, Slice};
 
 use crate::backward::{self, BackwardRule};
@@ -30,7 +30,7 @@ pub(crate) struct Inner {
     pub(crate) program: Program,
     pub(crate) mode: Mode,
     pub(crate) nodes: Vec<Node>,
-    constants: Vec<(Persistent, Vec<f32>)>,
+    constants: Vec<(Persistent, Vec<u8>)>,
     went_back: bool,
 }
 
@@ -121,9 +121,20 @@ impl Graph {
     /// # Errors
     /// [`Error::Shape`] if there are more or fewer values than `shape` has elements.
     pub fn constant(&self, name: &str, values: &[f32], shape: &[usize]) -> Result<Tensor, Error> {
-        let persistent = Persistent::new(name, DType::F32, values.len());
+        self.constant_of(Persistent::new(name, DType::F32, values.len()), bytemuck::cast_slice(values), shape)
+    }
+
+    /// The same for whole numbers, u32: codes that [`Tensor::embedding`] looks up.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if there are more or fewer values than `shape` has elements.
+    pub fn constant_codes(&self, name: &str, values: &[u32], shape: &[usize]) -> Result<Tensor, Error> {
+        self.constant_of(Persistent::new(name, DType::U32, values.len()), bytemuck::cast_slice(values), shape)
+    }
+
+    fn constant_of(&self, persistent: Persistent, bytes: &[u8], shape: &[usize]) -> Result<Tensor, Error> {
         let tensor = self.tensor(&persistent, shape)?;
-        self.inner.borrow_mut().constants.push((persistent, values.to_vec()));
+        self.inner.borrow_mut().constants.push((persistent, bytes.to_vec()));
         Ok(tensor)
     }
 

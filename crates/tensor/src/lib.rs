@@ -3,20 +3,25 @@
 
 mod activation;
 mod backward;
+mod columns;
 mod conv2d;
+mod embedding;
 mod error;
 mod graph;
 mod linear;
 mod loss;
 mod matmul;
+mod multiply;
 mod rows;
 mod tensor;
+mod windows;
 
 pub use backward::Backward;
 pub use error::Error;
 pub use graph::{Graph, Mode};
 pub use rows::Batch;
 pub use tensor::Tensor;
+pub use windows::Windows;
 
 pub use brisk_kernels::{Activation, DType, Reduction, Transpose};
 pub use brisk_program as program;

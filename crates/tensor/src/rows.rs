@@ -1,7 +1,7 @@
-use brisk_kernels::{Advance, BatchRows, DType, GatherRows, ORDER_LEN, STATE_LEN, StoreRows};
+use brisk_kernels::{Advance, BatchRows, DType, GatherCategories, GatherRows, ORDER_LEN, STATE_LEN, StoreRows};
 use brisk_program::Persistent;
 
-use crate::{Error, Graph, Tensor};
+use crate::{Error, Graph, Tensor, Windows};
 
 /// Which rows a batch takes, decided on the device.
 #[derive(Debug, Clone)]
@@ -28,25 +28,56 @@ impl Graph {
         Ok(Batch { rows, weights: self.wrap(weights, &[n])?, n })
     }
 
-    /// The batch's rows of a table, standardised by column: `(table[row] - mean) * inv_std`.
+    /// The batch's rows of a table, standardised by column: `(table[row] - mean) * inv_std`. A kernel a window.
     ///
     /// # Shapes
     /// `table`: `[n_table_rows, n_cols]`; `mean`, `inv_std`: `[n_cols]`; the result `[n, n_cols]`.
+    /// # Dtypes
+    /// `table` f32 or u8, which is 0 to 255; the rest and the result f32.
     /// # Errors
-    /// [`Error::Shape`] if the lengths do not fit each other.
-    pub fn gather(&self, batch: &Batch, table: &Persistent, mean: &Persistent, inv_std: &Persistent) -> Result<Tensor, Error> {
-        let n_cols = mean.len();
-        if n_cols == 0 || !table.len().is_multiple_of(n_cols) {
-            let expected = format!("a multiple of the {n_cols} columns");
-            return Err(Error::Shape { op: "gather", arg: "table", expected, found: vec![table.len()] });
+    /// [`Error::Shape`] for another number of means than columns; [`Error::Program`] for a table of another type.
+    pub fn gather(&self, batch: &Batch, table: &Windows, mean: &Persistent, inv_std: &Persistent) -> Result<Tensor, Error> {
+        let n_cols = table.n_cols();
+        for (arg, found) in [("mean", mean.len()), ("inv_std", inv_std.len())] {
+            if found != n_cols {
+                let expected = format!("[{n_cols}], one a column");
+                return Err(Error::Shape { op: "gather", arg, expected, found: vec![found] });
+            }
         }
-        let kernel = GatherRows { n_table_rows: table.len() / n_cols, n_cols, n: batch.n };
         let y = self.transient("gather", batch.n * n_cols);
         self.with_program(|program| {
-            let (table, mean, inv_std) = (program.persistent(table), program.persistent(mean), program.persistent(inv_std));
-            program.push(kernel, &[table, batch.rows, mean, inv_std, y])
+            let (mean, inv_std) = (program.persistent(mean), program.persistent(inv_std));
+            for (first_row, window) in table.by_first_row() {
+                let kernel =
+                    GatherRows { dtype: table.dtype(), first_row, n_table_rows: window.len() / n_cols, n_cols, n: batch.n };
+                let window = program.persistent(window);
+                program.push(kernel, &[window, batch.rows, mean, inv_std, y])?;
+            }
+            Ok::<_, Error>(())
         })?;
         self.wrap(y, &[batch.n, n_cols])
+    }
+
+    /// The batch's rows of a table of codes: what [`Tensor::embedding`] takes. A kernel a window.
+    ///
+    /// # Shapes
+    /// `table`: `[n_table_rows, n_cols]`; the result `[n, n_cols]`.
+    /// # Dtypes
+    /// u32.
+    /// # Errors
+    /// [`Error::Program`] for a table of another type.
+    pub fn gather_categories(&self, batch: &Batch, table: &Windows) -> Result<Tensor, Error> {
+        let (n, n_cols) = (batch.n, table.n_cols());
+        let y = self.with_program(|program| {
+            let y = program.transient("categories", DType::U32, n * n_cols);
+            for (first_row, window) in table.by_first_row() {
+                let kernel = GatherCategories { first_row, n_table_rows: window.len() / n_cols.max(1), n_cols, n };
+                let window = program.persistent(window);
+                program.push(kernel, &[window, batch.rows, y])?;
+            }
+            Ok::<_, Error>(y)
+        })?;
+        self.wrap(y, &[n, n_cols])
     }
 
     /// Appends `x` to `all`, at the batch index in `state` times its length.

@@ -3,7 +3,7 @@ use std::time::Instant;
 use brisk_loader::{Order, RowSource};
 use brisk_nn::tensor::program::kernels::{ORDER_LEN, STATE_LEN, sequential_order, shuffled_order};
 use brisk_nn::tensor::program::{Device, Executable};
-use brisk_nn::tensor::{DType, Graph, Persistent, Tensor};
+use brisk_nn::tensor::{DType, Graph, Persistent, Tensor, Windows};
 
 use crate::Error;
 
@@ -110,8 +110,8 @@ impl ResidentRows {
     ) -> Result<BatchTensors, Error> {
         let [mean, inv_std, zero, one] = &scale.buffers;
         let batch = graph.batch(&self.order, state, batch_rows)?;
-        let x = graph.gather(&batch, &self.features, mean, inv_std)?;
-        let labels = graph.gather(&batch, &self.labels, zero, one)?.reshape(&[batch_rows])?;
+        let x = graph.gather(&batch, &Windows::whole(&self.features, self.n_cols)?, mean, inv_std)?;
+        let labels = graph.gather(&batch, &Windows::whole(&self.labels, 1)?, zero, one)?.reshape(&[batch_rows])?;
         Ok(BatchTensors { x, labels, weights: batch.weights })
     }
 }

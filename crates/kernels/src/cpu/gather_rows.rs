@@ -1,15 +1,24 @@
 use rayon::prelude::*;
 
 use super::vectorised::vectorised;
+use crate::GatherRows;
 
 /// Rows a task.
 const BLOCK_ROWS: usize = 256;
 
-pub(crate) fn run(n_cols: usize, table: &[f32], rows: &[u32], mean: &[f32], inv_std: &[f32], y: &mut [f32]) {
+pub(crate) fn run<T: Copy + Into<f32> + Sync>(
+    kernel: &GatherRows,
+    table: &[T],
+    rows: &[u32],
+    mean: &[f32],
+    inv_std: &[f32],
+    y: &mut [f32],
+) {
+    let n_cols = kernel.n_cols;
     let block = |(rows, y): (&[u32], &mut [f32])| {
         vectorised(
             #[inline(always)]
-            || gather(n_cols, table, rows, mean, inv_std, y),
+            || gather(kernel, table, rows, mean, inv_std, y),
         );
     };
     if y.len() < 64 * 1024 {
@@ -20,11 +29,17 @@ pub(crate) fn run(n_cols: usize, table: &[f32], rows: &[u32], mean: &[f32], inv_
 }
 
 #[inline(always)]
-fn gather(n_cols: usize, table: &[f32], rows: &[u32], mean: &[f32], inv_std: &[f32], y: &mut [f32]) {
+fn gather<T: Copy + Into<f32>>(kernel: &GatherRows, table: &[T], rows: &[u32], mean: &[f32], inv_std: &[f32], y: &mut [f32]) {
+    let GatherRows { first_row, n_table_rows, n_cols, .. } = *kernel;
     for (y, &row) in y.chunks_exact_mut(n_cols).zip(rows) {
-        let x = &table[row as usize * n_cols..][..n_cols];
-        for (((y, x), mean), inv_std) in y.iter_mut().zip(x).zip(mean).zip(inv_std) {
-            *y = (x - mean) * inv_std;
+        let row = row.wrapping_sub(first_row as u32) as usize;
+        if row < n_table_rows {
+            let x = &table[row * n_cols..][..n_cols];
+            for (((y, x), mean), inv_std) in y.iter_mut().zip(x).zip(mean).zip(inv_std) {
+                *y = ((*x).into() - mean) * inv_std;
+            }
+        } else if first_row == 0 {
+            y.fill(0.0);
         }
     }
 }

@@ -1,11 +1,11 @@
-// y[i, c] = (table[rows[i], c] - mean[c]) * inv_std[c].
+// y[i, c] = (table[rows[i] - first_row, c] - mean[c]) * inv_std[c] for the rows that the table holds; for others 0 if first_row is 0.
 // Twin: src/cpu/gather_rows.rs. Moves 8 bytes an element.
 
 struct Params {
     n_cols: u32,
-    pad0: u32,
-    pad1: u32,
-    pad2: u32,
+    first_row: u32,
+    n_table_rows: u32,
+    pad: u32,
 }
 
 override WG: u32 = 64u;
@@ -20,8 +20,15 @@ override WG: u32 = 64u;
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
     let i = (group.y * groups.x + group.x) * WG + lane;
-    if i < arrayLength(&y) {
-        let col = i % params.n_cols;
-        y[i] = (table[rows[i / params.n_cols] * params.n_cols + col] - mean[col]) * inv_std[col];
+    if i >= arrayLength(&y) {
+        return;
+    }
+    let col = i % params.n_cols;
+    // A row before the window wraps to one beyond it.
+    let row = rows[i / params.n_cols] - params.first_row;
+    if row < params.n_table_rows {
+        y[i] = (table[row * params.n_cols + col] - mean[col]) * inv_std[col];
+    } else if params.first_row == 0u {
+        y[i] = 0.0;
     }
 }

@@ -17,11 +17,16 @@ mod advance;
 mod batch_rows;
 mod bce_with_logits;
 mod column_sum;
+mod concat_columns;
 mod conv2d;
+mod embedding;
+mod gather_categories;
 mod gather_rows;
 mod matmul;
 mod mse_loss;
+mod multiply;
 mod sgd;
+mod shift_columns;
 mod store_rows;
 
 mod recorder;

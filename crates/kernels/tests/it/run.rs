@@ -5,7 +5,7 @@ use brisk_kernels::{Access, Arg, DType, Kernel, TwinArgs, bytemuck, wgpu};
 use crate::close::{DEFAULT, Tolerance, assert_close};
 use crate::gpu::{Gpu, gpu};
 
-/// Four-byte elements of any type.
+/// Elements of any type, in whole words.
 pub(crate) type Words = Vec<u32>;
 
 /// What an argument holds that is written in full: NaN, so that an element that was left out is seen.
@@ -27,14 +27,18 @@ fn buffers(args: &[Arg], given: &[Words]) -> Vec<Words> {
         .map(|arg| match arg.access {
             Access::Read | Access::ReadWrite => {
                 let words = given.next().unwrap_or_else(|| panic!("no input for `{}`", arg.name));
-                assert_eq!(words.len(), arg.len, "length of `{}`", arg.name);
+                assert_eq!(words.len(), n_words(arg), "length of `{}`", arg.name);
                 words.clone()
             }
-            Access::Write | Access::Scratch => vec![UNWRITTEN; arg.len],
+            Access::Write | Access::Scratch => vec![UNWRITTEN; n_words(arg)],
         })
         .collect();
     assert!(given.next().is_none(), "more inputs than arguments that are read");
     buffers
+}
+
+fn n_words(arg: &Arg) -> usize {
+    arg.len_bytes().div_ceil(4)
 }
 
 /// The results of the twin: the arguments it writes, in order.
@@ -46,9 +50,9 @@ pub(crate) fn run_twin(kernel: &dyn Kernel, given: &[Words]) -> Vec<Words> {
     let mut twin_args = TwinArgs::new();
     for (arg, words) in args.iter().zip(&mut buffers) {
         if arg.access.writes() {
-            twin_args.push_write(bytemuck::cast_slice_mut(words));
+            twin_args.push_write(&mut bytemuck::cast_slice_mut(words)[..arg.len_bytes()]);
         } else {
-            twin_args.push_read(bytemuck::cast_slice(words));
+            twin_args.push_read(&bytemuck::cast_slice(words)[..arg.len_bytes()]);
         }
     }
     kernel.twin(&mut twin_args);
@@ -75,7 +79,7 @@ pub(crate) fn run_gpu(gpu: &mut Gpu, kernel: &dyn Kernel, given: &[Words]) -> Ve
     let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
     gpu.recorder.record(kernel, &bindings, &mut encoder).unwrap_or_else(|error| panic!("{error}"));
     gpu.queue.submit([encoder.finish()]);
-    results(&args, held.iter().zip(&args).map(|(buffer, arg)| download(gpu, buffer, arg.len)).collect())
+    results(&args, held.iter().zip(&args).map(|(buffer, arg)| download(gpu, buffer, n_words(arg))).collect())
 }
 
 pub(crate) fn upload(gpu: &Gpu, words: &[u32]) -> wgpu::Buffer {

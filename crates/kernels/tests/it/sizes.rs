@@ -23,7 +23,15 @@ fn zero_is_refused() {
     refuses(bce, &none("bce_with_logits", "n"));
     refuses(BceWithLogitsGrad { forward: bce }, &none("bce_with_logits_grad", "n"));
     refuses(ColumnSum { n_rows: 0, n_cols: 1 }, &none("column_sum", "n_rows"));
-    refuses(GatherRows { n_table_rows: 1, n_cols: 0, n: 1 }, &none("gather_rows", "n_cols"));
+    let embedding = Embedding { n: 1, n_entries: 0, dim: 1, n_index_cols: 1, index_col: 0 };
+    refuses(ConcatColumns { n_rows: 1, widths: vec![] }, &none("concat_columns", "number of matrices"));
+    refuses(ConcatColumns { n_rows: 1, widths: vec![3, 0] }, &none("concat_columns", "width"));
+    refuses(embedding, &none("embedding", "n_entries"));
+    refuses(EmbeddingGrad { forward: embedding, padding: None }, &none("embedding_grad", "n_entries"));
+    refuses(GatherCategories { first_row: 0, n_table_rows: 0, n_cols: 1, n: 1 }, &none("gather_categories", "n_table_rows"));
+    refuses(GatherRows { dtype: DType::F32, first_row: 0, n_table_rows: 1, n_cols: 0, n: 1 }, &none("gather_rows", "n_cols"));
+    refuses(Multiply { n: 0 }, &none("multiply", "n"));
+    refuses(ShiftColumns { n_rows: 1, n_x_cols: 1, n_y_cols: 0, shift: 0 }, &none("shift_columns", "n_y_cols"));
     refuses(mse, &none("mse_loss", "n_cols"));
     refuses(MseLossGrad { forward: mse }, &none("mse_loss_grad", "n_cols"));
     refuses(Sgd { n: 0, n_lr: 1, momentum: 0.0, weight_decay: 0.0, form: Momentum::Heavy }, &none("sgd", "n"));
@@ -39,8 +47,30 @@ fn more_elements_than_an_index_reaches_are_refused() {
         "matmul: y is 17179869184, expected at most 2^32 - 1 elements",
     );
     refuses(
-        GatherRows { n_table_rows: many, n_cols: many, n: 1 },
+        GatherRows { dtype: DType::U8, first_row: 0, n_table_rows: many, n_cols: many, n: 1 },
         "gather_rows: table is 17179869184, expected at most 2^32 - 1 elements",
     );
+    refuses(
+        GatherRows { dtype: DType::F32, first_row: 1 << 32, n_table_rows: 1, n_cols: 1, n: 1 },
+        "gather_rows: last row is 4294967297, expected 1 to 2^32 - 1",
+    );
     refuses(Add { n: 1 << 33 }, "add: n is 8589934592, expected 1 to 2^32 - 1");
+}
+
+#[test]
+fn arguments_that_mean_nothing_are_refused() {
+    let embedding = Embedding { n: 2, n_entries: 3, dim: 1, n_index_cols: 2, index_col: 2 };
+    refuses(embedding, "embedding: index_col is 2, expected a column of `index`");
+    refuses(
+        EmbeddingGrad { forward: Embedding { index_col: 0, ..embedding }, padding: Some(3) },
+        "embedding_grad: padding is 3, expected an entry of the table",
+    );
+    refuses(
+        GatherRows { dtype: DType::Bf16, first_row: 0, n_table_rows: 1, n_cols: 1, n: 1 },
+        "gather_rows: a table of Bf16 is not supported, expected F32 or U8",
+    );
+    refuses(
+        ShiftColumns { n_rows: 1, n_x_cols: 1, n_y_cols: 1, shift: -(1 << 31) },
+        "shift_columns: shift is 2147483648, expected less than 2^31 either way",
+    );
 }

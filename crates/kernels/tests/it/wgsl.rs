@@ -11,6 +11,7 @@ fn samples() -> Vec<Box<dyn Kernel>> {
     let relu = Activation::Relu;
     let bce = BceWithLogits { n: 5, reduction: Reduction::Mean, pos_weight: 1.0 };
     let mse = MseLoss { n_rows: 3, n_cols: 2, reduction: Reduction::Sum };
+    let embedding = Embedding { n: 5, n_entries: 3, dim: 2, n_index_cols: 2, index_col: 1 };
     let mut samples: Vec<Box<dyn Kernel>> = vec![
         Box::new(Activate { n: 7, activation: relu }),
         Box::new(ActivationGrad { n: 7, activation: relu }),
@@ -22,10 +23,18 @@ fn samples() -> Vec<Box<dyn Kernel>> {
         Box::new(bce),
         Box::new(BceWithLogitsGrad { forward: bce }),
         Box::new(ColumnSum { n_rows: 70, n_cols: 3 }),
-        Box::new(GatherRows { n_table_rows: 9, n_cols: 3, n: 4 }),
+        Box::new(ConcatColumns { n_rows: 3, widths: vec![2, 5] }),
+        Box::new(embedding),
+        Box::new(EmbeddingGrad { forward: embedding, padding: None }),
+        Box::new(EmbeddingGrad { forward: Embedding { n_entries: 1000, ..embedding }, padding: Some(0) }),
+        Box::new(GatherCategories { first_row: 0, n_table_rows: 9, n_cols: 3, n: 4 }),
+        Box::new(GatherRows { dtype: DType::F32, first_row: 0, n_table_rows: 9, n_cols: 3, n: 4 }),
+        Box::new(GatherRows { dtype: DType::U8, first_row: 7, n_table_rows: 9, n_cols: 3, n: 4 }),
         Box::new(mse),
         Box::new(MseLossGrad { forward: mse }),
+        Box::new(Multiply { n: 7 }),
         Box::new(Sgd { n: 7, n_lr: 1, momentum: 0.9, weight_decay: 0.0, form: Momentum::Heavy }),
+        Box::new(ShiftColumns { n_rows: 3, n_x_cols: 5, n_y_cols: 2, shift: 1 }),
         Box::new(StoreRows { n: 4, n_cols: 3, n_total: 9 }),
     ];
     for transpose in [Transpose::None, Transpose::A, Transpose::B, Transpose::Both] {

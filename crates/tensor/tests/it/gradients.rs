@@ -91,6 +91,41 @@ fn activate() {
 }
 
 #[test]
+fn embedding() {
+    // Few entries and many, some of them in no row, some in several; a code beyond the table.
+    for (n_entries, dim) in [(1, 1), (4, 3), (100, 2)] {
+        check_gradients(&[&[n_entries, dim]], |graph, p| {
+            let codes = graph.constant_codes("codes", &[9, 0, 9, 3, 9, 3, 9, 1000, 9, 99], &[5, 2])?;
+            p[0].embedding(&codes, 1, None)
+        });
+    }
+}
+
+#[test]
+fn columns_side_by_side_and_cut_out() {
+    check_gradients(&[&[4, 3], &[4, 1], &[4, 2]], |_, p| {
+        let all = p[0].concat_columns(&[&p[1], &p[2], &p[0]])?;
+        assert_eq!(all.shape(), [4, 9]);
+        all.columns(1..5)
+    });
+}
+
+#[test]
+fn columns_of_what_went_through_an_activation() {
+    check_gradients(&[&[4, 3], &[5, 3], &[2, 7]], |_, p| {
+        let hidden = p[0].linear(&p[1], None, Activation::Tanh)?;
+        let both = hidden.concat_columns(&[&hidden.columns(1..3)?])?;
+        both.linear(&p[2], None, Activation::Identity)
+    });
+}
+
+#[test]
+fn multiply() {
+    check_gradients(&[&[4, 3], &[4, 3]], |_, p| p[0].multiply(&p[1]));
+    check_gradients(&[&[4, 3]], |_, p| p[0].multiply(&p[0]));
+}
+
+#[test]
 fn bce_with_logits() {
     for reduction in [Reduction::Mean, Reduction::Sum] {
         for pos_weight in [1.0, 2.5] {

@@ -6,3 +6,4 @@ mod gradients;
 mod memory;
 mod random;
 mod refusals;
+mod tables;

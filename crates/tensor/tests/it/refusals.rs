@@ -38,6 +38,19 @@ fn shapes_that_do_not_fit() {
         x.mse_loss(&vector, &bias, Reduction::Mean),
         "mse_loss: `weight` has shape [5], expected 2 elements for an input of shape [2, 3]",
     );
+    check(x.concat_columns(&[&weight]), "concat_columns: `x` has shape [4, 5], expected 2 rows, as the first has");
+    check(x.concat_columns(&[&vector]), "concat_columns: `x` has shape [6], expected two dimensions");
+    check(x.columns(1..4), "columns: `x` has shape [2, 3], expected columns 1..4, at least one");
+    check(x.columns(2..2), "columns: `x` has shape [2, 3], expected columns 2..2, at least one");
+    check(x.multiply(&vector), "multiply: `b` has shape [6], expected [2, 3], as the first has");
+    let codes = graph.constant_codes("codes", &[0, 1, 2], &[3]).expect("three codes");
+    check(vector.embedding(&codes, 0, None), "embedding: `weight` has shape [6], expected two dimensions");
+    check(x.embedding(&codes, 1, None), "embedding_grad: index_col is 1, expected a column of `index`");
+    check(x.embedding(&codes, 0, Some(2)), "embedding_grad: padding is 2, expected an entry of the table");
+    check(
+        x.embedding(&vector, 0, None),
+        "net: kernel `embedding` wants 6 U32 for `index`, got 6 F32 of `values`; give a slice of that type and length, or change the sizes of the kernel",
+    );
     check(x.reshape(&[7]), "reshape: `shape` has shape [7], expected 6 elements");
     check(graph.constant("c", &[1.0], &[2]), "tensor: `shape` has shape [2], expected 1 elements, those of 0..1 of `c` (1)");
     assert_eq!(n_kernels(&graph), 0, "nothing was recorded");

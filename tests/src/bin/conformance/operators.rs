@@ -26,6 +26,9 @@ pub(crate) fn run(case: &Case, device: &Device) -> Result<Option<Outputs>> {
             let (stride, padding) = (case.number("stride")? as usize, case.number("padding")? as usize);
             let (x, weight) = (bench.input("x")?, bench.input("weight")?);
             x.conv2d(&weight, bias.as_ref(), [stride; 2], [padding; 2], Activation::Identity)?
+        "embedding" => {
+            let (weight, index) = (bench.input("weight")?, bench.codes("index")?);
+            weight.embedding(&index, 0, None)?
         }
         "binary_cross_entropy_with_logits" => {
             let x = bench.input("x")?;
@@ -88,6 +91,15 @@ impl<'a> Workbench<'a> {
         let grads = Persistent::new(format!("{name}.grad"), DType::F32, values.floats.len());
         self.grads.push((format!("grad.{name}"), grads.clone()));
         Ok(self.graph.parameter(&persistent, &grads, 0..values.floats.len(), &values.shape)?)
+    }
+
+    /// `in.NAME` as whole numbers.
+    fn codes(&self, name: &str) -> Result<Tensor> {
+        let values = self.case.tensor(&format!("in.{name}"))?;
+        let codes: Vec<u32> = values.floats.iter().map(|&code| code as u32).collect();
+        let persistent = Persistent::new(name, DType::U32, codes.len());
+        self.device.write(&persistent, &codes)?;
+        Ok(self.graph.tensor(&persistent, &values.shape)?)
     }
 
     fn finish(self, y: &Tensor) -> Result<Outputs> {

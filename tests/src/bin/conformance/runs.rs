@@ -4,7 +4,7 @@ use anyhow::Result;
 use brisk_nn::{Init, ParametersBuilder, StepInputs};
 use brisk_program::Device;
 use brisk_program::kernels::sequential_order;
-use brisk_tensor::{Activation, DType, Graph, Persistent, Reduction};
+use brisk_tensor::{Activation, DType, Graph, Persistent, Reduction, Windows};
 
 use crate::case::{Case, Outputs};
 use crate::optimizers;
@@ -47,8 +47,8 @@ pub(crate) fn run(case: &Case, device: &Device) -> Result<Option<Outputs>> {
     let graph = Graph::training("train_mlp");
     let bound = params.bind(&graph)?;
     let rows = graph.batch(&order, &inputs.state, batch)?;
-    let mut hidden = graph.gather(&rows, &table, &zeros, &ones)?;
-    let target = graph.gather(&rows, &labels, &zero, &one)?;
+    let mut hidden = graph.gather(&rows, &Windows::whole(&table, x.shape[1])?, &zeros, &ones)?;
+    let target = graph.gather(&rows, &Windows::whole(&labels, 1)?, &zero, &one)?;
     for (i, pair) in ids.chunks_exact(2).enumerate() {
         let activation = if i == 2 { Activation::Identity } else { Activation::Relu };
         hidden = hidden.linear(bound.tensor(pair[0]), Some(bound.tensor(pair[1])), activation)?;

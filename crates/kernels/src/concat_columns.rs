@@ -1,0 +1,77 @@
+use crate::sizes::check_sizes;
+use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, cpu, fold_workgroups};
+
+/// Matrices side by side: `y[row, ..] = x₀[row, ..], x₁[row, ..], …`.
+///
+/// # Shapes
+/// `x`, one argument for each of `widths`: `[n_rows, width]`; `y`: `[n_rows, Σ widths]`.
+/// # Dtypes
+/// f32.
+/// # Cost
+/// A dispatch a matrix, so that their number is not bounded by the bindings of an adapter.
+/// # Reference
+/// `torch.cat(xs, 1)`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConcatColumns {
+    /// Rows of each.
+    pub n_rows: usize,
+    /// Columns of each, in order.
+    pub widths: Vec<usize>,
+}
+
+impl ConcatColumns {
+    /// Columns of the result.
+    pub fn n_cols(&self) -> usize {
+        self.widths.iter().sum()
+    }
+}
+
+impl Kernel for ConcatColumns {
+    fn name(&self) -> &'static str {
+        "concat_columns"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        let xs = self.widths.iter().map(|width| Arg::read("x", DType::F32, self.n_rows * width));
+        xs.chain([Arg::write("y", DType::F32, self.n_rows * self.n_cols())]).collect()
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let widths = self.widths.iter().map(|&width| ("width", width));
+        let sizes: Vec<_> =
+            [("n_rows", self.n_rows), ("number of matrices", self.widths.len())].into_iter().chain(widths).collect();
+        check_sizes(self, &sizes)
+    }
+
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let mut first = 0;
+        let mut dispatches = Vec::with_capacity(self.widths.len());
+        for (i, &width) in self.widths.iter().enumerate() {
+            dispatches.push(Dispatch {
+                label: "kernels.concat_columns",
+                wgsl: include_str!("wgsl/concat_columns.wgsl"),
+                entry: "main",
+                constants: vec![],
+                params: bytemuck::cast_slice(&[width as u32, self.n_cols() as u32, first as u32, 0]).to_vec(),
+                reads: vec![i],
+                writes: vec![self.widths.len()],
+                workgroups: fold_workgroups(self.name(), (self.n_rows * width).div_ceil(64))?,
+            });
+            first += width;
+        }
+        Ok(dispatches)
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        let y = args.write(self.widths.len());
+        let mut first = 0;
+        for (i, &width) in self.widths.iter().enumerate() {
+            cpu::concat_columns::run(self.n_cols(), first, width, args.read(i), y);
+            first += width;
+        }
+    }
+
+    fn cost(&self) -> Cost {
+        Cost { flops: 0, bytes: (8 * self.n_rows * self.n_cols()) as u64 }
+    }
+}

@@ -1,0 +1,70 @@
+use crate::sizes::check_sizes;
+use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, cpu, fold_workgroups};
+
+/// Columns taken from a place on: `y[row, col] = x[row, col + shift]`, 0 where `x` has no such column.
+///
+/// With a shift to the right it cuts columns out; with the opposite shift it puts them back where they were, which is its gradient.
+///
+/// # Shapes
+/// `x`: `[n_rows, n_x_cols]`; `y`: `[n_rows, n_y_cols]`.
+/// # Dtypes
+/// f32.
+/// # Reference
+/// `x[:, shift : shift + n_y_cols]`, and the backward pass of that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShiftColumns {
+    /// Rows of both.
+    pub n_rows: usize,
+    /// Columns of `x`.
+    pub n_x_cols: usize,
+    /// Columns of `y`.
+    pub n_y_cols: usize,
+    /// The column of `x` that comes first in `y`; below 0 if others come before the first of `x`.
+    pub shift: isize,
+}
+
+impl ShiftColumns {
+    /// The kernel that brings a gradient of `y` to `x`.
+    pub fn grad(self) -> Self {
+        Self { n_x_cols: self.n_y_cols, n_y_cols: self.n_x_cols, shift: -self.shift, ..self }
+    }
+}
+
+impl Kernel for ShiftColumns {
+    fn name(&self) -> &'static str {
+        "shift_columns"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        vec![Arg::read("x", DType::F32, self.n_rows * self.n_x_cols), Arg::write("y", DType::F32, self.n_rows * self.n_y_cols)]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let found = self.shift.unsigned_abs();
+        if found >= 1 << 31 {
+            return Err(Error::Size { kernel: self.name(), size: "shift", found, expected: "less than 2^31 either way" });
+        }
+        check_sizes(self, &[("n_rows", self.n_rows), ("n_x_cols", self.n_x_cols), ("n_y_cols", self.n_y_cols)])
+    }
+
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        Ok(vec![Dispatch {
+            label: "kernels.shift_columns",
+            wgsl: include_str!("wgsl/shift_columns.wgsl"),
+            entry: "main",
+            constants: vec![],
+            params: bytemuck::cast_slice(&[self.n_x_cols as u32, self.n_y_cols as u32, self.shift as u32, 0]).to_vec(),
+            reads: vec![0],
+            writes: vec![1],
+            workgroups: fold_workgroups(self.name(), (self.n_rows * self.n_y_cols).div_ceil(64))?,
+        }])
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        cpu::shift_columns::run(self, args.read(0), args.write(1));
+    }
+
+    fn cost(&self) -> Cost {
+        Cost { flops: 0, bytes: (8 * self.n_rows * self.n_y_cols) as u64 }
+    }
+}
