@@ -10,6 +10,13 @@ pub enum Init {
     FanIn(usize),
     /// Normal with this standard deviation, mean 0.
     Normal(f32),
+    /// Rows of `dim` numbers, normal with deviation 1 and mean 0, the row `padding` zeros: what PyTorch's embeddings start from.
+    Embedding {
+        /// Numbers a row.
+        dim: usize,
+        /// The row of zeros, if there is one.
+        padding: Option<usize>,
+    },
 }
 
 impl Init {
@@ -20,6 +27,8 @@ impl Init {
             Self::Constant(value) => value,
             Self::FanIn(fan_in) => (2.0 * philox.uniform(stream, i as u64) - 1.0) / (fan_in as f32).sqrt(),
             Self::Normal(std) => std * philox.normal(stream, i as u64),
+            Self::Embedding { dim, padding } if i.checked_div(dim) == padding => 0.0,
+            Self::Embedding { .. } => philox.normal(stream, i as u64),
         };
         values.iter_mut().enumerate().for_each(|(i, value)| *value = draw(i));
     }

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod embedding;
 mod init;
 mod linear;
 mod mlp;
@@ -10,6 +11,7 @@ mod parameters;
 mod philox;
 mod schedule;
 
+pub use embedding::{CategoricalColumn, Embedding};
 pub use init::Init;
 pub use linear::Linear;
 pub use mlp::{Mlp, MlpConfig};

@@ -1,17 +1,20 @@
 use brisk_tensor::{Activation, Error, Tensor};
 
-use crate::{Bound, Linear, ParametersBuilder};
+use crate::{Bound, CategoricalColumn, Embedding, Linear, ParametersBuilder};
 
-/// A multi-layer perceptron: linear layers with an activation between them.
+/// A multi-layer perceptron: linear layers with an activation between them, and before them, if asked for, an embedding for each
+/// categorical column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mlp {
+    categories: Vec<CategoricalColumn>,
+    embeddings: Vec<Embedding>,
     layers: Vec<Linear>,
 }
 
 /// The sizes of an [`Mlp`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct MlpConfig {
-    /// Columns of the input.
+    /// Columns of the input that are numbers.
     pub n_inputs: usize,
     /// Units of each hidden layer; none for a linear model.
     pub hidden: Vec<usize>,
@@ -24,14 +27,40 @@ pub struct MlpConfig {
 impl Mlp {
     /// Adds the layers `layers.0`, `layers.1`, … to the parameters.
     pub fn new(params: &mut ParametersBuilder, config: &MlpConfig) -> Self {
+        Self::with_categories(params, config, &[])
+    }
+
+    /// The same with embeddings, `embeddings.0`, `embeddings.1`, …, one for each categorical column, whose numbers stand behind the others
+    /// in the first layer's input.
+    ///
+    /// # Examples
+    /// ```
+    /// use brisk_nn::{Activation, CategoricalColumn, Mlp, MlpConfig, ParametersBuilder};
+    ///
+    /// let mut builder = ParametersBuilder::new();
+    /// let sizes = MlpConfig { n_inputs: 6, hidden: vec![32], n_outputs: 1, activation: Activation::Relu };
+    /// // A column of 8 codes and one of 1000, of which eight numbers each are to do.
+    /// let categories = [CategoricalColumn::of(8), CategoricalColumn { n_codes: 1000, dim: 8 }];
+    /// Mlp::with_categories(&mut builder, &sizes, &categories);
+    /// let params = builder.build(0);
+    /// let shapes: Vec<_> = params.entries().iter().map(|entry| (entry.name.as_str(), entry.shape.as_slice())).collect();
+    /// assert_eq!(shapes[..3], [("embeddings.0.weight", &[8, 4][..]), ("embeddings.1.weight", &[1000, 8]), ("layers.0.weight", &[32, 6 + 4 + 8])]);
+    /// ```
+    pub fn with_categories(params: &mut ParametersBuilder, config: &MlpConfig, categories: &[CategoricalColumn]) -> Self {
+        let embedding = |(i, column): (usize, &CategoricalColumn)| {
+            Embedding::new(params, &format!("embeddings.{i}"), column.n_codes, column.dim)
+        };
+        let embeddings = categories.iter().enumerate().map(embedding).collect();
+        let n_inputs = config.n_inputs + categories.iter().map(|column| column.dim).sum::<usize>();
         let sizes: Vec<usize> =
-            std::iter::once(config.n_inputs).chain(config.hidden.iter().copied()).chain([config.n_outputs]).collect();
+            std::iter::once(n_inputs).chain(config.hidden.iter().copied()).chain([config.n_outputs]).collect();
         let n_layers = sizes.len() - 1;
         let layer = |(i, pair): (usize, &[usize])| {
             let activation = if i + 1 < n_layers { config.activation } else { Activation::Identity };
             Linear::new(params, &format!("layers.{i}"), pair[0], pair[1], activation)
         };
-        Self { layers: sizes.windows(2).enumerate().map(layer).collect() }
+        let layers = sizes.windows(2).enumerate().map(layer).collect();
+        Self { categories: categories.to_vec(), embeddings, layers }
     }
 
     /// Records the layers one after the other.
@@ -39,8 +68,30 @@ impl Mlp {
     /// # Shapes
     /// `x`: `[n_rows, n_inputs]`; the result `[n_rows, n_outputs]`.
     /// # Errors
-    /// [`Error::Shape`] if `x` has another number of columns.
+    /// [`Error::Shape`] if `x` has another number of columns, as it has for a model with embeddings.
     pub fn forward(&self, params: &Bound, x: &Tensor) -> Result<Tensor, Error> {
         self.layers.iter().try_fold(x.clone(), |x, layer| layer.forward(params, &x))
+    }
+
+    /// Records the embeddings, then the layers.
+    ///
+    /// # Shapes
+    /// `x`: `[n_rows, n_inputs]`; `categories`: `[n_rows, n_categories]` u32; the result `[n_rows, n_outputs]`.
+    /// # Errors
+    /// [`Error::Shape`] if either has another number of columns.
+    pub fn forward_with_categories(&self, params: &Bound, x: &Tensor, categories: &Tensor) -> Result<Tensor, Error> {
+        if categories.shape().get(1) != Some(&self.embeddings.len()) || categories.shape().len() != 2 {
+            let expected = format!("[n_rows, {}], a column for each embedding", self.embeddings.len());
+            return Err(Error::Shape { op: "forward", arg: "categories", expected, found: categories.shape().to_vec() });
+        }
+        let embed = |(col, embedding): (usize, &Embedding)| embedding.forward(params, categories, col);
+        let embedded = self.embeddings.iter().enumerate().map(embed).collect::<Result<Vec<_>, _>>()?;
+        let embedded: Vec<&Tensor> = embedded.iter().collect();
+        self.forward(params, &x.concat_columns(&embedded)?)
+    }
+
+    /// The categorical columns it takes.
+    pub fn categories(&self) -> &[CategoricalColumn] {
+        &self.categories
     }
 }

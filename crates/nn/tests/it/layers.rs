@@ -3,7 +3,9 @@
 use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::program::kernels::Activate;
 use brisk_nn::tensor::{DType, Graph, Persistent};
-use brisk_nn::{Activation, Error, Init, Linear, Mlp, MlpConfig, Module, Parameters, ParametersBuilder};
+use brisk_nn::{
+    Activation, CategoricalColumn, Embedding, Error, Init, Linear, Mlp, MlpConfig, Module, Parameters, ParametersBuilder,
+};
 
 fn mlp(hidden: &[usize]) -> (Mlp, Parameters) {
     let mut builder = ParametersBuilder::new();
@@ -80,5 +82,85 @@ fn a_linear_layer_by_hand() -> Result<(), Error> {
     graph.compile(&device)?.run(1)?;
     // x Wᵀ + b = [3.5, 6.5, 89], [-9.5, -10.5, 110].
     assert_eq!(device.read::<f32>(&y)?, [3.5, 6.5, 89.0, 0.0, 0.0, 110.0], "relu cuts what is below 0");
+    Ok(())
+}
+
+/// What `record` makes of the parameters, read back.
+fn run(
+    params: &Parameters,
+    record: impl Fn(&Graph, &brisk_nn::Bound) -> Result<brisk_nn::tensor::Tensor, Error>,
+) -> Result<Vec<f32>, Error> {
+    let device = Device::cpu()?;
+    params.write_initial(&device)?;
+    let graph = Graph::inference("net");
+    let result = record(&graph, &params.bind(&graph)?)?;
+    let y = Persistent::new("y", DType::F32, result.n_elements());
+    graph.store(&result, &Graph::state_buffer(), &y)?;
+    graph.compile(&device)?.run(1)?;
+    Ok(device.read(&y)?)
+}
+
+#[test]
+fn a_padding_entry_starts_as_zeros_and_the_others_do_not() -> Result<(), Error> {
+    let mut builder = ParametersBuilder::new();
+    let plain = Embedding::new(&mut builder, "plain", 3, 2);
+    let padded = Embedding::with_padding(&mut builder, "padded", 3, 2, 1);
+    let params = builder.build(7);
+    assert_eq!(params.entries()[1].name, "padded.weight");
+    let look_up = |embedding: &Embedding| {
+        run(&params, |graph, bound| embedding.forward(bound, &graph.constant_codes("codes", &[0, 1, 2], &[3])?, 0))
+    };
+    assert!(look_up(&plain)?.iter().all(|&x| x != 0.0), "normal numbers");
+    let y = look_up(&padded)?;
+    assert!(y[2..4] == [0.0, 0.0] && y[..2].iter().chain(&y[4..]).all(|&x| x != 0.0), "entry 1 alone is zeros: {y:?}");
+    Ok(())
+}
+
+#[test]
+fn an_mlp_with_categories_by_hand() -> Result<(), Error> {
+    let mut builder = ParametersBuilder::new();
+    let config = MlpConfig { n_inputs: 1, hidden: vec![], n_outputs: 1, activation: Activation::Relu };
+    let columns = [CategoricalColumn { n_codes: 3, dim: 1 }, CategoricalColumn { n_codes: 2, dim: 2 }];
+    let marker = builder.add("marker", &[1], Init::Constant(0.0));
+    let model = Mlp::with_categories(&mut builder, &config, &columns);
+    let mut params = builder.build(0);
+    assert_eq!(params.entries().len(), 5, "the marker, two embeddings, weight and bias");
+    let values: [&[f32]; 5] = [&[0.0], &[10.0, 20.0, 30.0], &[1.0, 2.0, 3.0, 4.0], &[1.0, 2.0, 100.0, 1000.0], &[0.5]];
+    // Ids are given out in order, and `marker` is the first.
+    let mut ids = vec![marker];
+    let mut again = ParametersBuilder::new();
+    ids.extend((0..5).map(|_| again.add("same ids", &[1], Init::Constant(0.0))).skip(1));
+    for (id, values) in ids.into_iter().zip(values) {
+        params.set_initial(id, values)?;
+    }
+    let module: &dyn Module = &model;
+    assert_eq!(module.categories(), columns);
+    let y = run(&params, |graph, bound| {
+        let x = graph.constant("x", &[7.0, 8.0], &[2, 1])?;
+        let codes = graph.constant_codes("codes", &[2, 0, 0, 1], &[2, 2])?;
+        module.forward_with_categories(bound, &x, &codes)
+    })?;
+    // 7 + 2·30 + 100·1 + 1000·2 + 0.5 and 8 + 2·10 + 100·3 + 1000·4 + 0.5.
+    assert_eq!(y, [2167.5, 4328.5]);
+    Ok(())
+}
+
+#[test]
+fn categories_that_a_model_does_not_take_are_refused() -> Result<(), Error> {
+    let (model, params) = mlp(&[7]);
+    let mut builder = ParametersBuilder::new();
+    let linear = Linear::new(&mut builder, "fc", 5, 2, Activation::Relu);
+    let linear_params = builder.build(0);
+    let message = |module: &dyn Module, params: &Parameters| -> Result<String, Error> {
+        let graph = Graph::inference("net");
+        let (x, codes) = (graph.constant("x", &[0.0; 15], &[3, 5])?, graph.constant_codes("codes", &[0; 6], &[3, 2])?);
+        let error = module.forward_with_categories(&params.bind(&graph)?, &x, &codes).expect_err("it takes none");
+        Ok(error.to_string())
+    };
+    let expected = "forward: `categories` has shape [3, 2], expected [n_rows, 0], a column for each embedding";
+    assert_eq!(message(&model, &params)?, expected);
+    let expected =
+        "forward: `categories` has shape [3, 2], expected no categorical columns; take a model with embeddings, or rows without";
+    assert_eq!(message(&linear, &linear_params)?, expected);
     Ok(())
 }
