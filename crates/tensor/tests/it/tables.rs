@@ -63,7 +63,7 @@ fn check(dtype: DType, n_rows: usize, n_cols: usize, max_bytes: usize, expected:
     let table = Windows::new("table", dtype, n_rows, n_cols, max_bytes);
     let found: Vec<_> = table.buffers().iter().map(Persistent::len_bytes).collect();
     assert_eq!(found, expected, "{n_rows} rows of {n_cols} {dtype:?} in {max_bytes}");
-    assert_eq!(table.len_bytes(), n_rows * n_cols * dtype.size_bytes());
+    assert_eq!(table.len_bytes(), n_rows * n_cols * dtype.size_bytes(), "in all");
 }
 
 #[test]
