@@ -26,6 +26,7 @@ pub(crate) fn run(case: &Case, device: &Device) -> Result<Option<Outputs>> {
             let (stride, padding) = (case.number("stride")? as usize, case.number("padding")? as usize);
             let (x, weight) = (bench.input("x")?, bench.input("weight")?);
             x.conv2d(&weight, bias.as_ref(), [stride; 2], [padding; 2], Activation::Identity)?
+        }
         "embedding" => {
             let (weight, index) = (bench.input("weight")?, bench.codes("index")?);
             weight.embedding(&index, 0, None)?
