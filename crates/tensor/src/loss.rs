@@ -57,7 +57,7 @@ impl Tensor {
     }
 }
 
-fn check_len(op: &'static str, arg: &'static str, x: &Tensor, other: &Tensor, n: usize) -> Result<(), Error> {
+pub(crate) fn check_len(op: &'static str, arg: &'static str, x: &Tensor, other: &Tensor, n: usize) -> Result<(), Error> {
     x.graph().check_own(op, arg, other)?;
     if other.n_elements() == n {
         return Ok(());

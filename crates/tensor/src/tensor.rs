@@ -60,6 +60,12 @@ impl Tensor {
         }
     }
 
+    /// The elements as rows along the last dimension: how many there are, and how long. One number is a row of one.
+    pub(crate) fn rows_of_last(&self) -> (usize, usize) {
+        let n_cols = self.shape.last().copied().unwrap_or(1);
+        (self.shape[..self.shape.len().saturating_sub(1)].iter().product(), n_cols)
+    }
+
     pub(crate) fn id(&self) -> usize {
         self.id
     }

@@ -19,6 +19,7 @@ mod bce_with_logits;
 mod column_sum;
 mod concat_columns;
 mod conv2d;
+mod cross_entropy;
 mod embedding;
 mod gather_categories;
 mod gather_rows;
@@ -27,6 +28,7 @@ mod mse_loss;
 mod multiply;
 mod sgd;
 mod shift_columns;
+mod softmax;
 mod store_rows;
 
 mod recorder;

@@ -1,6 +1,6 @@
 //! Runs a kernel on its twin and on the GPU, and compares.
 
-use brisk_kernels::{Access, Arg, DType, Kernel, TwinArgs, bytemuck, wgpu};
+use brisk_kernels::{Access, Adapter, AdapterKind, Arg, DType, Dispatch, Error, Kernel, TwinArgs, bytemuck, wgpu};
 
 use crate::close::{DEFAULT, Tolerance, assert_close};
 use crate::gpu::{Gpu, gpu};
@@ -130,6 +130,39 @@ pub(crate) fn gpu_equals_twin_within(kernel: &dyn Kernel, given: &[Words], f32_t
             DType::F32 => assert_close(&what, floats(found), floats(expected), f32_tolerance),
             _ => assert_eq!(found, expected, "{what}"),
         }
+    }
+}
+
+/// The GPU gives what the twin gives in the form that is meant for hardware as well, which any adapter can run, if slowly.
+#[track_caller]
+pub(crate) fn both_forms_equal_twin_within<K: Kernel + Clone>(kernel: &K, given: &[Words], f32_tolerance: Tolerance) {
+    gpu_equals_twin_within(kernel, given, f32_tolerance);
+    gpu_equals_twin_within(&AsOnHardware(kernel.clone()), given, f32_tolerance);
+}
+
+/// A kernel that is told its adapter is hardware.
+#[derive(Debug)]
+struct AsOnHardware<K>(K);
+
+impl<K: Kernel> Kernel for AsOnHardware<K> {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        self.0.args()
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.0.check()
+    }
+
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.0.dispatches(&Adapter { kind: AdapterKind::Hardware, ..adapter.clone() })
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        self.0.twin(args);
     }
 }
 

@@ -8,9 +8,12 @@ fn refuses(kernel: impl Kernel, expected: &str) {
     assert_eq!(error.to_string(), expected, "{kernel:?}");
 }
 
+fn none(kernel: &str, size: &str) -> String {
+    format!("{kernel}: {size} is 0, expected 1 to 2^32 - 1")
+}
+
 #[test]
 fn zero_is_refused() {
-    let none = |kernel: &str, size: &str| format!("{kernel}: {size} is 0, expected 1 to 2^32 - 1");
     let bce = BceWithLogits { n: 0, reduction: Reduction::Mean, pos_weight: 1.0 };
     let mse = MseLoss { n_rows: 1, n_cols: 0, reduction: Reduction::Mean };
     refuses(Activate { n: 0, activation: Activation::Relu }, &none("activate", "n"));
@@ -73,4 +76,13 @@ fn arguments_that_mean_nothing_are_refused() {
         ShiftColumns { n_rows: 1, n_x_cols: 1, n_y_cols: 1, shift: -(1 << 31) },
         "shift_columns: shift is 2147483648, expected less than 2^31 either way",
     );
+}
+
+#[test]
+fn zero_is_refused_along_rows() {
+    let softmax = Softmax { n_rows: 2, n_cols: 0, form: SoftmaxForm::Log };
+    refuses(softmax, &none("log_softmax", "n_cols"));
+    refuses(SoftmaxGrad { forward: softmax }, &none("log_softmax_grad", "n_cols"));
+    refuses(CrossEntropy::new(0, 2), &none("cross_entropy", "n_rows"));
+    refuses(CrossEntropyGrad { forward: CrossEntropy::new(2, 0) }, &none("cross_entropy_grad", "n_classes"));
 }

@@ -37,6 +37,7 @@ fn samples() -> Vec<Box<dyn Kernel>> {
         Box::new(ShiftColumns { n_rows: 3, n_x_cols: 5, n_y_cols: 2, shift: 1 }),
         Box::new(StoreRows { n: 4, n_cols: 3, n_total: 9 }),
     ];
+    samples.extend(row_samples());
     for transpose in [Transpose::None, Transpose::A, Transpose::B, Transpose::Both] {
         for epilogue in [Epilogue::None, Epilogue::Activation(relu), Epilogue::Bias(relu), Epilogue::OutputGrad(relu)] {
             for (n, k) in [(1, 40), (9, 40), (300, 39), (300, 40)] {
@@ -54,6 +55,22 @@ fn samples() -> Vec<Box<dyn Kernel>> {
             samples.push(Box::new(Conv2dGradInput { shape, epilogue }));
         }
         samples.push(Box::new(Conv2dGradWeight { shape }));
+    }
+    samples
+}
+
+/// Kernels that go along rows, narrow and wide.
+fn row_samples() -> Vec<Box<dyn Kernel>> {
+    let mut samples: Vec<Box<dyn Kernel>> = Vec::new();
+    for n_cols in [5, 500, 5000] {
+        let softmax = Softmax { n_rows: 3, n_cols, form: SoftmaxForm::Probability };
+        samples.push(Box::new(softmax));
+        samples.push(Box::new(SoftmaxGrad { forward: softmax }));
+        for class_weights in [ClassWeights::Equal, ClassWeights::Given] {
+            let cross_entropy = CrossEntropy { class_weights, ..CrossEntropy::new(3, n_cols) };
+            samples.push(Box::new(cross_entropy));
+            samples.push(Box::new(CrossEntropyGrad { forward: cross_entropy }));
+        }
     }
     samples
 }

@@ -6,4 +6,5 @@ mod gradients;
 mod memory;
 mod random;
 mod refusals;
+mod row_operators;
 mod tables;

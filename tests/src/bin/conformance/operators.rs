@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use brisk_program::Device;
-use brisk_tensor::{Activation, DType, Graph, Persistent, Reduction, Tensor, Transpose};
+use brisk_tensor::{Activation, CrossEntropyOptions, DType, Graph, Persistent, Reduction, Tensor, Transpose};
 
 use crate::case::{Case, Outputs};
 
@@ -31,11 +31,20 @@ pub(crate) fn run(case: &Case, device: &Device) -> Result<Option<Outputs>> {
             let (weight, index) = (bench.input("weight")?, bench.codes("index")?);
             weight.embedding(&index, 0, None)?
         }
+        "softmax" => bench.input("x")?.softmax()?,
+        "log_softmax" => bench.input("x")?.log_softmax()?,
         "binary_cross_entropy_with_logits" => {
             let x = bench.input("x")?;
             let ones = bench.graph.constant("ones", &vec![1.0; x.n_elements()], &[x.n_elements()])?;
             let pos_weight = case.number("pos_weight")? as f32;
             x.bce_with_logits(&bench.input("target")?, &ones, reduction(case)?, pos_weight)?
+        }
+        "cross_entropy" => {
+            let x = bench.input("x")?;
+            let ones = bench.graph.constant("ones", &vec![1.0; x.shape()[0]], &[x.shape()[0]])?;
+            let label_smoothing = case.number("label_smoothing")? as f32;
+            let options = CrossEntropyOptions { reduction: reduction(case)?, label_smoothing, ..Default::default() };
+            x.cross_entropy(&bench.codes("target")?, &ones, options)?
         }
         "mse_loss" => {
             let x = bench.input("x")?;

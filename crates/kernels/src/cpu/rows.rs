@@ -1,0 +1,105 @@
+//! Twins that go row by row: how rows are cut into tasks, and sums and maxima along a row.
+
+use rayon::prelude::*;
+
+use super::vectorised::vectorised;
+
+/// Elements a task, near enough: what it writes first is then still in the nearest cache when it reads it again.
+const BLOCK_LEN: usize = 4 * 1024;
+/// Elements below which a loop is not worth handing to other threads.
+const SERIAL_LEN: usize = 16 * 1024;
+/// Sums or maxima taken side by side, so that they fill vector registers.
+const LANES: usize = 16;
+
+/// Rows of `n_cols` elements that make a block.
+fn block_rows(n_cols: usize) -> usize {
+    (BLOCK_LEN / n_cols).max(1)
+}
+
+/// Calls `f(first row, block of y)` for blocks of whole rows that cover `y`, compiled for the vector instructions this machine has.
+pub(crate) fn each_row_block<T: Send>(n_cols: usize, y: &mut [T], f: impl Fn(usize, &mut [T]) + Sync) {
+    let n_rows = block_rows(n_cols);
+    let run = |(i, y): (usize, &mut [T])| {
+        vectorised(
+            #[inline(always)]
+            || f(i * n_rows, y),
+        );
+    };
+    if y.len() <= SERIAL_LEN {
+        y.chunks_mut(n_rows * n_cols).enumerate().for_each(run);
+    } else {
+        y.par_chunks_mut(n_rows * n_cols).enumerate().for_each(run);
+    }
+}
+
+/// Calls `f(first row, block of y, block of z)` for blocks of the same rows of two arrays of `y_cols` and `z_cols` columns, cut as rows of
+/// `n_cols` elements are.
+pub(crate) fn each_row_block_of_two<T: Send, U: Send>(
+    n_cols: usize,
+    [y_cols, z_cols]: [usize; 2],
+    y: &mut [T],
+    z: &mut [U],
+    f: impl Fn(usize, &mut [T], &mut [U]) + Sync,
+) {
+    let n_rows = block_rows(n_cols);
+    let run = |(i, (y, z)): (usize, (&mut [T], &mut [U]))| {
+        vectorised(
+            #[inline(always)]
+            || f(i * n_rows, y, z),
+        );
+    };
+    if y.len() / y_cols * n_cols <= SERIAL_LEN {
+        y.chunks_mut(n_rows * y_cols).zip(z.chunks_mut(n_rows * z_cols)).enumerate().for_each(run);
+    } else {
+        y.par_chunks_mut(n_rows * y_cols).zip(z.par_chunks_mut(n_rows * z_cols)).enumerate().for_each(run);
+    }
+}
+
+/// `Σ f(x)` over a row: sixteen sums side by side, then those in order.
+#[inline(always)]
+pub(crate) fn sum(x: &[f32], f: impl Fn(f32) -> f32) -> f32 {
+    sum_of_two(
+        x,
+        x,
+        #[inline(always)]
+        |x, _| f(x),
+    )
+}
+
+/// `Σ f(a, b)` over two rows of one length, likewise.
+#[inline(always)]
+pub(crate) fn sum_of_two(a: &[f32], b: &[f32], f: impl Fn(f32, f32) -> f32) -> f32 {
+    let mut sums = [0.0_f32; LANES];
+    let (a_chunks, b_chunks) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
+    let rest = a_chunks.remainder().iter().zip(b_chunks.remainder());
+    for (a, b) in a_chunks.zip(b_chunks) {
+        for ((sum, &a), &b) in sums.iter_mut().zip(a).zip(b) {
+            *sum += f(a, b);
+        }
+    }
+    let mut total = 0.0;
+    for (&a, &b) in rest {
+        total += f(a, b);
+    }
+    if a.len() >= LANES {
+        for sum in sums {
+            total += sum;
+        }
+    }
+    total
+}
+
+/// The greatest of `x`, NaN passed over.
+#[inline(always)]
+pub(crate) fn max(x: &[f32]) -> f32 {
+    let greater = |a: f32, b: f32| if b > a { b } else { a };
+    let mut maxima = [f32::MIN; LANES];
+    let chunks = x.chunks_exact(LANES);
+    let rest = chunks.remainder();
+    for chunk in chunks {
+        for (max, &x) in maxima.iter_mut().zip(chunk) {
+            *max = greater(*max, x);
+        }
+    }
+    maxima.iter().chain(rest).fold(f32::MIN, |a, &b| greater(a, b))
+}

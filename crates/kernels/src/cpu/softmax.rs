@@ -1,0 +1,99 @@
+use super::float::exp;
+use super::rows::{each_row_block, max, sum, sum_of_two};
+use crate::{Softmax, SoftmaxForm};
+
+pub(crate) fn run(kernel: &Softmax, x: &[f32], y: &mut [f32]) {
+    let n_cols = kernel.n_cols;
+    each_row_block(
+        n_cols,
+        y,
+        #[inline(always)]
+        |first, y| {
+            let x = &x[first * n_cols..][..y.len()];
+            for (y, x) in y.chunks_exact_mut(n_cols).zip(x.chunks_exact(n_cols)) {
+                let m = max(x);
+                for (y, x) in y.iter_mut().zip(x) {
+                    *y = x - m;
+                }
+            }
+            match kernel.form {
+                SoftmaxForm::Probability => probabilities(n_cols, y),
+                SoftmaxForm::Log => logarithms(n_cols, y),
+            }
+        },
+    );
+}
+
+/// `y = exp(y) / Σ exp(y)`. The exponentials of all rows are taken in one go, so that they vectorise however narrow the rows are.
+#[inline(always)]
+fn probabilities(n_cols: usize, y: &mut [f32]) {
+    for y in &mut *y {
+        *y = exp(*y);
+    }
+    for y in y.chunks_exact_mut(n_cols) {
+        let inverse = 1.0
+            / sum(
+                y,
+                #[inline(always)]
+                |y| y,
+            );
+        for y in y {
+            *y *= inverse;
+        }
+    }
+}
+
+/// `y -= log Σ exp(y)`.
+#[inline(always)]
+fn logarithms(n_cols: usize, y: &mut [f32]) {
+    for y in y.chunks_exact_mut(n_cols) {
+        let log = sum(y, exp).ln();
+        for y in y {
+            *y -= log;
+        }
+    }
+}
+
+pub(crate) fn grad(forward: &Softmax, dy: &[f32], y: &[f32], dx: &mut [f32]) {
+    let n_cols = forward.n_cols;
+    each_row_block(
+        n_cols,
+        dx,
+        #[inline(always)]
+        |first, dx| {
+            let block = first * n_cols..first * n_cols + dx.len();
+            let rows = dy[block.clone()].chunks_exact(n_cols).zip(y[block].chunks_exact(n_cols));
+            for (dx, (dy, y)) in dx.chunks_exact_mut(n_cols).zip(rows) {
+                match forward.form {
+                    SoftmaxForm::Probability => probability_grad(dy, y, dx),
+                    SoftmaxForm::Log => logarithm_grad(dy, y, dx),
+                }
+            }
+        },
+    );
+}
+
+#[inline(always)]
+fn probability_grad(dy: &[f32], y: &[f32], dx: &mut [f32]) {
+    let dot = sum_of_two(
+        dy,
+        y,
+        #[inline(always)]
+        |dy, y| dy * y,
+    );
+    for ((dx, dy), y) in dx.iter_mut().zip(dy).zip(y) {
+        *dx = y * (dy - dot);
+    }
+}
+
+#[inline(always)]
+fn logarithm_grad(dy: &[f32], y: &[f32], dx: &mut [f32]) {
+    let total = sum(
+        dy,
+        #[inline(always)]
+        |dy| dy,
+    );
+    for ((dx, dy), &y) in dx.iter_mut().zip(dy).zip(y) {
+        *dx = dy - exp(y) * total;
+    }
+}

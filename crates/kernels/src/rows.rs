@@ -1,0 +1,29 @@
+//! How kernels that reduce each row are spread over a GPU.
+
+use crate::{Adapter, AdapterKind, Error, fold_workgroups};
+
+/// Columns up to which a lane takes a row by itself on hardware too: sharing it would leave lanes idle.
+const FEW_COLS: usize = 32;
+/// Columns from which on a row keeps a large workgroup busy.
+const MANY_COLS: usize = 1024;
+
+/// Entry point, lanes of a workgroup and number of workgroups for `n_rows` rows of `n_cols`.
+///
+/// A module over rows has two entry points. In `row_a_lane` each lane goes along a row alone, without barriers: for narrow rows, and for
+/// software adapters, where barriers are ruinous. In `row_a_group` a workgroup goes along a row together, so that loads are coalesced.
+pub(crate) struct RowDispatch {
+    pub(crate) entry: &'static str,
+    pub(crate) constant: (&'static str, f64),
+    pub(crate) workgroups: [u32; 3],
+}
+
+impl RowDispatch {
+    pub(crate) fn choose(kernel: &'static str, adapter: &Adapter, n_rows: usize, n_cols: usize) -> Result<Self, Error> {
+        if adapter.kind == AdapterKind::Software || n_cols <= FEW_COLS {
+            let workgroups = fold_workgroups(kernel, n_rows.div_ceil(64))?;
+            return Ok(Self { entry: "row_a_lane", constant: ("WG", 64.0), workgroups });
+        }
+        let n_lanes = if n_cols < MANY_COLS { 64.0 } else { 256.0 };
+        Ok(Self { entry: "row_a_group", constant: ("WG", n_lanes), workgroups: fold_workgroups(kernel, n_rows)? })
+    }
+}

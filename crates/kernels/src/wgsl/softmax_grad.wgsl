@@ -1,0 +1,65 @@
+// dx = y (dy - sum_k dy[k] y[k]), row by row; with LOG, dx = dy - exp(y) sum_k dy[k].
+// Twin: src/cpu/softmax.rs. Moves 12 bytes an element, if the second reading comes from a cache.
+// Ladder: row_a_lane (no barrier, for narrow rows and software adapters) -> row_a_group (coalesced).
+
+struct Params {
+    n_rows: u32,
+    n_cols: u32,
+    pad0: u32,
+    pad1: u32,
+}
+
+override WG: u32 = 64u;
+override LOG: u32 = 0u;
+
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> dy: array<f32>;
+@group(0) @binding(2) var<storage, read> y: array<f32>;
+@group(0) @binding(3) var<storage, read_write> dx: array<f32>;
+
+var<workgroup> partials: array<f32, WG>;
+
+fn scan(row: u32, first: u32, step: u32) -> f32 {
+    var sum = 0.0;
+    for (var col = first; col < params.n_cols; col += step) {
+        let i = row * params.n_cols + col;
+        sum += dy[i] * select(y[i], 1.0, LOG == 1u);
+    }
+    return sum;
+}
+
+fn store(row: u32, first: u32, step: u32, sum: f32) {
+    for (var col = first; col < params.n_cols; col += step) {
+        let i = row * params.n_cols + col;
+        if LOG == 1u {
+            dx[i] = dy[i] - exp(y[i]) * sum;
+        } else {
+            dx[i] = y[i] * (dy[i] - sum);
+        }
+    }
+}
+
+@compute @workgroup_size(WG)
+fn row_a_lane(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
+    let row = (group.y * groups.x + group.x) * WG + lane;
+    if row < params.n_rows {
+        store(row, 0u, 1u, scan(row, 0u, 1u));
+    }
+}
+
+@compute @workgroup_size(WG)
+fn row_a_group(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
+    let row = group.y * groups.x + group.x;
+    if row >= params.n_rows {
+        return;
+    }
+    partials[lane] = scan(row, lane, WG);
+    workgroupBarrier();
+    for (var half = WG / 2u; half > 0u; half /= 2u) {
+        if lane < half {
+            partials[lane] += partials[lane + half];
+        }
+        workgroupBarrier();
+    }
+    store(row, lane, WG, partials[0]);
+}

@@ -1,0 +1,96 @@
+//! Operations along rows, and losses over classes: gradients against finite differences, and what is refused.
+
+use brisk_tensor::{CrossEntropyOptions, DType, Error, Graph, Persistent, Tensor};
+
+use crate::finite_difference::check_gradients;
+
+fn constant(graph: &Graph, shape: &[usize], value: impl Fn(usize) -> f32) -> Result<Tensor, Error> {
+    let values: Vec<f32> = (0..shape.iter().product()).map(value).collect();
+    graph.constant("constant", &values, shape)
+}
+
+#[test]
+fn softmax_along_the_last_dimension() {
+    for shape in [&[5][..], &[4, 9], &[2, 3, 17]] {
+        check_gradients(&[shape], |_, p| p[0].softmax());
+        check_gradients(&[shape], |_, p| {
+            let y = p[0].log_softmax()?;
+            assert_eq!(y.shape(), shape, "the shape stays");
+            Ok(y)
+        });
+    }
+}
+
+#[test]
+fn cross_entropy() {
+    for label_smoothing in [0.0, 0.2] {
+        for with_class_weights in [None, Some([1.0, 0.5, 2.0])] {
+            check_gradients(&[&[2, 3, 3]], |graph, p| {
+                let target = graph.constant_codes("target", &[0, 2, 1, 1, 2, 0], &[2, 3])?;
+                let weight = constant(graph, &[6], |row| row as f32)?;
+                let class_weight = with_class_weights.map(|weights| graph.constant("v", &weights, &[3])).transpose()?;
+                let options = CrossEntropyOptions { label_smoothing, class_weight: class_weight.as_ref(), ..Default::default() };
+                p[0].cross_entropy(&target, &weight, options)
+            });
+        }
+    }
+}
+
+/// A tensor that wants a gradient.
+fn parameter(graph: &Graph, shape: &[usize]) -> Tensor {
+    let n = shape.iter().product();
+    let (values, grads) = (Persistent::new("values", DType::F32, n), Persistent::new("grads", DType::F32, n));
+    graph.parameter(&values, &grads, 0..n, shape).expect("the shape fits")
+}
+
+#[track_caller]
+fn refused(result: Result<Tensor, Error>, message: &str) {
+    let error = result.expect_err("this is to be refused");
+    assert_eq!(error.to_string(), message, "{error:?}");
+}
+
+#[test]
+fn losses_over_classes_refuse_what_does_not_fit() {
+    let graph = Graph::training("net");
+    let [x, pair, five] = [&[2, 3][..], &[2], &[5]].map(|shape| parameter(&graph, shape));
+    let target = graph.constant_codes("target", &[0, 1], &[2]).expect("two codes");
+    let options = CrossEntropyOptions::default();
+    refused(
+        x.cross_entropy(&five, &pair, options),
+        "cross_entropy: `target` has shape [5], expected 2 elements for an input of shape [2, 3]",
+    );
+    refused(
+        x.cross_entropy(&target, &five, options),
+        "cross_entropy: `weight` has shape [5], expected 2 elements for an input of shape [2, 3]",
+    );
+    refused(
+        x.cross_entropy(&target, &pair, CrossEntropyOptions { class_weight: Some(&pair), ..options }),
+        "cross_entropy: `class_weight` has shape [2], expected 3 elements for an input of shape [2, 3]",
+    );
+    refused(
+        x.cross_entropy(&pair, &pair, options),
+        "net: kernel `cross_entropy` wants 2 U32 for `target`, got 2 F32 of `values`; give a slice of that type and length, or change the sizes of the kernel",
+    );
+    refused(
+        x.cross_entropy(&target, &pair, CrossEntropyOptions { label_smoothing: 2.0, ..options }),
+        "cross_entropy: label_smoothing = 2 is not supported, expected 0 <= label_smoothing <= 1",
+    );
+    let foreign = parameter(&Graph::training("other"), &[2]);
+    refused(
+        x.cross_entropy(&target, &foreign, options),
+        "cross_entropy: `weight` belongs to another graph; share values by a `Persistent` that both graphs bind",
+    );
+    assert_eq!(graph.with_program(|program| program.n_kernels()), 0, "nothing was recorded");
+}
+
+#[test]
+fn no_elements_are_refused_and_do_not_panic() {
+    let graph = Graph::training("net");
+    let nothing = parameter(&graph, &[0, 3]);
+    let losses = nothing.cross_entropy(&nothing, &nothing, CrossEntropyOptions::default());
+    for refusal in [nothing.softmax(), nothing.log_softmax(), losses] {
+        let error = refusal.expect_err("there is nothing to compute");
+        assert!(matches!(error, Error::Program(_)), "{error:?}");
+    }
+    assert_eq!(graph.with_program(|program| program.n_kernels()), 0, "nothing was recorded");
+}
