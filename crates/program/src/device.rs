@@ -2,6 +2,7 @@
 mod tests;
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use brisk_kernels::bytemuck::{self, Pod};
@@ -11,7 +12,7 @@ use crate::adapters::open_adapters;
 use crate::cpu::CpuDevice;
 use crate::executable::Executable;
 use crate::gpu::GpuDevice;
-use crate::{Error, Persistent, Program, Selection};
+use crate::{Error, Persistent, Program, Selection, Uploads};
 
 /// Where programs run: a GPU through wgpu, or the CPU executor. Clones are the same device.
 ///
@@ -36,6 +37,7 @@ pub struct Device {
 struct Inner {
     info: DeviceInfo,
     executor: Executor,
+    max_binding_bytes: u64,
 }
 
 #[derive(Debug)]
@@ -101,6 +103,7 @@ impl fmt::Display for DeviceInfo {
 pub struct DeviceBuilder {
     selection: Selection,
     n_threads: usize,
+    max_binding_bytes: Option<u64>,
 }
 
 impl DeviceBuilder {
@@ -116,6 +119,13 @@ impl DeviceBuilder {
         self
     }
 
+    /// Lowers what one argument of a kernel may have, as if the adapter bound no more: tables are then held in more windows. For tests, and
+    /// for drivers that claim more than they can do. [`Device::compile`] refuses kernels beyond it, on the CPU too.
+    pub fn max_binding_bytes(mut self, max_bytes: usize) -> Self {
+        self.max_binding_bytes = Some(max_bytes as u64);
+        self
+    }
+
     /// Opens the device.
     ///
     /// # Errors
@@ -123,13 +133,13 @@ impl DeviceBuilder {
     pub fn open(self) -> Result<Device, Error> {
         match &self.selection {
             Selection::Cpu => self.open_cpu(None),
-            Selection::Best => self.open_best(open_adapters(), Device::open_gpu),
+            Selection::Best => self.open_best(open_adapters(), |info, adapter| self.open_gpu(info, adapter)),
             asked => {
                 let mut adapters = open_adapters();
                 match adapters.iter().enumerate().position(|(i, (info, _))| matches(asked, i, info)) {
                     Some(index) => {
                         let (info, adapter) = adapters.swap_remove(index);
-                        Device::open_gpu(info, &adapter)
+                        self.open_gpu(info, &adapter)
                     }
                     None => Err(Error::NoDevice { asked: asked.to_string(), available: available(&adapters) }),
                 }
@@ -159,7 +169,18 @@ impl DeviceBuilder {
         let name = format!("cpu, {n_threads} threads");
         let executor = Executor::Cpu(CpuDevice::new(name.clone(), n_threads)?);
         let info = DeviceInfo { name, kind: DeviceKind::Cpu, backend: "rayon".to_owned(), fallback };
-        Ok(Device { inner: Arc::new(Inner { info, executor }) })
+        Ok(self.device(info, executor, u64::MAX))
+    }
+
+    fn open_gpu(&self, info: DeviceInfo, adapter: &wgpu::Adapter) -> Result<Device, Error> {
+        let gpu = GpuDevice::open(&info, adapter)?;
+        let max_binding_bytes = gpu.max_binding_bytes();
+        Ok(self.device(info, Executor::Gpu(Box::new(gpu)), max_binding_bytes))
+    }
+
+    fn device(&self, info: DeviceInfo, executor: Executor, max_binding_bytes: u64) -> Device {
+        let max_binding_bytes = self.max_binding_bytes.map_or(max_binding_bytes, |lowered| lowered.min(max_binding_bytes));
+        Device { inner: Arc::new(Inner { info, executor, max_binding_bytes }) }
     }
 }
 
@@ -207,14 +228,15 @@ impl Device {
         open_adapters().into_iter().map(|(info, _)| info).collect()
     }
 
-    fn open_gpu(info: DeviceInfo, adapter: &wgpu::Adapter) -> Result<Self, Error> {
-        let executor = Executor::Gpu(Box::new(GpuDevice::open(&info, adapter)?));
-        Ok(Self { inner: Arc::new(Inner { info, executor }) })
-    }
-
     /// What it is.
     pub fn info(&self) -> &DeviceInfo {
         &self.inner.info
+    }
+
+    /// The most bytes that one argument of a kernel may have here: 128 MiB to 4 GiB on a GPU; the CPU has no such limit, unless
+    /// [`DeviceBuilder::max_binding_bytes`] set one. A larger table is held in several buffers.
+    pub fn max_binding_bytes(&self) -> usize {
+        usize::try_from(self.inner.max_binding_bytes).unwrap_or(usize::MAX)
     }
 
     /// Bytes this device holds for programs and persistent buffers now, as [`Plan`](crate::Plan) counts them. What nobody has any more
@@ -258,10 +280,17 @@ impl Device {
     pub fn write_at<T: Pod>(&self, persistent: &Persistent, start: usize, values: &[T]) -> Result<(), Error> {
         let bytes = bytemuck::cast_slice(values);
         let start = start.saturating_mul(persistent.dtype().size_bytes());
-        if start.saturating_add(bytes.len()) > persistent.len_bytes() {
-            return check_host_len(persistent, start.saturating_add(bytes.len()));
-        }
+        check_host_range(persistent, start..start.saturating_add(bytes.len()))?;
         self.write_bytes(persistent, start, bytes)
+    }
+
+    /// Staging memory for values that are written again and again: `n_slots` slots of `slot_bytes`, of which two let the host fill one
+    /// while the device reads the other.
+    ///
+    /// # Errors
+    /// [`Error::BufferLimit`], [`Error::OutOfMemory`] if there is no room for it; [`Error::DeviceFailed`].
+    pub fn uploads(&self, slot_bytes: usize, n_slots: usize) -> Result<Uploads, Error> {
+        Uploads::new(self, slot_bytes, n_slots)
     }
 
     fn write_bytes(&self, persistent: &Persistent, start: usize, bytes: &[u8]) -> Result<(), Error> {
@@ -308,6 +337,11 @@ impl Device {
 
 fn check_host_len(persistent: &Persistent, found_bytes: usize) -> Result<(), Error> {
     if found_bytes == persistent.len_bytes() { Ok(()) } else { Err(host_len(persistent, found_bytes)) }
+}
+
+/// Whether a run of bytes lies in the buffer.
+pub(crate) fn check_host_range(persistent: &Persistent, bytes: Range<usize>) -> Result<(), Error> {
+    if bytes.end <= persistent.len_bytes() { Ok(()) } else { Err(host_len(persistent, bytes.end)) }
 }
 
 fn host_len(persistent: &Persistent, found_bytes: usize) -> Error {

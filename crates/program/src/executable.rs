@@ -1,3 +1,5 @@
+use brisk_kernels as kernels;
+
 use crate::cpu::CpuExecutable;
 use crate::device::Executor;
 use crate::gpu::GpuExecutable;
@@ -22,6 +24,7 @@ enum Compiled {
 impl Executable {
     pub(crate) fn compile(device: &Device, program: &Program) -> Result<Self, Error> {
         let plan = program.plan()?;
+        check_bindings(device, program)?;
         let compiled = match device.executor() {
             Executor::Cpu(cpu) => Compiled::Cpu(cpu.compile(program, &plan)?),
             Executor::Gpu(gpu) => Compiled::Gpu(gpu.compile(program, &plan)?),
@@ -60,4 +63,16 @@ impl Executable {
     pub fn device(&self) -> &Device {
         &self.device
     }
+}
+
+/// Whether each argument can be bound at once.
+fn check_bindings(device: &Device, program: &Program) -> Result<(), Error> {
+    let limit_bytes = device.max_binding_bytes() as u64;
+    for step in program.steps() {
+        if let Some(arg) = step.args.iter().find(|arg| arg.bytes.len() as u64 > limit_bytes) {
+            let (kernel, len_bytes, adapter) = (step.kernel.name(), arg.bytes.len() as u64, device.info().name.clone());
+            return Err(kernels::Error::BindingLimit { kernel, arg: arg.name, len_bytes, adapter, limit_bytes }.into());
+        }
+    }
+    Ok(())
 }

@@ -70,6 +70,17 @@ impl GpuDevice {
         })
     }
 
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The most bytes that one argument of a kernel may have.
+    pub(crate) fn max_binding_bytes(&self) -> u64 {
+        let limits = self.device.limits();
+        // Larger bindings are computed wrongly on Metal.
+        limits.max_storage_buffer_binding_size.min(limits.max_buffer_size).min(u64::from(u32::MAX - 4))
+    }
+
     pub(crate) fn allocated_bytes(&self) -> usize {
         self.memory.allocated_bytes()
     }
@@ -94,19 +105,13 @@ impl GpuDevice {
 
     /// What would otherwise be a refusal by wgpu, in words of the program.
     fn check_args(&self, program: &Program, step: &Step) -> Result<(), Error> {
-        let limits = self.device.limits();
-        let alignment_bytes = limits.min_storage_buffer_offset_alignment;
-        let limit_bytes = limits.max_storage_buffer_binding_size;
+        let alignment_bytes = self.device.limits().min_storage_buffer_offset_alignment;
         for StepArg { name, buffer, bytes, .. } in &step.args {
             let (kernel, adapter) = (step.kernel.name(), self.name.clone());
             if !bytes.start.is_multiple_of(alignment_bytes as usize) {
                 let (program, buffer) = (program.name().to_owned(), program.buffers()[*buffer].name.clone());
                 let offset_bytes = bytes.start;
                 return Err(Error::SliceOffset { program, kernel, arg: name, buffer, offset_bytes, adapter, alignment_bytes });
-            }
-            let len_bytes = bytes.len() as u64;
-            if len_bytes > limit_bytes {
-                return Err(kernels::Error::BindingLimit { kernel, arg: name, len_bytes, adapter, limit_bytes }.into());
             }
         }
         Ok(())

@@ -18,7 +18,9 @@ mod cpu;
 
 mod adapters;
 mod gpu;
+mod gpu_uploads;
 mod transfer;
+mod uploads;
 
 pub use device::{Device, DeviceBuilder, DeviceInfo, DeviceKind};
 pub use error::Error;
@@ -27,5 +29,6 @@ pub use persistent::Persistent;
 pub use plan::{Plan, planned_peak_bytes};
 pub use program::{Program, Slice};
 pub use select::Selection;
+pub use uploads::{Upload, Uploads};
 
 pub use brisk_kernels as kernels;

@@ -12,6 +12,7 @@ mod planning;
 mod recording;
 mod selection;
 
+mod bindings;
 mod cpu_run;
 mod cpu_threads;
 mod memory;
@@ -19,3 +20,5 @@ mod memory;
 mod gpu_refusals;
 mod gpu_run;
 mod gpu_transfer;
+
+mod uploads;

@@ -1,0 +1,155 @@
+//! The ring of mapped buffers behind [`Uploads`](crate::Uploads) on a GPU.
+
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use brisk_kernels::wgpu;
+
+use crate::gpu::{Block, GpuDevice, words};
+use crate::{Error, Upload};
+
+const WORD_BYTES: usize = wgpu::COPY_BUFFER_ALIGNMENT as usize;
+
+#[derive(Debug)]
+pub(crate) struct Ring {
+    slots: Vec<Slot>,
+    next: usize,
+    slot_bytes: usize,
+}
+
+#[derive(Debug)]
+struct Slot {
+    buffer: wgpu::Buffer,
+    /// The submission that reads it, and who says that it can be written again; none while it is mapped.
+    in_flight: Option<(wgpu::SubmissionIndex, mpsc::Receiver<Result<(), wgpu::BufferAsyncError>>)>,
+}
+
+/// Bytes of a slot on their way to a block.
+#[derive(Debug)]
+struct Piece {
+    block: Arc<Block>,
+    from: usize,
+    to: usize,
+    len: usize,
+}
+
+impl Ring {
+    pub(crate) fn new(gpu: &GpuDevice, slot_bytes: usize, n_slots: usize) -> Result<Self, Error> {
+        let slot_bytes = slot_bytes.next_multiple_of(WORD_BYTES).max(WORD_BYTES);
+        let slots = (0..n_slots.max(1)).map(|_| Ok(Slot { buffer: gpu.staging(slot_bytes)?, in_flight: None }));
+        Ok(Self { slots: slots.collect::<Result<_, Error>>()?, next: 0, slot_bytes })
+    }
+
+    pub(crate) fn write(&mut self, gpu: &GpuDevice, uploads: &[Upload<'_>]) -> Result<(), Error> {
+        gpu.check()?;
+        let (mut pieces, mut used) = (Vec::new(), 0);
+        for upload in uploads {
+            let block = gpu.block_of(upload.to)?;
+            let range = upload.range();
+            let n_ring = whole_words(&range, upload.to.len_bytes());
+            let (mut bytes, rest) = upload.bytes.split_at(n_ring);
+            let mut to = range.start;
+            while !bytes.is_empty() {
+                if used == self.slot_bytes {
+                    self.hand_over(gpu, &mut pieces, &mut used)?;
+                }
+                let (now, later) = bytes.split_at(bytes.len().min(self.slot_bytes - used));
+                self.fill(gpu, used, now)?;
+                pieces.push(Piece { block: block.clone(), from: used, to, len: now.len() });
+                used += now.len().next_multiple_of(WORD_BYTES);
+                to += now.len();
+                bytes = later;
+            }
+            if !rest.is_empty() {
+                // In order: what was put into the slot first reaches the device first.
+                self.hand_over(gpu, &mut pieces, &mut used)?;
+                gpu.write(upload.to, range.start + n_ring, rest)?;
+            }
+        }
+        self.hand_over(gpu, &mut pieces, &mut used)
+    }
+
+    /// Writes into the current slot, waiting until it is free.
+    fn fill(&mut self, gpu: &GpuDevice, at: usize, bytes: &[u8]) -> Result<(), Error> {
+        let slot = &mut self.slots[self.next];
+        if let Some((index, mapped)) = slot.in_flight.take() {
+            gpu.wait_for(Some(index))?;
+            // Another thread's poll may have taken the callback and not yet called it.
+            let is_mapped = mapped.recv_timeout(Duration::from_secs(60)).is_ok_and(|mapped| mapped.is_ok());
+            if !is_mapped {
+                return Err(gpu.failed("staging memory could not be mapped again".to_owned()));
+            }
+        }
+        let end = at + bytes.len().next_multiple_of(WORD_BYTES);
+        let view = slot.buffer.slice(at as u64..end as u64).get_mapped_range_mut();
+        let mut view = view.map_err(|error| gpu.failed(error.to_string()))?;
+        view.slice(..bytes.len()).copy_from_slice(bytes);
+        if end - at > bytes.len() {
+            view.slice(bytes.len()..).copy_from_slice(&[0; WORD_BYTES][..end - at - bytes.len()]);
+        }
+        Ok(())
+    }
+
+    /// Submits the copies from the current slot and goes on to the next.
+    fn hand_over(&mut self, gpu: &GpuDevice, pieces: &mut Vec<Piece>, used: &mut usize) -> Result<(), Error> {
+        if pieces.is_empty() {
+            return Ok(());
+        }
+        let slot = &mut self.slots[self.next];
+        slot.buffer.unmap();
+        let label = Some("brisk.upload");
+        let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label });
+        for Piece { block, from, to, len } in pieces.drain(..) {
+            encoder.copy_buffer_to_buffer(&slot.buffer, from as u64, &block.buffer, to as u64, words(len));
+        }
+        let (sender, receiver) = mpsc::channel();
+        encoder.map_buffer_on_submit(&slot.buffer, wgpu::MapMode::Write, .., move |result| {
+            // The receiver is gone if the ring is.
+            let _ = sender.send(result);
+        });
+        slot.in_flight = Some((gpu.queue.submit([encoder.finish()]), receiver));
+        self.next = (self.next + 1) % self.slots.len();
+        *used = 0;
+        gpu.check()
+    }
+}
+
+/// How many bytes of `range` can be copied in whole words: those from a word's start on, to a word's end or the end of the buffer, where the
+/// rest of the word is nobody's.
+fn whole_words(range: &std::ops::Range<usize>, buffer_bytes: usize) -> usize {
+    if !range.start.is_multiple_of(WORD_BYTES) {
+        0
+    } else if range.end == buffer_bytes {
+        range.len()
+    } else {
+        range.len() - range.len() % WORD_BYTES
+    }
+}
+
+impl GpuDevice {
+    fn staging(&self, len_bytes: usize) -> Result<wgpu::Buffer, Error> {
+        let (size, limit_bytes) = (words(len_bytes), self.device.limits().max_buffer_size);
+        let buffer = || "staging memory".to_owned();
+        if size > limit_bytes {
+            return Err(Error::BufferLimit { buffer: buffer(), len_bytes: size, adapter: self.name().to_owned(), limit_bytes });
+        }
+        let scope = self.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
+        let made = self.device.create_buffer(&wgpu::BufferDescriptor {
+            label: Some("brisk.upload"),
+            size,
+            usage: wgpu::BufferUsages::MAP_WRITE | wgpu::BufferUsages::COPY_SRC,
+            mapped_at_creation: true,
+        });
+        if pollster::block_on(scope.pop()).is_some() {
+            let allocated_bytes = self.allocated_bytes() as u64;
+            return Err(Error::OutOfMemory {
+                buffer: buffer(),
+                len_bytes: size,
+                device: self.name().to_owned(),
+                allocated_bytes,
+            });
+        }
+        self.check()?;
+        Ok(made)
+    }
+}

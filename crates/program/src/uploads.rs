@@ -1,0 +1,84 @@
+use std::ops::Range;
+
+use brisk_kernels::bytemuck::{self, Pod};
+
+use crate::device::Executor;
+use crate::device::check_host_range;
+use crate::gpu_uploads::Ring;
+use crate::{Device, Error, Persistent};
+
+/// Staging memory in a ring, through which host values reach a device again and again: allocated once, written while the device works
+/// on what it was given before.
+///
+/// [`Device::write`] allocates staging memory for each call, which is well for weights and counters. Rows that are streamed come
+/// through this: [`write`](Self::write) fills the next slot, hands its copy over in the order of runs and returns. With all slots under way
+/// it waits for the oldest, so that a host never gets further ahead than the ring is long. The CPU executor needs no staging: there a write is one copy.
+///
+/// # Examples
+/// ```
+/// use brisk_program::{Device, Persistent, Upload, kernels::DType};
+///
+/// let device = Device::cpu()?;
+/// let (x, labels) = (Persistent::new("x", DType::F32, 4), Persistent::new("labels", DType::U8, 2));
+/// let mut uploads = device.uploads(1024, 2)?;
+/// uploads.write(&[Upload::new(&x, 0, &[1.0_f32, 2.0, 3.0, 4.0]), Upload::new(&labels, 1, &[7_u8])])?;
+/// uploads.write(&[Upload::new(&x, 2, &[5.0_f32])])?;
+/// assert_eq!(device.read::<f32>(&x)?, [1.0, 2.0, 5.0, 4.0]);
+/// # Ok::<(), brisk_program::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Uploads {
+    device: Device,
+    /// None for the CPU executor.
+    ring: Option<Ring>,
+}
+
+/// Values for some elements of a buffer.
+#[derive(Debug, Clone, Copy)]
+pub struct Upload<'a> {
+    pub(crate) to: &'a Persistent,
+    pub(crate) start: usize,
+    pub(crate) bytes: &'a [u8],
+}
+
+impl<'a> Upload<'a> {
+    /// The elements of `to` from `start` on. Values are taken as bytes, as by [`Device::write`].
+    pub fn new<T: Pod>(to: &'a Persistent, start: usize, values: &'a [T]) -> Self {
+        Self { to, start, bytes: bytemuck::cast_slice(values) }
+    }
+
+    pub(crate) fn range(&self) -> Range<usize> {
+        let start = self.start.saturating_mul(self.to.dtype().size_bytes());
+        start..start.saturating_add(self.bytes.len())
+    }
+}
+
+impl Uploads {
+    pub(crate) fn new(device: &Device, slot_bytes: usize, n_slots: usize) -> Result<Self, Error> {
+        let ring = match device.executor() {
+            Executor::Cpu(_) => None,
+            Executor::Gpu(gpu) => Some(Ring::new(gpu, slot_bytes, n_slots)?),
+        };
+        Ok(Self { device: device.clone(), ring })
+    }
+
+    /// Copies all `uploads` into staging memory and hands them over, in stream order with the runs before and after. The values may
+    /// change as soon as this returns. What is longer than a slot takes several.
+    ///
+    /// # Cost
+    /// On a GPU a submit for each slot filled. Bytes and halves that share a 4-byte word with neighbours that stay cost what
+    /// [`Device::write_at`] does.
+    ///
+    /// # Errors
+    /// [`Error::HostLen`] if values reach beyond their buffer, with nothing written; [`Error::OutOfMemory`], [`Error::DeviceFailed`].
+    pub fn write(&mut self, uploads: &[Upload<'_>]) -> Result<(), Error> {
+        uploads.iter().try_for_each(|upload| check_host_range(upload.to, upload.range()))?;
+        match (self.device.executor(), &mut self.ring) {
+            (Executor::Gpu(gpu), Some(ring)) => ring.write(gpu, uploads),
+            (Executor::Cpu(cpu), _) => {
+                uploads.iter().try_for_each(|upload| cpu.write(upload.to, upload.range().start, upload.bytes))
+            }
+            (Executor::Gpu(_), None) => unreachable!("uploads keep the device that made them"),
+        }
+    }
+}
