@@ -3,6 +3,7 @@
 
 mod embedding;
 mod init;
+mod layer_norm;
 mod linear;
 mod mlp;
 mod module;
@@ -13,6 +14,7 @@ mod schedule;
 
 pub use embedding::{CategoricalColumn, Embedding};
 pub use init::Init;
+pub use layer_norm::LayerNorm;
 pub use linear::Linear;
 pub use mlp::{Mlp, MlpConfig};
 pub use module::Module;

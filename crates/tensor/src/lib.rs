@@ -9,6 +9,7 @@ mod cross_entropy;
 mod embedding;
 mod error;
 mod graph;
+mod layer_norm;
 mod linear;
 mod loss;
 mod matmul;

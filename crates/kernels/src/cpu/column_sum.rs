@@ -25,7 +25,7 @@ pub(crate) fn run(n_cols: usize, x: &[f32], y: &mut [f32], parts: &mut [f32]) {
 }
 
 #[inline(always)]
-fn add_rows(rows: &[f32], sum: &mut [f32]) {
+pub(crate) fn add_rows(rows: &[f32], sum: &mut [f32]) {
     sum.fill(0.0);
     for row in rows.chunks_exact(sum.len()) {
         for (sum, x) in sum.iter_mut().zip(row) {

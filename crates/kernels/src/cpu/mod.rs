@@ -31,3 +31,5 @@ pub(crate) mod shift_columns;
 pub(crate) mod softmax;
 pub(crate) mod store_rows;
 mod vectorised;
+
+pub(crate) mod layer_norm;

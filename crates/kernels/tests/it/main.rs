@@ -23,6 +23,7 @@ mod cross_entropy;
 mod embedding;
 mod gather_categories;
 mod gather_rows;
+mod layer_norm;
 mod matmul;
 mod mse_loss;
 mod multiply;

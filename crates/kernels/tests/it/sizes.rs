@@ -83,6 +83,10 @@ fn zero_is_refused_along_rows() {
     let softmax = Softmax { n_rows: 2, n_cols: 0, form: SoftmaxForm::Log };
     refuses(softmax, &none("log_softmax", "n_cols"));
     refuses(SoftmaxGrad { forward: softmax }, &none("log_softmax_grad", "n_cols"));
+    let layer_norm = LayerNorm { n_rows: 0, n_cols: 3, eps: 1e-5, affine: Affine::None };
+    refuses(layer_norm, &none("layer_norm", "n_rows"));
+    refuses(LayerNormGrad { forward: layer_norm }, &none("layer_norm_grad", "n_rows"));
+    refuses(LayerNormWeightGrad { forward: layer_norm }, &none("layer_norm_weight_grad", "n_rows"));
     refuses(CrossEntropy::new(0, 2), &none("cross_entropy", "n_rows"));
     refuses(CrossEntropyGrad { forward: CrossEntropy::new(2, 0) }, &none("cross_entropy_grad", "n_classes"));
 }

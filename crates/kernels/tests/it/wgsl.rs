@@ -66,6 +66,12 @@ fn row_samples() -> Vec<Box<dyn Kernel>> {
         let softmax = Softmax { n_rows: 3, n_cols, form: SoftmaxForm::Probability };
         samples.push(Box::new(softmax));
         samples.push(Box::new(SoftmaxGrad { forward: softmax }));
+        for affine in [Affine::None, Affine::Weight, Affine::WeightAndBias] {
+            let layer_norm = LayerNorm { n_rows: 3, n_cols, eps: 1e-5, affine };
+            samples.push(Box::new(layer_norm));
+            samples.push(Box::new(LayerNormGrad { forward: layer_norm }));
+            samples.push(Box::new(LayerNormWeightGrad { forward: layer_norm }));
+        }
         for class_weights in [ClassWeights::Equal, ClassWeights::Given] {
             let cross_entropy = CrossEntropy { class_weights, ..CrossEntropy::new(3, n_cols) };
             samples.push(Box::new(cross_entropy));

@@ -4,7 +4,8 @@ use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::program::kernels::Activate;
 use brisk_nn::tensor::{DType, Graph, Persistent};
 use brisk_nn::{
-    Activation, CategoricalColumn, Embedding, Error, Init, Linear, Mlp, MlpConfig, Module, Parameters, ParametersBuilder,
+    Activation, CategoricalColumn, Embedding, Error, Init, LayerNorm, Linear, Mlp, MlpConfig, Module, Parameters,
+    ParametersBuilder,
 };
 
 fn mlp(hidden: &[usize]) -> (Mlp, Parameters) {
@@ -162,5 +163,28 @@ fn categories_that_a_model_does_not_take_are_refused() -> Result<(), Error> {
     let expected =
         "forward: `categories` has shape [3, 2], expected no categorical columns; take a model with embeddings, or rows without";
     assert_eq!(message(&linear, &linear_params)?, expected);
+    Ok(())
+}
+
+#[test]
+fn a_layer_norm_starts_as_the_normalised_input() -> Result<(), Error> {
+    let mut builder = ParametersBuilder::new();
+    let layer = LayerNorm::new(&mut builder, "norm", 3).eps(1.0 / 3.0);
+    let params = builder.build(0);
+    let entries: Vec<_> = params.entries().iter().map(|entry| (entry.name.as_str(), entry.shape.as_slice())).collect();
+    assert_eq!(entries, [("norm.weight", &[3][..]), ("norm.bias", &[3])], "as PyTorch's `state_dict` has them");
+    let device = Device::cpu()?;
+    params.write_initial(&device)?;
+    let graph = Graph::inference("net");
+    let x = graph.constant("x", &[1.0, 2.0, 3.0, 5.0, 5.0, 5.0], &[2, 3])?;
+    let module: &dyn Module = &layer;
+    let result = module.forward(&params.bind(&graph)?, &x)?;
+    let (state, y) = (Graph::state_buffer(), Persistent::new("y", DType::F32, 6));
+    graph.store(&result, &state, &y)?;
+    graph.compile(&device)?.run(1)?;
+    // Variance 2/3 and ε = 1/3: the spread is 1.
+    let expected = [-1.0, 0.0, 1.0, 0.0, 0.0, 0.0];
+    let found = device.read::<f32>(&y)?;
+    assert!(found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-6), "{found:?}");
     Ok(())
 }

@@ -36,6 +36,16 @@ fn cross_entropy() {
     }
 }
 
+#[test]
+fn layer_norm_with_and_without_weight_and_bias() {
+    for shape in [&[4, 9][..], &[2, 3, 17]] {
+        let columns = &shape[shape.len() - 1..];
+        check_gradients(&[shape], |_, p| p[0].layer_norm(None, None, 1e-5));
+        check_gradients(&[shape, columns], |_, p| p[0].layer_norm(Some(&p[1]), None, 1e-5));
+        check_gradients(&[shape, columns, columns], |_, p| p[0].layer_norm(Some(&p[1]), Some(&p[2]), 1e-5));
+    }
+}
+
 /// A tensor that wants a gradient.
 fn parameter(graph: &Graph, shape: &[usize]) -> Tensor {
     let n = shape.iter().product();
@@ -84,11 +94,31 @@ fn losses_over_classes_refuse_what_does_not_fit() {
 }
 
 #[test]
+fn layer_norm_refuses_what_does_not_fit() {
+    let graph = Graph::training("net");
+    let [x, pair, triple] = [&[2, 3][..], &[2], &[3]].map(|shape| parameter(&graph, shape));
+    refused(
+        x.layer_norm(Some(&pair), None, 1e-5),
+        "layer_norm: `weight` has shape [2], expected 3 elements for an input of shape [2, 3]",
+    );
+    refused(
+        x.layer_norm(None, Some(&triple), 1e-5),
+        "layer_norm: `bias` has shape [3], expected a weight beside it; give it one of ones",
+    );
+    let foreign = parameter(&Graph::training("other"), &[3]);
+    refused(
+        x.layer_norm(Some(&foreign), None, 1e-5),
+        "layer_norm: `weight` belongs to another graph; share values by a `Persistent` that both graphs bind",
+    );
+    assert_eq!(graph.with_program(|program| program.n_kernels()), 0, "nothing was recorded");
+}
+
+#[test]
 fn no_elements_are_refused_and_do_not_panic() {
     let graph = Graph::training("net");
     let nothing = parameter(&graph, &[0, 3]);
     let losses = nothing.cross_entropy(&nothing, &nothing, CrossEntropyOptions::default());
-    for refusal in [nothing.softmax(), nothing.log_softmax(), losses] {
+    for refusal in [nothing.softmax(), nothing.log_softmax(), nothing.layer_norm(None, None, 1e-5), losses] {
         let error = refusal.expect_err("there is nothing to compute");
         assert!(matches!(error, Error::Program(_)), "{error:?}");
     }

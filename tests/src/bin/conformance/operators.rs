@@ -39,6 +39,10 @@ pub(crate) fn run(case: &Case, device: &Device) -> Result<Option<Outputs>> {
             let pos_weight = case.number("pos_weight")? as f32;
             x.bce_with_logits(&bench.input("target")?, &ones, reduction(case)?, pos_weight)?
         }
+        "layer_norm" => {
+            let (weight, bias) = (bench.input("weight")?, bench.input("bias")?);
+            bench.input("x")?.layer_norm(Some(&weight), Some(&bias), case.number("eps")? as f32)?
+        }
         "cross_entropy" => {
             let x = bench.input("x")?;
             let ones = bench.graph.constant("ones", &vec![1.0; x.shape()[0]], &[x.shape()[0]])?;

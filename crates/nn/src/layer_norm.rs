@@ -1,0 +1,39 @@
+use brisk_tensor::{Error, Tensor};
+
+use crate::{Bound, Init, ParameterId, ParametersBuilder};
+
+/// Layer normalisation along the last dimension, with a weight and a bias for each column.
+///
+/// # Shapes
+/// `x`: `[…, n_cols]`; `weight`, `bias`: `[n_cols]`.
+/// # Reference
+/// `torch.nn.LayerNorm`, whose starting values (1 and 0) and ε (1e-5) it has.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LayerNorm {
+    weight: ParameterId,
+    bias: ParameterId,
+    eps: f32,
+}
+
+impl LayerNorm {
+    /// Adds `name.weight` and `name.bias` to the parameters.
+    pub fn new(params: &mut ParametersBuilder, name: &str, n_cols: usize) -> Self {
+        let weight = params.add(format!("{name}.weight"), &[n_cols], Init::Constant(1.0));
+        let bias = params.add(format!("{name}.bias"), &[n_cols], Init::Constant(0.0));
+        Self { weight, bias, eps: 1e-5 }
+    }
+
+    /// Sets ε, which is added to the variance.
+    pub fn eps(mut self, eps: f32) -> Self {
+        self.eps = eps;
+        self
+    }
+
+    /// Records the layer.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if `x` has another number of columns.
+    pub fn forward(&self, params: &Bound, x: &Tensor) -> Result<Tensor, Error> {
+        x.layer_norm(Some(params.tensor(self.weight)), Some(params.tensor(self.bias)), self.eps)
+    }
+}
