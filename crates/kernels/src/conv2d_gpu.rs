@@ -1,5 +1,6 @@
 //! Which dispatches a convolution and its gradients are on an adapter.
 
+use crate::window::image_params;
 use crate::{
     Adapter, Conv2d, Conv2dGradInput, Conv2dGradWeight, ConvShape, Dispatch, Epilogue, Error, Images, MAX_WORKGROUPS,
     MatmulFamily, fold_workgroups,
@@ -90,7 +91,7 @@ pub(crate) fn grad_weight(kernel: &Conv2dGradWeight, family: MatmulFamily) -> Re
         wgsl: module.wgsl,
         entry: "main",
         constants: vec![],
-        params: params(sizes, shape, &shape.x, &y, 0),
+        params: image_params(&shape.x, &y, &shape.window, &sizes),
         reads: vec![0, 1],
         writes: vec![3],
         workgroups: [n_col_groups as u32, n_out_groups as u32, n_parts as u32],
@@ -156,25 +157,16 @@ impl Product<'_> {
         constants.push(("GRAD", f64::from(u8::from(direction == Direction::Backward))));
         // A binding that is not used has to be filled too.
         let fused = if self.epilogue.code() != 0 { 2 } else { y_arg + 1 };
-        let sizes = [source.n_images, source.n_channels, result.n_channels, n_row_groups];
+        let sizes = [source.n_images, source.n_channels, result.n_channels, n_row_groups, n_phases];
         Ok(Dispatch {
             label: module.label,
             wgsl: module.wgsl,
             entry: "main",
             constants,
-            params: params(sizes, shape, &source, &result, n_phases),
+            params: image_params(&source, &result, &shape.window, &sizes),
             reads: vec![0, y_arg + 1, fused],
             writes: vec![y_arg],
             workgroups: [n_col_groups as u32, n_groups.div_ceil(z) as u32, z as u32],
         })
     }
-}
-
-/// The uniform struct of all modules here: four sizes of their own, two images, the windows, the phases.
-fn params(sizes: [usize; 4], shape: &ConvShape, first: &Images, second: &Images, n_phases: usize) -> Vec<u8> {
-    let window = &shape.window;
-    let pairs =
-        [[first.height, first.width], [second.height, second.width], window.kernel, window.stride, window.padding, [n_phases, 0]];
-    let words: Vec<u32> = sizes.into_iter().chain(pairs.into_iter().flatten()).map(|size| size as u32).collect();
-    bytemuck::cast_slice(&words).to_vec()
 }

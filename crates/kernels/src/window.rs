@@ -101,3 +101,11 @@ impl Window {
         Ok(())
     }
 }
+
+/// The uniform struct of the modules that work on images: the sizes of two batches, the windows, and up to six sizes of their own.
+pub(crate) fn image_params(first: &Images, second: &Images, window: &Window, sizes: &[usize]) -> Vec<u8> {
+    let pairs = [[first.height, first.width], [second.height, second.width], window.kernel, window.stride, window.padding];
+    let mut words: Vec<u32> = pairs.iter().flatten().chain(sizes).map(|&size| size as u32).collect();
+    words.resize(16, 0);
+    bytemuck::cast_slice(&words).to_vec()
+}

@@ -25,6 +25,26 @@ pub(crate) fn each_block<T: Send>(y: &mut [T], f: impl Fn(usize, &mut [T]) + Syn
     }
 }
 
+/// Calls `f(row, y[row, ..])` for each row of `n_cols` elements.
+pub(crate) fn each_row(n_cols: usize, y: &mut [f32], f: impl Fn(usize, &mut [f32]) + Sync) {
+    let n_rows = (16 * 1024 / n_cols).max(1);
+    let run = |(i, y): (usize, &mut [f32])| {
+        vectorised(
+            #[inline(always)]
+            || {
+                for (row, y) in y.chunks_exact_mut(n_cols).enumerate() {
+                    f(i * n_rows + row, y);
+                }
+            },
+        );
+    };
+    if y.len() < 64 * 1024 {
+        y.chunks_mut(n_rows * n_cols).enumerate().for_each(run);
+    } else {
+        y.par_chunks_mut(n_rows * n_cols).enumerate().for_each(run);
+    }
+}
+
 /// The bounds of `n` cut into at most `n_parts` runs of near-equal length, each a multiple of `multiple` but the last.
 pub(crate) fn cut(n: usize, n_parts: usize, multiple: usize) -> Vec<std::ops::Range<usize>> {
     let len = n.div_ceil(n_parts.max(1)).next_multiple_of(multiple.max(1)).max(1);

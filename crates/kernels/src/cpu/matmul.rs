@@ -3,10 +3,9 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::activation::{activate_in_place, scale_by_slope};
-use super::blocks::cut;
+use super::blocks::{cut, each_row};
 use super::gemm::{Operand, Tile, product};
 use super::matmul_vector::{row_times_matrix, scale_row};
-use super::vectorised::vectorised;
 use crate::{Epilogue, Matmul, Transpose};
 
 /// Rows and columns of a tile of the result, from large ones, which reuse their operands more, to those that give work to more threads.
@@ -105,26 +104,6 @@ fn matrix_times_column(matrix: &[f32], x: &[f32], y: &mut [f32]) {
     let matrix = Operand { data: matrix, n_rows: m, n_cols: k, row_stride: k, col_stride: 1 };
     let column = Operand { data: x, n_rows: k, n_cols: 1, row_stride: 1, col_stride: 1 };
     product(matrix, column, y, &tiles(m, 1, k, Transpose::None), std::slice::from_ref(&(0..k)), |_, _, _| {});
-}
-
-/// Calls `f(row, y[row, ..])` for each row of `n_cols` elements.
-fn each_row(n_cols: usize, y: &mut [f32], f: impl Fn(usize, &mut [f32]) + Sync) {
-    let n_rows = (16 * 1024 / n_cols).max(1);
-    let run = |(i, y): (usize, &mut [f32])| {
-        vectorised(
-            #[inline(always)]
-            || {
-                for (row, y) in y.chunks_exact_mut(n_cols).enumerate() {
-                    f(i * n_rows + row, y);
-                }
-            },
-        );
-    };
-    if y.len() < 64 * 1024 {
-        y.chunks_mut(n_rows * n_cols).enumerate().for_each(run);
-    } else {
-        y.par_chunks_mut(n_rows * n_cols).enumerate().for_each(run);
-    }
 }
 
 /// `turned[col, row] = x[row, col]`.

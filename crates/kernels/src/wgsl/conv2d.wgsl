@@ -5,6 +5,11 @@
 
 // Pairs are (along the height, along the width).
 struct Params {
+    source_size: vec2u,
+    result_size: vec2u,
+    kernel: vec2u,
+    stride: vec2u,
+    padding: vec2u,
     n_images: u32,
     // Of the source: with the taps, what is summed over.
     n_channels: u32,
@@ -12,11 +17,6 @@ struct Params {
     n_cols: u32,
     // Groups of rows of the product that a phase has.
     n_row_groups: u32,
-    source_size: vec2u,
-    result_size: vec2u,
-    kernel: vec2u,
-    stride: vec2u,
-    padding: vec2u,
     n_phases: u32,
     pad: u32,
 }

@@ -240,9 +240,11 @@ fn check_gpu(random: &mut Random, family: MatmulFamily, shape: ConvShape, act: A
 #[test]
 fn direct_equals_twin() {
     let mut random = Random::new(5);
-    let acts = [Activation::Relu, Activation::Celu { alpha: 0.3 }, Activation::Tanh, Activation::Sigmoid];
-    for (i, shape) in shapes().into_iter().enumerate() {
-        check_gpu(&mut random, MatmulFamily::Direct, shape, acts[i % acts.len()]);
+    for shape in shapes() {
+        check_gpu(&mut random, MatmulFamily::Direct, shape, Activation::Relu);
+    }
+    for act in [Activation::Celu { alpha: 0.3 }, Activation::Tanh, Activation::Sigmoid] {
+        check_gpu(&mut random, MatmulFamily::Direct, shape([1, 3, 3, 2], 3, Window::square(3, 1)), act);
     }
     // More columns than a group has, and not a multiple of its lanes.
     for n_out in [4, 60, 64, 68, 132] {

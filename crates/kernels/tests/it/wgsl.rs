@@ -45,6 +45,12 @@ fn samples() -> Vec<Box<dyn Kernel>> {
             }
         }
     }
+    let pool = PoolShape::global(Images { n_images: 3, height: 4, width: 4, n_channels: 5 });
+    let mean = AvgPool2d { shape: pool, divisor: PoolDivisor::Padded };
+    samples.push(Box::new(MaxPool2d { shape: pool }));
+    samples.push(Box::new(MaxPool2dGrad { shape: pool }));
+    samples.push(Box::new(mean));
+    samples.push(Box::new(AvgPool2dGrad { forward: mean }));
     for (n_channels, n_out) in [(3, 5), (64, 64)] {
         let x = Images { n_images: 64, height: 8, width: 8, n_channels };
         let shape = ConvShape { x, n_out, window: Window::square(3, 1) };

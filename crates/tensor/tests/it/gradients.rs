@@ -1,6 +1,6 @@
 //! Every differentiable operation, and how gradients meet.
 
-use brisk_tensor::{Activation, Error, Graph, Reduction, Tensor, Transpose};
+use brisk_tensor::{Activation, Error, Graph, Pool2d, PoolDivisor, Reduction, Rounding, Tensor, Transpose};
 
 use crate::finite_difference::check_gradients;
 use crate::random::Random;
@@ -81,6 +81,19 @@ fn convolutions_take_the_slope_of_the_activation_below_in_the_product() {
         });
         assert_eq!(count(&kernels, "output_grad"), 0, "{kernels:?}");
     }
+}
+
+#[test]
+fn pooling() {
+    let overlapping = Pool2d { stride: [2, 1], padding: [1, 0], rounding: Rounding::Up, ..Pool2d::square(3) };
+    for pool in [Pool2d::square(2), overlapping] {
+        check_gradients(&[&[2, 6, 5, 3]], |_, p| p[0].max_pool2d(&pool));
+        for divisor in [PoolDivisor::Padded, PoolDivisor::Inside] {
+            check_gradients(&[&[2, 6, 5, 3]], |_, p| p[0].avg_pool2d(&pool, divisor));
+        }
+    }
+    check_gradients(&[&[2, 6, 5, 3]], |_, p| p[0].global_max_pool2d());
+    check_gradients(&[&[2, 6, 5, 3]], |_, p| p[0].global_avg_pool2d());
 }
 
 #[test]

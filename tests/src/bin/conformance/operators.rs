@@ -2,7 +2,9 @@
 
 use anyhow::Result;
 use brisk_program::Device;
-use brisk_tensor::{Activation, CrossEntropyOptions, DType, Graph, Persistent, Reduction, Tensor, Transpose};
+use brisk_tensor::{
+    Activation, CrossEntropyOptions, DType, Graph, Persistent, Pool2d, PoolDivisor, Reduction, Tensor, Transpose,
+};
 
 use crate::case::{Case, Outputs};
 
@@ -33,6 +35,10 @@ pub(crate) fn run(case: &Case, device: &Device) -> Result<Option<Outputs>> {
         }
         "softmax" => bench.input("x")?.softmax()?,
         "log_softmax" => bench.input("x")?.log_softmax()?,
+        "max_pool2d" => bench.input("x")?.max_pool2d(&pool(case)?)?,
+        "avg_pool2d" => bench.input("x")?.avg_pool2d(&pool(case)?, PoolDivisor::Padded)?,
+        "global_max_pool2d" => bench.input("x")?.global_max_pool2d()?,
+        "global_avg_pool2d" => bench.input("x")?.global_avg_pool2d()?,
         "binary_cross_entropy_with_logits" => {
             let x = bench.input("x")?;
             let ones = bench.graph.constant("ones", &vec![1.0; x.n_elements()], &[x.n_elements()])?;
@@ -75,6 +81,11 @@ fn activation(name: &str, case: &Case) -> Result<Option<Activation>> {
         "tanh" => Activation::Tanh,
         _ => return Ok(None),
     }))
+}
+
+fn pool(case: &Case) -> Result<Pool2d> {
+    let stride = [case.number("stride")? as usize; 2];
+    Ok(Pool2d { stride, ..Pool2d::square(case.number("kernel")? as usize) })
 }
 
 fn reduction(case: &Case) -> Result<Reduction> {

@@ -1,0 +1,56 @@
+use super::blocks::each_row;
+use crate::{AvgPool2d, Images};
+
+pub(crate) fn run(kernel: &AvgPool2d, x: &[f32], y: &mut [f32]) {
+    let shape = &kernel.shape;
+    let Images { height, width, n_channels, .. } = shape.y();
+    each_row(
+        width * n_channels,
+        y,
+        #[inline(always)]
+        |row, y| {
+            let (image, i) = (row / height, row % height);
+            y.fill(0.0);
+            for (j, y) in y.chunks_exact_mut(n_channels).enumerate() {
+                for h in shape.covered(0, i).0 {
+                    for w in shape.covered(1, j).0 {
+                        let x = &x[((image * shape.x.height + h) * shape.x.width + w) * n_channels..];
+                        for (y, x) in y.iter_mut().zip(x) {
+                            *y += x;
+                        }
+                    }
+                }
+                let divisor = (kernel.n_counted(0, i) * kernel.n_counted(1, j)) as f32;
+                for y in y {
+                    *y /= divisor;
+                }
+            }
+        },
+    );
+}
+
+pub(crate) fn grad(kernel: &AvgPool2d, dy: &[f32], dx: &mut [f32]) {
+    let shape = &kernel.shape;
+    let Images { height, width, n_channels, .. } = shape.x;
+    let y = shape.y();
+    each_row(
+        width * n_channels,
+        dx,
+        #[inline(always)]
+        |row, dx| {
+            let (image, h) = (row / height, row % height);
+            dx.fill(0.0);
+            for (w, dx) in dx.chunks_exact_mut(n_channels).enumerate() {
+                for i in shape.covering(0, h) {
+                    for j in shape.covering(1, w) {
+                        let divisor = (kernel.n_counted(0, i) * kernel.n_counted(1, j)) as f32;
+                        let dy = &dy[((image * y.height + i) * y.width + j) * n_channels..];
+                        for (dx, dy) in dx.iter_mut().zip(dy) {
+                            *dx += dy / divisor;
+                        }
+                    }
+                }
+            }
+        },
+    );
+}

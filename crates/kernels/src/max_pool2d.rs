@@ -1,0 +1,111 @@
+use crate::window::image_params;
+use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, PoolShape, TwinArgs, cpu, fold_workgroups};
+
+/// The largest value under each window, and which tap it was.
+///
+/// Of equal values the first in the order of rows wins; a NaN wins over all before it. Padding never does.
+///
+/// # Shapes
+/// `x`: `[n_images, height, width, n_channels]`; `y`, `taps`: [`PoolShape::y`]. Tap `(u, v)` of a window is number `u * kernel width + v`.
+/// # Dtypes
+/// `taps` u32; the rest f32.
+/// # Errors
+/// [`Error::Size`] where no window fits or one would lie in the padding.
+/// # Cost
+/// Reads what the windows cover, writes 8 bytes an element of `y`.
+/// # Reference
+/// `torch.nn.functional.max_pool2d`; with [`PoolShape::global`] `torch.nn.functional.adaptive_max_pool2d` to one pixel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MaxPool2d {
+    /// The sizes.
+    pub shape: PoolShape,
+}
+
+impl Kernel for MaxPool2d {
+    fn name(&self) -> &'static str {
+        "max_pool2d"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        let n = self.shape.y().len();
+        vec![Arg::read("x", DType::F32, self.shape.x.len()), Arg::write("y", DType::F32, n), Arg::write("taps", DType::U32, n)]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.shape.check(self)
+    }
+
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let PoolShape { x, window, .. } = self.shape;
+        let y = self.shape.y();
+        Ok(vec![Dispatch {
+            label: "kernels.max_pool2d",
+            wgsl: include_str!("wgsl/max_pool2d.wgsl"),
+            entry: "main",
+            constants: vec![],
+            params: image_params(&x, &y, &window, &[x.n_channels]),
+            reads: vec![0],
+            writes: vec![1, 2],
+            workgroups: fold_workgroups(self.name(), y.len().div_ceil(64))?,
+        }])
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        cpu::max_pool2d::run(&self.shape, args.read(0), args.write(1), args.write(2));
+    }
+
+    fn cost(&self) -> Cost {
+        let (x, y) = (self.shape.x.len() as u64, self.shape.y().len() as u64);
+        Cost { flops: y * self.shape.window.n_taps() as u64, bytes: 4 * x + 8 * y }
+    }
+}
+
+/// The gradient of [`MaxPool2d`]: each pixel gathers the gradients of the windows whose largest value it was.
+///
+/// # Shapes
+/// `dy`, `taps`: [`PoolShape::y`]; `dx`: [`PoolShape::x`].
+/// # Dtypes
+/// `taps` u32, as the forward kernel left it; the rest f32. What reaches a pixel is added in the order of the windows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MaxPool2dGrad {
+    /// The sizes of the forward kernel.
+    pub shape: PoolShape,
+}
+
+impl Kernel for MaxPool2dGrad {
+    fn name(&self) -> &'static str {
+        "max_pool2d_grad"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        let n = self.shape.y().len();
+        vec![Arg::read("dy", DType::F32, n), Arg::read("taps", DType::U32, n), Arg::write("dx", DType::F32, self.shape.x.len())]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.shape.check(self)
+    }
+
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let PoolShape { x, window, .. } = self.shape;
+        Ok(vec![Dispatch {
+            label: "kernels.max_pool2d_grad",
+            wgsl: include_str!("wgsl/max_pool2d_grad.wgsl"),
+            entry: "main",
+            constants: vec![],
+            params: image_params(&x, &self.shape.y(), &window, &[x.n_channels]),
+            reads: vec![0, 1],
+            writes: vec![2],
+            workgroups: fold_workgroups(self.name(), x.len().div_ceil(64))?,
+        }])
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        cpu::max_pool2d::grad(&self.shape, args.read(0), args.read(1), args.write(2));
+    }
+
+    fn cost(&self) -> Cost {
+        let (x, y) = (self.shape.x.len() as u64, self.shape.y().len() as u64);
+        Cost { flops: y * self.shape.window.n_taps() as u64, bytes: 4 * x + 8 * y }
+    }
+}
