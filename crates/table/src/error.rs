@@ -1,8 +1,8 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::DType;
-use crate::format::FormatError;
+use crate::format::{FormatError, IndexError};
+use crate::{DType, ShardMismatch};
 
 /// What can go wrong: where, what was found, what was expected, and what to do next.
 ///
@@ -46,6 +46,48 @@ pub enum Error {
         /// Why not.
         #[source]
         reason: FormatError,
+    },
+    /// The file is no index of shards.
+    #[error("{path}: {reason}")]
+    Index {
+        /// Which file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        reason: IndexError,
+    },
+    /// A shard is not the one that its index means.
+    #[error("{path}: shard of {index}: {reason}; put the shard back that was written with the index, or write the table again")]
+    Shard {
+        /// The shard.
+        path: PathBuf,
+        /// The index.
+        index: PathBuf,
+        /// How it differs.
+        #[source]
+        reason: ShardMismatch,
+    },
+    /// Rows that cannot be borrowed in one piece.
+    #[error(
+        "{path}: rows {start}..{end} lie in several shards, the first of them ends before row {shard_end}; ask for rows of one shard, or gather them"
+    )]
+    AcrossShards {
+        /// The index.
+        path: PathBuf,
+        /// The first row asked for.
+        start: usize,
+        /// The row after the last.
+        end: usize,
+        /// The row after the last of the first row's shard.
+        shard_end: usize,
+    },
+    /// Labels of a table that was opened without.
+    #[error(
+        "{path}: was opened without labels, so there are none to borrow; they gather as 0, or name their tensor in `TensorNames`"
+    )]
+    NoLabels {
+        /// Which table.
+        path: PathBuf,
     },
     /// Values were asked for, or given, as another type than the table's.
     #[error("{path}: `{tensor}` is {stored}, not {asked}; use the Rust type of {stored}")]

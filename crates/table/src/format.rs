@@ -27,11 +27,14 @@ mod error;
 mod json;
 mod layout;
 mod metadata;
+mod shard_index;
+mod unique_json;
 
 pub(crate) use encode::{encode, encoded_len};
 pub use error::FormatError;
 pub use layout::{Layout, Tensor, header_bytes};
 pub(crate) use metadata::TableMetadata;
+pub use shard_index::{IndexError, MAX_INDEX_BYTES, ShardEntry, ShardIndex};
 
 /// The tensors' names.
 pub(crate) const FEATURES: &str = "features";

@@ -6,14 +6,22 @@ compile_error!("tables are little-endian and are borrowed as they lie on disk; t
 pub mod format;
 
 mod checksum;
+mod description;
 mod dictionary;
 mod dtype;
 mod error;
 mod map;
+mod parts;
+mod row_store;
 mod schema;
+mod shards;
 mod source_identity;
 mod statistics;
+mod streamed;
 mod table;
+mod tensor_names;
+mod typed;
+mod verify;
 mod writer;
 
 #[cfg(feature = "csv")]
@@ -31,8 +39,14 @@ pub use dtype::{DType, Element};
 pub use error::Error;
 #[cfg(feature = "import")]
 pub use import::{BadRows, ColumnOptions, ColumnRef, ImportReport, Imported, LabelKind, Missing, Progress};
+pub use map::Access;
 pub use schema::{Schema, Weights};
+pub use shards::{ShardMismatch, ShardSize, ShardedTable, ShardedWriter};
 pub use source_identity::SourceIdentity;
 pub use statistics::ColumnStatistics;
+pub use streamed::{ReadAhead, ReadAheadReport, StreamedTable};
 pub use table::Table;
+pub use tensor_names::{LabelsFrom, TensorNames};
+pub use typed::Typed;
+pub use verify::Verified;
 pub use writer::{RowBatch, TableWriter};

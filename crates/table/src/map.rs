@@ -4,11 +4,12 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::ops::Range;
 use std::path::Path;
 
-use memmap2::Mmap;
+use memmap2::{Mmap, MmapMut};
 
-use crate::{Error, Table};
+use crate::{Error, ShardedTable, Table, TensorNames};
 
 impl Table {
     /// Opens the table at `path` without reading its rows: they are borrowed from the system's page cache, and so are shared between
@@ -17,7 +18,8 @@ impl Table {
     /// # Safety
     /// While the table is open, nobody may change or shorten the file: not this process, not another. Replacing it by renaming another
     /// file over it, as [`TableWriter`](crate::TableWriter) does, is fine: the map keeps the old one. Where that cannot be promised, use
-    /// [`Table::open`].
+    /// [`Table::open`], or [`StreamedTable`](crate::StreamedTable) for a table larger than memory. A disk that fails under a map is a
+    /// signal that ends the process; the other two make it an error.
     /// # Errors
     /// As for [`Table::open`].
     /// # Cost
@@ -38,20 +40,52 @@ impl Table {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub unsafe fn open_mapped(path: impl AsRef<Path>) -> Result<Self, Error> {
-        // SAFETY: the caller promises what `Bytes::map` asks for.
-        Self::open_with(path.as_ref(), |file, _| unsafe { Bytes::map(file) })
+        // SAFETY: the caller promises the same.
+        unsafe { Self::open_mapped_named(path, &TensorNames::default()) }
     }
+
+    /// The same for a file that has other names for its parts.
+    ///
+    /// # Safety
+    /// As for [`Table::open_mapped`].
+    /// # Errors
+    /// As for [`Table::open`].
+    pub unsafe fn open_mapped_named(path: impl AsRef<Path>, names: &TensorNames) -> Result<Self, Error> {
+        // SAFETY: the caller promises what `Bytes::map` asks for.
+        Self::open_with(path.as_ref(), names, |file, _| unsafe { Bytes::map(file) })
+    }
+}
+
+impl ShardedTable {
+    /// Opens the table in a folder, or of an index, without reading its rows.
+    ///
+    /// # Safety
+    /// As for [`Table::open_mapped`], for every shard.
+    /// # Errors
+    /// As for [`ShardedTable::open`].
+    pub unsafe fn open_mapped(path: impl AsRef<Path>) -> Result<Self, Error> {
+        // SAFETY: the caller promises the same of every shard.
+        Self::open_with(path.as_ref(), |shard| unsafe { Table::open_mapped(shard) })
+    }
+}
+
+/// What will be done with the pages of a map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Rows are read in order: the system reads far ahead.
+    Sequential,
+    /// Rows are read here and there: the system reads nothing that was not asked for.
+    Random,
+    /// All rows are read soon: the system starts reading now.
+    WillNeed,
 }
 
 /// The whole of a file.
 #[derive(Debug)]
 pub(crate) enum Bytes {
     Mapped(Mmap),
-    /// As words, so that every element is aligned.
-    Copied {
-        words: Vec<u64>,
-        n_bytes: usize,
-    },
+    /// A map of memory, not of a file: so it starts on a page, and the system may be asked for large ones.
+    Copied(Mmap),
 }
 
 impl Bytes {
@@ -65,15 +99,55 @@ impl Bytes {
     /// Copies the first `n_bytes` of `file`.
     pub(crate) fn read(mut file: &File, n_bytes: u64) -> io::Result<Self> {
         let n_bytes = usize::try_from(n_bytes).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
-        let mut words = vec![0_u64; n_bytes.div_ceil(size_of::<u64>())];
-        file.read_exact(&mut bytemuck::cast_slice_mut(&mut words)[..n_bytes])?;
-        Ok(Self::Copied { words, n_bytes })
+        let mut copy = MmapMut::map_anon(n_bytes)?;
+        // Rows gathered at random miss the table of pages as often as the cache; pages of 2 MiB are 512 times fewer. Some systems have none.
+        #[cfg(target_os = "linux")]
+        let _ = copy.advise(memmap2::Advice::HugePage);
+        file.read_exact(&mut copy)?;
+        Ok(Self::Copied(copy.make_read_only()?))
     }
 
     pub(crate) fn as_slice(&self) -> &[u8] {
         match self {
-            Self::Mapped(map) => map,
-            Self::Copied { words, n_bytes } => &bytemuck::cast_slice(words)[..*n_bytes],
+            Self::Mapped(map) | Self::Copied(map) => map,
         }
+    }
+
+    /// Says how the bytes will be used; nothing to say of a copy, or on systems without such hints.
+    pub(crate) fn advise(&self, access: Access) -> io::Result<()> {
+        #[cfg(unix)]
+        if let Self::Mapped(map) = self {
+            map.advise(match access {
+                Access::Sequential => memmap2::Advice::Sequential,
+                Access::Random => memmap2::Advice::Random,
+                Access::WillNeed => memmap2::Advice::WillNeed,
+            })?;
+        }
+        #[cfg(not(unix))]
+        let _ = access;
+        Ok(())
+    }
+
+    /// A hint that some bytes will be read soon.
+    pub(crate) fn will_need(&self, bytes: Range<usize>) {
+        #[cfg(unix)]
+        if let Self::Mapped(map) = self {
+            // A hint that the system does not take is no error.
+            let _ = map.advise_range(memmap2::Advice::WillNeed, bytes.start, bytes.len());
+        }
+        #[cfg(not(unix))]
+        let _ = bytes;
+    }
+
+    /// A hint that some bytes will not be read again soon.
+    pub(crate) fn done_with(&self, bytes: Range<usize>) {
+        #[cfg(unix)]
+        if let Self::Mapped(map) = self {
+            // SAFETY: pages of a file that is mapped for reading only are read again from the file, which does not change, when they are next
+            // touched: whoever still borrows them sees the same bytes. (Pages of a copy would come back as zeros; they are not let go.)
+            let _ = unsafe { map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, bytes.start, bytes.len()) };
+        }
+        #[cfg(not(unix))]
+        let _ = bytes;
     }
 }

@@ -1,121 +1,231 @@
+//! Tables as the loader's source of rows: one way for all three kinds, as `f32` or as what is stored.
+
 use std::ops::Range;
 
-use brisk_loader::RowSource;
+use brisk_loader::{Feature, RowSource};
 
 use crate::format::{FEATURES, LABELS};
-use crate::{DType, Element, Error, Table};
+use crate::parts::Part;
+use crate::row_store::RowStore;
+use crate::typed::Typed;
+use crate::{DType, Element, Error, ShardedTable, StreamedTable, Table};
 
-/// Runs the expression with `$T` as the Rust type of a dtype.
-macro_rules! for_dtype {
-    ($table:expr, $tensor:expr, $dtype:expr, $T:ident => $run:expr) => {
-        match $dtype {
-            DType::F32 => {
-                type $T = f32;
-                $run
+/// Implements the trait for what has a [`RowStore`]: itself, or its table.
+macro_rules! row_source {
+    ($(#[$doc:meta])* [$($generics:tt)*] $source:ty, $Feature:ty, $store:expr, $fill:path) => {
+        $(#[$doc])*
+        impl<$($generics)*> RowSource for $source {
+            type Feature = $Feature;
+            type Error = Error;
+
+            fn n_rows(&self) -> usize {
+                RowStore::n_rows($store(self))
             }
-            DType::U8 => {
-                type $T = u8;
-                $run
+            fn n_cols(&self) -> usize {
+                $store(self).parts().n_cols
             }
-            DType::U32 => {
-                type $T = u32;
-                $run
+            fn gather(&self, rows: &[u32], features: &mut [$Feature], labels: &mut [f32]) -> Result<(), Error> {
+                $fill($store(self), "gather", Wanted::Rows(rows), features, labels)
             }
-            DType::I32 => {
-                type $T = i32;
-                $run
+            fn gather_range(&self, rows: Range<usize>, features: &mut [$Feature], labels: &mut [f32]) -> Result<(), Error> {
+                $fill($store(self), "gather_range", Wanted::run(rows), features, labels)
             }
-            DType::I64 => {
-                type $T = i64;
-                $run
+            fn n_categories(&self) -> usize {
+                $store(self).parts().n_categories()
             }
-            DType::F64 => {
-                type $T = f64;
-                $run
+            fn gather_categories(&self, rows: &[u32], categories: &mut [u32]) -> Result<(), Error> {
+                fill_part($store(self), "gather_categories", Part::Categories, 1, Wanted::Rows(rows), categories)
             }
-            #[cfg(feature = "half")]
-            DType::F16 => {
-                type $T = half::f16;
-                $run
+            fn has_weights(&self) -> bool {
+                $store(self).parts().weights.is_some()
             }
-            #[cfg(feature = "half")]
-            DType::BF16 => {
-                type $T = half::bf16;
-                $run
+            fn gather_weights(&self, rows: &[u32], weights: &mut [f32]) -> Result<(), Error> {
+                fill_part($store(self), "gather_weights", Part::Weights, 1.0, Wanted::Rows(rows), weights)
             }
-            stored => return Err(Error::NotGathered { path: $table.path().to_owned(), tensor: $tensor, stored }),
+            fn fingerprint(&self) -> Option<u64> {
+                RowStore::fingerprint($store(self))
+            }
+            fn prefetch_range(&self, rows: Range<usize>) {
+                $store(self).will_need(within(rows, RowStore::n_rows($store(self))));
+            }
+            fn release_range(&self, rows: Range<usize>) {
+                $store(self).done_with(within(rows, RowStore::n_rows($store(self))));
+            }
         }
     };
 }
-/// A table feeds batches as it is: `f32` rows by memcpy, `u8` and the other [`Element`]s converted on the way (`u8` as 0 to 255).
-impl RowSource for Table {
-    type Feature = f32;
-    type Error = Error;
 
-    fn n_rows(&self) -> usize {
-        self.n_rows()
+row_source! {
+    /// A table feeds batches as it is: `f32` rows by memcpy, `u8` and the other [`Element`]s converted on the way (`u8` as 0 to 255).
+    /// [`Table::typed`] hands out features as they are stored.
+    [] Table, f32, itself, fill_as_f32
+}
+row_source! {
+    /// As for [`Table`]. Ranges that the loader announces are read ahead.
+    [] StreamedTable, f32, itself, fill_as_f32
+}
+row_source! {
+    /// As for the shards; a batch may have rows of several.
+    [S: RowStore] ShardedTable<S>, f32, itself, fill_as_f32
+}
+row_source! {
+    /// Features as they are stored; labels are `f32` all the same.
+    [S: RowStore, T: Element + Feature] Typed<'_, S, T>, T, Typed::store, fill_as_stored
+}
+
+fn itself<S>(store: &S) -> &S {
+    store
+}
+
+/// Which rows are gathered.
+#[derive(Clone)]
+enum Wanted<'a> {
+    Rows(&'a [u32]),
+    Run(Range<usize>),
+}
+
+impl Wanted<'_> {
+    /// A range that ends before it starts is empty, wherever it is.
+    fn run(rows: Range<usize>) -> Self {
+        Self::Run(if rows.is_empty() { 0..0 } else { rows })
     }
 
-    fn n_cols(&self) -> usize {
-        self.n_cols()
-    }
-
-    fn gather(&self, rows: &[u32], features: &mut [f32], labels: &mut [f32]) -> Result<(), Error> {
-        self.check_buffers("gather", rows.len(), features, labels)?;
-        if let Some(&row) = rows.iter().find(|&&row| row as usize >= self.n_rows()) {
-            return Err(self.rows_out_of_range(row as usize..row as usize + 1));
+    fn len(&self) -> usize {
+        match self {
+            Self::Rows(rows) => rows.len(),
+            Self::Run(rows) => rows.len(),
         }
-        for_dtype!(self, FEATURES, self.dtype(), T => {
-            let (stored, n_cols) = (self.rows::<T>(0..self.n_rows())?, self.n_cols());
-            for (&row, out) in rows.iter().zip(features.chunks_exact_mut(n_cols.max(1))) {
-                convert(&stored[row as usize * n_cols..][..n_cols], out);
-            }
-        });
-        for_dtype!(self, LABELS, self.label_dtype(), T => {
-            let stored = self.labels::<T>()?;
-            for (&row, out) in rows.iter().zip(labels) {
-                *out = stored[row as usize].to_f32();
-            }
-        });
-        Ok(())
     }
 
-    fn gather_range(&self, rows: Range<usize>, features: &mut [f32], labels: &mut [f32]) -> Result<(), Error> {
-        // A range that ends before it starts is empty.
-        let rows = rows.start..rows.end.max(rows.start);
-        self.check_buffers("gather_range", rows.len(), features, labels)?;
-        if rows.is_empty() {
-            return Ok(());
+    fn check_within<S: RowStore>(&self, store: &S) -> Result<(), Error> {
+        match self {
+            Self::Run(rows) => store.check_range(rows),
+            // The greatest first: a maximum is a vector instruction for several rows, a search for the first beyond the end is not.
+            Self::Rows(rows) => match rows.iter().max() {
+                Some(&row) if row as usize >= store.n_rows() => Err(store.rows_out_of_range(row as usize..row as usize + 1)),
+                _ => Ok(()),
+            },
         }
-        for_dtype!(self, FEATURES, self.dtype(), T => convert(self.rows::<T>(rows.clone())?, features));
-        for_dtype!(self, LABELS, self.label_dtype(), T => convert(&self.labels::<T>()?[rows], labels));
-        Ok(())
     }
 }
 
-impl Table {
-    fn check_buffers(&self, op: &'static str, n_rows: usize, features: &[f32], labels: &[f32]) -> Result<(), Error> {
-        if labels.len() != n_rows {
-            return Err(Error::Length { op, arg: "labels", expected: n_rows, found: labels.len() });
+fn fill_as_f32<S: RowStore>(
+    store: &S,
+    op: &'static str,
+    wanted: Wanted<'_>,
+    features: &mut [f32],
+    labels: &mut [f32],
+) -> Result<(), Error> {
+    check(store, op, &wanted, features.len(), labels.len())?;
+    convert_part(store, FEATURES, Part::Features, store.parts().features.dtype, wanted.clone(), features)?;
+    fill_labels(store, wanted, labels)
+}
+
+fn fill_as_stored<S: RowStore, T: Element>(
+    store: &S,
+    op: &'static str,
+    wanted: Wanted<'_>,
+    features: &mut [T],
+    labels: &mut [f32],
+) -> Result<(), Error> {
+    check(store, op, &wanted, features.len(), labels.len())?;
+    copy_part(store, Part::Features, wanted.clone(), features)?;
+    fill_labels(store, wanted, labels)
+}
+
+fn fill_labels<S: RowStore>(store: &S, wanted: Wanted<'_>, labels: &mut [f32]) -> Result<(), Error> {
+    match &store.parts().labels {
+        Some(stored) => convert_part(store, LABELS, Part::Labels, stored.dtype, wanted, labels),
+        None => {
+            labels.fill(0.0);
+            Ok(())
         }
-        // Rows that no buffer could hold are no rows of this table: not a number to overflow on.
-        let expected = n_rows.saturating_mul(self.n_cols());
-        if features.len() != expected {
-            return Err(Error::Length { op, arg: "features", expected, found: features.len() });
-        }
-        Ok(())
     }
 }
 
-/// Stored values as `f32`; a memcpy where they are that.
-fn convert<T: Element>(stored: &[T], out: &mut [f32]) {
-    if let Ok(stored) = bytemuck::try_cast_slice::<T, f32>(stored)
-        && T::DTYPE == DType::F32
-    {
-        out.copy_from_slice(stored);
-        return;
+/// Categories or weights, which are stored as they are gathered; what a table has not are no categories, and weights of 1.
+fn fill_part<S: RowStore, T: Element>(
+    store: &S,
+    op: &'static str,
+    part: Part,
+    one: T,
+    wanted: Wanted<'_>,
+    out: &mut [T],
+) -> Result<(), Error> {
+    let (arg, width) = if part == Part::Categories { ("categories", store.parts().n_categories()) } else { ("weights", 1) };
+    check_length(op, arg, wanted.len().saturating_mul(width), out.len())?;
+    wanted.check_within(store)?;
+    if store.parts().tensor(part).is_none() {
+        out.fill(one);
+        return Ok(());
     }
-    for (out, value) in out.iter_mut().zip(stored) {
-        *out = value.to_f32();
+    copy_part(store, part, wanted, out)
+}
+
+fn check<S: RowStore>(store: &S, op: &'static str, wanted: &Wanted<'_>, n_features: usize, n_labels: usize) -> Result<(), Error> {
+    check_length(op, "labels", wanted.len(), n_labels)?;
+    // Rows that no buffer could hold are no rows of this table: not a number to overflow on.
+    check_length(op, "features", wanted.len().saturating_mul(store.parts().n_cols), n_features)?;
+    wanted.check_within(store)
+}
+
+fn check_length(op: &'static str, arg: &'static str, expected: usize, found: usize) -> Result<(), Error> {
+    if found == expected { Ok(()) } else { Err(Error::Length { op, arg, expected, found }) }
+}
+
+/// Stored values as `f32`.
+fn convert_part<S: RowStore>(
+    store: &S,
+    name: &'static str,
+    part: Part,
+    stored: DType,
+    wanted: Wanted<'_>,
+    out: &mut [f32],
+) -> Result<(), Error> {
+    fn converted<S: RowStore, T: Element>(store: &S, part: Part, wanted: Wanted<'_>, out: &mut [f32]) -> Result<(), Error> {
+        each::<S, T, f32>(store, part, wanted, out, |stored, out| {
+            let stored: &[T] = bytemuck::cast_slice(stored);
+            for (out, value) in out.iter_mut().zip(stored) {
+                *out = value.to_f32();
+            }
+        })
     }
+    match stored {
+        DType::F32 => copy_part(store, part, wanted, out),
+        DType::U8 => converted::<S, u8>(store, part, wanted, out),
+        DType::U32 => converted::<S, u32>(store, part, wanted, out),
+        DType::I32 => converted::<S, i32>(store, part, wanted, out),
+        DType::I64 => converted::<S, i64>(store, part, wanted, out),
+        DType::F64 => converted::<S, f64>(store, part, wanted, out),
+        #[cfg(feature = "half")]
+        DType::F16 => converted::<S, half::f16>(store, part, wanted, out),
+        #[cfg(feature = "half")]
+        DType::BF16 => converted::<S, half::bf16>(store, part, wanted, out),
+        stored => Err(Error::NotGathered { path: store.path().to_owned(), tensor: name, stored }),
+    }
+}
+
+/// Stored values as they are.
+fn copy_part<S: RowStore, T: Element>(store: &S, part: Part, wanted: Wanted<'_>, out: &mut [T]) -> Result<(), Error> {
+    each::<S, T, T>(store, part, wanted, out, |stored, out| bytemuck::cast_slice_mut::<T, u8>(out).copy_from_slice(stored))
+}
+
+/// Runs `fill` over pieces of a part, of the stored type `T`, and the place of each in `out`.
+fn each<S: RowStore, T: Element, O>(
+    store: &S,
+    part: Part,
+    wanted: Wanted<'_>,
+    out: &mut [O],
+    fill: impl Fn(&[u8], &mut [O]),
+) -> Result<(), Error> {
+    let width = out.len() / wanted.len().max(1);
+    let take = |place: usize, bytes: &[u8]| fill(bytes, &mut out[place * width..][..bytes.len() / size_of::<T>()]);
+    match wanted {
+        Wanted::Rows(rows) => store.each_row(part, rows, take),
+        Wanted::Run(rows) => store.each_run(part, rows, take),
+    }
+}
+
+fn within(rows: Range<usize>, n_rows: usize) -> Range<usize> {
+    rows.start.min(rows.end).min(n_rows)..rows.end.min(n_rows)
 }

@@ -69,6 +69,21 @@ impl Moments {
         }
     }
 
+    /// What was known when these statistics were taken, but for roundings.
+    pub(crate) fn from_statistics(statistics: &[ColumnStatistics]) -> Self {
+        let column = |known: &ColumnStatistics| match known.count {
+            0 => NOTHING_SEEN,
+            count => Column {
+                count,
+                mean: known.mean,
+                deviations: known.std * known.std * count as f64,
+                min: known.min,
+                max: known.max,
+            },
+        };
+        Self { columns: statistics.iter().map(column).collect() }
+    }
+
     pub(crate) fn statistics(&self) -> Vec<ColumnStatistics> {
         self.columns.iter().map(Column::statistics).collect()
     }

@@ -252,7 +252,7 @@ impl TableWriter {
         self.out.finish(header)
     }
 
-    fn check<F: Element, L: Element>(&self, rows: &RowBatch<'_, F, L>) -> Result<(), Error> {
+    pub(crate) fn check<F: Element, L: Element>(&self, rows: &RowBatch<'_, F, L>) -> Result<(), Error> {
         const OP: &str = "push";
         self.check_dtype::<F>(FEATURES, self.schema.dtype)?;
         self.check_dtype::<L>(LABELS, self.schema.label_dtype)?;

@@ -9,7 +9,7 @@ use super::head::Head;
 use super::pipeline::parse_in_order;
 use super::rows::{MAX_REPORTS, ParsedRows, Problem, RowParser, What};
 use crate::import::{BadRows, ImportReport, Imported, Input, Progress, read_error};
-use crate::{Error, RowBatch, Schema, SourceIdentity, TableWriter, Weights, table};
+use crate::{Error, RowBatch, Schema, SourceIdentity, TableWriter, Weights, parts};
 
 /// Makes a table at `dest` of the rows of a CSV or TSV file, plain or gzip.
 ///
@@ -52,7 +52,7 @@ pub fn import_csv_if_changed(source: impl AsRef<Path>, dest: impl AsRef<Path>, o
     let io = |error| Error::Io { path: source.to_owned(), action: "open", source: error };
     let identity = SourceIdentity::new(source, &std::fs::metadata(source).map_err(io)?);
     // Whatever else is at `dest`, or nothing, is to be replaced.
-    if let Ok(found) = table::read_metadata(dest)
+    if let Ok(found) = parts::read_metadata(dest)
         && found.source == Some(identity)
         && found.import == Some(options.fingerprint())
     {

@@ -76,10 +76,12 @@ pub enum FormatError {
         found: u64,
     },
     /// A tensor that every table has is not there.
-    #[error("there is no tensor `{tensor}`; a table has `features` [n, …] and `labels` [n], this file has {found:?}")]
+    #[error(
+        "there is no tensor `{tensor}`; a table has `features` [n, …] and `labels` [n], this file has {found:?}; `TensorNames` says if it has them under other names"
+    )]
     MissingTensor {
         /// What is missing.
-        tensor: &'static str,
+        tensor: String,
         /// What is there.
         found: Vec<String>,
     },
@@ -87,7 +89,7 @@ pub enum FormatError {
     #[error("tensor `{tensor}` is {dtype} of shape {found:?}, expected {expected}")]
     TensorShape {
         /// Which one.
-        tensor: &'static str,
+        tensor: String,
         /// Its dtype.
         dtype: DType,
         /// Its shape.
@@ -99,7 +101,7 @@ pub enum FormatError {
     #[error("tensor `{tensor}` starts at byte {start} of the file, {dtype} needs a multiple of {}; write it with larger dtypes first", .dtype.n_bytes())]
     Misaligned {
         /// Which one.
-        tensor: &'static str,
+        tensor: String,
         /// Its dtype.
         dtype: DType,
         /// Where it starts.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use flate2::bufread::MultiGzDecoder;
 
-use crate::table::open_file;
+use crate::parts::open_file;
 use crate::{Error, SourceIdentity};
 
 /// The bytes of a file, unpacked if it is packed, whatever its name.

@@ -1,12 +1,12 @@
-//! Forged headers: every file of `tests/attacks/` is refused, for the reason that it was made for.
+//! Forged headers and indexes: every file of `tests/attacks/` is refused, for the reason that it was made for.
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use brisk_table::{Error, Table};
+use brisk_table::{Error, ShardedTable, Table};
 
-const REFUSALS: [(&str, &str); 53] = [
+const REFUSALS: [(&str, &str); 56] = [
     ("bytes_appended", "something was appended"),
     ("categories_as_floats", "expected U32 of shape [2, columns]"),
     ("categories_no_columns", "expected U32 of shape [2, columns]"),
@@ -27,7 +27,7 @@ const REFUSALS: [(&str, &str); 53] = [
     ("empty_file", "the file has 0; it is truncated"),
     ("empty_header", "not that of a safetensors file"),
     ("features_no_columns", "at least one column"),
-    ("features_one_dimension", "at least one column"),
+    ("features_scalar", "F32 of shape [], expected [n, …]"),
     ("field_missing", "missing field `data_offsets`"),
     ("field_twice", "duplicate field `dtype`"),
     ("field_unknown", "unknown field `stride`"),
@@ -37,6 +37,7 @@ const REFUSALS: [(&str, &str); 53] = [
     ("hole", "without gap or overlap"),
     ("junk_after_json", "trailing characters"),
     ("labels_too_few", "one for each row of `features`"),
+    ("labels_two_columns", "expected shape [2], one for each row of `features`"),
     ("many_dimensions", "too large"),
     ("metadata_key_twice", "metadata `a` is given twice"),
     ("metadata_not_strings", "expected a string"),
@@ -50,6 +51,7 @@ const REFUSALS: [(&str, &str); 53] = [
     ("range_backwards", "takes 16 bytes, its range 16..0"),
     ("range_disagrees", "takes 24 bytes, its range 0..16 has 16"),
     ("range_of_all_memory", "takes 16 bytes"),
+    ("row_overflows", "too large"),
     ("seven_bytes", "the file has 7; it is truncated"),
     ("shape_overflows", "too large"),
     ("shape_overflows_behind_zero", "too large"),
@@ -59,14 +61,14 @@ const REFUSALS: [(&str, &str); 53] = [
     ("tensor_twice", "tensor `labels` is given twice"),
     ("truncated_data", "it is truncated"),
     ("version_of_tomorrow", "format version 2, this version reads 1"),
+    ("weights_not_f32", "expected F32 of shape [2]"),
     ("weights_too_few", "expected F32 of shape [2]"),
 ];
 
 #[test]
 fn forged_headers_are_refused() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/attacks");
     for (name, reason) in REFUSALS {
-        let path = folder.join(name).with_extension("safetensors");
+        let path = folder().join(name).with_extension("safetensors");
         // SAFETY: nobody writes to the files of the repository.
         #[expect(unsafe_code, reason = "maps refuse what copies refuse")]
         let mapped = unsafe { Table::open_mapped(&path) };
@@ -78,10 +80,70 @@ fn forged_headers_are_refused() {
             assert!(message.contains(name), "{name}: `{message}` does not name the file");
         }
     }
-    let stem = |entry: fs::DirEntry| entry.path().file_stem().map(|stem| stem.to_string_lossy().into_owned());
-    let there: BTreeSet<_> = fs::read_dir(folder).unwrap().filter_map(|entry| stem(entry.unwrap())).collect();
-    let listed = REFUSALS.iter().map(|(name, _)| (*name).to_owned()).collect();
-    assert_eq!(there, listed, "files in tests/attacks and their reasons here");
+    assert_eq!(names_ending_in(".safetensors"), listed(&REFUSALS), "files in tests/attacks and their reasons here");
+}
+
+const INDEX_REFUSALS: [(&str, &str); 24] = [
+    ("absolute_path", "\"/etc/passwd\", expected the name of a file in the folder of the index"),
+    ("bytes_disagree", "`metadata.total_size` is 1, its shards have 8264"),
+    ("deep", "recursion limit exceeded"),
+    ("empty_file", "it is not the JSON of an index"),
+    ("empty_name", "shard 0 is \"\""),
+    ("file_twice", "shard 1 is table-0.safetensors, which an earlier shard is already"),
+    ("key_twice", "`rows` is given twice"),
+    ("name_with_nul", "expected the name of a file"),
+    ("no_shards", "`shards` is not a list of at least one shard"),
+    ("not_an_object", "`metadata.brisk_shards` is null"),
+    ("not_json", "it is not the JSON of an index"),
+    ("of_a_model", "`metadata.brisk_shards` is null"),
+    ("outside_the_folder", "\"../table.safetensors\""),
+    ("parent_folder", "shard 0 is \"..\""),
+    ("rows_disagree", "`metadata.total_rows` is 3, its shards have 2"),
+    ("rows_fractional", "`shards[0].rows` is not a count"),
+    ("rows_missing", "`shards[0].rows` is not a count"),
+    ("rows_negative", "`shards[0].rows` is not a count"),
+    ("rows_overflow", "its shards have 18446744073709551616"),
+    ("shards_not_a_list", "`shards` is not a list of at least one shard"),
+    ("sum_too_wide", "`shards[0].header_crc32` is more than 32 bits"),
+    ("total_missing", "`metadata.total_size` is not a count"),
+    ("version_of_tomorrow", "`metadata.brisk_shards` is \"2\", this version reads \"1\""),
+    ("windows_path", "expected the name of a file"),
+];
+
+#[test]
+fn forged_indexes_are_refused() {
+    for (name, reason) in INDEX_REFUSALS {
+        let path = folder().join(format!("{name}.index.json"));
+        let error = ShardedTable::open(&path).map(|table| table.n_rows()).expect_err(name);
+        assert!(matches!(error, Error::Index { .. }), "{name}: {error}");
+        let message = error.to_string();
+        assert!(message.contains(reason), "{name}: `{message}` does not say `{reason}`");
+        assert!(message.contains(name), "{name}: `{message}` does not name the file");
+    }
+    assert_eq!(names_ending_in(".index.json"), listed(&INDEX_REFUSALS), "files in tests/attacks and their reasons here");
+}
+
+/// An index too long to be read is refused by its length.
+#[test]
+fn an_index_without_end_is_not_read() {
+    let (_folder, path) = crate::scratch();
+    let path = path.with_file_name("huge.index.json");
+    fs::File::create(&path).unwrap().set_len(1 << 40).unwrap();
+    let message = ShardedTable::open(&path).unwrap_err().to_string();
+    assert!(message.contains("it is 1099511627776 bytes long, at most 100000000 are read"), "{message}");
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/attacks")
+}
+
+fn names_ending_in(ending: &str) -> BTreeSet<String> {
+    let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().strip_suffix(ending).map(str::to_owned);
+    fs::read_dir(folder()).unwrap().filter_map(|entry| name(entry.unwrap())).collect()
+}
+
+fn listed(refusals: &[(&str, &str)]) -> BTreeSet<String> {
+    refusals.iter().map(|(name, _)| (*name).to_owned()).collect()
 }
 
 /// No byte of a header makes opening panic, whatever becomes of it.

@@ -7,9 +7,14 @@ mod crash;
 mod csv;
 mod interop;
 mod packed;
+#[cfg(feature = "loader")]
+mod reading;
 mod real_files;
 #[cfg(feature = "loader")]
 mod row_source;
+mod shards;
+#[cfg(feature = "loader")]
+mod streamed;
 mod table;
 
 use std::io::Write;

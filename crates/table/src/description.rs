@@ -1,0 +1,64 @@
+//! What every kind of table says of itself: the same methods, stamped.
+
+/// Implements them for a table that is a [`RowStore`](crate::row_store::RowStore).
+macro_rules! describe {
+    ([$($generics:tt)*] $table:ty) => {
+        impl<$($generics)*> $table {
+            /// How many rows there are.
+            pub fn n_rows(&self) -> usize {
+                $crate::row_store::RowStore::n_rows(self)
+            }
+
+            /// How many features a row has: the product of [`row_shape`](Self::row_shape); 0 for a table of categories alone.
+            pub fn n_cols(&self) -> usize {
+                self.parts().n_cols
+            }
+
+            /// The shape of one row's features.
+            pub fn row_shape(&self) -> &[usize] {
+                &self.parts().features.shape[1..]
+            }
+
+            /// What the features are.
+            pub fn dtype(&self) -> $crate::DType {
+                self.parts().features.dtype
+            }
+
+            /// What the labels are; `F32` where there are none and they are 0.
+            pub fn label_dtype(&self) -> $crate::DType {
+                self.parts().label_dtype()
+            }
+
+            /// The columns' names; none for a table whose writer gave none.
+            pub fn column_names(&self) -> &[String] {
+                &self.parts().metadata.column_names
+            }
+
+            /// The label's name, if it has one.
+            pub fn label_name(&self) -> Option<&str> {
+                self.parts().metadata.label_name.as_deref()
+            }
+
+            /// How many categorical columns there are.
+            pub fn n_categories(&self) -> usize {
+                self.parts().n_categories()
+            }
+
+            /// What the codes of each categorical column stand for; none in a file that another program wrote.
+            pub fn dictionaries(&self) -> &[$crate::Dictionary] {
+                &self.parts().metadata.dictionaries
+            }
+
+            /// Whether rows have weights.
+            pub fn has_weights(&self) -> bool {
+                self.parts().weights.is_some()
+            }
+
+            /// What the table was imported from.
+            pub fn source(&self) -> Option<&$crate::SourceIdentity> {
+                self.parts().metadata.source.as_ref()
+            }
+        }
+    };
+}
+pub(crate) use describe;

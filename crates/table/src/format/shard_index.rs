@@ -1,0 +1,188 @@
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+
+use super::unique_json::Unique;
+
+const VERSION: &str = "1";
+
+/// The longest index that is read: room for some 600,000 shards.
+pub const MAX_INDEX_BYTES: u64 = 100_000_000;
+
+/// What `table.safetensors.index.json` says: which files of its folder make up a table, in the order of their rows.
+///
+/// ```json
+/// {
+///   "metadata": { "brisk_shards": "1", "total_rows": 3, "total_size": 12400 },
+///   "shards": [
+///     { "file_name": "table-5bd1e995a1b2c3d4-00000.safetensors", "rows": 2, "bytes": 8264, "header_crc32": 2774183902 },
+///     { "file_name": "table-5bd1e995a1b2c3d4-00001.safetensors", "rows": 1, "bytes": 4136, "header_crc32": 398741270 }
+///   ]
+/// }
+/// ```
+/// The sum is that of everything before a shard's data, so that a file of the same length in the place of another is noticed on opening.
+/// Further entries are left alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShardIndex {
+    /// The shards; there is at least one.
+    pub shards: Vec<ShardEntry>,
+}
+
+/// One shard, as its index knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShardEntry {
+    /// The name of a file in the folder of the index.
+    pub file_name: String,
+    /// How many rows it has.
+    pub n_rows: u64,
+    /// How long it is.
+    pub n_bytes: u64,
+    /// The CRC-32 of its header: of every byte before its data.
+    pub header_crc32: u32,
+}
+
+/// Why bytes are not an index of shards.
+#[non_exhaustive]
+#[derive(Debug, thiserror::Error)]
+pub enum IndexError {
+    /// It is longer than any honest one.
+    #[error("it is {found} bytes long, at most {limit} are read; is this an index of shards?")]
+    TooLong {
+        /// Its length.
+        found: u64,
+        /// [`MAX_INDEX_BYTES`]
+        limit: u64,
+    },
+    /// It is not JSON, or says something twice.
+    #[error("it is not the JSON of an index: {0}")]
+    Json(#[source] serde_json::Error),
+    /// It was written by a later version, or is the index of something else.
+    #[error(
+        "`metadata.brisk_shards` is {found}, this version reads {expected:?}; is this an index of a table's shards, written by a later version?"
+    )]
+    Version {
+        /// What stood there.
+        found: String,
+        /// What this crate writes.
+        expected: &'static str,
+    },
+    /// An entry is missing, or of the wrong kind.
+    #[error("`{field}` {problem}")]
+    Field {
+        /// Where.
+        field: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// A shard that would lie elsewhere.
+    #[error("shard {shard} is {found:?}, expected the name of a file in the folder of the index")]
+    FileName {
+        /// Which shard, counted from 0.
+        shard: usize,
+        /// What stood there.
+        found: String,
+    },
+    /// A shard that is listed twice.
+    #[error("shard {shard} is {file_name}, which an earlier shard is already")]
+    FileTwice {
+        /// The second of them, counted from 0.
+        shard: usize,
+        /// Their file.
+        file_name: String,
+    },
+    /// Sums that are not those of the shards.
+    #[error("`metadata.{field}` is {claimed}, its shards have {found}")]
+    Total {
+        /// `total_rows` or `total_size`
+        field: &'static str,
+        /// What stood there.
+        claimed: u64,
+        /// What the shards add up to.
+        found: u128,
+    },
+}
+
+impl ShardIndex {
+    /// Reads an index, and believes nothing of it that does not add up.
+    ///
+    /// # Errors
+    /// One of [`IndexError`]'s variants, with what stood there.
+    /// # Examples
+    /// ```
+    /// use brisk_table::format::ShardIndex;
+    ///
+    /// let outside = br#"{
+    ///   "metadata": { "brisk_shards": "1", "total_rows": 2, "total_size": 8264 },
+    ///   "shards": [{ "file_name": "../elsewhere.safetensors", "rows": 2, "bytes": 8264, "header_crc32": 1 }]
+    /// }"#;
+    /// let error = ShardIndex::parse(outside).unwrap_err();
+    /// assert_eq!(error.to_string(), r#"shard 0 is "../elsewhere.safetensors", expected the name of a file in the folder of the index"#);
+    /// ```
+    pub fn parse(json: &[u8]) -> Result<Self, IndexError> {
+        if json.len() as u64 > MAX_INDEX_BYTES {
+            return Err(IndexError::TooLong { found: json.len() as u64, limit: MAX_INDEX_BYTES });
+        }
+        let Unique(index) = serde_json::from_slice(json).map_err(IndexError::Json)?;
+        let metadata = &index["metadata"];
+        if metadata["brisk_shards"] != VERSION {
+            return Err(IndexError::Version { found: metadata["brisk_shards"].to_string(), expected: VERSION });
+        }
+        let listed = index["shards"].as_array().filter(|shards| !shards.is_empty());
+        let listed = listed.ok_or_else(|| wrong("shards", "is not a list of at least one shard"))?;
+        let shards: Vec<_> = listed.iter().enumerate().map(|(i, shard)| parse_entry(i, shard)).collect::<Result<_, _>>()?;
+
+        let mut seen = HashSet::new();
+        if let Some(shard) = shards.iter().position(|entry| !seen.insert(entry.file_name.as_str())) {
+            return Err(IndexError::FileTwice { shard, file_name: shards[shard].file_name.clone() });
+        }
+        type Count = fn(&ShardEntry) -> u64;
+        for (field, of) in [("total_rows", (|entry| entry.n_rows) as Count), ("total_size", |entry| entry.n_bytes)] {
+            let claimed = metadata[field].as_u64().ok_or_else(|| wrong(format!("metadata.{field}"), "is not a count"))?;
+            let found = shards.iter().map(|entry| u128::from(of(entry))).sum();
+            if u128::from(claimed) != found {
+                return Err(IndexError::Total { field, claimed, found });
+            }
+        }
+        Ok(Self { shards })
+    }
+
+    /// The index as text; [`parse`](Self::parse) reads it back.
+    pub(crate) fn encode(&self) -> String {
+        let sum = |of: fn(&ShardEntry) -> u64| self.shards.iter().map(of).sum::<u64>();
+        let index = json!({
+            "metadata": { "brisk_shards": VERSION, "total_rows": sum(|e| e.n_rows), "total_size": sum(|e| e.n_bytes) },
+            "shards": self.shards.iter().map(|entry| json!({
+                "file_name": entry.file_name,
+                "rows": entry.n_rows,
+                "bytes": entry.n_bytes,
+                "header_crc32": entry.header_crc32,
+            })).collect::<Vec<_>>(),
+        });
+        format!("{index:#}\n")
+    }
+}
+
+fn parse_entry(shard: usize, entry: &Value) -> Result<ShardEntry, IndexError> {
+    let field = |name: &str| format!("shards[{shard}].{name}");
+    let count = |name| entry[name].as_u64().ok_or_else(|| wrong(field(name), "is not a count"));
+    let file_name = entry["file_name"].as_str().ok_or_else(|| wrong(field("file_name"), "is not a string"))?;
+    if !is_plain_name(file_name) {
+        return Err(IndexError::FileName { shard, found: file_name.to_owned() });
+    }
+    let sum = count("header_crc32")?;
+    Ok(ShardEntry {
+        file_name: file_name.to_owned(),
+        n_rows: count("rows")?,
+        n_bytes: count("bytes")?,
+        header_crc32: u32::try_from(sum).map_err(|_| wrong(field("header_crc32"), "is more than 32 bits"))?,
+    })
+}
+
+/// Whether that is a file beside the index on every system: no folder, no drive, no stream.
+fn is_plain_name(name: &str) -> bool {
+    !name.is_empty() && name != "." && name != ".." && !name.contains(|c: char| matches!(c, '/' | '\\' | ':') || c.is_control())
+}
+
+fn wrong(field: impl Into<String>, problem: &'static str) -> IndexError {
+    IndexError::Field { field: field.into(), problem }
+}

@@ -1,0 +1,201 @@
+//! Where in a file the parts of a table are, checked against one another.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use crate::checksum::{BLOCK_BYTES, checksum};
+use crate::format::{CHECKSUMS, FormatError, Layout, PREFIX_BYTES, TableMetadata, Tensor, header_bytes};
+use crate::{DType, Error, LabelsFrom, TensorNames};
+
+/// What a row is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    Features,
+    Labels,
+    Categories,
+    Weights,
+}
+
+impl Part {
+    pub(crate) const ALL: [Self; 4] = [Self::Features, Self::Labels, Self::Categories, Self::Weights];
+}
+
+#[derive(Debug)]
+pub struct Parts {
+    pub(crate) n_rows: usize,
+    pub(crate) n_cols: usize,
+    pub(crate) data_start: usize,
+    /// CRC-32 of everything before `data_start`.
+    pub(crate) header_crc32: u32,
+    pub(crate) features: Tensor,
+    /// `None` where labels are 0 because somebody asked for that.
+    pub(crate) labels: Option<Tensor>,
+    pub(crate) categories: Option<Tensor>,
+    pub(crate) weights: Option<Tensor>,
+    pub(crate) checksums: Option<Tensor>,
+    pub(crate) metadata: TableMetadata,
+}
+
+impl Parts {
+    pub(crate) fn tensor(&self, part: Part) -> Option<&Tensor> {
+        match part {
+            Part::Features => Some(&self.features),
+            Part::Labels => self.labels.as_ref(),
+            Part::Categories => self.categories.as_ref(),
+            Part::Weights => self.weights.as_ref(),
+        }
+    }
+
+    /// How many bytes one row takes of a tensor of the table.
+    pub(crate) fn row_bytes(&self, tensor: &Tensor) -> usize {
+        // Cannot overflow: the tensor has more bytes than that, or no rows. Dimensions beyond the first were multiplied without zeros.
+        tensor.shape[1..].iter().product::<usize>() * tensor.dtype.n_bytes()
+    }
+
+    /// Where in the file some rows of a tensor are. The rows lie within the table.
+    pub(crate) fn range_of(&self, tensor: &Tensor, rows: Range<usize>) -> Range<usize> {
+        let row = self.row_bytes(tensor);
+        tensor.range.start + rows.start * row..tensor.range.start + rows.end * row
+    }
+
+    pub(crate) fn n_categories(&self) -> usize {
+        self.categories.as_ref().map_or(0, |tensor| tensor.shape[1])
+    }
+
+    pub(crate) fn label_dtype(&self) -> DType {
+        self.labels.as_ref().map_or(DType::F32, |tensor| tensor.dtype)
+    }
+
+    /// The blocks that checksums cover, in their order.
+    pub(crate) fn summed_block(&self, block: usize, sums: &Tensor) -> Range<usize> {
+        match block.checked_sub(1) {
+            None => 0..self.data_start,
+            Some(block) => {
+                let start = self.data_start + block * BLOCK_BYTES;
+                start..sums.range.start.min(start + BLOCK_BYTES)
+            }
+        }
+    }
+
+    fn find(layout: Layout, header_crc32: u32, names: &TensorNames) -> Result<Self, FormatError> {
+        let found = || layout.tensors.iter().map(|tensor| tensor.name.clone()).collect();
+        let required = |name: &str| {
+            let tensor = layout.tensor(name).cloned();
+            tensor.ok_or_else(|| FormatError::MissingTensor { tensor: name.to_owned(), found: found() })
+        };
+        let mut features = required(&names.features)?;
+        let mut labels = match &names.labels {
+            LabelsFrom::Tensor(name) => Some(required(name)?),
+            LabelsFrom::Zero => None,
+        };
+        let (categories, weights) = (layout.tensor(&names.categories).cloned(), layout.tensor(&names.weights).cloned());
+
+        if features.shape.len() == 1 {
+            features.shape.push(1);
+        }
+        let [n_rows, ref row_shape @ ..] = features.shape[..] else {
+            return Err(unfit(&features, "[n, …]".to_owned()));
+        };
+        let only_categories = row_shape == [0] && categories.is_some();
+        if row_shape.contains(&0) && !only_categories {
+            return Err(unfit(&features, "[n, columns] with at least one column".to_owned()));
+        }
+        if let Some(labels) = &mut labels {
+            if labels.shape != [n_rows] && labels.shape != [n_rows, 1] {
+                return Err(unfit(labels, format!("shape [{n_rows}], one for each row of `{}`", features.name)));
+            }
+            labels.shape.truncate(1);
+        }
+        if let Some(weights) = weights.as_ref().filter(|weights| weights.shape != [n_rows] || weights.dtype != DType::F32) {
+            return Err(unfit(weights, format!("F32 of shape [{n_rows}], one for each row of `{}`", features.name)));
+        }
+        let n_categories = match &categories {
+            None => 0,
+            Some(Tensor { dtype: DType::U32, shape, .. }) if shape.len() == 2 && shape[0] == n_rows && shape[1] > 0 => shape[1],
+            Some(tensor) => {
+                return Err(unfit(tensor, format!("U32 of shape [{n_rows}, columns], a row for each of `{}`", features.name)));
+            }
+        };
+        let n_cols = row_shape.iter().product();
+        let metadata = TableMetadata::parse(&layout.metadata, n_cols, n_categories)?;
+        // A tensor of that name in another program's file may be anything.
+        let checksums = layout.tensor(CHECKSUMS).filter(|_| metadata.is_ours).cloned();
+        if let Some(sums) = &checksums {
+            let n_sums = 1 + (sums.range.start - layout.data_start).div_ceil(BLOCK_BYTES);
+            if sums.dtype != DType::U32 || sums.shape != [n_sums] {
+                return Err(unfit(sums, format!("U32 of shape [{n_sums}], one for each block")));
+            }
+        }
+        for tensor in [Some(&features), labels.as_ref(), categories.as_ref(), weights.as_ref(), checksums.as_ref()] {
+            let Some(Tensor { name, dtype, range, .. }) = tensor else { continue };
+            if range.start % dtype.n_bytes() != 0 {
+                return Err(FormatError::Misaligned { tensor: name.clone(), dtype: *dtype, start: range.start as u64 });
+            }
+        }
+        let data_start = layout.data_start;
+        Ok(Self { n_rows, n_cols, data_start, header_crc32, features, labels, categories, weights, checksums, metadata })
+    }
+}
+
+fn unfit(tensor: &Tensor, expected: String) -> FormatError {
+    FormatError::TensorShape { tensor: tensor.name.clone(), dtype: tensor.dtype, found: tensor.shape.clone(), expected }
+}
+
+/// A file whose header has been read and found to be a table's.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) path: PathBuf,
+    /// Stands behind the header.
+    pub(crate) file: File,
+    pub(crate) n_bytes: u64,
+    pub(crate) parts: Parts,
+}
+
+impl Opened {
+    pub(crate) fn at(path: &Path) -> Result<Self, Error> {
+        Self::named(path, &TensorNames::default())
+    }
+
+    pub(crate) fn named(path: &Path, names: &TensorNames) -> Result<Self, Error> {
+        let io = |source| Error::Io { path: path.to_owned(), action: "read", source };
+        let format = |reason| Error::Format { path: path.to_owned(), reason };
+
+        let mut file = open_file(path)?;
+        let n_bytes = file.metadata().map_err(io)?.len();
+        if n_bytes < PREFIX_BYTES as u64 {
+            return Err(format(FormatError::HeaderPastEnd { header_end: PREFIX_BYTES as u64, file_bytes: n_bytes }));
+        }
+        let mut first_eight = [0; PREFIX_BYTES];
+        file.read_exact(&mut first_eight).map_err(io)?;
+        let mut header = vec![0; PREFIX_BYTES + header_bytes(first_eight, n_bytes).map_err(format)?];
+        header[..PREFIX_BYTES].copy_from_slice(&first_eight);
+        file.read_exact(&mut header[PREFIX_BYTES..]).map_err(io)?;
+        let layout = Layout::parse(&header[PREFIX_BYTES..], n_bytes).map_err(format)?;
+        let parts = Parts::find(layout, checksum(&header), names).map_err(format)?;
+        Ok(Self { path: path.to_owned(), file, n_bytes, parts })
+    }
+
+    pub(crate) fn read_error(&self, source: io::Error) -> Error {
+        Error::Io { path: self.path.clone(), action: "read", source }
+    }
+}
+
+/// Opens what must be a file, not a folder or a pipe.
+pub(crate) fn open_file(path: &Path) -> Result<File, Error> {
+    let io = |source| Error::Io { path: path.to_owned(), action: "open", source };
+    let metadata = std::fs::metadata(path).map_err(io)?;
+    if !metadata.is_file() {
+        let found = if metadata.is_dir() { "a folder" } else { "a pipe or device" };
+        return Err(Error::NotAFile { path: path.to_owned(), found });
+    }
+    File::open(path).map_err(io)
+}
+
+/// What the table at `path` says of itself, without its rows.
+#[cfg(feature = "import")]
+#[cfg_attr(not(feature = "csv"), allow(dead_code, reason = "each importer uses its own part of it"))]
+pub(crate) fn read_metadata(path: &Path) -> Result<TableMetadata, Error> {
+    Opened::at(path).map(|opened| opened.parts.metadata)
+}

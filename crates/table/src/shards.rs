@@ -1,0 +1,10 @@
+//! Tables of several files: a folder with an index and shards, each of which is a table of its own.
+
+mod folder;
+mod mismatch;
+mod table;
+mod writer;
+
+pub use mismatch::ShardMismatch;
+pub use table::ShardedTable;
+pub use writer::{ShardSize, ShardedWriter};

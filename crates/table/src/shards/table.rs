@@ -1,0 +1,317 @@
+use std::fs;
+use std::io::Read;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use super::ShardMismatch;
+use super::folder::index_path;
+use crate::description::describe;
+use crate::format::{IndexError, MAX_INDEX_BYTES, ShardEntry, ShardIndex};
+use crate::parts::{Part, Parts, open_file};
+use crate::row_store::RowStore;
+use crate::statistics::Moments;
+use crate::verify::{self, ReadBytes, Verified};
+use crate::{ColumnStatistics, DType, Element, Error, ReadAhead, StreamedTable, Table};
+
+/// A table of several files, open for reading: a folder with an index and shards, as [`ShardedWriter`](crate::ShardedWriter) writes it.
+///
+/// Each shard is a [`Table`], copied or mapped, or a [`StreamedTable`]. Rows are numbered through; gathering takes rows of any shards at once,
+/// borrowing those of one.
+///
+/// # Cost
+/// Every shard has its file open; a mapped or streamed one takes no memory for its rows.
+#[derive(Debug)]
+pub struct ShardedTable<S = Table> {
+    /// The index.
+    path: PathBuf,
+    shards: Vec<S>,
+    /// The first row of each shard, and the number of rows in all.
+    starts: Vec<usize>,
+    statistics: Option<Vec<ColumnStatistics>>,
+}
+
+impl ShardedTable {
+    /// Opens the table in a folder, or of an index, and copies its shards into memory.
+    ///
+    /// # Errors
+    /// [`Error::Index`] if the index is none; [`Error::Shard`] if a shard is missing, or is not the one that the index means;
+    /// otherwise as for [`Table::open`], naming the shard.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::open_with(path.as_ref(), |shard| Table::open(shard))
+    }
+
+    /// The features of some rows of one shard, borrowed.
+    ///
+    /// # Shapes
+    /// `[rows.len(), n_cols]`, row-major.
+    /// # Errors
+    /// [`Error::AcrossShards`] if they lie in several; otherwise as for [`Table::rows`].
+    pub fn rows<T: Element>(&self, rows: Range<usize>) -> Result<&[T], Error> {
+        self.check_range(&rows)?;
+        let shard = self.shard_of(rows.start);
+        let start = self.starts[shard];
+        if rows.end > self.starts[shard + 1] {
+            let shard_end = self.starts[shard + 1];
+            return Err(Error::AcrossShards { path: self.path.clone(), start: rows.start, end: rows.end, shard_end });
+        }
+        self.shards[shard].rows(rows.start - start..rows.end - start)
+    }
+}
+
+impl ShardedTable<StreamedTable> {
+    /// Opens the table in a folder, or of an index, to be read ahead into the memory of `ahead`, which all shards share.
+    ///
+    /// # Errors
+    /// As for [`ShardedTable::open`].
+    pub fn open_streamed(path: impl AsRef<Path>, ahead: &ReadAhead) -> Result<Self, Error> {
+        Self::open_with(path.as_ref(), |shard| StreamedTable::open(shard, ahead))
+    }
+}
+
+impl<S: RowStore + ReadBytes> ShardedTable<S> {
+    /// Checks every byte of every shard against the checksums that were written with it, on all cores.
+    ///
+    /// # Errors
+    /// As for [`Table::verify`], naming the shard.
+    /// # Cost
+    /// Reads all files.
+    pub fn verify(&self) -> Result<(), Error> {
+        self.verify_with_progress(|_| {})
+    }
+
+    /// The same, saying now and then how far it has come. `progress` runs on the caller's thread.
+    ///
+    /// # Errors
+    /// As for [`verify`](Self::verify).
+    pub fn verify_with_progress(&self, mut progress: impl FnMut(Verified)) -> Result<(), Error> {
+        let summed_bytes = |shard: &S| shard.parts().checksums.as_ref().map_or(0, |sums| sums.range.start as u64);
+        let of_bytes = self.shards.iter().map(summed_bytes).sum();
+        let mut before = 0;
+        for shard in &self.shards {
+            verify::verify(shard, &mut |Verified { n_bytes, .. }| progress(Verified { n_bytes: before + n_bytes, of_bytes }))?;
+            before += summed_bytes(shard);
+        }
+        Ok(())
+    }
+}
+
+impl<S: RowStore> ShardedTable<S> {
+    /// The index.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// How many shards there are.
+    pub fn n_shards(&self) -> usize {
+        self.shards.len()
+    }
+
+    /// One of the shards, a table of its own; `None` beyond the last.
+    pub fn shard(&self, shard: usize) -> Option<&S> {
+        self.shards.get(shard)
+    }
+
+    /// Which rows a shard has; `None` beyond the last.
+    pub fn shard_rows(&self, shard: usize) -> Option<Range<usize>> {
+        (shard < self.n_shards()).then(|| self.starts[shard]..self.starts[shard + 1])
+    }
+
+    /// What is known of each column, of all shards together; `None` if a shard does not say.
+    pub fn statistics(&self) -> Option<&[ColumnStatistics]> {
+        self.statistics.as_deref()
+    }
+
+    /// Opens shards by `open`. A writer may replace the table meanwhile: then the new one is opened.
+    pub(crate) fn open_with(path: &Path, open: impl Fn(&Path) -> Result<S, Error>) -> Result<Self, Error> {
+        let path = index_path(path);
+        let mut json = read_index(&path)?;
+        loop {
+            let opened = Self::open_index(&path, &json, &open);
+            if opened.is_ok() {
+                return opened;
+            }
+            let now = read_index(&path)?;
+            if now == json {
+                return opened;
+            }
+            json = now;
+        }
+    }
+
+    fn open_index(path: &Path, json: &[u8], open: &impl Fn(&Path) -> Result<S, Error>) -> Result<Self, Error> {
+        let index = ShardIndex::parse(json).map_err(|reason| Error::Index { path: path.to_owned(), reason })?;
+        let mut shards: Vec<S> = Vec::with_capacity(index.shards.len());
+        let mut starts = vec![0];
+        for entry in &index.shards {
+            let shard_path = path.with_file_name(&entry.file_name);
+            let mismatch = |reason| Error::Shard { path: shard_path.clone(), index: path.to_owned(), reason };
+            check_length(&shard_path, entry).map_err(mismatch)?;
+            let shard = open(&shard_path)?;
+            check_shard(entry, shard.parts(), shards.first().map(S::parts)).map_err(mismatch)?;
+            // Cannot overflow: each is no more than its entry says, and the index adds those up.
+            starts.push(starts[starts.len() - 1] + shard.n_rows());
+            shards.push(shard);
+        }
+        let statistics = merged(shards.iter().map(|shard| shard.parts().metadata.statistics.as_deref()));
+        Ok(Self { path: path.to_owned(), shards, starts, statistics })
+    }
+
+    /// The shard that a row is in; the last for the row behind the last.
+    fn shard_of(&self, row: usize) -> usize {
+        // Shards that are full have one size, so a guess is mostly right.
+        let guess = row / self.starts[1].max(1);
+        if guess < self.shards.len() && (self.starts[guess]..self.starts[guess + 1]).contains(&row) {
+            return guess;
+        }
+        self.starts[1..self.shards.len()].partition_point(|&start| start <= row)
+    }
+
+    /// Runs `each` on every shard that has some of the rows, with those rows as the shard numbers them, and its first row.
+    fn each_shard(
+        &self,
+        rows: Range<usize>,
+        mut each: impl FnMut(&S, Range<usize>, usize) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut row = rows.start;
+        while row < rows.end {
+            let shard = self.shard_of(row);
+            let (start, end) = (self.starts[shard], rows.end.min(self.starts[shard + 1]));
+            each(&self.shards[shard], row - start..end - start, start)?;
+            row = end;
+        }
+        Ok(())
+    }
+}
+
+describe!([S: RowStore] ShardedTable<S>);
+
+impl<S: RowStore> RowStore for ShardedTable<S> {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn parts(&self) -> &Parts {
+        self.shards[0].parts()
+    }
+
+    fn n_rows(&self) -> usize {
+        self.starts[self.shards.len()]
+    }
+
+    fn each_row(&self, part: Part, rows: &[u32], mut take: impl FnMut(usize, &[u8])) -> Result<(), Error> {
+        const AT_ONCE: usize = 256;
+        let mut numbers = [0; AT_ONCE];
+        let mut place = 0;
+        while place < rows.len() {
+            // A run of rows of one shard, as that numbers them.
+            let shard = self.shard_of(rows[place] as usize);
+            let own = self.starts[shard]..self.starts[shard + 1];
+            let rest = rows[place..].iter().take(AT_ONCE).take_while(|&&row| own.contains(&(row as usize)));
+            let n = rest.zip(&mut numbers).map(|(&row, number)| *number = (row as usize - own.start) as u32).count();
+            self.shards[shard].each_row(part, &numbers[..n], |at, bytes| take(place + at, bytes))?;
+            place += n;
+        }
+        Ok(())
+    }
+
+    fn each_run(&self, part: Part, rows: Range<usize>, mut take: impl FnMut(usize, &[u8])) -> Result<(), Error> {
+        let first = rows.start;
+        self.each_shard(rows, |shard, within, start| {
+            let place = start + within.start - first;
+            shard.each_run(part, within, |at, bytes| take(place + at, bytes))
+        })
+    }
+
+    fn will_need(&self, rows: Range<usize>) {
+        let _: Result<(), Error> = self.each_shard(rows, |shard, within, _| {
+            shard.will_need(within);
+            Ok(())
+        });
+    }
+
+    fn done_with(&self, rows: Range<usize>) {
+        let _: Result<(), Error> = self.each_shard(rows, |shard, within, _| {
+            shard.done_with(within);
+            Ok(())
+        });
+    }
+
+    fn fingerprint(&self) -> Option<u64> {
+        let sums: Option<Vec<u64>> = self.shards.iter().map(S::fingerprint).collect();
+        let sums = sums?;
+        Some(crate::table::fingerprint(sums.len() as u32, bytemuck::cast_slice(&sums)))
+    }
+}
+
+fn read_index(path: &Path) -> Result<Vec<u8>, Error> {
+    let io = |source| Error::Io { path: path.to_owned(), action: "read", source };
+    let file = open_file(path)?;
+    let found = file.metadata().map_err(io)?.len();
+    if found > MAX_INDEX_BYTES {
+        return Err(Error::Index { path: path.to_owned(), reason: IndexError::TooLong { found, limit: MAX_INDEX_BYTES } });
+    }
+    let mut json = Vec::new();
+    file.take(MAX_INDEX_BYTES).read_to_end(&mut json).map_err(io)?;
+    Ok(json)
+}
+
+/// Before a shard is opened, so that what was cut short is not copied first.
+fn check_length(path: &Path, entry: &ShardEntry) -> Result<(), ShardMismatch> {
+    match fs::metadata(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(ShardMismatch::Missing),
+        Ok(metadata) if metadata.is_file() && metadata.len() != entry.n_bytes => {
+            Err(ShardMismatch::Bytes { expected: entry.n_bytes, found: metadata.len() })
+        }
+        // Whatever else is wrong with it, opening it says so.
+        _ => Ok(()),
+    }
+}
+
+fn check_shard(entry: &ShardEntry, parts: &Parts, first: Option<&Parts>) -> Result<(), ShardMismatch> {
+    if parts.n_rows as u64 != entry.n_rows {
+        return Err(ShardMismatch::Rows { expected: entry.n_rows, found: parts.n_rows as u64 });
+    }
+    if parts.header_crc32 != entry.header_crc32 {
+        return Err(ShardMismatch::Header { expected: entry.header_crc32, found: parts.header_crc32 });
+    }
+    let Some(first) = first else { return Ok(()) };
+    let differs = |part, expected: String, found: String| Err(ShardMismatch::Schema { part, expected, found });
+    let row_shape = |parts: &Parts| format!("{:?}", &parts.features.shape[1..]);
+    let dtypes = |parts: &Parts| -> [DType; 2] { [parts.features.dtype, parts.label_dtype()] };
+    let dictionaries = |parts: &Parts| format!("{:?}", parts.metadata.dictionaries);
+    if row_shape(parts) != row_shape(first) {
+        return differs("shape of a row", row_shape(first), row_shape(parts));
+    }
+    for (part, (expected, found)) in ["dtype", "dtype of labels"].into_iter().zip(dtypes(first).into_iter().zip(dtypes(parts))) {
+        if expected != found {
+            return differs(part, expected.to_string(), found.to_string());
+        }
+    }
+    if parts.n_categories() != first.n_categories() {
+        return differs("number of categories", first.n_categories().to_string(), parts.n_categories().to_string());
+    }
+    if parts.weights.is_some() != first.weights.is_some() {
+        let have = |parts: &Parts| if parts.weights.is_some() { "present" } else { "absent" }.to_owned();
+        return differs("tensor of weights", have(first), have(parts));
+    }
+    if parts.metadata.column_names != first.metadata.column_names {
+        let names = |parts: &Parts| format!("{:?}", parts.metadata.column_names);
+        return differs("list of column names", names(first), names(parts));
+    }
+    if parts.metadata.dictionaries != first.metadata.dictionaries {
+        return differs("list of dictionaries", dictionaries(first), dictionaries(parts));
+    }
+    Ok(())
+}
+
+fn merged<'a>(shards: impl Iterator<Item = Option<&'a [ColumnStatistics]>>) -> Option<Vec<ColumnStatistics>> {
+    let mut all: Option<Moments> = None;
+    for statistics in shards {
+        let moments = Moments::from_statistics(statistics?);
+        match &mut all {
+            Some(all) => all.merge(&moments),
+            none => *none = Some(moments),
+        }
+    }
+    all.map(|moments| moments.statistics())
+}

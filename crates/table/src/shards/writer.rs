@@ -1,0 +1,230 @@
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::folder::IndexToBe;
+use crate::format::{ShardEntry, ShardIndex};
+use crate::parts::Opened;
+use crate::{Dictionary, Element, Error, RowBatch, Schema, TableWriter, Weights};
+
+/// Where a shard ends and the next begins. The last may be shorter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShardSize {
+    /// After that many rows.
+    Rows(usize),
+    /// After the last row that ends within that many bytes of data; at least one row.
+    Bytes(u64),
+}
+
+/// Writes a table as a folder of shards: files of bounded size, each a table of its own, and an index.
+///
+/// The index is written last and renamed into its place, so that a reader sees all of the old table or all of the new one. Shards have names
+/// that no earlier ones had; those of the old table are removed once the new index is there, and readers that have them open keep them.
+/// Dropped without [`finish`](Self::finish), or on any error, the writer removes what it wrote. What a killed process leaves is in nobody's
+/// way, and the next `finish` in that folder removes it. Several writers may work in one folder: the last to finish wins.
+///
+/// # Examples
+/// ```
+/// # let parent = tempfile::tempdir()?;
+/// # let folder = parent.path().join("ramp");
+/// use brisk_table::{Schema, ShardSize, ShardedTable, ShardedWriter};
+///
+/// let mut writer = ShardedWriter::create(&folder, Schema::named(["x", "x²"]), ShardSize::Rows(400))?;
+/// for i in 0..1000 {
+///     let x = i as f32;
+///     writer.push(&[x, x * x], &[(i % 2) as f32])?;
+/// }
+/// assert_eq!(writer.finish()?, 1000);
+///
+/// let table = ShardedTable::open(&folder)?;
+/// assert_eq!((table.n_rows(), table.n_shards()), (1000, 3));
+/// assert_eq!(table.rows::<f32>(400..401)?, [400.0, 160_000.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct ShardedWriter {
+    // Dropped in this order: the shard at work, then the others with their index, then the folder.
+    shard: TableWriter,
+    shard_path: PathBuf,
+    index: IndexToBe,
+    new_folder: Option<NewFolder>,
+    schema: Schema,
+    shard_rows: usize,
+    dictionaries: Vec<Dictionary>,
+    entries: Vec<ShardEntry>,
+    n_rows: usize,
+}
+
+impl ShardedWriter {
+    /// Starts a table in `folder`, which is made if it is not there.
+    ///
+    /// # Errors
+    /// [`Error::Schema`] for a schema that no table can have, or shards of no rows; [`Error::Write`] if no file can be made in that folder.
+    pub fn create(folder: impl AsRef<Path>, schema: Schema, size: ShardSize) -> Result<Self, Error> {
+        let folder = folder.as_ref();
+        schema.check()?;
+        let shard_rows = rows_in(size, &schema)?;
+        let failed = |source| Error::Write { path: folder.to_owned(), written_bytes: 0, source };
+        let new_folder = NewFolder::create(folder).map_err(failed)?;
+        let mut index = IndexToBe::create(folder).map_err(failed)?;
+        let shard_path = index.next_shard();
+        let shard = TableWriter::create(&shard_path, schema.clone())?;
+        let (dictionaries, entries) = (Vec::new(), Vec::new());
+        Ok(Self { shard, shard_path, index, new_folder, schema, shard_rows, dictionaries, entries, n_rows: 0 })
+    }
+
+    /// Appends rows; large slices and single rows are both fine.
+    ///
+    /// # Shapes
+    /// `features`: `[n, n_cols]`, row-major; `labels`: `[n]`.
+    /// # Errors
+    /// As for [`TableWriter::push`].
+    pub fn push<F: Element, L: Element>(&mut self, features: &[F], labels: &[L]) -> Result<(), Error> {
+        if self.schema.weights == Weights::Present || !self.schema.categories.is_empty() {
+            // Its error says what is missing.
+            return self.shard.push(features, labels);
+        }
+        self.push_batch(RowBatch { features, labels, ..RowBatch::default() })
+    }
+
+    /// The same for a table whose schema has [`Weights::Present`]; `weights`: `[n]`.
+    ///
+    /// # Errors
+    /// As for [`TableWriter::push`].
+    pub fn push_weighted<F: Element, L: Element>(&mut self, features: &[F], labels: &[L], weights: &[f32]) -> Result<(), Error> {
+        if !self.schema.categories.is_empty() {
+            return self.shard.push_weighted(features, labels, weights);
+        }
+        self.push_batch(RowBatch { features, labels, weights, ..RowBatch::default() })
+    }
+
+    /// The same for rows with any parts.
+    ///
+    /// # Errors
+    /// As for [`TableWriter::push`].
+    pub fn push_batch<F: Element, L: Element>(&mut self, rows: RowBatch<'_, F, L>) -> Result<(), Error> {
+        self.shard.check(&rows)?;
+        let n_rows = rows.labels.len();
+        let mut start = 0;
+        while start < n_rows {
+            if self.shard.n_rows() == self.shard_rows {
+                self.next_shard()?;
+            }
+            let end = n_rows.min(start + self.shard_rows - self.shard.n_rows());
+            let per_row = |len: usize| len / n_rows;
+            let [cols, categories, weights] = [rows.features.len(), rows.categories.len(), rows.weights.len()].map(per_row);
+            self.shard.push_batch(RowBatch {
+                features: &rows.features[start * cols..end * cols],
+                categories: &rows.categories[start * categories..end * categories],
+                labels: &rows.labels[start..end],
+                weights: &rows.weights[start * weights..end * weights],
+            })?;
+            self.n_rows += end - start;
+            start = end;
+        }
+        Ok(())
+    }
+
+    /// Says what the codes of the categorical columns stand for: a dictionary each, in the schema's order. Every shard has them, so they
+    /// must be known before the first shard is full.
+    ///
+    /// # Errors
+    /// [`Error::Schema`] if they are not the dictionaries of those columns, or come too late.
+    pub fn set_dictionaries(&mut self, dictionaries: Vec<Dictionary>) -> Result<(), Error> {
+        if !self.entries.is_empty() && dictionaries != self.dictionaries {
+            let problem = "dictionaries may not change once a shard is full; set them before, or make shards larger".to_owned();
+            return Err(Error::Schema { problem });
+        }
+        self.shard.set_dictionaries(dictionaries.clone())?;
+        self.dictionaries = dictionaries;
+        Ok(())
+    }
+
+    /// How many rows were pushed.
+    pub fn n_rows(&self) -> usize {
+        self.n_rows
+    }
+
+    /// Completes the last shard, puts the index in its place and removes the shards of the table that was there before. Returns how many
+    /// rows there are.
+    ///
+    /// # Errors
+    /// As for [`TableWriter::finish`]; then a table that was there before is untouched.
+    pub fn finish(mut self) -> Result<usize, Error> {
+        self.entries.push(finished(self.shard, &self.shard_path)?);
+        let path = self.index.path();
+        let published = self.index.publish(&ShardIndex { shards: self.entries });
+        published.map_err(|source| Error::Write { path, written_bytes: 0, source })?;
+        if let Some(folder) = self.new_folder {
+            folder.keep();
+        }
+        Ok(self.n_rows)
+    }
+
+    fn next_shard(&mut self) -> Result<(), Error> {
+        let next_path = self.index.next_shard();
+        let mut next = TableWriter::create(&next_path, self.schema.clone())?;
+        if !self.dictionaries.is_empty() {
+            next.set_dictionaries(self.dictionaries.clone())?;
+        }
+        let full = std::mem::replace(&mut self.shard, next);
+        let full_path = std::mem::replace(&mut self.shard_path, next_path);
+        self.entries.push(finished(full, &full_path)?);
+        Ok(())
+    }
+}
+
+/// The entry of a shard, once it is written.
+fn finished(shard: TableWriter, path: &Path) -> Result<ShardEntry, Error> {
+    let n_rows = shard.finish()? as u64;
+    let written = Opened::at(path)?;
+    let file_name = path.file_name().expect("shards are named by their folder").to_string_lossy().into_owned();
+    Ok(ShardEntry { file_name, n_rows, n_bytes: written.n_bytes, header_crc32: written.parts.header_crc32 })
+}
+
+fn rows_in(size: ShardSize, schema: &Schema) -> Result<usize, Error> {
+    let rows = match size {
+        ShardSize::Rows(rows) => rows,
+        ShardSize::Bytes(bytes) => {
+            let weight = if schema.weights == Weights::Present { 4 } else { 0 };
+            let row =
+                schema.n_cols() * schema.dtype.n_bytes() + schema.label_dtype.n_bytes() + 4 * schema.categories.len() + weight;
+            usize::try_from(bytes).unwrap_or(usize::MAX) / row
+        }
+    };
+    match (size, rows) {
+        (ShardSize::Rows(0) | ShardSize::Bytes(0), _) => {
+            Err(Error::Schema { problem: format!("shards of {size:?}, expected at least one") })
+        }
+        _ => Ok(rows.max(1)),
+    }
+}
+
+/// A folder that was made for the table, and goes away with a table that never was.
+#[derive(Debug)]
+struct NewFolder {
+    path: PathBuf,
+    is_kept: bool,
+}
+
+impl NewFolder {
+    fn create(path: &Path) -> std::io::Result<Option<Self>> {
+        match fs::create_dir(path) {
+            Ok(()) => Ok(Some(Self { path: path.to_owned(), is_kept: false })),
+            Err(_) if path.is_dir() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn keep(mut self) {
+        self.is_kept = true;
+    }
+}
+
+impl Drop for NewFolder {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            // It stays if somebody else put something there.
+            _ = fs::remove_dir(&self.path);
+        }
+    }
+}

@@ -1,0 +1,300 @@
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::{self, JoinHandle};
+
+use super::extent::Extent;
+use super::file::TableFile;
+use super::pool::Pool;
+
+/// What is read at a time: a disk is as fast as it gets, and a budget holds several.
+const PIECE_BYTES: usize = 4 << 20;
+
+/// Memory for rows that are read before they are asked for, and the thread that reads them; for one table or many.
+///
+/// It never takes more than its budget. Rows that were announced and do not fit are read when they are gathered, from the file, which is slower
+/// and as correct: [`report`](Self::report) says how often. Clones are the same memory and the same thread, which ends with the last of them.
+///
+/// # Examples
+/// ```
+/// use brisk_table::ReadAhead;
+///
+/// let ahead = ReadAhead::new(256 << 20);
+/// assert_eq!(ahead.budget_bytes(), 256 << 20);
+/// ```
+#[derive(Clone, Debug)]
+pub struct ReadAhead {
+    running: Arc<Running>,
+}
+
+/// How well reading ahead went, since the beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadAheadReport {
+    /// Rows that were in memory when they were gathered; each part of a row counts.
+    pub rows_from_memory: u64,
+    /// Rows that had to be read from the file, because nobody announced them or there was no room.
+    pub rows_from_file: u64,
+    /// Rows that were announced when there was no room for them: a larger budget, or a smaller window of blocks, would help.
+    pub rows_without_room: u64,
+}
+
+#[derive(Debug)]
+struct Running {
+    shared: Arc<Shared>,
+    /// Starts with the first announcement.
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    pool: Arc<Pool>,
+    state: Mutex<State>,
+    changed: Condvar,
+    rows_from_memory: AtomicU64,
+    rows_from_file: AtomicU64,
+    rows_without_room: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// What is in memory or will be, by table and first row; none overlap.
+    slots: BTreeMap<(u64, usize), Slot>,
+    queue: VecDeque<Job>,
+    queued_words: usize,
+    /// The slots that are in memory, oldest first.
+    ready: VecDeque<(u64, usize)>,
+    n_tables: u64,
+    is_closed: bool,
+}
+
+#[derive(Debug)]
+struct Slot {
+    end: usize,
+    /// `None` until it is read.
+    extent: Option<Arc<Extent>>,
+}
+
+#[derive(Debug)]
+struct Job {
+    table: u64,
+    file: Arc<TableFile>,
+    rows: Range<usize>,
+    n_words: usize,
+}
+
+/// Rows of a table that are in memory, or will be soon.
+#[derive(Debug)]
+pub(super) struct Piece {
+    pub(super) rows: Range<usize>,
+    /// `None` while it is on its way: see [`ReadAhead::wait_for`].
+    pub(super) extent: Option<Arc<Extent>>,
+}
+
+impl ReadAhead {
+    /// At most `budget_bytes` of memory. Two windows of the loader's blocks are a good measure: the one in use and the next.
+    pub fn new(budget_bytes: usize) -> Self {
+        let shared = Shared {
+            pool: Arc::new(Pool::new(budget_bytes / size_of::<u64>())),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            rows_from_memory: AtomicU64::new(0),
+            rows_from_file: AtomicU64::new(0),
+            rows_without_room: AtomicU64::new(0),
+        };
+        Self { running: Arc::new(Running { shared: Arc::new(shared), thread: Mutex::new(None) }) }
+    }
+
+    /// How much memory it may take.
+    pub fn budget_bytes(&self) -> usize {
+        self.shared().pool.budget_words() * size_of::<u64>()
+    }
+
+    /// How well it went so far.
+    pub fn report(&self) -> ReadAheadReport {
+        let shared = self.shared();
+        ReadAheadReport {
+            rows_from_memory: shared.rows_from_memory.load(Ordering::Relaxed),
+            rows_from_file: shared.rows_from_file.load(Ordering::Relaxed),
+            rows_without_room: shared.rows_without_room.load(Ordering::Relaxed),
+        }
+    }
+
+    /// A number for a table, that no other has.
+    pub(super) fn register(&self) -> u64 {
+        let mut state = self.shared().lock();
+        state.n_tables += 1;
+        state.n_tables
+    }
+
+    /// Queues what is not yet there of some rows.
+    pub(super) fn announce(&self, table: u64, file: &Arc<TableFile>, rows: Range<usize>) {
+        if rows.is_empty() || !self.running.start() {
+            return;
+        }
+        let piece_rows = (PIECE_BYTES / size_of::<u64>() / file.words_of(1).max(1)).max(1);
+        let budget = self.shared().pool.budget_words();
+        let mut state = self.shared().lock();
+        let mut start = rows.start;
+        while start < rows.end {
+            if let Some(slot) = state.slot_of(table, start) {
+                start = slot.end;
+                continue;
+            }
+            let next = state.slots.range((table, start)..(table, rows.end)).next().map_or(rows.end, |(&(_, next), _)| next);
+            let end = next.min(start + piece_rows);
+            let n_words = file.words_of(end - start);
+            if state.queued_words + n_words > budget {
+                self.shared().rows_without_room.fetch_add((rows.end - start) as u64, Ordering::Relaxed);
+                break;
+            }
+            state.slots.insert((table, start), Slot { end, extent: None });
+            state.queue.push_back(Job { table, file: file.clone(), rows: start..end, n_words });
+            state.queued_words += n_words;
+            start = end;
+        }
+        self.shared().changed.notify_all();
+    }
+
+    /// Lets go of what lies within some rows.
+    pub(super) fn release(&self, table: u64, rows: Range<usize>) {
+        let mut state = self.shared().lock();
+        let within = state.slots.range((table, rows.start)..(table, rows.end.max(rows.start)));
+        let within: Vec<_> = within.filter(|(_, slot)| slot.end <= rows.end).map(|(&key, _)| key).collect();
+        let released: Vec<_> = within.iter().filter_map(|key| state.slots.remove(key)).collect();
+        let State { slots, ready, .. } = &mut *state;
+        ready.retain(|key| slots.contains_key(key));
+        drop(state);
+        self.shared().changed.notify_all();
+        // Their memory goes back to the pool here, where no lock is held.
+        drop(released);
+    }
+
+    /// What there is of a table, in the order of its rows. Whoever waits for a row drops these first: they are memory that the thread may need.
+    pub(super) fn pieces(&self, table: u64) -> Vec<Piece> {
+        let state = self.shared().lock();
+        let slots = state.slots.range((table, 0)..(table + 1, 0));
+        slots.map(|(&(_, start), slot)| Piece { rows: start..slot.end, extent: slot.extent.clone() }).collect()
+    }
+
+    /// Waits until a row is no longer on its way: read, or given up.
+    pub(super) fn wait_for(&self, table: u64, row: usize) {
+        let mut state = self.shared().lock();
+        while state.slot_of(table, row).is_some_and(|slot| slot.extent.is_none()) {
+            state = self.shared().changed.wait(state).expect(HOLDERS_DO_NOT_PANIC);
+        }
+    }
+
+    pub(super) fn count(&self, from_memory: usize, from_file: usize) {
+        self.shared().rows_from_memory.fetch_add(from_memory as u64, Ordering::Relaxed);
+        self.shared().rows_from_file.fetch_add(from_file as u64, Ordering::Relaxed);
+    }
+
+    fn shared(&self) -> &Shared {
+        &self.running.shared
+    }
+}
+
+impl Running {
+    /// Starts the thread if it does not run; `false` if the system has none to spare, and then nothing is read ahead.
+    fn start(&self) -> bool {
+        let mut thread = self.thread.lock().expect(HOLDERS_DO_NOT_PANIC);
+        if thread.is_none() {
+            let shared = self.shared.clone();
+            *thread = thread::Builder::new().name("brisk-table read-ahead".to_owned()).spawn(move || shared.run()).ok();
+        }
+        thread.is_some()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.shared.lock().is_closed = true;
+        self.shared.changed.notify_all();
+        self.shared.pool.close();
+        if let Some(thread) = self.thread.get_mut().ok().and_then(Option::take) {
+            // It has nothing to say: what could not be read will be read, and reported, by whoever gathers it.
+            _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn run(&self) {
+        while let Some(job) = self.next_job() {
+            let Some(words) = self.make_room(job.n_words) else { return };
+            let read = Extent::read(&job.file, job.rows.clone(), words, self.pool.clone());
+            self.settle(&job, read.ok().map(Arc::new));
+        }
+    }
+
+    fn next_job(&self) -> Option<Job> {
+        let mut state = self.lock();
+        loop {
+            if state.is_closed {
+                return None;
+            }
+            while let Some(job) = state.queue.pop_front() {
+                state.queued_words -= job.n_words;
+                if state.is_wanted(&job) {
+                    return Some(job);
+                }
+            }
+            state = self.changed.wait(state).expect(HOLDERS_DO_NOT_PANIC);
+        }
+    }
+
+    /// Memory for a job; what was read first goes first. `None` once all is closed.
+    fn make_room(&self, n_words: usize) -> Option<Vec<u64>> {
+        loop {
+            if let Some(words) = self.pool.take(n_words) {
+                return Some(words);
+            }
+            let mut state = self.lock();
+            let oldest = state.ready.pop_front().and_then(|key| state.slots.remove(&key));
+            drop(state);
+            match oldest {
+                Some(oldest) => drop(oldest),
+                // All that is left is being copied from just now.
+                None => return self.pool.wait_for(n_words),
+            }
+        }
+    }
+
+    /// Puts what was read where it was wanted; if it is no longer, or could not be read, nothing is there.
+    fn settle(&self, job: &Job, extent: Option<Arc<Extent>>) {
+        let key = (job.table, job.rows.start);
+        let mut state = self.lock();
+        let mut unwanted = None;
+        match extent {
+            Some(extent) if state.is_wanted(job) => {
+                state.slots.insert(key, Slot { end: job.rows.end, extent: Some(extent) });
+                state.ready.push_back(key);
+            }
+            None if state.is_wanted(job) => _ = state.slots.remove(&key),
+            extent => unwanted = extent,
+        }
+        drop(state);
+        self.changed.notify_all();
+        drop(unwanted);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect(HOLDERS_DO_NOT_PANIC)
+    }
+}
+
+impl State {
+    /// The slot that a row is in.
+    fn slot_of(&self, table: u64, row: usize) -> Option<&Slot> {
+        let (_, slot) = self.slots.range((table, 0)..=(table, row)).next_back()?;
+        (row < slot.end).then_some(slot)
+    }
+
+    fn is_wanted(&self, job: &Job) -> bool {
+        let slot = self.slots.get(&(job.table, job.rows.start));
+        slot.is_some_and(|slot| slot.end == job.rows.end && slot.extent.is_none())
+    }
+}
+
+const HOLDERS_DO_NOT_PANIC: &str = "no thread panics while it holds the lock";

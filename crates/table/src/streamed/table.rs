@@ -1,0 +1,248 @@
+use std::cell::Cell;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::file::TableFile;
+use super::read_ahead::{Piece, ReadAhead};
+use super::read_at::read_exact_at;
+use crate::description::describe;
+use crate::format::Tensor;
+use crate::parts::{Opened, Part, Parts};
+use crate::row_store::RowStore;
+use crate::table::fingerprint;
+use crate::verify::{self, ReadBytes, Verified};
+use crate::{ColumnStatistics, Error, TensorNames};
+
+/// What is read at a time of rows in order that nobody announced.
+const SCRATCH_BYTES: usize = 256 << 10;
+
+/// A table that stays on disk: rows are read when they are gathered, or ahead of that, in memory of a fixed size.
+///
+/// This is for tables larger than memory or address space, and needs no promise: it maps nothing, and a file that shrinks or a disk that fails is
+/// an error rather than a signal. Rows cannot be borrowed, only gathered. The loader's order of shuffled blocks announces the blocks that it
+/// will want; they are read ahead, each in one go, on a thread. Rows in order are read in large pieces. Rows gathered at random, without
+/// an announcement, are read one by one, which is slow and correct.
+///
+/// # Examples
+/// ```
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("ramp.safetensors");
+/// use brisk_table::{ReadAhead, Schema, StreamedTable, TableWriter};
+///
+/// let mut writer = TableWriter::create(&path, Schema::named(["x"]))?;
+/// writer.push(&[0.5_f32, 1.5, 2.5], &[0.0_f32, 1.0, 0.0])?;
+/// writer.finish()?;
+///
+/// let table = StreamedTable::open(&path, &ReadAhead::new(64 << 20))?;
+/// # #[cfg(feature = "loader")] {
+/// use brisk_loader::RowSource;
+/// let (mut features, mut labels) = ([0.0; 2], [0.0; 2]);
+/// table.gather(&[2, 1], &mut features, &mut labels)?;
+/// assert_eq!((features, labels), ([2.5, 1.5], [0.0, 1.0]));
+/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct StreamedTable {
+    file: Arc<TableFile>,
+    ahead: ReadAhead,
+    /// What it is called by `ahead`.
+    number: u64,
+}
+
+impl StreamedTable {
+    /// Opens the table at `path`, to be read ahead into the memory of `ahead`.
+    ///
+    /// # Errors
+    /// As for [`Table::open`](crate::Table::open).
+    /// # Cost
+    /// Reads the header.
+    pub fn open(path: impl AsRef<Path>, ahead: &ReadAhead) -> Result<Self, Error> {
+        Self::open_named(path, &TensorNames::default(), ahead)
+    }
+
+    /// The same for a file that has other names for its parts.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open).
+    pub fn open_named(path: impl AsRef<Path>, names: &TensorNames, ahead: &ReadAhead) -> Result<Self, Error> {
+        let Opened { path, file, parts, .. } = Opened::named(path.as_ref(), names)?;
+        Ok(Self { file: Arc::new(TableFile { path, file, parts }), ahead: ahead.clone(), number: ahead.register() })
+    }
+
+    /// The file this is.
+    pub fn path(&self) -> &Path {
+        &self.file.path
+    }
+
+    /// What is known of each column, gathered when the table was written; `None` for a file that another program wrote.
+    pub fn statistics(&self) -> Option<&[ColumnStatistics]> {
+        self.file.parts.metadata.statistics.as_deref()
+    }
+
+    /// Checks every byte against the checksums that were written with the table, on all cores.
+    ///
+    /// # Errors
+    /// As for [`Table::verify`](crate::Table::verify); [`Error::Io`] if the file cannot be read.
+    /// # Cost
+    /// Reads the whole file, a MiB for each thread at a time.
+    pub fn verify(&self) -> Result<(), Error> {
+        self.verify_with_progress(|_| {})
+    }
+
+    /// The same, saying now and then how far it has come. `progress` runs on the caller's thread.
+    ///
+    /// # Errors
+    /// As for [`verify`](Self::verify).
+    pub fn verify_with_progress(&self, mut progress: impl FnMut(Verified)) -> Result<(), Error> {
+        verify::verify(self, &mut progress)
+    }
+
+    /// Hands `take` the bytes of some rows of a tensor, straight from the file; each piece with its first row.
+    fn read(&self, tensor: &Tensor, rows: Range<usize>, mut take: impl FnMut(usize, &[u8])) -> Result<(), Error> {
+        let rows_at_once = (SCRATCH_BYTES / self.file.parts.row_bytes(tensor).max(1)).max(1);
+        let mut scratch = SCRATCH.take();
+        let read = rows.clone().step_by(rows_at_once).try_for_each(|start| {
+            let bytes = self.file.parts.range_of(tensor, start..rows.end.min(start + rows_at_once));
+            let n_bytes = bytes.len();
+            if scratch.len() * size_of::<u64>() < n_bytes {
+                scratch.resize(n_bytes.div_ceil(size_of::<u64>()), 0);
+            }
+            self.file.read(bytes, &mut scratch)?;
+            take(start, &bytemuck::cast_slice(&scratch)[..n_bytes]);
+            Ok(())
+        });
+        SCRATCH.set(scratch);
+        read
+    }
+}
+
+thread_local! {
+    static SCRATCH: Cell<Vec<u64>> = const { Cell::new(Vec::new()) };
+}
+
+describe!([] StreamedTable);
+
+impl Drop for StreamedTable {
+    fn drop(&mut self) {
+        self.ahead.release(self.number, 0..self.file.parts.n_rows);
+    }
+}
+
+impl RowStore for StreamedTable {
+    fn path(&self) -> &Path {
+        &self.file.path
+    }
+
+    fn parts(&self) -> &Parts {
+        &self.file.parts
+    }
+
+    fn n_rows(&self) -> usize {
+        self.file.parts.n_rows
+    }
+
+    fn each_row(&self, part: Part, rows: &[u32], mut take: impl FnMut(usize, &[u8])) -> Result<(), Error> {
+        let Some(tensor) = self.file.parts.tensor(part) else { return Ok(()) };
+        let row_bytes = self.file.parts.row_bytes(tensor);
+        let mut place = 0;
+        let (mut n_here, mut n_read) = (0, 0);
+        while place < rows.len() {
+            let pieces = self.ahead.pieces(self.number);
+            let here: Vec<Option<&[u8]>> =
+                pieces.iter().map(|piece| piece.extent.as_ref().map(|extent| extent.part(&self.file, part))).collect();
+            let mut on_its_way = None;
+            while let Some(&row) = rows.get(place) {
+                let row = row as usize;
+                match piece_of(&pieces, row) {
+                    Some(at) => match here[at] {
+                        Some(stored) => {
+                            take(place, &stored[(row - pieces[at].rows.start) * row_bytes..][..row_bytes]);
+                            n_here += 1;
+                        }
+                        None => {
+                            on_its_way = Some(row);
+                            break;
+                        }
+                    },
+                    None => {
+                        self.read(tensor, row..row + 1, |_, bytes| take(place, bytes))?;
+                        n_read += 1;
+                    }
+                }
+                place += 1;
+            }
+            drop(pieces);
+            if let Some(row) = on_its_way {
+                self.ahead.wait_for(self.number, row);
+            }
+        }
+        self.ahead.count(n_here, n_read);
+        Ok(())
+    }
+
+    fn each_run(&self, part: Part, rows: Range<usize>, mut take: impl FnMut(usize, &[u8])) -> Result<(), Error> {
+        let Some(tensor) = self.file.parts.tensor(part) else { return Ok(()) };
+        let row_bytes = self.file.parts.row_bytes(tensor);
+        let mut row = rows.start;
+        let (mut n_here, mut n_read) = (0, 0);
+        while row < rows.end {
+            let pieces = self.ahead.pieces(self.number);
+            match piece_of(&pieces, row).map(|at| &pieces[at]) {
+                Some(Piece { rows: there, extent: Some(extent) }) => {
+                    let end = rows.end.min(there.end);
+                    let stored = extent.part(&self.file, part);
+                    take(row - rows.start, &stored[(row - there.start) * row_bytes..(end - there.start) * row_bytes]);
+                    n_here += end - row;
+                    row = end;
+                }
+                Some(_) => {
+                    drop(pieces);
+                    self.ahead.wait_for(self.number, row);
+                }
+                None => {
+                    let next = pieces.iter().map(|piece| piece.rows.start).find(|&start| start > row);
+                    let end = rows.end.min(next.unwrap_or(usize::MAX));
+                    drop(pieces);
+                    self.read(tensor, row..end, |start, bytes| take(start - rows.start, bytes))?;
+                    n_read += end - row;
+                    row = end;
+                }
+            }
+        }
+        self.ahead.count(n_here, n_read);
+        Ok(())
+    }
+
+    fn will_need(&self, rows: Range<usize>) {
+        self.ahead.announce(self.number, &self.file, rows);
+    }
+
+    fn done_with(&self, rows: Range<usize>) {
+        self.ahead.release(self.number, rows);
+    }
+
+    fn fingerprint(&self) -> Option<u64> {
+        let sums = self.file.parts.checksums.as_ref()?;
+        let mut scratch = Vec::new();
+        let sums = self.read_bytes(sums.range.clone(), &mut scratch).ok()?;
+        Some(fingerprint(self.file.parts.header_crc32, sums))
+    }
+}
+
+impl ReadBytes for StreamedTable {
+    fn read_bytes<'a>(&'a self, bytes: Range<usize>, scratch: &'a mut Vec<u8>) -> Result<&'a [u8], Error> {
+        scratch.resize(bytes.len(), 0);
+        let read = read_exact_at(&self.file.file, scratch, bytes.start as u64);
+        read.map_err(|source| Error::Io { path: self.file.path.clone(), action: "read", source })?;
+        Ok(scratch)
+    }
+}
+
+/// Which of the pieces, in the order of their rows, a row is in.
+fn piece_of(pieces: &[Piece], row: usize) -> Option<usize> {
+    let after = pieces.partition_point(|piece| piece.rows.start <= row);
+    let at = after.checked_sub(1)?;
+    (row < pieces[at].rows.end).then_some(at)
+}

@@ -1,0 +1,261 @@
+//! Tables that are read from their file in bounded memory.
+
+use std::env;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Seek, SeekFrom, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use brisk_loader::{RowSource, row_source_conformance};
+use brisk_table::{
+    DType, Dictionary, Error, ReadAhead, RowBatch, Schema, ShardSize, ShardedTable, StreamedTable, Table, TableWriter, Weights,
+};
+
+/// Rows with every part: three bytes, two codes, a label in `i64`, a weight.
+fn write_parts(path: &Path, n_rows: usize) {
+    let categories = vec!["a".to_owned(), "b".to_owned()];
+    let schema =
+        Schema { dtype: DType::U8, label_dtype: DType::I64, weights: Weights::Present, categories, ..Schema::shaped(&[3]) };
+    let mut writer = TableWriter::create(path, schema).unwrap();
+    let dictionary = |name| Dictionary::new(name, (0..7).map(|i| i.to_string())).unwrap();
+    writer.set_dictionaries(vec![dictionary("a"), dictionary("b")]).unwrap();
+    for i in 0..n_rows {
+        writer
+            .push_batch(RowBatch {
+                features: &[i as u8, (i >> 8) as u8, (i >> 16) as u8],
+                categories: &[i as u32 % 8, i as u32 % 3],
+                labels: &[i as i64],
+                weights: &[i as f32 / 2.0],
+            })
+            .unwrap();
+    }
+    writer.finish().unwrap();
+}
+
+/// With no room at all, little, and plenty; with and without announcements.
+#[test]
+fn a_streamed_table_is_a_row_source() {
+    for n_rows in [1, 2, 700, 100_000] {
+        let (_folder, path) = crate::scratch();
+        crate::table::write_ramp(&path, n_rows);
+        for budget in [0, 100, 64 << 10, 64 << 20] {
+            let table = StreamedTable::open(&path, &ReadAhead::new(budget)).unwrap();
+            row_source_conformance(&table);
+            table.prefetch_range(0..n_rows);
+            row_source_conformance(&table);
+            table.verify().unwrap();
+        }
+    }
+    let (_folder, path) = crate::scratch();
+    write_parts(&path, 5000);
+    let table = StreamedTable::open(&path, &ReadAhead::new(1 << 20)).unwrap();
+    row_source_conformance(&table);
+    table.prefetch_range(1000..4900);
+    row_source_conformance(&table);
+    row_source_conformance(&table.typed::<u8>().unwrap());
+}
+
+/// All parts of a row come from where they should, whatever was announced, released, or had no room.
+#[test]
+fn announced_rows_are_the_rows() {
+    let (_folder, path) = crate::scratch();
+    write_parts(&path, 20_000);
+    let whole = Table::open(&path).unwrap();
+    for budget in [1000, 100_000, 8 << 20] {
+        let ahead = ReadAhead::new(budget);
+        let table = StreamedTable::open(&path, &ahead).unwrap();
+        for window in (0..20_000).step_by(1000) {
+            table.prefetch_range(window..window + 1000);
+            // Overlaps what is there, and lies partly beyond the table.
+            table.prefetch_range(window + 500..window + 1700);
+            let rows: Vec<u32> = (0..300).map(|i| (window + (i * 7919) % 1000) as u32).collect();
+            check_same(&whole, &table, &rows);
+            if window % 3000 == 0 {
+                table.release_range(0..window + 1000);
+            }
+        }
+        let report = ahead.report();
+        if budget == 8 << 20 {
+            assert_eq!((report.rows_from_file, report.rows_without_room), (0, 0), "{report:?}");
+        } else if budget == 1000 {
+            assert!(report.rows_without_room > 0 && report.rows_from_file > 0, "{report:?}");
+        }
+    }
+}
+
+#[track_caller]
+fn check_same(whole: &Table, streamed: &impl RowSource<Feature = f32, Error = Error>, rows: &[u32]) {
+    type Gathered = (Vec<f32>, Vec<f32>, Vec<u32>, Vec<f32>);
+    fn gathered(source: &impl RowSource<Feature = f32, Error = Error>, rows: &[u32]) -> Gathered {
+        let n = rows.len();
+        let (mut features, mut labels) = (vec![0.0; n * source.n_cols()], vec![0.0; n]);
+        let (mut categories, mut weights) = (vec![0; n * source.n_categories()], vec![0.0; n]);
+        source.gather(rows, &mut features, &mut labels).unwrap();
+        source.gather_categories(rows, &mut categories).unwrap();
+        source.gather_weights(rows, &mut weights).unwrap();
+        (features, labels, categories, weights)
+    }
+    assert!(gathered(whole, rows) == gathered(streamed, rows), "rows differ");
+}
+
+/// Many threads, announcements and releases at once, in a budget that holds a fraction of it.
+#[test]
+fn threads_share_a_table() {
+    let (_folder, path) = crate::scratch();
+    write_parts(&path, 60_000);
+    let whole = Table::open(&path).unwrap();
+    let table = StreamedTable::open(&path, &ReadAhead::new(200_000)).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..4_usize {
+            let (whole, table) = (&whole, &table);
+            scope.spawn(move || {
+                for round in 0..60 {
+                    let start = (thread * 15_000 + round * 977) % 59_000;
+                    table.prefetch_range(start..start + 1000);
+                    let rows: Vec<u32> = (0..200).map(|i| (start + (i * 31) % 1000) as u32).collect();
+                    check_same(whole, table, &rows);
+                    table.release_range(start..start + 1000);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn shards_are_streamed_within_one_budget() {
+    let parent = tempfile::tempdir().unwrap();
+    crate::shards::write_ramp(&parent.path().join("t"), 10_000, ShardSize::Rows(1500), 1.0);
+    let ahead = ReadAhead::new(1 << 20);
+    let table = ShardedTable::open_streamed(parent.path().join("t"), &ahead).unwrap();
+    table.prefetch_range(0..10_000);
+    table.gather_range(5..9_000, &mut vec![0.0; 2 * 8_995], &mut vec![0.0; 8_995]).unwrap();
+    let report = ahead.report();
+    assert_eq!((report.rows_from_memory, report.rows_from_file), (2 * 8_995, 0), "features and labels");
+    row_source_conformance(&table);
+    table.verify().unwrap();
+}
+
+/// What would end a process that had it mapped.
+#[test]
+fn a_file_that_shrinks_is_an_error() {
+    let (_folder, path) = crate::scratch();
+    crate::table::write_ramp(&path, 100_000);
+    let table = StreamedTable::open(&path, &ReadAhead::new(1 << 20)).unwrap();
+    OpenOptions::new().write(true).open(&path).unwrap().set_len(100_000).unwrap();
+    table.prefetch_range(50_000..60_000);
+    let error = table.gather_range(50_000..50_001, &mut [0.0; 2], &mut [0.0]).unwrap_err();
+    assert!(matches!(error, Error::Io { .. }) && error.to_string().contains("table.safetensors: cannot read"), "{error}");
+    assert!(table.verify().is_err());
+}
+
+#[test]
+fn a_table_goes_while_others_are_read() {
+    let (_folder, path) = crate::scratch();
+    crate::table::write_ramp(&path, 100_000);
+    let ahead = ReadAhead::new(4 << 20);
+    for _ in 0..20 {
+        let table = StreamedTable::open(&path, &ahead).unwrap();
+        table.prefetch_range(0..100_000);
+    }
+    let table = StreamedTable::open(&path, &ahead).unwrap();
+    table.prefetch_range(0..100_000);
+    check_same(&Table::open(&path).unwrap(), &table, &[99_999, 0, 50_000]);
+}
+
+/// A table of `n_rows` rows of 28 `f32`, all zeros but for the first value of each row in `set`, which is the row's number: a file with holes.
+fn write_sparse(path: &Path, n_rows: u64, set: impl IntoIterator<Item = u64>) {
+    let (features, labels) = (n_rows * 112, n_rows * 4);
+    let json = format!(
+        r#"{{"features":{{"dtype":"F32","shape":[{n_rows},28],"data_offsets":[0,{features}]}},"labels":{{"dtype":"F32","shape":[{n_rows}],"data_offsets":[{features},{}]}}}}"#,
+        features + labels
+    );
+    let json = format!("{json:<4088}");
+    let mut file = File::create(path).unwrap();
+    file.write_all(&4088_u64.to_le_bytes()).unwrap();
+    file.write_all(json.as_bytes()).unwrap();
+    file.set_len(4096 + features + labels).unwrap();
+    for row in set {
+        file.seek(SeekFrom::Start(4096 + row * 112)).unwrap();
+        file.write_all(&(row as f32).to_le_bytes()).unwrap();
+    }
+}
+
+/// 180 million rows, 20 GB.
+const N_LARGE: u64 = 180_000_000;
+const DEST: &str = "BRISK_TABLE_TEST_LARGE";
+
+#[test]
+fn opening_takes_no_longer_for_a_large_file() {
+    let (_folder, path) = crate::scratch();
+    write_sparse(&path, N_LARGE / 2, []);
+    assert!(fs::metadata(&path).unwrap().len() > 10_000_000_000);
+    let open = || {
+        let start = Instant::now();
+        // SAFETY: the folder is this test's own.
+        #[expect(unsafe_code, reason = "it is what is timed")]
+        let table = unsafe { Table::open_mapped(&path) }.unwrap();
+        assert_eq!(table.rows::<f32>(N_LARGE as usize / 2 - 1..N_LARGE as usize / 2).unwrap(), [0.0; 28]);
+        start.elapsed()
+    };
+    // The best of several: other tests run beside this one.
+    let best = (0..20).map(|_| open()).min().unwrap();
+    assert!(best < Duration::from_millis(5), "it took {best:?}");
+}
+
+/// Not a test of its own: what the test below runs in a process of little memory.
+#[test]
+fn child_with_little_memory() {
+    let Some(path) = env::var_os(DEST) else { return };
+    // SAFETY: nobody writes to the file.
+    #[expect(unsafe_code, reason = "to know that the limit is there")]
+    let mapped = unsafe { Table::open_mapped(&path) };
+    assert!(mapped.is_err(), "20 GB were mapped: the limit is not there");
+
+    let ahead = ReadAhead::new(64 << 20);
+    let table = StreamedTable::open(&path, &ahead).unwrap();
+    let (n_rows, block) = (table.n_rows(), 65_536);
+    let (mut features, mut labels) = (vec![0.0; 4096 * 28], vec![0.0; 4096]);
+    let mut n_set = 0;
+    // Thirty blocks here and there, the next of them always announced.
+    let blocks: Vec<usize> = (0..30).map(|i| (i * 1_103_515_245_usize) % (n_rows / block) * block).collect();
+    for (i, &start) in blocks.iter().enumerate() {
+        for &soon in blocks.iter().skip(i).take(2) {
+            table.prefetch_range(soon..soon + block);
+        }
+        for batch in 0..block / 4096 {
+            let rows: Vec<u32> = (0..4096).map(|i| (start + (batch * 4096 + i) * 48_271 % block) as u32).collect();
+            table.gather(&rows, &mut features, &mut labels).unwrap();
+            for (&row, values) in rows.iter().zip(features.chunks(28)) {
+                let expected = if row % 1_000_000 == 0 { row as f32 } else { 0.0 };
+                assert!(values[0] == expected && values[1..].iter().all(|&x| x == 0.0), "row {row} is {values:?}");
+                n_set += usize::from(values[0] != 0.0);
+            }
+        }
+        table.release_range(start..start + block);
+    }
+    assert_eq!(ahead.report().rows_from_file, 0);
+    // Rows that nobody announced, and rows in order.
+    let far: Vec<u32> = (0..4096).map(|i| i * 43_000 / 1000 * 1000).collect();
+    table.gather(&far, &mut features, &mut labels).unwrap();
+    n_set += features.iter().filter(|&&x| x != 0.0).count();
+    table.gather_range(n_rows - 4096..n_rows, &mut features, &mut labels).unwrap();
+    assert!(n_set > 0, "no row with something in it was read");
+}
+
+/// The limit is on addresses, so a map of the file is out of the question.
+#[test]
+#[cfg(unix)]
+fn a_table_larger_than_memory_is_read_in_little() {
+    let (_folder, path) = crate::scratch();
+    write_sparse(&path, N_LARGE, (0..N_LARGE).step_by(1_000_000));
+    let output = Command::new("sh")
+        .args(["-c", r#"ulimit -v 1000000; exec "$0" --exact streamed::child_with_little_memory --test-threads 1"#])
+        .arg(env::current_exe().unwrap())
+        .env(DEST, &path)
+        .stderr(Stdio::inherit())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+}
