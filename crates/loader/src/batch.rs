@@ -1,4 +1,6 @@
-use crate::{Order, Shard};
+use std::sync::Arc;
+
+use crate::{Order, Shard, WeightedDraws};
 
 /// One batch, lent until the next one is asked for. `T` is what its source's features are.
 #[non_exhaustive]
@@ -63,6 +65,16 @@ impl Batching {
     /// In another order each epoch, from `seed`.
     pub fn shuffled(self, seed: u64) -> Self {
         Self { order: Order::Shuffled { seed }, ..self }
+    }
+
+    /// Blocks of `block_rows` rows in another order each epoch, shuffled within windows of `window_blocks`: for what does not fit in memory.
+    pub fn shuffled_blocks(self, seed: u64, block_rows: u32, window_blocks: u32) -> Self {
+        Self { order: Order::Blocks { seed, block_rows, window_blocks }, ..self }
+    }
+
+    /// Rows drawn by weight, with replacement.
+    pub fn weighted(self, seed: u64, draws: Arc<WeightedDraws>) -> Self {
+        Self { order: Order::Weighted { seed, draws }, ..self }
     }
 
     /// One rank's share.

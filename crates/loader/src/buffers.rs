@@ -7,7 +7,7 @@ use crate::{Batch, Error, Feature, RowSource};
 
 /// Room for one batch; allocated once, filled many times.
 #[derive(Debug)]
-pub(crate) struct Buffers<T> {
+pub struct Buffers<T> {
     features: Vec<T>,
     labels: Vec<f32>,
     weights: Vec<f32>,
@@ -19,9 +19,9 @@ pub(crate) struct Buffers<T> {
     index: usize,
 }
 
-/// What a row of a source takes.
+/// What a row of a batch takes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Widths {
+pub struct Widths {
     pub(crate) n_cols: usize,
     pub(crate) n_categories: usize,
     pub(crate) has_weights: bool,
@@ -68,6 +68,15 @@ impl<T: Feature> Buffers<T> {
         }
     }
 
+    /// [`new`](Self::new), if there is anything to make room for, and addresses for it.
+    pub(crate) fn checked(size: usize, widths: Widths) -> Result<Self, Error> {
+        let is_possible = widths.len_bytes::<T>(size).is_some_and(|n| n <= isize::MAX as usize);
+        if size == 0 || !is_possible {
+            return Err(Error::BatchSize { size, n_cols: widths.n_cols });
+        }
+        Ok(Self::new(size, widths))
+    }
+
     pub(crate) fn batch(&self) -> Batch<'_, T> {
         let n = self.n_slots;
         Batch {
@@ -79,6 +88,22 @@ impl<T: Feature> Buffers<T> {
             ids: &self.ids[..n],
             rows: self.n_real,
         }
+    }
+
+    /// Room for the features of `n_slots` slots.
+    pub(crate) fn features_of(&mut self, n_slots: usize) -> &mut [T] {
+        &mut self.features[..n_slots * self.widths.n_cols]
+    }
+
+    /// Becomes the batch that `other` is, but for the features. `other` is left with what is no longer wanted.
+    pub(crate) fn take_all_but_features<U>(&mut self, other: &mut Buffers<U>) {
+        std::mem::swap(&mut self.labels, &mut other.labels);
+        std::mem::swap(&mut self.weights, &mut other.weights);
+        std::mem::swap(&mut self.categories, &mut other.categories);
+        std::mem::swap(&mut self.ids, &mut other.ids);
+        // Which weights are those of padding goes with them.
+        std::mem::swap(&mut self.n_real, &mut other.n_real);
+        (self.n_slots, self.index) = (other.n_slots, other.index);
     }
 
     /// Makes this the plan's batch `nth`.

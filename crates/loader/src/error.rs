@@ -1,3 +1,8 @@
+use std::any::Any;
+use std::time::Duration;
+
+use crate::Stage;
+
 /// What can go wrong, with the numbers in it.
 #[non_exhaustive]
 #[derive(Debug, thiserror::Error)]
@@ -61,6 +66,30 @@ pub enum Error {
         /// How many rows there are.
         n_rows: usize,
     },
+    /// An order by blocks of nothing.
+    #[error("cannot shuffle {window_blocks} blocks of {block_rows} rows; take at least 1 of each")]
+    Blocks {
+        /// Rows in a block.
+        block_rows: u32,
+        /// Blocks in a window.
+        window_blocks: u32,
+    },
+    /// A weight by which no row can be drawn.
+    #[error("row {row} cannot be drawn with weight {weight}; weights are 0 or more, finite, and not all 0")]
+    SampleWeight {
+        /// The first such row.
+        row: usize,
+        /// Its weight.
+        weight: f64,
+    },
+    /// Weights to draw by that are those of other rows.
+    #[error("{n_weights} weights to draw by, the source has {n_rows} rows; give one weight a row")]
+    DrawsOfOtherRows {
+        /// How many weights there are.
+        n_weights: usize,
+        /// How many rows there are.
+        n_rows: usize,
+    },
     /// Fractions that do not split all rows.
     #[error("cannot split by {fractions:?}; fractions are 0 or more and come to 1")]
     Fractions {
@@ -68,12 +97,14 @@ pub enum Error {
         fractions: Vec<f64>,
     },
     /// A number of folds that these rows cannot be cut into.
-    #[error("cannot make {n_folds} folds of {n_rows} rows; take at least 2, and no more than rows")]
+    #[error(
+        "cannot make {n_folds} folds of {n} rows; take at least 2, and no more than rows (of the largest class, or groups of rows)"
+    )]
     Folds {
         /// Folds asked for.
         n_folds: usize,
-        /// How many rows there are.
-        n_rows: usize,
+        /// How many there are to deal out: rows, rows of the largest class, or groups.
+        n: usize,
     },
     /// The source could not gather the rows of a batch.
     #[error("batch {batch} could not be gathered")]
@@ -81,14 +112,82 @@ pub enum Error {
         /// Which batch of the epoch.
         batch: usize,
         /// The source's own error.
-        source: Box<dyn std::error::Error + Send + Sync>,
+        source: BoxedError,
     },
-    /// The source panicked in a worker thread.
-    #[error("the source panicked while gathering batch {batch}: {message}")]
-    WorkerPanicked {
+    /// A function that was to transform a batch failed.
+    #[error("batch {batch} could not be transformed{}", of_row(.row))]
+    Transform {
         /// Which batch of the epoch.
         batch: usize,
+        /// At which row, by its id, where it is known.
+        row: Option<u32>,
+        /// The function's own error.
+        source: BoxedError,
+    },
+    /// The source, or a function that was to transform a batch, panicked.
+    #[error("panicked while making batch {batch}{}: {message}", of_row(.row))]
+    Panicked {
+        /// Which batch of the epoch.
+        batch: usize,
+        /// At which row, by its id, where it is known.
+        row: Option<u32>,
         /// What the panic said.
         message: String,
     },
+    /// A batch did not come within the time given. It may still come: asking again waits on.
+    #[error("batch {batch} is not there after {waited:?}: {}", at_stage(.stage))]
+    TimedOut {
+        /// Which batch of the epoch.
+        batch: usize,
+        /// How long it was waited for.
+        waited: Duration,
+        /// What its worker is doing; `None` if no worker has come to it.
+        stage: Option<Stage>,
+    },
+    /// A state to resume from that is one of other rows, or of another order.
+    #[error(
+        "state of another source: its {what} was {saved}, here it is {found}; resume with the rows and the order it was saved with"
+    )]
+    State {
+        /// What differs.
+        what: &'static str,
+        /// As it was saved.
+        saved: String,
+        /// As it is.
+        found: String,
+    },
+    /// A text that no state is written as.
+    #[error("`{text}` is not the state of a loader; it is one line, `brisk-loader 1 epoch=…`, as a state is written")]
+    StateText {
+        /// The text.
+        text: String,
+    },
+    /// The threads of a loader could not be started.
+    #[error("{n_threads} threads could not be started: {reason}; take fewer")]
+    Threads {
+        /// Threads asked for.
+        n_threads: usize,
+        /// What the operating system said.
+        reason: String,
+    },
+}
+
+/// Any error of somebody else's.
+pub(crate) type BoxedError = Box<dyn std::error::Error + Send + Sync>;
+
+fn of_row(row: &Option<u32>) -> String {
+    row.map_or_else(String::new, |row| format!(", at row {row}"))
+}
+
+fn at_stage(stage: &Option<Stage>) -> String {
+    match stage {
+        Some(stage) => format!("its worker is at stage `{stage}`"),
+        None => "no worker has come to it".to_owned(),
+    }
+}
+
+/// What a panic said.
+pub(crate) fn panic_message(thrown: Box<dyn Any + Send>) -> String {
+    let text = thrown.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| thrown.downcast_ref::<String>().cloned()).unwrap_or_default()
 }

@@ -1,12 +1,24 @@
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Instant;
+
 use crate::buffers::{Buffers, Fill, Widths};
+use crate::error::BoxedError;
+use crate::hints::Hints;
+use crate::make::{AsGathered, Job, Make, Mapped, MappedRows, Row, make};
 use crate::plan::Plan;
-use crate::{Batch, Batching, Error, RowSource};
+use crate::state::Identity;
+use crate::timer::Stages;
+use crate::{Batch, Batching, Error, Feature, Key, RowSource, StageTimer, State};
 
 /// Batches from a source, an epoch at a time.
 ///
-/// [`epoch`](Self::epoch) gathers each batch when it is asked for, on the rayon pool the caller is in, and starts no thread;
-/// [`prefetch`](Self::prefetch) has worker threads gather ahead. Both give the same batches. All memory is allocated before the first
-/// batch.
+/// [`epoch`](Self::epoch) makes each batch when it is asked for, on the rayon pool the caller is in, and starts no thread;
+/// [`run`](Self::run) gives a training loop a pool of its own; [`prefetch`](Self::prefetch) has worker threads make batches ahead. All give
+/// the same batches. All memory is allocated before the first batch.
+///
+/// [`map`](Self::map) and [`map_rows`](Self::map_rows) have a function make something else of what is gathered: numbers of bytes, a crop of
+/// an image.
 ///
 /// # Examples
 /// ```
@@ -26,10 +38,14 @@ use crate::{Batch, Batching, Error, RowSource};
 /// # Ok::<(), brisk_loader::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct Loader<S: RowSource> {
+pub struct Loader<S: RowSource, M: Make<S> = AsGathered> {
     source: S,
     batching: Batching,
-    buffers: Buffers<S::Feature>,
+    maker: M,
+    widths: Widths,
+    scratch: M::Scratch,
+    buffers: Buffers<M::Out>,
+    timer: Option<Arc<StageTimer>>,
 }
 
 impl<S: RowSource> Loader<S> {
@@ -37,18 +53,109 @@ impl<S: RowSource> Loader<S> {
     ///
     /// # Errors
     /// [`Error::BatchSize`] for batches of no rows, or too large for memory's addresses; [`Error::NoColumns`] for a source without
-    /// features or categories; [`Error::Shard`] for a rank outside its world; [`Error::TooManyRows`] beyond 2³² − 1.
+    /// features or categories; [`Error::Shard`] for a rank outside its world; [`Error::TooManyRows`] beyond 2³² − 1; [`Error::Blocks`] and
+    /// [`Error::DrawsOfOtherRows`] for an order that these rows cannot have.
     pub fn new(source: S, batching: Batching) -> Result<Self, Error> {
-        let (n_rows, widths, size) = (source.n_rows(), Widths::of(&source), batching.size);
-        if size == 0 || widths.len_bytes::<S::Feature>(size).is_none_or(|n| n > isize::MAX as usize) {
-            return Err(Error::BatchSize { size, n_cols: widths.n_cols });
-        }
+        let (n_rows, widths) = (source.n_rows(), Widths::of(&source));
         if widths.n_cols == 0 && widths.n_categories == 0 {
             return Err(Error::NoColumns { n_rows });
         }
         batching.shard.check()?;
+        let buffers = Buffers::checked(batching.size, widths)?;
         Plan::new(&batching, n_rows, 0, 0)?;
-        Ok(Self { buffers: Buffers::new(size, widths), source, batching })
+        Ok(Self { source, batching, maker: AsGathered, widths, scratch: (), buffers, timer: None })
+    }
+
+    /// With batches made anew by `f`, which gets the batch as it was gathered, what keys the epoch's randomness, and the features to fill:
+    /// `[batch.labels.len(), n_cols]`, which hold anything at first. All but the features stays as it is.
+    ///
+    /// Workers call it at once for different batches; a batch comes out the same whoever made it if `f` draws its randomness by [`Key`]
+    /// and by ids.
+    ///
+    /// # Errors
+    /// [`Error::BatchSize`] if such batches are too large for memory's addresses. An error of `f` is [`Error::Transform`] in its batch's turn,
+    /// a panic is [`Error::Panicked`].
+    ///
+    /// # Examples
+    /// ```
+    /// use std::convert::Infallible;
+    /// use brisk_loader::{Batching, Loader, Rows};
+    ///
+    /// let images = Rows::new(vec![51_u8; 100 * 12], vec![0.0; 100], 12)?;
+    /// let mut loader = Loader::new(&images, Batching::of(10))?.map(12, |batch, _key, features: &mut [f32]| {
+    ///     features.iter_mut().zip(batch.features).for_each(|(to, &byte)| *to = f32::from(byte) / 255.0);
+    ///     Ok::<(), Infallible>(())
+    /// })?;
+    /// let mut batches = loader.epoch(0);
+    /// assert_eq!(batches.next_batch()?.expect("the first of ten").features, [0.2; 120]);
+    /// # Ok::<(), brisk_loader::Error>(())
+    /// ```
+    pub fn map<F, U, E>(self, n_cols: usize, f: F) -> Result<Loader<S, Mapped<F, U, E>>, Error>
+    where
+        F: Fn(&Batch<'_, S::Feature>, Key, &mut [U]) -> Result<(), E> + Sync,
+        U: Feature,
+        E: Into<BoxedError>,
+    {
+        self.made_by(Mapped { n_cols, f, types: PhantomData })
+    }
+
+    /// With every row made anew by `f`, which gets the row as it was gathered, what keys the epoch's randomness, and the `n_cols` features to
+    /// fill. Without workers, the threads of the caller's pool share a batch's rows. Padding is not asked for: it is all default.
+    ///
+    /// # Errors
+    /// As for [`map`](Self::map); errors name the row as well.
+    ///
+    /// # Examples
+    /// One of eight pixels to the left of each row, drawn anew each epoch, the same on any number of threads:
+    /// ```
+    /// use std::convert::Infallible;
+    /// use brisk_loader::{Batching, Loader, Rows};
+    ///
+    /// let lines = Rows::new((0..800).map(|i| i as f32).collect::<Vec<_>>(), vec![0.0; 100], 8)?;
+    /// let mut loader = Loader::new(&lines, Batching::of(10).shuffled(1))?.map_rows(5, |row, key, crop: &mut [f32]| {
+    ///     let left = (key.random(row.id, 0) % 4) as usize;
+    ///     crop.copy_from_slice(&row.features[left..left + 5]);
+    ///     Ok::<(), Infallible>(())
+    /// })?;
+    /// assert_eq!(loader.epoch(0).next_batch()?.expect("the first of ten").features.len(), 50);
+    /// # Ok::<(), brisk_loader::Error>(())
+    /// ```
+    pub fn map_rows<F, U, E>(self, n_cols: usize, f: F) -> Result<Loader<S, MappedRows<F, U, E>>, Error>
+    where
+        F: Fn(Row<'_, S::Feature>, Key, &mut [U]) -> Result<(), E> + Sync,
+        U: Feature,
+        E: Into<BoxedError>,
+    {
+        self.made_by(MappedRows { n_cols, f, types: PhantomData })
+    }
+
+    fn made_by<M: Make<S>>(self, maker: M) -> Result<Loader<S, M>, Error> {
+        let Self { source, batching, widths, timer, .. } = self;
+        let out = Widths { n_cols: maker.n_cols(widths.n_cols), ..widths };
+        let buffers = Buffers::checked(batching.size, out)?;
+        let scratch = maker.scratch(batching.size, widths);
+        Ok(Loader { source, batching, maker, widths, scratch, buffers, timer })
+    }
+}
+
+impl<S: RowSource, M: Make<S>> Loader<S, M> {
+    /// With a timer that is told where the time goes.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::sync::Arc;
+    /// use brisk_loader::{Batching, Loader, Rows, StageTimer};
+    ///
+    /// let rows = Rows::new(vec![0.5; 1000], vec![1.0; 1000], 1)?;
+    /// let timer = Arc::new(StageTimer::default());
+    /// let mut loader = Loader::new(&rows, Batching::of(64))?.timed(Arc::clone(&timer));
+    /// let mut batches = loader.epoch(0);
+    /// while batches.next_batch()?.is_some() {}
+    /// assert!(timer.report().to_string().starts_with("bottleneck: gather; batches are waited for (16 batches: gather "));
+    /// # Ok::<(), brisk_loader::Error>(())
+    /// ```
+    pub fn timed(self, timer: Arc<StageTimer>) -> Self {
+        Self { timer: Some(timer), ..self }
     }
 
     /// The source, as it was given.
@@ -72,7 +179,7 @@ impl<S: RowSource> Loader<S> {
     }
 
     /// The batches of `epoch`.
-    pub fn epoch(&mut self, epoch: u32) -> Epoch<'_, S> {
+    pub fn epoch(&mut self, epoch: u32) -> Epoch<'_, S, M> {
         match self.epoch_from(epoch, 0) {
             Ok(batches) => batches,
             Err(error) => unreachable!("`Loader::new` made this plan already: {error}"),
@@ -84,39 +191,115 @@ impl<S: RowSource> Loader<S> {
     ///
     /// # Errors
     /// [`Error::Position`] beyond the last row: the position is that of another source.
-    pub fn epoch_from(&mut self, epoch: u32, position: usize) -> Result<Epoch<'_, S>, Error> {
+    pub fn epoch_from(&mut self, epoch: u32, position: usize) -> Result<Epoch<'_, S, M>, Error> {
         let plan = self.plan(epoch, position)?;
         let n_batches = plan.n_batches();
-        Ok(Epoch { source: &self.source, buffers: &mut self.buffers, plan, n_batches, n_taken: 0 })
+        Ok(Epoch { loader: self, plan, n_batches, n_taken: 0, hints: Hints::default() })
+    }
+
+    /// The batches to come after a state that was saved: [`epoch_from`](Self::epoch_from), once it is sure that it is a state of these rows
+    /// in this order.
+    ///
+    /// # Errors
+    /// [`Error::State`] says what differs.
+    pub fn resume(&mut self, state: &State) -> Result<Epoch<'_, S, M>, Error> {
+        let position = self.identity().position(state, &self.batching.order)?;
+        self.epoch_from(state.epoch, position)
+    }
+
+    /// Runs a training loop on a pool of `n_threads` threads of its own, which share the making of each batch. They are gone when it returns.
+    ///
+    /// On a thread of a pool, asking for a batch allocates nothing. (Asked for from outside, each call goes through rayon's queue, which allocates
+    /// 1.5 KB in some sixty batches.)
+    ///
+    /// # Errors
+    /// [`Error::Threads`] if they cannot be started; then nothing has run.
+    ///
+    /// # Examples
+    /// ```
+    /// use brisk_loader::{Batching, Error, Loader, Rows};
+    ///
+    /// let rows = Rows::new(vec![0.5; 1000], vec![1.0; 1000], 1)?;
+    /// let n_seen = Loader::new(&rows, Batching::of(64).shuffled(42))?.run(2, |loader| {
+    ///     let mut n_seen = 0;
+    ///     for epoch in 0..3 {
+    ///         let mut batches = loader.epoch(epoch);
+    ///         while let Some(batch) = batches.next_batch()? {
+    ///             n_seen += batch.rows;
+    ///         }
+    ///     }
+    ///     Ok::<usize, Error>(n_seen)
+    /// })??;
+    /// assert_eq!(n_seen, 3000);
+    /// # Ok::<(), brisk_loader::Error>(())
+    /// ```
+    pub fn run<R: Send>(&mut self, n_threads: usize, run: impl FnOnce(&mut Self) -> R + Send) -> Result<R, Error>
+    where
+        Self: Send,
+    {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads.max(1)).build();
+        let pool = pool.map_err(|error| Error::Threads { n_threads, reason: error.to_string() })?;
+        Ok(pool.install(|| run(self)))
     }
 
     pub(crate) fn plan(&self, epoch: u32, position: usize) -> Result<Plan, Error> {
         Plan::new(&self.batching, self.source.n_rows(), epoch, position)
     }
+
+    pub(crate) fn identity(&self) -> Identity {
+        Identity { n_rows: self.source.n_rows(), fingerprint: self.source.fingerprint() }
+    }
+
+    pub(crate) fn maker(&self) -> &M {
+        &self.maker
+    }
+
+    pub(crate) fn timer(&self) -> Option<&Arc<StageTimer>> {
+        self.timer.as_ref()
+    }
+
+    /// Room for one batch, and what a worker needs to make it.
+    pub(crate) fn new_buffers(&self) -> Buffers<M::Out> {
+        let out = Widths { n_cols: self.maker.n_cols(self.widths.n_cols), ..self.widths };
+        Buffers::new(self.batching.size, out)
+    }
+
+    pub(crate) fn new_scratch(&self) -> M::Scratch {
+        self.maker.scratch(self.batching.size, self.widths)
+    }
 }
 
-/// The batches of one epoch, gathered as they are asked for; from [`Loader::epoch`].
+/// The batches of one epoch, made as they are asked for; from [`Loader::epoch`].
 #[derive(Debug)]
-pub struct Epoch<'a, S: RowSource> {
-    source: &'a S,
-    buffers: &'a mut Buffers<S::Feature>,
+pub struct Epoch<'a, S: RowSource, M: Make<S> = AsGathered> {
+    loader: &'a mut Loader<S, M>,
     plan: Plan,
     n_batches: usize,
     n_taken: usize,
+    hints: Hints,
 }
 
-impl<S: RowSource> Epoch<'_, S> {
+impl<S: RowSource, M: Make<S>> Epoch<'_, S, M> {
     /// The next batch, lent until the one after it is asked for; `None` at the end.
     ///
     /// # Errors
-    /// [`Error::Source`] if the source failed. The batch is not taken: asking again tries again.
-    pub fn next_batch(&mut self) -> Result<Option<Batch<'_, S::Feature>>, Error> {
+    /// [`Error::Source`] if the source failed, [`Error::Transform`] if the function of a [`map`](Loader::map) did, [`Error::Panicked`] if either
+    /// panicked. The batch is not taken: asking again tries again.
+    pub fn next_batch(&mut self) -> Result<Option<Batch<'_, M::Out>>, Error> {
         if self.n_taken == self.n_batches {
             return Ok(None);
         }
-        self.buffers.fill(self.source, &self.plan, self.n_taken, Fill::Pool)?;
+        let Loader { source, maker, scratch, buffers, timer, .. } = &mut *self.loader;
+        let since = timer.as_ref().map(|_| Instant::now());
+        self.hints.advance(&self.plan, self.n_taken, self.n_taken).tell(source, &self.plan);
+        let stages = Stages { timer: timer.as_deref(), current: None };
+        make(maker, source, &Job { plan: &self.plan, nth: self.n_taken, fill: Fill::Pool, stages }, scratch, buffers)?;
+        if let Some((timer, since)) = timer.as_ref().zip(since) {
+            timer.add_wait_for_producer(since);
+            timer.count_batch();
+        }
         self.n_taken += 1;
-        Ok(Some(self.buffers.batch()))
+        Ok(Some(self.loader.buffers.batch()))
     }
 
     /// How many batches are still to come: exact, and the same for every rank.
@@ -133,5 +316,16 @@ impl<S: RowSource> Epoch<'_, S> {
     /// that [`Loader::epoch_from`] needs.
     pub fn position(&self) -> usize {
         self.plan.position_after(self.n_taken)
+    }
+
+    /// Where the run stands, to save.
+    pub fn state(&self) -> State {
+        self.loader.identity().state(&self.plan, &self.loader.batching.order, self.n_taken)
+    }
+}
+
+impl<S: RowSource, M: Make<S>> Drop for Epoch<'_, S, M> {
+    fn drop(&mut self) {
+        self.hints.finish().tell(&self.loader.source, &self.plan);
     }
 }

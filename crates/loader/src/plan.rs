@@ -3,15 +3,16 @@
 use std::ops::Range;
 
 use crate::shard::{Deal, Uneven};
-use crate::{Batching, Error, LastBatch, Shuffle};
+use crate::{Batching, EpochOrder, Error, Key, LastBatch};
 
 /// One rank's batches of one epoch, from a position on.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     batching: Batching,
-    n_rows: usize,
+    epoch: u32,
+    order: EpochOrder,
+    n_positions: usize,
     start: usize,
-    shuffle: Option<Shuffle>,
 }
 
 /// What goes into one batch. Slots `0..n_real` are rows, to `n_dealt` rows that come again, to `n_slots` padding.
@@ -26,11 +27,19 @@ pub(crate) struct Slots {
 
 impl Plan {
     pub(crate) fn new(batching: &Batching, n_rows: usize, epoch: u32, start: usize) -> Result<Self, Error> {
-        if start > n_rows {
-            return Err(Error::Position { position: start, n_rows });
-        }
+        batching.order.check(n_rows)?;
         let n = u32::try_from(n_rows).map_err(|_| Error::TooManyRows { n_rows })?;
-        Ok(Self { shuffle: batching.order.shuffle(n, epoch), batching: batching.clone(), n_rows, start })
+        let order = batching.order.of_epoch(n, epoch);
+        let n_positions = order.n_positions() as usize;
+        if start > n_positions {
+            return Err(Error::Position { position: start, n_rows: n_positions });
+        }
+        Ok(Self { batching: batching.clone(), epoch, order, n_positions, start })
+    }
+
+    /// What keys the randomness of this epoch.
+    pub(crate) fn key(&self) -> Key {
+        Key { seed: self.batching.order.seed(), epoch: self.epoch }
     }
 
     /// Positions in a global batch: one batch of each rank.
@@ -40,7 +49,7 @@ impl Plan {
 
     /// Positions that are one rank's in all, repeats included; only for an interleaved deal, where it does not depend on the batch size.
     fn n_interleaved(&self, uneven: Uneven) -> usize {
-        let (left, world) = (self.n_rows - self.start, self.batching.shard.world);
+        let (left, world) = (self.n_positions - self.start, self.batching.shard.world);
         match uneven {
             Uneven::Repeat => left.div_ceil(world),
             Uneven::Drop => left / world,
@@ -50,7 +59,7 @@ impl Plan {
     /// How many batches there are; the same for every rank.
     pub(crate) fn n_batches(&self) -> usize {
         let (n, size) = match self.batching.shard.deal {
-            Deal::Blocks => (self.n_rows - self.start, self.global_size()),
+            Deal::Blocks => (self.n_positions - self.start, self.global_size()),
             Deal::Interleaved(uneven) => (self.n_interleaved(uneven), self.batching.size),
         };
         match self.batching.last {
@@ -61,7 +70,7 @@ impl Plan {
 
     /// Where all ranks together stand after the first `n` batches of this plan.
     pub(crate) fn position_after(&self, n: usize) -> usize {
-        self.start.saturating_add(n.saturating_mul(self.global_size())).min(self.n_rows)
+        self.start.saturating_add(n.saturating_mul(self.global_size())).min(self.n_positions)
     }
 
     /// The number of the plan's batch `nth` within its epoch.
@@ -80,7 +89,7 @@ impl Plan {
                 (base.saturating_add(shard.rank), shard.world, most)
             }
         };
-        let n_real = self.n_rows.saturating_sub(first).div_ceil(step).min(most);
+        let n_real = self.n_positions.saturating_sub(first).div_ceil(step).min(most);
         let n_dealt = if shard.deal == Deal::Blocks { n_real } else { most };
         let n_slots = if self.batching.last == LastBatch::Short { n_dealt } else { size };
         Slots { n_real, n_dealt, n_slots, first, step }
@@ -88,7 +97,7 @@ impl Plan {
 
     /// Whether a batch is a run of rows in the source too.
     pub(crate) fn is_run(&self) -> bool {
-        self.shuffle.is_none() && (self.batching.shard.deal == Deal::Blocks || self.batching.shard.world == 1)
+        self.order.is_sequential() && (self.batching.shard.deal == Deal::Blocks || self.batching.shard.world == 1)
     }
 
     /// The rows in some real slots of a batch, where [`is_run`](Self::is_run).
@@ -104,14 +113,26 @@ impl Plan {
             *id = position;
             position = position.wrapping_add(of.step as u32);
         }
-        if let Some(shuffle) = &self.shuffle {
-            shuffle.permute(ids);
-        }
+        self.order.permute(ids);
     }
 
     /// The row number of a slot that comes again: positions go on from the start of the epoch.
     pub(crate) fn repeated_id(&self, of: Slots, slot: usize) -> u32 {
-        let position = ((of.first + slot * of.step) % self.n_rows) as u32;
-        self.shuffle.as_ref().map_or(position, |shuffle| shuffle.row(position))
+        let position = ((of.first + slot * of.step) % self.n_positions) as u32;
+        self.order.row(position)
+    }
+
+    /// The windows of the order that batch `nth` of all ranks takes rows from; `None` where rows come from all over the table.
+    pub(crate) fn windows(&self, nth: usize) -> Option<Range<u32>> {
+        let first = self.position_after(nth);
+        let last = self.position_after(nth + 1).checked_sub(1).filter(|&last| last >= first)?;
+        Some(self.order.window(first as u32)?..self.order.window(last as u32)? + 1)
+    }
+
+    /// Calls `f` with the runs of rows of some windows.
+    pub(crate) fn for_each_range(&self, windows: Range<u32>, mut f: impl FnMut(Range<usize>)) {
+        for window in windows {
+            self.order.for_each_range(window, &mut f);
+        }
     }
 }

@@ -1,10 +1,13 @@
 use std::sync::Arc;
 use std::thread::{Scope, ScopedJoinHandle};
+use std::time::Duration;
 
-use crate::buffers::{Buffers, Widths};
+use crate::buffers::Buffers;
+use crate::make::Make;
 use crate::plan::Plan;
-use crate::ring::Ring;
-use crate::{Batch, Batching, Error, Feature, Loader, RowSource};
+use crate::ring::{NotTaken, Ring};
+use crate::state::Identity;
+use crate::{Batch, Batching, Error, Feature, Loader, RowSource, State};
 
 /// How far ahead of the consumer batches are gathered, and by how many threads. Neither changes any batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,8 +24,8 @@ impl Default for Ahead {
     }
 }
 
-impl<S: RowSource> Loader<S> {
-    /// Starts worker threads that gather batches ahead of whoever asks. They live in `scope`, across epochs, until the
+impl<S: RowSource, M: Make<S>> Loader<S, M> {
+    /// Starts worker threads that make batches ahead of whoever asks. They live in `scope`, across epochs, until the
     /// [`Prefetch`] is dropped; the drop waits for them. (A `Prefetch` that is leaked instead keeps its scope waiting for ever.)
     ///
     /// # Examples
@@ -43,26 +46,24 @@ impl<S: RowSource> Loader<S> {
     /// })?;
     /// # Ok::<(), brisk_loader::Error>(())
     /// ```
-    pub fn prefetch<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, ahead: Ahead) -> Prefetch<'scope, S::Feature> {
+    pub fn prefetch<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, ahead: Ahead) -> Prefetch<'scope, M::Out> {
         let (depth, n_workers) = (ahead.depth.max(1), ahead.workers.max(1));
-        let batching = self.batching().clone();
-        let (n_rows, widths) = (self.source().n_rows(), Widths::of(self.source()));
-        let ring = Arc::new(Ring::new(depth, || Buffers::new(batching.size, widths)));
-        let workers = (0..n_workers).map(|_| {
-            let ring = Arc::clone(&ring);
-            scope.spawn(move || ring.work(self.source()))
+        let ring = Arc::new(Ring::new(depth, n_workers, self.timer().cloned(), || self.new_buffers()));
+        let workers = (0..n_workers).map(|worker| {
+            let (ring, mut scratch) = (Arc::clone(&ring), self.new_scratch());
+            scope.spawn(move || ring.work(worker, self.source(), self.maker(), &mut scratch))
         });
-        Prefetch { workers: workers.collect(), ring, batching, n_rows, in_hand: None }
+        Prefetch { workers: workers.collect(), ring, batching: self.batching().clone(), identity: self.identity(), in_hand: None }
     }
 }
 
-/// Worker threads that gather ahead; from [`Loader::prefetch`].
+/// Worker threads that make batches ahead; from [`Loader::prefetch`].
 #[derive(Debug)]
 pub struct Prefetch<'scope, T: Feature = f32> {
     ring: Arc<Ring<T>>,
     workers: Vec<ScopedJoinHandle<'scope, ()>>,
     batching: Batching,
-    n_rows: usize,
+    identity: Identity,
     in_hand: Option<Buffers<T>>,
 }
 
@@ -80,10 +81,20 @@ impl<T: Feature> Prefetch<'_, T> {
     /// # Errors
     /// [`Error::Position`] beyond the last row.
     pub fn epoch_from(&mut self, epoch: u32, position: usize) -> Result<PrefetchEpoch<'_, T>, Error> {
-        let plan = Plan::new(&self.batching, self.n_rows, epoch, position)?;
+        let plan = Plan::new(&self.batching, self.identity.n_rows, epoch, position)?;
         let n_batches = plan.n_batches();
         self.ring.start(Some(&plan), self.in_hand.take());
-        Ok(PrefetchEpoch { ring: &self.ring, in_hand: &mut self.in_hand, plan, n_batches, n_taken: 0 })
+        let Self { ring, batching, identity, in_hand, .. } = self;
+        Ok(PrefetchEpoch { ring, batching, identity: *identity, in_hand, plan, n_batches, n_taken: 0 })
+    }
+
+    /// The batches to come after a state that was saved: those of [`Loader::resume`].
+    ///
+    /// # Errors
+    /// [`Error::State`] says what differs.
+    pub fn resume(&mut self, state: &State) -> Result<PrefetchEpoch<'_, T>, Error> {
+        let position = self.identity.position(state, &self.batching.order)?;
+        self.epoch_from(state.epoch, position)
     }
 }
 
@@ -97,10 +108,12 @@ impl<T: Feature> Drop for Prefetch<'_, T> {
     }
 }
 
-/// The batches of one epoch, gathered ahead; from [`Prefetch::epoch`]. Dropping it early calls the workers off.
+/// The batches of one epoch, made ahead; from [`Prefetch::epoch`]. Dropping it early calls the workers off.
 #[derive(Debug)]
 pub struct PrefetchEpoch<'a, T: Feature = f32> {
     ring: &'a Ring<T>,
+    batching: &'a Batching,
+    identity: Identity,
     in_hand: &'a mut Option<Buffers<T>>,
     plan: Plan,
     n_batches: usize,
@@ -111,17 +124,34 @@ impl<T: Feature> PrefetchEpoch<'_, T> {
     /// The next batch, lent until the one after it is asked for; `None` at the end. Waits if it is not ready.
     ///
     /// # Errors
-    /// [`Error::Source`] or [`Error::WorkerPanicked`], when its turn has come, if this batch could not be gathered. The epoch is then over.
+    /// [`Error::Source`], [`Error::Transform`] or [`Error::Panicked`], when its turn has come, if this batch could not be made. The epoch is
+    /// then over.
     pub fn next_batch(&mut self) -> Result<Option<Batch<'_, T>>, Error> {
+        self.take(None)
+    }
+
+    /// [`next_batch`](Self::next_batch) for those who would rather know than wait: a disk that hangs is an error that names the stage.
+    ///
+    /// # Errors
+    /// [`Error::TimedOut`] if the batch is not there in time. Nothing is lost: asking again waits on. (Dropping the
+    /// [`Prefetch`] still waits for workers that are in the midst of a batch: a thread cannot be ended from outside.)
+    pub fn next_batch_within(&mut self, at_most: Duration) -> Result<Option<Batch<'_, T>>, Error> {
+        self.take(Some(at_most))
+    }
+
+    fn take(&mut self, at_most: Option<Duration>) -> Result<Option<Batch<'_, T>>, Error> {
         if self.n_taken == self.n_batches {
             return Ok(None);
         }
-        match self.ring.take(self.in_hand.take()) {
+        match self.ring.take(self.in_hand.take(), at_most) {
             Ok(buffers) => {
                 self.n_taken += 1;
                 Ok(Some(self.in_hand.insert(buffers).batch()))
             }
-            Err(error) => {
+            Err(NotTaken::TimedOut { waited, stage }) => {
+                Err(Error::TimedOut { batch: self.plan.index(self.n_taken), waited, stage })
+            }
+            Err(NotTaken::Failed(error)) => {
                 self.n_batches = self.n_taken;
                 self.ring.start(None, None);
                 Err(error)
@@ -142,6 +172,11 @@ impl<T: Feature> PrefetchEpoch<'_, T> {
     /// How many rows of the epoch all ranks have consumed with the batches *taken* so far, however many are ready.
     pub fn position(&self) -> usize {
         self.plan.position_after(self.n_taken)
+    }
+
+    /// Where the run stands, to save.
+    pub fn state(&self) -> State {
+        self.identity.state(&self.plan, &self.batching.order, self.n_taken)
     }
 }
 

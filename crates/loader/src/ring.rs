@@ -1,11 +1,14 @@
 //! The bounded ring between workers that fill batches and the consumer that takes them in order.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::buffers::{Buffers, Fill};
+use crate::hints::{Due, Hints};
+use crate::make::{Job, Make, make};
 use crate::plan::Plan;
-use crate::{Error, Feature, RowSource};
+use crate::timer::{CurrentStage, Stages};
+use crate::{Error, Feature, RowSource, Stage, StageTimer};
 
 /// What workers and consumer share: a window of `depth` batches that moves as batches are taken.
 #[derive(Debug)]
@@ -15,6 +18,9 @@ pub(crate) struct Ring<T> {
     made: Condvar,
     /// There is room, another epoch, or an end: workers look again.
     room: Condvar,
+    /// What each worker is doing.
+    stages: Vec<CurrentStage>,
+    timer: Option<Arc<StageTimer>>,
 }
 
 #[derive(Debug)]
@@ -29,16 +35,56 @@ struct State<T> {
     /// Batch `nth` waits in slot `nth % depth`.
     slots: Vec<Option<Result<Buffers<T>, Error>>>,
     spare: Vec<Buffers<T>>,
+    /// Which batch each worker is at.
+    making: Vec<Option<usize>>,
+    hints: Hints,
+    /// Windows of epochs that are over, which the next worker to come by lets go of.
+    leftover: Vec<(Plan, Due)>,
     closed: bool,
 }
 
+/// A batch for a worker to make, and what to tell the source first.
+#[derive(Debug)]
+struct Claim<T> {
+    plan: Plan,
+    nth: usize,
+    due: Due,
+    buffers: Buffers<T>,
+}
+
+/// Why there is no batch for the consumer.
+#[derive(Debug)]
+pub(crate) enum NotTaken {
+    /// It could not be made.
+    Failed(Error),
+    /// It is not there yet.
+    TimedOut { waited: Duration, stage: Option<Stage> },
+}
+
 impl<T: Feature> Ring<T> {
-    pub(crate) fn new(depth: usize, buffers: impl FnMut() -> Buffers<T>) -> Self {
+    pub(crate) fn new(
+        depth: usize,
+        n_workers: usize,
+        timer: Option<Arc<StageTimer>>,
+        buffers: impl FnMut() -> Buffers<T>,
+    ) -> Self {
         let mut spare = Vec::with_capacity(depth + 1);
         spare.resize_with(depth + 1, buffers);
-        let slots = (0..depth).map(|_| None).collect();
-        let state = State { plan: None, n_batches: 0, generation: 0, n_claimed: 0, n_taken: 0, slots, spare, closed: false };
-        Self { state: Mutex::new(state), made: Condvar::new(), room: Condvar::new() }
+        let state = State {
+            plan: None,
+            n_batches: 0,
+            generation: 0,
+            n_claimed: 0,
+            n_taken: 0,
+            slots: (0..depth).map(|_| None).collect(),
+            spare,
+            making: vec![None; n_workers],
+            hints: Hints::default(),
+            leftover: Vec::with_capacity(4),
+            closed: false,
+        };
+        let stages = (0..n_workers).map(|_| CurrentStage::default()).collect();
+        Self { state: Mutex::new(state), made: Condvar::new(), room: Condvar::new(), stages, timer }
     }
 
     /// No code of others runs under the lock, so a poisoned one would still be whole.
@@ -51,6 +97,11 @@ impl<T: Feature> Ring<T> {
         let mut state = self.lock();
         let state = &mut *state;
         state.generation += 1;
+        state.making.fill(None);
+        let due = state.hints.finish();
+        if let Some(plan) = state.plan.take().filter(|_| !due.is_empty()) {
+            state.leftover.push((plan, due));
+        }
         state.spare.extend(returned);
         state.spare.extend(state.slots.iter_mut().filter_map(Option::take).filter_map(Result::ok));
         (state.n_claimed, state.n_taken) = (0, 0);
@@ -64,49 +115,83 @@ impl<T: Feature> Ring<T> {
         self.room.notify_all();
     }
 
-    /// The consumer's side: waits for the next batch, and gives back the one before.
-    pub(crate) fn take(&self, returned: Option<Buffers<T>>) -> Result<Buffers<T>, Error> {
+    /// The consumer's side: waits for the next batch, not longer than `at_most`, and gives back the one before.
+    pub(crate) fn take(&self, returned: Option<Buffers<T>>, at_most: Option<Duration>) -> Result<Buffers<T>, NotTaken> {
         let mut state = self.lock();
         state.spare.extend(returned);
+        let slot = state.n_taken % state.slots.len();
+        let mut since = None;
         loop {
-            let slot = state.n_taken % state.slots.len();
             if let Some(made) = state.slots[slot].take() {
                 state.n_taken += 1;
                 self.room.notify_one();
-                return made;
+                drop(state);
+                if let Some(timer) = &self.timer {
+                    since.into_iter().for_each(|since| timer.add_wait_for_producer(since));
+                    timer.count_batch();
+                }
+                return made.map_err(NotTaken::Failed);
             }
-            state = self.made.wait(state).unwrap_or_else(PoisonError::into_inner);
+            // Nobody looks at the clock for nothing.
+            if since.is_none() && (self.timer.is_some() || at_most.is_some()) {
+                since = Some(Instant::now());
+            }
+            state = match at_most.zip(since) {
+                None => self.made.wait(state).unwrap_or_else(PoisonError::into_inner),
+                Some((at_most, since)) => {
+                    let waited = since.elapsed();
+                    let Some(left) = at_most.checked_sub(waited).filter(|left| !left.is_zero()) else {
+                        let worker = state.making.iter().position(|&making| making == Some(state.n_taken));
+                        return Err(NotTaken::TimedOut { waited, stage: worker.map(|worker| self.stages[worker].stage()) });
+                    };
+                    self.made.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
         }
     }
 
     /// A worker's life. Whoever makes room wakes a worker, or is one: buffers that are no longer wanted come back with the worker that
     /// looks for the next batch.
-    pub(crate) fn work<S: RowSource<Feature = T>>(&self, source: &S) {
+    pub(crate) fn work<S: RowSource, M: Make<S, Out = T>>(&self, worker: usize, source: &S, maker: &M, scratch: &mut M::Scratch) {
         let mut state = self.lock();
-        while !state.closed {
-            let Some((plan, nth, mut buffers)) = state.claim() else {
+        loop {
+            if let Some((plan, due)) = state.leftover.pop() {
+                drop(state);
+                due.tell(source, &plan);
+                state = self.lock();
+                continue;
+            }
+            if state.closed {
+                return;
+            }
+            let Some(Claim { plan, nth, due, mut buffers }) = state.claim(worker) else {
+                let since = self.timer.as_ref().filter(|_| state.is_full()).map(|timer| (timer, Instant::now()));
                 state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner);
+                if let Some((timer, since)) = since {
+                    timer.add_wait_for_consumer(since);
+                }
                 continue;
             };
             let generation = state.generation;
             drop(state);
-            // Half-filled buffers are whole all the same: they are numbers that the next batch writes over.
-            let filled = catch_unwind(AssertUnwindSafe(|| buffers.fill(source, &plan, nth, Fill::Alone)));
-            let filled = filled.unwrap_or_else(|thrown| {
-                let message = thrown.downcast_ref::<&str>().map(|text| (*text).to_owned());
-                let message = message.or_else(|| thrown.downcast_ref::<String>().cloned()).unwrap_or_default();
-                Err(Error::WorkerPanicked { batch: plan.index(nth), message })
-            });
+            due.tell(source, &plan);
+            let stages = Stages { timer: self.timer.as_deref(), current: Some(&self.stages[worker]) };
+            let made = make(maker, source, &Job { plan: &plan, nth, fill: Fill::Alone, stages }, scratch, &mut buffers);
             state = self.lock();
-            state.put(generation, nth, filled, buffers);
+            state.put(worker, generation, nth, made, buffers);
             self.made.notify_one();
         }
     }
 }
 
 impl<T: Feature> State<T> {
+    /// Whether everything that there is room for is made, or in the making.
+    fn is_full(&self) -> bool {
+        self.n_claimed < self.n_batches
+    }
+
     /// The next batch to make, if there is one and room for it.
-    fn claim(&mut self) -> Option<(Plan, usize, Buffers<T>)> {
+    fn claim(&mut self, worker: usize) -> Option<Claim<T>> {
         let nth = self.n_claimed;
         if nth >= self.n_batches || nth >= self.n_taken + self.slots.len() {
             return None;
@@ -114,16 +199,19 @@ impl<T: Feature> State<T> {
         let plan = self.plan.clone()?;
         let buffers = self.spare.pop()?;
         self.n_claimed += 1;
-        Some((plan, nth, buffers))
+        self.making[worker] = Some(nth);
+        let due = self.hints.advance(&plan, nth, self.n_taken);
+        Some(Claim { plan, nth, due, buffers })
     }
 
-    fn put(&mut self, generation: u64, nth: usize, filled: Result<(), Error>, buffers: Buffers<T>) {
+    fn put(&mut self, worker: usize, generation: u64, nth: usize, made: Result<(), Error>, buffers: Buffers<T>) {
         if generation != self.generation {
             self.spare.push(buffers);
             return;
         }
+        self.making[worker] = None;
         let slot = nth % self.slots.len();
-        self.slots[slot] = Some(match filled {
+        self.slots[slot] = Some(match made {
             Ok(()) => Ok(buffers),
             Err(error) => {
                 self.spare.push(buffers);

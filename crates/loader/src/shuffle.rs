@@ -217,7 +217,7 @@ fn round_keys(seed: u64, epoch: u32) -> [u32; 8] {
     })
 }
 
-fn splitmix64_finish(z: u64) -> u64 {
+pub(crate) fn splitmix64_finish(z: u64) -> u64 {
     let z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
     z ^ z >> 31

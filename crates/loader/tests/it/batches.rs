@@ -1,4 +1,4 @@
-use brisk_loader::{Ahead, Batch, Batching, Error, LastBatch, Loader, Order, RowSource, Rows, Shard, Uneven, split};
+use brisk_loader::{Ahead, Batch, Batching, Epoch, Error, LastBatch, Loader, Make, Order, RowSource, Rows, Shard, Uneven, split};
 
 use crate::source::{described, numbered};
 
@@ -28,7 +28,11 @@ pub(crate) fn all<S: RowSource<Feature = f32>>(source: S, batching: &Batching, e
 
 pub(crate) fn from<S: RowSource<Feature = f32>>(source: S, batching: &Batching, epoch: u32, position: usize) -> Vec<Owned> {
     let mut loader = Loader::new(source, batching.clone()).unwrap();
-    let mut batches = loader.epoch_from(epoch, position).unwrap();
+    taken(loader.epoch_from(epoch, position).unwrap())
+}
+
+/// All batches of an epoch.
+pub(crate) fn taken<S: RowSource, M: Make<S, Out = f32>>(mut batches: Epoch<'_, S, M>) -> Vec<Owned> {
     let mut all = Vec::new();
     let n = batches.len();
     while let Some(batch) = batches.next_batch().unwrap() {

@@ -2,8 +2,13 @@
 
 mod allocation;
 mod batches;
+mod blocks;
+mod draws;
 mod prefetch;
+mod resume;
 mod shards;
 mod shuffle;
 mod source;
 mod splits;
+mod timing;
+mod transforms;

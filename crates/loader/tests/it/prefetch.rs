@@ -25,6 +25,10 @@ impl Faulty {
     pub(crate) fn new(rows: Rows, bad_row: u32) -> Self {
         Self { rows, bad_row, panics: false, n_gathered: AtomicUsize::new(0) }
     }
+
+    pub(crate) fn n_gathered(&self) -> usize {
+        self.n_gathered.load(Ordering::Relaxed)
+    }
 }
 
 impl RowSource for Faulty {
@@ -202,7 +206,7 @@ fn an_error_comes_once_in_its_turn() {
 fn a_panic_is_an_error_in_its_turn() {
     for workers in [1, 4] {
         check_fault(true, workers, |error| {
-            let message = "the source panicked while gathering batch 50: row 505 makes me panic";
+            let message = "panicked while making batch 50: row 505 makes me panic";
             assert_eq!(error.to_string(), message);
         });
     }

@@ -1,7 +1,10 @@
-use brisk_loader::{Batching, RowSource, Rows, Shuffle, Subset, k_fold, row_source_conformance, split};
+use brisk_loader::{
+    Batching, RowSource, Rows, Shuffle, Subset, group_k_fold, k_fold, key_of, labels_of, row_source_conformance, split,
+    split_by_key, stratified_k_fold, stratified_split,
+};
 
 use crate::batches::all;
-use crate::source::numbered;
+use crate::source::{described, numbered};
 
 fn rows_of<S: RowSource>(subset: &Subset<S>) -> Vec<u32> {
     (0..subset.n_rows() as u32).map(|row| subset.row(row)).collect()
@@ -94,4 +97,149 @@ fn what_does_not_split_is_refused() {
     for n_folds in [0, 1, 11] {
         assert!(k_fold(&source, 0, n_folds).unwrap_err().to_string().starts_with("cannot make "));
     }
+}
+
+#[test]
+fn rows_can_be_listed() {
+    let source = numbered(600, 2);
+    let listed = Subset::of_rows(&source, (0..500).rev().chain([7, 7]).collect::<Vec<_>>()).unwrap();
+    row_source_conformance(&listed);
+    assert_eq!((listed.n_rows(), listed.row(0), listed.row(501)), (502, 499, 7));
+    row_source_conformance(&Subset::of_rows(&source, vec![]).unwrap());
+    row_source_conformance(&Subset::of_rows(described(50, 0), vec![3, 1]).unwrap());
+    let error = Subset::of_rows(&source, vec![0, 600]).unwrap_err();
+    assert_eq!(error.to_string(), "row 600 was asked for, the source has 600 rows; rows count from 0");
+}
+
+/// Labels of so many rows of each class, mixed.
+fn labels(counts: &[usize]) -> Vec<f32> {
+    let sorted: Vec<f32> =
+        counts.iter().enumerate().flat_map(|(class, &count)| std::iter::repeat_n(class as f32, count)).collect();
+    let shuffle = Shuffle::new(sorted.len() as u32, 77, 0);
+    (0..shuffle.n_rows()).map(|position| sorted[shuffle.row(position) as usize]).collect()
+}
+
+fn counts(part: &Subset<&Rows>, labels: &[f32], n_classes: usize) -> Vec<usize> {
+    let mut counts = vec![0; n_classes];
+    rows_of(part).iter().for_each(|&row| counts[labels[row as usize] as usize] += 1);
+    counts
+}
+
+#[track_caller]
+fn check_stratified<const N: usize>(class_counts: &[usize], fractions: [f64; N]) {
+    let labels = labels(class_counts);
+    let source = Rows::new(vec![0.0; labels.len()], labels.clone(), 1).unwrap();
+    assert_eq!(labels_of(&source).unwrap(), labels, "labels as they were given");
+    for seed in 0..4 {
+        let parts = stratified_split(&source, &labels, seed, fractions).unwrap();
+        check_cover(&parts, labels.len());
+        for (part, fraction) in parts.iter().zip(fractions) {
+            for (found, &of) in counts(part, &labels, class_counts.len()).iter().zip(class_counts) {
+                let share = fraction * of as f64;
+                assert!((*found as f64 - share).abs() < 1.0, "{found} rows of a class of {of} by {fractions:?}");
+            }
+            let share = fraction * labels.len() as f64;
+            let n = part.n_rows() as f64;
+            assert!((n - share).abs() < if N == 2 { 1.0 } else { 2.0 }, "{n} rows where {share} are due, by {fractions:?}");
+        }
+    }
+}
+
+#[test]
+fn classes_are_split_alike() {
+    check_stratified(&[900, 90, 10], [0.8, 0.1, 0.1]);
+    check_stratified(&[17, 5, 8, 1, 1, 1, 1, 1, 1], [0.7, 0.3]);
+    check_stratified(&[3; 30], [0.5, 0.25, 0.25]);
+    check_stratified(&[1; 40], [0.25, 0.25, 0.5]);
+    check_stratified(&[11, 7], [0.0, 1.0, 0.0]);
+    check_stratified(&[], [0.5, 0.5]);
+    let (source, other) = (numbered(10, 1), numbered(9, 1));
+    let error = stratified_split(&source, other.labels(), 0, [0.5, 0.5]).unwrap_err();
+    assert!(error.to_string().starts_with("stratified_split: `labels` holds 9 values, expected 10"), "found: {error}");
+}
+
+#[test]
+fn strata_are_dealt_at_random() {
+    let labels = labels(&[500, 500]);
+    let source = Rows::new(vec![0.0; 1000], labels.clone(), 1).unwrap();
+    let first = |seed| rows_of(&stratified_split(&source, &labels, seed, [0.5, 0.5]).unwrap()[0]);
+    assert_eq!(first(1), first(1));
+    let both = first(1).iter().filter(|row| first(2).contains(row)).count();
+    assert!((200..300).contains(&both), "half of the rows in common, found {both} of 500");
+}
+
+/// What scikit-learn 1.7's `StratifiedKFold(n, shuffle=True)` has of each class in each validation set.
+#[test]
+fn stratified_folds_have_the_counts_of_scikit_learn() {
+    let labels: Vec<f32> = [0.0; 17].into_iter().chain([1.0; 5]).chain([2.0; 8]).collect();
+    let source = Rows::new(vec![0.0; 30], labels.clone(), 1).unwrap();
+    let expected: [&[[usize; 3]]; 2] = [&[[6, 2, 2], [6, 1, 3], [5, 2, 3]], &[[5, 1, 2], [4, 2, 2], [4, 1, 2], [4, 1, 2]]];
+    for expected in expected {
+        let folds = stratified_k_fold(&source, &labels, 5, expected.len()).unwrap();
+        check_cover(folds.iter().map(|fold| &fold.valid), 30);
+        for (fold, expected) in folds.iter().zip(expected) {
+            check_cover([&fold.train, &fold.valid], 30);
+            assert_eq!(counts(&fold.valid, &labels, 3), expected, "{} folds", folds.len());
+        }
+    }
+    // As many folds as the largest class has rows are the most, there as here.
+    assert!(stratified_k_fold(&source, &labels, 5, 17).is_ok());
+    assert!(stratified_k_fold(&source, &labels, 5, 18).is_err());
+}
+
+#[test]
+fn a_key_is_in_one_part_for_ever() {
+    let key = |row: u32| u64::from(row / 3);
+    let source = numbered(30_000, 1);
+    let parts = split_by_key(&source, key, 42, [0.7, 0.2, 0.1]).unwrap();
+    check_cover(&parts, 30_000);
+    let part_of = |parts: &[Subset<&Rows>; 3], row: u32| parts.iter().position(|part| rows_of(part).contains(&row)).unwrap();
+    for (part, fraction) in parts.iter().zip([0.7, 0.2, 0.1]) {
+        // 10,000 keys: five deviations of their number.
+        let (n, due, deviation) = (part.n_rows() as f64 / 3.0, fraction * 1e4, (fraction * (1.0 - fraction) * 1e4_f64).sqrt());
+        assert!((n - due).abs() < 5.0 * deviation, "{n} keys where {due} are due");
+        assert!(rows_of(part).chunks(3).all(|rows| rows[0] / 3 == rows[2] / 3), "all rows of a key");
+    }
+    // More rows come, also of keys that are known.
+    let more = numbered(40_000, 1);
+    let grown =
+        split_by_key(&more, |row| if row < 30_000 { key(row) } else { u64::from(row % 10_000) }, 42, [0.7, 0.2, 0.1]).unwrap();
+    for (part, grown) in parts.iter().zip(&grown) {
+        let before: Vec<u32> = rows_of(grown).into_iter().filter(|&row| row < 30_000).collect();
+        assert_eq!(before, rows_of(part), "rows that were there stay where they were");
+    }
+    for row in (30_000..40_000).step_by(997) {
+        assert_eq!(part_of(&grown, row), part_of(&grown, row % 10_000 * 3), "a row of a known key, {row}");
+    }
+    let [nothing, all] = split_by_key(&source, key, 1, [0.0, 1.0]).unwrap();
+    assert_eq!((nothing.n_rows(), all.n_rows()), (0, 30_000));
+}
+
+/// FNV-1a's published values.
+#[test]
+fn keys_of_bytes_are_pinned() {
+    assert_eq!(
+        [key_of(b""), key_of(b"a"), key_of(b"foobar")],
+        [0xCBF2_9CE4_8422_2325, 0xAF63_DC4C_8601_EC8C, 0x8594_4171_F739_67E8]
+    );
+}
+
+/// What scikit-learn 1.7's `GroupKFold` gives.
+#[test]
+fn group_folds_are_those_of_scikit_learn() {
+    let groups = [3, 3, 3, 3, 1, 1, 7, 7, 7, 5, 5, 9, 2, 2, 2, 2, 2];
+    let source = numbered(groups.len(), 1);
+    let valid = |n_folds| -> Vec<Vec<u32>> {
+        let folds = group_k_fold(&source, |row| groups[row as usize], n_folds).unwrap();
+        folds.iter().for_each(|fold| check_cover([&fold.train, &fold.valid], groups.len()));
+        folds.iter().map(|fold| rows_of(&fold.valid)).collect()
+    };
+    assert_eq!(valid(2), [vec![4, 5, 9, 10, 12, 13, 14, 15, 16], vec![0, 1, 2, 3, 6, 7, 8, 11]]);
+    assert_eq!(valid(3), [vec![11, 12, 13, 14, 15, 16], vec![0, 1, 2, 3, 4, 5], vec![6, 7, 8, 9, 10]]);
+    assert!(
+        group_k_fold(&source, |row| groups[row as usize], 7)
+            .unwrap_err()
+            .to_string()
+            .starts_with("cannot make 7 folds of 6 rows")
+    );
 }

@@ -1,0 +1,109 @@
+use crate::shuffle::SPLIT_EPOCH;
+use crate::{Error, RowSource, Shuffle, Subset};
+
+/// One fold of a cross-validation: [`k_fold`], [`stratified_k_fold`](crate::stratified_k_fold), [`group_k_fold`](crate::group_k_fold).
+#[derive(Clone, Debug)]
+pub struct Fold<S> {
+    /// All rows but those of `valid`.
+    pub train: Subset<S>,
+    /// One part in `n_folds`.
+    pub valid: Subset<S>,
+}
+
+/// Splits rows at random into parts that have nothing in common and leave nothing out: train, validation and test sets, say.
+///
+/// A part ends at its share of the rows, rounded: sizes are exact, and depend on nothing but `n_rows` and `fractions`. The same seed gives the same
+/// parts for ever; it may be the seed of the training order too.
+///
+/// # Errors
+/// [`Error::Fractions`] unless they are all 0 or more and come to 1; [`Error::TooManyRows`] beyond 2³² − 1.
+///
+/// # Examples
+/// ```
+/// use brisk_loader::{RowSource, Rows, split};
+///
+/// let rows = Rows::new(vec![0.0; 1000], vec![0.0; 1000], 1)?;
+/// let [train, valid, test] = split(&rows, 42, [0.8, 0.1, 0.1])?;
+/// assert_eq!((train.n_rows(), valid.n_rows(), test.n_rows()), (800, 100, 100));
+/// # Ok::<(), brisk_loader::Error>(())
+/// ```
+pub fn split<S: RowSource + Clone, const N: usize>(source: S, seed: u64, fractions: [f64; N]) -> Result<[Subset<S>; N], Error> {
+    check_fractions(&fractions)?;
+    let shuffle = shuffle_of(&source, seed)?;
+    let n_rows = shuffle.n_rows();
+    let (mut share, mut start) = (0.0, 0);
+    let ranges = fractions.map(|fraction| {
+        share += fraction;
+        let end = ((f64::from(n_rows) * share).round() as u32).clamp(start, n_rows);
+        std::mem::replace(&mut start, end)..end
+    });
+    // What rounding of the shares may have left over is the last part's that is not meant to be empty.
+    let last = fractions.iter().rposition(|&fraction| fraction > 0.0);
+    let mut part = 0;
+    Ok(ranges.map(|range| {
+        let range = if Some(part) == last { range.start..n_rows } else { range };
+        part += 1;
+        Subset::of_positions(source.clone(), shuffle.clone(), range)
+    }))
+}
+
+/// The folds of a cross-validation: each row is in one fold's validation set and in all other folds' train sets. Sizes differ by at most
+/// one row.
+///
+/// # Errors
+/// [`Error::Folds`] for fewer than two folds, or more than rows; [`Error::TooManyRows`] beyond 2³² − 1.
+pub fn k_fold<S: RowSource + Clone>(source: S, seed: u64, n_folds: usize) -> Result<Vec<Fold<S>>, Error> {
+    let shuffle = shuffle_of(&source, seed)?;
+    let n_rows = shuffle.n_rows();
+    check_folds(n_folds, n_rows as usize)?;
+    let bound = |fold: usize| (fold as u64 * u64::from(n_rows) / n_folds as u64) as u32;
+    let folds = (0..n_folds).map(|fold| {
+        let range = bound(fold)..bound(fold + 1);
+        let valid = Subset::of_positions(source.clone(), shuffle.clone(), range.clone());
+        Fold { train: Subset::of_all_but(source.clone(), shuffle.clone(), range), valid }
+    });
+    Ok(folds.collect())
+}
+
+pub(crate) fn check_fractions(fractions: &[f64]) -> Result<(), Error> {
+    let total: f64 = fractions.iter().sum();
+    // Sums of decimal fractions miss 1 by a few units in the last place.
+    if !fractions.iter().all(|&fraction| fraction >= 0.0) || (total - 1.0).abs() > 1e-9 {
+        return Err(Error::Fractions { fractions: fractions.to_vec() });
+    }
+    Ok(())
+}
+
+/// So many folds of as many rows, or groups, at least.
+pub(crate) fn check_folds(n_folds: usize, n: usize) -> Result<(), Error> {
+    if n_folds < 2 || n_folds > n { Err(Error::Folds { n_folds, n }) } else { Ok(()) }
+}
+
+fn shuffle_of<S: RowSource>(source: &S, seed: u64) -> Result<Shuffle, Error> {
+    Ok(Shuffle::new(n_rows_of(source)?, seed, SPLIT_EPOCH))
+}
+
+pub(crate) fn n_rows_of<S: RowSource>(source: &S) -> Result<u32, Error> {
+    let n_rows = source.n_rows();
+    u32::try_from(n_rows).map_err(|_| Error::TooManyRows { n_rows })
+}
+
+/// The rows of each part, in order, from the part that each row is in.
+pub(crate) fn parts<S: RowSource + Clone>(source: &S, part_of_row: &[u32], n_parts: usize) -> Result<Vec<Subset<S>>, Error> {
+    let part = |part: usize| rows_where(part_of_row, |of_row| of_row as usize == part);
+    (0..n_parts).map(|nth| Subset::of_rows(source.clone(), part(nth))).collect()
+}
+
+/// Folds, from the validation set that each row is in.
+pub(crate) fn folds<S: RowSource + Clone>(source: &S, fold_of_row: &[u32], n_folds: usize) -> Result<Vec<Fold<S>>, Error> {
+    let fold = |fold: usize| {
+        let train = Subset::of_rows(source.clone(), rows_where(fold_of_row, |of_row| of_row as usize != fold))?;
+        let valid = Subset::of_rows(source.clone(), rows_where(fold_of_row, |of_row| of_row as usize == fold))?;
+        Ok(Fold { train, valid })
+    };
+    (0..n_folds).map(fold).collect()
+}
+
+fn rows_where(of_row: &[u32], is_in: impl Fn(u32) -> bool) -> Vec<u32> {
+    (0..).zip(of_row).filter(|&(_, &of_row)| is_in(of_row)).map(|(row, _)| row).collect()
+}
