@@ -222,6 +222,12 @@ pub enum Error {
         /// Of how many columns.
         n_cols: usize,
     },
+    /// An order that is not computed on the device.
+    #[error("resident rows cannot be taken in the order `{order}`; take them in order or shuffled")]
+    ResidentOrder {
+        /// The order.
+        order: String,
+    },
     /// Rows that are to be used together have other columns.
     #[error("{set} rows have {found} columns, expected {expected}, as many as the training rows")]
     ColumnCount {

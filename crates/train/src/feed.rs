@@ -1,6 +1,6 @@
 use std::time::Instant;
 
-use brisk_loader::{Order, RowSource};
+use brisk_loader::{EpochOrder, Order, RowSource};
 use brisk_nn::tensor::program::kernels::{ORDER_LEN, STATE_LEN, sequential_order, shuffled_order};
 use brisk_nn::tensor::program::{Device, Executable};
 use brisk_nn::tensor::{DType, Graph, Persistent, Tensor, Windows};
@@ -87,12 +87,13 @@ impl ResidentRows {
     /// Sets the order in which the coming epoch takes the rows: sixteen numbers, whatever the length of the table.
     ///
     /// # Errors
-    /// [`Error::Tensor`] if the device has failed.
+    /// [`Error::ResidentOrder`] for an order that the device has no kernel for; [`Error::Tensor`] if the device has failed.
     pub fn set_order(&self, device: &Device, order: Order, epoch: u32, batch_rows: usize) -> Result<(), Error> {
         let (n, stride) = (self.n_rows as u32, batch_rows as u32);
-        let numbers: [u32; ORDER_LEN] = match order.shuffle(n, epoch) {
-            None => sequential_order(n, stride, 0),
-            Some(shuffle) => shuffled_order(n, shuffle.bits(), shuffle.keys(), stride, 0),
+        let numbers: [u32; ORDER_LEN] = match order.of_epoch(n, epoch) {
+            EpochOrder::Sequential { .. } => sequential_order(n, stride, 0),
+            EpochOrder::Shuffled(shuffle) => shuffled_order(n, shuffle.bits(), shuffle.keys(), stride, 0),
+            _ => return Err(Error::ResidentOrder { order: order.to_string() }),
         };
         Ok(device.write(&self.order, &numbers)?)
     }
