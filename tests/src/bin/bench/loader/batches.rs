@@ -59,13 +59,13 @@ pub(crate) fn run(options: &Options, folder: &Path) -> Result<Vec<Row>> {
                 Ok(())
             };
             let in_order = Batching::of(size).last(LastBatch::Drop);
-            let shuffled = in_order.shuffled(SEED);
+            let shuffled = in_order.clone().shuffled(SEED);
             note("memcpy", rate(|| Ok(memcpy(&memory, size))))?;
-            note("in order, memory", rate(|| epoch(&memory, in_order, round)))?;
-            note("in order, map", rate(|| epoch(&map, in_order, round)))?;
-            note("shuffled, memory", rate(|| epoch(&memory, shuffled, round)))?;
-            note("shuffled, table", rate(|| epoch(&table, shuffled, round)))?;
-            note("shuffled, map", rate(|| epoch(&map, shuffled, round)))?;
+            note("in order, memory", rate(|| epoch(&memory, &in_order, round)))?;
+            note("in order, map", rate(|| epoch(&map, &in_order, round)))?;
+            note("shuffled, memory", rate(|| epoch(&memory, &shuffled, round)))?;
+            note("shuffled, table", rate(|| epoch(&table, &shuffled, round)))?;
+            note("shuffled, map", rate(|| epoch(&map, &shuffled, round)))?;
             if let Some(peers) = &mut peers {
                 for (form, _, _) in FORMS {
                     note(form, peers.ask(&format!("{form} {size}")).map(|figures| figures[0]))?;
@@ -103,7 +103,7 @@ fn row(figures: &Figures, size: usize, case: (&'static str, String), beside: (&'
 }
 
 /// A shuffled epoch of `source` has the rows of `memory`, in the order that [`Shuffle`] gives.
-fn check<S: RowSource>(source: &S, memory: &Rows) -> Result<()> {
+fn check<S: RowSource<Feature = f32>>(source: &S, memory: &Rows) -> Result<()> {
     let mut loader = Loader::new(source, Batching::of(1000).shuffled(SEED))?;
     let shuffle = Shuffle::new(memory.labels().len() as u32, SEED, 0);
     let mut batches = loader.epoch(0);
@@ -134,8 +134,8 @@ fn memcpy(rows: &Rows, size: usize) -> usize {
     n_rows
 }
 
-fn epoch<S: RowSource>(source: &S, batching: Batching, epoch: u32) -> Result<usize> {
-    let mut loader = Loader::new(source, batching)?;
+fn epoch<S: RowSource>(source: &S, batching: &Batching, epoch: u32) -> Result<usize> {
+    let mut loader = Loader::new(source, batching.clone())?;
     let mut batches = loader.epoch(epoch);
     let mut n_rows = 0;
     while let Some(batch) = batches.next_batch()? {

@@ -23,7 +23,7 @@ pub(crate) fn run(options: &Options) -> Result<Vec<Row>> {
         lines.push(Row::at_most("loader", case, counts, "allocations", 0.0));
     };
 
-    let mut loader = Loader::new(&rows, batching)?;
+    let mut loader = Loader::new(&rows, batching.clone())?;
     note("batch 1024", counted(options.n_rounds, |epoch| consume(&mut loader, epoch))?);
     let ahead = thread::scope(|scope| {
         let mut ahead = loader.prefetch(scope, Ahead::default());
