@@ -101,6 +101,11 @@ impl Backward<'_> {
         Ok(dz)
     }
 
+    /// A buffer for what lies between two kernels of a rule.
+    pub(crate) fn transient(&mut self, name: &'static str, len: usize) -> Slice {
+        self.program.transient(name, DType::F32, len)
+    }
+
     /// Records a kernel.
     pub(crate) fn push(&mut self, kernel: impl Kernel, args: &[Slice]) -> Result<(), Error> {
         Ok(self.program.push(kernel, args)?)

@@ -15,6 +15,7 @@ mod loss;
 mod matmul;
 mod multiply;
 mod pool2d;
+mod reduce;
 mod rows;
 mod softmax;
 mod tensor;

@@ -35,3 +35,5 @@ pub(crate) mod store_rows;
 mod vectorised;
 
 pub(crate) mod layer_norm;
+
+pub(crate) mod reduce;

@@ -29,6 +29,7 @@ mod matmul;
 mod max_pool2d;
 mod mse_loss;
 mod multiply;
+mod reduce;
 mod sgd;
 mod shift_columns;
 mod softmax;

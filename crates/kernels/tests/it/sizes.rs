@@ -87,6 +87,10 @@ fn zero_is_refused_along_rows() {
     refuses(layer_norm, &none("layer_norm", "n_rows"));
     refuses(LayerNormGrad { forward: layer_norm }, &none("layer_norm_grad", "n_rows"));
     refuses(LayerNormWeightGrad { forward: layer_norm }, &none("layer_norm_weight_grad", "n_rows"));
+    let max = Reduce { n_outer: 3, n: 0, n_inner: 2, op: ReduceOp::Max };
+    refuses(max, &none("max", "n"));
+    refuses(ReduceGrad { forward: max }, &none("reduce_grad", "n"));
+    refuses(ReduceMask { forward: max }, &none("reduce_mask", "n"));
     refuses(CrossEntropy::new(0, 2), &none("cross_entropy", "n_rows"));
     refuses(CrossEntropyGrad { forward: CrossEntropy::new(2, 0) }, &none("cross_entropy_grad", "n_classes"));
 }

@@ -78,6 +78,12 @@ fn row_samples() -> Vec<Box<dyn Kernel>> {
             samples.push(Box::new(LayerNormGrad { forward: layer_norm }));
             samples.push(Box::new(LayerNormWeightGrad { forward: layer_norm }));
         }
+        for op in [ReduceOp::Mean, ReduceOp::Max, ReduceOp::Norm] {
+            let forward = Reduce { n_outer: 2, n: n_cols, n_inner: 3, op };
+            samples.push(Box::new(forward));
+            samples.push(Box::new(ReduceGrad { forward }));
+            samples.push(Box::new(ReduceMask { forward }));
+        }
         for class_weights in [ClassWeights::Equal, ClassWeights::Given] {
             let cross_entropy = CrossEntropy { class_weights, ..CrossEntropy::new(3, n_cols) };
             samples.push(Box::new(cross_entropy));

@@ -46,6 +46,36 @@ fn layer_norm_with_and_without_weight_and_bias() {
     }
 }
 
+#[test]
+fn reductions_over_any_run_of_dimensions() {
+    type Reduction = fn(&Tensor, std::ops::Range<usize>) -> Result<Tensor, Error>;
+    let reductions: [Reduction; 5] = [|x, d| x.sum(d), |x, d| x.mean(d), |x, d| x.max(d), |x, d| x.min(d), |x, d| x.norm(d)];
+    for reduction in reductions {
+        for (dims, left) in [(0..1, &[3, 4][..]), (1..2, &[2, 4]), (2..3, &[2, 3]), (0..2, &[4]), (1..3, &[2]), (0..3, &[])] {
+            check_gradients(&[&[2, 3, 4]], |_, p| {
+                let y = reduction(&p[0], dims.clone())?;
+                assert_eq!(y.shape(), left, "over {dims:?}");
+                Ok(y)
+            });
+        }
+    }
+}
+
+#[test]
+fn ranges_of_dimensions_are_what_they_say() {
+    let graph = Graph::training("net");
+    let x = parameter(&graph, &[2, 3, 4]);
+    let shape = |y: Result<Tensor, Error>| y.expect("dimensions it has").shape().to_vec();
+    assert_eq!(shape(x.sum(..)), [0; 0], "all");
+    assert_eq!(shape(x.sum(1..)), [2], "from the second");
+    assert_eq!(shape(x.mean(..=1)), [4], "up to the second");
+    assert_eq!(shape(x.sum(..).and_then(|one| one.max(..))), [0; 0], "of one number");
+    let n = graph.with_program(|program| program.n_kernels());
+    refused(x.sum(2..4), "reduce: `x` has shape [2, 3, 4], expected dimensions 2..4 of it, at least one");
+    refused(x.sum(3..), "reduce: `x` has shape [2, 3, 4], expected dimensions 3..3 of it, at least one");
+    assert_eq!(graph.with_program(|program| program.n_kernels()), n, "nothing was recorded");
+}
+
 /// A tensor that wants a gradient.
 fn parameter(graph: &Graph, shape: &[usize]) -> Tensor {
     let n = shape.iter().product();
@@ -118,7 +148,7 @@ fn no_elements_are_refused_and_do_not_panic() {
     let graph = Graph::training("net");
     let nothing = parameter(&graph, &[0, 3]);
     let losses = nothing.cross_entropy(&nothing, &nothing, CrossEntropyOptions::default());
-    for refusal in [nothing.softmax(), nothing.log_softmax(), nothing.layer_norm(None, None, 1e-5), losses] {
+    for refusal in [nothing.softmax(), nothing.log_softmax(), nothing.layer_norm(None, None, 1e-5), losses, nothing.sum(..)] {
         let error = refusal.expect_err("there is nothing to compute");
         assert!(matches!(error, Error::Program(_)), "{error:?}");
     }
