@@ -116,7 +116,8 @@ impl<T: Feature> Buffers<T> {
         self.index = index;
         // A run is a memcpy: larger pieces, so that each is worth a thread's while.
         let run = RUN_BYTES / (size_of::<T>() * self.widths.n_cols).max(1);
-        let piece = if plan.is_run() { run.max(BLOCK) } else { BLOCK };
+        let grain = source.grain().max(1);
+        let piece = if plan.is_run() && grain >= BLOCK { run.max(grain) } else { grain };
         let gather = |part: Part<'_, T>| part.gather(source, plan, of);
         let result = match fill {
             Fill::Pool if of.n_real >= 3 * piece => self.real(of.n_real).in_pool(piece, &gather),

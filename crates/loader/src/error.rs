@@ -114,6 +114,22 @@ pub enum Error {
         /// The source's own error.
         source: BoxedError,
     },
+    /// The function of a [`Decoded`](crate::Decoded) failed.
+    #[error("row {row} could not be decoded")]
+    Decode {
+        /// At which row.
+        row: u32,
+        /// The function's own error.
+        source: BoxedError,
+    },
+    /// The function of a [`Decoded`](crate::Decoded) panicked.
+    #[error("panicked while decoding row {row}: {message}")]
+    DecodePanicked {
+        /// At which row.
+        row: u32,
+        /// What the panic said.
+        message: String,
+    },
     /// A function that was to transform a batch failed.
     #[error("batch {batch} could not be transformed{}", of_row(.row))]
     Transform {

@@ -117,6 +117,11 @@ pub trait RowSource: Sync {
         None
     }
 
+    /// A hint: so many rows, gathered by number, are worth a thread's while. Few for rows that are decoded, many for rows that are copied.
+    fn grain(&self) -> usize {
+        BLOCK
+    }
+
     /// A hint that `rows` will be gathered soon. Doing nothing is correct; rows beyond `n_rows` are to be ignored.
     fn prefetch(&self, _rows: &[u32]) {}
 
@@ -193,6 +198,9 @@ macro_rules! forward {
             }
             fn fingerprint(&self) -> Option<u64> {
                 S::fingerprint(self)
+            }
+            fn grain(&self) -> usize {
+                S::grain(self)
             }
             fn prefetch(&self, rows: &[u32]) {
                 S::prefetch(self, rows);

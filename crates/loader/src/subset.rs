@@ -218,6 +218,10 @@ impl<S: RowSource> RowSource for Subset<S> {
         Some(splitmix64_finish(self.source.fingerprint()? ^ self.rows.fingerprint()))
     }
 
+    fn grain(&self) -> usize {
+        self.source.grain()
+    }
+
     fn prefetch(&self, rows: &[u32]) {
         let mut block = [0; BLOCK];
         for rows in rows.chunks(BLOCK).filter(|rows| self.beyond(rows).is_none()) {

@@ -2,10 +2,12 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::convert::Infallible;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use brisk_loader::{Ahead, Batching, Error, Loader, RowSource, Rows};
+use brisk_loader::{Ahead, Batching, Error, Key, Loader, Make, Order, Row, RowSource, Rows, StageTimer, WeightedDraws, split};
 
 use crate::source::numbered;
 
@@ -58,54 +60,79 @@ impl RowSource for Watching {
     }
 }
 
+/// Allocations of watched threads over four epochs, after two that warm up.
+fn counted(mut epoch: impl FnMut(u32)) -> usize {
+    IS_WATCHED.set(true);
+    let mut before = 0;
+    for number in 0..6 {
+        epoch(number);
+        if number < 2 {
+            before = N_ALLOCATIONS.load(Ordering::Relaxed);
+        }
+    }
+    IS_WATCHED.set(false);
+    N_ALLOCATIONS.load(Ordering::Relaxed) - before
+}
+
+/// In place on a pool of one's own, and ahead.
+#[track_caller]
+fn check<S: RowSource + Sync, M: Make<S> + Send>(mut loader: Loader<S, M>, case: &str)
+where
+    Loader<S, M>: Send + Sync,
+{
+    let in_place = |loader: &mut Loader<S, M>| {
+        counted(|epoch| {
+            let mut batches = loader.epoch(epoch);
+            while let Some(batch) = batches.next_batch().unwrap() {
+                assert!(batch.rows > 0, "{case}");
+            }
+        })
+    };
+    assert_eq!(loader.run(2, in_place).unwrap(), 0, "{case}, in place");
+    thread::scope(|scope| {
+        let mut ahead = loader.prefetch(scope, Ahead { depth: 3, workers: 2 });
+        let n = counted(|epoch| {
+            let mut batches = ahead.epoch(epoch);
+            while let Some(batch) = batches.next_batch().unwrap() {
+                assert!(batch.rows > 0, "{case}");
+            }
+        });
+        assert_eq!(n, 0, "{case}, ahead");
+    });
+}
+
+/// The only test of this binary that reads the count, so that it has it for itself.
 #[test]
-fn nothing_is_allocated_after_the_first_epoch() {
+fn nothing_is_allocated_after_the_first_epochs() {
     IS_WATCHED.set(true);
     drop(std::hint::black_box(Box::new(1)));
     assert_eq!(N_ALLOCATIONS.load(Ordering::Relaxed), 1, "what a watched thread allocates is counted");
     IS_WATCHED.set(false);
 
     let source = Watching(numbered(20_000, 5));
+    let draws = Arc::new(WeightedDraws::new(&vec![1.0; 20_000], 20_000).unwrap());
     // 600 rows are gathered by the pool, 100 by the caller; neither divides the rows.
     for size in [600, 100] {
-        for batching in [Batching::of(size), Batching::of(size).shuffled(3)] {
-            let mut loader = Loader::new(&source, batching.clone()).unwrap();
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
-            pool.install(|| {
-                IS_WATCHED.set(true);
-                let mut before = 0;
-                for epoch in 0..6 {
-                    let mut batches = loader.epoch(epoch);
-                    while let Some(batch) = batches.next_batch().unwrap() {
-                        assert!(batch.rows > 0);
-                    }
-                    if epoch < 2 {
-                        before = N_ALLOCATIONS.load(Ordering::Relaxed);
-                    }
-                }
-                let after = N_ALLOCATIONS.load(Ordering::Relaxed);
-                assert_eq!(after, before, "allocations in four epochs, gathered as they are asked for");
-                IS_WATCHED.set(false);
-            });
-
-            thread::scope(|scope| {
-                let mut ahead = loader.prefetch(scope, Ahead { depth: 3, workers: 2 });
-                IS_WATCHED.set(true);
-                let mut before = 0;
-                for epoch in 0..6 {
-                    let mut batches = ahead.epoch(epoch);
-                    while let Some(batch) = batches.next_batch().unwrap() {
-                        assert!(batch.rows > 0);
-                    }
-                    drop(batches);
-                    if epoch < 2 {
-                        before = N_ALLOCATIONS.load(Ordering::Relaxed);
-                    }
-                }
-                let after = N_ALLOCATIONS.load(Ordering::Relaxed);
-                assert_eq!(after, before, "allocations in four epochs, gathered ahead");
-                IS_WATCHED.set(false);
-            });
+        let batching = || Batching::of(size);
+        let orders = [
+            batching(),
+            batching().shuffled(3),
+            batching().shuffled_blocks(3, 1000, 4),
+            batching().weighted(3, Arc::clone(&draws)),
+        ];
+        for batching in orders {
+            let case = format!("{size} rows, {}", batching.order);
+            check(Loader::new(&source, batching.clone()).unwrap(), &case);
+            let doubled = |row: Row<'_>, _: Key, out: &mut [f64]| {
+                out[0] = f64::from(row.features[0]);
+                Ok::<(), Infallible>(())
+            };
+            let timer = Arc::new(StageTimer::default());
+            check(Loader::new(&source, batching.clone()).unwrap().timed(timer).map_rows(1, doubled).unwrap(), &case);
+            let [part, _] = split(&source, 1, [0.9, 0.1]).unwrap();
+            if !matches!(batching.order, Order::Weighted { .. }) {
+                check(Loader::new(part, batching).unwrap(), &case);
+            }
         }
     }
 }

@@ -3,6 +3,7 @@
 mod allocation;
 mod batches;
 mod blocks;
+mod decoded;
 mod draws;
 mod prefetch;
 mod resume;

@@ -139,10 +139,15 @@ fn n_threads() -> usize {
 #[cfg(target_os = "linux")]
 #[test]
 fn early_breaks_leave_no_thread_behind() {
-    let source = numbered(1000, 2);
-    let loader = Loader::new(&source, Batching::of(10).shuffled(1)).unwrap();
+    let source = numbered(4000, 16);
+    let loader = Loader::new(&source, Batching::of(400).shuffled(1)).unwrap();
     let before = n_threads();
-    for round in 0..1000 {
+    let mut resident = 0;
+    for round in 0..10_000 {
+        // What the allocator keeps for later is there by then.
+        if round == 2000 {
+            resident = resident_bytes();
+        }
         thread::scope(|scope| {
             let mut ahead = loader.prefetch(scope, Ahead { depth: 1 + round % 4, workers: 2 });
             for _ in 0..2 {
@@ -156,6 +161,46 @@ fn early_breaks_leave_no_thread_behind() {
             assert!(n_threads() < before + 100, "{} threads, {before} before", n_threads());
         });
     }
+    // Eight thousand leaks of one batch of 400 rows of 16 columns would be 200 MB.
+    let grown = resident_bytes().saturating_sub(resident);
+    assert!(grown < GROWTH_BYTES, "memory grew by {grown} bytes");
+}
+
+/// A thousand epochs ahead and in place take no more memory than the first of them.
+#[cfg(target_os = "linux")]
+#[test]
+fn memory_is_flat_over_a_thousand_epochs() {
+    // Nineteen hundred leaks of one batch of it would be 150 MB.
+    let source = numbered(6400, 16);
+    let mut loader = Loader::new(&source, Batching::of(1280).shuffled(1)).unwrap();
+    let mut resident = 0;
+    for epoch in 0..1000 {
+        if epoch == 100 {
+            resident = resident_bytes();
+        }
+        let mut batches = loader.epoch(epoch);
+        while batches.next_batch().unwrap().is_some() {}
+    }
+    thread::scope(|scope| {
+        let mut ahead = loader.prefetch(scope, Ahead::default());
+        for epoch in 0..1000 {
+            let mut batches = ahead.epoch(epoch);
+            while batches.next_batch().unwrap().is_some() {}
+        }
+    });
+    let grown = resident_bytes().saturating_sub(resident);
+    assert!(grown < GROWTH_BYTES, "memory grew by {grown} bytes");
+}
+
+/// What other tests of this binary may take meanwhile; theirs is a few MB at a time, and it comes and goes.
+#[cfg(target_os = "linux")]
+const GROWTH_BYTES: usize = 96 << 20;
+
+#[cfg(target_os = "linux")]
+fn resident_bytes() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() * 1024
 }
 
 #[test]

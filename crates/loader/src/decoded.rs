@@ -1,0 +1,99 @@
+use std::cell::Cell;
+use std::fmt;
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::error::{BoxedError, panic_message};
+use crate::{Error, Feature, RowSource, check_gather};
+
+/// Rows that a function makes one by one: images that are decoded, files that are parsed.
+///
+/// Workers that gather ahead decode different batches at once; without them, the threads of the caller's pool share a batch's rows, one row at a time.
+///
+/// # Errors
+/// Gathering gives [`Error::Decode`], which names the row, for an error of the function, and [`Error::DecodePanicked`] for a panic.
+///
+/// # Examples
+/// ```
+/// use std::num::ParseFloatError;
+/// use brisk_loader::{Batching, Decoded, Loader};
+///
+/// let lines = ["1 0.5 0.25", "0 1.5 2.5", "1 3 4"];
+/// let rows = Decoded::new(lines.len(), 2, |row, features: &mut [f32]| {
+///     let mut numbers = lines[row as usize].split(' ').map(str::parse);
+///     let label = numbers.next().unwrap_or(Ok(0.0))?;
+///     for (feature, number) in features.iter_mut().zip(numbers) {
+///         *feature = number?;
+///     }
+///     Ok::<f32, ParseFloatError>(label)
+/// });
+/// let mut loader = Loader::new(&rows, Batching::of(3))?;
+/// let mut batches = loader.epoch(0);
+/// let batch = batches.next_batch()?.expect("a batch of three");
+/// assert_eq!((batch.features, batch.labels), (&[0.5, 0.25, 1.5, 2.5, 3.0, 4.0][..], &[1.0, 0.0, 1.0][..]));
+/// # Ok::<(), brisk_loader::Error>(())
+/// ```
+pub struct Decoded<F, T = f32, E = Error> {
+    n_rows: usize,
+    n_cols: usize,
+    decode: F,
+    types: PhantomData<fn() -> (T, E)>,
+}
+
+impl<F, T, E> Decoded<F, T, E>
+where
+    F: Fn(u32, &mut [T]) -> Result<f32, E> + Sync,
+    T: Feature,
+    E: Into<BoxedError>,
+{
+    /// `n_rows` rows of `n_cols` features. `decode` is given a row's number and its features to fill, and gives its label; the same each
+    /// time, whoever asks. (What is drawn at random belongs in [`Loader::map_rows`](crate::Loader::map_rows), which knows the epoch.)
+    pub fn new(n_rows: usize, n_cols: usize, decode: F) -> Self {
+        Self { n_rows, n_cols, decode, types: PhantomData }
+    }
+}
+
+impl<F, T, E> RowSource for Decoded<F, T, E>
+where
+    F: Fn(u32, &mut [T]) -> Result<f32, E> + Sync,
+    T: Feature,
+    E: Into<BoxedError>,
+{
+    type Feature = T;
+    type Error = Error;
+
+    fn n_rows(&self) -> usize {
+        self.n_rows
+    }
+
+    fn n_cols(&self) -> usize {
+        self.n_cols
+    }
+
+    fn gather(&self, rows: &[u32], features: &mut [T], labels: &mut [f32]) -> Result<(), Error> {
+        check_gather(self, rows, features, labels)?;
+        let at = Cell::new(0);
+        let decoded = catch_unwind(AssertUnwindSafe(|| {
+            for (i, (&row, label)) in rows.iter().zip(labels).enumerate() {
+                at.set(row);
+                *label = (self.decode)(row, &mut features[i * self.n_cols..][..self.n_cols])?;
+            }
+            Ok(())
+        }));
+        match decoded {
+            Ok(decoded) => decoded.map_err(|error: E| Error::Decode { row: at.get(), source: error.into() }),
+            Err(thrown) => Err(Error::DecodePanicked { row: at.get(), message: panic_message(thrown) }),
+        }
+    }
+
+    /// Any row is worth a thread.
+    fn grain(&self) -> usize {
+        1
+    }
+}
+
+impl<F, T, E> fmt::Debug for Decoded<F, T, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Decoded").field("n_rows", &self.n_rows).field("n_cols", &self.n_cols).finish_non_exhaustive()
+    }
+}
