@@ -49,6 +49,17 @@ macro_rules! describe {
                 &self.parts().metadata.dictionaries
             }
 
+            /// The names of the classes that labels are numbers of, counted from 0; none if labels are just numbers.
+            pub fn classes(&self) -> &[String] {
+                &self.parts().metadata.classes
+            }
+
+            /// What stands where values were missing when the table was imported: a value for each of the first columns; `None` if none were
+            /// filled in. The columns beyond are the indicators of missing values.
+            pub fn imputed(&self) -> Option<&[f32]> {
+                self.parts().metadata.imputed.as_deref()
+            }
+
             /// Whether rows have weights.
             pub fn has_weights(&self) -> bool {
                 self.parts().weights.is_some()

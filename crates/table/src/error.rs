@@ -141,6 +141,14 @@ pub enum Error {
         /// What is wrong with it, and what would be right.
         problem: String,
     },
+    /// A column of which every value is missing.
+    #[error("{path}: every value of `{column}` is missing, so it has no mean; drop it, or pass `Missing::Value`")]
+    NoMean {
+        /// The table that was to be.
+        path: PathBuf,
+        /// The column's name.
+        column: String,
+    },
     /// Dictionaries longer than a header can be.
     #[error(
         "{path}: the header would take {header_bytes} bytes, {limit} are allowed; `{column}` has the most distinct values, {n_values}: drop it, or read it as a number"
@@ -266,12 +274,14 @@ pub enum Error {
         path: PathBuf,
         /// Which line.
         line: u64,
+        /// At which byte of the file, unpacked if it is packed, counted from 0.
+        byte: u64,
         /// Which column.
         col: usize,
         /// The column's name.
         name: String,
         /// What stood there, shortened if long.
-        found: String,
+        found: Box<str>,
         /// What should have, and what to do next.
         expected: &'static str,
     },
@@ -284,6 +294,8 @@ pub enum Error {
         path: PathBuf,
         /// Which line.
         line: u64,
+        /// At which byte of the file, unpacked if it is packed, counted from 0.
+        byte: u64,
         /// How many cells the first line has.
         expected: usize,
         /// How many this one has.
@@ -296,6 +308,8 @@ pub enum Error {
         path: PathBuf,
         /// Where the row starts.
         line: u64,
+        /// At which byte of the file, unpacked if it is packed, counted from 0.
+        byte: u64,
         /// How far was looked.
         limit_bytes: usize,
     },
@@ -306,6 +320,8 @@ pub enum Error {
         path: PathBuf,
         /// Where the row starts.
         line: u64,
+        /// At which byte of the file, unpacked if it is packed, counted from 0.
+        byte: u64,
     },
 }
 

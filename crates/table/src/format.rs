@@ -18,7 +18,9 @@
 //!
 //! A table with categories has `dictionaries` in its metadata, JSON: `[{"name": "workclass", "values": ["Private", …]}, …]`, one for each
 //! column of `categories`. The *k*-th value has code *k*, counted from 1; code 0 stands for a value that is missing or unknown, and is in no
-//! dictionary. A table of categories alone has `features` of shape `[n, 0]`.
+//! dictionary. Where labels are classes, `classes` is the JSON array of their names, by their numbers from 0. An imported table in which values
+//! were filled in has them as `imputed`, a number for each column that is none of the last ones, which are named in `indicators`: those
+//! say 1 where the named column was missing. A table of categories alone has `features` of shape `[n, 0]`.
 //!
 //! A header is never trusted: see [`Layout::parse`].
 

@@ -38,7 +38,10 @@ pub use dictionary::Dictionary;
 pub use dtype::{DType, Element};
 pub use error::Error;
 #[cfg(feature = "import")]
-pub use import::{BadRows, ColumnOptions, ColumnRef, ImportReport, Imported, LabelKind, Missing, Progress};
+pub use import::{
+    BadRows, Categorical, Class, ColumnOptions, ColumnRef, FeatureDType, ImportReport, Imported, Indicators, LabelKind, Missing,
+    Progress,
+};
 pub use map::Access;
 pub use schema::{Schema, Weights};
 pub use shards::{ShardMismatch, ShardSize, ShardedTable, ShardedWriter};

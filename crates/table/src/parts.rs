@@ -193,9 +193,9 @@ pub(crate) fn open_file(path: &Path) -> Result<File, Error> {
     File::open(path).map_err(io)
 }
 
-/// What the table at `path` says of itself, without its rows.
+/// What the table at `path` says of itself, without its rows, and the dtype of its features.
 #[cfg(feature = "import")]
 #[cfg_attr(not(feature = "csv"), allow(dead_code, reason = "each importer uses its own part of it"))]
-pub(crate) fn read_metadata(path: &Path) -> Result<TableMetadata, Error> {
-    Opened::at(path).map(|opened| opened.parts.metadata)
+pub(crate) fn read_metadata(path: &Path) -> Result<(TableMetadata, DType), Error> {
+    Opened::at(path).map(|opened| (opened.parts.metadata, opened.parts.features.dtype))
 }

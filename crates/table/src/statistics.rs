@@ -62,6 +62,19 @@ impl Moments {
         }
     }
 
+    /// Takes in one column's value that many times.
+    #[cfg(feature = "import")]
+    #[cfg_attr(not(feature = "csv"), allow(dead_code, reason = "each importer uses its own part of it"))]
+    pub(crate) fn add_repeated(&mut self, col: usize, count: u64, value: f64) {
+        self.columns[col].merge(&Column { count, mean: value, deviations: 0.0, min: value, max: value });
+    }
+
+    #[cfg(feature = "import")]
+    #[cfg_attr(not(feature = "csv"), allow(dead_code, reason = "each importer uses its own part of it"))]
+    pub(crate) fn clear(&mut self) {
+        self.columns.fill(NOTHING_SEEN);
+    }
+
     /// Takes in what other moments of the same columns have seen, after what these have.
     pub(crate) fn merge(&mut self, later: &Moments) {
         for (column, later) in self.columns.iter_mut().zip(&later.columns) {

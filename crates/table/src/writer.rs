@@ -1,4 +1,10 @@
 mod blocks;
+#[cfg(feature = "import")]
+#[cfg_attr(not(feature = "csv"), allow(dead_code, reason = "each importer uses its own part of it"))]
+mod import;
+#[cfg(feature = "import")]
+#[cfg_attr(not(feature = "csv"), allow(dead_code, reason = "each importer uses its own part of it"))]
+mod impute;
 mod row_batch;
 mod spool;
 mod temp_file;
@@ -8,6 +14,9 @@ use std::io;
 use std::path::Path;
 
 use blocks::Blocks;
+#[cfg(feature = "import")]
+#[cfg_attr(not(feature = "csv"), allow(unused_imports, reason = "each importer uses its own part of it"))]
+pub(crate) use import::ImportNotes;
 pub use row_batch::RowBatch;
 use spool::Spool;
 use temp_file::TempFile;
@@ -16,6 +25,15 @@ use tensors::{longest_header, tensors};
 use crate::format::{self, CATEGORIES, FEATURES, LABELS, MAX_HEADER_BYTES, PADDING, TableMetadata, WEIGHTS};
 use crate::statistics::Moments;
 use crate::{ColumnStatistics, DType, Dictionary, Element, Error, Schema, Weights};
+
+/// The bytes of rows, as they go into the file, and their codes.
+#[derive(Debug)]
+pub(crate) struct Parts<'a> {
+    pub(crate) features: &'a [u8],
+    pub(crate) categories: &'a [u32],
+    pub(crate) labels: &'a [u8],
+    pub(crate) weights: &'a [f32],
+}
 
 /// Writes a table row by row, without knowing how many there will be; memory use does not grow with the table.
 ///
@@ -50,6 +68,8 @@ pub struct TableWriter {
     weights: Spool,
     /// The largest code of each categorical column.
     largest_codes: Vec<u32>,
+    /// For each label, which then is a `u32`, the one that it becomes.
+    label_numbers: Option<Vec<u32>>,
     moments: Moments,
 }
 
@@ -59,36 +79,25 @@ impl TableWriter {
     /// # Errors
     /// [`Error::Schema`] for a schema that no table can have; [`Error::Write`] if no file can be made in that folder.
     pub fn create(path: impl AsRef<Path>, schema: Schema) -> Result<Self, Error> {
-        let (path, import) = (path.as_ref(), None);
-        schema.check()?;
-        let file = TempFile::create(path).map_err(|source| Error::Write { path: path.to_owned(), written_bytes: 0, source })?;
-        Self::start(file, schema, import)
+        Self::start(path.as_ref(), schema, TableMetadata::default())
     }
 
-    /// The same for an importer, which notes how it was told to read the source.
-    #[cfg(feature = "import")]
-    #[cfg_attr(not(feature = "csv"), allow(dead_code, reason = "each importer uses its own part of it"))]
-    pub(crate) fn create_import(path: &Path, schema: Schema, import: String) -> Result<Self, Error> {
+    fn start(path: &Path, schema: Schema, metadata: TableMetadata) -> Result<Self, Error> {
         schema.check()?;
         let file = TempFile::create(path).map_err(|source| Error::Write { path: path.to_owned(), written_bytes: 0, source })?;
-        Self::start(file, schema, Some(import))
-    }
-
-    fn start(file: TempFile, schema: Schema, import: Option<String>) -> Result<Self, Error> {
         let metadata = TableMetadata {
             is_ours: true,
             column_names: schema.column_names.clone(),
             label_name: schema.label_name.clone(),
-            dictionaries: Vec::new(),
-            statistics: None,
             source: schema.source.clone(),
-            import,
+            ..metadata
         };
         let data_start = longest_header(&schema, &metadata);
         let mut writer = Self {
             out: Blocks::new(file),
             moments: Moments::new(schema.n_cols()),
             largest_codes: vec![0; schema.categories.len()],
+            label_numbers: None,
             schema,
             metadata,
             n_rows: 0,
@@ -147,35 +156,30 @@ impl TableWriter {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn push_batch<F: Element, L: Element>(&mut self, rows: RowBatch<'_, F, L>) -> Result<(), Error> {
-        self.push_rows(rows, None)
-    }
-
-    /// The same for rows whose moments are known.
-    #[cfg(feature = "import")]
-    #[cfg_attr(not(feature = "csv"), allow(dead_code, reason = "each importer uses its own part of it"))]
-    pub(crate) fn push_with_moments(&mut self, rows: RowBatch<'_>, moments: &Moments) -> Result<(), Error> {
-        self.push_rows(rows, Some(moments))
-    }
-
-    fn push_rows<F: Element, L: Element>(&mut self, rows: RowBatch<'_, F, L>, moments: Option<&Moments>) -> Result<(), Error> {
         self.check(&rows)?;
-        match moments {
-            Some(moments) => self.moments.merge(moments),
-            None => self.moments.add(rows.features),
-        }
+        self.moments.add(rows.features);
+        self.append(Parts {
+            features: bytemuck::cast_slice(rows.features),
+            categories: rows.categories,
+            labels: bytemuck::cast_slice(rows.labels),
+            weights: rows.weights,
+        })
+    }
+
+    fn append(&mut self, rows: Parts<'_>) -> Result<(), Error> {
         for codes in rows.categories.chunks_exact(self.largest_codes.len().max(1)) {
             for (largest, &code) in self.largest_codes.iter_mut().zip(codes) {
                 *largest = code.max(*largest);
             }
         }
         let written = (|| {
-            self.out.write(bytemuck::cast_slice(rows.features))?;
-            self.labels.write(self.out.file(), bytemuck::cast_slice(rows.labels))?;
+            self.out.write(rows.features)?;
+            self.labels.write(self.out.file(), rows.labels)?;
             self.categories.write(self.out.file(), bytemuck::cast_slice(rows.categories))?;
             self.weights.write(self.out.file(), bytemuck::cast_slice(rows.weights))
         })();
         written.map_err(|source| self.failed(source))?;
-        self.n_rows += rows.labels.len();
+        self.n_rows += rows.labels.len() / self.schema.label_dtype.n_bytes();
         Ok(())
     }
 
@@ -198,6 +202,21 @@ impl TableWriter {
         if n_bytes as u64 > MAX_HEADER_BYTES {
             return Err(self.too_many_values(n_bytes as u64));
         }
+        Ok(())
+    }
+
+    /// Names the classes that labels are numbers of, counted from 0.
+    ///
+    /// # Errors
+    /// [`Error::Schema`] if one is named twice.
+    pub fn set_classes<S: Into<String>>(&mut self, names: impl IntoIterator<Item = S>) -> Result<(), Error> {
+        let names: Vec<String> = names.into_iter().map(Into::into).collect();
+        let mut sorted: Vec<&String> = names.iter().collect();
+        sorted.sort_unstable();
+        if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Error::Schema { problem: format!("class {:?} is named twice; each has a number of its own", twice[0]) });
+        }
+        self.metadata.classes = names;
         Ok(())
     }
 
@@ -242,7 +261,10 @@ impl TableWriter {
     fn write_rest(&mut self, header: &[u8]) -> io::Result<()> {
         for (name, _, _, n_bytes) in &tensors(&self.schema, self.n_rows) {
             match *name {
-                LABELS => self.labels.pour_into(&mut self.out)?,
+                LABELS => match &self.label_numbers {
+                    None => self.labels.pour_into(&mut self.out)?,
+                    Some(numbers) => self.labels.pour_renumbered(&mut self.out, numbers)?,
+                },
                 CATEGORIES => self.categories.pour_into(&mut self.out)?,
                 WEIGHTS => self.weights.pour_into(&mut self.out)?,
                 PADDING => self.out.write(&[0; 8][..*n_bytes])?,

@@ -4,13 +4,15 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::Path;
 
+use memchr::memchr_iter;
+
 use super::chunks::MAX_ROW_BYTES;
 use super::decimal::{Marks, number};
 use super::quotes::cells;
-use super::rows::{SKIPPED, is_missing};
+use super::rows::{SKIPPED, TEXT};
 use super::{CsvOptions, Decimal, Delimiter, Header};
 use crate::Error;
-use crate::import::Roles;
+use crate::import::{Categorical, Like, Roles, is_missing};
 
 /// How a file is to be read, all questions answered.
 #[derive(Debug)]
@@ -29,16 +31,21 @@ type Cells<'a> = Vec<Cow<'a, [u8]>>;
 
 impl Head {
     /// Looks at the first `text` of the file at `path`.
-    pub(super) fn find(path: &Path, text: &[u8], options: &CsvOptions) -> Result<Self, Error> {
+    pub(super) fn find(path: &Path, text: &[u8], options: &CsvOptions, like: Option<&Like>) -> Result<Self, Error> {
         if let Some(found) = what_else(text) {
             return Err(Error::NoRows { path: path.to_owned(), found });
         }
         let bom = if text.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
+        let skipped = bom + lines_end(&text[bom..], options.skip_lines);
         // Blank lines before the first row are no rows.
-        let start = bom + text[bom..].iter().take_while(|byte| matches!(byte, b'\n' | b'\r')).count();
+        let start = skipped + text[skipped..].iter().take_while(|byte| matches!(byte, b'\n' | b'\r')).count();
         let line = 1 + text[..start].iter().filter(|&&byte| byte == b'\n').count() as u64;
         if text[start..].trim_ascii().is_empty() {
-            let found = if text.is_empty() { "an empty file" } else { "only blank lines" };
+            let found = match (text.is_empty(), options.skip_lines) {
+                (true, _) => "an empty file",
+                (false, 0) => "only blank lines",
+                (false, _) => "nothing behind the lines to skip",
+            };
             return Err(Error::NoRows { path: path.to_owned(), found });
         }
         let marks = Marks {
@@ -53,7 +60,12 @@ impl Head {
             return Err(Error::ColumnRoles { path: path.to_owned(), problem });
         }
         let Some((first, end)) = cells(text, start, marks.delimiter) else {
-            return Err(Error::RowTooLong { path: path.to_owned(), line, limit_bytes: text.len().min(MAX_ROW_BYTES) });
+            return Err(Error::RowTooLong {
+                path: path.to_owned(),
+                line,
+                byte: start as u64,
+                limit_bytes: text.len().min(MAX_ROW_BYTES),
+            });
         };
         let has_header = match options.header {
             Header::Present => true,
@@ -61,10 +73,15 @@ impl Head {
             Header::Auto => is_header(path, line, &first, marks)?,
         };
         let names = if has_header { column_names(path, line, &first)? } else { (0..first.len()).map(unnamed).collect() };
-        let roles = Roles::find(path, names, &options.columns)?;
-        let slots = slots(&roles);
         let header_lines = text[start..end].iter().filter(|&&byte| byte == b'\n').count() as u64;
         let (start, line) = if has_header { (end, line + header_lines) } else { (start, line) };
+        let columns = &options.columns;
+        let has_text = match columns.categorical {
+            Categorical::Auto => text_columns(&text[start..], marks, names.len(), &columns.missing_values),
+            Categorical::No | Categorical::Columns(_) => Vec::new(),
+        };
+        let roles = Roles::find(path, &names, columns, like, &|col| has_text[col])?;
+        let slots = slots(&roles);
         Ok(Self { marks, roles, slots, start, line, has_header })
     }
 }
@@ -128,16 +145,41 @@ fn column_names(path: &Path, line: u64, first: &Cells<'_>) -> Result<Vec<String>
 
 /// Where the value of each column goes.
 fn slots(roles: &Roles) -> Vec<usize> {
-    let n_features = roles.features.len();
+    let n_features = roles.rules.n_features();
     let mut slots = vec![SKIPPED; roles.names.len()];
     for (slot, &col) in roles.features.iter().enumerate() {
         slots[col] = slot;
     }
-    slots[roles.label] = n_features;
+    for (place, &col) in roles.categories.iter().enumerate() {
+        slots[col] = TEXT + place;
+    }
+    slots[roles.label] = if roles.labels.are_classes() { TEXT + roles.categories.len() } else { n_features };
     if let Some(weight) = roles.weight {
         slots[weight] = n_features + 1;
     }
     slots
+}
+
+/// Which columns have text in some row of `text`: a cell that is neither a number nor missing.
+fn text_columns(text: &[u8], marks: Marks, n_columns: usize, missing: &[String]) -> Vec<bool> {
+    let is_word = |cell: &[u8]| is_missing(cell) || missing.iter().any(|word| cell.eq_ignore_ascii_case(word.trim().as_bytes()));
+    let (mut has_text, mut at) = (vec![false; n_columns], 0);
+    while let Some((row, end)) = cells(text, at, marks.delimiter) {
+        at = end;
+        // Others are bad rows, or none.
+        if row.len() == n_columns {
+            for (has_text, cell) in has_text.iter_mut().zip(&row) {
+                *has_text |= number(cell, marks.decimal).is_none() && !is_word(cell);
+            }
+        }
+    }
+    has_text
+}
+
+/// Where the first `n` lines of `text` end.
+fn lines_end(text: &[u8], n: usize) -> usize {
+    let Some(last) = n.checked_sub(1) else { return 0 };
+    memchr_iter(b'\n', text).nth(last).map_or(text.len(), |at| at + 1)
 }
 
 /// The name of a column that has none.

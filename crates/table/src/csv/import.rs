@@ -7,9 +7,9 @@ use super::CsvOptions;
 use super::chunks::{ChunkError, Chunks, MAX_ROW_BYTES};
 use super::head::Head;
 use super::pipeline::parse_in_order;
-use super::rows::{MAX_REPORTS, ParsedRows, Problem, RowParser, What};
-use crate::import::{BadRows, ImportReport, Imported, Input, Progress, read_error};
-use crate::{Error, RowBatch, Schema, SourceIdentity, TableWriter, Weights, parts};
+use super::rows::{ParsedRows, Problem, RowParser, What};
+use crate::import::{ImportReport, Imported, Input, Like, Progress, RowChunk, Sink, read_error};
+use crate::{Error, SourceIdentity, parts};
 
 /// Makes a table at `dest` of the rows of a CSV or TSV file, plain or gzip.
 ///
@@ -52,9 +52,9 @@ pub fn import_csv_if_changed(source: impl AsRef<Path>, dest: impl AsRef<Path>, o
     let io = |error| Error::Io { path: source.to_owned(), action: "open", source: error };
     let identity = SourceIdentity::new(source, &std::fs::metadata(source).map_err(io)?);
     // Whatever else is at `dest`, or nothing, is to be replaced.
-    if let Ok(found) = parts::read_metadata(dest)
+    if let Ok((found, _)) = parts::read_metadata(dest)
         && found.source == Some(identity)
-        && found.import == Some(options.fingerprint())
+        && found.import == Some(options.fingerprint()?)
     {
         return Ok(Imported::Unchanged);
     }
@@ -75,61 +75,45 @@ pub fn import_csv_with_progress(
 }
 
 fn import(path: &Path, dest: &Path, options: &CsvOptions, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
+    let columns = &options.columns;
+    let like = columns.like.as_deref().map(Like::read).transpose()?;
     let input = Input::open(path)?;
     let unreadable = read_error(path, input.action);
     let mut chunks = Chunks::new(input.bytes);
-    let head = Head::find(path, chunks.peek().map_err(&unreadable)?, options)?;
+    let head = Head::find(path, chunks.peek().map_err(&unreadable)?, options, like.as_ref())?;
     chunks.start_at(head.start, head.marks.delimiter);
 
-    let names = &head.roles.names;
-    let schema = Schema {
-        weights: if head.roles.weight.is_some() { Weights::Present } else { Weights::Absent },
-        label_name: Some(names[head.roles.label].clone()),
-        source: Some(input.source.clone()),
-        ..Schema::named(head.roles.features.iter().map(|&col| names[col].clone()))
-    };
-    let column_names = schema.column_names.clone();
-    let mut writer = TableWriter::create_import(dest, schema, options.fingerprint())?;
-    let (mut line, mut n_skipped, mut first_skipped) = (head.line, 0, Vec::new());
-
-    let mut take = |parsed: Result<&ParsedRows, ChunkError>| {
+    let mut sink = Sink::create(dest, &head.roles, columns, like.as_ref(), input.source.clone(), options.fingerprint()?)?;
+    let mut place = Place { line: head.line, byte: head.start as u64 };
+    let mut take = |parsed: Result<&mut ParsedRows, ChunkError>| {
         let parsed = match parsed {
             Ok(parsed) => parsed,
             Err(ChunkError::Read(error)) => return Err(unreadable(error)),
             Err(ChunkError::RowTooLong) => {
-                return Err(Error::RowTooLong { path: path.to_owned(), line, limit_bytes: MAX_ROW_BYTES });
+                let Place { line, byte } = place;
+                return Err(Error::RowTooLong { path: path.to_owned(), line, byte, limit_bytes: MAX_ROW_BYTES });
             }
         };
-        let mut errors = parsed.problems.iter().map(|problem| error_of(problem, path, &head, line));
-        if options.columns.bad_rows == BadRows::Error
-            && let Some(error) = errors.next()
-        {
-            return Err(error);
-        }
-        first_skipped.extend(errors.take(MAX_REPORTS - first_skipped.len()));
-        n_skipped += parsed.n_bad;
-        line += parsed.n_lines;
-        let rows =
-            RowBatch { features: &parsed.features, labels: &parsed.labels, weights: &parsed.weights, ..RowBatch::default() };
-        writer.push_with_moments(rows, &parsed.moments)?;
+        sink.skip(parsed.n_bad, parsed.problems.iter().map(|problem| place.error_of(problem, path, &head)))?;
+        place.line += parsed.n_lines;
+        place.byte += parsed.n_bytes;
+        sink.take(&mut parsed.rows)?;
         let bytes_read = input.n_read.load(Ordering::Relaxed);
-        progress(Progress { bytes_read, total_bytes: input.source.n_bytes, n_rows: writer.n_rows() });
+        progress(Progress { bytes_read, total_bytes: input.source.n_bytes, n_rows: sink.n_rows() });
         Ok(())
     };
     let parser = RowParser::new(&head, options);
-    parse_in_order(chunks, &parser, head.roles.features.len(), n_threads(options), &mut take)?;
+    parse_in_order(chunks, &parser, n_threads(options), || RowChunk::new(&head.roles), &mut take)?;
 
-    if writer.n_rows() == 0 {
-        let found = match (n_skipped, head.has_header) {
+    if sink.n_rows() == 0 {
+        let found = match (sink.n_skipped(), head.has_header) {
             (1.., _) => "only rows that were skipped",
             (0, true) => "a header and no rows",
             (0, false) => "no rows",
         };
         return Err(Error::NoRows { path: path.to_owned(), found });
     }
-    let statistics = writer.statistics();
-    let n_rows = writer.finish()?;
-    Ok(ImportReport { n_rows, column_names, statistics, n_skipped, first_skipped })
+    sink.finish()
 }
 
 fn n_threads(options: &CsvOptions) -> usize {
@@ -139,13 +123,24 @@ fn n_threads(options: &CsvOptions) -> usize {
     }
 }
 
-fn error_of(problem: &Problem, path: &Path, head: &Head, first_line: u64) -> Error {
-    let (path, line) = (path.to_owned(), first_line + problem.line);
-    match &problem.what {
-        What::Cell { col, found, expected } => {
-            Error::Cell { path, line, col: col + 1, name: head.roles.names[*col].clone(), found: found.clone(), expected }
+/// How far in a file, unpacked if it is packed: lines from 1, bytes from 0.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    line: u64,
+    byte: u64,
+}
+
+impl Place {
+    /// The error for a problem in the chunk that starts here.
+    fn error_of(self, problem: &Problem, path: &Path, head: &Head) -> Error {
+        let (path, line, byte) = (path.to_owned(), self.line + problem.line, self.byte + problem.byte);
+        match &problem.what {
+            What::Cell { col, found, expected } => {
+                let name = head.roles.names[*col].clone();
+                Error::Cell { path, line, byte, col: col + 1, name, found: found.as_str().into(), expected }
+            }
+            What::Ragged { found } => Error::Ragged { path, line, byte, expected: head.slots.len(), found: *found },
+            What::QuoteLeftOpen => Error::QuoteLeftOpen { path, line, byte },
         }
-        What::Ragged { found } => Error::Ragged { path, line, expected: head.slots.len(), found: *found },
-        What::QuoteLeftOpen => Error::QuoteLeftOpen { path, line },
     }
 }

@@ -1,4 +1,4 @@
-use crate::ColumnOptions;
+use crate::{ColumnOptions, Error};
 
 /// How to read a text file of rows; the default suits most: everything is found out, the first column is the label, and whatever is not
 /// a number is an error.
@@ -13,7 +13,7 @@ use crate::ColumnOptions;
 ///     ..CsvOptions::default()
 /// };
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct CsvOptions {
     /// What stands between cells.
     pub delimiter: Delimiter,
@@ -21,6 +21,8 @@ pub struct CsvOptions {
     pub decimal: Decimal,
     /// Whether the first row names the columns.
     pub header: Header,
+    /// How many lines to leave out at the start of the file, which are neither header nor rows.
+    pub skip_lines: usize,
     /// What the columns are for, and what becomes of cells that are not what they should be.
     pub columns: ColumnOptions,
     /// How many threads parse; 0 for one a core. The table is the same for any number.
@@ -29,8 +31,12 @@ pub struct CsvOptions {
 
 impl CsvOptions {
     /// What decides the table, as text that can be kept and compared.
-    pub(super) fn fingerprint(&self) -> String {
-        format!("{:?}", CsvOptions { n_threads: 0, ..self.clone() })
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the table to be like is not there.
+    pub(super) fn fingerprint(&self) -> Result<String, Error> {
+        let options = format!("{:?}", CsvOptions { n_threads: 0, ..self.clone() });
+        Ok(options + &self.columns.like_fingerprint()?)
     }
 }
 

@@ -8,6 +8,7 @@ use std::thread;
 
 use super::chunks::{Chunk, ChunkError, Chunks};
 use super::rows::{ParsedRows, RowParser};
+use crate::import::RowChunk;
 
 /// A chunk and what becomes of it. There are a fixed number of these, which go round: that bounds the memory, and holds back the reader.
 struct Slot {
@@ -26,15 +27,15 @@ enum Message {
 pub(super) fn parse_in_order<E>(
     chunks: Chunks<impl Read + Send>,
     parser: &RowParser,
-    n_features: usize,
     n_threads: usize,
-    mut take: impl FnMut(Result<&ParsedRows, ChunkError>) -> Result<(), E>,
+    new_rows: impl Fn() -> RowChunk,
+    mut take: impl FnMut(Result<&mut ParsedRows, ChunkError>) -> Result<(), E>,
 ) -> Result<(), E> {
     let (to_workers, jobs) = channel::<(u64, Box<Slot>)>();
     let (messages_in, messages) = channel();
     let (give_back, free_slots) = channel();
     for _ in 0..2 * n_threads + 2 {
-        let slot = Slot { chunk: Chunk::default(), parsed: ParsedRows::new(n_features) };
+        let slot = Slot { chunk: Chunk::default(), parsed: ParsedRows::new(new_rows()) };
         give_back.send(Box::new(slot)).expect("the other end is below");
     }
     let jobs = Mutex::new(jobs);
@@ -81,8 +82,8 @@ pub(super) fn parse_in_order<E>(
             while let Some(message) = early.remove(&wanted) {
                 wanted += 1;
                 match message {
-                    Message::Parsed(_, slot) => {
-                        take(Ok(&slot.parsed))?;
+                    Message::Parsed(_, mut slot) => {
+                        take(Ok(&mut slot.parsed))?;
                         // The reader has ended if nobody takes it.
                         _ = give_back.send(slot);
                     }

@@ -69,7 +69,7 @@ pub(super) fn cell_content(text: &[u8], start: usize, end: usize) -> Cow<'_, [u8
                 after_quote = *byte == b'"' && !after_quote;
                 !after_quote
             };
-            Cow::Owned(inside.iter().copied().filter(single).collect())
+            Cow::Owned(inside.trim_ascii().iter().copied().filter(single).collect())
         }
         _ => Cow::Borrowed(cell),
     }

@@ -7,25 +7,20 @@ use super::chunks::Chunk;
 use super::decimal::{LOOK_AHEAD, Marks, Place, long_cell, number, simple_cell};
 use super::head::{Head, shown};
 use super::quotes::{cell_content, cell_end, row_end};
-use crate::import::{BadRows, LabelKind, Missing};
-use crate::statistics::Moments;
+use crate::import::{BadRows, ChunkLabels, FeatureRules, Labels, MAX_REPORTS, MISSING, OnMissing, RowChunk};
+
+/// The slot of the first column that is read as text: categories, then the label if it is a class.
+pub(super) const TEXT: usize = usize::MAX / 2;
 
 /// The slot of a column that is left out.
 pub(super) const SKIPPED: usize = usize::MAX;
 
-/// How many bad rows are remembered; the others are only counted.
-pub(super) const MAX_REPORTS: usize = 10;
-
 /// What a chunk of text says.
 #[derive(Debug)]
 pub(super) struct ParsedRows {
-    /// `[n_rows, n_features]`
-    pub(super) features: Vec<f32>,
-    pub(super) labels: Vec<f32>,
-    /// As many as labels, or none.
-    pub(super) weights: Vec<f32>,
-    pub(super) moments: Moments,
+    pub(super) rows: RowChunk,
     pub(super) n_lines: u64,
+    pub(super) n_bytes: u64,
     pub(super) n_bad: u64,
     /// The first of the bad rows.
     pub(super) problems: Vec<Problem>,
@@ -36,6 +31,8 @@ pub(super) struct ParsedRows {
 pub(super) struct Problem {
     /// The line, counted from 0 at the start of the chunk.
     pub(super) line: u64,
+    /// Where in the chunk it was found.
+    pub(super) byte: u64,
     pub(super) what: What,
 }
 
@@ -53,29 +50,41 @@ pub(super) enum What {
     QuoteLeftOpen,
 }
 
+/// Where a cell lies in the text.
+type Span = std::ops::Range<usize>;
+
 /// How rows become numbers.
 #[derive(Debug)]
 pub(super) struct RowParser {
     marks: Marks,
     slots: Vec<usize>,
+    /// How many features there are, indicators among them.
     n_features: usize,
+    feature_columns: Vec<usize>,
+    categories: Vec<usize>,
     label: usize,
     has_weight: bool,
-    label_kind: LabelKind,
-    missing: Missing,
+    labels: Labels,
+    rules: FeatureRules,
     bad_rows: BadRows,
+    /// Whether a row is complete once its cells are parsed.
+    is_plain: bool,
 }
 
 impl RowParser {
     pub(super) fn new(head: &Head, options: &CsvOptions) -> Self {
+        let roles = &head.roles;
         Self {
             marks: head.marks,
             slots: head.slots.clone(),
-            n_features: head.roles.features.len(),
-            label: head.roles.label,
-            has_weight: head.roles.weight.is_some(),
-            label_kind: options.columns.label_kind,
-            missing: options.columns.missing,
+            n_features: roles.rules.n_features(),
+            feature_columns: roles.features.clone(),
+            categories: roles.categories.clone(),
+            label: roles.label,
+            has_weight: roles.weight.is_some(),
+            labels: roles.labels.clone(),
+            is_plain: roles.rules.is_plain() && roles.categories.is_empty() && !roles.labels.are_classes(),
+            rules: roles.rules.clone(),
             bad_rows: options.columns.bad_rows,
         }
     }
@@ -83,26 +92,36 @@ impl RowParser {
     /// Makes `parsed` what the rows of `chunk` say. Unless bad rows are skipped, it ends before the first of them.
     pub(super) fn parse(&self, chunk: &Chunk, parsed: &mut ParsedRows) {
         let (text, len) = (chunk.with_look_ahead(), chunk.rows().len());
-        parsed.clear(self.n_features);
+        parsed.clear();
         let mut row = vec![0.0; self.n_features + 2];
+        let mut spans = vec![0..0; self.categories.len() + 1];
         let mut at = 0;
         while at < len {
             if text[at] == b'\n' || text[at..].starts_with(b"\r\n") {
                 at += if text[at] == b'\n' { 1 } else { 2 };
                 continue;
             }
-            match self.parse_row(text, at, &mut row) {
+            let mut result = self.parse_row(text, at, &mut row, &mut spans);
+            if !self.is_plain
+                && result.is_ok()
+                && let Err(problem) = self.complete(text, at, &mut row, &spans, &mut parsed.rows)
+            {
+                result = Err(problem);
+            }
+            match result {
                 Ok(next) => {
-                    parsed.features.extend_from_slice(&row[..self.n_features]);
-                    parsed.labels.push(row[self.n_features]);
+                    parsed.rows.features.extend_from_slice(&row[..self.n_features]);
+                    if let ChunkLabels::Numbers(labels) = &mut parsed.rows.labels {
+                        labels.push(row[self.n_features]);
+                    }
                     if self.has_weight {
-                        parsed.weights.push(row[self.n_features + 1]);
+                        parsed.rows.weights.push(row[self.n_features + 1]);
                     }
                     at = next;
                 }
                 Err((place, what)) => {
                     if parsed.problems.len() < MAX_REPORTS {
-                        parsed.problems.push(Problem { line: n_lines(&text[..place]), what });
+                        parsed.problems.push(Problem { line: n_lines(&text[..place]), byte: place as u64, what });
                     }
                     parsed.n_bad += 1;
                     if self.bad_rows == BadRows::Error {
@@ -112,30 +131,80 @@ impl RowParser {
                 }
             }
         }
-        parsed.n_lines = n_lines(&text[..len]);
-        parsed.moments.add(&parsed.features);
+        (parsed.n_lines, parsed.n_bytes) = (n_lines(&text[..len]), len as u64);
+        parsed.rows.seal();
     }
 
-    /// Parses the row at `start` into `row`; the byte after it, or where it went wrong and how.
+    /// Parses the row at `start` into `row`, and notes in `spans` where its text lies; the byte after it, or where it went wrong and how.
     #[inline]
-    fn parse_row(&self, text: &[u8], start: usize, row: &mut [f32]) -> Result<usize, (usize, What)> {
+    fn parse_row(&self, text: &[u8], start: usize, row: &mut [f32], spans: &mut [Span]) -> Result<usize, (usize, What)> {
         let (&last, inner) = self.slots.split_last().expect("a file has a label and a feature at least");
         let mut at = start;
         for (col, &slot) in inner.iter().enumerate() {
-            at += self.parse_cell(text, at, col, slot, Place::Inner, row)?;
+            at += self.parse_cell(text, at, (col, slot), Place::Inner, row, spans)?;
             if text[at] != self.marks.delimiter {
                 return Err((at, What::Ragged { found: col + 1 }));
             }
             at += 1;
         }
-        at += self.parse_cell(text, at, inner.len(), last, Place::Last, row)?;
+        at += self.parse_cell(text, at, (inner.len(), last), Place::Last, row, spans)?;
         if text[at] != b'\n' {
             return Err((start, What::Ragged { found: self.count_cells(text, start) }));
         }
-        if self.label_kind == LabelKind::Binary && row[self.n_features] != 0.0 && row[self.n_features] != 1.0 {
-            return Err(self.not_binary(text, start));
+        if self.labels == Labels::Binary && row[self.n_features] != 0.0 && row[self.n_features] != 1.0 {
+            let expected = "a label 0 or 1; pass `LabelKind::Number` or `LabelKind::Classes` for others";
+            return Err(self.wrong_cell(text, start, self.label, expected));
         }
         Ok(at + 1)
+    }
+
+    /// Does what is left once all cells of a row are parsed: fills in, marks and checks features, codes text. On an error nothing has
+    /// been added to `rows`.
+    #[inline(never)]
+    fn complete(
+        &self,
+        text: &[u8],
+        start: usize,
+        row: &mut [f32],
+        spans: &[Span],
+        rows: &mut RowChunk,
+    ) -> Result<(), (usize, What)> {
+        if let Err((feature, expected)) = self.rules.finish(&mut row[..self.n_features]) {
+            return Err(self.wrong_cell(text, start, self.feature_columns[feature], expected));
+        }
+        let content = |span: &Span| cell_content(text, span.start, span.end);
+        let (categories, label) = spans.split_at(self.categories.len());
+        for (span, &col) in categories.iter().zip(&self.categories) {
+            if str::from_utf8(&content(span)).is_err() {
+                let expected = "text in UTF-8; convert the file, drop the column, or pass `BadRows::Skip`";
+                return Err((span.start, What::Cell { col, found: shown(&content(span)), expected }));
+            }
+        }
+        if self.labels.are_classes() {
+            let span = &label[0];
+            let class = content(span);
+            let wrong = |expected| (span.start, What::Cell { col: self.label, found: shown(&class), expected });
+            let Ok(name) = str::from_utf8(&class) else {
+                return Err(wrong("a class in UTF-8; convert the file, or pass `BadRows::Skip`"));
+            };
+            if self.rules.is_missing(&class) {
+                return Err(wrong("a class, this is a missing value; mend it, or pass `BadRows::Skip`"));
+            }
+            match (&mut rows.labels, &self.labels) {
+                (ChunkLabels::Found(labels, values), _) => labels.push(values.code(name)),
+                (ChunkLabels::Known(labels), Labels::Known(known)) => {
+                    let unknown = "one of the classes that were given; add it to them, or pass `BadRows::Skip`";
+                    labels.push(known.number(name).ok_or_else(|| wrong(unknown))?);
+                }
+                _ => unreachable!("a chunk has labels of the kind that the roles ask for"),
+            }
+        }
+        for (span, values) in categories.iter().zip(&mut rows.values) {
+            let value = content(span);
+            let value = if self.rules.is_missing(&value) { None } else { str::from_utf8(&value).ok() };
+            rows.categories.push(value.map_or(0, |value| values.code(value)));
+        }
+        Ok(())
     }
 
     /// Parses the cell at `at`, and returns how long it is.
@@ -144,12 +213,12 @@ impl RowParser {
         &self,
         text: &[u8],
         at: usize,
-        col: usize,
-        slot: usize,
+        (col, slot): (usize, usize),
         place: Place,
         row: &mut [f32],
+        spans: &mut [Span],
     ) -> Result<usize, (usize, What)> {
-        if slot != SKIPPED
+        if slot < TEXT
             && let Some(window) = text[at..].first_chunk::<LOOK_AHEAD>()
         {
             if let Some((value, len)) = simple_cell(window, self.marks, place) {
@@ -161,16 +230,26 @@ impl RowParser {
                 return Ok(len);
             }
         }
-        self.parse_any_cell(text, at, col, slot, row)
+        self.parse_any_cell(text, at, (col, slot), row, spans)
     }
 
-    /// The same for cells of every kind: quoted, long, blank, missing, wrong.
+    /// The same for cells of every kind: text, quoted, long, blank, missing, wrong.
     #[inline(never)]
-    fn parse_any_cell(&self, text: &[u8], at: usize, col: usize, slot: usize, row: &mut [f32]) -> Result<usize, (usize, What)> {
+    fn parse_any_cell(
+        &self,
+        text: &[u8],
+        at: usize,
+        (col, slot): (usize, usize),
+        row: &mut [f32],
+        spans: &mut [Span],
+    ) -> Result<usize, (usize, What)> {
         let Some(end) = cell_end(text, at, self.marks.delimiter) else {
             return Err((at, What::QuoteLeftOpen));
         };
-        if slot == SKIPPED {
+        if slot >= TEXT {
+            if slot != SKIPPED {
+                spans[slot - TEXT] = at..end;
+            }
             return Ok(end - at);
         }
         let content = cell_content(text, at, end);
@@ -185,35 +264,38 @@ impl RowParser {
             }
             _ if slot > self.n_features => "a finite weight; mend it, or pass `BadRows::Skip`",
             _ if slot == self.n_features => {
-                "a label, which is a finite number; mend it, name another label column, or pass `BadRows::Skip`"
+                "a label, which is a finite number; mend it, name another label column, pass `LabelKind::Classes` for names, or `BadRows::Skip`"
             }
             Some(value) if value.is_infinite() => {
-                if self.missing == Missing::Keep {
+                if *self.rules.on_missing() == OnMissing::Keep {
                     row[slot] = value;
                     return Ok(end - at);
                 }
                 "a finite number; pass `Missing::Keep` to keep it, or `BadRows::Skip`"
             }
-            None if !is_missing(&content) => "a number; mend it, drop the column, or pass `BadRows::Skip`",
+            None if !self.rules.is_missing(&content) => {
+                "a number; mend it, drop the column, make it `Categorical`, or pass `BadRows::Skip`"
+            }
             _ => {
-                if self.missing == Missing::Keep {
+                if *self.rules.on_missing() != OnMissing::Error {
                     row[slot] = f32::NAN;
                     return Ok(end - at);
                 }
-                "a number, this is a missing value; pass `Missing::Keep` to keep it as NaN, or `BadRows::Skip`"
+                MISSING
             }
         };
         Err((at, What::Cell { col, found: shown(&content), expected }))
     }
 
+    /// The error for a cell of the row at `start`, whose cells were all parsed.
     #[cold]
-    fn not_binary(&self, text: &[u8], start: usize) -> (usize, What) {
+    fn wrong_cell(&self, text: &[u8], start: usize, col: usize, expected: &'static str) -> (usize, What) {
         let mut at = start;
-        for _ in 0..self.label {
+        for _ in 0..col {
             at = self.end_of_parsed(text, at) + 1;
         }
         let found = shown(&cell_content(text, at, self.end_of_parsed(text, at)));
-        (at, What::Cell { col: self.label, found, expected: "a label 0 or 1; pass `LabelKind::Number` for others" })
+        (at, What::Cell { col, found, expected })
     }
 
     /// How many cells the row has, as far as it goes.
@@ -235,25 +317,15 @@ impl RowParser {
 }
 
 impl ParsedRows {
-    pub(super) fn new(n_features: usize) -> Self {
-        let (features, labels, weights, problems) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { features, labels, weights, moments: Moments::new(n_features), n_lines: 0, n_bad: 0, problems }
+    pub(super) fn new(rows: RowChunk) -> Self {
+        Self { rows, n_lines: 0, n_bytes: 0, n_bad: 0, problems: Vec::new() }
     }
 
-    fn clear(&mut self, n_features: usize) {
-        self.features.clear();
-        self.labels.clear();
-        self.weights.clear();
+    fn clear(&mut self) {
+        self.rows.clear();
         self.problems.clear();
-        self.moments = Moments::new(n_features);
-        (self.n_lines, self.n_bad) = (0, 0);
+        (self.n_lines, self.n_bytes, self.n_bad) = (0, 0, 0);
     }
-}
-
-/// Whether the cell says that there is no value.
-pub(super) fn is_missing(content: &[u8]) -> bool {
-    const WORDS: [&str; 6] = ["nan", "na", "n/a", "null", "none", "?"];
-    content.is_empty() || WORDS.iter().any(|word| content.eq_ignore_ascii_case(word.as_bytes()))
 }
 
 fn n_lines(text: &[u8]) -> u64 {

@@ -5,6 +5,9 @@ use crate::{ColumnStatistics, Dictionary, SourceIdentity};
 
 const VERSION: &str = "1";
 const DICTIONARIES: &str = "dictionaries";
+const CLASSES: &str = "classes";
+const IMPUTED: &str = "imputed";
+const INDICATORS: &str = "indicators";
 
 /// What a table says of itself in `__metadata__`.
 #[derive(Debug, Default)]
@@ -16,7 +19,13 @@ pub(crate) struct TableMetadata {
     pub(crate) label_name: Option<String>,
     /// One for each column of categories; none in a file of another program.
     pub(crate) dictionaries: Vec<Dictionary>,
+    /// The names of the classes that labels are numbers of.
+    pub(crate) classes: Vec<String>,
     pub(crate) statistics: Option<Vec<ColumnStatistics>>,
+    /// What stands where values were missing, for each feature but the indicators.
+    pub(crate) imputed: Option<Vec<f32>>,
+    /// The features beside which one of the last features says that they were missing.
+    pub(crate) indicators: Vec<String>,
     pub(crate) source: Option<SourceIdentity>,
     /// How an importer was told to read the source; only ever compared.
     pub(crate) import: Option<String>,
@@ -33,6 +42,15 @@ impl TableMetadata {
         }
         if !self.dictionaries.is_empty() {
             entries.push((DICTIONARIES, encode_dictionaries(&self.dictionaries).to_string()));
+        }
+        if !self.classes.is_empty() {
+            entries.push((CLASSES, json!(self.classes).to_string()));
+        }
+        if !self.indicators.is_empty() {
+            entries.push((INDICATORS, json!(self.indicators).to_string()));
+        }
+        if let Some(values) = &self.imputed {
+            entries.push((IMPUTED, json!(values).to_string()));
         }
         if let Some(statistics) = &self.statistics {
             entries.push(("statistics", encode_statistics(statistics).to_string()));
@@ -59,9 +77,17 @@ impl TableMetadata {
             Some(text) => parse_columns(text, n_cols)?,
             None => Vec::new(),
         };
+        let names = |key| entry(key).map_or(Ok(Vec::new()), |text| parse_names(key, text));
+        let indicators = names(INDICATORS)?;
+        let Some(n_features) = n_cols.checked_sub(indicators.len()) else {
+            return Err(wrong(INDICATORS, format!("names {} columns, `features` has {n_cols} in all", indicators.len())));
+        };
         Ok(Self {
             is_ours: true,
             column_names,
+            classes: names(CLASSES)?,
+            imputed: entry(IMPUTED).map(|text| parse_imputed(text, n_features)).transpose()?,
+            indicators,
             label_name: entry("label").map(str::to_owned),
             dictionaries: parse_dictionaries(entry(DICTIONARIES).unwrap_or("[]"), n_categories)?,
             statistics: entry("statistics").map(|text| parse_statistics(text, n_cols)).transpose()?,
@@ -124,12 +150,28 @@ fn parse_dictionaries(text: &str, n_categories: usize) -> Result<Vec<Dictionary>
 
 fn parse_columns(text: &str, n_cols: usize) -> Result<Vec<String>, FormatError> {
     const KEY: &str = "columns";
-    let value = parse_json(KEY, text)?;
-    let names = strings(&value).ok_or_else(|| wrong(KEY, "is not an array of strings".to_owned()))?;
+    let names = parse_names(KEY, text)?;
     if names.len() != n_cols {
         return Err(wrong(KEY, format!("names {} columns, `features` has {n_cols}", names.len())));
     }
     Ok(names)
+}
+
+fn parse_names(key: &'static str, text: &str) -> Result<Vec<String>, FormatError> {
+    strings(&parse_json(key, text)?).ok_or_else(|| wrong(key, "is not an array of strings".to_owned()))
+}
+
+fn parse_imputed(text: &str, n_features: usize) -> Result<Vec<f32>, FormatError> {
+    let value = parse_json(IMPUTED, text)?;
+    let Some(values) = value.as_array().filter(|array| array.len() == n_features) else {
+        return Err(wrong(IMPUTED, format!("is not an array of {n_features}, one for each feature but the indicators")));
+    };
+    let number = |value: &Value| match value {
+        Value::Null => Ok(f32::NAN),
+        // The nearest `f32` is the one that was written: `f64` holds every one exactly.
+        value => value.as_f64().map(|x| x as f32).ok_or_else(|| wrong(IMPUTED, format!("{value} is not a number"))),
+    };
+    values.iter().map(number).collect()
 }
 
 fn parse_source(text: &str) -> Result<SourceIdentity, FormatError> {

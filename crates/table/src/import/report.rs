@@ -1,4 +1,4 @@
-use crate::{ColumnStatistics, Error};
+use crate::{ColumnStatistics, Dictionary, Error};
 
 /// What an import made.
 #[derive(Debug)]
@@ -10,6 +10,10 @@ pub struct ImportReport {
     pub column_names: Vec<String>,
     /// What is known of each.
     pub statistics: Vec<ColumnStatistics>,
+    /// The values of each categorical column.
+    pub dictionaries: Vec<Dictionary>,
+    /// The classes, if labels are numbers of such.
+    pub classes: Vec<String>,
     /// How many rows were left out.
     pub n_skipped: u64,
     /// Why, for the first few of them.

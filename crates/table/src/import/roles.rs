@@ -1,6 +1,8 @@
+use std::collections::HashMap;
 use std::path::Path;
 
-use super::{ColumnOptions, ColumnRef};
+use super::features::{FeatureRules, OnMissing};
+use super::{Categorical, Class, ColumnOptions, ColumnRef, FeatureDType, Indicators, LabelKind, Like, Missing};
 use crate::Error;
 
 /// What each column of a source is for. Columns are counted from 0, and a column that is nothing of these is left out.
@@ -8,39 +10,228 @@ use crate::Error;
 pub(crate) struct Roles {
     /// Every column of the source.
     pub(crate) names: Vec<String>,
-    /// The columns that are features.
+    /// The columns that are features, in the order of the table.
     pub(crate) features: Vec<usize>,
+    /// The columns that are categories, in the order of the table.
+    pub(crate) categories: Vec<usize>,
     pub(crate) label: usize,
     pub(crate) weight: Option<usize>,
+    pub(crate) labels: Labels,
+    pub(crate) rules: FeatureRules,
+    /// The features that have an indicator, by their place among the features.
+    pub(crate) indicators: Vec<usize>,
+}
+
+/// What labels become.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Labels {
+    Number,
+    Binary,
+    /// Classes that are found on the way.
+    Found,
+    /// Classes that are known.
+    Known(KnownClasses),
+}
+
+/// Classes and all the ways to spell them.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct KnownClasses {
+    pub(crate) names: Vec<String>,
+    numbers: HashMap<String, u32>,
+}
+
+impl Labels {
+    /// Whether labels are read as text, and are `u32` in the table.
+    pub(crate) fn are_classes(&self) -> bool {
+        matches!(self, Self::Found | Self::Known(_))
+    }
+}
+
+impl KnownClasses {
+    pub(crate) fn number(&self, text: &str) -> Option<u32> {
+        self.numbers.get(text).copied()
+    }
+
+    fn new(classes: &[Class]) -> Result<Self, String> {
+        let mut numbers = HashMap::new();
+        for (number, class) in (0..).zip(classes) {
+            for spelling in std::iter::once(&class.name).chain(&class.also) {
+                if numbers.insert(spelling.clone(), number).is_some() {
+                    return Err(format!("the classes have {spelling:?} twice; give each spelling to one of them"));
+                }
+            }
+        }
+        Ok(Self { names: classes.iter().map(|class| class.name.clone()).collect(), numbers })
+    }
 }
 
 impl Roles {
-    /// The roles that `options` give to the columns of the source at `path`, which have those names.
-    pub(crate) fn find(path: &Path, names: Vec<String>, options: &ColumnOptions) -> Result<Self, Error> {
-        let find = |asked: &ColumnRef, role: &'static str| {
-            let found = match asked {
-                ColumnRef::Index(index) => (*index < names.len()).then_some(*index),
-                ColumnRef::Name(name) => names.iter().position(|other| other == name),
-            };
-            let none = || Error::NoColumn { path: path.to_owned(), role, asked: asked.to_string(), found: names.clone() };
-            found.ok_or_else(none)
-        };
-        let label = find(&options.label, "label")?;
-        let weight = options.weight.as_ref().map(|weight| find(weight, "weight")).transpose()?;
-        let dropped = options.drop.iter().map(|dropped| find(dropped, "columns to drop")).collect::<Result<Vec<_>, _>>()?;
+    /// The roles that `options`, or the table to be like, give to the columns of the source at `path`, which have those names.
+    /// `has_text` says of a column whether text was seen in it.
+    ///
+    /// # Errors
+    /// [`Error::NoColumn`], [`Error::ColumnRoles`].
+    pub(crate) fn find(
+        path: &Path,
+        names: &[String],
+        options: &ColumnOptions,
+        like: Option<&Like>,
+        has_text: &dyn Fn(usize) -> bool,
+    ) -> Result<Self, Error> {
+        let finder = Finder { path, names, options };
+        match like {
+            Some(like) => finder.by_table(like),
+            None => finder.by_options(has_text),
+        }
+    }
 
-        let wrong = |problem: String| Err(Error::ColumnRoles { path: path.to_owned(), problem });
-        if weight == Some(label) {
-            return wrong(format!("column `{}` is asked to be both label and weight; choose another weight", names[label]));
-        }
+    /// The names of the table's features, those of the indicators behind the others.
+    pub(crate) fn feature_names(&self) -> Vec<String> {
+        let columns = self.features.iter().map(|&col| self.names[col].clone());
+        columns.chain(self.indicator_names().map(|name| format!("{name}_missing"))).collect()
+    }
+
+    /// The names of the columns that have an indicator.
+    pub(crate) fn indicator_names(&self) -> impl Iterator<Item = &String> {
+        self.indicators.iter().map(|&feature| &self.names[self.features[feature]])
+    }
+
+    pub(crate) fn category_names(&self) -> Vec<String> {
+        self.categories.iter().map(|&col| self.names[col].clone()).collect()
+    }
+}
+
+struct Finder<'a> {
+    path: &'a Path,
+    names: &'a [String],
+    options: &'a ColumnOptions,
+}
+
+impl Finder<'_> {
+    fn by_options(&self, has_text: &dyn Fn(usize) -> bool) -> Result<Roles, Error> {
+        let (names, options) = (self.names, self.options);
+        let label = self.column(&options.label, "label")?;
+        let weight = self.weight(label)?;
+        let dropped = self.columns(&options.drop, "columns to drop")?;
         if let Some(&both) = dropped.iter().find(|&&col| col == label || Some(col) == weight) {
-            return wrong(format!("column `{}` is asked to be dropped and to be label or weight; choose one", names[both]));
+            return self.wrong(format!("column `{}` is asked to be dropped and to be label or weight; choose one", names[both]));
         }
-        let is_feature = |col: &usize| *col != label && Some(*col) != weight && !dropped.contains(col);
-        let features: Vec<usize> = (0..names.len()).filter(is_feature).collect();
-        if features.is_empty() {
-            return wrong(format!("no column is left for features, the file has {names:?}; is the delimiter right?"));
+        let is_free = |col: &usize| *col != label && Some(*col) != weight && !dropped.contains(col);
+        let categories: Vec<usize> = match &options.categorical {
+            Categorical::No => Vec::new(),
+            Categorical::Auto => (0..names.len()).filter(is_free).filter(|&col| has_text(col)).collect(),
+            Categorical::Columns(columns) => {
+                let mut columns = self.columns(columns, "categorical columns")?;
+                columns.sort_unstable();
+                columns.dedup();
+                columns
+            }
+        };
+        if let Some(&both) = categories.iter().find(|&col| !is_free(col)) {
+            let name = &names[both];
+            return self
+                .wrong(format!("column `{name}` is asked to be categorical and to be label, weight or dropped; choose one"));
         }
-        Ok(Self { names, features, label, weight })
+        let features: Vec<usize> = (0..names.len()).filter(is_free).filter(|col| !categories.contains(col)).collect();
+        if features.is_empty() && categories.is_empty() {
+            return self.wrong(format!("no column is left for features, the file has {names:?}; is the delimiter right?"));
+        }
+        let indicators = match &options.indicators {
+            Indicators::No => Vec::new(),
+            Indicators::All => (0..features.len()).collect(),
+            Indicators::Columns(columns) => {
+                let place = |col: usize| {
+                    let none = || format!("column `{}` is asked to have an indicator and is no feature", names[col]);
+                    features.iter().position(|&feature| feature == col).ok_or_else(none)
+                };
+                let places = self.columns(columns, "indicators")?.into_iter().map(place).collect::<Result<_, _>>();
+                places.or_else(|problem| self.wrong(problem))?
+            }
+        };
+        if options.dtype == FeatureDType::U8 && options.missing == Missing::Mean {
+            return self.wrong("features stored as u8 cannot hold a mean; pass `Missing::Value`".to_owned());
+        }
+        let on_missing = OnMissing::of(options.missing, features.len());
+        let labels = match &options.label_kind {
+            LabelKind::Number => Ok(Labels::Number),
+            LabelKind::Binary => Ok(Labels::Binary),
+            LabelKind::Classes => Ok(Labels::Found),
+            LabelKind::Given(classes) => KnownClasses::new(classes).map(Labels::Known),
+        };
+        Ok(Roles {
+            names: names.to_vec(),
+            rules: FeatureRules::new(features.len(), on_missing, &options.missing_values, indicators.clone(), options.dtype),
+            features,
+            categories,
+            label,
+            weight,
+            labels: labels.or_else(|problem| self.wrong(problem))?,
+            indicators,
+        })
+    }
+
+    fn by_table(&self, like: &Like) -> Result<Roles, Error> {
+        let options = self.options;
+        let named = |name: &str, role| self.column(&ColumnRef::from(name), role);
+        let label = match &like.label_name {
+            Some(name) => named(name, "label")?,
+            None => self.column(&options.label, "label")?,
+        };
+        let features = like.features().iter().map(|name| named(name, "features")).collect::<Result<Vec<_>, _>>()?;
+        let categories = like.dictionaries.iter().map(|dictionary| named(dictionary.name(), "categorical columns"));
+        let place = |name: &String| like.features().iter().position(|feature| feature == name);
+        let indicators: Vec<usize> = like.indicators.iter().filter_map(place).collect();
+        let on_missing = match &like.imputed {
+            Some(values) => OnMissing::Fill(values.clone()),
+            None => OnMissing::of(options.missing, features.len()),
+        };
+        let labels = match (&like.classes[..], &options.label_kind) {
+            ([], LabelKind::Binary) => Ok(Labels::Binary),
+            ([], _) => Ok(Labels::Number),
+            // Those given are the same, and may be spelled in more ways.
+            (names, LabelKind::Given(given)) if given.iter().map(|class| &class.name).eq(names) => {
+                KnownClasses::new(given).map(Labels::Known)
+            }
+            (names, _) => {
+                let classes: Vec<Class> = names.iter().map(|name| Class::from(name.as_str())).collect();
+                KnownClasses::new(&classes).map(Labels::Known)
+            }
+        };
+        Ok(Roles {
+            names: self.names.to_vec(),
+            rules: FeatureRules::new(features.len(), on_missing, &options.missing_values, indicators.clone(), like.dtype),
+            categories: categories.collect::<Result<_, _>>()?,
+            features,
+            label,
+            weight: self.weight(label)?,
+            labels: labels.or_else(|problem| self.wrong(problem))?,
+            indicators,
+        })
+    }
+
+    fn weight(&self, label: usize) -> Result<Option<usize>, Error> {
+        let weight = self.options.weight.as_ref().map(|weight| self.column(weight, "weight")).transpose()?;
+        if weight == Some(label) {
+            let name = &self.names[label];
+            return self.wrong(format!("column `{name}` is asked to be both label and weight; choose another weight"));
+        }
+        Ok(weight)
+    }
+
+    fn columns(&self, asked: &[ColumnRef], role: &'static str) -> Result<Vec<usize>, Error> {
+        asked.iter().map(|asked| self.column(asked, role)).collect()
+    }
+
+    fn column(&self, asked: &ColumnRef, role: &'static str) -> Result<usize, Error> {
+        let found = match asked {
+            ColumnRef::Index(index) => (*index < self.names.len()).then_some(*index),
+            ColumnRef::Name(name) => self.names.iter().position(|other| other == name),
+        };
+        let none = || Error::NoColumn { path: self.path.to_owned(), role, asked: asked.to_string(), found: self.names.to_vec() };
+        found.ok_or_else(none)
+    }
+
+    fn wrong<T>(&self, problem: String) -> Result<T, Error> {
+        Err(Error::ColumnRoles { path: self.path.to_owned(), problem })
     }
 }

@@ -64,6 +64,30 @@ impl Blocks {
         Ok(())
     }
 
+    /// Hands over the first `n_bytes` of data once more, block after block with the place where each starts; a block that `change` says
+    /// it has changed is written and summed again.
+    #[cfg(feature = "import")]
+    #[cfg_attr(not(feature = "csv"), allow(dead_code, reason = "each importer uses its own part of it"))]
+    pub(super) fn rewrite(&mut self, n_bytes: u64, mut change: impl FnMut(u64, &mut [u8]) -> bool) -> io::Result<()> {
+        let mut block = vec![0; BLOCK_BYTES];
+        for (i, sum) in self.sums.iter_mut().enumerate() {
+            let start = i as u64 * BLOCK_BYTES as u64;
+            if start >= n_bytes {
+                return Ok(());
+            }
+            let within = BLOCK_BYTES.min((n_bytes - start) as usize);
+            self.file.read_exact_at(self.data_start + start, &mut block)?;
+            if change(start, &mut block[..within]) {
+                *sum = checksum(&block);
+                self.file.write_all_at(self.data_start + start, &block)?;
+            }
+        }
+        let start = self.sums.len() as u64 * BLOCK_BYTES as u64;
+        let within = self.pending.len().min(n_bytes.saturating_sub(start) as usize);
+        change(start, &mut self.pending[..within]);
+        Ok(())
+    }
+
     /// Writes the last block, the checksums and the header.
     pub(super) fn finish(&mut self, header: &[u8]) -> io::Result<()> {
         assert_eq!(header.len() as u64, self.data_start, "the header fills the room that was left for it");

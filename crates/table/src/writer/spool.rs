@@ -31,17 +31,35 @@ impl Spool {
 
     /// Hands over all that was written.
     pub(super) fn pour_into(&mut self, out: &mut Blocks) -> io::Result<()> {
+        self.pour(out, |_| ())
+    }
+
+    /// The same, every `u32` replaced by the number at its place.
+    pub(super) fn pour_renumbered(&mut self, out: &mut Blocks, numbers: &[u32]) -> io::Result<()> {
+        self.pour(out, |bytes| {
+            for bytes in bytes.chunks_exact_mut(size_of::<u32>()) {
+                let old: u32 = bytemuck::pod_read_unaligned(bytes);
+                bytes.copy_from_slice(&numbers[old as usize].to_le_bytes());
+            }
+        })
+    }
+
+    /// Hands over piece after piece, of whole values, as `change` leaves them.
+    fn pour(&mut self, out: &mut Blocks, change: impl Fn(&mut [u8])) -> io::Result<()> {
         if let Some(file) = &mut self.file {
             let file = file.file();
             file.seek(SeekFrom::Start(0))?;
             let mut piece = vec![0; 1 << 20];
-            loop {
-                match file.read(&mut piece)? {
-                    0 => break,
-                    n => out.write(&piece[..n])?,
-                }
+            let mut left = file.metadata()?.len();
+            while left > 0 {
+                let piece = &mut piece[..left.min(1 << 20) as usize];
+                file.read_exact(piece)?;
+                change(piece);
+                out.write(piece)?;
+                left -= piece.len() as u64;
             }
         }
+        change(&mut self.memory);
         out.write(&self.memory)
     }
 }

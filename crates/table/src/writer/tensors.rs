@@ -2,8 +2,8 @@ use crate::checksum::BLOCK_BYTES;
 use crate::format::{self, CATEGORIES, CHECKSUMS, FEATURES, LABELS, PADDING, TableMetadata, WEIGHTS};
 use crate::{ColumnStatistics, DType, Schema, Weights};
 
-/// Room in the header for dictionaries, of which nobody knows before the end how long they get. If they get longer, data move.
-const DICTIONARIES_BYTES: usize = 64 << 10;
+/// Room in the header for dictionaries or classes, of which nobody knows before the end how long they get. If they get longer, data move.
+pub(super) const UNKNOWN_NAMES_BYTES: usize = 64 << 10;
 
 /// Name, dtype, shape and length in bytes.
 pub(super) type TensorPlan = (&'static str, DType, Vec<usize>, usize);
@@ -47,7 +47,7 @@ pub(super) fn tensors(schema: &Schema, n_rows: usize) -> Vec<TensorPlan> {
 }
 
 /// Room for any header of that schema: the header of a table with the largest sizes and the longest numbers there are. Only
-/// dictionaries may outgrow it.
+/// dictionaries, classes and imputed values may outgrow it.
 pub(super) fn longest_header(schema: &Schema, metadata: &TableMetadata) -> usize {
     let longest = -2.225_073_858_507_201_4e-308;
     let column = ColumnStatistics { count: u64::MAX, mean: longest, std: longest, min: longest, max: longest };
@@ -56,6 +56,6 @@ pub(super) fn longest_header(schema: &Schema, metadata: &TableMetadata) -> usize
     entries.extend(statistics.encode());
     let mut tensors = tensors(schema, usize::MAX);
     tensors.push((PADDING, DType::U8, vec![usize::MAX], usize::MAX));
-    let dictionaries = if schema.categories.is_empty() { 0 } else { DICTIONARIES_BYTES };
+    let dictionaries = if schema.categories.is_empty() { 0 } else { UNKNOWN_NAMES_BYTES };
     format::encoded_len(&tensors, &entries) + dictionaries
 }

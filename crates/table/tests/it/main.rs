@@ -3,6 +3,7 @@
 
 mod attacks;
 mod categories;
+mod columns;
 mod crash;
 mod csv;
 mod interop;

@@ -1,0 +1,112 @@
+//! Dictionaries that are made while rows come in: each chunk codes its own values, and whoever takes the chunks in order gives those
+//! their codes in the table. So these do not depend on which thread was faster.
+
+use std::collections::HashMap;
+
+use crate::format::MAX_HEADER_BYTES;
+use crate::{Dictionary, Error};
+
+/// The values of one column within one chunk, in the order in which they came.
+#[derive(Debug, Default)]
+pub(crate) struct LocalValues {
+    values: Vec<String>,
+    codes: HashMap<String, u32>,
+}
+
+impl LocalValues {
+    /// The value's place among those of this chunk, counted from 1.
+    pub(crate) fn code(&mut self, value: &str) -> u32 {
+        if let Some(&code) = self.codes.get(value) {
+            return code;
+        }
+        self.values.push(value.to_owned());
+        let code = u32::try_from(self.values.len()).expect("a chunk has fewer values than bytes");
+        self.codes.insert(value.to_owned(), code);
+        code
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.values.clear();
+        self.codes.clear();
+    }
+}
+
+/// The values of one column of the table.
+#[derive(Debug)]
+pub(crate) struct GrowingDictionary {
+    name: String,
+    values: Vec<String>,
+    codes: HashMap<String, u32>,
+    n_bytes: u64,
+    growth: Growth,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Growth {
+    /// A new value gets the next code.
+    Open,
+    /// A new value is unknown: code 0.
+    Closed,
+}
+
+impl GrowingDictionary {
+    pub(crate) fn new(name: &str) -> Self {
+        Self { name: name.to_owned(), values: Vec::new(), codes: HashMap::new(), n_bytes: 0, growth: Growth::Open }
+    }
+
+    /// A dictionary that is complete.
+    pub(crate) fn closed(dictionary: &Dictionary) -> Self {
+        let values = dictionary.values().to_vec();
+        let codes = (1..).zip(&values).map(|(code, value)| (value.clone(), code)).collect();
+        Self { name: dictionary.name().to_owned(), values, codes, n_bytes: 0, growth: Growth::Closed }
+    }
+
+    /// The codes of a chunk's values, in the chunk's order.
+    ///
+    /// # Errors
+    /// [`Error::TooManyValues`] as soon as they would not fit into a header.
+    pub(crate) fn take_in(&mut self, local: &LocalValues, path: &std::path::Path) -> Result<Vec<u32>, Error> {
+        let codes = local.values.iter().map(|value| self.code(value)).collect();
+        if self.n_bytes > MAX_HEADER_BYTES {
+            let (column, n_values) = (self.name.clone(), self.values.len());
+            let header_bytes = self.n_bytes;
+            return Err(Error::TooManyValues { path: path.to_owned(), column, n_values, header_bytes, limit: MAX_HEADER_BYTES });
+        }
+        Ok(codes)
+    }
+
+    pub(crate) fn into_dictionary(self) -> Result<Dictionary, Error> {
+        Dictionary::new(self.name, self.values)
+    }
+
+    /// The values, sorted as classes are, and for every code the place of its value among them.
+    pub(crate) fn into_classes(self) -> (Vec<String>, Vec<u32>) {
+        let mut order: Vec<usize> = (0..self.values.len()).collect();
+        let numbers: Option<Vec<i128>> = self.values.iter().map(|value| value.parse().ok()).collect();
+        // Those spelled apart stay apart: `1` and `01` differ by their text.
+        match numbers {
+            Some(numbers) => order.sort_by(|&a, &b| (numbers[a], &self.values[a]).cmp(&(numbers[b], &self.values[b]))),
+            None => order.sort_by(|&a, &b| self.values[a].cmp(&self.values[b])),
+        }
+        let mut places = vec![0; self.values.len() + 1];
+        for (place, &value) in (0..).zip(&order) {
+            places[value + 1] = place;
+        }
+        (order.iter().map(|&value| self.values[value].clone()).collect(), places)
+    }
+
+    fn code(&mut self, value: &str) -> u32 {
+        if let Some(&code) = self.codes.get(value) {
+            return code;
+        }
+        if self.growth == Growth::Closed {
+            return 0;
+        }
+        self.values.push(value.to_owned());
+        // Beyond u32 they would be far beyond what a header holds.
+        let code = u32::try_from(self.values.len()).unwrap_or(u32::MAX);
+        self.codes.insert(value.to_owned(), code);
+        self.n_bytes += value.len() as u64 + 3;
+        code
+    }
+}

@@ -1,0 +1,143 @@
+//! What is done to the features of a row once its cells are numbers, the same for every format.
+
+use super::{FeatureDType, Missing};
+
+/// How features that are missing are treated, which are marked, and what features must fit into.
+#[derive(Clone, Debug)]
+pub(crate) struct FeatureRules {
+    /// How many features come of columns; behind them stand the indicators.
+    n_columns: usize,
+    on_missing: OnMissing,
+    /// Words that say that a value is missing, and the numbers among them.
+    words: Vec<String>,
+    numbers: Vec<f32>,
+    /// The features that have an indicator.
+    indicators: Vec<usize>,
+    dtype: FeatureDType,
+}
+
+/// What becomes of a feature that is missing.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum OnMissing {
+    Error,
+    /// It stays NaN; so do infinities.
+    Keep,
+    /// It is NaN until the end, when the means are known.
+    Mean,
+    /// It becomes the value of its column.
+    Fill(Vec<f32>),
+}
+
+impl OnMissing {
+    pub(crate) fn of(missing: Missing, n_columns: usize) -> Self {
+        match missing {
+            Missing::Error => Self::Error,
+            Missing::Keep => Self::Keep,
+            Missing::Value(value) => Self::Fill(vec![value; n_columns]),
+            Missing::Mean => Self::Mean,
+        }
+    }
+}
+
+impl FeatureRules {
+    pub(crate) fn new(
+        n_columns: usize,
+        on_missing: OnMissing,
+        words: &[String],
+        indicators: Vec<usize>,
+        dtype: FeatureDType,
+    ) -> Self {
+        let numbers = words.iter().filter_map(|word| word.trim().parse().ok()).filter(|number: &f32| !number.is_nan()).collect();
+        Self {
+            n_columns,
+            on_missing,
+            words: words.iter().map(|word| word.trim().to_owned()).collect(),
+            numbers,
+            indicators,
+            dtype,
+        }
+    }
+
+    /// How many features a row has, indicators among them.
+    pub(crate) fn n_features(&self) -> usize {
+        self.n_columns + self.indicators.len()
+    }
+
+    pub(crate) fn dtype(&self) -> FeatureDType {
+        self.dtype
+    }
+
+    pub(crate) fn on_missing(&self) -> &OnMissing {
+        &self.on_missing
+    }
+
+    /// Whether the text of a cell, without blanks around it, says that there is no value.
+    pub(crate) fn is_missing(&self, content: &[u8]) -> bool {
+        is_missing(content) || self.words.iter().any(|word| content.eq_ignore_ascii_case(word.as_bytes()))
+    }
+
+    /// Whether [`finish`](Self::finish) does nothing to rows of finite numbers.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.numbers.is_empty()
+            && self.indicators.is_empty()
+            && self.dtype == FeatureDType::F32
+            && !matches!(self.on_missing, OnMissing::Fill(_))
+    }
+
+    /// Completes the features of a row, in which NaN stands for what is missing: `[n_features]`.
+    ///
+    /// # Errors
+    /// Which of them cannot be stored, and what was expected instead.
+    pub(crate) fn finish(&self, features: &mut [f32]) -> Result<(), (usize, &'static str)> {
+        let (columns, indicators) = features.split_at_mut(self.n_columns);
+        for (i, value) in columns.iter_mut().enumerate() {
+            if self.numbers.contains(value) {
+                if self.on_missing == OnMissing::Error {
+                    return Err((i, MISSING));
+                }
+                *value = f32::NAN;
+            }
+        }
+        for (indicator, &column) in indicators.iter_mut().zip(&self.indicators) {
+            *indicator = if columns[column].is_nan() { 1.0 } else { 0.0 };
+        }
+        if let OnMissing::Fill(values) = &self.on_missing {
+            for (value, &fill) in columns.iter_mut().zip(values) {
+                if value.is_nan() {
+                    *value = fill;
+                }
+            }
+        }
+        match features.iter().position(|&value| !self.fits(value)) {
+            Some(i) => Err((i, self.wanted())),
+            None => Ok(()),
+        }
+    }
+
+    fn fits(&self, value: f32) -> bool {
+        match self.dtype {
+            FeatureDType::F32 => true,
+            #[cfg(feature = "half")]
+            FeatureDType::F16 => !value.is_finite() || half::f16::from_f32(value).is_finite(),
+            FeatureDType::U8 => value.fract() == 0.0 && (0.0..=255.0).contains(&value),
+        }
+    }
+
+    fn wanted(&self) -> &'static str {
+        match self.dtype {
+            FeatureDType::F32 => "a number",
+            #[cfg(feature = "half")]
+            FeatureDType::F16 => "a number within the range of f16, up to 65504; scale the column, or pass `FeatureDType::F32`",
+            FeatureDType::U8 => "a whole number from 0 to 255, to be stored as u8; pass `FeatureDType::F32` for others",
+        }
+    }
+}
+
+/// What is expected where a value is missing, and is not to be.
+pub(crate) const MISSING: &str = "a number, this is a missing value; pass `Missing::Keep` to keep it as NaN, another `Missing` to fill it in, or `BadRows::Skip`";
+
+/// Whether the text of a cell says that there is no value.
+pub(crate) fn is_missing(content: &[u8]) -> bool {
+    const WORDS: [&str; 6] = ["nan", "na", "n/a", "null", "none", "?"];
+    content.is_empty() || WORDS.iter().any(|word| content.eq_ignore_ascii_case(word.as_bytes()))
+}

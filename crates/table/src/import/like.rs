@@ -1,0 +1,50 @@
+use std::path::Path;
+
+use super::FeatureDType;
+use crate::{Dictionary, Error, parts};
+
+/// What an import takes from the table that its own is to be like.
+#[derive(Debug)]
+pub(crate) struct Like {
+    column_names: Vec<String>,
+    /// The features that have an indicator; the indicators are the last columns.
+    pub(crate) indicators: Vec<String>,
+    pub(crate) label_name: Option<String>,
+    pub(crate) dictionaries: Vec<Dictionary>,
+    pub(crate) classes: Vec<String>,
+    /// What stands where values are missing, for each feature but the indicators.
+    pub(crate) imputed: Option<Vec<f32>>,
+    pub(crate) dtype: FeatureDType,
+}
+
+impl Like {
+    /// Reads the header of the table at `path`.
+    ///
+    /// # Errors
+    /// As for [`Table::open`](crate::Table::open); [`Error::ColumnRoles`] for a table that does not name its columns, or whose features
+    /// no importer writes.
+    pub(crate) fn read(path: &Path) -> Result<Self, Error> {
+        let (metadata, dtype) = parts::read_metadata(path)?;
+        let wrong = |problem: &str| Error::ColumnRoles { path: path.to_owned(), problem: problem.to_owned() };
+        let Some(dtype) = FeatureDType::from_dtype(dtype) else {
+            return Err(wrong("no table is imported like this one: its features are neither F32, F16 nor U8"));
+        };
+        if metadata.column_names.is_empty() && metadata.dictionaries.is_empty() {
+            return Err(wrong("no table is imported like this one: it does not name its columns"));
+        }
+        Ok(Self {
+            column_names: metadata.column_names,
+            indicators: metadata.indicators,
+            label_name: metadata.label_name,
+            dictionaries: metadata.dictionaries,
+            classes: metadata.classes,
+            imputed: metadata.imputed,
+            dtype,
+        })
+    }
+
+    /// The features that are columns of a source: all but the indicators.
+    pub(crate) fn features(&self) -> &[String] {
+        &self.column_names[..self.column_names.len().saturating_sub(self.indicators.len())]
+    }
+}

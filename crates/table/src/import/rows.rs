@@ -1,0 +1,111 @@
+use super::dictionary::LocalValues;
+use super::{FeatureDType, Roles};
+use crate::statistics::Moments;
+
+/// Rows on their way into a table, and what is gathered of them where they are made, which is on many threads.
+#[derive(Debug)]
+pub(crate) struct RowChunk {
+    /// `[n_rows, n_features]`; NaN where a value is missing.
+    pub(crate) features: Vec<f32>,
+    /// `[n_rows, n_categories]`: codes of `values`, 0 where one is missing.
+    pub(crate) categories: Vec<u32>,
+    pub(crate) labels: ChunkLabels,
+    /// As many as labels, or none.
+    pub(crate) weights: Vec<f32>,
+    /// The values of each categorical column.
+    pub(crate) values: Vec<LocalValues>,
+    /// The features as they are stored, if not as `f32`.
+    stored: Stored,
+    moments: Moments,
+}
+
+/// The labels of a chunk.
+#[derive(Debug)]
+pub(crate) enum ChunkLabels {
+    Numbers(Vec<f32>),
+    /// Codes of the classes that this chunk found, counted from 1.
+    Found(Vec<u32>, LocalValues),
+    /// Numbers of known classes.
+    Known(Vec<u32>),
+}
+
+#[derive(Debug)]
+enum Stored {
+    F32,
+    #[cfg(feature = "half")]
+    F16(Vec<half::f16>),
+    U8(Vec<u8>),
+}
+
+impl RowChunk {
+    pub(crate) fn new(roles: &Roles) -> Self {
+        use super::roles::Labels;
+        Self {
+            features: Vec::new(),
+            categories: Vec::new(),
+            labels: match roles.labels {
+                Labels::Number | Labels::Binary => ChunkLabels::Numbers(Vec::new()),
+                Labels::Found => ChunkLabels::Found(Vec::new(), LocalValues::default()),
+                Labels::Known(_) => ChunkLabels::Known(Vec::new()),
+            },
+            weights: Vec::new(),
+            values: roles.categories.iter().map(|_| LocalValues::default()).collect(),
+            stored: match roles.rules.dtype() {
+                FeatureDType::F32 => Stored::F32,
+                #[cfg(feature = "half")]
+                FeatureDType::F16 => Stored::F16(Vec::new()),
+                FeatureDType::U8 => Stored::U8(Vec::new()),
+            },
+            moments: Moments::new(roles.rules.n_features()),
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.features.clear();
+        self.categories.clear();
+        self.weights.clear();
+        self.values.iter_mut().for_each(LocalValues::clear);
+        match &mut self.labels {
+            ChunkLabels::Numbers(labels) => labels.clear(),
+            ChunkLabels::Known(labels) => labels.clear(),
+            ChunkLabels::Found(labels, values) => {
+                labels.clear();
+                values.clear();
+            }
+        }
+    }
+
+    /// Makes of the features what is stored, and gathers their moments; after the last row.
+    pub(crate) fn seal(&mut self) {
+        self.moments.clear();
+        match &mut self.stored {
+            Stored::F32 => self.moments.add(&self.features),
+            #[cfg(feature = "half")]
+            Stored::F16(stored) => {
+                stored.clear();
+                stored.extend(self.features.iter().map(|&value| half::f16::from_f32(value)));
+                self.moments.add(stored);
+            }
+            Stored::U8(stored) => {
+                stored.clear();
+                // Whole numbers within the range, as the rules made sure.
+                stored.extend(self.features.iter().map(|&value| value as u8));
+                self.moments.add(stored);
+            }
+        }
+    }
+
+    pub(super) fn moments(&self) -> &Moments {
+        &self.moments
+    }
+
+    /// The bytes of the features.
+    pub(super) fn stored(&self) -> &[u8] {
+        match &self.stored {
+            Stored::F32 => bytemuck::cast_slice(&self.features),
+            #[cfg(feature = "half")]
+            Stored::F16(stored) => bytemuck::cast_slice(stored),
+            Stored::U8(stored) => stored,
+        }
+    }
+}

@@ -1,0 +1,166 @@
+use std::path::{Path, PathBuf};
+
+use super::dictionary::GrowingDictionary;
+use super::features::OnMissing;
+use super::roles::Labels;
+use super::rows::ChunkLabels;
+use super::{BadRows, ColumnOptions, ImportReport, Like, MAX_REPORTS, Roles, RowChunk};
+use crate::writer::{ImportNotes, Parts};
+use crate::{DType, Error, Schema, SourceIdentity, TableWriter, Weights};
+
+/// Takes the rows of an import, chunk after chunk in the order of the source, and makes the table of them.
+#[derive(Debug)]
+pub(crate) struct Sink {
+    path: PathBuf,
+    writer: TableWriter,
+    dictionaries: Vec<GrowingDictionary>,
+    classes: Classes,
+    on_missing: OnMissing,
+    n_columns: usize,
+    column_names: Vec<String>,
+    bad_rows: BadRows,
+    n_skipped: u64,
+    first_skipped: Vec<Error>,
+}
+
+#[derive(Debug)]
+enum Classes {
+    None,
+    Found(GrowingDictionary),
+    Known(Vec<String>),
+}
+
+impl Sink {
+    /// Starts the table at `dest`, of a source of those roles; `import` says how it is read.
+    pub(crate) fn create(
+        dest: &Path,
+        roles: &Roles,
+        options: &ColumnOptions,
+        like: Option<&Like>,
+        source: SourceIdentity,
+        import: String,
+    ) -> Result<Self, Error> {
+        let label = &roles.names[roles.label];
+        let schema = Schema {
+            dtype: roles.rules.dtype().dtype(),
+            label_dtype: if roles.labels.are_classes() { DType::U32 } else { DType::F32 },
+            categories: roles.category_names(),
+            weights: if roles.weight.is_some() { Weights::Present } else { Weights::Absent },
+            label_name: Some(label.clone()),
+            source: Some(source),
+            ..Schema::named(roles.feature_names())
+        };
+        let column_names = schema.column_names.clone();
+        let n_columns = roles.features.len();
+        let on_missing = roles.rules.on_missing().clone();
+        let imputed = match &on_missing {
+            OnMissing::Error | OnMissing::Keep => None,
+            OnMissing::Fill(values) => Some(values.clone()),
+            // As long as a number can get, so that there is room for the means.
+            OnMissing::Mean => Some(vec![-f32::MIN_POSITIVE; n_columns]),
+        };
+        let notes = ImportNotes { options: import, indicators: roles.indicator_names().cloned().collect(), imputed };
+        let mut writer = TableWriter::create_import(dest, schema, notes)?;
+        if roles.labels == Labels::Found {
+            writer.leave_room_for_classes()?;
+        }
+        let dictionaries = match like {
+            Some(like) => like.dictionaries.iter().map(GrowingDictionary::closed).collect(),
+            None => roles.category_names().iter().map(|name| GrowingDictionary::new(name)).collect(),
+        };
+        let classes = match &roles.labels {
+            Labels::Number | Labels::Binary => Classes::None,
+            Labels::Found => Classes::Found(GrowingDictionary::new(label)),
+            Labels::Known(known) => Classes::Known(known.names.clone()),
+        };
+        Ok(Self {
+            path: dest.to_owned(),
+            writer,
+            dictionaries,
+            classes,
+            on_missing,
+            n_columns,
+            column_names,
+            bad_rows: options.bad_rows,
+            n_skipped: 0,
+            first_skipped: Vec::new(),
+        })
+    }
+
+    /// Takes in the bad rows of a chunk, of which the first few are at hand.
+    ///
+    /// # Errors
+    /// The first of them, unless they are skipped.
+    pub(crate) fn skip(&mut self, n_bad: u64, mut errors: impl Iterator<Item = Error>) -> Result<(), Error> {
+        if self.bad_rows == BadRows::Error
+            && let Some(error) = errors.next()
+        {
+            return Err(error);
+        }
+        self.first_skipped.extend(errors.take(MAX_REPORTS - self.first_skipped.len()));
+        self.n_skipped += n_bad;
+        Ok(())
+    }
+
+    /// Takes in the rows of a chunk that was sealed; their codes become those of the table.
+    pub(crate) fn take(&mut self, rows: &mut RowChunk) -> Result<(), Error> {
+        let n_categories = self.dictionaries.len();
+        for (i, (dictionary, values)) in self.dictionaries.iter_mut().zip(&rows.values).enumerate() {
+            let codes = dictionary.take_in(values, &self.path)?;
+            recode(rows.categories.iter_mut().skip(i).step_by(n_categories), &codes);
+        }
+        if let (Classes::Found(classes), ChunkLabels::Found(labels, values)) = (&mut self.classes, &mut rows.labels) {
+            let codes = classes.take_in(values, &self.path)?;
+            recode(labels.iter_mut(), &codes);
+        }
+        let labels: &[u8] = match &rows.labels {
+            ChunkLabels::Numbers(labels) => bytemuck::cast_slice(labels),
+            ChunkLabels::Found(labels, _) | ChunkLabels::Known(labels) => bytemuck::cast_slice(labels),
+        };
+        let parts = Parts { features: rows.stored(), categories: &rows.categories, labels, weights: &rows.weights };
+        self.writer.push_parts(parts, rows.moments())
+    }
+
+    pub(crate) fn n_rows(&self) -> usize {
+        self.writer.n_rows()
+    }
+
+    pub(crate) fn n_skipped(&self) -> u64 {
+        self.n_skipped
+    }
+
+    /// Completes the table.
+    pub(crate) fn finish(mut self) -> Result<ImportReport, Error> {
+        let dictionaries =
+            self.dictionaries.into_iter().map(GrowingDictionary::into_dictionary).collect::<Result<Vec<_>, _>>()?;
+        if !dictionaries.is_empty() {
+            self.writer.set_dictionaries(dictionaries.clone())?;
+        }
+        let classes = match self.classes {
+            Classes::None => Vec::new(),
+            Classes::Known(names) => names,
+            Classes::Found(classes) => {
+                let (names, numbers) = classes.into_classes();
+                self.writer.renumber_labels(numbers);
+                names
+            }
+        };
+        self.writer.set_classes(classes.clone())?;
+        if self.on_missing == OnMissing::Mean {
+            self.writer.impute_means(self.n_columns)?;
+        }
+        let statistics = self.writer.statistics();
+        let n_rows = self.writer.finish()?;
+        let (n_skipped, first_skipped, column_names) = (self.n_skipped, self.first_skipped, self.column_names);
+        Ok(ImportReport { n_rows, column_names, statistics, dictionaries, classes, n_skipped, first_skipped })
+    }
+}
+
+/// From a chunk's codes, of which 0 stays, to the table's.
+fn recode<'a>(codes: impl Iterator<Item = &'a mut u32>, to: &[u32]) {
+    for code in codes {
+        if *code != 0 {
+            *code = to[*code as usize - 1];
+        }
+    }
+}

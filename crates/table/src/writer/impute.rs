@@ -1,0 +1,71 @@
+use std::io;
+
+use super::TableWriter;
+use crate::{DType, Element, Error};
+
+impl TableWriter {
+    /// Puts the mean of its column wherever one of the first `n_columns` features is NaN, in the file and in the statistics, and notes
+    /// the means in the metadata.
+    ///
+    /// # Errors
+    /// [`Error::NoMean`] for a column without values; [`Error::Write`].
+    /// # Cost
+    /// Reads the features once, and writes the blocks in which something is missing.
+    pub(crate) fn impute_means(&mut self, n_columns: usize) -> Result<(), Error> {
+        let statistics = self.moments.statistics();
+        let mut means = Vec::with_capacity(n_columns);
+        for (column, name) in statistics[..n_columns].iter().zip(&self.schema.column_names) {
+            if column.count == 0 {
+                return Err(Error::NoMean { path: self.out.file().path().to_owned(), column: name.clone() });
+            }
+            means.push(match self.schema.dtype {
+                #[cfg(feature = "half")]
+                DType::F16 => half::f16::from_f64(column.mean).to_f32(),
+                _ => column.mean as f32,
+            });
+        }
+        let n_missing: Vec<u64> = statistics[..n_columns].iter().map(|column| self.n_rows as u64 - column.count).collect();
+        if n_missing.iter().any(|&n| n > 0) {
+            self.fill(&means).map_err(|source| self.failed(source))?;
+        }
+        for (col, (&n, &mean)) in n_missing.iter().zip(&means).enumerate() {
+            self.moments.add_repeated(col, n, mean.into());
+        }
+        self.metadata.imputed = Some(means);
+        Ok(())
+    }
+
+    fn fill(&mut self, values: &[f32]) -> io::Result<()> {
+        let n_cols = self.schema.n_cols();
+        let n_bytes = (self.n_rows * n_cols * self.schema.dtype.n_bytes()) as u64;
+        let dtype = self.schema.dtype;
+        self.out.rewrite(n_bytes, |start, bytes| {
+            let first = (start / dtype.n_bytes() as u64) as usize % n_cols;
+            match dtype {
+                DType::F32 => fill_missing::<f32>(bytes, first, n_cols, values),
+                #[cfg(feature = "half")]
+                DType::F16 => {
+                    let values: Vec<half::f16> = values.iter().map(|&value| half::f16::from_f32(value)).collect();
+                    fill_missing(bytes, first, n_cols, &values)
+                }
+                other => unreachable!("importers write no features of {other} with values missing"),
+            }
+        })
+    }
+}
+
+/// Fills what is NaN in values of which the first is of column `first`; whether anything was.
+fn fill_missing<T: Element>(bytes: &mut [u8], first: usize, n_cols: usize, values: &[T]) -> bool {
+    let mut any = false;
+    // A block of bytes need not be aligned for its values.
+    for (i, bytes) in bytes.chunks_exact_mut(size_of::<T>()).enumerate() {
+        let value: T = bytemuck::pod_read_unaligned(bytes);
+        if value.to_f32().is_nan()
+            && let Some(fill) = values.get((first + i) % n_cols)
+        {
+            bytes.copy_from_slice(bytemuck::bytes_of(fill));
+            any = true;
+        }
+    }
+    any
+}

@@ -1,0 +1,314 @@
+//! What columns may be for, and what becomes of their cells: categories, classes, missing values, other dtypes, tables to be like.
+
+use std::fs;
+use std::path::PathBuf;
+
+use brisk_table::{
+    BadRows, Categorical, Class, ColumnOptions, CsvOptions, DType, FeatureDType, Header, ImportReport, Imported, Indicators,
+    LabelKind, Missing, Table, import_csv, import_csv_if_changed,
+};
+
+fn columns() -> ColumnOptions {
+    ColumnOptions::default()
+}
+
+/// Imports the text with any number of threads, which makes the same bytes.
+fn import(text: impl AsRef<[u8]>, options: &CsvOptions) -> Result<(ImportReport, Table), String> {
+    let (folder, dest) = crate::scratch();
+    let source = folder.path().join("rows.csv");
+    fs::write(&source, text).unwrap();
+    let run =
+        |n_threads| import_csv(&source, &dest, &CsvOptions { n_threads, ..options.clone() }).map_err(|error| error.to_string());
+    let report = run(1)?;
+    let bytes = fs::read(&dest).unwrap();
+    for n_threads in [2, 3, 7] {
+        run(n_threads).unwrap();
+        assert!(fs::read(&dest).unwrap() == bytes, "{n_threads} threads made another table");
+    }
+    let table = Table::open(&dest).unwrap();
+    table.verify().unwrap();
+    assert_eq!((report.n_rows, &report.column_names[..]), (table.n_rows(), table.column_names()));
+    assert_eq!((&report.dictionaries[..], &report.classes[..]), (table.dictionaries(), table.classes()));
+    Ok((report, table))
+}
+
+fn of(columns: ColumnOptions) -> CsvOptions {
+    CsvOptions { columns, ..CsvOptions::default() }
+}
+
+#[track_caller]
+fn imported(text: impl AsRef<[u8]>, columns: ColumnOptions) -> Table {
+    import(text, &of(columns)).unwrap().1
+}
+
+#[track_caller]
+fn refuse(text: impl AsRef<[u8]>, options: &CsvOptions, says: &[&str]) {
+    let message = import(text, options).map(|(report, _)| report).expect_err("it was imported");
+    for part in says {
+        assert!(message.contains(part), "`{message}` does not say `{part}`");
+    }
+}
+
+/// The dictionaries' values, a line each.
+fn values(table: &Table) -> Vec<String> {
+    table.dictionaries().iter().map(|dictionary| format!("{}: {}", dictionary.name(), dictionary.values().join("|"))).collect()
+}
+
+#[test]
+fn text_becomes_codes() {
+    let text = "y,town,x,colour\n1, Bern ,2,red\n0,\"Bern\",3,\n1,Zürich,4,?\n0,\"a \"\"b\"\", c\",5,red\n1,NA,6,blue\n";
+    for categorical in [Categorical::Auto, Categorical::Columns(vec![3.into(), "town".into(), 1.into()])] {
+        let table = imported(text, ColumnOptions { categorical, ..columns() });
+        assert_eq!(table.column_names(), ["x"]);
+        assert_eq!(table.rows::<f32>(0..5).unwrap(), [2.0, 3.0, 4.0, 5.0, 6.0]);
+        assert_eq!(values(&table), ["town: Bern|Zürich|a \"b\", c", "colour: red|blue"]);
+        assert_eq!(table.categories(0..5).unwrap(), [1, 1, 1, 0, 2, 0, 3, 1, 0, 2]);
+    }
+    let numbers = imported(
+        text,
+        ColumnOptions { categorical: Categorical::Columns(vec!["x".into()]), drop: vec![1.into(), 3.into()], ..columns() },
+    );
+    assert_eq!((numbers.n_cols(), &values(&numbers)[..]), (0, &["x: 2|3|4|5|6".to_owned()][..]));
+
+    let auto = of(ColumnOptions { categorical: Categorical::Auto, ..columns() });
+    refuse(text, &of(columns()), &["line 2, column 2 (`town`): found \"Bern\"", "make it `Categorical`"]);
+    refuse(b"y,a\n1,ok\n1,\xff\n", &auto, &["line 3, column 2 (`a`)", "expected text in UTF-8"]);
+    let label = ColumnOptions { categorical: Categorical::Columns(vec![0.into()]), ..columns() };
+    refuse(text, &of(label), &["`y` is asked to be categorical and to be label"]);
+    let none = ColumnOptions { categorical: Categorical::Columns(vec!["z".into()]), ..columns() };
+    refuse(text, &of(none), &["no column `z` for the categorical columns"]);
+    // Text that only comes after the first megabyte is not looked for.
+    let late = "y,a\n".to_owned() + &"1,2\n".repeat(300_000) + "1,late\n";
+    refuse(late, &auto, &["line 300002, column 2 (`a`): found \"late\""]);
+}
+
+/// Values of rows that are left out are not in a dictionary, and many chunks make one.
+#[test]
+fn dictionaries_are_those_of_the_rows() {
+    let mut text = String::from("y,c,x\n");
+    for i in 0..200_000_u64 {
+        text += &format!("{},v{},{}\n", i % 3, (i * i) % 1009 + i / 1000, if i % 500 == 7 { "bad" } else { "1" });
+        if i % 500 == 7 {
+            text += "0,only here,x\n";
+        }
+    }
+    let skip = ColumnOptions { categorical: Categorical::Columns(vec![1.into()]), bad_rows: BadRows::Skip, ..columns() };
+    let (report, table) = import(&text, &of(skip)).unwrap();
+    assert_eq!((report.n_rows, report.n_skipped), (199_600, 800));
+    let dictionary = &table.dictionaries()[0];
+    assert_eq!(dictionary.code("only here"), 0);
+    let lines = text.lines().skip(1).filter(|line| line.ends_with('1'));
+    let expected: Vec<&str> = lines.map(|line| line.split(',').nth(1).unwrap()).collect();
+    let codes = table.categories(0..report.n_rows).unwrap();
+    assert!(
+        codes.iter().zip(expected).all(|(&code, value)| dictionary.value(code) == Some(value)),
+        "codes stand for other values"
+    );
+    assert_eq!(codes.iter().max().map(|&code| code as usize), Some(dictionary.values().len()), "a value that no row has");
+}
+
+#[test]
+fn labels_may_be_classes() {
+    let classes = |label_kind| ColumnOptions { label_kind, ..columns() };
+    let check = |text: &str, label_kind, names: &[&str], labels: &[u32]| {
+        let table = imported(text, classes(label_kind));
+        assert_eq!(
+            (table.classes(), table.label_dtype()),
+            (&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()[..], DType::U32)
+        );
+        assert_eq!(table.labels::<u32>().unwrap(), labels);
+    };
+    check("y,a\nsmurf.,1\nnormal.,2\n\"smurf.\",3\nAZ,4\n", LabelKind::Classes, &["AZ", "normal.", "smurf."], &[2, 1, 2, 0]);
+    check("y,a\n10,1\n9,2\n-1,3\n9,4\n", LabelKind::Classes, &["-1", "9", "10"], &[2, 1, 0, 1]);
+    check("y,a\n10,1\n9,2\nx,3\n", LabelKind::Classes, &["10", "9", "x"], &[0, 1, 2]);
+    let given = LabelKind::Given(vec![Class { also: vec!["hi.".into()], ..Class::from("hi") }, Class::from("lo")]);
+    check("y,a\nlo,1\nhi,2\nhi.,3\n", given.clone(), &["hi", "lo"], &[1, 0, 0]);
+
+    refuse("y,a\nlo,1\nmid,2\n", &of(classes(given)), &["line 3, column 1 (`y`): found \"mid\", expected one of the classes"]);
+    refuse("y,a\nlo,1\n,2\n", &of(classes(LabelKind::Classes)), &["line 3", "expected a class, this is a missing value"]);
+    refuse("y,a\nlo,1\n", &of(columns()), &["pass `LabelKind::Classes` for names"]);
+    let twice = LabelKind::Given(vec!["a".into(), "a".into()]);
+    refuse("y,a\na,1\n", &of(classes(twice)), &["the classes have \"a\" twice"]);
+
+    // Many rows, so that labels lie in a file and chunks find classes in different orders.
+    let text = "y,a\n".to_owned() + &(0..2_200_000_u64).map(|i| format!("{},1\n", (i * i / 7) % 101)).collect::<String>();
+    let (folder, dest) = crate::scratch();
+    let source = folder.path().join("rows.csv");
+    fs::write(&source, &text).unwrap();
+    import_csv(&source, &dest, &of(classes(LabelKind::Classes))).unwrap();
+    let table = Table::open(&dest).unwrap();
+    let labels = table.labels::<u32>().unwrap();
+    let name = |label: u32| table.classes()[label as usize].parse::<u64>().unwrap();
+    assert!((0..2_200_000).all(|i| name(labels[i as usize]) == (i * i / 7) % 101), "labels stand for other classes");
+}
+
+#[test]
+fn missing_values_may_be_filled_in() {
+    let text = "y,a,b\n1,,5\n0,2,-999\n1,4,7\n0,-999.0,6\n";
+    let missing_values = vec!["-999".to_owned(), "unknown".to_owned()];
+    let fill = |missing| ColumnOptions { missing, missing_values: missing_values.clone(), ..columns() };
+    let value = imported(text, fill(Missing::Value(-1.0)));
+    assert_eq!(value.rows::<f32>(0..4).unwrap(), [-1.0, 5.0, 2.0, -1.0, 4.0, 7.0, -1.0, 6.0]);
+    assert_eq!(value.imputed().unwrap(), [-1.0, -1.0]);
+
+    let mean = imported(text, fill(Missing::Mean));
+    assert_eq!(mean.rows::<f32>(0..4).unwrap(), [3.0, 5.0, 2.0, 6.0, 4.0, 7.0, 3.0, 6.0]);
+    assert_eq!(mean.imputed().unwrap(), [3.0, 6.0]);
+    let a = mean.statistics().unwrap()[0];
+    assert_eq!((a.count, a.mean, a.std, a.min, a.max), (4, 3.0, 0.5_f64.sqrt(), 2.0, 4.0));
+
+    let marked = imported(text, ColumnOptions { indicators: Indicators::All, ..fill(Missing::Mean) });
+    assert_eq!(marked.column_names(), ["a", "b", "a_missing", "b_missing"]);
+    assert_eq!(marked.rows::<f32>(0..2).unwrap(), [3.0, 5.0, 1.0, 0.0, 2.0, 6.0, 0.0, 1.0]);
+    let kept = imported(text, ColumnOptions { indicators: Indicators::Columns(vec!["b".into()]), ..fill(Missing::Keep) });
+    let row = kept.rows::<f32>(1..2).unwrap();
+    assert!(row[0] == 2.0 && row[1].is_nan() && row[2] == 1.0 && kept.imputed().is_none(), "{row:?}");
+
+    let words = imported(
+        "y,a,c\n1,unknown,x\n0,2,Unknown\n",
+        ColumnOptions { categorical: Categorical::Auto, ..fill(Missing::Value(0.5)) },
+    );
+    assert_eq!((words.rows::<f32>(0..2).unwrap(), words.categories(0..2).unwrap()), (&[0.5, 2.0][..], &[1, 0][..]));
+
+    refuse(text, &of(fill(Missing::Error)), &["line 2, column 2 (`a`)", "another `Missing` to fill it in"]);
+    refuse("y,a\n1,-999\n", &of(fill(Missing::Error)), &["line 2, column 2 (`a`): found \"-999\"", "this is a missing value"]);
+    refuse(
+        "y,a,b\n1,,2\n0,-999,3\n",
+        &of(fill(Missing::Mean)),
+        &["every value of `a` is missing", "drop it, or pass `Missing::Value`"],
+    );
+    refuse("y,a\n1,inf\n", &of(fill(Missing::Mean)), &["expected a finite number"]);
+    let no_feature = ColumnOptions { indicators: Indicators::Columns(vec!["y".into()]), ..columns() };
+    refuse(text, &of(no_feature), &["`y` is asked to have an indicator and is no feature"]);
+}
+
+/// Several blocks, of which some have nothing missing, and columns that do not divide a block.
+#[test]
+fn means_are_filled_in_far_into_a_table() {
+    let mut text = String::from("y,a,b,c\n");
+    for i in 0..150_000 {
+        let a = if i % 3 == 0 && !(20_000..=140_000).contains(&i) { String::new() } else { (i % 5).to_string() };
+        text += &format!("0,{a},{},{}\n", i % 1000, if i == 149_999 { "" } else { "2" });
+    }
+    let dtypes = [
+        FeatureDType::F32,
+        #[cfg(feature = "half")]
+        FeatureDType::F16,
+    ];
+    for dtype in dtypes {
+        let table = imported(&text, ColumnOptions { missing: Missing::Mean, dtype, ..columns() });
+        let n_cols = table.n_cols();
+        let means = table.imputed().unwrap();
+        assert_eq!((means.len(), means[n_cols - 1]), (n_cols, 2.0));
+        let rows: Vec<f32> = match dtype {
+            FeatureDType::F32 => table.rows::<f32>(0..150_000).unwrap().to_vec(),
+            #[cfg(feature = "half")]
+            FeatureDType::F16 => table.rows::<half::f16>(0..150_000).unwrap().iter().map(|x| x.to_f32()).collect(),
+            FeatureDType::U8 => unreachable!("it is not among those tried"),
+        };
+        for (i, row) in rows.chunks_exact(n_cols).enumerate() {
+            let missing = i % 3 == 0 && !(20_000..=140_000).contains(&i);
+            assert_eq!(row[0], if missing { means[0] } else { (i % 5) as f32 }, "row {i}");
+            assert_eq!(row[n_cols - 1], 2.0, "row {i}");
+        }
+    }
+}
+
+#[test]
+fn features_may_be_stored_in_fewer_bits() {
+    let u8s = |missing| of(ColumnOptions { dtype: FeatureDType::U8, missing, ..columns() });
+    let (report, table) = import("y,a,b\n1,0,255\n0,17.0,1e1\n1,,3\n", &u8s(Missing::Value(9.0))).unwrap();
+    assert_eq!(table.rows::<u8>(0..3).unwrap(), [0, 255, 17, 10, 9, 3]);
+    assert_eq!((report.statistics[1].max, table.labels::<f32>().unwrap()), (255.0, &[1.0, 0.0, 1.0][..]));
+    for cell in ["256", "-1", "0.5"] {
+        let says = ["line 2, column 2 (`a`)", cell, "a whole number from 0 to 255, to be stored as u8"];
+        refuse(format!("y,a\n1,{cell}\n"), &u8s(Missing::Error), &says);
+    }
+    refuse("y,a\n1,2\n", &u8s(Missing::Mean), &["u8 cannot hold a mean"]);
+    refuse("y,a\n1,\n", &u8s(Missing::Keep), &["a whole number from 0 to 255"]);
+    #[cfg(feature = "half")]
+    {
+        let halfs = of(ColumnOptions { dtype: FeatureDType::F16, ..columns() });
+        let (report, table) = import("y,a\n1,0.1\n0,65504\n", &halfs).unwrap();
+        assert_eq!(table.rows::<half::f16>(0..2).unwrap(), [half::f16::from_f32(0.1), half::f16::MAX]);
+        assert_eq!(report.statistics[0].min, f64::from(half::f16::from_f32(0.1)), "statistics are of what is stored");
+        refuse("y,a\n1,1\n0,65600\n", &halfs, &["line 3, column 2 (`a`)", "within the range of f16"]);
+    }
+}
+
+/// A training file and a test file with its columns elsewhere, an extra one, and values that the first has not.
+struct Pair {
+    folder: tempfile::TempDir,
+    train: PathBuf,
+}
+
+impl Pair {
+    fn new(columns: ColumnOptions) -> Self {
+        let (folder, train) = crate::scratch();
+        let source = folder.path().join("train.csv");
+        fs::write(&source, "id,y,a,c,b\n1,no,1,red,10\n2,yes,,blue,20\n3,no,3,red,\n").unwrap();
+        let drop = vec!["id".into()];
+        import_csv(&source, &train, &of(ColumnOptions { label: "y".into(), drop, ..columns })).unwrap();
+        Self { folder, train }
+    }
+
+    fn test(&self, text: &str, columns: ColumnOptions) -> Result<Table, String> {
+        let (source, dest) = (self.folder.path().join("test.csv"), self.folder.path().join("test.safetensors"));
+        fs::write(&source, text).unwrap();
+        let options = of(ColumnOptions { like: Some(self.train.clone()), ..columns });
+        import_csv(&source, &dest, &options).map_err(|error| error.to_string())?;
+        assert!(matches!(import_csv_if_changed(&source, &dest, &options).unwrap(), Imported::Unchanged));
+        Ok(Table::open(&dest).unwrap())
+    }
+}
+
+#[test]
+fn a_table_may_be_like_another() {
+    let options = ColumnOptions {
+        label_kind: LabelKind::Classes,
+        categorical: Categorical::Auto,
+        missing: Missing::Mean,
+        indicators: Indicators::All,
+        ..columns()
+    };
+    let pair = Pair::new(options);
+    let table = pair.test("c,extra,b,a,y\nblue,text,,5,yes\ngreen,text,7,,no\n", columns()).unwrap();
+    let train = Table::open(&pair.train).unwrap();
+    assert_eq!(table.column_names(), ["a", "b", "a_missing", "b_missing"]);
+    assert_eq!(
+        (table.column_names(), table.dictionaries(), table.classes()),
+        (train.column_names(), train.dictionaries(), train.classes())
+    );
+    assert_eq!(table.imputed(), Some(&[2.0, 15.0][..]));
+    assert_eq!(table.rows::<f32>(0..2).unwrap(), [5.0, 15.0, 0.0, 1.0, 2.0, 7.0, 1.0, 0.0]);
+    assert_eq!(table.categories(0..2).unwrap(), [2, 0]);
+    assert_eq!(table.labels::<u32>().unwrap(), [1, 0]);
+
+    let spelled = |name: &str| Class { also: vec![format!("{name}.")], ..Class::from(name) };
+    let given = ColumnOptions { label_kind: LabelKind::Given(vec![spelled("no"), spelled("yes")]), ..columns() };
+    let table = pair.test("c,b,a,y\nblue,1,5,yes.\n", given).unwrap();
+    assert_eq!((table.labels::<u32>().unwrap(), table.classes()), (&[1][..], train.classes()));
+
+    let check = |text, says| {
+        let error = pair.test(text, columns()).map(|_| ()).expect_err("it was imported");
+        assert!(error.contains(says), "{error}");
+    };
+    check("c,b,a,y\nblue,1,5,perhaps\n", "found \"perhaps\", expected one of the classes");
+    check("c,a,y\nblue,1,yes\n", "no column `b` for the features");
+    check("b,a,y\n1,1,yes\n", "no column `c` for the categorical columns");
+    check("c,b,a\nblue,1,5\n", "no column `y` for the label");
+    let (_folder, none) = crate::scratch();
+    refuse("y,a\n1,2\n", &of(ColumnOptions { like: Some(none), ..columns() }), &["cannot open"]);
+}
+
+#[test]
+fn lines_may_be_left_out_at_the_start() {
+    let skip = |skip_lines| CsvOptions { skip_lines, header: Header::Auto, ..of(columns()) };
+    let (_, table) = import("|1x3 Cross validator\n1,2\n3,4\n", &skip(1)).unwrap();
+    assert_eq!((table.rows::<f32>(0..2).unwrap(), table.column_names()), (&[2.0, 4.0][..], &["column_1".to_owned()][..]));
+    let (_, table) = import("\u{feff}# one\r\n# two, \"open\r\n\r\ny,a\r\n3,4\r\n", &skip(2)).unwrap();
+    assert_eq!((table.rows::<f32>(0..1).unwrap(), table.column_names()), (&[4.0][..], &["a".to_owned()][..]));
+    refuse("# one\ny,a\n1,x\n", &skip(1), &["line 3, column 2 (`a`)"]);
+    refuse("# one\n", &skip(1), &["nothing behind the lines to skip"]);
+    refuse("# one\n", &skip(7), &["nothing behind the lines to skip"]);
+}
