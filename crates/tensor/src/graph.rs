@@ -77,6 +77,11 @@ impl Graph {
         self.inner.borrow().program.name().to_owned()
     }
 
+    /// Whether it keeps a tape. What a layer does otherwise in training than in evaluation, it decides by this.
+    pub fn mode(&self) -> Mode {
+        self.inner.borrow().mode
+    }
+
     /// Binds a persistent buffer as a tensor of `shape`, whose values come from outside and need no gradient.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 
 mod activation;
 mod backward;
+mod batch_norm;
 mod columns;
 mod conv2d;
 mod cross_entropy;
@@ -22,6 +23,7 @@ mod tensor;
 mod windows;
 
 pub use backward::Backward;
+pub use batch_norm::{BatchNormOptions, Statistics};
 pub use cross_entropy::CrossEntropyOptions;
 pub use error::Error;
 pub use graph::{Graph, Mode};

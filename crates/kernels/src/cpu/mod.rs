@@ -7,6 +7,8 @@ pub(crate) mod adam;
 pub(crate) mod add;
 pub(crate) mod advance;
 pub(crate) mod avg_pool2d;
+pub(crate) mod batch_norm;
+pub(crate) mod batch_norm_grad;
 pub(crate) mod batch_rows;
 pub(crate) mod bce_with_logits;
 pub(crate) mod blocks;

@@ -15,6 +15,7 @@ mod adam;
 mod add;
 mod advance;
 mod avg_pool2d;
+mod batch_norm;
 mod batch_rows;
 mod bce_with_logits;
 mod column_sum;

@@ -45,6 +45,13 @@ fn samples() -> Vec<Box<dyn Kernel>> {
             }
         }
     }
+    let shape = BatchNormShape { n_rows: 70, n_channels: 3, n_groups: 1 };
+    samples.push(Box::new(BatchNormStats { shape, eps: 1e-5, momentum: 0.1 }));
+    samples.push(Box::new(BatchNormFrozenStats { n_channels: 3, eps: 1e-5 }));
+    samples.push(Box::new(BatchNorm { shape, activation: relu }));
+    samples.push(Box::new(BatchNormGradSums { shape }));
+    samples.push(Box::new(BatchNormGrad { shape }));
+    samples.push(Box::new(BatchNormFrozenGrad { shape }));
     let pool = PoolShape::global(Images { n_images: 3, height: 4, width: 4, n_channels: 5 });
     let mean = AvgPool2d { shape: pool, divisor: PoolDivisor::Padded };
     samples.push(Box::new(MaxPool2d { shape: pool }));

@@ -1,6 +1,8 @@
 //! Every differentiable operation, and how gradients meet.
 
-use brisk_tensor::{Activation, Error, Graph, Pool2d, PoolDivisor, Reduction, Rounding, Tensor, Transpose};
+use brisk_tensor::{
+    Activation, BatchNormOptions, Error, Graph, Pool2d, PoolDivisor, Reduction, Rounding, Statistics, Tensor, Transpose,
+};
 
 use crate::finite_difference::check_gradients;
 use crate::random::Random;
@@ -94,6 +96,44 @@ fn pooling() {
     }
     check_gradients(&[&[2, 6, 5, 3]], |_, p| p[0].global_max_pool2d());
     check_gradients(&[&[2, 6, 5, 3]], |_, p| p[0].global_avg_pool2d());
+}
+
+#[test]
+fn batch_norm() {
+    let statistics =
+        [Statistics::Batch { n_groups: 1, momentum: 0.1 }, Statistics::Batch { n_groups: 3, momentum: 0.1 }, Statistics::Running];
+    for (statistics, activation) in statistics.into_iter().flat_map(|s| [FUSED[2], FUSED[4], OF_INPUT[0]].map(|act| (s, act))) {
+        let options = |graph: &Graph| {
+            let (mean, var) = (constant(graph, &[4], |i| 0.1 * i as f32)?, constant(graph, &[4], |i| 0.4 + 0.2 * i as f32)?);
+            Ok::<_, Error>((mean, var))
+        };
+        check_gradients(&[&[6, 3, 2, 4], &[4], &[4]], |graph, p| {
+            let (running_mean, running_var) = &options(graph)?;
+            let (weight, bias) = (Some(&p[1]), Some(&p[2]));
+            p[0].batch_norm(&BatchNormOptions { weight, bias, running_mean, running_var, statistics, eps: 1e-3, activation })
+        });
+        // A scale that is frozen, rows without pixels, and no bias.
+        check_gradients(&[&[12, 4]], |graph, p| {
+            let (running_mean, running_var) = &options(graph)?;
+            let scale = constant(graph, &[4], |i| 1.0 + i as f32)?;
+            let weight = Some(&scale);
+            p[0].batch_norm(&BatchNormOptions {
+                weight,
+                bias: None,
+                running_mean,
+                running_var,
+                statistics,
+                eps: 1e-3,
+                activation,
+            })
+        });
+        check_gradients(&[&[4]], |graph, p| {
+            let (running_mean, running_var) = &options(graph)?;
+            let x = graph.constant("x", &Random::new(6).floats(24), &[6, 4])?;
+            let bias = Some(&p[0]);
+            x.batch_norm(&BatchNormOptions { weight: None, bias, running_mean, running_var, statistics, eps: 1e-3, activation })
+        });
+    }
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use anyhow::Result;
 use brisk_program::Device;
 use brisk_tensor::{
-    Activation, CrossEntropyOptions, DType, Graph, Persistent, Pool2d, PoolDivisor, Reduction, Tensor, Transpose,
+    Activation, BatchNormOptions, CrossEntropyOptions, DType, Graph, Persistent, Pool2d, PoolDivisor, Reduction, Statistics,
+    Tensor, Transpose,
 };
 
 use crate::case::{Case, Outputs};
@@ -35,6 +36,19 @@ pub(crate) fn run(case: &Case, device: &Device) -> Result<Option<Outputs>> {
         }
         "softmax" => bench.input("x")?.softmax()?,
         "log_softmax" => bench.input("x")?.log_softmax()?,
+        "batch_norm" => {
+            let (x, weight, bias) = (bench.input("x")?, bench.input("weight")?, bench.input("bias")?);
+            let (running_mean, running_var) = (&bench.running("running_mean")?, &bench.running("running_var")?);
+            let statistics = match case.flag("training") {
+                true => {
+                    Statistics::Batch { n_groups: case.number("groups")? as usize, momentum: case.number("momentum")? as f32 }
+                }
+                false => Statistics::Running,
+            };
+            let (eps, activation) = (case.number("eps")? as f32, Activation::Identity);
+            let (weight, bias) = (Some(&weight), Some(&bias));
+            x.batch_norm(&BatchNormOptions { weight, bias, running_mean, running_var, statistics, eps, activation })?
+        }
         "max_pool2d" => bench.input("x")?.max_pool2d(&pool(case)?)?,
         "avg_pool2d" => bench.input("x")?.avg_pool2d(&pool(case)?, PoolDivisor::Padded)?,
         "global_max_pool2d" => bench.input("x")?.global_max_pool2d()?,
@@ -97,12 +111,13 @@ struct Workbench<'a> {
     case: &'a Case,
     device: &'a Device,
     graph: Graph,
-    grads: Vec<(String, Persistent)>,
+    /// What is read when the program has run, by the fixture's name for it.
+    results: Vec<(String, Persistent)>,
 }
 
 impl<'a> Workbench<'a> {
     fn new(case: &'a Case, device: &'a Device) -> Self {
-        Self { case, device, graph: Graph::training(case.op.clone()), grads: Vec::new() }
+        Self { case, device, graph: Graph::training(case.op.clone()), results: Vec::new() }
     }
 
     /// `in.NAME`, wanting a gradient if the case has one for it.
@@ -114,8 +129,17 @@ impl<'a> Workbench<'a> {
             return Ok(self.graph.tensor(&persistent, &values.shape)?);
         }
         let grads = Persistent::new(format!("{name}.grad"), DType::F32, values.floats.len());
-        self.grads.push((format!("grad.{name}"), grads.clone()));
+        self.results.push((format!("grad.{name}"), grads.clone()));
         Ok(self.graph.parameter(&persistent, &grads, 0..values.floats.len(), &values.shape)?)
+    }
+
+    /// `in.NAME`, which the operator changes: it is read back as `out.NAME`.
+    fn running(&mut self, name: &str) -> Result<Tensor> {
+        let values = self.case.tensor(&format!("in.{name}"))?;
+        let persistent = Persistent::new(name, DType::F32, values.floats.len());
+        self.device.write(&persistent, &values.floats)?;
+        self.results.push((format!("out.{name}"), persistent.clone()));
+        Ok(self.graph.tensor(&persistent, &values.shape)?)
     }
 
     /// `in.NAME` as whole numbers.
@@ -129,14 +153,16 @@ impl<'a> Workbench<'a> {
 
     fn finish(self, y: &Tensor) -> Result<Outputs> {
         let (state, result) = (Graph::state_buffer(), Persistent::new("y", DType::F32, y.n_elements()));
-        let dy = &self.case.tensor("grad_out.y")?.floats;
-        let dy = self.graph.constant("dy", dy, y.shape())?;
         self.graph.store(y, &state, &result)?;
-        self.graph.backward_from(y, &dy)?;
+        // Without a gradient from above the case is of the forward pass alone.
+        if self.case.has("grad_out.y") {
+            let dy = &self.case.tensor("grad_out.y")?.floats;
+            self.graph.backward_from(y, &self.graph.constant("dy", dy, y.shape())?)?;
+        }
         self.graph.compile(self.device)?.run(1)?;
         let mut outputs = vec![("out.y".to_owned(), self.device.read(&result)?)];
-        for (name, grads) in self.grads {
-            outputs.push((name, self.device.read(&grads)?));
+        for (name, persistent) in self.results {
+            outputs.push((name, self.device.read(&persistent)?));
         }
         Ok(outputs)
     }

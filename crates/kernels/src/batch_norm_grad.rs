@@ -1,0 +1,194 @@
+use crate::{Adapter, Arg, BatchNormShape, Cost, DType, Dispatch, Error, Kernel, TwinArgs, cpu, fold_workgroups};
+
+/// What the gradients of a batch normalisation are made of, by group and channel: `sum_dy = Σ dy` and `sum_dy_x = Σ dy x̂`, `x̂` being the normalised
+/// values.
+///
+/// Their sums over the groups, each a [`ColumnSum`](crate::ColumnSum), are the gradients of bias and weight.
+///
+/// # Shapes
+/// `dy`, `x`: `[n_rows, n_channels]`; `stats`: `[n_groups, 2, n_channels]`; `sum_dy`, `sum_dy_x`: `[n_groups, n_channels]`.
+/// # Dtypes
+/// f32. Parts of a group are added in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BatchNormGradSums {
+    /// The sizes.
+    pub shape: BatchNormShape,
+}
+
+impl Kernel for BatchNormGradSums {
+    fn name(&self) -> &'static str {
+        "batch_norm_grad_sums"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        let shape = &self.shape;
+        vec![
+            Arg::read("dy", DType::F32, shape.len()),
+            Arg::read("x", DType::F32, shape.len()),
+            Arg::read("stats", DType::F32, shape.n_stats()),
+            Arg::write("sum_dy", DType::F32, shape.n_stats() / 2),
+            Arg::write("sum_dy_x", DType::F32, shape.n_stats() / 2),
+            Arg::scratch("parts", DType::F32, shape.n_parts_len()),
+        ]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.shape.check(self)
+    }
+
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let params = self.shape.params(0.0, 0.0);
+        let part = Dispatch {
+            label: "kernels.batch_norm_grad_sums",
+            wgsl: include_str!("wgsl/batch_norm_grad_sums.wgsl"),
+            entry: "main",
+            constants: vec![],
+            params: params.clone(),
+            reads: vec![0, 1, 2],
+            writes: vec![5],
+            workgroups: fold_workgroups(self.name(), (self.shape.n_parts_len() / 2).div_ceil(64))?,
+        };
+        let merge = Dispatch {
+            label: "kernels.batch_norm_grad_sums.merge",
+            wgsl: include_str!("wgsl/batch_norm_grad_sums_merge.wgsl"),
+            entry: "main",
+            constants: vec![],
+            params,
+            reads: vec![5],
+            writes: vec![3, 4],
+            workgroups: fold_workgroups(self.name(), (self.shape.n_stats() / 2).div_ceil(64))?,
+        };
+        Ok(vec![part, merge])
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        let sums = [args.write(3), args.write(4)];
+        cpu::batch_norm_grad::sums(&self.shape, args.read(0), args.read(1), args.read(2), sums, args.write(5));
+    }
+
+    fn cost(&self) -> Cost {
+        let n = self.shape.len() as u64;
+        Cost { flops: 5 * n, bytes: 8 * n }
+    }
+}
+
+/// The gradient of a batch normalisation in its input, where the statistics are those of the batch and change with it:
+/// `dx = weight / √(var + ε) · (dy - (sum_dy + x̂ sum_dy_x) / m)`, `m` being the rows of a group.
+///
+/// # Shapes
+/// `dy`, `x`, `dx`: `[n_rows, n_channels]`; `stats`: `[n_groups, 2, n_channels]`; `weight`: `[n_channels]`; `sum_dy`, `sum_dy_x`: `[n_groups, n_channels]`,
+/// of [`BatchNormGradSums`].
+/// # Dtypes
+/// f32.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BatchNormGrad {
+    /// The sizes.
+    pub shape: BatchNormShape,
+}
+
+impl Kernel for BatchNormGrad {
+    fn name(&self) -> &'static str {
+        "batch_norm_grad"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        let shape = &self.shape;
+        vec![
+            Arg::read("dy", DType::F32, shape.len()),
+            Arg::read("x", DType::F32, shape.len()),
+            Arg::read("stats", DType::F32, shape.n_stats()),
+            Arg::read("weight", DType::F32, shape.n_channels),
+            Arg::read("sum_dy", DType::F32, shape.n_stats() / 2),
+            Arg::read("sum_dy_x", DType::F32, shape.n_stats() / 2),
+            Arg::write("dx", DType::F32, shape.len()),
+        ]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.shape.check(self)
+    }
+
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        Ok(vec![Dispatch {
+            label: "kernels.batch_norm_grad",
+            wgsl: include_str!("wgsl/batch_norm_grad.wgsl"),
+            entry: "main",
+            constants: vec![],
+            params: self.shape.params(0.0, 0.0),
+            reads: vec![0, 1, 2, 3, 4, 5],
+            writes: vec![6],
+            workgroups: fold_workgroups(self.name(), self.shape.len().div_ceil(64))?,
+        }])
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        let sums = [args.read(4), args.read(5)];
+        cpu::batch_norm_grad::run(&self.shape, args.read(0), args.read(1), args.read(2), args.read(3), sums, args.write(6));
+    }
+
+    fn cost(&self) -> Cost {
+        let n = self.shape.len() as u64;
+        Cost { flops: 7 * n, bytes: 12 * n }
+    }
+}
+
+/// The gradient of a batch normalisation in its input, where the statistics are the running ones and do not depend on it:
+/// `dx = dy weight / √(var + ε)`.
+///
+/// # Shapes
+/// `dy`, `dx`: `[n_rows, n_channels]`; `stats`: `[1, 2, n_channels]`; `weight`: `[n_channels]`.
+/// # Dtypes
+/// f32.
+/// # Errors
+/// [`Error::Size`] for more than one group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BatchNormFrozenGrad {
+    /// The sizes, in one group.
+    pub shape: BatchNormShape,
+}
+
+impl Kernel for BatchNormFrozenGrad {
+    fn name(&self) -> &'static str {
+        "batch_norm_frozen_grad"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        let shape = &self.shape;
+        vec![
+            Arg::read("dy", DType::F32, shape.len()),
+            Arg::read("stats", DType::F32, shape.n_stats()),
+            Arg::read("weight", DType::F32, shape.n_channels),
+            Arg::write("dx", DType::F32, shape.len()),
+        ]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        if self.shape.n_groups != 1 {
+            let expected = "1, since the running statistics are those of all rows";
+            return Err(Error::Size { kernel: self.name(), size: "n_groups", found: self.shape.n_groups, expected });
+        }
+        self.shape.check(self)
+    }
+
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        Ok(vec![Dispatch {
+            label: "kernels.batch_norm_frozen_grad",
+            wgsl: include_str!("wgsl/batch_norm_frozen_grad.wgsl"),
+            entry: "main",
+            constants: vec![],
+            params: self.shape.params(0.0, 0.0),
+            reads: vec![0, 1, 2],
+            writes: vec![3],
+            workgroups: fold_workgroups(self.name(), self.shape.len().div_ceil(64))?,
+        }])
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        cpu::batch_norm_grad::frozen(&self.shape, args.read(0), args.read(1), args.read(2), args.write(3));
+    }
+
+    fn cost(&self) -> Cost {
+        let n = self.shape.len() as u64;
+        Cost { flops: 2 * n, bytes: 8 * n }
+    }
+}

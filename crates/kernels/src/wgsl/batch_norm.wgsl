@@ -1,0 +1,45 @@
+// y = act((x - mean) inv_std weight + bias), channel by channel, with the statistics of the row's group.
+// Twin: `run` in src/cpu/batch_norm.rs. Moves 8 bytes an element.
+
+struct Params {
+    n_rows: u32,
+    n_channels: u32,
+    n_groups: u32,
+    group_rows: u32,
+    part_rows: u32,
+    group_parts: u32,
+    eps: f32,
+    momentum: f32,
+}
+
+override WG: u32 = 64u;
+override ACTIVATION: u32 = 0u;
+override ALPHA: f32 = 1.0;
+
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> x: array<f32>;
+@group(0) @binding(2) var<storage, read> stats: array<f32>;
+@group(0) @binding(3) var<storage, read> weight: array<f32>;
+@group(0) @binding(4) var<storage, read> bias: array<f32>;
+@group(0) @binding(5) var<storage, read_write> y: array<f32>;
+
+fn act(v: f32) -> f32 {
+    switch ACTIVATION {
+        case 1u: { return select(v, 0.0, v < 0.0); }
+        case 2u: { return select(v, ALPHA * (exp(min(v, 0.0) / ALPHA) - 1.0), v < 0.0); }
+        case 3u: { return 1.0 / (1.0 + exp(-clamp(v, -87.0, 87.0))); }
+        case 4u: { return tanh(clamp(v, -10.0, 10.0)); }
+        default: { return v; }
+    }
+}
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
+    let i = (group.y * groups.x + group.x) * WG + lane;
+    if i >= arrayLength(&y) {
+        return;
+    }
+    let channel = i % params.n_channels;
+    let at = 2u * (i / params.n_channels / params.group_rows) * params.n_channels + channel;
+    y[i] = act((x[i] - stats[at]) * (stats[at + params.n_channels] * weight[channel]) + bias[channel]);
+}

@@ -1,0 +1,191 @@
+use brisk_kernels::*;
+
+use crate::close::{DEFAULT, GRADIENT, Tolerance, assert_close};
+use crate::random::Random;
+use crate::run::*;
+
+const EPS: f32 = 1e-5;
+
+fn shape(n_rows: usize, n_channels: usize, n_groups: usize) -> BatchNormShape {
+    BatchNormShape { n_rows, n_channels, n_groups }
+}
+
+fn stats_of(shape: BatchNormShape, x: &[f32]) -> Vec<Words> {
+    let kernel = BatchNormStats { shape, eps: EPS, momentum: 0.25 };
+    run_twin(&kernel, &[words(x), words(&vec![0.0; shape.n_channels]), words(&vec![1.0; shape.n_channels])])
+}
+
+fn normalised(shape: BatchNormShape, x: &[f32], weight: &[f32], bias: &[f32], activation: Activation) -> Vec<f32> {
+    let stats = stats_of(shape, x).remove(2);
+    twin_floats(&BatchNorm { shape, activation }, &[words(x), stats, words(weight), words(bias)])
+}
+
+#[test]
+fn twin_equals_hand_worked_numbers() {
+    // Two groups of two rows of one channel: means 2 and 10, variances 1 and 16, unbiased 2 and 32.
+    let (shape, x) = (shape(4, 1, 2), [1.0, 3.0, 6.0, 14.0]);
+    let results = stats_of(shape, &x);
+    assert_close("running mean", floats(&results[0]), &[0.25 * 6.0], DEFAULT);
+    assert_close("running var", floats(&results[1]), &[0.75 + 0.25 * 17.0], DEFAULT);
+    assert_close("stats", floats(&results[2]), &[2.0, 1.0, 10.0, 0.25], Tolerance { absolute: 0.0, relative: 1e-5 });
+    let y = normalised(shape, &x, &[2.0], &[0.5], Activation::Identity);
+    assert_close("y", &y, &[-1.5, 2.5, -1.5, 2.5], Tolerance { absolute: 1e-4, relative: 0.0 });
+    let y = normalised(shape, &x, &[2.0], &[0.5], Activation::Relu);
+    assert_close("relu", &y, &[0.0, 2.5, 0.0, 2.5], Tolerance { absolute: 1e-4, relative: 0.0 });
+}
+
+/// The variance of numbers far from 0 keeps its digits, over many parts.
+#[test]
+fn a_mean_far_from_zero_costs_no_digits() {
+    let n = 100_000;
+    let x: Vec<f32> = (0..n).map(|i| 4096.0 + (i % 5) as f32 * 0.25).collect();
+    let results = stats_of(shape(n, 1, 1), &x);
+    assert_close("running var", floats(&results[1]), &[0.75 + 0.25 * 0.125 * n as f32 / (n - 1) as f32], DEFAULT);
+}
+
+#[test]
+fn statistics_equal_the_definition() {
+    let mut random = Random::new(1);
+    for shape in [shape(2, 1, 1), shape(63, 3, 1), shape(65, 2, 1), shape(390, 17, 3), shape(40_000, 2, 1), shape(6000, 3, 750)] {
+        let x = random.floats(shape.len());
+        let results = stats_of(shape, &x);
+        let (c, rows) = (shape.n_channels, shape.n_rows / shape.n_groups);
+        for channel in 0..c {
+            let mut new = [0.0, 0.0];
+            for group in 0..shape.n_groups {
+                let values = (0..rows).map(|row| f64::from(x[(group * rows + row) * c + channel]));
+                let mean = values.clone().sum::<f64>() / rows as f64;
+                let squares: f64 = values.map(|x| (x - mean) * (x - mean)).sum();
+                let inv_std = 1.0 / (squares / rows as f64 + f64::from(EPS)).sqrt();
+                let found = floats(&results[2])[2 * group * c + channel];
+                assert!(DEFAULT.holds(f64::from(found), mean), "{shape:?}: mean {found}, expected {mean}");
+                let found = floats(&results[2])[(2 * group + 1) * c + channel];
+                assert!(
+                    Tolerance { absolute: 0.0, relative: 2e-5 }.holds(f64::from(found), inv_std),
+                    "{shape:?}: {found}, expected {inv_std}"
+                );
+                new[0] += mean / shape.n_groups as f64;
+                new[1] += squares / (rows - 1) as f64 / shape.n_groups as f64;
+            }
+            let (mean, var) = (floats(&results[0])[channel], floats(&results[1])[channel]);
+            assert!(DEFAULT.holds(f64::from(mean), 0.25 * new[0]), "{shape:?}: running mean {mean}");
+            assert!(DEFAULT.holds(f64::from(var), 0.75 + 0.25 * new[1]), "{shape:?}: running var {var}");
+        }
+    }
+}
+
+/// The loss `Σ dy y` of a batch normalisation, and its three gradients.
+#[test]
+fn gradients_equal_finite_differences() {
+    let mut random = Random::new(2);
+    for shape in [shape(24, 5, 1), shape(24, 5, 3), shape(200, 2, 2)] {
+        let (x, dy) = (random.floats(shape.len()), random.floats(shape.len()));
+        let (weight, bias) = (random.floats(shape.n_channels), random.floats(shape.n_channels));
+        let y = |x: &[f32], weight: &[f32], bias: &[f32]| normalised(shape, x, weight, bias, Activation::Identity);
+        let stats = stats_of(shape, &x).remove(2);
+        let sums = run_twin(&BatchNormGradSums { shape }, &[words(&dy), words(&x), stats.clone()]);
+        let given = [words(&dy), words(&x), stats, words(&weight), sums[0].clone(), sums[1].clone()];
+        let dx = twin_floats(&BatchNormGrad { shape }, &given);
+        let over_groups = ColumnSum { n_rows: shape.n_groups, n_cols: shape.n_channels };
+        let [dbias, dweight] = [&sums[0], &sums[1]].map(|sums| twin_floats(&over_groups, std::slice::from_ref(sums)));
+        let step = 0.005;
+        let (along_x, along) = (random.floats(shape.len()), random.floats(shape.n_channels));
+        let pairs = [
+            ("dx", dot(&dx, &along_x), slope_along(&x, &along_x, step, |x| dot(&dy, &y(x, &weight, &bias)))),
+            ("dweight", dot(&dweight, &along), slope_along(&weight, &along, step, |w| dot(&dy, &y(&x, w, &bias)))),
+            ("dbias", dot(&dbias, &along), slope_along(&bias, &along, step, |bias| dot(&dy, &y(&x, &weight, bias)))),
+        ];
+        for (what, found, expected) in pairs {
+            assert!(GRADIENT.holds(found, expected), "{what} of {shape:?}: {found} != {expected}");
+        }
+    }
+}
+
+#[test]
+fn running_statistics_normalise_without_changing() {
+    let (mean, var) = (words(&[1.0, -2.0]), words(&[4.0, 0.25]));
+    let frozen = BatchNormFrozenStats { n_channels: 2, eps: 0.0 };
+    let stats = run_twin(&frozen, &[mean.clone(), var.clone()]).remove(0);
+    assert_eq!(floats(&stats), [1.0, -2.0, 0.5, 2.0]);
+    let shape = shape(2, 2, 1);
+    let (x, weight) = (words(&[3.0, -1.0, 1.0, -2.0]), words(&[2.0, 1.0]));
+    let y = twin_floats(
+        &BatchNorm { shape, activation: Activation::Identity },
+        &[x, stats.clone(), weight.clone(), words(&[0.0, 10.0])],
+    );
+    assert_eq!(y, [2.0, 12.0, 0.0, 10.0]);
+    let dx = twin_floats(&BatchNormFrozenGrad { shape }, &[words(&[1.0, 1.0, 2.0, 3.0]), stats, weight]);
+    assert_eq!(dx, [1.0, 2.0, 2.0, 6.0]);
+    gpu_equals_twin(&frozen, &[mean, var]);
+}
+
+#[test]
+fn gpu_agrees() {
+    let mut random = Random::new(3);
+    // A deviation may be small, and what is divided by it then carries its error.
+    let divided = Tolerance { absolute: 5e-5, relative: 5e-5 };
+    for shape in [shape(2, 1, 1), shape(63, 5, 1), shape(64, 64, 1), shape(65, 3, 1), shape(390, 17, 3), shape(4000, 3, 2)] {
+        let (x, dy) = (random.floats(shape.len()), random.floats(shape.len()));
+        let (weight, bias) = (words(&random.floats(shape.n_channels)), words(&random.floats(shape.n_channels)));
+        let running = [words(&random.floats(shape.n_channels)), words(&vec![0.7; shape.n_channels])];
+        let (x, dy) = (words(&x), words(&dy));
+        let kernel = BatchNormStats { shape, eps: EPS, momentum: 0.1 };
+        gpu_equals_twin_within(&kernel, &[x.clone(), running[0].clone(), running[1].clone()], divided);
+        let stats = stats_of(shape, floats(&x)).remove(2);
+        for activation in [Activation::Identity, Activation::Celu { alpha: 0.3 }] {
+            let given = [x.clone(), stats.clone(), weight.clone(), bias.clone()];
+            gpu_equals_twin_within(&BatchNorm { shape, activation }, &given, divided);
+        }
+        gpu_equals_twin_within(
+            &BatchNormGradSums { shape },
+            &[dy.clone(), x.clone(), stats.clone()],
+            Tolerance::of_sum(shape.n_rows),
+        );
+        let mut sums = run_twin(&BatchNormGradSums { shape }, &[dy.clone(), x.clone(), stats.clone()]);
+        let sum_dy_x = sums.remove(1);
+        let given = [dy.clone(), x, stats.clone(), weight.clone(), sums.remove(0), sum_dy_x];
+        gpu_equals_twin_within(&BatchNormGrad { shape }, &given, divided);
+        if shape.n_groups == 1 {
+            gpu_equals_twin(&BatchNormFrozenGrad { shape }, &[dy, stats, weight]);
+        }
+    }
+}
+
+#[test]
+fn bits_do_not_depend_on_threads() {
+    let mut random = Random::new(4);
+    let shape = shape(9000, 12, 3);
+    let (x, dy) = (words(&random.floats(shape.len())), words(&random.floats(shape.len())));
+    let (weight, running) = (words(&random.floats(12)), words(&[1.0; 12]));
+    same_bits_on_any_pool(&BatchNormStats { shape, eps: EPS, momentum: 0.1 }, &[x.clone(), running.clone(), running]);
+    let stats = stats_of(shape, floats(&x)).remove(2);
+    same_bits_on_any_pool(
+        &BatchNorm { shape, activation: Activation::Relu },
+        &[x.clone(), stats.clone(), weight.clone(), weight],
+    );
+    same_bits_on_any_pool(&BatchNormGradSums { shape }, &[dy, x, stats]);
+}
+
+#[test]
+fn groups_that_make_no_sense_are_refused() {
+    #[track_caller]
+    fn refuses(kernel: impl Kernel, expected: &str) {
+        let error = kernel.check().expect_err("a shape that makes no sense");
+        assert_eq!(error.to_string(), expected, "{kernel:?}");
+    }
+    let stats = |shape| BatchNormStats { shape, eps: EPS, momentum: 0.1 };
+    refuses(stats(shape(7, 1, 2)), "batch_norm_stats: n_groups is 2, expected a divisor of the number of rows");
+    refuses(stats(shape(7, 1, 0)), "batch_norm_stats: n_groups is 0, expected 1 to 2^32 - 1");
+    let sums = BatchNormGradSums { shape: shape(7, 1, 2) };
+    refuses(sums, "batch_norm_grad_sums: n_groups is 2, expected a divisor of the number of rows");
+    refuses(BatchNormGrad { shape: shape(0, 1, 2) }, "batch_norm_grad: n_rows is 0, expected 1 to 2^32 - 1");
+    let few = "expected at least 2, for a variance; use larger batches or fewer groups";
+    refuses(stats(shape(1, 9, 1)), &format!("batch_norm_stats: rows of a group is 1, {few}"));
+    refuses(stats(shape(4, 9, 4)), &format!("batch_norm_stats: rows of a group is 1, {few}"));
+    refuses(
+        BatchNormFrozenGrad { shape: shape(4, 1, 2) },
+        "batch_norm_frozen_grad: n_groups is 2, expected 1, since the running statistics are those of all rows",
+    );
+    let gelu = BatchNorm { shape: shape(4, 1, 1), activation: Activation::Gelu };
+    assert!(gelu.check().is_err(), "gelu's derivative needs its input");
+}
