@@ -41,6 +41,8 @@ pub(super) fn parse_in_order<E>(
     let jobs = Mutex::new(jobs);
 
     thread::scope(|scope| {
+        // Goes with this closure, however it ends: the reader then waits for no slot that nobody gives back.
+        let give_back = give_back;
         let failures = messages_in.clone();
         scope.spawn(move || {
             let (mut chunks, failures) = (chunks, OnPanic(failures));

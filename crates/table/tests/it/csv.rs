@@ -322,3 +322,16 @@ fn an_unchanged_source_is_not_imported_again() {
     fs::write(&import.dest, "not a table").unwrap();
     assert!(matches!(run(&auto()), Imported::Written(_)));
 }
+
+/// The reader is far ahead when the first row turns out to be bad, and waits for a chunk that is not given back any more.
+#[test]
+fn an_early_error_ends_a_long_import() {
+    let import = Import::of(format!("y,a\n1,two\n{}", "1,0.333333333\n".repeat(2 << 20)));
+    let (ended, end) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let error = import.run(&CsvOptions { n_threads: 1, ..CsvOptions::default() }).unwrap_err();
+        ended.send(error).unwrap();
+    });
+    let error = end.recv_timeout(std::time::Duration::from_secs(60)).expect("the import ends");
+    assert!(error.contains("line 2, column 2 (`a`): found \"two\""), "{error}");
+}
