@@ -4,10 +4,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
+use brisk_examples::print::note;
 use brisk_table::{BadRows, ColumnOptions, ColumnRef, CsvOptions, Imported, LabelKind, Table, import_csv_if_changed};
 
 use crate::options::Options;
-use crate::print::note;
 use crate::simulate;
 
 /// The rows to train on and those to test on, and the files that they came from.

@@ -4,7 +4,6 @@
 
 mod data;
 mod options;
-mod print;
 mod simulate;
 
 use std::path::Path;
@@ -12,6 +11,7 @@ use std::process::ExitCode;
 use std::time::{Instant, SystemTime};
 
 use anyhow::{Context, Result};
+use brisk_examples::print;
 use brisk_nn::tensor::program::{Device, Selection};
 use brisk_nn::tensor::{Activation, Graph};
 use brisk_nn::{Adam, Mlp, MlpConfig, ParametersBuilder, Schedule};
@@ -29,16 +29,10 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            print::note(format_args!("error: {}", told(&error)));
+            print::error(&error);
             ExitCode::FAILURE
         }
     }
-}
-
-/// An error with its causes, but for those that it already tells.
-fn told(error: &anyhow::Error) -> String {
-    let causes = error.chain().map(ToString::to_string);
-    causes.reduce(|told, cause| if told.contains(&cause) { told } else { format!("{told}: {cause}") }).unwrap_or_default()
 }
 
 fn run() -> Result<()> {

@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use brisk_table::BadRows;
 
-use crate::print;
+use brisk_examples::print;
 
 /// What `--help` prints, and the documentation of the options.
 const HELP: &str = "\

@@ -1,1 +1,9 @@
 //! What the examples share.
+
+pub mod print;
+
+mod files;
+mod statistics;
+
+pub use files::{check_output, write_json};
+pub use statistics::statistics_table;

@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
-use crate::shell::{command, output};
+use crate::shell::{command, output, root, run, target_dir};
 
 /// Which profile to build with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +20,20 @@ pub(crate) enum Profile {
 /// `cargo xtask conformance`: the program checks its own arguments.
 pub(crate) fn conformance(args: &[String]) -> Result<ExitCode> {
     started(Command::new(built("conformance", Profile::Dev)?).args(args))
+}
+
+/// `cargo xtask with-candle`: tests the package outside the workspace, and runs it.
+pub(crate) fn with_candle(args: &[String]) -> Result<ExitCode> {
+    let cargo = |verb: &str| {
+        let mut cargo = command(&format!("cargo {verb} --release --locked"));
+        cargo.arg("--manifest-path").arg(root().join("examples/with_candle/Cargo.toml"));
+        cargo.arg("--target-dir").arg(target_dir().join("with_candle"));
+        cargo
+    };
+    run(&mut cargo("test"))?;
+    let smoke = ["--smoke".to_owned()];
+    let args = if args.is_empty() { &smoke } else { args };
+    started(cargo("run").arg("--").args(args))
 }
 
 /// Runs `command` to the end, where the user stands, so that the paths given mean what they say; its exit code is ours.

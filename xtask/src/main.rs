@@ -22,6 +22,7 @@ usage: cargo xtask COMMAND [OPTIONS]
   tidy         the workspace's own rules: arrows between crates, twins of kernels, leftovers
   conformance  runs the cases whose truth is PyTorch's
   bench        measures, against what bounds us and, with --peers, against others
+  with-candle  builds and runs the example that is a package of its own
 
 `cargo xtask COMMAND --help` says more.";
 
@@ -71,6 +72,12 @@ Builds for release, runs the suite and prints ours, the reference and their rati
                BRISK_PYTHON names, else one in target/peers-venv
   --yes        makes target/peers-venv without asking; it downloads several GB (so does CI being set)";
 
+const WITH_CANDLE_HELP: &str = "\
+usage: cargo xtask with-candle [OPTIONS of the example]
+
+Builds examples/with_candle, a package outside the workspace, for release in target/with_candle, tests it, and runs it: with --smoke, or with
+the options given. The first build takes some six minutes of one core, and downloads candle; `cargo xtask test` leaves it out.";
+
 /// The crates whose own benches are suites.
 const BENCHED_CRATES: [&str; 3] = ["table", "kernels", "program"];
 
@@ -98,6 +105,7 @@ fn run(args: &[String]) -> Result<ExitCode> {
         "tidy" => (TIDY_HELP, tidy::run),
         "conformance" => (CONFORMANCE_HELP, bins::conformance),
         "bench" => (BENCH_HELP, peers::bench),
+        "with-candle" => (WITH_CANDLE_HELP, bins::with_candle),
         "help" | "--help" | "-h" => {
             println!("{HELP}");
             return Ok(ExitCode::SUCCESS);

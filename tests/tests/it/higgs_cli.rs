@@ -1,10 +1,8 @@
 //! The `higgs` example, as a person calls it.
 
-use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use brisk_table::{Schema, Table, TableWriter};
@@ -12,31 +10,9 @@ use brisk_train::Checkpoint;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::example::built;
 use crate::run::noise;
 use crate::say::say;
-
-/// The example, built once, in the profile of this test.
-fn binary() -> &'static Path {
-    static BINARY: OnceLock<PathBuf> = OnceLock::new();
-    BINARY.get_or_init(|| {
-        let test = std::env::current_exe().expect("a process has an executable");
-        // target/PROFILE/deps/it-HASH
-        let profile_dir = test.ancestors().nth(2).expect("cargo puts tests below `deps`");
-        let target_dir = profile_dir.parent().expect("a profile has a folder of its own");
-        let profile = match profile_dir.file_name().and_then(OsStr::to_str) {
-            Some("debug") | None => "dev",
-            Some(profile) => profile,
-        };
-        let status = Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "--package", "brisk-examples", "--example", "higgs", "--profile", profile, "--target-dir"])
-            .arg(target_dir)
-            .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
-            .status()
-            .expect("cargo runs");
-        assert!(status.success(), "the example can be built");
-        profile_dir.join("examples").join(format!("higgs{}", std::env::consts::EXE_SUFFIX))
-    })
-}
 
 /// A folder to be in, with good files in it.
 struct Place {
@@ -91,7 +67,7 @@ impl Place {
     }
 
     fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(binary());
+        let mut command = Command::new(built("higgs"));
         command
             .args(["--data-dir", "data", "--runs", "runs", "--epochs", "1", "--hidden", "8"])
             .args(args)

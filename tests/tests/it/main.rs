@@ -1,8 +1,9 @@
-//! The crates composed: the order of rows, whole training runs, and the example as a person calls it.
+//! The crates composed: the order of rows, whole training runs, and the programs as a person calls them.
 //!
 //! `BRISK_TEST_GPU=off|auto|require` says what to do about GPUs; see `gpu.rs`. `BRISK_DATA` names the folder of real data sets;
 //! what needs one says so where it is not set.
 
+mod example;
 mod gpu;
 mod run;
 mod say;
@@ -15,6 +16,7 @@ mod determinism;
 mod devices_agree;
 mod early_stop;
 mod higgs_cli;
+mod import_cli;
 mod memory;
 mod refusals;
 mod trainer;

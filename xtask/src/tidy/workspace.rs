@@ -101,7 +101,7 @@ fn collect(folder: &Path, path: &str, files: &mut Vec<File>) -> Result<()> {
         let name = entry.file_name().to_string_lossy().into_owned();
         let path = if path.is_empty() { name.clone() } else { format!("{path}/{name}") };
         let hidden = name.starts_with('.') && ![".ci", ".cargo", ".config", ".github"].contains(&name.as_str());
-        if hidden || ["target", "runs"].contains(&path.as_str()) || name == "__pycache__" {
+        if hidden || path == "runs" || ["target", "__pycache__"].contains(&name.as_str()) {
             continue;
         }
         let kind = entry.file_type()?;

@@ -1,0 +1,43 @@
+use std::fmt::Write;
+use std::io::{IsTerminal, stderr};
+
+use brisk_table::Progress;
+use brisk_train::{rows_per_second, seconds};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+
+/// How far an import is, on standard error where that is a terminal; nothing anywhere else.
+pub(crate) struct Bar {
+    bar: ProgressBar,
+}
+
+impl Bar {
+    pub(crate) fn stderr() -> Self {
+        let target = if stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        Self { bar: ProgressBar::with_draw_target(None, target).with_style(style()) }
+    }
+
+    pub(crate) fn show(&mut self, progress: &Progress) {
+        self.bar.set_length(progress.total_bytes);
+        self.bar.set_position(progress.bytes_read);
+        let elapsed = self.bar.elapsed().as_secs_f64();
+        self.bar.set_message(format!("{} rows/s", rows_per_second(progress.n_rows as f64 / elapsed)));
+    }
+}
+
+/// The bar goes, and what follows stands alone.
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+fn style() -> ProgressStyle {
+    ProgressStyle::with_template("[{wide_bar}] {binary_bytes}/{binary_total_bytes}, {msg}, {left} left")
+        .expect("the template is well-formed")
+        .with_key("left", |state: &ProgressState, out: &mut dyn Write| {
+            // Before there is a speed, the estimate is zero.
+            let left = if state.per_sec() > 0.0 { state.eta().as_secs_f64() } else { f64::NAN };
+            let _ = out.write_str(&seconds(left));
+        })
+        .progress_chars("=> ")
+}

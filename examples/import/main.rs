@@ -1,0 +1,107 @@
+//! A file of rows made into a table that training maps: the importer of brisk-table, with a bar.
+//!
+//! `cargo run --release --example import -- --help`
+
+mod bar;
+mod options;
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::{Result, anyhow};
+use brisk_examples::{check_output, print, statistics_table, write_json};
+use brisk_table::{ImportReport, import_csv_with_progress};
+use brisk_train::{StopFlag, closing_table, mebibytes, rows_per_second, seconds, thousands};
+use serde_json::{Value, json};
+
+use bar::Bar;
+use options::{Options, in_words_of_options};
+
+/// What shells say of a program that Ctrl-C ended.
+const INTERRUPTED: u8 = 130;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(code) => code,
+        Err(error) => {
+            print::error(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<ExitCode> {
+    let Some(options) = Options::read(std::env::args().skip(1))? else { return Ok(ExitCode::SUCCESS) };
+    check_output("OUT", &options.dest)?;
+    if let Some(path) = &options.json {
+        check_output("--json", path)?;
+    }
+
+    let started = Instant::now();
+    let stop = StopFlag::on_ctrl_c()?;
+    let Some(report) = import(&options, &stop)? else {
+        print::note(format_args!("error: interrupted; {} is as it was", options.dest.display()));
+        return Ok(ExitCode::from(INTERRUPTED));
+    };
+    let elapsed = started.elapsed().as_secs_f64();
+    let (n_source_bytes, n_bytes) = (bytes_of(&options.source)?, bytes_of(&options.dest)?);
+    if let Some(first) = report.first_skipped.first() {
+        print::note(format_args!("the first row left out: {}", in_words_of_options(&first.to_string())));
+    }
+
+    if let Some(path) = &options.json {
+        let columns = report.column_names.iter().zip(&report.statistics).map(|(name, column)| {
+            json!({
+                "name": name, "count": column.count, "mean": column.mean, "std": column.std, "min": column.min, "max": column.max,
+            })
+        });
+        let results = json!({
+            "source": options.source, "table": options.dest, "rows": report.n_rows, "skipped_rows": report.n_skipped,
+            "first_skipped": report.first_skipped.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "columns": columns.collect::<Vec<Value>>(), "source_bytes": n_source_bytes, "table_bytes": n_bytes,
+            "seconds": elapsed, "rows_per_s": report.n_rows as f64 / elapsed,
+        });
+        write_json(path, &results)?;
+    }
+    if options.statistics {
+        print::result(format_args!("{}\n", statistics_table(&report.column_names, &report.statistics, report.n_rows)))?;
+    }
+    print::result(closing_table(&[
+        ("table", options.dest.display().to_string()),
+        ("rows", thousands(report.n_rows as u64)),
+        ("left out", thousands(report.n_skipped)),
+        ("columns", report.column_names.len().to_string()),
+        ("size", format!("{}, of {}", mebibytes(n_bytes), mebibytes(n_source_bytes))),
+        ("rows/s", rows_per_second(report.n_rows as f64 / elapsed)),
+        ("time", seconds(elapsed)),
+    ]))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Thrown through the importer, which takes back what it wrote as it is unwound: there is no other way out of its progress.
+struct Interrupted;
+
+/// Imports with a bar; `None` if Ctrl-C came first.
+fn import(options: &Options, stop: &StopFlag) -> Result<Option<ImportReport>> {
+    let mut bar = Bar::stderr();
+    let imported = catch_unwind(AssertUnwindSafe(|| {
+        import_csv_with_progress(&options.source, &options.dest, &options.csv, |progress| {
+            bar.show(&progress);
+            if stop.is_requested() {
+                resume_unwind(Box::new(Interrupted));
+            }
+        })
+    }));
+    drop(bar);
+    match imported {
+        Ok(Ok(report)) => Ok(Some(report)),
+        Ok(Err(error)) => Err(anyhow!(in_words_of_options(&error.to_string()))),
+        Err(thrown) if thrown.is::<Interrupted>() => Ok(None),
+        Err(thrown) => resume_unwind(thrown),
+    }
+}
+
+fn bytes_of(path: &std::path::Path) -> Result<u64> {
+    Ok(std::fs::metadata(path)?.len())
+}

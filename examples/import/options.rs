@@ -1,0 +1,139 @@
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use brisk_examples::print;
+use brisk_table::{BadRows, ColumnOptions, ColumnRef, CsvOptions, Decimal, Delimiter, Header, LabelKind, Missing};
+
+/// What `--help` prints, and the documentation of the options.
+const HELP: &str = "\
+Makes a file of rows into a table, a safetensors file whose rows are mapped.
+
+    cargo run --release --example import -- IN OUT [OPTIONS]
+
+IN is CSV or TSV, plain, .gz, .zst or .xz, whatever its name. OUT is replaced once all went well, and untouched until then.
+
+Columns, by name or by index from 0
+    --label COLUMN       the column to predict                                    [the first]
+    --label-kind KIND    number, or binary: 0 or 1                                [number]
+    --weight COLUMN      the column that weighs the rows                          [none]
+    --drop A,B,C         columns to leave out; may be given several times         [none]
+    --missing WHAT       error, or keep: empty cells, NA, NaN, null become NaN    [error]
+
+Text
+    --delimiter C        one character, or tab                                    [found out]
+    --decimal MARK       point or comma                                           [point]
+    --header H           auto, present or absent                                  [auto]
+
+Running
+    --on-bad-row WHAT    fail, or skip and count rows that cannot be read         [fail]
+    --threads N          threads that parse; the table is the same for any        [a core each]
+
+Results
+    --stats              a line a column: missing values, mean, deviation, extremes
+    --json FILE          what was imported, as one JSON object";
+
+/// The command line, read.
+#[derive(Debug)]
+pub(crate) struct Options {
+    pub(crate) source: PathBuf,
+    pub(crate) dest: PathBuf,
+    pub(crate) csv: CsvOptions,
+    pub(crate) statistics: bool,
+    pub(crate) json: Option<PathBuf>,
+}
+
+impl Options {
+    /// Reads the command line; `None` if help was asked for and printed.
+    pub(crate) fn read(args: impl IntoIterator<Item = String>) -> Result<Option<Self>> {
+        let (mut csv, mut columns) = (CsvOptions::default(), ColumnOptions::default());
+        let (mut paths, mut statistics, mut json) = (Vec::new(), false, None);
+        let mut args = args.into_iter();
+        while let Some(name) = args.next() {
+            if name == "--help" || name == "-h" {
+                return print::result(HELP).map(|()| None);
+            }
+            let mut value = || args.next().with_context(|| format!("{name} wants a value; see --help"));
+            match name.as_str() {
+                "--label" => columns.label = column(&value()?),
+                "--label-kind" => {
+                    columns.label_kind = word(&name, &value()?, &[("number", LabelKind::Number), ("binary", LabelKind::Binary)])?;
+                }
+                "--weight" => columns.weight = Some(column(&value()?)),
+                "--drop" => columns.drop.extend(value()?.split(',').map(|name| column(name.trim()))),
+                "--missing" => columns.missing = word(&name, &value()?, &[("error", Missing::Error), ("keep", Missing::Keep)])?,
+                "--on-bad-row" => {
+                    columns.bad_rows = word(&name, &value()?, &[("fail", BadRows::Error), ("skip", BadRows::Skip)])?
+                }
+                "--delimiter" => csv.delimiter = delimiter(&value()?)?,
+                "--decimal" => csv.decimal = word(&name, &value()?, &[("point", Decimal::Point), ("comma", Decimal::Comma)])?,
+                "--header" => {
+                    let words = [("auto", Header::Auto), ("present", Header::Present), ("absent", Header::Absent)];
+                    csv.header = word(&name, &value()?, &words)?;
+                }
+                "--threads" => csv.n_threads = threads(&value()?)?,
+                "--stats" => statistics = true,
+                "--json" => json = Some(PathBuf::from(value()?)),
+                option if option.starts_with('-') => bail!("unknown option `{name}`; see --help"),
+                _ => paths.push(PathBuf::from(name)),
+            }
+        }
+        let [source, dest] = <[PathBuf; 2]>::try_from(paths).map_err(|paths| {
+            let found: Vec<_> = paths.iter().map(|path| format!("`{}`", path.display())).collect();
+            let found = if found.is_empty() { "neither".to_owned() } else { found.join(", ") };
+            anyhow::anyhow!("wants two files, IN and OUT, got {found}; see --help")
+        })?;
+        csv.columns = columns;
+        Ok(Some(Self { source, dest, csv, statistics, json }))
+    }
+}
+
+/// `3` is an index and anything else a name; a name that is a number is told from it in no way but by the header.
+fn column(word: &str) -> ColumnRef {
+    word.parse().map_or_else(|_| ColumnRef::Name(word.to_owned()), ColumnRef::Index)
+}
+
+fn word<T: Clone>(option: &str, found: &str, words: &[(&str, T)]) -> Result<T> {
+    match words.iter().find(|(word, _)| *word == found) {
+        Some((_, value)) => Ok(value.clone()),
+        None => {
+            let words: Vec<_> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
+            bail!("{option} wants {}, got `{found}`", words.join(" or "))
+        }
+    }
+}
+
+fn delimiter(word: &str) -> Result<Delimiter> {
+    match word.as_bytes() {
+        b"tab" | b"\\t" => Ok(Delimiter::Byte(b'\t')),
+        [byte] if byte.is_ascii() => Ok(Delimiter::Byte(*byte)),
+        _ => bail!("--delimiter wants one ASCII character or `tab`, got `{word}`"),
+    }
+}
+
+fn threads(word: &str) -> Result<usize> {
+    match word.parse() {
+        Ok(n @ 1..=1024) => Ok(n),
+        _ => bail!("--threads wants a whole number from 1 to 1024, got `{word}`"),
+    }
+}
+
+/// The importer's ways out are Rust, `Missing::Keep`; on a command line they are options, `--missing keep`.
+pub(crate) fn in_words_of_options(error: &str) -> String {
+    let options = [
+        ("BadRows", "--on-bad-row"),
+        ("Missing", "--missing"),
+        ("LabelKind", "--label-kind"),
+        ("Header", "--header"),
+        ("Delimiter", "--delimiter"),
+        ("Decimal", "--decimal"),
+    ];
+    // Every second part stands between backticks.
+    let parts = error.split('`').enumerate().map(|(i, part)| {
+        let of_option = options.iter().find_map(|(kind, option)| Some((option, part.strip_prefix(kind)?.strip_prefix("::")?)));
+        match of_option {
+            Some((option, value)) if i % 2 == 1 => format!("{option} {}", value.to_lowercase()),
+            _ => part.to_owned(),
+        }
+    });
+    parts.collect::<Vec<_>>().join("`")
+}

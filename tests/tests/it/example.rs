@@ -1,0 +1,34 @@
+//! The examples, built once, in the profile of this test.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Mutex;
+
+/// The example's program.
+pub(crate) fn built(name: &'static str) -> PathBuf {
+    static BUILT: Mutex<BTreeMap<&str, PathBuf>> = Mutex::new(BTreeMap::new());
+    // Held while cargo builds: it would make the others wait anyway.
+    let mut built = BUILT.lock().expect("no build panics but in a test that then fails");
+    built.entry(name).or_insert_with(|| build(name)).clone()
+}
+
+fn build(name: &str) -> PathBuf {
+    let test = std::env::current_exe().expect("a process has an executable");
+    // target/PROFILE/deps/it-HASH
+    let profile_dir = test.ancestors().nth(2).expect("cargo puts tests below `deps`");
+    let target_dir = profile_dir.parent().expect("a profile has a folder of its own");
+    let profile = match profile_dir.file_name().and_then(OsStr::to_str) {
+        Some("debug") | None => "dev",
+        Some(profile) => profile,
+    };
+    let status = Command::new(env!("CARGO"))
+        .args(["build", "--quiet", "--package", "brisk-examples", "--example", name, "--profile", profile, "--target-dir"])
+        .arg(target_dir)
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+        .status()
+        .expect("cargo runs");
+    assert!(status.success(), "the example {name} can be built");
+    profile_dir.join("examples").join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
+}

@@ -1,0 +1,177 @@
+//! The `import` example, as a person calls it.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use brisk_table::Table;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::example::built;
+
+/// A folder to be in, with a good file in it.
+struct Place {
+    dir: TempDir,
+}
+
+const GOOD: &str = "signal,pt,eta,id\n1,0.5,-2,a\n0,1.5,3e-2,b\n1,2.5,,c\n";
+
+impl Place {
+    fn new() -> Self {
+        let place = Self { dir: tempfile::tempdir().expect("a folder for a while") };
+        place.write("in.csv", GOOD);
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).expect("there is room for a small file");
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(built("import"));
+        command.args(args).current_dir(self.dir.path());
+        command
+    }
+
+    #[track_caller]
+    fn run(&self, args: &[&str]) -> (Output, String, String) {
+        let output = self.command(args).output().expect("the example runs");
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("messages are UTF-8");
+        let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+        (output, stdout, stderr)
+    }
+
+    /// What the folder holds beside `in.csv`.
+    fn left(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.dir.path()).expect("the folder can be read");
+        let names = entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned());
+        names.filter(|name| name != "in.csv").collect()
+    }
+
+    /// Refused by one line that says all of `words`, and nothing is left.
+    #[track_caller]
+    fn check(&self, args: &[&str], words: &[&str]) {
+        let (output, stdout, stderr) = self.run(args);
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {stderr}");
+        assert!(stdout.is_empty(), "{args:?}: there is no result: {stdout}");
+        assert!(stderr.starts_with("error: ") && stderr.lines().count() == 1, "{args:?}: one line: {stderr}");
+        for word in words {
+            assert!(stderr.contains(word), "{args:?}: no `{word}` in: {stderr}");
+        }
+        assert!(self.left().is_empty(), "{args:?} leaves {:?}", self.left());
+    }
+}
+
+#[test]
+fn a_table_and_what_is_told_of_it() {
+    let place = Place::new();
+    let args = [
+        "in.csv",
+        "out.safetensors",
+        "--label",
+        "signal",
+        "--label-kind",
+        "binary",
+        "--drop",
+        "id",
+        "--missing",
+        "keep",
+        "--stats",
+        "--json",
+        "out.json",
+    ];
+    let (output, stdout, stderr) = place.run(&args);
+    assert!(output.status.success() && stderr.is_empty(), "no bar without a terminal: {stderr}");
+
+    let table = Table::open(place.path("out.safetensors")).expect("a table");
+    table.verify().expect("whole");
+    let found = table.rows::<f32>(0..3).expect("three rows");
+    assert_eq!((found[..5].to_vec(), found[5].is_nan()), (vec![0.5, -2.0, 1.5, 3e-2, 2.5], true), "the values of the text");
+    assert_eq!(table.labels::<f32>().expect("labels"), [1.0, 0.0, 1.0]);
+
+    let lines: Vec<Vec<&str>> = stdout.lines().map(|line| line.split_whitespace().collect()).collect();
+    for line in
+        [&["column", "missing", "mean", "std", "min", "max"][..], &["rows", "3"], &["columns", "2"], &["left", "out", "0"]]
+    {
+        assert!(lines.iter().any(|found| found == line), "no {line:?} in {stdout}");
+    }
+    assert!(lines.iter().any(|found| found.starts_with(&["eta", "1"])), "one value of `eta` is missing: {stdout}");
+
+    let json = fs::read_to_string(place.path("out.json")).expect("the results");
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!((&json["rows"], &json["columns"][1]["name"], &json["columns"][1]["count"]), (&3.into(), &"eta".into(), &2.into()));
+}
+
+#[test]
+fn rows_that_cannot_be_read_are_left_out_when_asked() {
+    let place = Place::new();
+    let (output, stdout, stderr) = place.run(&["in.csv", "out.safetensors", "--drop", "id", "--on-bad-row", "skip"]);
+    assert!(output.status.success(), "{stderr}");
+    assert!(stdout.lines().any(|line| line.split_whitespace().eq(["left", "out", "1"])), "{stdout}");
+    assert!(stderr.contains("the first row left out: in.csv, line 4, column 3 (`eta`)"), "{stderr}");
+}
+
+#[test]
+fn refusals_name_the_way_out_in_words_of_options() {
+    let place = Place::new();
+    let good = ["in.csv", "out.safetensors"];
+    place.check(&good, &["in.csv, line 2, column 4 (`id`): found \"a\"", "`--on-bad-row skip`"]);
+    place.check(&[&good[..], &["--drop", "id"]].concat(), &["line 4, column 3 (`eta`)", "`--missing keep`"]);
+    place.check(
+        &[&good[..], &["--label", "pt", "--label-kind", "binary", "--drop", "id"]].concat(),
+        &["0.5", "`--label-kind number`"],
+    );
+    place.check(&[&good[..], &["--label", "mass"]].concat(), &["`mass`", "signal", "eta"]);
+    place.check(&["none.csv", "out.safetensors"], &["none.csv", "No such file"]);
+    place.check(&["in.csv", "no/such/folder/out.safetensors"], &["OUT wants a file in a folder that is there"]);
+    place.check(&[&good[..], &["--json", "no/such/folder.json"]].concat(), &["--json wants a file in a folder that is there"]);
+}
+
+#[test]
+fn wrong_options_are_told() {
+    let place = Place::new();
+    place.check(&[], &["wants two files, IN and OUT, got neither"]);
+    place.check(&["in.csv"], &["got `in.csv`"]);
+    place.check(&["a", "b", "c"], &["got `a`, `b`, `c`"]);
+    place.check(&["--frobnicate"], &["unknown option `--frobnicate`"]);
+    place.check(&["in.csv", "out", "--label"], &["--label wants a value"]);
+    place.check(&["in.csv", "out", "--missing", "zero"], &["--missing wants `error` or `keep`, got `zero`"]);
+    place.check(&["in.csv", "out", "--delimiter", "ab"], &["--delimiter wants one ASCII character or `tab`"]);
+    place.check(&["in.csv", "out", "--threads", "0"], &["--threads wants a whole number from 1"]);
+}
+
+#[test]
+fn help_is_a_result() {
+    let place = Place::new();
+    let (output, stdout, stderr) = place.run(&["--help"]);
+    assert!(output.status.success() && stderr.is_empty() && stdout.contains("--on-bad-row"), "{stdout}{stderr}");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_leaves_nothing() {
+    use std::process::Stdio;
+
+    let place = Place::new();
+    // Enough to parse for a second or so.
+    let rows = "1,0.333333333,-1.25e-3,17\n".repeat(1 << 21);
+    place.write("in.csv", &format!("signal,pt,eta,id\n{rows}"));
+    let mut command = place.command(&["in.csv", "out.safetensors", "--threads", "1"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the example runs");
+    while place.left().is_empty() {
+        assert!(child.try_wait().expect("the example can be asked").is_none(), "it writes before it ends");
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    let interrupted = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("there is `kill`");
+    assert!(interrupted.success(), "the example still runs");
+    let output = child.wait_with_output().expect("the example ends");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(130), 0), "{stderr}");
+    assert_eq!(stderr, "error: interrupted; out.safetensors is as it was\n");
+    assert!(place.left().is_empty(), "it leaves {:?}", place.left());
+}
