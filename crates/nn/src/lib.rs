@@ -1,6 +1,8 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod clip;
+mod ema;
 mod embedding;
 mod init;
 mod layer_norm;
@@ -12,6 +14,7 @@ mod parameters;
 mod philox;
 mod schedule;
 
+pub use ema::Ema;
 pub use embedding::{CategoricalColumn, Embedding};
 pub use init::Init;
 pub use layer_norm::LayerNorm;

@@ -104,6 +104,11 @@ impl Parameters {
         self.entries.is_empty()
     }
 
+    /// The same parameters with their values elsewhere, in a buffer of the same layout.
+    pub(crate) fn with_values(&self, values: &Persistent) -> Self {
+        Self { values: values.clone(), ..self.clone() }
+    }
+
     /// Writes the starting values to `device`.
     ///
     /// # Errors
@@ -143,6 +148,11 @@ pub struct Bound {
 }
 
 impl Bound {
+    /// All of them, in the order of [`Parameters::entries`].
+    pub fn tensors(&self) -> &[Tensor] {
+        &self.tensors
+    }
+
     /// The parameter `id`.
     ///
     /// # Panics

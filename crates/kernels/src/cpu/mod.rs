@@ -39,3 +39,9 @@ mod vectorised;
 pub(crate) mod layer_norm;
 
 pub(crate) mod reduce;
+
+pub(crate) mod clip;
+
+pub(crate) mod grad_scaler;
+
+pub(crate) mod ema;

@@ -91,6 +91,10 @@ fn zero_is_refused_along_rows() {
     refuses(max, &none("max", "n"));
     refuses(ReduceGrad { forward: max }, &none("reduce_grad", "n"));
     refuses(ReduceMask { forward: max }, &none("reduce_mask", "n"));
+    refuses(ClipByNorm { n: 0, max_norm: 1.0 }, &none("clip_by_norm", "n"));
+    refuses(ClipByValue { n: 0, limit: 1.0 }, &none("clip_by_value", "n"));
+    refuses(Unscale { n: 0 }, &none("unscale", "n"));
+    refuses(Ema { n: 0, decay: 0.9, every: 1 }, &none("ema", "n"));
     refuses(CrossEntropy::new(0, 2), &none("cross_entropy", "n_rows"));
     refuses(CrossEntropyGrad { forward: CrossEntropy::new(2, 0) }, &none("cross_entropy_grad", "n_classes"));
 }

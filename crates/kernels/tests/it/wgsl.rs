@@ -72,9 +72,15 @@ fn samples() -> Vec<Box<dyn Kernel>> {
     samples
 }
 
-/// Kernels that go along rows, narrow and wide.
+/// Kernels that go along rows, narrow and wide, and over gradients and parameters.
 fn row_samples() -> Vec<Box<dyn Kernel>> {
-    let mut samples: Vec<Box<dyn Kernel>> = Vec::new();
+    let mut samples: Vec<Box<dyn Kernel>> = vec![
+        Box::new(ClipByNorm { n: 7, max_norm: 1.0 }),
+        Box::new(ClipByValue { n: 7, limit: 1.0 }),
+        Box::new(Unscale { n: 7 }),
+        Box::new(UpdateScale::default()),
+        Box::new(Ema { n: 7, decay: 0.9, every: 5 }),
+    ];
     for n_cols in [5, 500, 5000] {
         let softmax = Softmax { n_rows: 3, n_cols, form: SoftmaxForm::Probability };
         samples.push(Box::new(softmax));

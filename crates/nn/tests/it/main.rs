@@ -1,5 +1,6 @@
 //! What the crate promises, on the CPU executor.
 
+mod averages_and_clipping;
 mod layers;
 mod optimizers;
 mod parameters;

@@ -1,9 +1,9 @@
 //! Optimizers over a given path of gradients, and learning-rate schedules.
 
 use anyhow::Result;
-use brisk_kernels::{Momentum, WeightDecay};
+use brisk_kernels::{Momentum, Reduce, ReduceOp, UpdateScale, WeightDecay};
 use brisk_nn::{Adam, Init, Optimizer, Parameters, ParametersBuilder, Schedule, Sgd, StepInputs};
-use brisk_program::Device;
+use brisk_program::{Device, Program};
 use brisk_tensor::{DType, Graph, Persistent};
 
 use crate::case::{Case, Outputs};
@@ -12,6 +12,11 @@ pub(crate) fn run(case: &Case, device: &Device) -> Result<Option<Outputs>> {
     if let Some(schedule) = schedule(case)? {
         let n_steps = case.tensor("out.lr")?.floats.len();
         return Ok(Some(vec![("out.lr".to_owned(), schedule.table(0..n_steps))]));
+    }
+    match case.op.as_str() {
+        "clip_grad_norm" => return clip_grad_norm(case, device).map(Some),
+        "grad_scaler" => return grad_scaler(case, device).map(Some),
+        _ => {}
     }
     if !matches!(case.op.as_str(), "sgd" | "sgd_nesterov" | "adam" | "adamw") {
         return Ok(None);
@@ -52,6 +57,56 @@ pub(crate) fn make(case: &Case, name: &str, params: &Parameters) -> Result<Box<d
             Box::new(Sgd::new(params).momentum(case.number("momentum")? as f32, form).weight_decay(decay))
         }
     })
+}
+
+/// The gradients of several tensors, clipped together, and their norm before.
+fn clip_grad_norm(case: &Case, device: &Device) -> Result<Outputs> {
+    let mut builder = ParametersBuilder::new();
+    let mut parts = Vec::new();
+    while case.has(&format!("in.{}", parts.len())) {
+        let part = case.tensor(&format!("in.{}", parts.len()))?;
+        builder.add(format!("{}", parts.len()), &part.shape, Init::Constant(0.0));
+        parts.push(part);
+    }
+    let params = builder.build(0);
+    for (entry, part) in params.entries().iter().zip(parts) {
+        device.write_at(params.grads(), entry.range.start, &part.floats)?;
+    }
+    let graph = Graph::training("clip");
+    let norm = params.clip_grad_norm(&graph, case.number("max_norm")? as f32)?;
+    let stored = Persistent::new("norm", DType::F32, 1);
+    graph.store(&norm, &Graph::state_buffer(), &stored)?;
+    graph.compile(device)?.run(1)?;
+    let grads: Vec<f32> = device.read(params.grads())?;
+    let part = |entry: &brisk_nn::Entry| (format!("out.{}", entry.name), grads[entry.range.clone()].to_vec());
+    let mut outputs: Outputs = params.entries().iter().map(part).collect();
+    outputs.push(("out.norm".to_owned(), device.read(&stored)?));
+    Ok(outputs)
+}
+
+/// The loss scale after each step, given where something was not finite.
+fn grad_scaler(case: &Case, device: &Device) -> Result<Outputs> {
+    let kernel = UpdateScale {
+        growth_factor: case.number("growth_factor")? as f32,
+        backoff_factor: case.number("backoff_factor")? as f32,
+        growth_interval: case.number("growth_interval")? as u32,
+    };
+    let buffer = |name: &str, dtype| Persistent::new(name, dtype, 1);
+    let (grad, found_inf) = (buffer("grad", DType::F32), buffer("found_inf", DType::F32));
+    let (scale, n_good) = (buffer("scale", DType::F32), buffer("n_good", DType::U32));
+    let mut program = Program::new("grad_scaler");
+    let [grad_, found_, scale_, n_good_] = [&grad, &found_inf, &scale, &n_good].map(|buffer| program.persistent(buffer));
+    program.push(Reduce::all(1, ReduceOp::NonFinite), &[grad_, found_])?;
+    program.push(kernel, &[found_, scale_, n_good_])?;
+    let step = device.compile(&program)?;
+    device.write(&scale, &[case.number("init_scale")? as f32])?;
+    let mut scales = Vec::new();
+    for &found in &case.tensor("in.found_inf")?.floats {
+        device.write(&grad, &[if found > 0.0 { f32::INFINITY } else { 1.0 }])?;
+        step.run(1)?;
+        scales.push(device.read::<f32>(&scale)?[0]);
+    }
+    Ok(vec![("out.scale".to_owned(), scales)])
 }
 
 fn schedule(case: &Case) -> Result<Option<Schedule>> {

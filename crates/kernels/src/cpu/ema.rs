@@ -1,0 +1,24 @@
+use super::blocks::each_block;
+use crate::Ema;
+
+pub(crate) fn run(kernel: &Ema, params: &[f32], state: &[u32], average: &mut [f32]) {
+    let n_steps = state[1].wrapping_add(1);
+    if !n_steps.is_multiple_of(kernel.every) {
+        return;
+    }
+    let is_first = n_steps == kernel.every;
+    each_block(
+        average,
+        #[inline(always)]
+        |at, average| {
+            let params = &params[at..at + average.len()];
+            if is_first {
+                average.copy_from_slice(params);
+                return;
+            }
+            for (average, p) in average.iter_mut().zip(params) {
+                *average = kernel.decay * *average + (1.0 - kernel.decay) * p;
+            }
+        },
+    );
+}

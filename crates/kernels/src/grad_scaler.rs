@@ -1,0 +1,127 @@
+use crate::sizes::check_sizes;
+use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, cpu, fold_workgroups};
+
+/// Divides gradients by the loss scale: `g *= 1 / scale`. What is not finite stays so.
+///
+/// Whether anything is not finite is told before, by a [`Reduce`](crate::Reduce) with [`ReduceOp::NonFinite`](crate::ReduceOp::NonFinite).
+///
+/// # Shapes
+/// `scale`: `[1]`; `grads`: `[n]`.
+/// # Dtypes
+/// f32.
+/// # Reference
+/// `torch.amp.GradScaler.unscale_`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unscale {
+    /// Gradients.
+    pub n: usize,
+}
+
+impl Kernel for Unscale {
+    fn name(&self) -> &'static str {
+        "unscale"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        vec![Arg::read("scale", DType::F32, 1), Arg::read_write("grads", DType::F32, self.n)]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        check_sizes(self, &[("n", self.n)])
+    }
+
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        Ok(vec![Dispatch {
+            label: "kernels.unscale",
+            wgsl: include_str!("wgsl/grad_scaler_unscale.wgsl"),
+            entry: "main",
+            constants: vec![],
+            params: vec![],
+            reads: vec![0],
+            writes: vec![1],
+            workgroups: fold_workgroups(self.name(), self.n.div_ceil(64))?,
+        }])
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        cpu::grad_scaler::unscale(args.read::<f32>(0)[0], args.write(1));
+    }
+
+    fn cost(&self) -> Cost {
+        Cost { flops: self.n as u64, bytes: 8 * self.n as u64 }
+    }
+}
+
+/// The loss scale after a step. If something was not finite, `scale *= backoff_factor` and the count of good steps starts anew; else, at
+/// the `growth_interval`th good step in a row, `scale *= growth_factor`, unless that is infinite, and the count starts anew.
+///
+/// # Shapes
+/// `found_inf`: `[1]`, more than 0 if something was; `scale`: `[1]`; `n_good`: `[1]`, steps since the scale changed.
+/// # Dtypes
+/// f32; `n_good` u32.
+/// # Reference
+/// `torch._amp_update_scale_`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct UpdateScale {
+    /// What the scale grows by.
+    pub growth_factor: f32,
+    /// What it shrinks by.
+    pub backoff_factor: f32,
+    /// How many good steps make it grow.
+    pub growth_interval: u32,
+}
+
+impl Default for UpdateScale {
+    /// PyTorch's: 2, 0.5, 2000.
+    fn default() -> Self {
+        Self { growth_factor: 2.0, backoff_factor: 0.5, growth_interval: 2000 }
+    }
+}
+
+impl Kernel for UpdateScale {
+    fn name(&self) -> &'static str {
+        "update_scale"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        vec![
+            Arg::read("found_inf", DType::F32, 1),
+            Arg::read_write("scale", DType::F32, 1),
+            Arg::read_write("n_good", DType::U32, 1),
+        ]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let refusals = [
+            (self.growth_factor > 1.0, format!("growth_factor = {}", self.growth_factor), "more than 1"),
+            (
+                self.backoff_factor > 0.0 && self.backoff_factor < 1.0,
+                format!("backoff_factor = {}", self.backoff_factor),
+                "between 0 and 1",
+            ),
+            (self.growth_interval > 0, "growth_interval = 0".to_owned(), "at least 1"),
+        ];
+        match refusals.into_iter().find(|(holds, ..)| !holds) {
+            None => Ok(()),
+            Some((_, found, expected)) => Err(Error::Unsupported { kernel: self.name(), found, expected }),
+        }
+    }
+
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let params = [self.growth_factor.to_bits(), self.backoff_factor.to_bits(), self.growth_interval, 0];
+        Ok(vec![Dispatch {
+            label: "kernels.update_scale",
+            wgsl: include_str!("wgsl/grad_scaler_update.wgsl"),
+            entry: "main",
+            constants: vec![],
+            params: bytemuck::cast_slice(&params).to_vec(),
+            reads: vec![0],
+            writes: vec![1, 2],
+            workgroups: [1, 1, 1],
+        }])
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        cpu::grad_scaler::update(self, args.read::<f32>(0)[0], args.write(1), args.write(2));
+    }
+}
