@@ -9,6 +9,8 @@ use crate::gpu::{Block, GpuDevice, words};
 use crate::{Error, Upload};
 
 const WORD_BYTES: usize = wgpu::COPY_BUFFER_ALIGNMENT as usize;
+/// Where a mapped view may start.
+const GRAIN_BYTES: usize = wgpu::MAP_ALIGNMENT as usize;
 
 #[derive(Debug)]
 pub(crate) struct Ring {
@@ -35,7 +37,7 @@ struct Piece {
 
 impl Ring {
     pub(crate) fn new(gpu: &GpuDevice, slot_bytes: usize, n_slots: usize) -> Result<Self, Error> {
-        let slot_bytes = slot_bytes.next_multiple_of(WORD_BYTES).max(WORD_BYTES);
+        let slot_bytes = slot_bytes.next_multiple_of(GRAIN_BYTES).max(GRAIN_BYTES);
         let slots = (0..n_slots.max(1)).map(|_| Ok(Slot { buffer: gpu.staging(slot_bytes)?, in_flight: None }));
         Ok(Self { slots: slots.collect::<Result<_, Error>>()?, next: 0, slot_bytes })
     }
@@ -56,7 +58,7 @@ impl Ring {
                 let (now, later) = bytes.split_at(bytes.len().min(self.slot_bytes - used));
                 self.fill(gpu, used, now)?;
                 pieces.push(Piece { block: block.clone(), from: used, to, len: now.len() });
-                used += now.len().next_multiple_of(WORD_BYTES);
+                used += now.len().next_multiple_of(GRAIN_BYTES);
                 to += now.len();
                 bytes = later;
             }

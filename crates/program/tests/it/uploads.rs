@@ -53,6 +53,23 @@ fn any_place_and_any_length() -> Result<(), Error> {
     Ok(())
 }
 
+/// Parts of an odd number of words, one behind the other in a slot.
+#[test]
+fn many_parts_of_any_length() -> Result<(), Error> {
+    for device in devices() {
+        let lengths = [1, 2, 3, 5, 8, 13, 1];
+        let parts: Vec<_> = lengths.iter().map(|&len| (Persistent::new("part", DType::U8, len), vec![len as u8; len])).collect();
+        let mut uploads = device.uploads(40, 2)?;
+        for _ in 0..3 {
+            uploads.write(&parts.iter().map(|(to, values)| Upload::new(to, 0, values)).collect::<Vec<_>>())?;
+        }
+        for (to, values) in &parts {
+            assert_eq!(&device.read::<u8>(to)?, values, "{} bytes on {}", values.len(), device.info());
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn values_beyond_the_buffer_are_refused_and_none_is_written() -> Result<(), Error> {
     for device in devices() {
