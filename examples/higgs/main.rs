@@ -70,16 +70,16 @@ fn run() -> Result<()> {
     let test_labels = test_labels(&test_path, &test)?;
     let test_rows = of_file(&test_path, ResidentRows::upload(&device, "test", &test))?;
     let tester = Scorer::new(&device, &model, &params, &test_rows, trainer.scale(), 1024)?;
-    let batch_rows = options.batch.min(trainer.train_rows().n_rows());
-    let feed = FeedProbe::new(&device, trainer.train_rows(), trainer.scale(), batch_rows)?;
+    let feed = FeedProbe::new(&device, trainer.train_rows(), trainer.scale())?;
     let [step, evaluation] = trainer.graphs();
     let planned_peak_bytes = Graph::planned_peak_bytes(&[step, evaluation, tester.graph(), feed.graph()])?;
-    drop((train, test));
+    drop(test);
     print::note(format_args!(
         "rows: {} of {n_cols} columns, {} to test on",
         thousands(n_train_rows as u64),
         thousands(test_labels.len() as u64)
     ));
+    print::note(format_args!("training rows on the device: {}", trainer.train_rows().fact()));
     print::note(format_args!("parameters: {}", thousands(params.n_trained() as u64)));
     print::note(format_args!("planned peak memory: {}", mebibytes(planned_peak_bytes as u64)));
 

@@ -102,10 +102,10 @@ impl Windows {
     /// # Errors
     /// [`Error::Shape`] if `values` are not whole rows, or reach beyond the table; those of `f`.
     pub fn each_window<'a, T, E: From<Error>>(
-        &self,
+        &'a self,
         first: usize,
         values: &'a [T],
-        mut f: impl FnMut(&Persistent, usize, &'a [T]) -> Result<(), E>,
+        mut f: impl FnMut(&'a Persistent, usize, &'a [T]) -> Result<(), E>,
     ) -> Result<(), E> {
         let n = values.len().checked_div(self.n_cols).unwrap_or(0);
         if n * self.n_cols != values.len() || first.saturating_add(n) > self.n_rows {

@@ -223,7 +223,9 @@ pub enum Error {
         n_cols: usize,
     },
     /// An order that is not computed on the device.
-    #[error("resident rows cannot be taken in the order `{order}`; take them in order or shuffled")]
+    #[error(
+        "resident rows cannot be taken in the order `{order}`; take them in order or shuffled, or stream them with `FeedChoice::Streamed`"
+    )]
     ResidentOrder {
         /// The order.
         order: String,
@@ -265,6 +267,68 @@ pub enum Error {
         set: &'static str,
         /// What their source said.
         reason: String,
+    },
+    /// A source failed while its rows were being streamed.
+    #[error(
+        "{set} rows: batches {first_batch} to {last_batch} of epoch {epoch} could not be read: {reason}; what was trained before them is whole"
+    )]
+    Stream {
+        /// Which rows.
+        set: &'static str,
+        /// The epoch, from 1.
+        epoch: usize,
+        /// The first batch, from 1, of the chunk that failed.
+        first_batch: usize,
+        /// Its last one.
+        last_batch: usize,
+        /// What the source said.
+        reason: String,
+    },
+    /// Rows have other categorical columns than the model takes.
+    #[error(
+        "{set} rows have {found} categorical columns, the model takes {expected}; make it with `Mlp::with_categories`, or leave the columns out"
+    )]
+    CategoryCount {
+        /// Which rows.
+        set: &'static str,
+        /// How many they have.
+        found: usize,
+        /// How many the model takes.
+        expected: usize,
+    },
+    /// A code that the model has no entry for.
+    #[error(
+        "{set} rows: row {row} has code {found} in categorical column {column}, the model has {n_codes} codes there; give it more, or turn the code into 0, which stands for unknown"
+    )]
+    CategoryCode {
+        /// Which rows.
+        set: &'static str,
+        /// The first such row.
+        row: usize,
+        /// The column, from 0.
+        column: usize,
+        /// The code.
+        found: u32,
+        /// How many the model has.
+        n_codes: usize,
+    },
+    /// A row's weight cannot weigh a loss.
+    #[error("{set} rows: the weight of row {row} is {found}, expected a finite number, 0 or more")]
+    RowWeight {
+        /// Which rows.
+        set: &'static str,
+        /// The first such row.
+        row: usize,
+        /// Its weight.
+        found: f32,
+    },
+    /// No row weighs anything.
+    #[error("{set} rows: all {n_rows} weights are 0, so there is nothing to train on; leave the weights out, or set some")]
+    NoWeight {
+        /// Which rows.
+        set: &'static str,
+        /// How many there are.
+        n_rows: usize,
     },
     /// The loss is no longer a number.
     #[error(

@@ -1,272 +1,293 @@
-use std::time::Instant;
+//! Rows on their way to a device: all of them before the run, or chunk by chunk while it goes on.
 
-use brisk_loader::{EpochOrder, Order, RowSource};
-use brisk_nn::tensor::program::kernels::{ORDER_LEN, STATE_LEN, sequential_order, shuffled_order};
-use brisk_nn::tensor::program::{Device, Executable};
-use brisk_nn::tensor::{DType, Graph, Persistent, Tensor, Windows};
+mod chunks;
+mod config;
+mod element;
+mod free_memory;
+pub(crate) mod inspect;
+mod probe;
+mod resident;
+mod table;
 
-use crate::Error;
+use std::cell::RefCell;
+use std::ops::ControlFlow;
+use std::rc::Rc;
 
-/// A table resident on the device: from it the recorded step gathers its batches, with nothing sent by the host.
+use brisk_loader::{Batching, Order, RowSource};
+use brisk_nn::tensor::program::{self, Device, Uploads};
+use brisk_nn::tensor::{Graph, Persistent};
+
+use crate::{Error, Standardisation};
+use chunks::{Chunks, OpenChunks, SourceChunks};
+use inspect::layout_of;
+use resident::is_computed_on_devices;
+use table::DeviceTable;
+
+pub use config::{FeedChoice, FeedConfig, FeedFact};
+pub use element::FeedElement;
+pub use inspect::binary_labels;
+pub use probe::FeedProbe;
+pub use resident::ResidentRows;
+pub use table::BatchTensors;
+
+/// Batches of a source's rows on a device: resident there, or streamed, which gives the same batches in the same order.
+///
+/// A streamed feed holds one chunk of many batches on the device. While its batches are trained on, threads gather the next chunks on the
+/// host; between them a chunk is copied through mapped staging memory. Clones are the same feed.
 #[derive(Debug, Clone)]
-pub struct ResidentRows {
-    features: Persistent,
-    labels: Persistent,
-    order: Persistent,
+pub struct Feed<'a> {
+    table: DeviceTable,
     n_rows: usize,
-    n_cols: usize,
+    batch_rows: usize,
+    order: Order,
+    fact: FeedFact,
+    stream: Option<Stream<'a>>,
 }
 
-/// How columns are brought to mean 0 and variance 1, on the device, when a batch is gathered.
 #[derive(Debug, Clone)]
-pub struct Standardisation {
-    mean: Vec<f32>,
-    inv_std: Vec<f32>,
-    buffers: [Persistent; 4],
+struct Stream<'a> {
+    chunks: Rc<dyn Chunks + 'a>,
+    chunk_batches: usize,
+    uploads: Rc<RefCell<Uploads>>,
 }
 
-/// A batch as tensors of a graph.
-#[derive(Debug, Clone)]
-pub struct BatchTensors {
-    /// `[n, n_cols]`, standardised.
-    pub x: Tensor,
-    /// `[n]`.
-    pub labels: Tensor,
-    /// `[n]`: 1 for a row, 0 for the padding of a short last batch.
-    pub weights: Tensor,
+/// A feed whose threads, if it has some, are running; lent by [`Feed::open`].
+pub struct OpenFeed<'f> {
+    feed: &'f Feed<'f>,
+    device: &'f Device,
+    chunks: Option<&'f mut dyn OpenChunks>,
 }
 
-/// Rows read from a source at a time.
-const CHUNK_ROWS: usize = 64 * 1024;
+/// What a run's state counts batches from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Cursor {
+    /// The start of the epoch.
+    Epoch,
+    /// The start of each turn, where the caller sets it to 0.
+    Turn,
+}
 
-impl ResidentRows {
-    /// Copies all rows of `source` to `device`.
+/// Batches that are ready on the device, to be replayed in one go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Turn {
+    /// The first of them, of those of the epoch.
+    pub first_batch: usize,
+    /// How many.
+    pub n_batches: usize,
+    /// How many rows they have, the padding of the last batch not counted.
+    pub n_rows: usize,
+}
+
+impl<'a> Feed<'a> {
+    /// Takes the way that `config` asks for, or that fits. `config.order` is not looked at: `order` is.
     ///
     /// # Errors
-    /// [`Error::EmptySet`]; [`Error::NonFinite`] names a column that holds NaN or infinity; [`Error::Rows`] if the source fails;
-    /// [`Error::Tensor`] if the device has no room.
-    pub fn upload<S: RowSource<Feature = f32>>(device: &Device, name: &'static str, source: &S) -> Result<Self, Error> {
-        let (n_rows, n_cols) = check_not_empty(name, source)?;
-        let features = Persistent::new(format!("{name}.features"), DType::F32, n_rows * n_cols);
-        let labels = Persistent::new(format!("{name}.labels"), DType::F32, n_rows);
-        let rows = Self { features, labels, order: Graph::order_buffer(), n_rows, n_cols };
-        for_each_chunk(name, source, |first, x, y| {
-            // All of a chunk first: that is vector instructions, a search for the first is not.
-            if !x.iter().fold(true, |is_finite, x| is_finite & x.is_finite()) {
-                let at = x.iter().position(|x| !x.is_finite()).unwrap_or(0);
-                return Err(Error::NonFinite { set: name, column: at % n_cols });
+    /// [`Error::EmptySet`], [`Error::NonFinite`], [`Error::Rows`] for rows that cannot be used; [`Error::ResidentOrder`] if rows are to be
+    /// resident in an order that devices do not compute; [`Error::Tensor`] if the device has no room for a chunk either.
+    pub fn new<S: RowSource<Feature: FeedElement>>(
+        device: &Device,
+        set: &'static str,
+        source: &'a S,
+        order: Order,
+        batch_rows: usize,
+        config: &FeedConfig,
+    ) -> Result<Self, Error> {
+        let layout = layout_of(set, source)?;
+        let batch_rows = batch_rows.clamp(1, source.n_rows());
+        let len_bytes = ResidentRows::len_bytes_of(layout, source.n_rows());
+        let streamed = |fact: fn(usize, usize) -> FeedFact| {
+            Self::streamed(device, set, source, order.clone(), batch_rows, config, |chunk_bytes| fact(len_bytes, chunk_bytes))
+        };
+        match config.choice {
+            FeedChoice::Streamed => return streamed(|_, chunk_bytes| FeedFact::StreamedAsked { chunk_bytes }),
+            FeedChoice::Resident => {
+                let rows = ResidentRows::upload(device, set, source)?;
+                rows.set_order_at(device, &order, 0, batch_rows, 0)?;
+                return Ok(Self::resident(rows, order, batch_rows, FeedFact::ResidentAsked { len_bytes }));
             }
-            device.write_at(&rows.features, first * n_cols, x)?;
-            device.write_at(&rows.labels, first, y)?;
-            Ok(())
-        })?;
-        rows.set_order(device, Order::Sequential, 0, 1)?;
-        Ok(rows)
+            FeedChoice::Auto => {}
+        }
+        if !is_computed_on_devices(&order) {
+            return streamed(|_, chunk_bytes| FeedFact::StreamedForOrder { chunk_bytes });
+        }
+        let budget_bytes = config.budget_bytes.or_else(|| free_memory::budget_bytes(device));
+        if let Some(budget_bytes) = budget_bytes.filter(|&budget_bytes| len_bytes > budget_bytes) {
+            let fact = |chunk_bytes| FeedFact::StreamedBeyondBudget { len_bytes, budget_bytes, chunk_bytes };
+            return Self::streamed(device, set, source, order, batch_rows, config, fact);
+        }
+        match ResidentRows::upload(device, set, source) {
+            Ok(rows) => Ok(Self::resident(rows, order, batch_rows, FeedFact::ResidentFits { len_bytes, budget_bytes })),
+            Err(error) if is_out_of_memory(&error) => {
+                streamed(|len_bytes, chunk_bytes| FeedFact::StreamedDeviceFull { len_bytes, chunk_bytes })
+            }
+            Err(error) => Err(error),
+        }
     }
 
-    /// How many rows there are.
+    /// Batches of rows that are on the device already.
+    pub fn of_resident(rows: &ResidentRows, order: Order, batch_rows: usize) -> Self {
+        let fact = FeedFact::ResidentAsked { len_bytes: rows.len_bytes() };
+        Self::resident(rows.clone(), order, batch_rows.clamp(1, rows.n_rows()), fact)
+    }
+
+    fn resident(rows: ResidentRows, order: Order, batch_rows: usize, fact: FeedFact) -> Self {
+        Self { n_rows: rows.n_rows(), table: rows.table, batch_rows, order, fact, stream: None }
+    }
+
+    fn streamed<S: RowSource<Feature: FeedElement>>(
+        device: &Device,
+        set: &'static str,
+        source: &'a S,
+        order: Order,
+        batch_rows: usize,
+        config: &FeedConfig,
+        fact: impl FnOnce(usize) -> FeedFact,
+    ) -> Result<Self, Error> {
+        let layout = layout_of(set, source)?;
+        // An epoch of rows that are drawn has as many as there are draws.
+        let n_rows = order.of_epoch(source.n_rows() as u32, 0).n_positions() as usize;
+        let batch_rows = batch_rows.clamp(1, n_rows.max(1));
+        let batch_bytes = batch_rows.saturating_mul(layout.row_bytes());
+        let chunk_batches = (config.chunk_bytes / batch_bytes).clamp(1, n_rows.div_ceil(batch_rows).max(1));
+        let chunk_rows = chunk_batches * batch_rows;
+        let table = DeviceTable::new(device, set, layout, chunk_rows);
+        let batching = Batching { order: order.clone(), ..Batching::of(chunk_rows) };
+        let chunks = Rc::new(SourceChunks::new(set, source, batching, chunk_batches, config.ahead)?);
+        let chunk_bytes = table.len_bytes();
+        // One slot is filled while the device reads the other.
+        let uploads = Rc::new(RefCell::new(device.uploads(chunk_bytes, 2)?));
+        let stream = Some(Stream { chunks, chunk_batches, uploads });
+        Ok(Self { table, n_rows, batch_rows, order, fact: fact(chunk_bytes), stream })
+    }
+
+    /// How many rows an epoch has.
     pub fn n_rows(&self) -> usize {
         self.n_rows
     }
 
     /// How many columns there are.
     pub fn n_cols(&self) -> usize {
-        self.n_cols
+        self.table.n_cols()
     }
 
-    /// How many batches of `batch_rows` an epoch has; the last may be short.
-    pub fn n_batches(&self, batch_rows: usize) -> usize {
-        self.n_rows.div_ceil(batch_rows)
+    /// Rows of a batch.
+    pub fn batch_rows(&self) -> usize {
+        self.batch_rows
     }
 
-    /// Bytes on the device.
+    /// How many batches an epoch has; the last may be short.
+    pub fn n_batches(&self) -> usize {
+        self.n_rows.div_ceil(self.batch_rows)
+    }
+
+    /// How rows reach the device, and why.
+    pub fn fact(&self) -> &FeedFact {
+        &self.fact
+    }
+
+    /// Bytes of rows on the device: all of them, or a chunk.
     pub fn len_bytes(&self) -> usize {
-        self.features.len_bytes() + self.labels.len_bytes()
+        self.table.len_bytes()
     }
 
-    /// Sets the order in which the coming epoch takes the rows: sixteen numbers, whatever the length of the table.
-    ///
-    /// # Errors
-    /// [`Error::ResidentOrder`] for an order that the device has no kernel for; [`Error::Tensor`] if the device has failed.
-    pub fn set_order(&self, device: &Device, order: Order, epoch: u32, batch_rows: usize) -> Result<(), Error> {
-        let (n, stride) = (self.n_rows as u32, batch_rows as u32);
-        let numbers: [u32; ORDER_LEN] = match order.of_epoch(n, epoch) {
-            EpochOrder::Sequential { .. } => sequential_order(n, stride, 0),
-            EpochOrder::Shuffled(shuffle) => shuffled_order(n, shuffle.bits(), shuffle.keys(), stride, 0),
-            _ => return Err(Error::ResidentOrder { order: order.to_string() }),
-        };
-        Ok(device.write(&self.order, &numbers)?)
+    /// The most batches that are on the device together.
+    pub fn turn_batches(&self) -> usize {
+        self.stream.as_ref().map_or(self.n_batches(), |stream| stream.chunk_batches)
     }
 
     /// Records the gathering of the batch that `state` stands at.
     ///
     /// # Errors
     /// [`Error::Tensor`] if the columns differ from those of `scale`.
-    pub fn record(
-        &self,
-        graph: &Graph,
-        scale: &Standardisation,
-        state: &Persistent,
-        batch_rows: usize,
-    ) -> Result<BatchTensors, Error> {
-        let [mean, inv_std, zero, one] = &scale.buffers;
-        let batch = graph.batch(&self.order, state, batch_rows)?;
-        let x = graph.gather(&batch, &Windows::whole(&self.features, self.n_cols)?, mean, inv_std)?;
-        let labels = graph.gather(&batch, &Windows::whole(&self.labels, 1)?, zero, one)?.reshape(&[batch_rows])?;
-        Ok(BatchTensors { x, labels, weights: batch.weights })
+    pub fn record(&self, graph: &Graph, scale: &Standardisation, state: &Persistent) -> Result<BatchTensors, Error> {
+        self.table.record(graph, scale, state, self.batch_rows)
     }
-}
 
-impl Standardisation {
-    /// Mean and standard deviation (of the population, as scikit-learn's `StandardScaler`) of each column, in one pass in f64.
-    ///
-    /// A column that never changes, or by less than `f32` has numbers for, is only centred.
+    /// Starts the threads of a streamed feed, for as long as `f` runs. A resident one has none.
     ///
     /// # Errors
-    /// [`Error::EmptySet`]; [`Error::NonFinite`] names the first column that holds NaN or infinity; [`Error::Rows`] if the source
-    /// fails.
-    pub fn of<S: RowSource<Feature = f32>>(name: &'static str, source: &S) -> Result<Self, Error> {
-        let (_, n_cols) = check_not_empty(name, source)?;
-        let (mut count, mut mean, mut squares) = (0.0_f64, vec![0.0_f64; n_cols], vec![0.0_f64; n_cols]);
-        for_each_chunk(name, source, |_, x, _| {
-            // Welford's update, a chunk of rows at a time.
-            for row in x.chunks_exact(n_cols) {
-                count += 1.0;
-                for ((x, mean), squares) in row.iter().zip(&mut mean).zip(&mut squares) {
-                    let off = f64::from(*x) - *mean;
-                    *mean += off / count;
-                    *squares += off * (f64::from(*x) - *mean);
-                }
+    /// Those of `f`.
+    pub fn open<T>(&self, device: &Device, f: impl FnOnce(&mut OpenFeed<'_>) -> Result<T, Error>) -> Result<T, Error> {
+        let Some(stream) = &self.stream else {
+            return f(&mut OpenFeed { feed: self, device, chunks: None });
+        };
+        let (mut f, mut result) = (Some(f), None);
+        stream.chunks.open(&mut |chunks| {
+            if let Some(f) = f.take() {
+                result = Some(f(&mut OpenFeed { feed: self, device, chunks: Some(chunks) })?);
             }
             Ok(())
         })?;
-        if let Some(column) = squares.iter().position(|s| !s.is_finite()) {
-            return Err(Error::NonFinite { set: name, column });
-        }
-        let inv_std =
-            squares.iter().map(|s| (1.0 / (s / count).sqrt()) as f32).map(|inv| if inv.is_finite() { inv } else { 1.0 });
-        Ok(Self::new(mean.iter().map(|&mean| mean as f32).collect(), inv_std.collect()))
+        Ok(result.expect("an open feed calls back once"))
     }
+}
 
-    /// From known values, such as those of a checkpoint.
-    pub fn new(mean: Vec<f32>, inv_std: Vec<f32>) -> Self {
-        let buffer = |name, len| Persistent::new(name, DType::F32, len);
-        let buffers = [buffer("mean", mean.len()), buffer("inv_std", inv_std.len()), buffer("zero", 1), buffer("one", 1)];
-        Self { mean, inv_std, buffers }
-    }
-
-    /// The columns' means.
-    pub fn mean(&self) -> &[f32] {
-        &self.mean
-    }
-
-    /// One over the columns' standard deviations.
-    pub fn inv_std(&self) -> &[f32] {
-        &self.inv_std
-    }
-
-    /// Writes the values to `device`.
+impl OpenFeed<'_> {
+    /// Calls `f` for the batches of an epoch, at most `most` at a time, when they are ready on the device. `f` replays what was recorded, and says
+    /// whether to go on.
     ///
     /// # Errors
-    /// [`Error::Tensor`] if the device has no room.
-    pub fn write(&self, device: &Device) -> Result<(), Error> {
-        let values: [&[f32]; 4] = [&self.mean, &self.inv_std, &[0.0], &[1.0]];
-        for (buffer, values) in self.buffers.iter().zip(values) {
-            device.write(buffer, values)?;
+    /// Those of `f`; [`Error::Stream`] names the batches that the source failed at; [`Error::NonFinite`] for rows that were streamed and not seen
+    /// before; [`Error::Tensor`] if the device fails.
+    pub fn each_turn(
+        &mut self,
+        epoch: u32,
+        cursor: Cursor,
+        most: usize,
+        mut f: impl FnMut(Turn) -> Result<ControlFlow<()>, Error>,
+    ) -> Result<(), Error> {
+        let Self { feed, device, chunks } = self;
+        let (n_batches, most) = (feed.n_batches(), most.max(1));
+        let Some((chunks, stream)) = chunks.as_mut().zip(feed.stream.as_ref()) else {
+            let shuffle = feed.order.shuffle(feed.n_rows as u32, epoch);
+            let set_order = |offset| feed.table.set_order(device, shuffle.as_ref(), feed.n_rows, feed.batch_rows, offset);
+            return feed.turns_of(0..n_batches, most, cursor, set_order, &mut f).map(|_| ());
+        };
+        chunks.each_chunk(epoch, &mut |index, chunk, n_real| {
+            feed.table.write(&mut stream.uploads.borrow_mut(), 0, chunk)?;
+            let first = index * stream.chunk_batches;
+            let batches = first..(first + stream.chunk_batches).min(n_batches);
+            let set_order = |offset| feed.table.set_order(device, None, n_real, feed.batch_rows, offset);
+            feed.turns_of(batches, most, cursor, set_order, &mut f)
+        })
+    }
+}
+
+impl Feed<'_> {
+    /// The turns of batches that are on the device, whose first row is the first of `batches`.
+    fn turns_of(
+        &self,
+        batches: std::ops::Range<usize>,
+        most: usize,
+        cursor: Cursor,
+        set_order: impl Fn(u32) -> Result<(), Error>,
+        f: &mut impl FnMut(Turn) -> Result<ControlFlow<()>, Error>,
+    ) -> Result<ControlFlow<()>, Error> {
+        let rows_before = |batch: usize| (batch * self.batch_rows).min(self.n_rows);
+        for first_batch in batches.clone().step_by(most) {
+            let n_batches = most.min(batches.end - first_batch);
+            let counted_from = if cursor == Cursor::Epoch { 0 } else { first_batch };
+            if cursor == Cursor::Turn || first_batch == batches.start {
+                // The state's batch 0 is this many rows from the first on the device; before it, if negative.
+                let offset = (counted_from as u32).wrapping_sub(batches.start as u32).wrapping_mul(self.batch_rows as u32);
+                set_order(offset)?;
+            }
+            let n_rows = rows_before(first_batch + n_batches) - rows_before(first_batch);
+            if f(Turn { first_batch, n_batches, n_rows })?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
         }
-        Ok(())
+        Ok(ControlFlow::Continue(()))
     }
 }
 
-/// Rows and columns of `source`, of which there must be some.
-fn check_not_empty<S: RowSource<Feature = f32>>(set: &'static str, source: &S) -> Result<(usize, usize), Error> {
-    match (source.n_rows(), source.n_cols()) {
-        (n_rows, n_cols) if n_rows == 0 || n_cols == 0 || n_rows >= u32::MAX as usize => {
-            Err(Error::EmptySet { set, n_rows, n_cols })
-        }
-        sizes => Ok(sizes),
+impl std::fmt::Debug for OpenFeed<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OpenFeed").field("feed", self.feed).finish_non_exhaustive()
     }
 }
 
-/// All labels of `source`, which must be 0 or 1.
-///
-/// # Errors
-/// [`Error::BinaryLabel`] names the first row with another label, and `set`; [`Error::Rows`] if the source fails.
-pub fn binary_labels<S: RowSource<Feature = f32>>(set: &'static str, source: &S) -> Result<Vec<f32>, Error> {
-    let mut labels = Vec::with_capacity(source.n_rows());
-    for_each_chunk(set, source, |_, _, y| {
-        labels.extend_from_slice(y);
-        Ok(())
-    })?;
-    match labels.iter().position(|&label| label != 0.0 && label != 1.0) {
-        None => Ok(labels),
-        Some(row) => Err(Error::BinaryLabel { set, row, found: labels[row] }),
-    }
-}
-
-fn for_each_chunk<S: RowSource<Feature = f32>>(
-    set: &'static str,
-    source: &S,
-    mut f: impl FnMut(usize, &[f32], &[f32]) -> Result<(), Error>,
-) -> Result<(), Error> {
-    let (n_rows, n_cols) = (source.n_rows(), source.n_cols());
-    let mut x = vec![0.0; CHUNK_ROWS.min(n_rows) * n_cols];
-    let mut y = vec![0.0; CHUNK_ROWS.min(n_rows)];
-    for first in (0..n_rows).step_by(CHUNK_ROWS) {
-        let rows = first..(first + CHUNK_ROWS).min(n_rows);
-        let (x, y) = (&mut x[..rows.len() * n_cols], &mut y[..rows.len()]);
-        source.gather_range(rows, x, y).map_err(|source| Error::Rows { set, reason: source.to_string() })?;
-        f(first, x, y)?;
-    }
-    Ok(())
-}
-
-/// The feed of a run alone, without a model, to see what it can deliver.
-#[derive(Debug)]
-pub struct FeedProbe {
-    graph: Graph,
-    executable: Executable,
-    state: Persistent,
-    rows: ResidentRows,
-    batch_rows: usize,
-}
-
-impl FeedProbe {
-    /// Records and compiles the gathering of batches of `rows`.
-    ///
-    /// # Errors
-    /// [`Error::Tensor`] if the device has no room.
-    pub fn new(device: &Device, rows: &ResidentRows, scale: &Standardisation, batch_rows: usize) -> Result<Self, Error> {
-        let graph = Graph::inference("feed");
-        let state = Graph::state_buffer();
-        rows.record(&graph, scale, &state, batch_rows)?;
-        graph.advance(&state)?;
-        let executable = graph.compile(device)?;
-        Ok(Self { graph, executable, state, rows: rows.clone(), batch_rows })
-    }
-
-    /// Shuffled rows a second: the median of five epochs.
-    ///
-    /// # Errors
-    /// [`Error::Tensor`] if the device fails.
-    pub fn rows_per_s(&self) -> Result<f64, Error> {
-        let device = self.executable.device();
-        let mut rates = Vec::with_capacity(5);
-        for epoch in 0..5 {
-            self.rows.set_order(device, Order::Shuffled { seed: 0 }, epoch, self.batch_rows)?;
-            device.write(&self.state, &[0_u32; STATE_LEN])?;
-            device.wait()?;
-            let started = Instant::now();
-            self.executable.run(self.rows.n_batches(self.batch_rows))?;
-            device.wait()?;
-            rates.push(self.rows.n_rows as f64 / started.elapsed().as_secs_f64());
-        }
-        rates.sort_by(f64::total_cmp);
-        Ok(rates[rates.len() / 2])
-    }
-
-    /// What is replayed, to plan memory with.
-    pub fn graph(&self) -> &Graph {
-        &self.graph
-    }
+fn is_out_of_memory(error: &Error) -> bool {
+    use program::Error as ProgramError;
+    matches!(error, Error::Tensor(brisk_nn::Error::Program(ProgramError::OutOfMemory { .. } | ProgramError::BufferLimit { .. })))
 }

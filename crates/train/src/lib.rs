@@ -12,6 +12,7 @@ pub mod metrics;
 mod progress;
 mod run_folder;
 mod scorer;
+mod standardisation;
 mod stop_flag;
 mod trainer;
 
@@ -19,10 +20,14 @@ pub use checkpoint::{Checkpoint, Values};
 pub use closing_table::{closing_table, mebibytes, rows_per_second, seconds, thousands};
 pub use early_stopping::{EarlyStopping, EarlyStoppingState, Mode, StopReason};
 pub use error::Error;
-pub use feed::{BatchTensors, FeedProbe, ResidentRows, Standardisation, binary_labels};
+pub use feed::{
+    BatchTensors, Cursor, Feed, FeedChoice, FeedConfig, FeedElement, FeedFact, FeedProbe, OpenFeed, ResidentRows, Turn,
+    binary_labels,
+};
 pub use log::MetricsLog;
 pub use progress::Progress;
 pub use run_folder::RunFolder;
 pub use scorer::Scorer;
+pub use standardisation::Standardisation;
 pub use stop_flag::StopFlag;
 pub use trainer::{Ended, FitReport, Outputs, Trainer, TrainerConfig};

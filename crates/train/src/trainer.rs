@@ -1,3 +1,4 @@
+use std::ops::ControlFlow;
 use std::time::Instant;
 
 use brisk_loader::{Order, RowSource};
@@ -5,11 +6,11 @@ use brisk_nn::tensor::program::{Device, Executable};
 use brisk_nn::tensor::{DType, Graph, Persistent, Reduction};
 use brisk_nn::{Module, Optimizer, Parameters, Schedule, StepInputs};
 
-use crate::feed::binary_labels;
+use crate::feed::inspect::{check_all_finite, check_codes_and_weights, layout_of};
+use crate::feed::{Cursor, Feed, FeedConfig, FeedElement, OpenFeed, binary_labels};
 use crate::metrics::roc_auc;
 use crate::{
-    Checkpoint, EarlyStopping, Error, MetricsLog, Mode, Progress, ResidentRows, RunFolder, Scorer, Standardisation, StopFlag,
-    StopReason,
+    Checkpoint, EarlyStopping, Error, MetricsLog, Mode, Progress, RunFolder, Scorer, Standardisation, StopFlag, StopReason,
 };
 
 /// Trains a model that tells two classes apart, by the area under its ROC curve on rows it has not seen.
@@ -23,14 +24,14 @@ pub struct Trainer<'a> {
     params: &'a Parameters,
     optimizer: &'a dyn Optimizer,
     scale: Standardisation,
-    train: ResidentRows,
+    train: Feed<'a>,
     valid_labels: Vec<f32>,
     /// The training step, and what it reads and leaves.
     graph: Graph,
     step: Executable,
     inputs: StepInputs,
     losses: Persistent,
-    scorer: Scorer,
+    scorer: Scorer<'a>,
 }
 
 /// How a run goes.
@@ -109,45 +110,84 @@ impl std::fmt::Display for Ended {
 const REPLAYS_PER_TURN: usize = 64;
 
 impl<'a> Trainer<'a> {
-    /// Puts the rows on `device`, records the step and the evaluation, lays out their memory, and sets parameters and optimizer to
-    /// their start.
+    /// Puts the rows on `device` if they fit there, or sets up their streaming; records the step and the evaluation, lays out their memory,
+    /// and sets parameters and optimizer to their start.
     ///
-    /// `model` gives one logit a row; labels are 0 or 1.
+    /// `model` gives one logit a row; labels are 0 or 1. Weights of training rows weigh their losses; validation counts each row once.
     ///
     /// # Errors
-    /// [`Error::EmptySet`], [`Error::ColumnCount`], [`Error::BinaryLabel`], [`Error::NonFinite`] for rows that cannot be trained on,
-    /// [`Error::OneClass`] for rows that cannot be validated on; [`Error::Tensor`] if the model does not fit them or the device has no room.
-    pub fn new<S: RowSource<Feature = f32>, V: RowSource<Feature = f32>>(
+    /// [`Error::EmptySet`], [`Error::ColumnCount`], [`Error::BinaryLabel`], [`Error::NonFinite`], [`Error::CategoryCount`], [`Error::CategoryCode`],
+    /// [`Error::RowWeight`], [`Error::NoWeight`] for rows that cannot be trained on, [`Error::OneClass`] for rows that cannot be validated on;
+    /// [`Error::Tensor`] if the model does not fit them or the device has no room.
+    pub fn new<S, V>(
         device: &Device,
         model: &dyn Module,
         params: &'a Parameters,
         optimizer: &'a dyn Optimizer,
-        train: &S,
-        valid: &V,
+        train: &'a S,
+        valid: &'a V,
         config: TrainerConfig,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, Error>
+    where
+        S: RowSource<Feature: FeedElement>,
+        V: RowSource<Feature: FeedElement>,
+    {
+        Self::with_feed(device, model, params, optimizer, train, valid, config, &FeedConfig::default())
+    }
+
+    /// The same with a say in how rows reach the device. Training rows come first: what they leave of a budget is for those to validate on.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new); [`Error::ResidentOrder`] if rows are to be resident in an order that devices do not compute.
+    #[expect(clippy::too_many_arguments, reason = "all of them are what a run is made of, each of another type")]
+    pub fn with_feed<S, V>(
+        device: &Device,
+        model: &dyn Module,
+        params: &'a Parameters,
+        optimizer: &'a dyn Optimizer,
+        train: &'a S,
+        valid: &'a V,
+        config: TrainerConfig,
+        feed: &FeedConfig,
+    ) -> Result<Self, Error>
+    where
+        S: RowSource<Feature: FeedElement>,
+        V: RowSource<Feature: FeedElement>,
+    {
         if train.n_cols() != valid.n_cols() {
             return Err(Error::ColumnCount { set: "valid", found: valid.n_cols(), expected: train.n_cols() });
         }
+        layout_of("train", train)?;
+        layout_of("valid", valid)?;
         binary_labels("train", train)?;
         let valid_labels = binary_labels("valid", valid)?;
-        let scale = Standardisation::of("train", train)?;
-        scale.write(device)?;
-        let train = ResidentRows::upload(device, "train", train)?;
-        let valid = ResidentRows::upload(device, "valid", valid)?;
+        check_codes_and_weights("train", train, model.categories())?;
+        check_codes_and_weights("valid", valid, model.categories())?;
         // A curve that does not exist is better known now than after an epoch.
         roc_auc(&valid_labels, &valid_labels)?;
+        let scale = Standardisation::of("train", train)?;
+        scale.write(device)?;
 
-        let batch_rows = config.batch_rows.clamp(1, train.n_rows());
-        let config = TrainerConfig { batch_rows, ..config };
-        let n_batches = train.n_batches(batch_rows);
+        let order = feed.order.clone().unwrap_or(Order::Shuffled { seed: config.seed });
+        let train = Feed::new(device, "train", train, order, config.batch_rows, feed)?;
+        let left = feed.budget_bytes.map(|budget| budget.saturating_sub(train.len_bytes()));
+        let feed = FeedConfig { budget_bytes: left, ..feed.clone() };
+        // Resident rows are looked at when they are uploaded, the training rows above; those that are streamed later, now.
+        let valid_source = valid;
+        let valid = Feed::new(device, "valid", valid_source, Order::Sequential, EVALUATION_ROWS, &feed)?;
+        if valid.fact().is_streamed() {
+            check_all_finite("valid", valid_source)?;
+        }
+
+        let config = TrainerConfig { batch_rows: train.batch_rows(), ..config };
+        let n_batches = train.n_batches();
         let inputs = StepInputs { lr: Persistent::new("lr", DType::F32, n_batches), state: Graph::state_buffer() };
         let losses = Persistent::new("losses", DType::F32, n_batches);
 
         let graph = Graph::training("train");
         let bound = params.bind(&graph)?;
-        let batch = train.record(&graph, &scale, &inputs.state, batch_rows)?;
-        let logits = model.forward(&bound, &batch.x)?;
+        let batch = train.record(&graph, &scale, &inputs.state)?;
+        let logits = batch.forward(model, &bound)?;
         let loss = logits.bce_with_logits(&batch.labels, &batch.weights, Reduction::Mean, 1.0)?;
         graph.backward(&loss)?;
         optimizer.record(&graph, params, &inputs)?;
@@ -155,7 +195,7 @@ impl<'a> Trainer<'a> {
         graph.advance(&inputs.state)?;
         let step = graph.compile(device)?;
 
-        let scorer = Scorer::new(device, model, params, &valid, &scale, EVALUATION_ROWS)?;
+        let scorer = Scorer::of_feed(device, model, params, &valid, &scale)?;
         let device = device.clone();
         let trainer = Self { config, device, params, optimizer, scale, train, valid_labels, graph, step, inputs, losses, scorer };
         trainer.start_over()?;
@@ -169,9 +209,14 @@ impl<'a> Trainer<'a> {
     /// [`Error::NonFiniteLoss`] names the step; [`Error::Write`] if a checkpoint cannot be written, the last good one staying;
     /// [`Error::Tensor`] if the device fails.
     pub fn fit(&self, outputs: &mut Outputs) -> Result<FitReport, Error> {
+        // The threads of streamed rows run as long as the fit does.
+        self.train.open(&self.device, |train| self.scorer.feed().open(&self.device, |valid| self.fit_over(train, valid, outputs)))
+    }
+
+    fn fit_over(&self, train: &mut OpenFeed<'_>, valid: &mut OpenFeed<'_>, outputs: &mut Outputs) -> Result<FitReport, Error> {
         let Self { config, device, .. } = self;
         self.start_over()?;
-        let n_batches = self.train.n_batches(config.batch_rows);
+        let n_batches = self.train.n_batches();
         let mut log = outputs.folder.as_ref().map(MetricsLog::create).transpose()?;
         let mut early_stopping = EarlyStopping { patience: config.patience.max(1), ..EarlyStopping::new(Mode::Max) };
         let mut best: Option<(usize, f64, Vec<f32>)> = None;
@@ -179,14 +224,13 @@ impl<'a> Trainer<'a> {
         let mut ended = Ended::MaxEpochs;
 
         for epoch in 0..config.max_epochs {
-            // What changes from epoch to epoch: the order of rows, the rates, the batch index.
-            self.train.set_order(device, Order::Shuffled { seed: config.seed }, epoch as u32, config.batch_rows)?;
+            // What changes from epoch to epoch: the rates, the batch index, and the order of rows, which is the feed's.
             device.write(&self.inputs.lr, &config.schedule.table(n_steps..n_steps + n_batches))?;
             device.write(&self.inputs.state, &[0, n_steps as u32, 0, 0])?;
 
             outputs.progress.epoch_started(epoch);
             let started = Instant::now();
-            let n_done = self.run_steps(n_batches, outputs)?;
+            let n_done = self.run_steps(train, epoch as u32, outputs)?;
             train_seconds += started.elapsed().as_secs_f64();
             n_steps += n_done;
 
@@ -199,7 +243,7 @@ impl<'a> Trainer<'a> {
                 break;
             }
             let loss = losses.iter().map(|&loss| f64::from(loss)).sum::<f64>() / n_batches as f64;
-            let auc = roc_auc(&self.scorer.scores()?, &self.valid_labels)?;
+            let auc = roc_auc(&self.scorer.scores_of(valid)?, &self.valid_labels)?;
             history.push((loss, auc));
             outputs.progress.epoch_finished(&[("loss", loss), ("valid_auc", auc)]);
             if let Some(log) = &mut log {
@@ -242,16 +286,17 @@ impl<'a> Trainer<'a> {
     }
 
     /// Replays the step, some at a time; returns how many were done before somebody asked to stop.
-    fn run_steps(&self, n_batches: usize, outputs: &mut Outputs) -> Result<usize, Error> {
-        let (mut n_done, mut shown) = (0, 0);
-        while n_done < n_batches && !outputs.stop.is_requested() {
-            let n = REPLAYS_PER_TURN.min(n_batches - n_done);
-            self.step.run(n)?;
-            n_done += n;
-            let n_rows = (n_done * self.config.batch_rows).min(self.train.n_rows());
-            outputs.progress.advance((n_rows - shown) as u64);
-            shown = n_rows;
-        }
+    fn run_steps(&self, train: &mut OpenFeed<'_>, epoch: u32, outputs: &mut Outputs) -> Result<usize, Error> {
+        let mut n_done = 0;
+        train.each_turn(epoch, Cursor::Epoch, REPLAYS_PER_TURN, |turn| {
+            if outputs.stop.is_requested() {
+                return Ok(ControlFlow::Break(()));
+            }
+            self.step.run(turn.n_batches)?;
+            n_done += turn.n_batches;
+            outputs.progress.advance(turn.n_rows as u64);
+            Ok(ControlFlow::Continue(()))
+        })?;
         self.device.wait()?;
         Ok(n_done)
     }
@@ -287,9 +332,14 @@ impl<'a> Trainer<'a> {
         &self.scale
     }
 
-    /// The training rows on the device.
-    pub fn train_rows(&self) -> &ResidentRows {
+    /// The training rows, and how they reach the device.
+    pub fn train_rows(&self) -> &Feed<'a> {
         &self.train
+    }
+
+    /// The rows to validate on, and how they reach the device.
+    pub fn valid_rows(&self) -> &Feed<'a> {
+        self.scorer.feed()
     }
 }
 

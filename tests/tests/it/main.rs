@@ -15,6 +15,7 @@ mod by_hand;
 mod determinism;
 mod devices_agree;
 mod early_stop;
+mod feeds;
 mod higgs_cli;
 mod import_cli;
 mod memory;

@@ -1,0 +1,104 @@
+//! Chunks of rows in an epoch's order, gathered ahead by threads: a loader whose batches are chunks, whatever its source.
+
+use std::fmt;
+use std::ops::ControlFlow;
+
+use brisk_loader::{Ahead, Batching, Loader, Prefetch, RowSource};
+
+use super::element::FeedElement;
+use super::inspect::check_finite;
+use super::table::Chunk;
+use crate::Error;
+
+/// A loader of chunks, its type forgotten.
+pub(crate) trait Chunks: fmt::Debug {
+    /// Starts the threads, for as long as `f` runs.
+    fn open(&self, f: &mut dyn FnMut(&mut dyn OpenChunks) -> Result<(), Error>) -> Result<(), Error>;
+}
+
+/// The same while its threads run.
+pub(crate) trait OpenChunks {
+    /// Calls `f` with the number of each chunk of the epoch, the chunk, filled up with zeros if it is the last, and how many of its rows are real.
+    fn each_chunk(&mut self, epoch: u32, f: EachChunk<'_>) -> Result<(), Error>;
+}
+
+pub(crate) type EachChunk<'f> = &'f mut dyn FnMut(usize, Chunk<'_>, usize) -> Result<ControlFlow<()>, Error>;
+
+pub(crate) struct SourceChunks<'a, S: RowSource> {
+    set: &'static str,
+    loader: Loader<&'a S>,
+    chunk_batches: usize,
+    ahead: Ahead,
+}
+
+impl<'a, S: RowSource<Feature: FeedElement>> SourceChunks<'a, S> {
+    /// Chunks of `chunk_batches` batches, which is what `batching` is of.
+    pub(crate) fn new(
+        set: &'static str,
+        source: &'a S,
+        batching: Batching,
+        chunk_batches: usize,
+        ahead: Ahead,
+    ) -> Result<Self, Error> {
+        let loader = Loader::new(source, batching).map_err(|error| Error::Rows { set, reason: error.to_string() })?;
+        Ok(Self { set, loader, chunk_batches, ahead })
+    }
+}
+
+impl<S: RowSource> fmt::Debug for SourceChunks<'_, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SourceChunks").field("set", &self.set).field("ahead", &self.ahead).finish_non_exhaustive()
+    }
+}
+
+impl<S: RowSource<Feature: FeedElement>> Chunks for SourceChunks<'_, S> {
+    fn open(&self, f: &mut dyn FnMut(&mut dyn OpenChunks) -> Result<(), Error>) -> Result<(), Error> {
+        std::thread::scope(|scope| {
+            let prefetch = self.loader.prefetch(scope, self.ahead);
+            let (set, n_cols, chunk_batches) = (self.set, self.loader.source().n_cols(), self.chunk_batches);
+            f(&mut Running { set, n_cols, chunk_batches, prefetch })
+        })
+    }
+}
+
+struct Running<'scope, T: FeedElement> {
+    set: &'static str,
+    n_cols: usize,
+    chunk_batches: usize,
+    prefetch: Prefetch<'scope, T>,
+}
+
+impl<T: FeedElement> OpenChunks for Running<'_, T> {
+    fn each_chunk(&mut self, epoch: u32, f: EachChunk<'_>) -> Result<(), Error> {
+        let mut chunks = self.prefetch.epoch(epoch);
+        let mut index = 0;
+        loop {
+            let chunk = chunks.next_batch().map_err(|error| stream_error(self.set, epoch, self.chunk_batches, &error))?;
+            let Some(batch) = chunk else { return Ok(()) };
+            let features = T::features(batch.features);
+            check_finite(self.set, features, self.n_cols)?;
+            let (labels, categories, weights) = (batch.labels, batch.categories, batch.weights);
+            if f(index, Chunk { features, labels, categories, weights }, batch.rows)?.is_break() {
+                return Ok(());
+            }
+            index += 1;
+        }
+    }
+}
+
+/// What the loader says, in batches of the run rather than chunks.
+fn stream_error(set: &'static str, epoch: u32, chunk_batches: usize, error: &brisk_loader::Error) -> Error {
+    use brisk_loader::Error as LoaderError;
+    let (chunk, reason) = match error {
+        LoaderError::Source { batch, source } => (*batch, with_causes(&**source)),
+        LoaderError::Panicked { batch, message, .. } => (*batch, format!("the source panicked: {message}")),
+        other => return Error::Rows { set, reason: other.to_string() },
+    };
+    let first_batch = chunk * chunk_batches + 1;
+    Error::Stream { set, epoch: epoch as usize + 1, first_batch, last_batch: first_batch + chunk_batches - 1, reason }
+}
+
+fn with_causes(error: &dyn std::error::Error) -> String {
+    std::iter::successors(error.source(), |error| error.source())
+        .fold(error.to_string(), |told, cause| format!("{told}: {cause}"))
+}

@@ -1,0 +1,37 @@
+use brisk_loader::Feature;
+use brisk_nn::tensor::DType;
+use bytemuck::Pod;
+
+use super::table::Features;
+
+/// What a feature may be to be gathered on a device: `f32`, or `u8`, which stays a byte there and is 0 to 255 once gathered.
+///
+/// Sealed: these are the types that the kernel reads.
+pub trait FeedElement: Feature + Pod + Into<f32> + Sealed {
+    /// The same, as devices call it.
+    const DTYPE: DType;
+}
+
+pub trait Sealed: Sized {
+    fn features(values: &[Self]) -> Features<'_>;
+}
+
+impl FeedElement for f32 {
+    const DTYPE: DType = DType::F32;
+}
+
+impl Sealed for f32 {
+    fn features(values: &[Self]) -> Features<'_> {
+        Features::F32(values)
+    }
+}
+
+impl FeedElement for u8 {
+    const DTYPE: DType = DType::U8;
+}
+
+impl Sealed for u8 {
+    fn features(values: &[Self]) -> Features<'_> {
+        Features::U8(values)
+    }
+}

@@ -1,0 +1,151 @@
+//! What is known of a set's rows before they are trained on: that there are some, and that their values can be used.
+
+use brisk_loader::RowSource;
+use brisk_nn::CategoricalColumn;
+
+use super::element::{FeedElement, Sealed};
+use super::table::{Features, RowLayout};
+use crate::Error;
+
+/// Rows read from a source at a time.
+const CHUNK_ROWS: usize = 64 * 1024;
+
+/// Rows that have been read, one behind the other.
+pub(crate) struct Read<'a, T> {
+    pub(crate) first: usize,
+    pub(crate) features: &'a [T],
+    pub(crate) labels: &'a [f32],
+    pub(crate) categories: &'a [u32],
+    pub(crate) weights: &'a [f32],
+}
+
+/// The layout of `source`'s rows, of which there must be some, and fewer than can be numbered.
+pub(crate) fn layout_of<S: RowSource<Feature: FeedElement>>(set: &'static str, source: &S) -> Result<RowLayout, Error> {
+    let (n_rows, n_cols) = (source.n_rows(), source.n_cols());
+    if n_rows == 0 || n_cols == 0 || n_rows >= u32::MAX as usize {
+        return Err(Error::EmptySet { set, n_rows, n_cols });
+    }
+    let (n_categories, has_weights) = (source.n_categories(), source.has_weights());
+    Ok(RowLayout { dtype: S::Feature::DTYPE, n_cols, n_categories, has_weights })
+}
+
+/// All labels of `source`, which must be 0 or 1.
+///
+/// # Errors
+/// [`Error::BinaryLabel`] names the first row with another label, and `set`; [`Error::Rows`] if the source fails.
+pub fn binary_labels<S: RowSource>(set: &'static str, source: &S) -> Result<Vec<f32>, Error> {
+    let mut labels = Vec::with_capacity(source.n_rows());
+    for_each_chunk(set, source, |read| {
+        labels.extend_from_slice(read.labels);
+        Ok(())
+    })?;
+    match labels.iter().position(|&label| label != 0.0 && label != 1.0) {
+        None => Ok(labels),
+        Some(row) => Err(Error::BinaryLabel { set, row, found: labels[row] }),
+    }
+}
+
+/// Whether rows have the categorical columns that a model takes, each code is one of its column's, and weights can be used.
+pub(crate) fn check_codes_and_weights<S: RowSource>(
+    set: &'static str,
+    source: &S,
+    columns: &[CategoricalColumn],
+) -> Result<(), Error> {
+    let (n_rows, n_categories) = (source.n_rows(), source.n_categories());
+    if n_categories != columns.len() {
+        return Err(Error::CategoryCount { set, found: n_categories, expected: columns.len() });
+    }
+    if n_categories == 0 && !source.has_weights() {
+        return Ok(());
+    }
+    let mut total = 0.0;
+    let mut others = Others::new(source, CHUNK_ROWS.min(n_rows));
+    for first in (0..n_rows).step_by(CHUNK_ROWS) {
+        let (categories, weights) = others.gather(set, source, first, CHUNK_ROWS.min(n_rows - first))?;
+        for (row, codes) in categories.chunks_exact(n_categories.max(1)).enumerate() {
+            if let Some(column) = codes.iter().zip(columns).position(|(&code, column)| code as usize >= column.n_codes) {
+                let (row, n_codes) = (first + row, columns[column].n_codes);
+                return Err(Error::CategoryCode { set, row, column, found: codes[column], n_codes });
+            }
+        }
+        if let Some(row) = weights.iter().position(|weight| !(weight.is_finite() && *weight >= 0.0)) {
+            return Err(Error::RowWeight { set, row: first + row, found: weights[row] });
+        }
+        total += weights.iter().map(|&weight| f64::from(weight)).sum::<f64>();
+    }
+    if source.has_weights() && total == 0.0 {
+        return Err(Error::NoWeight { set, n_rows });
+    }
+    Ok(())
+}
+
+/// The first column with a value that is not finite.
+pub(crate) fn check_finite(set: &'static str, features: Features<'_>, n_cols: usize) -> Result<(), Error> {
+    let Features::F32(x) = features else { return Ok(()) };
+    // All of them first: that is vector instructions, a search for the first is not.
+    if x.iter().fold(true, |is_finite, x| is_finite & x.is_finite()) {
+        return Ok(());
+    }
+    let at = x.iter().position(|x| !x.is_finite()).unwrap_or(0);
+    Err(Error::NonFinite { set, column: at % n_cols })
+}
+
+/// The same of all rows of a source.
+pub(crate) fn check_all_finite<S: RowSource<Feature: FeedElement>>(set: &'static str, source: &S) -> Result<(), Error> {
+    for_each_chunk(set, source, |read| check_finite(set, S::Feature::features(read.features), source.n_cols()))
+}
+
+/// Calls `f` for all rows, some at a time, in order.
+pub(crate) fn for_each_chunk<S: RowSource>(
+    set: &'static str,
+    source: &S,
+    mut f: impl FnMut(Read<'_, S::Feature>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let (n_rows, n_cols) = (source.n_rows(), source.n_cols());
+    let mut x = vec![S::Feature::default(); CHUNK_ROWS.min(n_rows) * n_cols];
+    let mut y = vec![0.0; CHUNK_ROWS.min(n_rows)];
+    let mut others = Others::new(source, CHUNK_ROWS.min(n_rows));
+    for first in (0..n_rows).step_by(CHUNK_ROWS) {
+        let rows = first..(first + CHUNK_ROWS).min(n_rows);
+        let (x, y) = (&mut x[..rows.len() * n_cols], &mut y[..rows.len()]);
+        source.gather_range(rows.clone(), x, y).map_err(|error| failed(set, &error))?;
+        let (categories, weights) = others.gather(set, source, first, rows.len())?;
+        f(Read { first, features: x, labels: y, categories, weights })?;
+    }
+    Ok(())
+}
+
+/// Room for what rows have beside features and labels.
+struct Others {
+    ids: Vec<u32>,
+    categories: Vec<u32>,
+    weights: Vec<f32>,
+}
+
+impl Others {
+    fn new<S: RowSource>(source: &S, n: usize) -> Self {
+        let n_weights = if source.has_weights() { n } else { 0 };
+        let has_any = source.n_categories() > 0 || source.has_weights();
+        let ids = vec![0; if has_any { n } else { 0 }];
+        Self { ids, categories: vec![0; n * source.n_categories()], weights: vec![0.0; n_weights] }
+    }
+
+    fn gather<S: RowSource>(&mut self, set: &'static str, source: &S, first: usize, n: usize) -> Result<(&[u32], &[f32]), Error> {
+        for (id, row) in self.ids.iter_mut().zip(first as u32..) {
+            *id = row;
+        }
+        let categories = &mut self.categories[..n * source.n_categories()];
+        if !categories.is_empty() {
+            source.gather_categories(&self.ids[..n], categories).map_err(|error| failed(set, &error))?;
+        }
+        let weights = if source.has_weights() { &mut self.weights[..n] } else { &mut [] };
+        if !weights.is_empty() {
+            source.gather_weights(&self.ids[..n], weights).map_err(|error| failed(set, &error))?;
+        }
+        Ok((categories, weights))
+    }
+}
+
+fn failed(set: &'static str, error: &dyn std::error::Error) -> Error {
+    Error::Rows { set, reason: error.to_string() }
+}

@@ -1,0 +1,112 @@
+use brisk_loader::{Order, RowSource};
+use brisk_nn::tensor::program::Device;
+use brisk_nn::tensor::{Graph, Persistent};
+
+use super::element::{FeedElement, Sealed};
+use super::inspect::{check_finite, for_each_chunk, layout_of};
+use super::table::{BatchTensors, Chunk, DeviceTable, RowLayout};
+use crate::{Error, Standardisation};
+
+/// A table resident on the device: from it the recorded step gathers its batches, with nothing sent by the host.
+///
+/// A table larger than what the device binds at once ([`Device::max_binding_bytes`]) is held in several buffers; features that are
+/// bytes stay bytes.
+#[derive(Debug, Clone)]
+pub struct ResidentRows {
+    pub(crate) table: DeviceTable,
+}
+
+/// Staging memory of an upload: two slots of this.
+const SLOT_BYTES: usize = 16 << 20;
+
+impl ResidentRows {
+    /// Copies all rows of `source` to `device`, with their categories and weights, if they have some.
+    ///
+    /// # Errors
+    /// [`Error::EmptySet`]; [`Error::NonFinite`] names a column that holds NaN or infinity; [`Error::Rows`] if the source fails;
+    /// [`Error::Tensor`] if the device has no room.
+    pub fn upload<S: RowSource<Feature: FeedElement>>(device: &Device, name: &'static str, source: &S) -> Result<Self, Error> {
+        let layout = layout_of(name, source)?;
+        let table = DeviceTable::new(device, name, layout, source.n_rows());
+        let slot_bytes = table.len_bytes().min(SLOT_BYTES);
+        let mut uploads = device.uploads(slot_bytes, 2)?;
+        for_each_chunk(name, source, |read| {
+            let features = S::Feature::features(read.features);
+            check_finite(name, features, layout.n_cols)?;
+            let (labels, categories, weights) = (read.labels, read.categories, read.weights);
+            table.write(&mut uploads, read.first, Chunk { features, labels, categories, weights })
+        })?;
+        let rows = Self { table };
+        rows.set_order(device, Order::Sequential, 0, 1)?;
+        Ok(rows)
+    }
+
+    /// How many bytes the rows of `source` take.
+    pub(crate) fn len_bytes_of(layout: RowLayout, n_rows: usize) -> usize {
+        n_rows.saturating_mul(layout.row_bytes())
+    }
+
+    /// How many rows there are.
+    pub fn n_rows(&self) -> usize {
+        self.table.n_rows()
+    }
+
+    /// How many columns there are.
+    pub fn n_cols(&self) -> usize {
+        self.table.n_cols()
+    }
+
+    /// How many batches of `batch_rows` an epoch has; the last may be short.
+    pub fn n_batches(&self, batch_rows: usize) -> usize {
+        self.n_rows().div_ceil(batch_rows)
+    }
+
+    /// Bytes on the device.
+    pub fn len_bytes(&self) -> usize {
+        self.table.len_bytes()
+    }
+
+    /// Sets the order in which the coming epoch takes the rows: sixteen numbers, whatever the length of the table.
+    ///
+    /// # Errors
+    /// [`Error::ResidentOrder`] for an order that devices have no kernel for; [`Error::Tensor`] if the device has failed.
+    pub fn set_order(&self, device: &Device, order: Order, epoch: u32, batch_rows: usize) -> Result<(), Error> {
+        self.set_order_at(device, &order, epoch, batch_rows, 0)
+    }
+
+    /// The same, with the batch that the run's state counts as 0 at position `offset`.
+    pub(crate) fn set_order_at(
+        &self,
+        device: &Device,
+        order: &Order,
+        epoch: u32,
+        batch_rows: usize,
+        offset: u32,
+    ) -> Result<(), Error> {
+        if !is_computed_on_devices(order) {
+            return Err(Error::ResidentOrder { order: order.to_string() });
+        }
+        let n_rows = self.n_rows();
+        let shuffle = order.shuffle(n_rows as u32, epoch);
+        self.table.set_order(device, shuffle.as_ref(), n_rows, batch_rows, offset)
+    }
+
+    /// Records the gathering of the batch that `state` stands at.
+    ///
+    /// # Errors
+    /// [`Error::Tensor`] if the columns differ from those of `scale`.
+    pub fn record(
+        &self,
+        graph: &Graph,
+        scale: &Standardisation,
+        state: &Persistent,
+        batch_rows: usize,
+    ) -> Result<BatchTensors, Error> {
+        self.table.record(graph, scale, state, batch_rows)
+    }
+}
+
+/// Whether a kernel computes the order; of others the host does.
+pub(crate) fn is_computed_on_devices(order: &Order) -> bool {
+    matches!(order, Order::Sequential | Order::Shuffled { .. })
+}

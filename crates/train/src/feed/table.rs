@@ -1,0 +1,173 @@
+use brisk_loader::Shuffle;
+use brisk_nn::tensor::program::kernels::{ORDER_LEN, sequential_order, shuffled_order};
+use brisk_nn::tensor::program::{Device, Upload, Uploads};
+use brisk_nn::tensor::{DType, Graph, Persistent, Tensor, Windows};
+
+use crate::{Error, Standardisation};
+
+/// Rows on a device, in windows where they are too many for one binding, and the order in which batches take them.
+#[derive(Debug, Clone)]
+pub(crate) struct DeviceTable {
+    features: Windows,
+    labels: Windows,
+    categories: Option<Windows>,
+    weights: Option<Windows>,
+    order: Persistent,
+}
+
+/// What a row of a source is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RowLayout {
+    pub(crate) dtype: DType,
+    pub(crate) n_cols: usize,
+    pub(crate) n_categories: usize,
+    pub(crate) has_weights: bool,
+}
+
+/// Some rows, one behind the other, as they go to a device.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Chunk<'a> {
+    /// Of the layout's type.
+    pub(crate) features: Features<'a>,
+    pub(crate) labels: &'a [f32],
+    /// Empty where there are none.
+    pub(crate) categories: &'a [u32],
+    /// Not looked at where rows have none.
+    pub(crate) weights: &'a [f32],
+}
+
+/// Features of either type.
+#[derive(Debug, Clone, Copy)]
+pub enum Features<'a> {
+    F32(&'a [f32]),
+    U8(&'a [u8]),
+}
+
+/// A batch as tensors of a graph.
+#[derive(Debug, Clone)]
+pub struct BatchTensors {
+    /// `[n, n_cols]`, standardised.
+    pub x: Tensor,
+    /// `[n, n_categories]` u32, if rows have categories.
+    pub categories: Option<Tensor>,
+    /// `[n]`.
+    pub labels: Tensor,
+    /// `[n]`: what a row weighs, 1 if rows have no weights; 0 for the padding of a short last batch.
+    pub weights: Tensor,
+}
+
+impl RowLayout {
+    /// Bytes of a row on the device.
+    pub(crate) fn row_bytes(&self) -> usize {
+        self.n_cols * self.dtype.size_bytes() + 4 * (1 + self.n_categories + usize::from(self.has_weights))
+    }
+}
+
+impl DeviceTable {
+    pub(crate) fn new(device: &Device, name: &str, layout: RowLayout, n_rows: usize) -> Self {
+        let windows = |what: &str, dtype, n_cols| {
+            Windows::new(&format!("{name}.{what}"), dtype, n_rows, n_cols, device.max_binding_bytes())
+        };
+        Self {
+            features: windows("features", layout.dtype, layout.n_cols),
+            labels: windows("labels", DType::F32, 1),
+            categories: (layout.n_categories > 0).then(|| windows("categories", DType::U32, layout.n_categories)),
+            weights: layout.has_weights.then(|| windows("weights", DType::F32, 1)),
+            order: Graph::order_buffer(),
+        }
+    }
+
+    pub(crate) fn n_rows(&self) -> usize {
+        self.features.n_rows()
+    }
+
+    pub(crate) fn n_cols(&self) -> usize {
+        self.features.n_cols()
+    }
+
+    pub(crate) fn len_bytes(&self) -> usize {
+        let parts = [Some(&self.features), Some(&self.labels), self.categories.as_ref(), self.weights.as_ref()];
+        parts.into_iter().flatten().map(Windows::len_bytes).sum()
+    }
+
+    /// Replaces the rows from `first` on.
+    pub(crate) fn write(&self, uploads: &mut Uploads, first: usize, chunk: Chunk<'_>) -> Result<(), Error> {
+        let mut parts = Vec::with_capacity(8);
+        match chunk.features {
+            Features::F32(features) => add_parts(&mut parts, &self.features, first, features)?,
+            Features::U8(features) => add_parts(&mut parts, &self.features, first, features)?,
+        }
+        add_parts(&mut parts, &self.labels, first, chunk.labels)?;
+        if let Some(categories) = &self.categories {
+            add_parts(&mut parts, categories, first, chunk.categories)?;
+        }
+        if let Some(weights) = &self.weights {
+            add_parts(&mut parts, weights, first, chunk.weights)?;
+        }
+        Ok(uploads.write(&parts)?)
+    }
+
+    /// Sets which rows the batches take: batch `b` of the run's state the positions from `b * stride + offset` on, modulo 2³², of those
+    /// below `n_rows`, in order or shuffled.
+    pub(crate) fn set_order(
+        &self,
+        device: &Device,
+        shuffle: Option<&Shuffle>,
+        n_rows: usize,
+        stride: usize,
+        offset: u32,
+    ) -> Result<(), Error> {
+        let (n, stride) = (n_rows as u32, stride as u32);
+        let numbers: [u32; ORDER_LEN] = match shuffle {
+            None => sequential_order(n, stride, offset),
+            Some(shuffle) => shuffled_order(n, shuffle.bits(), shuffle.keys(), stride, offset),
+        };
+        Ok(device.write(&self.order, &numbers)?)
+    }
+
+    /// Records the gathering of the batch that `state` stands at.
+    pub(crate) fn record(
+        &self,
+        graph: &Graph,
+        scale: &Standardisation,
+        state: &Persistent,
+        batch_rows: usize,
+    ) -> Result<BatchTensors, Error> {
+        let [mean, inv_std, zero, one] = scale.buffers();
+        let batch = graph.batch(&self.order, state, batch_rows)?;
+        let column = |table: &Windows| graph.gather(&batch, table, zero, one)?.reshape(&[batch_rows]);
+        let x = graph.gather(&batch, &self.features, mean, inv_std)?;
+        let categories = self.categories.as_ref().map(|table| graph.gather_categories(&batch, table)).transpose()?;
+        let labels = column(&self.labels)?;
+        let weights = match &self.weights {
+            Some(weights) => batch.weights.multiply(&column(weights)?)?,
+            None => batch.weights.clone(),
+        };
+        Ok(BatchTensors { x, categories, labels, weights })
+    }
+}
+
+impl BatchTensors {
+    /// What `model` makes of the batch: with its categories, if rows have some.
+    ///
+    /// # Errors
+    /// [`Error::Tensor`] if the model does not take such rows.
+    pub fn forward(&self, model: &dyn brisk_nn::Module, params: &brisk_nn::Bound) -> Result<Tensor, Error> {
+        Ok(match &self.categories {
+            None => model.forward(params, &self.x)?,
+            Some(categories) => model.forward_with_categories(params, &self.x, categories)?,
+        })
+    }
+}
+
+fn add_parts<'a, T: bytemuck::Pod>(
+    parts: &mut Vec<Upload<'a>>,
+    table: &'a Windows,
+    first: usize,
+    values: &'a [T],
+) -> Result<(), Error> {
+    table.each_window(first, values, |window, at, values| {
+        parts.push(Upload::new(window, at, values));
+        Ok(())
+    })
+}

@@ -1,0 +1,82 @@
+use brisk_loader::RowSource;
+use brisk_nn::tensor::program::Device;
+use brisk_nn::tensor::{DType, Persistent};
+
+use crate::Error;
+use crate::feed::FeedElement;
+use crate::feed::inspect::{for_each_chunk, layout_of};
+
+/// How columns are brought to mean 0 and variance 1, on the device, when a batch is gathered. Bytes count as 0 to 255.
+#[derive(Debug, Clone)]
+pub struct Standardisation {
+    mean: Vec<f32>,
+    inv_std: Vec<f32>,
+    buffers: [Persistent; 4],
+}
+
+impl Standardisation {
+    /// Mean and standard deviation (of the population, as scikit-learn's `StandardScaler`) of each column, in one pass in f64.
+    ///
+    /// A column that never changes, or by less than `f32` has numbers for, is only centred.
+    ///
+    /// # Errors
+    /// [`Error::EmptySet`]; [`Error::NonFinite`] names the first column that holds NaN or infinity; [`Error::Rows`] if the source
+    /// fails.
+    pub fn of<S: RowSource<Feature: FeedElement>>(name: &'static str, source: &S) -> Result<Self, Error> {
+        let n_cols = layout_of(name, source)?.n_cols;
+        let (mut count, mut mean, mut squares) = (0.0_f64, vec![0.0_f64; n_cols], vec![0.0_f64; n_cols]);
+        for_each_chunk(name, source, |read| {
+            // Welford's update, a chunk of rows at a time.
+            for row in read.features.chunks_exact(n_cols) {
+                count += 1.0;
+                for ((&x, mean), squares) in row.iter().zip(&mut mean).zip(&mut squares) {
+                    let x = f64::from(x.into());
+                    let off = x - *mean;
+                    *mean += off / count;
+                    *squares += off * (x - *mean);
+                }
+            }
+            Ok(())
+        })?;
+        if let Some(column) = squares.iter().position(|s| !s.is_finite()) {
+            return Err(Error::NonFinite { set: name, column });
+        }
+        let inv_std =
+            squares.iter().map(|s| (1.0 / (s / count).sqrt()) as f32).map(|inv| if inv.is_finite() { inv } else { 1.0 });
+        Ok(Self::new(mean.iter().map(|&mean| mean as f32).collect(), inv_std.collect()))
+    }
+
+    /// From known values, such as those of a checkpoint.
+    pub fn new(mean: Vec<f32>, inv_std: Vec<f32>) -> Self {
+        let buffer = |name, len| Persistent::new(name, DType::F32, len);
+        let buffers = [buffer("mean", mean.len()), buffer("inv_std", inv_std.len()), buffer("zero", 1), buffer("one", 1)];
+        Self { mean, inv_std, buffers }
+    }
+
+    /// The columns' means.
+    pub fn mean(&self) -> &[f32] {
+        &self.mean
+    }
+
+    /// One over the columns' standard deviations.
+    pub fn inv_std(&self) -> &[f32] {
+        &self.inv_std
+    }
+
+    /// Means, and one over the deviations, of the columns; then those of a column that stays as it is.
+    pub(crate) fn buffers(&self) -> &[Persistent; 4] {
+        &self.buffers
+    }
+
+    /// Writes the values to `device`.
+    ///
+    /// # Errors
+    /// [`Error::Tensor`] if the device has no room.
+    pub fn write(&self, device: &Device) -> Result<(), Error> {
+        let values: [&[f32]; 4] = [&self.mean, &self.inv_std, &[0.0], &[1.0]];
+        for (buffer, values) in self.buffers.iter().zip(values) {
+            device.write(buffer, values)?;
+        }
+        Ok(())
+    }
+}
