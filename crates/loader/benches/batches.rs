@@ -6,11 +6,14 @@
 
 use std::hint::black_box;
 use std::io::{BufRead, BufReader, Write};
+use std::ops::Deref;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use brisk_loader::{Ahead, Batching, LastBatch, Loader, Rows, Shuffle};
+use brisk_loader::{Ahead, Batching, HugePages, LastBatch, Loader, RowSource, Rows, Shuffle};
+
+type Huge = Rows<HugePages<f32>, HugePages<f32>>;
 
 const N_COLS: usize = 28;
 const SIZES: [usize; 2] = [1024, 8192];
@@ -25,6 +28,8 @@ fn main() {
     let n_repeats = if is_smoke { 1 } else { 11 };
     let rows = table(n_rows);
     check(&rows);
+    let huge = rows.clone().into_huge_pages().expect("memory for a copy");
+    check(&huge);
 
     println!(
         "{n_rows} rows of {N_COLS} f32 and a label, warm; {} threads; {n_repeats} epochs of each, turn by turn",
@@ -35,7 +40,7 @@ fn main() {
     println!("| batch | what | M rows/s, median | best | median against |");
     println!("|---|---|---|---|---|");
     for size in SIZES {
-        measure(&rows, size, n_repeats, peers.as_mut());
+        measure(&rows, &huge, size, n_repeats, peers.as_mut());
     }
 }
 
@@ -50,15 +55,18 @@ const MEMCPY: &str = "memcpy of the same bytes, 1 thread";
 const PEERS: [&str; 4] = ["copied_slices", "data_loader", "permuted_slices", "index_select_out"];
 
 /// Every case has its turn in every round, so that what else the machine does meets all alike.
-fn measure(rows: &Rows, size: usize, n_repeats: usize, mut peers: Option<&mut Peers>) {
+fn measure(rows: &Rows, huge: &Huge, size: usize, n_repeats: usize, mut peers: Option<&mut Peers>) {
     let case = |name, against| Case { name, rates: Vec::new(), against };
     let mut cases = vec![
         case(MEMCPY, &[] as &[&str]),
         case("in order", &[MEMCPY]),
         case("in order, 1 thread ahead", &[MEMCPY]),
         case("shuffled", &PEERS[1..]),
+        case("shuffled, huge pages", &PEERS[1..]),
         case("shuffled, 1 thread ahead", &PEERS[1..]),
         case("shuffled, 2 threads ahead", &PEERS[1..]),
+        case("shuffled, huge pages, 2 threads ahead", &PEERS[1..]),
+        case("shuffled by blocks", &PEERS[1..]),
         case("order alone, 1 thread", &[]),
     ];
     let n_ours = cases.len();
@@ -67,15 +75,20 @@ fn measure(rows: &Rows, size: usize, n_repeats: usize, mut peers: Option<&mut Pe
     }
     let batching = Batching::of(size).last(LastBatch::Drop);
     let mut loader = Loader::new(rows, batching.clone()).expect("a plain batching");
-    let mut shuffled = Loader::new(rows, batching.shuffled(42)).expect("a plain batching");
+    let mut shuffled = Loader::new(rows, batching.clone().shuffled(42)).expect("a plain batching");
+    let mut huge_shuffled = Loader::new(huge, batching.clone().shuffled(42)).expect("a plain batching");
+    let mut by_blocks = Loader::new(rows, batching.shuffled_blocks(42, 4096, 16)).expect("a plain batching");
     for epoch in 0..=n_repeats as u32 {
         let mut round = vec![
             rate(|| memcpy(rows, size)),
             rate(|| inline(&mut loader, epoch)),
             rate(|| ahead(&loader, epoch, 1)),
             rate(|| inline(&mut shuffled, epoch)),
+            rate(|| inline(&mut huge_shuffled, epoch)),
             rate(|| ahead(&shuffled, epoch, 1)),
             rate(|| ahead(&shuffled, epoch, 2)),
+            rate(|| ahead(&huge_shuffled, epoch, 2)),
+            rate(|| inline(&mut by_blocks, epoch)),
             rate(|| fill_order(rows.labels().len(), epoch)),
         ];
         if let Some(peers) = peers.as_mut() {
@@ -108,7 +121,11 @@ fn table(n_rows: usize) -> Rows {
 }
 
 /// What is timed gives the rows it should.
-fn check(rows: &Rows) {
+fn check<F, L>(rows: &Rows<F, L>)
+where
+    F: Deref<Target = [f32]> + Sync,
+    L: Deref<Target = [f32]> + Sync,
+{
     let mut loader = Loader::new(rows, Batching::of(1000).shuffled(42)).expect("a plain batching");
     let shuffle = Shuffle::new(rows.labels().len() as u32, 42, 0);
     let mut batches = loader.epoch(0);
@@ -137,7 +154,7 @@ fn memcpy(rows: &Rows, size: usize) -> usize {
     n_copied
 }
 
-fn inline(loader: &mut Loader<&Rows>, epoch: u32) -> usize {
+fn inline<S: RowSource>(loader: &mut Loader<S>, epoch: u32) -> usize {
     let mut batches = loader.epoch(epoch);
     let mut n_seen = 0;
     while let Some(batch) = batches.next_batch().expect("rows in memory") {
@@ -146,7 +163,7 @@ fn inline(loader: &mut Loader<&Rows>, epoch: u32) -> usize {
     n_seen
 }
 
-fn ahead(loader: &Loader<&Rows>, epoch: u32, workers: usize) -> usize {
+fn ahead<S: RowSource>(loader: &Loader<S>, epoch: u32, workers: usize) -> usize {
     thread::scope(|scope| {
         let mut ahead = loader.prefetch(scope, Ahead { workers, ..Ahead::default() });
         let mut batches = ahead.epoch(epoch);

@@ -178,6 +178,14 @@ pub enum Error {
         /// The text.
         text: String,
     },
+    /// There is no memory for a copy.
+    #[error("no room for {n_bytes} bytes: {source}; leave the rows where they are")]
+    Memory {
+        /// Bytes asked for.
+        n_bytes: usize,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
     /// The threads of a loader could not be started.
     #[error("{n_threads} threads could not be started: {reason}; take fewer")]
     Threads {

@@ -8,6 +8,7 @@ use crate::{Error, Feature, RowSource};
 ///
 /// `F` is anything that lends features, of any [`Feature`] type: `Vec<f32>` where the rows are to be owned, `&[u8]` where they lie in
 /// somebody else's buffer (a mapped file, an array of another crate), `Arc<[f32]>` where they are shared. `L` does so for labels.
+/// Large tables that are shuffled gain by [`into_huge_pages`](Self::into_huge_pages).
 ///
 /// # Examples
 /// ```
@@ -94,6 +95,18 @@ impl<T, F: Deref<Target = [T]>, L: Deref<Target = [f32]>> Rows<F, L> {
     /// All weights, `[n_rows]`, if rows have weights of their own.
     pub fn weights(&self) -> Option<&[f32]> {
         self.weights.as_deref()
+    }
+}
+
+impl<F, L> Rows<F, L> {
+    /// The same rows in other memory.
+    pub(crate) fn try_map_storage<G, M, E>(
+        self,
+        features: impl FnOnce(F) -> Result<G, E>,
+        labels: impl FnOnce(L) -> Result<M, E>,
+    ) -> Result<Rows<G, M>, E> {
+        let Self { features: f, labels: l, n_cols, categories, n_categories, weights } = self;
+        Ok(Rows { features: features(f)?, labels: labels(l)?, n_cols, categories, n_categories, weights })
     }
 }
 

@@ -34,6 +34,19 @@ fn features_of_any_plain_type_conform() {
 }
 
 #[test]
+fn rows_in_huge_pages_are_the_same_rows() {
+    for n in [0, 1, 1000, 50_000] {
+        let rows = described(n, 28);
+        let huge = rows.clone().into_huge_pages().unwrap();
+        row_source_conformance(&huge);
+        assert_eq!((huge.features(), huge.labels()), (rows.features(), rows.labels()), "{n} rows");
+        assert_eq!((huge.categories(), huge.weights()), (rows.categories(), rows.weights()), "{n} rows");
+    }
+    let bytes = Rows::new(vec![7_u8; 600], vec![0.5; 300], 2).unwrap().into_huge_pages().unwrap();
+    assert_eq!((bytes.features(), bytes.labels()), (&[7; 600][..], &[0.5; 300][..]));
+}
+
+#[test]
 fn lent_shared_and_dynamic_sources_conform() {
     let rows = numbered(700, 5);
     row_source_conformance(&&rows);

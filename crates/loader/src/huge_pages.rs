@@ -1,0 +1,71 @@
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
+
+use bytemuck::Pod;
+use memmap2::{MmapMut, MmapOptions};
+
+use crate::{Error, Feature, Rows};
+
+/// Values in memory of their own that the system is asked to keep in large pages, for [`Rows`] that are gathered in a random order.
+///
+/// Of ordinary pages of 4 KiB a table has more than a processor remembers the places of, so that each row costs a walk through the page
+/// tables besides the miss itself. Of pages of 2 MiB it remembers them all.
+///
+/// Linux has them where `/sys/kernel/mm/transparent_hugepage/enabled` says `madvise` or `always`; elsewhere this is memory as any other.
+pub struct HugePages<T> {
+    map: MmapMut,
+    values: PhantomData<T>,
+}
+
+impl<T: Pod> HugePages<T> {
+    /// A copy of `values`.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] if there is no room for it.
+    pub fn copy_of(values: &[T]) -> Result<Self, Error> {
+        let bytes: &[u8] = bytemuck::cast_slice(values);
+        let memory = |source| Error::Memory { n_bytes: bytes.len(), source };
+        let mut map = MmapOptions::new().len(bytes.len()).map_anon().map_err(memory)?;
+        // Before the first write, which is when pages are given out. A kernel that has no large pages says so, and gives small ones.
+        #[cfg(target_os = "linux")]
+        let _ = map.advise(memmap2::Advice::HugePage);
+        map.copy_from_slice(bytes);
+        Ok(Self { map, values: PhantomData })
+    }
+}
+
+impl<T: Pod> Deref for HugePages<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        // A map starts on a page, which is aligned for any value.
+        bytemuck::cast_slice(&self.map)
+    }
+}
+
+impl<T> fmt::Debug for HugePages<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HugePages").field("n_bytes", &self.map.len()).finish()
+    }
+}
+
+impl<T: Feature + Pod, F: Deref<Target = [T]>, L: Deref<Target = [f32]>> Rows<F, L> {
+    /// The same rows, copied into [`HugePages`]; what they were in before is dropped.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] if there is no room for both.
+    ///
+    /// # Examples
+    /// ```
+    /// use brisk_loader::{Batching, Loader, Rows};
+    ///
+    /// let rows = Rows::new(vec![0.5; 1000 * 28], vec![1.0; 1000], 28)?.into_huge_pages()?;
+    /// let mut loader = Loader::new(&rows, Batching::of(64).shuffled(42))?;
+    /// assert_eq!(loader.epoch(0).next_batch()?.expect("the first batch").labels, [1.0; 64]);
+    /// # Ok::<(), brisk_loader::Error>(())
+    /// ```
+    pub fn into_huge_pages(self) -> Result<Rows<HugePages<T>, HugePages<f32>>, Error> {
+        self.try_map_storage(|features| HugePages::copy_of(&features), |labels| HugePages::copy_of(&labels))
+    }
+}
