@@ -94,12 +94,18 @@ fn open(path: &Path, options: &Options) -> Result<Table> {
 /// The importer's ways out are Rust; on a command line they are called otherwise.
 fn in_words_of_options(error: &str) -> String {
     error
-        .replace("pass `Missing::Keep` to keep it as NaN, another `Missing` to fill it in, or `BadRows::Skip`", "fill it in, or pass `--on-bad-row skip`")
+        .replace(
+            "pass `Missing::Keep` to keep it as NaN, another `Missing` to fill it in, or `BadRows::Skip`",
+            "fill it in, or pass `--on-bad-row skip`",
+        )
         .replace("pass `Missing::Keep` to keep it, or `BadRows::Skip`", "mend it, or pass `--on-bad-row skip`")
         .replace("make it `Categorical`, or pass `BadRows::Skip`", "or pass `--on-bad-row skip`")
         .replace("pass `LabelKind::Classes` for names, or `BadRows::Skip`", "or pass `--on-bad-row skip`")
         .replace("`BadRows::Skip`", "`--on-bad-row skip`")
-        .replace("pass `LabelKind::Number` or `LabelKind::Classes` for others", "name another column with `--label`, or pass `--on-bad-row skip`")
+        .replace(
+            "pass `LabelKind::Number` or `LabelKind::Classes` for others",
+            "name another column with `--label`, or pass `--on-bad-row skip`",
+        )
 }
 
 /// A name for the table made of the file at `path`, its own even among files of the same name.

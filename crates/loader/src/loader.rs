@@ -208,6 +208,7 @@ impl<S: RowSource, M: Make<S>> Loader<S, M> {
     }
 
     /// Runs a training loop on a pool of `n_threads` threads of its own, which share the making of each batch. They are gone when it returns.
+    /// 0 is taken as 1.
     ///
     /// On a thread of a pool, asking for a batch allocates nothing. (Asked for from outside, each call goes through rayon's queue, which allocates
     /// 1.5 KB in some sixty batches.)

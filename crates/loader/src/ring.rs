@@ -185,7 +185,7 @@ impl<T: Feature> Ring<T> {
 }
 
 impl<T: Feature> State<T> {
-    /// Whether everything that there is room for is made, or in the making.
+    /// Whether there is more to make than there is room for, asked by a worker that has found nothing to do.
     fn is_full(&self) -> bool {
         self.n_claimed < self.n_batches
     }
