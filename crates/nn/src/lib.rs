@@ -1,7 +1,10 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod batch_norm;
+mod buffer;
 mod clip;
+mod conv2d;
 mod ema;
 mod embedding;
 mod init;
@@ -12,8 +15,13 @@ mod module;
 mod optimizer;
 mod parameters;
 mod philox;
+mod pool2d;
 mod schedule;
+mod sequential;
 
+pub use batch_norm::{BatchNorm, BatchNormConfig, Scale};
+pub use buffer::{Buffer, BufferId};
+pub use conv2d::{Bias, Conv2d, Conv2dConfig};
 pub use ema::Ema;
 pub use embedding::{CategoricalColumn, Embedding};
 pub use init::Init;
@@ -24,7 +32,9 @@ pub use module::Module;
 pub use optimizer::{Adam, Optimizer, Sgd, StepInputs};
 pub use parameters::{Bound, Entry, ParameterId, Parameters, ParametersBuilder};
 pub use philox::Philox;
+pub use pool2d::{AvgPool2d, GlobalAvgPool2d, GlobalMaxPool2d, MaxPool2d};
 pub use schedule::Schedule;
+pub use sequential::Sequential;
 
 pub use brisk_tensor as tensor;
 pub use brisk_tensor::{Activation, Error};

@@ -11,7 +11,7 @@ use crate::{Bound, Init, ParameterId, ParametersBuilder};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Linear {
     weight: ParameterId,
-    bias: ParameterId,
+    bias: Option<ParameterId>,
     activation: Activation,
 }
 
@@ -20,7 +20,13 @@ impl Linear {
     pub fn new(params: &mut ParametersBuilder, name: &str, n_in: usize, n_out: usize, activation: Activation) -> Self {
         let weight = params.add(format!("{name}.weight"), &[n_out, n_in], Init::FanIn(n_in));
         let bias = params.add(format!("{name}.bias"), &[n_out], Init::FanIn(n_in));
-        Self { weight, bias, activation }
+        Self { weight, bias: Some(bias), activation }
+    }
+
+    /// A layer without a bias: adds `name.weight` alone.
+    pub fn without_bias(params: &mut ParametersBuilder, name: &str, n_in: usize, n_out: usize, activation: Activation) -> Self {
+        let weight = params.add(format!("{name}.weight"), &[n_out, n_in], Init::FanIn(n_in));
+        Self { weight, bias: None, activation }
     }
 
     /// Records the layer.
@@ -28,6 +34,6 @@ impl Linear {
     /// # Errors
     /// [`Error::Shape`] if `x` has another number of columns.
     pub fn forward(&self, params: &Bound, x: &Tensor) -> Result<Tensor, Error> {
-        x.linear(params.tensor(self.weight), Some(params.tensor(self.bias)), self.activation)
+        x.linear(params.tensor(self.weight), self.bias.map(|bias| params.tensor(bias)), self.activation)
     }
 }

@@ -4,7 +4,7 @@ use brisk_kernels::DType;
 use brisk_tensor::program::Device;
 use brisk_tensor::{Error, Graph, Persistent, Tensor};
 
-use crate::Init;
+use crate::{Buffer, BufferId, Init};
 
 /// All parameters of a model in one flat buffer, and their gradients in another of the same layout.
 ///
@@ -16,6 +16,7 @@ pub struct Parameters {
     values: Persistent,
     grads: Persistent,
     initial: Vec<f32>,
+    buffers: Vec<Buffer>,
 }
 
 /// One parameter: its name, its shape, where it is.
@@ -39,6 +40,7 @@ pub struct ParametersBuilder {
     entries: Vec<Entry>,
     inits: Vec<Init>,
     len: usize,
+    buffers: Vec<Buffer>,
 }
 
 /// Elements to whose multiple each tensor is aligned: 256 bytes of f32, what every adapter can bind at.
@@ -60,6 +62,12 @@ impl ParametersBuilder {
         ParameterId(self.entries.len() - 1)
     }
 
+    /// Adds a buffer, a tensor that is kept with the parameters and not trained. It starts as `value` throughout.
+    pub fn add_buffer(&mut self, name: impl Into<String>, shape: &[usize], value: f32) -> BufferId {
+        self.buffers.push(Buffer::new(name.into(), shape, value));
+        BufferId(self.buffers.len() - 1)
+    }
+
     /// Closes the list and draws the starting values.
     pub fn build(self, seed: u64) -> Parameters {
         let len = self.len.next_multiple_of(ALIGN).max(ALIGN);
@@ -69,7 +77,7 @@ impl ParametersBuilder {
         }
         let values = Persistent::new("parameters", DType::F32, len);
         let grads = Persistent::new("gradients", DType::F32, len);
-        Parameters { entries: self.entries, values, grads, initial }
+        Parameters { entries: self.entries, values, grads, initial, buffers: self.buffers }
     }
 }
 
@@ -87,6 +95,21 @@ impl Parameters {
     /// The parameters in order.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
+    }
+
+    /// Which parameter has this name.
+    pub fn id_of(&self, name: &str) -> Option<ParameterId> {
+        self.entries.iter().position(|entry| entry.name == name).map(ParameterId)
+    }
+
+    /// Which buffer has this name.
+    pub fn buffer_id_of(&self, name: &str) -> Option<BufferId> {
+        self.buffers.iter().position(|buffer| buffer.name() == name).map(BufferId)
+    }
+
+    /// What belongs to the model and is not trained, in order; a checkpoint keeps it by name, beside the parameters.
+    pub fn buffers(&self) -> &[Buffer] {
+        &self.buffers
     }
 
     /// How many numbers are trained, padding not counted.
@@ -109,12 +132,16 @@ impl Parameters {
         Self { values: values.clone(), ..self.clone() }
     }
 
-    /// Writes the starting values to `device`.
+    /// Writes the starting values to `device`, those of the buffers too.
     ///
     /// # Errors
     /// [`Error::Program`].
     pub fn write_initial(&self, device: &Device) -> Result<(), Error> {
-        Ok(device.write(&self.values, &self.initial)?)
+        device.write(&self.values, &self.initial)?;
+        for buffer in &self.buffers {
+            device.write(buffer.values(), &buffer.initial)?;
+        }
+        Ok(())
     }
 
     /// Replaces a starting value, such as one read from a file.
@@ -131,13 +158,30 @@ impl Parameters {
         Ok(())
     }
 
-    /// The parameters as tensors of `graph`.
+    /// Replaces what a buffer starts as, such as by what was read from a file.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if there are more or fewer values than the buffer has.
+    pub fn set_initial_buffer(&mut self, id: BufferId, values: &[f32]) -> Result<(), Error> {
+        let buffer = &mut self.buffers[id.0];
+        if values.len() != buffer.initial.len() {
+            let expected = format!("{} elements for `{}`", buffer.initial.len(), buffer.name());
+            return Err(Error::Shape { op: "set_initial_buffer", arg: "values", expected, found: vec![values.len()] });
+        }
+        buffer.initial.copy_from_slice(values);
+        Ok(())
+    }
+
+    /// The parameters and buffers as tensors of `graph`.
     ///
     /// # Errors
     /// [`Error::Program`].
     pub fn bind(&self, graph: &Graph) -> Result<Bound, Error> {
         let bind = |entry: &Entry| graph.parameter(&self.values, &self.grads, entry.range.clone(), &entry.shape);
-        Ok(Bound { tensors: self.entries.iter().map(bind).collect::<Result<_, _>>()? })
+        let tensors = self.entries.iter().map(bind).collect::<Result<_, _>>()?;
+        let buffers =
+            self.buffers.iter().map(|buffer| graph.tensor(buffer.values(), buffer.shape())).collect::<Result<_, _>>()?;
+        Ok(Bound { tensors, buffers })
     }
 }
 
@@ -145,6 +189,7 @@ impl Parameters {
 #[derive(Debug, Clone)]
 pub struct Bound {
     tensors: Vec<Tensor>,
+    buffers: Vec<Tensor>,
 }
 
 impl Bound {
@@ -159,5 +204,13 @@ impl Bound {
     /// If `id` comes from other parameters: a mistake in the model.
     pub fn tensor(&self, id: ParameterId) -> &Tensor {
         &self.tensors[id.0]
+    }
+
+    /// The buffer `id`.
+    ///
+    /// # Panics
+    /// If `id` comes from other parameters: a mistake in the model.
+    pub fn buffer(&self, id: BufferId) -> &Tensor {
+        &self.buffers[id.0]
     }
 }

@@ -308,6 +308,9 @@ impl<'a> Trainer<'a> {
         for entry in self.params.entries() {
             checkpoint.insert(&entry.name, &entry.shape, values[entry.range.clone()].to_vec())?;
         }
+        for buffer in self.params.buffers() {
+            checkpoint.insert(buffer.name(), buffer.shape(), self.device.read::<f32>(buffer.values())?)?;
+        }
         for (name, buffer) in self.optimizer.state() {
             let values: Vec<f32> = self.device.read(buffer)?;
             checkpoint.insert(name, &[values.len()], values)?;

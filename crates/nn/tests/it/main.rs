@@ -1,6 +1,7 @@
 //! What the crate promises, on the CPU executor.
 
 mod averages_and_clipping;
+mod images;
 mod layers;
 mod optimizers;
 mod parameters;

@@ -1,6 +1,7 @@
 //! Runs conformance cases, whose truth is PyTorch, on the executors.
 
 mod case;
+mod convnet;
 mod operators;
 mod optimizers;
 mod runs;
@@ -74,7 +75,7 @@ fn run() -> Result<usize> {
 }
 
 fn run_case(case: &Case, device: &Device) -> Outcome {
-    let runners = [operators::run, optimizers::run, runs::run, scores::run];
+    let runners = [operators::run, optimizers::run, runs::run, convnet::run, scores::run];
     for runner in runners {
         match runner(case, device) {
             Ok(Some(outputs)) => return case.judge(&outputs),

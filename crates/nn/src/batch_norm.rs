@@ -1,0 +1,101 @@
+use brisk_tensor::{Activation, BatchNormOptions, Error, Mode, Statistics, Tensor};
+
+use crate::{Bound, BufferId, Init, Module, ParameterId, ParametersBuilder};
+
+/// Batch normalisation of each channel, with what follows it, in ghost groups if asked for.
+///
+/// In a training graph it normalises by the batch and moves the running statistics; in one for inference it normalises by those.
+///
+/// # Shapes
+/// `x`: `[n_rows, n_channels]` or `[n_images, height, width, n_channels]`; `weight`, `bias`, `running_mean`, `running_var`: `[n_channels]`.
+/// # Reference
+/// `torch.nn.BatchNorm1d`, `torch.nn.BatchNorm2d`, whose names, starting values and defaults it has.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BatchNorm {
+    weight: Weight,
+    bias: ParameterId,
+    running_mean: BufferId,
+    running_var: BufferId,
+    config: BatchNormConfig,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Weight {
+    Trained(ParameterId),
+    Frozen(BufferId),
+}
+
+/// The size and options of a [`BatchNorm`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BatchNormConfig {
+    /// Channels, the last dimension of the input.
+    pub n_channels: usize,
+    /// Whether the scale is trained.
+    pub scale: Scale,
+    /// Equal runs of rows or images that are normalised each by itself in training; 1 for the whole batch.
+    pub n_groups: usize,
+    /// ε, added to the variance.
+    pub eps: f32,
+    /// How much of the running statistics a batch replaces.
+    pub momentum: f32,
+    /// What is done with each result, in the same kernel.
+    pub activation: Activation,
+}
+
+/// What becomes of the scale of a normalisation, `weight`, which starts at 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Scale {
+    /// It is a parameter.
+    #[default]
+    Trained,
+    /// It stays, and is kept as a buffer.
+    Frozen,
+}
+
+impl BatchNormConfig {
+    /// PyTorch's defaults: a trained scale, ε 1e-5, momentum 0.1; one group and no activation.
+    pub const fn new(n_channels: usize) -> Self {
+        Self { n_channels, scale: Scale::Trained, n_groups: 1, eps: 1e-5, momentum: 0.1, activation: Activation::Identity }
+    }
+}
+
+impl BatchNorm {
+    /// Adds `name.weight` and `name.bias` to the parameters, and `name.running_mean` and `name.running_var` to the buffers.
+    pub fn new(params: &mut ParametersBuilder, name: &str, config: &BatchNormConfig) -> Self {
+        let shape = &[config.n_channels];
+        let weight = match config.scale {
+            Scale::Trained => Weight::Trained(params.add(format!("{name}.weight"), shape, Init::Constant(1.0))),
+            Scale::Frozen => Weight::Frozen(params.add_buffer(format!("{name}.weight"), shape, 1.0)),
+        };
+        let bias = params.add(format!("{name}.bias"), shape, Init::Constant(0.0));
+        let running_mean = params.add_buffer(format!("{name}.running_mean"), shape, 0.0);
+        let running_var = params.add_buffer(format!("{name}.running_var"), shape, 1.0);
+        Self { weight, bias, running_mean, running_var, config: *config }
+    }
+
+    /// Records the layer, as the mode of the graph asks.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if `x` has another number of channels, or cannot be cut into the groups; [`Error::Program`] where a group has fewer than two values
+    /// a channel.
+    pub fn forward(&self, params: &Bound, x: &Tensor) -> Result<Tensor, Error> {
+        let &BatchNormConfig { n_groups, eps, momentum, activation, .. } = &self.config;
+        let statistics = match x.graph().mode() {
+            Mode::Training => Statistics::Batch { n_groups, momentum },
+            Mode::Inference => Statistics::Running,
+        };
+        let weight = match self.weight {
+            Weight::Trained(id) => params.tensor(id),
+            Weight::Frozen(id) => params.buffer(id),
+        };
+        let (running_mean, running_var) = (params.buffer(self.running_mean), params.buffer(self.running_var));
+        let (weight, bias) = (Some(weight), Some(params.tensor(self.bias)));
+        x.batch_norm(&BatchNormOptions { weight, bias, running_mean, running_var, statistics, eps, activation })
+    }
+}
+
+impl Module for BatchNorm {
+    fn forward(&self, params: &Bound, x: &Tensor) -> Result<Tensor, Error> {
+        BatchNorm::forward(self, params, x)
+    }
+}

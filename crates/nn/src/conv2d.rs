@@ -1,0 +1,94 @@
+use brisk_tensor::{Activation, Error, Tensor};
+
+use crate::{Bound, Init, Module, ParameterId, ParametersBuilder};
+
+/// A 2-D convolution of NHWC images with its bias and activation, in one kernel.
+///
+/// # Shapes
+/// `x`: `[n_images, height, width, n_in]`; `weight`: `[n_out, kernel height, kernel width, n_in]`; `bias`: `[n_out]`.
+/// # Reference
+/// `torch.nn.Conv2d`, whose starting values it has; PyTorch's weights are these with the last dimension in second place.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Conv2d {
+    weight: ParameterId,
+    bias: Option<ParameterId>,
+    stride: [usize; 2],
+    padding: [usize; 2],
+    activation: Activation,
+}
+
+/// The sizes and options of a [`Conv2d`]; pairs are `[height, width]`.
+///
+/// # Examples
+/// ```
+/// use brisk_nn::{Activation, Bias, Conv2d, Conv2dConfig, ParametersBuilder};
+///
+/// let config = Conv2dConfig { stride: [2, 2], padding: [1, 1], bias: Bias::None, ..Conv2dConfig::square(3, 16, 3) };
+/// let mut builder = ParametersBuilder::new();
+/// let layer = Conv2d::new(&mut builder, "stem", &config);
+/// assert_eq!(builder.build(0).entries()[0].shape, [16, 3, 3, 3]);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Conv2dConfig {
+    /// Channels that go in.
+    pub n_in: usize,
+    /// Channels that come out.
+    pub n_out: usize,
+    /// Pixels that a window covers.
+    pub kernel: [usize; 2],
+    /// Pixels from one window to the next.
+    pub stride: [usize; 2],
+    /// Pixels of zeros added on each side.
+    pub padding: [usize; 2],
+    /// Whether there is a bias.
+    pub bias: Bias,
+    /// What is done with each result.
+    pub activation: Activation,
+}
+
+/// Whether a layer has a bias. One in front of a normalisation needs none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Bias {
+    /// It has, and it is trained.
+    #[default]
+    Trained,
+    /// It has none.
+    None,
+}
+
+impl Conv2dConfig {
+    /// Square windows a pixel apart, without padding, with a bias and no activation.
+    pub const fn square(n_in: usize, n_out: usize, kernel: usize) -> Self {
+        let (kernel, activation) = ([kernel; 2], Activation::Identity);
+        Self { n_in, n_out, kernel, stride: [1; 2], padding: [0; 2], bias: Bias::Trained, activation }
+    }
+}
+
+impl Conv2d {
+    /// Adds `name.weight` and, if there is one, `name.bias` to the parameters.
+    pub fn new(params: &mut ParametersBuilder, name: &str, config: &Conv2dConfig) -> Self {
+        let &Conv2dConfig { n_in, n_out, kernel: [height, width], stride, padding, bias, activation } = config;
+        let init = Init::FanIn(height * width * n_in);
+        let weight = params.add(format!("{name}.weight"), &[n_out, height, width, n_in], init);
+        let bias = match bias {
+            Bias::Trained => Some(params.add(format!("{name}.bias"), &[n_out], init)),
+            Bias::None => None,
+        };
+        Self { weight, bias, stride, padding, activation }
+    }
+
+    /// Records the layer.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if `x` is not images of that many channels; [`Error::Program`] where no window fits.
+    pub fn forward(&self, params: &Bound, x: &Tensor) -> Result<Tensor, Error> {
+        let bias = self.bias.map(|bias| params.tensor(bias));
+        x.conv2d(params.tensor(self.weight), bias, self.stride, self.padding, self.activation)
+    }
+}
+
+impl Module for Conv2d {
+    fn forward(&self, params: &Bound, x: &Tensor) -> Result<Tensor, Error> {
+        Conv2d::forward(self, params, x)
+    }
+}

@@ -1,0 +1,43 @@
+use brisk_tensor::{Error, Pool2d, PoolDivisor, Tensor};
+
+use crate::{Bound, Module};
+
+/// The largest value under each window: [`Tensor::max_pool2d`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MaxPool2d(pub Pool2d);
+
+/// The mean of what each window covers: [`Tensor::avg_pool2d`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AvgPool2d(pub Pool2d, pub PoolDivisor);
+
+/// The largest value of each channel of each image: [`Tensor::global_max_pool2d`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct GlobalMaxPool2d;
+
+/// The mean of each channel of each image: [`Tensor::global_avg_pool2d`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct GlobalAvgPool2d;
+
+impl Module for MaxPool2d {
+    fn forward(&self, _: &Bound, x: &Tensor) -> Result<Tensor, Error> {
+        x.max_pool2d(&self.0)
+    }
+}
+
+impl Module for AvgPool2d {
+    fn forward(&self, _: &Bound, x: &Tensor) -> Result<Tensor, Error> {
+        x.avg_pool2d(&self.0, self.1)
+    }
+}
+
+impl Module for GlobalMaxPool2d {
+    fn forward(&self, _: &Bound, x: &Tensor) -> Result<Tensor, Error> {
+        x.global_max_pool2d()
+    }
+}
+
+impl Module for GlobalAvgPool2d {
+    fn forward(&self, _: &Bound, x: &Tensor) -> Result<Tensor, Error> {
+        x.global_avg_pool2d()
+    }
+}

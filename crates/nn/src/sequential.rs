@@ -1,0 +1,51 @@
+use brisk_tensor::{Activation, Error, Tensor};
+
+use crate::{Bound, Module};
+
+/// Modules one after the other.
+///
+/// # Examples
+/// ```
+/// use brisk_nn::tensor::{Graph, Pool2d};
+/// use brisk_nn::{Activation, BatchNorm, BatchNormConfig, Conv2d, Conv2dConfig, GlobalAvgPool2d, Linear, MaxPool2d, ParametersBuilder, Sequential};
+///
+/// let mut p = ParametersBuilder::new();
+/// let conv = Conv2dConfig { padding: [1, 1], ..Conv2dConfig::square(3, 8, 3) };
+/// let norm = BatchNormConfig { activation: Activation::Relu, ..BatchNormConfig::new(8) };
+/// let model = Sequential(vec![
+///     Box::new(Conv2d::new(&mut p, "conv", &conv)),
+///     Box::new(BatchNorm::new(&mut p, "norm", &norm)),
+///     Box::new(MaxPool2d(Pool2d::square(2))),
+///     Box::new(GlobalAvgPool2d),
+///     Box::new(Linear::new(&mut p, "head", 8, 10, Activation::Identity)),
+/// ]);
+/// let graph = Graph::inference("scores");
+/// let x = graph.constant("x", &vec![0.5; 2 * 6 * 6 * 3], &[2, 6, 6, 3])?;
+/// let scores = model.forward(&p.build(1).bind(&graph)?, &x)?;
+/// assert_eq!(scores.shape(), [2, 10]);
+/// # Ok::<(), brisk_nn::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Sequential(pub Vec<Box<dyn Module>>);
+
+impl Sequential {
+    /// Records the modules one after the other.
+    ///
+    /// # Errors
+    /// What the first module says that does not take what the one before it gives.
+    pub fn forward(&self, params: &Bound, x: &Tensor) -> Result<Tensor, Error> {
+        self.0.iter().try_fold(x.clone(), |x, module| module.forward(params, &x))
+    }
+}
+
+impl Module for Sequential {
+    fn forward(&self, params: &Bound, x: &Tensor) -> Result<Tensor, Error> {
+        Sequential::forward(self, params, x)
+    }
+}
+
+impl Module for Activation {
+    fn forward(&self, _: &Bound, x: &Tensor) -> Result<Tensor, Error> {
+        x.activate(*self)
+    }
+}

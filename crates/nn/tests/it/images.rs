@@ -1,0 +1,148 @@
+//! Layers over images: names and shapes as PyTorch's, what training changes and evaluation does not.
+
+use brisk_nn::tensor::program::Device;
+use brisk_nn::tensor::{DType, Graph, Mode, Persistent, Pool2d, PoolDivisor};
+use brisk_nn::{
+    Activation, AvgPool2d, BatchNorm, BatchNormConfig, Bias, Conv2d, Conv2dConfig, Error, GlobalAvgPool2d, GlobalMaxPool2d,
+    Linear, MaxPool2d, Module, Parameters, ParametersBuilder, Scale, Sequential,
+};
+
+/// What `model` gives for `x`, and the values of the buffers behind it.
+fn run(
+    model: &dyn Module,
+    params: &Parameters,
+    mode: Mode,
+    x: &[f32],
+    shape: &[usize],
+) -> Result<(Vec<f32>, Vec<Vec<f32>>), Error> {
+    let device = Device::cpu()?;
+    params.write_initial(&device)?;
+    let graph = Graph::new("net", mode);
+    let y = model.forward(&params.bind(&graph)?, &graph.constant("x", x, shape)?)?;
+    let (state, result) = (Graph::state_buffer(), Persistent::new("y", DType::F32, y.n_elements()));
+    graph.store(&y, &state, &result)?;
+    graph.compile(&device)?.run(1)?;
+    let buffers = params.buffers().iter().map(|buffer| device.read(buffer.values())).collect::<Result<_, _>>()?;
+    Ok((device.read(&result)?, buffers))
+}
+
+#[test]
+fn names_and_shapes_are_those_of_a_state_dict() {
+    let mut builder = ParametersBuilder::new();
+    Conv2d::new(&mut builder, "conv", &Conv2dConfig { kernel: [3, 5], ..Conv2dConfig::square(2, 4, 3) });
+    Conv2d::new(&mut builder, "bare", &Conv2dConfig { bias: Bias::None, ..Conv2dConfig::square(4, 4, 1) });
+    BatchNorm::new(&mut builder, "norm", &BatchNormConfig::new(4));
+    BatchNorm::new(&mut builder, "frozen", &BatchNormConfig { scale: Scale::Frozen, ..BatchNormConfig::new(4) });
+    Linear::without_bias(&mut builder, "head", 4, 2, Activation::Identity);
+    let params = builder.build(0);
+    let entries: Vec<_> = params.entries().iter().map(|entry| (entry.name.as_str(), entry.shape.as_slice())).collect();
+    assert_eq!(
+        entries,
+        [
+            ("conv.weight", &[4, 3, 5, 2][..]),
+            ("conv.bias", &[4]),
+            ("bare.weight", &[4, 1, 1, 4]),
+            ("norm.weight", &[4]),
+            ("norm.bias", &[4]),
+            ("frozen.bias", &[4]),
+            ("head.weight", &[2, 4]),
+        ]
+    );
+    let buffers: Vec<_> = params.buffers().iter().map(|buffer| buffer.name()).collect();
+    let expected = ["norm.running_mean", "norm.running_var", "frozen.weight", "frozen.running_mean", "frozen.running_var"];
+    assert_eq!(buffers, expected, "what is not trained");
+    assert!(params.id_of("norm.bias").is_some(), "found by name");
+    assert_eq!(params.id_of("norm.running_mean"), None, "a buffer is no parameter");
+}
+
+#[test]
+fn convolutions_start_as_pytorchs() -> Result<(), Error> {
+    let mut builder = ParametersBuilder::new();
+    Conv2d::new(&mut builder, "conv", &Conv2dConfig::square(4, 64, 3));
+    let params = builder.build(3);
+    let device = Device::cpu()?;
+    params.write_initial(&device)?;
+    let values: Vec<f32> = device.read(params.values())?;
+    let (weight, bound) = (&values[params.entries()[0].range.clone()], 1.0 / 36.0_f32.sqrt());
+    let largest = weight.iter().fold(0.0_f32, |largest, w| largest.max(w.abs()));
+    assert!(largest <= bound && largest > 0.99 * bound, "{largest} of at most {bound}");
+    Ok(())
+}
+
+#[test]
+fn training_normalises_by_the_batch_and_evaluation_by_what_was_learnt() -> Result<(), Error> {
+    let mut builder = ParametersBuilder::new();
+    let config = BatchNormConfig { momentum: 0.5, eps: 0.0, ..BatchNormConfig::new(1) };
+    let norm = BatchNorm::new(&mut builder, "norm", &config);
+    let mut params = builder.build(0);
+    let x = [0.0, 2.0, 4.0, 6.0];
+    let (y, buffers) = run(&norm, &params, Mode::Training, &x, &[4, 1])?;
+    let deviation = 5.0_f32.sqrt();
+    for (y, expected) in y.iter().zip([-3.0 / deviation, -1.0 / deviation, 1.0 / deviation, 3.0 / deviation]) {
+        assert!((y - expected).abs() < 1e-6, "{y}, expected {expected}");
+    }
+    assert_eq!(buffers[0], [1.5], "half way to the batch's");
+    let half_way = 0.5 + 0.5 * 20.0 / 3.0;
+    assert!((buffers[1][0] - half_way).abs() < 1e-6, "{}, expected {half_way}: half way, the variance unbiased", buffers[1][0]);
+
+    let mean = norm_buffer(&params, "norm.running_mean");
+    params.set_initial_buffer(mean, &[2.0])?;
+    let (y, buffers) = run(&norm, &params, Mode::Inference, &x, &[4, 1])?;
+    assert_eq!(y, [-2.0, 0.0, 2.0, 4.0], "by the running statistics");
+    assert_eq!(buffers, [vec![2.0], vec![1.0]], "which stay");
+    let error = params.set_initial_buffer(mean, &[1.0, 2.0]).expect_err("two values for one channel");
+    assert!(error.to_string().contains("1 elements for `norm.running_mean`"), "{error}");
+    Ok(())
+}
+
+fn norm_buffer(params: &Parameters, name: &str) -> brisk_nn::BufferId {
+    params.buffer_id_of(name).expect("the model has such a buffer")
+}
+
+#[test]
+fn a_network_of_all_of_them_has_a_row_of_scores_an_image() -> Result<(), Error> {
+    let mut p = ParametersBuilder::new();
+    let conv = Conv2dConfig { padding: [1, 1], bias: Bias::None, ..Conv2dConfig::square(3, 4, 3) };
+    let norm = BatchNormConfig { n_groups: 2, scale: Scale::Frozen, activation: Activation::Gelu, ..BatchNormConfig::new(4) };
+    let models: [Box<dyn Module>; 2] = [Box::new(GlobalMaxPool2d), Box::new(GlobalAvgPool2d)];
+    for global in models {
+        let model = Sequential(vec![
+            Box::new(Conv2d::new(&mut p, "conv", &conv)),
+            Box::new(MaxPool2d(Pool2d::square(2))),
+            Box::new(BatchNorm::new(&mut p, "norm", &norm)),
+            Box::new(AvgPool2d(Pool2d::square(2), PoolDivisor::Padded)),
+            Box::new(Activation::Relu),
+            global,
+            Box::new(Linear::without_bias(&mut p, "head", 4, 5, Activation::Identity)),
+        ]);
+        let params = std::mem::take(&mut p).build(1);
+        let x: Vec<f32> = (0..2 * 8 * 8 * 3).map(|i| (i % 7) as f32).collect();
+        for mode in [Mode::Training, Mode::Inference] {
+            let (y, _) = run(&model, &params, mode, &x, &[2, 8, 8, 3])?;
+            assert_eq!(y.len(), 2 * 5, "{mode:?}");
+            assert!(y.iter().all(|y| y.is_finite()) && y.iter().any(|&y| y != 0.0), "{y:?}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn images_that_do_not_fit_are_refused() {
+    let mut p = ParametersBuilder::new();
+    let conv = Conv2d::new(&mut p, "conv", &Conv2dConfig::square(3, 4, 3));
+    let norm = BatchNorm::new(&mut p, "norm", &BatchNormConfig { n_groups: 2, ..BatchNormConfig::new(3) });
+    let params = p.build(0);
+    #[track_caller]
+    fn refuses(model: &dyn Module, params: &Parameters, shape: &[usize], expected: &str) {
+        let x = vec![0.0; shape.iter().product()];
+        let error = run(model, params, Mode::Training, &x, shape).expect_err("a shape that does not fit");
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+    refuses(&conv, &params, &[4, 3], "expected four dimensions");
+    refuses(&conv, &params, &[1, 4, 4, 2], "as many channels as the input");
+    refuses(&conv, &params, &[1, 2, 4, 3], "height is 2, expected at least the window's");
+    refuses(&norm, &params, &[3, 3], "a first dimension that is cut into 2 equal groups");
+    refuses(&norm, &params, &[4, 4], "`weight`");
+    refuses(&norm, &params, &[2, 3], "rows of a group is 1");
+    refuses(&norm, &params, &[2, 2, 3], "[n_rows, n_channels], or [n_images, height, width, n_channels]");
+}

@@ -1,0 +1,77 @@
+//! The small convolutional network: built of layers, trained over the whole batch, its running statistics read with its parameters.
+
+use anyhow::{Context, Result};
+use brisk_nn::tensor::Pool2d;
+use brisk_nn::{
+    BatchNorm, BatchNormConfig, Bias, Conv2d, Conv2dConfig, GlobalMaxPool2d, Linear, MaxPool2d, ParametersBuilder, Sequential,
+    StepInputs,
+};
+use brisk_program::Device;
+use brisk_tensor::{Activation, CrossEntropyOptions, DType, Graph, Persistent};
+
+use crate::case::{Case, Outputs};
+use crate::optimizers;
+
+/// The fixture's names of the parameters, and ours.
+const NAMES: [(&str, &str); 4] =
+    [("conv", "conv.weight"), ("gamma", "norm.weight"), ("beta", "norm.bias"), ("head", "head.weight")];
+
+pub(crate) fn run(case: &Case, device: &Device) -> Result<Option<Outputs>> {
+    if case.op != "train_convnet" {
+        return Ok(None);
+    }
+    let n_steps = case.number("steps")? as usize;
+    let (x, y) = (case.tensor("in.x")?, case.tensor("in.y")?);
+    let (conv, head) = (&case.tensor("in.conv")?.shape, &case.tensor("in.head")?.shape);
+    let (n_channels, n_rows) = (conv[0], x.shape[0]);
+
+    let mut builder = ParametersBuilder::new();
+    let padded = Conv2dConfig { padding: [1, 1], bias: Bias::None, ..Conv2dConfig::square(conv[3], n_channels, conv[1]) };
+    let norm = BatchNormConfig {
+        eps: case.number("bn_eps")? as f32,
+        momentum: case.number("bn_momentum")? as f32,
+        activation: Activation::Celu { alpha: case.number("celu_alpha")? as f32 },
+        ..BatchNormConfig::new(n_channels)
+    };
+    let model = Sequential(vec![
+        Box::new(Conv2d::new(&mut builder, "conv", &padded)),
+        Box::new(MaxPool2d(Pool2d::square(2))),
+        Box::new(BatchNorm::new(&mut builder, "norm", &norm)),
+        Box::new(GlobalMaxPool2d),
+        Box::new(Linear::without_bias(&mut builder, "head", n_channels, head[0], Activation::Identity)),
+    ]);
+    let mut params = builder.build(0);
+    for (name, ours) in NAMES {
+        let id = params.id_of(ours).with_context(|| format!("the model has no parameter `{ours}`"))?;
+        params.set_initial(id, &case.tensor(&format!("in.{name}"))?.floats)?;
+    }
+    params.write_initial(device)?;
+
+    let graph = Graph::training("train_convnet");
+    let images = graph.constant("x", &x.floats, &x.shape)?;
+    let labels = Persistent::new("y", DType::U32, n_rows);
+    device.write(&labels, &y.floats.iter().map(|&label| label as u32).collect::<Vec<_>>())?;
+    let (labels, ones) = (graph.tensor(&labels, &[n_rows])?, graph.constant("ones", &vec![1.0; n_rows], &[n_rows])?);
+    let scores = model.forward(&params.bind(&graph)?, &images)?;
+    let label_smoothing = case.number("label_smoothing")? as f32;
+    let loss = scores.cross_entropy(&labels, &ones, CrossEntropyOptions { label_smoothing, ..Default::default() })?;
+    graph.backward(&loss)?;
+    let inputs = StepInputs { lr: Persistent::new("lr", DType::F32, 1), state: Graph::state_buffer() };
+    device.write(&inputs.lr, &[case.number("lr")? as f32])?;
+    optimizers::make(case, "sgd", &params)?.record(&graph, &params, &inputs)?;
+    let losses = Persistent::new("losses", DType::F32, n_steps);
+    graph.store(&loss, &inputs.state, &losses)?;
+    graph.advance(&inputs.state)?;
+    graph.compile(device)?.run(n_steps)?;
+
+    let mut outputs = vec![("out.loss".to_owned(), device.read(&losses)?)];
+    let values: Vec<f32> = device.read(params.values())?;
+    for (entry, (name, _)) in params.entries().iter().zip(NAMES) {
+        outputs.push((format!("out.{name}"), values[entry.range.clone()].to_vec()));
+    }
+    for buffer in params.buffers() {
+        let name = buffer.name().trim_start_matches("norm.");
+        outputs.push((format!("out.{name}"), device.read(buffer.values())?));
+    }
+    Ok(Some(outputs))
+}
