@@ -65,7 +65,7 @@ Builds for release, runs the suite and prints ours, the reference and their rati
 
   higgs        training 28-256-256-256-1: --device, --rows, --rounds, --smoke, --json FILE
   loader       batches, memory, import, opening: --rows, --rounds, --mb, --only PART, --smoke, --json FILE
-  table, kernels, program
+  table, kernels, program, train
                the benches of that crate, `cargo bench -p brisk-SUITE`
 
   --peers      also runs PyTorch and, for loader and table, pandas, pyarrow and polars, in the same run: with the Python that
@@ -79,7 +79,7 @@ Builds examples/with_candle, a package outside the workspace, for release in tar
 the options given. The first build takes some six minutes of one core, and downloads candle; `cargo xtask test` leaves it out.";
 
 /// The crates whose own benches are suites.
-const BENCHED_CRATES: [&str; 3] = ["table", "kernels", "program"];
+const BENCHED_CRATES: [&str; 4] = ["table", "kernels", "program", "train"];
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
