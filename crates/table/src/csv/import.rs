@@ -144,3 +144,22 @@ impl Place {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Place, Problem, What};
+    use crate::csv::CsvOptions;
+    use crate::csv::head::Head;
+
+    /// Far into a file of terabytes, where 32 bits would have come round.
+    #[test]
+    fn places_beyond_32_bits() {
+        let path = std::path::Path::new("rows.csv");
+        let head = Head::find(path, b"y,a\n1,2\n", &CsvOptions::default(), None).unwrap();
+        let place = Place { line: 5_000_000_000, byte: 9_000_000_000_000 };
+        let what = What::Cell { col: 1, found: "x".to_owned(), expected: "a number" };
+        let error = place.error_of(&Problem { line: 7, byte: 90, what }, path, &head);
+        assert_eq!(error.to_string(), "rows.csv, line 5000000007, column 2 (`a`): found \"x\", expected a number");
+        assert!(matches!(error, crate::Error::Cell { byte: 9_000_000_000_090, .. }), "{error:?}");
+    }
+}

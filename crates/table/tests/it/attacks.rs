@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 
 use brisk_table::{Error, ShardedTable, Table};
 
-const REFUSALS: [(&str, &str); 56] = [
+const REFUSALS: [(&str, &str); 61] = [
     ("bytes_appended", "something was appended"),
     ("categories_as_floats", "expected U32 of shape [2, columns]"),
     ("categories_no_columns", "expected U32 of shape [2, columns]"),
     ("categories_one_dimension", "expected U32 of shape [2, columns]"),
     ("categories_too_few", "expected U32 of shape [2, columns]"),
     ("checksums_too_few", "expected U32 of shape [2]"),
+    ("classes_not_strings", "metadata `classes`: is not an array of strings"),
     ("columns_not_json", "metadata `columns`: is not JSON"),
     ("columns_too_few", "names 1 columns, `features` has 2"),
     ("deep_json", "invalid type: sequence"),
@@ -35,6 +36,10 @@ const REFUSALS: [(&str, &str); 56] = [
     ("header_of_all_memory", "claims 18446744073709551615 bytes"),
     ("header_past_end", "ends at byte 4104, the file has"),
     ("hole", "without gap or overlap"),
+    ("imputed_not_numbers", "metadata `imputed`: \"x\" is not a number"),
+    ("imputed_too_few", "metadata `imputed`: is not an array of 2"),
+    ("indicators_not_json", "metadata `indicators`: is not JSON"),
+    ("indicators_too_many", "names 3 columns, `features` has 2 in all"),
     ("junk_after_json", "trailing characters"),
     ("labels_too_few", "one for each row of `features`"),
     ("labels_two_columns", "expected shape [2], one for each row of `features`"),

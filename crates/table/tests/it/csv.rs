@@ -5,8 +5,8 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use brisk_table::{
-    BadRows, ColumnOptions, CsvOptions, Decimal, Delimiter, Header, ImportReport, Imported, LabelKind, Missing, Progress, Table,
-    import_csv, import_csv_if_changed, import_csv_with_progress,
+    BadRows, ColumnOptions, CsvOptions, Decimal, Delimiter, Error, Header, ImportReport, Imported, LabelKind, Missing, Progress,
+    Table, import_csv, import_csv_if_changed, import_csv_with_progress,
 };
 use tempfile::TempDir;
 
@@ -157,6 +157,22 @@ fn ragged_rows_and_open_quotes() {
     refuse("y,a,b\n1,2,3\n1,2,3,4,5\n", auto(), &["line 3: found 5 columns, expected 3"]);
     refuse("y,a,b\n1,2,3\n1,2,\"3\n4,5,6\n", auto(), &["line 3: a quote is opened", "never closed"]);
     refuse("y,a\n1,2\n1 2\n", auto(), &["line 3, column 1"]);
+}
+
+/// The line and the byte lead an editor and `tail -c` to the same place, in the first chunk and in a later one.
+#[test]
+fn a_bad_cell_has_its_byte() {
+    for n_rows in [3, 400_000] {
+        let text = "\u{feff}y,a\n".to_owned() + &"1,\"2\n\"\n".repeat(n_rows) + "0,x y\n3,4\n";
+        let import = Import::of(&text);
+        match import_csv(&import.source, &import.dest, &auto()).map(|_| ()).unwrap_err() {
+            Error::Cell { line, byte, .. } => {
+                assert_eq!(line, 2 + 2 * n_rows as u64);
+                assert!(text[byte as usize..].starts_with("x y"), "byte {byte} is elsewhere");
+            }
+            other => panic!("{other}"),
+        }
+    }
 }
 
 #[test]

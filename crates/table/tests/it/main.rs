@@ -10,6 +10,7 @@ mod interop;
 mod packed;
 #[cfg(feature = "loader")]
 mod reading;
+mod real_columns;
 mod real_files;
 #[cfg(feature = "loader")]
 mod row_source;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use brisk_table::{ColumnOptions, ColumnRef, CsvOptions, Decimal, LabelKind, Missing, Table, import_csv};
 
-fn data(name: &str) -> Option<PathBuf> {
+pub(crate) fn data(name: &str) -> Option<PathBuf> {
     let Some(folder) = std::env::var_os("BRISK_DATA") else {
         crate::not_run(name, "BRISK_DATA does not name the folder of the real data");
         return None;
@@ -14,11 +14,11 @@ fn data(name: &str) -> Option<PathBuf> {
     Some(path)
 }
 
-fn columns() -> ColumnOptions {
+pub(crate) fn columns() -> ColumnOptions {
     ColumnOptions::default()
 }
 
-fn of(columns: ColumnOptions) -> CsvOptions {
+pub(crate) fn of(columns: ColumnOptions) -> CsvOptions {
     CsvOptions { columns, ..CsvOptions::default() }
 }
 
