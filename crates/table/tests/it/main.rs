@@ -1,11 +1,15 @@
 //! What the crate promises, by the part that promises it.
 #![expect(clippy::missing_assert_message, reason = "an equality that fails shows both sides, which is message enough in a test")]
 
+#[cfg(feature = "csv")]
+mod any_bytes;
 mod attacks;
 mod categories;
 mod columns;
 mod crash;
 mod csv;
+#[cfg(feature = "csv")]
+mod damaged;
 mod interop;
 mod packed;
 #[cfg(feature = "loader")]

@@ -1,0 +1,9 @@
+//! The index of a folder of shards.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+#[path = "../../crates/table/tests/it/any_bytes.rs"]
+mod any_bytes;
+
+fuzz_target!(|bytes: &[u8]| any_bytes::check_index(bytes));
