@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use libfuzzer_sys::fuzz_target;
 use tempfile::TempDir;
 
+#[allow(dead_code, reason = "each target runs one of the checks")]
 #[path = "../../crates/table/tests/it/any_bytes.rs"]
 mod any_bytes;
 

@@ -3,6 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 
+#[allow(dead_code, reason = "each target runs one of the checks")]
 #[path = "../../crates/table/tests/it/any_bytes.rs"]
 mod any_bytes;
 

@@ -7,7 +7,7 @@ use brisk_table::format::{Layout, MAX_HEADER_BYTES, ShardIndex, header_bytes};
 use brisk_table::{CsvOptions, Delimiter, Header, Table, TensorNames, import_csv};
 
 /// As the file of a table: it is refused, or all of it can be read.
-pub fn check_table(bytes: &[u8], scratch: &Path) {
+pub(crate) fn check_table(bytes: &[u8], scratch: &Path) {
     if let Some(&first_eight) = bytes.first_chunk::<8>()
         && let Ok(n) = header_bytes(first_eight, bytes.len() as u64)
     {
@@ -41,7 +41,7 @@ pub fn check_table(bytes: &[u8], scratch: &Path) {
 }
 
 /// As an index of shards: it is refused, or names files beside it and adds up.
-pub fn check_index(bytes: &[u8]) {
+pub(crate) fn check_index(bytes: &[u8]) {
     let Ok(index) = ShardIndex::parse(bytes) else { return };
     assert!(!index.shards.is_empty());
     let mut n_rows = 0_u64;
@@ -53,7 +53,7 @@ pub fn check_index(bytes: &[u8]) {
 }
 
 /// As text: it is refused, or the table has the rows and the bits that the `csv` crate finds.
-pub fn check_csv(bytes: &[u8], scratch: &Path) {
+pub(crate) fn check_csv(bytes: &[u8], scratch: &Path) {
     let (source, dest) = (scratch.join("any.csv"), scratch.join("any.csv.safetensors"));
     fs::write(&source, bytes).expect("the folder for temporary files takes a small one");
     let options = CsvOptions { delimiter: Delimiter::Byte(b','), header: Header::Absent, n_threads: 1, ..CsvOptions::default() };

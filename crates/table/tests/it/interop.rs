@@ -1,9 +1,10 @@
 //! Other programs read our files, and we read theirs.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
-use brisk_table::{Schema, Table, TableWriter, Weights};
+use brisk_table::{DType, LabelsFrom, Schema, Table, TableWriter, TensorNames, Weights};
 use safetensors::SafeTensors;
 use safetensors::tensor::TensorView;
 
@@ -84,7 +85,90 @@ fn python_reads_our_files() {
         writer.push_weighted(&[x, x * 1e-3, -x], &[y], &[1.0 + y]).unwrap();
     }
     writer.finish().unwrap();
-    let output = Command::new(&python).args(["-c", PYTHON]).arg(&path).output().unwrap();
+    check_python(&python, PYTHON, &path);
+}
+
+/// Runs `script` on the table at `path`; it ends by printing `ok`.
+#[track_caller]
+fn check_python(python: &str, script: &str, path: &Path) {
+    let output = Command::new(python).args(["-c", script]).arg(path).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && output.stdout.starts_with(b"ok"), "{errors}");
+}
+
+const READ_IMAGES: &str = "
+import sys
+import numpy
+from safetensors.numpy import load_file
+t = load_file(sys.argv[1])
+x, y = t['features'], t['labels']
+assert x.shape == (7, 3, 5, 1) and x.dtype == numpy.uint8 and (x == numpy.arange(7)[:, None, None, None]).all(), x
+assert y.dtype == numpy.int64 and (y == -numpy.arange(7)).all(), y
+print('ok')
+";
+
+#[test]
+fn python_reads_our_images() {
+    let Some(python) = python("python_reads_our_images") else { return };
+    let (_folder, path) = crate::scratch();
+    let schema = Schema { dtype: DType::U8, label_dtype: DType::I64, ..Schema::shaped(&[3, 5, 1]) };
+    let mut writer = TableWriter::create(&path, schema).unwrap();
+    for i in 0..7_u8 {
+        writer.push(&[i; 15], &[-i64::from(i)]).unwrap();
+    }
+    writer.finish().unwrap();
+    check_python(&python, READ_IMAGES, &path);
+}
+
+#[cfg(feature = "half")]
+const READ_HALVES: &str = "
+import sys
+import numpy
+from safetensors.numpy import load_file
+x = load_file(sys.argv[1])['features']
+assert x.dtype == numpy.float16 and (x == numpy.array([[0.5, -2], [65504, 0.25]])).all(), x
+print('ok')
+";
+
+#[test]
+#[cfg(feature = "half")]
+fn python_reads_our_halves() {
+    let Some(python) = python("python_reads_our_halves") else { return };
+    let (_folder, path) = crate::scratch();
+    let mut writer = TableWriter::create(&path, Schema { dtype: DType::F16, ..Schema::shaped(&[2]) }).unwrap();
+    writer.push(&[0.5, -2.0, 65504.0, 0.25].map(half::f16::from_f32), &[0.0_f32, 1.0]).unwrap();
+    writer.finish().unwrap();
+    check_python(&python, READ_HALVES, &path);
+}
+
+const WRITE_THEIRS: &str = "
+import sys
+import numpy
+from safetensors.numpy import save_file
+n = 1001
+save_file({
+    'x': numpy.arange(n, dtype=numpy.float32),
+    'images': numpy.arange(3 * n).reshape(n, 3).astype(numpy.uint8),
+    'y': numpy.arange(n, dtype=numpy.int64).reshape(n, 1) % 7,
+}, sys.argv[1])
+print('ok')
+";
+
+#[test]
+fn we_read_what_python_writes() {
+    let Some(python) = python("we_read_what_python_writes") else { return };
+    let (_folder, path) = crate::scratch();
+    check_python(&python, WRITE_THEIRS, &path);
+    let names = |features: &str| TensorNames {
+        features: features.into(),
+        labels: LabelsFrom::Tensor("y".into()),
+        ..TensorNames::default()
+    };
+    let one_column = Table::open_named(&path, &names("x")).unwrap();
+    assert!(one_column.rows::<f32>(0..1001).unwrap().iter().enumerate().all(|(i, &x)| x == i as f32), "rows differ");
+    let images = Table::open_named(&path, &names("images")).unwrap();
+    assert_eq!(images.rows::<u8>(1000..1001).unwrap(), [184, 185, 186]);
+    for table in [one_column, images] {
+        assert!(table.labels::<i64>().unwrap().iter().enumerate().all(|(i, &y)| y == i as i64 % 7), "labels differ");
+    }
 }

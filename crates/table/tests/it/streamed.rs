@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use brisk_loader::{RowSource, row_source_conformance};
+use brisk_loader::{Batching, Loader, RowSource, row_source_conformance};
 use brisk_table::{
     DType, Dictionary, Error, ReadAhead, RowBatch, Schema, ShardSize, ShardedTable, StreamedTable, Table, TableWriter, Weights,
 };
@@ -97,6 +97,36 @@ fn check_same(whole: &Table, streamed: &impl RowSource<Feature = f32, Error = Er
         (features, labels, categories, weights)
     }
     assert!(gathered(whole, rows) == gathered(streamed, rows), "rows differ");
+}
+
+/// The loader announces what it will want, so nothing is read twice and nothing row by row; with workers ahead or without.
+#[test]
+fn an_epoch_of_shuffled_blocks_is_read_ahead() {
+    let (_folder, path) = crate::scratch();
+    write_parts(&path, 50_000);
+    let whole = Table::open(&path).unwrap();
+    let ahead = ReadAhead::new(2 << 20);
+    let streamed = StreamedTable::open(&path, &ahead).unwrap();
+    let batching = || Batching::of(512).shuffled_blocks(7, 3000, 4);
+    let mut expected = Loader::new(&whole, batching()).unwrap();
+    let mut loader = Loader::new(&streamed, batching()).unwrap();
+    for epoch in 0..2 {
+        let (mut expected, mut batches) = (expected.epoch(epoch), loader.epoch(epoch));
+        while let Some(expected) = expected.next_batch().unwrap() {
+            let batch = batches.next_batch().unwrap().unwrap();
+            assert_eq!((batch.features, batch.labels), (expected.features, expected.labels));
+            assert_eq!((batch.categories, batch.weights), (expected.categories, expected.weights));
+        }
+        assert!(batches.next_batch().unwrap().is_none());
+    }
+    // An epoch that is broken off holds on to nothing.
+    for epoch in 2..40 {
+        loader.epoch(epoch).next_batch().unwrap();
+    }
+    let mut batches = loader.epoch(40);
+    while batches.next_batch().unwrap().is_some() {}
+    let report = ahead.report();
+    assert_eq!((report.rows_from_file, report.rows_without_room), (0, 0), "{report:?}");
 }
 
 /// Many threads, announcements and releases at once, in a budget that holds a fraction of it.
