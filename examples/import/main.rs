@@ -59,7 +59,9 @@ fn run() -> Result<ExitCode> {
         let results = json!({
             "source": options.source, "table": options.dest, "rows": report.n_rows, "skipped_rows": report.n_skipped,
             "first_skipped": report.first_skipped.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            "columns": columns.collect::<Vec<Value>>(), "source_bytes": n_source_bytes, "table_bytes": n_bytes,
+            "columns": columns.collect::<Vec<Value>>(), "classes": report.classes,
+            "categories": report.dictionaries.iter().map(|column| json!({ "name": column.name(), "codes": column.n_codes() })).collect::<Vec<_>>(),
+            "source_bytes": n_source_bytes, "table_bytes": n_bytes,
             "seconds": elapsed, "rows_per_s": report.n_rows as f64 / elapsed,
         });
         write_json(path, &results)?;
@@ -67,11 +69,16 @@ fn run() -> Result<ExitCode> {
     if options.statistics {
         print::result(format_args!("{}\n", statistics_table(&report.column_names, &report.statistics, report.n_rows)))?;
     }
+    let categories: Vec<_> =
+        report.dictionaries.iter().map(|column| format!("{} ({} codes)", column.name(), column.n_codes())).collect();
+    let several = |words: &[String]| if words.is_empty() { "none".to_owned() } else { words.join(", ") };
     print::result(closing_table(&[
         ("table", options.dest.display().to_string()),
         ("rows", thousands(report.n_rows as u64)),
         ("left out", thousands(report.n_skipped)),
         ("columns", report.column_names.len().to_string()),
+        ("categories", several(&categories)),
+        ("classes", several(&report.classes)),
         ("size", format!("{}, of {}", mebibytes(n_bytes), mebibytes(n_source_bytes))),
         ("rows/s", rows_per_second(report.n_rows as f64 / elapsed)),
         ("time", seconds(elapsed)),

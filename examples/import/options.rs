@@ -1,8 +1,12 @@
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use brisk_examples::print;
-use brisk_table::{BadRows, ColumnOptions, ColumnRef, CsvOptions, Decimal, Delimiter, Header, LabelKind, Missing};
+use brisk_table::{
+    BadRows, Categorical, ColumnOptions, ColumnRef, CsvOptions, Decimal, Delimiter, FeatureDType, Header, Indicators, LabelKind,
+    Missing,
+};
 
 /// What `--help` prints, and the documentation of the options.
 const HELP: &str = "\
@@ -14,15 +18,23 @@ IN is CSV or TSV, plain, .gz, .zst or .xz, whatever its name. OUT is replaced on
 
 Columns, by name or by index from 0
     --label COLUMN       the column to predict                                    [the first]
-    --label-kind KIND    number, or binary: 0 or 1                                [number]
+    --label-kind KIND    number; binary: 0 or 1; classes: text or whole numbers   [number]
     --weight COLUMN      the column that weighs the rows                          [none]
-    --drop A,B,C         columns to leave out; may be given several times         [none]
-    --missing WHAT       error, or keep: empty cells, NA, NaN, null become NaN    [error]
+    --drop A,B,C         columns to leave out                                     [none]
+    --categorical A,B,C  columns of text, stored as codes; auto finds them        [none]
+    --missing WHAT       error; keep: becomes NaN; mean; or a number              [error]
+    --missing-value V    what else is missing, such as -999.0; again for more     [empty, NA, NaN, null, ?]
+    --indicators A,B,C   columns beside which another says what was missing; all  [none]
+    --dtype D            f32, f16, or u8: whole numbers 0 to 255                  [f32]
+    --like TABLE         the columns, categories, classes and means of that table
+
+Options that take several columns may be given several times.
 
 Text
     --delimiter C        one character, or tab                                    [found out]
     --decimal MARK       point or comma                                           [point]
     --header H           auto, present or absent                                  [auto]
+    --skip-lines N       lines at the start that are neither header nor rows      [0]
 
 Running
     --on-bad-row WHAT    fail, or skip and count rows that cannot be read         [fail]
@@ -56,11 +68,28 @@ impl Options {
             match name.as_str() {
                 "--label" => columns.label = column(&value()?),
                 "--label-kind" => {
-                    columns.label_kind = word(&name, &value()?, &[("number", LabelKind::Number), ("binary", LabelKind::Binary)])?;
+                    let words = [("number", LabelKind::Number), ("binary", LabelKind::Binary), ("classes", LabelKind::Classes)];
+                    columns.label_kind = word(&name, &value()?, &words)?;
                 }
                 "--weight" => columns.weight = Some(column(&value()?)),
-                "--drop" => columns.drop.extend(value()?.split(',').map(|name| column(name.trim()))),
-                "--missing" => columns.missing = word(&name, &value()?, &[("error", Missing::Error), ("keep", Missing::Keep)])?,
+                "--drop" => columns.drop.extend(several(&value()?)),
+                "--categorical" => match (value()?.as_str(), &mut columns.categorical) {
+                    ("auto", chosen) => *chosen = Categorical::Auto,
+                    (words, Categorical::Columns(chosen)) => chosen.extend(several(words)),
+                    (words, chosen) => *chosen = Categorical::Columns(several(words)),
+                },
+                "--missing" => columns.missing = missing(&value()?)?,
+                "--missing-value" => columns.missing_values.push(value()?),
+                "--indicators" => match (value()?.as_str(), &mut columns.indicators) {
+                    ("all", chosen) => *chosen = Indicators::All,
+                    (words, Indicators::Columns(chosen)) => chosen.extend(several(words)),
+                    (words, chosen) => *chosen = Indicators::Columns(several(words)),
+                },
+                "--dtype" => {
+                    let words = [("f32", FeatureDType::F32), ("f16", FeatureDType::F16), ("u8", FeatureDType::U8)];
+                    columns.dtype = word(&name, &value()?, &words)?;
+                }
+                "--like" => columns.like = Some(PathBuf::from(value()?)),
                 "--on-bad-row" => {
                     columns.bad_rows = word(&name, &value()?, &[("fail", BadRows::Error), ("skip", BadRows::Skip)])?
                 }
@@ -70,7 +99,8 @@ impl Options {
                     let words = [("auto", Header::Auto), ("present", Header::Present), ("absent", Header::Absent)];
                     csv.header = word(&name, &value()?, &words)?;
                 }
-                "--threads" => csv.n_threads = threads(&value()?)?,
+                "--skip-lines" => csv.skip_lines = whole(&name, &value()?, 0..=1 << 40)?,
+                "--threads" => csv.n_threads = whole(&name, &value()?, 1..=1024)?,
                 "--stats" => statistics = true,
                 "--json" => json = Some(PathBuf::from(value()?)),
                 option if option.starts_with('-') => bail!("unknown option `{name}`; see --help"),
@@ -110,10 +140,24 @@ fn delimiter(word: &str) -> Result<Delimiter> {
     }
 }
 
-fn threads(word: &str) -> Result<usize> {
+fn whole(option: &str, word: &str, range: RangeInclusive<usize>) -> Result<usize> {
     match word.parse() {
-        Ok(n @ 1..=1024) => Ok(n),
-        _ => bail!("--threads wants a whole number from 1 to 1024, got `{word}`"),
+        Ok(n) if range.contains(&n) => Ok(n),
+        _ => bail!("{option} wants a whole number from {} to {}, got `{word}`", range.start(), range.end()),
+    }
+}
+
+fn several(words: &str) -> Vec<ColumnRef> {
+    words.split(',').map(|name| column(name.trim())).collect()
+}
+
+fn missing(word: &str) -> Result<Missing> {
+    match (word, word.parse::<f32>()) {
+        ("error", _) => Ok(Missing::Error),
+        ("keep", _) => Ok(Missing::Keep),
+        ("mean", _) => Ok(Missing::Mean),
+        (_, Ok(value)) if value.is_finite() => Ok(Missing::Value(value)),
+        _ => bail!("--missing wants `error`, `keep`, `mean` or a finite number, got `{word}`"),
     }
 }
 
@@ -122,6 +166,9 @@ pub(crate) fn in_words_of_options(error: &str) -> String {
     let options = [
         ("BadRows", "--on-bad-row"),
         ("Missing", "--missing"),
+        ("Categorical", "--categorical"),
+        ("Indicators", "--indicators"),
+        ("FeatureDType", "--dtype"),
         ("LabelKind", "--label-kind"),
         ("Header", "--header"),
         ("Delimiter", "--delimiter"),

@@ -64,7 +64,8 @@ usage: cargo xtask bench SUITE [--peers] [--yes] [OPTIONS of the suite]
 Builds for release, runs the suite and prints ours, the reference and their ratio.
 
   higgs        training 28-256-256-256-1: --device, --rows, --rounds, --smoke, --json FILE
-  loader       batches, memory, import, opening: --rows, --rounds, --mb, --only PART, --smoke, --json FILE
+  loader       batches, memory, import, opening, tables larger than memory, cold files: --rows, --rounds, --mb, --only PART,
+               --smoke, --json FILE
   table, kernels, program, train
                the benches of that crate, `cargo bench -p brisk-SUITE`
 

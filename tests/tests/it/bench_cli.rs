@@ -39,6 +39,8 @@ fn the_loader_suite_runs() {
     {
         assert!(rows.iter().any(|row| row["case"] == case), "{case} is measured");
     }
+    let large = rows.iter().find(|row| row["case"].as_str().is_some_and(|case| case.ends_with("peak memory")));
+    assert_eq!(large.expect("an epoch larger than memory is trained")["met"], true, "{rows:?}");
     let opening = rows.iter().find(|row| row["case"].as_str().is_some_and(|case| case.contains("10 GB")));
     assert_eq!(opening.expect("a big table is opened")["reference"], "limit:5 ms");
 }

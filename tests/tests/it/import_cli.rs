@@ -133,6 +133,35 @@ fn refusals_name_the_way_out_in_words_of_options() {
 }
 
 #[test]
+fn text_becomes_categories_and_classes() {
+    let place = Place::new();
+    let args = [
+        "in.csv",
+        "out.safetensors",
+        "--label-kind",
+        "classes",
+        "--categorical",
+        "id",
+        "--missing",
+        "mean",
+        "--indicators",
+        "eta",
+    ];
+    let (output, stdout, stderr) = place.run(&args);
+    assert!(output.status.success(), "{stderr}");
+    for words in ["id (4 codes)", "classes     0, 1"] {
+        assert!(stdout.contains(words), "no `{words}` in {stdout}");
+    }
+    place.write("test.csv", "id,eta,pt,signal\nc,,1,0\nz,1,2,1\n");
+    let (output, _, stderr) = place.run(&["test.csv", "test.safetensors", "--like", "out.safetensors"]);
+    assert!(output.status.success(), "{stderr}");
+    let table = Table::open(place.path("test.safetensors")).expect("a table");
+    assert_eq!(table.column_names(), ["pt", "eta", "eta_missing"], "the columns of the other, in its order");
+    assert_eq!(table.categories(0..2).expect("two rows"), [3, 0], "`z` is unknown");
+    assert_eq!(table.rows::<f32>(0..1).expect("a row"), [1.0, -0.985, 1.0], "the mean of the other table");
+}
+
+#[test]
 fn wrong_options_are_told() {
     let place = Place::new();
     place.check(&[], &["wants two files, IN and OUT, got neither"]);
@@ -140,7 +169,10 @@ fn wrong_options_are_told() {
     place.check(&["a", "b", "c"], &["got `a`, `b`, `c`"]);
     place.check(&["--frobnicate"], &["unknown option `--frobnicate`"]);
     place.check(&["in.csv", "out", "--label"], &["--label wants a value"]);
-    place.check(&["in.csv", "out", "--missing", "zero"], &["--missing wants `error` or `keep`, got `zero`"]);
+    place.check(
+        &["in.csv", "out", "--missing", "zero"],
+        &["--missing wants `error`, `keep`, `mean` or a finite number, got `zero`"],
+    );
     place.check(&["in.csv", "out", "--delimiter", "ab"], &["--delimiter wants one ASCII character or `tab`"]);
     place.check(&["in.csv", "out", "--threads", "0"], &["--threads wants a whole number from 1"]);
 }

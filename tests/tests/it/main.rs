@@ -18,6 +18,7 @@ mod early_stop;
 mod feeds;
 mod higgs_cli;
 mod import_cli;
+mod inspect_cli;
 mod memory;
 mod refusals;
 mod trainer;

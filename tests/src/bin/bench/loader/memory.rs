@@ -89,7 +89,12 @@ fn consume(loader: &mut Loader<&Rows>, epoch: u32) -> Result<()> {
 
 /// Resident memory of this process, where Linux says.
 fn resident_bytes() -> Option<u64> {
+    status_bytes("VmRSS:")
+}
+
+/// What Linux says of this process's memory under that name.
+pub(crate) fn status_bytes(name: &str) -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib * 1024)
 }

@@ -1,8 +1,12 @@
 //! Rows on their way to a training step: from text to a table, from a table to batches.
 
 mod batches;
+#[cfg(target_os = "linux")]
+mod cold;
 mod import;
+pub(crate) mod large;
 mod memory;
+mod memory_limit;
 mod open;
 mod peers;
 mod sparse;
@@ -27,10 +31,20 @@ pub(crate) enum Part {
     Import,
     /// Opening a big table.
     Open,
+    /// A table larger than memory.
+    Large,
+    /// A file that is not in memory.
+    Cold,
 }
 
-const PARTS: [(&str, Part); 4] =
-    [("batches", Part::Batches), ("memory", Part::Memory), ("import", Part::Import), ("open", Part::Open)];
+const PARTS: [(&str, Part); 6] = [
+    ("batches", Part::Batches),
+    ("memory", Part::Memory),
+    ("import", Part::Import),
+    ("open", Part::Open),
+    ("large", Part::Large),
+    ("cold", Part::Cold),
+];
 
 impl FromStr for Part {
     type Err = anyhow::Error;
@@ -62,5 +76,11 @@ fn measure(part: Part, options: &Options, folder: &TempDir) -> Result<Vec<Row>> 
         Part::Memory => memory::run(options),
         Part::Import => import::run(options, folder.path()),
         Part::Open => open::run(options, folder.path()),
+        Part::Large => large::run(options, folder.path()),
+        #[cfg(target_os = "linux")]
+        Part::Cold => cold::run(options, folder.path()),
+        // Only there is a file dropped from the page cache, and the reads counted that show it.
+        #[cfg(not(target_os = "linux"))]
+        Part::Cold => Ok(Vec::new()),
     }
 }

@@ -17,7 +17,7 @@ const N_OPENS: usize = 20;
 
 pub(crate) fn run(options: &Options, folder: &Path) -> Result<Vec<Row>> {
     let path = folder.join("open.safetensors");
-    let n_rows = sparse::table(&path, N_BYTES)?;
+    let n_rows = sparse::table(&path, N_BYTES)?.n_rows;
     let mut medians = Vec::new();
     for _ in 0..options.n_rounds {
         let mut seconds = Vec::new();

@@ -1,7 +1,7 @@
 //! Tables of many gigabytes that take no room: the header of a table as it is written, and a hole in the file for the rows.
 
-use std::fs::{self, File};
-use std::io::Write;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -15,8 +15,31 @@ pub(crate) const ROW_BYTES: usize = (N_COLS + 1) * size_of::<f32>();
 /// A checksum stands for so many bytes.
 const BLOCK_BYTES: usize = 1 << 20;
 
-/// Makes a table of about `n_bytes` at `path`, all of its values 0 and no checksum right; returns how many rows it has.
-pub(crate) fn table(path: &Path, n_bytes: usize) -> Result<usize> {
+/// A table that was made.
+pub(crate) struct Sparse {
+    pub(crate) n_rows: usize,
+    /// Where in the file the features start, and the labels.
+    features: u64,
+    labels: u64,
+}
+
+impl Sparse {
+    /// Makes the first feature and the label of these rows 1.
+    pub(crate) fn mark(&self, path: &Path, rows: impl Iterator<Item = usize>) -> Result<()> {
+        let mut file = OpenOptions::new().write(true).open(path)?;
+        let feature_bytes = N_COLS * size_of::<f32>();
+        for row in rows {
+            for at in [self.features + (row * feature_bytes) as u64, self.labels + (row * size_of::<f32>()) as u64] {
+                file.seek(SeekFrom::Start(at))?;
+                file.write_all(&1.0_f32.to_le_bytes())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Makes a table of about `n_bytes` at `path`, all of its values 0 and no checksum right.
+pub(crate) fn table(path: &Path, n_bytes: usize) -> Result<Sparse> {
     let (features, labels) = higgs_table(1000, 1);
     let small = path.with_extension("small");
     tables::write(&small, &features, &labels)?;
@@ -47,5 +70,6 @@ pub(crate) fn table(path: &Path, n_bytes: usize) -> Result<usize> {
     file.write_all(&(room as u64).to_le_bytes())?;
     file.write_all(text.as_bytes())?;
     file.set_len((8 + room + end) as u64).with_context(|| format!("{}: cannot be {n_bytes} bytes long", path.display()))?;
-    Ok(n_rows)
+    let data_start = (8 + room) as u64;
+    Ok(Sparse { n_rows, features: data_start, labels: data_start + features as u64 })
 }

@@ -1,0 +1,176 @@
+//! What is in a table: its schema, statistics and first rows, read in bounded memory and without a map.
+//!
+//! `cargo run --release --example inspect -- --help`
+
+mod foreign;
+mod options;
+mod rows;
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use brisk_examples::{check_output, print, statistics_table, write_json};
+use brisk_loader::RowSource;
+use brisk_table::{
+    ColumnStatistics, DType, Dictionary, Error, ReadAhead, ShardedTable, SourceIdentity, StreamedTable, format::FormatError,
+};
+use brisk_train::{closing_table, mebibytes, thousands};
+use serde_json::json;
+
+use options::{Checks, Options};
+
+/// More classes or values than this are counted, not listed.
+const N_LISTED: usize = 12;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            print::error(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
+    let Some(options) = Options::read(std::env::args().skip(1))? else { return Ok(()) };
+    if let Some(path) = &options.json {
+        check_output("--json", path)?;
+    }
+    // Rows in order are read as they are asked for; nothing is read ahead.
+    let ahead = ReadAhead::new(0);
+    let path = &options.table;
+    let is_index = path.is_dir() || path.extension().is_some_and(|extension| extension == "json");
+    if is_index {
+        let table = ShardedTable::open_streamed(path, &ahead)?;
+        let shown = Shown {
+            kind: format!("{} shards", table.n_shards()),
+            n_rows: table.n_rows(),
+            row_shape: table.row_shape(),
+            dtype: table.dtype(),
+            label_dtype: table.label_dtype(),
+            label_name: table.label_name(),
+            column_names: table.column_names(),
+            statistics: table.statistics(),
+            dictionaries: table.dictionaries(),
+            classes: table.classes(),
+            imputed: table.imputed(),
+            has_weights: table.has_weights(),
+            source: table.source(),
+        };
+        return show(&options, &shown, &table, |progress| table.verify_with_progress(progress));
+    }
+    let table = match StreamedTable::open(path, &ahead) {
+        Err(Error::Format { reason: FormatError::MissingTensor { .. }, .. }) => return foreign::show(&options),
+        opened => opened?,
+    };
+    let shown = Shown {
+        kind: "one file".to_owned(),
+        n_rows: table.n_rows(),
+        row_shape: table.row_shape(),
+        dtype: table.dtype(),
+        label_dtype: table.label_dtype(),
+        label_name: table.label_name(),
+        column_names: table.column_names(),
+        statistics: table.statistics(),
+        dictionaries: table.dictionaries(),
+        classes: table.classes(),
+        imputed: table.imputed(),
+        has_weights: table.has_weights(),
+        source: table.source(),
+    };
+    show(&options, &shown, &table, |progress| table.verify_with_progress(progress))
+}
+
+/// What a table says of itself, whatever kind it is of.
+struct Shown<'a> {
+    kind: String,
+    n_rows: usize,
+    row_shape: &'a [usize],
+    dtype: DType,
+    label_dtype: DType,
+    label_name: Option<&'a str>,
+    column_names: &'a [String],
+    statistics: Option<&'a [ColumnStatistics]>,
+    dictionaries: &'a [Dictionary],
+    classes: &'a [String],
+    imputed: Option<&'a [f32]>,
+    has_weights: bool,
+    source: Option<&'a SourceIdentity>,
+}
+
+fn show<S: RowSource<Feature = f32, Error = Error>>(
+    options: &Options,
+    table: &Shown<'_>,
+    source: &S,
+    verify: impl FnOnce(fn(brisk_table::Verified)) -> Result<(), Error>,
+) -> Result<()> {
+    let verified = match options.checks {
+        Checks::Header => "not checked; --verify does".to_owned(),
+        Checks::Bytes => {
+            verify(|_| ())?;
+            "every byte is as it was written".to_owned()
+        }
+    };
+    let name = |table: &Shown<'_>| table.label_name.map_or(String::new(), |name| format!("{name}, "));
+    let imported =
+        table.source.map_or("unknown".to_owned(), |source| format!("{}, {}", source.file_name, mebibytes(source.n_bytes)));
+    let dictionaries = table.dictionaries.iter().map(|column| {
+        let values = column.values().to_vec();
+        format!("{} ({} codes): {}", column.name(), column.n_codes(), listed(&values))
+    });
+    let dictionaries: Vec<String> = dictionaries.collect();
+
+    let mut lines = vec![
+        ("table", format!("{}, {}", options.table.display(), table.kind)),
+        ("rows", thousands(table.n_rows as u64)),
+        ("features", format!("{} {:?}", table.dtype, table.row_shape)),
+        ("labels", format!("{}{}", name(table), table.label_dtype)),
+        ("weights", if table.has_weights { "one a row" } else { "none" }.to_owned()),
+        ("categories", if dictionaries.is_empty() { "none".to_owned() } else { dictionaries.len().to_string() }),
+        ("classes", listed(table.classes)),
+        ("filled in", table.imputed.map_or("nothing".to_owned(), |_| "missing values".to_owned())),
+        ("imported from", imported),
+        ("checksums", verified),
+    ];
+    lines.extend(dictionaries.into_iter().map(|line| ("category", line)));
+    let mut text = closing_table(&lines);
+    // A column a pixel says little.
+    if let Some(statistics) = table.statistics.filter(|_| table.row_shape.len() == 1) {
+        writeln!(text, "\n{}", statistics_table(table.column_names, statistics, table.n_rows))?;
+    }
+    let n_rows = options.n_rows.min(table.n_rows);
+    if n_rows > 0 {
+        writeln!(text, "\n{}", rows::first(source, n_rows, table.column_names, table.dictionaries, table.classes)?)?;
+    }
+    print::result(text.trim_end())?;
+
+    if let Some(path) = &options.json {
+        let statistics = table.statistics.map(|columns| {
+            let column = |column: &ColumnStatistics| {
+                json!({ "count": column.count, "mean": column.mean, "std": column.std, "min": column.min, "max": column.max })
+            };
+            columns.iter().map(column).collect::<Vec<_>>()
+        });
+        let dictionaries = table.dictionaries.iter().map(|column| json!({ "name": column.name(), "values": column.values() }));
+        let results = json!({
+            "table": options.table, "rows": table.n_rows, "row_shape": table.row_shape, "dtype": table.dtype.name(),
+            "label_dtype": table.label_dtype.name(), "label": table.label_name, "columns": table.column_names,
+            "statistics": statistics, "categories": dictionaries.collect::<Vec<_>>(), "classes": table.classes,
+            "weights": table.has_weights, "source": table.source.map(|source| &source.file_name),
+            "verified": options.checks == Checks::Bytes,
+        });
+        write_json(path, &results).context("what the table is")?;
+    }
+    Ok(())
+}
+
+/// The words, if they are few; else the first of them, and how many there are.
+fn listed(words: &[String]) -> String {
+    match words.len() {
+        0 => "none".to_owned(),
+        1..=N_LISTED => words.join(", "),
+        n => format!("{}, … ({n})", words[..N_LISTED].join(", ")),
+    }
+}

@@ -1,0 +1,49 @@
+use anyhow::Result;
+use brisk_loader::RowSource;
+use brisk_table::{Dictionary, Error};
+
+/// Columns that are shown of a wide row.
+const N_SHOWN: usize = 8;
+
+/// The first rows, a line each: label, categories, features.
+pub(crate) fn first<S: RowSource<Feature = f32, Error = Error>>(
+    source: &S,
+    n_rows: usize,
+    names: &[String],
+    dictionaries: &[Dictionary],
+    classes: &[String],
+) -> Result<String> {
+    let (n_cols, n_categories) = (source.n_cols(), source.n_categories());
+    let numbers: Vec<u32> = (0..n_rows as u32).collect();
+    let (mut features, mut labels) = (vec![0.0; n_rows * n_cols], vec![0.0; n_rows]);
+    source.gather(&numbers, &mut features, &mut labels)?;
+    let mut categories = vec![0; n_rows * n_categories];
+    source.gather_categories(&numbers, &mut categories)?;
+
+    let n_features = n_cols.min(N_SHOWN);
+    let mut heading = vec!["row".to_owned(), "label".to_owned()];
+    heading.extend(
+        (0..n_categories).map(|col| dictionaries.get(col).map_or(format!("category {col}"), |column| column.name().to_owned())),
+    );
+    heading.extend((0..n_features).map(|col| names.get(col).cloned().unwrap_or_else(|| col.to_string())));
+    let line = |row: usize| {
+        let label = labels[row];
+        let class = classes.get(label as usize).filter(|_| label >= 0.0);
+        let mut cells = vec![row.to_string(), class.map_or(label.to_string(), String::clone)];
+        cells.extend(categories[row * n_categories..][..n_categories].iter().enumerate().map(|(col, &code)| {
+            let value = dictionaries.get(col).and_then(|column| column.value(code));
+            value.map_or(if code == 0 { "-".to_owned() } else { code.to_string() }, str::to_owned)
+        }));
+        cells.extend(features[row * n_cols..][..n_features].iter().map(f32::to_string));
+        cells
+    };
+    let lines: Vec<Vec<String>> = std::iter::once(heading).chain((0..n_rows).map(line)).collect();
+    let width = |cell: usize| lines.iter().map(|line| line[cell].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..lines[0].len()).map(width).collect();
+    let more = if n_cols > n_features { "  …" } else { "" };
+    let printed = lines.iter().map(|line| {
+        let cells: Vec<String> = line.iter().zip(&widths).map(|(cell, width)| format!("{cell:>width$}")).collect();
+        cells.join("  ") + more
+    });
+    Ok(printed.collect::<Vec<_>>().join("\n"))
+}
