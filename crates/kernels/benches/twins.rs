@@ -55,6 +55,14 @@ fn main() {
         time_moves("gather_rows of 28 columns", batch, &rows, n_rounds);
         let relu = Activate { n: batch * 256, activation: Activation::Celu { alpha: 1.0 } };
         time_moves("activate, celu of 256 columns", batch, &relu, n_rounds);
+        for n_cols in [10, 256] {
+            let softmax = Softmax { n_rows: batch, n_cols, form: SoftmaxForm::Probability };
+            time_moves(&format!("softmax of {n_cols} columns"), batch, &softmax, n_rounds);
+            time_moves(&format!("cross_entropy of {n_cols} columns"), batch, &CrossEntropy::new(batch, n_cols), n_rounds);
+            let layer_norm = LayerNorm { n_rows: batch, n_cols, eps: 1e-5, affine: Affine::WeightAndBias };
+            time_moves(&format!("layer_norm of {n_cols} columns"), batch, &layer_norm, n_rounds);
+            time_moves(&format!("sum of {n_cols} columns"), batch, &Reduce::all(batch * n_cols, ReduceOp::Sum), n_rounds);
+        }
         time_moves("bce_with_logits", batch, &BceWithLogits { n: batch, reduction: Reduction::Mean, pos_weight: 1.0 }, n_rounds);
     }
     time_moves("adam over 139 265 parameters", 0, &Adam::new(139_265, 1), n_rounds);

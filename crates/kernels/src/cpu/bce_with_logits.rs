@@ -1,14 +1,19 @@
 use super::blocks::each_block;
-use super::float::sigmoid;
+use super::float::{sigmoid, softplus};
+use super::weighted_sums::weighted_sums;
 use crate::{BceWithLogits, Reduction};
 
 pub(crate) fn loss(kernel: &BceWithLogits, logits: &[f32], target: &[f32], weight: &[f32], loss: &mut [f32]) {
-    let (mut sum, mut weights) = (0.0_f64, 0.0_f64);
-    for ((&x, &t), &w) in logits.iter().zip(target).zip(weight) {
-        let l = (1.0 - t) * x + (1.0 + (kernel.pos_weight - 1.0) * t) * softplus(-x);
-        sum += f64::from(w * l);
-        weights += f64::from(w);
-    }
+    let [sum, weights] = weighted_sums(
+        weight,
+        #[inline(always)]
+        |at, losses| {
+            let rows = logits[at..at + losses.len()].iter().zip(&target[at..]);
+            for (l, (&x, &t)) in losses.iter_mut().zip(rows) {
+                *l = (1.0 - t) * x + (1.0 + (kernel.pos_weight - 1.0) * t) * softplus(-x);
+            }
+        },
+    );
     let divisor = match kernel.reduction {
         Reduction::Mean => weights,
         Reduction::Sum => 1.0,
@@ -38,9 +43,4 @@ pub(crate) fn grad(
             }
         },
     );
-}
-
-/// `log(1 + exp(x))` without overflow.
-fn softplus(x: f32) -> f32 {
-    x.max(0.0) + (-x.abs()).exp().ln_1p()
 }

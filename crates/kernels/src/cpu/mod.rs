@@ -35,6 +35,7 @@ pub(crate) mod shift_columns;
 pub(crate) mod softmax;
 pub(crate) mod store_rows;
 mod vectorised;
+mod weighted_sums;
 
 pub(crate) mod layer_norm;
 

@@ -1,15 +1,26 @@
+use super::rows::{each_row_block, sum_of_two};
+use super::weighted_sums::weighted_sums;
 use crate::{MseLoss, Reduction};
 
 pub(crate) fn loss(kernel: &MseLoss, x: &[f32], target: &[f32], weight: &[f32], loss: &mut [f32]) {
-    let (mut sum, mut weights) = (0.0_f64, 0.0_f64);
-    let rows = x.chunks_exact(kernel.n_cols).zip(target.chunks_exact(kernel.n_cols));
-    for ((x, target), &w) in rows.zip(weight) {
-        let squares: f64 = x.iter().zip(target).map(|(x, t)| f64::from(x - t) * f64::from(x - t)).sum();
-        sum += f64::from(w) * squares;
-        weights += f64::from(w) * kernel.n_cols as f64;
-    }
+    let n_cols = kernel.n_cols;
+    let [sum, weights] = weighted_sums(
+        weight,
+        #[inline(always)]
+        |first, losses| {
+            let rows = x[first * n_cols..].chunks_exact(n_cols).zip(target[first * n_cols..].chunks_exact(n_cols));
+            for (l, (x, target)) in losses.iter_mut().zip(rows) {
+                *l = sum_of_two(
+                    x,
+                    target,
+                    #[inline(always)]
+                    |x, t| (x - t) * (x - t),
+                );
+            }
+        },
+    );
     let divisor = match kernel.reduction {
-        Reduction::Mean => weights,
+        Reduction::Mean => weights * n_cols as f64,
         Reduction::Sum => 1.0,
     };
     loss[0] = (sum / divisor) as f32;
@@ -17,11 +28,20 @@ pub(crate) fn loss(kernel: &MseLoss, x: &[f32], target: &[f32], weight: &[f32], 
 }
 
 pub(crate) fn grad(kernel: &MseLoss, dloss: f32, x: &[f32], target: &[f32], weight: &[f32], loss: &[f32], dx: &mut [f32]) {
+    let n_cols = kernel.n_cols;
     let scale = 2.0 * dloss / loss[1];
-    let rows = x.chunks_exact(kernel.n_cols).zip(target.chunks_exact(kernel.n_cols));
-    for ((dx, (x, target)), w) in dx.chunks_exact_mut(kernel.n_cols).zip(rows).zip(weight) {
-        for ((dx, x), t) in dx.iter_mut().zip(x).zip(target) {
-            *dx = scale * w * (x - t);
-        }
-    }
+    each_row_block(
+        n_cols,
+        dx,
+        #[inline(always)]
+        |first, dx| {
+            let block = first * n_cols..first * n_cols + dx.len();
+            let rows = x[block.clone()].chunks_exact(n_cols).zip(target[block].chunks_exact(n_cols));
+            for ((dx, (x, target)), w) in dx.chunks_exact_mut(n_cols).zip(rows).zip(&weight[first..]) {
+                for ((dx, x), t) in dx.iter_mut().zip(x).zip(target) {
+                    *dx = scale * w * (x - t);
+                }
+            }
+        },
+    );
 }
