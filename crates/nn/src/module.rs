@@ -2,7 +2,7 @@ use std::fmt::Debug;
 
 use brisk_tensor::{Error, Tensor};
 
-use crate::{Bound, CategoricalColumn, LayerNorm, Linear, Mlp};
+use crate::{Bound, CategoricalColumn, Dropout, LayerNorm, Linear, Mlp};
 
 /// A model: what it records for an input, given its parameters in the same graph. Dyn-compatible.
 pub trait Module: Debug {
@@ -27,6 +27,12 @@ pub trait Module: Debug {
         let _ = (params, x);
         let expected = "no categorical columns; take a model with embeddings, or rows without".to_owned();
         Err(Error::Shape { op: "forward", arg: "categories", expected, found: categories.shape().to_vec() })
+    }
+}
+
+impl Module for Dropout {
+    fn forward(&self, params: &Bound, x: &Tensor) -> Result<Tensor, Error> {
+        Dropout::forward(self, params, x)
     }
 }
 

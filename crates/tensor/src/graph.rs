@@ -272,6 +272,11 @@ impl Graph {
         if Rc::ptr_eq(&self.inner, &tensor.graph().inner) { Ok(()) } else { Err(Error::ForeignTensor { op, arg }) }
     }
 
+    /// How many tensors there are so far.
+    pub(crate) fn n_tensors(&self) -> usize {
+        self.inner.borrow().nodes.len()
+    }
+
     /// A transient of the program, for a result.
     pub(crate) fn transient(&self, name: &'static str, len: usize) -> Slice {
         self.with_program(|program| program.transient(name, DType::F32, len))

@@ -7,6 +7,7 @@ mod batch_norm;
 mod columns;
 mod conv2d;
 mod cross_entropy;
+mod dropout;
 mod embedding;
 mod error;
 mod graph;

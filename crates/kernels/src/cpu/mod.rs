@@ -46,3 +46,5 @@ pub(crate) mod clip;
 pub(crate) mod grad_scaler;
 
 pub(crate) mod ema;
+
+pub(crate) mod dropout;

@@ -23,6 +23,7 @@ mod column_sum;
 mod concat_columns;
 mod conv2d;
 mod cross_entropy;
+mod dropout;
 mod ema;
 mod embedding;
 mod gather_categories;

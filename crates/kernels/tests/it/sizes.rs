@@ -95,6 +95,7 @@ fn zero_is_refused_along_rows() {
     refuses(ClipByValue { n: 0, limit: 1.0 }, &none("clip_by_value", "n"));
     refuses(Unscale { n: 0 }, &none("unscale", "n"));
     refuses(Ema { n: 0, decay: 0.9, every: 1 }, &none("ema", "n"));
+    refuses(Dropout { n: 0, p: 0.5, seed: 0, stream: 0 }, &none("dropout", "n"));
     refuses(CrossEntropy::new(0, 2), &none("cross_entropy", "n_rows"));
     refuses(CrossEntropyGrad { forward: CrossEntropy::new(2, 0) }, &none("cross_entropy_grad", "n_classes"));
 }

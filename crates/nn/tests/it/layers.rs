@@ -4,7 +4,7 @@ use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::program::kernels::Activate;
 use brisk_nn::tensor::{DType, Graph, Persistent};
 use brisk_nn::{
-    Activation, CategoricalColumn, Embedding, Error, Init, LayerNorm, Linear, Mlp, MlpConfig, Module, Parameters,
+    Activation, CategoricalColumn, Dropout, Embedding, Error, Init, LayerNorm, Linear, Mlp, MlpConfig, Module, Parameters,
     ParametersBuilder,
 };
 
@@ -186,5 +186,25 @@ fn a_layer_norm_starts_as_the_normalised_input() -> Result<(), Error> {
     let expected = [-1.0, 0.0, 1.0, 0.0, 0.0, 0.0];
     let found = device.read::<f32>(&y)?;
     assert!(found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-6), "{found:?}");
+    Ok(())
+}
+
+#[test]
+fn dropout_keeps_half_while_training_and_all_in_inference() -> Result<(), Error> {
+    let (state, device) = (Graph::state_buffer(), Device::cpu()?);
+    let layer = Dropout::new(0.5, 3, &state);
+    let params = ParametersBuilder::new().build(0);
+    let run = |graph: &Graph| {
+        let x = graph.constant("x", &[1.0; 1000], &[1000])?;
+        let module: &dyn Module = &layer;
+        let y = Persistent::new("y", DType::F32, 1000);
+        graph.store(&module.forward(&params.bind(graph)?, &x)?, &state, &y)?;
+        graph.compile(&device)?.run(1)?;
+        Ok::<Vec<f32>, Error>(device.read(&y)?)
+    };
+    let trained = run(&Graph::training("train"))?;
+    let n_kept = trained.iter().filter(|&&y| y == 2.0).count();
+    assert!((400..600).contains(&n_kept) && trained.iter().all(|&y| y == 0.0 || y == 2.0), "{n_kept} of 1000 are kept");
+    assert_eq!(run(&Graph::inference("score"))?, [1.0; 1000], "all, as they are");
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Operations along rows, and losses over classes: gradients against finite differences, and what is refused.
 
+use brisk_tensor::program::Device;
 use brisk_tensor::{CrossEntropyOptions, DType, Error, Graph, Persistent, Tensor};
 
 use crate::finite_difference::check_gradients;
@@ -74,6 +75,43 @@ fn ranges_of_dimensions_are_what_they_say() {
     refused(x.sum(2..4), "reduce: `x` has shape [2, 3, 4], expected dimensions 2..4 of it, at least one");
     refused(x.sum(3..), "reduce: `x` has shape [2, 3, 4], expected dimensions 3..3 of it, at least one");
     assert_eq!(graph.with_program(|program| program.n_kernels()), n, "nothing was recorded");
+}
+
+#[test]
+fn dropout_goes_back_through_what_it_kept() {
+    let state = Graph::state_buffer();
+    check_gradients(&[&[40, 3]], |_, p| p[0].dropout(0.4, 7, &state));
+    // Two in one graph do not keep the same.
+    check_gradients(&[&[40, 3]], |_, p| p[0].dropout(0.4, 7, &state)?.dropout(0.4, 7, &state));
+}
+
+#[test]
+fn dropout_of_inference_is_nothing() {
+    let (graph, state) = (Graph::inference("net"), Graph::state_buffer());
+    let x = graph.constant("x", &[1.0, 2.0], &[2]).expect("two values");
+    let y = x.dropout(0.5, 7, &state).expect("a probability");
+    assert_eq!((y.slice(), graph.with_program(|program| program.n_kernels())), (x.slice(), 0), "the tensor itself");
+    refused(x.dropout(1.5, 7, &state), "dropout: p = 1.5 is not supported, expected 0 <= p <= 1");
+}
+
+#[test]
+fn dropouts_draw_apart_and_anew_in_each_step() -> Result<(), Error> {
+    let (graph, state) = (Graph::training("net"), Graph::state_buffer());
+    let x = graph.constant("x", &[1.0; 1000], &[1000])?;
+    let results = [x.dropout(0.5, 7, &state)?, x.dropout(0.5, 7, &state)?];
+    let stored = [Persistent::new("first", DType::F32, 2000), Persistent::new("second", DType::F32, 2000)];
+    for (y, stored) in results.iter().zip(&stored) {
+        graph.store(y, &state, stored)?;
+    }
+    graph.advance(&state)?;
+    let device = Device::cpu()?;
+    graph.compile(&device)?.run(2)?;
+    let [first, second] = [device.read::<f32>(&stored[0])?, device.read::<f32>(&stored[1])?];
+    for (a, b) in [(&first[..1000], &second[..1000]), (&first[..1000], &first[1000..])] {
+        let n_equal = a.iter().zip(b).filter(|(a, b)| a == b).count();
+        assert!((400..600).contains(&n_equal), "{n_equal} of 1000 are alike");
+    }
+    Ok(())
 }
 
 /// A tensor that wants a gradient.

@@ -1,0 +1,58 @@
+// y[i] = x[i] scale where word i % 4 of the Philox4x32-10 block [i / 4, 0, stream, state.step], without its low 8 bits, is at least `threshold`;
+// else 0.
+// Twin: src/cpu/dropout.rs. Moves 8 bytes an element.
+// One invocation a block, so that each is computed once.
+
+struct Params {
+    n: u32,
+    stream: u32,
+    key_low: u32,
+    key_high: u32,
+    threshold: u32,
+    scale: f32,
+    pad0: u32,
+    pad1: u32,
+}
+
+override WG: u32 = 64u;
+
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> x: array<f32>;
+@group(0) @binding(2) var<storage, read> state: array<u32>;
+@group(0) @binding(3) var<storage, read_write> y: array<f32>;
+
+// (low, high) word of a product, from products of halves.
+fn multiply(a: u32, b: u32) -> vec2u {
+    let a_low = a & 0xFFFFu;
+    let a_high = a >> 16u;
+    let b_low = b & 0xFFFFu;
+    let b_high = b >> 16u;
+    let low = a_low * b_low;
+    let middle = a_high * b_low + (low >> 16u);
+    let other = a_low * b_high + (middle & 0xFFFFu);
+    return vec2u(a * b, a_high * b_high + (middle >> 16u) + (other >> 16u));
+}
+
+fn philox(counter: vec4u) -> vec4u {
+    var c = counter;
+    var key = vec2u(params.key_low, params.key_high);
+    for (var round = 0u; round < 10u; round += 1u) {
+        let a = multiply(0xD2511F53u, c.x);
+        let b = multiply(0xCD9E8D57u, c.z);
+        c = vec4u(b.y ^ c.y ^ key.x, b.x, a.y ^ c.w ^ key.y, a.x);
+        key += vec2u(0x9E3779B9u, 0xBB67AE85u);
+    }
+    return c;
+}
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
+    let at = (group.y * groups.x + group.x) * WG + lane;
+    if at > (params.n - 1u) / 4u {
+        return;
+    }
+    let words = philox(vec4u(at, 0u, params.stream, state[1])) >> vec4u(8u);
+    for (var i = 0u; i < min(4u, params.n - 4u * at); i += 1u) {
+        y[4u * at + i] = select(0.0, x[4u * at + i] * params.scale, words[i] >= params.threshold);
+    }
+}

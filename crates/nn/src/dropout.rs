@@ -1,0 +1,29 @@
+use brisk_tensor::{Error, Persistent, Tensor};
+
+use crate::Bound;
+
+/// Dropout, in graphs that train: each value is 0 with probability `p`, else divided by `1 - p`. It has no parameters.
+///
+/// # Reference
+/// `torch.nn.Dropout`.
+#[derive(Debug, Clone)]
+pub struct Dropout {
+    p: f32,
+    seed: u64,
+    state: Persistent,
+}
+
+impl Dropout {
+    /// A layer that draws anew in each step counted by `state`, the run's.
+    pub fn new(p: f32, seed: u64, state: &Persistent) -> Self {
+        Self { p, seed, state: state.clone() }
+    }
+
+    /// Records the layer.
+    ///
+    /// # Errors
+    /// [`Error::Program`] if `p` is not within 0 to 1.
+    pub fn forward(&self, _: &Bound, x: &Tensor) -> Result<Tensor, Error> {
+        x.dropout(self.p, self.seed, &self.state)
+    }
+}
