@@ -122,6 +122,11 @@ fn twins_equal_the_definition_where_work_is_cut() {
     for shape in [
         shape([3, 40, 33, 2], 5, window([3, 3], [2, 1], [1, 1])),
         shape([9, 11, 13, 16], 40, Window::square(5, 2)),
+        // Lines that are multiplied as they lie: padded, not padded, with a stride, with rows of taps beyond the image.
+        shape([3, 7, 20, 24], 9, Window::square(3, 1)),
+        shape([2, 5, 19, 32], 16, Window::square(3, 0)),
+        shape([2, 9, 40, 40], 5, window([3, 2], [2, 2], [2, 1])),
+        shape([2, 3, 17, 16], 16, window([6, 5], [1, 1], [5, 2])),
         shape([1, 3, 700, 8], 3, window([3, 60], [1, 1], [1, 30])),
         shape([2, 6, 6, 160], 130, Window::square(3, 1)),
     ] {
