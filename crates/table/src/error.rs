@@ -199,7 +199,17 @@ pub enum Error {
         /// What helps without it.
         instead: &'static str,
     },
-    /// A text file in which there is no row.
+    /// A source of which no table can be made.
+    #[cfg(feature = "import")]
+    #[error("{path}: {reason}")]
+    Source {
+        /// Which file or folder.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        reason: Box<crate::SourceError>,
+    },
+    /// A source in which there is no row.
     #[error("{path}: {found}, expected rows of numbers")]
     NoRows {
         /// Which file.

@@ -1,25 +1,49 @@
-//! What importers share: what columns are for, what becomes of their cells, and what an import reports.
+//! What importers share: what columns are for, how sources are read, what becomes of their cells, and what an import reports.
 
+mod any;
+#[cfg(feature = "arrays")]
+mod arrays;
 mod columns;
+#[cfg(any(feature = "npy", feature = "arrow"))]
+mod counted;
 mod dictionary;
 mod features;
+mod format;
+#[cfg(any(feature = "images", feature = "arrow"))]
+mod in_order;
 mod input;
 mod like;
+#[cfg(feature = "arrays")]
+mod numbers;
 mod report;
 mod roles;
 mod rows;
 mod sink;
+mod source_error;
 #[cfg(feature = "zst")]
 mod zstd_frames;
 
+pub use any::{ImportOptions, import, import_with_progress};
+#[cfg(feature = "arrays")]
+pub(crate) use arrays::{Array, Arrays, LabelArray, Origin};
 pub use columns::{BadRows, Categorical, Class, ColumnOptions, ColumnRef, FeatureDType, Indicators, LabelKind, Missing};
+#[cfg(any(feature = "npy", feature = "arrow"))]
+pub(crate) use counted::Counted;
 pub(crate) use features::{FeatureRules, MISSING, OnMissing, is_missing};
+pub use format::Format;
+#[cfg(any(feature = "images", feature = "arrow"))]
+pub(crate) use in_order::{NobodyWaits, Outlet, in_order, n_threads};
 pub(crate) use input::{Input, read_error};
 pub(crate) use like::Like;
+#[cfg(feature = "arrays")]
+pub use numbers::NotFinite;
+#[cfg(feature = "arrays")]
+pub(crate) use numbers::{ByteOrder, Numbers};
 pub use report::{ImportReport, Imported, Progress};
 pub(crate) use roles::{Labels, Roles};
 pub(crate) use rows::{ChunkLabels, RowChunk};
 pub(crate) use sink::Sink;
+pub use source_error::SourceError;
 
 /// How many bad rows are remembered; the others are only counted.
 pub(crate) const MAX_REPORTS: usize = 10;

@@ -24,25 +24,49 @@ mod typed;
 mod verify;
 mod writer;
 
+#[cfg(feature = "arrow")]
+mod arrow;
+#[cfg(feature = "cifar")]
+mod cifar;
 #[cfg(feature = "csv")]
 mod csv;
+#[cfg(feature = "idx")]
+mod idx;
+#[cfg(feature = "images")]
+mod images;
 #[cfg(feature = "import")]
 #[cfg_attr(not(feature = "csv"), allow(dead_code, unused_imports, reason = "each importer uses its own part of it"))]
 mod import;
+#[cfg(feature = "npy")]
+mod npy;
 #[cfg(feature = "loader")]
 mod row_source;
 
+#[cfg(feature = "arrow")]
+pub use arrow::{ArrowOptions, import_arrow, import_arrow_with_progress};
+#[cfg(feature = "parquet")]
+pub use arrow::{import_parquet, import_parquet_with_progress};
+#[cfg(feature = "cifar")]
+pub use cifar::{CifarLabels, CifarOptions, CifarSet, import_cifar, import_cifar_with_progress};
 #[cfg(feature = "csv")]
 pub use csv::{CsvOptions, Decimal, Delimiter, Header, import_csv, import_csv_if_changed, import_csv_with_progress};
 pub use dictionary::Dictionary;
 pub use dtype::{DType, Element};
 pub use error::Error;
+#[cfg(feature = "idx")]
+pub use idx::{IdxOptions, import_idx, import_idx_with_progress};
+#[cfg(feature = "images")]
+pub use images::{Channels, ImagesOptions, import_images, import_images_with_progress};
+#[cfg(feature = "arrays")]
+pub use import::NotFinite;
 #[cfg(feature = "import")]
 pub use import::{
-    BadRows, Categorical, Class, ColumnOptions, ColumnRef, FeatureDType, ImportReport, Imported, Indicators, LabelKind, Missing,
-    Progress,
+    BadRows, Categorical, Class, ColumnOptions, ColumnRef, FeatureDType, Format, ImportOptions, ImportReport, Imported,
+    Indicators, LabelKind, Missing, Progress, SourceError, import, import_with_progress,
 };
 pub use map::Access;
+#[cfg(feature = "npy")]
+pub use npy::{ArrayRef, NpyLabels, NpyOptions, import_npy, import_npy_with_progress};
 pub use schema::{Schema, Weights};
 pub use shards::{ShardMismatch, ShardSize, ShardedTable, ShardedWriter};
 pub use source_identity::SourceIdentity;

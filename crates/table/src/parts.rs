@@ -119,7 +119,7 @@ impl Parts {
             }
         };
         let n_cols = row_shape.iter().product();
-        let metadata = TableMetadata::parse(&layout.metadata, n_cols, n_categories)?;
+        let metadata = TableMetadata::parse(&layout.metadata, row_shape, n_categories)?;
         // A tensor of that name in another program's file may be anything.
         let checksums = layout.tensor(CHECKSUMS).filter(|_| metadata.is_ours).cloned();
         if let Some(sums) = &checksums {

@@ -1,6 +1,15 @@
 use crate::format::MAX_RANK;
 use crate::{DType, Error, SourceIdentity};
 
+/// The most columns whose names and statistics are kept: as many as make a header of half of what is read.
+const MAX_STATISTICS: usize = 1 << 19;
+
+/// Rows of one dimension have statistics for each column. Others, such as images, have them for each index of their last dimension, the
+/// channel: a statistic for each of 150,528 values would make for a header of 16 MB, and nobody scales pixels one by one.
+pub(crate) fn n_statistics(row_shape: &[usize]) -> usize {
+    row_shape.last().copied().unwrap_or(0)
+}
+
 /// What the rows of a table to be written are.
 ///
 /// # Examples
@@ -71,6 +80,11 @@ impl Schema {
         self.row_shape.iter().product()
     }
 
+    /// How many statistics a row has: one for each column, or for each channel of an image.
+    pub(crate) fn n_statistics(&self) -> usize {
+        n_statistics(&self.row_shape)
+    }
+
     pub(crate) fn check(&self) -> Result<(), Error> {
         let only_categories = self.row_shape == [0] && !self.categories.is_empty();
         let has_zero = self.row_shape.contains(&0) && !only_categories;
@@ -78,6 +92,11 @@ impl Schema {
             format!("a row has shape {:?}, expected 1 to {} dimensions, none of them 0", self.row_shape, MAX_RANK - 1)
         } else if self.row_shape.iter().try_fold(8_usize, |bytes, &n| bytes.checked_mul(n)).is_none() {
             format!("a row of shape {:?} has more values than can be counted", self.row_shape)
+        } else if self.n_statistics() > MAX_STATISTICS {
+            format!(
+                "a row has {} columns, at most {MAX_STATISTICS} have room in a header; give rows more dimensions, as images have",
+                self.n_statistics()
+            )
         } else if !self.column_names.is_empty() && self.column_names.len() != self.n_cols() {
             format!("{} column names for {} columns; name all or none", self.column_names.len(), self.n_cols())
         } else {

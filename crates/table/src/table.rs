@@ -136,7 +136,8 @@ impl Table {
         Some(cast(self.bytes_of(self.parts.weights.as_ref()?)))
     }
 
-    /// What is known of each column, gathered when the table was written; `None` for a file that another program wrote.
+    /// What is known of each column, gathered when the table was written; `None` for a file that another program wrote. For rows of
+    /// several dimensions, such as images, of each index of the last one: of each channel.
     pub fn statistics(&self) -> Option<&[ColumnStatistics]> {
         self.parts.metadata.statistics.as_deref()
     }

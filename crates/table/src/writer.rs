@@ -19,7 +19,8 @@ use blocks::Blocks;
 pub(crate) use import::ImportNotes;
 pub use row_batch::RowBatch;
 use spool::Spool;
-use temp_file::TempFile;
+
+pub(crate) use temp_file::TempFile;
 use tensors::{longest_header, tensors};
 
 use crate::format::{self, CATEGORIES, FEATURES, LABELS, MAX_HEADER_BYTES, PADDING, TableMetadata, WEIGHTS};
@@ -95,7 +96,7 @@ impl TableWriter {
         let data_start = longest_header(&schema, &metadata);
         let mut writer = Self {
             out: Blocks::new(file),
-            moments: Moments::new(schema.n_cols()),
+            moments: Moments::new(schema.n_statistics()),
             largest_codes: vec![0; schema.categories.len()],
             label_numbers: None,
             schema,
@@ -225,7 +226,7 @@ impl TableWriter {
         self.n_rows
     }
 
-    /// What is known of each column so far.
+    /// What is known of each column so far, or of each channel as in [`Table::statistics`](crate::Table::statistics).
     pub fn statistics(&self) -> Vec<ColumnStatistics> {
         self.moments.statistics()
     }

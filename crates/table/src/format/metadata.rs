@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 
 use super::FormatError;
+use crate::schema::n_statistics;
 use crate::{ColumnStatistics, Dictionary, SourceIdentity};
 
 const VERSION: &str = "1";
@@ -66,13 +67,14 @@ impl TableMetadata {
     }
 
     /// Reads what there is; a file that another program wrote has nothing.
-    pub(crate) fn parse(entries: &[(String, String)], n_cols: usize, n_categories: usize) -> Result<Self, FormatError> {
+    pub(crate) fn parse(entries: &[(String, String)], row_shape: &[usize], n_categories: usize) -> Result<Self, FormatError> {
         let entry = |key: &str| entries.iter().find(|entry| entry.0 == key).map(|entry| entry.1.as_str());
         match entry("brisk_table") {
             Some(VERSION) => {}
             Some(found) => return Err(FormatError::Version { found: found.to_owned(), expected: VERSION }),
             None => return Ok(Self::default()),
         }
+        let n_cols: usize = row_shape.iter().product();
         let column_names = match entry("columns") {
             Some(text) => parse_columns(text, n_cols)?,
             None => Vec::new(),
@@ -90,7 +92,7 @@ impl TableMetadata {
             indicators,
             label_name: entry("label").map(str::to_owned),
             dictionaries: parse_dictionaries(entry(DICTIONARIES).unwrap_or("[]"), n_categories)?,
-            statistics: entry("statistics").map(|text| parse_statistics(text, n_cols)).transpose()?,
+            statistics: entry("statistics").map(|text| parse_statistics(text, n_statistics(row_shape))).transpose()?,
             source: entry("source").map(parse_source).transpose()?,
             import: entry("import").map(str::to_owned),
         })
@@ -109,19 +111,19 @@ fn encode_statistics(statistics: &[ColumnStatistics]) -> Value {
     })
 }
 
-fn parse_statistics(text: &str, n_cols: usize) -> Result<Vec<ColumnStatistics>, FormatError> {
+fn parse_statistics(text: &str, n: usize) -> Result<Vec<ColumnStatistics>, FormatError> {
     const KEY: &str = "statistics";
     let value = parse_json(KEY, text)?;
     let array = |name: &str| {
-        let array = value[name].as_array().filter(|array| array.len() == n_cols);
-        array.ok_or_else(|| wrong(KEY, format!("`{name}` is not an array of {n_cols}, one for each column")))
+        let array = value[name].as_array().filter(|array| array.len() == n);
+        array.ok_or_else(|| wrong(KEY, format!("`{name}` is not an array of {n}, one for each column or channel")))
     };
     let (count, mean, std, min, max) = (array("count")?, array("mean")?, array("std")?, array("min")?, array("max")?);
     let number = |value: &Value| match value {
         Value::Null => Ok(f64::NAN),
         value => value.as_f64().ok_or_else(|| wrong(KEY, format!("{value} is not a number"))),
     };
-    (0..n_cols)
+    (0..n)
         .map(|col| {
             let count = count[col].as_u64().ok_or_else(|| wrong(KEY, format!("{} is not a count", count[col])))?;
             let [mean, std, min, max] = [mean, std, min, max].map(|array| number(&array[col]));

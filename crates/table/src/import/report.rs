@@ -1,4 +1,4 @@
-use crate::{ColumnStatistics, Dictionary, Error};
+use crate::{ColumnStatistics, Dictionary, Error, TableWriter};
 
 /// What an import made.
 #[derive(Debug)]
@@ -18,6 +18,18 @@ pub struct ImportReport {
     pub n_skipped: u64,
     /// Why, for the first few of them.
     pub first_skipped: Vec<Error>,
+}
+
+impl ImportReport {
+    /// Completes a table without named columns, of which every row was taken.
+    #[cfg(any(feature = "arrays", feature = "cifar", feature = "images"))]
+    pub(crate) fn finish(mut writer: TableWriter, classes: Vec<String>) -> Result<Self, Error> {
+        writer.set_classes(classes.clone())?;
+        let statistics = writer.statistics();
+        let n_rows = writer.finish()?;
+        let (column_names, dictionaries) = (Vec::new(), Vec::new());
+        Ok(Self { n_rows, column_names, statistics, dictionaries, classes, n_skipped: 0, first_skipped: Vec::new() })
+    }
 }
 
 /// What [`import_csv_if_changed`](crate::import_csv_if_changed) did.

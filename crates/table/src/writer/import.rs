@@ -19,6 +19,14 @@ pub(crate) struct ImportNotes {
     pub(crate) imputed: Option<Vec<f32>>,
 }
 
+impl ImportNotes {
+    /// Of a source in which nothing is missing.
+    #[cfg(any(feature = "arrays", feature = "cifar", feature = "images"))]
+    pub(crate) fn of(options: String) -> Self {
+        Self { options, indicators: Vec::new(), imputed: None }
+    }
+}
+
 impl TableWriter {
     /// Starts the table of an importer at `path`.
     pub(crate) fn create_import(path: &Path, schema: Schema, notes: ImportNotes) -> Result<Self, Error> {

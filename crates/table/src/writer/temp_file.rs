@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A file beside `path` that becomes `path`, or goes away.
 #[derive(Debug)]
-pub(super) struct TempFile {
+pub(crate) struct TempFile {
     path: PathBuf,
     temp_path: PathBuf,
     /// `None` once published.
@@ -14,17 +14,17 @@ pub(super) struct TempFile {
 }
 
 impl TempFile {
-    pub(super) fn create(path: &Path) -> io::Result<Self> {
+    pub(crate) fn create(path: &Path) -> io::Result<Self> {
         let temp_path = temp_path(path)?;
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(&temp_path)?;
         Ok(Self { path: path.to_owned(), temp_path, file: Some(file) })
     }
 
-    pub(super) fn file(&mut self) -> &mut File {
+    pub(crate) fn file(&mut self) -> &mut File {
         self.file.as_mut().expect("the file is open until it is published, which takes `self`")
     }
 
-    pub(super) fn write_all_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn write_all_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let file = self.file();
         if file.stream_position()? != offset {
             file.seek(SeekFrom::Start(offset))?;
@@ -32,19 +32,19 @@ impl TempFile {
         file.write_all(bytes)
     }
 
-    pub(super) fn read_exact_at(&mut self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+    pub(crate) fn read_exact_at(&mut self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
         let file = self.file();
         file.seek(SeekFrom::Start(offset))?;
         file.read_exact(bytes)
     }
 
     /// What the file is to become.
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Makes the file durable under its own name: its bytes first, then the name.
-    pub(super) fn publish(mut self) -> io::Result<()> {
+    pub(crate) fn publish(mut self) -> io::Result<()> {
         self.file().sync_all()?;
         // Closed before it is renamed, as Windows wants it.
         self.file = None;
@@ -58,6 +58,19 @@ impl TempFile {
     fn remove(&self) {
         // There is nobody to tell: the error that led here is the one that counts.
         let _ = fs::remove_file(&self.temp_path);
+    }
+}
+
+/// What was written, from the start.
+impl Read for TempFile {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        self.file().read(buf)
+    }
+}
+
+impl Seek for TempFile {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file().seek(to)
     }
 }
 

@@ -52,7 +52,7 @@ pub(super) fn longest_header(schema: &Schema, metadata: &TableMetadata) -> usize
     let longest = -2.225_073_858_507_201_4e-308;
     let column = ColumnStatistics { count: u64::MAX, mean: longest, std: longest, min: longest, max: longest };
     let mut entries = metadata.encode();
-    let statistics = TableMetadata { statistics: Some(vec![column; schema.n_cols()]), ..TableMetadata::default() };
+    let statistics = TableMetadata { statistics: Some(vec![column; schema.n_statistics()]), ..TableMetadata::default() };
     entries.extend(statistics.encode());
     let mut tensors = tensors(schema, usize::MAX);
     tensors.push((PADDING, DType::U8, vec![usize::MAX], usize::MAX));

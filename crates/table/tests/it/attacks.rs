@@ -151,6 +151,15 @@ fn listed(refusals: &[(&str, &str)]) -> BTreeSet<String> {
     refusals.iter().map(|(name, _)| (*name).to_owned()).collect()
 }
 
+/// That the files of `tests/attacks` with those endings are the listed ones, so that none goes untested.
+pub(crate) fn check_listed<'a>(endings: &[&str], listed: impl Iterator<Item = &'a str>) {
+    let name = |entry: std::io::Result<fs::DirEntry>| entry.unwrap().file_name().into_string().unwrap();
+    let has_ending =
+        |name: &String| endings.iter().any(|ending| name.rsplit_once('.').is_some_and(|(_, found)| found == *ending));
+    let there: BTreeSet<_> = fs::read_dir(folder()).unwrap().map(name).filter(has_ending).collect();
+    assert_eq!(there, listed.map(str::to_owned).collect(), "files in tests/attacks and their reasons in the tests");
+}
+
 /// No byte of a header makes opening panic, whatever becomes of it.
 #[test]
 fn any_byte_of_a_header_may_be_wrong() {

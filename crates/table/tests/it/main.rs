@@ -3,15 +3,28 @@
 
 #[cfg(feature = "csv")]
 mod any_bytes;
+#[cfg(feature = "arrow")]
+mod arrow;
 mod attacks;
 mod categories;
+#[cfg(feature = "cifar")]
+mod cifar;
 mod columns;
 mod crash;
 mod csv;
 #[cfg(feature = "csv")]
 mod damaged;
+mod formats;
+#[cfg(feature = "idx")]
+mod idx;
+#[cfg(feature = "images")]
+mod images;
 mod interop;
+#[cfg(feature = "npy")]
+mod npy;
 mod packed;
+#[cfg(feature = "parquet")]
+mod parquet;
 #[cfg(feature = "loader")]
 mod reading;
 mod real_columns;

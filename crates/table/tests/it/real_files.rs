@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use brisk_table::{ColumnOptions, ColumnRef, CsvOptions, Decimal, LabelKind, Missing, Table, import_csv};
 
+/// The file of real data of that name, which is the one that the README there describes.
 pub(crate) fn data(name: &str) -> Option<PathBuf> {
     let Some(folder) = std::env::var_os("BRISK_DATA") else {
         crate::not_run(name, "BRISK_DATA does not name the folder of the real data");

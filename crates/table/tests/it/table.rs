@@ -157,3 +157,29 @@ fn a_dropped_writer_leaves_nothing_and_the_old_table_stays() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     assert_eq!(Table::open(&path).unwrap().rows::<f32>(0..4).unwrap(), old.rows::<f32>(0..4).unwrap());
 }
+
+/// The header of 150,528 statistics would take 16 MB; images have one for each channel.
+#[test]
+fn images_have_statistics_of_channels() {
+    let (_folder, path) = crate::scratch();
+    let schema = Schema { dtype: DType::U8, label_dtype: DType::U8, ..Schema::shaped(&[224, 224, 3]) };
+    let mut writer = TableWriter::create(&path, schema).unwrap();
+    let image: Vec<u8> = (0..224 * 224).flat_map(|i| [7, (i % 2) as u8, 255]).collect();
+    for label in 0..3_u8 {
+        writer.push(&image, &[label]).unwrap();
+    }
+    writer.finish().unwrap();
+    let table = Table::open(&path).unwrap();
+    table.verify().unwrap();
+    let found: Vec<_> = table.statistics().unwrap().iter().map(|s| (s.count, s.mean, s.std, s.min, s.max)).collect();
+    let n = 3 * 224 * 224;
+    assert_eq!(found, [(n, 7.0, 0.0, 7.0, 7.0), (n, 0.5, 0.5, 0.0, 1.0), (n, 255.0, 0.0, 255.0, 255.0)]);
+    assert_eq!(fs::metadata(&path).unwrap().len() / 4096, 3 * 224 * 224 * 3 / 4096 + 1);
+}
+
+#[test]
+fn columns_without_room_in_a_header_are_refused() {
+    let (_folder, path) = crate::scratch();
+    let message = TableWriter::create(&path, Schema::shaped(&[1 << 20])).unwrap_err().to_string();
+    assert!(message.contains("a row has 1048576 columns, at most 524288"), "{message}");
+}

@@ -1,0 +1,213 @@
+//! A batch of columns becomes rows.
+
+use std::collections::BTreeMap;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, FixedSizeListArray, RecordBatch};
+
+use super::columns::{Columns, Place};
+use super::values::{Texts, numbers, texts};
+use crate::BadRows;
+use crate::import::{ChunkLabels, Labels, MAX_REPORTS, MISSING, OnMissing, RowChunk};
+
+/// What became of a batch.
+#[derive(Debug)]
+pub(super) struct Converted {
+    pub(super) rows: RowChunk,
+    /// How many rows the batch has, good or bad.
+    pub(super) n_rows: usize,
+    pub(super) n_bad: u64,
+    /// The first few bad ones.
+    pub(super) problems: Vec<Problem>,
+}
+
+/// Why a row was not taken.
+#[derive(Debug)]
+pub(super) struct Problem {
+    /// Its place in the batch.
+    pub(super) row: usize,
+    pub(super) col: usize,
+    pub(super) found: String,
+    pub(super) expected: &'static str,
+}
+
+/// Converts batches of the fields that [`Columns::fields`] lists.
+pub(super) struct Converter<'a> {
+    columns: &'a Columns,
+    fields: Vec<usize>,
+    bad_rows: BadRows,
+}
+
+/// The columns of a batch that are read as text.
+struct TextColumns {
+    categories: Vec<Texts>,
+    classes: Option<Texts>,
+}
+
+type Cell = Result<f32, (String, &'static str)>;
+
+impl<'a> Converter<'a> {
+    pub(super) fn new(columns: &'a Columns, bad_rows: BadRows) -> Self {
+        Self { columns, fields: columns.fields(), bad_rows }
+    }
+
+    /// The rows of a batch. Unless bad rows are skipped, it ends before the first of them.
+    pub(super) fn convert(&self, batch: &RecordBatch) -> Converted {
+        let roles = &self.columns.roles;
+        let n_rows = batch.num_rows();
+        let mut out = Converted { rows: RowChunk::new(roles), n_rows, n_bad: 0, problems: Vec::new() };
+        // Lists have the values of all their columns, which are converted once.
+        let mut lists = BTreeMap::new();
+        let mut as_numbers = |col: usize| self.numbers(batch, col, &mut lists);
+        let features: Vec<_> = roles.features.iter().map(|&col| as_numbers(col)).collect();
+        let weights = roles.weight.map(&mut as_numbers);
+        let labels = (!roles.labels.are_classes()).then(|| as_numbers(roles.label));
+        let text = TextColumns {
+            categories: roles.categories.iter().map(|&col| self.texts(batch, col)).collect(),
+            classes: roles.labels.are_classes().then(|| self.texts(batch, roles.label)),
+        };
+        let mut row_features = vec![0.0; roles.rules.n_features()];
+        for row in 0..n_rows {
+            let taken = self.row(row, &features, labels.as_deref(), weights.as_deref(), &text, &mut row_features, &mut out.rows);
+            if let Err((col, found, expected)) = taken {
+                if out.problems.len() < MAX_REPORTS {
+                    out.problems.push(Problem { row, col, found, expected });
+                }
+                out.n_bad += 1;
+                if self.bad_rows == BadRows::Error {
+                    break;
+                }
+            }
+        }
+        out.rows.seal();
+        out
+    }
+
+    /// Appends one row, or nothing.
+    #[expect(clippy::too_many_arguments, reason = "the columns of a batch by what they are for")]
+    fn row(
+        &self,
+        row: usize,
+        features: &[Vec<Option<f64>>],
+        labels: Option<&[Option<f64>]>,
+        weights: Option<&[Option<f64>]>,
+        text: &TextColumns,
+        values: &mut [f32],
+        out: &mut RowChunk,
+    ) -> Result<(), (usize, String, &'static str)> {
+        let roles = &self.columns.roles;
+        for ((value, column), &col) in values.iter_mut().zip(features).zip(&roles.features) {
+            *value = feature(column[row], roles.rules.on_missing()).map_err(|(found, expected)| (col, found, expected))?;
+        }
+        if let Err((place, expected)) = roles.rules.finish(values) {
+            let found = features[place][row].map_or_else(|| "null".to_owned(), |value| value.to_string());
+            return Err((roles.features[place], found, expected));
+        }
+        let label = match labels {
+            Some(labels) => Some(label(labels[row], &roles.labels).map_err(|(found, expected)| (roles.label, found, expected))?),
+            None => None,
+        };
+        let weight = match (weights, roles.weight) {
+            (Some(weights), Some(col)) => {
+                let finite = finite(weights[row], "a finite weight; mend it, or pass `BadRows::Skip`");
+                Some(finite.map_err(|(found, expected)| (col, found, expected))?)
+            }
+            _ => None,
+        };
+        let class = match &text.classes {
+            Some(classes) => {
+                let wrong = |found: &str, expected| (roles.label, found.to_owned(), expected);
+                let name = classes.rows[row].map(|at| classes.values[at].as_str());
+                let Some(name) = name.filter(|name| !roles.rules.is_missing(name.as_bytes())) else {
+                    return Err(wrong(
+                        name.unwrap_or("null"),
+                        "a class, this is a missing value; mend it, or pass `BadRows::Skip`",
+                    ));
+                };
+                if let Labels::Known(known) = &roles.labels
+                    && known.number(name).is_none()
+                {
+                    return Err(wrong(name, "one of the classes that were given; add it to them, or pass `BadRows::Skip`"));
+                }
+                Some(name)
+            }
+            None => None,
+        };
+        // Nothing can go wrong from here on.
+        out.features.extend_from_slice(values);
+        out.weights.extend(weight);
+        match (&mut out.labels, &roles.labels) {
+            (ChunkLabels::Numbers(labels), _) => labels.extend(label),
+            (ChunkLabels::Found(labels, values), _) => labels.extend(class.map(|name| values.code(name))),
+            (ChunkLabels::Known(labels), Labels::Known(known)) => labels.extend(class.and_then(|name| known.number(name))),
+            (ChunkLabels::Known(_), _) => unreachable!("a chunk has labels of the kind that the roles ask for"),
+        }
+        for (column, values) in text.categories.iter().zip(&mut out.values) {
+            let value = column.rows[row].map(|at| column.values[at].as_str());
+            let value = value.filter(|value| !roles.rules.is_missing(value.as_bytes()));
+            out.categories.push(value.map_or(0, |value| values.code(value)));
+        }
+        Ok(())
+    }
+
+    fn numbers(&self, batch: &RecordBatch, col: usize, lists: &mut BTreeMap<usize, Vec<Option<f64>>>) -> Vec<Option<f64>> {
+        let Place { field, element } = self.columns.places[col];
+        let array = self.array(batch, field);
+        let Some(element) = element else { return numbers(array) };
+        let array = array.as_fixed_size_list();
+        let values = lists.entry(field).or_insert_with(|| numbers(array.values()));
+        let value = |(row, value): (usize, &Option<f64>)| value.filter(|_| array.is_valid(row));
+        values.iter().skip(element).step_by(list_len(array)).enumerate().map(value).collect()
+    }
+
+    fn texts(&self, batch: &RecordBatch, col: usize) -> Texts {
+        let Place { field, element } = self.columns.places[col];
+        let array = self.array(batch, field);
+        let Some(element) = element else { return texts(array) };
+        let array = array.as_fixed_size_list();
+        let of_all = texts(array.values());
+        let value = |(row, value): (usize, &Option<usize>)| value.filter(|_| array.is_valid(row));
+        let rows = of_all.rows.iter().skip(element).step_by(list_len(array)).enumerate().map(value).collect();
+        Texts { values: of_all.values, rows }
+    }
+
+    fn array<'b>(&self, batch: &'b RecordBatch, field: usize) -> &'b dyn Array {
+        let at = self.fields.binary_search(&field).expect("the fields are those of the columns that are used");
+        batch.column(at)
+    }
+}
+
+/// How long the lists are; more than 0, for an element of one is asked for.
+fn list_len(lists: &FixedSizeListArray) -> usize {
+    usize::try_from(lists.value_length()).expect("a list has no negative length")
+}
+
+/// A feature as it is stored, NaN if it is missing.
+fn feature(value: Option<f64>, on_missing: &OnMissing) -> Cell {
+    let Some(value) = value.filter(|value| !value.is_nan()) else {
+        return match on_missing {
+            OnMissing::Error => Err((value.map_or("null", |_| "NaN").to_owned(), MISSING)),
+            _ => Ok(f32::NAN),
+        };
+    };
+    let rounded = value as f32;
+    match (rounded.is_finite(), value.is_finite()) {
+        (true, _) => Ok(rounded),
+        (false, true) => Err((value.to_string(), "a number within the range of f32, up to 3.4e38; scale the column")),
+        (false, false) if *on_missing == OnMissing::Keep => Ok(rounded),
+        (false, false) => Err((value.to_string(), "a finite number; pass `Missing::Keep` to keep it, or `BadRows::Skip`")),
+    }
+}
+
+fn label(value: Option<f64>, labels: &Labels) -> Cell {
+    let value = finite(value, "a label, which is a finite number; mend it, name another label column, or pass `BadRows::Skip`")?;
+    if *labels == Labels::Binary && value != 0.0 && value != 1.0 {
+        return Err((value.to_string(), "a label 0 or 1; pass `LabelKind::Number` or `LabelKind::Classes` for others"));
+    }
+    Ok(value)
+}
+
+fn finite(value: Option<f64>, expected: &'static str) -> Cell {
+    let rounded = value.map(|value| value as f32).filter(|value| value.is_finite());
+    rounded.ok_or_else(|| (value.map_or_else(|| "null".to_owned(), |value| value.to_string()), expected))
+}

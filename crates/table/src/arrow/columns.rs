@@ -1,0 +1,140 @@
+//! The columns of a schema, and what each is for.
+
+use std::path::Path;
+
+use arrow_schema::{DataType, Schema};
+
+use super::values::{is_number, is_text};
+use crate::import::{Like, Roles, SourceError};
+use crate::{ColumnOptions, ColumnRef, Error};
+
+/// Where a column is: lists of a fixed size are several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// The field of the schema.
+    pub(super) field: usize,
+    /// Which element of its lists.
+    pub(super) element: Option<usize>,
+}
+
+/// The columns of a source and what they are for.
+#[derive(Debug)]
+pub(super) struct Columns {
+    pub(super) places: Vec<Place>,
+    pub(super) roles: Roles,
+}
+
+/// The longest lists whose elements are columns.
+const MAX_LIST: usize = 1 << 19;
+
+impl Columns {
+    /// Those of `schema`, of the source at `path`.
+    pub(super) fn find(path: &Path, schema: &Schema, options: &ColumnOptions, like: Option<&Like>) -> Result<Self, Error> {
+        let (mut names, mut places) = (Vec::new(), Vec::new());
+        for (index, field) in schema.fields().iter().enumerate() {
+            match field.data_type() {
+                DataType::FixedSizeList(_, n) => {
+                    let n = usize::try_from(*n).unwrap_or(0);
+                    if n > MAX_LIST {
+                        let reason = SourceError::Unsupported {
+                            part: format!("column `{}`", field.name()),
+                            found: format!("has lists of {n}"),
+                            way_out: format!("lists of up to {MAX_LIST} are read"),
+                        };
+                        return Err(reason.at(path));
+                    }
+                    names.extend((0..n).map(|element| format!("{}_{element}", field.name())));
+                    places.extend((0..n).map(|element| Place { field: index, element: Some(element) }));
+                }
+                _ => {
+                    names.push(field.name().clone());
+                    places.push(Place { field: index, element: None });
+                }
+            }
+        }
+        let mut sorted: Vec<&String> = names.iter().collect();
+        sorted.sort_unstable();
+        if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+            let reason = SourceError::Malformed {
+                part: "the schema".to_owned(),
+                found: format!("two columns named `{}`", twice[0]),
+                expected: "a name of its own for each; rename one".to_owned(),
+            };
+            return Err(reason.at(path));
+        }
+        let options = ColumnOptions { drop: dropped(schema, &names, &places, &options.drop), ..options.clone() };
+        let type_of = |col: usize| type_of(schema, places[col]);
+        let roles = Roles::find(path, &names, &options, like, &|col| is_text(type_of(col)))?;
+        let columns = Self { roles, places: places.clone() };
+        columns.check_types(&type_of).map_err(|reason| reason.at(path))?;
+        Ok(columns)
+    }
+
+    /// The fields that are read, in order.
+    pub(super) fn fields(&self) -> Vec<usize> {
+        let roles = &self.roles;
+        let used = roles.features.iter().chain(&roles.categories).chain([&roles.label]).chain(&roles.weight);
+        let mut fields: Vec<usize> = used.map(|&col| self.places[col].field).collect();
+        fields.sort_unstable();
+        fields.dedup();
+        fields
+    }
+
+    fn check_types<'a>(&self, type_of: &dyn Fn(usize) -> &'a DataType) -> Result<(), SourceError> {
+        let roles = &self.roles;
+        let refuse = |col: usize, expected| {
+            let (column, found) = (roles.names[col].clone(), type_of(col).to_string());
+            Err(SourceError::ColumnType { column, found, expected })
+        };
+        let no_number = |col: &&usize| !is_number(type_of(**col));
+        if let Some(&col) = roles.features.iter().find(no_number) {
+            return match is_text(type_of(col)) {
+                true => refuse(col, "numbers; make it `Categorical`, or drop it"),
+                false => {
+                    refuse(col, "numbers, or lists of a fixed size of them; drop it, or convert it where the file is written")
+                }
+            };
+        }
+        let no_name = |col: &&usize| !is_text(type_of(**col)) && !is_number(type_of(**col));
+        if let Some(&col) = roles.categories.iter().find(no_name) {
+            return refuse(col, "text or numbers, to be categorical; drop it");
+        }
+        let label = roles.label;
+        if roles.labels.are_classes() {
+            if no_name(&&label) {
+                return refuse(label, "text or numbers, to name classes; name another label column");
+            }
+        } else if no_number(&&label) {
+            return refuse(label, "numbers, to be the label; pass `LabelKind::Classes`, or name another label column");
+        }
+        if let Some(weight) = roles.weight.filter(|weight| no_number(&weight)) {
+            return refuse(weight, "numbers, to weigh rows; name another weight column");
+        }
+        Ok(())
+    }
+}
+
+/// The columns to drop; the name of a column of lists means all of its elements.
+fn dropped(schema: &Schema, names: &[String], places: &[Place], drop: &[ColumnRef]) -> Vec<ColumnRef> {
+    let mut all = Vec::with_capacity(drop.len());
+    for column in drop {
+        let list = schema.fields().iter().position(|field| {
+            matches!(field.data_type(), DataType::FixedSizeList(..)) && *column == ColumnRef::Name(field.name().clone())
+        });
+        match list {
+            Some(list) => {
+                let of_list = places.iter().zip(names).filter(|(place, _)| place.field == list);
+                all.extend(of_list.map(|(_, name)| ColumnRef::Name(name.clone())));
+            }
+            None => all.push(column.clone()),
+        }
+    }
+    all
+}
+
+fn type_of(schema: &Schema, place: Place) -> &DataType {
+    match schema.field(place.field).data_type() {
+        DataType::FixedSizeList(item, _) => item.data_type(),
+        other => other,
+    }
+}

@@ -1,0 +1,101 @@
+//! From batches, wherever they come from, to a table.
+
+use std::path::Path;
+
+use arrow_array::RecordBatch;
+use arrow_schema::Schema;
+
+use super::ArrowOptions;
+use super::batch::{Converted, Converter, Problem};
+use super::columns::Columns;
+use crate::import::{ImportReport, Like, NobodyWaits, Outlet, Progress, Sink, SourceError, in_order, n_threads};
+use crate::{Error, SourceIdentity};
+
+/// Values of features that are converted at a time.
+const CHUNK_VALUES: usize = 1 << 18;
+
+/// The most rows that are.
+const MAX_CHUNK_ROWS: usize = 8192;
+
+/// How a source is read, once its schema is known.
+pub(super) struct Plan<'a> {
+    path: &'a Path,
+    identity: SourceIdentity,
+    /// What the format is called in the table.
+    format: &'static str,
+    options: &'a ArrowOptions,
+    like: Option<Like>,
+    pub(super) columns: Columns,
+}
+
+/// Rows of a source, or what came instead.
+pub(super) type Batch = Result<RecordBatch, SourceError>;
+
+impl<'a> Plan<'a> {
+    pub(super) fn new(
+        path: &'a Path,
+        identity: SourceIdentity,
+        format: &'static str,
+        schema: &Schema,
+        options: &'a ArrowOptions,
+    ) -> Result<Self, Error> {
+        let like = options.columns.like.as_deref().map(Like::read).transpose()?;
+        let columns = Columns::find(path, schema, &options.columns, like.as_ref())?;
+        Ok(Self { path, identity, format, options, like, columns })
+    }
+
+    /// How many rows are converted at a time. It follows from the columns alone, so that the statistics are the same on any machine.
+    pub(super) fn chunk_rows(&self) -> usize {
+        (CHUNK_VALUES / self.columns.roles.rules.n_features().max(1)).clamp(1, MAX_CHUNK_ROWS)
+    }
+
+    /// Writes the table of the batches that `read` makes of the jobs that `feed` hands out, at most `n_waiting` of a job ahead. Batches
+    /// have the fields that [`Columns::fields`] lists.
+    pub(super) fn write<J: Send>(
+        &self,
+        dest: &Path,
+        n_waiting: usize,
+        feed: impl FnOnce(&mut dyn FnMut(J) -> Result<(), NobodyWaits>) + Send,
+        read: impl Fn(J, &mut dyn FnMut(Batch) -> Result<(), NobodyWaits>) + Sync,
+        progress: &mut dyn FnMut(usize),
+    ) -> Result<ImportReport, Error> {
+        let Self { path, identity, format, options, like, columns } = self;
+        let (source, import) = (identity.clone(), options.fingerprint(format)?);
+        let mut sink = Sink::create(dest, &columns.roles, &options.columns, like.as_ref(), source, import)?;
+        let converter = Converter::new(columns, options.columns.bad_rows);
+        let work = |job: J, outlet: &Outlet<Result<Converted, SourceError>>| {
+            read(job, &mut |batch| outlet.put(batch.map(|batch| converter.convert(&batch))));
+        };
+        let mut before = 0;
+        let take = |converted: Result<Converted, SourceError>| {
+            let mut converted = converted.map_err(|reason| reason.at(path))?;
+            sink.skip(converted.n_bad, converted.problems.iter().map(|problem| self.error_of(problem, before)))?;
+            before += converted.n_rows as u64;
+            sink.take(&mut converted.rows)?;
+            progress(sink.n_rows());
+            Ok(())
+        };
+        in_order(feed, n_threads(options.n_threads), n_waiting, work, take)?;
+        if sink.n_rows() == 0 {
+            let found = if sink.n_skipped() > 0 { "only rows that were skipped" } else { "columns and no rows" };
+            return Err(Error::NoRows { path: path.to_path_buf(), found });
+        }
+        sink.finish()
+    }
+
+    /// The error for a row of a batch, before which there were others.
+    fn error_of(&self, problem: &Problem, before: u64) -> Error {
+        let Problem { row, col, ref found, expected } = *problem;
+        let column = format!("column `{}`", self.columns.roles.names[col]);
+        SourceError::Value { row: before + row as u64, column, found: found.clone(), expected }.at(self.path)
+    }
+}
+
+/// Where an import has come, of a source of `total_bytes`.
+pub(super) fn report<'a>(
+    progress: &'a mut dyn FnMut(Progress),
+    total_bytes: u64,
+    n_read: impl Fn() -> u64 + 'a,
+) -> impl FnMut(usize) + 'a {
+    move |n_rows| progress(Progress { bytes_read: n_read(), total_bytes, n_rows })
+}

@@ -1,0 +1,115 @@
+use std::fs::File;
+use std::io::{BufReader, Read, Seek};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arrow_array::RecordBatch;
+use arrow_ipc::reader::{FileReader, StreamReader};
+use arrow_schema::{ArrowError, Schema};
+
+use super::ArrowOptions;
+use super::import::{Batch, Plan, report};
+use crate::import::{Counted, ImportReport, Input, NobodyWaits, Progress, SourceError};
+use crate::parts::open_file;
+use crate::{Error, SourceIdentity};
+
+/// Makes a table at `dest` of an Arrow IPC file (also called Feather, version 2) or an Arrow IPC stream; a stream may be packed.
+///
+/// Integers, truths, floats and decimals become the nearest `f32`; text, also as a dictionary, becomes categories or classes as the options
+/// say. Nulls are missing values. Lists of a fixed size become columns. Batches are converted on all cores, a few a core at a time.
+///
+/// # Errors
+/// [`Error::Source`] for columns of other types, with their names and types; for values that are not what they should be, with row and
+/// column; for damaged files. [`Error::NoColumn`], [`Error::ColumnRoles`], [`Error::NoRows`], [`Error::Io`], [`Error::Write`]. On `Err` there
+/// is nothing new at `dest`.
+/// # Examples
+/// ```no_run
+/// use brisk_table::{ArrowOptions, Categorical, ColumnOptions, LabelKind, import_arrow};
+///
+/// let columns = ColumnOptions {
+///     label: "income".into(),
+///     label_kind: LabelKind::Classes,
+///     categorical: Categorical::Auto,
+///     ..ColumnOptions::default()
+/// };
+/// import_arrow("adult.arrow", "adult.safetensors", &ArrowOptions { columns, ..ArrowOptions::default() })?;
+/// # Ok::<(), brisk_table::Error>(())
+/// ```
+pub fn import_arrow(source: impl AsRef<Path>, dest: impl AsRef<Path>, options: &ArrowOptions) -> Result<ImportReport, Error> {
+    import_arrow_with_progress(source, dest, options, |_| ())
+}
+
+/// The same as [`import_arrow`]; `progress` is called on this thread, every quarter of a million values or so.
+///
+/// # Errors
+/// As for [`import_arrow`].
+pub fn import_arrow_with_progress(
+    source: impl AsRef<Path>,
+    dest: impl AsRef<Path>,
+    options: &ArrowOptions,
+    mut progress: impl FnMut(Progress),
+) -> Result<ImportReport, Error> {
+    import(source.as_ref(), dest.as_ref(), options, &mut progress)
+}
+
+fn import(path: &Path, dest: &Path, options: &ArrowOptions, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
+    let io = |source| Error::Io { path: path.to_owned(), action: "read", source };
+    let damaged = |error: ArrowError| unreadable("the schema", &error).at(path);
+    let mut file = open_file(path)?;
+    let mut magic = Vec::new();
+    Read::by_ref(&mut file).take(6).read_to_end(&mut magic).map_err(io)?;
+    if magic == *b"ARROW1" {
+        file.rewind().map_err(io)?;
+        let identity = SourceIdentity::new(path, &file.metadata().map_err(io)?);
+        let n_read = Arc::new(AtomicU64::new(0));
+        let reader = FileReader::try_new(BufReader::new(Counted::<File>::new(file, &n_read)), None).map_err(damaged)?;
+        let schema = reader.schema();
+        return write(path, dest, options, identity, &schema, reader, &n_read, progress);
+    }
+    let input = Input::open(path)?;
+    let reader = StreamReader::try_new(BufReader::new(input.bytes), None).map_err(damaged)?;
+    let schema = reader.schema();
+    write(path, dest, options, input.source, &schema, reader, &input.n_read, progress)
+}
+
+#[expect(clippy::too_many_arguments, reason = "what both kinds of readers have in common")]
+fn write(
+    path: &Path,
+    dest: &Path,
+    options: &ArrowOptions,
+    identity: SourceIdentity,
+    schema: &Schema,
+    batches: impl Iterator<Item = Result<RecordBatch, ArrowError>> + Send,
+    n_read: &AtomicU64,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<ImportReport, Error> {
+    let total_bytes = identity.n_bytes;
+    let plan = Plan::new(path, identity, "arrow", schema, options)?;
+    let (fields, chunk_rows) = (plan.columns.fields(), plan.chunk_rows());
+    let feed = |put: &mut dyn FnMut(Batch) -> Result<(), NobodyWaits>| {
+        for (index, batch) in batches.enumerate() {
+            let part = format!("batch {index}");
+            let batch = batch.and_then(|batch| batch.project(&fields)).map_err(|error| unreadable(&part, &error));
+            let is_last = batch.is_err();
+            // Batches may be as large as their writer pleased; slices of them are views.
+            let put = match batch {
+                Ok(batch) => (0..batch.num_rows())
+                    .step_by(chunk_rows)
+                    .try_for_each(|row| put(Ok(batch.slice(row, chunk_rows.min(batch.num_rows() - row))))),
+                Err(error) => put(Err(error)),
+            };
+            if is_last || put.is_err() {
+                break;
+            }
+        }
+    };
+    let mut progress = report(progress, total_bytes, || n_read.load(Ordering::Relaxed).min(total_bytes));
+    // Nobody waits: then there is nothing to read.
+    plan.write(dest, 1, feed, |batch, put| _ = put(batch), &mut progress)
+}
+
+fn unreadable(part: &str, error: &ArrowError) -> SourceError {
+    let expected = "an Arrow IPC file or stream; if it is one, it is damaged, write it again".to_owned();
+    SourceError::Malformed { part: part.to_owned(), found: error.to_string(), expected }
+}

@@ -1,0 +1,93 @@
+use std::fs::File;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+
+use super::ArrowOptions;
+use super::import::{Batch, Plan, report};
+use crate::import::{ImportReport, NobodyWaits, Progress, SourceError};
+use crate::parts::open_file;
+use crate::{Error, SourceIdentity};
+
+/// How many batches of a row group may wait until those of the groups before it are written: 64 MiB of `f32`.
+const N_WAITING: usize = 64;
+
+/// Makes a table at `dest` of a Parquet file, of any of the format's encodings and compressions but LZO.
+///
+/// Values are treated as [`import_arrow`](crate::import_arrow) does. Columns that are left out are not read. Row groups are decoded on all
+/// cores, one a core at a time; what is decoded ahead takes at most 64 MiB a core, however large they are.
+///
+/// # Errors
+/// As for [`import_arrow`](crate::import_arrow).
+/// # Examples
+/// ```no_run
+/// use brisk_table::{ArrowOptions, ColumnOptions, Missing, import_parquet};
+///
+/// let columns = ColumnOptions {
+///     label: "median_house_value".into(),
+///     drop: vec!["ocean_proximity".into()],
+///     missing: Missing::Mean,
+///     ..ColumnOptions::default()
+/// };
+/// import_parquet("housing.parquet", "housing.safetensors", &ArrowOptions { columns, ..ArrowOptions::default() })?;
+/// # Ok::<(), brisk_table::Error>(())
+/// ```
+pub fn import_parquet(source: impl AsRef<Path>, dest: impl AsRef<Path>, options: &ArrowOptions) -> Result<ImportReport, Error> {
+    import_parquet_with_progress(source, dest, options, |_| ())
+}
+
+/// The same as [`import_parquet`]; `progress` is called on this thread, every quarter of a million values or so.
+///
+/// # Errors
+/// As for [`import_parquet`].
+pub fn import_parquet_with_progress(
+    source: impl AsRef<Path>,
+    dest: impl AsRef<Path>,
+    options: &ArrowOptions,
+    mut progress: impl FnMut(Progress),
+) -> Result<ImportReport, Error> {
+    import(source.as_ref(), dest.as_ref(), options, &mut progress)
+}
+
+fn import(path: &Path, dest: &Path, options: &ArrowOptions, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
+    let file = open_file(path)?;
+    let metadata = file.metadata().map_err(|source| Error::Io { path: path.to_owned(), action: "read", source })?;
+    let identity = SourceIdentity::new(path, &metadata);
+    let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::default());
+    let metadata = metadata.map_err(|error| unreadable("the footer", error.to_string()).at(path))?;
+
+    let total_bytes = identity.n_bytes;
+    let plan = Plan::new(path, identity, "parquet", metadata.schema(), options)?;
+    let mask = ProjectionMask::roots(metadata.parquet_schema(), plan.columns.fields());
+    let n_groups = metadata.metadata().num_row_groups();
+    let n_read = AtomicU64::new(0);
+    let feed = |put: &mut dyn FnMut(usize) -> Result<(), NobodyWaits>| {
+        // Nobody waits any more: then the rest need not be read.
+        _ = (0..n_groups).try_for_each(put);
+    };
+    let read = |group: usize, put: &mut dyn FnMut(Batch) -> Result<(), NobodyWaits>| {
+        let part = format!("row group {group}");
+        let reader = File::open(path).map_err(|error| unreadable(&part, error.to_string())).and_then(|file| {
+            let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata.clone());
+            let builder = builder.with_row_groups(vec![group]).with_projection(mask.clone()).with_batch_size(plan.chunk_rows());
+            builder.build().map_err(|error| unreadable(&part, error.to_string()))
+        });
+        let put_all = match reader {
+            Ok(mut reader) => reader.try_for_each(|batch| put(batch.map_err(|error| unreadable(&part, error.to_string())))),
+            Err(error) => put(Err(error)),
+        };
+        if put_all.is_ok() {
+            let n_bytes = metadata.metadata().row_group(group).compressed_size();
+            n_read.fetch_add(u64::try_from(n_bytes).unwrap_or(0), Ordering::Relaxed);
+        }
+    };
+    let mut progress = report(progress, total_bytes, || n_read.load(Ordering::Relaxed).min(total_bytes));
+    plan.write(dest, N_WAITING, feed, read, &mut progress)
+}
+
+fn unreadable(part: &str, found: String) -> SourceError {
+    let expected = "a sound Parquet file; it is damaged or of a kind that is not read, write it again".to_owned();
+    SourceError::Malformed { part: part.to_owned(), found, expected }
+}

@@ -1,0 +1,154 @@
+//! Where batches are: a file, a folder of files, an archive of files.
+
+use std::io::{self, Cursor, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tar::Archive;
+
+use super::{CifarLabels, CifarOptions};
+use crate::import::{Input, SourceError};
+use crate::{Error, SourceIdentity};
+
+/// The batches of a source.
+pub(super) struct Batches {
+    path: PathBuf,
+    place: Place,
+    pub(super) identity: SourceIdentity,
+    /// How many bytes of the batches before the current one were read.
+    before: u64,
+    current: Arc<AtomicU64>,
+}
+
+enum Place {
+    File,
+    /// The path of each batch.
+    Folder(Vec<PathBuf>),
+    /// The names of the wanted members. They may stand in any order, so each is looked for from the start.
+    Archive(&'static [&'static str]),
+}
+
+impl Batches {
+    pub(super) fn find(path: &Path, options: CifarOptions) -> Result<Self, Error> {
+        let io = |source| Error::Io { path: path.to_owned(), action: "open", source };
+        let metadata = std::fs::metadata(path).map_err(io)?;
+        let mut identity = SourceIdentity::new(path, &metadata);
+        let names = options.labels.files(options.set);
+        let place = if metadata.is_dir() {
+            let files: Vec<PathBuf> = names.iter().map(|name| batch_in(path, name)).collect::<Result<_, _>>()?;
+            identity = SourceIdentity { n_bytes: 0, ..identity };
+            for file in &files {
+                let of_file = SourceIdentity::new(file, &std::fs::metadata(file).map_err(io)?);
+                identity.n_bytes += of_file.n_bytes;
+                identity.modified_ns = identity.modified_ns.max(of_file.modified_ns);
+            }
+            Place::Folder(files)
+        } else if is_tar(path)? {
+            identity.n_bytes *= names.len() as u64;
+            Place::Archive(names)
+        } else {
+            Place::File
+        };
+        Ok(Self { path: path.to_owned(), place, identity, before: 0, current: Arc::default() })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        match &self.place {
+            Place::File => 1,
+            Place::Folder(files) => files.len(),
+            Place::Archive(names) => names.len(),
+        }
+    }
+
+    /// The names of the classes; none if nothing names exactly as many as there are.
+    pub(super) fn class_names(&self, labels: CifarLabels) -> Result<Vec<String>, Error> {
+        let file = labels.names_file();
+        let text = match &self.place {
+            Place::File => None,
+            Place::Folder(_) => std::fs::read_to_string(self.path.join(file)).ok(),
+            Place::Archive(_) => {
+                let input = Input::open(&self.path)?;
+                let mut text = None;
+                with_member(input.bytes, file, |member| {
+                    let mut read = String::new();
+                    member.take(1 << 16).read_to_string(&mut read)?;
+                    text = Some(read);
+                    Ok(())
+                })
+                .map_err(|source| Error::Io { path: self.path.clone(), action: "unpack", source })?;
+                text
+            }
+        };
+        let lines = text.as_deref().unwrap_or_default().lines().map(str::trim).filter(|line| !line.is_empty());
+        let names: Vec<String> = lines.map(str::to_owned).collect();
+        Ok(if names.len() == usize::from(labels.n_classes()) { names } else { Vec::new() })
+    }
+
+    /// How many bytes have been read.
+    pub(super) fn n_read(&self) -> u64 {
+        self.before + self.current.load(Ordering::Relaxed)
+    }
+
+    /// Calls `read` with the name of a batch and its bytes.
+    pub(super) fn with<T>(
+        &mut self,
+        index: usize,
+        read: impl FnOnce(&mut Self, &str, &mut dyn Read) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        self.before = self.n_read();
+        let path = match &self.place {
+            Place::Folder(files) => files[index].clone(),
+            _ => self.path.clone(),
+        };
+        let mut input = Input::open(&path)?;
+        self.current = Arc::clone(&input.n_read);
+        let Place::Archive(names) = self.place else {
+            return read(self, &path.to_string_lossy(), &mut input.bytes);
+        };
+        let wanted = names[index];
+        let io = |source| Error::Io { path: path.clone(), action: "unpack", source };
+        if let Some(done) = with_member(input.bytes, wanted, |member| Ok(read(self, wanted, member))).map_err(io)? {
+            return done;
+        }
+        let reason = SourceError::Malformed {
+            part: "the archive".to_owned(),
+            found: format!("no member `{wanted}`"),
+            expected: "that of the binary version of CIFAR; `CifarOptions` says which data set is meant".to_owned(),
+        };
+        Err(reason.at(&path))
+    }
+}
+
+/// Calls `read` with the member of that name, in whatever folder of the archive, if there is one.
+fn with_member<T>(archive: impl Read, wanted: &str, read: impl FnOnce(&mut dyn Read) -> io::Result<T>) -> io::Result<Option<T>> {
+    for entry in Archive::new(archive).entries()? {
+        let mut entry = entry?;
+        if entry.path()?.file_name().is_some_and(|name| name == wanted) {
+            return read(&mut entry).map(Some);
+        }
+    }
+    Ok(None)
+}
+
+/// The file of a batch in a folder: as it is called, or packed.
+fn batch_in(folder: &Path, name: &str) -> Result<PathBuf, Error> {
+    let packed = ["", ".xz", ".gz", ".zst"].map(|ending| folder.join(format!("{name}{ending}")));
+    packed.into_iter().find(|path| path.is_file()).ok_or_else(|| {
+        let reason = SourceError::Malformed {
+            part: "the folder".to_owned(),
+            found: format!("no file `{name}`, nor a packed one"),
+            expected: "the binary version of CIFAR; `CifarOptions` says which data set is meant".to_owned(),
+        };
+        reason.at(folder)
+    })
+}
+
+/// Whether a file is a tar archive, once unpacked.
+fn is_tar(path: &Path) -> Result<bool, Error> {
+    let mut start = Cursor::new([0; 263]);
+    let input = Input::open(path)?;
+    let io = |source| Error::Io { path: path.to_owned(), action: input.action, source };
+    let n = std::io::copy(&mut input.bytes.take(263), &mut start).map_err(io)?;
+    Ok(n >= 262 && start.get_ref()[257..262] == *b"ustar")
+}

@@ -1,0 +1,131 @@
+use std::io::Read;
+use std::path::Path;
+
+use super::CifarOptions;
+use super::batches::Batches;
+use crate::import::{ImportReport, Progress, SourceError};
+use crate::writer::ImportNotes;
+use crate::{DType, Error, Schema, TableWriter};
+
+/// Records that are read at a time: less than a megabyte.
+const CHUNK_RECORDS: usize = 256;
+
+const SIDE: usize = 32;
+const N_CHANNELS: usize = 3;
+const PLANE: usize = SIDE * SIDE;
+
+/// Makes a table at `dest` of the binary version of CIFAR-10 or CIFAR-100.
+///
+/// `source` is one file of records, a folder of such files or the archive in which they are published (`.tar`, `.tar.gz`); files may be
+/// packed. Rows have the order of the records, and the shape `[32, 32, 3]`, channels last, where the records have a plane a channel.
+/// Pixels and labels are `u8`. The names of the classes come from the text file that lies beside the batches of a folder or archive, if it
+/// does.
+///
+/// # Errors
+/// [`Error::Source`] if a file or member is not there, ends within a record, or has labels beyond the classes; [`Error::Io`],
+/// [`Error::FeatureOff`], [`Error::Write`]. On `Err` there is nothing new at `dest`.
+/// # Examples
+/// ```no_run
+/// use brisk_table::{CifarOptions, CifarSet, import_cifar};
+///
+/// import_cifar("cifar-10-binary.tar.gz", "train.safetensors", &CifarOptions::default())?;
+/// let test = CifarOptions { set: CifarSet::Test, ..CifarOptions::default() };
+/// import_cifar("cifar-10-binary.tar.gz", "test.safetensors", &test)?;
+/// # Ok::<(), brisk_table::Error>(())
+/// ```
+pub fn import_cifar(source: impl AsRef<Path>, dest: impl AsRef<Path>, options: &CifarOptions) -> Result<ImportReport, Error> {
+    import_cifar_with_progress(source, dest, options, |_| ())
+}
+
+/// The same as [`import_cifar`]; `progress` is called on this thread, every 256 rows.
+///
+/// # Errors
+/// As for [`import_cifar`].
+pub fn import_cifar_with_progress(
+    source: impl AsRef<Path>,
+    dest: impl AsRef<Path>,
+    options: &CifarOptions,
+    mut progress: impl FnMut(Progress),
+) -> Result<ImportReport, Error> {
+    import(source.as_ref(), dest.as_ref(), *options, &mut progress)
+}
+
+fn import(path: &Path, dest: &Path, options: CifarOptions, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
+    let mut batches = Batches::find(path, options)?;
+    let schema = Schema {
+        dtype: DType::U8,
+        label_dtype: DType::U8,
+        source: Some(batches.identity.clone()),
+        ..Schema::shaped(&[SIDE, SIDE, N_CHANNELS])
+    };
+    let mut writer = TableWriter::create_import(dest, schema, ImportNotes::of(format!("cifar {options:?}")))?;
+    let total_bytes = batches.identity.n_bytes;
+    let mut rows = Records::default();
+    for index in 0..batches.len() {
+        batches.with(index, |batches, name, bytes| {
+            let mut done = 0;
+            while rows.read(path, name, bytes, options, done)? {
+                writer.push(&rows.pixels, &rows.labels)?;
+                done += rows.labels.len() as u64;
+                progress(Progress { bytes_read: batches.n_read(), total_bytes, n_rows: writer.n_rows() });
+            }
+            Ok(())
+        })?;
+    }
+    if writer.n_rows() == 0 {
+        return Err(Error::NoRows { path: path.to_owned(), found: "an empty file" });
+    }
+    ImportReport::finish(writer, batches.class_names(options.labels)?)
+}
+
+/// Some records, as bytes and as they are stored.
+#[derive(Default)]
+struct Records {
+    bytes: Vec<u8>,
+    pixels: Vec<u8>,
+    labels: Vec<u8>,
+}
+
+impl Records {
+    /// Reads the next records, `done` of which came before; whether there were any.
+    fn read(&mut self, path: &Path, name: &str, from: &mut dyn Read, options: CifarOptions, done: u64) -> Result<bool, Error> {
+        let fail = |reason: SourceError| Err(reason.at(path));
+        let n_label_bytes = options.labels.n_bytes();
+        let record_bytes = n_label_bytes + N_CHANNELS * PLANE;
+        self.bytes.clear();
+        let limit = (CHUNK_RECORDS * record_bytes) as u64;
+        let read = from.take(limit).read_to_end(&mut self.bytes);
+        read.map_err(|source| Error::Io { path: path.to_owned(), action: "read or unpack", source })?;
+
+        let (n_records, rest) = (self.bytes.len() / record_bytes, self.bytes.len() % record_bytes);
+        if rest != 0 {
+            return fail(SourceError::Malformed {
+                part: format!("`{name}`, record {}", done + n_records as u64),
+                found: format!("{rest} bytes"),
+                expected: format!("{record_bytes}; it is cut short, or of the other data set than `CifarOptions` says"),
+            });
+        }
+        self.pixels.resize(n_records * N_CHANNELS * PLANE, 0);
+        self.labels.clear();
+        let images = self.pixels.chunks_exact_mut(N_CHANNELS * PLANE);
+        for (i, (record, image)) in self.bytes.chunks_exact(record_bytes).zip(images).enumerate() {
+            let (labels, planes) = record.split_at(n_label_bytes);
+            let label = labels[options.labels.index()];
+            if label >= options.labels.n_classes() {
+                return fail(SourceError::Value {
+                    row: done + i as u64,
+                    column: format!("the label in `{name}`"),
+                    found: label.to_string(),
+                    expected: options.labels.expected(),
+                });
+            }
+            self.labels.push(label);
+            let (red, others) = planes.split_at(PLANE);
+            let (green, blue) = others.split_at(PLANE);
+            for (pixel, ((&r, &g), &b)) in image.as_chunks_mut().0.iter_mut().zip(red.iter().zip(green).zip(blue)) {
+                *pixel = [r, g, b];
+            }
+        }
+        Ok(n_records > 0)
+    }
+}

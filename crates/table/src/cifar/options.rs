@@ -1,0 +1,80 @@
+/// How to read the binary files of CIFAR; the default: CIFAR-10, and of a folder or archive the training set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct CifarOptions {
+    /// Which of the two data sets it is, and which of its labels are wanted.
+    pub labels: CifarLabels,
+    /// Which part of a folder or an archive is wanted. A single file is read as it is.
+    pub set: CifarSet,
+}
+
+/// What a record starts with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum CifarLabels {
+    /// CIFAR-10: one of 10 classes.
+    #[default]
+    Ten,
+    /// CIFAR-100: of its two labels the second, one of 100 classes.
+    Fine,
+    /// CIFAR-100: of its two labels the first, one of 20 groups of classes.
+    Coarse,
+}
+
+/// A part of a data set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum CifarSet {
+    /// `data_batch_1.bin` to `data_batch_5.bin`, in this order, or `train.bin`.
+    #[default]
+    Train,
+    /// `test_batch.bin`, or `test.bin`.
+    Test,
+}
+
+impl CifarLabels {
+    /// How many bytes of labels a record starts with.
+    pub(super) fn n_bytes(self) -> usize {
+        if self == Self::Ten { 1 } else { 2 }
+    }
+
+    /// Which of them is the label.
+    pub(super) fn index(self) -> usize {
+        usize::from(self == Self::Fine)
+    }
+
+    pub(super) fn n_classes(self) -> u8 {
+        match self {
+            Self::Ten => 10,
+            Self::Fine => 100,
+            Self::Coarse => 20,
+        }
+    }
+
+    /// What a label beyond the classes suggests.
+    pub(super) fn expected(self) -> &'static str {
+        match self {
+            Self::Ten => "a label of 0 to 9; of CIFAR-100 ask for `CifarLabels::Fine` or `Coarse`",
+            Self::Fine => "a label of 0 to 99; of CIFAR-10 ask for `CifarLabels::Ten`",
+            Self::Coarse => "a label of 0 to 19; of CIFAR-10 ask for `CifarLabels::Ten`",
+        }
+    }
+
+    /// The file that names the classes, a line each.
+    pub(super) fn names_file(self) -> &'static str {
+        match self {
+            Self::Ten => "batches.meta.txt",
+            Self::Fine => "fine_label_names.txt",
+            Self::Coarse => "coarse_label_names.txt",
+        }
+    }
+
+    /// The files of that set, in order.
+    pub(super) fn files(self, set: CifarSet) -> &'static [&'static str] {
+        match (self, set) {
+            (Self::Ten, CifarSet::Train) => {
+                &["data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"]
+            }
+            (Self::Ten, CifarSet::Test) => &["test_batch.bin"],
+            (_, CifarSet::Train) => &["train.bin"],
+            (_, CifarSet::Test) => &["test.bin"],
+        }
+    }
+}

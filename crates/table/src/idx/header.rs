@@ -1,0 +1,41 @@
+use std::io::{self, Read};
+
+use crate::DType;
+use crate::import::{ByteOrder, Numbers, SourceError};
+
+/// What an IDX file is, by its own account: `0 0 TYPE RANK`, then a big-endian `u32` a dimension.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) numbers: Numbers,
+    pub(super) shape: Vec<u32>,
+}
+
+impl Header {
+    /// Reads the header of the file called `name`.
+    pub(super) fn read(name: &str, from: &mut dyn Read) -> io::Result<Result<Self, SourceError>> {
+        let malformed = |found: String, expected: &str| {
+            Ok(Err(SourceError::Malformed { part: format!("the header of `{name}`"), found, expected: expected.to_owned() }))
+        };
+        let mut start = Vec::new();
+        from.take(4).read_to_end(&mut start)?;
+        let &[0, 0, code, rank] = start.as_slice() else {
+            return malformed(format!("the bytes {start:02x?}"), "an IDX file: 00 00, a type, a number of dimensions");
+        };
+        let dtype = match code {
+            0x08 => DType::U8,
+            0x09 => DType::I8,
+            0x0b => DType::I16,
+            0x0c => DType::I32,
+            0x0d => DType::F32,
+            0x0e => DType::F64,
+            _ => return malformed(format!("the type {code:#04x}"), "0x08 (bytes), 0x09, 0x0b, 0x0c, 0x0d or 0x0e"),
+        };
+        let mut dimensions = Vec::new();
+        from.take(4 * u64::from(rank)).read_to_end(&mut dimensions)?;
+        let shape: Vec<u32> = dimensions.as_chunks().0.iter().map(|&dimension| u32::from_be_bytes(dimension)).collect();
+        if rank == 0 || dimensions.len() < 4 * usize::from(rank) {
+            return malformed(format!("{} of {rank} dimensions", shape.len()), "one dimension or more, all of them there");
+        }
+        Ok(Ok(Self { numbers: Numbers { dtype, byte_order: ByteOrder::Big }, shape }))
+    }
+}

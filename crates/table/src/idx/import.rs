@@ -1,0 +1,110 @@
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+use super::header::Header;
+use crate::Error;
+use crate::import::{Array, Arrays, ImportReport, Input, LabelArray, NotFinite, Origin, Progress, SourceError};
+
+/// How to read IDX files.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct IdxOptions {
+    /// The file of labels; by default the one beside the features that is called `labels` and `idx1` where that is called `images` and
+    /// `idx3`, as `train-labels-idx1-ubyte.gz` beside `train-images-idx3-ubyte.gz`.
+    pub labels: Option<PathBuf>,
+    /// What becomes of features that are NaN or infinite, which only files of floats can hold.
+    pub not_finite: NotFinite,
+}
+
+/// Makes a table at `dest` of a pair of IDX files, the format of MNIST, plain or packed.
+///
+/// The file at `source` has the features, of any number of dimensions and any type. `n` images `[n, height, width]` become rows
+/// `[height, width, 1]`, channels last as everywhere; other shapes stay. Bytes stay `u8`, other numbers become `f32`; labels that are bytes
+/// become `u8`, other integers `i64`, floats `f32`.
+///
+/// # Errors
+/// [`Error::Source`] if a file is not IDX, is truncated or too long, or if labels are not as many as rows; [`Error::Io`],
+/// [`Error::Write`]. On `Err` there is nothing new at `dest`.
+/// # Examples
+/// ```
+/// # let folder = tempfile::tempdir()?;
+/// # let (images, dest) = (folder.path().join("two-images-idx3-ubyte"), folder.path().join("two.safetensors"));
+/// use brisk_table::{IdxOptions, Table, import_idx};
+///
+/// // Two images of one row and three columns.
+/// std::fs::write(&images, [0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 3, 10, 20, 30, 40, 50, 60])?;
+/// std::fs::write(folder.path().join("two-labels-idx1-ubyte"), [0, 0, 8, 1, 0, 0, 0, 2, 7, 9])?;
+/// import_idx(&images, &dest, &IdxOptions::default())?;
+/// let table = Table::open(&dest)?;
+/// assert_eq!(table.row_shape(), [1, 3, 1]);
+/// assert_eq!(table.rows::<u8>(1..2)?, [40, 50, 60]);
+/// assert_eq!(table.labels::<u8>()?, [7, 9]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn import_idx(source: impl AsRef<Path>, dest: impl AsRef<Path>, options: &IdxOptions) -> Result<ImportReport, Error> {
+    import_idx_with_progress(source, dest, options, |_| ())
+}
+
+/// The same as [`import_idx`]; `progress` is called on this thread, every megabyte of features or so.
+///
+/// # Errors
+/// As for [`import_idx`].
+pub fn import_idx_with_progress(
+    source: impl AsRef<Path>,
+    dest: impl AsRef<Path>,
+    options: &IdxOptions,
+    mut progress: impl FnMut(Progress),
+) -> Result<ImportReport, Error> {
+    import(source.as_ref(), dest.as_ref(), options, &mut progress)
+}
+
+fn import(path: &Path, dest: &Path, options: &IdxOptions, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
+    let labels_path = match &options.labels {
+        Some(path) => path.clone(),
+        None => labels_beside(path)?,
+    };
+    let input = Input::open(path)?;
+    let n_read = input.n_read;
+    let mut features = array(path, input.bytes)?;
+    if features.row_shape.len() == 2 {
+        features.row_shape.push(1);
+    }
+    let labels_input = Input::open(&labels_path)?;
+    let labels = array(&labels_path, labels_input.bytes)?;
+    let arrays = Arrays { features, labels: LabelArray::Own(labels), weights: None, not_finite: options.not_finite };
+    let origin = Origin {
+        path,
+        identity: input.source,
+        options: format!("idx {options:?} {:?}", labels_input.source),
+        n_read: &|| n_read.load(Ordering::Relaxed),
+    };
+    arrays.write(dest, &origin, progress)
+}
+
+fn array(path: &Path, mut from: Box<dyn Read + Send>) -> Result<Array<'static>, Error> {
+    let name = file_name(path);
+    let io = |source| Error::Io { path: path.to_owned(), action: "read or unpack", source };
+    let header = Header::read(&name, &mut from).map_err(io)?;
+    let Header { numbers, shape } = header.map_err(|reason| reason.at(path))?;
+    let (n_rows, row_shape) = (u64::from(shape[0]), shape[1..].iter().map(|&dimension| dimension as usize).collect());
+    Ok(Array { name, numbers, n_rows, row_shape, bytes: from })
+}
+
+/// The file of labels that goes with that of images.
+fn labels_beside(path: &Path) -> Result<PathBuf, Error> {
+    let name = file_name(path);
+    let found = path.with_file_name(name.replace("images", "labels").replace("idx3", "idx1"));
+    if found == path || !found.is_file() {
+        let reason = SourceError::Unsupported {
+            part: format!("`{name}`"),
+            found: "has no file of labels beside it that is named after it".to_owned(),
+            way_out: "name it by `IdxOptions::labels`".to_owned(),
+        };
+        return Err(reason.at(path));
+    }
+    Ok(found)
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}

@@ -1,0 +1,253 @@
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::decode::{Decoded, NoImage, Shape, decode};
+use super::folder::{Listing, UNPACK, class_in_archive, class_in_folder, for_each_file, read_file};
+use super::{Channels, ImagesOptions};
+use crate::import::{BadRows, ImportReport, Input, MAX_REPORTS, NobodyWaits, Progress, SourceError, in_order, n_threads};
+use crate::writer::ImportNotes;
+use crate::{DType, Error, Schema, TableWriter};
+
+/// Bytes of pixels that are written at a time. Fixed, so that the statistics are the same on any machine.
+const CHUNK_BYTES: usize = 1 << 20;
+
+/// Makes a table at `dest` of a folder of PNG and JPEG files, a folder a class, as torchvision's `ImageFolder` reads it; or of a tar
+/// archive of such folders, plain or packed.
+///
+/// The folders in `source` are the classes, numbered in the order of their names from 0; every file below one is an image of that class,
+/// and rows have the order of the files' paths. In an archive, a file's class is the folder in which it lies, and rows have the order of
+/// the archive, which is read twice. Rows are `u8`, `[height, width, channels]`; labels are `u32`. Images are decoded on all cores; a few
+/// a core are in memory at a time. They must have one size: nothing is scaled or cropped.
+///
+/// # Errors
+/// [`Error::Source`] with the names of the first two images that differ, or of the first file that is no image, unless
+/// [`BadRows::Skip`]; [`Error::NoRows`], [`Error::Io`], [`Error::Write`]. On `Err` there is nothing new at `dest`.
+/// # Examples
+/// ```no_run
+/// use brisk_table::{Channels, ImagesOptions, import_images};
+///
+/// let options = ImagesOptions { channels: Channels::Rgb, ..ImagesOptions::default() };
+/// let report = import_images("photos/train", "train.safetensors", &options)?;
+/// println!("{} images of {:?}", report.n_rows, report.classes);
+/// # Ok::<(), brisk_table::Error>(())
+/// ```
+pub fn import_images(source: impl AsRef<Path>, dest: impl AsRef<Path>, options: &ImagesOptions) -> Result<ImportReport, Error> {
+    import_images_with_progress(source, dest, options, |_| ())
+}
+
+/// The same as [`import_images`]; `progress` is called on this thread, every megabyte of pixels or so.
+///
+/// # Errors
+/// As for [`import_images`].
+pub fn import_images_with_progress(
+    source: impl AsRef<Path>,
+    dest: impl AsRef<Path>,
+    options: &ImagesOptions,
+    mut progress: impl FnMut(Progress),
+) -> Result<ImportReport, Error> {
+    import(source.as_ref(), dest.as_ref(), *options, &mut progress)
+}
+
+/// A file to be decoded.
+struct Job {
+    name: String,
+    class: Option<String>,
+    bytes: Bytes,
+}
+
+enum Bytes {
+    At(PathBuf),
+    Here(Vec<u8>),
+    /// What the archive said instead of handing out a file.
+    Failed(io::Error),
+}
+
+/// What became of it.
+struct Outcome {
+    name: String,
+    result: Result<(u32, Decoded), Bad>,
+}
+
+enum Bad {
+    Source(SourceError),
+    Read(io::Error),
+}
+
+fn import(path: &Path, dest: &Path, options: ImagesOptions, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
+    let is_folder = path.is_dir();
+    let listing = if is_folder { Listing::of_folder(path)? } else { Listing::of_archive(path)? };
+    let n_read = Arc::new(AtomicU64::new(0));
+    let decode_all = |options: ImagesOptions, expected, take: &mut dyn FnMut(Outcome) -> Result<(), Option<Error>>| {
+        let feed = |put: &mut dyn FnMut(Job) -> Result<(), NobodyWaits>| match is_folder {
+            true => feed_folder(path, &listing, put),
+            false => feed_archive(path, &n_read, put),
+        };
+        let work = |job: Job, outlet: &crate::import::Outlet<Outcome>| {
+            // Nobody waits: then there is nothing to do.
+            _ = outlet.put(decode_job(job, &listing, options.channels, expected, is_folder.then_some(&*n_read)));
+        };
+        in_order(feed, n_threads(options.n_threads), 1, work, take)
+    };
+
+    // The first image says what the others have to be.
+    let mut first: Option<(String, Shape)> = None;
+    let one_thread = ImagesOptions { n_threads: 1, ..options };
+    let found = decode_all(one_thread, None, &mut |outcome| match outcome.result {
+        Ok((_, Decoded::Image(image))) => {
+            first = Some((outcome.name, image.shape));
+            Err(None)
+        }
+        Ok((_, Decoded::OtherShape(_))) => unreachable!("no shape was asked for"),
+        Err(bad) if options.bad_files == BadRows::Error => Err(Some(error_of(bad, path))),
+        Err(_) => Ok(()),
+    });
+    if let Err(Some(error)) = found {
+        return Err(error);
+    }
+    let Some((first_name, shape)) = first else {
+        return Err(Error::NoRows { path: path.to_owned(), found: "no PNG or JPEG file in a folder of its class" });
+    };
+    n_read.store(0, Ordering::Relaxed);
+
+    let schema = Schema {
+        dtype: DType::U8,
+        label_dtype: DType::U32,
+        source: Some(listing.identity.clone()),
+        ..Schema::shaped(&[shape.height, shape.width, shape.n_channels])
+    };
+    let fingerprint = format!("images {:?}", ImagesOptions { n_threads: 0, ..options });
+    let mut writer = TableWriter::create_import(dest, schema, ImportNotes::of(fingerprint))?;
+    let row_bytes = shape.height * shape.width * shape.n_channels;
+    let chunk_rows = (CHUNK_BYTES / row_bytes).max(1);
+    let (mut pixels, mut labels) = (Vec::with_capacity(chunk_rows * row_bytes), Vec::with_capacity(chunk_rows));
+    let (mut n_skipped, mut first_skipped) = (0, Vec::new());
+    let mut write = |pixels: &mut Vec<u8>, labels: &mut Vec<u32>| {
+        writer.push(pixels, labels)?;
+        pixels.clear();
+        labels.clear();
+        let bytes_read = n_read.load(Ordering::Relaxed);
+        progress(Progress { bytes_read, total_bytes: listing.identity.n_bytes, n_rows: writer.n_rows() });
+        Ok(())
+    };
+    let written = decode_all(options, Some(shape), &mut |outcome| match outcome.result {
+        Ok((label, Decoded::Image(image))) => {
+            pixels.extend_from_slice(&image.values);
+            labels.push(label);
+            if labels.len() == chunk_rows { write(&mut pixels, &mut labels).map_err(Some) } else { Ok(()) }
+        }
+        Ok((_, Decoded::OtherShape(other))) => Err(Some(unequal(path, (&first_name, shape), (&outcome.name, other)))),
+        Err(bad) if options.bad_files == BadRows::Skip && matches!(bad, Bad::Source(_)) => {
+            n_skipped += 1;
+            if first_skipped.len() < MAX_REPORTS {
+                first_skipped.push(error_of(bad, path));
+            }
+            Ok(())
+        }
+        Err(bad) => Err(Some(error_of(bad, path))),
+    });
+    written.map_err(|error: Option<Error>| error.expect("every end of this pass has an error"))?;
+    write(&mut pixels, &mut labels)?;
+    let report = ImportReport::finish(writer, listing.classes)?;
+    Ok(ImportReport { n_skipped, first_skipped, ..report })
+}
+
+fn feed_folder(folder: &Path, listing: &Listing, put: &mut dyn FnMut(Job) -> Result<(), NobodyWaits>) {
+    for file in &listing.files {
+        let name = file.strip_prefix(folder).unwrap_or(file).display().to_string();
+        let job = Job { name, class: class_in_folder(folder, file), bytes: Bytes::At(file.clone()) };
+        if put(job).is_err() {
+            break;
+        }
+    }
+}
+
+fn feed_archive(path: &Path, n_read: &AtomicU64, put: &mut dyn FnMut(Job) -> Result<(), NobodyWaits>) {
+    let mut hand_out = |name: String, bytes| {
+        let class = class_in_archive(&name).map(str::to_owned);
+        put(Job { name, class, bytes })
+    };
+    let fed = match Input::open(path) {
+        Ok(input) => for_each_file(input.bytes, |name, from| {
+            let bytes = read_file(from)?;
+            n_read.store(input.n_read.load(Ordering::Relaxed), Ordering::Relaxed);
+            Ok(hand_out(name, Bytes::Here(bytes)).is_ok())
+        }),
+        // It was there a moment ago.
+        Err(error) => Err(io::Error::other(error)),
+    };
+    if let Err(error) = fed {
+        // Nobody waits: then it was not the archive that ended it.
+        _ = hand_out(String::new(), Bytes::Failed(error));
+    }
+}
+
+fn decode_job(job: Job, listing: &Listing, channels: Channels, expected: Option<Shape>, n_read: Option<&AtomicU64>) -> Outcome {
+    let Job { name, class, bytes } = job;
+    let bytes = match bytes {
+        Bytes::Here(bytes) => Ok(bytes),
+        Bytes::At(path) => File::open(path).and_then(read_file),
+        Bytes::Failed(error) => Err(error),
+    };
+    let bytes = match bytes {
+        Ok(bytes) => bytes,
+        Err(error) => return Outcome { name, result: Err(Bad::Read(error)) },
+    };
+    if let Some(n_read) = n_read {
+        n_read.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+    }
+    let label = class.and_then(|class| listing.label(&class));
+    let result = decode(&bytes, channels, expected).map_err(|reason| bad_file(&name, reason)).and_then(|decoded| {
+        let no_class = || SourceError::Malformed {
+            part: format!("`{name}`"),
+            found: "an image in no folder".to_owned(),
+            expected: "the folder of its class around it; move it, or pass `BadRows::Skip`".to_owned(),
+        };
+        Ok((label.ok_or_else(no_class)?, decoded))
+    });
+    Outcome { name, result: result.map_err(Bad::Source) }
+}
+
+fn bad_file(name: &str, reason: NoImage) -> SourceError {
+    let part = format!("`{name}`");
+    match reason {
+        NoImage::OtherFormat => SourceError::Malformed {
+            part,
+            found: "other first bytes than a PNG or JPEG has".to_owned(),
+            expected: "images only; remove it, or pass `BadRows::Skip`".to_owned(),
+        },
+        NoImage::Damaged(found) => {
+            SourceError::Malformed { part, found, expected: "a whole image; mend it, or pass `BadRows::Skip`".to_owned() }
+        }
+        NoImage::Unsupported(found) => SourceError::Unsupported {
+            part,
+            found,
+            way_out: "pass other `Channels` to have 8 bits a channel, or `BadRows::Skip`".to_owned(),
+        },
+    }
+}
+
+fn error_of(bad: Bad, path: &Path) -> Error {
+    match bad {
+        Bad::Source(reason) => reason.at(path),
+        Bad::Read(source) => Error::Io { path: path.to_owned(), action: if path.is_dir() { "read" } else { UNPACK }, source },
+    }
+}
+
+fn unequal(path: &Path, first: (&str, Shape), other: (&str, Shape)) -> Error {
+    let same_size = (first.1.height, first.1.width) == (other.1.height, other.1.width);
+    let reason = SourceError::UnequalImages {
+        first: first.0.to_owned(),
+        first_shape: first.1.to_string(),
+        other: other.0.to_owned(),
+        other_shape: other.1.to_string(),
+        way_out: if same_size {
+            "pass `Channels::Rgb`, or others that all shall have"
+        } else {
+            "images must have one size; scale them first"
+        },
+    };
+    reason.at(path)
+}

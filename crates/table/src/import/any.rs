@@ -1,0 +1,102 @@
+use std::path::Path;
+
+use super::{Format, ImportReport, Progress};
+use crate::Error;
+
+/// How to read a source of any format; the default finds out which it is, and reads it as that format's options do by default.
+///
+/// # Examples
+/// ```
+/// use brisk_table::{ColumnOptions, CsvOptions, ImportOptions};
+///
+/// let csv = CsvOptions { columns: ColumnOptions { label: "signal".into(), ..ColumnOptions::default() }, ..CsvOptions::default() };
+/// let options = ImportOptions { csv, ..ImportOptions::default() };
+/// ```
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct ImportOptions {
+    /// Which format it is; found out by default, see [`Format::detect`].
+    pub format: Option<Format>,
+    /// How to read text.
+    #[cfg(feature = "csv")]
+    pub csv: crate::CsvOptions,
+    /// How to read numpy's arrays.
+    #[cfg(feature = "npy")]
+    pub npy: crate::NpyOptions,
+    /// How to read IDX files.
+    #[cfg(feature = "idx")]
+    pub idx: crate::IdxOptions,
+    /// How to read CIFAR.
+    #[cfg(feature = "cifar")]
+    pub cifar: crate::CifarOptions,
+    /// How to read images.
+    #[cfg(feature = "images")]
+    pub images: crate::ImagesOptions,
+    /// How to read Arrow and Parquet files.
+    #[cfg(feature = "arrow")]
+    pub arrow: crate::ArrowOptions,
+}
+
+/// Makes a table at `dest` of the rows of a source of any format: text, numpy's arrays, IDX, CIFAR, images, Arrow, Parquet.
+///
+/// # Errors
+/// As for [`Format::detect`] and the function of the format; [`Error::FeatureOff`] for a format whose feature is not enabled, with its
+/// name. On `Err` there is nothing new at `dest`.
+/// # Examples
+/// ```
+/// # let folder = tempfile::tempdir()?;
+/// # let (source, dest) = (folder.path().join("rows.csv"), folder.path().join("rows.safetensors"));
+/// use brisk_table::{ImportOptions, import};
+///
+/// std::fs::write(&source, "1,0.5\n0,1.5\n")?;
+/// let report = import(&source, &dest, &ImportOptions::default())?;
+/// assert_eq!(report.n_rows, 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn import(source: impl AsRef<Path>, dest: impl AsRef<Path>, options: &ImportOptions) -> Result<ImportReport, Error> {
+    import_with_progress(source, dest, options, |_| ())
+}
+
+/// The same as [`import`]; `progress` is called on this thread, now and then.
+///
+/// # Errors
+/// As for [`import`].
+pub fn import_with_progress(
+    source: impl AsRef<Path>,
+    dest: impl AsRef<Path>,
+    options: &ImportOptions,
+    progress: impl FnMut(Progress),
+) -> Result<ImportReport, Error> {
+    let (source, dest) = (source.as_ref(), dest.as_ref());
+    let format = options.format.map_or_else(|| Format::detect(source), Ok)?;
+    match format {
+        #[cfg(feature = "csv")]
+        Format::Csv => crate::import_csv_with_progress(source, dest, &options.csv, progress),
+        #[cfg(feature = "npy")]
+        Format::Npy => crate::import_npy_with_progress(source, dest, &options.npy, progress),
+        #[cfg(feature = "idx")]
+        Format::Idx => crate::import_idx_with_progress(source, dest, &options.idx, progress),
+        #[cfg(feature = "cifar")]
+        Format::Cifar => crate::import_cifar_with_progress(source, dest, &options.cifar, progress),
+        #[cfg(feature = "images")]
+        Format::Images => crate::import_images_with_progress(source, dest, &options.images, progress),
+        #[cfg(feature = "arrow")]
+        Format::Arrow => crate::import_arrow_with_progress(source, dest, &options.arrow, progress),
+        #[cfg(feature = "parquet")]
+        Format::Parquet => crate::import_parquet_with_progress(source, dest, &options.arrow, progress),
+        #[cfg(not(all(
+            feature = "csv",
+            feature = "npy",
+            feature = "idx",
+            feature = "cifar",
+            feature = "images",
+            feature = "parquet"
+        )))]
+        format => {
+            // Of which no importer is there to make use.
+            drop((dest, progress));
+            let (found, feature) = (format.description(), format.feature());
+            let instead = "convert the source to a format that is enabled";
+            Err(Error::FeatureOff { path: source.to_owned(), found, feature, instead })
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! Arrays of features, labels and weights, read side by side.
+
+use std::io::{self, Read};
+use std::path::Path;
+
+use super::numbers::{Features, Labels, NotFinite, Numbers, Unfit};
+use super::source_error::SourceError;
+use super::{ImportReport, Progress};
+use crate::writer::ImportNotes;
+use crate::{Element, Error, RowBatch, Schema, SourceIdentity, TableWriter, Weights};
+
+/// Bytes of features that are converted at a time. Fixed, so that the statistics are the same on any machine.
+const CHUNK_BYTES: usize = 1 << 20;
+
+/// The longest row that is read: a 2048 × 2048 image of four `f32` channels, four times over.
+const MAX_ROW_BYTES: usize = 256 << 20;
+
+/// An array whose rows come one after another.
+pub(crate) struct Array<'a> {
+    /// What it is called in messages: a file, or a member of an archive.
+    pub(crate) name: String,
+    pub(crate) numbers: Numbers,
+    pub(crate) n_rows: u64,
+    pub(crate) row_shape: Vec<usize>,
+    /// The values, behind any header.
+    pub(crate) bytes: Box<dyn Read + 'a>,
+}
+
+/// Where the label of a row is.
+pub(crate) enum LabelArray<'a> {
+    Own(Array<'a>),
+    /// A column of the features, which loses it.
+    Column(usize),
+}
+
+/// All that makes a table, but for the names.
+pub(crate) struct Arrays<'a> {
+    pub(crate) features: Array<'a>,
+    pub(crate) labels: LabelArray<'a>,
+    pub(crate) weights: Option<Array<'a>>,
+    pub(crate) not_finite: NotFinite,
+}
+
+/// What is noted of an import in the table.
+pub(crate) struct Origin<'a> {
+    pub(crate) path: &'a Path,
+    pub(crate) identity: SourceIdentity,
+    /// What the importer was told, as text.
+    pub(crate) options: String,
+    /// How many bytes have been read so far.
+    pub(crate) n_read: &'a dyn Fn() -> u64,
+}
+
+impl Arrays<'_> {
+    /// Writes the table.
+    pub(crate) fn write(
+        mut self,
+        dest: &Path,
+        origin: &Origin<'_>,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<ImportReport, Error> {
+        let fail = |reason: SourceError| reason.at(origin.path);
+        let row_bytes = self.check().map_err(fail)?;
+        let n_rows = self.features.n_rows;
+        if n_rows == 0 {
+            return Err(Error::NoRows { path: origin.path.to_owned(), found: "an array without rows" });
+        }
+        let mut rows = Rows::of(&self);
+        let schema = rows.schema(&self, origin.identity.clone());
+        let mut writer = TableWriter::create_import(dest, schema, ImportNotes::of(origin.options.clone()))?;
+
+        let chunk_rows = (CHUNK_BYTES / row_bytes).max(1);
+        let mut done = 0;
+        while done < n_rows {
+            let n = usize::try_from(n_rows - done).map_or(chunk_rows, |left| left.min(chunk_rows));
+            rows.read(&mut self, done, n).map_err(|failure| failure.into_error(origin.path))?;
+            rows.push(&mut writer)?;
+            done += n as u64;
+            progress(Progress { bytes_read: (origin.n_read)(), total_bytes: origin.identity.n_bytes, n_rows: writer.n_rows() });
+        }
+        self.check_ends().map_err(|failure| failure.into_error(origin.path))?;
+        ImportReport::finish(writer, Vec::new())
+    }
+
+    /// That the arrays belong together; how many bytes a row of features takes.
+    fn check(&self) -> Result<usize, SourceError> {
+        let features = &self.features;
+        let n_bytes = features.numbers.n_bytes();
+        let row_bytes = features.row_shape.iter().try_fold(n_bytes, |n, &dimension| n.checked_mul(dimension));
+        let Some(row_bytes) = row_bytes.filter(|&n| n <= MAX_ROW_BYTES) else {
+            return Err(SourceError::Unsupported {
+                part: features.name.clone(),
+                found: format!("has rows of shape {:?} of {}", features.row_shape, features.numbers.dtype),
+                way_out: format!("rows of up to {MAX_ROW_BYTES} bytes are read"),
+            });
+        };
+        if row_bytes == 0 {
+            return Err(SourceError::Unsupported {
+                part: features.name.clone(),
+                found: format!("has rows of shape {:?}, without a value", features.row_shape),
+                way_out: "a table has at least one column".to_owned(),
+            });
+        }
+        if let LabelArray::Column(label) = self.labels {
+            match features.row_shape.as_slice() {
+                [n_cols] if label < *n_cols && *n_cols > 1 => {}
+                shape => {
+                    return Err(SourceError::Unsupported {
+                        part: features.name.clone(),
+                        found: format!("has rows of shape {shape:?}, of which column {label} is to be the label"),
+                        way_out: "rows of two columns or more have one to spare; they are counted from 0".to_owned(),
+                    });
+                }
+            }
+        }
+        let own = match &self.labels {
+            LabelArray::Own(labels) => Some((labels, "labels")),
+            LabelArray::Column(_) => None,
+        };
+        for (array, what) in own.into_iter().chain(self.weights.as_ref().map(|weights| (weights, "weights"))) {
+            if array.row_shape.iter().any(|&dimension| dimension != 1) {
+                return Err(SourceError::Unsupported {
+                    part: array.name.clone(),
+                    found: format!("has rows of shape {:?}, which are no {what}", array.row_shape),
+                    way_out: "each row has one number; of one-hot rows take `argmax(axis=1)`".to_owned(),
+                });
+            }
+            if array.n_rows != features.n_rows {
+                return Err(SourceError::RowCounts {
+                    features: features.name.clone(),
+                    n_features: features.n_rows,
+                    labels: array.name.clone(),
+                    n_labels: array.n_rows,
+                });
+            }
+        }
+        Ok(row_bytes)
+    }
+
+    /// That nothing follows, which would be lost.
+    fn check_ends(&mut self) -> Result<(), Failure> {
+        let own = match &mut self.labels {
+            LabelArray::Own(labels) => Some(labels),
+            LabelArray::Column(_) => None,
+        };
+        for array in std::iter::once(&mut self.features).chain(own).chain(&mut self.weights) {
+            let more = (&mut array.bytes).take(1).read_to_end(&mut Vec::new()).map_err(Failure::Read)?;
+            if more > 0 {
+                return Err(Failure::Source(SourceError::Malformed {
+                    part: array.name.clone(),
+                    found: format!("more bytes behind its {} rows", array.n_rows),
+                    expected: "one array and nothing else; save others to files of their own".to_owned(),
+                }));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why rows did not come.
+enum Failure {
+    Read(io::Error),
+    Source(SourceError),
+}
+
+impl Failure {
+    fn into_error(self, path: &Path) -> Error {
+        match self {
+            Self::Read(source) => Error::Io { path: path.to_owned(), action: "read or unpack", source },
+            Self::Source(reason) => reason.at(path),
+        }
+    }
+}
+
+/// Some rows, as bytes and then as they are stored.
+struct Rows {
+    bytes: Vec<u8>,
+    label_bytes: Vec<u8>,
+    features: Features,
+    labels: Labels,
+    weights: Vec<f32>,
+}
+
+impl Rows {
+    fn of(arrays: &Arrays<'_>) -> Self {
+        let label_dtype = match &arrays.labels {
+            LabelArray::Own(labels) => labels.numbers.dtype,
+            LabelArray::Column(_) => arrays.features.numbers.dtype,
+        };
+        Self {
+            bytes: Vec::new(),
+            label_bytes: Vec::new(),
+            features: Features::of(arrays.features.numbers.dtype),
+            labels: Labels::of(label_dtype),
+            weights: Vec::new(),
+        }
+    }
+
+    fn schema(&self, arrays: &Arrays<'_>, source: SourceIdentity) -> Schema {
+        let row_shape = match (&arrays.labels, arrays.features.row_shape.as_slice()) {
+            (LabelArray::Column(_), [n_cols]) => vec![n_cols - 1],
+            // Each row is one number: a column.
+            (_, []) => vec![1],
+            (_, shape) => shape.to_vec(),
+        };
+        let weights = if arrays.weights.is_some() { Weights::Present } else { Weights::Absent };
+        let (dtype, label_dtype) = (self.features.dtype(), self.labels.dtype());
+        Schema { dtype, label_dtype, weights, source: Some(source), ..Schema::shaped(&row_shape) }
+    }
+
+    /// The `n` rows from `first` on.
+    fn read(&mut self, arrays: &mut Arrays<'_>, first: u64, n: usize) -> Result<(), Failure> {
+        let Arrays { features, labels, weights, not_finite } = arrays;
+        features.read(n, first, &mut self.bytes)?;
+        let (name, numbers) = match labels {
+            LabelArray::Own(labels) => {
+                labels.read(n, first, &mut self.label_bytes)?;
+                (labels.name.as_str(), labels.numbers)
+            }
+            LabelArray::Column(label) => {
+                let n_bytes = features.numbers.n_bytes();
+                split_column(&mut self.bytes, &mut self.label_bytes, n, *label * n_bytes, n_bytes);
+                (features.name.as_str(), features.numbers)
+            }
+        };
+        let unfit = |name: &str, row_len: usize, unfit: Unfit| {
+            let (row, col) = (first + (unfit.index / row_len) as u64, unfit.index % row_len);
+            let column = if row_len > 1 { format!("value {col} of `{name}`") } else { format!("`{name}`") };
+            Failure::Source(SourceError::Value { row, column, found: unfit.found, expected: unfit.expected })
+        };
+        numbers.labels(&self.label_bytes, &mut self.labels).map_err(|bad| unfit(name, 1, bad))?;
+        let row_len = self.bytes.len() / n / features.numbers.n_bytes();
+        let converted = features.numbers.features(&self.bytes, *not_finite, &mut self.features);
+        converted.map_err(|bad| unfit(&features.name, row_len, bad))?;
+        if let Some(weights) = weights {
+            weights.read(n, first, &mut self.label_bytes)?;
+            weights.numbers.weights(&self.label_bytes, &mut self.weights).map_err(|bad| unfit(&weights.name, 1, bad))?;
+        }
+        Ok(())
+    }
+
+    fn push(&self, writer: &mut TableWriter) -> Result<(), Error> {
+        match &self.features {
+            Features::U8(features) => self.push_features(writer, features),
+            Features::F32(features) => self.push_features(writer, features),
+        }
+    }
+
+    fn push_features<F: Element>(&self, writer: &mut TableWriter, features: &[F]) -> Result<(), Error> {
+        let (categories, weights): (&[u32], &[f32]) = (&[], &self.weights);
+        match &self.labels {
+            Labels::U8(labels) => writer.push_batch(RowBatch { features, categories, labels, weights }),
+            Labels::I64(labels) => writer.push_batch(RowBatch { features, categories, labels, weights }),
+            Labels::F32(labels) => writer.push_batch(RowBatch { features, categories, labels, weights }),
+        }
+    }
+}
+
+impl Array<'_> {
+    /// Replaces `out` by the bytes of the next `n` rows, `first` of them gone before.
+    fn read(&mut self, n: usize, first: u64, out: &mut Vec<u8>) -> Result<(), Failure> {
+        let row_bytes = self.row_shape.iter().product::<usize>() * self.numbers.n_bytes();
+        out.clear();
+        // Grows with what is there, whatever was promised.
+        (&mut self.bytes).take((n * row_bytes) as u64).read_to_end(out).map_err(Failure::Read)?;
+        if out.len() < n * row_bytes {
+            let found = first + (out.len() / row_bytes) as u64;
+            let (part, expected) = (self.name.clone(), self.n_rows);
+            return Err(Failure::Source(SourceError::Truncated { part, found, expected }));
+        }
+        Ok(())
+    }
+}
+
+/// Moves `n_bytes` at `at` of each of the `n` rows in `rows` to `column`.
+fn split_column(rows: &mut Vec<u8>, column: &mut Vec<u8>, n: usize, at: usize, n_bytes: usize) {
+    let row_bytes = rows.len() / n;
+    column.clear();
+    let mut end = 0;
+    for row in 0..n {
+        let start = row * row_bytes;
+        column.extend_from_slice(&rows[start + at..][..n_bytes]);
+        rows.copy_within(start..start + at, end);
+        rows.copy_within(start + at + n_bytes..start + row_bytes, end + at);
+        end += row_bytes - n_bytes;
+    }
+    rows.truncate(end);
+}

@@ -1,0 +1,155 @@
+use std::fmt;
+use std::io::Read;
+use std::path::Path;
+
+use super::Input;
+use super::source_error::SourceError;
+use crate::Error;
+use crate::parts::open_file;
+
+/// A format that tables are imported from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Format {
+    /// Text of rows: CSV or TSV.
+    Csv,
+    /// numpy's .npy, or an archive of such, .npz.
+    Npy,
+    /// The files of MNIST.
+    Idx,
+    /// The binary files of CIFAR.
+    Cifar,
+    /// PNG and JPEG files, a folder a class.
+    Images,
+    /// An Arrow IPC file or stream.
+    Arrow,
+    /// Parquet.
+    Parquet,
+}
+
+/// How many bytes of a file, unpacked, are looked at.
+const LOOKED_AT: u64 = 512;
+
+impl Format {
+    /// The format of the source at `path`: by its first bytes, unpacked if it is packed, then by the endings of its name. A folder is of
+    /// images, or of CIFAR if its batches lie in it; an archive is the same.
+    ///
+    /// # Errors
+    /// [`Error::Source`] if it is none of them; [`Error::Io`] if it cannot be read; [`Error::FeatureOff`] if it cannot be unpacked.
+    /// # Examples
+    /// ```
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("rows.txt");
+    /// use brisk_table::Format;
+    ///
+    /// std::fs::write(&path, "1,0.5\n0,1.5\n")?;
+    /// assert_eq!(Format::detect(&path)?, Format::Csv);
+    /// assert_eq!(Format::detect(folder.path())?, Format::Images);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn detect(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let name = path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
+        if path.is_dir() {
+            return Ok(if has_batches(path)? { Self::Cifar } else { Self::Images });
+        }
+        let io = |action| move |source| Error::Io { path: path.to_owned(), action, source };
+        let mut start = Vec::new();
+        open_file(path)?.take(LOOKED_AT).read_to_end(&mut start).map_err(io("read"))?;
+        if let Some(format) = by_magic(&start) {
+            return Ok(format);
+        }
+        let input = Input::open(path)?;
+        start.clear();
+        input.bytes.take(LOOKED_AT).read_to_end(&mut start).map_err(io(input.action))?;
+        let by_bytes = by_magic(&start)
+            .or_else(|| is_tar(&start).then_some(if name.contains("cifar") { Self::Cifar } else { Self::Images }));
+        match by_bytes.or_else(|| by_name(&name)).or_else(|| is_text(&start).then_some(Self::Csv)) {
+            Some(format) => Ok(format),
+            None => {
+                let shown = start.iter().take(8).map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ");
+                Err(SourceError::UnknownFormat { found: shown }.at(path))
+            }
+        }
+    }
+
+    /// The feature of this crate that reads it.
+    pub fn feature(self) -> &'static str {
+        match self {
+            Self::Csv => "csv",
+            Self::Npy => "npy",
+            Self::Idx => "idx",
+            Self::Cifar => "cifar",
+            Self::Images => "images",
+            Self::Arrow => "arrow",
+            Self::Parquet => "parquet",
+        }
+    }
+
+    /// What a source of it is, in words.
+    pub fn description(self) -> &'static str {
+        match self {
+            Self::Csv => "text of rows",
+            Self::Npy => "a numpy array or archive",
+            Self::Idx => "an IDX file",
+            Self::Cifar => "CIFAR's binary version",
+            Self::Images => "a folder or archive of images",
+            Self::Arrow => "Arrow data",
+            Self::Parquet => "a Parquet file",
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.description())
+    }
+}
+
+fn by_magic(start: &[u8]) -> Option<Format> {
+    match start {
+        [b'P', b'A', b'R', b'1', ..] => Some(Format::Parquet),
+        [b'A', b'R', b'R', b'O', b'W', b'1', ..] => Some(Format::Arrow),
+        // A stream: a continuation marker, and a schema of less than 16 MiB.
+        [0xff, 0xff, 0xff, 0xff, _, _, _, 0, ..] => Some(Format::Arrow),
+        [0x93, b'N', b'U', b'M', b'P', b'Y', ..] | [b'P', b'K', 3 | 5, 4 | 6, ..] => Some(Format::Npy),
+        // Two zeros, a type, and a number of dimensions that all are here.
+        [0, 0, 0x08 | 0x09 | 0x0b..=0x0e, rank @ 1..=32, rest @ ..] if rest.len() >= 4 * usize::from(*rank) => Some(Format::Idx),
+        _ => None,
+    }
+}
+
+/// By the last ending that says something: `data_batch_1.bin.xz` is a `.bin`.
+fn by_name(name: &str) -> Option<Format> {
+    let endings = name.split('.').skip(1).filter(|ending| !matches!(*ending, "gz" | "xz" | "zst"));
+    match endings.last()? {
+        "csv" | "tsv" | "txt" | "data" | "test" => Some(Format::Csv),
+        "npy" | "npz" => Some(Format::Npy),
+        "bin" => Some(Format::Cifar),
+        "arrow" | "arrows" | "feather" | "ipc" => Some(Format::Arrow),
+        "parquet" => Some(Format::Parquet),
+        _ => None,
+    }
+}
+
+fn is_tar(start: &[u8]) -> bool {
+    start.get(257..262) == Some(b"ustar")
+}
+
+/// Whether no byte is one that text has not.
+fn is_text(start: &[u8]) -> bool {
+    !start.is_empty() && start.iter().all(|&byte| byte >= b' ' || matches!(byte, b'\t' | b'\n' | b'\r'))
+}
+
+/// Whether a batch of CIFAR lies in the folder.
+fn has_batches(folder: &Path) -> Result<bool, Error> {
+    let io = |source| Error::Io { path: folder.to_owned(), action: "list", source };
+    for entry in std::fs::read_dir(folder).map_err(io)? {
+        let name = entry.map_err(io)?.file_name().to_string_lossy().into_owned();
+        let batch = ["data_batch_1.bin", "test_batch.bin", "train.bin", "test.bin"].iter().any(|batch| name.starts_with(batch));
+        if batch {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

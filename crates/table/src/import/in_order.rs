@@ -1,0 +1,72 @@
+//! Some threads work, and the caller takes what they made, in order.
+
+use std::num::NonZeroUsize;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, available_parallelism};
+
+/// Where a worker puts what it makes. It blocks while enough waits to be taken.
+pub(crate) struct Outlet<T>(SyncSender<T>);
+
+/// Nobody takes what is made any more: whoever makes it may as well stop.
+#[derive(Debug)]
+pub(crate) struct NobodyWaits;
+
+impl<T> Outlet<T> {
+    pub(crate) fn put(&self, made: T) -> Result<(), NobodyWaits> {
+        self.0.send(made).map_err(|_| NobodyWaits)
+    }
+}
+
+/// Runs `work` for every job that `feed` hands out, on `n_threads` threads; a job may make any number of things. `take` is called on this
+/// thread with what the first job made, then the second, and so on; its first error ends everything.
+///
+/// At most `3 * n_threads + 2` jobs are under way, and of each at most `n_waiting + 1` things wait: that bounds the memory, and holds back
+/// `feed`.
+pub(crate) fn in_order<J: Send, T: Send, E>(
+    feed: impl FnOnce(&mut dyn FnMut(J) -> Result<(), NobodyWaits>) + Send,
+    n_threads: usize,
+    n_waiting: usize,
+    work: impl Fn(J, &Outlet<T>) + Sync,
+    mut take: impl FnMut(T) -> Result<(), E>,
+) -> Result<(), E> {
+    let (to_workers, queue) = sync_channel::<(J, Outlet<T>)>(n_threads);
+    let (to_taker, streams) = sync_channel::<Receiver<T>>(n_threads);
+    thread::scope(|scope| {
+        // Owned by this closure: an early return drops it, which every thread then notices.
+        let streams = streams;
+        scope.spawn(move || {
+            feed(&mut |job| {
+                let (put, stream) = sync_channel(n_waiting);
+                to_workers.send((job, Outlet(put))).map_err(|_| NobodyWaits)?;
+                to_taker.send(stream).map_err(|_| NobodyWaits)
+            });
+        });
+        let (queue, work) = (Arc::new(Mutex::new(queue)), &work);
+        for _ in 0..n_threads {
+            let queue = Arc::clone(&queue);
+            scope.spawn(move || {
+                while let Some((job, outlet)) = next(&queue) {
+                    work(job, &outlet);
+                }
+            });
+        }
+        // Only workers hold the queue: if all of them panic it goes, with the outlets in it, and nobody waits for ever.
+        drop(queue);
+        // A worker that panics ends its stream early; the scope passes the panic on before anybody uses what was taken.
+        streams.iter().try_for_each(|stream| stream.iter().try_for_each(&mut take))
+    })
+}
+
+/// Waits for work with the lock held, so that one worker waits and the others queue behind it.
+fn next<T>(queue: &Mutex<Receiver<T>>) -> Option<T> {
+    queue.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
+}
+
+/// How many threads an option asks for: 0 is one a core.
+pub(crate) fn n_threads(asked: usize) -> usize {
+    match asked {
+        0 => available_parallelism().map_or(1, NonZeroUsize::get),
+        n => n,
+    }
+}

@@ -1,0 +1,224 @@
+use crate::DType;
+
+/// How the values of an array lie in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Numbers {
+    pub(crate) dtype: DType,
+    pub(crate) byte_order: ByteOrder,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ByteOrder {
+    Little,
+    Big,
+}
+
+/// Values as a table stores them: bytes stay bytes, everything else becomes `f32`.
+#[derive(Debug)]
+pub(crate) enum Features {
+    U8(Vec<u8>),
+    F32(Vec<f32>),
+}
+
+/// Labels as a table stores them: bytes and truths as bytes, other integers as `i64`, the rest as `f32`.
+#[derive(Debug)]
+pub(crate) enum Labels {
+    U8(Vec<u8>),
+    I64(Vec<i64>),
+    F32(Vec<f32>),
+}
+
+/// A value that cannot be stored.
+#[derive(Debug)]
+pub(crate) struct Unfit {
+    /// Where it is among the values.
+    pub(crate) index: usize,
+    pub(crate) found: String,
+    pub(crate) expected: &'static str,
+}
+
+/// What becomes of features that are NaN or infinite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum NotFinite {
+    /// They are errors.
+    #[default]
+    Error,
+    /// They stay.
+    Keep,
+}
+
+impl Features {
+    /// None yet, of what values of `dtype` become.
+    pub(crate) fn of(dtype: DType) -> Self {
+        if dtype == DType::U8 { Self::U8(Vec::new()) } else { Self::F32(Vec::new()) }
+    }
+
+    pub(crate) fn dtype(&self) -> DType {
+        match self {
+            Self::U8(_) => DType::U8,
+            Self::F32(_) => DType::F32,
+        }
+    }
+}
+
+impl Labels {
+    /// None yet, of what values of `dtype` become.
+    pub(crate) fn of(dtype: DType) -> Self {
+        match dtype {
+            DType::Bool | DType::U8 => Self::U8(Vec::new()),
+            DType::F16 | DType::BF16 | DType::F32 | DType::F64 => Self::F32(Vec::new()),
+            _ => Self::I64(Vec::new()),
+        }
+    }
+
+    pub(crate) fn dtype(&self) -> DType {
+        match self {
+            Self::U8(_) => DType::U8,
+            Self::I64(_) => DType::I64,
+            Self::F32(_) => DType::F32,
+        }
+    }
+}
+
+impl Numbers {
+    pub(crate) fn n_bytes(self) -> usize {
+        self.dtype.n_bytes()
+    }
+
+    /// Replaces what `out` holds by the values of `bytes`, which are whole.
+    pub(crate) fn features(self, bytes: &[u8], not_finite: NotFinite, out: &mut Features) -> Result<(), Unfit> {
+        match out {
+            Features::U8(out) => {
+                out.clear();
+                out.extend_from_slice(bytes);
+                Ok(())
+            }
+            Features::F32(out) => {
+                self.floats(bytes, out);
+                match not_finite {
+                    NotFinite::Keep => self.check_range(bytes, out),
+                    NotFinite::Error => self.check_finite(bytes, out, FEATURE),
+                }
+            }
+        }
+    }
+
+    /// The same for labels, which are always finite.
+    pub(crate) fn labels(self, bytes: &[u8], out: &mut Labels) -> Result<(), Unfit> {
+        match out {
+            Labels::U8(out) => {
+                out.clear();
+                match self.dtype {
+                    DType::Bool => out.extend(bytes.iter().map(|&byte| u8::from(byte != 0))),
+                    _ => out.extend_from_slice(bytes),
+                }
+                Ok(())
+            }
+            Labels::I64(out) => self.integers(bytes, out),
+            Labels::F32(out) => {
+                self.floats(bytes, out);
+                self.check_finite(bytes, out, LABEL)
+            }
+        }
+    }
+
+    /// The same for weights.
+    pub(crate) fn weights(self, bytes: &[u8], out: &mut Vec<f32>) -> Result<(), Unfit> {
+        self.floats(bytes, out);
+        self.check_finite(bytes, out, WEIGHT)
+    }
+
+    fn floats(self, bytes: &[u8], out: &mut Vec<f32>) {
+        out.clear();
+        let order = self.byte_order;
+        match self.dtype {
+            DType::Bool => out.extend(bytes.iter().map(|&byte| f32::from(u8::from(byte != 0)))),
+            DType::U8 => out.extend(bytes.iter().map(|&byte| f32::from(byte))),
+            DType::I8 => out.extend(bytes.iter().map(|&byte| f32::from(i8::from_ne_bytes([byte])))),
+            DType::U16 => out.extend(values(bytes, order, u16::from_le_bytes).map(f32::from)),
+            DType::I16 => out.extend(values(bytes, order, i16::from_le_bytes).map(f32::from)),
+            DType::F16 => out.extend(values(bytes, order, half::f16::from_le_bytes).map(half::f16::to_f32)),
+            DType::BF16 => out.extend(values(bytes, order, half::bf16::from_le_bytes).map(half::bf16::to_f32)),
+            DType::U32 => out.extend(values(bytes, order, u32::from_le_bytes).map(|value| value as f32)),
+            DType::I32 => out.extend(values(bytes, order, i32::from_le_bytes).map(|value| value as f32)),
+            DType::F32 => out.extend(values(bytes, order, f32::from_le_bytes)),
+            DType::U64 => out.extend(values(bytes, order, u64::from_le_bytes).map(|value| value as f32)),
+            DType::I64 => out.extend(values(bytes, order, i64::from_le_bytes).map(|value| value as f32)),
+            DType::F64 => out.extend(values(bytes, order, f64::from_le_bytes).map(|value| value as f32)),
+        }
+    }
+
+    fn integers(self, bytes: &[u8], out: &mut Vec<i64>) -> Result<(), Unfit> {
+        out.clear();
+        let order = self.byte_order;
+        match self.dtype {
+            DType::I8 => out.extend(bytes.iter().map(|&byte| i64::from(i8::from_ne_bytes([byte])))),
+            DType::U16 => out.extend(values(bytes, order, u16::from_le_bytes).map(i64::from)),
+            DType::I16 => out.extend(values(bytes, order, i16::from_le_bytes).map(i64::from)),
+            DType::U32 => out.extend(values(bytes, order, u32::from_le_bytes).map(i64::from)),
+            DType::I32 => out.extend(values(bytes, order, i32::from_le_bytes).map(i64::from)),
+            DType::I64 => out.extend(values(bytes, order, i64::from_le_bytes)),
+            DType::U64 => {
+                for (index, value) in values(bytes, order, u64::from_le_bytes).enumerate() {
+                    let fits = i64::try_from(value).map_err(|_| Unfit { index, found: value.to_string(), expected: LABEL });
+                    out.push(fits?);
+                }
+            }
+            other => unreachable!("labels of {other} are stored as bytes or floats, see `Labels::of`"),
+        }
+        Ok(())
+    }
+
+    fn check_finite(self, bytes: &[u8], floats: &[f32], expected: &'static str) -> Result<(), Unfit> {
+        match floats.iter().position(|value| !value.is_finite()) {
+            Some(index) => {
+                let found = self.exact(bytes, index);
+                let expected = if found.is_finite() { IN_RANGE } else { expected };
+                Err(Unfit { index, found: found.to_string(), expected })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// That infinities were infinities before.
+    fn check_range(self, bytes: &[u8], floats: &[f32]) -> Result<(), Unfit> {
+        if self.dtype != DType::F64 {
+            return Ok(());
+        }
+        let too_large = |&index: &usize| floats[index].is_infinite() && self.exact(bytes, index).is_finite();
+        match (0..floats.len()).find(too_large) {
+            Some(index) => Err(Unfit { index, found: self.exact(bytes, index).to_string(), expected: IN_RANGE }),
+            None => Ok(()),
+        }
+    }
+
+    /// One of the floats, before it was rounded.
+    fn exact(self, bytes: &[u8], index: usize) -> f64 {
+        let n = self.n_bytes();
+        let bytes = &bytes[index * n..][..n];
+        if self.dtype == DType::F64 {
+            return values(bytes, self.byte_order, f64::from_le_bytes).next().expect("the slice holds one value");
+        }
+        let mut one = Vec::with_capacity(1);
+        self.floats(bytes, &mut one);
+        f64::from(one[0])
+    }
+}
+
+const IN_RANGE: &str = "a number within the range of f32, up to 3.4e38; scale the column";
+const FEATURE: &str = "a finite number; pass `NotFinite::Keep` to keep it, or mend it";
+const LABEL: &str = "a label, which is a finite number and, if whole, fits an i64";
+const WEIGHT: &str = "a finite weight";
+
+/// The values that bytes spell.
+fn values<const N: usize, T>(bytes: &[u8], order: ByteOrder, from_le: fn([u8; N]) -> T) -> impl Iterator<Item = T> {
+    let (values, _) = bytes.as_chunks::<N>();
+    values.iter().map(move |&bytes| match order {
+        ByteOrder::Little => from_le(bytes),
+        ByteOrder::Big => {
+            let mut bytes = bytes;
+            bytes.reverse();
+            from_le(bytes)
+        }
+    })
+}

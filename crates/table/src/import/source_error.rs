@@ -1,0 +1,104 @@
+use std::path::Path;
+
+use crate::Error;
+
+/// Why a source makes no table: what of it was found, what was expected, and what to do next.
+///
+/// Rows are counted from 0, as slices count them.
+#[non_exhaustive]
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// The file breaks the rules of its format.
+    #[error("{part}: found {found}, expected {expected}")]
+    Malformed {
+        /// Where: a header, a member of an archive, a record.
+        part: String,
+        /// What is there.
+        found: String,
+        /// What should be.
+        expected: String,
+    },
+    /// The file ends within its data.
+    #[error("{part} ends after {found} rows of {expected}; the file is truncated, fetch it again")]
+    Truncated {
+        /// What ends.
+        part: String,
+        /// How many rows are whole.
+        found: u64,
+        /// How many it promises.
+        expected: u64,
+    },
+    /// The file follows the rules, and holds what no table can.
+    #[error("{part} {found}; {way_out}")]
+    Unsupported {
+        /// What part of the file.
+        part: String,
+        /// What it holds.
+        found: String,
+        /// What to do next.
+        way_out: String,
+    },
+    /// Features and labels are not equally many.
+    #[error("`{features}` has {n_features} rows, `{labels}` has {n_labels}; each row needs one label")]
+    RowCounts {
+        /// Where the features are.
+        features: String,
+        /// How many rows they have.
+        n_features: u64,
+        /// Where the labels, or weights, are.
+        labels: String,
+        /// How many there are.
+        n_labels: u64,
+    },
+    /// A value that is not what its column holds.
+    #[error("row {row}, {column}: found {found}, expected {expected}")]
+    Value {
+        /// Which row.
+        row: u64,
+        /// Which column of it.
+        column: String,
+        /// What stood there.
+        found: String,
+        /// What should have, and what to do next.
+        expected: &'static str,
+    },
+    /// A column of a type that makes no numbers.
+    #[error("column `{column}` is {found}, expected {expected}")]
+    ColumnType {
+        /// Which column.
+        column: String,
+        /// Its type, as the file names it.
+        found: String,
+        /// What it should be, and what to do next.
+        expected: &'static str,
+    },
+    /// Images of two sizes, or of other channels.
+    #[error("`{first}` is {first_shape}, `{other}` is {other_shape}; {way_out}")]
+    UnequalImages {
+        /// The first image.
+        first: String,
+        /// Its height, width and channels.
+        first_shape: String,
+        /// The first that differs.
+        other: String,
+        /// Its height, width and channels.
+        other_shape: String,
+        /// What to do next.
+        way_out: &'static str,
+    },
+    /// A file of which no importer knows what it is.
+    #[error(
+        "is of none of the formats that are imported, its first bytes are {found}; name its format by `ImportOptions::format`"
+    )]
+    UnknownFormat {
+        /// Its first bytes, in hexadecimal.
+        found: String,
+    },
+}
+
+impl SourceError {
+    /// The error for the source at `path`.
+    pub(crate) fn at(self, path: &Path) -> Error {
+        Error::Source { path: path.to_owned(), reason: Box::new(self) }
+    }
+}

@@ -1,0 +1,51 @@
+use std::path::PathBuf;
+
+use crate::NotFinite;
+
+/// Which arrays make a table; the default: of an archive those called `features` and `labels`, `X` and `y`, `x` and `y`, `data` and
+/// `labels`, `images` and `labels`, or `arr_0` and `arr_1`; of a single array nothing, for its labels must be named.
+///
+/// # Examples
+/// ```
+/// use brisk_table::{ArrayRef, NpyLabels, NpyOptions};
+///
+/// let two_files = NpyOptions { labels: NpyLabels::Array(ArrayRef::File("y.npy".into())), ..NpyOptions::default() };
+/// let first_column = NpyOptions { labels: NpyLabels::Column(0), ..NpyOptions::default() };
+/// let of_an_archive = NpyOptions {
+///     features: Some("x_train".into()),
+///     labels: NpyLabels::Array(ArrayRef::Member("y_train".into())),
+///     ..NpyOptions::default()
+/// };
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct NpyOptions {
+    /// The member of an archive that has the features; found by name by default.
+    pub features: Option<String>,
+    /// Where the labels are.
+    pub labels: NpyLabels,
+    /// Where the weights of the rows are, if they have any.
+    pub weights: Option<ArrayRef>,
+    /// What becomes of features that are NaN or infinite.
+    pub not_finite: NotFinite,
+}
+
+/// Where the labels of an array's rows are.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub enum NpyLabels {
+    /// In the member of the same archive that is called as labels are.
+    #[default]
+    Auto,
+    /// In an array of their own, `[n]` or `[n, 1]`.
+    Array(ArrayRef),
+    /// In this column of the features, counted from 0, which they lose.
+    Column(usize),
+}
+
+/// An array.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ArrayRef {
+    /// A .npy file, which may be packed.
+    File(PathBuf),
+    /// A member of the .npz that has the features, by its name without `.npy`.
+    Member(String),
+}

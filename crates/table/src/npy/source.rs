@@ -1,0 +1,190 @@
+//! Where arrays come from: files, packed files, members of an archive.
+
+use std::fs::File;
+use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use zip::ZipArchive;
+use zip::result::ZipError;
+
+use super::header::{Header, Order};
+use super::transposed::Transposed;
+use crate::import::{Array, Counted, Input, SourceError};
+use crate::parts::open_file;
+use crate::writer::TempFile;
+use crate::{Error, SourceIdentity};
+
+/// A file of one array, or an archive of several.
+pub(super) struct Source {
+    path: PathBuf,
+    /// Where an array lies that has to be unpacked before it can be read out of order.
+    beside: PathBuf,
+    n_read: Arc<AtomicU64>,
+    pub(super) members: Option<Vec<String>>,
+}
+
+impl Source {
+    pub(super) fn open(path: &Path, dest: &Path, n_read: &Arc<AtomicU64>) -> Result<Self, Error> {
+        let mut start = Vec::new();
+        let file = open_file(path)?;
+        let io = |source| Error::Io { path: path.to_owned(), action: "read", source };
+        file.take(4).read_to_end(&mut start).map_err(io)?;
+        let mut source = Self { path: path.to_owned(), beside: dest.to_owned(), n_read: Arc::clone(n_read), members: None };
+        // The second is an archive of nothing.
+        if start == *b"PK\x03\x04" || start == *b"PK\x05\x06" {
+            let archive = source.archive()?;
+            let names: Result<Vec<_>, _> = archive.file_names().collect();
+            let names = names.map_err(|error| source.bad_archive("the archive", error))?;
+            source.members = Some(names.iter().filter_map(|name| name.strip_suffix(".npy")).map(str::to_owned).collect());
+        }
+        Ok(source)
+    }
+
+    pub(super) fn identity(&self) -> Result<SourceIdentity, Error> {
+        let io = |source| Error::Io { path: self.path.clone(), action: "read", source };
+        Ok(SourceIdentity::new(&self.path, &std::fs::metadata(&self.path).map_err(io)?))
+    }
+
+    pub(super) fn archive(&self) -> Result<Archive, Error> {
+        let file = BufReader::with_capacity(1 << 18, Counted::new(open_file(&self.path)?, &self.n_read));
+        ZipArchive::new(file).map_err(|error| self.bad_archive("the archive", error))
+    }
+
+    /// The array of a file that is no archive.
+    pub(super) fn array(&self) -> Result<Array<'static>, Error> {
+        let name = file_name(&self.path);
+        let mut file = open_file(&self.path)?;
+        let io = |source| Error::Io { path: self.path.clone(), action: "read", source };
+        let mut start = Vec::new();
+        Read::by_ref(&mut file).take(6).read_to_end(&mut start).map_err(io)?;
+        if start != *b"\x93NUMPY" && is_packed(&start) {
+            let input = Input::open(&self.path)?;
+            return self.read_array(name, input.bytes);
+        }
+        file.rewind().map_err(io)?;
+        let n_bytes = file.metadata().map_err(io)?.len();
+        // Not buffered: rows are read a megabyte at a time, and columns of the other order from all over the file.
+        let mut file = Counted::new(file, &self.n_read);
+        let header = self.header(&name, &mut file)?;
+        self.seekable_array(name, &header, file, n_bytes)
+    }
+
+    /// The array that is a member of the archive.
+    pub(super) fn member<'a>(&self, archive: &'a mut Archive, name: &str) -> Result<Array<'a>, Error> {
+        let part = format!("the member `{name}.npy`");
+        let member = archive.by_name(&format!("{name}.npy")).map_err(|error| self.bad_archive(&part, error))?;
+        self.read_array(name.to_owned(), member)
+    }
+
+    fn read_array<'a>(&self, name: String, mut from: impl Read + 'a) -> Result<Array<'a>, Error> {
+        let header = self.header(&name, &mut from)?;
+        if header.order == Order::RowMajor || header.shape.len() < 2 {
+            return self.checked(name, &header, Box::new(from));
+        }
+        // Its first row needs its last bytes.
+        let write = |source| Error::Write { path: self.beside.clone(), written_bytes: 0, source };
+        let mut spool = TempFile::create(&self.beside).map_err(write)?;
+        let copied = std::io::copy(&mut from, spool.file());
+        let n_bytes = copied.map_err(|source| Error::Io { path: self.path.clone(), action: "unpack", source })?;
+        let header = Header { n_bytes: 0, ..header };
+        self.seekable_array(name, &header, spool, n_bytes)
+    }
+
+    fn seekable_array<'a>(
+        &self,
+        name: String,
+        header: &Header,
+        file: impl Read + Seek + 'a,
+        file_bytes: u64,
+    ) -> Result<Array<'a>, Error> {
+        let array = self.checked(name, header, Box::new(std::io::empty()))?;
+        let n_bytes = header.shape.iter().product::<u64>() * array.numbers.n_bytes() as u64;
+        let found = file_bytes.saturating_sub(header.n_bytes);
+        if found < n_bytes {
+            let row_bytes = (n_bytes / array.n_rows.max(1)).max(1);
+            let (part, expected) = (array.name, array.n_rows);
+            return self.fail(SourceError::Truncated { part, found: found / row_bytes, expected });
+        }
+        let bytes: Box<dyn Read + 'a> = if header.order == Order::ColumnMajor && header.shape.len() > 1 && n_bytes > 0 {
+            if found > n_bytes {
+                return self.fail(SourceError::Malformed {
+                    part: array.name,
+                    found: format!("{} bytes behind its values", found - n_bytes),
+                    expected: "one array and nothing else; save others to files of their own".to_owned(),
+                });
+            }
+            Box::new(Transposed::new(file, header.n_bytes, array.n_rows, &array.row_shape, array.numbers.n_bytes()))
+        } else {
+            let mut file = file;
+            let io = |source| Error::Io { path: self.path.clone(), action: "read", source };
+            file.seek(SeekFrom::Start(header.n_bytes)).map_err(io)?;
+            Box::new(file)
+        };
+        Ok(Array { bytes, ..array })
+    }
+
+    /// The array that a header promises, if there can be such a one.
+    fn checked<'a>(&self, name: String, header: &Header, bytes: Box<dyn Read + 'a>) -> Result<Array<'a>, Error> {
+        let [n_rows, row_shape @ ..] = header.shape.as_slice() else {
+            return self.fail(SourceError::Unsupported {
+                part: format!("`{name}`"),
+                found: "is a single number, of no dimensions".to_owned(),
+                way_out: "save an array of rows, `[n, …]`".to_owned(),
+            });
+        };
+        let numbers = header.numbers;
+        let n_bytes = header.shape.iter().try_fold(numbers.n_bytes() as u64, |n, &dimension| n.checked_mul(dimension));
+        // A dimension of 0 hides how large the others are.
+        let row: Option<Vec<usize>> = row_shape.iter().map(|&dimension| usize::try_from(dimension).ok()).collect();
+        let row = row.filter(|row| row.iter().try_fold(8_usize, |n, &dimension| n.checked_mul(dimension.max(1))).is_some());
+        match (n_bytes, row) {
+            (Some(_), Some(row_shape)) => Ok(Array { name, numbers, n_rows: *n_rows, row_shape, bytes }),
+            _ => self.fail(SourceError::Malformed {
+                part: format!("the header of `{name}`"),
+                found: format!("the shape {:?}, of more values than can be counted", header.shape),
+                expected: "the shape of an array that some machine holds".to_owned(),
+            }),
+        }
+    }
+
+    fn header(&self, name: &str, from: &mut dyn Read) -> Result<Header, Error> {
+        let io = |source| Error::Io { path: self.path.clone(), action: "read or unpack", source };
+        Header::read(name, from).map_err(io)?.or_else(|reason| self.fail(reason))
+    }
+
+    pub(super) fn fail<T>(&self, reason: SourceError) -> Result<T, Error> {
+        Err(reason.at(&self.path))
+    }
+
+    fn bad_archive(&self, part: &str, error: ZipError) -> Error {
+        match error {
+            ZipError::Io(source) => Error::Io { path: self.path.clone(), action: "read or unpack", source },
+            ZipError::FileNotFound => {
+                let members = self.members.as_deref().unwrap_or_default();
+                let reason = SourceError::Malformed {
+                    part: "the archive".to_owned(),
+                    found: format!("the arrays {members:?}"),
+                    expected: format!("{part} too; name one of those"),
+                };
+                reason.at(&self.path)
+            }
+            error => {
+                let expected = "an archive as `numpy.savez` writes it; save it again".to_owned();
+                SourceError::Malformed { part: part.to_owned(), found: error.to_string(), expected }.at(&self.path)
+            }
+        }
+    }
+}
+
+pub(super) type Archive = ZipArchive<BufReader<Counted<File>>>;
+
+/// Whether those are the first bytes of a packed file.
+fn is_packed(start: &[u8]) -> bool {
+    [b"\x1f\x8b".as_slice(), b"\x28\xb5\x2f\xfd", b"\xfd7zXZ"].iter().any(|magic| start.starts_with(magic))
+}
+
+pub(super) fn file_name(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}

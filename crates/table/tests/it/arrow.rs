@@ -1,0 +1,184 @@
+//! Arrow IPC: a file of every kind of column, whole and in parts, packed and plain; what is refused. What converts is the same for Parquet.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use brisk_table::{
+    ArrowOptions, BadRows, Categorical, ColumnOptions, DType, Error, FeatureDType, ImportReport, Indicators, LabelKind, Missing,
+    Table, import_arrow, import_arrow_with_progress,
+};
+
+/// Files that pyarrow wrote of 400 rows. Row `i` has the label `i % 2`; x = i / 2, null where `i % 10` is 3; n = 3 i - 5; d = i / 100; a
+/// category `"abc"[i % 3]`, null where `i % 7` is 0; the text `" t{i % 5} "`; the list `[i, i + 1/4, -i]`; the weight `1 + i % 4`; a time; and
+/// a list of `i % 3` numbers.
+pub(crate) fn mixed(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/columns").join(name)
+}
+
+pub(crate) fn columns() -> ColumnOptions {
+    ColumnOptions {
+        label: "y".into(),
+        weight: Some("w".into()),
+        drop: vec!["when".into(), "many".into()],
+        categorical: Categorical::Auto,
+        missing: Missing::Keep,
+        ..ColumnOptions::default()
+    }
+}
+
+fn import(source: &Path, columns: ColumnOptions) -> Result<(ImportReport, Table), String> {
+    let (folder, dest) = crate::scratch();
+    let options = ArrowOptions { columns, ..ArrowOptions::default() };
+    let report = import_arrow(source, &dest, &options).map_err(|error| error.to_string());
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), usize::from(report.is_ok()), "something was left behind");
+    let table = Table::open(&dest);
+    Ok((report?, table.unwrap()))
+}
+
+/// That the table is what [`mixed`] says.
+#[track_caller]
+pub(crate) fn check_mixed(report: &ImportReport, table: &Table) {
+    table.verify().unwrap();
+    assert_eq!((report.n_rows, table.n_rows()), (400, 400));
+    assert_eq!(table.column_names(), ["x", "n", "d", "list_0", "list_1", "list_2"]);
+    for (i, row) in table.rows::<f32>(0..400).unwrap().chunks(6).enumerate() {
+        let number = i as f32;
+        let expected = [0.5 * number, 3.0 * number - 5.0, (i as f64 / 100.0) as f32, number, number + 0.25, -number];
+        assert_eq!(row[0].is_nan(), i % 10 == 3, "row {i}: {row:?}");
+        assert_eq!(row[usize::from(i % 10 == 3)..], expected[usize::from(i % 10 == 3)..], "row {i}");
+    }
+    assert!(table.labels::<f32>().unwrap().iter().enumerate().all(|(i, &label)| label == (i % 2) as f32), "labels differ");
+    assert!(table.weights().unwrap().iter().enumerate().all(|(i, &weight)| weight == (1 + i % 4) as f32), "weights differ");
+    let [categories, texts] = table.dictionaries() else { panic!("{:?}", table.dictionaries()) };
+    assert_eq!((categories.name(), texts.name()), ("cat", "text"));
+    // In the order in which they first come.
+    assert_eq!(
+        (categories.values(), texts.values()),
+        (["b", "c", "a"].map(str::to_owned).as_slice(), ["t0", "t1", "t2", "t3", "t4"].map(str::to_owned).as_slice())
+    );
+    for (i, codes) in table.categories(0..400).unwrap().chunks(2).enumerate() {
+        let category = if i % 7 == 0 { None } else { Some(["a", "b", "c"][i % 3]) };
+        assert_eq!((categories.value(codes[0]), codes[1] as usize), (category, i % 5 + 1), "row {i}");
+    }
+}
+
+#[test]
+fn files_and_streams_plain_and_packed() {
+    for name in ["mixed_plain.arrow", "mixed_lz4.arrow", "mixed_zstd.arrow", "mixed.arrows"] {
+        let (report, table) = import(&mixed(name), columns()).unwrap();
+        check_mixed(&report, &table);
+    }
+    let (folder, _) = crate::scratch();
+    let packed = folder.path().join("mixed.arrows.gz");
+    let mut gzip = flate2::write::GzEncoder::new(fs::File::create(&packed).unwrap(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut gzip, &fs::read(mixed("mixed.arrows")).unwrap()).unwrap();
+    gzip.finish().unwrap();
+    let (report, table) = import(&packed, columns()).unwrap();
+    check_mixed(&report, &table);
+}
+
+#[test]
+fn any_number_of_threads_makes_the_same_table() {
+    let bytes = |n_threads| {
+        let (_folder, dest) = crate::scratch();
+        let options = ArrowOptions { columns: columns(), n_threads };
+        let mut last = None;
+        import_arrow_with_progress(mixed("mixed_zstd.arrow"), &dest, &options, |progress| last = Some(progress)).unwrap();
+        assert_eq!(last.expect("there were rows to write").n_rows, 400);
+        fs::read(dest).unwrap()
+    };
+    let one = bytes(1);
+    for n_threads in [2, 3, 7] {
+        assert!(bytes(n_threads) == one, "{n_threads} threads make another table than one");
+    }
+}
+
+#[test]
+fn labels_that_are_classes() {
+    let text = ColumnOptions { label: "text".into(), label_kind: LabelKind::Classes, ..columns() };
+    let drop = vec!["when".into(), "many".into(), "y".into()];
+    let (report, table) = import(&mixed("mixed.arrows"), ColumnOptions { drop: drop.clone(), ..text.clone() }).unwrap();
+    assert_eq!(report.classes, ["t0", "t1", "t2", "t3", "t4"]);
+    assert!(table.labels::<u32>().unwrap().iter().enumerate().all(|(i, &label)| label as usize == i % 5), "labels differ");
+
+    let given = LabelKind::Given(["t4", "t3", "t2", "t1"].map(Into::into).into());
+    let given = ColumnOptions { label_kind: given, drop, ..text };
+    let message = import(&mixed("mixed.arrows"), given.clone()).unwrap_err();
+    assert!(message.contains("row 0, column `text`: found t0, expected one of the classes that were given"), "{message}");
+    let (report, table) = import(&mixed("mixed.arrows"), ColumnOptions { bad_rows: BadRows::Skip, ..given }).unwrap();
+    assert_eq!((report.n_skipped, report.n_rows), (80, 320));
+    assert_eq!(table.labels::<u32>().unwrap()[..5], [3, 2, 1, 0, 3]);
+}
+
+#[test]
+fn missing_values_are_filled_in_and_marked() {
+    let options = ColumnOptions { missing: Missing::Value(-1.0), indicators: Indicators::Columns(vec!["x".into()]), ..columns() };
+    let (_, table) = import(&mixed("mixed.arrows"), options).unwrap();
+    for (i, row) in table.rows::<f32>(0..400).unwrap().chunks(7).enumerate() {
+        let expected = if i % 10 == 3 { (-1.0, 1.0) } else { (i as f32 / 2.0, 0.0) };
+        assert_eq!((row[0], row[6]), expected, "row {i}");
+    }
+    let message = import(&mixed("mixed.arrows"), ColumnOptions { missing: Missing::Error, ..columns() }).unwrap_err();
+    assert!(message.contains("row 3, column `x`: found null, expected a number, this is a missing value"), "{message}");
+    // Row numbers go on from batch to batch: the columns but `n` go, and of its values 256 and more are no bytes.
+    let drop = ["when", "many", "x", "d", "list"].map(Into::into).into();
+    let bytes = ColumnOptions { drop, dtype: FeatureDType::U8, bad_rows: BadRows::Skip, ..columns() };
+    let (report, table) = import(&mixed("mixed.arrows"), bytes).unwrap();
+    assert_eq!((table.dtype(), report.n_rows, report.n_skipped), (DType::U8, 85, 315));
+    let last = report.first_skipped.last().unwrap().to_string();
+    assert!(last.contains("row 94, column `n`: found 277, expected a whole number from 0 to 255"), "{last}");
+}
+
+#[test]
+fn a_table_like_another() {
+    let (folder, _) = crate::scratch();
+    let train = folder.path().join("train.safetensors");
+    let options = ArrowOptions { columns: columns(), ..ArrowOptions::default() };
+    import_arrow(mixed("mixed.arrows"), &train, &options).unwrap();
+    let like = ColumnOptions { like: Some(train), weight: Some("w".into()), missing: Missing::Keep, ..ColumnOptions::default() };
+    let (report, table) = import(&mixed("mixed_lz4.arrow"), like).unwrap_or_else(|message| panic!("{message}"));
+    assert_eq!((report.n_rows, table.dictionaries()[0].values()), (400, ["b", "c", "a"].map(str::to_owned).as_slice()));
+}
+
+#[test]
+fn columns_that_make_no_numbers_are_named() {
+    #[track_caller]
+    fn check(columns: ColumnOptions, says: &[&str]) {
+        let message = import(&mixed("mixed.arrows"), columns).unwrap_err();
+        assert!(says.iter().all(|says| message.contains(says)), "{message}");
+    }
+    let drop = |names: &[&str]| names.iter().map(|&name| name.into()).collect();
+    check(ColumnOptions { drop: drop(&["many"]), ..columns() }, &["column `when` is Timestamp", "drop it"]);
+    check(ColumnOptions { drop: drop(&["when"]), ..columns() }, &["column `many` is List", "drop it"]);
+    check(ColumnOptions { categorical: Categorical::No, ..columns() }, &["column `cat` is Dictionary", "make it `Categorical`"]);
+    check(
+        ColumnOptions { label: "text".into(), drop: drop(&["when", "many"]), ..columns() },
+        &["column `text` is LargeUtf8", "`LabelKind::Classes`"],
+    );
+    check(ColumnOptions { weight: Some("text".into()), ..columns() }, &["column `text` is LargeUtf8", "to weigh rows"]);
+    check(ColumnOptions { label: "nothing".into(), ..columns() }, &["there is no column `nothing` for the label", "list_2"]);
+}
+
+const REFUSALS: [(&str, &str); 7] = [
+    ("cut_before_footer.arrow", "the schema"),
+    ("cut_in_batch.arrow", "batch 0"),
+    ("empty.arrow", "the schema"),
+    ("footer_of_all_memory.arrow", "the schema"),
+    ("not_arrow.arrow", "the schema"),
+    ("only_magic.arrow", "the schema"),
+    ("schema_of_all_memory.arrow", "the schema"),
+];
+
+#[test]
+fn forged_files_are_refused() {
+    let (folder, dest) = crate::scratch();
+    for (name, reason) in REFUSALS {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/attacks").join(name);
+        let error = import_arrow(path, &dest, &ArrowOptions::default()).expect_err(name);
+        let message = error.to_string();
+        assert!(matches!(error, Error::Source { .. }), "{name}: {message}");
+        assert!(message.contains(reason) && message.contains(name), "{name}: `{message}` does not say `{reason}`");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "{name}: something was left behind");
+    }
+    crate::attacks::check_listed(&["arrow"], REFUSALS.iter().map(|(name, _)| *name));
+}

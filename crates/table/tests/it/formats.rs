@@ -1,0 +1,100 @@
+//! Telling formats apart, and reading any of them by one call.
+
+use std::fs;
+use std::path::Path;
+
+use brisk_table::{Error, Format, ImportOptions, Table, import};
+
+use crate::real_files::data;
+
+#[track_caller]
+fn check(name: &str, bytes: &[u8], expected: Format) {
+    let (folder, _) = crate::scratch();
+    let path = folder.path().join(name);
+    fs::write(&path, bytes).unwrap();
+    assert_eq!(Format::detect(&path).unwrap(), expected, "{name}");
+}
+
+#[test]
+fn bytes_come_before_names() {
+    check("rows.csv", b"PAR1....", Format::Parquet);
+    check("rows.parquet", b"ARROW1\0\0", Format::Arrow);
+    check("rows.csv", b"\x93NUMPY\x01\0", Format::Npy);
+    check("rows", b"PK\x03\x04....", Format::Npy);
+    check("train-images", &[0, 0, 8, 1, 0, 0, 0, 2, 7, 7], Format::Idx);
+    check("rows", b"a;b\n1;2\n", Format::Csv);
+    check("rows.tsv.gz", b"a\tb\n1\t2\n", Format::Csv);
+    check("data_batch_1.bin", &[7; 3073], Format::Cifar);
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut gzip, &[0, 0, 8, 1, 0, 0, 0, 2, 7, 7]).unwrap();
+    check("labels", &gzip.finish().unwrap(), Format::Idx);
+}
+
+#[test]
+fn what_nobody_knows() {
+    let (folder, dest) = crate::scratch();
+    let path = folder.path().join("picture");
+    fs::write(&path, [0xff, 0xd8, 0xff, 0xe0, 0, 16]).unwrap();
+    let error = import(&path, &dest, &ImportOptions::default()).unwrap_err();
+    assert!(matches!(error, Error::Source { .. }), "{error}");
+    let message = error.to_string();
+    assert!(message.contains("ff d8 ff e0 00 10") && message.contains("`ImportOptions::format`"), "{message}");
+    let missing = import(folder.path().join("nothing"), &dest, &ImportOptions::default()).unwrap_err().to_string();
+    assert!(missing.contains("cannot open"), "{missing}");
+}
+
+#[test]
+fn folders_and_archives() {
+    let (folder, _) = crate::scratch();
+    assert_eq!(Format::detect(folder.path()).unwrap(), Format::Images);
+    fs::write(folder.path().join("data_batch_1.bin.xz"), []).unwrap();
+    assert_eq!(Format::detect(folder.path()).unwrap(), Format::Cifar);
+    let Some(archive) = data("images/cifar10_test500_png.tar") else { return };
+    // Named after what is in it, and not after the format.
+    let other = folder.path().join("photos.tar");
+    fs::copy(&archive, &other).unwrap();
+    assert_eq!(Format::detect(&other).unwrap(), Format::Images);
+}
+
+#[test]
+fn real_files() {
+    for (name, expected) in [
+        ("mnist/t10k-images-idx3-ubyte.gz", Format::Idx),
+        ("higgs/higgs_test.csv.gz", Format::Csv),
+        ("higgs/lightgbm_example_test.tsv.gz", Format::Csv),
+        ("tabular/adult.data.gz", Format::Csv),
+        ("tabular/adult.test.gz", Format::Csv),
+        ("samples/adult500_quoted_multiline_bom.csv", Format::Csv),
+        ("samples/higgs2k_deflate.npz", Format::Npy),
+        ("samples/higgs2k_stored.npz", Format::Npy),
+        ("samples/higgs500_X_f16.npy", Format::Npy),
+        ("samples/types_pyarrow_brotli.parquet", Format::Parquet),
+    ] {
+        let Some(path) = data(name) else { return };
+        assert_eq!(Format::detect(path).unwrap(), expected, "{name}");
+    }
+}
+
+/// A format either is read, or its feature is named.
+#[test]
+fn one_call_for_all() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/columns");
+    let (scratch, dest) = crate::scratch();
+    let csv = scratch.path().join("rows.csv");
+    fs::write(&csv, "1,0.5\n0,1.5\n").unwrap();
+    assert_eq!(import(&csv, &dest, &ImportOptions::default()).unwrap().n_rows, 2);
+    assert_eq!(Table::open(&dest).unwrap().rows::<f32>(0..2).unwrap(), [0.5, 1.5]);
+
+    // The columns of these are not what the options suit: that is said by whoever reads them.
+    for (name, feature, is_on) in [
+        ("mixed.parquet", "parquet", cfg!(feature = "parquet")),
+        ("mixed.arrows", "arrow", cfg!(feature = "arrow")),
+        ("mixed_plain.arrow", "arrow", cfg!(feature = "arrow")),
+    ] {
+        let error = import(folder.join(name), &dest, &ImportOptions::default()).unwrap_err();
+        match is_on {
+            true => assert!(matches!(error, Error::Source { .. }), "{error}"),
+            false => assert!(error.to_string().contains(&format!("needs the feature `{feature}`")), "{error}"),
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Folders and archives of images: the real ones, sizes and channels that differ, and files that are no images.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use brisk_table::{BadRows, Channels, DType, ImagesOptions, ImportReport, Table, import_images, import_images_with_progress};
+use image::{ExtendedColorType, ImageFormat};
+
+use crate::real_files::data;
+
+const SKIP: ImagesOptions = ImagesOptions { channels: Channels::AsStored, bad_files: BadRows::Skip, n_threads: 0 };
+
+/// A PNG or JPEG, by the ending of its name, of those pixels.
+fn write(folder: &Path, name: &str, size: (u32, u32), colour: ExtendedColorType, pixels: &[u8]) {
+    let path = folder.join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let format = if name.ends_with("png") { ImageFormat::Png } else { ImageFormat::Jpeg };
+    image::save_buffer_with_format(path, pixels, size.0, size.1, colour, format).unwrap();
+}
+
+/// Two classes, four images of 2 × 1 pixels; `i` colours image `i`.
+fn four_images(folder: &Path) {
+    for (i, name) in (0..).zip(["a/1.png", "a/2.png", "b/deep/3.png", "b/4.png"]) {
+        write(folder, name, (2, 1), ExtendedColorType::Rgb8, &[i, 10, 20, i, 11, 21]);
+    }
+}
+
+fn import(source: &Path, options: ImagesOptions) -> Result<(ImportReport, Table), String> {
+    let (folder, dest) = crate::scratch();
+    let report = import_images(source, &dest, &options).map_err(|error| error.to_string());
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), usize::from(report.is_ok()), "something was left behind");
+    let table = Table::open(&dest);
+    Ok((report?, table.unwrap()))
+}
+
+/// `a`, then `b`: by paths, `b/4.png` before `b/deep/3.png`.
+#[test]
+fn classes_are_sorted_and_so_are_files() {
+    let (folder, _) = crate::scratch();
+    four_images(folder.path());
+    let (report, table) = import(folder.path(), ImagesOptions::default()).unwrap();
+    table.verify().unwrap();
+    assert_eq!((report.n_rows, table.row_shape(), table.dtype()), (4, [1, 2, 3].as_slice(), DType::U8));
+    assert_eq!(table.labels::<u32>().unwrap(), [0, 0, 1, 1]);
+    assert_eq!(table.classes(), ["a", "b"]);
+    let expected = [0, 1, 3, 2].map(|i| [i, 10, 20, i, 11, 21]).concat();
+    assert_eq!(table.rows::<u8>(0..4).unwrap(), expected);
+}
+
+#[test]
+fn any_number_of_threads_makes_the_same_table() {
+    let (folder, _) = crate::scratch();
+    for i in 0..200_u8 {
+        let pixels: Vec<u8> = (0..12_u8).map(|at| at.wrapping_mul(i)).collect();
+        write(folder.path(), &format!("{}/{i}.png", i % 7), (2, 2), ExtendedColorType::Rgb8, &pixels);
+    }
+    let bytes = |n_threads| {
+        let (_folder, dest) = crate::scratch();
+        let mut last = None;
+        let options = ImagesOptions { n_threads, ..ImagesOptions::default() };
+        import_images_with_progress(folder.path(), &dest, &options, |progress| last = Some(progress)).unwrap();
+        let last = last.expect("there were rows to write");
+        assert_eq!((last.n_rows, last.bytes_read), (200, last.total_bytes));
+        fs::read(dest).unwrap()
+    };
+    let one = bytes(1);
+    for n_threads in [2, 3, 7] {
+        assert!(bytes(n_threads) == one, "{n_threads} threads make another table than one");
+    }
+}
+
+#[test]
+fn channels_are_converted() {
+    let (folder, _) = crate::scratch();
+    write(folder.path(), "x/1.png", (1, 1), ExtendedColorType::L8, &[100]);
+    write(folder.path(), "x/2.png", (1, 1), ExtendedColorType::Rgba8, &[200, 100, 50, 7]);
+    let rows = |channels| {
+        let (_, table) = import(folder.path(), ImagesOptions { channels, ..ImagesOptions::default() })?;
+        Ok(table.rows::<u8>(0..2).unwrap().to_vec())
+    };
+    assert_eq!(rows(Channels::Rgb), Ok(vec![100, 100, 100, 200, 100, 50]));
+    assert_eq!(rows(Channels::Rgba), Ok(vec![100, 100, 100, 255, 200, 100, 50, 7]));
+    // 0.2126 · 200 + 0.7152 · 100 + 0.0722 · 50 = 117.65, rounded
+    assert_eq!(rows(Channels::Grey), Ok(vec![100, 118]));
+    let message: String = rows(Channels::AsStored).unwrap_err();
+    assert!(message.contains("`x/1.png` is 1 × 1 pixels of 1 channels, `x/2.png` is 1 × 1 pixels of 4"), "{message}");
+    assert!(message.contains("pass `Channels::Rgb`"), "{message}");
+}
+
+#[test]
+fn sizes_that_differ_are_named() {
+    let (folder, _) = crate::scratch();
+    four_images(folder.path());
+    write(folder.path(), "a/0.png", (1, 2), ExtendedColorType::Rgb8, &[0; 6]);
+    for options in [ImagesOptions::default(), SKIP] {
+        let message = import(folder.path(), options).unwrap_err();
+        let expected =
+            "`a/0.png` is 2 × 1 pixels of 3 channels, `a/1.png` is 1 × 2 pixels of 3 channels; images must have one size";
+        assert!(message.contains(expected), "{message}");
+    }
+}
+
+#[test]
+fn other_files_are_errors_or_skipped() {
+    #[track_caller]
+    fn check(name: &str, bytes: &[u8], says: &str) {
+        let (folder, _) = crate::scratch();
+        four_images(folder.path());
+        fs::write(folder.path().join(name), bytes).unwrap();
+        let message = import(folder.path(), ImagesOptions::default()).unwrap_err();
+        assert!(message.contains(says) && message.contains(name) && message.contains("`BadRows::Skip`"), "{message}");
+        let (report, table) = import(folder.path(), SKIP).unwrap();
+        assert_eq!((report.n_skipped, table.n_rows()), (1, 4));
+        assert!(report.first_skipped[0].to_string().contains(says), "{:?}", report.first_skipped);
+    }
+    let (scratch, _) = crate::scratch();
+    write(scratch.path(), "x.png", (2, 1), ExtendedColorType::Rgb8, &[9; 6]);
+    let image = fs::read(scratch.path().join("x.png")).unwrap();
+    check("a/.DS_Store", b"\0\0\0\x01Bud1", "other first bytes than a PNG or JPEG has");
+    check("b/notes.png", b"not an image", "other first bytes");
+    check("a/cut.png", &image[..image.len() / 2], "a whole image");
+    check("a/empty.png", b"", "other first bytes");
+    check("loose.png", &image, "an image in no folder");
+    // A chunk that says it is longer than the file, and a width of four thousand million.
+    let mut forged = image.clone();
+    forged[33..37].copy_from_slice(&[0x7f, 0xff, 0xff, 0xff]);
+    check("a/forged.png", &forged, "`a/forged.png`");
+    let mut wide = image.clone();
+    wide[16..20].copy_from_slice(&[0xff; 4]);
+    check("a/wide.png", &wide, "`a/wide.png`");
+    write(scratch.path(), "x16.png", (1, 1), ExtendedColorType::L16, &[1, 2]);
+    check("a/16.png", &fs::read(scratch.path().join("x16.png")).unwrap(), "more than 8 bits a channel");
+}
+
+#[test]
+fn nothing_to_import() {
+    let (folder, _) = crate::scratch();
+    let message = import(folder.path(), ImagesOptions::default()).unwrap_err();
+    assert!(message.contains("no PNG or JPEG file in a folder of its class"), "{message}");
+    let (file, _) = crate::scratch();
+    let archive = file.path().join("x.tar");
+    fs::write(&archive, b"this is no archive").unwrap();
+    let message = import(&archive, ImagesOptions::default()).unwrap_err();
+    assert!(message.contains("x.tar: cannot unpack (it is tar"), "{message}");
+}
+
+fn archive_of(folder: &Path) -> PathBuf {
+    let path = folder.join("images.tar.gz");
+    let gzip = flate2::write::GzEncoder::new(fs::File::create(&path).unwrap(), flate2::Compression::fast());
+    let mut archive = tar::Builder::new(gzip);
+    for name in ["b/4.png", "a/1.png", "b/deep/3.png"] {
+        archive.append_path_with_name(folder.join(name), format!("./train/{name}")).unwrap();
+    }
+    archive.into_inner().unwrap().finish().unwrap();
+    path
+}
+
+#[test]
+fn packed_archives_and_damaged_ones() {
+    let (folder, _) = crate::scratch();
+    four_images(folder.path());
+    let path = archive_of(folder.path());
+    let (_, table) = import(&path, ImagesOptions::default()).unwrap();
+    // The classes are `a`, `b` and `deep`, in which the last image lies.
+    assert_eq!(table.labels::<u32>().unwrap(), [1, 0, 2]);
+    assert_eq!(table.rows::<u8>(0..3).unwrap(), [3, 0, 2].map(|i| [i, 10, 20, i, 11, 21]).concat());
+    let bytes = fs::read(&path).unwrap();
+    fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+    for options in [ImagesOptions::default(), SKIP] {
+        let message = import(&path, options).unwrap_err();
+        assert!(message.contains("images.tar.gz: cannot unpack"), "{message}");
+    }
+}
+
+/// The README of the data says that each PNG equals its record of the test batch, and that the JPEGs are 65 off in the mean square.
+#[test]
+fn cifar10() {
+    let Some(png) = data("images/cifar10_test500_png.tar") else { return };
+    let jpeg = data("images/cifar10_test500_jpeg.tar").unwrap();
+    let (_, exact) = import(&png, ImagesOptions::default()).unwrap();
+    let (_, lossy) = import(&jpeg, ImagesOptions::default()).unwrap();
+    assert_eq!((exact.n_rows(), exact.row_shape()), (500, [32, 32, 3].as_slice()));
+    assert_eq!(exact.labels::<u32>().unwrap(), lossy.labels::<u32>().unwrap());
+    let (exact_rows, lossy_rows) = (exact.rows::<u8>(0..500).unwrap(), lossy.rows::<u8>(0..500).unwrap());
+    let squares = exact_rows.iter().zip(lossy_rows).map(|(&a, &b)| (f64::from(a) - f64::from(b)).powi(2));
+    let error = squares.sum::<f64>() / exact_rows.len() as f64;
+    assert!((60.0..70.0).contains(&error), "the mean squared error is {error}");
+
+    #[cfg(all(feature = "cifar", feature = "xz"))]
+    {
+        let (_folder, dest) = crate::scratch();
+        let batch = data("cifar10/test_batch.bin.xz").unwrap();
+        brisk_table::import_cifar(batch, &dest, &brisk_table::CifarOptions::default()).unwrap();
+        let records = Table::open(&dest).unwrap();
+        let mut classes = [0; 10];
+        records.labels::<u8>().unwrap().iter().for_each(|&label| classes[usize::from(label)] += 1);
+        assert_eq!(classes, [1_000; 10]);
+        // The rows of the archive in the order of their records, by the numbers that name the files.
+        let mut names = Vec::new();
+        for entry in tar::Archive::new(fs::File::open(&png).unwrap()).entries().unwrap() {
+            let entry = entry.unwrap();
+            if entry.header().entry_type().is_file() {
+                let path = entry.path().unwrap().into_owned();
+                names.push(path.file_stem().unwrap().to_str().unwrap().parse::<usize>().unwrap());
+            }
+        }
+        for (row, record) in names.into_iter().enumerate() {
+            assert_eq!(
+                exact.rows::<u8>(row..row + 1).unwrap(),
+                records.rows::<u8>(record..record + 1).unwrap(),
+                "record {record}"
+            );
+            let (label, expected) = (exact.labels::<u32>().unwrap()[row], records.labels::<u8>().unwrap()[record]);
+            assert_eq!(label, u32::from(expected), "the classes of CIFAR-10 are sorted by name");
+        }
+    }
+}

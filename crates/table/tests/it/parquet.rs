@@ -1,0 +1,151 @@
+//! Parquet: the same columns as Arrow's, the real samples of pandas, polars and pyarrow, what is refused.
+
+use std::fs;
+use std::path::Path;
+
+use brisk_table::{
+    ArrowOptions, Categorical, ColumnOptions, Error, ImportReport, LabelKind, Missing, Table, import_parquet,
+    import_parquet_with_progress,
+};
+
+use crate::arrow::{check_mixed, columns, mixed};
+use crate::real_files::data;
+
+fn import(source: &Path, columns: ColumnOptions) -> Result<(ImportReport, Table), String> {
+    let (folder, dest) = crate::scratch();
+    let options = ArrowOptions { columns, ..ArrowOptions::default() };
+    let report = import_parquet(source, &dest, &options).map_err(|error| error.to_string());
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), usize::from(report.is_ok()), "something was left behind");
+    let table = Table::open(&dest);
+    Ok((report?, table.unwrap()))
+}
+
+#[test]
+fn every_kind_of_column() {
+    let (report, table) = import(&mixed("mixed.parquet"), columns()).unwrap();
+    check_mixed(&report, &table);
+}
+
+#[test]
+fn any_number_of_threads_makes_the_same_table() {
+    let bytes = |n_threads| {
+        let (_folder, dest) = crate::scratch();
+        let options = ArrowOptions { columns: columns(), n_threads };
+        let mut last = None;
+        import_parquet_with_progress(mixed("mixed.parquet"), &dest, &options, |progress| last = Some(progress)).unwrap();
+        assert_eq!(last.expect("there were rows to write").n_rows, 400);
+        fs::read(dest).unwrap()
+    };
+    let one = bytes(1);
+    for n_threads in [2, 3, 7] {
+        assert!(bytes(n_threads) == one, "{n_threads} threads make another table than one");
+    }
+}
+
+/// The same rows in three layouts, one of them lists.
+#[test]
+fn higgs() {
+    let Some(lists) = data("samples/higgs2k_pyarrow_fixedsizelist_lz4.parquet") else { return };
+    let binary = ColumnOptions { label_kind: LabelKind::Binary, ..ColumnOptions::default() };
+    let (_, reference) = import(&lists, binary.clone()).unwrap();
+    assert_eq!((reference.n_rows(), reference.n_cols()), (2_000, 28));
+    assert_eq!(reference.column_names()[27], "features_27");
+    for name in ["higgs2k_pyarrow_plain_uncompressed", "higgs2k_pyarrow_v2page_zstd_bytestreamsplit"] {
+        let (_, table) = import(&data(&format!("samples/{name}.parquet")).unwrap(), binary.clone()).unwrap();
+        assert_eq!(table.rows::<f32>(0..2_000).unwrap(), reference.rows::<f32>(0..2_000).unwrap(), "{name}");
+        assert_eq!(table.labels::<f32>().unwrap(), reference.labels::<f32>().unwrap(), "{name}");
+    }
+    let message = import(&data("samples/higgs_empty_pyarrow.parquet").unwrap(), binary).unwrap_err();
+    assert!(message.contains("higgs_empty_pyarrow.parquet: columns and no rows"), "{message}");
+}
+
+#[test]
+fn adult() {
+    let Some(polars) = data("samples/adult5k_polars_zstd_categorical.parquet") else { return };
+    let pyarrow = data("samples/adult5k_pyarrow_gzip_dictionary.parquet").unwrap();
+    let columns = ColumnOptions {
+        label: "income".into(),
+        label_kind: LabelKind::Classes,
+        categorical: Categorical::Auto,
+        ..ColumnOptions::default()
+    };
+    let (report, table) = import(&polars, columns.clone()).unwrap();
+    assert_eq!((report.n_rows, table.n_cols(), table.n_categories()), (5_000, 6, 8));
+    assert_eq!(report.classes, ["<=50K", ">50K"]);
+    let missing = table.categories(0..5_000).unwrap().iter().step_by(8).filter(|&&code| code == 0).count();
+    assert!(missing > 200, "{missing} of 5,000 rows lack a work class; in the whole set it is one in 18");
+    let (_, other) = import(&pyarrow, columns).unwrap();
+    assert_eq!(table.rows::<f32>(0..5_000).unwrap(), other.rows::<f32>(0..5_000).unwrap());
+    assert_eq!(table.categories(0..5_000).unwrap(), other.categories(0..5_000).unwrap());
+    assert_eq!(table.dictionaries(), other.dictionaries());
+    assert_eq!(table.labels::<u32>().unwrap(), other.labels::<u32>().unwrap());
+}
+
+#[test]
+fn housing() {
+    let Some(source) = data("samples/housing_pandas_snappy.parquet") else { return };
+    let columns = ColumnOptions {
+        label: "median_house_value".into(),
+        drop: vec!["__index_level_0__".into()],
+        categorical: Categorical::Auto,
+        missing: Missing::Keep,
+        ..ColumnOptions::default()
+    };
+    let (report, table) = import(&source, columns).unwrap();
+    assert_eq!((report.n_rows, table.n_cols()), (20_640, 8));
+    let bedrooms = table.column_names().iter().position(|name| name == "total_bedrooms").unwrap();
+    assert_eq!(table.statistics().unwrap()[bedrooms].count, 20_640 - 207);
+    let dictionary = &table.dictionaries()[0];
+    let codes = table.categories(0..20_640).unwrap();
+    let expected = [("<1H OCEAN", 9_136), ("INLAND", 6_551), ("NEAR OCEAN", 2_658), ("NEAR BAY", 2_290), ("ISLAND", 5)];
+    for (value, count) in expected {
+        assert_eq!(codes.iter().filter(|&&code| code == dictionary.code(value)).count(), count, "{value}");
+    }
+}
+
+#[test]
+fn odd_types() {
+    let Some(source) = data("samples/types_pyarrow_brotli.parquet") else { return };
+    let drop = |names: &[&str]| names.iter().map(|&name| name.into()).collect();
+    let columns = |dropped: &[&str]| ColumnOptions {
+        label: "i8".into(),
+        drop: drop(dropped),
+        categorical: Categorical::Auto,
+        missing: Missing::Keep,
+        ..ColumnOptions::default()
+    };
+    let (report, table) = import(&source, columns(&["ts_us", "list_f32"])).unwrap();
+    assert_eq!((report.n_rows, table.n_categories()), (1_000, 2));
+    assert_eq!(table.column_names(), ["u16", "i64_null", "f16", "f64", "bool_null", "dec", "all_null"]);
+    let counts: Vec<u64> = table.statistics().unwrap().iter().map(|column| column.count).collect();
+    assert_eq!(counts, [1_000, 994, 1_000, 1_000, 989, 1_000, 0]);
+    let first_rows = table.rows::<f32>(0..3).unwrap();
+    assert_eq!([first_rows[5], first_rows[12], first_rows[19]], [452_600.0, 358_500.0, 352_100.0]);
+    let message = import(&source, columns(&["list_f32"])).unwrap_err();
+    assert!(message.contains("column `ts_us` is Timestamp") && message.contains("drop it"), "{message}");
+    let message = import(&source, columns(&["ts_us"])).unwrap_err();
+    assert!(message.contains("column `list_f32` is List") && message.contains("drop it"), "{message}");
+}
+
+const REFUSALS: [(&str, &str); 6] = [
+    ("cut_before_footer.parquet", "the footer"),
+    ("empty.parquet", "the footer"),
+    ("footer_damaged.parquet", "footer_damaged.parquet"),
+    ("footer_of_all_memory.parquet", "the footer"),
+    ("only_magic.parquet", "the footer"),
+    ("pages_damaged.parquet", "row group 0"),
+];
+
+#[test]
+fn forged_files_are_refused() {
+    let (folder, dest) = crate::scratch();
+    for (name, reason) in REFUSALS {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/attacks").join(name);
+        let error = import_parquet(path, &dest, &ArrowOptions::default()).expect_err(name);
+        let message = error.to_string();
+        assert!(matches!(error, Error::Source { .. }), "{name}: {message}");
+        assert!(message.contains(reason) && message.contains(name), "{name}: `{message}` does not say `{reason}`");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "{name}: something was left behind");
+    }
+    crate::attacks::check_listed(&["parquet"], REFUSALS.iter().map(|(name, _)| *name));
+}
