@@ -25,7 +25,7 @@ pub(crate) fn conformance(args: &[String]) -> Result<ExitCode> {
 /// `cargo xtask with-candle`: tests the package outside the workspace, and runs it.
 pub(crate) fn with_candle(args: &[String]) -> Result<ExitCode> {
     let cargo = |verb: &str| {
-        let mut cargo = command(&format!("cargo {verb} --release --locked"));
+        let mut cargo = command(&format!("cargo {verb} --release"));
         cargo.arg("--manifest-path").arg(root().join("examples/with_candle/Cargo.toml"));
         cargo.arg("--target-dir").arg(target_dir().join("with_candle"));
         cargo
