@@ -4,6 +4,7 @@
 mod activation;
 mod backward;
 mod batch_norm;
+mod batched_matmul;
 mod columns;
 mod conv2d;
 mod cross_entropy;

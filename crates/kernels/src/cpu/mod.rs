@@ -48,3 +48,5 @@ pub(crate) mod grad_scaler;
 pub(crate) mod ema;
 
 pub(crate) mod dropout;
+
+pub(crate) mod batched_matmul;

@@ -17,6 +17,7 @@ mod advance;
 mod avg_pool2d;
 mod batch_norm;
 mod batch_rows;
+mod batched_matmul;
 mod bce_with_logits;
 mod clip;
 mod column_sum;

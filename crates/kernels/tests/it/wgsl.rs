@@ -79,6 +79,7 @@ fn row_samples() -> Vec<Box<dyn Kernel>> {
         Box::new(ClipByValue { n: 7, limit: 1.0 }),
         Box::new(Unscale { n: 7 }),
         Box::new(UpdateScale::default()),
+        Box::new(BatchedMatmul { n_batch: 3, m: 5, n: 7, k: 9, transpose: Transpose::B }),
         Box::new(Dropout { n: 7, p: 0.5, seed: 1, stream: 2 }),
         Box::new(Ema { n: 7, decay: 0.9, every: 5 }),
     ];

@@ -1,7 +1,7 @@
 //! Operations along rows, and losses over classes: gradients against finite differences, and what is refused.
 
 use brisk_tensor::program::Device;
-use brisk_tensor::{CrossEntropyOptions, DType, Error, Graph, Persistent, Tensor};
+use brisk_tensor::{CrossEntropyOptions, DType, Error, Graph, Persistent, Tensor, Transpose};
 
 use crate::finite_difference::check_gradients;
 
@@ -114,6 +114,25 @@ fn dropouts_draw_apart_and_anew_in_each_step() -> Result<(), Error> {
     Ok(())
 }
 
+#[test]
+fn batched_matmul_with_every_transpose() {
+    let (n_batch, m, n, k) = (3, 4, 2, 5);
+    for (transpose, a, b) in [
+        (Transpose::None, [n_batch, m, k], [n_batch, k, n]),
+        (Transpose::A, [n_batch, k, m], [n_batch, k, n]),
+        (Transpose::B, [n_batch, m, k], [n_batch, n, k]),
+        (Transpose::Both, [n_batch, k, m], [n_batch, n, k]),
+    ] {
+        check_gradients(&[&a, &b], |_, p| {
+            let y = p[0].batched_matmul(&p[1], transpose)?;
+            assert_eq!(y.shape(), [n_batch, m, n], "{transpose:?}");
+            Ok(y)
+        });
+    }
+    // A Gram matrix: both operands are one tensor.
+    check_gradients(&[&[2, 3, 4]], |_, p| p[0].batched_matmul(&p[0], Transpose::B));
+}
+
 /// A tensor that wants a gradient.
 fn parameter(graph: &Graph, shape: &[usize]) -> Tensor {
     let n = shape.iter().product();
@@ -178,6 +197,18 @@ fn layer_norm_refuses_what_does_not_fit() {
         x.layer_norm(Some(&foreign), None, 1e-5),
         "layer_norm: `weight` belongs to another graph; share values by a `Persistent` that both graphs bind",
     );
+    assert_eq!(graph.with_program(|program| program.n_kernels()), 0, "nothing was recorded");
+}
+
+#[test]
+fn batched_matmul_refuses_what_does_not_fit() {
+    let graph = Graph::training("net");
+    let [a, other, flat] = [&[2, 3, 4][..], &[2, 3, 5], &[6]].map(|shape| parameter(&graph, shape));
+    refused(
+        a.batched_matmul(&other, Transpose::None),
+        "batched_matmul: `b` has shape [2, 3, 5], expected 2 matrices, and 4 along the dimension summed over",
+    );
+    refused(a.batched_matmul(&flat, Transpose::None), "batched_matmul: `b` has shape [6], expected three dimensions");
     assert_eq!(graph.with_program(|program| program.n_kernels()), 0, "nothing was recorded");
 }
 

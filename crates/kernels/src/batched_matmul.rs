@@ -1,0 +1,89 @@
+use crate::sizes::check_sizes;
+use crate::{Adapter, Arg, Cost, DType, Dispatch, Epilogue, Error, Kernel, MAX_WORKGROUPS, Matmul, Transpose, TwinArgs, cpu};
+
+/// Matrix products of many pairs at once: `y[i] = op(a[i]) op(b[i])`.
+///
+/// # Shapes
+/// `a`: `[n_batch, m, k]`, or `[n_batch, k, m]` if transposed; `b`: `[n_batch, k, n]`, or `[n_batch, n, k]`; `y`: `[n_batch, m, n]`; row-major.
+/// # Dtypes
+/// f32, sums kept in f32.
+/// # Errors
+/// [`Error::Size`] for more than 65535 matrices, or blocks of rows or columns.
+/// # Cost
+/// `2 n_batch m n k` operations. On a GPU in one dispatch, made for many small matrices; for a few large ones take [`Matmul`], which
+/// uses tiles.
+/// # Reference
+/// `torch.bmm`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BatchedMatmul {
+    /// Pairs of matrices.
+    pub n_batch: usize,
+    /// Rows of each result.
+    pub m: usize,
+    /// Columns of each result.
+    pub n: usize,
+    /// The length summed over.
+    pub k: usize,
+    /// Which operands are stored transposed.
+    pub transpose: Transpose,
+}
+
+impl BatchedMatmul {
+    /// The product of one pair.
+    pub(crate) fn one(&self) -> Matmul {
+        let Self { m, n, k, transpose, .. } = *self;
+        Matmul { m, n, k, transpose, epilogue: Epilogue::None }
+    }
+}
+
+/// Rows and columns that a workgroup computes.
+const GROUP_ROWS: usize = 32;
+const GROUP_COLS: usize = 32;
+
+impl Kernel for BatchedMatmul {
+    fn name(&self) -> &'static str {
+        "batched_matmul"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        let Self { n_batch, m, n, k, .. } = *self;
+        vec![
+            Arg::read("a", DType::F32, n_batch * m * k),
+            Arg::read("b", DType::F32, n_batch * k * n),
+            Arg::write("y", DType::F32, n_batch * m * n),
+        ]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let Self { n_batch, m, n, k, .. } = *self;
+        check_sizes(self, &[("n_batch", n_batch), ("m", m), ("n", n), ("k", k)])
+    }
+
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let Self { n_batch, m, n, k, transpose } = *self;
+        let groups = [("n", n, n.div_ceil(GROUP_COLS)), ("m", m, m.div_ceil(GROUP_ROWS)), ("n_batch", n_batch, n_batch)];
+        if let Some(&(size, found, _)) = groups.iter().find(|(.., n_groups)| *n_groups > MAX_WORKGROUPS as usize) {
+            return Err(Error::Size { kernel: self.name(), size, found, expected: "at most 65535 blocks" });
+        }
+        let flag = |is: bool| f64::from(u8::from(is));
+        Ok(vec![Dispatch {
+            label: "kernels.batched_matmul",
+            wgsl: include_str!("wgsl/batched_matmul.wgsl"),
+            entry: "main",
+            constants: vec![("TRANSPOSE_A", flag(transpose.a())), ("TRANSPOSE_B", flag(transpose.b()))],
+            params: bytemuck::cast_slice(&[m as u32, n as u32, k as u32, 0]).to_vec(),
+            reads: vec![0, 1],
+            writes: vec![2],
+            workgroups: groups.map(|(.., n_groups)| n_groups as u32),
+        }])
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        cpu::batched_matmul::run(self, args.read(0), args.read(1), args.write(2));
+    }
+
+    fn cost(&self) -> Cost {
+        let Cost { flops, bytes } = self.one().cost();
+        Cost { flops: self.n_batch as u64 * flops, bytes: self.n_batch as u64 * bytes }
+    }
+}

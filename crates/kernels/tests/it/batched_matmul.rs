@@ -1,0 +1,49 @@
+use brisk_kernels::{BatchedMatmul, Epilogue, Kernel, Matmul, Transpose};
+
+use crate::close::{Tolerance, assert_close};
+use crate::random::Random;
+use crate::run::*;
+
+const TRANSPOSES: [Transpose; 4] = [Transpose::None, Transpose::A, Transpose::B, Transpose::Both];
+
+#[test]
+fn twin_equals_hand_worked_numbers() {
+    let (a, b) = (words(&[1.0, 2.0, 3.0, 4.0]), words(&[10.0, 1.0, 1.0, 10.0]));
+    let kernel = BatchedMatmul { n_batch: 2, m: 1, n: 1, k: 2, transpose: Transpose::None };
+    assert_eq!(twin_floats(&kernel, &[a.clone(), b.clone()]), [12.0, 43.0], "a row times a column, twice");
+    let kernel = BatchedMatmul { n_batch: 2, m: 2, n: 2, k: 1, transpose: Transpose::None };
+    assert_eq!(twin_floats(&kernel, &[a, b]), [10.0, 1.0, 20.0, 2.0, 3.0, 30.0, 4.0, 40.0], "a column times a row, twice");
+}
+
+#[test]
+fn it_is_the_product_of_each_pair_and_gpu_agrees() {
+    let mut random = Random::new(1);
+    for transpose in TRANSPOSES {
+        for [n_batch, m, n, k] in [[1, 1, 1, 1], [3, 5, 7, 4], [2, 31, 33, 9], [5, 32, 32, 32], [2, 65, 3, 70], [70, 2, 3, 1]] {
+            let kernel = BatchedMatmul { n_batch, m, n, k, transpose };
+            let given = [words(&random.floats(n_batch * m * k)), words(&random.floats(n_batch * k * n))];
+            let one = Matmul { m, n, k, transpose, epilogue: Epilogue::None };
+            let pairs = given[0].chunks_exact(m * k).zip(given[1].chunks_exact(k * n));
+            let expected: Vec<f32> = pairs.flat_map(|(a, b)| twin_floats(&one, &[a.to_vec(), b.to_vec()])).collect();
+            assert_close(&format!("{kernel:?}"), &twin_floats(&kernel, &given), &expected, Tolerance::of_sum(k));
+            gpu_equals_twin_within(&kernel, &given, Tolerance::of_sum(k));
+        }
+    }
+}
+
+#[test]
+fn bits_do_not_depend_on_threads() {
+    let mut random = Random::new(2);
+    for [n_batch, m, n, k] in [[40, 20, 30, 25], [3, 130, 140, 150]] {
+        let kernel = BatchedMatmul { n_batch, m, n, k, transpose: Transpose::B };
+        same_bits_on_any_pool(&kernel, &[words(&random.floats(n_batch * m * k)), words(&random.floats(n_batch * k * n))]);
+    }
+}
+
+#[test]
+fn more_matrices_than_can_be_dispatched_are_refused() {
+    let Some(gpu) = crate::gpu::gpu() else { return };
+    let kernel = BatchedMatmul { n_batch: 70_000, m: 1, n: 1, k: 1, transpose: Transpose::None };
+    let error = kernel.dispatches(gpu.recorder.adapter()).expect_err("one dimension has 65535 groups");
+    assert_eq!(error.to_string(), "batched_matmul: n_batch is 70000, expected at most 65535 blocks");
+}
