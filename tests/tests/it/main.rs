@@ -11,6 +11,7 @@ mod say;
 mod order;
 
 mod bench_cli;
+mod buffers;
 mod by_hand;
 mod determinism;
 mod devices_agree;
