@@ -53,9 +53,9 @@ impl PoolShape {
         if n == 0 {
             return 0;
         }
-        let reached = (n - 1) * stride + kernel;
-        let begins_inside = n * stride < size + padding;
-        if reached < size + 2 * padding && begins_inside { n + 1 } else { n }
+        let reached = (n - 1).saturating_mul(stride).saturating_add(kernel);
+        let begins_inside = n.saturating_mul(stride) < size.saturating_add(padding);
+        if reached < size.saturating_add(padding.saturating_mul(2)) && begins_inside { n + 1 } else { n }
     }
 
     pub(crate) fn check(&self, kernel: &impl Kernel) -> Result<(), Error> {
