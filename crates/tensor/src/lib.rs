@@ -7,6 +7,7 @@ mod batch_norm;
 mod batched_matmul;
 mod columns;
 mod conv2d;
+mod correct;
 mod cross_entropy;
 mod dropout;
 mod embedding;

@@ -50,3 +50,5 @@ pub(crate) mod ema;
 pub(crate) mod dropout;
 
 pub(crate) mod batched_matmul;
+
+pub(crate) mod correct;

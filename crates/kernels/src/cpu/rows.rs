@@ -32,6 +32,22 @@ pub(crate) fn each_row_block<T: Send>(n_cols: usize, y: &mut [T], f: impl Fn(usi
     }
 }
 
+/// Calls `f(first row, block of y)` for blocks of rows of `n_cols` elements that have one result each, in `y`.
+pub(crate) fn each_row_block_of_one_result<T: Send>(n_cols: usize, y: &mut [T], f: impl Fn(usize, &mut [T]) + Sync) {
+    let n_rows = block_rows(n_cols);
+    let run = |(i, y): (usize, &mut [T])| {
+        vectorised(
+            #[inline(always)]
+            || f(i * n_rows, y),
+        );
+    };
+    if y.len() * n_cols <= SERIAL_LEN {
+        y.chunks_mut(n_rows).enumerate().for_each(run);
+    } else {
+        y.par_chunks_mut(n_rows).enumerate().for_each(run);
+    }
+}
+
 /// Calls `f(first row, block of y, block of z)` for blocks of the same rows of two arrays of `y_cols` and `z_cols` columns, cut as rows of
 /// `n_cols` elements are.
 pub(crate) fn each_row_block_of_two<T: Send, U: Send>(

@@ -23,6 +23,7 @@ mod clip;
 mod column_sum;
 mod concat_columns;
 mod conv2d;
+mod correct;
 mod cross_entropy;
 mod dropout;
 mod ema;

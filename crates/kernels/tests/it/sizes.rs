@@ -98,6 +98,7 @@ fn zero_is_refused_along_rows() {
     refuses(Dropout { n: 0, p: 0.5, seed: 0, stream: 0 }, &none("dropout", "n"));
     let products = BatchedMatmul { n_batch: 0, m: 1, n: 1, k: 1, transpose: Transpose::None };
     refuses(products, &none("batched_matmul", "n_batch"));
+    refuses(Correct { n_rows: 0, n_classes: 2 }, &none("correct", "n_rows"));
     refuses(CrossEntropy::new(0, 2), &none("cross_entropy", "n_rows"));
     refuses(CrossEntropyGrad { forward: CrossEntropy::new(2, 0) }, &none("cross_entropy_grad", "n_classes"));
 }

@@ -99,6 +99,7 @@ fn row_samples() -> Vec<Box<dyn Kernel>> {
             samples.push(Box::new(ReduceGrad { forward }));
             samples.push(Box::new(ReduceMask { forward }));
         }
+        samples.push(Box::new(Correct { n_rows: 3, n_classes: n_cols }));
         for class_weights in [ClassWeights::Equal, ClassWeights::Given] {
             let cross_entropy = CrossEntropy { class_weights, ..CrossEntropy::new(3, n_cols) };
             samples.push(Box::new(cross_entropy));

@@ -133,6 +133,21 @@ fn batched_matmul_with_every_transpose() {
     check_gradients(&[&[2, 3, 4]], |_, p| p[0].batched_matmul(&p[0], Transpose::B));
 }
 
+#[test]
+fn accuracy_is_the_mean_of_what_is_correct() -> Result<(), Error> {
+    let (graph, state) = (Graph::inference("score"), Graph::state_buffer());
+    let x = graph.constant("x", &[0.0, 1.0, 3.0, 2.0, 5.0, 5.0, 0.0, -1.0], &[2, 2, 2])?;
+    let target = graph.constant_codes("target", &[1, 1, 0, 0], &[2, 2])?;
+    let correct = x.correct(&target)?;
+    assert_eq!(correct.shape(), [2, 2], "one a row");
+    let stored = Persistent::new("accuracy", DType::F32, 1);
+    graph.store(&correct.mean(..)?, &state, &stored)?;
+    let device = Device::cpu()?;
+    graph.compile(&device)?.run(1)?;
+    assert_eq!(device.read::<f32>(&stored)?, [0.75], "all but the second");
+    Ok(())
+}
+
 /// A tensor that wants a gradient.
 fn parameter(graph: &Graph, shape: &[usize]) -> Tensor {
     let n = shape.iter().product();
