@@ -1,3 +1,4 @@
+use std::hint::black_box;
 use std::ops::Range;
 use std::path::Path;
 
@@ -44,5 +45,22 @@ pub trait RowStore: Sync {
 
     fn wrong_dtype(&self, tensor: &'static str, stored: DType, asked: DType) -> Error {
         Error::WrongDType { path: self.path().to_owned(), tensor, stored, asked }
+    }
+}
+
+/// Rows that are [touched](touch) before the first of them is used: enough to keep the memory busy, few enough to be in the first-level cache then.
+pub(crate) const TOUCHED: usize = 64;
+
+/// Reads a byte from the start, the middle and the end of a row's bytes.
+///
+/// Rows of a shuffled order are cache misses. Used one by one, a few are waited for at a time; touched one after another, with nothing in between,
+/// the misses overlap.
+pub(crate) fn touch(stored: &[u8]) {
+    const CACHE_LINE: usize = 64;
+    if let (Some(first), Some(last)) = (stored.first(), stored.last()) {
+        black_box(*first);
+        if stored.len() > CACHE_LINE / 2 {
+            black_box((stored[stored.len() / 2], *last));
+        }
     }
 }

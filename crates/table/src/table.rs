@@ -8,7 +8,7 @@ use crate::description::describe;
 use crate::format::{FEATURES, LABELS, Tensor};
 use crate::map::Bytes;
 use crate::parts::{Opened, Part, Parts};
-use crate::row_store::RowStore;
+use crate::row_store::{RowStore, TOUCHED, touch};
 use crate::verify::{self, ReadBytes, Verified};
 use crate::{Access, ColumnStatistics, DType, Element, Error, TensorNames};
 
@@ -196,8 +196,10 @@ impl RowStore for Table {
     fn each_row(&self, part: Part, rows: &[u32], mut take: impl FnMut(usize, &[u8])) -> Result<(), Error> {
         let Some(tensor) = self.parts.tensor(part) else { return Ok(()) };
         let (stored, row_bytes) = (self.bytes_of(tensor), self.parts.row_bytes(tensor));
-        for (place, &row) in rows.iter().enumerate() {
-            take(place, &stored[row as usize * row_bytes..][..row_bytes]);
+        let of_row = |row: &u32| &stored[*row as usize * row_bytes..][..row_bytes];
+        for (rows, first) in rows.chunks(TOUCHED).zip((0..).step_by(TOUCHED)) {
+            rows.iter().for_each(|row| touch(of_row(row)));
+            rows.iter().zip(first..).for_each(|(row, place)| take(place, of_row(row)));
         }
         Ok(())
     }

@@ -11,34 +11,28 @@ use crate::parts::Part;
 pub(super) struct Extent {
     pub(super) rows: Range<usize>,
     words: Vec<u64>,
+    /// Which bytes of `words` a part is, in the order of [`Part::ALL`].
+    parts: [Range<usize>; Part::ALL.len()],
     pool: Arc<Pool>,
 }
 
 impl Extent {
     /// Reads the rows into memory that was taken from the pool for them.
     pub(super) fn read(file: &TableFile, rows: Range<usize>, words: Vec<u64>, pool: Arc<Pool>) -> Result<Self, Error> {
-        let mut extent = Self { rows, words, pool };
-        let mut rest = extent.words.as_mut_slice();
+        let mut extent = Self { rows, words, parts: [const { 0..0 }; Part::ALL.len()], pool };
+        let mut start = 0;
         for (part, n_bytes) in file.parts_of(extent.rows.len()) {
-            let (words, after) = rest.split_at_mut(n_bytes.div_ceil(size_of::<u64>()));
             let tensor = file.parts.tensor(part).expect("rows have the part, or it would not be among theirs");
-            file.read(file.parts.range_of(tensor, extent.rows.clone()), words)?;
-            rest = after;
+            file.read(file.parts.range_of(tensor, extent.rows.clone()), &mut extent.words[start..])?;
+            extent.parts[part as usize] = start * size_of::<u64>()..start * size_of::<u64>() + n_bytes;
+            start += n_bytes.div_ceil(size_of::<u64>());
         }
         Ok(extent)
     }
 
-    /// The bytes of a part of all its rows.
-    pub(super) fn part(&self, file: &TableFile, wanted: Part) -> &[u8] {
-        let mut start = 0;
-        for (part, n_bytes) in file.parts_of(self.rows.len()) {
-            let n_words = n_bytes.div_ceil(size_of::<u64>());
-            if part == wanted {
-                return &bytemuck::cast_slice(&self.words[start..start + n_words])[..n_bytes];
-            }
-            start += n_words;
-        }
-        &[]
+    /// The bytes of a part of all its rows; none of a part that the table has not.
+    pub(super) fn part(&self, part: Part) -> &[u8] {
+        &bytemuck::cast_slice(&self.words)[self.parts[part as usize].clone()]
     }
 }
 

@@ -64,6 +64,8 @@ struct State {
     queued_words: usize,
     /// The slots that are in memory, oldest first.
     ready: VecDeque<(u64, usize)>,
+    /// The slots of a table as they were last asked for, until one of them changes.
+    pieces: BTreeMap<u64, Arc<[Piece]>>,
     n_tables: u64,
     is_closed: bool,
 }
@@ -149,6 +151,7 @@ impl ReadAhead {
                 break;
             }
             state.slots.insert((table, start), Slot { end, extent: None });
+            state.pieces.remove(&table);
             state.queue.push_back(Job { table, file: file.clone(), rows: start..end, n_words });
             state.queued_words += n_words;
             start = end;
@@ -164,17 +167,24 @@ impl ReadAhead {
         let released: Vec<_> = within.iter().filter_map(|key| state.slots.remove(key)).collect();
         let State { slots, ready, .. } = &mut *state;
         ready.retain(|key| slots.contains_key(key));
+        let pieces = state.pieces.remove(&table);
         drop(state);
         self.shared().changed.notify_all();
         // Their memory goes back to the pool here, where no lock is held.
-        drop(released);
+        drop((released, pieces));
     }
 
     /// What there is of a table, in the order of its rows. Whoever waits for a row drops these first: they are memory that the thread may need.
-    pub(super) fn pieces(&self, table: u64) -> Vec<Piece> {
-        let state = self.shared().lock();
+    pub(super) fn pieces(&self, table: u64) -> Arc<[Piece]> {
+        let mut state = self.shared().lock();
+        if let Some(pieces) = state.pieces.get(&table) {
+            return pieces.clone();
+        }
         let slots = state.slots.range((table, 0)..(table + 1, 0));
-        slots.map(|(&(_, start), slot)| Piece { rows: start..slot.end, extent: slot.extent.clone() }).collect()
+        let pieces: Arc<[Piece]> =
+            slots.map(|(&(_, start), slot)| Piece { rows: start..slot.end, extent: slot.extent.clone() }).collect();
+        state.pieces.insert(table, pieces.clone());
+        pieces
     }
 
     /// Waits until a row is no longer on its way: read, or given up.
@@ -251,7 +261,7 @@ impl Shared {
                 return Some(words);
             }
             let mut state = self.lock();
-            let oldest = state.ready.pop_front().and_then(|key| state.slots.remove(&key));
+            let oldest = state.ready.pop_front().and_then(|key| Some((state.slots.remove(&key)?, state.pieces.remove(&key.0))));
             drop(state);
             match oldest {
                 Some(oldest) => drop(oldest),
@@ -265,6 +275,7 @@ impl Shared {
     fn settle(&self, job: &Job, extent: Option<Arc<Extent>>) {
         let key = (job.table, job.rows.start);
         let mut state = self.lock();
+        let pieces = state.pieces.remove(&job.table);
         let mut unwanted = None;
         match extent {
             Some(extent) if state.is_wanted(job) => {
@@ -276,7 +287,7 @@ impl Shared {
         }
         drop(state);
         self.changed.notify_all();
-        drop(unwanted);
+        drop((unwanted, pieces));
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -9,7 +9,7 @@ use super::read_at::read_exact_at;
 use crate::description::describe;
 use crate::format::Tensor;
 use crate::parts::{Opened, Part, Parts};
-use crate::row_store::RowStore;
+use crate::row_store::{RowStore, TOUCHED, touch};
 use crate::table::fingerprint;
 use crate::verify::{self, ReadBytes, Verified};
 use crate::{ColumnStatistics, Error, TensorNames};
@@ -146,32 +146,34 @@ impl RowStore for StreamedTable {
     fn each_row(&self, part: Part, rows: &[u32], mut take: impl FnMut(usize, &[u8])) -> Result<(), Error> {
         let Some(tensor) = self.file.parts.tensor(part) else { return Ok(()) };
         let row_bytes = self.file.parts.row_bytes(tensor);
-        let mut place = 0;
-        let (mut n_here, mut n_read) = (0, 0);
+        let (mut place, mut n_here, mut n_read) = (0, 0, 0);
         while place < rows.len() {
             let pieces = self.ahead.pieces(self.number);
-            let here: Vec<Option<&[u8]>> =
-                pieces.iter().map(|piece| piece.extent.as_ref().map(|extent| extent.part(&self.file, part))).collect();
             let mut on_its_way = None;
-            while let Some(&row) = rows.get(place) {
-                let row = row as usize;
-                match piece_of(&pieces, row) {
-                    Some(at) => match here[at] {
-                        Some(stored) => {
-                            take(place, &stored[(row - pieces[at].rows.start) * row_bytes..][..row_bytes]);
-                            n_here += 1;
-                        }
-                        None => {
-                            on_its_way = Some(row);
-                            break;
-                        }
-                    },
-                    None => {
+            while place < rows.len() && on_its_way.is_none() {
+                let (mut found, mut n_found, mut missing) = ([&[][..]; TOUCHED], 0, None);
+                for (&row, found) in rows[place..].iter().zip(&mut found) {
+                    let row = row as usize;
+                    let Some(Piece { rows: there, extent: Some(extent) }) = piece_of(&pieces, row) else {
+                        missing = Some(row);
+                        break;
+                    };
+                    *found = &extent.part(part)[(row - there.start) * row_bytes..][..row_bytes];
+                    touch(found);
+                    n_found += 1;
+                }
+                found[..n_found].iter().zip(place..).for_each(|(stored, place)| take(place, stored));
+                place += n_found;
+                n_here += n_found;
+                match missing {
+                    Some(row) if piece_of(&pieces, row).is_some() => on_its_way = Some(row),
+                    Some(row) => {
                         self.read(tensor, row..row + 1, |_, bytes| take(place, bytes))?;
+                        place += 1;
                         n_read += 1;
                     }
+                    None => {}
                 }
-                place += 1;
             }
             drop(pieces);
             if let Some(row) = on_its_way {
@@ -189,10 +191,10 @@ impl RowStore for StreamedTable {
         let (mut n_here, mut n_read) = (0, 0);
         while row < rows.end {
             let pieces = self.ahead.pieces(self.number);
-            match piece_of(&pieces, row).map(|at| &pieces[at]) {
+            match piece_of(&pieces, row) {
                 Some(Piece { rows: there, extent: Some(extent) }) => {
                     let end = rows.end.min(there.end);
-                    let stored = extent.part(&self.file, part);
+                    let stored = extent.part(part);
                     take(row - rows.start, &stored[(row - there.start) * row_bytes..(end - there.start) * row_bytes]);
                     n_here += end - row;
                     row = end;
@@ -240,9 +242,9 @@ impl ReadBytes for StreamedTable {
     }
 }
 
-/// Which of the pieces, in the order of their rows, a row is in.
-fn piece_of(pieces: &[Piece], row: usize) -> Option<usize> {
+/// The one of the pieces, which are in the order of their rows, that a row is in.
+fn piece_of(pieces: &[Piece], row: usize) -> Option<&Piece> {
     let after = pieces.partition_point(|piece| piece.rows.start <= row);
-    let at = after.checked_sub(1)?;
-    (row < pieces[at].rows.end).then_some(at)
+    let piece = &pieces[after.checked_sub(1)?];
+    (row < piece.rows.end).then_some(piece)
 }
