@@ -39,20 +39,26 @@ struct CpuStep {
 }
 
 impl CpuDevice {
-    pub(crate) fn new(name: String, n_threads: usize) -> Result<Self, Error> {
+    pub(crate) fn new(name: String, n_threads: usize, memory_limit: Option<usize>) -> Result<Self, Error> {
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(n_threads)
             .thread_name(|i| format!("brisk-cpu-{i}"))
             .build()
             .map_err(|error| Error::Open { adapter: name.clone(), reason: error.to_string() })?;
-        Ok(Self { name, pool, running: Mutex::default(), memory: Memory::new() })
+        let memory = Memory::new(name.clone(), memory_limit);
+        Ok(Self { name, pool, running: Mutex::default(), memory })
     }
 
     pub(crate) fn allocated_bytes(&self) -> usize {
         self.memory.allocated_bytes()
     }
 
+    pub(crate) fn memory_limit(&self) -> Option<usize> {
+        self.memory.limit_bytes()
+    }
+
     pub(crate) fn compile(&self, program: &Program, plan: &Plan) -> Result<CpuExecutable, Error> {
+        self.memory.check_room(program, plan)?;
         let slots = plan.slots().map(|slot| self.allocate(slot.name, slot.len_bytes)).collect::<Result<_, _>>()?;
         let persistents = program.persistents().map(|persistent| self.block_of(persistent)).collect::<Result<Vec<_>, _>>()?;
         let table_index = table_indices(program, plan, persistents.len());
@@ -98,13 +104,14 @@ impl CpuDevice {
     }
 
     fn allocate(&self, buffer: &str, len_bytes: usize) -> Result<Block, Error> {
+        let count = self.memory.count(buffer, len_bytes)?;
         let bytes = Bytes::zeroed(len_bytes).ok_or_else(|| Error::OutOfMemory {
             buffer: buffer.to_owned(),
             len_bytes: len_bytes as u64,
             device: self.name.clone(),
-            allocated_bytes: self.memory.counted_bytes() as u64,
+            allocated_bytes: (self.memory.counted_bytes() - len_bytes) as u64,
         })?;
-        Ok(Block { bytes, _count: self.memory.count(len_bytes) })
+        Ok(Block { bytes, _count: count })
     }
 }
 

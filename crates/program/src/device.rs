@@ -1,6 +1,3 @@
-#[cfg(test)]
-mod tests;
-
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,6 +7,7 @@ use brisk_kernels::wgpu;
 
 use crate::adapters::open_adapters;
 use crate::cpu::CpuDevice;
+use crate::device_builder::DeviceBuilder;
 use crate::executable::Executable;
 use crate::gpu::GpuDevice;
 use crate::{Error, Persistent, Program, Selection, Uploads};
@@ -58,6 +56,8 @@ pub struct DeviceInfo {
     pub backend: String,
     /// Why [`Selection::Best`] passed over a GPU that is there: it did not open. `None` for what was asked for by name.
     pub fallback: Option<String>,
+    /// What the driver said each time it refused to open the adapter, before it did: another process may have kept it busy.
+    pub failed_attempts: Vec<String>,
 }
 
 /// Which executor runs, and whether there is hardware behind it.
@@ -94,109 +94,14 @@ impl fmt::Display for DeviceKind {
 impl fmt::Display for DeviceInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({}, {})", self.name, self.kind, self.backend)?;
-        self.fallback.as_ref().map_or(Ok(()), |reason| write!(f, "; {reason}"))
-    }
-}
-
-/// Settings of a device that is yet to be opened.
-#[derive(Debug, Clone, Default)]
-pub struct DeviceBuilder {
-    selection: Selection,
-    n_threads: usize,
-    max_binding_bytes: Option<u64>,
-}
-
-impl DeviceBuilder {
-    /// Which device. The default is [`Selection::Best`].
-    pub fn selection(mut self, selection: Selection) -> Self {
-        self.selection = selection;
-        self
-    }
-
-    /// Threads of the CPU executor; 0, the default, takes as many as there are cores. Results do not depend on it.
-    pub fn threads(mut self, n_threads: usize) -> Self {
-        self.n_threads = n_threads;
-        self
-    }
-
-    /// Lowers what one argument of a kernel may have, as if the adapter bound no more: tables are then held in more windows. For tests, and
-    /// for drivers that claim more than they can do. [`Device::compile`] refuses kernels beyond it, on the CPU too.
-    pub fn max_binding_bytes(mut self, max_bytes: usize) -> Self {
-        self.max_binding_bytes = Some(max_bytes as u64);
-        self
-    }
-
-    /// Opens the device.
-    ///
-    /// # Errors
-    /// [`Error::NoDevice`], with a list of what there is; [`Error::Open`].
-    pub fn open(self) -> Result<Device, Error> {
-        match &self.selection {
-            Selection::Cpu => self.open_cpu(None),
-            Selection::Best => self.open_best(open_adapters(), |info, adapter| self.open_gpu(info, adapter)),
-            asked => {
-                let mut adapters = open_adapters();
-                match adapters.iter().enumerate().position(|(i, (info, _))| matches(asked, i, info)) {
-                    Some(index) => {
-                        let (info, adapter) = adapters.swap_remove(index);
-                        self.open_gpu(info, &adapter)
-                    }
-                    None => Err(Error::NoDevice { asked: asked.to_string(), available: available(&adapters) }),
-                }
-            }
+        if let Some(reason) = &self.fallback {
+            write!(f, "; {reason}")?;
+        }
+        match self.failed_attempts.last() {
+            None => Ok(()),
+            Some(reason) => write!(f, "; opened at attempt {}, after: {reason}", self.failed_attempts.len() + 1),
         }
     }
-
-    /// The first hardware GPU that opens, else the CPU; told why those before it were passed over.
-    fn open_best<A>(
-        &self,
-        adapters: Vec<(DeviceInfo, A)>,
-        open: impl Fn(DeviceInfo, &A) -> Result<Device, Error>,
-    ) -> Result<Device, Error> {
-        let mut fallback = None;
-        for (info, adapter) in adapters.into_iter().filter(|(info, _)| info.kind == DeviceKind::Gpu) {
-            match open(DeviceInfo { fallback: fallback.clone(), ..info }, &adapter) {
-                Ok(device) => return Ok(device),
-                Err(error) => fallback = fallback.or(Some(error.to_string())),
-            }
-        }
-        self.open_cpu(fallback)
-    }
-
-    fn open_cpu(&self, fallback: Option<String>) -> Result<Device, Error> {
-        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let n_threads = if self.n_threads == 0 { cores } else { self.n_threads };
-        let name = format!("cpu, {n_threads} threads");
-        let executor = Executor::Cpu(CpuDevice::new(name.clone(), n_threads)?);
-        let info = DeviceInfo { name, kind: DeviceKind::Cpu, backend: "rayon".to_owned(), fallback };
-        Ok(self.device(info, executor, u64::MAX))
-    }
-
-    fn open_gpu(&self, info: DeviceInfo, adapter: &wgpu::Adapter) -> Result<Device, Error> {
-        let gpu = GpuDevice::open(&info, adapter)?;
-        let max_binding_bytes = gpu.max_binding_bytes();
-        Ok(self.device(info, Executor::Gpu(Box::new(gpu)), max_binding_bytes))
-    }
-
-    fn device(&self, info: DeviceInfo, executor: Executor, max_binding_bytes: u64) -> Device {
-        let max_binding_bytes = self.max_binding_bytes.map_or(max_binding_bytes, |lowered| lowered.min(max_binding_bytes));
-        Device { inner: Arc::new(Inner { info, executor, max_binding_bytes }) }
-    }
-}
-
-fn matches(asked: &Selection, index: usize, info: &DeviceInfo) -> bool {
-    match asked {
-        Selection::Gpu => info.kind == DeviceKind::Gpu,
-        Selection::Software => info.kind == DeviceKind::Software,
-        Selection::Index(wanted) => *wanted == index,
-        Selection::Name(part) => info.name.to_lowercase().contains(&part.to_lowercase()),
-        Selection::Best | Selection::Cpu => false,
-    }
-}
-
-fn available<A>(adapters: &[(DeviceInfo, A)]) -> String {
-    let adapters = adapters.iter().enumerate().map(|(i, (info, _))| format!("{i}: {info}"));
-    adapters.chain(std::iter::once("cpu".to_owned())).collect::<Vec<_>>().join("; ")
 }
 
 impl Device {
@@ -248,12 +153,38 @@ impl Device {
         }
     }
 
+    /// The most it may hold, as [`DeviceBuilder::memory_limit`] set it.
+    pub fn memory_limit(&self) -> Option<usize> {
+        match self.executor() {
+            Executor::Cpu(cpu) => cpu.memory_limit(),
+            Executor::Gpu(gpu) => gpu.memory_limit(),
+        }
+    }
+
+    /// Bytes that the driver's allocator has given this device, by its own account: what [`allocated_bytes`](Self::allocated_bytes) counts,
+    /// and the constants of kernels and staging memory besides. `None` where nobody counts: on the CPU, and on Metal.
+    pub fn driver_bytes(&self) -> Option<u64> {
+        match self.executor() {
+            Executor::Cpu(_) => None,
+            Executor::Gpu(gpu) => gpu.driver_bytes(),
+        }
+    }
+
+    /// The device and queue of wgpu beneath, to do other work on the same GPU; `None` on the CPU. What is submitted there comes in the order
+    /// of the calls. A device that is destroyed there fails here too: calls are then [`Error::DeviceFailed`].
+    pub fn wgpu(&self) -> Option<(&wgpu::Device, &wgpu::Queue)> {
+        match self.executor() {
+            Executor::Cpu(_) => None,
+            Executor::Gpu(gpu) => Some((&gpu.device, &gpu.queue)),
+        }
+    }
+
     /// Plans the program's memory, allocates it and makes what a replay needs.
     ///
     /// # Errors
     /// [`Error::ReadBeforeWrite`]; [`Error::Kernel`] for a kernel that the adapter cannot run, or whose WGSL it refuses;
-    /// [`Error::SliceOffset`]; [`Error::BufferLimit`], [`Error::OutOfMemory`]; [`Error::DeviceFailed`]. On `Err` no transient
-    /// memory is kept, and the device goes on.
+    /// [`Error::SliceOffset`]; [`Error::MemoryLimit`], before anything is allocated; [`Error::BufferLimit`], [`Error::OutOfMemory`];
+    /// [`Error::DeviceFailed`]. On `Err` no transient memory is kept, and the device goes on.
     pub fn compile(&self, program: &Program) -> Result<Executable, Error> {
         Executable::compile(self, program)
     }
@@ -262,7 +193,8 @@ impl Device {
     /// are given as `u16` bits or any other type of two bytes.
     ///
     /// # Errors
-    /// [`Error::HostLen`] if `values` are not as many bytes; [`Error::OutOfMemory`], [`Error::DeviceFailed`].
+    /// [`Error::HostLen`] if `values` are not as many bytes; for a buffer not seen before [`Error::MemoryLimit`], [`Error::BufferLimit`];
+    /// [`Error::OutOfMemory`], [`Error::DeviceFailed`].
     pub fn write<T: Pod>(&self, persistent: &Persistent, values: &[T]) -> Result<(), Error> {
         let bytes = bytemuck::cast_slice(values);
         check_host_len(persistent, bytes.len())?;
@@ -303,8 +235,7 @@ impl Device {
     /// The values of a persistent buffer, after all runs so far: zeros if it was never written.
     ///
     /// # Errors
-    /// [`Error::HostLen`] if `T` does not divide its bytes; [`Error::OutOfMemory`] for a buffer not seen before;
-    /// [`Error::DeviceFailed`].
+    /// As [`write`](Self::write); [`Error::HostLen`] if `T` does not divide its bytes.
     pub fn read<T: Pod>(&self, persistent: &Persistent) -> Result<Vec<T>, Error> {
         let size = size_of::<T>();
         if size == 0 || !persistent.len_bytes().is_multiple_of(size) {
@@ -328,6 +259,10 @@ impl Device {
             Executor::Cpu(_) => Ok(()),
             Executor::Gpu(gpu) => gpu.wait(),
         }
+    }
+
+    pub(crate) fn new(info: DeviceInfo, executor: Executor, max_binding_bytes: u64) -> Self {
+        Self { inner: Arc::new(Inner { info, executor, max_binding_bytes }) }
     }
 
     pub(crate) fn executor(&self) -> &Executor {

@@ -191,11 +191,31 @@ pub enum Error {
         /// What is allocated there.
         allocated_bytes: u64,
     },
-    /// The device failed in the middle of the work.
-    #[error("device `{device}` failed: {reason}; what it held is lost, start again from the last checkpoint")]
+    /// A program or buffer would take the device beyond its [`memory_limit`](crate::DeviceBuilder::memory_limit).
+    #[error(
+        "`{name}` needs {needed_bytes} bytes on `{device}`, where {held_bytes} of at most {limit_bytes} are held; use smaller batches, drop programs and buffers not needed any more, or raise the memory limit"
+    )]
+    MemoryLimit {
+        /// The program or buffer.
+        name: String,
+        /// Bytes it needs beside those that are held.
+        needed_bytes: u64,
+        /// The device.
+        device: String,
+        /// What is allocated there.
+        held_bytes: u64,
+        /// The limit.
+        limit_bytes: u64,
+    },
+    /// The device failed in the middle of the work: its driver lost it, or reported an error outside any call. It stays so.
+    #[error(
+        "device `{device}` failed {during}: {reason}; what it held is lost, open it again and start from the last checkpoint"
+    )]
     DeviceFailed {
         /// The device.
         device: String,
+        /// What it had been given last, a kernel or a program.
+        during: String,
         /// What the driver said.
         reason: String,
     },

@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 use std::num::NonZero;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use brisk_kernels::gpu::{Recorded, Recorder};
 use brisk_kernels::{self as kernels, wgpu};
 
-use crate::device::DeviceInfo;
+use crate::failure::{Failure, Report, Work};
 use crate::memory::{Count, Memory, lock};
 use crate::program::{Step, StepArg};
 use crate::{Error, Persistent, Plan, Program};
@@ -16,6 +17,10 @@ use crate::{Error, Persistent, Plan, Program};
 const DISPATCHES_PER_SUBMIT: usize = 512;
 /// Submits that may be under way before the host waits for the oldest.
 const SUBMITS_IN_FLIGHT: usize = 4;
+/// What the constants of a kernel take at least: a uniform is at least this long.
+const CONSTANTS_BYTES: u64 = 16;
+/// The name of buffers that values go through, in errors.
+pub(crate) const STAGING: &str = "staging memory";
 
 #[derive(Debug)]
 pub(crate) struct GpuDevice {
@@ -27,8 +32,7 @@ pub(crate) struct GpuDevice {
     in_flight: Mutex<VecDeque<wgpu::SubmissionIndex>>,
     /// Held while a word is read, changed in part and written back.
     pub(crate) patching: Mutex<()>,
-    /// What the driver reported outside any call.
-    failure: Arc<Mutex<Option<String>>>,
+    failure: Failure,
 }
 
 #[derive(Debug)]
@@ -39,6 +43,7 @@ pub(crate) struct Block {
 
 #[derive(Debug)]
 pub(crate) struct GpuExecutable {
+    name: Arc<str>,
     kernels: Vec<Recorded>,
     n_dispatches: usize,
     /// Kept alive, and counted, as long as the executable is.
@@ -46,32 +51,17 @@ pub(crate) struct GpuExecutable {
 }
 
 impl GpuDevice {
-    pub(crate) fn open(info: &DeviceInfo, adapter: &wgpu::Adapter) -> Result<Self, Error> {
-        let wanted = wgpu::Features::SHADER_F16 | wgpu::Features::SUBGROUP | wgpu::Features::TIMESTAMP_QUERY;
-        let request = adapter.request_device(&wgpu::DeviceDescriptor {
-            label: Some("brisk"),
-            required_features: adapter.features() & wanted,
-            required_limits: adapter.limits(),
-            experimental_features: wgpu::ExperimentalFeatures::disabled(),
-            memory_hints: wgpu::MemoryHints::MemoryUsage,
-            trace: wgpu::Trace::Off,
-        });
-        let (device, queue) =
-            pollster::block_on(request).map_err(|error| Error::Open { adapter: info.name.clone(), reason: error.to_string() })?;
-        Ok(Self {
-            name: info.name.clone(),
+    pub(crate) fn new(name: String, device: wgpu::Device, queue: wgpu::Queue, memory_limit: Option<usize>) -> Self {
+        Self {
             recorder: Mutex::new(Recorder::new(&device)),
-            memory: Memory::new(),
+            memory: Memory::new(name.clone(), memory_limit),
             in_flight: Mutex::default(),
             patching: Mutex::default(),
-            failure: listen(&device),
+            failure: Failure::of(&device),
+            name,
             device,
             queue,
-        })
-    }
-
-    pub(crate) fn name(&self) -> &str {
-        &self.name
+        }
     }
 
     /// The most bytes that one argument of a kernel may have.
@@ -85,9 +75,21 @@ impl GpuDevice {
         self.memory.allocated_bytes()
     }
 
+    pub(crate) fn memory_limit(&self) -> Option<usize> {
+        self.memory.limit_bytes()
+    }
+
+    /// By the account of the driver's allocator, which is freed of what is done with first.
+    pub(crate) fn driver_bytes(&self) -> Option<u64> {
+        // Whether work is still under way is of no interest, nor whether the device is lost: then there is no report.
+        let _ = self.device.poll(wgpu::PollType::Poll);
+        self.device.generate_allocator_report().map(|report| report.total_allocated_bytes)
+    }
+
     pub(crate) fn compile(&self, program: &Program, plan: &Plan) -> Result<GpuExecutable, Error> {
         self.check()?;
         program.steps().iter().try_for_each(|step| self.check_args(program, step))?;
+        self.memory.check_room(program, plan)?;
         let slots = plan.slots().map(|slot| self.allocate(slot.name, slot.len_bytes).map(Arc::new));
         let slots = slots.collect::<Result<Vec<_>, _>>()?;
         let mut blocks = Vec::with_capacity(program.buffers().len());
@@ -100,7 +102,8 @@ impl GpuDevice {
         let kernels = program.steps().iter().map(|step| self.prepare(step, &blocks)).collect::<Result<Vec<_>, _>>()?;
         let n_dispatches = kernels.iter().map(Recorded::n_dispatches).sum();
         self.check()?;
-        Ok(GpuExecutable { kernels, n_dispatches, _blocks: blocks.into_iter().flatten().collect() })
+        let name = program.name().into();
+        Ok(GpuExecutable { name, kernels, n_dispatches, _blocks: blocks.into_iter().flatten().collect() })
     }
 
     /// What would otherwise be a refusal by wgpu, in words of the program.
@@ -125,21 +128,25 @@ impl GpuDevice {
         };
         let bindings: Vec<_> = step.args.iter().map(binding).collect();
         let kernel = &*step.kernel;
-        self.scoped(kernel.name(), || {
+        self.failure.expect(Work::Compile(kernel.name()));
+        let recorded = self.scoped(kernel.name(), || {
             let recorded = lock(&self.recorder).prepare(kernel, &bindings)?;
             // wgpu judges bindings and workgroup counts when an encoder is finished: better here than in the middle of a run.
             drop(self.encode(1, std::slice::from_ref(&recorded)));
             Ok(recorded)
-        })
+        })?;
+        // Some drivers lose the device over a pipeline that they cannot make.
+        self.check()?;
+        Ok(recorded)
     }
 
     /// Does `work`, and makes an error of what wgpu refuses meanwhile.
     fn scoped<T>(&self, label: &'static str, work: impl FnOnce() -> Result<T, kernels::Error>) -> Result<T, Error> {
         let internal = self.device.push_error_scope(wgpu::ErrorFilter::Internal);
         let validation = self.device.push_error_scope(wgpu::ErrorFilter::Validation);
-        let done = work();
+        let done = self.with_room(work);
         let refused = [pollster::block_on(validation.pop()), pollster::block_on(internal.pop())];
-        let done = done?;
+        let done = done.ok_or_else(|| self.no_room(&format!("constants of kernel `{label}`"), CONSTANTS_BYTES))??;
         match refused.into_iter().flatten().next() {
             None => Ok(done),
             Some(error) => {
@@ -149,11 +156,24 @@ impl GpuDevice {
         }
     }
 
+    /// Does `work`; `None` if the device had no room for it.
+    pub(crate) fn with_room<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
+        let scope = self.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
+        let done = work();
+        pollster::block_on(scope.pop()).is_none().then_some(done)
+    }
+
+    pub(crate) fn no_room(&self, buffer: &str, len_bytes: u64) -> Error {
+        let allocated_bytes = self.memory.counted_bytes() as u64;
+        Error::OutOfMemory { buffer: buffer.to_owned(), len_bytes, device: self.name.clone(), allocated_bytes }
+    }
+
     pub(crate) fn run(&self, executable: &GpuExecutable, n: usize) -> Result<(), Error> {
         self.check()?;
         if executable.n_dispatches == 0 {
             return Ok(());
         }
+        self.failure.expect(Work::Run(executable.name.clone()));
         let n_per_submit = (DISPATCHES_PER_SUBMIT / executable.n_dispatches).max(1);
         let mut n_left = n;
         while n_left > 0 {
@@ -206,58 +226,64 @@ impl GpuDevice {
     }
 
     fn allocate(&self, buffer: &str, len_bytes: usize) -> Result<Block, Error> {
+        let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
         let size = words(len_bytes);
-        let limit_bytes = self.device.limits().max_buffer_size;
-        if size > limit_bytes {
-            let adapter = self.name.clone();
-            return Err(Error::BufferLimit { buffer: buffer.to_owned(), len_bytes: size, adapter, limit_bytes });
-        }
-        let scope = self.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
-        let made = self.device.create_buffer(&wgpu::BufferDescriptor {
-            label: Some(buffer),
-            size,
-            usage: wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST,
-            mapped_at_creation: false,
-        });
-        if pollster::block_on(scope.pop()).is_some() {
-            return Err(Error::OutOfMemory {
-                buffer: buffer.to_owned(),
-                len_bytes: size,
-                device: self.name.clone(),
-                allocated_bytes: self.memory.counted_bytes() as u64,
-            });
-        }
+        self.check_buffer(buffer, size)?;
+        let no_room = self.no_room(buffer, size);
+        let count = self.memory.count(buffer, size as usize)?;
+        let descriptor = wgpu::BufferDescriptor { label: Some(buffer), size, usage, mapped_at_creation: false };
+        let made = self.with_room(|| self.device.create_buffer(&descriptor)).ok_or(no_room)?;
         self.check()?;
-        Ok(Block { buffer: made, _count: self.memory.count(size as usize) })
+        Ok(Block { buffer: made, _count: count })
+    }
+
+    /// A buffer that values go through, which no plan counts.
+    pub(crate) fn create_staging(&self, descriptor: &wgpu::BufferDescriptor<'_>) -> Result<wgpu::Buffer, Error> {
+        self.check_buffer(STAGING, descriptor.size)?;
+        let made = self.with_room(|| self.device.create_buffer(descriptor));
+        let made = made.ok_or_else(|| self.no_room(STAGING, descriptor.size))?;
+        self.check()?;
+        Ok(made)
+    }
+
+    fn check_buffer(&self, name: &str, len_bytes: u64) -> Result<(), Error> {
+        let limit_bytes = self.device.limits().max_buffer_size;
+        if len_bytes <= limit_bytes {
+            return Ok(());
+        }
+        Err(Error::BufferLimit { buffer: name.to_owned(), len_bytes, adapter: self.name.clone(), limit_bytes })
     }
 
     /// An error if the driver has reported one since the device was opened.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        match &*lock(&self.failure) {
-            None => Ok(()),
-            Some(reason) => Err(self.failed(reason.clone())),
-        }
+        self.failure.reported().map_or(Ok(()), |report| Err(self.failed_as(report)))
     }
 
+    /// The error for something that we noticed.
     pub(crate) fn failed(&self, reason: String) -> Error {
-        Error::DeviceFailed { device: self.name.clone(), reason }
+        self.failed_as(self.failure.of_now(reason))
+    }
+
+    fn failed_as(&self, report: Report) -> Error {
+        // The loss of a device, from which other errors follow, is only told to those who wait.
+        let _ = self.device.poll(wgpu::PollType::Wait { submission_index: None, timeout: Some(Duration::from_secs(1)) });
+        let Report { during, reason, .. } = self.failure.reported().unwrap_or(report);
+        Error::DeviceFailed { device: self.name.clone(), during, reason }
     }
 }
 
-/// Keeps the first error that the driver reports outside any call, which wgpu would otherwise panic about.
-fn listen(device: &wgpu::Device) -> Arc<Mutex<Option<String>>> {
-    let failure: Arc<Mutex<Option<String>>> = Arc::default();
-    let seen = failure.clone();
-    device.on_uncaptured_error(Arc::new(move |error| {
-        lock(&seen).get_or_insert(error.to_string());
-    }));
-    let seen = failure.clone();
-    device.set_device_lost_callback(move |reason, message| {
-        if reason != wgpu::DeviceLostReason::Destroyed {
-            lock(&seen).get_or_insert(format!("device lost: {message}"));
-        }
+/// Opens an adapter with all that the kernels know to use and it has.
+pub(crate) fn request_device(adapter: &wgpu::Adapter) -> Result<(wgpu::Device, wgpu::Queue), wgpu::RequestDeviceError> {
+    let wanted = wgpu::Features::SHADER_F16 | wgpu::Features::SUBGROUP | wgpu::Features::TIMESTAMP_QUERY;
+    let request = adapter.request_device(&wgpu::DeviceDescriptor {
+        label: Some("brisk"),
+        required_features: adapter.features() & wanted,
+        required_limits: adapter.limits(),
+        experimental_features: wgpu::ExperimentalFeatures::disabled(),
+        memory_hints: wgpu::MemoryHints::MemoryUsage,
+        trace: wgpu::Trace::Off,
     });
-    failure
+    pollster::block_on(request)
 }
 
 /// Copies and bindings are of whole 4-byte words.

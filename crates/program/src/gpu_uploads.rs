@@ -130,28 +130,9 @@ fn whole_words(range: &std::ops::Range<usize>, buffer_bytes: usize) -> usize {
 
 impl GpuDevice {
     fn staging(&self, len_bytes: usize) -> Result<wgpu::Buffer, Error> {
-        let (size, limit_bytes) = (words(len_bytes), self.device.limits().max_buffer_size);
-        let buffer = || "staging memory".to_owned();
-        if size > limit_bytes {
-            return Err(Error::BufferLimit { buffer: buffer(), len_bytes: size, adapter: self.name().to_owned(), limit_bytes });
-        }
-        let scope = self.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
-        let made = self.device.create_buffer(&wgpu::BufferDescriptor {
-            label: Some("brisk.upload"),
-            size,
-            usage: wgpu::BufferUsages::MAP_WRITE | wgpu::BufferUsages::COPY_SRC,
-            mapped_at_creation: true,
-        });
-        if pollster::block_on(scope.pop()).is_some() {
-            let allocated_bytes = self.allocated_bytes() as u64;
-            return Err(Error::OutOfMemory {
-                buffer: buffer(),
-                len_bytes: size,
-                device: self.name().to_owned(),
-                allocated_bytes,
-            });
-        }
-        self.check()?;
-        Ok(made)
+        let usage = wgpu::BufferUsages::MAP_WRITE | wgpu::BufferUsages::COPY_SRC;
+        let label = Some("brisk.upload");
+        let descriptor = wgpu::BufferDescriptor { label, size: words(len_bytes), usage, mapped_at_creation: true };
+        self.create_staging(&descriptor)
     }
 }

@@ -8,21 +8,25 @@ mod program;
 mod plan;
 
 mod device;
+mod device_builder;
 mod executable;
 mod select;
 
+mod back_off;
 mod memory;
 
 mod bytes;
 mod cpu;
 
 mod adapters;
+mod failure;
 mod gpu;
 mod gpu_uploads;
 mod transfer;
 mod uploads;
 
-pub use device::{Device, DeviceBuilder, DeviceInfo, DeviceKind};
+pub use device::{Device, DeviceInfo, DeviceKind};
+pub use device_builder::DeviceBuilder;
 pub use error::Error;
 pub use executable::Executable;
 pub use persistent::Persistent;

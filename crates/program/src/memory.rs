@@ -3,11 +3,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::persistent::WeakPersistent;
-use crate::{Error, Persistent};
+use crate::{Error, Persistent, Plan, Program};
 
 /// The persistent buffers that one device has given memory, and how much it holds in all. `M` is a block of its memory.
 #[derive(Debug)]
 pub(crate) struct Memory<M> {
+    device: String,
+    limit_bytes: Option<usize>,
     entries: Mutex<HashMap<u64, Entry<M>>>,
     allocated_bytes: Arc<AtomicUsize>,
 }
@@ -26,8 +28,13 @@ pub(crate) struct Count {
 }
 
 impl<M> Memory<M> {
-    pub(crate) fn new() -> Self {
-        Self { entries: Mutex::default(), allocated_bytes: Arc::default() }
+    /// None held yet on `device`, and never more than `limit_bytes`.
+    pub(crate) fn new(device: String, limit_bytes: Option<usize>) -> Self {
+        Self { device, limit_bytes, entries: Mutex::default(), allocated_bytes: Arc::default() }
+    }
+
+    pub(crate) fn limit_bytes(&self) -> Option<usize> {
+        self.limit_bytes
     }
 
     /// The block of `persistent`, made when it is first asked for.
@@ -45,9 +52,39 @@ impl<M> Memory<M> {
         Ok(block)
     }
 
-    pub(crate) fn count(&self, len_bytes: usize) -> Count {
-        self.allocated_bytes.fetch_add(len_bytes, Ordering::Relaxed);
-        Count { len_bytes, allocated_bytes: self.allocated_bytes.clone() }
+    /// Whether what `program` needs beside what is held stays within the limit, so that one that does not fit allocates nothing.
+    pub(crate) fn check_room(&self, program: &Program, plan: &Plan) -> Result<(), Error> {
+        let held_bytes = self.allocated_bytes();
+        let entries = lock(&self.entries);
+        let new = program.persistents().filter(|persistent| !entries.contains_key(&persistent.id()));
+        let needed_bytes = new.map(Persistent::allocated_bytes).fold(plan.transient_bytes(), usize::saturating_add);
+        self.check_limit(program.name(), needed_bytes, held_bytes).map(|_| ())
+    }
+
+    /// Counts a block of `buffer` that is about to be made.
+    pub(crate) fn count(&self, buffer: &str, len_bytes: usize) -> Result<Count, Error> {
+        let mut held_bytes = self.counted_bytes();
+        loop {
+            let sum = self.check_limit(buffer, len_bytes, held_bytes)?;
+            let counter = &self.allocated_bytes;
+            match counter.compare_exchange_weak(held_bytes, sum, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return Ok(Count { len_bytes, allocated_bytes: counter.clone() }),
+                Err(now) => held_bytes = now,
+            }
+        }
+    }
+
+    /// What is held with `needed_bytes` more.
+    fn check_limit(&self, name: &str, needed_bytes: usize, held_bytes: usize) -> Result<usize, Error> {
+        let sum = held_bytes.saturating_add(needed_bytes);
+        match self.limit_bytes {
+            Some(limit_bytes) if sum > limit_bytes => {
+                let [needed_bytes, held_bytes, limit_bytes] = [needed_bytes, held_bytes, limit_bytes].map(|bytes| bytes as u64);
+                let (name, device) = (name.to_owned(), self.device.clone());
+                Err(Error::MemoryLimit { name, needed_bytes, device, held_bytes, limit_bytes })
+            }
+            _ => Ok(sum),
+        }
     }
 
     /// Bytes of all blocks now; those of persistent buffers that nobody has any more are freed first.

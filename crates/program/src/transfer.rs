@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use brisk_kernels::wgpu;
 
-use crate::gpu::{Block, GpuDevice, words};
+use crate::gpu::{Block, GpuDevice, STAGING, words};
 use crate::memory::lock;
 use crate::{Error, Persistent};
 
@@ -35,12 +35,12 @@ impl GpuDevice {
             let at = (start + i * PIECE_BYTES) as u64;
             let (whole, rest) = piece.split_at(piece.len() - piece.len() % WORD_BYTES);
             if !whole.is_empty() {
-                self.queue.write_buffer(&block.buffer, at, whole);
+                self.write_words(block, at, whole)?;
             }
             if !rest.is_empty() {
                 let mut word = [0; WORD_BYTES];
                 word[..rest.len()].copy_from_slice(rest);
-                self.queue.write_buffer(&block.buffer, at + whole.len() as u64, &word);
+                self.write_words(block, at + whole.len() as u64, &word)?;
             }
             if is_long {
                 // Hands the piece over, so that its staging memory is free before the next but one is filled.
@@ -61,8 +61,14 @@ impl GpuDevice {
         let mut word = [0; WORD_BYTES];
         self.read_piece(block, start - within, &mut word)?;
         word[within..within + bytes.len()].copy_from_slice(bytes);
-        self.queue.write_buffer(&block.buffer, (start - within) as u64, &word);
+        self.write_words(block, (start - within) as u64, &word)?;
         self.check()
+    }
+
+    /// wgpu takes staging memory for each write.
+    fn write_words(&self, block: &Block, at: u64, words: &[u8]) -> Result<(), Error> {
+        let written = self.with_room(|| self.queue.write_buffer(&block.buffer, at, words));
+        written.ok_or_else(|| self.no_room(STAGING, words.len() as u64))
     }
 
     pub(crate) fn read(&self, persistent: &Persistent, out: &mut [u8]) -> Result<(), Error> {
@@ -75,12 +81,9 @@ impl GpuDevice {
     fn read_piece(&self, block: &Block, start: usize, out: &mut [u8]) -> Result<(), Error> {
         let size = words(out.len());
         let label = Some("brisk.read");
-        let staging = self.device.create_buffer(&wgpu::BufferDescriptor {
-            label,
-            size,
-            usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
-            mapped_at_creation: false,
-        });
+        let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
+        let descriptor = wgpu::BufferDescriptor { label, size, usage, mapped_at_creation: false };
+        let staging = self.create_staging(&descriptor)?;
         let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label });
         encoder.copy_buffer_to_buffer(&block.buffer, start as u64, &staging, 0, size);
         let (sender, receiver) = mpsc::channel();

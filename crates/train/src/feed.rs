@@ -289,5 +289,6 @@ impl std::fmt::Debug for OpenFeed<'_> {
 
 fn is_out_of_memory(error: &Error) -> bool {
     use program::Error as ProgramError;
-    matches!(error, Error::Tensor(brisk_nn::Error::Program(ProgramError::OutOfMemory { .. } | ProgramError::BufferLimit { .. })))
+    let Error::Tensor(brisk_nn::Error::Program(error)) = error else { return false };
+    matches!(error, ProgramError::OutOfMemory { .. } | ProgramError::BufferLimit { .. } | ProgramError::MemoryLimit { .. })
 }

@@ -3,7 +3,7 @@
 //! `BRISK_TEST_GPU`: `auto` (the default) uses an adapter if there is one, a software one too; `require` fails without; `off` uses none.
 
 use std::io::Write;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 
 use brisk_program::{Device, Selection};
 
@@ -41,10 +41,12 @@ fn open() -> Option<Device> {
     Some(device)
 }
 
-/// To the terminal, past the harness's capture of passing tests, once.
-fn say(what: &str) {
-    static SAID: OnceLock<()> = OnceLock::new();
-    SAID.get_or_init(|| {
+/// To the terminal, past the harness's capture of passing tests, each thing once.
+pub(crate) fn say(what: &str) {
+    static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    let mut said = SAID.lock().expect("nothing panics while it is held");
+    if !said.iter().any(|other| other == what) {
         let _ = writeln!(std::io::stderr(), "{what}");
-    });
+        said.push(what.to_owned());
+    }
 }

@@ -16,9 +16,12 @@ mod bindings;
 mod cpu_run;
 mod cpu_threads;
 mod memory;
+mod memory_limit;
 
+mod faults;
 mod gpu_refusals;
 mod gpu_run;
 mod gpu_transfer;
+mod side_by_side;
 
 mod uploads;

@@ -1,7 +1,7 @@
 use brisk_program::kernels::DType;
 use brisk_program::{Persistent, Program, planned_peak_bytes};
 
-use crate::gpu::devices;
+use crate::gpu::{devices, own_gpu};
 use crate::mlp::{Mlp, Sizes};
 use crate::toy::{Bump, Mix};
 
@@ -88,4 +88,31 @@ fn two_hundred_runs_take_no_more_than_one() {
             assert_eq!(device.allocated_bytes(), before, "after compiling again on {}", device.info());
         }
     }
+}
+
+/// By the account of the driver's allocator, not ours: constants and staging memory too.
+#[test]
+fn a_thousand_steps_leave_nothing_in_the_driver() {
+    let Some(gpu) = own_gpu() else { return };
+    let mlp = Mlp::new(SMALL).expect("it is well formed");
+    let executable = gpu.compile(&mlp.program).expect("it compiles");
+    mlp.reset(&gpu).expect("values fit");
+    let step = || {
+        executable.run(1).expect("it runs");
+        gpu.read::<f32>(&mlp.losses).expect("losses");
+    };
+    let cycle = || drop(gpu.compile(&mlp.program).expect("it compiles again"));
+    // What was in use is freed one submission later.
+    let settled = || {
+        (0..2).for_each(|_| drop(gpu.read::<f32>(&mlp.losses).expect("losses")));
+        gpu.driver_bytes()
+    };
+    (0..3).for_each(|_| step());
+    (0..3).for_each(|_| cycle());
+    let Some(before) = settled() else { return crate::gpu::say(&format!("{} counts nothing: NO LEAK CHECK RUNS", gpu.info())) };
+    assert!(before >= gpu.allocated_bytes() as u64, "{before} bytes hold {}", gpu.allocated_bytes());
+    (0..1000).for_each(|_| step());
+    assert!(settled() <= Some(before), "{:?} after 1000 steps, {before} before", settled());
+    (0..100).for_each(|_| cycle());
+    assert!(settled() <= Some(before), "{:?} after 100 compiled and dropped, {before} before", settled());
 }

@@ -1,7 +1,7 @@
 use super::{Device, DeviceBuilder, DeviceInfo, DeviceKind, Error};
 
 fn adapter(name: &str, kind: DeviceKind) -> (DeviceInfo, ()) {
-    (DeviceInfo { name: name.to_owned(), kind, backend: "test".to_owned(), fallback: None }, ())
+    (DeviceInfo { name: name.to_owned(), kind, backend: "test".to_owned(), fallback: None, failed_attempts: vec![] }, ())
 }
 
 /// Opens those that are not called broken, with a CPU executor to stand in.

@@ -1,0 +1,150 @@
+#[cfg(test)]
+mod tests;
+
+use brisk_kernels::wgpu;
+
+use crate::adapters::open_adapters;
+use crate::back_off::{Attempts, with_back_off};
+use crate::cpu::CpuDevice;
+use crate::device::Executor;
+use crate::gpu::{GpuDevice, request_device};
+use crate::{Device, DeviceInfo, DeviceKind, Error, Selection};
+
+/// Settings of a device that is yet to be opened.
+#[derive(Debug, Clone, Default)]
+pub struct DeviceBuilder {
+    selection: Selection,
+    n_threads: usize,
+    max_binding_bytes: Option<u64>,
+    memory_limit: Option<usize>,
+    n_attempts: Attempts,
+}
+
+impl DeviceBuilder {
+    /// Which device. The default is [`Selection::Best`].
+    pub fn selection(mut self, selection: Selection) -> Self {
+        self.selection = selection;
+        self
+    }
+
+    /// Threads of the CPU executor; 0, the default, takes as many as there are cores. Results do not depend on it.
+    pub fn threads(mut self, n_threads: usize) -> Self {
+        self.n_threads = n_threads;
+        self
+    }
+
+    /// Lowers what one argument of a kernel may have, as if the adapter bound no more: tables are then held in more windows. For tests, and
+    /// for drivers that claim more than they can do. [`Device::compile`] refuses kernels beyond it, on the CPU too.
+    pub fn max_binding_bytes(mut self, max_bytes: usize) -> Self {
+        self.max_binding_bytes = Some(max_bytes as u64);
+        self
+    }
+
+    /// The most bytes that programs and persistent buffers may take on the device, so that several processes get along on one. A program or
+    /// buffer beyond it is [`Error::MemoryLimit`], before anything is allocated. Without it the driver's own budget is the limit.
+    ///
+    /// # Units
+    /// Bytes as [`Plan`](crate::Plan) counts them: constants of kernels and staging memory come on top.
+    ///
+    /// # Examples
+    /// ```
+    /// use brisk_program::{Device, Error, Persistent, Selection, kernels::DType};
+    ///
+    /// let device = Device::builder().selection(Selection::Cpu).memory_limit(1 << 20).open()?;
+    /// let large = Persistent::new("large", DType::F32, 1 << 20);
+    /// let refused = device.read::<f32>(&large);
+    /// assert!(matches!(refused, Err(Error::MemoryLimit { needed_bytes: 4_194_304, limit_bytes: 1_048_576, .. })));
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn memory_limit(mut self, max_bytes: usize) -> Self {
+        self.memory_limit = Some(max_bytes);
+        self
+    }
+
+    /// How often an adapter is asked to open before that is an error, with pauses of 50 ms, 100 ms, 200 ms and so on between: other processes
+    /// may keep it busy for a moment. The default is 5, which takes three quarters of a second to fail; 0 is taken as 1.
+    /// [`DeviceInfo::failed_attempts`] tells what failed.
+    pub fn open_attempts(mut self, n_attempts: u32) -> Self {
+        self.n_attempts = Attempts(n_attempts.max(1));
+        self
+    }
+
+    /// Opens the device.
+    ///
+    /// # Errors
+    /// [`Error::NoDevice`], with a list of what there is; [`Error::Open`].
+    pub fn open(self) -> Result<Device, Error> {
+        match &self.selection {
+            Selection::Cpu => self.open_cpu(None),
+            Selection::Best => self.open_best(open_adapters(), |info, adapter| self.open_gpu(info, adapter)),
+            asked => {
+                let mut adapters = open_adapters();
+                match adapters.iter().enumerate().position(|(i, (info, _))| matches(asked, i, info)) {
+                    Some(index) => {
+                        let (info, adapter) = adapters.swap_remove(index);
+                        self.open_gpu(info, &adapter)
+                    }
+                    None => Err(Error::NoDevice { asked: asked.to_string(), available: available(&adapters) }),
+                }
+            }
+        }
+    }
+
+    /// The first hardware GPU that opens, else the CPU; told why those before it were passed over.
+    fn open_best<A>(
+        &self,
+        adapters: Vec<(DeviceInfo, A)>,
+        open: impl Fn(DeviceInfo, &A) -> Result<Device, Error>,
+    ) -> Result<Device, Error> {
+        let mut fallback = None;
+        for (info, adapter) in adapters.into_iter().filter(|(info, _)| info.kind == DeviceKind::Gpu) {
+            match open(DeviceInfo { fallback: fallback.clone(), ..info }, &adapter) {
+                Ok(device) => return Ok(device),
+                Err(error) => fallback = fallback.or(Some(error.to_string())),
+            }
+        }
+        self.open_cpu(fallback)
+    }
+
+    fn open_cpu(&self, fallback: Option<String>) -> Result<Device, Error> {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let n_threads = if self.n_threads == 0 { cores } else { self.n_threads };
+        let name = format!("cpu, {n_threads} threads");
+        let executor = Executor::Cpu(CpuDevice::new(name.clone(), n_threads, self.memory_limit)?);
+        let info = DeviceInfo { name, kind: DeviceKind::Cpu, backend: "rayon".to_owned(), fallback, failed_attempts: Vec::new() };
+        Ok(self.device(info, executor, u64::MAX))
+    }
+
+    fn open_gpu(&self, info: DeviceInfo, adapter: &wgpu::Adapter) -> Result<Device, Error> {
+        let asked = || request_device(adapter);
+        let (opened, failed_attempts) = with_back_off(self.n_attempts, std::thread::sleep, asked);
+        let (device, queue) = opened.map_err(|error| {
+            let reason = format!("{error}, at the last of {} attempts", failed_attempts.len() + 1);
+            Error::Open { adapter: info.name.clone(), reason }
+        })?;
+        let gpu = GpuDevice::new(info.name.clone(), device, queue, self.memory_limit);
+        let max_binding_bytes = gpu.max_binding_bytes();
+        let info = DeviceInfo { failed_attempts, ..info };
+        Ok(self.device(info, Executor::Gpu(Box::new(gpu)), max_binding_bytes))
+    }
+
+    fn device(&self, info: DeviceInfo, executor: Executor, max_binding_bytes: u64) -> Device {
+        let max_binding_bytes = self.max_binding_bytes.map_or(max_binding_bytes, |lowered| lowered.min(max_binding_bytes));
+        Device::new(info, executor, max_binding_bytes)
+    }
+}
+
+fn matches(asked: &Selection, index: usize, info: &DeviceInfo) -> bool {
+    match asked {
+        Selection::Gpu => info.kind == DeviceKind::Gpu,
+        Selection::Software => info.kind == DeviceKind::Software,
+        Selection::Index(wanted) => *wanted == index,
+        Selection::Name(part) => info.name.to_lowercase().contains(&part.to_lowercase()),
+        Selection::Best | Selection::Cpu => false,
+    }
+}
+
+fn available<A>(adapters: &[(DeviceInfo, A)]) -> String {
+    let adapters = adapters.iter().enumerate().map(|(i, (info, _))| format!("{i}: {info}"));
+    adapters.chain(std::iter::once("cpu".to_owned())).collect::<Vec<_>>().join("; ")
+}

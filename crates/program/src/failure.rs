@@ -1,0 +1,92 @@
+//! What a driver reports outside any call: the loss of a device, above all.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use brisk_kernels::wgpu;
+
+use crate::memory::lock;
+
+/// The first error that a driver reported outside any call, which wgpu would otherwise panic about. Clones are the same.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Failure {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    work: Mutex<Work>,
+    reported: Mutex<Option<Report>>,
+}
+
+/// What the driver said, and what the device was given last.
+#[derive(Debug, Clone)]
+pub(crate) struct Report {
+    cause: Cause,
+    pub(crate) reason: String,
+    pub(crate) during: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Cause {
+    Error,
+    Lost,
+}
+
+/// What a device was given last: a driver does not say which work it failed at.
+#[derive(Debug, Default)]
+pub(crate) enum Work {
+    #[default]
+    Nothing,
+    Compile(&'static str),
+    Run(Arc<str>),
+}
+
+impl Failure {
+    /// Listens to `device` as long as there is one.
+    pub(crate) fn of(device: &wgpu::Device) -> Self {
+        let failure = Self::default();
+        let seen = failure.clone();
+        device.on_uncaptured_error(Arc::new(move |error| seen.report(Cause::Error, error.to_string())));
+        let seen = failure.clone();
+        device.set_device_lost_callback(move |reason, message| {
+            let how = if reason == wgpu::DeviceLostReason::Destroyed { "destroyed" } else { "lost" };
+            seen.report(Cause::Lost, format!("device {how}: {message}"));
+        });
+        failure
+    }
+
+    /// Says what comes next, for the message of a failure.
+    pub(crate) fn expect(&self, work: Work) {
+        *lock(&self.inner.work) = work;
+    }
+
+    /// The first counts, but for the loss of the device, which what was said before only followed from.
+    fn report(&self, cause: Cause, reason: String) {
+        let report = Report { cause, ..self.of_now(reason) };
+        let mut reported = lock(&self.inner.reported);
+        if reported.as_ref().is_none_or(|earlier| earlier.cause < cause) {
+            *reported = Some(report);
+        }
+    }
+
+    /// A report of something that was noticed by ourselves.
+    pub(crate) fn of_now(&self, reason: String) -> Report {
+        Report { cause: Cause::Error, reason, during: lock(&self.inner.work).to_string() }
+    }
+
+    /// What has been reported.
+    pub(crate) fn reported(&self) -> Option<Report> {
+        lock(&self.inner.reported).clone()
+    }
+}
+
+impl fmt::Display for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing => f.write_str("before its first program"),
+            Self::Compile(kernel) => write!(f, "at or after compiling kernel `{kernel}`"),
+            Self::Run(program) => write!(f, "in or after a run of `{program}`"),
+        }
+    }
+}
