@@ -10,6 +10,8 @@ mod dictionary;
 mod features;
 mod format;
 #[cfg(any(feature = "images", feature = "arrow"))]
+mod guarded;
+#[cfg(any(feature = "images", feature = "arrow"))]
 mod in_order;
 mod input;
 mod like;
@@ -31,6 +33,8 @@ pub use columns::{BadRows, Categorical, Class, ColumnOptions, ColumnRef, Feature
 pub(crate) use counted::Counted;
 pub(crate) use features::{FeatureRules, MISSING, OnMissing, is_missing};
 pub use format::Format;
+#[cfg(any(feature = "images", feature = "arrow"))]
+pub(crate) use guarded::guarded;
 #[cfg(any(feature = "images", feature = "arrow"))]
 pub(crate) use in_order::{NobodyWaits, Outlet, in_order, n_threads};
 pub(crate) use input::{Input, read_error};

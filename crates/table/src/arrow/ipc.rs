@@ -10,7 +10,7 @@ use arrow_schema::{ArrowError, Schema};
 
 use super::ArrowOptions;
 use super::import::{Batch, Plan, report};
-use crate::import::{Counted, ImportReport, Input, NobodyWaits, Progress, SourceError};
+use crate::import::{Counted, ImportReport, Input, NobodyWaits, Progress, SourceError, guarded};
 use crate::parts::open_file;
 use crate::{Error, SourceIdentity};
 
@@ -55,7 +55,6 @@ pub fn import_arrow_with_progress(
 
 fn import(path: &Path, dest: &Path, options: &ArrowOptions, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
     let io = |source| Error::Io { path: path.to_owned(), action: "read", source };
-    let damaged = |error: ArrowError| unreadable("the schema", &error).at(path);
     let mut file = open_file(path)?;
     let mut magic = Vec::new();
     Read::by_ref(&mut file).take(6).read_to_end(&mut magic).map_err(io)?;
@@ -63,12 +62,14 @@ fn import(path: &Path, dest: &Path, options: &ArrowOptions, progress: &mut dyn F
         file.rewind().map_err(io)?;
         let identity = SourceIdentity::new(path, &file.metadata().map_err(io)?);
         let n_read = Arc::new(AtomicU64::new(0));
-        let reader = FileReader::try_new(BufReader::new(Counted::<File>::new(file, &n_read)), None).map_err(damaged)?;
+        let file = BufReader::new(Counted::<File>::new(file, &n_read));
+        let reader = sound("the schema", || FileReader::try_new(file, None)).map_err(|reason| reason.at(path))?;
         let schema = reader.schema();
         return write(path, dest, options, identity, &schema, reader, &n_read, progress);
     }
     let input = Input::open(path)?;
-    let reader = StreamReader::try_new(BufReader::new(input.bytes), None).map_err(damaged)?;
+    let bytes = BufReader::new(input.bytes);
+    let reader = sound("the schema", || StreamReader::try_new(bytes, None)).map_err(|reason| reason.at(path))?;
     let schema = reader.schema();
     write(path, dest, options, input.source, &schema, reader, &input.n_read, progress)
 }
@@ -80,7 +81,7 @@ fn write(
     options: &ArrowOptions,
     identity: SourceIdentity,
     schema: &Schema,
-    batches: impl Iterator<Item = Result<RecordBatch, ArrowError>> + Send,
+    mut batches: impl Iterator<Item = Result<RecordBatch, ArrowError>> + Send,
     n_read: &AtomicU64,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<ImportReport, Error> {
@@ -88,18 +89,19 @@ fn write(
     let plan = Plan::new(path, identity, "arrow", schema, options)?;
     let (fields, chunk_rows) = (plan.columns.fields(), plan.chunk_rows());
     let feed = |put: &mut dyn FnMut(Batch) -> Result<(), NobodyWaits>| {
-        for (index, batch) in batches.enumerate() {
-            let part = format!("batch {index}");
-            let batch = batch.and_then(|batch| batch.project(&fields)).map_err(|error| unreadable(&part, &error));
-            let is_last = batch.is_err();
-            // Batches may be as large as their writer pleased; slices of them are views.
-            let put = match batch {
-                Ok(batch) => (0..batch.num_rows())
-                    .step_by(chunk_rows)
-                    .try_for_each(|row| put(Ok(batch.slice(row, chunk_rows.min(batch.num_rows() - row))))),
-                Err(error) => put(Err(error)),
+        for index in 0_u64.. {
+            let mut next = || batches.next().map(|batch| batch?.project(&fields)).transpose();
+            let batch = match sound(&format!("batch {index}"), &mut next) {
+                Ok(Some(batch)) => batch,
+                Ok(None) => break,
+                Err(reason) => {
+                    _ = put(Err(reason));
+                    break;
+                }
             };
-            if is_last || put.is_err() {
+            // Batches may be as large as their writer pleased; slices of them are views.
+            let mut slices = (0..batch.num_rows()).step_by(chunk_rows);
+            if slices.try_for_each(|row| put(Ok(batch.slice(row, chunk_rows.min(batch.num_rows() - row))))).is_err() {
                 break;
             }
         }
@@ -109,7 +111,11 @@ fn write(
     plan.write(dest, 1, feed, |batch, put| _ = put(batch), &mut progress)
 }
 
-fn unreadable(part: &str, error: &ArrowError) -> SourceError {
-    let expected = "an Arrow IPC file or stream; if it is one, it is damaged, write it again".to_owned();
-    SourceError::Malformed { part: part.to_owned(), found: error.to_string(), expected }
+/// What a reader makes of a part, if that is sound.
+fn sound<T>(part: &str, read: impl FnOnce() -> Result<T, ArrowError>) -> Result<T, SourceError> {
+    guarded(part, read)?.map_err(|error| SourceError::Malformed {
+        part: part.to_owned(),
+        found: error.to_string(),
+        expected: "an Arrow IPC file or stream; if it is one, it is damaged, write it again".to_owned(),
+    })
 }

@@ -4,10 +4,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+use parquet::errors::ParquetError;
 
 use super::ArrowOptions;
 use super::import::{Batch, Plan, report};
-use crate::import::{ImportReport, NobodyWaits, Progress, SourceError};
+use crate::import::{ImportReport, NobodyWaits, Progress, SourceError, guarded};
 use crate::parts::open_file;
 use crate::{Error, SourceIdentity};
 
@@ -55,8 +56,8 @@ fn import(path: &Path, dest: &Path, options: &ArrowOptions, progress: &mut dyn F
     let file = open_file(path)?;
     let metadata = file.metadata().map_err(|source| Error::Io { path: path.to_owned(), action: "read", source })?;
     let identity = SourceIdentity::new(path, &metadata);
-    let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::default());
-    let metadata = metadata.map_err(|error| unreadable("the footer", error.to_string()).at(path))?;
+    let metadata = sound("the footer", || ArrowReaderMetadata::load(&file, ArrowReaderOptions::default()));
+    let metadata = metadata.map_err(|reason| reason.at(path))?;
 
     let total_bytes = identity.n_bytes;
     let plan = Plan::new(path, identity, "parquet", metadata.schema(), options)?;
@@ -69,25 +70,44 @@ fn import(path: &Path, dest: &Path, options: &ArrowOptions, progress: &mut dyn F
     };
     let read = |group: usize, put: &mut dyn FnMut(Batch) -> Result<(), NobodyWaits>| {
         let part = format!("row group {group}");
-        let reader = File::open(path).map_err(|error| unreadable(&part, error.to_string())).and_then(|file| {
-            let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata.clone());
-            let builder = builder.with_row_groups(vec![group]).with_projection(mask.clone()).with_batch_size(plan.chunk_rows());
-            builder.build().map_err(|error| unreadable(&part, error.to_string()))
+        let reader = sound(&part, || {
+            let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(File::open(path)?, metadata.clone());
+            builder.with_row_groups(vec![group]).with_projection(mask.clone()).with_batch_size(plan.chunk_rows()).build()
         });
-        let put_all = match reader {
-            Ok(mut reader) => reader.try_for_each(|batch| put(batch.map_err(|error| unreadable(&part, error.to_string())))),
-            Err(error) => put(Err(error)),
+        // Nobody waits any more: then the rest need not be read.
+        let mut reader = match reader {
+            Ok(reader) => reader,
+            Err(reason) => {
+                _ = put(Err(reason));
+                return;
+            }
         };
-        if put_all.is_ok() {
-            let n_bytes = metadata.metadata().row_group(group).compressed_size();
-            n_read.fetch_add(u64::try_from(n_bytes).unwrap_or(0), Ordering::Relaxed);
+        loop {
+            match sound(&part, || reader.next().transpose().map_err(ParquetError::from)) {
+                Ok(None) => break,
+                Ok(Some(batch)) => {
+                    if put(Ok(batch)).is_err() {
+                        return;
+                    }
+                }
+                Err(reason) => {
+                    _ = put(Err(reason));
+                    return;
+                }
+            }
         }
+        let n_bytes = metadata.metadata().row_group(group).compressed_size();
+        n_read.fetch_add(u64::try_from(n_bytes).unwrap_or(0), Ordering::Relaxed);
     };
     let mut progress = report(progress, total_bytes, || n_read.load(Ordering::Relaxed).min(total_bytes));
     plan.write(dest, N_WAITING, feed, read, &mut progress)
 }
 
-fn unreadable(part: &str, found: String) -> SourceError {
-    let expected = "a sound Parquet file; it is damaged or of a kind that is not read, write it again".to_owned();
-    SourceError::Malformed { part: part.to_owned(), found, expected }
+/// What a reader makes of a part, if that is sound.
+fn sound<T>(part: &str, read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, SourceError> {
+    guarded(part, read)?.map_err(|error| SourceError::Malformed {
+        part: part.to_owned(),
+        found: error.to_string(),
+        expected: "a sound Parquet file; it is damaged or of a kind that is not read, write it again".to_owned(),
+    })
 }

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::decode::{Decoded, NoImage, Shape, decode};
 use super::folder::{Listing, UNPACK, class_in_archive, class_in_folder, for_each_file, read_file};
 use super::{Channels, ImagesOptions};
-use crate::import::{BadRows, ImportReport, Input, MAX_REPORTS, NobodyWaits, Progress, SourceError, in_order, n_threads};
+use crate::import::{
+    BadRows, ImportReport, Input, MAX_REPORTS, NobodyWaits, Progress, SourceError, guarded, in_order, n_threads,
+};
 use crate::writer::ImportNotes;
 use crate::{DType, Error, Schema, TableWriter};
 
@@ -199,7 +201,8 @@ fn decode_job(job: Job, listing: &Listing, channels: Channels, expected: Option<
         n_read.fetch_add(bytes.len() as u64, Ordering::Relaxed);
     }
     let label = class.and_then(|class| listing.label(&class));
-    let result = decode(&bytes, channels, expected).map_err(|reason| bad_file(&name, reason)).and_then(|decoded| {
+    let decoded = guarded(&format!("`{name}`"), || decode(&bytes, channels, expected));
+    let result = decoded.and_then(|decoded| decoded.map_err(|reason| bad_file(&name, reason))).and_then(|decoded| {
         let no_class = || SourceError::Malformed {
             part: format!("`{name}`"),
             found: "an image in no folder".to_owned(),

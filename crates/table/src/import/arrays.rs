@@ -30,6 +30,7 @@ pub(crate) struct Array<'a> {
 pub(crate) enum LabelArray<'a> {
     Own(Array<'a>),
     /// A column of the features, which loses it.
+    #[cfg_attr(not(feature = "npy"), expect(dead_code, reason = "IDX files have one array each"))]
     Column(usize),
 }
 

@@ -9,6 +9,7 @@ pub(crate) struct Numbers {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ByteOrder {
+    #[cfg_attr(not(feature = "npy"), expect(dead_code, reason = "IDX has the other order only"))]
     Little,
     Big,
 }

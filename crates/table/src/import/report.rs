@@ -1,4 +1,4 @@
-use crate::{ColumnStatistics, Dictionary, Error, TableWriter};
+use crate::{ColumnStatistics, Dictionary, Error};
 
 /// What an import made.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub struct ImportReport {
 impl ImportReport {
     /// Completes a table without named columns, of which every row was taken.
     #[cfg(any(feature = "arrays", feature = "cifar", feature = "images"))]
-    pub(crate) fn finish(mut writer: TableWriter, classes: Vec<String>) -> Result<Self, Error> {
+    pub(crate) fn finish(mut writer: crate::TableWriter, classes: Vec<String>) -> Result<Self, Error> {
         writer.set_classes(classes.clone())?;
         let statistics = writer.statistics();
         let n_rows = writer.finish()?;

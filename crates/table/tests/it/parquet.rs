@@ -149,3 +149,24 @@ fn forged_files_are_refused() {
     }
     crate::attacks::check_listed(&["parquet"], REFUSALS.iter().map(|(name, _)| *name));
 }
+
+/// No byte of a file makes the import panic, or leave something behind, whatever becomes of it. (A reader that panics is heard all the same.)
+#[test]
+fn any_byte_may_be_wrong() {
+    let (folder, dest) = crate::scratch();
+    let source = folder.path().join("damaged");
+    for name in ["small.parquet"] {
+        let good = fs::read(mixed(name)).unwrap();
+        // Every third, for the sake of time.
+        for at in (0..good.len()).step_by(3) {
+            let mut bad = good.clone();
+            bad[at] ^= if at % 2 == 0 { 0x01 } else { 0xff };
+            fs::write(&source, bad).unwrap();
+            if import_parquet(&source, &dest, &ArrowOptions::default()).is_ok() {
+                Table::open(&dest).unwrap().verify().unwrap();
+                fs::remove_file(&dest).unwrap();
+            }
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "byte {at} of {name}: something was left behind");
+        }
+    }
+}

@@ -1,8 +1,10 @@
 //! Files that other people wrote, where there are any: `BRISK_DATA` names the folder.
 
+use std::fs;
 use std::path::PathBuf;
 
 use brisk_table::{ColumnOptions, ColumnRef, CsvOptions, Decimal, LabelKind, Missing, Table, import_csv};
+use sha2::{Digest, Sha256};
 
 /// The file of real data of that name, which is the one that the README there describes.
 pub(crate) fn data(name: &str) -> Option<PathBuf> {
@@ -10,8 +12,15 @@ pub(crate) fn data(name: &str) -> Option<PathBuf> {
         crate::not_run(name, "BRISK_DATA does not name the folder of the real data");
         return None;
     };
-    let path = PathBuf::from(folder).join(name);
+    let path = PathBuf::from(&folder).join(name);
     assert!(path.is_file(), "{} is not there, though BRISK_DATA is set", path.display());
+    // `| `NAME` | … | `SHA-256` |`
+    let readme = fs::read_to_string(PathBuf::from(folder).join("README.md")).unwrap();
+    let line = readme.lines().find(|line| line.starts_with(&format!("| `{name}` |")));
+    let expected =
+        line.and_then(|line| line.rsplit('`').nth(1)).unwrap_or_else(|| panic!("the README there has no sum of {name}"));
+    let found: String = Sha256::digest(fs::read(&path).unwrap()).iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(found, expected, "{name} is not the file that the README there describes");
     Some(path)
 }
 
