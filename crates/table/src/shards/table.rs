@@ -301,6 +301,10 @@ fn check_shard(entry: &ShardEntry, parts: &Parts, first: Option<&Parts>) -> Resu
     if parts.metadata.dictionaries != first.metadata.dictionaries {
         return differs("list of dictionaries", dictionaries(first), dictionaries(parts));
     }
+    if parts.metadata.classes != first.metadata.classes {
+        let names = |parts: &Parts| format!("{:?}", parts.metadata.classes);
+        return differs("list of classes", names(first), names(parts));
+    }
     Ok(())
 }
 

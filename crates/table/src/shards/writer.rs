@@ -50,6 +50,7 @@ pub struct ShardedWriter {
     schema: Schema,
     shard_rows: usize,
     dictionaries: Vec<Dictionary>,
+    classes: Vec<String>,
     entries: Vec<ShardEntry>,
     n_rows: usize,
 }
@@ -68,8 +69,18 @@ impl ShardedWriter {
         let mut index = IndexToBe::create(folder).map_err(failed)?;
         let shard_path = index.next_shard();
         let shard = TableWriter::create(&shard_path, schema.clone())?;
-        let (dictionaries, entries) = (Vec::new(), Vec::new());
-        Ok(Self { shard, shard_path, index, new_folder, schema, shard_rows, dictionaries, entries, n_rows: 0 })
+        Ok(Self {
+            shard,
+            shard_path,
+            index,
+            new_folder,
+            schema,
+            shard_rows,
+            dictionaries: Vec::new(),
+            classes: Vec::new(),
+            entries: Vec::new(),
+            n_rows: 0,
+        })
     }
 
     /// Appends rows; large slices and single rows are both fine.
@@ -139,6 +150,22 @@ impl ShardedWriter {
         Ok(())
     }
 
+    /// Names the classes that labels are numbers of, counted from 0. Every shard has the names, so they must be known before the first
+    /// shard is full.
+    ///
+    /// # Errors
+    /// [`Error::Schema`] if one is named twice, or they come too late.
+    pub fn set_classes<S: Into<String>>(&mut self, names: impl IntoIterator<Item = S>) -> Result<(), Error> {
+        let names: Vec<String> = names.into_iter().map(Into::into).collect();
+        if !self.entries.is_empty() && names != self.classes {
+            let problem = "classes may not change once a shard is full; set them before, or make shards larger".to_owned();
+            return Err(Error::Schema { problem });
+        }
+        self.shard.set_classes(names.iter().cloned())?;
+        self.classes = names;
+        Ok(())
+    }
+
     /// How many rows were pushed.
     pub fn n_rows(&self) -> usize {
         self.n_rows
@@ -166,6 +193,7 @@ impl ShardedWriter {
         if !self.dictionaries.is_empty() {
             next.set_dictionaries(self.dictionaries.clone())?;
         }
+        next.set_classes(self.classes.iter().cloned())?;
         let full = std::mem::replace(&mut self.shard, next);
         let full_path = std::mem::replace(&mut self.shard_path, next_path);
         self.entries.push(finished(full, &full_path)?);

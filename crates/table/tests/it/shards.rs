@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use brisk_table::{
     DType, Dictionary, Error, RowBatch, Schema, ShardMismatch, ShardSize, ShardedTable, ShardedWriter, Table, Verified, Weights,
 };
+use serde_json::Value;
 
 const INDEX: &str = "table.safetensors.index.json";
 
@@ -106,12 +107,66 @@ fn all_parts_of_rows_are_sharded() {
     }
     let late = writer.set_dictionaries(vec![Dictionary::new("kind", ["a", "b", "c"]).unwrap()]).unwrap_err();
     assert!(late.to_string().contains("once a shard is full"), "{late}");
+    // What is there already may be said again.
+    writer.set_dictionaries(vec![Dictionary::new("kind", ["a", "b"]).unwrap()]).unwrap();
     writer.finish().unwrap();
     let table = ShardedTable::open(&folder).unwrap();
     assert_eq!((table.n_shards(), table.n_categories(), table.dictionaries()[0].value(2)), (3, 1, Some("b")));
     let last = table.shard(2).unwrap();
     assert_eq!(last.labels::<i64>().unwrap(), [8, 9]);
     assert_eq!((last.categories(0..2).unwrap(), last.weights().unwrap()), (&[2, 0][..], &[8.0, 9.0][..]));
+}
+
+#[test]
+fn every_shard_has_the_classes() {
+    let (_parent, folder) = scratch();
+    let schema = Schema { label_dtype: DType::U32, ..Schema::shaped(&[1]) };
+    let mut writer = ShardedWriter::create(&folder, schema, ShardSize::Rows(2)).unwrap();
+    let twice = writer.set_classes(["b", "b"]).unwrap_err();
+    assert!(twice.to_string().contains("class \"b\" is named twice"), "{twice}");
+    writer.set_classes(["b", "s"]).unwrap();
+    writer.push(&[0.0_f32; 5], &[0_u32, 1, 0, 1, 1]).unwrap();
+    let late = writer.set_classes(["s", "b"]).unwrap_err();
+    assert!(late.to_string().contains("classes may not change once a shard is full"), "{late}");
+    writer.set_classes(["b", "s"]).unwrap();
+    writer.finish().unwrap();
+    let table = ShardedTable::open(&folder).unwrap();
+    assert_eq!((table.n_shards(), table.classes()), (3, &["b".to_owned(), "s".to_owned()][..]));
+    assert!((0..3).all(|shard| table.shard(shard).unwrap().classes() == ["b", "s"]), "a shard has other classes");
+}
+
+/// A writer makes no such shards; somebody who puts two tables together may.
+#[test]
+fn shards_of_other_classes_or_dictionaries_are_errors() {
+    #[track_caller]
+    fn check(class: &str, value: &str, part: &str) {
+        let (_parent, folder) = scratch();
+        let schema = Schema { label_dtype: DType::U32, categories: vec!["kind".into()], ..Schema::shaped(&[1]) };
+        let write = |folder: &Path, class: &str, value: &str| {
+            let mut writer = ShardedWriter::create(folder, schema.clone(), ShardSize::Rows(1)).unwrap();
+            writer.set_classes([class]).unwrap();
+            writer.set_dictionaries(vec![Dictionary::new("kind", [value]).unwrap()]).unwrap();
+            for _ in 0..2 {
+                writer.push_batch(RowBatch { features: &[0.0_f32], categories: &[1], labels: &[0_u32], weights: &[] }).unwrap();
+            }
+            writer.finish().unwrap();
+        };
+        write(&folder, "signal", "west");
+        let other = folder.with_file_name("other");
+        write(&other, class, value);
+        fs::copy(&shard_paths(&other)[1], &shard_paths(&folder)[1]).unwrap();
+        let [mut index, others] =
+            [&folder, &other].map(|folder| -> Value { serde_json::from_slice(&fs::read(folder.join(INDEX)).unwrap()).unwrap() });
+        for field in ["bytes", "header_crc32"] {
+            index["shards"][1][field] = others["shards"][1][field].clone();
+        }
+        fs::write(folder.join(INDEX), index.to_string()).unwrap();
+        let error = ShardedTable::open(&folder).unwrap_err();
+        let Error::Shard { reason: ShardMismatch::Schema { part: found, .. }, .. } = &error else { panic!("{error}") };
+        assert_eq!(*found, part, "{error}");
+    }
+    check("noise", "west", "list of classes");
+    check("signal", "east", "list of dictionaries");
 }
 
 #[test]
