@@ -311,6 +311,20 @@ pub enum Error {
         /// How many this one has.
         found: usize,
     },
+    /// A line of an svmlight file that is no row.
+    #[cfg(feature = "csv")]
+    #[error("{path}, line {line}, byte {byte}: {reason}")]
+    Svmlight {
+        /// Which file.
+        path: PathBuf,
+        /// Which line.
+        line: u64,
+        /// At which byte of the file, unpacked if it is packed, counted from 0.
+        byte: u64,
+        /// What is wrong with it.
+        #[source]
+        reason: crate::SvmlightError,
+    },
     /// A row that does not end.
     #[error("{path}, line {line}: the row that starts here has no end within {limit_bytes} bytes; is a quote left open?")]
     RowTooLong {

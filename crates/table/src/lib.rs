@@ -41,6 +41,8 @@ mod import;
 mod npy;
 #[cfg(feature = "loader")]
 mod row_source;
+#[cfg(feature = "csv")]
+mod svmlight;
 
 #[cfg(feature = "arrow")]
 pub use arrow::{ArrowOptions, import_arrow, import_arrow_with_progress};
@@ -72,6 +74,8 @@ pub use shards::{ShardMismatch, ShardSize, ShardedTable, ShardedWriter};
 pub use source_identity::SourceIdentity;
 pub use statistics::ColumnStatistics;
 pub use streamed::{ReadAhead, ReadAheadReport, StreamedTable};
+#[cfg(feature = "csv")]
+pub use svmlight::{FirstIndex, SvmlightError, SvmlightOptions, import_svmlight, import_svmlight_with_progress};
 pub use table::Table;
 pub use tensor_names::{LabelsFrom, TensorNames};
 pub use typed::Typed;

@@ -1,5 +1,7 @@
 use std::io::{self, Read};
 
+use memchr::{memchr_iter, memrchr};
+
 use super::decimal::LOOK_AHEAD;
 use super::quotes::last_row_end;
 
@@ -7,11 +9,11 @@ use super::quotes::last_row_end;
 const CHUNK_BYTES: usize = 1 << 20;
 
 /// The longest row that is read.
-pub(super) const MAX_ROW_BYTES: usize = 64 << 20;
+pub(crate) const MAX_ROW_BYTES: usize = 64 << 20;
 
 /// Whole rows, and behind them line feeds enough that a reader may look ahead.
 #[derive(Debug, Default)]
-pub(super) struct Chunk {
+pub(crate) struct Chunk {
     /// What lies beyond the rows and the look-ahead is of an earlier chunk.
     text: Vec<u8>,
     /// How much of `text` is rows; the last ends in a line feed.
@@ -25,7 +27,7 @@ impl Chunk {
     }
 
     /// The rows.
-    pub(super) fn rows(&self) -> &[u8] {
+    pub(crate) fn rows(&self) -> &[u8] {
         &self.text[..self.len]
     }
 
@@ -40,28 +42,48 @@ impl Chunk {
 
 /// Why there is no next chunk.
 #[derive(Debug)]
-pub(super) enum ChunkError {
+pub(crate) enum ChunkError {
     Read(io::Error),
     /// The chunk's first row does not end.
     RowTooLong,
 }
 
+/// Where chunks end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ChunkEnds {
+    /// Behind rows of cells, in which quoted line feeds end none.
+    Rows { delimiter: u8 },
+    /// Behind lines, and that many of them at most.
+    Lines { at_most: usize },
+}
+
+impl ChunkEnds {
+    /// The last of them in `text`, if there is one.
+    fn last_in(self, text: &[u8]) -> Option<usize> {
+        let line_feed = match self {
+            Self::Rows { delimiter } => return last_row_end(text, delimiter),
+            Self::Lines { at_most } => memchr_iter(b'\n', text).nth(at_most.saturating_sub(1)).or_else(|| memrchr(b'\n', text)),
+        };
+        line_feed.map(|at| at + 1)
+    }
+}
+
 /// Cuts text into chunks of whole rows.
-pub(super) struct Chunks<R> {
+pub(crate) struct Chunks<R> {
     input: R,
     /// Read, but not handed out.
     rest: Vec<u8>,
     at_end: bool,
-    delimiter: u8,
+    ends: ChunkEnds,
 }
 
 impl<R: Read> Chunks<R> {
-    pub(super) fn new(input: R) -> Self {
-        Self { input, rest: Vec::new(), at_end: false, delimiter: b',' }
+    pub(crate) fn new(input: R) -> Self {
+        Self { input, rest: Vec::new(), at_end: false, ends: ChunkEnds::Rows { delimiter: b',' } }
     }
 
     /// The first text, for a look at what it is: a chunk, or all there is, then ended by a line feed.
-    pub(super) fn peek(&mut self) -> io::Result<&[u8]> {
+    pub(crate) fn peek(&mut self) -> io::Result<&[u8]> {
         let mut first = Chunk::default();
         first.make_room(CHUNK_BYTES);
         let len = self.fill(&mut first.text, 0, CHUNK_BYTES)?;
@@ -69,10 +91,10 @@ impl<R: Read> Chunks<R> {
         Ok(&self.rest)
     }
 
-    /// Leaves out what was looked at, up to `start`; what follows has that delimiter.
-    pub(super) fn start_at(&mut self, start: usize, delimiter: u8) {
+    /// Leaves out what was looked at, up to `start`; what follows is cut like that.
+    pub(crate) fn start_at(&mut self, start: usize, ends: ChunkEnds) {
         self.rest.drain(..start);
-        self.delimiter = delimiter;
+        self.ends = ends;
     }
 
     /// Makes `chunk` the next rows; `false` if there are none.
@@ -82,11 +104,14 @@ impl<R: Read> Chunks<R> {
         chunk.text[..len].copy_from_slice(&self.rest);
         chunk.len = loop {
             len = self.fill(&mut chunk.text, len, wanted).map_err(ChunkError::Read)?;
-            if self.at_end {
-                break len;
-            }
-            if let Some(end) = last_row_end(&chunk.text[..len], self.delimiter) {
-                break end;
+            match (self.ends, self.at_end) {
+                // The last row may be one that no quote closes.
+                (ChunkEnds::Rows { .. }, true) => break len,
+                (ends, at_end) => match ends.last_in(&chunk.text[..len]) {
+                    Some(end) => break end,
+                    None if at_end => break len,
+                    None => {}
+                },
             }
             if wanted >= MAX_ROW_BYTES {
                 return Err(ChunkError::RowTooLong);

@@ -117,7 +117,7 @@ fn digit_pair(tens: u8, ones: u8) -> i32 {
 }
 
 /// Any number that `str::parse::<f32>` reads, and the same bits. `text` has no blanks around it.
-pub(super) fn number(text: &[u8], decimal: u8) -> Option<f32> {
+pub(crate) fn number(text: &[u8], decimal: u8) -> Option<f32> {
     if let Some(value) = scientific(text, decimal) {
         return Some(value);
     }

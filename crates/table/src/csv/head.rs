@@ -87,7 +87,7 @@ impl Head {
 }
 
 /// Files that are something else, which would only make for odd messages further on.
-fn what_else(text: &[u8]) -> Option<&'static str> {
+pub(crate) fn what_else(text: &[u8]) -> Option<&'static str> {
     let known: [(&[u8], &str); 5] = [
         (b"BZh", "bzip2 data (unpack it first)"),
         (b"PK\x03\x04", "a zip archive (unpack it first)"),
@@ -188,7 +188,7 @@ fn unnamed(index: usize) -> String {
 }
 
 /// A cell for a message: as text, and not too much of it.
-pub(super) fn shown(cell: &[u8]) -> String {
+pub(crate) fn shown(cell: &[u8]) -> String {
     const LONGEST: usize = 40;
     let text = String::from_utf8_lossy(cell);
     match text.char_indices().nth(LONGEST) {

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::thread::available_parallelism;
 
 use super::CsvOptions;
-use super::chunks::{ChunkError, Chunks, MAX_ROW_BYTES};
+use super::chunks::{ChunkEnds, ChunkError, Chunks, MAX_ROW_BYTES};
 use super::head::Head;
 use super::pipeline::parse_in_order;
 use super::rows::{ParsedRows, Problem, RowParser, What};
@@ -81,7 +81,7 @@ fn import(path: &Path, dest: &Path, options: &CsvOptions, progress: &mut dyn FnM
     let unreadable = read_error(path, input.action);
     let mut chunks = Chunks::new(input.bytes);
     let head = Head::find(path, chunks.peek().map_err(&unreadable)?, options, like.as_ref())?;
-    chunks.start_at(head.start, head.marks.delimiter);
+    chunks.start_at(head.start, ChunkEnds::Rows { delimiter: head.marks.delimiter });
 
     let mut sink = Sink::create(dest, &head.roles, columns, like.as_ref(), input.source.clone(), options.fingerprint()?)?;
     let mut place = Place { line: head.line, byte: head.start as u64 };
@@ -103,7 +103,8 @@ fn import(path: &Path, dest: &Path, options: &CsvOptions, progress: &mut dyn FnM
         Ok(())
     };
     let parser = RowParser::new(&head, options);
-    parse_in_order(chunks, &parser, n_threads(options), || RowChunk::new(&head.roles), &mut take)?;
+    let new = || ParsedRows::new(RowChunk::new(&head.roles));
+    parse_in_order(chunks, n_threads(options.n_threads), new, |chunk, parsed| parser.parse(chunk, parsed), &mut take)?;
 
     if sink.n_rows() == 0 {
         let found = match (sink.n_skipped(), head.has_header) {
@@ -116,8 +117,9 @@ fn import(path: &Path, dest: &Path, options: &CsvOptions, progress: &mut dyn FnM
     sink.finish()
 }
 
-fn n_threads(options: &CsvOptions) -> usize {
-    match options.n_threads {
+/// How many threads an option asks for: 0 is one a core.
+pub(crate) fn n_threads(asked: usize) -> usize {
+    match asked {
         0 => available_parallelism().map_or(1, NonZeroUsize::get),
         n => n,
     }

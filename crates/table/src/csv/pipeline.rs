@@ -7,35 +7,34 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
 use super::chunks::{Chunk, ChunkError, Chunks};
-use super::rows::{ParsedRows, RowParser};
-use crate::import::RowChunk;
 
 /// A chunk and what becomes of it. There are a fixed number of these, which go round: that bounds the memory, and holds back the reader.
-struct Slot {
+struct Slot<P> {
     chunk: Chunk,
-    parsed: ParsedRows,
+    parsed: P,
 }
 
-enum Message {
-    Parsed(u64, Box<Slot>),
+enum Message<P> {
+    Parsed(u64, Box<Slot<P>>),
     Failed(u64, ChunkError),
     /// A thread is unwinding; nothing more will come of waiting for its chunk.
     Panicked,
 }
 
-/// Parses all rows on `n_threads` threads. `take` is called on this one, chunk after chunk; its first error ends everything.
-pub(super) fn parse_in_order<E>(
+/// Calls `parse` for every chunk on `n_threads` threads, to make of something that `new` made, and that may have been used before, what the
+/// chunk says. `take` is called on this thread, chunk after chunk; its first error ends everything.
+pub(crate) fn parse_in_order<P: Send, E>(
     chunks: Chunks<impl Read + Send>,
-    parser: &RowParser,
     n_threads: usize,
-    new_rows: impl Fn() -> RowChunk,
-    mut take: impl FnMut(Result<&mut ParsedRows, ChunkError>) -> Result<(), E>,
+    new: impl Fn() -> P,
+    parse: impl Fn(&Chunk, &mut P) + Sync,
+    mut take: impl FnMut(Result<&mut P, ChunkError>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let (to_workers, jobs) = channel::<(u64, Box<Slot>)>();
+    let (to_workers, jobs) = channel::<(u64, Box<Slot<P>>)>();
     let (messages_in, messages) = channel();
     let (give_back, free_slots) = channel();
     for _ in 0..2 * n_threads + 2 {
-        let slot = Slot { chunk: Chunk::default(), parsed: ParsedRows::new(new_rows()) };
+        let slot = Slot { chunk: Chunk::default(), parsed: new() };
         give_back.send(Box::new(slot)).expect("the other end is below");
     }
     let jobs = Mutex::new(jobs);
@@ -61,10 +60,10 @@ pub(super) fn parse_in_order<E>(
             }
         });
         for _ in 0..n_threads {
-            let (jobs, results) = (&jobs, OnPanic(messages_in.clone()));
+            let (jobs, parse, results) = (&jobs, &parse, OnPanic(messages_in.clone()));
             scope.spawn(move || {
                 while let Ok((number, mut slot)) = next(jobs) {
-                    parser.parse(&slot.chunk, &mut slot.parsed);
+                    parse(&slot.chunk, &mut slot.parsed);
                     if results.0.send(Message::Parsed(number, slot)).is_err() {
                         break;
                     }
@@ -104,9 +103,9 @@ fn next<T>(jobs: &Mutex<std::sync::mpsc::Receiver<T>>) -> Result<T, std::sync::m
 }
 
 /// Tells the taker when a thread unwinds, so that it does not wait for ever; the scope then passes the panic on.
-struct OnPanic(Sender<Message>);
+struct OnPanic<P>(Sender<Message<P>>);
 
-impl Drop for OnPanic {
+impl<P> Drop for OnPanic<P> {
     fn drop(&mut self) {
         if thread::panicking() {
             _ = self.0.send(Message::Panicked);

@@ -41,6 +41,17 @@ pub(crate) struct KnownClasses {
 }
 
 impl Labels {
+    /// # Errors
+    /// What is wrong with classes that are given.
+    pub(crate) fn of(kind: &LabelKind) -> Result<Self, String> {
+        Ok(match kind {
+            LabelKind::Number => Self::Number,
+            LabelKind::Binary => Self::Binary,
+            LabelKind::Classes => Self::Found,
+            LabelKind::Given(classes) => Self::Known(KnownClasses::new(classes)?),
+        })
+    }
+
     /// Whether labels are read as text, and are `u32` in the table.
     pub(crate) fn are_classes(&self) -> bool {
         matches!(self, Self::Found | Self::Known(_))
@@ -152,12 +163,6 @@ impl Finder<'_> {
             return self.wrong("features stored as u8 cannot hold a mean; pass `Missing::Value`".to_owned());
         }
         let on_missing = OnMissing::of(options.missing, features.len());
-        let labels = match &options.label_kind {
-            LabelKind::Number => Ok(Labels::Number),
-            LabelKind::Binary => Ok(Labels::Binary),
-            LabelKind::Classes => Ok(Labels::Found),
-            LabelKind::Given(classes) => KnownClasses::new(classes).map(Labels::Known),
-        };
         Ok(Roles {
             names: names.to_vec(),
             rules: FeatureRules::new(features.len(), on_missing, &options.missing_values, indicators.clone(), options.dtype),
@@ -165,7 +170,7 @@ impl Finder<'_> {
             categories,
             label,
             weight,
-            labels: labels.or_else(|problem| self.wrong(problem))?,
+            labels: Labels::of(&options.label_kind).or_else(|problem| self.wrong(problem))?,
             indicators,
         })
     }

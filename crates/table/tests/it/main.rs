@@ -34,6 +34,7 @@ mod row_source;
 mod shards;
 #[cfg(feature = "loader")]
 mod streamed;
+mod svmlight;
 mod table;
 
 use std::io::Write;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use brisk_table::{
@@ -23,13 +24,18 @@ struct Imported {
 
 fn import(name: &str, sha256: &str, options: &CsvOptions) -> Option<Imported> {
     let source = data(name)?;
-    let sum: String = Sha256::digest(fs::read(&source).unwrap()).iter().map(|byte| format!("{byte:02x}")).collect();
-    assert_eq!(sum, sha256, "{name} is not the file that is expected");
+    check_sum(&source, sha256);
     let (folder, dest) = crate::scratch();
     let report = import_csv(&source, &dest, options).unwrap();
     let table = Table::open(&dest).unwrap();
     table.verify().unwrap();
     Some(Imported { _folder: folder, table, n_skipped: report.n_skipped })
+}
+
+#[track_caller]
+pub(crate) fn check_sum(source: &Path, sha256: &str) {
+    let sum: String = Sha256::digest(fs::read(source).unwrap()).iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(sum, sha256, "{} is not the file that is expected", source.display());
 }
 
 fn class_counts(table: &Table) -> Vec<(&str, usize)> {

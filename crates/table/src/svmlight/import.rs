@@ -1,0 +1,208 @@
+use std::io::Read;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use super::line::LineParser;
+use super::rows::{DenseRows, IndexRange, Lines, Problem, Scanned, Shape};
+use super::{FirstIndex, SvmlightError, SvmlightOptions};
+use crate::Error;
+use crate::csv::{ChunkEnds, ChunkError, Chunks, MAX_ROW_BYTES, n_threads, parse_in_order, what_else};
+use crate::import::{ColumnOptions, ImportReport, Input, Labels, Progress, Roles, RowChunk, Sink, read_error};
+
+/// Makes a table at `dest` of the rows of an svmlight or libsvm file, plain or packed: lines `label index:value … # comment`.
+///
+/// Rows become dense: a feature that is not given is 0. Every value becomes the `f32` nearest to the number that stands there. Columns are
+/// called `feature_` and their index as in the file. Lines of nothing but a comment are no rows; a `qid:` behind the label is checked and
+/// left out. What is at `dest` already is replaced once all went well, and untouched until then.
+///
+/// # Errors
+/// [`Error::Svmlight`] with file, line, byte, what stood there and what was expected, always of the first bad row; [`Error::NoRows`] and
+/// [`Error::ColumnRoles`] for a file or options that make no table; [`Error::Io`] if it cannot be read or unpacked; [`Error::Write`]. On
+/// `Err` there is nothing new at `dest`.
+/// # Cost
+/// Reads the file twice, unless both [`SvmlightOptions::first_index`] and [`SvmlightOptions::n_features`] are given. Memory use is a few
+/// megabytes a core.
+/// # Reference
+/// T. Joachims, *SVM-light*; the rules on the first index are those of scikit-learn's `load_svmlight_file`.
+/// # Examples
+/// ```
+/// # let folder = tempfile::tempdir()?;
+/// # let (source, dest) = (folder.path().join("two.svm"), folder.path().join("two.safetensors"));
+/// use brisk_table::{SvmlightOptions, Table, import_svmlight};
+///
+/// std::fs::write(&source, "1 1:0.5 3:2 # two of three\n0 2:-3e-2\n")?;
+/// let report = import_svmlight(&source, &dest, &SvmlightOptions::default())?;
+/// assert_eq!((report.n_rows, report.column_names.len()), (2, 3));
+/// assert_eq!(Table::open(&dest)?.rows::<f32>(0..2)?, [0.5, 0.0, 2.0, 0.0, -0.03, 0.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn import_svmlight(
+    source: impl AsRef<Path>,
+    dest: impl AsRef<Path>,
+    options: &SvmlightOptions,
+) -> Result<ImportReport, Error> {
+    import_svmlight_with_progress(source, dest, options, |_| ())
+}
+
+/// The same; `progress` is called on this thread, every few megabytes or so of the pass that writes the table.
+///
+/// # Errors
+/// As for [`import_svmlight`].
+pub fn import_svmlight_with_progress(
+    source: impl AsRef<Path>,
+    dest: impl AsRef<Path>,
+    options: &SvmlightOptions,
+    mut progress: impl FnMut(Progress),
+) -> Result<ImportReport, Error> {
+    import(source.as_ref(), dest.as_ref(), options, &mut progress)
+}
+
+fn import(
+    path: &Path,
+    dest: &Path,
+    options: &SvmlightOptions,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<ImportReport, Error> {
+    let labels = Labels::of(&options.label_kind).map_err(|problem| wrong(path, problem))?;
+    let parser = LineParser::new(labels, options);
+    let shape = find_shape(path, options, &parser)?;
+    let names = (0..shape.n_features).map(|place| format!("feature_{}", place + shape.first_index));
+    let names: Vec<String> = std::iter::once("label".to_owned()).chain(names).collect();
+    let columns = ColumnOptions {
+        label_kind: options.label_kind.clone(),
+        missing: options.missing,
+        dtype: options.dtype,
+        bad_rows: options.bad_rows,
+        ..ColumnOptions::default()
+    };
+    let roles = Roles::find(path, &names, &columns, None, &|_| false)?;
+
+    let input = Input::open(path)?;
+    let unreadable = read_error(path, input.action);
+    let mut chunks = Chunks::new(input.bytes);
+    let mut place = start(path, &mut chunks, &unreadable, shape.rows_at_once())?;
+    let mut sink = Sink::create(dest, &roles, &columns, None, input.source.clone(), options.fingerprint())?;
+    let new = || DenseRows::new(RowChunk::new(&roles));
+    let parse = |chunk: &_, dense: &mut DenseRows| dense.parse(chunk, &parser, options.bad_rows, shape, &roles.rules);
+    let mut take = |dense: Result<&mut DenseRows, ChunkError>| {
+        let dense = dense.map_err(|error| place.of_chunk_error(error, path, &unreadable))?;
+        let Lines { n_bad, problems, .. } = &dense.lines;
+        sink.skip(*n_bad, problems.iter().map(|problem| place.error_of(problem, path)))?;
+        place.pass(&dense.lines);
+        sink.take(&mut dense.rows)?;
+        let bytes_read = input.n_read.load(Ordering::Relaxed);
+        progress(Progress { bytes_read, total_bytes: input.source.n_bytes, n_rows: sink.n_rows() });
+        Ok(())
+    };
+    parse_in_order(chunks, n_threads(options.n_threads), new, parse, &mut take)?;
+    if sink.n_rows() == 0 {
+        return Err(no_rows(path, sink.n_skipped()));
+    }
+    sink.finish()
+}
+
+/// What rows are like: as the options say, and what they do not say by a pass over the file.
+fn find_shape(path: &Path, options: &SvmlightOptions, parser: &LineParser) -> Result<Shape, Error> {
+    if let Some(n_features) = options.n_features
+        && !(1..=Shape::MAX_FEATURES).contains(&n_features)
+    {
+        let limit = Shape::MAX_FEATURES;
+        return Err(wrong(path, format!("`n_features` is {n_features}, expected 1 to {limit}, since rows become dense")));
+    }
+    match (options.first_index, options.n_features) {
+        (FirstIndex::Zero, Some(n_features)) => return Ok(Shape { first_index: 0, n_features }),
+        (FirstIndex::One, Some(n_features)) => return Ok(Shape { first_index: 1, n_features }),
+        _ => {}
+    }
+    let indices = scan(path, options, parser)?;
+    let first_index = match (options.first_index, indices.0) {
+        (FirstIndex::Zero, _) | (FirstIndex::Auto, None | Some((0, _))) => 0,
+        (FirstIndex::One, _) | (FirstIndex::Auto, Some(_)) => 1,
+    };
+    let found = indices.0.map(|(_, last)| last + 1 - first_index);
+    let Some(n_features) = options.n_features.or(found) else {
+        let problem = "no row gives a feature, so there is no telling how many there are; pass `n_features`";
+        return Err(wrong(path, problem.to_owned()));
+    };
+    Ok(Shape { first_index, n_features })
+}
+
+/// The first pass.
+fn scan(path: &Path, options: &SvmlightOptions, parser: &LineParser) -> Result<IndexRange, Error> {
+    let input = Input::open(path)?;
+    let unreadable = read_error(path, input.action);
+    let mut chunks = Chunks::new(input.bytes);
+    let mut place = start(path, &mut chunks, &unreadable, usize::MAX)?;
+    let (mut indices, mut n_rows, mut n_bad) = (IndexRange::default(), 0, 0);
+    let parse = |chunk: &_, scanned: &mut Scanned| scanned.scan(chunk, parser, options.bad_rows);
+    parse_in_order(chunks, n_threads(options.n_threads), Scanned::default, parse, |scanned| {
+        let scanned = scanned.map_err(|error| place.of_chunk_error(error, path, &unreadable))?;
+        if options.bad_rows == crate::BadRows::Error
+            && let Some(problem) = scanned.lines.problems.first()
+        {
+            return Err(place.error_of(problem, path));
+        }
+        place.pass(&scanned.lines);
+        indices.add(scanned.indices);
+        n_rows += scanned.n_rows;
+        n_bad += scanned.lines.n_bad;
+        Ok(())
+    })?;
+    if n_rows == 0 { Err(no_rows(path, n_bad)) } else { Ok(indices) }
+}
+
+/// Looks at what the file is, and has its lines cut into chunks of so many.
+fn start(
+    path: &Path,
+    chunks: &mut Chunks<impl Read>,
+    unreadable: impl Fn(std::io::Error) -> Error,
+    rows_at_once: usize,
+) -> Result<Place, Error> {
+    let text = chunks.peek().map_err(unreadable)?;
+    let found = if text.is_empty() { Some("an empty file") } else { what_else(text) };
+    if let Some(found) = found {
+        return Err(Error::NoRows { path: path.to_owned(), found });
+    }
+    let mark = if text.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
+    chunks.start_at(mark, ChunkEnds::Lines { at_most: rows_at_once });
+    Ok(Place { line: 1, byte: mark as u64 })
+}
+
+fn no_rows(path: &Path, n_skipped: u64) -> Error {
+    let found = if n_skipped > 0 { "only rows that were skipped" } else { "no rows" };
+    Error::NoRows { path: path.to_owned(), found }
+}
+
+fn wrong(path: &Path, problem: String) -> Error {
+    Error::ColumnRoles { path: path.to_owned(), problem }
+}
+
+/// How far in a file, unpacked if it is packed: lines from 1, bytes from 0.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    line: u64,
+    byte: u64,
+}
+
+impl Place {
+    fn pass(&mut self, lines: &Lines) {
+        self.line += lines.n_lines;
+        self.byte += lines.n_bytes;
+    }
+
+    /// The error for a problem in the chunk that starts here.
+    fn error_of(self, problem: &Problem, path: &Path) -> Error {
+        let reason = problem.reason.clone();
+        Error::Svmlight { path: path.to_owned(), line: self.line + problem.line, byte: self.byte + problem.byte, reason }
+    }
+
+    fn of_chunk_error(self, error: ChunkError, path: &Path, unreadable: impl Fn(std::io::Error) -> Error) -> Error {
+        match error {
+            ChunkError::Read(error) => unreadable(error),
+            ChunkError::RowTooLong => {
+                let reason = SvmlightError::LineTooLong { limit_bytes: MAX_ROW_BYTES };
+                Error::Svmlight { path: path.to_owned(), line: self.line, byte: self.byte, reason }
+            }
+        }
+    }
+}

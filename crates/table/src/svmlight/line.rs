@@ -1,0 +1,146 @@
+//! One line: `label [qid:n] [index:value …] [# comment]`.
+
+use super::{FirstIndex, MAX_INDEX, SvmlightError, SvmlightOptions};
+use crate::csv::{number, shown};
+use crate::import::{Labels, MISSING, Missing, is_missing};
+
+/// How lines are read.
+#[derive(Debug)]
+pub(super) struct LineParser {
+    pub(super) labels: Labels,
+    missing: Missing,
+    first_index: FirstIndex,
+}
+
+/// A feature that a line gives.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    /// As in the file.
+    pub(super) index: usize,
+    /// NaN if it is missing.
+    pub(super) value: f32,
+    /// Where in the line it stands.
+    pub(super) at: usize,
+}
+
+/// A label that is what it should be.
+#[derive(Debug)]
+pub(super) enum Label<'a> {
+    Number(f32),
+    /// The name of a class that may be new.
+    Found(&'a str),
+    /// The number of a class.
+    Known(u32),
+}
+
+/// Where in a line it went wrong, and how.
+pub(super) type Wrong = (usize, SvmlightError);
+
+impl LineParser {
+    pub(super) fn new(labels: Labels, options: &SvmlightOptions) -> Self {
+        Self { labels, missing: options.missing, first_index: options.first_index }
+    }
+
+    /// Reads a line: its label, and in `entries` its features, by rising index. `None` if there is nothing but a comment.
+    pub(super) fn read<'a>(&self, line: &'a [u8], entries: &mut Vec<Entry>) -> Result<Option<Label<'a>>, Wrong> {
+        entries.clear();
+        let comment = memchr::memchr(b'#', line).unwrap_or(line.len());
+        let mut words = Words { line: &line[..comment], at: 0 };
+        let Some((at, word)) = words.next() else { return Ok(None) };
+        let label = self.label(word).map_err(|wrong| (at, wrong))?;
+        let mut words = words.peekable();
+        if let Some((at, query)) = words.next_if(|(_, word)| word.starts_with(b"qid:"))
+            && whole_number(&query[4..]).is_none()
+        {
+            return Err((at, SvmlightError::Query { found: found(query) }));
+        }
+        for (at, word) in words {
+            let previous = entries.last().map(|entry| entry.index);
+            let (index, value) = self.feature(word, previous).map_err(|wrong| (at, wrong))?;
+            entries.push(Entry { index, value, at });
+        }
+        Ok(Some(label))
+    }
+
+    fn label<'a>(&self, word: &'a [u8]) -> Result<Label<'a>, SvmlightError> {
+        let wrong = |expected| SvmlightError::Label { found: found(word), expected };
+        if let Labels::Found | Labels::Known(_) = &self.labels {
+            let Ok(name) = str::from_utf8(word) else {
+                return Err(wrong("a class in UTF-8; convert the file, or pass `BadRows::Skip`"));
+            };
+            if is_missing(word) {
+                return Err(wrong("a class, this is a missing value; mend it, or pass `BadRows::Skip`"));
+            }
+            let Labels::Known(known) = &self.labels else { return Ok(Label::Found(name)) };
+            let unknown = "one of the classes that were given; add it to them, or pass `BadRows::Skip`";
+            return known.number(name).map(Label::Known).ok_or_else(|| wrong(unknown));
+        }
+        match number(word, b'.') {
+            Some(label) if self.labels == Labels::Binary && label != 0.0 && label != 1.0 => {
+                Err(wrong("a label 0 or 1; pass `LabelKind::Number` or `LabelKind::Classes` for others"))
+            }
+            Some(label) if label.is_finite() => Ok(Label::Number(label)),
+            _ => Err(wrong("one finite number; mend it, pass `LabelKind::Classes` for names, or `BadRows::Skip`")),
+        }
+    }
+
+    fn feature(&self, word: &[u8], previous: Option<usize>) -> Result<(usize, f32), SvmlightError> {
+        let no_feature = || SvmlightError::Feature { found: found(word) };
+        let colon = memchr::memchr(b':', word).ok_or_else(no_feature)?;
+        let (index, value) = (&word[..colon], &word[colon + 1..]);
+        let digits = whole_number(index).ok_or_else(no_feature)?;
+        let index = match digits.parse() {
+            Ok(index) if index <= MAX_INDEX => index,
+            _ => return Err(SvmlightError::TooLarge { found: found(index), limit: MAX_INDEX }),
+        };
+        match previous {
+            Some(previous) if index == previous => return Err(SvmlightError::Twice { index }),
+            Some(previous) if index < previous => return Err(SvmlightError::NotRising { previous, index }),
+            _ if index == 0 && self.first_index == FirstIndex::One => return Err(SvmlightError::BelowFirst),
+            _ => {}
+        }
+        let wrong = |expected| SvmlightError::Value { index, found: found(value), expected };
+        match number(value, b'.') {
+            Some(value) if value.is_finite() => Ok((index, value)),
+            Some(number) if number.is_infinite() && value.iter().any(u8::is_ascii_digit) => {
+                Err(wrong("a number within the range of f32, up to 3.4e38; scale the feature"))
+            }
+            Some(number) if number.is_infinite() && self.missing == Missing::Keep => Ok((index, number)),
+            Some(number) if number.is_infinite() => {
+                Err(wrong("a finite number; pass `Missing::Keep` to keep it, or `BadRows::Skip`"))
+            }
+            None if value.is_empty() => Err(no_feature()),
+            None if !is_missing(value) => Err(wrong("a number; mend it, or pass `BadRows::Skip`")),
+            _ if self.missing == Missing::Error => Err(wrong(MISSING)),
+            _ => Ok((index, f32::NAN)),
+        }
+    }
+}
+
+/// What stands between blanks, and where.
+struct Words<'a> {
+    line: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Iterator for Words<'a> {
+    type Item = (usize, &'a [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let start = self.at + self.line[self.at..].iter().position(|byte| !byte.is_ascii_whitespace())?;
+        let rest = &self.line[start..];
+        let len = rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len());
+        self.at = start + len;
+        Some((start, &rest[..len]))
+    }
+}
+
+/// The digits, if there are some and nothing else.
+fn whole_number(text: &[u8]) -> Option<&str> {
+    let is_one = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+    if is_one { str::from_utf8(text).ok() } else { None }
+}
+
+fn found(text: &[u8]) -> Box<str> {
+    shown(text).into()
+}
