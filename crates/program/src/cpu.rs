@@ -2,11 +2,14 @@
 
 use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
 
 use brisk_kernels::{Kernel, TwinArgs};
 
 use crate::bytes::Bytes;
+use crate::gpu_profile::ns_since;
 use crate::memory::{Count, Memory, lock};
+use crate::profile::{Span, Timer};
 use crate::program::StepArg;
 use crate::{Error, Persistent, Plan, Program};
 
@@ -70,21 +73,36 @@ impl CpuDevice {
     }
 
     pub(crate) fn run(&self, executable: &CpuExecutable, n: usize) {
+        self.on_pool(|| executable.run(n, |_| ()));
+    }
+
+    /// When each kernel ran.
+    pub(crate) fn profile(&self, executable: &CpuExecutable, n: usize) -> (Timer, Vec<Span>) {
+        let mut spans = Vec::with_capacity(n * executable.steps.len());
+        self.on_pool(|| {
+            let start = Instant::now();
+            let mut start_ns = 0;
+            executable.run(n, |step| {
+                let end_ns = ns_since(start);
+                spans.push(Span { step, start_ns, len_ns: end_ns - start_ns });
+                start_ns = end_ns;
+            });
+        });
+        (Timer::Clock, spans)
+    }
+
+    fn on_pool(&self, work: impl FnOnce() + Send) {
+        // One run at a time, as on a GPU's queue; so executables that share buffers never lock them crosswise.
+        let alone = || {
+            let _running = lock(&self.running);
+            self.pool.install(work);
+        };
         if rayon::current_thread_index().is_none() {
-            return self.run_here(executable, n);
+            return alone();
         }
         // While a rayon worker waits it takes up other jobs of its pool. One of those may be a run on this device, which
         // would then wait for the one below it on the same stack. So a worker waits for a thread instead.
-        std::thread::scope(|scope| {
-            let run = scope.spawn(|| self.run_here(executable, n));
-            run.join().unwrap_or_else(|panic| resume_unwind(panic));
-        });
-    }
-
-    fn run_here(&self, executable: &CpuExecutable, n: usize) {
-        // One run at a time, as on a GPU's queue; so executables that share buffers never lock them crosswise.
-        let _running = lock(&self.running);
-        self.pool.install(|| executable.run(n));
+        std::thread::scope(|scope| scope.spawn(alone).join().unwrap_or_else(|panic| resume_unwind(panic)));
     }
 
     pub(crate) fn write(&self, persistent: &Persistent, start: usize, bytes: &[u8]) -> Result<(), Error> {
@@ -127,13 +145,15 @@ fn table_indices(program: &Program, plan: &Plan, n_persistents: usize) -> Vec<us
 }
 
 impl CpuExecutable {
-    fn run(&self, n: usize) {
+    /// Replays, and tells of each kernel that is done.
+    fn run(&self, n: usize, mut done: impl FnMut(usize)) {
         let mut slots = lock(&self.slots);
         let mut persistents: Vec<_> = self.persistents.iter().map(|block| lock(block)).collect();
         let mut table = Table::take(&mut persistents, &mut slots);
         for _ in 0..n {
-            for step in &self.steps {
+            for (i, step) in self.steps.iter().enumerate() {
                 table.run(step);
+                done(i);
             }
         }
     }

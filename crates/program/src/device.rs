@@ -1,6 +1,6 @@
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use brisk_kernels::bytemuck::{self, Pod};
 use brisk_kernels::wgpu;
@@ -10,7 +10,7 @@ use crate::cpu::CpuDevice;
 use crate::device_builder::DeviceBuilder;
 use crate::executable::Executable;
 use crate::gpu::GpuDevice;
-use crate::{Error, Persistent, Program, Selection, Uploads};
+use crate::{Error, Persistent, Program, Roofline, Selection, Uploads, roofline};
 
 /// Where programs run: a GPU through wgpu, or the CPU executor. Clones are the same device.
 ///
@@ -36,6 +36,7 @@ struct Inner {
     info: DeviceInfo,
     executor: Executor,
     max_binding_bytes: u64,
+    roofline: OnceLock<Roofline>,
 }
 
 #[derive(Debug)]
@@ -250,6 +251,22 @@ impl Device {
         Ok(values)
     }
 
+    /// What the device does at best: measured when it is first asked for, with the device for itself or not, and kept.
+    ///
+    /// # Cost
+    /// Some tenths of a second, and for that time memory: on a GPU 512 MiB, on the CPU 64 MiB, and less within a
+    /// [`memory_limit`](DeviceBuilder::memory_limit).
+    ///
+    /// # Errors
+    /// [`Error::MemoryLimit`] or [`Error::OutOfMemory`] if there is not even room for small buffers; [`Error::DeviceFailed`].
+    pub fn roofline(&self) -> Result<Roofline, Error> {
+        if let Some(roofline) = self.inner.roofline.get() {
+            return Ok(*roofline);
+        }
+        let measured = roofline::measure(self)?;
+        Ok(*self.inner.roofline.get_or_init(|| measured))
+    }
+
     /// Waits until all runs so far are done.
     ///
     /// # Errors
@@ -262,7 +279,7 @@ impl Device {
     }
 
     pub(crate) fn new(info: DeviceInfo, executor: Executor, max_binding_bytes: u64) -> Self {
-        Self { inner: Arc::new(Inner { info, executor, max_binding_bytes }) }
+        Self { inner: Arc::new(Inner { info, executor, max_binding_bytes, roofline: OnceLock::new() }) }
     }
 
     pub(crate) fn executor(&self) -> &Executor {

@@ -1,9 +1,10 @@
-use brisk_kernels as kernels;
+use brisk_kernels::{self as kernels, Cost};
 
 use crate::cpu::CpuExecutable;
 use crate::device::Executor;
 use crate::gpu::GpuExecutable;
-use crate::{Device, Error, Plan, Program};
+use crate::profile::{Span, Timer};
+use crate::{Device, Error, Plan, Profile, Program};
 
 /// A program made ready on a device: memory laid out, pipelines and bind groups made.
 ///
@@ -12,6 +13,9 @@ use crate::{Device, Error, Plan, Program};
 pub struct Executable {
     device: Device,
     plan: Plan,
+    name: String,
+    /// The kernels and their work, for profiles.
+    steps: Vec<(&'static str, Cost)>,
     compiled: Compiled,
 }
 
@@ -29,7 +33,8 @@ impl Executable {
             Executor::Cpu(cpu) => Compiled::Cpu(cpu.compile(program, &plan)?),
             Executor::Gpu(gpu) => Compiled::Gpu(gpu.compile(program, &plan)?),
         };
-        Ok(Self { device: device.clone(), plan, compiled })
+        let steps = program.steps().iter().map(|step| (step.kernel.name(), step.kernel.cost())).collect();
+        Ok(Self { device: device.clone(), plan, name: program.name().to_owned(), steps, compiled })
     }
 
     /// Replays the program `n` times. On a GPU this returns when the last replay has been handed over, many to a submit, with
@@ -50,6 +55,33 @@ impl Executable {
                 Ok(())
             }
             (Compiled::Gpu(compiled), Executor::Gpu(gpu)) => gpu.run(compiled, n),
+            _ => unreachable!("an executable keeps the device that compiled it"),
+        }
+    }
+
+    /// Replays the program `n` times as [`run`](Self::run) does, and takes the time of each kernel. The first profile on a device measures its
+    /// [`roofline`](Device::roofline).
+    ///
+    /// On a GPU each kernel is a pass of its own with a timestamp on either side, or, where the adapter has none, a submit that is waited for:
+    /// so it takes longer than a run. A first replay is slower than the rest, and is better left to a `run(1)` before.
+    ///
+    /// # Errors
+    /// [`Error::DeviceFailed`]; [`Error::OutOfMemory`] if there is no room for timestamps; those of [`Device::roofline`].
+    ///
+    /// # Panics
+    /// As [`run`](Self::run).
+    pub fn profile(&self, n: usize) -> Result<Profile, Error> {
+        let roofline = self.device.roofline()?;
+        let (timer, spans) = self.spans(n)?;
+        let device = self.device.info().clone();
+        Ok(Profile::new(self.name.clone(), device, n, roofline, self.steps.clone(), (timer, spans)))
+    }
+
+    /// When each kernel ran in `n` replays.
+    pub(crate) fn spans(&self, n: usize) -> Result<(Timer, Vec<Span>), Error> {
+        match (&self.compiled, self.device.executor()) {
+            (Compiled::Cpu(compiled), Executor::Cpu(cpu)) => Ok(cpu.profile(compiled, n)),
+            (Compiled::Gpu(compiled), Executor::Gpu(gpu)) => gpu.profile(compiled, n),
             _ => unreachable!("an executable keeps the device that compiled it"),
         }
     }

@@ -50,6 +50,12 @@ pub(crate) struct GpuExecutable {
     _blocks: Vec<Arc<Block>>,
 }
 
+impl GpuExecutable {
+    pub(crate) fn kernels(&self) -> &[Recorded] {
+        &self.kernels
+    }
+}
+
 impl GpuDevice {
     pub(crate) fn new(name: String, device: wgpu::Device, queue: wgpu::Queue, memory_limit: Option<usize>) -> Self {
         Self {
@@ -173,7 +179,7 @@ impl GpuDevice {
         if executable.n_dispatches == 0 {
             return Ok(());
         }
-        self.failure.expect(Work::Run(executable.name.clone()));
+        self.expect_run(executable);
         let n_per_submit = (DISPATCHES_PER_SUBMIT / executable.n_dispatches).max(1);
         let mut n_left = n;
         while n_left > 0 {
@@ -184,8 +190,13 @@ impl GpuDevice {
         Ok(())
     }
 
+    /// Says that a run comes next, for the message of a failure.
+    pub(crate) fn expect_run(&self, executable: &GpuExecutable) {
+        self.failure.expect(Work::Run(executable.name.clone()));
+    }
+
     /// `n` replays as one compute pass.
-    fn encode(&self, n: usize, kernels: &[Recorded]) -> wgpu::CommandBuffer {
+    pub(crate) fn encode(&self, n: usize, kernels: &[Recorded]) -> wgpu::CommandBuffer {
         let label = Some("brisk.run");
         let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label });
         let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label, timestamp_writes: None });
@@ -197,7 +208,7 @@ impl GpuDevice {
     }
 
     /// Hands over, and waits for the oldest submit if too many are under way.
-    fn submit(&self, commands: wgpu::CommandBuffer) -> Result<(), Error> {
+    pub(crate) fn submit(&self, commands: wgpu::CommandBuffer) -> Result<(), Error> {
         let index = self.queue.submit([commands]);
         let oldest = {
             let mut in_flight = lock(&self.in_flight);

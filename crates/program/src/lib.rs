@@ -10,6 +10,8 @@ mod plan;
 mod device;
 mod device_builder;
 mod executable;
+mod profile;
+mod roofline;
 mod select;
 
 mod back_off;
@@ -21,6 +23,7 @@ mod cpu;
 mod adapters;
 mod failure;
 mod gpu;
+mod gpu_profile;
 mod gpu_uploads;
 mod transfer;
 mod uploads;
@@ -31,7 +34,9 @@ pub use error::Error;
 pub use executable::Executable;
 pub use persistent::Persistent;
 pub use plan::{Plan, planned_peak_bytes};
+pub use profile::{KernelProfile, Profile, Timer};
 pub use program::{Program, Slice};
+pub use roofline::Roofline;
 pub use select::Selection;
 pub use uploads::{Upload, Uploads};
 

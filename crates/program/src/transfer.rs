@@ -59,7 +59,7 @@ impl GpuDevice {
         let _patching = lock(&self.patching);
         let within = start % WORD_BYTES;
         let mut word = [0; WORD_BYTES];
-        self.read_piece(block, start - within, &mut word)?;
+        self.read_piece(&block.buffer, start - within, &mut word)?;
         word[within..within + bytes.len()].copy_from_slice(bytes);
         self.write_words(block, (start - within) as u64, &word)?;
         self.check()
@@ -75,17 +75,17 @@ impl GpuDevice {
         self.check()?;
         let block = self.block_of(persistent)?;
         let mut pieces = out.chunks_mut(PIECE_BYTES).enumerate();
-        pieces.try_for_each(|(i, piece)| self.read_piece(&block, i * PIECE_BYTES, piece))
+        pieces.try_for_each(|(i, piece)| self.read_piece(&block.buffer, i * PIECE_BYTES, piece))
     }
 
-    fn read_piece(&self, block: &Block, start: usize, out: &mut [u8]) -> Result<(), Error> {
+    pub(crate) fn read_piece(&self, buffer: &wgpu::Buffer, start: usize, out: &mut [u8]) -> Result<(), Error> {
         let size = words(out.len());
         let label = Some("brisk.read");
         let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
         let descriptor = wgpu::BufferDescriptor { label, size, usage, mapped_at_creation: false };
         let staging = self.create_staging(&descriptor)?;
         let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label });
-        encoder.copy_buffer_to_buffer(&block.buffer, start as u64, &staging, 0, size);
+        encoder.copy_buffer_to_buffer(buffer, start as u64, &staging, 0, size);
         let (sender, receiver) = mpsc::channel();
         encoder.map_buffer_on_submit(&staging, wgpu::MapMode::Read, .., move |result| {
             // The receiver is gone only if the wait for it failed.

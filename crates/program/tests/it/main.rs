@@ -25,3 +25,5 @@ mod gpu_transfer;
 mod side_by_side;
 
 mod uploads;
+
+mod profile;

@@ -1,0 +1,198 @@
+use std::fmt;
+use std::io::{self, Write};
+
+use brisk_kernels::Cost;
+
+use crate::{DeviceInfo, Roofline};
+
+/// Where the time of some replays went, kernel by kernel: from [`Executable::profile`](crate::Executable::profile).
+///
+/// Its `Display` is a table, the slowest kernel first. [`write_chrome_trace`](Self::write_chrome_trace) is for `chrome://tracing` and Perfetto.
+///
+/// # Examples
+/// ```
+/// use brisk_program::{Device, Persistent, Program, kernels::{Add, DType}};
+///
+/// let mut program = Program::new("sum");
+/// let [a, b, y] = ["a", "b", "y"].map(|name| program.persistent(&Persistent::new(name, DType::F32, 1000)));
+/// program.push(Add { n: 1000 }, &[a, b, y])?;
+/// let profile = Device::cpu()?.compile(&program)?.profile(5)?;
+/// let add = &profile.kernels()[0];
+/// assert_eq!((add.name, add.n_calls, add.bytes, add.flops), ("add", 5, 5 * 12_000, 5 * 1000));
+/// println!("{profile}");
+/// # Ok::<(), brisk_program::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Profile {
+    program: String,
+    device: DeviceInfo,
+    n_replays: usize,
+    timer: Timer,
+    roofline: Roofline,
+    /// The program's kernels, in its order.
+    steps: Vec<(&'static str, Cost)>,
+    spans: Vec<Span>,
+}
+
+/// What took the times of a [`Profile`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Timer {
+    /// The processor's clock, between two twins.
+    Clock,
+    /// The GPU's own, at the beginning and end of a pass that holds one kernel.
+    Timestamps,
+    /// The processor's clock, around a submit of one kernel and the wait for it: on a GPU without timestamps. Each has the cost of a submit in it.
+    Waits,
+}
+
+/// When one kernel ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Span {
+    /// Which of the program's kernels.
+    pub(crate) step: usize,
+    pub(crate) start_ns: u64,
+    pub(crate) len_ns: u64,
+}
+
+/// The calls of one kernel with one size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KernelProfile {
+    /// The kernel.
+    pub name: &'static str,
+    /// How often it ran, in all replays.
+    pub n_calls: u64,
+    /// What that took, in all.
+    pub total_ns: u64,
+    /// Bytes that had to be read or written, in all; see [`Cost`].
+    pub bytes: u64,
+    /// Floating-point operations, in all.
+    pub flops: u64,
+}
+
+impl KernelProfile {
+    /// How much of its time the kernel would take if it did nothing but move its bytes, or compute, at the device's rate: 1 is as fast as can be. Data that
+    /// stay in cache go beyond.
+    pub fn roofline_share(&self, roofline: &Roofline) -> f64 {
+        let least_s = (self.bytes as f64 / roofline.copy_bytes_per_s).max(self.flops as f64 / roofline.flops_per_s);
+        least_s / (1e-9 * self.total_ns.max(1) as f64)
+    }
+}
+
+impl Profile {
+    pub(crate) fn new(
+        program: String,
+        device: DeviceInfo,
+        n_replays: usize,
+        roofline: Roofline,
+        steps: Vec<(&'static str, Cost)>,
+        (timer, spans): (Timer, Vec<Span>),
+    ) -> Self {
+        Self { program, device, n_replays, timer, roofline, steps, spans }
+    }
+
+    /// The kernels that took longest first; calls of one name and one [`Cost`] are put together.
+    pub fn kernels(&self) -> Vec<KernelProfile> {
+        let mut kernels: Vec<(Cost, KernelProfile)> = Vec::new();
+        let row_of: Vec<usize> = self.steps.iter().map(|&(name, cost)| row(&mut kernels, name, cost)).collect();
+        for span in &self.spans {
+            let (cost, kernel) = &mut kernels[row_of[span.step]];
+            kernel.n_calls += 1;
+            kernel.total_ns += span.len_ns;
+            kernel.bytes = kernel.bytes.saturating_add(cost.bytes);
+            kernel.flops = kernel.flops.saturating_add(cost.flops);
+        }
+        let mut kernels: Vec<_> = kernels.into_iter().map(|(_, kernel)| kernel).collect();
+        kernels.sort_by_key(|kernel| std::cmp::Reverse(kernel.total_ns));
+        kernels
+    }
+
+    /// What all kernels took, in all replays.
+    pub fn total_ns(&self) -> u64 {
+        self.spans.iter().map(|span| span.len_ns).sum()
+    }
+
+    /// How many replays there were.
+    pub fn n_replays(&self) -> usize {
+        self.n_replays
+    }
+
+    /// What took the times.
+    pub fn timer(&self) -> Timer {
+        self.timer
+    }
+
+    /// What the device can do, for [`KernelProfile::roofline_share`].
+    pub fn roofline(&self) -> &Roofline {
+        &self.roofline
+    }
+
+    /// Writes each call as an event in the trace format of Chrome, which Perfetto reads too: JSON, times in µs from the first kernel's start.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write_chrome_trace(&self, mut out: impl Write) -> io::Result<()> {
+        let thread = serde_json::json!({
+            "name": "process_name", "ph": "M", "pid": 0, "tid": 0,
+            "args": { "name": format!("{} on {}", self.program, self.device) },
+        });
+        write!(out, "{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{thread}")?;
+        for &Span { step, start_ns, len_ns } in &self.spans {
+            let (name, Cost { flops, bytes }) = self.steps[step];
+            let event = serde_json::json!({
+                "name": name, "cat": "kernel", "ph": "X", "pid": 0, "tid": 0,
+                "ts": start_ns as f64 / 1e3, "dur": len_ns as f64 / 1e3,
+                "args": { "step": step, "bytes": bytes, "flops": flops },
+            });
+            write!(out, ",\n{event}")?;
+        }
+        out.write_all(b"\n]}\n")
+    }
+}
+
+/// The row of kernels with this name and cost.
+fn row(kernels: &mut Vec<(Cost, KernelProfile)>, name: &'static str, cost: Cost) -> usize {
+    kernels.iter().position(|(other, kernel)| (kernel.name, *other) == (name, cost)).unwrap_or_else(|| {
+        kernels.push((cost, KernelProfile { name, n_calls: 0, total_ns: 0, bytes: 0, flops: 0 }));
+        kernels.len() - 1
+    })
+}
+
+impl fmt::Display for Timer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Clock => "the clock",
+            Self::Timestamps => "the GPU's timestamps",
+            Self::Waits => "the clock, a submit and a wait a kernel",
+        })
+    }
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { program, device, n_replays, timer, roofline, .. } = self;
+        let total_ns = self.total_ns();
+        let ms_a_replay = 1e-6 * total_ns as f64 / (*n_replays).max(1) as f64;
+        writeln!(f, "{program} on {device}: {n_replays} replays of {ms_a_replay:.3} ms, by {timer}; {roofline}")?;
+        let width = self.steps.iter().map(|(name, _)| name.len()).max().unwrap_or(0).max("kernel".len());
+        writeln!(
+            f,
+            "{:width$} {:>7} {:>10} {:>6} {:>10} {:>8} {:>9} {:>9}",
+            "kernel", "calls", "ms", "share", "us a call", "GB/s", "GFLOP/s", "roofline"
+        )?;
+        for kernel in self.kernels() {
+            let KernelProfile { name, n_calls, total_ns: ns, bytes, flops } = kernel;
+            let (ms, share) = (1e-6 * ns as f64, 100.0 * ns as f64 / total_ns.max(1) as f64);
+            let us_a_call = 1e-3 * ns as f64 / n_calls.max(1) as f64;
+            // A byte a nanosecond is a gigabyte a second.
+            let [gb_per_s, gflop_per_s] = [bytes, flops].map(|work| work as f64 / ns.max(1) as f64);
+            let roofline = 100.0 * kernel.roofline_share(roofline);
+            writeln!(
+                f,
+                "{name:width$} {n_calls:>7} {ms:>10.3} {share:>5.1}% {us_a_call:>10.2} {gb_per_s:>8.2} {gflop_per_s:>9.2} {roofline:>8.1}%"
+            )?;
+        }
+        Ok(())
+    }
+}
