@@ -1,12 +1,13 @@
 //! Files that other people wrote, with their text, classes and missing values: the counts are those of the data's own README.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 use brisk_table::{
-    BadRows, Categorical, Class, ColumnOptions, CsvOptions, FeatureDType, Header, Indicators, LabelKind, Missing, Table,
+    BadRows, Categorical, Class, ColumnOptions, CsvOptions, Decimal, FeatureDType, Header, Indicators, LabelKind, Missing, Table,
     import_csv,
 };
 use serde_json::{Value, json};
@@ -33,7 +34,7 @@ fn import(name: &str, sha256: &str, options: &CsvOptions) -> Option<Imported> {
 }
 
 #[track_caller]
-pub(crate) fn check_sum(source: &Path, sha256: &str) {
+fn check_sum(source: &Path, sha256: &str) {
     let sum: String = Sha256::digest(fs::read(source).unwrap()).iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(sum, sha256, "{} is not the file that is expected", source.display());
 }
@@ -202,11 +203,8 @@ print(json.dumps({
 fn pandas_counts_the_same() {
     let Some(python) = crate::interop::python("pandas_counts_the_same") else { return };
     let Some(Imported { table, _folder, .. }) = import(ADULT.0, ADULT.1, &adult()) else { return };
-    let output = Command::new(python).args(["-c", PANDAS]).arg(data(ADULT.0).unwrap()).output().unwrap();
-    if String::from_utf8_lossy(&output.stderr).contains("No module named 'pandas'") {
-        return crate::not_run("pandas_counts_the_same", "the Python of BRISK_PYTHON has no pandas");
-    }
-    let theirs: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let args = [data(ADULT.0).unwrap().into_os_string()];
+    let Some(theirs) = pandas("pandas_counts_the_same", &python, PANDAS, &args) else { return };
     for (column, mean) in table.statistics().unwrap().iter().zip(theirs["means"].as_array().unwrap()) {
         assert!((column.mean - mean.as_f64().unwrap()).abs() < 1e-9 * column.mean.abs(), "{} and {mean}", column.mean);
     }
@@ -219,4 +217,64 @@ fn pandas_counts_the_same() {
         assert_eq!(json!(counts), theirs["values"][col], "column {}", dictionary.name());
     }
     assert_eq!(json!(class_counts(&table).into_iter().collect::<BTreeMap<_, _>>()), theirs["labels"]);
+}
+
+/// What a program with pandas says in JSON; `None` without pandas.
+fn pandas(test: &str, python: &str, program: &str, args: &[OsString]) -> Option<Value> {
+    let output = Command::new(python).args(["-c", program]).args(args).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    if stderr.contains("No module named 'pandas'") {
+        crate::not_run(test, "the Python of BRISK_PYTHON has no pandas");
+        return None;
+    }
+    assert!(output.status.success(), "{stderr}");
+    Some(serde_json::from_slice(&output.stdout).unwrap())
+}
+
+const PANDAS_NUMBERS: &str = "
+import json, sys, pandas
+frame = pandas.read_csv(sys.argv[1], **json.loads(sys.argv[2]))
+label = frame.pop(frame.columns[int(sys.argv[3])])
+frame = frame.select_dtypes('number')
+columns = [[int(frame[c].count()), *map(float, [frame[c].mean(), frame[c].std(ddof=0), frame[c].min(), frame[c].max()])] for c in frame]
+print(json.dumps({'rows': len(frame), 'label': float(label.mean()), 'columns': columns}))
+";
+
+/// Of files of numbers: how many there are in each column, their mean, spread and extremes.
+#[test]
+fn pandas_reads_the_same_numbers() {
+    let Some(python) = crate::interop::python("pandas_reads_the_same_numbers") else { return };
+    let check = |name: &str, options: CsvOptions, label: &str, arguments: Value| -> Option<()> {
+        let source = data(name)?;
+        let args = [source.clone().into_os_string(), arguments.to_string().into(), label.into()];
+        let theirs = pandas("pandas_reads_the_same_numbers", &python, PANDAS_NUMBERS, &args)?;
+        let (_folder, dest) = crate::scratch();
+        let report = import_csv(&source, &dest, &options).unwrap();
+        assert_eq!(json!(report.n_rows), theirs["rows"], "{name}");
+        let labels = Table::open(&dest).unwrap().labels::<f32>().unwrap().iter().map(|&y| f64::from(y)).sum::<f64>();
+        let mean = labels / report.n_rows as f64;
+        assert!((mean - theirs["label"].as_f64().unwrap()).abs() <= 1e-7 * mean.abs(), "{name}: the mean label is {mean}");
+        let columns = theirs["columns"].as_array().unwrap();
+        assert_eq!(report.statistics.len(), columns.len(), "{name}");
+        for (ours, theirs) in report.statistics.iter().zip(columns) {
+            assert_eq!(json!(ours.count), theirs[0], "{name}");
+            // They count in f64: each of our values is rounded to f32, by 6e-8 of itself.
+            let rounded = 1e-7 * ours.min.abs().max(ours.max.abs());
+            for (i, ours) in [ours.mean, ours.std, ours.min, ours.max].into_iter().enumerate() {
+                assert!((ours - theirs[i + 1].as_f64().unwrap()).abs() <= rounded, "{name}: {ours} and {theirs}");
+            }
+        }
+        Some(())
+    };
+    for name in ["higgs/higgs_train.csv.gz", "higgs/higgs_test.csv.gz"] {
+        check(name, of(columns()), "0", json!({}));
+    }
+    for name in ["higgs/lightgbm_example_train.tsv.gz", "higgs/lightgbm_example_test.tsv.gz"] {
+        check(name, of(columns()), "0", json!({ "sep": "\t", "header": null }));
+    }
+    let drop = vec!["ocean_proximity".into()];
+    let columns = ColumnOptions { label: 8.into(), drop, missing: Missing::Keep, ..columns() };
+    let options = CsvOptions { decimal: Decimal::Comma, ..of(columns) };
+    let name = "samples/housing500_semicolon_decimalcomma_crlf.csv";
+    check(name, options, "8", json!({ "sep": ";", "decimal": "," }));
 }
