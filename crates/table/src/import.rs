@@ -22,6 +22,7 @@ mod roles;
 mod rows;
 mod sink;
 mod source_error;
+mod threads;
 #[cfg(feature = "zst")]
 mod zstd_frames;
 
@@ -36,7 +37,7 @@ pub use format::Format;
 #[cfg(any(feature = "images", feature = "arrow"))]
 pub(crate) use guarded::guarded;
 #[cfg(any(feature = "images", feature = "arrow"))]
-pub(crate) use in_order::{NobodyWaits, Outlet, in_order, n_threads};
+pub(crate) use in_order::{NobodyWaits, Outlet, in_order};
 pub(crate) use input::{Input, read_error};
 pub(crate) use like::Like;
 #[cfg(feature = "arrays")]
@@ -48,6 +49,7 @@ pub(crate) use roles::{Labels, Roles};
 pub(crate) use rows::{ChunkLabels, RowChunk};
 pub(crate) use sink::Sink;
 pub use source_error::SourceError;
+pub(crate) use threads::n_threads;
 
 /// How many bad rows are remembered; the others are only counted.
 pub(crate) const MAX_REPORTS: usize = 10;

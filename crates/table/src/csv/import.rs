@@ -1,14 +1,12 @@
-use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::thread::available_parallelism;
 
 use super::CsvOptions;
 use super::chunks::{ChunkEnds, ChunkError, Chunks, MAX_ROW_BYTES};
 use super::head::Head;
 use super::pipeline::parse_in_order;
 use super::rows::{ParsedRows, Problem, RowParser, What};
-use crate::import::{ImportReport, Imported, Input, Like, Progress, RowChunk, Sink, read_error};
+use crate::import::{ImportReport, Imported, Input, Like, Progress, RowChunk, Sink, n_threads, read_error};
 use crate::{Error, SourceIdentity, parts};
 
 /// Makes a table at `dest` of the rows of a CSV or TSV file, plain or gzip.
@@ -115,14 +113,6 @@ fn import(path: &Path, dest: &Path, options: &CsvOptions, progress: &mut dyn FnM
         return Err(Error::NoRows { path: path.to_owned(), found });
     }
     sink.finish()
-}
-
-/// How many threads an option asks for: 0 is one a core.
-pub(crate) fn n_threads(asked: usize) -> usize {
-    match asked {
-        0 => available_parallelism().map_or(1, NonZeroUsize::get),
-        n => n,
-    }
 }
 
 /// How far in a file, unpacked if it is packed: lines from 1, bytes from 0.

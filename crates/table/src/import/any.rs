@@ -19,6 +19,9 @@ pub struct ImportOptions {
     /// How to read text.
     #[cfg(feature = "csv")]
     pub csv: crate::CsvOptions,
+    /// How to read svmlight.
+    #[cfg(feature = "csv")]
+    pub svmlight: crate::SvmlightOptions,
     /// How to read numpy's arrays.
     #[cfg(feature = "npy")]
     pub npy: crate::NpyOptions,
@@ -36,7 +39,7 @@ pub struct ImportOptions {
     pub arrow: crate::ArrowOptions,
 }
 
-/// Makes a table at `dest` of the rows of a source of any format: text, numpy's arrays, IDX, CIFAR, images, Arrow, Parquet.
+/// Makes a table at `dest` of the rows of a source of any format: text, svmlight, numpy's arrays, IDX, CIFAR, images, Arrow, Parquet.
 ///
 /// # Errors
 /// As for [`Format::detect`] and the function of the format; [`Error::FeatureOff`] for a format whose feature is not enabled, with its
@@ -71,6 +74,8 @@ pub fn import_with_progress(
     match format {
         #[cfg(feature = "csv")]
         Format::Csv => crate::import_csv_with_progress(source, dest, &options.csv, progress),
+        #[cfg(feature = "csv")]
+        Format::Svmlight => crate::import_svmlight_with_progress(source, dest, &options.svmlight, progress),
         #[cfg(feature = "npy")]
         Format::Npy => crate::import_npy_with_progress(source, dest, &options.npy, progress),
         #[cfg(feature = "idx")]

@@ -13,6 +13,8 @@ use crate::parts::open_file;
 pub enum Format {
     /// Text of rows: CSV or TSV.
     Csv,
+    /// Text of svmlight or libsvm.
+    Svmlight,
     /// numpy's .npy, or an archive of such, .npz.
     Npy,
     /// The files of MNIST.
@@ -63,6 +65,7 @@ impl Format {
         start.clear();
         input.bytes.take(LOOKED_AT).read_to_end(&mut start).map_err(io(input.action))?;
         let by_bytes = by_magic(&start)
+            .or_else(|| is_svmlight(&start).then_some(Self::Svmlight))
             .or_else(|| is_tar(&start).then_some(if name.contains("cifar") { Self::Cifar } else { Self::Images }));
         match by_bytes.or_else(|| by_name(&name)).or_else(|| is_text(&start).then_some(Self::Csv)) {
             Some(format) => Ok(format),
@@ -76,7 +79,7 @@ impl Format {
     /// The feature of this crate that reads it.
     pub fn feature(self) -> &'static str {
         match self {
-            Self::Csv => "csv",
+            Self::Csv | Self::Svmlight => "csv",
             Self::Npy => "npy",
             Self::Idx => "idx",
             Self::Cifar => "cifar",
@@ -90,6 +93,7 @@ impl Format {
     pub fn description(self) -> &'static str {
         match self {
             Self::Csv => "text of rows",
+            Self::Svmlight => "text of svmlight",
             Self::Npy => "a numpy array or archive",
             Self::Idx => "an IDX file",
             Self::Cifar => "CIFAR's binary version",
@@ -124,6 +128,7 @@ fn by_name(name: &str) -> Option<Format> {
     let endings = name.split('.').skip(1).filter(|ending| !matches!(*ending, "gz" | "xz" | "zst"));
     match endings.last()? {
         "csv" | "tsv" | "txt" | "data" | "test" => Some(Format::Csv),
+        "svm" | "svmlight" | "libsvm" => Some(Format::Svmlight),
         "npy" | "npz" => Some(Format::Npy),
         "bin" => Some(Format::Cifar),
         "arrow" | "arrows" | "feather" | "ipc" => Some(Format::Arrow),
@@ -139,6 +144,20 @@ fn is_tar(start: &[u8]) -> bool {
 /// Whether no byte is one that text has not.
 fn is_text(start: &[u8]) -> bool {
     !start.is_empty() && start.iter().all(|&byte| byte >= b' ' || matches!(byte, b'\t' | b'\n' | b'\r'))
+}
+
+/// Whether the first line that is no comment gives a label and features, perhaps behind a query: `1 qid:2 3:4.5`.
+fn is_svmlight(start: &[u8]) -> bool {
+    let is_index = |index: &str| !index.is_empty() && index.bytes().all(|byte| byte.is_ascii_digit());
+    let text = String::from_utf8_lossy(start);
+    let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
+    let Some(line) = lines.into_iter().find(|line| !line.is_empty()) else { return false };
+    let mut features = line.split_whitespace().skip(1).skip_while(|word| word.starts_with("qid:"));
+    // The first is enough, and whole even if the line is cut.
+    features
+        .next()
+        .and_then(|word| word.split_once(':'))
+        .is_some_and(|(index, value)| is_index(index) && value.parse::<f32>().is_ok())
 }
 
 /// Whether a batch of CIFAR lies in the folder.

@@ -1,9 +1,8 @@
 //! Some threads work, and the caller takes what they made, in order.
 
-use std::num::NonZeroUsize;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, available_parallelism};
+use std::thread;
 
 /// Where a worker puts what it makes. It blocks while enough waits to be taken.
 pub(crate) struct Outlet<T>(SyncSender<T>);
@@ -61,12 +60,4 @@ pub(crate) fn in_order<J: Send, T: Send, E>(
 /// Waits for work with the lock held, so that one worker waits and the others queue behind it.
 fn next<T>(queue: &Mutex<Receiver<T>>) -> Option<T> {
     queue.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
-}
-
-/// How many threads an option asks for: 0 is one a core.
-pub(crate) fn n_threads(asked: usize) -> usize {
-    match asked {
-        0 => available_parallelism().map_or(1, NonZeroUsize::get),
-        n => n,
-    }
 }

@@ -6,8 +6,8 @@ use super::line::LineParser;
 use super::rows::{DenseRows, IndexRange, Lines, Problem, Scanned, Shape};
 use super::{FirstIndex, SvmlightError, SvmlightOptions};
 use crate::Error;
-use crate::csv::{ChunkEnds, ChunkError, Chunks, MAX_ROW_BYTES, n_threads, parse_in_order, what_else};
-use crate::import::{ColumnOptions, ImportReport, Input, Labels, Progress, Roles, RowChunk, Sink, read_error};
+use crate::csv::{ChunkEnds, ChunkError, Chunks, MAX_ROW_BYTES, parse_in_order, what_else};
+use crate::import::{ColumnOptions, ImportReport, Input, Labels, Progress, Roles, RowChunk, Sink, n_threads, read_error};
 
 /// Makes a table at `dest` of the rows of an svmlight or libsvm file, plain or packed: lines `label index:value … # comment`.
 ///

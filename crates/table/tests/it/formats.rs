@@ -24,6 +24,10 @@ fn bytes_come_before_names() {
     check("train-images", &[0, 0, 8, 1, 0, 0, 0, 2, 7, 7], Format::Idx);
     check("rows", b"a;b\n1;2\n", Format::Csv);
     check("rows.tsv.gz", b"a\tb\n1\t2\n", Format::Csv);
+    check("rows.txt", b"# made by hand\n-1 qid:2 3:4.5 7:1\n", Format::Svmlight);
+    check("rows", b"+1 3:1e3", Format::Svmlight);
+    check("rows.svm.gz", b"1\n0 1:2\n", Format::Svmlight);
+    check("times.csv", b"1,12:30\n2,12:31\n", Format::Csv);
     check("data_batch_1.bin", &[7; 3073], Format::Cifar);
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     std::io::Write::write_all(&mut gzip, &[0, 0, 8, 1, 0, 0, 0, 2, 7, 7]).unwrap();
@@ -65,6 +69,7 @@ fn real_files() {
         ("tabular/adult.data.gz", Format::Csv),
         ("tabular/adult.test.gz", Format::Csv),
         ("samples/adult500_quoted_multiline_bom.csv", Format::Csv),
+        ("samples/higgs500.svm", Format::Svmlight),
         ("samples/higgs2k_deflate.npz", Format::Npy),
         ("samples/higgs2k_stored.npz", Format::Npy),
         ("samples/higgs500_X_f16.npy", Format::Npy),

@@ -205,9 +205,7 @@ fn packed_and_with_progress() {
 
 #[test]
 fn a_real_file_has_the_rows_of_its_csv() {
-    const SUM: &str = "8c65df7671cdcc5f2311833f34680f01e3cff1416b1cb5da61bbfad438562ee8";
     let Some(source) = crate::real_files::data("samples/higgs500.svm") else { return };
-    crate::real_columns::check_sum(&source, SUM);
     let (folder, dest) = crate::scratch();
     import_svmlight(&source, &dest, &SvmlightOptions { label_kind: LabelKind::Binary, ..auto() }).unwrap();
     let (found, csv) = (Table::open(&dest).unwrap(), folder.path().join("csv.safetensors"));
