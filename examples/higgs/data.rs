@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use brisk_examples::print::note;
-use brisk_table::{BadRows, ColumnOptions, ColumnRef, CsvOptions, Imported, LabelKind, Table, import_csv_if_changed};
+use brisk_table::{BadRows, ColumnOptions, ColumnRef, CsvOptions, Error, Imported, LabelKind, Table, import_csv_if_changed};
 
 use crate::options::Options;
 use crate::simulate;
@@ -78,11 +78,11 @@ fn open(path: &Path, options: &Options) -> Result<Table> {
     std::fs::create_dir_all(&options.data_dir)
         .with_context(|| format!("{}: cannot make the folder", options.data_dir.display()))?;
     let dest = options.data_dir.join(table_name(path));
-    match import_csv_if_changed(path, &dest, &csv).map_err(|error| anyhow!(in_words_of_options(&error.to_string())))? {
+    match import_csv_if_changed(path, &dest, &csv).map_err(|error| anyhow!(in_words_of_options(&error)))? {
         Imported::Written(report) => {
             note(format_args!("imported {} rows of {}", report.n_rows, path.display()));
             if options.bad_rows == BadRows::Skip && report.n_skipped > 0 {
-                let first = report.first_skipped.first().map_or(String::new(), |error| in_words_of_options(&error.to_string()));
+                let first = report.first_skipped.first().map_or(String::new(), in_words_of_options);
                 note(format_args!("left out {} rows that could not be read; the first: {first}", report.n_skipped));
             }
         }
@@ -92,20 +92,34 @@ fn open(path: &Path, options: &Options) -> Result<Table> {
 }
 
 /// The importer's ways out are Rust; on a command line they are called otherwise.
-fn in_words_of_options(error: &str) -> String {
-    error
-        .replace(
-            "pass `Missing::Keep` to keep it as NaN, another `Missing` to fill it in, or `BadRows::Skip`",
-            "fill it in, or pass `--on-bad-row skip`",
-        )
-        .replace("pass `Missing::Keep` to keep it, or `BadRows::Skip`", "mend it, or pass `--on-bad-row skip`")
-        .replace("make it `Categorical`, or pass `BadRows::Skip`", "or pass `--on-bad-row skip`")
-        .replace("pass `LabelKind::Classes` for names, or `BadRows::Skip`", "or pass `--on-bad-row skip`")
-        .replace("`BadRows::Skip`", "`--on-bad-row skip`")
-        .replace(
-            "pass `LabelKind::Number` or `LabelKind::Classes` for others",
-            "name another column with `--label`, or pass `--on-bad-row skip`",
-        )
+fn in_words_of_options(error: &Error) -> String {
+    const SKIP: &str = "mend it, or pass `--on-bad-row skip`";
+    match error {
+        Error::Cell { path, line, col, name, found, expected, .. } => {
+            // What was expected, and behind a semicolon what to do in Rust.
+            let what = expected.split("; ").next().unwrap_or(expected);
+            let way_out = if what.starts_with("a label") { "name another column with `--label`, " } else { "" };
+            let path = path.display();
+            format!("{path}, line {line}, column {col} (`{name}`): found {found:?}, expected {what}; {way_out}{SKIP}")
+        }
+        Error::Ragged { path, line, expected, found, .. } => {
+            let path = path.display();
+            format!("{path}, line {line}: found {found} columns, expected {expected} as in the first line; {SKIP}")
+        }
+        Error::HeaderOrRow { path, line, number, text } => {
+            let path = path.display();
+            format!(
+                "{path}, line {line}: {number:?} is a number and {text:?} is none, so this may be a header or a row; name all columns, or none"
+            )
+        }
+        Error::HeaderNotUtf8 { path, line, col, found } => {
+            format!("{}, line {line}, column {col}: the name {found:?} is not UTF-8; convert the file", path.display())
+        }
+        Error::DuplicateColumn { path, name, first, second } => {
+            format!("{}: columns {first} and {second} are both named `{name}`; rename one", path.display())
+        }
+        other => other.to_string(),
+    }
 }
 
 /// A name for the table made of the file at `path`, its own even among files of the same name.
