@@ -14,6 +14,7 @@ pub struct Recorder {
     device: wgpu::Device,
     adapter: Adapter,
     pipelines: HashMap<PipelineKey, Pipeline>,
+    cache: Option<wgpu::PipelineCache>,
 }
 
 /// A kernel with its pipelines, bind groups and parameters made: encoding it again costs three calls a dispatch.
@@ -49,7 +50,12 @@ struct Pipeline {
 impl Recorder {
     /// A recorder for `device`, with no pipelines yet.
     pub fn new(device: &wgpu::Device) -> Self {
-        Self { device: device.clone(), adapter: Adapter::of(device), pipelines: HashMap::new() }
+        Self { device: device.clone(), adapter: Adapter::of(device), pipelines: HashMap::new(), cache: None }
+    }
+
+    /// The same, with what the driver knows of pipelines made before; those made here are added to it.
+    pub fn with_cache(self, cache: wgpu::PipelineCache) -> Self {
+        Self { cache: Some(cache), ..self }
     }
 
     /// What kernels are told of the adapter.
@@ -155,7 +161,7 @@ impl Recorder {
         if let Some(known) = self.pipelines.get(&key) {
             return Ok(known.clone());
         }
-        let made = make_pipeline(&self.device, &self.adapter, dispatch, &key)?;
+        let made = make_pipeline(self, dispatch, &key)?;
         self.pipelines.insert(key, made.clone());
         Ok(made)
     }
@@ -218,7 +224,8 @@ fn uniform(device: &wgpu::Device, dispatch: &Dispatch) -> wgpu::Buffer {
     buffer
 }
 
-fn make_pipeline(device: &wgpu::Device, adapter: &Adapter, dispatch: &Dispatch, key: &PipelineKey) -> Result<Pipeline, Error> {
+fn make_pipeline(recorder: &Recorder, dispatch: &Dispatch, key: &PipelineKey) -> Result<Pipeline, Error> {
+    let Recorder { device, adapter, cache, .. } = recorder;
     // What naga refuses, and what the driver does.
     let driver = device.push_error_scope(wgpu::ErrorFilter::Internal);
     let scope = device.push_error_scope(wgpu::ErrorFilter::Validation);
@@ -244,7 +251,7 @@ fn make_pipeline(device: &wgpu::Device, adapter: &Adapter, dispatch: &Dispatch, 
             constants: &dispatch.constants,
             zero_initialize_workgroup_memory: false,
         },
-        cache: None,
+        cache: cache.as_ref(),
     });
     let refused = ready(scope.pop());
     match refused.or(ready(driver.pop())) {

@@ -10,7 +10,7 @@ use crate::cpu::CpuDevice;
 use crate::device_builder::DeviceBuilder;
 use crate::executable::Executable;
 use crate::gpu::GpuDevice;
-use crate::{Error, Persistent, Program, Roofline, Selection, Uploads, roofline};
+use crate::{Error, Persistent, PipelineCache, Program, Roofline, Selection, Uploads, roofline};
 
 /// Where programs run: a GPU through wgpu, or the CPU executor. Clones are the same device.
 ///
@@ -177,6 +177,14 @@ impl Device {
         match self.executor() {
             Executor::Cpu(_) => None,
             Executor::Gpu(gpu) => Some((&gpu.device, &gpu.queue)),
+        }
+    }
+
+    /// What became of the folder given to [`DeviceBuilder::pipeline_cache`]; `None` without one, and where the adapter keeps no cache.
+    pub fn pipeline_cache(&self) -> Option<PipelineCache> {
+        match self.executor() {
+            Executor::Cpu(_) => None,
+            Executor::Gpu(gpu) => gpu.pipeline_cache(),
         }
     }
 

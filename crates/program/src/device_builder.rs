@@ -1,6 +1,8 @@
 #[cfg(test)]
 mod tests;
 
+use std::path::PathBuf;
+
 use brisk_kernels::wgpu;
 
 use crate::adapters::open_adapters;
@@ -18,6 +20,7 @@ pub struct DeviceBuilder {
     max_binding_bytes: Option<u64>,
     memory_limit: Option<usize>,
     n_attempts: Attempts,
+    pipeline_cache: Option<PathBuf>,
 }
 
 impl DeviceBuilder {
@@ -66,6 +69,16 @@ impl DeviceBuilder {
     /// [`DeviceInfo::failed_attempts`] tells what failed.
     pub fn open_attempts(mut self, n_attempts: u32) -> Self {
         self.n_attempts = Attempts(n_attempts.max(1));
+        self
+    }
+
+    /// A folder where what the driver knows of pipelines is kept from one process to the next, a file for each adapter; it is made if need be.
+    /// [`Device::compile`] writes the file when it made pipelines. Only Vulkan adapters have such a cache, and most drivers on desktops keep one of their
+    /// own; others do nothing with the folder. [`Device::pipeline_cache`] says what became of it: a damaged file is passed over and written again.
+    ///
+    /// The driver runs what it finds there. So the folder is not to be one that others write to.
+    pub fn pipeline_cache(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.pipeline_cache = Some(folder.into());
         self
     }
 
@@ -118,11 +131,11 @@ impl DeviceBuilder {
     fn open_gpu(&self, info: DeviceInfo, adapter: &wgpu::Adapter) -> Result<Device, Error> {
         let asked = || request_device(adapter);
         let (opened, failed_attempts) = with_back_off(self.n_attempts, std::thread::sleep, asked);
-        let (device, queue) = opened.map_err(|error| {
+        let opened = opened.map_err(|error| {
             let reason = format!("{error}, at the last of {} attempts", failed_attempts.len() + 1);
             Error::Open { adapter: info.name.clone(), reason }
         })?;
-        let gpu = GpuDevice::new(info.name.clone(), device, queue, self.memory_limit);
+        let gpu = GpuDevice::new(info.name.clone(), opened, self.memory_limit, self.pipeline_cache.as_deref());
         let max_binding_bytes = gpu.max_binding_bytes();
         let info = DeviceInfo { failed_attempts, ..info };
         Ok(self.device(info, Executor::Gpu(Box::new(gpu)), max_binding_bytes))

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::num::NonZero;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use brisk_kernels::{self as kernels, wgpu};
 
 use crate::failure::{Failure, Report, Work};
 use crate::memory::{Count, Memory, lock};
+use crate::pipeline_cache::{CacheFile, PipelineCache};
 use crate::program::{Step, StepArg};
 use crate::{Error, Persistent, Plan, Program};
 
@@ -28,6 +30,7 @@ pub(crate) struct GpuDevice {
     pub(crate) device: wgpu::Device,
     pub(crate) queue: wgpu::Queue,
     recorder: Mutex<Recorder>,
+    cache: Option<CacheFile>,
     memory: Memory<Block>,
     in_flight: Mutex<VecDeque<wgpu::SubmissionIndex>>,
     /// Held while a word is read, changed in part and written back.
@@ -57,13 +60,26 @@ impl GpuExecutable {
 }
 
 impl GpuDevice {
-    pub(crate) fn new(name: String, device: wgpu::Device, queue: wgpu::Queue, memory_limit: Option<usize>) -> Self {
+    pub(crate) fn new(
+        name: String,
+        (device, queue): (wgpu::Device, wgpu::Queue),
+        memory_limit: Option<usize>,
+        cache_folder: Option<&Path>,
+    ) -> Self {
+        let failure = Failure::of(&device);
+        let cache = cache_folder.and_then(|folder| CacheFile::open(folder, &device));
+        let recorder = Recorder::new(&device);
+        let recorder = match &cache {
+            Some(file) => recorder.with_cache(file.cache().clone()),
+            None => recorder,
+        };
         Self {
-            recorder: Mutex::new(Recorder::new(&device)),
+            recorder: Mutex::new(recorder),
+            cache,
             memory: Memory::new(name.clone(), memory_limit),
             in_flight: Mutex::default(),
             patching: Mutex::default(),
-            failure: Failure::of(&device),
+            failure,
             name,
             device,
             queue,
@@ -83,6 +99,10 @@ impl GpuDevice {
 
     pub(crate) fn memory_limit(&self) -> Option<usize> {
         self.memory.limit_bytes()
+    }
+
+    pub(crate) fn pipeline_cache(&self) -> Option<PipelineCache> {
+        self.cache.as_ref().map(CacheFile::state)
     }
 
     /// By the account of the driver's allocator, which is freed of what is done with first.
@@ -108,6 +128,9 @@ impl GpuDevice {
         let kernels = program.steps().iter().map(|step| self.prepare(step, &blocks)).collect::<Result<Vec<_>, _>>()?;
         let n_dispatches = kernels.iter().map(Recorded::n_dispatches).sum();
         self.check()?;
+        if let Some(cache) = &self.cache {
+            cache.save(lock(&self.recorder).n_pipelines());
+        }
         let name = program.name().into();
         Ok(GpuExecutable { name, kernels, n_dispatches, _blocks: blocks.into_iter().flatten().collect() })
     }
@@ -285,7 +308,8 @@ impl GpuDevice {
 
 /// Opens an adapter with all that the kernels know to use and it has.
 pub(crate) fn request_device(adapter: &wgpu::Adapter) -> Result<(wgpu::Device, wgpu::Queue), wgpu::RequestDeviceError> {
-    let wanted = wgpu::Features::SHADER_F16 | wgpu::Features::SUBGROUP | wgpu::Features::TIMESTAMP_QUERY;
+    let wanted =
+        wgpu::Features::SHADER_F16 | wgpu::Features::SUBGROUP | wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::PIPELINE_CACHE;
     let request = adapter.request_device(&wgpu::DeviceDescriptor {
         label: Some("brisk"),
         required_features: adapter.features() & wanted,

@@ -1,5 +1,4 @@
 #![doc = include_str!("../README.md")]
-#![forbid(unsafe_code)]
 
 mod error;
 mod persistent;
@@ -25,6 +24,7 @@ mod failure;
 mod gpu;
 mod gpu_profile;
 mod gpu_uploads;
+mod pipeline_cache;
 mod transfer;
 mod uploads;
 
@@ -33,6 +33,7 @@ pub use device_builder::DeviceBuilder;
 pub use error::Error;
 pub use executable::Executable;
 pub use persistent::Persistent;
+pub use pipeline_cache::PipelineCache;
 pub use plan::{Plan, planned_peak_bytes};
 pub use profile::{KernelProfile, Profile, Timer};
 pub use program::{Program, Slice};

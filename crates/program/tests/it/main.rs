@@ -26,4 +26,5 @@ mod side_by_side;
 
 mod uploads;
 
+mod pipeline_cache;
 mod profile;

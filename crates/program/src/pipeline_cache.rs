@@ -1,0 +1,127 @@
+//! What a driver knows of pipelines, kept in a file between processes. All of this crate's `unsafe` is here.
+#![expect(unsafe_code, reason = "a driver takes the bytes of a cache as they are")]
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use brisk_kernels::wgpu;
+
+use crate::memory::lock;
+
+/// What became of a device's [`pipeline_cache`](crate::DeviceBuilder::pipeline_cache). A cache that cannot be read or written costs time, and is no error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PipelineCache {
+    /// The file: one for each adapter.
+    pub path: PathBuf,
+    /// Bytes that were found there and given to the driver; 0 if there was no file.
+    pub loaded_bytes: usize,
+    /// Bytes of the last write; 0 if nothing was written yet.
+    pub saved_bytes: usize,
+    /// Why the file was passed over when the device was opened: it is damaged, or cannot be read.
+    pub not_loaded: Option<String>,
+    /// Why the last write failed.
+    pub not_saved: Option<String>,
+}
+
+/// The cache of one device and its file.
+#[derive(Debug)]
+pub(crate) struct CacheFile {
+    cache: wgpu::PipelineCache,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    public: PipelineCache,
+    /// Pipelines that were made when the file was last written.
+    n_pipelines: usize,
+    sum: u32,
+}
+
+/// A file is the driver's data and, behind them, their CRC-32.
+const SUM_BYTES: usize = 4;
+
+/// Devices of one process write to files of different names.
+static NEXT_FILE: AtomicU64 = AtomicU64::new(0);
+
+impl CacheFile {
+    /// `None` where the adapter keeps no cache.
+    pub(crate) fn open(folder: &Path, device: &wgpu::Device) -> Option<Self> {
+        let key = wgpu::util::pipeline_cache_key(&device.adapter_info())?;
+        if !device.features().contains(wgpu::Features::PIPELINE_CACHE) {
+            return None;
+        }
+        let path = folder.join(format!("{key}.bin"));
+        let (data, not_loaded) = match read(&path) {
+            Ok(data) => (data, None),
+            Err(reason) => (None, Some(reason)),
+        };
+        let descriptor = wgpu::PipelineCacheDescriptor { label: Some("brisk"), data: data.as_deref(), fallback: true };
+        // SAFETY: the data are those that `PipelineCache::get_data` gave, as their sum says, unless somebody made up both: the folder is the
+        // caller's, who is told that only those may write there whom they would let run a program. wgpu looks at adapter and driver.
+        let cache = unsafe { device.create_pipeline_cache(&descriptor) };
+        let (loaded_bytes, sum) = data.as_ref().map_or((0, 0), |data| (data.len(), crc32fast::hash(data)));
+        let public = PipelineCache { path, loaded_bytes, saved_bytes: 0, not_loaded, not_saved: None };
+        Some(Self { cache, state: Mutex::new(State { public, n_pipelines: 0, sum }) })
+    }
+
+    pub(crate) fn cache(&self) -> &wgpu::PipelineCache {
+        &self.cache
+    }
+
+    pub(crate) fn state(&self) -> PipelineCache {
+        lock(&self.state).public.clone()
+    }
+
+    /// Writes the file if pipelines were made since it was last written, and the driver has something new to keep.
+    pub(crate) fn save(&self, n_pipelines: usize) {
+        let mut state = lock(&self.state);
+        if state.n_pipelines == n_pipelines {
+            return;
+        }
+        state.n_pipelines = n_pipelines;
+        let Some(data) = self.cache.get_data() else { return };
+        let sum = crc32fast::hash(&data);
+        if sum == state.sum {
+            return;
+        }
+        match write(&state.public.path, &data, sum) {
+            Ok(()) => {
+                state.sum = sum;
+                (state.public.saved_bytes, state.public.not_saved) = (data.len(), None);
+            }
+            Err(error) => state.public.not_saved = Some(error.to_string()),
+        }
+    }
+}
+
+/// The data; `None` if there is no file yet.
+fn read(path: &Path) -> Result<Option<Vec<u8>>, String> {
+    let mut data = match std::fs::read(path) {
+        Ok(data) => data,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.to_string()),
+    };
+    let sum = data.last_chunk::<SUM_BYTES>().map(|sum| u32::from_le_bytes(*sum));
+    data.truncate(data.len().saturating_sub(SUM_BYTES));
+    if sum == Some(crc32fast::hash(&data)) {
+        Ok(Some(data))
+    } else {
+        Err("its checksum does not hold, it will be written again".to_owned())
+    }
+}
+
+/// To a file beside it, then renamed: another process never reads half a cache, and of two that write the last one counts.
+fn write(path: &Path, data: &[u8], sum: u32) -> std::io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder)?;
+    let beside = path.with_extension(format!("{}-{}.tmp", std::process::id(), NEXT_FILE.fetch_add(1, Ordering::Relaxed)));
+    let written = std::fs::write(&beside, [data, &sum.to_le_bytes()].concat()).and_then(|()| std::fs::rename(&beside, path));
+    if written.is_err() {
+        // What is left of it is of no use; whether it can be removed does not matter to anybody.
+        let _ = std::fs::remove_file(&beside);
+    }
+    written
+}
