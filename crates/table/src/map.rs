@@ -138,16 +138,4 @@ impl Bytes {
         #[cfg(not(unix))]
         let _ = bytes;
     }
-
-    /// A hint that some bytes will not be read again soon.
-    pub(crate) fn done_with(&self, bytes: Range<usize>) {
-        #[cfg(unix)]
-        if let Self::Mapped(map) = self {
-            // SAFETY: pages of a file that is mapped for reading only are read again from the file, which does not change, when they are next
-            // touched: whoever still borrows them sees the same bytes. (Pages of a copy would come back as zeros; they are not let go.)
-            let _ = unsafe { map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, bytes.start, bytes.len()) };
-        }
-        #[cfg(not(unix))]
-        let _ = bytes;
-    }
 }

@@ -2,6 +2,7 @@
 
 mod extent;
 mod file;
+mod memory;
 mod pool;
 mod read_ahead;
 mod read_at;

@@ -2,6 +2,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::file::TableFile;
+use super::memory::Memory;
 use super::pool::Pool;
 use crate::Error;
 use crate::parts::Part;
@@ -10,20 +11,20 @@ use crate::parts::Part;
 #[derive(Debug)]
 pub(super) struct Extent {
     pub(super) rows: Range<usize>,
-    words: Vec<u64>,
-    /// Which bytes of `words` a part is, in the order of [`Part::ALL`].
+    memory: Memory,
+    /// Which bytes of `memory` a part is, in the order of [`Part::ALL`].
     parts: [Range<usize>; Part::ALL.len()],
     pool: Arc<Pool>,
 }
 
 impl Extent {
     /// Reads the rows into memory that was taken from the pool for them.
-    pub(super) fn read(file: &TableFile, rows: Range<usize>, words: Vec<u64>, pool: Arc<Pool>) -> Result<Self, Error> {
-        let mut extent = Self { rows, words, parts: [const { 0..0 }; Part::ALL.len()], pool };
+    pub(super) fn read(file: &TableFile, rows: Range<usize>, memory: Memory, pool: Arc<Pool>) -> Result<Self, Error> {
+        let mut extent = Self { rows, memory, parts: [const { 0..0 }; Part::ALL.len()], pool };
         let mut start = 0;
         for (part, n_bytes) in file.parts_of(extent.rows.len()) {
             let tensor = file.parts.tensor(part).expect("rows have the part, or it would not be among theirs");
-            file.read(file.parts.range_of(tensor, extent.rows.clone()), &mut extent.words[start..])?;
+            file.read(file.parts.range_of(tensor, extent.rows.clone()), &mut extent.memory.words_mut()[start..])?;
             extent.parts[part as usize] = start * size_of::<u64>()..start * size_of::<u64>() + n_bytes;
             start += n_bytes.div_ceil(size_of::<u64>());
         }
@@ -32,12 +33,12 @@ impl Extent {
 
     /// The bytes of a part of all its rows; none of a part that the table has not.
     pub(super) fn part(&self, part: Part) -> &[u8] {
-        &bytemuck::cast_slice(&self.words)[self.parts[part as usize].clone()]
+        &bytemuck::cast_slice(self.memory.words())[self.parts[part as usize].clone()]
     }
 }
 
 impl Drop for Extent {
     fn drop(&mut self) {
-        self.pool.give_back(std::mem::take(&mut self.words));
+        self.pool.give_back(std::mem::take(&mut self.memory));
     }
 }

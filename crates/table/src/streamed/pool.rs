@@ -1,5 +1,7 @@
 use std::sync::{Condvar, Mutex, MutexGuard};
 
+use super::memory::Memory;
+
 /// Memory for rows, never more than a budget, used again and again.
 #[derive(Debug)]
 pub(super) struct Pool {
@@ -13,7 +15,7 @@ pub(super) struct Pool {
 struct State {
     /// Words that are lent or free: all that were allocated.
     n_words: usize,
-    free: Vec<Vec<u64>>,
+    free: Vec<Memory>,
     is_closed: bool,
 }
 
@@ -27,12 +29,12 @@ impl Pool {
     }
 
     /// `n_words` of memory that hold anything, if there is room for them now.
-    pub(super) fn take(&self, n_words: usize) -> Option<Vec<u64>> {
+    pub(super) fn take(&self, n_words: usize) -> Option<Memory> {
         self.take_from(&mut self.lock(), n_words)
     }
 
     /// The same, waiting until somebody has given back enough; `None` once the pool is closed.
-    pub(super) fn wait_for(&self, n_words: usize) -> Option<Vec<u64>> {
+    pub(super) fn wait_for(&self, n_words: usize) -> Option<Memory> {
         let mut state = self.lock();
         while !state.is_closed {
             if let Some(words) = self.take_from(&mut state, n_words) {
@@ -43,8 +45,8 @@ impl Pool {
         None
     }
 
-    pub(super) fn give_back(&self, words: Vec<u64>) {
-        self.lock().free.push(words);
+    pub(super) fn give_back(&self, memory: Memory) {
+        self.lock().free.push(memory);
         self.freed.notify_all();
     }
 
@@ -53,21 +55,16 @@ impl Pool {
         self.freed.notify_all();
     }
 
-    fn take_from(&self, state: &mut State, n_words: usize) -> Option<Vec<u64>> {
-        if let Some(fitting) = state.free.iter().position(|words| words.capacity() == n_words) {
-            let mut words = state.free.swap_remove(fitting);
-            words.resize(n_words, 0);
-            return Some(words);
+    fn take_from(&self, state: &mut State, n_words: usize) -> Option<Memory> {
+        if let Some(fitting) = state.free.iter().position(|memory| memory.n_words() == n_words) {
+            return Some(state.free.swap_remove(fitting));
         }
         // Memory of other sizes makes room, largest first only by chance: sizes are mostly one.
         while state.n_words + n_words > self.budget_words {
-            state.n_words -= state.free.pop()?.capacity();
+            state.n_words -= state.free.pop()?.n_words();
         }
-        let mut words = Vec::new();
-        words.reserve_exact(n_words);
-        words.resize(n_words, 0);
-        state.n_words += words.capacity();
-        Some(words)
+        state.n_words += n_words;
+        Some(Memory::new(n_words))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -6,6 +6,7 @@ use std::thread::{self, JoinHandle};
 
 use super::extent::Extent;
 use super::file::TableFile;
+use super::memory::Memory;
 use super::pool::Pool;
 
 /// What is read at a time: a disk is as fast as it gets, and a budget holds several.
@@ -232,8 +233,8 @@ impl Drop for Running {
 impl Shared {
     fn run(&self) {
         while let Some(job) = self.next_job() {
-            let Some(words) = self.make_room(job.n_words) else { return };
-            let read = Extent::read(&job.file, job.rows.clone(), words, self.pool.clone());
+            let Some(memory) = self.make_room(job.n_words) else { return };
+            let read = Extent::read(&job.file, job.rows.clone(), memory, self.pool.clone());
             self.settle(&job, read.ok().map(Arc::new));
         }
     }
@@ -255,10 +256,10 @@ impl Shared {
     }
 
     /// Memory for a job; what was read first goes first. `None` once all is closed.
-    fn make_room(&self, n_words: usize) -> Option<Vec<u64>> {
+    fn make_room(&self, n_words: usize) -> Option<Memory> {
         loop {
-            if let Some(words) = self.pool.take(n_words) {
-                return Some(words);
+            if let Some(memory) = self.pool.take(n_words) {
+                return Some(memory);
             }
             let mut state = self.lock();
             let oldest = state.ready.pop_front().and_then(|key| Some((state.slots.remove(&key)?, state.pieces.remove(&key.0))));
