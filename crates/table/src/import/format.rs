@@ -66,7 +66,7 @@ impl Format {
         input.bytes.take(LOOKED_AT).read_to_end(&mut start).map_err(io(input.action))?;
         let by_bytes = by_magic(&start)
             .or_else(|| is_svmlight(&start).then_some(Self::Svmlight))
-            .or_else(|| is_tar(&start).then_some(if name.contains("cifar") { Self::Cifar } else { Self::Images }));
+            .or_else(|| is_tar(&start).then(|| by_first_member(&start)));
         match by_bytes.or_else(|| by_name(&name)).or_else(|| is_text(&start).then_some(Self::Csv)) {
             Some(format) => Ok(format),
             None => {
@@ -135,6 +135,14 @@ fn by_name(name: &str) -> Option<Format> {
         "parquet" => Some(Format::Parquet),
         _ => None,
     }
+}
+
+/// CIFAR's own archives have a folder `cifar-10-batches-bin` or `cifar-100-binary`, and batches in it.
+fn by_first_member(start: &[u8]) -> Format {
+    let end = start.iter().take(100).position(|&byte| byte == 0).unwrap_or(100);
+    let name = String::from_utf8_lossy(&start[..end]).to_ascii_lowercase();
+    let is_of_cifar = name.starts_with("cifar-10") || name.ends_with(".bin");
+    if is_of_cifar { Format::Cifar } else { Format::Images }
 }
 
 fn is_tar(start: &[u8]) -> bool {

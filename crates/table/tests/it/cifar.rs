@@ -11,12 +11,6 @@ use crate::real_files::data;
 #[test]
 #[cfg(feature = "xz")]
 fn cifar10() {
-    if cfg!(debug_assertions) {
-        return crate::not_run(
-            "CIFAR-10's six batches",
-            "unpacking them takes a minute unless optimised: `cargo test --release`",
-        );
-    }
     for (set, n_rows) in [(CifarSet::Train, 50_000), (CifarSet::Test, 10_000)] {
         let names = ["data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5", "test_batch"];
         let files: Option<Vec<_>> = names.iter().map(|name| data(&format!("cifar10/{name}.bin.xz"))).collect();
