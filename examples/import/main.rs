@@ -1,4 +1,4 @@
-//! A file of rows made into a table that training maps: the importer of brisk-table, with a bar.
+//! Rows of any format made into a table that training maps: the importers of brisk-table, with a bar.
 //!
 //! `cargo run --release --example import -- --help`
 
@@ -6,12 +6,13 @@ mod bar;
 mod options;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Result, anyhow};
 use brisk_examples::{check_output, print, statistics_table, write_json};
-use brisk_table::{ImportReport, import_csv_with_progress};
+use brisk_table::{Error, ImportReport, ReadAhead, StreamedTable, import_with_progress};
 use brisk_train::{StopFlag, closing_table, mebibytes, rows_per_second, seconds, thousands};
 use serde_json::{Value, json};
 
@@ -45,6 +46,8 @@ fn run() -> Result<ExitCode> {
         return Ok(ExitCode::from(INTERRUPTED));
     };
     let elapsed = started.elapsed().as_secs_f64();
+    let table = StreamedTable::open(&options.dest, &ReadAhead::new(0))?;
+    let shape: Vec<String> = table.row_shape().iter().map(ToString::to_string).collect();
     let (n_source_bytes, n_bytes) = (bytes_of(&options.source)?, bytes_of(&options.dest)?);
     if let Some(first) = report.first_skipped.first() {
         print::note(format_args!("the first row left out: {}", in_words_of_options(&first.to_string())));
@@ -76,7 +79,7 @@ fn run() -> Result<ExitCode> {
         ("table", options.dest.display().to_string()),
         ("rows", thousands(report.n_rows as u64)),
         ("left out", thousands(report.n_skipped)),
-        ("columns", report.column_names.len().to_string()),
+        ("columns", shape.join(" x ")),
         ("categories", several(&categories)),
         ("classes", several(&report.classes)),
         ("size", format!("{}, of {}", mebibytes(n_bytes), mebibytes(n_source_bytes))),
@@ -93,7 +96,7 @@ struct Interrupted;
 fn import(options: &Options, stop: &StopFlag) -> Result<Option<ImportReport>> {
     let mut bar = Bar::stderr();
     let imported = catch_unwind(AssertUnwindSafe(|| {
-        import_csv_with_progress(&options.source, &options.dest, &options.csv, |progress| {
+        import_with_progress(&options.source, &options.dest, &options.import, |progress| {
             bar.show(&progress);
             if stop.is_requested() {
                 resume_unwind(Box::new(Interrupted));
@@ -103,12 +106,20 @@ fn import(options: &Options, stop: &StopFlag) -> Result<Option<ImportReport>> {
     drop(bar);
     match imported {
         Ok(Ok(report)) => Ok(Some(report)),
+        Ok(Err(Error::FeatureOff { path, found, .. })) => Err(anyhow!(
+            "{}: is {found}; run with it: cargo run --release --features all-formats --example import",
+            path.display()
+        )),
         Ok(Err(error)) => Err(anyhow!(in_words_of_options(&error.to_string()))),
         Err(thrown) if thrown.is::<Interrupted>() => Ok(None),
         Err(thrown) => resume_unwind(thrown),
     }
 }
 
-fn bytes_of(path: &std::path::Path) -> Result<u64> {
-    Ok(std::fs::metadata(path)?.len())
+/// Of a folder, what the files in it come to.
+fn bytes_of(path: &Path) -> Result<u64> {
+    if !path.is_dir() {
+        return Ok(std::fs::metadata(path)?.len());
+    }
+    std::fs::read_dir(path)?.map(|entry| bytes_of(&entry?.path())).sum()
 }

@@ -4,19 +4,25 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use brisk_examples::print;
 use brisk_table::{
-    BadRows, Categorical, ColumnOptions, ColumnRef, CsvOptions, Decimal, Delimiter, FeatureDType, Header, Indicators, LabelKind,
-    Missing,
+    ArrayRef, BadRows, Categorical, CifarLabels, CifarOptions, CifarSet, ColumnOptions, ColumnRef, CsvOptions, Decimal,
+    Delimiter, FeatureDType, Format, Header, IdxOptions, ImportOptions, Indicators, LabelKind, Missing, NotFinite, NpyLabels,
+    NpyOptions, SvmlightOptions,
 };
 
 /// What `--help` prints, and the documentation of the options.
 const HELP: &str = "\
-Makes a file of rows into a table, a safetensors file whose rows are mapped.
+Makes rows into a table, a safetensors file whose rows are mapped.
 
     cargo run --release --example import -- IN OUT [OPTIONS]
 
-IN is CSV or TSV, plain, .gz, .zst or .xz, whatever its name. OUT is replaced once all went well, and untouched until then.
+IN is CSV or TSV, svmlight, numpy's .npy or .npz, IDX as MNIST's, or CIFAR's binary files; plain, .gz, .zst or .xz, whatever its name. With
+`--features all-formats` before `--example`, also a folder or .tar of images, Arrow or Parquet.
+OUT is replaced once all went well, and untouched until then.
 
-Columns, by name or by index from 0
+Format
+    --format F           csv, svmlight, npy, idx, cifar, images, arrow or parquet [found out]
+
+Columns of text, Arrow and Parquet, by name or by index from 0
     --label COLUMN       the column to predict                                    [the first]
     --label-kind KIND    number; binary: 0 or 1; classes: text or whole numbers   [number]
     --weight COLUMN      the column that weighs the rows                          [none]
@@ -29,6 +35,13 @@ Columns, by name or by index from 0
     --like TABLE         the columns, categories, classes and means of that table
 
 Options that take several columns may be given several times.
+
+Arrays
+    --features NAME      the member of an .npz that has the features              [features, X, x, data or images]
+    --labels WHAT        npy, idx: a file of labels; npz: a member; a number:     [found by its name]
+                         that column of the features
+    --cifar-labels L     ten, or of CIFAR-100 fine or coarse                      [ten]
+    --cifar-set S        train or test, of a folder or an archive                 [train]
 
 Text
     --delimiter C        one character, or tab                                    [found out]
@@ -49,7 +62,7 @@ Results
 pub(crate) struct Options {
     pub(crate) source: PathBuf,
     pub(crate) dest: PathBuf,
-    pub(crate) csv: CsvOptions,
+    pub(crate) import: ImportOptions,
     pub(crate) statistics: bool,
     pub(crate) json: Option<PathBuf>,
 }
@@ -58,6 +71,8 @@ impl Options {
     /// Reads the command line; `None` if help was asked for and printed.
     pub(crate) fn read(args: impl IntoIterator<Item = String>) -> Result<Option<Self>> {
         let (mut csv, mut columns) = (CsvOptions::default(), ColumnOptions::default());
+        let (mut format, mut npy, mut idx, mut cifar) =
+            (None, NpyOptions::default(), IdxOptions::default(), CifarOptions::default());
         let (mut paths, mut statistics, mut json) = (Vec::new(), false, None);
         let mut args = args.into_iter();
         while let Some(name) = args.next() {
@@ -66,6 +81,18 @@ impl Options {
             }
             let mut value = || args.next().with_context(|| format!("{name} wants a value; see --help"));
             match name.as_str() {
+                "--format" => format = Some(word(&name, &value()?, &FORMATS)?),
+                "--features" => npy.features = Some(value()?),
+                "--labels" => {
+                    let labels = value()?;
+                    npy.labels = array_of_labels(&labels);
+                    idx.labels = Some(PathBuf::from(labels));
+                }
+                "--cifar-labels" => {
+                    let words = [("ten", CifarLabels::Ten), ("fine", CifarLabels::Fine), ("coarse", CifarLabels::Coarse)];
+                    cifar.labels = word(&name, &value()?, &words)?;
+                }
+                "--cifar-set" => cifar.set = word(&name, &value()?, &[("train", CifarSet::Train), ("test", CifarSet::Test)])?,
                 "--label" => columns.label = column(&value()?),
                 "--label-kind" => {
                     let words = [("number", LabelKind::Number), ("binary", LabelKind::Binary), ("classes", LabelKind::Classes)];
@@ -112,9 +139,55 @@ impl Options {
             let found = if found.is_empty() { "neither".to_owned() } else { found.join(", ") };
             anyhow::anyhow!("wants two files, IN and OUT, got {found}; see --help")
         })?;
+        if columns.missing == Missing::Keep {
+            (npy.not_finite, idx.not_finite) = (NotFinite::Keep, NotFinite::Keep);
+        }
         csv.columns = columns;
-        Ok(Some(Self { source, dest, csv, statistics, json }))
+        let import = ImportOptions {
+            format,
+            #[cfg(feature = "all-formats")]
+            images: brisk_table::ImagesOptions {
+                bad_files: csv.columns.bad_rows,
+                n_threads: csv.n_threads,
+                ..brisk_table::ImagesOptions::default()
+            },
+            #[cfg(feature = "all-formats")]
+            arrow: brisk_table::ArrowOptions { columns: csv.columns.clone(), n_threads: csv.n_threads },
+            svmlight: SvmlightOptions {
+                label_kind: csv.columns.label_kind.clone(),
+                missing: csv.columns.missing,
+                dtype: csv.columns.dtype,
+                bad_rows: csv.columns.bad_rows,
+                n_threads: csv.n_threads,
+                ..SvmlightOptions::default()
+            },
+            csv,
+            npy,
+            idx,
+            cifar,
+        };
+        Ok(Some(Self { source, dest, import, statistics, json }))
     }
+}
+
+const FORMATS: [(&str, Format); 8] = [
+    ("csv", Format::Csv),
+    ("svmlight", Format::Svmlight),
+    ("npy", Format::Npy),
+    ("idx", Format::Idx),
+    ("cifar", Format::Cifar),
+    ("images", Format::Images),
+    ("arrow", Format::Arrow),
+    ("parquet", Format::Parquet),
+];
+
+/// `0` is a column of the features, what is a file that, and anything else a member of the archive.
+fn array_of_labels(word: &str) -> NpyLabels {
+    if let Ok(col) = word.parse() {
+        return NpyLabels::Column(col);
+    }
+    let path = PathBuf::from(word);
+    NpyLabels::Array(if path.exists() { ArrayRef::File(path) } else { ArrayRef::Member(word.to_owned()) })
 }
 
 /// `3` is an index and anything else a name; a name that is a number is told from it in no way but by the header.
@@ -163,7 +236,18 @@ fn missing(word: &str) -> Result<Missing> {
 
 /// The importer's ways out are Rust, `Missing::Keep`; on a command line they are options, `--missing keep`.
 pub(crate) fn in_words_of_options(error: &str) -> String {
+    const WHOLE: [(&str, &str); 8] = [
+        ("ImportOptions::format", "--format"),
+        ("NpyOptions::features", "--features"),
+        ("NpyOptions::labels", "--labels"),
+        ("NpyLabels::Array", "--labels FILE"),
+        ("NpyLabels::Column", "--labels NUMBER"),
+        ("CifarOptions", "--cifar-labels"),
+        ("IdxOptions::labels", "--labels FILE"),
+        ("NotFinite::Keep", "--missing keep"),
+    ];
     let options = [
+        ("CifarLabels", "--cifar-labels"),
         ("BadRows", "--on-bad-row"),
         ("Missing", "--missing"),
         ("Categorical", "--categorical"),
@@ -176,6 +260,9 @@ pub(crate) fn in_words_of_options(error: &str) -> String {
     ];
     // Every second part stands between backticks.
     let parts = error.split('`').enumerate().map(|(i, part)| {
+        if let Some((_, option)) = WHOLE.iter().find(|(whole, _)| i % 2 == 1 && *whole == part) {
+            return (*option).to_owned();
+        }
         let of_option = options.iter().find_map(|(kind, option)| Some((option, part.strip_prefix(kind)?.strip_prefix("::")?)));
         match of_option {
             Some((option, value)) if i % 2 == 1 => format!("{option} {}", value.to_lowercase()),
