@@ -44,14 +44,14 @@ pub(crate) fn started(command: &mut Command) -> Result<ExitCode> {
 
 /// Builds a program of the workspace and says where it is.
 ///
-/// `--workspace`, and `--tests` in the tests' profile, although one program is wanted: features are then resolved as the tests resolve
-/// them, so nothing is built twice.
+/// `--workspace`, and `--tests --all-features` in the tests' profile, although one program is wanted: features are then resolved as the
+/// tests resolve them, so nothing is built twice.
 pub(crate) fn built(name: &str, profile: Profile) -> Result<PathBuf> {
     let mut build = command("cargo build --workspace --message-format json-render-diagnostics --bin");
     build.arg(name);
-    build.arg(match profile {
-        Profile::Dev => "--tests",
-        Profile::Release => "--release",
+    build.args(match profile {
+        Profile::Dev => &["--tests", "--all-features"][..],
+        Profile::Release => &["--release"],
     });
     match executable(&output(&mut build)?, name) {
         Some(path) => Ok(path),

@@ -3,9 +3,10 @@
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, Result, bail};
+use serde_json::Value;
 
 use crate::bins::{self, Profile};
-use crate::shell::{self, command, run as must, succeeds};
+use crate::shell::{self, command, output, run as must, succeeds};
 use crate::stages::{self, Install, Options, Stage};
 use crate::{tidy, vulkan};
 
@@ -13,9 +14,13 @@ const STAGES: &[Stage] = &[
     Stage { name: "adapter", act: |options| vulkan::ensure(options.install) },
     Stage { name: "fmt", act: fmt },
     Stage { name: "clippy", act: clippy },
-    Stage { name: "doc", act: |_| must(checked("cargo doc --workspace --no-deps").env("RUSTDOCFLAGS", "-D warnings")) },
+    Stage { name: "features", act: |_| features() },
+    Stage {
+        name: "doc",
+        act: |_| must(checked("cargo doc --workspace --all-features --no-deps").env("RUSTDOCFLAGS", "-D warnings")),
+    },
     Stage { name: "tests", act: tests },
-    Stage { name: "doctests", act: |_| must(&mut checked("cargo test --workspace --doc")) },
+    Stage { name: "doctests", act: |_| must(&mut checked("cargo test --workspace --all-features --doc")) },
     Stage { name: "tidy", act: |_| tidied() },
     Stage { name: "conformance", act: |_| conformance() },
 ];
@@ -38,15 +43,27 @@ fn fmt(options: &Options) -> Result<()> {
 
 fn clippy(options: &Options) -> Result<()> {
     component("clippy", "cargo clippy --version", options.install)?;
-    must(&mut command("cargo clippy --workspace --all-targets -- -D warnings"))
+    must(&mut command("cargo clippy --workspace --all-targets --all-features -- -D warnings"))
+}
+
+/// Each feature of the crate that has many, without the others: the other stages have all of them.
+fn features() -> Result<()> {
+    const PACKAGE: &str = "brisk-table";
+    let metadata: Value = serde_json::from_str(&output(&mut command("cargo metadata --format-version 1 --no-deps"))?)?;
+    let packages = metadata["packages"].as_array().into_iter().flatten();
+    let features = packages.filter(|package| package["name"] == PACKAGE).filter_map(|package| package["features"].as_object());
+    for feature in features.flat_map(|features| features.keys()) {
+        must(&mut command(&format!("cargo check --quiet --package {PACKAGE} --no-default-features --features {feature}")))?;
+    }
+    Ok(())
 }
 
 fn tests(_: &Options) -> Result<()> {
     if succeeds(&mut command("cargo nextest --version")) {
-        must(&mut checked("cargo nextest run --workspace"))
+        must(&mut checked("cargo nextest run --workspace --all-features"))
     } else {
         // Not `--all-targets`: that would run the benches as well.
-        must(&mut checked("cargo test --workspace --lib --bins --tests --examples"))
+        must(&mut checked("cargo test --workspace --all-features --lib --bins --tests --examples"))
     }
 }
 
@@ -62,7 +79,7 @@ fn tidied() -> Result<()> {
 fn conformance() -> Result<()> {
     let program = bins::built("conformance", Profile::Dev)?;
     let mut run = Command::new(program);
-    run.args(["--built", "--device", "cpu", "--device", vulkan::tested_device()?])
+    run.args(["--device", "cpu", "--device", vulkan::tested_device()?])
         .env("BRISK_TEST_GPU", "require")
         .current_dir(shell::root());
     must(&mut run)

@@ -33,12 +33,13 @@ Runs, in this order, and stops at the first that fails:
 
   adapter      there is a Vulkan adapter; on Linux without one, Mesa's software driver is installed
   fmt          cargo fmt --all --check
-  clippy       cargo clippy --workspace --all-targets -- -D warnings
-  doc          cargo doc --workspace --no-deps, warnings denied
-  tests        cargo nextest run --workspace (cargo test where there is no nextest)
-  doctests     cargo test --workspace --doc
+  clippy       cargo clippy --workspace --all-targets --all-features -- -D warnings
+  features     cargo check of brisk-table with each of its features alone
+  doc          cargo doc --workspace --all-features --no-deps, warnings denied
+  tests        cargo nextest run --workspace --all-features (cargo test where there is no nextest)
+  doctests     cargo test --workspace --all-features --doc
   tidy         cargo xtask tidy
-  conformance  cargo xtask conformance --built, on the cpu executor and on an adapter
+  conformance  cargo xtask conformance, on the cpu executor and on an adapter
 
 Tests run with BRISK_TEST_GPU=require: what needs an adapter fails without one, it is not skipped.
 
