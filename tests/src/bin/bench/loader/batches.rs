@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use brisk_loader::{Batching, LastBatch, Loader, RowSource, Rows, Shuffle};
+use brisk_loader::{Batching, HugePages, LastBatch, Loader, RowSource, Rows, Shuffle};
 use brisk_table::Table;
 use brisk_tests::{N_COLS, higgs_table};
 
@@ -25,6 +25,9 @@ const FORMS: [(&str, &str, f64); 3] = [
     ("index_select_out", "PyTorch, index_select(out=)", 1.5),
 ];
 
+/// Rows in memory as those have them who care: in large pages.
+type Memory = Rows<HugePages<f32>, HugePages<f32>>;
+
 /// Figures by batch size and case, one a round.
 type Figures = BTreeMap<(usize, &'static str), Vec<f64>>;
 
@@ -33,7 +36,7 @@ pub(crate) fn run(options: &Options, folder: &Path) -> Result<Vec<Row>> {
     let (features, labels) = higgs_table(options.n_rows, 1);
     let path = folder.join("batches.safetensors");
     tables::write(&path, &features, &labels)?;
-    let memory = Rows::new(features, labels, N_COLS)?;
+    let memory = Rows::new(features, labels, N_COLS)?.into_huge_pages()?;
     let (table, map) = (Table::open(&path)?, tables::mapped(&path)?);
     check(&memory, &memory)?;
     check(&table, &memory)?;
@@ -60,7 +63,8 @@ pub(crate) fn run(options: &Options, folder: &Path) -> Result<Vec<Row>> {
             };
             let in_order = Batching::of(size).last(LastBatch::Drop);
             let shuffled = in_order.clone().shuffled(SEED);
-            note("memcpy", rate(|| Ok(memcpy(&memory, size))))?;
+            note("memcpy", rate(|| Ok(memcpy(memory.features(), memory.labels(), size))))?;
+            note("memcpy, map", rate(|| Ok(memcpy(map.rows(0..memory.labels().len())?, map.labels()?, size))))?;
             note("in order, memory", rate(|| epoch(&memory, &in_order, round)))?;
             note("in order, map", rate(|| epoch(&map, &in_order, round)))?;
             note("shuffled, memory", rate(|| epoch(&memory, &shuffled, round)))?;
@@ -76,9 +80,12 @@ pub(crate) fn run(options: &Options, folder: &Path) -> Result<Vec<Row>> {
 
     let mut rows = Vec::new();
     for size in SIZES {
-        for (case, of) in [("in order, memory", "rows in memory"), ("in order, map", "a warm map")] {
+        // Each beside a copy of its own bytes: pages of a map are small.
+        for (case, of, limit) in
+            [("in order, memory", "rows in memory", "memcpy"), ("in order, map", "a warm map", "memcpy, map")]
+        {
             let case = (case, format!("in order from {of}, batch {size}"));
-            rows.push(row(&figures, size, case, ("memcpy", "limit:memcpy"), Some(0.9)));
+            rows.push(row(&figures, size, case, (limit, "limit:memcpy"), Some(0.9)));
         }
         let told = format!("shuffled from rows in memory, batch {size}");
         for (form, name, target) in FORMS.into_iter().filter(|_| peers.is_some()) {
@@ -103,7 +110,7 @@ fn row(figures: &Figures, size: usize, case: (&'static str, String), beside: (&'
 }
 
 /// A shuffled epoch of `source` has the rows of `memory`, in the order that [`Shuffle`] gives.
-fn check<S: RowSource<Feature = f32>>(source: &S, memory: &Rows) -> Result<()> {
+fn check<S: RowSource<Feature = f32>>(source: &S, memory: &Memory) -> Result<()> {
     let mut loader = Loader::new(source, Batching::of(1000).shuffled(SEED))?;
     let shuffle = Shuffle::new(memory.labels().len() as u32, SEED, 0);
     let mut batches = loader.epoch(0);
@@ -122,10 +129,10 @@ fn check<S: RowSource<Feature = f32>>(source: &S, memory: &Rows) -> Result<()> {
 }
 
 /// One thread copies all rows into a batch's memory, batch after batch.
-fn memcpy(rows: &Rows, size: usize) -> usize {
+fn memcpy(all_features: &[f32], all_labels: &[f32], size: usize) -> usize {
     let (mut features, mut labels) = (vec![0.0; size * N_COLS], vec![0.0; size]);
     let mut n_rows = 0;
-    for (from, from_labels) in rows.features().chunks_exact(size * N_COLS).zip(rows.labels().chunks_exact(size)) {
+    for (from, from_labels) in all_features.chunks_exact(size * N_COLS).zip(all_labels.chunks_exact(size)) {
         features.copy_from_slice(from);
         labels.copy_from_slice(from_labels);
         black_box((&mut features, &mut labels));

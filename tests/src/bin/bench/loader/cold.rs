@@ -91,7 +91,7 @@ impl Written {
         let loader = Loader::new(&table, batching)?;
         let (mut n_rows, mut labels) = (0, 0.0);
         thread::scope(|scope| -> Result<()> {
-            let mut ahead = loader.prefetch(scope, Ahead::default());
+            let mut ahead = loader.prefetch(scope, Ahead { workers: 2, ..Ahead::default() });
             let mut batches = ahead.epoch(epoch);
             while let Some(batch) = batches.next_batch()? {
                 n_rows += batch.rows;

@@ -18,13 +18,16 @@ pub(crate) fn run(options: &Options) -> Result<Vec<Row>> {
     let rows = Rows::new(features, labels, N_COLS)?;
     let batching = Batching::of(1024).shuffled(42);
     let mut lines = Vec::new();
-    let mut note = |how: &str, counts| {
-        let case = format!("allocations an epoch, {how}");
-        lines.push(Row::at_most("loader", case, counts, "allocations", 0.0));
+    let mut note = |how: &str, counts, is_aim: bool| {
+        let row = Row::at_most("loader", format!("allocations an epoch, {how}"), counts, "allocations", 0.0);
+        lines.push(Row { target: row.target.filter(|_| is_aim), ..row });
     };
 
     let mut loader = Loader::new(&rows, batching.clone())?;
-    note("batch 1024", counted(options.n_rounds, |epoch| consume(&mut loader, epoch))?);
+    let in_pool = loader.run(2, |loader| counted(options.n_rounds, |epoch| consume(loader, epoch)))??;
+    note("batch 1024, `Loader::run`", in_pool, true);
+    // What it takes to hand each batch to a pool from outside.
+    note("batch 1024, from outside of a pool", counted(options.n_rounds, |epoch| consume(&mut loader, epoch))?, false);
     let ahead = thread::scope(|scope| {
         let mut ahead = loader.prefetch(scope, Ahead::default());
         counted(options.n_rounds, |epoch| {
@@ -33,7 +36,7 @@ pub(crate) fn run(options: &Options) -> Result<Vec<Row>> {
             Ok(())
         })
     });
-    note("batch 1024, one worker ahead", ahead?);
+    note("batch 1024, one worker ahead", ahead?, true);
 
     let n_epochs = if options.scale == Scale::Smoke { 20 } else { 1000 };
     let (features, labels) = higgs_table(options.n_rows.min(20_480), 1);
