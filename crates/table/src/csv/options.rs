@@ -68,6 +68,6 @@ pub enum Header {
     Auto,
     /// It does.
     Present,
-    /// It is data; columns are then named `column_0`, `column_1` and so on, as in [`ColumnRef::Index`].
+    /// It is data; columns are then named `column_0`, `column_1` and so on, as in [`ColumnRef::Index`](crate::ColumnRef::Index).
     Absent,
 }
