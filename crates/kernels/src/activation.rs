@@ -1,5 +1,5 @@
 use crate::sizes::check_sizes;
-use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, cpu, fold_workgroups};
+use crate::{Adapter, Arg, Cost, DType, Dispatch, Elementwise, ElementwiseStep, Error, Kernel, TwinArgs, cpu, fold_workgroups};
 
 /// An elementwise non-linearity, as PyTorch defines it.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -114,6 +114,10 @@ impl Kernel for Activate {
         cpu::activation::activate(self.activation, args.read(0), args.write(1));
     }
 
+    fn elementwise(&self) -> Option<Elementwise> {
+        Some(Elementwise { n: self.n, steps: vec![ElementwiseStep::Activate(self.activation)] })
+    }
+
     fn cost(&self) -> Cost {
         Cost { flops: self.n as u64, bytes: 8 * self.n as u64 }
     }
@@ -161,6 +165,10 @@ impl Kernel for ActivationGrad {
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
         cpu::activation::activation_grad(self.activation, args.read(0), args.read(1), args.write(2));
+    }
+
+    fn elementwise(&self) -> Option<Elementwise> {
+        Some(Elementwise { n: self.n, steps: vec![ElementwiseStep::ActivationGrad(self.activation)] })
     }
 
     fn cost(&self) -> Cost {
@@ -213,6 +221,10 @@ impl Kernel for OutputGrad {
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
         cpu::activation::output_grad(self.activation, args.read(0), args.read(1), args.write(2));
+    }
+
+    fn elementwise(&self) -> Option<Elementwise> {
+        Some(Elementwise { n: self.n, steps: vec![ElementwiseStep::OutputGrad(self.activation)] })
     }
 
     fn cost(&self) -> Cost {

@@ -1,7 +1,7 @@
 use crate::sizes::check_sizes;
 use crate::{
-    Adapter, Arg, Cost, DType, Dispatch, Epilogue, Error, Images, Kernel, Matmul, MatmulFamily, Transpose, TwinArgs, Window,
-    conv2d_gpu, cpu,
+    Adapter, Arg, Cost, DType, Dispatch, ElementwiseStep, Epilogue, Error, Images, Kernel, Matmul, MatmulFamily, Transpose,
+    TwinArgs, Window, conv2d_gpu, cpu,
 };
 
 /// A 2-D convolution with what follows it, as an implicit matrix product:
@@ -143,6 +143,11 @@ impl Kernel for Conv2d {
         let bias = if fused { args.read(2) } else { &[] };
         let y_arg = 2 + usize::from(fused);
         cpu::conv2d::run(self, args.read(0), args.read(1), bias, args.write(y_arg), args.write(y_arg + 1));
+    }
+
+    fn followed_by(&self, step: ElementwiseStep) -> Option<Box<dyn Kernel>> {
+        let fused = Self { epilogue: self.epilogue.followed_by(step)?, ..*self };
+        fused.check().is_ok().then(|| Box::new(fused) as Box<dyn Kernel>)
     }
 
     fn cost(&self) -> Cost {

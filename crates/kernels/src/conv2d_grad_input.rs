@@ -1,6 +1,6 @@
 use crate::{
-    Adapter, Arg, ConvShape, Cost, DType, Dispatch, Epilogue, Error, Kernel, Matmul, MatmulFamily, Transpose, TwinArgs,
-    conv2d_gpu, cpu,
+    Adapter, Arg, ConvShape, Cost, DType, Dispatch, ElementwiseStep, Epilogue, Error, Kernel, Matmul, MatmulFamily, Transpose,
+    TwinArgs, conv2d_gpu, cpu,
 };
 
 /// The gradient of a [`Conv2d`](crate::Conv2d) in its input: `dx[b,h,w,c] = epilogue(Σ_{u,v,o} dy[b,i,j,o] weight[o,u,v,c])` over the
@@ -88,6 +88,11 @@ impl Kernel for Conv2dGradInput {
         let output = if fused { args.read(2) } else { &[] };
         let dx_arg = 2 + usize::from(fused);
         cpu::conv2d_grad_input::run(self, args.read(0), args.read(1), output, args.write(dx_arg), args.write(dx_arg + 1));
+    }
+
+    fn followed_by(&self, step: ElementwiseStep) -> Option<Box<dyn Kernel>> {
+        let fused = Self { epilogue: self.epilogue.followed_by(step)?, ..*self };
+        fused.check().is_ok().then(|| Box::new(fused) as Box<dyn Kernel>)
     }
 
     fn cost(&self) -> Cost {

@@ -1,6 +1,6 @@
 use std::fmt::Debug;
 
-use crate::{Adapter, Arg, Dispatch, Error, TwinArgs};
+use crate::{Adapter, Arg, Dispatch, Elementwise, ElementwiseStep, Error, TwinArgs};
 
 /// One operation over buffers: a plain struct of sizes and constants, with two bodies that compute the same.
 ///
@@ -35,6 +35,18 @@ pub trait Kernel: Debug + Send + Sync + 'static {
 
     /// The plain-Rust twin. Runs on the current rayon pool.
     fn twin(&self, args: &mut TwinArgs<'_>);
+
+    /// The same as a chain over `x`, operands and `y` in the order of its own arguments, if it is one: then it can be fused with its neighbours.
+    /// The default says no.
+    fn elementwise(&self) -> Option<Elementwise> {
+        None
+    }
+
+    /// A kernel that also does `step` to each element of what this one writes, before it is stored, if there is one. Its arguments are those
+    /// of this one, with the step's operand, where it takes one, right before what is written. The default says no.
+    fn followed_by(&self, _step: ElementwiseStep) -> Option<Box<dyn Kernel>> {
+        None
+    }
 
     /// Work done, for rooflines. The default counts each argument once and no arithmetic.
     fn cost(&self) -> Cost {

@@ -1,5 +1,5 @@
 use crate::sizes::check_sizes;
-use crate::{Activation, Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, MatmulFamily, TwinArgs, cpu};
+use crate::{Activation, Adapter, Arg, Cost, DType, Dispatch, ElementwiseStep, Error, Kernel, MatmulFamily, TwinArgs, cpu};
 
 /// A matrix product with what follows it: `y = epilogue(op(a) op(b))`.
 ///
@@ -80,6 +80,18 @@ pub enum Epilogue {
 }
 
 impl Epilogue {
+    /// The one that does `step` as well, if there is one.
+    pub(crate) fn followed_by(self, step: ElementwiseStep) -> Option<Self> {
+        match (self, step) {
+            (Self::None | Self::Activation(Activation::Identity), ElementwiseStep::Activate(act)) => Some(Self::Activation(act)),
+            (Self::Bias(Activation::Identity), ElementwiseStep::Activate(act)) => Some(Self::Bias(act)),
+            (Self::None | Self::Activation(Activation::Identity), ElementwiseStep::OutputGrad(act)) => {
+                Some(Self::OutputGrad(act))
+            }
+            _ => None,
+        }
+    }
+
     pub(crate) const fn activation(self) -> Activation {
         match self {
             Self::None => Activation::Identity,
@@ -151,6 +163,11 @@ impl Kernel for Matmul {
         let y = args.write(self.y_arg());
         let b_turned = self.transpose.b().then(|| args.write(self.y_arg() + 1));
         cpu::matmul::run(self, a, b, fused.unwrap_or(&[]), y, b_turned);
+    }
+
+    fn followed_by(&self, step: ElementwiseStep) -> Option<Box<dyn Kernel>> {
+        let fused = Self { epilogue: self.epilogue.followed_by(step)?, ..*self };
+        fused.check().is_ok().then(|| Box::new(fused) as Box<dyn Kernel>)
     }
 
     fn cost(&self) -> Cost {

@@ -1,5 +1,5 @@
 use crate::sizes::check_sizes;
-use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, cpu, fold_workgroups};
+use crate::{Adapter, Arg, Cost, DType, Dispatch, Elementwise, ElementwiseStep, Error, Kernel, TwinArgs, cpu, fold_workgroups};
 
 /// `y = a b`, element by element: the weights of rows with those of a batch.
 ///
@@ -41,6 +41,10 @@ impl Kernel for Multiply {
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
         cpu::multiply::run(args.read(0), args.read(1), args.write(2));
+    }
+
+    fn elementwise(&self) -> Option<Elementwise> {
+        Some(Elementwise { n: self.n, steps: vec![ElementwiseStep::Multiply] })
     }
 
     fn cost(&self) -> Cost {

@@ -5,6 +5,7 @@ mod persistent;
 mod program;
 
 mod plan;
+mod rewrite;
 
 mod device;
 mod device_builder;
@@ -37,6 +38,7 @@ pub use pipeline_cache::PipelineCache;
 pub use plan::{Plan, planned_peak_bytes};
 pub use profile::{KernelProfile, Profile, Timer};
 pub use program::{Program, Slice};
+pub use rewrite::Rewrite;
 pub use roofline::Roofline;
 pub use select::Selection;
 pub use uploads::{Upload, Uploads};

@@ -58,7 +58,7 @@ pub struct Slice {
     len: usize,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Buffer {
     pub(crate) name: String,
     pub(crate) dtype: DType,
@@ -216,6 +216,17 @@ impl Program {
     fn whole(&self, buffer: usize) -> Slice {
         let Buffer { dtype, len, .. } = self.buffers[buffer];
         Slice { program: self.id, buffer, dtype, start: 0, len }
+    }
+
+    /// The same, as a program of its own.
+    pub(crate) fn copy(&self) -> Self {
+        Self { buffers: self.buffers.clone(), steps: self.steps.clone(), ..Self::new(self.name.clone()) }
+    }
+
+    /// `step` in the place of step `at`, and without step `earlier`.
+    pub(crate) fn replace(&mut self, earlier: usize, at: usize, step: Step) {
+        self.steps[at] = step;
+        self.steps.remove(earlier);
     }
 
     pub(crate) fn buffers(&self) -> &[Buffer] {

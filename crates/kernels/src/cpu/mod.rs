@@ -45,6 +45,7 @@ pub(crate) mod clip;
 
 pub(crate) mod grad_scaler;
 
+pub(crate) mod elementwise;
 pub(crate) mod ema;
 
 pub(crate) mod dropout;

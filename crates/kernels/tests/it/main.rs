@@ -26,6 +26,7 @@ mod conv2d;
 mod correct;
 mod cross_entropy;
 mod dropout;
+mod elementwise;
 mod ema;
 mod embedding;
 mod gather_categories;

@@ -29,6 +29,7 @@ fn zero_is_refused() {
     let embedding = Embedding { n: 1, n_entries: 0, dim: 1, n_index_cols: 1, index_col: 0 };
     refuses(ConcatColumns { n_rows: 1, widths: vec![] }, &none("concat_columns", "number of matrices"));
     refuses(ConcatColumns { n_rows: 1, widths: vec![3, 0] }, &none("concat_columns", "width"));
+    refuses(Elementwise { n: 0, steps: vec![ElementwiseStep::Add] }, &none("elementwise", "n"));
     refuses(embedding, &none("embedding", "n_entries"));
     refuses(EmbeddingGrad { forward: embedding, padding: None }, &none("embedding_grad", "n_entries"));
     refuses(GatherCategories { first_row: 0, n_table_rows: 0, n_cols: 1, n: 1 }, &none("gather_categories", "n_table_rows"));

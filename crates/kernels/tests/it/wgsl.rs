@@ -24,6 +24,7 @@ fn samples() -> Vec<Box<dyn Kernel>> {
         Box::new(BceWithLogitsGrad { forward: bce }),
         Box::new(ColumnSum { n_rows: 70, n_cols: 3 }),
         Box::new(ConcatColumns { n_rows: 3, widths: vec![2, 5] }),
+        Box::new(Elementwise { n: 7, steps: vec![ElementwiseStep::Add, ElementwiseStep::Activate(relu)] }),
         Box::new(embedding),
         Box::new(EmbeddingGrad { forward: embedding, padding: None }),
         Box::new(EmbeddingGrad { forward: Embedding { n_entries: 1000, ..embedding }, padding: Some(0) }),

@@ -10,6 +10,7 @@ mod toy;
 
 mod planning;
 mod recording;
+mod rewrites;
 mod selection;
 
 mod bindings;

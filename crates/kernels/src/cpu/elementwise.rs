@@ -1,0 +1,40 @@
+use rayon::prelude::*;
+
+use super::{activation, add, multiply};
+use crate::ElementwiseStep;
+
+/// Elements that a chain is done to at a time: they stay in the first cache, and a copy of them on the stack.
+const BLOCK_LEN: usize = 2048;
+/// Elements below which a loop is not worth handing to other threads.
+const SERIAL_LEN: usize = 16 * 1024;
+
+/// Each step is the twin of the kernel that does it alone, so that a chain has its bits.
+pub(crate) fn run(steps: &[ElementwiseStep], x: &[f32], operands: &[&[f32]], y: &mut [f32]) {
+    let block = |(i, y): (usize, &mut [f32])| {
+        let at = i * BLOCK_LEN..i * BLOCK_LEN + y.len();
+        y.copy_from_slice(&x[at.clone()]);
+        let mut operands = operands.iter().map(|operand| &operand[at.clone()]);
+        for &step in steps {
+            let operand = if step.takes_operand() { operands.next().unwrap_or(&[]) } else { &[] };
+            run_step(step, operand, y);
+        }
+    };
+    if y.len() <= SERIAL_LEN {
+        y.chunks_mut(BLOCK_LEN).enumerate().for_each(block);
+    } else {
+        y.par_chunks_mut(BLOCK_LEN).enumerate().for_each(block);
+    }
+}
+
+fn run_step(step: ElementwiseStep, operand: &[f32], y: &mut [f32]) {
+    let mut before = [0.0; BLOCK_LEN];
+    let v = &mut before[..y.len()];
+    v.copy_from_slice(y);
+    match step {
+        ElementwiseStep::Activate(act) => activation::activate(act, v, y),
+        ElementwiseStep::Add => add::run(v, operand, y),
+        ElementwiseStep::Multiply => multiply::run(v, operand, y),
+        ElementwiseStep::ActivationGrad(act) => activation::activation_grad(act, v, operand, y),
+        ElementwiseStep::OutputGrad(act) => activation::output_grad(act, v, operand, y),
+    }
+}
