@@ -23,8 +23,16 @@ fn build(name: &str) -> PathBuf {
         Some("debug") | None => "dev",
         Some(profile) => profile,
     };
+    // As this test was built, so that there is nothing left to build.
+    let features: &[&str] = if cfg!(feature = "all-formats") {
+        &["--workspace", "--tests", "--all-features"]
+    } else {
+        &["--package", "brisk-examples"]
+    };
     let status = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--package", "brisk-examples", "--example", name, "--profile", profile, "--target-dir"])
+        .args(["build", "--quiet", "--example", name, "--profile", profile])
+        .args(features)
+        .arg("--target-dir")
         .arg(target_dir)
         .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
         .status()
