@@ -86,18 +86,21 @@ fn child(test: &str, dest: &Path) -> Command {
 }
 
 /// Kills a writer that goes on overwriting its table, at 100 moments, and then finds the last table that was finished, or the one
-/// after it, whole.
+/// after it, whole. On a busy machine there are more and later moments, until enough tables were finished between them.
 fn kill_and_look(kind: Kind) {
     let (folder, table) = crate::scratch();
     let dest = if kind == Kind::Table { table } else { folder.path().join("shards") };
     let mut random = 0x9e37_79b9_u64;
     let mut finished = 0;
-    for _ in 0..100 {
+    for turn in 0..1000 {
+        if turn >= 100 && finished > 20 {
+            break;
+        }
         let mut command = child("crash::child_that_writes_tables", &dest);
         let mut writer = command.env(FIRST_ROUND, (finished + 1).to_string()).stdout(Stdio::piped()).spawn().unwrap();
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         // A round takes some milliseconds, a process some to start.
-        thread::sleep(Duration::from_micros(3000 + random % 40_000_000 / 1000));
+        thread::sleep(Duration::from_micros(3000 + random % 40_000_000 / 1000) * (1 + turn / 100));
         writer.kill().unwrap();
         let mut said = String::new();
         writer.stdout.take().unwrap().read_to_string(&mut said).unwrap();
