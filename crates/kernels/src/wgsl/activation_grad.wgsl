@@ -9,12 +9,17 @@ override ALPHA: f32 = 1.0;
 @group(0) @binding(1) var<storage, read> saved: array<f32>;
 @group(0) @binding(2) var<storage, read_write> dx: array<f32>;
 
+// `y`, or `v` where that is NaN: told by its bits, since `clamp` may drop it.
+fn or_nan(v: f32, y: f32) -> f32 {
+    return select(y, v, (bitcast<u32>(v) & 0x7FFFFFFFu) > 0x7F800000u);
+}
+
 fn sigmoid(v: f32) -> f32 {
-    return 1.0 / (1.0 + exp(-clamp(v, -87.0, 87.0)));
+    return or_nan(v, 1.0 / (1.0 + exp(-clamp(v, -87.0, 87.0))));
 }
 
 fn safe_tanh(v: f32) -> f32 {
-    return tanh(clamp(v, -10.0, 10.0));
+    return or_nan(v, tanh(clamp(v, -10.0, 10.0)));
 }
 
 // Abramowitz & Stegun 7.1.26, within 1.5e-7.

@@ -23,12 +23,17 @@ override ALPHA: f32 = 1.0;
 @group(0) @binding(4) var<storage, read> bias: array<f32>;
 @group(0) @binding(5) var<storage, read_write> y: array<f32>;
 
+// `y`, or `v` where that is NaN: told by its bits, since `clamp` may drop it.
+fn or_nan(v: f32, y: f32) -> f32 {
+    return select(y, v, (bitcast<u32>(v) & 0x7FFFFFFFu) > 0x7F800000u);
+}
+
 fn act(v: f32) -> f32 {
     switch ACTIVATION {
         case 1u: { return select(v, 0.0, v < 0.0); }
         case 2u: { return select(v, ALPHA * (exp(min(v, 0.0) / ALPHA) - 1.0), v < 0.0); }
-        case 3u: { return 1.0 / (1.0 + exp(-clamp(v, -87.0, 87.0))); }
-        case 4u: { return tanh(clamp(v, -10.0, 10.0)); }
+        case 3u: { return or_nan(v, 1.0 / (1.0 + exp(-clamp(v, -87.0, 87.0)))); }
+        case 4u: { return or_nan(v, tanh(clamp(v, -10.0, 10.0))); }
         default: { return v; }
     }
 }

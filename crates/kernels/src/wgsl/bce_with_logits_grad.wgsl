@@ -25,7 +25,10 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
         return;
     }
     let t = targets[i];
-    let minus_sigmoid = 1.0 / (1.0 + exp(clamp(logits[i], -87.0, 87.0)));
+    let x = logits[i];
+    // NaN is told by its bits, since `clamp` may drop it.
+    let is_nan = (bitcast<u32>(x) & 0x7FFFFFFFu) > 0x7F800000u;
+    let minus_sigmoid = select(1.0 / (1.0 + exp(clamp(x, -87.0, 87.0))), x, is_nan);
     let slope = (1.0 - t) - (1.0 + (params.pos_weight - 1.0) * t) * minus_sigmoid;
     dlogits[i] = dloss[0] * weights[i] * slope / loss[1];
 }

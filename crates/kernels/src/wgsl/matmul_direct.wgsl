@@ -29,12 +29,17 @@ override ALPHA: f32 = 1.0;
 @group(0) @binding(3) var<storage, read> fused: array<vec4f>;
 @group(0) @binding(4) var<storage, read_write> y: array<vec4f>;
 
+// `y`, or `v` where that is NaN: told by its bits, since `clamp` may drop it.
+fn or_nan(v: vec4f, y: vec4f) -> vec4f {
+    return select(y, v, (bitcast<vec4u>(v) & vec4u(0x7FFFFFFFu)) > vec4u(0x7F800000u));
+}
+
 fn act(v: vec4f) -> vec4f {
     switch ACTIVATION {
         case 1u: { return select(v, vec4f(), v < vec4f()); }
         case 2u: { return select(v, ALPHA * (exp(min(v, vec4f()) / ALPHA) - 1.0), v < vec4f()); }
-        case 3u: { return 1.0 / (1.0 + exp(-clamp(v, vec4f(-87.0), vec4f(87.0)))); }
-        case 4u: { return tanh(clamp(v, vec4f(-10.0), vec4f(10.0))); }
+        case 3u: { return or_nan(v, 1.0 / (1.0 + exp(-clamp(v, vec4f(-87.0), vec4f(87.0))))); }
+        case 4u: { return or_nan(v, tanh(clamp(v, vec4f(-10.0), vec4f(10.0)))); }
         default: { return v; }
     }
 }

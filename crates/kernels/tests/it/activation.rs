@@ -38,11 +38,16 @@ fn twins_equal_hand_worked_numbers() {
 }
 
 #[test]
-fn nan_passes_through_on_the_twin() {
+fn nan_passes_through() {
+    // A quiet and a signalling one, of both signs.
+    let x = words(&[f32::NAN, -f32::NAN, f32::from_bits(0x7F80_0001), f32::from_bits(0xFF80_0001), 1.0]);
     for activation in ALL {
-        let y = twin_floats(&Activate { n: 2, activation }, &[words(&[f32::NAN, 1.0])]);
-        assert!(y[0].is_nan(), "{activation:?}(NaN) = {}", y[0]);
-        assert!(y[1].is_finite(), "{activation:?}(1) = {}", y[1]);
+        let kernel = Activate { n: 5, activation };
+        let y = twin_floats(&kernel, std::slice::from_ref(&x));
+        assert!(y[..4].iter().all(|y| y.is_nan()), "{activation:?}(NaN) = {y:?}");
+        assert!(y[4].is_finite(), "{activation:?}(1) = {}", y[4]);
+        gpu_equals_twin(&kernel, std::slice::from_ref(&x));
+        gpu_equals_twin(&ActivationGrad { n: 5, activation }, &[words(&[1.0; 5]), x.clone()]);
     }
 }
 

@@ -152,6 +152,15 @@ fn gpu_agrees() {
 }
 
 #[test]
+fn nan_passes_through_saturating_activations() {
+    let shape = shape(2, 2, 1);
+    let (x, stats) = (words(&[f32::NAN, 1.0, 2.0, 3.0]), words(&[0.0, 0.0, 1.0, 1.0]));
+    for activation in [Activation::Sigmoid, Activation::Tanh] {
+        gpu_equals_twin(&BatchNorm { shape, activation }, &[x.clone(), stats.clone(), words(&[1.0; 2]), words(&[0.0; 2])]);
+    }
+}
+
+#[test]
 fn bits_do_not_depend_on_threads() {
     let mut random = Random::new(4);
     let shape = shape(9000, 12, 3);

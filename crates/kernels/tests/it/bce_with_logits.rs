@@ -75,6 +75,19 @@ fn gpu_agrees() {
 }
 
 #[test]
+fn nan_reaches_the_loss_and_its_own_gradient() {
+    let forward = BceWithLogits { n: 3, reduction: Reduction::Mean, pos_weight: 1.0 };
+    let given = [words(&[0.5, f32::NAN, -0.5]), words(&[1.0, 0.0, 0.0]), words(&[1.0; 3])];
+    assert!(twin_floats(&forward, &given)[0].is_nan(), "the loss");
+    gpu_equals_twin(&forward, &given);
+    // As if the loss above were one of others.
+    let given = [words(&[1.0]), given[0].clone(), given[1].clone(), given[2].clone(), words(&[1.0, 3.0])];
+    let dlogits = twin_floats(&BceWithLogitsGrad { forward }, &given);
+    assert!(dlogits[1].is_nan() && dlogits[0].is_finite() && dlogits[2].is_finite(), "{dlogits:?}");
+    gpu_equals_twin(&BceWithLogitsGrad { forward }, &given);
+}
+
+#[test]
 fn bits_do_not_depend_on_threads() {
     let forward = BceWithLogits { n: 40_001, reduction: Reduction::Mean, pos_weight: 1.5 };
     let given = given(&mut Random::new(3), 40_001);

@@ -200,6 +200,21 @@ fn nan_reaches_the_windows_that_cover_it_and_no_others() {
     }
 }
 
+#[test]
+fn nan_passes_through_saturating_epilogues_of_each_family() {
+    for family in [MatmulFamily::Direct, MatmulFamily::Tiled] {
+        // In lanes of one column, and of vectors.
+        for shape in [shape([1, 4, 4, 1], 1, Window::square(3, 1)), shape([1, 4, 4, 4], 4, Window::square(3, 1))] {
+            let mut x = vec![1.0; shape.x.len()];
+            x[0] = f32::NAN;
+            for act in [Activation::Sigmoid, Activation::Tanh] {
+                let kernel = By(family, Conv2d { shape, epilogue: Epilogue::Activation(act) }, Conv2d::dispatches_by);
+                gpu_equals_twin(&kernel, &[words(&x), words(&vec![0.1; shape.n_weights()])]);
+            }
+        }
+    }
+}
+
 /// A convolution or a gradient by one family of dispatches, whatever the adapter.
 #[derive(Debug)]
 struct By<K>(MatmulFamily, K, fn(&K, MatmulFamily, &Adapter) -> Result<Vec<Dispatch>, Error>);

@@ -77,6 +77,15 @@ fn a_chain_is_its_steps_one_after_the_other() {
 }
 
 #[test]
+fn nan_passes_through_each_activation() {
+    let x = words(&[f32::NAN, -f32::NAN, 1.0]);
+    for activation in ACTIVATIONS {
+        gpu_equals_twin(&chain(3, &[Activate(activation), Add]), &[x.clone(), words(&[0.0; 3])]);
+        gpu_equals_twin(&chain(3, &[Add, ActivationGrad(activation)]), &[words(&[1.0; 3]), words(&[0.0; 3]), x.clone()]);
+    }
+}
+
+#[test]
 fn bits_do_not_depend_on_threads() {
     let mut random = Random::new(2);
     let inputs = [0, 1].map(|_| words(&random.floats(50_001)));

@@ -112,6 +112,24 @@ fn nan_passes_through_on_the_twin() {
     }
 }
 
+#[test]
+fn nan_passes_through_saturating_epilogues_of_each_family() {
+    let Some(adapter) = gpu().map(|gpu| gpu.recorder.adapter().clone()) else { return };
+    for family in [MatmulFamily::Direct, MatmulFamily::Subgroup, MatmulFamily::Tiled] {
+        // In lanes of one column, of vectors, and of one column alone.
+        for (m, n, k) in [(3, 5, 2), (3, 8, 4), (3, 1, 2)] {
+            for act in [Activation::Sigmoid, Activation::Tanh] {
+                let matmul = Matmul { epilogue: Epilogue::Bias(act), ..plain(m, n, k) };
+                let mut a = vec![1.0; m * k];
+                a[k] = f32::NAN;
+                if family.runs_on(&adapter) {
+                    gpu_equals_twin(&By(family, matmul), &[words(&a), words(&vec![1.0; k * n]), words(&vec![0.0; n])]);
+                }
+            }
+        }
+    }
+}
+
 /// The loss of a linear layer and its three gradients: every product that a layer needs.
 #[test]
 fn gradients_of_a_layer_equal_finite_differences() {
