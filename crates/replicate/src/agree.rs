@@ -1,0 +1,67 @@
+use crate::{Collective, CollectiveExt, Error, ReduceOp};
+
+/// Something that must be the same on every rank: a parameter and its shape, a setting and its value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Described {
+    /// What it is: `layers.0.weight`.
+    pub what: String,
+    /// What it is on this rank: `[256, 28] f32`.
+    pub is: String,
+}
+
+/// Makes sure that all ranks hold the same list, before anything is trained: models that differ would otherwise be averaged into garbage.
+///
+/// The version of this crate is part of the list.
+///
+/// # Errors
+/// [`Error::Disagreement`] on every rank, with the first entry that differs; those of the collective.
+pub fn agree(collective: &mut dyn Collective, mine: &[Described]) -> Result<(), Error> {
+    let version = Described { what: "the version of brisk-replicate".to_owned(), is: env!("CARGO_PKG_VERSION").to_owned() };
+    let mine: Vec<&Described> = std::iter::once(&version).chain(mine).collect();
+    let world_size = collective.world_size();
+    let hashes: Vec<[u32; 2]> = mine.iter().map(|described| hash(described)).collect();
+
+    let mut longest = [hashes.len() as u32];
+    collective.all_reduce(&mut longest, ReduceOp::Max)?;
+    let n = longest[0] as usize;
+    // An entry that is not there hashes to zeros.
+    let mut flat: Vec<u32> = hashes.iter().flatten().copied().collect();
+    flat.resize(2 * n, 0);
+    let mut all = vec![0; 2 * n * world_size];
+    collective.all_gather(&flat, &mut all)?;
+
+    let of = |rank: usize, entry: usize| &all[2 * (rank * n + entry)..][..2];
+    let differs = |entry: usize| (1..world_size).find(|&other| of(other, entry) != of(0, entry)).map(|other| (entry, other));
+    let Some((entry, other)) = (0..n).find_map(differs) else { return Ok(()) };
+
+    // Both sides say what they have, so that the error on every rank shows both.
+    let text = |described: Option<&&Described>| described.map_or(String::new(), |d| format!("{}\n{}", d.what, d.is));
+    let [first, second] = [0, other].map(|root| shared_text(collective, root, text(mine.get(entry))));
+    let (first, second) = (first?, second?);
+    let (what, mine) = first.split_once('\n').unwrap_or(("", "nothing"));
+    let (other_what, theirs) = second.split_once('\n').unwrap_or(("", "nothing"));
+    let what = match (what, other_what) {
+        (a, b) if a == b => format!("`{a}`"),
+        (a, b) => format!("entry {entry} (`{a}`, `{b}`)"),
+    };
+    Err(Error::Disagreement { what, rank: 0, mine: mine.to_owned(), other, theirs: theirs.to_owned() })
+}
+
+/// The text that rank `root` has.
+fn shared_text(collective: &mut dyn Collective, root: usize, text: String) -> Result<String, Error> {
+    let mut len = [text.len() as u32];
+    collective.broadcast(&mut len, root)?;
+    let mut bytes = text.into_bytes();
+    bytes.resize(len[0] as usize, 0);
+    collective.broadcast(&mut bytes, root)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// FNV-1a, 64 bit: the same on every machine and in every version of Rust.
+fn hash(Described { what, is }: &Described) -> [u32; 2] {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for byte in what.bytes().chain([0]).chain(is.bytes()) {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    }
+    [hash as u32, (hash >> 32) as u32]
+}

@@ -1,0 +1,220 @@
+use std::fmt::Debug;
+
+use crate::{Element, ElementType, Error};
+
+/// The operations that replicas do together, over host memory.
+///
+/// Every rank makes the same calls in the same order, with the same lengths and types; an engine says so where it can
+/// ([`Error::Mismatch`]). On return all ranks hold the same bits. The trait is dyn-compatible: its methods take values of a named type;
+/// [`CollectiveExt`] has them for slices.
+///
+/// Dropping a handle without [`finish`](Collective::finish) is a failure for the other ranks.
+pub trait Collective: Debug + Send {
+    /// Which replica this is, from 0.
+    fn rank(&self) -> usize;
+
+    /// How many there are.
+    fn world_size(&self) -> usize;
+
+    /// What carries the values, for messages: `threads`, `Open MPI 4.1.4`.
+    fn engine(&self) -> &str;
+
+    /// Replaces `values` on every rank by their reduction over all ranks.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`]; [`Error::Mismatch`], [`Error::PeerFailed`], [`Error::Timeout`].
+    fn all_reduce_values(&mut self, values: ValuesMut<'_>, reduce: ReduceOp) -> Result<(), Error>;
+
+    /// Reduces `input` over all ranks and leaves part `rank` of it in `shard`: `input` is as long as all shards.
+    ///
+    /// # Errors
+    /// As [`all_reduce_values`](Self::all_reduce_values); [`Error::Length`].
+    fn reduce_scatter_values(&mut self, input: Values<'_>, shard: ValuesMut<'_>, reduce: ReduceOp) -> Result<(), Error>;
+
+    /// Puts the shards of all ranks one behind the other into `output`, which is as long as all shards.
+    ///
+    /// # Errors
+    /// [`Error::Length`]; [`Error::Mismatch`], [`Error::PeerFailed`], [`Error::Timeout`].
+    fn all_gather_values(&mut self, shard: Values<'_>, output: ValuesMut<'_>) -> Result<(), Error>;
+
+    /// Replaces `values` on every rank by those of rank `root`.
+    ///
+    /// # Errors
+    /// [`Error::Root`]; [`Error::Mismatch`], [`Error::PeerFailed`], [`Error::Timeout`].
+    fn broadcast_values(&mut self, values: ValuesMut<'_>, root: usize) -> Result<(), Error>;
+
+    /// Returns once every rank has called it.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`], [`Error::PeerFailed`], [`Error::Timeout`].
+    fn barrier(&mut self) -> Result<(), Error>;
+
+    /// Tells the other ranks that this one has failed: whatever they wait for ends with [`Error::PeerFailed`].
+    fn fail(&mut self, why: &str);
+
+    /// The clean end, called by every rank.
+    ///
+    /// # Errors
+    /// As [`barrier`](Self::barrier).
+    fn finish(self: Box<Self>) -> Result<(), Error>;
+}
+
+/// How values of several ranks become one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ReduceOp {
+    /// Their sum; whole numbers wrap.
+    Sum,
+    /// Their sum divided by how many ranks there are; floats alone.
+    Mean,
+    /// The largest; NaN counts as larger than all.
+    Max,
+}
+
+/// Values of a type known when the program runs.
+#[derive(Debug, Clone, Copy)]
+pub struct Values<'a> {
+    pub(crate) element: ElementType,
+    pub(crate) bytes: &'a [u8],
+}
+
+/// The same, to be written.
+#[derive(Debug)]
+pub struct ValuesMut<'a> {
+    pub(crate) element: ElementType,
+    pub(crate) bytes: &'a mut [u8],
+}
+
+impl<'a> Values<'a> {
+    /// The elements of a slice.
+    pub fn of<T: Element>(values: &'a [T]) -> Self {
+        Self { element: T::TYPE, bytes: bytemuck::cast_slice(values) }
+    }
+
+    /// What they are.
+    pub fn element(&self) -> ElementType {
+        self.element
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.bytes.len() / self.element.size_bytes()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Their bytes, in the machine's order.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+}
+
+impl<'a> ValuesMut<'a> {
+    /// The elements of a slice.
+    pub fn of<T: Element>(values: &'a mut [T]) -> Self {
+        Self { element: T::TYPE, bytes: bytemuck::cast_slice_mut(values) }
+    }
+
+    /// What they are.
+    pub fn element(&self) -> ElementType {
+        self.element
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.bytes.len() / self.element.size_bytes()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Their bytes, in the machine's order.
+    pub fn into_bytes(self) -> &'a mut [u8] {
+        self.bytes
+    }
+}
+
+/// The operations of [`Collective`] on slices.
+///
+/// # Examples
+/// ```
+/// use brisk_replicate::{CollectiveExt, ReduceOp, run_replicas};
+///
+/// let sums = run_replicas(4, |replica| {
+///     let mut grads = [replica.rank() as f32, 1.0];
+///     replica.all_reduce(&mut grads, ReduceOp::Mean)?;
+///     Ok::<_, brisk_replicate::Error>(grads)
+/// })?;
+/// assert_eq!(sums, [[1.5, 1.0]; 4]);
+/// # use brisk_replicate::Collective;
+/// # Ok::<(), brisk_replicate::Error>(())
+/// ```
+pub trait CollectiveExt: Collective {
+    /// Replaces `values` on every rank by their reduction over all ranks.
+    ///
+    /// # Errors
+    /// As [`Collective::all_reduce_values`].
+    /// # Reference
+    /// `torch.distributed.all_reduce`.
+    fn all_reduce<T: Element>(&mut self, values: &mut [T], reduce: ReduceOp) -> Result<(), Error> {
+        self.all_reduce_values(ValuesMut::of(values), reduce)
+    }
+
+    /// Reduces `input` over all ranks and leaves part `rank` of it in `shard`.
+    ///
+    /// # Errors
+    /// As [`Collective::reduce_scatter_values`].
+    /// # Reference
+    /// `torch.distributed.reduce_scatter_tensor`.
+    fn reduce_scatter<T: Element>(&mut self, input: &[T], shard: &mut [T], reduce: ReduceOp) -> Result<(), Error> {
+        self.reduce_scatter_values(Values::of(input), ValuesMut::of(shard), reduce)
+    }
+
+    /// Puts the shards of all ranks one behind the other into `output`.
+    ///
+    /// # Errors
+    /// As [`Collective::all_gather_values`].
+    /// # Reference
+    /// `torch.distributed.all_gather_into_tensor`.
+    fn all_gather<T: Element>(&mut self, shard: &[T], output: &mut [T]) -> Result<(), Error> {
+        self.all_gather_values(Values::of(shard), ValuesMut::of(output))
+    }
+
+    /// Replaces `values` on every rank by those of rank `root`.
+    ///
+    /// # Errors
+    /// As [`Collective::broadcast_values`].
+    /// # Reference
+    /// `torch.distributed.broadcast`.
+    fn broadcast<T: Element>(&mut self, values: &mut [T], root: usize) -> Result<(), Error> {
+        self.broadcast_values(ValuesMut::of(values), root)
+    }
+}
+
+impl<C: Collective + ?Sized> CollectiveExt for C {}
+
+/// Whether all shards together are as long as the whole; what every engine asks before it sends.
+pub(crate) fn check_shards(
+    op: &'static str,
+    (rank, world_size): (usize, usize),
+    shard_len: usize,
+    (arg, whole_len): (&'static str, usize),
+) -> Result<(), Error> {
+    let expected = shard_len * world_size;
+    if whole_len == expected {
+        return Ok(());
+    }
+    Err(Error::Length { op, rank, arg, expected, found: whole_len, rule: "as many as a shard has, times the ranks" })
+}
+
+/// Whether `reduce` is defined for `element`.
+pub(crate) fn check_reduce(op: &'static str, rank: usize, element: ElementType, reduce: ReduceOp) -> Result<(), Error> {
+    if reduce == ReduceOp::Mean && !element.is_float() {
+        return Err(Error::Unsupported { op, rank, reduce, element });
+    }
+    Ok(())
+}

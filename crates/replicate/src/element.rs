@@ -1,0 +1,126 @@
+use bytemuck::Pod;
+use half::{bf16, f16};
+
+/// What the numbers of a buffer are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ElementType {
+    /// IEEE 754 binary32.
+    F32,
+    /// IEEE 754 binary16; summed in f32, rounded once.
+    F16,
+    /// bfloat16; summed in f32, rounded once.
+    Bf16,
+    /// Bytes, for control; sums wrap.
+    U8,
+    /// Whole numbers, for control; sums wrap.
+    U32,
+}
+
+impl ElementType {
+    /// Bytes of one element.
+    pub const fn size_bytes(self) -> usize {
+        match self {
+            Self::F32 | Self::U32 => 4,
+            Self::F16 | Self::Bf16 => 2,
+            Self::U8 => 1,
+        }
+    }
+
+    /// Whether it holds fractions, so that a mean makes sense.
+    pub const fn is_float(self) -> bool {
+        matches!(self, Self::F32 | Self::F16 | Self::Bf16)
+    }
+}
+
+/// A number that replicas exchange: `f32`, [`f16`], [`bf16`], `u8`, `u32`. Sealed.
+pub trait Element: Pod + Accumulate {
+    /// Its type, as a value.
+    const TYPE: ElementType;
+}
+
+/// In what an element is summed.
+pub trait Accumulate: Copy + Send + Sync + 'static {
+    /// `f32` for floats, `u32` for whole numbers.
+    type Sum: Copy + Default + Send + 'static;
+    /// Into what sums are taken in.
+    fn widen(self) -> Self::Sum;
+    /// Back, rounded to nearest even.
+    fn narrow(sum: Self::Sum) -> Self;
+    /// The sum of two.
+    fn add(a: Self::Sum, b: Self::Sum) -> Self::Sum;
+    /// The larger of two; NaN wins.
+    fn max(a: Self::Sum, b: Self::Sum) -> Self::Sum;
+    /// The `n`th part; whole numbers, for which it is not defined, stay.
+    fn mean(sum: Self::Sum, n: usize) -> Self::Sum;
+}
+
+macro_rules! float {
+    ($float:ty, $type:ident, $widen:expr, $narrow:expr) => {
+        impl Element for $float {
+            const TYPE: ElementType = ElementType::$type;
+        }
+
+        impl Accumulate for $float {
+            type Sum = f32;
+            #[inline(always)]
+            fn widen(self) -> f32 {
+                $widen(self)
+            }
+            #[inline(always)]
+            fn narrow(sum: f32) -> Self {
+                $narrow(sum)
+            }
+            #[inline(always)]
+            fn add(a: f32, b: f32) -> f32 {
+                a + b
+            }
+            #[inline(always)]
+            fn max(a: f32, b: f32) -> f32 {
+                if a >= b || a.is_nan() { a } else { b }
+            }
+            #[inline(always)]
+            fn mean(sum: f32, n: usize) -> f32 {
+                sum * (1.0 / n as f32)
+            }
+        }
+    };
+}
+
+macro_rules! whole {
+    ($whole:ty, $type:ident) => {
+        impl Element for $whole {
+            const TYPE: ElementType = ElementType::$type;
+        }
+
+        impl Accumulate for $whole {
+            type Sum = u32;
+            #[inline(always)]
+            fn widen(self) -> u32 {
+                u32::from(self)
+            }
+            #[inline(always)]
+            fn narrow(sum: u32) -> Self {
+                sum as $whole
+            }
+            #[inline(always)]
+            fn add(a: u32, b: u32) -> u32 {
+                a.wrapping_add(b)
+            }
+            #[inline(always)]
+            fn max(a: u32, b: u32) -> u32 {
+                if a >= b { a } else { b }
+            }
+            #[inline(always)]
+            fn mean(sum: u32, _: usize) -> u32 {
+                sum
+            }
+        }
+    };
+}
+
+float!(f32, F32, std::convert::identity, std::convert::identity);
+float!(f16, F16, f16::to_f32, f16::from_f32);
+float!(bf16, Bf16, bf16::to_f32, bf16::from_f32);
+whole!(u8, U8);
+whole!(u32, U32);

@@ -1,0 +1,78 @@
+use std::any::Any;
+use std::fmt::Display;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::{Collective, Error, Threads, ThreadsConfig};
+
+/// Runs `replica` on `n` threads, each with its handle of one group, and gives back what they return, by rank.
+///
+/// A replica that returns ends with a `finish`. One that errors or panics ends the others: what they wait for is [`Error::PeerFailed`], and the result of the whole is the
+/// error of the one that failed first.
+///
+/// # Errors
+/// What the first failed replica returned; its panic as [`Error::PeerFailed`].
+/// # Panics
+/// If `n` is 0.
+/// # Examples
+/// ```
+/// use brisk_replicate::{Collective, CollectiveExt, Error, ReduceOp, run_replicas};
+///
+/// let failed = run_replicas(3, |replica| {
+///     if replica.rank() == 1 {
+///         panic!("out of batteries");
+///     }
+///     replica.all_reduce(&mut [1.0_f32], ReduceOp::Sum)
+/// });
+/// assert_eq!(failed, Err(Error::PeerFailed { rank: 1, why: "out of batteries".to_owned() }));
+/// ```
+#[track_caller]
+pub fn run_replicas<T, E>(n: usize, replica: impl Fn(&mut Threads) -> Result<T, E> + Sync) -> Result<Vec<T>, E>
+where
+    T: Send,
+    E: From<Error> + Display + Send,
+{
+    let handles = Threads::group(ThreadsConfig::new(n));
+    let ends: Vec<Ended<T, E>> = std::thread::scope(|scope| {
+        let threads: Vec<_> = handles.into_iter().map(|handle| scope.spawn(|| run_one(handle, &replica))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("a replica's panic is caught inside")).collect()
+    });
+    first_failure_or_all(ends)
+}
+
+struct Ended<T, E> {
+    result: Result<T, E>,
+    /// Whether it was this replica's failure that ended the group.
+    was_first: bool,
+}
+
+fn run_one<T, E: From<Error> + Display>(mut handle: Threads, replica: impl Fn(&mut Threads) -> Result<T, E>) -> Ended<T, E> {
+    let rank = handle.rank();
+    let result = match catch_unwind(AssertUnwindSafe(|| replica(&mut handle))) {
+        Ok(Ok(value)) => handle.finish_in_place().map(|()| value).map_err(E::from),
+        Ok(Err(error)) => {
+            handle.fail(&error.to_string());
+            Err(error)
+        }
+        Err(panic) => {
+            let why = message_of(panic.as_ref());
+            handle.fail(&why);
+            Err(E::from(Error::PeerFailed { rank, why }))
+        }
+    };
+    let was_first = matches!(handle.ended_with(), Some(Error::PeerFailed { rank: first, .. }) if first == rank);
+    Ended { result, was_first }
+}
+
+fn first_failure_or_all<T, E>(mut ends: Vec<Ended<T, E>>) -> Result<Vec<T>, E> {
+    // The one that failed first speaks for all; where nobody is to blame, as in a time-out, the lowest rank does.
+    if let Some(first) = ends.iter().position(|end| end.was_first && end.result.is_err()) {
+        ends.swap(0, first);
+    }
+    ends.into_iter().map(|end| end.result).collect()
+}
+
+/// What a panic says, where it is text.
+fn message_of(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("a panic without a message").to_owned()
+}

@@ -1,0 +1,157 @@
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+
+use crate::{Collective, CollectiveExt, Element, Error, ReduceOp};
+
+/// A thread that owns a [`Collective`] and carries out operations one after the other, while the replica goes on computing.
+///
+/// Buffers are moved in and come back through [`Pending::wait`], so nothing is borrowed meanwhile and nothing is copied. Operations run in the order in
+/// which they were started; start them in one order on every rank. After one has failed, those behind it give its error too.
+///
+/// A thread and blocking calls, because few engines make progress on a started operation while nobody calls them.
+///
+/// # Examples
+/// ```
+/// use brisk_replicate::{CommThread, ReduceOp, Threads, ThreadsConfig};
+///
+/// let replicas = Threads::group(ThreadsConfig::new(2)).into_iter().map(|replica| {
+///     std::thread::spawn(move || {
+///         let communication = CommThread::new(Box::new(replica));
+///         let last_layer = communication.all_reduce(vec![1.0_f32; 1000], ReduceOp::Mean);
+///         // … the gradients of the first layer are computed here …
+///         let first_layer = communication.all_reduce(vec![2.0_f32; 10], ReduceOp::Mean);
+///         assert_eq!(last_layer.wait()?, [1.0; 1000]);
+///         assert_eq!(first_layer.wait()?, [2.0; 10]);
+///         communication.finish()
+///     })
+/// });
+/// for replica in replicas.collect::<Vec<_>>() {
+///     replica.join().expect("no panic")?;
+/// }
+/// # Ok::<(), brisk_replicate::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct CommThread {
+    jobs: Option<mpsc::Sender<Job>>,
+    thread: Option<JoinHandle<Box<dyn Collective>>>,
+    rank: usize,
+    world_size: usize,
+}
+
+type Job = Box<dyn FnOnce(&mut dyn Collective) + Send>;
+
+/// An operation that has been started.
+#[derive(Debug)]
+#[must_use = "an operation that is not waited for may fail unseen"]
+pub struct Pending<T> {
+    op: &'static str,
+    result: mpsc::Receiver<Result<T, Error>>,
+}
+
+impl CommThread {
+    /// Starts the thread.
+    pub fn new(collective: Box<dyn Collective>) -> Self {
+        let (rank, world_size) = (collective.rank(), collective.world_size());
+        let (jobs, queue) = mpsc::channel::<Job>();
+        let thread = std::thread::spawn(move || {
+            let mut collective = collective;
+            for job in queue {
+                job(collective.as_mut());
+            }
+            collective
+        });
+        Self { jobs: Some(jobs), thread: Some(thread), rank, world_size }
+    }
+
+    /// Which replica this is.
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// How many there are.
+    pub fn world_size(&self) -> usize {
+        self.world_size
+    }
+
+    /// Starts [`CollectiveExt::all_reduce`]; the values come back reduced.
+    pub fn all_reduce<T: Element>(&self, mut values: Vec<T>, reduce: ReduceOp) -> Pending<Vec<T>> {
+        self.start("all_reduce", move |collective| collective.all_reduce(&mut values, reduce).map(|()| values))
+    }
+
+    /// Starts [`CollectiveExt::reduce_scatter`]; this rank's shard comes back, and `input` is given back beside it.
+    pub fn reduce_scatter<T: Element>(&self, input: Vec<T>, mut shard: Vec<T>, reduce: ReduceOp) -> Pending<(Vec<T>, Vec<T>)> {
+        self.start("reduce_scatter", move |collective| {
+            collective.reduce_scatter(&input, &mut shard, reduce).map(|()| (shard, input))
+        })
+    }
+
+    /// Starts [`CollectiveExt::all_gather`]; `output` comes back filled, and the shard beside it.
+    pub fn all_gather<T: Element>(&self, shard: Vec<T>, mut output: Vec<T>) -> Pending<(Vec<T>, Vec<T>)> {
+        self.start("all_gather", move |collective| collective.all_gather(&shard, &mut output).map(|()| (output, shard)))
+    }
+
+    /// Starts [`CollectiveExt::broadcast`].
+    pub fn broadcast<T: Element>(&self, mut values: Vec<T>, root: usize) -> Pending<Vec<T>> {
+        self.start("broadcast", move |collective| collective.broadcast(&mut values, root).map(|()| values))
+    }
+
+    /// Starts [`Collective::barrier`].
+    pub fn barrier(&self) -> Pending<()> {
+        self.start("barrier", |collective| collective.barrier())
+    }
+
+    /// Runs `operation` on the thread, behind what was started before.
+    pub fn start<T: Send + 'static>(
+        &self,
+        op: &'static str,
+        operation: impl FnOnce(&mut dyn Collective) -> Result<T, Error> + Send + 'static,
+    ) -> Pending<T> {
+        let (sender, result) = mpsc::channel();
+        if let Some(jobs) = &self.jobs {
+            // Whoever dropped the `Pending` does not want to know.
+            let job: Job = Box::new(move |collective| drop(sender.send(operation(collective))));
+            // A thread that has ended drops the job and its sender, which `wait` sees.
+            drop(jobs.send(job));
+        }
+        Pending { op, result }
+    }
+
+    /// Waits for all that was started, and ends the group cleanly.
+    ///
+    /// # Errors
+    /// As [`Collective::finish`]; [`Error::Closed`] if an operation panicked.
+    pub fn finish(mut self) -> Result<(), Error> {
+        self.jobs = None;
+        let thread = self.thread.take().ok_or(Error::Closed { op: "finish" })?;
+        thread.join().map_err(|_| Error::Closed { op: "finish" })?.finish()
+    }
+
+    /// Tells the other ranks that this one has failed, behind what was started before.
+    pub fn fail(&self, why: &str) -> Pending<()> {
+        let why = why.to_owned();
+        self.start("fail", move |collective| {
+            collective.fail(&why);
+            Ok(())
+        })
+    }
+}
+
+impl Drop for CommThread {
+    /// Waits for what was started. The other ranks see a failure, since nothing finished.
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
+    }
+}
+
+impl<T> Pending<T> {
+    /// What the operation gives back, once it is done.
+    ///
+    /// # Errors
+    /// The operation's; [`Error::Closed`] if the thread ended before.
+    pub fn wait(self) -> Result<T, Error> {
+        self.result.recv().unwrap_or(Err(Error::Closed { op: self.op }))
+    }
+}

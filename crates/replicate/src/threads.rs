@@ -1,0 +1,173 @@
+mod meeting;
+mod shared;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::collective::{check_reduce, check_shards};
+use crate::{Collective, Element, ElementType, Error, ReduceOp, Values, ValuesMut};
+use shared::Shared;
+
+/// A replica among threads of one process.
+///
+/// An all-reduce is one pass: each replica reduces its part of the elements out of all buffers and stores the result into all of them, between two
+/// rendezvous. There is no staging copy and no temporary of the buffers' size. Floats are summed in f32 along a fixed binary tree of
+/// ranks, so that a run repeats bit for bit; f16 and bf16 are rounded once.
+///
+/// Replicas wait inside operations: give each a thread of its own ([`run_replicas`](crate::run_replicas) does), not a job of a pool.
+#[derive(Debug)]
+pub struct Threads {
+    rank: usize,
+    shared: Arc<Shared>,
+    finished: bool,
+}
+
+/// What a group of [`Threads`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ThreadsConfig {
+    /// How many replicas.
+    pub world_size: usize,
+    /// How long a rank waits for the others to come to an operation, before it is [`Error::Timeout`]. A first step compiles shaders, a
+    /// checkpoint takes its time: minutes.
+    pub timeout: Duration,
+}
+
+impl ThreadsConfig {
+    /// `world_size` replicas, which wait ten minutes.
+    pub const fn new(world_size: usize) -> Self {
+        Self { world_size, timeout: Duration::from_secs(600) }
+    }
+}
+
+impl Threads {
+    /// The handles of a group, by rank: one for each thread.
+    ///
+    /// # Panics
+    /// If `world_size` is 0.
+    #[track_caller]
+    pub fn group(config: ThreadsConfig) -> Vec<Self> {
+        assert!(config.world_size > 0, "a group of 0 replicas; take at least 1");
+        let shared = Arc::new(Shared::new(config.world_size, config.timeout));
+        (0..config.world_size).map(|rank| Self { rank, shared: shared.clone(), finished: false }).collect()
+    }
+
+    /// What the group has ended with, if it has.
+    pub(crate) fn ended_with(&self) -> Option<Error> {
+        self.shared.dead()
+    }
+
+    pub(crate) fn finish_in_place(&mut self) -> Result<(), Error> {
+        self.finished = true;
+        self.shared.barrier(self.rank, "finish")
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.shared.fail(self.rank, "its thread panicked");
+        } else if !self.finished {
+            self.shared.fail(self.rank, "it left without `finish`");
+        }
+    }
+}
+
+/// Calls `$body` with `$T` the type that `$element` names.
+macro_rules! with_element {
+    ($element:expr, $T:ident => $body:expr) => {
+        match $element {
+            ElementType::F32 => {
+                type $T = f32;
+                $body
+            }
+            ElementType::F16 => {
+                type $T = half::f16;
+                $body
+            }
+            ElementType::Bf16 => {
+                type $T = half::bf16;
+                $body
+            }
+            ElementType::U8 => {
+                type $T = u8;
+                $body
+            }
+            ElementType::U32 => {
+                type $T = u32;
+                $body
+            }
+        }
+    };
+}
+
+impl Collective for Threads {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn world_size(&self) -> usize {
+        self.shared.n_ranks()
+    }
+
+    fn engine(&self) -> &str {
+        "threads"
+    }
+
+    fn all_reduce_values(&mut self, values: ValuesMut<'_>, reduce: ReduceOp) -> Result<(), Error> {
+        check_reduce("all_reduce", self.rank, values.element(), reduce)?;
+        with_element!(values.element(), T => self.shared.all_reduce::<T>(self.rank, typed_mut(values), reduce))
+    }
+
+    fn reduce_scatter_values(&mut self, input: Values<'_>, shard: ValuesMut<'_>, reduce: ReduceOp) -> Result<(), Error> {
+        const OP: &str = "reduce_scatter";
+        check_reduce(OP, self.rank, input.element(), reduce)?;
+        check_same(OP, self.rank, input.element(), shard.element())?;
+        check_shards(OP, (self.rank, self.world_size()), shard.len(), ("input", input.len()))?;
+        with_element!(input.element(), T => {
+            self.shared.reduce_scatter::<T>(self.rank, bytemuck::cast_slice(input.bytes()), typed_mut(shard), reduce)
+        })
+    }
+
+    fn all_gather_values(&mut self, shard: Values<'_>, output: ValuesMut<'_>) -> Result<(), Error> {
+        const OP: &str = "all_gather";
+        check_same(OP, self.rank, shard.element(), output.element())?;
+        check_shards(OP, (self.rank, self.world_size()), shard.len(), ("output", output.len()))?;
+        with_element!(shard.element(), T => {
+            self.shared.all_gather::<T>(self.rank, bytemuck::cast_slice(shard.bytes()), typed_mut(output))
+        })
+    }
+
+    fn broadcast_values(&mut self, values: ValuesMut<'_>, root: usize) -> Result<(), Error> {
+        let (rank, world_size) = (self.rank, self.world_size());
+        if root >= world_size {
+            return Err(Error::Root { op: "broadcast", rank, root, world_size });
+        }
+        with_element!(values.element(), T => self.shared.broadcast::<T>(rank, typed_mut(values), root))
+    }
+
+    fn barrier(&mut self) -> Result<(), Error> {
+        self.shared.barrier(self.rank, "barrier")
+    }
+
+    fn fail(&mut self, why: &str) {
+        self.shared.fail(self.rank, why);
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<(), Error> {
+        self.finish_in_place()
+    }
+}
+
+/// The elements again: whoever made the values did so from a slice of `T`.
+fn typed_mut<T: Element>(values: ValuesMut<'_>) -> &mut [T] {
+    bytemuck::cast_slice_mut(values.into_bytes())
+}
+
+/// Whether the two buffers of a call hold the same type; with the slices of [`CollectiveExt`](crate::CollectiveExt) they do.
+fn check_same(op: &'static str, rank: usize, a: ElementType, b: ElementType) -> Result<(), Error> {
+    if a == b {
+        return Ok(());
+    }
+    let (mine, theirs) = (format!("{op} of {a:?}"), format!("{op} into {b:?}"));
+    Err(Error::Mismatch { rank, mine, other: rank, theirs })
+}

@@ -1,0 +1,212 @@
+//! Operations of replicas on each other's buffers, without a copy between.
+#![expect(unsafe_code, reason = "replicas read and write each other's buffers while all of them are inside one operation")]
+
+use std::fmt;
+use std::ops::Range;
+use std::time::Duration;
+
+use super::meeting::Meeting;
+use crate::{Element, ElementType, Error, ReduceOp, tree};
+
+/// What the replicas of a group have in common.
+#[derive(Debug)]
+pub(super) struct Shared {
+    meeting: Meeting<Offer>,
+    n_ranks: usize,
+    limit: Duration,
+}
+
+/// What one replica calls, and the buffer that it lays open to the others for the time of the call.
+#[derive(Debug, Clone)]
+struct Offer {
+    call: Call,
+    address: *mut u8,
+}
+
+// SAFETY: the address is only used between two meetings, during which the buffer's owner waits inside the operation; see `Offer::read`.
+unsafe impl Send for Offer {}
+
+/// A call, as it must be on every rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Call {
+    op: &'static str,
+    element: ElementType,
+    len: usize,
+    how: How,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum How {
+    Plainly,
+    By(ReduceOp),
+    From(usize),
+}
+
+impl fmt::Display for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { op, element, len, how } = self;
+        match how {
+            How::Plainly => write!(f, "{op}({len} {element:?})"),
+            How::By(reduce) => write!(f, "{op}({len} {element:?}, {reduce:?})"),
+            How::From(root) => write!(f, "{op}({len} {element:?}, root {root})"),
+        }
+    }
+}
+
+impl Offer {
+    /// Elements `at..at + len` of the buffer.
+    ///
+    /// # Safety
+    /// Only inside a [`Section`], in range of a buffer of `T`, where nobody writes these elements.
+    unsafe fn read<T: Element>(&self, at: usize, len: usize) -> &[T] {
+        // SAFETY: as the caller promises; the buffer's owner gave its address from a slice of `T`, and waits.
+        unsafe { std::slice::from_raw_parts(self.address.cast::<T>().add(at), len) }
+    }
+
+    /// The same, to write.
+    ///
+    /// # Safety
+    /// As [`read`](Self::read); the buffer was offered from a mutable slice, and nobody else reads or writes these elements.
+    #[expect(clippy::mut_from_ref, reason = "the exclusive access is the buffer owner's, who waits")]
+    unsafe fn write<T: Element>(&self, at: usize, len: usize) -> &mut [T] {
+        // SAFETY: as the caller promises.
+        unsafe { std::slice::from_raw_parts_mut(self.address.cast::<T>().add(at), len) }
+    }
+}
+
+/// The time between the two meetings of an operation. Its end is the second, on every path out.
+struct Section<'a> {
+    shared: &'a Shared,
+    rank: usize,
+    offers: Vec<Offer>,
+}
+
+impl Drop for Section<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.shared.fail(self.rank, "it panicked inside a collective");
+        }
+        self.shared.meeting.leave();
+    }
+}
+
+impl Shared {
+    pub(super) fn new(n_ranks: usize, limit: Duration) -> Self {
+        Self { meeting: Meeting::new(n_ranks), n_ranks, limit }
+    }
+
+    pub(super) fn n_ranks(&self) -> usize {
+        self.n_ranks
+    }
+
+    /// Ends the group on behalf of `rank`.
+    pub(super) fn fail(&self, rank: usize, why: &str) {
+        self.meeting.kill(Error::PeerFailed { rank, why: why.to_owned() });
+    }
+
+    /// What the group has ended with, if it has.
+    pub(super) fn dead(&self) -> Option<Error> {
+        self.meeting.dead()
+    }
+
+    /// Each replica reduces its part of the elements, out of all buffers and into all buffers: a reading and a writing of each.
+    pub(super) fn all_reduce<T: Element>(&self, rank: usize, values: &mut [T], reduce: ReduceOp) -> Result<(), Error> {
+        if self.n_ranks == 1 {
+            return self.dead().map_or(Ok(()), Err);
+        }
+        let call = Call { op: "all_reduce", element: T::TYPE, len: values.len(), how: How::By(reduce) };
+        let section = self.open(rank, call, values.as_mut_ptr().cast())?;
+        let mut partials = Vec::new();
+        for block in blocks(part(values.len(), self.n_ranks, rank)) {
+            let reduced = tree::reduce::<T>(self.n_ranks, reduce, block.len(), &mut partials, |from, out| {
+                // SAFETY: inside the section, in range: all buffers are of `T` and equally long. Of each, this replica alone touches its part.
+                widen(unsafe { section.offers[from].read::<T>(block.start, block.len()) }, out);
+            });
+            for offer in &section.offers {
+                // SAFETY: as above; all were offered from mutable slices, and the reading is over.
+                let out = unsafe { offer.write::<T>(block.start, block.len()) };
+                out.iter_mut().zip(reduced).for_each(|(out, &value)| *out = T::narrow(value));
+            }
+        }
+        Ok(())
+    }
+
+    /// Each replica reduces its own shard out of all inputs.
+    pub(super) fn reduce_scatter<T: Element>(
+        &self,
+        rank: usize,
+        input: &[T],
+        shard: &mut [T],
+        reduce: ReduceOp,
+    ) -> Result<(), Error> {
+        let call = Call { op: "reduce_scatter", element: T::TYPE, len: input.len(), how: How::By(reduce) };
+        let section = self.open(rank, call, input.as_ptr().cast_mut().cast())?;
+        let mut partials = Vec::new();
+        for block in blocks(0..shard.len()) {
+            let at = rank * shard.len() + block.start;
+            let reduced = tree::reduce::<T>(self.n_ranks, reduce, block.len(), &mut partials, |from, out| {
+                // SAFETY: inside the section; inputs are all as long as this one, of `T`, and nobody writes them.
+                widen(unsafe { section.offers[from].read::<T>(at, block.len()) }, out);
+            });
+            shard[block].iter_mut().zip(reduced).for_each(|(out, &value)| *out = T::narrow(value));
+        }
+        Ok(())
+    }
+
+    /// Each replica copies all shards.
+    pub(super) fn all_gather<T: Element>(&self, rank: usize, shard: &[T], output: &mut [T]) -> Result<(), Error> {
+        let call = Call { op: "all_gather", element: T::TYPE, len: shard.len(), how: How::Plainly };
+        let section = self.open(rank, call, shard.as_ptr().cast_mut().cast())?;
+        for (out, offer) in output.chunks_mut(shard.len().max(1)).zip(&section.offers) {
+            // SAFETY: inside the section; shards are all as long as this one, of `T`, and nobody writes them.
+            out.copy_from_slice(unsafe { offer.read::<T>(0, shard.len()) });
+        }
+        Ok(())
+    }
+
+    /// Each replica but `root` copies what that one has.
+    pub(super) fn broadcast<T: Element>(&self, rank: usize, values: &mut [T], root: usize) -> Result<(), Error> {
+        let call = Call { op: "broadcast", element: T::TYPE, len: values.len(), how: How::From(root) };
+        let section = self.open(rank, call, values.as_mut_ptr().cast())?;
+        if rank != root {
+            // SAFETY: inside the section; the root's buffer is of `T`, as long as this one, and nobody writes it.
+            values.copy_from_slice(unsafe { section.offers[root].read::<T>(0, values.len()) });
+        }
+        Ok(())
+    }
+
+    pub(super) fn barrier(&self, rank: usize, op: &'static str) -> Result<(), Error> {
+        let call = Call { op, element: ElementType::U8, len: 0, how: How::Plainly };
+        self.open(rank, call, std::ptr::null_mut()).map(drop)
+    }
+
+    /// Meets the others, and makes sure that all call the same.
+    fn open(&self, rank: usize, call: Call, address: *mut u8) -> Result<Section<'_>, Error> {
+        let offers = self.meeting.enter(rank, call.op, Offer { call, address }, self.limit)?;
+        let section = Section { shared: self, rank, offers };
+        // Against the first rank, so that all ranks tell of the same two.
+        let first = section.offers[0].call;
+        match section.offers.iter().position(|offer| offer.call != first) {
+            None => Ok(section),
+            Some(other) => {
+                let theirs = section.offers[other].call.to_string();
+                Err(self.meeting.kill(Error::Mismatch { rank: 0, mine: first.to_string(), other, theirs }))
+            }
+        }
+    }
+}
+
+fn widen<T: Element>(values: &[T], out: &mut [T::Sum]) {
+    out.iter_mut().zip(values).for_each(|(out, value)| *out = value.widen());
+}
+
+/// The elements that `rank` reduces of `len`: whole cache lines, but for the last.
+fn part(len: usize, n_ranks: usize, rank: usize) -> Range<usize> {
+    const LINE: usize = 64;
+    let cut = |rank: usize| if rank == n_ranks { len } else { len / n_ranks * rank / LINE * LINE };
+    cut(rank)..cut(rank + 1)
+}
+
+fn blocks(range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    range.clone().step_by(tree::BLOCK).map(move |start| start..(start + tree::BLOCK).min(range.end))
+}

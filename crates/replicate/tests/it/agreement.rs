@@ -1,0 +1,38 @@
+//! Models that differ are found before anything is averaged.
+
+use brisk_replicate::{Collective, Described, Error, agree, run_replicas};
+
+fn described(entries: &[(&str, &str)]) -> Vec<Described> {
+    entries.iter().map(|&(what, is)| Described { what: what.to_owned(), is: is.to_owned() }).collect()
+}
+
+#[test]
+fn the_same_everywhere() {
+    let same = described(&[("layers.0.weight", "[256, 28] f32"), ("layers.0.bias", "[256] f32")]);
+    assert_eq!(run_replicas(3, |replica| agree(replica, &same)), Ok(vec![(); 3]));
+    assert_eq!(run_replicas(2, |replica| agree(replica, &[])), Ok(vec![(); 2]));
+}
+
+#[test]
+fn a_shape_that_differs() {
+    let failed = run_replicas(3, |replica| {
+        let shape = if replica.rank() == 2 { "[300] f32" } else { "[256] f32" };
+        agree(replica, &described(&[("layers.0.weight", "[256, 28] f32"), ("layers.0.bias", shape)]))
+    });
+    let text = failed.expect_err("rank 2 has another bias").to_string();
+    assert_eq!(
+        text,
+        "`layers.0.bias` differs between rank 0 and rank 2: [256] f32 against [300] f32; start all ranks with the same program and settings"
+    );
+}
+
+#[test]
+fn an_entry_that_is_missing() {
+    let failed = run_replicas(2, |replica| {
+        let all = described(&[("a", "1"), ("b", "2")]);
+        let mine = &all[..2 - replica.rank()];
+        agree(replica, mine)
+    });
+    let Err(Error::Disagreement { what, theirs, other: 1, .. }) = failed else { panic!("{failed:?}") };
+    assert_eq!((what.as_str(), theirs.as_str()), ("entry 2 (`b`, ``)", "nothing"));
+}
