@@ -1,0 +1,147 @@
+//! Parts of tensors taken along a dimension and put together: values, gradients, and what is refused.
+
+use brisk_tensor::program::Device;
+use brisk_tensor::{Activation, DType, Error, Graph, Persistent, Tensor};
+
+use crate::finite_difference::check_gradients;
+
+/// The values of `y`, on the CPU.
+fn values(graph: &Graph, y: &Tensor) -> Result<Vec<f32>, Error> {
+    let stored = Persistent::new("y", DType::F32, y.n_elements());
+    graph.store(y, &Graph::state_buffer(), &stored)?;
+    let device = Device::cpu()?;
+    graph.compile(&device)?.run(1)?;
+    Ok(device.read(&stored)?)
+}
+
+/// A tensor whose elements are their own numbers, from `first` on.
+fn numbers(graph: &Graph, first: usize, shape: &[usize]) -> Result<Tensor, Error> {
+    let n: usize = shape.iter().product();
+    graph.constant("numbers", &(first..first + n).map(|i| i as f32).collect::<Vec<_>>(), shape)
+}
+
+#[test]
+fn concat_along_each_dimension() -> Result<(), Error> {
+    let expected: [&[f32]; 3] = [
+        &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0, 17.0],
+        &[0.0, 1.0, 2.0, 3.0, 10.0, 11.0, 12.0, 13.0, 4.0, 5.0, 6.0, 7.0, 14.0, 15.0, 16.0, 17.0],
+        &[0.0, 1.0, 10.0, 11.0, 2.0, 3.0, 12.0, 13.0, 4.0, 5.0, 14.0, 15.0, 6.0, 7.0, 16.0, 17.0],
+    ];
+    for (dim, expected) in expected.into_iter().enumerate() {
+        let graph = Graph::inference("net");
+        let (a, b) = (numbers(&graph, 0, &[2, 2, 2])?, numbers(&graph, 10, &[2, 2, 2])?);
+        let y = a.concat(&[&b], dim)?;
+        assert_eq!((y.shape()[dim], y.n_elements()), (4, 16), "along {dim}");
+        assert_eq!(values(&graph, &y)?, expected, "along {dim}");
+    }
+    Ok(())
+}
+
+#[test]
+fn concat_has_gradients() {
+    let shapes: [[&[usize]; 3]; 3] =
+        [[&[1, 3, 2], &[4, 3, 2], &[2, 3, 2]], [&[2, 1, 3], &[2, 4, 3], &[2, 2, 3]], [&[2, 3, 1], &[2, 3, 2], &[2, 3, 5]]];
+    for (dim, shapes) in shapes.into_iter().enumerate() {
+        // One of them twice, and one behind an activation.
+        check_gradients(&shapes, |_, p| p[0].concat(&[&p[1].activate(Activation::Tanh)?, &p[2], &p[0]], dim));
+    }
+    check_gradients(&[&[5]], |_, p| p[0].concat(&[], 0));
+}
+
+#[test]
+fn narrow_along_each_dimension() -> Result<(), Error> {
+    let expected: [&[f32]; 3] = [
+        &[6.0, 7.0, 8.0, 9.0, 10.0, 11.0],
+        &[2.0, 3.0, 4.0, 5.0, 8.0, 9.0, 10.0, 11.0, 14.0, 15.0, 16.0, 17.0],
+        &[1.0, 3.0, 5.0, 7.0, 9.0, 11.0, 13.0, 15.0, 17.0],
+    ];
+    for ((dim, range), expected) in [(0, 1..2), (1, 1..3), (2, 1..2)].into_iter().zip(expected) {
+        let graph = Graph::inference("net");
+        let y = numbers(&graph, 0, &[3, 3, 2])?.narrow(dim, range.clone())?;
+        assert_eq!(y.shape()[dim], range.len(), "along {dim}");
+        assert_eq!(values(&graph, &y)?, expected, "along {dim}");
+    }
+    Ok(())
+}
+
+#[test]
+fn narrow_has_gradients() {
+    for (dim, range) in [(0, 0..2), (0, 2..3), (1, 0..4), (1, 1..3), (2, 4..5), (2, 0..3)] {
+        check_gradients(&[&[3, 4, 5]], |_, p| p[0].narrow(dim, range.clone()));
+    }
+    // Parts that overlap, and what they leave out.
+    check_gradients(&[&[6, 2]], |_, p| p[0].narrow(0, 0..3)?.multiply(&p[0].narrow(0, 2..5)?));
+}
+
+#[test]
+fn what_is_cut_and_put_together_is_as_before() -> Result<(), Error> {
+    for dim in 0..3 {
+        let graph = Graph::inference("net");
+        let x = numbers(&graph, 0, &[3, 5, 4])?;
+        let y = x.narrow(dim, 0..1)?.concat(&[&x.narrow(dim, 1..3)?], dim)?;
+        assert_eq!(values(&graph, &y)?, values(&graph, &x.narrow(dim, 0..3)?)?, "along {dim}");
+    }
+    Ok(())
+}
+
+#[test]
+fn rows_are_gathered_in_the_order_of_the_index() -> Result<(), Error> {
+    let graph = Graph::inference("net");
+    let index = graph.constant_codes("index", &[3, 0, 3, 1, 2, 99], &[2, 3])?;
+    let y = numbers(&graph, 0, &[4, 1, 2])?.gather_rows(&index)?;
+    assert_eq!(y.shape(), [2, 3, 1, 2], "those of the index, then those of an entry");
+    assert_eq!(values(&graph, &y)?, [6.0, 7.0, 0.0, 1.0, 6.0, 7.0, 2.0, 3.0, 4.0, 5.0, 0.0, 1.0], "the last is beyond the end");
+    let y = numbers(&graph, 5, &[3])?.gather_rows(&graph.constant_codes("one", &[2], &[])?)?;
+    assert_eq!((y.shape(), values(&graph, &y)?), (&[][..], vec![7.0]), "an element of a vector");
+    Ok(())
+}
+
+#[test]
+fn gathered_rows_have_gradients() {
+    // Few entries and many, in no row, in one and in several.
+    for shape in [&[4, 3][..], &[4, 2, 3], &[100], &[100, 5]] {
+        check_gradients(&[shape], |graph, p| {
+            let index = graph.constant_codes("index", &[3, 0, 3, 1, 3, 0, 99, 64], &[4, 2])?;
+            p[0].gather_rows(&index)
+        });
+    }
+    check_gradients(&[&[5, 2]], |graph, p| {
+        let index = graph.constant_codes("index", &[4, 0, 4], &[3])?;
+        p[0].activate(Activation::Tanh)?.gather_rows(&index)?.multiply(&p[0].narrow(0, 1..4)?)
+    });
+}
+
+#[track_caller]
+fn refused(result: Result<Tensor, Error>, message: &str) {
+    let error = result.expect_err("this is to be refused");
+    assert_eq!(error.to_string(), message, "{error:?}");
+}
+
+#[test]
+fn what_does_not_fit_is_refused() -> Result<(), Error> {
+    let (graph, other) = (Graph::training("net"), Graph::training("other"));
+    let [x, wide, flat] = [&[2, 3][..], &[2, 4], &[6]].map(|shape| numbers(&graph, 0, shape));
+    let (x, wide, flat, foreign) = (x?, wide?, flat?, numbers(&other, 0, &[2, 3])?);
+    refused(x.concat(&[&wide], 0), "concat: `x` has shape [2, 4], expected [2, 3], as the first has, but for dimension 0");
+    refused(x.concat(&[&flat], 1), "concat: `x` has shape [6], expected [2, 3], as the first has, but for dimension 1");
+    refused(x.concat(&[&wide], 2), "concat: `x` has shape [2, 3], expected a dimension 2");
+    refused(
+        x.concat(&[&foreign], 0),
+        "concat: `x` belongs to another graph; share values by a `Persistent` that both graphs bind",
+    );
+    refused(x.narrow(1, 1..4), "narrow: `x` has shape [2, 3], expected 1..4 along dimension 1, at least one");
+    refused(x.narrow(0, 1..1), "narrow: `x` has shape [2, 3], expected 1..1 along dimension 0, at least one");
+    refused(x.narrow(2, 0..1), "narrow: `x` has shape [2, 3], expected a dimension 2");
+    let index = graph.constant_codes("index", &[0], &[1])?;
+    refused(graph.constant("one", &[1.0], &[])?.gather_rows(&index), "gather_rows: `x` has shape [], expected a dimension 0");
+    refused(
+        x.gather_rows(&flat),
+        "net: kernel `embedding` wants 6 U32 for `index`, got 6 F32 of `numbers`; give a slice of that type and length, or change the sizes of the kernel",
+    );
+    refused(
+        foreign.gather_rows(&index),
+        "gather_rows: `index` belongs to another graph; share values by a `Persistent` that both graphs bind",
+    );
+    assert_eq!(graph.with_program(|program| program.n_kernels()), 0, "nothing was recorded");
+    Ok(())
+}
