@@ -132,7 +132,7 @@ impl Kernel for Conv2d {
     }
 
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        self.dispatches_by(conv2d_gpu::family(adapter, self.shape.y().n_pixels(), self.shape.n_out), adapter)
+        self.dispatches_by(conv2d_gpu::family(adapter), adapter)
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {

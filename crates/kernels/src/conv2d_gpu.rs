@@ -6,12 +6,12 @@ use crate::{
     MatmulFamily, fold_workgroups,
 };
 
-/// The family for the product of a convolution: that of a [`Matmul`](crate::Matmul), with one difference.
+/// The family for the product of a convolution: that of a [`Matmul`](crate::Matmul) of many columns.
 ///
-/// Convolutions often have fewer columns than a tile. But a group of the direct form has 8 lanes, a quarter of what hardware runs together, so
-/// there a tile is taken whose columns are in part empty.
-pub(crate) fn family(adapter: &Adapter, m: usize, n: usize) -> MatmulFamily {
-    MatmulFamily::choose(adapter, m, n.max(32))
+/// Convolutions often have few. But a group of the direct form has 8 lanes, a quarter of what hardware runs together, so there a tile is taken
+/// whose columns are in part empty.
+pub(crate) fn family(adapter: &Adapter) -> MatmulFamily {
+    MatmulFamily::choose(adapter, usize::MAX)
 }
 
 /// A module for implicit products, and the rows and columns one of its workgroups computes.

@@ -75,9 +75,7 @@ impl Kernel for Conv2dGradInput {
     }
 
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        let [sy, sx] = self.shape.window.stride;
-        let n_phase_pixels = self.shape.x.n_pixels() / (sy * sx);
-        self.dispatches_by(conv2d_gpu::family(adapter, n_phase_pixels, self.shape.x.n_channels), adapter)
+        self.dispatches_by(conv2d_gpu::family(adapter), adapter)
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {

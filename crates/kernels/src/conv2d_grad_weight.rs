@@ -86,7 +86,7 @@ impl Kernel for Conv2dGradWeight {
     }
 
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        self.dispatches_by(conv2d_gpu::family(adapter, self.shape.n_out, self.shape.n_patch()), adapter)
+        self.dispatches_by(conv2d_gpu::family(adapter), adapter)
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {

@@ -52,6 +52,8 @@ mod shift_columns;
 mod sizes;
 mod softmax;
 mod store_rows;
+mod tiled_product;
+mod tiles;
 mod window;
 
 pub use access::{Access, Arg};
@@ -99,6 +101,7 @@ pub use sgd::{Momentum, Sgd};
 pub use shift_columns::ShiftColumns;
 pub use softmax::{Softmax, SoftmaxForm, SoftmaxGrad};
 pub use store_rows::StoreRows;
+pub use tiles::Tiles;
 pub use twin::TwinArgs;
 pub use window::{Images, Window};
 

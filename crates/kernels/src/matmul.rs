@@ -1,5 +1,7 @@
 use crate::sizes::check_sizes;
-use crate::{Activation, Adapter, Arg, Cost, DType, Dispatch, ElementwiseStep, Error, Kernel, MatmulFamily, TwinArgs, cpu};
+use crate::{
+    Access, Activation, Adapter, Arg, Cost, DType, Dispatch, ElementwiseStep, Error, Kernel, MatmulFamily, Tiles, TwinArgs, cpu,
+};
 
 /// A matrix product with what follows it: `y = epilogue(op(a) op(b))`.
 ///
@@ -11,7 +13,8 @@ use crate::{Activation, Adapter, Arg, Cost, DType, Dispatch, ElementwiseStep, Er
 /// # Dtypes
 /// f32, sums kept in f32.
 /// # Cost
-/// `2 m n k` operations. A transposed `b` is first turned into scratch, so that its rows are read in order.
+/// `2 m n k` operations. A transposed `b` is first turned into scratch, so that its rows are read in order. Where there are few results and
+/// `k` is long, hardware sums runs of `k` apart, in scratch of up to 4 MiB.
 /// # Reference
 /// Goto & van de Geijn 2008, *Anatomy of high-performance matrix multiplication*.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -119,7 +122,20 @@ impl Matmul {
             let expected = "a device made with `Features::SUBGROUP`, whose subgroups have at least 8 lanes";
             return Err(Error::Unsupported { kernel: self.name(), found, expected });
         }
-        crate::matmul_gpu::dispatches(self, self.y_arg(), family)
+        crate::matmul_gpu::dispatches(self, self.y_arg(), family, adapter)
+    }
+
+    /// The dispatches of [`MatmulFamily::Tiled`] by a cut of one's own, for a caller who measures which is faster.
+    ///
+    /// # Errors
+    /// [`Error::Size`] where there are more tiles than can be dispatched, [`Error::Unsupported`] where the sizes are not multiples of 4.
+    pub fn dispatches_by_tiles(&self, tiles: Tiles) -> Result<Vec<Dispatch>, Error> {
+        if !self.reads_vectors() {
+            let found = format!("{} x {} x {}", self.m, self.n, self.k);
+            let expected = "each operand's fastest size a multiple of 4, and n";
+            return Err(Error::Unsupported { kernel: self.name(), found, expected });
+        }
+        crate::matmul_gpu::tiled(self, self.y_arg(), tiles)
     }
 
     /// The index of `y` in the argument list: behind `a`, `b` and the epilogue's argument.
@@ -145,6 +161,9 @@ impl Kernel for Matmul {
         if transpose.b() {
             args.push(Arg::scratch("b_turned", DType::F32, k * n));
         }
+        if self.n_runs() > 1 {
+            args.push(Arg::scratch("parts", DType::F32, self.n_runs() * m * n));
+        }
         args
     }
 
@@ -154,7 +173,7 @@ impl Kernel for Matmul {
     }
 
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        self.dispatches_by(MatmulFamily::choose(adapter, self.m, self.n), adapter)
+        self.dispatches_by(MatmulFamily::choose(adapter, self.n), adapter)
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
@@ -171,7 +190,7 @@ impl Kernel for Matmul {
     }
 
     fn cost(&self) -> Cost {
-        let bytes = self.args().iter().filter(|arg| arg.name != "b_turned").map(|arg| arg.len_bytes() as u64).sum();
+        let bytes = self.args().iter().filter(|arg| arg.access != Access::Scratch).map(|arg| arg.len_bytes() as u64).sum();
         Cost { flops: 2 * (self.m * self.n * self.k) as u64, bytes }
     }
 }

@@ -2,7 +2,8 @@
 
 use std::sync::OnceLock;
 
-use crate::{Adapter, AdapterKind, Dispatch, Error, MAX_WORKGROUPS, Matmul, fold_workgroups};
+use crate::tiled_product::{self, Slices};
+use crate::{Adapter, AdapterKind, Dispatch, Error, MAX_WORKGROUPS, Matmul, Tiles, fold_workgroups};
 
 /// The ways in which a matrix product is computed on a GPU.
 ///
@@ -11,7 +12,7 @@ use crate::{Adapter, AdapterKind, Dispatch, Error, MAX_WORKGROUPS, Matmul, fold_
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MatmulFamily {
-    /// Register blocks, no barriers: for software adapters, and for results too small to fill a hardware one with tiles.
+    /// Register blocks, no barriers: for software adapters, and for results of few columns.
     Direct,
     /// Register blocks whose lanes read for one another: for software adapters, where the device has [`wgpu::Features::SUBGROUP`] and
     /// subgroups of at least 8.
@@ -21,8 +22,8 @@ pub enum MatmulFamily {
 }
 
 impl MatmulFamily {
-    /// The family for a product of `m` by `n` results on `adapter`.
-    pub fn choose(adapter: &Adapter, m: usize, n: usize) -> Self {
+    /// The family for a product of `n_cols` columns on `adapter`.
+    pub fn choose(adapter: &Adapter, n_cols: usize) -> Self {
         static WISH: OnceLock<Option<MatmulFamily>> = OnceLock::new();
         let wish = WISH.get_or_init(|| match std::env::var("BRISK_FAMILY").as_deref() {
             Ok("direct") => Some(Self::Direct),
@@ -32,7 +33,7 @@ impl MatmulFamily {
         });
         match (wish, adapter.kind) {
             (Some(wish), _) => *wish,
-            (None, AdapterKind::Hardware) if m >= 32 && n >= 32 => Self::Tiled,
+            (None, AdapterKind::Hardware) if n_cols > NARROW_COLS => Self::Tiled,
             (None, AdapterKind::Software) if Self::has_subgroups(adapter) => Self::Subgroup,
             _ => Self::Direct,
         }
@@ -47,6 +48,9 @@ impl MatmulFamily {
         self != Self::Subgroup || Self::has_subgroups(adapter)
     }
 }
+
+/// The most columns for which lanes go along the rows alone.
+const NARROW_COLS: usize = 8;
 
 /// A module for matrix products, and the rows and columns one of its workgroups computes.
 struct Module {
@@ -63,24 +67,40 @@ const DIRECT: Module =
     Module { label: "kernels.matmul.direct", wgsl: include_str!("wgsl/matmul_direct.wgsl"), n_rows: 16, n_cols: 128 };
 const SUBGROUP: Module =
     Module { label: "kernels.matmul.subgroup", wgsl: include_str!("wgsl/matmul_subgroup.wgsl"), n_rows: 32, n_cols: 64 };
-const TILED: Module =
-    Module { label: "kernels.matmul.tiled", wgsl: include_str!("wgsl/matmul_tiled.wgsl"), n_rows: 64, n_cols: 64 };
+const TILED_ANY: Module =
+    Module { label: "kernels.matmul.tiled_any", wgsl: include_str!("wgsl/matmul_tiled_any.wgsl"), n_rows: 64, n_cols: 64 };
 
 /// The module of a family that computes this shape.
 fn module(matmul: &Matmul, family: MatmulFamily) -> &'static Module {
     let Matmul { m, n, k, transpose, .. } = *matmul;
     let vectors = n.is_multiple_of(4) && k.is_multiple_of(4) && (!transpose.a() || m.is_multiple_of(4));
     match family {
-        MatmulFamily::Tiled => &TILED,
-        MatmulFamily::Direct | MatmulFamily::Subgroup if n <= 8 => &NARROW,
+        MatmulFamily::Tiled => &TILED_ANY,
+        MatmulFamily::Direct | MatmulFamily::Subgroup if n <= NARROW_COLS => &NARROW,
         MatmulFamily::Direct | MatmulFamily::Subgroup if !vectors => &PLAIN,
         MatmulFamily::Direct => &DIRECT,
         MatmulFamily::Subgroup => &SUBGROUP,
     }
 }
 
+/// The dispatches of `matmul` by tiles of vectors: the product, or those of all runs and their sum.
+pub(crate) fn tiled(matmul: &Matmul, y_arg: usize, tiles: Tiles) -> Result<Vec<Dispatch>, Error> {
+    let n_runs = matmul.n_runs();
+    // A binding that is not used has to be filled too.
+    let reads = [0, 1, if y_arg == 3 { 2 } else { 1 }];
+    let product = |slices, write| tiled_product::dispatch("matmul", matmul, slices, tiles, reads, write);
+    if n_runs == 1 {
+        return Ok(vec![product(Slices::Pairs(1), y_arg)?]);
+    }
+    let parts = y_arg + 1 + usize::from(matmul.transpose.b());
+    Ok(vec![product(Slices::Runs(n_runs), parts)?, tiled_product::sum_of_runs(matmul, n_runs, parts, y_arg)?])
+}
+
 /// The dispatches of `matmul`, whose result is argument `y_arg`.
-pub(crate) fn dispatches(matmul: &Matmul, y_arg: usize, family: MatmulFamily) -> Result<Vec<Dispatch>, Error> {
+pub(crate) fn dispatches(matmul: &Matmul, y_arg: usize, family: MatmulFamily, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+    if family == MatmulFamily::Tiled && matmul.reads_vectors() {
+        return tiled(matmul, y_arg, Tiles::choose(adapter, matmul.m, matmul.n, matmul.n_runs()));
+    }
     let Matmul { m, n, k, transpose, .. } = *matmul;
     let b_turned = y_arg + 1;
     let mut dispatches = Vec::with_capacity(2);

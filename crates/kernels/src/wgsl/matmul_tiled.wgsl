@@ -1,167 +1,285 @@
-// y = epilogue(op(a) b), b: [k, n], any shape: 64 x 64 results a workgroup, its operands in workgroup memory 16 places of k at a time,
-// 4 x 4 results a lane.
-// Twin: src/cpu/matmul.rs. Reads a once for 64 columns and b once for 64 rows.
-// Ladder: matmul_direct.wgsl (each lane reads for itself) -> this. For hardware: on a software adapter barriers are ruinous.
+// y = epilogue(op(a) op(b)) by tiles of both operands in workgroup memory, each lane with ROW_BLOCKS by COL_BLOCKS blocks of 4 by 4 results.
+// n is a multiple of 4, k too where an operand is stored with k fastest, and m if a is transposed. Slices of the groups are either the pairs of a
+// batch, or runs of k whose sums are added in order by column_sum.wgsl (SPLIT).
+// Twin: src/cpu/matmul.rs. Reads a once for a tile's columns and b once for its rows.
+// Ladder: matmul_tiled_any.wgsl (scalar loads, blocks of 4 by 4, two barriers a tile) -> this -> matmul_coop.wgsl (the matrix units). For hardware:
+// on a software adapter barriers are ruinous.
 //
-// Loads are scalar and neighbouring lanes read neighbouring addresses, so that any shape is coalesced and none needs another module;
-// from workgroup memory each lane then reads whole vec4s. The next tile is fetched into registers while this one is used.
+// What bounds it, for tiles of 128 by 128 by 256 lanes (2 by 2 blocks):
+// - memory: 2 * 128 * 128 operations for each 2 * 128 values read, 32 a byte of f32 and 64 of f16; a card with 20 TFLOP/s and 1 TB/s needs 20.
+// - workgroup memory: a lane reads 4 vec4s, 64 bytes, for 64 multiply-adds. A processor that does 128 of these and 128 bytes a clock
+//   would need 2 clocks for 2 lanes' sums and 1 for their bytes; with 1 by 1 blocks, 32 bytes for 16, the bytes are the bound.
+// - registers: 64 sums, 16 operands, 16 or 32 that are on their way: two groups of 256 lanes fit where a processor has 64 Ki registers.
+// - latency: the next tile is fetched while this one is used. Tiles are in two halves, so that one barrier a tile is enough.
+// - banks: neighbouring lanes read neighbouring vec4s of b, and the same of a. An operand with k fastest is turned in registers, four rows of
+//   four; a place of k is an odd number of vec4s, so that eight lanes write to different banks for a depth of 8.
+// Small results take smaller tiles, so that the card is filled: see src/tiles.rs.
 
 struct Params {
     m: u32,
     n: u32,
     k: u32,
-    pad: u32,
+    // Places of k in a slice, a multiple of DEPTH; k itself for a batch.
+    slice_k: u32,
+    n_slices: u32,
+    pad0: u32,
+    pad1: u32,
+    pad2: u32,
 }
 
-const TILE = 64u;
-const DEPTH = 16u;
-const LANES = 256u;
-// Elements of a tile of one operand that each lane fetches.
-const FETCHED = 4u;
-// A column of the tile of a, in vec4s, with one more so that the transposing writes fall into different banks.
-const A_STRIDE = 17u;
+override LANE_ROWS: u32 = 8u;
+override LANE_COLS: u32 = 8u;
+override ROW_BLOCKS: u32 = 2u;
+override COL_BLOCKS: u32 = 2u;
+override DEPTH: u32 = 8u;
 override TRANSPOSE_A: u32 = 0u;
+override TRANSPOSE_B: u32 = 0u;
+override SPLIT: u32 = 0u;
 override EPILOGUE: u32 = 0u;
 override ACTIVATION: u32 = 0u;
 override ALPHA: f32 = 1.0;
 
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> a: array<f32>;
-@group(0) @binding(2) var<storage, read> b: array<f32>;
-// The bias [n], or the output [m, n] whose activation is gone through.
-@group(0) @binding(3) var<storage, read> fused: array<f32>;
-@group(0) @binding(4) var<storage, read_write> y: array<f32>;
+// A tile's rows and columns in blocks, and what a place of k takes in workgroup memory.
+override TILE_ROWS: u32 = LANE_ROWS * ROW_BLOCKS;
+override TILE_COLS: u32 = LANE_COLS * COL_BLOCKS;
+override A_STRIDE: u32 = TILE_ROWS + 1u;
+override B_STRIDE: u32 = TILE_COLS + 1u;
+override A_LEN: u32 = DEPTH * A_STRIDE;
+override B_LEN: u32 = DEPTH * B_STRIDE;
+override A_HALVES: u32 = 2u * A_LEN;
+override B_HALVES: u32 = 2u * B_LEN;
 
-// a_tile[k][row / 4][row % 4], b_tile[k][col / 4][col % 4].
-var<workgroup> a_tile: array<vec4f, 272>;
-var<workgroup> b_tile: array<vec4f, 256>;
+// How each is stored.
+alias A = vec4f;
+alias B = vec4f;
+alias FUSED = vec4f;
+alias Y = vec4f;
+fn load_a(v: A) -> vec4f { return v; }
+fn load_b(v: B) -> vec4f { return v; }
+fn load_fused(v: FUSED) -> vec4f { return v; }
+fn store_y(v: vec4f) -> Y { return v; }
+
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> a: array<A>;
+@group(0) @binding(2) var<storage, read> b: array<B>;
+// The bias [n], or the output [m, n] whose activation is gone through.
+@group(0) @binding(3) var<storage, read> fused: array<FUSED>;
+@group(0) @binding(4) var<storage, read_write> y: array<Y>;
+
+// a_tile[half][k][row / 4], b_tile[half][k][col / 4].
+var<workgroup> a_tile: array<vec4f, A_HALVES>;
+var<workgroup> b_tile: array<vec4f, B_HALVES>;
 
 // `y`, or `v` where that is NaN: told by its bits, since `clamp` may drop it.
-fn or_nan(v: f32, y: f32) -> f32 {
-    return select(y, v, (bitcast<u32>(v) & 0x7FFFFFFFu) > 0x7F800000u);
+fn or_nan(v: vec4f, y: vec4f) -> vec4f {
+    return select(y, v, (bitcast<vec4u>(v) & vec4u(0x7FFFFFFFu)) > vec4u(0x7F800000u));
 }
 
-fn act(v: f32) -> f32 {
+fn act(v: vec4f) -> vec4f {
     switch ACTIVATION {
-        case 1u: { return select(v, 0.0, v < 0.0); }
-        case 2u: { return select(v, ALPHA * (exp(min(v, 0.0) / ALPHA) - 1.0), v < 0.0); }
-        case 3u: { return or_nan(v, 1.0 / (1.0 + exp(-clamp(v, -87.0, 87.0)))); }
-        case 4u: { return or_nan(v, tanh(clamp(v, -10.0, 10.0))); }
+        case 1u: { return select(v, vec4f(), v < vec4f()); }
+        case 2u: { return select(v, ALPHA * (exp(min(v, vec4f()) / ALPHA) - 1.0), v < vec4f()); }
+        case 3u: { return or_nan(v, 1.0 / (1.0 + exp(-clamp(v, vec4f(-87.0), vec4f(87.0))))); }
+        case 4u: { return or_nan(v, tanh(clamp(v, vec4f(-10.0), vec4f(10.0)))); }
         default: { return v; }
     }
 }
 
-fn slope_from_output(v: f32) -> f32 {
+fn slope_from_output(v: vec4f) -> vec4f {
     switch ACTIVATION {
-        case 1u: { return select(0.0, 1.0, v > 0.0); }
-        case 2u: { return select(v / ALPHA + 1.0, 1.0, v > 0.0); }
+        case 1u: { return select(vec4f(), vec4f(1.0), v > vec4f()); }
+        case 2u: { return select(v / ALPHA + 1.0, vec4f(1.0), v > vec4f()); }
         case 3u: { return v * (1.0 - v); }
         case 4u: { return 1.0 - v * v; }
-        default: { return 1.0; }
+        default: { return vec4f(1.0); }
     }
 }
 
-fn store(row: u32, col: u32, product: f32) {
-    if row >= params.m || col >= params.n {
+// Four results of one row; `col` counts vec4s.
+fn store_row(slice: u32, row: u32, col: u32, product: vec4f) {
+    if row >= params.m {
         return;
     }
-    let i = row * params.n + col;
+    let i = (slice * params.m + row) * (params.n / 4u) + col;
     switch EPILOGUE {
-        case 1u: { y[i] = act(product + fused[col]); }
-        case 2u: { y[i] = product * slope_from_output(fused[i]); }
-        default: { y[i] = act(product); }
+        case 1u: { y[i] = store_y(act(product + load_fused(fused[col]))); }
+        case 2u: { y[i] = store_y(product * slope_from_output(load_fused(fused[i]))); }
+        default: { y[i] = store_y(act(product)); }
     }
 }
 
-fn store_row(row: u32, col: u32, products: vec4f) {
-    store(row, col, products.x);
-    store(row, col + 1u, products.y);
-    store(row, col + 2u, products.z);
-    store(row, col + 3u, products.w);
+// A block of 4 by 4 results, a row a column of the matrix; `row` and `col` count blocks.
+fn store(slice: u32, row: u32, col: u32, products: mat4x4f) {
+    if col < params.n / 4u {
+        store_row(slice, 4u * row, col, products[0]);
+        store_row(slice, 4u * row + 1u, col, products[1]);
+        store_row(slice, 4u * row + 2u, col, products[2]);
+        store_row(slice, 4u * row + 3u, col, products[3]);
+    }
 }
 
-// Where element `i` of a tile of a lies: along k first as it is stored, or along the rows if it is transposed.
-fn place_in_a(i: u32) -> vec2u {
+// What an operand has at four places of k, in the run that ends at `end`: 0 from there on. Nothing is read beyond the operand.
+fn within(v: vec4f, k: u32, end: u32) -> vec4f {
+    return select(vec4f(), v, k < end);
+}
+
+// Four rows of a at four places of k from `k` on, a place a column of the matrix. Rows beyond the last read the last ones again, and are not stored.
+fn block_of_a(start: u32, row: u32, k: u32, end: u32) -> mat4x4f {
+    let last = params.k - 1u;
     if TRANSPOSE_A == 1u {
-        return vec2u(i % TILE, i / TILE);
+        let stride = params.m / 4u;
+        let at = start + min(row, stride - 1u);
+        return mat4x4f(
+            within(load_a(a[at + min(k, last) * stride]), k, end),
+            within(load_a(a[at + min(k + 1u, last) * stride]), k + 1u, end),
+            within(load_a(a[at + min(k + 2u, last) * stride]), k + 2u, end),
+            within(load_a(a[at + min(k + 3u, last) * stride]), k + 3u, end),
+        );
     }
-    return vec2u(i / DEPTH, i % DEPTH);
+    let stride = params.k / 4u;
+    let at = start + min(k, last) / 4u;
+    let rows = min(4u * row + vec4u(0u, 1u, 2u, 3u), vec4u(params.m - 1u));
+    return transpose(mat4x4f(
+        within(load_a(a[at + rows.x * stride]), k, end),
+        within(load_a(a[at + rows.y * stride]), k, end),
+        within(load_a(a[at + rows.z * stride]), k, end),
+        within(load_a(a[at + rows.w * stride]), k, end),
+    ));
 }
 
-// Element of a at (row, k), 0 beyond the edges.
-fn value_of_a(row: u32, k: u32) -> f32 {
-    if row >= params.m || k >= params.k {
-        return 0.0;
+// The same of four columns of b.
+fn block_of_b(start: u32, col: u32, k: u32, end: u32) -> mat4x4f {
+    let last = params.k - 1u;
+    if TRANSPOSE_B == 1u {
+        let stride = params.k / 4u;
+        let at = start + 4u * min(col, params.n / 4u - 1u) * stride + min(k, last) / 4u;
+        return transpose(mat4x4f(
+            within(load_b(b[at]), k, end),
+            within(load_b(b[at + stride]), k, end),
+            within(load_b(b[at + 2u * stride]), k, end),
+            within(load_b(b[at + 3u * stride]), k, end),
+        ));
     }
-    return a[select(row * params.k + k, k * params.m + row, TRANSPOSE_A == 1u)];
-}
-
-fn value_of_b(k: u32, col: u32) -> f32 {
-    if col >= params.n || k >= params.k {
-        return 0.0;
-    }
-    return b[k * params.n + col];
-}
-
-fn fetch_a(row: u32, k: u32, lane: u32) -> vec4f {
-    let p0 = place_in_a(lane);
-    let p1 = place_in_a(lane + LANES);
-    let p2 = place_in_a(lane + 2u * LANES);
-    let p3 = place_in_a(lane + 3u * LANES);
-    return vec4f(
-        value_of_a(row + p0.x, k + p0.y),
-        value_of_a(row + p1.x, k + p1.y),
-        value_of_a(row + p2.x, k + p2.y),
-        value_of_a(row + p3.x, k + p3.y),
+    let stride = params.n / 4u;
+    let at = start + min(col, stride - 1u);
+    return mat4x4f(
+        within(load_b(b[at + min(k, last) * stride]), k, end),
+        within(load_b(b[at + min(k + 1u, last) * stride]), k + 1u, end),
+        within(load_b(b[at + min(k + 2u, last) * stride]), k + 2u, end),
+        within(load_b(b[at + min(k + 3u, last) * stride]), k + 3u, end),
     );
 }
 
-fn fetch_b(k: u32, col: u32, lane: u32) -> vec4f {
-    let at = vec2u(k + lane / TILE, col + lane % TILE);
-    return vec4f(
-        value_of_b(at.x, at.y),
-        value_of_b(at.x + 4u, at.y),
-        value_of_b(at.x + 8u, at.y),
-        value_of_b(at.x + 12u, at.y),
+// Which block of a tile a lane fetches: its number along the rows or columns, and along k. Neighbours read what lies beside each other.
+fn fetched(lane: u32, n_blocks: u32, k_fastest: bool) -> vec2u {
+    if k_fastest {
+        return vec2u(lane / (DEPTH / 4u), lane % (DEPTH / 4u));
+    }
+    return vec2u(lane % n_blocks, lane / n_blocks);
+}
+
+fn add_product(sum: mat4x4f, a: vec4f, b: vec4f) -> mat4x4f {
+    return mat4x4f(
+        fma(vec4f(a.x), b, sum[0]),
+        fma(vec4f(a.y), b, sum[1]),
+        fma(vec4f(a.z), b, sum[2]),
+        fma(vec4f(a.w), b, sum[3]),
     );
 }
 
-@compute @workgroup_size(LANES)
+@compute @workgroup_size(LANE_COLS, LANE_ROWS)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
-    let tile_row = (group.z * groups.y + group.y) * TILE;
-    let tile_col = group.x * TILE;
-    let lane_row = lane / 16u;
-    let lane_col = lane % 16u;
-    var sum0 = vec4f();
-    var sum1 = vec4f();
-    var sum2 = vec4f();
-    var sum3 = vec4f();
-    var next_a = fetch_a(tile_row, 0u, lane);
-    var next_b = fetch_b(0u, tile_col, lane);
-    for (var start = 0u; start < params.k; start += DEPTH) {
-        for (var i = 0u; i < FETCHED; i += 1u) {
-            let place = place_in_a(lane + i * LANES);
-            a_tile[place.y * A_STRIDE + place.x / 4u][place.x % 4u] = next_a[i];
-            let col = lane % TILE;
-            b_tile[(lane / TILE + 4u * i) * 16u + col / 4u][col % 4u] = next_b[i];
-        }
-        workgroupBarrier();
-        next_a = fetch_a(tile_row, start + DEPTH, lane);
-        next_b = fetch_b(start + DEPTH, tile_col, lane);
-        for (var k = 0u; k < DEPTH; k += 1u) {
-            let rows = a_tile[k * A_STRIDE + lane_row];
-            let cols = b_tile[k * 16u + lane_col];
-            sum0 += rows.x * cols;
-            sum1 += rows.y * cols;
-            sum2 += rows.z * cols;
-            sum3 += rows.w * cols;
-        }
-        workgroupBarrier();
+    let n_row_groups = (params.m + 4u * TILE_ROWS - 1u) / (4u * TILE_ROWS);
+    let row_group = group.z * groups.y + group.y;
+    let slice = row_group / n_row_groups;
+    // Whole groups leave here, so that the barriers below are reached by all lanes of a group or by none.
+    if slice >= params.n_slices {
+        return;
     }
-    let row = tile_row + 4u * lane_row;
-    let col = tile_col + 4u * lane_col;
-    store_row(row, col, sum0);
-    store_row(row + 1u, col, sum1);
-    store_row(row + 2u, col, sum2);
-    store_row(row + 3u, col, sum3);
+    let tile_row = row_group % n_row_groups * TILE_ROWS;
+    let tile_col = group.x * TILE_COLS;
+    let pair = select(slice, 0u, SPLIT == 1u);
+    let a_start = pair * (params.m * params.k / 4u);
+    let b_start = pair * (params.n / 4u * params.k);
+    let first = select(0u, slice * params.slice_k, SPLIT == 1u);
+    let end = min(first + params.slice_k, params.k);
+
+    // The first lanes fetch a, the last ones b: those are others where a tile has fewer blocks than there are lanes.
+    let of_a = fetched(lane, TILE_ROWS, TRANSPOSE_A == 0u);
+    let b_lane = LANE_ROWS * LANE_COLS - 1u - lane;
+    let of_b = fetched(b_lane, TILE_COLS, TRANSPOSE_B == 1u);
+    let fetches_a = lane < TILE_ROWS * DEPTH / 4u;
+    let fetches_b = b_lane < TILE_COLS * DEPTH / 4u;
+
+    let lane_row = lane / LANE_COLS;
+    let lane_col = lane % LANE_COLS;
+    var s00 = mat4x4f();
+    var s01 = mat4x4f();
+    var s10 = mat4x4f();
+    var s11 = mat4x4f();
+    var next_a = mat4x4f();
+    var next_b = mat4x4f();
+    if fetches_a {
+        next_a = block_of_a(a_start, tile_row + of_a.x, first + 4u * of_a.y, end);
+    }
+    if fetches_b {
+        next_b = block_of_b(b_start, tile_col + of_b.x, first + 4u * of_b.y, end);
+    }
+    var half = 0u;
+    for (var start = first; start < end; start += DEPTH) {
+        let a_half = half * A_LEN;
+        let b_half = half * B_LEN;
+        if fetches_a {
+            let at = a_half + 4u * of_a.y * A_STRIDE + of_a.x;
+            a_tile[at] = next_a[0];
+            a_tile[at + A_STRIDE] = next_a[1];
+            a_tile[at + 2u * A_STRIDE] = next_a[2];
+            a_tile[at + 3u * A_STRIDE] = next_a[3];
+        }
+        if fetches_b {
+            let at = b_half + 4u * of_b.y * B_STRIDE + of_b.x;
+            b_tile[at] = next_b[0];
+            b_tile[at + B_STRIDE] = next_b[1];
+            b_tile[at + 2u * B_STRIDE] = next_b[2];
+            b_tile[at + 3u * B_STRIDE] = next_b[3];
+        }
+        // The other half is still being read by some, this one by none: they are past the barrier before.
+        workgroupBarrier();
+        if fetches_a && start + DEPTH < end {
+            next_a = block_of_a(a_start, tile_row + of_a.x, start + DEPTH + 4u * of_a.y, end);
+        }
+        if fetches_b && start + DEPTH < end {
+            next_b = block_of_b(b_start, tile_col + of_b.x, start + DEPTH + 4u * of_b.y, end);
+        }
+        for (var k = 0u; k < DEPTH; k += 1u) {
+            let a_at = a_half + k * A_STRIDE + lane_row;
+            let b_at = b_half + k * B_STRIDE + lane_col;
+            let a0 = a_tile[a_at];
+            let b0 = b_tile[b_at];
+            s00 = add_product(s00, a0, b0);
+            if ROW_BLOCKS == 2u {
+                s10 = add_product(s10, a_tile[a_at + LANE_ROWS], b0);
+            }
+            if COL_BLOCKS == 2u {
+                s01 = add_product(s01, a0, b_tile[b_at + LANE_COLS]);
+            }
+            if ROW_BLOCKS == 2u && COL_BLOCKS == 2u {
+                s11 = add_product(s11, a_tile[a_at + LANE_ROWS], b_tile[b_at + LANE_COLS]);
+            }
+        }
+        half = 1u - half;
+    }
+
+    let row = tile_row + lane_row;
+    let col = tile_col + lane_col;
+    store(slice, row, col, s00);
+    if COL_BLOCKS == 2u {
+        store(slice, row, col + LANE_COLS, s01);
+    }
+    if ROW_BLOCKS == 2u {
+        store(slice, row + LANE_ROWS, col, s10);
+    }
+    if ROW_BLOCKS == 2u && COL_BLOCKS == 2u {
+        store(slice, row + LANE_ROWS, col + LANE_COLS, s11);
+    }
 }

@@ -1,5 +1,5 @@
 use brisk_kernels::{
-    Activation, Adapter, Arg, ColumnSum, Dispatch, Epilogue, Error, Kernel, Matmul, MatmulFamily, Transpose, TwinArgs,
+    Activation, Adapter, Arg, ColumnSum, Dispatch, Epilogue, Error, Kernel, Matmul, MatmulFamily, Tiles, Transpose, TwinArgs,
 };
 
 use crate::close::{GRADIENT, Tolerance, assert_close};
@@ -177,6 +177,25 @@ impl Kernel for By {
     }
 }
 
+/// The product by a cut into tiles.
+#[derive(Debug)]
+struct ByTiles(Tiles, Matmul);
+
+impl Kernel for ByTiles {
+    fn name(&self) -> &'static str {
+        self.1.name()
+    }
+    fn args(&self) -> Vec<Arg> {
+        self.1.args()
+    }
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.1.dispatches_by_tiles(self.0)
+    }
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        self.1.twin(args);
+    }
+}
+
 #[track_caller]
 fn check_gpu(random: &mut Random, family: MatmulFamily, matmul: Matmul) {
     // Families that this device cannot run have said so.
@@ -265,6 +284,33 @@ fn tiled_equals_twin() {
         let epilogue = Epilogue::OutputGrad(Activation::Tanh);
         check_gpu(&mut random, MatmulFamily::Tiled, Matmul { transpose, epilogue, ..plain(20, 72, 20) });
     }
+}
+
+/// Tiles of every size: within one, over several with edges, and runs of k that end within a tile.
+#[test]
+fn tiles_of_every_size_equal_twin() {
+    let mut random = Random::new(9);
+    let other = Tiles { lanes: [16, 8], blocks: [2, 1], depth: 8 };
+    for tiles in [Tiles::SMALL, Tiles::MEDIUM, Tiles::LARGE, other, Tiles { lanes: [8, 16], blocks: [1, 2], depth: 4 }] {
+        for (m, n, k) in [(1_usize, 4, 4), (35, 36, 20), (132, 68, 12), (64, 132, 24)] {
+            for transpose in TRANSPOSES {
+                let m = if transpose.a() { m.next_multiple_of(4) } else { m };
+                let matmul = Matmul { transpose, epilogue: Epilogue::Bias(Activation::Relu), ..plain(m, n, k) };
+                gpu_equals_twin_within(&ByTiles(tiles, matmul), &given(&mut random, &matmul), Tolerance::of_sum(k));
+            }
+        }
+        let matmul = Matmul { transpose: Transpose::A, ..plain(20, 12, 1030) };
+        let parts = matmul.args().pop().map_or(0, |arg| arg.len);
+        assert_eq!(parts, 3 * 20 * 12, "three runs, of 512, 512 and 6 places");
+        gpu_equals_twin_within(&ByTiles(tiles, matmul), &given(&mut random, &matmul), Tolerance::of_sum(matmul.k));
+    }
+}
+
+#[test]
+fn tiles_of_vectors_are_refused_for_other_sizes() {
+    let error = plain(8, 7, 8).dispatches_by_tiles(Tiles::SMALL).expect_err("7 columns are no vectors");
+    let expected = "matmul: 8 x 7 x 8 is not supported, expected each operand's fastest size a multiple of 4, and n";
+    assert_eq!(error.to_string(), expected);
 }
 
 #[test]

@@ -1,0 +1,82 @@
+use crate::{Adapter, Error, MAX_WORKGROUPS};
+
+/// How a product of [`MatmulFamily::Tiled`](crate::MatmulFamily::Tiled) is cut into groups: for callers who measure which cut is faster.
+///
+/// Where operands are read by vectors, which is where their fastest sizes are multiples of 4. Other shapes have one cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Tiles {
+    /// Lanes of a group, along the rows and along the columns.
+    pub lanes: [usize; 2],
+    /// Blocks of 4 by 4 results that a lane has, along the rows and along the columns: 1 or 2.
+    pub blocks: [usize; 2],
+    /// Places of the sum that are in workgroup memory at a time: a multiple of 4, and of so many blocks that each lane fetches at most one.
+    pub depth: usize,
+}
+
+/// Groups that fill a card: two for each processor of the largest ones.
+const N_FILLING: usize = 256;
+
+impl Tiles {
+    /// 128 by 128 results of 256 lanes: the least traffic.
+    pub const LARGE: Self = Self { lanes: [16, 16], blocks: [2, 2], depth: 8 };
+    /// 64 by 64 results of 64 lanes.
+    pub const MEDIUM: Self = Self { lanes: [8, 8], blocks: [2, 2], depth: 8 };
+    /// 32 by 32 results of 64 lanes: the most groups.
+    pub const SMALL: Self = Self { lanes: [8, 8], blocks: [1, 1], depth: 16 };
+
+    /// The largest that `adapter` has memory for and that fill it with `n_slices` products of `m` by `n` results, else the smallest.
+    pub fn choose(adapter: &Adapter, m: usize, n: usize, n_slices: usize) -> Self {
+        let fits = |tiles: &Self| tiles.workgroup_bytes() <= adapter.limits.max_compute_workgroup_storage_size as usize;
+        let fills = |tiles: &Self| tiles.n_groups(m, n).saturating_mul(n_slices) >= N_FILLING;
+        [Self::LARGE, Self::MEDIUM].into_iter().find(|tiles| fits(tiles) && fills(tiles)).unwrap_or(Self::SMALL)
+    }
+
+    /// Rows and columns of a tile.
+    pub const fn size(&self) -> [usize; 2] {
+        [4 * self.lanes[0] * self.blocks[0], 4 * self.lanes[1] * self.blocks[1]]
+    }
+
+    /// Tiles of a product of `m` by `n` results.
+    pub const fn n_groups(&self, m: usize, n: usize) -> usize {
+        let [n_rows, n_cols] = self.size();
+        m.div_ceil(n_rows).saturating_mul(n.div_ceil(n_cols))
+    }
+
+    /// What a group takes of workgroup memory: two halves of both tiles, one vec4 more a place than there are values.
+    pub const fn workgroup_bytes(&self) -> usize {
+        let [n_rows, n_cols] = self.size();
+        2 * self.depth * (n_rows / 4 + n_cols / 4 + 2) * 16
+    }
+
+    pub(crate) fn constants(&self) -> Vec<(&'static str, f64)> {
+        let Self { lanes: [lane_rows, lane_cols], blocks: [row_blocks, col_blocks], depth } = *self;
+        [
+            ("LANE_ROWS", lane_rows),
+            ("LANE_COLS", lane_cols),
+            ("ROW_BLOCKS", row_blocks),
+            ("COL_BLOCKS", col_blocks),
+            ("DEPTH", depth),
+        ]
+        .map(|(name, value)| (name, value as f64))
+        .to_vec()
+    }
+}
+
+/// Groups of a product: column tiles along x, row tiles of all slices along y and z, of which the last may be beyond the end.
+pub(crate) fn product_workgroups(
+    kernel: &'static str,
+    n_cols: usize,
+    n_col_groups: usize,
+    n_row_groups: usize,
+) -> Result<[u32; 3], Error> {
+    let max = MAX_WORKGROUPS as usize;
+    if n_col_groups > max {
+        return Err(Error::Size { kernel, size: "number of columns", found: n_cols, expected: "at most 65535 column blocks" });
+    }
+    let z = n_row_groups.div_ceil(max);
+    if z > max {
+        let expected = "at most 65535 * 65535";
+        return Err(Error::Size { kernel, size: "number of row blocks", found: n_row_groups, expected });
+    }
+    Ok([n_col_groups as u32, n_row_groups.div_ceil(z) as u32, z as u32])
+}
