@@ -55,6 +55,7 @@ impl Kernel for SoftCap {
             wgsl: WGSL,
             entry: "soft_cap",
             constants: vec![],
+            types: vec![],
             params: bytemuck::cast_slice(&[self.cap, 0.0, 0.0, 0.0]).to_vec(),
             reads: vec![0],
             writes: vec![1],

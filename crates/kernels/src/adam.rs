@@ -82,6 +82,7 @@ impl Kernel for Adam {
             wgsl: include_str!("wgsl/adam.wgsl"),
             entry: "main",
             constants: vec![],
+            types: vec![],
             params: bytemuck::cast_slice(&floats).to_vec(),
             reads: vec![0, 1, 2],
             writes: vec![3, 4, 5],

@@ -22,6 +22,7 @@ impl Kernel for Advance {
             wgsl: include_str!("wgsl/advance.wgsl"),
             entry: "main",
             constants: vec![],
+            types: vec![],
             params: vec![],
             reads: vec![],
             writes: vec![0],

@@ -41,6 +41,7 @@ impl Kernel for BatchRows {
             wgsl: include_str!("wgsl/batch_rows.wgsl"),
             entry: "main",
             constants: vec![],
+            types: vec![],
             params: vec![],
             reads: vec![0, 1],
             writes: vec![2, 3],

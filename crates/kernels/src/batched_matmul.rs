@@ -71,6 +71,7 @@ impl Kernel for BatchedMatmul {
             wgsl: include_str!("wgsl/batched_matmul.wgsl"),
             entry: "main",
             constants: vec![("TRANSPOSE_A", flag(transpose.a())), ("TRANSPOSE_B", flag(transpose.b()))],
+            types: vec![],
             params: bytemuck::cast_slice(&[m as u32, n as u32, k as u32, 0]).to_vec(),
             reads: vec![0, 1],
             writes: vec![2],

@@ -41,6 +41,7 @@ impl Kernel for ColumnSum {
                 wgsl: include_str!("wgsl/column_sum.wgsl"),
                 entry,
                 constants: vec![],
+                types: vec![],
                 params: bytemuck::cast_slice(&[self.n_rows as u32, self.n_cols as u32, n_parts as u32, 0]).to_vec(),
                 reads: vec![read],
                 writes: vec![write],

@@ -52,6 +52,7 @@ impl Kernel for ConcatColumns {
                 wgsl: include_str!("wgsl/concat_columns.wgsl"),
                 entry: "main",
                 constants: vec![],
+                types: vec![],
                 params: bytemuck::cast_slice(&[width as u32, self.n_cols() as u32, first as u32, 0]).to_vec(),
                 reads: vec![i],
                 writes: vec![self.widths.len()],

@@ -44,6 +44,7 @@ impl Kernel for Correct {
             wgsl: include_str!("wgsl/correct.wgsl"),
             entry,
             constants: vec![constant],
+            types: vec![],
             params: bytemuck::cast_slice(&[self.n_rows as u32, self.n_classes as u32, 0, 0]).to_vec(),
             reads: vec![0, 1],
             writes: vec![2],

@@ -1,4 +1,4 @@
-use crate::Error;
+use crate::{DType, Error};
 
 /// One WGSL dispatch of a kernel: source, constants, sizes, and which arguments it binds.
 ///
@@ -15,6 +15,8 @@ pub struct Dispatch {
     pub entry: &'static str,
     /// Values of `override` constants.
     pub constants: Vec<(&'static str, f64)>,
+    /// How its groups of floats are stored, by the name of the group's alias in the WGSL; those left out are f32. See [`source`](Self::source).
+    pub types: Vec<(&'static str, DType)>,
     /// The uniform struct's bytes (std140-compatible: scalars and vec4s), a multiple of 16.
     pub params: Vec<u8>,
     /// What it reads, as indices into the kernel's argument list.

@@ -57,6 +57,7 @@ impl Kernel for Dropout {
             wgsl: include_str!("wgsl/dropout.wgsl"),
             entry: "main",
             constants: vec![],
+            types: vec![],
             params: bytemuck::cast_slice(&params).to_vec(),
             reads: vec![0, 1],
             writes: vec![2],

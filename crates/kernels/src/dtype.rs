@@ -26,4 +26,25 @@ impl DType {
             Self::U8 => 1,
         }
     }
+
+    /// Whether it holds real numbers.
+    pub const fn is_float(self) -> bool {
+        matches!(self, Self::F32 | Self::F16 | Self::Bf16)
+    }
+
+    /// Whether it is a float of 16 bits, which is stored and not computed in.
+    pub const fn is_half(self) -> bool {
+        matches!(self, Self::F16 | Self::Bf16)
+    }
+
+    /// The number by which the WGSL knows it.
+    pub(crate) const fn code(self) -> u32 {
+        match self {
+            Self::F32 => 0,
+            Self::F16 => 1,
+            Self::Bf16 => 2,
+            Self::U8 => 3,
+            Self::U32 => 4,
+        }
+    }
 }

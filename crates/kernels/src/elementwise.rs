@@ -138,6 +138,7 @@ impl Kernel for Elementwise {
             wgsl: include_str!("wgsl/elementwise.wgsl"),
             entry: "main",
             constants,
+            types: vec![],
             params: vec![],
             reads: std::iter::once(0).chain(operands).collect(),
             writes: vec![1 + n_operands],

@@ -48,6 +48,7 @@ impl Kernel for Ema {
             wgsl: include_str!("wgsl/ema.wgsl"),
             entry: "main",
             constants: vec![],
+            types: vec![],
             params: bytemuck::cast_slice(&[self.decay.to_bits(), self.every, 0, 0]).to_vec(),
             reads: vec![0, 1],
             writes: vec![2],

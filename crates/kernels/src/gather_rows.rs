@@ -64,6 +64,7 @@ impl Kernel for GatherRows {
             wgsl,
             entry: "main",
             constants: vec![],
+            types: vec![],
             params: bytemuck::cast_slice(&[self.n_cols as u32, self.first_row as u32, self.n_table_rows as u32, 0]).to_vec(),
             reads: vec![0, 1, 2, 3],
             writes: vec![4],

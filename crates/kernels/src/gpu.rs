@@ -1,12 +1,12 @@
 //! Recording kernels into a caller's own `wgpu` encoder.
 //!
 //! Device and queue stay the caller's: nothing here submits, waits or reads back.
-//! The pipelines are made once for each (source, constants); the bind groups once for each [`Recorded`].
+//! The pipelines are made once for each (source, constants, stored types); the bind groups once for each [`Recorded`].
 
 use std::collections::HashMap;
 use std::task::{Context, Poll, Waker};
 
-use crate::{Adapter, Arg, Dispatch, Error, Kernel};
+use crate::{Adapter, Arg, DType, Dispatch, Error, Kernel};
 
 /// Makes and keeps the pipelines of one device.
 #[derive(Debug)]
@@ -36,6 +36,7 @@ struct PipelineKey {
     wgsl: (usize, usize),
     entry: &'static str,
     constants: Vec<(&'static str, u64)>,
+    types: Vec<(&'static str, DType)>,
     uniform: bool,
     n_reads: usize,
     n_writes: usize,
@@ -74,7 +75,7 @@ impl Recorder {
     ///
     /// # Errors
     /// Those of [`Kernel::check`] and [`Kernel::dispatches`]; [`Error::ArgCount`], [`Error::BufferLen`], [`Error::BindingLimit`],
-    /// [`Error::SharedBuffer`], [`Error::Binding`], [`Error::DispatchArg`], [`Error::Pipeline`]. Nothing has been recorded then.
+    /// [`Error::SharedBuffer`], [`Error::Binding`], [`Error::DispatchArg`], [`Error::StoredType`], [`Error::Pipeline`]. Nothing has been recorded then.
     pub fn record(
         &mut self,
         kernel: &dyn Kernel,
@@ -154,6 +155,7 @@ impl Recorder {
             wgsl: (dispatch.wgsl.as_ptr().addr(), dispatch.wgsl.len()),
             entry: dispatch.entry,
             constants: dispatch.constants.iter().map(|&(name, value)| (name, value.to_bits())).collect(),
+            types: dispatch.types.clone(),
             uniform: !dispatch.params.is_empty(),
             n_reads: dispatch.reads.len(),
             n_writes: dispatch.writes.len(),
@@ -226,12 +228,13 @@ fn uniform(device: &wgpu::Device, dispatch: &Dispatch) -> wgpu::Buffer {
 
 fn make_pipeline(recorder: &Recorder, dispatch: &Dispatch, key: &PipelineKey) -> Result<Pipeline, Error> {
     let Recorder { device, adapter, cache, .. } = recorder;
+    let source = dispatch.source()?;
     // What naga refuses, and what the driver does.
     let driver = device.push_error_scope(wgpu::ErrorFilter::Internal);
     let scope = device.push_error_scope(wgpu::ErrorFilter::Validation);
     let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
         label: Some(dispatch.label),
-        source: wgpu::ShaderSource::Wgsl(dispatch.wgsl.into()),
+        source: wgpu::ShaderSource::Wgsl(source),
     });
     let layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
         label: Some(dispatch.label),

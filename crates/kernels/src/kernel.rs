@@ -1,6 +1,6 @@
 use std::fmt::Debug;
 
-use crate::{Adapter, Arg, Dispatch, Elementwise, ElementwiseStep, Error, TwinArgs};
+use crate::{Adapter, Arg, DType, Dispatch, Elementwise, ElementwiseStep, Error, TwinArgs};
 
 /// One operation over buffers: a plain struct of sizes and constants, with two bodies that compute the same.
 ///
@@ -48,9 +48,54 @@ pub trait Kernel: Debug + Send + Sync + 'static {
         None
     }
 
+    /// The same kernel with its arguments, scratch left out, stored as `dtypes` says, where it has a form of its own for that: decided by sizes and types alone.
+    /// Call [`stored`](crate::stored), which finds a way where this says `None`, as the default does. It asks only for types that differ from those of
+    /// [`args`](Self::args), and only for f16 and bf16 in the place of f32.
+    fn stored_as(&self, _dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
+        None
+    }
+
     /// Work done, for rooflines. The default counts each argument once and no arithmetic.
     fn cost(&self) -> Cost {
         Cost { flops: 0, bytes: self.args().iter().map(|arg| arg.len_bytes() as u64).sum() }
+    }
+}
+
+impl Kernel for Box<dyn Kernel> {
+    fn name(&self) -> &'static str {
+        (**self).name()
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        (**self).args()
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        (**self).check()
+    }
+
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        (**self).dispatches(adapter)
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        (**self).twin(args);
+    }
+
+    fn elementwise(&self) -> Option<Elementwise> {
+        (**self).elementwise()
+    }
+
+    fn followed_by(&self, step: ElementwiseStep) -> Option<Box<dyn Kernel>> {
+        (**self).followed_by(step)
+    }
+
+    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
+        (**self).stored_as(dtypes)
+    }
+
+    fn cost(&self) -> Cost {
+        (**self).cost()
     }
 }
 

@@ -2,12 +2,14 @@
 
 mod access;
 mod adapter;
+mod converted;
 mod cpu;
 mod dispatch;
 mod dtype;
 mod error;
 pub mod gpu;
 mod kernel;
+mod stored_types;
 mod twin;
 
 mod activation;
@@ -20,6 +22,7 @@ mod batch_norm_grad;
 mod batch_rows;
 mod batched_matmul;
 mod bce_with_logits;
+mod cast;
 mod clip;
 mod column_sum;
 mod concat_columns;
@@ -68,12 +71,14 @@ pub use batch_norm_grad::{BatchNormFrozenGrad, BatchNormGrad, BatchNormGradSums}
 pub use batch_rows::BatchRows;
 pub use batched_matmul::BatchedMatmul;
 pub use bce_with_logits::{BceWithLogits, BceWithLogitsGrad, Reduction};
+pub use cast::Cast;
 pub use clip::{ClipByNorm, ClipByValue};
 pub use column_sum::ColumnSum;
 pub use concat_columns::ConcatColumns;
 pub use conv2d::{Conv2d, ConvShape};
 pub use conv2d_grad_input::Conv2dGradInput;
 pub use conv2d_grad_weight::Conv2dGradWeight;
+pub use converted::stored;
 pub use correct::Correct;
 pub use cross_entropy::{ClassWeights, CrossEntropy, CrossEntropyGrad};
 pub use dispatch::{Dispatch, MAX_WORKGROUPS, fold_workgroups};

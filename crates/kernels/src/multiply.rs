@@ -32,6 +32,7 @@ impl Kernel for Multiply {
             wgsl: include_str!("wgsl/multiply.wgsl"),
             entry: "main",
             constants: vec![],
+            types: vec![],
             params: vec![],
             reads: vec![0, 1],
             writes: vec![2],

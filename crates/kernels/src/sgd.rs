@@ -61,6 +61,7 @@ impl Kernel for Sgd {
             wgsl: include_str!("wgsl/sgd.wgsl"),
             entry: "main",
             constants: vec![],
+            types: vec![],
             params: bytemuck::cast_slice(&[self.momentum, self.weight_decay, nesterov, 0.0]).to_vec(),
             reads: vec![0, 1, 2],
             writes: vec![3, 4],

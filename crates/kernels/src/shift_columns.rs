@@ -53,6 +53,7 @@ impl Kernel for ShiftColumns {
             wgsl: include_str!("wgsl/shift_columns.wgsl"),
             entry: "main",
             constants: vec![],
+            types: vec![],
             params: bytemuck::cast_slice(&[self.n_x_cols as u32, self.n_y_cols as u32, self.shift as u32, 0]).to_vec(),
             reads: vec![0],
             writes: vec![1],

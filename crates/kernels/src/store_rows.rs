@@ -42,6 +42,7 @@ impl Kernel for StoreRows {
             wgsl: include_str!("wgsl/store_rows.wgsl"),
             entry: "main",
             constants: vec![],
+            types: vec![],
             params: vec![],
             reads: vec![0, 1],
             writes: vec![2],

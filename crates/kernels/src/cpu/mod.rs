@@ -12,6 +12,7 @@ pub(crate) mod batch_norm_grad;
 pub(crate) mod batch_rows;
 pub(crate) mod bce_with_logits;
 pub(crate) mod blocks;
+pub(crate) mod cast;
 pub(crate) mod column_sum;
 pub(crate) mod concat_columns;
 pub(crate) mod conv2d;
@@ -37,6 +38,7 @@ pub(crate) mod store_rows;
 mod vectorised;
 mod weighted_sums;
 
+mod half;
 pub(crate) mod layer_norm;
 
 pub(crate) mod reduce;

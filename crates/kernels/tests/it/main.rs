@@ -19,6 +19,7 @@ mod batch_norm;
 mod batch_rows;
 mod batched_matmul;
 mod bce_with_logits;
+mod cast;
 mod clip;
 mod column_sum;
 mod concat_columns;
@@ -45,3 +46,4 @@ mod store_rows;
 
 mod recorder;
 mod sizes;
+mod stored;

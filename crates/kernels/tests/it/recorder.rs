@@ -132,6 +132,7 @@ impl Kernel for Square {
             wgsl: self.wgsl,
             entry: "main",
             constants: vec![("SCALE", 2.0)],
+            types: vec![],
             params: vec![],
             reads: vec![0],
             writes: vec![1],

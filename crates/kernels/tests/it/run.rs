@@ -1,8 +1,9 @@
 //! Runs a kernel on its twin and on the GPU, and compares.
 
 use brisk_kernels::{Access, Adapter, AdapterKind, Arg, DType, Dispatch, Error, Kernel, TwinArgs, bytemuck, wgpu};
+use half::{bf16, f16};
 
-use crate::close::{DEFAULT, Tolerance, assert_close};
+use crate::close::{DEFAULT, Tolerance, assert_close, tolerance};
 use crate::gpu::{Gpu, gpu};
 
 /// Elements of any type, in whole words.
@@ -17,6 +18,27 @@ pub(crate) fn words(floats: &[f32]) -> Words {
 
 pub(crate) fn floats(words: &[u32]) -> &[f32] {
     bytemuck::cast_slice(words)
+}
+
+/// `floats`, rounded to f16 or bf16, two in a word.
+pub(crate) fn half_words(dtype: DType, floats: &[f32]) -> Words {
+    let half = |&v: &f32| match dtype {
+        DType::F16 => f16::from_f32(v).to_bits(),
+        _ => bf16::from_f32(v).to_bits(),
+    };
+    let mut halves: Vec<u16> = floats.iter().map(half).collect();
+    halves.resize(halves.len().next_multiple_of(2), 0);
+    bytemuck::pod_collect_to_vec(&halves)
+}
+
+/// The first `n` floats of `words`, stored as `dtype`.
+pub(crate) fn floats_of(dtype: DType, words: &[u32], n: usize) -> Vec<f32> {
+    let halves: &[u16] = bytemuck::cast_slice(words);
+    match dtype {
+        DType::F16 => halves[..n].iter().map(|&bits| f16::from_bits(bits).to_f32()).collect(),
+        DType::Bf16 => halves[..n].iter().map(|&bits| bf16::from_bits(bits).to_f32()).collect(),
+        _ => floats(words)[..n].to_vec(),
+    }
 }
 
 /// One buffer an argument: those that are read take theirs from `given`, in order.
@@ -128,6 +150,11 @@ pub(crate) fn gpu_equals_twin_within(kernel: &dyn Kernel, given: &[Words], f32_t
         let what = format!("{kernel:?}: {}", arg.name);
         match arg.dtype {
             DType::F32 => assert_close(&what, floats(found), floats(expected), f32_tolerance),
+            // What is close before it is rounded may be rounded apart.
+            DType::F16 | DType::Bf16 => {
+                let [found, expected] = [found, expected].map(|words| floats_of(arg.dtype, words, arg.len));
+                assert_close(&what, &found, &expected, tolerance(arg.dtype));
+            }
             _ => assert_eq!(found, expected, "{what}"),
         }
     }

@@ -22,6 +22,7 @@ fn samples() -> Vec<Box<dyn Kernel>> {
         Box::new(BatchRows { n: 7 }),
         Box::new(bce),
         Box::new(BceWithLogitsGrad { forward: bce }),
+        Box::new(Cast { n: 7, from: DType::F32, to: DType::F16 }),
         Box::new(ColumnSum { n_rows: 70, n_cols: 3 }),
         Box::new(ConcatColumns { n_rows: 3, widths: vec![2, 5] }),
         Box::new(Elementwise { n: 7, steps: vec![ElementwiseStep::Add, ElementwiseStep::Activate(relu)] }),
@@ -158,7 +159,7 @@ fn bindings_and_params_are_those_of_the_dispatch() {
         for kernel in samples() {
             for dispatch in dispatches(&*kernel, adapter) {
                 check_args(&*kernel, &dispatch);
-                if seen.insert((dispatch.wgsl, dispatch.entry, dispatch.reads.clone(), dispatch.writes.clone())) {
+                if seen.insert((source(&dispatch), dispatch.entry, dispatch.reads.clone(), dispatch.writes.clone())) {
                     check(&dispatch);
                 }
             }
@@ -169,6 +170,10 @@ fn bindings_and_params_are_those_of_the_dispatch() {
 fn dispatches(kernel: &dyn Kernel, adapter: &Adapter) -> Vec<Dispatch> {
     kernel.check().unwrap_or_else(|error| panic!("{error}"));
     kernel.dispatches(adapter).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn source(dispatch: &Dispatch) -> String {
+    dispatch.source().unwrap_or_else(|error| panic!("{error}")).into_owned()
 }
 
 /// Every argument that is bound exists, is written only if it may be, and none is on both lists.
@@ -191,7 +196,7 @@ fn check_args(kernel: &dyn Kernel, dispatch: &Dispatch) {
 
 fn check(dispatch: &Dispatch) {
     let label = dispatch.label;
-    let (module, info) = parse(label, dispatch.wgsl);
+    let (module, info) = parse(label, &source(dispatch));
     let entry = module.entry_points.iter().position(|entry| entry.name == dispatch.entry);
     let entry = entry.unwrap_or_else(|| panic!("{label}: no entry point `{}`", dispatch.entry));
     let function = info.get_entry_point(entry);

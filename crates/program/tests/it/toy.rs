@@ -165,5 +165,5 @@ fn dispatch(
     writes: Vec<usize>,
     workgroups: [u32; 3],
 ) -> Dispatch {
-    Dispatch { label, wgsl, entry, constants: vec![], params: vec![], reads, writes, workgroups }
+    Dispatch { label, wgsl, entry, constants: vec![], types: vec![], params: vec![], reads, writes, workgroups }
 }

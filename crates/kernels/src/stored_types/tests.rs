@@ -1,0 +1,77 @@
+use super::*;
+
+const FOUR: &str = "alias X = vec4f; // four at a time
+fn load_x(v: X) -> vec4f { return v; }
+alias Y = vec4f;
+fn store_y(v: vec4f) -> Y { return v; }
+";
+
+fn dispatch(wgsl: &'static str, types: Vec<(&'static str, DType)>) -> Dispatch {
+    Dispatch {
+        label: "mine.kernel",
+        wgsl,
+        entry: "main",
+        constants: vec![],
+        types,
+        params: vec![],
+        reads: vec![],
+        writes: vec![],
+        workgroups: [1; 3],
+    }
+}
+
+#[track_caller]
+fn lines(wgsl: &'static str, types: Vec<(&'static str, DType)>) -> Vec<String> {
+    let source = dispatch(wgsl, types).source().expect("groups that are there");
+    source.lines().take(wgsl.lines().count()).map(str::to_owned).collect()
+}
+
+#[test]
+fn f32_is_the_file_as_it_lies() {
+    for types in [vec![], vec![("X", DType::F32), ("Y", DType::F32)]] {
+        assert_eq!(dispatch(FOUR, types).source(), Ok(Cow::Borrowed(FOUR)));
+    }
+}
+
+#[test]
+fn a_group_is_swapped_alone() {
+    assert_eq!(
+        lines(FOUR, vec![("X", DType::F16)]),
+        [
+            "alias X = vec2u; // four at a time",
+            "fn load_x(v: X) -> vec4f { return vec4f(unpack_f16(v.x), unpack_f16(v.y)); }",
+            "alias Y = vec4f;",
+            "fn store_y(v: vec4f) -> Y { return v; }",
+        ]
+    );
+    assert_eq!(
+        lines(FOUR, vec![("Y", DType::Bf16)])[2..],
+        ["alias Y = vec2u;", "fn store_y(v: vec4f) -> Y { return vec2u(pack_bf16(v.xy), pack_bf16(v.zw)); }"]
+    );
+}
+
+#[test]
+fn lanes_of_one_float_become_lanes_of_two() {
+    let one = "alias V = f32;\nalias X = V;\nalias Y = V;\nfn load_x(v: X) -> V { return v; }\n";
+    assert_eq!(
+        lines(one, vec![("X", DType::Bf16), ("Y", DType::F32)]),
+        ["alias V = vec2f;", "alias X = u32;", "alias Y = V;", "fn load_x(v: X) -> V { return unpack_bf16(v); }"]
+    );
+}
+
+#[test]
+fn what_is_added_is_functions_alone() {
+    assert!(conversions().contains("fn pack_bf16(v: vec2f)"), "the last function of them");
+    assert!(!conversions().contains("@group") && !conversions().contains("override"), "nothing of the kernel itself");
+}
+
+#[test]
+fn a_group_that_is_not_there_is_an_error() {
+    let error = dispatch(FOUR, vec![("Z", DType::F16)]).source().expect_err("no Z");
+    assert_eq!(
+        error.to_string(),
+        "mine.kernel: `Z` cannot be stored as F16, expected f32, f16 or bf16 for a group whose `alias Z =` is in the WGSL"
+    );
+    let error = dispatch(FOUR, vec![("X", DType::U8)]).source();
+    assert_eq!(error, Err(Error::StoredType { label: "mine.kernel", group: "X", dtype: DType::U8 }));
+}
