@@ -8,10 +8,11 @@ use serde_json::Value;
 use crate::bins::{self, Profile};
 use crate::shell::{self, command, output, run as must, succeeds};
 use crate::stages::{self, Install, Options, Stage};
-use crate::{tidy, vulkan};
+use crate::{mpi, tidy, vulkan};
 
 const STAGES: &[Stage] = &[
     Stage { name: "adapter", act: |options| vulkan::ensure(options.install) },
+    Stage { name: "mpi", act: |options| mpi::ensure(options.install) },
     Stage { name: "fmt", act: fmt },
     Stage { name: "clippy", act: clippy },
     Stage { name: "features", act: |_| features() },

@@ -4,6 +4,8 @@
 
 mod bins;
 mod check;
+mod mpi;
+mod packages;
 mod peers;
 mod shell;
 mod stages;
@@ -32,6 +34,7 @@ usage: cargo xtask test [--only STAGE]... [--no-install]
 Runs, in this order, and stops at the first that fails:
 
   adapter      there is a Vulkan adapter; on Linux without one, Mesa's software driver is installed
+  mpi          there is an MPI, for the tests between processes; on Linux without one, Open MPI is installed
   fmt          cargo fmt --all --check
   clippy       cargo clippy --workspace --all-targets --all-features -- -D warnings
   features     cargo check of brisk-table with each of its features alone

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
-use crate::shell::{command, run, succeeds};
+use crate::packages::{self, Manager};
+use crate::shell::command;
 use crate::stages::Install;
 
 /// What a Linux machine has of Vulkan.
@@ -23,15 +24,6 @@ impl Found {
     fn is_enough(self) -> bool {
         self.loader && (self.software || self.hardware)
     }
-}
-
-/// A package manager and what it calls the software driver.
-#[derive(Debug)]
-struct Manager {
-    program: &'static str,
-    /// What must have been run before, in a machine that is new.
-    before: Option<&'static str>,
-    install: &'static str,
 }
 
 #[rustfmt::skip]
@@ -60,28 +52,11 @@ pub(crate) fn ensure(install: Install) -> Result<()> {
         eprintln!("{}", described(found));
         return Ok(());
     }
-    let Some(manager) = MANAGERS.iter().find(|manager| succeeds(&mut command(&format!("{} --version", manager.program)))) else {
-        bail!("no Vulkan adapter ({}); install Mesa's software driver (lavapipe) and the Vulkan loader", described(found));
-    };
-    let prefix = if is_root() { Some("") } else { succeeds(&mut command("sudo -n true")).then_some("sudo -n ") };
-    let steps = || manager.before.into_iter().chain([manager.install]);
-    match prefix {
-        Some(prefix) if install == Install::Allowed => {
-            eprintln!("no Vulkan adapter ({}): installing Mesa's software driver", described(found));
-            for step in steps() {
-                eprintln!("+ {prefix}{step}");
-                let mut step = command(&format!("{prefix}{step}"));
-                run(step.env("DEBIAN_FRONTEND", "noninteractive"))?;
-            }
-        }
-        _ => {
-            let by_hand = steps().map(|step| format!("sudo {step}")).collect::<Vec<_>>().join(" && ");
-            bail!("no Vulkan adapter ({}); run: {by_hand}", described(found));
-        }
-    }
+    let missing = format!("no Vulkan adapter ({})", described(found));
+    let ran = packages::install(&missing, "Mesa's software driver (lavapipe) and the Vulkan loader", &MANAGERS, install)?;
     let found = survey();
     if !found.is_enough() {
-        bail!("`{}` ran, and there still is no Vulkan adapter ({})", manager.install, described(found));
+        bail!("`{ran}` ran, and there still is no Vulkan adapter ({})", described(found));
     }
     Ok(())
 }
@@ -137,10 +112,6 @@ fn has_loader() -> bool {
         .any(|line| command(line).output().is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(NAME)));
     let added = env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     listed || LIBRARY_FOLDERS.iter().map(PathBuf::from).chain(env::split_paths(&added)).any(|folder| folder.join(NAME).exists())
-}
-
-fn is_root() -> bool {
-    command("id -u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0")
 }
 
 fn described(found: Found) -> String {

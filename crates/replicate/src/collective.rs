@@ -218,3 +218,22 @@ pub(crate) fn check_reduce(op: &'static str, rank: usize, element: ElementType, 
     }
     Ok(())
 }
+
+/// The elements again: whoever made the values did so from a slice of `T`.
+pub(crate) fn typed<T: Element>(values: Values<'_>) -> &[T] {
+    bytemuck::cast_slice(values.bytes)
+}
+
+/// The elements again: whoever made the values did so from a slice of `T`.
+pub(crate) fn typed_mut<T: Element>(values: ValuesMut<'_>) -> &mut [T] {
+    bytemuck::cast_slice_mut(values.into_bytes())
+}
+
+/// Whether the two buffers of a call hold the same type; with the slices of [`CollectiveExt`] they do.
+pub(crate) fn check_same(op: &'static str, rank: usize, a: ElementType, b: ElementType) -> Result<(), Error> {
+    if a == b {
+        return Ok(());
+    }
+    let (mine, theirs) = (format!("{op} of {a:?}"), format!("{op} into {b:?}"));
+    Err(Error::Mismatch { rank, mine, other: rank, theirs })
+}

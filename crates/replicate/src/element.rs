@@ -124,3 +124,33 @@ float!(f16, F16, f16::to_f32, f16::from_f32);
 float!(bf16, Bf16, bf16::to_f32, bf16::from_f32);
 whole!(u8, U8);
 whole!(u32, U32);
+
+/// Evaluates `$body` with `$T` being the type that `$element` names.
+macro_rules! with_element {
+    ($element:expr, $T:ident => $body:expr) => {
+        match $element {
+            $crate::ElementType::F32 => {
+                type $T = f32;
+                $body
+            }
+            $crate::ElementType::F16 => {
+                type $T = half::f16;
+                $body
+            }
+            $crate::ElementType::Bf16 => {
+                type $T = half::bf16;
+                $body
+            }
+            $crate::ElementType::U8 => {
+                type $T = u8;
+                $body
+            }
+            $crate::ElementType::U32 => {
+                type $T = u32;
+                $body
+            }
+        }
+    };
+}
+
+pub(crate) use with_element;

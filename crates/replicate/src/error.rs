@@ -104,4 +104,14 @@ pub enum Error {
         /// The operation.
         op: &'static str,
     },
+    /// What the library that carries the values says.
+    #[error("{op}: {text} (code {code})")]
+    Engine {
+        /// The operation.
+        op: &'static str,
+        /// Its code.
+        code: i32,
+        /// Its words.
+        text: String,
+    },
 }

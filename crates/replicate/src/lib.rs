@@ -2,19 +2,26 @@
 
 mod agree;
 mod buckets;
+mod call;
 mod collective;
 mod element;
 mod error;
+#[cfg(feature = "mpi")]
+mod mpi;
 mod run;
 mod started;
 mod threads;
 mod tree;
+#[cfg(feature = "mpi")]
+mod watch;
 
 pub use agree::{Described, agree};
 pub use buckets::{Bucket, BucketSizes, buckets};
 pub use collective::{Collective, CollectiveExt, ReduceOp, Values, ValuesMut};
 pub use element::{Element, ElementType};
 pub use error::Error;
+#[cfg(feature = "mpi")]
+pub use mpi::{Mpi, MpiConfig, SumOrder};
 pub use run::run_replicas;
 pub use started::{CommThread, Pending};
 pub use threads::{Threads, ThreadsConfig};

@@ -4,8 +4,9 @@ mod shared;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::collective::{check_reduce, check_shards};
-use crate::{Collective, Element, ElementType, Error, ReduceOp, Values, ValuesMut};
+use crate::collective::{check_reduce, check_same, check_shards, typed, typed_mut};
+use crate::element::with_element;
+use crate::{Collective, Error, ReduceOp, Values, ValuesMut};
 use shared::Shared;
 
 /// A replica among threads of one process.
@@ -72,34 +73,6 @@ impl Drop for Threads {
     }
 }
 
-/// Calls `$body` with `$T` the type that `$element` names.
-macro_rules! with_element {
-    ($element:expr, $T:ident => $body:expr) => {
-        match $element {
-            ElementType::F32 => {
-                type $T = f32;
-                $body
-            }
-            ElementType::F16 => {
-                type $T = half::f16;
-                $body
-            }
-            ElementType::Bf16 => {
-                type $T = half::bf16;
-                $body
-            }
-            ElementType::U8 => {
-                type $T = u8;
-                $body
-            }
-            ElementType::U32 => {
-                type $T = u32;
-                $body
-            }
-        }
-    };
-}
-
 impl Collective for Threads {
     fn rank(&self) -> usize {
         self.rank
@@ -124,7 +97,7 @@ impl Collective for Threads {
         check_same(OP, self.rank, input.element(), shard.element())?;
         check_shards(OP, (self.rank, self.world_size()), shard.len(), ("input", input.len()))?;
         with_element!(input.element(), T => {
-            self.shared.reduce_scatter::<T>(self.rank, bytemuck::cast_slice(input.bytes()), typed_mut(shard), reduce)
+            self.shared.reduce_scatter::<T>(self.rank, typed(input), typed_mut(shard), reduce)
         })
     }
 
@@ -133,7 +106,7 @@ impl Collective for Threads {
         check_same(OP, self.rank, shard.element(), output.element())?;
         check_shards(OP, (self.rank, self.world_size()), shard.len(), ("output", output.len()))?;
         with_element!(shard.element(), T => {
-            self.shared.all_gather::<T>(self.rank, bytemuck::cast_slice(shard.bytes()), typed_mut(output))
+            self.shared.all_gather::<T>(self.rank, typed(shard), typed_mut(output))
         })
     }
 
@@ -156,18 +129,4 @@ impl Collective for Threads {
     fn finish(mut self: Box<Self>) -> Result<(), Error> {
         self.finish_in_place()
     }
-}
-
-/// The elements again: whoever made the values did so from a slice of `T`.
-fn typed_mut<T: Element>(values: ValuesMut<'_>) -> &mut [T] {
-    bytemuck::cast_slice_mut(values.into_bytes())
-}
-
-/// Whether the two buffers of a call hold the same type; with the slices of [`CollectiveExt`](crate::CollectiveExt) they do.
-fn check_same(op: &'static str, rank: usize, a: ElementType, b: ElementType) -> Result<(), Error> {
-    if a == b {
-        return Ok(());
-    }
-    let (mine, theirs) = (format!("{op} of {a:?}"), format!("{op} into {b:?}"));
-    Err(Error::Mismatch { rank, mine, other: rank, theirs })
 }

@@ -3,6 +3,8 @@
 //! `((0 + 1) + (2 + 3)) + ((4 + 5) + 6)`. It does not depend on who computes it, on the length of a buffer or on how that is cut, so a sum has the same bits on
 //! every engine and in every run; and a rank that has itself summed an aligned run of parts by this tree continues it.
 
+use std::ops::Range;
+
 use crate::{Element, ReduceOp};
 
 /// Elements that are reduced at a time: few enough for the first cache.
@@ -50,4 +52,21 @@ fn merge<T: Element>(op: ReduceOp, len: usize, partials: &mut [Vec<T::Sum>], at:
         ReduceOp::Sum | ReduceOp::Mean => pairs.for_each(|(a, &b)| *a = T::add(*a, b)),
         ReduceOp::Max => pairs.for_each(|(a, &b)| *a = T::max(*a, b)),
     }
+}
+
+/// The elements that `rank` reduces of `len`: whole cache lines, but for the last.
+pub(crate) fn part(len: usize, n_ranks: usize, rank: usize) -> Range<usize> {
+    const LINE: usize = 64;
+    let cut = |rank: usize| if rank == n_ranks { len } else { len / n_ranks * rank / LINE * LINE };
+    cut(rank)..cut(rank + 1)
+}
+
+/// A range in blocks.
+pub(crate) fn blocks(range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    range.clone().step_by(BLOCK).map(move |start| start..(start + BLOCK).min(range.end))
+}
+
+/// A block in what it is summed in.
+pub(crate) fn widen<T: Element>(values: &[T], out: &mut [T::Sum]) {
+    out.iter_mut().zip(values).for_each(|(out, value)| *out = value.widen());
 }

@@ -1,11 +1,11 @@
 //! Operations of replicas on each other's buffers, without a copy between.
 #![expect(unsafe_code, reason = "replicas read and write each other's buffers while all of them are inside one operation")]
 
-use std::fmt;
-use std::ops::Range;
 use std::time::Duration;
 
 use super::meeting::Meeting;
+use crate::call::{Call, How};
+use crate::tree::{blocks, part, widen};
 use crate::{Element, ElementType, Error, ReduceOp, tree};
 
 /// What the replicas of a group have in common.
@@ -25,33 +25,6 @@ struct Offer {
 
 // SAFETY: the address is only used between two meetings, during which the buffer's owner waits inside the operation; see `Offer::read`.
 unsafe impl Send for Offer {}
-
-/// A call, as it must be on every rank.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Call {
-    op: &'static str,
-    element: ElementType,
-    len: usize,
-    how: How,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum How {
-    Plainly,
-    By(ReduceOp),
-    From(usize),
-}
-
-impl fmt::Display for Call {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { op, element, len, how } = self;
-        match how {
-            How::Plainly => write!(f, "{op}({len} {element:?})"),
-            How::By(reduce) => write!(f, "{op}({len} {element:?}, {reduce:?})"),
-            How::From(root) => write!(f, "{op}({len} {element:?}, root {root})"),
-        }
-    }
-}
 
 impl Offer {
     /// Elements `at..at + len` of the buffer.
@@ -194,19 +167,4 @@ impl Shared {
             }
         }
     }
-}
-
-fn widen<T: Element>(values: &[T], out: &mut [T::Sum]) {
-    out.iter_mut().zip(values).for_each(|(out, value)| *out = value.widen());
-}
-
-/// The elements that `rank` reduces of `len`: whole cache lines, but for the last.
-fn part(len: usize, n_ranks: usize, rank: usize) -> Range<usize> {
-    const LINE: usize = 64;
-    let cut = |rank: usize| if rank == n_ranks { len } else { len / n_ranks * rank / LINE * LINE };
-    cut(rank)..cut(rank + 1)
-}
-
-fn blocks(range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
-    range.clone().step_by(tree::BLOCK).map(move |start| start..(start + tree::BLOCK).min(range.end))
 }

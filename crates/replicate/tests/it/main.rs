@@ -3,5 +3,8 @@
 mod agreement;
 mod buckets;
 mod failures;
+#[cfg(feature = "mpi")]
+mod mpi;
 mod started;
+mod sums;
 mod values;

@@ -153,3 +153,11 @@ fn many_operations_in_a_row() {
     });
     assert_eq!(counts, Ok(vec![6000; 3]));
 }
+
+#[test]
+fn everything_repeats_bit_for_bit() {
+    for world in [1, 3, 4] {
+        let bits = || run_replicas(world, crate::sums::bits);
+        assert_eq!(bits(), bits(), "{world} ranks");
+    }
+}

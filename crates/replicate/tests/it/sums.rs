@@ -1,0 +1,36 @@
+//! Every operation once, on numbers that depend on the rank: for threads and for processes.
+
+use brisk_replicate::{Collective, CollectiveExt, Error, ReduceOp};
+use half::{bf16, f16};
+
+/// A hash of what all operations leave on this rank, which is the same on all.
+pub(crate) fn bits(replica: &mut impl Collective) -> Result<u64, Error> {
+    let (rank, n) = (replica.rank(), replica.world_size());
+    let mut bits = 0xcbf2_9ce4_8422_2325_u64;
+    let mut take = |number: u32| bits = (bits ^ u64::from(number)).wrapping_mul(0x0000_0100_0000_01b3);
+    // More than a piece, and not a multiple of anything.
+    for len in [0, 1, 1000, 300_007] {
+        let mut floats: Vec<f32> = (0..len).map(|i| ((rank * 7919 + i) as f32).sin()).collect();
+        replica.all_reduce(&mut floats, ReduceOp::Mean)?;
+        floats.iter().for_each(|value| take(value.to_bits()));
+    }
+    let mut halves: Vec<f16> = (0..777).map(|i| f16::from_f32((rank + i) as f32 / 3.0)).collect();
+    replica.all_reduce(&mut halves, ReduceOp::Sum)?;
+    halves.iter().for_each(|value| take(u32::from(value.to_bits())));
+    let mut largest: Vec<bf16> = (0..777).map(|i| bf16::from_f32(((rank * 31 + i) % 17) as f32)).collect();
+    replica.all_reduce(&mut largest, ReduceOp::Max)?;
+    largest.iter().for_each(|value| take(u32::from(value.to_bits())));
+    let mut flags = [rank as u32, 7];
+    replica.all_reduce(&mut flags, ReduceOp::Max)?;
+    assert_eq!(flags, [n as u32 - 1, 7], "the largest rank");
+
+    let input: Vec<f32> = (0..n * 513).map(|i| ((rank * 104_729 + i) as f32).cos()).collect();
+    let (mut shard, mut whole) = (vec![0.0; 513], vec![0.0; n * 513]);
+    replica.reduce_scatter(&input, &mut shard, ReduceOp::Sum)?;
+    replica.all_gather(&shard, &mut whole)?;
+    whole.iter().for_each(|value: &f32| take(value.to_bits()));
+    let mut text = if rank == n - 1 { *b"from the last rank" } else { [0; 18] };
+    replica.broadcast(&mut text, n - 1)?;
+    assert_eq!(&text, b"from the last rank", "rank {rank}");
+    Ok(bits)
+}
