@@ -3,8 +3,9 @@ use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, STATE_LEN, TwinA
 
 /// One Adam or AdamW step over a flat run of parameters: all tensors of a model in one dispatch.
 ///
-/// With `t = state.step + 1` and `lr = lr_table[min(state.batch, n_lr - 1)]`:
+/// With `t = state.step - state.n_skipped + 1` and `lr = lr_table[min(state.batch, n_lr - 1)]`:
 /// `m = β₁ m + (1 - β₁) g`, `v = β₂ v + (1 - β₂) g²`, `p -= lr / (1 - β₁ᵗ) · m / (√v / √(1 - β₂ᵗ) + ε)`.
+/// While `state.skip` is not 0, nothing changes.
 ///
 /// # Shapes
 /// `grads`, `params`, `m`, `v`: `[n]`; `lr`: `[n_lr]`; `state`: [`STATE_LEN`].

@@ -1,6 +1,6 @@
 use crate::{Adapter, Arg, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs, cpu};
 
-/// Moves the run on by one batch: `state.batch += 1`, `state.step += 1`.
+/// Moves the run on by one batch: `state.batch += 1`, `state.step += 1`; if `state.skip` is not 0, `state.n_skipped += 1`, `state.skip = 0`.
 ///
 /// # Shapes
 /// `state`: [`STATE_LEN`] u32.

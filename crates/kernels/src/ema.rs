@@ -3,10 +3,11 @@ use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, STATE_LEN, TwinA
 
 /// An exponential moving average of parameters: `average = decay average + (1 - decay) params`, all tensors of a model in one dispatch.
 ///
-/// It is taken after every `every`th step, counted by `state.step`; the first time the parameters are copied.
+/// It is taken after every `every`th step, counted by `state.step - state.n_skipped`; the first time the parameters are copied. While
+/// `state.skip` is not 0, nothing changes.
 ///
 /// # Shapes
-/// `params`, `average`: `[n]`; `state`: [`STATE_LEN`], with the number of steps before this one.
+/// `params`, `average`: `[n]`; `state`: [`STATE_LEN`], with the numbers of steps before this one.
 /// # Dtypes
 /// f32; `state` u32.
 /// # Reference

@@ -1,14 +1,22 @@
 use crate::sizes::check_sizes;
-use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, cpu, fold_workgroups};
+use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs, cpu, fold_workgroups};
 
-/// Divides gradients by the loss scale: `g *= 1 / scale`. What is not finite stays so.
+/// Elements of a `scaler` buffer (u32): `found_inf, n_good, n_skipped_in_a_row, n_skipped`.
 ///
-/// Whether anything is not finite is told before, by a [`Reduce`](crate::Reduce) with [`ReduceOp::NonFinite`](crate::ReduceOp::NonFinite).
+/// Whether a gradient was not finite since the last update, how many updates in a row found none since the scale last changed, how many in a row
+/// found some, and how many there were of those since the start.
+pub const SCALER_LEN: usize = 4;
+
+/// Divides gradients by the loss scale, `g *= 1 / scale`, and has the step skipped if one is not finite: `scaler.found_inf = 1`, `state.skip = 1`.
+/// What is not finite stays so, and the rest is divided all the same.
+///
+/// PyTorch looks at the gradients before, this at what comes out: a scale that divides them to infinity skips the step, too, and
+/// one that is no normal number (0, infinite, NaN) always does.
 ///
 /// # Shapes
-/// `scale`: `[1]`; `grads`: `[n]`.
+/// `scale`: `[1]`; `grads`: `[n]`; `scaler`: [`SCALER_LEN`]; `state`: [`STATE_LEN`].
 /// # Dtypes
-/// f32.
+/// f32; `scaler` and `state` u32.
 /// # Reference
 /// `torch.amp.GradScaler.unscale_`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +31,12 @@ impl Kernel for Unscale {
     }
 
     fn args(&self) -> Vec<Arg> {
-        vec![Arg::read("scale", DType::F32, 1), Arg::read_write("grads", DType::F32, self.n)]
+        vec![
+            Arg::read("scale", DType::F32, 1),
+            Arg::read_write("grads", DType::F32, self.n),
+            Arg::read_write("scaler", DType::U32, SCALER_LEN),
+            Arg::read_write("state", DType::U32, STATE_LEN),
+        ]
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -39,13 +52,13 @@ impl Kernel for Unscale {
             types: vec![],
             params: vec![],
             reads: vec![0],
-            writes: vec![1],
+            writes: vec![1, 2, 3],
             workgroups: fold_workgroups(self.name(), self.n.div_ceil(64))?,
         }])
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        cpu::grad_scaler::unscale(args.read::<f32>(0)[0], args.write(1));
+        cpu::grad_scaler::unscale(args.read::<f32>(0)[0], args.write(1), args.write(2), args.write(3));
     }
 
     fn cost(&self) -> Cost {
@@ -56,10 +69,12 @@ impl Kernel for Unscale {
 /// The loss scale after a step. If something was not finite, `scale *= backoff_factor` and the count of good steps starts anew; else, at
 /// the `growth_interval`th good step in a row, `scale *= growth_factor`, unless that is infinite, and the count starts anew.
 ///
+/// The scale has no floor: halved often enough, it is 0. Both executors give the same bits, those of subnormal scales too.
+///
 /// # Shapes
-/// `found_inf`: `[1]`, more than 0 if something was; `scale`: `[1]`; `n_good`: `[1]`, steps since the scale changed.
+/// `scale`: `[1]`; `scaler`: [`SCALER_LEN`], whose `found_inf` is 0 afterwards.
 /// # Dtypes
-/// f32; `n_good` u32.
+/// f32; `scaler` u32.
 /// # Reference
 /// `torch._amp_update_scale_`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -85,16 +100,16 @@ impl Kernel for UpdateScale {
     }
 
     fn args(&self) -> Vec<Arg> {
-        vec![
-            Arg::read("found_inf", DType::F32, 1),
-            Arg::read_write("scale", DType::F32, 1),
-            Arg::read_write("n_good", DType::U32, 1),
-        ]
+        vec![Arg::read_write("scale", DType::F32, 1), Arg::read_write("scaler", DType::U32, SCALER_LEN)]
     }
 
     fn check(&self) -> Result<(), Error> {
         let refusals = [
-            (self.growth_factor > 1.0, format!("growth_factor = {}", self.growth_factor), "more than 1"),
+            (
+                self.growth_factor > 1.0 && self.growth_factor.is_finite(),
+                format!("growth_factor = {}", self.growth_factor),
+                "more than 1",
+            ),
             (
                 self.backoff_factor > 0.0 && self.backoff_factor < 1.0,
                 format!("backoff_factor = {}", self.backoff_factor),
@@ -117,13 +132,13 @@ impl Kernel for UpdateScale {
             constants: vec![],
             types: vec![],
             params: bytemuck::cast_slice(&params).to_vec(),
-            reads: vec![0],
-            writes: vec![1, 2],
+            reads: vec![],
+            writes: vec![0, 1],
             workgroups: [1, 1, 1],
         }])
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        cpu::grad_scaler::update(self, args.read::<f32>(0)[0], args.write(1), args.write(2));
+        cpu::grad_scaler::update(self, args.write(0), args.write(1));
     }
 }

@@ -90,7 +90,7 @@ pub use embedding::{Embedding, EmbeddingGrad};
 pub use error::Error;
 pub use gather_categories::GatherCategories;
 pub use gather_rows::GatherRows;
-pub use grad_scaler::{Unscale, UpdateScale};
+pub use grad_scaler::{SCALER_LEN, Unscale, UpdateScale};
 pub use kernel::{Cost, Kernel};
 pub use layer_norm::{Affine, LayerNorm, LayerNormGrad, LayerNormWeightGrad};
 pub use matmul::{Epilogue, Matmul, Transpose};

@@ -6,8 +6,11 @@
 /// `p` with `n_rounds = 0`, and row `feistel(p)` with 8.
 pub const ORDER_LEN: usize = 16;
 
-/// Elements of a `state` buffer (u32): `batch, step, 0, 0`: the index of the batch within the epoch, and how many optimizer steps
-/// there have been since the start. Both are advanced on the device.
+/// Elements of a `state` buffer (u32): `batch, step, skip, n_skipped`.
+///
+/// `batch` is the index of the batch within the epoch, `step` how many steps of the optimizer there have been since the start, those that were
+/// skipped among them, and `n_skipped` how many those are. While `skip` is not 0, optimizers and averages leave everything as it is:
+/// [`Unscale`](crate::Unscale) raises it where a gradient is not finite. All are advanced on the device, by [`Advance`](crate::Advance).
 pub const STATE_LEN: usize = 4;
 
 /// Rows in their own order.

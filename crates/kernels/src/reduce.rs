@@ -38,7 +38,7 @@ pub enum ReduceOp {
     Min,
     /// `√Σ x²`, the Euclidean norm.
     Norm,
-    /// 1 if an element is infinite or NaN, else 0: the `found_inf` of loss scaling. Told by the bits of the exponent, since a
+    /// 1 if an element is infinite or NaN, else 0. Told by the bits of the exponent, since a
     /// shader's comparisons may take for granted that there is no NaN.
     NonFinite,
 }

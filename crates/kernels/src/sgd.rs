@@ -4,6 +4,7 @@ use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, STATE_LEN, TwinA
 /// One step of stochastic gradient descent with momentum over a flat run of parameters.
 ///
 /// With `lr = lr_table[min(state.batch, n_lr - 1)]`: `g += λ p`, `u = μ u + g`, `p -= lr (g + μ u)` with Nesterov, `p -= lr u` without.
+/// While `state.skip` is not 0, nothing changes.
 ///
 /// # Shapes
 /// `grads`, `params`, `momentum`: `[n]`; `lr`: `[n_lr]`; `state`: [`STATE_LEN`].

@@ -13,6 +13,12 @@ pub trait Optimizer: Debug {
     /// [`Error::Program`] if the buffers have other lengths or types.
     fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs) -> Result<(), Error>;
 
+    /// Whether a step that is recorded leaves parameters and state as they are while `state.skip` is not 0, as those of
+    /// [`Adam`](brisk_kernels::Adam) and [`Sgd`](brisk_kernels::Sgd) do; loss scaling needs that. The default says no.
+    fn skips(&self) -> bool {
+        false
+    }
+
     /// The state that a checkpoint must keep, by name, each as long as the flat parameters.
     fn state(&self) -> Vec<(&'static str, &Persistent)>;
 }
@@ -22,7 +28,7 @@ pub trait Optimizer: Debug {
 pub struct StepInputs {
     /// Learning rates f32, one a batch of the epoch; the last holds for all beyond it.
     pub lr: Persistent,
-    /// The run's state: the batch index, the number of steps.
+    /// The run's state: the batch index, the number of steps, whether this one is to be skipped and how many were ([`STATE_LEN`](brisk_kernels::STATE_LEN)).
     pub state: Persistent,
 }
 
@@ -75,6 +81,10 @@ impl Optimizer for Adam {
         })?)
     }
 
+    fn skips(&self) -> bool {
+        true
+    }
+
     fn state(&self) -> Vec<(&'static str, &Persistent)> {
         vec![("adam.m", &self.m), ("adam.v", &self.v)]
     }
@@ -118,6 +128,10 @@ impl Optimizer for Sgd {
             let args = args.map(|persistent| program.persistent(persistent));
             program.push(kernel, &args)
         })?)
+    }
+
+    fn skips(&self) -> bool {
+        true
     }
 
     fn state(&self) -> Vec<(&'static str, &Persistent)> {

@@ -93,7 +93,7 @@ impl Graph {
         })?)
     }
 
-    /// Ends a step: the batch index and the step count go up by one.
+    /// Ends a step: the batch index and the step count go up by one; a step that was skipped is counted as such.
     ///
     /// # Errors
     /// [`Error::Program`] if `state` is not [`STATE_LEN`] u32.

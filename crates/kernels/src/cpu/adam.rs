@@ -1,6 +1,7 @@
 use rayon::prelude::*;
 
 use super::float::one_minus_exp_neg;
+use super::skip::n_steps;
 use super::vectorised::vectorised;
 use crate::{Adam, WeightDecay};
 
@@ -8,8 +9,9 @@ use crate::{Adam, WeightDecay};
 const BLOCK_LEN: usize = 16 * 1024;
 
 pub(crate) fn run(kernel: &Adam, grads: &[f32], lr: &[f32], state: &[u32], params: &mut [f32], m: &mut [f32], v: &mut [f32]) {
+    let Some(n_steps) = n_steps(state) else { return };
     let lr = lr[(state[0] as usize).min(lr.len() - 1)];
-    let t = state[1].wrapping_add(1) as f32;
+    let t = n_steps as f32;
     let ln = |beta: f32| f64::from(beta).ln() as f32;
     let step = Step {
         lr,

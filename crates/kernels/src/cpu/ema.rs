@@ -1,8 +1,9 @@
 use super::blocks::each_block;
+use super::skip::n_steps;
 use crate::Ema;
 
 pub(crate) fn run(kernel: &Ema, params: &[f32], state: &[u32], average: &mut [f32]) {
-    let n_steps = state[1].wrapping_add(1);
+    let Some(n_steps) = n_steps(state) else { return };
     if !n_steps.is_multiple_of(kernel.every) {
         return;
     }

@@ -1,31 +1,50 @@
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use super::blocks::each_block;
 use crate::UpdateScale;
 
-pub(crate) fn unscale(scale: f32, grads: &mut [f32]) {
+/// The bits that are all 1 in what is not finite.
+const EXPONENT: u32 = 0x7F80_0000;
+
+pub(crate) fn unscale(scale: f32, grads: &mut [f32], scaler: &mut [u32], state: &mut [u32]) {
     let inverse = (1.0 / f64::from(scale)) as f32;
+    let found_inf = AtomicBool::new(!scale.is_normal());
     each_block(
         grads,
         #[inline(always)]
         |_, grads| {
+            let mut greatest = 0;
             for g in grads {
                 *g *= inverse;
+                greatest = greatest.max(g.to_bits() & EXPONENT);
+            }
+            if greatest == EXPONENT {
+                found_inf.store(true, Ordering::Relaxed);
             }
         },
     );
+    if found_inf.into_inner() {
+        scaler[0] = 1;
+        state[2] = 1;
+    }
 }
 
-pub(crate) fn update(kernel: &UpdateScale, found_inf: f32, scale: &mut [f32], n_good: &mut [u32]) {
-    if found_inf > 0.0 {
+pub(crate) fn update(kernel: &UpdateScale, scale: &mut [f32], scaler: &mut [u32]) {
+    let [found_inf, n_good, n_skipped_in_a_row, n_skipped] = scaler else { unreachable!("a scaler has four elements") };
+    if std::mem::take(found_inf) != 0 {
         scale[0] *= kernel.backoff_factor;
-        n_good[0] = 0;
+        *n_good = 0;
+        *n_skipped_in_a_row = n_skipped_in_a_row.wrapping_add(1);
+        *n_skipped = n_skipped.wrapping_add(1);
         return;
     }
-    n_good[0] = n_good[0].wrapping_add(1);
-    if n_good[0] == kernel.growth_interval {
+    *n_skipped_in_a_row = 0;
+    *n_good = n_good.wrapping_add(1);
+    if *n_good == kernel.growth_interval {
         let grown = scale[0] * kernel.growth_factor;
         if grown.is_finite() {
             scale[0] = grown;
         }
-        n_good[0] = 0;
+        *n_good = 0;
     }
 }

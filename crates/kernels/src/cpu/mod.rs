@@ -33,6 +33,7 @@ mod patches;
 mod rows;
 pub(crate) mod sgd;
 pub(crate) mod shift_columns;
+mod skip;
 pub(crate) mod softmax;
 pub(crate) mod store_rows;
 mod vectorised;

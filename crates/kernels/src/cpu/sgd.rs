@@ -1,5 +1,6 @@
 use rayon::prelude::*;
 
+use super::skip::n_steps;
 use super::vectorised::vectorised;
 use crate::{Momentum, Sgd};
 
@@ -7,6 +8,9 @@ use crate::{Momentum, Sgd};
 const BLOCK_LEN: usize = 16 * 1024;
 
 pub(crate) fn run(kernel: &Sgd, grads: &[f32], lr: &[f32], state: &[u32], params: &mut [f32], momentum: &mut [f32]) {
+    if n_steps(state).is_none() {
+        return;
+    }
     let lr = lr[(state[0] as usize).min(lr.len() - 1)];
     params.par_chunks_mut(BLOCK_LEN).zip(momentum.par_chunks_mut(BLOCK_LEN)).zip(grads.par_chunks(BLOCK_LEN)).for_each(
         |((params, momentum), grads)| {

@@ -1,4 +1,5 @@
 // m = b1 m + (1 - b1) g, v = b2 v + (1 - b2) g^2, p -= lr / (1 - b1^t) m / (sqrt(v / (1 - b2^t)) + eps), all parameters at once.
+// Nothing where the step is skipped; t counts those that were not.
 // Twin: src/cpu/adam.rs. Moves 28 bytes a parameter.
 
 struct Params {
@@ -17,6 +18,7 @@ override WG: u32 = 64u;
 @group(0) @binding(0) var<uniform> hyper: Params;
 @group(0) @binding(1) var<storage, read> grads: array<f32>;
 @group(0) @binding(2) var<storage, read> lr_table: array<f32>;
+// batch, step, skip, n_skipped.
 @group(0) @binding(3) var<storage, read> state: array<u32>;
 @group(0) @binding(4) var<storage, read_write> params: array<f32>;
 @group(0) @binding(5) var<storage, read_write> m: array<f32>;
@@ -31,10 +33,10 @@ fn one_minus_exp_neg(x: f32) -> f32 {
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
     let i = (group.y * groups.x + group.x) * WG + lane;
-    if i >= arrayLength(&params) {
+    if i >= arrayLength(&params) || state[2] != 0u {
         return;
     }
-    let t = f32(state[1] + 1u);
+    let t = f32(state[1] - state[3] + 1u);
     let lr = lr_table[min(state[0], arrayLength(&lr_table) - 1u)];
     let step = lr / one_minus_exp_neg(-t * hyper.ln_beta1);
     let inv_root = inverseSqrt(one_minus_exp_neg(-t * hyper.ln_beta2));

@@ -58,6 +58,21 @@ fn twin_equals_the_paper_in_f64() {
 }
 
 #[test]
+fn a_skipped_step_changes_nothing_and_does_not_count() {
+    let mut random = Random::new(4);
+    let kernel = Adam::new(65, 2);
+    let skipped = given(&mut random, 65, &[0.1, 0.2], [1, 5, 1, 2]);
+    assert_eq!(run_twin(&kernel, &skipped), skipped[3..], "parameters, m and v are as they were");
+    gpu_equals_twin(&kernel, &skipped);
+    // The next one is the 5th, 3 of 7 having been skipped.
+    let (mut after, mut unscaled) = (skipped.clone(), skipped);
+    after[2] = vec![1, 7, 0, 3];
+    unscaled[2] = vec![1, 4, 0, 0];
+    assert_eq!(run_twin(&kernel, &after), run_twin(&kernel, &unscaled), "the bias is corrected for the steps that were taken");
+    gpu_equals_twin_within(&kernel, &after, STEP);
+}
+
+#[test]
 fn gpu_agrees() {
     let mut random = Random::new(2);
     for n in [1, 63, 64, 65, 1001, 70_003] {

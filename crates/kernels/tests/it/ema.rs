@@ -30,6 +30,16 @@ fn it_is_taken_every_so_many_steps() {
 }
 
 #[test]
+fn a_skipped_step_is_not_averaged_and_does_not_count() {
+    let kernel = Ema { n: 2, decay: 0.75, every: 3 };
+    let with_state = |state: [u32; 4]| [words(&[8.0, 0.0]), state.to_vec(), words(&[4.0, 4.0])];
+    for (state, expected) in [([0, 2, 1, 0], [4.0, 4.0]), ([0, 4, 0, 2], [8.0, 0.0]), ([0, 6, 0, 1], [5.0, 3.0])] {
+        assert_eq!(twin_floats(&kernel, &with_state(state)), expected, "{state:?}");
+        gpu_equals_twin(&kernel, &with_state(state));
+    }
+}
+
+#[test]
 fn gpu_agrees_and_bits_do_not_depend_on_threads() {
     let mut random = Random::new(1);
     for n in [1, 63, 64, 65, 40_003] {

@@ -3,45 +3,150 @@ use brisk_kernels::{Kernel, Unscale, UpdateScale};
 use crate::random::Random;
 use crate::run::*;
 
-/// The scale and the count after each step.
+/// The scale and the count of good steps after each update, as `torch._amp_update_scale_` of PyTorch 2.15 gives them; on the twin and the GPU, to
+/// the bit.
 #[track_caller]
-fn check(kernel: UpdateScale, start: f32, found_inf: &[f32], expected: &[(f32, u32)]) {
-    let (mut scale, mut n_good) = (start, 0);
+fn check(kernel: UpdateScale, start: f32, found_inf: &[u32], expected: &[(f32, u32)]) {
+    let (mut scale, mut scaler) = (words(&[start]), vec![0, 0, 0, 0]);
     for (step, (&found, &expected)) in found_inf.iter().zip(expected).enumerate() {
-        let given = [words(&[found]), words(&[scale]), vec![n_good]];
-        gpu_equals_twin(&kernel, &given);
+        scaler[0] = found;
+        let given = [scale, scaler];
         let results = run_twin(&kernel, &given);
-        (scale, n_good) = (floats(&results[0])[0], results[1][0]);
-        assert_eq!((scale, n_good), expected, "after step {step}");
+        gpu_equals_twin_to_the_bit(&kernel, &given);
+        [scale, scaler] = results.try_into().expect("two results");
+        assert_eq!((floats(&scale)[0], scaler[1]), expected, "after step {step}");
     }
+}
+
+#[track_caller]
+fn gpu_equals_twin_to_the_bit(kernel: &dyn Kernel, given: &[Words]) {
+    let Some(mut gpu) = crate::gpu::gpu() else { return };
+    assert_eq!(run_gpu(&mut gpu, kernel, given), run_twin(kernel, given), "{kernel:?} of {given:X?}");
 }
 
 #[test]
 fn the_scale_backs_off_and_grows() {
     let kernel = UpdateScale { growth_interval: 2, ..UpdateScale::default() };
-    // As PyTorch does it, with something infinite in the second step.
     let expected = [(65536.0, 1), (32768.0, 0), (32768.0, 1), (65536.0, 0), (65536.0, 1)];
-    check(kernel, 65536.0, &[0.0, 1.0, 0.0, 0.0, 0.0], &expected);
+    check(kernel, 65536.0, &[0, 1, 0, 0, 0], &expected);
 }
 
 #[test]
-fn the_scale_stays_finite_above_and_has_no_floor() {
+fn the_scale_stays_finite_above() {
     let kernel = UpdateScale { growth_interval: 1, ..UpdateScale::default() };
-    check(kernel, f32::MAX, &[0.0, 0.0], &[(f32::MAX, 0), (f32::MAX, 0)]);
-    // A denormal, which a GPU may take for 0 at once, so on the twin alone.
-    let results = run_twin(&kernel, &[words(&[1.0]), words(&[1e-45]), vec![0]]);
-    assert_eq!(floats(&results[0]), [0.0], "half of the least");
+    check(kernel, f32::MAX, &[0, 0], &[(f32::MAX, 0), (f32::MAX, 0)]);
+    // 2¹²⁷ is the last power of two.
+    let start = 2.0_f32.powi(126);
+    check(kernel, start, &[0, 0, 1, 0], &[(2.0 * start, 0), (2.0 * start, 0), (start, 0), (2.0 * start, 0)]);
+}
+
+#[test]
+fn the_scale_is_halved_to_nothing() {
+    let kernel = UpdateScale::default();
+    let halves: Vec<(f32, u32)> = (127..=150).map(|power| (2.0_f64.powi(-power) as f32, 0)).collect();
+    assert_eq!(halves.last(), Some(&(0.0, 0)), "half of the least number is 0, by ties to even");
+    check(kernel, 2.0_f32.powi(-126), &vec![1; halves.len()], &halves);
+    check(kernel, 0.0, &[1, 0, 0], &[(0.0, 0), (0.0, 1), (0.0, 2)]);
+}
+
+#[test]
+fn factors_that_are_no_powers_of_two_round_as_pytorchs() {
+    let kernel = UpdateScale { growth_factor: 1.1, backoff_factor: 0.7, growth_interval: 1 };
+    let bits = TORCH_TRACE.map(|bits| (f32::from_bits(bits), 0));
+    check(kernel, 65536.0, &[0, 0, 1, 0, 1, 1, 0, 0, 0, 1], &bits);
+}
+
+/// What `torch._amp_update_scale_` makes of 65536 with the factors `float(numpy.float32(1.1))` and `float(numpy.float32(0.7))`.
+const TORCH_TRACE: [u32; 10] = [
+    0x478C_CCCD,
+    0x479A_E148,
+    0x4758_D4FE,
+    0x476E_83E5,
+    0x4726_F5ED,
+    0x46E9_BEB2,
+    0x4700_8F48,
+    0x470D_6A69,
+    0x471B_8EA7,
+    0x46D9_C7B6,
+];
+
+#[test]
+fn any_scale_and_factors_give_the_same_bits_on_the_gpu() {
+    let mut random = Random::new(5);
+    let uniform = random.floats(400);
+    for at in uniform.chunks_exact(4) {
+        // Factors anywhere, scales of any size, subnormal ones too.
+        let kernel =
+            UpdateScale { growth_factor: 1.5 + 0.4999 * at[0], backoff_factor: 0.5 + 0.4999 * at[1], growth_interval: 1 };
+        let scale = (0.25 + at[2].abs()) * 2.0_f32.powi((150.0 * at[3]) as i32).max(f32::from_bits(99));
+        gpu_equals_twin_to_the_bit(&kernel, &[words(&[scale]), vec![0, 0, 0, 0]]);
+        gpu_equals_twin_to_the_bit(&kernel, &[words(&[scale]), vec![1, 0, 0, 0]]);
+    }
+}
+
+#[test]
+fn updates_that_found_something_are_counted() {
+    let mut scaler = vec![0, 0, 0, 0];
+    for (found, expected) in [(1, [0, 0, 1, 1]), (1, [0, 0, 2, 2]), (0, [0, 1, 0, 2]), (1, [0, 0, 1, 3])] {
+        scaler[0] = found;
+        let given = [words(&[1.0]), scaler];
+        gpu_equals_twin_to_the_bit(&UpdateScale::default(), &given);
+        scaler = run_twin(&UpdateScale::default(), &given)[1].clone();
+        assert_eq!(scaler, expected, "found_inf, n_good, n_skipped_in_a_row, n_skipped");
+    }
+}
+
+/// The gradients, whether that was found and whether the step is to be skipped.
+#[track_caller]
+fn check_unscale(scale: f32, grads: &[f32], expected: &[f32], skips: u32) {
+    let (given, kernel) = ([words(&[scale]), words(grads), vec![0, 4, 5, 6], vec![7, 8, 0, 9]], Unscale { n: grads.len() });
+    let results = run_twin(&kernel, &given);
+    assert_eq!(floats(&results[0]), expected, "of {grads:?}");
+    assert_eq!(results[1..], [vec![skips, 4, 5, 6], vec![7, 8, skips, 9]], "of {grads:?}");
+    gpu_equals_twin(&kernel, &given);
 }
 
 #[test]
 fn gradients_are_divided_by_the_scale() {
-    let given = [words(&[4.0]), words(&[4.0, -2.0, f32::INFINITY])];
-    assert_eq!(twin_floats(&Unscale { n: 3 }, &given), [1.0, -0.5, f32::INFINITY]);
-    gpu_equals_twin(&Unscale { n: 3 }, &given);
+    check_unscale(4.0, &[4.0, -2.0, 0.0], &[1.0, -0.5, 0.0], 0);
+    check_unscale(3.0, &[3.0, -1.5], &[1.0, -0.5], 0);
+    check_unscale(0.25, &[3.0, f32::MAX / 8.0], &[12.0, f32::MAX / 2.0], 0);
+}
+
+#[test]
+fn what_is_not_finite_skips_the_step_and_the_rest_is_divided() {
+    check_unscale(4.0, &[4.0, f32::INFINITY, -2.0], &[1.0, f32::INFINITY, -0.5], 1);
+    check_unscale(4.0, &[f32::NEG_INFINITY, 8.0], &[f32::NEG_INFINITY, 2.0], 1);
+    // Finite before, infinite after.
+    check_unscale(0.25, &[4.0, f32::MAX], &[16.0, f32::INFINITY], 1);
+    let nan = [words(&[4.0]), words(&[f32::NAN, 4.0]), vec![0; 4], vec![0; 4]];
+    let results = run_twin(&Unscale { n: 2 }, &nan);
+    assert!(floats(&results[0])[0].is_nan(), "it stays");
+    assert_eq!((floats(&results[0])[1], results[1][0], results[2][2]), (1.0, 1, 1), "the other, and the flags");
+    gpu_equals_twin(&Unscale { n: 2 }, &nan);
+}
+
+#[test]
+fn a_scale_that_is_no_normal_number_skips_every_step() {
+    for scale in [0.0, f32::INFINITY, f32::NAN, f32::from_bits(1)] {
+        let given = [words(&[scale]), words(&[0.0, 1.0]), vec![0; 4], vec![0; 4]];
+        let results = run_twin(&Unscale { n: 2 }, &given);
+        assert_eq!((results[1][0], results[2][2]), (1, 1), "{scale}");
+        let Some(mut gpu) = crate::gpu::gpu() else { continue };
+        assert_eq!(run_gpu(&mut gpu, &Unscale { n: 2 }, &given)[1..], results[1..], "{scale}");
+    }
+}
+
+#[test]
+fn gpu_agrees_and_bits_do_not_depend_on_threads() {
     for n in [1, 63, 64, 65, 40_003] {
-        let given = [words(&[65536.0]), words(&Random::new(1).floats(n))];
-        gpu_equals_twin(&Unscale { n }, &given);
-        same_bits_on_any_pool(&Unscale { n }, &given);
+        for last in [1.0, f32::INFINITY] {
+            let mut grads = Random::new(1).floats(n);
+            grads[n - 1] = last;
+            let given = [words(&[65536.0]), words(&grads), vec![0; 4], vec![0; 4]];
+            gpu_equals_twin_to_the_bit(&Unscale { n }, &given);
+            same_bits_on_any_pool(&Unscale { n }, &given);
+        }
     }
 }
 
@@ -53,6 +158,10 @@ fn factors_that_make_no_sense_are_refused() {
     };
     let default = UpdateScale::default();
     refuses(UpdateScale { growth_factor: 1.0, ..default }, "growth_factor = 1 is not supported, expected more than 1");
+    refuses(
+        UpdateScale { growth_factor: f32::INFINITY, ..default },
+        "growth_factor = inf is not supported, expected more than 1",
+    );
     refuses(UpdateScale { backoff_factor: 1.0, ..default }, "backoff_factor = 1 is not supported, expected between 0 and 1");
     refuses(UpdateScale { growth_interval: 0, ..default }, "growth_interval = 0 is not supported, expected at least 1");
 }

@@ -27,6 +27,15 @@ fn given(random: &mut Random, n: usize) -> Vec<Words> {
 }
 
 #[test]
+fn a_skipped_step_changes_nothing() {
+    let mut skipped = given(&mut Random::new(3), 65);
+    skipped[2][2] = 1;
+    let kernel = Sgd { n: 65, n_lr: 2, momentum: 0.9, weight_decay: 0.01, form: Momentum::Nesterov };
+    assert_eq!(run_twin(&kernel, &skipped), skipped[3..], "parameters and momentum are as they were");
+    gpu_equals_twin(&kernel, &skipped);
+}
+
+#[test]
 fn gpu_agrees() {
     let mut random = Random::new(1);
     for form in [Momentum::Heavy, Momentum::Nesterov] {
