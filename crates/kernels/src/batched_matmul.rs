@@ -1,5 +1,8 @@
 use crate::sizes::check_sizes;
-use crate::{Adapter, Arg, Cost, DType, Dispatch, Epilogue, Error, Kernel, MAX_WORKGROUPS, Matmul, Transpose, TwinArgs, cpu};
+use crate::tiled_product::{self, Slices};
+use crate::{
+    Adapter, Arg, Cost, DType, Dispatch, Epilogue, Error, Kernel, MAX_WORKGROUPS, Matmul, MatmulFamily, Transpose, TwinArgs, cpu,
+};
 
 /// Matrix products of many pairs at once: `y[i] = op(a[i]) op(b[i])`.
 ///
@@ -10,8 +13,7 @@ use crate::{Adapter, Arg, Cost, DType, Dispatch, Epilogue, Error, Kernel, MAX_WO
 /// # Errors
 /// [`Error::Size`] for more than 65535 matrices, or blocks of rows or columns.
 /// # Cost
-/// `2 n_batch m n k` operations. On a GPU in one dispatch, made for many small matrices; for a few large ones take [`Matmul`], which
-/// uses tiles.
+/// `2 n_batch m n k` operations, on a GPU in one dispatch. Operands are read as they are, transposed or not.
 /// # Reference
 /// `torch.bmm`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +35,44 @@ impl BatchedMatmul {
     pub(crate) fn one(&self) -> Matmul {
         let Self { m, n, k, transpose, .. } = *self;
         Matmul { m, n, k, transpose, epilogue: Epilogue::None }
+    }
+
+    /// The dispatch of one family, for a caller who has measured which is faster; [`Kernel::dispatches`] picks by adapter and shape.
+    /// [`MatmulFamily::Subgroup`] is [`MatmulFamily::Direct`] here, and so are tiles where the sizes are not multiples of 4.
+    ///
+    /// # Errors
+    /// [`Error::Size`] where there are more blocks than can be dispatched, [`Error::Unsupported`] where `family` does not run on `adapter`.
+    pub fn dispatches_by(&self, family: MatmulFamily, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        family.check(self.name(), adapter)?;
+        let Self { n_batch, m, n, .. } = *self;
+        let one = self.one();
+        let dispatch = match family.tiles(adapter, m, n, n_batch) {
+            Some(tiles) if one.reads_vectors() => {
+                tiled_product::dispatch(self.name(), &one, Slices::Pairs(n_batch), tiles, [0, 1, 1], 2)
+            }
+            _ => self.direct(),
+        };
+        Ok(vec![dispatch?])
+    }
+
+    fn direct(&self) -> Result<Dispatch, Error> {
+        let Self { n_batch, m, n, k, transpose } = *self;
+        let groups = [("n", n, n.div_ceil(GROUP_COLS)), ("m", m, m.div_ceil(GROUP_ROWS)), ("n_batch", n_batch, n_batch)];
+        if let Some(&(size, found, _)) = groups.iter().find(|(.., n_groups)| *n_groups > MAX_WORKGROUPS as usize) {
+            return Err(Error::Size { kernel: self.name(), size, found, expected: "at most 65535 blocks" });
+        }
+        let flag = |is: bool| f64::from(u8::from(is));
+        Ok(Dispatch {
+            label: "kernels.batched_matmul",
+            wgsl: include_str!("wgsl/batched_matmul.wgsl"),
+            entry: "main",
+            constants: vec![("TRANSPOSE_A", flag(transpose.a())), ("TRANSPOSE_B", flag(transpose.b()))],
+            types: vec![],
+            params: bytemuck::cast_slice(&[m as u32, n as u32, k as u32, 0]).to_vec(),
+            reads: vec![0, 1],
+            writes: vec![2],
+            workgroups: groups.map(|(.., n_groups)| n_groups as u32),
+        })
     }
 }
 
@@ -59,24 +99,8 @@ impl Kernel for BatchedMatmul {
         check_sizes(self, &[("n_batch", n_batch), ("m", m), ("n", n), ("k", k)])
     }
 
-    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        let Self { n_batch, m, n, k, transpose } = *self;
-        let groups = [("n", n, n.div_ceil(GROUP_COLS)), ("m", m, m.div_ceil(GROUP_ROWS)), ("n_batch", n_batch, n_batch)];
-        if let Some(&(size, found, _)) = groups.iter().find(|(.., n_groups)| *n_groups > MAX_WORKGROUPS as usize) {
-            return Err(Error::Size { kernel: self.name(), size, found, expected: "at most 65535 blocks" });
-        }
-        let flag = |is: bool| f64::from(u8::from(is));
-        Ok(vec![Dispatch {
-            label: "kernels.batched_matmul",
-            wgsl: include_str!("wgsl/batched_matmul.wgsl"),
-            entry: "main",
-            constants: vec![("TRANSPOSE_A", flag(transpose.a())), ("TRANSPOSE_B", flag(transpose.b()))],
-            types: vec![],
-            params: bytemuck::cast_slice(&[m as u32, n as u32, k as u32, 0]).to_vec(),
-            reads: vec![0, 1],
-            writes: vec![2],
-            workgroups: groups.map(|(.., n_groups)| n_groups as u32),
-        }])
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.dispatches_by(MatmulFamily::choose(adapter, usize::MAX), adapter)
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {

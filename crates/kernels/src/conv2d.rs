@@ -18,7 +18,7 @@ use crate::{
 /// [`Error::Size`] where no window fits; [`Error::Unsupported`] for [`Epilogue::OutputGrad`], which belongs to a gradient, and for
 /// an activation whose derivative needs its input.
 /// # Cost
-/// `2 n_out` operations a value that a window covers. The weights are first turned into scratch. Patches are made for a few rows of
+/// `2 n_out` operations a value that a window covers. The weights are first turned into scratch, but on hardware. Patches are made for a few rows of
 /// pixels at a time, never for the whole batch. Windows of one pixel, a pixel apart, are a [`Matmul`].
 /// # Reference
 /// `torch.nn.functional.conv2d`; Chetlur et al. 2014, *cuDNN*, arXiv:1410.0759, for the implicit product.
@@ -58,6 +58,11 @@ impl ConvShape {
         self.n_patch().saturating_mul(self.n_out)
     }
 
+    /// Whether four channels lie together on both sides.
+    pub(crate) const fn reads_vectors(&self) -> bool {
+        self.x.n_channels.is_multiple_of(4) && self.n_out.is_multiple_of(4)
+    }
+
     /// Whether a window is a pixel, so that a convolution is a plain product of `[n_pixels, n_channels]`.
     pub(crate) fn is_pointwise(&self) -> bool {
         self.window == Window::square(1, 0)
@@ -94,13 +99,14 @@ impl Conv2d {
     }
 
     /// The dispatches of one family, for a caller who has measured which is faster; [`Kernel::dispatches`] picks by adapter and shape.
+    /// [`MatmulFamily::Subgroup`] is [`MatmulFamily::Direct`] here, but for windows of one pixel.
     ///
     /// # Errors
     /// [`Error::Size`] where there are more blocks than can be dispatched, [`Error::Unsupported`] where `family` does not run on `adapter`.
     pub fn dispatches_by(&self, family: MatmulFamily, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
         match self.product() {
             Some(matmul) => matmul.dispatches_by(family, adapter),
-            None => conv2d_gpu::forward(self, family),
+            None => conv2d_gpu::forward(self, family, adapter),
         }
     }
 }

@@ -36,13 +36,14 @@ impl Conv2dGradInput {
     }
 
     /// The dispatches of one family, for a caller who has measured which is faster; [`Kernel::dispatches`] picks by adapter and shape.
+    /// [`MatmulFamily::Subgroup`] is [`MatmulFamily::Direct`] here, but for windows of one pixel.
     ///
     /// # Errors
     /// [`Error::Size`] where there are more blocks than can be dispatched, [`Error::Unsupported`] where `family` does not run on `adapter`.
     pub fn dispatches_by(&self, family: MatmulFamily, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
         match self.product() {
             Some(matmul) => matmul.dispatches_by(family, adapter),
-            None => conv2d_gpu::grad_input(self, family),
+            None => conv2d_gpu::grad_input(self, family, adapter),
         }
     }
 }

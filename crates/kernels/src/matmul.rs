@@ -1,6 +1,6 @@
 use crate::sizes::check_sizes;
 use crate::{
-    Access, Activation, Adapter, Arg, Cost, DType, Dispatch, ElementwiseStep, Error, Kernel, MatmulFamily, Tiles, TwinArgs, cpu,
+    Access, Activation, Adapter, Arg, Cost, DType, Dispatch, ElementwiseStep, Error, Kernel, MatmulFamily, TwinArgs, cpu,
 };
 
 /// A matrix product with what follows it: `y = epilogue(op(a) op(b))`.
@@ -117,25 +117,8 @@ impl Matmul {
     /// # Errors
     /// [`Error::Size`] where there are more blocks than can be dispatched, [`Error::Unsupported`] where `family` does not run on `adapter`.
     pub fn dispatches_by(&self, family: MatmulFamily, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        if !family.runs_on(adapter) {
-            let found = format!("{family:?} on `{}`", adapter.name);
-            let expected = "a device made with `Features::SUBGROUP`, whose subgroups have at least 8 lanes";
-            return Err(Error::Unsupported { kernel: self.name(), found, expected });
-        }
+        family.check(self.name(), adapter)?;
         crate::matmul_gpu::dispatches(self, self.y_arg(), family, adapter)
-    }
-
-    /// The dispatches of [`MatmulFamily::Tiled`] by a cut of one's own, for a caller who measures which is faster.
-    ///
-    /// # Errors
-    /// [`Error::Size`] where there are more tiles than can be dispatched, [`Error::Unsupported`] where the sizes are not multiples of 4.
-    pub fn dispatches_by_tiles(&self, tiles: Tiles) -> Result<Vec<Dispatch>, Error> {
-        if !self.reads_vectors() {
-            let found = format!("{} x {} x {}", self.m, self.n, self.k);
-            let expected = "each operand's fastest size a multiple of 4, and n";
-            return Err(Error::Unsupported { kernel: self.name(), found, expected });
-        }
-        crate::matmul_gpu::tiled(self, self.y_arg(), tiles)
     }
 
     /// The index of `y` in the argument list: behind `a`, `b` and the epilogue's argument.

@@ -17,8 +17,10 @@ pub enum MatmulFamily {
     /// Register blocks whose lanes read for one another: for software adapters, where the device has [`wgpu::Features::SUBGROUP`] and
     /// subgroups of at least 8.
     Subgroup,
-    /// Tiles of both operands in workgroup memory: for hardware.
+    /// Tiles of both operands in workgroup memory: for hardware. How they are cut goes by adapter and shape.
     Tiled,
+    /// The same by a cut of one's own, which holds where operands are read by vectors: for callers who measure which is faster.
+    TiledBy(Tiles),
 }
 
 impl MatmulFamily {
@@ -45,7 +47,32 @@ impl MatmulFamily {
 
     /// Whether a device can run it.
     pub fn runs_on(self, adapter: &Adapter) -> bool {
-        self != Self::Subgroup || Self::has_subgroups(adapter)
+        match self {
+            Self::Direct | Self::Tiled => true,
+            Self::Subgroup => Self::has_subgroups(adapter),
+            Self::TiledBy(tiles) => tiles.fits(adapter),
+        }
+    }
+
+    pub(crate) fn check(self, kernel: &'static str, adapter: &Adapter) -> Result<(), Error> {
+        if self.runs_on(adapter) {
+            return Ok(());
+        }
+        let found = format!("{self:?} on `{}`", adapter.name);
+        let expected = match self {
+            Self::TiledBy(_) => "lanes and workgroup memory within the device's limits; take smaller tiles",
+            _ => "a device made with `Features::SUBGROUP`, whose subgroups have at least 8 lanes",
+        };
+        Err(Error::Unsupported { kernel, found, expected })
+    }
+
+    /// The cut of `n_slices` products of `m` by `n` results, where the family has tiles.
+    pub(crate) fn tiles(self, adapter: &Adapter, m: usize, n: usize, n_slices: usize) -> Option<Tiles> {
+        match self {
+            Self::Direct | Self::Subgroup => None,
+            Self::Tiled => Some(Tiles::choose(adapter, m, n, n_slices)),
+            Self::TiledBy(tiles) => Some(tiles),
+        }
     }
 }
 
@@ -75,7 +102,7 @@ fn module(matmul: &Matmul, family: MatmulFamily) -> &'static Module {
     let Matmul { m, n, k, transpose, .. } = *matmul;
     let vectors = n.is_multiple_of(4) && k.is_multiple_of(4) && (!transpose.a() || m.is_multiple_of(4));
     match family {
-        MatmulFamily::Tiled => &TILED_ANY,
+        MatmulFamily::Tiled | MatmulFamily::TiledBy(_) => &TILED_ANY,
         MatmulFamily::Direct | MatmulFamily::Subgroup if n <= NARROW_COLS => &NARROW,
         MatmulFamily::Direct | MatmulFamily::Subgroup if !vectors => &PLAIN,
         MatmulFamily::Direct => &DIRECT,
@@ -84,7 +111,7 @@ fn module(matmul: &Matmul, family: MatmulFamily) -> &'static Module {
 }
 
 /// The dispatches of `matmul` by tiles of vectors: the product, or those of all runs and their sum.
-pub(crate) fn tiled(matmul: &Matmul, y_arg: usize, tiles: Tiles) -> Result<Vec<Dispatch>, Error> {
+fn tiled(matmul: &Matmul, y_arg: usize, tiles: Tiles) -> Result<Vec<Dispatch>, Error> {
     let n_runs = matmul.n_runs();
     // A binding that is not used has to be filled too.
     let reads = [0, 1, if y_arg == 3 { 2 } else { 1 }];
@@ -98,8 +125,8 @@ pub(crate) fn tiled(matmul: &Matmul, y_arg: usize, tiles: Tiles) -> Result<Vec<D
 
 /// The dispatches of `matmul`, whose result is argument `y_arg`.
 pub(crate) fn dispatches(matmul: &Matmul, y_arg: usize, family: MatmulFamily, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-    if family == MatmulFamily::Tiled && matmul.reads_vectors() {
-        return tiled(matmul, y_arg, Tiles::choose(adapter, matmul.m, matmul.n, matmul.n_runs()));
+    if let Some(tiles) = family.tiles(adapter, matmul.m, matmul.n, matmul.n_runs()).filter(|_| matmul.reads_vectors()) {
+        return tiled(matmul, y_arg, tiles);
     }
     let Matmul { m, n, k, transpose, .. } = *matmul;
     let b_turned = y_arg + 1;

@@ -1,6 +1,6 @@
 use crate::{Adapter, Error, MAX_WORKGROUPS};
 
-/// How a product of [`MatmulFamily::Tiled`](crate::MatmulFamily::Tiled) is cut into groups: for callers who measure which cut is faster.
+/// How a product of [`MatmulFamily::Tiled`](crate::MatmulFamily::Tiled) is cut into groups.
 ///
 /// Where operands are read by vectors, which is where their fastest sizes are multiples of 4. Other shapes have one cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -26,9 +26,8 @@ impl Tiles {
 
     /// The largest that `adapter` has memory for and that fill it with `n_slices` products of `m` by `n` results, else the smallest.
     pub fn choose(adapter: &Adapter, m: usize, n: usize, n_slices: usize) -> Self {
-        let fits = |tiles: &Self| tiles.workgroup_bytes() <= adapter.limits.max_compute_workgroup_storage_size as usize;
         let fills = |tiles: &Self| tiles.n_groups(m, n).saturating_mul(n_slices) >= N_FILLING;
-        [Self::LARGE, Self::MEDIUM].into_iter().find(|tiles| fits(tiles) && fills(tiles)).unwrap_or(Self::SMALL)
+        [Self::LARGE, Self::MEDIUM].into_iter().find(|tiles| tiles.fits(adapter) && fills(tiles)).unwrap_or(Self::SMALL)
     }
 
     /// Rows and columns of a tile.
@@ -40,6 +39,13 @@ impl Tiles {
     pub const fn n_groups(&self, m: usize, n: usize) -> usize {
         let [n_rows, n_cols] = self.size();
         m.div_ceil(n_rows).saturating_mul(n.div_ceil(n_cols))
+    }
+
+    /// Whether a device has the lanes and the memory for a group.
+    pub const fn fits(&self, adapter: &Adapter) -> bool {
+        let limits = &adapter.limits;
+        self.lanes[0] * self.lanes[1] <= limits.max_compute_invocations_per_workgroup as usize
+            && self.workgroup_bytes() <= limits.max_compute_workgroup_storage_size as usize
     }
 
     /// What a group takes of workgroup memory: two halves of both tiles, one vec4 more a place than there are values.

@@ -1,8 +1,12 @@
-// parts[run, o, u, v, c] = sum of dy[b, i, j, o] x[b, i sy - py + u, j sx - px + v, c] over the result pixels of a run: 64 outputs o by 64 columns
-// (u, v, c) a workgroup, its operands in workgroup memory 16 pixels at a time, 4 x 4 results a lane. The runs are then added in order by
-// column_sum.wgsl.
-// Twin: src/cpu/conv2d_grad_weight.rs. Reads dy once for 64 columns, and what the windows cover once for 64 outputs.
-// Ladder: conv2d_grad_weight.wgsl (each lane reads for itself) -> this. For hardware: on a software adapter barriers are ruinous.
+// parts[run, o, u, v, c] = sum of dy[b, i, j, o] x[b, i sy - py + u, j sx - px + v, c] over the result pixels of a run, by tiles of both operands in
+// workgroup memory, each lane with ROW_BLOCKS by COL_BLOCKS blocks of 4 outputs o by 4 columns (u, v, c). n_channels and n_out are multiples of 4.
+// The runs are then added in order by column_sum.wgsl.
+// Twin: src/cpu/conv2d_grad_weight.rs. Reads dy once for a tile's columns, and what the windows cover once for its outputs.
+// Ladder: conv2d_grad_weight_tiled_any.wgsl (scalar loads, any shape) -> this, whose tiles are those of matmul_tiled.wgsl, and what bounds them. For
+// hardware: on a software adapter barriers are ruinous.
+//
+// The places of the sum are pixels, so both operands have their columns fastest and go into the tiles as they are read. There are few results
+// and many pixels: the runs fill the card.
 
 // Pairs are (along the height, along the width).
 struct Params {
@@ -19,20 +23,38 @@ struct Params {
     pad: vec2u,
 }
 
-const TILE = 64u;
-const DEPTH = 16u;
-const LANES = 256u;
+override LANE_ROWS: u32 = 8u;
+override LANE_COLS: u32 = 8u;
+override ROW_BLOCKS: u32 = 2u;
+override COL_BLOCKS: u32 = 2u;
+override DEPTH: u32 = 8u;
+
+// A tile's rows and columns in blocks, and what a place of k takes in workgroup memory.
+override TILE_ROWS: u32 = LANE_ROWS * ROW_BLOCKS;
+override TILE_COLS: u32 = LANE_COLS * COL_BLOCKS;
+override A_STRIDE: u32 = TILE_ROWS + 1u;
+override B_STRIDE: u32 = TILE_COLS + 1u;
+override A_LEN: u32 = DEPTH * A_STRIDE;
+override B_LEN: u32 = DEPTH * B_STRIDE;
+override A_HALVES: u32 = 2u * A_LEN;
+override B_HALVES: u32 = 2u * B_LEN;
+
+// How each is stored.
+alias DY = vec4f;
+alias X = vec4f;
+fn load_dy(v: DY) -> vec4f { return v; }
+fn load_x(v: X) -> vec4f { return v; }
 
 @group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> dy: array<f32>;
-@group(0) @binding(2) var<storage, read> x: array<f32>;
-@group(0) @binding(3) var<storage, read_write> parts: array<f32>;
+@group(0) @binding(1) var<storage, read> dy: array<DY>;
+@group(0) @binding(2) var<storage, read> x: array<X>;
+@group(0) @binding(3) var<storage, read_write> parts: array<vec4f>;
 
-// a_tile[pixel][out / 4][out % 4], b_tile[pixel][col / 4][col % 4].
-var<workgroup> a_tile: array<vec4f, 256>;
-var<workgroup> b_tile: array<vec4f, 256>;
+// a_tile[half][pixel][out / 4], b_tile[half][pixel][col / 4].
+var<workgroup> a_tile: array<vec4f, A_HALVES>;
+var<workgroup> b_tile: array<vec4f, B_HALVES>;
 
-// A column of the weights: its channel, and the pixel that its tap reads for result pixel (0, 0); one beyond the last reads none.
+// Four columns of the weights: the first one's channel, and the pixel that their tap reads for result pixel (0, 0); those beyond the last read none.
 struct Column {
     channel: u32,
     first: vec2i,
@@ -45,96 +67,154 @@ fn column_of(col: u32) -> Column {
     return Column(col % params.n_channels, pixel, tap < params.kernel.x * params.kernel.y);
 }
 
-// What a column reads for result pixel `i` of the batch, 0 in the padding and from `end` on.
-fn value_of_x(column: Column, i: u32, end: u32) -> f32 {
+// What four columns read for result pixel `i` of the batch, 0 in the padding and from `end` on.
+fn value_of_x(column: Column, i: u32, end: u32) -> vec4f {
     if i >= end || !column.exists {
-        return 0.0;
+        return vec4f();
     }
     let row = i / params.y_size.y;
     let pixel = column.first + vec2i(params.stride * vec2u(row % params.y_size.x, i % params.y_size.y));
     let size = vec2i(params.x_size);
     if pixel.x < 0 || pixel.x >= size.x || pixel.y < 0 || pixel.y >= size.y {
-        return 0.0;
+        return vec4f();
     }
-    let image = row / params.y_size.x;
-    return x[((image * params.x_size.x + u32(pixel.x)) * params.x_size.y + u32(pixel.y)) * params.n_channels + column.channel];
+    let at = (row / params.y_size.x * params.x_size.x + u32(pixel.x)) * params.x_size.y + u32(pixel.y);
+    return load_x(x[(at * params.n_channels + column.channel) / 4u]);
 }
 
-fn value_of_dy(out: u32, i: u32, end: u32) -> f32 {
-    if i >= end || out >= params.n_out {
-        return 0.0;
+// Four outputs of result pixel `i`; `out` counts vec4s.
+fn value_of_dy(out: u32, i: u32, end: u32) -> vec4f {
+    if i >= end || out >= params.n_out / 4u {
+        return vec4f();
     }
-    return dy[i * params.n_out + out];
+    return load_dy(dy[i * (params.n_out / 4u) + out]);
 }
 
-fn fetch_dy(out: u32, i: u32, end: u32) -> vec4f {
-    return vec4f(
+fn block_of_dy(out: u32, i: u32, end: u32) -> mat4x4f {
+    return mat4x4f(
         value_of_dy(out, i, end),
-        value_of_dy(out, i + 4u, end),
-        value_of_dy(out, i + 8u, end),
-        value_of_dy(out, i + 12u, end),
+        value_of_dy(out, i + 1u, end),
+        value_of_dy(out, i + 2u, end),
+        value_of_dy(out, i + 3u, end),
     );
 }
 
-fn fetch_x(column: Column, i: u32, end: u32) -> vec4f {
-    return vec4f(
+fn block_of_x(column: Column, i: u32, end: u32) -> mat4x4f {
+    return mat4x4f(
         value_of_x(column, i, end),
-        value_of_x(column, i + 4u, end),
-        value_of_x(column, i + 8u, end),
-        value_of_x(column, i + 12u, end),
+        value_of_x(column, i + 1u, end),
+        value_of_x(column, i + 2u, end),
+        value_of_x(column, i + 3u, end),
     );
 }
 
-fn store(part: u32, out: u32, col: u32, sums: vec4f) {
-    let n_cols = params.kernel.x * params.kernel.y * params.n_channels;
-    if out >= params.n_out {
+// A block of 4 by 4 results, an output a column of the matrix; `out` and `col` count blocks.
+fn store(part: u32, out: u32, col: u32, sums: mat4x4f) {
+    let stride = params.kernel.x * params.kernel.y * params.n_channels / 4u;
+    if out >= params.n_out / 4u || col >= stride {
         return;
     }
-    for (var j = 0u; j < 4u && col + j < n_cols; j += 1u) {
-        parts[(part * params.n_out + out) * n_cols + col + j] = sums[j];
-    }
+    let at = (part * params.n_out + 4u * out) * stride + col;
+    parts[at] = sums[0];
+    parts[at + stride] = sums[1];
+    parts[at + 2u * stride] = sums[2];
+    parts[at + 3u * stride] = sums[3];
 }
 
-@compute @workgroup_size(LANES)
+fn add_product(sum: mat4x4f, a: vec4f, b: vec4f) -> mat4x4f {
+    return mat4x4f(
+        fma(vec4f(a.x), b, sum[0]),
+        fma(vec4f(a.y), b, sum[1]),
+        fma(vec4f(a.z), b, sum[2]),
+        fma(vec4f(a.w), b, sum[3]),
+    );
+}
+
+@compute @workgroup_size(LANE_COLS, LANE_ROWS)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) lane: u32) {
-    let tile_out = group.y * TILE;
-    let tile_col = group.x * TILE;
+    let tile_row = group.y * TILE_ROWS;
+    let tile_col = group.x * TILE_COLS;
     let n_rows = params.n_images * params.y_size.x;
     let first = min(group.z * params.part_rows, n_rows) * params.y_size.y;
     let end = min((group.z + 1u) * params.part_rows, n_rows) * params.y_size.y;
-    let fetched = lane % TILE;
-    let column = column_of(tile_col + fetched);
-    let lane_row = lane / 16u;
-    let lane_col = lane % 16u;
-    var sum0 = vec4f();
-    var sum1 = vec4f();
-    var sum2 = vec4f();
-    var sum3 = vec4f();
-    var next_a = fetch_dy(tile_out + fetched, first + lane / TILE, end);
-    var next_b = fetch_x(column, first + lane / TILE, end);
-    for (var start = first; start < end; start += DEPTH) {
-        for (var i = 0u; i < 4u; i += 1u) {
-            let at = (lane / TILE + 4u * i) * 16u + fetched / 4u;
-            a_tile[at][fetched % 4u] = next_a[i];
-            b_tile[at][fetched % 4u] = next_b[i];
-        }
-        workgroupBarrier();
-        next_a = fetch_dy(tile_out + fetched, start + DEPTH + lane / TILE, end);
-        next_b = fetch_x(column, start + DEPTH + lane / TILE, end);
-        for (var k = 0u; k < DEPTH; k += 1u) {
-            let rows = a_tile[k * 16u + lane_row];
-            let cols = b_tile[k * 16u + lane_col];
-            sum0 += rows.x * cols;
-            sum1 += rows.y * cols;
-            sum2 += rows.z * cols;
-            sum3 += rows.w * cols;
-        }
-        workgroupBarrier();
+
+    // The first lanes fetch dy, the last ones x: those are others where a tile has fewer blocks than there are lanes.
+    let of_a = vec2u(lane % TILE_ROWS, lane / TILE_ROWS);
+    let b_lane = LANE_ROWS * LANE_COLS - 1u - lane;
+    let of_b = vec2u(b_lane % TILE_COLS, b_lane / TILE_COLS);
+    let fetches_a = lane < TILE_ROWS * DEPTH / 4u;
+    let fetches_b = b_lane < TILE_COLS * DEPTH / 4u;
+    let column = column_of(4u * (tile_col + of_b.x));
+
+    let lane_row = lane / LANE_COLS;
+    let lane_col = lane % LANE_COLS;
+    var s00 = mat4x4f();
+    var s01 = mat4x4f();
+    var s10 = mat4x4f();
+    var s11 = mat4x4f();
+    var next_a = mat4x4f();
+    var next_b = mat4x4f();
+    if fetches_a {
+        next_a = block_of_dy(tile_row + of_a.x, first + 4u * of_a.y, end);
     }
-    let out = tile_out + 4u * lane_row;
-    let col = tile_col + 4u * lane_col;
-    store(group.z, out, col, sum0);
-    store(group.z, out + 1u, col, sum1);
-    store(group.z, out + 2u, col, sum2);
-    store(group.z, out + 3u, col, sum3);
+    if fetches_b {
+        next_b = block_of_x(column, first + 4u * of_b.y, end);
+    }
+    var half = 0u;
+    for (var start = first; start < end; start += DEPTH) {
+        let a_half = half * A_LEN;
+        let b_half = half * B_LEN;
+        if fetches_a {
+            let at = a_half + 4u * of_a.y * A_STRIDE + of_a.x;
+            a_tile[at] = next_a[0];
+            a_tile[at + A_STRIDE] = next_a[1];
+            a_tile[at + 2u * A_STRIDE] = next_a[2];
+            a_tile[at + 3u * A_STRIDE] = next_a[3];
+        }
+        if fetches_b {
+            let at = b_half + 4u * of_b.y * B_STRIDE + of_b.x;
+            b_tile[at] = next_b[0];
+            b_tile[at + B_STRIDE] = next_b[1];
+            b_tile[at + 2u * B_STRIDE] = next_b[2];
+            b_tile[at + 3u * B_STRIDE] = next_b[3];
+        }
+        // The other half is still being read by some, this one by none: they are past the barrier before.
+        workgroupBarrier();
+        if fetches_a && start + DEPTH < end {
+            next_a = block_of_dy(tile_row + of_a.x, start + DEPTH + 4u * of_a.y, end);
+        }
+        if fetches_b && start + DEPTH < end {
+            next_b = block_of_x(column, start + DEPTH + 4u * of_b.y, end);
+        }
+        for (var k = 0u; k < DEPTH; k += 1u) {
+            let a_at = a_half + k * A_STRIDE + lane_row;
+            let b_at = b_half + k * B_STRIDE + lane_col;
+            let a0 = a_tile[a_at];
+            let b0 = b_tile[b_at];
+            s00 = add_product(s00, a0, b0);
+            if ROW_BLOCKS == 2u {
+                s10 = add_product(s10, a_tile[a_at + LANE_ROWS], b0);
+            }
+            if COL_BLOCKS == 2u {
+                s01 = add_product(s01, a0, b_tile[b_at + LANE_COLS]);
+            }
+            if ROW_BLOCKS == 2u && COL_BLOCKS == 2u {
+                s11 = add_product(s11, a_tile[a_at + LANE_ROWS], b_tile[b_at + LANE_COLS]);
+            }
+        }
+        half = 1u - half;
+    }
+
+    let row = tile_row + lane_row;
+    let col = tile_col + lane_col;
+    store(group.z, row, col, s00);
+    if COL_BLOCKS == 2u {
+        store(group.z, row, col + LANE_COLS, s01);
+    }
+    if ROW_BLOCKS == 2u {
+        store(group.z, row + LANE_ROWS, col, s10);
+    }
+    if ROW_BLOCKS == 2u && COL_BLOCKS == 2u {
+        store(group.z, row + LANE_ROWS, col + LANE_COLS, s11);
+    }
 }

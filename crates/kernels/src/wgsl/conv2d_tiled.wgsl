@@ -1,11 +1,13 @@
-// A convolution as an implicit product, y = epilogue(patches(x) weight), and with GRAD the gradient in its input, any shape: 64 result pixels by
-// 64 columns a workgroup, its operands in workgroup memory 16 places of the sum at a time, 4 x 4 results a lane.
-// Twins: src/cpu/conv2d.rs, src/cpu/conv2d_grad_input.rs. Reads what the windows cover once for 64 columns, and the weights once for 64 pixels.
-// Ladder: conv2d_direct.wgsl (each lane reads for itself) -> this, made like matmul_tiled.wgsl. For hardware: on a software adapter barriers
-// are ruinous.
+// A convolution as an implicit product, y = epilogue(patches(x) weight), and with GRAD the gradient in its input, by tiles of both operands in
+// workgroup memory, each lane with ROW_BLOCKS by COL_BLOCKS blocks of 4 by 4 results. n_channels and n_cols are multiples of 4.
+// Twins: src/cpu/conv2d.rs, src/cpu/conv2d_grad_input.rs. Reads what the windows cover once for a tile's columns, and the weights, as they are
+// stored, once for its pixels.
+// Ladder: conv2d_tiled_any.wgsl (scalar loads, any shape) -> this, whose tiles are those of matmul_tiled.wgsl, and what bounds them. For hardware:
+// on a software adapter barriers are ruinous.
 //
-// The places of a sum run over the taps and, in each, over the channels, so that neighbouring lanes read neighbouring channels of a pixel.
-// The four values of a patch that a lane fetches are at one place of four pixels, whose coordinates it works out once.
+// The places of a sum run over the taps and, in each, over the channels: four places are four channels of one tap, a vec4. A lane fetches the
+// same four pixels all along, and works out where they lie once. Neighbouring pixels read the same source pixels, so most of what is read
+// for the taps of a window is in a cache already.
 
 // Pairs are (along the height, along the width).
 struct Params {
@@ -25,52 +27,70 @@ struct Params {
     pad: u32,
 }
 
-const TILE = 64u;
-const DEPTH = 16u;
-const LANES = 256u;
-// Elements of a tile of one operand that each lane fetches.
-const FETCHED = 4u;
-// A column of the tile of patches, in vec4s, with one more so that the transposing writes fall into different banks.
-const A_STRIDE = 17u;
+override LANE_ROWS: u32 = 8u;
+override LANE_COLS: u32 = 8u;
+override ROW_BLOCKS: u32 = 2u;
+override COL_BLOCKS: u32 = 2u;
+override DEPTH: u32 = 8u;
 override GRAD: u32 = 0u;
 override EPILOGUE: u32 = 0u;
 override ACTIVATION: u32 = 0u;
 override ALPHA: f32 = 1.0;
 
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> source: array<f32>;
-// [kernel height, kernel width, n_channels, n_cols].
-@group(0) @binding(2) var<storage, read> weight: array<f32>;
-// The bias [n_cols], or the result of the layer below whose activation is gone through.
-@group(0) @binding(3) var<storage, read> fused: array<f32>;
-@group(0) @binding(4) var<storage, read_write> y: array<f32>;
+// A tile's rows and columns in blocks, and what a place of k takes in workgroup memory.
+override TILE_ROWS: u32 = LANE_ROWS * ROW_BLOCKS;
+override TILE_COLS: u32 = LANE_COLS * COL_BLOCKS;
+override A_STRIDE: u32 = TILE_ROWS + 1u;
+override B_STRIDE: u32 = TILE_COLS + 1u;
+override A_LEN: u32 = DEPTH * A_STRIDE;
+override B_LEN: u32 = DEPTH * B_STRIDE;
+override A_HALVES: u32 = 2u * A_LEN;
+override B_HALVES: u32 = 2u * B_LEN;
 
-// a_tile[place][pixel / 4][pixel % 4], b_tile[place][col / 4][col % 4].
-var<workgroup> a_tile: array<vec4f, 272>;
-var<workgroup> b_tile: array<vec4f, 256>;
+// How each is stored.
+alias SOURCE = vec4f;
+alias WEIGHT = vec4f;
+alias FUSED = vec4f;
+alias Y = vec4f;
+fn load_source(v: SOURCE) -> vec4f { return v; }
+fn load_weight(v: WEIGHT) -> vec4f { return v; }
+fn load_fused(v: FUSED) -> vec4f { return v; }
+fn store_y(v: vec4f) -> Y { return v; }
+
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> source: array<SOURCE>;
+// [n_cols, kernel height, kernel width, n_channels]; with GRAD [n_channels, kernel height, kernel width, n_cols].
+@group(0) @binding(2) var<storage, read> weight: array<WEIGHT>;
+// The bias [n_cols], or the result of the layer below whose activation is gone through.
+@group(0) @binding(3) var<storage, read> fused: array<FUSED>;
+@group(0) @binding(4) var<storage, read_write> y: array<Y>;
+
+// a_tile[half][place][pixel / 4], b_tile[half][place][col / 4].
+var<workgroup> a_tile: array<vec4f, A_HALVES>;
+var<workgroup> b_tile: array<vec4f, B_HALVES>;
 
 // `y`, or `v` where that is NaN: told by its bits, since `clamp` may drop it.
-fn or_nan(v: f32, y: f32) -> f32 {
-    return select(y, v, (bitcast<u32>(v) & 0x7FFFFFFFu) > 0x7F800000u);
+fn or_nan(v: vec4f, y: vec4f) -> vec4f {
+    return select(y, v, (bitcast<vec4u>(v) & vec4u(0x7FFFFFFFu)) > vec4u(0x7F800000u));
 }
 
-fn act(v: f32) -> f32 {
+fn act(v: vec4f) -> vec4f {
     switch ACTIVATION {
-        case 1u: { return select(v, 0.0, v < 0.0); }
-        case 2u: { return select(v, ALPHA * (exp(min(v, 0.0) / ALPHA) - 1.0), v < 0.0); }
-        case 3u: { return or_nan(v, 1.0 / (1.0 + exp(-clamp(v, -87.0, 87.0)))); }
-        case 4u: { return or_nan(v, tanh(clamp(v, -10.0, 10.0))); }
+        case 1u: { return select(v, vec4f(), v < vec4f()); }
+        case 2u: { return select(v, ALPHA * (exp(min(v, vec4f()) / ALPHA) - 1.0), v < vec4f()); }
+        case 3u: { return or_nan(v, 1.0 / (1.0 + exp(-clamp(v, vec4f(-87.0), vec4f(87.0))))); }
+        case 4u: { return or_nan(v, tanh(clamp(v, vec4f(-10.0), vec4f(10.0)))); }
         default: { return v; }
     }
 }
 
-fn slope_from_output(v: f32) -> f32 {
+fn slope_from_output(v: vec4f) -> vec4f {
     switch ACTIVATION {
-        case 1u: { return select(0.0, 1.0, v > 0.0); }
-        case 2u: { return select(v / ALPHA + 1.0, 1.0, v > 0.0); }
+        case 1u: { return select(vec4f(), vec4f(1.0), v > vec4f()); }
+        case 2u: { return select(v / ALPHA + 1.0, vec4f(1.0), v > vec4f()); }
         case 3u: { return v * (1.0 - v); }
         case 4u: { return 1.0 - v * v; }
-        default: { return 1.0; }
+        default: { return vec4f(1.0); }
     }
 }
 
@@ -119,139 +139,217 @@ fn place_of(walk: Walk, i: u32) -> vec3u {
     return vec3u(i / (walk.n.x * walk.n.y), i / walk.n.y % walk.n.x, i % walk.n.y);
 }
 
-// Where the channels of result pixel `i` of a phase begin.
+// Where the channels of result pixel `i` of a phase begin, in vec4s.
 fn result_of(walk: Walk, i: u32) -> u32 {
     let place = place_of(walk, i);
     let pixel = walk.at + walk.spacing * place.yz;
-    return ((place.x * params.result_size.x + pixel.x) * params.result_size.y + pixel.y) * params.n_cols;
+    return ((place.x * params.result_size.x + pixel.x) * params.result_size.y + pixel.y) * (params.n_cols / 4u);
 }
 
-fn store(walk: Walk, row: u32, col: u32, sums: vec4f) {
+// Four columns of one result pixel; `col` counts vec4s.
+fn store_row(walk: Walk, row: u32, col: u32, sum: vec4f) {
     if row >= params.n_images * walk.n.x * walk.n.y {
         return;
     }
-    let first = result_of(walk, row) + col;
-    for (var j = 0u; j < 4u && col + j < params.n_cols; j += 1u) {
-        let i = first + j;
-        switch EPILOGUE {
-            case 1u: { y[i] = act(sums[j] + fused[col + j]); }
-            case 2u: { y[i] = sums[j] * slope_from_output(fused[i]); }
-            default: { y[i] = act(sums[j]); }
-        }
+    let i = result_of(walk, row) + col;
+    switch EPILOGUE {
+        case 1u: { y[i] = store_y(act(sum + load_fused(fused[col]))); }
+        case 2u: { y[i] = store_y(sum * slope_from_output(load_fused(fused[i]))); }
+        default: { y[i] = store_y(act(sum)); }
     }
 }
 
-// What four result pixels read: the images they are of, and the source pixels of their first taps. Pixels beyond the last read none.
+// A block of 4 by 4 results, a pixel a column of the matrix; `row` and `col` count blocks.
+fn store(walk: Walk, row: u32, col: u32, sums: mat4x4f) {
+    if col < params.n_cols / 4u {
+        store_row(walk, 4u * row, col, sums[0]);
+        store_row(walk, 4u * row + 1u, col, sums[1]);
+        store_row(walk, 4u * row + 2u, col, sums[2]);
+        store_row(walk, 4u * row + 3u, col, sums[3]);
+    }
+}
+
+// What four result pixels read: where their images begin, and the source pixels of their first taps. Pixels beyond the last read none.
 struct Sources {
     image: vec4u,
     y: vec4i,
     x: vec4i,
 }
 
-fn sources_of(walk: Walk, rows: vec4u) -> Sources {
+fn sources_of(walk: Walk, row: u32) -> Sources {
     var sources: Sources;
     for (var i = 0u; i < 4u; i += 1u) {
-        let place = place_of(walk, rows[i]);
+        let place = place_of(walk, row + i);
         let first = walk.start + walk.step * vec2i(place.yz);
-        sources.image[i] = place.x;
+        sources.image[i] = place.x * params.source_size.x * params.source_size.y;
         sources.y[i] = select(-1 - i32(params.kernel.x), first.x, place.x < params.n_images);
         sources.x[i] = first.y;
     }
     return sources;
 }
 
-fn value_at(image: u32, pixel: vec2i, channel: u32) -> f32 {
+// Four channels from `channel` on of a pixel of an image, 0 in the padding.
+fn value_at(image: u32, pixel: vec2i, channel: u32) -> vec4f {
     let size = vec2i(params.source_size);
     if pixel.x < 0 || pixel.x >= size.x || pixel.y < 0 || pixel.y >= size.y {
-        return 0.0;
+        return vec4f();
     }
-    return source[((image * params.source_size.x + u32(pixel.x)) * params.source_size.y + u32(pixel.y)) * params.n_channels + channel];
+    let at = image + u32(pixel.x) * params.source_size.y + u32(pixel.y);
+    return load_source(source[(at * params.n_channels + channel) / 4u]);
 }
 
-// What four result pixels have at one place of the sum, 0 behind the last.
-fn fetch_a(walk: Walk, sources: Sources, place: u32) -> vec4f {
+// What four result pixels have at four places of the sum from `place` on, a place a column of the matrix, 0 behind the last.
+fn block_of_a(walk: Walk, sources: Sources, place: u32) -> mat4x4f {
     let tap = place / params.n_channels;
     if tap >= walk.n_taps.x * walk.n_taps.y {
-        return vec4f();
+        return mat4x4f();
     }
     let channel = place % params.n_channels;
     let step = walk.tap_step * vec2i(vec2u(tap / walk.n_taps.y, tap % walk.n_taps.y));
-    return vec4f(
+    return transpose(mat4x4f(
         value_at(sources.image.x, vec2i(sources.y.x, sources.x.x) + step, channel),
         value_at(sources.image.y, vec2i(sources.y.y, sources.x.y) + step, channel),
         value_at(sources.image.z, vec2i(sources.y.z, sources.x.z) + step, channel),
         value_at(sources.image.w, vec2i(sources.y.w, sources.x.w) + step, channel),
+    ));
+}
+
+// The weights of four columns at four places of the sum, a place a column of the matrix; columns beyond the last read the last ones again, and are
+// not stored.
+fn block_of_b(walk: Walk, col: u32, place: u32) -> mat4x4f {
+    let i = place / params.n_channels;
+    if i >= walk.n_taps.x * walk.n_taps.y {
+        return mat4x4f();
+    }
+    let n_taps = params.kernel.x * params.kernel.y;
+    let block = min(col, params.n_cols / 4u - 1u);
+    if GRAD == 0u {
+        let stride = n_taps * params.n_channels / 4u;
+        let at = 4u * block * stride + place / 4u;
+        return transpose(mat4x4f(
+            load_weight(weight[at]),
+            load_weight(weight[at + stride]),
+            load_weight(weight[at + 2u * stride]),
+            load_weight(weight[at + 3u * stride]),
+        ));
+    }
+    let tap = walk.first_tap + walk.tap_spacing * vec2u(i / walk.n_taps.y, i % walk.n_taps.y);
+    let stride = n_taps * params.n_cols / 4u;
+    let at = place % params.n_channels * stride + (tap.x * params.kernel.y + tap.y) * (params.n_cols / 4u) + block;
+    return mat4x4f(
+        load_weight(weight[at]),
+        load_weight(weight[at + stride]),
+        load_weight(weight[at + 2u * stride]),
+        load_weight(weight[at + 3u * stride]),
     );
 }
 
-fn weight_at(walk: Walk, place: u32, col: u32) -> f32 {
-    if place >= walk.n_taps.x * walk.n_taps.y * params.n_channels || col >= params.n_cols {
-        return 0.0;
+// Which block of a tile a lane fetches: its number along the rows or columns, and along k. Neighbours read what lies beside each other.
+fn fetched(lane: u32, n_blocks: u32, k_fastest: bool) -> vec2u {
+    if k_fastest {
+        return vec2u(lane / (DEPTH / 4u), lane % (DEPTH / 4u));
     }
-    var row = place;
-    if GRAD == 1u {
-        let i = place / params.n_channels;
-        let tap = walk.first_tap + walk.tap_spacing * vec2u(i / walk.n_taps.y, i % walk.n_taps.y);
-        row = (tap.x * params.kernel.y + tap.y) * params.n_channels + place % params.n_channels;
-    }
-    return weight[row * params.n_cols + col];
+    return vec2u(lane % n_blocks, lane / n_blocks);
 }
 
-fn fetch_b(walk: Walk, start: u32, col: u32, lane: u32) -> vec4f {
-    let at = vec2u(start + lane / TILE, col + lane % TILE);
-    return vec4f(
-        weight_at(walk, at.x, at.y),
-        weight_at(walk, at.x + 4u, at.y),
-        weight_at(walk, at.x + 8u, at.y),
-        weight_at(walk, at.x + 12u, at.y),
+fn add_product(sum: mat4x4f, a: vec4f, b: vec4f) -> mat4x4f {
+    return mat4x4f(
+        fma(vec4f(a.x), b, sum[0]),
+        fma(vec4f(a.y), b, sum[1]),
+        fma(vec4f(a.z), b, sum[2]),
+        fma(vec4f(a.w), b, sum[3]),
     );
 }
 
-@compute @workgroup_size(LANES)
+@compute @workgroup_size(LANE_COLS, LANE_ROWS)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
     let row_group = group.z * groups.y + group.y;
     // Whole groups leave here, so that the barriers below are reached by all lanes of a group or by none.
     let walk = walk_of(row_group / params.n_row_groups);
-    let tile_row = row_group % params.n_row_groups * TILE;
-    let tile_col = group.x * TILE;
-    if row_group / params.n_row_groups >= params.n_phases || tile_row >= params.n_images * walk.n.x * walk.n.y {
+    let tile_row = row_group % params.n_row_groups * TILE_ROWS;
+    let tile_col = group.x * TILE_COLS;
+    if row_group / params.n_row_groups >= params.n_phases || 4u * tile_row >= params.n_images * walk.n.x * walk.n.y {
         return;
     }
-    let fetched_row = tile_row + lane / DEPTH;
-    let sources = sources_of(walk, vec4u(fetched_row, fetched_row + 16u, fetched_row + 32u, fetched_row + 48u));
-    let lane_row = lane / 16u;
-    let lane_col = lane % 16u;
-    var sum0 = vec4f();
-    var sum1 = vec4f();
-    var sum2 = vec4f();
-    var sum3 = vec4f();
     let n_places = walk.n_taps.x * walk.n_taps.y * params.n_channels;
-    var next_a = fetch_a(walk, sources, lane % DEPTH);
-    var next_b = fetch_b(walk, 0u, tile_col, lane);
-    for (var start = 0u; start < n_places; start += DEPTH) {
-        for (var i = 0u; i < FETCHED; i += 1u) {
-            let row = lane / DEPTH + 16u * i;
-            a_tile[lane % DEPTH * A_STRIDE + row / 4u][row % 4u] = next_a[i];
-            let col = lane % TILE;
-            b_tile[(lane / TILE + 4u * i) * 16u + col / 4u][col % 4u] = next_b[i];
-        }
-        workgroupBarrier();
-        next_a = fetch_a(walk, sources, start + DEPTH + lane % DEPTH);
-        next_b = fetch_b(walk, start + DEPTH, tile_col, lane);
-        for (var k = 0u; k < DEPTH; k += 1u) {
-            let rows = a_tile[k * A_STRIDE + lane_row];
-            let cols = b_tile[k * 16u + lane_col];
-            sum0 += rows.x * cols;
-            sum1 += rows.y * cols;
-            sum2 += rows.z * cols;
-            sum3 += rows.w * cols;
-        }
-        workgroupBarrier();
+
+    // The first lanes fetch patches, the last ones weights: those are others where a tile has fewer blocks than there are lanes.
+    let of_a = fetched(lane, TILE_ROWS, true);
+    let b_lane = LANE_ROWS * LANE_COLS - 1u - lane;
+    let of_b = fetched(b_lane, TILE_COLS, GRAD == 0u);
+    let fetches_a = lane < TILE_ROWS * DEPTH / 4u;
+    let fetches_b = b_lane < TILE_COLS * DEPTH / 4u;
+    let sources = sources_of(walk, 4u * (tile_row + of_a.x));
+
+    let lane_row = lane / LANE_COLS;
+    let lane_col = lane % LANE_COLS;
+    var s00 = mat4x4f();
+    var s01 = mat4x4f();
+    var s10 = mat4x4f();
+    var s11 = mat4x4f();
+    var next_a = mat4x4f();
+    var next_b = mat4x4f();
+    if fetches_a {
+        next_a = block_of_a(walk, sources, 4u * of_a.y);
     }
-    let row = tile_row + 4u * lane_row;
-    let col = tile_col + 4u * lane_col;
-    store(walk, row, col, sum0);
-    store(walk, row + 1u, col, sum1);
-    store(walk, row + 2u, col, sum2);
-    store(walk, row + 3u, col, sum3);
+    if fetches_b {
+        next_b = block_of_b(walk, tile_col + of_b.x, 4u * of_b.y);
+    }
+    var half = 0u;
+    for (var start = 0u; start < n_places; start += DEPTH) {
+        let a_half = half * A_LEN;
+        let b_half = half * B_LEN;
+        if fetches_a {
+            let at = a_half + 4u * of_a.y * A_STRIDE + of_a.x;
+            a_tile[at] = next_a[0];
+            a_tile[at + A_STRIDE] = next_a[1];
+            a_tile[at + 2u * A_STRIDE] = next_a[2];
+            a_tile[at + 3u * A_STRIDE] = next_a[3];
+        }
+        if fetches_b {
+            let at = b_half + 4u * of_b.y * B_STRIDE + of_b.x;
+            b_tile[at] = next_b[0];
+            b_tile[at + B_STRIDE] = next_b[1];
+            b_tile[at + 2u * B_STRIDE] = next_b[2];
+            b_tile[at + 3u * B_STRIDE] = next_b[3];
+        }
+        // The other half is still being read by some, this one by none: they are past the barrier before.
+        workgroupBarrier();
+        if fetches_a && start + DEPTH < n_places {
+            next_a = block_of_a(walk, sources, start + DEPTH + 4u * of_a.y);
+        }
+        if fetches_b && start + DEPTH < n_places {
+            next_b = block_of_b(walk, tile_col + of_b.x, start + DEPTH + 4u * of_b.y);
+        }
+        for (var k = 0u; k < DEPTH; k += 1u) {
+            let a_at = a_half + k * A_STRIDE + lane_row;
+            let b_at = b_half + k * B_STRIDE + lane_col;
+            let a0 = a_tile[a_at];
+            let b0 = b_tile[b_at];
+            s00 = add_product(s00, a0, b0);
+            if ROW_BLOCKS == 2u {
+                s10 = add_product(s10, a_tile[a_at + LANE_ROWS], b0);
+            }
+            if COL_BLOCKS == 2u {
+                s01 = add_product(s01, a0, b_tile[b_at + LANE_COLS]);
+            }
+            if ROW_BLOCKS == 2u && COL_BLOCKS == 2u {
+                s11 = add_product(s11, a_tile[a_at + LANE_ROWS], b_tile[b_at + LANE_COLS]);
+            }
+        }
+        half = 1u - half;
+    }
+
+    let row = tile_row + lane_row;
+    let col = tile_col + lane_col;
+    store(walk, row, col, s00);
+    if COL_BLOCKS == 2u {
+        store(walk, row, col + LANE_COLS, s01);
+    }
+    if ROW_BLOCKS == 2u {
+        store(walk, row + LANE_ROWS, col, s10);
+    }
+    if ROW_BLOCKS == 2u && COL_BLOCKS == 2u {
+        store(walk, row + LANE_ROWS, col + LANE_COLS, s11);
+    }
 }

@@ -1,4 +1,4 @@
-use brisk_kernels::{BatchedMatmul, Epilogue, Kernel, Matmul, Transpose};
+use brisk_kernels::{Adapter, Arg, BatchedMatmul, Dispatch, Epilogue, Error, Kernel, Matmul, MatmulFamily, Transpose, TwinArgs};
 
 use crate::close::{Tolerance, assert_close};
 use crate::random::Random;
@@ -27,6 +27,38 @@ fn it_is_the_product_of_each_pair_and_gpu_agrees() {
             let expected: Vec<f32> = pairs.flat_map(|(a, b)| twin_floats(&one, &[a.to_vec(), b.to_vec()])).collect();
             assert_close(&format!("{kernel:?}"), &twin_floats(&kernel, &given), &expected, Tolerance::of_sum(k));
             gpu_equals_twin_within(&kernel, &given, Tolerance::of_sum(k));
+        }
+    }
+}
+
+/// The products by tiles, whatever the adapter.
+#[derive(Debug)]
+struct Tiled(BatchedMatmul);
+
+impl Kernel for Tiled {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+    fn args(&self) -> Vec<Arg> {
+        self.0.args()
+    }
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.0.dispatches_by(MatmulFamily::Tiled, adapter)
+    }
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        self.0.twin(args);
+    }
+}
+
+/// Barriers are ruinous on a software adapter, so these are few and small.
+#[test]
+fn tiled_equals_twin() {
+    let mut random = Random::new(3);
+    for transpose in TRANSPOSES {
+        for [n_batch, m, n, k] in [[1, 4, 4, 4], [3, 36, 28, 20], [2, 8, 40, 12], [2, 5, 7, 3]] {
+            let kernel = BatchedMatmul { n_batch, m, n, k, transpose };
+            let given = [words(&random.floats(n_batch * m * k)), words(&random.floats(n_batch * k * n))];
+            gpu_equals_twin_within(&Tiled(kernel), &given, Tolerance::of_sum(k));
         }
     }
 }

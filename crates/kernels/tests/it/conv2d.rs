@@ -299,6 +299,23 @@ fn tiled_equals_twin() {
     }
 }
 
+/// Tiles of every size: a tap that ends within a depth, a stride's phases, several runs of pixels.
+#[test]
+fn tiles_of_every_size_equal_twin() {
+    let mut random = Random::new(9);
+    let other = Tiles { lanes: [8, 16], blocks: [1, 2], depth: 8 };
+    for tiles in [Tiles::SMALL, Tiles::MEDIUM, Tiles::LARGE, other] {
+        check_gpu(&mut random, MatmulFamily::TiledBy(tiles), shape([2, 5, 7, 4], 8, Window::square(3, 1)), Activation::Relu);
+    }
+    for shape in [
+        shape([2, 6, 6, 12], 36, window([3, 2], [2, 2], [1, 1])),
+        shape([1, 9, 11, 20], 4, window([2, 2], [3, 4], [0, 0])),
+        shape([4, 12, 12, 8], 4, Window::square(3, 1)),
+    ] {
+        check_gpu(&mut random, MatmulFamily::TiledBy(Tiles::SMALL), shape, Activation::Relu);
+    }
+}
+
 #[test]
 fn bits_do_not_depend_on_threads() {
     let mut random = Random::new(8);

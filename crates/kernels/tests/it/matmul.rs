@@ -177,25 +177,6 @@ impl Kernel for By {
     }
 }
 
-/// The product by a cut into tiles.
-#[derive(Debug)]
-struct ByTiles(Tiles, Matmul);
-
-impl Kernel for ByTiles {
-    fn name(&self) -> &'static str {
-        self.1.name()
-    }
-    fn args(&self) -> Vec<Arg> {
-        self.1.args()
-    }
-    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        self.1.dispatches_by_tiles(self.0)
-    }
-    fn twin(&self, args: &mut TwinArgs<'_>) {
-        self.1.twin(args);
-    }
-}
-
 #[track_caller]
 fn check_gpu(random: &mut Random, family: MatmulFamily, matmul: Matmul) {
     // Families that this device cannot run have said so.
@@ -296,21 +277,23 @@ fn tiles_of_every_size_equal_twin() {
             for transpose in TRANSPOSES {
                 let m = if transpose.a() { m.next_multiple_of(4) } else { m };
                 let matmul = Matmul { transpose, epilogue: Epilogue::Bias(Activation::Relu), ..plain(m, n, k) };
-                gpu_equals_twin_within(&ByTiles(tiles, matmul), &given(&mut random, &matmul), Tolerance::of_sum(k));
+                check_gpu(&mut random, MatmulFamily::TiledBy(tiles), matmul);
             }
         }
         let matmul = Matmul { transpose: Transpose::A, ..plain(20, 12, 1030) };
         let parts = matmul.args().pop().map_or(0, |arg| arg.len);
         assert_eq!(parts, 3 * 20 * 12, "three runs, of 512, 512 and 6 places");
-        gpu_equals_twin_within(&ByTiles(tiles, matmul), &given(&mut random, &matmul), Tolerance::of_sum(matmul.k));
+        check_gpu(&mut random, MatmulFamily::TiledBy(tiles), matmul);
     }
 }
 
 #[test]
-fn tiles_of_vectors_are_refused_for_other_sizes() {
-    let error = plain(8, 7, 8).dispatches_by_tiles(Tiles::SMALL).expect_err("7 columns are no vectors");
-    let expected = "matmul: 8 x 7 x 8 is not supported, expected each operand's fastest size a multiple of 4, and n";
-    assert_eq!(error.to_string(), expected);
+fn tiles_beyond_the_limits_of_a_device_are_refused() {
+    let Some(adapter) = gpu().map(|gpu| gpu.recorder.adapter().clone()) else { return };
+    let huge = MatmulFamily::TiledBy(Tiles { lanes: [64, 64], ..Tiles::LARGE });
+    let error = plain(8, 8, 8).dispatches_by(huge, &adapter).expect_err("no device has so many lanes");
+    let ending = "expected lanes and workgroup memory within the device's limits; take smaller tiles";
+    assert!(error.to_string().ends_with(ending), "{error}");
 }
 
 #[test]
