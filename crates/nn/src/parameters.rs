@@ -31,7 +31,7 @@ pub struct Entry {
 }
 
 /// Which parameter of a [`Parameters`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ParameterId(usize);
 
 /// Collects the parameters of a model while its layers are made.
@@ -95,6 +95,19 @@ impl Parameters {
     /// The parameters in order.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
+    }
+
+    /// The parameter `id`.
+    ///
+    /// # Panics
+    /// If `id` comes from other parameters: a mistake in the model.
+    pub fn entry(&self, id: ParameterId) -> &Entry {
+        &self.entries[id.0]
+    }
+
+    /// The parameters that `is_wanted`, in order.
+    pub fn ids_where(&self, is_wanted: impl Fn(&Entry) -> bool) -> Vec<ParameterId> {
+        (0..self.entries.len()).map(ParameterId).filter(|&id| is_wanted(self.entry(id))).collect()
     }
 
     /// Which parameter has this name.

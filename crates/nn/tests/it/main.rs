@@ -3,5 +3,6 @@
 mod averages_and_clipping;
 mod images;
 mod layers;
+mod muon;
 mod optimizers;
 mod parameters;

@@ -1,0 +1,207 @@
+use brisk_kernels::{DType, GatherRuns, Momentum, MuonMomentum, MuonStep, Reduce, ReduceOp, Runs, ScaleRuns};
+use brisk_tensor::program::{Error as ProgramError, Program};
+use brisk_tensor::{Error, Graph, Persistent};
+
+use crate::newton_schulz::NewtonSchulz;
+use crate::{Optimizer, ParameterId, Parameters, StepInputs};
+
+/// Muon: momentum whose update is orthogonalised, matrix by matrix, so that it goes equally far in all directions. For the matrices of hidden
+/// layers and the filters of convolutions; biases, normalisations, embeddings and the last layer are for another optimizer beside it.
+///
+/// With a gradient `g` and `lr` from the table: `b += (1 - μ) (g - b)`; `u = g + μ (b - g)` with Nesterov, `u = b` without; `o` is `u` with its
+/// singular values brought near 1 by Newton–Schulz steps; `p -= lr λ p + lr s o`, with `s` by the [`MuonScale`].
+///
+/// A parameter of more than two dimensions is taken for a matrix with a row for each entry of the first: a filter `[n_out, height, width, n_in]` for
+/// `[n_out, height * width * n_in]`. All matrices of one shape go through the products together.
+///
+/// # Dtypes
+/// f32 throughout, where PyTorch orthogonalises in bf16; its results are within that format's precision of these.
+/// # Reference
+/// Jordan et al. 2024, *Muon: An optimizer for hidden layers in neural networks*; `torch.optim.Muon`, whose names and defaults it has.
+/// # Examples
+/// ```
+/// use brisk_nn::{Activation, Mlp, MlpConfig, Muon, ParametersBuilder};
+///
+/// let mut builder = ParametersBuilder::new();
+/// let sizes = MlpConfig { n_inputs: 8, hidden: vec![32, 32, 32], n_outputs: 1, activation: Activation::Relu };
+/// Mlp::new(&mut builder, &sizes);
+/// let params = builder.build(0);
+/// let hidden = params.ids_where(|entry| entry.shape == [32, 32]);
+/// let optimizer = Muon::new(&params, &hidden)?.weight_decay(0.01);
+/// # Ok::<(), brisk_nn::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Muon {
+    buffer: Persistent,
+    shapes: Vec<Matrices>,
+    momentum: f32,
+    form: Momentum,
+    weight_decay: f32,
+    newton_schulz: NewtonSchulz,
+    scale: MuonScale,
+    norm: MuonNorm,
+}
+
+/// How far [`Muon`] goes with a matrix of `n_rows` rows (what comes out of a layer) and `n_cols` columns (what goes in).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MuonScale {
+    /// `√max(1, n_rows / n_cols)` times the learning rate, PyTorch's `original`.
+    #[default]
+    Original,
+    /// `0.2 √max(n_rows, n_cols)` times: about as far as AdamW goes with the same rate. PyTorch's `match_rms_adamw`.
+    MatchRmsAdamw,
+    /// `√(n_rows / n_cols)` times, PyTorch's `spectral_unclamped`.
+    SpectralUnclamped,
+    /// Just the learning rate.
+    Plain,
+}
+
+/// What [`Muon`] does to the Frobenius norm of a matrix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MuonNorm {
+    /// Nothing.
+    #[default]
+    Free,
+    /// Brings it to `√n_rows` before each step, which takes the place of a weight decay where a normalisation follows.
+    SqrtRows,
+}
+
+/// Parameters of one shape.
+#[derive(Debug, Clone)]
+struct Matrices {
+    n_rows: usize,
+    n_cols: usize,
+    starts: Vec<usize>,
+}
+
+impl Muon {
+    /// Muon over the parameters `ids`, with PyTorch's defaults: μ = 0.95 with Nesterov, λ = 0.1, 5 steps of Newton–Schulz.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if there are none, one has less than two dimensions or no elements, or comes twice.
+    pub fn new(params: &Parameters, ids: &[ParameterId]) -> Result<Self, Error> {
+        let mut sorted = ids.to_vec();
+        sorted.sort_unstable();
+        sorted.dedup();
+        if sorted.is_empty() || sorted.len() < ids.len() {
+            let expected = "parameters, each of them once".to_owned();
+            return Err(Error::Shape { op: "muon", arg: "ids", expected, found: vec![ids.len()] });
+        }
+        let mut shapes: Vec<Matrices> = Vec::new();
+        for id in sorted {
+            let entry = params.entry(id);
+            let len = entry.range.len();
+            if entry.shape.len() < 2 || len == 0 {
+                let expected = format!("a matrix for `{}`; leave it to another optimizer", entry.name);
+                return Err(Error::Shape { op: "muon", arg: "parameter", expected, found: entry.shape.clone() });
+            }
+            let (n_rows, n_cols) = (entry.shape[0], len / entry.shape[0]);
+            match shapes.iter_mut().find(|matrices| (matrices.n_rows, matrices.n_cols) == (n_rows, n_cols)) {
+                Some(matrices) => matrices.starts.push(entry.range.start),
+                None => shapes.push(Matrices { n_rows, n_cols, starts: vec![entry.range.start] }),
+            }
+        }
+        Ok(Self {
+            buffer: Persistent::new("muon.momentum", DType::F32, params.len()),
+            shapes,
+            momentum: 0.95,
+            form: Momentum::Nesterov,
+            weight_decay: 0.1,
+            newton_schulz: NewtonSchulz::default(),
+            scale: MuonScale::default(),
+            norm: MuonNorm::default(),
+        })
+    }
+
+    /// Sets the momentum μ and its form.
+    pub fn momentum(mut self, momentum: f32, form: Momentum) -> Self {
+        (self.momentum, self.form) = (momentum, form);
+        self
+    }
+
+    /// Sets the decoupled weight decay λ.
+    pub fn weight_decay(mut self, weight_decay: f32) -> Self {
+        self.weight_decay = weight_decay;
+        self
+    }
+
+    /// Sets how many Newton–Schulz steps there are, and their coefficients: (3.4445, -4.7750, 2.0315) unless set.
+    pub fn newton_schulz(mut self, n_steps: usize, coefficients: [f32; 3]) -> Self {
+        (self.newton_schulz.n_steps, self.newton_schulz.coefficients) = (n_steps, coefficients);
+        self
+    }
+
+    /// Sets ε, the least norm that an update is divided by.
+    pub fn eps(mut self, eps: f32) -> Self {
+        self.newton_schulz.eps = eps;
+        self
+    }
+
+    /// Sets how far a step goes by the shape of a matrix.
+    pub fn scale(mut self, scale: MuonScale) -> Self {
+        self.scale = scale;
+        self
+    }
+
+    /// Sets what becomes of the norms of matrices.
+    pub fn norm(mut self, norm: MuonNorm) -> Self {
+        self.norm = norm;
+        self
+    }
+
+    fn record_shape(
+        &self,
+        program: &mut Program,
+        params: &Parameters,
+        inputs: &StepInputs,
+        matrices: &Matrices,
+    ) -> Result<(), ProgramError> {
+        let Matrices { n_rows, n_cols, starts } = matrices;
+        let [grads, values, buffer, lr, state] = [params.grads(), params.values(), &self.buffer, &inputs.lr, &inputs.state]
+            .map(|persistent| program.persistent(persistent));
+        let runs = Runs { n: params.len(), starts: starts.clone(), len: n_rows * n_cols };
+
+        let update = program.transient("update", DType::F32, runs.n_elements());
+        let kernel = MuonMomentum { runs: runs.clone(), momentum: self.momentum, form: self.form };
+        program.push(kernel, &[grads, state, buffer, update])?;
+        let update = self.newton_schulz.record(program, update, state, [starts.len(), *n_rows, *n_cols])?;
+
+        if self.norm == MuonNorm::SqrtRows {
+            let weights = program.transient("weights", DType::F32, runs.n_elements());
+            let norms = program.transient("norms", DType::F32, starts.len());
+            program.push(GatherRuns { runs: runs.clone() }, &[values, weights])?;
+            program.push(Reduce { n_outer: starts.len(), n: runs.len, n_inner: 1, op: ReduceOp::Norm }, &[weights, norms])?;
+            let to = (*n_rows as f32).sqrt();
+            program.push(ScaleRuns { runs: runs.clone(), to, eps: f32::MIN_POSITIVE }, &[norms, state, values])?;
+        }
+        let factor = self.scale.factor(*n_rows, *n_cols);
+        let kernel = MuonStep { runs, n_lr: inputs.lr.len(), factor, weight_decay: self.weight_decay };
+        program.push(kernel, &[update, lr, state, values])
+    }
+}
+
+impl Optimizer for Muon {
+    fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs) -> Result<(), Error> {
+        let record = |program: &mut Program| {
+            self.shapes.iter().try_for_each(|matrices| self.record_shape(program, params, inputs, matrices))
+        };
+        Ok(graph.with_program(record)?)
+    }
+
+    fn state(&self) -> Vec<(&'static str, &Persistent)> {
+        vec![("muon.momentum", &self.buffer)]
+    }
+}
+
+impl MuonScale {
+    fn factor(self, n_rows: usize, n_cols: usize) -> f32 {
+        let (rows, cols) = (n_rows as f64, n_cols as f64);
+        let factor = match self {
+            Self::Original => (rows / cols).max(1.0).sqrt(),
+            Self::MatchRmsAdamw => 0.2 * rows.max(cols).sqrt(),
+            Self::SpectralUnclamped => (rows / cols).sqrt(),
+            Self::Plain => 1.0,
+        };
+        factor as f32
+    }
+}
