@@ -8,6 +8,7 @@ use brisk_kernels::{Kernel, TwinArgs};
 
 use crate::bytes::Bytes;
 use crate::gpu_profile::ns_since;
+use crate::layout::Place;
 use crate::memory::{Count, Memory, lock};
 use crate::profile::{Span, Timer};
 use crate::program::StepArg;
@@ -62,13 +63,16 @@ impl CpuDevice {
 
     pub(crate) fn compile(&self, program: &Program, plan: &Plan) -> Result<CpuExecutable, Error> {
         self.memory.check_room(program, plan)?;
-        let slots = plan.slots().map(|slot| self.allocate(slot.name, slot.len_bytes)).collect::<Result<_, _>>()?;
+        let slots = plan.slots().iter().map(|slot| self.allocate(&slot.name, slot.len_bytes)).collect::<Result<_, _>>()?;
         let persistents = program.persistents().map(|persistent| self.block_of(persistent)).collect::<Result<Vec<_>, _>>()?;
-        let table_index = table_indices(program, plan, persistents.len());
-        let steps = program.steps().iter().map(|step| CpuStep {
-            kernel: step.kernel.clone(),
-            args: step.args.iter().map(|arg| StepArg { buffer: table_index[arg.buffer], ..arg.clone() }).collect(),
-        });
+        let places = table_places(program, plan, persistents.len());
+        let placed = |arg: &StepArg| {
+            let Place { slot, start_bytes } = places[arg.buffer];
+            let bytes = start_bytes + arg.bytes.start..start_bytes + arg.bytes.end;
+            StepArg { buffer: slot, bytes, ..arg.clone() }
+        };
+        let steps = program.steps().iter();
+        let steps = steps.map(|step| CpuStep { kernel: step.kernel.clone(), args: step.args.iter().map(placed).collect() });
         Ok(CpuExecutable { persistents, slots: Mutex::new(slots), steps: steps.collect() })
     }
 
@@ -133,15 +137,16 @@ impl CpuDevice {
     }
 }
 
-/// Where each of the program's buffers stands in a run's table.
-fn table_indices(program: &Program, plan: &Plan, n_persistents: usize) -> Vec<usize> {
-    let mut persistent = 0..n_persistents;
-    let index = |(i, buffer): (usize, &crate::program::Buffer)| match &buffer.persistent {
+/// Where each of the program's buffers lies in a run's table.
+fn table_places(program: &Program, plan: &Plan, n_persistents: usize) -> Vec<Place> {
+    let mut persistent = (0..n_persistents).map(|slot| Place { slot, start_bytes: 0 });
+    let place = |(i, buffer): (usize, &crate::program::Buffer)| match &buffer.persistent {
         Some(_) => persistent.next(),
-        None => plan.slot_of(i).map(|slot| n_persistents + slot),
+        None => plan.place_of(i).map(|place| Place { slot: n_persistents + place.slot, ..place }),
     };
-    // A transient that no kernel names has no slot, and no step that asks for one.
-    program.buffers().iter().enumerate().map(index).map(|index| index.unwrap_or(usize::MAX)).collect()
+    // A transient that no kernel names has no place, and no step that asks for one.
+    let places = program.buffers().iter().enumerate().map(place);
+    places.map(|place| place.unwrap_or(Place { slot: usize::MAX, start_bytes: 0 })).collect()
 }
 
 impl CpuExecutable {

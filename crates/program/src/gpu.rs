@@ -10,6 +10,7 @@ use brisk_kernels::gpu::{Recorded, Recorder};
 use brisk_kernels::{self as kernels, wgpu};
 
 use crate::failure::{Failure, Report, Work};
+use crate::layout::Place;
 use crate::memory::{Count, Memory, lock};
 use crate::pipeline_cache::{CacheFile, PipelineCache};
 use crate::program::{Step, StepArg};
@@ -116,13 +117,13 @@ impl GpuDevice {
         self.check()?;
         program.steps().iter().try_for_each(|step| self.check_args(program, step))?;
         self.memory.check_room(program, plan)?;
-        let slots = plan.slots().map(|slot| self.allocate(slot.name, slot.len_bytes).map(Arc::new));
+        let slots = plan.slots().iter().map(|slot| self.allocate(&slot.name, slot.len_bytes).map(Arc::new));
         let slots = slots.collect::<Result<Vec<_>, _>>()?;
         let mut blocks = Vec::with_capacity(program.buffers().len());
         for (i, buffer) in program.buffers().iter().enumerate() {
             blocks.push(match &buffer.persistent {
-                Some(persistent) => Some(self.block_of(persistent)?),
-                None => plan.slot_of(i).map(|slot| slots[slot].clone()),
+                Some(persistent) => Some((self.block_of(persistent)?, 0)),
+                None => plan.place_of(i).map(|Place { slot, start_bytes }| (slots[slot].clone(), start_bytes)),
             });
         }
         let kernels = program.steps().iter().map(|step| self.prepare(step, &blocks)).collect::<Result<Vec<_>, _>>()?;
@@ -132,7 +133,8 @@ impl GpuDevice {
             cache.save(lock(&self.recorder).n_pipelines());
         }
         let name = program.name().into();
-        Ok(GpuExecutable { name, kernels, n_dispatches, _blocks: blocks.into_iter().flatten().collect() })
+        let blocks = blocks.into_iter().flatten().map(|(block, _)| block).collect();
+        Ok(GpuExecutable { name, kernels, n_dispatches, _blocks: blocks })
     }
 
     /// What would otherwise be a refusal by wgpu, in words of the program.
@@ -149,11 +151,12 @@ impl GpuDevice {
         Ok(())
     }
 
-    fn prepare(&self, step: &Step, blocks: &[Option<Arc<Block>>]) -> Result<Recorded, Error> {
+    /// The kernel over its buffers, each a block and where in it the buffer starts.
+    fn prepare(&self, step: &Step, blocks: &[Option<(Arc<Block>, usize)>]) -> Result<Recorded, Error> {
         let binding = |arg: &StepArg| {
-            let block = blocks[arg.buffer].as_ref().expect("a buffer that a kernel names is persistent or has a slot");
-            let size = NonZero::new(words(arg.bytes.len()));
-            wgpu::BufferBinding { buffer: &block.buffer, offset: arg.bytes.start as u64, size }
+            let (block, start_bytes) = blocks[arg.buffer].as_ref().expect("a buffer that a kernel names has a place");
+            let (offset, size) = ((start_bytes + arg.bytes.start) as u64, NonZero::new(words(arg.bytes.len())));
+            wgpu::BufferBinding { buffer: &block.buffer, offset, size }
         };
         let bindings: Vec<_> = step.args.iter().map(binding).collect();
         let kernel = &*step.kernel;

@@ -25,6 +25,7 @@ mod failure;
 mod gpu;
 mod gpu_profile;
 mod gpu_uploads;
+mod layout;
 mod pipeline_cache;
 mod transfer;
 mod uploads;

@@ -6,13 +6,14 @@ use std::fmt;
 
 use brisk_kernels::Access;
 
+use crate::layout::{Life, Place, Transient, lay_out, most_alive_bytes};
 use crate::program::{Buffer, Step};
 use crate::{Error, Persistent, Program};
 
 /// How a program's buffers are laid out: known before anything runs, and held to.
 ///
-/// Transients are put into slots; two share a slot if one's last use comes before the other's first. Each slot is a
-/// buffer of its own, since a GPU's barriers hold for whole buffers.
+/// Transients are put into slots: those that are never alive together over one another, others beside each other where no kernel is given
+/// both to write one. For each slot is a buffer of its own, and a GPU binds a whole buffer for reading or for writing.
 ///
 /// # Units
 /// Bytes as a device allocates them: persistent buffers in whole 4-byte words, slots in multiples of 256. Not in it: the
@@ -33,43 +34,42 @@ use crate::{Error, Persistent, Program};
 /// }
 /// let plan = program.plan()?;
 /// assert_eq!(plan.persistent_bytes(), 4096);
-/// assert_eq!((plan.transient_bytes(), plan.unshared_bytes()), (2 * 4096, 4 * 4096));
+/// assert_eq!((plan.least_transient_bytes(), plan.transient_bytes(), plan.unshared_bytes()), (2 * 4096, 2 * 4096, 4 * 4096));
 /// # Ok::<(), brisk_program::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// The slot of each of the program's buffers; `None` for persistent ones and those never used.
-    slot_of: Vec<Option<usize>>,
-    slots: Vec<Slot>,
+    /// Where each of the program's buffers lies; `None` for persistent ones and those never used.
+    places: Vec<Option<Place>>,
+    slots: Vec<PlannedSlot>,
     persistent_bytes: usize,
+    least_transient_bytes: usize,
     unshared_bytes: usize,
 }
 
-/// Slots are a multiple of this, so that growing one a little costs nothing.
-const SLOT_GRAIN_BYTES: usize = 256;
+/// Transients start at a multiple of this, where every adapter binds.
+const GRAIN_BYTES: usize = 256;
 
 impl Plan {
     pub(crate) fn new(program: &Program) -> Result<Self, Error> {
-        let lifetimes = lifetimes(program)?;
-        let mut slots: Vec<Slot> = Vec::new();
-        let mut slot_of = vec![None; program.buffers().len()];
-        let mut unshared_bytes = 0;
-        for (buffer, life) in in_order_of_birth(&lifetimes) {
-            let Buffer { name, .. } = &program.buffers()[buffer];
-            let len_bytes = slot_bytes(&program.buffers()[buffer]);
-            unshared_bytes = sum_bytes([unshared_bytes, len_bytes]);
-            let slot = choose_slot(&slots, life.first, len_bytes).unwrap_or_else(|| {
-                slots.push(Slot { largest: name.clone(), len_bytes, busy_until: 0 });
-                slots.len() - 1
-            });
-            if slots[slot].len_bytes < len_bytes {
-                (slots[slot].largest, slots[slot].len_bytes) = (name.clone(), len_bytes);
-            }
-            slots[slot].busy_until = life.last + 1;
-            slot_of[buffer] = Some(slot);
+        let Used { buffers, transients } = Used::of(program)?;
+        let layout = lay_out(&transients);
+        let name = |&i: &usize| program.buffers()[buffers[i]].name.clone();
+        let slots = layout
+            .slots
+            .iter()
+            .map(|slot| PlannedSlot { name: slot.transients.first().map(name).unwrap_or_default(), len_bytes: slot.len_bytes });
+        let mut places = vec![None; program.buffers().len()];
+        for (&buffer, place) in buffers.iter().zip(layout.places) {
+            places[buffer] = Some(place);
         }
-        let persistent_bytes = sum_bytes(program.persistents().map(Persistent::allocated_bytes));
-        Ok(Self { slot_of, slots, persistent_bytes, unshared_bytes })
+        Ok(Self {
+            places,
+            slots: slots.collect(),
+            persistent_bytes: sum_bytes(program.persistents().map(Persistent::allocated_bytes)),
+            least_transient_bytes: most_alive_bytes(&transients),
+            unshared_bytes: sum_bytes(transients.iter().map(|transient| transient.len_bytes)),
+        })
     }
 
     /// Bytes of the persistent buffers the program binds.
@@ -82,6 +82,11 @@ impl Plan {
         sum_bytes(self.slots.iter().map(|slot| slot.len_bytes))
     }
 
+    /// The most bytes of transients that are alive at one step: no layout takes less.
+    pub fn least_transient_bytes(&self) -> usize {
+        self.least_transient_bytes
+    }
+
     /// What the transients would take if each had memory of its own.
     pub fn unshared_bytes(&self) -> usize {
         self.unshared_bytes
@@ -92,26 +97,27 @@ impl Plan {
         sum_bytes([self.persistent_bytes, self.transient_bytes()])
     }
 
-    pub(crate) fn slot_of(&self, buffer: usize) -> Option<usize> {
-        self.slot_of[buffer]
+    pub(crate) fn place_of(&self, buffer: usize) -> Option<Place> {
+        self.places[buffer]
     }
 
     /// The slots, each by the name of the largest transient in it.
-    pub(crate) fn slots(&self) -> impl Iterator<Item = PlannedSlot<'_>> {
-        self.slots.iter().map(|slot| PlannedSlot { name: &slot.largest, len_bytes: slot.len_bytes })
+    pub(crate) fn slots(&self) -> &[PlannedSlot] {
+        &self.slots
     }
 }
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (unit, unit_bytes) = if self.peak_bytes() < 1 << 20 { ("KiB", 1 << 10) } else { ("MiB", 1 << 20) };
-        let [peak, persistent, transient, unshared] =
-            [self.peak_bytes(), self.persistent_bytes, self.transient_bytes(), self.unshared_bytes]
+        let Self { persistent_bytes, least_transient_bytes, unshared_bytes, .. } = *self;
+        let [peak, persistent, transient, least, unshared] =
+            [self.peak_bytes(), persistent_bytes, self.transient_bytes(), least_transient_bytes, unshared_bytes]
                 .map(|bytes| bytes as f64 / f64::from(unit_bytes));
         let n_slots = self.slots.len();
         write!(
             f,
-            "peak {peak:.1} {unit}: {persistent:.1} persistent, {transient:.1} transient in {n_slots} slots (unshared {unshared:.1})"
+            "peak {peak:.1} {unit}: {persistent:.1} persistent, {transient:.1} transient in {n_slots} slots (at least {least:.1}, unshared {unshared:.1})"
         )
     }
 }
@@ -131,23 +137,10 @@ pub fn planned_peak_bytes(programs: &[&Program]) -> Result<usize, Error> {
     Ok(total)
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Life {
-    first: usize,
-    last: usize,
-}
-
+/// A buffer that transients lie in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Slot {
-    largest: String,
-    len_bytes: usize,
-    /// The first step at which it is free again.
-    busy_until: usize,
-}
-
-#[derive(Debug)]
-pub(crate) struct PlannedSlot<'a> {
-    pub(crate) name: &'a str,
+pub(crate) struct PlannedSlot {
+    pub(crate) name: String,
     pub(crate) len_bytes: usize,
 }
 
@@ -156,33 +149,57 @@ fn sum_bytes(lengths: impl IntoIterator<Item = usize>) -> usize {
     lengths.into_iter().fold(0, usize::saturating_add)
 }
 
-fn slot_bytes(buffer: &Buffer) -> usize {
-    buffer.len_bytes().checked_next_multiple_of(SLOT_GRAIN_BYTES).unwrap_or(usize::MAX)
+fn placed_bytes(buffer: &Buffer) -> usize {
+    buffer.len_bytes().checked_next_multiple_of(GRAIN_BYTES).unwrap_or(usize::MAX)
 }
 
-/// The smallest free slot that fits, else the largest free one, to be grown.
-fn choose_slot(slots: &[Slot], now: usize, len_bytes: usize) -> Option<usize> {
-    let free = || slots.iter().enumerate().filter(|(_, slot)| slot.busy_until <= now);
-    let fitting = free().filter(|(_, slot)| slot.len_bytes >= len_bytes).min_by_key(|(_, slot)| slot.len_bytes);
-    fitting.or_else(|| free().max_by_key(|(_, slot)| slot.len_bytes)).map(|(i, _)| i)
+/// The transients that kernels name, in the order of their first use.
+#[derive(Debug, Default)]
+struct Used {
+    /// Which of the program's buffers each is.
+    buffers: Vec<usize>,
+    transients: Vec<Transient>,
 }
 
-fn lifetimes(program: &Program) -> Result<Vec<Option<Life>>, Error> {
-    let mut lifetimes: Vec<Option<Life>> = vec![None; program.buffers().len()];
-    for (now, step) in program.steps().iter().enumerate() {
-        for arg in &step.args {
-            let buffer = &program.buffers()[arg.buffer];
-            if buffer.persistent.is_some() {
-                continue;
+impl Used {
+    fn of(program: &Program) -> Result<Self, Error> {
+        let mut used = Self::default();
+        let mut index_of: Vec<Option<usize>> = vec![None; program.buffers().len()];
+        for (now, step) in program.steps().iter().enumerate() {
+            let mut given: Vec<(usize, Access)> = Vec::with_capacity(step.args.len());
+            for arg in &step.args {
+                let buffer = &program.buffers()[arg.buffer];
+                if buffer.persistent.is_some() {
+                    continue;
+                }
+                let index = match index_of[arg.buffer] {
+                    Some(index) => index,
+                    None if needs_value(arg.access) => return Err(read_before_write(program, step, arg.name, &buffer.name)),
+                    None => {
+                        used.buffers.push(arg.buffer);
+                        let life = Life { first: now, last: now };
+                        used.transients.push(Transient { len_bytes: placed_bytes(buffer), life, apart: vec![] });
+                        *index_of[arg.buffer].insert(used.transients.len() - 1)
+                    }
+                };
+                used.transients[index].life.last = now;
+                given.push((index, arg.access));
             }
-            match &mut lifetimes[arg.buffer] {
-                Some(life) => life.last = now,
-                None if needs_value(arg.access) => return Err(read_before_write(program, step, arg.name, &buffer.name)),
-                unborn => *unborn = Some(Life { first: now, last: now }),
+            used.keep_apart(&given);
+        }
+        Ok(used)
+    }
+
+    /// Notes what a kernel that is `given` these cannot have in one buffer.
+    fn keep_apart(&mut self, given: &[(usize, Access)]) {
+        for &(a, access_a) in given {
+            for &(b, access_b) in given {
+                if a != b && (access_a.writes() || access_b.writes()) {
+                    self.transients[a].apart.push(b);
+                }
             }
         }
     }
-    Ok(lifetimes)
 }
 
 fn needs_value(access: Access) -> bool {
@@ -192,11 +209,4 @@ fn needs_value(access: Access) -> bool {
 fn read_before_write(program: &Program, step: &Step, arg: &'static str, buffer: &str) -> Error {
     let (program, kernel, buffer) = (program.name().to_owned(), step.kernel.name(), buffer.to_owned());
     Error::ReadBeforeWrite { program, kernel, arg, buffer }
-}
-
-/// Transients by first use.
-fn in_order_of_birth(lifetimes: &[Option<Life>]) -> Vec<(usize, Life)> {
-    let mut order: Vec<_> = lifetimes.iter().enumerate().filter_map(|(i, life)| life.map(|life| (i, life))).collect();
-    order.sort_by_key(|(i, life)| (life.first, *i));
-    order
 }

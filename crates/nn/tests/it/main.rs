@@ -6,3 +6,4 @@ mod layers;
 mod muon;
 mod optimizers;
 mod parameters;
+mod planned;

@@ -1,5 +1,7 @@
 use brisk_kernels::{Access, Adapter, Arg, DType, Dispatch, Kernel, TwinArgs};
 
+use crate::layout::Place;
+use crate::program::Buffer;
 use crate::{Persistent, Plan, Program, Slice};
 
 /// Reads some buffers and writes some; what, does not matter to a plan.
@@ -72,20 +74,37 @@ fn life(program: &Program, buffer: usize) -> Option<std::ops::RangeInclusive<usi
 
 #[track_caller]
 fn check(program: &Program, plan: &Plan) {
-    let slots: Vec<_> = plan.slots().map(|slot| slot.len_bytes).collect();
+    let slots: Vec<_> = plan.slots().iter().map(|slot| slot.len_bytes).collect();
     for (i, buffer) in program.buffers().iter().enumerate() {
         let life_of_i = if buffer.persistent.is_some() { None } else { life(program, i) };
-        assert_eq!(plan.slot_of(i).is_some(), life_of_i.is_some(), "{}: buffer {i} has a slot if it is used", program.name());
-        let (Some(slot), Some(a)) = (plan.slot_of(i), life_of_i) else { continue };
-        assert!(slots[slot] >= buffer.len_bytes(), "{}: buffer {i} fits its slot", program.name());
-        for j in (0..i).filter(|&j| plan.slot_of(j) == Some(slot)) {
-            let b = life(program, j).expect("it has a slot, so it is used");
-            assert!(a.end() < b.start() || b.end() < a.start(), "{}: {i} and {j} live at once in one slot", program.name());
+        assert_eq!(plan.place_of(i).is_some(), life_of_i.is_some(), "{}: buffer {i} has a place if it is used", program.name());
+        let (Some(place), Some(a)) = (plan.place_of(i), life_of_i) else { continue };
+        let bytes = |place: Place, buffer: &Buffer| place.start_bytes..place.start_bytes + buffer.len_bytes();
+        let bytes_of_i = bytes(place, buffer);
+        assert!(bytes_of_i.end <= slots[place.slot], "{}: buffer {i} fits its slot", program.name());
+        assert!(place.start_bytes.is_multiple_of(256), "{}: buffer {i} starts where an adapter binds", program.name());
+        for (j, other) in program.buffers()[..i].iter().enumerate() {
+            let Some(place_of_j) = plan.place_of(j).filter(|other| other.slot == place.slot) else { continue };
+            let (b, bytes_of_j) = (life(program, j).expect("it has a place, so it is used"), bytes(place_of_j, other));
+            let at_once = a.start() <= b.end() && b.start() <= a.end();
+            let over = bytes_of_i.start < bytes_of_j.end && bytes_of_j.start < bytes_of_i.end;
+            assert!(!(at_once && over), "{}: {i} and {j} lie over one another at once", program.name());
+            assert!(!is_written_beside(program, i, j), "{}: a kernel is given {i} and {j} in one buffer", program.name());
         }
     }
+    let least = plan.least_transient_bytes();
     assert_eq!(plan.transient_bytes(), slots.iter().sum::<usize>(), "{}", program.name());
     assert!(plan.transient_bytes() <= plan.unshared_bytes(), "{}: sharing never costs", program.name());
-    assert!(plan.transient_bytes() >= most_alive(program), "{}: what is alive at once has room", program.name());
+    assert!((most_alive(program)..=plan.transient_bytes()).contains(&least), "{}: what is alive has room", program.name());
+}
+
+/// Whether a kernel is given both and writes one.
+fn is_written_beside(program: &Program, i: usize, j: usize) -> bool {
+    program.steps().iter().any(|step| {
+        let given = |buffer| step.args.iter().filter(move |arg| arg.buffer == buffer);
+        let writes = |buffer| given(buffer).any(|arg| arg.access.writes());
+        given(i).count() > 0 && given(j).count() > 0 && (writes(i) || writes(j))
+    })
 }
 
 fn most_alive(program: &Program) -> usize {
