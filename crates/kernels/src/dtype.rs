@@ -1,3 +1,5 @@
+use std::fmt;
+
 /// The element type of a buffer.
 ///
 /// `F32` is computed in; `F16` and `Bf16` are stored (arithmetic is kept in `f32`), `U8` and `U32` hold
@@ -46,5 +48,18 @@ impl DType {
             Self::U8 => 3,
             Self::U32 => 4,
         }
+    }
+}
+
+/// Its short name: `f32`, `bf16`.
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::F32 => "f32",
+            Self::F16 => "f16",
+            Self::Bf16 => "bf16",
+            Self::U8 => "u8",
+            Self::U32 => "u32",
+        })
     }
 }

@@ -9,7 +9,6 @@ mod dtype;
 mod error;
 pub mod gpu;
 mod kernel;
-mod stored_form;
 mod stored_types;
 mod twin;
 

@@ -5,6 +5,7 @@ mod persistent;
 mod program;
 
 mod plan;
+mod recompute;
 mod rewrite;
 
 mod device;
@@ -39,6 +40,7 @@ pub use pipeline_cache::PipelineCache;
 pub use plan::{Plan, planned_peak_bytes};
 pub use profile::{KernelProfile, Profile, Timer};
 pub use program::{Program, Slice};
+pub use recompute::Segment;
 pub use rewrite::Rewrite;
 pub use roofline::Roofline;
 pub use select::Selection;

@@ -111,6 +111,12 @@ impl Program {
         self.steps.iter().map(|step| step.kernel.cost()).fold(Cost::default(), sum)
     }
 
+    /// Whether a kernel beyond the first `n_kernels` writes to the buffer that `slice` is of.
+    pub fn is_written_since(&self, slice: Slice, n_kernels: usize) -> bool {
+        let mut args = self.steps.iter().skip(n_kernels).flat_map(|step| &step.args);
+        args.any(|arg| arg.buffer == slice.buffer && arg.access.writes())
+    }
+
     /// Binds a buffer that outlives the run; binding it again gives the same slice.
     pub fn persistent(&mut self, persistent: &Persistent) -> Slice {
         let known = self.buffers.iter().position(|b| b.persistent.as_ref().is_some_and(|p| p.id() == persistent.id()));
@@ -229,6 +235,18 @@ impl Program {
         self.steps.remove(earlier);
     }
 
+    /// One more step.
+    pub(crate) fn append(&mut self, step: Step) {
+        self.steps.push(step);
+    }
+
+    /// A transient like the buffer.
+    pub(crate) fn copy_of(&mut self, buffer: usize) -> usize {
+        let Buffer { name, dtype, len, .. } = &self.buffers[buffer];
+        let (name, dtype, len) = (name.clone(), *dtype, *len);
+        self.transient(name, dtype, len).buffer
+    }
+
     pub(crate) fn buffers(&self) -> &[Buffer] {
         &self.buffers
     }
@@ -267,6 +285,15 @@ impl Slice {
     pub fn slice(&self, range: Range<usize>) -> Self {
         assert!(range.start <= range.end && range.end <= self.len, "{range:?} of a slice of {} elements", self.len);
         Self { start: self.start + range.start, len: range.len(), ..*self }
+    }
+
+    pub(crate) fn buffer(&self) -> usize {
+        self.buffer
+    }
+
+    /// The same elements of another buffer.
+    pub(crate) fn of_buffer(&self, buffer: usize) -> Self {
+        Self { buffer, ..*self }
     }
 
     fn bytes(&self) -> Range<usize> {

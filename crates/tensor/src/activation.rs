@@ -10,11 +10,15 @@ impl Tensor {
     /// # Errors
     /// [`Error::Program`] if there are more elements than a kernel can address.
     pub fn activate(&self, activation: Activation) -> Result<Self, Error> {
+        const OP: &str = "activate";
         let (n, graph) = (self.n_elements(), self.graph());
-        let y = graph.transient("activate", n);
-        graph.with_program(|program| program.push(Activate { n, activation }, &[self.slice(), y]))?;
-        let (x_id, x) = (self.id(), self.slice());
-        let rule = move |backward: &mut crate::Backward<'_>, dy| backward.give(x_id, ActivationGrad { n, activation }, &[dy, x]);
-        Ok(graph.result(&[self], y, self.shape(), None, Rc::new(rule)))
+        let kernel = Activate { n, activation };
+        let (dtype, [x]) = graph.operands(OP, &kernel, [self])?;
+        let y = graph.transient(OP, dtype, n);
+        graph.push(kernel, &[x.slice(), y])?;
+        let (x_id, x_slice) = (x.id(), x.slice());
+        let rule =
+            move |backward: &mut crate::Backward<'_>, dy| backward.give(x_id, ActivationGrad { n, activation }, &[dy, x_slice]);
+        Ok(graph.result(OP, &[&x], y, self.shape(), None, Rc::new(rule)))
     }
 }

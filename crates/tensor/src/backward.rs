@@ -6,12 +6,17 @@ use brisk_kernels::{Activate, Activation, Add, DType, Kernel, OutputGrad};
 use brisk_program::{Program, Slice};
 
 use crate::Error;
-use crate::graph::{Inner, Node};
+use crate::graph::Inner;
+use crate::node::{Node, source};
+use crate::stored::push;
 
 /// What an operation does when the gradient of its result is known.
 pub(crate) type BackwardRule = Rc<dyn Fn(&mut Backward<'_>, Slice) -> Result<(), Error>>;
 
 /// The backward pass while it is being recorded.
+///
+/// A gradient has the type of what it is the gradient of; that of a parameter has the type of where it goes. A tensor that autocast has
+/// rounded has no gradient of its own: what reaches it is written for the tensor it was made of, in that one's type.
 pub struct Backward<'a> {
     program: &'a mut Program,
     nodes: &'a [Node],
@@ -36,7 +41,7 @@ pub(crate) fn record(inner: &mut Inner, y: usize, dy: Slice) -> Result<(), Error
     let Inner { program, nodes, .. } = inner;
     let grads = vec![Gradient::default(); nodes.len()];
     let mut backward = Backward { program, nodes, grads };
-    backward.grads[y].slice = Some(dy);
+    backward.pass(y, dy)?;
     for id in (0..=y).rev() {
         let Gradient { slice: Some(mut dy), through_activation } = backward.grads[id] else { continue };
         let node = &nodes[id];
@@ -61,30 +66,43 @@ impl Backward<'_> {
         self.nodes[id].wants_grad
     }
 
-    /// The activation to go through together with the gradient of tensor `id`, if this is the only one it gets: its
-    /// derivative is then part of the kernel that makes the gradient.
-    pub(crate) fn fusible(&self, id: usize) -> Option<Activation> {
-        let node = &self.nodes[id];
-        node.output_of.filter(|_| node.n_uses == 1)
+    /// The activation to go through together with the gradient of tensor `id`, and its output, if this is the only gradient that the tensor
+    /// gets: the derivative is then part of the kernel that makes the gradient.
+    pub(crate) fn fusible(&self, id: usize) -> Option<(Activation, Slice)> {
+        let node = &self.nodes[source(self.nodes, id)];
+        node.output_of.filter(|_| node.n_uses == 1).map(|activation| (activation, node.slice))
     }
 
     /// Says that what was given to tensor `id` has gone through its activation.
     pub(crate) fn went_through_activation(&mut self, id: usize) {
-        self.grads[id].through_activation = true;
+        self.grads[source(self.nodes, id)].through_activation = true;
     }
 
     /// Records `kernel` with the gradient of tensor `id` as its last argument, and adds that to what has reached `id` before.
     pub(crate) fn give(&mut self, id: usize, kernel: impl Kernel, args: &[Slice]) -> Result<(), Error> {
+        let id = source(self.nodes, id);
         let node = &self.nodes[id];
-        let len = node.slice.len();
         let straight = node.grad.filter(|_| node.n_uses == 1);
-        let target = straight.unwrap_or_else(|| self.program.transient("gradient", DType::F32, len));
-        self.program.push(kernel, &[args, &[target]].concat())?;
+        let target = straight.unwrap_or_else(|| self.program.transient("gradient", node.grad_dtype(), node.slice.len()));
+        self.push(kernel, &[args, &[target]].concat())?;
+        self.add(id, target)
+    }
+
+    /// The same where the gradient is one that is there already, as that of a sum is for each of what is added.
+    pub(crate) fn pass(&mut self, id: usize, grad: Slice) -> Result<(), Error> {
+        let id = source(self.nodes, id);
+        if grad.dtype() == self.nodes[id].grad_dtype() {
+            return self.add(id, grad);
+        }
+        self.give(id, Activate { n: grad.len(), activation: Activation::Identity }, &[grad])
+    }
+
+    fn add(&mut self, id: usize, grad: Slice) -> Result<(), Error> {
         let sum = match self.grads[id].slice {
-            None => target,
+            None => grad,
             Some(before) => {
-                let sum = self.program.transient("gradient", DType::F32, len);
-                self.program.push(Add { n: len }, &[before, target, sum])?;
+                let sum = self.program.transient("gradient", grad.dtype(), grad.len());
+                self.push(Add { n: grad.len() }, &[before, grad, sum])?;
                 sum
             }
         };
@@ -96,18 +114,18 @@ impl Backward<'_> {
         if activation == Activation::Identity {
             return Ok(dy);
         }
-        let dz = self.program.transient("gradient", DType::F32, dy.len());
+        let dz = self.program.transient("gradient", dy.dtype(), dy.len());
         self.push(OutputGrad { n: dy.len(), activation }, &[dy, y, dz])?;
         Ok(dz)
     }
 
     /// A buffer for what lies between two kernels of a rule.
-    pub(crate) fn transient(&mut self, name: &'static str, len: usize) -> Slice {
-        self.program.transient(name, DType::F32, len)
+    pub(crate) fn transient(&mut self, name: &'static str, dtype: DType, len: usize) -> Slice {
+        self.program.transient(name, dtype, len)
     }
 
     /// Records a kernel.
     pub(crate) fn push(&mut self, kernel: impl Kernel, args: &[Slice]) -> Result<(), Error> {
-        Ok(self.program.push(kernel, args)?)
+        push(self.program, kernel, args)
     }
 }

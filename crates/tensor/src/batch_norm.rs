@@ -2,7 +2,7 @@ use std::rc::Rc;
 
 use brisk_kernels::{
     Activation, BatchNorm, BatchNormFrozenGrad, BatchNormFrozenStats, BatchNormGrad, BatchNormGradSums, BatchNormShape,
-    BatchNormStats, ColumnSum,
+    BatchNormStats, ColumnSum, DType,
 };
 
 use crate::loss::check_len;
@@ -48,6 +48,8 @@ impl Tensor {
     ///
     /// # Shapes
     /// `self`: `[n_rows, n_channels]`, or `[n_images, height, width, n_channels]`; the result likewise. Groups are runs of the first dimension.
+    /// # Dtypes
+    /// Any for `self`, and the result likewise; weight, bias and statistics are f32.
     /// # Errors
     /// [`Error::Shape`], also where the groups do not divide the rows or images; [`Error::ForeignTensor`]; [`Error::Program`] where a group has fewer
     /// than two values a channel.
@@ -76,24 +78,22 @@ impl Tensor {
         let filled = |name, value| graph.constant(name, &vec![value; shape.n_channels], &[shape.n_channels]);
         let weight = weight.map_or_else(|| filled("ones", 1.0), |weight| Ok(weight.clone()))?;
         let bias = bias.map_or_else(|| filled("zeros", 0.0), |bias| Ok(bias.clone()))?;
-        let (stats, y) = (graph.transient("stats", shape.n_stats()), graph.transient(OP, shape.len()));
-        let (x, mean, var) = (self.slice(), running_mean.slice(), running_var.slice());
-        graph.with_program(|program| {
-            match statistics {
-                Statistics::Batch { momentum, .. } => {
-                    program.push(BatchNormStats { shape, eps, momentum }, &[x, mean, var, stats])?
-                }
-                Statistics::Running => {
-                    program.push(BatchNormFrozenStats { n_channels: shape.n_channels, eps }, &[mean, var, stats])?
-                }
+        let kernel = BatchNorm { shape, activation };
+        let (dtype, [input]) = graph.operands(OP, &kernel, [self])?;
+        let (stats, y) = (graph.transient("stats", DType::F32, shape.n_stats()), graph.transient(OP, dtype, shape.len()));
+        let (x, mean, var) = (input.slice(), running_mean.slice(), running_var.slice());
+        match statistics {
+            Statistics::Batch { momentum, .. } => graph.push(BatchNormStats { shape, eps, momentum }, &[x, mean, var, stats])?,
+            Statistics::Running => {
+                graph.push(BatchNormFrozenStats { n_channels: shape.n_channels, eps }, &[mean, var, stats])?;
             }
-            program.push(BatchNorm { shape, activation }, &[x, stats, weight.slice(), bias.slice(), y])
-        })?;
+        }
+        graph.push(kernel, &[x, stats, weight.slice(), bias.slice(), y])?;
 
-        let (x_id, weight_id, bias_id, w) = (self.id(), weight.id(), bias.id(), weight.slice());
+        let (x_id, weight_id, bias_id, w) = (input.id(), weight.id(), bias.id(), weight.slice());
         let rule = move |backward: &mut crate::Backward<'_>, dz| {
             let is_of_batch = matches!(statistics, Statistics::Batch { .. });
-            let sums = [(); 2].map(|()| backward.transient("batch_norm_sums", shape.n_stats() / 2));
+            let sums = [(); 2].map(|()| backward.transient("batch_norm_sums", DType::F32, shape.n_stats() / 2));
             if backward.wants(weight_id) || backward.wants(bias_id) || is_of_batch {
                 backward.push(BatchNormGradSums { shape }, &[dz, x, stats, sums[0], sums[1]])?;
             }
@@ -109,7 +109,7 @@ impl Tensor {
                 (true, false) => backward.give(x_id, BatchNormFrozenGrad { shape }, &[dz, stats, w]),
             }
         };
-        Ok(graph.result(&[self, &weight, &bias], y, self.shape(), Some(activation), Rc::new(rule)))
+        Ok(graph.result(OP, &[&input, &weight, &bias], y, self.shape(), Some(activation), Rc::new(rule)))
     }
 
     fn batch_norm_shape(&self, statistics: Statistics) -> Result<BatchNormShape, Error> {

@@ -24,10 +24,11 @@ impl Tensor {
             let expected = format!("{n_batch} matrices, and {k} along the dimension summed over");
             return Err(Error::Shape { op: OP, arg: "b", expected, found: b.shape().to_vec() });
         }
-        let y = graph.transient(OP, n_batch * m * n);
         let kernel = BatchedMatmul { n_batch, m, n, k, transpose };
-        graph.with_program(|program| program.push(kernel, &[self.slice(), b.slice(), y]))?;
-        let (a_id, a, b_id, b_slice) = (self.id(), self.slice(), b.id(), b.slice());
+        let (dtype, [a, b]) = graph.operands(OP, &kernel, [self, b])?;
+        let y = graph.transient(OP, dtype, n_batch * m * n);
+        graph.push(kernel, &[a.slice(), b.slice(), y])?;
+        let (a_id, a_slice, b_id, b_slice) = (a.id(), a.slice(), b.id(), b.slice());
         let rule = move |backward: &mut crate::Backward<'_>, dy| {
             let product = |m, n, k, transpose| BatchedMatmul { n_batch, m, n, k, transpose };
             if backward.wants(a_id) {
@@ -39,13 +40,13 @@ impl Tensor {
             }
             if backward.wants(b_id) {
                 match transpose.b() {
-                    false => backward.give(b_id, product(k, n, m, Transpose::of(!transpose.a(), false)), &[a, dy])?,
-                    true => backward.give(b_id, product(n, k, m, Transpose::of(true, transpose.a())), &[dy, a])?,
+                    false => backward.give(b_id, product(k, n, m, Transpose::of(!transpose.a(), false)), &[a_slice, dy])?,
+                    true => backward.give(b_id, product(n, k, m, Transpose::of(true, transpose.a())), &[dy, a_slice])?,
                 }
             }
             Ok(())
         };
-        Ok(graph.result(&[self, b], y, &[n_batch, m, n], None, Rc::new(rule)))
+        Ok(graph.result(OP, &[&a, &b], y, &[n_batch, m, n], None, Rc::new(rule)))
     }
 
     /// How many matrices there are, and the rows and columns of each as the product takes them.

@@ -10,6 +10,8 @@ impl Tensor {
     ///
     /// # Shapes
     /// All: `[n_rows, …]` of two dimensions; the result `[n_rows, Σ columns]`.
+    /// # Dtypes
+    /// That of all; f32 where they differ.
     /// # Errors
     /// [`Error::Shape`] if one has another number of rows; [`Error::ForeignTensor`].
     /// # Reference
@@ -31,10 +33,12 @@ impl Tensor {
         }
         let kernel = ConcatColumns { n_rows, widths: widths.clone() };
         let n_cols = kernel.n_cols();
-        let y = graph.transient(OP, n_rows * n_cols);
-        let args: Vec<_> = parts.iter().map(|part| part.slice()).chain([y]).collect();
-        graph.with_program(|program| program.push(kernel, &args))?;
-        let ids: Vec<usize> = parts.iter().map(|part| part.id()).collect();
+        let mut parts: Vec<Self> = parts.into_iter().cloned().collect();
+        let dtype = graph.cast_operands(OP, &kernel, &mut parts)?;
+        let y = graph.transient(OP, dtype, n_rows * n_cols);
+        let args: Vec<_> = parts.iter().map(Self::slice).chain([y]).collect();
+        graph.push(kernel, &args)?;
+        let ids: Vec<usize> = parts.iter().map(Self::id).collect();
         let rule = move |backward: &mut crate::Backward<'_>, dy| {
             let mut first = 0;
             for (&id, &width) in ids.iter().zip(&widths) {
@@ -46,7 +50,7 @@ impl Tensor {
             }
             Ok(())
         };
-        Ok(graph.result(&parts, y, &[n_rows, n_cols], None, Rc::new(rule)))
+        Ok(graph.result(OP, &parts.iter().collect::<Vec<_>>(), y, &[n_rows, n_cols], None, Rc::new(rule)))
     }
 
     /// Some columns of a matrix.
@@ -66,10 +70,11 @@ impl Tensor {
         }
         let graph = self.graph();
         let kernel = ShiftColumns { n_rows, n_x_cols, n_y_cols: columns.len(), shift: columns.start as isize };
-        let y = graph.transient(OP, n_rows * columns.len());
-        graph.with_program(|program| program.push(kernel, &[self.slice(), y]))?;
-        let x = self.id();
-        let rule = move |backward: &mut crate::Backward<'_>, dy| backward.give(x, kernel.grad(), &[dy]);
-        Ok(graph.result(&[self], y, &[n_rows, columns.len()], None, Rc::new(rule)))
+        let (dtype, [x]) = graph.operands(OP, &kernel, [self])?;
+        let y = graph.transient(OP, dtype, n_rows * columns.len());
+        graph.push(kernel, &[x.slice(), y])?;
+        let x_id = x.id();
+        let rule = move |backward: &mut crate::Backward<'_>, dy| backward.give(x_id, kernel.grad(), &[dy]);
+        Ok(graph.result(OP, &[&x], y, &[n_rows, columns.len()], None, Rc::new(rule)))
     }
 }

@@ -46,11 +46,13 @@ impl Tensor {
         let shape = conv_shape(self, weight, bias, stride, padding)?;
         let epilogue = if bias.is_some() { Epilogue::Bias(activation) } else { Epilogue::Activation(activation) };
         let out = shape.y();
-        let y = graph.transient(OP, out.len());
-        let args: Vec<_> = [self, weight].into_iter().chain(bias).map(Tensor::slice).chain([y]).collect();
-        graph.with_program(|program| program.push(Conv2d { shape, epilogue }, &args))?;
+        let kernel = Conv2d { shape, epilogue };
+        let (dtype, [input, weight]) = graph.operands(OP, &kernel, [self, weight])?;
+        let y = graph.transient(OP, dtype, out.len());
+        let args: Vec<_> = [&input, &weight].into_iter().chain(bias).map(Tensor::slice).chain([y]).collect();
+        graph.push(kernel, &args)?;
 
-        let (x_id, x, w_id, w, bias_id) = (self.id(), self.slice(), weight.id(), weight.slice(), bias.map(Tensor::id));
+        let (x_id, x, w_id, w, bias_id) = (input.id(), input.slice(), weight.id(), weight.slice(), bias.map(Tensor::id));
         let rule = move |backward: &mut crate::Backward<'_>, dz| {
             if let Some(bias_id) = bias_id.filter(|&id| backward.wants(id)) {
                 backward.give(bias_id, ColumnSum { n_rows: out.n_pixels(), n_cols: shape.n_out }, &[dz])?;
@@ -61,16 +63,21 @@ impl Tensor {
             if backward.wants(x_id) {
                 match backward.fusible(x_id) {
                     None => backward.give(x_id, Conv2dGradInput { shape, epilogue: Epilogue::None }, &[dz, w])?,
-                    Some(below) => {
-                        backward.give(x_id, Conv2dGradInput { shape, epilogue: Epilogue::OutputGrad(below) }, &[dz, w, x])?;
+                    Some((below, output)) => {
+                        backward.give(
+                            x_id,
+                            Conv2dGradInput { shape, epilogue: Epilogue::OutputGrad(below) },
+                            &[dz, w, output],
+                        )?;
                         backward.went_through_activation(x_id);
                     }
                 }
             }
             Ok(())
         };
-        let inputs: Vec<_> = [self, weight].into_iter().chain(bias).collect();
-        Ok(graph.result(&inputs, y, &[out.n_images, out.height, out.width, out.n_channels], Some(activation), Rc::new(rule)))
+        let inputs: Vec<_> = [&input, &weight].into_iter().chain(bias).collect();
+        let shape = [out.n_images, out.height, out.width, out.n_channels];
+        Ok(graph.result(OP, &inputs, y, &shape, Some(activation), Rc::new(rule)))
     }
 
     /// The sizes of a batch of images.

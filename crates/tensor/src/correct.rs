@@ -1,4 +1,4 @@
-use brisk_kernels::Correct;
+use brisk_kernels::{Correct, DType};
 
 use crate::loss::check_len;
 use crate::{Error, Tensor};
@@ -16,8 +16,8 @@ impl Tensor {
         let graph = self.graph();
         let (n_rows, n_classes) = self.rows_of_last();
         check_len("correct", "target", self, target, n_rows)?;
-        let y = graph.transient("correct", n_rows);
-        graph.with_program(|program| program.push(Correct { n_rows, n_classes }, &[self.slice(), target.slice(), y]))?;
+        let y = graph.transient("correct", DType::F32, n_rows);
+        graph.push(Correct { n_rows, n_classes }, &[self.slice(), target.slice(), y])?;
         graph.wrap(y, &self.shape()[..self.shape().len().saturating_sub(1)])
     }
 }

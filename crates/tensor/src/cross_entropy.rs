@@ -1,6 +1,6 @@
 use std::rc::Rc;
 
-use brisk_kernels::{ClassWeights, CrossEntropy, CrossEntropyGrad, Reduction};
+use brisk_kernels::{ClassWeights, CrossEntropy, CrossEntropyGrad, DType, Reduction};
 
 use crate::loss::check_len;
 use crate::{Error, Tensor};
@@ -23,6 +23,8 @@ impl Tensor {
     ///
     /// # Shapes
     /// `self`: `[…, n_classes]`; `target` (u32) and `weight`: an element a row; the result has none, `[]`.
+    /// # Dtypes
+    /// Any for `self`; the weights and the result f32.
     /// # Units
     /// A mean divides by the sum of the rows' weights, each times the weight of its class. A target that is no class makes the loss NaN.
     /// # Errors
@@ -41,13 +43,14 @@ impl Tensor {
         let CrossEntropyOptions { reduction, label_smoothing, class_weight, ignored } = options;
         let class_weights = if class_weight.is_some() { ClassWeights::Given } else { ClassWeights::Equal };
         let forward = CrossEntropy { n_rows, n_classes, reduction, label_smoothing, class_weights, ignored };
-        let inputs: Vec<_> = [self, target, weight].into_iter().chain(class_weight).map(Self::slice).collect();
-        let (loss, rows) = (graph.transient(OP, 2), graph.transient("rows", 4 * n_rows));
-        graph.with_program(|program| program.push(forward, &[&inputs[..], &[loss, rows]].concat()))?;
-        let x_id = self.id();
+        let (_, [x]) = graph.operands(OP, &forward, [self])?;
+        let inputs: Vec<_> = [&x, target, weight].into_iter().chain(class_weight).map(Self::slice).collect();
+        let (loss, rows) = (graph.transient(OP, DType::F32, 2), graph.transient("rows", DType::F32, 4 * n_rows));
+        graph.push(forward, &[&inputs[..], &[loss, rows]].concat())?;
+        let x_id = x.id();
         let rule = move |backward: &mut crate::Backward<'_>, dy| {
             backward.give(x_id, CrossEntropyGrad { forward }, &[&[dy][..], &inputs, &[loss, rows]].concat())
         };
-        Ok(graph.result(&[self], loss.slice(0..1), &[], None, Rc::new(rule)))
+        Ok(graph.result(OP, &[&x], loss.slice(0..1), &[], None, Rc::new(rule)))
     }
 }

@@ -16,19 +16,19 @@ impl Tensor {
     /// # Reference
     /// `torch.nn.functional.dropout`.
     pub fn dropout(&self, p: f32, seed: u64, state: &Persistent) -> Result<Self, Error> {
+        const OP: &str = "dropout";
         let (n, graph) = (self.n_elements(), self.graph());
-        let kernel = Dropout { n, p, seed, stream: graph.n_tensors() as u32 };
+        let kernel = Dropout { n, p, seed, stream: graph.n_uncast() as u32 };
         if graph.mode() == Mode::Inference {
             kernel.check().map_err(brisk_program::Error::from)?;
             return Ok(self.clone());
         }
-        let y = graph.transient("dropout", n);
-        let state = graph.with_program(|program| {
-            let state = program.persistent(state);
-            program.push(kernel, &[self.slice(), state, y]).map(|()| state)
-        })?;
-        let x_id = self.id();
+        let (dtype, [x]) = graph.operands(OP, &kernel, [self])?;
+        let y = graph.transient(OP, dtype, n);
+        let state = graph.with_program(|program| program.persistent(state));
+        graph.push(kernel, &[x.slice(), state, y])?;
+        let x_id = x.id();
         let rule = move |backward: &mut crate::Backward<'_>, dy| backward.give(x_id, kernel, &[dy, state]);
-        Ok(graph.result(&[self], y, self.shape(), None, Rc::new(rule)))
+        Ok(graph.result(OP, &[&x], y, self.shape(), None, Rc::new(rule)))
     }
 }

@@ -31,11 +31,12 @@ impl Tensor {
         let grad = EmbeddingGrad { forward: kernel, padding };
         // A padding entry that is not there is known now, not only where somebody goes backward.
         brisk_kernels::Kernel::check(&grad).map_err(brisk_program::Error::from)?;
-        let y = graph.transient(OP, n * dim);
+        let (dtype, [table]) = graph.operands(OP, &kernel, [self])?;
+        let y = graph.transient(OP, dtype, n * dim);
         let codes = index.slice();
-        graph.with_program(|program| program.push(kernel, &[self.slice(), codes, y]))?;
-        let weight = self.id();
+        graph.push(kernel, &[table.slice(), codes, y])?;
+        let weight = table.id();
         let rule = move |backward: &mut crate::Backward<'_>, dy| backward.give(weight, grad, &[dy, codes]);
-        Ok(graph.result(&[self], y, &[n, dim], None, Rc::new(rule)))
+        Ok(graph.result(OP, &[&table], y, &[n, dim], None, Rc::new(rule)))
     }
 }

@@ -1,3 +1,5 @@
+use brisk_kernels::DType;
+
 /// Why an operation could not be recorded. On `Err` the graph is as before.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -13,6 +15,32 @@ pub enum Error {
         expected: String,
         /// What it got.
         found: Vec<usize>,
+    },
+    /// Something of a type that it cannot have.
+    #[error("{op}: `{arg}` is {found}, expected {expected}")]
+    Dtype {
+        /// The operation.
+        op: &'static str,
+        /// What it is of.
+        arg: &'static str,
+        /// What it may be.
+        expected: &'static str,
+        /// What it is.
+        found: DType,
+    },
+    /// An override for an operation that is not there.
+    #[error("autocast: there is no operation `{found}`; those that there are: {known}")]
+    UnknownOperation {
+        /// What was given.
+        found: String,
+        /// All there are.
+        known: String,
+    },
+    /// No precision is named so.
+    #[error("there is no precision `{found}`; take f32, f16 or bf16")]
+    UnknownPrecision {
+        /// What was given.
+        found: String,
     },
     /// Operands of two graphs.
     #[error("{op}: `{arg}` belongs to another graph; share values by a `Persistent` that both graphs bind")]

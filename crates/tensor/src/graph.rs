@@ -1,12 +1,16 @@
-use std::cell::RefCell;
+use std::cell::{Ref, RefCell, RefMut};
+use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
 
-use brisk_kernels::{Activation, DType, bytemuck};
+use brisk_kernels::{Activation, DType, Kernel, bytemuck};
 use brisk_program::{Device, Executable, Persistent, Program, Slice};
+use half::{bf16, f16};
 
 use crate::backward::{self, BackwardRule};
-use crate::{Error, Tensor};
+use crate::cast::Rounded;
+use crate::node::{self, Node};
+use crate::{Autocast, Error, Tensor, stored};
 
 /// Operations recorded into one [`Program`], with the tape that turns them back.
 ///
@@ -30,6 +34,10 @@ pub(crate) struct Inner {
     pub(crate) program: Program,
     pub(crate) mode: Mode,
     pub(crate) nodes: Vec<Node>,
+    /// The region that is being recorded.
+    pub(crate) autocast: Option<Autocast>,
+    /// The copies that autocast has made, by what they are of and their type.
+    pub(crate) rounded: HashMap<(usize, DType), Rounded>,
     constants: Vec<(Persistent, Vec<u8>)>,
     went_back: bool,
 }
@@ -38,20 +46,6 @@ impl std::fmt::Debug for Inner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Graph").field("program", &self.program).field("mode", &self.mode).finish_non_exhaustive()
     }
-}
-
-pub(crate) struct Node {
-    pub(crate) slice: Slice,
-    pub(crate) shape: Vec<usize>,
-    /// Whether a gradient must reach it.
-    pub(crate) wants_grad: bool,
-    /// Where its gradient goes, for parameters.
-    pub(crate) grad: Option<Slice>,
-    /// How many recorded operations read it.
-    pub(crate) n_uses: usize,
-    /// The activation it is the output of, if its derivative follows from that output.
-    pub(crate) output_of: Option<Activation>,
-    pub(crate) rule: Option<BackwardRule>,
 }
 
 impl Graph {
@@ -68,7 +62,15 @@ impl Graph {
     /// A graph of either mode.
     pub fn new(name: impl Into<String>, mode: Mode) -> Self {
         let program = Program::new(name);
-        let inner = Inner { program, mode, nodes: Vec::new(), constants: Vec::new(), went_back: false };
+        let inner = Inner {
+            program,
+            mode,
+            nodes: Vec::new(),
+            autocast: None,
+            rounded: HashMap::new(),
+            constants: Vec::new(),
+            went_back: false,
+        };
         Self { inner: Rc::new(RefCell::new(inner)) }
     }
 
@@ -97,15 +99,17 @@ impl Graph {
     pub fn part(&self, persistent: &Persistent, range: Range<usize>, shape: &[usize]) -> Result<Tensor, Error> {
         check_elements("tensor", persistent, &range, shape)?;
         let slice = self.with_program(|program| program.persistent(persistent)).slice(range);
-        Ok(self.leaf(slice, shape, None))
+        Ok(self.add_node(Node::of(slice, shape)))
     }
 
     /// Binds the elements of `range` of two persistent buffers as a parameter and its gradient.
     ///
     /// Backward writes the gradient there, whole; it does not add to what was there before.
     ///
+    /// # Dtypes
+    /// Both f32, f16 or bf16, not necessarily the same: the gradient is written in the type of where it goes.
     /// # Errors
-    /// As [`tensor`](Self::tensor).
+    /// As [`tensor`](Self::tensor); [`Error::Dtype`].
     pub fn parameter(
         &self,
         values: &Persistent,
@@ -115,10 +119,15 @@ impl Graph {
     ) -> Result<Tensor, Error> {
         check_elements("parameter", values, &range, shape)?;
         check_elements("parameter", grads, &range, shape)?;
+        for (arg, found) in [("values", values.dtype()), ("grads", grads.dtype())] {
+            if !found.is_float() {
+                return Err(Error::Dtype { op: "parameter", arg, expected: "f32, f16 or bf16", found });
+            }
+        }
         let value = self.with_program(|program| program.persistent(values)).slice(range.clone());
         let keeps_tape = self.inner.borrow().mode == Mode::Training;
         let grad = keeps_tape.then(|| self.with_program(|program| program.persistent(grads)).slice(range));
-        Ok(self.leaf(value, shape, grad))
+        Ok(self.add_node(Node { is_parameter: true, wants_grad: grad.is_some(), grad, ..Node::of(value, shape) }))
     }
 
     /// A tensor of values known when recording; they are written when the graph is compiled.
@@ -135,6 +144,28 @@ impl Graph {
     /// [`Error::Shape`] if there are more or fewer values than `shape` has elements.
     pub fn constant_codes(&self, name: &str, values: &[u32], shape: &[usize]) -> Result<Tensor, Error> {
         self.constant_of(Persistent::new(name, DType::U32, values.len()), bytemuck::cast_slice(values), shape)
+    }
+
+    /// The same for bytes, u8, such as pixels.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if there are more or fewer values than `shape` has elements.
+    pub fn constant_bytes(&self, name: &str, values: &[u8], shape: &[usize]) -> Result<Tensor, Error> {
+        self.constant_of(Persistent::new(name, DType::U8, values.len()), values, shape)
+    }
+
+    /// The same for numbers of any floating type, rounded when the graph is compiled.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if there are more or fewer values than `shape` has elements; [`Error::Dtype`] for a type that is not floating.
+    pub fn constant_in(&self, dtype: DType, name: &str, values: &[f32], shape: &[usize]) -> Result<Tensor, Error> {
+        let bytes: Vec<u8> = match dtype {
+            DType::F32 => return self.constant(name, values, shape),
+            DType::F16 => values.iter().flat_map(|&value| f16::from_f32(value).to_ne_bytes()).collect(),
+            DType::Bf16 => values.iter().flat_map(|&value| bf16::from_f32(value).to_ne_bytes()).collect(),
+            found => return Err(Error::Dtype { op: "constant", arg: "dtype", expected: "f32, f16 or bf16", found }),
+        };
+        self.constant_of(Persistent::new(name, dtype, values.len()), &bytes, shape)
     }
 
     fn constant_of(&self, persistent: Persistent, bytes: &[u8], shape: &[usize]) -> Result<Tensor, Error> {
@@ -225,24 +256,13 @@ impl Graph {
             let expected = format!("{} elements", slice.len());
             return Err(Error::Shape { op: "wrap", arg: "shape", expected, found: shape.to_vec() });
         }
-        Ok(self.leaf(slice, shape, None))
+        Ok(self.add_node(Node::of(slice, shape)))
     }
 
-    fn leaf(&self, slice: Slice, shape: &[usize], grad: Option<Slice>) -> Tensor {
-        self.add_node(Node {
-            slice,
-            shape: shape.to_vec(),
-            wants_grad: grad.is_some(),
-            grad,
-            n_uses: 0,
-            output_of: None,
-            rule: None,
-        })
-    }
-
-    /// Adds the result of an operation over `inputs`. Its rule is kept if the graph has a tape and an input wants a gradient.
+    /// Adds the result of the operation `op` over `inputs`. Its rule is kept if the graph has a tape and an input wants a gradient.
     pub(crate) fn result(
         &self,
+        op: &'static str,
         inputs: &[&Tensor],
         slice: Slice,
         shape: &[usize],
@@ -253,15 +273,17 @@ impl Graph {
             let mut inner = self.inner.borrow_mut();
             let keeps_tape = inner.mode == Mode::Training;
             for input in inputs {
-                inner.nodes[input.id()].n_uses += 1;
+                let id = node::source(&inner.nodes, input.id());
+                inner.nodes[id].n_uses += 1;
             }
             keeps_tape && inputs.iter().any(|input| inner.nodes[input.id()].wants_grad)
         };
         let rule = wants_grad.then_some(rule);
-        self.add_node(Node { slice, shape: shape.to_vec(), wants_grad, grad: None, n_uses: 0, output_of, rule })
+        let inputs = inputs.iter().map(|input| input.id()).collect();
+        self.add_node(Node { op: Some(op), inputs, wants_grad, output_of, rule, ..Node::of(slice, shape) })
     }
 
-    fn add_node(&self, node: Node) -> Tensor {
+    pub(crate) fn add_node(&self, node: Node) -> Tensor {
         let (slice, shape) = (node.slice, node.shape.clone());
         let mut inner = self.inner.borrow_mut();
         inner.nodes.push(node);
@@ -272,14 +294,27 @@ impl Graph {
         if Rc::ptr_eq(&self.inner, &tensor.graph().inner) { Ok(()) } else { Err(Error::ForeignTensor { op, arg }) }
     }
 
-    /// How many tensors there are so far.
-    pub(crate) fn n_tensors(&self) -> usize {
-        self.inner.borrow().nodes.len()
+    /// How many tensors there are so far, casts left out: the same number in every precision.
+    pub(crate) fn n_uncast(&self) -> usize {
+        self.inner().nodes.iter().filter(|node| node.op != Some("cast")).count()
     }
 
     /// A transient of the program, for a result.
-    pub(crate) fn transient(&self, name: &'static str, len: usize) -> Slice {
-        self.with_program(|program| program.transient(name, DType::F32, len))
+    pub(crate) fn transient(&self, name: &'static str, dtype: DType, len: usize) -> Slice {
+        self.with_program(|program| program.transient(name, dtype, len))
+    }
+
+    /// Records a kernel of an operation, over slices stored in any type.
+    pub(crate) fn push(&self, kernel: impl Kernel, args: &[Slice]) -> Result<(), Error> {
+        self.with_program(|program| stored::push(program, kernel, args))
+    }
+
+    pub(crate) fn inner(&self) -> Ref<'_, Inner> {
+        self.inner.borrow()
+    }
+
+    pub(crate) fn inner_mut(&self) -> RefMut<'_, Inner> {
+        self.inner.borrow_mut()
     }
 }
 

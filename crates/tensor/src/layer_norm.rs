@@ -1,6 +1,6 @@
 use std::rc::Rc;
 
-use brisk_kernels::{Affine, ColumnSum, LayerNorm, LayerNormGrad, LayerNormWeightGrad};
+use brisk_kernels::{Affine, ColumnSum, DType, LayerNorm, LayerNormGrad, LayerNormWeightGrad};
 
 use crate::loss::check_len;
 use crate::{Error, Tensor};
@@ -33,12 +33,13 @@ impl Tensor {
             }
         };
         let forward = LayerNorm { n_rows, n_cols, eps, affine };
-        let (y, stats) = (graph.transient(OP, self.n_elements()), graph.transient("stats", 2 * n_rows));
-        let inputs: Vec<_> = [self].into_iter().chain(weight).chain(bias).collect();
+        let (dtype, [input]) = graph.operands(OP, &forward, [self])?;
+        let (y, stats) = (graph.transient(OP, dtype, self.n_elements()), graph.transient("stats", DType::F32, 2 * n_rows));
+        let inputs: Vec<_> = [&input].into_iter().chain(weight).chain(bias).collect();
         let args: Vec<_> = inputs.iter().map(|input| input.slice()).chain([y, stats]).collect();
-        graph.with_program(|program| program.push(forward, &args))?;
+        graph.push(forward, &args)?;
 
-        let (x_id, x) = (self.id(), self.slice());
+        let (x_id, x) = (input.id(), input.slice());
         let (weight, bias) = (weight.map(|weight| (weight.id(), weight.slice())), bias.map(Self::id));
         let rule = move |backward: &mut crate::Backward<'_>, dy| {
             if let Some(bias) = bias.filter(|&id| backward.wants(id)) {
@@ -53,6 +54,6 @@ impl Tensor {
             }
             Ok(())
         };
-        Ok(graph.result(&inputs, y, self.shape(), None, Rc::new(rule)))
+        Ok(graph.result(OP, &inputs, y, self.shape(), None, Rc::new(rule)))
     }
 }

@@ -2,9 +2,12 @@
 #![forbid(unsafe_code)]
 
 mod activation;
+mod add;
+mod autocast;
 mod backward;
 mod batch_norm;
 mod batched_matmul;
+mod cast;
 mod columns;
 mod concat;
 mod conv2d;
@@ -21,19 +24,24 @@ mod loss;
 mod matmul;
 mod multiply;
 mod narrow;
+mod node;
 mod pool2d;
 mod reduce;
+mod report;
 mod rows;
 mod softmax;
+mod stored;
 mod tensor;
 mod windows;
 
+pub use autocast::{Autocast, Precision};
 pub use backward::Backward;
 pub use batch_norm::{BatchNormOptions, Statistics};
 pub use cross_entropy::CrossEntropyOptions;
 pub use error::Error;
 pub use graph::{Graph, Mode};
 pub use pool2d::Pool2d;
+pub use report::{Operation, Report};
 pub use rows::Batch;
 pub use tensor::Tensor;
 pub use windows::Windows;

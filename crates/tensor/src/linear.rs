@@ -39,13 +39,14 @@ impl Tensor {
                 return Err(Error::Shape { op: OP, arg: "bias", expected: format!("[{n}]"), found: bias.shape().to_vec() });
             }
         }
-        let y = graph.transient(OP, m * n);
         let epilogue = if bias.is_some() { Epilogue::Bias(activation) } else { Epilogue::Activation(activation) };
         let kernel = Matmul { m, n, k, transpose: Transpose::B, epilogue };
-        let args: Vec<_> = [self, weight].into_iter().chain(bias).map(Tensor::slice).chain([y]).collect();
-        graph.with_program(|program| program.push(kernel, &args))?;
+        let (dtype, [input, weight]) = graph.operands(OP, &kernel, [self, weight])?;
+        let y = graph.transient(OP, dtype, m * n);
+        let args: Vec<_> = [&input, &weight].into_iter().chain(bias).map(Tensor::slice).chain([y]).collect();
+        graph.push(kernel, &args)?;
 
-        let (x_id, x, w_id, w, bias_id) = (self.id(), self.slice(), weight.id(), weight.slice(), bias.map(Tensor::id));
+        let (x_id, x, w_id, w, bias_id) = (input.id(), input.slice(), weight.id(), weight.slice(), bias.map(Tensor::id));
         let rule = move |backward: &mut crate::Backward<'_>, dz| {
             if let Some(bias_id) = bias_id.filter(|&id| backward.wants(id)) {
                 backward.give(bias_id, ColumnSum { n_rows: m, n_cols: n }, &[dz])?;
@@ -59,15 +60,15 @@ impl Tensor {
                 let dx = |epilogue| Matmul { m, n: k, k: n, transpose: Transpose::None, epilogue };
                 match below {
                     None => backward.give(x_id, dx(Epilogue::None), &[dz, w])?,
-                    Some(below) => {
-                        backward.give(x_id, dx(Epilogue::OutputGrad(below)), &[dz, w, x])?;
+                    Some((below, output)) => {
+                        backward.give(x_id, dx(Epilogue::OutputGrad(below)), &[dz, w, output])?;
                         backward.went_through_activation(x_id);
                     }
                 }
             }
             Ok(())
         };
-        let inputs: Vec<_> = [self, weight].into_iter().chain(bias).collect();
-        Ok(graph.result(&inputs, y, &[m, n], Some(activation), Rc::new(rule)))
+        let inputs: Vec<_> = [&input, &weight].into_iter().chain(bias).collect();
+        Ok(graph.result(OP, &inputs, y, &[m, n], Some(activation), Rc::new(rule)))
     }
 }

@@ -1,6 +1,6 @@
 use std::rc::Rc;
 
-use brisk_kernels::{BceWithLogits, BceWithLogitsGrad, MseLoss, MseLossGrad, Reduction};
+use brisk_kernels::{BceWithLogits, BceWithLogitsGrad, DType, MseLoss, MseLossGrad, Reduction};
 
 use crate::{Error, Tensor};
 
@@ -9,6 +9,8 @@ impl Tensor {
     ///
     /// # Shapes
     /// `self`, `target`, `weight`: the same number of elements; the result has none, `[]`.
+    /// # Dtypes
+    /// Any for `self`; the rest and the result f32.
     /// # Units
     /// `pos_weight` multiplies the loss of positive rows; 1 leaves it. A mean divides by the sum of weights.
     /// # Errors
@@ -20,21 +22,24 @@ impl Tensor {
         let (n, graph) = (self.n_elements(), self.graph());
         check_len(OP, "target", self, target, n)?;
         check_len(OP, "weight", self, weight, n)?;
-        let loss = graph.transient(OP, 2);
         let kernel = BceWithLogits { n, reduction, pos_weight };
-        let (x, t, w) = (self.slice(), target.slice(), weight.slice());
-        graph.with_program(|program| program.push(kernel, &[x, t, w, loss]))?;
-        let x_id = self.id();
+        let (_, [input]) = graph.operands(OP, &kernel, [self])?;
+        let loss = graph.transient(OP, DType::F32, 2);
+        let (x, t, w) = (input.slice(), target.slice(), weight.slice());
+        graph.push(kernel, &[x, t, w, loss])?;
+        let x_id = input.id();
         let rule = move |backward: &mut crate::Backward<'_>, dy| {
             backward.give(x_id, BceWithLogitsGrad { forward: kernel }, &[dy, x, t, w, loss])
         };
-        Ok(graph.result(&[self], loss.slice(0..1), &[], None, Rc::new(rule)))
+        Ok(graph.result(OP, &[&input], loss.slice(0..1), &[], None, Rc::new(rule)))
     }
 
     /// Mean squared error, weighted by row and reduced to one number.
     ///
     /// # Shapes
     /// `self`, `target`: `[n_rows, …]`; `weight`: `[n_rows]`; the result has none, `[]`.
+    /// # Dtypes
+    /// Any for `self`; the rest and the result f32.
     /// # Errors
     /// [`Error::Shape`], [`Error::ForeignTensor`].
     /// # Reference
@@ -45,15 +50,16 @@ impl Tensor {
         let n_rows = self.shape().first().copied().unwrap_or(1);
         check_len(OP, "target", self, target, n)?;
         check_len(OP, "weight", self, weight, n_rows)?;
-        let loss = graph.transient(OP, 2);
         let kernel = MseLoss { n_rows, n_cols: n.checked_div(n_rows).unwrap_or(0), reduction };
-        let (x, t, w) = (self.slice(), target.slice(), weight.slice());
-        graph.with_program(|program| program.push(kernel, &[x, t, w, loss]))?;
-        let x_id = self.id();
+        let (_, [input]) = graph.operands(OP, &kernel, [self])?;
+        let loss = graph.transient(OP, DType::F32, 2);
+        let (x, t, w) = (input.slice(), target.slice(), weight.slice());
+        graph.push(kernel, &[x, t, w, loss])?;
+        let x_id = input.id();
         let rule = move |backward: &mut crate::Backward<'_>, dy| {
             backward.give(x_id, MseLossGrad { forward: kernel }, &[dy, x, t, w, loss])
         };
-        Ok(graph.result(&[self], loss.slice(0..1), &[], None, Rc::new(rule)))
+        Ok(graph.result(OP, &[&input], loss.slice(0..1), &[], None, Rc::new(rule)))
     }
 }
 

@@ -9,6 +9,8 @@ impl Tensor {
     ///
     /// # Shapes
     /// Both and the result have one shape.
+    /// # Dtypes
+    /// That of both; f32 where they differ.
     /// # Errors
     /// [`Error::Shape`], [`Error::ForeignTensor`].
     /// # Reference
@@ -16,22 +18,20 @@ impl Tensor {
     pub fn multiply(&self, b: &Self) -> Result<Self, Error> {
         const OP: &str = "multiply";
         let (graph, n) = (self.graph(), self.n_elements());
-        graph.check_own(OP, "b", b)?;
-        if self.shape() != b.shape() {
-            let expected = format!("{:?}, as the first has", self.shape());
-            return Err(Error::Shape { op: OP, arg: "b", expected, found: b.shape().to_vec() });
-        }
-        let y = graph.transient(OP, n);
-        graph.with_program(|program| program.push(Multiply { n }, &[self.slice(), b.slice(), y]))?;
-        let sides = [(self.id(), b.slice()), (b.id(), self.slice())];
+        self.check_same_shape(OP, b)?;
+        let kernel = Multiply { n };
+        let (dtype, [a, b]) = graph.operands(OP, &kernel, [self, b])?;
+        let y = graph.transient(OP, dtype, n);
+        graph.push(kernel, &[a.slice(), b.slice(), y])?;
+        let sides = [(a.id(), b.slice()), (b.id(), a.slice())];
         let rule = move |backward: &mut crate::Backward<'_>, dy| {
             for (id, other) in sides {
                 if backward.wants(id) {
-                    backward.give(id, Multiply { n }, &[dy, other])?;
+                    backward.give(id, kernel, &[dy, other])?;
                 }
             }
             Ok(())
         };
-        Ok(graph.result(&[self, b], y, self.shape(), None, Rc::new(rule)))
+        Ok(graph.result(OP, &[&a, &b], y, self.shape(), None, Rc::new(rule)))
     }
 }

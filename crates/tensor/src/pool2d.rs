@@ -94,22 +94,27 @@ impl Tensor {
     }
 
     fn max_pool(&self, shape: PoolShape, y_shape: &[usize]) -> Result<Self, Error> {
-        let (x_id, graph) = (self.id(), self.graph());
-        let y = graph.transient("max_pool2d", shape.y().len());
-        let taps = graph.with_program(|program| {
-            let taps = program.transient("taps", DType::U32, shape.y().len());
-            program.push(MaxPool2d { shape }, &[self.slice(), y, taps]).map(|()| taps)
-        })?;
+        const OP: &str = "max_pool2d";
+        let graph = self.graph();
+        let kernel = MaxPool2d { shape };
+        let (dtype, [x]) = graph.operands(OP, &kernel, [self])?;
+        let n = shape.y().len();
+        let (y, taps) = (graph.transient(OP, dtype, n), graph.transient("taps", DType::U32, n));
+        graph.push(kernel, &[x.slice(), y, taps])?;
+        let x_id = x.id();
         let rule = move |backward: &mut crate::Backward<'_>, dy| backward.give(x_id, MaxPool2dGrad { shape }, &[dy, taps]);
-        Ok(graph.result(&[self], y, y_shape, None, Rc::new(rule)))
+        Ok(graph.result(OP, &[&x], y, y_shape, None, Rc::new(rule)))
     }
 
     fn avg_pool(&self, forward: AvgPool2d, y_shape: &[usize]) -> Result<Self, Error> {
-        let (x_id, graph) = (self.id(), self.graph());
-        let y = graph.transient("avg_pool2d", forward.shape.y().len());
-        graph.with_program(|program| program.push(forward, &[self.slice(), y]))?;
+        const OP: &str = "avg_pool2d";
+        let graph = self.graph();
+        let (dtype, [x]) = graph.operands(OP, &forward, [self])?;
+        let y = graph.transient(OP, dtype, forward.shape.y().len());
+        graph.push(forward, &[x.slice(), y])?;
+        let x_id = x.id();
         let rule = move |backward: &mut crate::Backward<'_>, dy| backward.give(x_id, AvgPool2dGrad { forward }, &[dy]);
-        Ok(graph.result(&[self], y, y_shape, None, Rc::new(rule)))
+        Ok(graph.result(OP, &[&x], y, y_shape, None, Rc::new(rule)))
     }
 }
 

@@ -1,7 +1,7 @@
 use std::ops::{Bound, RangeBounds};
 use std::rc::Rc;
 
-use brisk_kernels::{Reduce, ReduceGrad, ReduceMask, ReduceOp};
+use brisk_kernels::{DType, Kernel, Reduce, ReduceGrad, ReduceMask, ReduceOp};
 
 use crate::{Error, Tensor};
 
@@ -77,13 +77,15 @@ impl Tensor {
         let forward =
             Reduce { n_outer: product(&shape[..start]), n: product(&shape[start..end]), n_inner: product(&shape[end..]), op };
         let graph = self.graph();
-        let y = graph.transient("reduce", forward.n_outer * forward.n_inner);
-        graph.with_program(|program| program.push(forward, &[self.slice(), y]))?;
-        let (x_id, x) = (self.id(), self.slice());
+        let name = forward.name();
+        let (dtype, [input]) = graph.operands(name, &forward, [self])?;
+        let y = graph.transient(name, dtype, forward.n_outer * forward.n_inner);
+        graph.push(forward, &[input.slice(), y])?;
+        let (x_id, x) = (input.id(), input.slice());
         let rule = move |backward: &mut crate::Backward<'_>, dy| match op {
             ReduceOp::Max | ReduceOp::Min => {
-                let mask = backward.transient("mask", x.len());
-                let n_equal = backward.transient("n_equal", y.len());
+                let mask = backward.transient("mask", DType::F32, x.len());
+                let n_equal = backward.transient("n_equal", DType::F32, y.len());
                 backward.push(ReduceMask { forward }, &[x, y, mask])?;
                 backward.push(Reduce { op: ReduceOp::Sum, ..forward }, &[mask, n_equal])?;
                 backward.give(x_id, ReduceGrad { forward }, &[dy, mask, n_equal])
@@ -91,6 +93,6 @@ impl Tensor {
             ReduceOp::Norm => backward.give(x_id, ReduceGrad { forward }, &[dy, x, y]),
             _ => backward.give(x_id, ReduceGrad { forward }, &[dy]),
         };
-        Ok(graph.result(&[self], y, &[&shape[..start], &shape[end..]].concat(), None, Rc::new(rule)))
+        Ok(graph.result(name, &[&input], y, &[&shape[..start], &shape[end..]].concat(), None, Rc::new(rule)))
     }
 }

@@ -19,7 +19,7 @@ impl Graph {
     /// # Errors
     /// [`Error::Program`] if the buffers have other lengths or types.
     pub fn batch(&self, order: &Persistent, state: &Persistent, n: usize) -> Result<Batch, Error> {
-        let weights = self.transient("weights", n);
+        let weights = self.transient("weights", DType::F32, n);
         let rows = self.with_program(|program| {
             let (order, state) = (program.persistent(order), program.persistent(state));
             let rows = program.transient("rows", DType::U32, n);
@@ -44,7 +44,7 @@ impl Graph {
                 return Err(Error::Shape { op: "gather", arg, expected, found: vec![found] });
             }
         }
-        let y = self.transient("gather", batch.n * n_cols);
+        let y = self.transient("gather", DType::F32, batch.n * n_cols);
         self.with_program(|program| {
             let (mean, inv_std) = (program.persistent(mean), program.persistent(inv_std));
             for (first_row, window) in table.by_first_row() {

@@ -1,6 +1,6 @@
 use std::rc::Rc;
 
-use brisk_kernels::{Softmax, SoftmaxForm, SoftmaxGrad};
+use brisk_kernels::{Kernel, Softmax, SoftmaxForm, SoftmaxGrad};
 
 use crate::{Error, Tensor};
 
@@ -30,11 +30,13 @@ impl Tensor {
     fn softmax_of(&self, form: SoftmaxForm) -> Result<Self, Error> {
         let graph = self.graph();
         let (n_rows, n_cols) = self.rows_of_last();
-        let y = graph.transient("softmax", self.n_elements());
         let forward = Softmax { n_rows, n_cols, form };
-        graph.with_program(|program| program.push(forward, &[self.slice(), y]))?;
-        let x_id = self.id();
+        let name = forward.name();
+        let (dtype, [x]) = graph.operands(name, &forward, [self])?;
+        let y = graph.transient(name, dtype, self.n_elements());
+        graph.push(forward, &[x.slice(), y])?;
+        let x_id = x.id();
         let rule = move |backward: &mut crate::Backward<'_>, dy| backward.give(x_id, SoftmaxGrad { forward }, &[dy, y]);
-        Ok(graph.result(&[self], y, self.shape(), None, Rc::new(rule)))
+        Ok(graph.result(name, &[&x], y, self.shape(), None, Rc::new(rule)))
     }
 }

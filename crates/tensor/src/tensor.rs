@@ -1,3 +1,4 @@
+use brisk_kernels::DType;
 use brisk_program::Slice;
 
 use crate::{Error, Graph};
@@ -28,6 +29,11 @@ impl Tensor {
         self.shape.iter().product()
     }
 
+    /// The type of its elements.
+    pub fn dtype(&self) -> DType {
+        self.slice.dtype()
+    }
+
     /// The graph it belongs to.
     pub fn graph(&self) -> &Graph {
         &self.graph
@@ -50,6 +56,16 @@ impl Tensor {
             return Err(Error::Shape { op: "reshape", arg: "shape", expected, found: shape.to_vec() });
         }
         Ok(Self { shape: shape.to_vec(), ..self.clone() })
+    }
+
+    /// Whether `b` is of the same graph and shape.
+    pub(crate) fn check_same_shape(&self, op: &'static str, b: &Self) -> Result<(), Error> {
+        self.graph.check_own(op, "b", b)?;
+        if self.shape() == b.shape() {
+            return Ok(());
+        }
+        let expected = format!("{:?}, as the first has", self.shape());
+        Err(Error::Shape { op, arg: "b", expected, found: b.shape().to_vec() })
     }
 
     /// The two lengths of a matrix.

@@ -9,6 +9,7 @@ mod random_program;
 mod toy;
 
 mod planning;
+mod recompute;
 mod recording;
 mod rewrites;
 mod selection;

@@ -1,6 +1,7 @@
 //! What the crate promises, on the CPU executor: gradients are those of finite differences, refusals say what to do, inference is
 //! smaller than training.
 
+mod autocast;
 mod dimensions;
 mod finite_difference;
 mod gradients;

@@ -1,0 +1,106 @@
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+use brisk_kernels::Access;
+
+use crate::program::StepArg;
+use crate::{Program, Slice};
+
+/// A run of kernels whose results are not kept for what comes later: it [computes again](Program::recomputed) what it reads of them, which takes
+/// time and saves memory.
+///
+/// # Examples
+/// ```
+/// use brisk_program::{Persistent, Program, kernels::{Activate, Activation, Add, DType}};
+///
+/// // y = tanh(tanh(tanh(x))) + tanh(x), in which tanh(x) is wanted at the end again.
+/// let [x, y] = ["x", "y"].map(|name| Persistent::new(name, DType::F32, 256));
+/// let mut program = Program::new("skip");
+/// let tanh = Activate { n: 256, activation: Activation::Tanh };
+/// let (x, y) = (program.persistent(&x), program.persistent(&y));
+/// let [a, b, c] = ["a", "b", "c"].map(|name| program.transient(name, DType::F32, 256));
+/// for (from, to) in [(x, a), (a, b), (b, c)] {
+///     program.push(tanh, &[from, to])?;
+/// }
+/// let mut segment = program.segment(0..2);
+/// let again = program.recomputed(&mut segment, a);
+/// program.push(Add { n: 256 }, &[c, again, y])?;
+/// assert_eq!(program.n_kernels(), 5);
+/// assert_eq!(program.plan()?.transient_bytes(), 2 * 1024, "c and one other, where it would be three");
+/// # Ok::<(), brisk_program::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Segment {
+    kernels: Range<usize>,
+    /// What kernels behind it read: that is there anyway.
+    kept: HashSet<usize>,
+    /// The copy of each buffer that was computed again.
+    copies: HashMap<usize, usize>,
+}
+
+impl Program {
+    /// The kernels of `kernels`, counted from the first, as a segment. What kernels recorded behind it so far read of its results is kept.
+    ///
+    /// # Panics
+    /// If there are no such kernels.
+    #[track_caller]
+    pub fn segment(&self, kernels: Range<usize>) -> Segment {
+        let n_kernels = self.n_kernels();
+        assert!(kernels.start <= kernels.end && kernels.end <= n_kernels, "kernels {kernels:?} of {n_kernels}");
+        let behind = self.steps()[kernels.end..].iter().flat_map(|step| &step.args);
+        let kept = behind.map(|arg| arg.buffer).collect();
+        Segment { kernels, kept, copies: HashMap::new() }
+    }
+
+    /// The values of `slice`, from here on: computed again, by the kernels of `segment` that it takes, each once; `slice` itself where it is none of
+    /// the segment's results, or one that is kept.
+    ///
+    /// Kept are also the results of kernels that cannot run twice: that write to a persistent buffer, write in place, or read what has been
+    /// written to since.
+    pub fn recomputed(&mut self, segment: &mut Segment, slice: Slice) -> Slice {
+        slice.of_buffer(self.buffer_again(segment, slice.buffer()))
+    }
+
+    fn buffer_again(&mut self, segment: &mut Segment, buffer: usize) -> usize {
+        if let Some(&copy) = segment.copies.get(&buffer) {
+            return copy;
+        }
+        let Some(maker) = self.maker(segment, buffer) else { return buffer };
+        let mut step = self.steps()[maker].clone();
+        for StepArg { buffer, access, .. } in &mut step.args {
+            let again = match access {
+                Access::Read => self.buffer_again(segment, *buffer),
+                _ => self.copy_of(*buffer),
+            };
+            if *access != Access::Read {
+                segment.copies.insert(*buffer, again);
+            }
+            *buffer = again;
+        }
+        self.append(step);
+        segment.copies[&buffer]
+    }
+
+    /// The kernel of the segment that makes what is in the buffer, if it can run again.
+    fn maker(&self, segment: &Segment, buffer: usize) -> Option<usize> {
+        if segment.kept.contains(&buffer) {
+            return None;
+        }
+        let maker = segment.kernels.clone().find(|&at| writes(&self.steps()[at].args, buffer))?;
+        let can_repeat = |arg: &StepArg| {
+            let is_transient = self.buffers()[arg.buffer].persistent.is_none();
+            let mut others = self.steps().iter().enumerate().filter(|&(at, _)| at != maker);
+            match arg.access {
+                Access::Scratch => true,
+                Access::Read => !self.steps()[maker + 1..].iter().any(|step| writes(&step.args, arg.buffer)),
+                Access::Write => is_transient && !others.any(|(_, step)| writes(&step.args, arg.buffer)),
+                Access::ReadWrite => false,
+            }
+        };
+        self.steps()[maker].args.iter().all(can_repeat).then_some(maker)
+    }
+}
+
+fn writes(args: &[StepArg], buffer: usize) -> bool {
+    args.iter().any(|arg| arg.buffer == buffer && arg.access.writes())
+}

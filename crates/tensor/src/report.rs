@@ -1,0 +1,103 @@
+use std::fmt;
+
+use brisk_kernels::DType;
+
+use crate::Graph;
+
+/// The operations of a graph's forward pass, and in which types each reads and writes: [`Graph::report`]. `Display` is a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// In the order in which they were recorded.
+    pub operations: Vec<Operation>,
+}
+
+/// One operation: what it reads and what it makes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Operation {
+    /// As the lists of [`Graph::autocast`] have it; `cast` for what is rounded.
+    pub name: &'static str,
+    /// The types of its operands.
+    pub operands: Vec<DType>,
+    /// The type of its result.
+    pub dtype: DType,
+    /// Lengths of the result's dimensions.
+    pub shape: Vec<usize>,
+    /// Whether it is the cast of a parameter, which is made once however often the parameter is used.
+    pub is_parameter_cast: bool,
+}
+
+impl Operation {
+    /// Bytes of its result.
+    pub fn bytes(&self) -> usize {
+        self.shape.iter().product::<usize>() * self.dtype.size_bytes()
+    }
+
+    /// Bytes that the result would take in f32; none for a cast, which would not be there.
+    pub fn bytes_in_f32(&self) -> usize {
+        if self.name == "cast" { 0 } else { self.shape.iter().product::<usize>() * DType::F32.size_bytes() }
+    }
+}
+
+impl Report {
+    /// The casts among the operations.
+    pub fn casts(&self) -> impl Iterator<Item = &Operation> {
+        self.operations.iter().filter(|operation| operation.name == "cast")
+    }
+
+    /// Bytes of all results.
+    pub fn bytes(&self) -> usize {
+        self.operations.iter().map(Operation::bytes).sum()
+    }
+
+    /// Bytes of all results in f32.
+    pub fn bytes_in_f32(&self) -> usize {
+        self.operations.iter().map(Operation::bytes_in_f32).sum()
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{:<16} {:<16} {:<5} {:>20} {:>12} {:>12}", "operation", "reads", "makes", "shape", "bytes", "in f32")?;
+        for operation in &self.operations {
+            let Operation { name, operands, dtype, shape, .. } = operation;
+            let reads = operands.iter().map(|dtype| dtype.to_string()).collect::<Vec<_>>().join(" ");
+            let shape = format!("{shape:?}");
+            let (bytes, in_f32) = (operation.bytes(), operation.bytes_in_f32());
+            writeln!(f, "{name:<16} {reads:<16} {dtype:<5} {shape:>20} {bytes:>12} {in_f32:>12}")?;
+        }
+        write!(f, "{:<59} {:>12} {:>12}", "all", self.bytes(), self.bytes_in_f32())
+    }
+}
+
+impl Graph {
+    /// What the operations recorded so far read and make: in which precision each ran is known, not guessed.
+    ///
+    /// # Examples
+    /// ```
+    /// use brisk_tensor::{Activation, DType, Graph, Precision};
+    ///
+    /// let graph = Graph::inference("layer");
+    /// let x = graph.constant("x", &[0.1; 32], &[4, 8])?;
+    /// let weight = graph.constant("weight", &[0.2; 16], &[2, 8])?;
+    /// graph.autocast(Precision::Bf16, || x.linear(&weight, None, Activation::Relu))?;
+    /// let report = graph.report();
+    /// assert_eq!(report.casts().count(), 2);
+    /// let linear = report.operations.last().unwrap();
+    /// assert_eq!((linear.name, linear.dtype, linear.bytes(), linear.bytes_in_f32()), ("linear", DType::Bf16, 16, 32));
+    /// # Ok::<(), brisk_tensor::Error>(())
+    /// ```
+    pub fn report(&self) -> Report {
+        let inner = self.inner();
+        let operations = inner.nodes.iter().filter_map(|node| {
+            let is_parameter_cast = node.rounded.is_some_and(|of| inner.nodes[of].is_parameter);
+            Some(Operation {
+                name: node.op?,
+                operands: node.inputs.iter().map(|&id| inner.nodes[id].slice.dtype()).collect(),
+                dtype: node.slice.dtype(),
+                shape: node.shape.clone(),
+                is_parameter_cast,
+            })
+        });
+        Report { operations: operations.collect() }
+    }
+}
