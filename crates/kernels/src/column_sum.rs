@@ -1,4 +1,5 @@
 use crate::sizes::check_sizes;
+use crate::stored_form::{StoredForm, sharing, with_element};
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, cpu, fold_workgroups};
 
 /// The sum of each column: `y[col] = Σ_row x[row, col]`, the gradient of a bias.
@@ -6,7 +7,7 @@ use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, cpu, f
 /// # Shapes
 /// `x`: `[n_rows, n_cols]` row-major; `y`: `[n_cols]`.
 /// # Dtypes
-/// f32. Sums of 64 rows are added in order.
+/// f32; `x` in f16 and bf16 by [`stored`](crate::stored). Sums of 64 rows are added in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ColumnSum {
     /// Rows summed over.
@@ -33,30 +34,49 @@ impl Kernel for ColumnSum {
         check_sizes(self, &[("n_rows", self.n_rows), ("n_cols", self.n_cols)])
     }
 
-    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.stored_dispatches(&[DType::F32], adapter)
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        self.stored_twin(&[DType::F32], args);
+    }
+
+    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
+        self.stored_form(dtypes)
+    }
+
+    fn cost(&self) -> Cost {
+        let n = (self.n_rows * self.n_cols) as u64;
+        Cost { flops: n, bytes: 4 * (n + self.n_cols as u64) }
+    }
+}
+
+impl StoredForm for ColumnSum {
+    fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
+        sharing(self, &[0], dtypes)
+    }
+
+    fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let n_parts = self.n_rows.div_ceil(cpu::column_sum::PART_ROWS);
-        let dispatch = |entry, read, write, n: usize| -> Result<Dispatch, Error> {
+        let dispatch = |entry, dtype, read, write, n: usize| -> Result<Dispatch, Error> {
             Ok(Dispatch {
                 label: "kernels.column_sum",
                 wgsl: include_str!("wgsl/column_sum.wgsl"),
                 entry,
                 constants: vec![],
-                types: vec![],
+                types: vec![("X", dtype)],
                 params: bytemuck::cast_slice(&[self.n_rows as u32, self.n_cols as u32, n_parts as u32, 0]).to_vec(),
                 reads: vec![read],
                 writes: vec![write],
                 workgroups: fold_workgroups(self.name(), n.div_ceil(64))?,
             })
         };
-        Ok(vec![dispatch("sum_parts", 0, 2, n_parts * self.n_cols)?, dispatch("add_parts", 2, 1, self.n_cols)?])
+        let sum_parts = dispatch("sum_parts", dtypes[0], 0, 2, n_parts * self.n_cols)?;
+        Ok(vec![sum_parts, dispatch("add_parts", DType::F32, 2, 1, self.n_cols)?])
     }
 
-    fn twin(&self, args: &mut TwinArgs<'_>) {
-        cpu::column_sum::run(self.n_cols, args.read(0), args.write(1), args.write(2));
-    }
-
-    fn cost(&self) -> Cost {
-        let n = (self.n_rows * self.n_cols) as u64;
-        Cost { flops: n, bytes: 4 * (n + self.n_cols as u64) }
+    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
+        with_element!(dtypes[0], T => cpu::column_sum::run::<T>(self.n_cols, args.read(0), args.write(1), args.write(2)));
     }
 }

@@ -1,7 +1,7 @@
 use crate::{Access, Adapter, Arg, Cast, Cost, DType, Dispatch, Error, Kernel, TwinArgs};
 
 /// `kernel` with its arguments stored as `dtypes` says, one for each but scratch: itself, where those are its own types; else the form that it has
-/// [for them](Kernel::stored_as); else itself between [`Cast`]s, over copies in f32 that are its scratch. So every kernel takes f16 and bf16.
+/// [for them](Kernel::stored_as), as all elementwise kernels do; else itself between [`Cast`]s, over copies in f32 that are its scratch. So every kernel takes f16 and bf16.
 ///
 /// # Errors
 /// [`Error::Unsupported`] for another number of types, or another type for an argument that is not f32.
@@ -33,7 +33,8 @@ fn stored_impl(kernel: Box<dyn Kernel>, dtypes: &[DType]) -> Result<Box<dyn Kern
     if given.map(|arg| arg.dtype).eq(dtypes.iter().copied()) {
         return Ok(kernel);
     }
-    Ok(kernel.stored_as(dtypes).unwrap_or_else(|| Box::new(Converted { kernel, dtypes: dtypes.to_vec() })))
+    let own = kernel.stored_as(dtypes).or_else(|| kernel.elementwise()?.stored_as(dtypes));
+    Ok(own.unwrap_or_else(|| Box::new(Converted { kernel, dtypes: dtypes.to_vec() })))
 }
 
 /// An f32 kernel between casts. Its scratch is the kernel's, then a copy for each argument that is stored in 16 bits.

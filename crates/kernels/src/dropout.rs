@@ -1,4 +1,5 @@
 use crate::sizes::check_sizes;
+use crate::stored_form::{StoredForm, sharing, with_element};
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs, cpu, fold_workgroups};
 
 /// Dropout: each element is 0 with probability `p`, else divided by `1 - p`, so that the mean stays.
@@ -9,7 +10,7 @@ use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, STATE_LEN, TwinA
 /// # Shapes
 /// `x`, `y`: `[n]`; `state`: [`STATE_LEN`].
 /// # Dtypes
-/// f32; `state` u32. Both executors keep the same elements.
+/// f32, or f16 and bf16 by [`stored`](crate::stored); `state` u32. Both executors keep the same elements.
 /// # Reference
 /// Srivastava et al. 2014, *Dropout*; `torch.nn.functional.dropout`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -48,7 +49,29 @@ impl Kernel for Dropout {
         check_sizes(self, &[("n", self.n)])
     }
 
-    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.stored_dispatches(&[DType::F32], adapter)
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        self.stored_twin(&[DType::F32], args);
+    }
+
+    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
+        self.stored_form(dtypes)
+    }
+
+    fn cost(&self) -> Cost {
+        Cost { flops: self.n as u64, bytes: 8 * self.n as u64 }
+    }
+}
+
+impl StoredForm for Dropout {
+    fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
+        sharing(self, &[0, 2], dtypes)
+    }
+
+    fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let (threshold, scale) = self.threshold_and_scale();
         let [low, high] = [self.seed as u32, (self.seed >> 32) as u32];
         let params = [self.n as u32, self.stream, low, high, threshold, scale.to_bits(), 0, 0];
@@ -57,7 +80,7 @@ impl Kernel for Dropout {
             wgsl: include_str!("wgsl/dropout.wgsl"),
             entry: "main",
             constants: vec![],
-            types: vec![],
+            types: vec![("X", dtypes[0]), ("Y", dtypes[0])],
             params: bytemuck::cast_slice(&params).to_vec(),
             reads: vec![0, 1],
             writes: vec![2],
@@ -65,11 +88,7 @@ impl Kernel for Dropout {
         }])
     }
 
-    fn twin(&self, args: &mut TwinArgs<'_>) {
-        cpu::dropout::run(self, args.read(0), args.read(1), args.write(2));
-    }
-
-    fn cost(&self) -> Cost {
-        Cost { flops: self.n as u64, bytes: 8 * self.n as u64 }
+    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
+        with_element!(dtypes[0], T => cpu::dropout::run::<T>(self, args.read(0), args.read(1), args.write(2)));
     }
 }

@@ -1,4 +1,6 @@
+use crate::cpu::half::Floats;
 use crate::sizes::check_sizes;
+use crate::stored_form::{StoredForm, with_element};
 use crate::{Activation, Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, cpu, fold_workgroups};
 
 /// A chain of steps done to each element while it is in a register: `y = stepₖ(… step₁(x))`. What several elementwise kernels one after
@@ -9,7 +11,7 @@ use crate::{Activation, Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, Twin
 /// # Shapes
 /// `x`, each operand, `y`: `[n]`.
 /// # Dtypes
-/// f32.
+/// f32; of any of them f16 and bf16 by [`stored`](crate::stored), each step being taken in f32.
 /// # Errors
 /// [`Error::Unsupported`] for no steps or more than [`MAX_STEPS`](Self::MAX_STEPS), more operands than [`MAX_OPERANDS`](Self::MAX_OPERANDS), and
 /// [`ElementwiseStep::OutputGrad`] of an activation whose derivative needs its input.
@@ -120,30 +122,8 @@ impl Kernel for Elementwise {
         check_sizes(self, &[("n", self.n)])
     }
 
-    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        let mut constants = Vec::with_capacity(4 * self.steps.len());
-        let mut operand = 0;
-        for (step, [kind, activation, alpha, which]) in self.steps.iter().zip(CONSTANTS) {
-            constants.push((kind, f64::from(step.code())));
-            constants.push((activation, f64::from(step.activation().code())));
-            constants.push((alpha, f64::from(step.activation().alpha())));
-            constants.push((which, f64::from(operand)));
-            operand += u32::from(step.takes_operand());
-        }
-        // The WGSL has a binding for each operand there may be; `x` stands in for those that are not.
-        let n_operands = self.n_operands();
-        let operands = (1..=Self::MAX_OPERANDS).map(|arg| if arg <= n_operands { arg } else { 0 });
-        Ok(vec![Dispatch {
-            label: "kernels.elementwise",
-            wgsl: include_str!("wgsl/elementwise.wgsl"),
-            entry: "main",
-            constants,
-            types: vec![],
-            params: vec![],
-            reads: std::iter::once(0).chain(operands).collect(),
-            writes: vec![1 + n_operands],
-            workgroups: fold_workgroups(self.name(), self.n.div_ceil(64))?,
-        }])
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.stored_dispatches(&[], adapter)
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
@@ -156,8 +136,56 @@ impl Kernel for Elementwise {
         Some(self.clone())
     }
 
+    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
+        self.stored_form(dtypes)
+    }
+
     fn cost(&self) -> Cost {
         let n = self.n as u64;
         Cost { flops: n * self.steps.len() as u64, bytes: 4 * n * (2 + self.n_operands() as u64) }
+    }
+}
+
+impl StoredForm for Elementwise {
+    /// Lanes take two elements, which only 16 bits have padding for.
+    fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
+        let fits = self.n.is_multiple_of(2) || dtypes.iter().all(|dtype| dtype.is_half());
+        fits.then(|| dtypes.to_vec())
+    }
+
+    /// No types at all are f32.
+    fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let mut constants = Vec::with_capacity(4 * self.steps.len());
+        let mut operand = 0;
+        for (step, [kind, activation, alpha, which]) in self.steps.iter().zip(CONSTANTS) {
+            constants.push((kind, f64::from(step.code())));
+            constants.push((activation, f64::from(step.activation().code())));
+            constants.push((alpha, f64::from(step.activation().alpha())));
+            constants.push((which, f64::from(operand)));
+            operand += u32::from(step.takes_operand());
+        }
+        // The WGSL has a binding for each operand there may be; `x` stands in for those that are not.
+        let n_operands = self.n_operands();
+        let reads: Vec<usize> = (0..=Self::MAX_OPERANDS).map(|arg| if arg <= n_operands { arg } else { 0 }).collect();
+        let stored = reads.iter().copied().chain([1 + n_operands]).map_while(|arg| dtypes.get(arg).copied());
+        let groups = ["X", "A", "B", "C", "Y"].into_iter();
+        let n_lanes = if dtypes.is_empty() { self.n } else { self.n.div_ceil(2) };
+        Ok(vec![Dispatch {
+            label: "kernels.elementwise",
+            wgsl: include_str!("wgsl/elementwise.wgsl"),
+            entry: "main",
+            constants,
+            types: groups.zip(stored).collect(),
+            params: vec![],
+            reads,
+            writes: vec![1 + n_operands],
+            workgroups: fold_workgroups(self.name(), n_lanes.div_ceil(64))?,
+        }])
+    }
+
+    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
+        let y = dtypes.len() - 1;
+        let reads: Vec<Floats<'_>> = (0..y).map(|arg| Floats::of(args, arg, dtypes[arg])).collect();
+        with_element!(dtypes[y], Y => cpu::elementwise::run_stored::<Y>(&self.steps, &reads, args.write(y)));
     }
 }

@@ -9,6 +9,7 @@ mod dtype;
 mod error;
 pub mod gpu;
 mod kernel;
+mod stored_form;
 mod stored_types;
 mod twin;
 

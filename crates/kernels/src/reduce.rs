@@ -1,4 +1,5 @@
 use crate::sizes::check_sizes;
+use crate::stored_form::{StoredForm, sharing, with_element};
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, cpu, fold_workgroups};
 
 /// Reduces the middle of three dimensions: `y[o, i] = op over k of x[o, k, i]`.
@@ -8,7 +9,7 @@ use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, cpu, f
 /// # Shapes
 /// `x`: `[n_outer, n, n_inner]`, row-major; `y`: `[n_outer, n_inner]`.
 /// # Dtypes
-/// f32. Sums are taken in several passes over runs of about 64 elements, so that rounding grows slowly, and always in one order.
+/// f32; `x` in f16 and bf16 by [`stored`](crate::stored). Sums are taken in several passes over runs of about 64 elements, so that rounding grows slowly, and always in one order.
 /// # Cost
 /// Reads `x` once; two further passes for a million elements in one result.
 /// # Reference
@@ -107,7 +108,30 @@ impl Kernel for Reduce {
         check_sizes(self, &[("n_outer", self.n_outer), ("n", self.n), ("n_inner", self.n_inner)])
     }
 
-    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.stored_dispatches(&[DType::F32], adapter)
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        self.stored_twin(&[DType::F32], args);
+    }
+
+    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
+        self.stored_form(dtypes)
+    }
+
+    fn cost(&self) -> Cost {
+        let n_results = (self.n_outer * self.n_inner) as u64;
+        Cost { flops: n_results * self.n as u64, bytes: 4 * n_results * (self.n as u64 + 1) }
+    }
+}
+
+impl StoredForm for Reduce {
+    fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
+        sharing(self, &[0], dtypes)
+    }
+
+    fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let passes = passes(self.n);
         let mut n = self.n;
         let mut dispatches = Vec::with_capacity(passes.len());
@@ -121,7 +145,7 @@ impl Kernel for Reduce {
                 wgsl: include_str!("wgsl/reduce.wgsl"),
                 entry: "main",
                 constants: vec![("OP", f64::from(self.op.code())), ("FIRST", flag(first)), ("LAST", flag(last))],
-                types: vec![],
+                types: vec![("X", if first { dtypes[0] } else { DType::F32 })],
                 params: bytemuck::cast_slice(&sizes).to_vec(),
                 reads: vec![if first { 0 } else { pass + 1 }],
                 writes: vec![if last { 1 } else { pass + 2 }],
@@ -132,15 +156,10 @@ impl Kernel for Reduce {
         Ok(dispatches)
     }
 
-    fn twin(&self, args: &mut TwinArgs<'_>) {
-        let (x, y) = (args.read(0), args.write(1));
+    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
+        let y = args.write(1);
         let parts = (2..self.args().len()).map(|i| args.write(i)).collect();
-        cpu::reduce::run(self, x, y, parts);
-    }
-
-    fn cost(&self) -> Cost {
-        let n_results = (self.n_outer * self.n_inner) as u64;
-        Cost { flops: n_results * self.n as u64, bytes: 4 * n_results * (self.n as u64 + 1) }
+        with_element!(dtypes[0], T => cpu::reduce::run::<T>(self, args.read(0), y, parts));
     }
 }
 

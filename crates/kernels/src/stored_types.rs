@@ -12,10 +12,11 @@
 //! The bindings are `array<X>`; the rest computes in `vec4f`. With `("X", DType::F16)` among a dispatch's types, `X` is `vec2u`, four floats in two words, and the
 //! functions unpack and pack. Either function may be missing. In a file for two floats at a time it says `vec2f`, and `X` is `u32`.
 //!
-//! A file for one float at a time names what a lane computes in, `V`:
+//! A file for one float at a time names what a lane computes in, `V`, and the bits of that, `U`:
 //!
 //! ```wgsl
 //! alias V = f32;
+//! alias U = u32;
 //! alias X = V;
 //! fn load_x(v: X) -> V { return v; }
 //! ```
@@ -23,6 +24,16 @@
 //! With a type of 16 bits among the dispatch's, `V` is `vec2f` for all groups, and the groups of 16 bits are `u32`: lanes compute two elements. So all but
 //! those must have an even number of elements; the second half of a last word is padding, which anything may be written to. Constructors and comparisons say
 //! `V(0.0)` rather than `0.0`.
+//!
+//! Where lanes read single elements from anywhere, or write several in a row, it goes by the element's index in the binding `x` of the group's name:
+//!
+//! ```wgsl
+//! alias X = f32;
+//! fn load_x(i: u32) -> f32 { return x[i]; }
+//! fn store_x(i: u32, v: vec2f) { x[i] = v.x; if i + 1u < arrayLength(&x) { x[i + 1u] = v.y; } }
+//! ```
+//!
+//! Then `X` is `u32` as well, of any number of elements, and what is stored in twos starts at an even index.
 
 use std::borrow::Cow;
 
@@ -34,8 +45,8 @@ fn conversions() -> &'static str {
     cast.split_once("\noverride ").map_or(cast, |(functions, _)| functions)
 }
 
-/// What a lane computes in, and how many words that is in 16 bits.
-const LANES: [(&str, &str); 3] = [("vec4f", "vec2u"), ("vec2f", "u32"), ("V", "u32")];
+/// What a group may be in f32.
+const LANES: [&str; 4] = ["vec4f", "vec2f", "V", "f32"];
 
 impl Dispatch {
     /// The module as a driver is given it: [`wgsl`](Self::wgsl), with the lines that say how floats are stored swapped for those of its
@@ -44,43 +55,56 @@ impl Dispatch {
     /// # Errors
     /// [`Error::StoredType`] if there is no such group, or its type is none that floats are stored in.
     pub fn source(&self) -> Result<Cow<'static, str>, Error> {
-        if let Some(&(group, dtype)) = self.types.iter().find(|(_, dtype)| !dtype.is_float()) {
-            return Err(Error::StoredType { label: self.label, group, dtype });
-        }
         let mut source = Cow::Borrowed(self.wgsl);
         for &(group, dtype) in &self.types {
-            let (lane, word) = LANES
-                .into_iter()
-                .find(|(lane, _)| source.contains(&format!("alias {group} = {lane};")))
-                .ok_or(Error::StoredType { label: self.label, group, dtype })?;
+            let lane = LANES.into_iter().find(|lane| source.contains(&format!("alias {group} = {lane};")));
+            let lane = lane.filter(|_| dtype.is_float()).ok_or(Error::StoredType { label: self.label, group, dtype })?;
             if dtype.is_half() {
-                source = swapped(&source, group, dtype, lane, word).into();
+                source = swaps(group, dtype, lane).iter().fold(source, |source, [f32, half]| source.replace(f32, half).into());
             }
         }
         if self.types.iter().any(|(_, dtype)| dtype.is_half()) {
-            source = format!("{}\n{}\n", source.replace("alias V = f32;", "alias V = vec2f;"), conversions()).into();
+            let source = source.replace("alias V = f32;", "alias V = vec2f;").replace("alias U = u32;", "alias U = vec2u;");
+            return Ok(format!("{source}\n{}\n", conversions()).into());
         }
         Ok(source)
     }
 }
 
-/// `source` with the group stored in 16 bits.
-fn swapped(source: &str, group: &str, dtype: DType, lane: &str, word: &str) -> String {
-    let name = group.to_ascii_lowercase();
+/// The lines of a group in f32, and in 16 bits.
+fn swaps(group: &str, dtype: DType, lane: &str) -> [[String; 2]; 3] {
+    let x = group.to_ascii_lowercase();
     let format = if dtype == DType::F16 { "f16" } else { "bf16" };
-    let (load, store) = match word {
-        "vec2u" => (
-            format!("vec4f(unpack_{format}(v.x), unpack_{format}(v.y))"),
-            format!("vec2u(pack_{format}(v.xy), pack_{format}(v.zw))"),
-        ),
-        _ => (format!("unpack_{format}(v)"), format!("pack_{format}(v)")),
+    let word = if lane == "vec4f" { "vec2u" } else { "u32" };
+    let [load_head, store_head] = match lane {
+        "f32" => [format!("fn load_{x}(i: u32) -> f32"), format!("fn store_{x}(i: u32, v: vec2f)")],
+        _ => [format!("fn load_{x}(v: {group}) -> {lane}"), format!("fn store_{x}(v: {lane}) -> {group}")],
     };
-    let load_head = format!("fn load_{name}(v: {group}) -> {lane} {{ return ");
-    let store_head = format!("fn store_{name}(v: {lane}) -> {group} {{ return ");
-    source
-        .replace(&format!("alias {group} = {lane};"), &format!("alias {group} = {word};"))
-        .replace(&format!("{load_head}v; }}"), &format!("{load_head}{load}; }}"))
-        .replace(&format!("{store_head}v; }}"), &format!("{store_head}{store}; }}"))
+    let [load, store] = match lane {
+        "f32" => [
+            [
+                format!("return {x}[i];"),
+                format!("let v = unpack_{format}({x}[i / 2u]); return select(v.x, v.y, (i & 1u) == 1u);"),
+            ],
+            [
+                format!("{x}[i] = v.x; if i + 1u < arrayLength(&{x}) {{ {x}[i + 1u] = v.y; }}"),
+                format!("{x}[i / 2u] = pack_{format}(v);"),
+            ],
+        ],
+        "vec4f" => [
+            ["return v;".into(), format!("return vec4f(unpack_{format}(v.x), unpack_{format}(v.y));")],
+            ["return v;".into(), format!("return vec2u(pack_{format}(v.xy), pack_{format}(v.zw));")],
+        ],
+        _ => [
+            ["return v;".into(), format!("return unpack_{format}(v);")],
+            ["return v;".into(), format!("return pack_{format}(v);")],
+        ],
+    };
+    [
+        [lane, word].map(|of| format!("alias {group} = {of};")),
+        load.map(|body| format!("{load_head} {{ {body} }}")),
+        store.map(|body| format!("{store_head} {{ {body} }}")),
+    ]
 }
 
 #[cfg(test)]

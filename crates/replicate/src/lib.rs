@@ -4,11 +4,14 @@ mod agree;
 mod buckets;
 mod call;
 mod collective;
+mod compress;
+mod cost;
 mod element;
 mod error;
 #[cfg(feature = "mpi")]
 mod mpi;
 mod run;
+mod shards;
 mod started;
 mod threads;
 mod tree;
@@ -18,10 +21,13 @@ mod watch;
 pub use agree::{Described, agree};
 pub use buckets::{Bucket, BucketSizes, buckets};
 pub use collective::{Collective, CollectiveExt, ReduceOp, Values, ValuesMut};
+pub use compress::{Compressed, Wire};
+pub use cost::{Algorithm, Link, Step};
 pub use element::{Element, ElementType};
 pub use error::Error;
 #[cfg(feature = "mpi")]
 pub use mpi::{Mpi, MpiConfig, SumOrder};
 pub use run::run_replicas;
+pub use shards::{Shards, StateBytes, ZeroStage};
 pub use started::{CommThread, Pending};
 pub use threads::{Threads, ThreadsConfig};

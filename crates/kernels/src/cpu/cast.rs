@@ -1,17 +1,18 @@
 use bytemuck::Pod;
+use half::{bf16, f16};
 
 use super::blocks::each_block;
-use super::half::{bf16_of_f32, f16_of_f32, f32_of_bf16, f32_of_f16};
+use super::half::Element;
 use crate::{Cast, DType, TwinArgs};
 
 pub(crate) fn run(kernel: &Cast, args: &mut TwinArgs<'_>) {
     match (kernel.from, kernel.to) {
-        (DType::F32, DType::F16) => convert(args, f16_of_f32),
-        (DType::F32, DType::Bf16) => convert(args, bf16_of_f32),
-        (DType::F16, DType::F32) => convert(args, f32_of_f16),
-        (DType::Bf16, DType::F32) => convert(args, f32_of_bf16),
-        (DType::F16, DType::Bf16) => convert(args, |h| bf16_of_f32(f32_of_f16(h))),
-        (DType::Bf16, DType::F16) => convert(args, |h| f16_of_f32(f32_of_bf16(h))),
+        (DType::F32, DType::F16) => convert(args, f16::narrow),
+        (DType::F32, DType::Bf16) => convert(args, bf16::narrow),
+        (DType::F16, DType::F32) => convert(args, f16::widen),
+        (DType::Bf16, DType::F32) => convert(args, bf16::widen),
+        (DType::F16, DType::Bf16) => convert(args, |v: f16| bf16::narrow(v.widen())),
+        (DType::Bf16, DType::F16) => convert(args, |v: bf16| f16::narrow(v.widen())),
         (DType::U8, DType::F32) => convert(args, |v: u8| f32::from(v)),
         (DType::U32, DType::F32) => convert(args, |v: u32| v as f32),
         (from, to) => unreachable!("{from:?} to {to:?} is refused by `check`"),

@@ -1,12 +1,13 @@
 use rayon::prelude::*;
 
+use super::half::Element;
 use super::vectorised::vectorised;
 
 /// Rows summed in one go before the parts are added.
 pub(crate) const PART_ROWS: usize = 64;
 
-pub(crate) fn run(n_cols: usize, x: &[f32], y: &mut [f32], parts: &mut [f32]) {
-    let sum_part = |(rows, part): (&[f32], &mut [f32])| {
+pub(crate) fn run<T: Element>(n_cols: usize, x: &[T], y: &mut [f32], parts: &mut [f32]) {
+    let sum_part = |(rows, part): (&[T], &mut [f32])| {
         vectorised(
             #[inline(always)]
             || add_rows(rows, part),
@@ -20,16 +21,16 @@ pub(crate) fn run(n_cols: usize, x: &[f32], y: &mut [f32], parts: &mut [f32]) {
     }
     vectorised(
         #[inline(always)]
-        || add_rows(parts, y),
+        || add_rows(&*parts, y),
     );
 }
 
 #[inline(always)]
-pub(crate) fn add_rows(rows: &[f32], sum: &mut [f32]) {
+pub(crate) fn add_rows<T: Element>(rows: &[T], sum: &mut [f32]) {
     sum.fill(0.0);
     for row in rows.chunks_exact(sum.len()) {
-        for (sum, x) in sum.iter_mut().zip(row) {
-            *sum += x;
+        for (sum, &x) in sum.iter_mut().zip(row) {
+            *sum += x.widen();
         }
     }
 }

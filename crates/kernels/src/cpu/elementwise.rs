@@ -1,5 +1,9 @@
+use std::ops::Range;
+
 use rayon::prelude::*;
 
+use super::half::{Element, Floats, narrow};
+use super::vectorised::vectorised;
 use super::{activation, add, multiply};
 use crate::ElementwiseStep;
 
@@ -10,19 +14,48 @@ const SERIAL_LEN: usize = 16 * 1024;
 
 /// Each step is the twin of the kernel that does it alone, so that a chain has its bits.
 pub(crate) fn run(steps: &[ElementwiseStep], x: &[f32], operands: &[&[f32]], y: &mut [f32]) {
-    let block = |(i, y): (usize, &mut [f32])| {
-        let at = i * BLOCK_LEN..i * BLOCK_LEN + y.len();
+    each_block(y, |at, y| {
         y.copy_from_slice(&x[at.clone()]);
         let mut operands = operands.iter().map(|operand| &operand[at.clone()]);
         for &step in steps {
             let operand = if step.takes_operand() { operands.next().unwrap_or(&[]) } else { &[] };
             run_step(step, operand, y);
         }
-    };
+    });
+}
+
+/// The same over arguments stored in 16 bits, `x` the first of `reads`: widened and rounded a block at a time.
+pub(crate) fn run_stored<Y: Element>(steps: &[ElementwiseStep], reads: &[Floats<'_>], y: &mut [Y]) {
+    each_block(y, |at, y| {
+        let (mut v, mut buffer) = ([0.0; BLOCK_LEN], [0.0; BLOCK_LEN]);
+        let (v, buffer) = (&mut v[..y.len()], &mut buffer[..y.len()]);
+        let mut operands = reads.iter();
+        if let Some(x) = operands.next() {
+            v.copy_from_slice(x.get(at.clone(), buffer));
+        }
+        for &step in steps {
+            match operands.as_slice().first().filter(|_| step.takes_operand()) {
+                Some(operand) => {
+                    run_step(step, operand.get(at.clone(), buffer), v);
+                    operands.next();
+                }
+                None => run_step(step, &[], v),
+            }
+        }
+        vectorised(
+            #[inline(always)]
+            || narrow(v, y),
+        );
+    });
+}
+
+/// Calls `f(where, block of y)` for blocks that cover `y`.
+fn each_block<Y: Send>(y: &mut [Y], f: impl Fn(Range<usize>, &mut [Y]) + Sync) {
+    let run = |(i, y): (usize, &mut [Y])| f(i * BLOCK_LEN..i * BLOCK_LEN + y.len(), y);
     if y.len() <= SERIAL_LEN {
-        y.chunks_mut(BLOCK_LEN).enumerate().for_each(block);
+        y.chunks_mut(BLOCK_LEN).enumerate().for_each(run);
     } else {
-        y.par_chunks_mut(BLOCK_LEN).enumerate().for_each(block);
+        y.par_chunks_mut(BLOCK_LEN).enumerate().for_each(run);
     }
 }
 

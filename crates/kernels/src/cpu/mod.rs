@@ -42,7 +42,7 @@ pub(crate) mod store_rows;
 mod vectorised;
 mod weighted_sums;
 
-mod half;
+pub(crate) mod half;
 pub(crate) mod layer_norm;
 
 pub(crate) mod reduce;

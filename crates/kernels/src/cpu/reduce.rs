@@ -1,6 +1,7 @@
 use rayon::prelude::*;
 
 use super::blocks::each_block;
+use super::half::Element;
 use super::vectorised::vectorised;
 use crate::reduce::passes;
 use crate::{Reduce, ReduceOp};
@@ -13,22 +14,16 @@ const SERIAL_LEN: usize = 64 * 1024;
 const LANES: usize = 16;
 
 /// The passes of the shader, in the same order.
-pub(crate) fn run(kernel: &Reduce, x: &[f32], y: &mut [f32], mut parts: Vec<&mut [f32]>) {
-    let Reduce { n_outer, n, n_inner, op } = *kernel;
+pub(crate) fn run<T: Element>(kernel: &Reduce, x: &[T], y: &mut [f32], mut parts: Vec<&mut [f32]>) {
+    let Reduce { n, n_inner, op, .. } = *kernel;
     let mut n_before = n;
     for (i, n_parts) in passes(n).into_iter().enumerate() {
         let (before, after) = parts.split_at_mut(i);
-        let from = before.last().map_or(x, |parts| &**parts);
         let to = after.first_mut().map_or(&mut *y, |parts| &mut **parts);
         let shape = Pass { n_run: n_before * n_inner, width: n_parts * n_inner };
-        debug_assert_eq!((from.len(), to.len()), (n_outer * shape.n_run, n_outer * shape.width), "a pass over all");
-        match (op, i) {
-            (ReduceOp::Max, _) => pass(shape, from, to, keep, greater),
-            (ReduceOp::Min, _) => pass(shape, from, to, keep, less),
-            (ReduceOp::Norm, 0) => pass(shape, from, to, square, add),
-            (ReduceOp::NonFinite, 0) => pass(shape, from, to, non_finite, greater),
-            (ReduceOp::NonFinite, _) => pass(shape, from, to, keep, greater),
-            (ReduceOp::Sum | ReduceOp::Mean | ReduceOp::Norm, _) => pass(shape, from, to, keep, add),
+        match before.last() {
+            None => first_pass(op, shape, x, to),
+            Some(from) => further_pass(op, shape, from, to),
         }
         n_before = n_parts;
     }
@@ -39,6 +34,24 @@ pub(crate) fn run(kernel: &Reduce, x: &[f32], y: &mut [f32], mut parts: Vec<&mut
     }
 }
 
+fn first_pass<T: Element>(op: ReduceOp, shape: Pass, x: &[T], y: &mut [f32]) {
+    match op {
+        ReduceOp::Max => pass(shape, x, y, keep, greater),
+        ReduceOp::Min => pass(shape, x, y, keep, less),
+        ReduceOp::Norm => pass(shape, x, y, square, add),
+        ReduceOp::NonFinite => pass(shape, x, y, non_finite, greater),
+        ReduceOp::Sum | ReduceOp::Mean => pass(shape, x, y, keep, add),
+    }
+}
+
+fn further_pass(op: ReduceOp, shape: Pass, x: &[f32], y: &mut [f32]) {
+    match op {
+        ReduceOp::Max | ReduceOp::NonFinite => pass(shape, x, y, keep, greater),
+        ReduceOp::Min => pass(shape, x, y, keep, less),
+        ReduceOp::Sum | ReduceOp::Mean | ReduceOp::Norm => pass(shape, x, y, keep, add),
+    }
+}
+
 /// Runs of `n_run` elements, each cut into lines of `width`, which are joined.
 #[derive(Clone, Copy)]
 struct Pass {
@@ -46,7 +59,13 @@ struct Pass {
     width: usize,
 }
 
-fn pass(shape: Pass, x: &[f32], y: &mut [f32], element: impl Fn(f32) -> f32 + Sync, join: impl Fn(f32, f32) -> f32 + Sync) {
+fn pass<T: Element>(
+    shape: Pass,
+    x: &[T],
+    y: &mut [f32],
+    element: impl Fn(f32) -> f32 + Sync,
+    join: impl Fn(f32, f32) -> f32 + Sync,
+) {
     let Pass { n_run, width } = shape;
     // A block is several runs where they are narrow, or part of one.
     let block_len = if width < BLOCK_LEN { BLOCK_LEN / width * width } else { BLOCK_LEN };
@@ -77,30 +96,37 @@ fn pass(shape: Pass, x: &[f32], y: &mut [f32], element: impl Fn(f32) -> f32 + Sy
 
 /// `y[c]` = the lines of `x` joined at `col + c`.
 #[inline(always)]
-fn join_lines(x: &[f32], width: usize, col: usize, y: &mut [f32], element: impl Fn(f32) -> f32, join: impl Fn(f32, f32) -> f32) {
+fn join_lines<T: Element>(
+    x: &[T],
+    width: usize,
+    col: usize,
+    y: &mut [f32],
+    element: impl Fn(f32) -> f32,
+    join: impl Fn(f32, f32) -> f32,
+) {
     let mut lines = x.chunks(width);
     if let Some(first) = lines.next() {
         for (y, &x) in y.iter_mut().zip(&first[col..]) {
-            *y = element(x);
+            *y = element(x.widen());
         }
     }
     for line in lines {
         // The last line may be short.
         for (y, &x) in y.iter_mut().zip(line.get(col..).unwrap_or_default()) {
-            *y = join(*y, element(x));
+            *y = join(*y, element(x.widen()));
         }
     }
 }
 
 /// All of a run joined.
 #[inline(always)]
-fn join_run(x: &[f32], element: impl Fn(f32) -> f32, join: impl Fn(f32, f32) -> f32) -> f32 {
+fn join_run<T: Element>(x: &[T], element: impl Fn(f32) -> f32, join: impl Fn(f32, f32) -> f32) -> f32 {
     let (head, tail) = x.split_at(x.len() - x.len() % LANES);
     let mut lanes: Option<[f32; LANES]> = None;
     for chunk in head.chunks_exact(LANES) {
         let mut next = [0.0; LANES];
         for (next, &x) in next.iter_mut().zip(chunk) {
-            *next = element(x);
+            *next = element(x.widen());
         }
         if let Some(lanes) = &lanes {
             for (next, &lane) in next.iter_mut().zip(lanes) {
@@ -114,7 +140,7 @@ fn join_run(x: &[f32], element: impl Fn(f32) -> f32, join: impl Fn(f32, f32) -> 
         joined = Some(joined.map_or(value, |joined| join(joined, value)));
     }
     for &x in tail {
-        let value = element(x);
+        let value = element(x.widen());
         joined = Some(joined.map_or(value, |joined| join(joined, value)));
     }
     joined.unwrap_or(0.0)

@@ -52,10 +52,16 @@ fn a_group_is_swapped_alone() {
 
 #[test]
 fn lanes_of_one_float_become_lanes_of_two() {
-    let one = "alias V = f32;\nalias X = V;\nalias Y = V;\nfn load_x(v: X) -> V { return v; }\n";
+    let one = "alias V = f32;\nalias U = u32;\nalias X = V;\nalias Y = V;\nfn load_x(v: X) -> V { return v; }\n";
     assert_eq!(
         lines(one, vec![("X", DType::Bf16), ("Y", DType::F32)]),
-        ["alias V = vec2f;", "alias X = u32;", "alias Y = V;", "fn load_x(v: X) -> V { return unpack_bf16(v); }"]
+        [
+            "alias V = vec2f;",
+            "alias U = vec2u;",
+            "alias X = u32;",
+            "alias Y = V;",
+            "fn load_x(v: X) -> V { return unpack_bf16(v); }"
+        ]
     );
 }
 
@@ -74,4 +80,22 @@ fn a_group_that_is_not_there_is_an_error() {
     );
     let error = dispatch(FOUR, vec![("X", DType::U8)]).source();
     assert_eq!(error, Err(Error::StoredType { label: "mine.kernel", group: "X", dtype: DType::U8 }));
+}
+
+#[test]
+fn elements_by_index_are_found_in_words() {
+    let by_index = "alias X = f32;
+fn load_x(i: u32) -> f32 { return x[i]; }
+alias Y = f32;
+fn store_y(i: u32, v: vec2f) { y[i] = v.x; if i + 1u < arrayLength(&y) { y[i + 1u] = v.y; } }
+";
+    assert_eq!(
+        lines(by_index, vec![("X", DType::F16), ("Y", DType::Bf16)]),
+        [
+            "alias X = u32;",
+            "fn load_x(i: u32) -> f32 { let v = unpack_f16(x[i / 2u]); return select(v.x, v.y, (i & 1u) == 1u); }",
+            "alias Y = u32;",
+            "fn store_y(i: u32, v: vec2f) { y[i / 2u] = pack_bf16(v); }",
+        ]
+    );
 }

@@ -1,5 +1,5 @@
 // y[col] = sum of x[row, col] over the rows, in two dispatches: runs of 64 rows, then the runs in order.
-// Twin: src/cpu/column_sum.rs. Moves 4 bytes an element.
+// Twin: src/cpu/column_sum.rs. Moves 4 bytes an element, 2 in 16 bits.
 // Ladder: one invocation a column (serial over all rows) -> one a column and run of rows, here; no barrier in either.
 
 struct Params {
@@ -12,8 +12,12 @@ struct Params {
 override WG: u32 = 64u;
 const PART_ROWS = 64u;
 
+// As stored: src/stored_types.rs.
+alias X = f32;
+fn load_x(i: u32) -> f32 { return x[i]; }
+
 @group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read> x: array<X>;
 @group(0) @binding(2) var<storage, read_write> y: array<f32>;
 
 @compute @workgroup_size(WG)
@@ -27,7 +31,7 @@ fn sum_parts(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) group
     let end = min(first + PART_ROWS, params.n_rows);
     var sum = 0.0;
     for (var row = first; row < end; row += 1u) {
-        sum += x[row * params.n_cols + col];
+        sum += load_x(row * params.n_cols + col);
     }
     y[i] = sum;
 }
@@ -40,7 +44,7 @@ fn add_parts(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) group
     }
     var sum = 0.0;
     for (var part = 0u; part < params.n_parts; part += 1u) {
-        sum += x[part * params.n_cols + col];
+        sum += load_x(part * params.n_cols + col);
     }
     y[col] = sum;
 }

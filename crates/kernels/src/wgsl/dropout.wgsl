@@ -1,6 +1,6 @@
 // y[i] = x[i] scale where word i % 4 of the Philox4x32-10 block [i / 4, 0, stream, state.step], without its low 8 bits, is at least `threshold`;
 // else 0.
-// Twin: src/cpu/dropout.rs. Moves 8 bytes an element.
+// Twin: src/cpu/dropout.rs. Moves 8 bytes an element, 4 in 16 bits.
 // One invocation a block, so that each is computed once.
 
 struct Params {
@@ -16,10 +16,16 @@ struct Params {
 
 override WG: u32 = 64u;
 
+// As stored: src/stored_types.rs.
+alias X = f32;
+alias Y = f32;
+fn load_x(i: u32) -> f32 { return x[i]; }
+fn store_y(i: u32, v: vec2f) { y[i] = v.x; if i + 1u < arrayLength(&y) { y[i + 1u] = v.y; } }
+
 @group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read> x: array<X>;
 @group(0) @binding(2) var<storage, read> state: array<u32>;
-@group(0) @binding(3) var<storage, read_write> y: array<f32>;
+@group(0) @binding(3) var<storage, read_write> y: array<Y>;
 
 // (low, high) word of a product, from products of halves.
 fn multiply(a: u32, b: u32) -> vec2u {
@@ -45,14 +51,21 @@ fn philox(counter: vec4u) -> vec4u {
     return c;
 }
 
+// Two elements, by their draws. There may be no second.
+fn drop_two(first: u32, draws: vec2u) {
+    if first < params.n {
+        let v = vec2f(load_x(first), load_x(min(first + 1u, params.n - 1u)));
+        store_y(first, select(vec2f(), v * params.scale, draws >= vec2u(params.threshold)));
+    }
+}
+
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
     let at = (group.y * groups.x + group.x) * WG + lane;
     if at > (params.n - 1u) / 4u {
         return;
     }
-    let words = philox(vec4u(at, 0u, params.stream, state[1])) >> vec4u(8u);
-    for (var i = 0u; i < min(4u, params.n - 4u * at); i += 1u) {
-        y[4u * at + i] = select(0.0, x[4u * at + i] * params.scale, words[i] >= params.threshold);
-    }
+    let draws = philox(vec4u(at, 0u, params.stream, state[1])) >> vec4u(8u);
+    drop_two(4u * at, draws.xy);
+    drop_two(4u * at + 2u, draws.zw);
 }

@@ -1,6 +1,6 @@
 // One pass of a reduction: y[o, c] = op over j of x[o, j width + c], each of the n_outer runs of x cut into lines of `width`, the last
 // of them short. With width = parts n_inner that leaves `parts` partial results of each; the last pass has width = n_inner.
-// Twin: src/cpu/reduce.rs. Moves 4 bytes an element of x.
+// Twin: src/cpu/reduce.rs. Moves 4 bytes an element of x, 2 in 16 bits.
 // Ladder: one lane a result (serial, strided) -> one a result and run of elements that lie `parts` apart, so that neighbouring lanes read
 // neighbouring elements, in passes; no barrier in either.
 
@@ -20,8 +20,12 @@ override OP: u32 = 0u;
 override FIRST: u32 = 0u;
 override LAST: u32 = 0u;
 
+// As stored: src/stored_types.rs.
+alias X = f32;
+fn load_x(i: u32) -> f32 { return x[i]; }
+
 @group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read> x: array<X>;
 @group(0) @binding(2) var<storage, read_write> y: array<f32>;
 
 fn is_nan(v: f32) -> bool {
@@ -65,11 +69,11 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     }
     let start = i / params.width * params.n_run;
     var at = i % params.width;
-    var sum = element(x[start + at]);
+    var sum = element(load_x(start + at));
     // Before the sum, which could wrap.
     while params.n_run - at > params.width {
         at += params.width;
-        sum = join(sum, element(x[start + at]));
+        sum = join(sum, element(load_x(start + at)));
     }
     y[i] = finish(sum);
 }

@@ -2,7 +2,7 @@
 
 use brisk_kernels::*;
 
-use crate::close::{assert_close, tolerance};
+use crate::close::{DEFAULT, Tolerance, assert_close, tolerance};
 use crate::random::Random;
 use crate::run::*;
 
@@ -10,7 +10,13 @@ const HALVES: [DType; 2] = [DType::F16, DType::Bf16];
 
 /// `kernel` stored as `dtypes` gives on its twin what `kernel` itself gives for the same numbers, up to the rounding of the results, and the GPU agrees. `given` are f32 for every argument that is read.
 #[track_caller]
-pub(crate) fn stored_equals_f32(kernel: impl Kernel + Clone, dtypes: &[DType], given: &[Vec<f32>]) {
+fn stored_equals_f32(kernel: impl Kernel + Clone, dtypes: &[DType], given: &[Vec<f32>]) {
+    stored_equals_f32_within(kernel, dtypes, given, DEFAULT);
+}
+
+/// The same, with another tolerance for f32 on the GPU.
+#[track_caller]
+fn stored_equals_f32_within(kernel: impl Kernel + Clone, dtypes: &[DType], given: &[Vec<f32>], f32_tolerance: Tolerance) {
     let low = stored(kernel.clone(), dtypes).unwrap_or_else(|error| panic!("{error}"));
     let args = kernel.args();
     let reads = args.iter().zip(dtypes).filter(|(arg, _)| matches!(arg.access, Access::Read | Access::ReadWrite));
@@ -22,27 +28,134 @@ pub(crate) fn stored_equals_f32(kernel: impl Kernel + Clone, dtypes: &[DType], g
     let reads = args.iter().zip(dtypes).filter(|(arg, _)| matches!(arg.access, Access::Read | Access::ReadWrite));
     let rounded: Vec<Words> =
         reads.zip(&packed).map(|((arg, &dtype), packed)| words(&floats_of(dtype, packed, arg.len))).collect();
-    let (found, expected) = (run_twin(&low, &packed), run_twin(&kernel, &rounded));
+    let (found, expected) = (run_twin(&*low, &packed), run_twin(&kernel, &rounded));
     let results = args.iter().zip(dtypes).filter(|(arg, _)| matches!(arg.access, Access::Write | Access::ReadWrite));
     for (((arg, &dtype), found), expected) in results.zip(&found).zip(&expected) {
         let what = format!("{low:?}: {}", arg.name);
         assert_close(&what, &floats_of(dtype, found, arg.len), floats(expected), tolerance(dtype));
     }
-    gpu_equals_twin(&low, &packed);
+    gpu_equals_twin_within(&*low, &packed, f32_tolerance);
+}
+
+/// Around lanes and workgroups of one element and of two.
+const LENGTHS: [usize; 10] = [1, 2, 63, 64, 65, 127, 128, 129, 1001, 20_002];
+
+/// Whether a kernel has a form of its own for the types, or at least for some of them.
+#[track_caller]
+fn has_form(kernel: impl Kernel, dtypes: &[DType], expected: &str) {
+    let low = format!("{:?}", stored(kernel, dtypes).unwrap_or_else(|error| panic!("{error}")));
+    assert!(low.starts_with(expected), "{low}, expected {expected}");
 }
 
 #[test]
 fn casts_around_a_kernel_are_seen_by_nobody() {
     let mut random = Random::new(1);
     for half in HALVES {
-        for n in [1, 2, 63, 64, 65, 1001] {
-            let given = [random.floats(n), random.floats(n)];
-            stored_equals_f32(Add { n }, &[half, half, half], &given);
-            stored_equals_f32(Add { n }, &[half, DType::F32, DType::F32], &given);
-            stored_equals_f32(Add { n }, &[DType::F32, DType::F32, half], &given);
+        for (n, n_cols) in [(1, 1), (2, 3), (63, 5), (9, 65)] {
+            let softmax = Softmax { n_rows: n, n_cols, form: SoftmaxForm::Probability };
+            has_form(softmax, &[half, half], "Converted { kernel: Softmax");
+            stored_equals_f32(softmax, &[half, half], &[random.floats(n * n_cols)]);
+            stored_equals_f32(softmax, &[half, DType::F32], &[random.floats(n * n_cols)]);
+            stored_equals_f32(softmax, &[DType::F32, half], &[random.floats(n * n_cols)]);
         }
-        stored_equals_f32(Add { n: 5 }, &[DType::F16, DType::Bf16, half], &[random.floats(5), random.floats(5)]);
     }
+}
+
+#[test]
+fn elementwise_kernels_have_a_form() {
+    let mut random = Random::new(4);
+    for half in HALVES {
+        for n in LENGTHS {
+            let given = [random.floats(n), random.floats(n)];
+            has_form(Add { n }, &[half; 3], "Stored { kernel: Elementwise");
+            stored_equals_f32(Add { n }, &[half; 3], &given);
+            stored_equals_f32(Multiply { n }, &[DType::F16, DType::Bf16, half], &given);
+        }
+        let n = 130;
+        let given = [random.floats(n), random.floats(n)];
+        for dtypes in [[half, DType::F32, DType::F32], [DType::F32, half, half], [DType::F32, DType::F32, half]] {
+            has_form(Add { n }, &dtypes, "Stored { kernel: Elementwise");
+            stored_equals_f32(Add { n }, &dtypes, &given);
+            // A last element without padding.
+            has_form(Add { n: 5 }, &dtypes, "Converted { kernel: Add");
+        }
+        let shapes = [Activation::Celu { alpha: 0.5 }, Activation::Relu, Activation::Sigmoid, Activation::Tanh];
+        for activation in shapes.into_iter().chain([Activation::Gelu, Activation::GeluTanh, Activation::Silu]) {
+            stored_equals_f32(Activate { n, activation }, &[half; 2], &given[..1]);
+            stored_equals_f32(ActivationGrad { n, activation }, &[half; 3], &given);
+            if activation.has_grad_from_output() {
+                stored_equals_f32(OutputGrad { n, activation }, &[half; 3], &given);
+            }
+        }
+    }
+}
+
+#[test]
+fn chains_have_a_form() {
+    use ElementwiseStep as Step;
+    let mut random = Random::new(5);
+    for half in HALVES {
+        for n in LENGTHS {
+            let steps = vec![Step::Add, Step::Activate(Activation::Silu), Step::Multiply, Step::Add];
+            let given = [(); 4].map(|()| random.floats(n));
+            stored_equals_f32(Elementwise { n, steps }, &[half; 5], &given);
+        }
+        let steps = vec![Step::Multiply, Step::Activate(Activation::Relu)];
+        let given = [random.floats(64), random.floats(64)];
+        stored_equals_f32(Elementwise { n: 64, steps }, &[half, DType::F32, half], &given);
+    }
+}
+
+#[test]
+fn dropout_has_a_form_and_keeps_the_same() {
+    let mut random = Random::new(6);
+    for half in HALVES {
+        for n in LENGTHS.into_iter().chain([3, 5, 6, 255, 257]) {
+            let dropout = Dropout { n, p: 0.4, seed: 77, stream: 2 };
+            let x = random.floats(n);
+            let low = stored(dropout, &[half, DType::U32, half]).expect("f16 or bf16 for f32");
+            let packed = [half_words(half, &x), vec![0, 9, 0, 0]];
+            let rounded = words(&floats_of(half, &packed[0], n));
+            let expected = twin_floats(&dropout, &[rounded, packed[1].clone()]);
+            let found = floats_of(half, &run_twin(&*low, &packed)[0], n);
+            assert_close(&format!("{low:?}"), &found, &expected, tolerance(half));
+            gpu_equals_twin(&*low, &packed);
+        }
+        has_form(Dropout { n: 3, p: 0.4, seed: 1, stream: 2 }, &[half, DType::U32, half], "Stored");
+    }
+}
+
+#[test]
+fn sums_have_a_form_and_are_kept_in_f32() {
+    let mut random = Random::new(7);
+    for half in HALVES {
+        for (n_rows, n_cols) in [(1, 1), (63, 3), (64, 64), (65, 65), (129, 7), (1001, 33)] {
+            let sum = ColumnSum { n_rows, n_cols };
+            has_form(sum, &[half, DType::F32], "Stored");
+            // The result in 16 bits too, by a cast behind it.
+            has_form(sum, &[half, half], "Converted { kernel: Stored");
+            let x = [random.floats(n_rows * n_cols).iter().map(|v| 0.1 * v).collect()];
+            stored_equals_f32_within(sum, &[half, DType::F32], &x, Tolerance::of_sum(n_rows));
+            stored_equals_f32_within(sum, &[half, half], &x, Tolerance::of_sum(n_rows));
+        }
+        let ops = [ReduceOp::Sum, ReduceOp::Mean, ReduceOp::Max, ReduceOp::Min, ReduceOp::Norm, ReduceOp::NonFinite];
+        for op in ops {
+            for (n_outer, n, n_inner) in [(1, 1, 1), (3, 65, 1), (2, 70, 5), (1, 5000, 1)] {
+                let reduce = Reduce { n_outer, n, n_inner, op };
+                has_form(reduce, &[half, DType::F32], "Stored");
+                let x = random.floats(n_outer * n * n_inner);
+                stored_equals_f32_within(reduce, &[half, DType::F32], &[x], Tolerance::of_sum(n));
+            }
+        }
+    }
+}
+
+#[test]
+fn what_overflows_in_f16_is_seen() {
+    let x = [half_words(DType::F16, &[1.0, 70_000.0, 2.0])];
+    let flag = stored(Reduce::all(3, ReduceOp::NonFinite), &[DType::F16, DType::F32]).expect("f16 for f32");
+    assert_eq!(twin_floats(&*flag, &x), [1.0], "an infinity among them");
+    gpu_equals_twin(&*flag, &x);
 }
 
 #[test]

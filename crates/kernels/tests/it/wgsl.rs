@@ -169,7 +169,7 @@ fn each_file_is_valid_as_it_lies_and_is_used() {
 fn bindings_and_params_are_those_of_the_dispatch() {
     let mut seen = BTreeSet::new();
     for adapter in &adapters() {
-        for kernel in samples() {
+        for kernel in samples().into_iter().chain(samples_in(DType::F16)).chain(samples_in(DType::Bf16)) {
             for dispatch in dispatches(&*kernel, adapter) {
                 check_args(&*kernel, &dispatch);
                 if seen.insert((source(&dispatch), dispatch.entry, dispatch.reads.clone(), dispatch.writes.clone())) {
@@ -178,6 +178,15 @@ fn bindings_and_params_are_those_of_the_dispatch() {
             }
         }
     }
+}
+
+/// The samples with their floats stored in 16 bits.
+fn samples_in(dtype: DType) -> impl Iterator<Item = Box<dyn Kernel>> {
+    samples().into_iter().map(move |kernel| {
+        let given = kernel.args().into_iter().filter(|arg| arg.access != Access::Scratch);
+        let dtypes: Vec<DType> = given.map(|arg| if arg.dtype == DType::F32 { dtype } else { arg.dtype }).collect();
+        stored(kernel, &dtypes).unwrap_or_else(|error| panic!("{error}"))
+    })
 }
 
 fn dispatches(kernel: &dyn Kernel, adapter: &Adapter) -> Vec<Dispatch> {

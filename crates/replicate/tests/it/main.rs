@@ -2,9 +2,12 @@
 
 mod agreement;
 mod buckets;
+mod compression;
+mod cost;
 mod failures;
 #[cfg(feature = "mpi")]
 mod mpi;
+mod sharding;
 mod started;
 mod sums;
 mod values;

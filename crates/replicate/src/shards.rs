@@ -1,0 +1,108 @@
+use std::ops::Range;
+
+/// What of a model's training state is divided among the ranks.
+///
+/// Rajbhandari et al. 2020, arXiv:1910.02054.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum ZeroStage {
+    /// Nothing: data parallel as such.
+    #[default]
+    Replicated,
+    /// The optimizer's state.
+    Optimizer,
+    /// That and the gradients.
+    Gradients,
+    /// Those and the parameters.
+    Parameters,
+}
+
+/// A flat buffer cut into as many equal shards as there are ranks, padded at the end.
+///
+/// Shards cut through tensors, so what is done shard by shard must be elementwise: SGD, Adam, AdamW.
+///
+/// # Examples
+/// ```
+/// use brisk_replicate::Shards;
+///
+/// let shards = Shards::new(1000, 3);
+/// assert_eq!((shards.shard_len(), shards.padded_len()), (384, 1152));
+/// assert_eq!(shards.range(2), 768..1152);
+/// assert_eq!(shards.used(2), 768..1000);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shards {
+    len: usize,
+    world_size: usize,
+}
+
+impl Shards {
+    /// To whose multiple a shard is padded: 256 bytes of f16, at which every device can bind.
+    const ALIGN: usize = 128;
+
+    /// Shards of `len` elements for `world_size` ranks.
+    ///
+    /// # Panics
+    /// If there are no ranks.
+    #[track_caller]
+    pub fn new(len: usize, world_size: usize) -> Self {
+        assert!(world_size > 0, "a world of 0 ranks; take at least 1");
+        Self { len, world_size }
+    }
+
+    /// Elements of one shard, the same for all.
+    pub fn shard_len(&self) -> usize {
+        self.len.div_ceil(self.world_size).next_multiple_of(Self::ALIGN)
+    }
+
+    /// Elements of all shards.
+    pub fn padded_len(&self) -> usize {
+        self.shard_len() * self.world_size
+    }
+
+    /// The elements of `rank`, padding included.
+    pub fn range(&self, rank: usize) -> Range<usize> {
+        rank * self.shard_len()..(rank + 1) * self.shard_len()
+    }
+
+    /// Those of them that are not padding.
+    pub fn used(&self, rank: usize) -> Range<usize> {
+        let Range { start, end } = self.range(rank);
+        start.min(self.len)..end.min(self.len)
+    }
+}
+
+/// Bytes of one element of each part of a training state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StateBytes {
+    /// Of the parameters that the passes compute with.
+    pub parameters: usize,
+    /// Of gradients.
+    pub gradients: usize,
+    /// Of what the optimizer keeps: its running means, and f32 copies of the parameters where those are not f32 themselves.
+    pub optimizer: usize,
+}
+
+impl StateBytes {
+    /// f32 throughout, with Adam: 4, 4 and 8 bytes.
+    pub const F32_ADAM: Self = Self { parameters: 4, gradients: 4, optimizer: 8 };
+    /// Parameters and gradients in 16 bits, Adam over f32 copies: 2, 2 and 12 bytes.
+    pub const MIXED_ADAM: Self = Self { parameters: 2, gradients: 2, optimizer: 12 };
+}
+
+impl ZeroStage {
+    /// Bytes of training state on each of `world_size` ranks for `n` parameters, padding included. Activations and buckets come on top.
+    pub fn bytes_per_rank(self, n: usize, world_size: usize, of: StateBytes) -> usize {
+        let shard = Shards::new(n, world_size).shard_len();
+        let held = |since: Self| if self >= since { shard } else { n };
+        held(Self::Parameters) * of.parameters + held(Self::Gradients) * of.gradients + held(Self::Optimizer) * of.optimizer
+    }
+
+    /// Elements that each rank sends, and receives, in a step, in parts of the number of parameters: an all-reduce is a reduce-scatter and an
+    /// all-gather, and parameters that are gathered for the forward pass are gathered again for the backward.
+    pub const fn traffic(self) -> usize {
+        match self {
+            Self::Replicated | Self::Optimizer | Self::Gradients => 2,
+            Self::Parameters => 3,
+        }
+    }
+}

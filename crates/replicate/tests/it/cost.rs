@@ -1,0 +1,54 @@
+//! Predictions of what communication costs, against what can be worked out by hand.
+
+use std::time::Duration;
+
+use brisk_replicate::{Algorithm, Link, Step, ZeroStage};
+
+const MS: fn(u64) -> Duration = Duration::from_millis;
+
+/// A millisecond a message, a megabyte a millisecond.
+const LINK: Link = Link { latency: Duration::from_millis(1), bytes_per_s: 1e9 };
+
+#[track_caller]
+fn check(step: &Step, n_ranks: usize, stage: ZeroStage, algorithm: Algorithm, expected_ms: f64) {
+    let found = step.predicted(n_ranks, stage, LINK, algorithm).as_secs_f64() * 1e3;
+    assert!((found - expected_ms).abs() < 1e-6, "{stage:?} on {n_ranks} by {algorithm:?}: {found} ms, not {expected_ms}");
+}
+
+#[test]
+fn all_reduces() {
+    let ms = |n_ranks, algorithm| LINK.all_reduce(n_ranks, 8_000_000, algorithm).as_secs_f64() * 1e3;
+    assert_eq!(ms(1, Algorithm::Ring), 0.0);
+    // 2 messages, 8 MB in all; 6 and 12 MB; 4 and 12 MB.
+    for (n_ranks, algorithm, expected) in [(2, Algorithm::Ring, 10.0), (4, Algorithm::Ring, 18.0), (4, Algorithm::Tree, 16.0)] {
+        assert!((ms(n_ranks, algorithm) - expected).abs() < 1e-6, "{n_ranks} by {algorithm:?}: {}", ms(n_ranks, algorithm));
+    }
+}
+
+#[test]
+fn steps() {
+    let step = |bucket_bytes| Step { forward: MS(10), backward: MS(20), update: MS(4), bucket_bytes };
+    // Alone, nothing is sent.
+    check(&step(vec![2_000_000; 2]), 1, ZeroStage::Replicated, Algorithm::Ring, 34.0);
+    check(&step(vec![]), 8, ZeroStage::Replicated, Algorithm::Ring, 34.0);
+    // A bucket's 2 MB take 4 ms: the first's are hidden, the last's are not.
+    check(&step(vec![2_000_000; 2]), 2, ZeroStage::Replicated, Algorithm::Ring, 38.0);
+    // Half of that behind backward, half of the update, 4 MB gathered behind it: a message and 2 MB.
+    check(&step(vec![2_000_000; 2]), 2, ZeroStage::Gradients, Algorithm::Ring, 30.0 + 2.0 + 2.0 + 3.0);
+    // 20 MB take 22 ms each: the second waits for the first.
+    check(&step(vec![20_000_000; 2]), 2, ZeroStage::Replicated, Algorithm::Ring, 20.0 + 22.0 + 22.0 + 4.0);
+    // Parameters are gathered, 2 ms a bucket, ahead of each pass: only the first is waited for, in both.
+    check(&step(vec![2_000_000; 2]), 2, ZeroStage::Parameters, Algorithm::Ring, 2.0 + 10.0 + 2.0 + 20.0 + 2.0 + 2.0);
+}
+
+#[test]
+fn efficiency_falls_with_ranks_and_never_rises_above_what_is_computed() {
+    let step = Step { forward: MS(10), backward: MS(20), update: MS(4), bucket_bytes: vec![1 << 20; 8] };
+    let stages = [ZeroStage::Replicated, ZeroStage::Optimizer, ZeroStage::Gradients, ZeroStage::Parameters];
+    for stage in stages {
+        let of = |n_ranks| step.efficiency(n_ranks, stage, LINK, Algorithm::Ring);
+        let efficiencies: Vec<_> = [8, 16, 64, 256, 1024, 4096].map(of).to_vec();
+        assert!(efficiencies.windows(2).all(|pair| pair[0] > pair[1]), "{stage:?}: {efficiencies:?}");
+        assert!(efficiencies[0] < 34.0 / 30.0, "{stage:?}: {efficiencies:?}");
+    }
+}
