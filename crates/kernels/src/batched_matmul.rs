@@ -1,4 +1,5 @@
 use crate::sizes::check_sizes;
+use crate::stored_form::StoredForm;
 use crate::tiled_product::{self, Slices};
 use crate::{
     Adapter, Arg, Cost, DType, Dispatch, Epilogue, Error, Kernel, MAX_WORKGROUPS, Matmul, MatmulFamily, Transpose, TwinArgs, cpu,
@@ -107,8 +108,31 @@ impl Kernel for BatchedMatmul {
         cpu::batched_matmul::run(self, args.read(0), args.read(1), args.write(2));
     }
 
+    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
+        self.stored_form(dtypes)
+    }
+
     fn cost(&self) -> Cost {
         let Cost { flops, bytes } = self.one().cost();
         Cost { flops: self.n_batch as u64 * flops, bytes: self.n_batch as u64 * bytes }
+    }
+}
+
+/// Any of the arguments in 16 bits. The twin converts what it multiplies a block at a time; the dispatches are those of f32 between casts.
+impl StoredForm for BatchedMatmul {
+    fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
+        Some(dtypes.to_vec())
+    }
+
+    fn stored_args(&self, dtypes: &[DType]) -> Vec<Arg> {
+        self.between_casts(dtypes).args()
+    }
+
+    fn stored_dispatches(&self, dtypes: &[DType], adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.between_casts(dtypes).dispatches(adapter)
+    }
+
+    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
+        self.between_casts(dtypes).twin(args);
     }
 }

@@ -1,4 +1,5 @@
 use crate::sizes::check_sizes;
+use crate::stored_form::StoredForm;
 use crate::{
     Adapter, Arg, Cost, DType, Dispatch, ElementwiseStep, Epilogue, Error, Images, Kernel, Matmul, MatmulFamily, Transpose,
     TwinArgs, Window, conv2d_gpu, cpu,
@@ -156,8 +157,31 @@ impl Kernel for Conv2d {
         fused.check().is_ok().then(|| Box::new(fused) as Box<dyn Kernel>)
     }
 
+    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
+        self.stored_form(dtypes)
+    }
+
     fn cost(&self) -> Cost {
         let elements = self.shape.x.len() + self.shape.n_weights() + self.shape.y().len();
         Cost { flops: self.shape.flops(), bytes: 4 * elements as u64 }
+    }
+}
+
+/// Any of the arguments in 16 bits. The twin converts what it multiplies a block at a time; the dispatches are those of f32 between casts.
+impl StoredForm for Conv2d {
+    fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
+        Some(dtypes.to_vec())
+    }
+
+    fn stored_args(&self, dtypes: &[DType]) -> Vec<Arg> {
+        self.between_casts(dtypes).args()
+    }
+
+    fn stored_dispatches(&self, dtypes: &[DType], adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.between_casts(dtypes).dispatches(adapter)
+    }
+
+    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
+        self.between_casts(dtypes).twin(args);
     }
 }

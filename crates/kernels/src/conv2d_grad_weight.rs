@@ -1,3 +1,4 @@
+use crate::stored_form::StoredForm;
 use crate::{
     Adapter, Arg, ConvShape, Cost, DType, Dispatch, Epilogue, Error, Kernel, Matmul, MatmulFamily, Transpose, TwinArgs,
     conv2d_gpu, cpu,
@@ -97,8 +98,31 @@ impl Kernel for Conv2dGradWeight {
         cpu::conv2d_grad_weight::run(self, args.read(0), args.read(1), args.write(2), args.write(3));
     }
 
+    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
+        self.stored_form(dtypes)
+    }
+
     fn cost(&self) -> Cost {
         let elements = self.shape.x.len() + self.shape.n_weights() + self.shape.y().len();
         Cost { flops: self.shape.flops(), bytes: 4 * elements as u64 }
+    }
+}
+
+/// Any of the arguments in 16 bits. The twin converts what it multiplies a block at a time; the dispatches are those of f32 between casts.
+impl StoredForm for Conv2dGradWeight {
+    fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
+        Some(dtypes.to_vec())
+    }
+
+    fn stored_args(&self, dtypes: &[DType]) -> Vec<Arg> {
+        self.between_casts(dtypes).args()
+    }
+
+    fn stored_dispatches(&self, dtypes: &[DType], adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.between_casts(dtypes).dispatches(adapter)
+    }
+
+    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
+        self.between_casts(dtypes).twin(args);
     }
 }

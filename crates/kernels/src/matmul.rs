@@ -1,4 +1,5 @@
 use crate::sizes::check_sizes;
+use crate::stored_form::StoredForm;
 use crate::{
     Access, Activation, Adapter, Arg, Cost, DType, Dispatch, ElementwiseStep, Error, Kernel, MatmulFamily, TwinArgs, cpu,
 };
@@ -172,9 +173,32 @@ impl Kernel for Matmul {
         fused.check().is_ok().then(|| Box::new(fused) as Box<dyn Kernel>)
     }
 
+    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
+        self.stored_form(dtypes)
+    }
+
     fn cost(&self) -> Cost {
         let bytes = self.args().iter().filter(|arg| arg.access != Access::Scratch).map(|arg| arg.len_bytes() as u64).sum();
         Cost { flops: 2 * (self.m * self.n * self.k) as u64, bytes }
+    }
+}
+
+/// Any of the arguments in 16 bits. The twin converts what it multiplies a block at a time; the dispatches are those of f32 between casts.
+impl StoredForm for Matmul {
+    fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
+        Some(dtypes.to_vec())
+    }
+
+    fn stored_args(&self, dtypes: &[DType]) -> Vec<Arg> {
+        self.between_casts(dtypes).args()
+    }
+
+    fn stored_dispatches(&self, dtypes: &[DType], adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.between_casts(dtypes).dispatches(adapter)
+    }
+
+    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
+        self.between_casts(dtypes).twin(args);
     }
 }
 

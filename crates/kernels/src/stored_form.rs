@@ -19,6 +19,11 @@ pub(crate) trait StoredForm: Kernel + Clone {
     /// As [`Kernel::twin`].
     fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>);
 
+    /// The kernel between casts, for what has no form of its own yet.
+    fn between_casts(&self, dtypes: &[DType]) -> Converted {
+        Converted { kernel: Box::new(self.clone()), dtypes: dtypes.to_vec() }
+    }
+
     /// For [`Kernel::stored_as`].
     fn stored_form(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
         let nearest = self.nearest(dtypes)?;
