@@ -10,8 +10,8 @@ pub const SCALER_LEN: usize = 4;
 /// Divides gradients by the loss scale, `g *= 1 / scale`, and has the step skipped if one is not finite: `scaler.found_inf = 1`, `state.skip = 1`.
 /// What is not finite stays so, and the rest is divided all the same.
 ///
-/// PyTorch looks at the gradients before, this at what comes out: a scale that divides them to infinity skips the step, too, and
-/// one that is no normal number (0, infinite, NaN) always does.
+/// PyTorch looks at the gradients before, this at what comes out: a scale that divides them to infinity skips the step, too. One that
+/// is no normal number (0, infinite, NaN) always does, and leaves the gradients as they are.
 ///
 /// # Shapes
 /// `scale`: `[1]`; `grads`: `[n]`; `scaler`: [`SCALER_LEN`]; `state`: [`STATE_LEN`].

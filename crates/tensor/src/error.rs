@@ -74,6 +74,16 @@ pub enum Error {
         /// The graph.
         graph: String,
     },
+    /// An operation that makes no sense here, such as one that is recorded out of its turn.
+    #[error("{op}: {found}, expected {expected}")]
+    Refused {
+        /// The operation.
+        op: &'static str,
+        /// What there is.
+        found: String,
+        /// What there should be.
+        expected: &'static str,
+    },
     /// What the program below says.
     #[error(transparent)]
     Program(#[from] brisk_program::Error),

@@ -10,7 +10,7 @@ pub(crate) fn by_norm(kernel: &ClipByNorm, norm: f32, grads: &mut [f32]) {
         #[inline(always)]
         |_, grads| {
             for g in grads {
-                *g *= factor;
+                *g = if *g == 0.0 { *g } else { *g * factor };
             }
         },
     );

@@ -7,7 +7,7 @@ use crate::UpdateScale;
 const EXPONENT: u32 = 0x7F80_0000;
 
 pub(crate) fn unscale(scale: f32, grads: &mut [f32], scaler: &mut [u32], state: &mut [u32]) {
-    let inverse = (1.0 / f64::from(scale)) as f32;
+    let inverse = if scale.is_normal() { (1.0 / f64::from(scale)) as f32 } else { 1.0 };
     let found_inf = AtomicBool::new(!scale.is_normal());
     each_block(
         grads,

@@ -29,10 +29,13 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     if i >= arrayLength(&grads) {
         return;
     }
-    let g = grads[i] * inverse(scale[0]);
-    grads[i] = g;
     let is_normal = is_finite(scale[0]) && (bitcast<u32>(scale[0]) & 0x7F800000u) != 0u;
-    if !(is_finite(g) && is_normal) {
+    var g = grads[i];
+    if is_normal {
+        g *= inverse(scale[0]);
+        grads[i] = g;
+    }
+    if !(is_normal && is_finite(g)) {
         atomicStore(&scaler[0], 1u);
         atomicStore(&state[2], 1u);
     }

@@ -24,7 +24,7 @@ fn a_norm_too_large_is_scaled_down_and_another_is_left() {
 
 #[test]
 fn a_norm_of_nan_makes_all_nan_and_an_infinite_one_zero() {
-    by_norm(f32::NAN, &[3.0, f32::NAN], 1.0, &[f32::NAN, f32::NAN]);
+    by_norm(f32::NAN, &[3.0, f32::NAN, 0.0], 1.0, &[f32::NAN, f32::NAN, 0.0]);
     by_norm(f32::INFINITY, &[3.0, f32::INFINITY], 1.0, &[0.0, f32::NAN]);
 }
 

@@ -1,6 +1,7 @@
 //! What the crate promises, on the CPU executor.
 
 mod averages_and_clipping;
+mod grad_scaler;
 mod images;
 mod layers;
 mod muon;
