@@ -33,7 +33,7 @@ impl ElementType {
     }
 }
 
-/// A number that replicas exchange: `f32`, [`f16`], [`bf16`], `u8`, `u32`. Sealed.
+/// A number that replicas exchange: `f32`, [`half::f16`], [`half::bf16`], `u8`, `u32`. Sealed.
 pub trait Element: Pod + Accumulate {
     /// Its type, as a value.
     const TYPE: ElementType;
