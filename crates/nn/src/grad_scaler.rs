@@ -32,7 +32,7 @@ use crate::{Optimizer, Parameters, StepInputs};
 /// let inputs = StepInputs { lr: Persistent::new("lr", DType::F32, 1), state: Graph::state_buffer() };
 ///
 /// let graph = Graph::training("step");
-/// let x = graph.constant("x", &[1.0, 2.0, 3.0, 4.0], &[2, 2])?;
+/// let x = graph.constant("x", &[10.0, 20.0, 30.0, 40.0], &[2, 2])?;
 /// let (labels, weights) = (graph.constant("labels", &[0.0, 1.0], &[2])?, graph.constant("weights", &[1.0; 2], &[2])?);
 /// let loss = model.forward(&params.bind(&graph)?, &x)?.bce_with_logits(&labels, &weights, Reduction::Mean, 1.0)?;
 /// scaler.backward(&loss)?;
