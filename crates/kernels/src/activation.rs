@@ -119,6 +119,10 @@ impl Kernel for Activate {
         Some(Elementwise { n: self.n, steps: vec![ElementwiseStep::Activate(self.activation)] })
     }
 
+    fn with_len(&self, n: usize) -> Option<Box<dyn Kernel>> {
+        Some(Box::new(Self { n, ..*self }))
+    }
+
     fn cost(&self) -> Cost {
         Cost { flops: self.n as u64, bytes: 8 * self.n as u64 }
     }
@@ -171,6 +175,10 @@ impl Kernel for ActivationGrad {
 
     fn elementwise(&self) -> Option<Elementwise> {
         Some(Elementwise { n: self.n, steps: vec![ElementwiseStep::ActivationGrad(self.activation)] })
+    }
+
+    fn with_len(&self, n: usize) -> Option<Box<dyn Kernel>> {
+        Some(Box::new(Self { n, ..*self }))
     }
 
     fn cost(&self) -> Cost {
@@ -228,6 +236,10 @@ impl Kernel for OutputGrad {
 
     fn elementwise(&self) -> Option<Elementwise> {
         Some(Elementwise { n: self.n, steps: vec![ElementwiseStep::OutputGrad(self.activation)] })
+    }
+
+    fn with_len(&self, n: usize) -> Option<Box<dyn Kernel>> {
+        Some(Box::new(Self { n, ..*self }))
     }
 
     fn cost(&self) -> Cost {

@@ -96,6 +96,10 @@ impl Kernel for Adam {
         cpu::adam::run(self, grads, lr, state, args.write(3), args.write(4), args.write(5));
     }
 
+    fn with_len(&self, n: usize) -> Option<Box<dyn Kernel>> {
+        Some(Box::new(Self { n, ..*self }))
+    }
+
     fn cost(&self) -> Cost {
         Cost { flops: 15 * self.n as u64, bytes: 28 * self.n as u64 }
     }

@@ -48,6 +48,10 @@ impl Kernel for Add {
         Some(Elementwise { n: self.n, steps: vec![ElementwiseStep::Add] })
     }
 
+    fn with_len(&self, n: usize) -> Option<Box<dyn Kernel>> {
+        Some(Box::new(Self { n }))
+    }
+
     fn cost(&self) -> Cost {
         Cost { flops: self.n as u64, bytes: 12 * self.n as u64 }
     }

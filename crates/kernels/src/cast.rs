@@ -77,4 +77,8 @@ impl Kernel for Cast {
     fn twin(&self, args: &mut TwinArgs<'_>) {
         cpu::cast::run(self, args);
     }
+
+    fn with_len(&self, n: usize) -> Option<Box<dyn Kernel>> {
+        Some(Box::new(Self { n, ..*self }))
+    }
 }

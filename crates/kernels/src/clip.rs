@@ -52,6 +52,10 @@ impl Kernel for ClipByNorm {
         cpu::clip::by_norm(self, args.read::<f32>(0)[0], args.write(1));
     }
 
+    fn with_len(&self, n: usize) -> Option<Box<dyn Kernel>> {
+        Some(Box::new(Self { n, ..*self }))
+    }
+
     fn cost(&self) -> Cost {
         Cost { flops: self.n as u64, bytes: 8 * self.n as u64 }
     }
@@ -103,6 +107,10 @@ impl Kernel for ClipByValue {
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
         cpu::clip::by_value(self, args.write(0));
+    }
+
+    fn with_len(&self, n: usize) -> Option<Box<dyn Kernel>> {
+        Some(Box::new(Self { n, ..*self }))
     }
 
     fn cost(&self) -> Cost {

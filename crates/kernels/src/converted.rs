@@ -152,6 +152,11 @@ impl Kernel for Converted {
         }
     }
 
+    fn with_len(&self, n: usize) -> Option<Box<dyn Kernel>> {
+        let kernel = self.kernel.with_len(n)?;
+        Some(Box::new(Self { kernel, dtypes: self.dtypes.clone() }))
+    }
+
     fn cost(&self) -> Cost {
         let Cost { flops, bytes } = self.kernel.cost();
         let casts: u64 = self.copied().iter().map(|of| (of.n * (of.dtype.size_bytes() + 4)) as u64).sum();

@@ -140,6 +140,10 @@ impl Kernel for Elementwise {
         self.stored_form(dtypes)
     }
 
+    fn with_len(&self, n: usize) -> Option<Box<dyn Kernel>> {
+        Some(Box::new(Self { n, steps: self.steps.clone() }))
+    }
+
     fn cost(&self) -> Cost {
         let n = self.n as u64;
         Cost { flops: n * self.steps.len() as u64, bytes: 4 * n * (2 + self.n_operands() as u64) }

@@ -61,6 +61,10 @@ impl Kernel for Ema {
         cpu::ema::run(self, args.read(0), args.read(1), args.write(2));
     }
 
+    fn with_len(&self, n: usize) -> Option<Box<dyn Kernel>> {
+        Some(Box::new(Self { n, ..*self }))
+    }
+
     fn cost(&self) -> Cost {
         Cost { flops: 3 * self.n as u64, bytes: 12 * self.n as u64 }
     }

@@ -61,6 +61,10 @@ impl Kernel for Unscale {
         cpu::grad_scaler::unscale(args.read::<f32>(0)[0], args.write(1), args.write(2), args.write(3));
     }
 
+    fn with_len(&self, n: usize) -> Option<Box<dyn Kernel>> {
+        Some(Box::new(Self { n }))
+    }
+
     fn cost(&self) -> Cost {
         Cost { flops: self.n as u64, bytes: 8 * self.n as u64 }
     }

@@ -55,6 +55,12 @@ pub trait Kernel: Debug + Send + Sync + 'static {
         None
     }
 
+    /// The same kernel over `n` elements, if what it does at a place depends on nothing but the values there: a program then runs it in parts, where an
+    /// argument is longer than an adapter binds at once. Arguments whose length changes are cut, the others given whole to each part. The default says no.
+    fn with_len(&self, _n: usize) -> Option<Box<dyn Kernel>> {
+        None
+    }
+
     /// Work done, for rooflines. The default counts each argument once and no arithmetic.
     fn cost(&self) -> Cost {
         Cost { flops: 0, bytes: self.args().iter().map(|arg| arg.len_bytes() as u64).sum() }
@@ -92,6 +98,10 @@ impl Kernel for Box<dyn Kernel> {
 
     fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
         (**self).stored_as(dtypes)
+    }
+
+    fn with_len(&self, n: usize) -> Option<Box<dyn Kernel>> {
+        (**self).with_len(n)
     }
 
     fn cost(&self) -> Cost {

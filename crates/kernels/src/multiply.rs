@@ -48,6 +48,10 @@ impl Kernel for Multiply {
         Some(Elementwise { n: self.n, steps: vec![ElementwiseStep::Multiply] })
     }
 
+    fn with_len(&self, n: usize) -> Option<Box<dyn Kernel>> {
+        Some(Box::new(Self { n }))
+    }
+
     fn cost(&self) -> Cost {
         Cost { flops: self.n as u64, bytes: 12 * self.n as u64 }
     }

@@ -74,6 +74,10 @@ impl Kernel for Sgd {
         cpu::sgd::run(self, args.read(0), args.read(1), args.read(2), args.write(3), args.write(4));
     }
 
+    fn with_len(&self, n: usize) -> Option<Box<dyn Kernel>> {
+        Some(Box::new(Self { n, ..*self }))
+    }
+
     fn cost(&self) -> Cost {
         Cost { flops: 6 * self.n as u64, bytes: 20 * self.n as u64 }
     }

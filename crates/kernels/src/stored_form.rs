@@ -1,5 +1,5 @@
 use crate::converted::Converted;
-use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs};
+use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, stored};
 
 /// A kernel that has a form of its own for floats stored in 16 bits: what [`Kernel::stored_as`] gives then, as [`Stored`].
 pub(crate) trait StoredForm: Kernel + Clone {
@@ -59,6 +59,10 @@ impl<K: StoredForm> Kernel for Stored<K> {
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
         self.kernel.stored_twin(&self.dtypes, args);
+    }
+
+    fn with_len(&self, n: usize) -> Option<Box<dyn Kernel>> {
+        stored(self.kernel.with_len(n)?, &self.dtypes).ok()
     }
 
     fn cost(&self) -> Cost {

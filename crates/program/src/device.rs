@@ -140,7 +140,8 @@ impl Device {
     }
 
     /// The most bytes that one argument of a kernel may have here: 128 MiB to 4 GiB on a GPU; the CPU has no such limit, unless
-    /// [`DeviceBuilder::max_binding_bytes`] set one. A larger table is held in several buffers.
+    /// [`DeviceBuilder::max_binding_bytes`] set one. A larger table is held in several buffers; a kernel that does the same to each element, an optimizer's
+    /// say, is [cut](brisk_kernels::Kernel::with_len) into several.
     pub fn max_binding_bytes(&self) -> usize {
         usize::try_from(self.inner.max_binding_bytes).unwrap_or(usize::MAX)
     }

@@ -37,7 +37,7 @@ impl DeviceBuilder {
     }
 
     /// Lowers what one argument of a kernel may have, as if the adapter bound no more: tables are then held in more windows. For tests, and
-    /// for drivers that claim more than they can do. [`Device::compile`] refuses kernels beyond it, on the CPU too.
+    /// for drivers that claim more than they can do. [`Device::compile`] cuts or refuses kernels beyond it, on the CPU too.
     pub fn max_binding_bytes(mut self, max_bytes: usize) -> Self {
         self.max_binding_bytes = Some(max_bytes as u64);
         self

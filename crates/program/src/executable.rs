@@ -27,6 +27,8 @@ enum Compiled {
 
 impl Executable {
     pub(crate) fn compile(device: &Device, program: &Program) -> Result<Self, Error> {
+        let cut = program.cut_to(device.max_binding_bytes());
+        let program = cut.as_ref().unwrap_or(program);
         let plan = program.plan()?;
         check_bindings(device, program)?;
         let compiled = match device.executor() {

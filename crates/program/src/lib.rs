@@ -4,6 +4,8 @@ mod error;
 mod persistent;
 mod program;
 
+mod cut;
+mod layout;
 mod plan;
 mod recompute;
 mod rewrite;
@@ -26,7 +28,6 @@ mod failure;
 mod gpu;
 mod gpu_profile;
 mod gpu_uploads;
-mod layout;
 mod pipeline_cache;
 mod transfer;
 mod uploads;

@@ -226,7 +226,12 @@ impl Program {
 
     /// The same, as a program of its own.
     pub(crate) fn copy(&self) -> Self {
-        Self { buffers: self.buffers.clone(), steps: self.steps.clone(), ..Self::new(self.name.clone()) }
+        self.with_steps(self.steps.clone())
+    }
+
+    /// A program of its own over the same buffers.
+    pub(crate) fn with_steps(&self, steps: Vec<Step>) -> Self {
+        Self { buffers: self.buffers.clone(), steps, ..Self::new(self.name.clone()) }
     }
 
     /// `step` in the place of step `at`, and without step `earlier`.

@@ -48,7 +48,9 @@ impl Sizes {
 
 pub(crate) fn measure(device: &Device) -> Result<Roofline, Error> {
     let sizes = Sizes::of(device.info().kind);
-    let copy_bytes_per_s = largest_that_fits(device, sizes.n_copied, LEAST.n_copied, copy)?;
+    // A copy of more would be cut into several.
+    let n_copied = sizes.n_copied.min(device.max_binding_bytes() / size_of::<f32>());
+    let copy_bytes_per_s = largest_that_fits(device, n_copied, LEAST.n_copied, copy)?;
     let flops_per_s = largest_that_fits(device, sizes.n_side, LEAST.n_side, product)?;
     Ok(Roofline { copy_bytes_per_s, flops_per_s })
 }

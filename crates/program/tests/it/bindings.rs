@@ -1,13 +1,21 @@
 //! What one argument may have: the adapter's limit, or less where that was asked for.
 
-use brisk_program::kernels::{self, DType};
+use brisk_program::kernels::{
+    self, Activate, Activation, ActivationGrad, Adam, Add, Cast, ClipByNorm, ClipByValue, DType, Elementwise, ElementwiseStep,
+    Ema, Kernel, Momentum, Multiply, OutputGrad, Sgd, Unscale, stored,
+};
 use brisk_program::{Device, Error, Persistent, Program, Selection};
 
-use crate::gpu::gpu;
+use crate::gpu::{devices, gpu};
+use crate::random::Random;
 use crate::toy::Bump;
 
+fn lowered_to(selection: Selection, max_bytes: usize) -> Device {
+    Device::builder().selection(selection).threads(1).max_binding_bytes(max_bytes).open().expect("the device opens")
+}
+
 fn lowered(selection: Selection) -> Device {
-    Device::builder().selection(selection).threads(1).max_binding_bytes(256).open().expect("the device opens")
+    lowered_to(selection, 256)
 }
 
 fn compile(device: &Device, n: usize) -> Result<(), Error> {
@@ -27,6 +35,90 @@ fn a_lowered_limit_holds_on_every_executor() {
         let Error::Kernel(kernels::Error::BindingLimit { arg: "x", len_bytes: 260, limit_bytes: 256, .. }) = error else {
             panic!("{error:?} on {}", device.info())
         };
+    }
+}
+
+/// Elements of what runs in parts: no multiple of anything.
+const N: usize = 4001;
+
+/// What becomes of its arguments, each in a buffer that starts before it, and how many kernels ran.
+fn run(device: &Device, kernel: Box<dyn Kernel>) -> (Vec<Vec<u8>>, u64) {
+    let mut random = Random::new(3);
+    let mut program = Program::new("flat");
+    let mut slices = Vec::new();
+    let mut persistents = Vec::new();
+    for arg in kernel.args().iter().filter(|arg| arg.access != kernels::Access::Scratch) {
+        let before = 256;
+        let persistent = Persistent::new(arg.name, arg.dtype, before + arg.len);
+        match arg.dtype {
+            DType::F32 => device.write(&persistent, &random.floats(before + arg.len)),
+            // Halves below two in magnitude; batch 0, step 0, nothing skipped.
+            DType::F16 => {
+                device.write(&persistent, &random.u32s(before + arg.len).iter().map(|x| (x & 0xBFFF) as u16).collect::<Vec<_>>())
+            }
+            _ => Ok(()),
+        }
+        .expect("it fits");
+        slices.push(program.persistent(&persistent).slice(before..before + arg.len));
+        persistents.push(persistent);
+    }
+    program.push(kernel, &slices).expect("well formed");
+    let profile = device.compile(&program).expect("it compiles").profile(1).expect("it runs");
+    let read = |persistent: &Persistent| -> Vec<u8> { device.read(persistent).expect("a buffer") };
+    (persistents.iter().map(read).collect(), profile.kernels().iter().map(|kernel| kernel.n_calls).sum())
+}
+
+/// The same bits as in one piece, for every kernel that can be cut.
+#[test]
+fn flat_kernels_run_in_parts() {
+    let act = Activation::Tanh;
+    let chain =
+        Elementwise { n: N, steps: vec![ElementwiseStep::Add, ElementwiseStep::Activate(act), ElementwiseStep::Multiply] };
+    let kernels: [fn(Elementwise) -> Box<dyn Kernel>; 17] = [
+        |_| Box::new(Activate { n: N, activation: Activation::Tanh }),
+        |_| Box::new(ActivationGrad { n: N, activation: Activation::Gelu }),
+        |_| Box::new(OutputGrad { n: N, activation: Activation::Tanh }),
+        |_| Box::new(Add { n: N }),
+        |_| Box::new(Multiply { n: N }),
+        |chain| Box::new(chain),
+        |_| Box::new(Cast { n: N, from: DType::F32, to: DType::F16 }),
+        |_| Box::new(Cast { n: N, from: DType::F16, to: DType::F32 }),
+        |_| Box::new(Adam::new(N, 3)),
+        |_| Box::new(Sgd { n: N, n_lr: 3, momentum: 0.9, weight_decay: 0.1, form: Momentum::Nesterov }),
+        |_| Box::new(Ema { n: N, decay: 0.9, every: 1 }),
+        |_| Box::new(ClipByNorm { n: N, max_norm: 0.5 }),
+        |_| Box::new(ClipByValue { n: N, limit: 0.5 }),
+        |_| Box::new(Unscale { n: N }),
+        |_| stored(Add { n: N }, &[DType::F16, DType::F32, DType::F16]).expect("every kernel takes halves"),
+        |_| stored(Add { n: N }, &[DType::F16; 3]).expect("every kernel takes halves"),
+        |_| stored(ClipByValue { n: N, limit: 0.5 }, &[DType::F16]).expect("every kernel takes halves"),
+    ];
+    let limited = std::iter::once(Selection::Cpu).chain(gpu().map(|_| Selection::Index(0)));
+    for (device, selection) in devices().into_iter().zip(limited) {
+        let limited = lowered_to(selection, 4096);
+        for kernel in kernels {
+            let name = format!("{:?} on {}", kernel(chain.clone()), device.info());
+            let ((whole, one), (parts, n_parts)) = (run(&device, kernel(chain.clone())), run(&limited, kernel(chain.clone())));
+            let size = kernel(chain.clone()).args().iter().map(|arg| arg.dtype.size_bytes()).max().expect("it has arguments");
+            assert_eq!((one, n_parts), (1, (N * size).div_ceil(4096) as u64), "{name}");
+            assert_eq!(whole, parts, "{name}");
+        }
+    }
+}
+
+/// 64 elements of 4 bytes are the least that starts where every adapter binds.
+#[test]
+fn what_cannot_be_cut_is_refused() {
+    let of_gpu = gpu().map(|_| Selection::Index(0));
+    for selection in std::iter::once(Selection::Cpu).chain(of_gpu) {
+        let device = lowered_to(selection, 252);
+        let mut program = Program::new("clip");
+        let grads = program.persistent(&Persistent::new("grads", DType::F32, 65));
+        program.push(ClipByValue { n: 65, limit: 1.0 }, &[grads]).expect("well formed");
+        let error = device.compile(&program).expect_err("252 bytes are less than the grain").to_string();
+        for word in ["clip_by_value", "`grads`", "260 bytes", "252", "split the tensor"] {
+            assert!(error.contains(word), "`{word}` is not in: {error}");
+        }
     }
 }
 
