@@ -17,10 +17,12 @@ mod module;
 mod muon;
 mod newton_schulz;
 mod optimizer;
+mod parameter_group;
 mod parameters;
 mod pool2d;
 mod schedule;
 mod sequential;
+mod together;
 
 pub use batch_norm::{BatchNorm, BatchNormConfig, Scale};
 pub use buffer::{Buffer, BufferId};
@@ -36,10 +38,12 @@ pub use mlp::{Mlp, MlpConfig};
 pub use module::Module;
 pub use muon::{Muon, MuonNorm, MuonScale};
 pub use optimizer::{Adam, Optimizer, Sgd, StepInputs};
+pub use parameter_group::ParameterGroup;
 pub use parameters::{Bound, Entry, ParameterId, Parameters, ParametersBuilder};
 pub use pool2d::{AvgPool2d, GlobalAvgPool2d, GlobalMaxPool2d, MaxPool2d};
 pub use schedule::Schedule;
 pub use sequential::Sequential;
+pub use together::Together;
 
 pub use brisk_kernels::Philox;
 pub use brisk_tensor as tensor;

@@ -6,7 +6,8 @@ use crate::newton_schulz::NewtonSchulz;
 use crate::{Optimizer, ParameterId, Parameters, StepInputs};
 
 /// Muon: momentum whose update is orthogonalised, matrix by matrix, so that it goes equally far in all directions. For the matrices of hidden
-/// layers and the filters of convolutions; biases, normalisations, embeddings and the last layer are for another optimizer beside it.
+/// layers and the filters of convolutions; biases, normalisations, embeddings and the last layer are for another optimizer
+/// beside it ([`Together`](crate::Together)).
 ///
 /// With a gradient `g` and `lr` from the table: `b += (1 - μ) (g - b)`; `u = g + μ (b - g)` with Nesterov, `u = b` without; `o` is `u` with its
 /// singular values brought near 1 by Newton–Schulz steps; `p -= lr λ p + lr s o`, with `s` by the [`MuonScale`].
@@ -37,6 +38,7 @@ pub struct Muon {
     momentum: f32,
     form: Momentum,
     weight_decay: f32,
+    lr_factor: f32,
     newton_schulz: NewtonSchulz,
     scale: MuonScale,
     norm: MuonNorm,
@@ -107,6 +109,7 @@ impl Muon {
             momentum: 0.95,
             form: Momentum::Nesterov,
             weight_decay: 0.1,
+            lr_factor: 1.0,
             newton_schulz: NewtonSchulz::default(),
             scale: MuonScale::default(),
             norm: MuonNorm::default(),
@@ -122,6 +125,12 @@ impl Muon {
     /// Sets the decoupled weight decay λ.
     pub fn weight_decay(mut self, weight_decay: f32) -> Self {
         self.weight_decay = weight_decay;
+        self
+    }
+
+    /// Sets what the learning rate is multiplied by.
+    pub fn lr_factor(mut self, lr_factor: f32) -> Self {
+        self.lr_factor = lr_factor;
         self
     }
 
@@ -174,8 +183,9 @@ impl Muon {
             let to = (*n_rows as f32).sqrt();
             program.push(ScaleRuns { runs: runs.clone(), to, eps: f32::MIN_POSITIVE }, &[norms, state, values])?;
         }
-        let factor = self.scale.factor(*n_rows, *n_cols);
-        let kernel = MuonStep { runs, n_lr: inputs.lr.len(), factor, weight_decay: self.weight_decay };
+        let factor = self.lr_factor * self.scale.factor(*n_rows, *n_cols);
+        let weight_decay = self.lr_factor * self.weight_decay;
+        let kernel = MuonStep { runs, n_lr: inputs.lr.len(), factor, weight_decay };
         program.push(kernel, &[update, lr, state, values])
     }
 }
@@ -188,8 +198,12 @@ impl Optimizer for Muon {
         Ok(graph.with_program(record)?)
     }
 
-    fn state(&self) -> Vec<(&'static str, &Persistent)> {
-        vec![("muon.momentum", &self.buffer)]
+    fn skips(&self) -> bool {
+        true
+    }
+
+    fn state(&self) -> Vec<(String, &Persistent)> {
+        vec![("muon.momentum".to_owned(), &self.buffer)]
     }
 }
 

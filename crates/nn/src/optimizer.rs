@@ -1,9 +1,10 @@
 use std::fmt::Debug;
 
-use brisk_kernels::{DType, Momentum, WeightDecay};
+use brisk_kernels::{AdamGroups, DType, Momentum, SgdGroups, WeightDecay};
 use brisk_tensor::{Error, Graph, Persistent};
 
-use crate::Parameters;
+use crate::parameter_group::Groups;
+use crate::{ParameterGroup, Parameters};
 
 /// What turns gradients into a step of the parameters: kernels recorded behind the backward pass. Dyn-compatible.
 pub trait Optimizer: Debug {
@@ -20,7 +21,7 @@ pub trait Optimizer: Debug {
     }
 
     /// The state that a checkpoint must keep, by name, each as long as the flat parameters.
-    fn state(&self) -> Vec<(&'static str, &Persistent)>;
+    fn state(&self) -> Vec<(String, &Persistent)>;
 }
 
 /// What every optimizer reads besides the gradients.
@@ -41,6 +42,7 @@ pub struct Adam {
     beta2: f32,
     eps: f32,
     weight_decay: WeightDecay,
+    groups: Option<Groups>,
 }
 
 impl Adam {
@@ -48,7 +50,7 @@ impl Adam {
     pub fn new(params: &Parameters) -> Self {
         let buffer = |name| Persistent::new(name, DType::F32, params.len());
         let (m, v) = (buffer("adam.m"), buffer("adam.v"));
-        Self { m, v, beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: WeightDecay::Gradient(0.0) }
+        Self { m, v, beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: WeightDecay::Gradient(0.0), groups: None }
     }
 
     /// Sets β₁ and β₂.
@@ -68,16 +70,32 @@ impl Adam {
         self.weight_decay = weight_decay;
         self
     }
+
+    /// Steps the parameters of these groups only, each group with its own rate and decay; still in one kernel. Without groups it steps all.
+    ///
+    /// # Errors
+    /// [`Error::Program`] if a parameter is in two of them, or a factor is negative or not finite.
+    pub fn groups(mut self, params: &Parameters, groups: &[ParameterGroup]) -> Result<Self, Error> {
+        self.groups = Some(Groups::new(params, groups)?);
+        Ok(self)
+    }
 }
 
 impl Optimizer for Adam {
     fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs) -> Result<(), Error> {
         let Self { beta1, beta2, eps, weight_decay, .. } = *self;
         let kernel = brisk_kernels::Adam { n: params.len(), n_lr: inputs.lr.len(), beta1, beta2, eps, weight_decay };
+        let decay = match weight_decay {
+            WeightDecay::Gradient(decay) | WeightDecay::Decoupled(decay) => decay,
+        };
+        let table = self.groups.as_ref().map(|groups| groups.table(graph, params, decay)).transpose()?;
         Ok(graph.with_program(|program| {
             let args = [params.grads(), &inputs.lr, &inputs.state, params.values(), &self.m, &self.v];
             let args = args.map(|persistent| program.persistent(persistent));
-            program.push(kernel, &args)
+            match table {
+                None => program.push(kernel, &args),
+                Some(table) => program.push(AdamGroups { adam: kernel }, &[&[table.slice()], &args[..]].concat()),
+            }
         })?)
     }
 
@@ -85,8 +103,8 @@ impl Optimizer for Adam {
         true
     }
 
-    fn state(&self) -> Vec<(&'static str, &Persistent)> {
-        vec![("adam.m", &self.m), ("adam.v", &self.v)]
+    fn state(&self) -> Vec<(String, &Persistent)> {
+        vec![("adam.m".to_owned(), &self.m), ("adam.v".to_owned(), &self.v)]
     }
 }
 
@@ -97,13 +115,14 @@ pub struct Sgd {
     momentum: f32,
     weight_decay: f32,
     form: Momentum,
+    groups: Option<Groups>,
 }
 
 impl Sgd {
     /// Plain gradient descent: no momentum, no weight decay.
     pub fn new(params: &Parameters) -> Self {
         let buffer = Persistent::new("sgd.momentum", DType::F32, params.len());
-        Self { buffer, momentum: 0.0, weight_decay: 0.0, form: Momentum::Heavy }
+        Self { buffer, momentum: 0.0, weight_decay: 0.0, form: Momentum::Heavy, groups: None }
     }
 
     /// Sets the momentum and its form.
@@ -117,16 +136,29 @@ impl Sgd {
         self.weight_decay = weight_decay;
         self
     }
+
+    /// Steps the parameters of these groups only, each group with its own rate and decay; still in one kernel. Without groups it steps all.
+    ///
+    /// # Errors
+    /// [`Error::Program`] if a parameter is in two of them, or a factor is negative or not finite.
+    pub fn groups(mut self, params: &Parameters, groups: &[ParameterGroup]) -> Result<Self, Error> {
+        self.groups = Some(Groups::new(params, groups)?);
+        Ok(self)
+    }
 }
 
 impl Optimizer for Sgd {
     fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs) -> Result<(), Error> {
         let Self { momentum, weight_decay, form, .. } = *self;
         let kernel = brisk_kernels::Sgd { n: params.len(), n_lr: inputs.lr.len(), momentum, weight_decay, form };
+        let table = self.groups.as_ref().map(|groups| groups.table(graph, params, weight_decay)).transpose()?;
         Ok(graph.with_program(|program| {
             let args = [params.grads(), &inputs.lr, &inputs.state, params.values(), &self.buffer];
             let args = args.map(|persistent| program.persistent(persistent));
-            program.push(kernel, &args)
+            match table {
+                None => program.push(kernel, &args),
+                Some(table) => program.push(SgdGroups { sgd: kernel }, &[&[table.slice()], &args[..]].concat()),
+            }
         })?)
     }
 
@@ -134,7 +166,7 @@ impl Optimizer for Sgd {
         true
     }
 
-    fn state(&self) -> Vec<(&'static str, &Persistent)> {
-        vec![("sgd.momentum", &self.buffer)]
+    fn state(&self) -> Vec<(String, &Persistent)> {
+        vec![("sgd.momentum".to_owned(), &self.buffer)]
     }
 }

@@ -1,5 +1,10 @@
 //! The shaders train as the twins do.
 
+use brisk_nn::{
+    Init, Muon, MuonNorm, Optimizer, ParameterGroup, Parameters, ParametersBuilder, Philox, Sgd, StepInputs, Together,
+};
+use brisk_program::{Device, Persistent};
+use brisk_tensor::{DType, Graph};
 use brisk_train::{Error, TrainerConfig};
 
 use crate::gpu::{cpu, gpu};
@@ -22,5 +27,43 @@ fn loss_curves_and_auc_are_those_of_the_cpu() -> Result<(), Error> {
     let furthest = gpu_values.iter().zip(&values).fold(0.0_f32, |furthest, (a, b)| furthest.max((a - b).abs()));
     // Adam's steps are of the size of the rate whatever the gradient: where one is rounding alone, its sign may differ.
     assert!(furthest <= 20.0 * 3e-3, "a parameter is {furthest} away from the cpu's");
+    Ok(())
+}
+
+/// Three steps of Muon, matrices in batches and alone, wider and higher, beside gradient descent in groups.
+fn step_matrices(device: &Device, params: &Parameters, optimizer: &dyn Optimizer) -> Result<Vec<f32>, brisk_nn::Error> {
+    let inputs = StepInputs { lr: Persistent::new("lr", DType::F32, 1), state: Graph::state_buffer() };
+    let graph = Graph::inference("step");
+    optimizer.record(&graph, params, &inputs)?;
+    graph.advance(&inputs.state)?;
+    let executable = graph.compile(device)?;
+    params.write_initial(device)?;
+    device.write(&inputs.lr, &[0.1_f32])?;
+    for step in 0..3 {
+        let grads: Vec<f32> = (0..params.len() as u64).map(|i| Philox::new(7).normal(step, i)).collect();
+        device.write(params.grads(), &grads)?;
+        executable.run(1)?;
+    }
+    Ok(device.read(params.values())?)
+}
+
+#[test]
+fn optimizers_of_groups_and_matrices_step_as_on_the_cpu() -> Result<(), brisk_nn::Error> {
+    let Some(gpu) = gpu() else { return Ok(()) };
+    let mut builder = ParametersBuilder::new();
+    for (i, shape) in [&[24, 40][..], &[24, 40], &[40], &[24, 40], &[40, 24], &[33, 3, 3, 5], &[300], &[9]].iter().enumerate() {
+        builder.add(format!("p{i}"), shape, Init::FanIn(30));
+    }
+    let params = builder.build(1);
+    let matrices = params.ids_where(|entry| entry.shape.len() > 1);
+    let [slow, fast] = [40, 300].map(|len| ParameterGroup::new(params.ids_where(|entry| entry.shape == [len])));
+    for norm in [MuonNorm::Free, MuonNorm::SqrtRows] {
+        let muon = Muon::new(&params, &matrices)?.norm(norm);
+        let sgd = Sgd::new(&params).weight_decay(0.1).groups(&params, &[slow.clone().lr_factor(0.5), fast.clone()])?;
+        let optimizer = Together::new().and(muon).and(sgd);
+        let (expected, found) = (step_matrices(&cpu(2), &params, &optimizer)?, step_matrices(&gpu, &params, &optimizer)?);
+        let furthest = found.iter().zip(&expected).fold(0.0_f32, |furthest, (a, b)| furthest.max((a - b).abs()));
+        assert!(furthest <= 2e-5, "{norm:?}: a parameter is {furthest} away from the cpu's");
+    }
     Ok(())
 }

@@ -31,6 +31,7 @@ pub(crate) mod mse_loss;
 pub(crate) mod multiply;
 pub(crate) mod muon;
 pub(crate) mod newton_schulz;
+pub(crate) mod parameter_groups;
 mod patches;
 mod rows;
 pub(crate) mod runs;

@@ -1,6 +1,7 @@
 use rayon::prelude::*;
 
 use super::blocks::each_block;
+use super::skip::n_steps;
 use super::vectorised::vectorised;
 use crate::{Momentum, MuonMomentum, MuonStep};
 
@@ -9,7 +10,7 @@ const BLOCK_LEN: usize = 16 * 1024;
 
 pub(crate) fn momentum(kernel: &MuonMomentum, grads: &[f32], state: &[u32], momentum: &mut [f32], update: &mut [f32]) {
     let MuonMomentum { runs, momentum: mu, form } = kernel;
-    let is_skipped = state[2] != 0;
+    let is_skipped = n_steps(state).is_none();
     for (update, &start) in update.chunks_exact_mut(runs.len).zip(&runs.starts) {
         let (grads, momentum) = (&grads[start..][..runs.len], &mut momentum[start..][..runs.len]);
         let blocks = update.par_chunks_mut(BLOCK_LEN).zip(momentum.par_chunks_mut(BLOCK_LEN)).zip(grads.par_chunks(BLOCK_LEN));
@@ -32,7 +33,7 @@ pub(crate) fn momentum(kernel: &MuonMomentum, grads: &[f32], state: &[u32], mome
 }
 
 pub(crate) fn step(kernel: &MuonStep, update: &[f32], lr: &[f32], state: &[u32], params: &mut [f32]) {
-    if state[2] != 0 {
+    if n_steps(state).is_none() {
         return;
     }
     let MuonStep { runs, factor, weight_decay, .. } = kernel;

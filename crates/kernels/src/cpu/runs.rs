@@ -1,4 +1,5 @@
 use super::blocks::each_block;
+use super::skip::n_steps;
 use crate::{Runs, ScaleRuns};
 
 pub(crate) fn gather(runs: &Runs, x: &[f32], y: &mut [f32]) {
@@ -12,7 +13,7 @@ pub(crate) fn gather(runs: &Runs, x: &[f32], y: &mut [f32]) {
 }
 
 pub(crate) fn scale(kernel: &ScaleRuns, norms: &[f32], state: &[u32], x: &mut [f32]) {
-    if state[2] != 0 {
+    if n_steps(state).is_none() {
         return;
     }
     let ScaleRuns { runs, to, eps } = kernel;

@@ -23,7 +23,7 @@ pub(crate) fn run(kernel: &Sgd, grads: &[f32], lr: &[f32], state: &[u32], params
 }
 
 #[inline(always)]
-fn update(kernel: &Sgd, lr: f32, grads: &[f32], params: &mut [f32], momentum: &mut [f32]) {
+pub(super) fn update(kernel: &Sgd, lr: f32, grads: &[f32], params: &mut [f32], momentum: &mut [f32]) {
     for ((p, u), &g) in params.iter_mut().zip(momentum).zip(grads) {
         let g = g + kernel.weight_decay * *p;
         *u = kernel.momentum * *u + g;

@@ -40,6 +40,7 @@ mod mse_loss;
 mod multiply;
 mod muon;
 mod newton_schulz;
+mod parameter_groups;
 mod reduce;
 mod runs;
 mod sgd;

@@ -85,7 +85,7 @@ fn row_samples() -> Vec<Box<dyn Kernel>> {
         Box::new(Dropout { n: 7, p: 0.5, seed: 1, stream: 2 }),
         Box::new(Ema { n: 7, decay: 0.9, every: 5 }),
     ];
-    samples.extend(muon_samples());
+    samples.extend(group_samples());
     for n_cols in [5, 500, 5000] {
         let softmax = Softmax { n_rows: 3, n_cols, form: SoftmaxForm::Probability };
         samples.push(Box::new(softmax));
@@ -112,14 +112,16 @@ fn row_samples() -> Vec<Box<dyn Kernel>> {
     samples
 }
 
-/// Kernels of matrices that lie in a flat buffer.
-fn muon_samples() -> Vec<Box<dyn Kernel>> {
+/// Kernels of some of the parameters in a flat buffer.
+fn group_samples() -> Vec<Box<dyn Kernel>> {
     let runs = Runs { n: 100, starts: vec![3, 50], len: 40 };
     vec![
         Box::new(GatherRuns { runs: runs.clone() }),
         Box::new(ScaleRuns { runs: runs.clone(), to: 1.0, eps: 1e-7 }),
         Box::new(MuonMomentum { runs: runs.clone(), momentum: 0.9, form: Momentum::Nesterov }),
         Box::new(MuonStep { runs, n_lr: 3, factor: 1.0, weight_decay: 0.1 }),
+        Box::new(SgdGroups { sgd: Sgd { n: 100, n_lr: 1, momentum: 0.9, weight_decay: 0.0, form: Momentum::Heavy } }),
+        Box::new(AdamGroups { adam: Adam::new(100, 1) }),
         Box::new(NewtonSchulzFactor { n_batch: 2, n: 3, coefficients: [1.0; 3] }),
     ]
 }

@@ -6,5 +6,6 @@ mod images;
 mod layers;
 mod muon;
 mod optimizers;
+mod parameter_groups;
 mod parameters;
 mod planned;

@@ -249,7 +249,7 @@ fn what_is_no_matrix_is_refused() {
 fn its_state_is_its_momentum() -> Result<(), Error> {
     let params = parameters();
     let muon = Muon::new(&params, &matrices(&params))?;
-    let names: Vec<_> = muon.state().into_iter().map(|(name, buffer)| (name.to_owned(), buffer.len())).collect();
+    let names: Vec<_> = muon.state().into_iter().map(|(name, buffer)| (name, buffer.len())).collect();
     assert_eq!(names, [("muon.momentum".to_owned(), params.len())], "for checkpoints");
     Ok(())
 }

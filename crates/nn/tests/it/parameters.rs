@@ -63,7 +63,7 @@ fn padding_is_0_and_stays_0_when_adam_steps() -> Result<(), Error> {
     device.write(&inputs.lr, &[0.05_f32])?;
     executable.run(25)?;
 
-    let flat = [("values", params.values()), ("grads", params.grads())];
+    let flat = [("values".to_owned(), params.values()), ("grads".to_owned(), params.grads())];
     for (name, buffer) in flat.into_iter().chain(adam.state()) {
         let values: Vec<f32> = device.read(buffer)?;
         assert_eq!(values.len(), params.len(), "{name} has the parameters' layout");

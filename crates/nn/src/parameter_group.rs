@@ -1,0 +1,85 @@
+use brisk_kernels::GROUP_LEN;
+use brisk_tensor::program::Error as ProgramError;
+use brisk_tensor::{Error, Graph, Tensor};
+
+use crate::{ParameterId, Parameters};
+
+/// Parameters that an optimizer steps with a learning rate and a weight decay of their own.
+///
+/// # Reference
+/// An entry of the `param_groups` of PyTorch's optimizers, with the rate as a multiple of the schedule's.
+/// # Examples
+/// Biases eight times as fast and without decay, the rest with it, and one kernel for all of them as before:
+/// ```
+/// use brisk_nn::{Activation, Mlp, MlpConfig, ParameterGroup, ParametersBuilder, Sgd};
+///
+/// let mut builder = ParametersBuilder::new();
+/// let sizes = MlpConfig { n_inputs: 8, hidden: vec![32], n_outputs: 1, activation: Activation::Relu };
+/// Mlp::new(&mut builder, &sizes);
+/// let params = builder.build(0);
+/// let biases = ParameterGroup::new(params.ids_where(|entry| entry.shape.len() == 1)).lr_factor(8.0).weight_decay(0.0);
+/// let rest = ParameterGroup::new(params.ids_where(|entry| entry.shape.len() > 1));
+/// let optimizer = Sgd::new(&params).weight_decay(5e-4).groups(&params, &[biases, rest])?;
+/// # Ok::<(), brisk_nn::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct ParameterGroup {
+    ids: Vec<ParameterId>,
+    lr_factor: f32,
+    weight_decay: Option<f32>,
+}
+
+impl ParameterGroup {
+    /// Parameters with the optimizer's rate and decay.
+    pub fn new(ids: impl Into<Vec<ParameterId>>) -> Self {
+        Self { ids: ids.into(), lr_factor: 1.0, weight_decay: None }
+    }
+
+    /// Sets what their learning rate is multiplied by.
+    pub fn lr_factor(mut self, lr_factor: f32) -> Self {
+        self.lr_factor = lr_factor;
+        self
+    }
+
+    /// Sets their weight decay, which is the optimizer's otherwise.
+    pub fn weight_decay(mut self, weight_decay: f32) -> Self {
+        self.weight_decay = Some(weight_decay);
+        self
+    }
+}
+
+/// Groups that fit some parameters: each is in one of them or in none.
+#[derive(Debug, Clone)]
+pub(crate) struct Groups(Vec<ParameterGroup>);
+
+impl Groups {
+    pub(crate) fn new(params: &Parameters, groups: &[ParameterGroup]) -> Result<Self, Error> {
+        let refused = |found: String, expected| {
+            let error = brisk_kernels::Error::Unsupported { kernel: "parameter groups", found, expected };
+            Err(Error::Program(ProgramError::from(error)))
+        };
+        if let Some(group) = groups.iter().find(|group| !(group.lr_factor >= 0.0 && group.lr_factor.is_finite())) {
+            return refused(format!("lr_factor = {}", group.lr_factor), "a number that is not negative");
+        }
+        let mut ids: Vec<_> = groups.iter().flat_map(|group| &group.ids).collect();
+        ids.sort_unstable();
+        if let Some(twice) = ids.windows(2).find(|pair| pair[0] == pair[1]) {
+            return refused(format!("`{}` twice", params.entry(*twice[0]).name), "each parameter in one group");
+        }
+        Ok(Self(groups.to_vec()))
+    }
+
+    /// Factor and decay of each run of parameters, as the kernels take them; of those in no group a factor below 0.
+    pub(crate) fn table(&self, graph: &Graph, params: &Parameters, weight_decay: f32) -> Result<Tensor, Error> {
+        let n_runs = params.len().div_ceil(GROUP_LEN);
+        let mut table = vec![[-1.0, 0.0]; n_runs];
+        for group in &self.0 {
+            let own = [group.lr_factor, group.weight_decay.unwrap_or(weight_decay)];
+            for &id in &group.ids {
+                let range = &params.entry(id).range;
+                table[range.start / GROUP_LEN..range.end.div_ceil(GROUP_LEN)].fill(own);
+            }
+        }
+        graph.constant("parameter groups", table.as_flattened(), &[n_runs, 2])
+    }
+}

@@ -1,0 +1,74 @@
+use brisk_tensor::{Error, Graph, Persistent};
+
+use crate::{Optimizer, Parameters, StepInputs};
+
+/// Several optimizers as one, each for parameters of its own.
+///
+/// # Examples
+/// [`Muon`](crate::Muon) for the hidden matrices, AdamW for the rest:
+/// ```
+/// use brisk_nn::tensor::program::kernels::WeightDecay;
+/// use brisk_nn::{Activation, Adam, Mlp, MlpConfig, Muon, ParameterGroup, ParametersBuilder, Together};
+///
+/// let mut builder = ParametersBuilder::new();
+/// let sizes = MlpConfig { n_inputs: 8, hidden: vec![32, 32], n_outputs: 1, activation: Activation::Relu };
+/// Mlp::new(&mut builder, &sizes);
+/// let params = builder.build(0);
+/// let hidden = params.ids_where(|entry| entry.shape == [32, 32]);
+/// let rest = ParameterGroup::new(params.ids_where(|entry| entry.shape != [32, 32])).lr_factor(0.1);
+/// let adamw = Adam::new(&params).weight_decay(WeightDecay::Decoupled(0.01)).groups(&params, &[rest])?;
+/// let optimizer = Together::new().and(Muon::new(&params, &hidden)?).and(adamw);
+/// # Ok::<(), brisk_nn::Error>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct Together {
+    parts: Vec<Part>,
+}
+
+#[derive(Debug)]
+struct Part {
+    optimizer: Box<dyn Optimizer>,
+    lr: Option<Persistent>,
+}
+
+impl Together {
+    /// None yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds one, with the run's learning rates.
+    pub fn and(mut self, optimizer: impl Optimizer + 'static) -> Self {
+        self.parts.push(Part { optimizer: Box::new(optimizer), lr: None });
+        self
+    }
+
+    /// Adds one with learning rates of its own, f32, that are read as the run's are: one a batch of the epoch, the last for all beyond.
+    /// Whoever sets the run's must set these.
+    pub fn and_at(mut self, lr: &Persistent, optimizer: impl Optimizer + 'static) -> Self {
+        self.parts.push(Part { optimizer: Box::new(optimizer), lr: Some(lr.clone()) });
+        self
+    }
+}
+
+impl Optimizer for Together {
+    fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs) -> Result<(), Error> {
+        self.parts.iter().try_for_each(|Part { optimizer, lr }| {
+            let lr = lr.as_ref().unwrap_or(&inputs.lr).clone();
+            optimizer.record(graph, params, &StepInputs { lr, state: inputs.state.clone() })
+        })
+    }
+
+    fn skips(&self) -> bool {
+        self.parts.iter().all(|part| part.optimizer.skips())
+    }
+
+    /// Each one's, with its number in front: `0.muon.momentum`.
+    fn state(&self) -> Vec<(String, &Persistent)> {
+        let states = self.parts.iter().enumerate().flat_map(|(i, part)| {
+            let numbered = move |(name, buffer)| (format!("{i}.{name}"), buffer);
+            part.optimizer.state().into_iter().map(numbered)
+        });
+        states.collect()
+    }
+}
