@@ -316,7 +316,7 @@ impl Optimizer for Own {
         Ok(())
     }
 
-    fn state(&self) -> Vec<(&'static str, &Persistent)> {
+    fn state(&self) -> Vec<(String, &Persistent)> {
         Vec::new()
     }
 }
