@@ -1,14 +1,14 @@
 use crate::sizes::check_sizes;
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs, cpu, fold_workgroups};
 
-/// Elements of a `scaler` buffer (u32): `found_inf, n_good, n_skipped_in_a_row, n_skipped`.
+/// Elements of a `scaler` buffer (u32): `verdict, n_good, n_skipped_in_a_row, n_skipped`.
 ///
-/// Whether a gradient was not finite since the last update, how many updates in a row found none since the scale last changed, how many in a row
-/// found some, and how many there were of those since the start.
+/// What was found since the last update: 0 that nothing was unscaled, 1 that all gradients were finite, 2 that one was not. How many updates in a row
+/// found all finite since the scale last changed, how many in a row did not, and how many did not since the start.
 pub const SCALER_LEN: usize = 4;
 
-/// Divides gradients by the loss scale, `g *= 1 / scale`, and has the step skipped if one is not finite: `scaler.found_inf = 1`, `state.skip = 1`.
-/// What is not finite stays so, and the rest is divided all the same.
+/// Divides gradients by the loss scale, `g *= 1 / scale`, and has the step skipped if one is not finite: `state.skip = 1`, `scaler.verdict = 2`.
+/// What is not finite stays so, and the rest is divided all the same. Where no step is due (`state.skip` is 2), nothing changes.
 ///
 /// PyTorch looks at the gradients before, this at what comes out: a scale that divides them to infinity skips the step, too. One that
 /// is no normal number (0, infinite, NaN) always does, and leaves the gradients as they are.
@@ -70,13 +70,14 @@ impl Kernel for Unscale {
     }
 }
 
-/// The loss scale after a step. If something was not finite, `scale *= backoff_factor` and the count of good steps starts anew; else, at
-/// the `growth_interval`th good step in a row, `scale *= growth_factor`, unless that is infinite, and the count starts anew.
+/// The loss scale after a step. If a gradient was not finite, `scale *= backoff_factor` and the count of good steps starts anew; else, at
+/// the `growth_interval`th good step in a row, `scale *= growth_factor`, unless that is infinite, and the count starts anew. If nothing
+/// was unscaled, nothing changes.
 ///
 /// The scale has no floor: halved often enough, it is 0. Both executors give the same bits, those of subnormal scales too.
 ///
 /// # Shapes
-/// `scale`: `[1]`; `scaler`: [`SCALER_LEN`], whose `found_inf` is 0 afterwards.
+/// `scale`: `[1]`; `scaler`: [`SCALER_LEN`], whose `verdict` is 0 afterwards.
 /// # Dtypes
 /// f32; `scaler` u32.
 /// # Reference

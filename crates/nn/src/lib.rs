@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod accumulate;
 mod batch_norm;
 mod buffer;
 mod clip;
@@ -24,6 +25,7 @@ mod schedule;
 mod sequential;
 mod together;
 
+pub use accumulate::Accumulate;
 pub use batch_norm::{BatchNorm, BatchNormConfig, Scale};
 pub use buffer::{Buffer, BufferId};
 pub use conv2d::{Bias, Conv2d, Conv2dConfig};

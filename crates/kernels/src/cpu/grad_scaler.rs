@@ -7,6 +7,9 @@ use crate::UpdateScale;
 const EXPONENT: u32 = 0x7F80_0000;
 
 pub(crate) fn unscale(scale: f32, grads: &mut [f32], scaler: &mut [u32], state: &mut [u32]) {
+    if state[2] == 2 {
+        return;
+    }
     let inverse = if scale.is_normal() { (1.0 / f64::from(scale)) as f32 } else { 1.0 };
     let found_inf = AtomicBool::new(!scale.is_normal());
     each_block(
@@ -23,15 +26,20 @@ pub(crate) fn unscale(scale: f32, grads: &mut [f32], scaler: &mut [u32], state: 
             }
         },
     );
+    scaler[0] = scaler[0].max(1);
     if found_inf.into_inner() {
-        scaler[0] = 1;
+        scaler[0] = 2;
         state[2] = 1;
     }
 }
 
 pub(crate) fn update(kernel: &UpdateScale, scale: &mut [f32], scaler: &mut [u32]) {
-    let [found_inf, n_good, n_skipped_in_a_row, n_skipped] = scaler else { unreachable!("a scaler has four elements") };
-    if std::mem::take(found_inf) != 0 {
+    let [verdict, n_good, n_skipped_in_a_row, n_skipped] = scaler else { unreachable!("a scaler has four elements") };
+    let verdict = std::mem::take(verdict);
+    if verdict == 0 {
+        return;
+    }
+    if verdict == 2 {
         scale[0] *= kernel.backoff_factor;
         *n_good = 0;
         *n_skipped_in_a_row = n_skipped_in_a_row.wrapping_add(1);

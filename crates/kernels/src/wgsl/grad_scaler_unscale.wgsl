@@ -1,4 +1,4 @@
-// g *= 1 / scale; if one of them is not finite, scaler.found_inf = 1 and state.skip = 1.
+// g *= 1 / scale; if one of them is not finite, state.skip = 1, and scaler.verdict = 2 instead of 1. Nothing where no step is due.
 // Twin: src/cpu/grad_scaler.rs. Moves 8 bytes a gradient.
 // Ladder: a reduction of several passes and a kernel that divides -> one, whose lanes raise the flag, as rarely as there is one to raise.
 
@@ -6,7 +6,7 @@ override WG: u32 = 64u;
 
 @group(0) @binding(0) var<storage, read> scale: array<f32>;
 @group(0) @binding(1) var<storage, read_write> grads: array<f32>;
-// found_inf, n_good, n_skipped_in_a_row, n_skipped.
+// verdict, n_good, n_skipped_in_a_row, n_skipped.
 @group(0) @binding(2) var<storage, read_write> scaler: array<atomic<u32>>;
 // batch, step, skip, n_skipped.
 @group(0) @binding(3) var<storage, read_write> state: array<atomic<u32>>;
@@ -26,8 +26,11 @@ fn is_finite(x: f32) -> bool {
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
     let i = (group.y * groups.x + group.x) * WG + lane;
-    if i >= arrayLength(&grads) {
+    if i >= arrayLength(&grads) || atomicLoad(&state[2]) == 2u {
         return;
+    }
+    if i == 0u {
+        atomicMax(&scaler[0], 1u);
     }
     let is_normal = is_finite(scale[0]) && (bitcast<u32>(scale[0]) & 0x7F800000u) != 0u;
     var g = grads[i];
@@ -36,7 +39,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
         grads[i] = g;
     }
     if !(is_normal && is_finite(g)) {
-        atomicStore(&scaler[0], 1u);
+        atomicMax(&scaler[0], 2u);
         atomicStore(&state[2], 1u);
     }
 }

@@ -1,4 +1,4 @@
-// found_inf: scale *= backoff, n_good = 0. Else n_good += 1, and at the interval scale *= growth, if finite, and n_good = 0.
+// verdict 2: scale *= backoff, n_good = 0. 1: n_good += 1, and at the interval scale *= growth, if finite, and n_good = 0.
 // Twin: src/cpu/grad_scaler.rs. Moves 40 bytes.
 
 struct Params {
@@ -12,16 +12,20 @@ struct Params {
 @group(0) @binding(0) var<uniform> params: Params;
 // The bits of an f32: adapters may take a subnormal number for 0 as soon as they see it as one.
 @group(0) @binding(1) var<storage, read_write> scale: array<u32>;
-// found_inf, n_good, n_skipped_in_a_row, n_skipped.
+// verdict, n_good, n_skipped_in_a_row, n_skipped.
 @group(0) @binding(2) var<storage, read_write> scaler: array<u32>;
 
 const INFINITY_BITS: u32 = 0x7F800000u;
 
 @compute @workgroup_size(1)
 fn main() {
-    if scaler[0] != 0u {
+    let verdict = scaler[0];
+    scaler[0] = 0u;
+    if verdict == 0u {
+        return;
+    }
+    if verdict == 2u {
         scale[0] = product(scale[0], params.backoff_factor);
-        scaler[0] = 0u;
         scaler[1] = 0u;
         scaler[2] += 1u;
         scaler[3] += 1u;

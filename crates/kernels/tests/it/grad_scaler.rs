@@ -9,7 +9,7 @@ use crate::run::*;
 fn check(kernel: UpdateScale, start: f32, found_inf: &[u32], expected: &[(f32, u32)]) {
     let (mut scale, mut scaler) = (words(&[start]), vec![0, 0, 0, 0]);
     for (step, (&found, &expected)) in found_inf.iter().zip(expected).enumerate() {
-        scaler[0] = found;
+        scaler[0] = 1 + found;
         let given = [scale, scaler];
         let results = run_twin(&kernel, &given);
         gpu_equals_twin_to_the_bit(&kernel, &given);
@@ -79,20 +79,22 @@ fn any_scale_and_factors_give_the_same_bits_on_the_gpu() {
         let kernel =
             UpdateScale { growth_factor: 1.5 + 0.4999 * at[0], backoff_factor: 0.5 + 0.4999 * at[1], growth_interval: 1 };
         let scale = (0.25 + at[2].abs()) * 2.0_f32.powi((150.0 * at[3]) as i32).max(f32::from_bits(99));
-        gpu_equals_twin_to_the_bit(&kernel, &[words(&[scale]), vec![0, 0, 0, 0]]);
         gpu_equals_twin_to_the_bit(&kernel, &[words(&[scale]), vec![1, 0, 0, 0]]);
+        gpu_equals_twin_to_the_bit(&kernel, &[words(&[scale]), vec![2, 0, 0, 0]]);
     }
 }
 
 #[test]
 fn updates_that_found_something_are_counted() {
     let mut scaler = vec![0, 0, 0, 0];
-    for (found, expected) in [(1, [0, 0, 1, 1]), (1, [0, 0, 2, 2]), (0, [0, 1, 0, 2]), (1, [0, 0, 1, 3])] {
-        scaler[0] = found;
+    for (verdict, expected) in
+        [(2, [0, 0, 1, 1]), (2, [0, 0, 2, 2]), (0, [0, 0, 2, 2]), (1, [0, 1, 0, 2]), (0, [0, 1, 0, 2]), (2, [0, 0, 1, 3])]
+    {
+        scaler[0] = verdict;
         let given = [words(&[1.0]), scaler];
         gpu_equals_twin_to_the_bit(&UpdateScale::default(), &given);
         scaler = run_twin(&UpdateScale::default(), &given)[1].clone();
-        assert_eq!(scaler, expected, "found_inf, n_good, n_skipped_in_a_row, n_skipped");
+        assert_eq!(scaler, expected, "verdict, n_good, n_skipped_in_a_row, n_skipped");
     }
 }
 
@@ -102,7 +104,7 @@ fn check_unscale(scale: f32, grads: &[f32], expected: &[f32], skips: u32) {
     let (given, kernel) = ([words(&[scale]), words(grads), vec![0, 4, 5, 6], vec![7, 8, 0, 9]], Unscale { n: grads.len() });
     let results = run_twin(&kernel, &given);
     assert_eq!(floats(&results[0]), expected, "of {grads:?}");
-    assert_eq!(results[1..], [vec![skips, 4, 5, 6], vec![7, 8, skips, 9]], "of {grads:?}");
+    assert_eq!(results[1..], [vec![1 + skips, 4, 5, 6], vec![7, 8, skips, 9]], "of {grads:?}");
     gpu_equals_twin(&kernel, &given);
 }
 
@@ -122,8 +124,19 @@ fn what_is_not_finite_skips_the_step_and_the_rest_is_divided() {
     let nan = [words(&[4.0]), words(&[f32::NAN, 4.0]), vec![0; 4], vec![0; 4]];
     let results = run_twin(&Unscale { n: 2 }, &nan);
     assert!(floats(&results[0])[0].is_nan(), "it stays");
-    assert_eq!((floats(&results[0])[1], results[1][0], results[2][2]), (1.0, 1, 1), "the other, and the flags");
+    assert_eq!((floats(&results[0])[1], results[1][0], results[2][2]), (1.0, 2, 1), "the other, and the flags");
     gpu_equals_twin(&Unscale { n: 2 }, &nan);
+}
+
+#[test]
+fn where_no_step_is_due_nothing_is_unscaled() {
+    let given = [words(&[4.0]), words(&[8.0, f32::INFINITY]), vec![0, 1, 0, 0], vec![5, 5, 2, 3]];
+    assert_eq!(run_twin(&Unscale { n: 2 }, &given), given[1..]);
+    gpu_equals_twin_to_the_bit(&Unscale { n: 2 }, &given);
+    // Of two optimizers, that one's gradients are finite does not speak for the other's.
+    let given = [words(&[4.0]), words(&[8.0]), vec![2, 0, 0, 0], vec![5, 5, 0, 0]];
+    assert_eq!(run_twin(&Unscale { n: 1 }, &given)[1..], [vec![2, 0, 0, 0], vec![5, 5, 0, 0]]);
+    gpu_equals_twin_to_the_bit(&Unscale { n: 1 }, &given);
 }
 
 #[test]
@@ -131,7 +144,7 @@ fn a_scale_that_is_no_normal_number_skips_every_step() {
     for scale in [0.0, f32::INFINITY, f32::NAN, f32::from_bits(1)] {
         let given = [words(&[scale]), words(&[0.0, 1.0]), vec![0; 4], vec![0; 4]];
         let results = run_twin(&Unscale { n: 2 }, &given);
-        assert_eq!((results[1][0], results[2][2]), (1, 1), "{scale}");
+        assert_eq!((results[1][0], results[2][2]), (2, 1), "{scale}");
         assert_eq!(results[0], given[1], "{scale}: what lies between parameters is 0 and stays it");
         let Some(mut gpu) = crate::gpu::gpu() else { continue };
         assert_eq!(run_gpu(&mut gpu, &Unscale { n: 2 }, &given), results, "{scale}");

@@ -10,6 +10,7 @@ mod run;
 
 mod wgsl;
 
+mod accumulate;
 mod activation;
 mod adam;
 mod add;

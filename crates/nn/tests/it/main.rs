@@ -1,5 +1,6 @@
 //! What the crate promises, on the CPU executor.
 
+mod accumulate;
 mod averages_and_clipping;
 mod grad_scaler;
 mod images;

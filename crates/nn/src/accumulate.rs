@@ -1,0 +1,71 @@
+use brisk_kernels::DType;
+use brisk_tensor::{Error, Graph, Persistent};
+
+use crate::Parameters;
+
+/// Gradients summed over several batches before a step: a large batch with the memory of a small one.
+///
+/// The step is recorded as ever, and replayed for each batch; the optimizer, the scaler and averages do nothing until a group of batches is
+/// complete, and then see the mean of its gradients. The learning rate of a step is that of its last batch. Dropout draws anew in each batch.
+///
+/// # Reference
+/// `accumulate_grad_batches` of PyTorch Lightning: a group ends with the epoch, and a short one is divided by as many batches as the others.
+/// # Examples
+/// ```
+/// use brisk_nn::tensor::program::Device;
+/// use brisk_nn::tensor::{DType, Graph, Persistent};
+/// use brisk_nn::{Accumulate, Init, Optimizer, ParametersBuilder, Sgd, StepInputs};
+///
+/// let mut builder = ParametersBuilder::new();
+/// builder.add("p", &[1], Init::Constant(1.0));
+/// let params = builder.build(0);
+/// let inputs = StepInputs { lr: Persistent::new("lr", DType::F32, 1), state: Graph::state_buffer() };
+///
+/// let graph = Graph::training("step");
+/// let loss = params.bind(&graph)?.tensors()[0].sum(..)?; // whose gradient is 1
+/// graph.backward(&loss)?;
+/// Accumulate::new(&params, 3).record(&graph, &params, &inputs.state)?;
+/// Sgd::new(&params).record(&graph, &params, &inputs)?;
+/// graph.advance(&inputs.state)?;
+///
+/// let device = Device::cpu()?;
+/// let executable = graph.compile(&device)?;
+/// params.write_initial(&device)?;
+/// device.write(&inputs.lr, &[0.25_f32])?;
+/// for expected in [1.0, 1.0, 0.75, 0.75] {
+///     executable.run(1)?;
+///     assert_eq!(device.read::<f32>(params.values())?[0], expected);
+/// }
+/// # Ok::<(), brisk_nn::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Accumulate {
+    sum: Persistent,
+    every: u32,
+    n_batches: u32,
+}
+
+impl Accumulate {
+    /// A step after every `every`th batch of an epoch.
+    pub fn new(params: &Parameters, every: u32) -> Self {
+        Self { sum: Persistent::new("accumulate.sum", DType::F32, params.len()), every, n_batches: 0 }
+    }
+
+    /// And after the last batch of an epoch that has `n_batches`.
+    pub fn ending_after(mut self, n_batches: u32) -> Self {
+        self.n_batches = n_batches;
+        self
+    }
+
+    /// Records it, behind the backward pass and before all that reads gradients; `state` is the optimizer's.
+    ///
+    /// # Errors
+    /// [`Error::Program`] if `every` is 0.
+    pub fn record(&self, graph: &Graph, params: &Parameters, state: &Persistent) -> Result<(), Error> {
+        let kernel = brisk_kernels::Accumulate { n: params.len(), every: self.every, n_batches: self.n_batches };
+        Ok(graph.with_program(|program| {
+            let args = [params.grads(), &self.sum, state].map(|persistent| program.persistent(persistent));
+            program.push(kernel, &args)
+        })?)
+    }
+}
