@@ -13,7 +13,7 @@ mod stored_form;
 mod stored_types;
 mod twin;
 
-mod accumulate;
+mod accumulate_batches;
 mod activation;
 mod adam;
 mod add;
@@ -66,7 +66,7 @@ mod tiles;
 mod window;
 
 pub use access::{Access, Arg};
-pub use accumulate::Accumulate;
+pub use accumulate_batches::AccumulateBatches;
 pub use activation::{Activate, Activation, ActivationGrad, OutputGrad};
 pub use adam::{Adam, WeightDecay};
 pub use adapter::{Adapter, AdapterKind};

@@ -10,7 +10,7 @@ pub const ORDER_LEN: usize = 16;
 ///
 /// `batch` is the index of the batch within the epoch, `step` how many steps of the optimizer there have been since the start, those that were
 /// skipped among them, and `n_skipped` how many those are. While `skip` is not 0, optimizers and averages leave everything as it is: it is 1
-/// where [`Unscale`](crate::Unscale) found a gradient that is not finite, 2 where no step is due since [`Accumulate`](crate::Accumulate) still sums gradients.
+/// where [`Unscale`](crate::Unscale) found a gradient that is not finite, 2 where no step is due since [`AccumulateBatches`](crate::AccumulateBatches) still sums gradients.
 /// All are advanced on the device, by [`Advance`](crate::Advance).
 pub const STATE_LEN: usize = 4;
 

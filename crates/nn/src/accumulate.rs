@@ -62,7 +62,7 @@ impl Accumulate {
     /// # Errors
     /// [`Error::Program`] if `every` is 0.
     pub fn record(&self, graph: &Graph, params: &Parameters, state: &Persistent) -> Result<(), Error> {
-        let kernel = brisk_kernels::Accumulate { n: params.len(), every: self.every, n_batches: self.n_batches };
+        let kernel = brisk_kernels::AccumulateBatches { n: params.len(), every: self.every, n_batches: self.n_batches };
         Ok(graph.with_program(|program| {
             let args = [params.grads(), &self.sum, state].map(|persistent| program.persistent(persistent));
             program.push(kernel, &args)

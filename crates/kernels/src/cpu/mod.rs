@@ -2,7 +2,7 @@
 //!
 //! Work is cut by shape alone, never by the number of threads, so that a result has the same bits on any pool.
 
-pub(crate) mod accumulate;
+pub(crate) mod accumulate_batches;
 pub(crate) mod activation;
 pub(crate) mod adam;
 pub(crate) mod add;

@@ -10,7 +10,7 @@ mod run;
 
 mod wgsl;
 
-mod accumulate;
+mod accumulate_batches;
 mod activation;
 mod adam;
 mod add;

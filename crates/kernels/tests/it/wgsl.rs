@@ -80,7 +80,7 @@ fn row_samples() -> Vec<Box<dyn Kernel>> {
         Box::new(ClipByNorm { n: 7, max_norm: 1.0 }),
         Box::new(ClipByValue { n: 7, limit: 1.0 }),
         Box::new(Unscale { n: 7 }),
-        Box::new(Accumulate { n: 7, every: 3, n_batches: 8 }),
+        Box::new(AccumulateBatches { n: 7, every: 3, n_batches: 8 }),
         Box::new(UpdateScale::default()),
         Box::new(BatchedMatmul { n_batch: 3, m: 5, n: 7, k: 9, transpose: Transpose::B }),
         Box::new(Dropout { n: 7, p: 0.5, seed: 1, stream: 2 }),

@@ -13,7 +13,7 @@ use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, STATE_LEN, TwinA
 /// # Reference
 /// `accumulate_grad_batches` of PyTorch Lightning, which divides the losses instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Accumulate {
+pub struct AccumulateBatches {
     /// Gradients.
     pub n: usize,
     /// Batches a step, at least 1; groups are counted from the epoch's first batch.
@@ -22,9 +22,9 @@ pub struct Accumulate {
     pub n_batches: u32,
 }
 
-impl Kernel for Accumulate {
+impl Kernel for AccumulateBatches {
     fn name(&self) -> &'static str {
-        "accumulate"
+        "accumulate_batches"
     }
 
     fn args(&self) -> Vec<Arg> {
@@ -41,8 +41,8 @@ impl Kernel for Accumulate {
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         Ok(vec![Dispatch {
-            label: "kernels.accumulate",
-            wgsl: include_str!("wgsl/accumulate.wgsl"),
+            label: "kernels.accumulate_batches",
+            wgsl: include_str!("wgsl/accumulate_batches.wgsl"),
             entry: "main",
             constants: vec![],
             types: vec![],
@@ -54,7 +54,7 @@ impl Kernel for Accumulate {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        cpu::accumulate::run(self, args.write(0), args.write(1), args.write(2));
+        cpu::accumulate_batches::run(self, args.write(0), args.write(1), args.write(2));
     }
 
     fn with_len(&self, n: usize) -> Option<Box<dyn Kernel>> {
@@ -66,7 +66,7 @@ impl Kernel for Accumulate {
     }
 }
 
-impl Accumulate {
+impl AccumulateBatches {
     /// What a sum is multiplied by to be a mean.
     pub(crate) fn inverse(&self) -> f32 {
         1.0 / self.every as f32

@@ -1,5 +1,5 @@
 // total = g in the first batch of a group, sum + g else; g = total / every in the last, else sum = total, state.skip = 2.
-// Twin: src/cpu/accumulate.rs. Moves 12 bytes a gradient.
+// Twin: src/cpu/accumulate_batches.rs. Moves 12 bytes a gradient.
 
 struct Params {
     every: u32,

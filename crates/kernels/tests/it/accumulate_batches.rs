@@ -1,4 +1,4 @@
-use brisk_kernels::{Accumulate, Kernel};
+use brisk_kernels::{AccumulateBatches, Kernel};
 
 use crate::random::Random;
 use crate::run::*;
@@ -6,7 +6,7 @@ use crate::run::*;
 /// Gradients, sum and `skip` after the batch `batch`, given gradients 6 and -3, and a sum of 100 and 50.
 #[track_caller]
 fn check(every: u32, n_batches: u32, batch: u32, grads: [f32; 2], sum: [f32; 2], skip: u32) {
-    let kernel = Accumulate { n: 2, every, n_batches };
+    let kernel = AccumulateBatches { n: 2, every, n_batches };
     let given = [words(&[6.0, -3.0]), words(&[100.0, 50.0]), vec![batch, 7, 0, 3]];
     let expected = [words(&grads), words(&sum), vec![batch, 7, skip, 3]];
     assert_eq!(run_twin(&kernel, &given), expected, "batch {batch} of {n_batches}");
@@ -41,7 +41,7 @@ fn gpu_agrees_and_bits_do_not_depend_on_threads() {
     for n in [1, 63, 64, 65, 40_003] {
         for batch in 0..3 {
             let given = [words(&random.floats(n)), words(&random.floats(n)), vec![batch, 0, 0, 0]];
-            let kernel = Accumulate { n, every: 3, n_batches: 0 };
+            let kernel = AccumulateBatches { n, every: 3, n_batches: 0 };
             gpu_equals_twin(&kernel, &given);
             same_bits_on_any_pool(&kernel, &given);
         }
@@ -50,5 +50,5 @@ fn gpu_agrees_and_bits_do_not_depend_on_threads() {
 
 #[test]
 fn groups_of_none_are_refused() {
-    assert!(Accumulate { n: 1, every: 0, n_batches: 0 }.check().is_err(), "there would be no step");
+    assert!(AccumulateBatches { n: 1, every: 0, n_batches: 0 }.check().is_err(), "there would be no step");
 }

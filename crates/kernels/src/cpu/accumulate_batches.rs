@@ -1,12 +1,12 @@
 use rayon::prelude::*;
 
 use super::vectorised::vectorised;
-use crate::Accumulate;
+use crate::AccumulateBatches;
 
 /// Gradients a task.
 const BLOCK_LEN: usize = 16 * 1024;
 
-pub(crate) fn run(kernel: &Accumulate, grads: &mut [f32], sum: &mut [f32], state: &mut [u32]) {
+pub(crate) fn run(kernel: &AccumulateBatches, grads: &mut [f32], sum: &mut [f32], state: &mut [u32]) {
     let batch = state[0];
     let at = batch % kernel.every;
     let is_last = at + 1 == kernel.every || batch.wrapping_add(1) == kernel.n_batches;
