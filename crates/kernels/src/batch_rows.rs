@@ -1,7 +1,7 @@
 use crate::sizes::check_sizes;
 use crate::{Adapter, Arg, DType, Dispatch, Error, Kernel, ORDER_LEN, STATE_LEN, TwinArgs, cpu, fold_workgroups};
 
-/// Which rows the current batch takes: `rows[i] = order(state.batch * stride + offset + i)`.
+/// Which rows the current batch takes, or a part of it: `rows[i] = order(state.batch * stride + offset + first + i)`.
 ///
 /// Positions beyond the last row give row 0 with weight 0, so that one recorded program serves the short last batch too.
 ///
@@ -13,7 +13,9 @@ use crate::{Adapter, Arg, DType, Dispatch, Error, Kernel, ORDER_LEN, STATE_LEN, 
 /// Luby & Rackoff 1988 (Feistel networks as permutations); cycle walking: Black & Rogaway 2002.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchRows {
-    /// Rows a batch.
+    /// How many rows of the batch come before these.
+    pub first: usize,
+    /// Rows.
     pub n: usize,
 }
 
@@ -42,7 +44,7 @@ impl Kernel for BatchRows {
             entry: "main",
             constants: vec![],
             types: vec![],
-            params: vec![],
+            params: bytemuck::cast_slice(&[self.first as u32, 0, 0, 0]).to_vec(),
             reads: vec![0, 1],
             writes: vec![2, 3],
             workgroups: fold_workgroups(self.name(), self.n.div_ceil(64))?,
@@ -50,6 +52,6 @@ impl Kernel for BatchRows {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        cpu::batch_rows::run(args.read(0), args.read(1), args.write(2), args.write(3));
+        cpu::batch_rows::run(self.first as u32, args.read(0), args.read(1), args.write(2), args.write(3));
     }
 }

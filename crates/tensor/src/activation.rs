@@ -19,6 +19,6 @@ impl Tensor {
         let (x_id, x_slice) = (x.id(), x.slice());
         let rule =
             move |backward: &mut crate::Backward<'_>, dy| backward.give(x_id, ActivationGrad { n, activation }, &[dy, x_slice]);
-        Ok(graph.result(OP, &[&x], y, self.shape(), None, Rc::new(rule)))
+        graph.result(OP, &[&x], y, self.shape(), None, Rc::new(rule))
     }
 }

@@ -2,13 +2,14 @@
 
 use std::rc::Rc;
 
-use brisk_kernels::{Activate, Activation, Add, DType, Kernel, OutputGrad};
-use brisk_program::{Program, Slice};
+use brisk_kernels::{Activate, Activation, Add, AddTo, DType, Kernel, OutputGrad};
+use brisk_program::{Program, Segment, Slice};
 
-use crate::Error;
+use crate::anomaly::{Place, Watch};
 use crate::graph::Inner;
 use crate::node::{Node, source};
 use crate::stored::push;
+use crate::{Error, Pass};
 
 /// What an operation does when the gradient of its result is known.
 pub(crate) type BackwardRule = Rc<dyn Fn(&mut Backward<'_>, Slice) -> Result<(), Error>>;
@@ -21,6 +22,11 @@ pub struct Backward<'a> {
     program: &'a mut Program,
     nodes: &'a [Node],
     grads: Vec<Gradient>,
+    segments: Vec<Segment>,
+    accumulates: bool,
+    watch: Option<&'a mut Watch>,
+    /// The tensor whose rule is being recorded.
+    at: usize,
 }
 
 impl std::fmt::Debug for Backward<'_> {
@@ -38,13 +44,16 @@ struct Gradient {
 }
 
 pub(crate) fn record(inner: &mut Inner, y: usize, dy: Slice) -> Result<(), Error> {
-    let Inner { program, nodes, .. } = inner;
+    let Inner { program, nodes, segments, accumulates, watch, .. } = inner;
     let grads = vec![Gradient::default(); nodes.len()];
-    let mut backward = Backward { program, nodes, grads };
+    let segments = segments.iter().map(|kernels| program.segment(kernels.clone())).collect();
+    let (accumulates, watch) = (*accumulates, watch.as_mut());
+    let mut backward = Backward { program, nodes, grads, segments, accumulates, watch, at: y };
     backward.pass(y, dy)?;
     for id in (0..=y).rev() {
         let Gradient { slice: Some(mut dy), through_activation } = backward.grads[id] else { continue };
         let node = &nodes[id];
+        backward.at = id;
         if let Some(rule) = &node.rule {
             if let (Some(activation), false) = (node.output_of, through_activation) {
                 dy = backward.through(activation, dy, node.slice)?;
@@ -53,8 +62,11 @@ pub(crate) fn record(inner: &mut Inner, y: usize, dy: Slice) -> Result<(), Error
         } else if let Some(grad) = node.grad
             && dy != grad
         {
-            // The gradient ended up elsewhere, since several operations gave to it.
-            backward.push(Activate { n: grad.len(), activation: Activation::Identity }, &[dy, grad])?;
+            // The gradient ended up elsewhere, since several operations gave to it, or it is to be added.
+            match accumulates {
+                true => backward.push(AddTo { n: grad.len() }, &[dy, grad])?,
+                false => backward.push(Activate { n: grad.len(), activation: Activation::Identity }, &[dy, grad])?,
+            }
         }
     }
     Ok(())
@@ -82,9 +94,12 @@ impl Backward<'_> {
     pub(crate) fn give(&mut self, id: usize, kernel: impl Kernel, args: &[Slice]) -> Result<(), Error> {
         let id = source(self.nodes, id);
         let node = &self.nodes[id];
-        let straight = node.grad.filter(|_| node.n_uses == 1);
+        let straight = node.grad.filter(|_| node.n_uses == 1 && !self.accumulates);
         let target = straight.unwrap_or_else(|| self.program.transient("gradient", node.grad_dtype(), node.slice.len()));
         self.push(kernel, &[args, &[target]].concat())?;
+        if let Some(watch) = &mut self.watch {
+            watch.record(self.program, target, Place::new(self.nodes, self.at, Pass::Backward))?;
+        }
         self.add(id, target)
     }
 
@@ -124,8 +139,11 @@ impl Backward<'_> {
         self.program.transient(name, dtype, len)
     }
 
-    /// Records a kernel.
+    /// Records a kernel. What it reads of a segment that keeps nothing is computed again before.
     pub(crate) fn push(&mut self, kernel: impl Kernel, args: &[Slice]) -> Result<(), Error> {
-        push(self.program, kernel, args)
+        let Self { program, segments, .. } = self;
+        let again = |&arg: &Slice| segments.iter_mut().fold(arg, |arg, segment| program.recomputed(segment, arg));
+        let args: Vec<Slice> = args.iter().map(again).collect();
+        push(program, kernel, &args)
     }
 }

@@ -109,7 +109,7 @@ impl Tensor {
                 (true, false) => backward.give(x_id, BatchNormFrozenGrad { shape }, &[dz, stats, w]),
             }
         };
-        Ok(graph.result(OP, &[&input, &weight, &bias], y, self.shape(), Some(activation), Rc::new(rule)))
+        graph.result(OP, &[&input, &weight, &bias], y, self.shape(), Some(activation), Rc::new(rule))
     }
 
     fn batch_norm_shape(&self, statistics: Statistics) -> Result<BatchNormShape, Error> {

@@ -46,7 +46,7 @@ impl Tensor {
             }
             Ok(())
         };
-        Ok(graph.result(OP, &[&a, &b], y, &[n_batch, m, n], None, Rc::new(rule)))
+        graph.result(OP, &[&a, &b], y, &[n_batch, m, n], None, Rc::new(rule))
     }
 
     /// How many matrices there are, and the rows and columns of each as the product takes them.

@@ -23,7 +23,7 @@ impl Tensor {
         graph.push(Cast { n, from: self.dtype(), to: dtype }, &[self.slice(), y])?;
         let (x_id, back) = (self.id(), Cast { n, from: dtype, to: self.dtype() });
         let rule = move |backward: &mut crate::Backward<'_>, dy| backward.give(x_id, back, &[dy]);
-        Ok(graph.result(OP, &[self], y, self.shape(), None, Rc::new(rule)))
+        graph.result(OP, &[self], y, self.shape(), None, Rc::new(rule))
     }
 }
 
@@ -54,6 +54,7 @@ impl Graph {
         let wants_grad = self.inner().nodes[x.id()].wants_grad;
         let node = Node { op: Some(OP), inputs: vec![x.id()], rounded: Some(x.id()), wants_grad, ..Node::of(y, x.shape()) };
         let copy = self.add_node(node);
+        self.watch(&copy)?;
         self.inner_mut().rounded.insert((x.id(), dtype), Rounded { id: copy.id(), at });
         Ok(copy)
     }

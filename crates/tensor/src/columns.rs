@@ -50,7 +50,7 @@ impl Tensor {
             }
             Ok(())
         };
-        Ok(graph.result(OP, &parts.iter().collect::<Vec<_>>(), y, &[n_rows, n_cols], None, Rc::new(rule)))
+        graph.result(OP, &parts.iter().collect::<Vec<_>>(), y, &[n_rows, n_cols], None, Rc::new(rule))
     }
 
     /// Some columns of a matrix.
@@ -75,6 +75,6 @@ impl Tensor {
         graph.push(kernel, &[x.slice(), y])?;
         let x_id = x.id();
         let rule = move |backward: &mut crate::Backward<'_>, dy| backward.give(x_id, kernel.grad(), &[dy]);
-        Ok(graph.result(OP, &[&x], y, &[n_rows, columns.len()], None, Rc::new(rule)))
+        graph.result(OP, &[&x], y, &[n_rows, columns.len()], None, Rc::new(rule))
     }
 }

@@ -77,7 +77,7 @@ impl Tensor {
         };
         let inputs: Vec<_> = [&input, &weight].into_iter().chain(bias).collect();
         let shape = [out.n_images, out.height, out.width, out.n_channels];
-        Ok(graph.result(OP, &inputs, y, &shape, Some(activation), Rc::new(rule)))
+        graph.result(OP, &inputs, y, &shape, Some(activation), Rc::new(rule))
     }
 
     /// The sizes of a batch of images.

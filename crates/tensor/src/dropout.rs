@@ -29,6 +29,6 @@ impl Tensor {
         graph.push(kernel, &[x.slice(), state, y])?;
         let x_id = x.id();
         let rule = move |backward: &mut crate::Backward<'_>, dy| backward.give(x_id, kernel, &[dy, state]);
-        Ok(graph.result(OP, &[&x], y, self.shape(), None, Rc::new(rule)))
+        graph.result(OP, &[&x], y, self.shape(), None, Rc::new(rule))
     }
 }

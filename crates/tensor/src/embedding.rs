@@ -37,6 +37,6 @@ impl Tensor {
         graph.push(kernel, &[table.slice(), codes, y])?;
         let weight = table.id();
         let rule = move |backward: &mut crate::Backward<'_>, dy| backward.give(weight, grad, &[dy, codes]);
-        Ok(graph.result(OP, &[&table], y, &[n, dim], None, Rc::new(rule)))
+        graph.result(OP, &[&table], y, &[n, dim], None, Rc::new(rule))
     }
 }

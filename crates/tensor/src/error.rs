@@ -63,8 +63,16 @@ pub enum Error {
         found: Vec<usize>,
     },
     /// Backward was recorded before.
-    #[error("backward: the graph `{graph}` has its backward pass already; sum the losses and go back once")]
+    #[error(
+        "backward: the graph `{graph}` has its backward pass already; sum the losses and go back once, or go back within `Graph::accumulate`"
+    )]
     BackwardTwice {
+        /// The graph.
+        graph: String,
+    },
+    /// Nobody looked for anomalies.
+    #[error("first_anomaly: the graph `{graph}` looks for none; call `Graph::detect_anomaly` before anything is recorded")]
+    NotDetecting {
         /// The graph.
         graph: String,
     },

@@ -7,6 +7,7 @@ use brisk_kernels::{Activation, DType, Kernel, bytemuck};
 use brisk_program::{Device, Executable, Persistent, Program, Slice};
 use half::{bf16, f16};
 
+use crate::anomaly::Watch;
 use crate::backward::{self, BackwardRule};
 use crate::cast::Rounded;
 use crate::node::{self, Node};
@@ -38,7 +39,16 @@ pub(crate) struct Inner {
     pub(crate) autocast: Option<Autocast>,
     /// The copies that autocast has made, by what they are of and their type.
     pub(crate) rounded: HashMap<(usize, DType), Rounded>,
-    constants: Vec<(Persistent, Vec<u8>)>,
+    /// Whether a backward pass adds to gradients instead of replacing them.
+    pub(crate) accumulates: bool,
+    /// Where values that are not finite are looked for.
+    pub(crate) watch: Option<Watch>,
+    /// Kernels whose results are not kept for the backward pass.
+    pub(crate) segments: Vec<Range<usize>>,
+    /// Whether such are being recorded.
+    pub(crate) in_segment: bool,
+    /// What is written when the graph is compiled.
+    pub(crate) constants: Vec<(Persistent, Vec<u8>)>,
     went_back: bool,
 }
 
@@ -68,6 +78,10 @@ impl Graph {
             nodes: Vec::new(),
             autocast: None,
             rounded: HashMap::new(),
+            accumulates: false,
+            watch: None,
+            segments: Vec::new(),
+            in_segment: false,
             constants: Vec::new(),
             went_back: false,
         };
@@ -212,7 +226,7 @@ impl Graph {
         if inner.mode == Mode::Inference {
             return Err(Error::NoTape { graph });
         }
-        if inner.went_back {
+        if inner.went_back && !inner.accumulates {
             return Err(Error::BackwardTwice { graph });
         }
         if inner.nodes[y.id()].wants_grad { Ok(()) } else { Err(Error::NothingToTrain { graph }) }
@@ -268,7 +282,7 @@ impl Graph {
         shape: &[usize],
         output_of: Option<Activation>,
         rule: BackwardRule,
-    ) -> Tensor {
+    ) -> Result<Tensor, Error> {
         let wants_grad = {
             let mut inner = self.inner.borrow_mut();
             let keeps_tape = inner.mode == Mode::Training;
@@ -280,7 +294,9 @@ impl Graph {
         };
         let rule = wants_grad.then_some(rule);
         let inputs = inputs.iter().map(|input| input.id()).collect();
-        self.add_node(Node { op: Some(op), inputs, wants_grad, output_of, rule, ..Node::of(slice, shape) })
+        let result = self.add_node(Node { op: Some(op), inputs, wants_grad, output_of, rule, ..Node::of(slice, shape) });
+        self.watch(&result)?;
+        Ok(result)
     }
 
     pub(crate) fn add_node(&self, node: Node) -> Tensor {

@@ -1,13 +1,16 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod accumulate;
 mod activation;
 mod add;
+mod anomaly;
 mod autocast;
 mod backward;
 mod batch_norm;
 mod batched_matmul;
 mod cast;
+mod checkpoint;
 mod columns;
 mod concat;
 mod conv2d;
@@ -29,11 +32,13 @@ mod pool2d;
 mod reduce;
 mod report;
 mod rows;
+mod shares;
 mod softmax;
 mod stored;
 mod tensor;
 mod windows;
 
+pub use anomaly::{Anomaly, Pass};
 pub use autocast::{Autocast, Precision};
 pub use backward::Backward;
 pub use batch_norm::{BatchNormOptions, Statistics};

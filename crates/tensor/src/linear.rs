@@ -69,6 +69,6 @@ impl Tensor {
             Ok(())
         };
         let inputs: Vec<_> = [&input, &weight].into_iter().chain(bias).collect();
-        Ok(graph.result(OP, &inputs, y, &[m, n], Some(activation), Rc::new(rule)))
+        graph.result(OP, &inputs, y, &[m, n], Some(activation), Rc::new(rule))
     }
 }

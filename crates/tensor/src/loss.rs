@@ -31,7 +31,7 @@ impl Tensor {
         let rule = move |backward: &mut crate::Backward<'_>, dy| {
             backward.give(x_id, BceWithLogitsGrad { forward: kernel }, &[dy, x, t, w, loss])
         };
-        Ok(graph.result(OP, &[&input], loss.slice(0..1), &[], None, Rc::new(rule)))
+        graph.result(OP, &[&input], loss.slice(0..1), &[], None, Rc::new(rule))
     }
 
     /// Mean squared error, weighted by row and reduced to one number.
@@ -59,7 +59,7 @@ impl Tensor {
         let rule = move |backward: &mut crate::Backward<'_>, dy| {
             backward.give(x_id, MseLossGrad { forward: kernel }, &[dy, x, t, w, loss])
         };
-        Ok(graph.result(OP, &[&input], loss.slice(0..1), &[], None, Rc::new(rule)))
+        graph.result(OP, &[&input], loss.slice(0..1), &[], None, Rc::new(rule))
     }
 }
 

@@ -45,7 +45,7 @@ impl Tensor {
             }
             Ok(())
         };
-        Ok(graph.result(OP, &[&a, &b], y, &[m, n], None, Rc::new(rule)))
+        graph.result(OP, &[&a, &b], y, &[m, n], None, Rc::new(rule))
     }
 }
 

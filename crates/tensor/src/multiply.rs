@@ -32,6 +32,6 @@ impl Tensor {
             }
             Ok(())
         };
-        Ok(graph.result(OP, &[&a, &b], y, self.shape(), None, Rc::new(rule)))
+        graph.result(OP, &[&a, &b], y, self.shape(), None, Rc::new(rule))
     }
 }

@@ -103,7 +103,7 @@ impl Tensor {
         graph.push(kernel, &[x.slice(), y, taps])?;
         let x_id = x.id();
         let rule = move |backward: &mut crate::Backward<'_>, dy| backward.give(x_id, MaxPool2dGrad { shape }, &[dy, taps]);
-        Ok(graph.result(OP, &[&x], y, y_shape, None, Rc::new(rule)))
+        graph.result(OP, &[&x], y, y_shape, None, Rc::new(rule))
     }
 
     fn avg_pool(&self, forward: AvgPool2d, y_shape: &[usize]) -> Result<Self, Error> {
@@ -114,7 +114,7 @@ impl Tensor {
         graph.push(forward, &[x.slice(), y])?;
         let x_id = x.id();
         let rule = move |backward: &mut crate::Backward<'_>, dy| backward.give(x_id, AvgPool2dGrad { forward }, &[dy]);
-        Ok(graph.result(OP, &[&x], y, y_shape, None, Rc::new(rule)))
+        graph.result(OP, &[&x], y, y_shape, None, Rc::new(rule))
     }
 }
 

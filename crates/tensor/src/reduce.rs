@@ -93,6 +93,6 @@ impl Tensor {
             ReduceOp::Norm => backward.give(x_id, ReduceGrad { forward }, &[dy, x, y]),
             _ => backward.give(x_id, ReduceGrad { forward }, &[dy]),
         };
-        Ok(graph.result(name, &[&input], y, &[&shape[..start], &shape[end..]].concat(), None, Rc::new(rule)))
+        graph.result(name, &[&input], y, &[&shape[..start], &shape[end..]].concat(), None, Rc::new(rule))
     }
 }

@@ -1,3 +1,5 @@
+use std::ops::Range;
+
 use brisk_kernels::{Advance, BatchRows, DType, GatherCategories, GatherRows, ORDER_LEN, STATE_LEN, StoreRows};
 use brisk_program::Persistent;
 
@@ -19,11 +21,20 @@ impl Graph {
     /// # Errors
     /// [`Error::Program`] if the buffers have other lengths or types.
     pub fn batch(&self, order: &Persistent, state: &Persistent, n: usize) -> Result<Batch, Error> {
+        self.batch_part(order, state, 0..n)
+    }
+
+    /// The same for a part of the batch: a micro-batch, whose gradients are [accumulated](Self::accumulate).
+    ///
+    /// # Errors
+    /// As [`batch`](Self::batch).
+    pub fn batch_part(&self, order: &Persistent, state: &Persistent, part: Range<usize>) -> Result<Batch, Error> {
+        let (first, n) = (part.start, part.len());
         let weights = self.transient("weights", DType::F32, n);
         let rows = self.with_program(|program| {
             let (order, state) = (program.persistent(order), program.persistent(state));
             let rows = program.transient("rows", DType::U32, n);
-            program.push(BatchRows { n }, &[order, state, rows, weights]).map(|()| rows)
+            program.push(BatchRows { first, n }, &[order, state, rows, weights]).map(|()| rows)
         })?;
         Ok(Batch { rows, weights: self.wrap(weights, &[n])?, n })
     }

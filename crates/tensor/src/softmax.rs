@@ -37,6 +37,6 @@ impl Tensor {
         graph.push(forward, &[x.slice(), y])?;
         let x_id = x.id();
         let rule = move |backward: &mut crate::Backward<'_>, dy| backward.give(x_id, SoftmaxGrad { forward }, &[dy, y]);
-        Ok(graph.result(name, &[&x], y, self.shape(), None, Rc::new(rule)))
+        graph.result(name, &[&x], y, self.shape(), None, Rc::new(rule))
     }
 }

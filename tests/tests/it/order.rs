@@ -43,7 +43,7 @@ impl Batches {
         let (rows, weights) = (Persistent::new("rows", DType::U32, n), Persistent::new("weights", DType::F32, n));
         let mut program = Program::new("batches");
         let args = [&order, &state, &rows, &weights].map(|persistent| program.persistent(persistent));
-        program.push(BatchRows { n }, &args)?;
+        program.push(BatchRows { first: 0, n }, &args)?;
         program.push(Advance, &args[1..2])?;
         Ok(Self { executable: device.compile(&program)?, order, state, rows, weights })
     }

@@ -1,12 +1,20 @@
-// rows[i] = order(state.batch * stride + offset + i), weights[i] = 1; beyond the last row: 0 and 0.
+// rows[i] = order(state.batch * stride + offset + first + i), weights[i] = 1; beyond the last row: 0 and 0.
 // Twin: src/cpu/batch_rows.rs. Moves 8 bytes a row.
+
+struct Params {
+    first: u32,
+    pad0: u32,
+    pad1: u32,
+    pad2: u32,
+}
 
 override WG: u32 = 64u;
 
-@group(0) @binding(0) var<storage, read> order: array<u32>;
-@group(0) @binding(1) var<storage, read> state: array<u32>;
-@group(0) @binding(2) var<storage, read_write> rows: array<u32>;
-@group(0) @binding(3) var<storage, read_write> weights: array<f32>;
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> order: array<u32>;
+@group(0) @binding(2) var<storage, read> state: array<u32>;
+@group(0) @binding(3) var<storage, read_write> rows: array<u32>;
+@group(0) @binding(4) var<storage, read_write> weights: array<f32>;
 
 fn mix(value: u32, key: u32) -> u32 {
     var x = value ^ key;
@@ -36,7 +44,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
         return;
     }
     let n_rows = order[0];
-    let position = state[0] * order[3] + order[4] + i;
+    let position = state[0] * order[3] + order[4] + params.first + i;
     if position >= n_rows {
         rows[i] = 0u;
         weights[i] = 0.0;

@@ -6,10 +6,20 @@ use crate::run::*;
 #[test]
 fn rows_in_order_and_padding() {
     let order = sequential_order(10, 4, 1).to_vec();
-    let [rows, weights]: [Words; 2] = run_twin(&BatchRows { n: 4 }, &[order, vec![2, 0, 0, 0]]).try_into().expect("two results");
+    let [rows, weights]: [Words; 2] =
+        run_twin(&BatchRows { first: 0, n: 4 }, &[order, vec![2, 0, 0, 0]]).try_into().expect("two results");
     // Positions 2 · 4 + 1 = 9, then three beyond the end.
     assert_eq!(rows, [9, 0, 0, 0], "rows");
     assert_eq!(floats(&weights), [1.0, 0.0, 0.0, 0.0], "weights");
+}
+
+#[test]
+fn a_part_of_a_batch() {
+    let part = |first, n| run_twin(&BatchRows { first, n }, &[sequential_order(10, 8, 0).to_vec(), vec![1, 0, 0, 0]]);
+    // The second batch of eight has rows 8 and 9.
+    assert_eq!(part(0, 1)[0], [8]);
+    assert_eq!((part(1, 3)[0].as_slice(), floats(&part(1, 3)[1])), (&[9, 0, 0][..], &[1.0, 0.0, 0.0][..]));
+    assert_eq!(floats(&part(4, 4)[1]), [0.0; 4], "nothing but padding");
 }
 
 /// `max(2, ceil(log2(n_rows)))`.
@@ -25,7 +35,7 @@ fn a_shuffled_epoch_has_each_row_once() {
         let (mut seen, n) = (vec![0; n_rows as usize], 32);
         for batch in 0..n_rows.div_ceil(n) {
             let order = shuffled_order(n_rows, bits(n_rows), keys, n, 0).to_vec();
-            let results = run_twin(&BatchRows { n: n as usize }, &[order, vec![batch, 0, 0, 0]]);
+            let results = run_twin(&BatchRows { first: 0, n: n as usize }, &[order, vec![batch, 0, 0, 0]]);
             for (row, weight) in results[0].iter().zip(floats(&results[1])) {
                 assert!(*weight == 1.0 || (*weight == 0.0 && *row == 0), "{n_rows} rows: row {row}, weight {weight}");
                 seen[*row as usize] += *weight as u32;
@@ -43,8 +53,10 @@ fn gpu_agrees() {
             let keys = std::array::from_fn(|_| random.next() as u32);
             let batch = random.below(3);
             let shuffled = shuffled_order(n_rows, bits(n_rows), keys, n as u32, random.below(2)).to_vec();
-            gpu_equals_twin(&BatchRows { n }, &[shuffled, vec![batch, 0, 0, 0]]);
-            gpu_equals_twin(&BatchRows { n }, &[sequential_order(n_rows, n as u32, 1).to_vec(), vec![batch, 0, 0, 0]]);
+            gpu_equals_twin(&BatchRows { first: 0, n }, &[shuffled.clone(), vec![batch, 0, 0, 0]]);
+            gpu_equals_twin(&BatchRows { first: n / 2, n: n.div_ceil(2) }, &[shuffled, vec![batch, 0, 0, 0]]);
+            let in_order = sequential_order(n_rows, n as u32, 1).to_vec();
+            gpu_equals_twin(&BatchRows { first: 0, n }, &[in_order, vec![batch, 0, 0, 0]]);
         }
     }
 }

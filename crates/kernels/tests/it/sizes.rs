@@ -22,7 +22,7 @@ fn zero_is_refused() {
     refuses(Adam::new(0, 1), &none("adam", "n"));
     refuses(Adam::new(1, 0), &none("adam", "n_lr"));
     refuses(Add { n: 0 }, &none("add", "n"));
-    refuses(BatchRows { n: 0 }, &none("batch_rows", "n"));
+    refuses(BatchRows { first: 0, n: 0 }, &none("batch_rows", "n"));
     refuses(bce, &none("bce_with_logits", "n"));
     refuses(BceWithLogitsGrad { forward: bce }, &none("bce_with_logits_grad", "n"));
     refuses(ColumnSum { n_rows: 0, n_cols: 1 }, &none("column_sum", "n_rows"));

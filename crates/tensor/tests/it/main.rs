@@ -1,7 +1,10 @@
 //! What the crate promises, on the CPU executor: gradients are those of finite differences, refusals say what to do, inference is
 //! smaller than training.
 
+mod accumulate;
+mod anomaly;
 mod autocast;
+mod checkpoint;
 mod dimensions;
 mod finite_difference;
 mod gradients;

@@ -1,0 +1,143 @@
+use std::fmt;
+
+use brisk_kernels::{DType, FIRST_NON_FINITE_LEN, FirstNonFinite, Reduce, ReduceOp, bytemuck};
+use brisk_program::{Device, Persistent, Program, Slice};
+
+use crate::node::Node;
+use crate::stored::push;
+use crate::{Error, Graph, Tensor};
+
+/// The first value that was not finite: [`Graph::first_anomaly`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Anomaly {
+    /// Which run of the program it was, from 1, since the graph was compiled.
+    pub run: usize,
+    /// The operation.
+    pub operation: &'static str,
+    /// Which of the graph's operations that is, as [`Graph::report`] lists them.
+    pub index: usize,
+    /// Where in it.
+    pub pass: Pass,
+}
+
+/// Where an operation met a value that is not finite.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Pass {
+    /// In what it was given from outside the graph, as the operand of this number: data or parameters.
+    Operand(usize),
+    /// In its result.
+    Forward,
+    /// In a gradient that it gave.
+    Backward,
+}
+
+impl fmt::Display for Anomaly {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { run, operation, index, pass } = self;
+        write!(f, "run {run}, operation {index}, `{operation}`: ")?;
+        match pass {
+            Pass::Operand(operand) => write!(f, "its operand {operand}, which comes from outside, is not finite"),
+            Pass::Forward => f.write_str("its result is not finite, all before it was"),
+            Pass::Backward => f.write_str("a gradient that it gives is not finite, all before it was"),
+        }
+    }
+}
+
+/// Where values are looked at.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    first: Persistent,
+    places: Vec<Place>,
+    /// What has been looked at that no operation made.
+    outside: Vec<usize>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    operation: &'static str,
+    index: usize,
+    pass: Pass,
+}
+
+impl Place {
+    /// In the operation that makes tensor `id`.
+    pub(crate) fn new(nodes: &[Node], id: usize, pass: Pass) -> Self {
+        let index = nodes[..id].iter().filter(|node| node.op.is_some()).count();
+        Self { operation: nodes[id].op.unwrap_or("loss"), index, pass }
+    }
+}
+
+impl Watch {
+    /// Records that `slice` is looked at.
+    pub(crate) fn record(&mut self, program: &mut Program, slice: Slice, place: Place) -> Result<(), Error> {
+        let found = program.transient("found", DType::F32, 1);
+        push(program, Reduce::all(slice.len(), ReduceOp::NonFinite), &[slice, found])?;
+        let first = program.persistent(&self.first);
+        push(program, FirstNonFinite { place: self.places.len() as u32 }, &[found, first])?;
+        self.places.push(place);
+        Ok(())
+    }
+}
+
+impl Graph {
+    /// From here on each operation is followed by a look at its result, in the backward pass at the gradients that it gives, and before it at operands
+    /// from outside: the first that is not finite is noted on the device, for [`first_anomaly`](Self::first_anomaly) to name.
+    ///
+    /// For finding out what went wrong, not for training: every value is read once more. With a loss scale that is too high, gradients
+    /// overflow as they should.
+    ///
+    /// # Reference
+    /// `torch.autograd.detect_anomaly`, which looks at the backward pass alone.
+    /// # Examples
+    /// ```
+    /// use brisk_tensor::program::Device;
+    /// use brisk_tensor::{Graph, Pass, Transpose};
+    ///
+    /// let graph = Graph::inference("too much");
+    /// graph.detect_anomaly();
+    /// let x = graph.constant("x", &[1e30; 4], &[2, 2])?;
+    /// let squares = x.multiply(&x)?; // 1e60, which f32 has not
+    /// squares.softmax()?;
+    /// let device = Device::cpu()?;
+    /// graph.compile(&device)?.run(1)?;
+    /// let anomaly = graph.first_anomaly(&device)?.expect("there is one");
+    /// assert_eq!((anomaly.operation, anomaly.pass, anomaly.run), ("multiply", Pass::Forward, 1));
+    /// println!("{anomaly}");
+    /// # Ok::<(), brisk_tensor::Error>(())
+    /// ```
+    pub fn detect_anomaly(&self) {
+        let mut inner = self.inner_mut();
+        if inner.watch.is_none() {
+            let first = Persistent::new("first anomaly", DType::U32, FIRST_NON_FINITE_LEN);
+            inner.constants.push((first.clone(), bytemuck::cast_slice(&[0_u32; FIRST_NON_FINITE_LEN]).to_vec()));
+            inner.watch = Some(Watch { first, places: Vec::new(), outside: Vec::new() });
+        }
+    }
+
+    /// The first value that was not finite in all runs since the graph was compiled, on `device`. Waits for them.
+    ///
+    /// # Errors
+    /// [`Error::NotDetecting`]; [`Error::Program`].
+    pub fn first_anomaly(&self, device: &Device) -> Result<Option<Anomaly>, Error> {
+        let inner = self.inner();
+        let graph = || inner.program.name().to_owned();
+        let watch = inner.watch.as_ref().ok_or_else(|| Error::NotDetecting { graph: graph() })?;
+        let first: Vec<u32> = device.read(&watch.first)?;
+        let place = (first[0] as usize).checked_sub(1).and_then(|place| watch.places.get(place));
+        Ok(place.map(|&Place { operation, index, pass }| Anomaly { run: first[1] as usize, operation, index, pass }))
+    }
+
+    /// Records a look at a result, and before it at what its operation was given from outside.
+    pub(crate) fn watch(&self, result: &Tensor) -> Result<(), Error> {
+        let mut inner = self.inner_mut();
+        let crate::graph::Inner { program, nodes, watch: Some(watch), .. } = &mut *inner else { return Ok(()) };
+        for (operand, &id) in nodes[result.id()].inputs.iter().enumerate() {
+            let node = &nodes[id];
+            if node.op.is_none() && node.slice.dtype().is_float() && !watch.outside.contains(&id) {
+                watch.outside.push(id);
+                watch.record(program, node.slice, Place::new(nodes, result.id(), Pass::Operand(operand)))?;
+            }
+        }
+        watch.record(program, result.slice(), Place::new(nodes, result.id(), Pass::Forward))
+    }
+}
