@@ -1,5 +1,6 @@
+use crate::cpu::half::Floats;
 use crate::sizes::check_sizes;
-use crate::stored_form::StoredForm;
+use crate::stored_form::{StoredForm, with_element};
 use crate::tiled_product::{self, Slices};
 use crate::{
     Adapter, Arg, Cost, DType, Dispatch, Epilogue, Error, Kernel, MAX_WORKGROUPS, Matmul, MatmulFamily, Transpose, TwinArgs, cpu,
@@ -10,7 +11,7 @@ use crate::{
 /// # Shapes
 /// `a`: `[n_batch, m, k]`, or `[n_batch, k, m]` if transposed; `b`: `[n_batch, k, n]`, or `[n_batch, n, k]`; `y`: `[n_batch, m, n]`; row-major.
 /// # Dtypes
-/// f32, sums kept in f32.
+/// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32.
 /// # Errors
 /// [`Error::Size`] for more than 65535 matrices, or blocks of rows or columns.
 /// # Cost
@@ -133,6 +134,7 @@ impl StoredForm for BatchedMatmul {
     }
 
     fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
-        self.between_casts(dtypes).twin(args);
+        let [a, b] = [0, 1].map(|index| Floats::of(args, index, dtypes[index]));
+        with_element!(dtypes[2], Y => cpu::batched_matmul::run_stored::<Y>(self, a, b, args.write(2)));
     }
 }

@@ -1,5 +1,6 @@
+use crate::cpu::half::Floats;
 use crate::sizes::check_sizes;
-use crate::stored_form::StoredForm;
+use crate::stored_form::{StoredForm, with_element};
 use crate::{
     Adapter, Arg, Cost, DType, Dispatch, ElementwiseStep, Epilogue, Error, Images, Kernel, Matmul, MatmulFamily, Transpose,
     TwinArgs, Window, conv2d_gpu, cpu,
@@ -14,7 +15,7 @@ use crate::{
 /// `x`: `[n_images, height, width, n_channels]`; `weight`: `[n_out, kernel height, kernel width, n_channels]` (OHWI); `bias`: `[n_out]`;
 /// `y`: `[n_images, height', width', n_out]` with [`Window::n_out`]'s height and width.
 /// # Dtypes
-/// f32, sums kept in f32.
+/// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32.
 /// # Errors
 /// [`Error::Size`] where no window fits; [`Error::Unsupported`] for [`Epilogue::OutputGrad`], which belongs to a gradient, and for
 /// an activation whose derivative needs its input.
@@ -149,7 +150,14 @@ impl Kernel for Conv2d {
         let fused = matches!(self.epilogue, Epilogue::Bias(_));
         let bias = if fused { args.read(2) } else { &[] };
         let y_arg = 2 + usize::from(fused);
-        cpu::conv2d::run(self, args.read(0), args.read(1), bias, args.write(y_arg), args.write(y_arg + 1));
+        cpu::conv2d::run::<f32, f32>(
+            self,
+            args.read(0),
+            Floats::F32(args.read(1)),
+            Floats::F32(bias),
+            args.write(y_arg),
+            args.write(y_arg + 1),
+        );
     }
 
     fn followed_by(&self, step: ElementwiseStep) -> Option<Box<dyn Kernel>> {
@@ -182,6 +190,16 @@ impl StoredForm for Conv2d {
     }
 
     fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
-        self.between_casts(dtypes).twin(args);
+        if let Some(matmul) = self.product() {
+            return matmul.stored_twin(dtypes, args);
+        }
+        let fused = matches!(self.epilogue, Epilogue::Bias(_));
+        let weight = Floats::of(args, 1, dtypes[1]);
+        let bias = if fused { Floats::of(args, 2, dtypes[2]) } else { Floats::F32(&[]) };
+        let y = 2 + usize::from(fused);
+        let turned = args.write(y + 1);
+        with_element!(dtypes[0], T => with_element!(dtypes[y], Y => {
+            cpu::conv2d::run::<T, Y>(self, args.read(0), weight, bias, args.write(y), turned);
+        }));
     }
 }

@@ -1,4 +1,5 @@
-use crate::stored_form::StoredForm;
+use crate::cpu::half::Floats;
+use crate::stored_form::{StoredForm, with_element};
 use crate::{
     Adapter, Arg, ConvShape, Cost, DType, Dispatch, ElementwiseStep, Epilogue, Error, Kernel, Matmul, MatmulFamily, Transpose,
     TwinArgs, conv2d_gpu, cpu,
@@ -13,7 +14,7 @@ use crate::{
 /// # Shapes
 /// `dy`: [`ConvShape::y`]; `weight`: `[n_out, kernel height, kernel width, n_channels]`; `output`, `dx`: [`ConvShape::x`].
 /// # Dtypes
-/// f32, sums kept in f32.
+/// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32.
 /// # Errors
 /// [`Error::Size`] where no window fits; [`Error::Unsupported`] for an epilogue other than [`Epilogue::None`] and
 /// [`Epilogue::OutputGrad`], the derivative of the layer below.
@@ -87,7 +88,14 @@ impl Kernel for Conv2dGradInput {
         let fused = matches!(self.epilogue, Epilogue::OutputGrad(_));
         let output = if fused { args.read(2) } else { &[] };
         let dx_arg = 2 + usize::from(fused);
-        cpu::conv2d_grad_input::run(self, args.read(0), args.read(1), output, args.write(dx_arg), args.write(dx_arg + 1));
+        cpu::conv2d_grad_input::run::<f32, f32>(
+            self,
+            args.read(0),
+            Floats::F32(args.read(1)),
+            Floats::F32(output),
+            args.write(dx_arg),
+            args.write(dx_arg + 1),
+        );
     }
 
     fn followed_by(&self, step: ElementwiseStep) -> Option<Box<dyn Kernel>> {
@@ -120,6 +128,16 @@ impl StoredForm for Conv2dGradInput {
     }
 
     fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
-        self.between_casts(dtypes).twin(args);
+        if let Some(matmul) = self.product() {
+            return matmul.stored_twin(dtypes, args);
+        }
+        let fused = matches!(self.epilogue, Epilogue::OutputGrad(_));
+        let weight = Floats::of(args, 1, dtypes[1]);
+        let output = if fused { Floats::of(args, 2, dtypes[2]) } else { Floats::F32(&[]) };
+        let dx = 2 + usize::from(fused);
+        let turned = args.write(dx + 1);
+        with_element!(dtypes[0], T => with_element!(dtypes[dx], Y => {
+            cpu::conv2d_grad_input::run::<T, Y>(self, args.read(0), weight, output, args.write(dx), turned);
+        }));
     }
 }

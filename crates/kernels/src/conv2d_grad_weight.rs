@@ -1,4 +1,5 @@
-use crate::stored_form::StoredForm;
+use crate::cpu::half::Floats;
+use crate::stored_form::{StoredForm, with_element};
 use crate::{
     Adapter, Arg, ConvShape, Cost, DType, Dispatch, Epilogue, Error, Kernel, Matmul, MatmulFamily, Transpose, TwinArgs,
     conv2d_gpu, cpu,
@@ -11,7 +12,7 @@ use crate::{
 /// # Shapes
 /// `dy`: [`ConvShape::y`]; `x`: [`ConvShape::x`]; `dw`: `[n_out, kernel height, kernel width, n_channels]`.
 /// # Dtypes
-/// f32, sums kept in f32. The pixels are cut into runs by shape alone; the sums of the runs are added in order.
+/// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32. The pixels are cut into runs by shape alone; the sums of the runs are added in order.
 /// # Errors
 /// [`Error::Size`] where no window fits.
 /// # Cost
@@ -95,7 +96,7 @@ impl Kernel for Conv2dGradWeight {
         if let Some(matmul) = self.product() {
             return matmul.twin(args);
         }
-        cpu::conv2d_grad_weight::run(self, args.read(0), args.read(1), args.write(2), args.write(3));
+        cpu::conv2d_grad_weight::run::<f32, f32>(self, Floats::F32(args.read(0)), args.read(1), args.write(2), args.write(3));
     }
 
     fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
@@ -123,6 +124,12 @@ impl StoredForm for Conv2dGradWeight {
     }
 
     fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
-        self.between_casts(dtypes).twin(args);
+        if let Some(matmul) = self.product() {
+            return matmul.stored_twin(dtypes, args);
+        }
+        let (dy, parts) = (Floats::of(args, 0, dtypes[0]), args.write(3));
+        with_element!(dtypes[1], T => with_element!(dtypes[2], Y => {
+            cpu::conv2d_grad_weight::run::<T, Y>(self, dy, args.read(1), args.write(2), parts);
+        }));
     }
 }

@@ -1,5 +1,7 @@
+use crate::cpu::half::Floats;
+use crate::cpu::matmul_stored::Reads;
 use crate::sizes::check_sizes;
-use crate::stored_form::StoredForm;
+use crate::stored_form::{StoredForm, with_element};
 use crate::{
     Access, Activation, Adapter, Arg, Cost, DType, Dispatch, ElementwiseStep, Error, Kernel, MatmulFamily, TwinArgs, cpu,
 };
@@ -12,7 +14,7 @@ use crate::{
 /// # Shapes
 /// `a`: `[m, k]`, or `[k, m]` if transposed; `b`: `[k, n]`, or `[n, k]` if transposed; `y`: `[m, n]`; all row-major, contiguous.
 /// # Dtypes
-/// f32, sums kept in f32.
+/// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32.
 /// # Cost
 /// `2 m n k` operations. A transposed `b` is first turned into scratch, so that its rows are read in order. Where there are few results and
 /// `k` is long, hardware sums runs of `k` apart, in scratch of up to 4 MiB.
@@ -198,7 +200,11 @@ impl StoredForm for Matmul {
     }
 
     fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
-        self.between_casts(dtypes).twin(args);
+        let y = self.y_arg();
+        let read = |index: usize| Floats::of(args, index, dtypes[index]);
+        let reads = Reads { a: read(0), b: read(1), fused: if y == 3 { read(2) } else { Floats::F32(&[]) } };
+        let b_turned = self.transpose.b().then(|| args.write(y + 1));
+        with_element!(dtypes[y], Y => cpu::matmul_stored::run::<Y>(self, reads, args.write(y), b_turned));
     }
 }
 

@@ -1,6 +1,8 @@
 use rayon::prelude::*;
 
-use super::matmul;
+use super::half::{Element, Floats};
+use super::matmul_stored::Reads;
+use super::{matmul, matmul_stored};
 use crate::{BatchedMatmul, Transpose};
 
 /// Multiply-adds below which the batch is not worth handing to other threads.
@@ -20,5 +22,22 @@ pub(crate) fn run(kernel: &BatchedMatmul, a: &[f32], b: &[f32], y: &mut [f32]) {
         a.chunks(m * k).zip(b.chunks(k * n)).zip(y.chunks_mut(m * n)).for_each(one);
     } else {
         a.par_chunks(m * k).zip(b.par_chunks(k * n)).zip(y.par_chunks_mut(m * n)).for_each(one);
+    }
+}
+
+/// The same over arguments stored in 16 bits.
+pub(crate) fn run_stored<Y: Element>(kernel: &BatchedMatmul, a: Floats<'_>, b: Floats<'_>, y: &mut [Y]) {
+    let BatchedMatmul { n_batch, m, n, k, transpose } = *kernel;
+    let one = |(i, y): (usize, &mut [Y])| {
+        let a = a.slice(i * m * k..(i + 1) * m * k);
+        let b = b.slice(i * k * n..(i + 1) * k * n);
+        let reads = Reads { a, b, fused: Floats::F32(&[]) };
+        let mut turned = if transpose.b() { vec![0.0; k * n] } else { vec![] };
+        matmul_stored::run(&kernel.one(), reads, y, transpose.b().then_some(&mut turned));
+    };
+    if n_batch * m * n * k < SERIAL_WORK {
+        y.chunks_mut(m * n).enumerate().for_each(one);
+    } else {
+        y.par_chunks_mut(m * n).enumerate().for_each(one);
     }
 }

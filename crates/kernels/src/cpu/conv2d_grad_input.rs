@@ -1,17 +1,17 @@
 use rayon::prelude::*;
 
 use super::conv2d::TASK_PIXELS;
-use super::matmul::apply;
+use super::half::{Element, Floats, in_f32};
+use super::matmul_stored::Ending;
 use super::patches::{Patches, ResultRow, Walk};
-use super::vectorised::vectorised;
 use crate::{Conv2dGradInput, ConvShape, Images};
 
-pub(crate) fn run(
+pub(crate) fn run<T: Element, Y: Element>(
     kernel: &Conv2dGradInput,
-    dy: &[f32],
-    weight: &[f32],
-    output: &[f32],
-    dx: &mut [f32],
+    dy: &[T],
+    weight: Floats<'_>,
+    output: Floats<'_>,
+    dx: &mut [Y],
     weight_turned: &mut [f32],
 ) {
     let shape = &kernel.shape;
@@ -21,34 +21,30 @@ pub(crate) fn run(
     let weights = &*weight_turned;
     // A task has as many rows as give each phase the pixels of a task.
     let task_rows = TASK_PIXELS.div_ceil(width.div_ceil(stride_x)).saturating_mul(stride_y).min(shape.x.n_images * height);
-    let task = |(buffer, sums): &mut (Vec<f32>, Vec<f32>), (i, dx): (usize, &mut [f32])| {
+    let ending = Ending { epilogue: kernel.epilogue, n: n_channels, fused: output };
+    let task = |(buffer, sums): &mut (Vec<f32>, Vec<f32>), (i, dx): (usize, &mut [Y])| {
         let first = i * task_rows;
         let all_rows = first..first + dx.len() / (width * n_channels);
-        for phase in &phases {
-            let of_phase = |row: &usize| row % height % stride_y == phase.at[0];
-            let rows: Vec<ResultRow> =
-                all_rows.clone().filter(of_phase).map(|row| (row / height, row % height / stride_y)).collect();
-            let n = phase.walks[1].n;
-            sums.clear();
-            sums.resize(rows.len() * n * n_channels, 0.0);
-            if !sums.is_empty() && phase.n_weights > 0 {
-                let patches = Patches { source: dy, images: shape.y(), walks: phase.walks };
-                patches.times(&rows, &weights[phase.first_weight..][..phase.n_weights], n_channels, sums, buffer);
-            }
-            for (row, sums) in all_rows.clone().filter(of_phase).zip(sums.chunks_exact(n * n_channels)) {
-                let line = &mut dx[(row - first) * width * n_channels..][..width * n_channels];
-                let pixels = line.chunks_exact_mut(n_channels).skip(phase.at[1]).step_by(stride_x);
-                pixels.zip(sums.chunks_exact(n_channels)).for_each(|(dx, sum)| dx.copy_from_slice(sum));
-            }
-        }
-        vectorised(
-            #[inline(always)]
-            || {
-                for (pixel, dx) in dx.chunks_exact_mut(n_channels).enumerate() {
-                    apply(kernel.epilogue, output, n_channels, first * width + pixel, 0..n_channels, dx);
+        in_f32(dx, |dx| {
+            for phase in &phases {
+                let of_phase = |row: &usize| row % height % stride_y == phase.at[0];
+                let rows: Vec<ResultRow> =
+                    all_rows.clone().filter(of_phase).map(|row| (row / height, row % height / stride_y)).collect();
+                let n = phase.walks[1].n;
+                sums.clear();
+                sums.resize(rows.len() * n * n_channels, 0.0);
+                if !sums.is_empty() && phase.n_weights > 0 {
+                    let patches = Patches { source: dy, images: shape.y(), walks: phase.walks };
+                    patches.times(&rows, &weights[phase.first_weight..][..phase.n_weights], n_channels, sums, buffer);
                 }
-            },
-        );
+                for (row, sums) in all_rows.clone().filter(of_phase).zip(sums.chunks_exact(n * n_channels)) {
+                    let line = &mut dx[(row - first) * width * n_channels..][..width * n_channels];
+                    let pixels = line.chunks_exact_mut(n_channels).skip(phase.at[1]).step_by(stride_x);
+                    pixels.zip(sums.chunks_exact(n_channels)).for_each(|(dx, sum)| dx.copy_from_slice(sum));
+                }
+            }
+            ending.apply(first * width, dx);
+        });
     };
     dx.par_chunks_mut(task_rows * width * n_channels).enumerate().for_each_init(Default::default, task);
 }
@@ -65,7 +61,7 @@ struct Phase {
 /// Sorts the weights by phase, in each the taps from the last to the first, in each tap `[n_out, n_channels]`.
 ///
 /// From the last: the pixel under tap `u` of window `i` is under tap `u - stride` of window `i + 1`, so in this order windows come by rising index.
-fn turn_weights(shape: &ConvShape, weight: &[f32], turned: &mut [f32]) -> Vec<Phase> {
+fn turn_weights(shape: &ConvShape, weight: Floats<'_>, turned: &mut [f32]) -> Vec<Phase> {
     let ConvShape { x, n_out, window } = *shape;
     let sizes = [x.height, x.width];
     let walk = |axis: usize, at: usize| {
@@ -86,7 +82,7 @@ fn turn_weights(shape: &ConvShape, weight: &[f32], turned: &mut [f32]) -> Vec<Ph
                 for v in (0..along_x.n_taps).rev().map(|tap| first_x + tap * window.stride[1]) {
                     for (o, row) in (0..n_out).zip(&mut rows) {
                         let from = ((o * window.kernel[0] + u) * window.kernel[1] + v) * x.n_channels;
-                        row.copy_from_slice(&weight[from..from + x.n_channels]);
+                        weight.widen_into(from..from + x.n_channels, row);
                     }
                 }
             }

@@ -1,7 +1,9 @@
 use rayon::prelude::*;
 
 use super::gemm::{Onto, Operand, serial_product};
+use super::half::{Element, Floats, in_f32};
 use super::patches::{Patches, ResultRow, Walk};
+use super::room::with_room;
 use super::vectorised::vectorised;
 use crate::{Conv2dGradWeight, Images};
 
@@ -11,7 +13,7 @@ const BLOCK_LEN: usize = 128 * 1024;
 const PATCHES_LEN: usize = 128 * 1024;
 
 /// The sums of each run are made by several tasks, each for some rows of taps; `parts` is `[run][block of taps][n_out, taps, n_channels]`.
-pub(crate) fn run(kernel: &Conv2dGradWeight, dy: &[f32], x: &[f32], dw: &mut [f32], parts: &mut [f32]) {
+pub(crate) fn run<T: Element, Y: Element>(kernel: &Conv2dGradWeight, dy: Floats<'_>, x: &[T], dw: &mut [Y], parts: &mut [f32]) {
     let shape = &kernel.shape;
     let (n_out, window) = (shape.n_out, &shape.window);
     let Images { n_images, height, width, .. } = shape.y();
@@ -43,30 +45,35 @@ pub(crate) fn run(kernel: &Conv2dGradWeight, dy: &[f32], x: &[f32], dw: &mut [f3
             let result_rows: Vec<ResultRow> = (start..end).map(|row| (row / height, row % height)).collect();
             let n_pixels = (end - start) * width;
             let packed = patches.pack(&result_rows, taps.clone(), buffer);
-            let dy = &dy[start * width * n_out..end * width * n_out];
-            let a = Operand { data: dy, n_rows: n_out, n_cols: n_pixels, row_stride: 1, col_stride: n_out };
-            let b = Operand { data: packed, n_rows: n_pixels, n_cols, row_stride: n_cols, col_stride: 1 };
-            serial_product(a, b, sums, if i == 0 { Onto::Nothing } else { Onto::Sum });
+            let dy_range = start * width * n_out..end * width * n_out;
+            with_room(dy.n_room(dy_range.len()), |room| {
+                let a =
+                    Operand { data: dy.get(dy_range, room), n_rows: n_out, n_cols: n_pixels, row_stride: 1, col_stride: n_out };
+                let b = Operand { data: packed, n_rows: n_pixels, n_cols, row_stride: n_cols, col_stride: 1 };
+                serial_product(a, b, sums, if i == 0 { Onto::Nothing } else { Onto::Sum });
+            });
         }
     });
 
     // Weight `[o, u, ..]` stands in the block of its tap row `u`.
     let (tap_len, n_parts) = (patches.n_cols(1), kernel.n_parts());
     dw.par_chunks_mut(shape.n_patch()).enumerate().for_each(|(o, dw)| {
-        vectorised(
-            #[inline(always)]
-            || {
-                for (i, dw) in dw.chunks_mut(block_taps * tap_len).enumerate() {
-                    let block = i * block_taps * tap_len * n_out + o * dw.len();
-                    dw.fill(0.0);
-                    for part in 0..n_parts {
-                        let sums = &parts[part * n_out * tap_len * window.kernel[0] + block..][..dw.len()];
-                        for (dw, sum) in dw.iter_mut().zip(sums) {
-                            *dw += sum;
+        in_f32(dw, |dw| {
+            vectorised(
+                #[inline(always)]
+                || {
+                    for (i, dw) in dw.chunks_mut(block_taps * tap_len).enumerate() {
+                        let block = i * block_taps * tap_len * n_out + o * dw.len();
+                        dw.fill(0.0);
+                        for part in 0..n_parts {
+                            let sums = &parts[part * n_out * tap_len * window.kernel[0] + block..][..dw.len()];
+                            for (dw, sum) in dw.iter_mut().zip(sums) {
+                                *dw += sum;
+                            }
                         }
                     }
-                }
-            },
-        );
+                },
+            )
+        });
     });
 }

@@ -47,6 +47,19 @@ pub(crate) fn product(
     depths: &[Range<usize>],
     finish: impl Fn(usize, Range<usize>, &mut [f32]) + Sync,
 ) {
+    product_onto(Onto::Nothing, a, b, y, tiles, depths, finish);
+}
+
+/// The same, or added to `y`.
+pub(crate) fn product_onto(
+    onto: Onto,
+    a: Operand<'_>,
+    b: Operand<'_>,
+    y: &mut [f32],
+    tiles: &[Tile],
+    depths: &[Range<usize>],
+    finish: impl Fn(usize, Range<usize>, &mut [f32]) + Sync,
+) {
     let (m, n, k) = (a.n_rows, b.n_cols, a.n_cols);
     assert!(b.n_rows == k && y.len() == m * n, "operands of {m} x {k} and {} x {n} for {} results", b.n_rows, y.len());
     a.assert_in_bounds();
@@ -58,7 +71,7 @@ pub(crate) fn product(
         // SAFETY: the tile lies within `y` and overlaps no other (`assert_disjoint`), so this thread alone touches these
         // elements; the operands cover `[m, k]` and `[k, n]` (`assert_in_bounds`), the depth is part of `k` (`assert_cut`), and the
         // operands are not written.
-        unsafe { multiply(a, b, y, n, (rows, cols), depth, if depth.start == 0 { Onto::Nothing } else { Onto::Sum }) };
+        unsafe { multiply(a, b, y, n, (rows, cols), depth, if depth.start == 0 { onto } else { Onto::Sum }) };
         if depth.end < k {
             return;
         }

@@ -4,9 +4,16 @@ use std::ops::Range;
 
 use bytemuck::Pod;
 use half::{bf16, f16};
+use rayon::prelude::*;
 
+use super::matmul::transpose_into;
+use super::room::with_room;
 use super::vectorised::vectorised;
 use crate::{DType, TwinArgs};
+
+/// Elements below which widening is not worth handing to other threads, and those of a task.
+const PARALLEL_LEN: usize = 32 * 1024;
+const BLOCK_LEN: usize = 16 * 1024;
 
 /// Exact; a NaN comes out quiet.
 #[inline(always)]
@@ -58,6 +65,18 @@ pub(crate) trait Element: Pod + Send + Sync {
 
     /// Rounded to it.
     fn narrow(v: f32) -> Self;
+
+    /// `x` itself, if it is f32.
+    #[inline(always)]
+    fn as_f32(_x: &[Self]) -> Option<&[f32]> {
+        None
+    }
+
+    /// Likewise.
+    #[inline(always)]
+    fn as_f32_mut(_x: &mut [Self]) -> Option<&mut [f32]> {
+        None
+    }
 }
 
 impl Element for f32 {
@@ -69,6 +88,16 @@ impl Element for f32 {
     #[inline(always)]
     fn narrow(v: f32) -> Self {
         v
+    }
+
+    #[inline(always)]
+    fn as_f32(x: &[Self]) -> Option<&[f32]> {
+        Some(x)
+    }
+
+    #[inline(always)]
+    fn as_f32_mut(x: &mut [Self]) -> Option<&mut [f32]> {
+        Some(x)
     }
 }
 
@@ -99,8 +128,13 @@ impl Element for bf16 {
 /// `y = x` in f32.
 #[inline(always)]
 pub(crate) fn widen<T: Element>(x: &[T], y: &mut [f32]) {
-    for (y, &x) in y.iter_mut().zip(x) {
-        *y = x.widen();
+    match T::as_f32(x) {
+        Some(x) => y.copy_from_slice(x),
+        None => {
+            for (y, &x) in y.iter_mut().zip(x) {
+                *y = x.widen();
+            }
+        }
     }
 }
 
@@ -109,6 +143,20 @@ pub(crate) fn widen<T: Element>(x: &[T], y: &mut [f32]) {
 pub(crate) fn narrow<T: Element>(x: &[f32], y: &mut [T]) {
     for (y, &x) in y.iter_mut().zip(x) {
         *y = T::narrow(x);
+    }
+}
+
+/// Calls `f` with room for the values of `y` in f32: itself, where it is that, else memory that is rounded into it afterwards.
+pub(crate) fn in_f32<Y: Element>(y: &mut [Y], f: impl FnOnce(&mut [f32])) {
+    match Y::as_f32_mut(y) {
+        Some(y) => f(y),
+        None => with_room(y.len(), |room| {
+            f(room);
+            vectorised(
+                #[inline(always)]
+                || narrow(room, y),
+            );
+        }),
     }
 }
 
@@ -135,17 +183,60 @@ impl<'a> Floats<'a> {
     where
         'a: 'b,
     {
-        match self {
-            Self::F32(x) => return &x[range],
-            Self::F16(x) => vectorised(
-                #[inline(always)]
-                || widen(&x[range.clone()], buffer),
-            ),
-            Self::Bf16(x) => vectorised(
-                #[inline(always)]
-                || widen(&x[range.clone()], buffer),
-            ),
+        if let Self::F32(x) = self {
+            return &x[range];
         }
+        self.widen_into(range, buffer);
         buffer
+    }
+
+    /// `y` = the elements of `range`, in f32.
+    pub(crate) fn widen_into(&self, range: Range<usize>, y: &mut [f32]) {
+        vectorised(
+            #[inline(always)]
+            || match self {
+                Self::F32(x) => widen(&x[range.clone()], y),
+                Self::F16(x) => widen(&x[range.clone()], y),
+                Self::Bf16(x) => widen(&x[range.clone()], y),
+            },
+        );
+    }
+
+    /// How many there have to be in a buffer for `n` of them: none, where they lie in f32.
+    pub(crate) fn n_room(&self, n: usize) -> usize {
+        if matches!(self, Self::F32(_)) { 0 } else { n }
+    }
+
+    /// The same, by several threads where it is long.
+    pub(crate) fn get_in_parallel<'b>(&self, range: Range<usize>, buffer: &'b mut [f32]) -> &'b [f32]
+    where
+        'a: 'b,
+    {
+        if range.len() <= PARALLEL_LEN || matches!(self, Self::F32(_)) {
+            return self.get(range, buffer);
+        }
+        buffer.par_chunks_mut(BLOCK_LEN).enumerate().for_each(|(i, block)| {
+            let start = range.start + i * BLOCK_LEN;
+            self.get(start..start + block.len(), block);
+        });
+        buffer
+    }
+
+    /// Part of it.
+    pub(crate) fn slice(&self, range: Range<usize>) -> Self {
+        match self {
+            Self::F32(x) => Self::F32(&x[range]),
+            Self::F16(x) => Self::F16(&x[range]),
+            Self::Bf16(x) => Self::Bf16(&x[range]),
+        }
+    }
+
+    /// `turned[col, row] = self[row, col]`, in f32.
+    pub(crate) fn turn_into(&self, n_rows: usize, n_cols: usize, turned: &mut [f32]) {
+        match self {
+            Self::F32(x) => transpose_into(x, n_rows, n_cols, turned),
+            Self::F16(x) => transpose_into(x, n_rows, n_cols, turned),
+            Self::Bf16(x) => transpose_into(x, n_rows, n_cols, turned),
+        }
     }
 }

@@ -5,6 +5,7 @@ use rayon::prelude::*;
 use super::activation::{activate_in_place, scale_by_slope};
 use super::blocks::{cut, each_row};
 use super::gemm::{Operand, Tile, product};
+use super::half::Element;
 use super::matmul_vector::{row_times_matrix, scale_row};
 use crate::{Epilogue, Matmul, Transpose};
 
@@ -16,6 +17,9 @@ const TILES_TRANSPOSED: [(usize, usize); 2] = [(128, 256), (64, 256)];
 const N_TILES: usize = 16;
 /// How much of `k` is summed in one go, so that what several tiles read stays in cache.
 const DEPTH: usize = 512;
+
+/// Multiply-adds below which one thread is done before another has woken.
+pub(crate) const SERIAL_WORK: usize = 64 * 1024;
 
 pub(crate) fn run(kernel: &Matmul, a: &[f32], b: &[f32], fused: &[f32], y: &mut [f32], b_turned: Option<&mut [f32]>) {
     let Matmul { m, n, k, transpose, epilogue } = *kernel;
@@ -86,9 +90,8 @@ pub(crate) fn apply(epilogue: Epilogue, fused: &[f32], n: usize, row: usize, col
 }
 
 /// A grid of tiles over `[m, n]`, chosen by shape alone.
-fn tiles(m: usize, n: usize, k: usize, transpose: Transpose) -> Vec<Tile> {
-    // Below this many multiply-adds one thread is done before another has woken.
-    if m * n * k < 64 * 1024 {
+pub(crate) fn tiles(m: usize, n: usize, k: usize, transpose: Transpose) -> Vec<Tile> {
+    if m * n * k < SERIAL_WORK {
         return vec![(0..m, 0..n)];
     }
     let sizes: &[(usize, usize)] = if transpose.a() { &TILES_TRANSPOSED } else { &TILES };
@@ -106,8 +109,8 @@ fn matrix_times_column(matrix: &[f32], x: &[f32], y: &mut [f32]) {
     product(matrix, column, y, &tiles(m, 1, k, Transpose::None), std::slice::from_ref(&(0..k)), |_, _, _| {});
 }
 
-/// `turned[col, row] = x[row, col]`.
-pub(crate) fn transpose_into(x: &[f32], n_rows: usize, n_cols: usize, turned: &mut [f32]) {
+/// `turned[col, row] = x[row, col]`, in f32.
+pub(crate) fn transpose_into<T: Element>(x: &[T], n_rows: usize, n_cols: usize, turned: &mut [f32]) {
     const BLOCK: usize = 16;
     let band = |(i, out): (usize, &mut [f32])| {
         let first = i * BLOCK;
@@ -115,7 +118,7 @@ pub(crate) fn transpose_into(x: &[f32], n_rows: usize, n_cols: usize, turned: &m
             let rows = row..(row + BLOCK).min(n_rows);
             for (col, line) in out.chunks_exact_mut(n_rows).enumerate() {
                 for (y, r) in line[rows.clone()].iter_mut().zip(rows.clone()) {
-                    *y = x[r * n_cols + first + col];
+                    *y = x[r * n_cols + first + col].widen();
                 }
             }
         }

@@ -3,6 +3,7 @@
 
 use rayon::prelude::*;
 
+use super::half::Element;
 use super::vectorised::vectorised;
 
 /// Elements of the matrix below which a loop is not worth handing to other threads.
@@ -11,9 +12,9 @@ const SERIAL_LEN: usize = 128 * 1024;
 const BLOCK_LEN: usize = 64 * 1024;
 
 /// `y[col] = Σ_row x[row] matrix[row, col]` for `matrix: [x.len(), y.len()]`: runs of rows, then the runs in order.
-pub(crate) fn row_times_matrix(x: &[f32], matrix: &[f32], y: &mut [f32]) {
+pub(crate) fn row_times_matrix<T: Element>(x: &[f32], matrix: &[T], y: &mut [f32]) {
     let n_cols = y.len();
-    let run = |x: &[f32], rows: &[f32], y: &mut [f32]| {
+    let run = |x: &[f32], rows: &[T], y: &mut [f32]| {
         vectorised(
             #[inline(always)]
             || add_scaled_rows(x, rows, y),
@@ -37,7 +38,7 @@ pub(crate) fn row_times_matrix(x: &[f32], matrix: &[f32], y: &mut [f32]) {
 
 /// Four rows at a time, so that the sums are read and written a quarter as often.
 #[inline(always)]
-fn add_scaled_rows(x: &[f32], rows: &[f32], y: &mut [f32]) {
+fn add_scaled_rows<T: Element>(x: &[f32], rows: &[T], y: &mut [f32]) {
     let n_cols = y.len();
     y.fill(0.0);
     let quads = x.len() / 4;
@@ -45,13 +46,13 @@ fn add_scaled_rows(x: &[f32], rows: &[f32], y: &mut [f32]) {
         let (r0, rest) = rows.split_at(n_cols);
         let (r1, rest) = rest.split_at(n_cols);
         let (r2, r3) = rest.split_at(n_cols);
-        for ((((y, r0), r1), r2), r3) in y.iter_mut().zip(r0).zip(r1).zip(r2).zip(r3) {
-            *y += x[0] * r0 + x[1] * r1 + x[2] * r2 + x[3] * r3;
+        for ((((y, &r0), &r1), &r2), &r3) in y.iter_mut().zip(r0).zip(r1).zip(r2).zip(r3) {
+            *y += x[0] * r0.widen() + x[1] * r1.widen() + x[2] * r2.widen() + x[3] * r3.widen();
         }
     }
     for (x, row) in x[4 * quads..].iter().zip(rows[4 * quads * n_cols..].chunks_exact(n_cols)) {
-        for (y, r) in y.iter_mut().zip(row) {
-            *y += x * r;
+        for (y, &r) in y.iter_mut().zip(row) {
+            *y += x * r.widen();
         }
     }
 }

@@ -3,6 +3,8 @@
 use std::ops::Range;
 
 use super::gemm::{Onto, Operand, serial_product};
+use super::half::{Element, widen};
+use super::vectorised::vectorised;
 use crate::Images;
 
 /// Where the pixels lie that result pixels read along one axis: result `i` reads `start + step * i + tap` at each of its taps.
@@ -18,10 +20,10 @@ pub(crate) struct Walk {
     pub(crate) step: usize,
 }
 
-/// The patches of `source` along two walks, `[rows and columns]`.
+/// The patches of `source` along two walks, `[rows and columns]`, made in f32.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Patches<'a> {
-    pub(crate) source: &'a [f32],
+pub(crate) struct Patches<'a, T> {
+    pub(crate) source: &'a [T],
     pub(crate) images: Images,
     pub(crate) walks: [Walk; 2],
 }
@@ -37,7 +39,7 @@ const LINE_PIXELS: usize = 16;
 const LINE_DEPTH: usize = 64;
 const LINE_WEIGHTS: usize = 64 * 1024;
 
-impl Patches<'_> {
+impl<T: Element> Patches<'_, T> {
     /// Elements of a patch of `n_tap_rows` rows of taps.
     pub(crate) fn n_cols(&self, n_tap_rows: usize) -> usize {
         n_tap_rows * self.walks[1].n_taps * self.images.n_channels
@@ -55,7 +57,7 @@ impl Patches<'_> {
     }
 
     /// Without patches: those of one row of taps lie in the source line already, each a pixel behind the one before it, and overlap. Only lines that
-    /// reach into the padding are copied, and held for the result rows that share them.
+    /// reach into the padding, or are not f32, are copied, and held for the result rows that share them.
     fn lines_times(&self, rows: &[ResultRow], weights: &[f32], n: usize, y: &mut [f32], buffer: &mut Vec<f32>) {
         let ([along_y, along_x], c, k) = (self.walks, self.images.n_channels, self.n_cols(1));
         let n_pixels = (along_x.n - 1) * along_x.step + along_x.n_taps;
@@ -73,14 +75,17 @@ impl Patches<'_> {
                     continue;
                 }
                 let line = self.line(image, at as usize);
-                let data = if is_inside {
+                let data = if let Some(line) = T::as_f32(line).filter(|_| is_inside) {
                     &line[along_x.start as usize * c..][..n_pixels * c]
                 } else {
                     let slot = at as usize % along_y.n_taps;
                     let padded = &mut buffer[slot * n_pixels * c..][..n_pixels * c];
                     if held[slot] != Some((image, at)) {
                         held[slot] = Some((image, at));
-                        pack_pixel(&whole, c, Some(line), 0, padded);
+                        vectorised(
+                            #[inline(always)]
+                            || pack_pixel(&whole, c, Some(line), 0, padded),
+                        );
                     }
                     padded
                 };
@@ -120,31 +125,38 @@ impl Patches<'_> {
             buffer.resize(len, 0.0);
         }
         for (&(image, j), patches) in rows.iter().zip(buffer[..len].chunks_exact_mut(along_x.n * n_cols)) {
-            for (i, tap) in taps.clone().enumerate() {
-                let y = along_y.start + (along_y.step * j + tap) as isize;
-                let line = (0..self.images.height as isize).contains(&y).then(|| self.line(image, y as usize));
-                self.pack_tap_row(line, patches, n_cols, i * self.n_cols(1));
-            }
+            vectorised(
+                #[inline(always)]
+                || {
+                    for (i, tap) in taps.clone().enumerate() {
+                        let y = along_y.start + (along_y.step * j + tap) as isize;
+                        let line = (0..self.images.height as isize).contains(&y).then(|| self.line(image, y as usize));
+                        self.pack_tap_row(line, patches, n_cols, i * self.n_cols(1));
+                    }
+                },
+            );
         }
         &buffer[..len]
     }
 
     /// One row of taps of the pixels of one result row, from one line of the source; a line outside of the image is 0.
-    fn pack_tap_row(&self, line: Option<&[f32]>, patches: &mut [f32], n_cols: usize, at: usize) {
+    #[inline(always)]
+    fn pack_tap_row(&self, line: Option<&[T]>, patches: &mut [f32], n_cols: usize, at: usize) {
         for (i, patch) in patches.chunks_exact_mut(n_cols).enumerate() {
             let patch = &mut patch[at..at + self.n_cols(1)];
             pack_pixel(&self.walks[1], self.images.n_channels, line, i, patch);
         }
     }
 
-    fn line(&self, image: usize, y: usize) -> &[f32] {
+    fn line(&self, image: usize, y: usize) -> &[T] {
         let len = self.images.width * self.images.n_channels;
         &self.source[(image * self.images.height + y) * len..][..len]
     }
 }
 
 /// What result pixel `i` reads of one line, 0 beyond its ends.
-fn pack_pixel(walk: &Walk, n_channels: usize, line: Option<&[f32]>, i: usize, patch: &mut [f32]) {
+#[inline(always)]
+fn pack_pixel<T: Element>(walk: &Walk, n_channels: usize, line: Option<&[T]>, i: usize, patch: &mut [f32]) {
     let Some(line) = line else { return patch.fill(0.0) };
     let width = (line.len() / n_channels) as isize;
     let first = walk.start + (walk.step * i) as isize;
@@ -155,6 +167,6 @@ fn pack_pixel(walk: &Walk, n_channels: usize, line: Option<&[f32]>, i: usize, pa
     }
     let from = (first + begin as isize) as usize * n_channels;
     patch[..begin * n_channels].fill(0.0);
-    patch[begin * n_channels..end * n_channels].copy_from_slice(&line[from..from + (end - begin) * n_channels]);
+    widen(&line[from..from + (end - begin) * n_channels], &mut patch[begin * n_channels..end * n_channels]);
     patch[end * n_channels..].fill(0.0);
 }

@@ -14,7 +14,7 @@ fn stored_equals_f32(kernel: impl Kernel + Clone, dtypes: &[DType], given: &[Vec
     stored_equals_f32_within(kernel, dtypes, given, DEFAULT);
 }
 
-/// The same, with another tolerance for f32 on the GPU.
+/// The same, with another tolerance for f32.
 #[track_caller]
 fn stored_equals_f32_within(kernel: impl Kernel + Clone, dtypes: &[DType], given: &[Vec<f32>], f32_tolerance: Tolerance) {
     let low = stored(kernel.clone(), dtypes).unwrap_or_else(|error| panic!("{error}"));
@@ -32,7 +32,8 @@ fn stored_equals_f32_within(kernel: impl Kernel + Clone, dtypes: &[DType], given
     let results = args.iter().zip(dtypes).filter(|(arg, _)| matches!(arg.access, Access::Write | Access::ReadWrite));
     for (((arg, &dtype), found), expected) in results.zip(&found).zip(&expected) {
         let what = format!("{low:?}: {}", arg.name);
-        assert_close(&what, &floats_of(dtype, found, arg.len), floats(expected), tolerance(dtype));
+        let allowed = if dtype == DType::F32 { f32_tolerance } else { tolerance(dtype) };
+        assert_close(&what, &floats_of(dtype, found, arg.len), floats(expected), allowed);
     }
     gpu_equals_twin_within(&*low, &packed, f32_tolerance);
 }
@@ -158,15 +159,104 @@ fn what_overflows_in_f16_is_seen() {
     gpu_equals_twin(&*flag, &x);
 }
 
+/// A side of one, odd sizes, tiles and bands and panels of them, on either executor.
+const PRODUCTS: [(usize, usize, usize); 9] =
+    [(1, 1, 1), (5, 7, 9), (16, 32, 8), (33, 31, 17), (1, 40, 65), (40, 1, 65), (65, 33, 1), (1, 1, 300), (64, 48, 32)];
+
 #[test]
-fn products_with_a_bias_in_f32() {
+fn products_have_a_form() {
     let mut random = Random::new(2);
+    let epilogues = [
+        Epilogue::None,
+        Epilogue::Activation(Activation::Tanh),
+        Epilogue::Bias(Activation::Relu),
+        Epilogue::OutputGrad(Activation::Sigmoid),
+    ];
+    for (m, n, k) in PRODUCTS {
+        for (transpose, epilogue) in [Transpose::None, Transpose::A, Transpose::B, Transpose::Both].into_iter().zip(epilogues) {
+            let product = Matmul { m, n, k, transpose, epilogue };
+            let (a, b) = (random.floats(m * k), random.floats(k * n));
+            let (given, n_args) = match epilogue {
+                Epilogue::None | Epilogue::Activation(_) => (vec![a, b], 3),
+                Epilogue::Bias(_) => (vec![a, b, random.floats(n)], 4),
+                Epilogue::OutputGrad(_) => (vec![a, b, random.floats(m * n)], 4),
+            };
+            for half in HALVES {
+                stored_equals_f32_within(product, &vec![half; n_args], &given, Tolerance::of_sum(k));
+                let mut dtypes = vec![half; n_args];
+                dtypes[2..].fill(DType::F32);
+                stored_equals_f32_within(product, &dtypes, &given, Tolerance::of_sum(k));
+            }
+        }
+    }
+}
+
+/// The twin alone, where the GPU would take too long: several bands, panels and tiles.
+#[test]
+fn large_products_have_a_form_on_the_cpu() {
+    let mut random = Random::new(8);
+    for (m, n, k, transpose) in [(700, 70, 300, Transpose::B), (65, 70, 5000, Transpose::A), (300, 40, 90, Transpose::None)] {
+        for half in HALVES {
+            for y in [DType::F32, half] {
+                let product = Matmul { m, n, k, transpose, epilogue: Epilogue::Activation(Activation::Relu) };
+                let low = stored(product, &[half, half, y]).expect("16 bits for f32");
+                let given = [random.floats(m * k), random.floats(k * n)];
+                let packed = [half_words(half, &given[0]), half_words(half, &given[1])];
+                let rounded = [words(&floats_of(half, &packed[0], m * k)), words(&floats_of(half, &packed[1], k * n))];
+                let found = floats_of(y, &run_twin(&*low, &packed)[0], m * n);
+                let allowed = if y == DType::F32 { Tolerance::of_sum(k) } else { tolerance(y) };
+                assert_close(&format!("{low:?}"), &found, &twin_floats(&product, &rounded), allowed);
+                same_bits_on_any_pool(&*low, &packed);
+            }
+        }
+    }
+}
+
+#[test]
+fn products_of_pairs_have_a_form() {
+    let mut random = Random::new(9);
     for half in HALVES {
-        for (m, n, k) in [(1, 1, 1), (5, 7, 9), (16, 32, 8), (33, 31, 17)] {
-            let layer = Matmul { m, n, k, transpose: Transpose::B, epilogue: Epilogue::Bias(Activation::Relu) };
-            let given = [random.floats(m * k), random.floats(k * n), random.floats(n)];
-            stored_equals_f32(layer, &[half, half, DType::F32, half], &given);
-            stored_equals_f32(layer, &[half, half, DType::F32, DType::F32], &given);
+        for transpose in [Transpose::None, Transpose::A, Transpose::B, Transpose::Both] {
+            let (n_batch, m, n, k) = (3, 5, 9, 7);
+            let products = BatchedMatmul { n_batch, m, n, k, transpose };
+            let given = [random.floats(n_batch * m * k), random.floats(n_batch * k * n)];
+            stored_equals_f32(products, &[half; 3], &given);
+            stored_equals_f32(products, &[half, half, DType::F32], &given);
+            stored_equals_f32(products, &[half, DType::F32, half], &given);
+        }
+    }
+}
+
+#[test]
+fn convolutions_have_a_form() {
+    let mut random = Random::new(10);
+    let images = |height, width, n_channels| Images { n_images: 2, height, width, n_channels };
+    let window = |kernel, stride, padding| Window { stride: [stride; 2], ..Window::square(kernel, padding) };
+    let shapes = [
+        // Patches, strides, a product of pixels, and lines that are multiplied as they lie.
+        ConvShape { x: images(5, 6, 3), n_out: 5, window: window(3, 1, 1) },
+        ConvShape { x: images(7, 6, 4), n_out: 3, window: window(3, 2, 1) },
+        ConvShape { x: images(4, 3, 5), n_out: 6, window: window(1, 1, 0) },
+        ConvShape { x: images(4, 20, 24), n_out: 4, window: window(3, 1, 0) },
+    ];
+    for shape in shapes {
+        let [x, weight, y] = [shape.x.len(), shape.n_weights(), shape.y().len()].map(|n| random.floats(n));
+        let (bias, output) = (random.floats(shape.n_out), random.floats(shape.x.len()));
+        for half in HALVES {
+            let forward = Conv2d { shape, epilogue: Epilogue::Bias(Activation::Relu) };
+            let given = [x.clone(), weight.clone(), bias.clone()];
+            has_form(forward, &[half, half, DType::F32, half], "Stored");
+            let tolerance = Tolerance::of_sum(shape.n_patch());
+            stored_equals_f32_within(forward, &[half, half, DType::F32, half], &given, tolerance);
+            stored_equals_f32_within(forward, &[half, half, half, DType::F32], &given, tolerance);
+            let grad_input = Conv2dGradInput { shape, epilogue: Epilogue::OutputGrad(Activation::Relu) };
+            let given = [y.clone(), weight.clone(), output.clone()];
+            stored_equals_f32_within(grad_input, &[half; 4], &given, tolerance);
+            stored_equals_f32_within(grad_input, &[half, half, half, DType::F32], &given, tolerance);
+            let (grad_weight, given) = (Conv2dGradWeight { shape }, [y.clone(), x.clone()]);
+            let tolerance = Tolerance::of_sum(shape.y().n_pixels());
+            stored_equals_f32_within(grad_weight, &[half, half, DType::F32], &given, tolerance);
+            stored_equals_f32_within(grad_weight, &[half; 3], &given, tolerance);
         }
     }
 }

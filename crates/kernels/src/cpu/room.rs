@@ -1,0 +1,24 @@
+//! Working memory of a task, kept by its thread: a new allocation of this size is new pages each time.
+
+use std::cell::RefCell;
+
+/// The most floats of a room that is kept.
+const KEPT_LEN: usize = 1024 * 1024;
+
+thread_local! {
+    /// Those that are not in use: as many as calls have been nested.
+    static ROOMS: RefCell<Vec<Vec<f32>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Calls `f` with room for `len` floats, whose values mean nothing. Calls may be nested.
+pub(crate) fn with_room<R>(len: usize, f: impl FnOnce(&mut [f32]) -> R) -> R {
+    let mut room = ROOMS.with_borrow_mut(Vec::pop).unwrap_or_default();
+    if room.len() < len {
+        room.resize(len, 0.0);
+    }
+    let result = f(&mut room[..len]);
+    if room.len() <= KEPT_LEN {
+        ROOMS.with_borrow_mut(|rooms| rooms.push(room));
+    }
+    result
+}
