@@ -60,7 +60,7 @@ pub(crate) fn built(name: &str, profile: Profile) -> Result<PathBuf> {
 }
 
 /// Where cargo's messages, a JSON object a line, say that the program is.
-fn executable(messages: &str, name: &str) -> Option<PathBuf> {
+pub(crate) fn executable(messages: &str, name: &str) -> Option<PathBuf> {
     let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     // The program's own unit tests are an executable of the same name.
     let is_wanted = |message: &Value| {

@@ -70,11 +70,14 @@ Builds for release, runs the suite and prints ours, the reference and their rati
   higgs        training 28-256-256-256-1: --device, --rows, --rounds, --smoke, --json FILE
   loader       batches, memory, import, opening, tables larger than memory, cold files: --rows, --rounds, --mb, --only PART,
                --smoke, --json FILE
-  table, kernels, program, train
+  kernels      the twins, the WGSL and the replay of kernels against what bounds them: --device, --rows, --rounds, --only PART,
+               --smoke, --json FILE
+  table, program, train
                the benches of that crate, `cargo bench -p brisk-SUITE`
 
   --peers      also runs PyTorch and, for loader and table, pandas, pyarrow and polars, in the same run: with the Python that
-               BRISK_PYTHON names, else one in target/peers-venv
+               BRISK_PYTHON names, else one in target/peers-venv; and, for kernels, Burn: the program that BRISK_BURN names, else
+               xtask/peers/burn, built in target/burn-peer (the first time some forty minutes of one core)
   --yes        makes target/peers-venv without asking; it downloads several GB (so does CI being set)";
 
 const WITH_CANDLE_HELP: &str = "\
@@ -84,7 +87,7 @@ Builds examples/with_candle, a package outside the workspace, for release in tar
 the options given. The first build takes some six minutes of one core, and downloads candle; `cargo xtask test` leaves it out.";
 
 /// The crates whose own benches are suites.
-const BENCHED_CRATES: [&str; 4] = ["table", "kernels", "program", "train"];
+const BENCHED_CRATES: [&str; 3] = ["table", "program", "train"];
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();

@@ -1,4 +1,4 @@
-//! `cargo xtask bench`, and the Python in which others are measured beside us.
+//! `cargo xtask bench`, and the Python and the program of Burn's in which others are measured beside us.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -6,8 +6,8 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::bins::{Profile, built, started};
-use crate::shell::{command, run, succeeds, target_dir};
+use crate::bins::{Profile, built, executable, started};
+use crate::shell::{command, output, root, run, succeeds, target_dir};
 
 /// A package: pip's name and Python's.
 type Package = (&'static str, &'static str);
@@ -16,6 +16,7 @@ type Package = (&'static str, &'static str);
 fn packages(suite: &str) -> &'static [Package] {
     match suite {
         "loader" => &[("torch", "torch"), ("numpy", "numpy"), ("pandas", "pandas"), ("pyarrow", "pyarrow"), ("polars", "polars")],
+        "kernels" => &[("torch", "torch"), ("numpy", "numpy")],
         "table" => &[("numpy", "numpy"), ("pandas", "pandas"), ("pyarrow", "pyarrow"), ("polars", "polars")],
         _ => &[("torch", "torch"), ("numpy", "numpy"), ("safetensors", "safetensors"), ("scikit-learn", "sklearn")],
     }
@@ -31,7 +32,9 @@ enum Consent {
 pub(crate) fn bench(args: &[String]) -> Result<ExitCode> {
     let (args, consent) = without_consent(args);
     let suite = args.first().map_or("", String::as_str);
-    let python = if args.iter().any(|arg| arg == "--peers") { Some(python(packages(suite), consent)?) } else { None };
+    let has_peers = args.iter().any(|arg| arg == "--peers");
+    let python = if has_peers && needs_python(&args) { Some(python(packages(suite), consent)?) } else { None };
+    let burn = if has_peers && needs_burn(&args) { Some(burn()?) } else { None };
     let mut bench = match args.split_first() {
         Some((suite, rest)) if crate::BENCHED_CRATES.contains(&suite.as_str()) => {
             let mut bench = command("cargo bench --package");
@@ -47,7 +50,38 @@ pub(crate) fn bench(args: &[String]) -> Result<ExitCode> {
     if let Some(python) = python {
         bench.env("BRISK_PYTHON", python);
     }
+    if let Some(burn) = burn {
+        bench.env("BRISK_BURN", burn);
+    }
     started(&mut bench)
+}
+
+/// Whether any part that was asked for has a peer in Python: of the kernels, convolutions alone.
+fn needs_python(args: &[String]) -> bool {
+    args.first().is_none_or(|suite| suite != "kernels") || wants_part(args, "conv")
+}
+
+/// Whether Burn is measured too.
+fn needs_burn(args: &[String]) -> bool {
+    args.first().is_some_and(|suite| suite == "kernels") && wants_part(args, "burn")
+}
+
+/// Whether this part of a suite was asked for; all are, where none is named.
+fn wants_part(args: &[String], part: &str) -> bool {
+    let mut named = args.windows(2).filter(|pair| pair[0] == "--only").peekable();
+    named.peek().is_none() || named.any(|pair| pair[1] == part)
+}
+
+/// Burn's side: the program that `BRISK_BURN` names, or else the package outside the workspace, built.
+fn burn() -> Result<PathBuf> {
+    if let Some(named) = env::var_os("BRISK_BURN").map(PathBuf::from) {
+        return Ok(named);
+    }
+    let target = target_dir().join("burn-peer");
+    eprintln!("building Burn's side in {}; the first time that takes some forty minutes of one core", target.display());
+    let mut build = command("cargo build --release --locked --message-format json-render-diagnostics");
+    build.arg("--manifest-path").arg(root().join("xtask/peers/burn/Cargo.toml")).arg("--target-dir").arg(target);
+    executable(&output(&mut build)?, "burn-peer").context("cargo built Burn's side and did not say where it is")
 }
 
 /// `--yes` is for us; the rest is for the program that measures.
@@ -105,6 +139,19 @@ mod tests {
         let (rest, consent) = without_consent(&args);
         assert_eq!(rest, ["higgs", "--peers", "--json", "out.json"]);
         assert_eq!(consent, Consent::Given);
+    }
+
+    #[test]
+    fn peers_are_started_for_the_parts_that_have_them() {
+        let check = |line: &str, expected| {
+            let args: Vec<String> = line.split(' ').map(String::from).collect();
+            assert_eq!((needs_python(&args), needs_burn(&args)), expected, "{line}");
+        };
+        check("higgs --peers", (true, false));
+        check("loader --only import --peers", (true, false));
+        check("kernels --peers", (true, true));
+        check("kernels --only burn --peers", (false, true));
+        check("kernels --only replay --only conv --peers", (true, false));
     }
 
     #[test]

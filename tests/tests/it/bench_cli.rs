@@ -4,6 +4,8 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
+use crate::gpu::gpu;
+
 fn bench(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_bench")).args(args).output().expect("the benchmarks run")
 }
@@ -46,6 +48,32 @@ fn the_loader_suite_runs() {
 }
 
 #[test]
+fn the_kernels_suite_runs() {
+    let rows = smoke(&["kernels"]);
+    let adapter = gpu();
+    let is_there = |part: &str| rows.iter().any(|row| row["case"].as_str().is_some_and(|case| case.contains(part)));
+    for (part, needs_adapter) in [
+        ("twin, square", false),
+        ("twin, adam", false),
+        ("twin, convolution 3x3, 64 to 64", false),
+        ("the host's part", true),
+        ("WGSL, softmax", true),
+        ("WGSL, convolution", true),
+        ("WGSL, training, batch 1024", true),
+    ] {
+        assert_eq!(is_there(part), adapter.is_some() || !needs_adapter, "{part}: {rows:?}");
+    }
+    for row in rows.iter().filter(|row| row["case"].as_str().is_some_and(|case| case.starts_with("WGSL"))) {
+        let device = row["device"].as_str().expect("a text");
+        assert!(!device.starts_with("cpu"), "{row} is measured on an adapter");
+        assert!(
+            !device.contains("(software") || row["target"].is_null(),
+            "{row}: nothing is aimed at where shaders are only tested"
+        );
+    }
+}
+
+#[test]
 fn parts_can_be_chosen() {
     let rows = smoke(&["loader", "--only", "memory"]);
     assert!(rows.iter().all(|row| row["unit"] == "allocations" || row["unit"] == "B"), "{rows:?}");
@@ -60,6 +88,7 @@ fn wrong_words_are_told() {
     };
     check(&["no-such-suite"], "no benchmark or option `no-such-suite`");
     check(&["loader", "--only", "speed"], "--only wants one of batches, memory,");
+    check(&["kernels", "--only", "batches"], "--only wants one of twins, conv,");
     check(&["loader", "--rounds", "0"], "--rounds wants a whole number from 1");
     check(&["loader", "--rows"], "--rows wants a value");
 }

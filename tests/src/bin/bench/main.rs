@@ -2,8 +2,10 @@
 
 mod counting;
 mod higgs;
+mod kernels;
 mod loader;
 mod options;
+mod peer;
 mod row;
 
 use std::process::ExitCode;
@@ -11,7 +13,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 
 use options::{Options, Suite};
-use row::Row;
+use row::Table;
 
 #[expect(clippy::print_stderr, reason = "an error goes to standard error")]
 fn main() -> ExitCode {
@@ -35,16 +37,16 @@ fn run() -> Result<()> {
         println!("{}", options::HELP);
         return Ok(());
     };
-    let rows = match options.suite {
+    let tables = match options.suite {
         Suite::Higgs => higgs::run(&options)?,
         Suite::Loader => loader::run(&options)?,
+        Suite::Kernels => kernels::run(&options)?,
     };
-    println!("\n{}", Row::heading(&options.device));
-    for row in &rows {
-        println!("{row}");
+    for table in &tables {
+        print!("{table}");
     }
     if let Some(path) = &options.json {
-        let rows: Vec<_> = rows.iter().map(|row| row.json(&options.device)).collect();
+        let rows: Vec<_> = tables.iter().flat_map(Table::json).collect();
         let text = serde_json::to_string_pretty(&rows)? + "\n";
         std::fs::write(path, text).with_context(|| format!("{}: cannot write the figures", path.display()))?;
     }

@@ -3,32 +3,51 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use brisk_program::{Device, Selection};
 
-use crate::loader::Part;
+use crate::{kernels, loader};
 
 pub(crate) const HELP: &str = "\
 bench SUITE [OPTIONS]
 
 higgs     training 28-256-256-256-1, f32, Adam, at batch 1024 and 8192, on a reproducible HIGGS-shaped table
 loader    batches in order and shuffled, allocations and memory, import of CSV, opening, tables larger than memory, cold files
+kernels   the twins and the WGSL of kernels against what bounds them, convolutions, what a replayed dispatch costs, Burn
 
-  --peers        the same by others, turn by turn with ours (needs BRISK_PYTHON, which cargo xtask bench sets)
+  --peers        the same by others, turn by turn with ours (needs what cargo xtask bench sets: BRISK_PYTHON and, for kernels, BRISK_BURN)
   --smoke        everything once and small, to see that it runs
-  --rows N       rows of the table                                  [higgs 200000, loader 1000000]
+  --rows N       rows of the table                                  [higgs 200000, loader 1000000, kernels 20480]
   --rounds N     how often everything has its turn                  [5]
   --json FILE    the figures as a list of objects
   --device NAME  higgs: where it trains                             [cpu]
+                 kernels: the adapter, beside the cpu executor      [the first there is, hardware before software]
   --mb N         loader: megabytes of each text that is imported    [256]
-  --only PART    loader: batches, memory, import, open, large or cold; may be given several times
+  --only PART    may be given several times
+                 loader: batches, memory, import, open, large or cold
+                 kernels: twins, conv, replay, families or burn
 
 The loader suite keeps its files in a temporary folder (TMPDIR), and says where: some 3 GB of them, and sparse files of 30 GB that take no room.
 
 Benches of single crates: cargo bench -p brisk-loader | brisk-table | brisk-kernels | brisk-program";
+
+/// A part of a suite, and what measures it.
+pub(crate) type Part<M> = (&'static str, M);
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Suite {
     Higgs,
     Loader,
+    Kernels,
+}
+
+impl Suite {
+    /// The parts that `--only` may name.
+    fn parts(self) -> Vec<&'static str> {
+        match self {
+            Self::Higgs => Vec::new(),
+            Self::Loader => loader::PARTS.map(|(name, _)| name).into(),
+            Self::Kernels => kernels::PARTS.map(|(name, _)| name).into(),
+        }
+    }
 }
 
 /// How much of it.
@@ -45,21 +64,23 @@ pub(crate) struct Options {
     pub(crate) device: Device,
     /// The Python that has the peers, if they are wanted.
     pub(crate) peers: Option<PathBuf>,
+    /// The program that is Burn's side, likewise.
+    pub(crate) burn: Option<PathBuf>,
     pub(crate) scale: Scale,
     pub(crate) n_rows: usize,
     pub(crate) n_rounds: usize,
     /// How long each text is that is imported, about.
     pub(crate) text_bytes: usize,
-    /// The parts of the loader suite that are wanted; all, if none is named.
-    pub(crate) parts: Vec<Part>,
+    /// The parts that are wanted; all, if none is named.
+    only: Vec<String>,
     pub(crate) json: Option<PathBuf>,
 }
 
 impl Options {
     /// Reads the command line; `None` if help is wanted.
     pub(crate) fn read(args: impl IntoIterator<Item = String>) -> Result<Option<Self>> {
-        let mut selection = Selection::Cpu;
-        let (mut suite, mut peers, mut scale, mut json, mut parts) = (None, None, Scale::Full, None, Vec::new());
+        let (mut suite, mut selection, mut peers, mut scale) = (None, None, false, Scale::Full);
+        let (mut json, mut only) = (None, Vec::new());
         let (mut n_rows, mut n_rounds, mut mb) = (None, None, None);
         let mut args = args.into_iter();
         while let Some(arg) = args.next() {
@@ -68,41 +89,68 @@ impl Options {
                 "--help" | "-h" => return Ok(None),
                 "higgs" => suite = Some(Suite::Higgs),
                 "loader" => suite = Some(Suite::Loader),
-                "--device" => selection = value()?.parse()?,
-                "--peers" => peers = Some(python()?),
+                "kernels" => suite = Some(Suite::Kernels),
+                "--device" => selection = Some(value()?.parse()?),
+                "--peers" => peers = true,
                 "--smoke" => scale = Scale::Smoke,
                 "--rows" => n_rows = Some(count(&arg, &value()?)?),
                 "--rounds" => n_rounds = Some(count(&arg, &value()?)?),
                 "--mb" => mb = Some(count(&arg, &value()?)?),
-                "--only" => parts.push(value()?.parse()?),
+                "--only" => only.push(value()?),
                 "--json" => json = Some(PathBuf::from(value()?)),
                 other => bail!("no benchmark or option `{other}`; see --help"),
             }
         }
         let Some(suite) = suite else { return Ok(None) };
+        let parts = suite.parts();
+        if let Some(unknown) = only.iter().find(|part| !parts.contains(&part.as_str())) {
+            bail!("--only wants one of {}, got `{unknown}`", parts.join(", "));
+        }
         let default_rows = match (suite, scale) {
+            (Suite::Kernels, Scale::Smoke) => 2048,
+            (Suite::Kernels, Scale::Full) => 20_480,
             (_, Scale::Smoke) => 10_000,
             (Suite::Higgs, Scale::Full) => 200_000,
             (Suite::Loader, Scale::Full) => 1_000_000,
         };
         let (default_rounds, default_mb) = if scale == Scale::Smoke { (1, 1) } else { (5, 256) };
-        Ok(Some(Self {
+        let selection = selection.unwrap_or_else(|| default_device(suite));
+        let mut options = Self {
             suite,
             device: Device::builder().selection(selection).open()?,
-            peers,
+            peers: None,
+            burn: None,
             scale,
             n_rows: n_rows.unwrap_or(default_rows),
             n_rounds: n_rounds.unwrap_or(default_rounds),
             text_bytes: mb.unwrap_or(default_mb) << 20,
-            parts,
+            only,
             json,
-        }))
+        };
+        if peers && (suite != Suite::Kernels || options.wants("conv")) {
+            options.peers = Some(named("BRISK_PYTHON", "a Python with the peers")?);
+        }
+        if peers && suite == Suite::Kernels && options.wants("burn") {
+            options.burn = Some(named("BRISK_BURN", "the program of xtask/peers/burn")?);
+        }
+        Ok(Some(options))
+    }
+
+    /// Whether this part is to be measured.
+    pub(crate) fn wants(&self, part: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|wanted| wanted == part)
     }
 }
 
-fn python() -> Result<PathBuf> {
-    let named = std::env::var_os("BRISK_PYTHON").map(PathBuf::from);
-    named.context("--peers wants BRISK_PYTHON to name a Python with the peers; `cargo xtask bench` sets it")
+/// Where the suite runs if nobody says so.
+fn default_device(suite: Suite) -> Selection {
+    if suite == Suite::Kernels && !Device::list().is_empty() { Selection::Index(0) } else { Selection::Cpu }
+}
+
+/// The path in a variable that `--peers` needs.
+fn named(variable: &str, what: &str) -> Result<PathBuf> {
+    let path = std::env::var_os(variable).map(PathBuf::from);
+    path.with_context(|| format!("--peers wants {variable} to name {what}; `cargo xtask bench` sets it"))
 }
 
 fn count(name: &str, word: &str) -> Result<usize> {

@@ -1,8 +1,31 @@
 use std::fmt;
 use std::process::Command;
 
-use brisk_program::Device;
+use brisk_program::DeviceInfo;
 use serde_json::{Value, json};
+
+/// Lines of figures that were taken on one device.
+pub(crate) struct Table {
+    pub(crate) device: DeviceInfo,
+    pub(crate) rows: Vec<Row>,
+}
+
+impl Table {
+    /// What programs read of it.
+    pub(crate) fn json(&self) -> impl Iterator<Item = Value> + '_ {
+        self.rows.iter().map(|row| row.json(&self.device))
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cells = ["work", "brisk", "spread", "against", "its figure", "ratio", "target"];
+        let lines = ["---", "---:", "---:", "---", "---:", "---:", "---:"];
+        writeln!(f, "\non {}, commit {}\n", self.device, commit())?;
+        writeln!(f, "{}\n{}", line(cells.map(String::from)), line(lines.map(String::from)))?;
+        self.rows.iter().try_for_each(|row| writeln!(f, "{row}"))
+    }
+}
 
 /// One line of figures: ours, what it is held against, and the ratio of the two.
 pub(crate) struct Row {
@@ -34,18 +57,6 @@ impl Row {
         Self { suite, case, ours, unit, reference, target: Some(1.0), better: Better::Less }
     }
 
-    pub(crate) fn heading(device: &Device) -> String {
-        let cells = ["work", "brisk", "spread", "against", "its figure", "ratio", "target"];
-        let lines = ["---", "---:", "---:", "---", "---:", "---:", "---:"];
-        format!(
-            "on {}, commit {}\n\n{}\n{}",
-            device.info(),
-            commit(),
-            line(cells.map(String::from)),
-            line(lines.map(String::from))
-        )
-    }
-
     /// The median over the rounds of ours by theirs, both of the same round.
     fn ratio(&self) -> Option<f64> {
         let (_, theirs) = self.reference.as_ref()?;
@@ -68,7 +79,7 @@ impl Row {
         self.ratio().zip(self.target).map(|(ratio, target)| ratio >= target)
     }
 
-    pub(crate) fn json(&self, device: &Device) -> Value {
+    fn json(&self, device: &DeviceInfo) -> Value {
         let reference = self.reference.as_ref();
         let args: Vec<_> = std::env::args().skip(1).collect();
         json!({
@@ -76,7 +87,7 @@ impl Row {
             "reference": reference.map(|(name, _)| name), "reference_value": reference.map(|(_, figures)| median(figures)),
             "ratio": self.ratio(), "target": self.target, "met": self.is_met(),
             "spread": self.spread(), "command": format!("cargo xtask bench {}", args.join(" ")), "commit": commit(),
-            "device": device.info().to_string(),
+            "device": device.to_string(),
         })
     }
 }
@@ -101,7 +112,7 @@ impl fmt::Display for Row {
 
 /// A line of a Markdown table whose columns stand below one another on a terminal as well.
 fn line([case, ours, spread, reference, figure, ratio, target]: [String; 7]) -> String {
-    format!("| {case:<50} | {ours:>14} | {spread:>6} | {reference:<38} | {figure:>14} | {ratio:>7} | {target:>14} |")
+    format!("| {case:<60} | {ours:>14} | {spread:>6} | {reference:<38} | {figure:>14} | {ratio:>7} | {target:>14} |")
 }
 
 /// A figure of three digits, with a prefix: `26.3 M rows/s`, `0.77 GB/s`, `1.3 ms`.
@@ -118,7 +129,7 @@ fn told(value: f64, unit: &str) -> String {
         _ => 2,
     };
     // Prefixes go with symbols, not with words.
-    let gap = if unit.starts_with("B") || unit == "s" || prefix.is_empty() { "" } else { " " };
+    let gap = if unit.starts_with("B") || ["s", "FLOP/s"].contains(&unit) || prefix.is_empty() { "" } else { " " };
     format!("{scaled:.decimals$} {prefix}{gap}{unit}")
 }
 

@@ -11,9 +11,9 @@ use brisk_loader::{Batching, HugePages, LastBatch, Loader, RowSource, Rows, Shuf
 use brisk_table::Table;
 use brisk_tests::{N_COLS, higgs_table};
 
-use super::peers::Peers;
 use super::tables;
 use crate::options::Options;
+use crate::peer::Peer;
 use crate::row::{Better, Row};
 
 const SIZES: [usize; 2] = [1024, 8192];
@@ -43,7 +43,7 @@ pub(crate) fn run(options: &Options, folder: &Path) -> Result<Vec<Row>> {
     check(&map, &memory)?;
 
     let mut peers = match &options.peers {
-        Some(python) => Some(Peers::start(python, "crates/loader/benches/peers.py", &[options.n_rows.to_string()])?),
+        Some(python) => Some(Peer::python(python, "crates/loader/benches/peers.py", &[options.n_rows.to_string()])?),
         None => None,
     };
     if let Some(peers) = &mut peers {

@@ -14,8 +14,8 @@ use flate2::bufread::MultiGzDecoder;
 use flate2::write::GzEncoder;
 use rayon::prelude::*;
 
-use super::peers::Peers;
 use crate::options::Options;
+use crate::peer::Peer;
 use crate::row::{Better, Row};
 
 const PEERS: [&str; 3] = ["pandas", "pyarrow", "polars"];
@@ -23,7 +23,7 @@ const PEERS: [&str; 3] = ["pandas", "pyarrow", "polars"];
 #[expect(clippy::print_stdout, reason = "the peers' versions belong to the report")]
 pub(crate) fn run(options: &Options, folder: &Path) -> Result<Vec<Row>> {
     let mut peers = match &options.peers {
-        Some(python) => Some(Peers::start(python, "xtask/peers/csv_read.py", &[])?),
+        Some(python) => Some(Peer::python(python, "xtask/peers/csv_read.py", &[])?),
         None => None,
     };
     if let Some(peers) = &mut peers {
@@ -141,7 +141,7 @@ impl Drop for Text {
     }
 }
 
-fn measure(text: &Text, n_rounds: usize, peers: &mut Option<Peers>, folder: &Path) -> Result<Vec<Row>> {
+fn measure(text: &Text, n_rounds: usize, peers: &mut Option<Peer>, folder: &Path) -> Result<Vec<Row>> {
     let dest = folder.join("imported.safetensors");
     let import = || -> Result<()> {
         import_csv(&text.path, &dest, &CsvOptions::default())?;

@@ -8,79 +8,44 @@ pub(crate) mod large;
 mod memory;
 mod memory_limit;
 mod open;
-mod peers;
 mod sparse;
 mod tables;
 
-use std::str::FromStr;
+use std::path::Path;
 
-use anyhow::{Result, bail};
-use tempfile::TempDir;
+use anyhow::Result;
 
-use crate::options::Options;
-use crate::row::Row;
+use crate::options::{Options, Part};
+use crate::row::{Row, Table};
 
-/// A part of the suite.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
-    /// Batches in order and shuffled, warm.
-    Batches,
-    /// Allocations an epoch, growth over many.
-    Memory,
-    /// Text to tables.
-    Import,
-    /// Opening a big table.
-    Open,
-    /// A table larger than memory.
-    Large,
-    /// A file that is not in memory.
-    Cold,
-}
+/// What measures a part, with its files in a folder.
+type Measure = fn(&Options, &Path) -> Result<Vec<Row>>;
 
-const PARTS: [(&str, Part); 6] = [
-    ("batches", Part::Batches),
-    ("memory", Part::Memory),
-    ("import", Part::Import),
-    ("open", Part::Open),
-    ("large", Part::Large),
-    ("cold", Part::Cold),
+pub(crate) const PARTS: [Part<Measure>; 6] = [
+    ("batches", batches::run),
+    ("memory", |options, _| memory::run(options)),
+    ("import", import::run),
+    ("open", open::run),
+    ("large", large::run),
+    ("cold", cold),
 ];
 
-impl FromStr for Part {
-    type Err = anyhow::Error;
-
-    fn from_str(word: &str) -> Result<Self> {
-        match PARTS.iter().find(|(name, _)| *name == word) {
-            Some((_, part)) => Ok(*part),
-            None => bail!("--only wants one of {}, got `{word}`", PARTS.map(|(name, _)| name).join(", ")),
-        }
-    }
-}
-
 #[expect(clippy::print_stdout, reason = "where the files lie belongs to the report")]
-pub(crate) fn run(options: &Options) -> Result<Vec<Row>> {
+pub(crate) fn run(options: &Options) -> Result<Vec<Table>> {
     let folder = tempfile::Builder::new().prefix("brisk-bench-").tempdir()?;
     println!("files in {}", folder.path().display());
     let mut rows = Vec::new();
-    for (_, part) in PARTS {
-        if options.parts.is_empty() || options.parts.contains(&part) {
-            rows.extend(measure(part, options, &folder)?);
-        }
+    for (_, measure) in PARTS.iter().filter(|(name, _)| options.wants(name)) {
+        rows.extend(measure(options, folder.path())?);
     }
-    Ok(rows)
+    Ok(vec![Table { device: options.device.info().clone(), rows }])
 }
 
-fn measure(part: Part, options: &Options, folder: &TempDir) -> Result<Vec<Row>> {
-    match part {
-        Part::Batches => batches::run(options, folder.path()),
-        Part::Memory => memory::run(options),
-        Part::Import => import::run(options, folder.path()),
-        Part::Open => open::run(options, folder.path()),
-        Part::Large => large::run(options, folder.path()),
-        #[cfg(target_os = "linux")]
-        Part::Cold => cold::run(options, folder.path()),
-        // Only there is a file dropped from the page cache, and the reads counted that show it.
-        #[cfg(not(target_os = "linux"))]
-        Part::Cold => Ok(Vec::new()),
-    }
+#[cfg(target_os = "linux")]
+use cold::run as cold;
+
+/// Only Linux drops a file from the page cache, and counts the reads that show it.
+#[cfg(not(target_os = "linux"))]
+fn cold(_: &Options, _: &Path) -> Result<Vec<Row>> {
+    Ok(Vec::new())
 }

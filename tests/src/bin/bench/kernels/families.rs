@@ -1,0 +1,133 @@
+//! Kernels on an adapter, by family: those that move data against the adapter's copies, products and convolutions against its arithmetic.
+
+use anyhow::Result;
+use brisk_program::kernels::*;
+use brisk_program::{Device, DeviceKind};
+
+use super::case::Case;
+use super::limits::{Copies, MultiplyAdd};
+use super::turns::Turns;
+use crate::options::{Options, Scale};
+use crate::row::{Better, Row, Table};
+
+/// Shares of what the adapter does at best that are aimed at, on hardware.
+const OF_COPIES: f64 = 0.8;
+const OF_ARITHMETIC: f64 = 0.6;
+const N_COLS: usize = 256;
+
+/// How much work makes an adapter busy.
+struct Sizes {
+    /// Rows of [`N_COLS`] that kernels go over: larger than caches, on hardware.
+    n_rows: usize,
+    /// Rows and columns of a product.
+    square: usize,
+    /// Images of 32 x 32.
+    n_images: usize,
+    /// Workgroups of a measurement of arithmetic.
+    n_groups: usize,
+}
+
+impl Sizes {
+    fn of(options: &Options) -> Self {
+        match (options.scale, options.device.info().kind) {
+            (Scale::Smoke, _) => Self { n_rows: 3, square: 40, n_images: 1, n_groups: 1 },
+            (Scale::Full, DeviceKind::Gpu) => Self { n_rows: 1 << 17, square: 4096, n_images: 512, n_groups: 1 << 14 },
+            (Scale::Full, _) => Self { n_rows: 1 << 13, square: 1024, n_images: 8, n_groups: 1 << 8 },
+        }
+    }
+}
+
+pub(super) fn run(options: &Options) -> Result<Table> {
+    let sizes = Sizes::of(options);
+    let bench = Bench { device: &options.device, turns: Turns::of(options), sizes: &sizes };
+    let mut rows = bench.moves()?;
+    rows.extend(bench.products()?);
+    Ok(Table { device: options.device.info().clone(), rows })
+}
+
+struct Bench<'a> {
+    device: &'a Device,
+    turns: Turns,
+    sizes: &'a Sizes,
+}
+
+impl Bench<'_> {
+    fn moves(&self) -> Result<Vec<Row>> {
+        let (n_rows, n_cols) = (self.sizes.n_rows, N_COLS);
+        let n = n_rows * n_cols;
+        let relu = Activation::Relu;
+        let chain = vec![ElementwiseStep::Add, ElementwiseStep::Activate(relu), ElementwiseStep::Multiply];
+        let softmax = Softmax { n_rows, n_cols, form: SoftmaxForm::Probability };
+        let layer_norm = LayerNorm { n_rows, n_cols, eps: 1e-5, affine: Affine::WeightAndBias };
+        let shape = BatchNormShape { n_rows, n_channels: n_cols, n_groups: 1 };
+        let images = Images { n_images: n_rows.div_ceil(4), height: 8, width: 8, n_channels: 16 };
+        let pool = PoolShape { x: images, window: Window { stride: [2; 2], ..Window::square(2, 0) }, rounding: Rounding::Down };
+        Ok(vec![
+            self.moved("add", Add { n })?,
+            self.moved("activate, relu", Activate { n, activation: relu })?,
+            self.moved("activate, gelu", Activate { n, activation: Activation::Gelu })?,
+            self.moved("gradient of relu by its output", OutputGrad { n, activation: relu })?,
+            self.moved("add, relu and multiply, fused", Elementwise { n, steps: chain })?,
+            self.moved("dropout", Dropout { n, p: 0.1, seed: 1, stream: 0 })?,
+            self.moved("sum of all", Reduce::all(n, ReduceOp::Sum))?,
+            self.moved("sum of columns", ColumnSum { n_rows, n_cols })?,
+            self.moved("softmax", softmax)?,
+            self.moved("softmax, gradient", SoftmaxGrad { forward: softmax })?,
+            self.moved("cross-entropy", CrossEntropy::new(n_rows, n_cols))?,
+            self.moved("layer norm", layer_norm)?,
+            self.moved("layer norm, gradient", LayerNormGrad { forward: layer_norm })?,
+            self.moved("batch norm, statistics", BatchNormStats { shape, eps: 1e-5, momentum: 0.1 })?,
+            self.moved("batch norm", BatchNorm { shape, activation: Activation::Identity })?,
+            self.moved("batch norm, gradient", BatchNormGrad { shape })?,
+            self.moved("max pool 2x2", MaxPool2d { shape: pool })?,
+            self.moved("sgd", Sgd { n, n_lr: 1, momentum: 0.9, weight_decay: 0.0, form: Momentum::Heavy })?,
+            self.moved("adam", Adam::new(n, 1))?,
+        ])
+    }
+
+    fn products(&self) -> Result<Vec<Row>> {
+        let Sizes { square: n, n_images, .. } = *self.sizes;
+        let product = |m, n, k, transpose| Matmul { m, n, k, transpose, epilogue: Epilogue::None };
+        let x = Images { n_images, height: 32, width: 32, n_channels: 64 };
+        let shape = ConvShape { x, n_out: 64, window: Window::square(3, 1) };
+        Ok(vec![
+            self.multiplied(&format!("product, {n} x {n} x {n}"), product(n, n, n, Transpose::None))?,
+            self.multiplied("product, hidden layer, batch 1024", product(1024.min(n), 256, 256, Transpose::B))?,
+            self.multiplied("product, gradient of its weights", product(256, 256, 1024.min(n), Transpose::A))?,
+            self.multiplied("convolution 3x3, 64 to 64", Conv2d { shape, epilogue: Epilogue::None })?,
+            self.multiplied("convolution, gradient of its input", Conv2dGradInput { shape, epilogue: Epilogue::None })?,
+            self.multiplied("convolution, gradient of its weights", Conv2dGradWeight { shape })?,
+        ])
+    }
+
+    /// A kernel that moves data beside a copy of as many bytes.
+    fn moved<K: Kernel + Clone>(&self, name: &str, kernel: K) -> Result<Row> {
+        let case = Case::new(self.device, kernel, &self.turns)?;
+        let copies = Copies::new(self.device, case.kernel.cost().bytes, &self.turns)?;
+        let [ours, limit] = self.turns.take([&mut || Ok(case.bytes_per_s(case.seconds()?)), &mut || copies.bytes_per_s()])?;
+        Ok(self.row(name, ours, "B/s", ("limit:memcpy, the adapter's", limit), OF_COPIES))
+    }
+
+    /// A kernel that multiplies beside multiply-adds that have nothing to wait for.
+    fn multiplied<K: Kernel + Clone>(&self, name: &str, kernel: K) -> Result<Row> {
+        let case = Case::new(self.device, kernel, &self.turns)?;
+        let limit = Case::new(self.device, MultiplyAdd { n_groups: self.sizes.n_groups }, &self.turns)?;
+        let sides: [&mut dyn FnMut() -> Result<f64>; 2] =
+            [&mut || Ok(case.flops_per_s(case.seconds()?)), &mut || Ok(limit.flops_per_s(limit.seconds()?))];
+        let [ours, limit] = self.turns.take(sides)?;
+        Ok(self.row(name, ours, "FLOP/s", ("limit:flops, multiply-adds alone", limit), OF_ARITHMETIC))
+    }
+
+    /// What a hardware adapter is to reach; one of software is there to run the shaders.
+    fn row(&self, case: &str, ours: Vec<f64>, unit: &'static str, limit: (&str, Vec<f64>), target: f64) -> Row {
+        Row {
+            suite: "kernels",
+            case: format!("WGSL, {case}"),
+            ours,
+            unit,
+            reference: Some((limit.0.to_owned(), limit.1)),
+            target: (self.device.info().kind == DeviceKind::Gpu).then_some(target),
+            better: Better::More,
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! What an adapter does at best, measured in turns with the kernels that are held against it.
+
+use anyhow::{Context, Result};
+use brisk_program::Device;
+use brisk_program::kernels::{Activate, Activation, Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, wgpu};
+
+use super::case::Case;
+use super::turns::{Turns, seconds};
+
+/// Copies of one size: by the driver, and by a kernel.
+pub(super) struct Copies {
+    device: wgpu::Device,
+    queue: wgpu::Queue,
+    from: wgpu::Buffer,
+    to: wgpu::Buffer,
+    n_runs: usize,
+    by_kernel: Case<Activate>,
+}
+
+impl Copies {
+    /// Those that read and write as much as a kernel of so many bytes.
+    pub(super) fn new(device: &Device, n_bytes: u64, turns: &Turns) -> Result<Self> {
+        let n = (n_bytes as usize / 2).div_ceil(size_of::<f32>());
+        let by_kernel = Case::new(device, Activate { n, activation: Activation::Identity }, turns)?;
+        let (device, queue) = device.wgpu().context("an adapter")?;
+        let [from, to] = [(); 2].map(|()| {
+            let (label, size) = (Some("copied"), (n * size_of::<f32>()) as u64);
+            let usage = wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
+            device.create_buffer(&wgpu::BufferDescriptor { label, size, usage, mapped_at_creation: false })
+        });
+        let mut copies = Self { device: device.clone(), queue: queue.clone(), from, to, n_runs: 1, by_kernel };
+        copies.by_driver()?;
+        copies.n_runs = turns.n_runs(copies.by_driver()?);
+        Ok(copies)
+    }
+
+    /// Bytes a second, read and written, of the faster.
+    pub(super) fn bytes_per_s(&self) -> Result<f64> {
+        let seconds = self.by_driver()?.min(self.by_kernel.seconds()?);
+        Ok(self.by_kernel.bytes_per_s(seconds))
+    }
+
+    fn by_driver(&self) -> Result<f64> {
+        seconds(self.n_runs, || {
+            let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+            for _ in 0..self.n_runs {
+                encoder.copy_buffer_to_buffer(&self.from, 0, &self.to, 0, self.from.size());
+            }
+            self.queue.submit([encoder.finish()]);
+            self.device.poll(wgpu::PollType::wait_indefinitely())?;
+            Ok(())
+        })
+    }
+}
+
+/// Lanes of a workgroup, and numbers of a lane's vector.
+const LANES: usize = 64;
+const WIDTH: usize = 4;
+const N_STEPS: usize = 1024;
+
+/// `a = a f + f` again and again on numbers in registers, with nothing read or written between: `y[i] = Σ a`, over four that begin apart.
+#[derive(Debug, Clone)]
+pub(super) struct MultiplyAdd {
+    pub(super) n_groups: usize,
+}
+
+impl Kernel for MultiplyAdd {
+    fn name(&self) -> &'static str {
+        "multiply_add"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        vec![Arg::read("x", DType::F32, LANES * WIDTH), Arg::write("y", DType::F32, self.n_groups * LANES * WIDTH)]
+    }
+
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        Ok(vec![Dispatch {
+            label: "bench.multiply_add",
+            wgsl: include_str!("multiply_add.wgsl"),
+            entry: "main",
+            constants: vec![("N_STEPS", N_STEPS as f64)],
+            types: Vec::new(),
+            params: Vec::new(),
+            reads: vec![0],
+            writes: vec![1],
+            workgroups: [self.n_groups as u32, 1, 1],
+        }])
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        let (x, y): (&[f32], &mut [f32]) = (args.read(0), args.write(1));
+        let turned = |x: f32, apart: f32| (0..N_STEPS).fold(x + apart, |a, _| a * (0.5 * x) + 0.5 * x);
+        let group: Vec<f32> = x.iter().map(|&x| (0..4).map(|apart| turned(x, apart as f32)).sum()).collect();
+        y.chunks_exact_mut(group.len()).for_each(|y| y.copy_from_slice(&group));
+    }
+
+    fn cost(&self) -> Cost {
+        let n = self.n_groups * LANES * WIDTH;
+        Cost { flops: (2 * 4 * N_STEPS * n) as u64, bytes: (n * size_of::<f32>()) as u64 }
+    }
+}

@@ -1,0 +1,22 @@
+// Multiply-adds on numbers that stay in registers: what the adapter's arithmetic does at best. Each lane turns four vectors, so that none waits for
+// its own result. Twin: `MultiplyAdd` in limits.rs.
+@group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read_write> y: array<vec4<f32>>;
+
+override N_STEPS: u32 = 1024;
+
+@compute @workgroup_size(64)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    let factor = 0.5 * x[lane];
+    var a = x[lane];
+    var b = a + 1.0;
+    var c = a + 2.0;
+    var d = a + 3.0;
+    for (var step = 0u; step < N_STEPS; step++) {
+        a = fma(a, factor, factor);
+        b = fma(b, factor, factor);
+        c = fma(c, factor, factor);
+        d = fma(d, factor, factor);
+    }
+    y[group.x * 64 + lane] = a + b + c + d;
+}

@@ -1,0 +1,142 @@
+//! Twins on the cpu executor: matrix products against the `gemm` crate, what moves data against a copy of as many bytes.
+
+use std::hint::black_box;
+
+use anyhow::{Result, ensure};
+use brisk_program::Device;
+use brisk_program::kernels::*;
+use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use super::case::Case;
+use super::gemm::gemm;
+use super::turns::{Turns, seconds};
+use crate::options::{Options, Scale};
+use crate::row::{Better, Row, Table};
+
+pub(super) fn run(options: &Options) -> Result<Table> {
+    let device = Device::cpu()?;
+    // As many threads as the device has, and as many as PyTorch and `gemm` take by themselves.
+    let bench = Bench { pool: ThreadPoolBuilder::new().build()?, turns: Turns::of(options), device };
+    let size = |full: usize, smoke| if options.scale == Scale::Smoke { smoke } else { full };
+    let (square, batch) = (size(1024, 40), size(1024, 40));
+    let mut rows = Vec::new();
+    for (name, matmul) in products(square, batch) {
+        rows.push(bench.product(name, matmul)?);
+    }
+    // The activations of a layer of 256 at batch 8192.
+    let (n_rows, n_cols) = (size(8192, 40), 256);
+    let n = n_rows * n_cols;
+    let layer_norm = LayerNorm { n_rows, n_cols, eps: 1e-5, affine: Affine::WeightAndBias };
+    let batch_norm = BatchNormShape { n_rows, n_channels: n_cols, n_groups: 1 };
+    rows.push(bench.move_bytes("add", Add { n })?);
+    rows.push(bench.move_bytes("activate, relu", Activate { n, activation: Activation::Relu })?);
+    rows.push(bench.move_bytes("activate, gelu", Activate { n, activation: Activation::Gelu })?);
+    rows.push(bench.move_bytes("sum of all", Reduce::all(n, ReduceOp::Sum))?);
+    rows.push(bench.move_bytes("sum of columns", ColumnSum { n_rows, n_cols })?);
+    rows.push(bench.move_bytes("softmax", Softmax { n_rows, n_cols, form: SoftmaxForm::Probability })?);
+    rows.push(bench.move_bytes("layer norm", layer_norm)?);
+    rows.push(bench.move_bytes("batch norm, statistics", BatchNormStats { shape: batch_norm, eps: 1e-5, momentum: 0.1 })?);
+    rows.push(bench.move_bytes("batch norm", BatchNorm { shape: batch_norm, activation: Activation::Identity })?);
+    rows.push(bench.move_bytes("adam", Adam::new(n, 1))?);
+    Ok(Table { device: bench.device.info().clone(), rows })
+}
+
+/// The square one, and those of 28-256-256-256-1.
+fn products(square: usize, batch: usize) -> [(&'static str, Matmul); 8] {
+    let product = |m, n, k, transpose| Matmul { m, n, k, transpose, epilogue: Epilogue::None };
+    [
+        ("square", product(square, square, square, Transpose::None)),
+        ("first layer", product(batch, 256, 28, Transpose::B)),
+        ("hidden layer", product(batch, 256, 256, Transpose::B)),
+        ("last layer", product(batch, 1, 256, Transpose::B)),
+        ("hidden layer, gradient of the input", product(batch, 256, 256, Transpose::None)),
+        ("hidden layer, gradient of the weights", product(256, 256, batch, Transpose::A)),
+        ("first layer, gradient of the weights", product(256, 28, batch, Transpose::A)),
+        ("last layer, gradient of the weights", product(1, 256, batch, Transpose::A)),
+    ]
+}
+
+struct Bench {
+    device: Device,
+    pool: ThreadPool,
+    turns: Turns,
+}
+
+impl Bench {
+    fn product(&self, name: &str, matmul: Matmul) -> Result<Row> {
+        let case = Case::new(&self.device, matmul, &self.turns)?;
+        let (a, b, ours) = (case.read("a")?, case.read("b")?, case.read("y")?);
+        let mut theirs = vec![0.0; ours.len()];
+        self.pool.install(|| gemm(&matmul, &a, &b, &mut theirs));
+        check(&matmul, &a, &b, &ours)?;
+        check(&matmul, &a, &b, &theirs)?;
+
+        let n_runs = self.turns.n_runs(case.seconds()?);
+        let [ours, theirs] = self.turns.take([&mut || Ok(case.flops_per_s(case.seconds()?)), &mut || {
+            let theirs = seconds(n_runs, || {
+                self.pool.install(|| (0..n_runs).for_each(|_| gemm(&matmul, &a, &b, &mut theirs)));
+                Ok(())
+            });
+            Ok(case.flops_per_s(theirs?))
+        }])?;
+        let Matmul { m, n, k, .. } = matmul;
+        Ok(Row {
+            suite: "kernels",
+            case: format!("twin, {name}, {m} x {n} x {k}"),
+            ours,
+            unit: "FLOP/s",
+            reference: Some(("limit:flops, the gemm crate".to_owned(), theirs)),
+            target: Some(0.9),
+            better: Better::More,
+        })
+    }
+
+    fn move_bytes<K: Kernel + Clone>(&self, name: &str, kernel: K) -> Result<Row> {
+        let case = Case::new(&self.device, kernel, &self.turns)?;
+        // A copy reads and writes: half the bytes each.
+        let n_half = case.kernel.cost().bytes as usize / 2;
+        let (from, mut to) = (vec![1_u8; n_half], vec![0_u8; n_half]);
+        let n_runs = self.turns.n_runs(case.seconds()?);
+        let share = n_half.div_ceil(self.pool.current_num_threads());
+        let mut copy = || {
+            let (to, from) = (black_box(&mut to).par_chunks_mut(share), black_box(&from).par_chunks(share));
+            to.zip(from).for_each(|(to, from)| to.copy_from_slice(from));
+        };
+        let [ours, copied] = self.turns.take([&mut || Ok(case.bytes_per_s(case.seconds()?)), &mut || {
+            let copied = seconds(n_runs, || {
+                self.pool.install(|| (0..n_runs).for_each(|_| copy()));
+                Ok(())
+            });
+            Ok(case.bytes_per_s(copied?))
+        }])?;
+        Ok(Row {
+            suite: "kernels",
+            case: format!("twin, {name}"),
+            ours,
+            unit: "B/s",
+            reference: Some(("limit:memcpy".to_owned(), copied)),
+            target: None,
+            better: Better::More,
+        })
+    }
+}
+
+/// Some elements of a product are what they are by definition, in `f64`.
+fn check(matmul: &Matmul, a: &[f32], b: &[f32], y: &[f32]) -> Result<()> {
+    let Matmul { m, n, k, transpose, .. } = *matmul;
+    for at in (0..m * n).step_by((m * n).div_ceil(97)) {
+        let (i, j) = (at / n, at % n);
+        let term = |l: usize| {
+            let a = if transpose.a() { a[l * m + i] } else { a[i * k + l] };
+            let b = if transpose.b() { b[j * k + l] } else { b[l * n + j] };
+            f64::from(a) * f64::from(b)
+        };
+        let (found, expected) = (f64::from(y[at]), (0..k).map(term).sum::<f64>());
+        ensure!(
+            (found - expected).abs() <= 1e-5 * k as f64,
+            "{matmul:?}: y[{at}] is {found}, expected {expected}: there is nothing to time"
+        );
+    }
+    Ok(())
+}

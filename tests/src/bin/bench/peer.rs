@@ -1,0 +1,64 @@
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+/// A program that measures something once each time it is asked, a line for a line. So peers have their turns between ours
+/// and pay for their start but once.
+pub(crate) struct Peer {
+    name: String,
+    process: Child,
+    /// `None` once there is nothing more to ask.
+    questions: Option<ChildStdin>,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Peer {
+    /// Starts the script at `path`, from the workspace's folder.
+    pub(crate) fn python(python: &Path, path: &str, args: &[String]) -> Result<Self> {
+        let script = format!("{}/../{path}", env!("CARGO_MANIFEST_DIR"));
+        Self::start(&script, Command::new(python).arg(&script).args(args))
+    }
+
+    /// Starts a program, which errors call `name`.
+    pub(crate) fn start(name: &str, command: &mut Command) -> Result<Self> {
+        let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut process = spawned.with_context(|| format!("{}: cannot start", command.get_program().display()))?;
+        let questions = process.stdin.take();
+        let answers = BufReader::new(process.stdout.take().context("a piped output")?);
+        Ok(Self { name: name.to_owned(), process, questions, answers })
+    }
+
+    /// What the program says of itself: the line that it prints unasked.
+    pub(crate) fn line(&mut self) -> Result<String> {
+        let mut line = String::new();
+        self.answers.read_line(&mut line)?;
+        if line.is_empty() {
+            bail!("{} ended early, see above", self.name);
+        }
+        Ok(line.trim().to_owned())
+    }
+
+    /// The line that `question` is answered with.
+    pub(crate) fn answer(&mut self, question: &str) -> Result<String> {
+        let questions = self.questions.as_mut().context("the program is there until this is dropped")?;
+        writeln!(questions, "{question}").with_context(|| format!("{} does not listen", self.name))?;
+        self.line()
+    }
+
+    /// The figures that `question` is answered with.
+    pub(crate) fn ask(&mut self, question: &str) -> Result<Vec<f64>> {
+        let line = self.answer(question)?;
+        let figures: Result<Vec<f64>, _> = line.split_whitespace().map(str::parse).collect();
+        figures.with_context(|| format!("{} answered `{question}` with `{line}`", self.name))
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        // It ends when its input does.
+        drop(self.questions.take());
+        let _ = self.process.wait();
+    }
+}
