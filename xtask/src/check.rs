@@ -81,6 +81,7 @@ fn conformance() -> Result<()> {
     let program = bins::built("conformance", Profile::Dev)?;
     let mut run = Command::new(program);
     run.args(["--device", "cpu", "--device", vulkan::tested_device()?])
+        .args(["--precision", "f32", "--precision", "f16", "--precision", "bf16"])
         .env("BRISK_TEST_GPU", "require")
         .current_dir(shell::root());
     must(&mut run)

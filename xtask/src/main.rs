@@ -42,7 +42,7 @@ Runs, in this order, and stops at the first that fails:
   tests        cargo nextest run --workspace --all-features (cargo test where there is no nextest)
   doctests     cargo test --workspace --all-features --doc
   tidy         cargo xtask tidy
-  conformance  cargo xtask conformance, on the cpu executor and on an adapter
+  conformance  cargo xtask conformance, on the cpu executor and on an adapter, in f32, f16 and bf16
 
 Tests run with BRISK_TEST_GPU=require: what needs an adapter fails without one, it is not skipped.
 
@@ -56,9 +56,10 @@ Checks rules that neither the compiler nor clippy know. Each line of output is a
 about a rule that is itself wrong stands beside it, in xtask/src/tidy.";
 
 const CONFORMANCE_HELP: &str = "\
-usage: cargo xtask conformance [DIR] [--device cpu|software|gpu]... [--op OP]... [--built]
+usage: cargo xtask conformance [DIR] [--device cpu|software|gpu]... [--precision f32|f16|bf16]... [--op OP]... [--built]
 
-Runs every case (a safetensors file) of DIR, or of the set that is kept with the tests, on each device given, or on all there are.
+Runs every case (a safetensors file) of DIR, or of the set that is kept with the tests, on each device given, or on all there are, in each
+precision given, or in f32; in f16 and bf16 under autocast, within tolerances of the format.
 Prints a line a case that fails, and last `N passed, N failed`. A case whose operator brisk does not have fails; --built leaves
 those out and names them.";
 

@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+use brisk_tensor::Precision;
 use safetensors::{Dtype, SafeTensors};
 use serde_json::Value;
 
@@ -75,7 +76,7 @@ impl Case {
     }
 
     /// Compares what came out with every `out.` and `grad.` tensor of the case.
-    pub(crate) fn judge(&self, outputs: &Outputs) -> Outcome {
+    pub(crate) fn judge(&self, outputs: &Outputs, precision: Precision) -> Outcome {
         for (name, want) in self.tensors.iter().filter(|(name, _)| name.starts_with("out.") || name.starts_with("grad.")) {
             let Some((_, got)) = outputs.iter().find(|(output, _)| output == name) else {
                 return Outcome::Failed(format!("`{name}` was not computed"));
@@ -83,7 +84,7 @@ impl Case {
             if got.len() != want.floats.len() {
                 return Outcome::Failed(format!("`{name}` has {} elements, expected {}", got.len(), want.floats.len()));
             }
-            if let Some(why) = self.worst(name, got, &want.floats) {
+            if let Some(why) = self.worst(name, got, &want.floats, precision) {
                 return Outcome::Failed(why);
             }
         }
@@ -91,14 +92,56 @@ impl Case {
     }
 
     /// The element that is furthest beyond its tolerance, if one is.
-    fn worst(&self, name: &str, got: &[f32], want: &[f32]) -> Option<String> {
+    fn worst(&self, name: &str, got: &[f32], want: &[f32], precision: Precision) -> Option<String> {
+        let (relative, absolute) = self.tolerance(name, want, precision);
         let excess = |(got, want): (&f32, &f32)| {
             let (got, want) = (f64::from(*got), f64::from(*want));
-            let off = (got - want).abs() / (self.atol + self.rtol * want.abs());
+            let off = (got - want).abs() / (absolute + relative * want.abs());
             if off.is_nan() { f64::INFINITY } else { off }
         };
         let (at, off) = got.iter().zip(want).map(excess).enumerate().max_by(|a, b| a.1.total_cmp(&b.1))?;
         (off > 1.0).then(|| format!("`{name}`[{at}] is {}, expected {}: {off:.2} times the tolerance", got[at], want[at]))
+    }
+
+    /// What an element may be off, relative and absolute. f32's is the case's own.
+    ///
+    /// With `u` the format's rounding, an operand off by at most `u` of itself and a result rounded once more are relative. A sum of `k` products, each off
+    /// by some `u` of itself, is off by some `u √k` of one, which is what `u` of the root mean square of such sums is; the furthest of thousands lies
+    /// a few times as far out. What an operator makes of its input being off comes on top.
+    fn tolerance(&self, name: &str, want: &[f32], precision: Precision) -> (f64, f64) {
+        let u = match precision {
+            Precision::F32 => return (self.rtol, self.atol),
+            Precision::F16 => 2.0_f64.powi(-11),
+            Precision::Bf16 => 2.0_f64.powi(-8),
+        };
+        let u = u * self.amplification();
+        let squares: f64 = want.iter().map(|&want| f64::from(want).powi(2)).sum();
+        let root_mean_square = (squares / want.len().max(1) as f64).sqrt();
+        // Adam divides a gradient by its size: where rounding lets a unit of nearly 0 be active or not, its weights make a whole step or none. The losses tell whether
+        // it matters.
+        let lr = self.params["lr"].as_f64().unwrap_or(0.0);
+        let steps_apart = match (name, self.params["optimizer"].as_str()) {
+            ("out.loss", _) | (_, None) => 0.0,
+            (_, Some(name)) if name.starts_with("adam") => lr * self.params["steps"].as_f64().unwrap_or(1.0),
+            _ => 0.0,
+        };
+        (self.rtol + 4.0 * u, self.atol + 8.0 * u * root_mean_square + steps_apart)
+    }
+
+    /// By how much more than itself an input that is off puts off what is made of it.
+    fn amplification(&self) -> f64 {
+        let largest =
+            || self.tensors.get("in.x").map_or(1.0, |x| x.floats.iter().fold(1.0_f64, |most, x| most.max(f64::from(x.abs()))));
+        let celu = || 1.0_f64.max(1.0 / self.params["alpha"].as_f64().unwrap_or(1.0));
+        match (self.op.as_str(), self.params["activation"].as_str()) {
+            // exp(x + u x) is exp(x) (1 + u x).
+            ("softmax" | "log_softmax", _) => largest(),
+            // The slope is exp(x / α).
+            ("celu", _) | ("linear", Some("celu")) => celu(),
+            // Steps add up.
+            ("train_mlp" | "train_convnet", _) => self.params["steps"].as_f64().unwrap_or(1.0),
+            _ => 1.0,
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use brisk_nn::{
     StepInputs,
 };
 use brisk_program::Device;
-use brisk_tensor::{Activation, CrossEntropyOptions, DType, Graph, Persistent};
+use brisk_tensor::{Activation, CrossEntropyOptions, DType, Graph, Persistent, Precision};
 
 use crate::case::{Case, Outputs};
 use crate::optimizers;
@@ -16,7 +16,7 @@ use crate::optimizers;
 const NAMES: [(&str, &str); 4] =
     [("conv", "conv.weight"), ("gamma", "norm.weight"), ("beta", "norm.bias"), ("head", "head.weight")];
 
-pub(crate) fn run(case: &Case, device: &Device) -> Result<Option<Outputs>> {
+pub(crate) fn run(case: &Case, device: &Device, precision: Precision) -> Result<Option<Outputs>> {
     if case.op != "train_convnet" {
         return Ok(None);
     }
@@ -52,13 +52,16 @@ pub(crate) fn run(case: &Case, device: &Device) -> Result<Option<Outputs>> {
     let labels = Persistent::new("y", DType::U32, n_rows);
     device.write(&labels, &y.floats.iter().map(|&label| label as u32).collect::<Vec<_>>())?;
     let (labels, ones) = (graph.tensor(&labels, &[n_rows])?, graph.constant("ones", &vec![1.0; n_rows], &[n_rows])?);
-    let scores = model.forward(&params.bind(&graph)?, &images)?;
-    let label_smoothing = case.number("label_smoothing")? as f32;
-    let loss = scores.cross_entropy(&labels, &ones, CrossEntropyOptions { label_smoothing, ..Default::default() })?;
-    graph.backward(&loss)?;
+    let options = CrossEntropyOptions { label_smoothing: case.number("label_smoothing")? as f32, ..Default::default() };
+    let bound = params.bind(&graph)?;
+    let loss = graph.autocast(precision, || model.forward(&bound, &images)?.cross_entropy(&labels, &ones, options))?;
+    let scaler = optimizers::scaler(precision)?;
+    scaler.write_initial(device)?;
+    scaler.backward(&loss)?;
     let inputs = StepInputs { lr: Persistent::new("lr", DType::F32, 1), state: Graph::state_buffer() };
     device.write(&inputs.lr, &[case.number("lr")? as f32])?;
-    optimizers::make(case, "sgd", &params)?.record(&graph, &params, &inputs)?;
+    scaler.step(&graph, optimizers::make(case, "sgd", &params)?.as_ref(), &params, &inputs)?;
+    scaler.update(&graph)?;
     let losses = Persistent::new("losses", DType::F32, n_steps);
     graph.store(&loss, &inputs.state, &losses)?;
     graph.advance(&inputs.state)?;

@@ -13,12 +13,14 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use brisk_program::{Device, Selection};
 
+use brisk_tensor::Precision;
 use case::{Case, Outcome};
 
 const HELP: &str = "\
-conformance [DIR] [--device cpu|software|gpu|NAME]... [--op OP]... [--built]
+conformance [DIR] [--device cpu|software|gpu|NAME]... [--precision f32|f16|bf16]... [--op OP]... [--built]
 
-Runs every case of DIR (default: the project's own fixtures) on each device (default: cpu, and whatever adapter there is).
+Runs every case of DIR (default: the project's own fixtures) on each device (default: cpu, and whatever adapter there is), in each precision
+(default: f32). In f16 and bf16 operators are recorded under autocast with their input stored so, and tolerances are those of the format.
 A case whose operator brisk does not have fails; --built leaves those out, and names them.";
 
 #[expect(clippy::print_stderr, reason = "an error goes to standard error")]
@@ -36,6 +38,7 @@ fn main() -> ExitCode {
 struct Options {
     dir: PathBuf,
     devices: Vec<Device>,
+    precisions: Vec<Precision>,
     ops: Vec<String>,
     only_built: bool,
 }
@@ -49,10 +52,10 @@ fn run() -> Result<usize> {
     };
     let cases = read_cases(&options)?;
     let (mut n_passed, mut n_failed, mut missing) = (0, 0, std::collections::BTreeMap::<String, usize>::new());
-    for device in &options.devices {
-        println!("on {}", device.info());
+    for (device, &precision) in options.devices.iter().flat_map(|device| options.precisions.iter().map(move |p| (device, p))) {
+        println!("in {precision} on {}", device.info());
         for case in &cases {
-            match run_case(case, device) {
+            match run_case(case, device, precision) {
                 Outcome::Passed => n_passed += 1,
                 Outcome::Failed(why) => {
                     n_failed += 1;
@@ -74,11 +77,11 @@ fn run() -> Result<usize> {
     Ok(n_failed)
 }
 
-fn run_case(case: &Case, device: &Device) -> Outcome {
+fn run_case(case: &Case, device: &Device, precision: Precision) -> Outcome {
     let runners = [operators::run, optimizers::run, runs::run, convnet::run, scores::run];
     for runner in runners {
-        match runner(case, device) {
-            Ok(Some(outputs)) => return case.judge(&outputs),
+        match runner(case, device, precision) {
+            Ok(Some(outputs)) => return case.judge(&outputs, precision),
             Ok(None) => {}
             Err(error) => return Outcome::Failed(format!("{error:#}")),
         }
@@ -104,13 +107,14 @@ fn read_cases(options: &Options) -> Result<Vec<Case>> {
 
 fn options() -> Result<Option<Options>> {
     let mut dir = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/conformance/fixtures"));
-    let (mut devices, mut ops, mut only_built) = (Vec::new(), Vec::new(), false);
+    let (mut devices, mut precisions, mut ops, mut only_built) = (Vec::new(), Vec::new(), Vec::new(), false);
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--help" | "-h" => return Ok(None),
             "--built" => only_built = true,
             "--device" => devices.push(open(&args.next().context("--device wants a name, such as cpu")?)?),
+            "--precision" => precisions.push(args.next().context("--precision wants f32, f16 or bf16")?.parse()?),
             "--op" => ops.push(args.next().context("--op wants the name of an operator")?),
             flag if flag.starts_with('-') => bail!("unknown option {flag}; see --help"),
             path => dir = PathBuf::from(path),
@@ -122,7 +126,10 @@ fn options() -> Result<Option<Options>> {
             devices.push(open("0")?);
         }
     }
-    Ok(Some(Options { dir, devices, ops, only_built }))
+    if precisions.is_empty() {
+        precisions.push(Precision::F32);
+    }
+    Ok(Some(Options { dir, devices, precisions, ops, only_built }))
 }
 
 fn open(name: &str) -> Result<Device> {

@@ -3,15 +3,23 @@
 use anyhow::Result;
 use brisk_program::Device;
 use brisk_tensor::{
-    Activation, BatchNormOptions, CrossEntropyOptions, DType, Graph, Persistent, Pool2d, PoolDivisor, Reduction, Statistics,
-    Tensor, Transpose,
+    Activation, BatchNormOptions, CrossEntropyOptions, DType, Graph, Persistent, Pool2d, PoolDivisor, Precision, Reduction,
+    Statistics, Tensor, Transpose,
 };
 
 use crate::case::{Case, Outputs};
 
-pub(crate) fn run(case: &Case, device: &Device) -> Result<Option<Outputs>> {
-    let mut bench = Workbench::new(case, device);
-    let y = match case.op.as_str() {
+pub(crate) fn run(case: &Case, device: &Device, precision: Precision) -> Result<Option<Outputs>> {
+    let mut bench = Workbench::new(case, device, precision);
+    let graph = bench.graph.clone();
+    // An operator that is not known is told from one that fails by there being no result.
+    let y = graph.autocast(precision, || Ok(result(case, &mut bench)))??;
+    y.map(|y| bench.finish(&y)).transpose()
+}
+
+/// The operator's result; `None` if it is not known.
+fn result(case: &Case, bench: &mut Workbench<'_>) -> Result<Option<Tensor>> {
+    Ok(Some(match case.op.as_str() {
         "matmul" => {
             let transpose = Transpose::of(case.flag("transpose_a"), case.flag("transpose_b"));
             bench.input("a")?.matmul(&bench.input("b")?, transpose)?
@@ -79,8 +87,7 @@ pub(crate) fn run(case: &Case, device: &Device) -> Result<Option<Outputs>> {
             Some(activation) => bench.input("x")?.activate(activation)?,
             None => return Ok(None),
         },
-    };
-    bench.finish(&y).map(Some)
+    }))
 }
 
 fn activation(name: &str, case: &Case) -> Result<Option<Activation>> {
@@ -110,27 +117,31 @@ fn reduction(case: &Case) -> Result<Reduction> {
 struct Workbench<'a> {
     case: &'a Case,
     device: &'a Device,
+    precision: Precision,
     graph: Graph,
     /// What is read when the program has run, by the fixture's name for it.
     results: Vec<(String, Persistent)>,
 }
 
 impl<'a> Workbench<'a> {
-    fn new(case: &'a Case, device: &'a Device) -> Self {
-        Self { case, device, graph: Graph::training(case.op.clone()), results: Vec::new() }
+    fn new(case: &'a Case, device: &'a Device, precision: Precision) -> Self {
+        Self { case, device, precision, graph: Graph::training(case.op.clone()), results: Vec::new() }
     }
 
-    /// `in.NAME`, wanting a gradient if the case has one for it.
+    /// `in.NAME`, wanting a gradient if the case has one for it. `x`, which in a network another layer has made, is stored in the precision; parameters are not.
     fn input(&mut self, name: &str) -> Result<Tensor> {
         let values = self.case.tensor(&format!("in.{name}"))?;
-        let persistent = Persistent::new(name, DType::F32, values.floats.len());
+        let n = values.floats.len();
+        let persistent = Persistent::new(name, DType::F32, n);
         self.device.write(&persistent, &values.floats)?;
-        if !self.case.has(&format!("grad.{name}")) {
-            return Ok(self.graph.tensor(&persistent, &values.shape)?);
-        }
-        let grads = Persistent::new(format!("{name}.grad"), DType::F32, values.floats.len());
-        self.results.push((format!("grad.{name}"), grads.clone()));
-        Ok(self.graph.parameter(&persistent, &grads, 0..values.floats.len(), &values.shape)?)
+        let tensor = if self.case.has(&format!("grad.{name}")) {
+            let grads = Persistent::new(format!("{name}.grad"), DType::F32, n);
+            self.results.push((format!("grad.{name}"), grads.clone()));
+            self.graph.parameter(&persistent, &grads, 0..n, &values.shape)?
+        } else {
+            self.graph.tensor(&persistent, &values.shape)?
+        };
+        Ok(if name == "x" { tensor.cast(self.precision.dtype())? } else { tensor })
     }
 
     /// `in.NAME`, which the operator changes: it is read back as `out.NAME`.
@@ -152,6 +163,7 @@ impl<'a> Workbench<'a> {
     }
 
     fn finish(self, y: &Tensor) -> Result<Outputs> {
+        let y = &y.cast(DType::F32)?;
         let (state, result) = (Graph::state_buffer(), Persistent::new("y", DType::F32, y.n_elements()));
         self.graph.store(y, &state, &result)?;
         // Without a gradient from above the case is of the forward pass alone.

@@ -1,14 +1,14 @@
 //! Optimizers over a given path of gradients, and learning-rate schedules.
 
 use anyhow::Result;
-use brisk_kernels::{Momentum, Reduce, ReduceOp, UpdateScale, WeightDecay};
-use brisk_nn::{Adam, Init, Optimizer, Parameters, ParametersBuilder, Schedule, Sgd, StepInputs};
+use brisk_kernels::{Momentum, SCALER_LEN, Unscale, UpdateScale, WeightDecay};
+use brisk_nn::{Adam, GradScaler, GradScalerConfig, Init, Optimizer, Parameters, ParametersBuilder, Schedule, Sgd, StepInputs};
 use brisk_program::{Device, Program};
-use brisk_tensor::{DType, Graph, Persistent};
+use brisk_tensor::{DType, Graph, Persistent, Precision};
 
 use crate::case::{Case, Outputs};
 
-pub(crate) fn run(case: &Case, device: &Device) -> Result<Option<Outputs>> {
+pub(crate) fn run(case: &Case, device: &Device, _: Precision) -> Result<Option<Outputs>> {
     if let Some(schedule) = schedule(case)? {
         let n_steps = case.tensor("out.lr")?.floats.len();
         return Ok(Some(vec![("out.lr".to_owned(), schedule.table(0..n_steps))]));
@@ -59,6 +59,12 @@ pub(crate) fn make(case: &Case, name: &str, params: &Parameters) -> Result<Box<d
     })
 }
 
+/// What keeps small gradients in the range of f16, at a scale at which those of the cases fit: no step is skipped.
+pub(crate) fn scaler(precision: Precision) -> Result<GradScaler> {
+    let enabled = precision == Precision::F16;
+    Ok(GradScaler::new(GradScalerConfig { init_scale: 1024.0, enabled, ..GradScalerConfig::default() })?)
+}
+
 /// The gradients of several tensors, clipped together, and their norm before.
 fn clip_grad_norm(case: &Case, device: &Device) -> Result<Outputs> {
     let mut builder = ParametersBuilder::new();
@@ -91,13 +97,12 @@ fn grad_scaler(case: &Case, device: &Device) -> Result<Outputs> {
         backoff_factor: case.number("backoff_factor")? as f32,
         growth_interval: case.number("growth_interval")? as u32,
     };
-    let buffer = |name: &str, dtype| Persistent::new(name, dtype, 1);
-    let (grad, found_inf) = (buffer("grad", DType::F32), buffer("found_inf", DType::F32));
-    let (scale, n_good) = (buffer("scale", DType::F32), buffer("n_good", DType::U32));
+    let (grad, scale) = (Persistent::new("grad", DType::F32, 1), Persistent::new("scale", DType::F32, 1));
+    let (scaler, state) = (Persistent::new("scaler", DType::U32, SCALER_LEN), Graph::state_buffer());
     let mut program = Program::new("grad_scaler");
-    let [grad_, found_, scale_, n_good_] = [&grad, &found_inf, &scale, &n_good].map(|buffer| program.persistent(buffer));
-    program.push(Reduce::all(1, ReduceOp::NonFinite), &[grad_, found_])?;
-    program.push(kernel, &[found_, scale_, n_good_])?;
+    let [grad_, scale_, scaler_, state_] = [&grad, &scale, &scaler, &state].map(|buffer| program.persistent(buffer));
+    program.push(Unscale { n: 1 }, &[scale_, grad_, scaler_, state_])?;
+    program.push(kernel, &[scale_, scaler_])?;
     let step = device.compile(&program)?;
     device.write(&scale, &[case.number("init_scale")? as f32])?;
     let mut scales = Vec::new();

@@ -4,14 +4,14 @@ use anyhow::Result;
 use brisk_nn::{Init, ParametersBuilder, StepInputs};
 use brisk_program::Device;
 use brisk_program::kernels::sequential_order;
-use brisk_tensor::{Activation, DType, Graph, Persistent, Reduction, Windows};
+use brisk_tensor::{Activation, DType, Graph, Persistent, Precision, Reduction, Windows};
 
 use crate::case::{Case, Outputs};
 use crate::optimizers;
 
 const LAYERS: [&str; 6] = ["w1", "b1", "w2", "b2", "w3", "b3"];
 
-pub(crate) fn run(case: &Case, device: &Device) -> Result<Option<Outputs>> {
+pub(crate) fn run(case: &Case, device: &Device, precision: Precision) -> Result<Option<Outputs>> {
     if case.op != "train_mlp" {
         return Ok(None);
     }
@@ -49,13 +49,18 @@ pub(crate) fn run(case: &Case, device: &Device) -> Result<Option<Outputs>> {
     let rows = graph.batch(&order, &inputs.state, batch)?;
     let mut hidden = graph.gather(&rows, &Windows::whole(&table, x.shape[1])?, &zeros, &ones)?;
     let target = graph.gather(&rows, &Windows::whole(&labels, 1)?, &zero, &one)?;
-    for (i, pair) in ids.chunks_exact(2).enumerate() {
-        let activation = if i == 2 { Activation::Identity } else { Activation::Relu };
-        hidden = hidden.linear(bound.tensor(pair[0]), Some(bound.tensor(pair[1])), activation)?;
-    }
-    let loss = hidden.bce_with_logits(&target, &rows.weights, Reduction::Mean, 1.0)?;
-    graph.backward(&loss)?;
-    optimizers::make(case, case.word("optimizer")?, &params)?.record(&graph, &params, &inputs)?;
+    let loss = graph.autocast(precision, || {
+        for (i, pair) in ids.chunks_exact(2).enumerate() {
+            let activation = if i == 2 { Activation::Identity } else { Activation::Relu };
+            hidden = hidden.linear(bound.tensor(pair[0]), Some(bound.tensor(pair[1])), activation)?;
+        }
+        hidden.bce_with_logits(&target, &rows.weights, Reduction::Mean, 1.0)
+    })?;
+    let scaler = optimizers::scaler(precision)?;
+    scaler.write_initial(device)?;
+    scaler.backward(&loss)?;
+    scaler.step(&graph, optimizers::make(case, case.word("optimizer")?, &params)?.as_ref(), &params, &inputs)?;
+    scaler.update(&graph)?;
     graph.store(&loss, &inputs.state, &losses)?;
     graph.advance(&inputs.state)?;
     let step = graph.compile(device)?;

@@ -2,11 +2,11 @@
 
 use anyhow::{Result, ensure};
 use brisk_program::Device;
-use brisk_tensor::{DType, Graph, Persistent};
+use brisk_tensor::{DType, Graph, Persistent, Precision};
 
 use crate::case::{Case, Outputs, Values};
 
-pub(crate) fn run(case: &Case, device: &Device) -> Result<Option<Outputs>> {
+pub(crate) fn run(case: &Case, device: &Device, _: Precision) -> Result<Option<Outputs>> {
     let value = match case.op.as_str() {
         "roc_auc" => brisk_train::metrics::roc_auc(&case.tensor("in.score")?.floats, &case.tensor("in.label")?.floats)?,
         "accuracy" => {
