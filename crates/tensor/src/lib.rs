@@ -31,6 +31,7 @@ mod node;
 mod pool2d;
 mod reduce;
 mod report;
+mod roc_auc;
 mod rows;
 mod shares;
 mod softmax;

@@ -37,6 +37,7 @@ pub(crate) mod muon;
 pub(crate) mod newton_schulz;
 pub(crate) mod parameter_groups;
 mod patches;
+pub(crate) mod roc_auc;
 mod room;
 mod rows;
 pub(crate) mod runs;

@@ -45,6 +45,7 @@ mod muon;
 mod newton_schulz;
 mod parameter_groups;
 mod reduce;
+mod roc_auc;
 mod runs;
 mod sgd;
 mod share;
