@@ -1,3 +1,4 @@
+use crate::stored_form::{StoredForm, sharing, with_element};
 use crate::window::image_params;
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, PoolShape, TwinArgs, cpu, fold_workgroups};
 
@@ -6,7 +7,7 @@ use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, PoolShape, TwinA
 /// # Shapes
 /// `x`: `[n_images, height, width, n_channels]`; `y`: [`PoolShape::y`].
 /// # Dtypes
-/// f32. A window's sum is taken in the order of its rows.
+/// f32, or f16 and bf16 by [`stored`](crate::stored). A window's sum is taken in the order of its rows.
 /// # Errors
 /// [`Error::Size`] where no window fits or one would lie in the padding.
 /// # Cost
@@ -38,6 +39,11 @@ impl AvgPool2d {
         image_params(&x, &self.shape.y(), &window, &[x.n_channels, padded])
     }
 
+    /// As lanes see it that take what lies together in a word.
+    fn in_lanes(self, dtype: DType) -> Self {
+        Self { shape: self.shape.in_lanes(dtype), ..self }
+    }
+
     /// Pixels that window `at` counts along an axis.
     pub(crate) fn n_counted(&self, axis: usize, at: usize) -> usize {
         let PoolShape { x, window, .. } = self.shape;
@@ -64,22 +70,16 @@ impl Kernel for AvgPool2d {
         self.shape.check(self)
     }
 
-    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        Ok(vec![Dispatch {
-            label: "kernels.avg_pool2d",
-            wgsl: include_str!("wgsl/avg_pool2d.wgsl"),
-            entry: "main",
-            constants: vec![],
-            types: vec![],
-            params: self.params(),
-            reads: vec![0],
-            writes: vec![1],
-            workgroups: fold_workgroups(self.name(), self.shape.y().len().div_ceil(64))?,
-        }])
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.stored_dispatches(&[DType::F32], adapter)
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        cpu::avg_pool2d::run(self, args.read(0), args.write(1));
+        self.stored_twin(&[DType::F32], args);
+    }
+
+    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
+        self.stored_form(dtypes)
     }
 
     fn cost(&self) -> Cost {
@@ -88,12 +88,38 @@ impl Kernel for AvgPool2d {
     }
 }
 
+impl StoredForm for AvgPool2d {
+    /// Lanes take two channels.
+    fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
+        sharing(self, &[0, 1], dtypes).filter(|_| self.shape.x.n_channels.is_multiple_of(2))
+    }
+
+    fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let lanes = self.in_lanes(dtypes[0]);
+        Ok(vec![Dispatch {
+            label: "kernels.avg_pool2d",
+            wgsl: include_str!("wgsl/avg_pool2d.wgsl"),
+            entry: "main",
+            constants: vec![],
+            types: vec![("X", dtypes[0])],
+            params: lanes.params(),
+            reads: vec![0],
+            writes: vec![1],
+            workgroups: fold_workgroups(self.name(), lanes.shape.y().len().div_ceil(64))?,
+        }])
+    }
+
+    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
+        with_element!(dtypes[0], T => cpu::avg_pool2d::run::<T>(self, args.read(0), args.write(1)));
+    }
+}
+
 /// The gradient of [`AvgPool2d`]: each pixel gathers its share of the gradients of the windows that cover it.
 ///
 /// # Shapes
 /// `dy`: [`PoolShape::y`]; `dx`: [`PoolShape::x`].
 /// # Dtypes
-/// f32. What reaches a pixel is added in the order of the windows.
+/// f32, or f16 and bf16 by [`stored`](crate::stored). What reaches a pixel is added in the order of the windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AvgPool2dGrad {
     /// The forward kernel.
@@ -114,25 +140,45 @@ impl Kernel for AvgPool2dGrad {
         self.forward.shape.check(self)
     }
 
-    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.stored_dispatches(&[DType::F32], adapter)
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        self.stored_twin(&[DType::F32], args);
+    }
+
+    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
+        self.stored_form(dtypes)
+    }
+
+    fn cost(&self) -> Cost {
+        self.forward.cost()
+    }
+}
+
+impl StoredForm for AvgPool2dGrad {
+    /// Lanes take two channels.
+    fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
+        sharing(self, &[0, 1], dtypes).filter(|_| self.forward.shape.x.n_channels.is_multiple_of(2))
+    }
+
+    fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let lanes = self.forward.in_lanes(dtypes[0]);
         Ok(vec![Dispatch {
             label: "kernels.avg_pool2d_grad",
             wgsl: include_str!("wgsl/avg_pool2d_grad.wgsl"),
             entry: "main",
             constants: vec![],
-            types: vec![],
-            params: self.forward.params(),
+            types: vec![("X", dtypes[0])],
+            params: lanes.params(),
             reads: vec![0],
             writes: vec![1],
-            workgroups: fold_workgroups(self.name(), self.forward.shape.x.len().div_ceil(64))?,
+            workgroups: fold_workgroups(self.name(), lanes.shape.x.len().div_ceil(64))?,
         }])
     }
 
-    fn twin(&self, args: &mut TwinArgs<'_>) {
-        cpu::avg_pool2d::grad(&self.forward, args.read(0), args.write(1));
-    }
-
-    fn cost(&self) -> Cost {
-        self.forward.cost()
+    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
+        with_element!(dtypes[0], T => cpu::avg_pool2d::grad::<T>(&self.forward, args.read(0), args.write(1)));
     }
 }

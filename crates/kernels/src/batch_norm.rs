@@ -1,4 +1,5 @@
 use crate::sizes::check_sizes;
+use crate::stored_form::{StoredForm, sharing, with_element};
 use crate::{Activation, Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, cpu, fold_workgroups};
 
 /// The sizes of a batch normalisation: rows of channels, in one or several groups.
@@ -57,6 +58,11 @@ impl BatchNormShape {
         self.n_groups.saturating_mul(self.group_parts()).saturating_mul(2).saturating_mul(self.n_channels)
     }
 
+    /// As lanes see it that take what lies together in a word: one channel, or two of a type of 16 bits.
+    pub(crate) const fn in_lanes(self, dtype: DType) -> Self {
+        Self { n_channels: self.n_channels / if dtype.is_half() { 2 } else { 1 }, ..self }
+    }
+
     pub(crate) fn check(&self, kernel: &impl Kernel) -> Result<(), Error> {
         check_sizes(kernel, &[("n_rows", self.n_rows), ("n_channels", self.n_channels), ("n_groups", self.n_groups)])?;
         if !self.n_rows.is_multiple_of(self.n_groups) {
@@ -81,7 +87,7 @@ impl BatchNormShape {
 /// # Shapes
 /// `x`: `[n_rows, n_channels]`; `running_mean`, `running_var`: `[n_channels]`, updated in place; `stats`: `[n_groups, 2, n_channels]`.
 /// # Dtypes
-/// f32. Each part's mean is taken off before its squares are summed; parts are merged in order (Chan, Golub & LeVeque 1983), so that a mean far from 0
+/// f32; `x` in f16 and bf16 by [`stored`](crate::stored). Each part's mean is taken off before its squares are summed; parts are merged in order (Chan, Golub & LeVeque 1983), so that a mean far from 0
 /// costs no digits of the variance.
 /// # Errors
 /// [`Error::Size`] if the groups do not divide the rows, or a group has fewer than two, whose unbiased variance does not exist.
@@ -123,14 +129,37 @@ impl Kernel for BatchNormStats {
         Ok(())
     }
 
-    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.stored_dispatches(&[DType::F32], adapter)
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        self.stored_twin(&[DType::F32], args);
+    }
+
+    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
+        self.stored_form(dtypes)
+    }
+
+    fn cost(&self) -> Cost {
+        let n = self.shape.len() as u64;
+        Cost { flops: 4 * n, bytes: 4 * n }
+    }
+}
+
+impl StoredForm for BatchNormStats {
+    fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
+        sharing(self, &[0], dtypes)
+    }
+
+    fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let params = self.shape.params(self.eps, self.momentum);
         let part = Dispatch {
             label: "kernels.batch_norm_stats",
             wgsl: include_str!("wgsl/batch_norm_stats.wgsl"),
             entry: "main",
             constants: vec![],
-            types: vec![],
+            types: vec![("X", dtypes[0])],
             params: params.clone(),
             reads: vec![0],
             writes: vec![4],
@@ -150,13 +179,9 @@ impl Kernel for BatchNormStats {
         Ok(vec![part, merge])
     }
 
-    fn twin(&self, args: &mut TwinArgs<'_>) {
-        cpu::batch_norm::stats(self, args.read(0), [args.write(1), args.write(2)], args.write(3), args.write(4));
-    }
-
-    fn cost(&self) -> Cost {
-        let n = self.shape.len() as u64;
-        Cost { flops: 4 * n, bytes: 4 * n }
+    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
+        let (running, stats, parts) = ([args.write(1), args.write(2)], args.write(3), args.write(4));
+        with_element!(dtypes[0], T => cpu::batch_norm::stats::<T>(self, args.read(0), running, stats, parts));
     }
 }
 
@@ -213,7 +238,7 @@ impl Kernel for BatchNormFrozenStats {
 /// `x`, `y`: `[n_rows, n_channels]`; `stats`: `[n_groups, 2, n_channels]`, of [`BatchNormStats`] or [`BatchNormFrozenStats`]; `weight`, `bias`:
 /// `[n_channels]`.
 /// # Dtypes
-/// f32.
+/// f32; `x` and `y` in f16 and bf16 by [`stored`](crate::stored).
 /// # Errors
 /// [`Error::Size`] if the groups do not divide the rows; [`Error::Unsupported`] for an activation whose derivative needs its input.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -245,26 +270,47 @@ impl Kernel for BatchNorm {
         self.shape.check(self)
     }
 
-    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        Ok(vec![Dispatch {
-            label: "kernels.batch_norm",
-            wgsl: include_str!("wgsl/batch_norm.wgsl"),
-            entry: "main",
-            constants: self.activation.constants(),
-            types: vec![],
-            params: self.shape.params(0.0, 0.0),
-            reads: vec![0, 1, 2, 3],
-            writes: vec![4],
-            workgroups: fold_workgroups(self.name(), self.shape.len().div_ceil(64))?,
-        }])
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.stored_dispatches(&[DType::F32], adapter)
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        cpu::batch_norm::run(self, args.read(0), args.read(1), args.read(2), args.read(3), args.write(4));
+        self.stored_twin(&[DType::F32], args);
+    }
+
+    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
+        self.stored_form(dtypes)
     }
 
     fn cost(&self) -> Cost {
         let n = self.shape.len() as u64;
         Cost { flops: 3 * n, bytes: 8 * n }
+    }
+}
+
+impl StoredForm for BatchNorm {
+    /// Lanes take two channels.
+    fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
+        sharing(self, &[0, 4], dtypes).filter(|_| self.shape.n_channels.is_multiple_of(2))
+    }
+
+    fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let shape = self.shape.in_lanes(dtypes[0]);
+        Ok(vec![Dispatch {
+            label: "kernels.batch_norm",
+            wgsl: include_str!("wgsl/batch_norm.wgsl"),
+            entry: "main",
+            constants: self.activation.constants(),
+            types: vec![("X", dtypes[0])],
+            params: shape.params(0.0, 0.0),
+            reads: vec![0, 1, 2, 3],
+            writes: vec![4],
+            workgroups: fold_workgroups(self.name(), shape.len().div_ceil(64))?,
+        }])
+    }
+
+    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
+        let (stats, weight, bias) = (args.read(1), args.read(2), args.read(3));
+        with_element!(dtypes[0], T => cpu::batch_norm::run::<T>(self, args.read(0), stats, weight, bias, args.write(4)));
     }
 }

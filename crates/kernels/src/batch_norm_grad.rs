@@ -1,3 +1,4 @@
+use crate::stored_form::{StoredForm, sharing, with_element};
 use crate::{Adapter, Arg, BatchNormShape, Cost, DType, Dispatch, Error, Kernel, TwinArgs, cpu, fold_workgroups};
 
 /// What the gradients of a batch normalisation are made of, by group and channel: `sum_dy = Σ dy` and `sum_dy_x = Σ dy x̂`, `x̂` being the normalised
@@ -8,7 +9,7 @@ use crate::{Adapter, Arg, BatchNormShape, Cost, DType, Dispatch, Error, Kernel, 
 /// # Shapes
 /// `dy`, `x`: `[n_rows, n_channels]`; `stats`: `[n_groups, 2, n_channels]`; `sum_dy`, `sum_dy_x`: `[n_groups, n_channels]`.
 /// # Dtypes
-/// f32. Parts of a group are added in order.
+/// f32; `dy` and `x` in f16 and bf16 by [`stored`](crate::stored). Parts of a group are added in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchNormGradSums {
     /// The sizes.
@@ -36,14 +37,37 @@ impl Kernel for BatchNormGradSums {
         self.shape.check(self)
     }
 
-    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.stored_dispatches(&[DType::F32], adapter)
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        self.stored_twin(&[DType::F32], args);
+    }
+
+    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
+        self.stored_form(dtypes)
+    }
+
+    fn cost(&self) -> Cost {
+        let n = self.shape.len() as u64;
+        Cost { flops: 5 * n, bytes: 8 * n }
+    }
+}
+
+impl StoredForm for BatchNormGradSums {
+    fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
+        sharing(self, &[0, 1], dtypes)
+    }
+
+    fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let params = self.shape.params(0.0, 0.0);
         let part = Dispatch {
             label: "kernels.batch_norm_grad_sums",
             wgsl: include_str!("wgsl/batch_norm_grad_sums.wgsl"),
             entry: "main",
             constants: vec![],
-            types: vec![],
+            types: vec![("X", dtypes[0]), ("DY", dtypes[0])],
             params: params.clone(),
             reads: vec![0, 1, 2],
             writes: vec![5],
@@ -63,14 +87,12 @@ impl Kernel for BatchNormGradSums {
         Ok(vec![part, merge])
     }
 
-    fn twin(&self, args: &mut TwinArgs<'_>) {
+    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
         let sums = [args.write(3), args.write(4)];
-        cpu::batch_norm_grad::sums(&self.shape, args.read(0), args.read(1), args.read(2), sums, args.write(5));
-    }
-
-    fn cost(&self) -> Cost {
-        let n = self.shape.len() as u64;
-        Cost { flops: 5 * n, bytes: 8 * n }
+        let (stats, parts) = (args.read(2), args.write(5));
+        with_element!(dtypes[0], T => {
+            cpu::batch_norm_grad::sums::<T>(&self.shape, args.read(0), args.read(1), stats, sums, parts);
+        });
     }
 }
 
@@ -81,7 +103,7 @@ impl Kernel for BatchNormGradSums {
 /// `dy`, `x`, `dx`: `[n_rows, n_channels]`; `stats`: `[n_groups, 2, n_channels]`; `weight`: `[n_channels]`; `sum_dy`, `sum_dy_x`: `[n_groups, n_channels]`,
 /// of [`BatchNormGradSums`].
 /// # Dtypes
-/// f32.
+/// f32; `dy`, `x` and `dx` in f16 and bf16 by [`stored`](crate::stored).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchNormGrad {
     /// The sizes.
@@ -110,28 +132,51 @@ impl Kernel for BatchNormGrad {
         self.shape.check(self)
     }
 
-    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        Ok(vec![Dispatch {
-            label: "kernels.batch_norm_grad",
-            wgsl: include_str!("wgsl/batch_norm_grad.wgsl"),
-            entry: "main",
-            constants: vec![],
-            types: vec![],
-            params: self.shape.params(0.0, 0.0),
-            reads: vec![0, 1, 2, 3, 4, 5],
-            writes: vec![6],
-            workgroups: fold_workgroups(self.name(), self.shape.len().div_ceil(64))?,
-        }])
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.stored_dispatches(&[DType::F32], adapter)
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        let sums = [args.read(4), args.read(5)];
-        cpu::batch_norm_grad::run(&self.shape, args.read(0), args.read(1), args.read(2), args.read(3), sums, args.write(6));
+        self.stored_twin(&[DType::F32], args);
+    }
+
+    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
+        self.stored_form(dtypes)
     }
 
     fn cost(&self) -> Cost {
         let n = self.shape.len() as u64;
         Cost { flops: 7 * n, bytes: 12 * n }
+    }
+}
+
+impl StoredForm for BatchNormGrad {
+    /// Lanes take two channels.
+    fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
+        sharing(self, &[0, 1, 6], dtypes).filter(|_| self.shape.n_channels.is_multiple_of(2))
+    }
+
+    fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let shape = self.shape.in_lanes(dtypes[0]);
+        Ok(vec![Dispatch {
+            label: "kernels.batch_norm_grad",
+            wgsl: include_str!("wgsl/batch_norm_grad.wgsl"),
+            entry: "main",
+            constants: vec![],
+            types: vec![("X", dtypes[0])],
+            params: shape.params(0.0, 0.0),
+            reads: vec![0, 1, 2, 3, 4, 5],
+            writes: vec![6],
+            workgroups: fold_workgroups(self.name(), shape.len().div_ceil(64))?,
+        }])
+    }
+
+    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
+        let sums = [args.read(4), args.read(5)];
+        let (stats, weight) = (args.read(2), args.read(3));
+        with_element!(dtypes[0], T => {
+            cpu::batch_norm_grad::run::<T>(&self.shape, args.read(0), args.read(1), stats, weight, sums, args.write(6));
+        });
     }
 }
 
@@ -141,7 +186,7 @@ impl Kernel for BatchNormGrad {
 /// # Shapes
 /// `dy`, `dx`: `[n_rows, n_channels]`; `stats`: `[1, 2, n_channels]`; `weight`: `[n_channels]`.
 /// # Dtypes
-/// f32.
+/// f32; `dy` and `dx` in f16 and bf16 by [`stored`](crate::stored).
 /// # Errors
 /// [`Error::Size`] for more than one group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -173,26 +218,49 @@ impl Kernel for BatchNormFrozenGrad {
         self.shape.check(self)
     }
 
-    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        Ok(vec![Dispatch {
-            label: "kernels.batch_norm_frozen_grad",
-            wgsl: include_str!("wgsl/batch_norm_frozen_grad.wgsl"),
-            entry: "main",
-            constants: vec![],
-            types: vec![],
-            params: self.shape.params(0.0, 0.0),
-            reads: vec![0, 1, 2],
-            writes: vec![3],
-            workgroups: fold_workgroups(self.name(), self.shape.len().div_ceil(64))?,
-        }])
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.stored_dispatches(&[DType::F32], adapter)
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        cpu::batch_norm_grad::frozen(&self.shape, args.read(0), args.read(1), args.read(2), args.write(3));
+        self.stored_twin(&[DType::F32], args);
+    }
+
+    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
+        self.stored_form(dtypes)
     }
 
     fn cost(&self) -> Cost {
         let n = self.shape.len() as u64;
         Cost { flops: 2 * n, bytes: 8 * n }
+    }
+}
+
+impl StoredForm for BatchNormFrozenGrad {
+    /// Lanes take two channels.
+    fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
+        sharing(self, &[0, 3], dtypes).filter(|_| self.shape.n_channels.is_multiple_of(2))
+    }
+
+    fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let shape = self.shape.in_lanes(dtypes[0]);
+        Ok(vec![Dispatch {
+            label: "kernels.batch_norm_frozen_grad",
+            wgsl: include_str!("wgsl/batch_norm_frozen_grad.wgsl"),
+            entry: "main",
+            constants: vec![],
+            types: vec![("X", dtypes[0])],
+            params: shape.params(0.0, 0.0),
+            reads: vec![0, 1, 2],
+            writes: vec![3],
+            workgroups: fold_workgroups(self.name(), shape.len().div_ceil(64))?,
+        }])
+    }
+
+    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
+        let (stats, weight) = (args.read(1), args.read(2));
+        with_element!(dtypes[0], T => {
+            cpu::batch_norm_grad::frozen::<T>(&self.shape, args.read(0), stats, weight, args.write(3));
+        });
     }
 }

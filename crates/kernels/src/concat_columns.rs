@@ -1,4 +1,5 @@
 use crate::sizes::check_sizes;
+use crate::stored_form::{StoredForm, sharing, with_element};
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, cpu, fold_workgroups};
 
 /// Matrices side by side: `y[row, ..] = x₀[row, ..], x₁[row, ..], …`.
@@ -6,7 +7,7 @@ use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, cpu, f
 /// # Shapes
 /// `x`, one argument for each of `widths`: `[n_rows, width]`; `y`: `[n_rows, Σ widths]`.
 /// # Dtypes
-/// f32.
+/// f32, or f16 and bf16 by [`stored`](crate::stored).
 /// # Cost
 /// A dispatch a matrix, so that their number is not bounded by the bindings of an adapter.
 /// # Reference
@@ -43,17 +44,44 @@ impl Kernel for ConcatColumns {
         check_sizes(self, &sizes)
     }
 
-    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.stored_dispatches(&[DType::F32], adapter)
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        self.stored_twin(&[DType::F32], args);
+    }
+
+    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
+        self.stored_form(dtypes)
+    }
+
+    fn cost(&self) -> Cost {
+        Cost { flops: 0, bytes: (8 * self.n_rows * self.n_cols()) as u64 }
+    }
+}
+
+impl StoredForm for ConcatColumns {
+    /// Lanes take two columns.
+    fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
+        let is_even = self.widths.iter().all(|width| width.is_multiple_of(2));
+        let all: Vec<usize> = (0..=self.widths.len()).collect();
+        sharing(self, &all, dtypes).filter(|_| is_even)
+    }
+
+    fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let n_in_lane = if dtypes[0].is_half() { 2 } else { 1 };
+        let n_cols = self.n_cols() / n_in_lane;
         let mut first = 0;
         let mut dispatches = Vec::with_capacity(self.widths.len());
-        for (i, &width) in self.widths.iter().enumerate() {
+        for (i, width) in self.widths.iter().map(|width| width / n_in_lane).enumerate() {
             dispatches.push(Dispatch {
                 label: "kernels.concat_columns",
                 wgsl: include_str!("wgsl/concat_columns.wgsl"),
                 entry: "main",
                 constants: vec![],
-                types: vec![],
-                params: bytemuck::cast_slice(&[width as u32, self.n_cols() as u32, first as u32, 0]).to_vec(),
+                types: vec![("X", dtypes[0])],
+                params: bytemuck::cast_slice(&[width as u32, n_cols as u32, first as u32, 0]).to_vec(),
                 reads: vec![i],
                 writes: vec![self.widths.len()],
                 workgroups: fold_workgroups(self.name(), (self.n_rows * width).div_ceil(64))?,
@@ -63,16 +91,14 @@ impl Kernel for ConcatColumns {
         Ok(dispatches)
     }
 
-    fn twin(&self, args: &mut TwinArgs<'_>) {
-        let y = args.write(self.widths.len());
-        let mut first = 0;
-        for (i, &width) in self.widths.iter().enumerate() {
-            cpu::concat_columns::run(self.n_cols(), first, width, args.read(i), y);
-            first += width;
-        }
-    }
-
-    fn cost(&self) -> Cost {
-        Cost { flops: 0, bytes: (8 * self.n_rows * self.n_cols()) as u64 }
+    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
+        with_element!(dtypes[0], T => {
+            let y = args.write::<T>(self.widths.len());
+            let mut first = 0;
+            for (i, &width) in self.widths.iter().enumerate() {
+                cpu::concat_columns::run(self.n_cols(), first, width, args.read(i), y);
+                first += width;
+            }
+        });
     }
 }

@@ -1,4 +1,5 @@
 use crate::sizes::check_sizes;
+use crate::stored_form::{StoredForm, sharing, with_element};
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, cpu, fold_workgroups};
 
 /// Rows of a table, standardised: `y[i, c] = (table[rows[i] - first_row, c] - mean[c]) * inv_std[c]`.
@@ -10,7 +11,7 @@ use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, cpu, f
 /// # Shapes
 /// `table`: `[n_table_rows, n_cols]`; `rows`: `[n]`; `mean`, `inv_std`: `[n_cols]`; `y`: `[n, n_cols]`.
 /// # Dtypes
-/// `table` f32 or u8, whose values are 0 to 255; `rows` u32; the rest f32.
+/// `table` f32 or u8, whose values are 0 to 255; `rows` u32; the rest f32, `y` also in f16 and bf16 by [`stored`](crate::stored).
 /// # Cost
 /// Reads and writes each row once; on hardware neighbouring lanes read neighbouring columns.
 /// # Reference
@@ -54,7 +55,33 @@ impl Kernel for GatherRows {
         check_sizes(self, &[("n_table_rows", self.n_table_rows), ("n_cols", self.n_cols), ("n", self.n), ("last row", end)])
     }
 
-    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.stored_dispatches(&[DType::F32; 5], adapter)
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        self.stored_twin(&[DType::F32; 5], args);
+    }
+
+    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
+        self.stored_form(dtypes)
+    }
+
+    fn cost(&self) -> Cost {
+        let n = (self.n * self.n_cols) as u64;
+        Cost { flops: 2 * n, bytes: (self.dtype.size_bytes() as u64 + 4) * n + 4 * self.n as u64 }
+    }
+}
+
+impl StoredForm for GatherRows {
+    /// Lanes take two columns.
+    fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
+        sharing(self, &[4], dtypes).filter(|_| self.dtype == DType::F32 && self.n_cols.is_multiple_of(2))
+    }
+
+    fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let y = dtypes[4];
+        let n_lanes = if y.is_half() { self.n_cols / 2 } else { self.n_cols };
         let wgsl = match self.dtype {
             DType::U8 => include_str!("wgsl/gather_rows_u8.wgsl"),
             _ => include_str!("wgsl/gather_rows.wgsl"),
@@ -64,24 +91,19 @@ impl Kernel for GatherRows {
             wgsl,
             entry: "main",
             constants: vec![],
-            types: vec![],
-            params: bytemuck::cast_slice(&[self.n_cols as u32, self.first_row as u32, self.n_table_rows as u32, 0]).to_vec(),
+            types: if y.is_half() { vec![("X", y)] } else { vec![] },
+            params: bytemuck::cast_slice(&[n_lanes as u32, self.first_row as u32, self.n_table_rows as u32, 0]).to_vec(),
             reads: vec![0, 1, 2, 3],
             writes: vec![4],
-            workgroups: fold_workgroups(self.name(), (self.n * self.n_cols).div_ceil(64))?,
+            workgroups: fold_workgroups(self.name(), (self.n * n_lanes).div_ceil(64))?,
         }])
     }
 
-    fn twin(&self, args: &mut TwinArgs<'_>) {
-        let (rows, mean, inv_std, y) = (args.read(1), args.read(2), args.read(3), args.write(4));
-        match self.dtype {
-            DType::U8 => cpu::gather_rows::run::<u8>(self, args.read(0), rows, mean, inv_std, y),
-            _ => cpu::gather_rows::run::<f32>(self, args.read(0), rows, mean, inv_std, y),
-        }
-    }
-
-    fn cost(&self) -> Cost {
-        let n = (self.n * self.n_cols) as u64;
-        Cost { flops: 2 * n, bytes: (self.dtype.size_bytes() as u64 + 4) * n + 4 * self.n as u64 }
+    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
+        let (rows, mean, inv_std) = (args.read(1), args.read(2), args.read(3));
+        with_element!(dtypes[4], Y => match self.dtype {
+            DType::U8 => cpu::gather_rows::run::<u8, Y>(self, args.read(0), rows, mean, inv_std, args.write(4)),
+            _ => cpu::gather_rows::run::<f32, Y>(self, args.read(0), rows, mean, inv_std, args.write(4)),
+        });
     }
 }

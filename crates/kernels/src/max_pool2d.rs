@@ -1,3 +1,4 @@
+use crate::stored_form::{StoredForm, sharing, with_element};
 use crate::window::image_params;
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, PoolShape, TwinArgs, cpu, fold_workgroups};
 
@@ -8,7 +9,7 @@ use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, PoolShape, TwinA
 /// # Shapes
 /// `x`: `[n_images, height, width, n_channels]`; `y`, `taps`: [`PoolShape::y`]. Tap `(u, v)` of a window is number `u * kernel width + v`.
 /// # Dtypes
-/// `taps` u32; the rest f32.
+/// `taps` u32; the rest f32, or f16 and bf16 by [`stored`](crate::stored).
 /// # Errors
 /// [`Error::Size`] where no window fits or one would lie in the padding.
 /// # Cost
@@ -35,24 +36,16 @@ impl Kernel for MaxPool2d {
         self.shape.check(self)
     }
 
-    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        let PoolShape { x, window, .. } = self.shape;
-        let y = self.shape.y();
-        Ok(vec![Dispatch {
-            label: "kernels.max_pool2d",
-            wgsl: include_str!("wgsl/max_pool2d.wgsl"),
-            entry: "main",
-            constants: vec![],
-            types: vec![],
-            params: image_params(&x, &y, &window, &[x.n_channels]),
-            reads: vec![0],
-            writes: vec![1, 2],
-            workgroups: fold_workgroups(self.name(), y.len().div_ceil(64))?,
-        }])
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.stored_dispatches(&[DType::F32], adapter)
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        cpu::max_pool2d::run(&self.shape, args.read(0), args.write(1), args.write(2));
+        self.stored_twin(&[DType::F32], args);
+    }
+
+    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
+        self.stored_form(dtypes)
     }
 
     fn cost(&self) -> Cost {
@@ -61,12 +54,41 @@ impl Kernel for MaxPool2d {
     }
 }
 
+impl StoredForm for MaxPool2d {
+    /// Lanes take two channels.
+    fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
+        sharing(self, &[0, 1], dtypes).filter(|_| self.shape.x.n_channels.is_multiple_of(2))
+    }
+
+    fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let shape = self.shape.in_lanes(dtypes[0]);
+        let PoolShape { x, window, .. } = shape;
+        let y = shape.y();
+        Ok(vec![Dispatch {
+            label: "kernels.max_pool2d",
+            wgsl: include_str!("wgsl/max_pool2d.wgsl"),
+            entry: "main",
+            constants: vec![],
+            types: vec![("X", dtypes[0])],
+            params: image_params(&x, &y, &window, &[x.n_channels]),
+            reads: vec![0],
+            writes: vec![1, 2],
+            workgroups: fold_workgroups(self.name(), y.len().div_ceil(64))?,
+        }])
+    }
+
+    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
+        let taps = args.write(2);
+        with_element!(dtypes[0], T => cpu::max_pool2d::run::<T>(&self.shape, args.read(0), args.write(1), taps));
+    }
+}
+
 /// The gradient of [`MaxPool2d`]: each pixel gathers the gradients of the windows whose largest value it was.
 ///
 /// # Shapes
 /// `dy`, `taps`: [`PoolShape::y`]; `dx`: [`PoolShape::x`].
 /// # Dtypes
-/// `taps` u32, as the forward kernel left it; the rest f32. What reaches a pixel is added in the order of the windows.
+/// `taps` u32, as the forward kernel left it; the rest f32, or f16 and bf16 by [`stored`](crate::stored). What reaches a pixel is added in the order of the windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MaxPool2dGrad {
     /// The sizes of the forward kernel.
@@ -87,27 +109,48 @@ impl Kernel for MaxPool2dGrad {
         self.shape.check(self)
     }
 
-    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        let PoolShape { x, window, .. } = self.shape;
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.stored_dispatches(&[DType::F32], adapter)
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        self.stored_twin(&[DType::F32], args);
+    }
+
+    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
+        self.stored_form(dtypes)
+    }
+
+    fn cost(&self) -> Cost {
+        let (x, y) = (self.shape.x.len() as u64, self.shape.y().len() as u64);
+        Cost { flops: y * self.shape.window.n_taps() as u64, bytes: 4 * x + 8 * y }
+    }
+}
+
+impl StoredForm for MaxPool2dGrad {
+    /// Lanes take two channels.
+    fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
+        sharing(self, &[0, 2], dtypes).filter(|_| self.shape.x.n_channels.is_multiple_of(2))
+    }
+
+    fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let shape = self.shape.in_lanes(dtypes[0]);
+        let PoolShape { x, window, .. } = shape;
         Ok(vec![Dispatch {
             label: "kernels.max_pool2d_grad",
             wgsl: include_str!("wgsl/max_pool2d_grad.wgsl"),
             entry: "main",
             constants: vec![],
-            types: vec![],
-            params: image_params(&x, &self.shape.y(), &window, &[x.n_channels]),
+            types: vec![("X", dtypes[0])],
+            params: image_params(&x, &shape.y(), &window, &[x.n_channels]),
             reads: vec![0, 1],
             writes: vec![2],
             workgroups: fold_workgroups(self.name(), x.len().div_ceil(64))?,
         }])
     }
 
-    fn twin(&self, args: &mut TwinArgs<'_>) {
-        cpu::max_pool2d::grad(&self.shape, args.read(0), args.read(1), args.write(2));
-    }
-
-    fn cost(&self) -> Cost {
-        let (x, y) = (self.shape.x.len() as u64, self.shape.y().len() as u64);
-        Cost { flops: y * self.shape.window.n_taps() as u64, bytes: 4 * x + 8 * y }
+    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
+        let taps = args.read(1);
+        with_element!(dtypes[0], T => cpu::max_pool2d::grad::<T>(&self.shape, args.read(0), taps, args.write(2)));
     }
 }

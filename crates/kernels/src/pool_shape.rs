@@ -1,5 +1,5 @@
 use crate::sizes::check_sizes;
-use crate::{Error, Images, Kernel, Window};
+use crate::{DType, Error, Images, Kernel, Window};
 
 /// The sizes of a pooling, which it shares with its gradient. Each channel is pooled for itself.
 ///
@@ -56,6 +56,12 @@ impl PoolShape {
         let reached = (n - 1).saturating_mul(stride).saturating_add(kernel);
         let begins_inside = n.saturating_mul(stride) < size.saturating_add(padding);
         if reached < size.saturating_add(padding.saturating_mul(2)) && begins_inside { n + 1 } else { n }
+    }
+
+    /// As lanes see it that take what lies together in a word: one channel, or two of a type of 16 bits.
+    pub(crate) const fn in_lanes(self, dtype: DType) -> Self {
+        let n_channels = self.x.n_channels / if dtype.is_half() { 2 } else { 1 };
+        Self { x: Images { n_channels, ..self.x }, ..self }
     }
 
     pub(crate) fn check(&self, kernel: &impl Kernel) -> Result<(), Error> {

@@ -1,10 +1,11 @@
-use super::blocks::each_row;
+use super::blocks::each_row_in_f32;
+use super::half::Element;
 use crate::{AvgPool2d, Images};
 
-pub(crate) fn run(kernel: &AvgPool2d, x: &[f32], y: &mut [f32]) {
+pub(crate) fn run<T: Element>(kernel: &AvgPool2d, x: &[T], y: &mut [T]) {
     let shape = &kernel.shape;
     let Images { height, width, n_channels, .. } = shape.y();
-    each_row(
+    each_row_in_f32(
         width * n_channels,
         y,
         #[inline(always)]
@@ -15,8 +16,8 @@ pub(crate) fn run(kernel: &AvgPool2d, x: &[f32], y: &mut [f32]) {
                 for h in shape.covered(0, i).0 {
                     for w in shape.covered(1, j).0 {
                         let x = &x[((image * shape.x.height + h) * shape.x.width + w) * n_channels..];
-                        for (y, x) in y.iter_mut().zip(x) {
-                            *y += x;
+                        for (y, &x) in y.iter_mut().zip(x) {
+                            *y += x.widen();
                         }
                     }
                 }
@@ -29,11 +30,11 @@ pub(crate) fn run(kernel: &AvgPool2d, x: &[f32], y: &mut [f32]) {
     );
 }
 
-pub(crate) fn grad(kernel: &AvgPool2d, dy: &[f32], dx: &mut [f32]) {
+pub(crate) fn grad<T: Element>(kernel: &AvgPool2d, dy: &[T], dx: &mut [T]) {
     let shape = &kernel.shape;
     let Images { height, width, n_channels, .. } = shape.x;
     let y = shape.y();
-    each_row(
+    each_row_in_f32(
         width * n_channels,
         dx,
         #[inline(always)]
@@ -45,8 +46,8 @@ pub(crate) fn grad(kernel: &AvgPool2d, dy: &[f32], dx: &mut [f32]) {
                     for j in shape.covering(1, w) {
                         let divisor = (kernel.n_counted(0, i) * kernel.n_counted(1, j)) as f32;
                         let dy = &dy[((image * y.height + i) * y.width + j) * n_channels..];
-                        for (dx, dy) in dx.iter_mut().zip(dy) {
-                            *dx += dy / divisor;
+                        for (dx, &dy) in dx.iter_mut().zip(dy) {
+                            *dx += dy.widen() / divisor;
                         }
                     }
                 }

@@ -1,11 +1,18 @@
 use rayon::prelude::*;
 
 use super::activation::activate_in_place;
-use super::blocks::each_row;
+use super::blocks::each_row_in_f32;
+use super::half::Element;
 use super::vectorised::vectorised;
 use crate::{BatchNorm, BatchNormFrozenStats, BatchNormShape, BatchNormStats};
 
-pub(crate) fn stats(kernel: &BatchNormStats, x: &[f32], running: [&mut [f32]; 2], stats: &mut [f32], parts: &mut [f32]) {
+pub(crate) fn stats<T: Element>(
+    kernel: &BatchNormStats,
+    x: &[T],
+    running: [&mut [f32]; 2],
+    stats: &mut [f32],
+    parts: &mut [f32],
+) {
     let shape = &kernel.shape;
     let c = shape.n_channels;
     each_part(
@@ -18,8 +25,8 @@ pub(crate) fn stats(kernel: &BatchNormStats, x: &[f32], running: [&mut [f32]; 2]
             squares.fill(0.0);
             let x = &x[rows.start * c..rows.end * c];
             for row in x.chunks_exact(c) {
-                for (sum, x) in mean.iter_mut().zip(row) {
-                    *sum += x;
+                for (sum, &x) in mean.iter_mut().zip(row) {
+                    *sum += x.widen();
                 }
             }
             let n = rows.len() as f32;
@@ -27,8 +34,9 @@ pub(crate) fn stats(kernel: &BatchNormStats, x: &[f32], running: [&mut [f32]; 2]
                 *mean /= n;
             }
             for row in x.chunks_exact(c) {
-                for ((squares, mean), x) in squares.iter_mut().zip(&*mean).zip(row) {
-                    *squares += (x - mean) * (x - mean);
+                for ((squares, mean), &x) in squares.iter_mut().zip(&*mean).zip(row) {
+                    let off = x.widen() - mean;
+                    *squares += off * off;
                 }
             }
         },
@@ -104,18 +112,18 @@ pub(crate) fn frozen_stats(kernel: &BatchNormFrozenStats, running_mean: &[f32], 
     inv_std.iter_mut().zip(running_var).for_each(|(inv_std, var)| *inv_std = 1.0 / (var + kernel.eps).sqrt());
 }
 
-pub(crate) fn run(kernel: &BatchNorm, x: &[f32], stats: &[f32], weight: &[f32], bias: &[f32], y: &mut [f32]) {
+pub(crate) fn run<T: Element>(kernel: &BatchNorm, x: &[T], stats: &[f32], weight: &[f32], bias: &[f32], y: &mut [T]) {
     let shape = &kernel.shape;
     let c = shape.n_channels;
-    each_row(
+    each_row_in_f32(
         c,
         y,
         #[inline(always)]
         |row, y| {
             let x = &x[row * c..][..c];
             let (mean, inv_std) = stats[row / shape.group_rows() * 2 * c..][..2 * c].split_at(c);
-            for (((((y, x), mean), inv_std), weight), bias) in y.iter_mut().zip(x).zip(mean).zip(inv_std).zip(weight).zip(bias) {
-                *y = (x - mean) * (inv_std * weight) + bias;
+            for (((((y, &x), mean), inv_std), weight), bias) in y.iter_mut().zip(x).zip(mean).zip(inv_std).zip(weight).zip(bias) {
+                *y = (x.widen() - mean) * (inv_std * weight) + bias;
             }
             activate_in_place(kernel.activation, y);
         },

@@ -1,8 +1,16 @@
 use super::batch_norm::each_part;
-use super::blocks::each_row;
+use super::blocks::each_row_in_f32;
+use super::half::Element;
 use crate::BatchNormShape;
 
-pub(crate) fn sums(shape: &BatchNormShape, dy: &[f32], x: &[f32], stats: &[f32], sums: [&mut [f32]; 2], parts: &mut [f32]) {
+pub(crate) fn sums<T: Element>(
+    shape: &BatchNormShape,
+    dy: &[T],
+    x: &[T],
+    stats: &[f32],
+    sums: [&mut [f32]; 2],
+    parts: &mut [f32],
+) {
     let c = shape.n_channels;
     each_part(
         shape,
@@ -15,9 +23,10 @@ pub(crate) fn sums(shape: &BatchNormShape, dy: &[f32], x: &[f32], stats: &[f32],
             sum_dy_x.fill(0.0);
             let rows = rows.start * c..rows.end * c;
             for (dy, x) in dy[rows.clone()].chunks_exact(c).zip(x[rows].chunks_exact(c)) {
-                for ((((sum_dy, sum_dy_x), dy), x), mean) in sum_dy.iter_mut().zip(&mut *sum_dy_x).zip(dy).zip(x).zip(mean) {
+                for ((((sum_dy, sum_dy_x), &dy), &x), mean) in sum_dy.iter_mut().zip(&mut *sum_dy_x).zip(dy).zip(x).zip(mean) {
+                    let dy = dy.widen();
                     *sum_dy += dy;
-                    *sum_dy_x += dy * (x - mean);
+                    *sum_dy_x += dy * (x.widen() - mean);
                 }
             }
             for (sum_dy_x, inv_std) in sum_dy_x.iter_mut().zip(inv_std) {
@@ -37,18 +46,18 @@ pub(crate) fn sums(shape: &BatchNormShape, dy: &[f32], x: &[f32], stats: &[f32],
     }
 }
 
-pub(crate) fn run(
+pub(crate) fn run<T: Element>(
     shape: &BatchNormShape,
-    dy: &[f32],
-    x: &[f32],
+    dy: &[T],
+    x: &[T],
     stats: &[f32],
     weight: &[f32],
     sums: [&[f32]; 2],
-    dx: &mut [f32],
+    dx: &mut [T],
 ) {
     let c = shape.n_channels;
     let share = 1.0 / shape.group_rows() as f32;
-    each_row(
+    each_row_in_f32(
         c,
         dx,
         #[inline(always)]
@@ -58,22 +67,22 @@ pub(crate) fn run(
             let (sum_dy, sum_dy_x) = (&sums[0][group..][..c], &sums[1][group..][..c]);
             let (dy, x) = (&dy[row * c..][..c], &x[row * c..][..c]);
             let values = dx.iter_mut().zip(dy).zip(x).zip(mean).zip(inv_std).zip(weight).zip(sum_dy).zip(sum_dy_x);
-            for (((((((dx, dy), x), mean), inv_std), weight), sum_dy), sum_dy_x) in values {
-                *dx = inv_std * weight * (dy - share * (sum_dy + (x - mean) * inv_std * sum_dy_x));
+            for (((((((dx, &dy), &x), mean), inv_std), weight), sum_dy), sum_dy_x) in values {
+                *dx = inv_std * weight * (dy.widen() - share * (sum_dy + (x.widen() - mean) * inv_std * sum_dy_x));
             }
         },
     );
 }
 
-pub(crate) fn frozen(shape: &BatchNormShape, dy: &[f32], stats: &[f32], weight: &[f32], dx: &mut [f32]) {
+pub(crate) fn frozen<T: Element>(shape: &BatchNormShape, dy: &[T], stats: &[f32], weight: &[f32], dx: &mut [T]) {
     let c = shape.n_channels;
-    each_row(
+    each_row_in_f32(
         c,
         dx,
         #[inline(always)]
         |row, dx| {
-            for (((dx, dy), inv_std), weight) in dx.iter_mut().zip(&dy[row * c..]).zip(&stats[c..]).zip(weight) {
-                *dx = dy * (inv_std * weight);
+            for (((dx, &dy), inv_std), weight) in dx.iter_mut().zip(&dy[row * c..]).zip(&stats[c..]).zip(weight) {
+                *dx = dy.widen() * (inv_std * weight);
             }
         },
     );

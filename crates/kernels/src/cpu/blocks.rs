@@ -2,6 +2,7 @@
 
 use rayon::prelude::*;
 
+use super::half::{Element, in_f32};
 use super::vectorised::vectorised;
 
 /// Elements below which a loop is not worth handing to other threads.
@@ -27,14 +28,25 @@ pub(crate) fn each_block<T: Send>(y: &mut [T], f: impl Fn(usize, &mut [T]) + Syn
 
 /// Calls `f(row, y[row, ..])` for each row of `n_cols` elements.
 pub(crate) fn each_row(n_cols: usize, y: &mut [f32], f: impl Fn(usize, &mut [f32]) + Sync) {
+    each_row_in_f32(n_cols, y, f);
+}
+
+/// The same over rows stored in 16 bits: `f` writes f32, which is rounded afterwards, some rows at a time.
+pub(crate) fn each_row_in_f32<T: Element>(n_cols: usize, y: &mut [T], f: impl Fn(usize, &mut [f32]) + Sync) {
     let n_rows = (16 * 1024 / n_cols).max(1);
-    let run = |(i, y): (usize, &mut [f32])| {
+    let run = |(i, y): (usize, &mut [T])| {
         vectorised(
             #[inline(always)]
             || {
-                for (row, y) in y.chunks_exact_mut(n_cols).enumerate() {
-                    f(i * n_rows + row, y);
-                }
+                in_f32(
+                    y,
+                    #[inline(always)]
+                    |y| {
+                        for (row, y) in y.chunks_exact_mut(n_cols).enumerate() {
+                            f(i * n_rows + row, y);
+                        }
+                    },
+                );
             },
         );
     };

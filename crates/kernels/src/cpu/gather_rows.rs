@@ -1,21 +1,22 @@
 use rayon::prelude::*;
 
+use super::half::Element;
 use super::vectorised::vectorised;
 use crate::GatherRows;
 
 /// Rows a task.
 const BLOCK_ROWS: usize = 256;
 
-pub(crate) fn run<T: Copy + Into<f32> + Sync>(
+pub(crate) fn run<T: Copy + Into<f32> + Sync, Y: Element>(
     kernel: &GatherRows,
     table: &[T],
     rows: &[u32],
     mean: &[f32],
     inv_std: &[f32],
-    y: &mut [f32],
+    y: &mut [Y],
 ) {
     let n_cols = kernel.n_cols;
-    let block = |(rows, y): (&[u32], &mut [f32])| {
+    let block = |(rows, y): (&[u32], &mut [Y])| {
         vectorised(
             #[inline(always)]
             || gather(kernel, table, rows, mean, inv_std, y),
@@ -29,17 +30,24 @@ pub(crate) fn run<T: Copy + Into<f32> + Sync>(
 }
 
 #[inline(always)]
-fn gather<T: Copy + Into<f32>>(kernel: &GatherRows, table: &[T], rows: &[u32], mean: &[f32], inv_std: &[f32], y: &mut [f32]) {
+fn gather<T: Copy + Into<f32>, Y: Element>(
+    kernel: &GatherRows,
+    table: &[T],
+    rows: &[u32],
+    mean: &[f32],
+    inv_std: &[f32],
+    y: &mut [Y],
+) {
     let GatherRows { first_row, n_table_rows, n_cols, .. } = *kernel;
     for (y, &row) in y.chunks_exact_mut(n_cols).zip(rows) {
         let row = row.wrapping_sub(first_row as u32) as usize;
         if row < n_table_rows {
             let x = &table[row * n_cols..][..n_cols];
             for (((y, x), mean), inv_std) in y.iter_mut().zip(x).zip(mean).zip(inv_std) {
-                *y = ((*x).into() - mean) * inv_std;
+                *y = Y::narrow(((*x).into() - mean) * inv_std);
             }
         } else if first_row == 0 {
-            y.fill(0.0);
+            y.fill(Y::narrow(0.0));
         }
     }
 }

@@ -147,16 +147,21 @@ pub(crate) fn narrow<T: Element>(x: &[f32], y: &mut [T]) {
 }
 
 /// Calls `f` with room for the values of `y` in f32: itself, where it is that, else memory that is rounded into it afterwards.
+#[inline(always)]
 pub(crate) fn in_f32<Y: Element>(y: &mut [Y], f: impl FnOnce(&mut [f32])) {
     match Y::as_f32_mut(y) {
         Some(y) => f(y),
-        None => with_room(y.len(), |room| {
-            f(room);
-            vectorised(
-                #[inline(always)]
-                || narrow(room, y),
-            );
-        }),
+        None => with_room(
+            y.len(),
+            #[inline(always)]
+            |room| {
+                f(room);
+                vectorised(
+                    #[inline(always)]
+                    || narrow(room, y),
+                );
+            },
+        ),
     }
 }
 

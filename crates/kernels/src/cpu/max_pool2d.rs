@@ -1,22 +1,29 @@
 use rayon::prelude::*;
 
-use super::blocks::each_row;
+use super::blocks::each_row_in_f32;
+use super::half::{Element, in_f32, widen};
 use super::vectorised::vectorised;
 use crate::{Images, PoolShape};
 
-pub(crate) fn run(shape: &PoolShape, x: &[f32], y: &mut [f32], taps: &mut [u32]) {
+pub(crate) fn run<T: Element>(shape: &PoolShape, x: &[T], y: &mut [T], taps: &mut [u32]) {
     let Images { height, width, n_channels, .. } = shape.y();
     let row_len = width * n_channels;
     let task_rows = (16 * 1024 / row_len).max(1);
-    let task = |(i, (y, taps)): (usize, (&mut [f32], &mut [u32]))| {
+    let task = |(i, (y, taps)): (usize, (&mut [T], &mut [u32]))| {
         vectorised(
             #[inline(always)]
             || {
-                for (j, (y, taps)) in y.chunks_exact_mut(row_len).zip(taps.chunks_exact_mut(row_len)).enumerate() {
-                    let row = i * task_rows + j;
-                    let image = image_of(shape, x, row / height);
-                    pool_row(shape, image, row % height, y, taps);
-                }
+                in_f32(
+                    y,
+                    #[inline(always)]
+                    |y| {
+                        for (j, (y, taps)) in y.chunks_exact_mut(row_len).zip(taps.chunks_exact_mut(row_len)).enumerate() {
+                            let row = i * task_rows + j;
+                            let image = image_of(shape, x, row / height);
+                            pool_row(shape, image, row % height, y, taps);
+                        }
+                    },
+                );
             },
         );
     };
@@ -25,7 +32,7 @@ pub(crate) fn run(shape: &PoolShape, x: &[f32], y: &mut [f32], taps: &mut [u32])
 }
 
 #[inline(always)]
-fn pool_row(shape: &PoolShape, image: &[f32], i: usize, y: &mut [f32], taps: &mut [u32]) {
+fn pool_row<T: Element>(shape: &PoolShape, image: &[T], i: usize, y: &mut [f32], taps: &mut [u32]) {
     let n_channels = shape.x.n_channels;
     let (lines, first_line) = shape.covered(0, i);
     for (j, (y, taps)) in y.chunks_exact_mut(n_channels).zip(taps.chunks_exact_mut(n_channels)).enumerate() {
@@ -36,12 +43,13 @@ fn pool_row(shape: &PoolShape, image: &[f32], i: usize, y: &mut [f32], taps: &mu
                 let tap = (h as isize - first_line) as usize * shape.window.kernel[1] + (w as isize - first_pixel) as usize;
                 let x = &image[(h * shape.x.width + w) * n_channels..][..n_channels];
                 if is_first {
-                    y.copy_from_slice(x);
+                    widen(x, y);
                     taps.fill(tap as u32);
                     is_first = false;
                     continue;
                 }
                 for ((y, best), &x) in y.iter_mut().zip(taps.iter_mut()).zip(x) {
+                    let x = x.widen();
                     let wins = x > *y || x.is_nan();
                     *y = if wins { x } else { *y };
                     *best = if wins { tap as u32 } else { *best };
@@ -51,11 +59,11 @@ fn pool_row(shape: &PoolShape, image: &[f32], i: usize, y: &mut [f32], taps: &mu
     }
 }
 
-pub(crate) fn grad(shape: &PoolShape, dy: &[f32], taps: &[u32], dx: &mut [f32]) {
+pub(crate) fn grad<T: Element>(shape: &PoolShape, dy: &[T], taps: &[u32], dx: &mut [T]) {
     let Images { height, width, n_channels, .. } = shape.x;
     let y = shape.y();
     let [stride, padding] = [shape.window.stride, shape.window.padding];
-    each_row(
+    each_row_in_f32(
         width * n_channels,
         dx,
         #[inline(always)]
@@ -69,7 +77,7 @@ pub(crate) fn grad(shape: &PoolShape, dy: &[f32], taps: &[u32], dx: &mut [f32]) 
                         let tap = (u * shape.window.kernel[1] + w + padding[1] - j * stride[1]) as u32;
                         let at = ((image * y.height + i) * y.width + j) * n_channels;
                         for ((dx, &dy), &best) in dx.iter_mut().zip(&dy[at..]).zip(&taps[at..]) {
-                            *dx += if best == tap { dy } else { 0.0 };
+                            *dx += if best == tap { dy.widen() } else { 0.0 };
                         }
                     }
                 }
@@ -78,7 +86,7 @@ pub(crate) fn grad(shape: &PoolShape, dy: &[f32], taps: &[u32], dx: &mut [f32]) 
     );
 }
 
-fn image_of<'a>(shape: &PoolShape, x: &'a [f32], image: usize) -> &'a [f32] {
+fn image_of<'a, T>(shape: &PoolShape, x: &'a [T], image: usize) -> &'a [T] {
     let len = shape.x.height * shape.x.width * shape.x.n_channels;
     &x[image * len..][..len]
 }

@@ -11,6 +11,7 @@ thread_local! {
 }
 
 /// Calls `f` with room for `len` floats, whose values mean nothing. Calls may be nested.
+#[inline(always)]
 pub(crate) fn with_room<R>(len: usize, f: impl FnOnce(&mut [f32]) -> R) -> R {
     let mut room = ROOMS.with_borrow_mut(Vec::pop).unwrap_or_default();
     if room.len() < len {

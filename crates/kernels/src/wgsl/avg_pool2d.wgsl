@@ -1,5 +1,5 @@
 // y = the sum of what each window covers, over its pixels: those in the padding too if `padded`, else those in the image.
-// Twin: src/cpu/avg_pool2d.rs. Reads what the windows cover, writes 4 bytes an element of y; neighbouring lanes have neighbouring channels.
+// Twin: src/cpu/avg_pool2d.rs. Reads what the windows cover, writes 4 bytes an element of y, 2 in 16 bits; neighbouring lanes have neighbouring channels.
 
 // Pairs are (along the height, along the width).
 struct Params {
@@ -15,9 +15,15 @@ struct Params {
 
 override WG: u32 = 64u;
 
+// As computed in and as stored: src/stored_types.rs.
+alias V = f32;
+alias X = V;
+fn load_x(v: X) -> V { return v; }
+fn store_x(v: V) -> X { return v; }
+
 @group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> x: array<f32>;
-@group(0) @binding(2) var<storage, read_write> y: array<f32>;
+@group(0) @binding(1) var<storage, read> x: array<X>;
+@group(0) @binding(2) var<storage, read_write> y: array<X>;
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
@@ -31,15 +37,15 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     let first = vec2i(params.stride * place) - vec2i(params.padding);
     let begin = vec2u(max(first, vec2i(0)));
     let end = vec2u(min(first + vec2i(params.kernel), vec2i(params.x_size)));
-    var sum = 0.0;
+    var sum = V();
     for (var h = begin.x; h < end.x; h += 1u) {
         for (var w = begin.y; w < end.y; w += 1u) {
-            sum += x[((image * params.x_size.x + h) * params.x_size.y + w) * params.n_channels + i % params.n_channels];
+            sum += load_x(x[((image * params.x_size.x + h) * params.x_size.y + w) * params.n_channels + i % params.n_channels]);
         }
     }
     var counted = end - begin;
     if params.padded == 1u {
         counted = min(params.kernel, params.x_size + 2u * params.padding - params.stride * place);
     }
-    y[i] = sum / f32(counted.x * counted.y);
+    y[i] = store_x(sum / f32(counted.x * counted.y));
 }

@@ -1,5 +1,5 @@
 // dx = the pixel's share of the gradients of the windows that cover it, added in the order of the windows.
-// Twin: `grad` in src/cpu/avg_pool2d.rs. Reads an element of dy for each pixel it covers, writes 4 bytes an element of dx.
+// Twin: `grad` in src/cpu/avg_pool2d.rs. Reads an element of dy for each pixel it covers, writes 4 bytes an element of dx; 2 in 16 bits.
 
 // Pairs are (along the height, along the width).
 struct Params {
@@ -15,9 +15,15 @@ struct Params {
 
 override WG: u32 = 64u;
 
+// As computed in and as stored: src/stored_types.rs.
+alias V = f32;
+alias X = V;
+fn load_x(v: X) -> V { return v; }
+fn store_x(v: V) -> X { return v; }
+
 @group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> dy: array<f32>;
-@group(0) @binding(2) var<storage, read_write> dx: array<f32>;
+@group(0) @binding(1) var<storage, read> dy: array<X>;
+@group(0) @binding(2) var<storage, read_write> dx: array<X>;
 
 // Pixels that a window counts.
 fn n_counted(place: vec2u) -> f32 {
@@ -42,12 +48,12 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     // The windows that cover the pixel.
     let begin = (max(padded + 1u, params.kernel) - params.kernel + params.stride - 1u) / params.stride;
     let end = min(padded / params.stride + 1u, params.y_size);
-    var sum = 0.0;
+    var sum = V();
     for (var h = begin.x; h < end.x; h += 1u) {
         for (var w = begin.y; w < end.y; w += 1u) {
             let at = ((image * params.y_size.x + h) * params.y_size.y + w) * params.n_channels + i % params.n_channels;
-            sum += dy[at] / n_counted(vec2u(h, w));
+            sum += load_x(dy[at]) / n_counted(vec2u(h, w));
         }
     }
-    dx[i] = sum;
+    dx[i] = store_x(sum);
 }

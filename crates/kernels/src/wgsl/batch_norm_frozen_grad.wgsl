@@ -1,5 +1,5 @@
 // dx = dy weight inv_std, channel by channel.
-// Twin: `frozen` in src/cpu/batch_norm_grad.rs. Moves 8 bytes an element.
+// Twin: `frozen` in src/cpu/batch_norm_grad.rs. Moves 8 bytes an element, 4 in 16 bits.
 
 struct Params {
     n_rows: u32,
@@ -14,11 +14,17 @@ struct Params {
 
 override WG: u32 = 64u;
 
+// As computed in and as stored: src/stored_types.rs.
+alias V = f32;
+alias X = V;
+fn load_x(v: X) -> V { return v; }
+fn store_x(v: V) -> X { return v; }
+
 @group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> dy: array<f32>;
-@group(0) @binding(2) var<storage, read> stats: array<f32>;
-@group(0) @binding(3) var<storage, read> weight: array<f32>;
-@group(0) @binding(4) var<storage, read_write> dx: array<f32>;
+@group(0) @binding(1) var<storage, read> dy: array<X>;
+@group(0) @binding(2) var<storage, read> stats: array<V>;
+@group(0) @binding(3) var<storage, read> weight: array<V>;
+@group(0) @binding(4) var<storage, read_write> dx: array<X>;
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
@@ -27,5 +33,5 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
         return;
     }
     let channel = i % params.n_channels;
-    dx[i] = dy[i] * (stats[params.n_channels + channel] * weight[channel]);
+    dx[i] = store_x(load_x(dy[i]) * (stats[params.n_channels + channel] * weight[channel]));
 }

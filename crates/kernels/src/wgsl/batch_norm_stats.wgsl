@@ -1,5 +1,5 @@
 // parts[part] = the mean of each channel over the rows of a part, and the sum of squares off that mean: the first of two dispatches.
-// Twin: `stats` in src/cpu/batch_norm.rs. Moves 4 bytes an element, twice; the second time they are in cache.
+// Twin: `stats` in src/cpu/batch_norm.rs. Moves 4 bytes an element, 2 in 16 bits, twice; the second time they are in cache.
 // One invocation a channel and part, neighbours along the channels; no barrier.
 
 struct Params {
@@ -15,8 +15,12 @@ struct Params {
 
 override WG: u32 = 64u;
 
+// As stored: src/stored_types.rs.
+alias X = f32;
+fn load_x(i: u32) -> f32 { return x[i]; }
+
 @group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read> x: array<X>;
 @group(0) @binding(2) var<storage, read_write> parts: array<f32>;
 
 @compute @workgroup_size(WG)
@@ -32,12 +36,12 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     let start = part / params.group_parts * params.group_rows;
     var sum = 0.0;
     for (var row = first; row < end; row += 1u) {
-        sum += x[(start + row) * params.n_channels + channel];
+        sum += load_x((start + row) * params.n_channels + channel);
     }
     let mean = sum / f32(end - first);
     var squares = 0.0;
     for (var row = first; row < end; row += 1u) {
-        let off = x[(start + row) * params.n_channels + channel] - mean;
+        let off = load_x((start + row) * params.n_channels + channel) - mean;
         squares += off * off;
     }
     parts[2u * part * params.n_channels + channel] = mean;

@@ -1,5 +1,5 @@
 // y = the largest value under each window, taps = which tap it was: the first of equal ones; a NaN wins over all before it.
-// Twin: src/cpu/max_pool2d.rs. Reads what the windows cover, writes 8 bytes an element of y; neighbouring lanes have neighbouring channels.
+// Twin: src/cpu/max_pool2d.rs. Reads what the windows cover, writes 8 bytes an element of y, 6 in 16 bits; neighbouring lanes have neighbouring channels.
 
 // Pairs are (along the height, along the width).
 struct Params {
@@ -15,15 +15,17 @@ struct Params {
 
 override WG: u32 = 64u;
 
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> x: array<f32>;
-@group(0) @binding(2) var<storage, read_write> y: array<f32>;
-@group(0) @binding(3) var<storage, read_write> taps: array<u32>;
+// As computed in and as stored: src/stored_types.rs.
+alias V = f32;
+alias U = u32;
+alias X = V;
+fn load_x(v: X) -> V { return v; }
+fn store_x(v: V) -> X { return v; }
 
-// By its bits, since a driver may assume that there are none.
-fn is_nan(v: f32) -> bool {
-    return (bitcast<u32>(v) & 0x7fffffffu) > 0x7f800000u;
-}
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> x: array<X>;
+@group(0) @binding(2) var<storage, read_write> y: array<X>;
+@group(0) @binding(3) var<storage, read_write> taps: array<U>;
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
@@ -37,17 +39,19 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     let first = vec2i(params.stride * place) - vec2i(params.padding);
     let begin = vec2u(max(first, vec2i(0)));
     let end = vec2u(min(first + vec2i(params.kernel), vec2i(params.x_size)));
-    var best = 0.0;
-    var best_tap = 0xffffffffu;
+    var best = V();
+    var best_tap = U(0xffffffffu);
     for (var h = begin.x; h < end.x; h += 1u) {
         for (var w = begin.y; w < end.y; w += 1u) {
-            let v = x[((image * params.x_size.x + h) * params.x_size.y + w) * params.n_channels + i % params.n_channels];
-            if best_tap == 0xffffffffu || v > best || is_nan(v) {
-                best = v;
-                best_tap = u32(i32(h) - first.x) * params.kernel.y + u32(i32(w) - first.y);
-            }
+            let v = load_x(x[((image * params.x_size.x + h) * params.x_size.y + w) * params.n_channels + i % params.n_channels]);
+            let tap = U(u32(i32(h) - first.x) * params.kernel.y + u32(i32(w) - first.y));
+            // NaN by its bits, since a driver may assume that there is none.
+            let is_nan = (bitcast<U>(v) & U(0x7fffffffu)) > U(0x7f800000u);
+            let wins = (best_tap == U(0xffffffffu)) | (v > best) | is_nan;
+            best = select(best, v, wins);
+            best_tap = select(best_tap, tap, wins);
         }
     }
-    y[i] = best;
+    y[i] = store_x(best);
     taps[i] = best_tap;
 }

@@ -1,5 +1,5 @@
 // y[row, col] = x[row, col + shift], 0 where x has no such column.
-// Twin: src/cpu/shift_columns.rs. Moves 8 bytes an element.
+// Twin: src/cpu/shift_columns.rs. Moves 8 bytes an element, 4 in 16 bits.
 
 struct Params {
     n_x_cols: u32,
@@ -10,9 +10,15 @@ struct Params {
 
 override WG: u32 = 64u;
 
+// As computed in and as stored: src/stored_types.rs.
+alias V = f32;
+alias X = V;
+fn load_x(v: X) -> V { return v; }
+fn store_x(v: V) -> X { return v; }
+
 @group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> x: array<f32>;
-@group(0) @binding(2) var<storage, read_write> y: array<f32>;
+@group(0) @binding(1) var<storage, read> x: array<X>;
+@group(0) @binding(2) var<storage, read_write> y: array<X>;
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
@@ -22,9 +28,9 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     }
     // A column before the first wraps to one beyond the last.
     let col = i % params.n_y_cols + params.shift;
-    var value = 0.0;
+    var value = V();
     if col < params.n_x_cols {
-        value = x[i / params.n_y_cols * params.n_x_cols + col];
+        value = load_x(x[i / params.n_y_cols * params.n_x_cols + col]);
     }
-    y[i] = value;
+    y[i] = store_x(value);
 }

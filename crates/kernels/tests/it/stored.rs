@@ -8,7 +8,8 @@ use crate::run::*;
 
 const HALVES: [DType; 2] = [DType::F16, DType::Bf16];
 
-/// `kernel` stored as `dtypes` gives on its twin what `kernel` itself gives for the same numbers, up to the rounding of the results, and the GPU agrees. `given` are f32 for every argument that is read.
+/// `kernel` stored as `dtypes` gives on its twin what `kernel` itself gives for the same numbers, up to the rounding of the results, and the GPU agrees. `given` are f32 for every
+/// argument that is read, or the bits of its integers.
 #[track_caller]
 fn stored_equals_f32(kernel: impl Kernel + Clone, dtypes: &[DType], given: &[Vec<f32>]) {
     stored_equals_f32_within(kernel, dtypes, given, DEFAULT);
@@ -22,7 +23,7 @@ fn stored_equals_f32_within(kernel: impl Kernel + Clone, dtypes: &[DType], given
     let reads = args.iter().zip(dtypes).filter(|(arg, _)| matches!(arg.access, Access::Read | Access::ReadWrite));
     let packed: Vec<Words> = reads
         .zip(given)
-        .map(|((_, &dtype), floats)| if dtype == DType::F32 { words(floats) } else { half_words(dtype, floats) })
+        .map(|((_, &dtype), floats)| if dtype.is_half() { half_words(dtype, floats) } else { words(floats) })
         .collect();
     // What is left of the numbers once they are stored.
     let reads = args.iter().zip(dtypes).filter(|(arg, _)| matches!(arg.access, Access::Read | Access::ReadWrite));
@@ -32,6 +33,10 @@ fn stored_equals_f32_within(kernel: impl Kernel + Clone, dtypes: &[DType], given
     let results = args.iter().zip(dtypes).filter(|(arg, _)| matches!(arg.access, Access::Write | Access::ReadWrite));
     for (((arg, &dtype), found), expected) in results.zip(&found).zip(&expected) {
         let what = format!("{low:?}: {}", arg.name);
+        if !dtype.is_float() {
+            assert_eq!(found, expected, "{what}");
+            continue;
+        }
         let allowed = if dtype == DType::F32 { f32_tolerance } else { tolerance(dtype) };
         assert_close(&what, &floats_of(dtype, found, arg.len), floats(expected), allowed);
     }
@@ -262,18 +267,113 @@ fn convolutions_have_a_form() {
 }
 
 #[test]
-fn statistics_that_are_updated_in_place() {
+fn batch_norm_has_a_form() {
+    const F32: DType = DType::F32;
     let mut random = Random::new(3);
-    let shape = BatchNormShape { n_rows: 35, n_channels: 3, n_groups: 1 };
     for half in HALVES {
-        let given = [random.floats(shape.len()), random.floats(3), vec![1.0; 3]];
-        let stats = BatchNormStats { shape, eps: 1e-5, momentum: 0.1 };
-        stored_equals_f32(stats, &[half, DType::F32, DType::F32, DType::F32], &given);
-        // Running statistics in 16 bits are no good idea; they are read and written.
-        stored_equals_f32(stats, &[half, half, half, DType::F32], &given);
-        let norm = BatchNorm { shape, activation: Activation::Relu };
-        let given = [random.floats(shape.len()), random.floats(6), random.floats(3), random.floats(3)];
-        stored_equals_f32(norm, &[half, DType::F32, DType::F32, DType::F32, half], &given);
+        for (n_rows, n_channels, n_groups) in [(2, 1, 1), (70, 3, 1), (130, 2, 2), (66, 34, 3)] {
+            let shape = BatchNormShape { n_rows, n_channels, n_groups };
+            let channels = |random: &mut Random| random.floats(n_channels);
+            let [x, dy] = [(); 2].map(|()| random.floats(shape.len()));
+            // Inverse deviations too are of any sign here, which changes nothing.
+            let stats = random.floats(shape.n_stats());
+            let tolerance = Tolerance::of_sum(n_rows);
+
+            let kernel = BatchNormStats { shape, eps: 1e-2, momentum: 0.1 };
+            let given = [x.clone(), channels(&mut random), vec![1.0; n_channels]];
+            has_form(kernel, &[half, F32, F32, F32], "Stored");
+            stored_equals_f32_within(kernel, &[half, F32, F32, F32], &given, tolerance);
+            // Running statistics in 16 bits are no good idea; they are read and written.
+            stored_equals_f32_within(kernel, &[half, half, half, F32], &given, tolerance);
+
+            let kernel = BatchNorm { shape, activation: Activation::Celu { alpha: 0.5 } };
+            let given = [x.clone(), stats.clone(), channels(&mut random), channels(&mut random)];
+            has_form(kernel, &[half, F32, F32, F32, half], if n_channels % 2 == 0 { "Stored" } else { "Converted" });
+            stored_equals_f32(kernel, &[half, F32, F32, F32, half], &given);
+
+            let kernel = BatchNormGradSums { shape };
+            has_form(kernel, &[half, half, F32, F32, F32], "Stored");
+            let given = [dy.clone(), x.clone(), stats.clone()];
+            stored_equals_f32_within(kernel, &[half, half, F32, F32, F32], &given, tolerance);
+
+            let kernel = BatchNormGrad { shape };
+            let sums = [(); 2].map(|()| random.floats(n_groups * n_channels));
+            let given = [dy.clone(), x, stats.clone(), channels(&mut random), sums[0].clone(), sums[1].clone()];
+            stored_equals_f32(kernel, &[half, half, F32, F32, F32, F32, half], &given);
+
+            let kernel = BatchNormFrozenGrad { shape: BatchNormShape { n_groups: 1, ..shape } };
+            let given = [dy, stats[..2 * n_channels].to_vec(), channels(&mut random)];
+            stored_equals_f32(kernel, &[half, F32, F32, half], &given);
+        }
+    }
+}
+
+#[test]
+fn pooling_has_a_form() {
+    let mut random = Random::new(11);
+    for half in HALVES {
+        for n_channels in [1, 2, 6, 34] {
+            let x = Images { n_images: 2, height: 7, width: 5, n_channels };
+            let window = Window { kernel: [3, 2], stride: [2, 1], padding: [1, 1] };
+            let shape = PoolShape { x, window, rounding: Rounding::Up };
+            let (mut x, dy) = (random.floats(shape.x.len()), [random.floats(shape.y().len())]);
+            x[3] = f32::NAN;
+            let expected = if n_channels % 2 == 0 { "Stored" } else { "Converted" };
+            let max = MaxPool2d { shape };
+            has_form(max, &[half, half, DType::U32], expected);
+            stored_equals_f32(max, &[half, half, DType::U32], &[x.clone()]);
+            let rounded = words(&floats_of(half, &half_words(half, &x), x.len()));
+            let taps = floats(&run_twin(&max, &[rounded])[1]).to_vec();
+            stored_equals_f32(MaxPool2dGrad { shape }, &[half, DType::U32, half], &[dy[0].clone(), taps]);
+            for divisor in [PoolDivisor::Padded, PoolDivisor::Inside] {
+                let mean = AvgPool2d { shape, divisor };
+                has_form(mean, &[half; 2], expected);
+                stored_equals_f32(mean, &[half; 2], &[x.clone()]);
+                stored_equals_f32(AvgPool2dGrad { forward: mean }, &[half; 2], &dy);
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_are_gathered_into_a_form() {
+    let mut random = Random::new(12);
+    for half in HALVES {
+        for n_cols in [1, 2, 28, 33] {
+            for first_row in [0, 4] {
+                let gather = GatherRows { dtype: DType::F32, first_row, n_table_rows: 5, n_cols, n: 70 };
+                let rows = (0..70).map(|_| f32::from_bits(random.below(9))).collect();
+                let mut given = vec![random.floats(5 * n_cols), rows, random.floats(n_cols), random.floats(n_cols)];
+                if first_row > 0 {
+                    given.push(random.floats(70 * n_cols));
+                }
+                let dtypes = [DType::F32, DType::U32, DType::F32, DType::F32, half];
+                has_form(gather, &dtypes, if n_cols % 2 == 0 { "Stored" } else { "Converted" });
+                stored_equals_f32(gather, &dtypes, &given);
+            }
+        }
+        let bytes = GatherRows { dtype: DType::U8, first_row: 0, n_table_rows: 5, n_cols: 2, n: 3 };
+        has_form(bytes, &[DType::U8, DType::U32, DType::F32, DType::F32, half], "Converted");
+    }
+}
+
+#[test]
+fn columns_are_moved_in_a_form() {
+    let mut random = Random::new(13);
+    for half in HALVES {
+        for (widths, expected) in [(vec![2, 6, 4], "Stored"), (vec![34], "Stored"), (vec![2, 3], "Converted")] {
+            let given: Vec<_> = widths.iter().map(|width| random.floats(33 * width)).collect();
+            let concat = ConcatColumns { n_rows: 33, widths };
+            let dtypes = vec![half; given.len() + 1];
+            has_form(concat.clone(), &dtypes, expected);
+            stored_equals_f32(concat, &dtypes, &given);
+        }
+        for (n_x_cols, n_y_cols, shift) in [(6, 4, 2), (4, 8, -2), (4, 2, 6), (6, 4, 1), (5, 4, 0)] {
+            let columns = ShiftColumns { n_rows: 40, n_x_cols, n_y_cols, shift };
+            let is_even = n_x_cols % 2 == 0 && shift % 2 == 0;
+            has_form(columns, &[half; 2], if is_even { "Stored" } else { "Converted" });
+            stored_equals_f32(columns, &[half; 2], &[random.floats(40 * n_x_cols)]);
+        }
     }
 }
 
