@@ -69,6 +69,7 @@ usage: cargo xtask bench SUITE [--peers] [--yes] [OPTIONS of the suite]
 Builds for release, runs the suite and prints ours, the reference and their ratio.
 
   higgs        training 28-256-256-256-1: --device, --rows, --rounds, --smoke, --json FILE
+  amp          mixed precision beside f32: memory, time, what training comes to: --device, --rounds, --only PART, --smoke, --json FILE
   loader       batches, memory, import, opening, tables larger than memory, cold files: --rows, --rounds, --mb, --only PART,
                --smoke, --json FILE
   kernels      the twins, the WGSL and the replay of kernels against what bounds them: --device, --rows, --rounds, --only PART,

@@ -74,6 +74,19 @@ fn the_kernels_suite_runs() {
 }
 
 #[test]
+fn the_amp_suite_runs() {
+    let rows = smoke(&["amp"]);
+    let cases: Vec<_> = rows.iter().map(|row| row["case"].as_str().unwrap_or_default()).collect();
+    for part in [
+        "convnet, training in f16, transients",
+        "28-256-256-256-1, training in bf16, batch 64",
+        "convnet, bf16, accuracy off f32's",
+    ] {
+        assert!(cases.iter().any(|case| case.starts_with(part)), "no {part} in {cases:?}");
+    }
+}
+
+#[test]
 fn parts_can_be_chosen() {
     let rows = smoke(&["loader", "--only", "memory"]);
     assert!(rows.iter().all(|row| row["unit"] == "allocations" || row["unit"] == "B"), "{rows:?}");

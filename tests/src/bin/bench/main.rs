@@ -1,5 +1,6 @@
 //! Measures brisk beside its peers, turn by turn in one run, and prints the ratios.
 
+mod amp;
 mod counting;
 mod higgs;
 mod kernels;
@@ -41,6 +42,7 @@ fn run() -> Result<()> {
         Suite::Higgs => higgs::run(&options)?,
         Suite::Loader => loader::run(&options)?,
         Suite::Kernels => kernels::run(&options)?,
+        Suite::Amp => amp::run(&options)?,
     };
     for table in &tables {
         print!("{table}");

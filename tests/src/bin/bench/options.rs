@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use brisk_program::{Device, Selection};
 
-use crate::{kernels, loader};
+use crate::{amp, kernels, loader};
 
 pub(crate) const HELP: &str = "\
 bench SUITE [OPTIONS]
@@ -11,18 +11,20 @@ bench SUITE [OPTIONS]
 higgs     training 28-256-256-256-1, f32, Adam, at batch 1024 and 8192, on a reproducible HIGGS-shaped table
 loader    batches in order and shuffled, allocations and memory, import of CSV, opening, tables larger than memory, cold files
 kernels   the twins and the WGSL of kernels against what bounds them, convolutions, what a replayed dispatch costs, Burn
+amp       mixed precision beside f32: memory, time, and the test AUC and accuracy that training comes to
 
   --peers        the same by others, turn by turn with ours (needs what cargo xtask bench sets: BRISK_PYTHON and, for kernels, BRISK_BURN)
   --smoke        everything once and small, to see that it runs
   --rows N       rows of the table                                  [higgs 200000, loader 1000000, kernels 20480]
   --rounds N     how often everything has its turn                  [5]
   --json FILE    the figures as a list of objects
-  --device NAME  higgs: where it trains                             [cpu]
+  --device NAME  higgs, amp: where it trains                        [cpu]
                  kernels: the adapter, beside the cpu executor      [the first there is, hardware before software]
   --mb N         loader: megabytes of each text that is imported    [256]
   --only PART    may be given several times
                  loader: batches, memory, import, open, large or cold
                  kernels: twins, conv, replay, families or burn
+                 amp: memory, speed or quality
 
 The loader suite keeps its files in a temporary folder (TMPDIR), and says where: some 3 GB of them, and sparse files of 30 GB that take no room.
 
@@ -37,6 +39,7 @@ pub(crate) enum Suite {
     Higgs,
     Loader,
     Kernels,
+    Amp,
 }
 
 impl Suite {
@@ -46,6 +49,7 @@ impl Suite {
             Self::Higgs => Vec::new(),
             Self::Loader => loader::PARTS.map(|(name, _)| name).into(),
             Self::Kernels => kernels::PARTS.map(|(name, _)| name).into(),
+            Self::Amp => amp::PARTS.map(|(name, _)| name).into(),
         }
     }
 }
@@ -90,6 +94,7 @@ impl Options {
                 "higgs" => suite = Some(Suite::Higgs),
                 "loader" => suite = Some(Suite::Loader),
                 "kernels" => suite = Some(Suite::Kernels),
+                "amp" => suite = Some(Suite::Amp),
                 "--device" => selection = Some(value()?.parse()?),
                 "--peers" => peers = true,
                 "--smoke" => scale = Scale::Smoke,
@@ -110,7 +115,7 @@ impl Options {
             (Suite::Kernels, Scale::Smoke) => 2048,
             (Suite::Kernels, Scale::Full) => 20_480,
             (_, Scale::Smoke) => 10_000,
-            (Suite::Higgs, Scale::Full) => 200_000,
+            (Suite::Higgs | Suite::Amp, Scale::Full) => 200_000,
             (Suite::Loader, Scale::Full) => 1_000_000,
         };
         let (default_rounds, default_mb) = if scale == Scale::Smoke { (1, 1) } else { (5, 256) };
