@@ -1,3 +1,5 @@
+use crate::CoopShape;
+
 /// What a kernel may know of the adapter it is recorded for, to pick the family of its dispatches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Adapter {
@@ -11,6 +13,10 @@ pub struct Adapter {
     pub limits: wgpu::Limits,
     /// The fewest lanes a subgroup has; 0 where there are none.
     pub subgroup_min_size: u32,
+    /// The most it has, likewise.
+    pub subgroup_max_size: u32,
+    /// The matrices that its matrix units multiply, if it has such units and the device was made to use them.
+    pub coop: Option<CoopShape>,
 }
 
 /// Whether an adapter is hardware. On a software one, workgroup barriers are ruinous, so kernels choose forms without them.
@@ -23,7 +29,7 @@ pub enum AdapterKind {
 }
 
 impl Adapter {
-    /// The facts of a device.
+    /// The facts of a device, but [`coop`](Self::coop), which it does not tell.
     pub fn of(device: &wgpu::Device) -> Self {
         let info = device.adapter_info();
         let kind = match info.device_type {
@@ -36,6 +42,8 @@ impl Adapter {
             features: device.features(),
             limits: device.limits(),
             subgroup_min_size: info.subgroup_min_size,
+            subgroup_max_size: info.subgroup_max_size,
+            coop: None,
         }
     }
 }

@@ -1,7 +1,7 @@
 use crate::cpu::half::Floats;
 use crate::sizes::check_sizes;
+use crate::sliced_product::{SlicedProduct, Slices};
 use crate::stored_form::{StoredForm, with_element};
-use crate::tiled_product::{self, Slices};
 use crate::{
     Adapter, Arg, Cost, DType, Dispatch, Epilogue, Error, Kernel, MAX_WORKGROUPS, Matmul, MatmulFamily, Transpose, TwinArgs, cpu,
 };
@@ -45,31 +45,43 @@ impl BatchedMatmul {
     /// # Errors
     /// [`Error::Size`] where there are more blocks than can be dispatched, [`Error::Unsupported`] where `family` does not run on `adapter`.
     pub fn dispatches_by(&self, family: MatmulFamily, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.dispatches_of(&[], family, adapter)
+    }
+
+    fn dispatches_of(&self, dtypes: &[DType], family: MatmulFamily, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
         family.check(self.name(), adapter)?;
         let Self { n_batch, m, n, .. } = *self;
         let one = self.one();
         let dispatch = match family.tiles(adapter, m, n, n_batch) {
             Some(tiles) if one.reads_vectors() => {
-                tiled_product::dispatch(self.name(), &one, Slices::Pairs(n_batch), tiles, [0, 1, 1], 2)
+                let (slices, reads) = (Slices::Pairs(n_batch), [0, 1, 1]);
+                let product = SlicedProduct { kernel: self.name(), matmul: &one, slices, reads, write: 2, dtypes };
+                product.dispatch(family, adapter, tiles)
             }
-            _ => self.direct(),
+            _ => self.direct(dtypes),
         };
         Ok(vec![dispatch?])
     }
 
-    fn direct(&self) -> Result<Dispatch, Error> {
+    fn direct(&self, dtypes: &[DType]) -> Result<Dispatch, Error> {
         let Self { n_batch, m, n, k, transpose } = *self;
         let groups = [("n", n, n.div_ceil(GROUP_COLS)), ("m", m, m.div_ceil(GROUP_ROWS)), ("n_batch", n_batch, n_batch)];
         if let Some(&(size, found, _)) = groups.iter().find(|(.., n_groups)| *n_groups > MAX_WORKGROUPS as usize) {
             return Err(Error::Size { kernel: self.name(), size, found, expected: "at most 65535 blocks" });
         }
+        let (label, wgsl) = if self.one().is_of_vectors() {
+            ("kernels.batched_matmul.direct", include_str!("wgsl/batched_matmul_direct.wgsl"))
+        } else {
+            ("kernels.batched_matmul", include_str!("wgsl/batched_matmul.wgsl"))
+        };
         let flag = |is: bool| f64::from(u8::from(is));
+        let stored = ["A", "B", "Y"].into_iter().zip(dtypes.iter().copied());
         Ok(Dispatch {
-            label: "kernels.batched_matmul",
-            wgsl: include_str!("wgsl/batched_matmul.wgsl"),
+            label,
+            wgsl,
             entry: "main",
             constants: vec![("TRANSPOSE_A", flag(transpose.a())), ("TRANSPOSE_B", flag(transpose.b()))],
-            types: vec![],
+            types: stored.filter(|(_, dtype)| dtype.is_half()).collect(),
             params: bytemuck::cast_slice(&[m as u32, n as u32, k as u32, 0]).to_vec(),
             reads: vec![0, 1],
             writes: vec![2],
@@ -102,7 +114,7 @@ impl Kernel for BatchedMatmul {
     }
 
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        self.dispatches_by(MatmulFamily::choose(adapter, usize::MAX), adapter)
+        self.stored_dispatches(&[], adapter)
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
@@ -119,18 +131,21 @@ impl Kernel for BatchedMatmul {
     }
 }
 
-/// Any of the arguments in 16 bits. The twin converts what it multiplies a block at a time; the dispatches are those of f32 between casts.
+/// Any of the arguments in 16 bits, on a GPU where sizes are multiples of 4.
 impl StoredForm for BatchedMatmul {
     fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
         Some(dtypes.to_vec())
     }
 
-    fn stored_args(&self, dtypes: &[DType]) -> Vec<Arg> {
-        self.between_casts(dtypes).args()
+    fn gpu_has_form(&self) -> bool {
+        self.one().is_of_vectors()
     }
 
     fn stored_dispatches(&self, dtypes: &[DType], adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        self.between_casts(dtypes).dispatches(adapter)
+        if !dtypes.is_empty() && !self.gpu_has_form() {
+            return self.between_casts(dtypes).dispatches(adapter);
+        }
+        self.dispatches_of(dtypes, MatmulFamily::choose(adapter, usize::MAX), adapter)
     }
 
     fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {

@@ -106,9 +106,13 @@ impl Conv2d {
     /// # Errors
     /// [`Error::Size`] where there are more blocks than can be dispatched, [`Error::Unsupported`] where `family` does not run on `adapter`.
     pub fn dispatches_by(&self, family: MatmulFamily, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.dispatches_of(&[], family, adapter)
+    }
+
+    fn dispatches_of(&self, dtypes: &[DType], family: MatmulFamily, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
         match self.product() {
-            Some(matmul) => matmul.dispatches_by(family, adapter),
-            None => conv2d_gpu::forward(self, family, adapter),
+            Some(matmul) => matmul.dispatches_of(dtypes, family, adapter),
+            None => conv2d_gpu::forward(self, family, adapter, dtypes),
         }
     }
 }
@@ -125,7 +129,10 @@ impl Kernel for Conv2d {
             args.push(Arg::read("bias", DType::F32, shape.n_out));
         }
         args.push(Arg::write("y", DType::F32, shape.y().len()));
-        args.push(Arg::scratch("weight_turned", DType::F32, shape.n_weights()));
+        match self.product() {
+            Some(matmul) => args.extend(matmul.scratch()),
+            None => args.push(Arg::scratch("weight_turned", DType::F32, shape.n_weights())),
+        }
         args
     }
 
@@ -140,7 +147,7 @@ impl Kernel for Conv2d {
     }
 
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        self.dispatches_by(conv2d_gpu::family(adapter), adapter)
+        self.stored_dispatches(&[], adapter)
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
@@ -175,18 +182,21 @@ impl Kernel for Conv2d {
     }
 }
 
-/// Any of the arguments in 16 bits. The twin converts what it multiplies a block at a time; the dispatches are those of f32 between casts.
+/// Any of the arguments in 16 bits, on a GPU where sizes are multiples of 4.
 impl StoredForm for Conv2d {
     fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
-        Some(dtypes.to_vec())
+        self.product().map_or_else(|| Some(dtypes.to_vec()), |matmul| matmul.nearest(dtypes))
     }
 
-    fn stored_args(&self, dtypes: &[DType]) -> Vec<Arg> {
-        self.between_casts(dtypes).args()
+    fn gpu_has_form(&self) -> bool {
+        self.product().map_or(self.shape.reads_vectors(), |matmul| matmul.gpu_has_form())
     }
 
     fn stored_dispatches(&self, dtypes: &[DType], adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        self.between_casts(dtypes).dispatches(adapter)
+        if !dtypes.is_empty() && !self.gpu_has_form() {
+            return self.between_casts(dtypes).dispatches(adapter);
+        }
+        self.dispatches_of(dtypes, conv2d_gpu::family(adapter), adapter)
     }
 
     fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {

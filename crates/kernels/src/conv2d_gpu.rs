@@ -1,9 +1,10 @@
 //! Which dispatches a convolution and its gradients are on an adapter.
 
+use crate::sliced_product::{halves, tile_type};
 use crate::tiles::product_workgroups;
 use crate::window::image_params;
 use crate::{
-    Adapter, Conv2d, Conv2dGradInput, Conv2dGradWeight, ConvShape, Dispatch, Epilogue, Error, Images, MAX_WORKGROUPS,
+    Adapter, Conv2d, Conv2dGradInput, Conv2dGradWeight, ConvShape, DType, Dispatch, Epilogue, Error, Images, MAX_WORKGROUPS,
     MatmulFamily, Tiles, fold_workgroups,
 };
 
@@ -22,75 +23,106 @@ struct Module {
     size: [usize; 2],
     /// Those that say so.
     constants: Vec<(&'static str, f64)>,
+    tile_type: Option<(&'static str, DType)>,
 }
 
 impl Module {
     fn new(label: &'static str, wgsl: &'static str, size: [usize; 2]) -> Self {
-        Self { label, wgsl, size, constants: Vec::new() }
+        Self { label, wgsl, size, constants: Vec::new(), tile_type: None }
     }
 
-    fn tiled(label: &'static str, wgsl: &'static str, tiles: Tiles) -> Self {
-        Self { label, wgsl, size: tiles.size(), constants: tiles.constants() }
+    fn tiled(label: &'static str, wgsl: &'static str, tiles: Tiles, tile_type: Option<(&'static str, DType)>) -> Self {
+        Self { label, wgsl, size: tiles.size(), constants: tiles.constants(), tile_type }
     }
 }
 
 /// `x, weight, [bias], y, weight_turned`.
-pub(crate) fn forward(kernel: &Conv2d, family: MatmulFamily, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+pub(crate) fn forward(
+    kernel: &Conv2d,
+    family: MatmulFamily,
+    adapter: &Adapter,
+    dtypes: &[DType],
+) -> Result<Vec<Dispatch>, Error> {
     family.check("conv2d", adapter)?;
     let Conv2d { shape, epilogue } = *kernel;
     let (source, result) = (shape.x, shape.y());
-    let product = Product { kernel: "conv2d", direction: Direction::Forward, shape, source, result, epilogue };
+    let product = Product { kernel: "conv2d", direction: Direction::Forward, shape, source, result, epilogue, dtypes };
     let turn = || {
+        // Those in 16 bits are multiples of 4.
+        let (wgsl, n_lanes) = if product.dtype(1).is_half() {
+            (include_str!("wgsl/matmul_transpose_blocks.wgsl"), shape.n_weights() / 16)
+        } else {
+            (include_str!("wgsl/matmul_transpose.wgsl"), shape.n_weights())
+        };
         Ok(Dispatch {
             label: "kernels.conv2d.turn",
-            wgsl: include_str!("wgsl/matmul_transpose.wgsl"),
+            wgsl,
             entry: "main",
             constants: vec![],
-            types: vec![],
+            types: halves([("X", product.dtype(1))]),
             params: bytemuck::cast_slice(&[shape.n_out as u32, shape.n_patch() as u32, 0, 0]).to_vec(),
             reads: vec![1],
             writes: vec![product.turned_arg()],
-            workgroups: fold_workgroups("conv2d", shape.n_weights().div_ceil(64))?,
+            workgroups: fold_workgroups("conv2d", n_lanes.div_ceil(64))?,
         })
     };
     product.dispatches(family, adapter, turn)
 }
 
 /// `dy, weight, [output], dx, weight_turned`.
-pub(crate) fn grad_input(kernel: &Conv2dGradInput, family: MatmulFamily, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+pub(crate) fn grad_input(
+    kernel: &Conv2dGradInput,
+    family: MatmulFamily,
+    adapter: &Adapter,
+    dtypes: &[DType],
+) -> Result<Vec<Dispatch>, Error> {
     family.check("conv2d_grad_input", adapter)?;
     let Conv2dGradInput { shape, epilogue } = *kernel;
     let (source, result) = (shape.y(), shape.x);
-    let product = Product { kernel: "conv2d_grad_input", direction: Direction::Backward, shape, source, result, epilogue };
+    let product =
+        Product { kernel: "conv2d_grad_input", direction: Direction::Backward, shape, source, result, epilogue, dtypes };
     let turn = || {
-        let sizes = [shape.n_out as u32, shape.window.n_taps() as u32, shape.x.n_channels as u32, 0];
+        // A lane has as many channels as share a word.
+        let n_together = if product.dtype(1).is_half() { 2 } else { 1 };
+        let sizes = [shape.n_out, shape.window.n_taps(), shape.x.n_channels / n_together, 0].map(|size| size as u32);
         Ok(Dispatch {
             label: "kernels.conv2d_grad_input.turn",
             wgsl: include_str!("wgsl/conv2d_grad_input_turn.wgsl"),
             entry: "main",
             constants: vec![],
-            types: vec![],
+            types: halves([("WEIGHT", product.dtype(1))]),
             params: bytemuck::cast_slice(&sizes).to_vec(),
             reads: vec![1],
             writes: vec![product.turned_arg()],
-            workgroups: fold_workgroups("conv2d_grad_input", shape.n_weights().div_ceil(64))?,
+            workgroups: fold_workgroups("conv2d_grad_input", (shape.n_weights() / n_together).div_ceil(64))?,
         })
     };
     product.dispatches(family, adapter, turn)
 }
 
 /// `dy, x, dw, parts`.
-pub(crate) fn grad_weight(kernel: &Conv2dGradWeight, family: MatmulFamily, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+pub(crate) fn grad_weight(
+    kernel: &Conv2dGradWeight,
+    family: MatmulFamily,
+    adapter: &Adapter,
+    dtypes: &[DType],
+) -> Result<Vec<Dispatch>, Error> {
     family.check("conv2d_grad_weight", adapter)?;
     let shape = &kernel.shape;
+    let dtype = |arg: usize| dtypes.get(arg).copied().unwrap_or(DType::F32);
     let (y, n_parts) = (shape.y(), kernel.n_parts());
     let module = match family.tiles(adapter, shape.n_out, shape.n_patch(), n_parts) {
         Some(tiles) if shape.reads_vectors() => {
-            Module::tiled("kernels.conv2d_grad_weight.tiled", include_str!("wgsl/conv2d_grad_weight_tiled.wgsl"), tiles)
+            let wgsl = include_str!("wgsl/conv2d_grad_weight_tiled.wgsl");
+            Module::tiled("kernels.conv2d_grad_weight.tiled", wgsl, tiles, tile_type(adapter, [dtype(0), dtype(1)]))
         }
         Some(_) => {
             let wgsl = include_str!("wgsl/conv2d_grad_weight_tiled_any.wgsl");
             Module::new("kernels.conv2d_grad_weight.tiled_any", wgsl, [64, 64])
+        }
+        None if shape.reads_vectors() => {
+            let wgsl = include_str!("wgsl/conv2d_grad_weight_direct.wgsl");
+            Module::new("kernels.conv2d_grad_weight.direct", wgsl, [8, 64])
         }
         None => Module::new("kernels.conv2d_grad_weight", include_str!("wgsl/conv2d_grad_weight.wgsl"), [8, 16]),
     };
@@ -106,7 +138,7 @@ pub(crate) fn grad_weight(kernel: &Conv2dGradWeight, family: MatmulFamily, adapt
         wgsl: module.wgsl,
         entry: "main",
         constants: module.constants,
-        types: vec![],
+        types: halves([("DY", dtype(0)), ("X", dtype(1))]).into_iter().chain(module.tile_type).collect(),
         params: image_params(&shape.x, &y, &shape.window, &sizes),
         reads: vec![0, 1],
         writes: vec![3],
@@ -133,16 +165,22 @@ enum Direction {
 }
 
 /// A product of patches of `source`, argument 0, with the weights, argument 1, into `result`, the argument behind that of the epilogue.
-struct Product {
+struct Product<'a> {
     kernel: &'static str,
     direction: Direction,
     shape: ConvShape,
     source: Images,
     result: Images,
     epilogue: Epilogue,
+    /// How the arguments are stored; those behind the last are f32.
+    dtypes: &'a [DType],
 }
 
-impl Product {
+impl Product<'_> {
+    fn dtype(&self, arg: usize) -> DType {
+        self.dtypes.get(arg).copied().unwrap_or(DType::F32)
+    }
+
     fn result_arg(&self) -> usize {
         2 + usize::from(self.epilogue.code() != 0)
     }
@@ -164,7 +202,8 @@ impl Product {
         let turned = self.turned_arg();
         let (module, weight) = match tiles {
             Some(tiles) if self.shape.reads_vectors() => {
-                (Module::tiled("kernels.conv2d.tiled", include_str!("wgsl/conv2d_tiled.wgsl"), tiles), 1)
+                let tile_type = tile_type(adapter, [self.dtype(0), self.dtype(1)]);
+                (Module::tiled("kernels.conv2d.tiled", include_str!("wgsl/conv2d_tiled.wgsl"), tiles, tile_type), 1)
             }
             Some(_) => (Module::new("kernels.conv2d.tiled_any", include_str!("wgsl/conv2d_tiled_any.wgsl"), [64, 64]), turned),
             None if self.shape.reads_vectors() => {
@@ -191,6 +230,8 @@ impl Product {
         constants.push(("GRAD", f64::from(u8::from(direction == Direction::Backward))));
         // A binding that is not used has to be filled too.
         let fused = if self.epilogue.code() != 0 { 2 } else { weight };
+        let groups = [("SOURCE", 0), ("WEIGHT", weight), ("FUSED", fused), ("Y", self.result_arg())];
+        let types = halves(groups.map(|(group, arg)| (group, self.dtype(arg)))).into_iter().chain(module.tile_type).collect();
         let sizes = [source.n_images, source.n_channels, result.n_channels, n_row_groups, n_phases];
         let n_groups = n_row_groups.saturating_mul(n_phases);
         Ok(Dispatch {
@@ -198,7 +239,7 @@ impl Product {
             wgsl: module.wgsl,
             entry: "main",
             constants,
-            types: vec![],
+            types,
             params: image_params(&source, &result, &shape.window, &sizes),
             reads: vec![0, weight, fused],
             writes: vec![self.result_arg()],

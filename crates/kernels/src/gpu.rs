@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::task::{Context, Poll, Waker};
 
-use crate::{Adapter, Arg, DType, Dispatch, Error, Kernel};
+use crate::{Adapter, Arg, CoopShape, DType, Dispatch, Error, Kernel};
 
 /// Makes and keeps the pipelines of one device.
 #[derive(Debug)]
@@ -57,6 +57,12 @@ impl Recorder {
     /// The same, with what the driver knows of pipelines made before; those made here are added to it.
     pub fn with_cache(self, cache: wgpu::PipelineCache) -> Self {
         Self { cache: Some(cache), ..self }
+    }
+
+    /// The same, on matrix units: `shape` is what [`CoopShape::request`] found when the device was made.
+    pub fn with_coop(mut self, shape: Option<CoopShape>) -> Self {
+        self.adapter.coop = shape;
+        self
     }
 
     /// What kernels are told of the adapter.
@@ -228,7 +234,7 @@ fn uniform(device: &wgpu::Device, dispatch: &Dispatch) -> wgpu::Buffer {
 
 fn make_pipeline(recorder: &Recorder, dispatch: &Dispatch, key: &PipelineKey) -> Result<Pipeline, Error> {
     let Recorder { device, adapter, cache, .. } = recorder;
-    let source = dispatch.source()?;
+    let source = dispatch.source(adapter.features)?;
     // What naga refuses, and what the driver does.
     let driver = device.push_error_scope(wgpu::ErrorFilter::Internal);
     let scope = device.push_error_scope(wgpu::ErrorFilter::Validation);

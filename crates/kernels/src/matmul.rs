@@ -120,8 +120,31 @@ impl Matmul {
     /// # Errors
     /// [`Error::Size`] where there are more blocks than can be dispatched, [`Error::Unsupported`] where `family` does not run on `adapter`.
     pub fn dispatches_by(&self, family: MatmulFamily, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.dispatches_of(&[], family, adapter)
+    }
+
+    /// The same over arguments that are stored as `dtypes` says; none are f32.
+    pub(crate) fn dispatches_of(
+        &self,
+        dtypes: &[DType],
+        family: MatmulFamily,
+        adapter: &Adapter,
+    ) -> Result<Vec<Dispatch>, Error> {
         family.check(self.name(), adapter)?;
-        crate::matmul_gpu::dispatches(self, self.y_arg(), family, adapter)
+        crate::matmul_gpu::dispatches(self, self.y_arg(), family, adapter, dtypes)
+    }
+
+    /// The scratch arguments, which follow `y`.
+    pub(crate) fn scratch(&self) -> Vec<Arg> {
+        let Self { m, n, k, transpose, .. } = *self;
+        let mut scratch = Vec::with_capacity(2);
+        if transpose.b() {
+            scratch.push(Arg::scratch("b_turned", DType::F32, k.saturating_mul(n)));
+        }
+        if self.n_runs() > 1 {
+            scratch.push(Arg::scratch("parts", DType::F32, self.n_runs().saturating_mul(m).saturating_mul(n)));
+        }
+        scratch
     }
 
     /// The index of `y` in the argument list: behind `a`, `b` and the epilogue's argument.
@@ -136,7 +159,7 @@ impl Kernel for Matmul {
     }
 
     fn args(&self) -> Vec<Arg> {
-        let Self { m, n, k, transpose, epilogue } = *self;
+        let Self { m, n, k, epilogue, .. } = *self;
         let mut args = vec![Arg::read("a", DType::F32, m * k), Arg::read("b", DType::F32, k * n)];
         match epilogue {
             Epilogue::None | Epilogue::Activation(_) => {}
@@ -144,12 +167,7 @@ impl Kernel for Matmul {
             Epilogue::OutputGrad(_) => args.push(Arg::read("output", DType::F32, m * n)),
         }
         args.push(Arg::write("y", DType::F32, m * n));
-        if transpose.b() {
-            args.push(Arg::scratch("b_turned", DType::F32, k * n));
-        }
-        if self.n_runs() > 1 {
-            args.push(Arg::scratch("parts", DType::F32, self.n_runs() * m * n));
-        }
+        args.extend(self.scratch());
         args
     }
 
@@ -159,7 +177,7 @@ impl Kernel for Matmul {
     }
 
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        self.dispatches_by(MatmulFamily::choose(adapter, self.n), adapter)
+        self.stored_dispatches(&[], adapter)
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
@@ -185,18 +203,26 @@ impl Kernel for Matmul {
     }
 }
 
-/// Any of the arguments in 16 bits. The twin converts what it multiplies a block at a time; the dispatches are those of f32 between casts.
+/// Any of the arguments in 16 bits, on a GPU where sizes are multiples of 4.
 impl StoredForm for Matmul {
+    /// The sum of runs is in f32.
     fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
-        Some(dtypes.to_vec())
+        let mut nearest = dtypes.to_vec();
+        if self.gpu_has_form() && self.n_runs() > 1 {
+            nearest[self.y_arg()] = DType::F32;
+        }
+        nearest.iter().any(|dtype| dtype.is_half()).then_some(nearest)
     }
 
-    fn stored_args(&self, dtypes: &[DType]) -> Vec<Arg> {
-        self.between_casts(dtypes).args()
+    fn gpu_has_form(&self) -> bool {
+        self.is_of_vectors()
     }
 
     fn stored_dispatches(&self, dtypes: &[DType], adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        self.between_casts(dtypes).dispatches(adapter)
+        if !dtypes.is_empty() && !self.gpu_has_form() {
+            return self.between_casts(dtypes).dispatches(adapter);
+        }
+        self.dispatches_of(dtypes, MatmulFamily::choose(adapter, self.n), adapter)
     }
 
     fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {

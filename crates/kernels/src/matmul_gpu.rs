@@ -1,83 +1,10 @@
 //! Which dispatches a matrix product is on an adapter.
 
-use std::sync::OnceLock;
-
-use crate::tiled_product::{self, Slices};
-use crate::{Adapter, AdapterKind, Dispatch, Error, MAX_WORKGROUPS, Matmul, Tiles, fold_workgroups};
-
-/// The ways in which a matrix product is computed on a GPU.
-///
-/// `BRISK_FAMILY=direct|subgroup|tiled` in the environment, read once, is taken instead of the choice by adapter and shape; it is there to
-/// compare them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum MatmulFamily {
-    /// Register blocks, no barriers: for software adapters, and for results of few columns.
-    Direct,
-    /// Register blocks whose lanes read for one another: for software adapters, where the device has [`wgpu::Features::SUBGROUP`] and
-    /// subgroups of at least 8.
-    Subgroup,
-    /// Tiles of both operands in workgroup memory: for hardware. How they are cut goes by adapter and shape.
-    Tiled,
-    /// The same by a cut of one's own, which holds where operands are read by vectors: for callers who measure which is faster.
-    TiledBy(Tiles),
-}
-
-impl MatmulFamily {
-    /// The family for a product of `n_cols` columns on `adapter`.
-    pub fn choose(adapter: &Adapter, n_cols: usize) -> Self {
-        static WISH: OnceLock<Option<MatmulFamily>> = OnceLock::new();
-        let wish = WISH.get_or_init(|| match std::env::var("BRISK_FAMILY").as_deref() {
-            Ok("direct") => Some(Self::Direct),
-            Ok("subgroup") => Some(Self::Subgroup),
-            Ok("tiled") => Some(Self::Tiled),
-            _ => None,
-        });
-        match (wish, adapter.kind) {
-            (Some(wish), _) => *wish,
-            (None, AdapterKind::Hardware) if n_cols > NARROW_COLS => Self::Tiled,
-            (None, AdapterKind::Software) if Self::has_subgroups(adapter) => Self::Subgroup,
-            _ => Self::Direct,
-        }
-    }
-
-    fn has_subgroups(adapter: &Adapter) -> bool {
-        adapter.features.contains(wgpu::Features::SUBGROUP) && adapter.subgroup_min_size >= 8
-    }
-
-    /// Whether a device can run it.
-    pub fn runs_on(self, adapter: &Adapter) -> bool {
-        match self {
-            Self::Direct | Self::Tiled => true,
-            Self::Subgroup => Self::has_subgroups(adapter),
-            Self::TiledBy(tiles) => tiles.fits(adapter),
-        }
-    }
-
-    pub(crate) fn check(self, kernel: &'static str, adapter: &Adapter) -> Result<(), Error> {
-        if self.runs_on(adapter) {
-            return Ok(());
-        }
-        let found = format!("{self:?} on `{}`", adapter.name);
-        let expected = match self {
-            Self::TiledBy(_) => "lanes and workgroup memory within the device's limits; take smaller tiles",
-            _ => "a device made with `Features::SUBGROUP`, whose subgroups have at least 8 lanes",
-        };
-        Err(Error::Unsupported { kernel, found, expected })
-    }
-
-    /// The cut of `n_slices` products of `m` by `n` results, where the family has tiles.
-    pub(crate) fn tiles(self, adapter: &Adapter, m: usize, n: usize, n_slices: usize) -> Option<Tiles> {
-        match self {
-            Self::Direct | Self::Subgroup => None,
-            Self::Tiled => Some(Tiles::choose(adapter, m, n, n_slices)),
-            Self::TiledBy(tiles) => Some(tiles),
-        }
-    }
-}
+use crate::sliced_product::{SlicedProduct, Slices, halves};
+use crate::{Adapter, DType, Dispatch, Error, MAX_WORKGROUPS, Matmul, MatmulFamily, fold_workgroups};
 
 /// The most columns for which lanes go along the rows alone.
-const NARROW_COLS: usize = 8;
+pub(crate) const NARROW_COLS: usize = 8;
 
 /// A module for matrix products, and the rows and columns one of its workgroups computes.
 struct Module {
@@ -97,57 +24,70 @@ const SUBGROUP: Module =
 const TILED_ANY: Module =
     Module { label: "kernels.matmul.tiled_any", wgsl: include_str!("wgsl/matmul_tiled_any.wgsl"), n_rows: 64, n_cols: 64 };
 
+impl Matmul {
+    /// Whether all modules but those for any shape can compute it, which are those that have forms for 16 bits.
+    pub(crate) const fn is_of_vectors(&self) -> bool {
+        let Self { m, n, k, transpose, .. } = *self;
+        n.is_multiple_of(4) && k.is_multiple_of(4) && (!transpose.a() || m.is_multiple_of(4))
+    }
+}
+
 /// The module of a family that computes this shape.
-fn module(matmul: &Matmul, family: MatmulFamily) -> &'static Module {
-    let Matmul { m, n, k, transpose, .. } = *matmul;
-    let vectors = n.is_multiple_of(4) && k.is_multiple_of(4) && (!transpose.a() || m.is_multiple_of(4));
+fn module(matmul: &Matmul, family: MatmulFamily, dtypes: &[DType]) -> &'static Module {
+    let is_f32 = !dtypes.iter().any(|dtype| dtype.is_half());
     match family {
-        MatmulFamily::Tiled | MatmulFamily::TiledBy(_) => &TILED_ANY,
-        MatmulFamily::Direct | MatmulFamily::Subgroup if n <= NARROW_COLS => &NARROW,
-        MatmulFamily::Direct | MatmulFamily::Subgroup if !vectors => &PLAIN,
+        MatmulFamily::Tiled | MatmulFamily::TiledBy(_) | MatmulFamily::Coop => &TILED_ANY,
+        MatmulFamily::Direct | MatmulFamily::Subgroup if is_f32 && matmul.n <= NARROW_COLS => &NARROW,
+        MatmulFamily::Direct | MatmulFamily::Subgroup if is_f32 && !matmul.is_of_vectors() => &PLAIN,
         MatmulFamily::Direct => &DIRECT,
         MatmulFamily::Subgroup => &SUBGROUP,
     }
 }
 
-/// The dispatches of `matmul` by tiles of vectors: the product, or those of all runs and their sum.
-fn tiled(matmul: &Matmul, y_arg: usize, tiles: Tiles) -> Result<Vec<Dispatch>, Error> {
+/// The dispatches of `matmul` by tiles of vectors or on matrix units, if the family has them for it: the product, or those of all runs and their sum.
+fn sliced(
+    matmul: &Matmul,
+    y_arg: usize,
+    family: MatmulFamily,
+    adapter: &Adapter,
+    dtypes: &[DType],
+) -> Option<Result<Vec<Dispatch>, Error>> {
     let n_runs = matmul.n_runs();
+    let tiles = family.tiles(adapter, matmul.m, matmul.n, n_runs).filter(|_| matmul.reads_vectors())?;
+    let parts = y_arg + 1 + usize::from(matmul.transpose.b());
+    let (slices, write) = if n_runs == 1 { (Slices::Pairs(1), y_arg) } else { (Slices::Runs(n_runs), parts) };
     // A binding that is not used has to be filled too.
     let reads = [0, 1, if y_arg == 3 { 2 } else { 1 }];
-    let product = |slices, write| tiled_product::dispatch("matmul", matmul, slices, tiles, reads, write);
-    if n_runs == 1 {
-        return Ok(vec![product(Slices::Pairs(1), y_arg)?]);
+    let product = SlicedProduct { kernel: "matmul", matmul, slices, reads, write, dtypes };
+    let mut dispatches = vec![product.dispatch(family, adapter, tiles)];
+    if n_runs > 1 {
+        dispatches.push(matmul.sum_of_runs(parts, y_arg));
     }
-    let parts = y_arg + 1 + usize::from(matmul.transpose.b());
-    Ok(vec![product(Slices::Runs(n_runs), parts)?, tiled_product::sum_of_runs(matmul, n_runs, parts, y_arg)?])
+    Some(dispatches.into_iter().collect())
 }
 
-/// The dispatches of `matmul`, whose result is argument `y_arg`.
-pub(crate) fn dispatches(matmul: &Matmul, y_arg: usize, family: MatmulFamily, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-    if let Some(tiles) = family.tiles(adapter, matmul.m, matmul.n, matmul.n_runs()).filter(|_| matmul.reads_vectors()) {
-        return tiled(matmul, y_arg, tiles);
+/// The dispatches of `matmul`, whose result is argument `y_arg` and whose arguments are stored as `dtypes` says; none are f32.
+pub(crate) fn dispatches(
+    matmul: &Matmul,
+    y_arg: usize,
+    family: MatmulFamily,
+    adapter: &Adapter,
+    dtypes: &[DType],
+) -> Result<Vec<Dispatch>, Error> {
+    if let Some(dispatches) = sliced(matmul, y_arg, family, adapter, dtypes) {
+        return dispatches;
     }
+    let dtype = |arg: usize| dtypes.get(arg).copied().unwrap_or(DType::F32);
     let Matmul { m, n, k, transpose, .. } = *matmul;
     let b_turned = y_arg + 1;
     let mut dispatches = Vec::with_capacity(2);
     if transpose.b() {
-        dispatches.push(Dispatch {
-            label: "kernels.matmul.transpose",
-            wgsl: include_str!("wgsl/matmul_transpose.wgsl"),
-            entry: "main",
-            constants: vec![],
-            types: vec![],
-            params: bytemuck::cast_slice(&[n as u32, k as u32, 0, 0]).to_vec(),
-            reads: vec![1],
-            writes: vec![b_turned],
-            workgroups: fold_workgroups("matmul", (n * k).div_ceil(64))?,
-        });
+        dispatches.push(turn(n, k, b_turned, dtype(1))?);
     }
     let b = if transpose.b() { b_turned } else { 1 };
     // A binding that is not used has to be filled too.
     let fused = if y_arg == 3 { 2 } else { b };
-    let module = module(matmul, family);
+    let module = module(matmul, family, dtypes);
     let (n_row_groups, n_col_groups) = (m.div_ceil(module.n_rows), n.div_ceil(module.n_cols));
     if n_col_groups > MAX_WORKGROUPS as usize {
         return Err(Error::Size { kernel: "matmul", size: "n", found: n, expected: "at most 65535 column blocks" });
@@ -156,16 +96,38 @@ pub(crate) fn dispatches(matmul: &Matmul, y_arg: usize, family: MatmulFamily, ad
     let mut constants = matmul.activation().constants();
     constants.push(("EPILOGUE", f64::from(matmul.epilogue_code())));
     constants.push(("TRANSPOSE_A", f64::from(u8::from(transpose.a()))));
+    let reads = [0, b, fused];
     dispatches.push(Dispatch {
         label: module.label,
         wgsl: module.wgsl,
         entry: "main",
         constants,
-        types: vec![],
+        types: halves([("A", 0), ("B", b), ("FUSED", fused), ("Y", y_arg)].map(|(group, arg)| (group, dtype(arg)))),
         params: bytemuck::cast_slice(&[m as u32, n as u32, k as u32, 0]).to_vec(),
-        reads: vec![0, b, fused],
+        reads: reads.to_vec(),
         writes: vec![y_arg],
         workgroups: [n_col_groups as u32, n_row_groups.div_ceil(z) as u32, z as u32],
     });
     Ok(dispatches)
+}
+
+/// b, argument 1, is turned into argument `b_turned`.
+fn turn(n: usize, k: usize, b_turned: usize, dtype: DType) -> Result<Dispatch, Error> {
+    // Those in 16 bits are multiples of 4.
+    let (wgsl, n_lanes) = if dtype.is_half() {
+        (include_str!("wgsl/matmul_transpose_blocks.wgsl"), n * k / 16)
+    } else {
+        (include_str!("wgsl/matmul_transpose.wgsl"), n * k)
+    };
+    Ok(Dispatch {
+        label: "kernels.matmul.transpose",
+        wgsl,
+        entry: "main",
+        constants: vec![],
+        types: halves([("X", dtype)]),
+        params: bytemuck::cast_slice(&[n as u32, k as u32, 0, 0]).to_vec(),
+        reads: vec![1],
+        writes: vec![b_turned],
+        workgroups: fold_workgroups("matmul", n_lanes.div_ceil(64))?,
+    })
 }

@@ -6,8 +6,16 @@ pub(crate) trait StoredForm: Kernel + Clone {
     /// The types nearest to these that it has a form for, with f32 where it has to be; the rest is converted.
     fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>>;
 
+    /// Whether the dispatches take the arguments as they are stored; if not, they are those of f32 between casts.
+    fn gpu_has_form(&self) -> bool {
+        true
+    }
+
     /// As [`Kernel::args`].
     fn stored_args(&self, dtypes: &[DType]) -> Vec<Arg> {
+        if !self.gpu_has_form() {
+            return self.between_casts(dtypes).args();
+        }
         let mut args = self.args();
         args.iter_mut().zip(dtypes).for_each(|(arg, dtype)| arg.dtype = *dtype);
         args

@@ -12,6 +12,9 @@
 //! The bindings are `array<X>`; the rest computes in `vec4f`. With `("X", DType::F16)` among a dispatch's types, `X` is `vec2u`, four floats in two words, and the
 //! functions unpack and pack. Either function may be missing. In a file for two floats at a time it says `vec2f`, and `X` is `u32`.
 //!
+//! Where a function says `vec4f(v)` or `X(v)` for `v`, the numbers may be converted by the device: if it has [`wgpu::Features::SHADER_F16`], `X` is then
+//! `vec4<f16>` for f16, and the functions stay. It may flush subnormals, so this is for operands of sums, not for what is stored for others.
+//!
 //! A file for one float at a time names what a lane computes in, `V`, and the bits of that, `U`:
 //!
 //! ```wgsl
@@ -54,12 +57,16 @@ impl Dispatch {
     ///
     /// # Errors
     /// [`Error::StoredType`] if there is no such group, or its type is none that floats are stored in.
-    pub fn source(&self) -> Result<Cow<'static, str>, Error> {
+    pub fn source(&self, features: wgpu::Features) -> Result<Cow<'static, str>, Error> {
         let mut source = Cow::Borrowed(self.wgsl);
+        let has_f16 = features.contains(wgpu::Features::SHADER_F16);
         for &(group, dtype) in &self.types {
             let lane = LANES.into_iter().find(|lane| source.contains(&format!("alias {group} = {lane};")));
             let lane = lane.filter(|_| dtype.is_float()).ok_or(Error::StoredType { label: self.label, group, dtype })?;
-            if dtype.is_half() {
+            if has_f16 && dtype == DType::F16 && converts(&source, group) {
+                let source_f16 = source.replace(&format!("alias {group} = vec4f;"), &format!("alias {group} = vec4<f16>;"));
+                source = if source.contains(ENABLE_F16) { source_f16 } else { format!("{ENABLE_F16}\n{source_f16}") }.into();
+            } else if dtype.is_half() {
                 source = swaps(group, dtype, lane).iter().fold(source, |source, [f32, half]| source.replace(f32, half).into());
             }
         }
@@ -71,8 +78,19 @@ impl Dispatch {
     }
 }
 
+const ENABLE_F16: &str = "enable f16;";
+
+/// Whether the functions of a group leave its numbers to the device to convert.
+fn converts(source: &str, group: &str) -> bool {
+    let x = group.to_ascii_lowercase();
+    let [load, store] =
+        [format!("fn load_{x}(v: {group}) -> vec4f {{ return "), format!("fn store_{x}(v: vec4f) -> {group} {{ return ")];
+    let says = |head: &str, body: &str| source.contains(&format!("{head}{body}; }}"));
+    (says(&load, "vec4f(v)") || says(&store, &format!("{group}(v)"))) && !says(&load, "v") && !says(&store, "v")
+}
+
 /// The lines of a group in f32, and in 16 bits.
-fn swaps(group: &str, dtype: DType, lane: &str) -> [[String; 2]; 3] {
+fn swaps(group: &str, dtype: DType, lane: &str) -> Vec<[String; 2]> {
     let x = group.to_ascii_lowercase();
     let format = if dtype == DType::F16 { "f16" } else { "bf16" };
     let word = if lane == "vec4f" { "vec2u" } else { "u32" };
@@ -100,10 +118,15 @@ fn swaps(group: &str, dtype: DType, lane: &str) -> [[String; 2]; 3] {
             ["return v;".into(), format!("return pack_{format}(v);")],
         ],
     };
-    [
+    let converted = [["return vec4f(v);".to_owned(), load[1].clone()], [format!("return {group}(v);"), store[1].clone()]];
+    let [load_converted, store_converted] = converted;
+    let in_braces = |head: &str, bodies: [String; 2]| bodies.map(|body| format!("{head} {{ {body} }}"));
+    vec![
         [lane, word].map(|of| format!("alias {group} = {of};")),
-        load.map(|body| format!("{load_head} {{ {body} }}")),
-        store.map(|body| format!("{store_head} {{ {body} }}")),
+        in_braces(&load_head, load),
+        in_braces(&store_head, store),
+        in_braces(&load_head, load_converted),
+        in_braces(&store_head, store_converted),
     ]
 }
 

@@ -1,4 +1,4 @@
-//! The matrix product of the `gemm` crate, over tiles of a row-major result. The one file here with `unsafe`.
+//! The matrix product of the `gemm` crate, over tiles of a row-major result. The one file here with `unsafe` that computes.
 #![expect(unsafe_code, reason = "`gemm` takes raw pointers, and tiles of one matrix are written by several threads")]
 
 use std::ops::Range;

@@ -22,14 +22,14 @@ fn dispatch(wgsl: &'static str, types: Vec<(&'static str, DType)>) -> Dispatch {
 
 #[track_caller]
 fn lines(wgsl: &'static str, types: Vec<(&'static str, DType)>) -> Vec<String> {
-    let source = dispatch(wgsl, types).source().expect("groups that are there");
+    let source = dispatch(wgsl, types).source(wgpu::Features::empty()).expect("groups that are there");
     source.lines().take(wgsl.lines().count()).map(str::to_owned).collect()
 }
 
 #[test]
 fn f32_is_the_file_as_it_lies() {
     for types in [vec![], vec![("X", DType::F32), ("Y", DType::F32)]] {
-        assert_eq!(dispatch(FOUR, types).source(), Ok(Cow::Borrowed(FOUR)));
+        assert_eq!(dispatch(FOUR, types).source(wgpu::Features::empty()), Ok(Cow::Borrowed(FOUR)));
     }
 }
 
@@ -73,12 +73,12 @@ fn what_is_added_is_functions_alone() {
 
 #[test]
 fn a_group_that_is_not_there_is_an_error() {
-    let error = dispatch(FOUR, vec![("Z", DType::F16)]).source().expect_err("no Z");
+    let error = dispatch(FOUR, vec![("Z", DType::F16)]).source(wgpu::Features::empty()).expect_err("no Z");
     assert_eq!(
         error.to_string(),
         "mine.kernel: `Z` cannot be stored as F16, expected f32, f16 or bf16 for a group whose `alias Z =` is in the WGSL"
     );
-    let error = dispatch(FOUR, vec![("X", DType::U8)]).source();
+    let error = dispatch(FOUR, vec![("X", DType::U8)]).source(wgpu::Features::empty());
     assert_eq!(error, Err(Error::StoredType { label: "mine.kernel", group: "X", dtype: DType::U8 }));
 }
 
@@ -98,4 +98,39 @@ fn store_y(i: u32, v: vec2f) { y[i] = v.x; if i + 1u < arrayLength(&y) { y[i + 1
             "fn store_y(i: u32, v: vec2f) { y[i / 2u] = pack_bf16(v); }",
         ]
     );
+}
+
+#[test]
+fn numbers_that_the_device_may_convert_have_its_type() {
+    let converted = "alias X = vec4f;
+fn load_x(v: X) -> vec4f { return vec4f(v); }
+alias TILE = vec4f;
+fn store_tile(v: vec4f) -> TILE { return TILE(v); }
+alias Y = vec4f;
+fn store_y(v: vec4f) -> Y { return v; }
+";
+    let types = ["X", "TILE", "Y"].map(|group| (group, DType::F16)).to_vec();
+    let source = dispatch(converted, types.clone()).source(wgpu::Features::SHADER_F16).expect("groups that are there");
+    let expected = "enable f16;
+alias X = vec4<f16>;
+fn load_x(v: X) -> vec4f { return vec4f(v); }
+alias TILE = vec4<f16>;
+fn store_tile(v: vec4f) -> TILE { return TILE(v); }
+alias Y = vec2u;
+fn store_y(v: vec4f) -> Y { return vec2u(pack_f16(v.xy), pack_f16(v.zw)); }
+";
+    assert!(source.starts_with(expected), "{source}");
+    assert_eq!(
+        lines(converted, types),
+        [
+            "alias X = vec2u;",
+            "fn load_x(v: X) -> vec4f { return vec4f(unpack_f16(v.x), unpack_f16(v.y)); }",
+            "alias TILE = vec2u;",
+            "fn store_tile(v: vec4f) -> TILE { return vec2u(pack_f16(v.xy), pack_f16(v.zw)); }",
+            "alias Y = vec2u;",
+            "fn store_y(v: vec4f) -> Y { return vec2u(pack_f16(v.xy), pack_f16(v.zw)); }",
+        ]
+    );
+    let bf16 = dispatch(converted, vec![("X", DType::Bf16)]).source(wgpu::Features::SHADER_F16).expect("a group that is there");
+    assert!(bf16.starts_with("alias X = vec2u;"), "{bf16}");
 }

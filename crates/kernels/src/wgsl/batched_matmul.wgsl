@@ -1,6 +1,6 @@
 // y[i] = op(a[i]) op(b[i]) for matrix i of the batch, the group's z: each lane has a block of 4 rows by 4 columns in registers.
 // Twin: src/cpu/batched_matmul.rs. A group reads 32 rows and 32 columns once for each of its lanes' blocks, mostly from the nearest cache.
-// Ladder: one lane a result -> blocks in registers, here (no barrier, any shape); for large matrices the tiles of matmul_tiled.wgsl.
+// Ladder: one lane a result -> blocks in registers, here (no barrier, any shape) -> batched_matmul_direct.wgsl (vec4 loads).
 //
 // The lanes' columns are 8 apart, so that neighbours read neighbouring columns of b and write neighbouring results.
 

@@ -28,13 +28,21 @@ override EPILOGUE: u32 = 0u;
 override ACTIVATION: u32 = 0u;
 override ALPHA: f32 = 1.0;
 
+// How each is stored: src/stored_types.rs.
+alias SOURCE = vec4f;
+alias FUSED = vec4f;
+alias Y = vec4f;
+fn load_source(v: SOURCE) -> vec4f { return vec4f(v); }
+fn load_fused(v: FUSED) -> vec4f { return vec4f(v); }
+fn store_y(v: vec4f) -> Y { return v; }
+
 @group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> source: array<vec4f>;
+@group(0) @binding(1) var<storage, read> source: array<SOURCE>;
 // [kernel height, kernel width, n_channels, n_cols].
 @group(0) @binding(2) var<storage, read> weight: array<vec4f>;
 // The bias [n_cols], or the result of the layer below whose activation is gone through.
-@group(0) @binding(3) var<storage, read> fused: array<vec4f>;
-@group(0) @binding(4) var<storage, read_write> y: array<vec4f>;
+@group(0) @binding(3) var<storage, read> fused: array<FUSED>;
+@group(0) @binding(4) var<storage, read_write> y: array<Y>;
 
 // `y`, or `v` where that is NaN: told by its bits, since `clamp` may drop it.
 fn or_nan(v: vec4f, y: vec4f) -> vec4f {
@@ -119,9 +127,9 @@ fn store(walk: Walk, row: u32, col: u32, sum: vec4f) {
     }
     let i = result_of(walk, row) / 4u + col;
     switch EPILOGUE {
-        case 1u: { y[i] = act(sum + fused[col]); }
-        case 2u: { y[i] = sum * slope_from_output(fused[i]); }
-        default: { y[i] = act(sum); }
+        case 1u: { y[i] = store_y(act(sum + load_fused(fused[col]))); }
+        case 2u: { y[i] = store_y(sum * slope_from_output(load_fused(fused[i]))); }
+        default: { y[i] = store_y(act(sum)); }
     }
 }
 
@@ -163,10 +171,10 @@ fn taps_of(sources: Sources, tap: vec2i) -> Taps {
 fn values_at(taps: Taps, channels: u32) -> mat4x4f {
     let at = taps.at + channels;
     return mat4x4f(
-        select(vec4f(), source[at.x], taps.inside.x),
-        select(vec4f(), source[at.y], taps.inside.y),
-        select(vec4f(), source[at.z], taps.inside.z),
-        select(vec4f(), source[at.w], taps.inside.w),
+        select(vec4f(), load_source(source[at.x]), taps.inside.x),
+        select(vec4f(), load_source(source[at.y]), taps.inside.y),
+        select(vec4f(), load_source(source[at.z]), taps.inside.z),
+        select(vec4f(), load_source(source[at.w]), taps.inside.w),
     );
 }
 

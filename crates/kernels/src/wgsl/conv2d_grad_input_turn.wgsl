@@ -10,9 +10,14 @@ struct Params {
 
 override WG: u32 = 64u;
 
+// A float, or two if the weights are stored in 16 bits; sizes count channels so.
+alias V = f32;
+alias WEIGHT = V;
+fn load_weight(v: WEIGHT) -> V { return v; }
+
 @group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> weight: array<f32>;
-@group(0) @binding(2) var<storage, read_write> turned: array<f32>;
+@group(0) @binding(1) var<storage, read> weight: array<WEIGHT>;
+@group(0) @binding(2) var<storage, read_write> turned: array<V>;
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
@@ -23,5 +28,5 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     let channel = i % params.n_channels;
     let out = i / params.n_channels % params.n_out;
     let tap = i / params.n_channels / params.n_out;
-    turned[i] = weight[(out * params.n_taps + tap) * params.n_channels + channel];
+    turned[i] = load_weight(weight[(out * params.n_taps + tap) * params.n_channels + channel]);
 }

@@ -1,7 +1,7 @@
 // parts[run, o, u, v, c] = sum of dy[b, i, j, o] x[b, i sy - py + u, j sx - px + v, c] over the result pixels of a run. Each lane has 2 columns
 // (u, v, c) of 8 outputs o. The runs are then added in order by column_sum.wgsl.
 // Twin: src/cpu/conv2d_grad_weight.rs. Reads dy once for 16 columns, and what the windows cover once for 8 outputs.
-// Ladder: this -> conv2d_grad_weight_tiled.wgsl (shared tiles).
+// Ladder: this -> conv2d_grad_weight_direct.wgsl (vec4 loads) -> conv2d_grad_weight_tiled.wgsl (shared tiles).
 
 // Pairs are (along the height, along the width).
 struct Params {

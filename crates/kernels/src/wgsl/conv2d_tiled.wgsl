@@ -47,15 +47,19 @@ override B_LEN: u32 = DEPTH * B_STRIDE;
 override A_HALVES: u32 = 2u * A_LEN;
 override B_HALVES: u32 = 2u * B_LEN;
 
-// How each is stored.
+// How each is stored: src/stored_types.rs.
 alias SOURCE = vec4f;
 alias WEIGHT = vec4f;
 alias FUSED = vec4f;
 alias Y = vec4f;
-fn load_source(v: SOURCE) -> vec4f { return v; }
-fn load_weight(v: WEIGHT) -> vec4f { return v; }
-fn load_fused(v: FUSED) -> vec4f { return v; }
+fn load_source(v: SOURCE) -> vec4f { return vec4f(v); }
+fn load_weight(v: WEIGHT) -> vec4f { return vec4f(v); }
+fn load_fused(v: FUSED) -> vec4f { return vec4f(v); }
 fn store_y(v: vec4f) -> Y { return v; }
+// In workgroup memory: in f16 where both operands are, and the device has the type.
+alias TILE = vec4f;
+fn load_tile(v: TILE) -> vec4f { return vec4f(v); }
+fn store_tile(v: vec4f) -> TILE { return TILE(v); }
 
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> source: array<SOURCE>;
@@ -66,8 +70,8 @@ fn store_y(v: vec4f) -> Y { return v; }
 @group(0) @binding(4) var<storage, read_write> y: array<Y>;
 
 // a_tile[half][place][pixel / 4], b_tile[half][place][col / 4].
-var<workgroup> a_tile: array<vec4f, A_HALVES>;
-var<workgroup> b_tile: array<vec4f, B_HALVES>;
+var<workgroup> a_tile: array<TILE, A_HALVES>;
+var<workgroup> b_tile: array<TILE, B_HALVES>;
 
 // `y`, or `v` where that is NaN: told by its bits, since `clamp` may drop it.
 fn or_nan(v: vec4f, y: vec4f) -> vec4f {
@@ -301,17 +305,17 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
         let b_half = half * B_LEN;
         if fetches_a {
             let at = a_half + 4u * of_a.y * A_STRIDE + of_a.x;
-            a_tile[at] = next_a[0];
-            a_tile[at + A_STRIDE] = next_a[1];
-            a_tile[at + 2u * A_STRIDE] = next_a[2];
-            a_tile[at + 3u * A_STRIDE] = next_a[3];
+            a_tile[at] = store_tile(next_a[0]);
+            a_tile[at + A_STRIDE] = store_tile(next_a[1]);
+            a_tile[at + 2u * A_STRIDE] = store_tile(next_a[2]);
+            a_tile[at + 3u * A_STRIDE] = store_tile(next_a[3]);
         }
         if fetches_b {
             let at = b_half + 4u * of_b.y * B_STRIDE + of_b.x;
-            b_tile[at] = next_b[0];
-            b_tile[at + B_STRIDE] = next_b[1];
-            b_tile[at + 2u * B_STRIDE] = next_b[2];
-            b_tile[at + 3u * B_STRIDE] = next_b[3];
+            b_tile[at] = store_tile(next_b[0]);
+            b_tile[at + B_STRIDE] = store_tile(next_b[1]);
+            b_tile[at + 2u * B_STRIDE] = store_tile(next_b[2]);
+            b_tile[at + 3u * B_STRIDE] = store_tile(next_b[3]);
         }
         // The other half is still being read by some, this one by none: they are past the barrier before.
         workgroupBarrier();
@@ -324,17 +328,17 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
         for (var k = 0u; k < DEPTH; k += 1u) {
             let a_at = a_half + k * A_STRIDE + lane_row;
             let b_at = b_half + k * B_STRIDE + lane_col;
-            let a0 = a_tile[a_at];
-            let b0 = b_tile[b_at];
+            let a0 = load_tile(a_tile[a_at]);
+            let b0 = load_tile(b_tile[b_at]);
             s00 = add_product(s00, a0, b0);
             if ROW_BLOCKS == 2u {
-                s10 = add_product(s10, a_tile[a_at + LANE_ROWS], b0);
+                s10 = add_product(s10, load_tile(a_tile[a_at + LANE_ROWS]), b0);
             }
             if COL_BLOCKS == 2u {
-                s01 = add_product(s01, a0, b_tile[b_at + LANE_COLS]);
+                s01 = add_product(s01, a0, load_tile(b_tile[b_at + LANE_COLS]));
             }
             if ROW_BLOCKS == 2u && COL_BLOCKS == 2u {
-                s11 = add_product(s11, a_tile[a_at + LANE_ROWS], b_tile[b_at + LANE_COLS]);
+                s11 = add_product(s11, load_tile(a_tile[a_at + LANE_ROWS]), load_tile(b_tile[b_at + LANE_COLS]));
             }
         }
         half = 1u - half;

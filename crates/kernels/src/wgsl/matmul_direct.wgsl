@@ -22,12 +22,22 @@ override EPILOGUE: u32 = 0u;
 override ACTIVATION: u32 = 0u;
 override ALPHA: f32 = 1.0;
 
+// How each is stored: src/stored_types.rs.
+alias A = vec4f;
+alias B = vec4f;
+alias FUSED = vec4f;
+alias Y = vec4f;
+fn load_a(v: A) -> vec4f { return vec4f(v); }
+fn load_b(v: B) -> vec4f { return vec4f(v); }
+fn load_fused(v: FUSED) -> vec4f { return vec4f(v); }
+fn store_y(v: vec4f) -> Y { return v; }
+
 @group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> a: array<vec4f>;
-@group(0) @binding(2) var<storage, read> b: array<vec4f>;
+@group(0) @binding(1) var<storage, read> a: array<A>;
+@group(0) @binding(2) var<storage, read> b: array<B>;
 // The bias [n], or the output [m, n] whose activation is gone through.
-@group(0) @binding(3) var<storage, read> fused: array<vec4f>;
-@group(0) @binding(4) var<storage, read_write> y: array<vec4f>;
+@group(0) @binding(3) var<storage, read> fused: array<FUSED>;
+@group(0) @binding(4) var<storage, read_write> y: array<Y>;
 
 // `y`, or `v` where that is NaN: told by its bits, since `clamp` may drop it.
 fn or_nan(v: vec4f, y: vec4f) -> vec4f {
@@ -60,9 +70,9 @@ fn store_row(row: u32, col: u32, product: vec4f) {
     }
     let i = row * (params.n / 4u) + col;
     switch EPILOGUE {
-        case 1u: { y[i] = act(product + fused[col]); }
-        case 2u: { y[i] = product * slope_from_output(fused[i]); }
-        default: { y[i] = act(product); }
+        case 1u: { y[i] = store_y(act(product + load_fused(fused[col]))); }
+        case 2u: { y[i] = store_y(product * slope_from_output(load_fused(fused[i]))); }
+        default: { y[i] = store_y(act(product)); }
     }
 }
 
@@ -78,7 +88,7 @@ fn store(row: u32, col: u32, products: mat4x4f) {
 
 // Four rows of a at four places along k, a row a column of the matrix.
 fn rows_of_a(at: u32, stride: u32) -> mat4x4f {
-    let read = mat4x4f(a[at], a[at + stride], a[at + 2u * stride], a[at + 3u * stride]);
+    let read = mat4x4f(load_a(a[at]), load_a(a[at + stride]), load_a(a[at + 2u * stride]), load_a(a[at + 3u * stride]));
     if TRANSPOSE_A == 1u {
         return transpose(read);
     }
@@ -87,7 +97,7 @@ fn rows_of_a(at: u32, stride: u32) -> mat4x4f {
 
 // One vector of columns of b at four places along k.
 fn rows_of_b(at: u32, stride: u32) -> mat4x4f {
-    return mat4x4f(b[at], b[at + stride], b[at + 2u * stride], b[at + 3u * stride]);
+    return mat4x4f(load_b(b[at]), load_b(b[at + stride]), load_b(b[at + 2u * stride]), load_b(b[at + 3u * stride]));
 }
 
 // sum + b a, added in the order of k.

@@ -21,12 +21,22 @@ override EPILOGUE: u32 = 0u;
 override ACTIVATION: u32 = 0u;
 override ALPHA: f32 = 1.0;
 
+// How each is stored: src/stored_types.rs.
+alias A = vec4f;
+alias B = vec4f;
+alias FUSED = vec4f;
+alias Y = vec4f;
+fn load_a(v: A) -> vec4f { return vec4f(v); }
+fn load_b(v: B) -> vec4f { return vec4f(v); }
+fn load_fused(v: FUSED) -> vec4f { return vec4f(v); }
+fn store_y(v: vec4f) -> Y { return v; }
+
 @group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> a: array<vec4f>;
-@group(0) @binding(2) var<storage, read> b: array<vec4f>;
+@group(0) @binding(1) var<storage, read> a: array<A>;
+@group(0) @binding(2) var<storage, read> b: array<B>;
 // The bias [n], or the output [m, n] whose activation is gone through.
-@group(0) @binding(3) var<storage, read> fused: array<vec4f>;
-@group(0) @binding(4) var<storage, read_write> y: array<vec4f>;
+@group(0) @binding(3) var<storage, read> fused: array<FUSED>;
+@group(0) @binding(4) var<storage, read_write> y: array<Y>;
 
 // `y`, or `v` where that is NaN: told by its bits, since `clamp` may drop it.
 fn or_nan(v: vec4f, y: vec4f) -> vec4f {
@@ -59,9 +69,9 @@ fn store_row(row: u32, col: u32, product: vec4f) {
     }
     let i = row * (params.n / 4u) + col;
     switch EPILOGUE {
-        case 1u: { y[i] = act(product + fused[col]); }
-        case 2u: { y[i] = product * slope_from_output(fused[i]); }
-        default: { y[i] = act(product); }
+        case 1u: { y[i] = store_y(act(product + load_fused(fused[col]))); }
+        case 2u: { y[i] = store_y(product * slope_from_output(load_fused(fused[i]))); }
+        default: { y[i] = store_y(act(product)); }
     }
 }
 
@@ -121,7 +131,7 @@ fn last_rows(read: vec4f) -> mat4x4f {
 
 // One vector of columns of b at four places along k.
 fn rows_of_b(at: u32, stride: u32) -> mat4x4f {
-    return mat4x4f(b[at], b[at + stride], b[at + 2u * stride], b[at + 3u * stride]);
+    return mat4x4f(load_b(b[at]), load_b(b[at + stride]), load_b(b[at + 2u * stride]), load_b(b[at + 3u * stride]));
 }
 
 // sum + b a, added in the order of k.
@@ -174,28 +184,28 @@ fn main(
     for (var i = 0u; i < params.k; i += 4u) {
         let b0 = rows_of_b(b0_at, b_stride);
         let b1 = rows_of_b(b1_at, b_stride);
-        let read0 = a[a0_at];
+        let read0 = load_a(a[a0_at]);
         let a0 = first_rows(read0);
         s00 = add_product(s00, b0, a0);
         s01 = add_product(s01, b1, a0);
         let a1 = last_rows(read0);
         s10 = add_product(s10, b0, a1);
         s11 = add_product(s11, b1, a1);
-        let read1 = a[a1_at];
+        let read1 = load_a(a[a1_at]);
         let a2 = first_rows(read1);
         s20 = add_product(s20, b0, a2);
         s21 = add_product(s21, b1, a2);
         let a3 = last_rows(read1);
         s30 = add_product(s30, b0, a3);
         s31 = add_product(s31, b1, a3);
-        let read2 = a[a2_at];
+        let read2 = load_a(a[a2_at]);
         let a4 = first_rows(read2);
         s40 = add_product(s40, b0, a4);
         s41 = add_product(s41, b1, a4);
         let a5 = last_rows(read2);
         s50 = add_product(s50, b0, a5);
         s51 = add_product(s51, b1, a5);
-        let read3 = a[a3_at];
+        let read3 = load_a(a[a3_at]);
         let a6 = first_rows(read3);
         s60 = add_product(s60, b0, a6);
         s61 = add_product(s61, b1, a6);

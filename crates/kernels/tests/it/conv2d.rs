@@ -311,6 +311,9 @@ fn tiles_of_every_size_equal_twin() {
         shape([2, 6, 6, 12], 36, window([3, 2], [2, 2], [1, 1])),
         shape([1, 9, 11, 20], 4, window([2, 2], [3, 4], [0, 0])),
         shape([4, 12, 12, 8], 4, Window::square(3, 1)),
+        // Windows of one pixel are plain products; of two runs of pixels, or of channels.
+        shape([3, 15, 12, 8], 4, Window::square(1, 0)),
+        shape([1, 3, 2, 520], 4, Window::square(1, 0)),
     ] {
         check_gpu(&mut random, MatmulFamily::TiledBy(Tiles::SMALL), shape, Activation::Relu);
     }

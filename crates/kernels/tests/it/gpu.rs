@@ -6,7 +6,7 @@ use std::io::Write;
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use brisk_kernels::gpu::Recorder;
-use brisk_kernels::wgpu;
+use brisk_kernels::{CoopShape, wgpu};
 
 pub(crate) struct Gpu {
     pub(crate) device: wgpu::Device,
@@ -53,15 +53,16 @@ async fn find() -> Option<(String, Gpu)> {
         wgpu::DeviceType::Cpu => 3,
     });
     let adapter = adapters.into_iter().next()?;
-    let descriptor = wgpu::DeviceDescriptor {
+    let mut descriptor = wgpu::DeviceDescriptor {
         label: Some("tests"),
-        required_features: adapter.features() & wgpu::Features::SUBGROUP,
+        required_features: adapter.features() & (wgpu::Features::SUBGROUP | wgpu::Features::SHADER_F16),
         required_limits: adapter.limits(),
         memory_hints: wgpu::MemoryHints::MemoryUsage,
         ..Default::default()
     };
+    let coop = CoopShape::request(&adapter, &mut descriptor);
     let (device, queue) = adapter.request_device(&descriptor).await.ok()?;
-    Some((adapter.get_info().name, Gpu { recorder: Recorder::new(&device), device, queue }))
+    Some((adapter.get_info().name, Gpu { recorder: Recorder::new(&device).with_coop(coop), device, queue }))
 }
 
 /// Past the capture of the test harness, so that it is seen when all is well too.

@@ -45,7 +45,7 @@ fn samples() -> Vec<Box<dyn Kernel>> {
     samples.extend(row_samples());
     for transpose in [Transpose::None, Transpose::A, Transpose::B, Transpose::Both] {
         for epilogue in [Epilogue::None, Epilogue::Activation(relu), Epilogue::Bias(relu), Epilogue::OutputGrad(relu)] {
-            for (n, k) in [(1, 40), (9, 40), (300, 39), (300, 40)] {
+            for (n, k) in [(1, 40), (9, 40), (300, 39), (300, 40), (320, 48)] {
                 samples.push(Box::new(Matmul { m: 256, n, k, transpose, epilogue }));
             }
         }
@@ -86,6 +86,7 @@ fn row_samples() -> Vec<Box<dyn Kernel>> {
         Box::new(AccumulateBatches { n: 7, every: 3, n_batches: 8 }),
         Box::new(UpdateScale::default()),
         Box::new(BatchedMatmul { n_batch: 3, m: 5, n: 7, k: 9, transpose: Transpose::B }),
+        Box::new(BatchedMatmul { n_batch: 3, m: 32, n: 64, k: 16, transpose: Transpose::B }),
         Box::new(Dropout { n: 7, p: 0.5, seed: 1, stream: 2 }),
         Box::new(Ema { n: 7, decay: 0.9, every: 5 }),
         Box::new(RocAuc { n: 100 }),
@@ -131,23 +132,35 @@ fn group_samples() -> Vec<Box<dyn Kernel>> {
     ]
 }
 
-fn adapters() -> [Adapter; 3] {
-    let plain = wgpu::Features::empty();
-    let kinds =
-        [(AdapterKind::Hardware, plain), (AdapterKind::Software, plain), (AdapterKind::Software, wgpu::Features::SUBGROUP)];
-    kinds.map(|(kind, features)| Adapter {
+/// One for each set of modules that kernels choose from.
+fn adapters() -> [Adapter; 6] {
+    let (plain, subgroups, f16) = (wgpu::Features::empty(), wgpu::Features::SUBGROUP, wgpu::Features::SHADER_F16);
+    let kinds = [
+        (AdapterKind::Software, plain, None),
+        (AdapterKind::Software, subgroups, None),
+        (AdapterKind::Hardware, plain, None),
+        (AdapterKind::Hardware, f16, None),
+        (AdapterKind::Hardware, CoopShape::FEATURES, Some(CoopShape::Sixteen)),
+        (AdapterKind::Hardware, CoopShape::FEATURES, Some(CoopShape::Eight)),
+    ];
+    kinds.map(|(kind, features, coop)| Adapter {
         name: "sample".to_owned(),
         kind,
         features,
         limits: wgpu::Limits::default(),
         subgroup_min_size: 8,
+        subgroup_max_size: 8,
+        coop,
     })
 }
 
 fn parse(what: &str, source: &str) -> (naga::Module, naga::valid::ModuleInfo) {
     let module =
         naga::front::wgsl::parse_str(source).unwrap_or_else(|error| panic!("{}", error.emit_to_string_with_path(source, what)));
-    let mut validator = naga::valid::Validator::new(naga::valid::ValidationFlags::all(), naga::valid::Capabilities::SUBGROUP);
+    let capabilities = naga::valid::Capabilities::SUBGROUP
+        | naga::valid::Capabilities::SHADER_FLOAT16
+        | naga::valid::Capabilities::COOPERATIVE_MATRIX;
+    let mut validator = naga::valid::Validator::new(naga::valid::ValidationFlags::all(), capabilities);
     validator.subgroup_stages(naga::valid::ShaderStages::COMPUTE).subgroup_operations(naga::valid::SubgroupOperationSet::all());
     let info = validator.validate(&module).unwrap_or_else(|error| panic!("{}", error.emit_to_string_with_path(source, what)));
     (module, info)
@@ -155,9 +168,11 @@ fn parse(what: &str, source: &str) -> (naga::Module, naga::valid::ModuleInfo) {
 
 #[test]
 fn each_file_is_valid_as_it_lies_and_is_used() {
+    // Modules for matrices of 8 by 8 are made of the files for those of 16 by 16.
     let used: BTreeSet<&str> = adapters()
         .iter()
-        .flat_map(|adapter| samples().into_iter().flat_map(|kernel| dispatches(&*kernel, adapter)))
+        .filter(|adapter| adapter.coop != Some(CoopShape::Eight))
+        .flat_map(|adapter| samples().into_iter().chain(samples_in(DType::F16)).flat_map(|kernel| dispatches(&*kernel, adapter)))
         .map(|dispatch| dispatch.wgsl)
         .collect();
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/wgsl");
@@ -179,8 +194,8 @@ fn bindings_and_params_are_those_of_the_dispatch() {
         for kernel in samples().into_iter().chain(samples_in(DType::F16)).chain(samples_in(DType::Bf16)) {
             for dispatch in dispatches(&*kernel, adapter) {
                 check_args(&*kernel, &dispatch);
-                if seen.insert((source(&dispatch), dispatch.entry, dispatch.reads.clone(), dispatch.writes.clone())) {
-                    check(&dispatch);
+                if seen.insert((source(&dispatch, adapter), dispatch.entry, dispatch.reads.clone(), dispatch.writes.clone())) {
+                    check(&dispatch, adapter);
                 }
             }
         }
@@ -201,8 +216,8 @@ fn dispatches(kernel: &dyn Kernel, adapter: &Adapter) -> Vec<Dispatch> {
     kernel.dispatches(adapter).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn source(dispatch: &Dispatch) -> String {
-    dispatch.source().unwrap_or_else(|error| panic!("{error}")).into_owned()
+fn source(dispatch: &Dispatch, adapter: &Adapter) -> String {
+    dispatch.source(adapter.features).unwrap_or_else(|error| panic!("{error}")).into_owned()
 }
 
 /// Every argument that is bound exists, is written only if it may be, and none is on both lists.
@@ -223,9 +238,9 @@ fn check_args(kernel: &dyn Kernel, dispatch: &Dispatch) {
     );
 }
 
-fn check(dispatch: &Dispatch) {
+fn check(dispatch: &Dispatch, adapter: &Adapter) {
     let label = dispatch.label;
-    let (module, info) = parse(label, &source(dispatch));
+    let (module, info) = parse(label, &source(dispatch, adapter));
     let entry = module.entry_points.iter().position(|entry| entry.name == dispatch.entry);
     let entry = entry.unwrap_or_else(|| panic!("{label}: no entry point `{}`", dispatch.entry));
     let function = info.get_entry_point(entry);

@@ -1,0 +1,139 @@
+//! Products and convolutions over arguments in f16 and bf16, by each family that has a form for them.
+
+use brisk_kernels::*;
+
+use crate::close::{Tolerance, assert_close, tolerance};
+use crate::random::Random;
+use crate::run::*;
+
+const TRANSPOSES: [Transpose; 4] = [Transpose::None, Transpose::A, Transpose::B, Transpose::Both];
+
+/// A kernel that is told of another adapter than it runs on.
+#[derive(Debug)]
+struct On {
+    family: MatmulFamily,
+    kernel: Box<dyn Kernel>,
+}
+
+impl Kernel for On {
+    fn name(&self) -> &'static str {
+        self.kernel.name()
+    }
+    fn args(&self) -> Vec<Arg> {
+        self.kernel.args()
+    }
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let adapter = adapter.clone();
+        self.kernel.dispatches(&match self.family {
+            MatmulFamily::Direct => Adapter { features: adapter.features - wgpu::Features::SUBGROUP, ..adapter },
+            MatmulFamily::Tiled => Adapter { kind: AdapterKind::Hardware, coop: None, ..adapter },
+            _ => adapter,
+        })
+    }
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        self.kernel.twin(args);
+    }
+}
+
+/// What the families on a software adapter and on hardware make of `kernel` stored as `dtypes`; the sums are over `n` places.
+#[track_caller]
+fn check(random: &mut Random, kernel: impl Kernel + Clone, dtypes: &[DType], n: usize) {
+    let args = kernel.args();
+    let reads: Vec<_> = args.iter().zip(dtypes).filter(|(arg, _)| arg.access == Access::Read).collect();
+    let given: Vec<Words> = reads
+        .iter()
+        .map(|&(arg, &dtype)| {
+            let floats = random.floats(arg.len);
+            if dtype == DType::F32 { words(&floats) } else { half_words(dtype, &floats) }
+        })
+        .collect();
+    let rounded: Vec<Words> =
+        reads.iter().zip(&given).map(|((arg, dtype), given)| words(&floats_of(**dtype, given, arg.len))).collect();
+    let low = stored(kernel.clone(), dtypes).unwrap_or_else(|error| panic!("{error}"));
+    let (found, expected) = (run_twin(&*low, &given), run_twin(&kernel, &rounded));
+    let y = args.iter().position(|arg| arg.access == Access::Write).expect("a result");
+    let close = if dtypes[y] == DType::F32 { Tolerance::of_sum(n) } else { tolerance(dtypes[y]) };
+    assert_close(&format!("{low:?}"), &floats_of(dtypes[y], &found[0], args[y].len), floats(&expected[0]), close);
+    for family in [MatmulFamily::Direct, MatmulFamily::Subgroup, MatmulFamily::Tiled] {
+        let kernel = stored(kernel.clone(), dtypes).unwrap_or_else(|error| panic!("{error}"));
+        gpu_equals_twin_within(&On { family, kernel }, &given, Tolerance::of_sum(n));
+    }
+}
+
+#[track_caller]
+fn has_form(kernel: impl Kernel, dtypes: &[DType], expected: &str) {
+    let low = format!("{:?}", stored(kernel, dtypes).unwrap_or_else(|error| panic!("{error}")));
+    assert!(low.starts_with(expected), "{low}, expected {expected}");
+}
+
+#[test]
+fn products_equal_twin() {
+    use DType::{Bf16, F16, F32};
+    let mut random = Random::new(1);
+    let bias = Epilogue::Bias(Activation::Relu);
+    let product = |transpose, m, n, k, epilogue| Matmul { m, n, k, transpose, epilogue };
+    let grad = Epilogue::OutputGrad(Activation::Tanh);
+    // Drivers of software adapters are slow to make pipelines, so each transpose has one mixture of types.
+    for (product, dtypes) in [
+        (product(Transpose::None, 36, 40, 20, bias), [F16, F16, F32, F16]),
+        (product(Transpose::A, 4, 4, 4, bias), [Bf16, Bf16, Bf16, Bf16]),
+        (product(Transpose::B, 20, 36, 8, bias), [F32, F16, F16, F32]),
+        (product(Transpose::Both, 12, 20, 28, grad), [F16, Bf16, F32, F16]),
+    ] {
+        has_form(product, &dtypes, "Stored { kernel: Matmul");
+        check(&mut random, product, &dtypes, product.k);
+    }
+}
+
+#[test]
+fn gradients_of_weights_are_summed_in_f32() {
+    use DType::{Bf16, F16, F32};
+    let mut random = Random::new(2);
+    let grad = Matmul { m: 12, n: 8, k: 520, transpose: Transpose::A, epilogue: Epilogue::None };
+    for half in [F16, Bf16] {
+        has_form(grad, &[half, half, F32], "Stored { kernel: Matmul");
+        has_form(grad, &[half, half, half], "Converted { kernel: Stored { kernel: Matmul");
+        check(&mut random, grad, &[half, half, F32], 520);
+    }
+}
+
+#[test]
+fn batches_equal_twin() {
+    use DType::{Bf16, F16, F32};
+    let mut random = Random::new(3);
+    let mixtures = [[F16, F16, F16], [Bf16, F16, F32], [F32, Bf16, Bf16], [Bf16, Bf16, F16]];
+    for (transpose, dtypes) in TRANSPOSES.into_iter().zip(mixtures) {
+        let batch = BatchedMatmul { n_batch: 3, m: 20, n: 36, k: 12, transpose };
+        has_form(batch, &dtypes, "Stored { kernel: BatchedMatmul");
+        check(&mut random, batch, &dtypes, 12);
+    }
+}
+
+#[test]
+fn convolutions_equal_twin() {
+    use DType::{Bf16, F16, F32};
+    let mut random = Random::new(4);
+    let shape = |[n_images, height, width, n_channels]: [usize; 4], n_out, window| ConvShape {
+        x: Images { n_images, height, width, n_channels },
+        n_out,
+        window,
+    };
+    for (shape, [x, weight, y]) in [
+        (shape([2, 5, 6, 4], 8, Window::square(3, 1)), [F16, F16, F16]),
+        (shape([1, 6, 7, 12], 4, Window { stride: [2, 1], ..Window::square(3, 1) }), [Bf16, F32, F32]),
+        (shape([2, 4, 4, 8], 12, Window::square(1, 0)), [F32, Bf16, Bf16]),
+    ] {
+        let (n, n_pixels) = (shape.n_patch(), shape.y().n_pixels());
+        let conv = Conv2d { shape, epilogue: Epilogue::Bias(Activation::Relu) };
+        has_form(conv, &[x, weight, F32, y], "Stored { kernel: Conv2d");
+        check(&mut random, conv, &[x, weight, F32, y], n);
+        let dx = Conv2dGradInput { shape, epilogue: Epilogue::OutputGrad(Activation::Relu) };
+        has_form(dx, &[y, weight, x, x], "Stored { kernel: Conv2dGradInput");
+        check(&mut random, dx, &[y, weight, x, x], n);
+        let dw = Conv2dGradWeight { shape };
+        has_form(dw, &[y, x, F32], "Stored { kernel: Conv2dGradWeight");
+        check(&mut random, dw, &[y, x, F32], n_pixels);
+    }
+    let dw = Conv2dGradWeight { shape: shape([1, 4, 4, 4], 4, Window::square(3, 1)) };
+    check(&mut random, dw, &[Bf16, F32, Bf16], 16);
+}
