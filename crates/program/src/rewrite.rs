@@ -26,11 +26,11 @@ impl Program {
     /// what was done.
     ///
     /// Two kernels are fused where the first writes a transient that the second alone reads, and neither the second nor any between them
-    /// writes what the first reads. The rewrites are made one after the other, each as often as it can be. Slices of this program are not of
+    /// writes what the first reads. The fused kernel runs where the second did; so the first's inputs may not take more memory, where they are then alive
+    /// for longer, than its result did. The rewrites are made one after the other, each as often as it can be. Slices of this program are not of
     /// the new one.
     ///
-    /// On a GPU the values are the same up to rounding: its compiler may contract what were two kernels. The fused kernel runs where the second
-    /// did, and what the first read is alive until then: where others lie between, the planned peak may be higher, as [`plan`](Self::plan) says.
+    /// On a GPU the values are the same up to rounding: its compiler may contract what were two kernels.
     ///
     /// # Examples
     /// ```
@@ -94,8 +94,24 @@ impl Program {
         let (result, others) = (results.next()?, results.next());
         let is_whole = result.buffer == value.buffer && result.bytes == value.bytes && result.access == Access::Write;
         let mut between = self.steps()[producer + 1..at].iter().flat_map(|step| &step.args).filter(|arg| arg.access.writes());
-        let changes = |written: &StepArg| step.args.iter().any(|arg| arg.access == Access::Read && arg.buffer == written.buffer);
-        (is_whole && others.is_none() && !between.any(changes)).then_some(producer)
+        let changes = |written: &StepArg| reads(step).any(|arg| arg.buffer == written.buffer);
+        let is_as_before = is_whole && others.is_none() && !between.any(changes);
+        (is_as_before && self.kept_longer_bytes(producer, at) <= value.bytes.len()).then_some(producer)
+    }
+
+    /// Bytes of the transients that the step `producer` reads and nobody behind it before `at`: what is kept longer if it runs then.
+    fn kept_longer_bytes(&self, producer: usize, at: usize) -> usize {
+        if producer + 1 == at {
+            return 0;
+        }
+        let mut dying: Vec<usize> = reads(&self.steps()[producer]).map(|arg| arg.buffer).collect();
+        dying.sort_unstable();
+        dying.dedup();
+        dying.retain(|&buffer| {
+            let names = |step: &Step| step.args.iter().any(|arg| arg.buffer == buffer);
+            self.buffers()[buffer].persistent.is_none() && !self.steps()[at..].iter().any(names)
+        });
+        dying.into_iter().map(|buffer| self.buffers()[buffer].len_bytes()).fold(0, usize::saturating_add)
     }
 }
 

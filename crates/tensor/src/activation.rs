@@ -17,6 +17,11 @@ impl Tensor {
         let y = graph.transient(OP, dtype, n);
         graph.push(kernel, &[x.slice(), y])?;
         let (x_id, x_slice) = (x.id(), x.slice());
+        if activation.has_grad_from_output() {
+            // The input is then not kept, nor even stored where the kernel that makes it is fused with this one.
+            let rule = move |backward: &mut crate::Backward<'_>, dx| backward.pass(x_id, dx);
+            return graph.result(OP, &[&x], y, self.shape(), Some(activation), Rc::new(rule));
+        }
         let rule =
             move |backward: &mut crate::Backward<'_>, dy| backward.give(x_id, ActivationGrad { n, activation }, &[dy, x_slice]);
         graph.result(OP, &[&x], y, self.shape(), None, Rc::new(rule))

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use brisk_kernels::{Activation, DType, Kernel, bytemuck};
-use brisk_program::{Device, Executable, Persistent, Program, Slice};
+use brisk_program::{Device, Executable, Persistent, Program, Rewrite, Slice};
 use half::{bf16, f16};
 
 use crate::anomaly::Watch;
@@ -50,6 +50,8 @@ pub(crate) struct Inner {
     /// What is written when the graph is compiled.
     pub(crate) constants: Vec<(Persistent, Vec<u8>)>,
     went_back: bool,
+    /// How kernels are fused when it is compiled.
+    rewrites: Vec<Rewrite>,
 }
 
 impl std::fmt::Debug for Inner {
@@ -84,6 +86,7 @@ impl Graph {
             in_segment: false,
             constants: Vec::new(),
             went_back: false,
+            rewrites: Rewrite::ALL.to_vec(),
         };
         Self { inner: Rc::new(RefCell::new(inner)) }
     }
@@ -232,13 +235,14 @@ impl Graph {
         if inner.nodes[y.id()].wants_grad { Ok(()) } else { Err(Error::NothingToTrain { graph }) }
     }
 
-    /// Compiles the program on `device` and writes the constants there.
+    /// Compiles the program on `device`, with kernels [fused](Program::rewritten), and writes the constants there. On the CPU the values are those of the
+    /// kernels as they were recorded, to the bit.
     ///
     /// # Errors
     /// [`Error::Program`].
     pub fn compile(&self, device: &Device) -> Result<Executable, Error> {
         let inner = self.inner.borrow();
-        let executable = device.compile(&inner.program)?;
+        let executable = device.compile(&inner.program.rewritten(&inner.rewrites))?;
         for (persistent, values) in &inner.constants {
             device.write(persistent, values)?;
         }
@@ -256,9 +260,19 @@ impl Graph {
     /// # Errors
     /// [`Error::Program`] if a transient is read before it is written.
     pub fn planned_peak_bytes(graphs: &[&Self]) -> Result<usize, Error> {
-        let inners: Vec<_> = graphs.iter().map(|graph| graph.inner.borrow()).collect();
-        let programs: Vec<_> = inners.iter().map(|inner| &inner.program).collect();
-        Ok(brisk_program::planned_peak_bytes(&programs)?)
+        let programs: Vec<_> = graphs.iter().map(|graph| graph.fused()).collect();
+        Ok(brisk_program::planned_peak_bytes(&programs.iter().collect::<Vec<_>>())?)
+    }
+
+    /// The program as it is [compiled](Self::compile): what has been recorded so far, with kernels fused. Its `Display` lists them.
+    pub fn fused(&self) -> Program {
+        let inner = self.inner.borrow();
+        inner.program.rewritten(&inner.rewrites)
+    }
+
+    /// How kernels are fused when the graph is compiled; `&[]` leaves each as it was recorded. At first it is [`Rewrite::ALL`].
+    pub fn fuse_by(&self, rewrites: &[Rewrite]) {
+        self.inner.borrow_mut().rewrites = rewrites.to_vec();
     }
 
     /// Takes a slice that a kernel of one's own has written into the graph, as a tensor without gradient.

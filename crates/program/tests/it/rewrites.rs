@@ -222,6 +222,24 @@ fn an_input_that_changes_between() {
     case.check(&Rewrite::ALL, &["activate", "elementwise"]);
 }
 
+/// Run where the second did, the product would keep alive for longer what is larger than its result.
+#[test]
+fn large_inputs_are_not_kept() {
+    for (is_between, expected) in [(false, &["activate", "matmul"][..]), (true, &["activate", "matmul", "activate", "activate"])]
+    {
+        let mut case = Case::new();
+        let [x, w, y, z] = [("x", 100), ("w", 140), ("y", 35), ("z", 35)].map(|(name, len)| case.persistent(name, len));
+        let [a, product] = [("a", 100), ("product", 35)].map(|(name, len)| case.transient(name, len));
+        case.push(Activate { n: 100, activation: TANH }, &[x, a]);
+        case.push(Matmul { m: 5, n: 7, k: 20, transpose: Transpose::B, epilogue: Epilogue::None }, &[a, w, product]);
+        if is_between {
+            case.push(Activate { n: 35, activation: RELU }, &[w.slice(0..35), z]);
+        }
+        case.push(Activate { n: 35, activation: RELU }, &[product, y]);
+        case.check(&Rewrite::ALL, expected);
+    }
+}
+
 #[test]
 fn a_rewritten_program_is_its_own() {
     let mut case = Case::new();
