@@ -76,7 +76,7 @@ async fn open() -> Option<(String, wgpu::Device, wgpu::Queue)> {
     adapters.sort_by_key(|adapter| adapter.get_info().device_type == wgpu::DeviceType::Cpu);
     let adapter = adapters.into_iter().next()?;
     let descriptor = wgpu::DeviceDescriptor {
-        required_features: adapter.features() & wgpu::Features::SUBGROUP,
+        required_features: adapter.features() & (wgpu::Features::SUBGROUP | wgpu::Features::SHADER_INT64),
         required_limits: adapter.limits(),
         ..Default::default()
     };

@@ -13,7 +13,7 @@ pub enum MatmulFamily {
     /// Register blocks, no barriers: for software adapters, and for results of few columns.
     Direct,
     /// Register blocks whose lanes read for one another: for software adapters, where the device has [`wgpu::Features::SUBGROUP`] and
-    /// subgroups of at least 8.
+    /// subgroups of at least 8. With [`wgpu::Features::SHADER_INT64`] as well, f32 is read in pairs.
     Subgroup,
     /// Tiles of both operands in workgroup memory: for hardware. How they are cut goes by adapter and shape.
     Tiled,

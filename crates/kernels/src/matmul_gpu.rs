@@ -6,7 +6,11 @@ use crate::{Adapter, DType, Dispatch, Error, MAX_WORKGROUPS, Matmul, MatmulFamil
 /// The most columns for which lanes go along the rows alone.
 pub(crate) const NARROW_COLS: usize = 8;
 
+/// How many floats of b a processor's cache keeps between the rows of blocks on a software adapter: a MiB of them.
+const CACHED: usize = 1 << 18;
+
 /// A module for matrix products, and the rows and columns one of its workgroups computes.
+#[derive(PartialEq, Eq)]
 struct Module {
     label: &'static str,
     wgsl: &'static str,
@@ -17,10 +21,21 @@ struct Module {
 const PLAIN: Module = Module { label: "kernels.matmul", wgsl: include_str!("wgsl/matmul.wgsl"), n_rows: 8, n_cols: 16 };
 const NARROW: Module =
     Module { label: "kernels.matmul.narrow", wgsl: include_str!("wgsl/matmul_narrow.wgsl"), n_rows: 64, n_cols: 1 };
+const NARROW_VECTORS: Module = Module {
+    label: "kernels.matmul.narrow_vectors",
+    wgsl: include_str!("wgsl/matmul_narrow_vectors.wgsl"),
+    n_rows: 64,
+    n_cols: 1,
+};
 const DIRECT: Module =
     Module { label: "kernels.matmul.direct", wgsl: include_str!("wgsl/matmul_direct.wgsl"), n_rows: 16, n_cols: 128 };
 const SUBGROUP: Module =
     Module { label: "kernels.matmul.subgroup", wgsl: include_str!("wgsl/matmul_subgroup.wgsl"), n_rows: 32, n_cols: 64 };
+const SUBGROUP_ANY: Module =
+    Module { label: "kernels.matmul.subgroup_any", wgsl: include_str!("wgsl/matmul_subgroup_any.wgsl"), n_rows: 8, n_cols: 64 };
+const WIDE: Module = Module { label: "kernels.matmul.wide", wgsl: include_str!("wgsl/matmul_wide.wgsl"), n_rows: 32, n_cols: 64 };
+const WIDE_ANY: Module =
+    Module { label: "kernels.matmul.wide_any", wgsl: include_str!("wgsl/matmul_wide_any.wgsl"), n_rows: 8, n_cols: 64 };
 const TILED_ANY: Module =
     Module { label: "kernels.matmul.tiled_any", wgsl: include_str!("wgsl/matmul_tiled_any.wgsl"), n_rows: 64, n_cols: 64 };
 
@@ -33,14 +48,25 @@ impl Matmul {
 }
 
 /// The module of a family that computes this shape.
-fn module(matmul: &Matmul, family: MatmulFamily, dtypes: &[DType]) -> &'static Module {
+fn module(matmul: &Matmul, family: MatmulFamily, adapter: &Adapter, dtypes: &[DType]) -> &'static Module {
+    let Matmul { m, n, k, transpose, .. } = *matmul;
     let is_f32 = !dtypes.iter().any(|dtype| dtype.is_half());
+    let vectors = matmul.is_of_vectors();
+    // One column is stored the same either way.
+    let along_k = k.is_multiple_of(4) && !transpose.a() && (transpose.b() || n == 1);
+    let pairs = n.is_multiple_of(8) && adapter.features.contains(wgpu::Features::SHADER_INT64);
     match family {
         MatmulFamily::Tiled | MatmulFamily::TiledBy(_) | MatmulFamily::Coop => &TILED_ANY,
-        MatmulFamily::Direct | MatmulFamily::Subgroup if is_f32 && matmul.n <= NARROW_COLS => &NARROW,
-        MatmulFamily::Direct | MatmulFamily::Subgroup if is_f32 && !matmul.is_of_vectors() => &PLAIN,
-        MatmulFamily::Direct => &DIRECT,
-        MatmulFamily::Subgroup => &SUBGROUP,
+        MatmulFamily::Direct if !is_f32 => &DIRECT,
+        MatmulFamily::Subgroup if !is_f32 => &SUBGROUP,
+        MatmulFamily::Direct | MatmulFamily::Subgroup if n <= NARROW_COLS && along_k => &NARROW_VECTORS,
+        MatmulFamily::Direct | MatmulFamily::Subgroup if n <= NARROW_COLS => &NARROW,
+        MatmulFamily::Direct if vectors => &DIRECT,
+        MatmulFamily::Subgroup if pairs && vectors && m > WIDE_ANY.n_rows => &WIDE,
+        MatmulFamily::Subgroup if pairs => &WIDE_ANY,
+        MatmulFamily::Subgroup if vectors => &SUBGROUP,
+        MatmulFamily::Subgroup if n > PLAIN.n_cols => &SUBGROUP_ANY,
+        MatmulFamily::Direct | MatmulFamily::Subgroup => &PLAIN,
     }
 }
 
@@ -79,23 +105,32 @@ pub(crate) fn dispatches(
     }
     let dtype = |arg: usize| dtypes.get(arg).copied().unwrap_or(DType::F32);
     let Matmul { m, n, k, transpose, .. } = *matmul;
+    let module = module(matmul, family, adapter, dtypes);
     let b_turned = y_arg + 1;
+    let is_turned = transpose.b() && *module != NARROW_VECTORS;
     let mut dispatches = Vec::with_capacity(2);
-    if transpose.b() {
+    if is_turned {
         dispatches.push(turn(n, k, b_turned, dtype(1))?);
     }
-    let b = if transpose.b() { b_turned } else { 1 };
+    let b = if is_turned { b_turned } else { 1 };
     // A binding that is not used has to be filled too.
     let fused = if y_arg == 3 { 2 } else { b };
-    let module = module(matmul, family, dtypes);
     let (n_row_groups, n_col_groups) = (m.div_ceil(module.n_rows), n.div_ceil(module.n_cols));
     if n_col_groups > MAX_WORKGROUPS as usize {
         return Err(Error::Size { kernel: "matmul", size: "n", found: n, expected: "at most 65535 column blocks" });
     }
     let z = n_row_groups.div_ceil(MAX_WORKGROUPS as usize);
+    let mut workgroups = [n_col_groups as u32, n_row_groups.div_ceil(z) as u32, z as u32];
+    // Where b stays in a cache, workgroups that follow one another share rows; where it does not, columns.
+    let down = *module == WIDE && n * k > CACHED;
+    if down {
+        workgroups.swap(0, 1);
+    }
     let mut constants = matmul.activation().constants();
     constants.push(("EPILOGUE", f64::from(matmul.epilogue_code())));
-    constants.push(("TRANSPOSE_A", f64::from(u8::from(transpose.a()))));
+    if transpose.a() {
+        constants.push(("TRANSPOSE_A", 1.0));
+    }
     let reads = [0, b, fused];
     dispatches.push(Dispatch {
         label: module.label,
@@ -103,10 +138,10 @@ pub(crate) fn dispatches(
         entry: "main",
         constants,
         types: halves([("A", 0), ("B", b), ("FUSED", fused), ("Y", y_arg)].map(|(group, arg)| (group, dtype(arg)))),
-        params: bytemuck::cast_slice(&[m as u32, n as u32, k as u32, 0]).to_vec(),
+        params: bytemuck::cast_slice(&[m as u32, n as u32, k as u32, u32::from(down)]).to_vec(),
         reads: reads.to_vec(),
         writes: vec![y_arg],
-        workgroups: [n_col_groups as u32, n_row_groups.div_ceil(z) as u32, z as u32],
+        workgroups,
     });
     Ok(dispatches)
 }

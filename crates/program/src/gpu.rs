@@ -311,8 +311,11 @@ impl GpuDevice {
 
 /// Opens an adapter with all that the kernels know to use and it has.
 pub(crate) fn request_device(adapter: &wgpu::Adapter) -> Result<(wgpu::Device, wgpu::Queue), wgpu::RequestDeviceError> {
-    let wanted =
-        wgpu::Features::SHADER_F16 | wgpu::Features::SUBGROUP | wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::PIPELINE_CACHE;
+    let wanted = wgpu::Features::SHADER_F16
+        | wgpu::Features::SHADER_INT64
+        | wgpu::Features::SUBGROUP
+        | wgpu::Features::TIMESTAMP_QUERY
+        | wgpu::Features::PIPELINE_CACHE;
     let request = adapter.request_device(&wgpu::DeviceDescriptor {
         label: Some("brisk"),
         required_features: adapter.features() & wanted,

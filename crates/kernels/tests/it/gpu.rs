@@ -55,7 +55,8 @@ async fn find() -> Option<(String, Gpu)> {
     let adapter = adapters.into_iter().next()?;
     let mut descriptor = wgpu::DeviceDescriptor {
         label: Some("tests"),
-        required_features: adapter.features() & (wgpu::Features::SUBGROUP | wgpu::Features::SHADER_F16),
+        required_features: adapter.features()
+            & (wgpu::Features::SUBGROUP | wgpu::Features::SHADER_F16 | wgpu::Features::SHADER_INT64),
         required_limits: adapter.limits(),
         memory_hints: wgpu::MemoryHints::MemoryUsage,
         ..Default::default()

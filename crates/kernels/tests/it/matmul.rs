@@ -215,6 +215,13 @@ fn register_blocks_equal_twin(family: MatmulFamily) {
         (70, 1, 40),
         (1, 40, 70),
         (100, 72, 36),
+        (31, 136, 4),
+        (8, 64, 12),
+        (9, 72, 1),
+        (7, 56, 3),
+        (17, 129, 5),
+        (65, 8, 20),
+        (3, 2, 256),
     ];
     for (m, n, k) in shapes {
         for transpose in TRANSPOSES {
@@ -226,6 +233,19 @@ fn register_blocks_equal_twin(family: MatmulFamily) {
         [Epilogue::Activation(celu), Epilogue::Bias(Activation::Sigmoid), Epilogue::OutputGrad(celu), Epilogue::Bias(celu)]
     {
         check_gpu(&mut random, family, Matmul { epilogue, ..plain(26, 36, 8) });
+        check_gpu(&mut random, family, Matmul { epilogue, ..plain(26, 40, 8) });
+        check_gpu(&mut random, family, Matmul { epilogue, ..plain(13, 40, 7) });
+        check_gpu(&mut random, family, Matmul { epilogue, ..plain(13, 41, 7) });
+        check_gpu(&mut random, family, Matmul { epilogue, transpose: Transpose::B, ..plain(13, 3, 8) });
+    }
+}
+
+/// Where b does not stay in a processor's cache, workgroups go the other way.
+#[test]
+fn subgroup_equals_twin_for_a_large_b() {
+    let mut random = Random::new(9);
+    for transpose in TRANSPOSES {
+        check_gpu(&mut random, MatmulFamily::Subgroup, Matmul { transpose, ..plain(36, 1032, 256) });
     }
 }
 

@@ -45,7 +45,7 @@ fn samples() -> Vec<Box<dyn Kernel>> {
     samples.extend(row_samples());
     for transpose in [Transpose::None, Transpose::A, Transpose::B, Transpose::Both] {
         for epilogue in [Epilogue::None, Epilogue::Activation(relu), Epilogue::Bias(relu), Epilogue::OutputGrad(relu)] {
-            for (n, k) in [(1, 40), (9, 40), (300, 39), (300, 40), (320, 48)] {
+            for (n, k) in [(1, 40), (9, 40), (300, 39), (300, 40), (320, 48), (304, 39), (304, 40)] {
                 samples.push(Box::new(Matmul { m: 256, n, k, transpose, epilogue }));
             }
         }
@@ -133,11 +133,12 @@ fn group_samples() -> Vec<Box<dyn Kernel>> {
 }
 
 /// One for each set of modules that kernels choose from.
-fn adapters() -> [Adapter; 6] {
+fn adapters() -> [Adapter; 7] {
     let (plain, subgroups, f16) = (wgpu::Features::empty(), wgpu::Features::SUBGROUP, wgpu::Features::SHADER_F16);
     let kinds = [
         (AdapterKind::Software, plain, None),
         (AdapterKind::Software, subgroups, None),
+        (AdapterKind::Software, subgroups | wgpu::Features::SHADER_INT64, None),
         (AdapterKind::Hardware, plain, None),
         (AdapterKind::Hardware, f16, None),
         (AdapterKind::Hardware, CoopShape::FEATURES, Some(CoopShape::Sixteen)),
@@ -159,6 +160,7 @@ fn parse(what: &str, source: &str) -> (naga::Module, naga::valid::ModuleInfo) {
         naga::front::wgsl::parse_str(source).unwrap_or_else(|error| panic!("{}", error.emit_to_string_with_path(source, what)));
     let capabilities = naga::valid::Capabilities::SUBGROUP
         | naga::valid::Capabilities::SHADER_FLOAT16
+        | naga::valid::Capabilities::SHADER_INT64
         | naga::valid::Capabilities::COOPERATIVE_MATRIX;
     let mut validator = naga::valid::Validator::new(naga::valid::ValidationFlags::all(), capabilities);
     validator.subgroup_stages(naga::valid::ShaderStages::COMPUTE).subgroup_operations(naga::valid::SubgroupOperationSet::all());
