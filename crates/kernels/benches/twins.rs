@@ -147,7 +147,8 @@ fn check(matmul: &Matmul, held: &[Vec<f32>], y: &mut [f32], a: &[f32], b: &[f32]
     }
 }
 
-/// The `gemm` crate, called as its documentation says, by each thread for its share of the rows.
+/// The `gemm` crate, called as its own front does, by each thread for its share of the rows. Results lie by rows and `gemm` prefers columns, so it
+/// is asked for `yᵀ = bᵀ aᵀ`.
 fn gemm(matmul: &Matmul, a: &[f32], b: &[f32], y: &mut [f32]) {
     let Matmul { m, n, k, transpose, .. } = *matmul;
     let (a_row, a_col) = if transpose.a() { (1, m) } else { (k, 1) };
@@ -157,19 +158,19 @@ fn gemm(matmul: &Matmul, a: &[f32], b: &[f32], y: &mut [f32]) {
         // SAFETY: the share has `y.len() / n` rows, and the slices hold `m x k` and `k x n` elements at these strides.
         unsafe {
             gemm_f32::gemm::f32::get_gemm_fn()(
-                y.len() / n,
                 n,
+                y.len() / n,
                 k,
                 y.as_mut_ptr(),
-                1,
                 n as isize,
+                1,
                 false,
-                a[share * n_rows * a_row..].as_ptr(),
-                a_col as isize,
-                a_row as isize,
                 b.as_ptr(),
-                b_col as isize,
                 b_row as isize,
+                b_col as isize,
+                a[share * n_rows * a_row..].as_ptr(),
+                a_row as isize,
+                a_col as isize,
                 0.0,
                 1.0,
                 false,

@@ -41,8 +41,8 @@ pub(super) fn run(options: &Options) -> Result<Table> {
     let product = Matmul { m: n, n, k: n, transpose: Transpose::None, epilogue: Epilogue::None };
     let product = Case::new(&options.device, product, &turns)?;
     let expected = Expected::of(&table, n);
-    let ours = || Ok(product.flops_per_s(product.seconds()?));
-    let theirs = |burn: &mut Burn| Ok(product.flops_per_s(burn.product(n, &expected)?));
+    let ours = || product.flops_per_s();
+    let theirs = |burn: &mut Burn| Ok(product.cost.flops as f64 / burn.product(n, &expected)?);
     let multiplied = line(&turns, format!("WGSL, product, {n} x {n} x {n}"), "FLOP/s", 2.5, ours, &mut burns, theirs)?;
 
     let training = higgs::Run::new(&options.device, &Rows::new(features, labels, N_COLS)?, BATCH)?;

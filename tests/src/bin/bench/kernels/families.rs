@@ -90,32 +90,44 @@ impl Bench<'_> {
         let product = |m, n, k, transpose| Matmul { m, n, k, transpose, epilogue: Epilogue::None };
         let x = Images { n_images, height: 32, width: 32, n_channels: 64 };
         let shape = ConvShape { x, n_out: 64, window: Window::square(3, 1) };
-        Ok(vec![
-            self.multiplied(&format!("product, {n} x {n} x {n}"), product(n, n, n, Transpose::None))?,
-            self.multiplied("product, hidden layer, batch 1024", product(1024.min(n), 256, 256, Transpose::B))?,
-            self.multiplied("product, gradient of its weights", product(256, 256, 1024.min(n), Transpose::A))?,
-            self.multiplied("convolution 3x3, 64 to 64", Conv2d { shape, epilogue: Epilogue::None })?,
-            self.multiplied("convolution, gradient of its input", Conv2dGradInput { shape, epilogue: Epilogue::None })?,
-            self.multiplied("convolution, gradient of its weights", Conv2dGradWeight { shape })?,
-        ])
+        let square = product(n, n, n, Transpose::None);
+        let conv = Conv2d { shape, epilogue: Epilogue::None };
+        let mut rows = vec![
+            self.multiplied(&format!("product, {n} x {n} x {n}"), square, DType::F32)?,
+            self.multiplied("product, hidden layer, batch 1024", product(1024.min(n), 256, 256, Transpose::B), DType::F32)?,
+            self.multiplied("product, gradient of its weights", product(256, 256, 1024.min(n), Transpose::A), DType::F32)?,
+            self.multiplied("convolution 3x3, 64 to 64", conv, DType::F32)?,
+            self.multiplied(
+                "convolution, gradient of its input",
+                Conv2dGradInput { shape, epilogue: Epilogue::None },
+                DType::F32,
+            )?,
+            self.multiplied("convolution, gradient of its weights", Conv2dGradWeight { shape }, DType::F32)?,
+        ];
+        for (dtype, name) in [(DType::F16, "f16"), (DType::Bf16, "bf16")] {
+            rows.push(self.multiplied(&format!("product, {n} x {n} x {n}, {name}"), square, dtype)?);
+            rows.push(self.multiplied(&format!("convolution 3x3, 64 to 64, {name}"), conv, dtype)?);
+        }
+        Ok(rows)
     }
 
     /// A kernel that moves data beside a copy of as many bytes.
-    fn moved<K: Kernel + Clone>(&self, name: &str, kernel: K) -> Result<Row> {
+    fn moved(&self, name: &str, kernel: impl Kernel) -> Result<Row> {
         let case = Case::new(self.device, kernel, &self.turns)?;
-        let copies = Copies::new(self.device, case.kernel.cost().bytes, &self.turns)?;
-        let [ours, limit] = self.turns.take([&mut || Ok(case.bytes_per_s(case.seconds()?)), &mut || copies.bytes_per_s()])?;
+        let copies = Copies::new(self.device, case.cost.bytes, &self.turns)?;
+        let [ours, limit] = self.turns.take([&mut || case.bytes_per_s(), &mut || copies.bytes_per_s()])?;
         Ok(self.row(name, ours, "B/s", ("limit:memcpy, the adapter's", limit), OF_COPIES))
     }
 
     /// A kernel that multiplies beside multiply-adds that have nothing to wait for.
-    fn multiplied<K: Kernel + Clone>(&self, name: &str, kernel: K) -> Result<Row> {
-        let case = Case::new(self.device, kernel, &self.turns)?;
+    fn multiplied(&self, name: &str, kernel: impl Kernel, dtype: DType) -> Result<Row> {
+        let case = match dtype {
+            DType::F32 => Case::new(self.device, kernel, &self.turns)?,
+            dtype => Case::stored(self.device, kernel, dtype, &self.turns)?,
+        };
         let limit = Case::new(self.device, MultiplyAdd { n_groups: self.sizes.n_groups }, &self.turns)?;
-        let sides: [&mut dyn FnMut() -> Result<f64>; 2] =
-            [&mut || Ok(case.flops_per_s(case.seconds()?)), &mut || Ok(limit.flops_per_s(limit.seconds()?))];
-        let [ours, limit] = self.turns.take(sides)?;
-        Ok(self.row(name, ours, "FLOP/s", ("limit:flops, multiply-adds alone", limit), OF_ARITHMETIC))
+        let [ours, limit] = self.turns.take([&mut || case.flops_per_s(), &mut || limit.flops_per_s()])?;
+        Ok(self.row(name, ours, "FLOP/s", ("limit:flops, multiply-adds in f32", limit), OF_ARITHMETIC))
     }
 
     /// What a hardware adapter is to reach; one of software is there to run the shaders.

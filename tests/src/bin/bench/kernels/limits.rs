@@ -14,7 +14,7 @@ pub(super) struct Copies {
     from: wgpu::Buffer,
     to: wgpu::Buffer,
     n_runs: usize,
-    by_kernel: Case<Activate>,
+    by_kernel: Case,
 }
 
 impl Copies {
@@ -37,7 +37,7 @@ impl Copies {
     /// Bytes a second, read and written, of the faster.
     pub(super) fn bytes_per_s(&self) -> Result<f64> {
         let seconds = self.by_driver()?.min(self.by_kernel.seconds()?);
-        Ok(self.by_kernel.bytes_per_s(seconds))
+        Ok(self.by_kernel.cost.bytes as f64 / seconds)
     }
 
     fn by_driver(&self) -> Result<f64> {

@@ -73,12 +73,12 @@ impl Bench {
         check(&matmul, &a, &b, &theirs)?;
 
         let n_runs = self.turns.n_runs(case.seconds()?);
-        let [ours, theirs] = self.turns.take([&mut || Ok(case.flops_per_s(case.seconds()?)), &mut || {
+        let [ours, theirs] = self.turns.take([&mut || case.flops_per_s(), &mut || {
             let theirs = seconds(n_runs, || {
                 self.pool.install(|| (0..n_runs).for_each(|_| gemm(&matmul, &a, &b, &mut theirs)));
                 Ok(())
             });
-            Ok(case.flops_per_s(theirs?))
+            Ok(case.cost.flops as f64 / theirs?)
         }])?;
         let Matmul { m, n, k, .. } = matmul;
         Ok(Row {
@@ -92,10 +92,10 @@ impl Bench {
         })
     }
 
-    fn move_bytes<K: Kernel + Clone>(&self, name: &str, kernel: K) -> Result<Row> {
+    fn move_bytes(&self, name: &str, kernel: impl Kernel) -> Result<Row> {
         let case = Case::new(&self.device, kernel, &self.turns)?;
         // A copy reads and writes: half the bytes each.
-        let n_half = case.kernel.cost().bytes as usize / 2;
+        let n_half = case.cost.bytes as usize / 2;
         let (from, mut to) = (vec![1_u8; n_half], vec![0_u8; n_half]);
         let n_runs = self.turns.n_runs(case.seconds()?);
         let share = n_half.div_ceil(self.pool.current_num_threads());
@@ -103,12 +103,12 @@ impl Bench {
             let (to, from) = (black_box(&mut to).par_chunks_mut(share), black_box(&from).par_chunks(share));
             to.zip(from).for_each(|(to, from)| to.copy_from_slice(from));
         };
-        let [ours, copied] = self.turns.take([&mut || Ok(case.bytes_per_s(case.seconds()?)), &mut || {
+        let [ours, copied] = self.turns.take([&mut || case.bytes_per_s(), &mut || {
             let copied = seconds(n_runs, || {
                 self.pool.install(|| (0..n_runs).for_each(|_| copy()));
                 Ok(())
             });
-            Ok(case.bytes_per_s(copied?))
+            Ok(case.cost.bytes as f64 / copied?)
         }])?;
         Ok(Row {
             suite: "kernels",
