@@ -14,10 +14,10 @@ use anyhow::{Context, Result};
 use brisk_examples::print;
 use brisk_nn::tensor::program::{Device, Selection};
 use brisk_nn::tensor::{Activation, Graph};
-use brisk_nn::{Adam, Mlp, MlpConfig, ParametersBuilder, Schedule};
+use brisk_nn::{Adam, Mlp, MlpConfig, ParametersBuilder, ScalerReport, Schedule};
 use brisk_train::metrics::roc_auc;
 use brisk_train::{
-    FeedProbe, Outputs, Progress, ResidentRows, RunFolder, Scorer, StopFlag, Trainer, TrainerConfig, binary_labels,
+    FeedProbe, GradientClip, Outputs, Progress, ResidentRows, RunFolder, Scorer, StopFlag, Trainer, TrainerConfig, binary_labels,
     closing_table, mebibytes, rows_per_second, seconds, thousands,
 };
 use serde_json::json;
@@ -60,16 +60,20 @@ fn run() -> Result<()> {
     // One step, one evaluation, recorded and laid out in memory before anything runs.
     let config = TrainerConfig {
         batch_rows: options.batch,
+        accumulate: options.accumulate,
+        precision: options.precision,
+        clip: options.clip.map(GradientClip::Norm),
         max_epochs: options.epochs,
         schedule: Schedule::Constant { lr: options.lr },
         patience: options.patience,
         seed: options.seed,
+        ..TrainerConfig::default()
     };
     let trainer = Trainer::new(&device, &model, &params, &optimizer, &train_part, &valid_part, config.clone());
     let trainer = of_file(&train_path, trainer)?;
     let test_labels = test_labels(&test_path, &test)?;
     let test_rows = of_file(&test_path, ResidentRows::upload(&device, "test", &test))?;
-    let tester = Scorer::new(&device, &model, &params, &test_rows, trainer.scale(), 1024)?;
+    let tester = Scorer::new(&device, &model, &params, &test_rows, trainer.scale(), 1024, options.precision)?;
     let feed = FeedProbe::new(&device, trainer.train_rows(), trainer.scale())?;
     let [step, evaluation] = trainer.graphs();
     let planned_peak_bytes = Graph::planned_peak_bytes(&[step, evaluation, tester.graph(), feed.graph()])?;
@@ -81,6 +85,7 @@ fn run() -> Result<()> {
     ));
     print::note(format_args!("training rows on the device: {}", trainer.train_rows().fact()));
     print::note(format_args!("parameters: {}", thousands(params.n_trained() as u64)));
+    print::note(format_args!("precision: {}", options.precision));
     print::note(format_args!("planned peak memory: {}", mebibytes(planned_peak_bytes as u64)));
 
     // The run.
@@ -88,7 +93,8 @@ fn run() -> Result<()> {
     let folder = RunFolder::create(&options.runs, Some(name), SystemTime::now())?;
     folder.write_config(&json!({
         "device": device.info().to_string(), "simulated": simulated, "columns": columns, "hidden": options.hidden,
-        "batch": options.batch, "epochs": options.epochs, "patience": options.patience, "lr": options.lr, "seed": options.seed,
+        "batch": options.batch, "accumulate": options.accumulate, "precision": options.precision.to_string(), "clip": options.clip,
+        "epochs": options.epochs, "patience": options.patience, "lr": options.lr, "seed": options.seed,
         "skip_bad_rows": options.bad_rows == brisk_table::BadRows::Skip,
         "train": options.files.as_ref().map(|files| files.0.display().to_string()),
         "test": options.files.as_ref().map(|files| files.1.display().to_string()),
@@ -110,13 +116,20 @@ fn run() -> Result<()> {
             "device": info.to_string(), "executor": info.kind.executor(), "seed": options.seed, "rows": n_train_rows,
             "epochs": report.n_epochs, "best_epoch": report.best_epoch, "seconds": elapsed, "train_seconds": report.train_seconds,
             "loader_rows_per_s": loader_rows_per_s, "train_rows_per_s": report.train_rows_per_s,
-            "planned_peak_bytes": planned_peak_bytes, "allocated_bytes": device.allocated_bytes(), "precision": "f32",
+            "planned_peak_bytes": planned_peak_bytes, "allocated_bytes": device.allocated_bytes(), "precision": options.precision.to_string(),
+            "loss_scale": report.scaler.map(|scaler| scaler.scale), "skipped_steps": report.scaler.map(|scaler| scaler.n_skipped),
             "simulated": simulated, "parameters": params.n_trained(), "valid_auc": report.best_auc, "test_auc": test_auc,
             "run_folder": folder.path(),
         });
         let text = serde_json::to_string_pretty(&results)? + "\n";
         std::fs::write(path, text).with_context(|| format!("{}: cannot write the results", path.display()))?;
     }
+    let precision = match report.scaler {
+        None => options.precision.to_string(),
+        Some(ScalerReport { scale, n_skipped, .. }) => {
+            format!("{}, the loss scaled by {scale} at the end, {} steps skipped", options.precision, thousands(n_skipped.into()))
+        }
+    };
     let data = if simulated { "simulated collisions, not measured ones" } else { "from the files given" };
     print::result(closing_table(&[
         ("device", info.to_string()),
@@ -124,6 +137,7 @@ fn run() -> Result<()> {
         ("rows", format!("{} to train, {} to test", thousands(n_train_rows as u64), thousands(test_labels.len() as u64))),
         ("epochs", format!("{}, the best was {}", report.n_epochs, report.best_epoch)),
         ("ended", report.ended.to_string()),
+        ("precision", precision),
         ("loader rows/s", rows_per_second(loader_rows_per_s)),
         ("training rows/s", rows_per_second(report.train_rows_per_s)),
         (

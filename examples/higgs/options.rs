@@ -1,6 +1,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use brisk_nn::tensor::Precision;
 use brisk_table::BadRows;
 
 use brisk_examples::print;
@@ -21,7 +22,10 @@ Data
 
 Training
     --device NAME    best, cpu, gpu, software, or an adapter's name or index      [BRISK_DEVICE, else best]
-    --batch N        rows a step                                                   [256]
+    --precision P    of products: f32, f16 or bf16; parameters are f32 in any       [f32]
+    --batch N        rows a batch                                                  [256]
+    --accumulate N   batches a step, by the mean of their gradients                [1]
+    --clip X         norm above which gradients are scaled down                    [none]
     --epochs N       the most epochs; early stopping ends most runs before         [30]
     --patience N     epochs without a better validation AUC that end the run       [5]
     --hidden A,B,C   units of the hidden layers                                    [300,300,300]
@@ -41,7 +45,10 @@ pub(crate) struct Options {
     pub(crate) bad_rows: BadRows,
     pub(crate) rows: u64,
     pub(crate) device: Option<String>,
+    pub(crate) precision: Precision,
     pub(crate) batch: usize,
+    pub(crate) accumulate: usize,
+    pub(crate) clip: Option<f32>,
     pub(crate) epochs: usize,
     pub(crate) patience: usize,
     pub(crate) hidden: Vec<usize>,
@@ -61,7 +68,10 @@ impl Options {
             bad_rows: BadRows::Error,
             rows: 100_000,
             device: None,
+            precision: Precision::F32,
             batch: 256,
+            accumulate: 1,
+            clip: None,
             epochs: 30,
             patience: 5,
             hidden: vec![300, 300, 300],
@@ -85,7 +95,10 @@ impl Options {
                 "--on-bad-row" => options.bad_rows = bad_rows(&value()?)?,
                 "--rows" => options.rows = whole(&name, &value()?, 100)? as u64,
                 "--device" => options.device = Some(value()?),
+                "--precision" => options.precision = value()?.parse()?,
                 "--batch" => options.batch = whole(&name, &value()?, 1)?,
+                "--accumulate" => options.accumulate = whole(&name, &value()?, 1)?,
+                "--clip" => options.clip = Some(positive(&name, &value()?)? as f32),
                 "--epochs" => options.epochs = whole(&name, &value()?, 1)?,
                 "--patience" => options.patience = whole(&name, &value()?, 0)?,
                 "--hidden" => options.hidden = units(&value()?)?,

@@ -1,4 +1,4 @@
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use brisk_kernels::{DType, Kernel, SCALER_LEN, Unscale, UpdateScale};
 use brisk_tensor::program::{Device, Slice};
@@ -53,7 +53,7 @@ use crate::{Optimizer, Parameters, StepInputs};
 /// ```
 #[derive(Debug)]
 pub struct GradScaler {
-    config: GradScalerConfig,
+    config: Cell<GradScalerConfig>,
     scale: Persistent,
     counts: Persistent,
     recorded: RefCell<Recorded>,
@@ -126,12 +126,12 @@ impl GradScaler {
         check_scale("grad_scaler", config.init_scale)?;
         let scale = Persistent::new("scaler.scale", DType::F32, 1);
         let counts = Persistent::new("scaler.counts", DType::U32, SCALER_LEN);
-        Ok(Self { config, scale, counts, recorded: RefCell::default() })
+        Ok(Self { config: Cell::new(config), scale, counts, recorded: RefCell::default() })
     }
 
     /// The settings.
-    pub fn config(&self) -> &GradScalerConfig {
-        &self.config
+    pub fn config(&self) -> GradScalerConfig {
+        self.config.get()
     }
 
     /// Writes the initial scale to `device`, and that nothing has been counted.
@@ -139,7 +139,10 @@ impl GradScaler {
     /// # Errors
     /// [`Error::Program`].
     pub fn write_initial(&self, device: &Device) -> Result<(), Error> {
-        device.write(&self.scale, &[self.config.init_scale])?;
+        if !self.config().enabled {
+            return Ok(());
+        }
+        device.write(&self.scale, &[self.config().init_scale])?;
         Ok(device.write(&self.counts, &[0_u32; SCALER_LEN])?)
     }
 
@@ -148,7 +151,7 @@ impl GradScaler {
     /// # Errors
     /// [`Error::Shape`] if the loss is not one number.
     pub fn scale(&self, loss: &Tensor) -> Result<Tensor, Error> {
-        if !self.config.enabled {
+        if !self.config().enabled {
             return Ok(loss.clone());
         }
         let scaled = loss.multiply(&loss.graph().tensor(&self.scale, loss.shape())?)?;
@@ -162,7 +165,7 @@ impl GradScaler {
     /// As [`Graph::backward`].
     pub fn backward(&self, loss: &Tensor) -> Result<(), Error> {
         let graph = loss.graph();
-        if !self.config.enabled || loss.n_elements() != 1 {
+        if !self.config().enabled || loss.n_elements() != 1 {
             return graph.backward(loss);
         }
         graph.backward_from(loss, &graph.tensor(&self.scale, loss.shape())?)?;
@@ -177,7 +180,7 @@ impl GradScaler {
     /// [`Error::Refused`] if no loss has been scaled, or these gradients have been unscaled or stepped by since the last update, or are not f32.
     pub fn unscale(&self, graph: &Graph, grads: &Persistent, state: &Persistent) -> Result<(), Error> {
         const OP: &str = "unscale";
-        if !self.config.enabled {
+        if !self.config().enabled {
             return Ok(());
         }
         if grads.dtype() != DType::F32 {
@@ -211,7 +214,7 @@ impl GradScaler {
     /// optimizer does not [skip](Optimizer::skips); what the optimizer says.
     pub fn step(&self, graph: &Graph, optimizer: &dyn Optimizer, params: &Parameters, inputs: &StepInputs) -> Result<(), Error> {
         const OP: &str = "step";
-        if !self.config.enabled {
+        if !self.config().enabled {
             return optimizer.record(graph, params, inputs);
         }
         if !optimizer.skips() {
@@ -246,7 +249,7 @@ impl GradScaler {
     /// # Errors
     /// [`Error::Refused`] if no gradients have been unscaled since the last update.
     pub fn update(&self, graph: &Graph) -> Result<(), Error> {
-        if !self.config.enabled {
+        if !self.config().enabled {
             return Ok(());
         }
         let mut recorded = self.recorded.borrow_mut();
@@ -256,7 +259,7 @@ impl GradScaler {
         }
         graph.with_program(|program| {
             let (scale, counts) = (program.persistent(&self.scale), program.persistent(&self.counts));
-            program.push(self.config.kernel(), &[scale, counts])
+            program.push(self.config().kernel(), &[scale, counts])
         })?;
         recorded.gradients.clear();
         recorded.any_updated = true;
@@ -268,7 +271,7 @@ impl GradScaler {
     /// # Errors
     /// [`Error::Program`].
     pub fn report(&self, device: &Device) -> Result<ScalerReport, Error> {
-        if !self.config.enabled {
+        if !self.config().enabled {
             return Ok(ScalerReport { scale: 1.0, growth_tracker: 0, n_skipped: 0, n_skipped_in_a_row: 0 });
         }
         let scale = device.read::<f32>(&self.scale)?[0];
@@ -290,11 +293,11 @@ impl GradScaler {
     /// # Errors
     /// [`Error::Program`].
     pub fn state(&self, device: &Device) -> Result<Vec<(&'static str, f64)>, Error> {
-        if !self.config.enabled {
+        if !self.config().enabled {
             return Ok(Vec::new());
         }
         let ScalerReport { scale, growth_tracker, .. } = self.report(device)?;
-        let GradScalerConfig { growth_factor, backoff_factor, growth_interval, .. } = self.config;
+        let GradScalerConfig { growth_factor, backoff_factor, growth_interval, .. } = self.config();
         let values = [scale, growth_factor, backoff_factor].map(f64::from).into_iter();
         Ok(STATE_NAMES.into_iter().zip(values.chain([growth_interval, growth_tracker].map(f64::from))).collect())
     }
@@ -304,9 +307,9 @@ impl GradScaler {
     /// # Errors
     /// [`Error::Refused`] if the state lacks one of the names or has a value that it cannot have, or if it has other factors than those that an
     /// update was recorded with.
-    pub fn load_state<N: AsRef<str>>(&mut self, device: &Device, state: &[(N, f64)]) -> Result<(), Error> {
+    pub fn load_state<N: AsRef<str>>(&self, device: &Device, state: &[(N, f64)]) -> Result<(), Error> {
         const OP: &str = "load_state";
-        if !self.config.enabled {
+        if !self.config().enabled {
             return Ok(());
         }
         if state.is_empty() {
@@ -328,16 +331,16 @@ impl GradScaler {
         let [scale, growth_factor, backoff_factor] =
             [value("scale")? as f32, value("growth_factor")? as f32, value("backoff_factor")? as f32];
         let (growth_interval, growth_tracker) = (count("growth_interval")?, count("_growth_tracker")?);
-        let config = GradScalerConfig { growth_factor, backoff_factor, growth_interval, ..self.config };
+        let config = GradScalerConfig { growth_factor, backoff_factor, growth_interval, ..self.config() };
         config.kernel().check().map_err(brisk_tensor::program::Error::from)?;
         check_scale(OP, scale)?;
-        if config != self.config && self.recorded.borrow().any_updated {
-            let found = format!("the state has {:?}, the update was recorded with {:?}", config.kernel(), self.config.kernel());
+        if config != self.config() && self.recorded.borrow().any_updated {
+            let found = format!("the state has {:?}, the update was recorded with {:?}", config.kernel(), self.config().kernel());
             return Err(Error::Refused { op: OP, found, expected: "the same; load the state before anything is recorded" });
         }
         device.write(&self.scale, &[scale])?;
         device.write(&self.counts, &[0, growth_tracker, 0, 0])?;
-        self.config = config;
+        self.config.set(config);
         Ok(())
     }
 }

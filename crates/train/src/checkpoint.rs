@@ -124,12 +124,12 @@ impl Checkpoint {
     /// [`Error::Metadata`] if it is missing or does not parse.
     pub fn metadata<T: FromStr>(&self, key: &str, expected: &'static str) -> Result<T, Error> {
         let found = self.metadata.get(key);
-        found.and_then(|found| found.parse().ok()).ok_or_else(|| Error::Metadata {
-            checkpoint: self.name(),
-            key: key.to_owned(),
-            found: found.cloned(),
-            expected,
-        })
+        found.and_then(|found| found.parse().ok()).ok_or_else(|| self.foreign_metadata(key, expected))
+    }
+
+    /// The error that an entry is not what is expected of it here.
+    pub(crate) fn foreign_metadata(&self, key: &str, expected: &'static str) -> Error {
+        Error::Metadata { checkpoint: self.name(), key: key.to_owned(), found: self.metadata.get(key).cloned(), expected }
     }
 
     /// All named strings, in alphabetical order.

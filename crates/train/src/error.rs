@@ -342,6 +342,18 @@ pub enum Error {
         /// The loss.
         loss: f32,
     },
+    /// Steps are skipped, and skipped again, whatever the loss is scaled by.
+    #[error(
+        "the last {n_skipped} steps until the end of epoch {epoch} were skipped: their gradients are not finite, though the loss scale is down to {scale:e}; checkpoints from before are whole: lower the learning rate, look at the rows of that epoch, or take bf16 or f32"
+    )]
+    SkippedSteps {
+        /// The epoch, from 1.
+        epoch: usize,
+        /// How many in a row.
+        n_skipped: u32,
+        /// The loss scale then.
+        scale: f32,
+    },
     /// The run ended before one epoch was done.
     #[error("the run was stopped before its first epoch was done; there is nothing to keep")]
     NoEpoch,

@@ -2,7 +2,7 @@ use std::ops::ControlFlow;
 
 use brisk_loader::Order;
 use brisk_nn::tensor::program::{Device, Executable};
-use brisk_nn::tensor::{DType, Graph, Persistent};
+use brisk_nn::tensor::{DType, Graph, Persistent, Precision};
 use brisk_nn::{Module, Parameters};
 
 use crate::feed::{Cursor, Feed, OpenFeed};
@@ -22,7 +22,8 @@ pub struct Scorer<'a> {
 }
 
 impl<'a> Scorer<'a> {
-    /// Records and compiles the evaluation of `model`, which gives one number a row, over rows that are on the device.
+    /// Records and compiles the evaluation of `model`, which gives one number a row, over rows that are on the device, with products in
+    /// any precision.
     ///
     /// # Errors
     /// [`Error::Tensor`] if the model does not take such rows, or the device has no room.
@@ -33,8 +34,9 @@ impl<'a> Scorer<'a> {
         rows: &ResidentRows,
         scale: &Standardisation,
         batch_rows: usize,
+        precision: Precision,
     ) -> Result<Self, Error> {
-        Self::of_feed(device, model, params, &Feed::of_resident(rows, Order::Sequential, batch_rows), scale)
+        Self::of_feed(device, model, params, &Feed::of_resident(rows, Order::Sequential, batch_rows), scale, precision)
     }
 
     /// The same over the rows of a feed, resident or streamed.
@@ -47,6 +49,7 @@ impl<'a> Scorer<'a> {
         params: &Parameters,
         feed: &Feed<'a>,
         scale: &Standardisation,
+        precision: Precision,
     ) -> Result<Self, Error> {
         let batch_rows = feed.batch_rows();
         let fits = device.max_binding_bytes() / (batch_rows * size_of::<f32>());
@@ -55,7 +58,8 @@ impl<'a> Scorer<'a> {
         let state = Graph::state_buffer();
         let scores = Persistent::new("scores", DType::F32, (turn_batches * batch_rows).min(feed.n_rows()));
         let batch = feed.record(&graph, scale, &state)?;
-        let logits = batch.forward(model, &params.bind(&graph)?)?;
+        let bound = params.bind(&graph)?;
+        let logits = graph.autocast(precision, || batch.forward(model, &bound)?.cast(DType::F32))?;
         graph.store(&logits, &state, &scores)?;
         graph.advance(&state)?;
         let executable = graph.compile(device)?;

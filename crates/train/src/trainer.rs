@@ -2,16 +2,16 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use brisk_loader::{Order, RowSource};
+use brisk_nn::tensor::program::kernels::STATE_LEN;
 use brisk_nn::tensor::program::{Device, Executable};
-use brisk_nn::tensor::{DType, Graph, Persistent, Reduction};
-use brisk_nn::{Module, Optimizer, Parameters, Schedule, StepInputs};
+use brisk_nn::tensor::{DType, Graph, Persistent, Precision, Reduction};
+use brisk_nn::{Accumulate, GradScaler, GradScalerConfig, Module, Optimizer, Parameters, ScalerReport, Schedule, StepInputs};
 
 use crate::feed::inspect::{check_all_finite, check_codes_and_weights, layout_of};
 use crate::feed::{Cursor, Feed, FeedConfig, FeedElement, OpenFeed, binary_labels};
 use crate::metrics::roc_auc;
-use crate::{
-    Checkpoint, EarlyStopping, Error, MetricsLog, Mode, Progress, RunFolder, Scorer, Standardisation, StopFlag, StopReason,
-};
+use crate::run_state::RunState;
+use crate::{Checkpoint, Error, MetricsLog, Progress, RunFolder, Scorer, Standardisation, StopFlag, StopReason};
 
 /// Trains a model that tells two classes apart, by the area under its ROC curve on rows it has not seen.
 ///
@@ -31,14 +31,25 @@ pub struct Trainer<'a> {
     step: Executable,
     inputs: StepInputs,
     losses: Persistent,
+    scaler: GradScaler,
     scorer: Scorer<'a>,
 }
 
 /// How a run goes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrainerConfig {
-    /// Rows a step.
+    /// Rows a batch.
     pub batch_rows: usize,
+    /// Batches a step: the optimizer takes the mean of their gradients. The last of an epoch's steps may have less, and divides by as many all the same.
+    pub accumulate: usize,
+    /// What products are computed with, in training and validation. Parameters are f32 in any; f16 scales the loss.
+    pub precision: Precision,
+    /// How the loss is scaled, where products are f16.
+    pub scaler: GradScalerConfig,
+    /// So many steps in a row whose gradients are not finite end the run, at the end of an epoch, where products are f16: 100 of them shrink the scale by 2¹⁰⁰.
+    pub max_skipped: u32,
+    /// What is done to gradients that are too large.
+    pub clip: Option<GradientClip>,
     /// The most epochs.
     pub max_epochs: usize,
     /// The learning rate of each step.
@@ -51,8 +62,28 @@ pub struct TrainerConfig {
 
 impl Default for TrainerConfig {
     fn default() -> Self {
-        Self { batch_rows: 256, max_epochs: 30, schedule: Schedule::Constant { lr: 1e-3 }, patience: 5, seed: 0 }
+        Self {
+            batch_rows: 256,
+            accumulate: 1,
+            precision: Precision::F32,
+            scaler: GradScalerConfig::default(),
+            max_skipped: 100,
+            clip: None,
+            max_epochs: 30,
+            schedule: Schedule::Constant { lr: 1e-3 },
+            patience: 5,
+            seed: 0,
+        }
     }
+}
+
+/// What is done to gradients that are too large, after they have been unscaled and before the step.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum GradientClip {
+    /// All together are scaled down so that their norm is at most this.
+    Norm(f32),
+    /// Each is cut to this size.
+    Value(f32),
 }
 
 /// What a run shows and leaves on the way.
@@ -69,13 +100,13 @@ pub struct Outputs {
 /// What a run came to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FitReport {
-    /// Epochs done, validation included.
+    /// Epochs done, validation included, and those before the run was resumed.
     pub n_epochs: usize,
     /// The epoch, from 1, whose weights are kept.
     pub best_epoch: usize,
     /// Its validation AUC.
     pub best_auc: f64,
-    /// Each epoch's mean training loss and validation AUC.
+    /// Mean training loss and validation AUC of each epoch since the run was started or resumed.
     pub history: Vec<(f64, f64)>,
     /// Why it ended.
     pub ended: Ended,
@@ -83,6 +114,8 @@ pub struct FitReport {
     pub train_seconds: f64,
     /// Rows trained on a second, steps alone.
     pub train_rows_per_s: f64,
+    /// Loss scale and skipped steps, where products are f16.
+    pub scaler: Option<ScalerReport>,
 }
 
 /// Why a run ended.
@@ -118,7 +151,7 @@ impl<'a> Trainer<'a> {
     /// # Errors
     /// [`Error::EmptySet`], [`Error::ColumnCount`], [`Error::BinaryLabel`], [`Error::NonFinite`], [`Error::CategoryCount`], [`Error::CategoryCode`],
     /// [`Error::RowWeight`], [`Error::NoWeight`] for rows that cannot be trained on, [`Error::OneClass`] for rows that cannot be validated on;
-    /// [`Error::Tensor`] if the model does not fit them or the device has no room.
+    /// [`Error::Tensor`] if the model does not fit them, the device has no room, or the settings make no sense.
     pub fn new<S, V>(
         device: &Device,
         model: &dyn Module,
@@ -183,80 +216,138 @@ impl<'a> Trainer<'a> {
         let n_batches = train.n_batches();
         let inputs = StepInputs { lr: Persistent::new("lr", DType::F32, n_batches), state: Graph::state_buffer() };
         let losses = Persistent::new("losses", DType::F32, n_batches);
+        let is_scaled = config.precision == Precision::F16 && config.scaler.enabled;
+        let scaler = GradScaler::new(GradScalerConfig { enabled: is_scaled, ..config.scaler })?;
 
         let graph = Graph::training("train");
         let bound = params.bind(&graph)?;
         let batch = train.record(&graph, &scale, &inputs.state)?;
-        let logits = batch.forward(model, &bound)?;
-        let loss = logits.bce_with_logits(&batch.labels, &batch.weights, Reduction::Mean, 1.0)?;
-        graph.backward(&loss)?;
-        optimizer.record(&graph, params, &inputs)?;
+        let loss = graph.autocast(config.precision, || {
+            let logits = batch.forward(model, &bound)?;
+            logits.bce_with_logits(&batch.labels, &batch.weights, Reduction::Mean, 1.0)
+        })?;
+        scaler.backward(&loss)?;
+        if config.accumulate != 1 {
+            check_skips(optimizer)?;
+            Accumulate::new(params, config.accumulate as u32).ending_after(n_batches as u32).record(
+                &graph,
+                params,
+                &inputs.state,
+            )?;
+        }
+        scaler.unscale(&graph, params.grads(), &inputs.state)?;
+        match config.clip {
+            None => {}
+            Some(GradientClip::Norm(max_norm)) => drop(params.clip_grad_norm(&graph, max_norm)?),
+            Some(GradientClip::Value(limit)) => params.clip_grad_value(&graph, limit)?,
+        }
+        scaler.step(&graph, optimizer, params, &inputs)?;
+        scaler.update(&graph)?;
         graph.store(&loss, &inputs.state, &losses)?;
         graph.advance(&inputs.state)?;
         let step = graph.compile(device)?;
 
-        let scorer = Scorer::of_feed(device, model, params, &valid, &scale)?;
+        let scorer = Scorer::of_feed(device, model, params, &valid, &scale, config.precision)?;
         let device = device.clone();
-        let trainer = Self { config, device, params, optimizer, scale, train, valid_labels, graph, step, inputs, losses, scorer };
+        let trainer =
+            Self { config, device, params, optimizer, scale, train, valid_labels, graph, step, inputs, losses, scaler, scorer };
         trainer.start_over()?;
         Ok(trainer)
     }
 
     /// Trains from the starting weights until the epochs are done, validation no longer improves, or somebody asks to stop; then
-    /// puts the weights of the best epoch back. A second run repeats the first.
+    /// puts the model of the best epoch back. A second run repeats the first.
     ///
     /// # Errors
-    /// [`Error::NonFiniteLoss`] names the step; [`Error::Write`] if a checkpoint cannot be written, the last good one staying;
-    /// [`Error::Tensor`] if the device fails.
+    /// [`Error::NonFiniteLoss`] names the step, [`Error::SkippedSteps`] says that all of them are skipped; [`Error::Write`] if a checkpoint cannot be
+    /// written, the last good one staying; [`Error::Tensor`] if the device fails.
     pub fn fit(&self, outputs: &mut Outputs) -> Result<FitReport, Error> {
-        // The threads of streamed rows run as long as the fit does.
-        self.train.open(&self.device, |train| self.scorer.feed().open(&self.device, |valid| self.fit_over(train, valid, outputs)))
+        self.start_over()?;
+        let log = outputs.folder.as_ref().map(MetricsLog::create).transpose()?;
+        self.fit_from(RunState::new(self.config.patience), log, outputs)
     }
 
-    fn fit_over(&self, train: &mut OpenFeed<'_>, valid: &mut OpenFeed<'_>, outputs: &mut Outputs) -> Result<FitReport, Error> {
-        let Self { config, device, .. } = self;
+    /// Goes on from a checkpoint that a [`fit`](Self::fit) of the same settings left, with the epoch after it: the same bits as if it had never ended.
+    /// Only one that was stopped within an epoch takes that epoch from its start once more. The log of the run's folder, if there is
+    /// one, goes on.
+    ///
+    /// # Errors
+    /// As [`fit`](Self::fit); [`Error::MissingTensor`], [`Error::TensorMismatch`], [`Error::Metadata`] if the checkpoint is that of another model,
+    /// optimizer or seed; [`Error::ShortLog`] if the folder is that of another run.
+    pub fn resume(&self, checkpoint: &Checkpoint, outputs: &mut Outputs) -> Result<FitReport, Error> {
         self.start_over()?;
+        self.restore(checkpoint)?;
+        let run = RunState::of(checkpoint, self.config.patience, self.params)?;
+        let log = outputs.folder.as_ref().map(|folder| MetricsLog::resume(folder, run.n_epochs)).transpose()?;
+        self.fit_from(run, log, outputs)
+    }
+
+    fn fit_from(&self, run: RunState, log: Option<MetricsLog>, outputs: &mut Outputs) -> Result<FitReport, Error> {
+        // The threads of streamed rows run as long as the fit does.
+        let with_valid = |train: &mut OpenFeed<'_>| {
+            self.scorer.feed().open(&self.device, |valid| self.fit_over(run, log, train, valid, outputs))
+        };
+        self.train.open(&self.device, with_valid)
+    }
+
+    fn fit_over(
+        &self,
+        mut run: RunState,
+        mut log: Option<MetricsLog>,
+        train: &mut OpenFeed<'_>,
+        valid: &mut OpenFeed<'_>,
+        outputs: &mut Outputs,
+    ) -> Result<FitReport, Error> {
+        let Self { config, device, .. } = self;
         let n_batches = self.train.n_batches();
-        let mut log = outputs.folder.as_ref().map(MetricsLog::create).transpose()?;
-        let mut early_stopping = EarlyStopping { patience: config.patience.max(1), ..EarlyStopping::new(Mode::Max) };
-        let mut best: Option<(usize, f64, Vec<f32>)> = None;
-        let (mut history, mut train_seconds, mut n_steps) = (Vec::new(), 0.0, 0);
+        let (mut history, mut train_seconds, mut n_batches_done) = (Vec::new(), 0.0, 0);
+        let mut scaler = self.scaler.report(device)?;
         let mut ended = Ended::MaxEpochs;
 
-        for epoch in 0..config.max_epochs {
+        for epoch in run.n_epochs..config.max_epochs {
             // What changes from epoch to epoch: the rates, the batch index, and the order of rows, which is the feed's.
-            device.write(&self.inputs.lr, &config.schedule.table(n_steps..n_steps + n_batches))?;
-            device.write(&self.inputs.state, &[0, n_steps as u32, 0, 0])?;
+            let rate = |batch: usize| config.schedule.rate(run.n_steps + batch / config.accumulate) as f32;
+            device.write(&self.inputs.lr, &(0..n_batches).map(rate).collect::<Vec<_>>())?;
+            device.write_at(&self.inputs.state, 0, &[0_u32])?;
 
             outputs.progress.epoch_started(epoch);
             let started = Instant::now();
             let n_done = self.run_steps(train, epoch as u32, outputs)?;
             train_seconds += started.elapsed().as_secs_f64();
-            n_steps += n_done;
+            n_batches_done += n_done;
+            run.n_steps += n_done.div_ceil(config.accumulate);
 
-            let losses: Vec<f32> = device.read(&self.losses)?;
-            if let Some(step) = losses[..n_done].iter().position(|loss| !loss.is_finite()) {
-                return Err(Error::NonFiniteLoss { epoch: epoch + 1, step: step + 1, loss: losses[step] });
+            let before = std::mem::replace(&mut scaler, self.scaler.report(device)?);
+            let n_skipped = scaler.n_skipped.wrapping_sub(before.n_skipped);
+            if scaler.n_skipped_in_a_row >= config.max_skipped {
+                let ScalerReport { scale, n_skipped_in_a_row: n_skipped, .. } = scaler;
+                return Err(Error::SkippedSteps { epoch: epoch + 1, n_skipped, scale });
             }
+            let losses: Vec<f32> = device.read(&self.losses)?;
+            let loss = mean_loss(&losses[..n_done], n_skipped as usize * config.accumulate, epoch)?;
             if n_done < n_batches {
                 ended = Ended::Stopped;
                 break;
             }
-            let loss = losses.iter().map(|&loss| f64::from(loss)).sum::<f64>() / n_batches as f64;
             let auc = roc_auc(&self.scorer.scores_of(valid)?, &self.valid_labels)?;
             history.push((loss, auc));
-            outputs.progress.epoch_finished(&[("loss", loss), ("valid_auc", auc)]);
+            run.n_epochs = epoch + 1;
+            let mut metrics = vec![("loss", loss), ("valid_auc", auc)];
+            if self.scaler.config().enabled {
+                metrics.extend([("loss_scale", f64::from(scaler.scale)), ("skipped", f64::from(n_skipped))]);
+            }
+            outputs.progress.epoch_finished(&metrics);
             if let Some(log) = &mut log {
-                let lr = config.schedule.rate(n_steps.saturating_sub(1));
-                log.append(&[("epoch", (epoch + 1) as f64), ("lr", lr), ("train_loss", loss), ("valid_auc", auc)])?;
+                let lr = config.schedule.rate(run.n_steps.saturating_sub(1));
+                metrics[0].0 = "train_loss";
+                log.append(&[&[("epoch", (epoch + 1) as f64), ("lr", lr)], &metrics[..]].concat())?;
             }
 
-            let stop = early_stopping.check(auc);
-            if best.as_ref().is_none_or(|(_, best_auc, _)| auc > *best_auc) {
-                best = Some((epoch + 1, auc, device.read(self.params.values())?));
-                if let Some(folder) = &outputs.folder {
-                    self.checkpoint(epoch + 1, n_steps, auc)?.save(folder.best())?;
-                }
+            let stop = run.early_stopping.check(auc);
+            if run.keep_if_best(auc, self.params, device)?
+                && let Some(folder) = &outputs.folder
+            {
+                self.checkpoint(&run, auc)?.save(folder.best())?;
             }
             if let Some(reason) = stop.filter(|_| config.patience > 0) {
                 ended = Ended::Early(reason);
@@ -265,22 +356,62 @@ impl<'a> Trainer<'a> {
         }
         outputs.progress.finished();
         if let Some(folder) = &outputs.folder {
-            let (n_epochs, auc) = (history.len(), history.last().map_or(f64::NAN, |last| last.1));
-            self.checkpoint(n_epochs, n_steps, auc)?.save(folder.last())?;
+            let auc = history.last().map_or(f64::NAN, |last| last.1);
+            let mut last = self.checkpoint(&run, auc)?;
+            run.insert_best_into(&mut last, self.params)?;
+            last.save(folder.last())?;
         }
-        let (best_epoch, best_auc, values) = best.ok_or(Error::NoEpoch)?;
-        device.write(self.params.values(), &values)?;
-        let n_rows = n_steps as f64 * config.batch_rows.min(self.train.n_rows()) as f64;
+        let best = run.best.ok_or(Error::NoEpoch)?;
+        best.write(self.params, device)?;
+        let n_rows = n_batches_done as f64 * config.batch_rows.min(self.train.n_rows()) as f64;
         let n_rows = n_rows.min(history.len().max(1) as f64 * self.train.n_rows() as f64);
-        let train_rows_per_s = n_rows / train_seconds;
-        Ok(FitReport { n_epochs: history.len(), best_epoch, best_auc, history, ended, train_seconds, train_rows_per_s })
+        Ok(FitReport {
+            n_epochs: run.n_epochs,
+            best_epoch: best.epoch,
+            best_auc: best.auc,
+            history,
+            ended,
+            train_seconds,
+            train_rows_per_s: n_rows / train_seconds,
+            scaler: self.scaler.config().enabled.then_some(scaler),
+        })
     }
 
-    /// Sets parameters and optimizer to their start, whatever a run before has left on the device.
+    /// Sets parameters, optimizer, scaler and counts to their start, whatever a run before has left on the device.
     fn start_over(&self) -> Result<(), Error> {
         self.params.write_initial(&self.device)?;
         for (_, buffer) in self.optimizer.state() {
             self.device.write(buffer, &vec![0.0_f32; buffer.len()])?;
+        }
+        self.scaler.write_initial(&self.device)?;
+        self.device.write(&self.inputs.state, &[0_u32; STATE_LEN])?;
+        Ok(())
+    }
+
+    /// Puts on the device what [`checkpoint`](Self::checkpoint) took from there.
+    fn restore(&self, checkpoint: &Checkpoint) -> Result<(), Error> {
+        let seed: u64 = checkpoint.metadata("seed", "a seed")?;
+        if seed != self.config.seed {
+            return Err(checkpoint.foreign_metadata("seed", "that of this trainer: the order of rows depends on it"));
+        }
+        let mut values = vec![0.0; self.params.len()];
+        for entry in self.params.entries() {
+            values[entry.range.clone()].copy_from_slice(checkpoint.f32(&entry.name, &entry.shape)?);
+        }
+        self.device.write(self.params.values(), &values)?;
+        for buffer in self.params.buffers() {
+            self.device.write(buffer.values(), checkpoint.f32(buffer.name(), buffer.shape())?)?;
+        }
+        for (name, buffer) in self.optimizer.state() {
+            self.device.write(buffer, checkpoint.f32(&name, &[buffer.len()])?)?;
+        }
+        self.device.write(&self.inputs.state, checkpoint.u32("run.state", &[STATE_LEN])?)?;
+        let kept = checkpoint.all_metadata().filter_map(|(name, _)| name.strip_prefix("scaler."));
+        let kept = kept.map(|name| Ok((name, checkpoint.metadata(&format!("scaler.{name}"), "a number")?)));
+        let kept = kept.collect::<Result<Vec<(&str, f64)>, Error>>()?;
+        // A run in f32 or bf16 has left none; the scale then begins as it does.
+        if !kept.is_empty() {
+            self.scaler.load_state(&self.device, &kept)?;
         }
         Ok(())
     }
@@ -302,7 +433,7 @@ impl<'a> Trainer<'a> {
     }
 
     /// Everything needed to use the weights or go on from them.
-    fn checkpoint(&self, epoch: usize, n_steps: usize, auc: f64) -> Result<Checkpoint, Error> {
+    fn checkpoint(&self, run: &RunState, auc: f64) -> Result<Checkpoint, Error> {
         let mut checkpoint = Checkpoint::new();
         let values: Vec<f32> = self.device.read(self.params.values())?;
         for entry in self.params.entries() {
@@ -318,10 +449,14 @@ impl<'a> Trainer<'a> {
         let n_cols = self.scale.mean().len();
         checkpoint.insert("input.mean", &[n_cols], self.scale.mean().to_vec())?;
         checkpoint.insert("input.inv_std", &[n_cols], self.scale.inv_std().to_vec())?;
-        checkpoint.insert_metadata("epoch", epoch);
-        checkpoint.insert_metadata("step", n_steps);
+        checkpoint.insert("run.state", &[STATE_LEN], self.device.read::<u32>(&self.inputs.state)?)?;
+        for (name, value) in self.scaler.state(&self.device)? {
+            checkpoint.insert_metadata(format!("scaler.{name}"), value);
+        }
+        run.insert_into(&mut checkpoint);
         checkpoint.insert_metadata("valid_auc", auc);
         checkpoint.insert_metadata("seed", self.config.seed);
+        checkpoint.insert_metadata("precision", self.config.precision);
         Ok(checkpoint)
     }
 
@@ -344,6 +479,28 @@ impl<'a> Trainer<'a> {
     pub fn valid_rows(&self) -> &Feed<'a> {
         self.scorer.feed()
     }
+}
+
+/// The mean of an epoch's losses. Those that are not finite are left out where they may be those of steps that were skipped.
+fn mean_loss(losses: &[f32], n_skipped: usize, epoch: usize) -> Result<f64, Error> {
+    let finite = losses.iter().filter(|loss| loss.is_finite());
+    let n_finite = finite.clone().count();
+    match losses.iter().position(|loss| !loss.is_finite()) {
+        Some(step) if losses.len() - n_finite > n_skipped => {
+            Err(Error::NonFiniteLoss { epoch: epoch + 1, step: step + 1, loss: losses[step] })
+        }
+        _ => Ok(finite.map(|&loss| f64::from(loss)).sum::<f64>() / n_finite as f64),
+    }
+}
+
+/// Several batches a step are steps that are not due.
+fn check_skips(optimizer: &dyn Optimizer) -> Result<(), Error> {
+    if optimizer.skips() {
+        return Ok(());
+    }
+    let found = "the optimizer does not say that its steps can be skipped".to_owned();
+    let expected = "one that does by `Optimizer::skips`, or one batch a step";
+    Err(Error::Tensor(brisk_nn::Error::Refused { op: "accumulate", found, expected }))
 }
 
 /// Rows scored at a time when evaluating.

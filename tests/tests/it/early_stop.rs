@@ -1,6 +1,7 @@
 //! The end of a run, and the weights that it keeps.
 
 use brisk_nn::Schedule;
+use brisk_nn::tensor::Precision;
 use brisk_train::metrics::roc_auc;
 use brisk_train::{
     Checkpoint, Ended, Error, FitReport, Outputs, ResidentRows, Scorer, StopFlag, StopReason, Trainer, TrainerConfig,
@@ -20,7 +21,7 @@ fn overfitting() -> Setting {
 /// The validation AUC of the parameters that are on the device now.
 fn auc_now(ready: &Ready, trainer: &Trainer<'_>, device: &brisk_program::Device) -> Result<f64, Error> {
     let rows = ResidentRows::upload(device, "again", &ready.valid)?;
-    let scorer = Scorer::new(device, &ready.model, &ready.params, &rows, trainer.scale(), 64)?;
+    let scorer = Scorer::new(device, &ready.model, &ready.params, &rows, trainer.scale(), 64, Precision::F32)?;
     roc_auc(&scorer.scores()?, ready.valid.labels())
 }
 

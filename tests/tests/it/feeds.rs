@@ -60,7 +60,14 @@ impl<S: RowSource<Feature: FeedElement>> Run<'_, S> {
         let params = builder.build(3);
         let adam = Adam::new(&params);
         let schedule = Schedule::Step { lr: 5e-3, step_size: 5, gamma: 0.9 };
-        let config = TrainerConfig { batch_rows: self.batch_rows, max_epochs: 3, schedule, patience: 0, seed: 11 };
+        let config = TrainerConfig {
+            batch_rows: self.batch_rows,
+            max_epochs: 3,
+            schedule,
+            patience: 0,
+            seed: 11,
+            ..TrainerConfig::default()
+        };
         let trainer = Trainer::with_feed(device, &model, &params, &adam, self.train, self.valid, config, feed)?;
         let facts = [trainer.train_rows().fact().clone(), trainer.valid_rows().fact().clone()];
         let report = trainer.fit(outputs)?;

@@ -140,8 +140,23 @@ fn help_is_the_documentation() {
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
     let help = String::from_utf8(output.stdout).expect("help is UTF-8");
     for option in [
-        "train", "test", "label", "rows", "device", "batch", "epochs", "patience", "hidden", "lr", "seed", "runs", "data-dir",
+        "train",
+        "test",
+        "label",
+        "rows",
+        "device",
+        "batch",
+        "epochs",
+        "patience",
+        "hidden",
+        "lr",
+        "seed",
+        "runs",
+        "data-dir",
         "json",
+        "precision",
+        "accumulate",
+        "clip",
     ] {
         assert!(help.contains(&format!("--{option} ")), "--{option} is missing in {help}");
     }
@@ -158,6 +173,9 @@ fn options_that_make_no_sense() {
         (&["--epochs", "0"], &["--epochs is 0", "1"]),
         (&["--epochs", "99999999999999"], &["--epochs is 99999999999999", "2^40"]),
         (&["--batch", "-1"], &["--batch wants a whole number", "`-1`"]),
+        (&["--precision", "f8"], &["no precision `f8`", "f32, f16 or bf16"]),
+        (&["--accumulate", "0"], &["--accumulate is 0", "1"]),
+        (&["--clip", "0"], &["--clip is 0", "above 0"]),
         (&["--hidden", "8,x"], &["--hidden wants a whole number", "`x`"]),
         (&["--lr", "nan"], &["--lr is NaN", "above 0"]),
         (&["--lr", "0"], &["--lr is 0", "above 0"]),
@@ -387,6 +405,25 @@ fn a_simulated_run_and_its_results() {
     let again: Value = serde_json::from_slice(&fs::read(place.path("results.json")).expect("it is there")).expect("JSON");
     assert_eq!(again["test_auc"], results["test_auc"], "the same seed gives the same run");
     assert_eq!(fs::read_dir(place.path("runs")).expect("it is there").count(), 2, "each run has a folder of its own");
+}
+
+#[test]
+fn a_run_in_16_bits_says_so() {
+    let place = Place::new();
+    for (precision, is_scaled) in [("f16", true), ("bf16", false)] {
+        let args = ["--rows", "400", "--precision", precision, "--batch", "32", "--accumulate", "2", "--clip", "1"];
+        let output = place.run(&[&args[..], &["--json", "results.json"]].concat());
+        assert!(output.status.success(), "{output:?}");
+        let table = String::from_utf8(output.stdout).expect("the table is UTF-8");
+        let line = table.lines().find(|line| line.starts_with("precision ")).expect("a line of its own");
+        assert_eq!((line.contains(precision), line.contains("steps skipped")), (true, is_scaled), "{line}");
+        let text = fs::read_to_string(place.path("results.json")).expect("the results are there");
+        let results: Value = serde_json::from_str(&text).expect("they are JSON");
+        assert_eq!(results["precision"], precision, "{text}");
+        assert_eq!(results["loss_scale"].as_f64().is_some_and(|scale| scale > 0.0), is_scaled, "{text}");
+        assert_eq!(results["skipped_steps"].is_u64(), is_scaled, "{text}");
+        assert_eq!(results["allocated_bytes"], results["planned_peak_bytes"], "what was planned is what was held: {text}");
+    }
 }
 
 #[test]

@@ -21,5 +21,6 @@ mod higgs_cli;
 mod import_cli;
 mod inspect_cli;
 mod memory;
+mod precision;
 mod refusals;
 mod trainer;

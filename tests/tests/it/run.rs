@@ -25,8 +25,8 @@ pub(crate) struct Setting {
 
 impl Default for Setting {
     fn default() -> Self {
-        let config =
-            TrainerConfig { batch_rows: 64, max_epochs: 3, schedule: Schedule::Constant { lr: 3e-3 }, patience: 0, seed: 1 };
+        let schedule = Schedule::Constant { lr: 3e-3 };
+        let config = TrainerConfig { batch_rows: 64, max_epochs: 3, schedule, patience: 0, seed: 1, ..TrainerConfig::default() };
         Self { n_rows: 500, n_valid: 200, hidden: vec![24], seed: 1, config }
     }
 }

@@ -219,7 +219,7 @@ fn an_average_leaves_skipped_steps_out() -> Result<(), Error> {
 fn a_scaler_that_is_not_enabled_records_what_there_would_be_without() -> Result<(), Error> {
     let (setting, factor) = (Setting::new(1), Persistent::new("factor", DType::F32, 1));
     let Setting { params, inputs, graph } = &setting;
-    let mut scaler = GradScaler::new(GradScalerConfig { enabled: false, ..CONFIG })?;
+    let scaler = GradScaler::new(GradScalerConfig { enabled: false, ..CONFIG })?;
     let loss = scaler.scale(&setting.loss(&factor)?)?;
     scaler.backward(&loss)?;
     scaler.unscale(graph, params.grads(), &inputs.state)?;
@@ -248,7 +248,7 @@ fn a_state_has_pytorchs_names_and_goes_on() -> Result<(), Error> {
         [("scale", 96.0), ("growth_factor", 2.0), ("backoff_factor", 0.5), ("growth_interval", 2.0), ("_growth_tracker", 0.0)];
     assert_eq!(state, expected, "as `state_dict`");
 
-    let mut other = GradScaler::new(GradScalerConfig::default())?;
+    let other = GradScaler::new(GradScalerConfig::default())?;
     let kept =
         [("_growth_tracker", 7.0), ("scale", 0.375), ("growth_factor", 3.0), ("backoff_factor", 0.25), ("growth_interval", 9.0)];
     other.load_state(&device, &kept)?;
@@ -256,7 +256,7 @@ fn a_state_has_pytorchs_names_and_goes_on() -> Result<(), Error> {
     assert_eq!((report.scale, report.growth_tracker), (0.375, 7), "what it had");
     let expected =
         GradScalerConfig { growth_factor: 3.0, backoff_factor: 0.25, growth_interval: 9, ..GradScalerConfig::default() };
-    assert_eq!(*other.config(), expected, "its factors, too");
+    assert_eq!(other.config(), expected, "its factors, too");
     other.set_scale(&device, 8.0)?;
     assert_eq!(other.report(&device)?.growth_tracker, 7, "another scale leaves the count");
     Ok(())
@@ -346,7 +346,7 @@ fn settings_and_states_that_make_no_sense_are_refused() -> Result<(), Error> {
         refused(new(GradScalerConfig { init_scale, ..CONFIG }), "expected a positive number");
     }
 
-    let (device, mut scaler) = (Device::cpu()?, GradScaler::new(CONFIG)?);
+    let (device, scaler) = (Device::cpu()?, GradScaler::new(CONFIG)?);
     let nothing: [(&str, f64); 0] = [];
     refused(scaler.load_state(&device, &nothing), "load_state: the state is empty, as that of a scaler that is not enabled");
     scaler.write_initial(&device)?;

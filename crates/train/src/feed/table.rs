@@ -151,12 +151,12 @@ impl BatchTensors {
     /// What `model` makes of the batch: with its categories, if rows have some.
     ///
     /// # Errors
-    /// [`Error::Tensor`] if the model does not take such rows.
-    pub fn forward(&self, model: &dyn brisk_nn::Module, params: &brisk_nn::Bound) -> Result<Tensor, Error> {
-        Ok(match &self.categories {
-            None => model.forward(params, &self.x)?,
-            Some(categories) => model.forward_with_categories(params, &self.x, categories)?,
-        })
+    /// What the model says, if it does not take such rows.
+    pub fn forward(&self, model: &dyn brisk_nn::Module, params: &brisk_nn::Bound) -> Result<Tensor, brisk_nn::Error> {
+        match &self.categories {
+            None => model.forward(params, &self.x),
+            Some(categories) => model.forward_with_categories(params, &self.x, categories),
+        }
     }
 }
 

@@ -1,0 +1,107 @@
+use brisk_nn::tensor::program::Device;
+use brisk_nn::{Buffer, Parameters};
+
+use crate::{Checkpoint, EarlyStopping, Error, Mode};
+
+/// Where a run stands between two epochs, besides what is on the device.
+#[derive(Debug)]
+pub(crate) struct RunState {
+    /// Epochs done, validation included.
+    pub(crate) n_epochs: usize,
+    /// Steps of the optimizer, those that were skipped among them.
+    pub(crate) n_steps: usize,
+    pub(crate) early_stopping: EarlyStopping,
+    pub(crate) best: Option<Best>,
+}
+
+/// The best epoch so far, and the model as it was then.
+#[derive(Debug, Clone)]
+pub(crate) struct Best {
+    /// From 1.
+    pub(crate) epoch: usize,
+    pub(crate) auc: f64,
+    values: Vec<f32>,
+    buffers: Vec<Vec<f32>>,
+}
+
+impl RunState {
+    pub(crate) fn new(patience: usize) -> Self {
+        let early_stopping = EarlyStopping { patience: patience.max(1), ..EarlyStopping::new(Mode::Max) };
+        Self { n_epochs: 0, n_steps: 0, early_stopping, best: None }
+    }
+
+    /// Whether `auc` is better than all before; if so, the model that is on the device is the best.
+    pub(crate) fn keep_if_best(&mut self, auc: f64, params: &Parameters, device: &Device) -> Result<bool, Error> {
+        if self.best.as_ref().is_some_and(|best| auc <= best.auc) {
+            return Ok(false);
+        }
+        let buffers = params.buffers().iter().map(|buffer| device.read(buffer.values())).collect::<Result<_, _>>()?;
+        self.best = Some(Best { epoch: self.n_epochs, auc, values: device.read(params.values())?, buffers });
+        Ok(true)
+    }
+
+    /// Adds where the run stands.
+    pub(crate) fn insert_into(&self, checkpoint: &mut Checkpoint) {
+        checkpoint.insert_metadata("epoch", self.n_epochs);
+        checkpoint.insert_metadata("step", self.n_steps);
+        checkpoint.insert_metadata("early_stopping", self.early_stopping.state);
+    }
+
+    /// Adds the best model to a checkpoint whose own it is not.
+    pub(crate) fn insert_best_into(&self, checkpoint: &mut Checkpoint, params: &Parameters) -> Result<(), Error> {
+        let Some(best) = &self.best else { return Ok(()) };
+        checkpoint.insert_metadata("best_epoch", best.epoch);
+        checkpoint.insert_metadata("best_auc", best.auc);
+        for entry in params.entries() {
+            checkpoint.insert(best_name(&entry.name), &entry.shape, best.values[entry.range.clone()].to_vec())?;
+        }
+        for (buffer, values) in params.buffers().iter().zip(&best.buffers) {
+            checkpoint.insert(best_name(buffer.name()), buffer.shape(), values.clone())?;
+        }
+        Ok(())
+    }
+
+    /// Where the run stood that left the checkpoint.
+    pub(crate) fn of(checkpoint: &Checkpoint, patience: usize, params: &Parameters) -> Result<Self, Error> {
+        let mut run = Self::new(patience);
+        run.n_epochs = checkpoint.metadata("epoch", "a number of epochs")?;
+        run.n_steps = checkpoint.metadata("step", "a number of steps")?;
+        run.early_stopping.state = checkpoint.metadata("early_stopping", "the state of early stopping")?;
+        let holds_best = checkpoint.all_metadata().any(|(name, _)| name == "best_epoch");
+        run.best = match (holds_best, run.n_epochs) {
+            (true, _) => {
+                let epoch = checkpoint.metadata("best_epoch", "an epoch")?;
+                let auc = checkpoint.metadata("best_auc", "an area under a curve")?;
+                Some(Best::of(checkpoint, epoch, auc, params, best_name)?)
+            }
+            (false, 0) => None,
+            (false, epoch) => {
+                let auc = checkpoint.metadata("valid_auc", "an area under a curve")?;
+                Some(Best::of(checkpoint, epoch, auc, params, str::to_owned)?)
+            }
+        };
+        Ok(run)
+    }
+}
+
+impl Best {
+    fn of(checkpoint: &Checkpoint, epoch: usize, auc: f64, params: &Parameters, name: fn(&str) -> String) -> Result<Self, Error> {
+        let mut values = vec![0.0; params.len()];
+        for entry in params.entries() {
+            values[entry.range.clone()].copy_from_slice(checkpoint.f32(&name(&entry.name), &entry.shape)?);
+        }
+        let buffer = |buffer: &Buffer| Ok(checkpoint.f32(&name(buffer.name()), buffer.shape())?.to_vec());
+        let buffers = params.buffers().iter().map(buffer).collect::<Result<_, Error>>()?;
+        Ok(Self { epoch, auc, values, buffers })
+    }
+
+    /// Puts the model on the device.
+    pub(crate) fn write(&self, params: &Parameters, device: &Device) -> Result<(), Error> {
+        device.write(params.values(), &self.values)?;
+        Ok(params.buffers().iter().zip(&self.buffers).try_for_each(|(buffer, values)| device.write(buffer.values(), values))?)
+    }
+}
+
+fn best_name(name: &str) -> String {
+    format!("best.{name}")
+}
