@@ -4,6 +4,7 @@
 mod accumulate;
 mod batch_norm;
 mod buffer;
+mod checkpointed;
 mod clip;
 mod conv2d;
 mod dropout;
@@ -28,6 +29,7 @@ mod together;
 pub use accumulate::Accumulate;
 pub use batch_norm::{BatchNorm, BatchNormConfig, Scale};
 pub use buffer::{Buffer, BufferId};
+pub use checkpointed::Checkpointed;
 pub use conv2d::{Bias, Conv2d, Conv2dConfig};
 pub use dropout::Dropout;
 pub use ema::Ema;

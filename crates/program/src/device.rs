@@ -3,7 +3,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use brisk_kernels::bytemuck::{self, Pod};
-use brisk_kernels::wgpu;
+use brisk_kernels::{Adapter, wgpu};
 
 use crate::adapters::open_adapters;
 use crate::cpu::CpuDevice;
@@ -178,6 +178,14 @@ impl Device {
         match self.executor() {
             Executor::Cpu(_) => None,
             Executor::Gpu(gpu) => Some((&gpu.device, &gpu.queue)),
+        }
+    }
+
+    /// What kernels know of the adapter, to choose their form by; `None` on the CPU.
+    pub fn adapter(&self) -> Option<Adapter> {
+        match self.executor() {
+            Executor::Cpu(_) => None,
+            Executor::Gpu(gpu) => Some(gpu.adapter()),
         }
     }
 

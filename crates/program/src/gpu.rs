@@ -94,6 +94,10 @@ impl GpuDevice {
         limits.max_storage_buffer_binding_size.min(limits.max_buffer_size).min(u64::from(u32::MAX - 4))
     }
 
+    pub(crate) fn adapter(&self) -> kernels::Adapter {
+        lock(&self.recorder).adapter().clone()
+    }
+
     pub(crate) fn allocated_bytes(&self) -> usize {
         self.memory.allocated_bytes()
     }

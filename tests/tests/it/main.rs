@@ -10,6 +10,7 @@ mod say;
 
 mod order;
 
+mod amp_report_cli;
 mod bench_cli;
 mod buffers;
 mod by_hand;
@@ -21,6 +22,7 @@ mod higgs_cli;
 mod import_cli;
 mod inspect_cli;
 mod memory;
+mod mixed_precision;
 mod precision;
 mod refusals;
 mod trainer;

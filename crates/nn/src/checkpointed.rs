@@ -1,0 +1,42 @@
+use brisk_tensor::{Error, Tensor};
+
+use crate::{Bound, Module};
+
+/// A module whose activations are not kept for the backward pass, which computes them again: see
+/// [`Graph::checkpoint`](brisk_tensor::Graph::checkpoint). A model of blocks, each so, takes the memory of their results and of one block.
+///
+/// # Examples
+/// ```
+/// use brisk_nn::tensor::Graph;
+/// use brisk_nn::{Activation, Checkpointed, Linear, ParametersBuilder, Sequential};
+///
+/// let mut p = ParametersBuilder::new();
+/// let mut block = |i: usize| -> Box<dyn brisk_nn::Module> {
+///     let layers = [0, 1].map(|j| Linear::new(&mut p, &format!("{i}.{j}"), 8, 8, Activation::Tanh));
+///     let layers = layers.map(|layer| Box::new(layer) as Box<dyn brisk_nn::Module>);
+///     Box::new(Checkpointed(Sequential(layers.into())))
+/// };
+/// let model = Sequential(vec![block(0), block(1)]);
+/// let graph = Graph::training("blocks");
+/// let y = model.forward(&p.build(1).bind(&graph)?, &graph.constant("x", &[0.5; 16], &[2, 8])?)?;
+/// graph.backward(&y.mean(..)?)?;
+/// # Ok::<(), brisk_nn::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Checkpointed<M>(pub M);
+
+impl<M: Module> Checkpointed<M> {
+    /// Records the module.
+    ///
+    /// # Errors
+    /// What the module says.
+    pub fn forward(&self, params: &Bound, x: &Tensor) -> Result<Tensor, Error> {
+        x.graph().checkpoint(|| self.0.forward(params, x))
+    }
+}
+
+impl<M: Module> Module for Checkpointed<M> {
+    fn forward(&self, params: &Bound, x: &Tensor) -> Result<Tensor, Error> {
+        Checkpointed::forward(self, params, x)
+    }
+}

@@ -1,0 +1,80 @@
+use brisk_nn::tensor::{Error, Pool2d, PoolDivisor, Tensor};
+use brisk_nn::{
+    Activation, AvgPool2d, BatchNorm, BatchNormConfig, Bias, Bound, Checkpointed, Conv2d, Conv2dConfig, GlobalAvgPool2d, Linear,
+    Module, ParametersBuilder, Sequential,
+};
+
+use crate::options::ModelName;
+
+/// A model in blocks, and the shape of a row that it takes.
+#[derive(Debug)]
+pub(crate) struct Model {
+    blocks: Vec<Checkpointed<Sequential>>,
+    pub(crate) row_shape: Vec<usize>,
+}
+
+/// What becomes of a block's activations between forward and backward pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Activations {
+    Kept,
+    ComputedAgain,
+}
+
+/// Classes that either model tells apart.
+pub(crate) const N_CLASSES: usize = 10;
+
+impl Model {
+    pub(crate) fn new(name: ModelName, params: &mut ParametersBuilder) -> Self {
+        match name {
+            ModelName::Mlp => mlp(params),
+            ModelName::Convnet => convnet(params),
+        }
+    }
+
+    pub(crate) fn forward(&self, params: &Bound, x: &Tensor, activations: Activations) -> Result<Tensor, Error> {
+        self.blocks.iter().try_fold(x.clone(), |x, block| match activations {
+            Activations::Kept => block.0.forward(params, &x),
+            Activations::ComputedAgain => block.forward(params, &x),
+        })
+    }
+}
+
+/// Six layers of 512 units with GELU, two a block, over rows of 128 numbers.
+fn mlp(params: &mut ParametersBuilder) -> Model {
+    let mut layer = |i: usize, n_in: usize, n_out: usize, activation| -> Box<dyn Module> {
+        Box::new(Linear::new(params, &format!("layers.{i}"), n_in, n_out, activation))
+    };
+    let block = |layers| Checkpointed(Sequential(layers));
+    let blocks = (0..3)
+        .map(|i| {
+            let first = layer(2 * i, if i == 0 { 128 } else { 512 }, 512, Activation::Gelu);
+            block(vec![first, layer(2 * i + 1, 512, 512, Activation::Gelu)])
+        })
+        .collect::<Vec<_>>();
+    let head = block(vec![layer(6, 512, N_CLASSES, Activation::Identity)]);
+    Model { blocks: blocks.into_iter().chain([head]).collect(), row_shape: vec![128] }
+}
+
+/// Three blocks of two convolutions with batch normalisation and GELU, of 32, 64 and 128 channels, each averaged by two, over images of 32 by 32.
+fn convnet(params: &mut ParametersBuilder) -> Model {
+    let mut n_in = 3;
+    let mut blocks: Vec<_> = [32, 64, 128]
+        .into_iter()
+        .enumerate()
+        .map(|(i, n_out)| {
+            let mut modules: Vec<Box<dyn Module>> = Vec::new();
+            for j in 0..2 {
+                let conv = Conv2dConfig { padding: [1, 1], bias: Bias::None, ..Conv2dConfig::square(n_in, n_out, 3) };
+                let norm = BatchNormConfig { activation: Activation::Gelu, ..BatchNormConfig::new(n_out) };
+                modules.push(Box::new(Conv2d::new(params, &format!("blocks.{i}.conv{j}"), &conv)));
+                modules.push(Box::new(BatchNorm::new(params, &format!("blocks.{i}.norm{j}"), &norm)));
+                n_in = n_out;
+            }
+            modules.push(Box::new(AvgPool2d(Pool2d::square(2), PoolDivisor::Padded)));
+            Checkpointed(Sequential(modules))
+        })
+        .collect();
+    let head = Linear::new(params, "head", n_in, N_CLASSES, Activation::Identity);
+    blocks.push(Checkpointed(Sequential(vec![Box::new(GlobalAvgPool2d), Box::new(head)])));
+    Model { blocks, row_shape: vec![32, 32, 3] }
+}
