@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use brisk_kernels::gpu::{Recorded, Recorder};
-use brisk_kernels::{self as kernels, wgpu};
+use brisk_kernels::{self as kernels, CoopShape, wgpu};
 
 use crate::failure::{Failure, Report, Work};
 use crate::layout::Place;
@@ -63,13 +63,13 @@ impl GpuExecutable {
 impl GpuDevice {
     pub(crate) fn new(
         name: String,
-        (device, queue): (wgpu::Device, wgpu::Queue),
+        Opened { device, queue, coop }: Opened,
         memory_limit: Option<usize>,
         cache_folder: Option<&Path>,
     ) -> Self {
         let failure = Failure::of(&device);
         let cache = cache_folder.and_then(|folder| CacheFile::open(folder, &device));
-        let recorder = Recorder::new(&device);
+        let recorder = Recorder::new(&device).with_coop(coop);
         let recorder = match &cache {
             Some(file) => recorder.with_cache(file.cache().clone()),
             None => recorder,
@@ -313,22 +313,32 @@ impl GpuDevice {
     }
 }
 
+/// A device as it was opened.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    device: wgpu::Device,
+    queue: wgpu::Queue,
+    coop: Option<CoopShape>,
+}
+
 /// Opens an adapter with all that the kernels know to use and it has.
-pub(crate) fn request_device(adapter: &wgpu::Adapter) -> Result<(wgpu::Device, wgpu::Queue), wgpu::RequestDeviceError> {
+pub(crate) fn request_device(adapter: &wgpu::Adapter) -> Result<Opened, wgpu::RequestDeviceError> {
     let wanted = wgpu::Features::SHADER_F16
         | wgpu::Features::SHADER_INT64
         | wgpu::Features::SUBGROUP
         | wgpu::Features::TIMESTAMP_QUERY
         | wgpu::Features::PIPELINE_CACHE;
-    let request = adapter.request_device(&wgpu::DeviceDescriptor {
+    let mut descriptor = wgpu::DeviceDescriptor {
         label: Some("brisk"),
         required_features: adapter.features() & wanted,
         required_limits: adapter.limits(),
         experimental_features: wgpu::ExperimentalFeatures::disabled(),
         memory_hints: wgpu::MemoryHints::MemoryUsage,
         trace: wgpu::Trace::Off,
-    });
-    pollster::block_on(request)
+    };
+    let coop = CoopShape::request(adapter, &mut descriptor);
+    let (device, queue) = pollster::block_on(adapter.request_device(&descriptor))?;
+    Ok(Opened { device, queue, coop })
 }
 
 /// Copies and bindings are of whole 4-byte words.
