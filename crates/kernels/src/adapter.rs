@@ -29,6 +29,11 @@ pub enum AdapterKind {
 }
 
 impl Adapter {
+    /// Whether shaders may name f16, so that it is converted by instructions.
+    pub fn has_f16(&self) -> bool {
+        self.features.contains(wgpu::Features::SHADER_F16)
+    }
+
     /// The facts of a device, but [`coop`](Self::coop), which it does not tell.
     pub fn of(device: &wgpu::Device) -> Self {
         let info = device.adapter_info();

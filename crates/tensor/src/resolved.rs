@@ -1,7 +1,6 @@
 use std::fmt;
 
 use brisk_kernels::DType;
-use brisk_kernels::wgpu::Features;
 use brisk_program::Device;
 
 use crate::Precision;
@@ -54,7 +53,7 @@ impl Precision {
     /// ```
     pub fn resolved(self, device: &Device) -> Resolved {
         let adapter = device.adapter();
-        let is_native = adapter.as_ref().is_some_and(|adapter| adapter.features.contains(Features::SHADER_F16));
+        let is_native = adapter.as_ref().is_some_and(|adapter| adapter.has_f16());
         let conversion = match self {
             Self::F32 => Conversion::None,
             Self::F16 if is_native => Conversion::Native,
