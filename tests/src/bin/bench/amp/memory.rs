@@ -7,7 +7,7 @@ use crate::options::Options;
 use crate::row::{Better, Row};
 
 /// Rows a batch: enough that activations are what counts, as in training where memory does.
-const BATCH: usize = 1024;
+const BATCH: usize = 8192;
 
 /// What the planner takes for activations and their gradients: in half precision beside f32, and for scores alone beside training.
 pub(super) fn run(options: &Options) -> Result<Vec<Row>> {

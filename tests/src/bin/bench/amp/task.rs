@@ -32,7 +32,7 @@ pub(super) struct Task {
 const SIDE: usize = 16;
 const N_CHANNELS: usize = 3;
 
-/// The network of HIGGS on a table of its shape; and two convolutions on images of stripes under noise, told apart by which way they lean.
+/// The network of HIGGS on a table of its shape; and four convolutions on images of stripes under noise, told apart by which way they lean.
 pub(super) fn tasks(options: &Options) -> [Task; 2] {
     let some = |full: usize, smoke: usize| if options.scale == Scale::Smoke { smoke } else { full };
     let mlp = Task {
@@ -65,14 +65,17 @@ fn mlp(params: &mut ParametersBuilder) -> Box<dyn Module> {
     Box::new(Mlp::new(params, &config))
 }
 
+/// Two blocks of two convolutions, each with batch normalisation and CELU, each block pooled by two.
 fn convnet(params: &mut ParametersBuilder) -> Box<dyn Module> {
     let mut layers: Vec<Box<dyn Module>> = Vec::new();
-    for (i, (n_in, n_out)) in [(N_CHANNELS, 16), (16, 32)].into_iter().enumerate() {
+    for (i, (n_in, n_out)) in [(N_CHANNELS, 16), (16, 16), (16, 32), (32, 32)].into_iter().enumerate() {
         let conv = Conv2dConfig { padding: [1, 1], bias: Bias::None, ..Conv2dConfig::square(n_in, n_out, 3) };
         let norm = BatchNormConfig { activation: Activation::Celu { alpha: 0.3 }, ..BatchNormConfig::new(n_out) };
         layers.push(Box::new(Conv2d::new(params, &format!("conv{i}"), &conv)));
-        layers.push(Box::new(MaxPool2d(Pool2d::square(2))));
         layers.push(Box::new(BatchNorm::new(params, &format!("norm{i}"), &norm)));
+        if i % 2 == 1 {
+            layers.push(Box::new(MaxPool2d(Pool2d::square(2))));
+        }
     }
     layers.push(Box::new(GlobalMaxPool2d));
     layers.push(Box::new(Linear::without_bias(params, "head", 32, 1, Activation::Identity)));
@@ -83,7 +86,7 @@ fn labels(n_rows: usize) -> Vec<f32> {
     (0..n_rows).map(|row| (row % 2) as f32).collect()
 }
 
-/// Waves that run one way or the other, by the row's label, of any phase, under noise as strong as they are.
+/// Waves that run one way or the other, by the row's label, of any phase, under noise twice as strong.
 fn stripes(n_rows: usize, seed: u64) -> Vec<f32> {
     let random = brisk_nn::Philox::new(seed);
     let n_pixels = SIDE * SIDE * N_CHANNELS;
@@ -94,7 +97,7 @@ fn stripes(n_rows: usize, seed: u64) -> Vec<f32> {
         let along = if row % 2 == 0 { x + y } else { x - y };
         // The sum of three is near enough to normal.
         let noise: f32 = (0..3).map(|draw| random.uniform(2, (3 * at + draw) as u64) - 0.5).sum();
-        (0.7 * along + phase).sin() + 2.8 * noise
+        (0.7 * along + phase).sin() + 6.0 * noise
     };
     (0..n_rows * n_pixels).map(pixel).collect()
 }
