@@ -150,6 +150,64 @@ impl Kernel for Elementwise {
     }
 }
 
+/// The same chain over one buffer, whose values it starts from and ends in: what a program makes of a chain whose `x` nobody needs afterwards.
+///
+/// # Shapes
+/// Operands, one for each step that [takes one](ElementwiseStep::takes_operand), and `y`: `[n]`.
+/// # Dtypes
+/// f32.
+/// # Errors
+/// As [`Elementwise`]; [`Error::Unsupported`] for a chain without operands.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ElementwiseInPlace {
+    /// The chain.
+    pub chain: Elementwise,
+}
+
+impl Kernel for ElementwiseInPlace {
+    fn name(&self) -> &'static str {
+        "elementwise_in_place"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        let n = self.chain.n;
+        let operands = OPERANDS.into_iter().take(self.chain.n_operands()).map(|name| Arg::read(name, DType::F32, n));
+        operands.chain(std::iter::once(Arg::read_write("y", DType::F32, n))).collect()
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        if self.chain.n_operands() == 0 {
+            let found = "a chain without operands".to_owned();
+            return Err(Error::Unsupported { kernel: self.name(), found, expected: "a step that takes one" });
+        }
+        self.chain.check()
+    }
+
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let n_operands = self.chain.n_operands();
+        // The first operand stands in for `x` and for those that are not.
+        let operand = |i| if i < n_operands { i } else { 0 };
+        let reads: Vec<usize> = std::iter::once(0).chain((0..Elementwise::MAX_OPERANDS).map(operand)).collect();
+        let dispatches = self.chain.dispatches(adapter)?.into_iter();
+        let in_place = |dispatch| Dispatch { entry: "in_place", reads: reads.clone(), writes: vec![n_operands], ..dispatch };
+        Ok(dispatches.map(in_place).collect())
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        let n_operands = self.chain.n_operands();
+        let operands: Vec<&[f32]> = (0..n_operands).map(|arg| args.read(arg)).collect();
+        cpu::elementwise::run_in_place(&self.chain.steps, &operands, args.write(n_operands));
+    }
+
+    fn with_len(&self, n: usize) -> Option<Box<dyn Kernel>> {
+        Some(Box::new(Self { chain: Elementwise { n, steps: self.chain.steps.clone() } }))
+    }
+
+    fn cost(&self) -> Cost {
+        self.chain.cost()
+    }
+}
+
 impl StoredForm for Elementwise {
     /// Lanes take two elements, which only 16 bits have padding for.
     fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {

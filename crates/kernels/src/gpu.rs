@@ -178,16 +178,25 @@ impl Recorder {
 impl Recorded {
     /// Encodes the kernel into a pass that is already open.
     pub fn encode(&self, pass: &mut wgpu::ComputePass<'_>) {
-        for step in &self.steps {
-            pass.set_pipeline(&step.pipeline);
-            pass.set_bind_group(0, &step.bind_group, &[]);
-            pass.dispatch_workgroups(step.workgroups[0], step.workgroups[1], step.workgroups[2]);
-        }
+        encode_all([self], pass);
     }
 
     /// How many dispatches that is.
     pub fn n_dispatches(&self) -> usize {
         self.steps.len()
+    }
+}
+
+/// Encodes kernels one after the other into a pass that is already open; a pipeline that one has set is not set again for the next.
+pub fn encode_all<'a>(kernels: impl IntoIterator<Item = &'a Recorded>, pass: &mut wgpu::ComputePass<'_>) {
+    let mut set = None;
+    for step in kernels.into_iter().flat_map(|kernel| &kernel.steps) {
+        if set != Some(&step.pipeline) {
+            pass.set_pipeline(&step.pipeline);
+            set = Some(&step.pipeline);
+        }
+        pass.set_bind_group(0, &step.bind_group, &[]);
+        pass.dispatch_workgroups(step.workgroups[0], step.workgroups[1], step.workgroups[2]);
     }
 }
 

@@ -99,7 +99,7 @@ pub use cross_entropy::{ClassWeights, CrossEntropy, CrossEntropyGrad};
 pub use dispatch::{Dispatch, MAX_WORKGROUPS, fold_workgroups};
 pub use dropout::Dropout;
 pub use dtype::DType;
-pub use elementwise::{Elementwise, ElementwiseStep};
+pub use elementwise::{Elementwise, ElementwiseInPlace, ElementwiseStep};
 pub use ema::Ema;
 pub use embedding::{Embedding, EmbeddingGrad};
 pub use error::Error;

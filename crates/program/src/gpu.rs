@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use brisk_kernels::gpu::{Recorded, Recorder};
+use brisk_kernels::gpu::{Recorded, Recorder, encode_all};
 use brisk_kernels::{self as kernels, CoopShape, wgpu};
 
 use crate::failure::{Failure, Report, Work};
@@ -230,9 +230,7 @@ impl GpuDevice {
         let label = Some("brisk.run");
         let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label });
         let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label, timestamp_writes: None });
-        for _ in 0..n {
-            kernels.iter().for_each(|kernel| kernel.encode(&mut pass));
-        }
+        encode_all(std::iter::repeat_n(kernels, n).flatten(), &mut pass);
         drop(pass);
         encoder.finish()
     }

@@ -5,6 +5,7 @@ mod persistent;
 mod program;
 
 mod cut;
+mod in_place;
 mod layout;
 mod plan;
 mod recompute;

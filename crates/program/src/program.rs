@@ -240,6 +240,16 @@ impl Program {
         self.steps.remove(earlier);
     }
 
+    pub(crate) fn set_step(&mut self, at: usize, step: Step) {
+        self.steps[at] = step;
+    }
+
+    /// Gives kernels the buffer `new` where they were given `old`.
+    pub(crate) fn replace_buffer(&mut self, old: usize, new: usize) {
+        let args = self.steps.iter_mut().flat_map(|step| &mut step.args);
+        args.filter(|arg| arg.buffer == old).for_each(|arg| arg.buffer = new);
+    }
+
     /// One more step.
     pub(crate) fn append(&mut self, step: Step) {
         self.steps.push(step);

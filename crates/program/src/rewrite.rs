@@ -14,11 +14,14 @@ pub enum Rewrite {
     Epilogues,
     /// Elementwise kernels, each over the result of the one before, become one [`Elementwise`]: an addition and its activation, say.
     Chains,
+    /// An elementwise kernel that is the last to read a transient writes its result there: an
+    /// [`ElementwiseInPlace`](brisk_kernels::ElementwiseInPlace), which needs one buffer less. It is for chains with operands, and comes last.
+    InPlace,
 }
 
 impl Rewrite {
     /// All of them, in the order in which they do most.
-    pub const ALL: [Self; 2] = [Self::Epilogues, Self::Chains];
+    pub const ALL: [Self; 3] = [Self::Epilogues, Self::Chains, Self::InPlace];
 }
 
 impl Program {
@@ -50,33 +53,38 @@ impl Program {
     pub fn rewritten(&self, rewrites: &[Rewrite]) -> Self {
         let mut program = self.copy();
         for rewrite in rewrites {
-            let mut at = 0;
-            while at < program.steps().len() {
-                match program.fused_into(at, *rewrite) {
-                    // The step before is gone, and the new one may be fused again.
-                    Some((producer, step)) => {
-                        program.replace(producer, at, step);
-                        at -= 1;
-                    }
-                    None => at += 1,
-                }
+            match rewrite {
+                Rewrite::Epilogues => program.fuse(epilogue),
+                Rewrite::Chains => program.fuse(joined),
+                Rewrite::InPlace => program.put_in_place(),
             }
         }
         program
     }
 
+    fn fuse(&mut self, fusion: Fusion) {
+        let mut at = 0;
+        while at < self.steps().len() {
+            match self.fused_into(at, fusion) {
+                // The step before is gone, and the new one may be fused again.
+                Some((producer, step)) => {
+                    self.replace(producer, at, step);
+                    at -= 1;
+                }
+                None => at += 1,
+            }
+        }
+    }
+
     /// A kernel that does what step `at` does, and an earlier step whose result it reads: that step's index, and the kernel.
-    fn fused_into(&self, at: usize, rewrite: Rewrite) -> Option<(usize, Step)> {
+    fn fused_into(&self, at: usize, fusion: Fusion) -> Option<(usize, Step)> {
         let consumer = &self.steps()[at];
         let chain = consumer.kernel.elementwise()?;
         (0..consumer.args.len()).find_map(|i| {
             let (chain, operands) = led_by(&chain, &consumer.args, i)?;
             let producer = self.producer(at, &consumer.args[i])?;
             let before = &self.steps()[producer];
-            let (kernel, reads) = match rewrite {
-                Rewrite::Epilogues => epilogue(before, &chain, operands)?,
-                Rewrite::Chains => joined(before, chain, operands)?,
-            };
+            let (kernel, reads) = fusion(before, chain, operands)?;
             Some((producer, step(kernel, reads, consumer, before)?))
         })
     }
@@ -116,19 +124,18 @@ impl Program {
 }
 
 /// The chain with the argument `i` as what it starts from, and its operands then.
-fn led_by<'a>(chain: &Elementwise, args: &'a [StepArg], i: usize) -> Option<(Elementwise, Vec<&'a StepArg>)> {
+pub(crate) fn led_by<'a>(chain: &Elementwise, args: &'a [StepArg], i: usize) -> Option<(Elementwise, Vec<&'a StepArg>)> {
     let n_reads = args.len() - 1;
     let may_lead = i == 0 || (i == 1 && chain.steps.first().is_some_and(|step| step.is_symmetric()));
     (i < n_reads && may_lead)
         .then(|| (chain.clone(), (0..n_reads).filter(|&other| other != i).map(|other| &args[other]).collect()))
 }
 
+/// A kernel that does what a producer and the chain over its result do, given the chain's operands; and what it reads.
+type Fusion = for<'a> fn(&'a Step, Elementwise, Vec<&'a StepArg>) -> Option<(Arc<dyn Kernel>, Vec<&'a StepArg>)>;
+
 /// The producer with the steps of the chain in its epilogue, and what it reads.
-fn epilogue<'a>(
-    before: &'a Step,
-    chain: &Elementwise,
-    operands: Vec<&'a StepArg>,
-) -> Option<(Arc<dyn Kernel>, Vec<&'a StepArg>)> {
+fn epilogue<'a>(before: &'a Step, chain: Elementwise, operands: Vec<&'a StepArg>) -> Option<(Arc<dyn Kernel>, Vec<&'a StepArg>)> {
     let [step] = chain.steps[..] else { return None };
     let kernel = before.kernel.followed_by(step)?;
     Some((kernel.into(), reads(before).chain(operands).collect()))

@@ -16,12 +16,13 @@ const SERIAL_LEN: usize = 16 * 1024;
 pub(crate) fn run(steps: &[ElementwiseStep], x: &[f32], operands: &[&[f32]], y: &mut [f32]) {
     each_block(y, |at, y| {
         y.copy_from_slice(&x[at.clone()]);
-        let mut operands = operands.iter().map(|operand| &operand[at.clone()]);
-        for &step in steps {
-            let operand = if step.takes_operand() { operands.next().unwrap_or(&[]) } else { &[] };
-            run_step(step, operand, y);
-        }
+        run_steps(steps, operands, at, y);
     });
+}
+
+/// The same from what is in `y` already.
+pub(crate) fn run_in_place(steps: &[ElementwiseStep], operands: &[&[f32]], y: &mut [f32]) {
+    each_block(y, |at, y| run_steps(steps, operands, at, y));
 }
 
 /// The same over arguments stored in 16 bits, `x` the first of `reads`: widened and rounded a block at a time.
@@ -56,6 +57,15 @@ fn each_block<Y: Send>(y: &mut [Y], f: impl Fn(Range<usize>, &mut [Y]) + Sync) {
         y.chunks_mut(BLOCK_LEN).enumerate().for_each(run);
     } else {
         y.par_chunks_mut(BLOCK_LEN).enumerate().for_each(run);
+    }
+}
+
+/// The steps over a block, which lies at `at`.
+fn run_steps(steps: &[ElementwiseStep], operands: &[&[f32]], at: Range<usize>, y: &mut [f32]) {
+    let mut operands = operands.iter().map(|operand| &operand[at.clone()]);
+    for &step in steps {
+        let operand = if step.takes_operand() { operands.next().unwrap_or(&[]) } else { &[] };
+        run_step(step, operand, y);
     }
 }
 

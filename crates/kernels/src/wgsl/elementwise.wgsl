@@ -32,6 +32,7 @@ fn load_x(v: X) -> V { return v; }
 fn load_a(v: A) -> V { return v; }
 fn load_b(v: B) -> V { return v; }
 fn load_c(v: C) -> V { return v; }
+fn load_y(v: Y) -> V { return v; }
 fn store_y(v: V) -> Y { return v; }
 
 @group(0) @binding(0) var<storage, read> x: array<X>;
@@ -122,15 +123,27 @@ fn take(kind: u32, activation: u32, alpha: f32, which: u32, i: u32, v: V) -> V {
     }
 }
 
+fn steps(i: u32, first: V) -> V {
+    var v = first;
+    v = take(STEP0, ACTIVATION0, ALPHA0, OPERAND0, i, v);
+    v = take(STEP1, ACTIVATION1, ALPHA1, OPERAND1, i, v);
+    v = take(STEP2, ACTIVATION2, ALPHA2, OPERAND2, i, v);
+    return take(STEP3, ACTIVATION3, ALPHA3, OPERAND3, i, v);
+}
+
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
     let i = (group.y * groups.x + group.x) * WG + lane;
     if i < arrayLength(&y) {
-        var v = load_x(x[i]);
-        v = take(STEP0, ACTIVATION0, ALPHA0, OPERAND0, i, v);
-        v = take(STEP1, ACTIVATION1, ALPHA1, OPERAND1, i, v);
-        v = take(STEP2, ACTIVATION2, ALPHA2, OPERAND2, i, v);
-        v = take(STEP3, ACTIVATION3, ALPHA3, OPERAND3, i, v);
-        y[i] = store_y(v);
+        y[i] = store_y(steps(i, load_x(x[i])));
+    }
+}
+
+// From what is in `y` already; `x` is not read.
+@compute @workgroup_size(WG)
+fn in_place(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
+    let i = (group.y * groups.x + group.x) * WG + lane;
+    if i < arrayLength(&y) {
+        y[i] = store_y(steps(i, load_y(y[i])));
     }
 }

@@ -57,6 +57,12 @@ fn check(n: usize, steps: &[ElementwiseStep]) {
     }
     assert_eq!(words(&found), v, "{steps:?} of {n}");
     gpu_equals_twin(&fused, &inputs);
+    if n_operands > 0 {
+        let in_place = ElementwiseInPlace { chain: fused };
+        let inputs = [&inputs[1..], &inputs[..1]].concat();
+        assert_eq!(words(&twin_floats(&in_place, &inputs)), v, "{steps:?} of {n}, in place");
+        gpu_equals_twin(&in_place, &inputs);
+    }
 }
 
 #[test]

@@ -27,6 +27,7 @@ fn samples() -> Vec<Box<dyn Kernel>> {
         Box::new(ColumnSum { n_rows: 70, n_cols: 3 }),
         Box::new(ConcatColumns { n_rows: 3, widths: vec![2, 5] }),
         Box::new(Elementwise { n: 7, steps: vec![ElementwiseStep::Add, ElementwiseStep::Activate(relu)] }),
+        Box::new(ElementwiseInPlace { chain: Elementwise { n: 7, steps: vec![ElementwiseStep::Add] } }),
         Box::new(embedding),
         Box::new(EmbeddingGrad { forward: embedding, padding: None }),
         Box::new(EmbeddingGrad { forward: Embedding { n_entries: 1000, ..embedding }, padding: Some(0) }),
@@ -259,7 +260,10 @@ fn check(dispatch: &Dispatch, adapter: &Adapter) {
         assert_eq!(binding as usize, i, "{label}: bindings leave no gap");
         assert_eq!(variable.binding.as_ref().map(|binding| binding.group), Some(0), "{label}: group");
         let name = variable.name.as_deref().unwrap_or("?");
-        assert!(!function[handle].is_empty(), "{label}: `{name}` is bound and not used by `{}`", dispatch.entry);
+        // An argument that fills a second binding stands in for one that this entry point does not have.
+        let filled = i.checked_sub(uniform).and_then(|read| dispatch.reads.get(read));
+        let stands_in = filled.is_some_and(|arg| dispatch.reads.iter().filter(|read| *read == arg).count() > 1);
+        assert!(stands_in || !function[handle].is_empty(), "{label}: `{name}` is bound and not used by `{}`", dispatch.entry);
         let load_store = naga::StorageAccess::LOAD | naga::StorageAccess::STORE;
         let expected = match i {
             _ if i < uniform => naga::AddressSpace::Uniform,

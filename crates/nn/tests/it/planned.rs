@@ -1,6 +1,6 @@
 //! How near to what is alive at once the planner comes, for whole training steps; no step is run, so sizes are real.
 
-use brisk_nn::tensor::program::{Plan, Program};
+use brisk_nn::tensor::program::Plan;
 use brisk_nn::tensor::{CrossEntropyOptions, DType, Error, Graph, Mode, Persistent, Pool2d, Tensor};
 use brisk_nn::{
     Activation, Adam, BatchNorm, BatchNormConfig, Bias, Conv2d, Conv2dConfig, GlobalMaxPool2d, Linear, MaxPool2d, Mlp, MlpConfig,
@@ -19,7 +19,7 @@ fn plan(mode: Mode, builder: ParametersBuilder, model: &dyn Module, shape: &[usi
         let inputs = StepInputs { lr: Persistent::new("lr", DType::F32, 1), state: Graph::state_buffer() };
         Adam::new(&params).record(&graph, &params, &inputs)?;
     }
-    Ok(graph.with_program(|program: &mut Program| program.plan())?)
+    Ok(graph.fused().plan()?)
 }
 
 #[track_caller]

@@ -240,6 +240,47 @@ fn large_inputs_are_not_kept() {
     }
 }
 
+/// The result goes where the value is that nobody reads any more, and whoever reads the result reads it there.
+#[test]
+fn the_last_to_read_writes_in_place() {
+    let mut case = Case::new();
+    let [x, skip, y] = ["x", "skip", "y"].map(|name| case.persistent(name, 100));
+    let [a, b, c] = ["a", "b", "c"].map(|name| case.transient(name, 100));
+    case.push(Activate { n: 100, activation: TANH }, &[x, a]);
+    // The value is the second operand.
+    case.push(Add { n: 100 }, &[skip, a, b]);
+    case.push(ActivationGrad { n: 100, activation: Activation::Gelu }, &[b, x, c]);
+    case.push(Activate { n: 100, activation: RELU }, &[c, y]);
+    case.check(&[Rewrite::InPlace], &["activate", "elementwise_in_place", "elementwise_in_place", "activate"]);
+    let transient_bytes = |program: &Program| program.plan().expect("in order").transient_bytes();
+    let rewritten = case.program.rewritten(&[Rewrite::InPlace]);
+    assert_eq!((transient_bytes(&case.program), transient_bytes(&rewritten)), (1024, 512), "{rewritten}");
+}
+
+/// All that keeps a value where it is, each alone.
+#[test]
+fn what_is_not_put_in_place() {
+    let chain = ["activate", "add", "activate"];
+    let [whole, half] = [64, 32];
+    for (n, value_is_read_later, operand_is_value, has_operand) in
+        [(whole, true, false, true), (whole, false, true, true), (whole, false, false, false), (half, false, false, true)]
+    {
+        let mut case = Case::new();
+        let [x, y] = ["x", "y"].map(|name| case.persistent(name, 64));
+        let (a, b) = (case.transient("a", 64), case.transient("b", n));
+        case.push(Activate { n: 64, activation: TANH }, &[x, a]);
+        if has_operand {
+            let operand = if operand_is_value { a } else { x };
+            case.push(Add { n }, &[a.slice(0..n), operand.slice(0..n), b]);
+        } else {
+            case.push(Activate { n, activation: RELU }, &[a, b]);
+        }
+        case.push(Activate { n, activation: TANH }, &[if value_is_read_later { a } else { b }, y.slice(0..n)]);
+        let expected = if has_operand { chain } else { ["activate"; 3] };
+        case.check(&[Rewrite::InPlace], &expected);
+    }
+}
+
 #[test]
 fn a_rewritten_program_is_its_own() {
     let mut case = Case::new();

@@ -1,0 +1,62 @@
+//! Elementwise kernels that write where they read.
+
+use std::sync::Arc;
+
+use brisk_kernels::{Access, ElementwiseInPlace, Kernel};
+
+use crate::Program;
+use crate::program::{Step, StepArg};
+use crate::rewrite::led_by;
+
+/// A step that does in one buffer what another did from that buffer to a second.
+struct InPlace {
+    step: Step,
+    stays: usize,
+    goes: usize,
+}
+
+impl Program {
+    /// Has each elementwise kernel write to the buffer that it reads, where it is the last to read it.
+    pub(crate) fn put_in_place(&mut self) {
+        for at in 0..self.steps().len() {
+            if let Some(InPlace { step, stays, goes }) = self.in_place(at) {
+                self.replace_buffer(goes, stays);
+                self.set_step(at, step);
+            }
+        }
+    }
+
+    fn in_place(&self, at: usize) -> Option<InPlace> {
+        let Step { kernel, args } = &self.steps()[at];
+        let (chain, written) = (kernel.elementwise()?, args.last()?);
+        let is_new = self.is_whole_transient(written) && !self.steps()[..at].iter().any(|step| names(step, written.buffer));
+        (0..args.len()).filter(|_| is_new).find_map(|i| {
+            let (chain, operands) = led_by(&chain, args, i)?;
+            let value = &args[i];
+            let is_last = !self.steps()[at + 1..].iter().any(|step| names(step, value.buffer));
+            let is_alone = operands.iter().all(|operand| operand.buffer != value.buffer);
+            let same_size = self.buffers()[value.buffer].len_bytes() == self.buffers()[written.buffer].len_bytes();
+            let kernel = ElementwiseInPlace { chain };
+            let may_be = is_last && is_alone && same_size && self.is_whole_transient(value) && kernel.check().is_ok();
+            may_be.then(|| {
+                let given = operands.into_iter().chain([value]);
+                let arg = |(arg, given): (&brisk_kernels::Arg, &StepArg)| StepArg {
+                    name: arg.name,
+                    access: arg.access,
+                    ..given.clone()
+                };
+                let args = kernel.args().iter().zip(given).map(arg).collect();
+                InPlace { step: Step { kernel: Arc::new(kernel), args }, stays: value.buffer, goes: written.buffer }
+            })
+        })
+    }
+
+    fn is_whole_transient(&self, arg: &StepArg) -> bool {
+        let buffer = &self.buffers()[arg.buffer];
+        buffer.persistent.is_none() && arg.bytes == (0..buffer.len_bytes()) && arg.access != Access::Scratch
+    }
+}
+
+fn names(step: &Step, buffer: usize) -> bool {
+    step.args.iter().any(|arg| arg.buffer == buffer)
+}
