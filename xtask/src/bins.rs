@@ -53,18 +53,18 @@ pub(crate) fn built(name: &str, profile: Profile) -> Result<PathBuf> {
         Profile::Dev => &["--tests", "--all-features"][..],
         Profile::Release => &["--release"],
     });
-    match executable(&output(&mut build)?, name) {
+    match executable(&output(&mut build)?, "bin", name) {
         Some(path) => Ok(path),
         None => bail!("cargo built `{name}` and did not say where it is"),
     }
 }
 
-/// Where cargo's messages, a JSON object a line, say that the program is.
-pub(crate) fn executable(messages: &str, name: &str) -> Option<PathBuf> {
+/// Where cargo's messages, a JSON object a line, say that a program is; `kind` is `bin` or `example`.
+pub(crate) fn executable(messages: &str, kind: &str, name: &str) -> Option<PathBuf> {
     let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     // The program's own unit tests are an executable of the same name.
     let is_wanted = |message: &Value| {
-        message["target"]["name"] == name && message["target"]["kind"][0] == "bin" && message["profile"]["test"] != true
+        message["target"]["name"] == name && message["target"]["kind"][0] == kind && message["profile"]["test"] != true
     };
     let mut built = messages.filter(is_wanted);
     built.find_map(|message| message["executable"].as_str().map(PathBuf::from))
@@ -81,7 +81,8 @@ not json
 {"reason":"compiler-artifact","target":{"kind":["bin"],"name":"bench"},"profile":{"test":true},"executable":"/somewhere/debug/deps/bench-1f"}
 {"reason":"compiler-artifact","target":{"kind":["bin"],"name":"bench"},"profile":{"test":false},"executable":"/somewhere/debug/bench"}
 {"reason":"build-finished","success":true}"#;
-        assert_eq!(executable(messages, "bench"), Some(PathBuf::from("/somewhere/debug/bench")));
-        assert_eq!(executable(messages, "conformance"), None);
+        assert_eq!(executable(messages, "bin", "bench"), Some(PathBuf::from("/somewhere/debug/bench")));
+        assert_eq!(executable(messages, "bin", "conformance"), None);
+        assert_eq!(executable(messages, "example", "bench"), None);
     }
 }

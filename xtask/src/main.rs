@@ -24,6 +24,7 @@ usage: cargo xtask COMMAND [OPTIONS]
   tidy         the workspace's own rules: arrows between crates, twins of kernels, leftovers
   conformance  runs the cases whose truth is PyTorch's
   bench        measures, against what bounds us and, with --peers, against others
+  mpi          runs an example as processes, on one host or many, and starts it again where a rank is lost
   with-candle  builds and runs the example that is a package of its own
 
 `cargo xtask COMMAND --help` says more.";
@@ -115,6 +116,7 @@ fn run(args: &[String]) -> Result<ExitCode> {
         "tidy" => (TIDY_HELP, tidy::run),
         "conformance" => (CONFORMANCE_HELP, bins::conformance),
         "bench" => (BENCH_HELP, peers::bench),
+        "mpi" => (mpi::HELP, mpi::run),
         "with-candle" => (WITH_CANDLE_HELP, bins::with_candle),
         "help" | "--help" | "-h" => {
             println!("{HELP}");
@@ -122,7 +124,8 @@ fn run(args: &[String]) -> Result<ExitCode> {
         }
         other => bail!("there is no command `{other}`\n\n{HELP}"),
     };
-    if args.iter().any(|arg| arg == "--help" || arg == "-h") {
+    // Behind `--` stands what another program is asked.
+    if args.iter().take_while(|arg| *arg != "--").any(|arg| arg == "--help" || arg == "-h") {
         println!("{help}");
         return Ok(ExitCode::SUCCESS);
     }

@@ -1,56 +1,56 @@
-//! Whether there is an MPI to build with and to start ranks by.
+//! `cargo xtask mpi`: a program of the workspace as a job of several processes, ended and started again as a whole.
 
-use std::path::Path;
+mod install;
+#[cfg(unix)]
+mod job;
+mod options;
+mod program;
+mod words;
 
-use anyhow::{Result, bail};
+pub(crate) use install::ensure;
+pub(crate) use options::HELP;
 
-use crate::packages::{self, Manager};
-use crate::shell::{command, succeeds};
-use crate::stages::Install;
+use std::process::ExitCode;
 
-#[rustfmt::skip]
-const MANAGERS: [Manager; 5] = [
-    Manager {
-        program: "apt-get",
-        before: Some("apt-get update"),
-        install: "apt-get install -y --no-install-recommends libopenmpi-dev openmpi-bin libclang-dev pkg-config",
-    },
-    Manager { program: "dnf", before: None, install: "dnf install -y openmpi-devel clang-devel" },
-    Manager { program: "pacman", before: None, install: "pacman -Sy --noconfirm --needed openmpi clang" },
-    Manager { program: "zypper", before: None, install: "zypper --non-interactive install openmpi4-devel clang-devel" },
-    Manager { program: "brew", before: None, install: "brew install open-mpi llvm" },
-];
+use anyhow::Result;
+#[cfg(unix)]
+use std::time::Instant;
 
-/// Makes sure that the feature `mpi` builds and its tests run.
-pub(crate) fn ensure(install: Install) -> Result<()> {
-    let Some(missing) = missing() else {
-        eprintln!("mpirun, mpicc and libclang found");
-        return Ok(());
-    };
-    let ran = packages::install(&missing, "Open MPI, and libclang to read its header", &MANAGERS, install)?;
-    if let Some(missing) = self::missing() {
-        bail!("`{ran}` ran, and still {missing}");
+use options::Options;
+
+/// Status of a job that was lost with one of its ranks, by our own account: that of `brisk_replicate::Mpi::PEER_FAILED`.
+const PEER_FAILED: u8 = 75;
+
+#[cfg(unix)]
+pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
+    let options = Options::parse(args)?;
+    let program = program::found(&options.program, options.install)?;
+    let stop = job::Stop::on_signals()?;
+    let until = options.timeout.map(|timeout| Instant::now() + timeout);
+    let mut n_restarts = 0;
+    loop {
+        let n_ranks = options.n_ranks_after(n_restarts);
+        let mut mpirun = job::mpirun(n_ranks, &options, &program);
+        mpirun.args(options.args_after(n_restarts));
+        let begin = Instant::now();
+        let (end, words) = job::run(&mut mpirun, options.grace, until, &stop)?;
+        let status = end.status();
+        if status == 0 {
+            return Ok(ExitCode::SUCCESS);
+        }
+        let why = words.verdict(n_ranks).unwrap_or_else(|| end.to_string());
+        eprintln!("the job ended with status {status} after {:.1} s: {why}", begin.elapsed().as_secs_f64());
+        if !end.restart_helps() || n_restarts == options.n_restarts() {
+            return Ok(ExitCode::from(status));
+        }
+        n_restarts += 1;
+        let (n_ranks, of) = (options.n_ranks_after(n_restarts), options.n_restarts());
+        eprintln!("restart {n_restarts} of {of}: -n {n_ranks}, `--resume auto`");
     }
-    Ok(())
 }
 
-fn missing() -> Option<String> {
-    let mut parts = Vec::new();
-    parts.extend((!succeeds(&mut command("mpirun --version"))).then_some("mpirun"));
-    parts.extend((!succeeds(&mut command("mpicc --version"))).then_some("mpicc"));
-    parts.extend((!has_libclang()).then_some("libclang"));
-    (!parts.is_empty()).then(|| format!("no {}", parts.join(", no ")))
-}
-
-/// Where the reader of C headers looks as well.
-fn has_libclang() -> bool {
-    if cfg!(not(target_os = "linux")) || std::env::var_os("LIBCLANG_PATH").is_some() {
-        return true;
-    }
-    let is_it = |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("libclang"));
-    let has_it = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten().any(|entry| is_it(&entry.path()));
-    let fixed = ["/usr/lib", "/usr/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/local/lib"];
-    let versions = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten().map(|entry| entry.path());
-    let of_llvm = versions.filter(|path| path.to_string_lossy().contains("llvm")).map(|path| path.join("lib"));
-    fixed.iter().map(|folder| Path::new(folder).to_owned()).chain(of_llvm).any(|folder| has_it(&folder))
+#[cfg(not(unix))]
+pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
+    Options::parse(args)?;
+    anyhow::bail!("jobs are supervised on Unix alone; build the program with the feature `mpi` and start it with `mpiexec`")
 }

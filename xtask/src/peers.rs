@@ -81,7 +81,7 @@ fn burn() -> Result<PathBuf> {
     eprintln!("building Burn's side in {}; the first time that takes some forty minutes of one core", target.display());
     let mut build = command("cargo build --release --locked --message-format json-render-diagnostics");
     build.arg("--manifest-path").arg(root().join("xtask/peers/burn/Cargo.toml")).arg("--target-dir").arg(target);
-    executable(&output(&mut build)?, "burn-peer").context("cargo built Burn's side and did not say where it is")
+    executable(&output(&mut build)?, "bin", "burn-peer").context("cargo built Burn's side and did not say where it is")
 }
 
 /// `--yes` is for us; the rest is for the program that measures.

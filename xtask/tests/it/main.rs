@@ -1,0 +1,4 @@
+//! `cargo xtask` as a person calls it.
+
+#[cfg(target_os = "linux")]
+mod mpi;

@@ -1,0 +1,158 @@
+//! `cargo xtask mpi`, over an mpirun that is a script: it notes how it was called, and becomes the program.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+/// What stands in for mpirun.
+const MPIRUN: &str = "#!/bin/sh
+printf '%s\\n' \"$*\" >> calls
+while [ \"$1\" != /bin/sh ]; do shift; done
+exec \"$@\"
+";
+
+/// A folder to run in, with that mpirun.
+struct Place(TempDir);
+
+/// What a command came to.
+struct Ended {
+    status: Option<i32>,
+    said: String,
+    /// How mpirun was called, a line each, without the program.
+    calls: Vec<String>,
+}
+
+impl Place {
+    fn new() -> Self {
+        let place = Self(tempfile::tempdir().expect("a folder for a while"));
+        let script = place.0.path().join("mpirun");
+        fs::write(&script, MPIRUN).expect("the folder can be written to");
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        place
+    }
+
+    /// `cargo xtask mpi OPTIONS -- program /bin/sh rank.sh`, where `rank` is the script.
+    fn start(&self, options: &str, rank: &str) -> Child {
+        fs::write(self.0.path().join("rank.sh"), rank).expect("the folder can be written to");
+        let path = format!("{}:{}", self.0.path().display(), std::env::var("PATH").unwrap_or_default());
+        let mut xtask = Command::new(env!("CARGO_BIN_EXE_xtask"));
+        xtask.arg("mpi").args(options.split_whitespace()).args(["--", "program", "/bin/sh", "rank.sh"]);
+        xtask.current_dir(self.0.path()).env("PATH", path).stdout(Stdio::null()).stderr(Stdio::piped());
+        xtask.spawn().expect("xtask starts")
+    }
+
+    fn end(&self, started: Child) -> Ended {
+        let output = started.wait_with_output().expect("xtask ends");
+        let calls = self.read("calls").replace(" rank.sh", "").lines().map(String::from).collect();
+        Ended { status: output.status.code(), said: String::from_utf8_lossy(&output.stderr).into_owned(), calls }
+    }
+
+    fn run(&self, options: &str, rank: &str) -> Ended {
+        self.end(self.start(options, rank))
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.0.path().join(name)).unwrap_or_default()
+    }
+
+    /// Waits until the script has written its file `pids`, and gives them.
+    fn pids(&self) -> Vec<String> {
+        let begin = Instant::now();
+        while !self.read("pids").ends_with(".\n") {
+            assert!(begin.elapsed() < Duration::from_secs(20), "the script does not run");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        self.read("pids").split_whitespace().filter(|word| *word != ".").map(String::from).collect()
+    }
+}
+
+/// A rank that has a process in a session of its own, and obeys no request to end.
+const STUBBORN: &str = "trap '' TERM
+setsid sleep 600 &
+echo $$ $! . > pids
+rank_said
+while :; do sleep 1; done
+";
+
+#[track_caller]
+fn check_gone(pids: &[String]) {
+    assert_eq!(pids.len(), 2, "{pids:?}");
+    for pid in pids {
+        // One that nobody has waited for yet is a zombie, with no command line.
+        let line = fs::read(Path::new("/proc").join(pid).join("cmdline")).unwrap_or_default();
+        assert!(line.is_empty(), "{pid} still runs: {}", String::from_utf8_lossy(&line));
+    }
+}
+
+#[test]
+fn its_exit_status_is_the_jobs() {
+    let ended = Place::new().run("-n 2", "exit 0");
+    assert_eq!((ended.status, ended.calls.as_slice()), (Some(0), &["-n 2 /bin/sh".to_owned()][..]));
+    let ended = Place::new().run("-n 3 --hosts a:2,b:1 --restarts 2", "exit 1");
+    assert_eq!(ended.status, Some(1));
+    assert_eq!(ended.calls, ["-n 3 --host a:2,b:1 /bin/sh"], "a user's error is not tried again");
+    assert!(ended.said.contains("the job ended with status 1 after "), "{}", ended.said);
+}
+
+#[test]
+fn a_lost_rank_restarts_the_job_with_fewer() {
+    let lost_twice = "echo x >> starts; [ $(wc -l < starts) -gt 2 ] || exit 75";
+    let ended = Place::new().run("-n 4 --restart-ranks 2,1", lost_twice);
+    assert_eq!(ended.status, Some(0), "{}", ended.said);
+    assert_eq!(ended.calls, ["-n 4 /bin/sh", "-n 2 /bin/sh --resume auto", "-n 1 /bin/sh --resume auto"]);
+    assert!(ended.said.contains("restart 2 of 2: -n 1, `--resume auto`"), "{}", ended.said);
+}
+
+#[test]
+fn a_signal_restarts_the_job_so_often_and_no_more() {
+    let killed = "echo 'process rank 1 with PID 0 on node here exited on signal 9 (Killed).' >&2; kill -9 $$";
+    let ended = Place::new().run("-n 2 --restarts 1", killed);
+    assert_eq!((ended.status, ended.calls.len()), (Some(137), 2));
+    assert!(ended.said.contains("rank 1 on here was killed by signal 9 (Killed)\nrestart 1 of 1"), "{}", ended.said);
+}
+
+#[test]
+fn what_does_not_end_is_ended() {
+    let place = Place::new();
+    let said = "echo 'rank 0 waited 1s in barrier: why; the run ends, start again from the last checkpoint' >&2";
+    let ended = place.run("-n 2 --grace 0.2", &STUBBORN.replace("rank_said", said));
+    assert_eq!(ended.status, Some(75), "{}", ended.said);
+    assert!(ended.said.contains("rank 0 waited 1s in barrier for rank 1, which said nothing"), "{}", ended.said);
+    check_gone(&place.pids());
+
+    let place = Place::new();
+    let ended = place.run("-n 2 --timeout 0.3 --restarts 5", &STUBBORN.replace("rank_said", ""));
+    assert_eq!((ended.status, ended.calls.len()), (Some(124), 1), "{}", ended.said);
+    check_gone(&place.pids());
+}
+
+#[test]
+fn a_signal_to_it_ends_everything() {
+    let place = Place::new();
+    let started = place.start("-n 2 --restarts 5", &STUBBORN.replace("rank_said", ""));
+    let pids = place.pids();
+    kill_process(Pid::from_child(&started), Signal::TERM).expect("it runs");
+    let ended = place.end(started);
+    assert_eq!((ended.status, ended.calls.len()), (Some(128 + 15), 1), "{}", ended.said);
+    assert!(ended.said.contains("stopped by signal 15"), "{}", ended.said);
+    check_gone(&pids);
+}
+
+#[test]
+fn what_is_wrong_with_the_command_is_said_before_anything_starts() {
+    let place = Place::new();
+    let mut xtask = Command::new(env!("CARGO_BIN_EXE_xtask"));
+    let output = xtask
+        .args(["mpi", "-n", "2", "--", "program", "no/such/program"])
+        .current_dir(place.0.path())
+        .output()
+        .expect("it starts");
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.starts_with("error: there is no program no/such/program"), "{said}");
+}
