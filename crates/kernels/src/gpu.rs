@@ -17,8 +17,8 @@ pub struct Recorder {
     cache: Option<wgpu::PipelineCache>,
 }
 
-/// A kernel with its pipelines, bind groups and parameters made: encoding it again costs three calls a dispatch.
-#[derive(Debug, Clone)]
+/// A kernel with its pipelines, bind groups and parameters made: encoding it again costs three calls a dispatch. The default does nothing.
+#[derive(Debug, Clone, Default)]
 pub struct Recorded {
     steps: Vec<Step>,
 }

@@ -1,5 +1,6 @@
 //! The executor that runs the twins: one program at a time, on a thread pool of its own.
 
+use std::ops::Range;
 use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
@@ -8,6 +9,7 @@ use brisk_kernels::{Kernel, TwinArgs};
 
 use crate::bytes::Bytes;
 use crate::gpu_profile::ns_since;
+use crate::host_step::{HostBuffers, HostPart, parts_of};
 use crate::layout::Place;
 use crate::memory::{Count, Memory, lock};
 use crate::profile::{Span, Timer};
@@ -33,6 +35,9 @@ pub(crate) struct CpuExecutable {
     persistents: Vec<Arc<Mutex<Block>>>,
     slots: Mutex<Vec<Block>>,
     steps: Vec<CpuStep>,
+    parts: Vec<HostPart>,
+    /// Held over a replay with steps of the host in it, between which the slots are not locked.
+    replaying: Mutex<()>,
 }
 
 #[derive(Debug)]
@@ -73,26 +78,44 @@ impl CpuDevice {
         };
         let steps = program.steps().iter();
         let steps = steps.map(|step| CpuStep { kernel: step.kernel.clone(), args: step.args.iter().map(placed).collect() });
-        Ok(CpuExecutable { persistents, slots: Mutex::new(slots), steps: steps.collect() })
+        let (steps, parts) = (steps.collect(), parts_of(program));
+        Ok(CpuExecutable { persistents, slots: Mutex::new(slots), steps, parts, replaying: Mutex::default() })
     }
 
-    pub(crate) fn run(&self, executable: &CpuExecutable, n: usize) {
-        self.on_pool(|| executable.run(n, |_| ()));
+    pub(crate) fn run(&self, executable: &CpuExecutable, n: usize) -> Result<(), Error> {
+        self.replay(executable, n, |_| ())
     }
 
     /// When each kernel ran.
-    pub(crate) fn profile(&self, executable: &CpuExecutable, n: usize) -> (Timer, Vec<Span>) {
+    pub(crate) fn profile(&self, executable: &CpuExecutable, n: usize) -> Result<(Timer, Vec<Span>), Error> {
         let mut spans = Vec::with_capacity(n * executable.steps.len());
-        self.on_pool(|| {
-            let start = Instant::now();
-            let mut start_ns = 0;
-            executable.run(n, |step| {
-                let end_ns = ns_since(start);
-                spans.push(Span { step, start_ns, len_ns: end_ns - start_ns });
-                start_ns = end_ns;
-            });
-        });
-        (Timer::Clock, spans)
+        let start = Instant::now();
+        let mut start_ns = 0;
+        self.replay(executable, n, |step| {
+            let end_ns = ns_since(start);
+            spans.push(Span { step, start_ns, len_ns: end_ns - start_ns });
+            start_ns = end_ns;
+        })?;
+        Ok((Timer::Clock, spans))
+    }
+
+    /// Replays, and tells of each step that is done.
+    fn replay(&self, executable: &CpuExecutable, n: usize, mut done: impl FnMut(usize) + Send) -> Result<(), Error> {
+        if executable.parts.is_empty() {
+            self.on_pool(|| executable.run(n, 0..executable.steps.len(), &mut done));
+            return Ok(());
+        }
+        let _alone = lock(&executable.replaying);
+        for _ in 0..n {
+            for part in &executable.parts {
+                self.on_pool(|| executable.run(1, part.kernels.clone(), &mut done));
+                if let Some(host) = &part.host {
+                    host.run(&mut OnCpu { executable, args: &executable.steps[part.kernels.end].args })?;
+                    done(part.kernels.end);
+                }
+            }
+        }
+        Ok(())
     }
 
     fn on_pool(&self, work: impl FnOnce() + Send) {
@@ -150,17 +173,45 @@ fn table_places(program: &Program, plan: &Plan, n_persistents: usize) -> Vec<Pla
 }
 
 impl CpuExecutable {
-    /// Replays, and tells of each kernel that is done.
-    fn run(&self, n: usize, mut done: impl FnMut(usize)) {
+    /// Replays some of the kernels, and tells of each that is done.
+    fn run(&self, n: usize, kernels: Range<usize>, done: &mut impl FnMut(usize)) {
         let mut slots = lock(&self.slots);
         let mut persistents: Vec<_> = self.persistents.iter().map(|block| lock(block)).collect();
         let mut table = Table::take(&mut persistents, &mut slots);
         for _ in 0..n {
-            for (i, step) in self.steps.iter().enumerate() {
-                table.run(step);
+            for i in kernels.clone() {
+                table.run(&self.steps[i]);
                 done(i);
             }
         }
+    }
+
+    /// The bytes of an argument.
+    fn with_bytes<T>(&self, arg: &StepArg, f: impl FnOnce(&mut [u8]) -> T) -> T {
+        let n_persistents = self.persistents.len();
+        match arg.buffer.checked_sub(n_persistents) {
+            None => f(&mut lock(&self.persistents[arg.buffer]).bytes[arg.bytes.clone()]),
+            Some(slot) => f(&mut lock(&self.slots)[slot].bytes[arg.bytes.clone()]),
+        }
+    }
+}
+
+/// What a step of the host is given.
+#[derive(Debug)]
+struct OnCpu<'a> {
+    executable: &'a CpuExecutable,
+    args: &'a [StepArg],
+}
+
+impl HostBuffers for OnCpu<'_> {
+    fn read(&mut self, arg: usize, start: usize, out: &mut [u8]) -> Result<(), Error> {
+        self.executable.with_bytes(&self.args[arg], |bytes| out.copy_from_slice(&bytes[start..start + out.len()]));
+        Ok(())
+    }
+
+    fn write(&mut self, arg: usize, start: usize, bytes: &[u8]) -> Result<(), Error> {
+        self.executable.with_bytes(&self.args[arg], |held| held[start..start + bytes.len()].copy_from_slice(bytes));
+        Ok(())
     }
 }
 

@@ -47,5 +47,5 @@ fn part(step: &Step, is_cut: &[bool], start: usize, len: usize) -> Option<Step> 
     };
     let args = kernel.args();
     let args = (args.len() == step.args.len()).then(|| args.iter().zip(&step.args).zip(is_cut).map(of_part))?;
-    Some(Step { args: args.collect::<Option<_>>()?, kernel: kernel.into() })
+    Some(Step { args: args.collect::<Option<_>>()?, kernel: kernel.into(), host: None })
 }

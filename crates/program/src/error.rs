@@ -1,3 +1,6 @@
+use std::fmt;
+use std::sync::Arc;
+
 use brisk_kernels::DType;
 
 /// Why a program could not be recorded, compiled or run.
@@ -125,6 +128,42 @@ pub enum Error {
         /// Its `min_storage_buffer_offset_alignment`.
         alignment_bytes: u32,
     },
+    /// A step of the host asks for scratch, which only kernels have.
+    #[error("{program}: host step `{step}` lists `{arg}` as scratch; keep what it needs on the host")]
+    HostScratch {
+        /// The program.
+        program: String,
+        /// The step.
+        step: &'static str,
+        /// The argument.
+        arg: &'static str,
+    },
+    /// A step of the host reads or writes what is not among its arguments.
+    #[error(
+        "host step `{step}`: {len_bytes} bytes from element {start} of argument {arg} cannot be {how}; list the argument, its length and its access in `HostStep::args`"
+    )]
+    HostArg {
+        /// The step.
+        step: &'static str,
+        /// Which argument.
+        arg: usize,
+        /// `read` or `written`.
+        how: &'static str,
+        /// The first element.
+        start: usize,
+        /// How many bytes.
+        len_bytes: usize,
+    },
+    /// A step of the host failed.
+    #[error("{program}: host step `{step}`: {source}")]
+    HostStep {
+        /// The program.
+        program: String,
+        /// The step.
+        step: &'static str,
+        /// Its own error.
+        source: HostFailure,
+    },
     /// A buffer of no elements.
     #[error("buffer `{buffer}` has no elements; a buffer needs at least one")]
     EmptyBuffer {
@@ -219,4 +258,39 @@ pub enum Error {
         /// What the driver said.
         reason: String,
     },
+}
+
+/// The error of a [`HostStep`](crate::HostStep), shared by the clones of an [`Error`]. Two are equal if they are the same one.
+#[derive(Debug, Clone)]
+pub struct HostFailure(Arc<dyn std::error::Error + Send + Sync>);
+
+impl HostFailure {
+    /// The error as what it is, if it is a `T`.
+    pub fn downcast_ref<T: std::error::Error + 'static>(&self) -> Option<&T> {
+        self.0.downcast_ref()
+    }
+}
+
+impl From<Box<dyn std::error::Error + Send + Sync>> for HostFailure {
+    fn from(error: Box<dyn std::error::Error + Send + Sync>) -> Self {
+        Self(error.into())
+    }
+}
+
+impl PartialEq for HostFailure {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl fmt::Display for HostFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for HostFailure {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source()
+    }
 }

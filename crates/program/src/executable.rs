@@ -40,22 +40,20 @@ impl Executable {
     }
 
     /// Replays the program `n` times. On a GPU this returns when the last replay has been handed over, many to a submit, with
-    /// nothing read back; a later [`Device::read`] or [`Device::wait`] waits. On the CPU it returns when the last replay is done.
+    /// nothing read back; a later [`Device::read`] or [`Device::wait`] waits. On the CPU it returns when the last replay is done. Where the host has
+    /// [steps](crate::HostStep) in the program it takes part in each replay.
     ///
     /// # Cost
     /// On a GPU up to 512 dispatches go into a submit, and up to four submits are under way before this waits for the oldest.
     ///
     /// # Errors
-    /// [`Error::DeviceFailed`].
+    /// [`Error::DeviceFailed`]; [`Error::HostStep`], with which the replay ends where it stands.
     ///
     /// # Panics
     /// On the CPU with the panic of a kernel's twin, which is a mistake in the kernel. No buffer is lost, the device goes on.
     pub fn run(&self, n: usize) -> Result<(), Error> {
         match (&self.compiled, self.device.executor()) {
-            (Compiled::Cpu(compiled), Executor::Cpu(cpu)) => {
-                cpu.run(compiled, n);
-                Ok(())
-            }
+            (Compiled::Cpu(compiled), Executor::Cpu(cpu)) => cpu.run(compiled, n),
             (Compiled::Gpu(compiled), Executor::Gpu(gpu)) => gpu.run(compiled, n),
             _ => unreachable!("an executable keeps the device that compiled it"),
         }
@@ -82,7 +80,7 @@ impl Executable {
     /// When each kernel ran in `n` replays.
     pub(crate) fn spans(&self, n: usize) -> Result<(Timer, Vec<Span>), Error> {
         match (&self.compiled, self.device.executor()) {
-            (Compiled::Cpu(compiled), Executor::Cpu(cpu)) => Ok(cpu.profile(compiled, n)),
+            (Compiled::Cpu(compiled), Executor::Cpu(cpu)) => cpu.profile(compiled, n),
             (Compiled::Gpu(compiled), Executor::Gpu(gpu)) => gpu.profile(compiled, n),
             _ => unreachable!("an executable keeps the device that compiled it"),
         }
@@ -102,7 +100,7 @@ impl Executable {
 /// Whether each argument can be bound at once.
 fn check_bindings(device: &Device, program: &Program) -> Result<(), Error> {
     let limit_bytes = device.max_binding_bytes() as u64;
-    for step in program.steps() {
+    for step in program.steps().iter().filter(|step| step.host.is_none()) {
         if let Some(arg) = step.args.iter().find(|arg| arg.bytes.len() as u64 > limit_bytes) {
             let (kernel, len_bytes, adapter) = (step.kernel.name(), arg.bytes.len() as u64, device.info().name.clone());
             return Err(kernels::Error::BindingLimit { kernel, arg: arg.name, len_bytes, adapter, limit_bytes }.into());

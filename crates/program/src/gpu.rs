@@ -10,6 +10,7 @@ use brisk_kernels::gpu::{Recorded, Recorder, encode_all};
 use brisk_kernels::{self as kernels, CoopShape, wgpu};
 
 use crate::failure::{Failure, Report, Work};
+use crate::gpu_host::GpuPart;
 use crate::layout::Place;
 use crate::memory::{Count, Memory, lock};
 use crate::pipeline_cache::{CacheFile, PipelineCache};
@@ -22,6 +23,7 @@ const DISPATCHES_PER_SUBMIT: usize = 512;
 const SUBMITS_IN_FLIGHT: usize = 4;
 /// What the constants of a kernel take at least: a uniform is at least this long.
 const CONSTANTS_BYTES: u64 = 16;
+const RUN: Option<&str> = Some("brisk.run");
 /// The name of buffers that values go through, in errors.
 pub(crate) const STAGING: &str = "staging memory";
 
@@ -48,16 +50,13 @@ pub(crate) struct Block {
 #[derive(Debug)]
 pub(crate) struct GpuExecutable {
     name: Arc<str>,
-    kernels: Vec<Recorded>,
+    pub(crate) kernels: Vec<Recorded>,
+    pub(crate) parts: Vec<GpuPart>,
+    /// Held over a replay with steps of the host in it.
+    pub(crate) replaying: Mutex<()>,
     n_dispatches: usize,
     /// Kept alive, and counted, as long as the executable is.
     _blocks: Vec<Arc<Block>>,
-}
-
-impl GpuExecutable {
-    pub(crate) fn kernels(&self) -> &[Recorded] {
-        &self.kernels
-    }
 }
 
 impl GpuDevice {
@@ -130,7 +129,12 @@ impl GpuDevice {
                 None => plan.place_of(i).map(|Place { slot, start_bytes }| (slots[slot].clone(), start_bytes)),
             });
         }
-        let kernels = program.steps().iter().map(|step| self.prepare(step, &blocks)).collect::<Result<Vec<_>, _>>()?;
+        let kernels = program.steps().iter().map(|step| match step.host {
+            None => self.prepare(step, &blocks),
+            Some(_) => Ok(Recorded::default()),
+        });
+        let kernels = kernels.collect::<Result<Vec<_>, _>>()?;
+        let parts = self.parts(program, &blocks)?;
         let n_dispatches = kernels.iter().map(Recorded::n_dispatches).sum();
         self.check()?;
         if let Some(cache) = &self.cache {
@@ -138,7 +142,7 @@ impl GpuDevice {
         }
         let name = program.name().into();
         let blocks = blocks.into_iter().flatten().map(|(block, _)| block).collect();
-        Ok(GpuExecutable { name, kernels, n_dispatches, _blocks: blocks })
+        Ok(GpuExecutable { name, kernels, parts, replaying: Mutex::default(), n_dispatches, _blocks: blocks })
     }
 
     /// What would otherwise be a refusal by wgpu, in words of the program.
@@ -206,10 +210,13 @@ impl GpuDevice {
 
     pub(crate) fn run(&self, executable: &GpuExecutable, n: usize) -> Result<(), Error> {
         self.check()?;
+        self.expect_run(executable);
+        if !executable.parts.is_empty() {
+            return self.run_with_host(executable, n);
+        }
         if executable.n_dispatches == 0 {
             return Ok(());
         }
-        self.expect_run(executable);
         let n_per_submit = (DISPATCHES_PER_SUBMIT / executable.n_dispatches).max(1);
         let mut n_left = n;
         while n_left > 0 {
@@ -227,26 +234,28 @@ impl GpuDevice {
 
     /// `n` replays as one compute pass.
     pub(crate) fn encode(&self, n: usize, kernels: &[Recorded]) -> wgpu::CommandBuffer {
-        let label = Some("brisk.run");
-        let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label });
-        let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label, timestamp_writes: None });
-        encode_all(std::iter::repeat_n(kernels, n).flatten(), &mut pass);
-        drop(pass);
+        let mut encoder = self.encoder();
+        encode_pass(&mut encoder, n, kernels);
         encoder.finish()
     }
 
+    pub(crate) fn encoder(&self) -> wgpu::CommandEncoder {
+        self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: RUN })
+    }
+
     /// Hands over, and waits for the oldest submit if too many are under way.
-    pub(crate) fn submit(&self, commands: wgpu::CommandBuffer) -> Result<(), Error> {
+    pub(crate) fn submit(&self, commands: wgpu::CommandBuffer) -> Result<wgpu::SubmissionIndex, Error> {
         let index = self.queue.submit([commands]);
         let oldest = {
             let mut in_flight = lock(&self.in_flight);
-            in_flight.push_back(index);
+            in_flight.push_back(index.clone());
             if in_flight.len() > SUBMITS_IN_FLIGHT { in_flight.pop_front() } else { None }
         };
         match oldest {
-            Some(oldest) => self.wait_for(Some(oldest)),
-            None => self.check(),
+            Some(oldest) => self.wait_for(Some(oldest))?,
+            None => self.check()?,
         }
+        Ok(index)
     }
 
     pub(crate) fn wait(&self) -> Result<(), Error> {
@@ -309,6 +318,12 @@ impl GpuDevice {
         let Report { during, reason, .. } = self.failure.reported().unwrap_or(report);
         Error::DeviceFailed { device: self.name.clone(), during, reason }
     }
+}
+
+/// `n` replays of the kernels as one compute pass.
+pub(crate) fn encode_pass(encoder: &mut wgpu::CommandEncoder, n: usize, kernels: &[Recorded]) {
+    let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label: RUN, timestamp_writes: None });
+    encode_all(std::iter::repeat_n(kernels, n).flatten(), &mut pass);
 }
 
 /// A device as it was opened.

@@ -7,6 +7,7 @@ use brisk_kernels::{bytemuck, wgpu};
 
 use crate::Error;
 use crate::gpu::{GpuDevice, GpuExecutable};
+use crate::memory::lock;
 use crate::profile::{Span, Timer};
 
 /// Kernels in one submit; each takes two queries.
@@ -26,8 +27,10 @@ impl GpuDevice {
         self.check()?;
         self.expect_run(executable);
         let has_timestamps = self.device.features().contains(wgpu::Features::TIMESTAMP_QUERY);
-        let kernels = executable.kernels();
-        if has_timestamps && !kernels.is_empty() {
+        let kernels = &executable.kernels[..];
+        if !executable.parts.is_empty() {
+            Ok((Timer::Waits, self.by_waits_with_host(executable, n)?))
+        } else if has_timestamps && !kernels.is_empty() {
             Ok((Timer::Timestamps, self.by_timestamps(kernels, n)?))
         } else {
             Ok((Timer::Waits, self.by_waits(kernels, n)?))
@@ -73,13 +76,37 @@ impl GpuDevice {
         let mut spans = Vec::with_capacity(n * kernels.len());
         for _ in 0..n {
             for (step, kernel) in kernels.iter().enumerate() {
-                let start_ns = ns_since(start);
-                self.submit(self.encode(1, std::slice::from_ref(kernel)))?;
-                self.wait()?;
-                spans.push(Span { step, start_ns, len_ns: ns_since(start) - start_ns });
+                spans.push(self.waited(start, step, kernel)?);
             }
         }
         Ok(spans)
+    }
+
+    fn by_waits_with_host(&self, executable: &GpuExecutable, n: usize) -> Result<Vec<Span>, Error> {
+        self.wait()?;
+        let _alone = lock(&executable.replaying);
+        let start = Instant::now();
+        let mut spans = Vec::with_capacity(n * executable.kernels.len());
+        for part in std::iter::repeat_n(&executable.parts, n).flatten() {
+            for step in part.kernels.clone() {
+                spans.push(self.waited(start, step, &executable.kernels[step])?);
+            }
+            if part.has_host() {
+                let start_ns = ns_since(start);
+                self.run_host(part)?;
+                self.wait()?;
+                spans.push(Span { step: part.kernels.end, start_ns, len_ns: ns_since(start) - start_ns });
+            }
+        }
+        Ok(spans)
+    }
+
+    /// Runs a kernel and waits for it.
+    fn waited(&self, start: Instant, step: usize, kernel: &Recorded) -> Result<Span, Error> {
+        let start_ns = ns_since(start);
+        self.submit(self.encode(1, std::slice::from_ref(kernel)))?;
+        self.wait()?;
+        Ok(Span { step, start_ns, len_ns: ns_since(start) - start_ns })
     }
 }
 

@@ -27,7 +27,7 @@ impl Program {
     }
 
     fn in_place(&self, at: usize) -> Option<InPlace> {
-        let Step { kernel, args } = &self.steps()[at];
+        let Step { kernel, args, .. } = &self.steps()[at];
         let (chain, written) = (kernel.elementwise()?, args.last()?);
         let is_new = self.is_whole_transient(written) && !self.steps()[..at].iter().any(|step| names(step, written.buffer));
         (0..args.len()).filter(|_| is_new).find_map(|i| {
@@ -46,7 +46,7 @@ impl Program {
                     ..given.clone()
                 };
                 let args = kernel.args().iter().zip(given).map(arg).collect();
-                InPlace { step: Step { kernel: Arc::new(kernel), args }, stays: value.buffer, goes: written.buffer }
+                InPlace { step: Step { kernel: Arc::new(kernel), args, host: None }, stays: value.buffer, goes: written.buffer }
             })
         })
     }

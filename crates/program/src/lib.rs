@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod error;
+mod host_step;
 mod persistent;
 mod program;
 
@@ -27,6 +28,7 @@ mod cpu;
 mod adapters;
 mod failure;
 mod gpu;
+mod gpu_host;
 mod gpu_profile;
 mod gpu_uploads;
 mod pipeline_cache;
@@ -35,8 +37,9 @@ mod uploads;
 
 pub use device::{Device, DeviceInfo, DeviceKind};
 pub use device_builder::DeviceBuilder;
-pub use error::Error;
+pub use error::{Error, HostFailure};
 pub use executable::Executable;
+pub use host_step::{HostArgs, HostStep};
 pub use persistent::Persistent;
 pub use pipeline_cache::PipelineCache;
 pub use plan::{Plan, planned_peak_bytes};

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use brisk_kernels::{Access, Arg, Cost, DType, Kernel};
 
-use crate::{Error, Persistent, Plan};
+use crate::host_step::Placeholder;
+use crate::{Error, HostStep, Persistent, Plan};
 
 /// A list of kernels over buffers: recorded once, compiled for a device, replayed many times.
 ///
@@ -70,6 +71,8 @@ pub(crate) struct Buffer {
 pub(crate) struct Step {
     pub(crate) kernel: Arc<dyn Kernel>,
     pub(crate) args: Vec<StepArg>,
+    /// What the host does here, where this is no kernel.
+    pub(crate) host: Option<Arc<dyn HostStep>>,
 }
 
 #[derive(Debug, Clone)]
@@ -95,7 +98,7 @@ impl Program {
         &self.name
     }
 
-    /// How many kernels have been recorded.
+    /// How many kernels have been recorded, the host's steps among them.
     pub fn n_kernels(&self) -> usize {
         self.steps.len()
     }
@@ -146,10 +149,49 @@ impl Program {
     /// [`Error::Kernel`] with what the kernel's own check says; [`Error::ArgCount`], [`Error::Arg`], [`Error::Alias`],
     /// [`Error::ForeignSlice`]; [`Error::EmptyArg`], [`Error::ScratchOrder`]. On `Err` nothing has been recorded.
     pub fn push(&mut self, kernel: impl Kernel, args: &[Slice]) -> Result<(), Error> {
-        self.push_impl(Arc::new(kernel), args)
+        let step = self.step(Arc::new(kernel), None, args)?;
+        self.steps.push(step);
+        Ok(())
     }
 
-    fn push_impl(&mut self, kernel: Arc<dyn Kernel>, slices: &[Slice]) -> Result<(), Error> {
+    /// Records work of the host. `args` are in the order of its argument list.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push); [`Error::HostScratch`].
+    pub fn push_host(&mut self, host: Arc<dyn HostStep>, args: &[Slice]) -> Result<(), Error> {
+        self.insert_host(self.n_kernels(), host, args)
+    }
+
+    /// The same ahead of the kernel `at`: behind [`last_write`](Self::last_write) of what it reads, say, so that it need not wait for what comes later.
+    ///
+    /// # Errors
+    /// As [`push_host`](Self::push_host).
+    ///
+    /// # Panics
+    /// If there are fewer kernels than `at`.
+    #[track_caller]
+    pub fn insert_host(&mut self, at: usize, host: Arc<dyn HostStep>, args: &[Slice]) -> Result<(), Error> {
+        assert!(at <= self.n_kernels(), "host step ahead of kernel {at} of {}", self.n_kernels());
+        let placeholder = Placeholder { name: host.name(), args: host.args() };
+        if let Some(Arg { name: arg, .. }) = placeholder.args.iter().find(|arg| arg.access == Access::Scratch) {
+            return Err(Error::HostScratch { program: self.name.clone(), step: host.name(), arg });
+        }
+        let step = self.step(Arc::new(placeholder), Some(host), args)?;
+        self.steps.insert(at, step);
+        Ok(())
+    }
+
+    /// The last kernel that writes to elements of `slice`, scratch not counted; `None` if none does.
+    pub fn last_write(&self, slice: Slice) -> Option<usize> {
+        let bytes = slice.bytes();
+        let writes = |arg: &StepArg| {
+            let overlaps = arg.bytes.start < bytes.end && bytes.start < arg.bytes.end;
+            arg.buffer == slice.buffer && arg.access.writes() && arg.access != Access::Scratch && overlaps
+        };
+        self.steps.iter().rposition(|step| step.args.iter().any(writes))
+    }
+
+    fn step(&mut self, kernel: Arc<dyn Kernel>, host: Option<Arc<dyn HostStep>>, slices: &[Slice]) -> Result<Step, Error> {
         kernel.check()?;
         let mut args = kernel.args();
         self.check_args(kernel.name(), &args)?;
@@ -160,7 +202,7 @@ impl Program {
             let program = self.name.clone();
             return Err(Error::ArgCount { program, kernel: kernel.name(), expected: n_given, names, found: slices.len() });
         }
-        let mut step = Step { kernel, args: Vec::with_capacity(n_given + scratch.len()) };
+        let mut step = Step { kernel, args: Vec::with_capacity(n_given + scratch.len()), host };
         for (arg, slice) in args.iter().zip(slices) {
             self.check_arg(&step, arg, slice)?;
             step.args.push(step_arg(arg, slice));
@@ -169,8 +211,7 @@ impl Program {
             let slice = self.transient(arg.name, arg.dtype, arg.len);
             step.args.push(step_arg(&arg, &slice));
         }
-        self.steps.push(step);
-        Ok(())
+        Ok(step)
     }
 
     /// Whether the kernel's own list is in order.

@@ -165,14 +165,14 @@ fn step(kernel: Arc<dyn Kernel>, reads: Vec<&StepArg>, consumer: &Step, before: 
         && wanted.iter().zip(&given).all(|(arg, given)| arg.access == given.access && arg.len_bytes() == given.bytes.len())
         && given.iter().filter(|arg| arg.buffer == written.buffer).count() == 1;
     let args = wanted.iter().zip(given).map(|(arg, given)| StepArg { name: arg.name, ..given.clone() });
-    fits.then(|| Step { args: args.collect(), kernel: kernel.clone() })
+    fits.then(|| Step { args: args.collect(), kernel: kernel.clone(), host: None })
 }
 
 /// A line a kernel: what it reads, what it writes, its sizes.
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}: {} kernels", self.name(), self.n_kernels())?;
-        for (i, Step { kernel, args }) in self.steps().iter().enumerate() {
+        for (i, Step { kernel, args, .. }) in self.steps().iter().enumerate() {
             let names = |is_named: fn(Access) -> bool| {
                 let args = args.iter().filter(|arg| is_named(arg.access));
                 args.map(|arg| self.buffers()[arg.buffer].name.as_str()).collect::<Vec<_>>().join(", ")

@@ -17,15 +17,19 @@ impl GpuDevice {
     pub(crate) fn write(&self, persistent: &Persistent, start: usize, bytes: &[u8]) -> Result<(), Error> {
         self.check()?;
         let block = self.block_of(persistent)?;
+        self.write_at(&block, start, bytes, start + bytes.len() == persistent.len_bytes())
+    }
+
+    /// Writes from anywhere; where that `reaches_end` of what the block holds, the last word is its own.
+    pub(crate) fn write_at(&self, block: &Block, start: usize, bytes: &[u8], reaches_end: bool) -> Result<(), Error> {
         // Copies are of whole words: what shares a word with its neighbours is patched in.
         let n_head = (start.next_multiple_of(WORD_BYTES) - start).min(bytes.len());
         let (head, rest) = bytes.split_at(n_head);
-        let reaches_end = start + bytes.len() == persistent.len_bytes();
         let n_body = if reaches_end { rest.len() } else { rest.len() - rest.len() % WORD_BYTES };
         let (body, tail) = rest.split_at(n_body);
-        self.patch(&block, start, head)?;
-        self.write_body(&block, start + n_head, body)?;
-        self.patch(&block, start + n_head + n_body, tail)
+        self.patch(block, start, head)?;
+        self.write_body(block, start + n_head, body)?;
+        self.patch(block, start + n_head + n_body, tail)
     }
 
     /// Writes from a whole word on; a last word that is not full ends the buffer, and is filled up with zeros.
@@ -74,30 +78,80 @@ impl GpuDevice {
     pub(crate) fn read(&self, persistent: &Persistent, out: &mut [u8]) -> Result<(), Error> {
         self.check()?;
         let block = self.block_of(persistent)?;
-        let mut pieces = out.chunks_mut(PIECE_BYTES).enumerate();
-        pieces.try_for_each(|(i, piece)| self.read_piece(&block.buffer, i * PIECE_BYTES, piece))
+        self.read_at(&block, 0, out)
+    }
+
+    /// Reads from anywhere.
+    pub(crate) fn read_at(&self, block: &Block, start: usize, out: &mut [u8]) -> Result<(), Error> {
+        // Copies are of whole words: what comes before in the first one is read too.
+        let n_head = (start.next_multiple_of(WORD_BYTES) - start).min(out.len());
+        let (head, rest) = out.split_at_mut(n_head);
+        if !head.is_empty() {
+            let mut word = [0; WORD_BYTES];
+            let within = start % WORD_BYTES;
+            self.read_piece(&block.buffer, start - within, &mut word)?;
+            head.copy_from_slice(&word[within..within + head.len()]);
+        }
+        let mut pieces = rest.chunks_mut(PIECE_BYTES).enumerate();
+        pieces.try_for_each(|(i, piece)| self.read_piece(&block.buffer, start + n_head + i * PIECE_BYTES, piece))
     }
 
     pub(crate) fn read_piece(&self, buffer: &wgpu::Buffer, start: usize, out: &mut [u8]) -> Result<(), Error> {
-        let size = words(out.len());
-        let label = Some("brisk.read");
+        let staging = self.readable(out.len())?;
+        let mut encoder = self.encoder();
+        let read = staging.copy(&mut encoder, buffer, start);
+        let index = self.queue.submit([encoder.finish()]);
+        self.wait_for(Some(index))?;
+        read.take(self, |bytes| out.copy_from_slice(&bytes[..out.len()]))
+    }
+
+    /// Memory of the host that a device copies `len_bytes` into.
+    pub(crate) fn readable(&self, len_bytes: usize) -> Result<Readable, Error> {
+        let (label, size) = (Some("brisk.read"), words(len_bytes));
         let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
         let descriptor = wgpu::BufferDescriptor { label, size, usage, mapped_at_creation: false };
-        let staging = self.create_staging(&descriptor)?;
-        let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label });
-        encoder.copy_buffer_to_buffer(buffer, start as u64, &staging, 0, size);
-        let (sender, receiver) = mpsc::channel();
-        encoder.map_buffer_on_submit(&staging, wgpu::MapMode::Read, .., move |result| {
+        Ok(Readable(self.create_staging(&descriptor)?))
+    }
+}
+
+/// Memory of the host that a device copies into.
+#[derive(Debug)]
+pub(crate) struct Readable(wgpu::Buffer);
+
+/// A copy into it that has been encoded.
+#[derive(Debug)]
+pub(crate) struct Read<'a> {
+    staging: &'a wgpu::Buffer,
+    mapped: mpsc::Receiver<Result<(), wgpu::BufferAsyncError>>,
+}
+
+impl Readable {
+    /// Encodes that it is filled from `start` on; the bytes are there once what the encoder makes has been submitted and waited for.
+    pub(crate) fn copy(&self, encoder: &mut wgpu::CommandEncoder, buffer: &wgpu::Buffer, start: usize) -> Read<'_> {
+        let Self(staging) = self;
+        encoder.copy_buffer_to_buffer(buffer, start as u64, staging, 0, staging.size());
+        let (sender, mapped) = mpsc::channel();
+        encoder.map_buffer_on_submit(staging, wgpu::MapMode::Read, .., move |result| {
             // The receiver is gone only if the wait for it failed.
             let _ = sender.send(result);
         });
-        let index = self.queue.submit([encoder.finish()]);
-        self.wait_for(Some(index))?;
+        Read { staging, mapped }
+    }
+}
+
+impl Read<'_> {
+    /// Lends the bytes, whole words of them, and gives the memory back for the next copy.
+    pub(crate) fn take<T>(self, device: &GpuDevice, f: impl FnOnce(&[u8]) -> T) -> Result<T, Error> {
         // Another thread's poll may have taken the callback and not yet called it.
-        let mapped = receiver.recv_timeout(Duration::from_secs(60)).is_ok_and(|result| result.is_ok());
-        let view = if mapped { staging.slice(..).get_mapped_range().ok() } else { None };
-        let view = view.ok_or_else(|| self.failed("a buffer could not be read back".to_owned()))?;
-        out.copy_from_slice(&view[..out.len()]);
-        Ok(())
+        let mapped = self.mapped.recv_timeout(Duration::from_secs(60)).is_ok_and(|result| result.is_ok());
+        let view = if mapped { self.staging.slice(..).get_mapped_range().ok() } else { None };
+        view.map(|view| f(&view)).ok_or_else(|| device.failed("a buffer could not be read back".to_owned()))
+    }
+}
+
+impl Drop for Read<'_> {
+    /// The next copy wants the memory back, also where nobody took this one.
+    fn drop(&mut self) {
+        self.staging.unmap();
     }
 }

@@ -24,6 +24,7 @@ mod faults;
 mod gpu_refusals;
 mod gpu_run;
 mod gpu_transfer;
+mod host_steps;
 mod side_by_side;
 
 mod uploads;

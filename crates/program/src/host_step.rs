@@ -1,0 +1,158 @@
+use std::error::Error as StdError;
+use std::fmt::Debug;
+use std::ops::Range;
+use std::sync::Arc;
+
+use brisk_kernels::bytemuck::{self, Pod};
+use brisk_kernels::{Access, Adapter, Arg, Dispatch, Kernel, TwinArgs};
+
+use crate::{Error, Program};
+
+/// Work of the host in the middle of a program: values of the device are read, something is done with them that no kernel does, such as a sum over
+/// replicas on other machines, and values are written. [`Program::push_host`](crate::Program::push_host) records one.
+///
+/// It takes part in the plan as a kernel does: what it reads is there when it runs, and what it writes is there for the kernels behind it.
+///
+/// # When it runs
+/// Once a replay, in order with the other host steps, on the thread that called [`Executable::run`](crate::Executable::run), which holds no lock of the device meanwhile. On
+/// a GPU a step that only reads does not hold the device up: its arguments are copied aside where it stands, and it runs while the kernels up to the next host step
+/// are under way. One that writes comes when all before it is done.
+pub trait HostStep: Debug + Send + Sync + 'static {
+    /// What it does, for errors and profiles: `all_reduce`.
+    fn name(&self) -> &'static str;
+
+    /// The argument list, as that of a [`Kernel`]; scratch is refused.
+    fn args(&self) -> Vec<Arg>;
+
+    /// Does it.
+    ///
+    /// # Errors
+    /// Whatever it likes: the run ends with it, as [`Error::HostStep`].
+    fn run(&self, args: &mut HostArgs<'_>) -> Result<(), Box<dyn StdError + Send + Sync>>;
+}
+
+/// The arguments of a [`HostStep`], on the device.
+#[derive(Debug)]
+pub struct HostArgs<'a> {
+    name: &'static str,
+    args: &'a [Arg],
+    buffers: &'a mut dyn HostBuffers,
+}
+
+/// Where an executor keeps them.
+pub(crate) trait HostBuffers: Debug {
+    /// Copies the bytes of argument `arg` from `start` on.
+    fn read(&mut self, arg: usize, start: usize, out: &mut [u8]) -> Result<(), Error>;
+
+    /// Replaces them.
+    fn write(&mut self, arg: usize, start: usize, bytes: &[u8]) -> Result<(), Error>;
+}
+
+impl<'a> HostArgs<'a> {
+    pub(crate) fn new(name: &'static str, args: &'a [Arg], buffers: &'a mut dyn HostBuffers) -> Self {
+        Self { name, args, buffers }
+    }
+
+    /// Copies the elements of argument `arg` from `start` on, as many as `out` takes.
+    ///
+    /// # Errors
+    /// [`Error::HostArg`] if there is no such argument, it is not read, or there are fewer elements; [`Error::DeviceFailed`].
+    pub fn read<T: Pod>(&mut self, arg: usize, start: usize, out: &mut [T]) -> Result<(), Error> {
+        let start_bytes = self.start_bytes(arg, start, size_of_val(out), "read")?;
+        self.buffers.read(arg, start_bytes, bytemuck::cast_slice_mut(out))
+    }
+
+    /// Replaces the elements of argument `arg` from `start` on.
+    ///
+    /// # Errors
+    /// [`Error::HostArg`] if there is no such argument, it is not written, or there are fewer elements; [`Error::DeviceFailed`].
+    pub fn write<T: Pod>(&mut self, arg: usize, start: usize, values: &[T]) -> Result<(), Error> {
+        let start_bytes = self.start_bytes(arg, start, size_of_val(values), "written")?;
+        self.buffers.write(arg, start_bytes, bytemuck::cast_slice(values))
+    }
+
+    fn start_bytes(&self, arg: usize, start: usize, len_bytes: usize, how: &'static str) -> Result<usize, Error> {
+        let is_allowed = |access| match how {
+            "read" => matches!(access, Access::Read | Access::ReadWrite),
+            _ => matches!(access, Access::Write | Access::ReadWrite),
+        };
+        let known = self.args.get(arg).filter(|arg| is_allowed(arg.access));
+        let start_bytes = known.and_then(|arg| {
+            let start_bytes = start.checked_mul(arg.dtype.size_bytes())?;
+            (start_bytes.checked_add(len_bytes)? <= arg.len_bytes()).then_some(start_bytes)
+        });
+        start_bytes.ok_or(Error::HostArg { step: self.name, arg, how, start, len_bytes })
+    }
+}
+
+/// What stands for a host step among the kernels: it has arguments, and nothing to dispatch.
+#[derive(Debug)]
+pub(crate) struct Placeholder {
+    pub(crate) name: &'static str,
+    pub(crate) args: Vec<Arg>,
+}
+
+impl Kernel for Placeholder {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        self.args.clone()
+    }
+
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, brisk_kernels::Error> {
+        Ok(Vec::new())
+    }
+
+    fn twin(&self, _: &mut TwinArgs<'_>) {}
+}
+
+/// Kernels that run without a stop, and what the host does behind them; the host's step stands at the kernels' end.
+#[derive(Debug)]
+pub(crate) struct HostPart {
+    pub(crate) kernels: Range<usize>,
+    pub(crate) host: Option<RecordedHost>,
+}
+
+/// A host step as it was recorded.
+#[derive(Debug)]
+pub(crate) struct RecordedHost {
+    program: Arc<str>,
+    step: Arc<dyn HostStep>,
+    args: Vec<Arg>,
+}
+
+impl RecordedHost {
+    /// Whether it writes nothing to the device.
+    pub(crate) fn only_reads(&self) -> bool {
+        self.args.iter().all(|arg| arg.access == Access::Read)
+    }
+
+    pub(crate) fn run(&self, buffers: &mut dyn HostBuffers) -> Result<(), Error> {
+        let name = self.step.name();
+        let failed = |source: Box<dyn StdError + Send + Sync>| match source.downcast::<Error>() {
+            // What went wrong on the device is the device's to tell.
+            Ok(error) => *error,
+            Err(source) => Error::HostStep { program: self.program.to_string(), step: name, source: source.into() },
+        };
+        self.step.run(&mut HostArgs::new(name, &self.args, buffers)).map_err(failed)
+    }
+}
+
+/// The parts of a program; none where the host has no step in it.
+pub(crate) fn parts_of(program: &Program) -> Vec<HostPart> {
+    let name: Arc<str> = program.name().into();
+    let (mut parts, mut first) = (Vec::new(), 0);
+    for (at, step) in program.steps().iter().enumerate() {
+        if let Some(host) = &step.host {
+            let host = Some(RecordedHost { program: name.clone(), step: host.clone(), args: step.kernel.args() });
+            parts.push(HostPart { kernels: first..at, host });
+            first = at + 1;
+        }
+    }
+    if !parts.is_empty() {
+        parts.push(HostPart { kernels: first..program.n_kernels(), host: None });
+    }
+    parts
+}
