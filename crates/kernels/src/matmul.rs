@@ -203,25 +203,18 @@ impl Kernel for Matmul {
     }
 }
 
-/// Any of the arguments in 16 bits, on a GPU where sizes are multiples of 4.
+/// Any of the arguments in 16 bits.
 impl StoredForm for Matmul {
-    /// The sum of runs is in f32.
+    /// The sum of runs is in f32, and so is a result of many columns whose rows end within a word.
     fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
         let mut nearest = dtypes.to_vec();
-        if self.gpu_has_form() && self.n_runs() > 1 {
+        if self.n_runs() > 1 || !self.stores_halves() {
             nearest[self.y_arg()] = DType::F32;
         }
         nearest.iter().any(|dtype| dtype.is_half()).then_some(nearest)
     }
 
-    fn gpu_has_form(&self) -> bool {
-        self.is_of_vectors()
-    }
-
     fn stored_dispatches(&self, dtypes: &[DType], adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        if !dtypes.is_empty() && !self.gpu_has_form() {
-            return self.between_casts(dtypes).dispatches(adapter);
-        }
         self.dispatches_of(dtypes, MatmulFamily::choose(adapter, self.n), adapter)
     }
 

@@ -46,7 +46,7 @@ impl Matmul {
         let Self { m, n, k, epilogue, .. } = *self;
         let is_plain = matches!(epilogue, Epilogue::None | Epilogue::Activation(Activation::Identity));
         let n_tiles = Tiles::MEDIUM.n_groups(m, n).max(1);
-        if !is_plain || !self.reads_vectors() || n_tiles > N_ENOUGH {
+        if !is_plain || !(self.reads_vectors() || self.is_thin()) || n_tiles > N_ENOUGH {
             return 1;
         }
         let of_memory = RUNS_LEN / m.saturating_mul(n).max(1);
@@ -72,7 +72,7 @@ impl Matmul {
 }
 
 /// Places of `k` of each of about so many runs.
-fn run_places(k: usize, n_runs: usize) -> usize {
+pub(crate) fn run_places(k: usize, n_runs: usize) -> usize {
     k.div_ceil(n_runs).max(1).next_multiple_of(RUN_PLACES)
 }
 

@@ -33,10 +33,11 @@
 //! ```wgsl
 //! alias X = f32;
 //! fn load_x(i: u32) -> f32 { return x[i]; }
-//! fn store_x(i: u32, v: vec2f) { x[i] = v.x; if i + 1u < arrayLength(&x) { x[i + 1u] = v.y; } }
+//! fn store_x(i: u32, v: vec2f, n: u32) { x[i] = v.x; if n > 1u { x[i + 1u] = v.y; } }
 //! ```
 //!
-//! Then `X` is `u32` as well, of any number of elements, and what is stored in twos starts at an even index.
+//! Then `X` is `u32` as well, of any number of elements. What is stored in twos starts at an even index, and `n` says how many there are; in 16 bits there is one alone
+//! only at the end of the binding, beside padding.
 
 use std::borrow::Cow;
 
@@ -95,7 +96,7 @@ fn swaps(group: &str, dtype: DType, lane: &str) -> Vec<[String; 2]> {
     let format = if dtype == DType::F16 { "f16" } else { "bf16" };
     let word = if lane == "vec4f" { "vec2u" } else { "u32" };
     let [load_head, store_head] = match lane {
-        "f32" => [format!("fn load_{x}(i: u32) -> f32"), format!("fn store_{x}(i: u32, v: vec2f)")],
+        "f32" => [format!("fn load_{x}(i: u32) -> f32"), format!("fn store_{x}(i: u32, v: vec2f, n: u32)")],
         _ => [format!("fn load_{x}(v: {group}) -> {lane}"), format!("fn store_{x}(v: {lane}) -> {group}")],
     };
     let [load, store] = match lane {
@@ -104,10 +105,7 @@ fn swaps(group: &str, dtype: DType, lane: &str) -> Vec<[String; 2]> {
                 format!("return {x}[i];"),
                 format!("let v = unpack_{format}({x}[i / 2u]); return select(v.x, v.y, (i & 1u) == 1u);"),
             ],
-            [
-                format!("{x}[i] = v.x; if i + 1u < arrayLength(&{x}) {{ {x}[i + 1u] = v.y; }}"),
-                format!("{x}[i / 2u] = pack_{format}(v);"),
-            ],
+            [format!("{x}[i] = v.x; if n > 1u {{ {x}[i + 1u] = v.y; }}"), format!("{x}[i / 2u] = pack_{format}(v);")],
         ],
         "vec4f" => [
             ["return v;".into(), format!("return vec4f(unpack_{format}(v.x), unpack_{format}(v.y));")],

@@ -87,7 +87,7 @@ fn elements_by_index_are_found_in_words() {
     let by_index = "alias X = f32;
 fn load_x(i: u32) -> f32 { return x[i]; }
 alias Y = f32;
-fn store_y(i: u32, v: vec2f) { y[i] = v.x; if i + 1u < arrayLength(&y) { y[i + 1u] = v.y; } }
+fn store_y(i: u32, v: vec2f, n: u32) { y[i] = v.x; if n > 1u { y[i + 1u] = v.y; } }
 ";
     assert_eq!(
         lines(by_index, vec![("X", DType::F16), ("Y", DType::Bf16)]),
@@ -95,7 +95,7 @@ fn store_y(i: u32, v: vec2f) { y[i] = v.x; if i + 1u < arrayLength(&y) { y[i + 1
             "alias X = u32;",
             "fn load_x(i: u32) -> f32 { let v = unpack_f16(x[i / 2u]); return select(v.x, v.y, (i & 1u) == 1u); }",
             "alias Y = u32;",
-            "fn store_y(i: u32, v: vec2f) { y[i / 2u] = pack_bf16(v); }",
+            "fn store_y(i: u32, v: vec2f, n: u32) { y[i / 2u] = pack_bf16(v); }",
         ]
     );
 }

@@ -20,7 +20,7 @@ override WG: u32 = 64u;
 alias X = f32;
 alias Y = f32;
 fn load_x(i: u32) -> f32 { return x[i]; }
-fn store_y(i: u32, v: vec2f) { y[i] = v.x; if i + 1u < arrayLength(&y) { y[i + 1u] = v.y; } }
+fn store_y(i: u32, v: vec2f, n: u32) { y[i] = v.x; if n > 1u { y[i + 1u] = v.y; } }
 
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<X>;
@@ -55,7 +55,7 @@ fn philox(counter: vec4u) -> vec4u {
 fn drop_two(first: u32, draws: vec2u) {
     if first < params.n {
         let v = vec2f(load_x(first), load_x(min(first + 1u, params.n - 1u)));
-        store_y(first, select(vec2f(), v * params.scale, draws >= vec2u(params.threshold)));
+        store_y(first, select(vec2f(), v * params.scale, draws >= vec2u(params.threshold)), params.n - first);
     }
 }
 

@@ -26,59 +26,69 @@ override EPILOGUE: u32 = 0u;
 override ACTIVATION: u32 = 0u;
 override ALPHA: f32 = 1.0;
 
+// As stored: src/stored_types.rs. Results in 16 bits are two neighbours in a row, so that there is an even number of columns or one row.
+alias A = f32;
+alias B = f32;
+alias FUSED = f32;
+alias Y = f32;
+fn load_a(i: u32) -> f32 { return a[i]; }
+fn load_b(i: u32) -> f32 { return b[i]; }
+fn load_fused(i: u32) -> f32 { return fused[i]; }
+fn store_y(i: u32, v: vec2f, n: u32) { y[i] = v.x; if n > 1u { y[i + 1u] = v.y; } }
+
 @group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> a: array<f32>;
-@group(0) @binding(2) var<storage, read> b: array<f32>;
+@group(0) @binding(1) var<storage, read> a: array<A>;
+@group(0) @binding(2) var<storage, read> b: array<B>;
 // The bias [n], or the output [m, n] whose activation is gone through.
-@group(0) @binding(3) var<storage, read> fused: array<f32>;
-@group(0) @binding(4) var<storage, read_write> y: array<f32>;
+@group(0) @binding(3) var<storage, read> fused: array<FUSED>;
+@group(0) @binding(4) var<storage, read_write> y: array<Y>;
 
 // a_tile[k][row / 4][row % 4], b_tile[k][col / 4][col % 4].
 var<workgroup> a_tile: array<vec4f, 272>;
 var<workgroup> b_tile: array<vec4f, 256>;
 
 // `y`, or `v` where that is NaN: told by its bits, since `clamp` may drop it.
-fn or_nan(v: f32, y: f32) -> f32 {
-    return select(y, v, (bitcast<u32>(v) & 0x7FFFFFFFu) > 0x7F800000u);
+fn or_nan(v: vec2f, y: vec2f) -> vec2f {
+    return select(y, v, (bitcast<vec2u>(v) & vec2u(0x7FFFFFFFu)) > vec2u(0x7F800000u));
 }
 
-fn act(v: f32) -> f32 {
+fn act(v: vec2f) -> vec2f {
     switch ACTIVATION {
-        case 1u: { return select(v, 0.0, v < 0.0); }
-        case 2u: { return select(v, ALPHA * (exp(min(v, 0.0) / ALPHA) - 1.0), v < 0.0); }
-        case 3u: { return or_nan(v, 1.0 / (1.0 + exp(-clamp(v, -87.0, 87.0)))); }
-        case 4u: { return or_nan(v, tanh(clamp(v, -10.0, 10.0))); }
+        case 1u: { return select(v, vec2f(), v < vec2f()); }
+        case 2u: { return select(v, ALPHA * (exp(min(v, vec2f()) / ALPHA) - 1.0), v < vec2f()); }
+        case 3u: { return or_nan(v, 1.0 / (1.0 + exp(-clamp(v, vec2f(-87.0), vec2f(87.0))))); }
+        case 4u: { return or_nan(v, tanh(clamp(v, vec2f(-10.0), vec2f(10.0)))); }
         default: { return v; }
     }
 }
 
-fn slope_from_output(v: f32) -> f32 {
+fn slope_from_output(v: vec2f) -> vec2f {
     switch ACTIVATION {
-        case 1u: { return select(0.0, 1.0, v > 0.0); }
-        case 2u: { return select(v / ALPHA + 1.0, 1.0, v > 0.0); }
+        case 1u: { return select(vec2f(), vec2f(1.0), v > vec2f()); }
+        case 2u: { return select(v / ALPHA + 1.0, vec2f(1.0), v > vec2f()); }
         case 3u: { return v * (1.0 - v); }
         case 4u: { return 1.0 - v * v; }
-        default: { return 1.0; }
+        default: { return vec2f(1.0); }
     }
 }
 
-fn store(row: u32, col: u32, product: f32) {
+// Two neighbours of a row, of which the second may be beyond its end.
+fn store_two(row: u32, col: u32, products: vec2f) {
     if row >= params.m || col >= params.n {
         return;
     }
     let i = row * params.n + col;
+    let next = select(0u, 1u, col + 1u < params.n);
     switch EPILOGUE {
-        case 1u: { y[i] = act(product + fused[col]); }
-        case 2u: { y[i] = product * slope_from_output(fused[i]); }
-        default: { y[i] = act(product); }
+        case 1u: { store_y(i, act(products + vec2f(load_fused(col), load_fused(col + next))), 1u + next); }
+        case 2u: { store_y(i, products * slope_from_output(vec2f(load_fused(i), load_fused(i + next))), 1u + next); }
+        default: { store_y(i, act(products), 1u + next); }
     }
 }
 
 fn store_row(row: u32, col: u32, products: vec4f) {
-    store(row, col, products.x);
-    store(row, col + 1u, products.y);
-    store(row, col + 2u, products.z);
-    store(row, col + 3u, products.w);
+    store_two(row, col, products.xy);
+    store_two(row, col + 2u, products.zw);
 }
 
 // Where element `i` of a tile of a lies: along k first as it is stored, or along the rows if it is transposed.
@@ -94,14 +104,14 @@ fn value_of_a(row: u32, k: u32) -> f32 {
     if row >= params.m || k >= params.k {
         return 0.0;
     }
-    return a[select(row * params.k + k, k * params.m + row, TRANSPOSE_A == 1u)];
+    return load_a(select(row * params.k + k, k * params.m + row, TRANSPOSE_A == 1u));
 }
 
 fn value_of_b(k: u32, col: u32) -> f32 {
     if col >= params.n || k >= params.k {
         return 0.0;
     }
-    return b[k * params.n + col];
+    return load_b(k * params.n + col);
 }
 
 fn fetch_a(row: u32, k: u32, lane: u32) -> vec4f {

@@ -1,5 +1,5 @@
 // turned[col, row] = x[row, col]: one invocation an element of the result, so that writes are in order.
-// Twin: src/cpu/matmul.rs, `transpose_into`. Moves 8 bytes an element.
+// Twin: src/cpu/matmul.rs, `transpose_into`. Moves 8 bytes an element, 6 from 16 bits.
 
 struct Params {
     n_rows: u32,
@@ -10,14 +10,18 @@ struct Params {
 
 override WG: u32 = 64u;
 
+// As stored: src/stored_types.rs.
+alias X = f32;
+fn load_x(i: u32) -> f32 { return x[i]; }
+
 @group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read> x: array<X>;
 @group(0) @binding(2) var<storage, read_write> turned: array<f32>;
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
     let i = (group.y * groups.x + group.x) * WG + lane;
     if i < params.n_rows * params.n_cols {
-        turned[i] = x[i % params.n_rows * params.n_cols + i / params.n_rows];
+        turned[i] = load_x(i % params.n_rows * params.n_cols + i / params.n_rows);
     }
 }

@@ -98,6 +98,61 @@ fn gradients_of_weights_are_summed_in_f32() {
 }
 
 #[test]
+fn thin_and_odd_products_equal_twin() {
+    use DType::{Bf16, F16, F32};
+    let mut random = Random::new(5);
+    let (bias, grad) = (Epilogue::Bias(Activation::Tanh), Epilogue::OutputGrad(Activation::Relu));
+    let product = |transpose, m, n, k, epilogue| Matmul { m, n, k, transpose, epilogue };
+    for (product, dtypes) in [
+        // A layer with one output: forward, with and without vectors, and the gradient of its input.
+        (product(Transpose::B, 131, 1, 40, bias), [F16, F16, F32, F16]),
+        (product(Transpose::B, 6, 1, 39, bias), [Bf16, F32, F32, Bf16]),
+        (product(Transpose::None, 67, 36, 1, grad), [F16, F16, F16, F16]),
+        // Rows of three that end within a word, of which the last has padding; rows that begin within one.
+        (product(Transpose::B, 7, 3, 12, bias), [F16, Bf16, F16, F16]),
+        (product(Transpose::A, 5, 7, 9, grad), [Bf16, F16, Bf16, F16]),
+        (product(Transpose::None, 1, 11, 5, bias), [F16, F16, Bf16, Bf16]),
+        // Ten classes, and as many inputs.
+        (product(Transpose::B, 19, 10, 12, bias), [F16, F16, F32, F16]),
+        (product(Transpose::None, 19, 12, 10, grad), [Bf16, Bf16, F16, Bf16]),
+        (product(Transpose::Both, 9, 20, 7, grad), [F16, Bf16, F16, F32]),
+        (product(Transpose::B, 9, 12, 10, bias), [F16, F16, F16, F16]),
+    ] {
+        has_form(product, &dtypes, "Stored { kernel: Matmul");
+        check(&mut random, product, &dtypes, product.k);
+    }
+}
+
+#[test]
+fn rows_of_many_columns_that_end_within_a_word_are_f32_first() {
+    use DType::{Bf16, F16, F32};
+    let mut random = Random::new(6);
+    let product = Matmul { m: 9, n: 11, k: 10, transpose: Transpose::B, epilogue: Epilogue::Bias(Activation::Relu) };
+    has_form(product, &[F16, F16, F16, F32], "Stored { kernel: Matmul");
+    has_form(product, &[F16, F16, F16, F16], "Converted { kernel: Stored { kernel: Matmul");
+    check(&mut random, product, &[F16, Bf16, F32, F32], 10);
+    check(&mut random, product, &[Bf16, F16, Bf16, F16], 10);
+}
+
+#[test]
+fn thin_gradients_of_weights_are_summed_in_runs() {
+    use DType::{Bf16, F16, F32};
+    let mut random = Random::new(7);
+    for (m, n, transpose, dtypes) in [
+        (1, 36, Transpose::A, [F16, F16, F32]),
+        (1, 260, Transpose::None, [Bf16, F16, F32]),
+        (10, 12, Transpose::A, [Bf16, Bf16, F32]),
+        (3, 8, Transpose::A, [F16, F32, F32]),
+        (1, 20, Transpose::A, [F16, F16, F16]),
+    ] {
+        let grad = Matmul { m, n, k: 1029, transpose, epilogue: Epilogue::None };
+        let n_scratch = grad.args().iter().filter(|arg| arg.access == Access::Scratch).count();
+        assert_eq!(n_scratch, 1, "room for the runs of {grad:?}");
+        check(&mut random, grad, &dtypes, 1029);
+    }
+}
+
+#[test]
 fn batches_equal_twin() {
     use DType::{Bf16, F16, F32};
     let mut random = Random::new(3);

@@ -51,6 +51,9 @@ fn samples() -> Vec<Box<dyn Kernel>> {
             }
         }
     }
+    let thin = Matmul { m: 1, n: 40, k: 1029, transpose: Transpose::A, epilogue: Epilogue::None };
+    samples.push(Box::new(thin));
+    samples.push(Box::new(Matmul { m: 70, k: 1, transpose: Transpose::None, epilogue: Epilogue::OutputGrad(relu), ..thin }));
     let shape = BatchNormShape { n_rows: 70, n_channels: 3, n_groups: 1 };
     samples.push(Box::new(BatchNormStats { shape, eps: 1e-5, momentum: 0.1 }));
     samples.push(Box::new(BatchNormFrozenStats { n_channels: 3, eps: 1e-5 }));
