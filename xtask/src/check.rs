@@ -30,10 +30,10 @@ pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
     Ok(stages::run(STAGES, &Options::parse(args, STAGES)?))
 }
 
-/// A command in whose tests a missing adapter is a failure, not a skip.
+/// A command in whose tests a missing adapter or MPI is a failure, not a skip.
 fn checked(line: &str) -> Command {
     let mut command = command(line);
-    command.env("BRISK_TEST_GPU", "require");
+    command.env("BRISK_TEST_GPU", "require").env("BRISK_TEST_MPI", "require");
     command
 }
 

@@ -4,6 +4,7 @@
 
 mod bins;
 mod check;
+#[cfg_attr(not(unix), expect(dead_code, reason = "jobs of several processes are supervised on Unix alone"))]
 mod mpi;
 mod packages;
 mod peers;
@@ -45,7 +46,7 @@ Runs, in this order, and stops at the first that fails:
   tidy         cargo xtask tidy
   conformance  cargo xtask conformance, on the cpu executor and on an adapter, in f32, f16 and bf16
 
-Tests run with BRISK_TEST_GPU=require: what needs an adapter fails without one, it is not skipped.
+Tests run with BRISK_TEST_GPU=require and BRISK_TEST_MPI=require: what needs an adapter, ranks or hosts fails without, it is not skipped.
 
   --only STAGE    that stage alone; may be given several times
   --no-install    never install anything: stop with the command that would";

@@ -49,6 +49,9 @@ pub trait Collective: Debug + Send {
     /// [`Error::Mismatch`], [`Error::PeerFailed`], [`Error::Timeout`].
     fn barrier(&mut self) -> Result<(), Error>;
 
+    /// Says which step of the run comes next, for the message of a rank that waits too long. Engines whose errors have no room for it take no notice.
+    fn at_step(&mut self, _step: u64) {}
+
     /// Tells the other ranks that this one has failed: whatever they wait for ends with [`Error::PeerFailed`].
     fn fail(&mut self, why: &str);
 

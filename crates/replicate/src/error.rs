@@ -115,3 +115,18 @@ pub enum Error {
         text: String,
     },
 }
+
+impl Error {
+    /// Whether a run that ended with this may get through when it is started again from its last checkpoint: a rank or its host was lost, rather than
+    /// that the ranks were called wrongly, or not alike.
+    pub fn restart_helps(&self) -> bool {
+        match self {
+            Self::PeerFailed { .. } | Self::Timeout { .. } | Self::Closed { .. } | Self::Engine { .. } => true,
+            Self::Length { .. }
+            | Self::Root { .. }
+            | Self::Unsupported { .. }
+            | Self::Mismatch { .. }
+            | Self::Disagreement { .. } => false,
+        }
+    }
+}

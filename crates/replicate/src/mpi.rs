@@ -21,7 +21,8 @@ use crate::{Collective, Element, ElementType, Error, ReduceOp, Values, ValuesMut
 ///
 /// A rank that fails, by [`fail`](Collective::fail), a panic or being dropped without [`finish`](Collective::finish), ends the job: every process is
 /// terminated with exit status [`PEER_FAILED`](Self::PEER_FAILED), what it wrote last to standard error being the reason. A rank that waits for longer than
-/// [`MpiConfig::timeout`] ends itself in the same way, and so the job.
+/// [`MpiConfig::timeout`] ends itself in the same way, and so the job; it says in which operation, and in which step if it was told
+/// ([`at_step`](Collective::at_step)).
 #[derive(Debug)]
 pub struct Mpi {
     comm: ffi::MPI_Comm,
@@ -357,6 +358,10 @@ impl Collective for Mpi {
 
     fn barrier(&mut self) -> Result<(), Error> {
         self.meet("barrier")
+    }
+
+    fn at_step(&mut self, step: u64) {
+        self.watch.at_step(step);
     }
 
     fn fail(&mut self, why: &str) {

@@ -18,8 +18,12 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     inside: Option<(&'static str, Instant)>,
+    step: Option<u64>,
     is_over: bool,
 }
+
+/// How long the process lives on once it has said that it waited too long: the others are about to say so too, and who does not is the one that hangs.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 impl Watch {
     pub(crate) fn start(rank: usize, limit: Duration) -> Self {
@@ -35,6 +39,10 @@ impl Watch {
 
     pub(crate) fn leave(&self) {
         self.shared.lock().inside = None;
+    }
+
+    pub(crate) fn at_step(&self, step: u64) {
+        self.shared.lock().step = Some(step);
     }
 }
 
@@ -54,9 +62,11 @@ impl Shared {
             if let Some((op, since)) = state.inside
                 && since.elapsed() > limit
             {
+                let step = state.step.map_or(String::new(), |step| format!(", step {step}"));
                 say(&format!(
-                    "rank {rank} waited {limit:?} in {op}: another rank hangs, is far behind, or ended without a word; the run ends, start again from the last checkpoint"
+                    "rank {rank} waited {limit:?} in {op}{step}: another rank hangs, is far behind, or ended without a word; the run ends, start again from the last checkpoint"
                 ));
+                std::thread::sleep(FAREWELL.min(limit));
                 exit(crate::Mpi::PEER_FAILED);
             }
             state = self.changed.wait_timeout(state, between).unwrap_or_else(PoisonError::into_inner).0;
@@ -68,7 +78,7 @@ impl Shared {
     }
 }
 
-/// The last words of a process. Where even standard error is gone there is nobody to tell.
+/// The last words of a process, in one piece, so that those of several ranks do not mix. Where even standard error is gone there is nobody to tell.
 pub(crate) fn say(words: &str) {
-    drop(writeln!(std::io::stderr(), "{words}"));
+    drop(std::io::stderr().write_all(format!("{words}\n").as_bytes()));
 }

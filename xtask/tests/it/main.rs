@@ -2,3 +2,5 @@
 
 #[cfg(target_os = "linux")]
 mod mpi;
+#[cfg(target_os = "linux")]
+mod mpi_ranks;

@@ -116,3 +116,11 @@ fn what_cannot_be_is_refused_before_anybody_is_asked() {
     assert_eq!(alone.all_reduce(&mut [1_u32], ReduceOp::Sum), Ok(()), "and it goes on");
     assert_eq!(Box::new(alone).finish(), Ok(()));
 }
+
+#[test]
+fn starting_again_helps_where_a_rank_was_lost() {
+    let lost = run_replicas(2, |replica| if replica.rank() == 1 { panic!("on purpose") } else { sum_once(replica) });
+    assert!(lost.expect_err("a replica panics").restart_helps(), "the panic may have been a device that went away");
+    let different = run_replicas(2, |replica| replica.all_reduce(&mut vec![1.0_f32; replica.rank()], ReduceOp::Sum));
+    assert!(!different.expect_err("lengths differ").restart_helps(), "they will differ the next time");
+}

@@ -1,0 +1,51 @@
+//! Ranks that differ: the first operation says in what, and the status is that of an error that no restart mends.
+
+use super::run;
+
+#[track_caller]
+fn check(case: &str, said: &str) {
+    let ended = run(3, case);
+    assert_eq!(ended.status, Some(1), "{}", ended.stderr);
+    // The first to say it ends the others, who would say the same.
+    let told = (0..3).any(|rank| ended.stderr.contains(&format!("error on rank {rank}: {said}")));
+    assert!(told, "{}", ended.stderr);
+}
+
+#[test]
+fn a_length() {
+    check(
+        "length",
+        "rank 0 called all_reduce(10 F32, Sum) where rank 2 called all_reduce(11 F32, Sum): every rank must make the same calls",
+    );
+}
+
+#[test]
+fn a_type() {
+    check("type", "rank 0 called broadcast(4 F32, root 0) where rank 2 called broadcast(4 U32, root 0): every rank");
+}
+
+#[test]
+fn the_order_of_calls() {
+    check("order", "rank 0 called barrier(0 U8) where rank 2 called all_reduce(4 F32, Sum): every rank");
+}
+
+#[test]
+fn the_shape_of_a_parameter() {
+    check("shape", "`layers.0.weight` differs between rank 0 and rank 2: [256, 28] f32 against [300, 28] f32; start all ranks");
+}
+
+#[test]
+fn the_version_that_they_were_built_with() {
+    let version = env!("CARGO_PKG_VERSION");
+    check(
+        "version",
+        &format!("`the version of brisk-replicate` differs between rank 0 and rank 2: {version} against 0.0.1; start all ranks"),
+    );
+}
+
+#[test]
+fn a_case_that_there_is_not() {
+    let ended = run(2, "nonsense");
+    assert_eq!(ended.status, Some(1), "{}", ended.stderr);
+    assert!(ended.stderr.contains("error: there is no case `nonsense`; there are sum, "), "{}", ended.stderr);
+}
