@@ -1,4 +1,4 @@
-use std::sync::mpsc;
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 
 use crate::{Collective, CollectiveExt, Element, Error, ReduceOp};
@@ -32,10 +32,15 @@ use crate::{Collective, CollectiveExt, Element, Error, ReduceOp};
 /// ```
 #[derive(Debug)]
 pub struct CommThread {
-    jobs: Option<mpsc::Sender<Job>>,
-    thread: Option<JoinHandle<Box<dyn Collective>>>,
+    running: Mutex<Option<Running>>,
     rank: usize,
     world_size: usize,
+}
+
+#[derive(Debug)]
+struct Running {
+    jobs: mpsc::Sender<Job>,
+    thread: JoinHandle<Box<dyn Collective>>,
 }
 
 type Job = Box<dyn FnOnce(&mut dyn Collective) + Send>;
@@ -60,7 +65,7 @@ impl CommThread {
             }
             collective
         });
-        Self { jobs: Some(jobs), thread: Some(thread), rank, world_size }
+        Self { running: Mutex::new(Some(Running { jobs, thread })), rank, world_size }
     }
 
     /// Which replica this is.
@@ -107,7 +112,7 @@ impl CommThread {
         operation: impl FnOnce(&mut dyn Collective) -> Result<T, Error> + Send + 'static,
     ) -> Pending<T> {
         let (sender, result) = mpsc::channel();
-        if let Some(jobs) = &self.jobs {
+        if let Some(Running { jobs, .. }) = &*self.lock() {
             // Whoever dropped the `Pending` does not want to know.
             let job: Job = Box::new(move |collective| drop(sender.send(operation(collective))));
             // A thread that has ended drops the job and its sender, which `wait` sees.
@@ -116,14 +121,23 @@ impl CommThread {
         Pending { op, result }
     }
 
-    /// Waits for all that was started, and ends the group cleanly.
+    /// Waits for all that was started, and ends the group cleanly. What is started after that is [`Error::Closed`].
     ///
     /// # Errors
-    /// As [`Collective::finish`]; [`Error::Closed`] if an operation panicked.
-    pub fn finish(mut self) -> Result<(), Error> {
-        self.jobs = None;
-        let thread = self.thread.take().ok_or(Error::Closed { op: "finish" })?;
-        thread.join().map_err(|_| Error::Closed { op: "finish" })?.finish()
+    /// As [`Collective::finish`]; [`Error::Closed`] if an operation panicked, or this has been called before.
+    pub fn finish(&self) -> Result<(), Error> {
+        self.close().ok_or(Error::Closed { op: "finish" })?.finish()
+    }
+
+    /// Waits for the thread's end; `None` if it has ended before, or in a panic.
+    fn close(&self) -> Option<Box<dyn Collective>> {
+        let Running { jobs, thread } = self.lock().take()?;
+        drop(jobs);
+        thread.join().ok()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Running>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Tells the other ranks that this one has failed, behind what was started before.
@@ -139,10 +153,7 @@ impl CommThread {
 impl Drop for CommThread {
     /// Waits for what was started. The other ranks see a failure, since nothing finished.
     fn drop(&mut self) {
-        self.jobs = None;
-        if let Some(thread) = self.thread.take() {
-            drop(thread.join());
-        }
+        drop(self.close());
     }
 }
 

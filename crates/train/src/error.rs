@@ -357,9 +357,20 @@ pub enum Error {
     /// The run ended before one epoch was done.
     #[error("the run was stopped before its first epoch was done; there is nothing to keep")]
     NoEpoch,
+    /// A batch that leaves replicas without rows.
+    #[error("a batch of {batch_rows} rows for {world_size} replicas; give each at least one row, or take fewer replicas")]
+    BatchPerReplica {
+        /// Rows of a batch, of all replicas together.
+        batch_rows: usize,
+        /// How many replicas there are.
+        world_size: usize,
+    },
+    /// What went wrong between replicas.
+    #[error(transparent)]
+    Replica(#[from] brisk_replicate::Error),
     /// What the tensors below say.
     #[error(transparent)]
-    Tensor(#[from] brisk_nn::Error),
+    Tensor(brisk_nn::Error),
     /// The process has a handler for Ctrl-C already, from elsewhere.
     #[error("cannot handle Ctrl-C: {reason}; have the handler that is there call `StopFlag::request`")]
     CtrlC {
@@ -386,6 +397,18 @@ fn list(names: &[String]) -> String {
 
 impl From<brisk_nn::tensor::program::Error> for Error {
     fn from(error: brisk_nn::tensor::program::Error) -> Self {
-        Self::Tensor(error.into())
+        Self::from(brisk_nn::Error::from(error))
+    }
+}
+
+impl From<brisk_nn::Error> for Error {
+    fn from(error: brisk_nn::Error) -> Self {
+        use brisk_nn::tensor::program::Error as ProgramError;
+        // What replicas say in the middle of a step is theirs.
+        let of_replicas = match &error {
+            brisk_nn::Error::Program(ProgramError::HostStep { source, .. }) => source.downcast_ref::<brisk_replicate::Error>(),
+            _ => None,
+        };
+        of_replicas.cloned().map_or(Self::Tensor(error), Self::Replica)
     }
 }

@@ -10,12 +10,12 @@ mod resident;
 mod table;
 
 use std::cell::RefCell;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::rc::Rc;
 
 use brisk_loader::{Batching, Order, RowSource};
 use brisk_nn::tensor::program::{self, Device, Uploads};
-use brisk_nn::tensor::{Graph, Persistent};
+use brisk_nn::tensor::{Graph, Persistent, Tensor};
 
 use crate::{Error, Standardisation};
 use chunks::{Chunks, OpenChunks, SourceChunks};
@@ -203,6 +203,29 @@ impl<'a> Feed<'a> {
         self.table.record(graph, scale, state, self.batch_rows)
     }
 
+    /// The same for the rows `part` of each batch: those of one replica, say.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
+    pub fn record_part(
+        &self,
+        graph: &Graph,
+        scale: &Standardisation,
+        state: &Persistent,
+        part: Range<usize>,
+    ) -> Result<BatchTensors, Error> {
+        self.table.record_part(graph, scale, state, part)
+    }
+
+    /// Records what each row of the whole batch weighs `[batch_rows]`, of 1 for all of them. A sum of the losses of a part weighted by its shares is what it
+    /// adds to the mean over the batch.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
+    pub fn record_shares(&self, graph: &Graph, scale: &Standardisation, state: &Persistent) -> Result<Tensor, Error> {
+        self.table.record_shares(graph, scale, state, self.batch_rows)
+    }
+
     /// Starts the threads of a streamed feed, for as long as `f` runs. A resident one has none.
     ///
     /// # Errors
@@ -257,7 +280,7 @@ impl Feed<'_> {
     /// The turns of batches that are on the device, whose first row is the first of `batches`.
     fn turns_of(
         &self,
-        batches: std::ops::Range<usize>,
+        batches: Range<usize>,
         most: usize,
         cursor: Cursor,
         set_order: impl Fn(u32) -> Result<(), Error>,

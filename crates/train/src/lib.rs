@@ -4,6 +4,7 @@
 mod atomic_file;
 mod checkpoint;
 mod closing_table;
+mod data_parallel;
 mod early_stopping;
 mod error;
 mod feed;
@@ -17,8 +18,10 @@ mod standardisation;
 mod stop_flag;
 mod trainer;
 
+pub use brisk_replicate::{BucketSizes, Collective, Described, ReduceOp, Wire};
 pub use checkpoint::{Checkpoint, Values};
 pub use closing_table::{closing_table, mebibytes, rows_per_second, seconds, thousands};
+pub use data_parallel::{DataParallel, DataParallelConfig, Overlap, run_threads};
 pub use early_stopping::{EarlyStopping, EarlyStoppingState, Mode, StopReason};
 pub use error::Error;
 pub use feed::{

@@ -1,12 +1,14 @@
 use std::ops::ControlFlow;
 
 use brisk_loader::Order;
+use brisk_nn::tensor::program::kernels::STATE_LEN;
 use brisk_nn::tensor::program::{Device, Executable};
 use brisk_nn::tensor::{DType, Graph, Persistent, Precision};
 use brisk_nn::{Module, Parameters};
 
+use crate::data_parallel::check_batch;
 use crate::feed::{Cursor, Feed, OpenFeed};
-use crate::{Error, ResidentRows, Standardisation};
+use crate::{DataParallel, Error, ResidentRows, Standardisation};
 
 /// A model's outputs over a whole table: recorded without a tape, scores collected on the device and read once, or once a chunk of
 /// a table that is streamed.
@@ -19,6 +21,8 @@ pub struct Scorer<'a> {
     feed: Feed<'a>,
     /// Batches whose scores are collected before they are read.
     turn_batches: usize,
+    /// With whom the rows of each batch are shared.
+    replicas: Option<&'a DataParallel>,
 }
 
 impl<'a> Scorer<'a> {
@@ -51,19 +55,49 @@ impl<'a> Scorer<'a> {
         scale: &Standardisation,
         precision: Precision,
     ) -> Result<Self, Error> {
-        let batch_rows = feed.batch_rows();
+        Self::shared(device, model, params, feed, scale, precision, None)
+    }
+
+    /// The same with each replica scoring its part of every batch. All of them get all scores.
+    ///
+    /// # Errors
+    /// As [`of_feed`](Self::of_feed); [`Error::BatchPerReplica`] if there are fewer rows than replicas.
+    pub fn with_replicas(
+        device: &Device,
+        model: &dyn Module,
+        params: &Parameters,
+        feed: &Feed<'a>,
+        scale: &Standardisation,
+        precision: Precision,
+        replicas: &'a DataParallel,
+    ) -> Result<Self, Error> {
+        check_batch(feed.batch_rows(), replicas.world_size())?;
+        Self::shared(device, model, params, feed, scale, precision, Some(replicas))
+    }
+
+    fn shared(
+        device: &Device,
+        model: &dyn Module,
+        params: &Parameters,
+        feed: &Feed<'a>,
+        scale: &Standardisation,
+        precision: Precision,
+        replicas: Option<&'a DataParallel>,
+    ) -> Result<Self, Error> {
+        let part = replicas.map_or(0..feed.batch_rows(), |replicas| replicas.part_of(feed.batch_rows()));
+        let batch_rows = part.len();
         let fits = device.max_binding_bytes() / (batch_rows * size_of::<f32>());
         let turn_batches = feed.turn_batches().min(fits).max(1);
         let graph = Graph::inference("evaluate");
         let state = Graph::state_buffer();
-        let scores = Persistent::new("scores", DType::F32, (turn_batches * batch_rows).min(feed.n_rows()));
-        let batch = feed.record(&graph, scale, &state)?;
+        let scores = Persistent::new("scores", DType::F32, turn_batches * batch_rows);
+        let batch = feed.record_part(&graph, scale, &state, part)?;
         let bound = params.bind(&graph)?;
         let logits = graph.autocast(precision, || batch.forward(model, &bound)?.cast(DType::F32))?;
         graph.store(&logits, &state, &scores)?;
         graph.advance(&state)?;
         let executable = graph.compile(device)?;
-        Ok(Self { graph, executable, state, scores, feed: feed.clone(), turn_batches })
+        Ok(Self { graph, executable, state, scores, feed: feed.clone(), turn_batches, replicas })
     }
 
     /// The model's output for every row, in the order of the feed's first epoch: the table's, unless it is shuffled.
@@ -77,14 +111,38 @@ impl<'a> Scorer<'a> {
     /// The same with the feed's threads running.
     pub(crate) fn scores_of(&self, open: &mut OpenFeed<'_>) -> Result<Vec<f32>, Error> {
         let device = self.executable.device();
-        let mut all = Vec::with_capacity(self.feed.n_rows());
+        let part_rows = self.scores.len() / self.turn_batches;
+        let mut mine = Vec::with_capacity(self.feed.n_batches() * part_rows);
         open.each_turn(0, Cursor::Turn, self.turn_batches, |turn| {
-            device.write(&self.state, &[0_u32; 4])?;
+            device.write(&self.state, &[0_u32; STATE_LEN])?;
             self.executable.run(turn.n_batches)?;
             let scores: Vec<f32> = device.read(&self.scores)?;
-            all.extend_from_slice(&scores[..turn.n_rows]);
+            mine.extend_from_slice(&scores[..turn.n_batches * part_rows]);
             Ok(ControlFlow::Continue(()))
         })?;
+        let mut all = match self.replicas {
+            None => mine,
+            Some(replicas) => self.of_all(replicas, mine, part_rows)?,
+        };
+        all.truncate(self.feed.n_rows());
+        Ok(all)
+    }
+
+    /// The scores of all replicas in the order of rows, of which this one has `part_rows` in each batch.
+    fn of_all(&self, replicas: &DataParallel, mut mine: Vec<f32>, part_rows: usize) -> Result<Vec<f32>, Error> {
+        let (n_batches, batch_rows) = (self.feed.n_batches(), self.feed.batch_rows());
+        // Parts differ by a row, and what is gathered does not.
+        let most = batch_rows.div_ceil(replicas.world_size());
+        mine.resize(n_batches * most, 0.0);
+        let gathered = replicas.all_gather(mine)?;
+        let mut all = vec![0.0; n_batches * batch_rows];
+        for (rank, scores) in gathered.chunks_exact(n_batches * most).enumerate() {
+            let part = replicas.part_of_rank(rank, batch_rows);
+            debug_assert!(rank != replicas.rank() || part.len() == part_rows, "parts are cut alike");
+            for (batch, scores) in all.chunks_exact_mut(batch_rows).zip(scores.chunks_exact(part.len())) {
+                batch[part.clone()].copy_from_slice(scores);
+            }
+        }
         Ok(all)
     }
 

@@ -7,11 +7,15 @@ use brisk_nn::tensor::program::{Device, Executable};
 use brisk_nn::tensor::{DType, Graph, Persistent, Precision, Reduction};
 use brisk_nn::{Accumulate, GradScaler, GradScalerConfig, Module, Optimizer, Parameters, ScalerReport, Schedule, StepInputs};
 
+use crate::data_parallel::check_batch;
 use crate::feed::inspect::{check_all_finite, check_codes_and_weights, layout_of};
 use crate::feed::{Cursor, Feed, FeedConfig, FeedElement, OpenFeed, binary_labels};
 use crate::metrics::roc_auc;
 use crate::run_state::RunState;
-use crate::{Checkpoint, Error, MetricsLog, Progress, RunFolder, Scorer, Standardisation, StopFlag, StopReason};
+use crate::{
+    BatchTensors, Checkpoint, DataParallel, Described, Error, MetricsLog, Progress, ReduceOp, RunFolder, Scorer, Standardisation,
+    StopFlag, StopReason,
+};
 
 /// Trains a model that tells two classes apart, by the area under its ROC curve on rows it has not seen.
 ///
@@ -33,12 +37,14 @@ pub struct Trainer<'a> {
     losses: Persistent,
     scaler: GradScaler,
     scorer: Scorer<'a>,
+    /// With whom the rows of each batch are shared.
+    replicas: Option<&'a DataParallel>,
 }
 
 /// How a run goes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrainerConfig {
-    /// Rows a batch.
+    /// Rows a batch, of all replicas together.
     pub batch_rows: usize,
     /// Batches a step: the optimizer takes the mean of their gradients. The last of an epoch's steps may have less, and divides by as many all the same.
     pub accumulate: usize,
@@ -187,6 +193,56 @@ impl<'a> Trainer<'a> {
         S: RowSource<Feature: FeedElement>,
         V: RowSource<Feature: FeedElement>,
     {
+        Self::shared(device, model, params, optimizer, train, valid, config, feed, None)
+    }
+
+    /// The same as one of several replicas, each of which calls this with the same rows and settings on a device of its own.
+    ///
+    /// Every replica takes its part of each batch and of the rows to validate on; the weights, the losses and what the run comes to are those of one device with
+    /// all rows, up to rounding, and the same bits on all replicas. Replica 0 alone writes to the run's folder and shows progress; whichever is asked to stop ends
+    /// the run of all.
+    ///
+    /// # Errors
+    /// As [`with_feed`](Self::with_feed); [`Error::Replica`] if replicas differ in model or settings, or one fails; [`Error::BatchPerReplica`].
+    #[expect(clippy::too_many_arguments, reason = "all of them are what a run is made of, each of another type")]
+    pub fn with_replicas<S, V>(
+        device: &Device,
+        model: &dyn Module,
+        params: &'a Parameters,
+        optimizer: &'a dyn Optimizer,
+        train: &'a S,
+        valid: &'a V,
+        config: TrainerConfig,
+        feed: &FeedConfig,
+        replicas: &'a DataParallel,
+    ) -> Result<Self, Error>
+    where
+        S: RowSource<Feature: FeedElement>,
+        V: RowSource<Feature: FeedElement>,
+    {
+        let rows = format!("{} to train on, {} to validate on, of {} columns", train.n_rows(), valid.n_rows(), train.n_cols());
+        let settings = [("rows", rows), ("settings", format!("{config:?}"))];
+        replicas.agree(settings.map(|(what, is)| Described { what: what.to_owned(), is }).into())?;
+        replicas.agree_on_model(params, optimizer)?;
+        Self::shared(device, model, params, optimizer, train, valid, config, feed, Some(replicas))
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "all of them are what a run is made of, each of another type")]
+    fn shared<S, V>(
+        device: &Device,
+        model: &dyn Module,
+        params: &'a Parameters,
+        optimizer: &'a dyn Optimizer,
+        train: &'a S,
+        valid: &'a V,
+        config: TrainerConfig,
+        feed: &FeedConfig,
+        replicas: Option<&'a DataParallel>,
+    ) -> Result<Self, Error>
+    where
+        S: RowSource<Feature: FeedElement>,
+        V: RowSource<Feature: FeedElement>,
+    {
         if train.n_cols() != valid.n_cols() {
             return Err(Error::ColumnCount { set: "valid", found: valid.n_cols(), expected: train.n_cols() });
         }
@@ -221,10 +277,20 @@ impl<'a> Trainer<'a> {
 
         let graph = Graph::training("train");
         let bound = params.bind(&graph)?;
-        let batch = train.record(&graph, &scale, &inputs.state)?;
+        let batch = match replicas {
+            None => train.record(&graph, &scale, &inputs.state)?,
+            Some(replicas) => {
+                check_batch(train.batch_rows(), replicas.world_size())?;
+                let part = replicas.part_of(train.batch_rows());
+                let shares = train.record_shares(&graph, &scale, &inputs.state)?.narrow(0, part.clone())?;
+                BatchTensors { weights: shares, ..train.record_part(&graph, &scale, &inputs.state, part)? }
+            }
+        };
+        // Parts weighted by their shares of the whole batch add up to its mean.
+        let reduction = if replicas.is_some() { Reduction::Sum } else { Reduction::Mean };
         let loss = graph.autocast(config.precision, || {
             let logits = batch.forward(model, &bound)?;
-            logits.bce_with_logits(&batch.labels, &batch.weights, Reduction::Mean, 1.0)
+            logits.bce_with_logits(&batch.labels, &batch.weights, reduction, 1.0)
         })?;
         scaler.backward(&loss)?;
         if config.accumulate != 1 {
@@ -235,6 +301,10 @@ impl<'a> Trainer<'a> {
                 &inputs.state,
             )?;
         }
+        if let Some(replicas) = replicas {
+            let state = (config.accumulate != 1).then_some(&inputs.state);
+            replicas.reduce_gradients(&graph, params, ReduceOp::Sum, state)?;
+        }
         scaler.unscale(&graph, params.grads(), &inputs.state)?;
         match config.clip {
             None => {}
@@ -243,14 +313,32 @@ impl<'a> Trainer<'a> {
         }
         scaler.step(&graph, optimizer, params, &inputs)?;
         scaler.update(&graph)?;
+        let loss = replicas.map_or(Ok(loss.clone()), |replicas| replicas.all_reduce_and_ask(&graph, &loss, ReduceOp::Sum))?;
         graph.store(&loss, &inputs.state, &losses)?;
         graph.advance(&inputs.state)?;
         let step = graph.compile(device)?;
 
-        let scorer = Scorer::of_feed(device, model, params, &valid, &scale, config.precision)?;
+        let scorer = match replicas {
+            None => Scorer::of_feed(device, model, params, &valid, &scale, config.precision)?,
+            Some(replicas) => Scorer::with_replicas(device, model, params, &valid, &scale, config.precision, replicas)?,
+        };
         let device = device.clone();
-        let trainer =
-            Self { config, device, params, optimizer, scale, train, valid_labels, graph, step, inputs, losses, scaler, scorer };
+        let trainer = Self {
+            config,
+            device,
+            params,
+            optimizer,
+            scale,
+            train,
+            valid_labels,
+            graph,
+            step,
+            inputs,
+            losses,
+            scaler,
+            scorer,
+            replicas,
+        };
         trainer.start_over()?;
         Ok(trainer)
     }
@@ -263,7 +351,7 @@ impl<'a> Trainer<'a> {
     /// written, the last good one staying; [`Error::Tensor`] if the device fails.
     pub fn fit(&self, outputs: &mut Outputs) -> Result<FitReport, Error> {
         self.start_over()?;
-        let log = outputs.folder.as_ref().map(MetricsLog::create).transpose()?;
+        let log = self.folder(outputs).map(MetricsLog::create).transpose()?;
         self.fit_from(RunState::new(self.config.patience), log, outputs)
     }
 
@@ -278,7 +366,11 @@ impl<'a> Trainer<'a> {
         self.start_over()?;
         self.restore(checkpoint)?;
         let run = RunState::of(checkpoint, self.config.patience, self.params)?;
-        let log = outputs.folder.as_ref().map(|folder| MetricsLog::resume(folder, run.n_epochs)).transpose()?;
+        if let Some(replicas) = self.replicas {
+            let stands = format!("epoch {}, step {}, weights {:016x}", run.n_epochs, run.n_steps, checkpoint.fingerprint());
+            replicas.agree(vec![Described { what: "the checkpoint that is gone on from".to_owned(), is: stands }])?;
+        }
+        let log = self.folder(outputs).map(|folder| MetricsLog::resume(folder, run.n_epochs)).transpose()?;
         self.fit_from(run, log, outputs)
     }
 
@@ -310,7 +402,7 @@ impl<'a> Trainer<'a> {
             device.write(&self.inputs.lr, &(0..n_batches).map(rate).collect::<Vec<_>>())?;
             device.write_at(&self.inputs.state, 0, &[0_u32])?;
 
-            outputs.progress.epoch_started(epoch);
+            self.show(outputs, |progress| progress.epoch_started(epoch));
             let started = Instant::now();
             let n_done = self.run_steps(train, epoch as u32, outputs)?;
             train_seconds += started.elapsed().as_secs_f64();
@@ -329,6 +421,10 @@ impl<'a> Trainer<'a> {
                 ended = Ended::Stopped;
                 break;
             }
+            if let Some(replicas) = self.replicas {
+                // Statistics of batches are each replica's own; all score with those of the first.
+                replicas.broadcast_buffers(device, self.params)?;
+            }
             let auc = roc_auc(&self.scorer.scores_of(valid)?, &self.valid_labels)?;
             history.push((loss, auc));
             run.n_epochs = epoch + 1;
@@ -336,7 +432,7 @@ impl<'a> Trainer<'a> {
             if self.scaler.config().enabled {
                 metrics.extend([("loss_scale", f64::from(scaler.scale)), ("skipped", f64::from(n_skipped))]);
             }
-            outputs.progress.epoch_finished(&metrics);
+            self.show(outputs, |progress| progress.epoch_finished(&metrics));
             if let Some(log) = &mut log {
                 let lr = config.schedule.rate(run.n_steps.saturating_sub(1));
                 metrics[0].0 = "train_loss";
@@ -345,7 +441,7 @@ impl<'a> Trainer<'a> {
 
             let stop = run.early_stopping.check(auc);
             if run.keep_if_best(auc, self.params, device)?
-                && let Some(folder) = &outputs.folder
+                && let Some(folder) = self.folder(outputs)
             {
                 self.checkpoint(&run, auc)?.save(folder.best())?;
             }
@@ -354,8 +450,8 @@ impl<'a> Trainer<'a> {
                 break;
             }
         }
-        outputs.progress.finished();
-        if let Some(folder) = &outputs.folder {
+        self.show(outputs, Progress::finished);
+        if let Some(folder) = self.folder(outputs) {
             let auc = history.last().map_or(f64::NAN, |last| last.1);
             let mut last = self.checkpoint(&run, auc)?;
             run.insert_best_into(&mut last, self.params)?;
@@ -385,7 +481,7 @@ impl<'a> Trainer<'a> {
         }
         self.scaler.write_initial(&self.device)?;
         self.device.write(&self.inputs.state, &[0_u32; STATE_LEN])?;
-        Ok(())
+        self.replicas.map_or(Ok(()), |replicas| replicas.broadcast_model(&self.device, self.params))
     }
 
     /// Puts on the device what [`checkpoint`](Self::checkpoint) took from there.
@@ -420,16 +516,40 @@ impl<'a> Trainer<'a> {
     fn run_steps(&self, train: &mut OpenFeed<'_>, epoch: u32, outputs: &mut Outputs) -> Result<usize, Error> {
         let mut n_done = 0;
         train.each_turn(epoch, Cursor::Epoch, REPLAYS_PER_TURN, |turn| {
-            if outputs.stop.is_requested() {
+            if let Some(replicas) = self.replicas {
+                // All of them end with the same step, whichever was asked to.
+                for _ in 0..turn.n_batches {
+                    if outputs.stop.is_requested() {
+                        replicas.ask_to_stop();
+                    }
+                    self.step.run(1)?;
+                    n_done += 1;
+                    if replicas.is_stop_agreed() {
+                        return Ok(ControlFlow::Break(()));
+                    }
+                }
+            } else if outputs.stop.is_requested() {
                 return Ok(ControlFlow::Break(()));
+            } else {
+                self.step.run(turn.n_batches)?;
+                n_done += turn.n_batches;
             }
-            self.step.run(turn.n_batches)?;
-            n_done += turn.n_batches;
-            outputs.progress.advance(turn.n_rows as u64);
+            self.show(outputs, |progress| progress.advance(turn.n_rows as u64));
             Ok(ControlFlow::Continue(()))
         })?;
         self.device.wait()?;
         Ok(n_done)
+    }
+
+    /// Where the run's files go: those of replicas are replica 0's.
+    fn folder<'o>(&self, outputs: &'o Outputs) -> Option<&'o RunFolder> {
+        outputs.folder.as_ref().filter(|_| self.replicas.is_none_or(|replicas| replicas.rank() == 0))
+    }
+
+    fn show(&self, outputs: &mut Outputs, show: impl FnOnce(&mut Progress)) {
+        if self.replicas.is_none_or(|replicas| replicas.rank() == 0) {
+            show(&mut outputs.progress);
+        }
     }
 
     /// Everything needed to use the weights or go on from them.

@@ -25,4 +25,5 @@ mod memory;
 mod mixed_precision;
 mod precision;
 mod refusals;
+mod replicas;
 mod trainer;

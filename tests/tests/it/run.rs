@@ -55,6 +55,10 @@ impl Setting {
 }
 
 impl Ready {
+    pub(crate) fn config(&self) -> TrainerConfig {
+        self.config.clone()
+    }
+
     pub(crate) fn trainer(&self, device: &Device) -> Result<Trainer<'_>, Error> {
         let Self { model, params, adam, train, valid, config } = self;
         Trainer::new(device, model, params, adam, train, valid, config.clone())

@@ -1,3 +1,5 @@
+use std::ops::Range;
+
 use brisk_loader::Shuffle;
 use brisk_nn::tensor::program::kernels::{ORDER_LEN, sequential_order, shuffled_order};
 use brisk_nn::tensor::program::{Device, Upload, Uploads};
@@ -133,9 +135,38 @@ impl DeviceTable {
         state: &Persistent,
         batch_rows: usize,
     ) -> Result<BatchTensors, Error> {
-        let [mean, inv_std, zero, one] = scale.buffers();
+        self.record_part(graph, scale, state, 0..batch_rows)
+    }
+
+    /// What each row of the batch weighs, of 1 for all of them.
+    pub(crate) fn record_shares(
+        &self,
+        graph: &Graph,
+        scale: &Standardisation,
+        state: &Persistent,
+        batch_rows: usize,
+    ) -> Result<Tensor, Error> {
+        let [_, _, zero, one] = scale.buffers();
         let batch = graph.batch(&self.order, state, batch_rows)?;
-        let column = |table: &Windows| graph.gather(&batch, table, zero, one)?.reshape(&[batch_rows]);
+        let weights = match &self.weights {
+            Some(weights) => batch.weights.multiply(&graph.gather(&batch, weights, zero, one)?.reshape(&[batch_rows])?)?,
+            None => batch.weights,
+        };
+        Ok(weights.shares()?)
+    }
+
+    /// The same as [`record`](Self::record) for some rows of each batch.
+    pub(crate) fn record_part(
+        &self,
+        graph: &Graph,
+        scale: &Standardisation,
+        state: &Persistent,
+        part: Range<usize>,
+    ) -> Result<BatchTensors, Error> {
+        let n = part.len();
+        let [mean, inv_std, zero, one] = scale.buffers();
+        let batch = graph.batch_part(&self.order, state, part)?;
+        let column = |table: &Windows| graph.gather(&batch, table, zero, one)?.reshape(&[n]);
         let x = graph.gather(&batch, &self.features, mean, inv_std)?;
         let categories = self.categories.as_ref().map(|table| graph.gather_categories(&batch, table)).transpose()?;
         let labels = column(&self.labels)?;

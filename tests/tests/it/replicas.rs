@@ -1,0 +1,282 @@
+//! Several replicas against one device: the same rows, the same losses, the same weights.
+
+use std::time::{Duration, Instant};
+
+use brisk_loader::{RowSource, Rows};
+use brisk_program::{Device, Selection};
+use brisk_tensor::Precision;
+use brisk_train::{
+    BucketSizes, Checkpoint, DataParallelConfig, Error, FeedConfig, FitReport, GradientClip, Trainer, TrainerConfig, Wire,
+    run_threads,
+};
+
+use crate::gpu::{cpu, gpu};
+use crate::run::{Ready, Setting, after_each_epoch, into_folder, quiet};
+
+/// Buckets so small that each layer has one.
+const CONFIG: DataParallelConfig = DataParallelConfig { buckets: BucketSizes { first_bytes: 64, bytes: 256 }, wire: Wire::F32 };
+
+type Run = (FitReport, Vec<f32>);
+
+fn replicated(
+    n: usize,
+    config: DataParallelConfig,
+    device: impl Fn() -> Device + Sync,
+    ready: impl Fn() -> Ready + Sync,
+) -> Result<Vec<Run>, Error> {
+    run_threads(n, &config, |replica| {
+        let (device, ready) = (device(), ready());
+        let Ready { model, params, adam, train, valid, .. } = &ready;
+        let config = ready.config();
+        let trainer =
+            Trainer::with_replicas(&device, model, params, adam, train, valid, config, &FeedConfig::default(), replica)?;
+        let report = trainer.fit(&mut quiet())?;
+        Ok((report, device.read(params.values())?))
+    })
+}
+
+#[track_caller]
+fn check_same_bits(runs: &[Run]) {
+    for (report, weights) in runs {
+        assert!(*weights == runs[0].1, "replicas hold the same weights, bit for bit");
+        assert_eq!(report.history, runs[0].0.history, "the same losses and scores");
+    }
+}
+
+#[track_caller]
+fn check_alike(alone: &Run, run: &Run, tolerance: f64) {
+    for ((loss, auc), (expected_loss, expected_auc)) in run.0.history.iter().zip(&alone.0.history) {
+        assert!((loss - expected_loss).abs() <= tolerance * expected_loss, "loss {loss}, alone {expected_loss}");
+        assert!((auc - expected_auc).abs() <= 20.0 * tolerance, "AUC {auc}, alone {expected_auc}");
+    }
+    assert_eq!(run.0.history.len(), alone.0.history.len(), "as many epochs");
+    let worst = run.1.iter().zip(&alone.1).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+    assert!(f64::from(worst) <= 50.0 * tolerance, "weights differ by {worst}");
+}
+
+/// 500 rows in batches of 64: the last has 52, and of three replicas each has another number.
+fn check(setting: &Setting, weights: Option<&[f32]>, tolerance: f64) -> Result<(), Error> {
+    let ready = || {
+        let mut ready = setting.ready();
+        if let Some(weights) = weights {
+            ready.train = weighted(&ready.train, weights);
+        }
+        ready
+    };
+    let alone = ready().fit(&cpu(2))?;
+    for n in [1, 2, 3, 4] {
+        let runs = replicated(n, CONFIG, || cpu(1), ready)?;
+        check_same_bits(&runs);
+        check_alike(&alone, &runs[0], tolerance);
+        assert_eq!(runs, forget_time(replicated(n, CONFIG, || cpu(1), ready)?, &runs), "{n} replicas: a run repeats");
+    }
+    Ok(())
+}
+
+/// The runs with the times of others.
+fn forget_time(mut runs: Vec<Run>, others: &[Run]) -> Vec<Run> {
+    for (run, other) in runs.iter_mut().zip(others) {
+        (run.0.train_seconds, run.0.train_rows_per_s) = (other.0.train_seconds, other.0.train_rows_per_s);
+    }
+    runs
+}
+
+fn weighted(rows: &Rows, weights: &[f32]) -> Rows {
+    let n = rows.n_rows();
+    let (mut features, mut labels) = (vec![0.0; n * rows.n_cols()], vec![0.0; n]);
+    rows.gather(&(0..n as u32).collect::<Vec<_>>(), &mut features, &mut labels).expect("rows in memory");
+    let weights: Vec<f32> = (0..n).map(|row| weights[row % weights.len()]).collect();
+    Rows::new(features, labels, rows.n_cols()).and_then(|rows| rows.with_weights(weights)).expect("a weight a row")
+}
+
+#[test]
+fn replicas_train_as_one_device_does() -> Result<(), Error> {
+    check(&Setting::default(), None, 1e-5)
+}
+
+#[test]
+fn rows_weigh_what_they_weigh_on_any_replica() -> Result<(), Error> {
+    check(&Setting::default(), Some(&[1.0, 0.0, 3.5, 0.25, 0.0, 0.0, 2.0]), 1e-5)
+}
+
+#[test]
+fn batches_are_accumulated_before_they_are_reduced() -> Result<(), Error> {
+    let default = Setting::default();
+    let config = TrainerConfig { accumulate: 3, clip: Some(GradientClip::Norm(0.1)), ..default.config.clone() };
+    check(&Setting { config, ..default }, None, 1e-5)
+}
+
+#[test]
+fn an_overflow_skips_the_step_of_all() -> Result<(), Error> {
+    let default = Setting::default();
+    let config = TrainerConfig { precision: Precision::F16, max_epochs: 2, ..default.config.clone() };
+    let setting = Setting { config, ..default };
+    let runs = replicated(2, CONFIG, || cpu(1), || setting.ready())?;
+    check_same_bits(&runs);
+    let alone = setting.ready().fit(&cpu(2))?;
+    assert_eq!(runs[0].0.scaler, alone.0.scaler, "the scale goes the same way");
+    check_alike(&alone, &runs[0], 2e-3);
+    Ok(())
+}
+
+#[test]
+fn gradients_travel_in_half_the_bytes() -> Result<(), Error> {
+    let alone = Setting::default().ready().fit(&cpu(2))?;
+    for wire in [Wire::Bf16, Wire::F16] {
+        let runs = replicated(2, DataParallelConfig { wire, ..CONFIG }, || cpu(1), || Setting::default().ready())?;
+        check_same_bits(&runs);
+        check_alike(&alone, &runs[0], 1e-2);
+    }
+    Ok(())
+}
+
+#[test]
+fn replicas_are_devices_of_one_adapter() -> Result<(), Error> {
+    if gpu().is_none() {
+        return Ok(());
+    }
+    let open = || Device::builder().selection(Selection::Index(0)).open().expect("the first adapter opens");
+    let default = Setting::default();
+    let setting = Setting { config: TrainerConfig { max_epochs: 1, ..default.config.clone() }, n_rows: 200, ..default };
+    let runs = replicated(2, CONFIG, open, || setting.ready())?;
+    check_same_bits(&runs);
+    check_alike(&setting.ready().fit(&cpu(2))?, &runs[0], 1e-4);
+    Ok(())
+}
+
+#[test]
+fn whichever_is_asked_to_stop_all_do() -> Result<(), Error> {
+    let default = Setting::default();
+    let setting = Setting { config: TrainerConfig { max_epochs: 1000, ..default.config.clone() }, ..default };
+    let reports = run_threads(3, &CONFIG, |replica| {
+        let ready = setting.ready();
+        let Ready { model, params, adam, train, valid, .. } = &ready;
+        let (device, feed) = (cpu(1), FeedConfig::default());
+        let trainer = Trainer::with_replicas(&device, model, params, adam, train, valid, ready.config(), &feed, replica)?;
+        let mut outputs = quiet();
+        let stop = outputs.stop.clone();
+        if replica.rank() == 1 {
+            let since = Instant::now();
+            std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(300).saturating_sub(since.elapsed()));
+                stop.request();
+            });
+        }
+        trainer.fit(&mut outputs)
+    })?;
+    assert!(reports.iter().all(|report| report.ended == brisk_train::Ended::Stopped), "{:?}", reports[0].ended);
+    assert!(reports.iter().all(|report| report.n_epochs == reports[0].n_epochs), "all at the same step");
+    Ok(())
+}
+
+#[test]
+fn a_replica_that_fails_ends_the_others_with_its_error() {
+    let started = Instant::now();
+    let error = run_threads(3, &CONFIG, |replica| {
+        let ready = Setting::default().ready();
+        let Ready { model, params, adam, train, valid, .. } = &ready;
+        let (device, feed) = (cpu(1), FeedConfig::default());
+        let trainer = Trainer::with_replicas(&device, model, params, adam, train, valid, ready.config(), &feed, replica)?;
+        let mut outputs = quiet();
+        if replica.rank() == 0 {
+            outputs.progress = after_each_epoch(|| panic!("the disk is on fire"));
+        }
+        trainer.fit(&mut outputs)
+    });
+    let error = error.expect_err("one of them failed").to_string();
+    assert_eq!(error, "rank 0 failed: the disk is on fire; the run ends, start again from the last checkpoint");
+    assert!(started.elapsed() < Duration::from_secs(60), "nobody hangs");
+}
+
+#[test]
+fn replicas_that_differ_are_found_before_anything_is_averaged() {
+    let differing = |setting: fn(usize) -> Setting| {
+        let error = run_threads(2, &CONFIG, |replica| {
+            let ready = setting(replica.rank()).ready();
+            let Ready { model, params, adam, train, valid, .. } = &ready;
+            let (device, feed) = (cpu(1), FeedConfig::default());
+            Trainer::with_replicas(&device, model, params, adam, train, valid, ready.config(), &feed, replica).map(|_| ())
+        });
+        error.expect_err("they differ").to_string()
+    };
+    let hidden = differing(|rank| Setting { hidden: vec![24 + rank], ..Setting::default() });
+    assert!(hidden.contains("`layers.0.weight` differs between rank 0 and rank 1: [24, 5] f32 against [25, 5] f32"), "{hidden}");
+    let rows = differing(|rank| Setting { n_rows: 500 + rank, ..Setting::default() });
+    assert!(rows.contains("`rows` differs between rank 0 and rank 1: 500 to train on"), "{rows}");
+    let batch = differing(|rank| {
+        let default = Setting::default();
+        Setting { config: TrainerConfig { batch_rows: 64 + rank, ..default.config.clone() }, ..default }
+    });
+    assert!(batch.contains("`settings` differs") && batch.contains("batch_rows: 65"), "{batch}");
+}
+
+#[test]
+fn a_batch_that_leaves_a_replica_without_rows_is_refused() {
+    let default = Setting::default();
+    let setting = Setting { config: TrainerConfig { batch_rows: 2, ..default.config.clone() }, ..default };
+    let error = replicated(3, CONFIG, || cpu(1), || setting.ready()).expect_err("two rows for three");
+    assert_eq!(error.to_string(), "a batch of 2 rows for 3 replicas; give each at least one row, or take fewer replicas");
+}
+
+/// Three epochs at once by two replicas, against one by two and two more by three, from the checkpoint.
+#[test]
+fn a_run_goes_on_with_another_number_of_replicas() -> Result<(), Error> {
+    let setting = |max_epochs| {
+        let default = Setting::default();
+        Setting { config: TrainerConfig { max_epochs, ..default.config.clone() }, ..default }
+    };
+    let whole = replicated(2, CONFIG, || cpu(1), || setting(3).ready())?;
+    let root = tempfile::tempdir().expect("a folder for a while");
+    let last = run_threads(2, &CONFIG, |replica| {
+        let ready = setting(1).ready();
+        let Ready { model, params, adam, train, valid, .. } = &ready;
+        let (device, feed) = (cpu(1), FeedConfig::default());
+        let trainer = Trainer::with_replicas(&device, model, params, adam, train, valid, ready.config(), &feed, replica)?;
+        // Each names the folder, and the first alone writes to it.
+        let (mut outputs, folder) = into_folder(&root.path().join(replica.rank().to_string()));
+        trainer.fit(&mut outputs)?;
+        Ok::<_, Error>(folder.last())
+    })?;
+    assert!(last[0].exists() && !last[1].exists(), "replica 0 writes");
+    let checkpoint = Checkpoint::load(&last[0])?;
+    let runs = run_threads(3, &CONFIG, |replica| {
+        let ready = setting(3).ready();
+        let Ready { model, params, adam, train, valid, .. } = &ready;
+        let (device, feed) = (cpu(1), FeedConfig::default());
+        let trainer = Trainer::with_replicas(&device, model, params, adam, train, valid, ready.config(), &feed, replica)?;
+        let report = trainer.resume(&checkpoint, &mut quiet())?;
+        Ok::<_, Error>((report, device.read(params.values())?))
+    })?;
+    check_same_bits(&runs);
+    let expected = (FitReport { history: whole[0].0.history[1..].to_vec(), ..whole[0].0.clone() }, whole[0].1.clone());
+    check_alike(&expected, &runs[0], 1e-5);
+    Ok(())
+}
+
+#[test]
+fn a_loss_that_is_no_number_ends_all_of_them() {
+    let default = Setting::default();
+    let setting = Setting { n_rows: 500, ..default };
+    let error = replicated(
+        2,
+        CONFIG,
+        || cpu(1),
+        || {
+            let mut ready = setting.ready();
+            // Beyond what a standardised column can be.
+            ready
+                .params
+                .set_initial(ready.params.id_of("layers.0.bias").expect("a bias"), &[f32::INFINITY; 24])
+                .expect("24 of them");
+            ready
+        },
+    );
+    assert!(matches!(error, Err(Error::NonFiniteLoss { epoch: 1, step: 1, .. })), "{error:?}");
+}
+
+/// Rows that the tests above do not see: as many as two batches, so that a replica's part of the last is whole.
+#[test]
+fn parts_cover_each_batch_once() -> Result<(), Error> {
+    let setting = Setting { n_rows: 128, ..Setting::default() };
+    check(&setting, None, 1e-5)
+}
