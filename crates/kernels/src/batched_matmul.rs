@@ -131,20 +131,15 @@ impl Kernel for BatchedMatmul {
     }
 }
 
-/// Any of the arguments in 16 bits, on a GPU where sizes are multiples of 4.
+/// Any of the arguments in 16 bits.
 impl StoredForm for BatchedMatmul {
+    /// A result whose rows end within a word is in f32.
     fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
-        Some(dtypes.to_vec())
-    }
-
-    fn gpu_has_form(&self) -> bool {
-        self.one().is_of_vectors()
+        let [a, b, y] = [dtypes[0], dtypes[1], if self.n.is_multiple_of(2) { dtypes[2] } else { DType::F32 }];
+        [a, b, y].iter().any(|dtype| dtype.is_half()).then(|| vec![a, b, y])
     }
 
     fn stored_dispatches(&self, dtypes: &[DType], adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        if !dtypes.is_empty() && !self.gpu_has_form() {
-            return self.between_casts(dtypes).dispatches(adapter);
-        }
         self.dispatches_of(dtypes, MatmulFamily::choose(adapter, usize::MAX), adapter)
     }
 

@@ -93,6 +93,15 @@ impl ConvShape {
     }
 }
 
+/// The types of a convolution nearest to `dtypes`, whose result, the last, has `n_channels`: in f32, where a word would be of two pixels.
+pub(crate) fn with_whole_words(dtypes: &[DType], n_channels: usize) -> Option<Vec<DType>> {
+    let mut nearest = dtypes.to_vec();
+    if let (false, Some(result)) = (n_channels.is_multiple_of(2), nearest.last_mut()) {
+        *result = DType::F32;
+    }
+    nearest.iter().any(|dtype| dtype.is_half()).then_some(nearest)
+}
+
 impl Conv2d {
     fn product(&self) -> Option<Matmul> {
         let Self { shape: ConvShape { x, n_out, .. }, epilogue } = *self;
@@ -182,20 +191,17 @@ impl Kernel for Conv2d {
     }
 }
 
-/// Any of the arguments in 16 bits, on a GPU where sizes are multiples of 4.
+/// Any of the arguments in 16 bits.
 impl StoredForm for Conv2d {
+    /// A result whose pixels end within a word is in f32.
     fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
-        self.product().map_or_else(|| Some(dtypes.to_vec()), |matmul| matmul.nearest(dtypes))
-    }
-
-    fn gpu_has_form(&self) -> bool {
-        self.product().map_or(self.shape.reads_vectors(), |matmul| matmul.gpu_has_form())
+        match self.product() {
+            Some(matmul) => matmul.nearest(dtypes),
+            None => with_whole_words(dtypes, self.shape.n_out),
+        }
     }
 
     fn stored_dispatches(&self, dtypes: &[DType], adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        if !dtypes.is_empty() && !self.gpu_has_form() {
-            return self.between_casts(dtypes).dispatches(adapter);
-        }
         self.dispatches_of(dtypes, conv2d_gpu::family(adapter), adapter)
     }
 

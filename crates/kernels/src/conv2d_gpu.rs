@@ -48,8 +48,8 @@ pub(crate) fn forward(
     let (source, result) = (shape.x, shape.y());
     let product = Product { kernel: "conv2d", direction: Direction::Forward, shape, source, result, epilogue, dtypes };
     let turn = || {
-        // Those in 16 bits are multiples of 4.
-        let (wgsl, n_lanes) = if product.dtype(1).is_half() {
+        let in_blocks = shape.n_out.is_multiple_of(4) && shape.n_patch().is_multiple_of(4);
+        let (wgsl, n_lanes) = if product.dtype(1).is_half() && in_blocks {
             (include_str!("wgsl/matmul_transpose_blocks.wgsl"), shape.n_weights() / 16)
         } else {
             (include_str!("wgsl/matmul_transpose.wgsl"), shape.n_weights())
@@ -82,9 +82,7 @@ pub(crate) fn grad_input(
     let product =
         Product { kernel: "conv2d_grad_input", direction: Direction::Backward, shape, source, result, epilogue, dtypes };
     let turn = || {
-        // A lane has as many channels as share a word.
-        let n_together = if product.dtype(1).is_half() { 2 } else { 1 };
-        let sizes = [shape.n_out, shape.window.n_taps(), shape.x.n_channels / n_together, 0].map(|size| size as u32);
+        let sizes = [shape.n_out, shape.window.n_taps(), shape.x.n_channels, 0].map(|size| size as u32);
         Ok(Dispatch {
             label: "kernels.conv2d_grad_input.turn",
             wgsl: include_str!("wgsl/conv2d_grad_input_turn.wgsl"),
@@ -94,7 +92,7 @@ pub(crate) fn grad_input(
             params: bytemuck::cast_slice(&sizes).to_vec(),
             reads: vec![1],
             writes: vec![product.turned_arg()],
-            workgroups: fold_workgroups("conv2d_grad_input", (shape.n_weights() / n_together).div_ceil(64))?,
+            workgroups: fold_workgroups("conv2d_grad_input", shape.n_weights().div_ceil(64))?,
         })
     };
     product.dispatches(family, adapter, turn)

@@ -1,3 +1,4 @@
+use crate::conv2d::with_whole_words;
 use crate::cpu::half::Floats;
 use crate::stored_form::{StoredForm, with_element};
 use crate::{
@@ -118,20 +119,17 @@ impl Kernel for Conv2dGradInput {
     }
 }
 
-/// Any of the arguments in 16 bits, on a GPU where sizes are multiples of 4.
+/// Any of the arguments in 16 bits.
 impl StoredForm for Conv2dGradInput {
+    /// A result whose pixels end within a word is in f32.
     fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
-        self.product().map_or_else(|| Some(dtypes.to_vec()), |matmul| matmul.nearest(dtypes))
-    }
-
-    fn gpu_has_form(&self) -> bool {
-        self.product().map_or(self.shape.reads_vectors(), |matmul| matmul.gpu_has_form())
+        match self.product() {
+            Some(matmul) => matmul.nearest(dtypes),
+            None => with_whole_words(dtypes, self.shape.x.n_channels),
+        }
     }
 
     fn stored_dispatches(&self, dtypes: &[DType], adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        if !dtypes.is_empty() && !self.gpu_has_form() {
-            return self.between_casts(dtypes).dispatches(adapter);
-        }
         self.dispatches_of(dtypes, conv2d_gpu::family(adapter), adapter)
     }
 

@@ -114,7 +114,7 @@ impl Kernel for Conv2dGradWeight {
     }
 }
 
-/// Any of the arguments in 16 bits, on a GPU where sizes are multiples of 4.
+/// Any of the arguments in 16 bits.
 impl StoredForm for Conv2dGradWeight {
     /// The sum of runs is in f32.
     fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
@@ -122,14 +122,7 @@ impl StoredForm for Conv2dGradWeight {
         nearest.iter().any(|dtype| dtype.is_half()).then_some(nearest)
     }
 
-    fn gpu_has_form(&self) -> bool {
-        self.product().map_or(self.shape.reads_vectors(), |matmul| matmul.gpu_has_form())
-    }
-
     fn stored_dispatches(&self, dtypes: &[DType], adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        if !dtypes.is_empty() && !self.gpu_has_form() {
-            return self.between_casts(dtypes).dispatches(adapter);
-        }
         self.dispatches_of(dtypes, conv2d_gpu::family(adapter), adapter)
     }
 

@@ -6,16 +6,8 @@ pub(crate) trait StoredForm: Kernel + Clone {
     /// The types nearest to these that it has a form for, with f32 where it has to be; the rest is converted.
     fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>>;
 
-    /// Whether the dispatches take the arguments as they are stored; if not, they are those of f32 between casts.
-    fn gpu_has_form(&self) -> bool {
-        true
-    }
-
     /// As [`Kernel::args`].
     fn stored_args(&self, dtypes: &[DType]) -> Vec<Arg> {
-        if !self.gpu_has_form() {
-            return self.between_casts(dtypes).args();
-        }
         let mut args = self.args();
         args.iter_mut().zip(dtypes).for_each(|(arg, dtype)| arg.dtype = *dtype);
         args
@@ -26,11 +18,6 @@ pub(crate) trait StoredForm: Kernel + Clone {
 
     /// As [`Kernel::twin`].
     fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>);
-
-    /// The kernel between casts, for what has no form of its own yet.
-    fn between_casts(&self, dtypes: &[DType]) -> Converted {
-        Converted { kernel: Box::new(self.clone()), dtypes: dtypes.to_vec() }
-    }
 
     /// For [`Kernel::stored_as`].
     fn stored_form(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {

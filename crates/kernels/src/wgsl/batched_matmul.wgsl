@@ -2,7 +2,7 @@
 // Twin: src/cpu/batched_matmul.rs. A group reads 32 rows and 32 columns once for each of its lanes' blocks, mostly from the nearest cache.
 // Ladder: one lane a result -> blocks in registers, here (no barrier, any shape) -> batched_matmul_direct.wgsl (vec4 loads).
 //
-// The lanes' columns are 8 apart, so that neighbours read neighbouring columns of b and write neighbouring results.
+// Two columns of a lane lie together, and the other two 16 behind them, so that neighbours read neighbouring columns of b and write neighbouring results.
 
 struct Params {
     m: u32,
@@ -16,28 +16,36 @@ const LANE_COLS = 8u;
 override TRANSPOSE_A: u32 = 0u;
 override TRANSPOSE_B: u32 = 0u;
 
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> a: array<f32>;
-@group(0) @binding(2) var<storage, read> b: array<f32>;
-@group(0) @binding(3) var<storage, read_write> y: array<f32>;
+// As stored: src/stored_types.rs. Results in 16 bits are two neighbours in a row, so that there is an even number of columns.
+alias A = f32;
+alias B = f32;
+alias Y = f32;
+fn load_a(i: u32) -> f32 { return a[i]; }
+fn load_b(i: u32) -> f32 { return b[i]; }
+fn store_y(i: u32, v: vec2f, n: u32) { y[i] = v.x; if n > 1u { y[i + 1u] = v.y; } }
 
-fn store(start: u32, row: u32, cols: vec4u, products: vec4f) {
-    if row >= params.m {
-        return;
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> a: array<A>;
+@group(0) @binding(2) var<storage, read> b: array<B>;
+@group(0) @binding(3) var<storage, read_write> y: array<Y>;
+
+fn store_two(start: u32, row: u32, col: u32, products: vec2f) {
+    if row < params.m && col < params.n {
+        store_y(start + row * params.n + col, products, params.n - col);
     }
-    for (var i = 0u; i < 4u; i += 1u) {
-        if cols[i] < params.n {
-            y[start + row * params.n + cols[i]] = products[i];
-        }
-    }
+}
+
+fn store(start: u32, row: u32, col: u32, products: vec4f) {
+    store_two(start, row, col, products.xy);
+    store_two(start, row, col + 2u * LANE_COLS, products.zw);
 }
 
 @compute @workgroup_size(LANE_COLS, LANE_ROWS)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_id) lane: vec3u) {
     let row = group.y * 4u * LANE_ROWS + 4u * lane.y;
-    let col = group.x * 4u * LANE_COLS + lane.x;
+    let col = group.x * 4u * LANE_COLS + 2u * lane.x;
     let rows = vec4u(row, row + 1u, row + 2u, row + 3u);
-    let cols = vec4u(col, col + LANE_COLS, col + 2u * LANE_COLS, col + 3u * LANE_COLS);
+    let cols = vec4u(col, col + 1u, col + 2u * LANE_COLS, col + 2u * LANE_COLS + 1u);
     // What lies beyond the last row or column reads the last one again, and is not stored.
     let a_stride = select(params.k, 1u, TRANSPOSE_A == 1u);
     let b_stride = select(1u, params.k, TRANSPOSE_B == 1u);
@@ -50,17 +58,17 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_id) lane:
     var sum2 = vec4f();
     var sum3 = vec4f();
     for (var i = 0u; i < params.k; i += 1u) {
-        let of_b = vec4f(b[b_at.x], b[b_at.y], b[b_at.z], b[b_at.w]);
-        sum0 += a[a_at.x] * of_b;
-        sum1 += a[a_at.y] * of_b;
-        sum2 += a[a_at.z] * of_b;
-        sum3 += a[a_at.w] * of_b;
+        let of_b = vec4f(load_b(b_at.x), load_b(b_at.y), load_b(b_at.z), load_b(b_at.w));
+        sum0 += load_a(a_at.x) * of_b;
+        sum1 += load_a(a_at.y) * of_b;
+        sum2 += load_a(a_at.z) * of_b;
+        sum3 += load_a(a_at.w) * of_b;
         a_at += vec4u(a_step);
         b_at += vec4u(b_step);
     }
     let start = group.z * params.m * params.n;
-    store(start, rows.x, cols, sum0);
-    store(start, rows.y, cols, sum1);
-    store(start, rows.z, cols, sum2);
-    store(start, rows.w, cols, sum3);
+    store(start, rows.x, col, sum0);
+    store(start, rows.y, col, sum1);
+    store(start, rows.z, col, sum2);
+    store(start, rows.w, col, sum3);
 }

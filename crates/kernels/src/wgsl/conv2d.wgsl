@@ -28,36 +28,46 @@ override EPILOGUE: u32 = 0u;
 override ACTIVATION: u32 = 0u;
 override ALPHA: f32 = 1.0;
 
+// As stored: src/stored_types.rs. Results in 16 bits are two neighbouring channels of a pixel, so that there is an even number of them.
+alias SOURCE = f32;
+alias WEIGHT = f32;
+alias FUSED = f32;
+alias Y = f32;
+fn load_source(i: u32) -> f32 { return source[i]; }
+fn load_weight(i: u32) -> f32 { return weight[i]; }
+fn load_fused(i: u32) -> f32 { return fused[i]; }
+fn store_y(i: u32, v: vec2f, n: u32) { y[i] = v.x; if n > 1u { y[i + 1u] = v.y; } }
+
 @group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> source: array<f32>;
+@group(0) @binding(1) var<storage, read> source: array<SOURCE>;
 // [kernel height, kernel width, n_channels, n_cols].
-@group(0) @binding(2) var<storage, read> weight: array<f32>;
+@group(0) @binding(2) var<storage, read> weight: array<WEIGHT>;
 // The bias [n_cols], or the result of the layer below whose activation is gone through.
-@group(0) @binding(3) var<storage, read> fused: array<f32>;
-@group(0) @binding(4) var<storage, read_write> y: array<f32>;
+@group(0) @binding(3) var<storage, read> fused: array<FUSED>;
+@group(0) @binding(4) var<storage, read_write> y: array<Y>;
 
 // `y`, or `v` where that is NaN: told by its bits, since `clamp` may drop it.
-fn or_nan(v: f32, y: f32) -> f32 {
-    return select(y, v, (bitcast<u32>(v) & 0x7FFFFFFFu) > 0x7F800000u);
+fn or_nan(v: vec2f, y: vec2f) -> vec2f {
+    return select(y, v, (bitcast<vec2u>(v) & vec2u(0x7FFFFFFFu)) > vec2u(0x7F800000u));
 }
 
-fn act(v: f32) -> f32 {
+fn act(v: vec2f) -> vec2f {
     switch ACTIVATION {
-        case 1u: { return select(v, 0.0, v < 0.0); }
-        case 2u: { return select(v, ALPHA * (exp(min(v, 0.0) / ALPHA) - 1.0), v < 0.0); }
-        case 3u: { return or_nan(v, 1.0 / (1.0 + exp(-clamp(v, -87.0, 87.0)))); }
-        case 4u: { return or_nan(v, tanh(clamp(v, -10.0, 10.0))); }
+        case 1u: { return select(v, vec2f(), v < vec2f()); }
+        case 2u: { return select(v, ALPHA * (exp(min(v, vec2f()) / ALPHA) - 1.0), v < vec2f()); }
+        case 3u: { return or_nan(v, 1.0 / (1.0 + exp(-clamp(v, vec2f(-87.0), vec2f(87.0))))); }
+        case 4u: { return or_nan(v, tanh(clamp(v, vec2f(-10.0), vec2f(10.0)))); }
         default: { return v; }
     }
 }
 
-fn slope_from_output(v: f32) -> f32 {
+fn slope_from_output(v: vec2f) -> vec2f {
     switch ACTIVATION {
-        case 1u: { return select(0.0, 1.0, v > 0.0); }
-        case 2u: { return select(v / ALPHA + 1.0, 1.0, v > 0.0); }
+        case 1u: { return select(vec2f(), vec2f(1.0), v > vec2f()); }
+        case 2u: { return select(v / ALPHA + 1.0, vec2f(1.0), v > vec2f()); }
         case 3u: { return v * (1.0 - v); }
         case 4u: { return 1.0 - v * v; }
-        default: { return 1.0; }
+        default: { return vec2f(1.0); }
     }
 }
 
@@ -113,15 +123,17 @@ fn result_of(walk: Walk, i: u32) -> u32 {
     return ((place.x * params.result_size.x + pixel.x) * params.result_size.y + pixel.y) * params.n_cols;
 }
 
-fn store(walk: Walk, row: u32, col: u32, sum: f32) {
+// Two neighbouring channels, of which the second may be beyond the last.
+fn store(walk: Walk, row: u32, col: u32, sums: vec2f) {
     if row >= params.n_images * walk.n.x * walk.n.y || col >= params.n_cols {
         return;
     }
     let i = result_of(walk, row) + col;
+    let next = select(0u, 1u, col + 1u < params.n_cols);
     switch EPILOGUE {
-        case 1u: { y[i] = act(sum + fused[col]); }
-        case 2u: { y[i] = sum * slope_from_output(fused[i]); }
-        default: { y[i] = act(sum); }
+        case 1u: { store_y(i, act(sums + vec2f(load_fused(col), load_fused(col + next))), 1u + next); }
+        case 2u: { store_y(i, sums * slope_from_output(vec2f(load_fused(i), load_fused(i + next))), 1u + next); }
+        default: { store_y(i, act(sums), 1u + next); }
     }
 }
 
@@ -161,7 +173,7 @@ fn taps_of(sources: Sources, tap: vec2i) -> Taps {
 
 fn values_at(taps: Taps, channel: u32) -> vec4f {
     let at = taps.at + channel;
-    return select(vec4f(), vec4f(source[at.x], source[at.y], source[at.z], source[at.w]), taps.inside);
+    return select(vec4f(), vec4f(load_source(at.x), load_source(at.y), load_source(at.z), load_source(at.w)), taps.inside);
 }
 
 @compute @workgroup_size(LANES)
@@ -169,7 +181,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     let row_group = group.z * groups.y + group.y;
     let walk = walk_of(row_group / params.n_row_groups);
     let row = row_group % params.n_row_groups * ROWS;
-    let col = group.x * LANES * 2u + lane;
+    let col = (group.x * LANES + lane) * 2u;
     let n_pixels = params.n_images * walk.n.x * walk.n.y;
     if row_group / params.n_row_groups >= params.n_phases || row >= n_pixels || col >= params.n_cols {
         return;
@@ -190,12 +202,12 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
             let tap = walk.first_tap + walk.tap_spacing * vec2u(u, v);
             let first = (tap.x * params.kernel.y + tap.y) * params.n_channels * params.n_cols;
             var b0_at = first + col;
-            var b1_at = first + min(col + LANES, params.n_cols - 1u);
+            var b1_at = first + min(col + 1u, params.n_cols - 1u);
             for (var c = 0u; c < params.n_channels; c += 1u) {
                 let upper = values_at(upper_taps, c);
                 let lower = values_at(lower_taps, c);
-                let b0 = weight[b0_at];
-                let b1 = weight[b1_at];
+                let b0 = load_weight(b0_at);
+                let b1 = load_weight(b1_at);
                 upper0 += upper * b0;
                 lower0 += lower * b0;
                 upper1 += upper * b1;
@@ -206,9 +218,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
         }
     }
     for (var i = 0u; i < 4u; i += 1u) {
-        store(walk, row + i, col, upper0[i]);
-        store(walk, row + 4u + i, col, lower0[i]);
-        store(walk, row + i, col + LANES, upper1[i]);
-        store(walk, row + 4u + i, col + LANES, lower1[i]);
+        store(walk, row + i, col, vec2f(upper0[i], upper1[i]));
+        store(walk, row + 4u + i, col, vec2f(lower0[i], lower1[i]));
     }
 }

@@ -1,5 +1,5 @@
 // turned[u, v, o, c] = weight[o, u, v, c]: the weights as the gradient of the input sums over them.
-// Twin: `turn_weights` in src/cpu/conv2d_grad_input.rs. Moves 8 bytes an element.
+// Twin: `turn_weights` in src/cpu/conv2d_grad_input.rs. Moves 8 bytes an element, 6 from 16 bits.
 
 struct Params {
     n_out: u32,
@@ -10,14 +10,13 @@ struct Params {
 
 override WG: u32 = 64u;
 
-// A float, or two if the weights are stored in 16 bits; sizes count channels so.
-alias V = f32;
-alias WEIGHT = V;
-fn load_weight(v: WEIGHT) -> V { return v; }
+// As stored: src/stored_types.rs.
+alias WEIGHT = f32;
+fn load_weight(i: u32) -> f32 { return weight[i]; }
 
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> weight: array<WEIGHT>;
-@group(0) @binding(2) var<storage, read_write> turned: array<V>;
+@group(0) @binding(2) var<storage, read_write> turned: array<f32>;
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
@@ -28,5 +27,5 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     let channel = i % params.n_channels;
     let out = i / params.n_channels % params.n_out;
     let tap = i / params.n_channels / params.n_out;
-    turned[i] = load_weight(weight[(out * params.n_taps + tap) * params.n_channels + channel]);
+    turned[i] = load_weight((out * params.n_taps + tap) * params.n_channels + channel);
 }

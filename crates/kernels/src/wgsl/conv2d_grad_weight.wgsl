@@ -21,9 +21,15 @@ struct Params {
 const OUTS = 8u;
 const LANES = 8u;
 
+// As stored: src/stored_types.rs.
+alias DY = f32;
+alias X = f32;
+fn load_dy(i: u32) -> f32 { return dy[i]; }
+fn load_x(i: u32) -> f32 { return x[i]; }
+
 @group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> dy: array<f32>;
-@group(0) @binding(2) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read> dy: array<DY>;
+@group(0) @binding(2) var<storage, read> x: array<X>;
 @group(0) @binding(3) var<storage, read_write> parts: array<f32>;
 
 // A column of the weights: its channel, and the pixel that its tap reads for result pixel (0, 0).
@@ -44,7 +50,7 @@ fn value_at(column: Column, image: u32, place: vec2u) -> f32 {
     let size = vec2i(params.x_size);
     let inside = pixel.x >= 0 && pixel.x < size.x && pixel.y >= 0 && pixel.y < size.y;
     let at = ((image * params.x_size.x + u32(pixel.x)) * params.x_size.y + u32(pixel.y)) * params.n_channels + column.channel;
-    return select(0.0, x[select(0u, at, inside)], inside);
+    return select(0.0, load_x(select(0u, at, inside)), inside);
 }
 
 fn store(part: u32, out: u32, col: u32, sum: f32) {
@@ -81,8 +87,8 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
             let pixel = (row * params.y_size.y + j) * params.n_out;
             let u = upper_outs + pixel;
             let l = lower_outs + pixel;
-            let upper = vec4f(dy[u.x], dy[u.y], dy[u.z], dy[u.w]);
-            let lower = vec4f(dy[l.x], dy[l.y], dy[l.z], dy[l.w]);
+            let upper = vec4f(load_dy(u.x), load_dy(u.y), load_dy(u.z), load_dy(u.w));
+            let lower = vec4f(load_dy(l.x), load_dy(l.y), load_dy(l.z), load_dy(l.w));
             let x0 = value_at(column0, image, place);
             let x1 = value_at(column1, image, place);
             upper0 += upper * x0;

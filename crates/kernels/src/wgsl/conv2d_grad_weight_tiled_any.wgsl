@@ -24,9 +24,15 @@ const TILE = 64u;
 const DEPTH = 16u;
 const LANES = 256u;
 
+// As stored: src/stored_types.rs.
+alias DY = f32;
+alias X = f32;
+fn load_dy(i: u32) -> f32 { return dy[i]; }
+fn load_x(i: u32) -> f32 { return x[i]; }
+
 @group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> dy: array<f32>;
-@group(0) @binding(2) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read> dy: array<DY>;
+@group(0) @binding(2) var<storage, read> x: array<X>;
 @group(0) @binding(3) var<storage, read_write> parts: array<f32>;
 
 // a_tile[pixel][out / 4][out % 4], b_tile[pixel][col / 4][col % 4].
@@ -58,14 +64,14 @@ fn value_of_x(column: Column, i: u32, end: u32) -> f32 {
         return 0.0;
     }
     let image = row / params.y_size.x;
-    return x[((image * params.x_size.x + u32(pixel.x)) * params.x_size.y + u32(pixel.y)) * params.n_channels + column.channel];
+    return load_x(((image * params.x_size.x + u32(pixel.x)) * params.x_size.y + u32(pixel.y)) * params.n_channels + column.channel);
 }
 
 fn value_of_dy(out: u32, i: u32, end: u32) -> f32 {
     if i >= end || out >= params.n_out {
         return 0.0;
     }
-    return dy[i * params.n_out + out];
+    return load_dy(i * params.n_out + out);
 }
 
 fn fetch_dy(out: u32, i: u32, end: u32) -> vec4f {

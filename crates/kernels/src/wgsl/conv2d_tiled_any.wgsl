@@ -37,40 +37,50 @@ override EPILOGUE: u32 = 0u;
 override ACTIVATION: u32 = 0u;
 override ALPHA: f32 = 1.0;
 
+// As stored: src/stored_types.rs. Results in 16 bits are two neighbouring channels of a pixel, so that there is an even number of them.
+alias SOURCE = f32;
+alias WEIGHT = f32;
+alias FUSED = f32;
+alias Y = f32;
+fn load_source(i: u32) -> f32 { return source[i]; }
+fn load_weight(i: u32) -> f32 { return weight[i]; }
+fn load_fused(i: u32) -> f32 { return fused[i]; }
+fn store_y(i: u32, v: vec2f, n: u32) { y[i] = v.x; if n > 1u { y[i + 1u] = v.y; } }
+
 @group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> source: array<f32>;
+@group(0) @binding(1) var<storage, read> source: array<SOURCE>;
 // [kernel height, kernel width, n_channels, n_cols].
-@group(0) @binding(2) var<storage, read> weight: array<f32>;
+@group(0) @binding(2) var<storage, read> weight: array<WEIGHT>;
 // The bias [n_cols], or the result of the layer below whose activation is gone through.
-@group(0) @binding(3) var<storage, read> fused: array<f32>;
-@group(0) @binding(4) var<storage, read_write> y: array<f32>;
+@group(0) @binding(3) var<storage, read> fused: array<FUSED>;
+@group(0) @binding(4) var<storage, read_write> y: array<Y>;
 
 // a_tile[place][pixel / 4][pixel % 4], b_tile[place][col / 4][col % 4].
 var<workgroup> a_tile: array<vec4f, 272>;
 var<workgroup> b_tile: array<vec4f, 256>;
 
 // `y`, or `v` where that is NaN: told by its bits, since `clamp` may drop it.
-fn or_nan(v: f32, y: f32) -> f32 {
-    return select(y, v, (bitcast<u32>(v) & 0x7FFFFFFFu) > 0x7F800000u);
+fn or_nan(v: vec2f, y: vec2f) -> vec2f {
+    return select(y, v, (bitcast<vec2u>(v) & vec2u(0x7FFFFFFFu)) > vec2u(0x7F800000u));
 }
 
-fn act(v: f32) -> f32 {
+fn act(v: vec2f) -> vec2f {
     switch ACTIVATION {
-        case 1u: { return select(v, 0.0, v < 0.0); }
-        case 2u: { return select(v, ALPHA * (exp(min(v, 0.0) / ALPHA) - 1.0), v < 0.0); }
-        case 3u: { return or_nan(v, 1.0 / (1.0 + exp(-clamp(v, -87.0, 87.0)))); }
-        case 4u: { return or_nan(v, tanh(clamp(v, -10.0, 10.0))); }
+        case 1u: { return select(v, vec2f(), v < vec2f()); }
+        case 2u: { return select(v, ALPHA * (exp(min(v, vec2f()) / ALPHA) - 1.0), v < vec2f()); }
+        case 3u: { return or_nan(v, 1.0 / (1.0 + exp(-clamp(v, vec2f(-87.0), vec2f(87.0))))); }
+        case 4u: { return or_nan(v, tanh(clamp(v, vec2f(-10.0), vec2f(10.0)))); }
         default: { return v; }
     }
 }
 
-fn slope_from_output(v: f32) -> f32 {
+fn slope_from_output(v: vec2f) -> vec2f {
     switch ACTIVATION {
-        case 1u: { return select(0.0, 1.0, v > 0.0); }
-        case 2u: { return select(v / ALPHA + 1.0, 1.0, v > 0.0); }
+        case 1u: { return select(vec2f(), vec2f(1.0), v > vec2f()); }
+        case 2u: { return select(v / ALPHA + 1.0, vec2f(1.0), v > vec2f()); }
         case 3u: { return v * (1.0 - v); }
         case 4u: { return 1.0 - v * v; }
-        default: { return 1.0; }
+        default: { return vec2f(1.0); }
     }
 }
 
@@ -126,19 +136,23 @@ fn result_of(walk: Walk, i: u32) -> u32 {
     return ((place.x * params.result_size.x + pixel.x) * params.result_size.y + pixel.y) * params.n_cols;
 }
 
-fn store(walk: Walk, row: u32, col: u32, sums: vec4f) {
-    if row >= params.n_images * walk.n.x * walk.n.y {
+// Two neighbouring channels, of which the second may be beyond the last.
+fn store_two(walk: Walk, row: u32, col: u32, sums: vec2f) {
+    if row >= params.n_images * walk.n.x * walk.n.y || col >= params.n_cols {
         return;
     }
-    let first = result_of(walk, row) + col;
-    for (var j = 0u; j < 4u && col + j < params.n_cols; j += 1u) {
-        let i = first + j;
-        switch EPILOGUE {
-            case 1u: { y[i] = act(sums[j] + fused[col + j]); }
-            case 2u: { y[i] = sums[j] * slope_from_output(fused[i]); }
-            default: { y[i] = act(sums[j]); }
-        }
+    let i = result_of(walk, row) + col;
+    let next = select(0u, 1u, col + 1u < params.n_cols);
+    switch EPILOGUE {
+        case 1u: { store_y(i, act(sums + vec2f(load_fused(col), load_fused(col + next))), 1u + next); }
+        case 2u: { store_y(i, sums * slope_from_output(vec2f(load_fused(i), load_fused(i + next))), 1u + next); }
+        default: { store_y(i, act(sums), 1u + next); }
     }
+}
+
+fn store(walk: Walk, row: u32, col: u32, sums: vec4f) {
+    store_two(walk, row, col, sums.xy);
+    store_two(walk, row, col + 2u, sums.zw);
 }
 
 // What four result pixels read: the images they are of, and the source pixels of their first taps. Pixels beyond the last read none.
@@ -165,7 +179,7 @@ fn value_at(image: u32, pixel: vec2i, channel: u32) -> f32 {
     if pixel.x < 0 || pixel.x >= size.x || pixel.y < 0 || pixel.y >= size.y {
         return 0.0;
     }
-    return source[((image * params.source_size.x + u32(pixel.x)) * params.source_size.y + u32(pixel.y)) * params.n_channels + channel];
+    return load_source(((image * params.source_size.x + u32(pixel.x)) * params.source_size.y + u32(pixel.y)) * params.n_channels + channel);
 }
 
 // What four result pixels have at one place of the sum, 0 behind the last.
@@ -194,7 +208,7 @@ fn weight_at(walk: Walk, place: u32, col: u32) -> f32 {
         let tap = walk.first_tap + walk.tap_spacing * vec2u(i / walk.n_taps.y, i % walk.n_taps.y);
         row = (tap.x * params.kernel.y + tap.y) * params.n_channels + place % params.n_channels;
     }
-    return weight[row * params.n_cols + col];
+    return load_weight(row * params.n_cols + col);
 }
 
 fn fetch_b(walk: Walk, start: u32, col: u32, lane: u32) -> vec4f {

@@ -161,7 +161,13 @@ fn batches_equal_twin() {
         let batch = BatchedMatmul { n_batch: 3, m: 20, n: 36, k: 12, transpose };
         has_form(batch, &dtypes, "Stored { kernel: BatchedMatmul");
         check(&mut random, batch, &dtypes, 12);
+        let odd = BatchedMatmul { n_batch: 3, m: 5, n: 18, k: 7, transpose };
+        has_form(odd, &dtypes, "Stored { kernel: BatchedMatmul");
+        check(&mut random, odd, &dtypes, 7);
     }
+    let odd = BatchedMatmul { n_batch: 3, m: 5, n: 9, k: 7, transpose: Transpose::B };
+    has_form(odd, &[F16, Bf16, F16], "Converted { kernel: Stored { kernel: BatchedMatmul");
+    check(&mut random, odd, &[F16, Bf16, F16], 7);
 }
 
 #[test]
@@ -191,4 +197,40 @@ fn convolutions_equal_twin() {
     }
     let dw = Conv2dGradWeight { shape: shape([1, 4, 4, 4], 4, Window::square(3, 1)) };
     check(&mut random, dw, &[Bf16, F32, Bf16], 16);
+}
+
+#[test]
+fn convolutions_of_odd_channels_equal_twin() {
+    use DType::{Bf16, F16, F32};
+    let mut random = Random::new(8);
+    let shape = |[n_images, height, width, n_channels]: [usize; 4], n_out, window| ConvShape {
+        x: Images { n_images, height, width, n_channels },
+        n_out,
+        window,
+    };
+    let strided = Window { stride: [2, 1], ..Window::square(3, 1) };
+    for (shape, [x, weight, y]) in [
+        // Images of three colours; then two channels a word on the way back as well; pixels alone, a column and nine of them.
+        (shape([2, 5, 6, 3], 8, Window::square(3, 1)), [F16, F16, F16]),
+        (shape([1, 6, 7, 6], 10, strided), [Bf16, Bf16, F16]),
+        (shape([1, 5, 5, 10], 3, Window::square(2, 0)), [F32, Bf16, Bf16]),
+        (shape([3, 4, 3, 6], 1, Window::square(1, 0)), [F16, F16, F16]),
+        (shape([3, 4, 3, 1], 9, Window::square(1, 0)), [Bf16, F16, Bf16]),
+    ] {
+        let (n, n_pixels) = (shape.n_patch(), shape.y().n_pixels());
+        let conv = Conv2d { shape, epilogue: Epilogue::Bias(Activation::Relu) };
+        let is_whole = shape.n_out.is_multiple_of(2) || shape.n_out == 1;
+        has_form(
+            conv,
+            &[x, weight, F32, y],
+            if is_whole { "Stored { kernel: Conv2d" } else { "Converted { kernel: Stored { kernel: Conv2d" },
+        );
+        check(&mut random, conv, &[x, weight, F32, y], n);
+        check(&mut random, conv, &[x, weight, y, F32], n);
+        let dx = Conv2dGradInput { shape, epilogue: Epilogue::OutputGrad(Activation::Relu) };
+        check(&mut random, dx, &[y, weight, x, x], shape.window.n_taps() * shape.n_out);
+        let dw = Conv2dGradWeight { shape };
+        has_form(dw, &[y, x, F32], "Stored { kernel: Conv2dGradWeight");
+        check(&mut random, dw, &[y, x, F32], n_pixels);
+    }
 }
