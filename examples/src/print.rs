@@ -5,9 +5,10 @@ use std::io::{ErrorKind, Write, stderr, stdout};
 
 use anyhow::{Context, Result};
 
-/// A line on standard error. What it cannot take is lost: a run does not end because nobody looks.
+/// A line on standard error, in one piece, since ranks of a job may write at the same time. What it cannot take is lost: a run does not end because
+/// nobody looks.
 pub fn note(line: impl Display) {
-    let _ = writeln!(stderr(), "{line}");
+    let _ = stderr().write_all(format!("{line}\n").as_bytes());
 }
 
 /// The line that says why a program ends, `error: …`, on standard error.

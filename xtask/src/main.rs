@@ -36,7 +36,7 @@ usage: cargo xtask test [--only STAGE]... [--no-install]
 Runs, in this order, and stops at the first that fails:
 
   adapter      there is a Vulkan adapter; on Linux without one, Mesa's software driver is installed
-  mpi          there is an MPI, for the tests between processes; on Linux without one, Open MPI is installed
+  mpi          there is an MPI, for the tests between processes; on Linux without one, Open MPI is installed, and iproute2
   fmt          cargo fmt --all --check
   clippy       cargo clippy --workspace --all-targets --all-features -- -D warnings
   features     cargo check of brisk-table with each of its features alone
@@ -46,7 +46,8 @@ Runs, in this order, and stops at the first that fails:
   tidy         cargo xtask tidy
   conformance  cargo xtask conformance, on the cpu executor and on an adapter, in f32, f16 and bf16
 
-Tests run with BRISK_TEST_GPU=require and BRISK_TEST_MPI=require: what needs an adapter, ranks or hosts fails without, it is not skipped.
+Tests run with BRISK_TEST_GPU=require and BRISK_TEST_MPI=require: what needs an adapter, ranks or two hosts fails without, it is not
+skipped. Two hosts are namespaces, which some containers forbid: BRISK_TEST_MPI=auto leaves those tests out there, and says so.
 
   --only STAGE    that stage alone; may be given several times
   --no-install    never install anything: stop with the command that would";

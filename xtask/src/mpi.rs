@@ -7,7 +7,7 @@ mod options;
 mod program;
 mod words;
 
-pub(crate) use install::ensure;
+pub(crate) use install::{ensure, ensure_network};
 pub(crate) use options::HELP;
 
 use std::process::ExitCode;

@@ -34,6 +34,23 @@ pub(crate) fn ensure(install: Install) -> Result<()> {
     Ok(())
 }
 
+/// What makes two hosts of one machine, to test with.
+#[rustfmt::skip]
+const NETWORK_MANAGERS: [Manager; 4] = [
+    Manager { program: "apt-get", before: Some("apt-get update"), install: "apt-get install -y --no-install-recommends iproute2" },
+    Manager { program: "dnf", before: None, install: "dnf install -y iproute" },
+    Manager { program: "pacman", before: None, install: "pacman -Sy --noconfirm --needed iproute2" },
+    Manager { program: "zypper", before: None, install: "zypper --non-interactive install iproute2" },
+];
+
+/// Makes sure that tests can lay a network between two hosts on a Linux machine; elsewhere there are no such tests.
+pub(crate) fn ensure_network(install: Install) -> Result<()> {
+    if cfg!(target_os = "linux") && !succeeds(&mut command("ip -Version")) {
+        packages::install("no ip", "iproute2", &NETWORK_MANAGERS, install)?;
+    }
+    Ok(())
+}
+
 fn missing() -> Option<String> {
     let mut parts = Vec::new();
     parts.extend((!succeeds(&mut command("mpirun --version"))).then_some("mpirun"));

@@ -4,3 +4,6 @@
 mod mpi;
 #[cfg(target_os = "linux")]
 mod mpi_ranks;
+#[cfg(target_os = "linux")]
+#[path = "../../../crates/replicate/tests/it/mpi/two_hosts.rs"]
+mod two_hosts;

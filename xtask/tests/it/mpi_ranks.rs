@@ -7,6 +7,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use crate::two_hosts::two_hosts;
+
 /// The example of brisk-replicate, beside the program that is tested; `None` where these tests do not run, which has been said.
 fn example() -> Option<PathBuf> {
     let wish = std::env::var("BRISK_TEST_MPI").unwrap_or_else(|_| "auto".to_owned());
@@ -28,7 +30,11 @@ fn example() -> Option<PathBuf> {
 }
 
 fn run(example: &Path, options: &str, args: &str) -> (Option<i32>, String, String) {
-    let mut xtask = Command::new(env!("CARGO_BIN_EXE_xtask"));
+    end(&mut Command::new(env!("CARGO_BIN_EXE_xtask")), example, options, args)
+}
+
+/// Status, standard output and standard error of `xtask mpi OPTIONS -- program EXAMPLE ARGS`.
+fn end(xtask: &mut Command, example: &Path, options: &str, args: &str) -> (Option<i32>, String, String) {
     xtask.arg("mpi").args(options.split(' ')).args(["--", "program"]).arg(example).args(args.split(' '));
     let Output { status, stdout, stderr } = xtask.output().expect("xtask starts");
     let [stdout, stderr] = [stdout, stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
@@ -66,6 +72,19 @@ fn a_rank_that_hangs_is_named_although_it_says_nothing() {
     let (status, _, stderr) = run(&example, "-n 4", "steps --stop 1@3");
     assert_eq!(status, Some(75), "{stderr}");
     assert!(stderr.contains("ranks 0, 2, 3 waited 2s in all_reduce, step 3 for rank 1, which said nothing"), "{stderr}");
+}
+
+/// mpirun itself waits for ever for a host that it cannot reach: what ends the job is that a rank has said so.
+#[test]
+fn a_network_that_goes_silent() {
+    let (Some(example), Some(mut command)) = (example(), two_hosts()) else { return };
+    let kept = tempfile::tempdir().expect("a folder for a while");
+    command.env("SILENT_ONCE", kept.path().join("kept")).arg(env!("CARGO_BIN_EXE_xtask"));
+    let args = format!("steps --out {} --stop 1@30", kept.path().display());
+    let (status, _, stderr) = end(&mut command, &example, "-n 2 --hosts host0:1,host1:1 --grace 2", &args);
+    assert_eq!(status, Some(75), "{stderr}");
+    assert!(stderr.contains("rank 0 waited 2s in all_reduce, step "), "{stderr}");
+    assert!(stderr.contains(" for rank 1, which said nothing"), "{stderr}");
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod steps;
 #[path = "../../tests/it/sums.rs"]
 mod sums;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -57,7 +58,8 @@ fn run(case: &str, args: &[String]) -> Result<(), Error> {
             Err(error)
         }
         Err(error) => {
-            eprintln!("error on rank {}: {error}", replica.rank());
+            // In one piece, since the other ranks say so at the same time.
+            drop(std::io::stderr().write_all(format!("error on rank {}: {error}\n", replica.rank()).as_bytes()));
             std::process::exit(1)
         }
     }

@@ -2,6 +2,10 @@
 
 mod differences;
 mod faults;
+#[cfg(target_os = "linux")]
+mod hosts;
+#[cfg(target_os = "linux")]
+mod two_hosts;
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -21,7 +25,12 @@ fn program() -> PathBuf {
 
 fn mpirun() -> Command {
     let mut command = Command::new("mpirun");
-    // What Open MPI asks of root, and of a machine with fewer cores than ranks; MPICH takes no notice.
+    settle(&mut command);
+    command
+}
+
+/// What Open MPI asks of root, and of a machine with fewer cores than ranks; MPICH takes no notice.
+fn settle(command: &mut Command) {
     command.envs([
         ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
         ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
@@ -31,7 +40,6 @@ fn mpirun() -> Command {
         // Containers that forbid reading another process's memory.
         ("OMPI_MCA_btl_vader_single_copy_mechanism", "none"),
     ]);
-    command
 }
 
 /// The example on `n` ranks; `line` is its arguments.

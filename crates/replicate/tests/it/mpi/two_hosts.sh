@@ -1,0 +1,42 @@
+#!/bin/sh
+# Runs a command on the first of two "hosts", host0 and host1: network namespaces on a bridge, each with a host name of its own, so that an MPI
+# takes them for two machines and goes through TCP. Needs namespaces of its own for mounts, network and processes, as root of them; all
+# of it is gone when the last process in them is:
+#
+#     unshare [--user --map-root-user] --mount --net --pid --fork --kill-child --mount-proc sh two_hosts.sh COMMAND...
+#
+# Ends with the command's status, and says last how many bytes the second host has sent.
+set -e
+here=$(dirname "$(readlink -f "$0")")
+
+# Names of network namespaces are files, and so is what an MPI shares between its processes, by host name and process: in folders that nobody
+# else sees.
+mount -t tmpfs none /run
+mount -t tmpfs none /dev/shm
+mkdir /run/netns /run/tmp
+export TMPDIR=/run/tmp
+ip link add bridge type bridge
+ip link set bridge up
+for i in 0 1; do
+    ip netns add host$i
+    ip link add port$i type veth peer name eth0 netns host$i
+    ip link set port$i master bridge up
+    ip -n host$i link set lo up
+    ip -n host$i address add 10.77.0.$((i + 1))/24 dev eth0
+    ip -n host$i link set eth0 up
+done
+
+# Open MPI reaches the hosts through a script instead of ssh, and uses the network between them, nothing else.
+export OMPI_MCA_plm=rsh OMPI_MCA_plm_rsh_agent="sh $here/agent.sh" OMPI_MCA_plm_rsh_no_tree_spawn=1
+export OMPI_MCA_pml=ob1 OMPI_MCA_btl=tcp,self,vader OMPI_MCA_btl_tcp_if_include=eth0 OMPI_MCA_oob_tcp_if_include=eth0
+
+# SILENT_ONCE=FILE: the second host's cable is pulled when there is that file.
+[ -z "$SILENT_ONCE" ] || (
+    until [ -e "$SILENT_ONCE" ]; do sleep 0.05; done
+    ip link set port1 down
+) &
+
+status=0
+ip netns exec host0 unshare --uts sh -c 'hostname host0; exec "$@"' sh "$@" || status=$?
+echo "the second host sent $(sed -n 's/^ *port1: *\([0-9]*\).*/\1/p' /proc/net/dev) bytes"
+exit $status
