@@ -7,17 +7,19 @@ use brisk_nn::{
     StepInputs,
 };
 use brisk_program::Device;
-use brisk_tensor::{Activation, CrossEntropyOptions, DType, Graph, Persistent, Precision};
+use brisk_tensor::{Activation, CrossEntropyOptions, DType, Graph, Persistent};
 
 use crate::case::{Case, Outputs};
+use crate::form::Form;
 use crate::optimizers;
 
 /// The fixture's names of the parameters, and ours.
 const NAMES: [(&str, &str); 4] =
     [("conv", "conv.weight"), ("gamma", "norm.weight"), ("beta", "norm.bias"), ("head", "head.weight")];
 
-pub(crate) fn run(case: &Case, device: &Device, precision: Precision) -> Result<Option<Outputs>> {
-    if case.op != "train_convnet" {
+pub(crate) fn run(case: &Case, device: &Device, form: Form) -> Result<Option<Outputs>> {
+    // Its layers round by themselves, or not at all.
+    if case.op != "train_convnet" || matches!(form, Form::Rounded(_)) {
         return Ok(None);
     }
     let n_steps = case.number("steps")? as usize;
@@ -54,8 +56,8 @@ pub(crate) fn run(case: &Case, device: &Device, precision: Precision) -> Result<
     let (labels, ones) = (graph.tensor(&labels, &[n_rows])?, graph.constant("ones", &vec![1.0; n_rows], &[n_rows])?);
     let options = CrossEntropyOptions { label_smoothing: case.number("label_smoothing")? as f32, ..Default::default() };
     let bound = params.bind(&graph)?;
-    let loss = graph.autocast(precision, || model.forward(&bound, &images)?.cross_entropy(&labels, &ones, options))?;
-    let scaler = optimizers::scaler(precision)?;
+    let loss = graph.autocast(form.autocast(), || model.forward(&bound, &images)?.cross_entropy(&labels, &ones, options))?;
+    let scaler = optimizers::scaler(form)?;
     scaler.write_initial(device)?;
     scaler.backward(&loss)?;
     let inputs = StepInputs { lr: Persistent::new("lr", DType::F32, 1), state: Graph::state_buffer() };

@@ -3,17 +3,18 @@
 use anyhow::Result;
 use brisk_program::Device;
 use brisk_tensor::{
-    Activation, BatchNormOptions, CrossEntropyOptions, DType, Graph, Persistent, Pool2d, PoolDivisor, Precision, Reduction,
-    Statistics, Tensor, Transpose,
+    Activation, BatchNormOptions, CrossEntropyOptions, DType, Graph, Persistent, Pool2d, PoolDivisor, Reduction, Statistics,
+    Tensor, Transpose,
 };
 
 use crate::case::{Case, Outputs};
+use crate::form::Form;
 
-pub(crate) fn run(case: &Case, device: &Device, precision: Precision) -> Result<Option<Outputs>> {
-    let mut bench = Workbench::new(case, device, precision);
+pub(crate) fn run(case: &Case, device: &Device, form: Form) -> Result<Option<Outputs>> {
+    let mut bench = Workbench::new(case, device, form);
     let graph = bench.graph.clone();
     // An operator that is not known is told from one that fails by there being no result.
-    let y = graph.autocast(precision, || Ok(result(case, &mut bench)))??;
+    let y = graph.autocast(form.autocast(), || Ok(result(case, &mut bench)))??;
     y.map(|y| bench.finish(&y)).transpose()
 }
 
@@ -117,15 +118,15 @@ fn reduction(case: &Case) -> Result<Reduction> {
 struct Workbench<'a> {
     case: &'a Case,
     device: &'a Device,
-    precision: Precision,
+    form: Form,
     graph: Graph,
     /// What is read when the program has run, by the fixture's name for it.
     results: Vec<(String, Persistent)>,
 }
 
 impl<'a> Workbench<'a> {
-    fn new(case: &'a Case, device: &'a Device, precision: Precision) -> Self {
-        Self { case, device, precision, graph: Graph::training(case.op.clone()), results: Vec::new() }
+    fn new(case: &'a Case, device: &'a Device, form: Form) -> Self {
+        Self { case, device, form, graph: Graph::training(case.op.clone()), results: Vec::new() }
     }
 
     /// `in.NAME`, wanting a gradient if the case has one for it. `x`, which in a network another layer has made, is stored in the precision; parameters are not.
@@ -141,7 +142,9 @@ impl<'a> Workbench<'a> {
         } else {
             self.graph.tensor(&persistent, &values.shape)?
         };
-        Ok(if name == "x" { tensor.cast(self.precision.dtype())? } else { tensor })
+        let is_operand = matches!((self.case.op.as_str(), name), (_, "x") | ("matmul", _) | ("linear" | "conv2d", "weight"));
+        let tensor = if is_operand { self.form.operand(&tensor)? } else { tensor };
+        Ok(if name == "x" { tensor.cast(self.form.autocast().dtype())? } else { tensor })
     }
 
     /// `in.NAME`, which the operator changes: it is read back as `out.NAME`.

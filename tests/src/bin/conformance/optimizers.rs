@@ -7,8 +7,9 @@ use brisk_program::{Device, Program};
 use brisk_tensor::{DType, Graph, Persistent, Precision};
 
 use crate::case::{Case, Outputs};
+use crate::form::Form;
 
-pub(crate) fn run(case: &Case, device: &Device, _: Precision) -> Result<Option<Outputs>> {
+pub(crate) fn run(case: &Case, device: &Device, _: Form) -> Result<Option<Outputs>> {
     if let Some(schedule) = schedule(case)? {
         let n_steps = case.tensor("out.lr")?.floats.len();
         return Ok(Some(vec![("out.lr".to_owned(), schedule.table(0..n_steps))]));
@@ -60,8 +61,8 @@ pub(crate) fn make(case: &Case, name: &str, params: &Parameters) -> Result<Box<d
 }
 
 /// What keeps small gradients in the range of f16, at a scale at which those of the cases fit: no step is skipped.
-pub(crate) fn scaler(precision: Precision) -> Result<GradScaler> {
-    let enabled = precision == Precision::F16;
+pub(crate) fn scaler(form: Form) -> Result<GradScaler> {
+    let enabled = matches!(form, Form::Stored(Precision::F16) | Form::Rounded(Precision::F16));
     Ok(GradScaler::new(GradScalerConfig { init_scale: 1024.0, enabled, ..GradScalerConfig::default() })?)
 }
 

@@ -4,14 +4,15 @@ use anyhow::Result;
 use brisk_nn::{Init, ParametersBuilder, StepInputs};
 use brisk_program::Device;
 use brisk_program::kernels::sequential_order;
-use brisk_tensor::{Activation, DType, Graph, Persistent, Precision, Reduction, Windows};
+use brisk_tensor::{Activation, DType, Graph, Persistent, Reduction, Windows};
 
 use crate::case::{Case, Outputs};
+use crate::form::Form;
 use crate::optimizers;
 
 const LAYERS: [&str; 6] = ["w1", "b1", "w2", "b2", "w3", "b3"];
 
-pub(crate) fn run(case: &Case, device: &Device, precision: Precision) -> Result<Option<Outputs>> {
+pub(crate) fn run(case: &Case, device: &Device, form: Form) -> Result<Option<Outputs>> {
     if case.op != "train_mlp" {
         return Ok(None);
     }
@@ -49,14 +50,15 @@ pub(crate) fn run(case: &Case, device: &Device, precision: Precision) -> Result<
     let rows = graph.batch(&order, &inputs.state, batch)?;
     let mut hidden = graph.gather(&rows, &Windows::whole(&table, x.shape[1])?, &zeros, &ones)?;
     let target = graph.gather(&rows, &Windows::whole(&labels, 1)?, &zero, &one)?;
-    let loss = graph.autocast(precision, || {
+    let loss = graph.autocast(form.autocast(), || {
         for (i, pair) in ids.chunks_exact(2).enumerate() {
             let activation = if i == 2 { Activation::Identity } else { Activation::Relu };
-            hidden = hidden.linear(bound.tensor(pair[0]), Some(bound.tensor(pair[1])), activation)?;
+            let weight = form.operand(bound.tensor(pair[0]))?;
+            hidden = form.operand(&hidden)?.linear(&weight, Some(bound.tensor(pair[1])), activation)?;
         }
-        hidden.bce_with_logits(&target, &rows.weights, Reduction::Mean, 1.0)
+        form.operand(&hidden)?.bce_with_logits(&target, &rows.weights, Reduction::Mean, 1.0)
     })?;
-    let scaler = optimizers::scaler(precision)?;
+    let scaler = optimizers::scaler(form)?;
     scaler.write_initial(device)?;
     scaler.backward(&loss)?;
     scaler.step(&graph, optimizers::make(case, case.word("optimizer")?, &params)?.as_ref(), &params, &inputs)?;

@@ -2,11 +2,12 @@
 
 use anyhow::{Result, ensure};
 use brisk_program::Device;
-use brisk_tensor::{DType, Graph, Persistent, Precision};
+use brisk_tensor::{DType, Graph, Persistent};
 
 use crate::case::{Case, Outputs, Values};
+use crate::form::Form;
 
-pub(crate) fn run(case: &Case, device: &Device, _: Precision) -> Result<Option<Outputs>> {
+pub(crate) fn run(case: &Case, device: &Device, _: Form) -> Result<Option<Outputs>> {
     let value = match case.op.as_str() {
         "roc_auc" => brisk_train::metrics::roc_auc(&case.tensor("in.score")?.floats, &case.tensor("in.label")?.floats)?,
         "accuracy" => {
