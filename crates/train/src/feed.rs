@@ -257,6 +257,21 @@ impl OpenFeed<'_> {
         epoch: u32,
         cursor: Cursor,
         most: usize,
+        f: impl FnMut(Turn) -> Result<ControlFlow<()>, Error>,
+    ) -> Result<(), Error> {
+        self.each_turn_from(0, epoch, cursor, most, f)
+    }
+
+    /// The same from a batch within the epoch on.
+    ///
+    /// # Errors
+    /// As [`each_turn`](Self::each_turn).
+    pub fn each_turn_from(
+        &mut self,
+        from: usize,
+        epoch: u32,
+        cursor: Cursor,
+        most: usize,
         mut f: impl FnMut(Turn) -> Result<ControlFlow<()>, Error>,
     ) -> Result<(), Error> {
         let Self { feed, device, chunks } = self;
@@ -264,33 +279,38 @@ impl OpenFeed<'_> {
         let Some((chunks, stream)) = chunks.as_mut().zip(feed.stream.as_ref()) else {
             let shuffle = feed.order.shuffle(feed.n_rows as u32, epoch);
             let set_order = |offset| feed.table.set_order(device, shuffle.as_ref(), feed.n_rows, feed.batch_rows, offset);
-            return feed.turns_of(0..n_batches, most, cursor, set_order, &mut f).map(|_| ());
+            return feed.turns_of(0..n_batches, from, most, cursor, set_order, &mut f).map(|_| ());
         };
         chunks.each_chunk(epoch, &mut |index, chunk, n_real| {
-            feed.table.write(&mut stream.uploads.borrow_mut(), 0, chunk)?;
             let first = index * stream.chunk_batches;
             let batches = first..(first + stream.chunk_batches).min(n_batches);
+            if batches.end <= from {
+                return Ok(ControlFlow::Continue(()));
+            }
+            feed.table.write(&mut stream.uploads.borrow_mut(), 0, chunk)?;
             let set_order = |offset| feed.table.set_order(device, None, n_real, feed.batch_rows, offset);
-            feed.turns_of(batches, most, cursor, set_order, &mut f)
+            feed.turns_of(batches, from, most, cursor, set_order, &mut f)
         })
     }
 }
 
 impl Feed<'_> {
-    /// The turns of batches that are on the device, whose first row is the first of `batches`.
+    /// The turns of batches that are on the device, whose first row is the first of `batches`, from one of them on.
     fn turns_of(
         &self,
         batches: Range<usize>,
+        from: usize,
         most: usize,
         cursor: Cursor,
         set_order: impl Fn(u32) -> Result<(), Error>,
         f: &mut impl FnMut(Turn) -> Result<ControlFlow<()>, Error>,
     ) -> Result<ControlFlow<()>, Error> {
         let rows_before = |batch: usize| (batch * self.batch_rows).min(self.n_rows);
-        for first_batch in batches.clone().step_by(most) {
+        let first_turn = batches.start.max(from);
+        for first_batch in (first_turn..batches.end).step_by(most) {
             let n_batches = most.min(batches.end - first_batch);
             let counted_from = if cursor == Cursor::Epoch { 0 } else { first_batch };
-            if cursor == Cursor::Turn || first_batch == batches.start {
+            if cursor == Cursor::Turn || first_batch == first_turn {
                 // The state's batch 0 is this many rows from the first on the device; before it, if negative.
                 let offset = (counted_from as u32).wrapping_sub(batches.start as u32).wrapping_mul(self.batch_rows as u32);
                 set_order(offset)?;

@@ -3,16 +3,28 @@ use brisk_nn::{Buffer, Parameters};
 
 use crate::{Checkpoint, EarlyStopping, Error, Mode};
 
-/// Where a run stands between two epochs, besides what is on the device.
+/// Where a run stands between two steps, besides what is on the device.
 #[derive(Debug)]
 pub(crate) struct RunState {
     /// Epochs done, validation included.
     pub(crate) n_epochs: usize,
-    /// Steps of the optimizer, those that were skipped among them.
+    /// Steps of the optimizer in them, those that were skipped among them.
     pub(crate) n_steps: usize,
+    /// Batches done of the epoch behind them; whole steps of them.
+    pub(crate) n_batches: usize,
+    /// Their losses, and how many of the steps were skipped, where they are those of a checkpoint.
+    pub(crate) losses: Vec<f32>,
+    pub(crate) n_skipped: u32,
+    /// What the scaler counted when that was looked at last.
+    pub(crate) skipped_before: u32,
+    /// Of the last epoch that was validated; not a number before.
+    pub(crate) last_auc: f64,
     pub(crate) early_stopping: EarlyStopping,
     pub(crate) best: Option<Best>,
 }
+
+/// Losses of the batches of an epoch that is not done.
+const LOSSES: &str = "run.losses";
 
 /// The best epoch so far, and the model as it was then.
 #[derive(Debug, Clone)]
@@ -27,7 +39,17 @@ pub(crate) struct Best {
 impl RunState {
     pub(crate) fn new(patience: usize) -> Self {
         let early_stopping = EarlyStopping { patience: patience.max(1), ..EarlyStopping::new(Mode::Max) };
-        Self { n_epochs: 0, n_steps: 0, early_stopping, best: None }
+        Self {
+            n_epochs: 0,
+            n_steps: 0,
+            n_batches: 0,
+            losses: Vec::new(),
+            n_skipped: 0,
+            skipped_before: 0,
+            last_auc: f64::NAN,
+            early_stopping,
+            best: None,
+        }
     }
 
     /// Whether `auc` is better than all before; if so, the model that is on the device is the best.
@@ -41,10 +63,16 @@ impl RunState {
     }
 
     /// Adds where the run stands.
-    pub(crate) fn insert_into(&self, checkpoint: &mut Checkpoint) {
+    pub(crate) fn insert_into(&self, checkpoint: &mut Checkpoint) -> Result<(), Error> {
         checkpoint.insert_metadata("epoch", self.n_epochs);
         checkpoint.insert_metadata("step", self.n_steps);
         checkpoint.insert_metadata("early_stopping", self.early_stopping.state);
+        if self.n_batches > 0 {
+            checkpoint.insert_metadata("batch", self.n_batches);
+            checkpoint.insert_metadata("skipped", self.n_skipped);
+            checkpoint.insert(LOSSES, &[self.n_batches], self.losses.clone())?;
+        }
+        Ok(())
     }
 
     /// Adds the best model to a checkpoint whose own it is not.
@@ -67,6 +95,12 @@ impl RunState {
         run.n_epochs = checkpoint.metadata("epoch", "a number of epochs")?;
         run.n_steps = checkpoint.metadata("step", "a number of steps")?;
         run.early_stopping.state = checkpoint.metadata("early_stopping", "the state of early stopping")?;
+        run.last_auc = checkpoint.metadata("valid_auc", "an area under a curve")?;
+        if checkpoint.all_metadata().any(|(name, _)| name == "batch") {
+            run.n_batches = checkpoint.metadata("batch", "a number of batches")?;
+            run.n_skipped = checkpoint.metadata("skipped", "a number of steps")?;
+            run.losses = checkpoint.f32(LOSSES, &[run.n_batches])?.to_vec();
+        }
         let holds_best = checkpoint.all_metadata().any(|(name, _)| name == "best_epoch");
         run.best = match (holds_best, run.n_epochs) {
             (true, _) => {

@@ -64,6 +64,8 @@ pub struct TrainerConfig {
     pub patience: usize,
     /// Seeds the order of rows.
     pub seed: u64,
+    /// Steps after which `last.safetensors` is written within an epoch, where there is a folder; 0 writes it at the end of each epoch alone.
+    pub checkpoint_every: usize,
 }
 
 impl Default for TrainerConfig {
@@ -79,6 +81,7 @@ impl Default for TrainerConfig {
             schedule: Schedule::Constant { lr: 1e-3 },
             patience: 5,
             seed: 0,
+            checkpoint_every: 0,
         }
     }
 }
@@ -355,9 +358,8 @@ impl<'a> Trainer<'a> {
         self.fit_from(RunState::new(self.config.patience), log, outputs)
     }
 
-    /// Goes on from a checkpoint that a [`fit`](Self::fit) of the same settings left, with the epoch after it: the same bits as if it had never ended.
-    /// Only one that was stopped within an epoch takes that epoch from its start once more. The log of the run's folder, if there is
-    /// one, goes on.
+    /// Goes on from a checkpoint that a [`fit`](Self::fit) of the same settings left, with the batch after it: the same bits as if it had never ended.
+    /// The log of the run's folder, if there is one, goes on.
     ///
     /// # Errors
     /// As [`fit`](Self::fit); [`Error::MissingTensor`], [`Error::TensorMismatch`], [`Error::Metadata`] if the checkpoint is that of another model,
@@ -394,39 +396,38 @@ impl<'a> Trainer<'a> {
         let n_batches = self.train.n_batches();
         let (mut history, mut train_seconds, mut n_batches_done) = (Vec::new(), 0.0, 0);
         let mut scaler = self.scaler.report(device)?;
+        run.skipped_before = scaler.n_skipped;
         let mut ended = Ended::MaxEpochs;
 
         for epoch in run.n_epochs..config.max_epochs {
             // What changes from epoch to epoch: the rates, the batch index, and the order of rows, which is the feed's.
             let rate = |batch: usize| config.schedule.rate(run.n_steps + batch / config.accumulate) as f32;
             device.write(&self.inputs.lr, &(0..n_batches).map(rate).collect::<Vec<_>>())?;
-            device.write_at(&self.inputs.state, 0, &[0_u32])?;
+            device.write_at(&self.inputs.state, 0, &[run.n_batches as u32])?;
+            device.write_at(&self.losses, 0, &run.losses)?;
 
             self.show(outputs, |progress| progress.epoch_started(epoch));
-            let started = Instant::now();
-            let n_done = self.run_steps(train, epoch as u32, outputs)?;
+            let (started, n_before) = (Instant::now(), run.n_batches);
+            let n_done = self.run_steps(&mut run, train, outputs)?;
             train_seconds += started.elapsed().as_secs_f64();
-            n_batches_done += n_done;
-            run.n_steps += n_done.div_ceil(config.accumulate);
+            n_batches_done += n_done - n_before;
 
-            let before = std::mem::replace(&mut scaler, self.scaler.report(device)?);
-            let n_skipped = scaler.n_skipped.wrapping_sub(before.n_skipped);
-            if scaler.n_skipped_in_a_row >= config.max_skipped {
-                let ScalerReport { scale, n_skipped_in_a_row: n_skipped, .. } = scaler;
-                return Err(Error::SkippedSteps { epoch: epoch + 1, n_skipped, scale });
-            }
-            let losses: Vec<f32> = device.read(&self.losses)?;
-            let loss = mean_loss(&losses[..n_done], n_skipped as usize * config.accumulate, epoch)?;
+            let (loss, scaler_now) = self.look_at_losses(&mut run, n_done)?;
+            let n_skipped = std::mem::take(&mut run.n_skipped);
+            scaler = scaler_now;
             if n_done < n_batches {
                 ended = Ended::Stopped;
                 break;
             }
+            (run.n_batches, run.losses) = (0, Vec::new());
+            run.n_steps += n_batches.div_ceil(config.accumulate);
             if let Some(replicas) = self.replicas {
                 // Statistics of batches are each replica's own; all score with those of the first.
                 replicas.broadcast_buffers(device, self.params)?;
             }
             let auc = roc_auc(&self.scorer.scores_of(valid)?, &self.valid_labels)?;
             history.push((loss, auc));
+            run.last_auc = auc;
             run.n_epochs = epoch + 1;
             let mut metrics = vec![("loss", loss), ("valid_auc", auc)];
             if self.scaler.config().enabled {
@@ -445,17 +446,15 @@ impl<'a> Trainer<'a> {
             {
                 self.checkpoint(&run, auc)?.save(folder.best())?;
             }
+            self.save_last(&run, outputs)?;
             if let Some(reason) = stop.filter(|_| config.patience > 0) {
                 ended = Ended::Early(reason);
                 break;
             }
         }
         self.show(outputs, Progress::finished);
-        if let Some(folder) = self.folder(outputs) {
-            let auc = history.last().map_or(f64::NAN, |last| last.1);
-            let mut last = self.checkpoint(&run, auc)?;
-            run.insert_best_into(&mut last, self.params)?;
-            last.save(folder.last())?;
+        if ended == Ended::Stopped {
+            self.save_last(&run, outputs)?;
         }
         let best = run.best.ok_or(Error::NoEpoch)?;
         best.write(self.params, device)?;
@@ -512,33 +511,65 @@ impl<'a> Trainer<'a> {
         Ok(())
     }
 
-    /// Replays the step, some at a time; returns how many were done before somebody asked to stop.
-    fn run_steps(&self, train: &mut OpenFeed<'_>, epoch: u32, outputs: &mut Outputs) -> Result<usize, Error> {
-        let mut n_done = 0;
-        train.each_turn(epoch, Cursor::Epoch, REPLAYS_PER_TURN, |turn| {
-            if let Some(replicas) = self.replicas {
-                // All of them end with the same step, whichever was asked to.
-                for _ in 0..turn.n_batches {
-                    if outputs.stop.is_requested() {
-                        replicas.ask_to_stop();
-                    }
-                    self.step.run(1)?;
-                    n_done += 1;
-                    if replicas.is_stop_agreed() {
-                        return Ok(ControlFlow::Break(()));
+    /// Replays the step for the rest of an epoch, some batches at a time; returns how many of its batches are done, less than all if somebody asked to stop.
+    fn run_steps(&self, run: &mut RunState, train: &mut OpenFeed<'_>, outputs: &mut Outputs) -> Result<usize, Error> {
+        let Self { config, replicas, .. } = self;
+        let (from, epoch) = (run.n_batches, run.n_epochs as u32);
+        let saved_every = config.checkpoint_every.saturating_mul(config.accumulate);
+        let mut n_done = from;
+        train.each_turn_from(from, epoch, Cursor::Epoch, REPLAYS_PER_TURN, |turn| {
+            let turn_end = turn.first_batch + turn.n_batches;
+            while n_done < turn_end {
+                if outputs.stop.is_requested() {
+                    match replicas {
+                        None => return Ok(ControlFlow::Break(())),
+                        Some(replicas) => replicas.ask_to_stop(),
                     }
                 }
-            } else if outputs.stop.is_requested() {
-                return Ok(ControlFlow::Break(()));
-            } else {
-                self.step.run(turn.n_batches)?;
-                n_done += turn.n_batches;
+                // Replicas ask each other with every loss, and all end with the same step.
+                let most = if replicas.is_some() { 1 } else { turn_end - n_done };
+                let until_saved = n_done.checked_rem(saved_every).map_or(usize::MAX, |n| saved_every - n);
+                let n = most.min(until_saved);
+                self.step.run(n)?;
+                n_done += n;
+                if n == until_saved && n_done < self.train.n_batches() {
+                    self.look_at_losses(run, n_done)?;
+                    self.save_last(run, outputs)?;
+                }
+                if replicas.is_some_and(DataParallel::is_stop_agreed) {
+                    return Ok(ControlFlow::Break(()));
+                }
             }
             self.show(outputs, |progress| progress.advance(turn.n_rows as u64));
             Ok(ControlFlow::Continue(()))
         })?;
         self.device.wait()?;
         Ok(n_done)
+    }
+
+    /// Reads the losses of the epoch's batches so far, and notes in `run` where it stands: at the last step that is whole.
+    fn look_at_losses(&self, run: &mut RunState, n_done: usize) -> Result<(f64, ScalerReport), Error> {
+        let (Self { config, device, .. }, epoch) = (self, run.n_epochs);
+        let scaler = self.scaler.report(device)?;
+        run.n_skipped += scaler.n_skipped.wrapping_sub(run.skipped_before);
+        run.skipped_before = scaler.n_skipped;
+        if scaler.n_skipped_in_a_row >= config.max_skipped {
+            let ScalerReport { scale, n_skipped_in_a_row: n_skipped, .. } = scaler;
+            return Err(Error::SkippedSteps { epoch: epoch + 1, n_skipped, scale });
+        }
+        let losses: Vec<f32> = device.read(&self.losses)?;
+        let loss = mean_loss(&losses[..n_done], run.n_skipped as usize * config.accumulate, epoch)?;
+        run.n_batches = n_done - n_done % config.accumulate;
+        run.losses = losses[..run.n_batches].to_vec();
+        Ok((loss, scaler))
+    }
+
+    /// Writes the checkpoint to go on from, with the best model so far.
+    fn save_last(&self, run: &RunState, outputs: &Outputs) -> Result<(), Error> {
+        let Some(folder) = self.folder(outputs) else { return Ok(()) };
+        let mut last = self.checkpoint(run, run.last_auc)?;
+        run.insert_best_into(&mut last, self.params)?;
+        last.save(folder.last())
     }
 
     /// Where the run's files go: those of replicas are replica 0's.
@@ -573,7 +604,7 @@ impl<'a> Trainer<'a> {
         for (name, value) in self.scaler.state(&self.device)? {
             checkpoint.insert_metadata(format!("scaler.{name}"), value);
         }
-        run.insert_into(&mut checkpoint);
+        run.insert_into(&mut checkpoint)?;
         checkpoint.insert_metadata("valid_auc", auc);
         checkpoint.insert_metadata("seed", self.config.seed);
         checkpoint.insert_metadata("precision", self.config.precision);

@@ -5,6 +5,7 @@
 
 mod example;
 mod gpu;
+mod resume;
 mod run;
 mod say;
 

@@ -1,0 +1,182 @@
+//! A run that ends within an epoch goes on from the last checkpoint to the same bits.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use brisk_loader::{RowSource, Rows};
+use brisk_program::Device;
+use brisk_tensor::Precision;
+use brisk_train::{
+    Checkpoint, DataParallelConfig, Ended, Error, FeedChoice, FeedConfig, FitReport, Outputs, Trainer, TrainerConfig, run_threads,
+};
+
+use crate::gpu::cpu;
+use crate::run::{Ready, Setting, into_folder, quiet};
+
+/// Rows whose source fails after so many gathers.
+struct Failing<'a> {
+    rows: &'a Rows,
+    left: AtomicUsize,
+}
+
+impl RowSource for Failing<'_> {
+    type Feature = f32;
+    type Error = std::io::Error;
+
+    fn n_rows(&self) -> usize {
+        self.rows.n_rows()
+    }
+
+    fn n_cols(&self) -> usize {
+        self.rows.n_cols()
+    }
+
+    fn gather(&self, rows: &[u32], features: &mut [f32], labels: &mut [f32]) -> Result<(), std::io::Error> {
+        let is_left = |left: usize| left.checked_sub(1);
+        if self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, is_left).is_err() {
+            return Err(std::io::Error::other("the network is down"));
+        }
+        self.rows.gather(rows, features, labels).map_err(std::io::Error::other)
+    }
+}
+
+fn setting(config: TrainerConfig) -> Setting {
+    Setting { config: TrainerConfig { max_epochs: 3, ..config }, ..Setting::default() }
+}
+
+/// Of a batch each, so that the source fails where it is told.
+fn feed() -> FeedConfig {
+    FeedConfig { choice: FeedChoice::Streamed, chunk_bytes: 1, ..FeedConfig::default() }
+}
+
+fn fit<S: RowSource<Feature = f32>>(
+    device: &Device,
+    ready: &Ready,
+    train: &S,
+    outputs: &mut Outputs,
+    from: Option<&Checkpoint>,
+) -> Result<(FitReport, Vec<f32>), Error> {
+    let Ready { model, params, adam, valid, .. } = ready;
+    let trainer = Trainer::with_feed(device, model, params, adam, train, valid, ready.config(), &feed())?;
+    let report = match from {
+        None => trainer.fit(outputs)?,
+        Some(checkpoint) => trainer.resume(checkpoint, outputs)?,
+    };
+    Ok((report, device.read(params.values())?))
+}
+
+/// A run that loses its source `after` some gathers, resumed from what it had written.
+fn check(config: &TrainerConfig, after: usize, expected_epoch: usize, expected_batch: usize) -> Result<(), Error> {
+    let ready = setting(config.clone()).ready();
+    let (whole_root, root) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    let (mut outputs, whole_folder) = into_folder(whole_root.path());
+    let expected = fit(&cpu(2), &ready, &ready.train, &mut outputs, None)?;
+
+    let (mut outputs, folder) = into_folder(root.path());
+    let failing = Failing { rows: &ready.train, left: AtomicUsize::new(usize::MAX) };
+    let n_before = {
+        // The rows are looked at before the run; what it gathers then is what counts.
+        let Ready { model, params, adam, valid, .. } = &ready;
+        let device = cpu(2);
+        let trainer = Trainer::with_feed(&device, model, params, adam, &failing, valid, ready.config(), &feed())?;
+        failing.left.store(after, Ordering::Relaxed);
+        let error = trainer.fit(&mut outputs).expect_err("the source fails");
+        assert!(matches!(error, Error::Stream { .. }), "{error}");
+        after
+    };
+    let last = Checkpoint::load(folder.last())?;
+    let epoch: usize = last.metadata("epoch", "a number of epochs")?;
+    let batch: usize = if expected_batch == 0 { 0 } else { last.metadata("batch", "a number of batches")? };
+    assert_eq!((epoch, batch), (expected_epoch, expected_batch), "{config:?}, {n_before} gathers");
+
+    let found = fit(&cpu(1), &ready, &ready.train, &mut outputs, Some(&last))?;
+    assert!(found.1 == expected.1, "{config:?}: the same weights, to the bit");
+    assert_eq!(found.0.history, expected.0.history[epoch..], "{config:?}: and losses, those before the checkpoint among them");
+    let [found, expected] = [&folder, &whole_folder].map(|folder| std::fs::read_to_string(folder.metrics_csv()));
+    assert_eq!(found.expect("a log"), expected.expect("a log"), "{config:?}: the log goes on");
+    Ok(())
+}
+
+/// 500 rows in batches of 64 are eight batches an epoch.
+#[test]
+fn a_run_goes_on_within_an_epoch() -> Result<(), Error> {
+    let config = TrainerConfig { checkpoint_every: 3, ..Setting::default().config };
+    // The threads are some chunks ahead of what is trained on, so the source fails late enough.
+    check(&config, 8 + 5, 1, 3)?;
+    check(&config, 8 + 8 + 7, 2, 6)
+}
+
+#[test]
+fn a_run_without_checkpoints_within_an_epoch_goes_on_behind_it() -> Result<(), Error> {
+    check(&Setting::default().config, 8 + 5, 1, 0)
+}
+
+#[test]
+fn steps_of_several_batches_are_gone_on_from_whole() -> Result<(), Error> {
+    let config = TrainerConfig { checkpoint_every: 1, accumulate: 3, precision: Precision::F16, ..Setting::default().config };
+    check(&config, 8 + 5, 1, 3)
+}
+
+#[test]
+fn a_run_that_was_stopped_goes_on_from_there() -> Result<(), Error> {
+    let default = Setting { n_rows: 20_000, ..Setting::default() };
+    let setting =
+        Setting { config: TrainerConfig { batch_rows: 50, max_epochs: 4, accumulate: 3, ..default.config.clone() }, ..default };
+    let ready = setting.ready();
+    let expected = ready.fit(&cpu(2))?;
+    let root = tempfile::tempdir().expect("a folder for a while");
+    let (mut outputs, folder) = into_folder(root.path());
+    let stop = outputs.stop.clone();
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(150));
+        stop.request();
+    });
+    let device = cpu(1);
+    let stopped = ready.trainer(&device)?.fit(&mut outputs);
+    let last = Checkpoint::load(folder.last())?;
+    let n_before: usize = last.metadata("epoch", "a number of epochs")?;
+    assert!(n_before < 4 && stopped.as_ref().map_or(true, |report| report.ended == Ended::Stopped), "{stopped:?}");
+    let report = ready.trainer(&device)?.resume(&last, &mut quiet())?;
+    assert_eq!(report.history, expected.0.history[n_before..], "as if it had never ended");
+    assert!(device.read::<f32>(ready.params.values())? == expected.1, "to the bit");
+    Ok(())
+}
+
+#[test]
+fn other_replicas_go_on_within_an_epoch() -> Result<(), Error> {
+    let config = TrainerConfig { checkpoint_every: 3, ..Setting::default().config };
+    let whole = setting(config.clone()).ready().fit(&cpu(2))?;
+    let root = tempfile::tempdir().expect("a folder for a while");
+    let run = |replicas: &brisk_train::DataParallel, outputs: &mut Outputs, dies: bool, from: Option<&Checkpoint>| {
+        let (ready, device) = (setting(config.clone()).ready(), cpu(1));
+        let Ready { model, params, adam, train, valid, .. } = &ready;
+        let failing = Failing { rows: train, left: AtomicUsize::new(usize::MAX) };
+        let trainer = Trainer::with_replicas(&device, model, params, adam, &failing, valid, ready.config(), &feed(), replicas)?;
+        if dies {
+            failing.left.store(8 + 5, Ordering::Relaxed);
+        }
+        let report = match from {
+            None => trainer.fit(outputs)?,
+            Some(checkpoint) => trainer.resume(checkpoint, outputs)?,
+        };
+        Ok::<_, Error>((report, device.read::<f32>(params.values())?))
+    };
+    let (_, folder) = into_folder(root.path());
+    let died = run_threads(3, &DataParallelConfig::default(), |replicas| {
+        let mut outputs = Outputs { folder: Some(folder.clone()), ..quiet() };
+        run(replicas, &mut outputs, replicas.rank() == 2, None)
+    });
+    assert!(matches!(died, Err(Error::Stream { .. })), "{died:?}");
+    let last = Checkpoint::load(folder.last())?;
+    assert_eq!(last.metadata::<usize>("epoch", "a number")?, 1, "the first epoch was done");
+    for n in [2, 1, 4] {
+        let resumed = run_threads(n, &DataParallelConfig::default(), |replicas| run(replicas, &mut quiet(), false, Some(&last)))?;
+        for (report, weights) in &resumed {
+            let worst = weights.iter().zip(&whole.1).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+            assert!(worst < 1e-4, "{n} replicas: weights differ by {worst}");
+            let (loss, expected) = (report.history[0].0, whole.0.history[1].0);
+            assert!((loss - expected).abs() < 1e-5, "{n} replicas: the loss of the epoch is {loss}, of one device {expected}");
+        }
+    }
+    Ok(())
+}
