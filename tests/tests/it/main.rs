@@ -22,6 +22,8 @@ mod feeds;
 mod higgs_cli;
 mod import_cli;
 mod inspect_cli;
+#[cfg(unix)]
+mod launch_sbatch;
 mod memory;
 mod mixed_precision;
 mod precision;

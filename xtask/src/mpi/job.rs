@@ -58,7 +58,8 @@ impl End {
 impl fmt::Display for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Status(_) => write!(f, "no rank said why"),
+            Self::Status(_) if self.restart_helps() => write!(f, "no rank said why"),
+            Self::Status(_) => write!(f, "the program's own error"),
             Self::Stopped(signal) => write!(f, "stopped by signal {signal}"),
             Self::TimedOut => write!(f, "it took longer than --timeout"),
             Self::Stuck => write!(f, "a rank had failed, and the rest did not end within --grace"),

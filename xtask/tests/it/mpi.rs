@@ -96,7 +96,11 @@ fn its_exit_status_is_the_jobs() {
     let ended = Place::new().run("-n 3 --hosts a:2,b:1 --restarts 2", "exit 1");
     assert_eq!(ended.status, Some(1));
     assert_eq!(ended.calls, ["-n 3 --host a:2,b:1 /bin/sh"], "a user's error is not tried again");
-    assert!(ended.said.contains("the job ended with status 1 after "), "{}", ended.said);
+    assert!(
+        ended.said.contains("the job ended with status 1 after ") && ended.said.ends_with(" s: the program's own error\n"),
+        "{}",
+        ended.said
+    );
 }
 
 #[test]
