@@ -83,12 +83,23 @@ fn tidied() -> Result<()> {
 
 fn conformance() -> Result<()> {
     let program = bins::built("conformance", Profile::Dev)?;
-    let mut run = Command::new(program);
-    run.args(["--device", "cpu", "--device", vulkan::tested_device()?])
-        .args(["--precision", "f32", "--precision", "f16", "--precision", "bf16"])
-        .env("BRISK_TEST_GPU", "require")
-        .current_dir(shell::root());
-    must(&mut run)
+    let tested = vulkan::tested_device()?;
+    let started = || {
+        let mut run = Command::new(&program);
+        run.args(["--device", "cpu", "--device", tested]).env("BRISK_TEST_GPU", "require").current_dir(shell::root());
+        run
+    };
+    must(started().args(["--precision", "f32", "--precision", "f16", "--precision", "bf16"]))?;
+    // The training runs among them, split over replicas: threads, then processes.
+    must(started().args(["--replicas", "1", "--replicas", "2", "--replicas", "3", "--replicas", "4"]))?;
+    for n_ranks in ["1", "2", "3", "4"] {
+        let path = program.to_str().context("the target folder has a name that is not UTF-8")?;
+        let args = ["-n", n_ranks, "--", "program", path, "--device", "cpu"].map(String::from);
+        if mpi::run(&args)? != ExitCode::SUCCESS {
+            bail!("training runs over {n_ranks} ranks; see above");
+        }
+    }
+    Ok(())
 }
 
 /// A part of the toolchain that rustup may have left out.

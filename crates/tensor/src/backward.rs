@@ -1,9 +1,10 @@
 //! The backward pass: rules of the recorded operations, run in reverse, each recording kernels into the same program.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use brisk_kernels::{Activate, Activation, Add, AddTo, DType, Kernel, OutputGrad};
-use brisk_program::{Program, Segment, Slice};
+use brisk_program::{HostStep, Program, Segment, Slice};
 
 use crate::anomaly::{Place, Watch};
 use crate::graph::Inner;
@@ -137,6 +138,11 @@ impl Backward<'_> {
     /// A buffer for what lies between two kernels of a rule.
     pub(crate) fn transient(&mut self, name: &'static str, dtype: DType, len: usize) -> Slice {
         self.program.transient(name, dtype, len)
+    }
+
+    /// Records work of the host, over what lies between two kernels of a rule.
+    pub(crate) fn push_host(&mut self, host: Arc<dyn HostStep>, args: &[Slice]) -> Result<(), Error> {
+        Ok(self.program.push_host(host, args)?)
     }
 
     /// Records a kernel. What it reads of a segment that keeps nothing is computed again before.

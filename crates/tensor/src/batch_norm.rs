@@ -1,4 +1,5 @@
 use std::rc::Rc;
+use std::sync::Arc;
 
 use brisk_kernels::{
     Activation, BatchNorm, BatchNormFrozenGrad, BatchNormFrozenStats, BatchNormGrad, BatchNormGradSums, BatchNormShape,
@@ -6,6 +7,7 @@ use brisk_kernels::{
 };
 
 use crate::loss::check_len;
+use crate::sync_batch_norm::{SyncStats, SyncSums};
 use crate::{Error, Tensor};
 
 const OP: &str = "batch_norm";
@@ -78,12 +80,22 @@ impl Tensor {
         let filled = |name, value| graph.constant(name, &vec![value; shape.n_channels], &[shape.n_channels]);
         let weight = weight.map_or_else(|| filled("ones", 1.0), |weight| Ok(weight.clone()))?;
         let bias = bias.map_or_else(|| filled("zeros", 0.0), |bias| Ok(bias.clone()))?;
+        let is_of_one_group = matches!(statistics, Statistics::Batch { n_groups: 1, .. });
+        let replicas = graph.replicas().filter(|_| is_of_one_group);
         let kernel = BatchNorm { shape, activation };
         let (dtype, [input]) = graph.operands(OP, &kernel, [self])?;
         let (stats, y) = (graph.transient("stats", DType::F32, shape.n_stats()), graph.transient(OP, dtype, shape.len()));
         let (x, mean, var) = (input.slice(), running_mean.slice(), running_var.slice());
         match statistics {
-            Statistics::Batch { momentum, .. } => graph.push(BatchNormStats { shape, eps, momentum }, &[x, mean, var, stats])?,
+            Statistics::Batch { momentum, .. } => match &replicas {
+                None => graph.push(BatchNormStats { shape, eps, momentum }, &[x, mean, var, stats])?,
+                Some(replicas) => {
+                    graph.push(BatchNormStats { shape, eps, momentum: 0.0 }, &[x, mean, var, stats])?;
+                    let BatchNormShape { n_channels, n_rows, .. } = shape;
+                    let sync = SyncStats { replicas: replicas.clone(), n_channels, n_rows, eps, momentum };
+                    graph.with_program(|program| program.push_host(Arc::new(sync), &[stats, mean, var]))?;
+                }
+            },
             Statistics::Running => {
                 graph.push(BatchNormFrozenStats { n_channels: shape.n_channels, eps }, &[mean, var, stats])?;
             }
@@ -102,6 +114,10 @@ impl Tensor {
                 if backward.wants(id) {
                     backward.give(id, over_groups, &[sum])?;
                 }
+            }
+            if let Some(replicas) = replicas.clone().filter(|_| backward.wants(x_id)) {
+                let BatchNormShape { n_channels, n_rows, .. } = shape;
+                backward.push_host(Arc::new(SyncSums { replicas, n_channels, n_rows }), &sums)?;
             }
             match (backward.wants(x_id), is_of_batch) {
                 (false, _) => Ok(()),

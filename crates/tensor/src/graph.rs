@@ -2,6 +2,7 @@ use std::cell::{Ref, RefCell, RefMut};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use brisk_kernels::{Activation, DType, Kernel, bytemuck};
 use brisk_program::{Device, Executable, Persistent, Program, Rewrite, Slice};
@@ -11,7 +12,7 @@ use crate::anomaly::Watch;
 use crate::backward::{self, BackwardRule};
 use crate::cast::Rounded;
 use crate::node::{self, Node};
-use crate::{Autocast, Error, Tensor, stored};
+use crate::{AllGather, Autocast, Error, Tensor, stored};
 
 /// Operations recorded into one [`Program`], with the tape that turns them back.
 ///
@@ -50,6 +51,8 @@ pub(crate) struct Inner {
     /// What is written when the graph is compiled.
     pub(crate) constants: Vec<(Persistent, Vec<u8>)>,
     went_back: bool,
+    /// With whom statistics of batches are shared.
+    pub(crate) replicas: Option<Arc<dyn AllGather>>,
     /// How kernels are fused when it is compiled.
     rewrites: Vec<Rewrite>,
 }
@@ -86,6 +89,7 @@ impl Graph {
             in_segment: false,
             constants: Vec::new(),
             went_back: false,
+            replicas: None,
             rewrites: Rewrite::ALL.to_vec(),
         };
         Self { inner: Rc::new(RefCell::new(inner)) }

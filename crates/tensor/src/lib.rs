@@ -37,6 +37,7 @@ mod rows;
 mod shares;
 mod softmax;
 mod stored;
+mod sync_batch_norm;
 mod tensor;
 mod windows;
 
@@ -51,6 +52,7 @@ pub use pool2d::Pool2d;
 pub use report::{Operation, Report};
 pub use resolved::{Conversion, Resolved};
 pub use rows::Batch;
+pub use sync_batch_norm::AllGather;
 pub use tensor::Tensor;
 pub use windows::Windows;
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use brisk_nn::tensor::program::Device;
-use brisk_nn::tensor::{DType, Graph, Persistent, Tensor};
+use brisk_nn::tensor::{AllGather, DType, Graph, Persistent, Tensor};
 use brisk_nn::{Optimizer, Parameters};
 use brisk_replicate::{BucketSizes, Collective, CommThread, Described, ReduceOp, Wire, buckets};
 
@@ -82,6 +82,18 @@ pub struct DataParallelConfig {
     pub buckets: BucketSizes,
     /// In what gradients travel: fewer bits pay on slow networks alone.
     pub wire: Wire,
+    /// By whose statistics batches are normalised in training.
+    pub batch_norm: BatchStatistics,
+}
+
+/// Of which rows the statistics are that a batch normalisation takes in training.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum BatchStatistics {
+    /// Of the replica's part of the batch: nobody waits for anybody.
+    #[default]
+    OfReplica,
+    /// Of the whole batch, as on one device: two waits a normalisation and step.
+    OfAll,
 }
 
 /// Whether anybody wants the run to end, which is told with a loss.
@@ -142,8 +154,7 @@ impl DataParallel {
         let buffers =
             params.buffers().iter().map(|buffer| (buffer.name().to_owned(), format!("{:?} f32, not trained", buffer.shape())));
         let state = optimizer.state().into_iter().map(|(name, buffer)| (name, format!("{} f32 of the optimizer", buffer.len())));
-        let DataParallelConfig { buckets, wire } = self.config;
-        let config = [("buckets".to_owned(), format!("{buckets:?}")), ("the wire".to_owned(), format!("{wire:?}"))];
+        let config = [("the configuration".to_owned(), format!("{:?}", self.config))];
         self.agree(entries.chain(buffers).chain(state).chain(config).map(|(what, is)| Described { what, is }).collect())
     }
 
@@ -245,6 +256,13 @@ impl DataParallel {
         Ok(graph.wrap(y, x.shape())?)
     }
 
+    /// Asks a graph, before a model is recorded into it, to normalise batches by the statistics that the configuration says.
+    pub fn prepare(&self, graph: &Graph) {
+        if self.config.batch_norm == BatchStatistics::OfAll {
+            graph.synchronise_batch_norm(Arc::new(OnThread(self.communication.clone())));
+        }
+    }
+
     fn exchange(&self, elements: Range<usize>, reduce: ReduceOp, stop: Option<Arc<Stop>>) -> Arc<Exchange> {
         let (communication, overlap) = (self.communication.clone(), self.overlap.clone());
         Arc::new(Exchange::new(communication, overlap, elements, reduce, self.config.wire, stop))
@@ -286,6 +304,18 @@ impl DataParallel {
     pub fn fail(&self, why: &str) {
         // Where the group is dead already there is nobody to tell.
         drop(self.communication.fail(why).wait());
+    }
+}
+
+/// What normalisations ask of the communication thread.
+#[derive(Debug)]
+struct OnThread(Arc<CommThread>);
+
+impl AllGather for OnThread {
+    fn all_gather(&self, mine: &[f32]) -> Result<Vec<f32>, Box<dyn std::error::Error + Send + Sync>> {
+        let Self(communication) = self;
+        let output = vec![0.0; mine.len() * communication.world_size()];
+        Ok(communication.all_gather(mine.to_vec(), output).wait()?.0)
     }
 }
 

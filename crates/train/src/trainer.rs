@@ -279,6 +279,9 @@ impl<'a> Trainer<'a> {
         let scaler = GradScaler::new(GradScalerConfig { enabled: is_scaled, ..config.scaler })?;
 
         let graph = Graph::training("train");
+        if let Some(replicas) = replicas {
+            replicas.prepare(&graph);
+        }
         let bound = params.bind(&graph)?;
         let batch = match replicas {
             None => train.record(&graph, &scale, &inputs.state)?,

@@ -6,15 +6,19 @@ use brisk_loader::{RowSource, Rows};
 use brisk_program::{Device, Selection};
 use brisk_tensor::Precision;
 use brisk_train::{
-    BucketSizes, Checkpoint, DataParallelConfig, Error, FeedConfig, FitReport, GradientClip, Trainer, TrainerConfig, Wire,
-    run_threads,
+    BatchStatistics, BucketSizes, Checkpoint, DataParallelConfig, Error, FeedConfig, FitReport, GradientClip, Trainer,
+    TrainerConfig, Wire, run_threads,
 };
 
 use crate::gpu::{cpu, gpu};
 use crate::run::{Ready, Setting, after_each_epoch, into_folder, quiet};
 
 /// Buckets so small that each layer has one.
-const CONFIG: DataParallelConfig = DataParallelConfig { buckets: BucketSizes { first_bytes: 64, bytes: 256 }, wire: Wire::F32 };
+const CONFIG: DataParallelConfig = DataParallelConfig {
+    buckets: BucketSizes { first_bytes: 64, bytes: 256 },
+    wire: Wire::F32,
+    batch_norm: BatchStatistics::OfReplica,
+};
 
 type Run = (FitReport, Vec<f32>);
 

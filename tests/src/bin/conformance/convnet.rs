@@ -8,6 +8,7 @@ use brisk_nn::{
 };
 use brisk_program::Device;
 use brisk_tensor::{Activation, CrossEntropyOptions, DType, Graph, Persistent};
+use brisk_train::{DataParallel, ReduceOp};
 
 use crate::case::{Case, Outputs};
 use crate::form::Form;
@@ -18,6 +19,11 @@ const NAMES: [(&str, &str); 4] =
     [("conv", "conv.weight"), ("gamma", "norm.weight"), ("beta", "norm.bias"), ("head", "head.weight")];
 
 pub(crate) fn run(case: &Case, device: &Device, form: Form) -> Result<Option<Outputs>> {
+    run_on(case, device, form, None)
+}
+
+/// The same with the images split over replicas, whose mean losses count for as much as their images are.
+pub(crate) fn run_on(case: &Case, device: &Device, form: Form, replica: Option<&DataParallel>) -> Result<Option<Outputs>> {
     // Its layers round by themselves, or not at all.
     if case.op != "train_convnet" || matches!(form, Form::Rounded(_)) {
         return Ok(None);
@@ -25,7 +31,8 @@ pub(crate) fn run(case: &Case, device: &Device, form: Form) -> Result<Option<Out
     let n_steps = case.number("steps")? as usize;
     let (x, y) = (case.tensor("in.x")?, case.tensor("in.y")?);
     let (conv, head) = (&case.tensor("in.conv")?.shape, &case.tensor("in.head")?.shape);
-    let (n_channels, n_rows) = (conv[0], x.shape[0]);
+    let part = replica.map_or(0..x.shape[0], |replica| replica.part_of(x.shape[0]));
+    let (n_channels, n_rows) = (conv[0], part.len());
 
     let mut builder = ParametersBuilder::new();
     let padded = Conv2dConfig { padding: [1, 1], bias: Bias::None, ..Conv2dConfig::square(conv[3], n_channels, conv[1]) };
@@ -50,16 +57,30 @@ pub(crate) fn run(case: &Case, device: &Device, form: Form) -> Result<Option<Out
     params.write_initial(device)?;
 
     let graph = Graph::training("train_convnet");
-    let images = graph.constant("x", &x.floats, &x.shape)?;
+    if let Some(replica) = replica {
+        replica.prepare(&graph);
+    }
+    let image_len: usize = x.shape[1..].iter().product();
+    let pixels = &x.floats[part.start * image_len..part.end * image_len];
+    let images = graph.constant("x", pixels, &[&[n_rows], &x.shape[1..]].concat())?;
     let labels = Persistent::new("y", DType::U32, n_rows);
-    device.write(&labels, &y.floats.iter().map(|&label| label as u32).collect::<Vec<_>>())?;
+    device.write(&labels, &y.floats[part].iter().map(|&label| label as u32).collect::<Vec<_>>())?;
     let (labels, ones) = (graph.tensor(&labels, &[n_rows])?, graph.constant("ones", &vec![1.0; n_rows], &[n_rows])?);
     let options = CrossEntropyOptions { label_smoothing: case.number("label_smoothing")? as f32, ..Default::default() };
     let bound = params.bind(&graph)?;
-    let loss = graph.autocast(form.autocast(), || model.forward(&bound, &images)?.cross_entropy(&labels, &ones, options))?;
+    let share = graph.constant("share", &[n_rows as f32 / x.shape[0] as f32], &[])?;
+    let loss = graph
+        .autocast(form.autocast(), || model.forward(&bound, &images)?.cross_entropy(&labels, &ones, options)?.multiply(&share))?;
     let scaler = optimizers::scaler(form)?;
     scaler.write_initial(device)?;
     scaler.backward(&loss)?;
+    let loss = match replica {
+        None => loss,
+        Some(replica) => {
+            replica.reduce_gradients(&graph, &params, ReduceOp::Sum, None)?;
+            replica.all_reduce(&graph, &loss, ReduceOp::Sum)?
+        }
+    };
     let inputs = StepInputs { lr: Persistent::new("lr", DType::F32, 1), state: Graph::state_buffer() };
     device.write(&inputs.lr, &[case.number("lr")? as f32])?;
     scaler.step(&graph, optimizers::make(case, "sgd", &params)?.as_ref(), &params, &inputs)?;

@@ -5,13 +5,16 @@ mod convnet;
 mod form;
 mod operators;
 mod optimizers;
+#[cfg(feature = "mpi")]
+mod ranks;
+mod replicas;
 mod runs;
 mod scores;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use brisk_program::{Device, Selection};
 
 use brisk_tensor::Precision;
@@ -19,12 +22,14 @@ use case::{Case, Outcome, Outputs};
 use form::Form;
 
 const HELP: &str = "\
-conformance [DIR] [--device cpu|software|gpu|NAME]... [--precision f32|f16|bf16]... [--op OP]... [--built]
+conformance [DIR] [--device cpu|software|gpu|NAME]... [--precision f32|f16|bf16]... [--op OP]... [--built] [--replicas N]...
 
 Runs every case of DIR (default: the project's own fixtures) on each device (default: cpu, and whatever adapter there is), in each precision
 (default: f32). In f16 and bf16 operators are recorded under autocast with their input stored so, and tolerances are those of the format;
 what is beyond them may be off by as much more as the same in f32 is, of operands rounded alike.
-A case whose operator brisk does not have fails; --built leaves those out, and names them.";
+A case whose operator brisk does not have fails; --built leaves those out, and names them.
+With --replicas the training runs alone are run, each split over N replicas that are threads; started by mpirun, with the feature mpi, over
+its ranks. All replicas must come to the same bits, and twice.";
 
 #[expect(clippy::print_stderr, reason = "an error goes to standard error")]
 fn main() -> ExitCode {
@@ -38,12 +43,15 @@ fn main() -> ExitCode {
     }
 }
 
+#[derive(Clone)]
 struct Options {
     dir: PathBuf,
     devices: Vec<Device>,
     precisions: Vec<Precision>,
     ops: Vec<String>,
     only_built: bool,
+    /// How many threads to split training runs over.
+    replicas: Vec<usize>,
 }
 
 /// How many cases failed.
@@ -53,16 +61,24 @@ fn run() -> Result<usize> {
         println!("{HELP}");
         return Ok(0);
     };
+    #[cfg(feature = "mpi")]
+    if let Some(n_failed) = ranks::run(&options)? {
+        return Ok(n_failed);
+    }
     let cases = read_cases(&options)?;
     let (mut n_passed, mut n_failed, mut missing) = (0, 0, std::collections::BTreeMap::<String, usize>::new());
     for (device, &precision) in options.devices.iter().flat_map(|device| options.precisions.iter().map(move |p| (device, p))) {
         println!("in {precision} on {}", device.info());
-        for case in &cases {
-            match run_case(case, device, precision) {
+        let all = || cases.iter().map(|case| (case, None));
+        let split = || cases.iter().flat_map(|case| options.replicas.iter().map(move |&n| (case, Some(n))));
+        let tasks: Vec<_> = if options.replicas.is_empty() { all().collect() } else { split().collect() };
+        for (case, replicas) in tasks {
+            match run_case(case, device, precision, replicas) {
                 Outcome::Passed => n_passed += 1,
                 Outcome::Failed(why) => {
                     n_failed += 1;
-                    println!("FAILED {} {}: {why}", case.file, case.params);
+                    let on = replicas.map_or(String::new(), |n| format!(" on {n} replicas"));
+                    println!("FAILED {}{on} {}: {why}", case.file, case.params);
                 }
                 Outcome::Unknown if options.only_built => *missing.entry(case.op.clone()).or_default() += 1,
                 Outcome::Unknown => {
@@ -80,8 +96,12 @@ fn run() -> Result<usize> {
     Ok(n_failed)
 }
 
-fn run_case(case: &Case, device: &Device, precision: Precision) -> Outcome {
-    let outputs = match outputs(case, device, Form::Stored(precision)) {
+fn run_case(case: &Case, device: &Device, precision: Precision, replicas: Option<usize>) -> Outcome {
+    let stored = match replicas {
+        None => outputs(case, device, Form::Stored(precision)),
+        Some(n) => replicas::by_threads(case, device, Form::Stored(precision), n),
+    };
+    let outputs = match stored {
         Ok(Some(outputs)) => outputs,
         Ok(None) => return Outcome::Unknown,
         Err(error) => return Outcome::Failed(format!("{error:#}")),
@@ -121,7 +141,7 @@ fn read_cases(options: &Options) -> Result<Vec<Case>> {
 
 fn options() -> Result<Option<Options>> {
     let mut dir = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/conformance/fixtures"));
-    let (mut devices, mut precisions, mut ops, mut only_built) = (Vec::new(), Vec::new(), Vec::new(), false);
+    let (mut devices, mut precisions, mut ops, mut replicas, mut only_built) = (vec![], vec![], vec![], vec![], false);
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         match arg.as_str() {
@@ -129,6 +149,7 @@ fn options() -> Result<Option<Options>> {
             "--built" => only_built = true,
             "--device" => devices.push(open(&args.next().context("--device wants a name, such as cpu")?)?),
             "--precision" => precisions.push(args.next().context("--precision wants f32, f16 or bf16")?.parse()?),
+            "--replicas" => replicas.push(args.next().context("--replicas wants a number")?.parse()?),
             "--op" => ops.push(args.next().context("--op wants the name of an operator")?),
             flag if flag.starts_with('-') => bail!("unknown option {flag}; see --help"),
             path => dir = PathBuf::from(path),
@@ -143,7 +164,12 @@ fn options() -> Result<Option<Options>> {
     if precisions.is_empty() {
         precisions.push(Precision::F32);
     }
-    Ok(Some(Options { dir, devices, precisions, ops, only_built }))
+    if !replicas.is_empty() {
+        ensure!(!replicas.contains(&0), "--replicas 0: take at least 1");
+        ensure!(ops.is_empty(), "--replicas runs the training runs; leave --op out");
+        ops = ["train_mlp", "train_convnet"].map(str::to_owned).into();
+    }
+    Ok(Some(Options { dir, devices, precisions, ops, only_built, replicas }))
 }
 
 fn open(name: &str) -> Result<Device> {

@@ -5,6 +5,7 @@ use brisk_nn::{Init, ParametersBuilder, StepInputs};
 use brisk_program::Device;
 use brisk_program::kernels::sequential_order;
 use brisk_tensor::{Activation, DType, Graph, Persistent, Reduction, Windows};
+use brisk_train::{DataParallel, ReduceOp};
 
 use crate::case::{Case, Outputs};
 use crate::form::Form;
@@ -13,6 +14,11 @@ use crate::optimizers;
 const LAYERS: [&str; 6] = ["w1", "b1", "w2", "b2", "w3", "b3"];
 
 pub(crate) fn run(case: &Case, device: &Device, form: Form) -> Result<Option<Outputs>> {
+    run_on(case, device, form, None)
+}
+
+/// The same with the rows of each batch split over replicas.
+pub(crate) fn run_on(case: &Case, device: &Device, form: Form, replica: Option<&DataParallel>) -> Result<Option<Outputs>> {
     if case.op != "train_mlp" {
         return Ok(None);
     }
@@ -47,7 +53,13 @@ pub(crate) fn run(case: &Case, device: &Device, form: Form) -> Result<Option<Out
 
     let graph = Graph::training("train_mlp");
     let bound = params.bind(&graph)?;
-    let rows = graph.batch(&order, &inputs.state, batch)?;
+    let part = replica.map_or(0..batch, |replica| replica.part_of(batch));
+    let rows = graph.batch_part(&order, &inputs.state, part.clone())?;
+    // The losses of all parts, weighted by shares of the whole batch, add up to its mean.
+    let (weights, reduction) = match replica {
+        None => (rows.weights.clone(), Reduction::Mean),
+        Some(_) => (graph.batch(&order, &inputs.state, batch)?.weights.shares()?.narrow(0, part)?, Reduction::Sum),
+    };
     let mut hidden = graph.gather(&rows, &Windows::whole(&table, x.shape[1])?, &zeros, &ones)?;
     let target = graph.gather(&rows, &Windows::whole(&labels, 1)?, &zero, &one)?;
     let loss = graph.autocast(form.autocast(), || {
@@ -56,11 +68,18 @@ pub(crate) fn run(case: &Case, device: &Device, form: Form) -> Result<Option<Out
             let weight = form.operand(bound.tensor(pair[0]))?;
             hidden = form.operand(&hidden)?.linear(&weight, Some(bound.tensor(pair[1])), activation)?;
         }
-        form.operand(&hidden)?.bce_with_logits(&target, &rows.weights, Reduction::Mean, 1.0)
+        form.operand(&hidden)?.bce_with_logits(&target, &weights, reduction, 1.0)
     })?;
     let scaler = optimizers::scaler(form)?;
     scaler.write_initial(device)?;
     scaler.backward(&loss)?;
+    let loss = match replica {
+        None => loss,
+        Some(replica) => {
+            replica.reduce_gradients(&graph, &params, ReduceOp::Sum, None)?;
+            replica.all_reduce(&graph, &loss, ReduceOp::Sum)?
+        }
+    };
     scaler.step(&graph, optimizers::make(case, case.word("optimizer")?, &params)?.as_ref(), &params, &inputs)?;
     scaler.update(&graph)?;
     graph.store(&loss, &inputs.state, &losses)?;

@@ -1,0 +1,33 @@
+//! The training runs among the cases, split over replicas: each has its part of every batch, and all come to what one device comes to.
+
+use anyhow::{Result, ensure};
+use brisk_program::Device;
+use brisk_train::{BatchStatistics, BucketSizes, DataParallel, DataParallelConfig, run_threads};
+
+use crate::case::{Case, Outputs};
+use crate::form::Form;
+use crate::{convnet, runs};
+
+/// Buckets of a layer or two, and statistics of the whole batch, as PyTorch's truth has them.
+pub(crate) const CONFIG: DataParallelConfig = DataParallelConfig {
+    buckets: BucketSizes { first_bytes: 256, bytes: 1024 },
+    wire: brisk_train::Wire::F32,
+    batch_norm: BatchStatistics::OfAll,
+};
+
+/// What the case comes to on `n` replicas that are threads; `None` if it is no training run. All replicas must agree to the bit, and so must a second run.
+pub(crate) fn by_threads(case: &Case, device: &Device, form: Form, n: usize) -> Result<Option<Outputs>> {
+    let once = || run_threads(n, &CONFIG, |replica| outputs(case, device, form, replica));
+    let (first, second) = (once()?, once()?);
+    ensure!(first.iter().all(|outputs| *outputs == first[0]), "replicas hold other values");
+    ensure!(second == first, "a second run came to other values");
+    Ok(first.into_iter().next().flatten())
+}
+
+/// The same on one of the replicas.
+pub(crate) fn outputs(case: &Case, device: &Device, form: Form, replica: &DataParallel) -> Result<Option<Outputs>> {
+    Ok(match runs::run_on(case, device, form, Some(replica))? {
+        Some(outputs) => Some(outputs),
+        None => convnet::run_on(case, device, form, Some(replica))?,
+    })
+}
