@@ -1,6 +1,8 @@
 use bytemuck::Pod;
 use half::{bf16, f16};
 
+use crate::halves::{from_bf16, from_f16, to_bf16, to_f16};
+
 /// What the numbers of a buffer are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -51,8 +53,8 @@ pub trait Accumulate: Copy + Send + Sync + 'static {
     fn add(a: Self::Sum, b: Self::Sum) -> Self::Sum;
     /// The larger of two; NaN wins.
     fn max(a: Self::Sum, b: Self::Sum) -> Self::Sum;
-    /// The `n`th part; whole numbers, for which it is not defined, stay.
-    fn mean(sum: Self::Sum, n: usize) -> Self::Sum;
+    /// Times `by`; whole numbers, which have no parts, stay.
+    fn scale(sum: Self::Sum, by: f32) -> Self::Sum;
 }
 
 macro_rules! float {
@@ -80,8 +82,8 @@ macro_rules! float {
                 if a >= b || a.is_nan() { a } else { b }
             }
             #[inline(always)]
-            fn mean(sum: f32, n: usize) -> f32 {
-                sum * (1.0 / n as f32)
+            fn scale(sum: f32, by: f32) -> f32 {
+                sum * by
             }
         }
     };
@@ -112,7 +114,7 @@ macro_rules! whole {
                 if a >= b { a } else { b }
             }
             #[inline(always)]
-            fn mean(sum: u32, _: usize) -> u32 {
+            fn scale(sum: u32, _: f32) -> u32 {
                 sum
             }
         }
@@ -120,8 +122,8 @@ macro_rules! whole {
 }
 
 float!(f32, F32, std::convert::identity, std::convert::identity);
-float!(f16, F16, f16::to_f32, f16::from_f32);
-float!(bf16, Bf16, bf16::to_f32, bf16::from_f32);
+float!(f16, F16, from_f16, to_f16);
+float!(bf16, Bf16, from_bf16, to_bf16);
 whole!(u8, U8);
 whole!(u32, U32);
 

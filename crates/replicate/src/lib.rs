@@ -8,6 +8,7 @@ mod compress;
 mod cost;
 mod element;
 mod error;
+mod halves;
 #[cfg(feature = "mpi")]
 mod mpi;
 mod run;
@@ -15,6 +16,7 @@ mod shards;
 mod started;
 mod threads;
 mod tree;
+mod vectorised;
 #[cfg(feature = "mpi")]
 mod watch;
 

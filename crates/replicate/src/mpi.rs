@@ -10,7 +10,7 @@ use mpi_sys as ffi;
 use crate::call::{Call, Encoded, How};
 use crate::collective::{check_reduce, check_same, check_shards, typed, typed_mut};
 use crate::element::with_element;
-use crate::tree::{self, blocks, part, widen};
+use crate::tree::{part, reduce_into};
 use crate::watch::Watch;
 use crate::{Collective, Element, ElementType, Error, ReduceOp, Values, ValuesMut};
 
@@ -47,7 +47,8 @@ pub struct MpiConfig {
 /// In which order floats of ranks are added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SumOrder {
-    /// Along the binary tree that [`Threads`](crate::Threads) takes: the same bits on every engine, in every run. Parts are sent to the rank that adds them, and gathered.
+    /// Along the binary tree that [`Threads`](crate::Threads) takes: the same bits on every engine, in every run, but for which of several NaN a sum is. Of more than two ranks
+    /// parts are sent to the rank that adds them, and gathered; two numbers can be added in one order alone.
     Fixed,
     /// As the library likes: f32 by its own all-reduce, the faster, whose order may differ between versions, sizes and numbers of ranks. Halves are added as by `Fixed`.
     Engine,
@@ -153,7 +154,6 @@ impl Mpi {
         const OP: &str = "all_reduce";
         let size = size_of::<T>();
         let mut received = vec![T::zeroed(); (PIECE_BYTES / size).min(values.len())];
-        let mut partials = Vec::new();
         for piece in values.chunks_mut(PIECE_BYTES / size) {
             let parts: Vec<_> = (0..self.world_size).map(|rank| part(piece.len(), self.world_size, rank)).collect();
             let counts: Vec<c_int> = parts.iter().map(|part| (part.len() * size) as c_int).collect();
@@ -176,13 +176,8 @@ impl Mpi {
                     self.comm,
                 )
             })?;
-            for block in blocks(0..mine.len()) {
-                let reduced = tree::reduce::<T>(self.world_size, reduce, block.len(), &mut partials, |from, out| {
-                    widen(&received[from * mine.len()..][block.clone()], out);
-                });
-                let out = &mut piece[mine.start + block.start..][..block.len()];
-                out.iter_mut().zip(reduced).for_each(|(out, &value)| *out = T::narrow(value));
-            }
+            let inputs: Vec<&[T]> = (0..self.world_size).map(|from| &received[from * mine.len()..][..mine.len()]).collect();
+            reduce_into(&inputs, reduce, &mut piece[mine]);
             // SAFETY: in place: every rank's part of `piece` is sent from, and received to, where it belongs.
             checked(OP, unsafe {
                 ffi::MPI_Allgatherv(
@@ -219,10 +214,11 @@ impl Mpi {
             checked("all_reduce", unsafe {
                 ffi::MPI_Allreduce(self.in_place, piece.as_mut_ptr().cast(), count, datatype, op, self.comm)
             })?;
-        }
-        if reduce == ReduceOp::Mean {
-            let n = self.world_size;
-            bytemuck::cast_slice_mut::<u8, f32>(bytes).iter_mut().for_each(|sum| *sum *= 1.0 / n as f32);
+            if reduce == ReduceOp::Mean {
+                // Whole numbers have no mean, which was checked.
+                let share = 1.0 / self.world_size as f32;
+                bytemuck::cast_slice_mut::<u8, f32>(piece).iter_mut().for_each(|sum| *sum *= share);
+            }
         }
         Ok(())
     }
@@ -235,14 +231,8 @@ impl Mpi {
             let (from, to) = (input.as_ptr().cast(), received.as_mut_ptr().cast());
             ffi::MPI_Alltoall(from, count, ffi::RSMPI_UINT8_T, to, count, ffi::RSMPI_UINT8_T, self.comm)
         })?;
-        let mut partials = Vec::new();
-        for block in blocks(0..shard.len()) {
-            let len = shard.len();
-            let reduced = tree::reduce::<T>(self.world_size, reduce, block.len(), &mut partials, |from, out| {
-                widen(&received[from * len..][block.clone()], out);
-            });
-            shard[block].iter_mut().zip(reduced).for_each(|(out, &value)| *out = T::narrow(value));
-        }
+        let inputs: Vec<&[T]> = (0..self.world_size).map(|from| &received[from * shard.len()..][..shard.len()]).collect();
+        reduce_into(&inputs, reduce, shard);
         Ok(())
     }
 
@@ -306,7 +296,9 @@ impl Collective for Mpi {
         let _watching = self.begin(Call { op: OP, element, len, how: How::By(reduce) })?;
         // The largest of floats is ours to find, since the library's does not say what becomes of NaN; so are sums of halves, which it does not know.
         let is_whole = !element.is_float();
-        let by_engine = is_whole || (element == ElementType::F32 && reduce != ReduceOp::Max && self.order == SumOrder::Engine);
+        // Two numbers can be added in one order alone.
+        let any_order = self.order == SumOrder::Engine || self.world_size == 2;
+        let by_engine = is_whole || (element == ElementType::F32 && reduce != ReduceOp::Max && any_order);
         // Sums of bytes wrap in the library as well.
         if by_engine {
             return self.all_reduce_by_engine(values, reduce);

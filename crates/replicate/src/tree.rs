@@ -5,52 +5,25 @@
 
 use std::ops::Range;
 
+use crate::vectorised::vectorised;
 use crate::{Element, ReduceOp};
 
 /// Elements that are reduced at a time: few enough for the first cache.
-pub(crate) const BLOCK: usize = 2048;
+const BLOCK: usize = 2048;
 
-/// Reduces a block of as many ranks as `rank_block` is asked for, and gives back the result in the elements' sum type.
-///
-/// `rank_block(rank, out)` widens that rank's block into `out`; `partials` is working memory, kept from call to call.
-pub(crate) fn reduce<T: Element>(
-    n_ranks: usize,
-    op: ReduceOp,
-    len: usize,
-    partials: &mut Vec<Vec<T::Sum>>,
-    mut rank_block: impl FnMut(usize, &mut [T::Sum]),
-) -> &[T::Sum] {
-    let mut depth = 0;
-    for rank in 0..n_ranks {
-        if partials.len() == depth {
-            partials.push(vec![T::Sum::default(); BLOCK]);
-        }
-        rank_block(rank, &mut partials[depth][..len]);
-        depth += 1;
-        // Like a binary counter: two runs of one length become a run of twice that.
-        for _ in 0..rank.trailing_ones() {
-            depth -= 1;
-            merge::<T>(op, len, partials, depth);
-        }
+/// Replaces buffers, one a rank and equally long, by their reduction.
+pub(crate) fn reduce_in_place<T: Element>(buffers: &mut [&mut [T]], op: ReduceOp) {
+    match op {
+        ReduceOp::Sum | ReduceOp::Mean => in_place::<T, Sum>(buffers, share(op, buffers.len())),
+        ReduceOp::Max => in_place::<T, Largest>(buffers, 1.0),
     }
-    while depth > 1 {
-        depth -= 1;
-        merge::<T>(op, len, partials, depth);
-    }
-    let reduced = &mut partials[0][..len];
-    if op == ReduceOp::Mean {
-        reduced.iter_mut().for_each(|sum| *sum = T::mean(*sum, n_ranks));
-    }
-    reduced
 }
 
-/// Adds partial `at` to the one before it.
-fn merge<T: Element>(op: ReduceOp, len: usize, partials: &mut [Vec<T::Sum>], at: usize) {
-    let (before, after) = partials.split_at_mut(at);
-    let pairs = before[at - 1][..len].iter_mut().zip(&after[0][..len]);
+/// Reduces `inputs`, one a rank and each as long as `out`, into `out`.
+pub(crate) fn reduce_into<T: Element>(inputs: &[&[T]], op: ReduceOp, out: &mut [T]) {
     match op {
-        ReduceOp::Sum | ReduceOp::Mean => pairs.for_each(|(a, &b)| *a = T::add(*a, b)),
-        ReduceOp::Max => pairs.for_each(|(a, &b)| *a = T::max(*a, b)),
+        ReduceOp::Sum | ReduceOp::Mean => into::<T, Sum>(inputs, share(op, inputs.len()), out),
+        ReduceOp::Max => into::<T, Largest>(inputs, 1.0, out),
     }
 }
 
@@ -61,12 +34,134 @@ pub(crate) fn part(len: usize, n_ranks: usize, rank: usize) -> Range<usize> {
     cut(rank)..cut(rank + 1)
 }
 
-/// A range in blocks.
-pub(crate) fn blocks(range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
-    range.clone().step_by(BLOCK).map(move |start| start..(start + BLOCK).min(range.end))
+/// By what a sum is multiplied in the end; 1 changes no bit.
+fn share(op: ReduceOp, n_ranks: usize) -> f32 {
+    if op == ReduceOp::Mean { 1.0 / n_ranks as f32 } else { 1.0 }
 }
 
-/// A block in what it is summed in.
-pub(crate) fn widen<T: Element>(values: &[T], out: &mut [T::Sum]) {
-    out.iter_mut().zip(values).for_each(|(out, value)| *out = value.widen());
+/// How two become one, known where loops are compiled.
+trait Combine<T: Element> {
+    fn combine(a: T::Sum, b: T::Sum) -> T::Sum;
+}
+
+struct Sum;
+struct Largest;
+
+impl<T: Element> Combine<T> for Sum {
+    #[inline(always)]
+    fn combine(a: T::Sum, b: T::Sum) -> T::Sum {
+        T::add(a, b)
+    }
+}
+
+impl<T: Element> Combine<T> for Largest {
+    #[inline(always)]
+    fn combine(a: T::Sum, b: T::Sum) -> T::Sum {
+        T::max(a, b)
+    }
+}
+
+fn in_place<T: Element, C: Combine<T>>(buffers: &mut [&mut [T]], share: f32) {
+    // Two ranks take one loop: every element is read once, and written while it is there.
+    if let [a, b] = buffers {
+        return vectorised(
+            #[inline(always)]
+            || {
+                for (a, b) in a.iter_mut().zip(b.iter_mut()) {
+                    let reduced = T::narrow(T::scale(C::combine(a.widen(), b.widen()), share));
+                    (*a, *b) = (reduced, reduced);
+                }
+            },
+        );
+    }
+    let n_ranks = buffers.len();
+    let mut partials = Vec::new();
+    for block in blocks(buffers.first().map_or(0, |first| first.len())) {
+        let of_rank = |rank: usize| &buffers[rank][block.clone()];
+        let reduced = reduce_block::<T, C>(n_ranks, block.len(), &mut partials, of_rank);
+        let Some((first, others)) = buffers.split_first_mut() else { return };
+        narrow(reduced, share, &mut first[block.clone()]);
+        others.iter_mut().for_each(|other| other[block.clone()].copy_from_slice(&first[block.clone()]));
+    }
+}
+
+fn into<T: Element, C: Combine<T>>(inputs: &[&[T]], share: f32, out: &mut [T]) {
+    let mut partials = Vec::new();
+    for block in blocks(out.len()) {
+        let of_rank = |rank: usize| &inputs[rank][block.clone()];
+        let reduced = reduce_block::<T, C>(inputs.len(), block.len(), &mut partials, of_rank);
+        narrow(reduced, share, &mut out[block]);
+    }
+}
+
+/// Reduces a block of each rank, and gives back the result in what it is summed in. `partials` is working memory, kept from call to call.
+fn reduce_block<'a, 'b, T: Element, C: Combine<T>>(
+    n_ranks: usize,
+    len: usize,
+    partials: &'a mut Vec<Vec<T::Sum>>,
+    of_rank: impl Fn(usize) -> &'b [T],
+) -> &'a [T::Sum] {
+    let mut depth = 0;
+    for first in (0..n_ranks).step_by(2) {
+        if partials.len() == depth {
+            partials.push(vec![T::Sum::default(); BLOCK]);
+        }
+        let partial = &mut partials[depth][..len];
+        depth += 1;
+        if first + 1 == n_ranks {
+            widen(of_rank(first), partial);
+            break;
+        }
+        combine_two::<T, C>(of_rank(first), of_rank(first + 1), partial);
+        // Like a binary counter: two runs of one length become a run of twice that.
+        for _ in 0..(first / 2).trailing_ones() {
+            depth -= 1;
+            merge::<T, C>(len, partials, depth);
+        }
+    }
+    while depth > 1 {
+        depth -= 1;
+        merge::<T, C>(len, partials, depth);
+    }
+    &partials[0][..len]
+}
+
+/// Adds partial `at` to the one before it.
+fn merge<T: Element, C: Combine<T>>(len: usize, partials: &mut [Vec<T::Sum>], at: usize) {
+    let (before, after) = partials.split_at_mut(at);
+    let (sums, others) = (&mut before[at - 1][..len], &after[0][..len]);
+    vectorised(
+        #[inline(always)]
+        || sums.iter_mut().zip(others).for_each(|(sum, &other)| *sum = C::combine(*sum, other)),
+    );
+}
+
+fn combine_two<T: Element, C: Combine<T>>(a: &[T], b: &[T], sums: &mut [T::Sum]) {
+    vectorised(
+        #[inline(always)]
+        || {
+            for ((sum, a), b) in sums.iter_mut().zip(a).zip(b) {
+                *sum = C::combine(a.widen(), b.widen());
+            }
+        },
+    );
+}
+
+fn widen<T: Element>(values: &[T], sums: &mut [T::Sum]) {
+    vectorised(
+        #[inline(always)]
+        || sums.iter_mut().zip(values).for_each(|(sum, value)| *sum = value.widen()),
+    );
+}
+
+fn narrow<T: Element>(sums: &[T::Sum], share: f32, values: &mut [T]) {
+    vectorised(
+        #[inline(always)]
+        || values.iter_mut().zip(sums).for_each(|(value, &sum)| *value = T::narrow(T::scale(sum, share))),
+    );
+}
+
+/// So many elements in blocks.
+fn blocks(len: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..len).step_by(BLOCK).map(move |start| start..(start + BLOCK).min(len))
 }

@@ -14,32 +14,39 @@ pub(super) struct Meeting<S> {
     state: Mutex<State<S>>,
     changed: Condvar,
     /// How many meetings there have been; also read without the lock, by those who spin.
-    round: AtomicU64,
-    /// How often to look before sleeping.
-    n_spins: u32,
+    round: Line<AtomicU64>,
+    /// How long to look before sleeping.
+    spin_for: Duration,
 }
 
 #[derive(Debug)]
 struct State<S> {
     said: Vec<Option<S>>,
     n_arrived: usize,
+    /// How many are to be woken: a system call, which nobody pays for those who spin.
+    n_asleep: usize,
     dead: Option<Error>,
 }
 
-/// Some 20 µs: a collective over small buffers takes less, and waking a sleeping thread more.
-const N_SPINS: u32 = 400;
+/// Alone in its cache lines, two of which are fetched together: those who look at it do not slow those who hold the lock.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Line<T>(T);
+
+/// A collective over small buffers takes less, and waking a sleeping thread more.
+const SPIN_FOR: Duration = Duration::from_micros(20);
 
 impl<S: Clone> Meeting<S> {
     pub(super) fn new(n_ranks: usize) -> Self {
         // Who spins must not keep from running whom it waits for.
         let n_cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let state = State { said: vec![None; n_ranks], n_arrived: 0, dead: None };
+        let state = State { said: vec![None; n_ranks], n_arrived: 0, n_asleep: 0, dead: None };
         Self {
             n_ranks,
             state: Mutex::new(state),
             changed: Condvar::new(),
-            round: AtomicU64::new(0),
-            n_spins: if n_ranks <= n_cores { N_SPINS } else { 0 },
+            round: Line(AtomicU64::new(0)),
+            spin_for: if n_ranks <= n_cores { SPIN_FOR } else { Duration::ZERO },
         }
     }
 
@@ -50,16 +57,18 @@ impl<S: Clone> Meeting<S> {
             return Err(dead.clone());
         }
         state.said[rank] = Some(what);
-        if self.arrive(&mut state) {
-            return Ok(state.said.iter().flatten().cloned().collect());
+        let round = self.round();
+        if state.n_arrived + 1 < self.n_ranks {
+            state.n_arrived += 1;
+            drop(state);
+            self.spin_while(round);
+            state = self.lock();
+        } else {
+            self.begin_round(&mut state);
         }
-        let round = self.round.load(Ordering::Relaxed);
-        drop(state);
-        self.spin_while(round);
 
         let since = Instant::now();
-        let mut state = self.lock();
-        while self.round.load(Ordering::Relaxed) == round {
+        while self.round() == round {
             if let Some(dead) = &state.dead {
                 return Err(dead.clone());
             }
@@ -68,7 +77,7 @@ impl<S: Clone> Meeting<S> {
                 let timeout = Error::Timeout { op, missing, waited: limit };
                 return Err(self.kill_locked(&mut state, timeout));
             };
-            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            state = self.sleep(state, left);
         }
         Ok(state.said.iter().flatten().cloned().collect())
     }
@@ -76,18 +85,19 @@ impl<S: Clone> Meeting<S> {
     /// The way out. It cannot hang: whoever came in is at work in memory only, and comes out in a panic too.
     pub(super) fn leave(&self) {
         let mut state = self.lock();
-        let round = self.round.load(Ordering::Relaxed);
+        let round = self.round();
         if state.n_arrived + 1 == self.n_ranks {
             state.said.fill(None);
+            return self.begin_round(&mut state);
         }
-        if self.arrive(&mut state) {
+        state.n_arrived += 1;
+        drop(state);
+        if self.spin_while(round) {
             return;
         }
-        drop(state);
-        self.spin_while(round);
         let mut state = self.lock();
-        while self.round.load(Ordering::Relaxed) == round {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        while self.round() == round {
+            state = self.sleep(state, Duration::MAX);
         }
     }
 
@@ -107,25 +117,42 @@ impl<S: Clone> Meeting<S> {
         dead
     }
 
-    /// Counts one more; whether it was the last.
-    fn arrive(&self, state: &mut State<S>) -> bool {
-        state.n_arrived += 1;
-        let is_last = state.n_arrived == self.n_ranks;
-        if is_last {
-            state.n_arrived = 0;
-            self.round.fetch_add(1, Ordering::Release);
+    /// All are there: lets them go.
+    fn begin_round(&self, state: &mut State<S>) {
+        state.n_arrived = 0;
+        self.round.0.fetch_add(1, Ordering::Release);
+        if state.n_asleep > 0 {
             self.changed.notify_all();
         }
-        is_last
     }
 
-    fn spin_while(&self, round: u64) {
-        for _ in 0..self.n_spins {
-            if self.round.load(Ordering::Acquire) != round {
-                return;
-            }
-            std::hint::spin_loop();
+    /// What others did before the round began is seen by whoever sees that it has.
+    fn round(&self) -> u64 {
+        self.round.0.load(Ordering::Acquire)
+    }
+
+    /// Looks for the end of `round` for a while; whether it came.
+    fn spin_while(&self, round: u64) -> bool {
+        if self.spin_for.is_zero() {
+            return false;
         }
+        let since = Instant::now();
+        while since.elapsed() < self.spin_for {
+            for _ in 0..16 {
+                if self.round() != round {
+                    return true;
+                }
+                std::hint::spin_loop();
+            }
+        }
+        false
+    }
+
+    fn sleep<'a>(&self, mut state: MutexGuard<'a, State<S>>, at_most: Duration) -> MutexGuard<'a, State<S>> {
+        state.n_asleep += 1;
+        let mut state = self.changed.wait_timeout(state, at_most).unwrap_or_else(PoisonError::into_inner).0;
+        state.n_asleep -= 1;
+        state
     }
 
     /// A panic while the lock was held leaves counts that are right: each is changed by one assignment.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::meeting::Meeting;
 use crate::call::{Call, How};
-use crate::tree::{blocks, part, widen};
+use crate::tree::part;
 use crate::{Element, ElementType, Error, ReduceOp, tree};
 
 /// What the replicas of a group have in common.
@@ -89,18 +89,10 @@ impl Shared {
         }
         let call = Call { op: "all_reduce", element: T::TYPE, len: values.len(), how: How::By(reduce) };
         let section = self.open(rank, call, values.as_mut_ptr().cast())?;
-        let mut partials = Vec::new();
-        for block in blocks(part(values.len(), self.n_ranks, rank)) {
-            let reduced = tree::reduce::<T>(self.n_ranks, reduce, block.len(), &mut partials, |from, out| {
-                // SAFETY: inside the section, in range: all buffers are of `T` and equally long. Of each, this replica alone touches its part.
-                widen(unsafe { section.offers[from].read::<T>(block.start, block.len()) }, out);
-            });
-            for offer in &section.offers {
-                // SAFETY: as above; all were offered from mutable slices, and the reading is over.
-                let out = unsafe { offer.write::<T>(block.start, block.len()) };
-                out.iter_mut().zip(reduced).for_each(|(out, &value)| *out = T::narrow(value));
-            }
-        }
+        let mine = part(values.len(), self.n_ranks, rank);
+        // SAFETY: inside the section, in range: all buffers are of `T` and equally long, offered from mutable slices. Of each, this replica alone touches its part.
+        let own = |offer| unsafe { Offer::write::<T>(offer, mine.start, mine.len()) };
+        tree::reduce_in_place(&mut section.offers.iter().map(own).collect::<Vec<_>>(), reduce);
         Ok(())
     }
 
@@ -114,15 +106,10 @@ impl Shared {
     ) -> Result<(), Error> {
         let call = Call { op: "reduce_scatter", element: T::TYPE, len: input.len(), how: How::By(reduce) };
         let section = self.open(rank, call, input.as_ptr().cast_mut().cast())?;
-        let mut partials = Vec::new();
-        for block in blocks(0..shard.len()) {
-            let at = rank * shard.len() + block.start;
-            let reduced = tree::reduce::<T>(self.n_ranks, reduce, block.len(), &mut partials, |from, out| {
-                // SAFETY: inside the section; inputs are all as long as this one, of `T`, and nobody writes them.
-                widen(unsafe { section.offers[from].read::<T>(at, block.len()) }, out);
-            });
-            shard[block].iter_mut().zip(reduced).for_each(|(out, &value)| *out = T::narrow(value));
-        }
+        // SAFETY: inside the section; inputs are all as long as this one, of `T`, and nobody writes them.
+        let read = |offer| unsafe { Offer::read::<T>(offer, rank * shard.len(), shard.len()) };
+        let inputs: Vec<&[T]> = section.offers.iter().map(read).collect();
+        tree::reduce_into(&inputs, reduce, shard);
         Ok(())
     }
 
