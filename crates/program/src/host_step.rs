@@ -1,3 +1,4 @@
+use std::any::Any;
 use std::error::Error as StdError;
 use std::fmt::Debug;
 use std::ops::Range;
@@ -17,7 +18,7 @@ use crate::{Error, Program};
 /// Once a replay, in order with the other host steps, on the thread that called [`Executable::run`](crate::Executable::run), which holds no lock of the device meanwhile. On
 /// a GPU a step that only reads does not hold the device up: its arguments are copied aside where it stands, and it runs while the kernels up to the next host step
 /// are under way. One that writes comes when all before it is done.
-pub trait HostStep: Debug + Send + Sync + 'static {
+pub trait HostStep: Any + Debug + Send + Sync {
     /// What it does, for errors and profiles: `all_reduce`.
     fn name(&self) -> &'static str;
 

@@ -181,6 +181,11 @@ impl Program {
         Ok(())
     }
 
+    /// What the host does, in order.
+    pub fn host_steps(&self) -> impl Iterator<Item = &Arc<dyn HostStep>> {
+        self.steps.iter().filter_map(|step| step.host.as_ref())
+    }
+
     /// The last kernel that writes to elements of `slice`, scratch not counted; `None` if none does.
     pub fn last_write(&self, slice: Slice) -> Option<usize> {
         let bytes = slice.bytes();

@@ -80,6 +80,14 @@ pub enum Error {
         /// What that one has.
         theirs: String,
     },
+    /// Some replicas have run out of batches while others go on.
+    #[error("{has} have a batch, {lacks} have none left; give all as many, or let those that are done join")]
+    Uneven {
+        /// How many of how many have one.
+        has: String,
+        /// How many have not.
+        lacks: String,
+    },
     /// Another rank has failed or left.
     #[error("rank {rank} failed: {why}; the run ends, start again from the last checkpoint")]
     PeerFailed {
@@ -126,6 +134,7 @@ impl Error {
             | Self::Root { .. }
             | Self::Unsupported { .. }
             | Self::Mismatch { .. }
+            | Self::Uneven { .. }
             | Self::Disagreement { .. } => false,
         }
     }

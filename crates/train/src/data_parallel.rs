@@ -6,15 +6,15 @@ mod threads;
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use brisk_nn::tensor::program::Device;
+use brisk_nn::tensor::program::{Device, HostStep};
 use brisk_nn::tensor::{AllGather, DType, Graph, Persistent, Tensor};
 use brisk_nn::{Optimizer, Parameters};
 use brisk_replicate::{BucketSizes, Collective, CommThread, Described, ReduceOp, Wire, buckets};
 
 use crate::Error;
-use exchange::{Exchange, Finish, Start};
+use exchange::{Exchange, Finish, Start, UnevenRule};
 
 pub use overlap::Overlap;
 pub use threads::run_threads;
@@ -33,7 +33,7 @@ pub use threads::run_threads;
 /// Li et al. 2020, *PyTorch Distributed*, arXiv:2006.15704: buckets, reduced in one order on every rank while backward runs.
 /// # Examples
 /// ```
-/// use brisk_nn::tensor::program::Device;
+/// use brisk_nn::tensor::program::{Device, HostStep};
 /// use brisk_nn::tensor::{Activation, DType, Graph, Persistent, Reduction};
 /// use brisk_nn::{Init, Optimizer, ParametersBuilder, Sgd, StepInputs};
 /// use brisk_train::{DataParallelConfig, Error, ReduceOp, run_threads};
@@ -73,6 +73,8 @@ pub struct DataParallel {
     config: DataParallelConfig,
     overlap: Arc<Overlap>,
     stop: Arc<Stop>,
+    /// How many replicas had a batch in the last step, where that is asked.
+    active: Arc<AtomicUsize>,
 }
 
 /// How replicas talk.
@@ -84,6 +86,22 @@ pub struct DataParallelConfig {
     pub wire: Wire,
     /// By whose statistics batches are normalised in training.
     pub batch_norm: BatchStatistics,
+    /// What becomes of replicas that have fewer batches than others. `None` says that all have as many, and nobody asks; so it is with a [`Trainer`](crate::Trainer).
+    pub uneven: Option<Uneven>,
+}
+
+/// What is done in steps in which some replicas have a batch, and others have none left and have [joined](DataParallel::join).
+///
+/// # Reference
+/// `DistributedDataParallel.join`: `divide_by_initial_world_size=True` and `False`, `throw_on_early_termination`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Uneven {
+    /// Means are still over all replicas, so that every row counts for as much as the others.
+    DividedByAll,
+    /// Means are over those that have a batch.
+    DividedByActive,
+    /// The run ends, on all of them.
+    Refused,
 }
 
 /// Of which rows the statistics are that a batch normalisation takes in training.
@@ -108,7 +126,7 @@ impl DataParallel {
     pub fn new(collective: Box<dyn Collective>, config: DataParallelConfig) -> Self {
         let engine = collective.engine().to_owned();
         let communication = Arc::new(CommThread::new(collective));
-        Self { communication, engine, config, overlap: Arc::default(), stop: Arc::default() }
+        Self { communication, engine, config, overlap: Arc::default(), stop: Arc::default(), active: Arc::default() }
     }
 
     /// Which replica this is, from 0.
@@ -163,10 +181,14 @@ impl DataParallel {
     /// # Errors
     /// [`Error::Replica`]; [`Error::Tensor`] if the device fails.
     pub fn broadcast(&self, device: &Device, buffers: &[&Persistent]) -> Result<(), Error> {
+        self.broadcast_from(0, device, buffers)
+    }
+
+    fn broadcast_from(&self, root: usize, device: &Device, buffers: &[&Persistent]) -> Result<(), Error> {
         for buffer in buffers {
             let values: Vec<f32> = device.read(buffer)?;
-            let values = self.communication.broadcast(values, 0).wait()?;
-            if self.rank() != 0 {
+            let values = self.communication.broadcast(values, root).wait()?;
+            if self.rank() != root {
                 device.write(buffer, &values)?;
             }
         }
@@ -215,7 +237,7 @@ impl DataParallel {
             // Buckets start in their order, on every replica, whichever is ready first.
             let (mut at, mut exchanges) = (0, Vec::with_capacity(cut.len()));
             for bucket in cut {
-                let exchange = self.exchange(bucket.elements.clone(), reduce, None);
+                let exchange = self.exchange(bucket.elements.clone(), reduce, None, exchanges.is_empty());
                 let start = Start { exchange: exchange.clone(), asks_whether_due: state.is_some() };
                 let bucket = grads.slice(bucket.elements);
                 at = program.last_write(bucket).map_or(at, |last| at.max(last + 1));
@@ -223,7 +245,7 @@ impl DataParallel {
                 at += 1;
                 exchanges.push(exchange);
             }
-            program.push_host(Arc::new(Finish { n: grads.len(), exchanges, overlap: self.overlap.clone() }), &[grads])
+            program.push_host(Arc::new(self.finish_of(grads.len(), exchanges)), &[grads])
         });
         Ok(recorded?)
     }
@@ -244,14 +266,13 @@ impl DataParallel {
 
     fn all_reduce_with(&self, graph: &Graph, x: &Tensor, reduce: ReduceOp, stop: Option<Arc<Stop>>) -> Result<Tensor, Error> {
         let n = x.n_elements();
-        let exchange = self.exchange(0..n, reduce, stop);
+        let exchange = self.exchange(0..n, reduce, stop, false);
         let y = graph.with_program(|program| {
             let y = program.transient("all_reduced", DType::F32, n);
             let at = program.last_write(x.slice()).map_or(0, |last| last + 1);
             let start = Start { exchange: exchange.clone(), asks_whether_due: false };
             program.insert_host(at, Arc::new(start), &[x.slice()])?;
-            let finish = Finish { n, exchanges: vec![exchange], overlap: self.overlap.clone() };
-            program.push_host(Arc::new(finish), &[y]).map(|()| y)
+            program.push_host(Arc::new(self.finish_of(n, vec![exchange])), &[y]).map(|()| y)
         })?;
         Ok(graph.wrap(y, x.shape())?)
     }
@@ -263,9 +284,47 @@ impl DataParallel {
         }
     }
 
-    fn exchange(&self, elements: Range<usize>, reduce: ReduceOp, stop: Option<Arc<Stop>>) -> Arc<Exchange> {
+    /// For a replica that has no batch left: takes part in the steps that others take with `graph`, with gradients of 0, until all have come here. Then all have the
+    /// model of the one that came last.
+    ///
+    /// # Errors
+    /// [`Error::Replica`], also where that is [refused](Uneven::Refused), or the configuration does not say what is to be done; [`Error::Tensor`] if the device fails.
+    /// # Reference
+    /// `DistributedDataParallel.join`.
+    pub fn join(&self, graph: &Graph, device: &Device, params: &Parameters) -> Result<(), Error> {
+        let (Some(uneven), BatchStatistics::OfReplica) = (self.config.uneven, self.config.batch_norm) else {
+            return Err(Error::CannotJoin);
+        };
+        let host_steps: Vec<Arc<dyn HostStep>> = graph.with_program(|program| program.host_steps().cloned().collect());
+        let exchanges: Vec<Arc<Exchange>> = host_steps.iter().filter_map(|step| Start::exchange_of(step.as_ref())).collect();
+        let mut n_steps = 0_u32;
+        'steps: loop {
+            for exchange in &exchanges {
+                match exchange.join()? {
+                    Some(0) => break 'steps,
+                    Some(n) if uneven == Uneven::Refused => return Err(exchange::ran_out(n, self.world_size()).into()),
+                    _ => {}
+                }
+            }
+            n_steps += 1;
+        }
+        // Who came last has joined in the fewest steps.
+        let joined = self.all_gather(vec![n_steps as f32])?;
+        let last = (0..self.world_size()).min_by(|&a, &b| joined[a].total_cmp(&joined[b])).unwrap_or(0);
+        let buffers = params.buffers().iter().map(|buffer| buffer.values());
+        self.broadcast_from(last, device, &std::iter::once(params.values()).chain(buffers).collect::<Vec<_>>())
+    }
+
+    fn exchange(&self, elements: Range<usize>, reduce: ReduceOp, stop: Option<Arc<Stop>>, counts: bool) -> Arc<Exchange> {
         let (communication, overlap) = (self.communication.clone(), self.overlap.clone());
-        Arc::new(Exchange::new(communication, overlap, elements, reduce, self.config.wire, stop))
+        let active = self.config.uneven.filter(|_| counts).map(|_| self.active.clone());
+        Arc::new(Exchange::new(communication, overlap, elements, reduce, self.config.wire, stop, active))
+    }
+
+    fn finish_of(&self, n: usize, exchanges: Vec<Arc<Exchange>>) -> Finish {
+        let (world_size, active) = (self.world_size(), self.active.clone());
+        let uneven = self.config.uneven.map(|uneven| UnevenRule { uneven, active, world_size });
+        Finish { n, exchanges, overlap: self.overlap.clone(), uneven }
     }
 
     /// Puts what all replicas have, each as much, one behind the other by rank.

@@ -365,6 +365,11 @@ pub enum Error {
         /// How many replicas there are.
         world_size: usize,
     },
+    /// A replica that wants to join others, where they do not count who has a batch.
+    #[error(
+        "replicas do not say who has a batch left, so none can join; set `DataParallelConfig::uneven`, and normalise batches by each replica's own statistics"
+    )]
+    CannotJoin,
     /// What went wrong between replicas.
     #[error(transparent)]
     Replica(#[from] brisk_replicate::Error),

@@ -21,7 +21,7 @@ mod trainer;
 pub use brisk_replicate::{BucketSizes, Collective, Described, ReduceOp, Wire};
 pub use checkpoint::{Checkpoint, Values};
 pub use closing_table::{closing_table, mebibytes, rows_per_second, seconds, thousands};
-pub use data_parallel::{BatchStatistics, DataParallel, DataParallelConfig, Overlap, run_threads};
+pub use data_parallel::{BatchStatistics, DataParallel, DataParallelConfig, Overlap, Uneven, run_threads};
 pub use early_stopping::{EarlyStopping, EarlyStoppingState, Mode, StopReason};
 pub use error::Error;
 pub use feed::{

@@ -18,6 +18,7 @@ const CONFIG: DataParallelConfig = DataParallelConfig {
     buckets: BucketSizes { first_bytes: 64, bytes: 256 },
     wire: Wire::F32,
     batch_norm: BatchStatistics::OfReplica,
+    uneven: None,
 };
 
 type Run = (FitReport, Vec<f32>);

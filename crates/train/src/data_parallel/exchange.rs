@@ -1,16 +1,17 @@
 //! A sum over replicas as two steps of a program: it is started where the values are there, and awaited where they are wanted.
 
+use std::any::Any;
 use std::ops::Range;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use brisk_nn::tensor::DType;
 use brisk_nn::tensor::program::kernels::{Arg, STATE_LEN};
 use brisk_nn::tensor::program::{HostArgs, HostStep};
-use brisk_replicate::{CommThread, Compressed, Pending, ReduceOp, Wire};
+use brisk_replicate::{CollectiveExt, CommThread, Compressed, Pending, ReduceOp, Wire};
 
-use super::{Overlap, Stop};
+use super::{Overlap, Stop, Uneven};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -22,6 +23,8 @@ pub(crate) struct Exchange {
     elements: Range<usize>,
     reduce: ReduceOp,
     stop: Option<Arc<Stop>>,
+    /// Where it is noted how many replicas have a batch, by the first exchange of a step.
+    active: Option<Arc<AtomicUsize>>,
     at: Mutex<At>,
 }
 
@@ -48,12 +51,13 @@ impl Exchange {
         reduce: ReduceOp,
         wire: Wire,
         stop: Option<Arc<Stop>>,
+        active: Option<Arc<AtomicUsize>>,
     ) -> Self {
         // Who wants to stop is told behind the values, in full.
         let n = elements.len() + usize::from(stop.is_some());
         let wire = if stop.is_some() { Wire::F32 } else { wire };
         let values = Values { values: vec![0.0; n], compressed: Compressed::new(wire, n) };
-        Self { communication, overlap, elements, reduce, stop, at: Mutex::new(At::Here(values)) }
+        Self { communication, overlap, elements, reduce, stop, active, at: Mutex::new(At::Here(values)) }
     }
 
     fn start(&self, args: &mut HostArgs<'_>) -> Result<(), Failure> {
@@ -65,18 +69,39 @@ impl Exchange {
         if let Some(stop) = &self.stop {
             values.values[self.elements.len()] = f32::from(u8::from(stop.is_wanted.load(Ordering::Relaxed)));
         }
-        let (reduce, overlap) = (self.reduce, self.overlap.clone());
-        *at = At::OnTheWay(self.communication.start("all_reduce", move |collective| {
-            let since = Instant::now();
-            values.compressed.all_reduce(collective, &mut values.values, reduce)?;
-            overlap.add_reduction(since.elapsed(), size_of_val(&values.values[..]));
-            Ok(values)
-        }));
+        *at = At::OnTheWay(self.send(values, 1));
         Ok(())
     }
 
+    /// Takes part in the reduction with nothing, and gives back how many replicas have something, if that is told here.
+    pub(crate) fn join(&self) -> Result<Option<usize>, brisk_replicate::Error> {
+        let mut at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
+        let At::Here(mut values) = std::mem::replace(&mut *at, At::Lost) else {
+            return Err(brisk_replicate::Error::Closed { op: "join" });
+        };
+        values.values.fill(0.0);
+        *at = At::Here(self.send(values, 0).wait()?);
+        Ok(self.active.as_ref().map(|active| active.load(Ordering::Relaxed)))
+    }
+
+    /// Starts the reduction; `n_active` is 1 for a replica that has a batch.
+    fn send(&self, mut values: Values, n_active: u32) -> Pending<Values> {
+        let (reduce, overlap, active) = (self.reduce, self.overlap.clone(), self.active.clone());
+        self.communication.start("all_reduce", move |collective| {
+            let since = Instant::now();
+            if let Some(active) = active {
+                let mut count = [n_active];
+                collective.all_reduce(&mut count, ReduceOp::Sum)?;
+                active.store(count[0] as usize, Ordering::Relaxed);
+            }
+            values.compressed.all_reduce(collective, &mut values.values, reduce)?;
+            overlap.add_reduction(since.elapsed(), size_of_val(&values.values[..]));
+            Ok(values)
+        })
+    }
+
     /// Writes what came of it to `args`, if it was started.
-    fn finish(&self, args: &mut HostArgs<'_>) -> Result<(), Failure> {
+    fn finish(&self, args: &mut HostArgs<'_>, uneven: Option<&UnevenRule>) -> Result<(), Failure> {
         let mut at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
         let pending = match std::mem::replace(&mut *at, At::Lost) {
             At::OnTheWay(pending) => pending,
@@ -85,7 +110,11 @@ impl Exchange {
                 return Ok(());
             }
         };
-        let values = pending.wait()?;
+        let mut values = pending.wait()?;
+        let scale = uneven.map_or(Ok(1.0), |uneven| uneven.scale(self.reduce))?;
+        if scale != 1.0 {
+            values.values[..self.elements.len()].iter_mut().for_each(|value| *value *= scale);
+        }
         let (reduced, wish) = values.values.split_at(self.elements.len());
         if let (Some(stop), [wish]) = (&self.stop, wish) {
             stop.is_agreed.store(*wish > 0.0, Ordering::Relaxed);
@@ -102,6 +131,14 @@ pub(crate) struct Start {
     pub(crate) exchange: Arc<Exchange>,
     /// Whether the run's state is asked whether a step is due.
     pub(crate) asks_whether_due: bool,
+}
+
+impl Start {
+    /// The exchange that a step of the host starts, if it is one that does.
+    pub(crate) fn exchange_of(step: &dyn HostStep) -> Option<Arc<Exchange>> {
+        let step: &dyn Any = step;
+        step.downcast_ref::<Self>().map(|start| start.exchange.clone())
+    }
 }
 
 impl HostStep for Start {
@@ -132,6 +169,32 @@ pub(crate) struct Finish {
     pub(crate) n: usize,
     pub(crate) exchanges: Vec<Arc<Exchange>>,
     pub(crate) overlap: Arc<Overlap>,
+    pub(crate) uneven: Option<UnevenRule>,
+}
+
+/// What is done where some replicas have a batch and others none left.
+#[derive(Debug)]
+pub(crate) struct UnevenRule {
+    pub(crate) uneven: Uneven,
+    pub(crate) active: Arc<AtomicUsize>,
+    pub(crate) world_size: usize,
+}
+
+impl UnevenRule {
+    fn scale(&self, reduce: ReduceOp) -> Result<f32, brisk_replicate::Error> {
+        let (n, of) = (self.active.load(Ordering::Relaxed), self.world_size);
+        match self.uneven {
+            Uneven::Refused if n < of => Err(ran_out(n, of)),
+            Uneven::DividedByActive if n > 0 && reduce == ReduceOp::Mean => Ok(of as f32 / n as f32),
+            Uneven::Refused | Uneven::DividedByActive | Uneven::DividedByAll => Ok(1.0),
+        }
+    }
+}
+
+/// The error of all replicas where one has no batch left and that is refused.
+pub(crate) fn ran_out(n_active: usize, world_size: usize) -> brisk_replicate::Error {
+    let of = |n: usize| format!("{n} of {world_size} replicas");
+    brisk_replicate::Error::Uneven { has: of(n_active), lacks: of(world_size - n_active) }
 }
 
 impl HostStep for Finish {
@@ -145,7 +208,7 @@ impl HostStep for Finish {
 
     fn run(&self, args: &mut HostArgs<'_>) -> Result<(), Failure> {
         let since = Instant::now();
-        self.exchanges.iter().try_for_each(|exchange| exchange.finish(args))?;
+        self.exchanges.iter().try_for_each(|exchange| exchange.finish(args, self.uneven.as_ref()))?;
         self.overlap.add_waiting(since.elapsed());
         Ok(())
     }

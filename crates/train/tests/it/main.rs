@@ -2,6 +2,7 @@
 
 mod checkpoint;
 mod closing_table;
+mod data_parallel;
 mod early_stopping;
 mod log;
 mod metrics;

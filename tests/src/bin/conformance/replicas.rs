@@ -13,6 +13,7 @@ pub(crate) const CONFIG: DataParallelConfig = DataParallelConfig {
     buckets: BucketSizes { first_bytes: 256, bytes: 1024 },
     wire: brisk_train::Wire::F32,
     batch_norm: BatchStatistics::OfAll,
+    uneven: None,
 };
 
 /// What the case comes to on `n` replicas that are threads; `None` if it is no training run. All replicas must agree to the bit, and so must a second run.
