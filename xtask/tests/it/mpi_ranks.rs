@@ -71,20 +71,33 @@ fn a_rank_that_hangs_is_named_although_it_says_nothing() {
     let Some(example) = example() else { return };
     let (status, _, stderr) = run(&example, "-n 4", "steps --stop 1@3");
     assert_eq!(status, Some(75), "{stderr}");
-    assert!(stderr.contains("ranks 0, 2, 3 waited 2s in all_reduce, step 3 for rank 1, which said nothing"), "{stderr}");
+    assert!(stderr.contains("ranks 0, 2, 3 waited 4s in all_reduce, step 3 for rank 1, which said nothing"), "{stderr}");
+}
+
+/// A run on two hosts, the second of which has a fault once something has been kept, while its rank hangs. `None` where there are no two hosts.
+fn run_with_fault(fault: &str, options: &str) -> Option<(Option<i32>, String, String)> {
+    let (example, mut command) = (example()?, two_hosts()?);
+    let kept = tempfile::tempdir().expect("a folder for a while");
+    command.env("FAULT", fault).env("WHEN", kept.path().join("kept")).arg(env!("CARGO_BIN_EXE_xtask"));
+    let options = format!("-n 2 --hosts host0:1,host1:1 --grace 2 {options}");
+    Some(end(&mut command, &example, &options, &format!("steps --out {} --stop 1@30", kept.path().display())))
 }
 
 /// mpirun itself waits for ever for a host that it cannot reach: what ends the job is that a rank has said so.
 #[test]
 fn a_network_that_goes_silent() {
-    let (Some(example), Some(mut command)) = (example(), two_hosts()) else { return };
-    let kept = tempfile::tempdir().expect("a folder for a while");
-    command.env("SILENT_ONCE", kept.path().join("kept")).arg(env!("CARGO_BIN_EXE_xtask"));
-    let args = format!("steps --out {} --stop 1@30", kept.path().display());
-    let (status, _, stderr) = end(&mut command, &example, "-n 2 --hosts host0:1,host1:1 --grace 2", &args);
+    let Some((status, _, stderr)) = run_with_fault("silent", "--restarts 0") else { return };
     assert_eq!(status, Some(75), "{stderr}");
-    assert!(stderr.contains("rank 0 waited 2s in all_reduce, step "), "{stderr}");
+    assert!(stderr.contains("rank 0 waited 4s in all_reduce, step "), "{stderr}");
     assert!(stderr.contains(" for rank 1, which said nothing"), "{stderr}");
+}
+
+#[test]
+fn a_host_that_is_lost_leaves_the_run_to_the_others() {
+    let Some((status, stdout, stderr)) = run_with_fault("lost", "--restart-ranks 1") else { return };
+    assert_eq!(status, Some(0), "{stderr}");
+    assert!(stderr.contains("the connection to host1 was lost"), "{stderr}");
+    assert!(stdout.contains("0 with 1 ranks\n") && stdout.contains("60 steps: "), "{stdout}");
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn run(case: &str, args: &[String]) -> Result<(), Error> {
     let order = if case == "sum-by-engine" { SumOrder::Engine } else { SumOrder::Fixed };
     let timeout = Duration::from_secs(match case {
         "hang" => 1,
-        "steps" => 2,
+        "steps" => 4,
         _ => 60,
     });
     let mut replica = Mpi::start(MpiConfig { order, timeout })?;

@@ -30,10 +30,13 @@ done
 export OMPI_MCA_plm=rsh OMPI_MCA_plm_rsh_agent="sh $here/agent.sh" OMPI_MCA_plm_rsh_no_tree_spawn=1
 export OMPI_MCA_pml=ob1 OMPI_MCA_btl=tcp,self,vader OMPI_MCA_btl_tcp_if_include=eth0 OMPI_MCA_oob_tcp_if_include=eth0
 
-# SILENT_ONCE=FILE: the second host's cable is pulled when there is that file.
-[ -z "$SILENT_ONCE" ] || (
-    until [ -e "$SILENT_ONCE" ]; do sleep 0.05; done
-    ip link set port1 down
+# FAULT=silent or FAULT=lost, and WHEN=FILE: the second host's cable is pulled, or all that runs there is killed, when there is that file.
+[ -z "$FAULT" ] || (
+    until [ -e "$WHEN" ]; do sleep 0.05; done
+    case $FAULT in
+    silent) ip link set port1 down ;;
+    lost) ip netns pids host1 | xargs kill -9 ;;
+    esac
 ) &
 
 status=0
