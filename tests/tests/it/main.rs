@@ -22,6 +22,7 @@ mod feeds;
 mod higgs_cli;
 mod import_cli;
 mod inspect_cli;
+mod launch_mpijob;
 #[cfg(unix)]
 mod launch_sbatch;
 mod memory;

@@ -1,0 +1,130 @@
+//! The manifest for Kubernetes, against what the MPI operator's `MPIJob` v2beta1 has and demands: its schema, and what its controller refuses.
+
+use yaml_rust2::{Yaml, YamlLoader};
+
+const MANIFEST: &str = include_str!("../../../examples/launch/data_parallel.mpijob.yaml");
+
+/// Names that may stand in a place.
+type Known = &'static [&'static str];
+
+#[rustfmt::skip]
+const SPEC: Known = &[
+    "launcherCreationPolicy", "mpiImplementation", "mpiReplicaSpecs", "runLauncherAsWorker", "runPolicy", "slotsPerWorker", "sshAuthMountPath",
+];
+#[rustfmt::skip]
+const RUN_POLICY: Known = &[
+    "activeDeadlineSeconds", "backoffLimit", "cleanPodPolicy", "managedBy", "schedulingPolicy", "suspend", "ttlSecondsAfterFinished",
+];
+const REPLICA: Known = &["replicas", "restartPolicy", "template"];
+
+/// All that is wrong with a manifest.
+fn findings(manifest: &str) -> Vec<String> {
+    let mut found = Findings(Vec::new());
+    let documents = YamlLoader::load_from_str(manifest).unwrap_or_default();
+    let [job] = documents.as_slice() else { return vec!["it is not one document of YAML".to_owned()] };
+    let spec = &job["spec"];
+    found.one_of("apiVersion", &job["apiVersion"], &["kubeflow.org/v2beta1"]);
+    found.one_of("kind", &job["kind"], &["MPIJob"]);
+    found.known("spec", spec, SPEC);
+    found.known("runPolicy", &spec["runPolicy"], RUN_POLICY);
+    found.known("mpiReplicaSpecs", &spec["mpiReplicaSpecs"], &["Launcher", "Worker"]);
+    found.one_of("cleanPodPolicy", &spec["runPolicy"]["cleanPodPolicy"], &["None", "Running", "All"]);
+    found.one_of("launcherCreationPolicy", &spec["launcherCreationPolicy"], &["AtStartup", "WaitForWorkersReady"]);
+    found.one_of("mpiImplementation", &spec["mpiImplementation"], &["OpenMPI", "Intel", "MPICH"]);
+    found.at_least("backoffLimit", &spec["runPolicy"]["backoffLimit"], 0);
+    let slots = found.at_least("slotsPerWorker", &spec["slotsPerWorker"], 1);
+    found.that(spec["sshAuthMountPath"].as_str().is_some_and(|path| path.starts_with('/')), "sshAuthMountPath is no folder");
+
+    let [launcher, worker] = ["Launcher", "Worker"].map(|name| {
+        let replica = &spec["mpiReplicaSpecs"][name];
+        found.known(name, replica, REPLICA);
+        found.one_of("restartPolicy", &replica["restartPolicy"], &["Never", "OnFailure"]);
+        found.pod(name, &replica["template"]["spec"]);
+        replica
+    });
+    found.that(launcher["replicas"].as_i64() == Some(1), "there is one Launcher");
+    let n_workers = found.at_least("replicas of Worker", &worker["replicas"], 1);
+
+    // The last worker's name is one of a host.
+    let host = format!("{}-worker-{}", job["metadata"]["name"].as_str().unwrap_or_default(), n_workers - 1);
+    let is_label = host.len() <= 63 && host.starts_with(|first: char| first.is_ascii_lowercase());
+    let is_label = is_label && host.chars().all(|char| char.is_ascii_lowercase() || char.is_ascii_digit() || char == '-');
+    found.that(is_label, &format!("`{host}` is no name of a host"));
+
+    // What we promise: as many ranks as there is room for, and a run that goes on.
+    let args: Vec<&str> =
+        launcher["template"]["spec"]["containers"][0]["args"].as_vec().into_iter().flatten().filter_map(Yaml::as_str).collect();
+    let n_ranks = args.iter().position(|arg| *arg == "-n").and_then(|at| args.get(at + 1)?.parse::<i64>().ok());
+    found.that(n_ranks == Some(slots * n_workers), &format!("-n is {n_ranks:?}, and there is room for {}", slots * n_workers));
+    found.that(args.windows(2).any(|pair| pair == ["--resume", "auto"]), "a launcher that is started again begins anew");
+    found.0
+}
+
+struct Findings(Vec<String>);
+
+impl Findings {
+    fn that(&mut self, holds: bool, otherwise: &str) {
+        self.0.extend((!holds).then(|| otherwise.to_owned()));
+    }
+
+    fn one_of(&mut self, name: &str, value: &Yaml, allowed: Known) {
+        self.that(
+            value.as_str().is_some_and(|value| allowed.contains(&value)),
+            &format!("{name} is {value:?}, expected one of {allowed:?}"),
+        );
+    }
+
+    /// The number, or 0 where it is wrong.
+    fn at_least(&mut self, name: &str, value: &Yaml, least: i64) -> i64 {
+        let number = value.as_i64().filter(|number| *number >= least);
+        self.that(number.is_some(), &format!("{name} is {value:?}, expected a whole number from {least}"));
+        number.unwrap_or(0)
+    }
+
+    fn known(&mut self, place: &str, value: &Yaml, known: Known) {
+        self.that(value.as_hash().is_some(), &format!("{place} has nothing in it"));
+        for name in value.as_hash().into_iter().flat_map(|hash| hash.keys()).map(|name| name.as_str().unwrap_or_default()) {
+            self.that(known.contains(&name), &format!("{place} has no `{name}`; it has {known:?}"));
+        }
+    }
+
+    /// Containers with a name and an image, whose mounts are volumes of the pod.
+    fn pod(&mut self, place: &str, pod: &Yaml) {
+        let volumes: Vec<_> = pod["volumes"].as_vec().into_iter().flatten().map(|volume| &volume["name"]).collect();
+        let containers = pod["containers"].as_vec().map_or(&[][..], Vec::as_slice);
+        self.that(!containers.is_empty(), &format!("{place} has no container"));
+        for container in containers {
+            let is_named = ["name", "image"].iter().all(|name| container[*name].as_str().is_some_and(|text| !text.is_empty()));
+            self.that(is_named, &format!("a container of {place} lacks a name or an image"));
+            for mount in container["volumeMounts"].as_vec().into_iter().flatten() {
+                self.that(volumes.contains(&&mount["name"]), &format!("{place} has no volume {:?}", mount["name"]));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_operator_takes_the_manifest() {
+    assert_eq!(findings(MANIFEST), Vec::<String>::new());
+}
+
+#[test]
+fn what_it_would_refuse_is_found() {
+    #[track_caller]
+    fn check(from: &str, to: &str, part: &str) {
+        assert!(MANIFEST.contains(from), "`{from}` is in the manifest");
+        let found = findings(&MANIFEST.replacen(from, to, 1));
+        assert!(found.len() == 1 && found[0].contains(part), "{found:?}, expected `{part}`");
+    }
+    check("spec:", "spec: [", "it is not one document of YAML");
+    check("v2beta1\n", "v1\n", "apiVersion is String(\"kubeflow.org/v1\")");
+    check("cleanPodPolicy: Running", "cleanPodPolicy: Some", "cleanPodPolicy is String(\"Some\")");
+    check("backoffLimit: 3", "backoffLimits: 3\n    backoffLimit: 3", "runPolicy has no `backoffLimits`");
+    check("replicas: 1", "replicas: 2", "there is one Launcher");
+    check("restartPolicy: OnFailure", "restartPolicy: ExitCode", "restartPolicy is String(\"ExitCode\")");
+    check("slotsPerWorker: 2", "slotsPerWorker: 4", "-n is Some(4), and there is room for 8");
+    check("name: brisk-data", "name: Brisk-data", "`Brisk-data-parallel-worker-1` is no name of a host");
+    check("image: registry", "picture: registry", "a container of Launcher lacks a name or an image");
+    check("- name: runs\n                  m", "- name: walks\n                  m", "Worker has no volume String(\"walks\")");
+    check("- auto", "- none", "begins anew");
+}
