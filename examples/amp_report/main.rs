@@ -5,12 +5,13 @@
 mod models;
 mod options;
 
+use std::ops::Range;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use brisk_examples::{check_output, print, write_json};
 use brisk_nn::tensor::program::{Device, Plan};
-use brisk_nn::tensor::{CrossEntropyOptions, DType, Graph, Mode, Persistent, Precision, Report};
+use brisk_nn::tensor::{CrossEntropyOptions, DType, Graph, Mode, Persistent, Precision, Report, Tensor};
 use brisk_nn::{Adam, GradScaler, GradScalerConfig, Parameters, ParametersBuilder, Philox, StepInputs};
 use brisk_train::mebibytes;
 use serde_json::{Value, json};
@@ -57,8 +58,10 @@ fn run() -> Result<()> {
 
     let plans = [
         ("training in f32", single.plan()?),
+        ("  in four parts", record(Mode::Training, Precision::F32, Activations::OfQuarters)?.plan()?),
         ("  with checkpoints", record(Mode::Training, Precision::F32, Activations::ComputedAgain)?.plan()?),
         ("training", mixed.plan()?),
+        ("  in four parts", record(Mode::Training, precision, Activations::OfQuarters)?.plan()?),
         ("  with checkpoints", record(Mode::Training, precision, Activations::ComputedAgain)?.plan()?),
         ("inference in f32", record(Mode::Inference, Precision::F32, Activations::Kept)?.plan()?),
         ("inference", record(Mode::Inference, precision, Activations::Kept)?.plan()?),
@@ -74,7 +77,16 @@ fn run() -> Result<()> {
     ))?;
 
     if let Some(path) = &options.json {
-        let keys = ["training_f32", "training_f32_checkpoints", "training", "training_checkpoints", "inference_f32", "inference"];
+        let keys = [
+            "training_f32",
+            "training_f32_in_parts",
+            "training_f32_checkpoints",
+            "training",
+            "training_in_parts",
+            "training_checkpoints",
+            "inference_f32",
+            "inference",
+        ];
         let bytes = |plan: &Plan| json!({ "persistent": plan.persistent_bytes(), "transient": plan.transient_bytes(), "peak": plan.peak_bytes() });
         let planned: serde_json::Map<String, Value> =
             keys.iter().zip(&plans).map(|(key, (_, plan))| (String::from(*key), bytes(plan))).collect();
@@ -82,7 +94,7 @@ fn run() -> Result<()> {
             "device": device.info().name, "executor": device.info().kind.executor(), "simulated": true, "seed": SEED,
             "model": name, "precision": precision.to_string(), "resolved": resolved.to_string(), "rows": batch,
             "operations": operations(&mixed.report), "bytes": mixed.report.bytes(), "bytes_in_f32": mixed.report.bytes_in_f32(),
-            "planned_bytes": planned, "planned_peak_bytes": plans[2].1.peak_bytes(),
+            "planned_bytes": planned, "planned_peak_bytes": plans[3].1.peak_bytes(),
             "loss": found.loss, "loss_in_f32": expected.loss, "gradient_difference": difference,
         });
         write_json(path, &results)?;
@@ -143,12 +155,27 @@ impl Step {
     ) -> Result<Self> {
         let graph = Graph::new("step", mode);
         let bound = params.bind(&graph)?;
-        let x = graph.tensor(&data.x, &data.x_shape)?;
-        let (classes, weights) = (graph.tensor(&data.classes, &[x.shape()[0]])?, graph.tensor(&data.weights, &[x.shape()[0]])?);
-        let loss = graph.autocast(precision, || {
-            let logits = model.forward(&bound, &x, activations)?;
-            logits.cross_entropy(&classes, &weights, CrossEntropyOptions::default())
-        })?;
+        let (n_rows, row_len) = (data.x_shape[0], data.x.len() / data.x_shape[0]);
+        let loss_of = |rows: Range<usize>| {
+            let x_shape = [&[rows.len()], &data.x_shape[1..]].concat();
+            let x = graph.part(&data.x, rows.start * row_len..rows.end * row_len, &x_shape)?;
+            let column = |persistent| graph.part(persistent, rows.clone(), &[rows.len()]);
+            let (classes, weights) = (column(&data.classes)?, column(&data.weights)?);
+            graph.autocast(precision, || {
+                let logits = model.forward(&bound, &x, activations)?;
+                logits.cross_entropy(&classes, &weights, CrossEntropyOptions::default())
+            })
+        };
+        let n_parts = if activations == Activations::OfQuarters { n_rows.min(4) } else { 1 };
+        let cut = |part: usize| n_rows * part / n_parts;
+        // Means of parts count for as much as they have rows.
+        let part_of_loss = |part: usize| -> Result<Tensor> {
+            let rows = cut(part)..cut(part + 1);
+            let share = rows.len() as f32 / n_rows as f32;
+            let loss = loss_of(rows)?;
+            Ok(if n_parts == 1 { loss } else { loss.multiply(&graph.constant("share", &[share], &[])?)? })
+        };
+        let mut loss = part_of_loss(0)?;
         let report = graph.report();
         let config =
             GradScalerConfig { init_scale: LOSS_SCALE, enabled: precision == Precision::F16, ..GradScalerConfig::default() };
@@ -156,6 +183,11 @@ impl Step {
         let inputs = StepInputs { lr: Persistent::new("lr", DType::F32, 1), state: Graph::state_buffer() };
         if mode == Mode::Training {
             scaler.backward(&loss)?;
+            for part in 1..n_parts {
+                let of_part = part_of_loss(part)?;
+                graph.accumulate(|| scaler.backward(&of_part))?;
+                loss = loss.add(&of_part)?;
+            }
             scaler.step(&graph, &Adam::new(params), params, &inputs)?;
             scaler.update(&graph)?;
         }

@@ -13,11 +13,14 @@ pub(crate) struct Model {
     pub(crate) row_shape: Vec<usize>,
 }
 
-/// What becomes of a block's activations between forward and backward pass.
+/// What becomes of activations between forward and backward pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Activations {
     Kept,
+    /// Those of a block are not kept, but for its last.
     ComputedAgain,
+    /// Those of a quarter of the batch are kept at a time, and gradients summed over the quarters.
+    OfQuarters,
 }
 
 /// Classes that either model tells apart.
@@ -33,7 +36,7 @@ impl Model {
 
     pub(crate) fn forward(&self, params: &Bound, x: &Tensor, activations: Activations) -> Result<Tensor, Error> {
         self.blocks.iter().try_fold(x.clone(), |x, block| match activations {
-            Activations::Kept => block.0.forward(params, &x),
+            Activations::Kept | Activations::OfQuarters => block.0.forward(params, &x),
             Activations::ComputedAgain => block.forward(params, &x),
         })
     }

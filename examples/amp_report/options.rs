@@ -6,7 +6,8 @@ use brisk_nn::tensor::Precision;
 
 /// What `--help` prints, and the documentation of the options.
 const HELP: &str = "\
-Says which operation of a training step runs in which type, and what the step takes in memory: in f32, in mixed precision, with checkpoints, without a tape.
+Says which operation of a training step runs in which type, and what the step takes in memory: in f32, in mixed precision, by parts of the batch,
+with checkpoints, without a tape.
 
     cargo run --release --example amp_report -- [OPTIONS]
 

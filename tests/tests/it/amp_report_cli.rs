@@ -59,6 +59,7 @@ fn memory_is_that_of_kept_activations() {
     let training = transient("training_f32");
     assert!(10 * transient("inference_f32") <= 4 * training, "inference is to take 0.4 of training at most:\n{printed}");
     assert!(10 * transient("training_f32_checkpoints") <= 8 * training, "checkpoints save memory:\n{printed}");
+    assert!(10 * transient("training_f32_in_parts") <= 4 * training, "so do four parts:\n{printed}");
     assert!(transient("training") < training, "so do halves:\n{printed}");
     assert!(transient("training_checkpoints") < transient("training"), "and both together:\n{printed}");
     assert_eq!(report["planned_peak_bytes"], report["planned_bytes"]["training"]["peak"]);
