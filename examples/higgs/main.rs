@@ -85,7 +85,8 @@ fn run() -> Result<()> {
     ));
     print::note(format_args!("training rows on the device: {}", trainer.train_rows().fact()));
     print::note(format_args!("parameters: {}", thousands(params.n_trained() as u64)));
-    print::note(format_args!("precision: {}", options.precision));
+    let resolved = options.precision.resolved(&device);
+    print::note(format_args!("precision: {}, {resolved}", options.precision));
     print::note(format_args!("planned peak memory: {}", mebibytes(planned_peak_bytes as u64)));
 
     // The run.
@@ -117,7 +118,7 @@ fn run() -> Result<()> {
             "epochs": report.n_epochs, "best_epoch": report.best_epoch, "seconds": elapsed, "train_seconds": report.train_seconds,
             "loader_rows_per_s": loader_rows_per_s, "train_rows_per_s": report.train_rows_per_s,
             "planned_peak_bytes": planned_peak_bytes, "allocated_bytes": device.allocated_bytes(), "precision": options.precision.to_string(),
-            "loss_scale": report.scaler.map(|scaler| scaler.scale), "skipped_steps": report.scaler.map(|scaler| scaler.n_skipped),
+            "resolved": resolved.to_string(), "loss_scale": report.scaler.map(|scaler| scaler.scale), "skipped_steps": report.scaler.map(|scaler| scaler.n_skipped),
             "simulated": simulated, "parameters": params.n_trained(), "valid_auc": report.best_auc, "test_auc": test_auc,
             "run_folder": folder.path(),
         });
@@ -125,9 +126,10 @@ fn run() -> Result<()> {
         std::fs::write(path, text).with_context(|| format!("{}: cannot write the results", path.display()))?;
     }
     let precision = match report.scaler {
-        None => options.precision.to_string(),
+        None => format!("{}, {resolved}", options.precision),
         Some(ScalerReport { scale, n_skipped, .. }) => {
-            format!("{}, the loss scaled by {scale} at the end, {} steps skipped", options.precision, thousands(n_skipped.into()))
+            let n_skipped = thousands(n_skipped.into());
+            format!("{}, {resolved}; the loss scaled by {scale} at the end, {n_skipped} steps skipped", options.precision)
         }
     };
     let data = if simulated { "simulated collisions, not measured ones" } else { "from the files given" };
