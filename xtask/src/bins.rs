@@ -15,6 +15,8 @@ pub(crate) enum Profile {
     Dev,
     /// What is measured.
     Release,
+    /// The same, with ranks that are processes.
+    ReleaseWithMpi,
 }
 
 /// `cargo xtask conformance`: the program checks its own arguments.
@@ -52,6 +54,7 @@ pub(crate) fn built(name: &str, profile: Profile) -> Result<PathBuf> {
     build.args(match profile {
         Profile::Dev => &["--tests", "--all-features"][..],
         Profile::Release => &["--release"],
+        Profile::ReleaseWithMpi => &["--release", "--features", "brisk-tests/mpi"],
     });
     match executable(&output(&mut build)?, "bin", name) {
         Some(path) => Ok(path),

@@ -73,6 +73,10 @@ Builds for release, runs the suite and prints ours, the reference and their rati
 
   higgs        training 28-256-256-256-1: --device, --rows, --rounds, --smoke, --json FILE
   amp          mixed precision beside f32: memory, time, what training comes to: --device, --rounds, --only PART, --smoke, --json FILE
+  replicate    all-reduce between threads against copies and, with --peers, between processes against MPI itself: --rounds,
+               --only PART, --smoke, --json FILE
+  scaling      what a training step takes on 1, 2 and 4 threads and, with --peers, processes, beside the prediction; with --simulate, predictions
+               for up to 4096 ranks over typical links or one given by --latency-us and --gbit: --device, --rounds, --smoke, --json FILE
   loader       batches, memory, import, opening, tables larger than memory, cold files: --rows, --rounds, --mb, --only PART,
                --smoke, --json FILE
   kernels      the twins, the WGSL and the replay of kernels against what bounds them: --device, --rows, --rounds, --only PART,
@@ -82,8 +86,9 @@ Builds for release, runs the suite and prints ours, the reference and their rati
 
   --peers      also runs PyTorch and, for loader and table, pandas, pyarrow and polars, in the same run: with the Python that
                BRISK_PYTHON names, else one in target/peers-venv; and, for kernels, Burn: the program that BRISK_BURN names, else
-               xtask/peers/burn, built in target/burn-peer (the first time some forty minutes of one core)
-  --yes        makes target/peers-venv without asking; it downloads several GB (so does CI being set)";
+               xtask/peers/burn, built in target/burn-peer (the first time some forty minutes of one core); for replicate and scaling, MPI, which the
+               program is then built with
+  --yes        makes target/peers-venv, or installs Open MPI, without asking; the former downloads several GB (so does CI being set)";
 
 const WITH_CANDLE_HELP: &str = "\
 usage: cargo xtask with-candle [OPTIONS of the example]

@@ -7,7 +7,12 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context as _, Result, bail};
 
 use crate::bins::{Profile, built, executable, started};
+use crate::mpi;
 use crate::shell::{command, output, root, run, succeeds, target_dir};
+use crate::stages::Install;
+
+/// Suites whose peer is MPI, which their program is built with.
+const MPI_SUITES: [&str; 2] = ["replicate", "scaling"];
 
 /// A package: pip's name and Python's.
 type Package = (&'static str, &'static str);
@@ -42,7 +47,13 @@ pub(crate) fn bench(args: &[String]) -> Result<ExitCode> {
             bench
         }
         _ => {
-            let mut bench = Command::new(built("bench", Profile::Release)?);
+            let profile = if has_peers && MPI_SUITES.contains(&suite) {
+                mpi::ensure(if consent == Consent::Given { Install::Allowed } else { Install::Never })?;
+                Profile::ReleaseWithMpi
+            } else {
+                Profile::Release
+            };
+            let mut bench = Command::new(built("bench", profile)?);
             bench.args(args);
             bench
         }
@@ -58,7 +69,10 @@ pub(crate) fn bench(args: &[String]) -> Result<ExitCode> {
 
 /// Whether any part that was asked for has a peer in Python: of the kernels, convolutions alone.
 fn needs_python(args: &[String]) -> bool {
-    args.first().is_none_or(|suite| suite != "kernels") || wants_part(args, "conv")
+    match args.first().map_or("", String::as_str) {
+        "kernels" => wants_part(args, "conv"),
+        suite => !MPI_SUITES.contains(&suite),
+    }
 }
 
 /// Whether Burn is measured too.
@@ -150,6 +164,8 @@ mod tests {
         check("higgs --peers", (true, false));
         check("loader --only import --peers", (true, false));
         check("kernels --peers", (true, true));
+        check("replicate --peers", (false, false));
+        check("scaling --simulate --peers", (false, false));
         check("kernels --only burn --peers", (false, true));
         check("kernels --only replay --only conv --peers", (true, false));
     }

@@ -27,7 +27,8 @@ pub enum Algorithm {
 pub struct Step {
     /// From the batch to the end of the forward pass.
     pub forward: Duration,
-    /// The backward pass, the gradients of the buckets coming evenly in it.
+    /// The backward pass. A bucket's gradients are there when as much of it has passed as the bucket, and those before it, have of the bytes; so it is with the
+    /// forward pass and the parameters.
     pub backward: Duration,
     /// The optimizer's part.
     pub update: Duration,
@@ -44,18 +45,44 @@ impl Link {
         2 * self.one_way(n_ranks, n_bytes, algorithm)
     }
 
+    /// The link over which all-reduces of two lengths, in bytes, take so long; what others will take is then [`all_reduce`](Self::all_reduce)'s.
+    ///
+    /// Latency is zero where the shorter takes less than its bytes alone would. `None` if the longer takes no more time than the shorter, or is no longer, and for
+    /// fewer than two ranks.
+    pub fn of_all_reduces(n_ranks: usize, algorithm: Algorithm, [short, long]: [(usize, Duration); 2]) -> Option<Self> {
+        let n_bytes = long.0.checked_sub(short.0).filter(|&n_bytes| n_bytes > 0)? as f64;
+        let n_messages = 2 * algorithm.n_messages(n_ranks);
+        if n_messages == 0 || long.1 <= short.1 {
+            return None;
+        }
+        let s_per_byte = (long.1 - short.1).as_secs_f64() / n_bytes;
+        let latency = (short.1.as_secs_f64() - short.0 as f64 * s_per_byte).max(0.0) / n_messages as f64;
+        Some(Self { latency: Duration::from_secs_f64(latency), bytes_per_s: 2.0 * others(n_ranks) / s_per_byte })
+    }
+
     /// The time of a reduce-scatter, or of an all-gather: half an all-reduce.
     pub fn one_way(&self, n_ranks: usize, n_bytes: usize, algorithm: Algorithm) -> Duration {
         if n_ranks < 2 {
             return Duration::ZERO;
         }
-        let n_messages = match algorithm {
-            Algorithm::Ring => n_ranks - 1,
-            Algorithm::Tree => n_ranks.next_power_of_two().trailing_zeros() as usize,
-        };
-        let share = (n_ranks - 1) as f64 / n_ranks as f64;
-        self.latency * n_messages as u32 + Duration::from_secs_f64(n_bytes as f64 * share / self.bytes_per_s)
+        let n_messages = algorithm.n_messages(n_ranks) as u32;
+        self.latency * n_messages + Duration::from_secs_f64(n_bytes as f64 * others(n_ranks) / self.bytes_per_s)
     }
+}
+
+impl Algorithm {
+    /// One after the other, in half an all-reduce.
+    fn n_messages(self, n_ranks: usize) -> usize {
+        match self {
+            Self::Ring => n_ranks.saturating_sub(1),
+            Self::Tree => n_ranks.next_power_of_two().trailing_zeros() as usize,
+        }
+    }
+}
+
+/// Of the bytes, those that are not a rank's own part.
+fn others(n_ranks: usize) -> f64 {
+    (n_ranks - 1) as f64 / n_ranks as f64
 }
 
 impl Step {
@@ -66,45 +93,46 @@ impl Step {
 
     /// The time of the step on each of `n_ranks`, buckets being reduced one after the other on the link while the rest of backward runs.
     ///
-    /// By stage: gradients are all-reduced, or reduce-scattered and the new parameters gathered behind the update, which each rank does for its shard;
-    /// with the parameters sharded they are gathered ahead of both passes instead, each bucket's while the one before is computed.
+    /// By stage: gradients are all-reduced, or reduce-scattered and the new parameters gathered behind the update, which each rank does for its shard. With
+    /// the parameters sharded they are gathered ahead of both passes instead, each bucket's while the one before is computed, which needs room for
+    /// two buckets; those of the last layers stay from the forward pass to the backward. A bucket's gather comes before the sum of the gradients that are computed meanwhile.
+    ///
+    /// What is left out: computing slows down where it shares memory or cores with what is sent, and ranks are never late.
     pub fn predicted(&self, n_ranks: usize, stage: ZeroStage, link: Link, algorithm: Algorithm) -> Duration {
-        let n = self.bucket_bytes.len().max(1) as u32;
         let n_bytes: usize = self.bucket_bytes.iter().sum();
-        let reduced = |n_bytes: usize| match stage {
-            ZeroStage::Replicated => link.all_reduce(n_ranks, n_bytes, algorithm),
-            _ => link.one_way(n_ranks, n_bytes, algorithm),
-        };
-        let gathered = |n_bytes: usize| match stage {
-            ZeroStage::Parameters => link.one_way(n_ranks, n_bytes, algorithm),
-            _ => Duration::ZERO,
-        };
-        if self.bucket_bytes.is_empty() {
+        if n_bytes == 0 || n_ranks < 2 {
             return self.alone();
         }
-        // Parameters come one bucket after the other, and each is computed with once they are there.
-        let (mut computed, mut link_free) = (Duration::ZERO, Duration::ZERO);
-        for &n_bytes in self.bucket_bytes.iter().rev() {
-            link_free += gathered(n_bytes);
-            computed = computed.max(link_free) + self.forward / n;
+        let one_way = |n_bytes: usize| link.one_way(n_ranks, n_bytes, algorithm);
+        let part_of = |pass: Duration, bucket: usize| pass.mul_f64(bucket as f64 / n_bytes as f64);
+        let is_gathered = stage == ZeroStage::Parameters;
+        let gathered = |bucket: Option<&usize>| bucket.filter(|_| is_gathered).map_or(Duration::ZERO, |&bucket| one_way(bucket));
+
+        // Forward begins with the bucket that is reduced last.
+        let mut there = gathered(self.bucket_bytes.last());
+        let mut computed = Duration::ZERO;
+        for (i, &bucket) in self.bucket_bytes.iter().enumerate().rev() {
+            let begin = computed.max(there);
+            there = begin + gathered(i.checked_sub(1).and_then(|next| self.bucket_bytes.get(next)));
+            computed = begin + part_of(self.forward, bucket);
         }
-        // Those of the next bucket are sent for ahead of the gradients of this one.
-        link_free = computed + gathered(self.bucket_bytes[0]);
-        let mut there = link_free;
-        for (i, &n_bytes) in self.bucket_bytes.iter().enumerate() {
-            let begin = if stage == ZeroStage::Parameters { computed.max(there) } else { computed };
-            link_free += self.bucket_bytes.get(i + 1).map_or(Duration::ZERO, |&next| gathered(next));
+
+        let mut link_free = computed;
+        let mut there = computed;
+        for (i, &bucket) in self.bucket_bytes.iter().enumerate() {
+            let begin = computed.max(there);
+            link_free = link_free.max(begin) + gathered(self.bucket_bytes.get(i + 1));
             there = link_free;
-            computed = begin + self.backward / n;
-            link_free = link_free.max(computed) + reduced(n_bytes);
+            computed = begin + part_of(self.backward, bucket);
+            let reduced = if stage == ZeroStage::Replicated { 2 * one_way(bucket) } else { one_way(bucket) };
+            link_free = link_free.max(computed) + reduced;
         }
         let done = computed.max(link_free);
-        let update = if stage == ZeroStage::Replicated { self.update } else { self.update / n_ranks.max(1) as u32 };
-        let gathered_behind = match stage {
-            ZeroStage::Optimizer | ZeroStage::Gradients => link.one_way(n_ranks, n_bytes, algorithm),
-            ZeroStage::Replicated | ZeroStage::Parameters => Duration::ZERO,
-        };
-        done + update + gathered_behind
+        match stage {
+            ZeroStage::Replicated => done + self.update,
+            ZeroStage::Optimizer | ZeroStage::Gradients => done + self.update / n_ranks as u32 + one_way(n_bytes),
+            ZeroStage::Parameters => done + self.update / n_ranks as u32,
+        }
     }
 
     /// How much of `n_ranks` times the speed of one rank is reached, each with its own batch: 1 is all.

@@ -37,8 +37,43 @@ fn steps() {
     check(&step(vec![2_000_000; 2]), 2, ZeroStage::Gradients, Algorithm::Ring, 30.0 + 2.0 + 2.0 + 3.0);
     // 20 MB take 22 ms each: the second waits for the first.
     check(&step(vec![20_000_000; 2]), 2, ZeroStage::Replicated, Algorithm::Ring, 20.0 + 22.0 + 22.0 + 4.0);
-    // Parameters are gathered, 2 ms a bucket, ahead of each pass: only the first is waited for, in both.
-    check(&step(vec![2_000_000; 2]), 2, ZeroStage::Parameters, Algorithm::Ring, 2.0 + 10.0 + 2.0 + 20.0 + 2.0 + 2.0);
+    // Parameters are gathered, 2 ms a bucket, ahead of each pass: only the first is waited for, and the backward pass has its first already.
+    check(&step(vec![2_000_000; 2]), 2, ZeroStage::Parameters, Algorithm::Ring, 2.0 + 10.0 + 20.0 + 2.0 + 2.0);
+    // With the optimizer's state alone divided it is the same traffic as with the gradients.
+    check(&step(vec![2_000_000; 2]), 2, ZeroStage::Optimizer, Algorithm::Ring, 30.0 + 2.0 + 2.0 + 3.0);
+}
+
+#[test]
+fn buckets_take_of_the_passes_what_they_have_of_the_bytes() {
+    let step = Step { forward: MS(10), backward: MS(20), update: MS(4), bucket_bytes: vec![1_000_000, 3_000_000] };
+    // There after 5 ms and 20; the first takes 3 ms and is hidden, the second's 5 are not.
+    check(&step, 2, ZeroStage::Replicated, Algorithm::Ring, 10.0 + 20.0 + 5.0 + 4.0);
+    // The other way round: there after 15 ms and 20, and 3 ms come behind.
+    let step = Step { bucket_bytes: vec![3_000_000, 1_000_000], ..step };
+    check(&step, 2, ZeroStage::Replicated, Algorithm::Ring, 10.0 + 20.0 + 3.0 + 4.0);
+}
+
+#[test]
+fn a_link_that_is_slower_than_the_passes() {
+    let step = Step { forward: MS(2), backward: MS(2), update: MS(0), bucket_bytes: vec![2_000_000; 2] };
+    // 4 ms a bucket, the first from 3 ms on.
+    check(&step, 2, ZeroStage::Replicated, Algorithm::Ring, 3.0 + 4.0 + 4.0);
+    // Gathered until 2 ms, computed until 3; the next gathered meanwhile, from 2 until 4, computed until 5. Backward, 5 to 6, with those parameters;
+    // the first layers' gathered again from 5 until 7, gradients summed until 9; computed from 7 until 8, summed until 11.
+    check(&step, 2, ZeroStage::Parameters, Algorithm::Ring, 11.0);
+}
+
+#[test]
+fn a_link_is_found_from_two_all_reduces() {
+    for (n_ranks, algorithm) in [(2, Algorithm::Ring), (4, Algorithm::Ring), (4, Algorithm::Tree)] {
+        let timed = |n_bytes| (n_bytes, LINK.all_reduce(n_ranks, n_bytes, algorithm));
+        let found =
+            Link::of_all_reduces(n_ranks, algorithm, [timed(1_000_000), timed(8_000_000)]).expect("a longer one takes longer");
+        assert_eq!(found.latency.as_micros(), 1000, "{n_ranks} by {algorithm:?}");
+        assert!((found.bytes_per_s / LINK.bytes_per_s - 1.0).abs() < 1e-6, "{found:?}");
+    }
+    assert_eq!(Link::of_all_reduces(2, Algorithm::Ring, [(1000, MS(3)), (2000, MS(3))]), None);
+    assert_eq!(Link::of_all_reduces(1, Algorithm::Ring, [(1000, MS(3)), (2000, MS(4))]), None);
 }
 
 #[test]
