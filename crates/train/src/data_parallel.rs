@@ -351,6 +351,16 @@ impl DataParallel {
         self.stop.is_agreed.load(Ordering::Relaxed)
     }
 
+    /// Says which step comes next, for the message of a replica that waits too long.
+    pub fn at_step(&self, step: u64) {
+        let tell = self.communication.start("at_step", move |collective| {
+            collective.at_step(step);
+            Ok(())
+        });
+        // It cannot fail, and nobody waits for it.
+        drop(tell);
+    }
+
     /// Waits for the others, and ends the group cleanly.
     ///
     /// # Errors

@@ -533,6 +533,10 @@ impl<'a> Trainer<'a> {
                 let most = if replicas.is_some() { 1 } else { turn_end - n_done };
                 let until_saved = n_done.checked_rem(saved_every).map_or(usize::MAX, |n| saved_every - n);
                 let n = most.min(until_saved);
+                if let Some(replicas) = replicas {
+                    let n_batches = u64::from(epoch) * self.train.n_batches() as u64 + n_done as u64;
+                    replicas.at_step(n_batches / config.accumulate as u64);
+                }
                 self.step.run(n)?;
                 n_done += n;
                 if n == until_saved && n_done < self.train.n_batches() {

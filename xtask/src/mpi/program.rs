@@ -15,10 +15,7 @@ use crate::stages::Install;
 pub(super) fn found(program: &Program, install: Install) -> Result<PathBuf> {
     match program {
         Program::Path(path) => whole(path),
-        Program::Example(name) => {
-            ensure(install)?;
-            built(name)
-        }
+        Program::Example(name) => built(name, install),
     }
 }
 
@@ -30,8 +27,9 @@ fn whole(path: &Path) -> Result<PathBuf> {
 }
 
 /// Builds an example for release, with its package's feature `mpi`.
-fn built(name: &str) -> Result<PathBuf> {
+fn built(name: &str, install: Install) -> Result<PathBuf> {
     let package = package_of(&output(&mut command("cargo metadata --format-version 1 --no-deps"))?, name)?;
+    ensure(install)?;
     let mut build = command("cargo build --release --features mpi --message-format json-render-diagnostics");
     build.args(["--package", &package, "--example", name]);
     executable(&output(&mut build)?, "example", name).with_context(|| format!("cargo built `{name}` and did not say where it is"))

@@ -1,5 +1,6 @@
 //! What the crate promises, one file a module.
 
+mod at_step;
 mod checkpoint;
 mod closing_table;
 mod data_parallel;
