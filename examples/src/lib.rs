@@ -1,5 +1,6 @@
 //! What the examples share.
 
+pub mod higgs;
 pub mod print;
 
 mod files;

@@ -5,7 +5,7 @@
 mod auc;
 mod feeds;
 mod options;
-#[path = "../higgs/simulate/mod.rs"]
+#[path = "../src/higgs/simulate/mod.rs"]
 mod simulate;
 
 use std::process::ExitCode;

@@ -60,6 +60,17 @@ impl RunFolder {
         Ok(Self { path })
     }
 
+    /// Makes `path` itself the folder of a new run, which is then found under a name that is known beforehand. A folder that is there is
+    /// taken as it is.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if it cannot be made.
+    pub fn create_at(path: &Path) -> Result<Self, Error> {
+        let failed = |source| Error::Io { path: path.to_owned(), action: "make the folder of a run", source };
+        fs::create_dir_all(path).map_err(failed)?;
+        Ok(Self { path: path.to_owned() })
+    }
+
     /// The folder of a run from before, to resume it or to look at it.
     ///
     /// # Errors

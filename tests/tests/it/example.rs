@@ -26,6 +26,8 @@ fn build(name: &str) -> PathBuf {
     // As this test was built, so that there is nothing left to build.
     let features: &[&str] = if cfg!(feature = "all-formats") {
         &["--workspace", "--tests", "--all-features"]
+    } else if cfg!(feature = "mpi") {
+        &["--package", "brisk-examples", "--features", "mpi"]
     } else {
         &["--package", "brisk-examples"]
     };

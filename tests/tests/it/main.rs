@@ -15,6 +15,7 @@ mod amp_report_cli;
 mod bench_cli;
 mod buffers;
 mod by_hand;
+mod data_parallel_cli;
 mod determinism;
 mod devices_agree;
 mod early_stop;

@@ -72,3 +72,18 @@ fn a_root_that_is_a_file_is_an_error() {
     let error = RunFolder::create(&file, None, at(0));
     assert!(matches!(error, Err(Error::Io { .. })), "{error:?}");
 }
+
+#[test]
+fn a_folder_is_made_under_a_name_that_is_known_beforehand() {
+    let root = tempfile::tempdir().expect("a folder for a while");
+    let path = root.path().join("runs/mine");
+    let run = RunFolder::create_at(&path).expect("it can be made");
+    assert_eq!(run.path(), path);
+    run.write_config(&serde_json::json!({})).expect("it is there");
+    assert_eq!(
+        RunFolder::create_at(&path).expect("it is there"),
+        RunFolder::open(&path).expect("it is a run"),
+        "what is there stays"
+    );
+    assert!(matches!(RunFolder::create_at(&path.join("config.json")), Err(Error::Io { .. })), "a file is no folder");
+}

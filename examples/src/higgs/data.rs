@@ -4,29 +4,35 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
-use brisk_examples::print::note;
 use brisk_table::{BadRows, ColumnOptions, ColumnRef, CsvOptions, Error, Imported, LabelKind, Table, import_csv_if_changed};
+use brisk_train::binary_labels;
+use brisk_train::metrics::roc_auc;
 
-use crate::options::Options;
-use crate::simulate;
+use super::Options;
+use super::simulate;
 
 /// The rows to train on and those to test on, and the files that they came from.
-pub(crate) struct Data {
-    pub(crate) train: Table,
-    pub(crate) test: Table,
-    pub(crate) train_path: PathBuf,
-    pub(crate) test_path: PathBuf,
-    pub(crate) simulated: bool,
+#[derive(Debug)]
+pub struct Data {
+    /// The rows to train on.
+    pub train: Table,
+    /// Those to test on.
+    pub test: Table,
+    train_path: PathBuf,
+    test_path: PathBuf,
 }
 
 impl Data {
-    pub(crate) fn open(options: &Options) -> Result<Self> {
-        let simulated = options.files.is_none();
+    /// Opens the files that the options name, or those of simulated collisions, which are made where they are not there. `note` is told what is done.
+    ///
+    /// # Errors
+    /// If a file cannot be read or written, or the two differ in their columns.
+    pub fn open(options: &Options, note: &dyn Fn(&str)) -> Result<Self> {
         let (train_path, test_path) = match &options.files {
             Some(files) => files.clone(),
-            None => simulated_files(options)?,
+            None => simulated_files(options, note)?,
         };
-        let (train, test) = (open(&train_path, options)?, open(&test_path, options)?);
+        let (train, test) = (open(&train_path, options, note)?, open(&test_path, options, note)?);
         if train.column_names() != test.column_names() {
             let (a, b) = (train.column_names(), test.column_names());
             let at = a.iter().zip(b).position(|(a, b)| a != b).unwrap_or(a.len().min(b.len()));
@@ -41,12 +47,38 @@ impl Data {
                 name(b)
             );
         }
-        Ok(Self { train, test, train_path, test_path, simulated })
+        Ok(Self { train, test, train_path, test_path })
+    }
+
+    /// The labels of the rows to test on, which must be 0 or 1, and some of each: found out before anything is trained.
+    ///
+    /// # Errors
+    /// If they are not.
+    pub fn test_labels(&self) -> Result<Vec<f32>> {
+        let labels = self.of_test(binary_labels("test", &self.test))?;
+        self.of_test(roc_auc(&labels, &labels))?;
+        Ok(labels)
+    }
+
+    /// What is wrong with rows to train on, told with the file that they came from.
+    ///
+    /// # Errors
+    /// That of `result`.
+    pub fn of_train<T>(&self, result: Result<T, brisk_train::Error>) -> Result<T> {
+        of_file(&self.train_path, result)
+    }
+
+    /// The same for rows to test on.
+    ///
+    /// # Errors
+    /// That of `result`.
+    pub fn of_test<T>(&self, result: Result<T, brisk_train::Error>) -> Result<T> {
+        of_file(&self.test_path, result)
     }
 }
 
 /// The files of this many simulated collisions, made unless they are there from a run before.
-fn simulated_files(options: &Options) -> Result<(PathBuf, PathBuf)> {
+fn simulated_files(options: &Options, note: &dyn Fn(&str)) -> Result<(PathBuf, PathBuf)> {
     let dir = &options.data_dir;
     std::fs::create_dir_all(dir).with_context(|| format!("{}: cannot make the folder", dir.display()))?;
     let (n_train, n_test) = (options.rows, (options.rows / 5).max(20));
@@ -54,10 +86,10 @@ fn simulated_files(options: &Options) -> Result<(PathBuf, PathBuf)> {
     let parts = [(file("train", n_train), n_train, 0), (file("test", n_test), n_test, n_train)];
     for (path, n_rows, first_row) in &parts {
         if path.exists() {
-            note(format_args!("simulated collisions of an earlier run: {}", path.display()));
+            note(&format!("simulated collisions of an earlier run: {}", path.display()));
             continue;
         }
-        note(format_args!("simulating {n_rows} collisions: {}", path.display()));
+        note(&format!("simulating {n_rows} collisions: {}", path.display()));
         simulate::write_csv(path, *n_rows, options.seed, *first_row)?;
     }
     let [(train, ..), (test, ..)] = parts;
@@ -65,7 +97,7 @@ fn simulated_files(options: &Options) -> Result<(PathBuf, PathBuf)> {
 }
 
 /// Opens a brisk table, or imports a text file into one that is kept for the next run.
-fn open(path: &Path, options: &Options) -> Result<Table> {
+fn open(path: &Path, options: &Options, note: &dyn Fn(&str)) -> Result<Table> {
     if path.extension().is_some_and(|extension| extension == "safetensors") {
         return Ok(Table::open(path)?);
     }
@@ -80,13 +112,13 @@ fn open(path: &Path, options: &Options) -> Result<Table> {
     let dest = options.data_dir.join(table_name(path));
     match import_csv_if_changed(path, &dest, &csv).map_err(|error| anyhow!(in_words_of_options(&error)))? {
         Imported::Written(report) => {
-            note(format_args!("imported {} rows of {}", report.n_rows, path.display()));
+            note(&format!("imported {} rows of {}", report.n_rows, path.display()));
             if options.bad_rows == BadRows::Skip && report.n_skipped > 0 {
                 let first = report.first_skipped.first().map_or(String::new(), in_words_of_options);
-                note(format_args!("left out {} rows that could not be read; the first: {first}", report.n_skipped));
+                note(&format!("left out {} rows that could not be read; the first: {first}", report.n_skipped));
             }
         }
-        Imported::Unchanged => note(format_args!("imported before, unchanged: {}", path.display())),
+        Imported::Unchanged => note(&format!("imported before, unchanged: {}", path.display())),
     }
     Ok(Table::open(&dest)?)
 }
@@ -128,4 +160,11 @@ fn table_name(path: &Path) -> String {
     path.canonicalize().unwrap_or_else(|_| path.to_owned()).hash(&mut hasher);
     let stem = path.file_name().unwrap_or_default().to_string_lossy();
     format!("{}-{:08x}.safetensors", stem.split('.').next().unwrap_or("table"), hasher.finish() as u32)
+}
+
+fn of_file<T>(path: &Path, result: Result<T, brisk_train::Error>) -> Result<T> {
+    result.map_err(|error| match error {
+        error @ (brisk_train::Error::Tensor(_) | brisk_train::Error::Replica(_)) => error.into(),
+        error => anyhow::Error::new(error).context(path.display().to_string()),
+    })
 }

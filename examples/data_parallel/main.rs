@@ -1,0 +1,74 @@
+//! The network of `higgs`, trained on several replicas: threads of one process, or processes that `mpirun` or `srun` has started.
+//!
+//! `cargo run --release --example data_parallel -- --help`
+
+mod folder;
+mod launch;
+mod options;
+mod place;
+mod ranks;
+mod run;
+mod texts;
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::Result;
+use brisk_examples::higgs::Data;
+use brisk_examples::{print, write_json};
+use brisk_train::{StopFlag, closing_table, run_threads, thousands};
+use serde_json::json;
+
+use options::Options;
+use run::Finished;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            print::error(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
+    let Some(options) = Options::read(std::env::args().skip(1))? else { return Ok(()) };
+    let started = Instant::now();
+    let finished = match launch::n_ranks(|name| std::env::var(name).ok())? {
+        Some(n_ranks) => {
+            launch::check_replicas(options.replicas, n_ranks)?;
+            ranks::run(&options, n_ranks, started)?
+        }
+        None => Some(threads(&options, started)?),
+    };
+    finished.map_or(Ok(()), |finished| show(&options, &finished))
+}
+
+/// Replicas as threads: the rows are theirs together.
+fn threads(options: &Options, started: Instant) -> Result<Finished> {
+    let data = Data::open(&options.run, &|said| print::note(said))?;
+    let stop = StopFlag::on_ctrl_c()?;
+    let n = options.replicas.unwrap_or(2);
+    let finished = run_threads(n, &options.parallel, |replica| run::train(replica, &data, options, &stop, started))?;
+    Ok(finished.into_iter().next().expect("there is at least one replica"))
+}
+
+/// Shows what came of it.
+fn show(options: &Options, finished: &Finished) -> Result<()> {
+    let Finished { outcome, everybody, engine, .. } = finished;
+    if let Some(path) = &options.run.json {
+        let mut results = outcome.json(&options.run);
+        results["n_replicas"] = json!(everybody.len());
+        results["engine"] = json!(engine);
+        results["replicas"] = json!(everybody);
+        results["reductions"] = json!(finished.n_reductions);
+        results["reduction_hidden"] = json!(finished.hidden);
+        write_json(path, &results)?;
+    }
+    let mut lines = outcome.lines(&options.run);
+    let reductions = format!("{} of {} together", thousands(finished.n_reductions), finished.reduced_mebibytes);
+    let hidden = format!("{reductions}, {:.0} % of their time hidden", 100.0 * finished.hidden);
+    lines.splice(1..1, [("replicas", format!("{} by {engine}", everybody.len())), ("reductions", hidden)]);
+    print::result(closing_table(&lines))
+}

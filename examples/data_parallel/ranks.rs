@@ -1,0 +1,73 @@
+//! Replicas as processes.
+
+use std::time::Instant;
+
+use anyhow::Result;
+
+use crate::options::Options;
+use crate::run::Finished;
+
+/// Trains as one of `n_ranks` processes; the first has something to show.
+#[cfg(feature = "mpi")]
+pub(crate) fn run(options: &Options, n_ranks: usize, started: Instant) -> Result<Option<Finished>> {
+    use anyhow::bail;
+    use brisk_examples::print;
+    use brisk_replicate::{Mpi, MpiConfig};
+    use brisk_train::{DataParallel, Error};
+
+    let mpi = Mpi::start(MpiConfig { timeout: options.timeout, ..MpiConfig::default() })?;
+    let replica = DataParallel::new(Box::new(mpi), options.parallel);
+    if replica.world_size() != n_ranks {
+        let found = replica.world_size();
+        replica.finish()?;
+        bail!("{n_ranks} processes were started, and MPI knows of {found}; start them by its own mpirun, or srun --mpi=pmix");
+    }
+    let error = match train(&replica, options, started) {
+        Ok(finished) => {
+            replica.finish()?;
+            return Ok(Some(finished).filter(|_| replica.rank() == 0));
+        }
+        Err(error) => error,
+    };
+    // A run that may get through the next time ends with the status that says so, and any other with that of an error.
+    let of_replicas = match error.downcast_ref::<Error>() {
+        Some(Error::Replica(error)) => Some(error),
+        _ => error.downcast_ref(),
+    };
+    if of_replicas.is_some_and(brisk_replicate::Error::restart_helps) {
+        replica.fail(&error.to_string());
+    }
+    print::error(&error);
+    std::process::exit(1)
+}
+
+/// The first opens the rows, which may have to be made; then the others do.
+#[cfg(feature = "mpi")]
+fn train(replica: &brisk_train::DataParallel, options: &Options, started: Instant) -> Result<Finished> {
+    use brisk_examples::higgs::Data;
+    use brisk_examples::print;
+    use brisk_train::StopFlag;
+
+    let is_first = replica.rank() == 0;
+    let meet = || replica.agree(Vec::new());
+    if !is_first {
+        meet()?;
+    }
+    let data = Data::open(&options.run, &|said| {
+        if is_first {
+            print::note(said)
+        }
+    })?;
+    if is_first {
+        meet()?;
+    }
+    crate::run::train(replica, &data, options, &StopFlag::on_ctrl_c()?, started)
+}
+
+/// Built without the feature: a process that would train alone beside the others is an error.
+#[cfg(not(feature = "mpi"))]
+pub(crate) fn run(_: &Options, n_ranks: usize, _: Instant) -> Result<Option<Finished>> {
+    anyhow::bail!(
+        "{n_ranks} processes were started, and this one was built without MPI; build it with `--features mpi`, as `cargo xtask mpi` does"
+    )
+}

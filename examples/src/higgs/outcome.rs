@@ -1,0 +1,80 @@
+use std::path::PathBuf;
+
+use brisk_nn::ScalerReport;
+use brisk_nn::tensor::program::DeviceInfo;
+use brisk_train::{FitReport, mebibytes, rows_per_second, seconds, thousands};
+use serde_json::{Value, json};
+
+use super::Options;
+
+/// What a run came to.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Where it ran.
+    pub device: DeviceInfo,
+    /// How the device has the precision that was asked for.
+    pub resolved: String,
+    /// Rows to train on, those held out to stop by among them.
+    pub n_train_rows: usize,
+    /// Rows to test on.
+    pub n_test_rows: usize,
+    /// Parameters trained.
+    pub n_parameters: usize,
+    /// Rows gathered a second, without training.
+    pub loader_rows_per_s: f64,
+    /// The training.
+    pub report: FitReport,
+    /// The area under the ROC curve of the rows to test on.
+    pub test_auc: f64,
+    /// What the plan says that the run takes on the device at most.
+    pub planned_peak_bytes: usize,
+    /// What it took at the end.
+    pub allocated_bytes: usize,
+    /// Seconds of everything, from the start of the program.
+    pub seconds: f64,
+    /// The run's folder.
+    pub folder: PathBuf,
+}
+
+impl Outcome {
+    /// For programs.
+    pub fn json(&self, options: &Options) -> Value {
+        let Self { device, report, .. } = self;
+        json!({
+            "device": device.to_string(), "executor": device.kind.executor(), "seed": options.seed, "rows": self.n_train_rows,
+            "epochs": report.n_epochs, "best_epoch": report.best_epoch, "seconds": self.seconds, "train_seconds": report.train_seconds,
+            "loader_rows_per_s": self.loader_rows_per_s, "train_rows_per_s": report.train_rows_per_s,
+            "planned_peak_bytes": self.planned_peak_bytes, "allocated_bytes": self.allocated_bytes,
+            "precision": options.precision.to_string(), "resolved": self.resolved,
+            "loss_scale": report.scaler.map(|scaler| scaler.scale), "skipped_steps": report.scaler.map(|scaler| scaler.n_skipped),
+            "simulated": options.files.is_none(), "parameters": self.n_parameters, "valid_auc": report.best_auc,
+            "test_auc": self.test_auc, "run_folder": self.folder,
+        })
+    }
+
+    /// For people: the lines of the closing table.
+    pub fn lines(&self, options: &Options) -> Vec<(&'static str, String)> {
+        let Self { device, resolved, report, .. } = self;
+        let scaled = report.scaler.map_or(String::new(), |ScalerReport { scale, n_skipped, .. }| {
+            format!("; the loss scaled by {scale} at the end, {} steps skipped", thousands(n_skipped.into()))
+        });
+        let data = if options.files.is_none() { "simulated collisions, not measured ones" } else { "from the files given" };
+        let [n_train_rows, n_test_rows] = [self.n_train_rows, self.n_test_rows].map(|n_rows| thousands(n_rows as u64));
+        let [planned, held] = [self.planned_peak_bytes, self.allocated_bytes].map(|n_bytes| mebibytes(n_bytes as u64));
+        vec![
+            ("device", device.to_string()),
+            ("data", data.to_owned()),
+            ("rows", format!("{n_train_rows} to train, {n_test_rows} to test")),
+            ("epochs", format!("{}, the best was {}", report.n_epochs, report.best_epoch)),
+            ("ended", report.ended.to_string()),
+            ("precision", format!("{}, {resolved}{scaled}", options.precision)),
+            ("loader rows/s", rows_per_second(self.loader_rows_per_s)),
+            ("training rows/s", rows_per_second(report.train_rows_per_s)),
+            ("peak memory", format!("{planned} planned, {held} held")),
+            ("validation AUC", format!("{:.4}", report.best_auc)),
+            ("test AUC", format!("{:.4}", self.test_auc)),
+            ("time", seconds(self.seconds)),
+            ("run folder", self.folder.display().to_string()),
+        ]
+    }
+}

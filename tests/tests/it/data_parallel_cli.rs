@@ -1,0 +1,235 @@
+//! The `data_parallel` example, as a person calls it: replicas that are threads.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::example::built;
+
+/// A folder to train in.
+pub(crate) struct Place {
+    dir: TempDir,
+}
+
+/// A run of three epochs over few rows.
+pub(crate) const RUN: [&str; 8] = ["--rows", "2000", "--epochs", "3", "--hidden", "16,16", "--batch", "100"];
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        Self { dir: tempfile::tempdir().expect("a folder for a while") }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// `command` in this folder, on the CPU, with the run's options and `args`.
+    pub(crate) fn prepared(&self, mut command: Command, args: &[&str]) -> Command {
+        command.args(RUN).args(["--data-dir", "data", "--runs", "runs"]).args(args);
+        command.current_dir(self.dir.path()).env("BRISK_DEVICE", "cpu").env("XDG_RUNTIME_DIR", self.dir.path());
+        command
+    }
+
+    pub(crate) fn run(&self, example: &'static str, args: &[&str]) -> Output {
+        self.prepared(Command::new(built(example)), args).output().expect("the example runs")
+    }
+
+    /// What a run comes to.
+    #[track_caller]
+    pub(crate) fn results(&self, example: &'static str, args: &[&str]) -> Value {
+        let output = self.run(example, &[args, &["--json", "results.json"]].concat());
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        self.json("results.json")
+    }
+
+    pub(crate) fn json(&self, name: &str) -> Value {
+        serde_json::from_slice(&fs::read(self.path(name)).expect("it was written")).expect("it is JSON")
+    }
+
+    /// The bytes of the best checkpoint of the run in `folder`.
+    pub(crate) fn best(&self, folder: &str) -> Vec<u8> {
+        fs::read(self.path(folder).join("best.safetensors")).expect("the run has kept its best")
+    }
+
+    /// Refused by one line that says all of `words`, before a run has begun.
+    #[track_caller]
+    fn check(&self, args: &[&str], words: &[&str]) {
+        let output = self.run("data_parallel", args);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {said}");
+        let errors: Vec<_> = said.lines().filter(|line| line.starts_with("error: ")).collect();
+        assert_eq!((errors.len(), output.stdout.len()), (1, 0), "{args:?}: one line, and no result: {said}");
+        assert!(words.iter().all(|word| errors[0].contains(word)), "{args:?}: {words:?} in {said}");
+        assert!(!self.path("runs").exists(), "{args:?}: no run has begun");
+    }
+}
+
+/// The test AUC of `run` is that of `alone`.
+#[track_caller]
+pub(crate) fn check_same_auc(run: &Value, alone: &Value) {
+    let [ours, theirs] = [run, alone].map(|results| results["test_auc"].as_f64().expect("the test AUC is a number"));
+    assert!(theirs > 0.55, "there is something to learn: {alone}");
+    assert!((ours - theirs).abs() < 1e-3, "test AUC {ours}, on one device {theirs}");
+    for key in ["epochs", "best_epoch", "rows", "parameters"] {
+        assert_eq!(run[key], alone[key], "{key}");
+    }
+}
+
+#[test]
+fn help_is_the_documentation() {
+    let output = Place::new().run("data_parallel", &["--help"]);
+    let help = String::from_utf8(output.stdout).expect("help is UTF-8");
+    assert!(output.status.success() && output.stderr.is_empty(), "{help}");
+    for option in [
+        "replicas",
+        "devices",
+        "wire",
+        "bucket-mb",
+        "timeout",
+        "train",
+        "batch",
+        "checkpoint-every",
+        "out",
+        "resume",
+        "runs",
+        "json",
+    ] {
+        assert!(help.contains(&format!("--{option} ")), "--{option} is missing in {help}");
+    }
+}
+
+#[test]
+fn options_that_make_no_sense() {
+    let place = Place::new();
+    for (args, words) in [
+        (&["--nosuch"][..], &["unknown option `--nosuch`", "--help"][..]),
+        (&["--replicas", "0"], &["--replicas is 0"]),
+        (&["--replicas", "5000"], &["--replicas is 5000", "1024"]),
+        (&["--wire", "f64"], &["--wire wants f32, f16 or bf16, got `f64`"]),
+        (&["--bucket-mb", "0"], &["--bucket-mb is 0", "above 0"]),
+        (&["--bucket-mb", "1e9"], &["--bucket-mb is 1000000000", "4096"]),
+        (&["--timeout", "1e300"], &["--timeout is 1", "seconds at most"]),
+        (&["--batch"], &["--batch wants a value"]),
+        (&["--train", "a.csv"], &["--train and --test go together"]),
+        (&["--json", "nosuch/results.json"], &["a folder that is there"]),
+        (&["--out", "run", "--resume", "run/last.safetensors"], &["leave --out away"]),
+        (&["--resume", "nosuch/last.safetensors"], &["nosuch"]),
+        (&["--devices", "cpu,nosuch"], &["no device `nosuch`"]),
+        (&["--replicas", "3", "--batch", "2"], &["a batch of 2 rows for 3 replicas"]),
+    ] {
+        place.check(args, words);
+    }
+}
+
+#[test]
+fn replicas_come_to_the_auc_of_one_device() {
+    let place = Place::new();
+    let alone = place.results("higgs", &[]);
+    for (n, n_replicas) in [("1", 1), ("2", 2), ("3", 3)] {
+        let args = ["--replicas", n, "--out", n, "--devices", "cpu"];
+        let run = place.results("data_parallel", &args);
+        check_same_auc(&run, &alone);
+        assert_eq!((&run["n_replicas"], &run["engine"]), (&Value::from(n_replicas), &Value::from("threads")), "{run}");
+        for key in ["seconds", "loader_rows_per_s", "train_rows_per_s", "planned_peak_bytes"] {
+            assert!(run[key].as_f64().is_some_and(|value| value > 0.0), "{key}: {run}");
+        }
+        assert!(run["reduction_hidden"].as_f64().is_some_and(|share| (0.0..=1.0).contains(&share)), "{run}");
+        let again = place.results("data_parallel", &["--replicas", n, "--out", "again"]);
+        assert_eq!(again["test_auc"], run["test_auc"], "a run repeats");
+        assert!(place.best("again") == place.best(n), "{n} replicas: bit for bit");
+        fs::remove_dir_all(place.path("again")).expect("it is there");
+    }
+}
+
+#[test]
+fn what_travels_in_halves_comes_close() {
+    let place = Place::new();
+    let alone = place.results("higgs", &["--precision", "bf16", "--accumulate", "2", "--clip", "1"]);
+    let args = ["--precision", "bf16", "--accumulate", "2", "--clip", "1", "--wire", "bf16", "--bucket-mb", "0.001"];
+    let run = place.results("data_parallel", &args);
+    let [ours, theirs] = [&run, &alone].map(|results| results["test_auc"].as_f64().expect("a number"));
+    assert!((ours - theirs).abs() < 2e-2, "test AUC {ours}, on one device {theirs}");
+    assert!(run["reductions"].as_u64() > Some(3 * 3 * 9), "each layer's gradients are a bucket: {run}");
+}
+
+#[test]
+fn a_run_goes_on_with_other_replicas_where_it_was_left() {
+    let place = Place::new();
+    let whole = place.results("data_parallel", &["--out", "whole"]);
+    place.results("data_parallel", &["--epochs", "1", "--out", "cut"]);
+    let output = place.run("data_parallel", &["--out", "cut"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("cut holds a run already; go on with it by `--resume auto`"), "{said}");
+    let resumed = place.results("data_parallel", &["--out", "cut", "--resume", "auto"]);
+    assert!(place.best("cut") == place.best("whole"), "as if it had never ended");
+    assert_eq!(resumed["test_auc"], whole["test_auc"]);
+
+    // By three; and from a file.
+    place.results("data_parallel", &["--epochs", "1", "--out", "other"]);
+    let other = place.results("data_parallel", &["--replicas", "3", "--out", "other", "--resume", "auto"]);
+    check_same_auc(&other, &whole);
+    let more = place.results("data_parallel", &["--epochs", "4", "--resume", "other/last.safetensors"]);
+    assert_eq!((&more["epochs"], &more["run_folder"]), (&Value::from(4), &Value::from("other")), "one more: {more}");
+}
+
+#[test]
+fn without_a_name_the_newest_run_of_these_settings_goes_on() {
+    let place = Place::new();
+    let args = ["--seed", "7", "--resume", "auto"];
+    let folder = |results: &Value| results["run_folder"].as_str().expect("a run has a folder").to_owned();
+    let first = folder(&place.results("data_parallel", &args));
+    assert_eq!(folder(&place.results("data_parallel", &args)), first, "the same run");
+    let other = folder(&place.results("data_parallel", &["--seed", "8", "--resume", "auto"]));
+    assert_ne!(other, first, "one of another seed is another run");
+    assert_eq!(fs::read_dir(place.path("runs")).expect("it is there").count(), 2);
+}
+
+#[test]
+fn a_damaged_checkpoint_is_passed_over() {
+    let place = Place::new();
+    place.results("data_parallel", &["--epochs", "1", "--out", "run"]);
+    fs::write(place.path("run/last.safetensors"), "half").expect("it is there");
+    let output = place.run("data_parallel", &["--out", "run", "--resume", "auto"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    assert!(
+        said.contains("passed over: ")
+            && said.contains(&format!("going on from {}", Path::new("run/best.safetensors").display())),
+        "{said}"
+    );
+}
+
+#[test]
+#[cfg(not(feature = "mpi"))]
+fn a_process_that_was_started_with_others_does_not_train_alone() {
+    let place = Place::new();
+    for (name, value) in [("OMPI_COMM_WORLD_SIZE", "2"), ("PMI_SIZE", "4"), ("SLURM_STEP_NUM_TASKS", "8")] {
+        let mut command = place.prepared(Command::new(built("data_parallel")), &[]);
+        let output = command.env(name, value).output().expect("the example runs");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        let expected = format!("error: {value} processes were started, and this one was built without MPI; build it with");
+        assert!(said.starts_with(&expected), "{said}");
+    }
+}
+
+#[test]
+fn launchers_that_say_too_little_are_refused() {
+    let place = Place::new();
+    for (name, value, part) in [
+        ("OMPI_COMM_WORLD_SIZE", "many", "OMPI_COMM_WORLD_SIZE is `many`, expected how many processes"),
+        ("PMIX_RANK", "1", "PMIX_RANK is set, and nothing says how many processes were started"),
+    ] {
+        let mut command = place.prepared(Command::new(built("data_parallel")), &[]);
+        let output = command.env(name, value).output().expect("the example runs");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(1) && said.contains(part), "{said}");
+    }
+    let mut command = place.prepared(Command::new(built("data_parallel")), &["--replicas", "3"]);
+    let output = command.env("OMPI_COMM_WORLD_SIZE", "2").output().expect("the example runs");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("--replicas is 3, and 2 processes were started"), "{said}");
+}
