@@ -48,7 +48,7 @@ pub struct Accumulate {
 impl Accumulate {
     /// A step after every `every`th batch of an epoch.
     pub fn new(params: &Parameters, every: u32) -> Self {
-        Self { sum: Persistent::new("accumulate.sum", DType::F32, params.len()), every, n_batches: 0 }
+        Self { sum: Persistent::new("accumulate.sum", DType::F32, params.grads().len()), every, n_batches: 0 }
     }
 
     /// And after the last batch of an epoch that has `n_batches`.
@@ -62,7 +62,7 @@ impl Accumulate {
     /// # Errors
     /// [`Error::Program`] if `every` is 0.
     pub fn record(&self, graph: &Graph, params: &Parameters, state: &Persistent) -> Result<(), Error> {
-        let kernel = brisk_kernels::AccumulateBatches { n: params.len(), every: self.every, n_batches: self.n_batches };
+        let kernel = brisk_kernels::AccumulateBatches { n: params.grads().len(), every: self.every, n_batches: self.n_batches };
         Ok(graph.with_program(|program| {
             let args = [params.grads(), &self.sum, state].map(|persistent| program.persistent(persistent));
             program.push(kernel, &args)

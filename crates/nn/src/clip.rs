@@ -12,14 +12,37 @@ impl Parameters {
     /// # Reference
     /// `torch.nn.utils.clip_grad_norm_`.
     pub fn clip_grad_norm(&self, graph: &Graph, max_norm: f32) -> Result<Tensor, Error> {
-        let n = self.len();
+        let norm = self.grad_norm(graph)?;
+        self.clip_grads_with_norm(graph, &norm, max_norm)?;
+        Ok(norm)
+    }
+
+    /// Records the norm of all gradients, on the device: of those that this replica keeps, where they are [divided](Self::divided).
+    ///
+    /// # Errors
+    /// [`Error::Program`].
+    /// # Reference
+    /// `torch.nn.utils.get_total_norm`.
+    pub fn grad_norm(&self, graph: &Graph) -> Result<Tensor, Error> {
         let norm = graph.with_program(|program| {
             let grads = program.persistent(self.grads());
             let norm = program.transient("norm", DType::F32, 1);
-            program.push(Reduce::all(n, ReduceOp::Norm), &[grads, norm])?;
-            program.push(ClipByNorm { n, max_norm }, &[norm, grads]).map(|()| norm)
+            program.push(Reduce::all(grads.len(), ReduceOp::Norm), &[grads, norm]).map(|()| norm)
         })?;
         graph.wrap(norm, &[])
+    }
+
+    /// Records that gradients are scaled by what brings `norm` to at most `max_norm`.
+    ///
+    /// # Errors
+    /// [`Error::Program`] if `max_norm` is negative or NaN, or the norm is not one number.
+    /// # Reference
+    /// `torch.nn.utils.clip_grads_with_norm_`.
+    pub fn clip_grads_with_norm(&self, graph: &Graph, norm: &Tensor, max_norm: f32) -> Result<(), Error> {
+        Ok(graph.with_program(|program| {
+            let grads = program.persistent(self.grads());
+            program.push(ClipByNorm { n: grads.len(), max_norm }, &[norm.slice(), grads])
+        })?)
     }
 
     /// Records that each gradient is cut to `-limit..=limit`.
@@ -31,7 +54,7 @@ impl Parameters {
     pub fn clip_grad_value(&self, graph: &Graph, limit: f32) -> Result<(), Error> {
         Ok(graph.with_program(|program| {
             let grads = program.persistent(self.grads());
-            program.push(ClipByValue { n: self.len(), limit }, &[grads])
+            program.push(ClipByValue { n: grads.len(), limit }, &[grads])
         })?)
     }
 }

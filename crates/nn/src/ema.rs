@@ -32,6 +32,7 @@ impl Ema {
     /// # Errors
     /// [`Error::Program`] if the decay is not within 0 to 1, or it is to be taken every 0 steps.
     pub fn record(&self, graph: &Graph, params: &Parameters, state: &Persistent) -> Result<(), Error> {
+        params.check_whole("ema")?;
         let kernel = brisk_kernels::Ema { n: params.len(), decay: self.decay, every: self.every };
         Ok(graph.with_program(|program| {
             let args = [params.values(), state, &self.average].map(|persistent| program.persistent(persistent));

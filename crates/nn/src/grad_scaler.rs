@@ -134,6 +134,12 @@ impl GradScaler {
         self.config.get()
     }
 
+    /// What has been found since the last update, and counts: [`SCALER_LEN`] words on the device. For replicas whose gradients differ, of which one may find what
+    /// the others do not.
+    pub fn found(&self) -> &Persistent {
+        &self.counts
+    }
+
     /// Writes the initial scale to `device`, and that nothing has been counted.
     ///
     /// # Errors

@@ -192,6 +192,7 @@ impl Muon {
 
 impl Optimizer for Muon {
     fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs) -> Result<(), Error> {
+        params.check_whole("muon")?;
         let record = |program: &mut Program| {
             self.shapes.iter().try_for_each(|matrices| self.record_shape(program, params, inputs, matrices))
         };

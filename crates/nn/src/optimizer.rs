@@ -1,10 +1,11 @@
 use std::fmt::Debug;
 
 use brisk_kernels::{AdamGroups, DType, Momentum, SgdGroups, WeightDecay};
+use brisk_tensor::program::{Program, Slice};
 use brisk_tensor::{Error, Graph, Persistent};
 
 use crate::parameter_group::Groups;
-use crate::{ParameterGroup, Parameters};
+use crate::{ParameterGroup, Parameters, Piece};
 
 /// What turns gradients into a step of the parameters: kernels recorded behind the backward pass. Dyn-compatible.
 pub trait Optimizer: Debug {
@@ -20,7 +21,13 @@ pub trait Optimizer: Debug {
         false
     }
 
-    /// The state that a checkpoint must keep, by name, each as long as the flat parameters.
+    /// Whether each element of parameters and state is stepped by itself, [piece](Parameters::pieces) by piece, so that parameters may be
+    /// [divided](Parameters::divided) among replicas. The default says no.
+    fn divides(&self) -> bool {
+        false
+    }
+
+    /// The state that a checkpoint must keep, by name, each as long as the flat parameters: as [`Parameters::state_len`] says.
     fn state(&self) -> Vec<(String, &Persistent)>;
 }
 
@@ -48,7 +55,7 @@ pub struct Adam {
 impl Adam {
     /// Adam with PyTorch's defaults: β = (0.9, 0.999), ε = 1e-8, no weight decay.
     pub fn new(params: &Parameters) -> Self {
-        let buffer = |name| Persistent::new(name, DType::F32, params.len());
+        let buffer = |name| Persistent::new(name, DType::F32, params.state_len());
         let (m, v) = (buffer("adam.m"), buffer("adam.v"));
         Self { m, v, beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: WeightDecay::Gradient(0.0), groups: None }
     }
@@ -84,19 +91,26 @@ impl Adam {
 impl Optimizer for Adam {
     fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs) -> Result<(), Error> {
         let Self { beta1, beta2, eps, weight_decay, .. } = *self;
-        let kernel = brisk_kernels::Adam { n: params.len(), n_lr: inputs.lr.len(), beta1, beta2, eps, weight_decay };
+        params.check_state("adam", &self.m)?;
         let decay = match weight_decay {
             WeightDecay::Gradient(decay) | WeightDecay::Decoupled(decay) => decay,
         };
-        let table = self.groups.as_ref().map(|groups| groups.table(graph, params, decay)).transpose()?;
-        Ok(graph.with_program(|program| {
-            let args = [params.grads(), &inputs.lr, &inputs.state, params.values(), &self.m, &self.v];
-            let args = args.map(|persistent| program.persistent(persistent));
-            match table {
-                None => program.push(kernel, &args),
-                Some(table) => program.push(AdamGroups { adam: kernel }, &[&[table.slice()], &args[..]].concat()),
-            }
-        })?)
+        for piece in params.pieces() {
+            let kernel = brisk_kernels::Adam { n: piece.state.len(), n_lr: inputs.lr.len(), beta1, beta2, eps, weight_decay };
+            let table = self.groups.as_ref().map(|groups| groups.table(graph, params, &piece, decay)).transpose()?;
+            graph.with_program(|program| {
+                let args = piece.args(program, params, inputs, &[&self.m, &self.v]);
+                match table {
+                    None => program.push(kernel, &args),
+                    Some(table) => program.push(AdamGroups { adam: kernel }, &[&[table.slice()], &args[..]].concat()),
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    fn divides(&self) -> bool {
+        true
     }
 
     fn skips(&self) -> bool {
@@ -121,7 +135,7 @@ pub struct Sgd {
 impl Sgd {
     /// Plain gradient descent: no momentum, no weight decay.
     pub fn new(params: &Parameters) -> Self {
-        let buffer = Persistent::new("sgd.momentum", DType::F32, params.len());
+        let buffer = Persistent::new("sgd.momentum", DType::F32, params.state_len());
         Self { buffer, momentum: 0.0, weight_decay: 0.0, form: Momentum::Heavy, groups: None }
     }
 
@@ -150,16 +164,23 @@ impl Sgd {
 impl Optimizer for Sgd {
     fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs) -> Result<(), Error> {
         let Self { momentum, weight_decay, form, .. } = *self;
-        let kernel = brisk_kernels::Sgd { n: params.len(), n_lr: inputs.lr.len(), momentum, weight_decay, form };
-        let table = self.groups.as_ref().map(|groups| groups.table(graph, params, weight_decay)).transpose()?;
-        Ok(graph.with_program(|program| {
-            let args = [params.grads(), &inputs.lr, &inputs.state, params.values(), &self.buffer];
-            let args = args.map(|persistent| program.persistent(persistent));
-            match table {
-                None => program.push(kernel, &args),
-                Some(table) => program.push(SgdGroups { sgd: kernel }, &[&[table.slice()], &args[..]].concat()),
-            }
-        })?)
+        params.check_state("sgd", &self.buffer)?;
+        for piece in params.pieces() {
+            let kernel = brisk_kernels::Sgd { n: piece.state.len(), n_lr: inputs.lr.len(), momentum, weight_decay, form };
+            let table = self.groups.as_ref().map(|groups| groups.table(graph, params, &piece, weight_decay)).transpose()?;
+            graph.with_program(|program| {
+                let args = piece.args(program, params, inputs, &[&self.buffer]);
+                match table {
+                    None => program.push(kernel, &args),
+                    Some(table) => program.push(SgdGroups { sgd: kernel }, &[&[table.slice()], &args[..]].concat()),
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    fn divides(&self) -> bool {
+        true
     }
 
     fn skips(&self) -> bool {
@@ -168,5 +189,16 @@ impl Optimizer for Sgd {
 
     fn state(&self) -> Vec<(String, &Persistent)> {
         vec![("sgd.momentum".to_owned(), &self.buffer)]
+    }
+}
+
+impl Piece {
+    /// Gradients, rates, the run's state, values, and what the optimizer keeps: what the kernels here take.
+    fn args(&self, program: &mut Program, params: &Parameters, inputs: &StepInputs, state: &[&Persistent]) -> Vec<Slice> {
+        let mut bind = |persistent| program.persistent(persistent);
+        let args = [bind(params.grads()).slice(self.grads.clone()), bind(&inputs.lr), bind(&inputs.state)];
+        let values = bind(params.values()).slice(self.values.clone());
+        let state: Vec<_> = state.iter().map(|state| bind(state).slice(self.state.clone())).collect();
+        args.into_iter().chain([values]).chain(state).collect()
     }
 }

@@ -2,7 +2,7 @@ use brisk_kernels::GROUP_LEN;
 use brisk_tensor::program::Error as ProgramError;
 use brisk_tensor::{Error, Graph, Tensor};
 
-use crate::{ParameterId, Parameters};
+use crate::{ParameterId, Parameters, Piece};
 
 /// Parameters that an optimizer steps with a learning rate and a weight decay of their own.
 ///
@@ -69,10 +69,9 @@ impl Groups {
         Ok(Self(groups.to_vec()))
     }
 
-    /// Factor and decay of each run of parameters, as the kernels take them; of those in no group a factor below 0.
-    pub(crate) fn table(&self, graph: &Graph, params: &Parameters, weight_decay: f32) -> Result<Tensor, Error> {
-        let n_runs = params.len().div_ceil(GROUP_LEN);
-        let mut table = vec![[-1.0, 0.0]; n_runs];
+    /// Factor and decay of each run of the parameters of a piece, as the kernels take them; of those in no group a factor below 0.
+    pub(crate) fn table(&self, graph: &Graph, params: &Parameters, piece: &Piece, weight_decay: f32) -> Result<Tensor, Error> {
+        let mut table = vec![[-1.0, 0.0]; params.len().div_ceil(GROUP_LEN)];
         for group in &self.0 {
             let own = [group.lr_factor, group.weight_decay.unwrap_or(weight_decay)];
             for &id in &group.ids {
@@ -80,6 +79,8 @@ impl Groups {
                 table[range.start / GROUP_LEN..range.end.div_ceil(GROUP_LEN)].fill(own);
             }
         }
-        graph.constant("parameter groups", table.as_flattened(), &[n_runs, 2])
+        let runs = piece.elements.iter().flat_map(|range| &table[range.start / GROUP_LEN..range.end.div_ceil(GROUP_LEN)]);
+        let of_piece: Vec<[f32; 2]> = runs.copied().collect();
+        graph.constant("parameter groups", of_piece.as_flattened(), &[of_piece.len(), 2])
     }
 }

@@ -63,6 +63,10 @@ impl Optimizer for Together {
         self.parts.iter().all(|part| part.optimizer.skips())
     }
 
+    fn divides(&self) -> bool {
+        self.parts.iter().all(|part| part.optimizer.divides())
+    }
+
     /// Each one's, with its number in front: `0.muon.momentum`.
     fn state(&self) -> Vec<(String, &Persistent)> {
         let states = self.parts.iter().enumerate().flat_map(|(i, part)| {

@@ -10,6 +10,7 @@ mod in_place;
 mod layout;
 mod plan;
 mod recompute;
+mod renew;
 mod rewrite;
 
 mod device;

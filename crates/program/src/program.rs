@@ -292,7 +292,12 @@ impl Program {
 
     /// Gives kernels the buffer `new` where they were given `old`.
     pub(crate) fn replace_buffer(&mut self, old: usize, new: usize) {
-        let args = self.steps.iter_mut().flat_map(|step| &mut step.args);
+        self.replace_buffer_from(0, old, new);
+    }
+
+    /// The same for those from `at` on.
+    pub(crate) fn replace_buffer_from(&mut self, at: usize, old: usize, new: usize) {
+        let args = self.steps.iter_mut().skip(at).flat_map(|step| &mut step.args);
         args.filter(|arg| arg.buffer == old).for_each(|arg| arg.buffer = new);
     }
 
@@ -357,7 +362,7 @@ impl Slice {
         Self { buffer, ..*self }
     }
 
-    fn bytes(&self) -> Range<usize> {
+    pub(crate) fn bytes(&self) -> Range<usize> {
         let size = self.dtype.size_bytes();
         self.start.saturating_mul(size)..(self.start + self.len).saturating_mul(size)
     }

@@ -140,14 +140,29 @@ impl Graph {
     ) -> Result<Tensor, Error> {
         check_elements("parameter", values, &range, shape)?;
         check_elements("parameter", grads, &range, shape)?;
-        for (arg, found) in [("values", values.dtype()), ("grads", grads.dtype())] {
-            if !found.is_float() {
-                return Err(Error::Dtype { op: "parameter", arg, expected: "f32, f16 or bf16", found });
+        let slice = |persistent: &Persistent| self.with_program(|program| program.persistent(persistent)).slice(range.clone());
+        for (arg, persistent) in [("values", values), ("grads", grads)] {
+            check_float(arg, persistent.dtype())?;
+        }
+        let keeps_tape = self.mode() == Mode::Training;
+        self.parameter_in(slice(values), keeps_tape.then(|| slice(grads)), shape)
+    }
+
+    /// The same for slices of the program, which may be of transients: whoever gives them sees to it that there are values when they are read, and that gradients go
+    /// somewhere. Without `grad` there is none.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if the shape has another number of elements; [`Error::Dtype`].
+    pub fn parameter_in(&self, value: Slice, grad: Option<Slice>, shape: &[usize]) -> Result<Tensor, Error> {
+        let n: usize = shape.iter().product();
+        for (arg, slice) in [("value", Some(value)), ("grad", grad)] {
+            let Some(slice) = slice else { continue };
+            check_float(arg, slice.dtype())?;
+            if slice.len() != n {
+                let expected = format!("{} elements", slice.len());
+                return Err(Error::Shape { op: "parameter", arg: "shape", expected, found: shape.to_vec() });
             }
         }
-        let value = self.with_program(|program| program.persistent(values)).slice(range.clone());
-        let keeps_tape = self.inner.borrow().mode == Mode::Training;
-        let grad = keeps_tape.then(|| self.with_program(|program| program.persistent(grads)).slice(range));
         Ok(self.add_node(Node { is_parameter: true, wants_grad: grad.is_some(), grad, ..Node::of(value, shape) }))
     }
 
@@ -350,6 +365,10 @@ impl Graph {
     pub(crate) fn inner_mut(&self) -> RefMut<'_, Inner> {
         self.inner.borrow_mut()
     }
+}
+
+fn check_float(arg: &'static str, found: DType) -> Result<(), Error> {
+    if found.is_float() { Ok(()) } else { Err(Error::Dtype { op: "parameter", arg, expected: "f32, f16 or bf16", found }) }
 }
 
 fn check_elements(op: &'static str, persistent: &Persistent, range: &Range<usize>, shape: &[usize]) -> Result<(), Error> {

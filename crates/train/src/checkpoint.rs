@@ -1,4 +1,6 @@
-//! Named tensors and what is to be known about them, as one safetensors file.
+//! Named tensors and what is to be known about them, as one safetensors file, or several beside an index.
+
+pub(crate) mod index;
 
 #[cfg(target_endian = "big")]
 compile_error!("checkpoints are little-endian and are written as they lie in memory; this machine is big-endian");
@@ -14,6 +16,7 @@ use safetensors::tensor::{Dtype, Metadata, TensorInfo};
 
 use crate::Error;
 use crate::atomic_file::write_atomically;
+use index::{Index, is_index};
 
 /// Everything a run needs to go on: named `f32` and `u32` tensors, and named strings beside them.
 ///
@@ -113,6 +116,11 @@ impl Checkpoint {
         }
     }
 
+    /// Whether there is a tensor of this name.
+    pub(crate) fn contains(&self, name: &str) -> bool {
+        self.tensors.contains_key(name)
+    }
+
     /// All tensors, by name in alphabetical order: name, shape, values.
     pub fn tensors(&self) -> impl Iterator<Item = (&str, &[usize], &Values)> {
         self.tensors.iter().map(|(name, tensor)| (name.as_str(), tensor.shape.as_slice(), &tensor.values))
@@ -155,13 +163,34 @@ impl Checkpoint {
         write_atomically(path.as_ref(), |writer| self.write_to(writer))
     }
 
-    /// Reads and checks a whole file.
+    /// Reads and checks a whole file; or all files of an index, `NAME.safetensors.index.json`, which is also looked for where there is no `NAME.safetensors`.
     ///
     /// # Errors
-    /// [`Error::Io`] if it cannot be read, [`Error::Damaged`] if it is cut off or no safetensors file, [`Error::ForeignDType`] if it
-    /// holds other types.
+    /// [`Error::Io`] if it cannot be read, [`Error::Damaged`] if it is cut off or no safetensors file, or a file lacks a tensor that its index says it has;
+    /// [`Error::ForeignDType`] if it holds other types.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
+        let index = if is_index(path) || !path.exists() { Index::load_if_any(path)? } else { None };
+        index.map_or_else(|| Self::load_file(path), |index| Self::load_indexed(&Index::path_of(path), &index))
+    }
+
+    fn load_indexed(path: &Path, index: &Index) -> Result<Self, Error> {
+        let mut whole = Self { path: Some(path.to_owned()), ..Self::default() };
+        for file in index.files() {
+            let mut part = Self::load_file(&path.with_file_name(file))?;
+            whole.tensors.append(&mut part.tensors);
+            whole.metadata.append(&mut part.metadata);
+        }
+        match index.tensors.iter().find(|(name, _)| !whole.tensors.contains_key(*name)) {
+            None => Ok(whole),
+            Some((name, file)) => {
+                let reason = format!("tensor `{name}` is not in `{file}`");
+                Err(Error::Damaged { path: path.to_owned(), len_bytes: 0, reason })
+            }
+        }
+    }
+
+    fn load_file(path: &Path) -> Result<Self, Error> {
         let bytes =
             fs::read(path).map_err(|source| Error::Io { path: path.to_owned(), action: "read the checkpoint", source })?;
         let damaged = |reason: safetensors::SafeTensorError| Error::Damaged {

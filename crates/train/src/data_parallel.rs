@@ -1,7 +1,14 @@
 //! Replicas of a model, each with its part of every batch.
 
+mod agreement;
+mod divided;
 mod exchange;
+mod files;
+mod gather;
+mod memory;
 mod overlap;
+mod scatter;
+mod staging;
 mod threads;
 
 use std::ops::Range;
@@ -10,14 +17,19 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use brisk_nn::tensor::program::{Device, HostStep};
 use brisk_nn::tensor::{AllGather, DType, Graph, Persistent, Tensor};
-use brisk_nn::{Optimizer, Parameters};
-use brisk_replicate::{BucketSizes, Collective, CommThread, Described, ReduceOp, Wire, buckets};
+use brisk_nn::{Bound, Kept, Optimizer, Parameters};
+use brisk_replicate::{BucketSizes, Collective, CommThread, Described, ReduceOp, Wire, ZeroStage};
 
 use crate::Error;
 use exchange::{Exchange, Finish, Start, UnevenRule};
+use staging::Staging;
 
+pub use files::CheckpointFiles;
+pub use memory::StateMemory;
 pub use overlap::Overlap;
 pub use threads::run_threads;
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// This replica's side of a data-parallel run: what is reduced over all of them is recorded into the training step.
 ///
@@ -51,7 +63,7 @@ pub use threads::run_threads;
 ///     let one = graph.constant("one", &[1.0], &[1])?;
 ///     let loss = x.linear(&bound.tensors()[0], None, Activation::Identity)?.mse_loss(&y, &one, Reduction::Mean)?;
 ///     graph.backward(&loss)?;
-///     replica.reduce_gradients(&graph, &params, ReduceOp::Mean, None)?;
+///     replica.reduce_gradients(&graph, &params, &bound, ReduceOp::Mean, None)?;
 ///     let inputs = StepInputs { lr: Persistent::new("lr", DType::F32, 1), state: Graph::state_buffer() };
 ///     Sgd::new(&params).record(&graph, &params, &inputs)?;
 ///     graph.advance(&inputs.state)?;
@@ -72,9 +84,18 @@ pub struct DataParallel {
     engine: String,
     config: DataParallelConfig,
     overlap: Arc<Overlap>,
+    staging: Arc<Staging>,
     stop: Arc<Stop>,
     /// How many replicas had a batch in the last step, where that is asked.
     active: Arc<AtomicUsize>,
+}
+
+/// What carries buckets of divided state, counts and holds them.
+#[derive(Debug, Clone)]
+struct Links {
+    communication: Arc<CommThread>,
+    overlap: Arc<Overlap>,
+    staging: Arc<Staging>,
 }
 
 /// How replicas talk.
@@ -84,6 +105,10 @@ pub struct DataParallelConfig {
     pub buckets: BucketSizes,
     /// In what gradients travel: fewer bits pay on slow networks alone.
     pub wire: Wire,
+    /// What of the training state each replica keeps a part of, instead of all: [`DataParallel::divide`] does it.
+    pub zero: ZeroStage,
+    /// How [`Trainer`](crate::Trainer) writes checkpoints.
+    pub files: CheckpointFiles,
     /// By whose statistics batches are normalised in training.
     pub batch_norm: BatchStatistics,
     /// What becomes of replicas that have fewer batches than others. `None` says that all have as many, and nobody asks; so it is with a [`Trainer`](crate::Trainer).
@@ -126,7 +151,8 @@ impl DataParallel {
     pub fn new(collective: Box<dyn Collective>, config: DataParallelConfig) -> Self {
         let engine = collective.engine().to_owned();
         let communication = Arc::new(CommThread::new(collective));
-        Self { communication, engine, config, overlap: Arc::default(), stop: Arc::default(), active: Arc::default() }
+        let (overlap, staging, stop, active) = <(Arc<_>, Arc<_>, Arc<_>, Arc<_>)>::default();
+        Self { communication, engine, config, overlap, staging, stop, active }
     }
 
     /// Which replica this is, from 0.
@@ -166,14 +192,18 @@ impl DataParallel {
     /// The same for a model: names, shapes and order of its parameters and buffers, and what the optimizer keeps.
     ///
     /// # Errors
-    /// As [`agree`](Self::agree).
+    /// As [`agree`](Self::agree); [`Error::Tensor`] if parameters or optimizer are not for the stage of [`DataParallelConfig::zero`].
     pub fn agree_on_model(&self, params: &Parameters, optimizer: &dyn Optimizer) -> Result<(), Error> {
         let entries = params.entries().iter().map(|entry| (entry.name.clone(), format!("{:?} f32", entry.shape)));
         let buffers =
             params.buffers().iter().map(|buffer| (buffer.name().to_owned(), format!("{:?} f32, not trained", buffer.shape())));
-        let state = optimizer.state().into_iter().map(|(name, buffer)| (name, format!("{} f32 of the optimizer", buffer.len())));
+        // What is divided differs in length by what is left over.
+        let kept = |len: usize| if params.division().is_some() { "a part".to_owned() } else { format!("{len} f32") };
+        let state =
+            optimizer.state().into_iter().map(|(name, buffer)| (name, format!("{} of the optimizer", kept(buffer.len()))));
         let config = [("the configuration".to_owned(), format!("{:?}", self.config))];
-        self.agree(entries.chain(buffers).chain(state).chain(config).map(|(what, is)| Described { what, is }).collect())
+        self.agree(entries.chain(buffers).chain(state).chain(config).map(|(what, is)| Described { what, is }).collect())?;
+        self.check_division(params, optimizer)
     }
 
     /// Replaces the values of f32 buffers by those of replica 0.
@@ -195,12 +225,14 @@ impl DataParallel {
         Ok(())
     }
 
-    /// Parameters and buffers of replica 0, for all: once before training, and buffers (running statistics) again before they are used.
+    /// Parameters (those that are whole) and buffers of replica 0, for all: once before training, and buffers (running statistics) again before they are used.
     ///
     /// # Errors
     /// As [`broadcast`](Self::broadcast).
     pub fn broadcast_model(&self, device: &Device, params: &Parameters) -> Result<(), Error> {
-        self.broadcast(device, &[params.values()])?;
+        if params.division().is_none_or(|division| division.values == Kept::Whole) {
+            self.broadcast(device, &[params.values()])?;
+        }
         self.broadcast_buffers(device, params)
     }
 
@@ -216,7 +248,9 @@ impl DataParallel {
     ///
     /// The mean is what replicas want whose losses are means over batches of one length; the sum, where the losses of all add up to that of the whole batch.
     /// With `state`, that of an [`Accumulate`](brisk_nn::Accumulate) that has been recorded before, nothing is reduced in batches that end no group: what
-    /// PyTorch's `no_sync` is for.
+    /// PyTorch's `no_sync` is for. Where gradients are divided there are none to sum up but a replica's own: then `Accumulate` comes behind this, and every batch is reduced.
+    ///
+    /// What [`divide`](Self::divide) has divided is reduced so that each replica has the sums of its own pieces; `bound` is the model in `graph`.
     ///
     /// # Cost
     /// A copy of all gradients on the host; another half for a [`Wire`] of 16 bits, and one for what it rounds away.
@@ -226,20 +260,23 @@ impl DataParallel {
         &self,
         graph: &Graph,
         params: &Parameters,
+        bound: &Bound,
         reduce: ReduceOp,
         state: Option<&Persistent>,
     ) -> Result<(), Error> {
-        let ranges: Vec<Range<usize>> = params.entries().iter().map(|entry| entry.range.clone()).collect();
-        let cut = buckets(&ranges, DType::F32.size_bytes(), self.config.buckets);
         let recorded = graph.with_program(|program| {
+            if let Some(division) = params.division() {
+                return self.scatter_gradients(program, (params, division), bound, reduce, state);
+            }
+            let cut = self.cut(params);
             let grads = program.persistent(params.grads());
             let state = state.map(|state| program.persistent(state));
             // Buckets start in their order, on every replica, whichever is ready first.
             let (mut at, mut exchanges) = (0, Vec::with_capacity(cut.len()));
-            for bucket in cut {
-                let exchange = self.exchange(bucket.elements.clone(), reduce, None, exchanges.is_empty());
+            for elements in cut {
+                let exchange = self.exchange(elements.clone(), reduce, None, exchanges.is_empty());
                 let start = Start { exchange: exchange.clone(), asks_whether_due: state.is_some() };
-                let bucket = grads.slice(bucket.elements);
+                let bucket = grads.slice(elements);
                 at = program.last_write(bucket).map_or(at, |last| at.max(last + 1));
                 program.insert_host(at, Arc::new(start), &[Some(bucket), state].into_iter().flatten().collect::<Vec<_>>())?;
                 at += 1;

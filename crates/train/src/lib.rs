@@ -8,6 +8,7 @@ mod data_parallel;
 mod early_stopping;
 mod error;
 mod feed;
+mod flat;
 mod log;
 pub mod metrics;
 mod progress;
@@ -18,10 +19,12 @@ mod standardisation;
 mod stop_flag;
 mod trainer;
 
-pub use brisk_replicate::{BucketSizes, Collective, Described, ReduceOp, Wire};
+pub use brisk_replicate::{BucketSizes, Collective, Described, ReduceOp, StateBytes, Wire, ZeroStage};
 pub use checkpoint::{Checkpoint, Values};
 pub use closing_table::{closing_table, mebibytes, rows_per_second, seconds, thousands};
-pub use data_parallel::{BatchStatistics, DataParallel, DataParallelConfig, Overlap, Uneven, run_threads};
+pub use data_parallel::{
+    BatchStatistics, CheckpointFiles, DataParallel, DataParallelConfig, Overlap, StateMemory, Uneven, run_threads,
+};
 pub use early_stopping::{EarlyStopping, EarlyStoppingState, Mode, StopReason};
 pub use error::Error;
 pub use feed::{

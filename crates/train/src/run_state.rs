@@ -1,6 +1,7 @@
 use brisk_nn::tensor::program::Device;
 use brisk_nn::{Buffer, Parameters};
 
+use crate::flat::{self, Flat};
 use crate::{Checkpoint, EarlyStopping, Error, Mode};
 
 /// Where a run stands between two steps, besides what is on the device.
@@ -32,6 +33,7 @@ pub(crate) struct Best {
     /// From 1.
     pub(crate) epoch: usize,
     pub(crate) auc: f64,
+    /// What this replica keeps of them.
     values: Vec<f32>,
     buffers: Vec<Vec<f32>>,
 }
@@ -76,14 +78,12 @@ impl RunState {
     }
 
     /// Adds the best model to a checkpoint whose own it is not.
-    pub(crate) fn insert_best_into(&self, checkpoint: &mut Checkpoint, params: &Parameters) -> Result<(), Error> {
+    pub(crate) fn insert_best_into(&self, checkpoint: &mut Checkpoint, flat: &Flat<'_>) -> Result<(), Error> {
         let Some(best) = &self.best else { return Ok(()) };
         checkpoint.insert_metadata("best_epoch", best.epoch);
         checkpoint.insert_metadata("best_auc", best.auc);
-        for entry in params.entries() {
-            checkpoint.insert(best_name(&entry.name), &entry.shape, best.values[entry.range.clone()].to_vec())?;
-        }
-        for (buffer, values) in params.buffers().iter().zip(&best.buffers) {
+        flat.insert_values(checkpoint, &best.values, best_name)?;
+        for (buffer, values) in flat.params.buffers().iter().zip(&best.buffers).filter(|_| flat.is_first()) {
             checkpoint.insert(best_name(buffer.name()), buffer.shape(), values.clone())?;
         }
         Ok(())
@@ -120,10 +120,7 @@ impl RunState {
 
 impl Best {
     fn of(checkpoint: &Checkpoint, epoch: usize, auc: f64, params: &Parameters, name: fn(&str) -> String) -> Result<Self, Error> {
-        let mut values = vec![0.0; params.len()];
-        for entry in params.entries() {
-            values[entry.range.clone()].copy_from_slice(checkpoint.f32(&name(&entry.name), &entry.shape)?);
-        }
+        let values = params.values_of(&flat::values_of(checkpoint, params, name)?);
         let buffer = |buffer: &Buffer| Ok(checkpoint.f32(&name(buffer.name()), buffer.shape())?.to_vec());
         let buffers = params.buffers().iter().map(buffer).collect::<Result<_, Error>>()?;
         Ok(Self { epoch, auc, values, buffers })

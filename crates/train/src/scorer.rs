@@ -96,6 +96,9 @@ impl<'a> Scorer<'a> {
         let logits = graph.autocast(precision, || batch.forward(model, &bound)?.cast(DType::F32))?;
         graph.store(&logits, &state, &scores)?;
         graph.advance(&state)?;
+        if let Some(replicas) = replicas {
+            replicas.gather_parameters(&graph, params, &bound)?;
+        }
         let executable = graph.compile(device)?;
         Ok(Self { graph, executable, state, scores, feed: feed.clone(), turn_batches, replicas })
     }

@@ -1,20 +1,24 @@
 use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use brisk_loader::{Order, RowSource};
 use brisk_nn::tensor::program::kernels::STATE_LEN;
 use brisk_nn::tensor::program::{Device, Executable};
 use brisk_nn::tensor::{DType, Graph, Persistent, Precision, Reduction};
-use brisk_nn::{Accumulate, GradScaler, GradScalerConfig, Module, Optimizer, Parameters, ScalerReport, Schedule, StepInputs};
+use brisk_nn::{
+    Accumulate, GradScaler, GradScalerConfig, Kept, Module, Optimizer, Parameters, ScalerReport, Schedule, StepInputs,
+};
 
 use crate::data_parallel::check_batch;
 use crate::feed::inspect::{check_all_finite, check_codes_and_weights, layout_of};
 use crate::feed::{Cursor, Feed, FeedConfig, FeedElement, OpenFeed, binary_labels};
+use crate::flat::{self, Flat};
 use crate::metrics::roc_auc;
 use crate::run_state::RunState;
 use crate::{
     BatchTensors, Checkpoint, DataParallel, Described, Error, MetricsLog, Progress, ReduceOp, RunFolder, Scorer, Standardisation,
-    StopFlag, StopReason,
+    StateMemory, StopFlag, StopReason,
 };
 
 /// Trains a model that tells two classes apart, by the area under its ROC curve on rows it has not seen.
@@ -299,25 +303,36 @@ impl<'a> Trainer<'a> {
             logits.bce_with_logits(&batch.labels, &batch.weights, reduction, 1.0)
         })?;
         scaler.backward(&loss)?;
-        if config.accumulate != 1 {
-            check_skips(optimizer)?;
-            Accumulate::new(params, config.accumulate as u32).ending_after(n_batches as u32).record(
-                &graph,
-                params,
-                &inputs.state,
-            )?;
-        }
+        let accumulate = (config.accumulate != 1).then(|| Accumulate::new(params, config.accumulate as u32));
+        let accumulate = accumulate.map(|accumulate| accumulate.ending_after(n_batches as u32));
+        accumulate.iter().try_for_each(|_| check_skips(optimizer))?;
+        // Gradients are summed up where they are kept: all of them before they are reduced, or a replica's own after.
+        let keeps_own = params.division().is_some_and(|division| division.gradients == Kept::Own);
+        let [before, after] = [!keeps_own, keeps_own].map(|is_here| accumulate.as_ref().filter(|_| is_here));
+        before.map_or(Ok(()), |accumulate| accumulate.record(&graph, params, &inputs.state))?;
         if let Some(replicas) = replicas {
-            let state = (config.accumulate != 1).then_some(&inputs.state);
-            replicas.reduce_gradients(&graph, params, ReduceOp::Sum, state)?;
+            replicas.gather_parameters(&graph, params, &bound)?;
+            replicas.reduce_gradients(&graph, params, &bound, ReduceOp::Sum, before.map(|_| &inputs.state))?;
         }
+        after.map_or(Ok(()), |accumulate| accumulate.record(&graph, params, &inputs.state))?;
         scaler.unscale(&graph, params.grads(), &inputs.state)?;
+        if let Some(replicas) = replicas {
+            replicas.agree_on_skip(&graph, params, &scaler, &inputs.state)?;
+        }
         match config.clip {
             None => {}
-            Some(GradientClip::Norm(max_norm)) => drop(params.clip_grad_norm(&graph, max_norm)?),
+            Some(GradientClip::Norm(max_norm)) => {
+                let norm =
+                    replicas.map_or_else(|| Ok(params.grad_norm(&graph)?), |replicas| replicas.grad_norm(&graph, params))?;
+                params.clip_grads_with_norm(&graph, &norm, max_norm)?;
+            }
             Some(GradientClip::Value(limit)) => params.clip_grad_value(&graph, limit)?,
         }
         scaler.step(&graph, optimizer, params, &inputs)?;
+        if let Some(replicas) = replicas {
+            let may_skip = accumulate.is_some() || is_scaled;
+            replicas.gather_stepped(&graph, params, may_skip.then_some(&inputs.state))?;
+        }
         scaler.update(&graph)?;
         let loss = replicas.map_or(Ok(loss.clone()), |replicas| replicas.all_reduce_and_ask(&graph, &loss, ReduceOp::Sum))?;
         graph.store(&loss, &inputs.state, &losses)?;
@@ -445,9 +460,9 @@ impl<'a> Trainer<'a> {
 
             let stop = run.early_stopping.check(auc);
             if run.keep_if_best(auc, self.params, device)?
-                && let Some(folder) = self.folder(outputs)
+                && let Some(path) = self.path(outputs, RunFolder::best)?
             {
-                self.checkpoint(&run, auc)?.save(folder.best())?;
+                self.save(self.checkpoint(&run, auc)?, &path)?;
             }
             self.save_last(&run, outputs)?;
             if let Some(reason) = stop.filter(|_| config.patience > 0) {
@@ -492,16 +507,13 @@ impl<'a> Trainer<'a> {
         if seed != self.config.seed {
             return Err(checkpoint.foreign_metadata("seed", "that of this trainer: the order of rows depends on it"));
         }
-        let mut values = vec![0.0; self.params.len()];
-        for entry in self.params.entries() {
-            values[entry.range.clone()].copy_from_slice(checkpoint.f32(&entry.name, &entry.shape)?);
-        }
-        self.device.write(self.params.values(), &values)?;
+        let values = flat::values_of(checkpoint, self.params, str::to_owned)?;
+        self.device.write(self.params.values(), &self.params.values_of(&values))?;
         for buffer in self.params.buffers() {
             self.device.write(buffer.values(), checkpoint.f32(buffer.name(), buffer.shape())?)?;
         }
         for (name, buffer) in self.optimizer.state() {
-            self.device.write(buffer, checkpoint.f32(&name, &[buffer.len()])?)?;
+            self.device.write(buffer, &flat::state_of(checkpoint, self.params, &name)?)?;
         }
         self.device.write(&self.inputs.state, checkpoint.u32("run.state", &[STATE_LEN])?)?;
         let kept = checkpoint.all_metadata().filter_map(|(name, _)| name.strip_prefix("scaler."));
@@ -573,36 +585,50 @@ impl<'a> Trainer<'a> {
 
     /// Writes the checkpoint to go on from, with the best model so far.
     fn save_last(&self, run: &RunState, outputs: &Outputs) -> Result<(), Error> {
-        let Some(folder) = self.folder(outputs) else { return Ok(()) };
+        let Some(path) = self.path(outputs, RunFolder::last)? else { return Ok(()) };
         let mut last = self.checkpoint(run, run.last_auc)?;
-        run.insert_best_into(&mut last, self.params)?;
-        last.save(folder.last())
+        run.insert_best_into(&mut last, &self.flat())?;
+        self.save(last, &path)
+    }
+
+    /// The path of a checkpoint, where this replica has a part in writing it.
+    fn path(&self, outputs: &Outputs, of: fn(&RunFolder) -> PathBuf) -> Result<Option<PathBuf>, Error> {
+        let path = self.folder(outputs).map(of);
+        self.replicas.map_or(Ok(path.clone()), |replicas| replicas.path_for_all(path, self.params))
+    }
+
+    fn save(&self, checkpoint: Checkpoint, path: &Path) -> Result<(), Error> {
+        self.replicas.map_or_else(|| checkpoint.save(path), |replicas| replicas.save(&checkpoint, path))
     }
 
     /// Where the run's files go: those of replicas are replica 0's.
     fn folder<'o>(&self, outputs: &'o Outputs) -> Option<&'o RunFolder> {
-        outputs.folder.as_ref().filter(|_| self.replicas.is_none_or(|replicas| replicas.rank() == 0))
+        outputs.folder.as_ref().filter(|_| self.flat().is_first())
     }
 
     fn show(&self, outputs: &mut Outputs, show: impl FnOnce(&mut Progress)) {
-        if self.replicas.is_none_or(|replicas| replicas.rank() == 0) {
+        if self.flat().is_first() {
             show(&mut outputs.progress);
         }
     }
 
-    /// Everything needed to use the weights or go on from them.
+    fn flat(&self) -> Flat<'_> {
+        Flat { params: self.params, replicas: self.replicas }
+    }
+
+    /// Everything needed to use the weights or go on from them; of several replicas, what this one writes of it.
     fn checkpoint(&self, run: &RunState, auc: f64) -> Result<Checkpoint, Error> {
         let mut checkpoint = Checkpoint::new();
-        let values: Vec<f32> = self.device.read(self.params.values())?;
-        for entry in self.params.entries() {
-            checkpoint.insert(&entry.name, &entry.shape, values[entry.range.clone()].to_vec())?;
+        let (flat, device) = (self.flat(), &self.device);
+        flat.insert_values(&mut checkpoint, &device.read::<f32>(self.params.values())?, str::to_owned)?;
+        for (name, buffer) in self.optimizer.state() {
+            flat.insert_state(&mut checkpoint, &name, &device.read::<f32>(buffer)?)?;
+        }
+        if !flat.is_first() {
+            return Ok(checkpoint);
         }
         for buffer in self.params.buffers() {
-            checkpoint.insert(buffer.name(), buffer.shape(), self.device.read::<f32>(buffer.values())?)?;
-        }
-        for (name, buffer) in self.optimizer.state() {
-            let values: Vec<f32> = self.device.read(buffer)?;
-            checkpoint.insert(name, &[values.len()], values)?;
+            checkpoint.insert(buffer.name(), buffer.shape(), device.read::<f32>(buffer.values())?)?;
         }
         let n_cols = self.scale.mean().len();
         checkpoint.insert("input.mean", &[n_cols], self.scale.mean().to_vec())?;
@@ -621,6 +647,14 @@ impl<'a> Trainer<'a> {
     /// The recorded step and evaluation, for [`Graph::planned_peak_bytes`].
     pub fn graphs(&self) -> [&Graph; 2] {
         [&self.graph, self.scorer.graph()]
+    }
+
+    /// What the model takes on this device, by the plan: as much as on any, or this replica's part. Rows, and sums of gradients over several batches, come on top.
+    ///
+    /// # Errors
+    /// [`Error::Tensor`].
+    pub fn memory(&self) -> Result<StateMemory, Error> {
+        StateMemory::of(self.params, self.optimizer, &self.graphs())
     }
 
     /// How columns are standardised: by the training rows.

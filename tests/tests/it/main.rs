@@ -32,3 +32,4 @@ mod precision;
 mod refusals;
 mod replicas;
 mod trainer;
+mod zero;

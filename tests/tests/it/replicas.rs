@@ -3,45 +3,55 @@
 use std::time::{Duration, Instant};
 
 use brisk_loader::{RowSource, Rows};
+use brisk_nn::{Kept, Parameters};
 use brisk_program::{Device, Selection};
 use brisk_tensor::Precision;
 use brisk_train::{
-    BatchStatistics, BucketSizes, Checkpoint, DataParallelConfig, Error, FeedConfig, FitReport, GradientClip, Trainer,
-    TrainerConfig, Wire, run_threads,
+    BatchStatistics, BucketSizes, Checkpoint, CheckpointFiles, DataParallel, DataParallelConfig, Error, FeedConfig, FitReport,
+    GradientClip, Trainer, TrainerConfig, Wire, ZeroStage, run_threads,
 };
 
 use crate::gpu::{cpu, gpu};
 use crate::run::{Ready, Setting, after_each_epoch, into_folder, quiet};
 
 /// Buckets so small that each layer has one.
-const CONFIG: DataParallelConfig = DataParallelConfig {
+pub(crate) const CONFIG: DataParallelConfig = DataParallelConfig {
     buckets: BucketSizes { first_bytes: 64, bytes: 256 },
     wire: Wire::F32,
+    zero: ZeroStage::Replicated,
+    files: CheckpointFiles::One,
     batch_norm: BatchStatistics::OfReplica,
     uneven: None,
 };
 
-type Run = (FitReport, Vec<f32>);
+pub(crate) type Run = (FitReport, Vec<f32>);
 
-fn replicated(
+pub(crate) fn replicated(
     n: usize,
     config: DataParallelConfig,
     device: impl Fn() -> Device + Sync,
     ready: impl Fn() -> Ready + Sync,
 ) -> Result<Vec<Run>, Error> {
     run_threads(n, &config, |replica| {
-        let (device, ready) = (device(), ready());
+        let (device, ready) = (device(), ready().divided(replica)?);
         let Ready { model, params, adam, train, valid, .. } = &ready;
         let config = ready.config();
         let trainer =
             Trainer::with_replicas(&device, model, params, adam, train, valid, config, &FeedConfig::default(), replica)?;
         let report = trainer.fit(&mut quiet())?;
-        Ok((report, device.read(params.values())?))
+        Ok((report, weights(&device, params, replica)?))
     })
 }
 
+/// All parameters, whatever part of them a replica keeps.
+pub(crate) fn weights(device: &Device, params: &Parameters, replica: &DataParallel) -> Result<Vec<f32>, Error> {
+    let held: Vec<f32> = device.read(params.values())?;
+    let keeps_own = params.division().is_some_and(|division| division.values == Kept::Own);
+    if keeps_own { replica.whole(params, &held) } else { Ok(held) }
+}
+
 #[track_caller]
-fn check_same_bits(runs: &[Run]) {
+pub(crate) fn check_same_bits(runs: &[Run]) {
     for (report, weights) in runs {
         assert!(*weights == runs[0].1, "replicas hold the same weights, bit for bit");
         assert_eq!(report.history, runs[0].0.history, "the same losses and scores");
@@ -49,7 +59,7 @@ fn check_same_bits(runs: &[Run]) {
 }
 
 #[track_caller]
-fn check_alike(alone: &Run, run: &Run, tolerance: f64) {
+pub(crate) fn check_alike(alone: &Run, run: &Run, tolerance: f64) {
     for ((loss, auc), (expected_loss, expected_auc)) in run.0.history.iter().zip(&alone.0.history) {
         assert!((loss - expected_loss).abs() <= tolerance * expected_loss, "loss {loss}, alone {expected_loss}");
         assert!((auc - expected_auc).abs() <= 20.0 * tolerance, "AUC {auc}, alone {expected_auc}");

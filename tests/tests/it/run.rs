@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use brisk_loader::Rows;
 use brisk_nn::{Activation, Adam, Mlp, MlpConfig, Parameters, ParametersBuilder, Schedule};
 use brisk_program::Device;
-use brisk_train::{Error, FitReport, Outputs, Progress, RunFolder, StopFlag, Trainer, TrainerConfig};
+use brisk_train::{DataParallel, Error, FitReport, Outputs, Progress, RunFolder, StopFlag, Trainer, TrainerConfig};
 
 pub(crate) const N_COLS: usize = 5;
 
@@ -57,6 +57,13 @@ impl Setting {
 impl Ready {
     pub(crate) fn config(&self) -> TrainerConfig {
         self.config.clone()
+    }
+
+    /// The same with what a replica keeps of it.
+    pub(crate) fn divided(self, replica: &DataParallel) -> Result<Self, Error> {
+        let params = replica.divide(self.params)?;
+        let adam = Adam::new(&params);
+        Ok(Self { params, adam, ..self })
     }
 
     pub(crate) fn trainer(&self, device: &Device) -> Result<Trainer<'_>, Error> {

@@ -11,9 +11,7 @@ use brisk_nn::tensor::program::kernels::{Arg, STATE_LEN};
 use brisk_nn::tensor::program::{HostArgs, HostStep};
 use brisk_replicate::{CollectiveExt, CommThread, Compressed, Pending, ReduceOp, Wire};
 
-use super::{Overlap, Stop, Uneven};
-
-type Failure = Box<dyn std::error::Error + Send + Sync>;
+use super::{Failure, Overlap, Stop, Uneven};
 
 /// Some elements of a buffer, reduced in every replay.
 #[derive(Debug)]

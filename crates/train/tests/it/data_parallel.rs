@@ -26,13 +26,14 @@ impl Toy {
         let graph = Graph::training("toy");
         let grad = Persistent::new("grad", DType::F32, 1);
         let inputs = StepInputs { lr: Persistent::new("lr", DType::F32, 1), state: Graph::state_buffer() };
-        let loss = params.bind(&graph)?.tensors()[0].multiply(&graph.tensor(&grad, &[1])?)?.sum(..)?;
+        let bound = params.bind(&graph)?;
+        let loss = bound.tensors()[0].multiply(&graph.tensor(&grad, &[1])?)?.sum(..)?;
         graph.backward(&loss)?;
         let state = (accumulate > 1).then_some(&inputs.state);
         if let Some(state) = state {
             Accumulate::new(&params, accumulate).record(&graph, &params, state)?;
         }
-        replica.reduce_gradients(&graph, &params, ReduceOp::Mean, state)?;
+        replica.reduce_gradients(&graph, &params, &bound, ReduceOp::Mean, state)?;
         Sgd::new(&params).record(&graph, &params, &inputs)?;
         graph.advance(&inputs.state)?;
         let device = Device::builder().selection(Selection::Cpu).threads(1).open()?;

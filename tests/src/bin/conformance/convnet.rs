@@ -77,7 +77,7 @@ pub(crate) fn run_on(case: &Case, device: &Device, form: Form, replica: Option<&
     let loss = match replica {
         None => loss,
         Some(replica) => {
-            replica.reduce_gradients(&graph, &params, ReduceOp::Sum, None)?;
+            replica.reduce_gradients(&graph, &params, &bound, ReduceOp::Sum, None)?;
             replica.all_reduce(&graph, &loss, ReduceOp::Sum)?
         }
     };

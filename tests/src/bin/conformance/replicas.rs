@@ -12,6 +12,8 @@ use crate::{convnet, runs};
 pub(crate) const CONFIG: DataParallelConfig = DataParallelConfig {
     buckets: BucketSizes { first_bytes: 256, bytes: 1024 },
     wire: brisk_train::Wire::F32,
+    zero: brisk_train::ZeroStage::Replicated,
+    files: brisk_train::CheckpointFiles::One,
     batch_norm: BatchStatistics::OfAll,
     uneven: None,
 };

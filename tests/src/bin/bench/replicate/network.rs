@@ -62,7 +62,8 @@ impl Network {
         let x = graph.constant("x", &values(0, self.batch * n_in), &[self.batch, n_in])?;
         let y = graph.constant("y", &values(1, self.batch * n_out), &[self.batch, n_out])?;
         let ones = graph.constant("weights", &vec![1.0; self.batch], &[self.batch])?;
-        let loss = model.forward(&params.bind(&graph)?, &x)?.mse_loss(&y, &ones, Reduction::Mean)?;
+        let bound = params.bind(&graph)?;
+        let loss = model.forward(&bound, &x)?.mse_loss(&y, &ones, Reduction::Mean)?;
         if !matches!(up_to, UpTo::Forward) {
             graph.backward(&loss)?;
         }
@@ -70,7 +71,7 @@ impl Network {
         let optimizer = Adam::new(&params);
         if let UpTo::Update(replica) = up_to {
             if let Some(replica) = replica {
-                replica.reduce_gradients(&graph, &params, ReduceOp::Mean, None)?;
+                replica.reduce_gradients(&graph, &params, &bound, ReduceOp::Mean, None)?;
             }
             optimizer.record(&graph, &params, &inputs)?;
             graph.advance(&inputs.state)?;

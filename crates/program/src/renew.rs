@@ -1,0 +1,45 @@
+use brisk_kernels::Access;
+
+use crate::{Program, Slice};
+
+impl Program {
+    /// The kernels recorded so far that read elements of `slice`, in order.
+    pub fn readers(&self, slice: Slice) -> Vec<usize> {
+        let bytes = slice.bytes();
+        let reads = |step: &crate::program::Step| {
+            step.args.iter().any(|arg| {
+                let overlaps = arg.bytes.start < bytes.end && bytes.start < arg.bytes.end;
+                let is_read = matches!(arg.access, Access::Read | Access::ReadWrite);
+                arg.buffer == slice.buffer() && is_read && overlaps
+            })
+        };
+        self.steps().iter().enumerate().filter(|(_, step)| reads(step)).map(|(at, _)| at).collect()
+    }
+
+    /// Gives the kernels from `at` on a transient of their own in the place of the one that `slice` is of, and gives back the same elements of that: for values that are
+    /// written anew ahead of them, and of which nothing need be kept in between.
+    ///
+    /// Kernels that are recorded later are given what the slices say that they are recorded with.
+    ///
+    /// # Examples
+    /// ```
+    /// use brisk_program::{Persistent, Program, kernels::{Activate, Activation, DType}};
+    ///
+    /// let mut program = Program::new("twice");
+    /// let relu = Activate { n: 256, activation: Activation::Relu };
+    /// let [x, y, z] = ["x", "y", "z"].map(|name| program.persistent(&Persistent::new(name, DType::F32, 256)));
+    /// let weights = program.transient("weights", DType::F32, 256);
+    /// for (from, to) in [(x, weights), (weights, y), (x, weights), (weights, z)] {
+    ///     program.push(relu, &[from, to])?;
+    /// }
+    /// assert_eq!(program.readers(weights), [1, 3]);
+    /// let again = program.renewed(weights, 2);
+    /// assert_eq!((program.readers(weights), program.readers(again)), (vec![1], vec![3]));
+    /// # Ok::<(), brisk_program::Error>(())
+    /// ```
+    pub fn renewed(&mut self, slice: Slice, at: usize) -> Slice {
+        let copy = self.copy_of(slice.buffer());
+        self.replace_buffer_from(at, slice.buffer(), copy);
+        slice.of_buffer(copy)
+    }
+}

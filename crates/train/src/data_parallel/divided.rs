@@ -1,0 +1,293 @@
+//! Training state that is divided among replicas.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use brisk_nn::tensor::program::{Program, Slice};
+use brisk_nn::tensor::{DType, Graph, Persistent, Tensor};
+use brisk_nn::{Bound, DividedBucket, Division, GradScaler, Kept, Optimizer, Parameters};
+use brisk_replicate::{Described, ReduceOp, Wire, ZeroStage, buckets};
+
+use super::agreement::{AgreeOnSkip, NormOfAll};
+use super::gather::{Gather, Wanted, record};
+use super::scatter::{Arrival, FinishScatter, Scatter, StartScatter};
+use super::staging::InFlight;
+use super::{DataParallel, Links};
+use crate::Error;
+
+/// To whose multiple a piece is cut: 256 bytes of f32, what every adapter can bind at.
+const ALIGN: usize = 64;
+
+impl DataParallel {
+    /// Parameters of which this replica keeps what [`DataParallelConfig::zero`](super::DataParallelConfig::zero) says, with the starting values of replica 0. Make the optimizer of what
+    /// comes back: it then keeps the state of this replica's own pieces.
+    ///
+    /// # Errors
+    /// [`Error::Replica`] if replicas have other parameters; [`Error::Tensor`] if gradients are to travel in 16 bits, or replicas may have [fewer batches](super::Uneven) than others.
+    pub fn divide(&self, mut params: Parameters) -> Result<Parameters, Error> {
+        let Some(division) = self.division(&params) else { return Ok(params) };
+        if self.config.wire != Wire::F32 {
+            let found = format!("{:?} on the wire", self.config.wire);
+            let expected = "f32 where state is divided; or `ZeroStage::Replicated`, which knows what is rounded away";
+            return Err(Error::Tensor(brisk_nn::Error::Refused { op: "divide", found, expected }));
+        }
+        if self.config.uneven.is_some() {
+            let found = "replicas that may have fewer batches than others".to_owned();
+            let expected = "`uneven: None` where state is divided: a replica without a batch would hold back its pieces; or `ZeroStage::Replicated`";
+            return Err(Error::Tensor(brisk_nn::Error::Refused { op: "divide", found, expected }));
+        }
+        let entries = params.entries().iter().map(|entry| (entry.name.clone(), format!("{:?} f32", entry.shape)));
+        self.agree(entries.map(|(what, is)| Described { what, is }).collect())?;
+        let initial = self.communication.broadcast(params.initial().to_vec(), 0).wait()?;
+        for id in params.ids_where(|_| true) {
+            let range = params.entry(id).range.clone();
+            params.set_initial(id, &initial[range])?;
+        }
+        Ok(params.divided(division)?)
+    }
+
+    /// How parameters are divided here; `None` where each replica keeps all.
+    fn division(&self, params: &Parameters) -> Option<Division> {
+        let stage = self.config.zero;
+        let kept = |since| if stage >= since { Kept::Own } else { Kept::Whole };
+        (stage != ZeroStage::Replicated).then(|| {
+            let cut = self.cut_whole(params).into_iter();
+            let bucket = |elements: Range<usize>| DividedBucket { own: self.piece(&elements, self.rank()), elements };
+            Division {
+                buckets: cut.map(bucket).collect(),
+                gradients: kept(ZeroStage::Gradients),
+                values: kept(ZeroStage::Parameters),
+            }
+        })
+    }
+
+    /// The elements of each bucket.
+    pub(super) fn cut(&self, params: &Parameters) -> Vec<Range<usize>> {
+        let ranges: Vec<Range<usize>> = params.entries().iter().map(|entry| entry.range.clone()).collect();
+        buckets(&ranges, DType::F32.size_bytes(), self.config.buckets).into_iter().map(|bucket| bucket.elements).collect()
+    }
+
+    /// The same with what lies behind the last parameter: all of the flat layout.
+    pub(super) fn cut_whole(&self, params: &Parameters) -> Vec<Range<usize>> {
+        let mut cut = self.cut(params);
+        cut.iter_mut().take(1).for_each(|last_parameters| last_parameters.end = params.len());
+        cut
+    }
+
+    pub(super) fn piece_len(&self, bucket: &Range<usize>) -> usize {
+        bucket.len().div_ceil(self.world_size()).next_multiple_of(ALIGN)
+    }
+
+    /// The elements of a bucket that are a replica's own: equal pieces one behind the other, until there are no more.
+    fn piece(&self, bucket: &Range<usize>, rank: usize) -> Range<usize> {
+        let cut = |rank: usize| (bucket.start + rank * self.piece_len(bucket)).min(bucket.end);
+        cut(rank)..cut(rank + 1)
+    }
+
+    /// Whether parameters and optimizer are for the stage that is asked for.
+    pub(super) fn check_division(&self, params: &Parameters, optimizer: &dyn Optimizer) -> Result<(), Error> {
+        let refused = |found: String, expected| Err(Error::Tensor(brisk_nn::Error::Refused { op: "divide", found, expected }));
+        if params.division() != self.division(params).as_ref() {
+            let found = match params.division() {
+                None => format!("parameters that are whole, with `zero: {:?}`", self.config.zero),
+                Some(_) => format!("parameters divided otherwise than by `zero: {:?}`", self.config.zero),
+            };
+            return refused(found, "those that `DataParallel::divide` of this replica gave back");
+        }
+        if params.division().is_some() && !optimizer.divides() {
+            let found = "an optimizer that is not elementwise, and does not say so by `Optimizer::divides`".to_owned();
+            return refused(found, "SGD, Adam or AdamW where its state is divided; or `ZeroStage::Replicated`");
+        }
+        Ok(())
+    }
+
+    /// Records that buckets of gradients are reduced, and that the sums of its own pieces are what this replica keeps.
+    pub(super) fn scatter_gradients(
+        &self,
+        program: &mut Program,
+        (params, division): (&Parameters, &Division),
+        bound: &Bound,
+        reduce: ReduceOp,
+        state: Option<&Persistent>,
+    ) -> Result<(), brisk_nn::tensor::program::Error> {
+        let grads = program.persistent(params.grads());
+        let state = state.map(|state| program.persistent(state));
+        // Buckets start in their order, on every replica, whichever is ready first.
+        let (mut at, mut arrivals) = (0, Vec::with_capacity(division.buckets.len()));
+        for ((DividedBucket { elements, own }, state_range), bound) in division.own().zip(bound.buckets()) {
+            let bucket = bound.grads.unwrap_or_else(|| grads.slice(elements.clone()));
+            let written: Vec<Range<usize>> = params.entries().iter().map(|entry| entry.range.clone()).collect();
+            let written = written.into_iter().filter(|range| elements.start <= range.start && range.end <= elements.end);
+            let written = written.map(|range| range.start - elements.start..range.end - elements.start);
+            let written: Vec<_> = written.filter(|range| program.last_write(bucket.slice(range.clone())).is_some()).collect();
+            let scatter = Arc::new(Scatter {
+                links: self.links(),
+                reduce,
+                len: elements.len(),
+                piece_len: self.piece_len(elements),
+                own_len: own.len(),
+                unwritten: between(&written, elements.len()),
+                in_flight: InFlight::default(),
+            });
+            let start = StartScatter { scatter: scatter.clone(), reads: !written.is_empty(), asks_whether_due: state.is_some() };
+            at = program.last_write(bucket).map_or(at, |last| at.max(last + 1));
+            let args = state.into_iter().chain((!written.is_empty()).then_some(bucket));
+            program.insert_host(at, Arc::new(start), &args.collect::<Vec<_>>())?;
+            at += 1;
+            let (within, start) = match division.gradients {
+                Kept::Whole => (elements.clone(), own.start),
+                Kept::Own => (state_range.clone(), state_range.start),
+            };
+            arrivals.push(Arrival { scatter, within, start });
+        }
+        program.push_host(Arc::new(FinishScatter { links: self.links(), n: grads.len(), buckets: arrivals }), &[grads])
+    }
+
+    /// Records that all replicas skip a step for which one of them has found a gradient that is not finite; behind [`GradScaler::unscale`].
+    ///
+    /// # Errors
+    /// [`Error::Tensor`].
+    pub fn agree_on_skip(
+        &self,
+        graph: &Graph,
+        params: &Parameters,
+        scaler: &GradScaler,
+        state: &Persistent,
+    ) -> Result<(), Error> {
+        if params.division().is_none() || !scaler.config().enabled {
+            return Ok(());
+        }
+        let recorded = graph.with_program(|program| {
+            let args = [program.persistent(state), program.persistent(scaler.found())];
+            program.push_host(Arc::new(AgreeOnSkip(self.communication.clone())), &args)
+        });
+        Ok(recorded?)
+    }
+
+    /// Records the norm of all gradients, which each replica may have a part of: what [`Parameters::grad_norm`] is on one device.
+    ///
+    /// # Errors
+    /// [`Error::Tensor`].
+    pub fn grad_norm(&self, graph: &Graph, params: &Parameters) -> Result<Tensor, Error> {
+        let norm = params.grad_norm(graph)?;
+        if params.division().is_some() {
+            let step = Arc::new(NormOfAll(self.communication.clone()));
+            graph.with_program(|program| program.push_host(step, &[norm.slice()]))?;
+        }
+        Ok(norm)
+    }
+
+    /// Records that what each replica has stepped goes to all, behind the optimizer: where parameters are whole between steps, and nothing elsewhere. With `state`, the optimizer's, not after
+    /// steps that were skipped.
+    ///
+    /// # Errors
+    /// [`Error::Tensor`].
+    pub fn gather_stepped(&self, graph: &Graph, params: &Parameters, state: Option<&Persistent>) -> Result<(), Error> {
+        let Some(division) = params.division().filter(|division| division.values == Kept::Whole) else { return Ok(()) };
+        let recorded = graph.with_program(|program| {
+            let values = program.persistent(params.values());
+            let state = state.map(|state| program.persistent(state));
+            let at = program.n_kernels();
+            let wanted = division.buckets.iter().map(|bucket| Wanted {
+                at,
+                gather: self.gather(bucket),
+                own: (!bucket.own.is_empty()).then(|| values.slice(bucket.own.clone())),
+                to: values.slice(bucket.elements.clone()),
+            });
+            record(program, wanted.collect(), state)
+        });
+        Ok(recorded?)
+    }
+
+    /// Records that buckets of values are there for the kernels that read them, where replicas keep no more than their own: behind the backward pass, or what there is without one, and
+    /// ahead of [`reduce_gradients`](Self::reduce_gradients). `bound` is the model in `graph`.
+    ///
+    /// A bucket is sent off one ahead, and its memory is another's once two others have come; if it is read again then, as in the backward pass, it is gathered again.
+    ///
+    /// # Errors
+    /// [`Error::Tensor`].
+    pub fn gather_parameters(&self, graph: &Graph, params: &Parameters, bound: &Bound) -> Result<(), Error> {
+        let Some(division) = params.division().filter(|division| division.values == Kept::Own) else { return Ok(()) };
+        let recorded = graph.with_program(|program| {
+            let values = program.persistent(params.values());
+            let slices: Vec<Slice> = bound.buckets().iter().filter_map(|bucket| bucket.values).collect();
+            let readers: Vec<Vec<usize>> = slices.iter().map(|&slice| program.readers(slice)).collect();
+            let own: Vec<_> = division.own().collect();
+            let mut to = vec![None; slices.len()];
+            let mut wanted = Vec::new();
+            for (at, bucket) in arrivals(&readers) {
+                // What is there already is for the kernels before.
+                let slice = to[bucket].map_or(slices[bucket], |before| program.renewed(before, at));
+                to[bucket] = Some(slice);
+                let (divided, state) = &own[bucket];
+                let own = (!state.is_empty()).then(|| values.slice(state.clone()));
+                wanted.push(Wanted { at, gather: self.gather(divided), own, to: slice });
+            }
+            record(program, wanted, None)
+        });
+        Ok(recorded?)
+    }
+
+    fn gather(&self, DividedBucket { elements, own }: &DividedBucket) -> Gather {
+        Gather {
+            links: self.links(),
+            len: elements.len(),
+            piece_len: self.piece_len(elements),
+            own_len: own.len(),
+            in_flight: InFlight::default(),
+        }
+    }
+
+    pub(super) fn links(&self) -> Links {
+        let Self { communication, overlap, staging, .. } = self;
+        Links { communication: communication.clone(), overlap: overlap.clone(), staging: staging.clone() }
+    }
+}
+
+/// When which bucket is to be gathered, given the kernels that read each: before its first reader, and again before one ahead of which two other buckets have come since
+/// the last.
+fn arrivals(readers: &[Vec<usize>]) -> Vec<(usize, usize)> {
+    const KEPT: usize = 2;
+    let mut reads: Vec<(usize, usize)> =
+        readers.iter().enumerate().flat_map(|(bucket, kernels)| kernels.iter().map(move |&kernel| (kernel, bucket))).collect();
+    reads.sort_unstable();
+    let mut arrived: Vec<(usize, usize)> = Vec::new();
+    let mut n_at_last_read = vec![None; readers.len()];
+    for of_kernel in reads.chunk_by(|a, b| a.0 == b.0) {
+        for &(kernel, bucket) in of_kernel {
+            if n_at_last_read[bucket].is_none_or(|n: usize| arrived.len() - n >= KEPT) {
+                arrived.push((kernel, bucket));
+            }
+        }
+        of_kernel.iter().for_each(|&(_, bucket)| n_at_last_read[bucket] = Some(arrived.len()));
+    }
+    arrived
+}
+
+/// What is not in any of the ranges, which follow each other, of `0..n`.
+fn between(ranges: &[Range<usize>], n: usize) -> Vec<Range<usize>> {
+    let starts = std::iter::once(0).chain(ranges.iter().map(|range| range.end));
+    let ends = ranges.iter().map(|range| range.start).chain([n]);
+    starts.zip(ends).map(|(start, end)| start..end).filter(|range| !range.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{arrivals, between};
+
+    #[test]
+    fn a_bucket_comes_again_where_two_others_have_come_since() {
+        // Forward through four layers and back; the last two are still there when backward begins.
+        let readers = [vec![0, 7], vec![1, 6], vec![2, 5], vec![3, 4]];
+        assert_eq!(arrivals(&readers), [(0, 0), (1, 1), (2, 2), (3, 3), (6, 1), (7, 0)]);
+        // A kernel that reads two of them, which come one after the other.
+        assert_eq!(arrivals(&[vec![0, 1, 2], vec![1, 2], vec![]]), [(0, 0), (1, 1)]);
+    }
+
+    #[test]
+    fn what_lies_between() {
+        assert_eq!(between(&[0..3, 4..6], 8), [3..4, 6..8]);
+        assert_eq!(between(&[0..2, 2..8], 8), []);
+        assert_eq!(between(&[], 8), vec![0..8]);
+    }
+}

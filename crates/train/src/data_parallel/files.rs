@@ -1,0 +1,136 @@
+//! Checkpoints of a state that is divided among replicas.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use brisk_nn::{Kept, Parameters};
+
+use super::DataParallel;
+use crate::checkpoint::index::Index;
+use crate::{Checkpoint, Error};
+
+/// In how many files replicas write a checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum CheckpointFiles {
+    /// One, of replica 0, to which the others send what it has not.
+    #[default]
+    One,
+    /// One a replica, `NAME-GENERATION-00001-of-00004.safetensors`, of about as many tensors each, and `NAME.safetensors.index.json`, which says what is where: the form of
+    /// model hubs. All replicas need the folder of replica 0. [`Checkpoint::load`] takes the path of either form.
+    OneAReplica,
+}
+
+impl DataParallel {
+    /// In how many files checkpoints are written.
+    pub(crate) fn files(&self) -> CheckpointFiles {
+        self.config.files
+    }
+
+    /// Whether this replica writes what is in a bucket.
+    pub(crate) fn writes(&self, bucket: usize) -> bool {
+        match self.files() {
+            CheckpointFiles::One => self.rank() == 0,
+            CheckpointFiles::OneAReplica => bucket % self.world_size() == self.rank(),
+        }
+    }
+
+    /// What all replicas have of a buffer that is laid out as the parameters are, whole, on each: this replica's own elements are `held`, as
+    /// [`Parameters::state_of`] has them. On parameters that are not divided it is `held`.
+    ///
+    /// # Errors
+    /// [`Error::Replica`].
+    pub fn whole(&self, params: &Parameters, held: &[f32]) -> Result<Vec<f32>, Error> {
+        let kept = if params.division().is_some() { Kept::Own } else { Kept::Whole };
+        let mut whole = vec![0.0; params.len()];
+        self.each_bucket(params, kept, held, |_, elements, values| {
+            whole[elements].copy_from_slice(values);
+            Ok(())
+        })?;
+        Ok(whole)
+    }
+
+    /// Calls `f` with each bucket's number, elements and values; where each replica has its own alone, `f` is called on all of them.
+    pub(crate) fn each_bucket(
+        &self,
+        params: &Parameters,
+        kept: Kept,
+        held: &[f32],
+        mut f: impl FnMut(usize, Range<usize>, &[f32]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let division = params.division().filter(|_| kept == Kept::Own);
+        let Some(division) = division else {
+            let mut cut = self.cut_whole(params).into_iter().enumerate();
+            return cut.try_for_each(|(bucket, elements)| f(bucket, elements.clone(), &held[elements]));
+        };
+        for (bucket, (divided, own)) in division.own().enumerate() {
+            let mut piece = held[own].to_vec();
+            piece.resize(self.piece_len(&divided.elements), 0.0);
+            let all = self.all_gather(piece)?;
+            f(bucket, divided.elements.clone(), &all[..divided.elements.len()])?;
+        }
+        Ok(())
+    }
+
+    /// Where replica 0 writes, on all replicas that have a part in it.
+    pub(crate) fn path_for_all(&self, path: Option<PathBuf>, params: &Parameters) -> Result<Option<PathBuf>, Error> {
+        if params.division().is_none() && self.files() == CheckpointFiles::One {
+            return Ok(path);
+        }
+        let path = path.map(|path| utf8(&path).map(str::to_owned)).transpose()?;
+        let path = self.said_by_first(path.unwrap_or_default())?;
+        Ok((!path.is_empty()).then(|| path.into()))
+    }
+
+    /// Writes what each replica has of a checkpoint: all of them call it.
+    pub(crate) fn save(&self, mine: &Checkpoint, path: &Path) -> Result<(), Error> {
+        if self.files() == CheckpointFiles::One {
+            return if self.rank() == 0 { mine.save(path) } else { Ok(()) };
+        }
+        let before = if self.rank() == 0 { Index::load_if_any(path)? } else { None };
+        let generation = before.as_ref().map_or(1, |index| index.generation + 1);
+        let generation: u64 = self.said_by_first(generation.to_string())?.parse().unwrap_or(generation);
+        let file = |rank: usize| Index::file_name(path, generation, rank, self.world_size());
+        mine.save(path.with_file_name(file(self.rank())?))?;
+        // Who has got this far has written its file.
+        let names = self.said_by_each(mine.tensors().map(|(name, ..)| name).collect::<Vec<_>>().join("\n"))?;
+        if self.rank() == 0 {
+            let mut tensors = BTreeMap::new();
+            for (rank, names) in names.iter().enumerate() {
+                let file = file(rank)?;
+                tensors.extend(names.lines().map(|name| (name.to_owned(), file.clone())));
+            }
+            Index { generation, tensors }.save(path)?;
+            if let Some(before) = before {
+                before.remove_files(path);
+            }
+            // A whole file of that name, from before, would be taken for the latest. There may be none.
+            drop(std::fs::remove_file(path));
+        }
+        Ok(self.communication.barrier().wait()?)
+    }
+
+    /// What replica 0 says.
+    fn said_by_first(&self, text: String) -> Result<String, Error> {
+        Ok(self.said_by_each(text)?.swap_remove(0))
+    }
+
+    /// What each replica says, by rank.
+    fn said_by_each(&self, text: String) -> Result<Vec<String>, Error> {
+        let lengths = self.communication.all_gather(vec![text.len() as u32], vec![0; self.world_size()]).wait()?.0;
+        let most = lengths.iter().max().map_or(0, |&most| most as usize);
+        if most == 0 {
+            return Ok(vec![String::new(); self.world_size()]);
+        }
+        let mut bytes = text.into_bytes();
+        bytes.resize(most, 0);
+        let all = self.communication.all_gather(bytes, vec![0; most * self.world_size()]).wait()?.0;
+        let texts = all.chunks_exact(most).zip(lengths);
+        Ok(texts.map(|(text, len)| String::from_utf8_lossy(&text[..len as usize]).into_owned()).collect())
+    }
+}
+
+fn utf8(path: &Path) -> Result<&str, Error> {
+    let source = || std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is not UTF-8, which replicas tell each other");
+    path.to_str().ok_or_else(|| Error::Io { path: path.to_owned(), action: "name the path", source: source() })
+}

@@ -1,0 +1,126 @@
+//! The sum of a bucket of gradients over replicas, of which each gets its own piece: started where backward has made them, awaited where they are wanted.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Instant;
+
+use brisk_nn::tensor::DType;
+use brisk_nn::tensor::program::kernels::{Arg, STATE_LEN};
+use brisk_nn::tensor::program::{HostArgs, HostStep};
+use brisk_replicate::{CollectiveExt, ReduceOp};
+
+use super::staging::InFlight;
+use super::{Failure, Links};
+
+/// A bucket on its way.
+#[derive(Debug)]
+pub(crate) struct Scatter {
+    pub(crate) links: Links,
+    pub(crate) reduce: ReduceOp,
+    /// Elements of the bucket; what travels is as many pieces of equal length as there are replicas.
+    pub(crate) len: usize,
+    pub(crate) piece_len: usize,
+    /// How many of this replica's piece are not padding.
+    pub(crate) own_len: usize,
+    /// Elements of the bucket that no kernel writes: what lies between parameters, and parameters without a part in the loss.
+    pub(crate) unwritten: Vec<Range<usize>>,
+    pub(crate) in_flight: InFlight,
+}
+
+/// Sends it off.
+#[derive(Debug)]
+pub(crate) struct StartScatter {
+    pub(crate) scatter: Arc<Scatter>,
+    /// Whether there are gradients: not, where no kernel writes any.
+    pub(crate) reads: bool,
+    /// Whether the run's state is asked whether a step is due.
+    pub(crate) asks_whether_due: bool,
+}
+
+impl HostStep for StartScatter {
+    fn name(&self) -> &'static str {
+        "start_reduce_scatter"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        let state = self.asks_whether_due.then(|| Arg::read("state", DType::U32, STATE_LEN));
+        let grads = self.reads.then(|| Arg::read("grads", DType::F32, self.scatter.len));
+        state.into_iter().chain(grads).collect()
+    }
+
+    fn run(&self, args: &mut HostArgs<'_>) -> Result<(), Failure> {
+        let mut state = [0_u32; STATE_LEN];
+        if self.asks_whether_due {
+            args.read(0, 0, &mut state)?;
+        }
+        let [_, _, skip, _] = state;
+        if skip != 0 {
+            return Ok(());
+        }
+        let Scatter { links, reduce, len, piece_len, own_len, unwritten, in_flight } = &*self.scatter;
+        let mut input = links.staging.take(piece_len * links.communication.world_size());
+        if self.reads {
+            args.read(usize::from(self.asks_whether_due), 0, &mut input[..*len])?;
+        }
+        input[*len..].fill(0.0);
+        unwritten.iter().for_each(|range| input[range.clone()].fill(0.0));
+        let (links, reduce, own_len) = (links.clone(), *reduce, *own_len);
+        let mut piece = links.staging.take(*piece_len);
+        let communication = links.communication.clone();
+        in_flight.start(communication.start("reduce_scatter", move |collective| {
+            let since = Instant::now();
+            collective.reduce_scatter(&input, &mut piece, reduce)?;
+            links.overlap.add_reduction(since.elapsed(), size_of_val(&input[..]));
+            links.staging.give(input);
+            piece.truncate(own_len);
+            Ok(piece)
+        }))
+    }
+}
+
+/// Waits for all buckets, and writes what is this replica's own.
+#[derive(Debug)]
+pub(crate) struct FinishScatter {
+    pub(crate) links: Links,
+    /// Elements of the buffer that gradients are kept in.
+    pub(crate) n: usize,
+    pub(crate) buckets: Vec<Arrival>,
+}
+
+/// Where the sums of a bucket go.
+#[derive(Debug)]
+pub(crate) struct Arrival {
+    pub(crate) scatter: Arc<Scatter>,
+    /// Elements of the buffer of which they are the only ones that mean something: the rest becomes 0, so that a norm over all is that of what is own.
+    pub(crate) within: Range<usize>,
+    pub(crate) start: usize,
+}
+
+impl HostStep for FinishScatter {
+    fn name(&self) -> &'static str {
+        "await_reduce_scatter"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        vec![Arg::write("grads", DType::F32, self.n)]
+    }
+
+    fn run(&self, args: &mut HostArgs<'_>) -> Result<(), Failure> {
+        let since = Instant::now();
+        for Arrival { scatter, within, start } in &self.buckets {
+            let Some(piece) = scatter.in_flight.finish()? else { continue };
+            if within.len() > piece.len() {
+                let mut bucket = self.links.staging.take(within.len());
+                bucket.fill(0.0);
+                bucket[start - within.start..][..piece.len()].copy_from_slice(&piece);
+                args.write(0, within.start, &bucket)?;
+                self.links.staging.give(bucket);
+            } else if !piece.is_empty() {
+                args.write(0, *start, &piece)?;
+            }
+            self.links.staging.give(piece);
+        }
+        self.links.overlap.add_waiting(since.elapsed());
+        Ok(())
+    }
+}

@@ -1,0 +1,111 @@
+//! Flat buffers of a model in checkpoints: what is divided among replicas is put together, bucket by bucket, by those that write it.
+
+use std::ops::Range;
+
+use brisk_nn::{Entry, Kept, Parameters};
+
+use crate::{Checkpoint, CheckpointFiles, DataParallel, Error};
+
+/// What a checkpoint has of the parameters' layout, and who writes which part of it.
+#[derive(Debug)]
+pub(crate) struct Flat<'a> {
+    pub(crate) params: &'a Parameters,
+    pub(crate) replicas: Option<&'a DataParallel>,
+}
+
+impl Flat<'_> {
+    /// Whether this replica writes what all have.
+    pub(crate) fn is_first(&self) -> bool {
+        self.replicas.is_none_or(|replicas| replicas.rank() == 0)
+    }
+
+    /// Adds the parameters by name, given what this replica keeps of their values.
+    pub(crate) fn insert_values(&self, checkpoint: &mut Checkpoint, held: &[f32], name: fn(&str) -> String) -> Result<(), Error> {
+        let kept = self.params.division().map_or(Kept::Whole, |division| division.values);
+        self.each_bucket(kept, held, |elements, values| {
+            let insert =
+                |entry: &Entry| checkpoint.insert(name(&entry.name), &entry.shape, part(&elements, values, entry).to_vec());
+            self.entries(&elements).try_for_each(insert)
+        })
+    }
+
+    /// Adds what an optimizer keeps, given what this replica has of it: flat, or a tensor a parameter where there is a file a replica.
+    pub(crate) fn insert_state(&self, checkpoint: &mut Checkpoint, name: &str, held: &[f32]) -> Result<(), Error> {
+        let kept = if self.params.division().is_some() { Kept::Own } else { Kept::Whole };
+        if self.replicas.is_some_and(|replicas| replicas.files() == CheckpointFiles::OneAReplica) {
+            return self.each_bucket(kept, held, |elements, values| {
+                let insert = |entry: &Entry| {
+                    checkpoint.insert(state_name(name, entry), &entry.shape, part(&elements, values, entry).to_vec())
+                };
+                self.entries(&elements).try_for_each(insert)
+            });
+        }
+        let mut whole = Vec::new();
+        self.each_bucket(kept, held, |elements, values| {
+            whole.resize(whole.len().max(elements.end), 0.0);
+            whole[elements].copy_from_slice(values);
+            Ok(())
+        })?;
+        if whole.is_empty() { Ok(()) } else { checkpoint.insert(name, &[whole.len()], whole) }
+    }
+
+    /// Calls `f` with the elements of each bucket that this replica writes, and what is there.
+    fn each_bucket(
+        &self,
+        kept: Kept,
+        held: &[f32],
+        f: impl FnMut(Range<usize>, &[f32]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut f = f;
+        match self.replicas {
+            None => f(0..held.len(), held),
+            Some(replicas) => {
+                replicas.each_bucket(
+                    self.params,
+                    kept,
+                    held,
+                    |bucket, elements, values| {
+                        if replicas.writes(bucket) { f(elements, values) } else { Ok(()) }
+                    },
+                )
+            }
+        }
+    }
+
+    fn entries(&self, elements: &Range<usize>) -> impl Iterator<Item = &Entry> {
+        let elements = elements.clone();
+        let is_within = move |entry: &&Entry| elements.start <= entry.range.start && entry.range.end <= elements.end;
+        self.params.entries().iter().filter(is_within)
+    }
+}
+
+/// All values that a checkpoint has, in the flat layout.
+pub(crate) fn values_of(checkpoint: &Checkpoint, params: &Parameters, name: fn(&str) -> String) -> Result<Vec<f32>, Error> {
+    flat_of(checkpoint, params, |entry| name(&entry.name))
+}
+
+/// What is kept here of an optimizer's state that a checkpoint has.
+pub(crate) fn state_of(checkpoint: &Checkpoint, params: &Parameters, name: &str) -> Result<Vec<f32>, Error> {
+    let is_divided = params.entries().first().is_some_and(|entry| checkpoint.contains(&state_name(name, entry)));
+    if is_divided {
+        return Ok(params.state_of(&flat_of(checkpoint, params, |entry| state_name(name, entry))?));
+    }
+    Ok(params.state_of(checkpoint.f32(name, &[params.len()])?))
+}
+
+fn flat_of(checkpoint: &Checkpoint, params: &Parameters, name: impl Fn(&Entry) -> String) -> Result<Vec<f32>, Error> {
+    let mut values = vec![0.0; params.len()];
+    for entry in params.entries() {
+        values[entry.range.clone()].copy_from_slice(checkpoint.f32(&name(entry), &entry.shape)?);
+    }
+    Ok(values)
+}
+
+/// The values of an entry, given those of the elements that it is among.
+fn part<'v>(elements: &Range<usize>, values: &'v [f32], entry: &Entry) -> &'v [f32] {
+    &values[entry.range.start - elements.start..entry.range.end - elements.start]
+}
+
+fn state_name(name: &str, entry: &Entry) -> String {
+    format!("{name}.{}", entry.name)
+}

@@ -1,0 +1,323 @@
+//! Training state that is divided among replicas, against state that each of them has whole.
+
+use brisk_nn::tensor::program::kernels::WeightDecay;
+use brisk_nn::{Adam, GradScalerConfig, Muon, ParameterGroup, Sgd};
+use brisk_program::{Device, Selection};
+use brisk_tensor::Precision;
+use brisk_train::{
+    BucketSizes, Checkpoint, CheckpointFiles, DataParallelConfig, Error, FeedConfig, FitReport, GradientClip, Outputs, RunFolder,
+    StateBytes, Trainer, TrainerConfig, Wire, ZeroStage, run_threads,
+};
+
+use crate::gpu::{cpu, gpu};
+use crate::replicas::{CONFIG, Run, check_alike, check_same_bits, replicated, weights};
+use crate::run::{Ready, Setting, into_folder, quiet};
+
+const STAGES: [ZeroStage; 3] = [ZeroStage::Optimizer, ZeroStage::Gradients, ZeroStage::Parameters];
+
+/// Layers enough that buckets are gathered again on the way back.
+fn deep(config: TrainerConfig) -> Setting {
+    Setting { hidden: vec![24, 16, 16, 8, 8], ..Setting { config, ..Setting::default() } }
+}
+
+fn two_epochs() -> TrainerConfig {
+    TrainerConfig { max_epochs: 2, ..Setting::default().config }
+}
+
+fn divided(zero: ZeroStage) -> DataParallelConfig {
+    DataParallelConfig { zero, ..CONFIG }
+}
+
+/// The same weights, losses, scores and scale.
+#[track_caller]
+fn check_equal(runs: &[Run], expected: &[Run], what: &str) {
+    check_same_bits(runs);
+    let ((report, weights), (expected_report, expected)) = (&runs[0], &expected[0]);
+    assert!(weights == expected, "{what}: other weights");
+    assert_eq!(report.history, expected_report.history, "{what}");
+    assert_eq!(report.scaler, expected_report.scaler, "{what}");
+}
+
+#[test]
+fn each_stage_comes_to_the_bits_of_data_parallel() -> Result<(), Error> {
+    let setting = deep(two_epochs());
+    for n in 1..=4 {
+        let whole = replicated(n, CONFIG, || cpu(1), || setting.ready())?;
+        for zero in STAGES {
+            let runs = replicated(n, divided(zero), || cpu(1), || setting.ready())?;
+            check_equal(&runs, &whole, &format!("{zero:?}, {n} replicas"));
+        }
+    }
+    Ok(())
+}
+
+/// One bucket of everything, and buckets larger than a layer.
+#[test]
+fn buckets_of_any_size_come_to_the_same() -> Result<(), Error> {
+    let setting = deep(two_epochs());
+    let whole = replicated(3, CONFIG, || cpu(1), || setting.ready())?;
+    for bytes in [1, 2048, 1 << 20] {
+        for zero in STAGES {
+            let buckets = BucketSizes { first_bytes: bytes, bytes };
+            let runs = replicated(3, DataParallelConfig { buckets, ..divided(zero) }, || cpu(1), || setting.ready())?;
+            check_equal(&runs, &whole, &format!("{zero:?}, buckets of {bytes} bytes"));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn an_overflow_on_one_replica_skips_the_step_of_all() -> Result<(), Error> {
+    let scaler = GradScalerConfig { init_scale: 2.0_f32.powi(24), ..GradScalerConfig::default() };
+    let setting = deep(TrainerConfig { precision: Precision::F16, scaler, ..two_epochs() });
+    let whole = replicated(3, CONFIG, || cpu(1), || setting.ready())?;
+    let n_skipped = whole[0].0.scaler.expect("f16 is scaled").n_skipped;
+    assert!(n_skipped > 0, "the first scale is too high for these gradients");
+    for zero in STAGES {
+        let runs = replicated(3, divided(zero), || cpu(1), || setting.ready())?;
+        check_equal(&runs, &whole, &format!("{zero:?}"));
+    }
+    Ok(())
+}
+
+#[test]
+fn gradients_are_clipped_by_the_norm_of_all_of_them() -> Result<(), Error> {
+    for (clip, tolerance) in [(GradientClip::Norm(0.05), 1e-5), (GradientClip::Value(0.01), 0.0)] {
+        let setting = deep(TrainerConfig { clip: Some(clip), ..two_epochs() });
+        let whole = replicated(3, CONFIG, || cpu(1), || setting.ready())?;
+        for zero in STAGES {
+            let runs = replicated(3, divided(zero), || cpu(1), || setting.ready())?;
+            check_same_bits(&runs);
+            check_alike(&whole[0], &runs[0], tolerance);
+        }
+        let free = replicated(3, CONFIG, || cpu(1), || deep(two_epochs()).ready())?;
+        assert!(whole[0].1 != free[0].1, "{clip:?} does something");
+    }
+    Ok(())
+}
+
+#[test]
+fn batches_are_accumulated_where_gradients_are_kept() -> Result<(), Error> {
+    let setting = deep(TrainerConfig { accumulate: 3, ..two_epochs() });
+    let whole = replicated(3, CONFIG, || cpu(1), || setting.ready())?;
+    let runs = replicated(3, divided(ZeroStage::Optimizer), || cpu(1), || setting.ready())?;
+    check_equal(&runs, &whole, "whole gradients");
+    for zero in [ZeroStage::Gradients, ZeroStage::Parameters] {
+        let runs = replicated(3, divided(zero), || cpu(1), || setting.ready())?;
+        check_same_bits(&runs);
+        // Every batch is reduced, and the sums are added: another order.
+        check_alike(&whole[0], &runs[0], 1e-5);
+    }
+    Ok(())
+}
+
+/// Decoupled decay, and biases at a rate of their own.
+#[test]
+fn groups_are_cut_as_parameters_are() -> Result<(), Error> {
+    let setting = deep(two_epochs());
+    let grouped = |zero| {
+        run_threads(3, &divided(zero), |replica| {
+            let ready = setting.ready().divided(replica)?;
+            let Ready { model, params, train, valid, .. } = &ready;
+            let biases = ParameterGroup::new(params.ids_where(|entry| entry.shape.len() == 1)).lr_factor(3.0).weight_decay(0.0);
+            let rest = ParameterGroup::new(params.ids_where(|entry| entry.shape.len() > 1));
+            let adam = Adam::new(params).weight_decay(WeightDecay::Decoupled(0.1)).groups(params, &[biases, rest])?;
+            let (device, feed) = (cpu(1), FeedConfig::default());
+            let trainer = Trainer::with_replicas(&device, model, params, &adam, train, valid, ready.config(), &feed, replica)?;
+            Ok::<_, Error>((trainer.fit(&mut quiet())?, weights(&device, params, replica)?))
+        })
+    };
+    let whole = grouped(ZeroStage::Replicated)?;
+    for zero in STAGES {
+        check_equal(&grouped(zero)?, &whole, &format!("{zero:?}"));
+    }
+    Ok(())
+}
+
+#[test]
+fn a_gpu_comes_to_the_same() -> Result<(), Error> {
+    if gpu().is_none() {
+        return Ok(());
+    }
+    let open = || Device::builder().selection(Selection::Index(0)).open().expect("the first adapter opens");
+    let config = TrainerConfig { max_epochs: 1, ..two_epochs() };
+    let setting = Setting { n_rows: 128, n_valid: 64, ..deep(config) };
+    let whole = replicated(2, CONFIG, open, || setting.ready())?;
+    for zero in STAGES {
+        let runs = replicated(2, divided(zero), open, || setting.ready())?;
+        check_same_bits(&runs);
+        check_alike(&whole[0], &runs[0], 1e-6);
+    }
+    Ok(())
+}
+
+/// What the formulas say, for 1.2 million parameters.
+#[test]
+fn each_replica_keeps_its_part_of_the_memory() -> Result<(), Error> {
+    let setting = Setting { hidden: vec![1024, 1024, 128], n_rows: 64, n_valid: 64, ..Setting::default() };
+    let buckets = BucketSizes { first_bytes: 1 << 18, bytes: 1 << 20 };
+    for zero in [ZeroStage::Replicated, ZeroStage::Optimizer, ZeroStage::Gradients, ZeroStage::Parameters] {
+        for n in [1, 2, 4] {
+            let config = DataParallelConfig { buckets, ..divided(zero) };
+            let memories = run_threads(n, &config, |replica| {
+                let ready = setting.ready().divided(replica)?;
+                let Ready { model, params, adam, train, valid, .. } = &ready;
+                let (device, feed) = (cpu(1), FeedConfig::default());
+                let trainer = Trainer::with_replicas(&device, model, params, adam, train, valid, ready.config(), &feed, replica)?;
+                let memory = trainer.memory()?;
+                assert!(device.allocated_bytes() >= memory.state() + memory.transients, "the device has given it");
+                Ok::<_, Error>((memory, params.n_trained()))
+            })?;
+            for (memory, n_trained) in memories {
+                let expected = zero.bytes_per_rank(n_trained, n, StateBytes::F32_ADAM);
+                let apart = memory.state().abs_diff(expected) as f64 / expected as f64;
+                assert!(apart <= 0.05, "{zero:?}, {n} replicas: {} bytes, expected {expected}", memory.state());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Trains on from what is in the folder, if there is something, up to an epoch.
+fn leg(n: usize, config: DataParallelConfig, max_epochs: usize, folder: &RunFolder) -> Result<Vec<Run>, Error> {
+    let setting = deep(TrainerConfig { max_epochs, ..Setting::default().config });
+    let from = (max_epochs > 1).then(|| Checkpoint::load(folder.last())).transpose()?;
+    run_threads(n, &config, |replica| {
+        let ready = setting.ready().divided(replica)?;
+        let Ready { model, params, adam, train, valid, .. } = &ready;
+        let (device, feed) = (cpu(1), FeedConfig::default());
+        let trainer = Trainer::with_replicas(&device, model, params, adam, train, valid, ready.config(), &feed, replica)?;
+        // The others need not name a folder.
+        let mut outputs = Outputs { folder: (replica.rank() == 0).then(|| folder.clone()), ..quiet() };
+        let report = match &from {
+            None => trainer.fit(&mut outputs)?,
+            Some(checkpoint) => trainer.resume(checkpoint, &mut outputs)?,
+        };
+        Ok::<_, Error>((report, weights(&device, params, replica)?))
+    })
+}
+
+const FILES: [CheckpointFiles; 2] = [CheckpointFiles::One, CheckpointFiles::OneAReplica];
+
+#[test]
+fn a_run_goes_on_in_another_stage_with_the_same_bits() -> Result<(), Error> {
+    let root = tempfile::tempdir().expect("a folder for a while");
+    let (_, folder) = into_folder(root.path());
+    let legs = (1..=4).map(|epochs| leg(2, CONFIG, epochs, &folder)).collect::<Result<Vec<_>, _>>()?;
+    let whole = &legs[3];
+    let expected = Checkpoint::load(folder.last())?;
+    for files in FILES {
+        let (_, folder) = into_folder(root.path());
+        let stages = [ZeroStage::Parameters, ZeroStage::Optimizer, ZeroStage::Gradients, ZeroStage::Replicated];
+        let leg = |(zero, epochs)| leg(2, DataParallelConfig { files, ..divided(zero) }, epochs, &folder);
+        let legs = stages.into_iter().zip(1..).map(leg).collect::<Result<Vec<_>, _>>()?;
+        let runs = &legs[3];
+        check_same_bits(runs);
+        assert!(runs[0].1 == whole[0].1, "{files:?}: other weights");
+        if files == CheckpointFiles::One {
+            let last = Checkpoint::load(folder.last())?;
+            assert!(last.tensors().eq(expected.tensors()), "the same tensors, of the same values");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_run_goes_on_with_another_number_of_replicas_and_stage() -> Result<(), Error> {
+    let setting = deep(TrainerConfig { max_epochs: 3, ..Setting::default().config });
+    let alone = setting.ready().fit(&cpu(2))?;
+    for files in FILES {
+        let root = tempfile::tempdir().expect("a folder for a while");
+        let (_, folder) = into_folder(root.path());
+        let config = |zero| DataParallelConfig { files, ..divided(zero) };
+        leg(4, config(ZeroStage::Gradients), 1, &folder)?;
+        leg(2, config(ZeroStage::Parameters), 2, &folder)?;
+        let runs = leg(3, config(ZeroStage::Replicated), 3, &folder)?;
+        check_same_bits(&runs);
+        let expected = (FitReport { history: alone.0.history[2..].to_vec(), ..alone.0.clone() }, alone.1.clone());
+        check_alike(&expected, &runs[0], 1e-5);
+    }
+    Ok(())
+}
+
+/// The files of a checkpoint of several, whose index is that of what is whole.
+#[test]
+fn a_checkpoint_of_several_files_is_there_when_its_index_is() -> Result<(), Error> {
+    let root = tempfile::tempdir().expect("a folder for a while");
+    let config = DataParallelConfig { files: CheckpointFiles::OneAReplica, ..divided(ZeroStage::Parameters) };
+    let setting = deep(two_epochs());
+    let folders = run_threads(4, &config, |replica| {
+        let ready = setting.ready().divided(replica)?;
+        let Ready { model, params, adam, train, valid, .. } = &ready;
+        let (device, feed) = (cpu(1), FeedConfig::default());
+        let trainer = Trainer::with_replicas(&device, model, params, adam, train, valid, ready.config(), &feed, replica)?;
+        // The others know no folder.
+        let (mut outputs, folder) = into_folder(&root.path().join(replica.rank().to_string()));
+        if replica.rank() > 0 {
+            outputs.folder = None;
+        }
+        trainer.fit(&mut outputs)?;
+        Ok::<_, Error>(folder)
+    })?;
+    let mut names: Vec<String> = std::fs::read_dir(folders[0].path())
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8"))
+        .filter(|name| name.starts_with("last"))
+        .collect();
+    names.sort();
+    let mut expected: Vec<String> = (1..=4).map(|rank| format!("last-2-{rank:05}-of-00004.safetensors")).collect();
+    expected.push("last.safetensors.index.json".to_owned());
+    assert_eq!(names, expected, "the second epoch's, and no other");
+
+    let last = Checkpoint::load(folders[0].last())?;
+    let index = folders[0].path().join("last.safetensors.index.json");
+    assert!(last.tensors().eq(Checkpoint::load(&index)?.tensors()), "by either name");
+    assert!(last.tensors().any(|(name, ..)| name == "adam.m.layers.0.weight"), "a tensor a parameter");
+
+    // What a run leaves that ends between its files and its index.
+    std::fs::write(folders[0].path().join("last-3-00001-of-00004.safetensors"), "half").expect("a file");
+    assert!(last.tensors().eq(Checkpoint::load(&index)?.tensors()), "the one before is whole");
+    std::fs::remove_file(folders[0].path().join("last-2-00003-of-00004.safetensors")).expect("it is there");
+    assert!(matches!(Checkpoint::load(&index), Err(Error::Io { .. })), "a file that is gone is said");
+    Ok(())
+}
+
+#[test]
+fn what_cannot_be_divided_is_refused() {
+    fn refusal(config: DataParallelConfig, check: impl Fn(&brisk_train::DataParallel) -> Result<(), Error> + Sync) -> String {
+        run_threads(2, &config, check).expect_err("refused").to_string()
+    }
+    let setting = Setting::default();
+    let whole = refusal(divided(ZeroStage::Gradients), |replica| {
+        let ready = setting.ready();
+        let (device, feed) = (cpu(1), FeedConfig::default());
+        let Ready { model, params, adam, train, valid, .. } = &ready;
+        Trainer::with_replicas(&device, model, params, adam, train, valid, ready.config(), &feed, replica).map(|_| ())
+    });
+    assert_eq!(
+        whole,
+        "divide: parameters that are whole, with `zero: Gradients`, expected those that `DataParallel::divide` of this replica gave back"
+    );
+    let muon = refusal(divided(ZeroStage::Optimizer), |replica| {
+        let params = replica.divide(setting.ready().params)?;
+        let muon = Muon::new(&params, &params.ids_where(|entry| entry.shape.len() == 2))?;
+        replica.agree_on_model(&params, &muon)
+    });
+    assert!(muon.contains("an optimizer that is not elementwise") && muon.contains("SGD, Adam or AdamW"), "{muon}");
+    let wire = refusal(DataParallelConfig { wire: Wire::Bf16, ..divided(ZeroStage::Optimizer) }, |replica| {
+        replica.divide(setting.ready().params).map(|_| ())
+    });
+    assert_eq!(
+        wire,
+        "divide: Bf16 on the wire, expected f32 where state is divided; or `ZeroStage::Replicated`, which knows what is rounded away"
+    );
+    let before = refusal(divided(ZeroStage::Parameters), |replica| {
+        let ready = setting.ready();
+        let sgd = Sgd::new(&ready.params);
+        let ready = ready.divided(replica)?;
+        let (device, feed) = (cpu(1), FeedConfig::default());
+        let Ready { model, params, train, valid, .. } = &ready;
+        Trainer::with_replicas(&device, model, params, &sgd, train, valid, ready.config(), &feed, replica).map(|_| ())
+    });
+    assert!(before.contains("make the optimizer of these parameters, after they are divided"), "{before}");
+}
