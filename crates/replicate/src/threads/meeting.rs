@@ -1,6 +1,6 @@
 //! Where the ranks of a group meet: a rendezvous that a failed rank breaks, instead of having the rest wait for ever.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,29 @@ pub(super) struct Meeting<S> {
     round: Line<AtomicU64>,
     /// How long to look before sleeping.
     spin_for: Duration,
+    /// How it went with those on the way in, and on the way out.
+    looks_in: Looks,
+    looks_out: Looks,
+}
+
+/// How often in a row looking was in vain. On a machine with other work two ranks may stand on one core, and then looking keeps away whom it waits for.
+#[derive(Debug, Default)]
+struct Looks {
+    n_in_vain: AtomicU32,
+}
+
+impl Looks {
+    /// So often it may be in vain before only one in so many is tried.
+    const PATIENCE: u32 = 8;
+
+    fn is_worthwhile(&self) -> bool {
+        let n_in_vain = self.n_in_vain.fetch_add(1, Ordering::Relaxed);
+        n_in_vain < Self::PATIENCE || n_in_vain.is_multiple_of(Self::PATIENCE)
+    }
+
+    fn was_not_in_vain(&self) {
+        self.n_in_vain.store(0, Ordering::Relaxed);
+    }
 }
 
 #[derive(Debug)]
@@ -47,6 +70,8 @@ impl<S: Clone> Meeting<S> {
             changed: Condvar::new(),
             round: Line(AtomicU64::new(0)),
             spin_for: if n_ranks <= n_cores { SPIN_FOR } else { Duration::ZERO },
+            looks_in: Looks::default(),
+            looks_out: Looks::default(),
         }
     }
 
@@ -61,7 +86,7 @@ impl<S: Clone> Meeting<S> {
         if state.n_arrived + 1 < self.n_ranks {
             state.n_arrived += 1;
             drop(state);
-            self.spin_while(round);
+            self.spin_while(round, &self.looks_in);
             state = self.lock();
         } else {
             self.begin_round(&mut state);
@@ -92,7 +117,7 @@ impl<S: Clone> Meeting<S> {
         }
         state.n_arrived += 1;
         drop(state);
-        if self.spin_while(round) {
+        if self.spin_while(round, &self.looks_out) {
             return;
         }
         let mut state = self.lock();
@@ -132,14 +157,15 @@ impl<S: Clone> Meeting<S> {
     }
 
     /// Looks for the end of `round` for a while; whether it came.
-    fn spin_while(&self, round: u64) -> bool {
-        if self.spin_for.is_zero() {
+    fn spin_while(&self, round: u64, looks: &Looks) -> bool {
+        if self.spin_for.is_zero() || !looks.is_worthwhile() {
             return false;
         }
         let since = Instant::now();
         while since.elapsed() < self.spin_for {
             for _ in 0..16 {
                 if self.round() != round {
+                    looks.was_not_in_vain();
                     return true;
                 }
                 std::hint::spin_loop();
