@@ -13,7 +13,7 @@ mod texts;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use brisk_examples::higgs::Data;
 use brisk_examples::{print, write_json};
 use brisk_train::{StopFlag, closing_table, run_threads, thousands};
@@ -47,6 +47,11 @@ fn run() -> Result<()> {
 
 /// Replicas as threads: the rows are theirs together.
 fn threads(options: &Options, started: Instant) -> Result<Finished> {
+    if options.timeout.is_some() {
+        bail!(
+            "--timeout is for processes, which mpirun or srun starts; threads of one process wait for each other for ten minutes"
+        );
+    }
     let data = Data::open(&options.run, &|said| print::note(said))?;
     let stop = StopFlag::on_ctrl_c()?;
     let n = options.replicas.unwrap_or(2);

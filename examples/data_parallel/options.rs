@@ -23,7 +23,7 @@ Replicas
                      [BRISK_DEVICE for all of them; else the hardware GPUs in turn, or the CPU, whose cores they share]
     --wire W         what gradients travel in: f32, f16 or bf16                    [f32]
     --bucket-mb X    MiB of gradients that are reduced together                    [4, the first 1]
-    --timeout X      seconds that a process waits for the others                   [600]
+    --timeout X      seconds that a process waits for the others; threads of one process have no such limit to set [600]
 
 Data
 {data}
@@ -46,7 +46,8 @@ pub(crate) struct Options {
     pub(crate) replicas: Option<usize>,
     pub(crate) devices: Vec<Selection>,
     pub(crate) parallel: DataParallelConfig,
-    pub(crate) timeout: Duration,
+    /// How long a process waits for the others.
+    pub(crate) timeout: Option<Duration>,
     pub(crate) out: Option<PathBuf>,
     pub(crate) checkpoint_every: usize,
     pub(crate) resume: Resume,
@@ -71,7 +72,7 @@ impl Options {
             replicas: None,
             devices: Vec::new(),
             parallel: DataParallelConfig::default(),
-            timeout: Duration::from_secs(600),
+            timeout: None,
             out: None,
             checkpoint_every: 0,
             resume: Resume::No,
@@ -86,7 +87,7 @@ impl Options {
                 "--devices" => options.devices = value()?.split(',').map(|word| word.parse().unwrap_or_default()).collect(),
                 "--wire" => options.parallel.wire = wire(&value()?)?,
                 "--bucket-mb" => options.parallel.buckets = bucket_sizes(higgs::positive(&name, &value()?)?)?,
-                "--timeout" => options.timeout = timeout(higgs::positive(&name, &value()?)?)?,
+                "--timeout" => options.timeout = Some(timeout(higgs::positive(&name, &value()?)?)?),
                 "--out" => options.out = Some(PathBuf::from(value()?)),
                 "--checkpoint-every" => options.checkpoint_every = higgs::whole(&name, &value()?, 0)?,
                 "--resume" => options.resume = resume(value()?),

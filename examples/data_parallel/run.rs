@@ -104,7 +104,7 @@ pub(crate) fn train(
         planned_peak_bytes,
         allocated_bytes: device.allocated_bytes(),
         seconds: started.elapsed().as_secs_f64(),
-        folder: folder.path().to_owned(),
+        folder: Some(folder.path().to_owned()),
     };
     let overlap = replicas.overlap();
     let share_waited = overlap.waiting().as_secs_f64() / overlap.reducing().as_secs_f64();

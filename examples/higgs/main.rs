@@ -92,7 +92,7 @@ fn run() -> Result<()> {
         planned_peak_bytes,
         allocated_bytes: device.allocated_bytes(),
         seconds: started.elapsed().as_secs_f64(),
-        folder: folder.path().to_owned(),
+        folder: Some(folder.path().to_owned()),
     };
     options.json.as_ref().map_or(Ok(()), |path| write_json(path, &outcome.json(&options)))?;
     print::result(closing_table(&outcome.lines(&options)))

@@ -28,9 +28,9 @@ impl Data {
     /// # Errors
     /// If a file cannot be read or written, or the two differ in their columns.
     pub fn open(options: &Options, note: &dyn Fn(&str)) -> Result<Self> {
-        let (train_path, test_path) = match &options.files {
-            Some(files) => files.clone(),
-            None => simulated_files(options, note)?,
+        let (train_path, test_path) = match (&options.train, &options.test) {
+            (Some(train), Some(test)) => (train.clone(), test.clone()),
+            _ => simulated_files(options, note)?,
         };
         let (train, test) = (open(&train_path, options, note)?, open(&test_path, options, note)?);
         if train.column_names() != test.column_names() {
@@ -163,8 +163,10 @@ fn table_name(path: &Path) -> String {
 }
 
 fn of_file<T>(path: &Path, result: Result<T, brisk_train::Error>) -> Result<T> {
+    use brisk_train::Error::{BatchPerReplica, Replica, Tensor};
     result.map_err(|error| match error {
-        error @ (brisk_train::Error::Tensor(_) | brisk_train::Error::Replica(_)) => error.into(),
+        // These are not about rows.
+        error @ (Tensor(_) | Replica(_) | BatchPerReplica { .. }) => error.into(),
         error => anyhow::Error::new(error).context(path.display().to_string()),
     })
 }

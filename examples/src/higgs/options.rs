@@ -38,8 +38,10 @@ pub const RESULTS_HELP: &str = "\
 /// What the command line says of rows, network and run.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// To train on, and to test on; simulated collisions if there are none.
-    pub files: Option<(PathBuf, PathBuf)>,
+    /// The file to train on; simulated collisions if there is none.
+    pub train: Option<PathBuf>,
+    /// The file to test on, where there is one to train on.
+    pub test: Option<PathBuf>,
     /// The column to predict.
     pub label: Option<String>,
     /// What becomes of rows that cannot be read.
@@ -70,14 +72,13 @@ pub struct Options {
     pub data_dir: PathBuf,
     /// Where results go.
     pub json: Option<PathBuf>,
-    train: Option<PathBuf>,
-    test: Option<PathBuf>,
 }
 
 impl Default for Options {
     fn default() -> Self {
         Self {
-            files: None,
+            train: None,
+            test: None,
             label: None,
             bad_rows: BadRows::Error,
             rows: 100_000,
@@ -93,8 +94,6 @@ impl Default for Options {
             runs: PathBuf::from("runs"),
             data_dir: PathBuf::from("target/higgs"),
             json: None,
-            train: None,
-            test: None,
         }
     }
 }
@@ -133,13 +132,16 @@ impl Options {
     /// # Errors
     /// If options do not go together, or results cannot be written where they were asked for, as far as can be told before there are any.
     pub fn finish(self) -> Result<Self> {
-        let files = match (&self.train, &self.test) {
-            (Some(train), Some(test)) => Some((train.clone(), test.clone())),
-            (None, None) => None,
-            _ => bail!("--train and --test go together; give both, or neither for simulated collisions"),
-        };
+        if self.train.is_some() != self.test.is_some() {
+            bail!("--train and --test go together; give both, or neither for simulated collisions");
+        }
         self.json.as_ref().map_or(Ok(()), |path| check_output("--json", path))?;
-        Ok(Self { files, ..self })
+        Ok(self)
+    }
+
+    /// Whether there are no files, so that rows are simulated.
+    pub fn is_simulated(&self) -> bool {
+        self.train.is_none()
     }
 
     /// How the run goes.
@@ -160,18 +162,18 @@ impl Options {
     /// What the run's folder says of its settings.
     pub fn config(&self, device: &str, columns: &[String]) -> Value {
         json!({
-            "device": device, "simulated": self.files.is_none(), "columns": columns, "hidden": self.hidden,
+            "device": device, "simulated": self.is_simulated(), "columns": columns, "hidden": self.hidden,
             "batch": self.batch, "accumulate": self.accumulate, "precision": self.precision.to_string(), "clip": self.clip,
             "epochs": self.epochs, "patience": self.patience, "lr": self.lr, "seed": self.seed,
             "skip_bad_rows": self.bad_rows == BadRows::Skip,
-            "train": self.files.as_ref().map(|files| files.0.display().to_string()),
-            "test": self.files.as_ref().map(|files| files.1.display().to_string()),
+            "train": self.train.as_ref().map(|path| path.display().to_string()),
+            "test": self.test.as_ref().map(|path| path.display().to_string()),
         })
     }
 
     /// The name of the run's folder, before the time.
     pub fn run_name(&self) -> &'static str {
-        if self.files.is_none() { "higgs-simulated" } else { "higgs" }
+        if self.is_simulated() { "higgs-simulated" } else { "higgs" }
     }
 }
 

@@ -32,8 +32,8 @@ pub struct Outcome {
     pub allocated_bytes: usize,
     /// Seconds of everything, from the start of the program.
     pub seconds: f64,
-    /// The run's folder.
-    pub folder: PathBuf,
+    /// The run's folder, if it has one.
+    pub folder: Option<PathBuf>,
 }
 
 impl Outcome {
@@ -47,7 +47,7 @@ impl Outcome {
             "planned_peak_bytes": self.planned_peak_bytes, "allocated_bytes": self.allocated_bytes,
             "precision": options.precision.to_string(), "resolved": self.resolved,
             "loss_scale": report.scaler.map(|scaler| scaler.scale), "skipped_steps": report.scaler.map(|scaler| scaler.n_skipped),
-            "simulated": options.files.is_none(), "parameters": self.n_parameters, "valid_auc": report.best_auc,
+            "simulated": options.is_simulated(), "parameters": self.n_parameters, "valid_auc": report.best_auc,
             "test_auc": self.test_auc, "run_folder": self.folder,
         })
     }
@@ -58,10 +58,10 @@ impl Outcome {
         let scaled = report.scaler.map_or(String::new(), |ScalerReport { scale, n_skipped, .. }| {
             format!("; the loss scaled by {scale} at the end, {} steps skipped", thousands(n_skipped.into()))
         });
-        let data = if options.files.is_none() { "simulated collisions, not measured ones" } else { "from the files given" };
+        let data = if options.is_simulated() { "simulated collisions, not measured ones" } else { "from the files given" };
         let [n_train_rows, n_test_rows] = [self.n_train_rows, self.n_test_rows].map(|n_rows| thousands(n_rows as u64));
         let [planned, held] = [self.planned_peak_bytes, self.allocated_bytes].map(|n_bytes| mebibytes(n_bytes as u64));
-        vec![
+        let mut lines = vec![
             ("device", device.to_string()),
             ("data", data.to_owned()),
             ("rows", format!("{n_train_rows} to train, {n_test_rows} to test")),
@@ -74,7 +74,8 @@ impl Outcome {
             ("validation AUC", format!("{:.4}", report.best_auc)),
             ("test AUC", format!("{:.4}", self.test_auc)),
             ("time", seconds(self.seconds)),
-            ("run folder", self.folder.display().to_string()),
-        ]
+        ];
+        lines.extend(self.folder.as_ref().map(|folder| ("run folder", folder.display().to_string())));
+        lines
     }
 }

@@ -14,15 +14,16 @@ pub(crate) fn built(name: &'static str) -> PathBuf {
     built.entry(name).or_insert_with(|| build(name)).clone()
 }
 
+/// The program behind `cargo xtask`.
+#[cfg(all(unix, feature = "mpi"))]
+pub(crate) fn xtask() -> PathBuf {
+    let (profile_dir, mut build) = cargo_build();
+    let status = build.args(["--package", "xtask"]).status().expect("cargo runs");
+    assert!(status.success(), "xtask can be built");
+    profile_dir.join("xtask")
+}
+
 fn build(name: &str) -> PathBuf {
-    let test = std::env::current_exe().expect("a process has an executable");
-    // target/PROFILE/deps/it-HASH
-    let profile_dir = test.ancestors().nth(2).expect("cargo puts tests below `deps`");
-    let target_dir = profile_dir.parent().expect("a profile has a folder of its own");
-    let profile = match profile_dir.file_name().and_then(OsStr::to_str) {
-        Some("debug") | None => "dev",
-        Some(profile) => profile,
-    };
     // As this test was built, so that there is nothing left to build.
     let features: &[&str] = if cfg!(feature = "all-formats") {
         &["--workspace", "--tests", "--all-features"]
@@ -31,14 +32,24 @@ fn build(name: &str) -> PathBuf {
     } else {
         &["--package", "brisk-examples"]
     };
-    let status = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--example", name, "--profile", profile])
-        .args(features)
-        .arg("--target-dir")
-        .arg(target_dir)
-        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
-        .status()
-        .expect("cargo runs");
+    let (profile_dir, mut build) = cargo_build();
+    let status = build.args(["--example", name]).args(features).status().expect("cargo runs");
     assert!(status.success(), "the example {name} can be built");
     profile_dir.join("examples").join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
+}
+
+/// The folder of this test's profile, and the command that builds into it.
+fn cargo_build() -> (PathBuf, Command) {
+    let test = std::env::current_exe().expect("a process has an executable");
+    // target/PROFILE/deps/it-HASH
+    let profile_dir = test.ancestors().nth(2).expect("cargo puts tests below `deps`");
+    let target_dir = profile_dir.parent().expect("a profile has a folder of its own");
+    let profile = match profile_dir.file_name().and_then(OsStr::to_str) {
+        Some("debug") | None => "dev",
+        Some(profile) => profile,
+    };
+    let mut build = Command::new(env!("CARGO"));
+    build.args(["build", "--quiet", "--profile", profile]).arg("--target-dir").arg(target_dir);
+    build.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+    (profile_dir.to_owned(), build)
 }

@@ -16,6 +16,8 @@ mod bench_cli;
 mod buffers;
 mod by_hand;
 mod data_parallel_cli;
+#[cfg(all(unix, feature = "mpi"))]
+mod data_parallel_ranks;
 mod determinism;
 mod devices_agree;
 mod early_stop;
@@ -31,5 +33,6 @@ mod mixed_precision;
 mod precision;
 mod refusals;
 mod replicas;
+mod shared_device_cli;
 mod trainer;
 mod zero;

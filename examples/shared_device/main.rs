@@ -1,0 +1,128 @@
+//! Several processes on one device, each with a share of its memory: what they do together, against one alone.
+//!
+//! `cargo run --release --example shared_device -- --help`
+
+mod options;
+mod together;
+mod worker;
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use brisk_examples::higgs::Data;
+use brisk_examples::{print, write_json};
+use brisk_train::{mebibytes, rows_per_second, thousands};
+use serde_json::{Value, json};
+
+use options::Options;
+
+/// The word by which the program starts itself as one of several; how many stands behind it, and then the command line.
+const WORKER: &str = "--worker-of";
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            print::error(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    if let [word, n, args @ ..] = args.as_slice()
+        && word == WORKER
+    {
+        let n = n.parse().context("how many processes there are")?;
+        return Options::read(args.iter().cloned())?.map_or(Ok(()), |options| worker::work(n, &options));
+    }
+    let Some(options) = Options::read(args.iter().cloned())? else { return Ok(()) };
+    let started = Instant::now();
+    // Made once, before several want it.
+    let rows = Data::open(&options.run, &|said| print::note(said))?.train.n_rows();
+
+    // Numbers in turn, round by round: what else the machine does meets all of them.
+    let mut measured: Vec<Vec<Together>> = vec![Vec::new(); options.processes.len()];
+    for round in 1..=options.rounds {
+        for (&n, rounds) in options.processes.iter().zip(&mut measured) {
+            print::note(format_args!("round {round} of {}: {n} at a time", options.rounds));
+            rounds.push(Together::of(together::run(n, &args)?));
+        }
+    }
+    let measured: Vec<Together> = measured.into_iter().map(median).collect();
+    if let Some(path) = &options.run.json {
+        write_json(path, &results(&options, &measured, started.elapsed().as_secs_f64()))?;
+    }
+    let one = &measured[0].first;
+    let hidden = options.run.hidden.iter().map(ToString::to_string).collect::<Vec<_>>().join("-");
+    let about = format!(
+        "device   {}\nnetwork  {hidden} hidden units, batches of {}, {} rows\n",
+        one["device"].as_str().unwrap_or_default(),
+        options.run.batch,
+        thousands(rows as u64)
+    );
+    print::result(about + &table(&options, &measured))
+}
+
+/// What some processes did together.
+#[derive(Debug, Clone)]
+struct Together {
+    trained_per_s: f64,
+    scored_per_s: f64,
+    /// What the first of them came to.
+    first: Value,
+}
+
+impl Together {
+    fn of(results: Vec<Value>) -> Self {
+        Self {
+            trained_per_s: together::rate(&results, "n_trained", "train_seconds"),
+            scored_per_s: together::rate(&results, "n_scored", "score_seconds"),
+            first: results.into_iter().next().unwrap_or_default(),
+        }
+    }
+}
+
+fn median(mut rounds: Vec<Together>) -> Together {
+    let middle = rounds.len() / 2;
+    rounds.sort_by(|a, b| a.scored_per_s.total_cmp(&b.scored_per_s));
+    let scored_per_s = rounds[middle].scored_per_s;
+    rounds.sort_by(|a, b| a.trained_per_s.total_cmp(&b.trained_per_s));
+    Together { scored_per_s, ..rounds.swap_remove(middle) }
+}
+
+fn table(options: &Options, measured: &[Together]) -> String {
+    let heading = format!(
+        "{:>9}  {:>20}  {:>8}  {:>19}  {:>8}  {:>11}",
+        "processes", "trained rows/s, all", "of first", "scored rows/s, all", "of first", "memory each"
+    );
+    let first = &measured[0];
+    let lines = options.processes.iter().zip(measured).map(|(n, together)| {
+        format!(
+            "{n:>9}  {:>20}  {:>8.2}  {:>19}  {:>8.2}  {:>11}",
+            rows_per_second(together.trained_per_s),
+            together.trained_per_s / first.trained_per_s,
+            rows_per_second(together.scored_per_s),
+            together.scored_per_s / first.scored_per_s,
+            mebibytes(together.first["allocated_bytes"].as_u64().unwrap_or(0))
+        )
+    });
+    std::iter::once(heading).chain(lines).collect::<Vec<_>>().join("\n")
+}
+
+/// For programs: what the first process came to, and what all did together.
+fn results(options: &Options, measured: &[Together], seconds: f64) -> Value {
+    let mut results = measured[0].first.clone();
+    results["seconds"] = json!(seconds);
+    results["memory_limit_bytes"] = json!(options.memory_bytes);
+    let processes = options.processes.iter().zip(measured).map(|(n, together)| {
+        json!({
+            "n": n, "train_rows_per_s": together.trained_per_s, "score_rows_per_s": together.scored_per_s,
+            "device": together.first["device"], "allocated_bytes": together.first["allocated_bytes"], "test_auc": together.first["test_auc"],
+        })
+    });
+    results["processes"] = processes.collect();
+    results
+}

@@ -1,0 +1,70 @@
+//! Several workers at a time, and what they did together.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::Value;
+
+use crate::worker::READY;
+
+/// A process that ends when this does.
+struct Worker {
+    child: Child,
+    said: BufReader<ChildStdout>,
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // One that has ended cannot be killed, which is as well.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Worker {
+    fn start(n: usize, args: &[String]) -> Result<Self> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg(super::WORKER).arg(n.to_string()).args(args).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().context("cannot start another process")?;
+        let stdout = child.stdout.take().context("a process without an output")?;
+        Ok(Self { child, said: BufReader::new(stdout) })
+    }
+
+    fn hear(&mut self) -> Result<String> {
+        let mut line = String::new();
+        if self.said.read_line(&mut line).unwrap_or(0) == 0 {
+            // It has said why on standard error.
+            bail!("one of the processes did not get through: {}", self.child.wait()?);
+        }
+        Ok(line.trim_end().to_owned())
+    }
+
+    fn go_on(&mut self) -> Result<()> {
+        let stdin = self.child.stdin.as_mut().context("a process without an input")?;
+        writeln!(stdin).and_then(|()| stdin.flush()).context("one of the processes is gone")
+    }
+}
+
+/// What `n` workers came to, each of which is a process of this program with `args`.
+pub(crate) fn run(n: usize, args: &[String]) -> Result<Vec<Value>> {
+    let mut workers = (0..n).map(|_| Worker::start(n, args)).collect::<Result<Vec<_>>>()?;
+    // Each part begins when all are ready for it.
+    loop {
+        let said = workers.iter_mut().map(Worker::hear).collect::<Result<Vec<_>>>()?;
+        if said.iter().any(|line| line != READY) {
+            return said
+                .iter()
+                .map(|line| serde_json::from_str(line).with_context(|| format!("a process said `{line}`")))
+                .collect();
+        }
+        workers.iter_mut().try_for_each(Worker::go_on)?;
+    }
+}
+
+/// How many a second all of them did together: until the last was done.
+pub(crate) fn rate(results: &[Value], count: &str, seconds: &str) -> f64 {
+    let number = |result: &Value, name: &str| result[name].as_f64().unwrap_or(f64::NAN);
+    let n: f64 = results.iter().map(|result| number(result, count)).sum();
+    n / results.iter().map(|result| number(result, seconds)).fold(0.0, f64::max)
+}

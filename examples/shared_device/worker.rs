@@ -1,0 +1,92 @@
+//! One of the processes: it gets ready, and does each part of its work when it is told to, at the same time as the others.
+
+use std::io::{BufRead as _, Write as _, stdin, stdout};
+use std::num::NonZero;
+use std::thread::available_parallelism;
+use std::time::Instant;
+
+use anyhow::{Result, bail};
+use brisk_examples::higgs::{Data, Network, Outcome};
+use brisk_nn::tensor::Graph;
+use brisk_nn::tensor::program::Device;
+use brisk_train::metrics::roc_auc;
+use brisk_train::{FeedProbe, Outputs, Progress, ResidentRows, Scorer, StopFlag, Trainer};
+
+use crate::options::Options;
+
+/// What a worker says when it is ready for the next part.
+pub(crate) const READY: &str = "ready";
+
+/// How often an adapter is asked to open that others keep busy: for up to six seconds.
+const N_ATTEMPTS: u32 = 8;
+
+/// How often rows are scored, so that it takes long enough to be measured.
+const N_SCORINGS: usize = 10;
+
+/// Works as one of `n` processes.
+pub(crate) fn work(n: usize, options: &Options) -> Result<()> {
+    let (started, run) = (Instant::now(), &options.run);
+    // On the CPU, cores are what is shared.
+    let n_threads = (available_parallelism().map_or(1, NonZero::get) / n).max(1);
+    let builder = Device::builder().selection(options.selection.clone()).threads(n_threads);
+    let device = builder.memory_limit(options.memory_bytes).open_attempts(N_ATTEMPTS).open()?;
+
+    let data = Data::open(run, &|_| {})?;
+    let [train_part, valid_part] = brisk_loader::split(&data.train, run.seed, [0.9, 0.1])?;
+    let Network { model, params, optimizer } = Network::new(data.train.n_cols(), run);
+    let trainer = Trainer::new(&device, &model, &params, &optimizer, &train_part, &valid_part, run.trainer_config());
+    let trainer = data.of_train(trainer)?;
+    let test_labels = data.test_labels()?;
+    let test_rows = data.of_test(ResidentRows::upload(&device, "test", &data.test))?;
+    let tester = Scorer::new(&device, &model, &params, &test_rows, trainer.scale(), 1024, run.precision)?;
+    let probe = FeedProbe::new(&device, trainer.train_rows(), trainer.scale())?;
+    let [step, evaluation] = trainer.graphs();
+    let planned_peak_bytes = Graph::planned_peak_bytes(&[step, evaluation, tester.graph(), probe.graph()])?;
+
+    meet()?;
+    let loader_rows_per_s = probe.rows_per_s()?;
+    meet()?;
+    let report = trainer.fit(&mut Outputs { progress: Progress::quiet(), folder: None, stop: StopFlag::new() })?;
+    meet()?;
+    let scoring = Instant::now();
+    let mut scores = Vec::new();
+    for _ in 0..N_SCORINGS {
+        scores = tester.scores()?;
+    }
+    let score_seconds = scoring.elapsed().as_secs_f64();
+
+    let outcome = Outcome {
+        device: device.info().clone(),
+        resolved: run.precision.resolved(&device).to_string(),
+        n_train_rows: data.train.n_rows(),
+        n_test_rows: test_labels.len(),
+        n_parameters: params.n_trained(),
+        loader_rows_per_s,
+        test_auc: roc_auc(&scores, &test_labels)?,
+        planned_peak_bytes,
+        allocated_bytes: device.allocated_bytes(),
+        seconds: started.elapsed().as_secs_f64(),
+        folder: None,
+        report,
+    };
+    let mut results = outcome.json(run);
+    results["n_trained"] = (outcome.report.train_rows_per_s * outcome.report.train_seconds).into();
+    results["n_scored"] = (N_SCORINGS * scores.len()).into();
+    results["score_seconds"] = score_seconds.into();
+    say(&results.to_string())
+}
+
+/// Says that this one is ready, and waits until all are.
+fn meet() -> Result<()> {
+    say(READY)?;
+    match stdin().lock().read_line(&mut String::new()) {
+        Ok(1..) => Ok(()),
+        _ => bail!("the process that started this one is gone"),
+    }
+}
+
+fn say(line: &str) -> Result<()> {
+    let mut out = stdout().lock();
+    writeln!(out, "{line}")?;
+    Ok(out.flush()?)
+}

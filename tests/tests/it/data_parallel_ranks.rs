@@ -1,0 +1,146 @@
+//! The `data_parallel` example as ranks of an MPI job, and what becomes of a job that has lost one.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use brisk_train::Checkpoint;
+
+use crate::data_parallel_cli::{Place, check_same_auc};
+use crate::example::{built, xtask};
+
+/// The example on `n` ranks, with what Open MPI asks of root, and of a machine with fewer cores than ranks.
+fn mpirun(n: &str) -> Command {
+    let mut command = Command::new("mpirun");
+    command.envs([
+        ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
+        ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
+        ("OMPI_MCA_rmaps_base_oversubscribe", "1"),
+        ("OMPI_MCA_hwloc_base_binding_policy", "none"),
+        ("OMPI_MCA_mpi_yield_when_idle", "1"),
+        ("OMPI_MCA_btl_vader_single_copy_mechanism", "none"),
+    ]);
+    command.args(["-n", n]).arg(built("data_parallel"));
+    command
+}
+
+#[test]
+fn processes_come_to_the_auc_of_one_device_and_the_bits_of_threads() {
+    let place = Place::new();
+    let alone = place.results("higgs", &[]);
+    place.results("data_parallel", &["--out", "threads"]);
+    for folder in ["ranks", "again"] {
+        let mut command = place.prepared(mpirun("2"), &["--out", folder, "--json", "ranks.json"]);
+        let output = command.output().expect("mpirun starts; Debian's package openmpi-bin has it");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{said}");
+        assert!(said.contains("rank 0: cpu") && said.contains("rank 1: cpu"), "who they are: {said}");
+        assert_eq!(said.matches("epoch 3/3").count(), 1, "one of them shows progress: {said}");
+        let run = place.json("ranks.json");
+        check_same_auc(&run, &alone);
+        assert!(run["n_replicas"] == 2 && run["engine"].as_str().is_some_and(|engine| engine.contains("MPI")), "{run}");
+        assert!(place.best(folder) == place.best("threads"), "bit for bit");
+    }
+}
+
+#[test]
+fn what_is_wrong_for_all_of_them_is_no_lost_rank() {
+    let place = Place::new();
+    for (args, part) in [
+        (&["--devices", "nosuch"][..], "error: no device `nosuch`"),
+        (&["--replicas", "3"], "error: --replicas is 3, and 2 processes were started"),
+        (&["--batch", "1"], "error: a batch of 1 rows for 2 replicas"),
+    ] {
+        let output = place.prepared(mpirun("2"), args).output().expect("mpirun starts");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(1) && said.contains(part), "{args:?}: {:?} {said}", output.status);
+    }
+}
+
+/// A run that takes seconds, so that it can be disturbed.
+const LONG: [&str; 10] = ["--rows", "4000", "--batch", "20", "--epochs", "12", "--patience", "0", "--checkpoint-every", "20"];
+
+/// A job under `cargo xtask mpi` whose standard error goes to a file.
+struct Job {
+    child: Child,
+    said: PathBuf,
+}
+
+impl Job {
+    fn start(place: &Place, restarts: &[&str], name: &str) -> Self {
+        let said = place.path(&format!("{name}.said"));
+        let mut command = Command::new(xtask());
+        command.args(["mpi", "-n", "3"]).args(restarts).args(["--", "program"]).arg(built("data_parallel"));
+        let json = format!("{name}.json");
+        let mut command = place.prepared(command, &[&LONG[..], &["--out", name, "--json", &json]].concat());
+        let child = command.stderr(File::create(&said).expect("there is room")).spawn().expect("xtask starts");
+        Self { child, said }
+    }
+
+    fn said(&self) -> String {
+        fs::read_to_string(&self.said).expect("the file was made")
+    }
+
+    /// The process that was rank `rank` when the job was last started.
+    fn process_of(&self, rank: usize) -> Option<String> {
+        let said = self.said();
+        let line = said.lines().rfind(|line| line.starts_with(&format!("rank {rank}: ")))?;
+        line.rsplit_once(", process ").map(|(_, process)| process.to_owned())
+    }
+}
+
+/// Kills rank 1 once a checkpoint lies beyond `past` epochs and within one; where that was.
+fn kill_within_an_epoch(place: &Place, job: &mut Job, name: &str, past: usize) -> (usize, usize) {
+    let since = Instant::now();
+    loop {
+        assert!(since.elapsed() < Duration::from_secs(120), "no checkpoint within an epoch: {}", job.said());
+        assert!(matches!(job.child.try_wait(), Ok(None)), "it ended too early: {}", job.said());
+        let last = Checkpoint::load(place.path(name).join("last.safetensors"));
+        let at = last.ok().and_then(|last| Some((last.metadata("epoch", "").ok()?, last.metadata("batch", "").ok()?)));
+        if let (Some((epoch, batch)), Some(process)) = (at.filter(|at| *at > (past, 0)), job.process_of(1)) {
+            let killed = Command::new("kill").args(["-KILL", &process]).status().expect("there is `kill`");
+            assert!(killed.success(), "rank 1 still runs");
+            return (epoch, batch);
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_job_that_lost_ranks_comes_to_the_bits_of_one_that_did_not() {
+    let place = Place::new();
+    place.results("data_parallel", &[&LONG[..], &["--replicas", "3", "--out", "undisturbed"]].concat());
+    let mut job = Job::start(&place, &["--restarts", "3"], "disturbed");
+    let (epoch, _) = kill_within_an_epoch(&place, &mut job, "disturbed", 0);
+    // The first process of rank 1 is gone; what comes next is that of the job's second start.
+    let since = Instant::now();
+    while job.said().matches("going on from ").count() < 1 {
+        assert!(since.elapsed() < Duration::from_secs(60), "it is not started again: {}", job.said());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    kill_within_an_epoch(&place, &mut job, "disturbed", epoch + 1);
+    let status = job.child.wait().expect("it ends");
+    let said = job.said();
+    assert!(status.success(), "{said}");
+    assert!(said.contains("rank 1 on ") && said.contains("was killed by signal 9"), "{said}");
+    assert_eq!(said.matches("going on from disturbed/last.safetensors").count(), 2, "{said}");
+    assert!(said.contains("restart 2 of 3: -n 3"), "{said}");
+    assert!(place.best("disturbed") == place.best("undisturbed"), "nothing that was kept is lost: bit for bit");
+}
+
+#[test]
+fn a_job_that_lost_a_rank_goes_on_with_fewer() {
+    let place = Place::new();
+    let undisturbed = place.results("data_parallel", &[&LONG[..], &["--replicas", "3", "--out", "undisturbed"]].concat());
+    let mut job = Job::start(&place, &["--restart-ranks", "2"], "disturbed");
+    kill_within_an_epoch(&place, &mut job, "disturbed", 1);
+    let status = job.child.wait().expect("it ends");
+    let said = job.said();
+    assert!(status.success(), "{said}");
+    assert!(said.contains("restart 1 of 1: -n 2") && said.contains("2 replicas by "), "{said}");
+    let run = place.json("disturbed.json");
+    let [ours, theirs] = [&run, &undisturbed].map(|results| results["test_auc"].as_f64().expect("a number"));
+    assert!((ours - theirs).abs() < 1e-3, "test AUC {ours}, undisturbed {theirs}");
+    assert_eq!((&run["n_replicas"], &run["epochs"]), (&2.into(), &undisturbed["epochs"]));
+}
