@@ -51,11 +51,11 @@ fn newest_of(runs: &Path, config: &Value) -> Option<RunFolder> {
     alike.max_by_key(|folder| fs::metadata(folder.config()).and_then(|file| file.modified()).ok())
 }
 
-/// What is said of a run but for where it ran: it may go on elsewhere, on another number of replicas.
+/// What is said of a run but for where it ran: it may go on elsewhere, on another number of replicas, that share more or less.
 fn settings(config: &[u8]) -> Option<Value> {
     let mut config: Value = serde_json::from_slice(config).ok()?;
     let fields = config.as_object_mut()?;
-    ["device", "replicas"].iter().for_each(|name| drop(fields.remove(*name)));
+    ["device", "replicas", "zero"].iter().for_each(|name| drop(fields.remove(*name)));
     Some(config)
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use brisk_examples::{higgs, print};
 use brisk_nn::tensor::program::Selection;
-use brisk_train::{BucketSizes, DataParallelConfig, Wire};
+use brisk_train::{BucketSizes, DataParallelConfig, Wire, ZeroStage};
 
 /// What `--help` prints, and the documentation of the options.
 fn help() -> String {
@@ -22,6 +22,7 @@ Replicas
     --devices A,B    cpu, software, an adapter's name or index: in turn, for the replicas of a host
                      [BRISK_DEVICE for all of them; else the hardware GPUs in turn, or the CPU, whose cores they share]
     --wire W         what gradients travel in: f32, f16 or bf16                    [f32]
+    --zero N         what replicas keep a part of instead of all: 0 nothing, 1 the optimizer's state, 2 gradients too, 3 parameters too [0]
     --bucket-mb X    MiB of gradients that are reduced together                    [4, the first 1]
     --timeout X      seconds that a process waits for the others; threads of one process have no such limit to set [600]
 
@@ -86,6 +87,7 @@ impl Options {
                 "--replicas" => options.replicas = Some(replicas(&value()?)?),
                 "--devices" => options.devices = value()?.split(',').map(|word| word.parse().unwrap_or_default()).collect(),
                 "--wire" => options.parallel.wire = wire(&value()?)?,
+                "--zero" => options.parallel.zero = stage(&value()?)?,
                 "--bucket-mb" => options.parallel.buckets = bucket_sizes(higgs::positive(&name, &value()?)?)?,
                 "--timeout" => options.timeout = Some(timeout(higgs::positive(&name, &value()?)?)?),
                 "--out" => options.out = Some(PathBuf::from(value()?)),
@@ -116,6 +118,12 @@ fn wire(word: &str) -> Result<Wire> {
         "bf16" => Ok(Wire::Bf16),
         _ => bail!("--wire wants f32, f16 or bf16, got `{word}`"),
     }
+}
+
+fn stage(word: &str) -> Result<ZeroStage> {
+    const STAGES: [ZeroStage; 4] = [ZeroStage::Replicated, ZeroStage::Optimizer, ZeroStage::Gradients, ZeroStage::Parameters];
+    let stage = word.parse().ok().and_then(|stage: usize| STAGES.get(stage).copied());
+    stage.with_context(|| format!("--zero wants 0, 1, 2 or 3, got `{word}`"))
 }
 
 /// The first bucket stays small, so that communication starts early.

@@ -55,7 +55,7 @@ pub(crate) fn train(
     // The same rows, split and model on each; what differs between them is told before anything is trained.
     let n_cols = data.train.n_cols();
     let [train_part, valid_part] = brisk_loader::split(&data.train, run.seed, [0.9, 0.1])?;
-    let Network { model, params, optimizer } = Network::new(n_cols, run);
+    let Network { model, params, optimizer } = Network::new(n_cols, run).try_map(|params| replicas.divide(params))?;
     let config = TrainerConfig { checkpoint_every: options.checkpoint_every, ..run.trainer_config() };
     let feed = FeedConfig::default();
     let trainer = Trainer::with_replicas(&device, &model, &params, &optimizer, &train_part, &valid_part, config, &feed, replicas);
@@ -71,6 +71,8 @@ pub(crate) fn train(
     note(&format!("parameters: {}", thousands(params.n_trained() as u64)));
     let resolved = run.precision.resolved(&device).to_string();
     note(&format!("precision: {}, {resolved}", run.precision));
+    let state = trainer.memory()?.state();
+    note(&format!("parameters, gradients and optimizer on each replica: {}", mebibytes(state as u64)));
     note(&format!("planned peak memory of each replica: {}", mebibytes(planned_peak_bytes as u64)));
 
     // The first says where the run's files are and what it goes on from; no replica begins elsewhere than its peers.
@@ -133,6 +135,7 @@ fn place_of_files(
         let mut config: Value = options.run.config(device, train.column_names());
         config["replicas"] = json!(replicas.world_size());
         config["wire"] = json!(format!("{:?}", options.parallel.wire).to_lowercase());
+        config["zero"] = json!(format!("{:?}", options.parallel.zero).to_lowercase());
         let folder::Place { folder, checkpoint } = folder::found(options, &config)?;
         said = [folder.path().display().to_string(), checkpoint.map_or(String::new(), |path| path.display().to_string())];
     }

@@ -14,6 +14,16 @@ pub(crate) struct Flat<'a> {
 }
 
 impl Flat<'_> {
+    /// Refuses parameters that are divided where nobody has the rest.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if self.params.division().is_none() || self.replicas.is_some() {
+            return Ok(());
+        }
+        let found = "parameters that are divided among replicas".to_owned();
+        let expected = "whole ones; or `with_replicas`, which asks the others for the rest";
+        Err(Error::Tensor(brisk_nn::Error::Refused { op: "bind", found, expected }))
+    }
+
     /// Whether this replica writes what all have.
     pub(crate) fn is_first(&self) -> bool {
         self.replicas.is_none_or(|replicas| replicas.rank() == 0)

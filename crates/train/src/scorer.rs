@@ -8,6 +8,7 @@ use brisk_nn::{Module, Parameters};
 
 use crate::data_parallel::check_batch;
 use crate::feed::{Cursor, Feed, OpenFeed};
+use crate::flat::Flat;
 use crate::{DataParallel, Error, ResidentRows, Standardisation};
 
 /// A model's outputs over a whole table: recorded without a tape, scores collected on the device and read once, or once a chunk of
@@ -92,6 +93,7 @@ impl<'a> Scorer<'a> {
         let state = Graph::state_buffer();
         let scores = Persistent::new("scores", DType::F32, turn_batches * batch_rows);
         let batch = feed.record_part(&graph, scale, &state, part)?;
+        Flat { params, replicas }.check()?;
         let bound = params.bind(&graph)?;
         let logits = graph.autocast(precision, || batch.forward(model, &bound)?.cast(DType::F32))?;
         graph.store(&logits, &state, &scores)?;

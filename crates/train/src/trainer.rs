@@ -286,6 +286,7 @@ impl<'a> Trainer<'a> {
         if let Some(replicas) = replicas {
             replicas.prepare(&graph);
         }
+        Flat { params, replicas }.check()?;
         let bound = params.bind(&graph)?;
         let batch = match replicas {
             None => train.record(&graph, &scale, &inputs.state)?,

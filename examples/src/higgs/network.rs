@@ -24,4 +24,12 @@ impl Network {
         let optimizer = Adam::new(&params);
         Self { model, params, optimizer }
     }
+    /// The same with parameters that something has been done to, and an optimizer of these.
+    ///
+    /// # Errors
+    /// That of `f`.
+    pub fn try_map<E>(self, f: impl FnOnce(Parameters) -> Result<Parameters, E>) -> Result<Self, E> {
+        let params = f(self.params)?;
+        Ok(Self { optimizer: Adam::new(&params), params, ..self })
+    }
 }

@@ -87,6 +87,7 @@ fn help_is_the_documentation() {
         "replicas",
         "devices",
         "wire",
+        "zero",
         "bucket-mb",
         "timeout",
         "train",
@@ -109,6 +110,8 @@ fn options_that_make_no_sense() {
         (&["--replicas", "0"], &["--replicas is 0"]),
         (&["--replicas", "5000"], &["--replicas is 5000", "1024"]),
         (&["--wire", "f64"], &["--wire wants f32, f16 or bf16, got `f64`"]),
+        (&["--zero", "4"], &["--zero wants 0, 1, 2 or 3, got `4`"]),
+        (&["--zero", "1", "--wire", "bf16"], &["Bf16 on the wire", "f32 where state is divided"]),
         (&["--bucket-mb", "0"], &["--bucket-mb is 0", "above 0"]),
         (&["--bucket-mb", "1e9"], &["--bucket-mb is 1000000000", "4096"]),
         (&["--timeout", "1e300"], &["--timeout is 1", "seconds at most"]),
@@ -142,6 +145,17 @@ fn replicas_come_to_the_auc_of_one_device() {
         assert_eq!(again["test_auc"], run["test_auc"], "a run repeats");
         assert!(place.best("again") == place.best(n), "{n} replicas: bit for bit");
         fs::remove_dir_all(place.path("again")).expect("it is there");
+    }
+}
+
+#[test]
+fn state_that_is_divided_comes_to_the_same_bits() {
+    let place = Place::new();
+    let whole = place.results("data_parallel", &["--out", "0"]);
+    for zero in ["1", "2", "3"] {
+        let run = place.results("data_parallel", &["--zero", zero, "--bucket-mb", "0.001", "--out", zero]);
+        assert_eq!(run["test_auc"], whole["test_auc"], "stage {zero}");
+        assert!(place.best(zero) == place.best("0"), "stage {zero}: bit for bit");
     }
 }
 

@@ -6,7 +6,7 @@ use brisk_program::{Device, Selection};
 use brisk_tensor::Precision;
 use brisk_train::{
     BucketSizes, Checkpoint, CheckpointFiles, DataParallelConfig, Error, FeedConfig, FitReport, GradientClip, Outputs, RunFolder,
-    StateBytes, Trainer, TrainerConfig, Wire, ZeroStage, run_threads,
+    StateBytes, Trainer, TrainerConfig, Uneven, Wire, ZeroStage, run_threads,
 };
 
 use crate::gpu::{cpu, gpu};
@@ -180,7 +180,7 @@ fn each_replica_keeps_its_part_of_the_memory() -> Result<(), Error> {
 
 /// Trains on from what is in the folder, if there is something, up to an epoch.
 fn leg(n: usize, config: DataParallelConfig, max_epochs: usize, folder: &RunFolder) -> Result<Vec<Run>, Error> {
-    let setting = deep(TrainerConfig { max_epochs, ..Setting::default().config });
+    let setting = deep(TrainerConfig { max_epochs, checkpoint_every: 3, ..Setting::default().config });
     let from = (max_epochs > 1).then(|| Checkpoint::load(folder.last())).transpose()?;
     run_threads(n, &config, |replica| {
         let ready = setting.ready().divided(replica)?;
@@ -310,6 +310,14 @@ fn what_cannot_be_divided_is_refused() {
     assert_eq!(
         wire,
         "divide: Bf16 on the wire, expected f32 where state is divided; or `ZeroStage::Replicated`, which knows what is rounded away"
+    );
+    let uneven = DataParallelConfig { uneven: Some(Uneven::DividedByAll), ..divided(ZeroStage::Optimizer) };
+    let uneven = refusal(uneven, |replica| replica.divide(setting.ready().params).map(|_| ()));
+    assert!(uneven.contains("fewer batches than others") && uneven.contains("`uneven: None`"), "{uneven}");
+    let alone = refusal(divided(ZeroStage::Gradients), |replica| setting.ready().divided(replica)?.trainer(&cpu(1)).map(|_| ()));
+    assert_eq!(
+        alone,
+        "bind: parameters that are divided among replicas, expected whole ones; or `with_replicas`, which asks the others for the rest"
     );
     let before = refusal(divided(ZeroStage::Parameters), |replica| {
         let ready = setting.ready();
