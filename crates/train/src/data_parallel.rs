@@ -33,7 +33,7 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// This replica's side of a data-parallel run: what is reduced over all of them is recorded into the training step.
 ///
-/// Every replica holds the whole model and takes its part of each batch. Gradients are reduced in buckets, each as soon as the backward pass has made
+/// Every replica holds the whole model, or shares its state with the others ([`DataParallelConfig::zero`]), and takes its part of each batch. Gradients are reduced in buckets, each as soon as the backward pass has made
 /// it, on a thread of their own while the rest is computed; then every replica takes the same step. So replicas that start alike stay alike, bit for bit.
 ///
 /// It is for training loops of one's own; [`Trainer::with_replicas`](crate::Trainer::with_replicas) does all of it.

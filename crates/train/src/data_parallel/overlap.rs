@@ -11,7 +11,7 @@ pub struct Overlap {
 }
 
 impl Overlap {
-    /// Reductions done, buckets and losses.
+    /// Reductions done, buckets and losses; buckets of values that were gathered among them.
     pub fn n_reductions(&self) -> u64 {
         self.n_reductions.load(Ordering::Relaxed)
     }
