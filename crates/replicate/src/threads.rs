@@ -40,6 +40,13 @@ impl ThreadsConfig {
     }
 }
 
+/// So many replicas, which wait ten minutes.
+impl From<usize> for ThreadsConfig {
+    fn from(world_size: usize) -> Self {
+        Self::new(world_size)
+    }
+}
+
 impl Threads {
     /// The handles of a group, by rank: one for each thread.
     ///

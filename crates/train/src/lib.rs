@@ -19,7 +19,7 @@ mod standardisation;
 mod stop_flag;
 mod trainer;
 
-pub use brisk_replicate::{BucketSizes, Collective, Described, ReduceOp, StateBytes, Wire, ZeroStage};
+pub use brisk_replicate::{BucketSizes, Collective, Described, ReduceOp, StateBytes, ThreadsConfig, Wire, ZeroStage};
 pub use checkpoint::{Checkpoint, Values};
 pub use closing_table::{closing_table, mebibytes, rows_per_second, seconds, thousands};
 pub use data_parallel::{

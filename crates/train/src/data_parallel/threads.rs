@@ -8,7 +8,7 @@ use brisk_replicate::{Error as ReplicaError, Threads, ThreadsConfig};
 use super::{DataParallel, DataParallelConfig};
 use crate::Error;
 
-/// Runs `replica` on `n` threads of this process, and gives back what they return, by rank. Each opens its own device: another adapter, the same one again, or the
+/// Runs `replica` on threads of this process, so many or as [`ThreadsConfig`] says, and gives back what they return, by rank. Each opens its own device: another adapter, the same one again, or the
 /// CPU executor with a share of the threads.
 ///
 /// A replica that errors or panics ends the others; the result is then the error of the one that failed first.
@@ -16,10 +16,10 @@ use crate::Error;
 /// # Errors
 /// What the first failed replica returned; its panic as [`Error::Replica`].
 /// # Panics
-/// If `n` is 0.
+/// If there are to be none.
 #[track_caller]
 pub fn run_threads<T, E>(
-    n: usize,
+    threads: impl Into<ThreadsConfig>,
     config: &DataParallelConfig,
     replica: impl Fn(&DataParallel) -> Result<T, E> + Sync,
 ) -> Result<Vec<T>, E>
@@ -27,7 +27,7 @@ where
     T: Send,
     E: From<Error> + Display + Send,
 {
-    let handles = Threads::group(ThreadsConfig::new(n));
+    let handles = Threads::group(threads.into());
     let ends: Vec<Result<T, (Instant, E)>> = std::thread::scope(|scope| {
         let run = |handle: Threads| {
             let replica = &replica;
@@ -37,7 +37,7 @@ where
         threads.into_iter().map(|thread| thread.join().expect("a replica's panic is caught inside")).collect()
     });
     let mut first: Option<(Instant, E)> = None;
-    let mut returned = Vec::with_capacity(n);
+    let mut returned = Vec::with_capacity(ends.len());
     for end in ends {
         match end {
             Ok(value) => returned.push(value),

@@ -21,12 +21,14 @@ pub(super) struct Task {
     pub(super) batch: usize,
     n_epochs: usize,
     lr: f32,
-    build: fn(&mut ParametersBuilder) -> Box<dyn Module>,
+    build: Build,
     /// Features and labels.
     rows: fn(n_rows: usize, seed: u64) -> (Vec<f32>, Vec<f32>),
     n_train: usize,
     n_test: usize,
 }
+
+type Build = fn(&mut ParametersBuilder) -> Box<dyn Module>;
 
 /// Pixels a side.
 const SIDE: usize = 16;
@@ -60,8 +62,23 @@ pub(super) fn tasks(options: &Options) -> [Task; 2] {
     [mlp, convnet]
 }
 
+/// Layers so wide that products are what takes the time: for hardware, whose matrix units compute in 16 bits.
+pub(super) fn wide(options: &Options) -> Task {
+    let [mlp, _] = tasks(options);
+    let is_smoke = options.scale == Scale::Smoke;
+    let (name, build): (_, Build) = match is_smoke {
+        true => ("28-64-64-64-1", |params| mlp_of(params, 64)),
+        false => ("28-4096-4096-4096-1", |params| mlp_of(params, 4096)),
+    };
+    Task { name, build, batch: if is_smoke { 64 } else { 4096 }, n_train: if is_smoke { 128 } else { 40_960 }, ..mlp }
+}
+
 fn mlp(params: &mut ParametersBuilder) -> Box<dyn Module> {
-    let config = MlpConfig { n_inputs: N_COLS, hidden: vec![256; 3], n_outputs: 1, activation: Activation::Relu };
+    mlp_of(params, 256)
+}
+
+fn mlp_of(params: &mut ParametersBuilder, n_units: usize) -> Box<dyn Module> {
+    let config = MlpConfig { n_inputs: N_COLS, hidden: vec![n_units; 3], n_outputs: 1, activation: Activation::Relu };
     Box::new(Mlp::new(params, &config))
 }
 

@@ -154,6 +154,7 @@ impl Reductions {
 }
 
 /// As a process: prints what [`read`] reads.
+#[cfg(feature = "mpi")]
 #[expect(clippy::print_stdout, reason = "whoever started the ranks reads it")]
 pub(crate) fn rank<C: Collective + 'static>(collective: C, scale: &str, n_calls: usize) -> Result<()> {
     let is_first = collective.rank() == 0;

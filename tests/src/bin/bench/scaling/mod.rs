@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::options::Options;
 use crate::row::Table;
 
+#[cfg(feature = "mpi")]
 pub(crate) use check::rank;
 pub(crate) use links::OwnLink;
 
