@@ -16,7 +16,7 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use brisk_examples::higgs::Data;
 use brisk_examples::{print, write_json};
-use brisk_train::{StopFlag, closing_table, run_threads, thousands};
+use brisk_train::{StopFlag, closing_table, mebibytes, run_threads, thousands};
 use serde_json::json;
 
 use options::Options;
@@ -67,6 +67,7 @@ fn show(options: &Options, finished: &Finished) -> Result<()> {
         results["n_replicas"] = json!(everybody.len());
         results["engine"] = json!(engine);
         results["replicas"] = json!(everybody);
+        results["state_bytes"] = json!(finished.state_bytes);
         results["reductions"] = json!(finished.n_reductions);
         results["reduction_hidden"] = json!(finished.hidden);
         write_json(path, &results)?;
@@ -74,6 +75,8 @@ fn show(options: &Options, finished: &Finished) -> Result<()> {
     let mut lines = outcome.lines(&options.run);
     let reductions = format!("{} of {} together", thousands(finished.n_reductions), finished.reduced_mebibytes);
     let hidden = format!("{reductions}, {:.0} % of their time hidden", 100.0 * finished.hidden);
-    lines.splice(1..1, [("replicas", format!("{} by {engine}", everybody.len())), ("reductions", hidden)]);
+    let state = format!("{} on each", mebibytes(finished.state_bytes as u64));
+    let replicas = format!("{} by {engine}", everybody.len());
+    lines.splice(1..1, [("replicas", replicas), ("training state", state), ("reductions", hidden)]);
     print::result(closing_table(&lines))
 }

@@ -29,6 +29,8 @@ pub(crate) struct Finished {
     pub(crate) n_reductions: u64,
     pub(crate) reduced_mebibytes: String,
     pub(crate) hidden: f64,
+    /// Bytes of parameters, gradients and what the optimizer keeps, on each.
+    pub(crate) state_bytes: usize,
 }
 
 /// Trains as one of the replicas.
@@ -71,8 +73,8 @@ pub(crate) fn train(
     note(&format!("parameters: {}", thousands(params.n_trained() as u64)));
     let resolved = run.precision.resolved(&device).to_string();
     note(&format!("precision: {}, {resolved}", run.precision));
-    let state = trainer.memory()?.state();
-    note(&format!("parameters, gradients and optimizer on each replica: {}", mebibytes(state as u64)));
+    let state_bytes = trainer.memory()?.state();
+    note(&format!("parameters, gradients and optimizer on each replica: {}", mebibytes(state_bytes as u64)));
     note(&format!("planned peak memory of each replica: {}", mebibytes(planned_peak_bytes as u64)));
 
     // The first says where the run's files are and what it goes on from; no replica begins elsewhere than its peers.
@@ -112,6 +114,7 @@ pub(crate) fn train(
     let share_waited = overlap.waiting().as_secs_f64() / overlap.reducing().as_secs_f64();
     Ok(Finished {
         outcome,
+        state_bytes,
         everybody,
         engine: replicas.engine().to_owned(),
         n_reductions: overlap.n_reductions(),

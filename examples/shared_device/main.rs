@@ -78,8 +78,8 @@ struct Together {
 impl Together {
     fn of(results: Vec<Value>) -> Self {
         Self {
-            trained_per_s: together::rate(&results, "n_trained", "train_seconds"),
-            scored_per_s: together::rate(&results, "n_scored", "score_seconds"),
+            trained_per_s: together::rate(&results, "n_trained", "trained"),
+            scored_per_s: together::rate(&results, "n_scored", "scored"),
             first: results.into_iter().next().unwrap_or_default(),
         }
     }

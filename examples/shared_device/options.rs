@@ -8,6 +8,7 @@ fn help() -> String {
     format!(
         "\
 Measures what several processes on one device do together: 1, 2, 4 of them train a small network and score rows at the same time.
+Rows a second are those of all, from when the first process began to when the last ended; validation is part of training.
 
     cargo run --release --example shared_device
     BRISK_DEVICE=gpu cargo run --release --example shared_device -- --processes 1,2,4,8 --memory-mb 512

@@ -62,9 +62,11 @@ pub(crate) fn run(n: usize, args: &[String]) -> Result<Vec<Value>> {
     }
 }
 
-/// How many a second all of them did together: until the last was done.
-pub(crate) fn rate(results: &[Value], count: &str, seconds: &str) -> f64 {
-    let number = |result: &Value, name: &str| result[name].as_f64().unwrap_or(f64::NAN);
-    let n: f64 = results.iter().map(|result| number(result, count)).sum();
-    n / results.iter().map(|result| number(result, seconds)).fold(0.0, f64::max)
+/// How many a second all of them did together, from when the first began to when the last ended: they need not have run at the same moments.
+pub(crate) fn rate(results: &[Value], count: &str, span: &str) -> f64 {
+    let number = |value: &Value| value.as_f64().unwrap_or(f64::NAN);
+    let n: f64 = results.iter().map(|result| number(&result[count])).sum();
+    let began = results.iter().map(|result| number(&result[span][0])).fold(f64::INFINITY, f64::min);
+    let ended = results.iter().map(|result| number(&result[span][1])).fold(0.0, f64::max);
+    n / (ended - began)
 }

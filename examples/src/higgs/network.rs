@@ -24,6 +24,7 @@ impl Network {
         let optimizer = Adam::new(&params);
         Self { model, params, optimizer }
     }
+
     /// The same with parameters that something has been done to, and an optimizer of these.
     ///
     /// # Errors

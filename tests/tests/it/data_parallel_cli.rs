@@ -151,9 +151,13 @@ fn replicas_come_to_the_auc_of_one_device() {
 #[test]
 fn state_that_is_divided_comes_to_the_same_bits() {
     let place = Place::new();
-    let whole = place.results("data_parallel", &["--out", "0"]);
+    let args = ["--hidden", "128,128", "--bucket-mb", "0.02"];
+    let whole = place.results("data_parallel", &[&args[..], &["--out", "0"]].concat());
+    let mut state_bytes = whole["state_bytes"].as_u64();
     for zero in ["1", "2", "3"] {
-        let run = place.results("data_parallel", &["--zero", zero, "--bucket-mb", "0.001", "--out", zero]);
+        let run = place.results("data_parallel", &[&args[..], &["--zero", zero, "--out", zero]].concat());
+        let before = std::mem::replace(&mut state_bytes, run["state_bytes"].as_u64());
+        assert!(state_bytes < before, "stage {zero}: {state_bytes:?} bytes on each, {before:?} before");
         assert_eq!(run["test_auc"], whole["test_auc"], "stage {zero}");
         assert!(place.best(zero) == place.best("0"), "stage {zero}: bit for bit");
     }
