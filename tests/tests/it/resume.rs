@@ -11,7 +11,7 @@ use brisk_train::{
 };
 
 use crate::gpu::cpu;
-use crate::run::{Ready, Setting, into_folder, quiet};
+use crate::run::{Ready, Setting, after_each_epoch, into_folder, quiet};
 
 /// Rows whose source fails after so many gathers.
 struct Failing<'a> {
@@ -127,9 +127,13 @@ fn a_run_that_was_stopped_goes_on_from_there() -> Result<(), Error> {
     let root = tempfile::tempdir().expect("a folder for a while");
     let (mut outputs, folder) = into_folder(root.path());
     let stop = outputs.stop.clone();
-    std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(150));
-        stop.request();
+    // Within one of the epochs behind the first, however fast they are.
+    outputs.progress = after_each_epoch(move || {
+        let stop = stop.clone();
+        std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(5));
+            stop.request();
+        });
     });
     let device = cpu(1);
     let stopped = ready.trainer(&device)?.fit(&mut outputs);
