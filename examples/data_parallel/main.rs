@@ -13,10 +13,10 @@ mod texts;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use brisk_examples::higgs::Data;
 use brisk_examples::{print, write_json};
-use brisk_train::{StopFlag, closing_table, mebibytes, run_threads, thousands};
+use brisk_train::{StopFlag, ThreadsConfig, closing_table, mebibytes, run_threads, thousands};
 use serde_json::json;
 
 use options::Options;
@@ -47,15 +47,11 @@ fn run() -> Result<()> {
 
 /// Replicas as threads: the rows are theirs together.
 fn threads(options: &Options, started: Instant) -> Result<Finished> {
-    if options.timeout.is_some() {
-        bail!(
-            "--timeout is for processes, which mpirun or srun starts; threads of one process wait for each other for ten minutes"
-        );
-    }
     let data = Data::open(&options.run, &|said| print::note(said))?;
     let stop = StopFlag::on_ctrl_c()?;
-    let n = options.replicas.unwrap_or(2);
-    let finished = run_threads(n, &options.parallel, |replica| run::train(replica, &data, options, &stop, started))?;
+    let threads = ThreadsConfig::new(options.replicas.unwrap_or(2));
+    let threads = ThreadsConfig { timeout: options.timeout.unwrap_or(threads.timeout), ..threads };
+    let finished = run_threads(threads, &options.parallel, |replica| run::train(replica, &data, options, &stop, started))?;
     Ok(finished.into_iter().next().expect("there is at least one replica"))
 }
 

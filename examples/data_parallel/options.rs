@@ -24,7 +24,7 @@ Replicas
     --wire W         what gradients travel in: f32, f16 or bf16                    [f32]
     --zero N         what replicas keep a part of instead of all: 0 nothing, 1 the optimizer's state, 2 gradients too, 3 parameters too [0]
     --bucket-mb X    MiB of gradients that are reduced together                    [4, the first 1]
-    --timeout X      seconds that a process waits for the others; threads of one process have no such limit to set [600]
+    --timeout X      seconds that a replica waits for the others                   [600]
 
 Data
 {data}
@@ -47,7 +47,7 @@ pub(crate) struct Options {
     pub(crate) replicas: Option<usize>,
     pub(crate) devices: Vec<Selection>,
     pub(crate) parallel: DataParallelConfig,
-    /// How long a process waits for the others.
+    /// How long a replica waits for the others.
     pub(crate) timeout: Option<Duration>,
     pub(crate) out: Option<PathBuf>,
     pub(crate) checkpoint_every: usize,

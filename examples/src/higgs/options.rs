@@ -10,8 +10,7 @@ use serde_json::{Value, json};
 use crate::check_output;
 
 /// Options of the rows, as `--help` has them.
-pub const DATA_HELP: &str = "\
-    --train FILE     rows to train on: CSV or TSV, plain or .gz, or a brisk table (.safetensors)
+pub const DATA_HELP: &str = "    --train FILE     rows to train on: CSV or TSV, plain or .gz, or a brisk table (.safetensors)
     --test FILE      rows to test on, of the same columns
     --label COLUMN   the column to predict, 0 or 1, by name or by index from 0     [the first]
     --on-bad-row W   fail, or skip and count rows that cannot be read               [fail]
@@ -19,8 +18,7 @@ pub const DATA_HELP: &str = "\
     --data-dir DIR   where simulated and imported tables are kept                  [target/higgs]";
 
 /// Options of a run.
-pub const TRAINING_HELP: &str = "\
-    --precision P    of products: f32, f16 or bf16; parameters are f32 in any       [f32]
+pub const TRAINING_HELP: &str = "    --precision P    of products: f32, f16 or bf16; parameters are f32 in any       [f32]
     --batch N        rows a batch                                                  [256]
     --accumulate N   batches a step, by the mean of their gradients                [1]
     --clip X         norm above which gradients are scaled down                    [none]
@@ -31,8 +29,7 @@ pub const TRAINING_HELP: &str = "\
     --seed N         of weights, order of rows, split and simulation               [0]";
 
 /// Options of what a run leaves.
-pub const RESULTS_HELP: &str = "\
-    --runs DIR       where the run's folder is made                                [runs]
+pub const RESULTS_HELP: &str = "    --runs DIR       where the run's folder is made                                [runs]
     --json FILE      the results as one JSON object";
 
 /// What the command line says of rows, network and run.

@@ -115,7 +115,6 @@ fn options_that_make_no_sense() {
         (&["--bucket-mb", "0"], &["--bucket-mb is 0", "above 0"]),
         (&["--bucket-mb", "1e9"], &["--bucket-mb is 1000000000", "4096"]),
         (&["--timeout", "1e300"], &["--timeout is 1", "seconds at most"]),
-        (&["--timeout", "5"], &["--timeout is for processes"]),
         (&["--batch"], &["--batch wants a value"]),
         (&["--train", "a.csv"], &["--train and --test go together"]),
         (&["--json", "nosuch/results.json"], &["a folder that is there"]),
