@@ -119,7 +119,6 @@ pub(crate) fn train(
         engine: replicas.engine().to_owned(),
         n_reductions: overlap.n_reductions(),
         reduced_mebibytes: mebibytes(overlap.reduced_bytes()),
-        // Waiting has the copying of results in it, and so may be the longer.
         hidden: (1.0 - share_waited).max(0.0),
     })
 }

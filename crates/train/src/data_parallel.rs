@@ -361,7 +361,7 @@ impl DataParallel {
     fn finish_of(&self, n: usize, exchanges: Vec<Arc<Exchange>>) -> Finish {
         let (world_size, active) = (self.world_size(), self.active.clone());
         let uneven = self.config.uneven.map(|uneven| UnevenRule { uneven, active, world_size });
-        Finish { n, exchanges, overlap: self.overlap.clone(), uneven }
+        Finish { n, exchanges, uneven }
     }
 
     /// Puts what all replicas have, each as much, one behind the other by rank.

@@ -108,7 +108,7 @@ impl Exchange {
                 return Ok(());
             }
         };
-        let mut values = pending.wait()?;
+        let mut values = self.overlap.awaited(|| pending.wait())?;
         let scale = uneven.map_or(Ok(1.0), |uneven| uneven.scale(self.reduce))?;
         if scale != 1.0 {
             values.values[..self.elements.len()].iter_mut().for_each(|value| *value *= scale);
@@ -166,7 +166,6 @@ pub(crate) struct Finish {
     /// Elements of the buffer that they are parts of.
     pub(crate) n: usize,
     pub(crate) exchanges: Vec<Arc<Exchange>>,
-    pub(crate) overlap: Arc<Overlap>,
     pub(crate) uneven: Option<UnevenRule>,
 }
 
@@ -205,9 +204,6 @@ impl HostStep for Finish {
     }
 
     fn run(&self, args: &mut HostArgs<'_>) -> Result<(), Failure> {
-        let since = Instant::now();
-        self.exchanges.iter().try_for_each(|exchange| exchange.finish(args, self.uneven.as_ref()))?;
-        self.overlap.add_waiting(since.elapsed());
-        Ok(())
+        self.exchanges.iter().try_for_each(|exchange| exchange.finish(args, self.uneven.as_ref()))
     }
 }

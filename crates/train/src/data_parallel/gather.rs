@@ -85,12 +85,11 @@ impl HostStep for FinishGather {
     }
 
     fn run(&self, args: &mut HostArgs<'_>) -> Result<(), Failure> {
-        let since = Instant::now();
-        if let Some(all) = self.gather.in_flight.finish()? {
+        let Gather { in_flight, links, .. } = &*self.gather;
+        if let Some(all) = links.overlap.awaited(|| in_flight.finish())? {
             args.write(0, 0, &all)?;
-            self.gather.links.staging.give(all);
+            links.staging.give(all);
         }
-        self.gather.links.overlap.add_waiting(since.elapsed());
         Ok(())
     }
 }

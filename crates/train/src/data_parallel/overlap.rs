@@ -1,5 +1,5 @@
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long reductions took, and how long computation waited for them: what is not waited for is hidden behind the backward pass.
 #[derive(Debug, Default)]
@@ -26,7 +26,8 @@ impl Overlap {
         Duration::from_nanos(self.reducing_ns.load(Ordering::Relaxed))
     }
 
-    /// Time for which the replica had nothing else to do, the copying back of reduced values among it.
+    /// Time for which the replica had nothing else to do than to wait for reductions, and in them for replicas that come later. To copy values to where they are reduced and
+    /// back is work of its own, and not in it.
     pub fn waiting(&self) -> Duration {
         Duration::from_nanos(self.waiting_ns.load(Ordering::Relaxed))
     }
@@ -37,8 +38,12 @@ impl Overlap {
         self.reducing_ns.fetch_add(ns(took), Ordering::Relaxed);
     }
 
-    pub(crate) fn add_waiting(&self, took: Duration) {
-        self.waiting_ns.fetch_add(ns(took), Ordering::Relaxed);
+    /// Counts the time of `wait`.
+    pub(crate) fn awaited<T>(&self, wait: impl FnOnce() -> T) -> T {
+        let since = Instant::now();
+        let came = wait();
+        self.waiting_ns.fetch_add(ns(since.elapsed()), Ordering::Relaxed);
+        came
     }
 }
 

@@ -106,9 +106,8 @@ impl HostStep for FinishScatter {
     }
 
     fn run(&self, args: &mut HostArgs<'_>) -> Result<(), Failure> {
-        let since = Instant::now();
         for Arrival { scatter, within, start } in &self.buckets {
-            let Some(piece) = scatter.in_flight.finish()? else { continue };
+            let Some(piece) = self.links.overlap.awaited(|| scatter.in_flight.finish())? else { continue };
             if within.len() > piece.len() {
                 let mut bucket = self.links.staging.take(within.len());
                 bucket.fill(0.0);
@@ -120,7 +119,6 @@ impl HostStep for FinishScatter {
             }
             self.links.staging.give(piece);
         }
-        self.links.overlap.add_waiting(since.elapsed());
         Ok(())
     }
 }

@@ -1,21 +1,21 @@
 use anyhow::Result;
 use brisk_program::{Device, Selection};
-use brisk_replicate::{Collective as _, CollectiveExt as _, ReduceOp, Threads, ThreadsConfig};
-use brisk_train::{DataParallel, DataParallelConfig};
+use brisk_replicate::{Threads, ThreadsConfig};
+use brisk_train::{BucketSizes, DataParallel, DataParallelConfig};
 
 use super::SUITE;
 use super::network::{UpTo, WIDE};
-use super::together::together;
 use crate::options::{Options, Scale};
-use crate::row::{Better, Row};
+use crate::row::{Better, Row, median};
 
 const N_RANKS: usize = 2;
 
-/// How much of the time that reducing all gradients takes alone is hidden behind the backward pass: two replicas, a thread each to compute with.
+/// How much of the time of reducing all gradients is hidden behind the backward pass: two replicas, a thread each to compute with.
 pub(super) fn run(options: &Options) -> Result<Vec<Row>> {
-    let handles = Threads::group(ThreadsConfig::new(N_RANKS));
+    let group = || Threads::group(ThreadsConfig::new(N_RANKS));
     let ends: Vec<Result<Vec<f64>>> = std::thread::scope(|scope| {
-        let threads: Vec<_> = handles.into_iter().map(|handle| scope.spawn(move || hidden(options, handle))).collect();
+        let ranks = group().into_iter().zip(group());
+        let threads: Vec<_> = ranks.map(|(one, other)| scope.spawn(move || hidden(options, one, other))).collect();
         threads.into_iter().map(|thread| thread.join().expect("a rank does not panic")).collect()
     });
     let mut shares = ends.into_iter().collect::<Result<Vec<_>>>()?;
@@ -32,48 +32,35 @@ pub(super) fn run(options: &Options) -> Result<Vec<Row>> {
     }])
 }
 
-/// The hidden share of each round, the same on both ranks: the least of what is waited for behind the backward pass, by the least that reducing takes
-/// alone. What is waited for counts on the rank that waits longer, less what a replica alone takes to copy its gradients back.
-fn hidden(options: &Options, mut collective: Threads) -> Result<Vec<f64>> {
+/// The hidden share of each round, the same on both ranks: what is waited for in a step whose buckets are reduced while backward runs, by what is waited for where all gradients are one
+/// bucket, which is reduced when backward is done; medians of some steps each. What is waited for counts on the rank that comes last, since the other waits for its computing too.
+/// Neither has in it that computing is slower while cores and memory are shared with reducing, nor the copying of gradients.
+fn hidden(options: &Options, overlapped: Threads, behind: Threads) -> Result<Vec<f64>> {
     let is_smoke = options.scale == Scale::Smoke;
-    let (network, n_calls) = if is_smoke { (WIDE.tiny(), 1) } else { (WIDE, 10) };
-    let mut gradients: Vec<Vec<f32>> = network.bucket_bytes().iter().map(|n_bytes| vec![1.0; n_bytes / 4]).collect();
-    let mut alone = Vec::new();
-    for _ in 0..options.n_rounds {
-        let mut least = f64::MAX;
-        for _ in 0..n_calls {
-            let seconds = together(&mut collective, |collective| {
-                gradients.iter_mut().try_for_each(|bucket| collective.all_reduce(bucket, ReduceOp::Mean))
-            })?;
-            least = least.min(seconds);
-        }
-        alone.push(least);
-    }
-    collective.barrier()?;
-
-    let replica = DataParallel::new(Box::new(collective), DataParallelConfig::default());
-    let solo = Threads::group(ThreadsConfig::new(1)).remove(0);
-    let solo = DataParallel::new(Box::new(solo), DataParallelConfig::default());
+    let (network, n_calls) = if is_smoke { (WIDE.tiny(), 1) } else { (WIDE, 15) };
+    let config = DataParallelConfig::default();
+    let whole = DataParallelConfig { buckets: BucketSizes { first_bytes: usize::MAX, bytes: usize::MAX }, ..config };
+    let overlapped = DataParallel::new(Box::new(overlapped), config);
+    let behind = DataParallel::new(Box::new(behind), whole);
     let device = Device::builder().selection(Selection::Cpu).threads(1).open()?;
-    let steps = [&solo, &replica].map(|of| Ok::<_, anyhow::Error>((of, network.record(&device, &UpTo::Update(Some(of)))?)));
-    let [copying, waiting] = steps;
-    let (copying, waiting) = (copying?, waiting?);
+    let record = |of| network.record(&device, &UpTo::Update(Some(of)));
+    let steps = [(&overlapped, record(&overlapped)?), (&behind, record(&behind)?)];
     let mut shares = Vec::new();
-    for alone in alone {
-        let mut least = [f64::MAX; 2];
+    for _ in 0..options.n_rounds {
+        let mut waits = [Vec::new(), Vec::new()];
         for _ in 0..n_calls {
-            for ((of, step), least) in [&copying, &waiting].into_iter().zip(&mut least) {
-                replica.all_gather(vec![0.0])?;
+            for ((of, step), waits) in steps.iter().zip(&mut waits) {
+                behind.all_gather(vec![0.0])?;
                 let before = of.overlap().waiting();
                 step.seconds()?;
                 let waited = (of.overlap().waiting() - before).as_secs_f32();
-                *least = least.min(f64::from(replica.all_gather(vec![waited])?.into_iter().fold(0.0, f32::max)));
+                waits.push(f64::from(behind.all_gather(vec![waited])?.into_iter().fold(f32::MAX, f32::min)));
             }
         }
-        let [copied, waited] = least;
-        shares.push(1.0 - (waited - copied).max(0.0) / alone);
+        let [waited, alone] = waits.map(|waits| median(&waits));
+        shares.push(1.0 - waited / alone);
     }
-    solo.finish()?;
-    replica.finish()?;
+    drop(steps);
+    [overlapped, behind].iter().try_for_each(DataParallel::finish)?;
     Ok(shares)
 }
