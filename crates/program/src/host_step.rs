@@ -88,12 +88,12 @@ impl<'a> HostArgs<'a> {
 
 /// What stands for a host step among the kernels: it has arguments, and nothing to dispatch.
 #[derive(Debug)]
-pub(crate) struct Placeholder {
+pub(crate) struct HostKernel {
     pub(crate) name: &'static str,
     pub(crate) args: Vec<Arg>,
 }
 
-impl Kernel for Placeholder {
+impl Kernel for HostKernel {
     fn name(&self) -> &'static str {
         self.name
     }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use brisk_kernels::{Access, Arg, Cost, DType, Kernel};
 
-use crate::host_step::Placeholder;
+use crate::host_step::HostKernel;
 use crate::{Error, HostStep, Persistent, Plan};
 
 /// A list of kernels over buffers: recorded once, compiled for a device, replayed many times.
@@ -172,11 +172,11 @@ impl Program {
     #[track_caller]
     pub fn insert_host(&mut self, at: usize, host: Arc<dyn HostStep>, args: &[Slice]) -> Result<(), Error> {
         assert!(at <= self.n_kernels(), "host step ahead of kernel {at} of {}", self.n_kernels());
-        let placeholder = Placeholder { name: host.name(), args: host.args() };
-        if let Some(Arg { name: arg, .. }) = placeholder.args.iter().find(|arg| arg.access == Access::Scratch) {
+        let kernel = HostKernel { name: host.name(), args: host.args() };
+        if let Some(Arg { name: arg, .. }) = kernel.args.iter().find(|arg| arg.access == Access::Scratch) {
             return Err(Error::HostScratch { program: self.name.clone(), step: host.name(), arg });
         }
-        let step = self.step(Arc::new(placeholder), Some(host), args)?;
+        let step = self.step(Arc::new(kernel), Some(host), args)?;
         self.steps.insert(at, step);
         Ok(())
     }

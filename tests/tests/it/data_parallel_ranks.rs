@@ -10,9 +10,19 @@ use brisk_train::Checkpoint;
 use crate::data_parallel_cli::{Place, check_same_auc};
 use crate::example::{built, xtask};
 
-/// The example on `n` ranks, with what Open MPI asks of root, and of a machine with fewer cores than ranks.
+#[path = "../../../crates/replicate/tests/it/mpi/two_hosts.rs"]
+mod two_hosts;
+
+/// The example on `n` ranks.
 fn mpirun(n: &str) -> Command {
     let mut command = Command::new("mpirun");
+    settle(&mut command);
+    command.args(["-n", n]).arg(built("data_parallel"));
+    command
+}
+
+/// What Open MPI asks of root, and of a machine with fewer cores than ranks.
+fn settle(command: &mut Command) {
     command.envs([
         ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
         ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
@@ -21,8 +31,6 @@ fn mpirun(n: &str) -> Command {
         ("OMPI_MCA_mpi_yield_when_idle", "1"),
         ("OMPI_MCA_btl_vader_single_copy_mechanism", "none"),
     ]);
-    command.args(["-n", n]).arg(built("data_parallel"));
-    command
 }
 
 #[test]
@@ -42,6 +50,22 @@ fn processes_come_to_the_auc_of_one_device_and_the_bits_of_threads() {
         assert!(run["n_replicas"] == 2 && run["engine"].as_str().is_some_and(|engine| engine.contains("MPI")), "{run}");
         assert!(place.best(folder) == place.best("threads"), "bit for bit");
     }
+}
+
+#[test]
+fn two_hosts_come_to_the_auc_of_one_device_and_the_bits_of_threads() {
+    let Some(mut command) = two_hosts::two_hosts() else { return };
+    let place = Place::new();
+    let alone = place.results("higgs", &[]);
+    place.results("data_parallel", &["--out", "threads"]);
+    settle(&mut command);
+    command.args(["mpirun", "-n", "2", "--host", "host0:1,host1:1"]).arg(built("data_parallel"));
+    let output = place.prepared(command, &["--out", "hosts", "--json", "hosts.json"]).output().expect("`timeout` starts");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("on host0, process") && said.contains("on host1, process"), "one rank on each: {said}");
+    check_same_auc(&place.json("hosts.json"), &alone);
+    assert!(place.best("hosts") == place.best("threads"), "bit for bit");
 }
 
 #[test]
