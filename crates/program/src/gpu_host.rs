@@ -99,11 +99,7 @@ impl GpuDevice {
     fn finish(&self, late: Option<Late<'_>>) -> Result<(), Error> {
         let Some(Late { host, reads, index }) = late else { return Ok(()) };
         self.wait_for(Some(index))?;
-        let mut copied = Vec::with_capacity(reads.len());
-        for (read, arg) in reads.into_iter().zip(&host.args) {
-            copied.push(read.take(self, |bytes| bytes[..arg.len_bytes].to_vec())?);
-        }
-        host.step.run(&mut Copied { copied })
+        host.step.run(&mut Copied { device: self, reads })
     }
 
     /// Runs the host's step of a part, with its arguments as they are on the device now.
@@ -112,16 +108,16 @@ impl GpuDevice {
     }
 }
 
-/// Arguments that have been copied to the host.
+/// Arguments that have been copied to the host, where they lie until the step is done.
 #[derive(Debug)]
-struct Copied {
-    copied: Vec<Vec<u8>>,
+struct Copied<'a> {
+    device: &'a GpuDevice,
+    reads: Vec<Read<'a>>,
 }
 
-impl HostBuffers for Copied {
+impl HostBuffers for Copied<'_> {
     fn read(&mut self, arg: usize, start: usize, out: &mut [u8]) -> Result<(), Error> {
-        out.copy_from_slice(&self.copied[arg][start..start + out.len()]);
-        Ok(())
+        self.reads[arg].lend(self.device, |bytes| out.copy_from_slice(&bytes[start..start + out.len()]))
     }
 
     fn write(&mut self, _: usize, _: usize, _: &[u8]) -> Result<(), Error> {

@@ -1,5 +1,6 @@
 //! Host values into and out of the buffers of a GPU.
 
+use std::cell::Cell;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -102,7 +103,7 @@ impl GpuDevice {
         let read = staging.copy(&mut encoder, buffer, start);
         let index = self.queue.submit([encoder.finish()]);
         self.wait_for(Some(index))?;
-        read.take(self, |bytes| out.copy_from_slice(&bytes[..out.len()]))
+        read.lend(self, |bytes| out.copy_from_slice(&bytes[..out.len()]))
     }
 
     /// Memory of the host that a device copies `len_bytes` into.
@@ -123,6 +124,8 @@ pub(crate) struct Readable(wgpu::Buffer);
 pub(crate) struct Read<'a> {
     staging: &'a wgpu::Buffer,
     mapped: mpsc::Receiver<Result<(), wgpu::BufferAsyncError>>,
+    /// Whether that has come.
+    is_mapped: Cell<bool>,
 }
 
 impl Readable {
@@ -135,16 +138,18 @@ impl Readable {
             // The receiver is gone only if the wait for it failed.
             let _ = sender.send(result);
         });
-        Read { staging, mapped }
+        Read { staging, mapped, is_mapped: Cell::new(false) }
     }
 }
 
 impl Read<'_> {
-    /// Lends the bytes, whole words of them, and gives the memory back for the next copy.
-    pub(crate) fn take<T>(self, device: &GpuDevice, f: impl FnOnce(&[u8]) -> T) -> Result<T, Error> {
-        // Another thread's poll may have taken the callback and not yet called it.
-        let mapped = self.mapped.recv_timeout(Duration::from_secs(60)).is_ok_and(|result| result.is_ok());
-        let view = if mapped { self.staging.slice(..).get_mapped_range().ok() } else { None };
+    /// Lends the bytes, whole words of them; the copy has been submitted and waited for.
+    pub(crate) fn lend<T>(&self, device: &GpuDevice, f: impl FnOnce(&[u8]) -> T) -> Result<T, Error> {
+        if !self.is_mapped.get() {
+            // Another thread's poll may have taken the callback and not yet called it.
+            self.is_mapped.set(self.mapped.recv_timeout(Duration::from_secs(60)).is_ok_and(|result| result.is_ok()));
+        }
+        let view = if self.is_mapped.get() { self.staging.slice(..).get_mapped_range().ok() } else { None };
         view.map(|view| f(&view)).ok_or_else(|| device.failed("a buffer could not be read back".to_owned()))
     }
 }
