@@ -13,6 +13,7 @@ mod stages;
 mod tidy;
 mod vulkan;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
@@ -59,12 +60,13 @@ Checks rules that neither the compiler nor clippy know. Each line of output is a
 about a rule that is itself wrong stands beside it, in xtask/src/tidy.";
 
 const CONFORMANCE_HELP: &str = "\
-usage: cargo xtask conformance [DIR] [--device cpu|software|gpu]... [--precision f32|f16|bf16]... [--op OP]... [--built]
+usage: cargo xtask conformance [DIR] [--device cpu|software|gpu|NAME]... [--precision f32|f16|bf16]... [--op OP]... [--built] [--replicas N]...
 
 Runs every case (a safetensors file) of DIR, or of the set that is kept with the tests, on each device given, or on all there are, in each
 precision given, or in f32; in f16 and bf16 under autocast, within tolerances of the format.
 Prints a line a case that fails, and last `N passed, N failed`. A case whose operator brisk does not have fails; --built leaves
-those out and names them.";
+those out and names them. With --replicas the training runs alone are run, each split over N threads; `cargo xtask mpi -n N -- program` runs the
+same over processes. All replicas must come to the same bits, and twice.";
 
 const BENCH_HELP: &str = "\
 usage: cargo xtask bench SUITE [--peers] [--yes] [OPTIONS of the suite]
@@ -126,15 +128,20 @@ fn run(args: &[String]) -> Result<ExitCode> {
         "mpi" => (mpi::HELP, mpi::run),
         "with-candle" => (WITH_CANDLE_HELP, bins::with_candle),
         "help" | "--help" | "-h" => {
-            println!("{HELP}");
+            print_help(HELP);
             return Ok(ExitCode::SUCCESS);
         }
         other => bail!("there is no command `{other}`\n\n{HELP}"),
     };
     // Behind `--` stands what another program is asked.
     if args.iter().take_while(|arg| *arg != "--").any(|arg| arg == "--help" || arg == "-h") {
-        println!("{help}");
+        print_help(help);
         return Ok(ExitCode::SUCCESS);
     }
     act(args)
+}
+
+/// To standard output, which may be closed before the end: `--help | head`.
+fn print_help(help: &str) {
+    let _ = writeln!(std::io::stdout(), "{help}");
 }
