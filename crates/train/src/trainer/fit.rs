@@ -1,0 +1,271 @@
+//! The run: epochs of steps, each with a look at the rows to validate on.
+
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+use brisk_nn::ScalerReport;
+
+use super::Trainer;
+use crate::feed::{Cursor, OpenFeed};
+use crate::metrics::roc_auc;
+use crate::run_state::RunState;
+use crate::{Checkpoint, DataParallel, Described, Error, MetricsLog, Progress, RunFolder, StopFlag, StopReason};
+
+/// What a run shows and leaves on the way.
+#[derive(Debug)]
+pub struct Outputs {
+    /// The bar on standard error.
+    pub progress: Progress,
+    /// Where checkpoints and the log go; nowhere if there is none.
+    pub folder: Option<RunFolder>,
+    /// Ends the run after the epoch's current steps.
+    pub stop: StopFlag,
+}
+
+/// What a run came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FitReport {
+    /// Epochs done, validation included, and those before the run was resumed.
+    pub n_epochs: usize,
+    /// The epoch, from 1, whose weights are kept.
+    pub best_epoch: usize,
+    /// Its validation AUC.
+    pub best_auc: f64,
+    /// Mean training loss and validation AUC of each epoch since the run was started or resumed.
+    pub history: Vec<(f64, f64)>,
+    /// Why it ended.
+    pub ended: Ended,
+    /// Seconds spent in training steps alone.
+    pub train_seconds: f64,
+    /// Rows trained on a second, steps alone.
+    pub train_rows_per_s: f64,
+    /// Loss scale and skipped steps, where products are f16.
+    pub scaler: Option<ScalerReport>,
+}
+
+/// Why a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// All epochs are done.
+    MaxEpochs,
+    /// Validation no longer improved.
+    Early(StopReason),
+    /// Somebody asked for it.
+    Stopped,
+}
+
+impl std::fmt::Display for Ended {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::MaxEpochs => f.write_str("after the last epoch"),
+            Self::Early(reason) => write!(f, "early: {reason}"),
+            Self::Stopped => f.write_str("stopped when asked to"),
+        }
+    }
+}
+
+/// Replays handed over at a time, so that the bar moves and a wish to stop is heard.
+const REPLAYS_PER_TURN: usize = 64;
+
+impl Trainer<'_> {
+    /// Trains from the starting weights until the epochs are done, validation no longer improves, or somebody asks to stop; then
+    /// puts the model of the best epoch back. A second run repeats the first.
+    ///
+    /// # Errors
+    /// [`Error::NonFiniteLoss`] names the step, [`Error::SkippedSteps`] says that all of them are skipped; [`Error::Write`] if a checkpoint cannot be
+    /// written, the last good one staying; [`Error::Tensor`] if the device fails.
+    pub fn fit(&self, outputs: &mut Outputs) -> Result<FitReport, Error> {
+        self.start_over()?;
+        let log = self.folder(outputs).map(MetricsLog::create).transpose()?;
+        self.fit_from(RunState::new(self.config.patience), log, outputs)
+    }
+
+    /// Goes on from a checkpoint that a [`fit`](Self::fit) of the same settings left, with the batch after it: the same bits as if it had never ended.
+    /// The log of the run's folder, if there is one, goes on.
+    ///
+    /// # Errors
+    /// As [`fit`](Self::fit); [`Error::MissingTensor`], [`Error::TensorMismatch`], [`Error::Metadata`] if the checkpoint is that of another model,
+    /// optimizer or seed; [`Error::ShortLog`] if the folder is that of another run.
+    pub fn resume(&self, checkpoint: &Checkpoint, outputs: &mut Outputs) -> Result<FitReport, Error> {
+        self.start_over()?;
+        self.restore(checkpoint)?;
+        let run = RunState::of(checkpoint, self.config.patience, self.params)?;
+        if let Some(replicas) = self.replicas {
+            let stands = format!("epoch {}, step {}, weights {:016x}", run.n_epochs, run.n_steps, checkpoint.fingerprint());
+            replicas.agree(vec![Described { what: "the checkpoint that is gone on from".to_owned(), is: stands }])?;
+        }
+        let log = self.folder(outputs).map(|folder| MetricsLog::resume(folder, run.n_epochs)).transpose()?;
+        self.fit_from(run, log, outputs)
+    }
+
+    fn fit_from(&self, run: RunState, log: Option<MetricsLog>, outputs: &mut Outputs) -> Result<FitReport, Error> {
+        // The threads of streamed rows run as long as the fit does.
+        let with_valid = |train: &mut OpenFeed<'_>| {
+            self.scorer.feed().open(&self.device, |valid| self.fit_over(run, log, train, valid, outputs))
+        };
+        self.train.open(&self.device, with_valid)
+    }
+
+    fn fit_over(
+        &self,
+        mut run: RunState,
+        mut log: Option<MetricsLog>,
+        train: &mut OpenFeed<'_>,
+        valid: &mut OpenFeed<'_>,
+        outputs: &mut Outputs,
+    ) -> Result<FitReport, Error> {
+        let Self { config, device, .. } = self;
+        let n_batches = self.train.n_batches();
+        let (mut history, mut train_seconds, mut n_batches_done) = (Vec::new(), 0.0, 0);
+        let mut scaler = self.step.scaler.report(device)?;
+        run.skipped_before = scaler.n_skipped;
+        let mut ended = Ended::MaxEpochs;
+
+        for epoch in run.n_epochs..config.max_epochs {
+            // What changes from epoch to epoch: the rates, the batch index, and the order of rows, which is the feed's.
+            let rate = |batch: usize| config.schedule.rate(run.n_steps + batch / config.accumulate) as f32;
+            device.write(&self.step.inputs.lr, &(0..n_batches).map(rate).collect::<Vec<_>>())?;
+            device.write_at(&self.step.inputs.state, 0, &[run.n_batches as u32])?;
+            device.write_at(&self.step.losses, 0, &run.losses)?;
+
+            self.show(outputs, |progress| progress.epoch_started(epoch));
+            let (started, n_before) = (Instant::now(), run.n_batches);
+            let n_done = self.run_steps(&mut run, train, outputs)?;
+            train_seconds += started.elapsed().as_secs_f64();
+            n_batches_done += n_done - n_before;
+
+            let (loss, scaler_now) = self.look_at_losses(&mut run, n_done)?;
+            let n_skipped = std::mem::take(&mut run.n_skipped);
+            scaler = scaler_now;
+            if n_done < n_batches {
+                ended = Ended::Stopped;
+                break;
+            }
+            (run.n_batches, run.losses) = (0, Vec::new());
+            run.n_steps += n_batches.div_ceil(config.accumulate);
+            if let Some(replicas) = self.replicas {
+                // Statistics of batches are each replica's own; all score with those of the first.
+                replicas.broadcast_buffers(device, self.params)?;
+            }
+            let auc = roc_auc(&self.scorer.scores_of(valid)?, &self.valid_labels)?;
+            history.push((loss, auc));
+            run.last_auc = auc;
+            run.n_epochs = epoch + 1;
+            let mut metrics = vec![("loss", loss), ("valid_auc", auc)];
+            if self.step.scaler.config().enabled {
+                metrics.extend([("loss_scale", f64::from(scaler.scale)), ("skipped", f64::from(n_skipped))]);
+            }
+            self.show(outputs, |progress| progress.epoch_finished(&metrics));
+            if let Some(log) = &mut log {
+                let lr = config.schedule.rate(run.n_steps.saturating_sub(1));
+                metrics[0].0 = "train_loss";
+                log.append(&[&[("epoch", (epoch + 1) as f64), ("lr", lr)], &metrics[..]].concat())?;
+            }
+
+            let stop = run.early_stopping.check(auc);
+            if run.keep_if_best(auc, self.params, device)?
+                && let Some(path) = self.path(outputs, RunFolder::best)?
+            {
+                self.save(self.checkpoint(&run, auc)?, &path)?;
+            }
+            self.save_last(&run, outputs)?;
+            if let Some(reason) = stop.filter(|_| config.patience > 0) {
+                ended = Ended::Early(reason);
+                break;
+            }
+        }
+        self.show(outputs, Progress::finished);
+        if ended == Ended::Stopped {
+            self.save_last(&run, outputs)?;
+        }
+        let best = run.best.ok_or(Error::NoEpoch)?;
+        best.write(self.params, device)?;
+        let n_rows = n_batches_done as f64 * config.batch_rows.min(self.train.n_rows()) as f64;
+        let n_rows = n_rows.min(history.len().max(1) as f64 * self.train.n_rows() as f64);
+        Ok(FitReport {
+            n_epochs: run.n_epochs,
+            best_epoch: best.epoch,
+            best_auc: best.auc,
+            history,
+            ended,
+            train_seconds,
+            train_rows_per_s: n_rows / train_seconds,
+            scaler: self.step.scaler.config().enabled.then_some(scaler),
+        })
+    }
+
+    /// Replays the step for the rest of an epoch, some batches at a time; returns how many of its batches are done, less than all if somebody asked to stop.
+    fn run_steps(&self, run: &mut RunState, train: &mut OpenFeed<'_>, outputs: &mut Outputs) -> Result<usize, Error> {
+        let Self { config, replicas, .. } = self;
+        let (from, epoch) = (run.n_batches, run.n_epochs as u32);
+        let saved_every = config.checkpoint_every.saturating_mul(config.accumulate);
+        let mut n_done = from;
+        train.each_turn_from(from, epoch, Cursor::Epoch, REPLAYS_PER_TURN, |turn| {
+            let turn_end = turn.first_batch + turn.n_batches;
+            while n_done < turn_end {
+                if outputs.stop.is_requested() {
+                    match replicas {
+                        None => return Ok(ControlFlow::Break(())),
+                        Some(replicas) => replicas.ask_to_stop(),
+                    }
+                }
+                // Replicas ask each other with every loss, and all end with the same step.
+                let most = if replicas.is_some() { 1 } else { turn_end - n_done };
+                let until_saved = n_done.checked_rem(saved_every).map_or(usize::MAX, |n| saved_every - n);
+                let n = most.min(until_saved);
+                if let Some(replicas) = replicas {
+                    let n_batches = u64::from(epoch) * self.train.n_batches() as u64 + n_done as u64;
+                    replicas.at_step(n_batches / config.accumulate as u64);
+                }
+                self.step.executable.run(n)?;
+                n_done += n;
+                if n == until_saved && n_done < self.train.n_batches() {
+                    self.look_at_losses(run, n_done)?;
+                    self.save_last(run, outputs)?;
+                }
+                if replicas.is_some_and(DataParallel::is_stop_agreed) {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+            self.show(outputs, |progress| progress.advance(turn.n_rows as u64));
+            Ok(ControlFlow::Continue(()))
+        })?;
+        self.device.wait()?;
+        Ok(n_done)
+    }
+
+    /// Reads the losses of the epoch's batches so far, and notes in `run` where it stands: at the last step that is whole.
+    fn look_at_losses(&self, run: &mut RunState, n_done: usize) -> Result<(f64, ScalerReport), Error> {
+        let (Self { config, device, .. }, epoch) = (self, run.n_epochs);
+        let scaler = self.step.scaler.report(device)?;
+        run.n_skipped += scaler.n_skipped.wrapping_sub(run.skipped_before);
+        run.skipped_before = scaler.n_skipped;
+        if scaler.n_skipped_in_a_row >= config.max_skipped {
+            let ScalerReport { scale, n_skipped_in_a_row: n_skipped, .. } = scaler;
+            return Err(Error::SkippedSteps { epoch: epoch + 1, n_skipped, scale });
+        }
+        let losses: Vec<f32> = device.read(&self.step.losses)?;
+        let loss = mean_loss(&losses[..n_done], run.n_skipped as usize * config.accumulate, epoch)?;
+        run.n_batches = n_done - n_done % config.accumulate;
+        run.losses = losses[..run.n_batches].to_vec();
+        Ok((loss, scaler))
+    }
+
+    fn show(&self, outputs: &mut Outputs, show: impl FnOnce(&mut Progress)) {
+        if self.flat().is_first() {
+            show(&mut outputs.progress);
+        }
+    }
+}
+
+/// The mean of an epoch's losses. Those that are not finite are left out where they may be those of steps that were skipped.
+fn mean_loss(losses: &[f32], n_skipped: usize, epoch: usize) -> Result<f64, Error> {
+    let finite = losses.iter().filter(|loss| loss.is_finite());
+    let n_finite = finite.clone().count();
+    match losses.iter().position(|loss| !loss.is_finite()) {
+        Some(step) if losses.len() - n_finite > n_skipped => {
+            Err(Error::NonFiniteLoss { epoch: epoch + 1, step: step + 1, loss: losses[step] })
+        }
+        _ => Ok(finite.map(|&loss| f64::from(loss)).sum::<f64>() / n_finite as f64),
+    }
+}

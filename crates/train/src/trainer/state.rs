@@ -1,0 +1,99 @@
+//! What a run begins with and goes on from: on the device, and in checkpoints.
+
+use std::path::{Path, PathBuf};
+
+use brisk_nn::tensor::program::kernels::STATE_LEN;
+
+use super::{Outputs, Trainer};
+use crate::flat;
+use crate::run_state::RunState;
+use crate::{Checkpoint, Error, RunFolder};
+
+impl Trainer<'_> {
+    /// Sets parameters, optimizer, scaler and counts to their start, whatever a run before has left on the device.
+    pub(super) fn start_over(&self) -> Result<(), Error> {
+        self.params.write_initial(&self.device)?;
+        for (_, buffer) in self.optimizer.state() {
+            self.device.write(buffer, &vec![0.0_f32; buffer.len()])?;
+        }
+        self.step.scaler.write_initial(&self.device)?;
+        self.device.write(&self.step.inputs.state, &[0_u32; STATE_LEN])?;
+        self.replicas.map_or(Ok(()), |replicas| replicas.broadcast_model(&self.device, self.params))
+    }
+
+    /// Puts on the device what [`checkpoint`](Self::checkpoint) took from there.
+    pub(super) fn restore(&self, checkpoint: &Checkpoint) -> Result<(), Error> {
+        let seed: u64 = checkpoint.metadata("seed", "a seed")?;
+        if seed != self.config.seed {
+            return Err(checkpoint.foreign_metadata("seed", "that of this trainer: the order of rows depends on it"));
+        }
+        let values = flat::values_of(checkpoint, self.params, str::to_owned)?;
+        self.device.write(self.params.values(), &self.params.values_of(&values))?;
+        for buffer in self.params.buffers() {
+            self.device.write(buffer.values(), checkpoint.f32(buffer.name(), buffer.shape())?)?;
+        }
+        for (name, buffer) in self.optimizer.state() {
+            self.device.write(buffer, &flat::state_of(checkpoint, self.params, &name)?)?;
+        }
+        self.device.write(&self.step.inputs.state, checkpoint.u32("run.state", &[STATE_LEN])?)?;
+        let kept = checkpoint.all_metadata().filter_map(|(name, _)| name.strip_prefix("scaler."));
+        let kept = kept.map(|name| Ok((name, checkpoint.metadata(&format!("scaler.{name}"), "a number")?)));
+        let kept = kept.collect::<Result<Vec<(&str, f64)>, Error>>()?;
+        // A run in f32 or bf16 has left none; the scale then begins as it does.
+        if !kept.is_empty() {
+            self.step.scaler.load_state(&self.device, &kept)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the checkpoint to go on from, with the best model so far.
+    pub(super) fn save_last(&self, run: &RunState, outputs: &Outputs) -> Result<(), Error> {
+        let Some(path) = self.path(outputs, RunFolder::last)? else { return Ok(()) };
+        let mut last = self.checkpoint(run, run.last_auc)?;
+        run.insert_best_into(&mut last, &self.flat())?;
+        self.save(last, &path)
+    }
+
+    /// Everything needed to use the weights or go on from them; of several replicas, what this one writes of it.
+    pub(super) fn checkpoint(&self, run: &RunState, auc: f64) -> Result<Checkpoint, Error> {
+        let mut checkpoint = Checkpoint::new();
+        let (flat, device) = (self.flat(), &self.device);
+        flat.insert_values(&mut checkpoint, &device.read::<f32>(self.params.values())?, str::to_owned)?;
+        for (name, buffer) in self.optimizer.state() {
+            flat.insert_state(&mut checkpoint, &name, &device.read::<f32>(buffer)?)?;
+        }
+        if !flat.is_first() {
+            return Ok(checkpoint);
+        }
+        for buffer in self.params.buffers() {
+            checkpoint.insert(buffer.name(), buffer.shape(), device.read::<f32>(buffer.values())?)?;
+        }
+        let n_cols = self.scale.mean().len();
+        checkpoint.insert("input.mean", &[n_cols], self.scale.mean().to_vec())?;
+        checkpoint.insert("input.inv_std", &[n_cols], self.scale.inv_std().to_vec())?;
+        checkpoint.insert("run.state", &[STATE_LEN], self.device.read::<u32>(&self.step.inputs.state)?)?;
+        for (name, value) in self.step.scaler.state(&self.device)? {
+            checkpoint.insert_metadata(format!("scaler.{name}"), value);
+        }
+        run.insert_into(&mut checkpoint)?;
+        checkpoint.insert_metadata("valid_auc", auc);
+        checkpoint.insert_metadata("seed", self.config.seed);
+        checkpoint.insert_metadata("precision", self.config.precision);
+        Ok(checkpoint)
+    }
+
+    /// The path of a checkpoint, where this replica has a part in writing it.
+    pub(super) fn path(&self, outputs: &Outputs, of: fn(&RunFolder) -> PathBuf) -> Result<Option<PathBuf>, Error> {
+        let path = self.folder(outputs).map(of);
+        self.replicas.map_or(Ok(path.clone()), |replicas| replicas.path_for_all(path, self.params))
+    }
+
+    pub(super) fn save(&self, checkpoint: Checkpoint, path: &Path) -> Result<(), Error> {
+        self.replicas.map_or_else(|| checkpoint.save(path), |replicas| replicas.save(&checkpoint, path))
+    }
+
+    /// Where the run's files go: those of replicas are replica 0's.
+    pub(super) fn folder<'o>(&self, outputs: &'o Outputs) -> Option<&'o RunFolder> {
+        outputs.folder.as_ref().filter(|_| self.flat().is_first())
+    }
+}

@@ -1,0 +1,110 @@
+//! The training step, recorded: batch, forward, loss, backward, what replicas exchange, optimizer.
+
+use brisk_nn::tensor::program::{Device, Executable};
+use brisk_nn::tensor::{DType, Graph, Persistent, Precision, Reduction};
+use brisk_nn::{Accumulate, GradScaler, GradScalerConfig, Kept, Module, Optimizer, Parameters, StepInputs};
+
+use super::{GradientClip, TrainerConfig};
+use crate::data_parallel::check_batch;
+use crate::feed::Feed;
+use crate::flat::Flat;
+use crate::{BatchTensors, DataParallel, Error, ReduceOp, Standardisation};
+
+/// The step, and what it reads and leaves.
+#[derive(Debug)]
+pub(super) struct TrainingStep {
+    pub(super) graph: Graph,
+    pub(super) executable: Executable,
+    pub(super) inputs: StepInputs,
+    pub(super) losses: Persistent,
+    pub(super) scaler: GradScaler,
+}
+
+impl TrainingStep {
+    #[expect(clippy::too_many_arguments, reason = "all of them are what a step is made of, each of another type")]
+    pub(super) fn record(
+        device: &Device,
+        model: &dyn Module,
+        params: &Parameters,
+        optimizer: &dyn Optimizer,
+        train: &Feed<'_>,
+        scale: &Standardisation,
+        config: &TrainerConfig,
+        replicas: Option<&DataParallel>,
+    ) -> Result<Self, Error> {
+        let n_batches = train.n_batches();
+        let inputs = StepInputs { lr: Persistent::new("lr", DType::F32, n_batches), state: Graph::state_buffer() };
+        let losses = Persistent::new("losses", DType::F32, n_batches);
+        let is_scaled = config.precision == Precision::F16 && config.scaler.enabled;
+        let scaler = GradScaler::new(GradScalerConfig { enabled: is_scaled, ..config.scaler })?;
+
+        let graph = Graph::training("train");
+        if let Some(replicas) = replicas {
+            replicas.prepare(&graph);
+        }
+        Flat { params, replicas }.check()?;
+        let bound = params.bind(&graph)?;
+        let batch = match replicas {
+            None => train.record(&graph, scale, &inputs.state)?,
+            Some(replicas) => {
+                check_batch(train.batch_rows(), replicas.world_size())?;
+                let part = replicas.part_of(train.batch_rows());
+                let shares = train.record_shares(&graph, scale, &inputs.state)?.narrow(0, part.clone())?;
+                BatchTensors { weights: shares, ..train.record_part(&graph, scale, &inputs.state, part)? }
+            }
+        };
+        // Parts weighted by their shares of the whole batch add up to its mean.
+        let reduction = if replicas.is_some() { Reduction::Sum } else { Reduction::Mean };
+        let loss = graph.autocast(config.precision, || {
+            let logits = batch.forward(model, &bound)?;
+            logits.bce_with_logits(&batch.labels, &batch.weights, reduction, 1.0)
+        })?;
+        scaler.backward(&loss)?;
+        let accumulate = (config.accumulate != 1).then(|| Accumulate::new(params, config.accumulate as u32));
+        let accumulate = accumulate.map(|accumulate| accumulate.ending_after(n_batches as u32));
+        accumulate.iter().try_for_each(|_| check_skips(optimizer))?;
+        // Gradients are summed up where they are kept: all of them before they are reduced, or a replica's own after.
+        let keeps_own = params.division().is_some_and(|division| division.gradients == Kept::Own);
+        let [before, after] = [!keeps_own, keeps_own].map(|is_here| accumulate.as_ref().filter(|_| is_here));
+        before.map_or(Ok(()), |accumulate| accumulate.record(&graph, params, &inputs.state))?;
+        if let Some(replicas) = replicas {
+            replicas.gather_parameters(&graph, params, &bound)?;
+            replicas.reduce_gradients(&graph, params, &bound, ReduceOp::Sum, before.map(|_| &inputs.state))?;
+        }
+        after.map_or(Ok(()), |accumulate| accumulate.record(&graph, params, &inputs.state))?;
+        scaler.unscale(&graph, params.grads(), &inputs.state)?;
+        if let Some(replicas) = replicas {
+            replicas.agree_on_skip(&graph, params, &scaler, &inputs.state)?;
+        }
+        match config.clip {
+            None => {}
+            Some(GradientClip::Norm(max_norm)) => {
+                let norm =
+                    replicas.map_or_else(|| Ok(params.grad_norm(&graph)?), |replicas| replicas.grad_norm(&graph, params))?;
+                params.clip_grads_with_norm(&graph, &norm, max_norm)?;
+            }
+            Some(GradientClip::Value(limit)) => params.clip_grad_value(&graph, limit)?,
+        }
+        scaler.step(&graph, optimizer, params, &inputs)?;
+        if let Some(replicas) = replicas {
+            let may_skip = accumulate.is_some() || is_scaled;
+            replicas.gather_stepped(&graph, params, may_skip.then_some(&inputs.state))?;
+        }
+        scaler.update(&graph)?;
+        let loss = replicas.map_or(Ok(loss.clone()), |replicas| replicas.all_reduce_and_ask(&graph, &loss, ReduceOp::Sum))?;
+        graph.store(&loss, &inputs.state, &losses)?;
+        graph.advance(&inputs.state)?;
+        let executable = graph.compile(device)?;
+        Ok(Self { graph, executable, inputs, losses, scaler })
+    }
+}
+
+/// Several batches a step are steps that are not due.
+fn check_skips(optimizer: &dyn Optimizer) -> Result<(), Error> {
+    if optimizer.skips() {
+        return Ok(());
+    }
+    let found = "the optimizer does not say that its steps can be skipped".to_owned();
+    let expected = "one that does by `Optimizer::skips`, or one batch a step";
+    Err(Error::Tensor(brisk_nn::Error::Refused { op: "accumulate", found, expected }))
+}
