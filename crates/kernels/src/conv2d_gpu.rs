@@ -1,11 +1,14 @@
 //! Which dispatches a convolution and its gradients are on an adapter.
 
+use std::sync::LazyLock;
+
+use crate::coop_tiles::{CoopTiles, for_eight};
 use crate::sliced_product::{halves, tile_type};
 use crate::tiles::product_workgroups;
 use crate::window::image_params;
 use crate::{
-    Adapter, Conv2d, Conv2dGradInput, Conv2dGradWeight, ConvShape, DType, Dispatch, Epilogue, Error, Images, MAX_WORKGROUPS,
-    MatmulFamily, Tiles, fold_workgroups,
+    Adapter, Conv2d, Conv2dGradInput, Conv2dGradWeight, ConvShape, CoopShape, DType, Dispatch, Epilogue, Error, Images,
+    MAX_WORKGROUPS, MatmulFamily, Tiles, fold_workgroups,
 };
 
 /// The family for the product of a convolution: that of a [`Matmul`](crate::Matmul) of many columns.
@@ -24,15 +27,21 @@ struct Module {
     /// Those that say so.
     constants: Vec<(&'static str, f64)>,
     tile_type: Option<(&'static str, DType)>,
+    /// Whether it reads its operands as they are stored, which is f16.
+    is_coop: bool,
 }
 
 impl Module {
     fn new(label: &'static str, wgsl: &'static str, size: [usize; 2]) -> Self {
-        Self { label, wgsl, size, constants: Vec::new(), tile_type: None }
+        Self { label, wgsl, size, constants: Vec::new(), tile_type: None, is_coop: false }
     }
 
     fn tiled(label: &'static str, wgsl: &'static str, tiles: Tiles, tile_type: Option<(&'static str, DType)>) -> Self {
-        Self { label, wgsl, size: tiles.size(), constants: tiles.constants(), tile_type }
+        Self { tile_type, constants: tiles.constants(), ..Self::new(label, wgsl, tiles.size()) }
+    }
+
+    fn coop(label: &'static str, wgsl: &'static str, tiles: CoopTiles) -> Self {
+        Self { constants: tiles.constants(), is_coop: true, ..Self::new(label, wgsl, tiles.size()) }
     }
 }
 
@@ -196,9 +205,17 @@ impl Product<'_> {
         turn: impl Fn() -> Result<Dispatch, Error>,
     ) -> Result<Vec<Dispatch>, Error> {
         let (n_rows, n_cols) = (self.result.n_pixels(), self.result.n_channels);
-        let tiles = family.tiles(adapter, n_rows, n_cols, 1);
         let turned = self.turned_arg();
-        let (module, weight) = match tiles {
+        if let Some(tiles) = CoopTiles::choose(
+            family,
+            adapter,
+            [self.dtype(0), self.dtype(1)],
+            [self.shape.x.n_channels, self.shape.n_out],
+            [n_rows, n_cols, 1],
+        ) {
+            return Ok(vec![self.dispatch(Module::coop("kernels.conv2d.coop", coop_wgsl(tiles.shape), tiles), 1)?]);
+        }
+        let (module, weight) = match family.tiles(adapter, n_rows, n_cols, 1) {
             Some(tiles) if self.shape.reads_vectors() => {
                 let tile_type = tile_type(adapter, [self.dtype(0), self.dtype(1)]);
                 (Module::tiled("kernels.conv2d.tiled", include_str!("wgsl/conv2d_tiled.wgsl"), tiles, tile_type), 1)
@@ -229,7 +246,8 @@ impl Product<'_> {
         // A binding that is not used has to be filled too.
         let fused = if self.epilogue.code() != 0 { 2 } else { weight };
         let groups = [("SOURCE", 0), ("WEIGHT", weight), ("FUSED", fused), ("Y", self.result_arg())];
-        let types = halves(groups.map(|(group, arg)| (group, self.dtype(arg)))).into_iter().chain(module.tile_type).collect();
+        let stored = groups.into_iter().skip(if module.is_coop { 2 } else { 0 });
+        let types = halves(stored.map(|(group, arg)| (group, self.dtype(arg)))).into_iter().chain(module.tile_type).collect();
         let sizes = [source.n_images, source.n_channels, result.n_channels, n_row_groups, n_phases];
         let n_groups = n_row_groups.saturating_mul(n_phases);
         Ok(Dispatch {
@@ -243,5 +261,14 @@ impl Product<'_> {
             writes: vec![self.result_arg()],
             workgroups: product_workgroups(self.kernel, result.n_channels, n_col_groups, n_groups)?,
         })
+    }
+}
+
+/// The module of the forward product and the gradient of the input on matrix units.
+fn coop_wgsl(shape: CoopShape) -> &'static str {
+    static EIGHT: LazyLock<String> = LazyLock::new(|| for_eight(include_str!("wgsl/conv2d_coop.wgsl")));
+    match shape {
+        CoopShape::Eight => &EIGHT,
+        CoopShape::Sixteen => include_str!("wgsl/conv2d_coop.wgsl"),
     }
 }

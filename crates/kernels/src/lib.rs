@@ -4,6 +4,7 @@ mod access;
 mod adapter;
 mod converted;
 mod coop_shape;
+mod coop_tiles;
 mod cpu;
 mod dispatch;
 mod dtype;

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use crate::coop_tiles::for_eight;
 use crate::tiles::product_workgroups;
 use crate::{
     Activation, Adapter, CoopShape, DType, Dispatch, Epilogue, Error, Matmul, MatmulFamily, Tiles, Transpose, fold_workgroups,
@@ -196,7 +197,7 @@ impl Adapter {
 }
 
 /// The groups that are stored in 16 bits, as [`Dispatch::types`] has them.
-pub(crate) fn halves<const N: usize>(groups: [(&'static str, DType); N]) -> Vec<(&'static str, DType)> {
+pub(crate) fn halves(groups: impl IntoIterator<Item = (&'static str, DType)>) -> Vec<(&'static str, DType)> {
     groups.into_iter().filter(|(_, dtype)| dtype.is_half()).collect()
 }
 
@@ -208,11 +209,7 @@ pub(crate) fn tile_type(adapter: &Adapter, operands: [DType; 2]) -> Option<(&'st
 
 /// The module for units of a size. The file is that for 16 by 16.
 fn coop_wgsl(shape: CoopShape) -> &'static str {
-    static EIGHT: LazyLock<String> = LazyLock::new(|| {
-        include_str!("wgsl/matmul_coop.wgsl")
-            .replace("const SIZE = 16u;", "const SIZE = 8u;")
-            .replace("coop_mat16x16", "coop_mat8x8")
-    });
+    static EIGHT: LazyLock<String> = LazyLock::new(|| for_eight(include_str!("wgsl/matmul_coop.wgsl")));
     match shape {
         CoopShape::Eight => &EIGHT,
         CoopShape::Sixteen => include_str!("wgsl/matmul_coop.wgsl"),

@@ -2,8 +2,8 @@
 // workgroup memory, each lane with ROW_BLOCKS by COL_BLOCKS blocks of 4 by 4 results. n_channels and n_cols are multiples of 4.
 // Twins: src/cpu/conv2d.rs, src/cpu/conv2d_grad_input.rs. Reads what the windows cover once for a tile's columns, and the weights, as they are
 // stored, once for its pixels.
-// Ladder: conv2d_tiled_any.wgsl (scalar loads, any shape) -> this, whose tiles are those of matmul_tiled.wgsl, and what bounds them. For hardware:
-// on a software adapter barriers are ruinous.
+// Ladder: conv2d_tiled_any.wgsl (scalar loads, any shape) -> this, whose tiles are those of matmul_tiled.wgsl, and what bounds them ->
+// conv2d_coop.wgsl (the matrix units). For hardware: on a software adapter barriers are ruinous.
 //
 // The places of a sum run over the taps and, in each, over the channels: four places are four channels of one tap, a vec4. A lane fetches the
 // same four pixels all along, and works out where they lie once. Neighbouring pixels read the same source pixels, so most of what is read

@@ -28,7 +28,7 @@ struct Params {
     pad2: u32,
 }
 
-// The form for units of 8 by 8 swaps these four lines: src/sliced_product.rs.
+// The form for units of 8 by 8 swaps these four lines: src/coop_tiles.rs.
 const SIZE = 16u;
 alias OfA = coop_mat16x16<f16, A>;
 alias OfB = coop_mat16x16<f16, B>;

@@ -4,6 +4,7 @@
 //! `BRISK_TEST_GPU=off|auto|require` says what to do about GPUs; see `gpu.rs`.
 
 mod close;
+mod emulated;
 mod gpu;
 mod random;
 mod run;
@@ -26,6 +27,7 @@ mod clip;
 mod column_sum;
 mod concat_columns;
 mod conv2d;
+mod conv2d_coop;
 mod coop;
 mod correct;
 mod cross_entropy;
