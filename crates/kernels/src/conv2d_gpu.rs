@@ -40,8 +40,8 @@ impl Module {
         Self { tile_type, constants: tiles.constants(), ..Self::new(label, wgsl, tiles.size()) }
     }
 
-    fn coop(label: &'static str, wgsl: &'static str, tiles: CoopTiles) -> Self {
-        Self { constants: tiles.constants(), is_coop: true, ..Self::new(label, wgsl, tiles.size()) }
+    fn coop(label: &'static str, wgsl: &'static str, tiles: CoopTiles, size: [usize; 2]) -> Self {
+        Self { constants: tiles.constants(), is_coop: true, ..Self::new(label, wgsl, size) }
     }
 }
 
@@ -118,20 +118,29 @@ pub(crate) fn grad_weight(
     let shape = &kernel.shape;
     let dtype = |arg: usize| dtypes.get(arg).copied().unwrap_or(DType::F32);
     let (y, n_parts) = (shape.y(), kernel.n_parts());
-    let module = match family.tiles(adapter, shape.n_out, shape.n_patch(), n_parts) {
-        Some(tiles) if shape.reads_vectors() => {
-            let wgsl = include_str!("wgsl/conv2d_grad_weight_tiled.wgsl");
-            Module::tiled("kernels.conv2d_grad_weight.tiled", wgsl, tiles, tile_type(adapter, [dtype(0), dtype(1)]))
+    let operands = [dtype(0), dtype(1)];
+    let coop =
+        CoopTiles::choose(family, adapter, operands, [shape.x.n_channels, shape.n_out], [shape.n_patch(), shape.n_out], n_parts)
+            .filter(|tiles| y.n_pixels() >= tiles.shape.size());
+    let tiles = family.tiles(adapter, shape.n_out, shape.n_patch(), n_parts);
+    let module = match (coop, tiles) {
+        (Some(tiles), _) => {
+            let [n_cols, n_out] = tiles.size();
+            Module::coop("kernels.conv2d_grad_weight.coop", grad_weight_coop_wgsl(tiles.shape), tiles, [n_out, n_cols])
         }
-        Some(_) => {
+        (None, Some(tiles)) if shape.reads_vectors() => {
+            let wgsl = include_str!("wgsl/conv2d_grad_weight_tiled.wgsl");
+            Module::tiled("kernels.conv2d_grad_weight.tiled", wgsl, tiles, tile_type(adapter, operands))
+        }
+        (None, Some(_)) => {
             let wgsl = include_str!("wgsl/conv2d_grad_weight_tiled_any.wgsl");
             Module::new("kernels.conv2d_grad_weight.tiled_any", wgsl, [64, 64])
         }
-        None if shape.reads_vectors() => {
+        (None, None) if shape.reads_vectors() => {
             let wgsl = include_str!("wgsl/conv2d_grad_weight_direct.wgsl");
             Module::new("kernels.conv2d_grad_weight.direct", wgsl, [8, 64])
         }
-        None => Module::new("kernels.conv2d_grad_weight", include_str!("wgsl/conv2d_grad_weight.wgsl"), [8, 16]),
+        (None, None) => Module::new("kernels.conv2d_grad_weight", include_str!("wgsl/conv2d_grad_weight.wgsl"), [8, 16]),
     };
     let [n_out_groups, n_col_groups] = [shape.n_out.div_ceil(module.size[0]), shape.n_patch().div_ceil(module.size[1])];
     for (size, found, groups) in [("values of a patch", shape.n_patch(), n_col_groups), ("n_out", shape.n_out, n_out_groups)] {
@@ -139,13 +148,16 @@ pub(crate) fn grad_weight(
             return Err(Error::Size { kernel: "conv2d_grad_weight", size, found, expected: "at most 65535 blocks" });
         }
     }
-    let sizes = [shape.x.n_images, shape.x.n_channels, shape.n_out, kernel.part_rows()];
+    // On the units runs are of pixels, whole matrices of them, else of rows of pixels.
+    let part = coop.map_or(kernel.part_rows(), |tiles| y.n_pixels().div_ceil(n_parts).next_multiple_of(tiles.shape.size()));
+    let sizes = [shape.x.n_images, shape.x.n_channels, shape.n_out, part];
+    let swapped = [("DY", dtype(0)), ("X", dtype(1))].into_iter().filter(|_| !module.is_coop);
     let products = Dispatch {
         label: module.label,
         wgsl: module.wgsl,
         entry: "main",
         constants: module.constants,
-        types: halves([("DY", dtype(0)), ("X", dtype(1))]).into_iter().chain(module.tile_type).collect(),
+        types: halves(swapped).into_iter().chain(module.tile_type).collect(),
         params: image_params(&shape.x, &y, &shape.window, &sizes),
         reads: vec![0, 1],
         writes: vec![3],
@@ -211,9 +223,10 @@ impl Product<'_> {
             adapter,
             [self.dtype(0), self.dtype(1)],
             [self.shape.x.n_channels, self.shape.n_out],
-            [n_rows, n_cols, 1],
+            [n_rows, n_cols],
+            1,
         ) {
-            return Ok(vec![self.dispatch(Module::coop("kernels.conv2d.coop", coop_wgsl(tiles.shape), tiles), 1)?]);
+            return Ok(vec![self.dispatch(Module::coop("kernels.conv2d.coop", coop_wgsl(tiles.shape), tiles, tiles.size()), 1)?]);
         }
         let (module, weight) = match family.tiles(adapter, n_rows, n_cols, 1) {
             Some(tiles) if self.shape.reads_vectors() => {
@@ -270,5 +283,14 @@ fn coop_wgsl(shape: CoopShape) -> &'static str {
     match shape {
         CoopShape::Eight => &EIGHT,
         CoopShape::Sixteen => include_str!("wgsl/conv2d_coop.wgsl"),
+    }
+}
+
+/// That of the gradient of the weights.
+fn grad_weight_coop_wgsl(shape: CoopShape) -> &'static str {
+    static EIGHT: LazyLock<String> = LazyLock::new(|| for_eight(include_str!("wgsl/conv2d_grad_weight_coop.wgsl")));
+    match shape {
+        CoopShape::Eight => &EIGHT,
+        CoopShape::Sixteen => include_str!("wgsl/conv2d_grad_weight_coop.wgsl"),
     }
 }

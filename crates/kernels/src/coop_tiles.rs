@@ -1,12 +1,14 @@
 use crate::{Adapter, CoopShape, DType, MatmulFamily};
 
-/// How a convolution on matrix units is cut into groups: `wgsl/conv2d_coop.wgsl`.
+/// How a convolution or a gradient on matrix units is cut into groups: `wgsl/conv2d_coop.wgsl`, `wgsl/conv2d_grad_weight_coop.wgsl`.
+///
+/// One operand of the product is gathered into workgroup memory, the patches; the other is loaded where it lies. Pairs are in this order.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct CoopTiles {
     pub(crate) shape: CoopShape,
     /// Lanes of a group: those of four of the largest subgroups, but 128 at most.
     lanes: usize,
-    /// Blocks of a tile along the rows and along the columns, as many as a group has of the largest subgroups.
+    /// Blocks of a tile along what is gathered and along what is loaded, as many as a group has of the largest subgroups.
     blocks: [usize; 2],
     /// Matrices of a block along either side.
     n_matrices: usize,
@@ -17,28 +19,30 @@ const MAX_LANES: usize = 128;
 const N_FILLING: usize = 512;
 
 impl CoopTiles {
-    /// The cut of `n_slices` products of `m` by `n` results, where the family is that of matrix units and those of `adapter` can compute them: for operands
-    /// in f16 whose channels are multiples of their size, where a group has the workgroup memory.
+    /// The cut of `n_slices` products of so many results along either operand, where the family is that of matrix units and those of `adapter` can compute
+    /// them: for operands in f16 whose channels are multiples of their size, where a group has the workgroup memory.
     pub(crate) fn choose(
         family: MatmulFamily,
         adapter: &Adapter,
         operands: [DType; 2],
         channels: [usize; 2],
-        [m, n, n_slices]: [usize; 3],
+        [n_gathered, n_loaded]: [usize; 2],
+        n_slices: usize,
     ) -> Option<Self> {
         let shape = adapter.coop.filter(|_| family == MatmulFamily::Coop && operands == [DType::F16; 2])?;
         let largest = (adapter.subgroup_max_size as usize).clamp(1, MAX_LANES);
         let lanes = (4 * largest).min(MAX_LANES);
         let n_blocks = lanes / largest;
         let cut = |n_matrices: usize| {
-            // Tiles of few columns have many rows, of which few lanes can fetch too few places.
-            let is_wide = n > n_matrices * shape.size() || lanes < MAX_LANES;
+            // Of a tile that is long along what is gathered few lanes can fetch too few places.
+            let is_wide = n_loaded > n_matrices * shape.size() || lanes < MAX_LANES;
             let n_beside = if n_blocks == 4 && is_wide { 2 } else { 1 };
             Self { shape, lanes, blocks: [n_blocks / n_beside, n_beside], n_matrices }
         };
         let fills = |tiles: &Self| {
-            let [n_rows, n_cols] = tiles.size();
-            m.div_ceil(n_rows).saturating_mul(n.div_ceil(n_cols)).saturating_mul(n_slices * n_blocks) >= N_FILLING
+            let [gathered, loaded] = tiles.size();
+            let n_tiles = n_gathered.div_ceil(gathered).saturating_mul(n_loaded.div_ceil(loaded));
+            n_tiles.saturating_mul(n_slices * n_blocks) >= N_FILLING
         };
         let fits = |tiles: &Self| {
             tiles.depth() >= shape.size() && tiles.workgroup_bytes() <= adapter.limits.max_compute_workgroup_storage_size as usize
@@ -48,25 +52,26 @@ impl CoopTiles {
         (is_whole && fits(&tiles)).then_some(tiles)
     }
 
-    /// Rows and columns of a tile.
+    /// Results of a tile along what is gathered and along what is loaded.
     pub(crate) fn size(&self) -> [usize; 2] {
         self.blocks.map(|n_blocks| n_blocks * self.n_matrices * self.shape.size())
     }
 
-    /// Places of the sum in workgroup memory: each lane fetches eight in four rows.
+    /// Places of the sum in workgroup memory, of which each lane gathers four times eight values.
     fn depth(&self) -> usize {
         32 * self.lanes / self.size()[0]
     }
 
-    /// Two halves of the patches, eight values more a row than there are, and a matrix of results for each block.
+    /// Two halves of the patches, eight values more a row or column than there are, and a matrix of results for each block: at most.
     fn workgroup_bytes(&self) -> usize {
-        let patches = 2 * self.size()[0] * (self.depth() + 8);
+        let (gathered, depth) = (self.size()[0], self.depth());
+        let patches = 2 * (gathered * depth + 8 * gathered.max(depth));
         2 * patches + 4 * self.blocks[0] * self.blocks[1] * self.shape.size().pow(2)
     }
 
     pub(crate) fn constants(&self) -> Vec<(&'static str, f64)> {
-        let [row_blocks, col_blocks] = self.blocks;
-        [("LANES", self.lanes), ("ROW_BLOCKS", row_blocks), ("COL_BLOCKS", col_blocks), ("MATRICES", self.n_matrices)]
+        let [gathered, loaded] = self.blocks;
+        [("LANES", self.lanes), ("GATHERED_BLOCKS", gathered), ("LOADED_BLOCKS", loaded), ("MATRICES", self.n_matrices)]
             .map(|(name, value)| (name, value as f64))
             .to_vec()
     }

@@ -45,9 +45,9 @@ alias OfB = coop_mat16x16<f16, B>;
 alias Sum = coop_mat16x16<f32, C>;
 
 override LANES: u32 = 128u;
-// Blocks of a tile, each a subgroup's, along the pixels and along the columns.
-override ROW_BLOCKS: u32 = 2u;
-override COL_BLOCKS: u32 = 2u;
+// Blocks of a tile, each a subgroup's, along the pixels, whose patches are gathered, and along the columns, whose weights are loaded.
+override GATHERED_BLOCKS: u32 = 2u;
+override LOADED_BLOCKS: u32 = 2u;
 // Matrices of a block along either side: 2 or 4.
 override MATRICES: u32 = 4u;
 override GRAD: u32 = 0u;
@@ -55,14 +55,14 @@ override EPILOGUE: u32 = 0u;
 override ACTIVATION: u32 = 0u;
 override ALPHA: f32 = 1.0;
 
-override TILE_ROWS: u32 = ROW_BLOCKS * MATRICES * SIZE;
-override TILE_COLS: u32 = COL_BLOCKS * MATRICES * SIZE;
+override TILE_ROWS: u32 = GATHERED_BLOCKS * MATRICES * SIZE;
+override TILE_COLS: u32 = LOADED_BLOCKS * MATRICES * SIZE;
 // Places of the sum in workgroup memory: four times eight for each lane.
 override DEPTH: u32 = 32u * LANES / TILE_ROWS;
 // From a pixel to the next, 16 bytes further so that rows of a matrix begin in different banks.
 override STRIDE: u32 = DEPTH + 8u;
 override HALF: u32 = TILE_ROWS * STRIDE;
-override RESULTS_LEN: u32 = ROW_BLOCKS * COL_BLOCKS * SIZE * SIZE;
+override RESULTS_LEN: u32 = GATHERED_BLOCKS * LOADED_BLOCKS * SIZE * SIZE;
 // Values in an element of that memory: one for units of 8 by 8, since Metal loads no matrix by a pointer to vectors.
 const WIDTH = 4u;
 override PATCHES_LEN: u32 = 2u * HALF / WIDTH;
@@ -322,11 +322,11 @@ fn main(
     let put_at = of_lane.x * STRIDE + 8u * of_lane.y;
 
     var block: Block;
-    block.exists = exists && subgroup < ROW_BLOCKS * COL_BLOCKS;
+    block.exists = exists && subgroup < GATHERED_BLOCKS * LOADED_BLOCKS;
     block.results = subgroup * SIZE * SIZE;
-    let block_row = subgroup / COL_BLOCKS * MATRICES * SIZE;
+    let block_row = subgroup / LOADED_BLOCKS * MATRICES * SIZE;
     block.row = tile_row + block_row;
-    block.col = tile_col + subgroup % COL_BLOCKS * MATRICES * SIZE;
+    block.col = tile_col + subgroup % LOADED_BLOCKS * MATRICES * SIZE;
     block.lane = lane;
     block.n_lanes = n_lanes;
 

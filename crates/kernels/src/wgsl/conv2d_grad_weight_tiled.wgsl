@@ -2,8 +2,8 @@
 // workgroup memory, each lane with ROW_BLOCKS by COL_BLOCKS blocks of 4 outputs o by 4 columns (u, v, c). n_channels and n_out are multiples of 4.
 // The runs are then added in order by column_sum.wgsl.
 // Twin: src/cpu/conv2d_grad_weight.rs. Reads dy once for a tile's columns, and what the windows cover once for its outputs.
-// Ladder: conv2d_grad_weight_tiled_any.wgsl (scalar loads, any shape) -> this, whose tiles are those of matmul_tiled.wgsl, and what bounds them. For
-// hardware: on a software adapter barriers are ruinous.
+// Ladder: conv2d_grad_weight_tiled_any.wgsl (scalar loads, any shape) -> this, whose tiles are those of matmul_tiled.wgsl, and what bounds them ->
+// conv2d_grad_weight_coop.wgsl (the matrix units). For hardware: on a software adapter barriers are ruinous.
 //
 // The places of the sum are pixels, so both operands have their columns fastest and go into the tiles as they are read. There are few results
 // and many pixels: the runs fill the card.

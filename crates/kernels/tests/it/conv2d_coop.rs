@@ -27,7 +27,7 @@ fn shapes_of_eight() -> [ConvShape; 6] {
         shape([5, 3, 3, 8], 16, window([1, 1], [2, 2], [0, 0])),
         shape([2, 9, 7, 8], 8, window([5, 2], [3, 2], [2, 0])),
         shape([1, 3, 4, 8], 8, window([2, 3], [2, 1], [3, 4])),
-        shape([1, 4, 1, 24], 8, window([1, 1], [1, 2], [0, 0])),
+        shape([1, 5, 3, 24], 8, window([1, 1], [1, 2], [0, 0])),
     ]
 }
 
@@ -50,6 +50,7 @@ fn forward_equals_twin() {
     check(Eight, 2, forward(wide, Epilogue::Bias(Activation::Relu)), &[F16, F16, F32, F16], wide.n_patch());
     let sixteen = shape([3, 5, 6, 16], 48, window([3, 3], [1, 2], [1, 1]));
     check(Sixteen, 2, forward(sixteen, Epilogue::Bias(Activation::Relu)), &[F16; 4], sixteen.n_patch());
+    check(Eight, 4, forward(wide, Epilogue::None), &[F16, F16, F32], wide.n_patch());
 }
 
 #[test]
@@ -61,17 +62,32 @@ fn gradients_of_the_input_equal_twin() {
     check(Sixteen, 2, grad_input(wide, Epilogue::OutputGrad(Activation::Tanh)), &[F16; 4], wide.window.n_taps() * wide.n_out);
 }
 
-/// A group whose subgroups are smaller than the largest has more of them than blocks; and blocks of four matrices by four.
+/// Runs that end within a depth, the last one within a matrix; columns beyond a tile's last; a batch of fewer pixels than a run.
+#[test]
+fn gradients_of_the_weights_equal_twin() {
+    for shape in shapes_of_eight() {
+        check(Eight, 2, Conv2dGradWeight { shape }, &[F16, F16, F32], shape.y().n_pixels());
+    }
+    let two_runs = shape([3, 15, 13, 8], 8, window([2, 1], [1, 1], [0, 0]));
+    check(Eight, 2, Conv2dGradWeight { shape: two_runs }, &[F16, F16, F32], two_runs.y().n_pixels());
+    let sixteen = shape([3, 5, 6, 16], 48, window([3, 3], [1, 2], [1, 1]));
+    check(Sixteen, 2, Conv2dGradWeight { shape: sixteen }, &[F16; 3], sixteen.y().n_pixels());
+    let wide = shape([2, 9, 8, 16], 40, window([3, 2], [1, 1], [1, 0]));
+    check(Eight, 4, Conv2dGradWeight { shape: wide }, &[F16, F16, F32], wide.y().n_pixels());
+    // 32 runs of 257 pixels, which are 31 of whole matrices.
+    let empty_run = shape([1, 8225, 1, 16], 16, window([2, 1], [1, 1], [0, 0]));
+    check(Sixteen, 2, Conv2dGradWeight { shape: empty_run }, &[F16, F16, F32], empty_run.y().n_pixels());
+}
+
+/// A group whose subgroups are smaller than the largest has more of them than blocks.
 #[test]
 fn subgroups_without_a_block_only_gather() {
     let Some(adapter) = gpu().map(|gpu| gpu.recorder.adapter().clone()) else { return };
-    let larger = |shape| Adapter { subgroup_max_size: 32, ..with_units(&adapter, shape) };
-    let wide = shape([2, 9, 8, 16], 80, window([3, 2], [1, 1], [1, 0]));
-    check_on(larger(Sixteen), 4, forward(wide, Epilogue::None), &[F16, F16, F32], wide.n_patch());
+    let larger = Adapter { subgroup_max_size: 32, ..with_units(&adapter, Eight) };
     let narrow = shape([2, 5, 7, 16], 8, Window::square(3, 1));
-    check_on(larger(Eight), 2, forward(narrow, Epilogue::None), &[F16; 3], narrow.n_patch());
-    let wide = shape([2, 9, 8, 40], 16, window([3, 2], [1, 1], [1, 0]));
-    check_on(larger(Eight), 4, grad_input(wide, Epilogue::None), &[F16; 3], wide.window.n_taps() * wide.n_out);
+    check_on(&larger, 2, forward(narrow, Epilogue::None), &[F16; 3], narrow.n_patch());
+    check_on(&larger, 2, grad_input(narrow, Epilogue::None), &[F16; 3], narrow.window.n_taps() * narrow.n_out);
+    check_on(&larger, 2, Conv2dGradWeight { shape: narrow }, &[F16, F16, F32], narrow.y().n_pixels());
 }
 
 /// Where the adapter has units, they compute; where it has none, tiles do.
@@ -79,11 +95,11 @@ fn subgroups_without_a_block_only_gather() {
 fn the_units_of_this_adapter_are_used() {
     let Some(adapter) = gpu().map(|gpu| gpu.recorder.adapter().clone()) else { return };
     let hardware = Adapter { kind: AdapterKind::Hardware, ..adapter };
-    let expected = if hardware.coop.is_some() { "kernels.conv2d.coop" } else { "kernels.conv2d.tiled" };
+    let family = if hardware.coop.is_some() { ".coop" } else { ".tiled" };
     let check = |kernel: Result<Box<dyn Kernel>, Error>, n: usize| {
         let kernel = AsOnHardware(kernel.unwrap_or_else(|error| panic!("{error}")));
         let label = kernel.dispatches(&hardware).expect("a form")[0].label;
-        assert_eq!(label, expected, "on `{}`, which has {:?}", hardware.name, hardware.coop);
+        assert!(label.ends_with(family), "{label} on `{}`, which has {:?}", hardware.name, hardware.coop);
         gpu_equals_twin_within(&kernel, &given(&mut Random::new(n as u64), &kernel), Tolerance::of_sum(n));
     };
     let size = hardware.coop.map_or(8, CoopShape::size);
@@ -95,6 +111,7 @@ fn the_units_of_this_adapter_are_used() {
         let (n, n_back) = (shape.n_patch(), shape.window.n_taps() * shape.n_out);
         check(stored(forward(shape, Epilogue::Bias(Activation::Relu)), &[F16, F16, F32, F16]), n);
         check(stored(grad_input(shape, Epilogue::OutputGrad(Activation::Relu)), &[F16; 4]), n_back);
+        check(stored(Conv2dGradWeight { shape }, &[F16, F16, F32]), shape.y().n_pixels());
     }
 }
 
@@ -115,4 +132,8 @@ fn what_units_cannot_compute_goes_to_tiles() {
     let limits = wgpu::Limits { max_compute_workgroup_storage_size: 16384, ..units.limits.clone() };
     let small = Adapter { subgroup_max_size: 32, limits, ..units };
     assert_eq!(label([16, 32], &[F16; 3], &small), "kernels.conv2d.tiled", "a group has no room for its patches");
+    let few_pixels = Conv2dGradWeight { shape: shape([1, 3, 5, 16], 16, Window::square(3, 1)) };
+    let kernel = stored(few_pixels, &[F16; 3]).unwrap_or_else(|error| panic!("{error}"));
+    let dispatches = kernel.dispatches(&with_units(&adapter, Sixteen)).expect("a form");
+    assert_eq!(dispatches[0].label, "kernels.conv2d_grad_weight.tiled", "fewer pixels than a matrix has");
 }

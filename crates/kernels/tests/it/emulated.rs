@@ -53,7 +53,10 @@ fn emulated(wgsl: &str, shape: CoopShape, n_matrices: usize) -> String {
         element(&source, b),
     );
     let source = lines.join("\n");
-    let main = source.find("fn main(").expect("an entry point");
+    let main = source.find("fn main(\n").expect("an entry point") + "fn main(\n".len();
+    let has_lanes = source.contains("@builtin(subgroup_size)");
+    let lanes = "@builtin(subgroup_invocation_id) lane: u32,\n@builtin(subgroup_size) n_lanes: u32,\n";
+    let source = format!("{}{}{}", &source[..main], if has_lanes { "" } else { lanes }, &source[main..]);
     let body = main + source[main..].find("\n) {\n").expect("a body") + "\n) {\n".len();
     let source = format!("{}my_lane = lane; my_lanes = n_lanes;\n{}{functions}", &source[..body], &source[body..]);
     for left in ["coop_mat", "coopLoad", "coopStore", "coopMultiply"] {
@@ -162,17 +165,17 @@ pub(crate) fn given(random: &mut Random, kernel: &dyn Kernel) -> Vec<Words> {
 #[track_caller]
 pub(crate) fn check(shape: CoopShape, n_matrices: usize, kernel: impl Kernel, dtypes: &[DType], n: usize) {
     let Some(adapter) = gpu().map(|gpu| gpu.recorder.adapter().clone()) else { return };
-    check_on(with_units(&adapter, shape), n_matrices, kernel, dtypes, n);
+    check_on(&with_units(&adapter, shape), n_matrices, kernel, dtypes, n);
 }
 
 /// The same on an adapter that is said to be `adapter`.
 #[track_caller]
-pub(crate) fn check_on(adapter: Adapter, n_matrices: usize, kernel: impl Kernel, dtypes: &[DType], n: usize) {
+pub(crate) fn check_on(adapter: &Adapter, n_matrices: usize, kernel: impl Kernel, dtypes: &[DType], n: usize) {
     let needed = wgpu::Features::SHADER_F16 | wgpu::Features::SUBGROUP;
     assert!(adapter.features.contains(needed), "the emulation needs {needed:?}, which `{}` lacks", adapter.name);
     let kernel = stored(kernel, dtypes).unwrap_or_else(|error| panic!("{error}"));
-    let labels: Vec<_> = kernel.dispatches(&adapter).expect("a form").iter().map(|of| of.label).collect();
+    let labels: Vec<_> = kernel.dispatches(adapter).expect("a form").iter().map(|of| of.label).collect();
     assert!(labels[0].ends_with(".coop"), "{kernel:?}: {labels:?}");
     let given = given(&mut Random::new(n as u64), &*kernel);
-    gpu_equals_twin_within(&Emulated { adapter, n_matrices, kernel }, &given, Tolerance::of_sum(n));
+    gpu_equals_twin_within(&Emulated { adapter: adapter.clone(), n_matrices, kernel }, &given, Tolerance::of_sum(n));
 }

@@ -208,6 +208,36 @@ fn bindings_and_params_are_those_of_the_dispatch() {
     }
 }
 
+/// What naga finds valid it may still not be able to write, and most machines that run the tests have no matrix units to show it.
+#[test]
+fn modules_for_matrix_units_become_spir_v() {
+    use naga::back::{pipeline_constants::process_overrides, spv};
+    let options = spv::Options {
+        bounds_check_policies: naga::proc::BoundsCheckPolicies {
+            index: naga::proc::BoundsCheckPolicy::Restrict,
+            buffer: naga::proc::BoundsCheckPolicy::Restrict,
+            ..Default::default()
+        },
+        ..Default::default()
+    };
+    let mut labels = BTreeSet::new();
+    for adapter in adapters().iter().filter(|adapter| adapter.coop.is_some()) {
+        let of_units = |dispatch: &Dispatch| dispatch.label.ends_with(".coop");
+        for dispatch in samples_in(DType::F16).flat_map(|kernel| dispatches(&*kernel, adapter)).filter(of_units) {
+            let (module, info) = parse(dispatch.label, &source(&dispatch, adapter));
+            let constants = dispatch.constants.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
+            let entry = (naga::ShaderStage::Compute, dispatch.entry);
+            let (module, info) = process_overrides(&module, &info, Some(entry), &constants).expect("constants of the module");
+            let words =
+                spv::write_vec(&module, &info, &options, None).unwrap_or_else(|error| panic!("{}: {error}", dispatch.label));
+            assert!(!words.is_empty(), "{}", dispatch.label);
+            labels.insert(dispatch.label);
+        }
+    }
+    let expected = ["kernels.conv2d.coop", "kernels.conv2d_grad_weight.coop", "kernels.matmul.coop"];
+    assert!(labels.iter().copied().eq(expected), "{labels:?}");
+}
+
 /// The samples with their floats stored in 16 bits.
 fn samples_in(dtype: DType) -> impl Iterator<Item = Box<dyn Kernel>> {
     samples().into_iter().map(move |kernel| {
