@@ -53,7 +53,7 @@ impl MatmulFamily {
             Self::Direct | Self::Tiled => true,
             Self::Subgroup => Self::has_subgroups(adapter),
             Self::TiledBy(tiles) => tiles.fits(adapter),
-            Self::Coop => adapter.coop.is_some() && adapter.features.contains(CoopShape::FEATURES),
+            Self::Coop => adapter.coop.is_some_and(|shape| shape.fits(adapter)) && adapter.features.contains(CoopShape::FEATURES),
         }
     }
 
@@ -64,7 +64,9 @@ impl MatmulFamily {
         let found = format!("{self:?} on `{}`", adapter.name);
         let expected = match self {
             Self::TiledBy(_) => "lanes and workgroup memory within the device's limits; take smaller tiles",
-            Self::Coop => "an adapter that lists matrices of f16 with sums in f32, and the feature `coop`",
+            Self::Coop => {
+                "an adapter that lists matrices of f16 with sums in f32 and has memory for one a subgroup, and the feature `coop`"
+            }
             _ => "a device made with `Features::SUBGROUP`, whose subgroups have at least 8 lanes",
         };
         Err(Error::Unsupported { kernel, found, expected })

@@ -189,6 +189,17 @@ const COOP_LANES: usize = 128;
 /// Subgroups that fill a card: four for each processor of the largest ones.
 const N_FILLING: usize = 512;
 
+impl CoopShape {
+    /// Whether a device has the lanes of a group, and workgroup memory for a matrix of sums of each of its subgroups and their number.
+    pub(crate) fn fits(self, adapter: &Adapter) -> bool {
+        let [n_most, _] = adapter.coop_subgroups();
+        let n_bytes = 4 * (n_most * self.size() * self.size() + 1);
+        let limits = &adapter.limits;
+        COOP_LANES <= limits.max_compute_invocations_per_workgroup as usize
+            && n_bytes <= limits.max_compute_workgroup_storage_size as usize
+    }
+}
+
 impl Adapter {
     /// Subgroups that a group on matrix units has at most and at least.
     fn coop_subgroups(&self) -> [usize; 2] {

@@ -52,8 +52,33 @@ fn the_units_of_this_adapter_are_used() {
     let kernel = AsOnHardware(stored(product, &[F16, F16, F32, F16]).unwrap_or_else(|error| panic!("{error}")));
     gpu_equals_twin_within(&kernel, &given(&mut random, &kernel), Tolerance::of_sum(product.k));
     let refused = product.dispatches_by(MatmulFamily::Coop, &Adapter { coop: None, ..adapter }).expect_err("no units");
-    let ending = "expected an adapter that lists matrices of f16 with sums in f32, and the feature `coop`";
+    let ending = "that lists matrices of f16 with sums in f32 and has memory for one a subgroup, and the feature `coop`";
     assert!(refused.to_string().ends_with(ending), "{refused}");
+}
+
+/// Workgroup memory holds a matrix of sums of each subgroup, of which there are as many as the smallest are small.
+#[test]
+fn units_are_left_alone_where_memory_is_too_small() {
+    let product = Matmul { m: 64, n: 64, k: 64, transpose: Transpose::None, epilogue: Epilogue::None };
+    for (n_lanes, n_bytes, expected) in [
+        (32, 16 << 10, "kernels.matmul.coop"),
+        (8, 16 << 10, "kernels.matmul.tiled"),
+        (8, 32 << 10, "kernels.matmul.coop"),
+        (4, 32 << 10, "kernels.matmul.tiled"),
+    ] {
+        let adapter = Adapter {
+            name: "sample".to_owned(),
+            kind: AdapterKind::Hardware,
+            features: CoopShape::FEATURES,
+            limits: wgpu::Limits { max_compute_workgroup_storage_size: n_bytes, ..wgpu::Limits::default() },
+            subgroup_min_size: n_lanes,
+            subgroup_max_size: 32,
+            coop: Some(Sixteen),
+        };
+        let kernel = stored(product, &[F16; 3]).unwrap_or_else(|error| panic!("{error}"));
+        let dispatches = kernel.dispatches(&adapter).expect("a form");
+        assert_eq!(dispatches[0].label, expected, "subgroups of {n_lanes} lanes or more, {n_bytes} bytes");
+    }
 }
 
 #[test]

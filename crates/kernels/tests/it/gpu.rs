@@ -67,6 +67,6 @@ async fn find() -> Option<(String, Gpu)> {
 }
 
 /// Past the capture of the test harness, so that it is seen when all is well too.
-fn say(line: &str) {
+pub(crate) fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "\n{line}");
 }

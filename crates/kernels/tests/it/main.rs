@@ -9,6 +9,7 @@ mod gpu;
 mod random;
 mod run;
 
+mod translation;
 mod wgsl;
 
 mod accumulate_batches;

@@ -137,35 +137,44 @@ fn group_samples() -> Vec<Box<dyn Kernel>> {
 }
 
 /// One for each set of modules that kernels choose from.
-fn adapters() -> [Adapter; 7] {
+pub(crate) fn adapters() -> [Adapter; 8] {
     let (plain, subgroups, f16) = (wgpu::Features::empty(), wgpu::Features::SUBGROUP, wgpu::Features::SHADER_F16);
     let kinds = [
         (AdapterKind::Software, plain, None),
         (AdapterKind::Software, subgroups, None),
         (AdapterKind::Software, subgroups | wgpu::Features::SHADER_INT64, None),
+        (AdapterKind::Software, subgroups | wgpu::Features::SHADER_INT64 | f16, None),
         (AdapterKind::Hardware, plain, None),
         (AdapterKind::Hardware, f16, None),
         (AdapterKind::Hardware, CoopShape::FEATURES, Some(CoopShape::Sixteen)),
         (AdapterKind::Hardware, CoopShape::FEATURES, Some(CoopShape::Eight)),
     ];
-    kinds.map(|(kind, features, coop)| Adapter {
-        name: "sample".to_owned(),
-        kind,
-        features,
-        limits: wgpu::Limits::default(),
-        subgroup_min_size: 8,
-        subgroup_max_size: 8,
-        coop,
+    kinds.map(|(kind, features, coop)| {
+        let n_lanes = if kind == AdapterKind::Hardware { 32 } else { 8 };
+        // What has matrix units has more workgroup memory than the least that there is.
+        let max_compute_workgroup_storage_size = if coop.is_some() { 32 << 10 } else { 16 << 10 };
+        Adapter {
+            name: "sample".to_owned(),
+            kind,
+            features,
+            limits: wgpu::Limits { max_compute_workgroup_storage_size, ..wgpu::Limits::default() },
+            subgroup_min_size: n_lanes,
+            subgroup_max_size: n_lanes,
+            coop,
+        }
     })
 }
 
-fn parse(what: &str, source: &str) -> (naga::Module, naga::valid::ModuleInfo) {
+/// The module, if it is valid on an adapter with `features`.
+pub(crate) fn parse(what: &str, source: &str, features: wgpu::Features) -> (naga::Module, naga::valid::ModuleInfo) {
     let module =
         naga::front::wgsl::parse_str(source).unwrap_or_else(|error| panic!("{}", error.emit_to_string_with_path(source, what)));
-    let capabilities = naga::valid::Capabilities::SUBGROUP
-        | naga::valid::Capabilities::SHADER_FLOAT16
-        | naga::valid::Capabilities::SHADER_INT64
-        | naga::valid::Capabilities::COOPERATIVE_MATRIX;
+    let mut capabilities = naga::valid::Capabilities::empty();
+    capabilities.set(naga::valid::Capabilities::SUBGROUP, features.contains(wgpu::Features::SUBGROUP));
+    capabilities.set(naga::valid::Capabilities::SHADER_FLOAT16, features.contains(wgpu::Features::SHADER_F16));
+    capabilities.set(naga::valid::Capabilities::SHADER_INT64, features.contains(wgpu::Features::SHADER_INT64));
+    let coop = features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX);
+    capabilities.set(naga::valid::Capabilities::COOPERATIVE_MATRIX, coop);
     let mut validator = naga::valid::Validator::new(naga::valid::ValidationFlags::all(), capabilities);
     validator.subgroup_stages(naga::valid::ShaderStages::COMPUTE).subgroup_operations(naga::valid::SubgroupOperationSet::all());
     let info = validator.validate(&module).unwrap_or_else(|error| panic!("{}", error.emit_to_string_with_path(source, what)));
@@ -186,7 +195,7 @@ fn each_file_is_valid_as_it_lies_and_is_used() {
     for entry in std::fs::read_dir(folder).expect("src/wgsl is there") {
         let path = entry.expect("a readable folder").path();
         let source = std::fs::read_to_string(&path).expect("a readable file");
-        parse(&path.display().to_string(), &source);
+        parse(&path.display().to_string(), &source, wgpu::Features::all());
         assert!(used.contains(source.as_str()), "no sample dispatches {}", path.display());
         n_files += 1;
     }
@@ -197,7 +206,7 @@ fn each_file_is_valid_as_it_lies_and_is_used() {
 fn bindings_and_params_are_those_of_the_dispatch() {
     let mut seen = BTreeSet::new();
     for adapter in &adapters() {
-        for kernel in samples().into_iter().chain(samples_in(DType::F16)).chain(samples_in(DType::Bf16)) {
+        for kernel in every_sample() {
             for dispatch in dispatches(&*kernel, adapter) {
                 check_args(&*kernel, &dispatch);
                 if seen.insert((source(&dispatch, adapter), dispatch.entry, dispatch.reads.clone(), dispatch.writes.clone())) {
@@ -208,34 +217,9 @@ fn bindings_and_params_are_those_of_the_dispatch() {
     }
 }
 
-/// What naga finds valid it may still not be able to write, and most machines that run the tests have no matrix units to show it.
-#[test]
-fn modules_for_matrix_units_become_spir_v() {
-    use naga::back::{pipeline_constants::process_overrides, spv};
-    let options = spv::Options {
-        bounds_check_policies: naga::proc::BoundsCheckPolicies {
-            index: naga::proc::BoundsCheckPolicy::Restrict,
-            buffer: naga::proc::BoundsCheckPolicy::Restrict,
-            ..Default::default()
-        },
-        ..Default::default()
-    };
-    let mut labels = BTreeSet::new();
-    for adapter in adapters().iter().filter(|adapter| adapter.coop.is_some()) {
-        let of_units = |dispatch: &Dispatch| dispatch.label.ends_with(".coop");
-        for dispatch in samples_in(DType::F16).flat_map(|kernel| dispatches(&*kernel, adapter)).filter(of_units) {
-            let (module, info) = parse(dispatch.label, &source(&dispatch, adapter));
-            let constants = dispatch.constants.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
-            let entry = (naga::ShaderStage::Compute, dispatch.entry);
-            let (module, info) = process_overrides(&module, &info, Some(entry), &constants).expect("constants of the module");
-            let words =
-                spv::write_vec(&module, &info, &options, None).unwrap_or_else(|error| panic!("{}: {error}", dispatch.label));
-            assert!(!words.is_empty(), "{}", dispatch.label);
-            labels.insert(dispatch.label);
-        }
-    }
-    let expected = ["kernels.conv2d.coop", "kernels.conv2d_grad_weight.coop", "kernels.matmul.coop"];
-    assert!(labels.iter().copied().eq(expected), "{labels:?}");
+/// The samples with their floats as f32, f16 and bf16.
+pub(crate) fn every_sample() -> impl Iterator<Item = Box<dyn Kernel>> {
+    samples().into_iter().chain(samples_in(DType::F16)).chain(samples_in(DType::Bf16))
 }
 
 /// The samples with their floats stored in 16 bits.
@@ -247,12 +231,12 @@ fn samples_in(dtype: DType) -> impl Iterator<Item = Box<dyn Kernel>> {
     })
 }
 
-fn dispatches(kernel: &dyn Kernel, adapter: &Adapter) -> Vec<Dispatch> {
+pub(crate) fn dispatches(kernel: &dyn Kernel, adapter: &Adapter) -> Vec<Dispatch> {
     kernel.check().unwrap_or_else(|error| panic!("{error}"));
     kernel.dispatches(adapter).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn source(dispatch: &Dispatch, adapter: &Adapter) -> String {
+pub(crate) fn source(dispatch: &Dispatch, adapter: &Adapter) -> String {
     dispatch.source(adapter.features).unwrap_or_else(|error| panic!("{error}")).into_owned()
 }
 
@@ -276,7 +260,7 @@ fn check_args(kernel: &dyn Kernel, dispatch: &Dispatch) {
 
 fn check(dispatch: &Dispatch, adapter: &Adapter) {
     let label = dispatch.label;
-    let (module, info) = parse(label, &source(dispatch, adapter));
+    let (module, info) = parse(label, &source(dispatch, adapter), adapter.features);
     let entry = module.entry_points.iter().position(|entry| entry.name == dispatch.entry);
     let entry = entry.unwrap_or_else(|| panic!("{label}: no entry point `{}`", dispatch.entry));
     let function = info.get_entry_point(entry);
