@@ -40,7 +40,7 @@ fn run() -> Result<()> {
         check_output("--json", path)?;
     }
     let Options { precision, batch, .. } = options;
-    let device = Device::best()?;
+    let device = Device::builder().selection(options.selection).open()?;
     let mut builder = ParametersBuilder::new();
     let model = Model::new(options.model, &mut builder);
     let params = builder.build(SEED);

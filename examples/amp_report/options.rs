@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use brisk_examples::print;
 use brisk_nn::tensor::Precision;
+use brisk_program::Selection;
 
 /// What `--help` prints, and the documentation of the options.
 const HELP: &str = "\
@@ -14,9 +15,8 @@ with checkpoints, without a tape.
     --model NAME       mlp or convnet                                            [convnet]
     --precision NAME   f32, f16 or bf16                                          [f16]
     --batch N          rows or images a step                                     [64]
-    --json FILE        the same as one JSON object
-
-The device is the one that BRISK_DEVICE says.";
+    --device NAME      best, cpu, gpu, software, or an adapter's name or index   [BRISK_DEVICE, else best]
+    --json FILE        the same as one JSON object";
 
 /// The command line, read.
 #[derive(Debug)]
@@ -24,6 +24,7 @@ pub(crate) struct Options {
     pub(crate) model: ModelName,
     pub(crate) precision: Precision,
     pub(crate) batch: usize,
+    pub(crate) selection: Selection,
     pub(crate) json: Option<PathBuf>,
 }
 
@@ -46,7 +47,8 @@ impl ModelName {
 impl Options {
     /// Reads the command line; `None` if help was asked for and printed.
     pub(crate) fn read(args: impl IntoIterator<Item = String>) -> Result<Option<Self>> {
-        let mut options = Self { model: ModelName::Convnet, precision: Precision::F16, batch: 64, json: None };
+        let (precision, selection) = (Precision::F16, Selection::from_env());
+        let mut options = Self { model: ModelName::Convnet, precision, batch: 64, selection, json: None };
         let mut args = args.into_iter();
         while let Some(name) = args.next() {
             let mut value = || args.next().with_context(|| format!("{name} wants a value; see --help"));
@@ -55,6 +57,7 @@ impl Options {
                 "--model" => options.model = model(&value()?)?,
                 "--precision" => options.precision = value()?.parse()?,
                 "--batch" => options.batch = whole(&value()?)?,
+                "--device" => options.selection = value()?.parse().unwrap_or_default(),
                 "--json" => options.json = Some(PathBuf::from(value()?)),
                 _ => bail!("unknown option `{name}`; see --help"),
             }
