@@ -40,7 +40,8 @@ fn run() -> Result<()> {
         check_output("--json", path)?;
     }
     let Options { precision, batch, .. } = options;
-    let device = Device::builder().selection(options.selection).open()?;
+    let device = Device::builder().selection(options.selection);
+    let device = if options.f16_accumulation { device.allow_f16_accumulation() } else { device }.open()?;
     let mut builder = ParametersBuilder::new();
     let model = Model::new(options.model, &mut builder);
     let params = builder.build(SEED);

@@ -16,6 +16,7 @@ with checkpoints, without a tape.
     --precision NAME   f32, f16 or bf16                                          [f16]
     --batch N          rows or images a step                                     [64]
     --device NAME      best, cpu, gpu, software, or an adapter's name or index   [BRISK_DEVICE, else best]
+    --f16-accumulation lets products of f16 be added in f16, on devices that do so
     --json FILE        the same as one JSON object";
 
 /// The command line, read.
@@ -25,6 +26,7 @@ pub(crate) struct Options {
     pub(crate) precision: Precision,
     pub(crate) batch: usize,
     pub(crate) selection: Selection,
+    pub(crate) f16_accumulation: bool,
     pub(crate) json: Option<PathBuf>,
 }
 
@@ -47,8 +49,14 @@ impl ModelName {
 impl Options {
     /// Reads the command line; `None` if help was asked for and printed.
     pub(crate) fn read(args: impl IntoIterator<Item = String>) -> Result<Option<Self>> {
-        let (precision, selection) = (Precision::F16, Selection::from_env());
-        let mut options = Self { model: ModelName::Convnet, precision, batch: 64, selection, json: None };
+        let mut options = Self {
+            model: ModelName::Convnet,
+            precision: Precision::F16,
+            batch: 64,
+            selection: Selection::from_env(),
+            f16_accumulation: false,
+            json: None,
+        };
         let mut args = args.into_iter();
         while let Some(name) = args.next() {
             let mut value = || args.next().with_context(|| format!("{name} wants a value; see --help"));
@@ -58,6 +66,7 @@ impl Options {
                 "--precision" => options.precision = value()?.parse()?,
                 "--batch" => options.batch = whole(&value()?)?,
                 "--device" => options.selection = value()?.parse().unwrap_or_default(),
+                "--f16-accumulation" => options.f16_accumulation = true,
                 "--json" => options.json = Some(PathBuf::from(value()?)),
                 _ => bail!("unknown option `{name}`; see --help"),
             }

@@ -17,6 +17,15 @@ pub struct Adapter {
     pub subgroup_max_size: u32,
     /// The matrices that its matrix units multiply, if it has such units and the device was made to use them.
     pub coop: Option<CoopShape>,
+    /// Whether products of two operands in f16 may be added in f16, a few at a time, which hardware without matrix units does at up to twice the rate:
+    /// [`f16_places`](Self::f16_places) says where they are. Off unless asked for, by [`Recorder::with_f16_accumulation`](crate::gpu::Recorder::with_f16_accumulation).
+    ///
+    /// What comes out is then off by up to `16 * 2^-11` of the sum of the products' sizes, however many there are; it is infinite where 16 that follow
+    /// one another come to more than 65504, and products below `2^-14` lose bits or vanish.
+    ///
+    /// # Reference
+    /// `torch.backends.cuda.matmul.allow_fp16_accumulation`.
+    pub f16_accumulation: bool,
 }
 
 /// Whether an adapter is hardware. On a software one, workgroup barriers are ruinous, so kernels choose forms without them.
@@ -34,7 +43,7 @@ impl Adapter {
         self.features.contains(wgpu::Features::SHADER_F16)
     }
 
-    /// The facts of a device, but [`coop`](Self::coop), which it does not tell.
+    /// The facts of a device, but [`coop`](Self::coop), which it does not tell, and [`f16_accumulation`](Self::f16_accumulation), which is asked for.
     pub fn of(device: &wgpu::Device) -> Self {
         let info = device.adapter_info();
         let kind = match info.device_type {
@@ -49,6 +58,7 @@ impl Adapter {
             subgroup_min_size: info.subgroup_min_size,
             subgroup_max_size: info.subgroup_max_size,
             coop: None,
+            f16_accumulation: false,
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::{
 /// `x`: `[n_images, height, width, n_channels]`; `weight`: `[n_out, kernel height, kernel width, n_channels]` (OHWI); `bias`: `[n_out]`;
 /// `y`: `[n_images, height', width', n_out]` with [`Window::n_out`]'s height and width.
 /// # Dtypes
-/// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32.
+/// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32, unless [f16 is allowed](crate::Adapter::f16_accumulation).
 /// # Errors
 /// [`Error::Size`] where no window fits; [`Error::Unsupported`] for [`Epilogue::OutputGrad`], which belongs to a gradient, and for
 /// an activation whose derivative needs its input.

@@ -3,7 +3,8 @@
 use std::sync::LazyLock;
 
 use crate::coop_tiles::{CoopTiles, for_eight};
-use crate::sliced_product::{halves, tile_type};
+use crate::sliced_product::halves;
+use crate::tile_form::TileForm;
 use crate::tiles::product_workgroups;
 use crate::window::image_params;
 use crate::{
@@ -26,18 +27,19 @@ struct Module {
     size: [usize; 2],
     /// Those that say so.
     constants: Vec<(&'static str, f64)>,
-    tile_type: Option<(&'static str, DType)>,
+    tile_types: Vec<(&'static str, DType)>,
     /// Whether it reads its operands as they are stored, which is f16.
     is_coop: bool,
 }
 
 impl Module {
     fn new(label: &'static str, wgsl: &'static str, size: [usize; 2]) -> Self {
-        Self { label, wgsl, size, constants: Vec::new(), tile_type: None, is_coop: false }
+        Self { label, wgsl, size, constants: Vec::new(), tile_types: Vec::new(), is_coop: false }
     }
 
-    fn tiled(label: &'static str, wgsl: &'static str, tiles: Tiles, tile_type: Option<(&'static str, DType)>) -> Self {
-        Self { tile_type, constants: tiles.constants(), ..Self::new(label, wgsl, tiles.size()) }
+    fn tiled(label: &'static str, wgsl: &'static str, tiles: Tiles, adapter: &Adapter, operands: [DType; 2]) -> Self {
+        let TileForm { constants, types } = TileForm::new(adapter, operands, tiles);
+        Self { constants, tile_types: types, ..Self::new(label, wgsl, tiles.size()) }
     }
 
     fn coop(label: &'static str, wgsl: &'static str, tiles: CoopTiles, size: [usize; 2]) -> Self {
@@ -130,7 +132,7 @@ pub(crate) fn grad_weight(
         }
         (None, Some(tiles)) if shape.reads_vectors() => {
             let wgsl = include_str!("wgsl/conv2d_grad_weight_tiled.wgsl");
-            Module::tiled("kernels.conv2d_grad_weight.tiled", wgsl, tiles, tile_type(adapter, operands))
+            Module::tiled("kernels.conv2d_grad_weight.tiled", wgsl, tiles, adapter, operands)
         }
         (None, Some(_)) => {
             let wgsl = include_str!("wgsl/conv2d_grad_weight_tiled_any.wgsl");
@@ -157,7 +159,7 @@ pub(crate) fn grad_weight(
         wgsl: module.wgsl,
         entry: "main",
         constants: module.constants,
-        types: halves(swapped).into_iter().chain(module.tile_type).collect(),
+        types: halves(swapped).into_iter().chain(module.tile_types).collect(),
         params: image_params(&shape.x, &y, &shape.window, &sizes),
         reads: vec![0, 1],
         writes: vec![3],
@@ -230,8 +232,8 @@ impl Product<'_> {
         }
         let (module, weight) = match family.tiles(adapter, n_rows, n_cols, 1) {
             Some(tiles) if self.shape.reads_vectors() => {
-                let tile_type = tile_type(adapter, [self.dtype(0), self.dtype(1)]);
-                (Module::tiled("kernels.conv2d.tiled", include_str!("wgsl/conv2d_tiled.wgsl"), tiles, tile_type), 1)
+                let operands = [self.dtype(0), self.dtype(1)];
+                (Module::tiled("kernels.conv2d.tiled", include_str!("wgsl/conv2d_tiled.wgsl"), tiles, adapter, operands), 1)
             }
             Some(_) => (Module::new("kernels.conv2d.tiled_any", include_str!("wgsl/conv2d_tiled_any.wgsl"), [64, 64]), turned),
             None if self.shape.reads_vectors() => {
@@ -260,7 +262,7 @@ impl Product<'_> {
         let fused = if self.epilogue.code() != 0 { 2 } else { weight };
         let groups = [("SOURCE", 0), ("WEIGHT", weight), ("FUSED", fused), ("Y", self.result_arg())];
         let stored = groups.into_iter().skip(if module.is_coop { 2 } else { 0 });
-        let types = halves(stored.map(|(group, arg)| (group, self.dtype(arg)))).into_iter().chain(module.tile_type).collect();
+        let types = halves(stored.map(|(group, arg)| (group, self.dtype(arg)))).into_iter().chain(module.tile_types).collect();
         let sizes = [source.n_images, source.n_channels, result.n_channels, n_row_groups, n_phases];
         let n_groups = n_row_groups.saturating_mul(n_phases);
         Ok(Dispatch {

@@ -15,7 +15,7 @@ use crate::{
 /// # Shapes
 /// `dy`: [`ConvShape::y`]; `weight`: `[n_out, kernel height, kernel width, n_channels]`; `output`, `dx`: [`ConvShape::x`].
 /// # Dtypes
-/// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32.
+/// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32, unless [f16 is allowed](crate::Adapter::f16_accumulation).
 /// # Errors
 /// [`Error::Size`] where no window fits; [`Error::Unsupported`] for an epilogue other than [`Epilogue::None`] and
 /// [`Epilogue::OutputGrad`], the derivative of the layer below.

@@ -12,7 +12,7 @@ use crate::{
 /// # Shapes
 /// `dy`: [`ConvShape::y`]; `x`: [`ConvShape::x`]; `dw`: `[n_out, kernel height, kernel width, n_channels]`.
 /// # Dtypes
-/// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32. The pixels are cut into runs by shape alone; the sums of the runs are added in order.
+/// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32, unless [f16 is allowed](crate::Adapter::f16_accumulation). The pixels are cut into runs by shape alone; the sums of the runs are added in order.
 /// # Errors
 /// [`Error::Size`] where no window fits.
 /// # Cost

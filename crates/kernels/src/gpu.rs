@@ -65,6 +65,12 @@ impl Recorder {
         self
     }
 
+    /// The same, that may add products of f16 in f16: see [`Adapter::f16_accumulation`].
+    pub fn with_f16_accumulation(mut self) -> Self {
+        self.adapter.f16_accumulation = true;
+        self
+    }
+
     /// What kernels are told of the adapter.
     pub fn adapter(&self) -> &Adapter {
         &self.adapter

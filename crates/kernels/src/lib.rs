@@ -69,6 +69,7 @@ mod sizes;
 mod sliced_product;
 mod softmax;
 mod store_rows;
+mod tile_form;
 mod tiles;
 mod window;
 

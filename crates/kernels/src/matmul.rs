@@ -14,7 +14,7 @@ use crate::{
 /// # Shapes
 /// `a`: `[m, k]`, or `[k, m]` if transposed; `b`: `[k, n]`, or `[n, k]` if transposed; `y`: `[m, n]`; all row-major, contiguous.
 /// # Dtypes
-/// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32.
+/// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32, unless [f16 is allowed](crate::Adapter::f16_accumulation).
 /// # Cost
 /// `2 m n k` operations. A transposed `b` is first turned into scratch, so that its rows are read in order. Where there are few results and
 /// `k` is long, hardware sums runs of `k` apart, in scratch of up to 4 MiB.

@@ -15,7 +15,8 @@ pub enum MatmulFamily {
     /// Register blocks whose lanes read for one another: for software adapters, where the device has [`wgpu::Features::SUBGROUP`] and
     /// subgroups of at least 8. With [`wgpu::Features::SHADER_INT64`] as well, f32 is read in pairs.
     Subgroup,
-    /// Tiles of both operands in workgroup memory: for hardware. How they are cut goes by adapter and shape.
+    /// Tiles of both operands in workgroup memory: for hardware. How they are cut goes by adapter and shape, and whether products are added in f16 by
+    /// [`Adapter::f16_places`].
     Tiled,
     /// The same by a cut of one's own, which holds where operands are read by vectors: for callers who measure which is faster.
     TiledBy(Tiles),

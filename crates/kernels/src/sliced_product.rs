@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use crate::coop_tiles::for_eight;
+use crate::tile_form::TileForm;
 use crate::tiles::product_workgroups;
 use crate::{
     Activation, Adapter, CoopShape, DType, Dispatch, Epilogue, Error, Matmul, MatmulFamily, Tiles, Transpose, fold_workgroups,
@@ -128,11 +129,12 @@ impl SlicedProduct<'_> {
         let Matmul { m, n, .. } = *self.matmul;
         let [a, b, fused] = self.reads;
         let [n_rows, n_cols] = tiles.size();
+        let form = TileForm::new(adapter, [self.dtype(a), self.dtype(b)], tiles);
         let mut constants = self.constants();
-        constants.extend(tiles.constants());
+        constants.extend(form.constants);
         let mut types =
             halves([("A", a), ("B", b), ("FUSED", fused), ("Y", self.write)].map(|(group, arg)| (group, self.dtype(arg))));
-        types.extend(tile_type(adapter, [self.dtype(a), self.dtype(b)]));
+        types.extend(form.types);
         Ok(Dispatch {
             label: "kernels.matmul.tiled",
             wgsl: include_str!("wgsl/matmul_tiled.wgsl"),
@@ -210,12 +212,6 @@ impl Adapter {
 /// The groups that are stored in 16 bits, as [`Dispatch::types`] has them.
 pub(crate) fn halves(groups: impl IntoIterator<Item = (&'static str, DType)>) -> Vec<(&'static str, DType)> {
     groups.into_iter().filter(|(_, dtype)| dtype.is_half()).collect()
-}
-
-/// The type of tiles in workgroup memory, where it is that of two operands in f16 and the device has it.
-pub(crate) fn tile_type(adapter: &Adapter, operands: [DType; 2]) -> Option<(&'static str, DType)> {
-    let is_f16 = operands == [DType::F16; 2] && adapter.features.contains(wgpu::Features::SHADER_F16);
-    is_f16.then_some(("TILE", DType::F16))
 }
 
 /// The module for units of a size. The file is that for 16 by 16.

@@ -21,6 +21,7 @@ pub struct DeviceBuilder {
     memory_limit: Option<usize>,
     n_attempts: Attempts,
     pipeline_cache: Option<PathBuf>,
+    f16_accumulation: bool,
 }
 
 impl DeviceBuilder {
@@ -82,6 +83,31 @@ impl DeviceBuilder {
         self
     }
 
+    /// Lets products of two operands in f16 be added in f16, 16 at a time, and only those sums in f32: on hardware with `SHADER_F16` and no matrix
+    /// units, which may do two such multiply-adds in the time of one in f32. It is not allowed unless asked for, since results are less accurate: off by up to about
+    /// `16 * 2^-11` of the sum of the products' sizes. They are infinite where 16 products that follow one another come to more than 65504, so a loss scale
+    /// settles lower, and products below `2^-14`, as in gradients, lose bits or vanish.
+    ///
+    /// Where it cannot be done, on the CPU, on software adapters, without `SHADER_F16` and on matrix units, sums stay in f32, and that is no error: what a device does is
+    /// [`Adapter::f16_places`](brisk_kernels::Adapter::f16_places) of its [`adapter`](Device::adapter). How much faster it is has not been measured on hardware yet.
+    ///
+    /// # Reference
+    /// `torch.backends.cuda.matmul.allow_fp16_accumulation`, which is off by default too.
+    ///
+    /// # Examples
+    /// ```
+    /// use brisk_program::{Device, Selection};
+    ///
+    /// let device = Device::builder().selection(Selection::Best).allow_f16_accumulation().open()?;
+    /// let n_places = device.adapter().and_then(|adapter| adapter.f16_places());
+    /// assert!(n_places.is_none_or(|n| n == 16), "all sums in f32, or those of 16 products in f16");
+    /// # Ok::<(), brisk_program::Error>(())
+    /// ```
+    pub fn allow_f16_accumulation(mut self) -> Self {
+        self.f16_accumulation = true;
+        self
+    }
+
     /// Opens the device.
     ///
     /// # Errors
@@ -131,10 +157,11 @@ impl DeviceBuilder {
     fn open_gpu(&self, info: DeviceInfo, adapter: &wgpu::Adapter) -> Result<Device, Error> {
         let asked = || request_device(adapter);
         let (opened, failed_attempts) = with_back_off(self.n_attempts, std::thread::sleep, asked);
-        let opened = opened.map_err(|error| {
+        let mut opened = opened.map_err(|error| {
             let reason = format!("{error}, at the last of {} attempts", failed_attempts.len() + 1);
             Error::Open { adapter: info.name.clone(), reason }
         })?;
+        opened.f16_accumulation = self.f16_accumulation;
         let gpu = GpuDevice::new(info.name.clone(), opened, self.memory_limit, self.pipeline_cache.as_deref());
         let max_binding_bytes = gpu.max_binding_bytes();
         let info = DeviceInfo { failed_attempts, ..info };

@@ -62,13 +62,14 @@ pub(crate) struct GpuExecutable {
 impl GpuDevice {
     pub(crate) fn new(
         name: String,
-        Opened { device, queue, coop }: Opened,
+        Opened { device, queue, coop, f16_accumulation }: Opened,
         memory_limit: Option<usize>,
         cache_folder: Option<&Path>,
     ) -> Self {
         let failure = Failure::of(&device);
         let cache = cache_folder.and_then(|folder| CacheFile::open(folder, &device));
         let recorder = Recorder::new(&device).with_coop(coop);
+        let recorder = if f16_accumulation { recorder.with_f16_accumulation() } else { recorder };
         let recorder = match &cache {
             Some(file) => recorder.with_cache(file.cache().clone()),
             None => recorder,
@@ -332,6 +333,8 @@ pub(crate) struct Opened {
     device: wgpu::Device,
     queue: wgpu::Queue,
     coop: Option<CoopShape>,
+    /// Whether products of f16 may be added in f16.
+    pub(crate) f16_accumulation: bool,
 }
 
 /// Opens an adapter with all that the kernels know to use and it has.
@@ -351,7 +354,7 @@ pub(crate) fn request_device(adapter: &wgpu::Adapter) -> Result<Opened, wgpu::Re
     };
     let coop = CoopShape::request(adapter, &mut descriptor);
     let (device, queue) = pollster::block_on(adapter.request_device(&descriptor))?;
-    Ok(Opened { device, queue, coop })
+    Ok(Opened { device, queue, coop, f16_accumulation: false })
 }
 
 /// Copies and bindings are of whole 4-byte words.

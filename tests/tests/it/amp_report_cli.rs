@@ -53,6 +53,12 @@ fn each_precision_says_what_ran_in_it() {
 }
 
 #[test]
+fn f16_accumulation_is_asked_for_and_what_comes_of_it_is_said() {
+    let (report, printed) = report(&["--model", "mlp", "--batch", "4", "--f16-accumulation"]);
+    assert_eq!(report["resolved"], "stored in f16, computed in f32, converted by bits", "on the cpu:\n{printed}");
+}
+
+#[test]
 fn memory_is_that_of_kept_activations() {
     let (report, printed) = report(&["--batch", "16", "--precision", "bf16"]);
     let transient = |plan| bytes(&report, plan, "transient");

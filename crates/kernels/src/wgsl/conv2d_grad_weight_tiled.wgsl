@@ -28,6 +28,7 @@ override LANE_COLS: u32 = 8u;
 override ROW_BLOCKS: u32 = 2u;
 override COL_BLOCKS: u32 = 2u;
 override DEPTH: u32 = 8u;
+override BY_TILE: u32 = 0u;
 
 // A tile's rows and columns in blocks, and what a place of k takes in workgroup memory.
 override TILE_ROWS: u32 = LANE_ROWS * ROW_BLOCKS;
@@ -46,8 +47,11 @@ fn load_dy(v: DY) -> vec4f { return vec4f(v); }
 fn load_x(v: X) -> vec4f { return vec4f(v); }
 // In workgroup memory: in f16 where both operands are, and the device has the type.
 alias TILE = vec4f;
-fn load_tile(v: TILE) -> vec4f { return vec4f(v); }
+fn load_tile(v: TILE) -> SUM { return SUM(v); }
 fn store_tile(v: vec4f) -> TILE { return TILE(v); }
+// What products are added in: with BY_TILE that may be f16, for the places of one tile, whose sums are added in f32.
+alias SUM = vec4f;
+fn load_sum(v: SUM) -> vec4f { return vec4f(v); }
 
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> dy: array<DY>;
@@ -72,30 +76,38 @@ fn column_of(col: u32) -> Column {
 }
 
 // What four columns read for result pixel `i` of the batch, 0 in the padding and from `end` on.
-fn value_of_x(column: Column, i: u32, end: u32) -> vec4f {
+fn value_of_x(column: Column, i: u32, end: u32) -> TILE {
     if i >= end || !column.exists {
-        return vec4f();
+        return TILE();
     }
     let row = i / params.y_size.y;
     let pixel = column.first + vec2i(params.stride * vec2u(row % params.y_size.x, i % params.y_size.y));
     let size = vec2i(params.x_size);
     if pixel.x < 0 || pixel.x >= size.x || pixel.y < 0 || pixel.y >= size.y {
-        return vec4f();
+        return TILE();
     }
     let at = (row / params.y_size.x * params.x_size.x + u32(pixel.x)) * params.x_size.y + u32(pixel.y);
-    return load_x(x[(at * params.n_channels + column.channel) / 4u]);
+    return store_tile(load_x(x[(at * params.n_channels + column.channel) / 4u]));
 }
 
 // Four outputs of result pixel `i`; `out` counts vec4s.
-fn value_of_dy(out: u32, i: u32, end: u32) -> vec4f {
+fn value_of_dy(out: u32, i: u32, end: u32) -> TILE {
     if i >= end || out >= params.n_out / 4u {
-        return vec4f();
+        return TILE();
     }
-    return load_dy(dy[i * (params.n_out / 4u) + out]);
+    return store_tile(load_dy(dy[i * (params.n_out / 4u) + out]));
 }
 
-fn block_of_dy(out: u32, i: u32, end: u32) -> mat4x4f {
-    return mat4x4f(
+// What a lane fetches: four outputs or columns at four pixels, as they go into a tile.
+struct Block {
+    at0: TILE,
+    at1: TILE,
+    at2: TILE,
+    at3: TILE,
+}
+
+fn block_of_dy(out: u32, i: u32, end: u32) -> Block {
+    return Block(
         value_of_dy(out, i, end),
         value_of_dy(out, i + 1u, end),
         value_of_dy(out, i + 2u, end),
@@ -103,8 +115,8 @@ fn block_of_dy(out: u32, i: u32, end: u32) -> mat4x4f {
     );
 }
 
-fn block_of_x(column: Column, i: u32, end: u32) -> mat4x4f {
-    return mat4x4f(
+fn block_of_x(column: Column, i: u32, end: u32) -> Block {
+    return Block(
         value_of_x(column, i, end),
         value_of_x(column, i + 1u, end),
         value_of_x(column, i + 2u, end),
@@ -125,13 +137,25 @@ fn store(part: u32, out: u32, col: u32, sums: mat4x4f) {
     parts[at + 3u * stride] = sums[3];
 }
 
-fn add_product(sum: mat4x4f, a: vec4f, b: vec4f) -> mat4x4f {
-    return mat4x4f(
-        fma(vec4f(a.x), b, sum[0]),
-        fma(vec4f(a.y), b, sum[1]),
-        fma(vec4f(a.z), b, sum[2]),
-        fma(vec4f(a.w), b, sum[3]),
+// A block of 4 by 4 sums.
+struct Sums {
+    of_x: SUM,
+    of_y: SUM,
+    of_z: SUM,
+    of_w: SUM,
+}
+
+fn add_product(sums: Sums, a: SUM, b: SUM) -> Sums {
+    return Sums(
+        fma(SUM(a.x), b, sums.of_x),
+        fma(SUM(a.y), b, sums.of_y),
+        fma(SUM(a.z), b, sums.of_z),
+        fma(SUM(a.w), b, sums.of_w),
     );
+}
+
+fn add_sums(totals: mat4x4f, sums: Sums) -> mat4x4f {
+    return totals + mat4x4f(load_sum(sums.of_x), load_sum(sums.of_y), load_sum(sums.of_z), load_sum(sums.of_w));
 }
 
 @compute @workgroup_size(LANE_COLS, LANE_ROWS)
@@ -152,12 +176,17 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
 
     let lane_row = lane / LANE_COLS;
     let lane_col = lane % LANE_COLS;
-    var s00 = mat4x4f();
-    var s01 = mat4x4f();
-    var s10 = mat4x4f();
-    var s11 = mat4x4f();
-    var next_a = mat4x4f();
-    var next_b = mat4x4f();
+    var s00 = Sums();
+    var s01 = Sums();
+    var s10 = Sums();
+    var s11 = Sums();
+    // What is left of these without BY_TILE is 0.
+    var t00 = mat4x4f();
+    var t01 = mat4x4f();
+    var t10 = mat4x4f();
+    var t11 = mat4x4f();
+    var next_a = Block();
+    var next_b = Block();
     if fetches_a {
         next_a = block_of_dy(tile_row + of_a.x, first + 4u * of_a.y, end);
     }
@@ -170,17 +199,17 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
         let b_half = half * B_LEN;
         if fetches_a {
             let at = a_half + 4u * of_a.y * A_STRIDE + of_a.x;
-            a_tile[at] = store_tile(next_a[0]);
-            a_tile[at + A_STRIDE] = store_tile(next_a[1]);
-            a_tile[at + 2u * A_STRIDE] = store_tile(next_a[2]);
-            a_tile[at + 3u * A_STRIDE] = store_tile(next_a[3]);
+            a_tile[at] = next_a.at0;
+            a_tile[at + A_STRIDE] = next_a.at1;
+            a_tile[at + 2u * A_STRIDE] = next_a.at2;
+            a_tile[at + 3u * A_STRIDE] = next_a.at3;
         }
         if fetches_b {
             let at = b_half + 4u * of_b.y * B_STRIDE + of_b.x;
-            b_tile[at] = store_tile(next_b[0]);
-            b_tile[at + B_STRIDE] = store_tile(next_b[1]);
-            b_tile[at + 2u * B_STRIDE] = store_tile(next_b[2]);
-            b_tile[at + 3u * B_STRIDE] = store_tile(next_b[3]);
+            b_tile[at] = next_b.at0;
+            b_tile[at + B_STRIDE] = next_b.at1;
+            b_tile[at + 2u * B_STRIDE] = next_b.at2;
+            b_tile[at + 3u * B_STRIDE] = next_b.at3;
         }
         // The other half is still being read by some, this one by none: they are past the barrier before.
         workgroupBarrier();
@@ -206,19 +235,29 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
                 s11 = add_product(s11, load_tile(a_tile[a_at + LANE_ROWS]), load_tile(b_tile[b_at + LANE_COLS]));
             }
         }
+        if BY_TILE == 1u {
+            t00 = add_sums(t00, s00);
+            t01 = add_sums(t01, s01);
+            t10 = add_sums(t10, s10);
+            t11 = add_sums(t11, s11);
+            s00 = Sums();
+            s01 = Sums();
+            s10 = Sums();
+            s11 = Sums();
+        }
         half = 1u - half;
     }
 
     let row = tile_row + lane_row;
     let col = tile_col + lane_col;
-    store(group.z, row, col, s00);
+    store(group.z, row, col, add_sums(t00, s00));
     if COL_BLOCKS == 2u {
-        store(group.z, row, col + LANE_COLS, s01);
+        store(group.z, row, col + LANE_COLS, add_sums(t01, s01));
     }
     if ROW_BLOCKS == 2u {
-        store(group.z, row + LANE_ROWS, col, s10);
+        store(group.z, row + LANE_ROWS, col, add_sums(t10, s10));
     }
     if ROW_BLOCKS == 2u && COL_BLOCKS == 2u {
-        store(group.z, row + LANE_ROWS, col + LANE_COLS, s11);
+        store(group.z, row + LANE_ROWS, col + LANE_COLS, add_sums(t11, s11));
     }
 }

@@ -32,6 +32,7 @@ override LANE_COLS: u32 = 8u;
 override ROW_BLOCKS: u32 = 2u;
 override COL_BLOCKS: u32 = 2u;
 override DEPTH: u32 = 8u;
+override BY_TILE: u32 = 0u;
 override GRAD: u32 = 0u;
 override EPILOGUE: u32 = 0u;
 override ACTIVATION: u32 = 0u;
@@ -58,8 +59,11 @@ fn load_fused(v: FUSED) -> vec4f { return vec4f(v); }
 fn store_y(v: vec4f) -> Y { return v; }
 // In workgroup memory: in f16 where both operands are, and the device has the type.
 alias TILE = vec4f;
-fn load_tile(v: TILE) -> vec4f { return vec4f(v); }
+fn load_tile(v: TILE) -> SUM { return SUM(v); }
 fn store_tile(v: vec4f) -> TILE { return TILE(v); }
+// What products are added in: with BY_TILE that may be f16, for the places of one tile, whose sums are added in f32.
+alias SUM = vec4f;
+fn load_sum(v: SUM) -> vec4f { return vec4f(v); }
 
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> source: array<SOURCE>;
@@ -192,25 +196,43 @@ fn sources_of(walk: Walk, row: u32) -> Sources {
     return sources;
 }
 
-// Four channels from `channel` on of a pixel of an image, 0 in the padding.
-fn value_at(image: u32, pixel: vec2i, channel: u32) -> vec4f {
-    let size = vec2i(params.source_size);
-    if pixel.x < 0 || pixel.x >= size.x || pixel.y < 0 || pixel.y >= size.y {
-        return vec4f();
-    }
-    let at = image + u32(pixel.x) * params.source_size.y + u32(pixel.y);
-    return load_source(source[(at * params.n_channels + channel) / 4u]);
+// What a lane fetches: four pixels or columns at four places of the sum, as they go into a tile.
+struct Block {
+    at0: TILE,
+    at1: TILE,
+    at2: TILE,
+    at3: TILE,
 }
 
-// What four result pixels have at four places of the sum from `place` on, a place a column of the matrix, 0 behind the last.
-fn block_of_a(walk: Walk, sources: Sources, place: u32) -> mat4x4f {
+// Four pixels of four places as four places of four pixels.
+fn turned(pixels: Block) -> Block {
+    return Block(
+        TILE(pixels.at0.x, pixels.at1.x, pixels.at2.x, pixels.at3.x),
+        TILE(pixels.at0.y, pixels.at1.y, pixels.at2.y, pixels.at3.y),
+        TILE(pixels.at0.z, pixels.at1.z, pixels.at2.z, pixels.at3.z),
+        TILE(pixels.at0.w, pixels.at1.w, pixels.at2.w, pixels.at3.w),
+    );
+}
+
+// Four channels from `channel` on of a pixel of an image, 0 in the padding.
+fn value_at(image: u32, pixel: vec2i, channel: u32) -> TILE {
+    let size = vec2i(params.source_size);
+    if pixel.x < 0 || pixel.x >= size.x || pixel.y < 0 || pixel.y >= size.y {
+        return TILE();
+    }
+    let at = image + u32(pixel.x) * params.source_size.y + u32(pixel.y);
+    return store_tile(load_source(source[(at * params.n_channels + channel) / 4u]));
+}
+
+// What four result pixels have at four places of the sum from `place` on, 0 behind the last.
+fn block_of_a(walk: Walk, sources: Sources, place: u32) -> Block {
     let tap = place / params.n_channels;
     if tap >= walk.n_taps.x * walk.n_taps.y {
-        return mat4x4f();
+        return Block();
     }
     let channel = place % params.n_channels;
     let step = walk.tap_step * vec2i(vec2u(tap / walk.n_taps.y, tap % walk.n_taps.y));
-    return transpose(mat4x4f(
+    return turned(Block(
         value_at(sources.image.x, vec2i(sources.y.x, sources.x.x) + step, channel),
         value_at(sources.image.y, vec2i(sources.y.y, sources.x.y) + step, channel),
         value_at(sources.image.z, vec2i(sources.y.z, sources.x.z) + step, channel),
@@ -218,33 +240,33 @@ fn block_of_a(walk: Walk, sources: Sources, place: u32) -> mat4x4f {
     ));
 }
 
-// The weights of four columns at four places of the sum, a place a column of the matrix; columns beyond the last read the last ones again, and are
+// The weights of four columns at four places of the sum; columns beyond the last read the last ones again, and are
 // not stored.
-fn block_of_b(walk: Walk, col: u32, place: u32) -> mat4x4f {
+fn block_of_b(walk: Walk, col: u32, place: u32) -> Block {
     let i = place / params.n_channels;
     if i >= walk.n_taps.x * walk.n_taps.y {
-        return mat4x4f();
+        return Block();
     }
     let n_taps = params.kernel.x * params.kernel.y;
     let block = min(col, params.n_cols / 4u - 1u);
     if GRAD == 0u {
         let stride = n_taps * params.n_channels / 4u;
         let at = 4u * block * stride + place / 4u;
-        return transpose(mat4x4f(
-            load_weight(weight[at]),
-            load_weight(weight[at + stride]),
-            load_weight(weight[at + 2u * stride]),
-            load_weight(weight[at + 3u * stride]),
+        return turned(Block(
+            store_tile(load_weight(weight[at])),
+            store_tile(load_weight(weight[at + stride])),
+            store_tile(load_weight(weight[at + 2u * stride])),
+            store_tile(load_weight(weight[at + 3u * stride])),
         ));
     }
     let tap = walk.first_tap + walk.tap_spacing * vec2u(i / walk.n_taps.y, i % walk.n_taps.y);
     let stride = n_taps * params.n_cols / 4u;
     let at = place % params.n_channels * stride + (tap.x * params.kernel.y + tap.y) * (params.n_cols / 4u) + block;
-    return mat4x4f(
-        load_weight(weight[at]),
-        load_weight(weight[at + stride]),
-        load_weight(weight[at + 2u * stride]),
-        load_weight(weight[at + 3u * stride]),
+    return Block(
+        store_tile(load_weight(weight[at])),
+        store_tile(load_weight(weight[at + stride])),
+        store_tile(load_weight(weight[at + 2u * stride])),
+        store_tile(load_weight(weight[at + 3u * stride])),
     );
 }
 
@@ -256,13 +278,25 @@ fn fetched(lane: u32, n_blocks: u32, k_fastest: bool) -> vec2u {
     return vec2u(lane % n_blocks, lane / n_blocks);
 }
 
-fn add_product(sum: mat4x4f, a: vec4f, b: vec4f) -> mat4x4f {
-    return mat4x4f(
-        fma(vec4f(a.x), b, sum[0]),
-        fma(vec4f(a.y), b, sum[1]),
-        fma(vec4f(a.z), b, sum[2]),
-        fma(vec4f(a.w), b, sum[3]),
+// A block of 4 by 4 sums.
+struct Sums {
+    of_x: SUM,
+    of_y: SUM,
+    of_z: SUM,
+    of_w: SUM,
+}
+
+fn add_product(sums: Sums, a: SUM, b: SUM) -> Sums {
+    return Sums(
+        fma(SUM(a.x), b, sums.of_x),
+        fma(SUM(a.y), b, sums.of_y),
+        fma(SUM(a.z), b, sums.of_z),
+        fma(SUM(a.w), b, sums.of_w),
     );
+}
+
+fn add_sums(totals: mat4x4f, sums: Sums) -> mat4x4f {
+    return totals + mat4x4f(load_sum(sums.of_x), load_sum(sums.of_y), load_sum(sums.of_z), load_sum(sums.of_w));
 }
 
 @compute @workgroup_size(LANE_COLS, LANE_ROWS)
@@ -287,12 +321,17 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 
     let lane_row = lane / LANE_COLS;
     let lane_col = lane % LANE_COLS;
-    var s00 = mat4x4f();
-    var s01 = mat4x4f();
-    var s10 = mat4x4f();
-    var s11 = mat4x4f();
-    var next_a = mat4x4f();
-    var next_b = mat4x4f();
+    var s00 = Sums();
+    var s01 = Sums();
+    var s10 = Sums();
+    var s11 = Sums();
+    // What is left of these without BY_TILE is 0.
+    var t00 = mat4x4f();
+    var t01 = mat4x4f();
+    var t10 = mat4x4f();
+    var t11 = mat4x4f();
+    var next_a = Block();
+    var next_b = Block();
     if fetches_a {
         next_a = block_of_a(walk, sources, 4u * of_a.y);
     }
@@ -305,17 +344,17 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
         let b_half = half * B_LEN;
         if fetches_a {
             let at = a_half + 4u * of_a.y * A_STRIDE + of_a.x;
-            a_tile[at] = store_tile(next_a[0]);
-            a_tile[at + A_STRIDE] = store_tile(next_a[1]);
-            a_tile[at + 2u * A_STRIDE] = store_tile(next_a[2]);
-            a_tile[at + 3u * A_STRIDE] = store_tile(next_a[3]);
+            a_tile[at] = next_a.at0;
+            a_tile[at + A_STRIDE] = next_a.at1;
+            a_tile[at + 2u * A_STRIDE] = next_a.at2;
+            a_tile[at + 3u * A_STRIDE] = next_a.at3;
         }
         if fetches_b {
             let at = b_half + 4u * of_b.y * B_STRIDE + of_b.x;
-            b_tile[at] = store_tile(next_b[0]);
-            b_tile[at + B_STRIDE] = store_tile(next_b[1]);
-            b_tile[at + 2u * B_STRIDE] = store_tile(next_b[2]);
-            b_tile[at + 3u * B_STRIDE] = store_tile(next_b[3]);
+            b_tile[at] = next_b.at0;
+            b_tile[at + B_STRIDE] = next_b.at1;
+            b_tile[at + 2u * B_STRIDE] = next_b.at2;
+            b_tile[at + 3u * B_STRIDE] = next_b.at3;
         }
         // The other half is still being read by some, this one by none: they are past the barrier before.
         workgroupBarrier();
@@ -341,19 +380,29 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
                 s11 = add_product(s11, load_tile(a_tile[a_at + LANE_ROWS]), load_tile(b_tile[b_at + LANE_COLS]));
             }
         }
+        if BY_TILE == 1u {
+            t00 = add_sums(t00, s00);
+            t01 = add_sums(t01, s01);
+            t10 = add_sums(t10, s10);
+            t11 = add_sums(t11, s11);
+            s00 = Sums();
+            s01 = Sums();
+            s10 = Sums();
+            s11 = Sums();
+        }
         half = 1u - half;
     }
 
     let row = tile_row + lane_row;
     let col = tile_col + lane_col;
-    store(walk, row, col, s00);
+    store(walk, row, col, add_sums(t00, s00));
     if COL_BLOCKS == 2u {
-        store(walk, row, col + LANE_COLS, s01);
+        store(walk, row, col + LANE_COLS, add_sums(t01, s01));
     }
     if ROW_BLOCKS == 2u {
-        store(walk, row + LANE_ROWS, col, s10);
+        store(walk, row + LANE_ROWS, col, add_sums(t10, s10));
     }
     if ROW_BLOCKS == 2u && COL_BLOCKS == 2u {
-        store(walk, row + LANE_ROWS, col + LANE_COLS, s11);
+        store(walk, row + LANE_ROWS, col + LANE_COLS, add_sums(t11, s11));
     }
 }

@@ -9,11 +9,20 @@
 // - memory: 2 * 128 * 128 operations for each 2 * 128 values read, 32 a byte of f32 and 64 of f16; a card with 20 TFLOP/s and 1 TB/s needs 20.
 // - workgroup memory: a lane reads 4 vec4s, 64 bytes, for 64 multiply-adds. A processor that does 128 of these and 128 bytes a clock
 //   would need 2 clocks for 2 lanes' sums and 1 for their bytes; with 1 by 1 blocks, 32 bytes for 16, the bytes are the bound.
-// - registers: 64 sums, 16 operands, 16 or 32 that are on their way: two groups of 256 lanes fit where a processor has 64 Ki registers.
+// - registers: 64 sums, 16 operands, 16 or 32 that are on their way (half as many for tiles in f16): two groups of 256 lanes fit where a processor
+//   has 64 Ki registers.
 // - latency: the next tile is fetched while this one is used. Tiles are in two halves, so that one barrier a tile is enough.
 // - banks: neighbouring lanes read neighbouring vec4s of b, and the same of a. An operand with k fastest is turned in registers, four rows of
 //   four; a place of k is an odd number of vec4s, so that eight lanes write to different banks for a depth of 8.
 // Small results take smaller tiles, so that the card is filled: see src/tiles.rs.
+//
+// Of operands in f16, an adapter may let products be added in f16 (Adapter::f16_accumulation), two by one instruction on hardware that packs them:
+// over the 16 places of a tile, whose sums are added to totals in f32 and start from 0 again (BY_TILE, DEPTH = 16). So what is rounded away grows with a
+// tile's places, by 2^-11 of the sum of |a b| for each, and not with k; beyond 65504 within a tile there is infinity. Instructions of a lane with 64 results:
+// - in f32, over tiles in f16: 64 multiply-adds and 16 conversions a place, 1280 for 16 places.
+// - packed: 32 multiply-adds a place, and for each tile 64 conversions, 64 additions and 32 zeros: 672 for 16 places, 1.9 times fewer. For 8 places it would be
+//   416 to 640, 1.5 times; for 32 it is 2.2 times, with twice the error and twice the workgroup memory.
+// - registers: 64 totals, 32 of packed sums, 8 of operands, 16 on their way.
 
 struct Params {
     m: u32,
@@ -32,6 +41,7 @@ override LANE_COLS: u32 = 8u;
 override ROW_BLOCKS: u32 = 2u;
 override COL_BLOCKS: u32 = 2u;
 override DEPTH: u32 = 8u;
+override BY_TILE: u32 = 0u;
 override TRANSPOSE_A: u32 = 0u;
 override TRANSPOSE_B: u32 = 0u;
 override SPLIT: u32 = 0u;
@@ -60,8 +70,11 @@ fn load_fused(v: FUSED) -> vec4f { return vec4f(v); }
 fn store_y(v: vec4f) -> Y { return v; }
 // In workgroup memory: in f16 where both operands are, and the device has the type.
 alias TILE = vec4f;
-fn load_tile(v: TILE) -> vec4f { return vec4f(v); }
+fn load_tile(v: TILE) -> SUM { return SUM(v); }
 fn store_tile(v: vec4f) -> TILE { return TILE(v); }
+// What products are added in: with BY_TILE that may be f16, for the places of one tile, whose sums are added in f32.
+alias SUM = vec4f;
+fn load_sum(v: SUM) -> vec4f { return vec4f(v); }
 
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> a: array<A>;
@@ -122,18 +135,36 @@ fn store(slice: u32, row: u32, col: u32, products: mat4x4f) {
     }
 }
 
-// What an operand has at four places of k, in the run that ends at `end`: 0 from there on. Nothing is read beyond the operand.
-fn within(v: vec4f, k: u32, end: u32) -> vec4f {
-    return select(vec4f(), v, k < end);
+// What a lane fetches: four rows or columns of an operand at four places of k, as they go into a tile.
+struct Block {
+    at0: TILE,
+    at1: TILE,
+    at2: TILE,
+    at3: TILE,
 }
 
-// Four rows of a at four places of k from `k` on, a place a column of the matrix. Rows beyond the last read the last ones again, and are not stored.
-fn block_of_a(start: u32, row: u32, k: u32, end: u32) -> mat4x4f {
+// Four rows of four places as four places of four rows.
+fn turned(rows: Block) -> Block {
+    return Block(
+        TILE(rows.at0.x, rows.at1.x, rows.at2.x, rows.at3.x),
+        TILE(rows.at0.y, rows.at1.y, rows.at2.y, rows.at3.y),
+        TILE(rows.at0.z, rows.at1.z, rows.at2.z, rows.at3.z),
+        TILE(rows.at0.w, rows.at1.w, rows.at2.w, rows.at3.w),
+    );
+}
+
+// What an operand has at four places of k, in the run that ends at `end`: 0 from there on. Nothing is read beyond the operand.
+fn within(v: vec4f, k: u32, end: u32) -> TILE {
+    return select(TILE(), store_tile(v), k < end);
+}
+
+// Four rows of a at four places of k from `k` on. Rows beyond the last read the last ones again, and are not stored.
+fn block_of_a(start: u32, row: u32, k: u32, end: u32) -> Block {
     let last = params.k - 1u;
     if TRANSPOSE_A == 1u {
         let stride = params.m / 4u;
         let at = start + min(row, stride - 1u);
-        return mat4x4f(
+        return Block(
             within(load_a(a[at + min(k, last) * stride]), k, end),
             within(load_a(a[at + min(k + 1u, last) * stride]), k + 1u, end),
             within(load_a(a[at + min(k + 2u, last) * stride]), k + 2u, end),
@@ -143,7 +174,7 @@ fn block_of_a(start: u32, row: u32, k: u32, end: u32) -> mat4x4f {
     let stride = params.k / 4u;
     let at = start + min(k, last) / 4u;
     let rows = min(4u * row + vec4u(0u, 1u, 2u, 3u), vec4u(params.m - 1u));
-    return transpose(mat4x4f(
+    return turned(Block(
         within(load_a(a[at + rows.x * stride]), k, end),
         within(load_a(a[at + rows.y * stride]), k, end),
         within(load_a(a[at + rows.z * stride]), k, end),
@@ -152,12 +183,12 @@ fn block_of_a(start: u32, row: u32, k: u32, end: u32) -> mat4x4f {
 }
 
 // The same of four columns of b.
-fn block_of_b(start: u32, col: u32, k: u32, end: u32) -> mat4x4f {
+fn block_of_b(start: u32, col: u32, k: u32, end: u32) -> Block {
     let last = params.k - 1u;
     if TRANSPOSE_B == 1u {
         let stride = params.k / 4u;
         let at = start + 4u * min(col, params.n / 4u - 1u) * stride + min(k, last) / 4u;
-        return transpose(mat4x4f(
+        return turned(Block(
             within(load_b(b[at]), k, end),
             within(load_b(b[at + stride]), k, end),
             within(load_b(b[at + 2u * stride]), k, end),
@@ -166,7 +197,7 @@ fn block_of_b(start: u32, col: u32, k: u32, end: u32) -> mat4x4f {
     }
     let stride = params.n / 4u;
     let at = start + min(col, stride - 1u);
-    return mat4x4f(
+    return Block(
         within(load_b(b[at + min(k, last) * stride]), k, end),
         within(load_b(b[at + min(k + 1u, last) * stride]), k + 1u, end),
         within(load_b(b[at + min(k + 2u, last) * stride]), k + 2u, end),
@@ -182,13 +213,25 @@ fn fetched(lane: u32, n_blocks: u32, k_fastest: bool) -> vec2u {
     return vec2u(lane % n_blocks, lane / n_blocks);
 }
 
-fn add_product(sum: mat4x4f, a: vec4f, b: vec4f) -> mat4x4f {
-    return mat4x4f(
-        fma(vec4f(a.x), b, sum[0]),
-        fma(vec4f(a.y), b, sum[1]),
-        fma(vec4f(a.z), b, sum[2]),
-        fma(vec4f(a.w), b, sum[3]),
+// A block of 4 by 4 sums.
+struct Sums {
+    of_x: SUM,
+    of_y: SUM,
+    of_z: SUM,
+    of_w: SUM,
+}
+
+fn add_product(sums: Sums, a: SUM, b: SUM) -> Sums {
+    return Sums(
+        fma(SUM(a.x), b, sums.of_x),
+        fma(SUM(a.y), b, sums.of_y),
+        fma(SUM(a.z), b, sums.of_z),
+        fma(SUM(a.w), b, sums.of_w),
     );
+}
+
+fn add_sums(totals: mat4x4f, sums: Sums) -> mat4x4f {
+    return totals + mat4x4f(load_sum(sums.of_x), load_sum(sums.of_y), load_sum(sums.of_z), load_sum(sums.of_w));
 }
 
 @compute @workgroup_size(LANE_COLS, LANE_ROWS)
@@ -217,12 +260,17 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 
     let lane_row = lane / LANE_COLS;
     let lane_col = lane % LANE_COLS;
-    var s00 = mat4x4f();
-    var s01 = mat4x4f();
-    var s10 = mat4x4f();
-    var s11 = mat4x4f();
-    var next_a = mat4x4f();
-    var next_b = mat4x4f();
+    var s00 = Sums();
+    var s01 = Sums();
+    var s10 = Sums();
+    var s11 = Sums();
+    // What is left of these without BY_TILE is 0.
+    var t00 = mat4x4f();
+    var t01 = mat4x4f();
+    var t10 = mat4x4f();
+    var t11 = mat4x4f();
+    var next_a = Block();
+    var next_b = Block();
     if fetches_a {
         next_a = block_of_a(a_start, tile_row + of_a.x, first + 4u * of_a.y, end);
     }
@@ -235,17 +283,17 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
         let b_half = half * B_LEN;
         if fetches_a {
             let at = a_half + 4u * of_a.y * A_STRIDE + of_a.x;
-            a_tile[at] = store_tile(next_a[0]);
-            a_tile[at + A_STRIDE] = store_tile(next_a[1]);
-            a_tile[at + 2u * A_STRIDE] = store_tile(next_a[2]);
-            a_tile[at + 3u * A_STRIDE] = store_tile(next_a[3]);
+            a_tile[at] = next_a.at0;
+            a_tile[at + A_STRIDE] = next_a.at1;
+            a_tile[at + 2u * A_STRIDE] = next_a.at2;
+            a_tile[at + 3u * A_STRIDE] = next_a.at3;
         }
         if fetches_b {
             let at = b_half + 4u * of_b.y * B_STRIDE + of_b.x;
-            b_tile[at] = store_tile(next_b[0]);
-            b_tile[at + B_STRIDE] = store_tile(next_b[1]);
-            b_tile[at + 2u * B_STRIDE] = store_tile(next_b[2]);
-            b_tile[at + 3u * B_STRIDE] = store_tile(next_b[3]);
+            b_tile[at] = next_b.at0;
+            b_tile[at + B_STRIDE] = next_b.at1;
+            b_tile[at + 2u * B_STRIDE] = next_b.at2;
+            b_tile[at + 3u * B_STRIDE] = next_b.at3;
         }
         // The other half is still being read by some, this one by none: they are past the barrier before.
         workgroupBarrier();
@@ -271,19 +319,29 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
                 s11 = add_product(s11, load_tile(a_tile[a_at + LANE_ROWS]), load_tile(b_tile[b_at + LANE_COLS]));
             }
         }
+        if BY_TILE == 1u {
+            t00 = add_sums(t00, s00);
+            t01 = add_sums(t01, s01);
+            t10 = add_sums(t10, s10);
+            t11 = add_sums(t11, s11);
+            s00 = Sums();
+            s01 = Sums();
+            s10 = Sums();
+            s11 = Sums();
+        }
         half = 1u - half;
     }
 
     let row = tile_row + lane_row;
     let col = tile_col + lane_col;
-    store(slice, row, col, s00);
+    store(slice, row, col, add_sums(t00, s00));
     if COL_BLOCKS == 2u {
-        store(slice, row, col + LANE_COLS, s01);
+        store(slice, row, col + LANE_COLS, add_sums(t01, s01));
     }
     if ROW_BLOCKS == 2u {
-        store(slice, row + LANE_ROWS, col, s10);
+        store(slice, row + LANE_ROWS, col, add_sums(t10, s10));
     }
     if ROW_BLOCKS == 2u && COL_BLOCKS == 2u {
-        store(slice, row + LANE_ROWS, col + LANE_COLS, s11);
+        store(slice, row + LANE_ROWS, col + LANE_COLS, add_sums(t11, s11));
     }
 }

@@ -74,6 +74,7 @@ fn units_are_left_alone_where_memory_is_too_small() {
             subgroup_min_size: n_lanes,
             subgroup_max_size: 32,
             coop: Some(Sixteen),
+            f16_accumulation: false,
         };
         let kernel = stored(product, &[F16; 3]).unwrap_or_else(|error| panic!("{error}"));
         let dispatches = kernel.dispatches(&adapter).expect("a form");

@@ -36,6 +36,7 @@ mod dropout;
 mod elementwise;
 mod ema;
 mod embedding;
+mod f16_accumulation;
 mod first_non_finite;
 mod gather_categories;
 mod gather_rows;

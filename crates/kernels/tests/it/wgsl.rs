@@ -137,19 +137,20 @@ fn group_samples() -> Vec<Box<dyn Kernel>> {
 }
 
 /// One for each set of modules that kernels choose from.
-pub(crate) fn adapters() -> [Adapter; 8] {
+pub(crate) fn adapters() -> [Adapter; 9] {
     let (plain, subgroups, f16) = (wgpu::Features::empty(), wgpu::Features::SUBGROUP, wgpu::Features::SHADER_F16);
     let kinds = [
-        (AdapterKind::Software, plain, None),
-        (AdapterKind::Software, subgroups, None),
-        (AdapterKind::Software, subgroups | wgpu::Features::SHADER_INT64, None),
-        (AdapterKind::Software, subgroups | wgpu::Features::SHADER_INT64 | f16, None),
-        (AdapterKind::Hardware, plain, None),
-        (AdapterKind::Hardware, f16, None),
-        (AdapterKind::Hardware, CoopShape::FEATURES, Some(CoopShape::Sixteen)),
-        (AdapterKind::Hardware, CoopShape::FEATURES, Some(CoopShape::Eight)),
+        (AdapterKind::Software, plain, None, false),
+        (AdapterKind::Software, subgroups, None, false),
+        (AdapterKind::Software, subgroups | wgpu::Features::SHADER_INT64, None, false),
+        (AdapterKind::Software, subgroups | wgpu::Features::SHADER_INT64 | f16, None, false),
+        (AdapterKind::Hardware, plain, None, false),
+        (AdapterKind::Hardware, f16, None, false),
+        (AdapterKind::Hardware, f16, None, true),
+        (AdapterKind::Hardware, CoopShape::FEATURES, Some(CoopShape::Sixteen), false),
+        (AdapterKind::Hardware, CoopShape::FEATURES, Some(CoopShape::Eight), false),
     ];
-    kinds.map(|(kind, features, coop)| {
+    kinds.map(|(kind, features, coop, f16_accumulation)| {
         let n_lanes = if kind == AdapterKind::Hardware { 32 } else { 8 };
         // What has matrix units has more workgroup memory than the least that there is.
         let max_compute_workgroup_storage_size = if coop.is_some() { 32 << 10 } else { 16 << 10 };
@@ -161,6 +162,7 @@ pub(crate) fn adapters() -> [Adapter; 8] {
             subgroup_min_size: n_lanes,
             subgroup_max_size: n_lanes,
             coop,
+            f16_accumulation,
         }
     })
 }

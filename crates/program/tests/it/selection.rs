@@ -1,4 +1,6 @@
-use brisk_program::{Device, DeviceKind, Error, Selection};
+use brisk_program::{Device, DeviceBuilder, DeviceKind, Error, Selection};
+
+use crate::gpu::gpu;
 
 #[track_caller]
 fn check(word: &str, expected: Selection) {
@@ -91,4 +93,16 @@ fn brisk_device() {
     };
     assert_eq!(probe("cpu"), "cpu");
     assert!(probe("no such card").starts_with("no device `no such card` here"), "an unknown name is an error");
+}
+
+/// What the kernels make of it, they say: nothing on a software adapter.
+#[test]
+fn adding_in_f16_is_allowed_on_request() {
+    let cpu = Device::builder().selection(Selection::Cpu).threads(1).allow_f16_accumulation().open();
+    assert!(cpu.expect("the cpu does without").adapter().is_none(), "all is f32 on the cpu");
+    let Some(name) = gpu().map(|gpu| gpu.info().name.clone()) else { return };
+    let builder = || Device::builder().selection(Selection::Name(name.clone()));
+    let adapter_of = |builder: DeviceBuilder| builder.open().expect("it opens").adapter().expect("a GPU");
+    assert!(!adapter_of(builder()).f16_accumulation, "not unless asked for");
+    assert!(adapter_of(builder().allow_f16_accumulation()).f16_accumulation);
 }

@@ -75,6 +75,8 @@ pub(crate) enum Scale {
 /// The command line, read.
 pub(crate) struct Options {
     pub(crate) suite: Suite,
+    /// Which device that is.
+    pub(crate) selection: Selection,
     pub(crate) device: Device,
     /// The Python that has the peers, if they are wanted.
     pub(crate) peers: Option<PathBuf>,
@@ -144,7 +146,8 @@ impl Options {
         let selection = selection.unwrap_or_else(|| default_device(suite));
         let mut options = Self {
             suite,
-            device: Device::builder().selection(selection).open()?,
+            device: Device::builder().selection(selection.clone()).open()?,
+            selection,
             peers: None,
             burn: None,
             with_mpi: false,

@@ -1,0 +1,33 @@
+use brisk_kernels::{Adapter, AdapterKind, CoopShape};
+
+use crate::Precision;
+
+/// What is said of f16 on an adapter, and of the others, where nothing is added in f16.
+#[track_caller]
+fn check(kind: AdapterKind, coop: Option<CoopShape>, f16_accumulation: bool, expected: &str) {
+    let adapter = Adapter {
+        name: "sample".to_owned(),
+        kind,
+        features: CoopShape::FEATURES,
+        limits: Default::default(),
+        subgroup_min_size: 32,
+        subgroup_max_size: 32,
+        coop,
+        f16_accumulation,
+    };
+    let said = |precision: Precision| precision.resolved_on(Some(&adapter)).to_string();
+    assert_eq!(said(Precision::F16), format!("stored in f16, computed in f32, converted by instructions{expected}"));
+    assert_eq!(said(Precision::Bf16), "stored in bf16, computed in f32, converted by bits");
+    assert_eq!(said(Precision::F32), "stored in f32, computed in f32");
+}
+
+#[test]
+fn what_adds_in_f16_is_said() {
+    use AdapterKind::{Hardware, Software};
+    check(Hardware, None, false, "");
+    check(Software, None, true, "");
+    check(Hardware, None, true, ", products multiplied and added in f16 for 16 places at a time");
+    check(Hardware, Some(CoopShape::Sixteen), false, ", products on matrix units of 16 by 16");
+    let both = ", products on matrix units of 16 by 16, other products multiplied and added in f16 for 16 places at a time";
+    check(Hardware, Some(CoopShape::Sixteen), true, both);
+}
