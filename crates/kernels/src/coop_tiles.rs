@@ -6,15 +6,17 @@ use crate::{Adapter, CoopShape, DType, MatmulFamily};
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct CoopTiles {
     pub(crate) shape: CoopShape,
-    /// Lanes of a group: those of four of the largest subgroups, but 128 at most.
+    /// Lanes of a group: those of four subgroups, but 128 at most.
     lanes: usize,
-    /// Blocks of a tile along what is gathered and along what is loaded, as many as a group has of the largest subgroups.
+    /// Blocks of a tile along what is gathered and along what is loaded: four.
     blocks: [usize; 2],
     /// Matrices of a block along either side.
     n_matrices: usize,
 }
 
 const MAX_LANES: usize = 128;
+/// Lanes of a subgroup of most cards that have matrix units, where an adapter lists a range.
+const USUAL_LANES: u32 = 32;
 /// Subgroups that fill a card: four for each processor of the largest ones.
 const N_FILLING: usize = 512;
 
@@ -30,19 +32,17 @@ impl CoopTiles {
         n_slices: usize,
     ) -> Option<Self> {
         let shape = adapter.coop.filter(|_| family == MatmulFamily::Coop && operands == [DType::F16; 2])?;
-        let largest = (adapter.subgroup_max_size as usize).clamp(1, MAX_LANES);
-        let lanes = (4 * largest).min(MAX_LANES);
-        let n_blocks = lanes / largest;
+        let usual = USUAL_LANES.min(adapter.subgroup_max_size).max(adapter.subgroup_min_size).max(1);
+        let lanes = (4 * usual as usize).min(MAX_LANES);
         let cut = |n_matrices: usize| {
             // Of a tile that is long along what is gathered few lanes can fetch too few places.
             let is_wide = n_loaded > n_matrices * shape.size() || lanes < MAX_LANES;
-            let n_beside = if n_blocks == 4 && is_wide { 2 } else { 1 };
-            Self { shape, lanes, blocks: [n_blocks / n_beside, n_beside], n_matrices }
+            Self { shape, lanes, blocks: if is_wide { [2, 2] } else { [4, 1] }, n_matrices }
         };
         let fills = |tiles: &Self| {
             let [gathered, loaded] = tiles.size();
             let n_tiles = n_gathered.div_ceil(gathered).saturating_mul(n_loaded.div_ceil(loaded));
-            n_tiles.saturating_mul(n_slices * n_blocks) >= N_FILLING
+            n_tiles.saturating_mul(4 * n_slices) >= N_FILLING
         };
         let fits = |tiles: &Self| {
             tiles.depth() >= shape.size() && tiles.workgroup_bytes() <= adapter.limits.max_compute_workgroup_storage_size as usize

@@ -20,7 +20,8 @@ pub enum MatmulFamily {
     Tiled,
     /// The same by a cut of one's own, which holds where operands are read by vectors: for callers who measure which is faster.
     TiledBy(Tiles),
-    /// The adapter's matrix units, for operands stored in f16 whose sizes are multiples of [theirs](CoopShape); `Tiled` for others.
+    /// The adapter's matrix units, for operands stored in f16 whose sizes, in a convolution the numbers of channels, are multiples of
+    /// [theirs](CoopShape); `Tiled` for others.
     Coop,
 }
 

@@ -18,7 +18,8 @@ enable wgpu_cooperative_matrix;
 // once for each tap of its window, by which it is in a cache.
 //
 // A matrix has no elements that a lane could get at, so sums go through workgroup memory for the epilogue, one matrix of each subgroup at a time. Every lane of a
-// group comes to all barriers. Groups have as many blocks as subgroups of the largest size; where they are smaller, those without a block only gather.
+// group comes to all barriers. How many subgroups a group has may differ from group to group: where there are fewer than blocks they go round for the others,
+// with patches gathered anew, and where there are more, those without a block only gather.
 
 // Pairs are (along the height, along the width).
 struct Params {
@@ -62,7 +63,8 @@ override DEPTH: u32 = 32u * LANES / TILE_ROWS;
 // From a pixel to the next, 16 bytes further so that rows of a matrix begin in different banks.
 override STRIDE: u32 = DEPTH + 8u;
 override HALF: u32 = TILE_ROWS * STRIDE;
-override RESULTS_LEN: u32 = GATHERED_BLOCKS * LOADED_BLOCKS * SIZE * SIZE;
+override N_BLOCKS: u32 = GATHERED_BLOCKS * LOADED_BLOCKS;
+override RESULTS_LEN: u32 = N_BLOCKS * SIZE * SIZE;
 // Values in an element of that memory: one for units of 8 by 8, since Metal loads no matrix by a pointer to vectors.
 const WIDTH = 4u;
 override PATCHES_LEN: u32 = 2u * HALF / WIDTH;
@@ -304,6 +306,7 @@ fn main(
     @builtin(workgroup_id) group: vec3u,
     @builtin(num_workgroups) groups: vec3u,
     @builtin(subgroup_id) subgroup: u32,
+    @builtin(num_subgroups) n_subgroups: u32,
     @builtin(subgroup_invocation_id) lane: u32,
     @builtin(subgroup_size) n_lanes: u32,
     @builtin(local_invocation_index) lane_of_group: u32,
@@ -321,89 +324,92 @@ fn main(
     let sources = sources_of(walk, tile_row + of_lane.x);
     let put_at = of_lane.x * STRIDE + 8u * of_lane.y;
 
-    var block: Block;
-    block.exists = exists && subgroup < GATHERED_BLOCKS * LOADED_BLOCKS;
-    block.results = subgroup * SIZE * SIZE;
-    let block_row = subgroup / LOADED_BLOCKS * MATRICES * SIZE;
-    block.row = tile_row + block_row;
-    block.col = tile_col + subgroup % LOADED_BLOCKS * MATRICES * SIZE;
-    block.lane = lane;
-    block.n_lanes = n_lanes;
-
-    var s00 = Sum();
-    var s01 = Sum();
-    var s02 = Sum();
-    var s03 = Sum();
-    var s10 = Sum();
-    var s11 = Sum();
-    var s12 = Sum();
-    var s13 = Sum();
-    var s20 = Sum();
-    var s21 = Sum();
-    var s22 = Sum();
-    var s23 = Sum();
-    var s30 = Sum();
-    var s31 = Sum();
-    var s32 = Sum();
-    var s33 = Sum();
-    var next = gather(walk, sources, 8u * of_lane.y);
     var half = 0u;
-    for (var start = 0u; start < n_places; start += DEPTH) {
-        put(half + put_at, next);
-        // The other half is still being read by some, this one by none: they are past the barrier before.
-        workgroupBarrier();
-        if start + DEPTH < n_places {
-            next = gather(walk, sources, start + DEPTH + 8u * of_lane.y);
-        }
-        let end = select(0u, min(DEPTH, n_places - start), block.exists);
-        for (var k = 0u; k < end; k += SIZE) {
-            let a = half + block_row * STRIDE + k;
-            let a0 = load_a(a);
-            let a1 = load_a(a + SIZE * STRIDE);
-            let b0 = load_b(walk, start + k, block.col);
-            let b1 = load_b(walk, start + k, block.col + SIZE);
-            s00 = coopMultiplyAdd(a0, b0, s00);
-            s01 = coopMultiplyAdd(a0, b1, s01);
-            s10 = coopMultiplyAdd(a1, b0, s10);
-            s11 = coopMultiplyAdd(a1, b1, s11);
-            if MATRICES == 4u {
-                let a2 = load_a(a + 2u * SIZE * STRIDE);
-                let a3 = load_a(a + 3u * SIZE * STRIDE);
-                s20 = coopMultiplyAdd(a2, b0, s20);
-                s21 = coopMultiplyAdd(a2, b1, s21);
-                s30 = coopMultiplyAdd(a3, b0, s30);
-                s31 = coopMultiplyAdd(a3, b1, s31);
-                let b2 = load_b(walk, start + k, block.col + 2u * SIZE);
-                s02 = coopMultiplyAdd(a0, b2, s02);
-                s12 = coopMultiplyAdd(a1, b2, s12);
-                s22 = coopMultiplyAdd(a2, b2, s22);
-                s32 = coopMultiplyAdd(a3, b2, s32);
-                let b3 = load_b(walk, start + k, block.col + 3u * SIZE);
-                s03 = coopMultiplyAdd(a0, b3, s03);
-                s13 = coopMultiplyAdd(a1, b3, s13);
-                s23 = coopMultiplyAdd(a2, b3, s23);
-                s33 = coopMultiplyAdd(a3, b3, s33);
-            }
-        }
-        half = HALF - half;
-    }
+    for (var first_block = 0u; first_block < N_BLOCKS; first_block += n_subgroups) {
+        let number = first_block + subgroup;
+        var block: Block;
+        block.exists = exists && number < N_BLOCKS;
+        block.results = number * SIZE * SIZE;
+        let block_row = number / LOADED_BLOCKS * MATRICES * SIZE;
+        block.row = tile_row + block_row;
+        block.col = tile_col + number % LOADED_BLOCKS * MATRICES * SIZE;
+        block.lane = lane;
+        block.n_lanes = n_lanes;
 
-    finish(walk, block, 0u, 0u, s00);
-    finish(walk, block, 0u, 1u, s01);
-    finish(walk, block, 1u, 0u, s10);
-    finish(walk, block, 1u, 1u, s11);
-    if MATRICES == 4u {
-        finish(walk, block, 0u, 2u, s02);
-        finish(walk, block, 0u, 3u, s03);
-        finish(walk, block, 1u, 2u, s12);
-        finish(walk, block, 1u, 3u, s13);
-        finish(walk, block, 2u, 0u, s20);
-        finish(walk, block, 2u, 1u, s21);
-        finish(walk, block, 2u, 2u, s22);
-        finish(walk, block, 2u, 3u, s23);
-        finish(walk, block, 3u, 0u, s30);
-        finish(walk, block, 3u, 1u, s31);
-        finish(walk, block, 3u, 2u, s32);
-        finish(walk, block, 3u, 3u, s33);
+        var s00 = Sum();
+        var s01 = Sum();
+        var s02 = Sum();
+        var s03 = Sum();
+        var s10 = Sum();
+        var s11 = Sum();
+        var s12 = Sum();
+        var s13 = Sum();
+        var s20 = Sum();
+        var s21 = Sum();
+        var s22 = Sum();
+        var s23 = Sum();
+        var s30 = Sum();
+        var s31 = Sum();
+        var s32 = Sum();
+        var s33 = Sum();
+        var next = gather(walk, sources, 8u * of_lane.y);
+        for (var start = 0u; start < n_places; start += DEPTH) {
+            put(half + put_at, next);
+            // The other half is still being read by some, this one by none: they are past the barrier before.
+            workgroupBarrier();
+            if start + DEPTH < n_places {
+                next = gather(walk, sources, start + DEPTH + 8u * of_lane.y);
+            }
+            let end = select(0u, min(DEPTH, n_places - start), block.exists);
+            for (var k = 0u; k < end; k += SIZE) {
+                let a = half + block_row * STRIDE + k;
+                let a0 = load_a(a);
+                let a1 = load_a(a + SIZE * STRIDE);
+                let b0 = load_b(walk, start + k, block.col);
+                let b1 = load_b(walk, start + k, block.col + SIZE);
+                s00 = coopMultiplyAdd(a0, b0, s00);
+                s01 = coopMultiplyAdd(a0, b1, s01);
+                s10 = coopMultiplyAdd(a1, b0, s10);
+                s11 = coopMultiplyAdd(a1, b1, s11);
+                if MATRICES == 4u {
+                    let a2 = load_a(a + 2u * SIZE * STRIDE);
+                    let a3 = load_a(a + 3u * SIZE * STRIDE);
+                    s20 = coopMultiplyAdd(a2, b0, s20);
+                    s21 = coopMultiplyAdd(a2, b1, s21);
+                    s30 = coopMultiplyAdd(a3, b0, s30);
+                    s31 = coopMultiplyAdd(a3, b1, s31);
+                    let b2 = load_b(walk, start + k, block.col + 2u * SIZE);
+                    s02 = coopMultiplyAdd(a0, b2, s02);
+                    s12 = coopMultiplyAdd(a1, b2, s12);
+                    s22 = coopMultiplyAdd(a2, b2, s22);
+                    s32 = coopMultiplyAdd(a3, b2, s32);
+                    let b3 = load_b(walk, start + k, block.col + 3u * SIZE);
+                    s03 = coopMultiplyAdd(a0, b3, s03);
+                    s13 = coopMultiplyAdd(a1, b3, s13);
+                    s23 = coopMultiplyAdd(a2, b3, s23);
+                    s33 = coopMultiplyAdd(a3, b3, s33);
+                }
+            }
+            half = HALF - half;
+        }
+
+        finish(walk, block, 0u, 0u, s00);
+        finish(walk, block, 0u, 1u, s01);
+        finish(walk, block, 1u, 0u, s10);
+        finish(walk, block, 1u, 1u, s11);
+        if MATRICES == 4u {
+            finish(walk, block, 0u, 2u, s02);
+            finish(walk, block, 0u, 3u, s03);
+            finish(walk, block, 1u, 2u, s12);
+            finish(walk, block, 1u, 3u, s13);
+            finish(walk, block, 2u, 0u, s20);
+            finish(walk, block, 2u, 1u, s21);
+            finish(walk, block, 2u, 2u, s22);
+            finish(walk, block, 2u, 3u, s23);
+            finish(walk, block, 3u, 0u, s30);
+            finish(walk, block, 3u, 1u, s31);
+            finish(walk, block, 3u, 2u, s32);
+            finish(walk, block, 3u, 3u, s33);
+        }
     }
 }

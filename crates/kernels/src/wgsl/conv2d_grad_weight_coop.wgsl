@@ -10,7 +10,7 @@ enable wgpu_cooperative_matrix;
 //
 // As in conv2d_coop.wgsl, whose bounds are those of this as well, the lanes of a group gather patches into workgroup memory, DEPTH pixels of a tile's columns at a
 // time, 0 in the padding, and the units load them there; dy they load where it lies, which is a matrix. A lane gathers the same eight columns of four pixels
-// all along. Sums go to memory as the units have them.
+// all along. Sums go to memory as the units have them. Of subgroups there may be fewer or more than blocks here too.
 //
 // Runs are of whole matrices of pixels. Where the batch ends within one, its last SIZE pixels are taken, and those that have been summed are 0 among the patches.
 
@@ -42,6 +42,7 @@ override LOADED_BLOCKS: u32 = 2u;
 // Matrices of a block along either side: 2 or 4.
 override MATRICES: u32 = 4u;
 
+override N_BLOCKS: u32 = GATHERED_BLOCKS * LOADED_BLOCKS;
 override TILE_ROWS: u32 = LOADED_BLOCKS * MATRICES * SIZE;
 override TILE_COLS: u32 = GATHERED_BLOCKS * MATRICES * SIZE;
 // Pixels in workgroup memory: four times eight columns for each lane.
@@ -162,6 +163,7 @@ fn finish(block: Block, row: u32, col: u32, sum: Sum) {
 fn main(
     @builtin(workgroup_id) group: vec3u,
     @builtin(subgroup_id) subgroup: u32,
+    @builtin(num_subgroups) n_subgroups: u32,
     @builtin(local_invocation_index) lane_of_group: u32,
 ) {
     let tile_row = group.y * TILE_ROWS;
@@ -176,87 +178,90 @@ fn main(
     let columns = columns_of(tile_col + 8u * of_lane.x);
     let put_at = of_lane.y * STRIDE + 8u * of_lane.x;
 
-    var block: Block;
-    block.exists = subgroup < GATHERED_BLOCKS * LOADED_BLOCKS;
-    block.part = group.z;
-    block.row = tile_row + subgroup / GATHERED_BLOCKS * MATRICES * SIZE;
-    let block_col = subgroup % GATHERED_BLOCKS * MATRICES * SIZE;
-    block.col = tile_col + block_col;
-
-    var s00 = Sum();
-    var s01 = Sum();
-    var s02 = Sum();
-    var s03 = Sum();
-    var s10 = Sum();
-    var s11 = Sum();
-    var s12 = Sum();
-    var s13 = Sum();
-    var s20 = Sum();
-    var s21 = Sum();
-    var s22 = Sum();
-    var s23 = Sum();
-    var s30 = Sum();
-    var s31 = Sum();
-    var s32 = Sum();
-    var s33 = Sum();
-    var next = gather(columns, first + of_lane.y, n_pixels);
     var half = 0u;
-    for (var start = first; start < end; start += DEPTH) {
-        put(half + put_at, next);
-        // The other half is still being read by some, this one by none: they are past the barrier before.
-        workgroupBarrier();
-        if start + DEPTH < end {
-            next = gather(columns, start + DEPTH + of_lane.y, n_pixels);
-        }
-        let depth = select(0u, min(DEPTH, end - start), block.exists);
-        for (var k = 0u; k < depth; k += SIZE) {
-            let b = half + k * STRIDE + block_col;
-            let a0 = load_a(block.row, start + k, n_pixels);
-            let a1 = load_a(block.row + SIZE, start + k, n_pixels);
-            let b0 = load_b(b);
-            let b1 = load_b(b + SIZE);
-            s00 = coopMultiplyAdd(a0, b0, s00);
-            s01 = coopMultiplyAdd(a0, b1, s01);
-            s10 = coopMultiplyAdd(a1, b0, s10);
-            s11 = coopMultiplyAdd(a1, b1, s11);
-            if MATRICES == 4u {
-                let a2 = load_a(block.row + 2u * SIZE, start + k, n_pixels);
-                let a3 = load_a(block.row + 3u * SIZE, start + k, n_pixels);
-                s20 = coopMultiplyAdd(a2, b0, s20);
-                s21 = coopMultiplyAdd(a2, b1, s21);
-                s30 = coopMultiplyAdd(a3, b0, s30);
-                s31 = coopMultiplyAdd(a3, b1, s31);
-                let b2 = load_b(b + 2u * SIZE);
-                s02 = coopMultiplyAdd(a0, b2, s02);
-                s12 = coopMultiplyAdd(a1, b2, s12);
-                s22 = coopMultiplyAdd(a2, b2, s22);
-                s32 = coopMultiplyAdd(a3, b2, s32);
-                let b3 = load_b(b + 3u * SIZE);
-                s03 = coopMultiplyAdd(a0, b3, s03);
-                s13 = coopMultiplyAdd(a1, b3, s13);
-                s23 = coopMultiplyAdd(a2, b3, s23);
-                s33 = coopMultiplyAdd(a3, b3, s33);
-            }
-        }
-        half = HALF - half;
-    }
+    for (var first_block = 0u; first_block < N_BLOCKS; first_block += n_subgroups) {
+        let number = first_block + subgroup;
+        var block: Block;
+        block.exists = number < N_BLOCKS;
+        block.part = group.z;
+        block.row = tile_row + number / GATHERED_BLOCKS * MATRICES * SIZE;
+        let block_col = number % GATHERED_BLOCKS * MATRICES * SIZE;
+        block.col = tile_col + block_col;
 
-    finish(block, 0u, 0u, s00);
-    finish(block, 0u, 1u, s01);
-    finish(block, 1u, 0u, s10);
-    finish(block, 1u, 1u, s11);
-    if MATRICES == 4u {
-        finish(block, 0u, 2u, s02);
-        finish(block, 0u, 3u, s03);
-        finish(block, 1u, 2u, s12);
-        finish(block, 1u, 3u, s13);
-        finish(block, 2u, 0u, s20);
-        finish(block, 2u, 1u, s21);
-        finish(block, 2u, 2u, s22);
-        finish(block, 2u, 3u, s23);
-        finish(block, 3u, 0u, s30);
-        finish(block, 3u, 1u, s31);
-        finish(block, 3u, 2u, s32);
-        finish(block, 3u, 3u, s33);
+        var s00 = Sum();
+        var s01 = Sum();
+        var s02 = Sum();
+        var s03 = Sum();
+        var s10 = Sum();
+        var s11 = Sum();
+        var s12 = Sum();
+        var s13 = Sum();
+        var s20 = Sum();
+        var s21 = Sum();
+        var s22 = Sum();
+        var s23 = Sum();
+        var s30 = Sum();
+        var s31 = Sum();
+        var s32 = Sum();
+        var s33 = Sum();
+        var next = gather(columns, first + of_lane.y, n_pixels);
+        for (var start = first; start < end; start += DEPTH) {
+            put(half + put_at, next);
+            // The other half is still being read by some, this one by none: they are past the barrier before.
+            workgroupBarrier();
+            if start + DEPTH < end {
+                next = gather(columns, start + DEPTH + of_lane.y, n_pixels);
+            }
+            let depth = select(0u, min(DEPTH, end - start), block.exists);
+            for (var k = 0u; k < depth; k += SIZE) {
+                let b = half + k * STRIDE + block_col;
+                let a0 = load_a(block.row, start + k, n_pixels);
+                let a1 = load_a(block.row + SIZE, start + k, n_pixels);
+                let b0 = load_b(b);
+                let b1 = load_b(b + SIZE);
+                s00 = coopMultiplyAdd(a0, b0, s00);
+                s01 = coopMultiplyAdd(a0, b1, s01);
+                s10 = coopMultiplyAdd(a1, b0, s10);
+                s11 = coopMultiplyAdd(a1, b1, s11);
+                if MATRICES == 4u {
+                    let a2 = load_a(block.row + 2u * SIZE, start + k, n_pixels);
+                    let a3 = load_a(block.row + 3u * SIZE, start + k, n_pixels);
+                    s20 = coopMultiplyAdd(a2, b0, s20);
+                    s21 = coopMultiplyAdd(a2, b1, s21);
+                    s30 = coopMultiplyAdd(a3, b0, s30);
+                    s31 = coopMultiplyAdd(a3, b1, s31);
+                    let b2 = load_b(b + 2u * SIZE);
+                    s02 = coopMultiplyAdd(a0, b2, s02);
+                    s12 = coopMultiplyAdd(a1, b2, s12);
+                    s22 = coopMultiplyAdd(a2, b2, s22);
+                    s32 = coopMultiplyAdd(a3, b2, s32);
+                    let b3 = load_b(b + 3u * SIZE);
+                    s03 = coopMultiplyAdd(a0, b3, s03);
+                    s13 = coopMultiplyAdd(a1, b3, s13);
+                    s23 = coopMultiplyAdd(a2, b3, s23);
+                    s33 = coopMultiplyAdd(a3, b3, s33);
+                }
+            }
+            half = HALF - half;
+        }
+
+        finish(block, 0u, 0u, s00);
+        finish(block, 0u, 1u, s01);
+        finish(block, 1u, 0u, s10);
+        finish(block, 1u, 1u, s11);
+        if MATRICES == 4u {
+            finish(block, 0u, 2u, s02);
+            finish(block, 0u, 3u, s03);
+            finish(block, 1u, 2u, s12);
+            finish(block, 1u, 3u, s13);
+            finish(block, 2u, 0u, s20);
+            finish(block, 2u, 1u, s21);
+            finish(block, 2u, 2u, s22);
+            finish(block, 2u, 3u, s23);
+            finish(block, 3u, 0u, s30);
+            finish(block, 3u, 1u, s31);
+            finish(block, 3u, 2u, s32);
+            finish(block, 3u, 3u, s33);
+        }
     }
 }

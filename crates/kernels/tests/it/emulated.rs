@@ -1,5 +1,8 @@
 //! Matrix units on any adapter: kernels with plain WGSL in the place of what the units do.
 
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+
 use brisk_kernels::*;
 
 use crate::close::Tolerance;
@@ -80,6 +83,18 @@ fn without_more_matrices(wgsl: &str) -> String {
     wgsl.lines().filter(is_for_two).map(|line| format!("{line}\n")).collect()
 }
 
+/// A source that is the same for the same text, so that its pipelines are made once.
+fn kept(source: String) -> &'static str {
+    static SOURCES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut sources = SOURCES.lock().expect("no test panics in here");
+    if let Some(known) = sources.get(source.as_str()) {
+        return known;
+    }
+    let source: &'static str = source.leak();
+    sources.insert(source);
+    source
+}
+
 /// Element `i` of an operand, which may lie in vectors.
 fn element(source: &str, buffer: &str) -> String {
     let index = if in_vectors(source, buffer) { "[i / 4u][i % 4u]" } else { "[i]" };
@@ -135,7 +150,7 @@ impl Kernel for Emulated {
         let mut dispatches = self.kernel.dispatches(&self.adapter)?;
         let shape = self.adapter.coop.expect("units");
         for dispatch in dispatches.iter_mut().filter(|dispatch| dispatch.label.ends_with(".coop")) {
-            dispatch.wgsl = emulated(dispatch.wgsl, shape, self.n_matrices).leak();
+            dispatch.wgsl = kept(emulated(dispatch.wgsl, shape, self.n_matrices));
             let matrices = dispatch.constants.iter_mut().find(|(name, _)| *name == "MATRICES").expect("a constant of the module");
             matrices.1 = self.n_matrices as f64;
         }
