@@ -1,6 +1,6 @@
 use std::fmt;
 
-use brisk_kernels::{Adapter, DType};
+use brisk_kernels::{Adapter, DType, MatmulFamily};
 use brisk_program::Device;
 
 use crate::Precision;
@@ -72,12 +72,19 @@ impl Precision {
             Self::F16 if is_native => Conversion::Native,
             Self::F16 | Self::Bf16 => Conversion::Bits,
         };
+        // A software adapter may list matrices too, and computes products faster without them.
+        let of_family = |adapter: &&Adapter| match MatmulFamily::choose(adapter, usize::MAX) {
+            MatmulFamily::Coop => [true, true],
+            MatmulFamily::Tiled => [false, true],
+            _ => [false, false],
+        };
         let f16_adapter = adapter.filter(|_| self == Self::F16);
+        let [on_units, in_tiles] = f16_adapter.as_ref().map_or([false; 2], of_family);
         Resolved {
             storage: self.dtype(),
             conversion,
-            matrix_units: f16_adapter.and_then(|adapter| adapter.coop).map(|shape| shape.size()),
-            f16_places: f16_adapter.and_then(Adapter::f16_places),
+            matrix_units: f16_adapter.filter(|_| on_units).and_then(|adapter| adapter.coop).map(|shape| shape.size()),
+            f16_places: f16_adapter.filter(|_| in_tiles).and_then(Adapter::f16_places),
         }
     }
 }

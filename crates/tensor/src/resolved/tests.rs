@@ -26,6 +26,7 @@ fn what_adds_in_f16_is_said() {
     use AdapterKind::{Hardware, Software};
     check(Hardware, None, false, "");
     check(Software, None, true, "");
+    check(Software, Some(CoopShape::Eight), false, "");
     check(Hardware, None, true, ", products multiplied and added in f16 for 16 places at a time");
     check(Hardware, Some(CoopShape::Sixteen), false, ", products on matrix units of 16 by 16");
     let both = ", products on matrix units of 16 by 16, other products multiplied and added in f16 for 16 places at a time";
