@@ -51,14 +51,19 @@ fn clippy(options: &Options) -> Result<()> {
     must(&mut command("cargo clippy --workspace --all-targets --all-features -- -D warnings"))
 }
 
-/// Each feature of the crate that has many, without the others: the other stages have all of them.
+/// Each published crate without features, and with each of its own alone: what is missing there, the other stages, which have all, do not see.
 fn features() -> Result<()> {
-    const PACKAGE: &str = "brisk-table";
     let metadata: Value = serde_json::from_str(&output(&mut command("cargo metadata --format-version 1 --no-deps"))?)?;
     let packages = metadata["packages"].as_array().into_iter().flatten();
-    let features = packages.filter(|package| package["name"] == PACKAGE).filter_map(|package| package["features"].as_object());
-    for feature in features.flat_map(|features| features.keys()) {
-        must(&mut command(&format!("cargo check --quiet --package {PACKAGE} --no-default-features --features {feature}")))?;
+    for package in packages.filter(|package| package["publish"].is_null()) {
+        let (Some(name), Some(features)) = (package["name"].as_str(), package["features"].as_object()) else {
+            bail!("cargo's metadata of a package has no name or no features");
+        };
+        for feature in std::iter::once("").chain(features.keys().map(String::as_str)) {
+            let line = format!("cargo check --quiet --package {name} --no-default-features");
+            must(command(&line).args(["--features", feature]))
+                .with_context(|| format!("{name} with the feature `{feature}` alone"))?;
+        }
     }
     Ok(())
 }

@@ -40,7 +40,7 @@ Runs, in this order, and stops at the first that fails:
   mpi          there is an MPI, for the tests between processes; on Linux without one, Open MPI is installed, and iproute2
   fmt          cargo fmt --all --check
   clippy       cargo clippy --workspace --all-targets --all-features -- -D warnings
-  features     cargo check of brisk-table with each of its features alone
+  features     cargo check of each crate without features, and with each of its own alone
   doc          cargo doc --workspace --all-features --no-deps, warnings denied
   tests        cargo nextest run --workspace --all-features (cargo test where there is no nextest)
   doctests     cargo test --workspace --all-features --doc
