@@ -46,7 +46,7 @@ fn apart(pairs: vec4<u64>) -> Eight {
 }
 
 fn together(eight: Eight) -> vec4<u64> {
-    return vec4<u64>(bitcast<vec4u>(eight.even)) | vec4<u64>(bitcast<vec4u>(eight.odd)) << vec4u(32u);
+    return vec4<u64>(bitcast<vec4u>(eight.even)) | (vec4<u64>(bitcast<vec4u>(eight.odd)) << vec4u(32u));
 }
 
 fn four_of_a(at: u32) -> vec4f {

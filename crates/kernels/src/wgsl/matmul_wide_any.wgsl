@@ -38,7 +38,7 @@ fn apart(pairs: vec4<u64>) -> Eight {
 }
 
 fn together(eight: Eight) -> vec4<u64> {
-    return vec4<u64>(bitcast<vec4u>(eight.even)) | vec4<u64>(bitcast<vec4u>(eight.odd)) << vec4u(32u);
+    return vec4<u64>(bitcast<vec4u>(eight.even)) | (vec4<u64>(bitcast<vec4u>(eight.odd)) << vec4u(32u));
 }
 
 // `y`, or `v` where that is NaN: told by its bits, since `clamp` may drop it.

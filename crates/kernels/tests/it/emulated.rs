@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use brisk_kernels::*;
 
 use crate::close::Tolerance;
-use crate::gpu::{gpu, say};
+use crate::gpu::{gpu, gpu_with, say};
 use crate::random::Random;
 use crate::run::*;
 
@@ -161,9 +161,16 @@ impl Kernel for Emulated {
     }
 }
 
+/// `adapter` as if it had units, and subgroups of 8 lanes at least.
 pub(crate) fn with_units(adapter: &Adapter, shape: CoopShape) -> Adapter {
-    let features = adapter.features | CoopShape::FEATURES;
-    Adapter { kind: AdapterKind::Hardware, coop: Some(shape), features, ..adapter.clone() }
+    Adapter {
+        kind: AdapterKind::Hardware,
+        features: adapter.features | CoopShape::FEATURES,
+        subgroup_min_size: adapter.subgroup_min_size.max(8),
+        subgroup_max_size: adapter.subgroup_max_size.max(8),
+        coop: Some(shape),
+        ..adapter.clone()
+    }
 }
 
 pub(crate) fn given(random: &mut Random, kernel: &dyn Kernel) -> Vec<Words> {
@@ -186,10 +193,10 @@ pub(crate) fn check(shape: CoopShape, n_matrices: usize, kernel: impl Kernel, dt
 /// The same on an adapter that is said to be `adapter`.
 #[track_caller]
 pub(crate) fn check_on(adapter: &Adapter, n_matrices: usize, kernel: impl Kernel, dtypes: &[DType], n: usize) {
-    let Some(real) = gpu().map(|gpu| gpu.recorder.adapter().clone()) else { return };
     let needed = wgpu::Features::SHADER_F16 | wgpu::Features::SUBGROUP;
-    if !real.features.contains(needed) || real.subgroup_min_size < 8 {
-        say(&format!("MATRIX UNITS ARE NOT EMULATED on `{}`, which lacks f16 or subgroups of 8 lanes", real.name));
+    let Some(real) = gpu_with(needed).map(|gpu| gpu.recorder.adapter().clone()) else { return };
+    if real.subgroup_min_size < 8 {
+        say(&format!("MATRIX UNITS ARE NOT EMULATED on `{}`, whose subgroups have less than 8 lanes", real.name));
         return;
     }
     let kernel = stored(kernel, dtypes).unwrap_or_else(|error| panic!("{error}"));

@@ -3,7 +3,7 @@
 use brisk_kernels::DType::{Bf16, F16, F32};
 use brisk_kernels::*;
 
-use crate::gpu::gpu;
+use crate::gpu::{gpu, gpu_with};
 use crate::random::Random;
 use crate::run::*;
 
@@ -77,7 +77,7 @@ fn check(kernel: impl Kernel + Clone, plain: &dyn Kernel, dtypes: &[DType], tile
     let kernel = Allowed { kernel, tiles };
     let expected = twin_floats(&kernel, &given);
     let sums_of_sizes = twin_floats(plain, &sizes);
-    let Some(mut gpu) = gpu() else { return };
+    let Some(mut gpu) = gpu_with(wgpu::Features::SHADER_F16) else { return };
     assert!(adds_in_f16(&*kernel.kernel, &allowing(gpu.recorder.adapter())), "{kernel:?} on `{}`", gpu.recorder.adapter().name);
     let found = run_gpu(&mut gpu, &kernel, &given);
     drop(gpu);
@@ -147,7 +147,7 @@ fn check_sum(values: [(usize, f32); 2], expected: f32, expected_in_f32: f32) {
     let given = [half_words(F16, &a), half_words(F16, &vec![1.0; matmul.k * matmul.n])];
     let kernel = || stored(matmul, &[F16, F16, F32]).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(twin_floats(&kernel(), &given), [expected_in_f32; 12], "{values:?} by the twin");
-    let Some(mut gpu) = gpu() else { return };
+    let Some(mut gpu) = gpu_with(wgpu::Features::SHADER_F16) else { return };
     let in_f32 = run_gpu(&mut gpu, &kernel(), &given);
     let found = run_gpu(&mut gpu, &Allowed { kernel: kernel(), tiles: None }, &given);
     assert_eq!(floats(&in_f32[0]), [expected_in_f32; 12], "{values:?} in f32");
@@ -192,7 +192,7 @@ fn f32_is_added_in_elsewhere() {
     // What is not read by vectors, and what matrix units can do.
     assert!(!adds(Matmul { k: 39, ..vectors }, &[F16; 3], &allowing).0, "rows that begin within a vector");
     let features = allowing.features | CoopShape::FEATURES;
-    let units = Adapter { coop: Some(CoopShape::Sixteen), features, ..allowing };
+    let units = Adapter { coop: Some(CoopShape::Sixteen), features, subgroup_min_size: 32, subgroup_max_size: 32, ..allowing };
     assert!(!adds(Matmul { k: 48, ..vectors }, &[F16; 3], &units).0, "sums of matrix units are in f32");
     assert!(adds(vectors, &[F16; 3], &units).0, "matrix units leave 40 places to tiles");
 }

@@ -21,6 +21,17 @@ pub(crate) fn gpu() -> Option<MutexGuard<'static, Gpu>> {
     GPU.get_or_init(open).as_ref().map(|gpu| gpu.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
 }
 
+/// The same for a check that needs `features`; where the device lacks them it does not run, which is said.
+pub(crate) fn gpu_with(features: wgpu::Features) -> Option<MutexGuard<'static, Gpu>> {
+    let gpu = gpu()?;
+    let adapter = gpu.recorder.adapter();
+    let has = adapter.features.contains(features);
+    if !has {
+        say(&format!("NO CHECK RUNS that needs what `{}` lacks of {features:?}", adapter.name));
+    }
+    has.then_some(gpu)
+}
+
 fn open() -> Option<Mutex<Gpu>> {
     let wish = std::env::var("BRISK_TEST_GPU").unwrap_or_else(|_| "auto".to_owned());
     assert!(["off", "auto", "require"].contains(&wish.as_str()), "BRISK_TEST_GPU is `{wish}`, expected off, auto or require");
