@@ -78,13 +78,13 @@ fn column_of(col: u32) -> Column {
 // What four columns read for result pixel `i` of the batch, 0 in the padding and from `end` on.
 fn value_of_x(column: Column, i: u32, end: u32) -> TILE {
     if i >= end || !column.exists {
-        return TILE();
+        return TILE(0.0);
     }
     let row = i / params.y_size.y;
     let pixel = column.first + vec2i(params.stride * vec2u(row % params.y_size.x, i % params.y_size.y));
     let size = vec2i(params.x_size);
     if pixel.x < 0 || pixel.x >= size.x || pixel.y < 0 || pixel.y >= size.y {
-        return TILE();
+        return TILE(0.0);
     }
     let at = (row / params.y_size.x * params.x_size.x + u32(pixel.x)) * params.x_size.y + u32(pixel.y);
     return store_tile(load_x(x[(at * params.n_channels + column.channel) / 4u]));
@@ -93,7 +93,7 @@ fn value_of_x(column: Column, i: u32, end: u32) -> TILE {
 // Four outputs of result pixel `i`; `out` counts vec4s.
 fn value_of_dy(out: u32, i: u32, end: u32) -> TILE {
     if i >= end || out >= params.n_out / 4u {
-        return TILE();
+        return TILE(0.0);
     }
     return store_tile(load_dy(dy[i * (params.n_out / 4u) + out]));
 }

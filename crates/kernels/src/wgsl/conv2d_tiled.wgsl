@@ -218,7 +218,7 @@ fn turned(pixels: Block) -> Block {
 fn value_at(image: u32, pixel: vec2i, channel: u32) -> TILE {
     let size = vec2i(params.source_size);
     if pixel.x < 0 || pixel.x >= size.x || pixel.y < 0 || pixel.y >= size.y {
-        return TILE();
+        return TILE(0.0);
     }
     let at = image + u32(pixel.x) * params.source_size.y + u32(pixel.y);
     return store_tile(load_source(source[(at * params.n_channels + channel) / 4u]));

@@ -155,7 +155,7 @@ fn turned(rows: Block) -> Block {
 
 // What an operand has at four places of k, in the run that ends at `end`: 0 from there on. Nothing is read beyond the operand.
 fn within(v: vec4f, k: u32, end: u32) -> TILE {
-    return select(TILE(), store_tile(v), k < end);
+    return select(TILE(0.0), store_tile(v), k < end);
 }
 
 // Four rows of a at four places of k from `k` on. Rows beyond the last read the last ones again, and are not stored.

@@ -1,7 +1,7 @@
 //! Each pipeline becomes SPIR-V, MSL and HLSL, by naga with the options of wgpu's Vulkan, Metal and DX12. It needs no feature that one of the adapters
 //! which are given it lacks, and keeps within their limits.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use brisk_kernels::*;
 use naga::back::pipeline_constants::process_overrides;
@@ -202,7 +202,12 @@ impl Pipeline<'_> {
         let mut hlsl = String::new();
         let translated = hlsl::Writer::new(&mut hlsl, &options, &of).write(self.module, self.info, None)?;
         translated.entry_point_names.into_iter().collect::<Result<Vec<_>, _>>()?;
-        Ok(hlsl)
+        // naga writes one zero for each alias of a type, all by the name of the type.
+        let mut heads = BTreeSet::new();
+        match hlsl.lines().filter(|line| line.ends_with("() {")).find(|line| !heads.insert(line.to_owned())) {
+            Some(twice) => Err(format!("`{twice}` is defined twice").into()),
+            None => Ok(hlsl),
+        }
     }
 }
 
