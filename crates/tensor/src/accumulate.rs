@@ -45,8 +45,7 @@ impl Graph {
     /// ```
     pub fn accumulate<T>(&self, record: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
         let outer = std::mem::replace(&mut self.inner_mut().accumulates, true);
-        let recorded = record();
-        self.inner_mut().accumulates = outer;
-        recorded
+        let _region = self.at_end(|inner| inner.accumulates = outer);
+        record()
     }
 }

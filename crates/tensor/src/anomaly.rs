@@ -3,6 +3,7 @@ use std::fmt;
 use brisk_kernels::{DType, FIRST_NON_FINITE_LEN, FirstNonFinite, Reduce, ReduceOp, bytemuck};
 use brisk_program::{Device, Persistent, Program, Slice};
 
+use crate::graph::Inner;
 use crate::node::Node;
 use crate::stored::push;
 use crate::{Error, Graph, Tensor};
@@ -10,7 +11,7 @@ use crate::{Error, Graph, Tensor};
 /// The first value that was not finite: [`Graph::first_anomaly`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Anomaly {
-    /// Which run of the program it was, from 1, since the graph was compiled.
+    /// Which run of the program it was, from 1, since the graph was compiled or [cleared](Graph::clear_anomaly).
     pub run: usize,
     /// The operation.
     pub operation: &'static str,
@@ -67,6 +68,15 @@ impl Place {
     }
 }
 
+/// What is on the device as long as all is well.
+const NONE: [u32; FIRST_NON_FINITE_LEN] = [0; FIRST_NON_FINITE_LEN];
+
+impl Inner {
+    fn watching(&self, op: &'static str) -> Result<&Watch, Error> {
+        self.watch.as_ref().ok_or_else(|| Error::NotDetecting { op, graph: self.program.name().to_owned() })
+    }
+}
+
 impl Watch {
     /// Records that `slice` is looked at.
     pub(crate) fn record(&mut self, program: &mut Program, slice: Slice, place: Place) -> Result<(), Error> {
@@ -83,9 +93,14 @@ impl Graph {
     /// From here on each operation is followed by a look at its result, in the backward pass at the gradients that it gives, and before it at operands
     /// from outside: the first that is not finite is noted on the device, for [`first_anomaly`](Self::first_anomaly) to name.
     ///
-    /// For finding out what went wrong, not for training: every value is read once more. With a loss scale that is too high, gradients
-    /// overflow as they should.
+    /// For finding out what went wrong, not for training: every value is read once more.
     ///
+    /// Beside a loss scale, gradients overflow in each step that tries a scale that is too high; such a step is skipped and nothing is wrong. So look after
+    /// every step: what is found in one that was skipped, in [`Pass::Backward`], is forgotten with [`clear_anomaly`](Self::clear_anomaly), unless step
+    /// after step is skipped. What is found in a step that was not skipped, or in another pass, is not the scale's doing.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if operations are recorded that nobody looks at: the first that is found would not be the first.
     /// # Reference
     /// `torch.autograd.detect_anomaly`, which looks at the backward pass alone.
     /// # Examples
@@ -94,7 +109,7 @@ impl Graph {
     /// use brisk_tensor::{Graph, Pass, Transpose};
     ///
     /// let graph = Graph::inference("too much");
-    /// graph.detect_anomaly();
+    /// graph.detect_anomaly()?;
     /// let x = graph.constant("x", &[1e30; 4], &[2, 2])?;
     /// let squares = x.multiply(&x)?; // 1e60, which f32 has not
     /// squares.softmax()?;
@@ -105,32 +120,46 @@ impl Graph {
     /// println!("{anomaly}");
     /// # Ok::<(), brisk_tensor::Error>(())
     /// ```
-    pub fn detect_anomaly(&self) {
+    pub fn detect_anomaly(&self) -> Result<(), Error> {
         let mut inner = self.inner_mut();
-        if inner.watch.is_none() {
-            let first = Persistent::new("first anomaly", DType::U32, FIRST_NON_FINITE_LEN);
-            inner.constants.push((first.clone(), bytemuck::cast_slice(&[0_u32; FIRST_NON_FINITE_LEN]).to_vec()));
-            inner.watch = Some(Watch { first, places: Vec::new(), outside: Vec::new() });
+        if inner.watch.is_some() {
+            return Ok(());
         }
+        if let Some(op) = inner.nodes.iter().find_map(|node| node.op) {
+            let found = format!("the graph `{}` has operations already, the first of them `{op}`", inner.program.name());
+            return Err(Error::Refused { op: "detect_anomaly", found, expected: "to be called before anything is recorded" });
+        }
+        let first = Persistent::new("first anomaly", DType::U32, FIRST_NON_FINITE_LEN);
+        inner.constants.push((first.clone(), bytemuck::cast_slice(&NONE).to_vec()));
+        inner.watch = Some(Watch { first, places: Vec::new(), outside: Vec::new() });
+        Ok(())
     }
 
-    /// The first value that was not finite in all runs since the graph was compiled, on `device`. Waits for them.
+    /// The first value that was not finite in all runs since the graph was compiled or [cleared](Self::clear_anomaly), on `device`. Waits for them.
     ///
     /// # Errors
     /// [`Error::NotDetecting`]; [`Error::Program`].
     pub fn first_anomaly(&self, device: &Device) -> Result<Option<Anomaly>, Error> {
         let inner = self.inner();
-        let graph = || inner.program.name().to_owned();
-        let watch = inner.watch.as_ref().ok_or_else(|| Error::NotDetecting { graph: graph() })?;
+        let watch = inner.watching("first_anomaly")?;
         let first: Vec<u32> = device.read(&watch.first)?;
         let place = (first[0] as usize).checked_sub(1).and_then(|place| watch.places.get(place));
         Ok(place.map(|&Place { operation, index, pass }| Anomaly { run: first[1] as usize, operation, index, pass }))
     }
 
+    /// Forgets on `device` what was found, so that the next is noted; runs are counted from 1 again.
+    ///
+    /// # Errors
+    /// As [`first_anomaly`](Self::first_anomaly).
+    pub fn clear_anomaly(&self, device: &Device) -> Result<(), Error> {
+        let inner = self.inner();
+        Ok(device.write(&inner.watching("clear_anomaly")?.first, &NONE)?)
+    }
+
     /// Records a look at a result, and before it at what its operation was given from outside.
     pub(crate) fn watch(&self, result: &Tensor) -> Result<(), Error> {
         let mut inner = self.inner_mut();
-        let crate::graph::Inner { program, nodes, watch: Some(watch), .. } = &mut *inner else { return Ok(()) };
+        let Inner { program, nodes, watch: Some(watch), .. } = &mut *inner else { return Ok(()) };
         for (operand, &id) in nodes[result.id()].inputs.iter().enumerate() {
             let node = &nodes[id];
             if node.op.is_none() && node.slice.dtype().is_float() && !watch.outside.contains(&id) {

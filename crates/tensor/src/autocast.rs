@@ -1,7 +1,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use brisk_kernels::{DType, Kernel};
+use brisk_kernels::{Activation, DType, Kernel};
 
 use crate::stored::promoted;
 use crate::{Error, Graph, Tensor};
@@ -74,7 +74,8 @@ impl FromStr for Precision {
 pub struct Autocast {
     /// That of the operations that gain from it.
     pub precision: Precision,
-    /// Operations by name, and the precision that each is to have whatever list it is in; of two for one name the later counts.
+    /// Operations by name, and the precision that each is to have whatever list it is in; of two for one name the later counts. One for `activate` holds
+    /// for activations that `linear`, `conv2d` and `batch_norm` are given, too.
     pub overrides: Vec<(String, Precision)>,
 }
 
@@ -101,14 +102,17 @@ impl Autocast {
     }
 
     fn of(&self, op: &'static str) -> Class {
-        let named = self.overrides.iter().rev().find(|(name, _)| name == op);
-        match (named, class(op).expect("every operation is on a list")) {
-            (Some(&(_, Precision::F32)), _) => Class::Full,
-            (Some(&(_, precision)), _) => Class::Low(precision),
+        match (self.override_of(op), class(op).expect("every operation is on a list")) {
+            (Some(Precision::F32), _) => Class::Full,
+            (Some(precision), _) => Class::Low(precision),
             (None, Class::Low(_)) if self.precision != Precision::F32 => Class::Low(self.precision),
             (None, Class::Full) if self.precision != Precision::F32 => Class::Full,
             (None, _) => Class::AsGiven,
         }
+    }
+
+    fn override_of(&self, op: &str) -> Option<Precision> {
+        self.overrides.iter().rev().find(|(name, _)| name == op).map(|&(_, precision)| precision)
     }
 }
 
@@ -193,9 +197,15 @@ impl Graph {
         let region = region.into();
         region.check()?;
         let outer = self.inner_mut().autocast.replace(region);
-        let recorded = record();
-        self.inner_mut().autocast = outer;
-        recorded
+        let _region = self.at_end(|inner| inner.autocast = outer);
+        record()
+    }
+
+    /// Whether an operation that is given `activation` has it in its own kernel: not where the backward pass needs what lies between, nor where `activate`
+    /// is to have a precision of its own.
+    pub(crate) fn fuses(&self, activation: Activation) -> bool {
+        let is_overridden = || self.inner().autocast.as_ref().is_some_and(|region| region.override_of("activate").is_some());
+        activation == Activation::Identity || activation.has_grad_from_output() && !is_overridden()
     }
 
     /// What `op` reads in the place of `operands`, and the type of its result. The kernel is checked first, so that nothing is recorded for one

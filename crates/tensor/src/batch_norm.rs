@@ -27,7 +27,7 @@ pub struct BatchNormOptions<'a> {
     pub statistics: Statistics,
     /// ε, added to the variance.
     pub eps: f32,
-    /// What is done with the result, in the same kernel if its derivative follows from its output.
+    /// What is done with the result, in the same kernel if its derivative follows from its output and [`Autocast::overrides`](crate::Autocast::overrides) leaves it.
     pub activation: Activation,
 }
 
@@ -58,7 +58,7 @@ impl Tensor {
     /// # Reference
     /// `torch.nn.functional.batch_norm`. With groups the running statistics take the mean over the groups of what each would have given.
     pub fn batch_norm(&self, options: &BatchNormOptions<'_>) -> Result<Self, Error> {
-        if options.activation.has_grad_from_output() {
+        if self.graph().fuses(options.activation) {
             self.batch_norm_fused(options)
         } else {
             self.batch_norm_fused(&BatchNormOptions { activation: Activation::Identity, ..*options })?

@@ -28,16 +28,14 @@ impl Graph {
     /// # Ok::<(), brisk_tensor::Error>(())
     /// ```
     pub fn checkpoint<T>(&self, record: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
-        let n_kernels = || self.with_program(|program| program.n_kernels());
         if std::mem::replace(&mut self.inner_mut().in_segment, true) {
             return record();
         }
-        let first = n_kernels();
-        let recorded = record();
-        let kernels = first..n_kernels();
-        let mut inner = self.inner_mut();
-        inner.in_segment = false;
-        inner.segments.push(kernels);
-        recorded
+        let first = self.with_program(|program| program.n_kernels());
+        let _region = self.at_end(|inner| {
+            inner.in_segment = false;
+            inner.segments.push(first..inner.program.n_kernels());
+        });
+        record()
     }
 }

@@ -9,7 +9,8 @@ const OP: &str = "conv2d";
 impl Tensor {
     /// A 2-D convolution with its bias and activation, in one kernel; images are NHWC and weights OHWI.
     ///
-    /// An activation whose derivative does not follow from its output (GELU, SiLU) is a kernel of its own.
+    /// An activation whose derivative does not follow from its output (GELU, SiLU) is a kernel of its own, and so is one that
+    /// [`Autocast::overrides`](crate::Autocast::overrides) names.
     ///
     /// # Shapes
     /// `self`: `[n_images, height, width, n_channels]`; `weight`: `[n_out, kernel height, kernel width, n_channels]`; `bias`: `[n_out]`;
@@ -27,7 +28,7 @@ impl Tensor {
         padding: [usize; 2],
         activation: Activation,
     ) -> Result<Self, Error> {
-        if activation.has_grad_from_output() {
+        if self.graph().fuses(activation) {
             self.conv2d_fused(weight, bias, stride, padding, activation)
         } else {
             self.conv2d_fused(weight, bias, stride, padding, Activation::Identity)?.activate(activation)

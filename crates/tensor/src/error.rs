@@ -71,8 +71,10 @@ pub enum Error {
         graph: String,
     },
     /// Nobody looked for anomalies.
-    #[error("first_anomaly: the graph `{graph}` looks for none; call `Graph::detect_anomaly` before anything is recorded")]
+    #[error("{op}: the graph `{graph}` looks for none; call `Graph::detect_anomaly` before anything is recorded")]
     NotDetecting {
+        /// What was asked.
+        op: &'static str,
         /// The graph.
         graph: String,
     },

@@ -30,6 +30,7 @@ mod narrow;
 mod node;
 mod pool2d;
 mod reduce;
+mod region;
 mod report;
 mod resolved;
 mod roc_auc;

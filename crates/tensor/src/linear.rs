@@ -7,7 +7,8 @@ use crate::{Error, Tensor};
 impl Tensor {
     /// A linear layer with its bias and activation, in one kernel: `act(self weightᵀ + bias)`.
     ///
-    /// An activation whose derivative does not follow from its output (GELU, SiLU) is a kernel of its own.
+    /// An activation whose derivative does not follow from its output (GELU, SiLU) is a kernel of its own, and so is one that
+    /// [`Autocast::overrides`](crate::Autocast::overrides) names.
     ///
     /// # Shapes
     /// `self`: `[n_rows, n_in]`; `weight`: `[n_out, n_in]`; `bias`: `[n_out]`; the result `[n_rows, n_out]`.
@@ -16,7 +17,7 @@ impl Tensor {
     /// # Reference
     /// `torch.nn.functional.linear`.
     pub fn linear(&self, weight: &Self, bias: Option<&Self>, activation: Activation) -> Result<Self, Error> {
-        if activation.has_grad_from_output() {
+        if self.graph().fuses(activation) {
             self.linear_fused(weight, bias, activation)
         } else {
             self.linear_fused(weight, bias, Activation::Identity)?.activate(activation)

@@ -94,9 +94,13 @@ impl Graph {
     /// Appends `x` to `all`, at the batch index in `state` times its length.
     ///
     /// # Errors
-    /// [`Error::ForeignTensor`]; [`Error::Program`] if the buffers have other types.
+    /// [`Error::ForeignTensor`]; [`Error::Dtype`] if `x` is not f32, as what autocast's products make; [`Error::Program`] if the buffers have other types.
     pub fn store(&self, x: &Tensor, state: &Persistent, all: &Persistent) -> Result<(), Error> {
         self.check_own("store", "x", x)?;
+        if x.dtype() != DType::F32 {
+            let expected = "f32; store `x.cast(DType::F32)?`";
+            return Err(Error::Dtype { op: "store", arg: "x", expected, found: x.dtype() });
+        }
         let kernel = StoreRows { n: x.n_elements(), n_cols: 1, n_total: all.len() };
         Ok(self.with_program(|program| {
             let (state, all) = (program.persistent(state), program.persistent(all));

@@ -6,7 +6,7 @@ use brisk_tensor::{Activation, Anomaly, DType, Error, Graph, Pass, Persistent, P
 /// Two layers in f16 and a loss; `x`, `w` fill the input and the first weight, `scale` is the gradient from above.
 fn first_anomaly(x: f32, w: f32, scale: f32) -> Result<Option<Anomaly>, Error> {
     let graph = Graph::training("watched");
-    graph.detect_anomaly();
+    graph.detect_anomaly()?;
     let (values, grads) = (Persistent::new("values", DType::F32, 128), Persistent::new("grads", DType::F32, 128));
     let first = graph.parameter(&values, &grads, 0..16, &[4, 4])?;
     let second = graph.parameter(&values, &grads, 64..68, &[1, 4])?;
@@ -66,15 +66,73 @@ fn so_is_one_of_the_backward_pass() {
 #[test]
 fn it_is_asked_for_or_an_error() {
     let graph = Graph::training("net");
-    let error = graph.first_anomaly(&Device::cpu().expect("the cpu is there")).expect_err("nobody looks");
-    let expected = "first_anomaly: the graph `net` looks for none; call `Graph::detect_anomaly` before anything is recorded";
+    let device = Device::cpu().expect("the cpu is there");
+    let rest = "the graph `net` looks for none; call `Graph::detect_anomaly` before anything is recorded";
+    let error = graph.first_anomaly(&device).expect_err("nobody looks");
+    assert_eq!(error.to_string(), format!("first_anomaly: {rest}"));
+    let error = graph.clear_anomaly(&device).expect_err("nobody looks");
+    assert_eq!(error.to_string(), format!("clear_anomaly: {rest}"));
+}
+
+#[test]
+fn it_is_asked_for_before_the_first_operation() -> Result<(), Error> {
+    let graph = Graph::inference("late");
+    // What comes from outside may be there.
+    let x = graph.constant("x", &[1e30; 4], &[2, 2])?;
+    graph.detect_anomaly()?;
+    let squares = x.multiply(&x)?;
+    graph.detect_anomaly()?; // for the second time
+    squares.softmax()?;
+    let device = Device::cpu()?;
+    graph.compile(&device)?.run(1)?;
+    assert_eq!(graph.first_anomaly(&device)?.map(|anomaly| anomaly.operation), Some("multiply"));
+
+    let graph = Graph::inference("late");
+    let x = graph.constant("x", &[1e30; 4], &[2, 2])?;
+    x.multiply(&x)?;
+    let n = graph.with_program(|program| program.n_kernels());
+    let error = graph.detect_anomaly().expect_err("nobody has looked at the product");
+    let expected = "detect_anomaly: the graph `late` has operations already, the first of them `multiply`, expected to be called before anything is recorded";
     assert_eq!(error.to_string(), expected);
+    x.softmax()?;
+    assert_eq!(graph.with_program(|program| program.n_kernels()), n + 1, "nothing is looked at");
+    Ok(())
+}
+
+/// As beside a loss scale: a gradient overflows, the scale comes down, then the data are at fault.
+#[test]
+fn what_was_found_is_forgotten_so_that_the_next_is_found() -> Result<(), Error> {
+    let graph = Graph::training("scaled");
+    graph.detect_anomaly()?;
+    let (values, grads) = (Persistent::new("values", DType::F32, 4), Persistent::new("grads", DType::F32, 4));
+    let (x, scale) = (Persistent::new("x", DType::F32, 4), Persistent::new("scale", DType::F32, 1));
+    let w = graph.parameter(&values, &grads, 0..4, &[4])?;
+    let loss = w.multiply(&graph.tensor(&x, &[4])?)?.sum(..)?;
+    graph.backward_from(&loss, &graph.tensor(&scale, &[])?)?;
+    let device = Device::cpu()?;
+    let step = graph.compile(&device)?;
+    device.write(&values, &[1.0_f32; 4])?;
+    device.write(&x, &[1e20_f32; 4])?;
+    device.write(&scale, &[1e20_f32])?;
+    step.run(2)?;
+    let found = |run, operation, index, pass| Some(Anomaly { run, operation, index, pass });
+    assert_eq!(graph.first_anomaly(&device)?, found(1, "multiply", 0, Pass::Backward));
+
+    graph.clear_anomaly(&device)?;
+    assert_eq!(graph.first_anomaly(&device)?, None);
+    device.write(&scale, &[1e10_f32])?;
+    step.run(2)?;
+    assert_eq!(graph.first_anomaly(&device)?, None);
+    device.write(&x, &[f32::NAN; 4])?;
+    step.run(1)?;
+    assert_eq!(graph.first_anomaly(&device)?, found(3, "multiply", 0, Pass::Operand(1)));
+    Ok(())
 }
 
 #[test]
 fn a_graph_that_is_compiled_anew_starts_anew() -> Result<(), Error> {
     let graph = Graph::inference("again");
-    graph.detect_anomaly();
+    graph.detect_anomaly()?;
     let x = Persistent::new("x", DType::F32, 4);
     graph.tensor(&x, &[4])?.activate(Activation::Tanh)?;
     let device = Device::cpu()?;

@@ -233,6 +233,65 @@ fn overrides_by_name() -> Result<(), Error> {
 }
 
 #[test]
+fn an_override_of_activate_holds_for_what_operations_are_given() -> Result<(), Error> {
+    use Activation::{Gelu, Identity, Relu, Sigmoid, Silu, Tanh};
+    for activation in [Relu, Tanh, Sigmoid, Gelu, Silu] {
+        let graph = Graph::training("given");
+        let (w, filter, vector) = (parameter(&graph, &[4, 4]), parameter(&graph, &[4, 3, 3, 4]), parameter(&graph, &[4]));
+        let rows = graph.constant("rows", &[0.5; 12], &[3, 4])?;
+        let images = graph.constant("images", &[0.5; 64], &[1, 4, 4, 4])?;
+        let halves = images.cast(F16)?;
+        let options = BatchNormOptions {
+            weight: None,
+            bias: None,
+            running_mean: &vector,
+            running_var: &vector,
+            statistics: Statistics::Running,
+            eps: 1e-5,
+            activation,
+        };
+        let record = |activation| {
+            let options = BatchNormOptions { activation, ..options };
+            let linear = rows.linear(&w, None, activation)?;
+            Ok([linear, images.conv2d(&filter, None, [1, 1], [1, 1], activation)?, halves.batch_norm(&options)?])
+        };
+        let region = Autocast::new(Precision::F16).with("activate", Precision::F32);
+        let found = graph.autocast(region.clone(), || record(activation))?;
+        assert_eq!(found.map(|y| y.dtype()), [F32; 3], "{activation:?}");
+        let found = graph.autocast(region, || record(Identity))?;
+        assert_eq!(found.map(|y| y.dtype()), [F16; 3], "none is none");
+        let activates = |graph: &Graph| graph.report().operations.iter().filter(|op| op.name == "activate").count();
+        assert_eq!(activates(&graph), 3, "{activation:?}");
+        // Without, those that can be are fused.
+        graph.autocast(Precision::F16, || record(activation))?;
+        assert_eq!(activates(&graph), if activation.has_grad_from_output() { 3 } else { 6 }, "{activation:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn an_activation_that_is_overridden_computes_and_goes_back_in_its_precision() -> Result<(), Error> {
+    let graph = Graph::training("tanh");
+    let (values, grads) = (Persistent::new("values", F32, 4), Persistent::new("grads", F32, 4));
+    let w = graph.parameter(&values, &grads, 0..4, &[1, 4])?;
+    let x = graph.constant("x", &[1.0, 0.5, 0.25, 0.25], &[1, 4])?;
+    let region = Autocast::new(Precision::F16).with("activate", Precision::F32);
+    let y = graph.autocast(region, || x.linear(&w, None, Activation::Tanh))?;
+    graph.backward(&y)?;
+    let stored = Persistent::new("stored", F32, 1);
+    graph.store(&y, &Graph::state_buffer(), &stored)?;
+    let device = Device::cpu()?;
+    device.write(&values, &[0.5_f32; 4])?;
+    graph.compile(&device)?.run(1)?;
+    let (y, grads) = (device.read::<f32>(&stored)?[0], device.read::<f32>(&grads)?);
+    // tanh(1), which is 0.76171875 in f16; the product's gradient is rounded, as the product is.
+    assert!((y - 1_f32.tanh()).abs() < 1e-6, "{y}");
+    let slope = half::f16::from_f32(1.0 - y * y).to_f32();
+    assert_eq!(grads, [1.0, 0.5, 0.25, 0.25].map(|x| x * slope));
+    Ok(())
+}
+
+#[test]
 fn precisions_by_name() {
     for precision in Precision::ALL {
         assert_eq!(precision.to_string().parse(), Ok(precision));

@@ -11,5 +11,6 @@ mod gradients;
 mod memory;
 mod random;
 mod refusals;
+mod regions;
 mod row_operators;
 mod tables;

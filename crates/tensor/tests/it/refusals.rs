@@ -87,6 +87,16 @@ fn tensors_of_two_graphs() {
 }
 
 #[test]
+fn halves_that_are_to_be_stored() {
+    let graph = Graph::inference("net");
+    let logits = graph.constant_in(DType::F16, "logits", &[0.5; 4], &[4]).expect("four numbers");
+    let all = Persistent::new("all", DType::F32, 4);
+    check(graph.store(&logits, &Graph::state_buffer(), &all), "store: `x` is f16, expected f32; store `x.cast(DType::F32)?`");
+    assert_eq!(n_kernels(&graph), 0, "nothing was recorded");
+    graph.store(&logits.cast(DType::F32).expect("of floats"), &Graph::state_buffer(), &all).expect("as the error says");
+}
+
+#[test]
 fn backward_without_a_tape() {
     let graph = Graph::inference("answers");
     let loss = parameter(&graph, &[]);
