@@ -126,11 +126,13 @@ fn told(value: f64, unit: &str) -> String {
     let decimals = match scaled.abs() {
         x if x >= 99.95 || x == x.trunc() => 0,
         x if x >= 9.995 => 1,
-        _ => 2,
+        x if x >= 1.0 => 2,
+        // 0.00126 of a quantity without a prefix.
+        x => (2.0 - x.log10().floor()) as usize,
     };
     // Prefixes go with symbols, not with words.
     let gap = if unit.starts_with("B") || ["s", "FLOP/s"].contains(&unit) || prefix.is_empty() { "" } else { " " };
-    format!("{scaled:.decimals$} {prefix}{gap}{unit}")
+    format!("{scaled:.decimals$} {prefix}{gap}{unit}").trim_end().to_owned()
 }
 
 pub(crate) fn median(values: &[f64]) -> f64 {
@@ -185,5 +187,6 @@ mod tests {
         assert_eq!(told(770e6, "B/s"), "770 MB/s");
         assert_eq!(told(0.001_3, "s"), "1.30 ms");
         assert_eq!(told(0.0, "allocations"), "0 allocations");
+        assert_eq!(told(0.000_126_39, ""), "0.000126");
     }
 }
