@@ -57,7 +57,7 @@ impl Accumulate {
         self
     }
 
-    /// Records it, behind the backward pass and before all that reads gradients; `state` is the optimizer's.
+    /// Records it, behind the backward pass and before all that reads gradients, [`GradScaler::unscale`](crate::GradScaler::unscale) among it; `state` is the optimizer's.
     ///
     /// # Errors
     /// [`Error::Program`] if `every` is 0.

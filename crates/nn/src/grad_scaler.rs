@@ -1,6 +1,6 @@
 use std::cell::{Cell, RefCell};
 
-use brisk_kernels::{DType, Kernel, SCALER_LEN, Unscale, UpdateScale};
+use brisk_kernels::{DType, Error as KernelError, Kernel, SCALER_LEN, Unscale, UpdateScale};
 use brisk_tensor::program::{Device, Slice};
 use brisk_tensor::{Error, Graph, Persistent, Tensor};
 
@@ -13,8 +13,13 @@ use crate::{Optimizer, Parameters, StepInputs};
 /// optimizer, then [`update`](Self::update), and [`Graph::advance`] for each optimizer's `state` behind them. To clip gradients, or to look at them,
 /// [`unscale`](Self::unscale) them before. To sum gradients over several batches, go back from the sum of their losses, which the scale is the same for.
 ///
-/// With several optimizers, only those with a gradient that is not finite skip the step, and the scale backs off if any does. Each needs a
-/// `state` of its own then, since that is where it is told to skip.
+/// The scale is kept on the device: before the first step [`write_initial`](Self::write_initial) or [`load_state`](Self::load_state) writes it there. Where neither has,
+/// it is 0, and every step is skipped. One that has come down to less than 2⁻¹²⁶ skips every step too, since it counts as not finite here, unlike in PyTorch;
+/// [`report`](Self::report) and [`state`](Self::state) refuse both.
+///
+/// With several optimizers, each with [`Parameters`] of its own, only those with a gradient that is not finite skip the step, and the scale backs off if any does. Each
+/// needs a `state` of its own then, since that is where it is told to skip. Several for the parts of one [`Parameters`] are one by [`Together`](crate::Together), and
+/// all of it skips the step.
 ///
 /// # Reference
 /// `torch.amp.GradScaler`, whose defaults, trajectories and refusals these are.
@@ -56,6 +61,7 @@ pub struct GradScaler {
     config: Cell<GradScalerConfig>,
     scale: Persistent,
     counts: Persistent,
+    is_written: Cell<bool>,
     recorded: RefCell<Recorded>,
 }
 
@@ -99,6 +105,8 @@ pub struct ScalerReport {
 #[derive(Debug, Default)]
 struct Recorded {
     any_scaled: bool,
+    /// What `scale` gave back.
+    scaled: Vec<Slice>,
     any_updated: bool,
     gradients: Vec<Gradients>,
 }
@@ -119,14 +127,15 @@ impl GradScaler {
     /// A scaler with nothing recorded.
     ///
     /// # Errors
-    /// [`Error::Program`] for a growth factor of 1 or less, a backoff factor that is not between 0 and 1, or an interval of 0; [`Error::Refused`] for an
-    /// initial scale that is not a positive normal number.
+    /// [`Error::Refused`] for a growth factor of 1 or less, a backoff factor that is not between 0 and 1, an interval of 0, or an initial scale that is
+    /// not a positive normal number.
     pub fn new(config: GradScalerConfig) -> Result<Self, Error> {
-        config.kernel().check().map_err(brisk_tensor::program::Error::from)?;
-        check_scale("grad_scaler", config.init_scale)?;
+        const OP: &str = "GradScalerConfig";
+        config.check(OP)?;
+        check_scale(OP, "init_scale", config.init_scale)?;
         let scale = Persistent::new("scaler.scale", DType::F32, 1);
         let counts = Persistent::new("scaler.counts", DType::U32, SCALER_LEN);
-        Ok(Self { config: Cell::new(config), scale, counts, recorded: RefCell::default() })
+        Ok(Self { config: Cell::new(config), scale, counts, is_written: Cell::new(false), recorded: RefCell::default() })
     }
 
     /// The settings.
@@ -140,7 +149,7 @@ impl GradScaler {
         &self.counts
     }
 
-    /// Writes the initial scale to `device`, and that nothing has been counted.
+    /// Writes the initial scale to `device`, and that nothing has been counted; before the first step, and before [`load_state`](Self::load_state), which it would undo.
     ///
     /// # Errors
     /// [`Error::Program`].
@@ -148,32 +157,45 @@ impl GradScaler {
         if !self.config().enabled {
             return Ok(());
         }
-        device.write(&self.scale, &[self.config().init_scale])?;
-        Ok(device.write(&self.counts, &[0_u32; SCALER_LEN])?)
+        device.write(&self.counts, &[0_u32; SCALER_LEN])?;
+        self.write_scale(device, self.config().init_scale)
     }
 
-    /// A loss times the scale, to go backward from. With several losses, scale each, or their sum.
+    /// A loss times the scale, to go back from by [`Graph::backward`]: this or [`backward`](Self::backward), one or the other. With several losses, scale each, or their
+    /// sum.
     ///
     /// # Errors
-    /// [`Error::Shape`] if the loss is not one number.
+    /// [`Error::Refused`] if the loss is not one number, or has been scaled.
     pub fn scale(&self, loss: &Tensor) -> Result<Tensor, Error> {
+        const OP: &str = "scale";
+        if loss.n_elements() != 1 {
+            let found = format!("the loss has shape {:?}", loss.shape());
+            return Err(Error::Refused { op: OP, found, expected: "one number; reduce the loss first" });
+        }
         if !self.config().enabled {
             return Ok(loss.clone());
         }
+        self.check_not_scaled(OP, loss)?;
         let scaled = loss.multiply(&loss.graph().tensor(&self.scale, loss.shape())?)?;
-        self.recorded.borrow_mut().any_scaled = true;
+        let mut recorded = self.recorded.borrow_mut();
+        recorded.any_scaled = true;
+        recorded.scaled.push(scaled.slice());
         Ok(scaled)
     }
 
-    /// Records the backward pass of a loss times the scale. The scale is the gradient from above, so that no kernel multiplies anything.
+    /// Records the backward pass of a loss times the scale: this or [`scale`](Self::scale), one or the other. The scale is the gradient from above, so that no kernel
+    /// multiplies anything.
+    ///
+    /// What `scale` gave back is refused; that something made of it, such as a sum, is scaled already cannot be seen here.
     ///
     /// # Errors
-    /// As [`Graph::backward`].
+    /// [`Error::Refused`] if the loss has been scaled; as [`Graph::backward`].
     pub fn backward(&self, loss: &Tensor) -> Result<(), Error> {
         let graph = loss.graph();
         if !self.config().enabled || loss.n_elements() != 1 {
             return graph.backward(loss);
         }
+        self.check_not_scaled("backward", loss)?;
         graph.backward_from(loss, &graph.tensor(&self.scale, loss.shape())?)?;
         self.recorded.borrow_mut().any_scaled = true;
         Ok(())
@@ -183,7 +205,8 @@ impl GradScaler {
     /// not finite, `state` says that the step is to be skipped; what is recorded in between sees them as they are.
     ///
     /// # Errors
-    /// [`Error::Refused`] if no loss has been scaled, or these gradients have been unscaled or stepped by since the last update, or are not f32.
+    /// [`Error::Refused`] if no loss has been scaled, or these gradients have been unscaled or stepped by since the last update, or are not f32, or if `state`
+    /// is that of other gradients.
     pub fn unscale(&self, graph: &Graph, grads: &Persistent, state: &Persistent) -> Result<(), Error> {
         const OP: &str = "unscale";
         if !self.config().enabled {
@@ -205,6 +228,14 @@ impl GradScaler {
             let found = format!("`{}` have been {done} since the last update", grads.name());
             return Err(Error::Refused { op: OP, found, expected: "once a step, before it" });
         }
+        if recorded.gradients.iter().any(|known| known.state == state_slice) {
+            let found = format!("`{}` is the state of an optimizer of other gradients", state.name());
+            return Err(Error::Refused {
+                op: OP,
+                found,
+                expected: "one of its own for each optimizer, which is told there to skip",
+            });
+        }
         graph.with_program(|program| {
             let (scale, counts) = (program.persistent(&self.scale), program.persistent(&self.counts));
             program.push(Unscale { n: grads.len() }, &[scale, slice, counts, state_slice])
@@ -216,8 +247,8 @@ impl GradScaler {
     /// Records the optimizer's step, skipped where a gradient is not finite; [unscales](Self::unscale) the gradients first, unless that has been recorded.
     ///
     /// # Errors
-    /// [`Error::Refused`] if these gradients have been stepped by since the last update, or were unscaled with another `state`, or if the
-    /// optimizer does not [skip](Optimizer::skips); what the optimizer says.
+    /// [`Error::Refused`] if these gradients have been stepped by since the last update, were unscaled with another `state`, or are
+    /// [accumulated](crate::Accumulate) behind where they were unscaled, or if the optimizer does not [skip](Optimizer::skips); what the optimizer says.
     pub fn step(&self, graph: &Graph, optimizer: &dyn Optimizer, params: &Parameters, inputs: &StepInputs) -> Result<(), Error> {
         const OP: &str = "step";
         if !self.config().enabled {
@@ -238,12 +269,19 @@ impl GradScaler {
             let known = &self.recorded.borrow().gradients[at];
             if known.has_stepped {
                 let found = "these parameters have made a step since the last update".to_owned();
-                return Err(Error::Refused { op: OP, found, expected: "one step, then `update`" });
+                let expected =
+                    "one step, then `update`; several optimizers are one by `Together`, or have `Parameters` of their own";
+                return Err(Error::Refused { op: OP, found, expected });
             }
             if known.state != state {
                 let found = "the gradients were unscaled with another `state`".to_owned();
                 return Err(Error::Refused { op: OP, found, expected: "that of this optimizer, which is told there to skip" });
             }
+        }
+        if is_accumulated_since_unscale(graph, grads) {
+            let found = "the gradients of batches are summed up behind where they were unscaled".to_owned();
+            let expected = "`backward`, `Accumulate::record`, `unscale`, `step`: what is not finite is found in their sum";
+            return Err(Error::Refused { op: OP, found, expected });
         }
         optimizer.record(graph, params, inputs)?;
         self.recorded.borrow_mut().gradients[at].has_stepped = true;
@@ -275,14 +313,10 @@ impl GradScaler {
     /// Reads how it stands. It waits for the device: for the end of an epoch, not for every step.
     ///
     /// # Errors
-    /// [`Error::Program`].
+    /// [`Error::Refused`] while a step is recorded without [`update`](Self::update), and if the scale is 0 or subnormal, so that every step is skipped: because none has been
+    /// written to this device, or because so many steps have been skipped, which the error says the number of. [`Error::Program`].
     pub fn report(&self, device: &Device) -> Result<ScalerReport, Error> {
-        if !self.config().enabled {
-            return Ok(ScalerReport { scale: 1.0, growth_tracker: 0, n_skipped: 0, n_skipped_in_a_row: 0 });
-        }
-        let scale = device.read::<f32>(&self.scale)?[0];
-        let counts: Vec<u32> = device.read(&self.counts)?;
-        Ok(ScalerReport { scale, growth_tracker: counts[1], n_skipped_in_a_row: counts[2], n_skipped: counts[3] })
+        self.read("report", device)
     }
 
     /// Writes another scale; the count of good steps goes on. What PyTorch's `update(new_scale)` does.
@@ -290,25 +324,26 @@ impl GradScaler {
     /// # Errors
     /// [`Error::Refused`] if it is not a positive normal number.
     pub fn set_scale(&self, device: &Device, scale: f32) -> Result<(), Error> {
-        check_scale("set_scale", scale)?;
-        Ok(device.write(&self.scale, &[scale])?)
+        check_scale("set_scale", "the scale", scale)?;
+        self.write_scale(device, scale)
     }
 
     /// What a checkpoint must keep, with the names and values of PyTorch's `state_dict`; nothing where nothing is scaled.
     ///
     /// # Errors
-    /// [`Error::Program`].
+    /// As [`report`](Self::report).
     pub fn state(&self, device: &Device) -> Result<Vec<(&'static str, f64)>, Error> {
         if !self.config().enabled {
             return Ok(Vec::new());
         }
-        let ScalerReport { scale, growth_tracker, .. } = self.report(device)?;
+        let ScalerReport { scale, growth_tracker, .. } = self.read("state", device)?;
         let GradScalerConfig { growth_factor, backoff_factor, growth_interval, .. } = self.config();
         let values = [scale, growth_factor, backoff_factor].map(f64::from).into_iter();
         Ok(STATE_NAMES.into_iter().zip(values.chain([growth_interval, growth_tracker].map(f64::from))).collect())
     }
 
-    /// Goes on from a state: its scale, its count of good steps, its factors. Does nothing where nothing is scaled.
+    /// Goes on from a state: its scale, its count of good steps, its factors. Does nothing where nothing is scaled. It writes all that
+    /// [`write_initial`](Self::write_initial) writes, which is not needed then and would undo it behind.
     ///
     /// # Errors
     /// [`Error::Refused`] if the state lacks one of the names or has a value that it cannot have, or if it has other factors than those that an
@@ -338,20 +373,65 @@ impl GradScaler {
             [value("scale")? as f32, value("growth_factor")? as f32, value("backoff_factor")? as f32];
         let (growth_interval, growth_tracker) = (count("growth_interval")?, count("_growth_tracker")?);
         let config = GradScalerConfig { growth_factor, backoff_factor, growth_interval, ..self.config() };
-        config.kernel().check().map_err(brisk_tensor::program::Error::from)?;
-        check_scale(OP, scale)?;
+        config.check(OP)?;
+        check_scale(OP, "`scale`", scale)?;
         if config != self.config() && self.recorded.borrow().any_updated {
             let found = format!("the state has {:?}, the update was recorded with {:?}", config.kernel(), self.config().kernel());
             return Err(Error::Refused { op: OP, found, expected: "the same; load the state before anything is recorded" });
         }
-        device.write(&self.scale, &[scale])?;
         device.write(&self.counts, &[0, growth_tracker, 0, 0])?;
+        self.write_scale(device, scale)?;
         self.config.set(config);
         Ok(())
+    }
+
+    fn write_scale(&self, device: &Device, scale: f32) -> Result<(), Error> {
+        device.write(&self.scale, &[scale])?;
+        self.is_written.set(true);
+        Ok(())
+    }
+
+    fn read(&self, op: &'static str, device: &Device) -> Result<ScalerReport, Error> {
+        if !self.config().enabled {
+            return Ok(ScalerReport { scale: 1.0, growth_tracker: 0, n_skipped: 0, n_skipped_in_a_row: 0 });
+        }
+        if !self.recorded.borrow().gradients.is_empty() {
+            let found = "gradients are unscaled without an `update` behind, so that the scale never changes".to_owned();
+            return Err(Error::Refused { op, found, expected: "`update` behind the steps of all optimizers" });
+        }
+        let scale = device.read::<f32>(&self.scale)?[0];
+        let counts: Vec<u32> = device.read(&self.counts)?;
+        let report = ScalerReport { scale, growth_tracker: counts[1], n_skipped_in_a_row: counts[2], n_skipped: counts[3] };
+        if scale.is_normal() {
+            return Ok(report);
+        }
+        let (found, expected) = if self.is_written.get() && report.n_skipped > 0 {
+            let found = format!("the scale is {scale:e} since {} steps in a row were skipped", report.n_skipped_in_a_row);
+            (found, "gradients that are finite under some scale; `Graph::detect_anomaly` finds where they cease to be")
+        } else {
+            let found = "no scale has been written to this device, so that it is 0 and every step is skipped".to_owned();
+            (found, "`write_initial` or `load_state` before the first step")
+        };
+        Err(Error::Refused { op, found, expected })
+    }
+
+    fn check_not_scaled(&self, op: &'static str, loss: &Tensor) -> Result<(), Error> {
+        if !self.recorded.borrow().scaled.contains(&loss.slice()) {
+            return Ok(());
+        }
+        let expected = "the loss itself; a scaled one is gone back from by `Graph::backward`";
+        Err(Error::Refused { op, found: "the loss has been scaled by `scale`".to_owned(), expected })
     }
 }
 
 impl GradScalerConfig {
+    fn check(&self, op: &'static str) -> Result<(), Error> {
+        self.kernel().check().map_err(|error| match error {
+            KernelError::Unsupported { found, expected, .. } => Error::Refused { op, found, expected },
+            other => brisk_tensor::program::Error::from(other).into(),
+        })
+    }
+
     fn kernel(&self) -> UpdateScale {
         let Self { growth_factor, backoff_factor, growth_interval, .. } = *self;
         UpdateScale { growth_factor, backoff_factor, growth_interval }
@@ -362,13 +442,19 @@ fn bound(graph: &Graph, persistent: &Persistent) -> Slice {
     graph.with_program(|program| program.persistent(persistent))
 }
 
-fn check_scale(op: &'static str, scale: f32) -> Result<(), Error> {
+/// Whether the last kernel of the two that there is sums up batches.
+fn is_accumulated_since_unscale(graph: &Graph, grads: Slice) -> bool {
+    graph.with_program(|program| {
+        let names: Vec<_> = program.kernel_names().collect();
+        let mut of_grads = program.readers(grads).into_iter().rev().map(|at| names[at]);
+        of_grads.find(|name| ["accumulate_batches", "unscale"].contains(name)) == Some("accumulate_batches")
+    })
+}
+
+fn check_scale(op: &'static str, name: &str, scale: f32) -> Result<(), Error> {
     if scale.is_normal() && scale > 0.0 {
         return Ok(());
     }
-    Err(Error::Refused {
-        op,
-        found: format!("the scale is {scale:e}"),
-        expected: "a positive number, neither subnormal nor infinite",
-    })
+    let found = format!("{name} is {scale:e}");
+    Err(Error::Refused { op, found, expected: "a positive number, neither subnormal nor infinite" })
 }

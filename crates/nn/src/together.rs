@@ -4,6 +4,9 @@ use crate::{Optimizer, Parameters, StepInputs};
 
 /// Several optimizers as one, each for parameters of its own.
 ///
+/// They make a step together or skip it together: with a [`GradScaler`](crate::GradScaler), a gradient that is not finite in the part of one skips the step of all,
+/// where each of several optimizers in PyTorch skips its own.
+///
 /// # Examples
 /// [`Muon`](crate::Muon) for the hidden matrices, AdamW for the rest:
 /// ```

@@ -5,7 +5,9 @@ use std::cell::Cell;
 use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::program::kernels::{Momentum, WeightDecay};
 use brisk_nn::tensor::{DType, Graph, Persistent, Tensor};
-use brisk_nn::{Adam, Ema, Error, GradScaler, GradScalerConfig, Init, Optimizer, Parameters, ParametersBuilder, Sgd, StepInputs};
+use brisk_nn::{
+    Accumulate, Adam, Ema, Error, GradScaler, GradScalerConfig, Init, Optimizer, Parameters, ParametersBuilder, Sgd, StepInputs,
+};
 
 /// What PyTorch was given: the gradients of ten steps, unscaled.
 const GRADS: [f32; 10] = [f32::INFINITY, 0.5, -0.25, f32::NAN, 0.125, f32::INFINITY, f32::NEG_INFINITY, 1.0, 0.75, -0.5];
@@ -220,8 +222,7 @@ fn a_scaler_that_is_not_enabled_records_what_there_would_be_without() -> Result<
     let (setting, factor) = (Setting::new(1), Persistent::new("factor", DType::F32, 1));
     let Setting { params, inputs, graph } = &setting;
     let scaler = GradScaler::new(GradScalerConfig { enabled: false, ..CONFIG })?;
-    let loss = scaler.scale(&setting.loss(&factor)?)?;
-    scaler.backward(&loss)?;
+    graph.backward(&scaler.scale(&setting.loss(&factor)?)?)?;
     scaler.unscale(graph, params.grads(), &inputs.state)?;
     scaler.step(graph, &Sgd::new(params), params, inputs)?;
     scaler.update(graph)?;
@@ -280,7 +281,7 @@ fn what_is_recorded_out_of_turn_is_refused() -> Result<(), Error> {
     refused(scaler.update(graph), "update: no gradients have been unscaled since the last update, expected `step` before");
     let pair = graph.constant("pair", &[1.0, 2.0], &[2])?;
     refused(scaler.backward(&pair), "the loss has shape [2]");
-    refused(scaler.scale(&pair).map(drop), "shape");
+    refused(scaler.scale(&pair).map(drop), "scale: the loss has shape [2], expected one number; reduce the loss first");
     refused(unscale(), "no loss has been scaled");
     scaler.backward(&setting.loss(&factor)?)?;
     let halves = Persistent::new("halves", DType::F16, 64);
@@ -291,7 +292,7 @@ fn what_is_recorded_out_of_turn_is_refused() -> Result<(), Error> {
     refused(scaler.step(graph, &sgd, params, &elsewhere), "step: the gradients were unscaled with another `state`");
     step()?;
     refused(unscale(), "unscale: `gradients` have been stepped by since the last update");
-    refused(step(), "step: these parameters have made a step since the last update, expected one step, then `update`");
+    refused(step(), "step: these parameters have made a step since the last update, expected one step, then `update`; several");
     scaler.update(graph)?;
     refused(scaler.update(graph), "update: no gradients have been unscaled since the last update");
     let n_kernels = graph.with_program(|program| program.n_kernels());
@@ -336,14 +337,15 @@ fn an_optimizer_that_does_not_skip_is_refused() -> Result<(), Error> {
 #[test]
 fn settings_and_states_that_make_no_sense_are_refused() -> Result<(), Error> {
     let new = |config| GradScaler::new(config).map(drop);
-    refused(new(GradScalerConfig { growth_factor: 1.0, ..CONFIG }), "growth_factor = 1 is not supported, expected more than 1");
-    refused(
-        new(GradScalerConfig { backoff_factor: 1.0, ..CONFIG }),
-        "backoff_factor = 1 is not supported, expected between 0 and 1",
-    );
-    refused(new(GradScalerConfig { growth_interval: 0, ..CONFIG }), "growth_interval = 0 is not supported, expected at least 1");
+    let growth = GradScalerConfig { growth_factor: 1.0, ..CONFIG };
+    refused(new(growth), "GradScalerConfig: growth_factor = 1, expected more than 1");
+    let backoff = GradScalerConfig { backoff_factor: 1.0, ..CONFIG };
+    refused(new(backoff), "GradScalerConfig: backoff_factor = 1, expected between 0 and 1");
+    let interval = GradScalerConfig { growth_interval: 0, ..CONFIG };
+    refused(new(interval), "GradScalerConfig: growth_interval = 0, expected at least 1");
     for init_scale in [0.0, -1.0, f32::NAN, f32::INFINITY, 1e-40] {
-        refused(new(GradScalerConfig { init_scale, ..CONFIG }), "expected a positive number");
+        let expected = format!("GradScalerConfig: init_scale is {init_scale:e}, expected a positive number");
+        refused(new(GradScalerConfig { init_scale, ..CONFIG }), &expected);
     }
 
     let (device, scaler) = (Device::cpu()?, GradScaler::new(CONFIG)?);
@@ -355,8 +357,8 @@ fn settings_and_states_that_make_no_sense_are_refused() -> Result<(), Error> {
     let with = |at: usize, value| {
         state.iter().enumerate().map(|(i, &(name, old))| (name, if i == at { value } else { old })).collect::<Vec<_>>()
     };
-    refused(scaler.load_state(&device, &with(0, 0.0)), "load_state: the scale is 0e0");
-    refused(scaler.load_state(&device, &with(1, 1.0)), "growth_factor = 1");
+    refused(scaler.load_state(&device, &with(0, 0.0)), "load_state: `scale` is 0e0");
+    refused(scaler.load_state(&device, &with(1, 1.0)), "load_state: growth_factor = 1");
     refused(scaler.load_state(&device, &with(4, 0.5)), "load_state: `_growth_tracker` is 0.5");
     refused(scaler.set_scale(&device, f32::NAN), "set_scale: the scale is NaN");
 
@@ -367,5 +369,94 @@ fn settings_and_states_that_make_no_sense_are_refused() -> Result<(), Error> {
     refused(scaler.load_state(&device, &with(1, 4.0)), "load the state before anything is recorded");
     scaler.load_state(&device, &with(0, 64.0))?;
     assert_eq!(scaler.report(&device)?.scale, 64.0, "another scale is no other kernel");
+    Ok(())
+}
+
+#[test]
+fn a_loss_is_scaled_once() -> Result<(), Error> {
+    let (setting, scaler) = (Setting::new(1), GradScaler::new(CONFIG)?);
+    let scaled = scaler.scale(&setting.loss(&Persistent::new("factor", DType::F32, 1))?)?;
+    refused(scaler.backward(&scaled), "backward: the loss has been scaled by `scale`, expected the loss itself");
+    refused(scaler.scale(&scaled).map(drop), "scale: the loss has been scaled by `scale`");
+    setting.graph.backward(&scaled)
+}
+
+#[test]
+fn gradients_are_summed_over_batches_before_they_are_unscaled() -> Result<(), Error> {
+    let (setting, scaler) = (Setting::new(1), GradScaler::new(CONFIG)?);
+    let Setting { params, inputs, graph } = &setting;
+    let (sgd, accumulate) = (Sgd::new(params), Accumulate::new(params, 3));
+    scaler.backward(&setting.loss(&Persistent::new("factor", DType::F32, 1))?)?;
+    accumulate.record(graph, params, &inputs.state)?;
+    scaler.unscale(graph, params.grads(), &inputs.state)?;
+    accumulate.record(graph, params, &inputs.state)?;
+    params.clip_grad_norm(graph, 1.0)?;
+    let expected =
+        "step: the gradients of batches are summed up behind where they were unscaled, expected `backward`, `Accumulate::record`";
+    refused(scaler.step(graph, &sgd, params, inputs), expected);
+    Ok(())
+}
+
+#[test]
+fn optimizers_of_one_model_are_one_and_those_of_several_have_a_state_each() -> Result<(), Error> {
+    let (a, scaler) = (Setting::new(1), GradScaler::new(CONFIG)?);
+    let b = Setting { graph: a.graph.clone(), ..Setting::new(1) };
+    let factor = Persistent::new("factor", DType::F32, 1);
+    scaler.backward(&sum(&a.loss(&factor)?, &b.loss(&factor)?)?)?;
+    scaler.step(&a.graph, &Sgd::new(&a.params), &a.params, &a.inputs)?;
+    let second = scaler.step(&a.graph, &Adam::new(&a.params), &a.params, &b.inputs);
+    refused(second, "several optimizers are one by `Together`, or have `Parameters` of their own");
+    let shared = scaler.step(&a.graph, &Sgd::new(&b.params), &b.params, &a.inputs);
+    refused(shared, "is the state of an optimizer of other gradients, expected one of its own for each optimizer");
+    scaler.step(&a.graph, &Sgd::new(&b.params), &b.params, &b.inputs)
+}
+
+#[test]
+fn a_report_waits_for_an_update() -> Result<(), Error> {
+    let (setting, scaler, device) = (Setting::new(1), GradScaler::new(CONFIG)?, Device::cpu()?);
+    let Setting { params, inputs, graph } = &setting;
+    scaler.write_initial(&device)?;
+    scaler.backward(&setting.loss(&Persistent::new("factor", DType::F32, 1))?)?;
+    scaler.report(&device)?;
+    scaler.step(graph, &Sgd::new(params), params, inputs)?;
+    refused(scaler.report(&device).map(drop), "report: gradients are unscaled without an `update` behind");
+    refused(scaler.state(&device).map(drop), "state: gradients are unscaled without an `update` behind");
+    scaler.update(graph)?;
+    scaler.report(&device).map(drop)
+}
+
+#[test]
+fn a_scale_of_nothing_is_no_report_but_an_error_that_says_why() -> Result<(), Error> {
+    let (setting, scaler, device) = (Setting::new(1), GradScaler::new(CONFIG)?, Device::cpu()?);
+    let Setting { params, inputs, graph } = &setting;
+    let factor = Persistent::new("factor", DType::F32, 1);
+    scaler.backward(&setting.loss(&factor)?)?;
+    scaler.step(graph, &Sgd::new(params), params, inputs)?;
+    scaler.update(graph)?;
+    graph.advance(&inputs.state)?;
+    let executable = graph.compile(&device)?;
+    params.write_initial(&device)?;
+    device.write(&inputs.lr, &[0.5_f32])?;
+    device.write(&factor, &[0.5_f32])?;
+    let unwritten =
+        "no scale has been written to this device, so that it is 0 and every step is skipped, expected `write_initial`";
+    refused(scaler.report(&device).map(drop), &format!("report: {unwritten}"));
+    executable.run(3)?;
+    refused(scaler.report(&device).map(drop), &format!("report: {unwritten}"));
+    refused(scaler.state(&device).map(drop), &format!("state: {unwritten}"));
+
+    scaler.write_initial(&device)?;
+    device.write(&factor, &[f32::NAN])?;
+    executable.run(136)?;
+    let report = scaler.report(&device)?;
+    assert_eq!((report.scale, report.n_skipped_in_a_row), (f32::MIN_POSITIVE, 136), "from 2^10 to the least normal number");
+    executable.run(30)?;
+    refused(scaler.report(&device).map(drop), "report: the scale is 0e0 since 166 steps in a row were skipped");
+    refused(scaler.state(&device).map(drop), "state: the scale is 0e0 since 166 steps in a row were skipped");
+    refused(scaler.report(&Device::cpu()?).map(drop), "report: no scale has been written to this device");
+    scaler.set_scale(&device, 8.0)?;
+    device.write(&factor, &[0.5_f32])?;
+    executable.run(1)?;
+    assert_eq!(scaler.report(&device)?.n_skipped_in_a_row, 0, "it goes on from another scale");
     Ok(())
 }
