@@ -74,7 +74,7 @@ impl Kernel for Unscale {
 /// the `growth_interval`th good step in a row, `scale *= growth_factor`, unless that is infinite, and the count starts anew. If nothing
 /// was unscaled, nothing changes.
 ///
-/// The scale has no floor: halved often enough, it is 0. Both executors give the same bits, those of subnormal scales too.
+/// The scale has no floor: halved often enough, it is 0. Products are rounded to f64 and then to f32. Both executors give the same bits, those of subnormal scales too.
 ///
 /// # Shapes
 /// `scale`: `[1]`; `scaler`: [`SCALER_LEN`], whose `verdict` is 0 afterwards.
@@ -85,9 +85,9 @@ impl Kernel for Unscale {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct UpdateScale {
     /// What the scale grows by.
-    pub growth_factor: f32,
+    pub growth_factor: f64,
     /// What it shrinks by.
-    pub backoff_factor: f32,
+    pub backoff_factor: f64,
     /// How many good steps make it grow.
     pub growth_interval: u32,
 }
@@ -129,7 +129,8 @@ impl Kernel for UpdateScale {
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        let params = [self.growth_factor.to_bits(), self.backoff_factor.to_bits(), self.growth_interval, 0];
+        let ([growth, backoff], interval) = ([self.growth_factor, self.backoff_factor].map(parts), self.growth_interval);
+        let params = [growth[0], growth[1], growth[2], interval, backoff[0], backoff[1], backoff[2], 0];
         Ok(vec![Dispatch {
             label: "kernels.update_scale",
             wgsl: include_str!("wgsl/grad_scaler_update.wgsl"),
@@ -146,4 +147,13 @@ impl Kernel for UpdateScale {
     fn twin(&self, args: &mut TwinArgs<'_>) {
         cpu::grad_scaler::update(self, args.write(0), args.write(1));
     }
+}
+
+/// The upper 24 bits of a positive factor's mantissa, the lower 29, and the exponent of the whole (two's complement): `(upper * 2^29 + lower) * 2^exponent`. A subnormal
+/// number comes out larger, and still so small that no f32 is left of any product.
+fn parts(factor: f64) -> [u32; 3] {
+    let bits = factor.to_bits();
+    let mantissa = (bits & ((1 << 52) - 1)) | (1 << 52);
+    let exponent = (bits >> 52) as i32 - 1075;
+    [(mantissa >> 29) as u32, mantissa as u32 & 0x1FFF_FFFF, exponent as u32]
 }

@@ -71,9 +71,9 @@ pub struct GradScalerConfig {
     /// The scale to begin with.
     pub init_scale: f32,
     /// What the scale is multiplied by after `growth_interval` steps in a row without anything that is not finite; more than 1.
-    pub growth_factor: f32,
+    pub growth_factor: f64,
     /// What it is multiplied by after a step with something; less than 1.
-    pub backoff_factor: f32,
+    pub backoff_factor: f64,
     /// How many good steps make it grow.
     pub growth_interval: u32,
     /// Whether anything is scaled at all: if not, a step is recorded as it would be without a scaler.
@@ -338,7 +338,7 @@ impl GradScaler {
         }
         let ScalerReport { scale, growth_tracker, .. } = self.read("state", device)?;
         let GradScalerConfig { growth_factor, backoff_factor, growth_interval, .. } = self.config();
-        let values = [scale, growth_factor, backoff_factor].map(f64::from).into_iter();
+        let values = [f64::from(scale), growth_factor, backoff_factor].into_iter();
         Ok(STATE_NAMES.into_iter().zip(values.chain([growth_interval, growth_tracker].map(f64::from))).collect())
     }
 
@@ -369,8 +369,8 @@ impl GradScaler {
             count if count.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&count) => Ok(count as u32),
             found => Err(Error::Refused { op: OP, found: format!("`{name}` is {found}"), expected: "a whole number, 0 or more" }),
         };
-        let [scale, growth_factor, backoff_factor] =
-            [value("scale")? as f32, value("growth_factor")? as f32, value("backoff_factor")? as f32];
+        let scale = value("scale")? as f32;
+        let (growth_factor, backoff_factor) = (value("growth_factor")?, value("backoff_factor")?);
         let (growth_interval, growth_tracker) = (count("growth_interval")?, count("_growth_tracker")?);
         let config = GradScalerConfig { growth_factor, backoff_factor, growth_interval, ..self.config() };
         config.check(OP)?;

@@ -40,7 +40,7 @@ pub(crate) fn update(kernel: &UpdateScale, scale: &mut [f32], scaler: &mut [u32]
         return;
     }
     if verdict == 2 {
-        scale[0] *= kernel.backoff_factor;
+        scale[0] = product(scale[0], kernel.backoff_factor);
         *n_good = 0;
         *n_skipped_in_a_row = n_skipped_in_a_row.wrapping_add(1);
         *n_skipped = n_skipped.wrapping_add(1);
@@ -49,10 +49,15 @@ pub(crate) fn update(kernel: &UpdateScale, scale: &mut [f32], scaler: &mut [u32]
     *n_skipped_in_a_row = 0;
     *n_good = n_good.wrapping_add(1);
     if *n_good == kernel.growth_interval {
-        let grown = scale[0] * kernel.growth_factor;
+        let grown = product(scale[0], kernel.growth_factor);
         if grown.is_finite() {
             scale[0] = grown;
         }
         *n_good = 0;
     }
+}
+
+/// Rounded twice, as PyTorch's.
+fn product(scale: f32, factor: f64) -> f32 {
+    (f64::from(scale) * factor) as f32
 }

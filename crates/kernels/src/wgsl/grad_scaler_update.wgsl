@@ -2,10 +2,14 @@
 // Twin: src/cpu/grad_scaler.rs. Moves 40 bytes.
 
 struct Params {
-    // Bits of two f32.
-    growth_factor: u32,
-    backoff_factor: u32,
+    // Each factor's mantissa, upper 24 bits and lower 29, and its exponent.
+    growth_upper: u32,
+    growth_lower: u32,
+    growth_exponent: i32,
     growth_interval: u32,
+    backoff_upper: u32,
+    backoff_lower: u32,
+    backoff_exponent: i32,
     pad: u32,
 }
 
@@ -25,7 +29,7 @@ fn main() {
         return;
     }
     if verdict == 2u {
-        scale[0] = product(scale[0], params.backoff_factor);
+        scale[0] = product(scale[0], Factor(params.backoff_upper, params.backoff_lower, params.backoff_exponent));
         scaler[1] = 0u;
         scaler[2] += 1u;
         scaler[3] += 1u;
@@ -37,7 +41,7 @@ fn main() {
         scaler[1] = n_good;
         return;
     }
-    let grown = product(scale[0], params.growth_factor);
+    let grown = product(scale[0], Factor(params.growth_upper, params.growth_lower, params.growth_exponent));
     if grown < INFINITY_BITS {
         scale[0] = grown;
     }
@@ -59,44 +63,60 @@ fn parts(bits: u32) -> Parts {
     return Parts(bits << shift, -149 - i32(shift));
 }
 
-// The bits of the product of two f32 that are not negative, rounded to the nearest, ties to even; of any size.
-fn product(a: u32, b: u32) -> u32 {
-    if a == 0u || b == 0u {
-        return 0u;
-    }
-    if a >= INFINITY_BITS || b >= INFINITY_BITS {
-        return max(a, b);
+// (upper * 2^29 + lower) * 2^exponent, an f64: upper from 2^23 to 2^24, lower below 2^29.
+struct Factor {
+    upper: u32,
+    lower: u32,
+    exponent: i32,
+}
+
+// a * b as high * 2^24 + low, a below 2^24, b below 2^29: by pieces of 12 bits.
+fn wide_product(a: u32, b: u32) -> vec2u {
+    let cross = (a >> 12u) * (b & 0xFFFu) + (a & 0xFFFu) * (b >> 12u);
+    let low = (a & 0xFFFu) * (b & 0xFFFu) + ((cross & 0xFFFu) << 12u);
+    return vec2u((a >> 12u) * (b >> 12u) + (cross >> 12u) + (low >> 24u), low & 0xFFFFFFu);
+}
+
+fn rounds_up(rest: u32, half: u32, kept: u32) -> bool {
+    return rest > half || (rest == half && (kept & 1u) == 1u);
+}
+
+// The bits of the product of an f32 that is not negative and a factor, of any size: rounded to 53 bits, as an f64 is, then to an f32; to the nearest, ties to even.
+fn product(a: u32, factor: Factor) -> u32 {
+    if a == 0u || a >= INFINITY_BITS {
+        return a;
     }
     let x = parts(a);
-    let y = parts(b);
-    // high * 2^24 + low, of 48 bits, by halves of 12.
-    let cross = (x.mantissa >> 12u) * (y.mantissa & 0xFFFu) + (x.mantissa & 0xFFFu) * (y.mantissa >> 12u);
-    var low = (x.mantissa & 0xFFFu) * (y.mantissa & 0xFFFu) + ((cross & 0xFFFu) << 12u);
-    var high = (x.mantissa >> 12u) * (y.mantissa >> 12u) + (cross >> 12u) + (low >> 24u);
-    low &= 0xFFFFFFu;
-    var field = x.exponent + y.exponent + 174;
+    let upper = wide_product(x.mantissa, factor.upper);
+    let lower = wide_product(x.mantissa, factor.lower);
+    // high * 2^53 + middle * 2^24 + low, of 77 bits.
+    var middle = (upper.y << 5u) + lower.x;
+    var high = upper.x + (middle >> 29u);
+    middle &= 0x1FFFFFFFu;
+    var low = lower.y;
+    var field = x.exponent + factor.exponent + 203;
     if high < 0x800000u {
-        high = (high << 1u) | (low >> 23u);
+        high = (high << 1u) | (middle >> 28u);
+        middle = ((middle << 1u) & 0x1FFFFFFFu) | (low >> 23u);
         low = (low << 1u) & 0xFFFFFFu;
         field -= 1;
     }
+    // The f64: high * 2^29 + middle.
+    middle += select(0u, 1u, rounds_up(low, 0x800000u, middle));
+    high += middle >> 29u;
+    middle &= 0x1FFFFFFFu;
     if field >= 255 {
         return INFINITY_BITS;
     }
-    // The mantissa, and what is cut off it, in 2^24ths.
-    var mantissa = high;
-    var rest = low;
     if field < -23 {
         return 0u;
     }
+    // The mantissa, and what is cut off it, in 2^29ths.
     if field < 1 {
         let shift = u32(1 - field);
-        mantissa = high >> shift;
-        rest = ((high << (24u - shift)) & 0xFFFFFFu) | select(0u, 1u, low != 0u);
-        field = 0;
-    } else {
-        mantissa -= 0x800000u;
+        let rest = ((high << (29u - shift)) & 0x1FFFFFFFu) | select(0u, 1u, middle != 0u);
+        let mantissa = high >> shift;
+        return mantissa + select(0u, 1u, rounds_up(rest, 0x10000000u, mantissa));
     }
-    let is_up = rest > 0x800000u || (rest == 0x800000u && (mantissa & 1u) == 1u);
-    return (u32(field) << 23u) + mantissa + select(0u, 1u, is_up);
+    return (u32(field) << 23u) + (high - 0x800000u) + select(0u, 1u, rounds_up(middle, 0x10000000u, high));
 }

@@ -56,19 +56,58 @@ fn factors_that_are_no_powers_of_two_round_as_pytorchs() {
     check(kernel, 65536.0, &[0, 0, 1, 0, 1, 1, 0, 0, 0, 1], &bits);
 }
 
-/// What `torch._amp_update_scale_` makes of 65536 with the factors `float(numpy.float32(1.1))` and `float(numpy.float32(0.7))`.
+/// What `torch._amp_update_scale_` makes of 65536 with the factors 1.1 and 0.7.
 const TORCH_TRACE: [u32; 10] = [
     0x478C_CCCD,
     0x479A_E148,
     0x4758_D4FE,
-    0x476E_83E5,
-    0x4726_F5ED,
-    0x46E9_BEB2,
+    0x476E_83E4,
+    0x4726_F5EC,
+    0x46E9_BEB1,
     0x4700_8F48,
     0x470D_6A69,
     0x471B_8EA7,
-    0x46D9_C7B6,
+    0x46D9_C7B7,
 ];
+
+/// The same of 2⁻¹²⁰ and 0.1, down to nothing: subnormal numbers from the third on.
+const TORCH_DESCENT: [u32; 9] =
+    [0x01CC_CCCD, 0x0051_EB85, 0x0008_3127, 0x0000_D1B7, 0x0000_14F9, 0x0000_0219, 0x0000_0036, 0x0000_0005, 0];
+
+#[test]
+fn a_scale_comes_down_through_subnormal_numbers_as_pytorchs() {
+    let kernel = UpdateScale { backoff_factor: 0.1, ..UpdateScale::default() };
+    check(kernel, 2.0_f32.powi(-120), &[1; 9], &TORCH_DESCENT.map(|bits| (f32::from_bits(bits), 0)));
+}
+
+/// Products that are near a tie of f32 and become one where they are rounded to f64; rounded once, each would be one more or one less.
+#[test]
+fn products_are_rounded_to_f64_and_then_to_f32_as_pytorchs() {
+    let of_torch = [
+        (10_642_865.0, 0.887_671_176_887_050_7, 9_447_364.0),
+        (12_667_957.0, 0.818_360_490_197_172_2, 10_366_956.0),
+        (8_901_823.0, 0.984_417_517_625_322_4, 8_763_110.0),
+    ];
+    for (scale, backoff_factor, expected) in of_torch {
+        check(UpdateScale { backoff_factor, ..UpdateScale::default() }, scale, &[1], &[(expected, 0)]);
+    }
+}
+
+#[test]
+fn factors_of_any_size_give_the_same_bits_on_the_gpu() {
+    let next_below = |x: f64| f64::from_bits(x.to_bits() - 1);
+    for backoff_factor in
+        [next_below(1.0), 1e-5, 2.0_f64.powi(-149), 2.0_f64.powi(-278), 1e-300, f64::MIN_POSITIVE, f64::from_bits(1)]
+    {
+        for growth_factor in [1.0 + f64::EPSILON, 3.3, 1e30, 2.0_f64.powi(277), f64::MAX] {
+            let kernel = UpdateScale { growth_factor, backoff_factor, growth_interval: 1 };
+            for scale in [f32::from_bits(1), f32::MIN_POSITIVE, 0.1, f32::from_bits(0x3FFF_FFFF), 65536.0, f32::MAX] {
+                gpu_equals_twin_to_the_bit(&kernel, &[words(&[scale]), vec![1, 0, 0, 0]]);
+                gpu_equals_twin_to_the_bit(&kernel, &[words(&[scale]), vec![2, 0, 0, 0]]);
+            }
+        }
+    }
+}
 
 #[test]
 fn any_scale_and_factors_give_the_same_bits_on_the_gpu() {
@@ -76,8 +115,11 @@ fn any_scale_and_factors_give_the_same_bits_on_the_gpu() {
     let uniform = random.floats(400);
     for at in uniform.chunks_exact(4) {
         // Factors anywhere, scales of any size, subnormal ones too.
-        let kernel =
-            UpdateScale { growth_factor: 1.5 + 0.4999 * at[0], backoff_factor: 0.5 + 0.4999 * at[1], growth_interval: 1 };
+        let kernel = UpdateScale {
+            growth_factor: 1.5 + 0.4999 * f64::from(at[0]),
+            backoff_factor: 0.5 + 0.4999 * f64::from(at[1]),
+            growth_interval: 1,
+        };
         let scale = (0.25 + at[2].abs()) * 2.0_f32.powi((150.0 * at[3]) as i32).max(f32::from_bits(99));
         gpu_equals_twin_to_the_bit(&kernel, &[words(&[scale]), vec![1, 0, 0, 0]]);
         gpu_equals_twin_to_the_bit(&kernel, &[words(&[scale]), vec![2, 0, 0, 0]]);
@@ -173,7 +215,7 @@ fn factors_that_make_no_sense_are_refused() {
     let default = UpdateScale::default();
     refuses(UpdateScale { growth_factor: 1.0, ..default }, "growth_factor = 1 is not supported, expected more than 1");
     refuses(
-        UpdateScale { growth_factor: f32::INFINITY, ..default },
+        UpdateScale { growth_factor: f64::INFINITY, ..default },
         "growth_factor = inf is not supported, expected more than 1",
     );
     refuses(UpdateScale { backoff_factor: 1.0, ..default }, "backoff_factor = 1 is not supported, expected between 0 and 1");

@@ -251,12 +251,12 @@ fn a_state_has_pytorchs_names_and_goes_on() -> Result<(), Error> {
 
     let other = GradScaler::new(GradScalerConfig::default())?;
     let kept =
-        [("_growth_tracker", 7.0), ("scale", 0.375), ("growth_factor", 3.0), ("backoff_factor", 0.25), ("growth_interval", 9.0)];
+        [("_growth_tracker", 7.0), ("scale", 0.375), ("growth_factor", 1.1), ("backoff_factor", 0.25), ("growth_interval", 9.0)];
     other.load_state(&device, &kept)?;
     let report = other.report(&device)?;
     assert_eq!((report.scale, report.growth_tracker), (0.375, 7), "what it had");
     let expected =
-        GradScalerConfig { growth_factor: 3.0, backoff_factor: 0.25, growth_interval: 9, ..GradScalerConfig::default() };
+        GradScalerConfig { growth_factor: 1.1, backoff_factor: 0.25, growth_interval: 9, ..GradScalerConfig::default() };
     assert_eq!(other.config(), expected, "its factors, too");
     other.set_scale(&device, 8.0)?;
     assert_eq!(other.report(&device)?.growth_tracker, 7, "another scale leaves the count");

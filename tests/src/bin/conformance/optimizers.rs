@@ -94,8 +94,8 @@ fn clip_grad_norm(case: &Case, device: &Device) -> Result<Outputs> {
 /// The loss scale after each step, given where something was not finite.
 fn grad_scaler(case: &Case, device: &Device) -> Result<Outputs> {
     let kernel = UpdateScale {
-        growth_factor: case.number("growth_factor")? as f32,
-        backoff_factor: case.number("backoff_factor")? as f32,
+        growth_factor: case.number("growth_factor")?,
+        backoff_factor: case.number("backoff_factor")?,
         growth_interval: case.number("growth_interval")? as u32,
     };
     let (grad, scale) = (Persistent::new("grad", DType::F32, 1), Persistent::new("scale", DType::F32, 1));
