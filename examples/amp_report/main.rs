@@ -19,6 +19,8 @@ use serde_json::{Value, json};
 use models::{Activations, Model, N_CLASSES};
 use options::Options;
 
+/// Bytes.
+const MIB: f64 = (1 << 20) as f64;
 const SEED: u64 = 1;
 
 /// Small enough that no first step of these models overflows.
@@ -55,7 +57,14 @@ fn run() -> Result<()> {
     print::result(format_args!("{name}, batch of {batch}, {precision}, on {}: {resolved}\n\n{}", device.info(), mixed.report))?;
     let n_casts = mixed.report.casts().count();
     let n_of_parameters = mixed.report.casts().filter(|cast| cast.is_parameter_cast).count();
-    print::result(format_args!("{n_of_parameters} casts of parameters, {} of other values\n", n_casts - n_of_parameters))?;
+    let (bytes, in_f32) = (mixed.report.bytes() as f64, mixed.report.bytes_in_f32() as f64);
+    print::result(format_args!(
+        "{n_of_parameters} casts of parameters, {} of other values; {:.1} MiB of {:.1} saved, {:.0} %\n",
+        n_casts - n_of_parameters,
+        (in_f32 - bytes) / MIB,
+        in_f32 / MIB,
+        100.0 * (in_f32 - bytes) / in_f32
+    ))?;
 
     let plans = [
         ("training in f32", single.plan()?),
