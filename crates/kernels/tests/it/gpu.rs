@@ -1,6 +1,7 @@
 //! One device for all tests of this process.
 //!
-//! `BRISK_TEST_GPU`: `auto` (the default) uses an adapter if there is one, a software one too; `require` fails without; `off` uses none.
+//! `BRISK_TEST_GPU`: `auto` (the default) uses an adapter if there is one, a software one too; `require` fails without, and where
+//! it lacks a feature that a check needs; `off` uses none.
 
 use std::io::Write;
 use std::sync::{Mutex, MutexGuard, OnceLock};
@@ -21,20 +22,20 @@ pub(crate) fn gpu() -> Option<MutexGuard<'static, Gpu>> {
     GPU.get_or_init(open).as_ref().map(|gpu| gpu.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
 }
 
-/// The same for a check that needs `features`; where the device lacks them it does not run, which is said.
+/// The same for a check that needs `features`; where the device lacks them it does not run, which is said, or fails if it is required.
 pub(crate) fn gpu_with(features: wgpu::Features) -> Option<MutexGuard<'static, Gpu>> {
     let gpu = gpu()?;
     let adapter = gpu.recorder.adapter();
     let has = adapter.features.contains(features);
     if !has {
+        assert!(wish() != "require", "BRISK_TEST_GPU=require, and `{}` lacks {features:?}; take `auto` there", adapter.name);
         say(&format!("NO CHECK RUNS that needs what `{}` lacks of {features:?}", adapter.name));
     }
     has.then_some(gpu)
 }
 
 fn open() -> Option<Mutex<Gpu>> {
-    let wish = std::env::var("BRISK_TEST_GPU").unwrap_or_else(|_| "auto".to_owned());
-    assert!(["off", "auto", "require"].contains(&wish.as_str()), "BRISK_TEST_GPU is `{wish}`, expected off, auto or require");
+    let wish = wish();
     if wish == "off" {
         say("BRISK_TEST_GPU=off: NO GPU CHECK RUNS, the twins alone are tested");
         return None;
@@ -50,6 +51,12 @@ fn open() -> Option<Mutex<Gpu>> {
             None
         }
     }
+}
+
+fn wish() -> String {
+    let wish = std::env::var("BRISK_TEST_GPU").unwrap_or_else(|_| "auto".to_owned());
+    assert!(["off", "auto", "require"].contains(&wish.as_str()), "BRISK_TEST_GPU is `{wish}`, expected off, auto or require");
+    wish
 }
 
 async fn find() -> Option<(String, Gpu)> {
