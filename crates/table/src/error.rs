@@ -2,7 +2,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::format::{FormatError, IndexError};
-use crate::{DType, ShardMismatch};
+use crate::{DType, PublishError, ShardMismatch};
 
 /// What can go wrong: where, what was found, what was expected, and what to do next.
 ///
@@ -28,6 +28,14 @@ pub enum Error {
         /// What it is.
         found: &'static str,
     },
+    /// An import onto a file that it reads.
+    #[error("{path}: is the same file as the input {input}, which the table would replace; choose another path")]
+    SameFile {
+        /// Where the table was to be.
+        path: PathBuf,
+        /// The file that is read.
+        input: PathBuf,
+    },
     /// The table could not be written, a full disk among the reasons.
     #[error("{path}: writing failed after {written_bytes} bytes: {source}; nothing was left behind{}", hint(.source))]
     Write {
@@ -35,6 +43,18 @@ pub enum Error {
         path: PathBuf,
         /// How many bytes of it went well.
         written_bytes: u64,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The new table is complete, but the old one cannot be replaced: a program holds it, or permissions do not allow it.
+    #[error(
+        "{path}: cannot be replaced: {source}; the new table is complete and was kept as {kept}: close the programs that use the old one, then rename it"
+    )]
+    NotReplaced {
+        /// The old table.
+        path: PathBuf,
+        /// Where the new table is.
+        kept: PathBuf,
         /// What the system said.
         source: io::Error,
     },
@@ -347,6 +367,15 @@ pub enum Error {
         /// At which byte of the file, unpacked if it is packed, counted from 0.
         byte: u64,
     },
+}
+
+impl Error {
+    pub(crate) fn from_publishing(error: PublishError, path: PathBuf, written_bytes: u64) -> Self {
+        match error {
+            PublishError::Io(source) => Self::Write { path, written_bytes, source },
+            PublishError::Kept { kept, source, .. } => Self::NotReplaced { path, kept, source },
+        }
+    }
 }
 
 fn hint(error: &io::Error) -> &'static str {

@@ -14,6 +14,7 @@ mod guarded;
 #[cfg(any(feature = "images", feature = "arrow"))]
 mod in_order;
 mod input;
+mod inputs;
 mod like;
 #[cfg(feature = "arrays")]
 mod numbers;
@@ -39,6 +40,7 @@ pub(crate) use guarded::guarded;
 #[cfg(any(feature = "images", feature = "arrow"))]
 pub(crate) use in_order::{NobodyWaits, Outlet, in_order};
 pub(crate) use input::{Input, read_error};
+pub(crate) use inputs::check_dest;
 pub(crate) use like::Like;
 #[cfg(feature = "arrays")]
 pub use numbers::NotFinite;

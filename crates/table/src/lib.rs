@@ -5,11 +5,13 @@ compile_error!("tables are little-endian and are borrowed as they lie on disk; t
 
 pub mod format;
 
+mod atomic_file;
 mod checksum;
 mod description;
 mod dictionary;
 mod dtype;
 mod error;
+mod file_id;
 mod map;
 mod parts;
 mod row_store;
@@ -48,6 +50,7 @@ mod svmlight;
 pub use arrow::{ArrowOptions, import_arrow, import_arrow_with_progress};
 #[cfg(feature = "parquet")]
 pub use arrow::{import_parquet, import_parquet_with_progress};
+pub use atomic_file::{AtomicFile, PublishError};
 #[cfg(feature = "cifar")]
 pub use cifar::{CifarLabels, CifarOptions, CifarSet, import_cifar, import_cifar_with_progress};
 #[cfg(feature = "csv")]
@@ -55,6 +58,7 @@ pub use csv::{CsvOptions, Decimal, Delimiter, Header, import_csv, import_csv_if_
 pub use dictionary::Dictionary;
 pub use dtype::{DType, Element};
 pub use error::Error;
+pub use file_id::is_same_file;
 #[cfg(feature = "idx")]
 pub use idx::{IdxOptions, import_idx, import_idx_with_progress};
 #[cfg(feature = "images")]

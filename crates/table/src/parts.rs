@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use crate::atomic_file::special_file;
 use crate::checksum::{BLOCK_BYTES, checksum};
 use crate::format::{CHECKSUMS, FormatError, Layout, PREFIX_BYTES, TableMetadata, Tensor, header_bytes};
 use crate::{DType, Error, LabelsFrom, TensorNames};
@@ -182,15 +183,12 @@ impl Opened {
     }
 }
 
-/// Opens what must be a file, not a folder or a pipe.
+/// Opens a regular file; a folder, pipe or device is an error.
 pub(crate) fn open_file(path: &Path) -> Result<File, Error> {
-    let io = |source| Error::Io { path: path.to_owned(), action: "open", source };
-    let metadata = std::fs::metadata(path).map_err(io)?;
-    if !metadata.is_file() {
-        let found = if metadata.is_dir() { "a folder" } else { "a pipe or device" };
+    if let Some(found) = special_file(path) {
         return Err(Error::NotAFile { path: path.to_owned(), found });
     }
-    File::open(path).map_err(io)
+    File::open(path).map_err(|source| Error::Io { path: path.to_owned(), action: "open", source })
 }
 
 /// What the table at `path` says of itself, without its rows, and the dtype of its features.

@@ -7,7 +7,6 @@ mod import;
 mod impute;
 mod row_batch;
 mod spool;
-mod temp_file;
 mod tensors;
 
 use std::io;
@@ -19,13 +18,12 @@ use blocks::Blocks;
 pub(crate) use import::ImportNotes;
 pub use row_batch::RowBatch;
 use spool::Spool;
-
-pub(crate) use temp_file::TempFile;
 use tensors::{longest_header, tensors};
 
+use crate::atomic_file::special_file;
 use crate::format::{self, CATEGORIES, FEATURES, LABELS, MAX_HEADER_BYTES, PADDING, TableMetadata, WEIGHTS};
 use crate::statistics::Moments;
-use crate::{ColumnStatistics, DType, Dictionary, Element, Error, Schema, Weights};
+use crate::{AtomicFile, ColumnStatistics, DType, Dictionary, Element, Error, Schema, Weights};
 
 /// The bytes of rows, as they go into the file, and their codes.
 #[derive(Debug)]
@@ -38,9 +36,9 @@ pub(crate) struct Parts<'a> {
 
 /// Writes a table row by row, without knowing how many there will be; memory use does not grow with the table.
 ///
-/// Rows go to a temporary file beside the one to be. [`finish`](Self::finish) syncs it to disk and renames it, so that a reader sees
-/// the old table or the new one and never a part; a map of the old one stays what it was. Dropped without `finish`, or on any error,
-/// the writer removes what it wrote. A process that is killed cannot do that: it leaves a file `.NAME.….tmp`, which may be deleted.
+/// Rows go to an [`AtomicFile`]: [`finish`](Self::finish) syncs it to disk and renames it, so that a reader sees the old table or the
+/// new one and never a part of either; a map of the old one keeps its content. Dropped without `finish`, or on an error, the writer
+/// removes what it wrote. What a killed process leaves is removed by the next writer of the same path.
 ///
 /// # Examples
 /// ```
@@ -75,17 +73,33 @@ pub struct TableWriter {
 }
 
 impl TableWriter {
-    /// Starts a table that [`finish`](Self::finish) will put at `path`.
+    /// Starts a table that [`finish`](Self::finish) puts at `path`.
     ///
     /// # Errors
-    /// [`Error::Schema`] for a schema that no table can have; [`Error::Write`] if no file can be made in that folder.
+    /// [`Error::Schema`] for a schema that no table can have; [`Error::NotAFile`] if `path` is a folder, pipe or device;
+    /// [`Error::Write`] if no file can be made in that folder.
     pub fn create(path: impl AsRef<Path>, schema: Schema) -> Result<Self, Error> {
         Self::start(path.as_ref(), schema, TableMetadata::default())
     }
 
     fn start(path: &Path, schema: Schema, metadata: TableMetadata) -> Result<Self, Error> {
         schema.check()?;
-        let file = TempFile::create(path).map_err(|source| Error::Write { path: path.to_owned(), written_bytes: 0, source })?;
+        if let Some(found) = special_file(path) {
+            return Err(Error::NotAFile { path: path.to_owned(), found });
+        }
+        let file = AtomicFile::create(path).map_err(|source| Error::Write { path: path.to_owned(), written_bytes: 0, source })?;
+        Self::start_in(file, schema, metadata)
+    }
+
+    /// Starts a shard, at a path that no other writer ever had.
+    pub(crate) fn create_shard(path: &Path, schema: Schema) -> Result<Self, Error> {
+        schema.check()?;
+        let file = AtomicFile::create_first(path);
+        let file = file.map_err(|source| Error::Write { path: path.to_owned(), written_bytes: 0, source })?;
+        Self::start_in(file, schema, TableMetadata::default())
+    }
+
+    fn start_in(file: AtomicFile, schema: Schema, metadata: TableMetadata) -> Result<Self, Error> {
         let metadata = TableMetadata {
             is_ours: true,
             column_names: schema.column_names.clone(),
@@ -234,14 +248,16 @@ impl TableWriter {
     /// Completes the table: labels, weights, checksums and header, synced to disk and renamed. Returns how many rows it has.
     ///
     /// # Errors
-    /// [`Error::Schema`] if categories have no dictionaries, or codes beyond them; [`Error::TooManyValues`]; [`Error::Write`]. Then there is no table, and one that was there before is untouched.
+    /// [`Error::Schema`] if categories have no dictionaries, or codes beyond them; [`Error::TooManyValues`]; [`Error::Write`]. Then
+    /// nothing is left behind, and an old table at the path is untouched. [`Error::NotReplaced`] if the new table is complete but the
+    /// old one cannot be replaced, as on Windows while a program has it mapped; the new one is kept under the name in the error.
     pub fn finish(mut self) -> Result<usize, Error> {
         self.check_codes()?;
         self.metadata.statistics = Some(self.moments.statistics());
         let header = self.place_header()?;
         self.write_rest(&header).map_err(|source| self.failed(source))?;
         let (path, written_bytes) = (self.out.file().path().to_owned(), self.out.n_bytes());
-        self.out.into_file().publish().map_err(|source| Error::Write { path, written_bytes, source })?;
+        self.out.into_file().publish().map_err(|error| Error::from_publishing(error, path, written_bytes))?;
         Ok(self.n_rows)
     }
 

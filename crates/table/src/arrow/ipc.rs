@@ -10,7 +10,7 @@ use arrow_schema::{ArrowError, Schema};
 
 use super::ArrowOptions;
 use super::import::{Batch, Plan, report};
-use crate::import::{Counted, ImportReport, Input, NobodyWaits, Progress, SourceError, guarded};
+use crate::import::{Counted, ImportReport, Input, NobodyWaits, Progress, SourceError, check_dest, guarded};
 use crate::parts::open_file;
 use crate::{Error, SourceIdentity};
 
@@ -54,6 +54,7 @@ pub fn import_arrow_with_progress(
 }
 
 fn import(path: &Path, dest: &Path, options: &ArrowOptions, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
+    check_dest(dest, [path].into_iter().chain(options.columns.like.as_deref()))?;
     let io = |source| Error::Io { path: path.to_owned(), action: "read", source };
     let mut file = open_file(path)?;
     let mut magic = Vec::new();

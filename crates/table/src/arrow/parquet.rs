@@ -8,7 +8,7 @@ use parquet::errors::ParquetError;
 
 use super::ArrowOptions;
 use super::import::{Batch, Plan, report};
-use crate::import::{ImportReport, NobodyWaits, Progress, SourceError, guarded};
+use crate::import::{ImportReport, NobodyWaits, Progress, SourceError, check_dest, guarded};
 use crate::parts::open_file;
 use crate::{Error, SourceIdentity};
 
@@ -53,6 +53,7 @@ pub fn import_parquet_with_progress(
 }
 
 fn import(path: &Path, dest: &Path, options: &ArrowOptions, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
+    check_dest(dest, [path].into_iter().chain(options.columns.like.as_deref()))?;
     let file = open_file(path)?;
     let metadata = file.metadata().map_err(|source| Error::Io { path: path.to_owned(), action: "read", source })?;
     let identity = SourceIdentity::new(path, &metadata);

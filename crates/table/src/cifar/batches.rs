@@ -53,6 +53,14 @@ impl Batches {
         Ok(Self { path: path.to_owned(), place, identity, before: 0, current: Arc::default() })
     }
 
+    /// The files that are read.
+    pub(super) fn files(&self) -> Vec<&Path> {
+        match &self.place {
+            Place::File | Place::Archive(_) => vec![&self.path],
+            Place::Folder(files) => files.iter().map(PathBuf::as_path).collect(),
+        }
+    }
+
     pub(super) fn len(&self) -> usize {
         match &self.place {
             Place::File => 1,

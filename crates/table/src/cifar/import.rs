@@ -3,7 +3,7 @@ use std::path::Path;
 
 use super::CifarOptions;
 use super::batches::Batches;
-use crate::import::{ImportReport, Progress, SourceError};
+use crate::import::{ImportReport, Progress, SourceError, check_dest};
 use crate::writer::ImportNotes;
 use crate::{DType, Error, Schema, TableWriter};
 
@@ -52,6 +52,7 @@ pub fn import_cifar_with_progress(
 
 fn import(path: &Path, dest: &Path, options: CifarOptions, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
     let mut batches = Batches::find(path, options)?;
+    check_dest(dest, batches.files())?;
     let schema = Schema {
         dtype: DType::U8,
         label_dtype: DType::U8,

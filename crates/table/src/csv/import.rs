@@ -6,7 +6,7 @@ use super::chunks::{ChunkEnds, ChunkError, Chunks, MAX_ROW_BYTES};
 use super::head::Head;
 use super::pipeline::parse_in_order;
 use super::rows::{ParsedRows, Problem, RowParser, What};
-use crate::import::{ImportReport, Imported, Input, Like, Progress, RowChunk, Sink, n_threads, read_error};
+use crate::import::{ImportReport, Imported, Input, Like, Progress, RowChunk, Sink, check_dest, n_threads, read_error};
 use crate::{Error, SourceIdentity, parts};
 
 /// Makes a table at `dest` of the rows of a CSV or TSV file, plain or gzip.
@@ -74,6 +74,7 @@ pub fn import_csv_with_progress(
 
 fn import(path: &Path, dest: &Path, options: &CsvOptions, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
     let columns = &options.columns;
+    check_dest(dest, [path].into_iter().chain(columns.like.as_deref()))?;
     let like = columns.like.as_deref().map(Like::read).transpose()?;
     let input = Input::open(path)?;
     let unreadable = read_error(path, input.action);

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use super::header::Header;
 use crate::Error;
-use crate::import::{Array, Arrays, ImportReport, Input, LabelArray, NotFinite, Origin, Progress, SourceError};
+use crate::import::{Array, Arrays, ImportReport, Input, LabelArray, NotFinite, Origin, Progress, SourceError, check_dest};
 
 /// How to read IDX files.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -63,6 +63,7 @@ fn import(path: &Path, dest: &Path, options: &IdxOptions, progress: &mut dyn FnM
         Some(path) => path.clone(),
         None => labels_beside(path)?,
     };
+    check_dest(dest, [path, &labels_path])?;
     let input = Input::open(path)?;
     let n_read = input.n_read;
     let mut features = array(path, input.bytes)?;

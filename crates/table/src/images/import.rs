@@ -8,7 +8,7 @@ use super::decode::{Decoded, NoImage, Shape, decode};
 use super::folder::{Listing, UNPACK, class_in_archive, class_in_folder, for_each_file, read_file};
 use super::{Channels, ImagesOptions};
 use crate::import::{
-    BadRows, ImportReport, Input, MAX_REPORTS, NobodyWaits, Progress, SourceError, guarded, in_order, n_threads,
+    BadRows, ImportReport, Input, MAX_REPORTS, NobodyWaits, Progress, SourceError, check_dest, guarded, in_order, n_threads,
 };
 use crate::writer::ImportNotes;
 use crate::{DType, Error, Schema, TableWriter};
@@ -81,6 +81,7 @@ enum Bad {
 fn import(path: &Path, dest: &Path, options: ImagesOptions, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
     let is_folder = path.is_dir();
     let listing = if is_folder { Listing::of_folder(path)? } else { Listing::of_archive(path)? };
+    check_dest(dest, listing.files.iter().map(PathBuf::as_path).chain([path]))?;
     let n_read = Arc::new(AtomicU64::new(0));
     let decode_all = |options: ImagesOptions, expected, take: &mut dyn FnMut(Outcome) -> Result<(), Option<Error>>| {
         let feed = |put: &mut dyn FnMut(Job) -> Result<(), NobodyWaits>| match is_folder {

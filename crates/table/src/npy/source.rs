@@ -11,9 +11,9 @@ use zip::result::ZipError;
 
 use super::header::{Header, Order};
 use super::transposed::Transposed;
-use crate::import::{Array, Counted, Input, SourceError};
+use crate::atomic_file::scratch_file;
+use crate::import::{Array, Counted, Input, SourceError, check_dest};
 use crate::parts::open_file;
-use crate::writer::TempFile;
 use crate::{Error, SourceIdentity};
 
 /// A file of one array, or an archive of several.
@@ -27,6 +27,7 @@ pub(super) struct Source {
 
 impl Source {
     pub(super) fn open(path: &Path, dest: &Path, n_read: &Arc<AtomicU64>) -> Result<Self, Error> {
+        check_dest(dest, [path])?;
         let mut start = Vec::new();
         let file = open_file(path)?;
         let io = |source| Error::Io { path: path.to_owned(), action: "read", source };
@@ -85,8 +86,8 @@ impl Source {
         }
         // Its first row needs its last bytes.
         let write = |source| Error::Write { path: self.beside.clone(), written_bytes: 0, source };
-        let mut spool = TempFile::create(&self.beside).map_err(write)?;
-        let copied = std::io::copy(&mut from, spool.file());
+        let mut spool = scratch_file(&self.beside).map_err(write)?;
+        let copied = std::io::copy(&mut from, &mut spool);
         let n_bytes = copied.map_err(|source| Error::Io { path: self.path.clone(), action: "unpack", source })?;
         let header = Header { n_bytes: 0, ..header };
         self.seekable_array(name, &header, spool, n_bytes)

@@ -1,15 +1,17 @@
-//! Names in a folder of shards, and which of them are rubbish.
+//! Names in a folder of shards, and which files are leftovers.
 //!
-//! A writer is one *generation*, a number drawn at random. While it lives it holds a lock on the temporary file that is to become
-//! the index; a process that is killed loses its locks. So what a dead writer left behind can be told from what a living one is making.
+//! The files of one writer are a *generation*, named by a random number. While the writer lives it holds the temporary file that is to
+//! become the index as [`create_claimed`] describes, so that sweeps can tell the files of a killed process from those of a running one.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::PublishError;
+use crate::atomic_file::{Leftover, create_claimed, replace, sync_folder};
 use crate::format::ShardIndex;
 
 /// The index of a folder of shards.
@@ -38,37 +40,24 @@ impl Generation {
     }
 }
 
-/// The index that a writer will publish, as long as it is a temporary file. Dropped before, it goes away, and its shards with it.
+/// The index that a writer will publish, while it is a temporary file. If it is dropped unpublished, it is removed with its shards.
 #[derive(Debug)]
 pub(super) struct IndexToBe {
     folder: PathBuf,
     generation: Generation,
     n_shards: usize,
-    /// Locked until it is closed.
+    /// Marks the generation as a running writer's until it is closed.
     file: File,
     is_published: bool,
 }
 
 impl IndexToBe {
-    /// Draws a generation that no file of the folder belongs to.
+    /// Starts a new generation, and removes what killed writers left in the folder.
     pub(super) fn create(folder: &Path) -> io::Result<Self> {
+        sweep(folder, Generations::OfKilledWriters);
         loop {
-            let generation = Generation(RandomState::new().hash_one(std::process::id()));
-            let path = folder.join(generation.temp_index_name());
-            let file = match OpenOptions::new().write(true).create_new(true).open(&path) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
-                file => file?,
-            };
-            match file.lock() {
-                // Without locks nobody is known to be dead, and nothing is swept.
-                Err(error) if error.kind() != io::ErrorKind::Unsupported => {
-                    _ = fs::remove_file(&path);
-                    return Err(error);
-                }
-                _ => {}
-            }
-            // Between its creation and the lock, somebody who sweeps may have taken it for a dead writer's.
-            if path.try_exists()? {
+            let generation = Generation(RandomState::new().hash_one(()));
+            if let Some(file) = create_claimed(&folder.join(generation.temp_index_name()))? {
                 return Ok(Self { folder: folder.to_owned(), generation, n_shards: 0, file, is_published: false });
             }
         }
@@ -86,16 +75,21 @@ impl IndexToBe {
         self.folder.join(INDEX)
     }
 
-    /// Puts the index in its place, for good, and removes what it replaces.
+    /// Makes the index durable, puts it in its place, and removes the shards that it replaces.
     pub(super) fn publish(mut self, index: &ShardIndex) -> io::Result<()> {
         io::Write::write_all(&mut self.file, index.encode().as_bytes())?;
         self.file.sync_all()?;
-        fs::rename(self.folder.join(self.generation.temp_index_name()), self.folder.join(INDEX))?;
-        self.is_published = true;
-        if cfg!(unix) {
-            File::open(&self.folder)?.sync_all()?;
+        match replace(&self.folder.join(self.generation.temp_index_name()), &self.path()) {
+            Err(PublishError::Kept { kept, source, .. }) => {
+                // An index without its shards, which are removed with this one, is of no use.
+                _ = fs::remove_file(kept);
+                return Err(source);
+            }
+            replaced => replaced?,
         }
-        sweep(&self.folder);
+        self.is_published = true;
+        sync_folder(&self.path())?;
+        sweep(&self.folder, Generations::NotInIndex);
         Ok(())
     }
 }
@@ -105,7 +99,7 @@ impl Drop for IndexToBe {
         if self.is_published {
             return;
         }
-        // There is nobody to tell: the error that led here is the one that counts.
+        // What cannot be removed here is removed by the next writer in the folder.
         for shard in 0..self.n_shards {
             _ = fs::remove_file(self.folder.join(self.generation.shard_name(shard)));
         }
@@ -113,11 +107,21 @@ impl Drop for IndexToBe {
     }
 }
 
-/// Removes the files of generations that are neither the folder's nor a living writer's.
+/// Which generations a sweep removes; never that of a running writer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Generations {
+    /// Those with a temporary index: their writers were killed before they could publish it.
+    OfKilledWriters,
+    /// All others than the published index's. This includes the old table's.
+    NotInIndex,
+}
+
+/// Removes the files of some generations.
 ///
-/// The order makes this safe beside other writers that begin or publish meanwhile: first which files there are, then whose writers are
-/// dead, and the index last. A writer that published since is then the index's. Whatever cannot be read or removed is left for the next.
-fn sweep(folder: &Path) {
+/// The order makes this safe while other writers begin or publish: first the files are listed, then it is found out which writers are
+/// gone, and the index is read last. A writer that published in between is then the index's. Files that cannot be read or removed are
+/// left for the next sweep.
+fn sweep(folder: &Path, which: Generations) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     let mut generations: BTreeMap<Generation, Vec<String>> = BTreeMap::new();
     for name in entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()) {
@@ -125,28 +129,39 @@ fn sweep(folder: &Path) {
             generations.entry(generation).or_default().push(name);
         }
     }
-    let dead: Vec<_> = generations.into_iter().filter_map(|(g, names)| Some((Dead::found(folder, g)?, names))).collect();
+    let dead: Vec<_> =
+        generations.into_iter().filter_map(|(generation, names)| Some((Dead::find(folder, generation, which)?, names))).collect();
 
-    let index = fs::read(folder.join(INDEX)).ok().and_then(|json| ShardIndex::parse(&json).ok());
-    let Some(index) = index else { return };
-    for (_until_removed, names) in dead {
-        for name in names.iter().filter(|name| index.shards.iter().all(|shard| shard.file_name != **name)) {
+    let published = fs::read(folder.join(INDEX)).ok().and_then(|json| ShardIndex::parse(&json).ok());
+    let is_published =
+        |name: &String| published.as_ref().is_some_and(|index| index.shards.iter().any(|shard| shard.file_name == *name));
+    for (dead, names) in dead {
+        // Where the index cannot be read, only files that were never part of a table are removed.
+        if published.is_none() && dead.temp_index.is_none() {
+            continue;
+        }
+        let temp_index = dead.temp_index.as_ref().and_then(|leftover| leftover.path().file_name());
+        let removed = names.iter().filter(|name| !is_published(name) && temp_index != Some(OsStr::new(name)));
+        for name in removed {
             _ = fs::remove_file(folder.join(name));
         }
     }
 }
 
-/// A generation whose writer has gone: published, dropped or killed.
+/// A generation whose writer is gone: it published, failed or was killed.
 struct Dead {
-    /// The lock on its temporary index, if that is there: a writer that is about to take it waits, and then finds its file gone.
-    _lock: Option<File>,
+    /// Its temporary index, if it has one, which then was never published. It is removed after the shards, so that an interrupted sweep
+    /// is repeated.
+    temp_index: Option<Leftover>,
 }
 
 impl Dead {
-    fn found(folder: &Path, generation: Generation) -> Option<Self> {
-        match OpenOptions::new().write(true).open(folder.join(generation.temp_index_name())) {
-            Ok(file) => file.try_lock().ok().map(|()| Self { _lock: Some(file) }),
-            Err(error) => (error.kind() == io::ErrorKind::NotFound).then_some(Self { _lock: None }),
+    fn find(folder: &Path, generation: Generation, which: Generations) -> Option<Self> {
+        let path = folder.join(generation.temp_index_name());
+        match Leftover::seize(&path) {
+            Some(temp_index) => Some(Self { temp_index: Some(temp_index) }),
+            None if which == Generations::OfKilledWriters => None,
+            None => path.try_exists().is_ok_and(|is_there| !is_there).then_some(Self { temp_index: None }),
         }
     }
 }

@@ -19,8 +19,8 @@ pub enum ShardSize {
 ///
 /// The index is written last and renamed into its place, so that a reader sees all of the old table or all of the new one. Shards have names
 /// that no earlier ones had; those of the old table are removed once the new index is there, and readers that have them open keep them.
-/// Dropped without [`finish`](Self::finish), or on any error, the writer removes what it wrote. What a killed process leaves is in nobody's
-/// way, and the next `finish` in that folder removes it. Several writers may work in one folder: the last to finish wins.
+/// Dropped without [`finish`](Self::finish), or on any error, the writer removes what it wrote. What a killed process leaves is removed by
+/// the next writer in that folder. Several writers may work in one folder: the last to finish wins.
 ///
 /// # Examples
 /// ```
@@ -56,7 +56,7 @@ pub struct ShardedWriter {
 }
 
 impl ShardedWriter {
-    /// Starts a table in `folder`, which is made if it is not there.
+    /// Starts a table in `folder`, which is created if it does not exist.
     ///
     /// # Errors
     /// [`Error::Schema`] for a schema that no table can have, or shards of no rows; [`Error::Write`] if no file can be made in that folder.
@@ -68,7 +68,7 @@ impl ShardedWriter {
         let new_folder = NewFolder::create(folder).map_err(failed)?;
         let mut index = IndexToBe::create(folder).map_err(failed)?;
         let shard_path = index.next_shard();
-        let shard = TableWriter::create(&shard_path, schema.clone())?;
+        let shard = TableWriter::create_shard(&shard_path, schema.clone())?;
         Ok(Self {
             shard,
             shard_path,
@@ -189,7 +189,7 @@ impl ShardedWriter {
 
     fn next_shard(&mut self) -> Result<(), Error> {
         let next_path = self.index.next_shard();
-        let mut next = TableWriter::create(&next_path, self.schema.clone())?;
+        let mut next = TableWriter::create_shard(&next_path, self.schema.clone())?;
         if !self.dictionaries.is_empty() {
             next.set_dictionaries(self.dictionaries.clone())?;
         }
@@ -227,7 +227,7 @@ fn rows_in(size: ShardSize, schema: &Schema) -> Result<usize, Error> {
     }
 }
 
-/// A folder that was made for the table, and goes away with a table that never was.
+/// A folder that was created for the table, and is removed with a table that is not finished.
 #[derive(Debug)]
 struct NewFolder {
     path: PathBuf,
@@ -251,7 +251,7 @@ impl NewFolder {
 impl Drop for NewFolder {
     fn drop(&mut self) {
         if !self.is_kept {
-            // It stays if somebody else put something there.
+            // It stays if another program put something there.
             _ = fs::remove_dir(&self.path);
         }
     }

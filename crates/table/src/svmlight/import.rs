@@ -7,7 +7,9 @@ use super::rows::{DenseRows, IndexRange, Lines, Problem, Scanned, Shape};
 use super::{FirstIndex, SvmlightError, SvmlightOptions};
 use crate::Error;
 use crate::csv::{ChunkEnds, ChunkError, Chunks, MAX_ROW_BYTES, parse_in_order, what_else};
-use crate::import::{ColumnOptions, ImportReport, Input, Labels, Progress, Roles, RowChunk, Sink, n_threads, read_error};
+use crate::import::{
+    ColumnOptions, ImportReport, Input, Labels, Progress, Roles, RowChunk, Sink, check_dest, n_threads, read_error,
+};
 
 /// Makes a table at `dest` of the rows of an svmlight or libsvm file, plain or packed: lines `label index:value … # comment`.
 ///
@@ -63,6 +65,7 @@ fn import(
     options: &SvmlightOptions,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<ImportReport, Error> {
+    check_dest(dest, [path])?;
     let labels = Labels::of(&options.label_kind).map_err(|problem| wrong(path, problem))?;
     let parser = LineParser::new(labels, options);
     let shape = find_shape(path, options, &parser)?;

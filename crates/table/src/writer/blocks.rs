@@ -1,12 +1,12 @@
 use std::io;
 
-use super::temp_file::TempFile;
+use crate::AtomicFile;
 use crate::checksum::{BLOCK_BYTES, checksum};
 
 /// The data of a table, cut into blocks that are summed and written whole.
 #[derive(Debug)]
 pub(super) struct Blocks {
-    file: TempFile,
+    file: AtomicFile,
     /// Where the next whole block goes in the file.
     offset: u64,
     data_start: u64,
@@ -16,7 +16,7 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    pub(super) fn new(file: TempFile) -> Self {
+    pub(super) fn new(file: AtomicFile) -> Self {
         Self { file, offset: 0, data_start: 0, pending: Vec::with_capacity(BLOCK_BYTES), sums: Vec::new() }
     }
 
@@ -103,11 +103,11 @@ impl Blocks {
         self.data_start
     }
 
-    pub(super) fn file(&self) -> &TempFile {
+    pub(super) fn file(&self) -> &AtomicFile {
         &self.file
     }
 
-    pub(super) fn into_file(self) -> TempFile {
+    pub(super) fn into_file(self) -> AtomicFile {
         self.file
     }
 

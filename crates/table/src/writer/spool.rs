@@ -1,7 +1,9 @@
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use super::blocks::Blocks;
-use super::temp_file::TempFile;
+use crate::AtomicFile;
+use crate::atomic_file::scratch_file;
 
 /// What is kept in memory before a file is begun.
 const MEMORY_BYTES: usize = 8 << 20;
@@ -10,21 +12,21 @@ const MEMORY_BYTES: usize = 8 << 20;
 #[derive(Debug, Default)]
 pub(super) struct Spool {
     memory: Vec<u8>,
-    file: Option<TempFile>,
+    file: Option<File>,
 }
 
 impl Spool {
-    /// Appends; the file, if it takes one, lies beside that of `beside`.
-    pub(super) fn write(&mut self, beside: &TempFile, bytes: &[u8]) -> io::Result<()> {
+    /// Appends; the file, if one is needed, is on the disk of `beside`.
+    pub(super) fn write(&mut self, beside: &AtomicFile, bytes: &[u8]) -> io::Result<()> {
         self.memory.extend_from_slice(bytes);
         if self.memory.len() < MEMORY_BYTES {
             return Ok(());
         }
         let file = match &mut self.file {
             Some(file) => file,
-            none => none.insert(TempFile::create(beside.path())?),
+            none => none.insert(scratch_file(beside.path())?),
         };
-        file.file().write_all(&self.memory)?;
+        file.write_all(&self.memory)?;
         self.memory.clear();
         Ok(())
     }
@@ -47,7 +49,6 @@ impl Spool {
     /// Hands over piece after piece, of whole values, as `change` leaves them.
     fn pour(&mut self, out: &mut Blocks, change: impl Fn(&mut [u8])) -> io::Result<()> {
         if let Some(file) = &mut self.file {
-            let file = file.file();
             file.seek(SeekFrom::Start(0))?;
             let mut piece = vec![0; 1 << 20];
             let mut left = file.metadata()?.len();

@@ -1,8 +1,8 @@
-//! A writer that is killed, or whose disk is full, leaves no half of a table; nor do two writers make a mixture.
+//! A writer that is killed, or whose disk is full, leaves no part of a table, and two writers at once do not mix their rows.
 
 use std::env;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
@@ -135,6 +135,40 @@ fn a_killed_writer_leaves_a_whole_table() {
 #[test]
 fn a_killed_writer_of_shards_leaves_a_whole_table() {
     kill_and_look(Kind::Shards);
+}
+
+/// Not a test of its own: starts a table, with labels that do not fit in memory, and is killed before it can finish.
+#[test]
+fn child_that_never_finishes() {
+    let Some(dest) = env::var_os(DEST).map(PathBuf::from) else { return };
+    let mut writer = TableWriter::create(&dest, Schema::shaped(&[1])).unwrap();
+    writeln!(std::io::stdout(), "started").unwrap();
+    let values = vec![1.0_f32; 64 * 1024];
+    for _ in 0..40 {
+        writer.push(&values, &values).unwrap();
+    }
+    thread::sleep(Duration::from_secs(600));
+}
+
+/// Killed writers would fill the disk if each left a file that no other removes.
+#[test]
+fn what_killed_writers_leave_is_removed_by_the_next() {
+    let (folder, dest) = crate::scratch();
+    let n_hidden = || fs::read_dir(folder.path()).unwrap().filter(|entry| entry.as_ref().unwrap().path() != dest).count();
+    let mut most = 0;
+    for turn in 0..20 {
+        let mut writer = child("crash::child_that_never_finishes", &dest).stdout(Stdio::piped()).spawn().unwrap();
+        let lines = std::io::BufReader::new(writer.stdout.take().unwrap()).lines();
+        assert!(lines.map(Result::unwrap).any(|line| line.contains("started")), "the writer ended before it started");
+        thread::sleep(Duration::from_millis(turn * 5));
+        writer.kill().unwrap();
+        writer.wait().unwrap();
+        most = most.max(n_hidden());
+        assert!(n_hidden() <= 1, "{} hidden files after {} killed writers", n_hidden(), turn + 1);
+    }
+    assert_eq!(most, 1, "no killed writer had begun its file");
+    Kind::Table.write(&dest, 1, N_ROWS / 2048).unwrap();
+    assert_eq!(n_hidden(), 0, "killed writers' files are still there");
 }
 
 /// Not a test of its own: writes more than it may, and says what came of it.

@@ -5,6 +5,7 @@
 mod any_bytes;
 #[cfg(feature = "arrow")]
 mod arrow;
+mod atomic_file;
 mod attacks;
 mod categories;
 #[cfg(feature = "cifar")]

@@ -294,6 +294,24 @@ fn a_new_table_replaces_the_old_and_sweeps() {
     assert_eq!(names(&folder).len(), 5, "{:?}", names(&folder));
 }
 
+/// A first write that is killed again and again must not fill the disk, though there is no index yet.
+#[test]
+fn a_writer_that_starts_removes_what_killed_ones_left() {
+    let (_parent, folder) = scratch();
+    fs::create_dir(&folder).unwrap();
+    let left = ["table-00000000000000aa-00000.safetensors", ".table-00000000000000aa-00001.safetensors.00000000000000ff.tmp"];
+    for name in left {
+        fs::write(folder.join(name), "x").unwrap();
+    }
+    fs::write(folder.join(format!(".{INDEX}.00000000000000aa.tmp")), "").unwrap();
+    // Its index may have been lost, so it is not known to be a leftover.
+    fs::write(folder.join("table-00000000000000bb-00000.safetensors"), "x").unwrap();
+    let writer = ShardedWriter::create(&folder, Schema::shaped(&[1]), ShardSize::Rows(1)).unwrap();
+    assert!(names(&folder).iter().all(|name| !name.contains("00000000000000aa")), "{:?} were left", names(&folder));
+    drop(writer);
+    assert_eq!(names(&folder), ["table-00000000000000bb-00000.safetensors"]);
+}
+
 #[test]
 fn of_two_writers_in_a_folder_the_last_wins() {
     let (_parent, folder) = scratch();

@@ -1,0 +1,118 @@
+//! How a finished file takes its name, and what happens where it cannot.
+
+use std::ffi::OsString;
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use super::folder_of;
+
+/// Why [`AtomicFile::publish`](crate::AtomicFile::publish) failed.
+#[non_exhaustive]
+#[derive(Debug, thiserror::Error)]
+pub enum PublishError {
+    /// The new file could not be written or renamed. The path is as it was, and nothing is left behind.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The new file is complete, but the old one cannot be replaced: a program holds it, or permissions do not allow it.
+    #[error(
+        "{path} cannot be replaced: {source}; the new file is complete and was kept as {kept}: close the programs that use the old one, then rename it"
+    )]
+    Kept {
+        /// The file that was to be replaced, after symbolic links.
+        path: PathBuf,
+        /// Where the new file is.
+        kept: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl From<PublishError> for io::Error {
+    fn from(error: PublishError) -> Self {
+        match error {
+            PublishError::Io(error) => error,
+            PublishError::Kept { ref source, .. } => Self::new(source.kind(), error),
+        }
+    }
+}
+
+/// Renames `temp` to `target`. On an error of [`PublishError::Io`], `temp` is where it was.
+pub(crate) fn replace(temp: &Path, target: &Path) -> Result<(), PublishError> {
+    Renaming { rename: &|from, to| fs::rename(from, to), is_contended: &is_contended, wait: &thread::sleep }.replace(temp, target)
+}
+
+/// Whether another program, which may be about to let go, keeps the old file from being replaced.
+///
+/// Unix replaces files that are open. Windows refuses while another writer renames onto the same path, which passes, and while a reader
+/// has the file mapped or opened without sharing, which may take as long as the reader runs.
+fn is_contended(error: &io::Error) -> bool {
+    const ACCESS_DENIED: i32 = 5;
+    const SHARING_VIOLATION: i32 = 32;
+    const LOCK_VIOLATION: i32 = 33;
+    const USER_MAPPED_FILE: i32 = 1224;
+    let codes = [ACCESS_DENIED, SHARING_VIOLATION, LOCK_VIOLATION, USER_MAPPED_FILE];
+    cfg!(windows) && error.raw_os_error().is_some_and(|code| codes.contains(&code))
+}
+
+/// What the decisions below depend on, so that they are tested on every system.
+pub(super) struct Renaming<'a> {
+    pub(super) rename: &'a dyn Fn(&Path, &Path) -> io::Result<()>,
+    pub(super) is_contended: &'a dyn Fn(&io::Error) -> bool,
+    pub(super) wait: &'a dyn Fn(Duration),
+}
+
+impl Renaming<'_> {
+    pub(super) fn replace(&self, temp: &Path, target: &Path) -> Result<(), PublishError> {
+        /// Doubled from 1 ms, the waits add up to 1023 ms.
+        const N_RETRIES: u32 = 10;
+        let mut renamed = (self.rename)(temp, target);
+        for retry in 0..N_RETRIES {
+            if !renamed.as_ref().is_err_and(self.is_contended) {
+                break;
+            }
+            (self.wait)(Duration::from_millis(1 << retry));
+            renamed = (self.rename)(temp, target);
+        }
+        let Err(source) = renamed else { return Ok(()) };
+        if !self.is_worth_keeping(&source) {
+            return Err(source.into());
+        }
+        match self.keep(temp, target) {
+            Ok(kept) => Err(PublishError::Kept { path: target.to_owned(), kept, source }),
+            Err(_) => Err(source.into()),
+        }
+    }
+
+    /// Whether the trouble is with the old file only: it is in use, a mount point, or belongs to another user.
+    fn is_worth_keeping(&self, error: &io::Error) -> bool {
+        use io::ErrorKind::{PermissionDenied, ResourceBusy};
+        (self.is_contended)(error) || matches!(error.kind(), PermissionDenied | ResourceBusy)
+    }
+
+    /// Renames `temp` to `NAME.new`, or to `NAME.2.new` and so on where that is taken.
+    fn keep(&self, temp: &Path, target: &Path) -> io::Result<PathBuf> {
+        const N_TRIES: usize = 1000;
+        let name = target.file_name().ok_or(io::ErrorKind::InvalidFilename)?;
+        for number in 1..=N_TRIES {
+            let mut new_name = OsString::from(name);
+            new_name.push(if number == 1 { ".new".to_owned() } else { format!(".{number}.new") });
+            let kept = folder_of(target).join(new_name);
+            // An empty file reserves the name, since a rename would replace whatever has it.
+            match OpenOptions::new().write(true).create_new(true).open(&kept) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+                reserved => drop(reserved?),
+            }
+            return match (self.rename)(temp, &kept) {
+                Ok(()) => Ok(kept),
+                Err(error) => {
+                    let _ = fs::remove_file(&kept);
+                    Err(error)
+                }
+            };
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+}

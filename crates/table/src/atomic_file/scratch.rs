@@ -1,0 +1,32 @@
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::Path;
+
+use super::target;
+use super::temp_name::TempNames;
+
+/// An empty file on the disk of `beside` that the system removes once it is closed, even if the process is killed.
+pub(crate) fn scratch_file(beside: &Path) -> io::Result<File> {
+    let names = TempNames::of(&target::resolve(beside)?)?;
+    let (path, file) = names.draw(|path| match options().open(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
+        file => file.map(Some),
+    })?;
+    if cfg!(not(windows)) {
+        // An open file without a name goes away when it is closed.
+        std::fs::remove_file(path)?;
+    }
+    Ok(file)
+}
+
+fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true);
+    #[cfg(windows)]
+    {
+        use std::os::windows::fs::OpenOptionsExt;
+        const FILE_FLAG_DELETE_ON_CLOSE: u32 = 0x0400_0000;
+        options.share_mode(0).custom_flags(FILE_FLAG_DELETE_ON_CLOSE);
+    }
+    options
+}

@@ -1,0 +1,54 @@
+//! Which file an output path stands for.
+
+use std::fs::{self, FileType};
+use std::io;
+use std::path::{Path, PathBuf, is_separator};
+
+use super::folder_of;
+
+/// The file to replace: `path` itself, or what it links to, which need not exist yet.
+pub(crate) fn resolve(path: &Path) -> io::Result<PathBuf> {
+    /// As Linux allows in one path.
+    const MAX_LINKS: usize = 40;
+    if path.as_os_str().as_encoded_bytes().last().is_some_and(|&byte| is_separator(byte.into())) {
+        return Err(invalid("the path names a folder, expected a file"));
+    }
+    if let Some(found) = special_file(path) {
+        return Err(invalid(format!("is {found}, expected a file")));
+    }
+    let mut target = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        match fs::read_link(&target) {
+            Ok(link) => target = folder_of(&target).join(link),
+            // Not a link, or nothing yet.
+            Err(_) => return Ok(target),
+        }
+    }
+    Err(invalid(format!("more than {MAX_LINKS} symbolic links follow each other")))
+}
+
+fn invalid(problem: impl Into<String>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, problem.into())
+}
+
+/// What is at `path`, after links, if it is something other than a regular file: something that cannot be replaced by one.
+pub(crate) fn special_file(path: &Path) -> Option<&'static str> {
+    let kind = fs::metadata(path).ok()?.file_type();
+    (!kind.is_file()).then(|| name_of(kind))
+}
+
+#[cfg(unix)]
+fn name_of(kind: FileType) -> &'static str {
+    use std::os::unix::fs::FileTypeExt;
+    match kind {
+        _ if kind.is_dir() => "a folder",
+        _ if kind.is_fifo() => "a pipe",
+        _ if kind.is_socket() => "a socket",
+        _ => "a device",
+    }
+}
+
+#[cfg(not(unix))]
+fn name_of(kind: FileType) -> &'static str {
+    if kind.is_dir() { "a folder" } else { "a device" }
+}
