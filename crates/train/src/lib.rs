@@ -12,6 +12,7 @@ mod flat;
 mod log;
 pub mod metrics;
 mod progress;
+mod row_digest;
 mod run_folder;
 mod run_state;
 mod scorer;
@@ -33,6 +34,7 @@ pub use feed::{
 };
 pub use log::MetricsLog;
 pub use progress::Progress;
+pub use row_digest::RowDigest;
 pub use run_folder::RunFolder;
 pub use scorer::Scorer;
 pub use standardisation::Standardisation;

@@ -115,22 +115,28 @@ pub(crate) fn for_each_chunk<S: RowSource>(
     Ok(())
 }
 
-/// Room for what rows have beside features and labels.
-struct Others {
+/// Buffers for categories and weights, of sources that have them.
+pub(crate) struct Others {
     ids: Vec<u32>,
     categories: Vec<u32>,
     weights: Vec<f32>,
 }
 
 impl Others {
-    fn new<S: RowSource>(source: &S, n: usize) -> Self {
+    pub(crate) fn new<S: RowSource>(source: &S, n: usize) -> Self {
         let n_weights = if source.has_weights() { n } else { 0 };
         let has_any = source.n_categories() > 0 || source.has_weights();
         let ids = vec![0; if has_any { n } else { 0 }];
         Self { ids, categories: vec![0; n * source.n_categories()], weights: vec![0.0; n_weights] }
     }
 
-    fn gather<S: RowSource>(&mut self, set: &'static str, source: &S, first: usize, n: usize) -> Result<(&[u32], &[f32]), Error> {
+    pub(crate) fn gather<S: RowSource>(
+        &mut self,
+        set: &'static str,
+        source: &S,
+        first: usize,
+        n: usize,
+    ) -> Result<(&[u32], &[f32]), Error> {
         for (id, row) in self.ids.iter_mut().zip(first as u32..) {
             *id = row;
         }
@@ -146,6 +152,6 @@ impl Others {
     }
 }
 
-fn failed(set: &'static str, error: &dyn std::error::Error) -> Error {
+pub(crate) fn failed(set: &'static str, error: &dyn std::error::Error) -> Error {
     Error::Rows { set, reason: error.to_string() }
 }

@@ -1,0 +1,98 @@
+use std::fmt;
+
+use brisk_loader::RowSource;
+use bytemuck::{Pod, cast_slice};
+use rayon::prelude::*;
+use twox_hash::XxHash3_64;
+
+use crate::Error;
+use crate::feed::FeedElement;
+use crate::feed::inspect::{Others, failed};
+
+/// A digest of a set of rows: it differs if a single bit of a feature, label, category or weight does, or the order of the rows.
+///
+/// Replicas compare digests before the first step, and a checkpoint keeps those of the rows that it was trained on. The digest depends only on
+/// the values: not on the number of threads, nor on whether the rows come from a file or from memory. It is not cryptographic: it finds
+/// accidents, not forgeries.
+///
+/// # Examples
+/// ```
+/// use brisk_loader::Rows;
+/// use brisk_train::RowDigest;
+///
+/// let rows = |label| Rows::new(vec![1.0, 2.0, 3.0, 4.0], vec![0.0, label], 2).expect("two rows of two columns");
+/// let digest = RowDigest::of("train", &rows(1.0))?;
+/// assert_eq!(digest, RowDigest::of("train", &rows(1.0))?);
+/// assert_ne!(digest, RowDigest::of("train", &rows(0.0))?);
+/// # Ok::<(), brisk_train::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RowDigest(u64);
+
+/// Bytes that are read and hashed at a time by one thread; few enough for a core's cache. Digests depend on it.
+const BLOCK_BYTES: usize = 1 << 20;
+
+impl RowDigest {
+    /// Reads all rows once, on all threads of the current rayon pool, a block of about 1 MiB a thread at a time.
+    ///
+    /// `set` names the rows in errors: `train`, `valid`, `test`.
+    ///
+    /// # Errors
+    /// [`Error::Rows`] if the source fails.
+    pub fn of<S: RowSource<Feature: FeedElement>>(set: &'static str, source: &S) -> Result<Self, Error> {
+        let (n_rows, n_cols, n_categories) = (source.n_rows(), source.n_cols(), source.n_categories());
+        let row_bytes = n_cols.saturating_mul(size_of::<S::Feature>()).saturating_add((n_categories + 2) * size_of::<u32>());
+        let block_rows = (BLOCK_BYTES / row_bytes).max(1);
+        let blocks = (0..n_rows.div_ceil(block_rows))
+            .into_par_iter()
+            .map_init(
+                || Block::new(source, block_rows.min(n_rows)),
+                |buffers, block| {
+                    let first = block * block_rows;
+                    buffers.digest(set, source, first, block_rows.min(n_rows - first))
+                },
+            )
+            .collect::<Result<Vec<u64>, Error>>()?;
+        let shape = [n_rows, n_cols, n_categories, usize::from(source.has_weights()), size_of::<S::Feature>()];
+        let shape = shape.map(|size| size as u64);
+        Ok(Self(hash(&[hash(&shape), hash(&blocks)])))
+    }
+}
+
+impl fmt::Display for RowDigest {
+    /// 16 hexadecimal digits.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(digest) = self;
+        write!(f, "{digest:016x}")
+    }
+}
+
+/// One thread's buffers.
+struct Block<T> {
+    features: Vec<T>,
+    labels: Vec<f32>,
+    others: Others,
+}
+
+impl<T: FeedElement> Block<T> {
+    fn new<S: RowSource<Feature = T>>(source: &S, n: usize) -> Self {
+        Self { features: vec![T::default(); n * source.n_cols()], labels: vec![0.0; n], others: Others::new(source, n) }
+    }
+
+    fn digest<S>(&mut self, set: &'static str, source: &S, first: usize, n: usize) -> Result<u64, Error>
+    where
+        S: RowSource<Feature = T>,
+    {
+        let (features, labels) = (&mut self.features[..n * source.n_cols()], &mut self.labels[..n]);
+        source.gather_range(first..first + n, features, labels).map_err(|error| failed(set, &error))?;
+        let (categories, weights) = self.others.gather(set, source, first, n)?;
+        Ok(hash(&[hash(features), hash(labels), hash(categories), hash(weights)]))
+    }
+}
+
+fn hash<T: Pod>(values: &[T]) -> u64 {
+    XxHash3_64::oneshot(cast_slice(values))
+}
+
+#[cfg(test)]
+mod tests;
