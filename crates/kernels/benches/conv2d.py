@@ -35,6 +35,6 @@ for line in sys.stdin:
         with torch.no_grad():
             forward.append(milliseconds(conv))
         y = conv()
-        dy = torch.ones_like(y)
-        backward.append(milliseconds(lambda: torch.autograd.grad(y, (x, weight, bias), dy)))
+        grad_y = torch.ones_like(y)
+        backward.append(milliseconds(lambda: torch.autograd.grad(y, (x, weight, bias), grad_y)))
     print(min(forward), min(backward), flush=True)

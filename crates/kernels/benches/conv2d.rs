@@ -118,7 +118,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Some elements of each result against their sums by definition; and `dx` and `dw` against `y`: both are turned round by it.
+/// Some elements of each result against their sums by definition; and `grad_x` and `grad_weight` against `y`: both are turned round by it.
 fn check(shape: &ConvShape, forward: &[Vec<f32>], grads: &[Run<'_>; 3]) {
     let (x, weight, bias, y) = (&forward[0], &forward[1], &forward[2], &forward[3]);
     let (out, window) = (shape.y(), shape.window);
@@ -138,17 +138,17 @@ fn check(shape: &ConvShape, forward: &[Vec<f32>], grads: &[Run<'_>; 3]) {
         }
         assert!((f64::from(y[at]) - sum).abs() < 1e-3, "{shape:?}: y[{at}] is {}, expected {sum}", y[at]);
     }
-    // Σ dy conv(x, w) = Σ dx x = Σ dw w, each gradient with the operands it was given.
+    // Σ grad_y conv(x, w) = Σ grad_x x = Σ grad_weight w, each gradient with the operands it was given.
     let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>();
     for (run, of_weight) in [(&grads[0], false), (&grads[1], true)] {
-        let (dy, given, result) = (&run.buffers[0], &run.buffers[1], &run.buffers[2]);
+        let (grad_y, given, result) = (&run.buffers[0], &run.buffers[1], &run.buffers[2]);
         let conv = Conv2d { shape: *shape, epilogue: Epilogue::None };
         let mut conv = Run::new(&conv);
         conv.buffers[usize::from(!of_weight)].clone_from(given);
         conv.run();
         let other = &conv.buffers[usize::from(of_weight)];
-        let (found, expected) = (dot(result, other), dot(dy, &conv.buffers[2]));
-        let off = (found - expected).abs() / dot(dy, dy).sqrt() / dot(&conv.buffers[2], &conv.buffers[2]).sqrt();
+        let (found, expected) = (dot(result, other), dot(grad_y, &conv.buffers[2]));
+        let off = (found - expected).abs() / dot(grad_y, grad_y).sqrt() / dot(&conv.buffers[2], &conv.buffers[2]).sqrt();
         assert!(off < 1e-5, "{shape:?}: {:?} gives {found}, expected {expected}", run.kernel);
     }
 }

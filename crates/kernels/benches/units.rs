@@ -51,8 +51,8 @@ fn main() {
         let shape = ConvShape { x, n_out, window: Window { stride: [stride; 2], ..Window::square(kernel, padding) } };
         let name = format!("{kernel}x{kernel}, {n_channels} to {n_out} at {size}x{size}, stride {stride}");
         bench.row(&format!("{name}: y"), Conv2d { shape, epilogue: Epilogue::None }, &[DType::F16; 3]);
-        bench.row(&format!("{name}: dx"), Conv2dGradInput { shape, epilogue: Epilogue::None }, &[DType::F16; 3]);
-        bench.row(&format!("{name}: dw"), Conv2dGradWeight { shape }, &[DType::F16, DType::F16, DType::F32]);
+        bench.row(&format!("{name}: grad_x"), Conv2dGradInput { shape, epilogue: Epilogue::None }, &[DType::F16; 3]);
+        bench.row(&format!("{name}: grad_weight"), Conv2dGradWeight { shape }, &[DType::F16, DType::F16, DType::F32]);
     }
 }
 

@@ -128,10 +128,10 @@ impl Kernel for Activate {
     }
 }
 
-/// `dx = dy * act'(x)`, element by element, the derivative taken at the saved input.
+/// `grad_x = grad_y * act'(x)`, element by element, the derivative taken at the saved input.
 ///
 /// # Shapes
-/// `dy`, `x`, `dx`: `[n]`.
+/// `grad_y`, `x`, `grad_x`: `[n]`.
 /// # Dtypes
 /// f32.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -148,7 +148,11 @@ impl Kernel for ActivationGrad {
     }
 
     fn args(&self) -> Vec<Arg> {
-        vec![Arg::read("dy", DType::F32, self.n), Arg::read("x", DType::F32, self.n), Arg::write("dx", DType::F32, self.n)]
+        vec![
+            Arg::read("grad_y", DType::F32, self.n),
+            Arg::read("x", DType::F32, self.n),
+            Arg::write("grad_x", DType::F32, self.n),
+        ]
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -186,12 +190,12 @@ impl Kernel for ActivationGrad {
     }
 }
 
-/// `dx = dy * act'(x)`, the derivative taken from the saved output `y = act(x)`.
+/// `grad_x = grad_y * act'(x)`, the derivative taken from the saved output `y = act(x)`.
 ///
 /// For the activations whose [`Activation::has_grad_from_output`] holds; the rest need [`ActivationGrad`].
 ///
 /// # Shapes
-/// `dy`, `y`, `dx`: `[n]`.
+/// `grad_y`, `y`, `grad_x`: `[n]`.
 /// # Dtypes
 /// f32.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -208,7 +212,11 @@ impl Kernel for OutputGrad {
     }
 
     fn args(&self) -> Vec<Arg> {
-        vec![Arg::read("dy", DType::F32, self.n), Arg::read("y", DType::F32, self.n), Arg::write("dx", DType::F32, self.n)]
+        vec![
+            Arg::read("grad_y", DType::F32, self.n),
+            Arg::read("y", DType::F32, self.n),
+            Arg::write("grad_x", DType::F32, self.n),
+        ]
     }
 
     fn check(&self) -> Result<(), Error> {

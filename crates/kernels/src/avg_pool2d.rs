@@ -117,7 +117,7 @@ impl StoredForm for AvgPool2d {
 /// The gradient of [`AvgPool2d`]: each pixel gathers its share of the gradients of the windows that cover it.
 ///
 /// # Shapes
-/// `dy`: [`PoolShape::y`]; `dx`: [`PoolShape::x`].
+/// `grad_y`: [`PoolShape::y`]; `grad_x`: [`PoolShape::x`].
 /// # Dtypes
 /// f32, or f16 and bf16 by [`stored`](crate::stored). What reaches a pixel is added in the order of the windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,7 +133,7 @@ impl Kernel for AvgPool2dGrad {
 
     fn args(&self) -> Vec<Arg> {
         let shape = &self.forward.shape;
-        vec![Arg::read("dy", DType::F32, shape.y().len()), Arg::write("dx", DType::F32, shape.x.len())]
+        vec![Arg::read("grad_y", DType::F32, shape.y().len()), Arg::write("grad_x", DType::F32, shape.x.len())]
     }
 
     fn check(&self) -> Result<(), Error> {

@@ -1,15 +1,15 @@
 use crate::stored_form::{StoredForm, sharing, with_element};
 use crate::{Adapter, Arg, BatchNormShape, Cost, DType, Dispatch, Error, Kernel, TwinArgs, cpu, fold_workgroups};
 
-/// What the gradients of a batch normalisation are made of, by group and channel: `sum_dy = Σ dy` and `sum_dy_x = Σ dy x̂`, `x̂` being the normalised
+/// What the gradients of a batch normalisation are made of, by group and channel: `sum_grad_y = Σ grad_y` and `sum_grad_y_x = Σ grad_y x̂`, `x̂` being the normalised
 /// values.
 ///
 /// Their sums over the groups, each a [`ColumnSum`](crate::ColumnSum), are the gradients of bias and weight.
 ///
 /// # Shapes
-/// `dy`, `x`: `[n_rows, n_channels]`; `stats`: `[n_groups, 2, n_channels]`; `sum_dy`, `sum_dy_x`: `[n_groups, n_channels]`.
+/// `grad_y`, `x`: `[n_rows, n_channels]`; `stats`: `[n_groups, 2, n_channels]`; `sum_grad_y`, `sum_grad_y_x`: `[n_groups, n_channels]`.
 /// # Dtypes
-/// f32; `dy` and `x` in f16 and bf16 by [`stored`](crate::stored). Parts of a group are added in order.
+/// f32; `grad_y` and `x` in f16 and bf16 by [`stored`](crate::stored). Parts of a group are added in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchNormGradSums {
     /// The sizes.
@@ -24,11 +24,11 @@ impl Kernel for BatchNormGradSums {
     fn args(&self) -> Vec<Arg> {
         let shape = &self.shape;
         vec![
-            Arg::read("dy", DType::F32, shape.len()),
+            Arg::read("grad_y", DType::F32, shape.len()),
             Arg::read("x", DType::F32, shape.len()),
             Arg::read("stats", DType::F32, shape.n_stats()),
-            Arg::write("sum_dy", DType::F32, shape.n_stats() / 2),
-            Arg::write("sum_dy_x", DType::F32, shape.n_stats() / 2),
+            Arg::write("sum_grad_y", DType::F32, shape.n_stats() / 2),
+            Arg::write("sum_grad_y_x", DType::F32, shape.n_stats() / 2),
             Arg::scratch("parts", DType::F32, shape.n_parts_len()),
         ]
     }
@@ -67,7 +67,7 @@ impl StoredForm for BatchNormGradSums {
             wgsl: include_str!("wgsl/batch_norm_grad_sums.wgsl"),
             entry: "main",
             constants: vec![],
-            types: vec![("X", dtypes[0]), ("DY", dtypes[0])],
+            types: vec![("X", dtypes[0]), ("GRAD_Y", dtypes[0])],
             params: params.clone(),
             reads: vec![0, 1, 2],
             writes: vec![5],
@@ -97,13 +97,13 @@ impl StoredForm for BatchNormGradSums {
 }
 
 /// The gradient of a batch normalisation in its input, where the statistics are those of the batch and change with it:
-/// `dx = weight / √(var + ε) · (dy - (sum_dy + x̂ sum_dy_x) / m)`, `m` being the rows of a group.
+/// `grad_x = weight / √(var + ε) · (grad_y - (sum_grad_y + x̂ sum_grad_y_x) / m)`, `m` being the rows of a group.
 ///
 /// # Shapes
-/// `dy`, `x`, `dx`: `[n_rows, n_channels]`; `stats`: `[n_groups, 2, n_channels]`; `weight`: `[n_channels]`; `sum_dy`, `sum_dy_x`: `[n_groups, n_channels]`,
+/// `grad_y`, `x`, `grad_x`: `[n_rows, n_channels]`; `stats`: `[n_groups, 2, n_channels]`; `weight`: `[n_channels]`; `sum_grad_y`, `sum_grad_y_x`: `[n_groups, n_channels]`,
 /// of [`BatchNormGradSums`].
 /// # Dtypes
-/// f32; `dy`, `x` and `dx` in f16 and bf16 by [`stored`](crate::stored).
+/// f32; `grad_y`, `x` and `grad_x` in f16 and bf16 by [`stored`](crate::stored).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchNormGrad {
     /// The sizes.
@@ -118,13 +118,13 @@ impl Kernel for BatchNormGrad {
     fn args(&self) -> Vec<Arg> {
         let shape = &self.shape;
         vec![
-            Arg::read("dy", DType::F32, shape.len()),
+            Arg::read("grad_y", DType::F32, shape.len()),
             Arg::read("x", DType::F32, shape.len()),
             Arg::read("stats", DType::F32, shape.n_stats()),
             Arg::read("weight", DType::F32, shape.n_channels),
-            Arg::read("sum_dy", DType::F32, shape.n_stats() / 2),
-            Arg::read("sum_dy_x", DType::F32, shape.n_stats() / 2),
-            Arg::write("dx", DType::F32, shape.len()),
+            Arg::read("sum_grad_y", DType::F32, shape.n_stats() / 2),
+            Arg::read("sum_grad_y_x", DType::F32, shape.n_stats() / 2),
+            Arg::write("grad_x", DType::F32, shape.len()),
         ]
     }
 
@@ -181,12 +181,12 @@ impl StoredForm for BatchNormGrad {
 }
 
 /// The gradient of a batch normalisation in its input, where the statistics are the running ones and do not depend on it:
-/// `dx = dy weight / √(var + ε)`.
+/// `grad_x = grad_y weight / √(var + ε)`.
 ///
 /// # Shapes
-/// `dy`, `dx`: `[n_rows, n_channels]`; `stats`: `[1, 2, n_channels]`; `weight`: `[n_channels]`.
+/// `grad_y`, `grad_x`: `[n_rows, n_channels]`; `stats`: `[1, 2, n_channels]`; `weight`: `[n_channels]`.
 /// # Dtypes
-/// f32; `dy` and `dx` in f16 and bf16 by [`stored`](crate::stored).
+/// f32; `grad_y` and `grad_x` in f16 and bf16 by [`stored`](crate::stored).
 /// # Errors
 /// [`Error::Size`] for more than one group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -203,10 +203,10 @@ impl Kernel for BatchNormFrozenGrad {
     fn args(&self) -> Vec<Arg> {
         let shape = &self.shape;
         vec![
-            Arg::read("dy", DType::F32, shape.len()),
+            Arg::read("grad_y", DType::F32, shape.len()),
             Arg::read("stats", DType::F32, shape.n_stats()),
             Arg::read("weight", DType::F32, shape.n_channels),
-            Arg::write("dx", DType::F32, shape.len()),
+            Arg::write("grad_x", DType::F32, shape.len()),
         ]
     }
 

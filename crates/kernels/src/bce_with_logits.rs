@@ -77,10 +77,10 @@ impl Kernel for BceWithLogits {
     }
 }
 
-/// The gradient of [`BceWithLogits`]: `dx = dloss w ((1 - t) - (1 + (p - 1) t) σ(-x)) / divisor`.
+/// The gradient of [`BceWithLogits`]: `grad_x = grad_loss w ((1 - t) - (1 + (p - 1) t) σ(-x)) / divisor`.
 ///
 /// # Shapes
-/// `dloss`: `[1]`; `logits`, `target`, `weight`, `dlogits`: `[n]`; `loss`: `[2]`, as the forward kernel left it.
+/// `grad_loss`: `[1]`; `logits`, `target`, `weight`, `grad_logits`: `[n]`; `loss`: `[2]`, as the forward kernel left it.
 /// # Dtypes
 /// f32.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -97,12 +97,12 @@ impl Kernel for BceWithLogitsGrad {
     fn args(&self) -> Vec<Arg> {
         let n = self.forward.n;
         vec![
-            Arg::read("dloss", DType::F32, 1),
+            Arg::read("grad_loss", DType::F32, 1),
             Arg::read("logits", DType::F32, n),
             Arg::read("target", DType::F32, n),
             Arg::read("weight", DType::F32, n),
             Arg::read("loss", DType::F32, 2),
-            Arg::write("dlogits", DType::F32, n),
+            Arg::write("grad_logits", DType::F32, n),
         ]
     }
 
@@ -125,8 +125,8 @@ impl Kernel for BceWithLogitsGrad {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        let (dloss, logits, target) = (args.read::<f32>(0), args.read(1), args.read(2));
-        cpu::bce_with_logits::grad(&self.forward, dloss[0], logits, target, args.read(3), args.read(4), args.write(5));
+        let (grad_loss, logits, target) = (args.read::<f32>(0), args.read(1), args.read(2));
+        cpu::bce_with_logits::grad(&self.forward, grad_loss[0], logits, target, args.read(3), args.read(4), args.write(5));
     }
 
     fn cost(&self) -> Cost {

@@ -80,7 +80,7 @@ pub(crate) fn forward(
     product.dispatches(family, adapter, turn)
 }
 
-/// `dy, weight, [output], dx, weight_turned`.
+/// `grad_y, weight, [output], grad_x, weight_turned`.
 pub(crate) fn grad_input(
     kernel: &Conv2dGradInput,
     family: MatmulFamily,
@@ -109,7 +109,7 @@ pub(crate) fn grad_input(
     product.dispatches(family, adapter, turn)
 }
 
-/// `dy, x, dw, parts`.
+/// `grad_y, x, grad_weight, parts`.
 pub(crate) fn grad_weight(
     kernel: &Conv2dGradWeight,
     family: MatmulFamily,
@@ -153,7 +153,7 @@ pub(crate) fn grad_weight(
     // On the units runs are of pixels, whole matrices of them, else of rows of pixels.
     let part = coop.map_or(kernel.part_rows(), |tiles| y.n_pixels().div_ceil(n_parts).next_multiple_of(tiles.shape.size()));
     let sizes = [shape.x.n_images, shape.x.n_channels, shape.n_out, part];
-    let swapped = [("DY", dtype(0)), ("X", dtype(1))].into_iter().filter(|_| !module.is_coop);
+    let swapped = [("GRAD_Y", dtype(0)), ("X", dtype(1))].into_iter().filter(|_| !module.is_coop);
     let products = Dispatch {
         label: module.label,
         wgsl: module.wgsl,

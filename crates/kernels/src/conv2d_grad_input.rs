@@ -6,14 +6,14 @@ use crate::{
     TwinArgs, conv2d_gpu, cpu,
 };
 
-/// The gradient of a [`Conv2d`](crate::Conv2d) in its input: `dx[b,h,w,c] = epilogue(Σ_{u,v,o} dy[b,i,j,o] weight[o,u,v,c])` over the
+/// The gradient of a [`Conv2d`](crate::Conv2d) in its input: `grad_x[b,h,w,c] = epilogue(Σ_{u,v,o} grad_y[b,i,j,o] weight[o,u,v,c])` over the
 /// windows `(i, j)` whose tap `(u, v)` is the pixel `(h, w)`.
 ///
 /// Each pixel gathers what is its own, so nothing is added from two sides and the order of a sum is fixed. With a stride the pixels
 /// fall into `sᵧ sₓ` phases, of which each has taps of its own: no product is spent on zeros between the windows.
 ///
 /// # Shapes
-/// `dy`: [`ConvShape::y`]; `weight`: `[n_out, kernel height, kernel width, n_channels]`; `output`, `dx`: [`ConvShape::x`].
+/// `grad_y`: [`ConvShape::y`]; `weight`: `[n_out, kernel height, kernel width, n_channels]`; `output`, `grad_x`: [`ConvShape::x`].
 /// # Dtypes
 /// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32, unless [f16 is allowed](crate::Adapter::f16_accumulation).
 /// # Errors
@@ -62,11 +62,11 @@ impl Kernel for Conv2dGradInput {
 
     fn args(&self) -> Vec<Arg> {
         let shape = &self.shape;
-        let mut args = vec![Arg::read("dy", DType::F32, shape.y().len()), Arg::read("weight", DType::F32, shape.n_weights())];
+        let mut args = vec![Arg::read("grad_y", DType::F32, shape.y().len()), Arg::read("weight", DType::F32, shape.n_weights())];
         if let Epilogue::OutputGrad(_) = self.epilogue {
             args.push(Arg::read("output", DType::F32, shape.x.len()));
         }
-        args.push(Arg::write("dx", DType::F32, shape.x.len()));
+        args.push(Arg::write("grad_x", DType::F32, shape.x.len()));
         match self.product() {
             Some(matmul) => args.extend(matmul.scratch()),
             None => args.push(Arg::scratch("weight_turned", DType::F32, shape.n_weights())),
@@ -140,10 +140,10 @@ impl StoredForm for Conv2dGradInput {
         let fused = matches!(self.epilogue, Epilogue::OutputGrad(_));
         let weight = Floats::of(args, 1, dtypes[1]);
         let output = if fused { Floats::of(args, 2, dtypes[2]) } else { Floats::F32(&[]) };
-        let dx = 2 + usize::from(fused);
-        let turned = args.write(dx + 1);
-        with_element!(dtypes[0], T => with_element!(dtypes[dx], Y => {
-            cpu::conv2d_grad_input::run::<T, Y>(self, args.read(0), weight, output, args.write(dx), turned);
+        let grad_x = 2 + usize::from(fused);
+        let turned = args.write(grad_x + 1);
+        with_element!(dtypes[0], T => with_element!(dtypes[grad_x], Y => {
+            cpu::conv2d_grad_input::run::<T, Y>(self, args.read(0), weight, output, args.write(grad_x), turned);
         }));
     }
 }

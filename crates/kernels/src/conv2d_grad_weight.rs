@@ -5,12 +5,12 @@ use crate::{
     conv2d_gpu, cpu,
 };
 
-/// The gradient of a [`Conv2d`](crate::Conv2d) in its weights: `dw[o,u,v,c] = Σ_{b,i,j} dy[b,i,j,o] x[b, i sᵧ - pᵧ + u, j sₓ - pₓ + v, c]`.
+/// The gradient of a [`Conv2d`](crate::Conv2d) in its weights: `grad_weight[o,u,v,c] = Σ_{b,i,j} grad_y[b,i,j,o] x[b, i sᵧ - pᵧ + u, j sₓ - pₓ + v, c]`.
 ///
-/// That of the bias is a [`ColumnSum`](crate::ColumnSum) of `dy`.
+/// That of the bias is a [`ColumnSum`](crate::ColumnSum) of `grad_y`.
 ///
 /// # Shapes
-/// `dy`: [`ConvShape::y`]; `x`: [`ConvShape::x`]; `dw`: `[n_out, kernel height, kernel width, n_channels]`.
+/// `grad_y`: [`ConvShape::y`]; `x`: [`ConvShape::x`]; `grad_weight`: `[n_out, kernel height, kernel width, n_channels]`.
 /// # Dtypes
 /// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32, unless [f16 is allowed](crate::Adapter::f16_accumulation). The pixels are cut into runs by shape alone; the sums of the runs are added in order.
 /// # Errors
@@ -78,9 +78,9 @@ impl Kernel for Conv2dGradWeight {
     fn args(&self) -> Vec<Arg> {
         let shape = &self.shape;
         let mut args = vec![
-            Arg::read("dy", DType::F32, shape.y().len()),
+            Arg::read("grad_y", DType::F32, shape.y().len()),
             Arg::read("x", DType::F32, shape.x.len()),
-            Arg::write("dw", DType::F32, shape.n_weights()),
+            Arg::write("grad_weight", DType::F32, shape.n_weights()),
         ];
         match self.product() {
             Some(matmul) => args.extend(matmul.scratch()),
@@ -130,9 +130,9 @@ impl StoredForm for Conv2dGradWeight {
         if let Some(matmul) = self.product() {
             return matmul.stored_twin(dtypes, args);
         }
-        let (dy, parts) = (Floats::of(args, 0, dtypes[0]), args.write(3));
+        let (grad_y, parts) = (Floats::of(args, 0, dtypes[0]), args.write(3));
         with_element!(dtypes[1], T => with_element!(dtypes[2], Y => {
-            cpu::conv2d_grad_weight::run::<T, Y>(self, dy, args.read(1), args.write(2), parts);
+            cpu::conv2d_grad_weight::run::<T, Y>(self, grad_y, args.read(1), args.write(2), parts);
         }));
     }
 }

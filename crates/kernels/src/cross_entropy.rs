@@ -152,11 +152,11 @@ impl Kernel for CrossEntropy {
     }
 }
 
-/// The gradient of [`CrossEntropy`] in the logits: `dx[c] = dloss w (q p[c] - (1 - ε) v[t] [c = t] - ε / n_classes v[c]) / divisor`, where
+/// The gradient of [`CrossEntropy`] in the logits: `grad_x[c] = grad_loss w (q p[c] - (1 - ε) v[t] [c = t] - ε / n_classes v[c]) / divisor`, where
 /// `q = (1 - ε) v[t] + ε / n_classes Σ v`.
 ///
 /// # Shapes
-/// `dloss`: `[1]`; then the inputs of the forward kernel, and `loss` and `rows` as it left them; `dlogits`: `[n_rows, n_classes]`.
+/// `grad_loss`: `[1]`; then the inputs of the forward kernel, and `loss` and `rows` as it left them; `grad_logits`: `[n_rows, n_classes]`.
 /// # Dtypes
 /// f32; `target` u32.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -171,11 +171,11 @@ impl Kernel for CrossEntropyGrad {
     }
 
     fn args(&self) -> Vec<Arg> {
-        let mut args = vec![Arg::read("dloss", DType::F32, 1)];
+        let mut args = vec![Arg::read("grad_loss", DType::F32, 1)];
         args.extend(self.forward.inputs());
         args.push(Arg::read("loss", DType::F32, 2));
         args.push(Arg::read("rows", DType::F32, 4 * self.forward.n_rows));
-        args.push(Arg::write("dlogits", DType::F32, self.forward.n_rows * self.forward.n_classes));
+        args.push(Arg::write("grad_logits", DType::F32, self.forward.n_rows * self.forward.n_classes));
         args
     }
 
@@ -203,12 +203,12 @@ impl Kernel for CrossEntropyGrad {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        let dloss = args.read::<f32>(0)[0];
+        let grad_loss = args.read::<f32>(0)[0];
         let (logits, target, weight) = (args.read(1), args.read(2), args.read(3));
         let class_weight = (self.forward.class_weights == ClassWeights::Given).then(|| args.read(4));
         let loss = 1 + self.forward.inputs().len();
         let inputs = cpu::cross_entropy::Inputs { logits, target, weight, class_weight };
-        cpu::cross_entropy::grad(&self.forward, dloss, &inputs, args.read(loss), args.read(loss + 1), args.write(loss + 2));
+        cpu::cross_entropy::grad(&self.forward, grad_loss, &inputs, args.read(loss), args.read(loss + 1), args.write(loss + 2));
     }
 
     fn cost(&self) -> Cost {

@@ -5,7 +5,7 @@ use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, STATE_LEN, TwinA
 /// Dropout: each element is 0 with probability `p`, else divided by `1 - p`, so that the mean stays.
 ///
 /// Element `i` in step `t` is kept if word `i % 4` of Philox block `[i / 4, 0, stream, t]` says so ([`Philox`](crate::Philox)), so the draw depends
-/// on nothing but the seed, the stream, `state.step` and the element. The gradient is this kernel once more, over `dy`, in the same step.
+/// on nothing but the seed, the stream, `state.step` and the element. The gradient is this kernel once more, over `grad_y`, in the same step.
 ///
 /// # Shapes
 /// `x`, `y`: `[n]`; `state`: [`STATE_LEN`].

@@ -84,10 +84,10 @@ impl Kernel for Embedding {
     }
 }
 
-/// The gradient of [`Embedding`]'s table: `dweight[e, c] = Σ_i dy[i, c]` over the rows `i` whose entry is `e`, 0 where there is none.
+/// The gradient of [`Embedding`]'s table: `grad_weight[e, c] = Σ_i grad_y[i, c]` over the rows `i` whose entry is `e`, 0 where there is none.
 ///
 /// # Shapes
-/// `dy`: `[n, dim]`; `index`: `[n, n_index_cols]`; `dweight`: `[n_entries, dim]`.
+/// `grad_y`: `[n, dim]`; `index`: `[n, n_index_cols]`; `grad_weight`: `[n_entries, dim]`.
 /// # Dtypes
 /// `index` u32; the rest f32. An entry's rows are added in order (on a GPU, for a table of few entries, in runs of 64 rows that are
 /// added in order): no float atomics, so that a run repeats bit for bit.
@@ -136,9 +136,9 @@ impl Kernel for EmbeddingGrad {
     fn args(&self) -> Vec<Arg> {
         let Embedding { n, n_entries, dim, n_index_cols, .. } = self.forward;
         let mut args = vec![
-            Arg::read("dy", DType::F32, n * dim),
+            Arg::read("grad_y", DType::F32, n * dim),
             Arg::read("index", DType::U32, n * n_index_cols),
-            Arg::write("dweight", DType::F32, n_entries * dim),
+            Arg::write("grad_weight", DType::F32, n_entries * dim),
         ];
         if self.is_in_parts() {
             args.push(Arg::scratch("parts", DType::F32, self.n_parts() * n_entries * dim));

@@ -127,11 +127,11 @@ impl Kernel for LayerNorm {
     }
 }
 
-/// The gradient of [`LayerNorm`] in `x`: with `x̂ = (x - mean) s`, `s = 1 / √(var + ε)` and `g = dy · weight`,
-/// `dx = s (g - mean_c g - x̂ mean_c (g x̂))`.
+/// The gradient of [`LayerNorm`] in `x`: with `x̂ = (x - mean) s`, `s = 1 / √(var + ε)` and `g = grad_y · weight`,
+/// `grad_x = s (g - mean_c g - x̂ mean_c (g x̂))`.
 ///
 /// # Shapes
-/// `dy`, `x`, `dx`: `[n_rows, n_cols]`; `weight`, if the forward kernel has one: `[n_cols]`; `stats`: `[n_rows, 2]`, as that left it.
+/// `grad_y`, `x`, `grad_x`: `[n_rows, n_cols]`; `weight`, if the forward kernel has one: `[n_cols]`; `stats`: `[n_rows, 2]`, as that left it.
 /// # Dtypes
 /// f32.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -148,12 +148,12 @@ impl Kernel for LayerNormGrad {
     fn args(&self) -> Vec<Arg> {
         let LayerNorm { n_rows, n_cols, affine, .. } = self.forward;
         let n = self.forward.n();
-        let mut args = vec![Arg::read("dy", DType::F32, n), Arg::read("x", DType::F32, n)];
+        let mut args = vec![Arg::read("grad_y", DType::F32, n), Arg::read("x", DType::F32, n)];
         if affine.has_weight() {
             args.push(Arg::read("weight", DType::F32, n_cols));
         }
         args.push(Arg::read("stats", DType::F32, 2 * n_rows));
-        args.push(Arg::write("dx", DType::F32, n));
+        args.push(Arg::write("grad_x", DType::F32, n));
         args
     }
 
@@ -180,11 +180,11 @@ impl Kernel for LayerNormGrad {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        let (dy, x) = (args.read(0), args.read(1));
+        let (grad_y, x) = (args.read(0), args.read(1));
         let has_weight = self.forward.affine.has_weight();
         let weight = has_weight.then(|| args.read(2));
         let stats = 2 + usize::from(has_weight);
-        cpu::layer_norm::grad(&self.forward, dy, x, weight, args.read(stats), args.write(stats + 1));
+        cpu::layer_norm::grad(&self.forward, grad_y, x, weight, args.read(stats), args.write(stats + 1));
     }
 
     fn cost(&self) -> Cost {
@@ -193,10 +193,10 @@ impl Kernel for LayerNormGrad {
     }
 }
 
-/// The gradient of [`LayerNorm`] in its weight: `dweight[c] = Σ_r dy[r,c] x̂[r,c]`. That in its bias is [`ColumnSum`](crate::ColumnSum).
+/// The gradient of [`LayerNorm`] in its weight: `grad_weight[c] = Σ_r grad_y[r,c] x̂[r,c]`. That in its bias is [`ColumnSum`](crate::ColumnSum).
 ///
 /// # Shapes
-/// `dy`, `x`: `[n_rows, n_cols]`; `stats`: `[n_rows, 2]`; `dweight`: `[n_cols]`.
+/// `grad_y`, `x`: `[n_rows, n_cols]`; `stats`: `[n_rows, 2]`; `grad_weight`: `[n_cols]`.
 /// # Dtypes
 /// f32. Sums of 64 rows are added in order.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -214,10 +214,10 @@ impl Kernel for LayerNormWeightGrad {
         let LayerNorm { n_rows, n_cols, .. } = self.forward;
         let n = self.forward.n();
         vec![
-            Arg::read("dy", DType::F32, n),
+            Arg::read("grad_y", DType::F32, n),
             Arg::read("x", DType::F32, n),
             Arg::read("stats", DType::F32, 2 * n_rows),
-            Arg::write("dweight", DType::F32, n_cols),
+            Arg::write("grad_weight", DType::F32, n_cols),
             Arg::scratch("parts", DType::F32, n_rows.div_ceil(cpu::column_sum::PART_ROWS) * n_cols),
         ]
     }
@@ -256,8 +256,8 @@ impl Kernel for LayerNormWeightGrad {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        let (dy, x, stats) = (args.read(0), args.read(1), args.read(2));
-        cpu::layer_norm::weight_grad(&self.forward, dy, x, stats, args.write(3), args.write(4));
+        let (grad_y, x, stats) = (args.read(0), args.read(1), args.read(2));
+        cpu::layer_norm::weight_grad(&self.forward, grad_y, x, stats, args.write(3), args.write(4));
     }
 
     fn cost(&self) -> Cost {

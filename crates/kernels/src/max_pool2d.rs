@@ -86,7 +86,7 @@ impl StoredForm for MaxPool2d {
 /// The gradient of [`MaxPool2d`]: each pixel gathers the gradients of the windows whose largest value it was.
 ///
 /// # Shapes
-/// `dy`, `taps`: [`PoolShape::y`]; `dx`: [`PoolShape::x`].
+/// `grad_y`, `taps`: [`PoolShape::y`]; `grad_x`: [`PoolShape::x`].
 /// # Dtypes
 /// `taps` u32, as the forward kernel left it; the rest f32, or f16 and bf16 by [`stored`](crate::stored). What reaches a pixel is added in the order of the windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,7 +102,11 @@ impl Kernel for MaxPool2dGrad {
 
     fn args(&self) -> Vec<Arg> {
         let n = self.shape.y().len();
-        vec![Arg::read("dy", DType::F32, n), Arg::read("taps", DType::U32, n), Arg::write("dx", DType::F32, self.shape.x.len())]
+        vec![
+            Arg::read("grad_y", DType::F32, n),
+            Arg::read("taps", DType::U32, n),
+            Arg::write("grad_x", DType::F32, self.shape.x.len()),
+        ]
     }
 
     fn check(&self) -> Result<(), Error> {

@@ -69,10 +69,10 @@ impl Kernel for MseLoss {
     }
 }
 
-/// The gradient of [`MseLoss`] in `x`: `dx = dloss 2 w (x - t) / divisor`.
+/// The gradient of [`MseLoss`] in `x`: `grad_x = grad_loss 2 w (x - t) / divisor`.
 ///
 /// # Shapes
-/// `dloss`: `[1]`; `x`, `target`, `dx`: `[n_rows, n_cols]`; `weight`: `[n_rows]`; `loss`: `[2]`, as the forward kernel left it.
+/// `grad_loss`: `[1]`; `x`, `target`, `grad_x`: `[n_rows, n_cols]`; `weight`: `[n_rows]`; `loss`: `[2]`, as the forward kernel left it.
 /// # Dtypes
 /// f32.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -89,12 +89,12 @@ impl Kernel for MseLossGrad {
     fn args(&self) -> Vec<Arg> {
         let n = self.forward.n_rows * self.forward.n_cols;
         vec![
-            Arg::read("dloss", DType::F32, 1),
+            Arg::read("grad_loss", DType::F32, 1),
             Arg::read("x", DType::F32, n),
             Arg::read("target", DType::F32, n),
             Arg::read("weight", DType::F32, self.forward.n_rows),
             Arg::read("loss", DType::F32, 2),
-            Arg::write("dx", DType::F32, n),
+            Arg::write("grad_x", DType::F32, n),
         ]
     }
 
@@ -118,8 +118,8 @@ impl Kernel for MseLossGrad {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        let (dloss, x, target) = (args.read::<f32>(0), args.read(1), args.read(2));
-        cpu::mse_loss::grad(&self.forward, dloss[0], x, target, args.read(3), args.read(4), args.write(5));
+        let (grad_loss, x, target) = (args.read::<f32>(0), args.read(1), args.read(2));
+        cpu::mse_loss::grad(&self.forward, grad_loss[0], x, target, args.read(3), args.read(4), args.write(5));
     }
 
     fn cost(&self) -> Cost {

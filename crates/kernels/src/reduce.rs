@@ -163,12 +163,12 @@ impl StoredForm for Reduce {
     }
 }
 
-/// The gradient of a [`Reduce`]: `dx[o, k, i] = dy[o, i]` for a sum, that over `n` for a mean, `dy[o, i] x / y[o, i]` for a norm (0 where the
-/// norm is), and for the greatest and the least what their [`ReduceMask`] gives of it: `dy[o, i] mask / n_equal[o, i]`.
+/// The gradient of a [`Reduce`]: `grad_x[o, k, i] = grad_y[o, i]` for a sum, that over `n` for a mean, `grad_y[o, i] x / y[o, i]` for a norm (0 where the
+/// norm is), and for the greatest and the least what their [`ReduceMask`] gives of it: `grad_y[o, i] mask / n_equal[o, i]`.
 ///
 /// # Shapes
-/// `dy`: `[n_outer, n_inner]`; then for a norm `x` and `y`; for the greatest and the least the mask `[n_outer, n, n_inner]` and its sums
-/// `[n_outer, n_inner]`; `dx`: `[n_outer, n, n_inner]`.
+/// `grad_y`: `[n_outer, n_inner]`; then for a norm `x` and `y`; for the greatest and the least the mask `[n_outer, n, n_inner]` and its sums
+/// `[n_outer, n_inner]`; `grad_x`: `[n_outer, n, n_inner]`.
 /// # Dtypes
 /// f32.
 /// # Errors
@@ -187,7 +187,7 @@ impl Kernel for ReduceGrad {
     fn args(&self) -> Vec<Arg> {
         let Reduce { n_outer, n, n_inner, op } = self.forward;
         let n_results = n_outer * n_inner;
-        let mut args = vec![Arg::read("dy", DType::F32, n_results)];
+        let mut args = vec![Arg::read("grad_y", DType::F32, n_results)];
         let with = match op {
             ReduceOp::Sum | ReduceOp::Mean | ReduceOp::NonFinite => None,
             ReduceOp::Max | ReduceOp::Min => Some(["mask", "n_equal"]),
@@ -197,7 +197,7 @@ impl Kernel for ReduceGrad {
             args.push(Arg::read(of_elements, DType::F32, n_results * n));
             args.push(Arg::read(of_results, DType::F32, n_results));
         }
-        args.push(Arg::write("dx", DType::F32, n_results * n));
+        args.push(Arg::write("grad_x", DType::F32, n_results * n));
         args
     }
 
@@ -212,24 +212,28 @@ impl Kernel for ReduceGrad {
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let Reduce { n_outer, n, n_inner, op } = self.forward;
-        let dx = self.args().len() - 1;
+        let written = self.args().len() - 1;
         Ok(vec![Dispatch {
             label: "kernels.reduce_grad",
-            wgsl: if dx == 1 { include_str!("wgsl/reduce_grad.wgsl") } else { include_str!("wgsl/reduce_grad_by_element.wgsl") },
+            wgsl: if written == 1 {
+                include_str!("wgsl/reduce_grad.wgsl")
+            } else {
+                include_str!("wgsl/reduce_grad_by_element.wgsl")
+            },
             entry: "main",
             constants: vec![],
             types: vec![],
             params: bytemuck::cast_slice(&[n as u32, n_inner as u32, u32::from(op == ReduceOp::Mean), 0]).to_vec(),
-            reads: (0..dx).collect(),
-            writes: vec![dx],
+            reads: (0..written).collect(),
+            writes: vec![written],
             workgroups: fold_workgroups(self.name(), (n_outer * n * n_inner).div_ceil(64))?,
         }])
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        let dx = self.args().len() - 1;
-        let by_element = (dx == 3).then(|| (args.read(1), args.read(2)));
-        cpu::reduce::grad(&self.forward, args.read(0), by_element, args.write(dx));
+        let written = self.args().len() - 1;
+        let by_element = (written == 3).then(|| (args.read(1), args.read(2)));
+        cpu::reduce::grad(&self.forward, args.read(0), by_element, args.write(written));
     }
 }
 

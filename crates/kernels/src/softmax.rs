@@ -84,10 +84,10 @@ impl Kernel for Softmax {
     }
 }
 
-/// The gradient of [`Softmax`], from its output: `dx = y (dy - Σ_k dy[k] y[k])`; for logarithms `dx = dy - exp(y) Σ_k dy[k]`.
+/// The gradient of [`Softmax`], from its output: `grad_x = y (grad_y - Σ_k grad_y[k] y[k])`; for logarithms `grad_x = grad_y - exp(y) Σ_k grad_y[k]`.
 ///
 /// # Shapes
-/// `dy`, `y`, `dx`: `[n_rows, n_cols]`; `y` as the forward kernel left it.
+/// `grad_y`, `y`, `grad_x`: `[n_rows, n_cols]`; `y` as the forward kernel left it.
 /// # Dtypes
 /// f32.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,7 +106,7 @@ impl Kernel for SoftmaxGrad {
 
     fn args(&self) -> Vec<Arg> {
         let n = self.forward.n_rows * self.forward.n_cols;
-        vec![Arg::read("dy", DType::F32, n), Arg::read("y", DType::F32, n), Arg::write("dx", DType::F32, n)]
+        vec![Arg::read("grad_y", DType::F32, n), Arg::read("y", DType::F32, n), Arg::write("grad_x", DType::F32, n)]
     }
 
     fn check(&self) -> Result<(), Error> {

@@ -46,77 +46,77 @@ pub(crate) fn activate(activation: Activation, x: &[f32], y: &mut [f32]) {
     );
 }
 
-pub(crate) fn activation_grad(activation: Activation, dy: &[f32], x: &[f32], dx: &mut [f32]) {
+pub(crate) fn activation_grad(activation: Activation, grad_y: &[f32], x: &[f32], grad_x: &mut [f32]) {
     each_block(
-        dx,
+        grad_x,
         #[inline(always)]
-        |at, dx| {
-            let (dy, x) = (&dy[at..at + dx.len()], &x[at..at + dx.len()]);
+        |at, grad_x| {
+            let (grad_y, x) = (&grad_y[at..at + grad_x.len()], &x[at..at + grad_x.len()]);
             match activation {
-                Activation::Identity => dx.copy_from_slice(dy),
+                Activation::Identity => grad_x.copy_from_slice(grad_y),
                 Activation::Relu => map2(
-                    dx,
-                    dy,
+                    grad_x,
+                    grad_y,
                     x,
                     #[inline(always)]
-                    |dy, x| if x > 0.0 { dy } else { 0.0 },
+                    |grad_y, x| if x > 0.0 { grad_y } else { 0.0 },
                 ),
                 Activation::Celu { alpha } => map2(
-                    dx,
-                    dy,
+                    grad_x,
+                    grad_y,
                     x,
                     #[inline(always)]
-                    |dy, x| dy * exp(x.min(0.0) / alpha),
+                    |grad_y, x| grad_y * exp(x.min(0.0) / alpha),
                 ),
                 Activation::Gelu => map2(
-                    dx,
-                    dy,
+                    grad_x,
+                    grad_y,
                     x,
                     #[inline(always)]
-                    |dy, x| {
+                    |grad_y, x| {
                         let density = 0.398_942_3 * exp(-0.5 * x * x);
-                        dy * (0.5 * (1.0 + erf(x * std::f32::consts::FRAC_1_SQRT_2)) + x * density)
+                        grad_y * (0.5 * (1.0 + erf(x * std::f32::consts::FRAC_1_SQRT_2)) + x * density)
                     },
                 ),
                 Activation::GeluTanh => map2(
-                    dx,
-                    dy,
+                    grad_x,
+                    grad_y,
                     x,
                     #[inline(always)]
-                    |dy, x| {
+                    |grad_y, x| {
                         let t = tanh(GELU_SCALE * (x + GELU_CUBIC * x * x * x));
                         let inner = GELU_SCALE * (1.0 + 3.0 * GELU_CUBIC * x * x);
-                        dy * (0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * inner)
+                        grad_y * (0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * inner)
                     },
                 ),
                 Activation::Silu => map2(
-                    dx,
-                    dy,
+                    grad_x,
+                    grad_y,
                     x,
                     #[inline(always)]
-                    |dy, x| {
+                    |grad_y, x| {
                         let s = sigmoid(x);
-                        dy * s * (1.0 + x * (1.0 - s))
+                        grad_y * s * (1.0 + x * (1.0 - s))
                     },
                 ),
                 Activation::Sigmoid => map2(
-                    dx,
-                    dy,
+                    grad_x,
+                    grad_y,
                     x,
                     #[inline(always)]
-                    |dy, x| {
+                    |grad_y, x| {
                         let s = sigmoid(x);
-                        dy * s * (1.0 - s)
+                        grad_y * s * (1.0 - s)
                     },
                 ),
                 Activation::Tanh => map2(
-                    dx,
-                    dy,
+                    grad_x,
+                    grad_y,
                     x,
                     #[inline(always)]
-                    |dy, x| {
+                    |grad_y, x| {
                         let t = tanh(x);
-                        dy * (1.0 - t * t)
+                        grad_y * (1.0 - t * t)
                     },
                 ),
             }
@@ -124,13 +124,13 @@ pub(crate) fn activation_grad(activation: Activation, dy: &[f32], x: &[f32], dx:
     );
 }
 
-pub(crate) fn output_grad(activation: Activation, dy: &[f32], y: &[f32], dx: &mut [f32]) {
+pub(crate) fn output_grad(activation: Activation, grad_y: &[f32], y: &[f32], grad_x: &mut [f32]) {
     each_block(
-        dx,
+        grad_x,
         #[inline(always)]
-        |at, dx| {
-            dx.copy_from_slice(&dy[at..at + dx.len()]);
-            scale_by_slope(activation, &y[at..at + dx.len()], dx);
+        |at, grad_x| {
+            grad_x.copy_from_slice(&grad_y[at..at + grad_x.len()]);
+            scale_by_slope(activation, &y[at..at + grad_x.len()], grad_x);
         },
     );
 }
@@ -152,34 +152,34 @@ pub(crate) fn activate_in_place(activation: Activation, y: &mut [f32]) {
     }
 }
 
-/// `dx *= act'`, the derivative taken from the output `y`.
+/// `grad_x *= act'`, the derivative taken from the output `y`.
 #[inline(always)]
-pub(crate) fn scale_by_slope(activation: Activation, y: &[f32], dx: &mut [f32]) {
+pub(crate) fn scale_by_slope(activation: Activation, y: &[f32], grad_x: &mut [f32]) {
     match activation {
         Activation::Identity => {}
         Activation::Relu => update2(
-            dx,
+            grad_x,
             y,
             #[inline(always)]
-            |dx, y| if y > 0.0 { dx } else { 0.0 },
+            |grad_x, y| if y > 0.0 { grad_x } else { 0.0 },
         ),
         Activation::Celu { alpha } => update2(
-            dx,
+            grad_x,
             y,
             #[inline(always)]
-            |dx, y| dx * if y > 0.0 { 1.0 } else { y / alpha + 1.0 },
+            |grad_x, y| grad_x * if y > 0.0 { 1.0 } else { y / alpha + 1.0 },
         ),
         Activation::Sigmoid => update2(
-            dx,
+            grad_x,
             y,
             #[inline(always)]
-            |dx, y| dx * (y * (1.0 - y)),
+            |grad_x, y| grad_x * (y * (1.0 - y)),
         ),
         Activation::Tanh => update2(
-            dx,
+            grad_x,
             y,
             #[inline(always)]
-            |dx, y| dx * (1.0 - y * y),
+            |grad_x, y| grad_x * (1.0 - y * y),
         ),
         Activation::Gelu | Activation::GeluTanh | Activation::Silu => unreachable!("has no derivative from its output"),
     }

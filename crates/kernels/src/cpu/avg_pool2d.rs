@@ -30,24 +30,24 @@ pub(crate) fn run<T: Element>(kernel: &AvgPool2d, x: &[T], y: &mut [T]) {
     );
 }
 
-pub(crate) fn grad<T: Element>(kernel: &AvgPool2d, dy: &[T], dx: &mut [T]) {
+pub(crate) fn grad<T: Element>(kernel: &AvgPool2d, grad_y: &[T], grad_x: &mut [T]) {
     let shape = &kernel.shape;
     let Images { height, width, n_channels, .. } = shape.x;
     let y = shape.y();
     each_row_in_f32(
         width * n_channels,
-        dx,
+        grad_x,
         #[inline(always)]
-        |row, dx| {
+        |row, grad_x| {
             let (image, h) = (row / height, row % height);
-            dx.fill(0.0);
-            for (w, dx) in dx.chunks_exact_mut(n_channels).enumerate() {
+            grad_x.fill(0.0);
+            for (w, grad_x) in grad_x.chunks_exact_mut(n_channels).enumerate() {
                 for i in shape.covering(0, h) {
                     for j in shape.covering(1, w) {
                         let divisor = (kernel.n_counted(0, i) * kernel.n_counted(1, j)) as f32;
-                        let dy = &dy[((image * y.height + i) * y.width + j) * n_channels..];
-                        for (dx, &dy) in dx.iter_mut().zip(dy) {
-                            *dx += dy.widen() / divisor;
+                        let grad_y = &grad_y[((image * y.height + i) * y.width + j) * n_channels..];
+                        for (grad_x, &grad_y) in grad_x.iter_mut().zip(grad_y) {
+                            *grad_x += grad_y.widen() / divisor;
                         }
                     }
                 }

@@ -24,22 +24,22 @@ pub(crate) fn loss(kernel: &BceWithLogits, logits: &[f32], target: &[f32], weigh
 
 pub(crate) fn grad(
     kernel: &BceWithLogits,
-    dloss: f32,
+    grad_loss: f32,
     logits: &[f32],
     target: &[f32],
     weight: &[f32],
     loss: &[f32],
-    dlogits: &mut [f32],
+    grad_logits: &mut [f32],
 ) {
-    let scale = dloss / loss[1];
+    let scale = grad_loss / loss[1];
     each_block(
-        dlogits,
+        grad_logits,
         #[inline(always)]
-        |at, dlogits| {
-            let run = at..at + dlogits.len();
+        |at, grad_logits| {
+            let run = at..at + grad_logits.len();
             let rows = logits[run.clone()].iter().zip(&target[run.clone()]).zip(&weight[run]);
-            for (dx, ((&x, &t), &w)) in dlogits.iter_mut().zip(rows) {
-                *dx = scale * w * ((1.0 - t) - (1.0 + (kernel.pos_weight - 1.0) * t) * sigmoid(-x));
+            for (grad_x, ((&x, &t), &w)) in grad_logits.iter_mut().zip(rows) {
+                *grad_x = scale * w * ((1.0 - t) - (1.0 + (kernel.pos_weight - 1.0) * t) * sigmoid(-x));
             }
         },
     );

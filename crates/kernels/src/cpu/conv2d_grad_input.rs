@@ -8,10 +8,10 @@ use crate::{Conv2dGradInput, ConvShape, Images};
 
 pub(crate) fn run<T: Element, Y: Element>(
     kernel: &Conv2dGradInput,
-    dy: &[T],
+    grad_y: &[T],
     weight: Floats<'_>,
     output: Floats<'_>,
-    dx: &mut [Y],
+    grad_x: &mut [Y],
     weight_turned: &mut [f32],
 ) {
     let shape = &kernel.shape;
@@ -22,10 +22,10 @@ pub(crate) fn run<T: Element, Y: Element>(
     // A task has as many rows as give each phase the pixels of a task.
     let task_rows = TASK_PIXELS.div_ceil(width.div_ceil(stride_x)).saturating_mul(stride_y).min(shape.x.n_images * height);
     let ending = Ending { epilogue: kernel.epilogue, n: n_channels, fused: output };
-    let task = |(buffer, sums): &mut (Vec<f32>, Vec<f32>), (i, dx): (usize, &mut [Y])| {
+    let task = |(buffer, sums): &mut (Vec<f32>, Vec<f32>), (i, grad_x): (usize, &mut [Y])| {
         let first = i * task_rows;
-        let all_rows = first..first + dx.len() / (width * n_channels);
-        in_f32(dx, |dx| {
+        let all_rows = first..first + grad_x.len() / (width * n_channels);
+        in_f32(grad_x, |grad_x| {
             for phase in &phases {
                 let of_phase = |row: &usize| row % height % stride_y == phase.at[0];
                 let rows: Vec<ResultRow> =
@@ -34,19 +34,19 @@ pub(crate) fn run<T: Element, Y: Element>(
                 sums.clear();
                 sums.resize(rows.len() * n * n_channels, 0.0);
                 if !sums.is_empty() && phase.n_weights > 0 {
-                    let patches = Patches { source: dy, images: shape.y(), walks: phase.walks };
+                    let patches = Patches { source: grad_y, images: shape.y(), walks: phase.walks };
                     patches.times(&rows, &weights[phase.first_weight..][..phase.n_weights], n_channels, sums, buffer);
                 }
                 for (row, sums) in all_rows.clone().filter(of_phase).zip(sums.chunks_exact(n * n_channels)) {
-                    let line = &mut dx[(row - first) * width * n_channels..][..width * n_channels];
+                    let line = &mut grad_x[(row - first) * width * n_channels..][..width * n_channels];
                     let pixels = line.chunks_exact_mut(n_channels).skip(phase.at[1]).step_by(stride_x);
-                    pixels.zip(sums.chunks_exact(n_channels)).for_each(|(dx, sum)| dx.copy_from_slice(sum));
+                    pixels.zip(sums.chunks_exact(n_channels)).for_each(|(grad_x, sum)| grad_x.copy_from_slice(sum));
                 }
             }
-            ending.apply(first * width, dx);
+            ending.apply(first * width, grad_x);
         });
     };
-    dx.par_chunks_mut(task_rows * width * n_channels).enumerate().for_each_init(Default::default, task);
+    grad_x.par_chunks_mut(task_rows * width * n_channels).enumerate().for_each_init(Default::default, task);
 }
 
 /// The input pixels `at + stride * i`, which are under the same taps of their windows.

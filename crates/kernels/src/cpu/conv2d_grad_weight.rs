@@ -13,7 +13,13 @@ const BLOCK_LEN: usize = 128 * 1024;
 const PATCHES_LEN: usize = 128 * 1024;
 
 /// The sums of each run are made by several tasks, each for some rows of taps; `parts` is `[run][block of taps][n_out, taps, n_channels]`.
-pub(crate) fn run<T: Element, Y: Element>(kernel: &Conv2dGradWeight, dy: Floats<'_>, x: &[T], dw: &mut [Y], parts: &mut [f32]) {
+pub(crate) fn run<T: Element, Y: Element>(
+    kernel: &Conv2dGradWeight,
+    grad_y: Floats<'_>,
+    x: &[T],
+    grad_weight: &mut [Y],
+    parts: &mut [f32],
+) {
     let shape = &kernel.shape;
     let (n_out, window) = (shape.n_out, &shape.window);
     let Images { n_images, height, width, .. } = shape.y();
@@ -45,10 +51,10 @@ pub(crate) fn run<T: Element, Y: Element>(kernel: &Conv2dGradWeight, dy: Floats<
             let result_rows: Vec<ResultRow> = (start..end).map(|row| (row / height, row % height)).collect();
             let n_pixels = (end - start) * width;
             let packed = patches.pack(&result_rows, taps.clone(), buffer);
-            let dy_range = start * width * n_out..end * width * n_out;
-            with_room(dy.n_room(dy_range.len()), |room| {
+            let range = start * width * n_out..end * width * n_out;
+            with_room(grad_y.n_room(range.len()), |room| {
                 let a =
-                    Operand { data: dy.get(dy_range, room), n_rows: n_out, n_cols: n_pixels, row_stride: 1, col_stride: n_out };
+                    Operand { data: grad_y.get(range, room), n_rows: n_out, n_cols: n_pixels, row_stride: 1, col_stride: n_out };
                 let b = Operand { data: packed, n_rows: n_pixels, n_cols, row_stride: n_cols, col_stride: 1 };
                 serial_product(a, b, sums, if i == 0 { Onto::Nothing } else { Onto::Sum });
             });
@@ -57,18 +63,18 @@ pub(crate) fn run<T: Element, Y: Element>(kernel: &Conv2dGradWeight, dy: Floats<
 
     // Weight `[o, u, ..]` stands in the block of its tap row `u`.
     let (tap_len, n_parts) = (patches.n_cols(1), kernel.n_parts());
-    dw.par_chunks_mut(shape.n_patch()).enumerate().for_each(|(o, dw)| {
-        in_f32(dw, |dw| {
+    grad_weight.par_chunks_mut(shape.n_patch()).enumerate().for_each(|(o, grad_weight)| {
+        in_f32(grad_weight, |grad_weight| {
             vectorised(
                 #[inline(always)]
                 || {
-                    for (i, dw) in dw.chunks_mut(block_taps * tap_len).enumerate() {
-                        let block = i * block_taps * tap_len * n_out + o * dw.len();
-                        dw.fill(0.0);
+                    for (i, grad_weight) in grad_weight.chunks_mut(block_taps * tap_len).enumerate() {
+                        let block = i * block_taps * tap_len * n_out + o * grad_weight.len();
+                        grad_weight.fill(0.0);
                         for part in 0..n_parts {
-                            let sums = &parts[part * n_out * tap_len * window.kernel[0] + block..][..dw.len()];
-                            for (dw, sum) in dw.iter_mut().zip(sums) {
-                                *dw += sum;
+                            let sums = &parts[part * n_out * tap_len * window.kernel[0] + block..][..grad_weight.len()];
+                            for (grad_weight, sum) in grad_weight.iter_mut().zip(sums) {
+                                *grad_weight += sum;
                             }
                         }
                     }

@@ -93,35 +93,42 @@ fn one_row(kernel: &CrossEntropy, inputs: &Inputs<'_>, row: usize, [m, log_sum]:
     [total, weight * inputs.class_weight(class), weight * loss]
 }
 
-pub(crate) fn grad(kernel: &CrossEntropy, dloss: f32, inputs: &Inputs<'_>, loss: &[f32], rows: &[f32], dlogits: &mut [f32]) {
+pub(crate) fn grad(
+    kernel: &CrossEntropy,
+    grad_loss: f32,
+    inputs: &Inputs<'_>,
+    loss: &[f32],
+    rows: &[f32],
+    grad_logits: &mut [f32],
+) {
     let (n_classes, smoothing) = (kernel.n_classes, kernel.label_smoothing);
-    let scale = dloss / loss[1];
+    let scale = grad_loss / loss[1];
     let share = smoothing / n_classes as f32;
     each_row_block(
         n_classes,
-        dlogits,
+        grad_logits,
         #[inline(always)]
-        |first, dlogits| {
-            for (i, dx) in dlogits.chunks_exact_mut(n_classes).enumerate() {
+        |first, grad_logits| {
+            for (i, grad_x) in grad_logits.chunks_exact_mut(n_classes).enumerate() {
                 let row = first + i;
                 let target = inputs.target[row];
                 if kernel.ignored == Some(target) {
-                    dx.fill(0.0);
+                    grad_x.fill(0.0);
                     continue;
                 }
                 let (m, log_sum, total) = (rows[4 * row], rows[4 * row + 1], rows[4 * row + 2]);
                 let scale = scale * inputs.weight[row];
                 let x = &inputs.logits[row * n_classes..][..n_classes];
-                for (dx, x) in dx.iter_mut().zip(x) {
-                    *dx = scale * (total * exp(x - m - log_sum) - share);
+                for (grad_x, x) in grad_x.iter_mut().zip(x) {
+                    *grad_x = scale * (total * exp(x - m - log_sum) - share);
                 }
                 if let Some(weights) = inputs.class_weight {
-                    for (dx, v) in dx.iter_mut().zip(weights) {
-                        *dx -= scale * share * (v - 1.0);
+                    for (grad_x, v) in grad_x.iter_mut().zip(weights) {
+                        *grad_x -= scale * share * (v - 1.0);
                     }
                 }
-                if let Some(dx) = dx.get_mut(target as usize) {
-                    *dx -= scale * (1.0 - smoothing) * inputs.class_weight(target as usize);
+                if let Some(grad_x) = grad_x.get_mut(target as usize) {
+                    *grad_x -= scale * (1.0 - smoothing) * inputs.class_weight(target as usize);
                 }
             }
         },

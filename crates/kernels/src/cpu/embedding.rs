@@ -14,19 +14,19 @@ pub(crate) fn run(kernel: &Embedding, weight: &[f32], index: &[u32], y: &mut [f3
     }
 }
 
-pub(crate) fn grad(kernel: &EmbeddingGrad, dy: &[f32], index: &[u32], dweight: &mut [f32]) {
+pub(crate) fn grad(kernel: &EmbeddingGrad, grad_y: &[f32], index: &[u32], grad_weight: &mut [f32]) {
     let Embedding { n_entries, dim, .. } = kernel.forward;
-    let is_small = dy.len() + dweight.len() < SERIAL_LEN;
+    let is_small = grad_y.len() + grad_weight.len() < SERIAL_LEN;
     let task_entries = if is_small { n_entries } else { n_entries.div_ceil(MOST_TASKS) };
-    let add_rows = |(task, dweight): (usize, &mut [f32])| {
-        dweight.fill(0.0);
-        let own = task * task_entries..task * task_entries + dweight.len() / dim;
-        for (dy, entry) in dy.chunks_exact(dim).zip(kernel.forward.entries(index)) {
+    let add_rows = |(task, grad_weight): (usize, &mut [f32])| {
+        grad_weight.fill(0.0);
+        let own = task * task_entries..task * task_entries + grad_weight.len() / dim;
+        for (grad_y, entry) in grad_y.chunks_exact(dim).zip(kernel.forward.entries(index)) {
             if own.contains(&entry) && kernel.padding != Some(entry) {
-                let sum = &mut dweight[(entry - own.start) * dim..][..dim];
-                sum.iter_mut().zip(dy).for_each(|(sum, dy)| *sum += dy);
+                let sum = &mut grad_weight[(entry - own.start) * dim..][..dim];
+                sum.iter_mut().zip(grad_y).for_each(|(sum, grad_y)| *sum += grad_y);
             }
         }
     };
-    dweight.par_chunks_mut(task_entries * dim).enumerate().for_each(add_rows);
+    grad_weight.par_chunks_mut(task_entries * dim).enumerate().for_each(add_rows);
 }

@@ -53,52 +53,59 @@ fn normalise(x: &[f32], mean: f32, inv_std: f32, weight: Option<&[f32]>, bias: O
     }
 }
 
-pub(crate) fn grad(forward: &LayerNorm, dy: &[f32], x: &[f32], weight: Option<&[f32]>, stats: &[f32], dx: &mut [f32]) {
+pub(crate) fn grad(forward: &LayerNorm, grad_y: &[f32], x: &[f32], weight: Option<&[f32]>, stats: &[f32], grad_x: &mut [f32]) {
     let n_cols = forward.n_cols;
     each_row_block(
         n_cols,
-        dx,
+        grad_x,
         #[inline(always)]
-        |first, dx| {
-            let block = first * n_cols..first * n_cols + dx.len();
-            let rows = dy[block.clone()].chunks_exact(n_cols).zip(x[block].chunks_exact(n_cols));
+        |first, grad_x| {
+            let block = first * n_cols..first * n_cols + grad_x.len();
+            let rows = grad_y[block.clone()].chunks_exact(n_cols).zip(x[block].chunks_exact(n_cols));
             let stats = stats[2 * first..].chunks_exact(2);
-            for ((dx, (dy, x)), stats) in dx.chunks_exact_mut(n_cols).zip(rows).zip(stats) {
-                row_grad(dy, x, weight, [stats[0], stats[1]], dx);
+            for ((grad_x, (grad_y, x)), stats) in grad_x.chunks_exact_mut(n_cols).zip(rows).zip(stats) {
+                row_grad(grad_y, x, weight, [stats[0], stats[1]], grad_x);
             }
         },
     );
 }
 
 #[inline(always)]
-fn row_grad(dy: &[f32], x: &[f32], weight: Option<&[f32]>, [mean, inv_std]: [f32; 2], dx: &mut [f32]) {
-    // dx holds g = dy weight until the sums are known.
+fn row_grad(grad_y: &[f32], x: &[f32], weight: Option<&[f32]>, [mean, inv_std]: [f32; 2], grad_x: &mut [f32]) {
+    // grad_x holds g = grad_y weight until the sums are known.
     match weight {
-        None => dx.copy_from_slice(dy),
+        None => grad_x.copy_from_slice(grad_y),
         Some(weight) => {
-            for ((g, dy), weight) in dx.iter_mut().zip(dy).zip(weight) {
-                *g = dy * weight;
+            for ((g, grad_y), weight) in grad_x.iter_mut().zip(grad_y).zip(weight) {
+                *g = grad_y * weight;
             }
         }
     }
-    let n = dx.len() as f32;
+    let n = grad_x.len() as f32;
     let mean_g = sum(
-        dx,
+        grad_x,
         #[inline(always)]
         |g| g,
     ) / n;
     let mean_gx = sum_of_two(
-        dx,
+        grad_x,
         x,
         #[inline(always)]
         |g, x| g * ((x - mean) * inv_std),
     ) / n;
-    for (dx, x) in dx.iter_mut().zip(x) {
-        *dx = inv_std * (*dx - mean_g - (x - mean) * inv_std * mean_gx);
+    for (grad_x, x) in grad_x.iter_mut().zip(x) {
+        *grad_x = inv_std * (*grad_x - mean_g - (x - mean) * inv_std * mean_gx);
     }
 }
 
-pub(crate) fn weight_grad(forward: &LayerNorm, dy: &[f32], x: &[f32], stats: &[f32], dweight: &mut [f32], parts: &mut [f32]) {
+pub(crate) fn weight_grad(
+    forward: &LayerNorm,
+    grad_y: &[f32],
+    x: &[f32],
+    stats: &[f32],
+    grad_weight: &mut [f32],
+    parts: &mut [f32],
+) {
     let n_cols = forward.n_cols;
     each_row_block(
         n_cols,
@@ -112,8 +119,8 @@ pub(crate) fn weight_grad(forward: &LayerNorm, dy: &[f32], x: &[f32], stats: &[f
                 for row in start..end {
                     let (mean, inv_std) = (stats[2 * row], stats[2 * row + 1]);
                     let at = row * n_cols..(row + 1) * n_cols;
-                    for ((sum, dy), x) in part.iter_mut().zip(&dy[at.clone()]).zip(&x[at]) {
-                        *sum += dy * (x - mean) * inv_std;
+                    for ((sum, grad_y), x) in part.iter_mut().zip(&grad_y[at.clone()]).zip(&x[at]) {
+                        *sum += grad_y * (x - mean) * inv_std;
                     }
                 }
             }
@@ -121,6 +128,6 @@ pub(crate) fn weight_grad(forward: &LayerNorm, dy: &[f32], x: &[f32], stats: &[f
     );
     vectorised(
         #[inline(always)]
-        || add_rows(parts, dweight),
+        || add_rows(parts, grad_weight),
     );
 }

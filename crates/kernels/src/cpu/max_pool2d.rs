@@ -59,25 +59,25 @@ fn pool_row<T: Element>(shape: &PoolShape, image: &[T], i: usize, y: &mut [f32],
     }
 }
 
-pub(crate) fn grad<T: Element>(shape: &PoolShape, dy: &[T], taps: &[u32], dx: &mut [T]) {
+pub(crate) fn grad<T: Element>(shape: &PoolShape, grad_y: &[T], taps: &[u32], grad_x: &mut [T]) {
     let Images { height, width, n_channels, .. } = shape.x;
     let y = shape.y();
     let [stride, padding] = [shape.window.stride, shape.window.padding];
     each_row_in_f32(
         width * n_channels,
-        dx,
+        grad_x,
         #[inline(always)]
-        |row, dx| {
+        |row, grad_x| {
             let (image, h) = (row / height, row % height);
-            dx.fill(0.0);
+            grad_x.fill(0.0);
             for i in shape.covering(0, h) {
                 let u = h + padding[0] - i * stride[0];
-                for (w, dx) in dx.chunks_exact_mut(n_channels).enumerate() {
+                for (w, grad_x) in grad_x.chunks_exact_mut(n_channels).enumerate() {
                     for j in shape.covering(1, w) {
                         let tap = (u * shape.window.kernel[1] + w + padding[1] - j * stride[1]) as u32;
                         let at = ((image * y.height + i) * y.width + j) * n_channels;
-                        for ((dx, &dy), &best) in dx.iter_mut().zip(&dy[at..]).zip(&taps[at..]) {
-                            *dx += if best == tap { dy.widen() } else { 0.0 };
+                        for ((grad_x, &grad_y), &best) in grad_x.iter_mut().zip(&grad_y[at..]).zip(&taps[at..]) {
+                            *grad_x += if best == tap { grad_y.widen() } else { 0.0 };
                         }
                     }
                 }

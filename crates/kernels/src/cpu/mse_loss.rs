@@ -27,19 +27,27 @@ pub(crate) fn loss(kernel: &MseLoss, x: &[f32], target: &[f32], weight: &[f32], 
     loss[1] = divisor as f32;
 }
 
-pub(crate) fn grad(kernel: &MseLoss, dloss: f32, x: &[f32], target: &[f32], weight: &[f32], loss: &[f32], dx: &mut [f32]) {
+pub(crate) fn grad(
+    kernel: &MseLoss,
+    grad_loss: f32,
+    x: &[f32],
+    target: &[f32],
+    weight: &[f32],
+    loss: &[f32],
+    grad_x: &mut [f32],
+) {
     let n_cols = kernel.n_cols;
-    let scale = 2.0 * dloss / loss[1];
+    let scale = 2.0 * grad_loss / loss[1];
     each_row_block(
         n_cols,
-        dx,
+        grad_x,
         #[inline(always)]
-        |first, dx| {
-            let block = first * n_cols..first * n_cols + dx.len();
+        |first, grad_x| {
+            let block = first * n_cols..first * n_cols + grad_x.len();
             let rows = x[block.clone()].chunks_exact(n_cols).zip(target[block].chunks_exact(n_cols));
-            for ((dx, (x, target)), w) in dx.chunks_exact_mut(n_cols).zip(rows).zip(&weight[first..]) {
-                for ((dx, x), t) in dx.iter_mut().zip(x).zip(target) {
-                    *dx = scale * w * (x - t);
+            for ((grad_x, (x, target)), w) in grad_x.chunks_exact_mut(n_cols).zip(rows).zip(&weight[first..]) {
+                for ((grad_x, x), t) in grad_x.iter_mut().zip(x).zip(target) {
+                    *grad_x = scale * w * (x - t);
                 }
             }
         },

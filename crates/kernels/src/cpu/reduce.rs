@@ -177,18 +177,18 @@ fn less(a: f32, b: f32) -> f32 {
     if b < a || b.is_nan() { b } else { a }
 }
 
-pub(crate) fn grad(forward: &Reduce, dy: &[f32], by_element: Option<(&[f32], &[f32])>, dx: &mut [f32]) {
+pub(crate) fn grad(forward: &Reduce, grad_y: &[f32], by_element: Option<(&[f32], &[f32])>, grad_x: &mut [f32]) {
     let divisor = if forward.op == ReduceOp::Mean { forward.n as f32 } else { 1.0 };
-    each_line(forward, dx, |at, line, results| match by_element {
+    each_line(forward, grad_x, |at, line, results| match by_element {
         None => {
-            for (dx, dy) in line.iter_mut().zip(&dy[results]) {
-                *dx = dy / divisor;
+            for (grad_x, grad_y) in line.iter_mut().zip(&grad_y[results]) {
+                *grad_x = grad_y / divisor;
             }
         }
         Some((of_elements, of_results)) => {
-            let per_result = dy[results.clone()].iter().zip(&of_results[results]);
-            for ((dx, &part), (dy, &of_result)) in line.iter_mut().zip(&of_elements[at..]).zip(per_result) {
-                *dx = dy * part / if part == 0.0 { 1.0 } else { of_result };
+            let per_result = grad_y[results.clone()].iter().zip(&of_results[results]);
+            for ((grad_x, &part), (grad_y, &of_result)) in line.iter_mut().zip(&of_elements[at..]).zip(per_result) {
+                *grad_x = grad_y * part / if part == 0.0 { 1.0 } else { of_result };
             }
         }
     });

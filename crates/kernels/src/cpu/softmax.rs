@@ -54,19 +54,19 @@ fn logarithms(n_cols: usize, y: &mut [f32]) {
     }
 }
 
-pub(crate) fn grad(forward: &Softmax, dy: &[f32], y: &[f32], dx: &mut [f32]) {
+pub(crate) fn grad(forward: &Softmax, grad_y: &[f32], y: &[f32], grad_x: &mut [f32]) {
     let n_cols = forward.n_cols;
     each_row_block(
         n_cols,
-        dx,
+        grad_x,
         #[inline(always)]
-        |first, dx| {
-            let block = first * n_cols..first * n_cols + dx.len();
-            let rows = dy[block.clone()].chunks_exact(n_cols).zip(y[block].chunks_exact(n_cols));
-            for (dx, (dy, y)) in dx.chunks_exact_mut(n_cols).zip(rows) {
+        |first, grad_x| {
+            let block = first * n_cols..first * n_cols + grad_x.len();
+            let rows = grad_y[block.clone()].chunks_exact(n_cols).zip(y[block].chunks_exact(n_cols));
+            for (grad_x, (grad_y, y)) in grad_x.chunks_exact_mut(n_cols).zip(rows) {
                 match forward.form {
-                    SoftmaxForm::Probability => probability_grad(dy, y, dx),
-                    SoftmaxForm::Log => logarithm_grad(dy, y, dx),
+                    SoftmaxForm::Probability => probability_grad(grad_y, y, grad_x),
+                    SoftmaxForm::Log => logarithm_grad(grad_y, y, grad_x),
                 }
             }
         },
@@ -74,26 +74,26 @@ pub(crate) fn grad(forward: &Softmax, dy: &[f32], y: &[f32], dx: &mut [f32]) {
 }
 
 #[inline(always)]
-fn probability_grad(dy: &[f32], y: &[f32], dx: &mut [f32]) {
+fn probability_grad(grad_y: &[f32], y: &[f32], grad_x: &mut [f32]) {
     let dot = sum_of_two(
-        dy,
+        grad_y,
         y,
         #[inline(always)]
-        |dy, y| dy * y,
+        |grad_y, y| grad_y * y,
     );
-    for ((dx, dy), y) in dx.iter_mut().zip(dy).zip(y) {
-        *dx = y * (dy - dot);
+    for ((grad_x, grad_y), y) in grad_x.iter_mut().zip(grad_y).zip(y) {
+        *grad_x = y * (grad_y - dot);
     }
 }
 
 #[inline(always)]
-fn logarithm_grad(dy: &[f32], y: &[f32], dx: &mut [f32]) {
+fn logarithm_grad(grad_y: &[f32], y: &[f32], grad_x: &mut [f32]) {
     let total = sum(
-        dy,
+        grad_y,
         #[inline(always)]
-        |dy| dy,
+        |grad_y| grad_y,
     );
-    for ((dx, dy), &y) in dx.iter_mut().zip(dy).zip(y) {
-        *dx = dy - exp(y) * total;
+    for ((grad_x, grad_y), &y) in grad_x.iter_mut().zip(grad_y).zip(y) {
+        *grad_x = grad_y - exp(y) * total;
     }
 }

@@ -1,13 +1,13 @@
-// dx = dy * act'(x). `activation_grad` takes the derivative at the input, `output_grad` from the output.
+// grad_x = grad_y * act'(x). `activation_grad` takes the derivative at the input, `output_grad` from the output.
 // Twin: src/cpu/activation.rs. Moves 12 bytes an element.
 
 override WG: u32 = 64u;
 override ACTIVATION: u32 = 0u;
 override ALPHA: f32 = 1.0;
 
-@group(0) @binding(0) var<storage, read> dy: array<f32>;
+@group(0) @binding(0) var<storage, read> grad_y: array<f32>;
 @group(0) @binding(1) var<storage, read> saved: array<f32>;
-@group(0) @binding(2) var<storage, read_write> dx: array<f32>;
+@group(0) @binding(2) var<storage, read_write> grad_x: array<f32>;
 
 // `y`, or `v` where that is NaN: told by its bits, since `clamp` may drop it.
 fn or_nan(v: f32, y: f32) -> f32 {
@@ -61,15 +61,15 @@ fn slope_from_output(v: f32) -> f32 {
 @compute @workgroup_size(WG)
 fn activation_grad(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
     let i = (group.y * groups.x + group.x) * WG + lane;
-    if i < arrayLength(&dx) {
-        dx[i] = dy[i] * slope(saved[i]);
+    if i < arrayLength(&grad_x) {
+        grad_x[i] = grad_y[i] * slope(saved[i]);
     }
 }
 
 @compute @workgroup_size(WG)
 fn output_grad(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
     let i = (group.y * groups.x + group.x) * WG + lane;
-    if i < arrayLength(&dx) {
-        dx[i] = dy[i] * slope_from_output(saved[i]);
+    if i < arrayLength(&grad_x) {
+        grad_x[i] = grad_y[i] * slope_from_output(saved[i]);
     }
 }

@@ -5,7 +5,7 @@
 struct Params {
     x_size: vec2u,
     y_size: vec2u,
-    kernel: vec2u,
+    kernel_size: vec2u,
     stride: vec2u,
     padding: vec2u,
     n_channels: u32,
@@ -36,7 +36,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     let place = vec2u(pixel / params.y_size.y % params.y_size.x, pixel % params.y_size.y);
     let first = vec2i(params.stride * place) - vec2i(params.padding);
     let begin = vec2u(max(first, vec2i(0)));
-    let end = vec2u(min(first + vec2i(params.kernel), vec2i(params.x_size)));
+    let end = vec2u(min(first + vec2i(params.kernel_size), vec2i(params.x_size)));
     var sum = V();
     for (var h = begin.x; h < end.x; h += 1u) {
         for (var w = begin.y; w < end.y; w += 1u) {
@@ -45,7 +45,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     }
     var counted = end - begin;
     if params.padded == 1u {
-        counted = min(params.kernel, params.x_size + 2u * params.padding - params.stride * place);
+        counted = min(params.kernel_size, params.x_size + 2u * params.padding - params.stride * place);
     }
     y[i] = store_x(sum / f32(counted.x * counted.y));
 }

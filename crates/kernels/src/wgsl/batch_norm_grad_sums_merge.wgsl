@@ -1,4 +1,4 @@
-// sum_dy, sum_dy_x = the parts of each group, added in order.
+// sum_grad_y, sum_grad_y_x = the parts of each group, added in order.
 // Twin: `sums` in src/cpu/batch_norm_grad.rs. One invocation a group and channel.
 
 struct Params {
@@ -16,8 +16,8 @@ override WG: u32 = 64u;
 
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> parts: array<f32>;
-@group(0) @binding(2) var<storage, read_write> sum_dy: array<f32>;
-@group(0) @binding(3) var<storage, read_write> sum_dy_x: array<f32>;
+@group(0) @binding(2) var<storage, read_write> sum_grad_y: array<f32>;
+@group(0) @binding(3) var<storage, read_write> sum_grad_y_x: array<f32>;
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
@@ -31,6 +31,6 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     for (var part = first; part < first + params.group_parts; part += 1u) {
         sums += vec2f(parts[2u * part * params.n_channels + channel], parts[(2u * part + 1u) * params.n_channels + channel]);
     }
-    sum_dy[i] = sums.x;
-    sum_dy_x[i] = sums.y;
+    sum_grad_y[i] = sums.x;
+    sum_grad_y_x[i] = sums.y;
 }

@@ -1,4 +1,4 @@
-// dlogits = dloss w ((1 - t) - (1 + (p - 1) t) sigmoid(-x)) / loss[1].
+// grad_logits = grad_loss w ((1 - t) - (1 + (p - 1) t) sigmoid(-x)) / loss[1].
 // Twin: src/cpu/bce_with_logits.rs. Moves 16 bytes a row.
 
 struct Params {
@@ -11,12 +11,12 @@ struct Params {
 override WG: u32 = 64u;
 
 @group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> dloss: array<f32>;
+@group(0) @binding(1) var<storage, read> grad_loss: array<f32>;
 @group(0) @binding(2) var<storage, read> logits: array<f32>;
 @group(0) @binding(3) var<storage, read> targets: array<f32>;
 @group(0) @binding(4) var<storage, read> weights: array<f32>;
 @group(0) @binding(5) var<storage, read> loss: array<f32>;
-@group(0) @binding(6) var<storage, read_write> dlogits: array<f32>;
+@group(0) @binding(6) var<storage, read_write> grad_logits: array<f32>;
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
@@ -30,5 +30,5 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     let is_nan = (bitcast<u32>(x) & 0x7FFFFFFFu) > 0x7F800000u;
     let minus_sigmoid = select(1.0 / (1.0 + exp(clamp(x, -87.0, 87.0))), x, is_nan);
     let slope = (1.0 - t) - (1.0 + (params.pos_weight - 1.0) * t) * minus_sigmoid;
-    dlogits[i] = dloss[0] * weights[i] * slope / loss[1];
+    grad_logits[i] = grad_loss[0] * weights[i] * slope / loss[1];
 }

@@ -1,4 +1,4 @@
-// A convolution as an implicit product, y = epilogue(patches(x) weight), and with GRAD the gradient in its input, dx = epilogue(patches(dy)
+// A convolution as an implicit product, y = epilogue(patches(x) weight), and with GRAD the gradient in its input, grad_x = epilogue(patches(grad_y)
 // weight), for any shape. Each lane has 2 columns of a block of 8 result pixels.
 // Twins: src/cpu/conv2d.rs, src/cpu/conv2d_grad_input.rs. Reads what the windows cover once for 16 columns, and the weights once for 8 pixels.
 // Ladder: this -> conv2d_direct.wgsl (vec4 loads, for channels that are multiples of 4) -> conv2d_tiled.wgsl (shared tiles).
@@ -7,7 +7,7 @@
 struct Params {
     source_size: vec2u,
     result_size: vec2u,
-    kernel: vec2u,
+    kernel_size: vec2u,
     stride: vec2u,
     padding: vec2u,
     n_images: u32,
@@ -81,7 +81,7 @@ struct Walk {
     first_tap: vec2u,
     tap_spacing: vec2u,
     start: vec2i,
-    step: vec2i,
+    pixel_step: vec2i,
     tap_step: i32,
 }
 
@@ -91,11 +91,11 @@ fn walk_of(phase: u32) -> Walk {
         walk.n = params.result_size;
         walk.at = vec2u(0u);
         walk.spacing = vec2u(1u);
-        walk.n_taps = params.kernel;
+        walk.n_taps = params.kernel_size;
         walk.first_tap = vec2u(0u);
         walk.tap_spacing = vec2u(1u);
         walk.start = -vec2i(params.padding);
-        walk.step = vec2i(params.stride);
+        walk.pixel_step = vec2i(params.stride);
         walk.tap_step = 1;
         return walk;
     }
@@ -103,10 +103,10 @@ fn walk_of(phase: u32) -> Walk {
     walk.n = (max(params.result_size, walk.at) - walk.at + params.stride - 1u) / params.stride;
     walk.spacing = params.stride;
     walk.first_tap = (walk.at + params.padding) % params.stride;
-    walk.n_taps = (max(params.kernel, walk.first_tap) - walk.first_tap + params.stride - 1u) / params.stride;
+    walk.n_taps = (max(params.kernel_size, walk.first_tap) - walk.first_tap + params.stride - 1u) / params.stride;
     walk.tap_spacing = params.stride;
     walk.start = vec2i((walk.at + params.padding) / params.stride);
-    walk.step = vec2i(1);
+    walk.pixel_step = vec2i(1);
     walk.tap_step = -1;
     return walk;
 }
@@ -148,7 +148,7 @@ fn sources_of(walk: Walk, rows: vec4u) -> Sources {
     var sources: Sources;
     for (var i = 0u; i < 4u; i += 1u) {
         let place = place_of(walk, rows[i]);
-        let first = walk.start + walk.step * vec2i(place.yz);
+        let first = walk.start + walk.pixel_step * vec2i(place.yz);
         sources.image[i] = place.x;
         sources.y[i] = first.x;
         sources.x[i] = first.y;
@@ -196,11 +196,11 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     var lower1 = vec4f();
     for (var u = 0u; u < walk.n_taps.x; u += 1u) {
         for (var v = 0u; v < walk.n_taps.y; v += 1u) {
-            let step = walk.tap_step * vec2i(vec2u(u, v));
-            let upper_taps = taps_of(upper_sources, step);
-            let lower_taps = taps_of(lower_sources, step);
+            let tap_offset = walk.tap_step * vec2i(vec2u(u, v));
+            let upper_taps = taps_of(upper_sources, tap_offset);
+            let lower_taps = taps_of(lower_sources, tap_offset);
             let tap = walk.first_tap + walk.tap_spacing * vec2u(u, v);
-            let first = (tap.x * params.kernel.y + tap.y) * params.n_channels * params.n_cols;
+            let first = (tap.x * params.kernel_size.y + tap.y) * params.n_channels * params.n_cols;
             var b0_at = first + col;
             var b1_at = first + min(col + 1u, params.n_cols - 1u);
             for (var c = 0u; c < params.n_channels; c += 1u) {

@@ -25,7 +25,7 @@ enable wgpu_cooperative_matrix;
 struct Params {
     source_size: vec2u,
     result_size: vec2u,
-    kernel: vec2u,
+    kernel_size: vec2u,
     stride: vec2u,
     padding: vec2u,
     n_images: u32,
@@ -123,7 +123,7 @@ struct Walk {
     first_tap: vec2u,
     tap_spacing: vec2u,
     start: vec2i,
-    step: vec2i,
+    pixel_step: vec2i,
     tap_step: i32,
 }
 
@@ -133,11 +133,11 @@ fn walk_of(phase: u32) -> Walk {
         walk.n = params.result_size;
         walk.at = vec2u(0u);
         walk.spacing = vec2u(1u);
-        walk.n_taps = params.kernel;
+        walk.n_taps = params.kernel_size;
         walk.first_tap = vec2u(0u);
         walk.tap_spacing = vec2u(1u);
         walk.start = -vec2i(params.padding);
-        walk.step = vec2i(params.stride);
+        walk.pixel_step = vec2i(params.stride);
         walk.tap_step = 1;
         return walk;
     }
@@ -145,10 +145,10 @@ fn walk_of(phase: u32) -> Walk {
     walk.n = (max(params.result_size, walk.at) - walk.at + params.stride - 1u) / params.stride;
     walk.spacing = params.stride;
     walk.first_tap = (walk.at + params.padding) % params.stride;
-    walk.n_taps = (max(params.kernel, walk.first_tap) - walk.first_tap + params.stride - 1u) / params.stride;
+    walk.n_taps = (max(params.kernel_size, walk.first_tap) - walk.first_tap + params.stride - 1u) / params.stride;
     walk.tap_spacing = params.stride;
     walk.start = vec2i((walk.at + params.padding) / params.stride);
-    walk.step = vec2i(1);
+    walk.pixel_step = vec2i(1);
     walk.tap_step = -1;
     return walk;
 }
@@ -194,9 +194,9 @@ fn sources_of(walk: Walk, row: u32) -> Sources {
     var sources: Sources;
     for (var i = 0u; i < 4u; i += 1u) {
         let place = place_of(walk, row + i * (TILE_ROWS / 4u));
-        let first = walk.start + walk.step * vec2i(place.yz);
+        let first = walk.start + walk.pixel_step * vec2i(place.yz);
         sources.image[i] = place.x * params.source_size.x * params.source_size.y;
-        sources.y[i] = select(-1 - i32(params.kernel.x), first.x, place.x < params.n_images);
+        sources.y[i] = select(-1 - i32(params.kernel_size.x), first.x, place.x < params.n_images);
         sources.x[i] = first.y;
     }
     return sources;
@@ -231,12 +231,12 @@ fn gather(walk: Walk, sources: Sources, place: u32) -> Gathered {
         return Gathered();
     }
     let channel = place % params.n_channels;
-    let step = walk.tap_step * vec2i(vec2u(tap / walk.n_taps.y, tap % walk.n_taps.y));
+    let tap_offset = walk.tap_step * vec2i(vec2u(tap / walk.n_taps.y, tap % walk.n_taps.y));
     return Gathered(
-        channels_at(sources.image.x, vec2i(sources.y.x, sources.x.x) + step, channel),
-        channels_at(sources.image.y, vec2i(sources.y.y, sources.x.y) + step, channel),
-        channels_at(sources.image.z, vec2i(sources.y.z, sources.x.z) + step, channel),
-        channels_at(sources.image.w, vec2i(sources.y.w, sources.x.w) + step, channel),
+        channels_at(sources.image.x, vec2i(sources.y.x, sources.x.x) + tap_offset, channel),
+        channels_at(sources.image.y, vec2i(sources.y.y, sources.x.y) + tap_offset, channel),
+        channels_at(sources.image.z, vec2i(sources.y.z, sources.x.z) + tap_offset, channel),
+        channels_at(sources.image.w, vec2i(sources.y.w, sources.x.w) + tap_offset, channel),
     );
 }
 
@@ -262,7 +262,7 @@ fn load_a(at: u32) -> OfA {
 // The matrix of the weights from `place` of the sum and `col` on. One beyond the last column is the last one.
 fn load_b(walk: Walk, place: u32, col: u32) -> OfB {
     let first = min(col, params.n_cols - SIZE);
-    let n_taps = params.kernel.x * params.kernel.y;
+    let n_taps = params.kernel_size.x * params.kernel_size.y;
     if GRAD == 0u {
         let stride = n_taps * params.n_channels;
         return coopLoad<OfB>(&weight[first * stride + place], stride);
@@ -270,7 +270,7 @@ fn load_b(walk: Walk, place: u32, col: u32) -> OfB {
     let i = place / params.n_channels;
     let tap = walk.first_tap + walk.tap_spacing * vec2u(i / walk.n_taps.y, i % walk.n_taps.y);
     let stride = n_taps * params.n_cols;
-    let at = place % params.n_channels * stride + (tap.x * params.kernel.y + tap.y) * params.n_cols + first;
+    let at = place % params.n_channels * stride + (tap.x * params.kernel_size.y + tap.y) * params.n_cols + first;
     return coopLoadT<OfB>(&weight[at], stride);
 }
 
@@ -324,7 +324,7 @@ fn main(
     let sources = sources_of(walk, tile_row + of_lane.x);
     let put_at = of_lane.x * STRIDE + 8u * of_lane.y;
 
-    var half = 0u;
+    var stage = 0u;
     for (var first_block = 0u; first_block < N_BLOCKS; first_block += n_subgroups) {
         let number = first_block + subgroup;
         var block: Block;
@@ -354,7 +354,7 @@ fn main(
         var s33 = Sum();
         var next = gather(walk, sources, 8u * of_lane.y);
         for (var start = 0u; start < n_places; start += DEPTH) {
-            put(half + put_at, next);
+            put(stage + put_at, next);
             // The other half is still being read by some, this one by none: they are past the barrier before.
             workgroupBarrier();
             if start + DEPTH < n_places {
@@ -362,7 +362,7 @@ fn main(
             }
             let end = select(0u, min(DEPTH, n_places - start), block.exists);
             for (var k = 0u; k < end; k += SIZE) {
-                let a = half + block_row * STRIDE + k;
+                let a = stage + block_row * STRIDE + k;
                 let a0 = load_a(a);
                 let a1 = load_a(a + SIZE * STRIDE);
                 let b0 = load_b(walk, start + k, block.col);
@@ -390,7 +390,7 @@ fn main(
                     s33 = coopMultiplyAdd(a3, b3, s33);
                 }
             }
-            half = HALF - half;
+            stage = HALF - stage;
         }
 
         finish(walk, block, 0u, 0u, s00);

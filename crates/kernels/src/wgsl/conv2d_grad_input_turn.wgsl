@@ -25,7 +25,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
         return;
     }
     let channel = i % params.n_channels;
-    let out = i / params.n_channels % params.n_out;
+    let out_channel = i / params.n_channels % params.n_out;
     let tap = i / params.n_channels / params.n_out;
-    turned[i] = load_weight((out * params.n_taps + tap) * params.n_channels + channel);
+    turned[i] = load_weight((out_channel * params.n_taps + tap) * params.n_channels + channel);
 }

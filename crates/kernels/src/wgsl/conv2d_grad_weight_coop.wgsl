@@ -1,15 +1,15 @@
 enable f16;
 enable wgpu_cooperative_matrix;
 
-// parts[run, o, u, v, c] = sum of dy[b, i, j, o] x[b, i sy - py + u, j sx - px + v, c] over the result pixels of a run, for dy and x stored in f16, on the matrix
+// parts[run, o, u, v, c] = sum of grad_y[b, i, j, o] x[b, i sy - py + u, j sx - px + v, c] over the result pixels of a run, for grad_y and x stored in f16, on the matrix
 // units: each subgroup has MATRICES by MATRICES results of SIZE by SIZE, outputs o by columns (u, v, c), whose sums are kept in f32. n_channels and n_out are
 // multiples of SIZE, and there are SIZE result pixels at least. The runs are then added in order by column_sum.wgsl.
-// Twin: src/cpu/conv2d_grad_weight.rs. Reads what the windows cover once for a tile's outputs, and dy once for a block's columns, from the nearest cache in
+// Twin: src/cpu/conv2d_grad_weight.rs. Reads what the windows cover once for a tile's outputs, and grad_y once for a block's columns, from the nearest cache in
 // most cases.
 // Ladder: conv2d_grad_weight_tiled.wgsl (multiply-adds of the lanes) -> this (of the matrix units, like matmul_coop.wgsl).
 //
 // As in conv2d_coop.wgsl, whose bounds are those of this as well, the lanes of a group gather patches into workgroup memory, DEPTH pixels of a tile's columns at a
-// time, 0 in the padding, and the units load them there; dy they load where it lies, which is a matrix. A lane gathers the same eight columns of four pixels
+// time, 0 in the padding, and the units load them there; grad_y they load where it lies, which is a matrix. A lane gathers the same eight columns of four pixels
 // all along. Sums go to memory as the units have them. Of subgroups there may be fewer or more than blocks here too.
 //
 // Runs are of whole matrices of pixels. Where the batch ends within one, its last SIZE pixels are taken, and those that have been summed are 0 among the patches.
@@ -18,7 +18,7 @@ enable wgpu_cooperative_matrix;
 struct Params {
     x_size: vec2u,
     y_size: vec2u,
-    kernel: vec2u,
+    kernel_size: vec2u,
     stride: vec2u,
     padding: vec2u,
     n_images: u32,
@@ -55,7 +55,7 @@ const WIDTH = 4u;
 override PATCHES_LEN: u32 = 2u * HALF / WIDTH;
 
 @group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> dy: array<f16>;
+@group(0) @binding(1) var<storage, read> grad_y: array<f16>;
 @group(0) @binding(2) var<storage, read> x: array<vec4<f16>>;
 @group(0) @binding(3) var<storage, read_write> parts: array<f32>;
 
@@ -71,8 +71,8 @@ struct Columns {
 
 fn columns_of(col: u32) -> Columns {
     let tap = col / params.n_channels;
-    let pixel = vec2i(vec2u(tap / params.kernel.y, tap % params.kernel.y)) - vec2i(params.padding);
-    return Columns(col % params.n_channels, pixel, tap < params.kernel.x * params.kernel.y);
+    let pixel = vec2i(vec2u(tap / params.kernel_size.y, tap % params.kernel_size.y)) - vec2i(params.padding);
+    return Columns(col % params.n_channels, pixel, tap < params.kernel_size.x * params.kernel_size.y);
 }
 
 struct EightChannels {
@@ -82,9 +82,9 @@ struct EightChannels {
 
 // What eight columns read for place `i` of the pixels, 0 in the padding and for those that are not summed.
 fn channels_at(columns: Columns, i: u32, n_pixels: u32) -> EightChannels {
-    let matrix = i / SIZE * SIZE;
-    let at = i - (max(matrix + SIZE, n_pixels) - n_pixels);
-    if matrix >= n_pixels || at < matrix || !columns.exist {
+    let first_pixel = i / SIZE * SIZE;
+    let at = i - (max(first_pixel + SIZE, n_pixels) - n_pixels);
+    if first_pixel >= n_pixels || at < first_pixel || !columns.exist {
         return EightChannels();
     }
     let row = at / params.y_size.y;
@@ -130,10 +130,10 @@ fn put(at: u32, gathered: Gathered) {
     put_eight(at + HALF / 4u * 3u, gathered.of_3);
 }
 
-// The matrix of dy, turned, of SIZE pixels and of outputs from `out` on. One beyond the last output is the last one, one beyond the last pixel too.
-fn load_a(out: u32, pixel: u32, n_pixels: u32) -> OfA {
+// The matrix of grad_y, turned, of SIZE pixels and of outputs from `out` on. One beyond the last output is the last one, one beyond the last pixel too.
+fn load_a(out_channel: u32, pixel: u32, n_pixels: u32) -> OfA {
     let first = min(pixel, n_pixels - SIZE);
-    return coopLoad<OfA>(&dy[first * params.n_out + min(out, params.n_out - SIZE)], params.n_out);
+    return coopLoad<OfA>(&grad_y[first * params.n_out + min(out_channel, params.n_out - SIZE)], params.n_out);
 }
 
 fn load_b(at: u32) -> OfB {
@@ -149,7 +149,7 @@ struct Block {
 }
 
 fn finish(block: Block, row: u32, col: u32, sum: Sum) {
-    let n_cols = params.kernel.x * params.kernel.y * params.n_channels;
+    let n_cols = params.kernel_size.x * params.kernel_size.y * params.n_channels;
     let first_row = block.row + row * SIZE;
     let first_col = block.col + col * SIZE;
     if block.exists && first_row < params.n_out && first_col < n_cols {
@@ -178,7 +178,7 @@ fn main(
     let columns = columns_of(tile_col + 8u * of_lane.x);
     let put_at = of_lane.y * STRIDE + 8u * of_lane.x;
 
-    var half = 0u;
+    var stage = 0u;
     for (var first_block = 0u; first_block < N_BLOCKS; first_block += n_subgroups) {
         let number = first_block + subgroup;
         var block: Block;
@@ -206,7 +206,7 @@ fn main(
         var s33 = Sum();
         var next = gather(columns, first + of_lane.y, n_pixels);
         for (var start = first; start < end; start += DEPTH) {
-            put(half + put_at, next);
+            put(stage + put_at, next);
             // The other half is still being read by some, this one by none: they are past the barrier before.
             workgroupBarrier();
             if start + DEPTH < end {
@@ -214,7 +214,7 @@ fn main(
             }
             let depth = select(0u, min(DEPTH, end - start), block.exists);
             for (var k = 0u; k < depth; k += SIZE) {
-                let b = half + k * STRIDE + block_col;
+                let b = stage + k * STRIDE + block_col;
                 let a0 = load_a(block.row, start + k, n_pixels);
                 let a1 = load_a(block.row + SIZE, start + k, n_pixels);
                 let b0 = load_b(b);
@@ -242,7 +242,7 @@ fn main(
                     s33 = coopMultiplyAdd(a3, b3, s33);
                 }
             }
-            half = HALF - half;
+            stage = HALF - stage;
         }
 
         finish(block, 0u, 0u, s00);

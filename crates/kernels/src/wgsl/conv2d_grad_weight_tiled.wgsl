@@ -1,7 +1,7 @@
-// parts[run, o, u, v, c] = sum of dy[b, i, j, o] x[b, i sy - py + u, j sx - px + v, c] over the result pixels of a run, by tiles of both operands in
+// parts[run, o, u, v, c] = sum of grad_y[b, i, j, o] x[b, i sy - py + u, j sx - px + v, c] over the result pixels of a run, by tiles of both operands in
 // workgroup memory, each lane with ROW_BLOCKS by COL_BLOCKS blocks of 4 outputs o by 4 columns (u, v, c). n_channels and n_out are multiples of 4.
 // The runs are then added in order by column_sum.wgsl.
-// Twin: src/cpu/conv2d_grad_weight.rs. Reads dy once for a tile's columns, and what the windows cover once for its outputs.
+// Twin: src/cpu/conv2d_grad_weight.rs. Reads grad_y once for a tile's columns, and what the windows cover once for its outputs.
 // Ladder: conv2d_grad_weight_tiled_any.wgsl (scalar loads, any shape) -> this, whose tiles are those of matmul_tiled.wgsl, and what bounds them ->
 // conv2d_grad_weight_coop.wgsl (the matrix units). For hardware: on a software adapter barriers are ruinous.
 //
@@ -12,7 +12,7 @@
 struct Params {
     x_size: vec2u,
     y_size: vec2u,
-    kernel: vec2u,
+    kernel_size: vec2u,
     stride: vec2u,
     padding: vec2u,
     n_images: u32,
@@ -41,9 +41,9 @@ override A_HALVES: u32 = 2u * A_LEN;
 override B_HALVES: u32 = 2u * B_LEN;
 
 // How each is stored: src/stored_types.rs.
-alias DY = vec4f;
+alias GRAD_Y = vec4f;
 alias X = vec4f;
-fn load_dy(v: DY) -> vec4f { return vec4f(v); }
+fn load_grad_y(v: GRAD_Y) -> vec4f { return vec4f(v); }
 fn load_x(v: X) -> vec4f { return vec4f(v); }
 // In workgroup memory: in f16 where both operands are, and the device has the type.
 alias TILE = vec4f;
@@ -54,7 +54,7 @@ alias SUM = vec4f;
 fn load_sum(v: SUM) -> vec4f { return vec4f(v); }
 
 @group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> dy: array<DY>;
+@group(0) @binding(1) var<storage, read> grad_y: array<GRAD_Y>;
 @group(0) @binding(2) var<storage, read> x: array<X>;
 @group(0) @binding(3) var<storage, read_write> parts: array<vec4f>;
 
@@ -71,8 +71,8 @@ struct Column {
 
 fn column_of(col: u32) -> Column {
     let tap = col / params.n_channels;
-    let pixel = vec2i(vec2u(tap / params.kernel.y, tap % params.kernel.y)) - vec2i(params.padding);
-    return Column(col % params.n_channels, pixel, tap < params.kernel.x * params.kernel.y);
+    let pixel = vec2i(vec2u(tap / params.kernel_size.y, tap % params.kernel_size.y)) - vec2i(params.padding);
+    return Column(col % params.n_channels, pixel, tap < params.kernel_size.x * params.kernel_size.y);
 }
 
 // What four columns read for result pixel `i` of the batch, 0 in the padding and from `end` on.
@@ -91,11 +91,11 @@ fn value_of_x(column: Column, i: u32, end: u32) -> TILE {
 }
 
 // Four outputs of result pixel `i`; `out` counts vec4s.
-fn value_of_dy(out: u32, i: u32, end: u32) -> TILE {
-    if i >= end || out >= params.n_out / 4u {
+fn value_of_grad_y(out_channel: u32, i: u32, end: u32) -> TILE {
+    if i >= end || out_channel >= params.n_out / 4u {
         return TILE(0.0);
     }
-    return store_tile(load_dy(dy[i * (params.n_out / 4u) + out]));
+    return store_tile(load_grad_y(grad_y[i * (params.n_out / 4u) + out_channel]));
 }
 
 // What a lane fetches: four outputs or columns at four pixels, as they go into a tile.
@@ -106,12 +106,12 @@ struct Block {
     at3: TILE,
 }
 
-fn block_of_dy(out: u32, i: u32, end: u32) -> Block {
+fn block_of_grad_y(out_channel: u32, i: u32, end: u32) -> Block {
     return Block(
-        value_of_dy(out, i, end),
-        value_of_dy(out, i + 1u, end),
-        value_of_dy(out, i + 2u, end),
-        value_of_dy(out, i + 3u, end),
+        value_of_grad_y(out_channel, i, end),
+        value_of_grad_y(out_channel, i + 1u, end),
+        value_of_grad_y(out_channel, i + 2u, end),
+        value_of_grad_y(out_channel, i + 3u, end),
     );
 }
 
@@ -125,12 +125,12 @@ fn block_of_x(column: Column, i: u32, end: u32) -> Block {
 }
 
 // A block of 4 by 4 results, an output a column of the matrix; `out` and `col` count blocks.
-fn store(part: u32, out: u32, col: u32, sums: mat4x4f) {
-    let stride = params.kernel.x * params.kernel.y * params.n_channels / 4u;
-    if out >= params.n_out / 4u || col >= stride {
+fn store(part: u32, out_channel: u32, col: u32, sums: mat4x4f) {
+    let stride = params.kernel_size.x * params.kernel_size.y * params.n_channels / 4u;
+    if out_channel >= params.n_out / 4u || col >= stride {
         return;
     }
-    let at = (part * params.n_out + 4u * out) * stride + col;
+    let at = (part * params.n_out + 4u * out_channel) * stride + col;
     parts[at] = sums[0];
     parts[at + stride] = sums[1];
     parts[at + 2u * stride] = sums[2];
@@ -166,7 +166,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
     let first = min(group.z * params.part_rows, n_rows) * params.y_size.y;
     let end = min((group.z + 1u) * params.part_rows, n_rows) * params.y_size.y;
 
-    // The first lanes fetch dy, the last ones x: those are others where a tile has fewer blocks than there are lanes.
+    // The first lanes fetch grad_y, the last ones x: those are others where a tile has fewer blocks than there are lanes.
     let of_a = vec2u(lane % TILE_ROWS, lane / TILE_ROWS);
     let b_lane = LANE_ROWS * LANE_COLS - 1u - lane;
     let of_b = vec2u(b_lane % TILE_COLS, b_lane / TILE_COLS);
@@ -188,24 +188,24 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
     var next_a = Block();
     var next_b = Block();
     if fetches_a {
-        next_a = block_of_dy(tile_row + of_a.x, first + 4u * of_a.y, end);
+        next_a = block_of_grad_y(tile_row + of_a.x, first + 4u * of_a.y, end);
     }
     if fetches_b {
         next_b = block_of_x(column, first + 4u * of_b.y, end);
     }
-    var half = 0u;
+    var stage = 0u;
     for (var start = first; start < end; start += DEPTH) {
-        let a_half = half * A_LEN;
-        let b_half = half * B_LEN;
+        let a_stage = stage * A_LEN;
+        let b_stage = stage * B_LEN;
         if fetches_a {
-            let at = a_half + 4u * of_a.y * A_STRIDE + of_a.x;
+            let at = a_stage + 4u * of_a.y * A_STRIDE + of_a.x;
             a_tile[at] = next_a.at0;
             a_tile[at + A_STRIDE] = next_a.at1;
             a_tile[at + 2u * A_STRIDE] = next_a.at2;
             a_tile[at + 3u * A_STRIDE] = next_a.at3;
         }
         if fetches_b {
-            let at = b_half + 4u * of_b.y * B_STRIDE + of_b.x;
+            let at = b_stage + 4u * of_b.y * B_STRIDE + of_b.x;
             b_tile[at] = next_b.at0;
             b_tile[at + B_STRIDE] = next_b.at1;
             b_tile[at + 2u * B_STRIDE] = next_b.at2;
@@ -214,14 +214,14 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
         // The other half is still being read by some, this one by none: they are past the barrier before.
         workgroupBarrier();
         if fetches_a && start + DEPTH < end {
-            next_a = block_of_dy(tile_row + of_a.x, start + DEPTH + 4u * of_a.y, end);
+            next_a = block_of_grad_y(tile_row + of_a.x, start + DEPTH + 4u * of_a.y, end);
         }
         if fetches_b && start + DEPTH < end {
             next_b = block_of_x(column, start + DEPTH + 4u * of_b.y, end);
         }
         for (var k = 0u; k < DEPTH; k += 1u) {
-            let a_at = a_half + k * A_STRIDE + lane_row;
-            let b_at = b_half + k * B_STRIDE + lane_col;
+            let a_at = a_stage + k * A_STRIDE + lane_row;
+            let b_at = b_stage + k * B_STRIDE + lane_col;
             let a0 = load_tile(a_tile[a_at]);
             let b0 = load_tile(b_tile[b_at]);
             s00 = add_product(s00, a0, b0);
@@ -245,7 +245,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
             s10 = Sums();
             s11 = Sums();
         }
-        half = 1u - half;
+        stage = 1u - stage;
     }
 
     let row = tile_row + lane_row;

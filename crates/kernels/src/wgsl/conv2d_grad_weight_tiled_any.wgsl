@@ -1,7 +1,7 @@
-// parts[run, o, u, v, c] = sum of dy[b, i, j, o] x[b, i sy - py + u, j sx - px + v, c] over the result pixels of a run: 64 outputs o by 64 columns
+// parts[run, o, u, v, c] = sum of grad_y[b, i, j, o] x[b, i sy - py + u, j sx - px + v, c] over the result pixels of a run: 64 outputs o by 64 columns
 // (u, v, c) a workgroup, its operands in workgroup memory 16 pixels at a time, 4 x 4 results a lane. The runs are then added in order by
 // column_sum.wgsl.
-// Twin: src/cpu/conv2d_grad_weight.rs. Reads dy once for 64 columns, and what the windows cover once for 64 outputs.
+// Twin: src/cpu/conv2d_grad_weight.rs. Reads grad_y once for 64 columns, and what the windows cover once for 64 outputs.
 // Ladder: conv2d_grad_weight.wgsl (each lane reads for itself) -> this -> conv2d_grad_weight_tiled.wgsl (vec4 loads, larger blocks). For hardware:
 // on a software adapter barriers are ruinous.
 
@@ -9,7 +9,7 @@
 struct Params {
     x_size: vec2u,
     y_size: vec2u,
-    kernel: vec2u,
+    kernel_size: vec2u,
     stride: vec2u,
     padding: vec2u,
     n_images: u32,
@@ -25,13 +25,13 @@ const DEPTH = 16u;
 const LANES = 256u;
 
 // As stored: src/stored_types.rs.
-alias DY = f32;
+alias GRAD_Y = f32;
 alias X = f32;
-fn load_dy(i: u32) -> f32 { return dy[i]; }
+fn load_grad_y(i: u32) -> f32 { return grad_y[i]; }
 fn load_x(i: u32) -> f32 { return x[i]; }
 
 @group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> dy: array<DY>;
+@group(0) @binding(1) var<storage, read> grad_y: array<GRAD_Y>;
 @group(0) @binding(2) var<storage, read> x: array<X>;
 @group(0) @binding(3) var<storage, read_write> parts: array<f32>;
 
@@ -48,8 +48,8 @@ struct Column {
 
 fn column_of(col: u32) -> Column {
     let tap = col / params.n_channels;
-    let pixel = vec2i(vec2u(tap / params.kernel.y, tap % params.kernel.y)) - vec2i(params.padding);
-    return Column(col % params.n_channels, pixel, tap < params.kernel.x * params.kernel.y);
+    let pixel = vec2i(vec2u(tap / params.kernel_size.y, tap % params.kernel_size.y)) - vec2i(params.padding);
+    return Column(col % params.n_channels, pixel, tap < params.kernel_size.x * params.kernel_size.y);
 }
 
 // What a column reads for result pixel `i` of the batch, 0 in the padding and from `end` on.
@@ -67,19 +67,19 @@ fn value_of_x(column: Column, i: u32, end: u32) -> f32 {
     return load_x(((image * params.x_size.x + u32(pixel.x)) * params.x_size.y + u32(pixel.y)) * params.n_channels + column.channel);
 }
 
-fn value_of_dy(out: u32, i: u32, end: u32) -> f32 {
-    if i >= end || out >= params.n_out {
+fn value_of_grad_y(out_channel: u32, i: u32, end: u32) -> f32 {
+    if i >= end || out_channel >= params.n_out {
         return 0.0;
     }
-    return load_dy(i * params.n_out + out);
+    return load_grad_y(i * params.n_out + out_channel);
 }
 
-fn fetch_dy(out: u32, i: u32, end: u32) -> vec4f {
+fn fetch_grad_y(out_channel: u32, i: u32, end: u32) -> vec4f {
     return vec4f(
-        value_of_dy(out, i, end),
-        value_of_dy(out, i + 4u, end),
-        value_of_dy(out, i + 8u, end),
-        value_of_dy(out, i + 12u, end),
+        value_of_grad_y(out_channel, i, end),
+        value_of_grad_y(out_channel, i + 4u, end),
+        value_of_grad_y(out_channel, i + 8u, end),
+        value_of_grad_y(out_channel, i + 12u, end),
     );
 }
 
@@ -92,13 +92,13 @@ fn fetch_x(column: Column, i: u32, end: u32) -> vec4f {
     );
 }
 
-fn store(part: u32, out: u32, col: u32, sums: vec4f) {
-    let n_cols = params.kernel.x * params.kernel.y * params.n_channels;
-    if out >= params.n_out {
+fn store(part: u32, out_channel: u32, col: u32, sums: vec4f) {
+    let n_cols = params.kernel_size.x * params.kernel_size.y * params.n_channels;
+    if out_channel >= params.n_out {
         return;
     }
     for (var j = 0u; j < 4u && col + j < n_cols; j += 1u) {
-        parts[(part * params.n_out + out) * n_cols + col + j] = sums[j];
+        parts[(part * params.n_out + out_channel) * n_cols + col + j] = sums[j];
     }
 }
 
@@ -117,7 +117,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
     var sum1 = vec4f();
     var sum2 = vec4f();
     var sum3 = vec4f();
-    var next_a = fetch_dy(tile_out + fetched, first + lane / TILE, end);
+    var next_a = fetch_grad_y(tile_out + fetched, first + lane / TILE, end);
     var next_b = fetch_x(column, first + lane / TILE, end);
     for (var start = first; start < end; start += DEPTH) {
         for (var i = 0u; i < 4u; i += 1u) {
@@ -126,7 +126,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
             b_tile[at][fetched % 4u] = next_b[i];
         }
         workgroupBarrier();
-        next_a = fetch_dy(tile_out + fetched, start + DEPTH + lane / TILE, end);
+        next_a = fetch_grad_y(tile_out + fetched, start + DEPTH + lane / TILE, end);
         next_b = fetch_x(column, start + DEPTH + lane / TILE, end);
         for (var k = 0u; k < DEPTH; k += 1u) {
             let rows = a_tile[k * 16u + lane_row];
@@ -138,10 +138,10 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
         }
         workgroupBarrier();
     }
-    let out = tile_out + 4u * lane_row;
+    let out_channel = tile_out + 4u * lane_row;
     let col = tile_col + 4u * lane_col;
-    store(group.z, out, col, sum0);
-    store(group.z, out + 1u, col, sum1);
-    store(group.z, out + 2u, col, sum2);
-    store(group.z, out + 3u, col, sum3);
+    store(group.z, out_channel, col, sum0);
+    store(group.z, out_channel + 1u, col, sum1);
+    store(group.z, out_channel + 2u, col, sum2);
+    store(group.z, out_channel + 3u, col, sum3);
 }

@@ -13,7 +13,7 @@
 struct Params {
     source_size: vec2u,
     result_size: vec2u,
-    kernel: vec2u,
+    kernel_size: vec2u,
     stride: vec2u,
     padding: vec2u,
     n_images: u32,
@@ -112,7 +112,7 @@ struct Walk {
     first_tap: vec2u,
     tap_spacing: vec2u,
     start: vec2i,
-    step: vec2i,
+    pixel_step: vec2i,
     tap_step: i32,
 }
 
@@ -122,11 +122,11 @@ fn walk_of(phase: u32) -> Walk {
         walk.n = params.result_size;
         walk.at = vec2u(0u);
         walk.spacing = vec2u(1u);
-        walk.n_taps = params.kernel;
+        walk.n_taps = params.kernel_size;
         walk.first_tap = vec2u(0u);
         walk.tap_spacing = vec2u(1u);
         walk.start = -vec2i(params.padding);
-        walk.step = vec2i(params.stride);
+        walk.pixel_step = vec2i(params.stride);
         walk.tap_step = 1;
         return walk;
     }
@@ -134,10 +134,10 @@ fn walk_of(phase: u32) -> Walk {
     walk.n = (max(params.result_size, walk.at) - walk.at + params.stride - 1u) / params.stride;
     walk.spacing = params.stride;
     walk.first_tap = (walk.at + params.padding) % params.stride;
-    walk.n_taps = (max(params.kernel, walk.first_tap) - walk.first_tap + params.stride - 1u) / params.stride;
+    walk.n_taps = (max(params.kernel_size, walk.first_tap) - walk.first_tap + params.stride - 1u) / params.stride;
     walk.tap_spacing = params.stride;
     walk.start = vec2i((walk.at + params.padding) / params.stride);
-    walk.step = vec2i(1);
+    walk.pixel_step = vec2i(1);
     walk.tap_step = -1;
     return walk;
 }
@@ -188,9 +188,9 @@ fn sources_of(walk: Walk, row: u32) -> Sources {
     var sources: Sources;
     for (var i = 0u; i < 4u; i += 1u) {
         let place = place_of(walk, row + i);
-        let first = walk.start + walk.step * vec2i(place.yz);
+        let first = walk.start + walk.pixel_step * vec2i(place.yz);
         sources.image[i] = place.x * params.source_size.x * params.source_size.y;
-        sources.y[i] = select(-1 - i32(params.kernel.x), first.x, place.x < params.n_images);
+        sources.y[i] = select(-1 - i32(params.kernel_size.x), first.x, place.x < params.n_images);
         sources.x[i] = first.y;
     }
     return sources;
@@ -231,12 +231,12 @@ fn block_of_a(walk: Walk, sources: Sources, place: u32) -> Block {
         return Block();
     }
     let channel = place % params.n_channels;
-    let step = walk.tap_step * vec2i(vec2u(tap / walk.n_taps.y, tap % walk.n_taps.y));
+    let tap_offset = walk.tap_step * vec2i(vec2u(tap / walk.n_taps.y, tap % walk.n_taps.y));
     return turned(Block(
-        value_at(sources.image.x, vec2i(sources.y.x, sources.x.x) + step, channel),
-        value_at(sources.image.y, vec2i(sources.y.y, sources.x.y) + step, channel),
-        value_at(sources.image.z, vec2i(sources.y.z, sources.x.z) + step, channel),
-        value_at(sources.image.w, vec2i(sources.y.w, sources.x.w) + step, channel),
+        value_at(sources.image.x, vec2i(sources.y.x, sources.x.x) + tap_offset, channel),
+        value_at(sources.image.y, vec2i(sources.y.y, sources.x.y) + tap_offset, channel),
+        value_at(sources.image.z, vec2i(sources.y.z, sources.x.z) + tap_offset, channel),
+        value_at(sources.image.w, vec2i(sources.y.w, sources.x.w) + tap_offset, channel),
     ));
 }
 
@@ -247,7 +247,7 @@ fn block_of_b(walk: Walk, col: u32, place: u32) -> Block {
     if i >= walk.n_taps.x * walk.n_taps.y {
         return Block();
     }
-    let n_taps = params.kernel.x * params.kernel.y;
+    let n_taps = params.kernel_size.x * params.kernel_size.y;
     let block = min(col, params.n_cols / 4u - 1u);
     if GRAD == 0u {
         let stride = n_taps * params.n_channels / 4u;
@@ -261,7 +261,7 @@ fn block_of_b(walk: Walk, col: u32, place: u32) -> Block {
     }
     let tap = walk.first_tap + walk.tap_spacing * vec2u(i / walk.n_taps.y, i % walk.n_taps.y);
     let stride = n_taps * params.n_cols / 4u;
-    let at = place % params.n_channels * stride + (tap.x * params.kernel.y + tap.y) * (params.n_cols / 4u) + block;
+    let at = place % params.n_channels * stride + (tap.x * params.kernel_size.y + tap.y) * (params.n_cols / 4u) + block;
     return Block(
         store_tile(load_weight(weight[at])),
         store_tile(load_weight(weight[at + stride])),
@@ -338,19 +338,19 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     if fetches_b {
         next_b = block_of_b(walk, tile_col + of_b.x, 4u * of_b.y);
     }
-    var half = 0u;
+    var stage = 0u;
     for (var start = 0u; start < n_places; start += DEPTH) {
-        let a_half = half * A_LEN;
-        let b_half = half * B_LEN;
+        let a_stage = stage * A_LEN;
+        let b_stage = stage * B_LEN;
         if fetches_a {
-            let at = a_half + 4u * of_a.y * A_STRIDE + of_a.x;
+            let at = a_stage + 4u * of_a.y * A_STRIDE + of_a.x;
             a_tile[at] = next_a.at0;
             a_tile[at + A_STRIDE] = next_a.at1;
             a_tile[at + 2u * A_STRIDE] = next_a.at2;
             a_tile[at + 3u * A_STRIDE] = next_a.at3;
         }
         if fetches_b {
-            let at = b_half + 4u * of_b.y * B_STRIDE + of_b.x;
+            let at = b_stage + 4u * of_b.y * B_STRIDE + of_b.x;
             b_tile[at] = next_b.at0;
             b_tile[at + B_STRIDE] = next_b.at1;
             b_tile[at + 2u * B_STRIDE] = next_b.at2;
@@ -365,8 +365,8 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
             next_b = block_of_b(walk, tile_col + of_b.x, start + DEPTH + 4u * of_b.y);
         }
         for (var k = 0u; k < DEPTH; k += 1u) {
-            let a_at = a_half + k * A_STRIDE + lane_row;
-            let b_at = b_half + k * B_STRIDE + lane_col;
+            let a_at = a_stage + k * A_STRIDE + lane_row;
+            let b_at = b_stage + k * B_STRIDE + lane_col;
             let a0 = load_tile(a_tile[a_at]);
             let b0 = load_tile(b_tile[b_at]);
             s00 = add_product(s00, a0, b0);
@@ -390,7 +390,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
             s10 = Sums();
             s11 = Sums();
         }
-        half = 1u - half;
+        stage = 1u - stage;
     }
 
     let row = tile_row + lane_row;

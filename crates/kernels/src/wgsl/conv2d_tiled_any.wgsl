@@ -11,7 +11,7 @@
 struct Params {
     source_size: vec2u,
     result_size: vec2u,
-    kernel: vec2u,
+    kernel_size: vec2u,
     stride: vec2u,
     padding: vec2u,
     n_images: u32,
@@ -94,7 +94,7 @@ struct Walk {
     first_tap: vec2u,
     tap_spacing: vec2u,
     start: vec2i,
-    step: vec2i,
+    pixel_step: vec2i,
     tap_step: i32,
 }
 
@@ -104,11 +104,11 @@ fn walk_of(phase: u32) -> Walk {
         walk.n = params.result_size;
         walk.at = vec2u(0u);
         walk.spacing = vec2u(1u);
-        walk.n_taps = params.kernel;
+        walk.n_taps = params.kernel_size;
         walk.first_tap = vec2u(0u);
         walk.tap_spacing = vec2u(1u);
         walk.start = -vec2i(params.padding);
-        walk.step = vec2i(params.stride);
+        walk.pixel_step = vec2i(params.stride);
         walk.tap_step = 1;
         return walk;
     }
@@ -116,10 +116,10 @@ fn walk_of(phase: u32) -> Walk {
     walk.n = (max(params.result_size, walk.at) - walk.at + params.stride - 1u) / params.stride;
     walk.spacing = params.stride;
     walk.first_tap = (walk.at + params.padding) % params.stride;
-    walk.n_taps = (max(params.kernel, walk.first_tap) - walk.first_tap + params.stride - 1u) / params.stride;
+    walk.n_taps = (max(params.kernel_size, walk.first_tap) - walk.first_tap + params.stride - 1u) / params.stride;
     walk.tap_spacing = params.stride;
     walk.start = vec2i((walk.at + params.padding) / params.stride);
-    walk.step = vec2i(1);
+    walk.pixel_step = vec2i(1);
     walk.tap_step = -1;
     return walk;
 }
@@ -166,9 +166,9 @@ fn sources_of(walk: Walk, rows: vec4u) -> Sources {
     var sources: Sources;
     for (var i = 0u; i < 4u; i += 1u) {
         let place = place_of(walk, rows[i]);
-        let first = walk.start + walk.step * vec2i(place.yz);
+        let first = walk.start + walk.pixel_step * vec2i(place.yz);
         sources.image[i] = place.x;
-        sources.y[i] = select(-1 - i32(params.kernel.x), first.x, place.x < params.n_images);
+        sources.y[i] = select(-1 - i32(params.kernel_size.x), first.x, place.x < params.n_images);
         sources.x[i] = first.y;
     }
     return sources;
@@ -189,12 +189,12 @@ fn fetch_a(walk: Walk, sources: Sources, place: u32) -> vec4f {
         return vec4f();
     }
     let channel = place % params.n_channels;
-    let step = walk.tap_step * vec2i(vec2u(tap / walk.n_taps.y, tap % walk.n_taps.y));
+    let tap_offset = walk.tap_step * vec2i(vec2u(tap / walk.n_taps.y, tap % walk.n_taps.y));
     return vec4f(
-        value_at(sources.image.x, vec2i(sources.y.x, sources.x.x) + step, channel),
-        value_at(sources.image.y, vec2i(sources.y.y, sources.x.y) + step, channel),
-        value_at(sources.image.z, vec2i(sources.y.z, sources.x.z) + step, channel),
-        value_at(sources.image.w, vec2i(sources.y.w, sources.x.w) + step, channel),
+        value_at(sources.image.x, vec2i(sources.y.x, sources.x.x) + tap_offset, channel),
+        value_at(sources.image.y, vec2i(sources.y.y, sources.x.y) + tap_offset, channel),
+        value_at(sources.image.z, vec2i(sources.y.z, sources.x.z) + tap_offset, channel),
+        value_at(sources.image.w, vec2i(sources.y.w, sources.x.w) + tap_offset, channel),
     );
 }
 
@@ -206,7 +206,7 @@ fn weight_at(walk: Walk, place: u32, col: u32) -> f32 {
     if GRAD == 1u {
         let i = place / params.n_channels;
         let tap = walk.first_tap + walk.tap_spacing * vec2u(i / walk.n_taps.y, i % walk.n_taps.y);
-        row = (tap.x * params.kernel.y + tap.y) * params.n_channels + place % params.n_channels;
+        row = (tap.x * params.kernel_size.y + tap.y) * params.n_channels + place % params.n_channels;
     }
     return load_weight(row * params.n_cols + col);
 }

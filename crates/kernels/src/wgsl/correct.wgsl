@@ -37,9 +37,9 @@ fn better(a: Best, b: Best) -> Best {
     return b;
 }
 
-fn scan(row: u32, first: u32, step: u32) -> Best {
+fn scan(row: u32, first: u32, stride: u32) -> Best {
     var best = Best(0.0, NOWHERE);
-    for (var col = first; col < params.n_cols; col += step) {
+    for (var col = first; col < params.n_cols; col += stride) {
         let v = x[row * params.n_cols + col];
         if !is_nan(v) {
             best = better(best, Best(v, col));
@@ -68,9 +68,9 @@ fn row_a_group(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) gro
     }
     partials[lane] = scan(row, lane, WG);
     workgroupBarrier();
-    for (var half = WG / 2u; half > 0u; half /= 2u) {
-        if lane < half {
-            partials[lane] = better(partials[lane], partials[lane + half]);
+    for (var reach = WG / 2u; reach > 0u; reach /= 2u) {
+        if lane < reach {
+            partials[lane] = better(partials[lane], partials[lane + reach]);
         }
         workgroupBarrier();
     }

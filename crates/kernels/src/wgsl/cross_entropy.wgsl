@@ -42,18 +42,18 @@ fn join(a: vec2f, b: vec2f) -> vec2f {
     return vec2f(m, a.y * exp(a.x - m) + b.y * exp(b.x - m));
 }
 
-fn scan(row: u32, first: u32, step: u32) -> vec2f {
+fn scan(row: u32, first: u32, stride: u32) -> vec2f {
     var sums = vec2f(LOWEST, 0.0);
-    for (var col = first; col < params.n_classes; col += step) {
+    for (var col = first; col < params.n_classes; col += stride) {
         sums = join(sums, vec2f(logits[row * params.n_classes + col], 1.0));
     }
     return sums;
 }
 
 // (sum of v[c] (m - x[c]), sum of v[c]), which only smoothing asks for.
-fn scan_all_classes(row: u32, m: f32, first: u32, step: u32) -> vec2f {
+fn scan_all_classes(row: u32, m: f32, first: u32, stride: u32) -> vec2f {
     var sums = vec2f();
-    for (var col = first; col < params.n_classes; col += step) {
+    for (var col = first; col < params.n_classes; col += stride) {
         sums += class_weight(col) * vec2f(m - logits[row * params.n_classes + col], 1.0);
     }
     return sums;
@@ -108,9 +108,9 @@ fn row_a_group(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) gro
     }
     partials[lane] = scan(row, lane, WG);
     workgroupBarrier();
-    for (var half = WG / 2u; half > 0u; half /= 2u) {
-        if lane < half {
-            partials[lane] = join(partials[lane], partials[lane + half]);
+    for (var reach = WG / 2u; reach > 0u; reach /= 2u) {
+        if lane < reach {
+            partials[lane] = join(partials[lane], partials[lane + reach]);
         }
         workgroupBarrier();
     }
@@ -120,9 +120,9 @@ fn row_a_group(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) gro
     if params.smoothing > 0.0 {
         partials[lane] = scan_all_classes(row, sums.x, lane, WG);
         workgroupBarrier();
-        for (var half = WG / 2u; half > 0u; half /= 2u) {
-            if lane < half {
-                partials[lane] += partials[lane + half];
+        for (var reach = WG / 2u; reach > 0u; reach /= 2u) {
+            if lane < reach {
+                partials[lane] += partials[lane + reach];
             }
             workgroupBarrier();
         }

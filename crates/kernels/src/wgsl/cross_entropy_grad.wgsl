@@ -1,4 +1,4 @@
-// dlogits[r,c] = dloss w (q p[c] - (1 - e) v[t] [c = t] - e / n_classes v[c]) / loss[1], (m, log sum exp(x - m), q) = rows[r],
+// grad_logits[r,c] = grad_loss w (q p[c] - (1 - e) v[t] [c = t] - e / n_classes v[c]) / loss[1], (m, log sum exp(x - m), q) = rows[r],
 // p[c] = exp(x[c] - m - log sum exp(x - m)).
 // Twin: src/cpu/cross_entropy.rs. Moves 8 bytes an element and 24 a row.
 
@@ -17,14 +17,14 @@ override WG: u32 = 64u;
 override CLASS_WEIGHTS: u32 = 0u;
 
 @group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> dloss: array<f32>;
+@group(0) @binding(1) var<storage, read> grad_loss: array<f32>;
 @group(0) @binding(2) var<storage, read> logits: array<f32>;
 @group(0) @binding(3) var<storage, read> targets: array<u32>;
 @group(0) @binding(4) var<storage, read> weights: array<f32>;
 @group(0) @binding(5) var<storage, read> class_weights: array<f32>;
 @group(0) @binding(6) var<storage, read> loss: array<f32>;
 @group(0) @binding(7) var<storage, read> rows: array<vec4f>;
-@group(0) @binding(8) var<storage, read_write> dlogits: array<f32>;
+@group(0) @binding(8) var<storage, read_write> grad_logits: array<f32>;
 
 fn class_weight(col: u32) -> f32 {
     if CLASS_WEIGHTS == 1u {
@@ -42,7 +42,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     let row = i / params.n_classes;
     let col = i % params.n_classes;
     if params.ignores == 1u && targets[row] == params.ignored {
-        dlogits[i] = 0.0;
+        grad_logits[i] = 0.0;
         return;
     }
     let of_row = rows[row];
@@ -51,5 +51,5 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     if col == targets[row] {
         wanted += (1.0 - params.smoothing) * v;
     }
-    dlogits[i] = dloss[0] * weights[row] * (of_row.z * exp(logits[i] - of_row.x - of_row.y) - wanted) / loss[1];
+    grad_logits[i] = grad_loss[0] * weights[row] * (of_row.z * exp(logits[i] - of_row.x - of_row.y) - wanted) / loss[1];
 }

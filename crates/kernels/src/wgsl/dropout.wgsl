@@ -42,7 +42,7 @@ fn multiply(a: u32, b: u32) -> vec2u {
 fn philox(counter: vec4u) -> vec4u {
     var c = counter;
     var key = vec2u(params.key_low, params.key_high);
-    for (var round = 0u; round < 10u; round += 1u) {
+    for (var i_round = 0u; i_round < 10u; i_round += 1u) {
         let a = multiply(0xD2511F53u, c.x);
         let b = multiply(0xCD9E8D57u, c.z);
         c = vec4u(b.y ^ c.y ^ key.x, b.x, a.y ^ c.w ^ key.y, a.x);

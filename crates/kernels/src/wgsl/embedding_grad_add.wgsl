@@ -1,4 +1,4 @@
-// dweight[e, c] = sum of parts[p, e, c] over the runs p, in order: the second half of embedding_grad_parts.wgsl.
+// grad_weight[e, c] = sum of parts[p, e, c] over the runs p, in order: the second half of embedding_grad_parts.wgsl.
 // Twin: src/cpu/embedding.rs.
 
 struct Params {
@@ -16,12 +16,12 @@ override WG: u32 = 64u;
 
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> parts: array<f32>;
-@group(0) @binding(2) var<storage, read_write> dweight: array<f32>;
+@group(0) @binding(2) var<storage, read_write> grad_weight: array<f32>;
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
     let i = (group.y * groups.x + group.x) * WG + lane;
-    let n = arrayLength(&dweight);
+    let n = arrayLength(&grad_weight);
     if i >= n {
         return;
     }
@@ -29,5 +29,5 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     for (var part = 0u; part < params.n_parts; part += 1u) {
         sum += parts[part * n + i];
     }
-    dweight[i] = sum;
+    grad_weight[i] = sum;
 }

@@ -1,4 +1,4 @@
-// parts[p, e, c] = sum of dy[i, c] over the rows i of run p whose entry is e, 64 rows a run. Then embedding_grad_add.wgsl.
+// parts[p, e, c] = sum of grad_y[i, c] over the rows i of run p whose entry is e, 64 rows a run. Then embedding_grad_add.wgsl.
 // Twin: src/cpu/embedding.rs. For few entries: each of them reads all codes.
 
 struct Params {
@@ -16,7 +16,7 @@ override WG: u32 = 64u;
 const PART_ROWS = 64u;
 
 @group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> dy: array<f32>;
+@group(0) @binding(1) var<storage, read> grad_y: array<f32>;
 @group(0) @binding(2) var<storage, read> index: array<u32>;
 @group(0) @binding(3) var<storage, read_write> parts: array<f32>;
 
@@ -39,7 +39,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     if entry != params.padding {
         for (var row = first; row < end; row += 1u) {
             if entry_of(row) == entry {
-                sum += dy[row * params.dim + col];
+                sum += grad_y[row * params.dim + col];
             }
         }
     }

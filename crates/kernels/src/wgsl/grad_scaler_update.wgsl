@@ -72,13 +72,13 @@ struct Factor {
 
 // a * b as high * 2^24 + low, a below 2^24, b below 2^29: by pieces of 12 bits.
 fn wide_product(a: u32, b: u32) -> vec2u {
-    let cross = (a >> 12u) * (b & 0xFFFu) + (a & 0xFFFu) * (b >> 12u);
-    let low = (a & 0xFFFu) * (b & 0xFFFu) + ((cross & 0xFFFu) << 12u);
-    return vec2u((a >> 12u) * (b >> 12u) + (cross >> 12u) + (low >> 24u), low & 0xFFFFFFu);
+    let middle = (a >> 12u) * (b & 0xFFFu) + (a & 0xFFFu) * (b >> 12u);
+    let low = (a & 0xFFFu) * (b & 0xFFFu) + ((middle & 0xFFFu) << 12u);
+    return vec2u((a >> 12u) * (b >> 12u) + (middle >> 12u) + (low >> 24u), low & 0xFFFFFFu);
 }
 
-fn rounds_up(rest: u32, half: u32, kept: u32) -> bool {
-    return rest > half || (rest == half && (kept & 1u) == 1u);
+fn rounds_up(rest: u32, midpoint: u32, kept: u32) -> bool {
+    return rest > midpoint || (rest == midpoint && (kept & 1u) == 1u);
 }
 
 // The bits of the product of an f32 that is not negative and a factor, of any size: rounded to 53 bits, as an f64 is, then to an f32; to the nearest, ties to even.

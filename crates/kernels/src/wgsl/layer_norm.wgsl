@@ -22,17 +22,17 @@ override HAS_BIAS: u32 = 0u;
 
 var<workgroup> partials: array<f32, WG>;
 
-fn sum(row: u32, first: u32, step: u32) -> f32 {
+fn sum(row: u32, first: u32, stride: u32) -> f32 {
     var sum = 0.0;
-    for (var col = first; col < params.n_cols; col += step) {
+    for (var col = first; col < params.n_cols; col += stride) {
         sum += x[row * params.n_cols + col];
     }
     return sum;
 }
 
-fn sum_of_squares(row: u32, mean: f32, first: u32, step: u32) -> f32 {
+fn sum_of_squares(row: u32, mean: f32, first: u32, stride: u32) -> f32 {
     var sum = 0.0;
-    for (var col = first; col < params.n_cols; col += step) {
+    for (var col = first; col < params.n_cols; col += stride) {
         let off = x[row * params.n_cols + col] - mean;
         sum += off * off;
     }
@@ -43,8 +43,8 @@ fn inv_std(squares: f32) -> f32 {
     return 1.0 / sqrt(squares / f32(params.n_cols) + params.eps);
 }
 
-fn store(row: u32, of_row: vec2f, first: u32, step: u32) {
-    for (var col = first; col < params.n_cols; col += step) {
+fn store(row: u32, of_row: vec2f, first: u32, stride: u32) {
+    for (var col = first; col < params.n_cols; col += stride) {
         let i = row * params.n_cols + col;
         var value = (x[i] - of_row.x) * of_row.y;
         if HAS_WEIGHT == 1u {
@@ -73,9 +73,9 @@ fn row_a_lane(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) grou
 fn add_lanes(lane: u32, value: f32) -> f32 {
     partials[lane] = value;
     workgroupBarrier();
-    for (var half = WG / 2u; half > 0u; half /= 2u) {
-        if lane < half {
-            partials[lane] += partials[lane + half];
+    for (var reach = WG / 2u; reach > 0u; reach /= 2u) {
+        if lane < reach {
+            partials[lane] += partials[lane + reach];
         }
         workgroupBarrier();
     }

@@ -1,4 +1,4 @@
-// parts[p,c] = sum of dy[r,c] (x[r,c] - mean_r) s_r over run p of 64 rows, (mean, s) = stats[r]; add_parts of column_sum.wgsl adds the runs.
+// parts[p,c] = sum of grad_y[r,c] (x[r,c] - mean_r) s_r over run p of 64 rows, (mean, s) = stats[r]; add_parts of column_sum.wgsl adds the runs.
 // Twin: src/cpu/layer_norm.rs. Moves 8 bytes an element.
 // Ladder: one invocation a column (serial over all rows) -> one a column and run of rows, here; no barrier in either.
 
@@ -13,7 +13,7 @@ override WG: u32 = 64u;
 const PART_ROWS = 64u;
 
 @group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> dy: array<f32>;
+@group(0) @binding(1) var<storage, read> grad_y: array<f32>;
 @group(0) @binding(2) var<storage, read> x: array<f32>;
 @group(0) @binding(3) var<storage, read> stats: array<vec2f>;
 @group(0) @binding(4) var<storage, read_write> parts: array<f32>;
@@ -30,7 +30,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     var sum = 0.0;
     for (var row = first; row < end; row += 1u) {
         let at = row * params.n_cols + col;
-        sum += dy[at] * (x[at] - stats[row].x) * stats[row].y;
+        sum += grad_y[at] * (x[at] - stats[row].x) * stats[row].y;
     }
     parts[i] = sum;
 }

@@ -277,19 +277,19 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     if fetches_b {
         next_b = block_of_b(b_start, tile_col + of_b.x, first + 4u * of_b.y, end);
     }
-    var half = 0u;
+    var stage = 0u;
     for (var start = first; start < end; start += DEPTH) {
-        let a_half = half * A_LEN;
-        let b_half = half * B_LEN;
+        let a_stage = stage * A_LEN;
+        let b_stage = stage * B_LEN;
         if fetches_a {
-            let at = a_half + 4u * of_a.y * A_STRIDE + of_a.x;
+            let at = a_stage + 4u * of_a.y * A_STRIDE + of_a.x;
             a_tile[at] = next_a.at0;
             a_tile[at + A_STRIDE] = next_a.at1;
             a_tile[at + 2u * A_STRIDE] = next_a.at2;
             a_tile[at + 3u * A_STRIDE] = next_a.at3;
         }
         if fetches_b {
-            let at = b_half + 4u * of_b.y * B_STRIDE + of_b.x;
+            let at = b_stage + 4u * of_b.y * B_STRIDE + of_b.x;
             b_tile[at] = next_b.at0;
             b_tile[at + B_STRIDE] = next_b.at1;
             b_tile[at + 2u * B_STRIDE] = next_b.at2;
@@ -304,8 +304,8 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
             next_b = block_of_b(b_start, tile_col + of_b.x, start + DEPTH + 4u * of_b.y, end);
         }
         for (var k = 0u; k < DEPTH; k += 1u) {
-            let a_at = a_half + k * A_STRIDE + lane_row;
-            let b_at = b_half + k * B_STRIDE + lane_col;
+            let a_at = a_stage + k * A_STRIDE + lane_row;
+            let b_at = b_stage + k * B_STRIDE + lane_col;
             let a0 = load_tile(a_tile[a_at]);
             let b0 = load_tile(b_tile[b_at]);
             s00 = add_product(s00, a0, b0);
@@ -329,7 +329,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
             s10 = Sums();
             s11 = Sums();
         }
-        half = 1u - half;
+        stage = 1u - stage;
     }
 
     let row = tile_row + lane_row;

@@ -87,8 +87,8 @@ fn store_row(row: u32, col: u32, bias: Eight, even: vec4f, odd: vec4f) {
     }
     let i = row * (params.n / 8u) + col;
     if EPILOGUE == 2u {
-        let output = apart(fused[i]);
-        y[i] = together(Eight(even * slope_from_output(output.even), odd * slope_from_output(output.odd)));
+        let result = apart(fused[i]);
+        y[i] = together(Eight(even * slope_from_output(result.even), odd * slope_from_output(result.odd)));
     } else {
         y[i] = together(Eight(act(even + bias.even), act(odd + bias.odd)));
     }

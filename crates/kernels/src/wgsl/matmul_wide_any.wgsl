@@ -72,8 +72,8 @@ fn store_row(row: u32, col: u32, bias: Eight, sum: Eight) {
     }
     let i = row * (params.n / 8u) + col;
     if EPILOGUE == 2u {
-        let output = apart(fused[i]);
-        y[i] = together(Eight(sum.even * slope_from_output(output.even), sum.odd * slope_from_output(output.odd)));
+        let result = apart(fused[i]);
+        y[i] = together(Eight(sum.even * slope_from_output(result.even), sum.odd * slope_from_output(result.odd)));
     } else {
         y[i] = together(Eight(act(sum.even + bias.even), act(sum.odd + bias.odd)));
     }

@@ -5,7 +5,7 @@
 struct Params {
     x_size: vec2u,
     y_size: vec2u,
-    kernel: vec2u,
+    kernel_size: vec2u,
     stride: vec2u,
     padding: vec2u,
     n_channels: u32,
@@ -38,13 +38,13 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     let place = vec2u(pixel / params.y_size.y % params.y_size.x, pixel % params.y_size.y);
     let first = vec2i(params.stride * place) - vec2i(params.padding);
     let begin = vec2u(max(first, vec2i(0)));
-    let end = vec2u(min(first + vec2i(params.kernel), vec2i(params.x_size)));
+    let end = vec2u(min(first + vec2i(params.kernel_size), vec2i(params.x_size)));
     var best = V();
     var best_tap = U(0xffffffffu);
     for (var h = begin.x; h < end.x; h += 1u) {
         for (var w = begin.y; w < end.y; w += 1u) {
             let v = load_x(x[((image * params.x_size.x + h) * params.x_size.y + w) * params.n_channels + i % params.n_channels]);
-            let tap = U(u32(i32(h) - first.x) * params.kernel.y + u32(i32(w) - first.y));
+            let tap = U(u32(i32(h) - first.x) * params.kernel_size.y + u32(i32(w) - first.y));
             // NaN by its bits, since a driver may assume that there is none.
             let is_nan = (bitcast<U>(v) & U(0x7fffffffu)) > U(0x7f800000u);
             let wins = (best_tap == U(0xffffffffu)) | (v > best) | is_nan;

@@ -43,7 +43,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     }
     let t = f32(state[1] - state[3] + 1u);
     let lr = own.x * lr_table[min(state[0], arrayLength(&lr_table) - 1u)];
-    let step = lr / one_minus_exp_neg(-t * hyper.ln_beta1);
+    let step_size = lr / one_minus_exp_neg(-t * hyper.ln_beta1);
     let inv_root = inverseSqrt(one_minus_exp_neg(-t * hyper.ln_beta2));
     var p = params[i];
     let g = grads[i] + select(own.y, 0.0, hyper.is_decoupled == 1.0) * p;
@@ -52,5 +52,5 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     let square = hyper.beta2 * v[i] + (1.0 - hyper.beta2) * g * g;
     m[i] = mean;
     v[i] = square;
-    params[i] = p - step * mean / (sqrt(square) * inv_root + hyper.eps);
+    params[i] = p - step_size * mean / (sqrt(square) * inv_root + hyper.eps);
 }

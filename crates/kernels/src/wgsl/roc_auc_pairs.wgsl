@@ -11,7 +11,7 @@ struct Params {
 
 override WG: u32 = 64u;
 const SIGN = 0x80000000u;
-const NAN = 0x7FC00000u;
+const QUIET_NAN = 0x7FC00000u;
 
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> scores: array<f32>;
@@ -35,6 +35,6 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     let key = select(bits | SIGN, ~bits, bits >= SIGN);
     var weight = bitcast<u32>(weights[i]) & ~SIGN;
     let is_nan = (bits & ~SIGN) > 0x7F800000u;
-    weight = select(weight, NAN, is_nan && weight != 0u);
+    weight = select(weight, QUIET_NAN, is_nan && weight != 0u);
     pairs[i] = vec2u(key, weight | select(0u, SIGN, labels[i] > 0.0));
 }

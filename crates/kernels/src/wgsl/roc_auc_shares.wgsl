@@ -47,10 +47,10 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     if i >= params.n {
         return;
     }
-    let all = sums[params.n - 1u];
+    let totals = sums[params.n - 1u];
     // One class alone, or a weight that is NaN: told by bits, since a comparison may take for granted that there is none.
-    let is_nan = (bitcast<u32>(all.x + all.y) & ~SIGN) > 0x7F800000u;
-    if is_nan || all.x == 0.0 || all.y == 0.0 {
+    let is_nan = (bitcast<u32>(totals.x + totals.y) & ~SIGN) > 0x7F800000u;
+    if is_nan || totals.x == 0.0 || totals.y == 0.0 {
         shares[i] = bitcast<f32>(params.nan);
         return;
     }
@@ -61,5 +61,5 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     }
     let below = weight_of_class_0(n_below(own.x, false));
     let with_equal = weight_of_class_0(n_below(own.x, true));
-    shares[i] = bitcast<f32>(own.y & ~SIGN) / all.y * (0.5 * (below + with_equal) / all.x);
+    shares[i] = bitcast<f32>(own.y & ~SIGN) / totals.y * (0.5 * (below + with_equal) / totals.x);
 }

@@ -29,14 +29,14 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     for (var e = 0u; e < n; e += 1u) {
         own[e] = pairs[first + (e << params.log_distance)];
     }
-    for (var step = STEPS; step > 0u; step -= 1u) {
-        let distance = 1u << (step - 1u);
+    for (var level = STEPS; level > 0u; level -= 1u) {
+        let gap = 1u << (level - 1u);
         for (var e = 0u; e < n; e += 1u) {
             let a = own[e];
-            let b = own[(e + distance) % n];
-            if (e & distance) == 0u && (a.x > b.x) == is_upwards {
+            let b = own[(e + gap) % n];
+            if (e & gap) == 0u && (a.x > b.x) == is_upwards {
                 own[e] = b;
-                own[(e + distance) % n] = a;
+                own[(e + gap) % n] = a;
             }
         }
     }

@@ -28,16 +28,16 @@ fn join(a: vec2f, b: vec2f) -> vec2f {
 }
 
 // (m, s) of every `step`th value of a row, from `first` on.
-fn scan(row: u32, first: u32, step: u32) -> vec2f {
+fn scan(row: u32, first: u32, stride: u32) -> vec2f {
     var sums = vec2f(LOWEST, 0.0);
-    for (var col = first; col < params.n_cols; col += step) {
+    for (var col = first; col < params.n_cols; col += stride) {
         sums = join(sums, vec2f(x[row * params.n_cols + col], 1.0));
     }
     return sums;
 }
 
-fn store(row: u32, first: u32, step: u32, sums: vec2f) {
-    for (var col = first; col < params.n_cols; col += step) {
+fn store(row: u32, first: u32, stride: u32, sums: vec2f) {
+    for (var col = first; col < params.n_cols; col += stride) {
         let i = row * params.n_cols + col;
         if LOG == 1u {
             y[i] = x[i] - sums.x - log(sums.y);
@@ -63,9 +63,9 @@ fn row_a_group(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) gro
     }
     partials[lane] = scan(row, lane, WG);
     workgroupBarrier();
-    for (var half = WG / 2u; half > 0u; half /= 2u) {
-        if lane < half {
-            partials[lane] = join(partials[lane], partials[lane + half]);
+    for (var reach = WG / 2u; reach > 0u; reach /= 2u) {
+        if lane < reach {
+            partials[lane] = join(partials[lane], partials[lane + reach]);
         }
         workgroupBarrier();
     }

@@ -56,8 +56,8 @@ fn large_arguments_stay_finite() {
     for activation in ALL {
         let x = [-1e4, -200.0, -90.0, 90.0, 200.0, 1e4];
         let y = twin_floats(&Activate { n: x.len(), activation }, &[words(&x)]);
-        let dx = twin_floats(&ActivationGrad { n: x.len(), activation }, &[words(&[1.0; 6]), words(&x)]);
-        assert!(y.iter().chain(&dx).all(|y| y.is_finite()), "{activation:?}: {y:?}, {dx:?}");
+        let grad_x = twin_floats(&ActivationGrad { n: x.len(), activation }, &[words(&[1.0; 6]), words(&x)]);
+        assert!(y.iter().chain(&grad_x).all(|y| y.is_finite()), "{activation:?}: {y:?}, {grad_x:?}");
     }
 }
 
@@ -67,17 +67,17 @@ fn gradients_equal_finite_differences() {
     let n = 257;
     // Away from the kinks at 0.
     let x: Vec<f32> = random.floats(n).iter().map(|x| x * 3.0 + 0.05 * x.signum()).collect();
-    let (dy, direction) = (random.floats(n), random.floats(n));
+    let (grad_y, direction) = (random.floats(n), random.floats(n));
     for activation in ALL {
-        let loss = |x: &[f32]| dot(&dy, &twin_floats(&Activate { n, activation }, &[words(x)]));
+        let loss = |x: &[f32]| dot(&grad_y, &twin_floats(&Activate { n, activation }, &[words(x)]));
         let expected = slope_along(&x, &direction, 0.01, loss);
-        let dx = twin_floats(&ActivationGrad { n, activation }, &[words(&dy), words(&x)]);
-        assert!(GRADIENT.holds(dot(&dx, &direction), expected), "{activation:?}: {} != {expected}", dot(&dx, &direction));
+        let grad_x = twin_floats(&ActivationGrad { n, activation }, &[words(&grad_y), words(&x)]);
+        assert!(GRADIENT.holds(dot(&grad_x, &direction), expected), "{activation:?}: {} != {expected}", dot(&grad_x, &direction));
         if activation.has_grad_from_output() {
             let y = twin_floats(&Activate { n, activation }, &[words(&x)]);
-            let from_output = twin_floats(&OutputGrad { n, activation }, &[words(&dy), words(&y)]);
+            let from_output = twin_floats(&OutputGrad { n, activation }, &[words(&grad_y), words(&y)]);
             // 1 - y² loses digits where y is close to 1.
-            assert_close(&format!("{activation:?}"), &from_output, &dx, Tolerance { absolute: 5e-6, relative: 1e-4 });
+            assert_close(&format!("{activation:?}"), &from_output, &grad_x, Tolerance { absolute: 5e-6, relative: 1e-4 });
         }
     }
 }
@@ -89,12 +89,12 @@ fn gpu_equals_twins() {
     let loose = Tolerance { absolute: 4e-6, relative: 2e-5 };
     for activation in ALL {
         for n in [1, 63, 64, 65, 1001] {
-            let (x, dy) = (words(&random.wide_floats(n)), words(&random.floats(n)));
+            let (x, grad_y) = (words(&random.wide_floats(n)), words(&random.floats(n)));
             gpu_equals_twin_within(&Activate { n, activation }, std::slice::from_ref(&x), loose);
-            gpu_equals_twin_within(&ActivationGrad { n, activation }, &[dy.clone(), x.clone()], loose);
+            gpu_equals_twin_within(&ActivationGrad { n, activation }, &[grad_y.clone(), x.clone()], loose);
             if activation.has_grad_from_output() {
                 let y = run_twin(&Activate { n, activation }, &[x]).remove(0);
-                gpu_equals_twin_within(&OutputGrad { n, activation }, &[dy, y], loose);
+                gpu_equals_twin_within(&OutputGrad { n, activation }, &[grad_y, y], loose);
             }
         }
     }

@@ -37,11 +37,11 @@ fn gradient_equals_a_slope() {
     let mut random = Random::new(1);
     for (shape, divisor) in shapes().into_iter().flat_map(|shape| DIVISORS.map(|divisor| (shape, divisor))) {
         let forward = AvgPool2d { shape, divisor };
-        let (dy, along) = (random.floats(shape.y().len()), random.floats(shape.x.len()));
-        let dx = twin_floats(&AvgPool2dGrad { forward }, &[words(&dy)]);
+        let (grad_y, along) = (random.floats(shape.y().len()), random.floats(shape.x.len()));
+        let grad_x = twin_floats(&AvgPool2dGrad { forward }, &[words(&grad_y)]);
         // Pooling by means is linear.
-        let expected = dot(&dy, &twin_floats(&forward, &[words(&along)]));
-        assert!(GRADIENT.holds(dot(&dx, &along), expected), "{forward:?}: {} != {expected}", dot(&dx, &along));
+        let expected = dot(&grad_y, &twin_floats(&forward, &[words(&along)]));
+        assert!(GRADIENT.holds(dot(&grad_x, &along), expected), "{forward:?}: {} != {expected}", dot(&grad_x, &along));
     }
 }
 

@@ -74,26 +74,26 @@ fn statistics_equal_the_definition() {
     }
 }
 
-/// The loss `Σ dy y` of a batch normalisation, and its three gradients.
+/// The loss `Σ grad_y y` of a batch normalisation, and its three gradients.
 #[test]
 fn gradients_equal_finite_differences() {
     let mut random = Random::new(2);
     for shape in [shape(24, 5, 1), shape(24, 5, 3), shape(200, 2, 2)] {
-        let (x, dy) = (random.floats(shape.len()), random.floats(shape.len()));
+        let (x, grad_y) = (random.floats(shape.len()), random.floats(shape.len()));
         let (weight, bias) = (random.floats(shape.n_channels), random.floats(shape.n_channels));
         let y = |x: &[f32], weight: &[f32], bias: &[f32]| normalised(shape, x, weight, bias, Activation::Identity);
         let stats = stats_of(shape, &x).remove(2);
-        let sums = run_twin(&BatchNormGradSums { shape }, &[words(&dy), words(&x), stats.clone()]);
-        let given = [words(&dy), words(&x), stats, words(&weight), sums[0].clone(), sums[1].clone()];
-        let dx = twin_floats(&BatchNormGrad { shape }, &given);
+        let sums = run_twin(&BatchNormGradSums { shape }, &[words(&grad_y), words(&x), stats.clone()]);
+        let given = [words(&grad_y), words(&x), stats, words(&weight), sums[0].clone(), sums[1].clone()];
+        let grad_x = twin_floats(&BatchNormGrad { shape }, &given);
         let over_groups = ColumnSum { n_rows: shape.n_groups, n_cols: shape.n_channels };
-        let [dbias, dweight] = [&sums[0], &sums[1]].map(|sums| twin_floats(&over_groups, std::slice::from_ref(sums)));
+        let [grad_bias, grad_weight] = [&sums[0], &sums[1]].map(|sums| twin_floats(&over_groups, std::slice::from_ref(sums)));
         let step = 0.005;
         let (along_x, along) = (random.floats(shape.len()), random.floats(shape.n_channels));
         let pairs = [
-            ("dx", dot(&dx, &along_x), slope_along(&x, &along_x, step, |x| dot(&dy, &y(x, &weight, &bias)))),
-            ("dweight", dot(&dweight, &along), slope_along(&weight, &along, step, |w| dot(&dy, &y(&x, w, &bias)))),
-            ("dbias", dot(&dbias, &along), slope_along(&bias, &along, step, |bias| dot(&dy, &y(&x, &weight, bias)))),
+            ("grad_x", dot(&grad_x, &along_x), slope_along(&x, &along_x, step, |x| dot(&grad_y, &y(x, &weight, &bias)))),
+            ("grad_weight", dot(&grad_weight, &along), slope_along(&weight, &along, step, |w| dot(&grad_y, &y(&x, w, &bias)))),
+            ("grad_bias", dot(&grad_bias, &along), slope_along(&bias, &along, step, |bias| dot(&grad_y, &y(&x, &weight, bias)))),
         ];
         for (what, found, expected) in pairs {
             assert!(GRADIENT.holds(found, expected), "{what} of {shape:?}: {found} != {expected}");
@@ -114,8 +114,8 @@ fn running_statistics_normalise_without_changing() {
         &[x, stats.clone(), weight.clone(), words(&[0.0, 10.0])],
     );
     assert_eq!(y, [2.0, 12.0, 0.0, 10.0]);
-    let dx = twin_floats(&BatchNormFrozenGrad { shape }, &[words(&[1.0, 1.0, 2.0, 3.0]), stats, weight]);
-    assert_eq!(dx, [1.0, 2.0, 2.0, 6.0]);
+    let grad_x = twin_floats(&BatchNormFrozenGrad { shape }, &[words(&[1.0, 1.0, 2.0, 3.0]), stats, weight]);
+    assert_eq!(grad_x, [1.0, 2.0, 2.0, 6.0]);
     gpu_equals_twin(&frozen, &[mean, var]);
 }
 
@@ -125,10 +125,10 @@ fn gpu_agrees() {
     // A deviation may be small, and what is divided by it then carries its error.
     let divided = Tolerance { absolute: 5e-5, relative: 5e-5 };
     for shape in [shape(2, 1, 1), shape(63, 5, 1), shape(64, 64, 1), shape(65, 3, 1), shape(390, 17, 3), shape(4000, 3, 2)] {
-        let (x, dy) = (random.floats(shape.len()), random.floats(shape.len()));
+        let (x, grad_y) = (random.floats(shape.len()), random.floats(shape.len()));
         let (weight, bias) = (words(&random.floats(shape.n_channels)), words(&random.floats(shape.n_channels)));
         let running = [words(&random.floats(shape.n_channels)), words(&vec![0.7; shape.n_channels])];
-        let (x, dy) = (words(&x), words(&dy));
+        let (x, grad_y) = (words(&x), words(&grad_y));
         let kernel = BatchNormStats { shape, eps: EPS, momentum: 0.1 };
         gpu_equals_twin_within(&kernel, &[x.clone(), running[0].clone(), running[1].clone()], divided);
         let stats = stats_of(shape, floats(&x)).remove(2);
@@ -138,15 +138,15 @@ fn gpu_agrees() {
         }
         gpu_equals_twin_within(
             &BatchNormGradSums { shape },
-            &[dy.clone(), x.clone(), stats.clone()],
+            &[grad_y.clone(), x.clone(), stats.clone()],
             Tolerance::of_sum(shape.n_rows),
         );
-        let mut sums = run_twin(&BatchNormGradSums { shape }, &[dy.clone(), x.clone(), stats.clone()]);
-        let sum_dy_x = sums.remove(1);
-        let given = [dy.clone(), x, stats.clone(), weight.clone(), sums.remove(0), sum_dy_x];
+        let mut sums = run_twin(&BatchNormGradSums { shape }, &[grad_y.clone(), x.clone(), stats.clone()]);
+        let sum_grad_y_x = sums.remove(1);
+        let given = [grad_y.clone(), x, stats.clone(), weight.clone(), sums.remove(0), sum_grad_y_x];
         gpu_equals_twin_within(&BatchNormGrad { shape }, &given, divided);
         if shape.n_groups == 1 {
-            gpu_equals_twin(&BatchNormFrozenGrad { shape }, &[dy, stats, weight]);
+            gpu_equals_twin(&BatchNormFrozenGrad { shape }, &[grad_y, stats, weight]);
         }
     }
 }
@@ -164,7 +164,7 @@ fn nan_passes_through_saturating_activations() {
 fn bits_do_not_depend_on_threads() {
     let mut random = Random::new(4);
     let shape = shape(9000, 12, 3);
-    let (x, dy) = (words(&random.floats(shape.len())), words(&random.floats(shape.len())));
+    let (x, grad_y) = (words(&random.floats(shape.len())), words(&random.floats(shape.len())));
     let (weight, running) = (words(&random.floats(12)), words(&[1.0; 12]));
     same_bits_on_any_pool(&BatchNormStats { shape, eps: EPS, momentum: 0.1 }, &[x.clone(), running.clone(), running]);
     let stats = stats_of(shape, floats(&x)).remove(2);
@@ -172,7 +172,7 @@ fn bits_do_not_depend_on_threads() {
         &BatchNorm { shape, activation: Activation::Relu },
         &[x.clone(), stats.clone(), weight.clone(), weight],
     );
-    same_bits_on_any_pool(&BatchNormGradSums { shape }, &[dy, x, stats]);
+    same_bits_on_any_pool(&BatchNormGradSums { shape }, &[grad_y, x, stats]);
 }
 
 #[test]

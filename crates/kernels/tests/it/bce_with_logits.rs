@@ -44,8 +44,8 @@ fn gradient_equals_a_finite_difference() {
         let direction = random.floats(30);
         let loss = |x: &[f32]| 0.7 * f64::from(twin_floats(&forward, &[words(x), given[1].clone(), given[2].clone()])[0]);
         let expected = slope_along(floats(&given[0]), &direction, 0.02, loss);
-        let dx = twin_floats(&BceWithLogitsGrad { forward }, &grad_given(&forward, &given));
-        assert!(GRADIENT.holds(dot(&dx, &direction), expected), "{reduction:?}: {} != {expected}", dot(&dx, &direction));
+        let grad_x = twin_floats(&BceWithLogitsGrad { forward }, &grad_given(&forward, &given));
+        assert!(GRADIENT.holds(dot(&grad_x, &direction), expected), "{reduction:?}: {} != {expected}", dot(&grad_x, &direction));
     }
 }
 
@@ -55,8 +55,8 @@ fn rows_of_weight_zero_count_for_nothing() {
     let padded = [words(&[0.3, -1.2, 9.0, 9.0]), words(&[1.0, 0.0, 0.0, 0.0]), words(&[1.0, 1.0, 0.0, 0.0])];
     let bare = [words(&[0.3, -1.2]), words(&[1.0, 0.0]), words(&[1.0, 1.0])];
     assert_eq!(twin_floats(&forward, &padded), twin_floats(&BceWithLogits { n: 2, ..forward }, &bare), "loss");
-    let dx = twin_floats(&BceWithLogitsGrad { forward }, &grad_given(&forward, &padded));
-    assert_eq!(dx[2..], [0.0, 0.0], "gradient of padding");
+    let grad_x = twin_floats(&BceWithLogitsGrad { forward }, &grad_given(&forward, &padded));
+    assert_eq!(grad_x[2..], [0.0, 0.0], "gradient of padding");
 }
 
 #[test]
@@ -82,8 +82,8 @@ fn nan_reaches_the_loss_and_its_own_gradient() {
     gpu_equals_twin(&forward, &given);
     // As if the loss above were one of others.
     let given = [words(&[1.0]), given[0].clone(), given[1].clone(), given[2].clone(), words(&[1.0, 3.0])];
-    let dlogits = twin_floats(&BceWithLogitsGrad { forward }, &given);
-    assert!(dlogits[1].is_nan() && dlogits[0].is_finite() && dlogits[2].is_finite(), "{dlogits:?}");
+    let grad_logits = twin_floats(&BceWithLogitsGrad { forward }, &given);
+    assert!(grad_logits[1].is_nan() && grad_logits[0].is_finite() && grad_logits[2].is_finite(), "{grad_logits:?}");
     gpu_equals_twin(&BceWithLogitsGrad { forward }, &given);
 }
 

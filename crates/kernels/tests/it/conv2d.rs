@@ -54,14 +54,14 @@ fn each_product(shape: &ConvShape, mut f: impl FnMut(usize, usize, usize)) {
     }
 }
 
-/// The three products by their definition, in f64: `y`, `dx`, `dw`.
-fn by_definition(shape: &ConvShape, x: &[f32], weight: &[f32], dy: &[f32]) -> [Vec<f32>; 3] {
-    let mut sums = [vec![0.0_f64; dy.len()], vec![0.0; x.len()], vec![0.0; weight.len()]];
+/// The three products by their definition, in f64: `y`, `grad_x`, `grad_weight`.
+fn by_definition(shape: &ConvShape, x: &[f32], weight: &[f32], grad_y: &[f32]) -> [Vec<f32>; 3] {
+    let mut sums = [vec![0.0_f64; grad_y.len()], vec![0.0; x.len()], vec![0.0; weight.len()]];
     each_product(shape, |y_at, x_at, w_at| {
-        let (x, w, dy) = (f64::from(x[x_at]), f64::from(weight[w_at]), f64::from(dy[y_at]));
+        let (x, w, grad_y) = (f64::from(x[x_at]), f64::from(weight[w_at]), f64::from(grad_y[y_at]));
         sums[0][y_at] += x * w;
-        sums[1][x_at] += dy * w;
-        sums[2][w_at] += dy * x;
+        sums[1][x_at] += grad_y * w;
+        sums[2][w_at] += grad_y * x;
     });
     sums.map(|sums| sums.iter().map(|&sum| sum as f32).collect())
 }
@@ -69,7 +69,7 @@ fn by_definition(shape: &ConvShape, x: &[f32], weight: &[f32], dy: &[f32]) -> [V
 struct Given {
     x: Vec<f32>,
     weight: Vec<f32>,
-    dy: Vec<f32>,
+    grad_y: Vec<f32>,
     bias: Vec<f32>,
 }
 
@@ -77,7 +77,7 @@ fn given(random: &mut Random, shape: &ConvShape) -> Given {
     Given {
         x: random.floats(shape.x.len()),
         weight: random.floats(shape.n_weights()),
-        dy: random.floats(shape.y().len()),
+        grad_y: random.floats(shape.y().len()),
         bias: random.floats(shape.n_out),
     }
 }
@@ -91,27 +91,27 @@ fn twin_equals_hand_worked_numbers() {
     assert_eq!(twin_floats(&conv, &[x.clone(), weight.clone()]), [2.0, 3.0, -2.0, 16.0, 24.0, -16.0], "y");
     let relu = Conv2d { shape, epilogue: Epilogue::Bias(Activation::Relu) };
     assert_eq!(twin_floats(&relu, &[x.clone(), weight.clone(), words(&[1.0])]), [3.0, 4.0, 0.0, 17.0, 25.0, 0.0], "relu(y + 1)");
-    let dy = words(&[1.0, 10.0, 100.0, 0.0, 0.0, 1000.0]);
-    let dx = Conv2dGradInput { shape, epilogue: Epilogue::None };
-    assert_eq!(twin_floats(&dx, &[dy.clone(), weight]), [-10.0, -99.0, 10.0, 0.0, -1000.0, 0.0], "dx");
-    let dw = twin_floats(&Conv2dGradWeight { shape }, &[dy, x]);
-    assert_eq!(dw, [10.0 + 200.0 + 16000.0, 1.0 + 20.0 + 400.0 + 32000.0, 2.0 + 40.0], "dw");
+    let grad_y = words(&[1.0, 10.0, 100.0, 0.0, 0.0, 1000.0]);
+    let grad_x = Conv2dGradInput { shape, epilogue: Epilogue::None };
+    assert_eq!(twin_floats(&grad_x, &[grad_y.clone(), weight]), [-10.0, -99.0, 10.0, 0.0, -1000.0, 0.0], "grad_x");
+    let grad_weight = twin_floats(&Conv2dGradWeight { shape }, &[grad_y, x]);
+    assert_eq!(grad_weight, [10.0 + 200.0 + 16000.0, 1.0 + 20.0 + 400.0 + 32000.0, 2.0 + 40.0], "grad_weight");
 }
 
 #[test]
 fn twins_equal_the_definition() {
     let mut random = Random::new(1);
     for shape in shapes() {
-        let Given { x, weight, dy, .. } = given(&mut random, &shape);
-        let [y, dx, dw] = by_definition(&shape, &x, &weight, &dy);
-        let (x, weight, dy) = (words(&x), words(&weight), words(&dy));
+        let Given { x, weight, grad_y, .. } = given(&mut random, &shape);
+        let [y, grad_x, grad_weight] = by_definition(&shape, &x, &weight, &grad_y);
+        let (x, weight, grad_y) = (words(&x), words(&weight), words(&grad_y));
         let tolerance = Tolerance::of_sum(shape.n_patch().max(shape.y().n_pixels()));
         let check = |what: &str, kernel: &dyn Kernel, given: &[Words], expected: &[f32]| {
             assert_close(&format!("{what} of {shape:?}"), &twin_floats(kernel, given), expected, tolerance);
         };
         check("y", &Conv2d { shape, epilogue: Epilogue::None }, &[x.clone(), weight.clone()], &y);
-        check("dx", &Conv2dGradInput { shape, epilogue: Epilogue::None }, &[dy.clone(), weight], &dx);
-        check("dw", &Conv2dGradWeight { shape }, &[dy, x], &dw);
+        check("grad_x", &Conv2dGradInput { shape, epilogue: Epilogue::None }, &[grad_y.clone(), weight], &grad_x);
+        check("grad_weight", &Conv2dGradWeight { shape }, &[grad_y, x], &grad_weight);
     }
 }
 
@@ -130,31 +130,33 @@ fn twins_equal_the_definition_where_work_is_cut() {
         shape([1, 3, 700, 8], 3, window([3, 60], [1, 1], [1, 30])),
         shape([2, 6, 6, 160], 130, Window::square(3, 1)),
     ] {
-        let Given { x, weight, dy, .. } = given(&mut random, &shape);
-        let [y, dx, dw] = by_definition(&shape, &x, &weight, &dy);
-        let (x, weight, dy) = (words(&x), words(&weight), words(&dy));
+        let Given { x, weight, grad_y, .. } = given(&mut random, &shape);
+        let [y, grad_x, grad_weight] = by_definition(&shape, &x, &weight, &grad_y);
+        let (x, weight, grad_y) = (words(&x), words(&weight), words(&grad_y));
         let of_sum = |n| Tolerance::of_sum(4 * n);
         let found = twin_floats(&Conv2d { shape, epilogue: Epilogue::None }, &[x.clone(), weight.clone()]);
         assert_close(&format!("y of {shape:?}"), &found, &y, of_sum(shape.n_patch()));
-        let found = twin_floats(&Conv2dGradInput { shape, epilogue: Epilogue::None }, &[dy.clone(), weight]);
-        assert_close(&format!("dx of {shape:?}"), &found, &dx, of_sum(shape.window.n_taps() * shape.n_out));
-        let found = twin_floats(&Conv2dGradWeight { shape }, &[dy, x]);
-        assert_close(&format!("dw of {shape:?}"), &found, &dw, of_sum(shape.y().n_pixels()));
+        let found = twin_floats(&Conv2dGradInput { shape, epilogue: Epilogue::None }, &[grad_y.clone(), weight]);
+        assert_close(&format!("grad_x of {shape:?}"), &found, &grad_x, of_sum(shape.window.n_taps() * shape.n_out));
+        let found = twin_floats(&Conv2dGradWeight { shape }, &[grad_y, x]);
+        assert_close(&format!("grad_weight of {shape:?}"), &found, &grad_weight, of_sum(shape.y().n_pixels()));
     }
 }
 
-/// A convolution is linear in its input and in its weights, so the slope of `Σ dy y` is had without a step.
+/// A convolution is linear in its input and in its weights, so the slope of `Σ grad_y y` is had without a step.
 #[test]
 fn gradients_equal_slopes() {
     let mut random = Random::new(3);
     for shape in shapes() {
-        let Given { x, weight, dy, .. } = given(&mut random, &shape);
+        let Given { x, weight, grad_y, .. } = given(&mut random, &shape);
         let y = |x: &[f32], w: &[f32]| twin_floats(&Conv2d { shape, epilogue: Epilogue::None }, &[words(x), words(w)]);
-        let dx = twin_floats(&Conv2dGradInput { shape, epilogue: Epilogue::None }, &[words(&dy), words(&weight)]);
-        let dw = twin_floats(&Conv2dGradWeight { shape }, &[words(&dy), words(&x)]);
+        let grad_x = twin_floats(&Conv2dGradInput { shape, epilogue: Epilogue::None }, &[words(&grad_y), words(&weight)]);
+        let grad_weight = twin_floats(&Conv2dGradWeight { shape }, &[words(&grad_y), words(&x)]);
         let (along_x, along_w) = (random.floats(x.len()), random.floats(weight.len()));
-        let pairs =
-            [("dx", dot(&dx, &along_x), dot(&dy, &y(&along_x, &weight))), ("dw", dot(&dw, &along_w), dot(&dy, &y(&x, &along_w)))];
+        let pairs = [
+            ("grad_x", dot(&grad_x, &along_x), dot(&grad_y, &y(&along_x, &weight))),
+            ("grad_weight", dot(&grad_weight, &along_w), dot(&grad_y, &y(&x, &along_w))),
+        ];
         for (what, found, expected) in pairs {
             assert!(GRADIENT.holds(found, expected), "{what} of {shape:?}: {found} != {expected}");
         }
@@ -165,8 +167,8 @@ fn gradients_equal_slopes() {
 fn epilogues_are_those_of_a_product() {
     let mut random = Random::new(4);
     for shape in [shape([2, 5, 7, 3], 4, Window::square(3, 1)), shape([2, 5, 7, 3], 4, Window::square(1, 0))] {
-        let Given { x, weight, dy, bias } = given(&mut random, &shape);
-        let (x, weight, dy, bias) = (words(&x), words(&weight), words(&dy), words(&bias));
+        let Given { x, weight, grad_y, bias } = given(&mut random, &shape);
+        let (x, weight, grad_y, bias) = (words(&x), words(&weight), words(&grad_y), words(&bias));
         let bare = twin_floats(&Conv2d { shape, epilogue: Epilogue::None }, &[x.clone(), weight.clone()]);
         let biased: Vec<f32> = bare.iter().enumerate().map(|(i, y)| y + floats(&bias)[i % shape.n_out]).collect();
         let act = Activation::Celu { alpha: 0.5 };
@@ -176,11 +178,11 @@ fn epilogues_are_those_of_a_product() {
         let found = twin_floats(&Conv2d { shape, epilogue: Epilogue::Activation(act) }, &[x.clone(), weight.clone()]);
         assert_close("act(y)", &found, &activated(&bare), Tolerance::of_sum(shape.n_patch()));
 
-        let dx = twin_floats(&Conv2dGradInput { shape, epilogue: Epilogue::None }, &[dy.clone(), weight.clone()]);
-        let through = OutputGrad { n: dx.len(), activation: act };
-        let through = twin_floats(&through, &[words(&dx), x.clone()]);
-        let found = twin_floats(&Conv2dGradInput { shape, epilogue: Epilogue::OutputGrad(act) }, &[dy, weight, x]);
-        assert_close("dx act'", &found, &through, Tolerance::of_sum(shape.n_patch()));
+        let grad_x = twin_floats(&Conv2dGradInput { shape, epilogue: Epilogue::None }, &[grad_y.clone(), weight.clone()]);
+        let through = OutputGrad { n: grad_x.len(), activation: act };
+        let through = twin_floats(&through, &[words(&grad_x), x.clone()]);
+        let found = twin_floats(&Conv2dGradInput { shape, epilogue: Epilogue::OutputGrad(act) }, &[grad_y, weight, x]);
+        assert_close("grad_x act'", &found, &through, Tolerance::of_sum(shape.n_patch()));
     }
 }
 
@@ -238,8 +240,8 @@ fn check_gpu(random: &mut Random, family: MatmulFamily, shape: ConvShape, act: A
     if gpu().is_none() {
         return;
     }
-    let Given { x, weight, dy, bias } = given(random, &shape);
-    let (x, weight, dy, bias) = (words(&x), words(&weight), words(&dy), words(&bias));
+    let Given { x, weight, grad_y, bias } = given(random, &shape);
+    let (x, weight, grad_y, bias) = (words(&x), words(&weight), words(&grad_y), words(&bias));
     let tolerance = Tolerance::of_sum(shape.n_patch().max(shape.y().n_pixels()));
     for epilogue in [Epilogue::None, Epilogue::Bias(act)] {
         let mut given = vec![x.clone(), weight.clone()];
@@ -248,13 +250,13 @@ fn check_gpu(random: &mut Random, family: MatmulFamily, shape: ConvShape, act: A
         gpu_equals_twin_within(&kernel, &given, tolerance);
     }
     for epilogue in [Epilogue::None, Epilogue::OutputGrad(act)] {
-        let mut given = vec![dy.clone(), weight.clone()];
+        let mut given = vec![grad_y.clone(), weight.clone()];
         given.extend((epilogue != Epilogue::None).then(|| x.clone()));
         let kernel = By(family, Conv2dGradInput { shape, epilogue }, Conv2dGradInput::dispatches_by);
         gpu_equals_twin_within(&kernel, &given, tolerance);
     }
     let kernel = By(family, Conv2dGradWeight { shape }, Conv2dGradWeight::dispatches_by);
-    gpu_equals_twin_within(&kernel, &[dy, x], tolerance);
+    gpu_equals_twin_within(&kernel, &[grad_y, x], tolerance);
 }
 
 #[test]
@@ -327,11 +329,11 @@ fn bits_do_not_depend_on_threads() {
         shape([3, 33, 31, 8], 8, window([3, 5], [2, 3], [1, 2])),
         shape([64, 4, 4, 64], 64, Window::square(3, 1)),
     ] {
-        let Given { x, weight, dy, bias } = given(&mut random, &shape);
-        let (x, weight, dy, bias) = (words(&x), words(&weight), words(&dy), words(&bias));
+        let Given { x, weight, grad_y, bias } = given(&mut random, &shape);
+        let (x, weight, grad_y, bias) = (words(&x), words(&weight), words(&grad_y), words(&bias));
         same_bits_on_any_pool(&Conv2d { shape, epilogue: Epilogue::Bias(Activation::Relu) }, &[x.clone(), weight.clone(), bias]);
-        same_bits_on_any_pool(&Conv2dGradInput { shape, epilogue: Epilogue::None }, &[dy.clone(), weight]);
-        same_bits_on_any_pool(&Conv2dGradWeight { shape }, &[dy, x]);
+        same_bits_on_any_pool(&Conv2dGradInput { shape, epilogue: Epilogue::None }, &[grad_y.clone(), weight]);
+        same_bits_on_any_pool(&Conv2dGradWeight { shape }, &[grad_y, x]);
     }
 }
 

@@ -54,8 +54,8 @@ fn a_target_that_is_no_class_makes_the_loss_nan() {
     assert!(twin_floats(&kernel, &given)[0].is_nan(), "class 2 of 2");
     both_forms_equal_twin_within(&kernel, &given, DEFAULT);
     let grad = CrossEntropyGrad { forward: kernel };
-    let dx = twin_floats(&grad, &grad_given(&kernel, &given));
-    assert!(dx[2..].iter().all(|dx| dx.is_nan()), "and its gradient: {dx:?}");
+    let grad_x = twin_floats(&grad, &grad_given(&kernel, &given));
+    assert!(grad_x[2..].iter().all(|grad_x| grad_x.is_nan()), "and its gradient: {grad_x:?}");
 }
 
 #[test]
@@ -114,8 +114,8 @@ fn gradient_equals_a_finite_difference() {
         let direction = random.floats(x.len());
         let loss = |x: &[f32]| 0.7 * f64::from(twin_floats(&forward, &[&[words(x)], &given[1..]].concat())[0]);
         let expected = slope_along(&x, &direction, 0.02, loss);
-        let dx = twin_floats(&CrossEntropyGrad { forward }, &grad_given(&forward, &given));
-        assert!(GRADIENT.holds(dot(&dx, &direction), expected), "{forward:?}: {} != {expected}", dot(&dx, &direction));
+        let grad_x = twin_floats(&CrossEntropyGrad { forward }, &grad_given(&forward, &given));
+        assert!(GRADIENT.holds(dot(&grad_x, &direction), expected), "{forward:?}: {} != {expected}", dot(&grad_x, &direction));
     }
 }
 
@@ -125,15 +125,15 @@ fn rows_of_weight_zero_count_for_nothing() {
     let padded = [words(&[0.3, -1.2, 0.5, 0.6, 9.0, 8.0]), vec![1, 0, 1], words(&[1.0, 1.0, 0.0])];
     let bare = [words(&[0.3, -1.2, 0.5, 0.6]), vec![1, 0], words(&[1.0, 1.0])];
     assert_eq!(twin_floats(&forward, &padded), twin_floats(&CrossEntropy { n_rows: 2, ..forward }, &bare), "loss");
-    let dx = twin_floats(&CrossEntropyGrad { forward }, &grad_given(&forward, &padded));
-    assert_eq!(dx[4..], [0.0, 0.0], "gradient of padding");
+    let grad_x = twin_floats(&CrossEntropyGrad { forward }, &grad_given(&forward, &padded));
+    assert_eq!(grad_x[4..], [0.0, 0.0], "gradient of padding");
 }
 
 #[test]
 fn a_rows_gradient_sums_to_zero() {
     let forward = CrossEntropy { label_smoothing: 0.1, ..CrossEntropy::new(7, 19) };
-    let dx = twin_floats(&CrossEntropyGrad { forward }, &grad_given(&forward, &given(&mut Random::new(2), &forward)));
-    for row in dx.chunks_exact(19) {
+    let grad_x = twin_floats(&CrossEntropyGrad { forward }, &grad_given(&forward, &given(&mut Random::new(2), &forward)));
+    for row in grad_x.chunks_exact(19) {
         let sum: f32 = row.iter().sum();
         assert!(sum.abs() < 1e-6, "moving all logits of a row changes nothing, but its gradient sums to {sum}");
     }

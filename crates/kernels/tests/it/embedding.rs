@@ -14,9 +14,9 @@ fn twin_equals_hand_worked_numbers() {
     assert_eq!(twin_floats(&SMALL, &given), [5.0, 6.0, 1.0, 2.0, 5.0, 6.0, 3.0, 4.0], "the second column's codes");
     gpu_equals_twin(&SMALL, &given);
 
-    let dy = words(&[1.0, 10.0, 2.0, 20.0, 4.0, 40.0, 8.0, 80.0]);
+    let grad_y = words(&[1.0, 10.0, 2.0, 20.0, 4.0, 40.0, 8.0, 80.0]);
     let grad = |padding| EmbeddingGrad { forward: SMALL, padding };
-    let given = [dy, index];
+    let given = [grad_y, index];
     assert_eq!(twin_floats(&grad(None), &given), [2.0, 20.0, 8.0, 80.0, 5.0, 50.0], "rows of an entry are added");
     assert_eq!(twin_floats(&grad(Some(2)), &given), [2.0, 20.0, 8.0, 80.0, 0.0, 0.0], "the padding entry gets nothing");
     gpu_equals_twin(&grad(None), &given);
@@ -53,10 +53,10 @@ fn gpu_agrees() {
         let kernel = Embedding { n, n_entries, dim, n_index_cols: 3, index_col: n % 3 };
         let index = index(&mut random, &kernel);
         gpu_equals_twin(&kernel, &[words(&random.floats(n_entries * dim)), index.clone()]);
-        let dy = words(&random.floats(n * dim));
+        let grad_y = words(&random.floats(n * dim));
         for padding in [None, Some(0), Some(n_entries - 1)] {
             let grad = EmbeddingGrad { forward: kernel, padding };
-            gpu_equals_twin_within(&grad, &[dy.clone(), index.clone()], Tolerance::of_sum(n));
+            gpu_equals_twin_within(&grad, &[grad_y.clone(), index.clone()], Tolerance::of_sum(n));
         }
     }
 }
@@ -76,11 +76,11 @@ fn gradient_equals_a_finite_difference() {
     let mut random = Random::new(2);
     for (n, n_entries, dim) in SIZES {
         let kernel = Embedding { n, n_entries, dim, n_index_cols: 1, index_col: 0 };
-        let (index, weight, dy) = (index(&mut random, &kernel), random.floats(n_entries * dim), random.floats(n * dim));
+        let (index, weight, grad_y) = (index(&mut random, &kernel), random.floats(n_entries * dim), random.floats(n * dim));
         let direction = random.floats(weight.len());
-        let loss = |weight: &[f32]| dot(&twin_floats(&kernel, &[words(weight), index.clone()]), &dy);
+        let loss = |weight: &[f32]| dot(&twin_floats(&kernel, &[words(weight), index.clone()]), &grad_y);
         let expected = slope_along(&weight, &direction, 0.01, loss);
-        let found = twin_floats(&EmbeddingGrad { forward: kernel, padding: None }, &[words(&dy), index.clone()]);
+        let found = twin_floats(&EmbeddingGrad { forward: kernel, padding: None }, &[words(&grad_y), index.clone()]);
         let found = dot(&found, &direction);
         assert!(GRADIENT.holds(found, expected), "{kernel:?}: {found} != {expected}");
     }

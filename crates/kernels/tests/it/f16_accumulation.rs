@@ -132,10 +132,10 @@ fn convolutions_equal_twin() {
     let (n_forward, n_backward, n_pixels) = (shape.n_patch(), 9 * shape.n_out, shape.y().n_pixels());
     let conv = |epilogue| Conv2d { shape, epilogue };
     check(conv(Epilogue::Bias(Activation::Relu)), &conv(Epilogue::None), &[F16, F16, F32, F32], None, n_forward);
-    let dx = |epilogue| Conv2dGradInput { shape, epilogue };
-    check(dx(Epilogue::None), &dx(Epilogue::None), &[F16, F16, F32], Some(Tiles::MEDIUM), n_backward);
-    let dw = Conv2dGradWeight { shape };
-    check(dw, &dw, &[F16, F16, F32], None, n_pixels);
+    let grad_x = |epilogue| Conv2dGradInput { shape, epilogue };
+    check(grad_x(Epilogue::None), &grad_x(Epilogue::None), &[F16, F16, F32], Some(Tiles::MEDIUM), n_backward);
+    let grad_weight = Conv2dGradWeight { shape };
+    check(grad_weight, &grad_weight, &[F16, F16, F32], None, n_pixels);
 }
 
 /// The first result of a product whose sum has `values` at these places of 32, and 0 at the others.

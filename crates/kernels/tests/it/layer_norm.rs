@@ -50,9 +50,9 @@ fn given(random: &mut Random, kernel: &LayerNorm) -> Vec<Words> {
     given
 }
 
-fn grad_given(forward: &LayerNorm, dy: &[f32], given: &[Words]) -> Vec<Words> {
+fn grad_given(forward: &LayerNorm, grad_y: &[f32], given: &[Words]) -> Vec<Words> {
     let stats = run_twin(forward, given).remove(1);
-    let mut all = vec![words(dy), given[0].clone()];
+    let mut all = vec![words(grad_y), given[0].clone()];
     if forward.affine != Affine::None {
         all.push(given[1].clone());
     }
@@ -60,8 +60,8 @@ fn grad_given(forward: &LayerNorm, dy: &[f32], given: &[Words]) -> Vec<Words> {
     all
 }
 
-fn weight_grad_given(forward: &LayerNorm, dy: &[f32], given: &[Words]) -> Vec<Words> {
-    vec![words(dy), given[0].clone(), run_twin(forward, given).remove(1)]
+fn weight_grad_given(forward: &LayerNorm, grad_y: &[f32], given: &[Words]) -> Vec<Words> {
+    vec![words(grad_y), given[0].clone(), run_twin(forward, given).remove(1)]
 }
 
 #[test]
@@ -72,25 +72,25 @@ fn gradients_equal_finite_differences() {
             let forward = layer_norm(n_rows, n_cols, affine);
             let mut given = given(&mut random, &forward);
             given[0] = words(&random.floats(n_rows * n_cols));
-            let dy = random.floats(n_rows * n_cols);
+            let grad_y = random.floats(n_rows * n_cols);
             let check = |argument: usize, gradient: &[f32], random: &mut Random| {
                 let direction = random.floats(gradient.len());
                 let loss = |values: &[f32]| {
                     let mut moved = given.clone();
                     moved[argument] = words(values);
-                    dot(&twin_floats(&forward, &moved), &dy)
+                    dot(&twin_floats(&forward, &moved), &grad_y)
                 };
                 let expected = slope_along(floats(&given[argument]), &direction, 2e-3, loss);
                 let found = dot(gradient, &direction);
                 assert!(GRADIENT.holds(found, expected), "{forward:?} in argument {argument}: {found} != {expected}");
             };
-            check(0, &twin_floats(&LayerNormGrad { forward }, &grad_given(&forward, &dy, &given)), &mut random);
+            check(0, &twin_floats(&LayerNormGrad { forward }, &grad_given(&forward, &grad_y, &given)), &mut random);
             if affine != Affine::None {
-                let found = twin_floats(&LayerNormWeightGrad { forward }, &weight_grad_given(&forward, &dy, &given));
+                let found = twin_floats(&LayerNormWeightGrad { forward }, &weight_grad_given(&forward, &grad_y, &given));
                 check(1, &found, &mut random);
             }
             if affine == Affine::WeightAndBias {
-                check(2, &twin_floats(&ColumnSum { n_rows, n_cols }, &[words(&dy)]), &mut random);
+                check(2, &twin_floats(&ColumnSum { n_rows, n_cols }, &[words(&grad_y)]), &mut random);
             }
         }
     }
@@ -103,12 +103,12 @@ fn gpu_agrees() {
         for (n_rows, n_cols) in [(1, 1), (63, 10), (65, 31), (3, 33), (2, 64), (130, 65), (2, 1300)] {
             let forward = layer_norm(n_rows, n_cols, affine);
             let given = given(&mut random, &forward);
-            let dy = random.floats(n_rows * n_cols);
+            let grad_y = random.floats(n_rows * n_cols);
             // A sum of squares is divided by, and multiplies what may be large.
             let sums = Tolerance { relative: 1e-4, ..Tolerance::of_sum(n_cols.max(100)) };
             both_forms_equal_twin_within(&forward, &given, sums);
-            both_forms_equal_twin_within(&LayerNormGrad { forward }, &grad_given(&forward, &dy, &given), sums);
-            let weight_given = weight_grad_given(&forward, &dy, &given);
+            both_forms_equal_twin_within(&LayerNormGrad { forward }, &grad_given(&forward, &grad_y, &given), sums);
+            let weight_given = weight_grad_given(&forward, &grad_y, &given);
             gpu_equals_twin_within(&LayerNormWeightGrad { forward }, &weight_given, Tolerance::of_sum(n_rows.max(100)));
         }
     }
@@ -120,9 +120,9 @@ fn bits_do_not_depend_on_threads() {
     for (n_rows, n_cols) in [(9001, 10), (70, 1001)] {
         let forward = layer_norm(n_rows, n_cols, Affine::WeightAndBias);
         let given = given(&mut random, &forward);
-        let dy = random.floats(n_rows * n_cols);
+        let grad_y = random.floats(n_rows * n_cols);
         same_bits_on_any_pool(&forward, &given);
-        same_bits_on_any_pool(&LayerNormGrad { forward }, &grad_given(&forward, &dy, &given));
-        same_bits_on_any_pool(&LayerNormWeightGrad { forward }, &weight_grad_given(&forward, &dy, &given));
+        same_bits_on_any_pool(&LayerNormGrad { forward }, &grad_given(&forward, &grad_y, &given));
+        same_bits_on_any_pool(&LayerNormWeightGrad { forward }, &weight_grad_given(&forward, &grad_y, &given));
     }
 }

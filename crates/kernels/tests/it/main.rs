@@ -9,6 +9,7 @@ mod gpu;
 mod random;
 mod run;
 
+mod reserved_words;
 mod translation;
 mod wgsl;
 

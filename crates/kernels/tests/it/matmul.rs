@@ -137,20 +137,24 @@ fn gradients_of_a_layer_equal_finite_differences() {
     let (m, n, k) = (24, 10, 12);
     let act = Activation::Tanh;
     let forward = Matmul { transpose: Transpose::B, epilogue: Epilogue::Bias(act), ..plain(m, n, k) };
-    let (x, w, bias, dy) = (random.floats(m * k), random.floats(n * k), random.floats(n), random.floats(m * n));
+    let (x, w, bias, grad_y) = (random.floats(m * k), random.floats(n * k), random.floats(n), random.floats(m * n));
     let y = |x: &[f32], w: &[f32], bias: &[f32]| twin_floats(&forward, &[words(x), words(w), words(bias)]);
     let out = y(&x, &w, &bias);
-    let dz = twin_floats(&brisk_kernels::OutputGrad { n: m * n, activation: act }, &[words(&dy), words(&out)]);
-    let dx = twin_floats(&plain(m, k, n), &[words(&dz), words(&w)]);
-    let dw = twin_floats(&Matmul { transpose: Transpose::A, ..plain(n, k, m) }, &[words(&dz), words(&x)]);
-    let dbias = twin_floats(&ColumnSum { n_rows: m, n_cols: n }, &[words(&dz)]);
+    let dz = twin_floats(&brisk_kernels::OutputGrad { n: m * n, activation: act }, &[words(&grad_y), words(&out)]);
+    let grad_x = twin_floats(&plain(m, k, n), &[words(&dz), words(&w)]);
+    let grad_w = twin_floats(&Matmul { transpose: Transpose::A, ..plain(n, k, m) }, &[words(&dz), words(&x)]);
+    let grad_bias = twin_floats(&ColumnSum { n_rows: m, n_cols: n }, &[words(&dz)]);
     let step = 0.005;
     for _ in 0..3 {
         let (along_x, along_w, along_bias) = (random.floats(m * k), random.floats(n * k), random.floats(n));
         let pairs = [
-            ("dx", dot(&dx, &along_x), slope_along(&x, &along_x, step, |x| dot(&dy, &y(x, &w, &bias)))),
-            ("dw", dot(&dw, &along_w), slope_along(&w, &along_w, step, |w| dot(&dy, &y(&x, w, &bias)))),
-            ("dbias", dot(&dbias, &along_bias), slope_along(&bias, &along_bias, step, |bias| dot(&dy, &y(&x, &w, bias)))),
+            ("grad_x", dot(&grad_x, &along_x), slope_along(&x, &along_x, step, |x| dot(&grad_y, &y(x, &w, &bias)))),
+            ("grad_w", dot(&grad_w, &along_w), slope_along(&w, &along_w, step, |w| dot(&grad_y, &y(&x, w, &bias)))),
+            (
+                "grad_bias",
+                dot(&grad_bias, &along_bias),
+                slope_along(&bias, &along_bias, step, |bias| dot(&grad_y, &y(&x, &w, bias))),
+            ),
         ];
         for (what, found, expected) in pairs {
             assert!(GRADIENT.holds(found, expected), "{what}: {found} != {expected}");

@@ -48,8 +48,8 @@ fn twin_equals_hand_worked_numbers() {
     assert_eq!(forward(shape([1, 3, 3, 1], halves, Rounding::Down), &x), (vec![5.0], vec![1]), "one window");
     let up = shape([1, 3, 3, 1], halves, Rounding::Up);
     assert_eq!(forward(up, &x), (vec![5.0, 9.0, -1.0, 7.0], vec![1, 2, 0, 0]), "windows that reach beyond the image");
-    let dx = twin_floats(&MaxPool2dGrad { shape: up }, &[words(&[1.0, 2.0, 3.0, 4.0]), vec![1, 2, 0, 0]]);
-    assert_eq!(dx, [0.0, 1.0, 0.0, 0.0, 0.0, 2.0, 3.0, 0.0, 4.0], "dx");
+    let grad_x = twin_floats(&MaxPool2dGrad { shape: up }, &[words(&[1.0, 2.0, 3.0, 4.0]), vec![1, 2, 0, 0]]);
+    assert_eq!(grad_x, [0.0, 1.0, 0.0, 0.0, 0.0, 2.0, 3.0, 0.0, 4.0], "grad_x");
     let padded = shape([1, 3, 3, 1], window([2, 2], [2, 2], [1, 1]), Rounding::Down);
     assert_eq!(forward(padded, &x), (vec![1.0, 5.0, 3.0, 9.0], vec![3, 2, 1, 1]), "padding never wins");
 }
@@ -89,10 +89,10 @@ fn gradient_equals_a_finite_difference() {
         let mut x: Vec<f32> = (0..n).map(|i| i as f32 * 0.1).collect();
         (0..n).for_each(|i| x.swap(i, random.below(n as u32) as usize));
         let (_, taps) = forward(shape, &x);
-        let (dy, along) = (random.floats(shape.y().len()), random.floats(n));
-        let dx = twin_floats(&MaxPool2dGrad { shape }, &[words(&dy), taps]);
-        let expected = slope_along(&x, &along, 0.02, |x| dot(&dy, &forward(shape, x).0));
-        assert!(GRADIENT.holds(dot(&dx, &along), expected), "{shape:?}: {} != {expected}", dot(&dx, &along));
+        let (grad_y, along) = (random.floats(shape.y().len()), random.floats(n));
+        let grad_x = twin_floats(&MaxPool2dGrad { shape }, &[words(&grad_y), taps]);
+        let expected = slope_along(&x, &along, 0.02, |x| dot(&grad_y, &forward(shape, x).0));
+        assert!(GRADIENT.holds(dot(&grad_x, &along), expected), "{shape:?}: {} != {expected}", dot(&grad_x, &along));
     }
 }
 
@@ -102,10 +102,10 @@ fn gpu_agrees() {
     for shape in shapes() {
         // Whole numbers, so that there are ties.
         let x: Vec<f32> = (0..shape.x.len()).map(|_| random.below(6) as f32).collect();
-        let dy = random.floats(shape.y().len());
+        let grad_y = random.floats(shape.y().len());
         let (_, taps) = forward(shape, &x);
         gpu_equals_twin(&MaxPool2d { shape }, &[words(&x)]);
-        gpu_equals_twin(&MaxPool2dGrad { shape }, &[words(&dy), taps]);
+        gpu_equals_twin(&MaxPool2dGrad { shape }, &[words(&grad_y), taps]);
     }
 }
 
@@ -115,8 +115,8 @@ fn bits_do_not_depend_on_threads() {
     let shape = shape([9, 30, 31, 16], window([3, 3], [2, 2], [1, 1]), Rounding::Up);
     let x = random.floats(shape.x.len());
     same_bits_on_any_pool(&MaxPool2d { shape }, &[words(&x)]);
-    let (dy, taps) = (random.floats(shape.y().len()), forward(shape, &x).1);
-    same_bits_on_any_pool(&MaxPool2dGrad { shape }, &[words(&dy), taps]);
+    let (grad_y, taps) = (random.floats(shape.y().len()), forward(shape, &x).1);
+    same_bits_on_any_pool(&MaxPool2dGrad { shape }, &[words(&grad_y), taps]);
 }
 
 #[test]

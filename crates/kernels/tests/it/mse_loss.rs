@@ -34,8 +34,8 @@ fn gradient_equals_a_finite_difference() {
         let direction = random.floats(33);
         let loss = |x: &[f32]| 0.7 * f64::from(twin_floats(&forward, &[words(x), given[1].clone(), given[2].clone()])[0]);
         let expected = slope_along(floats(&given[0]), &direction, 0.02, loss);
-        let dx = twin_floats(&MseLossGrad { forward }, &grad_given(&forward, &given));
-        assert!(GRADIENT.holds(dot(&dx, &direction), expected), "{reduction:?}: {} != {expected}", dot(&dx, &direction));
+        let grad_x = twin_floats(&MseLossGrad { forward }, &grad_given(&forward, &given));
+        assert!(GRADIENT.holds(dot(&grad_x, &direction), expected), "{reduction:?}: {} != {expected}", dot(&grad_x, &direction));
     }
 }
 

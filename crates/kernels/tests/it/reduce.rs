@@ -105,16 +105,16 @@ fn what_is_not_finite_is_found_and_passed_on() {
     gpu_equals_twin(&Reduce::all(4, ReduceOp::NonFinite), &largest);
 }
 
-fn grad_given(forward: &Reduce, x: &[f32], dy: &[f32]) -> Vec<Words> {
+fn grad_given(forward: &Reduce, x: &[f32], grad_y: &[f32]) -> Vec<Words> {
     let y = run_twin(forward, &[words(x)]).remove(0);
     match forward.op {
-        ReduceOp::Norm => vec![words(dy), words(x), y],
+        ReduceOp::Norm => vec![words(grad_y), words(x), y],
         ReduceOp::Max | ReduceOp::Min => {
             let mask = run_twin(&ReduceMask { forward: *forward }, &[words(x), y]).remove(0);
             let n_equal = run_twin(&Reduce { op: ReduceOp::Sum, ..*forward }, std::slice::from_ref(&mask)).remove(0);
-            vec![words(dy), mask, n_equal]
+            vec![words(grad_y), mask, n_equal]
         }
-        _ => vec![words(dy)],
+        _ => vec![words(grad_y)],
     }
 }
 
@@ -124,11 +124,15 @@ fn gradient_equals_a_finite_difference() {
     for op in &OPS[..5] {
         for [n_outer, n, n_inner] in [[4, 5, 1], [1, 6, 5], [2, 3, 4], [1, 30, 1]] {
             let forward = Reduce { n_outer, n, n_inner, op: *op };
-            let (x, dy) = (random.floats(n_outer * n * n_inner), random.floats(n_outer * n_inner));
+            let (x, grad_y) = (random.floats(n_outer * n * n_inner), random.floats(n_outer * n_inner));
             let direction = random.floats(x.len());
-            let expected = slope_along(&x, &direction, 1e-3, |x| dot(&twin_floats(&forward, &[words(x)]), &dy));
-            let dx = twin_floats(&ReduceGrad { forward }, &grad_given(&forward, &x, &dy));
-            assert!(GRADIENT.holds(dot(&dx, &direction), expected), "{forward:?}: {} != {expected}", dot(&dx, &direction));
+            let expected = slope_along(&x, &direction, 1e-3, |x| dot(&twin_floats(&forward, &[words(x)]), &grad_y));
+            let grad_x = twin_floats(&ReduceGrad { forward }, &grad_given(&forward, &x, &grad_y));
+            assert!(
+                GRADIENT.holds(dot(&grad_x, &direction), expected),
+                "{forward:?}: {} != {expected}",
+                dot(&grad_x, &direction)
+            );
         }
     }
 }
@@ -149,10 +153,10 @@ fn gradients_on_the_gpu_agree() {
     for [n_outer, n, n_inner] in SHAPES {
         // Few different values, so that several are the greatest.
         let x: Vec<f32> = (0..n_outer * n * n_inner).map(|_| random.below(8) as f32 - 3.0).collect();
-        let dy = random.floats(n_outer * n_inner);
+        let grad_y = random.floats(n_outer * n_inner);
         for op in &OPS[..5] {
             let forward = Reduce { n_outer, n, n_inner, op: *op };
-            gpu_equals_twin(&ReduceGrad { forward }, &grad_given(&forward, &x, &dy));
+            gpu_equals_twin(&ReduceGrad { forward }, &grad_given(&forward, &x, &grad_y));
             let y = run_twin(&forward, &[words(&x)]).remove(0);
             gpu_equals_twin(&ReduceMask { forward }, &[words(&x), y]);
         }

@@ -35,10 +35,10 @@ fn gpu_agrees_and_the_gradient_is_that_of_a_linear_map() {
     let mut random = Random::new(1);
     for (n_rows, n_x_cols, n_y_cols, shift) in [(1, 1, 1, 0), (64, 5, 3, 1), (65, 3, 64, -60), (33, 40, 13, 27)] {
         let kernel = ShiftColumns { n_rows, n_x_cols, n_y_cols, shift };
-        let (x, dy) = (random.floats(n_rows * n_x_cols), random.floats(n_rows * n_y_cols));
+        let (x, grad_y) = (random.floats(n_rows * n_x_cols), random.floats(n_rows * n_y_cols));
         gpu_equals_twin(&kernel, &[words(&x)]);
-        let dx = twin_floats(&kernel.grad(), &[words(&dy)]);
-        let (found, expected) = (dot(&dx, &x), dot(&twin_floats(&kernel, &[words(&x)]), &dy));
+        let grad_x = twin_floats(&kernel.grad(), &[words(&grad_y)]);
+        let (found, expected) = (dot(&grad_x, &x), dot(&twin_floats(&kernel, &[words(&x)]), &grad_y));
         assert!(GRADIENT.holds(found, expected), "{kernel:?}: {found} != {expected}");
     }
 }

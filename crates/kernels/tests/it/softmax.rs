@@ -79,11 +79,15 @@ fn gradient_equals_a_finite_difference() {
         for (n_rows, n_cols) in [(4, 7), (3, 40)] {
             let n = n_rows * n_cols;
             let forward = softmax(n_rows, n_cols, form);
-            let (x, dy, direction) = (random.floats(n), random.floats(n), random.floats(n));
-            let expected = slope_along(&x, &direction, 0.01, |x| dot(&twin_floats(&forward, &[words(x)]), &dy));
+            let (x, grad_y, direction) = (random.floats(n), random.floats(n), random.floats(n));
+            let expected = slope_along(&x, &direction, 0.01, |x| dot(&twin_floats(&forward, &[words(x)]), &grad_y));
             let y = run_twin(&forward, &[words(&x)]).remove(0);
-            let dx = twin_floats(&SoftmaxGrad { forward }, &[words(&dy), y]);
-            assert!(GRADIENT.holds(dot(&dx, &direction), expected), "{forward:?}: {} != {expected}", dot(&dx, &direction));
+            let grad_x = twin_floats(&SoftmaxGrad { forward }, &[words(&grad_y), y]);
+            assert!(
+                GRADIENT.holds(dot(&grad_x, &direction), expected),
+                "{forward:?}: {} != {expected}",
+                dot(&grad_x, &direction)
+            );
         }
     }
 }
@@ -94,12 +98,12 @@ fn gpu_agrees() {
     for form in FORMS {
         for (n_rows, n_cols) in [(1, 1), (63, 10), (64, 3), (65, 31), (3, 33), (2, 63), (2, 64), (2, 65), (3, 1300)] {
             let forward = softmax(n_rows, n_cols, form);
-            let (x, dy) = (words(&random.wide_floats(n_rows * n_cols)), words(&random.floats(n_rows * n_cols)));
+            let (x, grad_y) = (words(&random.wide_floats(n_rows * n_cols)), words(&random.floats(n_rows * n_cols)));
             // Exponentials differ by some ulp, and a sum of them sits under each result.
             let sums = Tolerance::of_sum(n_cols);
             both_forms_equal_twin_within(&forward, std::slice::from_ref(&x), sums);
             let y = run_twin(&forward, &[x]).remove(0);
-            both_forms_equal_twin_within(&SoftmaxGrad { forward }, &[dy, y], sums);
+            both_forms_equal_twin_within(&SoftmaxGrad { forward }, &[grad_y, y], sums);
         }
     }
 }
@@ -110,10 +114,10 @@ fn bits_do_not_depend_on_threads() {
     for form in FORMS {
         for (n_rows, n_cols) in [(9001, 10), (70, 1001)] {
             let forward = softmax(n_rows, n_cols, form);
-            let (x, dy) = (words(&random.floats(n_rows * n_cols)), words(&random.floats(n_rows * n_cols)));
+            let (x, grad_y) = (words(&random.floats(n_rows * n_cols)), words(&random.floats(n_rows * n_cols)));
             same_bits_on_any_pool(&forward, std::slice::from_ref(&x));
             let y = run_twin(&forward, &[x]).remove(0);
-            same_bits_on_any_pool(&SoftmaxGrad { forward }, &[dy, y]);
+            same_bits_on_any_pool(&SoftmaxGrad { forward }, &[grad_y, y]);
         }
     }
 }

@@ -276,7 +276,7 @@ fn batch_norm_has_a_form() {
         for (n_rows, n_channels, n_groups) in [(2, 1, 1), (70, 3, 1), (130, 2, 2), (66, 34, 3)] {
             let shape = BatchNormShape { n_rows, n_channels, n_groups };
             let channels = |random: &mut Random| random.floats(n_channels);
-            let [x, dy] = [(); 2].map(|()| random.floats(shape.len()));
+            let [x, grad_y] = [(); 2].map(|()| random.floats(shape.len()));
             // Inverse deviations too are of any sign here, which changes nothing.
             let stats = random.floats(shape.n_stats());
             let tolerance = Tolerance::of_sum(n_rows);
@@ -295,16 +295,16 @@ fn batch_norm_has_a_form() {
 
             let kernel = BatchNormGradSums { shape };
             has_form(kernel, &[half, half, F32, F32, F32], "Stored");
-            let given = [dy.clone(), x.clone(), stats.clone()];
+            let given = [grad_y.clone(), x.clone(), stats.clone()];
             stored_equals_f32_within(kernel, &[half, half, F32, F32, F32], &given, tolerance);
 
             let kernel = BatchNormGrad { shape };
             let sums = [(); 2].map(|()| random.floats(n_groups * n_channels));
-            let given = [dy.clone(), x, stats.clone(), channels(&mut random), sums[0].clone(), sums[1].clone()];
+            let given = [grad_y.clone(), x, stats.clone(), channels(&mut random), sums[0].clone(), sums[1].clone()];
             stored_equals_f32(kernel, &[half, half, F32, F32, F32, F32, half], &given);
 
             let kernel = BatchNormFrozenGrad { shape: BatchNormShape { n_groups: 1, ..shape } };
-            let given = [dy, stats[..2 * n_channels].to_vec(), channels(&mut random)];
+            let given = [grad_y, stats[..2 * n_channels].to_vec(), channels(&mut random)];
             stored_equals_f32(kernel, &[half, F32, F32, half], &given);
         }
     }
@@ -318,7 +318,7 @@ fn pooling_has_a_form() {
             let x = Images { n_images: 2, height: 7, width: 5, n_channels };
             let window = Window { kernel: [3, 2], stride: [2, 1], padding: [1, 1] };
             let shape = PoolShape { x, window, rounding: Rounding::Up };
-            let (mut x, dy) = (random.floats(shape.x.len()), [random.floats(shape.y().len())]);
+            let (mut x, grad_y) = (random.floats(shape.x.len()), [random.floats(shape.y().len())]);
             x[3] = f32::NAN;
             let expected = if n_channels % 2 == 0 { "Stored" } else { "Converted" };
             let max = MaxPool2d { shape };
@@ -326,12 +326,12 @@ fn pooling_has_a_form() {
             stored_equals_f32(max, &[half, half, DType::U32], &[x.clone()]);
             let rounded = words(&floats_of(half, &half_words(half, &x), x.len()));
             let taps = floats(&run_twin(&max, &[rounded])[1]).to_vec();
-            stored_equals_f32(MaxPool2dGrad { shape }, &[half, DType::U32, half], &[dy[0].clone(), taps]);
+            stored_equals_f32(MaxPool2dGrad { shape }, &[half, DType::U32, half], &[grad_y[0].clone(), taps]);
             for divisor in [PoolDivisor::Padded, PoolDivisor::Inside] {
                 let mean = AvgPool2d { shape, divisor };
                 has_form(mean, &[half; 2], expected);
                 stored_equals_f32(mean, &[half; 2], &[x.clone()]);
-                stored_equals_f32(AvgPool2dGrad { forward: mean }, &[half; 2], &dy);
+                stored_equals_f32(AvgPool2dGrad { forward: mean }, &[half; 2], &grad_y);
             }
         }
     }

@@ -188,15 +188,15 @@ fn convolutions_equal_twin() {
         let conv = Conv2d { shape, epilogue: Epilogue::Bias(Activation::Relu) };
         has_form(conv, &[x, weight, F32, y], "Stored { kernel: Conv2d");
         check(&mut random, conv, &[x, weight, F32, y], n);
-        let dx = Conv2dGradInput { shape, epilogue: Epilogue::OutputGrad(Activation::Relu) };
-        has_form(dx, &[y, weight, x, x], "Stored { kernel: Conv2dGradInput");
-        check(&mut random, dx, &[y, weight, x, x], n);
-        let dw = Conv2dGradWeight { shape };
-        has_form(dw, &[y, x, F32], "Stored { kernel: Conv2dGradWeight");
-        check(&mut random, dw, &[y, x, F32], n_pixels);
+        let grad_x = Conv2dGradInput { shape, epilogue: Epilogue::OutputGrad(Activation::Relu) };
+        has_form(grad_x, &[y, weight, x, x], "Stored { kernel: Conv2dGradInput");
+        check(&mut random, grad_x, &[y, weight, x, x], n);
+        let grad_weight = Conv2dGradWeight { shape };
+        has_form(grad_weight, &[y, x, F32], "Stored { kernel: Conv2dGradWeight");
+        check(&mut random, grad_weight, &[y, x, F32], n_pixels);
     }
-    let dw = Conv2dGradWeight { shape: shape([1, 4, 4, 4], 4, Window::square(3, 1)) };
-    check(&mut random, dw, &[Bf16, F32, Bf16], 16);
+    let grad_weight = Conv2dGradWeight { shape: shape([1, 4, 4, 4], 4, Window::square(3, 1)) };
+    check(&mut random, grad_weight, &[Bf16, F32, Bf16], 16);
 }
 
 #[test]
@@ -227,10 +227,10 @@ fn convolutions_of_odd_channels_equal_twin() {
         );
         check(&mut random, conv, &[x, weight, F32, y], n);
         check(&mut random, conv, &[x, weight, y, F32], n);
-        let dx = Conv2dGradInput { shape, epilogue: Epilogue::OutputGrad(Activation::Relu) };
-        check(&mut random, dx, &[y, weight, x, x], shape.window.n_taps() * shape.n_out);
-        let dw = Conv2dGradWeight { shape };
-        has_form(dw, &[y, x, F32], "Stored { kernel: Conv2dGradWeight");
-        check(&mut random, dw, &[y, x, F32], n_pixels);
+        let grad_x = Conv2dGradInput { shape, epilogue: Epilogue::OutputGrad(Activation::Relu) };
+        check(&mut random, grad_x, &[y, weight, x, x], shape.window.n_taps() * shape.n_out);
+        let grad_weight = Conv2dGradWeight { shape };
+        has_form(grad_weight, &[y, x, F32], "Stored { kernel: Conv2dGradWeight");
+        check(&mut random, grad_weight, &[y, x, F32], n_pixels);
     }
 }

@@ -9,6 +9,7 @@ use naga::back::{hlsl, msl, spv};
 use naga::proc::{BoundsCheckPolicies, BoundsCheckPolicy};
 use naga::{AddressSpace, CooperativeSize, ResourceBinding, ShaderStage, StorageAccess, TypeInner};
 
+use crate::reserved_words;
 use crate::wgsl::{adapters, dispatches, every_sample, parse, source};
 
 /// An entry point with its constants, as bits.
@@ -35,6 +36,7 @@ struct Pipeline<'a> {
 fn every_pipeline_translates_for_every_backend() {
     for (source, uses) in modules() {
         let (module, info) = parse(uses.label, &source, uses.features);
+        assert_eq!(reserved_words::in_module(&module), [""; 0], "{}: identifiers of the WGSL", uses.label);
         for ((entry, constants), limits) in &uses.pipelines {
             let constants = constants.iter().map(|&(name, bits)| (name.to_owned(), f64::from_bits(bits))).collect();
             let what = format!("{} `{entry}` {constants:?}", uses.label);
@@ -45,10 +47,12 @@ fn every_pipeline_translates_for_every_backend() {
             pipeline.to_spirv().unwrap_or_else(|error| panic!("{what} to SPIR-V: {error}"));
             // Each backend has the matrix units that wgpu lists for it: Metal those of 8 by 8, DX12 none.
             if pipeline.coop() != Some(CooperativeSize::Sixteen) {
-                pipeline.to_msl().unwrap_or_else(|error| panic!("{what} to MSL: {error}"));
+                let msl = pipeline.to_msl().unwrap_or_else(|error| panic!("{what} to MSL: {error}"));
+                assert_eq!(reserved_words::in_text(&msl), [""; 0], "{what}: names declared in MSL");
             }
             if pipeline.coop().is_none() {
-                pipeline.to_hlsl().unwrap_or_else(|error| panic!("{what} to HLSL: {error}"));
+                let hlsl = pipeline.to_hlsl().unwrap_or_else(|error| panic!("{what} to HLSL: {error}"));
+                assert_eq!(reserved_words::in_text(&hlsl), [""; 0], "{what}: names declared in HLSL");
             }
         }
     }
