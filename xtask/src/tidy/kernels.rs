@@ -3,41 +3,49 @@
 use super::Finding;
 use super::workspace::Workspace;
 
-const SHADERS: &str = "crates/kernels/src/wgsl/";
 const KERNELS: &str = "crates/kernels/src/";
-const TWINS: &str = "crates/kernels/src/cpu/";
 const TESTS: &str = "crates/kernels/tests/it/";
 
-/// A shader belongs to the kernel with the longest name that it starts with: `matmul_direct.wgsl` to `matmul.rs`. One that
-/// belongs to none is a part that several share, and must be included by one of them.
+/// A kernel is `family/adam.rs`, its twin `family/adam_cpu.rs`, its shaders `family/adam.wgsl` and `family/adam_*.wgsl`: a shader belongs to
+/// the kernel of its family with the longest name that it starts with. A shader that belongs to no kernel is a part that several
+/// kernels share, and one of them must include it.
 pub(super) fn have_twins(workspace: &Workspace) -> Vec<Finding> {
-    let stem = |path: &str, folder: &str, end: &str| {
-        path.strip_prefix(folder)?.strip_suffix(end).filter(|stem| !stem.contains('/')).map(str::to_owned)
-    };
-    let kernels: Vec<String> = workspace.files.iter().filter_map(|file| stem(&file.path, KERNELS, ".rs")).collect();
     let mut findings = Vec::new();
     let mut owners = Vec::new();
-    for (path, shader) in workspace.files.iter().filter_map(|file| Some((&file.path, stem(&file.path, SHADERS, ".wgsl")?))) {
-        let belongs = |kernel: &&String| {
-            shader == **kernel || shader.strip_prefix(kernel.as_str()).is_some_and(|rest| rest.starts_with('_'))
-        };
-        match kernels.iter().filter(belongs).max_by_key(|kernel| kernel.len()) {
-            Some(owner) => owners.push(owner.clone()),
-            None if workspace.rust_files(KERNELS).any(|file| file.text.contains(&format!("{shader}.wgsl"))) => {}
-            None => findings.push(Finding::new(path, 0, "no kernel is named like it, and none includes it")),
+    for file in &workspace.files {
+        let Some(shader) = file.path.strip_suffix(".wgsl").filter(|path| path.starts_with(KERNELS)) else { continue };
+        let named = |kernel: &&str| shader.strip_prefix(kernel).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'));
+        let kernels = workspace.rust_files(KERNELS).filter_map(|file| file.path.strip_suffix(".rs"));
+        match kernels.filter(|kernel| !kernel.ends_with("_cpu")).filter(named).max_by_key(|kernel| kernel.len()) {
+            Some(owner) => owners.push(owner),
+            None if is_included(workspace, &file.path) => {}
+            None => findings.push(Finding::new(&file.path, 0, "no kernel is named like it, and none includes it")),
         }
     }
-    owners.sort();
+    owners.sort_unstable();
     owners.dedup();
     for kernel in owners {
-        let path = format!("{KERNELS}{kernel}.rs");
-        let twin = format!("{TWINS}{kernel}.rs");
+        let path = format!("{kernel}.rs");
+        let twin = format!("{kernel}_cpu.rs");
         if workspace.file(&twin).is_none() {
             findings.push(Finding::new(&path, 0, format!("has a shader and no twin in plain Rust at {twin}")));
         }
-        if !workspace.rust_files(TESTS).any(|file| file.path.contains(&kernel) || file.text.contains(&kernel)) {
+        let name = kernel.rsplit('/').next().unwrap_or(kernel);
+        if !workspace.rust_files(TESTS).any(|file| file.path.contains(name) || file.text.contains(name)) {
             findings.push(Finding::new(&path, 0, format!("is named nowhere in {TESTS}")));
         }
     }
     findings
+}
+
+/// Whether a Rust file includes `shader`, by its name from its own folder or by `family/name` from another.
+fn is_included(workspace: &Workspace, shader: &str) -> bool {
+    let (folder, name) = shader.rsplit_once('/').unwrap_or(("", shader));
+    let family = folder.rsplit('/').next().unwrap_or(folder);
+    let from_own_folder = format!("include_str!(\"{name}\")");
+    let from_another = format!("/{family}/{name}\")");
+    workspace.rust_files(KERNELS).any(|file| {
+        let is_own = file.path.rsplit_once('/').is_some_and(|(of, _)| of == folder);
+        (is_own && file.text.contains(&from_own_folder)) || file.text.contains(&from_another)
+    })
 }

@@ -72,7 +72,7 @@ pub(super) fn libraries_do_not_print(workspace: &Workspace) -> Vec<Finding> {
 /// Files that may have `unsafe` beside the one of their crate; the list only shrinks.
 const SECOND_UNSAFE: [&str; 3] = [
     // One call, behind a feature, that acknowledges an experimental interface.
-    "crates/kernels/src/coop_shape.rs",
+    "crates/kernels/src/core/coop_shape.rs",
     // Register-only SSE2, which the language still calls unsafe though every x86-64 has it.
     "crates/table/src/csv/block.rs",
     // A C library, behind a feature: the other file is about memory that threads share.

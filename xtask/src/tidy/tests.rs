@@ -19,10 +19,10 @@ fn sound() -> Workspace {
         ("crates/table/src/lib.rs", library),
         ("crates/kernels/README.md", "# brisk-kernels"),
         ("crates/kernels/src/lib.rs", library),
-        ("crates/kernels/src/matmul.rs", "const SHADER: &str = include_str!(\"wgsl/matmul.wgsl\");"),
-        ("crates/kernels/src/cpu/matmul.rs", ""),
-        ("crates/kernels/src/wgsl/matmul.wgsl", ""),
-        ("crates/kernels/src/wgsl/matmul_direct.wgsl", ""),
+        ("crates/kernels/src/product/matmul.rs", "const SHADER: &str = include_str!(\"matmul.wgsl\");"),
+        ("crates/kernels/src/product/matmul_cpu.rs", ""),
+        ("crates/kernels/src/product/matmul.wgsl", ""),
+        ("crates/kernels/src/product/matmul_direct.wgsl", ""),
         ("crates/kernels/tests/it/matmul.rs", ""),
         ("xtask/src/main.rs", "fn main() { println!(\"a program prints\"); }"),
     ];
@@ -108,14 +108,25 @@ fn crate_docs_are_the_readme() {
 
 #[test]
 fn kernels_have_twins_and_tests() {
-    let kernel = "crates/kernels/src/matmul.rs";
-    check(kernels::have_twins, without("crates/kernels/src/cpu/matmul.rs"), &[(kernel, "no twin in plain Rust")]);
+    let kernel = "crates/kernels/src/product/matmul.rs";
+    check(kernels::have_twins, without("crates/kernels/src/product/matmul_cpu.rs"), &[(kernel, "no twin in plain Rust")]);
     check(kernels::have_twins, without("crates/kernels/tests/it/matmul.rs"), &[(kernel, "is named nowhere in")]);
-    let stray = "crates/kernels/src/wgsl/scan.wgsl";
+    let stray = "crates/kernels/src/product/scan.wgsl";
     check(kernels::have_twins, with(stray, ""), &[(stray, "no kernel is named like it")]);
     // A longer name that only begins alike is another kernel.
-    let alike = "crates/kernels/src/wgsl/matmuls.wgsl";
+    let alike = "crates/kernels/src/product/matmuls.wgsl";
     check(kernels::have_twins, with(alike, ""), &[(alike, "no kernel is named like it")]);
+    // A kernel of another family does not own it.
+    let elsewhere = "crates/kernels/src/loss/matmul.wgsl";
+    check(kernels::have_twins, with(elsewhere, ""), &[(elsewhere, "no kernel is named like it")]);
+    // A part of several modules is included by one of them at least.
+    let part = "crates/kernels/src/core/rounding.wgsl";
+    let shared = |workspace: &mut Workspace| {
+        with(part, "")(workspace);
+        with("crates/kernels/src/loss/huber.rs", "include_str!(\"../core/rounding.wgsl\")")(workspace);
+    };
+    check(kernels::have_twins, with(part, ""), &[(part, "none includes it")]);
+    check(kernels::have_twins, shared, &[]);
 }
 
 #[test]

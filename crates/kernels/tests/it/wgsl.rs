@@ -1,8 +1,8 @@
-//! Each file of `src/wgsl` is valid as it lies there, and its bindings, parameters, constants and entry points are those that the Rust
+//! Each WGSL file is valid as it stands, and its bindings, parameters, constants and entry points are those that the Rust
 //! side names.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use brisk_kernels::*;
 
@@ -184,7 +184,7 @@ pub(crate) fn parse(what: &str, source: &str, features: wgpu::Features) -> (naga
 }
 
 #[test]
-fn each_file_is_valid_as_it_lies_and_is_used() {
+fn each_file_is_valid_as_it_stands_and_is_used() {
     // Modules for matrices of 8 by 8 are made of the files for those of 16 by 16.
     let used: BTreeSet<&str> = adapters()
         .iter()
@@ -192,16 +192,24 @@ fn each_file_is_valid_as_it_lies_and_is_used() {
         .flat_map(|adapter| samples().into_iter().chain(samples_in(DType::F16)).flat_map(|kernel| dispatches(&*kernel, adapter)))
         .map(|dispatch| dispatch.wgsl)
         .collect();
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/wgsl");
-    let mut n_files = 0;
-    for entry in std::fs::read_dir(folder).expect("src/wgsl is there") {
-        let path = entry.expect("a readable folder").path();
-        let source = std::fs::read_to_string(&path).expect("a readable file");
+    let files = wgsl_files();
+    for path in &files {
+        let source = std::fs::read_to_string(path).expect("a readable file");
         parse(&path.display().to_string(), &source, wgpu::Features::all());
         assert!(used.contains(source.as_str()), "no sample dispatches {}", path.display());
-        n_files += 1;
     }
-    assert_eq!(n_files, used.len(), "files in src/wgsl, and sources dispatched");
+    assert_eq!(files.len(), used.len(), "WGSL files, and sources dispatched");
+}
+
+/// Every WGSL file of the crate; each family has a folder.
+fn wgsl_files() -> Vec<PathBuf> {
+    let entries = |folder: &Path| -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(folder).expect("a readable folder");
+        entries.map(|entry| entry.expect("a readable entry").path()).collect()
+    };
+    let families = entries(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src")).into_iter().filter(|path| path.is_dir());
+    let files = families.flat_map(|family| entries(&family));
+    files.filter(|path| path.extension().is_some_and(|extension| extension == "wgsl")).collect()
 }
 
 #[test]

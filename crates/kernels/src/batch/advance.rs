@@ -1,0 +1,37 @@
+use super::advance_cpu;
+use crate::{Adapter, Arg, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs};
+
+/// Moves the run on by one batch: `state.batch += 1`, `state.step += 1`; if `state.skip` is not 0, `state.n_skipped += 1`, `state.skip = 0`.
+///
+/// # Shapes
+/// `state`: [`STATE_LEN`] u32.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Advance;
+
+impl Kernel for Advance {
+    fn name(&self) -> &'static str {
+        "advance"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        vec![Arg::read_write("state", DType::U32, STATE_LEN)]
+    }
+
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        Ok(vec![Dispatch {
+            label: "kernels.advance",
+            wgsl: include_str!("advance.wgsl"),
+            entry: "main",
+            constants: vec![],
+            types: vec![],
+            params: vec![],
+            reads: vec![],
+            writes: vec![0],
+            workgroups: [1, 1, 1],
+        }])
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        advance_cpu::run(args.write(0));
+    }
+}

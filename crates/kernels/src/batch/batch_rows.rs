@@ -1,0 +1,58 @@
+use super::batch_rows_cpu;
+use crate::core::sizes::check_sizes;
+use crate::{Adapter, Arg, DType, Dispatch, Error, Kernel, ORDER_LEN, STATE_LEN, TwinArgs, fold_workgroups};
+
+/// Which rows the current batch takes, or a part of it: `rows[i] = order(state.batch * stride + offset + first + i)`.
+///
+/// Positions beyond the last row give row 0 with weight 0, so that one recorded program serves the short last batch too.
+///
+/// # Shapes
+/// `order`: [`ORDER_LEN`]; `state`: [`STATE_LEN`]; `rows`, `weights`: `[n]`.
+/// # Dtypes
+/// `order`, `state`, `rows` u32; `weights` f32, 1 for a row and 0 for padding.
+/// # Reference
+/// Luby & Rackoff 1988 (Feistel networks as permutations); cycle walking: Black & Rogaway 2002.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BatchRows {
+    /// How many rows of the batch come before these.
+    pub first: usize,
+    /// Rows.
+    pub n: usize,
+}
+
+impl Kernel for BatchRows {
+    fn name(&self) -> &'static str {
+        "batch_rows"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        vec![
+            Arg::read("order", DType::U32, ORDER_LEN),
+            Arg::read("state", DType::U32, STATE_LEN),
+            Arg::write("rows", DType::U32, self.n),
+            Arg::write("weights", DType::F32, self.n),
+        ]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        check_sizes(self, &[("n", self.n)])
+    }
+
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        Ok(vec![Dispatch {
+            label: "kernels.batch_rows",
+            wgsl: include_str!("batch_rows.wgsl"),
+            entry: "main",
+            constants: vec![],
+            types: vec![],
+            params: bytemuck::cast_slice(&[self.first as u32, 0, 0, 0]).to_vec(),
+            reads: vec![0, 1],
+            writes: vec![2, 3],
+            workgroups: fold_workgroups(self.name(), self.n.div_ceil(64))?,
+        }])
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        batch_rows_cpu::run(self.first as u32, args.read(0), args.read(1), args.write(2), args.write(3));
+    }
+}

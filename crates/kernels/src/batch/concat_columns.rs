@@ -1,0 +1,105 @@
+use super::concat_columns_cpu;
+use crate::core::sizes::check_sizes;
+use crate::core::stored_form::{StoredForm, sharing, with_element};
+use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, fold_workgroups};
+
+/// Matrices side by side: `y[row, ..] = x₀[row, ..], x₁[row, ..], …`.
+///
+/// # Shapes
+/// `x`, one argument for each of `widths`: `[n_rows, width]`; `y`: `[n_rows, Σ widths]`.
+/// # Dtypes
+/// f32, or f16 and bf16 by [`stored`](crate::stored).
+/// # Cost
+/// A dispatch a matrix, so that their number is not bounded by the bindings of an adapter.
+/// # Reference
+/// `torch.cat(xs, 1)`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConcatColumns {
+    /// Rows of each.
+    pub n_rows: usize,
+    /// Columns of each, in order.
+    pub widths: Vec<usize>,
+}
+
+impl ConcatColumns {
+    /// Columns of the result.
+    pub fn n_cols(&self) -> usize {
+        self.widths.iter().sum()
+    }
+}
+
+impl Kernel for ConcatColumns {
+    fn name(&self) -> &'static str {
+        "concat_columns"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        let xs = self.widths.iter().map(|width| Arg::read("x", DType::F32, self.n_rows * width));
+        xs.chain([Arg::write("y", DType::F32, self.n_rows * self.n_cols())]).collect()
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let widths = self.widths.iter().map(|&width| ("width", width));
+        let sizes: Vec<_> =
+            [("n_rows", self.n_rows), ("number of matrices", self.widths.len())].into_iter().chain(widths).collect();
+        check_sizes(self, &sizes)
+    }
+
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.stored_dispatches(&[DType::F32], adapter)
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        self.stored_twin(&[DType::F32], args);
+    }
+
+    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
+        self.stored_form(dtypes)
+    }
+
+    fn cost(&self) -> Cost {
+        Cost { flops: 0, bytes: (8 * self.n_rows * self.n_cols()) as u64 }
+    }
+}
+
+impl StoredForm for ConcatColumns {
+    /// Lanes take two columns.
+    fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
+        let is_even = self.widths.iter().all(|width| width.is_multiple_of(2));
+        let all: Vec<usize> = (0..=self.widths.len()).collect();
+        sharing(self, &all, dtypes).filter(|_| is_even)
+    }
+
+    fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let n_in_lane = if dtypes[0].is_half() { 2 } else { 1 };
+        let n_cols = self.n_cols() / n_in_lane;
+        let mut first = 0;
+        let mut dispatches = Vec::with_capacity(self.widths.len());
+        for (i, width) in self.widths.iter().map(|width| width / n_in_lane).enumerate() {
+            dispatches.push(Dispatch {
+                label: "kernels.concat_columns",
+                wgsl: include_str!("concat_columns.wgsl"),
+                entry: "main",
+                constants: vec![],
+                types: vec![("X", dtypes[0])],
+                params: bytemuck::cast_slice(&[width as u32, n_cols as u32, first as u32, 0]).to_vec(),
+                reads: vec![i],
+                writes: vec![self.widths.len()],
+                workgroups: fold_workgroups(self.name(), (self.n_rows * width).div_ceil(64))?,
+            });
+            first += width;
+        }
+        Ok(dispatches)
+    }
+
+    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
+        with_element!(dtypes[0], T => {
+            let y = args.write::<T>(self.widths.len());
+            let mut first = 0;
+            for (i, &width) in self.widths.iter().enumerate() {
+                concat_columns_cpu::run(self.n_cols(), first, width, args.read(i), y);
+                first += width;
+            }
+        });
+    }
+}

@@ -1,0 +1,67 @@
+use super::gather_categories_cpu;
+use crate::core::sizes::check_sizes;
+use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, fold_workgroups};
+
+/// The codes of a table's rows: `y[i, c] = table[rows[i] - first_row, c]`.
+///
+/// As with [`GatherRows`](crate::GatherRows) the buffer may hold a window of a larger table: the one that starts at row 0 writes all of `y`, with
+/// code 0 for the rows that are not in it, and later ones their own rows.
+///
+/// # Shapes
+/// `table`: `[n_table_rows, n_cols]`; `rows`: `[n]`; `y`: `[n, n_cols]`.
+/// # Dtypes
+/// u32.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GatherCategories {
+    /// The row of the whole table that this buffer starts with; 0 for a whole table.
+    pub first_row: usize,
+    /// Rows that this buffer holds.
+    pub n_table_rows: usize,
+    /// Categorical columns.
+    pub n_cols: usize,
+    /// Rows gathered.
+    pub n: usize,
+}
+
+impl Kernel for GatherCategories {
+    fn name(&self) -> &'static str {
+        "gather_categories"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        let y = if self.first_row == 0 { Arg::write } else { Arg::read_write };
+        vec![
+            Arg::read("table", DType::U32, self.n_table_rows * self.n_cols),
+            Arg::read("rows", DType::U32, self.n),
+            y("y", DType::U32, self.n * self.n_cols),
+        ]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let end = self.first_row.saturating_add(self.n_table_rows);
+        check_sizes(self, &[("n_table_rows", self.n_table_rows), ("n_cols", self.n_cols), ("n", self.n), ("last row", end)])
+    }
+
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        Ok(vec![Dispatch {
+            label: "kernels.gather_categories",
+            wgsl: include_str!("gather_categories.wgsl"),
+            entry: "main",
+            constants: vec![],
+            types: vec![],
+            params: bytemuck::cast_slice(&[self.n_cols as u32, self.first_row as u32, self.n_table_rows as u32, 0]).to_vec(),
+            reads: vec![0, 1],
+            writes: vec![2],
+            workgroups: fold_workgroups(self.name(), (self.n * self.n_cols).div_ceil(64))?,
+        }])
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        gather_categories_cpu::run(self, args.read(0), args.read(1), args.write(2));
+    }
+
+    fn cost(&self) -> Cost {
+        let n = (self.n * self.n_cols) as u64;
+        Cost { flops: 0, bytes: 8 * n + 4 * self.n as u64 }
+    }
+}

@@ -1,0 +1,110 @@
+use super::gather_rows_cpu;
+use crate::core::sizes::check_sizes;
+use crate::core::stored_form::{StoredForm, sharing, with_element};
+use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, fold_workgroups};
+
+/// Rows of a table, standardised: `y[i, c] = (table[rows[i] - first_row, c] - mean[c]) * inv_std[c]`.
+///
+/// The buffer may hold a window of a larger table, the rows from `first_row` on. The window that starts at row 0 writes all of `y`, with
+/// zeros for the rows that are not in it; a later one writes its own rows and leaves the others as they are. So a table
+/// that is too large for one binding is gathered by a kernel a window, the first one first.
+///
+/// # Shapes
+/// `table`: `[n_table_rows, n_cols]`; `rows`: `[n]`; `mean`, `inv_std`: `[n_cols]`; `y`: `[n, n_cols]`.
+/// # Dtypes
+/// `table` f32 or u8, whose values are 0 to 255; `rows` u32; the rest f32, `y` also in f16 and bf16 by [`stored`](crate::stored).
+/// # Cost
+/// Reads and writes each row once; on hardware neighbouring lanes read neighbouring columns.
+/// # Reference
+/// `torch.index_select(table, 0, rows)`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GatherRows {
+    /// Element type of the table.
+    pub dtype: DType,
+    /// The row of the whole table that this buffer starts with; 0 for a whole table.
+    pub first_row: usize,
+    /// Rows that this buffer holds.
+    pub n_table_rows: usize,
+    /// Columns of the table.
+    pub n_cols: usize,
+    /// Rows gathered.
+    pub n: usize,
+}
+
+impl Kernel for GatherRows {
+    fn name(&self) -> &'static str {
+        "gather_rows"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        let y = if self.first_row == 0 { Arg::write } else { Arg::read_write };
+        vec![
+            Arg::read("table", self.dtype, self.n_table_rows * self.n_cols),
+            Arg::read("rows", DType::U32, self.n),
+            Arg::read("mean", DType::F32, self.n_cols),
+            Arg::read("inv_std", DType::F32, self.n_cols),
+            y("y", DType::F32, self.n * self.n_cols),
+        ]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        if !matches!(self.dtype, DType::F32 | DType::U8) {
+            let found = format!("a table of {:?}", self.dtype);
+            return Err(Error::Unsupported { kernel: self.name(), found, expected: "F32 or U8" });
+        }
+        let end = self.first_row.saturating_add(self.n_table_rows);
+        check_sizes(self, &[("n_table_rows", self.n_table_rows), ("n_cols", self.n_cols), ("n", self.n), ("last row", end)])
+    }
+
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.stored_dispatches(&[DType::F32; 5], adapter)
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        self.stored_twin(&[DType::F32; 5], args);
+    }
+
+    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
+        self.stored_form(dtypes)
+    }
+
+    fn cost(&self) -> Cost {
+        let n = (self.n * self.n_cols) as u64;
+        Cost { flops: 2 * n, bytes: (self.dtype.size_bytes() as u64 + 4) * n + 4 * self.n as u64 }
+    }
+}
+
+impl StoredForm for GatherRows {
+    /// Lanes take two columns.
+    fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
+        sharing(self, &[4], dtypes).filter(|_| self.dtype == DType::F32 && self.n_cols.is_multiple_of(2))
+    }
+
+    fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let y = dtypes[4];
+        let n_lanes = if y.is_half() { self.n_cols / 2 } else { self.n_cols };
+        let wgsl = match self.dtype {
+            DType::U8 => include_str!("gather_rows_u8.wgsl"),
+            _ => include_str!("gather_rows.wgsl"),
+        };
+        Ok(vec![Dispatch {
+            label: "kernels.gather_rows",
+            wgsl,
+            entry: "main",
+            constants: vec![],
+            types: if y.is_half() { vec![("X", y)] } else { vec![] },
+            params: bytemuck::cast_slice(&[n_lanes as u32, self.first_row as u32, self.n_table_rows as u32, 0]).to_vec(),
+            reads: vec![0, 1, 2, 3],
+            writes: vec![4],
+            workgroups: fold_workgroups(self.name(), (self.n * n_lanes).div_ceil(64))?,
+        }])
+    }
+
+    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
+        let (rows, mean, inv_std) = (args.read(1), args.read(2), args.read(3));
+        with_element!(dtypes[4], Y => match self.dtype {
+            DType::U8 => gather_rows_cpu::run::<u8, Y>(self, args.read(0), rows, mean, inv_std, args.write(4)),
+            _ => gather_rows_cpu::run::<f32, Y>(self, args.read(0), rows, mean, inv_std, args.write(4)),
+        });
+    }
+}

@@ -1,0 +1,100 @@
+use super::shift_columns_cpu;
+use crate::core::sizes::check_sizes;
+use crate::core::stored_form::{StoredForm, sharing, with_element};
+use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, fold_workgroups};
+
+/// Columns taken from a place on: `y[row, col] = x[row, col + shift]`, 0 where `x` has no such column.
+///
+/// With a shift to the right it cuts columns out; with the opposite shift it puts them back where they were, which is its gradient.
+///
+/// # Shapes
+/// `x`: `[n_rows, n_x_cols]`; `y`: `[n_rows, n_y_cols]`.
+/// # Dtypes
+/// f32, or f16 and bf16 by [`stored`](crate::stored).
+/// # Reference
+/// `x[:, shift : shift + n_y_cols]`, and the backward pass of that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShiftColumns {
+    /// Rows of both.
+    pub n_rows: usize,
+    /// Columns of `x`.
+    pub n_x_cols: usize,
+    /// Columns of `y`.
+    pub n_y_cols: usize,
+    /// The column of `x` that comes first in `y`; below 0 if others come before the first of `x`.
+    pub shift: isize,
+}
+
+impl ShiftColumns {
+    /// As lanes see it that take what lies together in a word: one column, or two of a type of 16 bits.
+    const fn in_lanes(self, dtype: DType) -> Self {
+        let n = if dtype.is_half() { 2 } else { 1 };
+        Self { n_x_cols: self.n_x_cols / n, n_y_cols: self.n_y_cols / n, shift: self.shift / n as isize, ..self }
+    }
+
+    /// The kernel that brings a gradient of `y` to `x`.
+    pub fn grad(self) -> Self {
+        Self { n_x_cols: self.n_y_cols, n_y_cols: self.n_x_cols, shift: -self.shift, ..self }
+    }
+}
+
+impl Kernel for ShiftColumns {
+    fn name(&self) -> &'static str {
+        "shift_columns"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        vec![Arg::read("x", DType::F32, self.n_rows * self.n_x_cols), Arg::write("y", DType::F32, self.n_rows * self.n_y_cols)]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let found = self.shift.unsigned_abs();
+        if found >= 1 << 31 {
+            return Err(Error::Size { kernel: self.name(), size: "shift", found, expected: "less than 2^31 either way" });
+        }
+        check_sizes(self, &[("n_rows", self.n_rows), ("n_x_cols", self.n_x_cols), ("n_y_cols", self.n_y_cols)])
+    }
+
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.stored_dispatches(&[DType::F32], adapter)
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        self.stored_twin(&[DType::F32], args);
+    }
+
+    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
+        self.stored_form(dtypes)
+    }
+
+    fn cost(&self) -> Cost {
+        Cost { flops: 0, bytes: (8 * self.n_rows * self.n_y_cols) as u64 }
+    }
+}
+
+impl StoredForm for ShiftColumns {
+    /// Lanes take two columns.
+    fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
+        let is_even = self.n_x_cols.is_multiple_of(2) && self.n_y_cols.is_multiple_of(2) && self.shift % 2 == 0;
+        sharing(self, &[0, 1], dtypes).filter(|_| is_even)
+    }
+
+    fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let lanes = self.in_lanes(dtypes[0]);
+        Ok(vec![Dispatch {
+            label: "kernels.shift_columns",
+            wgsl: include_str!("shift_columns.wgsl"),
+            entry: "main",
+            constants: vec![],
+            types: vec![("X", dtypes[0])],
+            params: bytemuck::cast_slice(&[lanes.n_x_cols as u32, lanes.n_y_cols as u32, lanes.shift as u32, 0]).to_vec(),
+            reads: vec![0],
+            writes: vec![1],
+            workgroups: fold_workgroups(self.name(), (self.n_rows * lanes.n_y_cols).div_ceil(64))?,
+        }])
+    }
+
+    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
+        with_element!(dtypes[0], T => shift_columns_cpu::run::<T>(self, args.read(0), args.write(1)));
+    }
+}

@@ -1,0 +1,57 @@
+use super::store_rows_cpu;
+use crate::core::sizes::check_sizes;
+use crate::{Adapter, Arg, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs, fold_workgroups};
+
+/// Appends a batch's rows to a result: `y[state.batch * n + i, c] = x[i, c]`; what lies beyond the end of `y` is left out.
+///
+/// With it an evaluation's scores, or a run's losses, are collected on the device and read once.
+///
+/// # Shapes
+/// `x`: `[n, n_cols]`; `state`: [`STATE_LEN`]; `y`: `[n_total, n_cols]`.
+/// # Dtypes
+/// `state` u32; the rest f32.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoreRows {
+    /// Rows of a batch.
+    pub n: usize,
+    /// Columns.
+    pub n_cols: usize,
+    /// Rows of the whole result.
+    pub n_total: usize,
+}
+
+impl Kernel for StoreRows {
+    fn name(&self) -> &'static str {
+        "store_rows"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        vec![
+            Arg::read("x", DType::F32, self.n * self.n_cols),
+            Arg::read("state", DType::U32, STATE_LEN),
+            Arg::read_write("y", DType::F32, self.n_total * self.n_cols),
+        ]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        check_sizes(self, &[("n", self.n), ("n_cols", self.n_cols), ("n_total", self.n_total)])
+    }
+
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        Ok(vec![Dispatch {
+            label: "kernels.store_rows",
+            wgsl: include_str!("store_rows.wgsl"),
+            entry: "main",
+            constants: vec![],
+            types: vec![],
+            params: vec![],
+            reads: vec![0, 1],
+            writes: vec![2],
+            workgroups: fold_workgroups(self.name(), (self.n * self.n_cols).div_ceil(64))?,
+        }])
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        store_rows_cpu::run(args.read(0), args.read(1), args.write(2));
+    }
+}

@@ -1,0 +1,223 @@
+use super::conv2d_cpu;
+use super::conv2d_gpu;
+use crate::core::half::Floats;
+use crate::core::sizes::check_sizes;
+use crate::core::stored_form::{StoredForm, with_element};
+use crate::{
+    Adapter, Arg, Cost, DType, Dispatch, ElementwiseStep, Epilogue, Error, Images, Kernel, Matmul, MatmulFamily, Transpose,
+    TwinArgs, Window,
+};
+
+/// A 2-D convolution with what follows it, as an implicit matrix product:
+/// `y[b,i,j,o] = epilogue(Σ_{u,v,c} x[b, i sᵧ - pᵧ + u, j sₓ - pₓ + v, c] weight[o,u,v,c])`, 0 being read in the padding.
+///
+/// As everywhere in deep learning this is the correlation: the kernel is not turned round.
+///
+/// # Shapes
+/// `x`: `[n_images, height, width, n_channels]`; `weight`: `[n_out, kernel height, kernel width, n_channels]` (OHWI); `bias`: `[n_out]`;
+/// `y`: `[n_images, height', width', n_out]` with [`Window::n_out`]'s height and width.
+/// # Dtypes
+/// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32, unless [f16 is allowed](crate::Adapter::f16_accumulation).
+/// # Errors
+/// [`Error::Size`] where no window fits; [`Error::Unsupported`] for [`Epilogue::OutputGrad`], which belongs to a gradient, and for
+/// an activation whose derivative needs its input.
+/// # Cost
+/// `2 n_out` operations a value that a window covers. The weights are first turned into scratch, but on hardware. Patches are made for a few rows of
+/// pixels at a time, never for the whole batch. Windows of one pixel, a pixel apart, are a [`Matmul`].
+/// # Reference
+/// `torch.nn.functional.conv2d`; Chetlur et al. 2014, *cuDNN*, arXiv:1410.0759, for the implicit product.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Conv2d {
+    /// The sizes.
+    pub shape: ConvShape,
+    /// What is done with each sum before it is stored.
+    pub epilogue: Epilogue,
+}
+
+/// The sizes of a 2-D convolution, which it shares with its gradients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ConvShape {
+    /// The images that go in.
+    pub x: Images,
+    /// Channels that come out.
+    pub n_out: usize,
+    /// The windows.
+    pub window: Window,
+}
+
+impl ConvShape {
+    /// The images that come out.
+    pub const fn y(&self) -> Images {
+        let [height, width] = self.window.n_out([self.x.height, self.x.width]);
+        Images { n_images: self.x.n_images, height, width, n_channels: self.n_out }
+    }
+
+    /// Values that a window covers: what a sum of the forward product is over.
+    pub const fn n_patch(&self) -> usize {
+        self.window.n_taps().saturating_mul(self.x.n_channels)
+    }
+
+    /// Elements of the weights.
+    pub const fn n_weights(&self) -> usize {
+        self.n_patch().saturating_mul(self.n_out)
+    }
+
+    /// Whether four channels lie together on both sides.
+    pub(crate) const fn reads_vectors(&self) -> bool {
+        self.x.n_channels.is_multiple_of(4) && self.n_out.is_multiple_of(4)
+    }
+
+    /// Whether a window is a pixel, so that a convolution is a plain product of `[n_pixels, n_channels]`.
+    pub(crate) fn is_pointwise(&self) -> bool {
+        self.window == Window::square(1, 0)
+    }
+
+    pub(crate) fn check(&self, kernel: &impl Kernel) -> Result<(), Error> {
+        self.window.check(kernel.name(), &self.x)?;
+        let Images { n_images, height, width, n_channels } = self.x;
+        let sizes = [
+            ("n_images", n_images),
+            ("height", height),
+            ("width", width),
+            ("n_channels", n_channels),
+            ("n_out", self.n_out),
+            // The WGSL counts pixels and places of a patch in u32, too.
+            ("pixels of x", self.x.n_pixels()),
+            ("pixels of y", self.y().n_pixels()),
+            ("values of a patch", self.n_patch()),
+        ];
+        check_sizes(kernel, &sizes)
+    }
+
+    /// Operations of the product, forward or of either gradient.
+    pub(crate) const fn flops(&self) -> u64 {
+        2 * (self.y().n_pixels() as u64).saturating_mul(self.n_weights() as u64)
+    }
+}
+
+/// The types of a convolution nearest to `dtypes`, whose result, the last, has `n_channels`: in f32, where a word would be of two pixels.
+pub(crate) fn with_whole_words(dtypes: &[DType], n_channels: usize) -> Option<Vec<DType>> {
+    let mut nearest = dtypes.to_vec();
+    if let (false, Some(result)) = (n_channels.is_multiple_of(2), nearest.last_mut()) {
+        *result = DType::F32;
+    }
+    nearest.iter().any(|dtype| dtype.is_half()).then_some(nearest)
+}
+
+impl Conv2d {
+    fn product(&self) -> Option<Matmul> {
+        let Self { shape: ConvShape { x, n_out, .. }, epilogue } = *self;
+        let matmul = Matmul { m: x.n_pixels(), n: n_out, k: x.n_channels, transpose: Transpose::B, epilogue };
+        self.shape.is_pointwise().then_some(matmul)
+    }
+
+    /// The dispatches of one family, for a caller who has measured which is faster; [`Kernel::dispatches`] picks by adapter and shape.
+    /// [`MatmulFamily::Subgroup`] is [`MatmulFamily::Direct`] here, but for windows of one pixel.
+    ///
+    /// # Errors
+    /// [`Error::Size`] where there are more blocks than can be dispatched, [`Error::Unsupported`] where `family` does not run on `adapter`.
+    pub fn dispatches_by(&self, family: MatmulFamily, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.dispatches_of(&[], family, adapter)
+    }
+
+    fn dispatches_of(&self, dtypes: &[DType], family: MatmulFamily, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        match self.product() {
+            Some(matmul) => matmul.dispatches_of(dtypes, family, adapter),
+            None => conv2d_gpu::forward(self, family, adapter, dtypes),
+        }
+    }
+}
+
+impl Kernel for Conv2d {
+    fn name(&self) -> &'static str {
+        "conv2d"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        let shape = &self.shape;
+        let mut args = vec![Arg::read("x", DType::F32, shape.x.len()), Arg::read("weight", DType::F32, shape.n_weights())];
+        if let Epilogue::Bias(_) = self.epilogue {
+            args.push(Arg::read("bias", DType::F32, shape.n_out));
+        }
+        args.push(Arg::write("y", DType::F32, shape.y().len()));
+        match self.product() {
+            Some(matmul) => args.extend(matmul.scratch()),
+            None => args.push(Arg::scratch("weight_turned", DType::F32, shape.n_weights())),
+        }
+        args
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        if let Epilogue::OutputGrad(_) = self.epilogue {
+            let (found, expected) =
+                (format!("{:?}", self.epilogue), "none, an activation, or a bias; it is for `Conv2dGradInput`");
+            return Err(Error::Unsupported { kernel: self.name(), found, expected });
+        }
+        self.epilogue.activation().check_grad_from_output(self.name())?;
+        self.shape.check(self)
+    }
+
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.stored_dispatches(&[], adapter)
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        if let Some(matmul) = self.product() {
+            return matmul.twin(args);
+        }
+        let fused = matches!(self.epilogue, Epilogue::Bias(_));
+        let bias = if fused { args.read(2) } else { &[] };
+        let y_arg = 2 + usize::from(fused);
+        conv2d_cpu::run::<f32, f32>(
+            self,
+            args.read(0),
+            Floats::F32(args.read(1)),
+            Floats::F32(bias),
+            args.write(y_arg),
+            args.write(y_arg + 1),
+        );
+    }
+
+    fn followed_by(&self, step: ElementwiseStep) -> Option<Box<dyn Kernel>> {
+        let fused = Self { epilogue: self.epilogue.followed_by(step)?, ..*self };
+        fused.check().is_ok().then(|| Box::new(fused) as Box<dyn Kernel>)
+    }
+
+    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
+        self.stored_form(dtypes)
+    }
+
+    fn cost(&self) -> Cost {
+        let elements = self.shape.x.len() + self.shape.n_weights() + self.shape.y().len();
+        Cost { flops: self.shape.flops(), bytes: 4 * elements as u64 }
+    }
+}
+
+/// Any of the arguments in 16 bits.
+impl StoredForm for Conv2d {
+    /// A result whose pixels end within a word is in f32.
+    fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
+        match self.product() {
+            Some(matmul) => matmul.nearest(dtypes),
+            None => with_whole_words(dtypes, self.shape.n_out),
+        }
+    }
+
+    fn stored_dispatches(&self, dtypes: &[DType], adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.dispatches_of(dtypes, conv2d_gpu::family(adapter), adapter)
+    }
+
+    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
+        if let Some(matmul) = self.product() {
+            return matmul.stored_twin(dtypes, args);
+        }
+        let fused = matches!(self.epilogue, Epilogue::Bias(_));
+        let weight = Floats::of(args, 1, dtypes[1]);
+        let bias = if fused { Floats::of(args, 2, dtypes[2]) } else { Floats::F32(&[]) };
+        let y = 2 + usize::from(fused);
+        let turned = args.write(y + 1);
+        with_element!(dtypes[0], T => with_element!(dtypes[y], Y => {
+            conv2d_cpu::run::<T, Y>(self, args.read(0), weight, bias, args.write(y), turned);
+        }));
+    }
+}

@@ -1,0 +1,151 @@
+use super::conv2d::with_whole_words;
+use super::conv2d_gpu;
+use super::conv2d_grad_input_cpu;
+use crate::core::half::Floats;
+use crate::core::stored_form::{StoredForm, with_element};
+use crate::{
+    Adapter, Arg, ConvShape, Cost, DType, Dispatch, ElementwiseStep, Epilogue, Error, Kernel, Matmul, MatmulFamily, Transpose,
+    TwinArgs,
+};
+
+/// The gradient of a [`Conv2d`](crate::Conv2d) in its input: `grad_x[b,h,w,c] = epilogue(Σ_{u,v,o} grad_y[b,i,j,o] weight[o,u,v,c])` over the
+/// windows `(i, j)` whose tap `(u, v)` is the pixel `(h, w)`.
+///
+/// Each pixel gathers what is its own, so nothing is added from two sides and the order of a sum is fixed. With a stride the pixels
+/// fall into `sᵧ sₓ` phases, of which each has taps of its own: no product is spent on zeros between the windows.
+///
+/// # Shapes
+/// `grad_y`: [`ConvShape::y`]; `weight`: `[n_out, kernel height, kernel width, n_channels]`; `output`, `grad_x`: [`ConvShape::x`].
+/// # Dtypes
+/// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32, unless [f16 is allowed](crate::Adapter::f16_accumulation).
+/// # Errors
+/// [`Error::Size`] where no window fits; [`Error::Unsupported`] for an epilogue other than [`Epilogue::None`] and
+/// [`Epilogue::OutputGrad`], the derivative of the layer below.
+/// # Cost
+/// That of the forward product.
+/// # Reference
+/// `torch.nn.grad.conv2d_input`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Conv2dGradInput {
+    /// The sizes of the forward convolution.
+    pub shape: ConvShape,
+    /// What is done with each sum before it is stored.
+    pub epilogue: Epilogue,
+}
+
+impl Conv2dGradInput {
+    fn product(&self) -> Option<Matmul> {
+        let Self { shape: ConvShape { x, n_out, .. }, epilogue } = *self;
+        let matmul = Matmul { m: x.n_pixels(), n: x.n_channels, k: n_out, transpose: Transpose::None, epilogue };
+        self.shape.is_pointwise().then_some(matmul)
+    }
+
+    /// The dispatches of one family, for a caller who has measured which is faster; [`Kernel::dispatches`] picks by adapter and shape.
+    /// [`MatmulFamily::Subgroup`] is [`MatmulFamily::Direct`] here, but for windows of one pixel.
+    ///
+    /// # Errors
+    /// [`Error::Size`] where there are more blocks than can be dispatched, [`Error::Unsupported`] where `family` does not run on `adapter`.
+    pub fn dispatches_by(&self, family: MatmulFamily, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.dispatches_of(&[], family, adapter)
+    }
+
+    fn dispatches_of(&self, dtypes: &[DType], family: MatmulFamily, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        match self.product() {
+            Some(matmul) => matmul.dispatches_of(dtypes, family, adapter),
+            None => conv2d_gpu::grad_input(self, family, adapter, dtypes),
+        }
+    }
+}
+
+impl Kernel for Conv2dGradInput {
+    fn name(&self) -> &'static str {
+        "conv2d_grad_input"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        let shape = &self.shape;
+        let mut args = vec![Arg::read("grad_y", DType::F32, shape.y().len()), Arg::read("weight", DType::F32, shape.n_weights())];
+        if let Epilogue::OutputGrad(_) = self.epilogue {
+            args.push(Arg::read("output", DType::F32, shape.x.len()));
+        }
+        args.push(Arg::write("grad_x", DType::F32, shape.x.len()));
+        match self.product() {
+            Some(matmul) => args.extend(matmul.scratch()),
+            None => args.push(Arg::scratch("weight_turned", DType::F32, shape.n_weights())),
+        }
+        args
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        if let Epilogue::Activation(_) | Epilogue::Bias(_) = self.epilogue {
+            let (found, expected) = (format!("{:?}", self.epilogue), "none, or the derivative of the layer below");
+            return Err(Error::Unsupported { kernel: self.name(), found, expected });
+        }
+        self.epilogue.activation().check_grad_from_output(self.name())?;
+        self.shape.check(self)
+    }
+
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.stored_dispatches(&[], adapter)
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        if let Some(matmul) = self.product() {
+            return matmul.twin(args);
+        }
+        let fused = matches!(self.epilogue, Epilogue::OutputGrad(_));
+        let output = if fused { args.read(2) } else { &[] };
+        let dx_arg = 2 + usize::from(fused);
+        conv2d_grad_input_cpu::run::<f32, f32>(
+            self,
+            args.read(0),
+            Floats::F32(args.read(1)),
+            Floats::F32(output),
+            args.write(dx_arg),
+            args.write(dx_arg + 1),
+        );
+    }
+
+    fn followed_by(&self, step: ElementwiseStep) -> Option<Box<dyn Kernel>> {
+        let fused = Self { epilogue: self.epilogue.followed_by(step)?, ..*self };
+        fused.check().is_ok().then(|| Box::new(fused) as Box<dyn Kernel>)
+    }
+
+    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
+        self.stored_form(dtypes)
+    }
+
+    fn cost(&self) -> Cost {
+        let elements = self.shape.x.len() + self.shape.n_weights() + self.shape.y().len();
+        Cost { flops: self.shape.flops(), bytes: 4 * elements as u64 }
+    }
+}
+
+/// Any of the arguments in 16 bits.
+impl StoredForm for Conv2dGradInput {
+    /// A result whose pixels end within a word is in f32.
+    fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
+        match self.product() {
+            Some(matmul) => matmul.nearest(dtypes),
+            None => with_whole_words(dtypes, self.shape.x.n_channels),
+        }
+    }
+
+    fn stored_dispatches(&self, dtypes: &[DType], adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.dispatches_of(dtypes, conv2d_gpu::family(adapter), adapter)
+    }
+
+    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
+        if let Some(matmul) = self.product() {
+            return matmul.stored_twin(dtypes, args);
+        }
+        let fused = matches!(self.epilogue, Epilogue::OutputGrad(_));
+        let weight = Floats::of(args, 1, dtypes[1]);
+        let output = if fused { Floats::of(args, 2, dtypes[2]) } else { Floats::F32(&[]) };
+        let grad_x = 2 + usize::from(fused);
+        let turned = args.write(grad_x + 1);
+        with_element!(dtypes[0], T => with_element!(dtypes[grad_x], Y => {
+            conv2d_grad_input_cpu::run::<T, Y>(self, args.read(0), weight, output, args.write(grad_x), turned);
+        }));
+    }
+}

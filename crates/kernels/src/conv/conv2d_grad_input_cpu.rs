@@ -1,0 +1,94 @@
+use rayon::prelude::*;
+
+use super::conv2d_cpu::TASK_PIXELS;
+use super::patches::{Patches, ResultRow, Walk};
+use crate::core::half::{Element, Floats, in_f32};
+use crate::product::matmul_stored_cpu::Ending;
+use crate::{Conv2dGradInput, ConvShape, Images};
+
+pub(crate) fn run<T: Element, Y: Element>(
+    kernel: &Conv2dGradInput,
+    grad_y: &[T],
+    weight: Floats<'_>,
+    output: Floats<'_>,
+    grad_x: &mut [Y],
+    weight_turned: &mut [f32],
+) {
+    let shape = &kernel.shape;
+    let Images { height, width, n_channels, .. } = shape.x;
+    let [stride_y, stride_x] = shape.window.stride;
+    let phases = turn_weights(shape, weight, weight_turned);
+    let weights = &*weight_turned;
+    // A task has as many rows as give each phase the pixels of a task.
+    let task_rows = TASK_PIXELS.div_ceil(width.div_ceil(stride_x)).saturating_mul(stride_y).min(shape.x.n_images * height);
+    let ending = Ending { epilogue: kernel.epilogue, n: n_channels, fused: output };
+    let task = |(buffer, sums): &mut (Vec<f32>, Vec<f32>), (i, grad_x): (usize, &mut [Y])| {
+        let first = i * task_rows;
+        let all_rows = first..first + grad_x.len() / (width * n_channels);
+        in_f32(grad_x, |grad_x| {
+            for phase in &phases {
+                let of_phase = |row: &usize| row % height % stride_y == phase.at[0];
+                let rows: Vec<ResultRow> =
+                    all_rows.clone().filter(of_phase).map(|row| (row / height, row % height / stride_y)).collect();
+                let n = phase.walks[1].n;
+                sums.clear();
+                sums.resize(rows.len() * n * n_channels, 0.0);
+                if !sums.is_empty() && phase.n_weights > 0 {
+                    let patches = Patches { source: grad_y, images: shape.y(), walks: phase.walks };
+                    patches.times(&rows, &weights[phase.first_weight..][..phase.n_weights], n_channels, sums, buffer);
+                }
+                for (row, sums) in all_rows.clone().filter(of_phase).zip(sums.chunks_exact(n * n_channels)) {
+                    let line = &mut grad_x[(row - first) * width * n_channels..][..width * n_channels];
+                    let pixels = line.chunks_exact_mut(n_channels).skip(phase.at[1]).step_by(stride_x);
+                    pixels.zip(sums.chunks_exact(n_channels)).for_each(|(grad_x, sum)| grad_x.copy_from_slice(sum));
+                }
+            }
+            ending.apply(first * width, grad_x);
+        });
+    };
+    grad_x.par_chunks_mut(task_rows * width * n_channels).enumerate().for_each_init(Default::default, task);
+}
+
+/// The input pixels `at + stride * i`, which are under the same taps of their windows.
+struct Phase {
+    at: [usize; 2],
+    walks: [Walk; 2],
+    /// Where its weights stand among the turned ones, `[taps, n_out, n_channels]`, and how many they are.
+    first_weight: usize,
+    n_weights: usize,
+}
+
+/// Sorts the weights by phase, in each the taps from the last to the first, in each tap `[n_out, n_channels]`.
+///
+/// From the last: the pixel under tap `u` of window `i` is under tap `u - stride` of window `i + 1`, so in this order windows come by rising index.
+fn turn_weights(shape: &ConvShape, weight: Floats<'_>, turned: &mut [f32]) -> Vec<Phase> {
+    let ConvShape { x, n_out, window } = *shape;
+    let sizes = [x.height, x.width];
+    let walk = |axis: usize, at: usize| {
+        let (kernel, stride, padding) = (window.kernel[axis], window.stride[axis], window.padding[axis]);
+        let first_tap = (at + padding) % stride;
+        let n_taps = kernel.saturating_sub(first_tap).div_ceil(stride);
+        let start = ((at + padding) / stride) as isize - (n_taps as isize - 1);
+        (Walk { n: sizes[axis].saturating_sub(at).div_ceil(stride), n_taps, start, step: 1 }, first_tap)
+    };
+    let mut phases = Vec::new();
+    let mut first_weight = 0;
+    for at_y in 0..window.stride[0].min(x.height) {
+        for at_x in 0..window.stride[1].min(x.width) {
+            let ((along_y, first_y), (along_x, first_x)) = (walk(0, at_y), walk(1, at_x));
+            let n_weights = along_y.n_taps * along_x.n_taps * n_out * x.n_channels;
+            let mut rows = turned[first_weight..first_weight + n_weights].chunks_exact_mut(x.n_channels);
+            for u in (0..along_y.n_taps).rev().map(|tap| first_y + tap * window.stride[0]) {
+                for v in (0..along_x.n_taps).rev().map(|tap| first_x + tap * window.stride[1]) {
+                    for (o, row) in (0..n_out).zip(&mut rows) {
+                        let from = ((o * window.kernel[0] + u) * window.kernel[1] + v) * x.n_channels;
+                        weight.widen_into(from..from + x.n_channels, row);
+                    }
+                }
+            }
+            phases.push(Phase { at: [at_y, at_x], walks: [along_y, along_x], first_weight, n_weights });
+            first_weight += n_weights;
+        }
+    }
+    phases
+}

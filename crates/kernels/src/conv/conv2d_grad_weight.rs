@@ -1,0 +1,137 @@
+use super::conv2d_gpu;
+use super::conv2d_grad_weight_cpu;
+use crate::core::half::Floats;
+use crate::core::stored_form::{StoredForm, with_element};
+use crate::{Adapter, Arg, ConvShape, Cost, DType, Dispatch, Epilogue, Error, Kernel, Matmul, MatmulFamily, Transpose, TwinArgs};
+
+/// The gradient of a [`Conv2d`](crate::Conv2d) in its weights: `grad_weight[o,u,v,c] = Σ_{b,i,j} grad_y[b,i,j,o] x[b, i sᵧ - pᵧ + u, j sₓ - pₓ + v, c]`.
+///
+/// That of the bias is a [`ColumnSum`](crate::ColumnSum) of `grad_y`.
+///
+/// # Shapes
+/// `grad_y`: [`ConvShape::y`]; `x`: [`ConvShape::x`]; `grad_weight`: `[n_out, kernel height, kernel width, n_channels]`.
+/// # Dtypes
+/// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32, unless [f16 is allowed](crate::Adapter::f16_accumulation). The pixels are cut into runs by shape alone; the sums of the runs are added in order.
+/// # Errors
+/// [`Error::Size`] where no window fits.
+/// # Cost
+/// The operations of the forward product, and scratch for up to 32 times the weights, at most 16 MiB where the weights are smaller.
+/// # Reference
+/// `torch.nn.grad.conv2d_weight`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Conv2dGradWeight {
+    /// The sizes of the forward convolution.
+    pub shape: ConvShape,
+}
+
+/// Elements that the sums of all runs may take together.
+const PARTS_LEN: usize = 4 * 1024 * 1024;
+/// The most runs.
+const MAX_PARTS: usize = 32;
+/// The fewest result pixels of a run.
+const PART_PIXELS: usize = 256;
+
+impl Conv2dGradWeight {
+    fn product(&self) -> Option<Matmul> {
+        let ConvShape { x, n_out, .. } = self.shape;
+        let matmul = Matmul { m: n_out, n: x.n_channels, k: x.n_pixels(), transpose: Transpose::A, epilogue: Epilogue::None };
+        self.shape.is_pointwise().then_some(matmul)
+    }
+
+    /// Rows of result pixels, of all images, that each run has; the last may have fewer.
+    pub(crate) fn part_rows(&self) -> usize {
+        let y = self.shape.y();
+        let n_rows = y.n_images.saturating_mul(y.height);
+        let n_parts = (PARTS_LEN / self.shape.n_weights().max(1)).min(y.n_pixels() / PART_PIXELS).clamp(1, MAX_PARTS);
+        n_rows.div_ceil(n_parts).max(1)
+    }
+
+    /// How many runs there are.
+    pub(crate) fn n_parts(&self) -> usize {
+        let y = self.shape.y();
+        y.n_images.saturating_mul(y.height).div_ceil(self.part_rows())
+    }
+
+    /// The dispatches of one family, for a caller who has measured which is faster; [`Kernel::dispatches`] picks by adapter and shape.
+    /// [`MatmulFamily::Subgroup`] is [`MatmulFamily::Direct`] here, but for windows of one pixel.
+    ///
+    /// # Errors
+    /// [`Error::Size`] where there are more blocks than can be dispatched, [`Error::Unsupported`] where `family` does not run on `adapter`.
+    pub fn dispatches_by(&self, family: MatmulFamily, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.dispatches_of(&[], family, adapter)
+    }
+
+    fn dispatches_of(&self, dtypes: &[DType], family: MatmulFamily, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        match self.product() {
+            Some(matmul) => matmul.dispatches_of(dtypes, family, adapter),
+            None => conv2d_gpu::grad_weight(self, family, adapter, dtypes),
+        }
+    }
+}
+
+impl Kernel for Conv2dGradWeight {
+    fn name(&self) -> &'static str {
+        "conv2d_grad_weight"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        let shape = &self.shape;
+        let mut args = vec![
+            Arg::read("grad_y", DType::F32, shape.y().len()),
+            Arg::read("x", DType::F32, shape.x.len()),
+            Arg::write("grad_weight", DType::F32, shape.n_weights()),
+        ];
+        match self.product() {
+            Some(matmul) => args.extend(matmul.scratch()),
+            None => args.push(Arg::scratch("parts", DType::F32, self.n_parts().saturating_mul(shape.n_weights()))),
+        }
+        args
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.shape.check(self)
+    }
+
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.stored_dispatches(&[], adapter)
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        if let Some(matmul) = self.product() {
+            return matmul.twin(args);
+        }
+        conv2d_grad_weight_cpu::run::<f32, f32>(self, Floats::F32(args.read(0)), args.read(1), args.write(2), args.write(3));
+    }
+
+    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
+        self.stored_form(dtypes)
+    }
+
+    fn cost(&self) -> Cost {
+        let elements = self.shape.x.len() + self.shape.n_weights() + self.shape.y().len();
+        Cost { flops: self.shape.flops(), bytes: 4 * elements as u64 }
+    }
+}
+
+/// Any of the arguments in 16 bits.
+impl StoredForm for Conv2dGradWeight {
+    /// The sum of runs is in f32.
+    fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
+        let nearest = vec![dtypes[0], dtypes[1], DType::F32];
+        nearest.iter().any(|dtype| dtype.is_half()).then_some(nearest)
+    }
+
+    fn stored_dispatches(&self, dtypes: &[DType], adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.dispatches_of(dtypes, conv2d_gpu::family(adapter), adapter)
+    }
+
+    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
+        if let Some(matmul) = self.product() {
+            return matmul.stored_twin(dtypes, args);
+        }
+        let (grad_y, parts) = (Floats::of(args, 0, dtypes[0]), args.write(3));
+        with_element!(dtypes[1], T => with_element!(dtypes[2], Y => {
+            conv2d_grad_weight_cpu::run::<T, Y>(self, grad_y, args.read(1), args.write(2), parts);
+        }));
+    }
+}

@@ -1,0 +1,172 @@
+//! What a window covers, copied side by side: the rows of a matrix whose product with the weights is a convolution.
+
+use std::ops::Range;
+
+use crate::Images;
+use crate::core::half::{Element, widen};
+use crate::core::vectorised::vectorised;
+use crate::product::gemm::{Onto, Operand, serial_product};
+
+/// Where the pixels lie that result pixels read along one axis: result `i` reads `start + step * i + tap` at each of its taps.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Walk {
+    /// Result pixels.
+    pub(crate) n: usize,
+    /// How many pixels each reads.
+    pub(crate) n_taps: usize,
+    /// The first that result 0 reads; negative in the padding.
+    pub(crate) start: isize,
+    /// From one result pixel to the next.
+    pub(crate) step: usize,
+}
+
+/// The patches of `source` along two walks, `[rows and columns]`, made in f32.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patches<'a, T> {
+    pub(crate) source: &'a [T],
+    pub(crate) images: Images,
+    pub(crate) walks: [Walk; 2],
+}
+
+/// A row of result pixels: the image it is of, and its place in the walk along the height.
+pub(crate) type ResultRow = (usize, usize);
+
+/// Elements of patches that are made at a time, so that they are still in cache when they are multiplied.
+const BUFFER_LEN: usize = 96 * 1024;
+
+/// The fewest result pixels of a line, the fewest values of a row of taps, and the most weights of one, for which a line is multiplied as it lies.
+const LINE_PIXELS: usize = 16;
+const LINE_DEPTH: usize = 64;
+const LINE_WEIGHTS: usize = 64 * 1024;
+
+impl<T: Element> Patches<'_, T> {
+    /// Elements of a patch of `n_tap_rows` rows of taps.
+    pub(crate) fn n_cols(&self, n_tap_rows: usize) -> usize {
+        n_tap_rows * self.walks[1].n_taps * self.images.n_channels
+    }
+
+    /// `y = patches weights` for the result pixels of `rows`, `weights: [n_cols, n]`, `y: [n_pixels, n]`. What `buffer` holds does not matter.
+    pub(crate) fn times(&self, rows: &[ResultRow], weights: &[f32], n: usize, y: &mut [f32], buffer: &mut Vec<f32>) {
+        // A product of one line has to be worth its call, and its weights are read again for each.
+        let k = self.n_cols(1);
+        if self.walks[1].n >= LINE_PIXELS && k >= LINE_DEPTH && k * n <= LINE_WEIGHTS {
+            self.lines_times(rows, weights, n, y, buffer);
+        } else {
+            self.packed_times(rows, weights, n, y, buffer);
+        }
+    }
+
+    /// Without patches: those of one row of taps lie in the source line already, each a pixel behind the one before it, and overlap. Only lines that
+    /// reach into the padding, or are not f32, are copied, and held for the result rows that share them.
+    fn lines_times(&self, rows: &[ResultRow], weights: &[f32], n: usize, y: &mut [f32], buffer: &mut Vec<f32>) {
+        let ([along_y, along_x], c, k) = (self.walks, self.images.n_channels, self.n_cols(1));
+        let n_pixels = (along_x.n - 1) * along_x.step + along_x.n_taps;
+        let is_inside = along_x.start >= 0 && along_x.start as usize + n_pixels <= self.images.width;
+        let whole = Walk { n: 1, n_taps: n_pixels, ..along_x };
+        if buffer.len() < along_y.n_taps * n_pixels * c {
+            buffer.resize(along_y.n_taps * n_pixels * c, 0.0);
+        }
+        let mut held = vec![None; along_y.n_taps];
+        for (&(image, j), y) in rows.iter().zip(y.chunks_exact_mut(along_x.n * n)) {
+            let mut onto = Onto::Nothing;
+            for tap in 0..along_y.n_taps {
+                let at = along_y.start + (along_y.step * j + tap) as isize;
+                if !(0..self.images.height as isize).contains(&at) {
+                    continue;
+                }
+                let line = self.line(image, at as usize);
+                let data = if let Some(line) = T::as_f32(line).filter(|_| is_inside) {
+                    &line[along_x.start as usize * c..][..n_pixels * c]
+                } else {
+                    let slot = at as usize % along_y.n_taps;
+                    let padded = &mut buffer[slot * n_pixels * c..][..n_pixels * c];
+                    if held[slot] != Some((image, at)) {
+                        held[slot] = Some((image, at));
+                        vectorised(
+                            #[inline(always)]
+                            || pack_pixel(&whole, c, Some(line), 0, padded),
+                        );
+                    }
+                    padded
+                };
+                let a = Operand { data, n_rows: along_x.n, n_cols: k, row_stride: along_x.step * c, col_stride: 1 };
+                let b = Operand { data: &weights[tap * k * n..][..k * n], n_rows: k, n_cols: n, row_stride: n, col_stride: 1 };
+                serial_product(a, b, y, onto);
+                onto = Onto::Sum;
+            }
+            if onto == Onto::Nothing {
+                y.fill(0.0);
+            }
+        }
+    }
+
+    /// By patches, for a few rows of taps at a time: as many as the buffer may hold, which depends on the shape alone.
+    fn packed_times(&self, rows: &[ResultRow], weights: &[f32], n: usize, y: &mut [f32], buffer: &mut Vec<f32>) {
+        let n_pixels = rows.len() * self.walks[1].n;
+        let n_taps = self.walks[0].n_taps;
+        let n_tap_rows = (BUFFER_LEN / (n_pixels * self.n_cols(1))).clamp(1, n_taps);
+        for first in (0..n_taps).step_by(n_tap_rows) {
+            let taps = first..(first + n_tap_rows).min(n_taps);
+            let k = self.n_cols(taps.len());
+            let patches = self.pack(rows, taps.clone(), buffer);
+            let a = Operand { data: patches, n_rows: n_pixels, n_cols: k, row_stride: k, col_stride: 1 };
+            let weights = &weights[self.n_cols(first) * n..][..k * n];
+            let b = Operand { data: weights, n_rows: k, n_cols: n, row_stride: n, col_stride: 1 };
+            serial_product(a, b, y, if first == 0 { Onto::Nothing } else { Onto::Sum });
+        }
+    }
+
+    /// The patches of all pixels of `rows`, one behind the other, each `[taps, taps of a row, n_channels]`; 0 in the padding.
+    pub(crate) fn pack<'b>(&self, rows: &[ResultRow], taps: Range<usize>, buffer: &'b mut Vec<f32>) -> &'b [f32] {
+        let [along_y, along_x] = self.walks;
+        let n_cols = self.n_cols(taps.len());
+        let len = rows.len() * along_x.n * n_cols;
+        if buffer.len() < len {
+            buffer.resize(len, 0.0);
+        }
+        for (&(image, j), patches) in rows.iter().zip(buffer[..len].chunks_exact_mut(along_x.n * n_cols)) {
+            vectorised(
+                #[inline(always)]
+                || {
+                    for (i, tap) in taps.clone().enumerate() {
+                        let y = along_y.start + (along_y.step * j + tap) as isize;
+                        let line = (0..self.images.height as isize).contains(&y).then(|| self.line(image, y as usize));
+                        self.pack_tap_row(line, patches, n_cols, i * self.n_cols(1));
+                    }
+                },
+            );
+        }
+        &buffer[..len]
+    }
+
+    /// One row of taps of the pixels of one result row, from one line of the source; a line outside of the image is 0.
+    #[inline(always)]
+    fn pack_tap_row(&self, line: Option<&[T]>, patches: &mut [f32], n_cols: usize, at: usize) {
+        for (i, patch) in patches.chunks_exact_mut(n_cols).enumerate() {
+            let patch = &mut patch[at..at + self.n_cols(1)];
+            pack_pixel(&self.walks[1], self.images.n_channels, line, i, patch);
+        }
+    }
+
+    fn line(&self, image: usize, y: usize) -> &[T] {
+        let len = self.images.width * self.images.n_channels;
+        &self.source[(image * self.images.height + y) * len..][..len]
+    }
+}
+
+/// What result pixel `i` reads of one line, 0 beyond its ends.
+#[inline(always)]
+fn pack_pixel<T: Element>(walk: &Walk, n_channels: usize, line: Option<&[T]>, i: usize, patch: &mut [f32]) {
+    let Some(line) = line else { return patch.fill(0.0) };
+    let width = (line.len() / n_channels) as isize;
+    let first = walk.start + (walk.step * i) as isize;
+    let inside = |tap: isize| tap.clamp(0, walk.n_taps as isize) as usize;
+    let (begin, end) = (inside(-first), inside(width - first));
+    if begin >= end {
+        return patch.fill(0.0);
+    }
+    let from = (first + begin as isize) as usize * n_channels;
+    patch[..begin * n_channels].fill(0.0);
+    widen(&line[from..from + (end - begin) * n_channels], &mut patch[begin * n_channels..end * n_channels]);
+    patch[end * n_channels..].fill(0.0);
+}

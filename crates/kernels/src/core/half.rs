@@ -1,0 +1,247 @@
+//! Numbers of 16 bits to and from f32, without branches, so that loops over them vectorise. To 16 bits they are rounded to nearest, ties to even.
+
+use std::ops::Range;
+
+use bytemuck::Pod;
+use half::{bf16, f16};
+use rayon::prelude::*;
+
+use super::room::with_room;
+use super::vectorised::vectorised;
+use crate::product::matmul_cpu::transpose_into;
+use crate::{DType, TwinArgs};
+
+/// Elements below which widening is not worth handing to other threads, and those of a task.
+const PARALLEL_LEN: usize = 32 * 1024;
+const BLOCK_LEN: usize = 16 * 1024;
+
+/// Exact; a NaN comes out quiet.
+#[inline(always)]
+fn f32_of_f16(h: u16) -> f32 {
+    let (h, fraction, exponent) = (u32::from(h), u32::from(h & 0x3FF), h & 0x7C00);
+    let shifted = (h & 0x7FFF) << 13;
+    let subnormal = (fraction as f32 * f32::from_bits(0x3380_0000)).to_bits();
+    let quiet = if fraction != 0 { 0x40_0000 } else { 0 };
+    let finite = if exponent == 0 { subnormal } else { shifted + 0x3800_0000 };
+    let magnitude = if exponent == 0x7C00 { (shifted + 0x7000_0000) | quiet } else { finite };
+    f32::from_bits(magnitude | (h & 0x8000) << 16)
+}
+
+/// Infinite from 65520 on.
+#[inline(always)]
+fn f16_of_f32(x: f32) -> u16 {
+    let b = x.to_bits();
+    let a = b & 0x7FFF_FFFF;
+    // The carry goes on into the exponent, and makes infinity of what is past the largest number.
+    let normal = a.wrapping_sub(0x3800_0000).wrapping_add(0xFFF + (a >> 13 & 1)) >> 13;
+    // The sum is rounded to a multiple of 2⁻²⁴, which its low bits count.
+    let subnormal = (f32::from_bits(a) + 0.5).to_bits().wrapping_sub(0x3F00_0000);
+    let finite = if a < 0x3880_0000 { subnormal } else { normal };
+    let bounded = if a >= 0x4780_0000 { 0x7C00 } else { finite };
+    let magnitude = if a > 0x7F80_0000 { 0x7E00 | (a >> 13 & 0x3FF) } else { bounded };
+    (magnitude | (b >> 16 & 0x8000)) as u16
+}
+
+/// Exact; a NaN comes out quiet.
+#[inline(always)]
+fn f32_of_bf16(h: u16) -> f32 {
+    let b = u32::from(h) << 16;
+    let is_nan = b & 0x7FFF_FFFF > 0x7F80_0000;
+    f32::from_bits(b | if is_nan { 0x40_0000 } else { 0 })
+}
+
+#[inline(always)]
+fn bf16_of_f32(x: f32) -> u16 {
+    let b = x.to_bits();
+    let is_nan = b & 0x7FFF_FFFF > 0x7F80_0000;
+    let rounded = b.wrapping_add(0x7FFF + (b >> 16 & 1)) >> 16;
+    (if is_nan { b >> 16 | 0x40 } else { rounded }) as u16
+}
+
+/// A float as it is stored.
+pub(crate) trait Element: Pod + Send + Sync {
+    /// In f32.
+    fn widen(self) -> f32;
+
+    /// Rounded to it.
+    fn narrow(v: f32) -> Self;
+
+    /// `x` itself, if it is f32.
+    #[inline(always)]
+    fn as_f32(_x: &[Self]) -> Option<&[f32]> {
+        None
+    }
+
+    /// Likewise.
+    #[inline(always)]
+    fn as_f32_mut(_x: &mut [Self]) -> Option<&mut [f32]> {
+        None
+    }
+}
+
+impl Element for f32 {
+    #[inline(always)]
+    fn widen(self) -> f32 {
+        self
+    }
+
+    #[inline(always)]
+    fn narrow(v: f32) -> Self {
+        v
+    }
+
+    #[inline(always)]
+    fn as_f32(x: &[Self]) -> Option<&[f32]> {
+        Some(x)
+    }
+
+    #[inline(always)]
+    fn as_f32_mut(x: &mut [Self]) -> Option<&mut [f32]> {
+        Some(x)
+    }
+}
+
+impl Element for f16 {
+    #[inline(always)]
+    fn widen(self) -> f32 {
+        f32_of_f16(self.to_bits())
+    }
+
+    #[inline(always)]
+    fn narrow(v: f32) -> Self {
+        Self::from_bits(f16_of_f32(v))
+    }
+}
+
+impl Element for bf16 {
+    #[inline(always)]
+    fn widen(self) -> f32 {
+        f32_of_bf16(self.to_bits())
+    }
+
+    #[inline(always)]
+    fn narrow(v: f32) -> Self {
+        Self::from_bits(bf16_of_f32(v))
+    }
+}
+
+/// `y = x` in f32.
+#[inline(always)]
+pub(crate) fn widen<T: Element>(x: &[T], y: &mut [f32]) {
+    match T::as_f32(x) {
+        Some(x) => y.copy_from_slice(x),
+        None => {
+            for (y, &x) in y.iter_mut().zip(x) {
+                *y = x.widen();
+            }
+        }
+    }
+}
+
+/// `y = x`, rounded.
+#[inline(always)]
+pub(crate) fn narrow<T: Element>(x: &[f32], y: &mut [T]) {
+    for (y, &x) in y.iter_mut().zip(x) {
+        *y = T::narrow(x);
+    }
+}
+
+/// Calls `f` with room for the values of `y` in f32: itself, where it is that, else memory that is rounded into it afterwards.
+#[inline(always)]
+pub(crate) fn in_f32<Y: Element>(y: &mut [Y], f: impl FnOnce(&mut [f32])) {
+    match Y::as_f32_mut(y) {
+        Some(y) => f(y),
+        None => with_room(
+            y.len(),
+            #[inline(always)]
+            |room| {
+                f(room);
+                vectorised(
+                    #[inline(always)]
+                    || narrow(room, y),
+                );
+            },
+        ),
+    }
+}
+
+/// An argument that is read, stored one way or another.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Floats<'a> {
+    F32(&'a [f32]),
+    F16(&'a [f16]),
+    Bf16(&'a [bf16]),
+}
+
+impl<'a> Floats<'a> {
+    /// Argument `index`, which is stored as `dtype`.
+    pub(crate) fn of(args: &TwinArgs<'a>, index: usize, dtype: DType) -> Self {
+        match dtype {
+            DType::F16 => Self::F16(args.read(index)),
+            DType::Bf16 => Self::Bf16(args.read(index)),
+            _ => Self::F32(args.read(index)),
+        }
+    }
+
+    /// The elements of `range` in f32: where they lie, or in `buffer`, which is as long.
+    pub(crate) fn get<'b>(&self, range: Range<usize>, buffer: &'b mut [f32]) -> &'b [f32]
+    where
+        'a: 'b,
+    {
+        if let Self::F32(x) = self {
+            return &x[range];
+        }
+        self.widen_into(range, buffer);
+        buffer
+    }
+
+    /// `y` = the elements of `range`, in f32.
+    pub(crate) fn widen_into(&self, range: Range<usize>, y: &mut [f32]) {
+        vectorised(
+            #[inline(always)]
+            || match self {
+                Self::F32(x) => widen(&x[range.clone()], y),
+                Self::F16(x) => widen(&x[range.clone()], y),
+                Self::Bf16(x) => widen(&x[range.clone()], y),
+            },
+        );
+    }
+
+    /// How many there have to be in a buffer for `n` of them: none, where they lie in f32.
+    pub(crate) fn n_room(&self, n: usize) -> usize {
+        if matches!(self, Self::F32(_)) { 0 } else { n }
+    }
+
+    /// The same, by several threads where it is long.
+    pub(crate) fn get_in_parallel<'b>(&self, range: Range<usize>, buffer: &'b mut [f32]) -> &'b [f32]
+    where
+        'a: 'b,
+    {
+        if range.len() <= PARALLEL_LEN || matches!(self, Self::F32(_)) {
+            return self.get(range, buffer);
+        }
+        buffer.par_chunks_mut(BLOCK_LEN).enumerate().for_each(|(i, block)| {
+            let start = range.start + i * BLOCK_LEN;
+            self.get(start..start + block.len(), block);
+        });
+        buffer
+    }
+
+    /// Part of it.
+    pub(crate) fn slice(&self, range: Range<usize>) -> Self {
+        match self {
+            Self::F32(x) => Self::F32(&x[range]),
+            Self::F16(x) => Self::F16(&x[range]),
+            Self::Bf16(x) => Self::Bf16(&x[range]),
+        }
+    }
+
+    /// `turned[col, row] = self[row, col]`, in f32.
+    pub(crate) fn turn_into(&self, n_rows: usize, n_cols: usize, turned: &mut [f32]) {
+        match self {
+            Self::F32(x) => transpose_into(x, n_rows, n_cols, turned),
+            Self::F16(x) => transpose_into(x, n_rows, n_cols, turned),
+            Self::Bf16(x) => transpose_into(x, n_rows, n_cols, turned),
+        }
+    }
+}

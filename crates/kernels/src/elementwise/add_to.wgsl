@@ -1,0 +1,15 @@
+// sum += x.
+// Twin: add_to_cpu.rs. Moves 12 bytes an element.
+
+override WG: u32 = 64u;
+
+@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read_write> sum: array<f32>;
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
+    let i = (group.y * groups.x + group.x) * WG + lane;
+    if i < arrayLength(&sum) {
+        sum[i] += x[i];
+    }
+}

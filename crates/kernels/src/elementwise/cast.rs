@@ -1,0 +1,85 @@
+use super::cast_cpu;
+use crate::core::sizes::check_sizes;
+use crate::{Adapter, Arg, DType, Dispatch, Error, Kernel, TwinArgs, fold_workgroups};
+
+/// `y = x` in another element type: f32, f16 and bf16 from one to another, u8 and u32 to f32.
+///
+/// What does not fit is rounded to nearest, ties to even; beyond the largest number it is infinite. NaN stays NaN, a quiet one; subnormals and the sign of
+/// zero are kept. Both executors give the same bits, on devices with and without arithmetic in 16 bits.
+///
+/// # Shapes
+/// `x`, `y`: `[n]`.
+/// # Dtypes
+/// `x`: `from`; `y`: `to`.
+/// # Errors
+/// [`Error::Unsupported`] for other pairs of types.
+/// # Reference
+/// IEEE 754-2019, §5.4.2; `torch.Tensor.to`.
+/// # Examples
+/// ```
+/// use brisk_kernels::{Cast, DType, Kernel, TwinArgs, bytemuck::bytes_of, bytemuck::bytes_of_mut};
+///
+/// let cast = Cast { n: 2, from: DType::F32, to: DType::F16 };
+/// let (x, mut y) = ([1.0_f32, 65520.0], [0_u16; 2]);
+/// let mut args = TwinArgs::new();
+/// args.push_read(bytes_of(&x));
+/// args.push_write(bytes_of_mut(&mut y));
+/// cast.check()?;
+/// cast.twin(&mut args);
+/// assert_eq!(y, [0x3C00, 0x7C00], "one, and infinity");
+/// # Ok::<(), brisk_kernels::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cast {
+    /// Elements.
+    pub n: usize,
+    /// The type of `x`.
+    pub from: DType,
+    /// The type of `y`.
+    pub to: DType,
+}
+
+impl Kernel for Cast {
+    fn name(&self) -> &'static str {
+        "cast"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        vec![Arg::read("x", self.from, self.n), Arg::write("y", self.to, self.n)]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let Self { n, from, to } = *self;
+        let known = match from {
+            DType::U8 | DType::U32 => to == DType::F32,
+            _ => from != to && to.is_float(),
+        };
+        if !known {
+            let expected = "f32, f16 or bf16 to another of them, or u8 or u32 to f32";
+            return Err(Error::Unsupported { kernel: self.name(), found: format!("{from:?} to {to:?}"), expected });
+        }
+        check_sizes(self, &[("n", n)])
+    }
+
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        Ok(vec![Dispatch {
+            label: "kernels.cast",
+            wgsl: include_str!("cast.wgsl"),
+            entry: "main",
+            constants: vec![("FROM", f64::from(self.from.code())), ("TO", f64::from(self.to.code()))],
+            types: vec![],
+            params: vec![],
+            reads: vec![0],
+            writes: vec![1],
+            workgroups: fold_workgroups(self.name(), self.n.div_ceil(2).div_ceil(64))?,
+        }])
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        cast_cpu::run(self, args);
+    }
+
+    fn with_len(&self, n: usize) -> Option<Box<dyn Kernel>> {
+        Some(Box::new(Self { n, ..*self }))
+    }
+}

@@ -1,0 +1,33 @@
+use bytemuck::Pod;
+use half::{bf16, f16};
+
+use crate::core::blocks::each_block;
+use crate::core::half::Element;
+use crate::{Cast, DType, TwinArgs};
+
+pub(crate) fn run(kernel: &Cast, args: &mut TwinArgs<'_>) {
+    match (kernel.from, kernel.to) {
+        (DType::F32, DType::F16) => convert(args, f16::narrow),
+        (DType::F32, DType::Bf16) => convert(args, bf16::narrow),
+        (DType::F16, DType::F32) => convert(args, f16::widen),
+        (DType::Bf16, DType::F32) => convert(args, bf16::widen),
+        (DType::F16, DType::Bf16) => convert(args, |v: f16| bf16::narrow(v.widen())),
+        (DType::Bf16, DType::F16) => convert(args, |v: bf16| f16::narrow(v.widen())),
+        (DType::U8, DType::F32) => convert(args, |v: u8| f32::from(v)),
+        (DType::U32, DType::F32) => convert(args, |v: u32| v as f32),
+        (from, to) => unreachable!("{from:?} to {to:?} is refused by `check`"),
+    }
+}
+
+fn convert<X: Pod + Sync, Y: Pod + Send>(args: &mut TwinArgs<'_>, f: impl Fn(X) -> Y + Sync) {
+    let (x, y) = (args.read::<X>(0), args.write::<Y>(1));
+    each_block(
+        y,
+        #[inline(always)]
+        |at, y| {
+            for (y, &x) in y.iter_mut().zip(&x[at..]) {
+                *y = f(x);
+            }
+        },
+    );
+}

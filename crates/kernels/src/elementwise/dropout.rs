@@ -1,0 +1,95 @@
+use super::dropout_cpu;
+use crate::core::sizes::check_sizes;
+use crate::core::stored_form::{StoredForm, sharing, with_element};
+use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs, fold_workgroups};
+
+/// Dropout: each element is 0 with probability `p`, else divided by `1 - p`, so that the mean stays.
+///
+/// Element `i` in step `t` is kept if word `i % 4` of Philox block `[i / 4, 0, stream, t]` says so ([`Philox`](crate::Philox)), so the draw depends
+/// on nothing but the seed, the stream, `state.step` and the element. The gradient is this kernel once more, over `grad_y`, in the same step.
+///
+/// # Shapes
+/// `x`, `y`: `[n]`; `state`: [`STATE_LEN`].
+/// # Dtypes
+/// f32, or f16 and bf16 by [`stored`](crate::stored); `state` u32. Both executors keep the same elements.
+/// # Reference
+/// Srivastava et al. 2014, *Dropout*; `torch.nn.functional.dropout`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Dropout {
+    /// Elements.
+    pub n: usize,
+    /// The probability of 0, 0 to 1.
+    pub p: f32,
+    /// The seed of the run.
+    pub seed: u64,
+    /// Tells the dropouts of one step from one another.
+    pub stream: u32,
+}
+
+impl Dropout {
+    /// The least 24-bit draw that keeps an element, and what an element that is kept is multiplied by.
+    pub(crate) fn threshold_and_scale(&self) -> (u32, f32) {
+        let threshold = (f64::from(self.p) * f64::from(1 << 24)).ceil() as u32;
+        (threshold, if self.p < 1.0 { 1.0 / (1.0 - self.p) } else { 0.0 })
+    }
+}
+
+impl Kernel for Dropout {
+    fn name(&self) -> &'static str {
+        "dropout"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        vec![Arg::read("x", DType::F32, self.n), Arg::read("state", DType::U32, STATE_LEN), Arg::write("y", DType::F32, self.n)]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        if !(0.0..=1.0).contains(&self.p) {
+            return Err(Error::Unsupported { kernel: self.name(), found: format!("p = {}", self.p), expected: "0 <= p <= 1" });
+        }
+        check_sizes(self, &[("n", self.n)])
+    }
+
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.stored_dispatches(&[DType::F32], adapter)
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        self.stored_twin(&[DType::F32], args);
+    }
+
+    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
+        self.stored_form(dtypes)
+    }
+
+    fn cost(&self) -> Cost {
+        Cost { flops: self.n as u64, bytes: 8 * self.n as u64 }
+    }
+}
+
+impl StoredForm for Dropout {
+    fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
+        sharing(self, &[0, 2], dtypes)
+    }
+
+    fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let (threshold, scale) = self.threshold_and_scale();
+        let [low, high] = [self.seed as u32, (self.seed >> 32) as u32];
+        let params = [self.n as u32, self.stream, low, high, threshold, scale.to_bits(), 0, 0];
+        Ok(vec![Dispatch {
+            label: "kernels.dropout",
+            wgsl: include_str!("dropout.wgsl"),
+            entry: "main",
+            constants: vec![],
+            types: vec![("X", dtypes[0]), ("Y", dtypes[0])],
+            params: bytemuck::cast_slice(&params).to_vec(),
+            reads: vec![0, 1],
+            writes: vec![2],
+            workgroups: fold_workgroups(self.name(), self.n.div_ceil(4 * 64))?,
+        }])
+    }
+
+    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
+        with_element!(dtypes[0], T => dropout_cpu::run::<T>(self, args.read(0), args.read(1), args.write(2)));
+    }
+}

@@ -1,0 +1,199 @@
+use super::embedding_cpu;
+use crate::core::sizes::check_sizes;
+use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, fold_workgroups};
+
+/// A row of a table for each code: `y[i, c] = weight[index[i, index_col], c]`.
+///
+/// A code beyond the table is read as code 0, the entry for what is missing or unknown.
+///
+/// # Shapes
+/// `weight`: `[n_entries, dim]`; `index`: `[n, n_index_cols]`, of which one column is used; `y`: `[n, dim]`.
+/// # Dtypes
+/// `index` u32; the rest f32.
+/// # Reference
+/// `torch.nn.functional.embedding`, which refuses codes beyond the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Embedding {
+    /// Rows.
+    pub n: usize,
+    /// Rows of the table.
+    pub n_entries: usize,
+    /// Columns of the table.
+    pub dim: usize,
+    /// Columns of `index`.
+    pub n_index_cols: usize,
+    /// Which of them holds the codes.
+    pub index_col: usize,
+}
+
+impl Embedding {
+    fn check_for(&self, kernel: &impl Kernel) -> Result<(), Error> {
+        if self.index_col >= self.n_index_cols {
+            let expected = "a column of `index`";
+            return Err(Error::Size { kernel: kernel.name(), size: "index_col", found: self.index_col, expected });
+        }
+        let Self { n, n_entries, dim, n_index_cols, .. } = *self;
+        check_sizes(kernel, &[("n", n), ("n_entries", n_entries), ("dim", dim), ("n_index_cols", n_index_cols)])
+    }
+
+    /// The entry of each row.
+    pub(crate) fn entries<'a>(&self, index: &'a [u32]) -> impl Iterator<Item = usize> + 'a {
+        let n_entries = self.n_entries;
+        let codes = index.iter().skip(self.index_col).step_by(self.n_index_cols);
+        codes.map(move |&code| if (code as usize) < n_entries { code as usize } else { 0 })
+    }
+}
+
+impl Kernel for Embedding {
+    fn name(&self) -> &'static str {
+        "embedding"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        vec![
+            Arg::read("weight", DType::F32, self.n_entries * self.dim),
+            Arg::read("index", DType::U32, self.n * self.n_index_cols),
+            Arg::write("y", DType::F32, self.n * self.dim),
+        ]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.check_for(self)
+    }
+
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let Self { n, n_entries, dim, n_index_cols, index_col } = *self;
+        Ok(vec![Dispatch {
+            label: "kernels.embedding",
+            wgsl: include_str!("embedding.wgsl"),
+            entry: "main",
+            constants: vec![],
+            types: vec![],
+            params: bytemuck::cast_slice(&[n_entries, dim, n_index_cols, index_col].map(|size| size as u32)).to_vec(),
+            reads: vec![0, 1],
+            writes: vec![2],
+            workgroups: fold_workgroups(self.name(), (n * dim).div_ceil(64))?,
+        }])
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        embedding_cpu::run(self, args.read(0), args.read(1), args.write(2));
+    }
+
+    fn cost(&self) -> Cost {
+        Cost { flops: 0, bytes: (8 * self.n * self.dim + 4 * self.n) as u64 }
+    }
+}
+
+/// The gradient of [`Embedding`]'s table: `grad_weight[e, c] = Σ_i grad_y[i, c]` over the rows `i` whose entry is `e`, 0 where there is none.
+///
+/// # Shapes
+/// `grad_y`: `[n, dim]`; `index`: `[n, n_index_cols]`; `grad_weight`: `[n_entries, dim]`.
+/// # Dtypes
+/// `index` u32; the rest f32. An entry's rows are added in order (on a GPU, for a table of few entries, in runs of 64 rows that are
+/// added in order): no float atomics, so that a run repeats bit for bit.
+/// # Cost
+/// On a GPU `n * n_entries * dim` comparisons for a table of at most 64 entries. For a larger one a chain is made of the rows of each entry:
+/// fewer than `n² / 2` comparisons, and as many steps one after another as the most frequent entry has rows.
+/// # Reference
+/// The backward pass of `torch.nn.functional.embedding`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EmbeddingGrad {
+    /// The forward kernel.
+    pub forward: Embedding,
+    /// The entry that gets no gradient, PyTorch's `padding_idx`.
+    pub padding: Option<usize>,
+}
+
+/// What stands for no padding entry, and for no row.
+pub(crate) const NONE: u32 = u32::MAX;
+/// Entries up to which sums are taken in runs of rows rather than along chains.
+const MOST_IN_PARTS: usize = 64;
+/// Rows of a run. The shader has the same number.
+const PART_ROWS: usize = 64;
+
+impl EmbeddingGrad {
+    fn n_parts(&self) -> usize {
+        self.forward.n.div_ceil(PART_ROWS)
+    }
+
+    fn is_in_parts(&self) -> bool {
+        self.forward.n_entries <= MOST_IN_PARTS
+    }
+
+    fn params(&self) -> Vec<u8> {
+        let Embedding { n, n_entries, dim, n_index_cols, index_col } = self.forward;
+        let padding = self.padding.unwrap_or(NONE as usize);
+        let words = [n, n_entries, dim, n_index_cols, index_col, padding, self.n_parts(), 0];
+        bytemuck::cast_slice(&words.map(|word| word as u32)).to_vec()
+    }
+}
+
+impl Kernel for EmbeddingGrad {
+    fn name(&self) -> &'static str {
+        "embedding_grad"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        let Embedding { n, n_entries, dim, n_index_cols, .. } = self.forward;
+        let mut args = vec![
+            Arg::read("grad_y", DType::F32, n * dim),
+            Arg::read("index", DType::U32, n * n_index_cols),
+            Arg::write("grad_weight", DType::F32, n_entries * dim),
+        ];
+        if self.is_in_parts() {
+            args.push(Arg::scratch("parts", DType::F32, self.n_parts() * n_entries * dim));
+        } else {
+            args.extend([Arg::scratch("heads", DType::U32, n_entries), Arg::scratch("next", DType::U32, n)]);
+        }
+        args
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        if let Some(found) = self.padding.filter(|&padding| padding >= self.forward.n_entries) {
+            return Err(Error::Size { kernel: self.name(), size: "padding", found, expected: "an entry of the table" });
+        }
+        self.forward.check_for(self)
+    }
+
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let Embedding { n, n_entries, dim, .. } = self.forward;
+        let dispatch = |wgsl, entry, reads: &[usize], writes: &[usize], workgroups| Dispatch {
+            label: "kernels.embedding_grad",
+            wgsl,
+            entry,
+            constants: vec![],
+            types: vec![],
+            params: self.params(),
+            reads: reads.to_vec(),
+            writes: writes.to_vec(),
+            workgroups,
+        };
+        let over = |n: usize| fold_workgroups(self.name(), n.div_ceil(64));
+        if self.is_in_parts() {
+            let parts = include_str!("embedding_grad_parts.wgsl");
+            let add = include_str!("embedding_grad_add.wgsl");
+            return Ok(vec![
+                dispatch(parts, "main", &[0, 1], &[3], over(self.n_parts() * n_entries * dim)?),
+                dispatch(add, "main", &[3], &[2], over(n_entries * dim)?),
+            ]);
+        }
+        let heads = include_str!("embedding_grad_heads.wgsl");
+        let next = include_str!("embedding_grad_next.wgsl");
+        let chain = include_str!("embedding_grad_chain.wgsl");
+        Ok(vec![
+            dispatch(heads, "main", &[1], &[3], [1, 1, 1]),
+            dispatch(next, "main", &[1], &[4], over(n)?),
+            dispatch(chain, "main", &[0, 3, 4], &[2], over(n_entries * dim)?),
+        ])
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        embedding_cpu::grad(self, args.read(0), args.read(1), args.write(2));
+    }
+
+    fn cost(&self) -> Cost {
+        let Embedding { n, n_entries, dim, .. } = self.forward;
+        Cost { flops: (n * dim) as u64, bytes: (4 * n * dim + 4 * n + 4 * n_entries * dim) as u64 }
+    }
+}

@@ -1,0 +1,219 @@
+use super::cross_entropy_cpu;
+use crate::core::rows::RowDispatch;
+use crate::core::sizes::check_sizes;
+use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, Reduction, TwinArgs, fold_workgroups};
+
+/// Cross-entropy of logits against class numbers, weighted by row and reduced; softmax and loss in one.
+///
+/// With `p` the softmax of a row, `t` its class, `v` the class weights and `ε` the smoothing, a row's loss is
+/// `l = -(1 - ε) v[t] log p[t] - ε / n_classes Σ_c v[c] log p[c]`. A sum is `Σ w l`, a mean `Σ w l / Σ w v[t]`.
+///
+/// # Shapes
+/// `logits`: `[n_rows, n_classes]`; `target`, `weight`: `[n_rows]`; `class_weight`, if [`ClassWeights::Given`]: `[n_classes]`;
+/// `loss`: `[2]`, the reduced loss and what it was divided by (1 for a sum); `rows`: `[n_rows, 4]`, what the gradient needs of each row:
+/// the greatest logit `m`, `log Σ exp(x - m)`, `(1 - ε) v[t] + ε / n_classes Σ v`, and `w v[t]`.
+/// # Dtypes
+/// f32; `target` u32. A target that is no class makes the loss NaN.
+/// # Reference
+/// `torch.nn.functional.cross_entropy`, whose `weight` is `class_weight` here; it has no weights by row.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CrossEntropy {
+    /// Rows.
+    pub n_rows: usize,
+    /// Columns of the logits.
+    pub n_classes: usize,
+    /// Mean or sum.
+    pub reduction: Reduction,
+    /// `ε`, how much of the target is spread over all classes: 0 for none, at most 1.
+    pub label_smoothing: f32,
+    /// Whether classes have weights.
+    pub class_weights: ClassWeights,
+    /// Rows of this target count for nothing, PyTorch's `ignore_index`.
+    pub ignored: Option<u32>,
+}
+
+/// Whether the classes of a [`CrossEntropy`] have weights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ClassWeights {
+    /// All count the same.
+    #[default]
+    Equal,
+    /// A further argument has a weight for each.
+    Given,
+}
+
+impl CrossEntropy {
+    /// PyTorch's defaults: the mean, without smoothing or class weights.
+    pub const fn new(n_rows: usize, n_classes: usize) -> Self {
+        Self {
+            n_rows,
+            n_classes,
+            reduction: Reduction::Mean,
+            label_smoothing: 0.0,
+            class_weights: ClassWeights::Equal,
+            ignored: None,
+        }
+    }
+
+    fn inputs(&self) -> Vec<Arg> {
+        let mut args = vec![
+            Arg::read("logits", DType::F32, self.n_rows * self.n_classes),
+            Arg::read("target", DType::U32, self.n_rows),
+            Arg::read("weight", DType::F32, self.n_rows),
+        ];
+        if self.class_weights == ClassWeights::Given {
+            args.push(Arg::read("class_weight", DType::F32, self.n_classes));
+        }
+        args
+    }
+
+    fn check_of(&self, kernel: &impl Kernel) -> Result<(), Error> {
+        if !(0.0..=1.0).contains(&self.label_smoothing) {
+            let found = format!("label_smoothing = {}", self.label_smoothing);
+            return Err(Error::Unsupported { kernel: kernel.name(), found, expected: "0 <= label_smoothing <= 1" });
+        }
+        check_sizes(kernel, &[("n_rows", self.n_rows), ("n_classes", self.n_classes)])
+    }
+
+    fn params(&self) -> Vec<u8> {
+        let mean = u32::from(self.reduction == Reduction::Mean);
+        let (ignored, ignores) = (self.ignored.unwrap_or(0), u32::from(self.ignored.is_some()));
+        let smoothing = self.label_smoothing.to_bits();
+        bytemuck::cast_slice(&[self.n_rows as u32, self.n_classes as u32, mean, ignores, ignored, smoothing, 0, 0]).to_vec()
+    }
+
+    fn constant(&self) -> (&'static str, f64) {
+        ("CLASS_WEIGHTS", f64::from(u8::from(self.class_weights == ClassWeights::Given)))
+    }
+
+    /// The inputs to bind: without class weights, the weights once more, since a binding that is not used has to be filled too.
+    fn bound(&self, first: usize) -> [usize; 4] {
+        let weight = first + 2;
+        [first, first + 1, weight, if self.class_weights == ClassWeights::Given { weight + 1 } else { weight }]
+    }
+}
+
+impl Kernel for CrossEntropy {
+    fn name(&self) -> &'static str {
+        "cross_entropy"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        let mut args = self.inputs();
+        args.push(Arg::write("loss", DType::F32, 2));
+        args.push(Arg::write("rows", DType::F32, 4 * self.n_rows));
+        args.push(Arg::scratch("losses", DType::F32, self.n_rows));
+        args
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.check_of(self)
+    }
+
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let RowDispatch { entry, constant, workgroups } = RowDispatch::choose(self.name(), adapter, self.n_rows, self.n_classes)?;
+        let loss = self.inputs().len();
+        let (rows, losses) = (loss + 1, loss + 2);
+        let of_rows = Dispatch {
+            label: "kernels.cross_entropy",
+            wgsl: include_str!("cross_entropy.wgsl"),
+            entry,
+            constants: vec![constant, self.constant()],
+            types: vec![],
+            params: self.params(),
+            reads: self.bound(0).to_vec(),
+            writes: vec![rows, losses],
+            workgroups,
+        };
+        let mean = Dispatch {
+            label: "kernels.cross_entropy.mean",
+            wgsl: include_str!("cross_entropy_mean.wgsl"),
+            entry: "main",
+            constants: vec![],
+            types: vec![],
+            params: self.params(),
+            reads: vec![rows, losses],
+            writes: vec![loss],
+            workgroups: [1, 1, 1],
+        };
+        Ok(vec![of_rows, mean])
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        let (logits, target, weight) = (args.read(0), args.read(1), args.read(2));
+        let loss = self.inputs().len();
+        let class_weight = (self.class_weights == ClassWeights::Given).then(|| args.read(3));
+        let inputs = cross_entropy_cpu::Inputs { logits, target, weight, class_weight };
+        cross_entropy_cpu::loss(self, &inputs, args.write(loss), args.write(loss + 1), args.write(loss + 2));
+    }
+
+    fn cost(&self) -> Cost {
+        let n = (self.n_rows * self.n_classes) as u64;
+        Cost { flops: 5 * n, bytes: 4 * n + 32 * self.n_rows as u64 }
+    }
+}
+
+/// The gradient of [`CrossEntropy`] in the logits: `grad_x[c] = grad_loss w (q p[c] - (1 - ε) v[t] [c = t] - ε / n_classes v[c]) / divisor`, where
+/// `q = (1 - ε) v[t] + ε / n_classes Σ v`.
+///
+/// # Shapes
+/// `grad_loss`: `[1]`; then the inputs of the forward kernel, and `loss` and `rows` as it left them; `grad_logits`: `[n_rows, n_classes]`.
+/// # Dtypes
+/// f32; `target` u32.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CrossEntropyGrad {
+    /// The forward kernel.
+    pub forward: CrossEntropy,
+}
+
+impl Kernel for CrossEntropyGrad {
+    fn name(&self) -> &'static str {
+        "cross_entropy_grad"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        let mut args = vec![Arg::read("grad_loss", DType::F32, 1)];
+        args.extend(self.forward.inputs());
+        args.push(Arg::read("loss", DType::F32, 2));
+        args.push(Arg::read("rows", DType::F32, 4 * self.forward.n_rows));
+        args.push(Arg::write("grad_logits", DType::F32, self.forward.n_rows * self.forward.n_classes));
+        args
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.forward.check_of(self)
+    }
+
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let loss = 1 + self.forward.inputs().len();
+        let mut reads = vec![0];
+        reads.extend(self.forward.bound(1));
+        reads.extend([loss, loss + 1]);
+        let n = self.forward.n_rows * self.forward.n_classes;
+        Ok(vec![Dispatch {
+            label: "kernels.cross_entropy_grad",
+            wgsl: include_str!("cross_entropy_grad.wgsl"),
+            entry: "main",
+            constants: vec![self.forward.constant()],
+            types: vec![],
+            params: self.forward.params(),
+            reads,
+            writes: vec![loss + 2],
+            workgroups: fold_workgroups(self.name(), n.div_ceil(64))?,
+        }])
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        let grad_loss = args.read::<f32>(0)[0];
+        let (logits, target, weight) = (args.read(1), args.read(2), args.read(3));
+        let class_weight = (self.forward.class_weights == ClassWeights::Given).then(|| args.read(4));
+        let loss = 1 + self.forward.inputs().len();
+        let inputs = cross_entropy_cpu::Inputs { logits, target, weight, class_weight };
+        cross_entropy_cpu::grad(&self.forward, grad_loss, &inputs, args.read(loss), args.read(loss + 1), args.write(loss + 2));
+    }
+
+    fn cost(&self) -> Cost {
+        let n = (self.forward.n_rows * self.forward.n_classes) as u64;
+        Cost { flops: 6 * n, bytes: 8 * n + 24 * self.forward.n_rows as u64 }
+    }
+}

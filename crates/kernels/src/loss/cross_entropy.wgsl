@@ -1,0 +1,133 @@
+// losses[r] = w (1 - e) v[t] (-log p[t]) + w e / n_classes sum_c v[c] (-log p[c]), -log p[c] = m - x[c] + log sum_k exp(x[k] - m), and
+// rows[r] = (m, log sum_k exp(x[k] - m), (1 - e) v[t] + e / n_classes sum v, w v[t]).
+// Twin: cross_entropy_cpu.rs. Moves 4 bytes an element and 32 a row.
+// Ladder: row_a_lane (no barrier, for narrow rows and software adapters) -> row_a_group (coalesced).
+
+struct Params {
+    n_rows: u32,
+    n_classes: u32,
+    mean: u32,
+    ignores: u32,
+    ignored: u32,
+    smoothing: f32,
+    pad0: u32,
+    pad1: u32,
+}
+
+override WG: u32 = 64u;
+override CLASS_WEIGHTS: u32 = 0u;
+// A maximum before the first value; not minus infinity, whose difference from itself would be NaN.
+const LOWEST = -3.4028234e38;
+
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> logits: array<f32>;
+@group(0) @binding(2) var<storage, read> targets: array<u32>;
+@group(0) @binding(3) var<storage, read> weights: array<f32>;
+@group(0) @binding(4) var<storage, read> class_weights: array<f32>;
+@group(0) @binding(5) var<storage, read_write> rows: array<vec4f>;
+@group(0) @binding(6) var<storage, read_write> losses: array<f32>;
+
+var<workgroup> partials: array<vec2f, WG>;
+
+fn class_weight(col: u32) -> f32 {
+    if CLASS_WEIGHTS == 1u {
+        return class_weights[col];
+    }
+    return 1.0;
+}
+
+// (m, sum of exp(x - m)) of two sets of values taken together.
+fn join(a: vec2f, b: vec2f) -> vec2f {
+    let m = max(a.x, b.x);
+    return vec2f(m, a.y * exp(a.x - m) + b.y * exp(b.x - m));
+}
+
+fn scan(row: u32, first: u32, stride: u32) -> vec2f {
+    var sums = vec2f(LOWEST, 0.0);
+    for (var col = first; col < params.n_classes; col += stride) {
+        sums = join(sums, vec2f(logits[row * params.n_classes + col], 1.0));
+    }
+    return sums;
+}
+
+// (sum of v[c] (m - x[c]), sum of v[c]), which only smoothing asks for.
+fn scan_all_classes(row: u32, m: f32, first: u32, stride: u32) -> vec2f {
+    var sums = vec2f();
+    for (var col = first; col < params.n_classes; col += stride) {
+        sums += class_weight(col) * vec2f(m - logits[row * params.n_classes + col], 1.0);
+    }
+    return sums;
+}
+
+fn store(row: u32, m: f32, sum: f32, all_classes: vec2f) {
+    let log_sum = log(sum);
+    let col = targets[row];
+    if params.ignores == 1u && col == params.ignored {
+        rows[row] = vec4f(m, log_sum, 0.0, 0.0);
+        losses[row] = 0.0;
+        return;
+    }
+    if col >= params.n_classes {
+        // Not a constant, which would be refused.
+        let nan = bitcast<f32>(0x7FC00000u + params.pad0);
+        rows[row] = vec4f(m, log_sum, nan, weights[row]);
+        losses[row] = nan;
+        return;
+    }
+    let v = (1.0 - params.smoothing) * class_weight(col);
+    var loss = v * (m - logits[row * params.n_classes + col] + log_sum);
+    var total = v;
+    if params.smoothing > 0.0 {
+        let share = params.smoothing / f32(params.n_classes);
+        loss += share * (all_classes.x + all_classes.y * log_sum);
+        total += share * all_classes.y;
+    }
+    rows[row] = vec4f(m, log_sum, total, weights[row] * class_weight(col));
+    losses[row] = weights[row] * loss;
+}
+
+@compute @workgroup_size(WG)
+fn row_a_lane(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
+    let row = (group.y * groups.x + group.x) * WG + lane;
+    if row >= params.n_rows {
+        return;
+    }
+    let sums = scan(row, 0u, 1u);
+    var all_classes = vec2f();
+    if params.smoothing > 0.0 {
+        all_classes = scan_all_classes(row, sums.x, 0u, 1u);
+    }
+    store(row, sums.x, sums.y, all_classes);
+}
+
+@compute @workgroup_size(WG)
+fn row_a_group(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
+    let row = group.y * groups.x + group.x;
+    if row >= params.n_rows {
+        return;
+    }
+    partials[lane] = scan(row, lane, WG);
+    workgroupBarrier();
+    for (var reach = WG / 2u; reach > 0u; reach /= 2u) {
+        if lane < reach {
+            partials[lane] = join(partials[lane], partials[lane + reach]);
+        }
+        workgroupBarrier();
+    }
+    let sums = partials[0];
+    workgroupBarrier();
+    partials[lane] = vec2f();
+    if params.smoothing > 0.0 {
+        partials[lane] = scan_all_classes(row, sums.x, lane, WG);
+        workgroupBarrier();
+        for (var reach = WG / 2u; reach > 0u; reach /= 2u) {
+            if lane < reach {
+                partials[lane] += partials[lane + reach];
+            }
+            workgroupBarrier();
+        }
+    }
+    if lane == 0u {
+        store(row, sums.x, sums.y, partials[0]);
+    }
+}

@@ -1,0 +1,64 @@
+use super::correct_cpu;
+use crate::core::rows::RowDispatch;
+use crate::core::sizes::check_sizes;
+use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs};
+
+/// Whether each row's greatest value stands in the column of its target: `y[r] = 1` if so, else 0. Its mean is the accuracy.
+///
+/// Of several greatest the first counts, and NaN is passed over; a row of nothing else is wrong.
+///
+/// # Shapes
+/// `x`: `[n_rows, n_classes]`, row-major; `target`, `y`: `[n_rows]`.
+/// # Dtypes
+/// f32; `target` u32.
+/// # Reference
+/// `torch.argmax(x, -1) == target`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Correct {
+    /// Rows.
+    pub n_rows: usize,
+    /// Columns, one a class.
+    pub n_classes: usize,
+}
+
+impl Kernel for Correct {
+    fn name(&self) -> &'static str {
+        "correct"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        vec![
+            Arg::read("x", DType::F32, self.n_rows * self.n_classes),
+            Arg::read("target", DType::U32, self.n_rows),
+            Arg::write("y", DType::F32, self.n_rows),
+        ]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        check_sizes(self, &[("n_rows", self.n_rows), ("n_classes", self.n_classes)])
+    }
+
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let RowDispatch { entry, constant, workgroups } = RowDispatch::choose(self.name(), adapter, self.n_rows, self.n_classes)?;
+        Ok(vec![Dispatch {
+            label: "kernels.correct",
+            wgsl: include_str!("correct.wgsl"),
+            entry,
+            constants: vec![constant],
+            types: vec![],
+            params: bytemuck::cast_slice(&[self.n_rows as u32, self.n_classes as u32, 0, 0]).to_vec(),
+            reads: vec![0, 1],
+            writes: vec![2],
+            workgroups,
+        }])
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        correct_cpu::run(self, args.read(0), args.read(1), args.write(2));
+    }
+
+    fn cost(&self) -> Cost {
+        let n = (self.n_rows * self.n_classes) as u64;
+        Cost { flops: n, bytes: 4 * n + 8 * self.n_rows as u64 }
+    }
+}

@@ -1,0 +1,317 @@
+use super::batch_norm_cpu;
+use crate::core::sizes::check_sizes;
+use crate::core::stored_form::{StoredForm, sharing, with_element};
+use crate::{Activation, Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, fold_workgroups};
+
+/// The sizes of a batch normalisation: rows of channels, in one or several groups.
+///
+/// Images are rows of pixels: `n_rows = n_images * height * width`. With `n_groups > 1` it is *ghost* batch normalisation: each of the groups, equal runs
+/// of rows, is normalised by its own statistics, as replicas of smaller batches would be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct BatchNormShape {
+    /// Rows, over which the statistics of a channel are taken.
+    pub n_rows: usize,
+    /// Channels.
+    pub n_channels: usize,
+    /// Runs of rows with statistics of their own.
+    pub n_groups: usize,
+}
+
+/// The most parts that all groups are cut into.
+const MAX_PARTS: usize = 512;
+/// The fewest rows of a part.
+const PART_ROWS: usize = 64;
+
+impl BatchNormShape {
+    /// Elements of the rows.
+    pub const fn len(&self) -> usize {
+        self.n_rows.saturating_mul(self.n_channels)
+    }
+
+    /// Whether there are none.
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Elements of the statistics: `[n_groups, 2, n_channels]`, the means and `1 / √(var + ε)`.
+    pub const fn n_stats(&self) -> usize {
+        2 * self.n_groups.saturating_mul(self.n_channels)
+    }
+
+    /// Rows of a group.
+    pub(crate) const fn group_rows(&self) -> usize {
+        self.n_rows / if self.n_groups == 0 { 1 } else { self.n_groups }
+    }
+
+    /// Rows that are summed in one go. Of a group's last part there may be fewer.
+    pub(crate) fn part_rows(&self) -> usize {
+        let max_parts = (MAX_PARTS / self.n_groups.max(1)).max(1);
+        self.group_rows().div_ceil(max_parts).max(PART_ROWS)
+    }
+
+    /// Parts of a group.
+    pub(crate) fn group_parts(&self) -> usize {
+        self.group_rows().div_ceil(self.part_rows()).max(1)
+    }
+
+    /// Elements of two sums for each part and channel.
+    pub(crate) fn n_parts_len(&self) -> usize {
+        self.n_groups.saturating_mul(self.group_parts()).saturating_mul(2).saturating_mul(self.n_channels)
+    }
+
+    /// As lanes see it that take what lies together in a word: one channel, or two of a type of 16 bits.
+    pub(crate) const fn in_lanes(self, dtype: DType) -> Self {
+        Self { n_channels: self.n_channels / if dtype.is_half() { 2 } else { 1 }, ..self }
+    }
+
+    pub(crate) fn check(&self, kernel: &impl Kernel) -> Result<(), Error> {
+        check_sizes(kernel, &[("n_rows", self.n_rows), ("n_channels", self.n_channels), ("n_groups", self.n_groups)])?;
+        if !self.n_rows.is_multiple_of(self.n_groups) {
+            let expected = "a divisor of the number of rows";
+            return Err(Error::Size { kernel: kernel.name(), size: "n_groups", found: self.n_groups, expected });
+        }
+        Ok(())
+    }
+
+    pub(crate) fn params(&self, eps: f32, momentum: f32) -> Vec<u8> {
+        let sizes = [self.n_rows, self.n_channels, self.n_groups, self.group_rows(), self.part_rows(), self.group_parts()];
+        let mut words: Vec<u32> = sizes.iter().map(|&size| size as u32).collect();
+        words.extend([eps.to_bits(), momentum.to_bits()]);
+        bytemuck::cast_slice(&words).to_vec()
+    }
+}
+
+/// The statistics of a batch, by group and channel, and a step of the running ones:
+/// `stats = (mean, 1 / √(var + ε))` with the variance of all values of a channel, and
+/// `running = (1 - momentum) running + momentum · new`, `new` being the mean over the groups of the mean and of the unbiased variance.
+///
+/// # Shapes
+/// `x`: `[n_rows, n_channels]`; `running_mean`, `running_var`: `[n_channels]`, updated in place; `stats`: `[n_groups, 2, n_channels]`.
+/// # Dtypes
+/// f32; `x` in f16 and bf16 by [`stored`](crate::stored). Each part's mean is taken off before its squares are summed; parts are merged in order (Chan, Golub & LeVeque 1983), so that a mean far from 0
+/// costs no digits of the variance.
+/// # Errors
+/// [`Error::Size`] if the groups do not divide the rows, or a group has fewer than two, whose unbiased variance does not exist.
+/// # Reference
+/// Ioffe & Szegedy 2015, arXiv:1502.03167; `torch.nn.functional.batch_norm`; ghost batches: Hoffer et al. 2017, arXiv:1705.08741.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BatchNormStats {
+    /// The sizes.
+    pub shape: BatchNormShape,
+    /// ε, added to the variance.
+    pub eps: f32,
+    /// How much of the running statistics is replaced.
+    pub momentum: f32,
+}
+
+impl Kernel for BatchNormStats {
+    fn name(&self) -> &'static str {
+        "batch_norm_stats"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        let shape = &self.shape;
+        vec![
+            Arg::read("x", DType::F32, shape.len()),
+            Arg::read_write("running_mean", DType::F32, shape.n_channels),
+            Arg::read_write("running_var", DType::F32, shape.n_channels),
+            Arg::write("stats", DType::F32, shape.n_stats()),
+            Arg::scratch("parts", DType::F32, shape.n_parts_len()),
+        ]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.shape.check(self)?;
+        let found = self.shape.group_rows();
+        if found < 2 {
+            let expected = "at least 2, for a variance; use larger batches or fewer groups";
+            return Err(Error::Size { kernel: self.name(), size: "rows of a group", found, expected });
+        }
+        Ok(())
+    }
+
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.stored_dispatches(&[DType::F32], adapter)
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        self.stored_twin(&[DType::F32], args);
+    }
+
+    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
+        self.stored_form(dtypes)
+    }
+
+    fn cost(&self) -> Cost {
+        let n = self.shape.len() as u64;
+        Cost { flops: 4 * n, bytes: 4 * n }
+    }
+}
+
+impl StoredForm for BatchNormStats {
+    fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
+        sharing(self, &[0], dtypes)
+    }
+
+    fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let params = self.shape.params(self.eps, self.momentum);
+        let part = Dispatch {
+            label: "kernels.batch_norm_stats",
+            wgsl: include_str!("batch_norm_stats.wgsl"),
+            entry: "main",
+            constants: vec![],
+            types: vec![("X", dtypes[0])],
+            params: params.clone(),
+            reads: vec![0],
+            writes: vec![4],
+            workgroups: fold_workgroups(self.name(), (self.shape.n_parts_len() / 2).div_ceil(64))?,
+        };
+        let merge = Dispatch {
+            label: "kernels.batch_norm_stats.merge",
+            wgsl: include_str!("batch_norm_stats_merge.wgsl"),
+            entry: "main",
+            constants: vec![],
+            types: vec![],
+            params,
+            reads: vec![4],
+            writes: vec![1, 2, 3],
+            workgroups: fold_workgroups(self.name(), self.shape.n_channels.div_ceil(64))?,
+        };
+        Ok(vec![part, merge])
+    }
+
+    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
+        let (running, stats, parts) = ([args.write(1), args.write(2)], args.write(3), args.write(4));
+        with_element!(dtypes[0], T => batch_norm_cpu::stats::<T>(self, args.read(0), running, stats, parts));
+    }
+}
+
+/// The statistics of [`BatchNormStats`] from the running ones, which stay as they are: what normalisation uses outside of training.
+///
+/// # Shapes
+/// `running_mean`, `running_var`: `[n_channels]`; `stats`: `[1, 2, n_channels]`.
+/// # Dtypes
+/// f32.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BatchNormFrozenStats {
+    /// Channels.
+    pub n_channels: usize,
+    /// ε, added to the variance.
+    pub eps: f32,
+}
+
+impl Kernel for BatchNormFrozenStats {
+    fn name(&self) -> &'static str {
+        "batch_norm_frozen_stats"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        let running = |name| Arg::read(name, DType::F32, self.n_channels);
+        vec![running("running_mean"), running("running_var"), Arg::write("stats", DType::F32, self.n_channels.saturating_mul(2))]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        check_sizes(self, &[("n_channels", self.n_channels)])
+    }
+
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        Ok(vec![Dispatch {
+            label: "kernels.batch_norm_frozen_stats",
+            wgsl: include_str!("batch_norm_frozen_stats.wgsl"),
+            entry: "main",
+            constants: vec![],
+            types: vec![],
+            params: bytemuck::cast_slice(&[self.n_channels as u32, self.eps.to_bits(), 0, 0]).to_vec(),
+            reads: vec![0, 1],
+            writes: vec![2],
+            workgroups: fold_workgroups(self.name(), self.n_channels.div_ceil(64))?,
+        }])
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        batch_norm_cpu::frozen_stats(self, args.read(0), args.read(1), args.write(2));
+    }
+}
+
+/// Rows normalised by their statistics: `y = act((x - mean) / √(var + ε) · weight + bias)`, channel by channel.
+///
+/// # Shapes
+/// `x`, `y`: `[n_rows, n_channels]`; `stats`: `[n_groups, 2, n_channels]`, of [`BatchNormStats`] or [`BatchNormFrozenStats`]; `weight`, `bias`:
+/// `[n_channels]`.
+/// # Dtypes
+/// f32; `x` and `y` in f16 and bf16 by [`stored`](crate::stored).
+/// # Errors
+/// [`Error::Size`] if the groups do not divide the rows; [`Error::Unsupported`] for an activation whose derivative needs its input.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BatchNorm {
+    /// The sizes.
+    pub shape: BatchNormShape,
+    /// What is done with each result before it is stored.
+    pub activation: Activation,
+}
+
+impl Kernel for BatchNorm {
+    fn name(&self) -> &'static str {
+        "batch_norm"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        let shape = &self.shape;
+        vec![
+            Arg::read("x", DType::F32, shape.len()),
+            Arg::read("stats", DType::F32, shape.n_stats()),
+            Arg::read("weight", DType::F32, shape.n_channels),
+            Arg::read("bias", DType::F32, shape.n_channels),
+            Arg::write("y", DType::F32, shape.len()),
+        ]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.activation.check_grad_from_output(self.name())?;
+        self.shape.check(self)
+    }
+
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.stored_dispatches(&[DType::F32], adapter)
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        self.stored_twin(&[DType::F32], args);
+    }
+
+    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
+        self.stored_form(dtypes)
+    }
+
+    fn cost(&self) -> Cost {
+        let n = self.shape.len() as u64;
+        Cost { flops: 3 * n, bytes: 8 * n }
+    }
+}
+
+impl StoredForm for BatchNorm {
+    /// Lanes take two channels.
+    fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
+        sharing(self, &[0, 4], dtypes).filter(|_| self.shape.n_channels.is_multiple_of(2))
+    }
+
+    fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let shape = self.shape.in_lanes(dtypes[0]);
+        Ok(vec![Dispatch {
+            label: "kernels.batch_norm",
+            wgsl: include_str!("batch_norm.wgsl"),
+            entry: "main",
+            constants: self.activation.constants(),
+            types: vec![("X", dtypes[0])],
+            params: shape.params(0.0, 0.0),
+            reads: vec![0, 1, 2, 3],
+            writes: vec![4],
+            workgroups: fold_workgroups(self.name(), shape.len().div_ceil(64))?,
+        }])
+    }
+
+    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
+        let (stats, weight, bias) = (args.read(1), args.read(2), args.read(3));
+        with_element!(dtypes[0], T => batch_norm_cpu::run::<T>(self, args.read(0), stats, weight, bias, args.write(4)));
+    }
+}

@@ -1,0 +1,49 @@
+// parts[part] = the mean of each channel over the rows of a part, and the sum of squares off that mean: the first of two dispatches.
+// Twin: `stats` in batch_norm_cpu.rs. Moves 4 bytes an element, 2 in 16 bits, twice; the second time they are in cache.
+// One invocation a channel and part, neighbours along the channels; no barrier.
+
+struct Params {
+    n_rows: u32,
+    n_channels: u32,
+    n_groups: u32,
+    group_rows: u32,
+    part_rows: u32,
+    group_parts: u32,
+    eps: f32,
+    momentum: f32,
+}
+
+override WG: u32 = 64u;
+
+// As stored: src/stored_types.rs.
+alias X = f32;
+fn load_x(i: u32) -> f32 { return x[i]; }
+
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> x: array<X>;
+@group(0) @binding(2) var<storage, read_write> parts: array<f32>;
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
+    let i = (group.y * groups.x + group.x) * WG + lane;
+    if i >= params.n_groups * params.group_parts * params.n_channels {
+        return;
+    }
+    let channel = i % params.n_channels;
+    let part = i / params.n_channels;
+    let first = part % params.group_parts * params.part_rows;
+    let end = min(first + params.part_rows, params.group_rows);
+    let start = part / params.group_parts * params.group_rows;
+    var sum = 0.0;
+    for (var row = first; row < end; row += 1u) {
+        sum += load_x((start + row) * params.n_channels + channel);
+    }
+    let mean = sum / f32(end - first);
+    var squares = 0.0;
+    for (var row = first; row < end; row += 1u) {
+        let off = load_x((start + row) * params.n_channels + channel) - mean;
+        squares += off * off;
+    }
+    parts[2u * part * params.n_channels + channel] = mean;
+    parts[(2u * part + 1u) * params.n_channels + channel] = squares;
+}

@@ -1,0 +1,270 @@
+use super::layer_norm_cpu;
+use crate::core::rows::RowDispatch;
+use crate::core::sizes::check_sizes;
+use crate::reduce::column_sum_cpu;
+use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, fold_workgroups};
+
+/// Normalises each row: `y[r,c] = (x[r,c] - mean_r) / √(var_r + ε) · weight[c] + bias[c]`, the variance that of all `n_cols` values.
+///
+/// # Shapes
+/// `x`, `y`: `[n_rows, n_cols]`, row-major; `weight`, `bias`, as [`affine`](Self::affine) says: `[n_cols]`;
+/// `stats`: `[n_rows, 2]`, the mean and `1 / √(var + ε)` of each row, which the gradients need.
+/// # Dtypes
+/// f32. The mean is taken off before squares are summed.
+/// # Reference
+/// Ba, Kiros & Hinton 2016, arXiv:1607.06450; `torch.nn.functional.layer_norm` over the last dimension.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LayerNorm {
+    /// Rows.
+    pub n_rows: usize,
+    /// Columns, which a row's statistics are taken over.
+    pub n_cols: usize,
+    /// ε, added to the variance.
+    pub eps: f32,
+    /// What is done with the normalised values.
+    pub affine: Affine,
+}
+
+/// What a normalisation does with its normalised values; each is a further argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Affine {
+    /// Nothing.
+    None,
+    /// Times a weight for each column.
+    Weight,
+    /// Times a weight for each column, plus a bias for each.
+    #[default]
+    WeightAndBias,
+}
+
+impl Affine {
+    const fn has_weight(self) -> bool {
+        !matches!(self, Self::None)
+    }
+
+    const fn has_bias(self) -> bool {
+        matches!(self, Self::WeightAndBias)
+    }
+
+    /// Arguments it adds to those of a forward kernel.
+    const fn n_args(self) -> usize {
+        self.has_weight() as usize + self.has_bias() as usize
+    }
+}
+
+impl LayerNorm {
+    fn n(&self) -> usize {
+        self.n_rows * self.n_cols
+    }
+
+    fn check_of(&self, kernel: &impl Kernel) -> Result<(), Error> {
+        check_sizes(kernel, &[("n_rows", self.n_rows), ("n_cols", self.n_cols)])
+    }
+
+    fn params(&self) -> Vec<u8> {
+        bytemuck::cast_slice(&[self.n_rows as u32, self.n_cols as u32, self.eps.to_bits(), 0]).to_vec()
+    }
+
+    fn constants(&self) -> [(&'static str, f64); 2] {
+        let flag = |is: bool| f64::from(u8::from(is));
+        [("HAS_WEIGHT", flag(self.affine.has_weight())), ("HAS_BIAS", flag(self.affine.has_bias()))]
+    }
+}
+
+impl Kernel for LayerNorm {
+    fn name(&self) -> &'static str {
+        "layer_norm"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        let mut args = vec![Arg::read("x", DType::F32, self.n())];
+        if self.affine.has_weight() {
+            args.push(Arg::read("weight", DType::F32, self.n_cols));
+        }
+        if self.affine.has_bias() {
+            args.push(Arg::read("bias", DType::F32, self.n_cols));
+        }
+        args.push(Arg::write("y", DType::F32, self.n()));
+        args.push(Arg::write("stats", DType::F32, 2 * self.n_rows));
+        args
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.check_of(self)
+    }
+
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let RowDispatch { entry, constant, workgroups } = RowDispatch::choose(self.name(), adapter, self.n_rows, self.n_cols)?;
+        let y = 1 + self.affine.n_args();
+        // A binding that is not used has to be filled too.
+        let (weight, bias) = match self.affine {
+            Affine::None => (0, 0),
+            Affine::Weight => (1, 0),
+            Affine::WeightAndBias => (1, 2),
+        };
+        Ok(vec![Dispatch {
+            label: "kernels.layer_norm",
+            wgsl: include_str!("layer_norm.wgsl"),
+            entry,
+            constants: [&[constant], &self.constants()[..]].concat(),
+            types: vec![],
+            params: self.params(),
+            reads: vec![0, weight, bias],
+            writes: vec![y, y + 1],
+            workgroups,
+        }])
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        let x = args.read(0);
+        let weight = self.affine.has_weight().then(|| args.read(1));
+        let bias = self.affine.has_bias().then(|| args.read(2));
+        let y = 1 + self.affine.n_args();
+        layer_norm_cpu::run(self, x, weight, bias, args.write(y), args.write(y + 1));
+    }
+
+    fn cost(&self) -> Cost {
+        let n = self.n() as u64;
+        Cost { flops: 8 * n, bytes: 8 * n + 8 * self.n_rows as u64 }
+    }
+}
+
+/// The gradient of [`LayerNorm`] in `x`: with `x̂ = (x - mean) s`, `s = 1 / √(var + ε)` and `g = grad_y · weight`,
+/// `grad_x = s (g - mean_c g - x̂ mean_c (g x̂))`.
+///
+/// # Shapes
+/// `grad_y`, `x`, `grad_x`: `[n_rows, n_cols]`; `weight`, if the forward kernel has one: `[n_cols]`; `stats`: `[n_rows, 2]`, as that left it.
+/// # Dtypes
+/// f32.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LayerNormGrad {
+    /// The forward kernel.
+    pub forward: LayerNorm,
+}
+
+impl Kernel for LayerNormGrad {
+    fn name(&self) -> &'static str {
+        "layer_norm_grad"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        let LayerNorm { n_rows, n_cols, affine, .. } = self.forward;
+        let n = self.forward.n();
+        let mut args = vec![Arg::read("grad_y", DType::F32, n), Arg::read("x", DType::F32, n)];
+        if affine.has_weight() {
+            args.push(Arg::read("weight", DType::F32, n_cols));
+        }
+        args.push(Arg::read("stats", DType::F32, 2 * n_rows));
+        args.push(Arg::write("grad_x", DType::F32, n));
+        args
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.forward.check_of(self)
+    }
+
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let LayerNorm { n_rows, n_cols, affine, .. } = self.forward;
+        let RowDispatch { entry, constant, workgroups } = RowDispatch::choose(self.name(), adapter, n_rows, n_cols)?;
+        let stats = 2 + usize::from(affine.has_weight());
+        let weight = if affine.has_weight() { 2 } else { stats };
+        Ok(vec![Dispatch {
+            label: "kernels.layer_norm_grad",
+            wgsl: include_str!("layer_norm_grad.wgsl"),
+            entry,
+            constants: vec![constant, self.forward.constants()[0]],
+            types: vec![],
+            params: self.forward.params(),
+            reads: vec![0, 1, weight, stats],
+            writes: vec![stats + 1],
+            workgroups,
+        }])
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        let (grad_y, x) = (args.read(0), args.read(1));
+        let has_weight = self.forward.affine.has_weight();
+        let weight = has_weight.then(|| args.read(2));
+        let stats = 2 + usize::from(has_weight);
+        layer_norm_cpu::grad(&self.forward, grad_y, x, weight, args.read(stats), args.write(stats + 1));
+    }
+
+    fn cost(&self) -> Cost {
+        let n = self.forward.n() as u64;
+        Cost { flops: 12 * n, bytes: 12 * n + 8 * self.forward.n_rows as u64 }
+    }
+}
+
+/// The gradient of [`LayerNorm`] in its weight: `grad_weight[c] = Σ_r grad_y[r,c] x̂[r,c]`. That in its bias is [`ColumnSum`](crate::ColumnSum).
+///
+/// # Shapes
+/// `grad_y`, `x`: `[n_rows, n_cols]`; `stats`: `[n_rows, 2]`; `grad_weight`: `[n_cols]`.
+/// # Dtypes
+/// f32. Sums of 64 rows are added in order.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LayerNormWeightGrad {
+    /// The forward kernel.
+    pub forward: LayerNorm,
+}
+
+impl Kernel for LayerNormWeightGrad {
+    fn name(&self) -> &'static str {
+        "layer_norm_weight_grad"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        let LayerNorm { n_rows, n_cols, .. } = self.forward;
+        let n = self.forward.n();
+        vec![
+            Arg::read("grad_y", DType::F32, n),
+            Arg::read("x", DType::F32, n),
+            Arg::read("stats", DType::F32, 2 * n_rows),
+            Arg::write("grad_weight", DType::F32, n_cols),
+            Arg::scratch("parts", DType::F32, n_rows.div_ceil(column_sum_cpu::PART_ROWS) * n_cols),
+        ]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.forward.check_of(self)
+    }
+
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let LayerNorm { n_rows, n_cols, .. } = self.forward;
+        let n_parts = n_rows.div_ceil(column_sum_cpu::PART_ROWS);
+        let params = bytemuck::cast_slice(&[n_rows as u32, n_cols as u32, n_parts as u32, 0]).to_vec();
+        let sum_parts = Dispatch {
+            label: "kernels.layer_norm_weight_grad",
+            wgsl: include_str!("layer_norm_weight_grad.wgsl"),
+            entry: "main",
+            constants: vec![],
+            types: vec![],
+            params: params.clone(),
+            reads: vec![0, 1, 2],
+            writes: vec![4],
+            workgroups: fold_workgroups(self.name(), (n_parts * n_cols).div_ceil(64))?,
+        };
+        let add_parts = Dispatch {
+            label: "kernels.layer_norm_weight_grad.add",
+            wgsl: include_str!("../reduce/column_sum.wgsl"),
+            entry: "add_parts",
+            constants: vec![],
+            types: vec![],
+            params,
+            reads: vec![4],
+            writes: vec![3],
+            workgroups: fold_workgroups(self.name(), n_cols.div_ceil(64))?,
+        };
+        Ok(vec![sum_parts, add_parts])
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        let (grad_y, x, stats) = (args.read(0), args.read(1), args.read(2));
+        layer_norm_cpu::weight_grad(&self.forward, grad_y, x, stats, args.write(3), args.write(4));
+    }
+
+    fn cost(&self) -> Cost {
+        let LayerNorm { n_rows, n_cols, .. } = self.forward;
+        let n = self.forward.n() as u64;
+        Cost { flops: 4 * n, bytes: 8 * n + 8 * n_rows as u64 + 4 * n_cols as u64 }
+    }
+}

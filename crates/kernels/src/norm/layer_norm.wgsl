@@ -1,0 +1,96 @@
+// y[r,c] = (x[r,c] - mean) s weight[c] + bias[c], s = 1 / sqrt(mean of (x - mean)^2 + eps); stats[r] = (mean, s).
+// Twin: layer_norm_cpu.rs. Moves 8 bytes an element, if the second and third reading of x come from a cache.
+// Ladder: row_a_lane (no barrier, for narrow rows and software adapters) -> row_a_group (coalesced).
+
+struct Params {
+    n_rows: u32,
+    n_cols: u32,
+    eps: f32,
+    pad: u32,
+}
+
+override WG: u32 = 64u;
+override HAS_WEIGHT: u32 = 0u;
+override HAS_BIAS: u32 = 0u;
+
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> x: array<f32>;
+@group(0) @binding(2) var<storage, read> weight: array<f32>;
+@group(0) @binding(3) var<storage, read> bias: array<f32>;
+@group(0) @binding(4) var<storage, read_write> y: array<f32>;
+@group(0) @binding(5) var<storage, read_write> stats: array<vec2f>;
+
+var<workgroup> partials: array<f32, WG>;
+
+fn sum(row: u32, first: u32, stride: u32) -> f32 {
+    var sum = 0.0;
+    for (var col = first; col < params.n_cols; col += stride) {
+        sum += x[row * params.n_cols + col];
+    }
+    return sum;
+}
+
+fn sum_of_squares(row: u32, mean: f32, first: u32, stride: u32) -> f32 {
+    var sum = 0.0;
+    for (var col = first; col < params.n_cols; col += stride) {
+        let off = x[row * params.n_cols + col] - mean;
+        sum += off * off;
+    }
+    return sum;
+}
+
+fn inv_std(squares: f32) -> f32 {
+    return 1.0 / sqrt(squares / f32(params.n_cols) + params.eps);
+}
+
+fn store(row: u32, of_row: vec2f, first: u32, stride: u32) {
+    for (var col = first; col < params.n_cols; col += stride) {
+        let i = row * params.n_cols + col;
+        var value = (x[i] - of_row.x) * of_row.y;
+        if HAS_WEIGHT == 1u {
+            value *= weight[col];
+        }
+        if HAS_BIAS == 1u {
+            value += bias[col];
+        }
+        y[i] = value;
+    }
+    if first == 0u {
+        stats[row] = of_row;
+    }
+}
+
+@compute @workgroup_size(WG)
+fn row_a_lane(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
+    let row = (group.y * groups.x + group.x) * WG + lane;
+    if row < params.n_rows {
+        let mean = sum(row, 0u, 1u) / f32(params.n_cols);
+        store(row, vec2f(mean, inv_std(sum_of_squares(row, mean, 0u, 1u))), 0u, 1u);
+    }
+}
+
+// The sum of what the lanes have.
+fn add_lanes(lane: u32, value: f32) -> f32 {
+    partials[lane] = value;
+    workgroupBarrier();
+    for (var reach = WG / 2u; reach > 0u; reach /= 2u) {
+        if lane < reach {
+            partials[lane] += partials[lane + reach];
+        }
+        workgroupBarrier();
+    }
+    let sum = partials[0];
+    workgroupBarrier();
+    return sum;
+}
+
+@compute @workgroup_size(WG)
+fn row_a_group(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
+    let row = group.y * groups.x + group.x;
+    if row >= params.n_rows {
+        return;
+    }
+    let mean = add_lanes(lane, sum(row, lane, WG)) / f32(params.n_cols);
+    let squares = add_lanes(lane, sum_of_squares(row, mean, lane, WG));
+    store(row, vec2f(mean, inv_std(squares)), lane, WG);
+}

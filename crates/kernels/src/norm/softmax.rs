@@ -1,0 +1,141 @@
+use super::softmax_cpu;
+use crate::core::rows::RowDispatch;
+use crate::core::sizes::check_sizes;
+use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs};
+
+/// Softmax of each row: `y[r,c] = exp(x[r,c] - m) / Σ_k exp(x[r,k] - m)` with `m = max_k x[r,k]`; or its logarithm.
+///
+/// # Shapes
+/// `x`, `y`: `[n_rows, n_cols]`, row-major.
+/// # Dtypes
+/// f32. A row with a NaN in it, or without a finite value, becomes NaN throughout.
+/// # Cost
+/// Reads `x` twice and writes `y` once; on a GPU the second reading comes from its caches for all but very wide rows.
+/// # Reference
+/// Milakov & Gimelshein 2018, arXiv:1805.02867; `torch.softmax`, `torch.log_softmax` along the last dimension.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Softmax {
+    /// Rows.
+    pub n_rows: usize,
+    /// Columns, which a row's probabilities are spread over.
+    pub n_cols: usize,
+    /// Probabilities or their logarithms.
+    pub form: SoftmaxForm,
+}
+
+/// What a softmax gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SoftmaxForm {
+    /// Probabilities, which sum to 1.
+    #[default]
+    Probability,
+    /// Their natural logarithms, right also where the probability underflows.
+    Log,
+}
+
+impl Softmax {
+    fn params(&self) -> Vec<u8> {
+        bytemuck::cast_slice(&[self.n_rows as u32, self.n_cols as u32, 0, 0]).to_vec()
+    }
+
+    fn constant(&self) -> (&'static str, f64) {
+        ("LOG", f64::from(u8::from(self.form == SoftmaxForm::Log)))
+    }
+}
+
+impl Kernel for Softmax {
+    fn name(&self) -> &'static str {
+        match self.form {
+            SoftmaxForm::Probability => "softmax",
+            SoftmaxForm::Log => "log_softmax",
+        }
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        let n = self.n_rows * self.n_cols;
+        vec![Arg::read("x", DType::F32, n), Arg::write("y", DType::F32, n)]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        check_sizes(self, &[("n_rows", self.n_rows), ("n_cols", self.n_cols)])
+    }
+
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let RowDispatch { entry, constant, workgroups } = RowDispatch::choose(self.name(), adapter, self.n_rows, self.n_cols)?;
+        Ok(vec![Dispatch {
+            label: "kernels.softmax",
+            wgsl: include_str!("softmax.wgsl"),
+            entry,
+            constants: vec![constant, self.constant()],
+            types: vec![],
+            params: self.params(),
+            reads: vec![0],
+            writes: vec![1],
+            workgroups,
+        }])
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        softmax_cpu::run(self, args.read(0), args.write(1));
+    }
+
+    fn cost(&self) -> Cost {
+        let n = (self.n_rows * self.n_cols) as u64;
+        Cost { flops: 5 * n, bytes: 8 * n }
+    }
+}
+
+/// The gradient of [`Softmax`], from its output: `grad_x = y (grad_y - Σ_k grad_y[k] y[k])`; for logarithms `grad_x = grad_y - exp(y) Σ_k grad_y[k]`.
+///
+/// # Shapes
+/// `grad_y`, `y`, `grad_x`: `[n_rows, n_cols]`; `y` as the forward kernel left it.
+/// # Dtypes
+/// f32.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SoftmaxGrad {
+    /// The forward kernel.
+    pub forward: Softmax,
+}
+
+impl Kernel for SoftmaxGrad {
+    fn name(&self) -> &'static str {
+        match self.forward.form {
+            SoftmaxForm::Probability => "softmax_grad",
+            SoftmaxForm::Log => "log_softmax_grad",
+        }
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        let n = self.forward.n_rows * self.forward.n_cols;
+        vec![Arg::read("grad_y", DType::F32, n), Arg::read("y", DType::F32, n), Arg::write("grad_x", DType::F32, n)]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        check_sizes(self, &[("n_rows", self.forward.n_rows), ("n_cols", self.forward.n_cols)])
+    }
+
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let Softmax { n_rows, n_cols, .. } = self.forward;
+        let RowDispatch { entry, constant, workgroups } = RowDispatch::choose(self.name(), adapter, n_rows, n_cols)?;
+        Ok(vec![Dispatch {
+            label: "kernels.softmax_grad",
+            wgsl: include_str!("softmax_grad.wgsl"),
+            entry,
+            constants: vec![constant, self.forward.constant()],
+            types: vec![],
+            params: self.forward.params(),
+            reads: vec![0, 1],
+            writes: vec![2],
+            workgroups,
+        }])
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        softmax_cpu::grad(&self.forward, args.read(0), args.read(1), args.write(2));
+    }
+
+    fn cost(&self) -> Cost {
+        let n = (self.forward.n_rows * self.forward.n_cols) as u64;
+        Cost { flops: 4 * n, bytes: 12 * n }
+    }
+}

@@ -1,0 +1,75 @@
+use super::accumulate_batches_cpu;
+use crate::core::sizes::check_sizes;
+use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs, fold_workgroups};
+
+/// Sums gradients over `every` batches, and leaves their mean where the step finds them: between the backward pass and what reads gradients.
+///
+/// `total = g` for the first batch of a group, `sum + g` for the others. In the last of a group, and in the epoch's last batch, `g = total / every`,
+/// so that a short group at the end counts for less. In the others `sum = total`, and `state.skip = 2`: no step is due.
+///
+/// # Shapes
+/// `grads`, `sum`: `[n]`; `state`: [`STATE_LEN`].
+/// # Dtypes
+/// f32; `state` u32.
+/// # Reference
+/// `accumulate_grad_batches` of PyTorch Lightning, which divides the losses instead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AccumulateBatches {
+    /// Gradients.
+    pub n: usize,
+    /// Batches a step, at least 1; groups are counted from the epoch's first batch.
+    pub every: u32,
+    /// Batches of an epoch, the last of which ends a group; 0 for an epoch without end.
+    pub n_batches: u32,
+}
+
+impl Kernel for AccumulateBatches {
+    fn name(&self) -> &'static str {
+        "accumulate_batches"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        vec![
+            Arg::read_write("grads", DType::F32, self.n),
+            Arg::read_write("sum", DType::F32, self.n),
+            Arg::read_write("state", DType::U32, STATE_LEN),
+        ]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        check_sizes(self, &[("n", self.n), ("every", self.every as usize)])
+    }
+
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        Ok(vec![Dispatch {
+            label: "kernels.accumulate_batches",
+            wgsl: include_str!("accumulate_batches.wgsl"),
+            entry: "main",
+            constants: vec![],
+            types: vec![],
+            params: bytemuck::cast_slice(&[self.every, self.n_batches, self.inverse().to_bits(), 0]).to_vec(),
+            reads: vec![],
+            writes: vec![0, 1, 2],
+            workgroups: fold_workgroups(self.name(), self.n.div_ceil(64))?,
+        }])
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        accumulate_batches_cpu::run(self, args.write(0), args.write(1), args.write(2));
+    }
+
+    fn with_len(&self, n: usize) -> Option<Box<dyn Kernel>> {
+        Some(Box::new(Self { n, ..*self }))
+    }
+
+    fn cost(&self) -> Cost {
+        Cost { flops: 2 * self.n as u64, bytes: 12 * self.n as u64 }
+    }
+}
+
+impl AccumulateBatches {
+    /// What a sum is multiplied by to be a mean.
+    pub(crate) fn inverse(&self) -> f32 {
+        1.0 / self.every as f32
+    }
+}

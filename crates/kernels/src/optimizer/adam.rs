@@ -1,0 +1,107 @@
+use super::adam_cpu;
+use crate::core::sizes::check_sizes;
+use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs, fold_workgroups};
+
+/// One Adam or AdamW step over a flat run of parameters: all tensors of a model in one dispatch.
+///
+/// With `t = state.step - state.n_skipped + 1` and `lr = lr_table[min(state.batch, n_lr - 1)]`:
+/// `m = β₁ m + (1 - β₁) g`, `v = β₂ v + (1 - β₂) g²`, `p -= lr / (1 - β₁ᵗ) · m / (√v / √(1 - β₂ᵗ) + ε)`.
+/// While `state.skip` is not 0, nothing changes.
+///
+/// # Shapes
+/// `grads`, `params`, `m`, `v`: `[n]`; `lr`: `[n_lr]`; `state`: [`STATE_LEN`].
+/// # Dtypes
+/// f32; `state` u32.
+/// # Reference
+/// Kingma & Ba 2015, arXiv:1412.6980; Loshchilov & Hutter 2019, arXiv:1711.05101; `torch.optim.{Adam, AdamW}`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Adam {
+    /// Parameters.
+    pub n: usize,
+    /// Entries of the learning-rate table.
+    pub n_lr: usize,
+    /// β₁, the decay of the mean of gradients.
+    pub beta1: f32,
+    /// β₂, the decay of the mean of their squares.
+    pub beta2: f32,
+    /// ε, added to the root.
+    pub eps: f32,
+    /// How large parameters are held back.
+    pub weight_decay: WeightDecay,
+}
+
+/// How large parameters are held back.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum WeightDecay {
+    /// `g += λ p`, as Adam has it; 0 for none.
+    Gradient(f32),
+    /// `p -= lr λ p` beside the step, as AdamW has it.
+    Decoupled(f32),
+}
+
+impl Adam {
+    /// PyTorch's defaults: β = (0.9, 0.999), ε = 1e-8, no decay.
+    pub const fn new(n: usize, n_lr: usize) -> Self {
+        Self { n, n_lr, beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: WeightDecay::Gradient(0.0) }
+    }
+}
+
+impl Kernel for Adam {
+    fn name(&self) -> &'static str {
+        "adam"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        vec![
+            Arg::read("grads", DType::F32, self.n),
+            Arg::read("lr", DType::F32, self.n_lr),
+            Arg::read("state", DType::U32, STATE_LEN),
+            Arg::read_write("params", DType::F32, self.n),
+            Arg::read_write("m", DType::F32, self.n),
+            Arg::read_write("v", DType::F32, self.n),
+        ]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        for (name, beta) in [("beta1", self.beta1), ("beta2", self.beta2)] {
+            if !(0.0..1.0).contains(&beta) {
+                let found = format!("{name} = {beta}");
+                return Err(Error::Unsupported { kernel: self.name(), found, expected: "0 <= beta < 1" });
+            }
+        }
+        check_sizes(self, &[("n", self.n), ("n_lr", self.n_lr)])
+    }
+
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let (coupled, decoupled) = match self.weight_decay {
+            WeightDecay::Gradient(decay) => (decay, 0.0),
+            WeightDecay::Decoupled(decay) => (0.0, decay),
+        };
+        let [ln_beta1, ln_beta2] = [self.beta1, self.beta2].map(|beta| f64::from(beta).ln() as f32);
+        let floats = [self.beta1, self.beta2, ln_beta1, ln_beta2, self.eps, coupled, decoupled, 0.0];
+        Ok(vec![Dispatch {
+            label: "kernels.adam",
+            wgsl: include_str!("adam.wgsl"),
+            entry: "main",
+            constants: vec![],
+            types: vec![],
+            params: bytemuck::cast_slice(&floats).to_vec(),
+            reads: vec![0, 1, 2],
+            writes: vec![3, 4, 5],
+            workgroups: fold_workgroups(self.name(), self.n.div_ceil(64))?,
+        }])
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        let (grads, lr, state) = (args.read(0), args.read(1), args.read(2));
+        adam_cpu::run(self, grads, lr, state, args.write(3), args.write(4), args.write(5));
+    }
+
+    fn with_len(&self, n: usize) -> Option<Box<dyn Kernel>> {
+        Some(Box::new(Self { n, ..*self }))
+    }
+
+    fn cost(&self) -> Cost {
+        Cost { flops: 15 * self.n as u64, bytes: 28 * self.n as u64 }
+    }
+}

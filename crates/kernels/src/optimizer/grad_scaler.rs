@@ -1,0 +1,160 @@
+use super::grad_scaler_cpu;
+use crate::core::sizes::check_sizes;
+use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs, fold_workgroups};
+
+/// Elements of a `scaler` buffer (u32): `verdict, n_good, n_skipped_in_a_row, n_skipped`.
+///
+/// What was found since the last update: 0 that nothing was unscaled, 1 that all gradients were finite, 2 that one was not. How many updates in a row
+/// found all finite since the scale last changed, how many in a row did not, and how many did not since the start.
+pub const SCALER_LEN: usize = 4;
+
+/// Divides gradients by the loss scale, `g *= 1 / scale`, and has the step skipped if one is not finite: `state.skip = 1`, `scaler.verdict = 2`.
+/// What is not finite stays so, and the rest is divided all the same. Where no step is due (`state.skip` is 2), nothing changes.
+///
+/// PyTorch looks at the gradients before, this at what comes out: a scale that divides them to infinity skips the step, too. One that
+/// is no normal number (0, infinite, NaN) always does, and leaves the gradients as they are.
+///
+/// # Shapes
+/// `scale`: `[1]`; `grads`: `[n]`; `scaler`: [`SCALER_LEN`]; `state`: [`STATE_LEN`].
+/// # Dtypes
+/// f32; `scaler` and `state` u32.
+/// # Reference
+/// `torch.amp.GradScaler.unscale_`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unscale {
+    /// Gradients.
+    pub n: usize,
+}
+
+impl Kernel for Unscale {
+    fn name(&self) -> &'static str {
+        "unscale"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        vec![
+            Arg::read("scale", DType::F32, 1),
+            Arg::read_write("grads", DType::F32, self.n),
+            Arg::read_write("scaler", DType::U32, SCALER_LEN),
+            Arg::read_write("state", DType::U32, STATE_LEN),
+        ]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        check_sizes(self, &[("n", self.n)])
+    }
+
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        Ok(vec![Dispatch {
+            label: "kernels.unscale",
+            wgsl: include_str!("grad_scaler_unscale.wgsl"),
+            entry: "main",
+            constants: vec![],
+            types: vec![],
+            params: vec![],
+            reads: vec![0],
+            writes: vec![1, 2, 3],
+            workgroups: fold_workgroups(self.name(), self.n.div_ceil(64))?,
+        }])
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        grad_scaler_cpu::unscale(args.read::<f32>(0)[0], args.write(1), args.write(2), args.write(3));
+    }
+
+    fn with_len(&self, n: usize) -> Option<Box<dyn Kernel>> {
+        Some(Box::new(Self { n }))
+    }
+
+    fn cost(&self) -> Cost {
+        Cost { flops: self.n as u64, bytes: 8 * self.n as u64 }
+    }
+}
+
+/// The loss scale after a step. If a gradient was not finite, `scale *= backoff_factor` and the count of good steps starts anew; else, at
+/// the `growth_interval`th good step in a row, `scale *= growth_factor`, unless that is infinite, and the count starts anew. If nothing
+/// was unscaled, nothing changes.
+///
+/// The scale has no floor: halved often enough, it is 0. Products are rounded to f64 and then to f32. Both executors give the same bits, those of subnormal scales too.
+///
+/// # Shapes
+/// `scale`: `[1]`; `scaler`: [`SCALER_LEN`], whose `verdict` is 0 afterwards.
+/// # Dtypes
+/// f32; `scaler` u32.
+/// # Reference
+/// `torch._amp_update_scale_`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct UpdateScale {
+    /// What the scale grows by.
+    pub growth_factor: f64,
+    /// What it shrinks by.
+    pub backoff_factor: f64,
+    /// How many good steps make it grow.
+    pub growth_interval: u32,
+}
+
+impl Default for UpdateScale {
+    /// PyTorch's: 2, 0.5, 2000.
+    fn default() -> Self {
+        Self { growth_factor: 2.0, backoff_factor: 0.5, growth_interval: 2000 }
+    }
+}
+
+impl Kernel for UpdateScale {
+    fn name(&self) -> &'static str {
+        "update_scale"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        vec![Arg::read_write("scale", DType::F32, 1), Arg::read_write("scaler", DType::U32, SCALER_LEN)]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let refusals = [
+            (
+                self.growth_factor > 1.0 && self.growth_factor.is_finite(),
+                format!("growth_factor = {}", self.growth_factor),
+                "more than 1",
+            ),
+            (
+                self.backoff_factor > 0.0 && self.backoff_factor < 1.0,
+                format!("backoff_factor = {}", self.backoff_factor),
+                "between 0 and 1",
+            ),
+            (self.growth_interval > 0, "growth_interval = 0".to_owned(), "at least 1"),
+        ];
+        match refusals.into_iter().find(|(holds, ..)| !holds) {
+            None => Ok(()),
+            Some((_, found, expected)) => Err(Error::Unsupported { kernel: self.name(), found, expected }),
+        }
+    }
+
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let ([growth, backoff], interval) = ([self.growth_factor, self.backoff_factor].map(parts), self.growth_interval);
+        let params = [growth[0], growth[1], growth[2], interval, backoff[0], backoff[1], backoff[2], 0];
+        Ok(vec![Dispatch {
+            label: "kernels.update_scale",
+            wgsl: include_str!("grad_scaler_update.wgsl"),
+            entry: "main",
+            constants: vec![],
+            types: vec![],
+            params: bytemuck::cast_slice(&params).to_vec(),
+            reads: vec![],
+            writes: vec![0, 1],
+            workgroups: [1, 1, 1],
+        }])
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        grad_scaler_cpu::update(self, args.write(0), args.write(1));
+    }
+}
+
+/// The upper 24 bits of a positive factor's mantissa, the lower 29, and the exponent of the whole (two's complement): `(upper * 2^29 + lower) * 2^exponent`. A subnormal
+/// number comes out larger, and still so small that no f32 is left of any product.
+fn parts(factor: f64) -> [u32; 3] {
+    let bits = factor.to_bits();
+    let mantissa = (bits & ((1 << 52) - 1)) | (1 << 52);
+    let exponent = (bits >> 52) as i32 - 1075;
+    [(mantissa >> 29) as u32, mantissa as u32 & 0x1FFF_FFFF, exponent as u32]
+}

@@ -1,0 +1,45 @@
+// g *= 1 / scale; if one of them is not finite, state.skip = 1, and scaler.verdict = 2 instead of 1. Nothing where no step is due.
+// Twin: grad_scaler_cpu.rs. Moves 8 bytes a gradient.
+// Ladder: a reduction of several passes and a kernel that divides -> one, whose lanes raise the flag, as rarely as there is one to raise.
+
+override WG: u32 = 64u;
+
+@group(0) @binding(0) var<storage, read> scale: array<f32>;
+@group(0) @binding(1) var<storage, read_write> grads: array<f32>;
+// verdict, n_good, n_skipped_in_a_row, n_skipped.
+@group(0) @binding(2) var<storage, read_write> scaler: array<atomic<u32>>;
+// batch, step, skip, n_skipped.
+@group(0) @binding(3) var<storage, read_write> state: array<atomic<u32>>;
+
+// By its bits for a power of two, so that it is exact on any adapter.
+fn inverse(x: f32) -> f32 {
+    let bits = bitcast<u32>(x);
+    let is_power_of_two = (bits & 0x807FFFFFu) == 0u && bits > 0u && bits < 0x7F000000u;
+    return select(1.0 / x, bitcast<f32>(0x7F000000u - bits), is_power_of_two);
+}
+
+// By the bits of the exponent, since a shader may take for granted that there is nothing else.
+fn is_finite(x: f32) -> bool {
+    return (bitcast<u32>(x) & 0x7F800000u) != 0x7F800000u;
+}
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
+    let i = (group.y * groups.x + group.x) * WG + lane;
+    if i >= arrayLength(&grads) || atomicLoad(&state[2]) == 2u {
+        return;
+    }
+    if i == 0u {
+        atomicMax(&scaler[0], 1u);
+    }
+    let is_normal = is_finite(scale[0]) && (bitcast<u32>(scale[0]) & 0x7F800000u) != 0u;
+    var g = grads[i];
+    if is_normal {
+        g *= inverse(scale[0]);
+        grads[i] = g;
+    }
+    if !(is_normal && is_finite(g)) {
+        atomicMax(&scaler[0], 2u);
+        atomicStore(&state[2], 1u);
+    }
+}

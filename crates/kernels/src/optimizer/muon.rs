@@ -1,0 +1,139 @@
+use super::muon_cpu;
+use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, Momentum, Runs, STATE_LEN, TwinArgs};
+
+/// The first half of a step of Muon: the running mean of gradients, and the update that is to be orthogonalised, matrix by matrix.
+///
+/// `b += (1 - μ) (g - b)`; `u = g + μ (b - g)` with Nesterov, `u = b` without. While `state.skip` is not 0, the mean stays as it is.
+///
+/// # Shapes
+/// `grads`, `momentum`: `[n]`; `state`: [`STATE_LEN`]; `update`: `[n_runs, len]`, the matrices of the runs side by side.
+/// # Dtypes
+/// f32; `state` u32.
+/// # Errors
+/// [`Error::Size`] if runs overlap or reach beyond the buffer; [`Error::Unsupported`] for a momentum that is not from 0 to below 1.
+/// # Reference
+/// Jordan et al. 2024, *Muon: An optimizer for hidden layers in neural networks*; `torch.optim.Muon`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MuonMomentum {
+    /// The matrices.
+    pub runs: Runs,
+    /// μ.
+    pub momentum: f32,
+    /// Which form of momentum.
+    pub form: Momentum,
+}
+
+impl Kernel for MuonMomentum {
+    fn name(&self) -> &'static str {
+        "muon_momentum"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        vec![
+            Arg::read("grads", DType::F32, self.runs.n),
+            Arg::read("state", DType::U32, STATE_LEN),
+            Arg::read_write("momentum", DType::F32, self.runs.n),
+            Arg::write("update", DType::F32, self.runs.n_elements()),
+        ]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        if !(0.0..1.0).contains(&self.momentum) {
+            let found = format!("momentum = {}", self.momentum);
+            return Err(Error::Unsupported { kernel: self.name(), found, expected: "0 <= momentum < 1" });
+        }
+        self.runs.check(self)
+    }
+
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let dispatch = Dispatch {
+            label: "kernels.muon_momentum",
+            wgsl: include_str!("muon_momentum.wgsl"),
+            entry: "main",
+            constants: vec![("NESTEROV", f64::from(u8::from(self.form == Momentum::Nesterov)))],
+            types: vec![],
+            params: vec![],
+            reads: vec![0, 1],
+            writes: vec![2, 3],
+            workgroups: [1; 3],
+        };
+        self.runs.dispatches(self.name(), &[self.momentum.to_bits()], &dispatch)
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        muon_cpu::momentum(self, args.read(0), args.read(1), args.write(2), args.write(3));
+    }
+
+    fn cost(&self) -> Cost {
+        let n = self.runs.n_elements() as u64;
+        Cost { flops: 6 * n, bytes: 16 * n }
+    }
+}
+
+/// The second half of a step of Muon: parameters go against the orthogonalised update.
+///
+/// With `lr = lr_table[min(state.batch, n_lr - 1)]`: `p -= lr λ p + lr factor update`. While `state.skip` is not 0, nothing changes.
+///
+/// # Shapes
+/// `update`: `[n_runs, len]`; `lr`: `[n_lr]`; `state`: [`STATE_LEN`]; `params`: `[n]`.
+/// # Dtypes
+/// f32; `state` u32.
+/// # Errors
+/// [`Error::Size`] if runs overlap or reach beyond the buffer.
+/// # Reference
+/// As [`MuonMomentum`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct MuonStep {
+    /// The matrices.
+    pub runs: Runs,
+    /// Entries of the learning-rate table.
+    pub n_lr: usize,
+    /// What the learning rate of the update, not that of the decay, is multiplied by.
+    pub factor: f32,
+    /// λ.
+    pub weight_decay: f32,
+}
+
+impl Kernel for MuonStep {
+    fn name(&self) -> &'static str {
+        "muon_step"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        vec![
+            Arg::read("update", DType::F32, self.runs.n_elements()),
+            Arg::read("lr", DType::F32, self.n_lr),
+            Arg::read("state", DType::U32, STATE_LEN),
+            Arg::read_write("params", DType::F32, self.runs.n),
+        ]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        crate::core::sizes::check_sizes(self, &[("n_lr", self.n_lr)])?;
+        self.runs.check(self)
+    }
+
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let dispatch = Dispatch {
+            label: "kernels.muon_step",
+            wgsl: include_str!("muon_step.wgsl"),
+            entry: "main",
+            constants: vec![],
+            types: vec![],
+            params: vec![],
+            reads: vec![0, 1, 2],
+            writes: vec![3],
+            workgroups: [1; 3],
+        };
+        self.runs.dispatches(self.name(), &[0, self.factor.to_bits(), self.weight_decay.to_bits()], &dispatch)
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        muon_cpu::step(self, args.read(0), args.read(1), args.read(2), args.write(3));
+    }
+
+    fn cost(&self) -> Cost {
+        let n = self.runs.n_elements() as u64;
+        Cost { flops: 4 * n, bytes: 12 * n }
+    }
+}

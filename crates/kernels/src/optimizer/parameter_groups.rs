@@ -1,0 +1,122 @@
+use super::parameter_groups_cpu;
+use crate::{Adam, Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, Sgd, TwinArgs, WeightDecay, fold_workgroups};
+
+/// Parameters that an entry of a table of groups stands for: those of a group start and end at multiples of it, or where nothing else
+/// is stepped.
+pub const GROUP_LEN: usize = 64;
+
+/// A step of [`Sgd`] whose learning rate and weight decay differ between parameters: still all of them in one dispatch.
+///
+/// `groups[i]` is of the [`GROUP_LEN`] parameters from `64 i` on: what their rate is multiplied by, and their weight decay. Where the first is
+/// below 0, parameters and momentum stay as they are. It takes the place of the kernel's own weight decay.
+///
+/// # Shapes
+/// `groups`: `[⌈n / 64⌉, 2]`; then as [`Sgd`].
+/// # Dtypes
+/// f32; `state` u32.
+/// # Reference
+/// The `param_groups` of `torch.optim.SGD`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SgdGroups {
+    /// The step.
+    pub sgd: Sgd,
+}
+
+impl Kernel for SgdGroups {
+    fn name(&self) -> &'static str {
+        "sgd_groups"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        with_groups(self.sgd.n, self.sgd.args())
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.sgd.check()
+    }
+
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let Sgd { momentum, form, .. } = self.sgd;
+        let nesterov = f32::from(u8::from(form == crate::Momentum::Nesterov));
+        Ok(vec![Dispatch {
+            label: "kernels.sgd_groups",
+            wgsl: include_str!("parameter_groups_sgd.wgsl"),
+            entry: "main",
+            constants: vec![],
+            types: vec![],
+            params: bytemuck::cast_slice(&[momentum, nesterov, 0.0, 0.0]).to_vec(),
+            reads: vec![0, 1, 2, 3],
+            writes: vec![4, 5],
+            workgroups: fold_workgroups(self.name(), self.sgd.n.div_ceil(GROUP_LEN))?,
+        }])
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        let (groups, grads, lr, state) = (args.read(0), args.read(1), args.read(2), args.read(3));
+        parameter_groups_cpu::sgd(&self.sgd, groups, grads, lr, state, args.write(4), args.write(5));
+    }
+
+    fn cost(&self) -> Cost {
+        self.sgd.cost()
+    }
+}
+
+/// A step of [`Adam`] whose learning rate and weight decay differ between parameters: still all of them in one dispatch.
+///
+/// As [`SgdGroups`]; whether the decay is added to the gradient or apart from it is the kernel's own.
+///
+/// # Shapes
+/// `groups`: `[⌈n / 64⌉, 2]`; then as [`Adam`].
+/// # Dtypes
+/// f32; `state` u32.
+/// # Reference
+/// The `param_groups` of `torch.optim.{Adam, AdamW}`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AdamGroups {
+    /// The step.
+    pub adam: Adam,
+}
+
+impl Kernel for AdamGroups {
+    fn name(&self) -> &'static str {
+        "adam_groups"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        with_groups(self.adam.n, self.adam.args())
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.adam.check()
+    }
+
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let Adam { beta1, beta2, eps, weight_decay, .. } = self.adam;
+        let [ln_beta1, ln_beta2] = [beta1, beta2].map(|beta| f64::from(beta).ln() as f32);
+        let is_decoupled = f32::from(u8::from(matches!(weight_decay, WeightDecay::Decoupled(_))));
+        Ok(vec![Dispatch {
+            label: "kernels.adam_groups",
+            wgsl: include_str!("parameter_groups_adam.wgsl"),
+            entry: "main",
+            constants: vec![],
+            types: vec![],
+            params: bytemuck::cast_slice(&[beta1, beta2, ln_beta1, ln_beta2, eps, is_decoupled, 0.0, 0.0]).to_vec(),
+            reads: vec![0, 1, 2, 3],
+            writes: vec![4, 5, 6],
+            workgroups: fold_workgroups(self.name(), self.adam.n.div_ceil(GROUP_LEN))?,
+        }])
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        let (groups, grads, lr, state) = (args.read(0), args.read(1), args.read(2), args.read(3));
+        parameter_groups_cpu::adam(&self.adam, groups, grads, lr, state, args.write(4), args.write(5), args.write(6));
+    }
+
+    fn cost(&self) -> Cost {
+        self.adam.cost()
+    }
+}
+
+fn with_groups(n: usize, args: Vec<Arg>) -> Vec<Arg> {
+    std::iter::once(Arg::read("groups", DType::F32, 2 * n.div_ceil(GROUP_LEN))).chain(args).collect()
+}

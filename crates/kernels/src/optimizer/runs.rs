@@ -1,0 +1,162 @@
+use super::runs_cpu;
+use crate::core::sizes::check_sizes;
+use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs, fold_workgroups};
+
+/// Runs of one length in a flat buffer: the matrices of one shape among a model's parameters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Runs {
+    /// Elements of the flat buffer.
+    pub n: usize,
+    /// Where each run starts.
+    pub starts: Vec<usize>,
+    /// Elements of each.
+    pub len: usize,
+}
+
+impl Runs {
+    /// Elements of all of them.
+    pub fn n_elements(&self) -> usize {
+        self.starts.len() * self.len
+    }
+
+    /// Whether all of them lie in the buffer, one behind the other.
+    pub(crate) fn check(&self, kernel: &impl Kernel) -> Result<(), Error> {
+        let mut free = 0;
+        for &found in &self.starts {
+            if found < free || found.saturating_add(self.len) > self.n {
+                let expected = "starts in order, of runs that do not overlap and end within the buffer";
+                return Err(Error::Size { kernel: kernel.name(), size: "start of a run", found, expected });
+            }
+            free = found + self.len;
+        }
+        check_sizes(kernel, &[("n", self.n), ("number of runs", self.starts.len()), ("length of a run", self.len)])
+    }
+
+    /// A dispatch a run, which knows where its run starts in the flat buffer, which of them it is, and how long; then what `rest` says.
+    pub(crate) fn dispatches(&self, kernel: &'static str, rest: &[u32], dispatch: &Dispatch) -> Result<Vec<Dispatch>, Error> {
+        let workgroups = fold_workgroups(kernel, self.len.div_ceil(64))?;
+        let of_run = |(run, &start): (usize, &usize)| {
+            let mut params = vec![start as u32, run as u32, self.len as u32];
+            params.extend_from_slice(rest);
+            params.resize(params.len().next_multiple_of(4), 0);
+            Dispatch { params: bytemuck::cast_slice(&params).to_vec(), workgroups, ..dispatch.clone() }
+        };
+        Ok(self.starts.iter().enumerate().map(of_run).collect())
+    }
+}
+
+/// Runs of a flat buffer, copied one behind the other: `y[i, ..] = x[starts[i] ..][.. len]`.
+///
+/// # Shapes
+/// `x`: `[n]`; `y`: `[n_runs, len]`.
+/// # Dtypes
+/// f32.
+/// # Errors
+/// [`Error::Size`] if runs overlap or reach beyond the buffer.
+/// # Cost
+/// A dispatch a run, so that their number is not bounded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GatherRuns {
+    /// Which.
+    pub runs: Runs,
+}
+
+impl Kernel for GatherRuns {
+    fn name(&self) -> &'static str {
+        "gather_runs"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        vec![Arg::read("x", DType::F32, self.runs.n), Arg::write("y", DType::F32, self.runs.n_elements())]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.runs.check(self)
+    }
+
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let wgsl = include_str!("runs_gather.wgsl");
+        self.runs.dispatches(self.name(), &[], &dispatch("kernels.gather_runs", wgsl, &[0], 1))
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        runs_cpu::gather(&self.runs, args.read(0), args.write(1));
+    }
+
+    fn cost(&self) -> Cost {
+        Cost { flops: 0, bytes: 8 * self.runs.n_elements() as u64 }
+    }
+}
+
+/// Runs of a flat buffer brought to one norm, given the norms that they have: `x[starts[i] ..][.. len] *= to / max(norms[i], eps)`. While
+/// `state.skip` is not 0, nothing changes.
+///
+/// # Shapes
+/// `norms`: `[n_runs]`; `state`: [`STATE_LEN`]; `x`: `[n]`.
+/// # Dtypes
+/// f32; `state` u32.
+/// # Errors
+/// As [`GatherRuns`]; [`Error::Unsupported`] for a norm or an ε that is not a positive number.
+/// # Cost
+/// A dispatch a run, so that their number is not bounded.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScaleRuns {
+    /// Which.
+    pub runs: Runs,
+    /// The norm that they get.
+    pub to: f32,
+    /// What a smaller norm is taken for.
+    pub eps: f32,
+}
+
+impl Kernel for ScaleRuns {
+    fn name(&self) -> &'static str {
+        "scale_runs"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        vec![
+            Arg::read("norms", DType::F32, self.runs.starts.len()),
+            Arg::read("state", DType::U32, STATE_LEN),
+            Arg::read_write("x", DType::F32, self.runs.n),
+        ]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        for (name, value) in [("to", self.to), ("eps", self.eps)] {
+            if !(value > 0.0 && value.is_finite()) {
+                let found = format!("{name} = {value}");
+                return Err(Error::Unsupported { kernel: self.name(), found, expected: "a positive number" });
+            }
+        }
+        self.runs.check(self)
+    }
+
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let rest = [0, self.to.to_bits(), self.eps.to_bits()];
+        let wgsl = include_str!("runs_scale.wgsl");
+        self.runs.dispatches(self.name(), &rest, &dispatch("kernels.scale_runs", wgsl, &[0, 1], 2))
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        runs_cpu::scale(self, args.read(0), args.read(1), args.write(2));
+    }
+
+    fn cost(&self) -> Cost {
+        Cost { flops: self.runs.n_elements() as u64, bytes: 8 * self.runs.n_elements() as u64 }
+    }
+}
+
+fn dispatch(label: &'static str, wgsl: &'static str, reads: &[usize], write: usize) -> Dispatch {
+    Dispatch {
+        label,
+        wgsl,
+        entry: "main",
+        constants: vec![],
+        types: vec![],
+        params: vec![],
+        reads: reads.to_vec(),
+        writes: vec![write],
+        workgroups: [1; 3],
+    }
+}

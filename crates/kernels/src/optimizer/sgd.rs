@@ -1,0 +1,85 @@
+use super::sgd_cpu;
+use crate::core::sizes::check_sizes;
+use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs, fold_workgroups};
+
+/// One step of stochastic gradient descent with momentum over a flat run of parameters.
+///
+/// With `lr = lr_table[min(state.batch, n_lr - 1)]`: `g += λ p`, `u = μ u + g`, `p -= lr (g + μ u)` with Nesterov, `p -= lr u` without.
+/// While `state.skip` is not 0, nothing changes.
+///
+/// # Shapes
+/// `grads`, `params`, `momentum`: `[n]`; `lr`: `[n_lr]`; `state`: [`STATE_LEN`].
+/// # Dtypes
+/// f32; `state` u32.
+/// # Reference
+/// Sutskever et al. 2013; `torch.optim.SGD` with dampening 0.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sgd {
+    /// Parameters.
+    pub n: usize,
+    /// Entries of the learning-rate table.
+    pub n_lr: usize,
+    /// μ.
+    pub momentum: f32,
+    /// λ, added to the gradient times the parameter.
+    pub weight_decay: f32,
+    /// Which form of momentum.
+    pub form: Momentum,
+}
+
+/// Which form of momentum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Momentum {
+    /// The step is the running sum.
+    #[default]
+    Heavy,
+    /// The step looks one gradient ahead of the running sum.
+    Nesterov,
+}
+
+impl Kernel for Sgd {
+    fn name(&self) -> &'static str {
+        "sgd"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        vec![
+            Arg::read("grads", DType::F32, self.n),
+            Arg::read("lr", DType::F32, self.n_lr),
+            Arg::read("state", DType::U32, STATE_LEN),
+            Arg::read_write("params", DType::F32, self.n),
+            Arg::read_write("momentum", DType::F32, self.n),
+        ]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        check_sizes(self, &[("n", self.n), ("n_lr", self.n_lr)])
+    }
+
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let nesterov = f32::from(u8::from(self.form == Momentum::Nesterov));
+        Ok(vec![Dispatch {
+            label: "kernels.sgd",
+            wgsl: include_str!("sgd.wgsl"),
+            entry: "main",
+            constants: vec![],
+            types: vec![],
+            params: bytemuck::cast_slice(&[self.momentum, self.weight_decay, nesterov, 0.0]).to_vec(),
+            reads: vec![0, 1, 2],
+            writes: vec![3, 4],
+            workgroups: fold_workgroups(self.name(), self.n.div_ceil(64))?,
+        }])
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        sgd_cpu::run(self, args.read(0), args.read(1), args.read(2), args.write(3), args.write(4));
+    }
+
+    fn with_len(&self, n: usize) -> Option<Box<dyn Kernel>> {
+        Some(Box::new(Self { n, ..*self }))
+    }
+
+    fn cost(&self) -> Cost {
+        Cost { flops: 6 * self.n as u64, bytes: 20 * self.n as u64 }
+    }
+}

@@ -1,0 +1,185 @@
+use super::avg_pool2d_cpu;
+use crate::conv::window::image_params;
+use crate::core::stored_form::{StoredForm, sharing, with_element};
+use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, PoolShape, TwinArgs, fold_workgroups};
+
+/// The mean of what each window covers.
+///
+/// # Shapes
+/// `x`: `[n_images, height, width, n_channels]`; `y`: [`PoolShape::y`].
+/// # Dtypes
+/// f32, or f16 and bf16 by [`stored`](crate::stored). A window's sum is taken in the order of its rows.
+/// # Errors
+/// [`Error::Size`] where no window fits or one would lie in the padding.
+/// # Cost
+/// Reads what the windows cover, writes 4 bytes an element of `y`.
+/// # Reference
+/// `torch.nn.functional.avg_pool2d`; with [`PoolShape::global`] `x.mean(dim=(1, 2))`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AvgPool2d {
+    /// The sizes.
+    pub shape: PoolShape,
+    /// What a sum is divided by.
+    pub divisor: PoolDivisor,
+}
+
+/// What the sum over a window is divided by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum PoolDivisor {
+    /// The pixels of the window, those in the padding too: PyTorch's default. What reaches beyond the padding is not counted.
+    #[default]
+    Padded,
+    /// The pixels of the window that are in the image: PyTorch's `count_include_pad=False`.
+    Inside,
+}
+
+impl AvgPool2d {
+    fn params(&self) -> Vec<u8> {
+        let PoolShape { x, window, .. } = self.shape;
+        let padded = usize::from(self.divisor == PoolDivisor::Padded);
+        image_params(&x, &self.shape.y(), &window, &[x.n_channels, padded])
+    }
+
+    /// As lanes see it that take what lies together in a word.
+    fn in_lanes(self, dtype: DType) -> Self {
+        Self { shape: self.shape.in_lanes(dtype), ..self }
+    }
+
+    /// Pixels that window `at` counts along an axis.
+    pub(crate) fn n_counted(&self, axis: usize, at: usize) -> usize {
+        let PoolShape { x, window, .. } = self.shape;
+        match self.divisor {
+            PoolDivisor::Inside => self.shape.covered(axis, at).0.len(),
+            PoolDivisor::Padded => {
+                let padded = [x.height, x.width][axis] + 2 * window.padding[axis];
+                window.kernel[axis].min(padded - at * window.stride[axis])
+            }
+        }
+    }
+}
+
+impl Kernel for AvgPool2d {
+    fn name(&self) -> &'static str {
+        "avg_pool2d"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        vec![Arg::read("x", DType::F32, self.shape.x.len()), Arg::write("y", DType::F32, self.shape.y().len())]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.shape.check(self)
+    }
+
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.stored_dispatches(&[DType::F32], adapter)
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        self.stored_twin(&[DType::F32], args);
+    }
+
+    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
+        self.stored_form(dtypes)
+    }
+
+    fn cost(&self) -> Cost {
+        let (x, y) = (self.shape.x.len() as u64, self.shape.y().len() as u64);
+        Cost { flops: y * self.shape.window.n_taps() as u64, bytes: 4 * (x + y) }
+    }
+}
+
+impl StoredForm for AvgPool2d {
+    /// Lanes take two channels.
+    fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
+        sharing(self, &[0, 1], dtypes).filter(|_| self.shape.x.n_channels.is_multiple_of(2))
+    }
+
+    fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let lanes = self.in_lanes(dtypes[0]);
+        Ok(vec![Dispatch {
+            label: "kernels.avg_pool2d",
+            wgsl: include_str!("avg_pool2d.wgsl"),
+            entry: "main",
+            constants: vec![],
+            types: vec![("X", dtypes[0])],
+            params: lanes.params(),
+            reads: vec![0],
+            writes: vec![1],
+            workgroups: fold_workgroups(self.name(), lanes.shape.y().len().div_ceil(64))?,
+        }])
+    }
+
+    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
+        with_element!(dtypes[0], T => avg_pool2d_cpu::run::<T>(self, args.read(0), args.write(1)));
+    }
+}
+
+/// The gradient of [`AvgPool2d`]: each pixel gathers its share of the gradients of the windows that cover it.
+///
+/// # Shapes
+/// `grad_y`: [`PoolShape::y`]; `grad_x`: [`PoolShape::x`].
+/// # Dtypes
+/// f32, or f16 and bf16 by [`stored`](crate::stored). What reaches a pixel is added in the order of the windows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AvgPool2dGrad {
+    /// The forward kernel.
+    pub forward: AvgPool2d,
+}
+
+impl Kernel for AvgPool2dGrad {
+    fn name(&self) -> &'static str {
+        "avg_pool2d_grad"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        let shape = &self.forward.shape;
+        vec![Arg::read("grad_y", DType::F32, shape.y().len()), Arg::write("grad_x", DType::F32, shape.x.len())]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.forward.shape.check(self)
+    }
+
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.stored_dispatches(&[DType::F32], adapter)
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        self.stored_twin(&[DType::F32], args);
+    }
+
+    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
+        self.stored_form(dtypes)
+    }
+
+    fn cost(&self) -> Cost {
+        self.forward.cost()
+    }
+}
+
+impl StoredForm for AvgPool2dGrad {
+    /// Lanes take two channels.
+    fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
+        sharing(self, &[0, 1], dtypes).filter(|_| self.forward.shape.x.n_channels.is_multiple_of(2))
+    }
+
+    fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let lanes = self.forward.in_lanes(dtypes[0]);
+        Ok(vec![Dispatch {
+            label: "kernels.avg_pool2d_grad",
+            wgsl: include_str!("avg_pool2d_grad.wgsl"),
+            entry: "main",
+            constants: vec![],
+            types: vec![("X", dtypes[0])],
+            params: lanes.params(),
+            reads: vec![0],
+            writes: vec![1],
+            workgroups: fold_workgroups(self.name(), lanes.shape.x.len().div_ceil(64))?,
+        }])
+    }
+
+    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
+        with_element!(dtypes[0], T => avg_pool2d_cpu::grad::<T>(&self.forward, args.read(0), args.write(1)));
+    }
+}

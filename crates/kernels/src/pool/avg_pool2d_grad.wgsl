@@ -1,0 +1,59 @@
+// grad_x = the pixel's share of the gradients of the windows that cover it, added in the order of the windows.
+// Twin: `grad` in avg_pool2d_cpu.rs. Reads an element of grad_y for each pixel it covers, writes 4 bytes an element of grad_x; 2 in 16 bits.
+
+// Pairs are (along the height, along the width).
+struct Params {
+    x_size: vec2u,
+    y_size: vec2u,
+    kernel_size: vec2u,
+    stride: vec2u,
+    padding: vec2u,
+    n_channels: u32,
+    padded: u32,
+    pad: vec4u,
+}
+
+override WG: u32 = 64u;
+
+// As computed in and as stored: src/stored_types.rs.
+alias V = f32;
+alias X = V;
+fn load_x(v: X) -> V { return v; }
+fn store_x(v: V) -> X { return v; }
+
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> grad_y: array<X>;
+@group(0) @binding(2) var<storage, read_write> grad_x: array<X>;
+
+// Pixels that a window counts.
+fn n_counted(place: vec2u) -> f32 {
+    let begin = params.stride * place;
+    if params.padded == 1u {
+        let counted = min(params.kernel_size, params.x_size + 2u * params.padding - begin);
+        return f32(counted.x * counted.y);
+    }
+    let covered = min(begin + params.kernel_size, params.x_size + params.padding) - max(begin, params.padding);
+    return f32(covered.x * covered.y);
+}
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
+    let i = (group.y * groups.x + group.x) * WG + lane;
+    if i >= arrayLength(&grad_x) {
+        return;
+    }
+    let pixel = i / params.n_channels;
+    let image = pixel / params.x_size.y / params.x_size.x;
+    let padded = vec2u(pixel / params.x_size.y % params.x_size.x, pixel % params.x_size.y) + params.padding;
+    // The windows that cover the pixel.
+    let begin = (max(padded + 1u, params.kernel_size) - params.kernel_size + params.stride - 1u) / params.stride;
+    let end = min(padded / params.stride + 1u, params.y_size);
+    var sum = V();
+    for (var h = begin.x; h < end.x; h += 1u) {
+        for (var w = begin.y; w < end.y; w += 1u) {
+            let at = ((image * params.y_size.x + h) * params.y_size.y + w) * params.n_channels + i % params.n_channels;
+            sum += load_x(grad_y[at]) / n_counted(vec2u(h, w));
+        }
+    }
+    grad_x[i] = store_x(sum);
+}

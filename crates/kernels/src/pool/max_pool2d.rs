@@ -1,0 +1,161 @@
+use super::max_pool2d_cpu;
+use crate::conv::window::image_params;
+use crate::core::stored_form::{StoredForm, sharing, with_element};
+use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, PoolShape, TwinArgs, fold_workgroups};
+
+/// The largest value under each window, and which tap it was.
+///
+/// Of equal values the first in the order of rows wins; a NaN wins over all before it. Padding never does.
+///
+/// # Shapes
+/// `x`: `[n_images, height, width, n_channels]`; `y`, `taps`: [`PoolShape::y`]. Tap `(u, v)` of a window is number `u * kernel width + v`.
+/// # Dtypes
+/// `taps` u32; the rest f32, or f16 and bf16 by [`stored`](crate::stored).
+/// # Errors
+/// [`Error::Size`] where no window fits or one would lie in the padding.
+/// # Cost
+/// Reads what the windows cover, writes 8 bytes an element of `y`.
+/// # Reference
+/// `torch.nn.functional.max_pool2d`; with [`PoolShape::global`] `torch.nn.functional.adaptive_max_pool2d` to one pixel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MaxPool2d {
+    /// The sizes.
+    pub shape: PoolShape,
+}
+
+impl Kernel for MaxPool2d {
+    fn name(&self) -> &'static str {
+        "max_pool2d"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        let n = self.shape.y().len();
+        vec![Arg::read("x", DType::F32, self.shape.x.len()), Arg::write("y", DType::F32, n), Arg::write("taps", DType::U32, n)]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.shape.check(self)
+    }
+
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.stored_dispatches(&[DType::F32], adapter)
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        self.stored_twin(&[DType::F32], args);
+    }
+
+    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
+        self.stored_form(dtypes)
+    }
+
+    fn cost(&self) -> Cost {
+        let (x, y) = (self.shape.x.len() as u64, self.shape.y().len() as u64);
+        Cost { flops: y * self.shape.window.n_taps() as u64, bytes: 4 * x + 8 * y }
+    }
+}
+
+impl StoredForm for MaxPool2d {
+    /// Lanes take two channels.
+    fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
+        sharing(self, &[0, 1], dtypes).filter(|_| self.shape.x.n_channels.is_multiple_of(2))
+    }
+
+    fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let shape = self.shape.in_lanes(dtypes[0]);
+        let PoolShape { x, window, .. } = shape;
+        let y = shape.y();
+        Ok(vec![Dispatch {
+            label: "kernels.max_pool2d",
+            wgsl: include_str!("max_pool2d.wgsl"),
+            entry: "main",
+            constants: vec![],
+            types: vec![("X", dtypes[0])],
+            params: image_params(&x, &y, &window, &[x.n_channels]),
+            reads: vec![0],
+            writes: vec![1, 2],
+            workgroups: fold_workgroups(self.name(), y.len().div_ceil(64))?,
+        }])
+    }
+
+    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
+        let taps = args.write(2);
+        with_element!(dtypes[0], T => max_pool2d_cpu::run::<T>(&self.shape, args.read(0), args.write(1), taps));
+    }
+}
+
+/// The gradient of [`MaxPool2d`]: each pixel gathers the gradients of the windows whose largest value it was.
+///
+/// # Shapes
+/// `grad_y`, `taps`: [`PoolShape::y`]; `grad_x`: [`PoolShape::x`].
+/// # Dtypes
+/// `taps` u32, as the forward kernel left it; the rest f32, or f16 and bf16 by [`stored`](crate::stored). What reaches a pixel is added in the order of the windows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MaxPool2dGrad {
+    /// The sizes of the forward kernel.
+    pub shape: PoolShape,
+}
+
+impl Kernel for MaxPool2dGrad {
+    fn name(&self) -> &'static str {
+        "max_pool2d_grad"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        let n = self.shape.y().len();
+        vec![
+            Arg::read("grad_y", DType::F32, n),
+            Arg::read("taps", DType::U32, n),
+            Arg::write("grad_x", DType::F32, self.shape.x.len()),
+        ]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.shape.check(self)
+    }
+
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.stored_dispatches(&[DType::F32], adapter)
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        self.stored_twin(&[DType::F32], args);
+    }
+
+    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
+        self.stored_form(dtypes)
+    }
+
+    fn cost(&self) -> Cost {
+        let (x, y) = (self.shape.x.len() as u64, self.shape.y().len() as u64);
+        Cost { flops: y * self.shape.window.n_taps() as u64, bytes: 4 * x + 8 * y }
+    }
+}
+
+impl StoredForm for MaxPool2dGrad {
+    /// Lanes take two channels.
+    fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
+        sharing(self, &[0, 2], dtypes).filter(|_| self.shape.x.n_channels.is_multiple_of(2))
+    }
+
+    fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let shape = self.shape.in_lanes(dtypes[0]);
+        let PoolShape { x, window, .. } = shape;
+        Ok(vec![Dispatch {
+            label: "kernels.max_pool2d_grad",
+            wgsl: include_str!("max_pool2d_grad.wgsl"),
+            entry: "main",
+            constants: vec![],
+            types: vec![("X", dtypes[0])],
+            params: image_params(&x, &shape.y(), &window, &[x.n_channels]),
+            reads: vec![0, 1],
+            writes: vec![2],
+            workgroups: fold_workgroups(self.name(), x.len().div_ceil(64))?,
+        }])
+    }
+
+    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
+        let taps = args.read(1);
+        with_element!(dtypes[0], T => max_pool2d_cpu::grad::<T>(&self.shape, args.read(0), taps, args.write(2)));
+    }
+}

@@ -1,0 +1,92 @@
+use rayon::prelude::*;
+
+use crate::core::blocks::each_row_in_f32;
+use crate::core::half::{Element, in_f32, widen};
+use crate::core::vectorised::vectorised;
+use crate::{Images, PoolShape};
+
+pub(crate) fn run<T: Element>(shape: &PoolShape, x: &[T], y: &mut [T], taps: &mut [u32]) {
+    let Images { height, width, n_channels, .. } = shape.y();
+    let row_len = width * n_channels;
+    let task_rows = (16 * 1024 / row_len).max(1);
+    let task = |(i, (y, taps)): (usize, (&mut [T], &mut [u32]))| {
+        vectorised(
+            #[inline(always)]
+            || {
+                in_f32(
+                    y,
+                    #[inline(always)]
+                    |y| {
+                        for (j, (y, taps)) in y.chunks_exact_mut(row_len).zip(taps.chunks_exact_mut(row_len)).enumerate() {
+                            let row = i * task_rows + j;
+                            let image = image_of(shape, x, row / height);
+                            pool_row(shape, image, row % height, y, taps);
+                        }
+                    },
+                );
+            },
+        );
+    };
+    let tasks = y.par_chunks_mut(task_rows * row_len).zip(taps.par_chunks_mut(task_rows * row_len));
+    tasks.enumerate().for_each(task);
+}
+
+#[inline(always)]
+fn pool_row<T: Element>(shape: &PoolShape, image: &[T], i: usize, y: &mut [f32], taps: &mut [u32]) {
+    let n_channels = shape.x.n_channels;
+    let (lines, first_line) = shape.covered(0, i);
+    for (j, (y, taps)) in y.chunks_exact_mut(n_channels).zip(taps.chunks_exact_mut(n_channels)).enumerate() {
+        let (pixels, first_pixel) = shape.covered(1, j);
+        let mut is_first = true;
+        for h in lines.clone() {
+            for w in pixels.clone() {
+                let tap = (h as isize - first_line) as usize * shape.window.kernel[1] + (w as isize - first_pixel) as usize;
+                let x = &image[(h * shape.x.width + w) * n_channels..][..n_channels];
+                if is_first {
+                    widen(x, y);
+                    taps.fill(tap as u32);
+                    is_first = false;
+                    continue;
+                }
+                for ((y, best), &x) in y.iter_mut().zip(taps.iter_mut()).zip(x) {
+                    let x = x.widen();
+                    let wins = x > *y || x.is_nan();
+                    *y = if wins { x } else { *y };
+                    *best = if wins { tap as u32 } else { *best };
+                }
+            }
+        }
+    }
+}
+
+pub(crate) fn grad<T: Element>(shape: &PoolShape, grad_y: &[T], taps: &[u32], grad_x: &mut [T]) {
+    let Images { height, width, n_channels, .. } = shape.x;
+    let y = shape.y();
+    let [stride, padding] = [shape.window.stride, shape.window.padding];
+    each_row_in_f32(
+        width * n_channels,
+        grad_x,
+        #[inline(always)]
+        |row, grad_x| {
+            let (image, h) = (row / height, row % height);
+            grad_x.fill(0.0);
+            for i in shape.covering(0, h) {
+                let u = h + padding[0] - i * stride[0];
+                for (w, grad_x) in grad_x.chunks_exact_mut(n_channels).enumerate() {
+                    for j in shape.covering(1, w) {
+                        let tap = (u * shape.window.kernel[1] + w + padding[1] - j * stride[1]) as u32;
+                        let at = ((image * y.height + i) * y.width + j) * n_channels;
+                        for ((grad_x, &grad_y), &best) in grad_x.iter_mut().zip(&grad_y[at..]).zip(&taps[at..]) {
+                            *grad_x += if best == tap { grad_y.widen() } else { 0.0 };
+                        }
+                    }
+                }
+            }
+        },
+    );
+}
+
+fn image_of<'a, T>(shape: &PoolShape, x: &'a [T], image: usize) -> &'a [T] {
+    let len = shape.x.height * shape.x.width * shape.x.n_channels;
+    &x[image * len..][..len]
+}

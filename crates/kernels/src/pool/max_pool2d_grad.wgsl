@@ -1,0 +1,51 @@
+// grad_x = the gradients of the windows whose largest value the pixel was, added in the order of the windows.
+// Twin: `grad` in max_pool2d_cpu.rs. Reads 8 bytes an element of grad_y for each pixel it covers, writes 4 an element of grad_x; 6 and 2 in 16 bits.
+
+// Pairs are (along the height, along the width).
+struct Params {
+    x_size: vec2u,
+    y_size: vec2u,
+    kernel_size: vec2u,
+    stride: vec2u,
+    padding: vec2u,
+    n_channels: u32,
+    pad0: u32,
+    pad1: vec4u,
+}
+
+override WG: u32 = 64u;
+
+// As computed in and as stored: src/stored_types.rs.
+alias V = f32;
+alias U = u32;
+alias X = V;
+fn load_x(v: X) -> V { return v; }
+fn store_x(v: V) -> X { return v; }
+
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> grad_y: array<X>;
+@group(0) @binding(2) var<storage, read> taps: array<U>;
+@group(0) @binding(3) var<storage, read_write> grad_x: array<X>;
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
+    let i = (group.y * groups.x + group.x) * WG + lane;
+    if i >= arrayLength(&grad_x) {
+        return;
+    }
+    let pixel = i / params.n_channels;
+    let image = pixel / params.x_size.y / params.x_size.x;
+    let padded = vec2u(pixel / params.x_size.y % params.x_size.x, pixel % params.x_size.y) + params.padding;
+    // The windows that cover the pixel.
+    let begin = (max(padded + 1u, params.kernel_size) - params.kernel_size + params.stride - 1u) / params.stride;
+    let end = min(padded / params.stride + 1u, params.y_size);
+    var sum = V();
+    for (var h = begin.x; h < end.x; h += 1u) {
+        for (var w = begin.y; w < end.y; w += 1u) {
+            let at = ((image * params.y_size.x + h) * params.y_size.y + w) * params.n_channels + i % params.n_channels;
+            let tap = padded - params.stride * vec2u(h, w);
+            sum += select(V(), load_x(grad_y[at]), taps[at] == U(tap.x * params.kernel_size.y + tap.y));
+        }
+    }
+    grad_x[i] = store_x(sum);
+}

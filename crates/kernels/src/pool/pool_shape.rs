@@ -1,0 +1,97 @@
+use crate::core::sizes::check_sizes;
+use crate::{DType, Error, Images, Kernel, Window};
+
+/// The sizes of a pooling, which it shares with its gradient. Each channel is pooled for itself.
+///
+/// # Examples
+/// ```
+/// use brisk_kernels::{Images, PoolShape, Rounding, Window};
+///
+/// let x = Images { n_images: 1, height: 7, width: 7, n_channels: 16 };
+/// let window = Window { kernel: [2, 2], stride: [2, 2], padding: [0, 0] };
+/// assert_eq!(PoolShape { x, window, rounding: Rounding::Down }.y().height, 3);
+/// assert_eq!(PoolShape { x, window, rounding: Rounding::Up }.y().height, 4);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PoolShape {
+    /// The images that go in.
+    pub x: Images,
+    /// The windows. They may be padded by half of their length.
+    pub window: Window,
+    /// What becomes of the pixels behind the last whole window.
+    pub rounding: Rounding,
+}
+
+/// What becomes of the pixels behind the last whole window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Rounding {
+    /// They are left out.
+    #[default]
+    Down,
+    /// They get a window that reaches beyond the image: PyTorch's `ceil_mode`. One that would begin in the padding behind is left out.
+    Up,
+}
+
+impl PoolShape {
+    /// One window over the whole of each image.
+    pub const fn global(x: Images) -> Self {
+        Self { x, window: Window { kernel: [x.height, x.width], stride: [1; 2], padding: [0; 2] }, rounding: Rounding::Down }
+    }
+
+    /// The images that come out.
+    pub const fn y(&self) -> Images {
+        let Images { n_images, height, width, n_channels } = self.x;
+        Images { n_images, height: self.n_along(0, height), width: self.n_along(1, width), n_channels }
+    }
+
+    const fn n_along(&self, axis: usize, size: usize) -> usize {
+        let n = self.window.n_out([size, size])[axis];
+        let (kernel, stride, padding) = (self.window.kernel[axis], self.window.stride[axis], self.window.padding[axis]);
+        if let Rounding::Down = self.rounding {
+            return n;
+        }
+        if n == 0 {
+            return 0;
+        }
+        let reached = (n - 1).saturating_mul(stride).saturating_add(kernel);
+        let begins_inside = n.saturating_mul(stride) < size.saturating_add(padding);
+        if reached < size.saturating_add(padding.saturating_mul(2)) && begins_inside { n + 1 } else { n }
+    }
+
+    /// As lanes see it that take what lies together in a word: one channel, or two of a type of 16 bits.
+    pub(crate) const fn in_lanes(self, dtype: DType) -> Self {
+        let n_channels = self.x.n_channels / if dtype.is_half() { 2 } else { 1 };
+        Self { x: Images { n_channels, ..self.x }, ..self }
+    }
+
+    pub(crate) fn check(&self, kernel: &impl Kernel) -> Result<(), Error> {
+        self.window.check(kernel.name(), &self.x)?;
+        for axis in 0..2 {
+            let found = self.window.padding[axis];
+            if found > self.window.kernel[axis] / 2 {
+                let expected = "at most half of the window's length, so that no window lies wholly in the padding";
+                return Err(Error::Size { kernel: kernel.name(), size: "padding", found, expected });
+            }
+        }
+        let Images { n_images, height, width, n_channels } = self.x;
+        let taps = ("taps of a window", self.window.n_taps());
+        check_sizes(kernel, &[("n_images", n_images), ("height", height), ("width", width), ("n_channels", n_channels), taps])
+    }
+
+    /// The pixels of x that window `at` covers along an axis, which are in the image, and where the window begins.
+    pub(crate) fn covered(&self, axis: usize, at: usize) -> (std::ops::Range<usize>, isize) {
+        let size = [self.x.height, self.x.width][axis];
+        let first = (at * self.window.stride[axis]) as isize - self.window.padding[axis] as isize;
+        let end = (first + self.window.kernel[axis] as isize).min(size as isize);
+        (first.max(0) as usize..end.max(0) as usize, first)
+    }
+
+    /// The windows that cover pixel `at` of x along an axis.
+    pub(crate) fn covering(&self, axis: usize, at: usize) -> std::ops::Range<usize> {
+        let y = self.y();
+        let (kernel, stride) = (self.window.kernel[axis], self.window.stride[axis]);
+        let padded = at + self.window.padding[axis];
+        let first = (padded + 1).saturating_sub(kernel).div_ceil(stride);
+        first..(padded / stride + 1).min([y.height, y.width][axis])
+    }
+}

@@ -1,0 +1,44 @@
+use rayon::prelude::*;
+
+use super::matmul_cpu;
+use super::matmul_stored_cpu;
+use super::matmul_stored_cpu::Reads;
+use crate::core::half::{Element, Floats};
+use crate::{BatchedMatmul, Transpose};
+
+/// Multiply-adds below which the batch is not worth handing to other threads.
+const SERIAL_WORK: usize = 64 * 1024;
+
+/// A product a task; one that is large enough is cut further, as any product is. Room for a turned matrix is taken a task at a time.
+pub(crate) fn run(kernel: &BatchedMatmul, a: &[f32], b: &[f32], y: &mut [f32]) {
+    let BatchedMatmul { n_batch, m, n, k, transpose } = *kernel;
+    let one = |((a, b), y): ((&[f32], &[f32]), &mut [f32])| match transpose {
+        Transpose::None | Transpose::A => matmul_cpu::run(&kernel.one(), a, b, &[], y, None),
+        Transpose::B | Transpose::Both => {
+            let mut turned = vec![0.0; k * n];
+            matmul_cpu::run(&kernel.one(), a, b, &[], y, Some(&mut turned));
+        }
+    };
+    if n_batch * m * n * k < SERIAL_WORK {
+        a.chunks(m * k).zip(b.chunks(k * n)).zip(y.chunks_mut(m * n)).for_each(one);
+    } else {
+        a.par_chunks(m * k).zip(b.par_chunks(k * n)).zip(y.par_chunks_mut(m * n)).for_each(one);
+    }
+}
+
+/// The same over arguments stored in 16 bits.
+pub(crate) fn run_stored<Y: Element>(kernel: &BatchedMatmul, a: Floats<'_>, b: Floats<'_>, y: &mut [Y]) {
+    let BatchedMatmul { n_batch, m, n, k, transpose } = *kernel;
+    let one = |(i, y): (usize, &mut [Y])| {
+        let a = a.slice(i * m * k..(i + 1) * m * k);
+        let b = b.slice(i * k * n..(i + 1) * k * n);
+        let reads = Reads { a, b, fused: Floats::F32(&[]) };
+        let mut turned = if transpose.b() { vec![0.0; k * n] } else { vec![] };
+        matmul_stored_cpu::run(&kernel.one(), reads, y, transpose.b().then_some(&mut turned));
+    };
+    if n_batch * m * n * k < SERIAL_WORK {
+        y.chunks_mut(m * n).enumerate().for_each(one);
+    } else {
+        y.par_chunks_mut(m * n).enumerate().for_each(one);
+    }
+}

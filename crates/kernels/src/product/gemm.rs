@@ -1,0 +1,203 @@
+//! The matrix product of the `gemm` crate, over tiles of a row-major result. The one file here with `unsafe` that computes.
+#![expect(unsafe_code, reason = "`gemm` takes raw pointers, and tiles of one matrix are written by several threads")]
+
+use std::ops::Range;
+
+use gemm_common::Parallelism;
+use rayon::prelude::*;
+
+use crate::core::vectorised::vectorised;
+
+/// A matrix operand by strides: element `(row, col)` is `data[row * row_stride + col * col_stride]`.
+#[derive(Clone, Copy)]
+pub(crate) struct Operand<'a> {
+    pub(crate) data: &'a [f32],
+    pub(crate) n_rows: usize,
+    pub(crate) n_cols: usize,
+    pub(crate) row_stride: usize,
+    pub(crate) col_stride: usize,
+}
+
+impl Operand<'_> {
+    fn assert_in_bounds(&self) {
+        let last = (self.n_rows - 1) * self.row_stride + (self.n_cols - 1) * self.col_stride;
+        assert!(
+            last < self.data.len(),
+            "a {} x {} operand reaches past its {} elements",
+            self.n_rows,
+            self.n_cols,
+            self.data.len()
+        );
+    }
+}
+
+/// One tile of the result: its rows and columns.
+pub(crate) type Tile = (Range<usize>, Range<usize>);
+
+/// `y = a b` for `y: [m, n]` row-major: all tiles of it for each of `depths`, the runs of `k`, in turn. After the last,
+/// `finish(row, cols, y[row, cols])` is called for the rows of a tile while they are in cache.
+///
+/// # Panics
+/// If the operands do not fit `y`, the tiles overlap or reach beyond it, or the depths are not a cut of `k`.
+pub(crate) fn product(
+    a: Operand<'_>,
+    b: Operand<'_>,
+    y: &mut [f32],
+    tiles: &[Tile],
+    depths: &[Range<usize>],
+    finish: impl Fn(usize, Range<usize>, &mut [f32]) + Sync,
+) {
+    product_onto(Onto::Nothing, a, b, y, tiles, depths, finish);
+}
+
+/// The same, or added to `y`.
+pub(crate) fn product_onto(
+    onto: Onto,
+    a: Operand<'_>,
+    b: Operand<'_>,
+    y: &mut [f32],
+    tiles: &[Tile],
+    depths: &[Range<usize>],
+    finish: impl Fn(usize, Range<usize>, &mut [f32]) + Sync,
+) {
+    let (m, n, k) = (a.n_rows, b.n_cols, a.n_cols);
+    assert!(b.n_rows == k && y.len() == m * n, "operands of {m} x {k} and {} x {n} for {} results", b.n_rows, y.len());
+    a.assert_in_bounds();
+    b.assert_in_bounds();
+    assert_disjoint(tiles, m, n);
+    assert_cut(depths, k);
+    let y = Shared(y.as_mut_ptr());
+    let run = |depth: &Range<usize>, (rows, cols): &Tile| {
+        // SAFETY: the tile lies within `y` and overlaps no other (`assert_disjoint`), so this thread alone touches these
+        // elements; the operands cover `[m, k]` and `[k, n]` (`assert_in_bounds`), the depth is part of `k` (`assert_cut`), and the
+        // operands are not written.
+        unsafe { multiply(a, b, y, n, (rows, cols), depth, if depth.start == 0 { onto } else { Onto::Sum }) };
+        if depth.end < k {
+            return;
+        }
+        vectorised(
+            #[inline(always)]
+            || {
+                for row in rows.clone() {
+                    // SAFETY: as above; one row of the tile is contiguous, and its product is done.
+                    let line = unsafe { std::slice::from_raw_parts_mut(y.at(row * n + cols.start), cols.len()) };
+                    finish(row, cols.clone(), line);
+                }
+            },
+        );
+    };
+    for depth in depths {
+        match tiles {
+            [tile] => run(depth, tile),
+            tiles => tiles.par_iter().with_max_len(1).for_each(|tile| run(depth, tile)),
+        }
+    }
+}
+
+/// What a product does with the result that is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Onto {
+    /// Replaces it.
+    Nothing,
+    /// Adds to it.
+    Sum,
+}
+
+/// `y = a b` for `y: [m, n]` row-major, or that added to `y`, on this thread alone.
+///
+/// # Panics
+/// If the operands do not fit `y`, or one has no elements.
+pub(crate) fn serial_product(a: Operand<'_>, b: Operand<'_>, y: &mut [f32], onto: Onto) {
+    let (m, n, k) = (a.n_rows, b.n_cols, a.n_cols);
+    assert!(b.n_rows == k && y.len() == m * n, "operands of {m} x {k} and {} x {n} for {} results", b.n_rows, y.len());
+    a.assert_in_bounds();
+    b.assert_in_bounds();
+    // SAFETY: the one tile is all of `y`, which is borrowed; the operands cover `[m, k]` and `[k, n]` (`assert_in_bounds`).
+    unsafe { multiply(a, b, Shared(y.as_mut_ptr()), n, (&(0..m), &(0..n)), &(0..k), onto) };
+}
+
+/// A pointer into the result, shared by the threads that write disjoint tiles of it.
+#[derive(Clone, Copy)]
+struct Shared(*mut f32);
+
+// SAFETY: only `product` shares one, and hands each thread tiles that no other thread has.
+unsafe impl Send for Shared {}
+// SAFETY: as above.
+unsafe impl Sync for Shared {}
+
+impl Shared {
+    /// # Safety
+    /// `index` lies within the matrix this points into.
+    unsafe fn at(self, index: usize) -> *mut f32 {
+        // SAFETY: the caller's.
+        unsafe { self.0.add(index) }
+    }
+}
+
+/// The product over `depth`, in the tile or added to it.
+///
+/// # Safety
+/// The tile lies within the `n`-column matrix behind `y` and nobody else touches it meanwhile; `depth` lies within the operands.
+unsafe fn multiply(
+    a: Operand<'_>,
+    b: Operand<'_>,
+    y: Shared,
+    n: usize,
+    (rows, cols): (&Range<usize>, &Range<usize>),
+    depth: &Range<usize>,
+    onto: Onto,
+) {
+    // The product is made as `yᵀ = bᵀ aᵀ`: a row-major `y` is a column-major `yᵀ`, which is what the micro-kernels store.
+    // SAFETY: the caller's; operand offsets are those of elements that exist.
+    unsafe {
+        let dst = y.at(rows.start * n + cols.start);
+        let lhs = b.data.as_ptr().add(cols.start * b.col_stride + depth.start * b.row_stride);
+        let rhs = a.data.as_ptr().add(rows.start * a.row_stride + depth.start * a.col_stride);
+        gemm_f32::gemm::f32::get_gemm_fn()(
+            cols.len(),
+            rows.len(),
+            depth.len(),
+            dst,
+            n as isize,
+            1,
+            onto == Onto::Sum,
+            lhs,
+            b.row_stride as isize,
+            b.col_stride as isize,
+            rhs,
+            a.row_stride as isize,
+            a.col_stride as isize,
+            1.0,
+            1.0,
+            false,
+            false,
+            false,
+            Parallelism::None,
+        );
+    }
+}
+
+fn assert_cut(depths: &[Range<usize>], k: usize) {
+    let mut end = 0;
+    for depth in depths {
+        assert!(depth.start == end && !depth.is_empty(), "depth {depth:?} does not start at {end}");
+        end = depth.end;
+    }
+    assert!(end == k, "depths reach {end} of {k}");
+}
+
+/// Tiles come from a grid, row by row: each starts where one before it ended.
+fn assert_disjoint(tiles: &[Tile], m: usize, n: usize) {
+    let area: usize = tiles.iter().map(|(rows, cols)| rows.len() * cols.len()).sum();
+    assert!(area == m * n, "tiles cover {area} of {} elements", m * n);
+    for (i, (rows, cols)) in tiles.iter().enumerate() {
+        assert!(rows.end <= m && cols.end <= n && !rows.is_empty() && !cols.is_empty(), "tile {rows:?} x {cols:?} is outside");
+        for (other_rows, other_cols) in &tiles[..i] {
+            let apart = rows.start >= other_rows.end
+                || other_rows.start >= rows.end
+                || cols.start >= other_cols.end
+                || other_cols.start >= cols.end;
+            assert!(apart, "tiles {rows:?} x {cols:?} and {other_rows:?} x {other_cols:?} overlap");
+        }
+    }
+}

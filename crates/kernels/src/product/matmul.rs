@@ -1,0 +1,238 @@
+use super::matmul_cpu;
+use super::matmul_stored_cpu;
+use super::matmul_stored_cpu::Reads;
+use crate::core::half::Floats;
+use crate::core::sizes::check_sizes;
+use crate::core::stored_form::{StoredForm, with_element};
+use crate::{Access, Activation, Adapter, Arg, Cost, DType, Dispatch, ElementwiseStep, Error, Kernel, MatmulFamily, TwinArgs};
+
+/// A matrix product with what follows it: `y = epilogue(op(a) op(b))`.
+///
+/// The three products of a linear layer are this kernel: forward `x Wᵀ` with [`Epilogue::Bias`], the gradient of the input
+/// `dz W` with [`Epilogue::OutputGrad`] of the layer below, the gradient of the weights `dzᵀ x`.
+///
+/// # Shapes
+/// `a`: `[m, k]`, or `[k, m]` if transposed; `b`: `[k, n]`, or `[n, k]` if transposed; `y`: `[m, n]`; all row-major, contiguous.
+/// # Dtypes
+/// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32, unless [f16 is allowed](crate::Adapter::f16_accumulation).
+/// # Cost
+/// `2 m n k` operations. A transposed `b` is first turned into scratch, so that its rows are read in order. Where there are few results and
+/// `k` is long, hardware sums runs of `k` apart, in scratch of up to 4 MiB.
+/// # Reference
+/// Goto & van de Geijn 2008, *Anatomy of high-performance matrix multiplication*.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Matmul {
+    /// Rows of `y`.
+    pub m: usize,
+    /// Columns of `y`.
+    pub n: usize,
+    /// The length summed over.
+    pub k: usize,
+    /// Which operands are stored transposed.
+    pub transpose: Transpose,
+    /// What is done with each product before it is stored.
+    pub epilogue: Epilogue,
+}
+
+/// Which operands of a matrix product are stored transposed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Transpose {
+    /// Neither.
+    #[default]
+    None,
+    /// `a` is stored `[k, m]`.
+    A,
+    /// `b` is stored `[n, k]`.
+    B,
+    /// Both.
+    Both,
+}
+
+impl Transpose {
+    /// The case for two flags, as BLAS has them.
+    pub const fn of(a: bool, b: bool) -> Self {
+        match (a, b) {
+            (false, false) => Self::None,
+            (true, false) => Self::A,
+            (false, true) => Self::B,
+            (true, true) => Self::Both,
+        }
+    }
+
+    /// Whether `a` is.
+    pub const fn a(self) -> bool {
+        matches!(self, Self::A | Self::Both)
+    }
+
+    /// Whether `b` is.
+    pub const fn b(self) -> bool {
+        matches!(self, Self::B | Self::Both)
+    }
+}
+
+/// What is done with a product `p[m, n]` while it is still in registers or cache.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum Epilogue {
+    /// `y = p`.
+    #[default]
+    None,
+    /// `y = act(p)`.
+    Activation(Activation),
+    /// `y = act(p + bias)`, `bias: [n]` a further argument.
+    Bias(Activation),
+    /// `y = p * act'`, the derivative taken from `output: [m, n]`, a further argument: the gradient through an activation
+    /// whose output was the input of the layer.
+    OutputGrad(Activation),
+}
+
+impl Epilogue {
+    /// The one that does `step` as well, if there is one.
+    pub(crate) fn followed_by(self, step: ElementwiseStep) -> Option<Self> {
+        match (self, step) {
+            (Self::None | Self::Activation(Activation::Identity), ElementwiseStep::Activate(act)) => Some(Self::Activation(act)),
+            (Self::Bias(Activation::Identity), ElementwiseStep::Activate(act)) => Some(Self::Bias(act)),
+            (Self::None | Self::Activation(Activation::Identity), ElementwiseStep::OutputGrad(act)) => {
+                Some(Self::OutputGrad(act))
+            }
+            _ => None,
+        }
+    }
+
+    pub(crate) const fn activation(self) -> Activation {
+        match self {
+            Self::None => Activation::Identity,
+            Self::Activation(act) | Self::Bias(act) | Self::OutputGrad(act) => act,
+        }
+    }
+
+    pub(crate) const fn code(self) -> u32 {
+        match self {
+            Self::None | Self::Activation(_) => 0,
+            Self::Bias(_) => 1,
+            Self::OutputGrad(_) => 2,
+        }
+    }
+}
+
+impl Matmul {
+    /// The dispatches of one family, for a caller who has measured which is faster; [`Kernel::dispatches`] picks by adapter and shape.
+    ///
+    /// # Errors
+    /// [`Error::Size`] where there are more blocks than can be dispatched, [`Error::Unsupported`] where `family` does not run on `adapter`.
+    pub fn dispatches_by(&self, family: MatmulFamily, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.dispatches_of(&[], family, adapter)
+    }
+
+    /// The same over arguments that are stored as `dtypes` says; none are f32.
+    pub(crate) fn dispatches_of(
+        &self,
+        dtypes: &[DType],
+        family: MatmulFamily,
+        adapter: &Adapter,
+    ) -> Result<Vec<Dispatch>, Error> {
+        family.check(self.name(), adapter)?;
+        crate::product::matmul_gpu::dispatches(self, self.y_arg(), family, adapter, dtypes)
+    }
+
+    /// The scratch arguments, which follow `y`.
+    pub(crate) fn scratch(&self) -> Vec<Arg> {
+        let Self { m, n, k, transpose, .. } = *self;
+        let mut scratch = Vec::with_capacity(2);
+        if transpose.b() {
+            scratch.push(Arg::scratch("b_turned", DType::F32, k.saturating_mul(n)));
+        }
+        if self.n_runs() > 1 {
+            scratch.push(Arg::scratch("parts", DType::F32, self.n_runs().saturating_mul(m).saturating_mul(n)));
+        }
+        scratch
+    }
+
+    /// The index of `y` in the argument list: behind `a`, `b` and the epilogue's argument.
+    fn y_arg(&self) -> usize {
+        2 + usize::from(self.epilogue.code() != 0)
+    }
+}
+
+impl Kernel for Matmul {
+    fn name(&self) -> &'static str {
+        "matmul"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        let Self { m, n, k, epilogue, .. } = *self;
+        let mut args = vec![Arg::read("a", DType::F32, m * k), Arg::read("b", DType::F32, k * n)];
+        match epilogue {
+            Epilogue::None | Epilogue::Activation(_) => {}
+            Epilogue::Bias(_) => args.push(Arg::read("bias", DType::F32, n)),
+            Epilogue::OutputGrad(_) => args.push(Arg::read("output", DType::F32, m * n)),
+        }
+        args.push(Arg::write("y", DType::F32, m * n));
+        args.extend(self.scratch());
+        args
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.epilogue.activation().check_grad_from_output(self.name())?;
+        check_sizes(self, &[("m", self.m), ("n", self.n), ("k", self.k)])
+    }
+
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.stored_dispatches(&[], adapter)
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        let (a, b) = (args.read(0), args.read(1));
+        let fused = (self.epilogue.code() != 0).then(|| args.read(2));
+        let y = args.write(self.y_arg());
+        let b_turned = self.transpose.b().then(|| args.write(self.y_arg() + 1));
+        matmul_cpu::run(self, a, b, fused.unwrap_or(&[]), y, b_turned);
+    }
+
+    fn followed_by(&self, step: ElementwiseStep) -> Option<Box<dyn Kernel>> {
+        let fused = Self { epilogue: self.epilogue.followed_by(step)?, ..*self };
+        fused.check().is_ok().then(|| Box::new(fused) as Box<dyn Kernel>)
+    }
+
+    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
+        self.stored_form(dtypes)
+    }
+
+    fn cost(&self) -> Cost {
+        let bytes = self.args().iter().filter(|arg| arg.access != Access::Scratch).map(|arg| arg.len_bytes() as u64).sum();
+        Cost { flops: 2 * (self.m * self.n * self.k) as u64, bytes }
+    }
+}
+
+/// Any of the arguments in 16 bits.
+impl StoredForm for Matmul {
+    /// The sum of runs is in f32, and so is a result of many columns whose rows end within a word.
+    fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
+        let mut nearest = dtypes.to_vec();
+        if self.n_runs() > 1 || !self.stores_halves() {
+            nearest[self.y_arg()] = DType::F32;
+        }
+        nearest.iter().any(|dtype| dtype.is_half()).then_some(nearest)
+    }
+
+    fn stored_dispatches(&self, dtypes: &[DType], adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.dispatches_of(dtypes, MatmulFamily::choose(adapter, self.n), adapter)
+    }
+
+    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
+        let y = self.y_arg();
+        let read = |index: usize| Floats::of(args, index, dtypes[index]);
+        let reads = Reads { a: read(0), b: read(1), fused: if y == 3 { read(2) } else { Floats::F32(&[]) } };
+        let b_turned = self.transpose.b().then(|| args.write(y + 1));
+        with_element!(dtypes[y], Y => matmul_stored_cpu::run::<Y>(self, reads, args.write(y), b_turned));
+    }
+}
+
+impl Matmul {
+    pub(crate) const fn epilogue_code(&self) -> u32 {
+        self.epilogue.code()
+    }
+
+    pub(crate) const fn activation(&self) -> Activation {
+        self.epilogue.activation()
+    }
+}

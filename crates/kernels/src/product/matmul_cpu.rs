@@ -1,0 +1,131 @@
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::gemm::{Operand, Tile, product};
+use super::matmul_vector_cpu::{row_times_matrix, scale_row};
+use crate::core::blocks::{cut, each_row};
+use crate::core::half::Element;
+use crate::elementwise::activation_cpu::{activate_in_place, scale_by_slope};
+use crate::{Epilogue, Matmul, Transpose};
+
+/// Rows and columns of a tile of the result, from large ones, which reuse their operands more, to those that give work to more threads.
+const TILES: [(usize, usize); 5] = [(256, 256), (256, 128), (256, 64), (128, 64), (64, 64)];
+/// The same where `a` is transposed: its rows are then strided, and wide tiles read them less often.
+const TILES_TRANSPOSED: [(usize, usize); 2] = [(128, 256), (64, 256)];
+/// How many tiles there should be: enough for the threads of a workstation.
+const N_TILES: usize = 16;
+/// How much of `k` is summed in one go, so that what several tiles read stays in cache.
+const DEPTH: usize = 512;
+
+/// Multiply-adds below which one thread is done before another has woken.
+pub(crate) const SERIAL_WORK: usize = 64 * 1024;
+
+pub(crate) fn run(kernel: &Matmul, a: &[f32], b: &[f32], fused: &[f32], y: &mut [f32], b_turned: Option<&mut [f32]>) {
+    let Matmul { m, n, k, transpose, epilogue } = *kernel;
+    // With a side of one, stored transposed is stored the same or the other way round, so `b` need not be turned.
+    if k == 1 {
+        return each_row(
+            n,
+            y,
+            #[inline(always)]
+            |row, y| {
+                scale_row(a[row], b, y);
+                apply(epilogue, fused, n, row, 0..n, y);
+            },
+        );
+    }
+    if m == 1 || n == 1 {
+        match (m == 1, if m == 1 { transpose.b() } else { transpose.a() }) {
+            (true, false) => row_times_matrix(a, b, y),
+            (true, true) => matrix_times_column(b, a, y),
+            (false, false) => matrix_times_column(a, b, y),
+            (false, true) => row_times_matrix(b, a, y),
+        }
+        return each_row(
+            n,
+            y,
+            #[inline(always)]
+            |row, y| apply(epilogue, fused, n, row, 0..n, y),
+        );
+    }
+    let a = match transpose.a() {
+        false => Operand { data: a, n_rows: m, n_cols: k, row_stride: k, col_stride: 1 },
+        true => Operand { data: a, n_rows: m, n_cols: k, row_stride: 1, col_stride: m },
+    };
+    let b: &[f32] = match b_turned {
+        None => b,
+        Some(turned) => {
+            transpose_into(b, n, k, turned);
+            turned
+        }
+    };
+    let b = Operand { data: b, n_rows: k, n_cols: n, row_stride: n, col_stride: 1 };
+    let depths = cut(k, k.div_ceil(DEPTH), 16);
+    product(
+        a,
+        b,
+        y,
+        &tiles(m, n, k, transpose),
+        &depths,
+        #[inline(always)]
+        |row, cols, y| apply(epilogue, fused, n, row, cols, y),
+    );
+}
+
+/// The epilogue on part of a row of the product.
+#[inline(always)]
+pub(crate) fn apply(epilogue: Epilogue, fused: &[f32], n: usize, row: usize, cols: Range<usize>, y: &mut [f32]) {
+    match epilogue {
+        Epilogue::None => {}
+        Epilogue::Activation(act) => activate_in_place(act, y),
+        Epilogue::Bias(act) => {
+            for (y, bias) in y.iter_mut().zip(&fused[cols]) {
+                *y += bias;
+            }
+            activate_in_place(act, y);
+        }
+        Epilogue::OutputGrad(act) => scale_by_slope(act, &fused[row * n..][cols], y),
+    }
+}
+
+/// A grid of tiles over `[m, n]`, chosen by shape alone.
+pub(crate) fn tiles(m: usize, n: usize, k: usize, transpose: Transpose) -> Vec<Tile> {
+    if m * n * k < SERIAL_WORK {
+        return vec![(0..m, 0..n)];
+    }
+    let sizes: &[(usize, usize)] = if transpose.a() { &TILES_TRANSPOSED } else { &TILES };
+    let enough = |&&(rows, cols): &&(usize, usize)| m.div_ceil(rows) * n.div_ceil(cols) >= N_TILES;
+    let (n_rows, n_cols) = sizes.iter().find(enough).copied().unwrap_or(sizes[sizes.len() - 1]);
+    let (rows, cols) = (cut(m, m.div_ceil(n_rows), 4), cut(n, n.div_ceil(n_cols), 16));
+    rows.iter().flat_map(|rows| cols.iter().map(|cols| (rows.clone(), cols.clone()))).collect()
+}
+
+/// `y[row] = matrix[row, ..] · x` for `matrix: [y.len(), x.len()]`.
+fn matrix_times_column(matrix: &[f32], x: &[f32], y: &mut [f32]) {
+    let (m, k) = (y.len(), x.len());
+    let matrix = Operand { data: matrix, n_rows: m, n_cols: k, row_stride: k, col_stride: 1 };
+    let column = Operand { data: x, n_rows: k, n_cols: 1, row_stride: 1, col_stride: 1 };
+    product(matrix, column, y, &tiles(m, 1, k, Transpose::None), std::slice::from_ref(&(0..k)), |_, _, _| {});
+}
+
+/// `turned[col, row] = x[row, col]`, in f32.
+pub(crate) fn transpose_into<T: Element>(x: &[T], n_rows: usize, n_cols: usize, turned: &mut [f32]) {
+    const BLOCK: usize = 16;
+    let band = |(i, out): (usize, &mut [f32])| {
+        let first = i * BLOCK;
+        for row in (0..n_rows).step_by(BLOCK) {
+            let rows = row..(row + BLOCK).min(n_rows);
+            for (col, line) in out.chunks_exact_mut(n_rows).enumerate() {
+                for (y, r) in line[rows.clone()].iter_mut().zip(rows.clone()) {
+                    *y = x[r * n_cols + first + col].widen();
+                }
+            }
+        }
+    };
+    if x.len() < 64 * 1024 {
+        turned.chunks_mut(BLOCK * n_rows).enumerate().for_each(band);
+    } else {
+        turned.par_chunks_mut(BLOCK * n_rows).enumerate().for_each(band);
+    }
+}

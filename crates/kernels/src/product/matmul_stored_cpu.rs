@@ -1,0 +1,183 @@
+//! Matrix products over floats stored in 16 bits. Operands are widened a block at a time, right before they are multiplied; results are rounded while they
+//! are in cache.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::gemm::{Onto, Operand, product_onto, serial_product};
+use super::matmul_cpu::{SERIAL_WORK, tiles};
+use super::matmul_vector_cpu::{row_times_matrix, scale_row};
+use crate::core::half::{Element, Floats, in_f32};
+use crate::core::room::with_room;
+use crate::core::vectorised::vectorised;
+use crate::elementwise::activation_cpu::{activate_in_place, scale_by_slope};
+use crate::{Epilogue, Matmul, Transpose};
+
+/// Into how many bands of rows a result is cut at least, if they have the rows.
+const N_BANDS: usize = 16;
+/// The rows of a band.
+const MIN_BAND_ROWS: usize = 64;
+const MAX_BAND_ROWS: usize = 256;
+/// Floats that the operand and the results of a band have together, or the panels of both operands: what a core's cache holds.
+const BLOCK_LEN: usize = 256 * 1024;
+/// The most rows of a panel.
+const MAX_DEPTH: usize = 512;
+
+/// The arguments that are read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reads<'a> {
+    pub(crate) a: Floats<'a>,
+    pub(crate) b: Floats<'a>,
+    /// Bias or output, if the epilogue takes one.
+    pub(crate) fused: Floats<'a>,
+}
+
+pub(crate) fn run<Y: Element>(kernel: &Matmul, reads: Reads<'_>, y: &mut [Y], b_turned: Option<&mut [f32]>) {
+    let Matmul { m, n, k, transpose, .. } = *kernel;
+    let Reads { a, b, fused } = reads;
+    let ending = Ending { epilogue: kernel.epilogue, n, fused };
+    // With a side of one, stored transposed is stored the same.
+    let (turn_a, turn_b) = (transpose.a() && m > 1 && k > 1, transpose.b() && n > 1 && k > 1);
+    let b = match b_turned {
+        Some(turned) if turn_b => {
+            b.turn_into(n, k, turned);
+            Floats::F32(turned)
+        }
+        _ => b,
+    };
+    if turn_a || (m == 1 && k > 1) {
+        return summed_over_rows([m, n, k], a, b, &ending, y);
+    }
+    match b {
+        Floats::F32(b) => rows_times_matrix([m, n, k], a, b, &ending, y),
+        _ => with_room(k * n, |room| rows_times_matrix([m, n, k], a, b.get_in_parallel(0..k * n, room), &ending, y)),
+    }
+}
+
+/// What is done with products before they are stored.
+pub(crate) struct Ending<'a> {
+    pub(crate) epilogue: Epilogue,
+    /// Columns of the result.
+    pub(crate) n: usize,
+    pub(crate) fused: Floats<'a>,
+}
+
+impl Ending<'_> {
+    /// The epilogue of `sums`, whole rows from `first` on.
+    pub(crate) fn apply(&self, first: usize, sums: &mut [f32]) {
+        let (epilogue, n) = (self.epilogue, self.n);
+        let fused = match epilogue {
+            Epilogue::None | Epilogue::Activation(_) => 0..0,
+            Epilogue::Bias(_) => 0..n,
+            Epilogue::OutputGrad(_) => first * n..first * n + sums.len(),
+        };
+        with_room(self.fused.n_room(fused.len()), |room| {
+            let fused = self.fused.get(fused, room);
+            vectorised(
+                #[inline(always)]
+                || match epilogue {
+                    Epilogue::None => {}
+                    Epilogue::Activation(act) => activate_in_place(act, sums),
+                    Epilogue::Bias(act) => {
+                        for sums in sums.chunks_exact_mut(n) {
+                            for (sum, bias) in sums.iter_mut().zip(fused) {
+                                *sum += bias;
+                            }
+                        }
+                        activate_in_place(act, sums);
+                    }
+                    Epilogue::OutputGrad(act) => scale_by_slope(act, fused, sums),
+                },
+            );
+        });
+    }
+}
+
+/// Rows of `y`, and of the part of `a` that is widened with them.
+fn band_rows([m, n, k]: [usize; 3]) -> usize {
+    if m * n * k < SERIAL_WORK {
+        return m;
+    }
+    let in_cache = (BLOCK_LEN / (n + k)).clamp(16, MAX_BAND_ROWS);
+    m.div_ceil(N_BANDS).max(MIN_BAND_ROWS).min(in_cache).next_multiple_of(4)
+}
+
+/// `y = a b` for `a: [m, k]`, in bands of rows.
+fn rows_times_matrix<Y: Element>(sizes: [usize; 3], a: Floats<'_>, b: &[f32], ending: &Ending<'_>, y: &mut [Y]) {
+    let [_, n, k] = sizes;
+    let n_rows = band_rows(sizes);
+    let band = |(i, y): (usize, &mut [Y])| {
+        let rows = i * n_rows..i * n_rows + y.len() / n;
+        in_f32(y, |y| {
+            with_room(a.n_room(rows.len() * k), |room| {
+                let a = a.get(rows.start * k..rows.end * k, room);
+                if k == 1 {
+                    return scale_rows(a, b, y);
+                }
+                let a = Operand { data: a, n_rows: rows.len(), n_cols: k, row_stride: k, col_stride: 1 };
+                let b = Operand { data: b, n_rows: k, n_cols: n, row_stride: n, col_stride: 1 };
+                serial_product(a, b, y, Onto::Nothing);
+            });
+            ending.apply(rows.start, y);
+        });
+    };
+    if n_rows * n >= y.len() {
+        y.chunks_mut(n_rows * n).enumerate().for_each(band);
+    } else {
+        y.par_chunks_mut(n_rows * n).enumerate().for_each(band);
+    }
+}
+
+/// `y[row, ..] = a[row] b`.
+fn scale_rows(a: &[f32], b: &[f32], y: &mut [f32]) {
+    vectorised(
+        #[inline(always)]
+        || {
+            for (y, &a) in y.chunks_exact_mut(b.len()).zip(a) {
+                scale_row(a, b, y);
+            }
+        },
+    );
+}
+
+/// `y = aᵀ b` for `a: [k, m]`, `b: [k, n]`: the gradient of weights. Both are read once.
+fn summed_over_rows<Y: Element>(sizes: [usize; 3], a: Floats<'_>, b: Floats<'_>, ending: &Ending<'_>, y: &mut [Y]) {
+    in_f32(y, |y| {
+        sum_over_rows(sizes, a, b, y);
+        ending.apply(0, y);
+    });
+}
+
+fn sum_over_rows([m, n, k]: [usize; 3], a: Floats<'_>, b: Floats<'_>, y: &mut [f32]) {
+    if m == 1 || n == 1 {
+        let (column, matrix) = if m == 1 { (a, b) } else { (b, a) };
+        return with_room(column.n_room(k), |room| {
+            let column = column.get(0..k, room);
+            match matrix {
+                Floats::F32(matrix) => row_times_matrix(column, matrix, y),
+                Floats::F16(matrix) => row_times_matrix(column, matrix, y),
+                Floats::Bf16(matrix) => row_times_matrix(column, matrix, y),
+            }
+        });
+    }
+    let tiles = tiles(m, n, k, Transpose::A);
+    let depth = (BLOCK_LEN / (m + n)).clamp(16, MAX_DEPTH).min(k);
+    with_room(a.n_room(depth * m) + b.n_room(depth * n), |room| {
+        let (a_room, b_room) = room.split_at_mut(a.n_room(depth * m));
+        for start in (0..k).step_by(depth) {
+            let rows = start..(start + depth).min(k);
+            let a = panel(a, m, rows.clone(), a_room);
+            let b = panel(b, n, rows.clone(), b_room);
+            let a = Operand { data: a, n_rows: m, n_cols: rows.len(), row_stride: 1, col_stride: m };
+            let b = Operand { data: b, n_rows: rows.len(), n_cols: n, row_stride: n, col_stride: 1 };
+            let onto = if start == 0 { Onto::Nothing } else { Onto::Sum };
+            product_onto(onto, a, b, y, &tiles, std::slice::from_ref(&(0..rows.len())), |_, _, _| {});
+        }
+    });
+}
+
+/// Rows of a matrix of `n_cols` columns.
+fn panel<'b, 'a: 'b>(x: Floats<'a>, n_cols: usize, rows: Range<usize>, room: &'b mut [f32]) -> &'b [f32] {
+    x.get_in_parallel(rows.start * n_cols..rows.end * n_cols, &mut room[..x.n_room(rows.len() * n_cols)])
+}

@@ -1,0 +1,120 @@
+// y = epilogue(op(a) b), b: [k, n], n a multiple of 4, any m and k: each lane has one vector of columns of 4 rows. Of several
+// slices each is the sum over a run of k, [n_slices, m, n], and they are then added in order by column_sum.wgsl.
+// Twin: matmul_cpu.rs. Reads b once for 4 rows, a once for each group of columns.
+// Ladder: matmul.wgsl (scalar loads, any shape) -> this -> matmul_direct.wgsl (a by vectors too, more rows for a load of b).
+//
+// For the thin products of a layer with few outputs: its gradient of the input has few places of k, that of the weights few rows. What counts
+// is to read b and to write y by vectors, neighbouring lanes beside each other; there is no tile that they would fill.
+
+struct Params {
+    m: u32,
+    n: u32,
+    k: u32,
+    // Places of k of a run.
+    slice_k: u32,
+    n_slices: u32,
+    // Groups of rows that each has.
+    n_row_groups: u32,
+    pad: vec2u,
+}
+
+override WG: u32 = 64u;
+// 1 or 4.
+override ROWS: u32 = 4u;
+override TRANSPOSE_A: u32 = 0u;
+override EPILOGUE: u32 = 0u;
+override ACTIVATION: u32 = 0u;
+override ALPHA: f32 = 1.0;
+
+// How each is stored: src/stored_types.rs.
+alias A = f32;
+alias B = vec4f;
+alias FUSED = vec4f;
+alias Y = vec4f;
+fn load_a(i: u32) -> f32 { return a[i]; }
+fn load_b(v: B) -> vec4f { return vec4f(v); }
+fn load_fused(v: FUSED) -> vec4f { return vec4f(v); }
+fn store_y(v: vec4f) -> Y { return v; }
+
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> a: array<A>;
+@group(0) @binding(2) var<storage, read> b: array<B>;
+// The bias [n], or the output [m, n] whose activation is gone through.
+@group(0) @binding(3) var<storage, read> fused: array<FUSED>;
+@group(0) @binding(4) var<storage, read_write> y: array<Y>;
+
+// `y`, or `v` where that is NaN: told by its bits, since `clamp` may drop it.
+fn or_nan(v: vec4f, y: vec4f) -> vec4f {
+    return select(y, v, (bitcast<vec4u>(v) & vec4u(0x7FFFFFFFu)) > vec4u(0x7F800000u));
+}
+
+fn act(v: vec4f) -> vec4f {
+    switch ACTIVATION {
+        case 1u: { return select(v, vec4f(), v < vec4f()); }
+        case 2u: { return select(v, ALPHA * (exp(min(v, vec4f()) / ALPHA) - 1.0), v < vec4f()); }
+        case 3u: { return or_nan(v, 1.0 / (1.0 + exp(-clamp(v, vec4f(-87.0), vec4f(87.0))))); }
+        case 4u: { return or_nan(v, tanh(clamp(v, vec4f(-10.0), vec4f(10.0)))); }
+        default: { return v; }
+    }
+}
+
+fn slope_from_output(v: vec4f) -> vec4f {
+    switch ACTIVATION {
+        case 1u: { return select(vec4f(), vec4f(1.0), v > vec4f()); }
+        case 2u: { return select(v / ALPHA + 1.0, vec4f(1.0), v > vec4f()); }
+        case 3u: { return v * (1.0 - v); }
+        case 4u: { return 1.0 - v * v; }
+        default: { return vec4f(1.0); }
+    }
+}
+
+fn store_row(slice: u32, row: u32, col: u32, product: vec4f) {
+    if row >= params.m {
+        return;
+    }
+    let n_cols = params.n / 4u;
+    let i = row * n_cols + col;
+    switch EPILOGUE {
+        case 1u: { y[i] = store_y(act(product + load_fused(fused[col]))); }
+        case 2u: { y[i] = store_y(product * slope_from_output(load_fused(fused[i]))); }
+        default: { y[slice * params.m * n_cols + i] = store_y(act(product)); }
+    }
+}
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
+    let row_group = group.z * groups.y + group.y;
+    let slice = row_group / params.n_row_groups;
+    let row = row_group % params.n_row_groups * ROWS;
+    let col = group.x * WG + lane;
+    let n_cols = params.n / 4u;
+    if slice >= params.n_slices || col >= n_cols {
+        return;
+    }
+    // Rows beyond the last read the last one again, and are not stored.
+    let row_stride = select(params.k, 1u, TRANSPOSE_A == 1u);
+    let k_stride = select(1u, params.m, TRANSPOSE_A == 1u);
+    let first = slice * params.slice_k;
+    let end = min(first + params.slice_k, params.k);
+    var a_at = min(vec4u(row, row + 1u, row + 2u, row + 3u), vec4u(params.m - 1u)) * row_stride + vec4u(first * k_stride);
+    var s0 = vec4f();
+    var s1 = vec4f();
+    var s2 = vec4f();
+    var s3 = vec4f();
+    for (var i = first; i < end; i += 1u) {
+        let from_b = load_b(b[i * n_cols + col]);
+        s0 = fma(vec4f(load_a(a_at.x)), from_b, s0);
+        if ROWS > 1u {
+            s1 = fma(vec4f(load_a(a_at.y)), from_b, s1);
+            s2 = fma(vec4f(load_a(a_at.z)), from_b, s2);
+            s3 = fma(vec4f(load_a(a_at.w)), from_b, s3);
+        }
+        a_at += vec4u(k_stride);
+    }
+    store_row(slice, row, col, s0);
+    if ROWS > 1u {
+        store_row(slice, row + 1u, col, s1);
+        store_row(slice, row + 2u, col, s2);
+        store_row(slice, row + 3u, col, s3);
+    }
+}

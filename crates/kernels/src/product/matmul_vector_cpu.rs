@@ -1,0 +1,66 @@
+//! Matrix products whose left side has one row or one column, where packing operands for `gemm` would cost more than it saves: each element of the matrix
+//! is used once, so that memory is the bound.
+
+use rayon::prelude::*;
+
+use crate::core::half::Element;
+use crate::core::vectorised::vectorised;
+
+/// Elements of the matrix below which a loop is not worth handing to other threads.
+const SERIAL_LEN: usize = 128 * 1024;
+/// Elements of the matrix a task.
+const BLOCK_LEN: usize = 64 * 1024;
+
+/// `y[col] = Σ_row x[row] matrix[row, col]` for `matrix: [x.len(), y.len()]`: runs of rows, then the runs in order.
+pub(crate) fn row_times_matrix<T: Element>(x: &[f32], matrix: &[T], y: &mut [f32]) {
+    let n_cols = y.len();
+    let run = |x: &[f32], rows: &[T], y: &mut [f32]| {
+        vectorised(
+            #[inline(always)]
+            || add_scaled_rows(x, rows, y),
+        );
+    };
+    if matrix.len() < SERIAL_LEN {
+        return run(x, matrix, y);
+    }
+    let n_rows = (BLOCK_LEN / n_cols).max(1);
+    let mut parts = vec![0.0; x.len().div_ceil(n_rows) * n_cols];
+    parts
+        .par_chunks_exact_mut(n_cols)
+        .zip(x.par_chunks(n_rows))
+        .zip(matrix.par_chunks(n_rows * n_cols))
+        .for_each(|((part, x), rows)| run(x, rows, part));
+    y.fill(0.0);
+    for part in parts.chunks_exact(n_cols) {
+        y.iter_mut().zip(part).for_each(|(y, part)| *y += part);
+    }
+}
+
+/// Four rows at a time, so that the sums are read and written a quarter as often.
+#[inline(always)]
+fn add_scaled_rows<T: Element>(x: &[f32], rows: &[T], y: &mut [f32]) {
+    let n_cols = y.len();
+    y.fill(0.0);
+    let quads = x.len() / 4;
+    for (x, rows) in x.chunks_exact(4).zip(rows.chunks_exact(4 * n_cols)) {
+        let (r0, rest) = rows.split_at(n_cols);
+        let (r1, rest) = rest.split_at(n_cols);
+        let (r2, r3) = rest.split_at(n_cols);
+        for ((((y, &r0), &r1), &r2), &r3) in y.iter_mut().zip(r0).zip(r1).zip(r2).zip(r3) {
+            *y += x[0] * r0.widen() + x[1] * r1.widen() + x[2] * r2.widen() + x[3] * r3.widen();
+        }
+    }
+    for (x, row) in x[4 * quads..].iter().zip(rows[4 * quads * n_cols..].chunks_exact(n_cols)) {
+        for (y, &r) in y.iter_mut().zip(row) {
+            *y += x * r.widen();
+        }
+    }
+}
+
+/// `y[row, ..] = a[row] b`.
+#[inline(always)]
+pub(crate) fn scale_row(a: f32, b: &[f32], y: &mut [f32]) {
+    for (y, b) in y.iter_mut().zip(b) {
+        *y = a * b;
+    }
+}

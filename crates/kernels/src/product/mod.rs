@@ -1,0 +1,15 @@
+//! Matrix products: dense, batched, on tensor cores.
+
+pub(crate) mod batched_matmul;
+pub(crate) mod batched_matmul_cpu;
+pub(crate) mod coop_tiles;
+pub(crate) mod gemm;
+pub(crate) mod matmul;
+pub(crate) mod matmul_cpu;
+pub(crate) mod matmul_family;
+pub(crate) mod matmul_gpu;
+pub(crate) mod matmul_stored_cpu;
+pub(crate) mod matmul_vector_cpu;
+pub(crate) mod sliced_product;
+pub(crate) mod tile_form;
+pub(crate) mod tiles;

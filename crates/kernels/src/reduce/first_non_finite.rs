@@ -1,0 +1,53 @@
+use super::first_non_finite_cpu;
+use crate::{Adapter, Arg, DType, Dispatch, Error, Kernel, TwinArgs};
+
+/// Notes the first of many places where something was not finite: a [`Reduce`](crate::Reduce) with
+/// [`ReduceOp::NonFinite`](crate::ReduceOp::NonFinite) before it says whether there was. What was noted stays.
+///
+/// # Shapes
+/// `found`: `[1]`, more than 0 if something was; `first`: [`FIRST_NON_FINITE_LEN`].
+/// # Dtypes
+/// `found` f32; `first` u32: the place plus 1, or 0 if nothing was found; how often place 0 was passed until it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FirstNonFinite {
+    /// Which place this is: 0 for the first of a run, at which runs are counted.
+    pub place: u32,
+}
+
+/// Elements of the `first` of a [`FirstNonFinite`].
+pub const FIRST_NON_FINITE_LEN: usize = 2;
+
+impl Kernel for FirstNonFinite {
+    fn name(&self) -> &'static str {
+        "first_non_finite"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        vec![Arg::read("found", DType::F32, 1), Arg::read_write("first", DType::U32, FIRST_NON_FINITE_LEN)]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        if self.place < u32::MAX {
+            return Ok(());
+        }
+        Err(Error::Size { kernel: self.name(), size: "place", found: self.place as usize, expected: "less than 2^32 - 1" })
+    }
+
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        Ok(vec![Dispatch {
+            label: "kernels.first_non_finite",
+            wgsl: include_str!("first_non_finite.wgsl"),
+            entry: "main",
+            constants: vec![],
+            types: vec![],
+            params: bytemuck::cast_slice(&[self.place, 0, 0, 0]).to_vec(),
+            reads: vec![0],
+            writes: vec![1],
+            workgroups: [1, 1, 1],
+        }])
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        first_non_finite_cpu::run(self.place, args.read::<f32>(0)[0], args.write(1));
+    }
+}
