@@ -138,9 +138,10 @@ pub(crate) fn in_module(module: &naga::Module) -> Vec<String> {
     refused(identifiers(module))
 }
 
-/// What is wrong with the names that `text`, HLSL or MSL, declares. Names of naga's own may be words of GLSL there.
+/// What is wrong with the names that `text`, HLSL or MSL, declares. naga's helpers have names of its own, which may be words of GLSL.
 pub(crate) fn in_text(text: &str) -> Vec<String> {
-    refused(declared(text).into_iter().filter(|name| WORDS.get(name) != Some(&GLSL)).collect())
+    let is_nagas = |name: &str| name.starts_with("naga_") || WORDS.get(name) == Some(&GLSL);
+    refused(declared(text).into_iter().filter(|name| !is_nagas(name)).collect())
 }
 
 fn refused(names: BTreeSet<&str>) -> Vec<String> {
