@@ -1,4 +1,4 @@
-//! Which operation of a training step runs in which type, and what the step takes in memory.
+//! The type in which each operation of a training step runs under autocast, and the memory that the step takes.
 //!
 //! `cargo run --release --example amp_report -- --help`
 
@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use brisk_examples::{check_output, print, write_json};
+use brisk_examples::{check_output, command_line, print, write_json};
 use brisk_nn::tensor::program::{Device, Plan};
 use brisk_nn::tensor::{CrossEntropyOptions, DType, Graph, Mode, Persistent, Precision, Report, Tensor};
 use brisk_nn::{Adam, GradScaler, GradScalerConfig, Parameters, ParametersBuilder, Philox, StepInputs};
@@ -27,22 +27,15 @@ const SEED: u64 = 1;
 const LOSS_SCALE: f32 = 1024.0;
 
 fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            print::error(&error);
-            ExitCode::FAILURE
-        }
-    }
+    command_line::run(run)
 }
 
-fn run() -> Result<()> {
-    let Some(options) = Options::read(std::env::args().skip(1))? else { return Ok(()) };
+fn run(options: Options) -> Result<ExitCode> {
     if let Some(path) = &options.json {
         check_output("--json", path)?;
     }
     let Options { precision, batch, .. } = options;
-    let device = Device::builder().selection(options.selection);
+    let device = Device::builder().selection(options.device);
     let device = if options.f16_accumulation { device.allow_f16_accumulation() } else { device }.open()?;
     let mut builder = ParametersBuilder::new();
     let model = Model::new(options.model, &mut builder);
@@ -109,7 +102,7 @@ fn run() -> Result<()> {
         });
         write_json(path, &results)?;
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Rows that are noise, and their classes.

@@ -1,22 +1,24 @@
-//! Kernels in a wgpu program that was there before: its own instance, adapter, device, queue and encoder.
+//! Kernels in an existing wgpu program with its own instance, adapter, device, queue and encoder.
 //!
 //! `cargo run --release -p brisk-examples --example caller_device`
 //!
-//! Between two passes of the program, `y = tanh(x Wᵀ + bias)` is recorded as two kernels, a product and an activation. Nothing is
-//! submitted, waited for or read back but by the program itself.
+//! Between two passes of the program, `y = tanh(x Wᵀ + bias)` is recorded as two kernels, a product and an activation. Only the program itself submits,
+//! waits and reads back.
 
-#![expect(clippy::print_stdout, reason = "an example prints")]
+use std::process::ExitCode;
 
 use anyhow::Context;
+use brisk_examples::{command_line, print};
 use brisk_kernels::gpu::Recorder;
 use brisk_kernels::{Activate, Activation, Epilogue, Kernel, Matmul, Transpose, TwinArgs, bytemuck, wgpu};
+use clap::Parser;
 
 /// Rows of the batch, features in, features out.
 const N_ROWS: usize = 32;
 const N_IN: usize = 20;
 const N_OUT: usize = 12;
 
-/// The program's own pass: it doubles what is in a buffer.
+/// The program's own pass, which doubles the values of a buffer.
 const DOUBLE: &str = "
 @group(0) @binding(0) var<storage, read_write> data: array<f32>;
 
@@ -28,7 +30,16 @@ fn main(@builtin(global_invocation_id) id: vec3u) {
 }
 ";
 
-fn main() -> anyhow::Result<()> {
+/// Records two kernels of brisk between the passes of a wgpu program, and compares the results with those of the CPU
+#[derive(Debug, Parser)]
+#[command(name = "caller_device")]
+struct Options {}
+
+fn main() -> ExitCode {
+    command_line::run(|Options {}| run().map(|()| ExitCode::SUCCESS))
+}
+
+fn run() -> anyhow::Result<()> {
     let (adapter, device, queue) = pollster::block_on(open())?;
 
     // The program's data, in its own buffers.
@@ -36,9 +47,9 @@ fn main() -> anyhow::Result<()> {
     let weights: Vec<f32> = (0..N_OUT * N_IN).map(|i| (i as f32 * 0.11).cos() / N_IN as f32).collect();
     let bias = vec![0.25_f32; N_OUT];
     let [x_gpu, weights_gpu, bias_gpu] = [&x, &weights, &bias].map(|data| upload(&device, &queue, data));
-    let [turned, sums, y] = [N_IN * N_OUT, N_ROWS * N_OUT, N_ROWS * N_OUT].map(|len| empty(&device, len));
+    let [transposed, sums, y] = [N_IN * N_OUT, N_ROWS * N_OUT, N_ROWS * N_OUT].map(|len| empty(&device, len));
 
-    // What is to be computed: two plain structs.
+    // The two kernels are plain structs.
     let product =
         Matmul { m: N_ROWS, n: N_OUT, k: N_IN, transpose: Transpose::B, epilogue: Epilogue::Bias(Activation::Identity) };
     let activate = Activate { n: N_ROWS * N_OUT, activation: Activation::Tanh };
@@ -47,7 +58,7 @@ fn main() -> anyhow::Result<()> {
     let mut recorder = Recorder::new(&device);
     let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("frame") });
     own_pass(&device, &double, &x_gpu, &mut encoder);
-    let buffers = [&x_gpu, &weights_gpu, &bias_gpu, &sums, &turned].map(wgpu::Buffer::as_entire_buffer_binding);
+    let buffers = [&x_gpu, &weights_gpu, &bias_gpu, &sums, &transposed].map(wgpu::Buffer::as_entire_buffer_binding);
     recorder.record(&product, &buffers, &mut encoder)?;
     let buffers = [&sums, &y].map(wgpu::Buffer::as_entire_buffer_binding);
     recorder.record(&activate, &buffers, &mut encoder)?;
@@ -55,7 +66,7 @@ fn main() -> anyhow::Result<()> {
     queue.submit([encoder.finish()]);
     let found = download(&device, &queue, &y)?;
 
-    // The same on the twins, the program's passes around them.
+    // The same on the CPU, with the passes of the program before and after.
     let doubled: Vec<f32> = x.iter().map(|x| 2.0 * x).collect();
     let mut sums = vec![0.0; N_ROWS * N_OUT];
     twin(&product, &[&doubled, &weights, &bias], &mut [&mut sums, &mut vec![0.0; N_IN * N_OUT]]);
@@ -64,11 +75,9 @@ fn main() -> anyhow::Result<()> {
     expected.iter_mut().for_each(|y| *y *= 2.0);
 
     let off = found.iter().zip(&expected).map(|(found, expected)| (found - expected).abs()).fold(0.0, f32::max);
-    anyhow::ensure!(off < 1e-5, "the GPU is off by {off}, at most 1e-5 was expected");
-    println!("adapter   {adapter}");
-    println!("y[0, ..4] {:?}", &found[..4]);
-    println!("check     {} results equal the twins' within {off:.1e}", found.len());
-    Ok(())
+    anyhow::ensure!(off < 1e-5, "the results of the GPU are off by {off}, expected at most 1e-5");
+    print::result(format_args!("adapter   {adapter}\ny[0, ..4] {:?}", &found[..4]))?;
+    print::result(format_args!("check     {} results equal the twins' within {off:.1e}", found.len()))
 }
 
 async fn open() -> anyhow::Result<(String, wgpu::Device, wgpu::Queue)> {

@@ -1,4 +1,4 @@
-//! The network of `higgs`, trained on several replicas: threads of one process, or processes that `mpirun` or `srun` has started.
+//! The network of `higgs`, trained on several replicas: threads of one process, or processes started by `mpirun` or `srun`.
 //!
 //! `cargo run --release --example data_parallel -- --help`
 
@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use brisk_examples::higgs::Data;
-use brisk_examples::{print, write_json};
+use brisk_examples::{command_line, print, write_json};
 use brisk_train::{StopFlag, ThreadsConfig, closing_table, mebibytes, run_threads, thousands};
 use serde_json::json;
 
@@ -23,39 +23,36 @@ use options::Options;
 use run::Finished;
 
 fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            print::error(&error);
-            ExitCode::FAILURE
-        }
-    }
+    command_line::run(run)
 }
 
-fn run() -> Result<()> {
-    let Some(options) = Options::read(std::env::args().skip(1))? else { return Ok(()) };
+fn run(options: Options) -> Result<ExitCode> {
     let started = Instant::now();
     let finished = match launch::n_ranks(|name| std::env::var(name).ok())? {
         Some(n_ranks) => {
             launch::check_replicas(options.replicas, n_ranks)?;
+            options.check(n_ranks)?;
             ranks::run(&options, n_ranks, started)?
         }
         None => Some(threads(&options, started)?),
     };
-    finished.map_or(Ok(()), |finished| show(&options, &finished))
+    finished.map_or(Ok(()), |finished| show(&options, &finished))?;
+    Ok(ExitCode::SUCCESS)
 }
 
-/// Replicas as threads: the rows are theirs together.
+/// Trains with replicas that are threads and share the rows.
 fn threads(options: &Options, started: Instant) -> Result<Finished> {
+    let n_replicas = options.replicas.unwrap_or(2);
+    options.check(n_replicas)?;
     let data = Data::open(&options.run, &|said| print::note(said))?;
     let stop = StopFlag::on_ctrl_c()?;
-    let threads = ThreadsConfig::new(options.replicas.unwrap_or(2));
-    let threads = ThreadsConfig { timeout: options.timeout.unwrap_or(threads.timeout), ..threads };
-    let finished = run_threads(threads, &options.parallel, |replica| run::train(replica, &data, options, &stop, started))?;
+    let threads = ThreadsConfig::new(n_replicas);
+    let threads = ThreadsConfig { timeout: options.timeout().unwrap_or(threads.timeout), ..threads };
+    let finished = run_threads(threads, &options.parallel(), |replica| run::train(replica, &data, options, &stop, started))?;
     Ok(finished.into_iter().next().expect("there is at least one replica"))
 }
 
-/// Shows what came of it.
+/// Shows the results.
 fn show(options: &Options, finished: &Finished) -> Result<()> {
     let Finished { outcome, everybody, engine, .. } = finished;
     if let Some(path) = &options.run.json {

@@ -1,147 +1,124 @@
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
-use brisk_examples::{higgs, print};
+use anyhow::Result;
+use brisk_examples::command_line::usage_error;
+use brisk_examples::command_line::value::{MAX_COUNT, device, one_of, positive, whole};
+use brisk_examples::higgs;
 use brisk_nn::tensor::program::Selection;
 use brisk_train::{BucketSizes, DataParallelConfig, Wire, ZeroStage};
+use clap::Parser;
+use clap::builder::{OsStringValueParser, TypedValueParser as _};
+use clap::error::ErrorKind;
 
-/// What `--help` prints, and the documentation of the options.
-fn help() -> String {
-    let (data, training, results) = (higgs::DATA_HELP, higgs::TRAINING_HELP, higgs::RESULTS_HELP);
-    format!(
-        "\
-Trains the network of `higgs` on several replicas: each has the whole model and a part of every batch, and all take the same steps.
-
-    cargo run --release --example data_parallel -- --replicas 2            threads of this process
-    cargo xtask mpi -n 2 -- example data_parallel                          processes, by Open MPI or MPICH
-    cargo xtask mpi -n 4 --restarts 3 -- example data_parallel --out DIR   the same, started again where a rank is lost
-
-Replicas
-    --replicas N     how many; where mpirun or srun has started them, that many    [2]
-    --devices A,B    cpu, software, an adapter's name or index: in turn, for the replicas of a host
-                     [BRISK_DEVICE for all of them; else the hardware GPUs in turn, or the CPU, whose cores they share]
-    --wire W         what gradients travel in: f32, f16 or bf16                    [f32]
-    --zero N         what replicas keep a part of instead of all: 0 nothing, 1 the optimizer's state, 2 gradients too, 3 parameters too [0]
-    --bucket-mb X    MiB of gradients that are reduced together                    [4, the first 1]
-    --timeout X      seconds that a replica waits for the others                   [600]
-
-Data
-{data}
-
-Training, where a batch is that of all replicas together
-{training}
-
-Results
-    --out DIR        the run's folder itself, where it can be found again          [a new one in --runs]
-    --checkpoint-every N   steps after which the run is saved within an epoch; 0 saves at its end alone [0]
-    --resume W       go on from FILE, a checkpoint in a run's folder; or `auto`: from the newest in --out, else in the newest folder in
-                     --runs of the same settings, and from the start where there is none     [start]
-{results}"
-    )
-}
-
-/// The command line, read.
-#[derive(Debug, Clone)]
+/// Trains the network of `higgs` on several replicas: each holds the whole model and computes a part of every batch
+#[derive(Debug, Clone, Parser)]
+#[command(name = "data_parallel", after_help = EXAMPLES)]
 pub(crate) struct Options {
+    /// Number of replicas; under mpirun or srun the number of processes [default: 2]
+    #[arg(long, value_name = "N", help_heading = "Replicas", allow_negative_numbers = true, value_parser = whole::<usize>(1..=1024))]
     pub(crate) replicas: Option<usize>,
+    /// Devices for the replicas of each host, in turn: cpu, software, or the name or index of an adapter [default: BRISK_DEVICE for all of them, else
+    /// each hardware GPU in turn, else the CPU, whose cores they share]
+    #[arg(long, value_name = "A,B", help_heading = "Replicas", value_delimiter = ',', action = clap::ArgAction::Set, num_args = 1,
+        value_parser = device())]
     pub(crate) devices: Vec<Selection>,
-    pub(crate) parallel: DataParallelConfig,
-    /// How long a replica waits for the others.
-    pub(crate) timeout: Option<Duration>,
-    pub(crate) out: Option<PathBuf>,
-    pub(crate) checkpoint_every: usize,
-    pub(crate) resume: Resume,
+    /// Type in which gradients are sent
+    #[arg(long, value_name = "TYPE", help_heading = "Replicas", default_value = "f32",
+        value_parser = one_of([("f32", Wire::F32), ("f16", Wire::F16), ("bf16", Wire::Bf16)]))]
+    pub(crate) wire: Wire,
+    /// ZeRO stage, which shards over the replicas: 0 nothing, 1 the state of the optimizer, 2 also gradients, 3 also parameters
+    #[arg(long, value_name = "STAGE", help_heading = "Replicas", default_value = "0", allow_negative_numbers = true, value_parser = one_of([
+        ("0", ZeroStage::Replicated), ("1", ZeroStage::Optimizer), ("2", ZeroStage::Gradients), ("3", ZeroStage::Parameters)
+    ]))]
+    pub(crate) zero: ZeroStage,
+    /// MiB of gradients that are reduced together [default: 4, and 1 for the first bucket]
+    #[arg(long, value_name = "MIB", help_heading = "Replicas", allow_negative_numbers = true, value_parser = positive(4096.0))]
+    pub(crate) bucket_mb: Option<f64>,
+    /// Seconds that a replica waits for the others [default: 600]
+    #[arg(long, value_name = "SECONDS", help_heading = "Replicas", allow_negative_numbers = true, value_parser = positive(1_048_576.0))]
+    timeout: Option<f64>,
+
+    #[command(flatten)]
     pub(crate) run: higgs::Options,
+
+    /// Folder of this run itself, under a name that can be found again [default: a new folder in --runs]
+    #[arg(long, value_name = "DIR", help_heading = "Results")]
+    pub(crate) out: Option<PathBuf>,
+    /// Steps between checkpoints within an epoch; with 0 there is one only at the end of each epoch
+    #[arg(long, value_name = "N", help_heading = "Results", default_value = "0", allow_negative_numbers = true,
+        value_parser = whole::<usize>(0..=MAX_COUNT))]
+    pub(crate) checkpoint_every: usize,
+    /// Resume from FILE, a checkpoint in the folder of a run; or from `auto`: the newest checkpoint in --out, or else in the newest folder in --runs
+    /// with the same settings, or the start if there is none
+    #[arg(long, value_name = "FILE", help_heading = "Results", default_value = "", hide_default_value = true,
+        value_parser = OsStringValueParser::new().map(Resume::from))]
+    pub(crate) resume: Resume,
 }
+
+const EXAMPLES: &str = "\
+A batch is that of all replicas together.
+
+Examples:
+  cargo run --release --example data_parallel -- --replicas 2            threads of one process
+  cargo xtask mpi -n 2 -- example data_parallel                          processes, with Open MPI or MPICH
+  cargo xtask mpi -n 4 --restarts 3 -- example data_parallel --out DIR   the same, started again if a rank is lost";
 
 /// Where a run begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Resume {
     /// At the start.
     No,
-    /// With the newest checkpoint there is.
+    /// At the newest checkpoint, if there is one.
     Auto,
-    /// With this one.
+    /// At this checkpoint.
     From(PathBuf),
 }
 
+impl From<OsString> for Resume {
+    fn from(word: OsString) -> Self {
+        match word.to_str() {
+            Some("") => Self::No,
+            Some("auto") => Self::Auto,
+            _ => Self::From(PathBuf::from(word)),
+        }
+    }
+}
+
 impl Options {
-    /// Reads the command line; `None` if help was asked for and printed.
-    pub(crate) fn read(args: impl IntoIterator<Item = String>) -> Result<Option<Self>> {
-        let mut options = Self {
-            replicas: None,
-            devices: Vec::new(),
-            parallel: DataParallelConfig::default(),
-            timeout: None,
-            out: None,
-            checkpoint_every: 0,
-            resume: Resume::No,
-            run: higgs::Options::default(),
-        };
-        let mut args = args.into_iter();
-        while let Some(name) = args.next() {
-            let mut value = || args.next().with_context(|| format!("{name} wants a value; see --help"));
-            match name.as_str() {
-                "--help" | "-h" => return print::result(help()).map(|()| None),
-                "--replicas" => options.replicas = Some(replicas(&value()?)?),
-                "--devices" => options.devices = value()?.split(',').map(|word| word.parse().unwrap_or_default()).collect(),
-                "--wire" => options.parallel.wire = wire(&value()?)?,
-                "--zero" => options.parallel.zero = stage(&value()?)?,
-                "--bucket-mb" => options.parallel.buckets = bucket_sizes(higgs::positive(&name, &value()?)?)?,
-                "--timeout" => options.timeout = Some(timeout(higgs::positive(&name, &value()?)?)?),
-                "--out" => options.out = Some(PathBuf::from(value()?)),
-                "--checkpoint-every" => options.checkpoint_every = higgs::whole(&name, &value()?, 0)?,
-                "--resume" => options.resume = resume(value()?),
-                _ => options.run.take(&name, value)?,
-            }
+    /// Checks for `n_replicas` what can be checked before any rows are loaded.
+    pub(crate) fn check(&self, n_replicas: usize) -> Result<()> {
+        let refuse = |message: String| Err(usage_error::<Self>(ErrorKind::ArgumentConflict, message));
+        if let (Resume::From(_), Some(_)) = (&self.resume, &self.out) {
+            return refuse("--resume FILE continues in the folder of FILE; leave out --out".to_owned());
         }
-        if let (Resume::From(_), Some(_)) = (&options.resume, &options.out) {
-            bail!("--resume FILE goes on in the folder of FILE; leave --out away");
+        if self.zero != ZeroStage::Replicated && self.wire != Wire::F32 {
+            return refuse("--zero 1, 2 and 3 send gradients in f32 only; leave out --wire, or use --zero 0".to_owned());
         }
-        options.run = options.run.finish()?;
-        Ok(Some(options))
+        let batch = self.run.batch;
+        if batch < n_replicas {
+            let message = format!(
+                "--batch {batch} leaves some of {n_replicas} replicas without a row; use --batch {n_replicas} or more, or fewer replicas"
+            );
+            return refuse(message);
+        }
+        self.run.check()
     }
-}
 
-fn replicas(word: &str) -> Result<usize> {
-    match higgs::whole("--replicas", word, 1)? {
-        n @ ..=1024 => Ok(n),
-        n => bail!("--replicas is {n}, expected 1024 at most"),
+    /// How the replicas communicate.
+    pub(crate) fn parallel(&self) -> DataParallelConfig {
+        let mut parallel = DataParallelConfig { wire: self.wire, zero: self.zero, ..DataParallelConfig::default() };
+        if let Some(mebibytes) = self.bucket_mb {
+            let bytes = (mebibytes * f64::from(1 << 20)) as usize;
+            // The first bucket stays small, so that communication starts early.
+            parallel.buckets = BucketSizes { first_bytes: parallel.buckets.first_bytes.min(bytes), bytes };
+        }
+        parallel
     }
-}
 
-fn wire(word: &str) -> Result<Wire> {
-    match word {
-        "f32" => Ok(Wire::F32),
-        "f16" => Ok(Wire::F16),
-        "bf16" => Ok(Wire::Bf16),
-        _ => bail!("--wire wants f32, f16 or bf16, got `{word}`"),
+    /// How long a replica waits for the others, if that is set.
+    pub(crate) fn timeout(&self) -> Option<Duration> {
+        self.timeout.map(Duration::from_secs_f64)
     }
-}
-
-fn stage(word: &str) -> Result<ZeroStage> {
-    const STAGES: [ZeroStage; 4] = [ZeroStage::Replicated, ZeroStage::Optimizer, ZeroStage::Gradients, ZeroStage::Parameters];
-    let stage = word.parse().ok().and_then(|stage: usize| STAGES.get(stage).copied());
-    stage.with_context(|| format!("--zero wants 0, 1, 2 or 3, got `{word}`"))
-}
-
-/// The first bucket stays small, so that communication starts early.
-fn bucket_sizes(mebibytes: f64) -> Result<BucketSizes> {
-    if mebibytes > 4096.0 {
-        bail!("--bucket-mb is {mebibytes}, expected 4096 at most");
-    }
-    let bytes = (mebibytes * f64::from(1 << 20)) as usize;
-    Ok(BucketSizes { first_bytes: BucketSizes::default().first_bytes.min(bytes), bytes })
-}
-
-fn timeout(seconds: f64) -> Result<Duration> {
-    Duration::try_from_secs_f64(seconds)
-        .ok()
-        .filter(|timeout| *timeout <= Duration::from_secs(1 << 20))
-        .with_context(|| format!("--timeout is {seconds}, expected {} seconds at most", 1 << 20))
-}
-
-fn resume(word: String) -> Resume {
-    if word == "auto" { Resume::Auto } else { Resume::From(PathBuf::from(word)) }
 }

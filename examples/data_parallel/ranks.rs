@@ -16,8 +16,8 @@ pub(crate) fn run(options: &Options, n_ranks: usize, started: Instant) -> Result
     use brisk_train::{DataParallel, Error};
 
     let config = MpiConfig::default();
-    let mpi = Mpi::start(MpiConfig { timeout: options.timeout.unwrap_or(config.timeout), ..config })?;
-    let replica = DataParallel::new(Box::new(mpi), options.parallel);
+    let mpi = Mpi::start(MpiConfig { timeout: options.timeout().unwrap_or(config.timeout), ..config })?;
+    let replica = DataParallel::new(Box::new(mpi), options.parallel());
     if replica.world_size() != n_ranks {
         let found = replica.world_size();
         replica.finish()?;

@@ -136,8 +136,8 @@ fn place_of_files(
     if replicas.rank() == 0 {
         let mut config: Value = options.run.config(device, train.column_names());
         config["replicas"] = json!(replicas.world_size());
-        config["wire"] = json!(format!("{:?}", options.parallel.wire).to_lowercase());
-        config["zero"] = json!(format!("{:?}", options.parallel.zero).to_lowercase());
+        config["wire"] = json!(format!("{:?}", options.wire).to_lowercase());
+        config["zero"] = json!(format!("{:?}", options.zero).to_lowercase());
         let folder::Place { folder, checkpoint } = folder::found(options, &config)?;
         said = [folder.path().display().to_string(), checkpoint.map_or(String::new(), |path| path.display().to_string())];
     }

@@ -9,9 +9,9 @@ use std::time::{Instant, SystemTime};
 
 use anyhow::Result;
 use brisk_examples::higgs::{Data, Network, Outcome};
-use brisk_examples::{print, write_json};
+use brisk_examples::{command_line, print, write_json};
 use brisk_nn::tensor::Graph;
-use brisk_nn::tensor::program::{Device, Selection};
+use brisk_nn::tensor::program::Device;
 use brisk_train::metrics::roc_auc;
 use brisk_train::{
     FeedProbe, Outputs, Progress, ResidentRows, RunFolder, Scorer, StopFlag, Trainer, closing_table, mebibytes, thousands,
@@ -20,25 +20,19 @@ use brisk_train::{
 use options::Options;
 
 fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            print::error(&error);
-            ExitCode::FAILURE
-        }
-    }
+    command_line::run(run)
 }
 
-fn run() -> Result<()> {
-    let Some(Options { device, run: options }) = Options::read(std::env::args().skip(1))? else { return Ok(()) };
+fn run(options: Options) -> Result<ExitCode> {
+    let Options { device, run: options } = options;
+    options.check()?;
     let started = Instant::now();
 
     // Where it runs.
-    let selection = device.as_ref().map_or_else(Selection::from_env, |name| name.parse().unwrap_or_default());
-    let device = Device::builder().selection(selection).open()?;
+    let device = Device::builder().selection(device).open()?;
     print::note(format_args!("device: {}", device.info()));
 
-    // What it learns from: a tenth of the training rows is held out to stop by.
+    // The rows: a tenth of the training rows is held out for early stopping.
     let data = Data::open(&options, &|said| print::note(said))?;
     let (n_train_rows, n_cols) = (data.train.n_rows(), data.train.n_cols());
     let [train_part, valid_part] = brisk_loader::split(&data.train, options.seed, [0.9, 0.1])?;
@@ -46,7 +40,7 @@ fn run() -> Result<()> {
     // The model.
     let Network { model, params, optimizer } = Network::new(n_cols, &options);
 
-    // One step, one evaluation, recorded and laid out in memory before anything runs.
+    // One step and one evaluation, recorded and laid out in memory before anything runs.
     let trainer = Trainer::new(&device, &model, &params, &optimizer, &train_part, &valid_part, options.trainer_config());
     let trainer = data.of_train(trainer)?;
     let test_labels = data.test_labels()?;
@@ -79,7 +73,7 @@ fn run() -> Result<()> {
     let report = trainer.fit(&mut outputs)?;
     let test_auc = roc_auc(&tester.scores()?, &test_labels)?;
 
-    // What came of it.
+    // The results.
     let outcome = Outcome {
         device: device.info().clone(),
         resolved,
@@ -95,5 +89,6 @@ fn run() -> Result<()> {
         folder: Some(folder.path().to_owned()),
     };
     options.json.as_ref().map_or(Ok(()), |path| write_json(path, &outcome.json(&options)))?;
-    print::result(closing_table(&outcome.lines(&options)))
+    print::result(closing_table(&outcome.lines(&options)))?;
+    Ok(ExitCode::SUCCESS)
 }

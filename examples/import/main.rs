@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Result, anyhow};
-use brisk_examples::{check_output, print, statistics_table, write_json};
+use brisk_examples::{check_output, command_line, print, statistics_table, write_json};
 use brisk_table::{Error, ImportReport, ReadAhead, StreamedTable, import_with_progress};
 use brisk_train::{StopFlag, closing_table, mebibytes, rows_per_second, seconds, thousands};
 use serde_json::{Value, json};
@@ -23,17 +23,10 @@ use options::{Options, in_words_of_options};
 const INTERRUPTED: u8 = 130;
 
 fn main() -> ExitCode {
-    match run() {
-        Ok(code) => code,
-        Err(error) => {
-            print::error(&error);
-            ExitCode::FAILURE
-        }
-    }
+    command_line::run(run)
 }
 
-fn run() -> Result<ExitCode> {
-    let Some(options) = Options::read(std::env::args().skip(1))? else { return Ok(ExitCode::SUCCESS) };
+fn run(options: Options) -> Result<ExitCode> {
     check_output("OUT", &options.dest)?;
     if let Some(path) = &options.json {
         check_output("--json", path)?;
@@ -96,7 +89,7 @@ struct Interrupted;
 fn import(options: &Options, stop: &StopFlag) -> Result<Option<ImportReport>> {
     let mut bar = Bar::stderr();
     let imported = catch_unwind(AssertUnwindSafe(|| {
-        import_with_progress(&options.source, &options.dest, &options.import, |progress| {
+        import_with_progress(&options.source, &options.dest, &options.import_options(), |progress| {
             bar.show(&progress);
             if stop.is_requested() {
                 resume_unwind(Box::new(Interrupted));

@@ -1,174 +1,134 @@
-use std::ops::RangeInclusive;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
-use brisk_examples::print;
+use brisk_examples::command_line::value::{MAX_COUNT, one_of, whole};
 use brisk_table::{
     ArrayRef, BadRows, Categorical, CifarLabels, CifarOptions, CifarSet, ColumnOptions, ColumnRef, CsvOptions, Decimal,
     Delimiter, FeatureDType, Format, Header, IdxOptions, ImportOptions, Indicators, LabelKind, Missing, NotFinite, NpyLabels,
     NpyOptions, SvmlightOptions,
 };
+use clap::{Args, Parser};
 
-/// What `--help` prints, and the documentation of the options.
-const HELP: &str = "\
-Makes rows into a table, a safetensors file whose rows are mapped.
-
-    cargo run --release --example import -- IN OUT [OPTIONS]
-
-IN is CSV or TSV, svmlight, numpy's .npy or .npz, IDX as MNIST's, or CIFAR's binary files; plain, .gz, .zst or .xz, whatever its name. With
-`--features all-formats` before `--example`, also a folder or .tar of images, Arrow or Parquet.
-OUT is replaced once all went well, and untouched until then.
-
-Format
-    --format F           csv, svmlight, npy, idx, cifar, images, arrow or parquet [found out]
-
-Columns of text, Arrow and Parquet, by name or by index from 0
-    --label COLUMN       the column to predict                                    [the first]
-    --label-kind KIND    number; binary: 0 or 1; classes: text or whole numbers   [number]
-    --weight COLUMN      the column that weighs the rows                          [none]
-    --drop A,B,C         columns to leave out                                     [none]
-    --categorical A,B,C  columns of text, stored as codes; auto finds them        [none]
-    --missing WHAT       error; keep: becomes NaN; mean; or a number              [error]
-    --missing-value V    what else is missing, such as -999.0; again for more     [empty, NA, NaN, null, ?]
-    --indicators A,B,C   columns beside which another says what was missing; all  [none]
-    --dtype D            f32, f16, or u8: whole numbers 0 to 255                  [f32]
-    --like TABLE         the columns, categories, classes and means of that table
-
-Options that take several columns may be given several times.
-
-Arrays
-    --features NAME      the member of an .npz that has the features              [features, X, x, data or images]
-    --labels WHAT        npy, idx: a file of labels; npz: a member; a number:     [found by its name]
-                         that column of the features
-    --cifar-labels L     ten, or of CIFAR-100 fine or coarse                      [ten]
-    --cifar-set S        train or test, of a folder or an archive                 [train]
-
-Text
-    --delimiter C        one character, or tab                                    [found out]
-    --decimal MARK       point or comma                                           [point]
-    --header H           auto, present or absent                                  [auto]
-    --skip-lines N       lines at the start that are neither header nor rows      [0]
-
-Running
-    --on-bad-row WHAT    fail, or skip and count rows that cannot be read         [fail]
-    --threads N          threads that parse; the table is the same for any        [a core each]
-
-Results
-    --stats              a line a column: missing values, mean, deviation, extremes
-    --json FILE          what was imported, as one JSON object";
-
-/// The command line, read.
-#[derive(Debug)]
+/// Imports rows into a table: a safetensors file that training maps into memory
+#[derive(Debug, Parser)]
+#[command(name = "import", after_help = NOTES)]
 pub(crate) struct Options {
+    /// Rows to import: CSV or TSV, svmlight, numpy's .npy or .npz, IDX as of MNIST, or CIFAR's binary files; plain, .gz, .zst or .xz
+    #[arg(value_name = "IN")]
     pub(crate) source: PathBuf,
+    /// Table to write, which replaces a file of this name once the import has succeeded
+    #[arg(value_name = "OUT")]
     pub(crate) dest: PathBuf,
-    pub(crate) import: ImportOptions,
+
+    /// Format of IN [default: found from its contents]
+    #[arg(long, value_name = "FORMAT", help_heading = "Format", value_parser = one_of(FORMATS))]
+    format: Option<Format>,
+
+    #[command(flatten, next_help_heading = "Columns of text, Arrow and Parquet, by name or by index from 0")]
+    columns: Columns,
+    #[command(flatten, next_help_heading = "Arrays")]
+    arrays: Arrays,
+    #[command(flatten, next_help_heading = "Text")]
+    text: Text,
+
+    /// What to do with a row that cannot be parsed: end with an error, or skip and count it
+    #[arg(long = "on-bad-row", value_name = "ACTION", help_heading = "Running", default_value = "fail",
+        value_parser = one_of([("fail", BadRows::Error), ("skip", BadRows::Skip)]))]
+    bad_rows: BadRows,
+    /// Threads that parse, which do not change the table [default: one for each core]
+    #[arg(long, value_name = "N", help_heading = "Running", allow_negative_numbers = true, value_parser = whole::<usize>(1..=1024))]
+    threads: Option<usize>,
+
+    /// Print statistics of each column: missing values, mean, standard deviation, minimum and maximum
+    #[arg(long = "stats", help_heading = "Results")]
     pub(crate) statistics: bool,
+    /// Write a report of the import to FILE as one JSON object
+    #[arg(long, value_name = "FILE", help_heading = "Results")]
     pub(crate) json: Option<PathBuf>,
 }
 
-impl Options {
-    /// Reads the command line; `None` if help was asked for and printed.
-    pub(crate) fn read(args: impl IntoIterator<Item = String>) -> Result<Option<Self>> {
-        let (mut csv, mut columns) = (CsvOptions::default(), ColumnOptions::default());
-        let (mut format, mut npy, mut idx, mut cifar) =
-            (None, NpyOptions::default(), IdxOptions::default(), CifarOptions::default());
-        let (mut paths, mut statistics, mut json) = (Vec::new(), false, None);
-        let mut args = args.into_iter();
-        while let Some(name) = args.next() {
-            if name == "--help" || name == "-h" {
-                return print::result(HELP).map(|()| None);
-            }
-            let mut value = || args.next().with_context(|| format!("{name} wants a value; see --help"));
-            match name.as_str() {
-                "--format" => format = Some(word(&name, &value()?, &FORMATS)?),
-                "--features" => npy.features = Some(value()?),
-                "--labels" => {
-                    let labels = value()?;
-                    npy.labels = array_of_labels(&labels);
-                    idx.labels = Some(PathBuf::from(labels));
-                }
-                "--cifar-labels" => {
-                    let words = [("ten", CifarLabels::Ten), ("fine", CifarLabels::Fine), ("coarse", CifarLabels::Coarse)];
-                    cifar.labels = word(&name, &value()?, &words)?;
-                }
-                "--cifar-set" => cifar.set = word(&name, &value()?, &[("train", CifarSet::Train), ("test", CifarSet::Test)])?,
-                "--label" => columns.label = column(&value()?),
-                "--label-kind" => {
-                    let words = [("number", LabelKind::Number), ("binary", LabelKind::Binary), ("classes", LabelKind::Classes)];
-                    columns.label_kind = word(&name, &value()?, &words)?;
-                }
-                "--weight" => columns.weight = Some(column(&value()?)),
-                "--drop" => columns.drop.extend(several(&value()?)),
-                "--categorical" => match (value()?.as_str(), &mut columns.categorical) {
-                    ("auto", chosen) => *chosen = Categorical::Auto,
-                    (words, Categorical::Columns(chosen)) => chosen.extend(several(words)),
-                    (words, chosen) => *chosen = Categorical::Columns(several(words)),
-                },
-                "--missing" => columns.missing = missing(&value()?)?,
-                "--missing-value" => columns.missing_values.push(value()?),
-                "--indicators" => match (value()?.as_str(), &mut columns.indicators) {
-                    ("all", chosen) => *chosen = Indicators::All,
-                    (words, Indicators::Columns(chosen)) => chosen.extend(several(words)),
-                    (words, chosen) => *chosen = Indicators::Columns(several(words)),
-                },
-                "--dtype" => {
-                    let words = [("f32", FeatureDType::F32), ("f16", FeatureDType::F16), ("u8", FeatureDType::U8)];
-                    columns.dtype = word(&name, &value()?, &words)?;
-                }
-                "--like" => columns.like = Some(PathBuf::from(value()?)),
-                "--on-bad-row" => {
-                    columns.bad_rows = word(&name, &value()?, &[("fail", BadRows::Error), ("skip", BadRows::Skip)])?
-                }
-                "--delimiter" => csv.delimiter = delimiter(&value()?)?,
-                "--decimal" => csv.decimal = word(&name, &value()?, &[("point", Decimal::Point), ("comma", Decimal::Comma)])?,
-                "--header" => {
-                    let words = [("auto", Header::Auto), ("present", Header::Present), ("absent", Header::Absent)];
-                    csv.header = word(&name, &value()?, &words)?;
-                }
-                "--skip-lines" => csv.skip_lines = whole(&name, &value()?, 0..=1 << 40)?,
-                "--threads" => csv.n_threads = whole(&name, &value()?, 1..=1024)?,
-                "--stats" => statistics = true,
-                "--json" => json = Some(PathBuf::from(value()?)),
-                option if option.starts_with('-') => bail!("unknown option `{name}`; see --help"),
-                _ => paths.push(PathBuf::from(name)),
-            }
-        }
-        let [source, dest] = <[PathBuf; 2]>::try_from(paths).map_err(|paths| {
-            let found: Vec<_> = paths.iter().map(|path| format!("`{}`", path.display())).collect();
-            let found = if found.is_empty() { "neither".to_owned() } else { found.join(", ") };
-            anyhow::anyhow!("wants two files, IN and OUT, got {found}; see --help")
-        })?;
-        if columns.missing == Missing::Keep {
-            (npy.not_finite, idx.not_finite) = (NotFinite::Keep, NotFinite::Keep);
-        }
-        csv.columns = columns;
-        let import = ImportOptions {
-            format,
-            #[cfg(feature = "all-formats")]
-            images: brisk_table::ImagesOptions {
-                bad_files: csv.columns.bad_rows,
-                n_threads: csv.n_threads,
-                ..brisk_table::ImagesOptions::default()
-            },
-            #[cfg(feature = "all-formats")]
-            arrow: brisk_table::ArrowOptions { columns: csv.columns.clone(), n_threads: csv.n_threads },
-            svmlight: SvmlightOptions {
-                label_kind: csv.columns.label_kind.clone(),
-                missing: csv.columns.missing,
-                dtype: csv.columns.dtype,
-                bad_rows: csv.columns.bad_rows,
-                n_threads: csv.n_threads,
-                ..SvmlightOptions::default()
-            },
-            csv,
-            npy,
-            idx,
-            cifar,
-        };
-        Ok(Some(Self { source, dest, import, statistics, json }))
-    }
+#[derive(Debug, Args)]
+struct Columns {
+    /// Column to predict
+    #[arg(long, value_name = "COLUMN", default_value = "0", allow_negative_numbers = true)]
+    label: String,
+    /// What the labels are: numbers; binary, which is 0 or 1; or classes, which are text or whole numbers
+    #[arg(long, value_name = "KIND", default_value = "number", value_parser = one_of([
+        ("number", LabelKind::Number), ("binary", LabelKind::Binary), ("classes", LabelKind::Classes)
+    ]))]
+    label_kind: LabelKind,
+    /// Column with the weights of rows
+    #[arg(long, value_name = "COLUMN")]
+    weight: Option<String>,
+    /// Columns to leave out
+    #[arg(long, value_name = "A,B,C")]
+    drop: Vec<String>,
+    /// Columns of text to store as codes; `auto` finds them
+    #[arg(long, value_name = "A,B,C")]
+    categorical: Vec<String>,
+    /// What becomes of missing values: an error; `keep`, which stores NaN; `mean`, the mean of the column; or a number
+    #[arg(long, value_name = "ACTION", default_value = "error", allow_negative_numbers = true, value_parser = missing)]
+    missing: Missing,
+    /// Another word that stands for a missing value, such as -999.0, beside an empty cell, NA, NaN, null and ?
+    #[arg(long, value_name = "WORD", allow_hyphen_values = true)]
+    missing_value: Vec<String>,
+    /// Columns for which another column says which values were missing; `all` for each column that misses some
+    #[arg(long, value_name = "A,B,C")]
+    indicators: Vec<String>,
+    /// Type in which features are stored; u8 is for whole numbers from 0 to 255
+    #[arg(long, value_name = "TYPE", default_value = "f32", value_parser = one_of([
+        ("f32", FeatureDType::F32), ("f16", FeatureDType::F16), ("u8", FeatureDType::U8)
+    ]))]
+    dtype: FeatureDType,
+    /// Take columns, categories, classes and means from this table, as a test set takes those of its training set
+    #[arg(long, value_name = "TABLE")]
+    like: Option<PathBuf>,
 }
+
+#[derive(Debug, Args)]
+struct Arrays {
+    /// Member of an .npz with the features [default: features, X, x, data or images]
+    #[arg(long, value_name = "NAME")]
+    features: Option<String>,
+    /// Labels of npy and idx: a file; of npz: a member; or a number, that of a column of the features [default: found by name]
+    #[arg(long, value_name = "LABELS")]
+    labels: Option<OsString>,
+    /// Labels of CIFAR: those of CIFAR-10, or the fine or coarse ones of CIFAR-100
+    #[arg(long, value_name = "LABELS", default_value = "ten", value_parser = one_of([
+        ("ten", CifarLabels::Ten), ("fine", CifarLabels::Fine), ("coarse", CifarLabels::Coarse)
+    ]))]
+    cifar_labels: CifarLabels,
+    /// Part of a folder or an archive of CIFAR
+    #[arg(long, value_name = "SET", default_value = "train", value_parser = one_of([("train", CifarSet::Train), ("test", CifarSet::Test)]))]
+    cifar_set: CifarSet,
+}
+
+#[derive(Debug, Args)]
+struct Text {
+    /// Character between cells, or `tab` [default: found from the first lines]
+    #[arg(long, value_name = "CHARACTER", value_parser = delimiter)]
+    delimiter: Option<Delimiter>,
+    /// Decimal mark of numbers
+    #[arg(long, value_name = "MARK", default_value = "point", value_parser = one_of([("point", Decimal::Point), ("comma", Decimal::Comma)]))]
+    decimal: Decimal,
+    /// Whether the first line names the columns
+    #[arg(long, value_name = "HEADER", default_value = "auto", value_parser = one_of([
+        ("auto", Header::Auto), ("present", Header::Present), ("absent", Header::Absent)
+    ]))]
+    header: Header,
+    /// Lines at the start that are neither header nor rows
+    #[arg(long, value_name = "N", default_value = "0", allow_negative_numbers = true, value_parser = whole::<usize>(0..=MAX_COUNT))]
+    skip_lines: usize,
+}
+
+const NOTES: &str = "\
+Options that take several columns may be given several times.
+With `--features all-formats` before `--example`, IN can also be a folder or a .tar of images, an Arrow file or a Parquet file.
+
+Examples:
+  cargo run --release --example import -- rows.csv rows.safetensors --label signal --label-kind binary
+  cargo run --release --example import -- test.csv test.safetensors --like rows.safetensors
+  cargo run --release --features all-formats --example import -- images/ images.safetensors";
 
 const FORMATS: [(&str, Format); 8] = [
     ("csv", Format::Csv),
@@ -181,56 +141,124 @@ const FORMATS: [(&str, Format); 8] = [
     ("parquet", Format::Parquet),
 ];
 
-/// `0` is a column of the features, what is a file that, and anything else a member of the archive.
-fn array_of_labels(word: &str) -> NpyLabels {
-    if let Ok(col) = word.parse() {
-        return NpyLabels::Column(col);
-    }
-    let path = PathBuf::from(word);
-    NpyLabels::Array(if path.exists() { ArrayRef::File(path) } else { ArrayRef::Member(word.to_owned()) })
-}
-
-/// `3` is an index and anything else a name; a name that is a number is told from it in no way but by the header.
-fn column(word: &str) -> ColumnRef {
-    word.parse().map_or_else(|_| ColumnRef::Name(word.to_owned()), ColumnRef::Index)
-}
-
-fn word<T: Clone>(option: &str, found: &str, words: &[(&str, T)]) -> Result<T> {
-    match words.iter().find(|(word, _)| *word == found) {
-        Some((_, value)) => Ok(value.clone()),
-        None => {
-            let words: Vec<_> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
-            bail!("{option} wants {}, got `{found}`", words.join(" or "))
+impl Options {
+    /// The options as the importer takes them.
+    pub(crate) fn import_options(&self) -> ImportOptions {
+        let (columns, arrays) = (self.columns.column_options(self.bad_rows), &self.arrays);
+        let n_threads = self.threads.unwrap_or(CsvOptions::default().n_threads);
+        let not_finite = if columns.missing == Missing::Keep { NotFinite::Keep } else { NotFinite::default() };
+        ImportOptions {
+            format: self.format,
+            #[cfg(feature = "all-formats")]
+            images: brisk_table::ImagesOptions { bad_files: self.bad_rows, n_threads, ..brisk_table::ImagesOptions::default() },
+            #[cfg(feature = "all-formats")]
+            arrow: brisk_table::ArrowOptions { columns: columns.clone(), n_threads },
+            svmlight: SvmlightOptions {
+                label_kind: columns.label_kind.clone(),
+                missing: columns.missing,
+                dtype: columns.dtype,
+                bad_rows: self.bad_rows,
+                n_threads,
+                ..SvmlightOptions::default()
+            },
+            npy: NpyOptions {
+                features: arrays.features.clone(),
+                labels: arrays.labels.clone().map_or(NpyOptions::default().labels, array_of_labels),
+                not_finite,
+                ..NpyOptions::default()
+            },
+            idx: IdxOptions { labels: arrays.labels.clone().map(PathBuf::from), not_finite },
+            cifar: CifarOptions { labels: arrays.cifar_labels, set: arrays.cifar_set },
+            csv: self.text.csv_options(columns, n_threads),
         }
     }
 }
 
-fn delimiter(word: &str) -> Result<Delimiter> {
-    match word.as_bytes() {
-        b"tab" | b"\\t" => Ok(Delimiter::Byte(b'\t')),
-        [byte] if byte.is_ascii() => Ok(Delimiter::Byte(*byte)),
-        _ => bail!("--delimiter wants one ASCII character or `tab`, got `{word}`"),
+impl Columns {
+    fn column_options(&self, bad_rows: BadRows) -> ColumnOptions {
+        let mut columns = ColumnOptions {
+            label: column(&self.label),
+            label_kind: self.label_kind.clone(),
+            weight: self.weight.as_deref().map(column),
+            missing: self.missing,
+            dtype: self.dtype,
+            like: self.like.clone(),
+            bad_rows,
+            ..ColumnOptions::default()
+        };
+        columns.drop.extend(self.drop.iter().flat_map(|names| several(names)));
+        columns.missing_values.extend(self.missing_value.iter().cloned());
+        for names in &self.categorical {
+            match (names.as_str(), &mut columns.categorical) {
+                ("auto", chosen) => *chosen = Categorical::Auto,
+                (names, Categorical::Columns(chosen)) => chosen.extend(several(names)),
+                (names, chosen) => *chosen = Categorical::Columns(several(names)),
+            }
+        }
+        for names in &self.indicators {
+            match (names.as_str(), &mut columns.indicators) {
+                ("all", chosen) => *chosen = Indicators::All,
+                (names, Indicators::Columns(chosen)) => chosen.extend(several(names)),
+                (names, chosen) => *chosen = Indicators::Columns(several(names)),
+            }
+        }
+        columns
     }
 }
 
-fn whole(option: &str, word: &str, range: RangeInclusive<usize>) -> Result<usize> {
-    match word.parse() {
-        Ok(n) if range.contains(&n) => Ok(n),
-        _ => bail!("{option} wants a whole number from {} to {}, got `{word}`", range.start(), range.end()),
+impl Text {
+    fn csv_options(&self, columns: ColumnOptions, n_threads: usize) -> CsvOptions {
+        let mut csv = CsvOptions {
+            columns,
+            n_threads,
+            decimal: self.decimal,
+            header: self.header,
+            skip_lines: self.skip_lines,
+            ..CsvOptions::default()
+        };
+        if let Some(delimiter) = self.delimiter {
+            csv.delimiter = delimiter;
+        }
+        csv
     }
+}
+
+/// A number is a column of the features, the name of a file that file, and any other word a member of the archive.
+fn array_of_labels(word: OsString) -> NpyLabels {
+    if let Some(col) = word.to_str().and_then(|word| word.parse().ok()) {
+        return NpyLabels::Column(col);
+    }
+    let path = PathBuf::from(word);
+    if path.exists() {
+        return NpyLabels::Array(ArrayRef::File(path));
+    }
+    NpyLabels::Array(ArrayRef::Member(path.to_string_lossy().into_owned()))
+}
+
+/// `3` is an index and anything else a name.
+fn column(word: &str) -> ColumnRef {
+    word.parse().map_or_else(|_| ColumnRef::Name(word.to_owned()), ColumnRef::Index)
 }
 
 fn several(words: &str) -> Vec<ColumnRef> {
     words.split(',').map(|name| column(name.trim())).collect()
 }
 
-fn missing(word: &str) -> Result<Missing> {
+fn delimiter(word: &str) -> Result<Delimiter, String> {
+    match word.as_bytes() {
+        b"tab" | b"\\t" => Ok(Delimiter::Byte(b'\t')),
+        [byte] if byte.is_ascii() => Ok(Delimiter::Byte(*byte)),
+        _ => Err("expected one ASCII character, or `tab`".to_owned()),
+    }
+}
+
+fn missing(word: &str) -> Result<Missing, String> {
     match (word, word.parse::<f32>()) {
         ("error", _) => Ok(Missing::Error),
         ("keep", _) => Ok(Missing::Keep),
         ("mean", _) => Ok(Missing::Mean),
         (_, Ok(value)) if value.is_finite() => Ok(Missing::Value(value)),
-        _ => bail!("--missing wants `error`, `keep`, `mean` or a finite number, got `{word}`"),
+        _ => Err("expected `error`, `keep`, `mean` or a finite number".to_owned()),
     }
 }
 

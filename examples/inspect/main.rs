@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use brisk_examples::{check_output, print, statistics_table, write_json};
+use brisk_examples::{check_output, command_line, print, statistics_table, write_json};
 use brisk_loader::RowSource;
 use brisk_table::{
     ColumnStatistics, DType, Dictionary, Error, ReadAhead, ShardedTable, SourceIdentity, StreamedTable, format::FormatError,
@@ -18,23 +18,16 @@ use brisk_table::{
 use brisk_train::{closing_table, mebibytes, thousands};
 use serde_json::json;
 
-use options::{Checks, Options};
+use options::Options;
 
 /// More classes or values than this are counted, not listed.
 const N_LISTED: usize = 12;
 
 fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            print::error(&error);
-            ExitCode::FAILURE
-        }
-    }
+    command_line::run(|options| run(&options).map(|()| ExitCode::SUCCESS))
 }
 
-fn run() -> Result<()> {
-    let Some(options) = Options::read(std::env::args().skip(1))? else { return Ok(()) };
+fn run(options: &Options) -> Result<()> {
     if let Some(path) = &options.json {
         check_output("--json", path)?;
     }
@@ -59,10 +52,10 @@ fn run() -> Result<()> {
             has_weights: table.has_weights(),
             source: table.source(),
         };
-        return show(&options, &shown, &table, |progress| table.verify_with_progress(progress));
+        return show(options, &shown, &table, |progress| table.verify_with_progress(progress));
     }
     let table = match StreamedTable::open(path, &ahead) {
-        Err(Error::Format { reason: FormatError::MissingTensor { .. }, .. }) => return foreign::show(&options),
+        Err(Error::Format { reason: FormatError::MissingTensor { .. }, .. }) => return foreign::show(options),
         opened => opened?,
     };
     let shown = Shown {
@@ -80,7 +73,7 @@ fn run() -> Result<()> {
         has_weights: table.has_weights(),
         source: table.source(),
     };
-    show(&options, &shown, &table, |progress| table.verify_with_progress(progress))
+    show(options, &shown, &table, |progress| table.verify_with_progress(progress))
 }
 
 /// What a table says of itself, whatever kind it is of.
@@ -106,12 +99,11 @@ fn show<S: RowSource<Feature = f32, Error = Error>>(
     source: &S,
     verify: impl FnOnce(fn(brisk_table::Verified)) -> Result<(), Error>,
 ) -> Result<()> {
-    let verified = match options.checks {
-        Checks::Header => "not checked; --verify does".to_owned(),
-        Checks::Bytes => {
-            verify(|_| ())?;
-            "every byte is as it was written".to_owned()
-        }
+    let verified = if options.verify {
+        verify(|_| ())?;
+        "every byte is as it was written"
+    } else {
+        "not checked; --verify does"
     };
     let name = |table: &Shown<'_>| table.label_name.map_or(String::new(), |name| format!("{name}, "));
     let imported =
@@ -132,7 +124,7 @@ fn show<S: RowSource<Feature = f32, Error = Error>>(
         ("classes", listed(table.classes)),
         ("filled in", table.imputed.map_or("nothing".to_owned(), |_| "missing values".to_owned())),
         ("imported from", imported),
-        ("checksums", verified),
+        ("checksums", verified.to_owned()),
     ];
     lines.extend(dictionaries.into_iter().map(|line| ("category", line)));
     let mut text = closing_table(&lines);
@@ -159,7 +151,7 @@ fn show<S: RowSource<Feature = f32, Error = Error>>(
             "label_dtype": table.label_dtype.name(), "label": table.label_name, "columns": table.column_names,
             "statistics": statistics, "categories": dictionaries.collect::<Vec<_>>(), "classes": table.classes,
             "weights": table.has_weights, "source": table.source.map(|source| &source.file_name),
-            "verified": options.checks == Checks::Bytes,
+            "verified": options.verify,
         });
         write_json(path, &results).context("what the table is")?;
     }

@@ -1,22 +1,26 @@
 //! A kernel of your own, recorded among those of brisk, on the CPU and on a GPU.
 //!
-//! `cargo run --release --example own_kernel`; `-- --device gpu|software|NAME|INDEX` picks the adapter, which is else the first there is.
-#![expect(clippy::print_stdout, reason = "an example shows what it did")]
+//! `cargo run --release --example own_kernel`; `-- --device gpu|software|NAME|INDEX` picks the adapter.
 
-use anyhow::{Context, Result, ensure};
+use std::process::ExitCode;
+
+use anyhow::{Result, ensure};
+use brisk_examples::command_line::{self, value};
+use brisk_examples::print;
 use brisk_program::kernels::{
     Adapter, Arg, DType, Dispatch, Epilogue, Error, Kernel, Matmul, Transpose, TwinArgs, bytemuck, fold_workgroups,
 };
 use brisk_program::{Device, Persistent, Program, Selection};
+use clap::Parser;
 
-/// `y = cap * tanh(x / cap)`: logits that cannot run away, as Gemma 2 bounds its own (arXiv:2408.00118).
+/// `y = cap * tanh(x / cap)`: bounded logits, as in Gemma 2 (arXiv:2408.00118).
 #[derive(Debug)]
 struct SoftCap {
     n: usize,
     cap: f32,
 }
 
-/// Valid as it stands. Binding 0 is `params`, then come what is read and what is written, in the order of `Dispatch`.
+/// Binding 0 is `params`; the buffers that are read and those that are written follow, in the order of `Dispatch`.
 const WGSL: &str = "
 struct Params { cap: f32, pad0: f32, pad1: f32, pad2: f32 }
 
@@ -63,7 +67,7 @@ impl Kernel for SoftCap {
         }])
     }
 
-    /// What the WGSL computes, in plain Rust: the specification, and what runs where there is no GPU.
+    /// The specification of the WGSL in plain Rust, which also runs on machines without a GPU.
     fn twin(&self, args: &mut TwinArgs<'_>) {
         let (x, y) = (args.read::<f32>(0), args.write::<f32>(1));
         for (y, x) in y.iter_mut().zip(x) {
@@ -77,21 +81,34 @@ const N_INPUTS: usize = 32;
 const N_CLASSES: usize = 10;
 const CAP: f32 = 3.0;
 
-fn main() -> Result<()> {
-    let asked = device_option()?;
+/// Runs a kernel that brisk does not have, on the CPU executor and on an adapter, and compares the results
+#[derive(Debug, Parser)]
+#[command(name = "own_kernel")]
+struct Options {
+    /// Adapter to compare with: gpu, software, or the name or index of an adapter [default: the first adapter]
+    #[arg(long, value_name = "DEVICE", help_heading = "Running", env = "BRISK_DEVICE", hide_env_values = true, value_parser = value::device())]
+    device: Option<Selection>,
+}
+
+fn main() -> ExitCode {
+    command_line::run(|options| run(options).map(|()| ExitCode::SUCCESS))
+}
+
+fn run(options: Options) -> Result<()> {
+    let device = options.device.filter(|selection| *selection != Selection::Best);
 
     let rows = Persistent::new("rows", DType::F32, N_ROWS * N_INPUTS);
     let weights = Persistent::new("weights", DType::F32, N_CLASSES * N_INPUTS);
     let capped = Persistent::new("capped logits", DType::F32, N_ROWS * N_CLASSES);
 
-    // Record once: a matrix product of ours, then the kernel above.
+    // Record once: a matrix product of brisk, then the kernel above.
     let mut program = Program::new("classify");
     let [x, w, y] = [&rows, &weights, &capped].map(|buffer| program.persistent(buffer));
     let logits = program.transient("logits", DType::F32, N_ROWS * N_CLASSES);
     let product = Matmul { m: N_ROWS, n: N_CLASSES, k: N_INPUTS, transpose: Transpose::B, epilogue: Epilogue::None };
     program.push(product, &[x, w, logits])?;
     program.push(SoftCap { n: N_ROWS * N_CLASSES, cap: CAP }, &[logits, y])?;
-    println!("recorded {}; {}", program.kernel_names().collect::<Vec<_>>().join(", "), program.plan()?);
+    print::result(format_args!("recorded {}; {}", program.kernel_names().collect::<Vec<_>>().join(", "), program.plan()?))?;
 
     // Replay on any device.
     let run = |device: &Device| -> Result<Vec<f32>> {
@@ -100,32 +117,20 @@ fn main() -> Result<()> {
         device.compile(&program)?.run(1)?;
         let values = device.read::<f32>(&capped)?;
         let largest = values.iter().fold(0.0_f32, |largest, value| largest.max(value.abs()));
-        println!("{}: {} logits, the largest {largest:.4}, capped at {CAP}", device.info(), values.len());
+        print::result(format_args!("{}: {} logits, the largest {largest:.4}, capped at {CAP}", device.info(), values.len()))?;
         Ok(values)
     };
     let by_twin = run(&Device::cpu()?)?;
-    if asked.is_none() && Device::list().is_empty() {
-        println!("there is no adapter here, so the WGSL was not run");
-        return Ok(());
+    if device.is_none() && Device::list().is_empty() {
+        return print::result("no adapter was found, so the WGSL was not run");
     }
-    let device = Device::builder().selection(asked.unwrap_or(Selection::Index(0))).open()?;
+    let device = Device::builder().selection(device.unwrap_or(Selection::Index(0))).open()?;
     let by_wgsl = run(&device)?;
 
     let difference = by_twin.iter().zip(&by_wgsl).map(|(a, b)| (a - b).abs()).fold(0.0_f32, f32::max);
-    println!("twin and WGSL differ by {difference:e} at most");
+    print::result(format_args!("twin and WGSL differ by {difference:e} at most"))?;
     ensure!(difference < 1e-4, "the WGSL does not compute what the twin does");
     Ok(())
-}
-
-/// The value of `--device`, or of `BRISK_DEVICE`.
-fn device_option() -> Result<Option<Selection>> {
-    let mut args = std::env::args().skip(1);
-    let option = match args.next().as_deref() {
-        None => return Ok(Some(Selection::from_env()).filter(|selection| *selection != Selection::Best)),
-        Some("--device") => args.next().context("--device wants a name: cpu, gpu, software, or an adapter's name or index")?,
-        Some(other) => anyhow::bail!("`{other}` is no option; there is --device NAME"),
-    };
-    Ok(Some(option.parse()?))
 }
 
 fn waves(n: usize, step: f32) -> Vec<f32> {

@@ -1,4 +1,4 @@
-//! Several processes on one device, each with a share of its memory: what they do together, against one alone.
+//! Several processes on one device, each with a share of its memory: their throughput together, compared with a single one.
 //!
 //! `cargo run --release --example shared_device -- --help`
 
@@ -9,46 +9,33 @@ mod worker;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use brisk_examples::higgs::Data;
-use brisk_examples::{print, write_json};
+use brisk_examples::{command_line, print, write_json};
 use brisk_train::{mebibytes, rows_per_second, thousands};
 use serde_json::{Value, json};
 
 use options::Options;
 
-/// The word by which the program starts itself as one of several; how many stands behind it, and then the command line.
-const WORKER: &str = "--worker-of";
-
 fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            print::error(&error);
-            ExitCode::FAILURE
-        }
-    }
+    command_line::run(run)
 }
 
-fn run() -> Result<()> {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    if let [word, n, args @ ..] = args.as_slice()
-        && word == WORKER
-    {
-        let n = n.parse().context("how many processes there are")?;
-        return Options::read(args.iter().cloned())?.map_or(Ok(()), |options| worker::work(n, &options));
+fn run(options: Options) -> Result<ExitCode> {
+    if let Some(n) = options.worker_of {
+        return worker::work(n, &options).map(|()| ExitCode::SUCCESS);
     }
-    let Some(options) = Options::read(args.iter().cloned())? else { return Ok(()) };
+    options.run.check()?;
     let started = Instant::now();
-    // Made once, before several want it.
+    // The rows are simulated or imported once, before several processes need them.
     let rows = Data::open(&options.run, &|said| print::note(said))?.train.n_rows();
 
-    // Numbers in turn, round by round: what else the machine does meets all of them.
+    // Each round measures every number of processes, so that other work on the machine affects them alike.
     let mut measured: Vec<Vec<Together>> = vec![Vec::new(); options.processes.len()];
     for round in 1..=options.rounds {
         for (&n, rounds) in options.processes.iter().zip(&mut measured) {
             print::note(format_args!("round {round} of {}: {n} at a time", options.rounds));
-            rounds.push(Together::of(together::run(n, &args)?));
+            rounds.push(Together::of(together::run(n)?));
         }
     }
     let measured: Vec<Together> = measured.into_iter().map(median).collect();
@@ -63,15 +50,16 @@ fn run() -> Result<()> {
         options.run.batch,
         thousands(rows as u64)
     );
-    print::result(about + &table(&options, &measured))
+    print::result(about + &table(&options, &measured))?;
+    Ok(ExitCode::SUCCESS)
 }
 
-/// What some processes did together.
+/// The throughput of several processes together.
 #[derive(Debug, Clone)]
 struct Together {
     trained_per_s: f64,
     scored_per_s: f64,
-    /// What the first of them came to.
+    /// The results of the first of them.
     first: Value,
 }
 
@@ -112,11 +100,11 @@ fn table(options: &Options, measured: &[Together]) -> String {
     std::iter::once(heading).chain(lines).collect::<Vec<_>>().join("\n")
 }
 
-/// For programs: what the first process came to, and what all did together.
+/// The results for `--json`: those of the first process, and the throughput of all.
 fn results(options: &Options, measured: &[Together], seconds: f64) -> Value {
     let mut results = measured[0].first.clone();
     results["seconds"] = json!(seconds);
-    results["memory_limit_bytes"] = json!(options.memory_bytes);
+    results["memory_limit_bytes"] = json!(options.memory_bytes());
     let processes = options.processes.iter().zip(measured).map(|(n, together)| {
         json!({
             "n": n, "train_rows_per_s": together.trained_per_s, "score_rows_per_s": together.scored_per_s,

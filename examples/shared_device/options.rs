@@ -1,79 +1,49 @@
-use anyhow::{Context, Result, bail};
-use brisk_examples::{higgs, print};
+use brisk_examples::command_line::value::{MAX_COUNT, device, list, positive, whole};
+use brisk_examples::higgs;
 use brisk_nn::tensor::program::Selection;
+use clap::Parser;
 
-/// What `--help` prints, and the documentation of the options.
-fn help() -> String {
-    let (data, training, results) = (higgs::DATA_HELP, higgs::TRAINING_HELP, higgs::RESULTS_HELP);
-    format!(
-        "\
-Measures what several processes on one device do together: 1, 2, 4 of them train a small network and score rows at the same time.
-Rows a second are those of all, from when the first process began to when the last ended; validation is part of training.
-
-    cargo run --release --example shared_device
-    BRISK_DEVICE=gpu cargo run --release --example shared_device -- --processes 1,2,4,8 --memory-mb 512
-
-Sharing
-    --processes A,B  how many at a time                                            [1,2,4]
-    --memory-mb X    MiB that each may hold on the device                          [256]
-    --device NAME    best, cpu, gpu, software, or an adapter's name or index      [BRISK_DEVICE, else best]
-    --rounds N       how often each number is measured; the median is shown        [3]
-
-Data
-{data}
-
-Training, of each process; here 20000 rows, 2 epochs, and hidden layers of 32,32 by default, and no early stopping
-{training}
-
-Results
-{results}"
-    )
-}
-
-/// The command line, read.
-#[derive(Debug, Clone)]
+/// Measures the throughput of several processes that share one device: 1, 2 and 4 of them train a small network and score rows at the same time
+#[derive(Debug, Clone, Parser)]
+#[command(name = "shared_device", after_help = EXAMPLES)]
+#[command(mut_arg("rows", |arg| arg.default_value("20000")), mut_arg("epochs", |arg| arg.default_value("2")))]
+#[command(mut_arg("patience", |arg| arg.default_value("0")), mut_arg("hidden", |arg| arg.default_value("32,32")))]
+#[command(mut_arg("runs", |arg| arg.hide(true)))]
 pub(crate) struct Options {
-    pub(crate) processes: Vec<usize>,
-    pub(crate) memory_bytes: usize,
-    pub(crate) selection: Selection,
+    /// Numbers of processes to measure
+    // With its full path the type is that of one value; clap reads a plain `Vec` as an option that takes several.
+    #[arg(long, value_name = "A,B", help_heading = "Sharing", default_value = "1,2,4", allow_negative_numbers = true,
+        value_parser = list(whole::<usize>(1..=64)))]
+    pub(crate) processes: std::vec::Vec<usize>,
+    /// MiB of memory that each process may hold on the device
+    #[arg(long, value_name = "MIB", help_heading = "Sharing", default_value = "256", allow_negative_numbers = true,
+        value_parser = positive(16_777_216.0))]
+    memory_mb: f64,
+    /// Device to share: best, cpu, gpu, software, or the name or index of an adapter
+    #[arg(long, value_name = "DEVICE", help_heading = "Sharing", env = "BRISK_DEVICE", hide_env_values = true, default_value = "best",
+        value_parser = device())]
+    pub(crate) device: Selection,
+    /// Times each number is measured; the median is shown
+    #[arg(long, value_name = "N", help_heading = "Sharing", default_value = "3", allow_negative_numbers = true,
+        value_parser = whole::<usize>(1..=MAX_COUNT))]
     pub(crate) rounds: usize,
+    /// Works as one of N processes; the program starts itself this way
+    #[arg(long, value_name = "N", hide = true, value_parser = whole::<usize>(1..=64))]
+    pub(crate) worker_of: Option<usize>,
+    #[command(flatten)]
     pub(crate) run: higgs::Options,
 }
 
+const EXAMPLES: &str = "\
+Rows per second are those of all processes together, from the start of the first to the end of the last; validation is part of training.
+
+Examples:
+  cargo run --release --example shared_device
+  BRISK_DEVICE=gpu cargo run --release --example shared_device -- --processes 1,2,4,8 --memory-mb 512";
+
 impl Options {
-    /// Reads the command line; `None` if help was asked for and printed.
-    pub(crate) fn read(args: impl IntoIterator<Item = String>) -> Result<Option<Self>> {
-        let run = higgs::Options { rows: 20_000, epochs: 2, patience: 0, hidden: vec![32, 32], ..higgs::Options::default() };
-        let mut options =
-            Self { processes: vec![1, 2, 4], memory_bytes: 256 << 20, selection: Selection::from_env(), rounds: 3, run };
-        let mut args = args.into_iter();
-        while let Some(name) = args.next() {
-            let mut value = || args.next().with_context(|| format!("{name} wants a value; see --help"));
-            match name.as_str() {
-                "--help" | "-h" => return print::result(help()).map(|()| None),
-                "--processes" => options.processes = processes(&value()?)?,
-                "--memory-mb" => options.memory_bytes = bytes(higgs::positive(&name, &value()?)?)?,
-                "--device" => options.selection = value()?.parse().unwrap_or_default(),
-                "--rounds" => options.rounds = higgs::whole(&name, &value()?, 1)?,
-                _ => options.run.take(&name, value)?,
-            }
-        }
-        options.run = options.run.finish()?;
-        Ok(Some(options))
+    /// Bytes that each process may hold on the device.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        (self.memory_mb * f64::from(1 << 20)) as usize
     }
-}
-
-fn processes(word: &str) -> Result<Vec<usize>> {
-    let numbers = word.split(',').map(|n| higgs::whole("--processes", n.trim(), 1)).collect::<Result<Vec<_>>>()?;
-    if numbers.iter().any(|&n| n > 64) {
-        bail!("--processes is {word}, expected 64 at a time at most");
-    }
-    Ok(numbers)
-}
-
-fn bytes(mebibytes: f64) -> Result<usize> {
-    if mebibytes > f64::from(1 << 24) {
-        bail!("--memory-mb is {mebibytes}, expected {} at most", 1 << 24);
-    }
-    Ok((mebibytes * f64::from(1 << 20)) as usize)
 }

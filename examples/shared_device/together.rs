@@ -1,4 +1,4 @@
-//! Several workers at a time, and what they did together.
+//! Starts several workers at a time, and adds up what they did.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -16,53 +16,58 @@ struct Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // One that has ended cannot be killed, which is as well.
+        // Killing fails if the process has ended already, which is fine.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
 impl Worker {
-    fn start(n: usize, args: &[String]) -> Result<Self> {
+    /// Starts this program again with the same options, as one of `n` processes.
+    fn start(n: usize) -> Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
-        command.arg(super::WORKER).arg(n.to_string()).args(args).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command
+            .args(std::env::args_os().skip(1))
+            .args(["--worker-of", &n.to_string()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
         let mut child = command.spawn().context("cannot start another process")?;
         let stdout = child.stdout.take().context("a process without an output")?;
         Ok(Self { child, said: BufReader::new(stdout) })
     }
 
-    fn hear(&mut self) -> Result<String> {
+    fn read_line(&mut self) -> Result<String> {
         let mut line = String::new();
         if self.said.read_line(&mut line).unwrap_or(0) == 0 {
-            // It has said why on standard error.
-            bail!("one of the processes did not get through: {}", self.child.wait()?);
+            // It has printed the reason to standard error.
+            bail!("one of the processes failed: {}", self.child.wait()?);
         }
         Ok(line.trim_end().to_owned())
     }
 
-    fn go_on(&mut self) -> Result<()> {
+    fn release(&mut self) -> Result<()> {
         let stdin = self.child.stdin.as_mut().context("a process without an input")?;
-        writeln!(stdin).and_then(|()| stdin.flush()).context("one of the processes is gone")
+        writeln!(stdin).and_then(|()| stdin.flush()).context("one of the processes has ended")
     }
 }
 
-/// What `n` workers came to, each of which is a process of this program with `args`.
-pub(crate) fn run(n: usize, args: &[String]) -> Result<Vec<Value>> {
-    let mut workers = (0..n).map(|_| Worker::start(n, args)).collect::<Result<Vec<_>>>()?;
+/// The results of `n` workers that run at the same time.
+pub(crate) fn run(n: usize) -> Result<Vec<Value>> {
+    let mut workers = (0..n).map(|_| Worker::start(n)).collect::<Result<Vec<_>>>()?;
     // Each part begins when all are ready for it.
     loop {
-        let said = workers.iter_mut().map(Worker::hear).collect::<Result<Vec<_>>>()?;
+        let said = workers.iter_mut().map(Worker::read_line).collect::<Result<Vec<_>>>()?;
         if said.iter().any(|line| line != READY) {
             return said
                 .iter()
                 .map(|line| serde_json::from_str(line).with_context(|| format!("a process said `{line}`")))
                 .collect();
         }
-        workers.iter_mut().try_for_each(Worker::go_on)?;
+        workers.iter_mut().try_for_each(Worker::release)?;
     }
 }
 
-/// How many a second all of them did together, from when the first began to when the last ended: they need not have run at the same moments.
+/// Items per second of all workers together, from the start of the first to the end of the last.
 pub(crate) fn rate(results: &[Value], count: &str, span: &str) -> f64 {
     let number = |value: &Value| value.as_f64().unwrap_or(f64::NAN);
     let n: f64 = results.iter().map(|result| number(&result[count])).sum();

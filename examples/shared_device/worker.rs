@@ -1,4 +1,4 @@
-//! One of the processes: it gets ready, and does each part of its work when it is told to, at the same time as the others.
+//! One of the processes: it prepares its work, and starts each part when it is told to, at the same time as the others.
 
 use std::io::{BufRead as _, Write as _, stdin, stdout};
 use std::num::NonZero;
@@ -14,22 +14,22 @@ use brisk_train::{FeedProbe, Outputs, Progress, ResidentRows, Scorer, StopFlag, 
 
 use crate::options::Options;
 
-/// What a worker says when it is ready for the next part.
+/// The line that a worker prints when it is ready for the next part.
 pub(crate) const READY: &str = "ready";
 
-/// How often an adapter is asked to open that others keep busy: for up to six seconds.
+/// Attempts to open an adapter that other processes keep busy, over up to six seconds.
 const N_ATTEMPTS: u32 = 8;
 
-/// How often rows are scored, so that it takes long enough to be measured.
+/// Times that the rows are scored, so that it takes long enough to measure.
 const N_SCORINGS: usize = 10;
 
 /// Works as one of `n` processes.
 pub(crate) fn work(n: usize, options: &Options) -> Result<()> {
     let (started, run) = (Instant::now(), &options.run);
-    // On the CPU, cores are what is shared.
+    // On the CPU the processes share the cores.
     let n_threads = (available_parallelism().map_or(1, NonZero::get) / n).max(1);
-    let builder = Device::builder().selection(options.selection.clone()).threads(n_threads);
-    let device = builder.memory_limit(options.memory_bytes).open_attempts(N_ATTEMPTS).open()?;
+    let builder = Device::builder().selection(options.device.clone()).threads(n_threads);
+    let device = builder.memory_limit(options.memory_bytes()).open_attempts(N_ATTEMPTS).open()?;
 
     let data = Data::open(run, &|_| {})?;
     let [train_part, valid_part] = brisk_loader::split(&data.train, run.seed, [0.9, 0.1])?;
@@ -74,7 +74,7 @@ pub(crate) fn work(n: usize, options: &Options) -> Result<()> {
     let mut results = outcome.json(run);
     results["n_trained"] = (outcome.report.train_rows_per_s * outcome.report.train_seconds).into();
     results["n_scored"] = (N_SCORINGS * scores.len()).into();
-    // By the clock of the host, which is that of all of them.
+    // By the clock of the host, so that times of different processes compare.
     results["trained"] = [train_began, train_ended].as_slice().into();
     results["scored"] = [score_began, score_ended].as_slice().into();
     say(&results.to_string())
@@ -85,12 +85,12 @@ fn clock() -> f64 {
     UNIX_EPOCH.elapsed().unwrap_or_default().as_secs_f64()
 }
 
-/// Says that this one is ready, and waits until all are.
+/// Reports that this process is ready, and waits until all are.
 fn meet() -> Result<()> {
     say(READY)?;
     match stdin().lock().read_line(&mut String::new()) {
         Ok(1..) => Ok(()),
-        _ => bail!("the process that started this one is gone"),
+        _ => bail!("the process that started this one has ended"),
     }
 }
 

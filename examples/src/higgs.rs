@@ -1,4 +1,4 @@
-//! What the examples that train on collisions share: options, rows, the network, what a run came to.
+//! What the examples that train on collisions share: options, rows, the network and the results.
 
 mod data;
 mod network;
@@ -8,5 +8,5 @@ mod simulate;
 
 pub use data::Data;
 pub use network::Network;
-pub use options::{DATA_HELP, Options, RESULTS_HELP, TRAINING_HELP, positive, whole};
+pub use options::Options;
 pub use outcome::Outcome;

@@ -1,4 +1,4 @@
-//! A candle training loop fed by brisk-table and brisk-loader: the rest of brisk is not in it.
+//! A candle training loop fed by brisk-table and brisk-loader, without the other crates of brisk.
 //!
 //! `cargo run --release --manifest-path examples/with_candle/Cargo.toml -- --help`
 
@@ -34,10 +34,7 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<()> {
-    let Some(options) = Options::read(std::env::args().skip(1))? else {
-        println!("{}", options::HELP);
-        return Ok(());
-    };
+    let options = Options::from_command_line();
 
     // Data: text becomes a table once; later runs open it in microseconds. A fifth of the rows is held out.
     let table = table(&options)?;

@@ -1,69 +1,45 @@
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use clap::Parser;
+use clap::builder::RangedU64ValueParser;
 
-pub(crate) const HELP: &str = "\
-Trains a candle network of 28-256-256-256-1 on rows that brisk-table stores and brisk-loader shuffles, and compares ways to feed it.
-
-    --csv FILE      rows to learn from: CSV or TSV, plain or .gz, the label (0 or 1) first    [simulated collisions]
-    --rows N        simulated rows                                                            [200000]
-    --epochs N                                                                                [3]
-    --batch N       rows a step                                                               [1024]
-    --lr X          Adam's learning rate                                                      [0.001]
-    --seed N        of simulation, split and order of rows; candle's weights have none        [0]
-    --data-dir DIR  where tables are kept                                                     [target/with_candle-data]
-    --json FILE     the results as one JSON object
-    --smoke         5000 rows and one epoch, to see that it runs";
-
-/// The command line, read.
+/// Trains a candle network of 28-256-256-256-1 on rows that brisk-table stores and brisk-loader shuffles, and compares ways to feed it
+#[derive(Parser)]
+#[command(name = "with_candle", args_override_self = true)]
 pub(crate) struct Options {
+    /// Rows to learn from: CSV or TSV, plain or .gz, with the label, 0 or 1, in the first column [default: simulated collisions]
+    #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
+    /// Number of simulated rows
+    #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) rows: u64,
+    /// Number of epochs
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) epochs: u32,
+    /// Rows per step
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     pub(crate) batch: usize,
+    /// Learning rate of Adam
+    #[arg(long, value_name = "RATE", default_value_t = 1e-3)]
     pub(crate) lr: f64,
+    /// Seed of the simulation, the split and the order of rows; candle's weights cannot be seeded on the CPU
+    #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
+    /// Folder for tables, which later runs use again
+    #[arg(long, value_name = "DIR", default_value = "target/with_candle-data")]
     pub(crate) data_dir: PathBuf,
+    /// Write the results to FILE as one JSON object
+    #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
+    /// Use 5000 rows, one epoch and batches of 256, to see that it runs
+    #[arg(long)]
+    smoke: bool,
 }
 
 impl Options {
-    /// Reads the command line; `None` if help is wanted.
-    pub(crate) fn read(args: impl IntoIterator<Item = String>) -> Result<Option<Self>> {
-        let mut options = Self {
-            csv: None,
-            rows: 200_000,
-            epochs: 3,
-            batch: 1024,
-            lr: 1e-3,
-            seed: 0,
-            data_dir: PathBuf::from("target/with_candle-data"),
-            json: None,
-        };
-        let mut args = args.into_iter();
-        while let Some(name) = args.next() {
-            let mut value = || args.next().with_context(|| format!("{name} wants a value; see --help"));
-            match name.as_str() {
-                "--help" | "-h" => return Ok(None),
-                "--csv" => options.csv = Some(PathBuf::from(value()?)),
-                "--rows" => options.rows = number(&name, &value()?)?,
-                "--epochs" => options.epochs = number(&name, &value()?)?,
-                "--batch" => options.batch = number(&name, &value()?)?,
-                "--lr" => options.lr = number(&name, &value()?)?,
-                "--seed" => options.seed = number(&name, &value()?)?,
-                "--data-dir" => options.data_dir = PathBuf::from(value()?),
-                "--json" => options.json = Some(PathBuf::from(value()?)),
-                "--smoke" => (options.rows, options.epochs, options.batch) = (5_000, 1, 256),
-                _ => bail!("unknown option `{name}`; see --help"),
-            }
-        }
-        if options.rows == 0 || options.epochs == 0 || options.batch == 0 {
-            bail!("--rows, --epochs and --batch want at least 1");
-        }
-        Ok(Some(options))
+    /// Reads the command line; ends the process if it asks for help or makes no sense.
+    pub(crate) fn from_command_line() -> Self {
+        let options = Self::parse();
+        if options.smoke { Self { rows: 5_000, epochs: 1, batch: 256, ..options } } else { options }
     }
-}
-
-fn number<T: std::str::FromStr>(name: &str, word: &str) -> Result<T> {
-    word.parse().ok().with_context(|| format!("{name} wants a number, got `{word}`"))
 }

@@ -8,6 +8,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::example::built;
+use crate::usage::check_usage_error;
 
 /// A folder to train in.
 pub(crate) struct Place {
@@ -106,22 +107,27 @@ fn help_is_the_documentation() {
 fn options_that_make_no_sense() {
     let place = Place::new();
     for (args, words) in [
-        (&["--nosuch"][..], &["unknown option `--nosuch`", "--help"][..]),
-        (&["--replicas", "0"], &["--replicas is 0"]),
-        (&["--replicas", "5000"], &["--replicas is 5000", "1024"]),
-        (&["--wire", "f64"], &["--wire wants f32, f16 or bf16, got `f64`"]),
-        (&["--zero", "4"], &["--zero wants 0, 1, 2 or 3, got `4`"]),
-        (&["--zero", "1", "--wire", "bf16"], &["Bf16 on the wire", "f32 where state is divided"]),
-        (&["--bucket-mb", "0"], &["--bucket-mb is 0", "above 0"]),
-        (&["--bucket-mb", "1e9"], &["--bucket-mb is 1000000000", "4096"]),
-        (&["--timeout", "1e300"], &["--timeout is 1", "seconds at most"]),
-        (&["--batch"], &["--batch wants a value"]),
-        (&["--train", "a.csv"], &["--train and --test go together"]),
-        (&["--json", "nosuch/results.json"], &["a folder that is there"]),
-        (&["--out", "run", "--resume", "run/last.safetensors"], &["leave --out away"]),
+        (&["--nosuch"][..], &["unexpected argument '--nosuch'"][..]),
+        (&["--replicas", "0"], &["'0' for '--replicas <N>'", "a whole number from 1 to 1024"]),
+        (&["--replicas", "5000"], &["'5000' for '--replicas <N>'", "1024"]),
+        (&["--wire", "f64"], &["'f64' for '--wire <TYPE>'", "f32, f16, bf16"]),
+        (&["--zero", "4"], &["'4' for '--zero <STAGE>'", "0, 1, 2, 3"]),
+        (&["--zero", "1", "--wire", "bf16"], &["--zero 1, 2 and 3 send gradients in f32 only", "leave out --wire"]),
+        (&["--bucket-mb", "0"], &["'0' for '--bucket-mb <MIB>'", "a number above 0"]),
+        (&["--bucket-mb", "1e9"], &["'1e9' for '--bucket-mb <MIB>'", "4096 or less"]),
+        (&["--timeout", "1e300"], &["'1e300' for '--timeout <SECONDS>'", "1048576 or less"]),
+        (&["--batch"], &["a value is required for '--batch <N>'"]),
+        (&["--train", "a.csv"], &["required arguments were not provided", "--test <FILE>"]),
+        (&["--out", "run", "--resume", "run/last.safetensors"], &["leave out --out"]),
+        (&["--replicas", "3", "--batch", "2"], &["--batch 2 leaves some of 3 replicas without a row", "--batch 3 or more"]),
+    ] {
+        check_usage_error(&place.run("data_parallel", args), args, words);
+    }
+    assert!(!place.path("data").exists() && !place.path("runs").exists(), "nothing was simulated or trained");
+    for (args, words) in [
+        (&["--json", "nosuch/results.json"][..], &["a folder that is there"][..]),
         (&["--resume", "nosuch/last.safetensors"], &["nosuch"]),
         (&["--devices", "cpu,nosuch"], &["no device `nosuch`"]),
-        (&["--replicas", "3", "--batch", "2"], &["a batch of 2 rows for 3 replicas"]),
     ] {
         place.check(args, words);
     }

@@ -69,16 +69,17 @@ fn two_hosts_come_to_the_auc_of_one_device_and_the_bits_of_threads() {
 }
 
 #[test]
-fn what_is_wrong_for_all_of_them_is_no_lost_rank() {
+fn what_is_wrong_for_all_ranks_is_no_lost_rank() {
     let place = Place::new();
-    for (args, part) in [
-        (&["--devices", "nosuch"][..], "error: no device `nosuch`"),
-        (&["--replicas", "3"], "error: --replicas is 3, and 2 processes were started"),
-        (&["--batch", "1"], "error: a batch of 1 rows for 2 replicas"),
+    for (args, status, part) in [
+        (&["--devices", "nosuch"][..], 1, "error: no device `nosuch`"),
+        (&["--replicas", "3"], 1, "error: --replicas is 3, and 2 processes were started"),
+        (&["--batch", "1"], 2, "error: --batch 1 leaves some of 2 replicas without a row"),
+        (&["--nosuch"], 2, "error: unexpected argument '--nosuch'"),
     ] {
         let output = place.prepared(mpirun("2"), args).output().expect("mpirun starts");
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.code() == Some(1) && said.contains(part), "{args:?}: {:?} {said}", output.status);
+        assert!(output.status.code() == Some(status) && said.contains(part), "{args:?}: {:?} {said}", output.status);
     }
 }
 

@@ -13,6 +13,7 @@ use tempfile::TempDir;
 use crate::example::built;
 use crate::run::noise;
 use crate::say::say;
+use crate::usage::check_usage_error;
 
 /// A folder to be in, with good files in it.
 struct Place {
@@ -166,26 +167,33 @@ fn help_is_the_documentation() {
 fn options_that_make_no_sense() {
     let place = Place::new();
     for (args, words) in [
-        (&["--nosuch"][..], &["unknown option `--nosuch`", "--help"][..]),
-        (&["--train", "train.csv"], &["--train and --test go together"]),
-        (&["--test", "test.csv"], &["--train and --test go together"]),
-        (&["--epochs"], &["--epochs wants a value", "--help"]),
-        (&["--epochs", "0"], &["--epochs is 0", "1"]),
-        (&["--epochs", "99999999999999"], &["--epochs is 99999999999999", "2^40"]),
-        (&["--batch", "-1"], &["--batch wants a whole number", "`-1`"]),
-        (&["--precision", "f8"], &["no precision `f8`", "f32, f16 or bf16"]),
-        (&["--accumulate", "0"], &["--accumulate is 0", "1"]),
-        (&["--clip", "0"], &["--clip is 0", "above 0"]),
-        (&["--hidden", "8,x"], &["--hidden wants a whole number", "`x`"]),
-        (&["--lr", "nan"], &["--lr is NaN", "above 0"]),
-        (&["--lr", "0"], &["--lr is 0", "above 0"]),
-        (&["--rows", "5"], &["--rows is 5", "100"]),
-        (&["--json", "nosuch/results.json"], &["nosuch/results.json", "a folder that is there"]),
+        (&["--nosuch"][..], &["unexpected argument '--nosuch'"][..]),
+        (&["--epoch", "3"], &["unexpected argument '--epoch'", "a similar argument exists: '--epochs'"]),
+        (&["surplus"], &["unexpected argument 'surplus'"]),
+        (&["--train", "train.csv"], &["required arguments were not provided", "--test <FILE>"]),
+        (&["--test", "test.csv"], &["required arguments were not provided", "--train <FILE>"]),
+        (&["--epochs"], &["a value is required for '--epochs <N>'"]),
+        (&["--epochs", "0"], &["'0' for '--epochs <N>'", "a whole number from 1 to 2^40"]),
+        (&["--epochs", "99999999999999"], &["'99999999999999' for '--epochs <N>'", "2^40"]),
+        (&["--batch", "-1"], &["'-1' for '--batch <N>'", "a whole number"]),
+        (&["--precision", "f8"], &["'f8' for '--precision <TYPE>'", "f32, f16, bf16"]),
+        (&["--accumulate", "0"], &["'0' for '--accumulate <N>'", "from 1"]),
+        (&["--clip", "0"], &["'0' for '--clip <NORM>'", "a number above 0"]),
+        (&["--hidden", "8,x"], &["'8,x' for '--hidden <A,B,C>'", "`x`: expected a whole number from 1 to 65536"]),
+        (&["--lr", "nan"], &["'nan' for '--lr <RATE>'", "a number above 0"]),
+        (&["--lr", "0"], &["'0' for '--lr <RATE>'", "a number above 0"]),
+        (&["--rows", "5"], &["'5' for '--rows <N>'", "from 100"]),
+        (&["--on-bad-row", "skp"], &["fail, skip", "a similar value exists: 'skip'"]),
+    ] {
+        check_usage_error(&place.run(args), args, words);
+    }
+    for (args, words) in [
+        (&["--json", "nosuch/results.json"][..], &["nosuch/results.json", "a folder that is there"][..]),
         (&["--json", "."], &["--json wants a file"]),
     ] {
         place.check(args, words);
     }
-    assert!(!place.path("data").exists(), "nothing was imported or simulated");
+    assert!(!place.path("data").exists() && !place.path("runs").exists(), "nothing was imported, simulated or trained");
 }
 
 #[test]

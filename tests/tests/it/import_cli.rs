@@ -9,6 +9,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::example::built;
+use crate::usage::check_usage_error;
 
 /// A folder to be in, with a good file in it.
 struct Place {
@@ -162,19 +163,37 @@ fn text_becomes_categories_and_classes() {
 }
 
 #[test]
-fn wrong_options_are_told() {
+fn options_that_make_no_sense() {
     let place = Place::new();
-    place.check(&[], &["wants two files, IN and OUT, got neither"]);
-    place.check(&["in.csv"], &["got `in.csv`"]);
-    place.check(&["a", "b", "c"], &["got `a`, `b`, `c`"]);
-    place.check(&["--frobnicate"], &["unknown option `--frobnicate`"]);
-    place.check(&["in.csv", "out", "--label"], &["--label wants a value"]);
-    place.check(
-        &["in.csv", "out", "--missing", "zero"],
-        &["--missing wants `error`, `keep`, `mean` or a finite number, got `zero`"],
-    );
-    place.check(&["in.csv", "out", "--delimiter", "ab"], &["--delimiter wants one ASCII character or `tab`"]);
-    place.check(&["in.csv", "out", "--threads", "0"], &["--threads wants a whole number from 1"]);
+    for (args, words) in [
+        (&[][..], &["required arguments were not provided:\n  <IN>\n  <OUT>"][..]),
+        (&["in.csv"], &["required arguments were not provided:\n  <OUT>"]),
+        (&["a", "b", "c"], &["unexpected argument 'c'"]),
+        (&["--frobnicate"], &["unexpected argument '--frobnicate'"]),
+        (&["in.csv", "out", "--labl", "pt"], &["a similar argument exists: '--label'"]),
+        (&["in.csv", "out", "--label"], &["a value is required for '--label <COLUMN>'"]),
+        (
+            &["in.csv", "out", "--missing", "zero"],
+            &["'zero' for '--missing <ACTION>'", "`error`, `keep`, `mean` or a finite number"],
+        ),
+        (&["in.csv", "out", "--delimiter", "ab"], &["'ab' for '--delimiter <CHARACTER>'", "one ASCII character, or `tab`"]),
+        (&["in.csv", "out", "--threads", "0"], &["'0' for '--threads <N>'", "a whole number from 1 to 1024"]),
+        (&["in.csv", "out", "--dtype", "f64"], &["'f64' for '--dtype <TYPE>'", "f32, f16, u8"]),
+    ] {
+        check_usage_error(&place.command(args).output().expect("the example runs"), args, words);
+        assert!(place.left().is_empty(), "{args:?} leaves {:?}", place.left());
+    }
+}
+
+#[test]
+fn words_for_missing_values_may_begin_with_a_hyphen() {
+    let place = Place::new();
+    place.write("in.csv", "signal,pt,eta\n1,-999.0,3\n0,-,5\n");
+    let args = ["in.csv", "out.safetensors", "--missing-value", "-999.0", "--missing-value", "-", "--missing", "-1"];
+    let (output, _, stderr) = place.run(&args);
+    assert!(output.status.success(), "{stderr}");
+    let table = Table::open(place.path("out.safetensors")).expect("a table");
+    assert_eq!(table.rows::<f32>(0..2).expect("two rows"), [-1.0, 3.0, -1.0, 5.0], "both words are missing values");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::example::built;
+use crate::usage::check_usage_error;
 
 /// A folder with a table of 60 rows in it, and the same as shards.
 struct Place {
@@ -101,11 +102,16 @@ fn what_is_damaged_or_absent_is_told() {
 }
 
 #[test]
-fn wrong_options_are_told() {
+fn options_that_make_no_sense() {
     let place = Place::new();
-    place.refuses(&[], "wants one TABLE, got 0");
-    place.refuses(&["a", "b"], "wants one TABLE, got 2");
-    place.refuses(&["table.safetensors", "--rows", "many"], "--rows wants a whole number");
-    place.refuses(&["--frobnicate"], "unknown option `--frobnicate`");
+    for (args, words) in [
+        (&[][..], "required arguments were not provided:\n  <TABLE>"),
+        (&["a", "b"], "unexpected argument 'b'"),
+        (&["table.safetensors", "--rows", "many"], "'many' for '--rows <N>': expected a whole number from 0 to 100000"),
+        (&["--frobnicate"], "unexpected argument '--frobnicate'"),
+    ] {
+        let output = Command::new(built("inspect")).args(args).current_dir(place.dir.path()).output().expect("the example runs");
+        check_usage_error(&output, args, &[words]);
+    }
     place.refuses(&["table.safetensors", "--json", "no/such/file"], "--json wants a file in a folder that is there");
 }

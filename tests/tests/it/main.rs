@@ -8,6 +8,7 @@ mod gpu;
 mod resume;
 mod run;
 mod say;
+mod usage;
 
 mod order;
 

@@ -8,6 +8,7 @@ use tempfile::TempDir;
 
 use crate::example::built;
 use crate::gpu::gpu;
+use crate::usage::check_usage_error;
 
 fn run(dir: &TempDir, args: &[&str]) -> Output {
     let mut command = Command::new(built("shared_device"));
@@ -68,28 +69,34 @@ fn processes_share_an_adapter() {
 
 #[test]
 fn a_share_that_is_too_small_is_named() {
-    let words = ["of at most 10485 are held", "one of the processes did not get through: exit status: 1"];
+    let words = ["of at most 10485 are held", "one of the processes failed: exit status: 1"];
     check_refused(&["--processes", "2", "--memory-mb", "0.01"], &words);
 }
 
 #[test]
 fn options_that_make_no_sense() {
-    check_refused(&["--processes", "1,0"], &["--processes is 0"]);
-    check_refused(&["--processes", "65"], &["64 at a time at most"]);
-    check_refused(&["--memory-mb", "0"], &["--memory-mb is 0"]);
-    check_refused(&["--rounds", "0"], &["--rounds is 0"]);
-    check_refused(&["--nosuch"], &["unknown option `--nosuch`"]);
-    check_refused(&["--device", "nosuch"], &["no device `nosuch`", "did not get through"]);
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    for (args, words) in [
+        (&["--processes", "1,0"][..], "'1,0' for '--processes <A,B>': `0`: expected a whole number from 1 to 64"),
+        (&["--processes", "65"], "`65`: expected a whole number from 1 to 64"),
+        (&["--memory-mb", "0"], "'0' for '--memory-mb <MIB>': expected a number above 0"),
+        (&["--memory-mb", "1e9"], "expected 16777216 or less"),
+        (&["--rounds", "0"], "'0' for '--rounds <N>'"),
+        (&["--nosuch"], "unexpected argument '--nosuch'"),
+    ] {
+        check_usage_error(&run(&dir, args), args, &[words]);
+    }
+    check_refused(&["--device", "nosuch"], &["no device `nosuch`", "failed"]);
 }
 
 #[test]
 fn a_process_whose_starter_is_gone_ends() {
     let dir = tempfile::tempdir().expect("a folder for a while");
     let mut command = Command::new(built("shared_device"));
-    command.args(["--worker-of", "1", "--rows", "400", "--data-dir", "data"]).current_dir(dir.path()).env("BRISK_DEVICE", "cpu");
+    command.args(["--rows", "400", "--data-dir", "data", "--worker-of", "1"]).current_dir(dir.path()).env("BRISK_DEVICE", "cpu");
     let output = command.stdin(Stdio::null()).output().expect("the example runs");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.code() == Some(1) && said.contains("the process that started this one is gone"), "{said}");
+    assert!(output.status.code() == Some(1) && said.contains("the process that started this one has ended"), "{said}");
 }
 
 #[test]

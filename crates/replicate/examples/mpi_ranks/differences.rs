@@ -1,30 +1,32 @@
-//! Ranks that differ: every one is told, before a number is changed.
+//! Ranks that differ: all of them get an error before any value changes.
 
 use brisk_replicate::{Collective, CollectiveExt, Described, Error, Mpi, ReduceOp, agree};
 
-/// The last rank differs from the others in what `case` says.
-pub(crate) fn show(replica: &mut Mpi, case: &str) -> Result<(), Error> {
+use crate::options::Case;
+
+/// Makes the last rank differ from the others as `case` says.
+pub(crate) fn show(replica: &mut Mpi, case: &Case) -> Result<(), Error> {
     let last = replica.rank() + 1 == replica.world_size();
     match case {
-        "length" => replica.all_reduce(&mut vec![1.0_f32; if last { 11 } else { 10 }], ReduceOp::Sum),
-        "type" if last => replica.broadcast(&mut [1_u32; 4], 0),
-        "type" => replica.broadcast(&mut [1.0_f32; 4], 0),
-        "order" if last => replica.all_reduce(&mut [1.0_f32; 4], ReduceOp::Sum),
-        "order" => replica.barrier(),
-        "version" if last => agree_as_another_version(replica),
+        Case::Length => replica.all_reduce(&mut vec![1.0_f32; if last { 11 } else { 10 }], ReduceOp::Sum),
+        Case::Type if last => replica.broadcast(&mut [1_u32; 4], 0),
+        Case::Type => replica.broadcast(&mut [1.0_f32; 4], 0),
+        Case::Order if last => replica.all_reduce(&mut [1.0_f32; 4], ReduceOp::Sum),
+        Case::Order => replica.barrier(),
+        Case::Version if last => agree_as_another_version(replica),
         _ => {
-            let shape = if last && case == "shape" { "[300, 28] f32" } else { "[256, 28] f32" };
+            let shape = if last && matches!(case, Case::Shape) { "[300, 28] f32" } else { "[256, 28] f32" };
             agree(replica, &[Described { what: "layers.0.weight".to_owned(), is: shape.to_owned() }])
         }
     }
 }
 
-/// What the others see of a rank that was built with version 0.0.1: the calls of `agree`, with its own version in the list.
+/// Behaves as a rank built with version 0.0.1: makes the calls of `agree` with that version in its list.
 fn agree_as_another_version(replica: &mut Mpi) -> Result<(), Error> {
     let (rank, n) = (replica.rank(), replica.world_size());
     let mut n_entries = [2_u32];
     replica.all_reduce(&mut n_entries, ReduceOp::Max)?;
-    // Hashes of two entries; no other list has these.
+    // Hashes of two entries that differ from those of any real list.
     replica.all_gather(&[1_u32, 2, 3, 4], &mut vec![0; 4 * n])?;
     let theirs = text_of(replica, 0, "")?;
     let mine = text_of(replica, rank, "the version of brisk-replicate\n0.0.1")?;

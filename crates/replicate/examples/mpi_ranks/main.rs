@@ -1,14 +1,10 @@
-//! Replicas as processes: sums over all ranks, what becomes of a rank that fails, and of ranks that differ.
+//! Replicas as processes: sums over all ranks, ranks that fail, and ranks that differ from the others.
 //!
-//! `cargo xtask mpi -n 4 -- example mpi_ranks CASE`, where CASE is
-//!
-//! - `sum`, `sum-by-engine`: every operation once, and a hash of what came of it;
-//! - `steps`: steps of a run that can be lost and started again, see [`steps`];
-//! - `panic`, `leave`, `hang`: what the last rank does while the others wait for it;
-//! - `length`, `type`, `order`, `shape`, `version`: in what the last rank differs.
+//! `cargo xtask mpi -n 4 -- example mpi_ranks CASE`; `cargo run --features mpi --example mpi_ranks -- --help` lists the cases.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "it is a program")]
 
 mod differences;
+mod options;
 mod steps;
 #[path = "../../tests/it/sums.rs"]
 mod sums;
@@ -18,18 +14,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use brisk_replicate::{Collective, Error, Mpi, MpiConfig, SumOrder};
+use clap::Parser as _;
 
-const CASES: &str = "sum, sum-by-engine, steps, panic, leave, hang, length, type, order, shape, version";
+use options::{Case, Options};
 
 fn main() -> ExitCode {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    let (case, args) = args.split_first().map_or(("sum", &[][..]), |(case, args)| (case.as_str(), args));
-    // What is wrong with the command line is known before anybody is waited for.
-    if !CASES.split(", ").any(|known| known == case) {
-        eprintln!("error: there is no case `{case}`; there are {CASES}");
-        return ExitCode::FAILURE;
-    }
-    match run(case, args) {
+    // A wrong command line ends the process here, before MPI starts and waits for the other ranks.
+    match run(Options::parse().case()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
@@ -38,48 +29,48 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(case: &str, args: &[String]) -> Result<(), Error> {
-    let order = if case == "sum-by-engine" { SumOrder::Engine } else { SumOrder::Fixed };
+fn run(case: Case) -> Result<(), Error> {
+    let order = if matches!(case, Case::SumByEngine) { SumOrder::Engine } else { SumOrder::Fixed };
     let timeout = Duration::from_secs(match case {
-        "hang" => 1,
-        "steps" => 4,
+        Case::Hang => 1,
+        Case::Steps(_) => 4,
         _ => 60,
     });
     let mut replica = Mpi::start(MpiConfig { order, timeout })?;
     let last = replica.rank() + 1 == replica.world_size();
-    if case == "leave" && last {
+    if matches!(case, Case::Leave) && last {
         return Ok(());
     }
-    match do_case(case, args, &mut replica) {
+    match run_case(&case, &mut replica) {
         Ok(()) => Box::new(replica).finish(),
-        // A run that may get through the next time ends with the status that says so, and any other with that of an error: it is not started again.
+        // A run that may succeed the next time ends with the exit status that says so. Any other ends with that of an error and is not started again.
         Err(error) if error.restart_helps() => {
             replica.fail(&error.to_string());
             Err(error)
         }
         Err(error) => {
-            // In one piece, since the other ranks say so at the same time.
+            // In one write, since the other ranks report it at the same time.
             drop(std::io::stderr().write_all(format!("error on rank {}: {error}\n", replica.rank()).as_bytes()));
             std::process::exit(1)
         }
     }
 }
 
-fn do_case(case: &str, args: &[String], replica: &mut Mpi) -> Result<(), Error> {
+fn run_case(case: &Case, replica: &mut Mpi) -> Result<(), Error> {
     let last = replica.rank() + 1 == replica.world_size();
     match case {
-        "sum" | "sum-by-engine" => {
+        Case::Sum | Case::SumByEngine => {
             let bits = sums::bits(replica)?;
             if replica.rank() == 0 {
                 println!("{} ranks by {}: bits {bits:016x}", replica.world_size(), replica.engine());
             }
         }
-        "steps" => steps::run(replica, args)?,
-        // One that fails ends the job, however it fails.
-        "panic" => assert!(!last, "on purpose"),
-        "hang" if last => std::thread::sleep(Duration::from_secs(3600)),
-        "leave" | "hang" => {}
-        difference => differences::show(replica, difference)?,
+        Case::Steps(options) => steps::run(replica, options)?,
+        // A rank that fails ends the job, however it fails.
+        Case::Panic => assert!(!last, "on purpose"),
+        Case::Hang if last => std::thread::sleep(Duration::from_secs(3600)),
+        Case::Leave | Case::Hang => {}
+        Case::Length | Case::Type | Case::Order | Case::Shape | Case::Version => differences::show(replica, case)?,
     }
     replica.barrier()
 }

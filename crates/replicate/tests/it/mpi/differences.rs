@@ -44,8 +44,8 @@ fn the_version_that_they_were_built_with() {
 }
 
 #[test]
-fn a_case_that_there_is_not() {
+fn an_unknown_case_is_refused_before_mpi_starts() {
     let ended = run(2, "nonsense");
-    assert_eq!(ended.status, Some(1), "{}", ended.stderr);
-    assert!(ended.stderr.contains("error: there is no case `nonsense`; there are sum, "), "{}", ended.stderr);
+    assert_eq!(ended.status, Some(2), "{}", ended.stderr);
+    assert!(ended.stderr.contains("error: unrecognized subcommand 'nonsense'"), "{}", ended.stderr);
 }

@@ -1,0 +1,81 @@
+//! The command line of an example: parses its options, prints help and completions, and turns its result into an exit status.
+
+pub mod value;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::error::ErrorKind;
+use clap::{Arg, ArgAction, Command, Parser, value_parser};
+use clap_complete::Shell;
+
+use crate::print;
+
+/// The exit status of a wrong command line.
+const USAGE_ERROR: u8 = 2;
+
+const COMPLETIONS: &str = "completions";
+
+/// Runs an example: parses its command line and passes the options to `program`.
+///
+/// The exit status is the one that `program` returns, 1 if it returns an error, and 2 for a wrong command line. `--help` and `--completions SHELL`
+/// print to standard output.
+pub fn run<O: Parser>(program: impl FnOnce(O) -> Result<ExitCode>) -> ExitCode {
+    let outcome = match parse::<O>() {
+        Ok(Some(options)) => program(options),
+        Ok(None) => Ok(ExitCode::SUCCESS),
+        Err(error) => Err(error),
+    };
+    let outcome = outcome.or_else(|error| match error.downcast_ref::<clap::Error>() {
+        Some(error) => show(error),
+        None => Err(error),
+    });
+    outcome.unwrap_or_else(|error| {
+        print::error(&error);
+        ExitCode::FAILURE
+    })
+}
+
+/// An error in options that the parser accepts one by one, which [`run`] prints as the parser prints its own.
+pub fn usage_error<O: Parser>(kind: ErrorKind, message: impl std::fmt::Display) -> anyhow::Error {
+    command::<O>().error(kind, message).into()
+}
+
+/// The options of this process; `None` if completions were asked for and printed.
+fn parse<O: Parser>() -> Result<Option<O>> {
+    let mut command = command::<O>();
+    let matches = command.try_get_matches_from_mut(std::env::args_os())?;
+    if let Some(shell) = matches.get_one::<Shell>(COMPLETIONS) {
+        let (mut script, name) = (Vec::new(), O::command().get_name().to_owned());
+        clap_complete::generate(*shell, &mut command, name, &mut script);
+        return print::result(String::from_utf8_lossy(&script).trim_end()).map(|()| None);
+    }
+    Ok(Some(O::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?))
+}
+
+/// The options of `O`, and those of every example. An option given twice has its last value, so that a script can append to its defaults.
+fn command<O: Parser>() -> Command {
+    let help = Arg::new("help").short('h').long("help").action(ArgAction::Help).help("Print help");
+    let completions = Arg::new(COMPLETIONS)
+        .long(COMPLETIONS)
+        .value_name("SHELL")
+        .value_parser(value_parser!(Shell))
+        .exclusive(true)
+        .help("Print completions of these options for a shell");
+    O::command()
+        .disable_help_flag(true)
+        .args_override_self(true)
+        .max_term_width(120)
+        .next_help_heading("Other")
+        .args([completions, help])
+}
+
+/// Prints help to standard output and a usage error to standard error.
+fn show(error: &clap::Error) -> Result<ExitCode> {
+    let text = error.render().to_string();
+    if error.use_stderr() {
+        print::note(text.trim_end());
+        return Ok(ExitCode::from(USAGE_ERROR));
+    }
+    print::result(text.trim_end()).map(|()| ExitCode::SUCCESS)
+}

@@ -1,0 +1,64 @@
+//! Parsers of option values.
+
+use std::ops::RangeInclusive;
+
+use brisk_nn::tensor::Precision;
+use brisk_nn::tensor::program::Selection;
+use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
+
+/// The largest count that options accept.
+pub const MAX_COUNT: u64 = 1 << 40;
+
+/// A whole number in `range`.
+pub fn whole<T: TryFrom<u64>>(range: RangeInclusive<u64>) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static {
+    move |word| {
+        let number = word.parse().ok().filter(|number| range.contains(number));
+        number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| {
+            let end = match *range.end() {
+                MAX_COUNT => "2^40".to_owned(),
+                end => end.to_string(),
+            };
+            format!("expected a whole number from {} to {end}", range.start())
+        })
+    }
+}
+
+/// A number above 0, at most `max`.
+pub fn positive(max: f64) -> impl Fn(&str) -> Result<f64, String> + Clone + Send + Sync + 'static {
+    move |word| match word.parse::<f64>() {
+        Ok(number) if number > 0.0 && number <= max => Ok(number),
+        Ok(number) if number > max && max < f64::MAX => Err(format!("expected {max} or less")),
+        _ => Err("expected a number above 0".to_owned()),
+    }
+}
+
+/// Values separated by commas, each parsed by `parse`.
+pub fn list<T>(
+    parse: impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static,
+) -> impl Fn(&str) -> Result<Vec<T>, String> + Clone + Send + Sync + 'static {
+    move |words| words.split(',').map(|word| parse(word.trim()).map_err(|error| format!("`{word}`: {error}"))).collect()
+}
+
+/// One of a few words, and what each stands for.
+pub fn one_of<T: Clone + Send + Sync + 'static, const N: usize>(
+    words: [(&'static str, T); N],
+) -> impl TypedValueParser<Value = T> {
+    let names = words.each_ref().map(|(name, _)| *name);
+    PossibleValuesParser::new(names).map(move |found| {
+        let word = words.iter().find(|(name, _)| *name == found);
+        word.map(|(_, value)| value.clone()).expect("the parser accepts only the names of `words`")
+    })
+}
+
+/// A device, as [`Selection`] names it. Whether it exists is found out when it is opened.
+pub fn device() -> impl TypedValueParser<Value = Selection> {
+    OsStringValueParser::new().map(|word| {
+        let Ok(selection) = word.to_string_lossy().parse();
+        selection
+    })
+}
+
+/// The precision of matrix products.
+pub fn precision() -> impl TypedValueParser<Value = Precision> {
+    one_of([("f32", Precision::F32), ("f16", Precision::F16), ("bf16", Precision::Bf16)])
+}

@@ -1,0 +1,53 @@
+//! What the command lines of all examples have in common.
+
+use std::process::{Command, Output};
+
+use crate::example::built;
+
+/// A usage error, by convention: exit status 2, nothing on standard output, and on standard error an error that contains all of `words` and a
+/// pointer to the help.
+#[track_caller]
+pub(crate) fn check_usage_error(output: &Output, args: &[&str], words: &[&str]) {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{args:?}: {stderr}");
+    assert!(stderr.starts_with("error: ") && !stderr.contains("panicked"), "{args:?}: {stderr}");
+    assert!(stderr.contains("--help"), "{args:?}: it says where the options are: {stderr}");
+    for word in words {
+        assert!(stderr.contains(word), "{args:?}: no `{word}` in: {stderr}");
+    }
+}
+
+const EXAMPLES: [&str; 8] =
+    ["higgs", "data_parallel", "shared_device", "amp_report", "import", "inspect", "own_kernel", "caller_device"];
+
+#[test]
+fn each_example_prints_completions_of_its_options() {
+    for name in EXAMPLES {
+        for (shell, words) in [
+            ("bash", "--completions"),
+            ("zsh", "#compdef"),
+            ("fish", "complete -c"),
+            ("powershell", "Register"),
+            ("elvish", "edit:"),
+        ] {
+            let output = Command::new(built(name)).args(["--completions", shell]).output().expect("the example runs");
+            let script = String::from_utf8(output.stdout).expect("completions are UTF-8");
+            assert!(output.status.success() && output.stderr.is_empty(), "{name} {shell}: {script}");
+            assert!(script.contains(words) && script.contains(name), "{name} {shell}: {script}");
+        }
+        let output = Command::new(built(name)).args(["--completions", "csh"]).output().expect("the example runs");
+        check_usage_error(&output, &[name], &["bash, elvish, fish, powershell, zsh"]);
+    }
+}
+
+#[test]
+fn each_example_suggests_the_option_that_was_meant() {
+    for name in EXAMPLES {
+        let output = Command::new(built(name)).arg("--completion").output().expect("the example runs");
+        check_usage_error(
+            &output,
+            &[name],
+            &["unexpected argument '--completion'", "a similar argument exists: '--completions'"],
+        );
+    }
+}
