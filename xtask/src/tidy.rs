@@ -1,7 +1,7 @@
-//! `cargo xtask tidy`: rules of this workspace that neither the compiler nor clippy know.
+//! `cargo xtask tidy`: rules of this workspace that neither the compiler nor clippy knows.
 //!
-//! A rule is a function from the [`Workspace`] to findings, so each is tested on a workspace made up to break it. What a
-//! reviewer says twice becomes one more.
+//! A rule is a function from the [`Workspace`] to findings, so that each can be tested on a made-up workspace that breaks it. A remark that a reviewer makes twice
+//! becomes a rule.
 
 mod arrows;
 mod kernels;
@@ -20,12 +20,14 @@ use anyhow::Result;
 
 use workspace::Workspace;
 
+use crate::shell;
+
 /// What is wrong, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
-    /// A path from the workspace's folder.
+    /// A path relative to the root folder of the workspace.
     path: String,
-    /// Counted from one; zero when it is about the whole file.
+    /// Counted from one; zero if the finding is about the whole file.
     line: usize,
     message: String,
 }
@@ -55,20 +57,18 @@ const RULES: &[Rule] = &[
     source::nothing_is_left_over,
     source::libraries_do_not_print,
     source::unsafe_is_in_one_file,
-    source::paths_are_nobodys_own,
+    source::no_machine_is_named,
     weight::stays_low,
 ];
 
-pub(crate) fn run(_: &[String]) -> Result<ExitCode> {
+pub(crate) fn run() -> Result<ExitCode> {
     let findings = findings()?;
-    for finding in &findings {
-        println!("{finding}");
-    }
+    shell::print(findings.iter().map(|finding| format!("{finding}\n")).collect::<String>().as_bytes())?;
     eprintln!("{} rules, {} findings", RULES.len(), findings.len());
     Ok(if findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What all rules find, by path.
+/// The findings of all rules, sorted by path.
 pub(crate) fn findings() -> Result<Vec<Finding>> {
     let workspace = Workspace::read()?;
     let mut findings: Vec<Finding> = RULES.iter().flat_map(|rule| rule(&workspace)).collect();

@@ -1,15 +1,15 @@
-//! Which crate may know which.
+//! Which crates may depend on which.
 
 use super::Finding;
 use super::source::code_lines;
 use super::workspace::Workspace;
 
-/// What each crate may depend on, in tests and build scripts too; `None` is anything. The picture is in ARCHITECTURE.md.
+/// The brisk crates that each crate may depend on, in tests and build scripts too; `None` means all. ARCHITECTURE.md has the diagram.
 const ARROWS: &[(&str, Option<&[&str]>)] = &[
     ("kernels", Some(&[])),
     ("loader", Some(&[])),
     ("replicate", Some(&[])),
-    // For the trait `RowSource`, which tables implement, and nothing else.
+    // Only for the trait `RowSource`, which tables implement.
     ("table", Some(&["loader"])),
     ("program", Some(&["kernels"])),
     ("tensor", Some(&["program", "kernels"])),
@@ -18,7 +18,7 @@ const ARROWS: &[(&str, Option<&[&str]>)] = &[
     ("train", None),
 ];
 
-/// The crates that talk to wgpu; the others go through them.
+/// The crates that use wgpu directly; the others use it through them.
 const NAME_WGPU: [&str; 2] = ["kernels", "program"];
 
 pub(super) fn point_down(workspace: &Workspace) -> Vec<Finding> {
@@ -31,7 +31,7 @@ pub(super) fn point_down(workspace: &Workspace) -> Vec<Finding> {
                 Finding::new(
                     &manifest,
                     0,
-                    format!("xtask depends on brisk-{name}; it must build in seconds, so it runs programs instead"),
+                    format!("xtask depends on brisk-{name}; it must build in seconds: start a program that depends on the crate instead"),
                 )
             }));
             continue;
@@ -41,14 +41,18 @@ pub(super) fn point_down(workspace: &Workspace) -> Vec<Finding> {
             findings.push(Finding::new(
                 &manifest,
                 0,
-                format!("`{short}` has no line in the table of arrows (xtask/src/tidy/arrows.rs)"),
+                format!("`{short}` is missing in the table of dependencies (xtask/src/tidy/arrows.rs)"),
             ));
             continue;
         };
         let Some(allowed) = allowed else { continue };
         for name in known.filter(|name| !allowed.contains(name)) {
-            let may = if allowed.is_empty() { "no other brisk crate".to_owned() } else { format!("only {}", allowed.join(", ")) };
-            findings.push(Finding::new(&manifest, 0, format!("`{short}` depends on `{name}`; it may know {may}")));
+            let may = if allowed.is_empty() {
+                "not depend on other brisk crates".to_owned()
+            } else {
+                format!("only depend on {}", allowed.join(", "))
+            };
+            findings.push(Finding::new(&manifest, 0, format!("`{short}` depends on `{name}`; it may {may}")));
         }
     }
     findings

@@ -19,7 +19,7 @@ pub(super) fn have_twins(workspace: &Workspace) -> Vec<Finding> {
         match kernels.filter(|kernel| !kernel.ends_with("_cpu")).filter(named).max_by_key(|kernel| kernel.len()) {
             Some(owner) => owners.push(owner),
             None if is_included(workspace, &file.path) => {}
-            None => findings.push(Finding::new(&file.path, 0, "no kernel is named like it, and none includes it")),
+            None => findings.push(Finding::new(&file.path, 0, "belongs to no kernel by its name, and none includes it")),
         }
     }
     owners.sort_unstable();
@@ -28,11 +28,11 @@ pub(super) fn have_twins(workspace: &Workspace) -> Vec<Finding> {
         let path = format!("{kernel}.rs");
         let twin = format!("{kernel}_cpu.rs");
         if workspace.file(&twin).is_none() {
-            findings.push(Finding::new(&path, 0, format!("has a shader and no twin in plain Rust at {twin}")));
+            findings.push(Finding::new(&path, 0, format!("has a shader but no twin in plain Rust at {twin}")));
         }
         let name = kernel.rsplit('/').next().unwrap_or(kernel);
         if !workspace.rust_files(TESTS).any(|file| file.path.contains(name) || file.text.contains(name)) {
-            findings.push(Finding::new(&path, 0, format!("is named nowhere in {TESTS}")));
+            findings.push(Finding::new(&path, 0, format!("has no test: nothing in {TESTS} names it")));
         }
     }
     findings

@@ -1,4 +1,4 @@
-//! What a stranger sees of a crate first.
+//! What a user sees first of a crate: its manifest and its README.
 
 use super::Finding;
 use super::workspace::Workspace;
@@ -8,10 +8,10 @@ pub(super) fn are_complete(workspace: &Workspace) -> Vec<Finding> {
     for package in workspace.packages.iter().filter(|package| package.short_name().is_some()) {
         let mut says = |message: &str| findings.push(Finding::new(format!("{}/Cargo.toml", package.folder), 0, message));
         if package.description.is_empty() || package.description.starts_with('(') {
-            says("has no description: one sentence on what it makes faster");
+            says("has no description; write one sentence on what it makes faster");
         }
         if package.license.is_empty() {
-            says("has no licence: `license.workspace = true`");
+            says("has no licence; add `license.workspace = true`");
         }
         if package.name != format!("brisk-{}", package.short_name().unwrap_or_default()) {
             says("is not named after its folder");
@@ -29,7 +29,11 @@ pub(super) fn readme_is_the_crate_docs(workspace: &Workspace) -> Vec<Finding> {
         }
         let library = format!("{}/src/lib.rs", package.folder);
         if !workspace.file(&library).is_some_and(|file| file.text.lines().any(|line| line.trim() == INCLUDED)) {
-            findings.push(Finding::new(library, 0, format!("does not take its docs from the README: `{INCLUDED}`")));
+            findings.push(Finding::new(
+                library,
+                0,
+                format!("does not include the README as its documentation; add `{INCLUDED}`"),
+            ));
         }
     }
     findings

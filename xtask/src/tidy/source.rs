@@ -3,16 +3,16 @@
 use super::Finding;
 use super::workspace::{File, Workspace};
 
-/// Lines that a Rust file may have; past that it has become two ideas.
+/// The maximum number of lines of a Rust file.
 const MAX_LINES: usize = 700;
-/// Files that are longer today. This list only shrinks.
+/// Files that are longer; the list may only become shorter.
 const TOO_LONG: &[&str] = &[];
 
 const LEFT_OVER: [(&str, &str); 4] = [
-    ("todo!", "is a promise: do it, or leave the item out"),
-    ("unimplemented!", "is a promise: do it, or leave the item out"),
-    ("dbg!", "was for debugging"),
-    ("#[ignore", "skips a test that nobody will run again; gate it on what it needs, or mend it"),
+    ("todo!", "is unfinished; implement it, or leave the item out"),
+    ("unimplemented!", "is unfinished; implement it, or leave the item out"),
+    ("dbg!", "is for debugging only; remove it"),
+    ("#[ignore", "skips a test for good; fix the test, or check for what it needs when it runs"),
 ];
 
 const PRINTS: [&str; 4] = ["println!", "eprintln!", "print!", "eprint!"];
@@ -23,13 +23,13 @@ pub(super) fn files_are_short(workspace: &Workspace) -> Vec<Finding> {
         let n_lines = file.text.lines().count();
         let listed = TOO_LONG.contains(&file.path.as_str());
         if n_lines > MAX_LINES && !listed {
-            findings.push(Finding::new(&file.path, 0, format!("has {n_lines} lines; past {MAX_LINES}, look for the seam")));
+            findings.push(Finding::new(&file.path, 0, format!("has {n_lines} lines, more than {MAX_LINES}; split it")));
         }
         if n_lines <= MAX_LINES && listed {
             findings.push(Finding::new(
                 &file.path,
                 0,
-                "is short enough now: strike it from the list in xtask/src/tidy/source.rs",
+                "is short enough now; remove it from the list in xtask/src/tidy/source.rs",
             ));
         }
     }
@@ -47,7 +47,7 @@ pub(super) fn nothing_is_left_over(workspace: &Workspace) -> Vec<Finding> {
     findings
 }
 
-/// Only programs print, and tests: a library gives back what it has to say.
+/// Only programs and tests print; libraries return values and errors.
 pub(super) fn libraries_do_not_print(workspace: &Workspace) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in workspace.rust_files("crates/") {
@@ -69,17 +69,17 @@ pub(super) fn libraries_do_not_print(workspace: &Workspace) -> Vec<Finding> {
     findings
 }
 
-/// Files that may have `unsafe` beside the one of their crate; the list only shrinks.
+/// Files that may contain `unsafe` in addition to the one file of their crate; the list may only become shorter.
 const SECOND_UNSAFE: [&str; 3] = [
-    // One call, behind a feature, that acknowledges an experimental interface.
+    // One call that acknowledges an experimental interface, enabled by a feature.
     "crates/kernels/src/core/coop_shape.rs",
-    // Register-only SSE2, which the language still calls unsafe though every x86-64 has it.
+    // SSE2 intrinsics on values, which are unsafe to call although every x86-64 processor has them.
     "crates/table/src/csv/block.rs",
-    // A C library, behind a feature: the other file is about memory that threads share.
+    // Calls of a C library, enabled by a feature; the other file is about memory that threads share.
     "crates/replicate/src/mpi.rs",
 ];
 
-/// A crate forbids `unsafe`, or has all of it in one file.
+/// A crate forbids `unsafe` code, or has it in one file.
 pub(super) fn unsafe_is_in_one_file(workspace: &Workspace) -> Vec<Finding> {
     let mut findings = Vec::new();
     for package in workspace.packages.iter().filter(|package| package.short_name().is_some()) {
@@ -96,32 +96,36 @@ pub(super) fn unsafe_is_in_one_file(workspace: &Workspace) -> Vec<Finding> {
             .filter(|path| !SECOND_UNSAFE.contains(path))
             .collect();
         match files[..] {
-            [] => findings.push(Finding::new(library, 0, "has no `unsafe` in its crate: say so with `#![forbid(unsafe_code)]`")),
+            [] => {
+                findings.push(Finding::new(library, 0, "is the root of a crate without `unsafe`; add `#![forbid(unsafe_code)]`"))
+            }
             [_] => {}
             [first, ..] => findings.push(Finding::new(
                 first,
                 0,
-                format!("`unsafe` is in {} files of one crate: {}", files.len(), files.join(", ")),
+                format!("`unsafe` is in {} files of one crate, expected one: {}", files.len(), files.join(", ")),
             )),
         }
     }
     findings
 }
 
-/// Real data lies beside a checkout on the machines that run CI, and only what they run may know where.
-pub(super) fn paths_are_nobodys_own(workspace: &Workspace) -> Vec<Finding> {
+/// Only `.ci/run` may name the folder of real data that machines of CI have beside the checkout.
+pub(super) fn no_machine_is_named(workspace: &Workspace) -> Vec<Finding> {
     const BESIDE: &str = concat!("..", "/shared");
     let mut findings = Vec::new();
     for file in workspace.files.iter().filter(|file| file.path != ".ci/run") {
         let named = file.text.lines().zip(1..).filter(|(text, _)| text.contains(BESIDE));
         findings.extend(
-            named.map(|(_, line)| Finding::new(&file.path, line, format!("`{BESIDE}` is somebody's folder; take BRISK_DATA"))),
+            named.map(|(_, line)| {
+                Finding::new(&file.path, line, format!("`{BESIDE}` exists on some machines only; use BRISK_DATA"))
+            }),
         );
     }
     findings
 }
 
-/// Whether `word` stands in `code`, not as the end of a longer word.
+/// Whether `code` contains `word`, not as part of a longer word.
 fn has_word(code: &str, word: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     let ends_in_letter = word.ends_with(is_part);
@@ -132,7 +136,7 @@ fn has_word(code: &str, word: &str) -> bool {
     })
 }
 
-/// The lines of `text` that hold code, numbered from one, without their comments and without what stands in string and
+/// The lines of `text` that contain code, numbered from one, without comments and without the contents of string and
 /// character literals.
 pub(super) fn code_lines(text: &str) -> Vec<(usize, String)> {
     let mut lines = vec![String::new()];
@@ -155,8 +159,8 @@ pub(super) fn code_lines(text: &str) -> Vec<(usize, String)> {
     (1..).zip(lines).filter(|(_, code)| !code.trim().is_empty()).collect()
 }
 
-/// How many bytes of `rest` are one comment or literal (0: it starts with neither), and whether a literal. `before` is the line
-/// so far.
+/// The length in bytes of the comment or literal that `rest` starts with (0 if it starts with neither), and whether it is a literal. `before` is the
+/// beginning of the line.
 fn skipped_bytes(rest: &str, before: &str) -> (usize, bool) {
     if rest.starts_with("//") {
         return (rest.find('\n').unwrap_or(rest.len()), false);

@@ -1,10 +1,10 @@
-//! Each rule on a workspace that keeps it, and on ones that break it.
+//! Each rule on a workspace that follows it, and on workspaces that break it.
 
 use super::source::code_lines;
 use super::workspace::{File, Package, Workspace};
 use super::{Rule, arrows, kernels, manifests, source, weight};
 
-/// Two crates and an xtask with nothing wrong with them.
+/// Two crates and an xtask that follow all rules.
 fn sound() -> Workspace {
     let package = |name: &str, folder: &str, dependencies: &[&str]| Package {
         name: name.into(),
@@ -37,7 +37,7 @@ fn sound() -> Workspace {
     }
 }
 
-/// `rule` says nothing of a sound workspace, and `expected` (path:line and a part of what it says) of that with a `change`.
+/// Checks that `rule` finds nothing in a sound workspace, and `expected` (path:line and a part of the message) after `change`.
 #[track_caller]
 fn check(rule: Rule, change: impl Fn(&mut Workspace), expected: &[(&str, &str)]) {
     assert_eq!(rule(&sound()), [], "a sound workspace");
@@ -74,12 +74,16 @@ fn arrows_only_point_down() {
     check(
         arrows::point_down,
         depends(0, "brisk-tensor"),
-        &[("crates/table/Cargo.toml", "`table` depends on `tensor`; it may know only loader")],
+        &[("crates/table/Cargo.toml", "`table` depends on `tensor`; it may only depend on loader")],
     );
-    check(arrows::point_down, depends(1, "brisk-loader"), &[("crates/kernels/Cargo.toml", "it may know no other brisk crate")]);
-    check(arrows::point_down, depends(2, "brisk-table"), &[("xtask/Cargo.toml", "runs programs instead")]);
+    check(
+        arrows::point_down,
+        depends(1, "brisk-loader"),
+        &[("crates/kernels/Cargo.toml", "it may not depend on other brisk crates")],
+    );
+    check(arrows::point_down, depends(2, "brisk-table"), &[("xtask/Cargo.toml", "start a program")]);
     let newcomer = |workspace: &mut Workspace| workspace.packages[0].folder = "crates/newcomer".into();
-    check(arrows::point_down, newcomer, &[("crates/newcomer/Cargo.toml", "no line in the table of arrows")]);
+    check(arrows::point_down, newcomer, &[("crates/newcomer/Cargo.toml", "is missing in the table of dependencies")]);
 }
 
 #[test]
@@ -103,22 +107,22 @@ fn manifests_say_what_a_crate_is_for() {
 fn crate_docs_are_the_readme() {
     check(manifests::readme_is_the_crate_docs, without("crates/table/README.md"), &[("crates/table", "has no README.md")]);
     let own_docs = with("crates/kernels/src/lib.rs", "//! Kernels.\n");
-    check(manifests::readme_is_the_crate_docs, own_docs, &[("crates/kernels/src/lib.rs", "docs from the README")]);
+    check(manifests::readme_is_the_crate_docs, own_docs, &[("crates/kernels/src/lib.rs", "include the README")]);
 }
 
 #[test]
 fn kernels_have_twins_and_tests() {
     let kernel = "crates/kernels/src/product/matmul.rs";
     check(kernels::have_twins, without("crates/kernels/src/product/matmul_cpu.rs"), &[(kernel, "no twin in plain Rust")]);
-    check(kernels::have_twins, without("crates/kernels/tests/it/matmul.rs"), &[(kernel, "is named nowhere in")]);
+    check(kernels::have_twins, without("crates/kernels/tests/it/matmul.rs"), &[(kernel, "has no test")]);
     let stray = "crates/kernels/src/product/scan.wgsl";
-    check(kernels::have_twins, with(stray, ""), &[(stray, "no kernel is named like it")]);
-    // A longer name that only begins alike is another kernel.
+    check(kernels::have_twins, with(stray, ""), &[(stray, "belongs to no kernel")]);
+    // A longer name with the same beginning is another kernel.
     let alike = "crates/kernels/src/product/matmuls.wgsl";
-    check(kernels::have_twins, with(alike, ""), &[(alike, "no kernel is named like it")]);
+    check(kernels::have_twins, with(alike, ""), &[(alike, "belongs to no kernel")]);
     // A kernel of another family does not own it.
     let elsewhere = "crates/kernels/src/loss/matmul.wgsl";
-    check(kernels::have_twins, with(elsewhere, ""), &[(elsewhere, "no kernel is named like it")]);
+    check(kernels::have_twins, with(elsewhere, ""), &[(elsewhere, "belongs to no kernel")]);
     // A part of several modules is included by one of them at least.
     let part = "crates/kernels/src/core/rounding.wgsl";
     let shared = |workspace: &mut Workspace| {
@@ -189,23 +193,23 @@ fn unsafe_code_is_in_one_file() {
     let two = |workspace: &mut Workspace| {
         one(workspace);
         with("crates/table/src/rows.rs", block)(workspace);
-        // The lint's name and a comment are not code that is unsafe.
+        // The name of the lint and a comment are not unsafe code.
         with("crates/table/src/safe.rs", "#![deny(unsafe_code)] // unsafe\n")(workspace);
     };
     check(source::unsafe_is_in_one_file, two, &[("crates/table/src/map.rs", "2 files of one crate")]);
 }
 
 #[test]
-fn nobodys_folder_is_named() {
+fn no_folder_of_one_machine_is_named() {
     let text = concat!("let data = \"..", "/shared/data\";\n");
-    check(source::paths_are_nobodys_own, with("tests/src/lib.rs", text), &[("tests/src/lib.rs:1", "take BRISK_DATA")]);
-    check(source::paths_are_nobodys_own, with(".ci/run", text), &[]);
+    check(source::no_machine_is_named, with("tests/src/lib.rs", text), &[("tests/src/lib.rs:1", "use BRISK_DATA")]);
+    check(source::no_machine_is_named, with(".ci/run", text), &[]);
 }
 
 #[test]
 fn crates_stay_light() {
     let heavy = |workspace: &mut Workspace| workspace.trees[0].1 = (0..30).map(|n| format!("crate-{n:02} v1.0.0")).collect();
-    check(weight::stays_low, heavy, &[("brisk-table", "takes 30 packages to build, fewer than 30 are promised: crate-00")]);
+    check(weight::stays_low, heavy, &[("brisk-table", "takes 30 packages to build, expected fewer than 30: crate-00")]);
     let light = |workspace: &mut Workspace| workspace.trees[0].1 = (0..29).map(|n| format!("crate-{n:02} v1.0.0")).collect();
     check(weight::stays_low, light, &[]);
 }
@@ -231,7 +235,7 @@ fn check_code(text: &str, expected: &[(usize, &str)]) {
 }
 
 #[test]
-fn comments_and_literals_are_no_code() {
+fn comments_and_literals_are_not_code() {
     check_code("a // b\n/* c\n d */ e\n", &[(1, "a"), (3, "e")]);
     check_code("/* a /* b */ c */ d", &[(1, "d")]);
     check_code("f(\"// no comment \\\" still\"); g", &[(1, "f(\"); g")]);

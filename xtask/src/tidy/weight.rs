@@ -1,12 +1,12 @@
-//! How many packages a crate costs whoever depends on it.
+//! How many packages a crate adds to the build of its dependants.
 
 use std::collections::BTreeSet;
 
 use super::Finding;
 use super::workspace::Workspace;
 
-/// Fewer than so many packages, itself among them, by `cargo tree -e normal` on this machine with default features: what a dependant links or
-/// expands. Helpers of build scripts are not counted.
+/// A crate must need fewer packages than this, including itself, according to `cargo tree -e normal` with default features on this machine. Dependencies of
+/// build scripts are not counted.
 pub(super) const LIMITS: [(&str, usize); 2] = [("brisk-table", 30), ("brisk-kernels", 75)];
 
 pub(super) fn stays_low(workspace: &Workspace) -> Vec<Finding> {
@@ -18,14 +18,14 @@ pub(super) fn stays_low(workspace: &Workspace) -> Vec<Finding> {
             findings.push(Finding::new(
                 name,
                 0,
-                format!("takes {} packages to build, fewer than {limit} are promised: {list}", packages.len()),
+                format!("takes {} packages to build, expected fewer than {limit}: {list}", packages.len()),
             ));
         }
     }
     findings
 }
 
-/// The packages that `cargo tree --prefix none` printed: a line each, `name v1.2.3` and notes, some of them twice.
+/// The packages in the output of `cargo tree --prefix none`: one line per package, `name v1.2.3` and notes, with repetitions.
 pub(super) fn unique_packages(printed: &str) -> BTreeSet<String> {
     let package = |line: &str| {
         let mut words = line.split_whitespace();

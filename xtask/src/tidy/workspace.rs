@@ -1,4 +1,4 @@
-//! What the rules look at: packages as cargo knows them, and files as they lie there.
+//! What the rules read: the packages of the workspace, and its text files.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,7 +14,7 @@ use crate::shell::{command, output, root};
 pub(crate) struct Workspace {
     pub(crate) packages: Vec<Package>,
     pub(crate) files: Vec<File>,
-    /// Crates whose weight is limited, with every package that building them takes.
+    /// Crates with a limit on packages, and the packages that they need.
     pub(crate) trees: Vec<(String, BTreeSet<String>)>,
 }
 
@@ -22,7 +22,7 @@ pub(crate) struct Workspace {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Package {
     pub(crate) name: String,
-    /// From the workspace's folder, with `/`: `crates/table`.
+    /// Relative to the root folder of the workspace, with `/`: `crates/table`.
     pub(crate) folder: String,
     pub(crate) description: String,
     pub(crate) license: String,
@@ -31,7 +31,7 @@ pub(crate) struct Package {
 }
 
 impl Package {
-    /// The name that the arrows are drawn with, for a crate that is published: `table` of `crates/table`.
+    /// The name of a published crate in the table of dependencies: `table` for `crates/table`.
     pub(crate) fn short_name(&self) -> Option<&str> {
         self.folder.strip_prefix("crates/")
     }
@@ -40,13 +40,13 @@ impl Package {
 /// A text file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct File {
-    /// From the workspace's folder, with `/`.
+    /// Relative to the root folder of the workspace, with `/`.
     pub(crate) path: String,
     pub(crate) text: String,
 }
 
 impl Workspace {
-    /// Reads what is there; the names in [`super::weight::LIMITS`] say whose trees.
+    /// Reads the workspace, with the dependency trees of the crates in [`super::weight::LIMITS`].
     pub(crate) fn read() -> Result<Self> {
         let packages = packages(&output(&mut command("cargo metadata --format-version 1 --no-deps"))?)?;
         let mut files = Vec::new();
@@ -63,7 +63,7 @@ impl Workspace {
         self.files.iter().find(|file| file.path == path)
     }
 
-    /// Rust files below `folder`.
+    /// Rust files in `folder`.
     pub(crate) fn rust_files<'a>(&'a self, folder: &'a str) -> impl Iterator<Item = &'a File> {
         self.files.iter().filter(move |file| file.path.ends_with(".rs") && file.path.starts_with(folder))
     }
@@ -93,7 +93,7 @@ fn packages(metadata: &str) -> Result<Vec<Package>> {
     Ok(metadata["packages"].as_array().into_iter().flatten().map(package).collect())
 }
 
-/// Text files below `folder`, but for what is built, downloaded or git's own.
+/// Text files in `folder`, except build output, downloads and the files of git.
 fn collect(folder: &Path, path: &str, files: &mut Vec<File>) -> Result<()> {
     const KINDS: [&str; 7] = ["rs", "wgsl", "toml", "md", "py", "sh", "yml"];
     for entry in fs::read_dir(folder).with_context(|| format!("could not list {}", folder.display()))? {
