@@ -3,35 +3,82 @@
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, Result, bail};
-use serde_json::Value;
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser};
 
-use crate::bins::{self, Profile};
-use crate::shell::{self, command, output, run as must, succeeds};
-use crate::stages::{self, Install, Options, Stage};
-use crate::{mpi, tidy, vulkan};
+use crate::metadata::Published;
+use crate::packages::{self, Install, InstallOptions};
+use crate::programs::{self, Profile};
+use crate::shell::{self, command, run as must, succeeds};
+use crate::stages::{self, Stage};
+use crate::{metadata, mpi, tidy, vulkan};
 
 const STAGES: &[Stage] = &[
-    Stage { name: "adapter", act: |options| vulkan::ensure(options.install) },
-    Stage { name: "mpi", act: |options| mpi::ensure(options.install).and_then(|()| mpi::ensure_network(options.install)) },
-    Stage { name: "fmt", act: fmt },
-    Stage { name: "clippy", act: clippy },
-    Stage { name: "features", act: |_| features() },
+    Stage {
+        name: "adapter",
+        about: "A Vulkan adapter exists; on Linux without one, Mesa's software driver is installed",
+        act: vulkan::ensure,
+    },
+    Stage {
+        name: "mpi",
+        about: "MPI exists, for tests between processes; on Linux without it, Open MPI and iproute2 are installed",
+        act: |install| mpi::ensure(install).and_then(|()| mpi::ensure_network(install)),
+    },
+    Stage { name: "fmt", about: "cargo fmt --all --check", act: fmt },
+    Stage { name: "clippy", about: "cargo clippy --workspace --all-targets --all-features -- -D warnings", act: clippy },
+    Stage {
+        name: "features",
+        about: "cargo check of each published crate without features, and with each of its features on its own",
+        act: |_| features(),
+    },
     Stage {
         name: "doc",
+        about: "cargo doc --workspace --all-features --no-deps, with warnings denied",
         act: |_| must(checked("cargo doc --workspace --all-features --no-deps").env("RUSTDOCFLAGS", "-D warnings")),
     },
-    Stage { name: "tests", act: tests },
-    Stage { name: "doctests", act: |_| must(&mut checked("cargo test --workspace --all-features --doc")) },
-    Stage { name: "tidy", act: |_| tidied() },
-    Stage { name: "conformance", act: |_| conformance() },
+    Stage {
+        name: "tests",
+        about: "cargo nextest run --workspace --all-features, or cargo test where nextest is not installed",
+        act: |_| tests(),
+    },
+    Stage {
+        name: "doctests",
+        about: "cargo test --workspace --all-features --doc",
+        act: |_| must(&mut checked("cargo test --workspace --all-features --doc")),
+    },
+    Stage { name: "tidy", about: "cargo xtask tidy", act: |_| tidied() },
+    Stage {
+        name: "conformance",
+        about: "cargo xtask conformance on the CPU executor and on an adapter, in f32, f16 and bf16, and across 1 to 4 replicas",
+        act: |_| conformance(),
+    },
 ];
 
-pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
-    Ok(stages::run(STAGES, &Options::parse(args, STAGES)?))
+/// Checks everything that must pass before a change lands; CI runs this command
+///
+/// Runs the stages in the order listed below, and stops at the first that fails.
+///
+/// Tests run with BRISK_TEST_GPU=require and BRISK_TEST_MPI=require: a test that needs an adapter, MPI or two hosts fails without them instead of being
+/// skipped. Two hosts are network namespaces, which some containers forbid; there, BRISK_TEST_MPI=auto skips those tests and says so.
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Runs only this stage; can be given several times
+    #[arg(long, value_name = "STAGE", value_parser = stage_names())]
+    only: Vec<String>,
+    #[command(flatten)]
+    install: InstallOptions,
 }
 
-/// A command in whose tests a missing adapter or MPI is a failure, not a skip. A machine that allows no namespaces has no two hosts: there
-/// BRISK_TEST_MPI may be set to `auto` before.
+fn stage_names() -> PossibleValuesParser {
+    PossibleValuesParser::new(STAGES.iter().map(|stage| PossibleValue::new(stage.name).help(stage.about)))
+}
+
+pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    stages::run(STAGES, &options.only, options.install.get())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A command whose tests fail without an adapter or MPI, instead of being skipped. The user can set BRISK_TEST_MPI to `auto` where namespaces are forbidden.
 fn checked(line: &str) -> Command {
     let mut command = command(line);
     command.env("BRISK_TEST_GPU", "require");
@@ -41,38 +88,33 @@ fn checked(line: &str) -> Command {
     command
 }
 
-fn fmt(options: &Options) -> Result<()> {
-    component("rustfmt", "cargo fmt --version", options.install)?;
-    must(&mut command("cargo fmt --all --check")).context("`cargo fmt --all` mends it")
+fn fmt(install: Install) -> Result<()> {
+    component("rustfmt", "cargo fmt --version", install)?;
+    must(&mut command("cargo fmt --all --check")).context("`cargo fmt --all` formats the code")
 }
 
-fn clippy(options: &Options) -> Result<()> {
-    component("clippy", "cargo clippy --version", options.install)?;
+fn clippy(install: Install) -> Result<()> {
+    component("clippy", "cargo clippy --version", install)?;
     must(&mut command("cargo clippy --workspace --all-targets --all-features -- -D warnings"))
 }
 
-/// Each published crate without features, and with each of its own alone: what is missing there, the other stages, which have all, do not see.
+/// Each published crate without features, and with each of its features on its own. The other stages enable all features, which hides missing ones.
 fn features() -> Result<()> {
-    let metadata: Value = serde_json::from_str(&output(&mut command("cargo metadata --format-version 1 --no-deps"))?)?;
-    let packages = metadata["packages"].as_array().into_iter().flatten();
-    for package in packages.filter(|package| package["publish"].is_null()) {
-        let (Some(name), Some(features)) = (package["name"].as_str(), package["features"].as_object()) else {
-            bail!("cargo's metadata of a package has no name or no features");
-        };
-        for feature in std::iter::once("").chain(features.keys().map(String::as_str)) {
+    for Published { name, features } in metadata::published()? {
+        for feature in std::iter::once("").chain(features.iter().map(String::as_str)) {
             let line = format!("cargo check --quiet --package {name} --no-default-features");
             must(command(&line).args(["--features", feature]))
-                .with_context(|| format!("{name} with the feature `{feature}` alone"))?;
+                .with_context(|| format!("{name} with only the feature `{feature}`"))?;
         }
     }
     Ok(())
 }
 
-fn tests(_: &Options) -> Result<()> {
+fn tests() -> Result<()> {
     if succeeds(&mut command("cargo nextest --version")) {
         must(&mut checked("cargo nextest run --workspace --all-features"))
     } else {
-        // Not `--all-targets`: that would run the benches as well.
+        // Not `--all-targets`, which runs the benches as well.
         must(&mut checked("cargo test --workspace --all-features --lib --bins --tests --examples"))
     }
 }
@@ -82,12 +124,12 @@ fn tidied() -> Result<()> {
     findings.iter().for_each(|finding| eprintln!("{finding}"));
     match findings.len() {
         0 => Ok(()),
-        n => bail!("`cargo xtask tidy` has {n} things to say"),
+        n => bail!("`cargo xtask tidy` has {n} findings, listed above"),
     }
 }
 
 fn conformance() -> Result<()> {
-    let program = bins::built("conformance", Profile::Dev)?;
+    let program = programs::built("conformance", Profile::Dev)?;
     let tested = vulkan::tested_device()?;
     let started = || {
         let mut run = Command::new(&program);
@@ -95,27 +137,26 @@ fn conformance() -> Result<()> {
         run
     };
     must(started().args(["--precision", "f32", "--precision", "f16", "--precision", "bf16"]))?;
-    // The training runs among them, split over replicas: threads, then processes.
+    // The training cases, split across replicas: threads, then processes.
     must(started().args(["--replicas", "1", "--replicas", "2", "--replicas", "3", "--replicas", "4"]))?;
-    for n_ranks in ["1", "2", "3", "4"] {
-        let path = program.to_str().context("the target folder has a name that is not UTF-8")?;
-        let args = ["-n", n_ranks, "--", "program", path, "--device", "cpu"].map(String::from);
-        if mpi::run(&args)? != ExitCode::SUCCESS {
-            bail!("training runs over {n_ranks} ranks; see above");
+    for n_ranks in 1..=4 {
+        let job = mpi::Options::of_program(n_ranks, program.clone(), &["--device", "cpu"]);
+        if mpi::run(&job)? != ExitCode::SUCCESS {
+            bail!("the training cases fail on {n_ranks} ranks, see above");
         }
     }
     Ok(())
 }
 
-/// A part of the toolchain that rustup may have left out.
+/// Installs a component of the toolchain if it is missing.
 fn component(name: &str, probe: &str, install: Install) -> Result<()> {
     if succeeds(&mut command(probe)) {
         return Ok(());
     }
     let add = format!("rustup component add {name}");
     if install == Install::Allowed && succeeds(&mut command("rustup --version")) {
-        eprintln!("{name} is missing; running `{add}`");
-        return must(&mut command(&add));
+        eprintln!("{name} is missing");
+        return packages::run_patiently(&mut command(&add), &packages::RUSTUP);
     }
-    bail!("{name} is missing; `{add}`, or the system's package of it, installs it")
+    bail!("{name} is missing; install it with `{add}` or from the system's packages")
 }

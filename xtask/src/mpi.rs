@@ -1,4 +1,4 @@
-//! `cargo xtask mpi`: a program of the workspace as a job of several processes, ended and started again as a whole.
+//! `cargo xtask mpi`: runs a program of the workspace as a job of several processes, which is ended and restarted as a whole.
 
 mod install;
 #[cfg(unix)]
@@ -8,7 +8,7 @@ mod program;
 mod words;
 
 pub(crate) use install::{ensure, ensure_network};
-pub(crate) use options::HELP;
+pub(crate) use options::Options;
 
 use std::process::ExitCode;
 
@@ -16,21 +16,18 @@ use anyhow::Result;
 #[cfg(unix)]
 use std::time::Instant;
 
-use options::Options;
-
-/// Status of a job that was lost with one of its ranks, by our own account: that of `brisk_replicate::Mpi::PEER_FAILED`.
+/// The status of a job that lost a rank and ended by itself: `brisk_replicate::Mpi::PEER_FAILED`.
 const PEER_FAILED: u8 = 75;
 
 #[cfg(unix)]
-pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
-    let options = Options::parse(args)?;
-    let program = program::found(&options.program, options.install)?;
+pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    let program = program::found(&options.program()?, options.install.get())?;
     let stop = job::Stop::on_signals()?;
     let until = options.timeout.map(|timeout| Instant::now() + timeout);
     let mut n_restarts = 0;
     loop {
         let n_ranks = options.n_ranks_after(n_restarts);
-        let mut mpirun = job::mpirun(n_ranks, &options, &program);
+        let mut mpirun = job::mpirun(n_ranks, options, &program);
         mpirun.args(options.args_after(n_restarts));
         let begin = Instant::now();
         let (end, words) = job::run(&mut mpirun, options.grace, until, &stop)?;
@@ -50,7 +47,9 @@ pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
 }
 
 #[cfg(not(unix))]
-pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
-    Options::parse(args)?;
-    anyhow::bail!("jobs are supervised on Unix alone; build the program with the feature `mpi` and start it with `mpiexec`")
+pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    options.program()?;
+    anyhow::bail!(
+        "this command supervises jobs on Unix only; build the program with the feature `mpi` and start it with `mpiexec`"
+    )
 }

@@ -1,34 +1,35 @@
-//! Other programs, started so that a failure says which command to repeat.
+//! Starts other programs; a failure names the command to repeat.
 
 use std::env;
 use std::ffi::OsStr;
+use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 
-/// The folder of the workspace's manifest.
+/// The root folder of the workspace.
 pub(crate) fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace's folder")
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is in the root folder of the workspace")
 }
 
-/// Where cargo puts what it builds.
+/// The folder of build output.
 pub(crate) fn target_dir() -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |dir| root().join(dir))
 }
 
-/// `program args…` in the workspace's folder; `line` is split at spaces.
+/// `program args…` in the root folder of the workspace; `line` is split at spaces.
 pub(crate) fn command(line: &str) -> Command {
     let mut words = line.split_whitespace();
     let program = words.next().expect("a command line has a program");
-    // The cargo that runs us, so that `cargo +nightly xtask` stays on nightly.
+    // The cargo that started xtask, so that `cargo +nightly xtask` stays on nightly.
     let cargo = env::var_os("CARGO").filter(|_| program == "cargo");
     let mut command = Command::new(cargo.as_deref().unwrap_or(OsStr::new(program)));
     command.args(words).current_dir(root());
     command
 }
 
-/// Runs to the end with our output.
+/// Runs a command to its end; its output goes where ours goes.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let status = command.status().with_context(|| format!("could not start `{}`", shown(command)))?;
     if !status.success() {
@@ -37,21 +38,32 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs to the end and gives what it printed on standard output; its errors are ours.
+/// Runs a command to its end and returns its standard output; its standard error goes where ours goes.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let output = command.stderr(Stdio::inherit()).output().with_context(|| format!("could not start `{}`", shown(command)))?;
     if !output.status.success() {
         bail!("`{}` failed ({})", shown(command), output.status);
     }
-    String::from_utf8(output.stdout).with_context(|| format!("`{}` printed something that is not UTF-8", shown(command)))
+    String::from_utf8(output.stdout).with_context(|| format!("`{}` printed text that is not UTF-8", shown(command)))
 }
 
-/// Whether it runs and succeeds, silently.
+/// Whether a command can be started and succeeds; its output is discarded.
 pub(crate) fn succeeds(command: &mut Command) -> bool {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
-/// What to type to repeat it: variables that it sets, its program's name, its arguments.
+/// Prints to standard output. That its reader has closed it, as `head` does, is not an error.
+pub(crate) fn print(text: &[u8]) -> Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(text).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error).context("could not write to standard output"),
+        _ => Ok(()),
+    }
+}
+
+/// What to type to repeat a command: the variables that it sets, its program's name, its arguments.
+///
+/// Bytes that are not UTF-8 are shown as U+FFFD.
 pub(crate) fn shown(command: &Command) -> String {
     let variables = command.get_envs().filter_map(|(name, value)| {
         let value = value?.to_string_lossy();

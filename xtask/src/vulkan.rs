@@ -1,18 +1,17 @@
-//! Whether there is a Vulkan adapter for the tests, and on Linux Mesa's software driver where there is none.
+//! Finds a Vulkan adapter for the tests; on Linux without one, installs Mesa's software driver.
 
 use std::env;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
-use crate::packages::{self, Manager};
+use crate::packages::{self, Install, Packages};
 use crate::shell::command;
-use crate::stages::Install;
 
-/// What a Linux machine has of Vulkan.
+/// The parts of Vulkan that a Linux machine has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Found {
-    /// libvulkan.so.1, which finds drivers.
+    /// libvulkan.so.1, which loads drivers.
     loader: bool,
     /// A driver that computes on the CPU.
     software: bool,
@@ -26,25 +25,27 @@ impl Found {
     }
 }
 
-#[rustfmt::skip]
-const MANAGERS: [Manager; 5] = [
-    Manager { program: "apt-get", before: Some("apt-get update"), install: "apt-get install -y mesa-vulkan-drivers libvulkan1" },
-    Manager { program: "dnf", before: None, install: "dnf install -y mesa-vulkan-drivers vulkan-loader" },
-    Manager { program: "pacman", before: None, install: "pacman -Sy --noconfirm --needed vulkan-swrast vulkan-icd-loader" },
-    Manager { program: "apk", before: None, install: "apk add mesa-vulkan-swrast vulkan-loader" },
-    Manager { program: "zypper", before: None, install: "zypper --non-interactive install libvulkan_lvp libvulkan1" },
-];
+const PACKAGES: Packages = Packages {
+    provides: "Mesa's software driver (lavapipe) and the Vulkan loader",
+    names: &[
+        ("apt-get", "mesa-vulkan-drivers libvulkan1"),
+        ("dnf", "mesa-vulkan-drivers vulkan-loader"),
+        ("pacman", "vulkan-swrast vulkan-icd-loader"),
+        ("apk", "mesa-vulkan-swrast vulkan-loader"),
+        ("zypper", "libvulkan_lvp libvulkan1"),
+    ],
+};
 
 const DRIVER_FOLDERS: [&str; 3] = ["/usr/share/vulkan/icd.d", "/etc/vulkan/icd.d", "/usr/local/share/vulkan/icd.d"];
 const LIBRARY_FOLDERS: [&str; 7] =
     ["/usr/lib", "/usr/lib64", "/lib", "/lib64", "/usr/local/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu"];
-/// A card shows as one of these: any with a kernel driver, NVIDIA's own, and the one of Windows seen from its Linux.
+/// Device files of cards: with a kernel driver, with NVIDIA's driver, and in the Windows Subsystem for Linux.
 const CARDS: [&str; 3] = ["/dev/dri/renderD128", "/dev/nvidia0", "/dev/dxg"];
 
-/// Makes sure that tests find an adapter. Metal and DirectX are part of their systems, the latter with a software adapter.
+/// Makes sure that tests find an adapter. macOS and Windows include theirs; DirectX has a software adapter.
 pub(crate) fn ensure(install: Install) -> Result<()> {
     if !cfg!(target_os = "linux") {
-        eprintln!("{} brings its own", env::consts::OS);
+        eprintln!("{} includes an adapter", env::consts::OS);
         return Ok(());
     }
     let found = survey();
@@ -53,15 +54,15 @@ pub(crate) fn ensure(install: Install) -> Result<()> {
         return Ok(());
     }
     let missing = format!("no Vulkan adapter ({})", described(found));
-    let ran = packages::install(&missing, "Mesa's software driver (lavapipe) and the Vulkan loader", &MANAGERS, install)?;
+    let ran = packages::install(&missing, &PACKAGES, install)?;
     let found = survey();
     if !found.is_enough() {
-        bail!("`{ran}` ran, and there still is no Vulkan adapter ({})", described(found));
+        bail!("there is still no Vulkan adapter after `{ran}` ({})", described(found));
     }
     Ok(())
 }
 
-/// The device beside `cpu` that every case is run on: the software adapter where there is one, since it is the same everywhere.
+/// The device besides `cpu` that every case runs on: the software adapter if there is one, since it is the same on all machines.
 pub(crate) fn tested_device() -> Result<&'static str> {
     match env::consts::OS {
         "macos" => Ok("gpu"),
@@ -77,7 +78,7 @@ pub(crate) fn tested_device() -> Result<&'static str> {
 }
 
 fn survey() -> Found {
-    // The newer name wins over the older, either over the folders: as the loader does it.
+    // As in the Vulkan loader: the newer variable overrides the older, and both override the folders.
     let named = env::var_os("VK_DRIVER_FILES").or_else(|| env::var_os("VK_ICD_FILENAMES"));
     let places: Vec<PathBuf> = match &named {
         Some(named) => env::split_paths(named).collect(),
@@ -88,7 +89,7 @@ fn survey() -> Found {
     Found { loader: has_loader(), software, hardware: other && card }
 }
 
-/// Whether `places`, manifests or folders of them, name a driver that needs no card, and one that does.
+/// Whether `places`, which are manifests or folders of manifests, name a driver that needs no card, and one that needs a card.
 fn drivers(places: &[PathBuf]) -> (bool, bool) {
     let (mut software, mut other) = (false, false);
     let in_folder =
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn drivers_are_told_apart_by_their_manifests() {
+    fn drivers_are_distinguished_by_their_manifests() {
         check_drivers(&[], (false, false));
         check_drivers(&["lvp_icd.x86_64.json"], (true, false));
         check_drivers(&["radeon_icd.x86_64.json", "readme.txt"], (false, true));
@@ -144,12 +145,12 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_that_is_named_and_not_there_does_not_count() {
+    fn a_missing_manifest_is_ignored() {
         assert_eq!(drivers(&[PathBuf::from("no/such/lvp_icd.json")]), (false, false));
     }
 
     #[test]
-    fn a_driver_without_the_loader_or_a_card_is_not_enough() {
+    fn a_driver_needs_the_loader_and_a_card() {
         assert!(Found { loader: true, software: true, hardware: false }.is_enough());
         assert!(Found { loader: true, software: false, hardware: true }.is_enough());
         assert!(!Found { loader: false, software: true, hardware: true }.is_enough());

@@ -1,4 +1,4 @@
-//! The benchmarks as `cargo xtask bench` calls them, small.
+//! The benchmarks as `cargo xtask bench` starts them, on little data.
 
 use std::process::{Command, Output};
 
@@ -10,12 +10,12 @@ fn bench(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_bench")).args(args).output().expect("the benchmarks run")
 }
 
-/// The rows that `--smoke` of this suite writes, of which each has what programs read.
+/// The rows that this suite writes with `--smoke`, after checking that each has the documented keys.
 #[track_caller]
 fn smoke(args: &[&str]) -> Vec<Value> {
-    let folder = tempfile::tempdir().expect("a folder for a while");
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("rows.json");
-    let path = path.to_str().expect("a temporary folder has a plain name");
+    let path = path.to_str().expect("the name of the temporary folder is UTF-8");
     let output = bench(&[args, &["--smoke", "--json", path]].concat());
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{args:?}: {stderr}");
@@ -29,7 +29,7 @@ fn smoke(args: &[&str]) -> Vec<Value> {
         assert_eq!(row["suite"], args[0], "{row}");
         assert!(row["ours"].as_f64().is_some_and(|ours| ours >= 0.0), "{row}");
         assert_eq!(row["target"].is_null(), row["met"].is_null(), "{row}");
-        assert!(stdout.contains(row["case"].as_str().expect("a text")), "{row} is in the table that people read");
+        assert!(stdout.contains(row["case"].as_str().expect("a text")), "{row} is in the printed table");
     }
     rows
 }
@@ -66,10 +66,7 @@ fn the_kernels_suite_runs() {
     for row in rows.iter().filter(|row| row["case"].as_str().is_some_and(|case| case.starts_with("WGSL"))) {
         let device = row["device"].as_str().expect("a text");
         assert!(!device.starts_with("cpu"), "{row} is measured on an adapter");
-        assert!(
-            !device.contains("(software") || row["target"].is_null(),
-            "{row}: nothing is aimed at where shaders are only tested"
-        );
+        assert!(!device.contains("(software") || row["target"].is_null(), "{row}: a software adapter has no target");
     }
 }
 
@@ -93,15 +90,16 @@ fn parts_can_be_chosen() {
 }
 
 #[test]
-fn wrong_words_are_told() {
+fn usage_errors_name_the_valid_values() {
     let check = |args: &[&str], words: &str| {
         let output = bench(args);
         let stderr = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.code() == Some(1) && stderr.contains(words), "{args:?}: {stderr}");
+        assert!(output.status.code() == Some(2) && stderr.contains(words), "{args:?}: {stderr}");
     };
-    check(&["no-such-suite"], "no benchmark or option `no-such-suite`");
-    check(&["loader", "--only", "speed"], "--only wants one of batches, memory,");
-    check(&["kernels", "--only", "batches"], "--only wants one of twins, conv,");
-    check(&["loader", "--rounds", "0"], "--rounds wants a whole number from 1");
-    check(&["loader", "--rows"], "--rows wants a value");
+    check(&["no-such-suite"], "unrecognized subcommand 'no-such-suite'");
+    check(&["loader", "--only", "speed"], "[possible values: batches, memory, import, open, large, cold]");
+    check(&["kernels", "--only", "batches"], "[possible values: twins, conv, replay, families, burn]");
+    check(&["loader", "--rounds", "0"], "0 is not in 1..=1000000000");
+    check(&["loader", "--rows"], "a value is required for '--rows <N>'");
+    check(&["higgs", "--mb", "3"], "unexpected argument '--mb'");
 }

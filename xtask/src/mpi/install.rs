@@ -1,52 +1,46 @@
-//! Whether there is an MPI to build with and to start ranks by, and what two hosts on one machine take.
+//! Finds, or installs, an MPI to build with and to start ranks with, and the tools that tests make two hosts with.
 
 use std::path::Path;
 
 use anyhow::{Result, bail};
 
-use crate::packages::{self, Manager};
+use crate::packages::{self, Install, Packages};
 use crate::shell::{command, succeeds};
-use crate::stages::Install;
 
-#[rustfmt::skip]
-const MANAGERS: [Manager; 5] = [
-    Manager {
-        program: "apt-get",
-        before: Some("apt-get update"),
-        install: "apt-get install -y --no-install-recommends libopenmpi-dev openmpi-bin libclang-dev pkg-config",
-    },
-    Manager { program: "dnf", before: None, install: "dnf install -y openmpi-devel clang-devel" },
-    Manager { program: "pacman", before: None, install: "pacman -Sy --noconfirm --needed openmpi clang" },
-    Manager { program: "zypper", before: None, install: "zypper --non-interactive install openmpi4-devel clang-devel" },
-    Manager { program: "brew", before: None, install: "brew install open-mpi llvm" },
-];
+const PACKAGES: Packages = Packages {
+    provides: "Open MPI, and libclang to read its header",
+    names: &[
+        ("apt-get", "libopenmpi-dev openmpi-bin libclang-dev pkg-config"),
+        ("dnf", "openmpi-devel clang-devel"),
+        ("pacman", "openmpi clang"),
+        ("zypper", "openmpi4-devel clang-devel"),
+        ("brew", "open-mpi llvm"),
+    ],
+};
 
-/// Makes sure that the feature `mpi` builds and its tests run.
+/// Connects two hosts that are namespaces of one machine, for tests.
+const NETWORK_PACKAGES: Packages = Packages {
+    provides: "iproute2",
+    names: &[("apt-get", "iproute2"), ("dnf", "iproute"), ("pacman", "iproute2"), ("zypper", "iproute2"), ("apk", "iproute2")],
+};
+
+/// Makes sure that the feature `mpi` can be built and its tests run.
 pub(crate) fn ensure(install: Install) -> Result<()> {
     let Some(missing) = missing() else {
         eprintln!("mpirun, mpicc and libclang found");
         return Ok(());
     };
-    let ran = packages::install(&missing, "Open MPI, and libclang to read its header", &MANAGERS, install)?;
+    let ran = packages::install(&missing, &PACKAGES, install)?;
     if let Some(missing) = self::missing() {
-        bail!("`{ran}` ran, and still {missing}");
+        bail!("{missing}, even after `{ran}`");
     }
     Ok(())
 }
 
-/// What makes two hosts of one machine, to test with.
-#[rustfmt::skip]
-const NETWORK_MANAGERS: [Manager; 4] = [
-    Manager { program: "apt-get", before: Some("apt-get update"), install: "apt-get install -y --no-install-recommends iproute2" },
-    Manager { program: "dnf", before: None, install: "dnf install -y iproute" },
-    Manager { program: "pacman", before: None, install: "pacman -Sy --noconfirm --needed iproute2" },
-    Manager { program: "zypper", before: None, install: "zypper --non-interactive install iproute2" },
-];
-
-/// Makes sure that tests can lay a network between two hosts on a Linux machine; elsewhere there are no such tests.
+/// Makes sure that tests can connect two hosts on one Linux machine; other systems have no such tests.
 pub(crate) fn ensure_network(install: Install) -> Result<()> {
     if cfg!(target_os = "linux") && !succeeds(&mut command("ip -Version")) {
-        packages::install("no ip", "iproute2", &NETWORK_MANAGERS, install)?;
+        packages::install("no `ip`", &NETWORK_PACKAGES, install)?;
     }
     Ok(())
 }
@@ -59,7 +53,7 @@ fn missing() -> Option<String> {
     (!parts.is_empty()).then(|| format!("no {}", parts.join(", no ")))
 }
 
-/// Where the reader of C headers looks as well.
+/// Whether libclang is in one of the folders that bindgen searches.
 fn has_libclang() -> bool {
     if cfg!(not(target_os = "linux")) || std::env::var_os("LIBCLANG_PATH").is_some() {
         return true;

@@ -1,4 +1,4 @@
-//! One run of mpirun, from its start until nothing of it is left.
+//! One job of mpirun, from its start until none of its processes is left.
 
 use std::fmt;
 use std::io::{Read, Write as _};
@@ -17,25 +17,25 @@ use super::PEER_FAILED;
 use super::options::Options;
 use super::words::Words;
 
-/// How long mpirun has to obey, before it is killed: it waits for ever for a host that is gone.
-const OBEY: Duration = Duration::from_secs(3);
+/// How long mpirun has to end after SIGTERM before it is killed. It waits forever for a host that is lost.
+const TERM_LIMIT: Duration = Duration::from_secs(3);
 
-/// How often everything is looked at.
+/// The interval of polling.
 const TICK: Duration = Duration::from_millis(20);
 
-/// The variable by which processes of a job are found again.
+/// The environment variable that identifies the processes of a job.
 const MARK: &str = "BRISK_MPI_JOB";
 
 /// How a job ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
-    /// By itself; a signal counts as 128 and its number.
+    /// It ended by itself with this status: 128 plus the number for a signal.
     Status(u8),
-    /// Since a signal asked for it.
+    /// xtask received this signal.
     Stopped(u8),
-    /// It took too long.
+    /// It took longer than --timeout.
     TimedOut,
-    /// One rank had failed, and the rest did not end.
+    /// A rank had failed, and the others did not end within --grace.
     Stuck,
 }
 
@@ -44,7 +44,7 @@ impl End {
         match self {
             Self::Status(status) => status,
             Self::Stopped(signal) => 128 + signal,
-            // As `timeout` has it.
+            // As the command `timeout` does.
             Self::TimedOut => 124,
             Self::Stuck => PEER_FAILED,
         }
@@ -58,16 +58,16 @@ impl End {
 impl fmt::Display for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Status(_) if self.restart_helps() => write!(f, "no rank said why"),
-            Self::Status(_) => write!(f, "the program's own error"),
+            Self::Status(_) if self.restart_helps() => write!(f, "no rank reported a reason"),
+            Self::Status(_) => write!(f, "the program reported an error"),
             Self::Stopped(signal) => write!(f, "stopped by signal {signal}"),
             Self::TimedOut => write!(f, "it took longer than --timeout"),
-            Self::Stuck => write!(f, "a rank had failed, and the rest did not end within --grace"),
+            Self::Stuck => write!(f, "a rank had failed, and the others did not end within --grace"),
         }
     }
 }
 
-/// Whether a signal has asked to stop, and which.
+/// The signal that asked xtask to stop, if any.
 #[derive(Debug)]
 pub(super) struct Stop(Arc<AtomicUsize>);
 
@@ -75,7 +75,8 @@ impl Stop {
     pub(super) fn on_signals() -> Result<Self> {
         let signal = Arc::new(AtomicUsize::new(0));
         for number in [SIGHUP, SIGINT, SIGTERM] {
-            signal_hook::flag::register_usize(number, signal.clone(), number as usize).context("cannot watch for signals")?;
+            signal_hook::flag::register_usize(number, signal.clone(), number as usize)
+                .context("could not install a signal handler")?;
         }
         Ok(Self(signal))
     }
@@ -85,34 +86,34 @@ impl Stop {
     }
 }
 
-/// The command of a job. Settings are variables: Open MPI reads them, and other libraries take no notice.
+/// The command of a job. Settings are environment variables, which Open MPI reads and other libraries ignore.
 pub(super) fn mpirun(n_ranks: usize, options: &Options, program: &Path) -> Command {
     let mut mpirun = Command::new("mpirun");
     mpirun.args(["-n", &n_ranks.to_string()]);
     mpirun.envs([
-        // It refuses root otherwise, and root is who runs in containers.
+        // Containers run as root, which Open MPI refuses by default.
         ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
         ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
         ("OMPI_MCA_rmaps_base_oversubscribe", "1"),
-        // Two ranks or fewer would be bound to a core each, and their threads with them.
+        // By default, each of two or fewer ranks is bound to one core, with all its threads.
         ("OMPI_MCA_hwloc_base_binding_policy", "none"),
         ("OMPI_MCA_mpi_yield_when_idle", "1"),
-        // Containers forbid reading another process's memory.
+        // Containers forbid reading the memory of another process.
         ("OMPI_MCA_btl_vader_single_copy_mechanism", "none"),
     ]);
     if let Some(hosts) = &options.hosts {
         let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
         let ours = names.filter(|name| ["BRISK_", "RUST_", "RAYON_"].iter().any(|prefix| name.starts_with(prefix)));
-        mpirun.args(["--host", hosts]).env("OMPI_MCA_mca_base_env_list", ours.collect::<Vec<_>>().join(";"));
+        mpirun.arg("--host").arg(hosts).env("OMPI_MCA_mca_base_env_list", ours.collect::<Vec<_>>().join(";"));
     }
     mpirun.arg(program);
     mpirun
 }
 
-/// Runs `command` until it, and everything it started on this host, has ended.
+/// Runs `command` until it and every process that it started on this host have ended.
 pub(super) fn run(command: &mut Command, grace: Duration, until: Option<Instant>, stop: &Stop) -> Result<(End, Words)> {
     let id = format!("{}-{}", std::process::id(), std::time::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos());
-    // A group of its own: Ctrl-C reaches us alone, and we end the rest in order.
+    // A process group of its own, so that Ctrl-C reaches only xtask, which then ends the job in order.
     let started = command.env(MARK, &id).process_group(0).stdin(Stdio::null()).stderr(Stdio::piped()).spawn();
     let mut mpirun = started.context("could not start `mpirun`")?;
     let words = Arc::new(Mutex::new(Words::default()));
@@ -139,7 +140,7 @@ pub(super) fn run(command: &mut Command, grace: Duration, until: Option<Instant>
         stop_group(&mut mpirun);
     }
     kill_marked(&id);
-    // What was said last is on its way; a process of another host may hold the pipe open, and is not waited for.
+    // The last lines may still be in the pipe. A process that holds it open is not waited for.
     if let Some(hearing) = hearing {
         wait_until(Duration::from_secs(1), || hearing.is_finished());
     }
@@ -147,11 +148,11 @@ pub(super) fn run(command: &mut Command, grace: Duration, until: Option<Instant>
     Ok((end, words))
 }
 
-/// Passes on what comes as it comes, and line by line to `words`.
+/// Copies standard error as it arrives, and passes it line by line to `words`.
 fn hear(mut stderr: ChildStderr, words: &Mutex<Words>) {
     let (mut bytes, mut line) = ([0; 4096], Vec::new());
     while let Ok(n @ 1..) = stderr.read(&mut bytes) {
-        // Where our own standard error is gone, the job goes on.
+        // The job continues if our own standard error is closed.
         drop(std::io::stderr().write_all(&bytes[..n]));
         for &byte in &bytes[..n] {
             if byte == b'\n' {
@@ -164,18 +165,18 @@ fn hear(mut stderr: ChildStderr, words: &Mutex<Words>) {
     }
 }
 
-/// Asks mpirun to end, which then ends its ranks; kills its group where it does not.
+/// Asks mpirun to end, which then ends its ranks; kills its process group if it does not end.
 fn stop_group(mpirun: &mut Child) {
     let group = Pid::from_child(mpirun);
-    // Errors say that it has ended meanwhile.
+    // An error means that it has already ended.
     let _ = kill_process_group(group, Signal::TERM);
-    if !wait_until(OBEY, || matches!(mpirun.try_wait(), Ok(Some(_)))) {
+    if !wait_until(TERM_LIMIT, || matches!(mpirun.try_wait(), Ok(Some(_)))) {
         let _ = kill_process_group(group, Signal::KILL);
         drop(mpirun.wait());
     }
 }
 
-/// Kills what is left of a job, such as ranks of an mpirun that was killed: they are in groups of their own.
+/// Kills what is left of a job, such as ranks of an mpirun that was killed, which are in other process groups.
 fn kill_marked(id: &str) {
     let mark = format!("{MARK}={id}");
     let is_marked = |process: &Path| {
@@ -190,7 +191,7 @@ fn kill_marked(id: &str) {
     }
 }
 
-/// Whether it came true in time.
+/// Whether the condition became true within `limit`.
 fn wait_until(limit: Duration, mut is_true: impl FnMut() -> bool) -> bool {
     let begin = Instant::now();
     while !is_true() {

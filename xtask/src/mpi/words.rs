@@ -1,21 +1,21 @@
-//! What mpirun and the ranks said when a job ended, and what follows from it.
+//! Reads the output of mpirun and of the ranks, and finds out which rank failed.
 
 use std::time::Instant;
 
-/// How the last words of one of our ranks end.
+/// The end of the last line that a rank prints when it gives up.
 const LAST_WORDS: &str = "; the run ends, start again from the last checkpoint";
 
-/// What Open MPI and MPICH say once a rank has failed, beside what is read closer below.
+/// What Open MPI and MPICH print when a rank has failed, apart from the lines that are parsed below.
 const SIGNS: [&str; 4] = ["MPI_ABORT was invoked", "non-zero exit code", "non-zero status", "BAD TERMINATION"];
 
-/// What has been heard so far, line by line.
+/// What the lines so far have told.
 #[derive(Debug, Default)]
 pub(super) struct Words {
-    /// When the first sign of a failed rank came.
+    /// When the first sign of a failed rank was read.
     pub(super) failing_since: Option<Instant>,
     killed: Option<Killed>,
     lost_host: Option<String>,
-    /// Ranks that gave up waiting, with what they said: `1s in barrier`.
+    /// Ranks that gave up waiting, and where: `1s in barrier`.
     waited: Vec<(usize, String)>,
     /// `rank 1 failed: its thread panicked`.
     failed: Option<String>,
@@ -50,7 +50,7 @@ impl Words {
         }
     }
 
-    /// Who is to blame, of so many ranks; `None` if nobody said.
+    /// Which of `n_ranks` ranks failed and how; `None` if no line tells.
     pub(super) fn verdict(&self, n_ranks: usize) -> Option<String> {
         let mut parts = Vec::new();
         parts.extend(
@@ -61,7 +61,7 @@ impl Words {
         if let Some((_, place)) = self.waited.first() {
             let said = |rank: &usize| self.waited.iter().any(|(waited, _)| waited == rank);
             let (waiting, silent): (Vec<_>, Vec<_>) = (0..n_ranks).partition(said);
-            // Where the culprit is known, the silent ones were ended before they could speak.
+            // If the failed rank is known, the silent ones were ended before they could report.
             let culprit = if parts.is_empty() { format!(" for {}, which said nothing", listed(&silent)) } else { String::new() };
             let culprit = if silent.is_empty() { " for each other".to_owned() } else { culprit };
             parts.push(format!("{} waited {place}{culprit}", listed(&waiting)));

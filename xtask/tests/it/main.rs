@@ -1,9 +1,12 @@
-//! `cargo xtask` as a person calls it.
+//! `cargo xtask` as a program.
 
+mod command_line;
 #[cfg(target_os = "linux")]
 mod mpi;
 #[cfg(target_os = "linux")]
 mod mpi_ranks;
+#[cfg(target_os = "linux")]
+mod packages;
 #[cfg(target_os = "linux")]
 #[path = "../../../crates/replicate/tests/it/mpi/two_hosts.rs"]
 mod two_hosts;

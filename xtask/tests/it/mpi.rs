@@ -1,6 +1,8 @@
-//! `cargo xtask mpi`, over an mpirun that is a script: it notes how it was called, and becomes the program.
+//! `cargo xtask mpi` with a script as mpirun, which writes down its arguments and then runs the program.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -9,41 +11,46 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-/// What stands in for mpirun.
+/// The script that replaces mpirun.
 const MPIRUN: &str = "#!/bin/sh
 printf '%s\\n' \"$*\" >> calls
 while [ \"$1\" != /bin/sh ]; do shift; done
 exec \"$@\"
 ";
 
-/// A folder to run in, with that mpirun.
+/// A folder to run in, which contains the script.
 struct Place(TempDir);
 
-/// What a command came to.
+/// The result of a command.
 struct Ended {
     status: Option<i32>,
     said: String,
-    /// How mpirun was called, a line each, without the program.
+    /// The arguments of each call of mpirun, without the program.
     calls: Vec<String>,
 }
 
 impl Place {
     fn new() -> Self {
-        let place = Self(tempfile::tempdir().expect("a folder for a while"));
+        let place = Self(tempfile::tempdir().expect("a temporary folder"));
         let script = place.0.path().join("mpirun");
         fs::write(&script, MPIRUN).expect("the folder can be written to");
-        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("its owner can change its mode");
         place
     }
 
     /// `cargo xtask mpi OPTIONS -- program /bin/sh rank.sh`, where `rank` is the script.
     fn start(&self, options: &str, rank: &str) -> Child {
         fs::write(self.0.path().join("rank.sh"), rank).expect("the folder can be written to");
+        let mut xtask = self.xtask();
+        xtask.args(options.split_whitespace()).args(["--", "program", "/bin/sh", "rank.sh"]).spawn().expect("xtask starts")
+    }
+
+    /// `cargo xtask mpi`, where the script is found as mpirun.
+    fn xtask(&self) -> Command {
         let path = format!("{}:{}", self.0.path().display(), std::env::var("PATH").unwrap_or_default());
         let mut xtask = Command::new(env!("CARGO_BIN_EXE_xtask"));
-        xtask.arg("mpi").args(options.split_whitespace()).args(["--", "program", "/bin/sh", "rank.sh"]);
-        xtask.current_dir(self.0.path()).env("PATH", path).stdout(Stdio::null()).stderr(Stdio::piped());
-        xtask.spawn().expect("xtask starts")
+        xtask.arg("mpi").current_dir(self.0.path()).env("PATH", path).stdout(Stdio::null()).stderr(Stdio::piped());
+        xtask
     }
 
     fn end(&self, started: Child) -> Ended {
@@ -60,18 +67,18 @@ impl Place {
         fs::read_to_string(self.0.path().join(name)).unwrap_or_default()
     }
 
-    /// Waits until the script has written its file `pids`, and gives them.
+    /// Waits until the script has written its file `pids`, and returns them.
     fn pids(&self) -> Vec<String> {
         let begin = Instant::now();
         while !self.read("pids").ends_with(".\n") {
-            assert!(begin.elapsed() < Duration::from_secs(20), "the script does not run");
+            assert!(begin.elapsed() < Duration::from_secs(20), "the script has not started");
             std::thread::sleep(Duration::from_millis(10));
         }
         self.read("pids").split_whitespace().filter(|word| *word != ".").map(String::from).collect()
     }
 }
 
-/// A rank that has a process in a session of its own, and obeys no request to end.
+/// A rank with a process in another session, which ignores SIGTERM.
 const STUBBORN: &str = "trap '' TERM
 setsid sleep 600 &
 echo $$ $! . > pids
@@ -83,21 +90,21 @@ while :; do sleep 1; done
 fn check_gone(pids: &[String]) {
     assert_eq!(pids.len(), 2, "{pids:?}");
     for pid in pids {
-        // One that nobody has waited for yet is a zombie, with no command line.
+        // A process whose parent has not waited for it yet is a zombie, with an empty command line.
         let line = fs::read(Path::new("/proc").join(pid).join("cmdline")).unwrap_or_default();
-        assert!(line.is_empty(), "{pid} still runs: {}", String::from_utf8_lossy(&line));
+        assert!(line.is_empty(), "{pid} is still running: {}", String::from_utf8_lossy(&line));
     }
 }
 
 #[test]
-fn its_exit_status_is_the_jobs() {
+fn the_exit_status_is_that_of_the_job() {
     let ended = Place::new().run("-n 2", "exit 0");
     assert_eq!((ended.status, ended.calls.as_slice()), (Some(0), &["-n 2 /bin/sh".to_owned()][..]));
     let ended = Place::new().run("-n 3 --hosts a:2,b:1 --restarts 2", "exit 1");
     assert_eq!(ended.status, Some(1));
-    assert_eq!(ended.calls, ["-n 3 --host a:2,b:1 /bin/sh"], "a user's error is not tried again");
+    assert_eq!(ended.calls, ["-n 3 --host a:2,b:1 /bin/sh"], "an error of the user does not restart the job");
     assert!(
-        ended.said.contains("the job ended with status 1 after ") && ended.said.ends_with(" s: the program's own error\n"),
+        ended.said.contains("the job ended with status 1 after ") && ended.said.ends_with(" s: the program reported an error\n"),
         "{}",
         ended.said
     );
@@ -113,7 +120,7 @@ fn a_lost_rank_restarts_the_job_with_fewer() {
 }
 
 #[test]
-fn a_signal_restarts_the_job_so_often_and_no_more() {
+fn a_signal_restarts_the_job_at_most_as_often_as_requested() {
     let killed = "echo 'process rank 1 with PID 0 on node here exited on signal 9 (Killed).' >&2; kill -9 $$";
     let ended = Place::new().run("-n 2 --restarts 1", killed);
     assert_eq!((ended.status, ended.calls.len()), (Some(137), 2));
@@ -121,7 +128,7 @@ fn a_signal_restarts_the_job_so_often_and_no_more() {
 }
 
 #[test]
-fn what_does_not_end_is_ended() {
+fn a_job_that_does_not_end_is_killed() {
     let place = Place::new();
     let said = "echo 'rank 0 waited 1s in barrier: why; the run ends, start again from the last checkpoint' >&2";
     let ended = place.run("-n 2 --grace 0.2", &STUBBORN.replace("rank_said", said));
@@ -136,11 +143,11 @@ fn what_does_not_end_is_ended() {
 }
 
 #[test]
-fn a_signal_to_it_ends_everything() {
+fn a_signal_ends_every_process() {
     let place = Place::new();
     let started = place.start("-n 2 --restarts 5", &STUBBORN.replace("rank_said", ""));
     let pids = place.pids();
-    kill_process(Pid::from_child(&started), Signal::TERM).expect("it runs");
+    kill_process(Pid::from_child(&started), Signal::TERM).expect("xtask is running");
     let ended = place.end(started);
     assert_eq!((ended.status, ended.calls.len()), (Some(128 + 15), 1), "{}", ended.said);
     assert!(ended.said.contains("stopped by signal 15"), "{}", ended.said);
@@ -148,15 +155,27 @@ fn a_signal_to_it_ends_everything() {
 }
 
 #[test]
-fn what_is_wrong_with_the_command_is_said_before_anything_starts() {
+fn a_missing_program_is_an_error_before_anything_starts() {
     let place = Place::new();
     let mut xtask = Command::new(env!("CARGO_BIN_EXE_xtask"));
     let output = xtask
         .args(["mpi", "-n", "2", "--", "program", "no/such/program"])
         .current_dir(place.0.path())
         .output()
-        .expect("it starts");
+        .expect("xtask starts");
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.starts_with("error: there is no program no/such/program"), "{said}");
+}
+
+#[test]
+fn arguments_that_are_not_utf8_reach_the_program() {
+    let place = Place::new();
+    let arg = OsStr::from_bytes(b"runs/\xff");
+    let mut xtask = place.xtask();
+    xtask.args(["-n", "1", "--", "program", "/bin/sh", "rank.sh"]).arg(arg);
+    fs::write(place.0.path().join("rank.sh"), "printf '%s' \"$1\" > arg").expect("the folder can be written to");
+    let ended = place.end(xtask.spawn().expect("xtask starts"));
+    assert_eq!(ended.status, Some(0), "{}", ended.said);
+    assert_eq!(fs::read(place.0.path().join("arg")).expect("the rank wrote it"), arg.as_bytes());
 }

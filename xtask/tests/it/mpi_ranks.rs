@@ -1,7 +1,7 @@
-//! `cargo xtask mpi` over the mpirun that is there, and ranks that are lost.
+//! `cargo xtask mpi` with a real mpirun, and ranks that are lost.
 //!
-//! `BRISK_TEST_MPI`: `auto` (the default) runs these where there is an mpirun and the example is built, as a test of the workspace with
-//! all features does; `require` fails without; `off` runs none.
+//! `BRISK_TEST_MPI`: `auto` (the default) runs these tests if mpirun is installed and the example is built, as `cargo test --workspace --all-features` does;
+//! `require` makes them fail otherwise; `off` skips them.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 
 use crate::two_hosts::two_hosts;
 
-/// The example of brisk-replicate, beside the program that is tested; `None` where these tests do not run, which has been said.
+/// The example of brisk-replicate, in the same target folder as xtask; `None` if these tests are skipped, after saying so.
 fn example() -> Option<PathBuf> {
     let wish = std::env::var("BRISK_TEST_MPI").unwrap_or_else(|_| "auto".to_owned());
     assert!(["off", "auto", "require"].contains(&wish.as_str()), "BRISK_TEST_MPI is `{wish}`, expected off, auto or require");
@@ -17,15 +17,15 @@ fn example() -> Option<PathBuf> {
     let why = if wish == "off" {
         "BRISK_TEST_MPI=off"
     } else if Command::new("mpirun").arg("--version").output().is_err() {
-        "there is no mpirun"
+        "mpirun is not installed"
     } else if !example.exists() {
         "the example mpi_ranks is not built; `cargo test --workspace --all-features` builds it"
     } else {
         return Some(example);
     };
     assert!(wish != "require", "BRISK_TEST_MPI=require: {why}");
-    // Past the harness's capture of passing tests.
-    drop(writeln!(std::io::stderr(), "\nNO JOB OF SEVERAL PROCESSES IS TESTED: {why}"));
+    // Not `eprintln!`, whose output the test harness captures.
+    drop(writeln!(std::io::stderr(), "\nJOBS OF SEVERAL PROCESSES ARE NOT TESTED: {why}"));
     None
 }
 
@@ -41,21 +41,21 @@ fn end(xtask: &mut Command, example: &Path, options: &str, args: &str) -> (Optio
     (status.code(), stdout, stderr)
 }
 
-/// What a run of the example's steps comes to.
+/// The line with the result of the example's steps.
 #[track_caller]
 fn result(stdout: &str) -> &str {
     stdout.lines().find(|line| line.starts_with("60 steps: ")).unwrap_or_else(|| panic!("{stdout}"))
 }
 
 #[test]
-fn a_run_that_lost_a_rank_comes_to_what_an_undisturbed_one_does() {
+fn a_run_that_lost_a_rank_has_the_result_of_an_undisturbed_run() {
     let Some(example) = example() else { return };
     let (status, stdout, stderr) = run(&example, "-n 1", "steps");
     assert_eq!(status, Some(0), "{stderr}");
     let undisturbed = result(&stdout).to_owned();
 
     for options in ["-n 4 --restarts 1", "-n 4 --restart-ranks 2"] {
-        let kept = tempfile::tempdir().expect("a folder for a while");
+        let kept = tempfile::tempdir().expect("a temporary folder");
         let (status, stdout, stderr) = run(&example, options, &format!("steps --out {} --kill 2@37", kept.path().display()));
         assert_eq!(status, Some(0), "{stderr}");
         assert!(stderr.contains("the job ended with status 137 after ") && stderr.contains(": rank 2 on "), "{stderr}");
@@ -67,25 +67,25 @@ fn a_run_that_lost_a_rank_comes_to_what_an_undisturbed_one_does() {
 }
 
 #[test]
-fn a_rank_that_hangs_is_named_although_it_says_nothing() {
+fn a_rank_that_hangs_is_named() {
     let Some(example) = example() else { return };
     let (status, _, stderr) = run(&example, "-n 4", "steps --stop 1@3");
     assert_eq!(status, Some(75), "{stderr}");
     assert!(stderr.contains("ranks 0, 2, 3 waited 4s in all_reduce, step 3 for rank 1, which said nothing"), "{stderr}");
 }
 
-/// A run on two hosts, the second of which has a fault once something has been kept, while its rank hangs. `None` where there are no two hosts.
+/// A run on two hosts, the second of which has a fault after the first checkpoint, while its rank hangs. `None` if two hosts cannot be made.
 fn run_with_fault(fault: &str, options: &str) -> Option<(Option<i32>, String, String)> {
     let (example, mut command) = (example()?, two_hosts()?);
-    let kept = tempfile::tempdir().expect("a folder for a while");
+    let kept = tempfile::tempdir().expect("a temporary folder");
     command.env("FAULT", fault).env("WHEN", kept.path().join("kept")).arg(env!("CARGO_BIN_EXE_xtask"));
     let options = format!("-n 2 --hosts host0:1,host1:1 --grace 2 {options}");
     Some(end(&mut command, &example, &options, &format!("steps --out {} --stop 1@30", kept.path().display())))
 }
 
-/// mpirun itself waits for ever for a host that it cannot reach: what ends the job is that a rank has said so.
+/// mpirun waits forever for a host that it cannot reach; the job ends because a rank reports it.
 #[test]
-fn a_network_that_goes_silent() {
+fn a_network_that_drops_all_packets_ends_the_job() {
     let Some((status, _, stderr)) = run_with_fault("silent", "--restarts 0") else { return };
     assert_eq!(status, Some(75), "{stderr}");
     assert!(stderr.contains("rank 0 waited 4s in all_reduce, step "), "{stderr}");
@@ -93,7 +93,7 @@ fn a_network_that_goes_silent() {
 }
 
 #[test]
-fn a_host_that_is_lost_leaves_the_run_to_the_others() {
+fn a_run_continues_on_the_other_hosts_when_one_is_lost() {
     let Some((status, stdout, stderr)) = run_with_fault("lost", "--restart-ranks 1") else { return };
     assert_eq!(status, Some(0), "{stderr}");
     assert!(stderr.contains("the connection to host1 was lost"), "{stderr}");
@@ -101,7 +101,7 @@ fn a_host_that_is_lost_leaves_the_run_to_the_others() {
 }
 
 #[test]
-fn ranks_that_differ_are_not_started_again() {
+fn ranks_that_differ_are_not_restarted() {
     let Some(example) = example() else { return };
     let (status, _, stderr) = run(&example, "-n 2 --restarts 3", "shape");
     assert_eq!(status, Some(1), "{stderr}");

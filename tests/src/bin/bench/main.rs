@@ -1,6 +1,7 @@
-//! Measures brisk beside its peers, turn by turn in one run, and prints the ratios.
+//! Measures brisk and its peers, taking turns within one run, and prints the ratios.
 
 mod amp;
+mod command_line;
 mod counting;
 mod higgs;
 mod kernels;
@@ -14,18 +15,32 @@ mod scaling;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use clap::Parser;
 
-use options::{Options, Suite};
+use command_line::Suite;
+use options::Options;
 use row::Table;
+
+/// Measures brisk and prints its figures, the reference's and their ratio
+///
+/// `cargo xtask bench SUITE` builds this program for release and runs it. The crates table, loader, kernels, program and train also have benches of
+/// their own: `cargo bench -p brisk-table`.
+#[derive(Debug, Parser)]
+#[command(name = "bench", subcommand_value_name = "SUITE", subcommand_help_heading = "Suites")]
+struct CommandLine {
+    #[command(subcommand)]
+    suite: Suite,
+}
 
 #[expect(clippy::print_stderr, reason = "an error goes to standard error")]
 fn main() -> ExitCode {
     let ended = match std::env::args_os().collect::<Vec<_>>().as_slice() {
-        // Started by the loader suite, not by people.
+        // Started by the loader suite.
         [_, child, path] if child == loader::large::CHILD => loader::large::child(path.as_ref()),
         // Started by `mpirun` for the suites replicate and scaling.
         [_, rank, ..] if rank == replicate::RANK => {
-            replicate::rank(&std::env::args().skip(2).collect::<Vec<_>>()).map(|()| ExitCode::SUCCESS)
+            let args: Vec<_> = std::env::args_os().skip(2).map(|arg| arg.to_string_lossy().into_owned()).collect();
+            replicate::rank(&args).map(|()| ExitCode::SUCCESS)
         }
         _ => run().map(|()| ExitCode::SUCCESS),
     };
@@ -40,19 +55,17 @@ fn main() -> ExitCode {
 
 #[expect(clippy::print_stdout, reason = "its figures are its result")]
 fn run() -> Result<()> {
-    let Some(options) = Options::read(std::env::args().skip(1))? else {
-        println!("{}", options::HELP);
-        return Ok(());
-    };
+    let CommandLine { suite } = CommandLine::parse();
+    let options = Options::new(&suite)?;
     let mut predictions = Vec::new();
-    let tables = match options.suite {
-        Suite::Higgs => higgs::run(&options)?,
-        Suite::Loader => loader::run(&options)?,
-        Suite::Kernels => kernels::run(&options)?,
-        Suite::Amp => amp::run(&options)?,
-        Suite::Replicate => replicate::run(&options)?,
-        Suite::Scaling => {
-            let (tables, predicted) = scaling::run(&options)?;
+    let tables = match &suite {
+        Suite::Higgs(_) => higgs::run(&options)?,
+        Suite::Amp(amp) => amp::run(&options, &amp.only)?,
+        Suite::Replicate(replicate) => replicate::run(&options, &replicate.only)?,
+        Suite::Loader(loader) => loader::run(&options, &loader.only)?,
+        Suite::Kernels(kernels) => kernels::run(&options, &kernels.only)?,
+        Suite::Scaling(scaling) => {
+            let (tables, predicted) = scaling::run(&options, scaling)?;
             predictions = predicted;
             tables
         }

@@ -81,7 +81,7 @@ impl Row {
 
     fn json(&self, device: &DeviceInfo) -> Value {
         let reference = self.reference.as_ref();
-        let args: Vec<_> = std::env::args().skip(1).collect();
+        let args: Vec<_> = std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned()).collect();
         json!({
             "suite": self.suite, "case": self.case, "ours": median(&self.ours), "unit": self.unit,
             "reference": reference.map(|(name, _)| name), "reference_value": reference.map(|(_, figures)| median(figures)),

@@ -1,6 +1,7 @@
-//! Runs conformance cases, whose truth is PyTorch, on the executors.
+//! Runs conformance cases, whose expected results PyTorch computed, on the executors.
 
 mod case;
+mod command_line;
 mod convnet;
 mod form;
 mod operators;
@@ -14,22 +15,14 @@ mod scores;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use brisk_program::{Device, Selection};
-
 use brisk_tensor::Precision;
+use clap::Parser;
+
 use case::{Case, Outcome, Outputs};
+use command_line::CommandLine;
 use form::Form;
-
-const HELP: &str = "\
-conformance [DIR] [--device cpu|software|gpu|NAME]... [--precision f32|f16|bf16]... [--op OP]... [--built] [--replicas N]...
-
-Runs every case of DIR (default: the project's own fixtures) on each device (default: cpu, and whatever adapter there is), in each precision
-(default: f32). In f16 and bf16 operators are recorded under autocast with their input stored so, and tolerances are those of the format;
-what is beyond them may be off by as much more as the same in f32 is, of operands rounded alike.
-A case whose operator brisk does not have fails; --built leaves those out, and names them.
-With --replicas the training runs alone are run, each split over N replicas that are threads; started by mpirun, with the feature mpi, over
-its ranks. All replicas must come to the same bits, and twice.";
 
 #[expect(clippy::print_stderr, reason = "an error goes to standard error")]
 fn main() -> ExitCode {
@@ -50,17 +43,50 @@ struct Options {
     precisions: Vec<Precision>,
     ops: Vec<String>,
     only_built: bool,
-    /// How many threads to split training runs over.
+    /// Numbers of threads to split training runs across.
     replicas: Vec<usize>,
 }
 
-/// How many cases failed.
+impl Options {
+    fn new(line: CommandLine) -> Result<Self> {
+        let fixtures = || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/conformance/fixtures"));
+        let mut devices = line.devices.iter().map(|name| open(name)).collect::<Result<Vec<_>>>()?;
+        if devices.is_empty() {
+            devices.push(Device::cpu()?);
+            if !Device::list().is_empty() {
+                devices.push(open("0")?);
+            }
+        }
+        let mut precisions: Vec<Precision> = line.precisions.into_iter().map(Precision::from).collect();
+        if precisions.is_empty() {
+            precisions.push(Precision::F32);
+        }
+        let training = || ["train_mlp", "train_convnet"].map(str::to_owned).into();
+        Ok(Self {
+            dir: line.dir.unwrap_or_else(fixtures),
+            devices,
+            precisions,
+            ops: if line.replicas.is_empty() { line.ops } else { training() },
+            only_built: line.built,
+            replicas: line.replicas,
+        })
+    }
+}
+
+impl From<command_line::Precision> for Precision {
+    fn from(precision: command_line::Precision) -> Self {
+        match precision {
+            command_line::Precision::F32 => Self::F32,
+            command_line::Precision::F16 => Self::F16,
+            command_line::Precision::Bf16 => Self::Bf16,
+        }
+    }
+}
+
+/// Runs the cases; returns the number that failed.
 #[expect(clippy::print_stdout, reason = "its report is its result")]
 fn run() -> Result<usize> {
-    let Some(options) = options()? else {
-        println!("{HELP}");
-        return Ok(0);
-    };
+    let options = Options::new(CommandLine::parse())?;
     #[cfg(feature = "mpi")]
     if let Some(n_failed) = ranks::run(&options)? {
         return Ok(n_failed);
@@ -110,14 +136,14 @@ fn run_case(case: &Case, device: &Device, precision: Precision, replicas: Option
     if precision == Precision::F32 || matches!(outcome, Outcome::Passed) {
         return outcome;
     }
-    // Not by the format alone; perhaps it is what rounding does to the function.
+    // Beyond the format's tolerance, which can still be the effect of rounded operands on the function.
     match self::outputs(case, device, Form::Rounded(precision)) {
         Ok(of_rounded) => case.judge(&outputs, precision, of_rounded.as_ref()),
         Err(error) => Outcome::Failed(format!("{error:#}")),
     }
 }
 
-/// What the case comes to; `None` if its operator is not known.
+/// Runs the case; `None` if its operator is unknown.
 fn outputs(case: &Case, device: &Device, form: Form) -> Result<Option<Outputs>> {
     let runners = [operators::run, optimizers::run, runs::run, convnet::run, scores::run];
     runners.into_iter().find_map(|runner| runner(case, device, form).transpose()).transpose()
@@ -137,39 +163,6 @@ fn read_cases(options: &Options) -> Result<Vec<Case>> {
         bail!("{dir}: no cases (*.safetensors) to run");
     }
     Ok(cases)
-}
-
-fn options() -> Result<Option<Options>> {
-    let mut dir = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/conformance/fixtures"));
-    let (mut devices, mut precisions, mut ops, mut replicas, mut only_built) = (vec![], vec![], vec![], vec![], false);
-    let mut args = std::env::args().skip(1);
-    while let Some(arg) = args.next() {
-        match arg.as_str() {
-            "--help" | "-h" => return Ok(None),
-            "--built" => only_built = true,
-            "--device" => devices.push(open(&args.next().context("--device wants a name, such as cpu")?)?),
-            "--precision" => precisions.push(args.next().context("--precision wants f32, f16 or bf16")?.parse()?),
-            "--replicas" => replicas.push(args.next().context("--replicas wants a number")?.parse()?),
-            "--op" => ops.push(args.next().context("--op wants the name of an operator")?),
-            flag if flag.starts_with('-') => bail!("unknown option {flag}; see --help"),
-            path => dir = PathBuf::from(path),
-        }
-    }
-    if devices.is_empty() {
-        devices.push(Device::cpu()?);
-        if !Device::list().is_empty() {
-            devices.push(open("0")?);
-        }
-    }
-    if precisions.is_empty() {
-        precisions.push(Precision::F32);
-    }
-    if !replicas.is_empty() {
-        ensure!(!replicas.contains(&0), "--replicas 0: take at least 1");
-        ensure!(ops.is_empty(), "--replicas runs the training runs; leave --op out");
-        ops = ["train_mlp", "train_convnet"].map(str::to_owned).into();
-    }
-    Ok(Some(Options { dir, devices, precisions, ops, only_built, replicas }))
 }
 
 fn open(name: &str) -> Result<Device> {

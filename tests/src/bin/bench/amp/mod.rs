@@ -1,4 +1,4 @@
-//! Mixed precision beside f32: memory, time, and what comes of training.
+//! Mixed precision compared with f32: memory, time, and metrics after training.
 
 mod memory;
 mod quality;
@@ -7,19 +7,20 @@ mod task;
 
 use anyhow::Result;
 
-use crate::options::{Options, Part};
-use crate::row::{Row, Table};
+use crate::command_line::{AmpPart, selected};
+use crate::options::Options;
+use crate::row::Table;
 
 const SUITE: &str = "amp";
 
-type Measure = fn(&Options) -> Result<Vec<Row>>;
-
-pub(crate) const PARTS: [Part<Measure>; 3] = [("memory", memory::run), ("speed", speed::run), ("quality", quality::run)];
-
-pub(crate) fn run(options: &Options) -> Result<Vec<Table>> {
+pub(crate) fn run(options: &Options, only: &[AmpPart]) -> Result<Vec<Table>> {
     let mut rows = Vec::new();
-    for (_, measure) in PARTS.iter().filter(|(name, _)| options.wants(name)) {
-        rows.extend(measure(options)?);
+    for part in selected(only) {
+        rows.extend(match part {
+            AmpPart::Memory => memory::run(options)?,
+            AmpPart::Speed => speed::run(options)?,
+            AmpPart::Quality => quality::run(options)?,
+        });
     }
     Ok(vec![Table { device: options.device.info().clone(), rows }])
 }

@@ -1,4 +1,4 @@
-//! Collectives between threads and between processes, beside copies of the same bytes and the library's own, and behind a backward pass.
+//! Collectives between threads, compared with copies of the same bytes; between processes, compared with MPI's own; and overlapped with a backward pass.
 
 mod mpi;
 pub(crate) mod network;
@@ -8,27 +8,27 @@ mod together;
 
 use anyhow::{Result, bail};
 
-use crate::options::{Options, Part};
-use crate::row::{Row, Table};
+use crate::command_line::{ReplicatePart, selected};
+use crate::options::Options;
+use crate::row::Table;
 
 pub(crate) use mpi::{RANK, rank, started};
 pub(crate) use together::{size, together};
 
 const SUITE: &str = "replicate";
 
-type Measure = fn(&Options) -> Result<Vec<Row>>;
-
-pub(crate) const PARTS: [Part<Measure>; 3] = [("threads", threads::run), ("overlap", overlap::run), ("mpi", mpi::run)];
-
-pub(crate) fn run(options: &Options) -> Result<Vec<Table>> {
-    if options.names("mpi") && !options.with_mpi {
-        bail!("processes are measured with --peers, which builds with MPI");
+pub(crate) fn run(options: &Options, only: &[ReplicatePart]) -> Result<Vec<Table>> {
+    if only.contains(&ReplicatePart::Mpi) && !options.with_mpi {
+        bail!("`--only mpi` needs --peers, with which `cargo xtask bench` builds this program with MPI");
     }
     let mut rows = Vec::new();
-    // Processes are for whoever has an MPI.
-    let is_wanted = |name: &str| options.wants(name) && (options.with_mpi || name != "mpi");
-    for (_, measure) in PARTS.iter().filter(|(name, _)| is_wanted(name)) {
-        rows.extend(measure(options)?);
+    for part in selected(only) {
+        rows.extend(match part {
+            ReplicatePart::Threads => threads::run(options)?,
+            ReplicatePart::Overlap => overlap::run(options)?,
+            ReplicatePart::Mpi if options.with_mpi => mpi::run(options)?,
+            ReplicatePart::Mpi => continue,
+        });
     }
     Ok(vec![Table { device: options.device.info().clone(), rows }])
 }

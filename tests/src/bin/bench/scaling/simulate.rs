@@ -5,7 +5,6 @@ use brisk_replicate::{Algorithm, Link, Step, ZeroStage};
 use serde_json::{Value, json};
 
 use super::SUITE;
-use super::links::links;
 use crate::options::{Options, Scale};
 use crate::replicate::network::{HIGGS, Network, UpTo, WIDE};
 
@@ -17,10 +16,9 @@ const STAGES: [(ZeroStage, &str); 4] = [
 ];
 const ALGORITHMS: [(Algorithm, &str); 2] = [(Algorithm::Ring, "ring"), (Algorithm::Tree, "tree")];
 
-/// Prints the efficiency on 1 to 4096 ranks, each with this device and its own batch, and gives back times too.
+/// Prints the efficiency on 1 to 4096 ranks, each with this device and its own batch, and returns the times too.
 #[expect(clippy::print_stdout, reason = "its figures are its result")]
-pub(super) fn run(options: &Options, shared_memory: Option<Link>) -> Result<Vec<Value>> {
-    let links = links(shared_memory, options.link)?;
+pub(super) fn run(options: &Options, links: Vec<(String, Link)>) -> Result<Vec<Value>> {
     let n_ranks: Vec<usize> = (0..=12).map(|power| 1 << power).collect();
     let mut predictions = Vec::new();
     for network in [HIGGS, WIDE] {

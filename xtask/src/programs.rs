@@ -1,4 +1,4 @@
-//! Programs of the workspace that need the crates: built by cargo, run by us. So xtask itself stays small and builds in seconds.
+//! Programs of the workspace that depend on its crates. xtask builds them with cargo and runs them, so it builds in seconds itself.
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -6,48 +6,30 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
-use crate::shell::{command, output, root, run, target_dir};
+use crate::shell::{command, output};
 
 /// Which profile to build with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Profile {
-    /// What tests use.
+    /// The profile of tests.
     Dev,
-    /// What is measured.
+    /// The profile of benchmarks.
     Release,
-    /// The same, with ranks that are processes.
+    /// The profile of benchmarks, with the feature `mpi`.
     ReleaseWithMpi,
 }
 
-/// `cargo xtask conformance`: the program checks its own arguments.
-pub(crate) fn conformance(args: &[String]) -> Result<ExitCode> {
-    started(Command::new(built("conformance", Profile::Dev)?).args(args))
-}
-
-/// `cargo xtask with-candle`: tests the package outside the workspace, and runs it.
-pub(crate) fn with_candle(args: &[String]) -> Result<ExitCode> {
-    let cargo = |verb: &str| {
-        let mut cargo = command(&format!("cargo {verb} --release"));
-        cargo.arg("--manifest-path").arg(root().join("examples/with_candle/Cargo.toml"));
-        cargo.arg("--target-dir").arg(target_dir().join("with_candle"));
-        cargo
-    };
-    run(&mut cargo("test"))?;
-    let smoke = ["--smoke".to_owned()];
-    let args = if args.is_empty() { &smoke } else { args };
-    started(cargo("run").arg("--").args(args))
-}
-
-/// Runs `command` to the end, where the user stands, so that the paths given mean what they say; its exit code is ours.
-pub(crate) fn started(command: &mut Command) -> Result<ExitCode> {
+/// Runs `command` to its end in the current folder, which relative paths in its arguments refer to; returns its exit status as ours.
+pub(crate) fn finish(command: &mut Command) -> Result<ExitCode> {
     let status = command.status().with_context(|| format!("could not start {}", command.get_program().display()))?;
-    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
 }
 
-/// Builds a program of the workspace and says where it is.
+/// Builds a program of the workspace and returns its path.
 ///
-/// `--workspace`, and `--tests --all-features` in the tests' profile, although one program is wanted: features are then resolved as the
-/// tests resolve them, so nothing is built twice.
+/// The command has `--workspace`, and `--tests --all-features` in the profile of tests, so that features are resolved as for the tests and nothing is built
+/// twice.
 pub(crate) fn built(name: &str, profile: Profile) -> Result<PathBuf> {
     let mut build = command("cargo build --workspace --message-format json-render-diagnostics --bin");
     build.arg(name);
@@ -58,14 +40,14 @@ pub(crate) fn built(name: &str, profile: Profile) -> Result<PathBuf> {
     });
     match executable(&output(&mut build)?, "bin", name) {
         Some(path) => Ok(path),
-        None => bail!("cargo built `{name}` and did not say where it is"),
+        None => bail!("cargo built `{name}` but printed no path of its executable"),
     }
 }
 
-/// Where cargo's messages, a JSON object a line, say that a program is; `kind` is `bin` or `example`.
+/// The path of a program in cargo's messages, one JSON object per line; `kind` is `bin` or `example`.
 pub(crate) fn executable(messages: &str, kind: &str, name: &str) -> Option<PathBuf> {
     let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    // The program's own unit tests are an executable of the same name.
+    // The program's unit tests are an executable of the same name.
     let is_wanted = |message: &Value| {
         message["target"]["name"] == name && message["target"]["kind"][0] == kind && message["profile"]["test"] != true
     };

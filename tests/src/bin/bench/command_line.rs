@@ -1,0 +1,238 @@
+//! The command line of the benchmarks. `cargo xtask bench` includes this file, so that it documents and checks the same options.
+
+use std::path::PathBuf;
+
+use clap::builder::RangedU64ValueParser;
+use clap::{Args, Subcommand, ValueEnum};
+
+/// What is measured.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum Suite {
+    /// Training of a 28-256-256-256-1 network in f32 with Adam, at batch sizes 1024 and 8192
+    Higgs(Higgs),
+    /// Mixed precision compared with f32: memory, time, and the test AUC and accuracy after training
+    Amp(Amp),
+    /// All-reduce between threads compared with copies, between processes compared with MPI itself, and its overlap with a backward pass
+    Replicate(Replicate),
+    /// The time of a training step on 1, 2 and 4 threads or processes, compared with the predicted time
+    Scaling(Scaling),
+    /// Batches in order and shuffled, memory, CSV import, opening, tables larger than memory, cold files
+    ///
+    /// Files are kept in a temporary folder (TMPDIR), whose name is printed: about 3 GB, and sparse files of 30 GB that take no space on disk.
+    Loader(Loader),
+    /// The WGSL and the plain-Rust twins of kernels compared with hardware limits, the cost of a replayed dispatch, convolutions, Burn
+    Kernels(Kernels),
+}
+
+/// The options of every suite.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Common {
+    /// How many times each measurement is repeated [default: 5; with --smoke 1]
+    #[arg(long, value_name = "N", value_parser = count())]
+    pub(crate) rounds: Option<usize>,
+    /// Runs everything once on little data, to check that it works
+    #[arg(long)]
+    pub(crate) smoke: bool,
+    /// Also writes the figures to FILE, as a JSON array of objects
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+/// Options of the suite `higgs`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Higgs {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    /// The device to train on: cpu, gpu, software, or the name or index of an adapter
+    #[arg(long, value_name = "NAME", default_value = "cpu")]
+    pub(crate) device: String,
+    /// Rows of the table [default: 200000; with --smoke 10000]
+    #[arg(long, value_name = "N", value_parser = count())]
+    pub(crate) rows: Option<usize>,
+    /// Measures PyTorch in the same run, with the Python that BRISK_PYTHON names
+    #[arg(long)]
+    pub(crate) peers: bool,
+}
+
+/// Options of the suite `amp`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Amp {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    /// The device to train on: cpu, gpu, software, or the name or index of an adapter
+    #[arg(long, value_name = "NAME", default_value = "cpu")]
+    pub(crate) device: String,
+    /// Measures only this part; can be given several times
+    #[arg(long, value_name = "PART")]
+    pub(crate) only: Vec<AmpPart>,
+}
+
+/// A part of the suite `amp`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AmpPart {
+    /// Planned memory of training and of inference
+    Memory,
+    /// Rows per second of training and of inference
+    Speed,
+    /// Metrics on test data after training
+    Quality,
+}
+
+/// Options of the suite `replicate`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Replicate {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    /// Measures only this part; can be given several times
+    #[arg(long, value_name = "PART")]
+    pub(crate) only: Vec<ReplicatePart>,
+    /// Measures processes and MPI's own all-reduce too; the program must be built with the feature `mpi`
+    #[arg(long)]
+    pub(crate) peers: bool,
+}
+
+/// A part of the suite `replicate`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReplicatePart {
+    /// All-reduce between threads
+    Threads,
+    /// How much of the all-reduce is hidden behind a backward pass
+    Overlap,
+    /// All-reduce between processes; needs --peers
+    Mpi,
+}
+
+/// Options of the suite `scaling`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Scaling {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    /// The device to train on: cpu, gpu, software, or the name or index of an adapter
+    #[arg(long, value_name = "NAME", default_value = "cpu")]
+    pub(crate) device: String,
+    /// Measures processes too; the program must be built with the feature `mpi`
+    #[arg(long)]
+    pub(crate) peers: bool,
+    /// Also predicts the efficiency of DDP and ZeRO 1 to 3 on up to 4096 ranks, over typical links and the link between threads here
+    #[arg(long)]
+    pub(crate) simulate: bool,
+    /// Latency of one more link to predict for, in microseconds per message
+    #[arg(long, value_name = "US", value_parser = positive, requires_all = ["simulate", "gbit"])]
+    pub(crate) latency_us: Option<f64>,
+    /// Bandwidth of that link, in 10^9 bits per second
+    #[arg(long, value_name = "GBIT", value_parser = positive, requires_all = ["simulate", "latency_us"])]
+    pub(crate) gbit: Option<f64>,
+}
+
+/// Options of the suite `loader`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Loader {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    /// Rows of the table [default: 1000000; with --smoke 10000]
+    #[arg(long, value_name = "N", value_parser = count())]
+    pub(crate) rows: Option<usize>,
+    /// Size of each imported text file, in MiB [default: 256; with --smoke 1]
+    #[arg(long, value_name = "N", value_parser = count())]
+    pub(crate) mb: Option<usize>,
+    /// Measures only this part; can be given several times
+    #[arg(long, value_name = "PART")]
+    pub(crate) only: Vec<LoaderPart>,
+    /// Measures PyTorch, pandas, pyarrow and polars in the same run, with the Python that BRISK_PYTHON names
+    #[arg(long)]
+    pub(crate) peers: bool,
+}
+
+/// A part of the suite `loader`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LoaderPart {
+    /// Batches in order and shuffled, from memory and from a mapped table
+    Batches,
+    /// Allocations and memory of an epoch
+    Memory,
+    /// Import of CSV
+    Import,
+    /// Opening tables
+    Open,
+    /// An epoch over a table larger than memory
+    Large,
+    /// Reading files that are not in the page cache (Linux)
+    Cold,
+}
+
+/// Options of the suite `kernels`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Kernels {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    /// The adapter to measure, beside the CPU executor [default: the first adapter, hardware before software]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) device: Option<String>,
+    /// Rows of the table that networks are trained on [default: 20480; with --smoke 2048]
+    #[arg(long, value_name = "N", value_parser = count())]
+    pub(crate) rows: Option<usize>,
+    /// Measures only this part; can be given several times
+    #[arg(long, value_name = "PART")]
+    pub(crate) only: Vec<KernelsPart>,
+    /// Measures PyTorch's convolutions, with the Python that BRISK_PYTHON names, and Burn, with the program that BRISK_BURN names, in the same run
+    #[arg(long)]
+    pub(crate) peers: bool,
+}
+
+/// A part of the suite `kernels`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KernelsPart {
+    /// The plain-Rust twins
+    Twins,
+    /// Convolutions on the CPU executor
+    Conv,
+    /// The cost of a replayed dispatch on the adapter
+    Replay,
+    /// The families of matrix product on the adapter
+    Families,
+    /// A matrix product and training compared with Burn on the adapter
+    Burn,
+}
+
+/// A whole number of at least 1.
+fn count() -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(1..=1_000_000_000)
+}
+
+fn positive(word: &str) -> Result<f64, String> {
+    match word.parse() {
+        Ok(x) if x > 0.0 && x < 1e9 => Ok(x),
+        _ => Err("expected a number above 0 and below 10^9".to_owned()),
+    }
+}
+
+impl Suite {
+    /// Whether peers that run in Python are requested.
+    pub(crate) fn needs_python(&self) -> bool {
+        match self {
+            Self::Higgs(Higgs { peers, .. }) | Self::Loader(Loader { peers, .. }) => *peers,
+            Self::Kernels(kernels) => kernels.peers && is_selected(&kernels.only, KernelsPart::Conv),
+            Self::Amp(_) | Self::Replicate(_) | Self::Scaling(_) => false,
+        }
+    }
+
+    /// Whether Burn is requested.
+    pub(crate) fn needs_burn(&self) -> bool {
+        matches!(self, Self::Kernels(kernels) if kernels.peers && is_selected(&kernels.only, KernelsPart::Burn))
+    }
+
+    /// Whether processes, which need MPI, are requested.
+    pub(crate) fn needs_mpi(&self) -> bool {
+        matches!(self, Self::Replicate(Replicate { peers: true, .. }) | Self::Scaling(Scaling { peers: true, .. }))
+    }
+}
+
+/// Whether `--only` selects this part; without `--only` all parts are selected.
+pub(crate) fn is_selected<P: PartialEq>(only: &[P], part: P) -> bool {
+    only.is_empty() || only.contains(&part)
+}
+
+/// The parts that `--only` selects, in the order of the enum.
+pub(crate) fn selected<P: ValueEnum + Copy + PartialEq>(only: &[P]) -> impl Iterator<Item = P> {
+    P::value_variants().iter().copied().filter(|part| is_selected(only, *part))
+}
