@@ -56,10 +56,9 @@ impl Kernel for SoftCap {
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         Ok(vec![Dispatch {
             label: "own_kernel.soft_cap",
-            wgsl: WGSL,
+            wgsl: WGSL.into(),
             entry: "soft_cap",
             constants: vec![],
-            types: vec![],
             params: bytemuck::cast_slice(&[self.cap, 0.0, 0.0, 0.0]).to_vec(),
             reads: vec![0],
             writes: vec![1],

@@ -6,6 +6,7 @@
 mod arrows;
 mod kernels;
 mod manifests;
+mod shaders;
 mod source;
 mod weight;
 mod workspace;
@@ -53,6 +54,7 @@ const RULES: &[Rule] = &[
     manifests::are_complete,
     manifests::readme_is_the_crate_docs,
     kernels::have_twins,
+    shaders::functions_stand_once,
     source::files_are_short,
     source::nothing_is_left_over,
     source::libraries_do_not_print,

@@ -1,6 +1,6 @@
 //! The matrix product on an adapter, checked against the twin and then timed.
 //!
-//! `cargo bench -p brisk-kernels --bench matmul [-- --smoke] [direct|subgroup|tiled]`
+//! `cargo bench -p brisk-kernels --bench matmul [-- --smoke] [direct|tiled]`
 //!
 //! Pipelines are made and warmed up outside the timed region; several dispatches go into one submit, and the wait for the device is
 //! inside. Operands are warm.
@@ -52,7 +52,7 @@ impl Kernel for By {
 
 fn main() {
     let has = |word: &str| std::env::args().any(|arg| arg == word);
-    let families = [("direct", MatmulFamily::Direct), ("subgroup", MatmulFamily::Subgroup), ("tiled", MatmulFamily::Tiled)];
+    let families = [("direct", MatmulFamily::Direct), ("tiled", MatmulFamily::Tiled)];
     let family = families.into_iter().find(|(word, _)| has(word)).map(|(_, family)| family);
     let Some((name, device, queue)) = pollster::block_on(open()) else {
         println!("no adapter: nothing is measured");

@@ -1,4 +1,4 @@
-//! Products, convolutions and their gradients over f16 on an adapter's matrix units, against the same by tiles of its lanes, over f16 and over f32.
+//! Products, convolutions and their gradients over f16 on an adapter's tensor cores, against the same by tiles of its invocations, over f16 and over f32.
 //!
 //! `cargo bench -p brisk-kernels --features coop --bench units [-- --smoke]`
 //!

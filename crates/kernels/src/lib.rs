@@ -23,6 +23,7 @@ pub use crate::core::dtype::DType;
 pub use crate::core::error::Error;
 pub use crate::core::gpu;
 pub use crate::core::kernel::{Cost, Kernel};
+pub use crate::core::module::{Module, Part};
 pub use crate::core::philox::Philox;
 pub use crate::core::twin::TwinArgs;
 pub use batch::advance::Advance;

@@ -42,8 +42,8 @@ pub(super) fn have_twins(workspace: &Workspace) -> Vec<Finding> {
 fn is_included(workspace: &Workspace, shader: &str) -> bool {
     let (folder, name) = shader.rsplit_once('/').unwrap_or(("", shader));
     let family = folder.rsplit('/').next().unwrap_or(folder);
-    let from_own_folder = format!("include_str!(\"{name}\")");
-    let from_another = format!("/{family}/{name}\")");
+    let from_own_folder = format!("\"{name}\"");
+    let from_another = format!("/{family}/{name}\"");
     workspace.rust_files(KERNELS).any(|file| {
         let is_own = file.path.rsplit_once('/').is_some_and(|(of, _)| of == folder);
         (is_own && file.text.contains(&from_own_folder)) || file.text.contains(&from_another)

@@ -2,7 +2,7 @@
 
 use super::source::code_lines;
 use super::workspace::{File, Package, Workspace};
-use super::{Rule, arrows, kernels, manifests, source, weight};
+use super::{Rule, arrows, kernels, manifests, shaders, source, weight};
 
 /// Two crates and an xtask that follow all rules.
 fn sound() -> Workspace {
@@ -131,6 +131,30 @@ fn kernels_have_twins_and_tests() {
     };
     check(kernels::have_twins, with(part, ""), &[(part, "none includes it")]);
     check(kernels::have_twins, shared, &[]);
+}
+
+#[test]
+fn functions_of_shaders_stand_once() {
+    let tanh = "// Saturates.\nfn safe_tanh(v: f32) -> f32 {\n    let x = clamp(v, -10.0, 10.0);\n    return tanh(x);\n}\n";
+    let (first, second) = ("crates/kernels/src/product/matmul.wgsl", "crates/kernels/src/product/matmul_direct.wgsl");
+    let twice = |other: &'static str| {
+        move |workspace: &mut Workspace| {
+            with(first, tanh)(workspace);
+            with(second, other)(workspace);
+        }
+    };
+    // The same under another name, in other lines.
+    let same = "\nfn bounded(v: f32) -> f32 {\n    let x = clamp(v, -10.0, 10.0); // as there\n    return tanh(x);\n}\n";
+    let finding = "`bounded` has the body of a function at crates/kernels/src/product/matmul.wgsl:2";
+    check(shaders::functions_stand_once, twice(same), &[("crates/kernels/src/product/matmul_direct.wgsl:2", finding)]);
+    check(shaders::functions_stand_once, twice("fn safe_tanh(v: f32) -> f32 {\n    let x = v;\n    return tanh(x);\n}\n"), &[]);
+    // One statement may be said twice.
+    let load = "fn load(i: u32) -> f32 { return x[i]; }\n";
+    let loads = |workspace: &mut Workspace| {
+        with(first, load)(workspace);
+        with(second, load)(workspace);
+    };
+    check(shaders::functions_stand_once, loads, &[]);
 }
 
 #[test]

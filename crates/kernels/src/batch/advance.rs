@@ -1,4 +1,5 @@
 use super::advance_cpu;
+use crate::core::module::module;
 use crate::{Adapter, Arg, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs};
 
 /// Moves the run on by one batch: `state.batch += 1`, `state.step += 1`; if `state.skip` is not 0, `state.n_skipped += 1`, `state.skip = 0`.
@@ -20,10 +21,9 @@ impl Kernel for Advance {
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         Ok(vec![Dispatch {
             label: "kernels.advance",
-            wgsl: include_str!("advance.wgsl"),
+            wgsl: module!("advance.wgsl"),
             entry: "main",
             constants: vec![],
-            types: vec![],
             params: vec![],
             reads: vec![],
             writes: vec![0],

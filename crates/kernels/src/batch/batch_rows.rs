@@ -1,4 +1,5 @@
 use super::batch_rows_cpu;
+use crate::core::module::module;
 use crate::core::sizes::check_sizes;
 use crate::{Adapter, Arg, DType, Dispatch, Error, Kernel, ORDER_LEN, STATE_LEN, TwinArgs, fold_workgroups};
 
@@ -41,10 +42,9 @@ impl Kernel for BatchRows {
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         Ok(vec![Dispatch {
             label: "kernels.batch_rows",
-            wgsl: include_str!("batch_rows.wgsl"),
+            wgsl: module!("batch_rows.wgsl"),
             entry: "main",
             constants: vec![],
-            types: vec![],
             params: bytemuck::cast_slice(&[self.first as u32, 0, 0, 0]).to_vec(),
             reads: vec![0, 1],
             writes: vec![2, 3],

@@ -1,7 +1,11 @@
 use super::concat_columns_cpu;
+use crate::core::module::part;
 use crate::core::sizes::check_sizes;
 use crate::core::stored_form::{StoredForm, sharing, with_element};
+use crate::core::stored_types::{Group, Template};
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, fold_workgroups};
+
+const CONCAT_COLUMNS: Template = Template::new(&[part!("concat_columns.wgsl")], &[Group::lane("X").loads().stores()]);
 
 /// Matrices side by side: `y[row, ..] = x₀[row, ..], x₁[row, ..], …`.
 ///
@@ -63,7 +67,7 @@ impl Kernel for ConcatColumns {
 }
 
 impl StoredForm for ConcatColumns {
-    /// Lanes take two columns.
+    /// Invocations take two columns.
     fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
         let is_even = self.widths.iter().all(|width| width.is_multiple_of(2));
         let all: Vec<usize> = (0..=self.widths.len()).collect();
@@ -78,10 +82,9 @@ impl StoredForm for ConcatColumns {
         for (i, width) in self.widths.iter().map(|width| width / n_in_lane).enumerate() {
             dispatches.push(Dispatch {
                 label: "kernels.concat_columns",
-                wgsl: include_str!("concat_columns.wgsl"),
+                wgsl: CONCAT_COLUMNS.module(&[("X", dtypes[0])]),
                 entry: "main",
                 constants: vec![],
-                types: vec![("X", dtypes[0])],
                 params: bytemuck::cast_slice(&[width as u32, n_cols as u32, first as u32, 0]).to_vec(),
                 reads: vec![i],
                 writes: vec![self.widths.len()],

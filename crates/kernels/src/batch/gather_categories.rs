@@ -1,4 +1,5 @@
 use super::gather_categories_cpu;
+use crate::core::module::module;
 use crate::core::sizes::check_sizes;
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, fold_workgroups};
 
@@ -45,10 +46,9 @@ impl Kernel for GatherCategories {
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         Ok(vec![Dispatch {
             label: "kernels.gather_categories",
-            wgsl: include_str!("gather_categories.wgsl"),
+            wgsl: module!("gather_categories.wgsl"),
             entry: "main",
             constants: vec![],
-            types: vec![],
             params: bytemuck::cast_slice(&[self.n_cols as u32, self.first_row as u32, self.n_table_rows as u32, 0]).to_vec(),
             reads: vec![0, 1],
             writes: vec![2],

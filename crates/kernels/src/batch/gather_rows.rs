@@ -1,7 +1,11 @@
 use super::gather_rows_cpu;
+use crate::core::module::{module, part};
 use crate::core::sizes::check_sizes;
 use crate::core::stored_form::{StoredForm, sharing, with_element};
+use crate::core::stored_types::{Group, Template};
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, fold_workgroups};
+
+const GATHER_ROWS: Template = Template::new(&[part!("gather_rows.wgsl")], &[Group::lane("X").stores()]);
 
 /// Rows of a table, standardised: `y[i, c] = (table[rows[i] - first_row, c] - mean[c]) * inv_std[c]`.
 ///
@@ -14,7 +18,7 @@ use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, fold_w
 /// # Dtypes
 /// `table` f32 or u8, whose values are 0 to 255; `rows` u32; the rest f32, `y` also in f16 and bf16 by [`stored`](crate::stored).
 /// # Cost
-/// Reads and writes each row once; on hardware neighbouring lanes read neighbouring columns.
+/// Reads and writes each row once; on hardware neighbouring invocations read neighbouring columns.
 /// # Reference
 /// `torch.index_select(table, 0, rows)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +79,7 @@ impl Kernel for GatherRows {
 }
 
 impl StoredForm for GatherRows {
-    /// Lanes take two columns.
+    /// Invocations take two columns.
     fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
         sharing(self, &[4], dtypes).filter(|_| self.dtype == DType::F32 && self.n_cols.is_multiple_of(2))
     }
@@ -84,15 +88,14 @@ impl StoredForm for GatherRows {
         let y = dtypes[4];
         let n_lanes = if y.is_half() { self.n_cols / 2 } else { self.n_cols };
         let wgsl = match self.dtype {
-            DType::U8 => include_str!("gather_rows_u8.wgsl"),
-            _ => include_str!("gather_rows.wgsl"),
+            DType::U8 => module!("gather_rows_u8.wgsl"),
+            _ => GATHER_ROWS.module(&[("X", y)]),
         };
         Ok(vec![Dispatch {
             label: "kernels.gather_rows",
             wgsl,
             entry: "main",
             constants: vec![],
-            types: if y.is_half() { vec![("X", y)] } else { vec![] },
             params: bytemuck::cast_slice(&[n_lanes as u32, self.first_row as u32, self.n_table_rows as u32, 0]).to_vec(),
             reads: vec![0, 1, 2, 3],
             writes: vec![4],

@@ -10,11 +10,6 @@ struct Params {
 
 override WG: u32 = 64u;
 
-// As computed in and as stored: src/stored_types.rs.
-alias V = f32;
-alias X = V;
-fn store_x(v: V) -> X { return v; }
-
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> table: array<V>;
 @group(0) @binding(2) var<storage, read> rows: array<u32>;

@@ -1,7 +1,11 @@
 use super::shift_columns_cpu;
+use crate::core::module::part;
 use crate::core::sizes::check_sizes;
 use crate::core::stored_form::{StoredForm, sharing, with_element};
+use crate::core::stored_types::{Group, Template};
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, fold_workgroups};
+
+const SHIFT_COLUMNS: Template = Template::new(&[part!("shift_columns.wgsl")], &[Group::lane("X").loads().stores()]);
 
 /// Columns taken from a place on: `y[row, col] = x[row, col + shift]`, 0 where `x` has no such column.
 ///
@@ -26,7 +30,7 @@ pub struct ShiftColumns {
 }
 
 impl ShiftColumns {
-    /// As lanes see it that take what lies together in a word: one column, or two of a type of 16 bits.
+    /// As invocations see it that take what lies together in a word: one column, or two of a type of 16 bits.
     const fn in_lanes(self, dtype: DType) -> Self {
         let n = if dtype.is_half() { 2 } else { 1 };
         Self { n_x_cols: self.n_x_cols / n, n_y_cols: self.n_y_cols / n, shift: self.shift / n as isize, ..self }
@@ -73,7 +77,7 @@ impl Kernel for ShiftColumns {
 }
 
 impl StoredForm for ShiftColumns {
-    /// Lanes take two columns.
+    /// Invocations take two columns.
     fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
         let is_even = self.n_x_cols.is_multiple_of(2) && self.n_y_cols.is_multiple_of(2) && self.shift % 2 == 0;
         sharing(self, &[0, 1], dtypes).filter(|_| is_even)
@@ -83,10 +87,9 @@ impl StoredForm for ShiftColumns {
         let lanes = self.in_lanes(dtypes[0]);
         Ok(vec![Dispatch {
             label: "kernels.shift_columns",
-            wgsl: include_str!("shift_columns.wgsl"),
+            wgsl: SHIFT_COLUMNS.module(&[("X", dtypes[0])]),
             entry: "main",
             constants: vec![],
-            types: vec![("X", dtypes[0])],
             params: bytemuck::cast_slice(&[lanes.n_x_cols as u32, lanes.n_y_cols as u32, lanes.shift as u32, 0]).to_vec(),
             reads: vec![0],
             writes: vec![1],

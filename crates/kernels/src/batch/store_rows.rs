@@ -1,4 +1,5 @@
 use super::store_rows_cpu;
+use crate::core::module::module;
 use crate::core::sizes::check_sizes;
 use crate::{Adapter, Arg, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs, fold_workgroups};
 
@@ -40,10 +41,9 @@ impl Kernel for StoreRows {
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         Ok(vec![Dispatch {
             label: "kernels.store_rows",
-            wgsl: include_str!("store_rows.wgsl"),
+            wgsl: module!("store_rows.wgsl"),
             entry: "main",
             constants: vec![],
-            types: vec![],
             params: vec![],
             reads: vec![0, 1],
             writes: vec![2],

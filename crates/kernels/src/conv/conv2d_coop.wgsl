@@ -1,49 +1,22 @@
-enable f16;
-enable wgpu_cooperative_matrix;
-
 // A convolution as an implicit product, y = epilogue(patches(x) weight), and with GRAD the gradient in its input, for a source and weights stored in f16, on
-// the matrix units: each subgroup has MATRICES by MATRICES results of SIZE by SIZE, pixels by columns, whose sums are kept in f32. n_channels and n_cols are
+// tensor cores: each subgroup has MATRICES by MATRICES results of SIZE by SIZE, pixels by columns, whose sums are kept in f32. n_channels and n_cols are
 // multiples of SIZE.
 // Twins: conv2d_cpu.rs, conv2d_grad_input_cpu.rs. Reads what the windows cover once for a tile's columns, and the weights, as they are stored, once
 // for a block's pixels, from the nearest cache in most cases.
-// Ladder: conv2d_tiled.wgsl (multiply-adds of the lanes) -> this (of the matrix units, like matmul_coop.wgsl).
+// Ladder: conv2d_tiled.wgsl (multiply-adds of the invocations) -> this (of tensor cores, like matmul_coop.wgsl).
 //
-// The source pixels of neighbouring results are not evenly spaced, row ends and padding lie between them, so that no unit can load them. The lanes of a group
-// gather the patches of a tile's pixels into workgroup memory, DEPTH places of the sum at a time, 0 in the padding, and the units load them there; weights they
+// The source pixels of neighbouring results are not evenly spaced, row ends and padding lie between them, so that no unit can load them. The invocations of a group
+// gather the patches of a tile's pixels into workgroup memory, DEPTH indices of the sum at a time, 0 in the padding, and the units load them there; weights they
 // load where they lie. The patches of the next places are on their way in registers meanwhile, and go to the other half of the memory: one barrier for DEPTH
-// places. A lane gathers eight channels, 16 bytes, for the same four pixels all along, and works out where they lie once.
+// places. An invocation gathers eight channels, 16 bytes, for the same four pixels all along, and computes where they lie once.
 //
 // What bounds it, for 2 by 2 subgroups of 4 by 4 matrices of 16 by 16: at a place of the sum a subgroup reads 64 values of f16 from workgroup memory and 64 from
 // the nearest cache for 2 * 64 * 64 operations, 32 a byte as matmul_coop.wgsl; a value that is gathered serves 2 * 128 operations, and is read from the source
 // once for each tap of its window, by which it is in a cache.
 //
-// A matrix has no elements that a lane could get at, so sums go through workgroup memory for the epilogue, one matrix of each subgroup at a time. Every lane of a
+// A matrix has no elements that an invocation could get at, so sums go through workgroup memory for the epilogue, one matrix of each subgroup at a time. Every invocation of a
 // group comes to all barriers. How many subgroups a group has may differ from group to group: where there are fewer than blocks they go round for the others,
 // with patches gathered anew, and where there are more, those without a block only gather.
-
-// Pairs are (along the height, along the width).
-struct Params {
-    source_size: vec2u,
-    result_size: vec2u,
-    kernel_size: vec2u,
-    stride: vec2u,
-    padding: vec2u,
-    n_images: u32,
-    // Of the source: with the taps, what is summed over.
-    n_channels: u32,
-    // Channels of the result.
-    n_cols: u32,
-    // Groups of rows of the product that a phase has.
-    n_row_groups: u32,
-    n_phases: u32,
-    pad: u32,
-}
-
-// The form for units of 8 by 8 swaps these four lines, and those that say so: src/coop_tiles.rs.
-const SIZE = 16u;
-alias OfA = coop_mat16x16<f16, A>;
-alias OfB = coop_mat16x16<f16, B>;
-alias Sum = coop_mat16x16<f32, C>;
 
 override LANES: u32 = 128u;
 // Blocks of a tile, each a subgroup's, along the pixels, whose patches are gathered, and along the columns, whose weights are loaded.
@@ -51,29 +24,17 @@ override GATHERED_BLOCKS: u32 = 2u;
 override LOADED_BLOCKS: u32 = 2u;
 // Matrices of a block along either side: 2 or 4.
 override MATRICES: u32 = 4u;
-override GRAD: u32 = 0u;
-override EPILOGUE: u32 = 0u;
-override ACTIVATION: u32 = 0u;
-override ALPHA: f32 = 1.0;
 
 override TILE_ROWS: u32 = GATHERED_BLOCKS * MATRICES * SIZE;
 override TILE_COLS: u32 = LOADED_BLOCKS * MATRICES * SIZE;
-// Places of the sum in workgroup memory: four times eight for each lane.
+// Places of the sum in workgroup memory: four times eight for each invocation.
 override DEPTH: u32 = 32u * LANES / TILE_ROWS;
 // From a pixel to the next, 16 bytes further so that rows of a matrix begin in different banks.
 override STRIDE: u32 = DEPTH + 8u;
 override HALF: u32 = TILE_ROWS * STRIDE;
 override N_BLOCKS: u32 = GATHERED_BLOCKS * LOADED_BLOCKS;
 override RESULTS_LEN: u32 = N_BLOCKS * SIZE * SIZE;
-// Values in an element of that memory: one for units of 8 by 8, since Metal loads no matrix by a pointer to vectors.
-const WIDTH = 4u;
 override PATCHES_LEN: u32 = 2u * HALF / WIDTH;
-
-// How each is stored: src/stored_types.rs.
-alias FUSED = vec4f;
-alias Y = vec4f;
-fn load_fused(v: FUSED) -> vec4f { return vec4f(v); }
-fn store_y(v: vec4f) -> Y { return v; }
 
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> source: array<vec4<f16>>;
@@ -84,79 +45,9 @@ fn store_y(v: vec4f) -> Y { return v; }
 @group(0) @binding(4) var<storage, read_write> y: array<Y>;
 
 // patches[half][pixel][place].
-var<workgroup> patches: array<vec4<f16>, PATCHES_LEN>;
+var<workgroup> patches: array<PATCH, PATCHES_LEN>;
 // results[block][pixel][col].
 var<workgroup> results: array<f32, RESULTS_LEN>;
-
-// `y`, or `v` where that is NaN: told by its bits, since `clamp` may drop it.
-fn or_nan(v: vec4f, y: vec4f) -> vec4f {
-    return select(y, v, (bitcast<vec4u>(v) & vec4u(0x7FFFFFFFu)) > vec4u(0x7F800000u));
-}
-
-fn act(v: vec4f) -> vec4f {
-    switch ACTIVATION {
-        case 1u: { return select(v, vec4f(), v < vec4f()); }
-        case 2u: { return select(v, ALPHA * (exp(min(v, vec4f()) / ALPHA) - 1.0), v < vec4f()); }
-        case 3u: { return or_nan(v, 1.0 / (1.0 + exp(-clamp(v, vec4f(-87.0), vec4f(87.0))))); }
-        case 4u: { return or_nan(v, tanh(clamp(v, vec4f(-10.0), vec4f(10.0)))); }
-        default: { return v; }
-    }
-}
-
-fn slope_from_output(v: vec4f) -> vec4f {
-    switch ACTIVATION {
-        case 1u: { return select(vec4f(), vec4f(1.0), v > vec4f()); }
-        case 2u: { return select(v / ALPHA + 1.0, vec4f(1.0), v > vec4f()); }
-        case 3u: { return v * (1.0 - v); }
-        case 4u: { return 1.0 - v * v; }
-        default: { return vec4f(1.0); }
-    }
-}
-
-// Where the result pixels of a phase lie, and what they read: pixel `place` is result pixel `at + spacing * place`, and its tap `tap`,
-// tap `first_tap + tap_spacing * tap` of the weights, reads source pixel `start + step * place + tap_step * tap`.
-struct Walk {
-    n: vec2u,
-    at: vec2u,
-    spacing: vec2u,
-    n_taps: vec2u,
-    first_tap: vec2u,
-    tap_spacing: vec2u,
-    start: vec2i,
-    pixel_step: vec2i,
-    tap_step: i32,
-}
-
-fn walk_of(phase: u32) -> Walk {
-    var walk: Walk;
-    if GRAD == 0u {
-        walk.n = params.result_size;
-        walk.at = vec2u(0u);
-        walk.spacing = vec2u(1u);
-        walk.n_taps = params.kernel_size;
-        walk.first_tap = vec2u(0u);
-        walk.tap_spacing = vec2u(1u);
-        walk.start = -vec2i(params.padding);
-        walk.pixel_step = vec2i(params.stride);
-        walk.tap_step = 1;
-        return walk;
-    }
-    walk.at = vec2u(phase / params.stride.y, phase % params.stride.y);
-    walk.n = (max(params.result_size, walk.at) - walk.at + params.stride - 1u) / params.stride;
-    walk.spacing = params.stride;
-    walk.first_tap = (walk.at + params.padding) % params.stride;
-    walk.n_taps = (max(params.kernel_size, walk.first_tap) - walk.first_tap + params.stride - 1u) / params.stride;
-    walk.tap_spacing = params.stride;
-    walk.start = vec2i((walk.at + params.padding) / params.stride);
-    walk.pixel_step = vec2i(1);
-    walk.tap_step = -1;
-    return walk;
-}
-
-// The image of result pixel `i` of a phase, and its place in the walk.
-fn place_of(walk: Walk, i: u32) -> vec3u {
-    return vec3u(i / (walk.n.x * walk.n.y), i / walk.n.y % walk.n.x, i % walk.n.y);
-}
 
 // Where the channels of result pixel `i` of a phase begin, in vec4s.
 fn result_of(walk: Walk, i: u32) -> u32 {
@@ -175,14 +66,10 @@ fn store(walk: Walk, row: u32, col: u32, sum: vec4f) {
         return;
     }
     let i = result_of(walk, row) + col;
-    switch EPILOGUE {
-        case 1u: { y[i] = store_y(act(sum + load_fused(fused[col]))); }
-        case 2u: { y[i] = store_y(sum * slope_from_output(load_fused(fused[i]))); }
-        default: { y[i] = store_y(act(sum)); }
-    }
+    y[i] = store_y(finished(sum, i, col));
 }
 
-// What four result pixels read, each a quarter of a tile behind the one before: where their images begin, and the source pixels of their first taps. Pixels
+// What four result pixels read, each a quarter of a tile after the one before: where their images begin, and the source pixels of their first taps. Pixels
 // beyond the last read none.
 struct Sources {
     image: vec4u,
@@ -202,11 +89,6 @@ fn sources_of(walk: Walk, row: u32) -> Sources {
     return sources;
 }
 
-struct EightChannels {
-    low: vec4<f16>,
-    high: vec4<f16>,
-}
-
 // Those from `channel` on of a pixel of an image, 0 in the padding.
 fn channels_at(image: u32, pixel: vec2i, channel: u32) -> EightChannels {
     let size = vec2i(params.source_size);
@@ -217,14 +99,7 @@ fn channels_at(image: u32, pixel: vec2i, channel: u32) -> EightChannels {
     return EightChannels(source[at], source[at + 1u]);
 }
 
-struct Gathered {
-    of_0: EightChannels,
-    of_1: EightChannels,
-    of_2: EightChannels,
-    of_3: EightChannels,
-}
-
-// What four result pixels have at eight places of the sum from `place` on, 0 behind the last.
+// What four result pixels have at eight indices of the sum from `place` on, 0 after the last.
 fn gather(walk: Walk, sources: Sources, place: u32) -> Gathered {
     let tap = place / params.n_channels;
     if tap >= walk.n_taps.x * walk.n_taps.y {
@@ -238,21 +113,6 @@ fn gather(walk: Walk, sources: Sources, place: u32) -> Gathered {
         channels_at(sources.image.z, vec2i(sources.y.z, sources.x.z) + tap_offset, channel),
         channels_at(sources.image.w, vec2i(sources.y.w, sources.x.w) + tap_offset, channel),
     );
-}
-
-// Swapped for units of 8 by 8.
-fn put_four(at: u32, v: vec4<f16>) { patches[at / 4u] = v; }
-
-fn put_eight(at: u32, channels: EightChannels) {
-    put_four(at, channels.low);
-    put_four(at + 4u, channels.high);
-}
-
-fn put(at: u32, gathered: Gathered) {
-    put_eight(at, gathered.of_0);
-    put_eight(at + HALF / 4u, gathered.of_1);
-    put_eight(at + HALF / 2u, gathered.of_2);
-    put_eight(at + HALF / 4u * 3u, gathered.of_3);
 }
 
 fn load_a(at: u32) -> OfA {
@@ -315,11 +175,11 @@ fn main(
     let walk = walk_of(row_group / params.n_row_groups);
     let tile_row = row_group % params.n_row_groups * TILE_ROWS;
     let tile_col = group.x * TILE_COLS;
-    // Whole groups may lie beyond the end: they sum nothing and store nothing. To leave would be to compute where naga does not see that all do.
+    // Whole groups may lie beyond the end: they sum nothing and store nothing. Returning early would make control flow non-uniform, which naga rejects.
     let exists = row_group / params.n_row_groups < params.n_phases && tile_col < params.n_cols;
     let n_places = select(0u, walk.n_taps.x * walk.n_taps.y * params.n_channels, exists);
 
-    // Neighbouring lanes gather what lies beside each other.
+    // Neighbouring invocations gather adjacent values.
     let of_lane = vec2u(lane_of_group / (DEPTH / 8u), lane_of_group % (DEPTH / 8u));
     let sources = sources_of(walk, tile_row + of_lane.x);
     let put_at = of_lane.x * STRIDE + 8u * of_lane.y;

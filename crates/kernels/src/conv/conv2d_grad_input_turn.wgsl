@@ -10,10 +10,6 @@ struct Params {
 
 override WG: u32 = 64u;
 
-// As stored: src/stored_types.rs.
-alias WEIGHT = f32;
-fn load_weight(i: u32) -> f32 { return weight[i]; }
-
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> weight: array<WEIGHT>;
 @group(0) @binding(2) var<storage, read_write> turned: array<f32>;

@@ -53,7 +53,6 @@ impl Conv2dGradWeight {
     }
 
     /// The dispatches of one family, for a caller who has measured which is faster; [`Kernel::dispatches`] picks by adapter and shape.
-    /// [`MatmulFamily::Subgroup`] is [`MatmulFamily::Direct`] here, but for windows of one pixel.
     ///
     /// # Errors
     /// [`Error::Size`] where there are more blocks than can be dispatched, [`Error::Unsupported`] where `family` does not run on `adapter`.

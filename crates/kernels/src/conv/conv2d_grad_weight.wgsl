@@ -1,48 +1,15 @@
-// parts[run, o, u, v, c] = sum of grad_y[b, i, j, o] x[b, i sy - py + u, j sx - px + v, c] over the result pixels of a run. Each lane has 2 columns
+// parts[run, o, u, v, c] = sum of grad_y[b, i, j, o] x[b, i sy - py + u, j sx - px + v, c] over the result pixels of a run. Each invocation has 2 columns
 // (u, v, c) of 8 outputs o. The runs are then added in order by column_sum.wgsl.
 // Twin: conv2d_grad_weight_cpu.rs. Reads grad_y once for 16 columns, and what the windows cover once for 8 outputs.
 // Ladder: this -> conv2d_grad_weight_direct.wgsl (vec4 loads) -> conv2d_grad_weight_tiled.wgsl (shared tiles).
 
-// Pairs are (along the height, along the width).
-struct Params {
-    x_size: vec2u,
-    y_size: vec2u,
-    kernel_size: vec2u,
-    stride: vec2u,
-    padding: vec2u,
-    n_images: u32,
-    n_channels: u32,
-    n_out: u32,
-    // Rows of result pixels of a run.
-    part_rows: u32,
-    pad: vec2u,
-}
-
 const OUTS = 8u;
 const LANES = 8u;
-
-// As stored: src/stored_types.rs.
-alias GRAD_Y = f32;
-alias X = f32;
-fn load_grad_y(i: u32) -> f32 { return grad_y[i]; }
-fn load_x(i: u32) -> f32 { return x[i]; }
 
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> grad_y: array<GRAD_Y>;
 @group(0) @binding(2) var<storage, read> x: array<X>;
 @group(0) @binding(3) var<storage, read_write> parts: array<f32>;
-
-// A column of the weights: its channel, and the pixel that its tap reads for result pixel (0, 0).
-struct Column {
-    channel: u32,
-    first: vec2i,
-}
-
-fn column_of(col: u32) -> Column {
-    let tap = col / params.n_channels;
-    let pixel = vec2i(vec2u(tap / params.kernel_size.y, tap % params.kernel_size.y)) - vec2i(params.padding);
-    return Column(col % params.n_channels, pixel);
-}
 
 // What a column reads for result pixel `place` of an image, 0 in the padding.
 fn value_at(column: Column, image: u32, place: vec2u) -> f32 {

@@ -1,15 +1,12 @@
-enable f16;
-enable wgpu_cooperative_matrix;
-
 // parts[run, o, u, v, c] = sum of grad_y[b, i, j, o] x[b, i sy - py + u, j sx - px + v, c] over the result pixels of a run, for grad_y and x stored in f16, on the matrix
 // units: each subgroup has MATRICES by MATRICES results of SIZE by SIZE, outputs o by columns (u, v, c), whose sums are kept in f32. n_channels and n_out are
 // multiples of SIZE, and there are SIZE result pixels at least. The runs are then added in order by column_sum.wgsl.
 // Twin: conv2d_grad_weight_cpu.rs. Reads what the windows cover once for a tile's outputs, and grad_y once for a block's columns, from the nearest cache in
 // most cases.
-// Ladder: conv2d_grad_weight_tiled.wgsl (multiply-adds of the lanes) -> this (of the matrix units, like matmul_coop.wgsl).
+// Ladder: conv2d_grad_weight_tiled.wgsl (multiply-adds of the invocations) -> this (of tensor cores, like matmul_coop.wgsl).
 //
-// As in conv2d_coop.wgsl, whose bounds are those of this as well, the lanes of a group gather patches into workgroup memory, DEPTH pixels of a tile's columns at a
-// time, 0 in the padding, and the units load them there; grad_y they load where it lies, which is a matrix. A lane gathers the same eight columns of four pixels
+// As in conv2d_coop.wgsl, whose bounds are those of this as well, the invocations of a group gather patches into workgroup memory, DEPTH pixels of a tile's columns at a
+// time, 0 in the padding, and the units load them there; grad_y they load where it lies, which is a matrix. An invocation gathers the same eight columns of four pixels
 // all along. Sums go to memory as the units have them. Of subgroups there may be fewer or more than blocks here too.
 //
 // Runs are of whole matrices of pixels. Where the batch ends within one, its last SIZE pixels are taken, and those that have been summed are 0 among the patches.
@@ -29,12 +26,6 @@ struct Params {
     pad: vec2u,
 }
 
-// The form for units of 8 by 8 swaps these four lines, and those that say so: src/coop_tiles.rs.
-const SIZE = 16u;
-alias OfA = coop_mat16x16<f16, A>;
-alias OfB = coop_mat16x16<f16, B>;
-alias Sum = coop_mat16x16<f32, C>;
-
 override LANES: u32 = 128u;
 // Blocks of a tile, each a subgroup's, along the columns, which are gathered, and along the outputs, which are loaded.
 override GATHERED_BLOCKS: u32 = 2u;
@@ -45,13 +36,11 @@ override MATRICES: u32 = 4u;
 override N_BLOCKS: u32 = GATHERED_BLOCKS * LOADED_BLOCKS;
 override TILE_ROWS: u32 = LOADED_BLOCKS * MATRICES * SIZE;
 override TILE_COLS: u32 = GATHERED_BLOCKS * MATRICES * SIZE;
-// Pixels in workgroup memory: four times eight columns for each lane.
+// Pixels in workgroup memory: four times eight columns for each invocation.
 override DEPTH: u32 = 32u * LANES / TILE_COLS;
 // From a pixel to the next, 16 bytes further so that rows of a matrix begin in different banks.
 override STRIDE: u32 = TILE_COLS + 8u;
 override HALF: u32 = DEPTH * STRIDE;
-// Values in an element of that memory: one for units of 8 by 8, since Metal loads no matrix by a pointer to vectors.
-const WIDTH = 4u;
 override PATCHES_LEN: u32 = 2u * HALF / WIDTH;
 
 @group(0) @binding(0) var<uniform> params: Params;
@@ -60,7 +49,7 @@ override PATCHES_LEN: u32 = 2u * HALF / WIDTH;
 @group(0) @binding(3) var<storage, read_write> parts: array<f32>;
 
 // patches[half][pixel][col].
-var<workgroup> patches: array<vec4<f16>, PATCHES_LEN>;
+var<workgroup> patches: array<PATCH, PATCHES_LEN>;
 
 // Eight columns of the weights: the first one's channel, and the pixel that their tap reads for result pixel (0, 0); those beyond the last read none.
 struct Columns {
@@ -73,11 +62,6 @@ fn columns_of(col: u32) -> Columns {
     let tap = col / params.n_channels;
     let pixel = vec2i(vec2u(tap / params.kernel_size.y, tap % params.kernel_size.y)) - vec2i(params.padding);
     return Columns(col % params.n_channels, pixel, tap < params.kernel_size.x * params.kernel_size.y);
-}
-
-struct EightChannels {
-    low: vec4<f16>,
-    high: vec4<f16>,
 }
 
 // What eight columns read for place `i` of the pixels, 0 in the padding and for those that are not summed.
@@ -98,14 +82,7 @@ fn channels_at(columns: Columns, i: u32, n_pixels: u32) -> EightChannels {
     return EightChannels(x[four], x[four + 1u]);
 }
 
-struct Gathered {
-    of_0: EightChannels,
-    of_1: EightChannels,
-    of_2: EightChannels,
-    of_3: EightChannels,
-}
-
-// What they read for four pixels, each a quarter of the depth behind the one before.
+// What they read for four pixels, each a quarter of the depth after the one before.
 fn gather(columns: Columns, i: u32, n_pixels: u32) -> Gathered {
     return Gathered(
         channels_at(columns, i, n_pixels),
@@ -115,22 +92,7 @@ fn gather(columns: Columns, i: u32, n_pixels: u32) -> Gathered {
     );
 }
 
-// Swapped for units of 8 by 8.
-fn put_four(at: u32, v: vec4<f16>) { patches[at / 4u] = v; }
-
-fn put_eight(at: u32, channels: EightChannels) {
-    put_four(at, channels.low);
-    put_four(at + 4u, channels.high);
-}
-
-fn put(at: u32, gathered: Gathered) {
-    put_eight(at, gathered.of_0);
-    put_eight(at + HALF / 4u, gathered.of_1);
-    put_eight(at + HALF / 2u, gathered.of_2);
-    put_eight(at + HALF / 4u * 3u, gathered.of_3);
-}
-
-// The matrix of grad_y, turned, of SIZE pixels and of outputs from `out` on. One beyond the last output is the last one, one beyond the last pixel too.
+// The matrix of grad_y, transposed, of SIZE pixels and of outputs from `out` on. One beyond the last output is the last one, one beyond the last pixel too.
 fn load_a(out_channel: u32, pixel: u32, n_pixels: u32) -> OfA {
     let first = min(pixel, n_pixels - SIZE);
     return coopLoad<OfA>(&grad_y[first * params.n_out + min(out_channel, params.n_out - SIZE)], params.n_out);
@@ -153,7 +115,7 @@ fn finish(block: Block, row: u32, col: u32, sum: Sum) {
     let first_row = block.row + row * SIZE;
     let first_col = block.col + col * SIZE;
     if block.exists && first_row < params.n_out && first_col < n_cols {
-        // Reckoned ahead: naga has no place for it within.
+        // Computed first: naga has no place for it within.
         let at = (block.part * params.n_out + first_row) * n_cols + first_col;
         coopStoreT(sum, &parts[at], n_cols);
     }
@@ -173,7 +135,7 @@ fn main(
     let first = min(group.z * params.part_pixels, n_pixels);
     let end = min((group.z + 1u) * params.part_pixels, n_pixels);
 
-    // Neighbouring lanes gather what lies beside each other.
+    // Neighbouring invocations gather adjacent values.
     let of_lane = vec2u(lane_of_group % (TILE_COLS / 8u), lane_of_group / (TILE_COLS / 8u));
     let columns = columns_of(tile_col + 8u * of_lane.x);
     let put_at = of_lane.y * STRIDE + 8u * of_lane.x;

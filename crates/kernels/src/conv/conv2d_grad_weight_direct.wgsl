@@ -1,47 +1,14 @@
-// parts[run, o, u, v, c] = sum of grad_y[b, i, j, o] x[b, i sy - py + u, j sx - px + v, c] over the result pixels of a run, without barriers: each lane
+// parts[run, o, u, v, c] = sum of grad_y[b, i, j, o] x[b, i sy - py + u, j sx - px + v, c] over the result pixels of a run, without barriers: each invocation
 // has 2 vec4s of columns (u, v, c) of 8 outputs o. n_channels and n_out are multiples of 4. The runs are then added in order by column_sum.wgsl.
 // Twin: conv2d_grad_weight_cpu.rs. Reads grad_y once for 64 columns, and what the windows cover once for 8 outputs.
 // Ladder: conv2d_grad_weight.wgsl (scalar loads, any shape) -> this -> conv2d_grad_weight_tiled.wgsl (shared tiles).
 
-// Pairs are (along the height, along the width).
-struct Params {
-    x_size: vec2u,
-    y_size: vec2u,
-    kernel_size: vec2u,
-    stride: vec2u,
-    padding: vec2u,
-    n_images: u32,
-    n_channels: u32,
-    n_out: u32,
-    // Rows of result pixels of a run.
-    part_rows: u32,
-    pad: vec2u,
-}
-
 const LANES = 8u;
-
-// How each is stored: src/stored_types.rs.
-alias GRAD_Y = vec4f;
-alias X = vec4f;
-fn load_grad_y(v: GRAD_Y) -> vec4f { return vec4f(v); }
-fn load_x(v: X) -> vec4f { return vec4f(v); }
 
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> grad_y: array<GRAD_Y>;
 @group(0) @binding(2) var<storage, read> x: array<X>;
 @group(0) @binding(3) var<storage, read_write> parts: array<vec4f>;
-
-// Four columns of the weights: the first one's channel, and the pixel that their tap reads for result pixel (0, 0).
-struct Column {
-    channel: u32,
-    first: vec2i,
-}
-
-fn column_of(col: u32) -> Column {
-    let tap = col / params.n_channels;
-    let pixel = vec2i(vec2u(tap / params.kernel_size.y, tap % params.kernel_size.y)) - vec2i(params.padding);
-    return Column(col % params.n_channels, pixel);
-}
 
 // What four columns read for result pixel `place` of an image, 0 in the padding.
 fn value_at(column: Column, image: u32, place: vec2u) -> vec4f {
@@ -59,19 +26,6 @@ fn add_product(sum: mat4x4f, a: vec4f, b: vec4f) -> mat4x4f {
         fma(vec4f(a.z), b, sum[2]),
         fma(vec4f(a.w), b, sum[3]),
     );
-}
-
-// A block of 4 by 4 results, an output a column of the matrix; `out` and `col` count blocks.
-fn store(part: u32, out_channel: u32, col: u32, sums: mat4x4f) {
-    let stride = params.kernel_size.x * params.kernel_size.y * params.n_channels / 4u;
-    if out_channel >= params.n_out / 4u || col >= stride {
-        return;
-    }
-    let at = (part * params.n_out + 4u * out_channel) * stride + col;
-    parts[at] = sums[0];
-    parts[at + stride] = sums[1];
-    parts[at + 2u * stride] = sums[2];
-    parts[at + 3u * stride] = sums[3];
 }
 
 @compute @workgroup_size(LANES)
@@ -108,8 +62,8 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
             lower1 = add_product(lower1, lower, x1);
         }
     }
-    store(group.z, out_channel, col, upper0);
-    store(group.z, out_channel + 1u, col, lower0);
-    store(group.z, out_channel, col + LANES, upper1);
-    store(group.z, out_channel + 1u, col + LANES, lower1);
+    store_block(group.z, out_channel, col, upper0);
+    store_block(group.z, out_channel + 1u, col, lower0);
+    store_block(group.z, out_channel, col + LANES, upper1);
+    store_block(group.z, out_channel + 1u, col + LANES, lower1);
 }

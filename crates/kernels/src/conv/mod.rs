@@ -7,5 +7,6 @@ pub(crate) mod conv2d_grad_input;
 pub(crate) mod conv2d_grad_input_cpu;
 pub(crate) mod conv2d_grad_weight;
 pub(crate) mod conv2d_grad_weight_cpu;
+pub(crate) mod modules;
 pub(crate) mod patches;
 pub(crate) mod window;

@@ -34,7 +34,7 @@ pub(crate) type ResultRow = (usize, usize);
 /// Elements of patches that are made at a time, so that they are still in cache when they are multiplied.
 const BUFFER_LEN: usize = 96 * 1024;
 
-/// The fewest result pixels of a line, the fewest values of a row of taps, and the most weights of one, for which a line is multiplied as it lies.
+/// The fewest result pixels of a line, the fewest values of a row of taps, and the most weights of one, for which a line is multiplied as it stands.
 const LINE_PIXELS: usize = 16;
 const LINE_DEPTH: usize = 64;
 const LINE_WEIGHTS: usize = 64 * 1024;
@@ -56,7 +56,7 @@ impl<T: Element> Patches<'_, T> {
         }
     }
 
-    /// Without patches: those of one row of taps lie in the source line already, each a pixel behind the one before it, and overlap. Only lines that
+    /// Without patches: those of one row of taps lie in the source line already, each a pixel after the one before it, and overlap. Only lines that
     /// reach into the padding, or are not f32, are copied, and held for the result rows that share them.
     fn lines_times(&self, rows: &[ResultRow], weights: &[f32], n: usize, y: &mut [f32], buffer: &mut Vec<f32>) {
         let ([along_y, along_x], c, k) = (self.walks, self.images.n_channels, self.n_cols(1));
@@ -116,7 +116,7 @@ impl<T: Element> Patches<'_, T> {
         }
     }
 
-    /// The patches of all pixels of `rows`, one behind the other, each `[taps, taps of a row, n_channels]`; 0 in the padding.
+    /// The patches of all pixels of `rows`, one after the other, each `[taps, taps of a row, n_channels]`; 0 in the padding.
     pub(crate) fn pack<'b>(&self, rows: &[ResultRow], taps: Range<usize>, buffer: &'b mut Vec<f32>) -> &'b [f32] {
         let [along_y, along_x] = self.walks;
         let n_cols = self.n_cols(taps.len());

@@ -5,19 +5,19 @@ use crate::CoopShape;
 pub struct Adapter {
     /// As the driver names itself.
     pub name: String,
-    /// Whether there is hardware behind it.
+    /// Whether it is hardware.
     pub kind: AdapterKind,
     /// What the device was created with.
     pub features: wgpu::Features,
     /// The device's limits.
     pub limits: wgpu::Limits,
-    /// The fewest lanes a subgroup has; 0 where there are none.
+    /// The fewest invocations a subgroup has; 0 where there are none.
     pub subgroup_min_size: u32,
     /// The most it has, likewise.
     pub subgroup_max_size: u32,
-    /// The matrices that its matrix units multiply, if it has such units and the device was made to use them.
+    /// The matrices that its tensor cores multiply, if it has such units and the device was made to use them.
     pub coop: Option<CoopShape>,
-    /// Whether products of two operands in f16 may be added in f16, a few at a time, which hardware without matrix units does at up to twice the rate:
+    /// Whether products of two operands in f16 may be added in f16, a few at a time, which hardware without tensor cores does at up to twice the rate:
     /// [`f16_places`](Self::f16_places) says where they are. Off unless asked for, by [`Recorder::with_f16_accumulation`](crate::gpu::Recorder::with_f16_accumulation).
     ///
     /// What comes out is then off by up to `16 * 2^-11` of the sum of the products' sizes, however many there are; it is infinite where 16 that follow

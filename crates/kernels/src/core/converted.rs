@@ -70,7 +70,7 @@ impl Copied {
         matches!(self.access, Access::Read | Access::ReadWrite).then_some(cast)
     }
 
-    /// The cast behind it, unless it is only read.
+    /// The cast after it, unless it is only read.
     fn cast_out(&self) -> Option<Cast> {
         self.access.writes().then_some(Cast { n: self.n, from: DType::F32, to: self.dtype })
     }

@@ -1,4 +1,4 @@
-/// The matrices that an adapter's matrix units multiply: square, of f16, with sums in f32.
+/// The matrices that an adapter's tensor cores multiply: square, of f16, with sums in f32.
 ///
 /// [`CoopShape::request`] finds them, with the feature `coop` of this crate, since wgpu's interface to them is experimental. A [`Recorder`](crate::gpu::Recorder)
 /// is told by [`with_coop`](crate::gpu::Recorder::with_coop).

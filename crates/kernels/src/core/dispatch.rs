@@ -1,8 +1,8 @@
-use crate::{DType, Error};
+use crate::{Error, Module};
 
 /// One WGSL dispatch of a kernel: source, constants, sizes, and which arguments it binds.
 ///
-/// The source is valid WGSL as it stands. In group 0, binding 0 is a uniform struct of `params` (left out when `params` is
+/// In group 0, binding 0 is a uniform struct of `params` (left out when `params` is
 /// empty), then come the arguments of `reads` as `read`, then those of `writes` as `read_write`. A scratch argument is written by
 /// one dispatch and read by the next; no argument may be on both lists of one dispatch.
 #[derive(Debug, Clone, PartialEq)]
@@ -10,13 +10,11 @@ pub struct Dispatch {
     /// `crate.kernel`, as profilers show it.
     pub label: &'static str,
     /// The module.
-    pub wgsl: &'static str,
+    pub wgsl: Module,
     /// The entry point.
     pub entry: &'static str,
     /// Values of `override` constants.
     pub constants: Vec<(&'static str, f64)>,
-    /// How its groups of floats are stored, by the name of the group's alias in the WGSL; those left out are f32. See [`source`](Self::source).
-    pub types: Vec<(&'static str, DType)>,
     /// The uniform struct's bytes (std140-compatible: scalars and vec4s), a multiple of 16.
     pub params: Vec<u8>,
     /// What it reads, as indices into the kernel's argument list.

@@ -88,18 +88,6 @@ pub enum Error {
         /// How many arguments there are.
         n_args: usize,
     },
-    /// A dispatch names a group of floats that its WGSL does not have, or a type that none is stored in.
-    #[error(
-        "{label}: `{group}` cannot be stored as {dtype:?}, expected f32, f16 or bf16 for a group whose `alias {group} =` is in the WGSL"
-    )]
-    StoredType {
-        /// `crate.kernel` of the dispatch.
-        label: &'static str,
-        /// The group's alias.
-        group: &'static str,
-        /// The type.
-        dtype: DType,
-    },
     /// A buffer would be bound as read and as written in one dispatch, which wgpu refuses even for ranges apart.
     #[error(
         "{label}: `{read}` and `{written}` lie in one buffer, expected another for what is written; wgpu binds no buffer both ways in one dispatch"

@@ -1,12 +1,12 @@
 //! Recording kernels into a caller's own `wgpu` encoder.
 //!
 //! Device and queue stay the caller's: nothing here submits, waits or reads back.
-//! The pipelines are made once for each (source, constants, stored types); the bind groups once for each [`Recorded`].
+//! The pipelines are made once for each (module, entry point, constants); the bind groups once for each [`Recorded`].
 
 use std::collections::HashMap;
 use std::task::{Context, Poll, Waker};
 
-use crate::{Adapter, Arg, CoopShape, DType, Dispatch, Error, Kernel};
+use crate::{Adapter, Arg, CoopShape, Dispatch, Error, Kernel, Module};
 
 /// Makes and keeps the pipelines of one device.
 #[derive(Debug)]
@@ -30,13 +30,11 @@ struct Step {
     workgroups: [u32; 3],
 }
 
-/// Sources are `&'static`, so their address names them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct PipelineKey {
-    wgsl: (usize, usize),
+    wgsl: Module,
     entry: &'static str,
     constants: Vec<(&'static str, u64)>,
-    types: Vec<(&'static str, DType)>,
     uniform: bool,
     n_reads: usize,
     n_writes: usize,
@@ -59,7 +57,7 @@ impl Recorder {
         Self { cache: Some(cache), ..self }
     }
 
-    /// The same, on matrix units: `shape` is what [`CoopShape::request`] found when the device was made.
+    /// The same, on tensor cores: `shape` is what [`CoopShape::request`] found when the device was made.
     pub fn with_coop(mut self, shape: Option<CoopShape>) -> Self {
         self.adapter.coop = shape;
         self
@@ -87,7 +85,7 @@ impl Recorder {
     ///
     /// # Errors
     /// Those of [`Kernel::check`] and [`Kernel::dispatches`]; [`Error::ArgCount`], [`Error::BufferLen`], [`Error::BindingLimit`],
-    /// [`Error::SharedBuffer`], [`Error::Binding`], [`Error::DispatchArg`], [`Error::StoredType`], [`Error::Pipeline`]. Nothing has been recorded then.
+    /// [`Error::SharedBuffer`], [`Error::Binding`], [`Error::DispatchArg`], [`Error::Pipeline`]. Nothing has been recorded then.
     pub fn record(
         &mut self,
         kernel: &dyn Kernel,
@@ -164,10 +162,9 @@ impl Recorder {
 
     fn pipeline(&mut self, dispatch: &Dispatch) -> Result<Pipeline, Error> {
         let key = PipelineKey {
-            wgsl: (dispatch.wgsl.as_ptr().addr(), dispatch.wgsl.len()),
+            wgsl: dispatch.wgsl.clone(),
             entry: dispatch.entry,
             constants: dispatch.constants.iter().map(|&(name, value)| (name, value.to_bits())).collect(),
-            types: dispatch.types.clone(),
             uniform: !dispatch.params.is_empty(),
             n_reads: dispatch.reads.len(),
             n_writes: dispatch.writes.len(),
@@ -249,13 +246,12 @@ fn uniform(device: &wgpu::Device, dispatch: &Dispatch) -> wgpu::Buffer {
 
 fn make_pipeline(recorder: &Recorder, dispatch: &Dispatch, key: &PipelineKey) -> Result<Pipeline, Error> {
     let Recorder { device, adapter, cache, .. } = recorder;
-    let source = dispatch.source(adapter.features)?;
     // What naga refuses, and what the driver does.
     let driver = device.push_error_scope(wgpu::ErrorFilter::Internal);
     let scope = device.push_error_scope(wgpu::ErrorFilter::Validation);
     let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
         label: Some(dispatch.label),
-        source: wgpu::ShaderSource::Wgsl(source),
+        source: wgpu::ShaderSource::Wgsl(dispatch.wgsl.source().into()),
     });
     let layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
         label: Some(dispatch.label),

@@ -12,6 +12,7 @@ pub(crate) mod float;
 pub mod gpu;
 pub(crate) mod half;
 pub(crate) mod kernel;
+pub(crate) mod module;
 pub(crate) mod philox;
 pub(crate) mod room;
 pub(crate) mod rows;

@@ -2,14 +2,14 @@
 
 use crate::{Adapter, AdapterKind, Error, fold_workgroups};
 
-/// Columns up to which a lane takes a row by itself on hardware too: sharing it would leave lanes idle.
+/// Columns up to which an invocation takes a row by itself on hardware too: sharing it would leave invocations idle.
 const FEW_COLS: usize = 32;
 /// Columns from which on a row keeps a large workgroup busy.
 const MANY_COLS: usize = 1024;
 
-/// Entry point, lanes of a workgroup and number of workgroups for `n_rows` rows of `n_cols`.
+/// Entry point, invocations of a workgroup and number of workgroups for `n_rows` rows of `n_cols`.
 ///
-/// A module over rows has two entry points. In `row_a_lane` each lane goes along a row alone, without barriers: for narrow rows, and for
+/// A module over rows has two entry points. In `row_a_lane` each invocation goes along a row alone, without barriers: for narrow rows, and for
 /// software adapters, where barriers are ruinous. In `row_a_group` a workgroup goes along a row together, so that loads are coalesced.
 pub(crate) struct RowDispatch {
     pub(crate) entry: &'static str,

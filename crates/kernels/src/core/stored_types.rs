@@ -1,131 +1,173 @@
-//! Modules over floats that are stored in 16 bits: [`Dispatch::source`].
+//! Parts that say how a module's buffers of floats are stored.
 //!
-//! A WGSL file is valid as it lies, over f32. What of it depends on how floats are stored are single lines, in this wording, for a group `X` of arguments that
-//! are stored alike:
-//!
-//! ```wgsl
-//! alias X = vec4f;
-//! fn load_x(v: X) -> vec4f { return v; }
-//! fn store_x(v: vec4f) -> X { return v; }
-//! ```
-//!
-//! The bindings are `array<X>`; the rest computes in `vec4f`. With `("X", DType::F16)` among a dispatch's types, `X` is `vec2u`, four floats in two words, and the
-//! functions unpack and pack. Either function may be missing. In a file for two floats at a time it says `vec2f`, and `X` is `u32`.
-//!
-//! Where a function says `vec4f(v)` or `X(v)` for `v`, the numbers may be converted by the device: if it has [`wgpu::Features::SHADER_F16`], `X` is then
-//! `vec4<f16>` for f16, and the functions stay. It may flush subnormals, so this is for operands of sums, not for what is stored for others.
-//!
-//! A file for one float at a time names what a lane computes in, `V`, and the bits of that, `U`:
-//!
-//! ```wgsl
-//! alias V = f32;
-//! alias U = u32;
-//! alias X = V;
-//! fn load_x(v: X) -> V { return v; }
-//! ```
-//!
-//! With a type of 16 bits among the dispatch's, `V` is `vec2f` for all groups, and the groups of 16 bits are `u32`: lanes compute two elements. So all but
-//! those must have an even number of elements; the second half of a last word is padding, which anything may be written to. Constructors and comparisons say
-//! `V(0.0)` rather than `0.0`.
-//!
-//! Where lanes read single elements from anywhere, or write several in a row, it goes by the element's index in the binding `x` of the group's name:
-//!
-//! ```wgsl
-//! alias X = f32;
-//! fn load_x(i: u32) -> f32 { return x[i]; }
-//! fn store_x(i: u32, v: vec2f, n: u32) { x[i] = v.x; if n > 1u { x[i + 1u] = v.y; } }
-//! ```
-//!
-//! Then `X` is `u32` as well, of any number of elements. What is stored in twos starts at an even index, and `n` says how many there are; in 16 bits there is one alone
-//! only at the end of the binding, beside padding.
+//! A module computes in `f32`, over buffers of f32, f16 or bf16. For each group of buffers that are stored alike, `X`, its [`Template`] says
+//! how the module sees them, and a part gives the type `X`, of which the bindings are arrays, and functions `load_x` and `store_x`. Two
+//! floats of 16 bits are one `u32`, converted by integer arithmetic, so that no device needs `SHADER_F16`.
 
-use std::borrow::Cow;
+use std::fmt::Write as _;
 
-use crate::{DType, Dispatch, Error};
+use super::module::part;
+use crate::{Adapter, DType, Module, Part};
 
-/// The functions that the forms for 16 bits call: what `cast.wgsl` has ahead of its constants.
-fn conversions() -> &'static str {
-    let cast = include_str!("../elementwise/cast.wgsl");
-    cast.split_once("\noverride ").map_or(cast, |(functions, _)| functions)
+/// A module but for the types of its buffers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Template {
+    parts: &'static [Part],
+    groups: &'static [Group],
+    extensions: &'static [&'static str],
 }
 
-/// What a group may be in f32.
-const LANES: [&str; 4] = ["vec4f", "vec2f", "V", "f32"];
+/// Buffers of floats that are stored alike, and how a module sees them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Group {
+    name: &'static str,
+    elements: Elements,
+    loads: bool,
+    stores: bool,
+    by_device: bool,
+}
 
-impl Dispatch {
-    /// The module as a driver is given it: [`wgsl`](Self::wgsl), with the lines that say how floats are stored swapped for those of its
-    /// [`types`](Self::types).
-    ///
-    /// # Errors
-    /// [`Error::StoredType`] if there is no such group, or its type is none that floats are stored in.
-    pub fn source(&self, features: wgpu::Features) -> Result<Cow<'static, str>, Error> {
-        let mut source = Cow::Borrowed(self.wgsl);
-        let has_f16 = features.contains(wgpu::Features::SHADER_F16);
-        for &(group, dtype) in &self.types {
-            let lane = LANES.into_iter().find(|lane| source.contains(&format!("alias {group} = {lane};")));
-            let lane = lane.filter(|_| dtype.is_float()).ok_or(Error::StoredType { label: self.label, group, dtype })?;
-            if has_f16 && dtype == DType::F16 && converts(&source, group) {
-                let source_f16 = source.replace(&format!("alias {group} = vec4f;"), &format!("alias {group} = vec4<f16>;"));
-                source = if source.contains(ENABLE_F16) { source_f16 } else { format!("{ENABLE_F16}\n{source_f16}") }.into();
-            } else if dtype.is_half() {
-                source = swaps(group, dtype, lane).iter().fold(source, |source, [f32, half]| source.replace(f32, half).into());
-            }
-        }
-        if self.types.iter().any(|(_, dtype)| dtype.is_half()) {
-            let source = source.replace("alias V = f32;", "alias V = vec2f;").replace("alias U = u32;", "alias U = vec2u;");
-            return Ok(format!("{source}\n{}\n", conversions()).into());
-        }
-        Ok(source)
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Elements {
+    Four,
+    Lane,
+    One,
+    Register,
+}
+
+impl Group {
+    const fn new(name: &'static str, elements: Elements) -> Self {
+        Self { name, elements, loads: false, stores: false, by_device: false }
+    }
+
+    /// Four at a time: the buffer is `array<X>`, and the functions are `load_x(v: X) -> vec4f` and `store_x(v: vec4f) -> X`.
+    pub(crate) const fn four(name: &'static str) -> Self {
+        Self::new(name, Elements::Four)
+    }
+
+    /// As many as the module computes at a time, one or two: `load_x(v: X) -> V` and `store_x(v: V) -> X`. Where all such groups are f32, `V` is
+    /// `f32` and `U` is `u32`. Otherwise they are `vec2f` and `vec2u`, and the buffers have an even number of elements, or padding after
+    /// the last.
+    pub(crate) const fn lane(name: &'static str) -> Self {
+        Self::new(name, Elements::Lane)
+    }
+
+    /// Single elements, by their index in the binding `x`: `load_x(i: u32) -> f32`, and `store_x(i: u32, v: vec2f, n: u32)`, which stores
+    /// `n` elements, 1 or 2, from `i` on, an even index. Of 16 bits it stores only one at the end of the buffer, where padding follows.
+    pub(crate) const fn one(name: &'static str) -> Self {
+        Self::new(name, Elements::One)
+    }
+
+    /// Four in registers or workgroup memory, as `vec4f` or `vec4<f16>`, without functions.
+    pub(crate) const fn register(name: &'static str) -> Self {
+        Self::new(name, Elements::Register)
+    }
+
+    /// The same with the function that loads.
+    pub(crate) const fn loads(self) -> Self {
+        Self { loads: true, ..self }
+    }
+
+    /// The same with the function that stores.
+    pub(crate) const fn stores(self) -> Self {
+        Self { stores: true, ..self }
+    }
+
+    /// The same, with f16 converted by the device where it has [`wgpu::Features::SHADER_F16`]. It may flush subnormals, so this is for operands
+    /// of sums, not for results.
+    pub(crate) const fn by_device(self) -> Self {
+        Self { by_device: true, ..self }
     }
 }
 
-const ENABLE_F16: &str = "enable f16;";
+impl Template {
+    /// A module of `parts` over `groups`.
+    pub(crate) const fn new(parts: &'static [Part], groups: &'static [Group]) -> Self {
+        Self { parts, groups, extensions: &[] }
+    }
 
-/// Whether the functions of a group leave its numbers to the device to convert.
-fn converts(source: &str, group: &str) -> bool {
-    let x = group.to_ascii_lowercase();
-    let [load, store] =
-        [format!("fn load_{x}(v: {group}) -> vec4f {{ return "), format!("fn store_{x}(v: vec4f) -> {group} {{ return ")];
-    let says = |head: &str, body: &str| source.contains(&format!("{head}{body}; }}"));
-    (says(&load, "vec4f(v)") || says(&store, &format!("{group}(v)"))) && !says(&load, "v") && !says(&store, "v")
+    /// The same with `enable` for each of `extensions`.
+    pub(crate) const fn enabling(self, extensions: &'static [&'static str]) -> Self {
+        Self { extensions, ..self }
+    }
+
+    /// The module with its groups stored as `types` says, and as f32 where it does not say.
+    pub(crate) fn module(&self, types: &[(&'static str, DType)]) -> Module {
+        self.with_types(types, false)
+    }
+
+    /// The same for `adapter`, which converts f16 itself where it can and the group allows it.
+    pub(crate) fn module_on(&self, adapter: &Adapter, types: &[(&'static str, DType)]) -> Module {
+        self.with_types(types, adapter.has_f16())
+    }
+
+    fn with_types(&self, types: &[(&'static str, DType)], has_f16: bool) -> Module {
+        let is_unknown =
+            |(name, dtype): &&(_, DType)| *dtype != DType::F32 && self.groups.iter().all(|group| group.name != *name);
+        let unknown = types.iter().find(is_unknown);
+        assert!(unknown.is_none(), "{unknown:?} is not a group of the module");
+        let dtype = |group: &Group| types.iter().find(|(name, _)| *name == group.name).map_or(DType::F32, |(_, dtype)| *dtype);
+        let is_native =
+            |group: &Group| dtype(group) == DType::F16 && (group.elements == Elements::Register || has_f16 && group.by_device);
+        let mut text = String::new();
+        let lanes: Vec<DType> = self.groups.iter().filter(|group| group.elements == Elements::Lane).map(dtype).collect();
+        if !lanes.is_empty() {
+            let (v, u) = if lanes.iter().any(|dtype| dtype.is_half()) { ("vec2f", "vec2u") } else { ("f32", "u32") };
+            let _ = writeln!(text, "alias V = {v};\nalias U = {u};");
+        }
+        for group in self.groups {
+            group.declare(&mut text, dtype(group), is_native(group));
+        }
+        let stored = (!self.groups.is_empty()).then(|| Part { name: "stored types".into(), text: text.into() });
+        let is_packed = self.groups.iter().any(|group| dtype(group).is_half() && !is_native(group));
+        let parts = stored.into_iter().chain(is_packed.then_some(CONVERSIONS)).chain(self.parts.iter().cloned());
+        let f16 = self.groups.iter().any(is_native).then_some("f16");
+        f16.into_iter().chain(self.extensions.iter().copied()).fold(Module::new(parts), Module::enabling)
+    }
 }
 
-/// The lines of a group in f32, and in 16 bits.
-fn swaps(group: &str, dtype: DType, lane: &str) -> Vec<[String; 2]> {
-    let x = group.to_ascii_lowercase();
-    let format = if dtype == DType::F16 { "f16" } else { "bf16" };
-    let word = if lane == "vec4f" { "vec2u" } else { "u32" };
-    let [load_head, store_head] = match lane {
-        "f32" => [format!("fn load_{x}(i: u32) -> f32"), format!("fn store_{x}(i: u32, v: vec2f, n: u32)")],
-        _ => [format!("fn load_{x}(v: {group}) -> {lane}"), format!("fn store_{x}(v: {lane}) -> {group}")],
-    };
-    let [load, store] = match lane {
-        "f32" => [
-            [
-                format!("return {x}[i];"),
+/// The functions that packed types call.
+pub(crate) const CONVERSIONS: Part = part!("conversions.wgsl");
+
+impl Group {
+    /// Writes the type and the functions of a group that is stored as `dtype`; `is_native` where that is the device's own f16.
+    fn declare(&self, text: &mut String, dtype: DType, is_native: bool) {
+        let Self { name, elements, .. } = *self;
+        let x = name.to_ascii_lowercase();
+        let format = if dtype == DType::F16 { "f16" } else { "bf16" };
+        let is_packed = dtype.is_half() && !is_native;
+        let computed = match elements {
+            Elements::Four | Elements::Register => "vec4f",
+            Elements::Lane => "V",
+            Elements::One => "f32",
+        };
+        let (stored, load, store) = match elements {
+            Elements::Four | Elements::Register if is_packed => (
+                "vec2u",
+                format!("return vec4f(unpack_{format}(v.x), unpack_{format}(v.y));"),
+                format!("return vec2u(pack_{format}(v.xy), pack_{format}(v.zw));"),
+            ),
+            Elements::Lane if is_packed => ("u32", format!("return unpack_{format}(v);"), format!("return pack_{format}(v);")),
+            Elements::One if is_packed => (
+                "u32",
                 format!("let v = unpack_{format}({x}[i / 2u]); return select(v.x, v.y, (i & 1u) == 1u);"),
-            ],
-            [format!("{x}[i] = v.x; if n > 1u {{ {x}[i + 1u] = v.y; }}"), format!("{x}[i / 2u] = pack_{format}(v);")],
-        ],
-        "vec4f" => [
-            ["return v;".into(), format!("return vec4f(unpack_{format}(v.x), unpack_{format}(v.y));")],
-            ["return v;".into(), format!("return vec2u(pack_{format}(v.xy), pack_{format}(v.zw));")],
-        ],
-        _ => [
-            ["return v;".into(), format!("return unpack_{format}(v);")],
-            ["return v;".into(), format!("return pack_{format}(v);")],
-        ],
-    };
-    let converted = [["return vec4f(v);".to_owned(), load[1].clone()], [format!("return {group}(v);"), store[1].clone()]];
-    let [load_converted, store_converted] = converted;
-    let in_braces = |head: &str, bodies: [String; 2]| bodies.map(|body| format!("{head} {{ {body} }}"));
-    vec![
-        [lane, word].map(|of| format!("alias {group} = {of};")),
-        in_braces(&load_head, load),
-        in_braces(&store_head, store),
-        in_braces(&load_head, load_converted),
-        in_braces(&store_head, store_converted),
-    ]
+                format!("{x}[i / 2u] = pack_{format}(v);"),
+            ),
+            Elements::One => ("f32", format!("return {x}[i];"), format!("{x}[i] = v.x; if n > 1u {{ {x}[i + 1u] = v.y; }}")),
+            _ if is_native => ("vec4<f16>", "return vec4f(v);".to_owned(), format!("return {name}(v);")),
+            _ => (computed, "return v;".to_owned(), "return v;".to_owned()),
+        };
+        let _ = writeln!(text, "alias {name} = {stored};");
+        let by_index = elements == Elements::One;
+        if self.loads {
+            let arg = if by_index { "i: u32".to_owned() } else { format!("v: {name}") };
+            let _ = writeln!(text, "fn load_{x}({arg}) -> {computed} {{ {load} }}");
+        }
+        if self.stores {
+            let head = if by_index { "(i: u32, v: vec2f, n: u32)".to_owned() } else { format!("(v: {computed}) -> {name}") };
+            let _ = writeln!(text, "fn store_{x}{head} {{ {store} }}");
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
 use super::activation_cpu;
+use crate::core::module::module;
 use crate::core::sizes::check_sizes;
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Elementwise, ElementwiseStep, Error, Kernel, TwinArgs, fold_workgroups};
 
@@ -63,10 +64,6 @@ impl Activation {
             _ => 1.0,
         }
     }
-
-    pub(crate) fn constants(self) -> Vec<(&'static str, f64)> {
-        vec![("ACTIVATION", f64::from(self.code())), ("ALPHA", f64::from(self.alpha()))]
-    }
 }
 
 /// `y = act(x)`, element by element.
@@ -101,10 +98,9 @@ impl Kernel for Activate {
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         Ok(vec![Dispatch {
             label: "kernels.activate",
-            wgsl: include_str!("activation.wgsl"),
-            entry: "activate",
+            wgsl: module!("activation.wgsl").with_all(self.activation.act_parts()),
+            entry: "main",
             constants: self.activation.constants(),
-            types: vec![],
             params: vec![],
             reads: vec![0],
             writes: vec![1],
@@ -163,10 +159,9 @@ impl Kernel for ActivationGrad {
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         Ok(vec![Dispatch {
             label: "kernels.activation_grad",
-            wgsl: include_str!("activation_grad.wgsl"),
-            entry: "activation_grad",
+            wgsl: module!("activation_grad.wgsl").with_all(self.activation.slope_parts()),
+            entry: "main",
             constants: self.activation.constants(),
-            types: vec![],
             params: vec![],
             reads: vec![0, 1],
             writes: vec![2],
@@ -228,10 +223,9 @@ impl Kernel for OutputGrad {
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         Ok(vec![Dispatch {
             label: "kernels.output_grad",
-            wgsl: include_str!("activation_grad.wgsl"),
-            entry: "output_grad",
+            wgsl: module!("activation_grad.wgsl").with_all(self.activation.slope_from_output_parts()),
+            entry: "main",
             constants: self.activation.constants(),
-            types: vec![],
             params: vec![],
             reads: vec![0, 1],
             writes: vec![2],

@@ -1,4 +1,5 @@
 use super::add_to_cpu;
+use crate::core::module::module;
 use crate::core::sizes::check_sizes;
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, fold_workgroups};
 
@@ -30,10 +31,9 @@ impl Kernel for AddTo {
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         Ok(vec![Dispatch {
             label: "kernels.add_to",
-            wgsl: include_str!("add_to.wgsl"),
+            wgsl: module!("add_to.wgsl"),
             entry: "main",
             constants: vec![],
-            types: vec![],
             params: vec![],
             reads: vec![0],
             writes: vec![1],

@@ -1,4 +1,5 @@
 use super::cast_cpu;
+use crate::core::module::module;
 use crate::core::sizes::check_sizes;
 use crate::{Adapter, Arg, DType, Dispatch, Error, Kernel, TwinArgs, fold_workgroups};
 
@@ -64,10 +65,9 @@ impl Kernel for Cast {
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         Ok(vec![Dispatch {
             label: "kernels.cast",
-            wgsl: include_str!("cast.wgsl"),
+            wgsl: module!("cast.wgsl", "../core/conversions.wgsl"),
             entry: "main",
             constants: vec![("FROM", f64::from(self.from.code())), ("TO", f64::from(self.to.code()))],
-            types: vec![],
             params: vec![],
             reads: vec![0],
             writes: vec![1],

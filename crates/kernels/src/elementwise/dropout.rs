@@ -1,7 +1,11 @@
 use super::dropout_cpu;
+use crate::core::module::part;
 use crate::core::sizes::check_sizes;
 use crate::core::stored_form::{StoredForm, sharing, with_element};
+use crate::core::stored_types::{Group, Template};
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs, fold_workgroups};
+
+const DROPOUT: Template = Template::new(&[part!("dropout.wgsl")], &[Group::one("X").loads(), Group::one("Y").stores()]);
 
 /// Dropout: each element is 0 with probability `p`, else divided by `1 - p`, so that the mean stays.
 ///
@@ -78,10 +82,9 @@ impl StoredForm for Dropout {
         let params = [self.n as u32, self.stream, low, high, threshold, scale.to_bits(), 0, 0];
         Ok(vec![Dispatch {
             label: "kernels.dropout",
-            wgsl: include_str!("dropout.wgsl"),
+            wgsl: DROPOUT.module(&[("X", dtypes[0]), ("Y", dtypes[0])]),
             entry: "main",
             constants: vec![],
-            types: vec![("X", dtypes[0]), ("Y", dtypes[0])],
             params: bytemuck::cast_slice(&params).to_vec(),
             reads: vec![0, 1],
             writes: vec![2],

@@ -16,12 +16,6 @@ struct Params {
 
 override WG: u32 = 64u;
 
-// As stored: src/stored_types.rs.
-alias X = f32;
-alias Y = f32;
-fn load_x(i: u32) -> f32 { return x[i]; }
-fn store_y(i: u32, v: vec2f, n: u32) { y[i] = v.x; if n > 1u { y[i + 1u] = v.y; } }
-
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<X>;
 @group(0) @binding(2) var<storage, read> state: array<u32>;

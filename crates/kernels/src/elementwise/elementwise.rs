@@ -1,8 +1,21 @@
 use super::elementwise_cpu;
 use crate::core::half::Floats;
+use crate::core::module::part;
 use crate::core::sizes::check_sizes;
 use crate::core::stored_form::{StoredForm, with_element};
+use crate::core::stored_types::{Group, Template};
 use crate::{Activation, Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, fold_workgroups};
+
+const ELEMENTWISE: Template = Template::new(
+    &[part!("elementwise.wgsl"), part!("functions.wgsl")],
+    &[
+        Group::lane("X").loads(),
+        Group::lane("A").loads(),
+        Group::lane("B").loads(),
+        Group::lane("C").loads(),
+        Group::lane("Y").loads().stores(),
+    ],
+);
 
 /// A chain of steps done to each element while it is in a register: `y = stepₖ(… step₁(x))`. What several elementwise kernels one after
 /// the other would compute, to the bit on the CPU, and in one pass over memory.
@@ -210,7 +223,7 @@ impl Kernel for ElementwiseInPlace {
 }
 
 impl StoredForm for Elementwise {
-    /// Lanes take two elements, which only 16 bits have padding for.
+    /// Invocations take two elements, which only 16 bits have padding for.
     fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
         let fits = self.n.is_multiple_of(2) || dtypes.iter().all(|dtype| dtype.is_half());
         fits.then(|| dtypes.to_vec())
@@ -235,10 +248,9 @@ impl StoredForm for Elementwise {
         let n_lanes = if dtypes.is_empty() { self.n } else { self.n.div_ceil(2) };
         Ok(vec![Dispatch {
             label: "kernels.elementwise",
-            wgsl: include_str!("elementwise.wgsl"),
+            wgsl: ELEMENTWISE.module(&groups.zip(stored).collect::<Vec<_>>()),
             entry: "main",
             constants,
-            types: groups.zip(stored).collect(),
             params: vec![],
             reads,
             writes: vec![1 + n_operands],

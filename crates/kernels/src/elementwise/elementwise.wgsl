@@ -20,53 +20,11 @@ override ACTIVATION3: u32 = 0u;
 override ALPHA3: f32 = 1.0;
 override OPERAND3: u32 = 0u;
 
-// As computed in and as stored: src/stored_types.rs.
-alias V = f32;
-alias U = u32;
-alias X = V;
-alias A = V;
-alias B = V;
-alias C = V;
-alias Y = V;
-fn load_x(v: X) -> V { return v; }
-fn load_a(v: A) -> V { return v; }
-fn load_b(v: B) -> V { return v; }
-fn load_c(v: C) -> V { return v; }
-fn load_y(v: Y) -> V { return v; }
-fn store_y(v: V) -> Y { return v; }
-
 @group(0) @binding(0) var<storage, read> x: array<X>;
 @group(0) @binding(1) var<storage, read> operand0: array<A>;
 @group(0) @binding(2) var<storage, read> operand1: array<B>;
 @group(0) @binding(3) var<storage, read> operand2: array<C>;
 @group(0) @binding(4) var<storage, read_write> y: array<Y>;
-
-// `y`, or `v` where that is NaN: told by its bits, since `clamp` may drop it.
-fn or_nan(v: V, y: V) -> V {
-    return select(y, v, (bitcast<U>(v) & U(0x7FFFFFFFu)) > U(0x7F800000u));
-}
-
-fn sigmoid(v: V) -> V {
-    return or_nan(v, 1.0 / (1.0 + exp(-clamp(v, V(-87.0), V(87.0)))));
-}
-
-// Beyond 10 the result is 1 in f32, and some drivers' exp overflows inside tanh.
-fn safe_tanh(v: V) -> V {
-    return or_nan(v, tanh(clamp(v, V(-10.0), V(10.0))));
-}
-
-// Abramowitz & Stegun 7.1.26, within 1.5e-7.
-fn erf(v: V) -> V {
-    let a = abs(v);
-    let t = 1.0 / (1.0 + 0.3275911 * a);
-    let p = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))));
-    return sign(v) * (1.0 - p * exp(-min(a * a, V(87.0))));
-}
-
-fn gelu_tanh_slope(v: V) -> V {
-    let t = safe_tanh(0.79788456 * (v + 0.044715 * v * v * v));
-    return 0.5 * (1.0 + t) + 0.5 * v * (1.0 - t * t) * 0.79788456 * (1.0 + 0.134145 * v * v);
-}
 
 fn act(activation: u32, alpha: f32, v: V) -> V {
     switch activation {

@@ -2,6 +2,7 @@
 
 pub(crate) mod activation;
 pub(crate) mod activation_cpu;
+pub(crate) mod activation_parts;
 pub(crate) mod add;
 pub(crate) mod add_cpu;
 pub(crate) mod add_to;

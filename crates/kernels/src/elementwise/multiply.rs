@@ -1,4 +1,5 @@
 use super::multiply_cpu;
+use crate::core::module::module;
 use crate::core::sizes::check_sizes;
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Elementwise, ElementwiseStep, Error, Kernel, TwinArgs, fold_workgroups};
 
@@ -30,10 +31,9 @@ impl Kernel for Multiply {
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         Ok(vec![Dispatch {
             label: "kernels.multiply",
-            wgsl: include_str!("multiply.wgsl"),
+            wgsl: module!("multiply.wgsl"),
             entry: "main",
             constants: vec![],
-            types: vec![],
             params: vec![],
             reads: vec![0, 1],
             writes: vec![2],

@@ -1,4 +1,5 @@
 use super::share_cpu;
+use crate::core::module::module;
 use crate::core::sizes::check_sizes;
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, fold_workgroups};
 
@@ -30,10 +31,9 @@ impl Kernel for Share {
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         Ok(vec![Dispatch {
             label: "kernels.share",
-            wgsl: include_str!("share.wgsl"),
+            wgsl: module!("share.wgsl"),
             entry: "main",
             constants: vec![],
-            types: vec![],
             params: vec![],
             reads: vec![0, 1],
             writes: vec![2],

@@ -1,4 +1,5 @@
 use super::embedding_cpu;
+use crate::core::module::module;
 use crate::core::sizes::check_sizes;
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, fold_workgroups};
 
@@ -65,10 +66,9 @@ impl Kernel for Embedding {
         let Self { n, n_entries, dim, n_index_cols, index_col } = *self;
         Ok(vec![Dispatch {
             label: "kernels.embedding",
-            wgsl: include_str!("embedding.wgsl"),
+            wgsl: module!("embedding.wgsl"),
             entry: "main",
             constants: vec![],
-            types: vec![],
             params: bytemuck::cast_slice(&[n_entries, dim, n_index_cols, index_col].map(|size| size as u32)).to_vec(),
             reads: vec![0, 1],
             writes: vec![2],
@@ -163,7 +163,6 @@ impl Kernel for EmbeddingGrad {
             wgsl,
             entry,
             constants: vec![],
-            types: vec![],
             params: self.params(),
             reads: reads.to_vec(),
             writes: writes.to_vec(),
@@ -171,16 +170,16 @@ impl Kernel for EmbeddingGrad {
         };
         let over = |n: usize| fold_workgroups(self.name(), n.div_ceil(64));
         if self.is_in_parts() {
-            let parts = include_str!("embedding_grad_parts.wgsl");
-            let add = include_str!("embedding_grad_add.wgsl");
+            let parts = module!("embedding_grad_parts.wgsl", "embedding_entry.wgsl");
+            let add = module!("embedding_grad_add.wgsl");
             return Ok(vec![
                 dispatch(parts, "main", &[0, 1], &[3], over(self.n_parts() * n_entries * dim)?),
                 dispatch(add, "main", &[3], &[2], over(n_entries * dim)?),
             ]);
         }
-        let heads = include_str!("embedding_grad_heads.wgsl");
-        let next = include_str!("embedding_grad_next.wgsl");
-        let chain = include_str!("embedding_grad_chain.wgsl");
+        let heads = module!("embedding_grad_heads.wgsl", "embedding_entry.wgsl");
+        let next = module!("embedding_grad_next.wgsl", "embedding_entry.wgsl");
+        let chain = module!("embedding_grad_chain.wgsl");
         Ok(vec![
             dispatch(heads, "main", &[1], &[3], [1, 1, 1]),
             dispatch(next, "main", &[1], &[4], over(n)?),

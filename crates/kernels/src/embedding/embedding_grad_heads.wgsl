@@ -19,11 +19,6 @@ const NONE = 0xFFFFFFFFu;
 @group(0) @binding(1) var<storage, read> index: array<u32>;
 @group(0) @binding(2) var<storage, read_write> heads: array<atomic<u32>>;
 
-fn entry_of(row: u32) -> u32 {
-    let code = index[row * params.n_index_cols + params.index_col];
-    return select(0u, code, code < params.n_entries);
-}
-
 @compute @workgroup_size(WG)
 fn main(@builtin(local_invocation_index) lane: u32) {
     for (var entry = lane; entry < params.n_entries; entry += WG) {

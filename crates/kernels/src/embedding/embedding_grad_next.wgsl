@@ -1,4 +1,4 @@
-// next[i] = the first row behind i with the same entry, or none: the chains that embedding_grad_chain.wgsl follows.
+// next[i] = the first row after i with the same entry, or none: the chains that embedding_grad_chain.wgsl follows.
 // Twin: embedding_cpu.rs. Reads codes until one is the same.
 
 struct Params {
@@ -18,11 +18,6 @@ const NONE = 0xFFFFFFFFu;
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> index: array<u32>;
 @group(0) @binding(2) var<storage, read_write> next: array<u32>;
-
-fn entry_of(row: u32) -> u32 {
-    let code = index[row * params.n_index_cols + params.index_col];
-    return select(0u, code, code < params.n_entries);
-}
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {

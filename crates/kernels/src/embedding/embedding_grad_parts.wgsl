@@ -20,11 +20,6 @@ const PART_ROWS = 64u;
 @group(0) @binding(2) var<storage, read> index: array<u32>;
 @group(0) @binding(3) var<storage, read_write> parts: array<f32>;
 
-fn entry_of(row: u32) -> u32 {
-    let code = index[row * params.n_index_cols + params.index_col];
-    return select(0u, code, code < params.n_entries);
-}
-
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
     let i = (group.y * groups.x + group.x) * WG + lane;

@@ -1,11 +1,12 @@
 use super::bce_with_logits_cpu;
+use crate::core::module::module;
 use crate::core::sizes::check_sizes;
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, fold_workgroups};
 
 /// How the losses of a batch become one number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Reduction {
-    /// `Σ w l / Σ w`: padding rows of weight 0 count for nothing.
+    /// `Σ w l / Σ w`: padding rows of weight 0 do not count.
     #[default]
     Mean,
     /// `Σ w l`.
@@ -58,10 +59,9 @@ impl Kernel for BceWithLogits {
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         Ok(vec![Dispatch {
             label: "kernels.bce_with_logits",
-            wgsl: include_str!("bce_with_logits.wgsl"),
+            wgsl: module!("bce_with_logits.wgsl"),
             entry: "main",
             constants: vec![],
-            types: vec![],
             params: self.params(),
             reads: vec![0, 1, 2],
             writes: vec![3],
@@ -114,10 +114,9 @@ impl Kernel for BceWithLogitsGrad {
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         Ok(vec![Dispatch {
             label: "kernels.bce_with_logits_grad",
-            wgsl: include_str!("bce_with_logits_grad.wgsl"),
+            wgsl: module!("bce_with_logits_grad.wgsl"),
             entry: "main",
             constants: vec![],
-            types: vec![],
             params: self.forward.params(),
             reads: vec![0, 1, 2, 3, 4],
             writes: vec![5],

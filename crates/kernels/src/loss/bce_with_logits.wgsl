@@ -1,6 +1,6 @@
 // loss[0] = sum w ((1 - t) x + (1 + (p - 1) t) softplus(-x)) / loss[1], loss[1] = sum w for a mean, 1 for a sum.
 // Twin: bce_with_logits_cpu.rs. Moves 12 bytes a row.
-// One workgroup: lanes stride over the rows, lane 0 adds the lanes in order.
+// One workgroup: invocations stride over the rows, invocation 0 adds the invocations in order.
 
 struct Params {
     n: u32,

@@ -1,4 +1,5 @@
 use super::cross_entropy_cpu;
+use crate::core::module::module;
 use crate::core::rows::RowDispatch;
 use crate::core::sizes::check_sizes;
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, Reduction, TwinArgs, fold_workgroups};
@@ -28,7 +29,7 @@ pub struct CrossEntropy {
     pub label_smoothing: f32,
     /// Whether classes have weights.
     pub class_weights: ClassWeights,
-    /// Rows of this target count for nothing, PyTorch's `ignore_index`.
+    /// Rows of this target do not count, PyTorch's `ignore_index`.
     pub ignored: Option<u32>,
 }
 
@@ -116,10 +117,9 @@ impl Kernel for CrossEntropy {
         let (rows, losses) = (loss + 1, loss + 2);
         let of_rows = Dispatch {
             label: "kernels.cross_entropy",
-            wgsl: include_str!("cross_entropy.wgsl"),
+            wgsl: module!("cross_entropy.wgsl", "class_weight.wgsl", "../core/exp_sums.wgsl"),
             entry,
             constants: vec![constant, self.constant()],
-            types: vec![],
             params: self.params(),
             reads: self.bound(0).to_vec(),
             writes: vec![rows, losses],
@@ -127,10 +127,9 @@ impl Kernel for CrossEntropy {
         };
         let mean = Dispatch {
             label: "kernels.cross_entropy.mean",
-            wgsl: include_str!("cross_entropy_mean.wgsl"),
+            wgsl: module!("cross_entropy_mean.wgsl"),
             entry: "main",
             constants: vec![],
-            types: vec![],
             params: self.params(),
             reads: vec![rows, losses],
             writes: vec![loss],
@@ -192,10 +191,9 @@ impl Kernel for CrossEntropyGrad {
         let n = self.forward.n_rows * self.forward.n_classes;
         Ok(vec![Dispatch {
             label: "kernels.cross_entropy_grad",
-            wgsl: include_str!("cross_entropy_grad.wgsl"),
+            wgsl: module!("cross_entropy_grad.wgsl", "class_weight.wgsl"),
             entry: "main",
             constants: vec![self.forward.constant()],
-            types: vec![],
             params: self.forward.params(),
             reads,
             writes: vec![loss + 2],

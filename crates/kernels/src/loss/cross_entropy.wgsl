@@ -29,19 +29,6 @@ const LOWEST = -3.4028234e38;
 
 var<workgroup> partials: array<vec2f, WG>;
 
-fn class_weight(col: u32) -> f32 {
-    if CLASS_WEIGHTS == 1u {
-        return class_weights[col];
-    }
-    return 1.0;
-}
-
-// (m, sum of exp(x - m)) of two sets of values taken together.
-fn join(a: vec2f, b: vec2f) -> vec2f {
-    let m = max(a.x, b.x);
-    return vec2f(m, a.y * exp(a.x - m) + b.y * exp(b.x - m));
-}
-
 fn scan(row: u32, first: u32, stride: u32) -> vec2f {
     var sums = vec2f(LOWEST, 0.0);
     for (var col = first; col < params.n_classes; col += stride) {

@@ -26,13 +26,6 @@ override CLASS_WEIGHTS: u32 = 0u;
 @group(0) @binding(7) var<storage, read> rows: array<vec4f>;
 @group(0) @binding(8) var<storage, read_write> grad_logits: array<f32>;
 
-fn class_weight(col: u32) -> f32 {
-    if CLASS_WEIGHTS == 1u {
-        return class_weights[col];
-    }
-    return 1.0;
-}
-
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
     let i = (group.y * groups.x + group.x) * WG + lane;

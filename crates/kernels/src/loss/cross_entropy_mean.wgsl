@@ -1,6 +1,6 @@
 // loss[0] = sum_r losses[r] / loss[1], loss[1] = sum_r rows[r].w for a mean, 1 for a sum.
 // Twin: cross_entropy_cpu.rs. Moves 20 bytes a row.
-// One workgroup: lanes stride over the rows, lane 0 adds the lanes in order.
+// One workgroup: invocations stride over the rows, invocation 0 adds the invocations in order.
 
 struct Params {
     n_rows: u32,

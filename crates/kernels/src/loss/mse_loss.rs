@@ -1,4 +1,5 @@
 use super::mse_loss_cpu;
+use crate::core::module::module;
 use crate::core::sizes::check_sizes;
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, Reduction, TwinArgs, fold_workgroups};
 
@@ -49,10 +50,9 @@ impl Kernel for MseLoss {
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         Ok(vec![Dispatch {
             label: "kernels.mse_loss",
-            wgsl: include_str!("mse_loss.wgsl"),
+            wgsl: module!("mse_loss.wgsl"),
             entry: "main",
             constants: vec![],
-            types: vec![],
             params: self.params(),
             reads: vec![0, 1, 2],
             writes: vec![3],
@@ -107,10 +107,9 @@ impl Kernel for MseLossGrad {
         let n = self.forward.n_rows * self.forward.n_cols;
         Ok(vec![Dispatch {
             label: "kernels.mse_loss_grad",
-            wgsl: include_str!("mse_loss_grad.wgsl"),
+            wgsl: module!("mse_loss_grad.wgsl"),
             entry: "main",
             constants: vec![],
-            types: vec![],
             params: self.forward.params(),
             reads: vec![0, 1, 2, 3, 4],
             writes: vec![5],

@@ -1,6 +1,6 @@
 // loss[0] = sum_r w[r] sum_c (x[r,c] - t[r,c])^2 / loss[1], loss[1] = n_cols sum w for a mean, 1 for a sum.
 // Twin: mse_loss_cpu.rs. Moves 8 bytes an element.
-// One workgroup: lanes stride over the rows, lane 0 adds the lanes in order.
+// One workgroup: invocations stride over the rows, invocation 0 adds the invocations in order.
 
 struct Params {
     n_rows: u32,

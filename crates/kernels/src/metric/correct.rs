@@ -1,4 +1,5 @@
 use super::correct_cpu;
+use crate::core::module::module;
 use crate::core::rows::RowDispatch;
 use crate::core::sizes::check_sizes;
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs};
@@ -42,10 +43,9 @@ impl Kernel for Correct {
         let RowDispatch { entry, constant, workgroups } = RowDispatch::choose(self.name(), adapter, self.n_rows, self.n_classes)?;
         Ok(vec![Dispatch {
             label: "kernels.correct",
-            wgsl: include_str!("correct.wgsl"),
+            wgsl: module!("correct.wgsl", "../core/nan.wgsl"),
             entry,
             constants: vec![constant],
-            types: vec![],
             params: bytemuck::cast_slice(&[self.n_rows as u32, self.n_classes as u32, 0, 0]).to_vec(),
             reads: vec![0, 1],
             writes: vec![2],

@@ -26,10 +26,6 @@ const NOWHERE = 0xFFFFFFFFu;
 
 var<workgroup> partials: array<Best, WG>;
 
-fn is_nan(v: f32) -> bool {
-    return (bitcast<u32>(v) & 0x7FFFFFFFu) > 0x7F800000u;
-}
-
 fn better(a: Best, b: Best) -> Best {
     if b.col == NOWHERE || (a.col != NOWHERE && (a.value > b.value || (a.value == b.value && a.col < b.col))) {
         return a;

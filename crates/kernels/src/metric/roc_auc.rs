@@ -1,10 +1,11 @@
 use super::roc_auc_cpu;
+use crate::core::module::module;
 use crate::core::sizes::check_sizes;
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, Reduce, ReduceOp, TwinArgs, fold_workgroups};
 
 /// The area under the ROC curve: the probability that a row labelled 1, drawn by weight, scores above one labelled 0, ties counting half.
 ///
-/// Exact: rows are sorted by score, not put into bins. Rows of weight 0, such as padding, count for nothing, whatever their score. A score that is
+/// Exact: rows are sorted by score, not put into bins. Rows of weight 0, such as padding, do not count, whatever their score. A score that is
 /// NaN, or one class alone, makes it NaN. Any increasing function of a score serves, so logits need no sigmoid.
 ///
 /// # Shapes
@@ -25,9 +26,9 @@ pub struct RocAuc {
     pub n: usize,
 }
 
-/// Distances of a sorting network that one dispatch goes through: a lane holds 2³ elements.
+/// Distances of a sorting network that one dispatch goes through: an invocation holds 2³ elements.
 const MOST_STEPS: usize = 3;
-/// Elements that one lane adds in a row. The shaders have the same number.
+/// Elements that one invocation adds in a row. The shaders have the same number.
 const RUN: usize = 64;
 
 /// The arguments' places. Scratch: rows by score; weights of both classes, then their sums up to each row; such sums of runs, of runs of
@@ -91,14 +92,13 @@ impl Kernel for RocAuc {
                 wgsl,
                 entry: "main",
                 constants: vec![],
-                types: vec![],
                 params: bytemuck::cast_slice(&params.map(|word| word as u32)).to_vec(),
                 reads: reads.to_vec(),
                 writes: vec![write],
                 workgroups: fold_workgroups(self.name(), n_lanes.div_ceil(64))?,
             })
         };
-        let pairs = include_str!("roc_auc_pairs.wgsl");
+        let pairs = module!("roc_auc_pairs.wgsl");
         let mut dispatches = vec![dispatch(pairs, m, [m, self.n, 0, 0], &[0, 1, 2], PAIRS)?];
 
         // Blocks of twice the size each time, sorted up and down in turn, by exchanges over half of it, a quarter and so on.
@@ -107,7 +107,7 @@ impl Kernel for RocAuc {
             while log_distance > 0 {
                 let n_steps = log_distance.min(MOST_STEPS);
                 log_distance -= n_steps;
-                let sort = include_str!("roc_auc_sort.wgsl");
+                let sort = module!("roc_auc_sort.wgsl");
                 let n_lanes = m >> n_steps;
                 let mut dispatch = dispatch(sort, n_lanes, [n_lanes, log_block, log_distance, 0], &[], PAIRS)?;
                 dispatch.constants = vec![("STEPS", n_steps as f64)];
@@ -115,20 +115,20 @@ impl Kernel for RocAuc {
             }
         }
 
-        let weights = include_str!("roc_auc_weights.wgsl");
+        let weights = module!("roc_auc_weights.wgsl");
         dispatches.push(dispatch(weights, m, [m, 0, 0, 0], &[PAIRS], SUMS)?);
         for (level, pair) in levels.windows(2).enumerate() {
-            let up = include_str!("roc_auc_sums.wgsl");
+            let up = module!("roc_auc_sums.wgsl");
             dispatches.push(dispatch(up, pair[1], [pair[0], pair[1], 0, 0], &[SUMS + level], SUMS + level + 1)?);
         }
         for (level, pair) in levels.windows(2).enumerate().rev() {
-            let down = include_str!("roc_auc_scan.wgsl");
+            let down = module!("roc_auc_scan.wgsl");
             dispatches.push(dispatch(down, pair[1], [pair[0], pair[1], 0, 0], &[SUMS + level + 1], SUMS + level)?);
         }
 
         let shares = SUMS + levels.len();
         let nan = f32::NAN.to_bits() as usize;
-        let of_rows = include_str!("roc_auc_shares.wgsl");
+        let of_rows = module!("roc_auc_shares.wgsl");
         dispatches.push(dispatch(of_rows, m, [m, nan, 0, 0], &[PAIRS, SUMS], shares)?);
         // The sum's arguments are the shares, the result, and parts that follow the shares.
         let place = |arg: usize| match arg {

@@ -1,4 +1,4 @@
-// pairs[i] = bits that are ordered as the scores are, and the weight with the label for its sign; what is behind the last row is the greatest
+// pairs[i] = bits that are ordered as the scores are, and the weight with the label for its sign; what is after the last row is the greatest
 // and weighs nothing. Then roc_auc_sort.wgsl.
 // Twin: roc_auc_cpu.rs. Moves 20 bytes a row.
 

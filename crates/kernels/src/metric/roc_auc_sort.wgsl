@@ -1,5 +1,5 @@
 // Up to three steps of a bitonic sort: elements are exchanged with those 4, 2 and 1 times 2^log_distance away, upwards in every other block
-// of 2^log_block. A lane holds all that its elements can be exchanged with.
+// of 2^log_block. An invocation holds all that its elements can be exchanged with.
 // Twin: roc_auc_cpu.rs. Moves 16 bytes an element.
 
 struct Params {

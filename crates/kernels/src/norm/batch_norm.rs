@@ -1,7 +1,12 @@
 use super::batch_norm_cpu;
+use crate::core::module::{module, part};
 use crate::core::sizes::check_sizes;
 use crate::core::stored_form::{StoredForm, sharing, with_element};
+use crate::core::stored_types::{Group, Template};
 use crate::{Activation, Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, fold_workgroups};
+
+const BATCH_NORM_STATS: Template = Template::new(&[part!("batch_norm_stats.wgsl")], &[Group::one("X").loads()]);
+const BATCH_NORM: Template = Template::new(&[part!("batch_norm.wgsl")], &[Group::lane("X").loads().stores()]);
 
 /// The sizes of a batch normalisation: rows of channels, in one or several groups.
 ///
@@ -59,7 +64,7 @@ impl BatchNormShape {
         self.n_groups.saturating_mul(self.group_parts()).saturating_mul(2).saturating_mul(self.n_channels)
     }
 
-    /// As lanes see it that take what lies together in a word: one channel, or two of a type of 16 bits.
+    /// As invocations see it that take what lies together in a word: one channel, or two of a type of 16 bits.
     pub(crate) const fn in_lanes(self, dtype: DType) -> Self {
         Self { n_channels: self.n_channels / if dtype.is_half() { 2 } else { 1 }, ..self }
     }
@@ -157,10 +162,9 @@ impl StoredForm for BatchNormStats {
         let params = self.shape.params(self.eps, self.momentum);
         let part = Dispatch {
             label: "kernels.batch_norm_stats",
-            wgsl: include_str!("batch_norm_stats.wgsl"),
+            wgsl: BATCH_NORM_STATS.module(&[("X", dtypes[0])]),
             entry: "main",
             constants: vec![],
-            types: vec![("X", dtypes[0])],
             params: params.clone(),
             reads: vec![0],
             writes: vec![4],
@@ -168,10 +172,9 @@ impl StoredForm for BatchNormStats {
         };
         let merge = Dispatch {
             label: "kernels.batch_norm_stats.merge",
-            wgsl: include_str!("batch_norm_stats_merge.wgsl"),
+            wgsl: module!("batch_norm_stats_merge.wgsl"),
             entry: "main",
             constants: vec![],
-            types: vec![],
             params,
             reads: vec![4],
             writes: vec![1, 2, 3],
@@ -217,10 +220,9 @@ impl Kernel for BatchNormFrozenStats {
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         Ok(vec![Dispatch {
             label: "kernels.batch_norm_frozen_stats",
-            wgsl: include_str!("batch_norm_frozen_stats.wgsl"),
+            wgsl: module!("batch_norm_frozen_stats.wgsl"),
             entry: "main",
             constants: vec![],
-            types: vec![],
             params: bytemuck::cast_slice(&[self.n_channels as u32, self.eps.to_bits(), 0, 0]).to_vec(),
             reads: vec![0, 1],
             writes: vec![2],
@@ -290,7 +292,7 @@ impl Kernel for BatchNorm {
 }
 
 impl StoredForm for BatchNorm {
-    /// Lanes take two channels.
+    /// Invocations take two channels.
     fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
         sharing(self, &[0, 4], dtypes).filter(|_| self.shape.n_channels.is_multiple_of(2))
     }
@@ -299,10 +301,9 @@ impl StoredForm for BatchNorm {
         let shape = self.shape.in_lanes(dtypes[0]);
         Ok(vec![Dispatch {
             label: "kernels.batch_norm",
-            wgsl: include_str!("batch_norm.wgsl"),
+            wgsl: BATCH_NORM.module(&[("X", dtypes[0])]).with_all(self.activation.act_parts()),
             entry: "main",
             constants: self.activation.constants(),
-            types: vec![("X", dtypes[0])],
             params: shape.params(0.0, 0.0),
             reads: vec![0, 1, 2, 3],
             writes: vec![4],

@@ -1,6 +1,14 @@
 use super::batch_norm_grad_cpu;
+use crate::core::module::{module, part};
 use crate::core::stored_form::{StoredForm, sharing, with_element};
+use crate::core::stored_types::{Group, Template};
 use crate::{Adapter, Arg, BatchNormShape, Cost, DType, Dispatch, Error, Kernel, TwinArgs, fold_workgroups};
+
+const BATCH_NORM_GRAD_SUMS: Template =
+    Template::new(&[part!("batch_norm_grad_sums.wgsl")], &[Group::one("GRAD_Y").loads(), Group::one("X").loads()]);
+const BATCH_NORM_GRAD: Template = Template::new(&[part!("batch_norm_grad.wgsl")], &[Group::lane("X").loads().stores()]);
+const BATCH_NORM_FROZEN_GRAD: Template =
+    Template::new(&[part!("batch_norm_frozen_grad.wgsl")], &[Group::lane("X").loads().stores()]);
 
 /// What the gradients of a batch normalisation are made of, by group and channel: `sum_grad_y = Σ grad_y` and `sum_grad_y_x = Σ grad_y x̂`, `x̂` being the normalised
 /// values.
@@ -65,10 +73,9 @@ impl StoredForm for BatchNormGradSums {
         let params = self.shape.params(0.0, 0.0);
         let part = Dispatch {
             label: "kernels.batch_norm_grad_sums",
-            wgsl: include_str!("batch_norm_grad_sums.wgsl"),
+            wgsl: BATCH_NORM_GRAD_SUMS.module(&[("X", dtypes[0]), ("GRAD_Y", dtypes[0])]),
             entry: "main",
             constants: vec![],
-            types: vec![("X", dtypes[0]), ("GRAD_Y", dtypes[0])],
             params: params.clone(),
             reads: vec![0, 1, 2],
             writes: vec![5],
@@ -76,10 +83,9 @@ impl StoredForm for BatchNormGradSums {
         };
         let merge = Dispatch {
             label: "kernels.batch_norm_grad_sums.merge",
-            wgsl: include_str!("batch_norm_grad_sums_merge.wgsl"),
+            wgsl: module!("batch_norm_grad_sums_merge.wgsl"),
             entry: "main",
             constants: vec![],
-            types: vec![],
             params,
             reads: vec![5],
             writes: vec![3, 4],
@@ -152,7 +158,7 @@ impl Kernel for BatchNormGrad {
 }
 
 impl StoredForm for BatchNormGrad {
-    /// Lanes take two channels.
+    /// Invocations take two channels.
     fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
         sharing(self, &[0, 1, 6], dtypes).filter(|_| self.shape.n_channels.is_multiple_of(2))
     }
@@ -161,10 +167,9 @@ impl StoredForm for BatchNormGrad {
         let shape = self.shape.in_lanes(dtypes[0]);
         Ok(vec![Dispatch {
             label: "kernels.batch_norm_grad",
-            wgsl: include_str!("batch_norm_grad.wgsl"),
+            wgsl: BATCH_NORM_GRAD.module(&[("X", dtypes[0])]),
             entry: "main",
             constants: vec![],
-            types: vec![("X", dtypes[0])],
             params: shape.params(0.0, 0.0),
             reads: vec![0, 1, 2, 3, 4, 5],
             writes: vec![6],
@@ -238,7 +243,7 @@ impl Kernel for BatchNormFrozenGrad {
 }
 
 impl StoredForm for BatchNormFrozenGrad {
-    /// Lanes take two channels.
+    /// Invocations take two channels.
     fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
         sharing(self, &[0, 3], dtypes).filter(|_| self.shape.n_channels.is_multiple_of(2))
     }
@@ -247,10 +252,9 @@ impl StoredForm for BatchNormFrozenGrad {
         let shape = self.shape.in_lanes(dtypes[0]);
         Ok(vec![Dispatch {
             label: "kernels.batch_norm_frozen_grad",
-            wgsl: include_str!("batch_norm_frozen_grad.wgsl"),
+            wgsl: BATCH_NORM_FROZEN_GRAD.module(&[("X", dtypes[0])]),
             entry: "main",
             constants: vec![],
-            types: vec![("X", dtypes[0])],
             params: shape.params(0.0, 0.0),
             reads: vec![0, 1, 2],
             writes: vec![3],

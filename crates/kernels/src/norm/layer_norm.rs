@@ -1,6 +1,8 @@
 use super::layer_norm_cpu;
+use crate::core::module::module;
 use crate::core::rows::RowDispatch;
 use crate::core::sizes::check_sizes;
+use crate::reduce::column_sum::COLUMN_SUM;
 use crate::reduce::column_sum_cpu;
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, fold_workgroups};
 
@@ -104,10 +106,9 @@ impl Kernel for LayerNorm {
         };
         Ok(vec![Dispatch {
             label: "kernels.layer_norm",
-            wgsl: include_str!("layer_norm.wgsl"),
+            wgsl: module!("layer_norm.wgsl"),
             entry,
             constants: [&[constant], &self.constants()[..]].concat(),
-            types: vec![],
             params: self.params(),
             reads: vec![0, weight, bias],
             writes: vec![y, y + 1],
@@ -170,10 +171,9 @@ impl Kernel for LayerNormGrad {
         let weight = if affine.has_weight() { 2 } else { stats };
         Ok(vec![Dispatch {
             label: "kernels.layer_norm_grad",
-            wgsl: include_str!("layer_norm_grad.wgsl"),
+            wgsl: module!("layer_norm_grad.wgsl"),
             entry,
             constants: vec![constant, self.forward.constants()[0]],
-            types: vec![],
             params: self.forward.params(),
             reads: vec![0, 1, weight, stats],
             writes: vec![stats + 1],
@@ -234,10 +234,9 @@ impl Kernel for LayerNormWeightGrad {
         let params = bytemuck::cast_slice(&[n_rows as u32, n_cols as u32, n_parts as u32, 0]).to_vec();
         let sum_parts = Dispatch {
             label: "kernels.layer_norm_weight_grad",
-            wgsl: include_str!("layer_norm_weight_grad.wgsl"),
+            wgsl: module!("layer_norm_weight_grad.wgsl"),
             entry: "main",
             constants: vec![],
-            types: vec![],
             params: params.clone(),
             reads: vec![0, 1, 2],
             writes: vec![4],
@@ -245,10 +244,9 @@ impl Kernel for LayerNormWeightGrad {
         };
         let add_parts = Dispatch {
             label: "kernels.layer_norm_weight_grad.add",
-            wgsl: include_str!("../reduce/column_sum.wgsl"),
+            wgsl: COLUMN_SUM.module(&[]),
             entry: "add_parts",
             constants: vec![],
-            types: vec![],
             params,
             reads: vec![4],
             writes: vec![3],

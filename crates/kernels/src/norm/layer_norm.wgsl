@@ -69,7 +69,7 @@ fn row_a_lane(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) grou
     }
 }
 
-// The sum of what the lanes have.
+// The sum of what the invocations have.
 fn add_lanes(lane: u32, value: f32) -> f32 {
     partials[lane] = value;
     workgroupBarrier();

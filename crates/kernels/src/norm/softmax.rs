@@ -1,4 +1,5 @@
 use super::softmax_cpu;
+use crate::core::module::module;
 use crate::core::rows::RowDispatch;
 use crate::core::sizes::check_sizes;
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs};
@@ -64,10 +65,9 @@ impl Kernel for Softmax {
         let RowDispatch { entry, constant, workgroups } = RowDispatch::choose(self.name(), adapter, self.n_rows, self.n_cols)?;
         Ok(vec![Dispatch {
             label: "kernels.softmax",
-            wgsl: include_str!("softmax.wgsl"),
+            wgsl: module!("softmax.wgsl", "softmax_row_a_lane.wgsl", "../core/exp_sums.wgsl"),
             entry,
             constants: vec![constant, self.constant()],
-            types: vec![],
             params: self.params(),
             reads: vec![0],
             writes: vec![1],
@@ -119,10 +119,9 @@ impl Kernel for SoftmaxGrad {
         let RowDispatch { entry, constant, workgroups } = RowDispatch::choose(self.name(), adapter, n_rows, n_cols)?;
         Ok(vec![Dispatch {
             label: "kernels.softmax_grad",
-            wgsl: include_str!("softmax_grad.wgsl"),
+            wgsl: module!("softmax_grad.wgsl", "softmax_row_a_lane.wgsl"),
             entry,
             constants: vec![constant, self.forward.constant()],
-            types: vec![],
             params: self.forward.params(),
             reads: vec![0, 1],
             writes: vec![2],

@@ -21,12 +21,6 @@ const LOWEST = -3.4028234e38;
 
 var<workgroup> partials: array<vec2f, WG>;
 
-// (m, s) of two sets of values taken together.
-fn join(a: vec2f, b: vec2f) -> vec2f {
-    let m = max(a.x, b.x);
-    return vec2f(m, a.y * exp(a.x - m) + b.y * exp(b.x - m));
-}
-
 // (m, s) of every `step`th value of a row, from `first` on.
 fn scan(row: u32, first: u32, stride: u32) -> vec2f {
     var sums = vec2f(LOWEST, 0.0);
@@ -44,14 +38,6 @@ fn store(row: u32, first: u32, stride: u32, sums: vec2f) {
         } else {
             y[i] = exp(x[i] - sums.x) / sums.y;
         }
-    }
-}
-
-@compute @workgroup_size(WG)
-fn row_a_lane(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
-    let row = (group.y * groups.x + group.x) * WG + lane;
-    if row < params.n_rows {
-        store(row, 0u, 1u, scan(row, 0u, 1u));
     }
 }
 

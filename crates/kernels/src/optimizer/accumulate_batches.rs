@@ -1,4 +1,5 @@
 use super::accumulate_batches_cpu;
+use crate::core::module::module;
 use crate::core::sizes::check_sizes;
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs, fold_workgroups};
 
@@ -43,10 +44,9 @@ impl Kernel for AccumulateBatches {
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         Ok(vec![Dispatch {
             label: "kernels.accumulate_batches",
-            wgsl: include_str!("accumulate_batches.wgsl"),
+            wgsl: module!("accumulate_batches.wgsl"),
             entry: "main",
             constants: vec![],
-            types: vec![],
             params: bytemuck::cast_slice(&[self.every, self.n_batches, self.inverse().to_bits(), 0]).to_vec(),
             reads: vec![],
             writes: vec![0, 1, 2],

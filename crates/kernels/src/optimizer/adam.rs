@@ -1,4 +1,5 @@
 use super::adam_cpu;
+use crate::core::module::module;
 use crate::core::sizes::check_sizes;
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs, fold_workgroups};
 
@@ -81,10 +82,9 @@ impl Kernel for Adam {
         let floats = [self.beta1, self.beta2, ln_beta1, ln_beta2, self.eps, coupled, decoupled, 0.0];
         Ok(vec![Dispatch {
             label: "kernels.adam",
-            wgsl: include_str!("adam.wgsl"),
+            wgsl: module!("adam.wgsl", "exp_neg.wgsl"),
             entry: "main",
             constants: vec![],
-            types: vec![],
             params: bytemuck::cast_slice(&floats).to_vec(),
             reads: vec![0, 1, 2],
             writes: vec![3, 4, 5],

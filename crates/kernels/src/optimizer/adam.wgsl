@@ -24,12 +24,6 @@ override WG: u32 = 64u;
 @group(0) @binding(5) var<storage, read_write> m: array<f32>;
 @group(0) @binding(6) var<storage, read_write> v: array<f32>;
 
-// 1 - exp(-x) for x >= 0, by its series where the difference would cancel.
-fn one_minus_exp_neg(x: f32) -> f32 {
-    let series = x * (1.0 - x * (0.5 - x * (0.16666667 - x * (0.041666668 - x * 0.008333334))));
-    return select(1.0 - exp(-min(x, 87.0)), series, x < 0.2);
-}
-
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
     let i = (group.y * groups.x + group.x) * WG + lane;

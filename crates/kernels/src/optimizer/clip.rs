@@ -1,4 +1,5 @@
 use super::clip_cpu;
+use crate::core::module::module;
 use crate::core::sizes::check_sizes;
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, fold_workgroups};
 
@@ -38,10 +39,9 @@ impl Kernel for ClipByNorm {
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         Ok(vec![Dispatch {
             label: "kernels.clip_by_norm",
-            wgsl: include_str!("clip_by_norm.wgsl"),
+            wgsl: module!("clip_by_norm.wgsl"),
             entry: "main",
             constants: vec![],
-            types: vec![],
             params: bytemuck::cast_slice(&[self.max_norm, 0.0, 0.0, 0.0]).to_vec(),
             reads: vec![0],
             writes: vec![1],
@@ -95,10 +95,9 @@ impl Kernel for ClipByValue {
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         Ok(vec![Dispatch {
             label: "kernels.clip_by_value",
-            wgsl: include_str!("clip_by_value.wgsl"),
+            wgsl: module!("clip_by_value.wgsl"),
             entry: "main",
             constants: vec![],
-            types: vec![],
             params: bytemuck::cast_slice(&[self.limit, 0.0, 0.0, 0.0]).to_vec(),
             reads: vec![],
             writes: vec![0],

@@ -1,4 +1,5 @@
 use super::ema_cpu;
+use crate::core::module::module;
 use crate::core::sizes::check_sizes;
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs, fold_workgroups};
 
@@ -47,10 +48,9 @@ impl Kernel for Ema {
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         Ok(vec![Dispatch {
             label: "kernels.ema",
-            wgsl: include_str!("ema.wgsl"),
+            wgsl: module!("ema.wgsl"),
             entry: "main",
             constants: vec![],
-            types: vec![],
             params: bytemuck::cast_slice(&[self.decay.to_bits(), self.every, 0, 0]).to_vec(),
             reads: vec![0, 1],
             writes: vec![2],

@@ -1,4 +1,5 @@
 use super::grad_scaler_cpu;
+use crate::core::module::module;
 use crate::core::sizes::check_sizes;
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs, fold_workgroups};
 
@@ -47,10 +48,9 @@ impl Kernel for Unscale {
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         Ok(vec![Dispatch {
             label: "kernels.unscale",
-            wgsl: include_str!("grad_scaler_unscale.wgsl"),
+            wgsl: module!("grad_scaler_unscale.wgsl"),
             entry: "main",
             constants: vec![],
-            types: vec![],
             params: vec![],
             reads: vec![0],
             writes: vec![1, 2, 3],
@@ -134,10 +134,9 @@ impl Kernel for UpdateScale {
         let params = [growth[0], growth[1], growth[2], interval, backoff[0], backoff[1], backoff[2], 0];
         Ok(vec![Dispatch {
             label: "kernels.update_scale",
-            wgsl: include_str!("grad_scaler_update.wgsl"),
+            wgsl: module!("grad_scaler_update.wgsl"),
             entry: "main",
             constants: vec![],
-            types: vec![],
             params: bytemuck::cast_slice(&params).to_vec(),
             reads: vec![],
             writes: vec![0, 1],

@@ -1,6 +1,6 @@
 // g *= 1 / scale; if one of them is not finite, state.skip = 1, and scaler.verdict = 2 instead of 1. Nothing where no step is due.
 // Twin: grad_scaler_cpu.rs. Moves 8 bytes a gradient.
-// Ladder: a reduction of several passes and a kernel that divides -> one, whose lanes raise the flag, as rarely as there is one to raise.
+// Ladder: a reduction of several passes and a kernel that divides -> one, whose invocations raise the flag, as rarely as there is one to raise.
 
 override WG: u32 = 64u;
 

@@ -1,4 +1,5 @@
 use super::muon_cpu;
+use crate::core::module::module;
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, Momentum, Runs, STATE_LEN, TwinArgs};
 
 /// The first half of a step of Muon: the running mean of gradients, and the update that is to be orthogonalised, matrix by matrix.
@@ -48,10 +49,9 @@ impl Kernel for MuonMomentum {
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let dispatch = Dispatch {
             label: "kernels.muon_momentum",
-            wgsl: include_str!("muon_momentum.wgsl"),
+            wgsl: module!("muon_momentum.wgsl"),
             entry: "main",
             constants: vec![("NESTEROV", f64::from(u8::from(self.form == Momentum::Nesterov)))],
-            types: vec![],
             params: vec![],
             reads: vec![0, 1],
             writes: vec![2, 3],
@@ -116,10 +116,9 @@ impl Kernel for MuonStep {
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let dispatch = Dispatch {
             label: "kernels.muon_step",
-            wgsl: include_str!("muon_step.wgsl"),
+            wgsl: module!("muon_step.wgsl"),
             entry: "main",
             constants: vec![],
-            types: vec![],
             params: vec![],
             reads: vec![0, 1, 2],
             writes: vec![3],

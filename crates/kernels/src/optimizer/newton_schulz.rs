@@ -1,4 +1,5 @@
 use super::newton_schulz_cpu;
+use crate::core::module::module;
 use crate::core::sizes::check_sizes;
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, fold_workgroups};
 
@@ -41,10 +42,9 @@ impl Kernel for NewtonSchulzFactor {
         let [a, b, c] = self.coefficients.map(f32::to_bits);
         Ok(vec![Dispatch {
             label: "kernels.newton_schulz_factor",
-            wgsl: include_str!("newton_schulz.wgsl"),
+            wgsl: module!("newton_schulz.wgsl"),
             entry: "main",
             constants: vec![],
-            types: vec![],
             params: bytemuck::cast_slice(&[a, b, c, self.n as u32]).to_vec(),
             reads: vec![0, 1],
             writes: vec![2],

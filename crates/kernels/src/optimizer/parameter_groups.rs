@@ -1,4 +1,5 @@
 use super::parameter_groups_cpu;
+use crate::core::module::module;
 use crate::{Adam, Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, Sgd, TwinArgs, WeightDecay, fold_workgroups};
 
 /// Parameters that an entry of a table of groups stands for: those of a group start and end at multiples of it, or where nothing else
@@ -40,10 +41,9 @@ impl Kernel for SgdGroups {
         let nesterov = f32::from(u8::from(form == crate::Momentum::Nesterov));
         Ok(vec![Dispatch {
             label: "kernels.sgd_groups",
-            wgsl: include_str!("parameter_groups_sgd.wgsl"),
+            wgsl: module!("parameter_groups_sgd.wgsl"),
             entry: "main",
             constants: vec![],
-            types: vec![],
             params: bytemuck::cast_slice(&[momentum, nesterov, 0.0, 0.0]).to_vec(),
             reads: vec![0, 1, 2, 3],
             writes: vec![4, 5],
@@ -96,10 +96,9 @@ impl Kernel for AdamGroups {
         let is_decoupled = f32::from(u8::from(matches!(weight_decay, WeightDecay::Decoupled(_))));
         Ok(vec![Dispatch {
             label: "kernels.adam_groups",
-            wgsl: include_str!("parameter_groups_adam.wgsl"),
+            wgsl: module!("parameter_groups_adam.wgsl", "exp_neg.wgsl"),
             entry: "main",
             constants: vec![],
-            types: vec![],
             params: bytemuck::cast_slice(&[beta1, beta2, ln_beta1, ln_beta2, eps, is_decoupled, 0.0, 0.0]).to_vec(),
             reads: vec![0, 1, 2, 3],
             writes: vec![4, 5, 6],

@@ -1,5 +1,5 @@
 // The step of sgd.wgsl with a rate and a decay of its own for each 64 parameters; where the factor of the rate is below 0, none.
-// Twin: parameter_groups_cpu.rs. Moves 20 bytes a parameter. A workgroup is of one group, so its lanes agree.
+// Twin: parameter_groups_cpu.rs. Moves 20 bytes a parameter. A workgroup is of one group, so its invocations agree.
 
 struct Params {
     momentum: f32,

@@ -1,6 +1,7 @@
 use super::runs_cpu;
+use crate::core::module::module;
 use crate::core::sizes::check_sizes;
-use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs, fold_workgroups};
+use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, Module, STATE_LEN, TwinArgs, fold_workgroups};
 
 /// Runs of one length in a flat buffer: the matrices of one shape among a model's parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,7 +20,7 @@ impl Runs {
         self.starts.len() * self.len
     }
 
-    /// Whether all of them lie in the buffer, one behind the other.
+    /// Whether all of them lie in the buffer, one after the other.
     pub(crate) fn check(&self, kernel: &impl Kernel) -> Result<(), Error> {
         let mut free = 0;
         for &found in &self.starts {
@@ -45,7 +46,7 @@ impl Runs {
     }
 }
 
-/// Runs of a flat buffer, copied one behind the other: `y[i, ..] = x[starts[i] ..][.. len]`.
+/// Runs of a flat buffer, copied one after the other: `y[i, ..] = x[starts[i] ..][.. len]`.
 ///
 /// # Shapes
 /// `x`: `[n]`; `y`: `[n_runs, len]`.
@@ -75,7 +76,7 @@ impl Kernel for GatherRuns {
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        let wgsl = include_str!("runs_gather.wgsl");
+        let wgsl = module!("runs_gather.wgsl");
         self.runs.dispatches(self.name(), &[], &dispatch("kernels.gather_runs", wgsl, &[0], 1))
     }
 
@@ -134,7 +135,7 @@ impl Kernel for ScaleRuns {
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let rest = [0, self.to.to_bits(), self.eps.to_bits()];
-        let wgsl = include_str!("runs_scale.wgsl");
+        let wgsl = module!("runs_scale.wgsl");
         self.runs.dispatches(self.name(), &rest, &dispatch("kernels.scale_runs", wgsl, &[0, 1], 2))
     }
 
@@ -147,13 +148,12 @@ impl Kernel for ScaleRuns {
     }
 }
 
-fn dispatch(label: &'static str, wgsl: &'static str, reads: &[usize], write: usize) -> Dispatch {
+fn dispatch(label: &'static str, wgsl: Module, reads: &[usize], write: usize) -> Dispatch {
     Dispatch {
         label,
         wgsl,
         entry: "main",
         constants: vec![],
-        types: vec![],
         params: vec![],
         reads: reads.to_vec(),
         writes: vec![write],

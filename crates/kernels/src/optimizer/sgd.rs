@@ -1,4 +1,5 @@
 use super::sgd_cpu;
+use crate::core::module::module;
 use crate::core::sizes::check_sizes;
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs, fold_workgroups};
 
@@ -33,7 +34,7 @@ pub enum Momentum {
     /// The step is the running sum.
     #[default]
     Heavy,
-    /// The step looks one gradient ahead of the running sum.
+    /// The step looks one gradient before the running sum.
     Nesterov,
 }
 
@@ -60,10 +61,9 @@ impl Kernel for Sgd {
         let nesterov = f32::from(u8::from(self.form == Momentum::Nesterov));
         Ok(vec![Dispatch {
             label: "kernels.sgd",
-            wgsl: include_str!("sgd.wgsl"),
+            wgsl: module!("sgd.wgsl"),
             entry: "main",
             constants: vec![],
-            types: vec![],
             params: bytemuck::cast_slice(&[self.momentum, self.weight_decay, nesterov, 0.0]).to_vec(),
             reads: vec![0, 1, 2],
             writes: vec![3, 4],

@@ -1,7 +1,12 @@
 use super::avg_pool2d_cpu;
 use crate::conv::window::image_params;
+use crate::core::module::part;
 use crate::core::stored_form::{StoredForm, sharing, with_element};
+use crate::core::stored_types::{Group, Template};
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, PoolShape, TwinArgs, fold_workgroups};
+
+const AVG_POOL2D: Template = Template::new(&[part!("avg_pool2d.wgsl")], &[Group::lane("X").loads().stores()]);
+const AVG_POOL2D_GRAD: Template = Template::new(&[part!("avg_pool2d_grad.wgsl")], &[Group::lane("X").loads().stores()]);
 
 /// The mean of what each window covers.
 ///
@@ -40,7 +45,7 @@ impl AvgPool2d {
         image_params(&x, &self.shape.y(), &window, &[x.n_channels, padded])
     }
 
-    /// As lanes see it that take what lies together in a word.
+    /// As invocations see it that take what lies together in a word.
     fn in_lanes(self, dtype: DType) -> Self {
         Self { shape: self.shape.in_lanes(dtype), ..self }
     }
@@ -90,7 +95,7 @@ impl Kernel for AvgPool2d {
 }
 
 impl StoredForm for AvgPool2d {
-    /// Lanes take two channels.
+    /// Invocations take two channels.
     fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
         sharing(self, &[0, 1], dtypes).filter(|_| self.shape.x.n_channels.is_multiple_of(2))
     }
@@ -99,10 +104,9 @@ impl StoredForm for AvgPool2d {
         let lanes = self.in_lanes(dtypes[0]);
         Ok(vec![Dispatch {
             label: "kernels.avg_pool2d",
-            wgsl: include_str!("avg_pool2d.wgsl"),
+            wgsl: AVG_POOL2D.module(&[("X", dtypes[0])]),
             entry: "main",
             constants: vec![],
-            types: vec![("X", dtypes[0])],
             params: lanes.params(),
             reads: vec![0],
             writes: vec![1],
@@ -159,7 +163,7 @@ impl Kernel for AvgPool2dGrad {
 }
 
 impl StoredForm for AvgPool2dGrad {
-    /// Lanes take two channels.
+    /// Invocations take two channels.
     fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
         sharing(self, &[0, 1], dtypes).filter(|_| self.forward.shape.x.n_channels.is_multiple_of(2))
     }
@@ -168,10 +172,9 @@ impl StoredForm for AvgPool2dGrad {
         let lanes = self.forward.in_lanes(dtypes[0]);
         Ok(vec![Dispatch {
             label: "kernels.avg_pool2d_grad",
-            wgsl: include_str!("avg_pool2d_grad.wgsl"),
+            wgsl: AVG_POOL2D_GRAD.module(&[("X", dtypes[0])]),
             entry: "main",
             constants: vec![],
-            types: vec![("X", dtypes[0])],
             params: lanes.params(),
             reads: vec![0],
             writes: vec![1],

@@ -1,7 +1,12 @@
 use super::max_pool2d_cpu;
 use crate::conv::window::image_params;
+use crate::core::module::part;
 use crate::core::stored_form::{StoredForm, sharing, with_element};
+use crate::core::stored_types::{Group, Template};
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, PoolShape, TwinArgs, fold_workgroups};
+
+const MAX_POOL2D: Template = Template::new(&[part!("max_pool2d.wgsl")], &[Group::lane("X").loads().stores()]);
+const MAX_POOL2D_GRAD: Template = Template::new(&[part!("max_pool2d_grad.wgsl")], &[Group::lane("X").loads().stores()]);
 
 /// The largest value under each window, and which tap it was.
 ///
@@ -56,7 +61,7 @@ impl Kernel for MaxPool2d {
 }
 
 impl StoredForm for MaxPool2d {
-    /// Lanes take two channels.
+    /// Invocations take two channels.
     fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
         sharing(self, &[0, 1], dtypes).filter(|_| self.shape.x.n_channels.is_multiple_of(2))
     }
@@ -67,10 +72,9 @@ impl StoredForm for MaxPool2d {
         let y = shape.y();
         Ok(vec![Dispatch {
             label: "kernels.max_pool2d",
-            wgsl: include_str!("max_pool2d.wgsl"),
+            wgsl: MAX_POOL2D.module(&[("X", dtypes[0])]),
             entry: "main",
             constants: vec![],
-            types: vec![("X", dtypes[0])],
             params: image_params(&x, &y, &window, &[x.n_channels]),
             reads: vec![0],
             writes: vec![1, 2],
@@ -133,7 +137,7 @@ impl Kernel for MaxPool2dGrad {
 }
 
 impl StoredForm for MaxPool2dGrad {
-    /// Lanes take two channels.
+    /// Invocations take two channels.
     fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
         sharing(self, &[0, 2], dtypes).filter(|_| self.shape.x.n_channels.is_multiple_of(2))
     }
@@ -143,10 +147,9 @@ impl StoredForm for MaxPool2dGrad {
         let PoolShape { x, window, .. } = shape;
         Ok(vec![Dispatch {
             label: "kernels.max_pool2d_grad",
-            wgsl: include_str!("max_pool2d_grad.wgsl"),
+            wgsl: MAX_POOL2D_GRAD.module(&[("X", dtypes[0])]),
             entry: "main",
             constants: vec![],
-            types: vec![("X", dtypes[0])],
             params: image_params(&x, &shape.y(), &window, &[x.n_channels]),
             reads: vec![0, 1],
             writes: vec![2],

@@ -1,5 +1,5 @@
 // y = the largest value under each window, taps = which tap it was: the first of equal ones; a NaN wins over all before it.
-// Twin: max_pool2d_cpu.rs. Reads what the windows cover, writes 8 bytes an element of y, 6 in 16 bits; neighbouring lanes have neighbouring channels.
+// Twin: max_pool2d_cpu.rs. Reads what the windows cover, writes 8 bytes an element of y, 6 in 16 bits; neighbouring invocations have neighbouring channels.
 
 // Pairs are (along the height, along the width).
 struct Params {
@@ -14,13 +14,6 @@ struct Params {
 }
 
 override WG: u32 = 64u;
-
-// As computed in and as stored: src/stored_types.rs.
-alias V = f32;
-alias U = u32;
-alias X = V;
-fn load_x(v: X) -> V { return v; }
-fn store_x(v: V) -> X { return v; }
 
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<X>;

@@ -15,13 +15,6 @@ struct Params {
 
 override WG: u32 = 64u;
 
-// As computed in and as stored: src/stored_types.rs.
-alias V = f32;
-alias U = u32;
-alias X = V;
-fn load_x(v: X) -> V { return v; }
-fn store_x(v: V) -> X { return v; }
-
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> grad_y: array<X>;
 @group(0) @binding(2) var<storage, read> taps: array<U>;

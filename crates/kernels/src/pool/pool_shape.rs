@@ -18,17 +18,17 @@ pub struct PoolShape {
     pub x: Images,
     /// The windows. They may be padded by half of their length.
     pub window: Window,
-    /// What becomes of the pixels behind the last whole window.
+    /// What becomes of the pixels after the last whole window.
     pub rounding: Rounding,
 }
 
-/// What becomes of the pixels behind the last whole window.
+/// What becomes of the pixels after the last whole window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Rounding {
     /// They are left out.
     #[default]
     Down,
-    /// They get a window that reaches beyond the image: PyTorch's `ceil_mode`. One that would begin in the padding behind is left out.
+    /// They get a window that reaches beyond the image: PyTorch's `ceil_mode`. One that would begin in the padding after is left out.
     Up,
 }
 
@@ -58,7 +58,7 @@ impl PoolShape {
         if reached < size.saturating_add(padding.saturating_mul(2)) && begins_inside { n + 1 } else { n }
     }
 
-    /// As lanes see it that take what lies together in a word: one channel, or two of a type of 16 bits.
+    /// As invocations see it that take what lies together in a word: one channel, or two of a type of 16 bits.
     pub(crate) const fn in_lanes(self, dtype: DType) -> Self {
         let n_channels = self.x.n_channels / if dtype.is_half() { 2 } else { 1 };
         Self { x: Images { n_channels, ..self.x }, ..self }

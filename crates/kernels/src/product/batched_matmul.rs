@@ -1,4 +1,5 @@
 use super::batched_matmul_cpu;
+use super::modules;
 use super::sliced_product::{SlicedProduct, Slices};
 use crate::core::half::Floats;
 use crate::core::sizes::check_sizes;
@@ -41,7 +42,7 @@ impl BatchedMatmul {
     }
 
     /// The dispatch of one family, for a caller who has measured which is faster; [`Kernel::dispatches`] picks by adapter and shape.
-    /// [`MatmulFamily::Subgroup`] is [`MatmulFamily::Direct`] here, and so are tiles where the sizes are not multiples of 4.
+    /// Tiles are [`MatmulFamily::Direct`] where the sizes are not multiples of 4.
     ///
     /// # Errors
     /// [`Error::Size`] where there are more blocks than can be dispatched, [`Error::Unsupported`] where `family` does not run on `adapter`.
@@ -59,30 +60,29 @@ impl BatchedMatmul {
                 let product = SlicedProduct { kernel: self.name(), matmul: &one, slices, reads, write: 2, dtypes };
                 product.dispatch(family, adapter, tiles)
             }
-            _ => self.direct(dtypes),
+            _ => self.direct(adapter, dtypes),
         };
         Ok(vec![dispatch?])
     }
 
-    fn direct(&self, dtypes: &[DType]) -> Result<Dispatch, Error> {
+    fn direct(&self, adapter: &Adapter, dtypes: &[DType]) -> Result<Dispatch, Error> {
         let Self { n_batch, m, n, k, transpose } = *self;
         let groups = [("n", n, n.div_ceil(GROUP_COLS)), ("m", m, m.div_ceil(GROUP_ROWS)), ("n_batch", n_batch, n_batch)];
         if let Some(&(size, found, _)) = groups.iter().find(|(.., n_groups)| *n_groups > MAX_WORKGROUPS as usize) {
             return Err(Error::Size { kernel: self.name(), size, found, expected: "at most 65535 blocks" });
         }
-        let (label, wgsl) = if self.one().is_of_vectors() {
-            ("kernels.batched_matmul.direct", include_str!("batched_matmul_direct.wgsl"))
+        let (label, template) = if self.one().is_of_vectors() {
+            ("kernels.batched_matmul.direct", modules::BATCHED_MATMUL_DIRECT)
         } else {
-            ("kernels.batched_matmul", include_str!("batched_matmul.wgsl"))
+            ("kernels.batched_matmul", modules::BATCHED_MATMUL)
         };
         let flag = |is: bool| f64::from(u8::from(is));
-        let stored = ["A", "B", "Y"].into_iter().zip(dtypes.iter().copied());
+        let types: Vec<_> = ["A", "B", "Y"].into_iter().zip(dtypes.iter().copied()).collect();
         Ok(Dispatch {
             label,
-            wgsl,
+            wgsl: template.module_on(adapter, &types),
             entry: "main",
             constants: vec![("TRANSPOSE_A", flag(transpose.a())), ("TRANSPOSE_B", flag(transpose.b()))],
-            types: stored.filter(|(_, dtype)| dtype.is_half()).collect(),
             params: bytemuck::cast_slice(&[m as u32, n as u32, k as u32, 0]).to_vec(),
             reads: vec![0, 1],
             writes: vec![2],

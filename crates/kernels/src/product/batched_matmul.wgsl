@@ -1,8 +1,8 @@
-// y[i] = op(a[i]) op(b[i]) for matrix i of the batch, the group's z: each lane has a block of 4 rows by 4 columns in registers.
-// Twin: batched_matmul_cpu.rs. A group reads 32 rows and 32 columns once for each of its lanes' blocks, mostly from the nearest cache.
-// Ladder: one lane a result -> blocks in registers, here (no barrier, any shape) -> batched_matmul_direct.wgsl (vec4 loads).
+// y[i] = op(a[i]) op(b[i]) for matrix i of the batch, the group's z: each invocation has a block of 4 rows by 4 columns in registers.
+// Twin: batched_matmul_cpu.rs. A group reads 32 rows and 32 columns once for each of its invocations' blocks, mostly from the nearest cache.
+// Ladder: one invocation a result -> blocks in registers, here (no barrier, any shape) -> batched_matmul_direct.wgsl (vec4 loads).
 //
-// Two columns of a lane lie together, and the other two 16 behind them, so that neighbours read neighbouring columns of b and write neighbouring results.
+// Two columns of an invocation lie together, and the other two 16 after them, so that neighbours read neighbouring columns of b and write neighbouring results.
 
 struct Params {
     m: u32,
@@ -15,14 +15,6 @@ const LANE_ROWS = 8u;
 const LANE_COLS = 8u;
 override TRANSPOSE_A: u32 = 0u;
 override TRANSPOSE_B: u32 = 0u;
-
-// As stored: src/stored_types.rs. Results in 16 bits are two neighbours in a row, so that there is an even number of columns.
-alias A = f32;
-alias B = f32;
-alias Y = f32;
-fn load_a(i: u32) -> f32 { return a[i]; }
-fn load_b(i: u32) -> f32 { return b[i]; }
-fn store_y(i: u32, v: vec2f, n: u32) { y[i] = v.x; if n > 1u { y[i + 1u] = v.y; } }
 
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> a: array<A>;

@@ -1,6 +1,6 @@
-// y[i] = op(a[i]) op(b[i]) for matrix i of the batch, the group's z: each lane has a block of 4 rows by 4 columns in registers, and reads by vectors.
+// y[i] = op(a[i]) op(b[i]) for matrix i of the batch, the group's z: each invocation has a block of 4 rows by 4 columns in registers, and reads by vectors.
 // n and k are multiples of 4, and m too if a is transposed.
-// Twin: batched_matmul_cpu.rs. A group reads 32 rows and 32 columns once for each of its lanes' blocks, mostly from the nearest cache.
+// Twin: batched_matmul_cpu.rs. A group reads 32 rows and 32 columns once for each of its invocations' blocks, mostly from the nearest cache.
 // Ladder: batched_matmul.wgsl (scalar loads, any shape) -> this -> matmul_tiled.wgsl (shared tiles).
 
 struct Params {
@@ -15,20 +15,12 @@ const LANE_COLS = 8u;
 override TRANSPOSE_A: u32 = 0u;
 override TRANSPOSE_B: u32 = 0u;
 
-// How each is stored: src/stored_types.rs.
-alias A = vec4f;
-alias B = vec4f;
-alias Y = vec4f;
-fn load_a(v: A) -> vec4f { return vec4f(v); }
-fn load_b(v: B) -> vec4f { return vec4f(v); }
-fn store_y(v: vec4f) -> Y { return v; }
-
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> a: array<A>;
 @group(0) @binding(2) var<storage, read> b: array<B>;
 @group(0) @binding(3) var<storage, read_write> y: array<Y>;
 
-// sum + a b, added in the order of k; a row a column of the sum, a place of k a column of a and of b.
+// sum + a b, added in the order of k; a row a column of the sum, an index of K a column of a and of b.
 fn add_product(sum: mat4x4f, a: mat4x4f, b: mat4x4f) -> mat4x4f {
     return mat4x4f(
         fma(vec4f(a[3].x), b[3], fma(vec4f(a[2].x), b[2], fma(vec4f(a[1].x), b[1], fma(vec4f(a[0].x), b[0], sum[0])))),

@@ -1,12 +1,12 @@
-use crate::{Adapter, CoopShape, DType, MatmulFamily};
+use crate::{Adapter, CoopShape, DType, MatmulFamily, Part};
 
-/// How a convolution or a gradient on matrix units is cut into groups: `conv2d_coop.wgsl`, `conv2d_grad_weight_coop.wgsl`.
+/// How a convolution or a gradient on tensor cores is cut into groups: `conv2d_coop.wgsl`, `conv2d_grad_weight_coop.wgsl`.
 ///
 /// One operand of the product is gathered into workgroup memory, the patches; the other is loaded where it lies. Pairs are in this order.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct CoopTiles {
     pub(crate) shape: CoopShape,
-    /// Lanes of a group: those of four subgroups, but 128 at most.
+    /// Invocations of a group: those of four subgroups, but 128 at most.
     lanes: usize,
     /// Blocks of a tile along what is gathered and along what is loaded: four.
     blocks: [usize; 2],
@@ -15,13 +15,13 @@ pub(crate) struct CoopTiles {
 }
 
 const MAX_LANES: usize = 128;
-/// Lanes of a subgroup of most cards that have matrix units, where an adapter lists a range.
+/// Invocations of a subgroup of most cards that have tensor cores, where an adapter lists a range.
 const USUAL_LANES: u32 = 32;
 /// Subgroups that fill a card: four for each processor of the largest ones.
 const N_FILLING: usize = 512;
 
 impl CoopTiles {
-    /// The cut of `n_slices` products of so many results along either operand, where the family is that of matrix units and those of `adapter` can compute
+    /// The cut of `n_slices` products of so many results along either operand, where the family is that of tensor cores and those of `adapter` can compute
     /// them: for operands in f16 whose channels are multiples of their size, where a group has the workgroup memory.
     pub(crate) fn choose(
         family: MatmulFamily,
@@ -35,7 +35,7 @@ impl CoopTiles {
         let usual = USUAL_LANES.min(adapter.subgroup_max_size).max(adapter.subgroup_min_size).max(1);
         let lanes = (4 * usual as usize).min(MAX_LANES);
         let cut = |n_matrices: usize| {
-            // Of a tile that is long along what is gathered few lanes can fetch too few places.
+            // Of a tile that is long along what is gathered few invocations can fetch too few places.
             let is_wide = n_loaded > n_matrices * shape.size() || lanes < MAX_LANES;
             Self { shape, lanes, blocks: if is_wide { [2, 2] } else { [4, 1] }, n_matrices }
         };
@@ -57,7 +57,7 @@ impl CoopTiles {
         self.blocks.map(|n_blocks| n_blocks * self.n_matrices * self.shape.size())
     }
 
-    /// Places of the sum in workgroup memory, of which each lane gathers four times eight values.
+    /// Places of the sum in workgroup memory, of which each invocation gathers four times eight values.
     fn depth(&self) -> usize {
         32 * self.lanes / self.size()[0]
     }
@@ -77,12 +77,35 @@ impl CoopTiles {
     }
 }
 
-/// The module for units of 8 by 8, made of that for units of 16 by 16.
-pub(crate) fn for_eight(wgsl: &str) -> String {
-    let scalars = "{ patches[at] = v.x; patches[at + 1u] = v.y; patches[at + 2u] = v.z; patches[at + 3u] = v.w; }";
-    wgsl.replace("const SIZE = 16u;", "const SIZE = 8u;")
-        .replace("coop_mat16x16", "coop_mat8x8")
-        .replace("const WIDTH = 4u;", "const WIDTH = 1u;")
-        .replace("patches: array<vec4<f16>, PATCHES_LEN>;", "patches: array<f16, PATCHES_LEN>;")
-        .replace("{ patches[at / 4u] = v; }", scalars)
+/// Gives `SIZE`, and the types of operands and sums of that size.
+pub(crate) fn matrices_part(shape: CoopShape) -> Part {
+    let n = shape.size();
+    let text = format!(
+        "const SIZE = {n}u;
+alias OfA = coop_mat{n}x{n}<f16, A>;
+alias OfB = coop_mat{n}x{n}<f16, B>;
+alias Sum = coop_mat{n}x{n}<f32, C>;
+"
+    );
+    Part { name: format!("matrices of {n} by {n}").into(), text: text.into() }
+}
+
+/// Gives `PATCH`, an element of the workgroup memory `patches`, how many values it has, `WIDTH`, and `put_four`, which stores four of them. One value
+/// for matrices of 8 by 8, since Metal loads no matrix by a pointer to vectors.
+pub(crate) fn patches_part(shape: CoopShape) -> Part {
+    let text = match shape {
+        CoopShape::Sixteen => {
+            "const WIDTH = 4u;
+alias PATCH = vec4<f16>;
+fn put_four(at: u32, v: vec4<f16>) { patches[at / 4u] = v; }
+"
+        }
+        CoopShape::Eight => {
+            "const WIDTH = 1u;
+alias PATCH = f16;
+fn put_four(at: u32, v: vec4<f16>) { patches[at] = v.x; patches[at + 1u] = v.y; patches[at + 2u] = v.z; patches[at + 3u] = v.w; }
+"
+        }
+    };
+    Part { name: "patches".into(), text: text.into() }
 }

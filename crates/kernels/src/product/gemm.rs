@@ -137,7 +137,7 @@ impl Shared {
 /// The product over `depth`, in the tile or added to it.
 ///
 /// # Safety
-/// The tile lies within the `n`-column matrix behind `y` and nobody else touches it meanwhile; `depth` lies within the operands.
+/// The tile lies within the `n`-column matrix after `y` and nobody else touches it meanwhile; `depth` lies within the operands.
 unsafe fn multiply(
     a: Operand<'_>,
     b: Operand<'_>,

@@ -147,7 +147,7 @@ impl Matmul {
         scratch
     }
 
-    /// The index of `y` in the argument list: behind `a`, `b` and the epilogue's argument.
+    /// The index of `y` in the argument list: after `a`, `b` and the epilogue's argument.
     fn y_arg(&self) -> usize {
         2 + usize::from(self.epilogue.code() != 0)
     }
@@ -228,10 +228,6 @@ impl StoredForm for Matmul {
 }
 
 impl Matmul {
-    pub(crate) const fn epilogue_code(&self) -> u32 {
-        self.epilogue.code()
-    }
-
     pub(crate) const fn activation(&self) -> Activation {
         self.epilogue.activation()
     }

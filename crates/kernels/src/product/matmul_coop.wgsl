@@ -1,20 +1,17 @@
-enable f16;
-enable wgpu_cooperative_matrix;
-
-// y = epilogue(op(a) op(b)) for a and b stored in f16, on the matrix units: each subgroup has MATRICES by MATRICES results of SIZE by SIZE, whose sums
+// y = epilogue(op(a) op(b)) for a and b stored in f16, on tensor cores: each subgroup has MATRICES by MATRICES results of SIZE by SIZE, whose sums
 // are kept in f32. m, n and k are multiples of SIZE. Slices are those of matmul_tiled.wgsl: pairs of a batch, or runs of k (SPLIT).
 // Twin: matmul_cpu.rs. Reads a once for a block's columns and b once for its rows, from the nearest cache in most cases.
-// Ladder: matmul_tiled.wgsl (multiply-adds of the lanes) -> this (of the matrix units, which on a card of 2020 do 8 to 16 times as many a clock).
+// Ladder: matmul_tiled.wgsl (multiply-adds of the invocations) -> this (of tensor cores, which on a card of 2020 do 8 to 16 times as many a clock).
 //
-// What bounds it, for 4 by 4 matrices of 16 by 16: a subgroup reads 2 * 64 values of f16 for 2 * 64 * 64 operations at a place of k, 32 operations a
+// What bounds it, for 4 by 4 matrices of 16 by 16: a subgroup reads 2 * 64 values of f16 for 2 * 64 * 64 operations at an index of K, 32 operations a
 // byte; with 2 by 2 it is 16. A card with 20 TB/s from its first caches could feed 640 TFLOP/s, or 320. Operands go from there into registers
 // as the units want them, so there is no workgroup memory and no barrier in the loop. Neighbouring subgroups have blocks two by two,
-// so that each operand is fetched once for two. The sums take 128 registers a lane of 32, those of 2 by 2 take 32: smaller blocks where larger ones would
+// so that each operand is fetched once for two. The sums take 128 registers an invocation of 32, those of 2 by 2 take 32: smaller blocks where larger ones would
 // not fill the card.
 //
-// A matrix has no elements that a lane could get at, so sums go through workgroup memory for the epilogue, one matrix of each subgroup at a time.
+// A matrix has no elements that an invocation could get at, so sums go through workgroup memory for the epilogue, one matrix of each subgroup at a time.
 // Every subgroup of a group takes part in all of it, since the barriers are the group's: one whose block is beyond the end does the last one again and
-// stores nothing. Whatever is loaded lies within the operands. How many lanes a subgroup has may differ from group to group.
+// stores nothing. Whatever is loaded lies within the operands. How many invocations a subgroup has may differ from group to group.
 
 struct Params {
     m: u32,
@@ -28,12 +25,6 @@ struct Params {
     pad2: u32,
 }
 
-// The form for units of 8 by 8 swaps these four lines: src/coop_tiles.rs.
-const SIZE = 16u;
-alias OfA = coop_mat16x16<f16, A>;
-alias OfB = coop_mat16x16<f16, B>;
-alias Sum = coop_mat16x16<f32, C>;
-
 override LANES: u32 = 128u;
 // Subgroups that a group has at most.
 override N_SUBGROUPS: u32 = 16u;
@@ -42,16 +33,7 @@ override MATRICES: u32 = 4u;
 override TRANSPOSE_A: u32 = 0u;
 override TRANSPOSE_B: u32 = 0u;
 override SPLIT: u32 = 0u;
-override EPILOGUE: u32 = 0u;
-override ACTIVATION: u32 = 0u;
-override ALPHA: f32 = 1.0;
 override RESULTS_LEN: u32 = N_SUBGROUPS * SIZE * SIZE;
-
-// How each is stored: src/stored_types.rs.
-alias FUSED = vec4f;
-alias Y = vec4f;
-fn load_fused(v: FUSED) -> vec4f { return vec4f(v); }
-fn store_y(v: vec4f) -> Y { return v; }
 
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> a: array<f16>;
@@ -65,39 +47,10 @@ var<workgroup> results: array<f32, RESULTS_LEN>;
 // The number of subgroups, which is the same for all of them; naga has to be told.
 var<workgroup> n_subgroups_of_group: u32;
 
-// `y`, or `v` where that is NaN: told by its bits, since `clamp` may drop it.
-fn or_nan(v: vec4f, y: vec4f) -> vec4f {
-    return select(y, v, (bitcast<vec4u>(v) & vec4u(0x7FFFFFFFu)) > vec4u(0x7F800000u));
-}
-
-fn act(v: vec4f) -> vec4f {
-    switch ACTIVATION {
-        case 1u: { return select(v, vec4f(), v < vec4f()); }
-        case 2u: { return select(v, ALPHA * (exp(min(v, vec4f()) / ALPHA) - 1.0), v < vec4f()); }
-        case 3u: { return or_nan(v, 1.0 / (1.0 + exp(-clamp(v, vec4f(-87.0), vec4f(87.0))))); }
-        case 4u: { return or_nan(v, tanh(clamp(v, vec4f(-10.0), vec4f(10.0)))); }
-        default: { return v; }
-    }
-}
-
-fn slope_from_output(v: vec4f) -> vec4f {
-    switch ACTIVATION {
-        case 1u: { return select(vec4f(), vec4f(1.0), v > vec4f()); }
-        case 2u: { return select(v / ALPHA + 1.0, vec4f(1.0), v > vec4f()); }
-        case 3u: { return v * (1.0 - v); }
-        case 4u: { return 1.0 - v * v; }
-        default: { return vec4f(1.0); }
-    }
-}
-
 // Four results of one row; `col` counts vec4s.
 fn store(slice: u32, row: u32, col: u32, product: vec4f) {
     let i = (slice * params.m + row) * (params.n / 4u) + col;
-    switch EPILOGUE {
-        case 1u: { y[i] = store_y(act(product + load_fused(fused[col]))); }
-        case 2u: { y[i] = store_y(product * slope_from_output(load_fused(fused[i]))); }
-        default: { y[i] = store_y(act(product)); }
-    }
+    y[i] = store_y(finished(product, i, col));
 }
 
 // The matrix of a from `row` and `k` on. One beyond the last row is the last one.

@@ -1,10 +1,10 @@
-// y = epilogue(op(a) b), b: [k, n], without barriers: each lane has a register block of 16 rows by 4 vec4s of columns.
+// y = epilogue(op(a) b), b: [k, n], without barriers: each invocation has a register block of 16 rows by 4 vec4s of columns.
 // n and k are multiples of 4, and m too if a is transposed.
 // Twin: matmul_cpu.rs. Reads a once for 128 columns and b once for 16 rows.
 // Ladder: matmul.wgsl (scalar loads, any shape) -> this (vec4 loads, blocks of 4 by 4 as matrices) -> matmul_tiled.wgsl (shared tiles).
 //
-// On a software adapter a load is a loop over the 8 lanes, so what counts is multiply-adds a load: 512 for 8 vec4 loads here.
-// The lanes' columns are 8 vectors apart, so that a group reads whole lines of b. The sums are stored by a loop of 4 turns and not
+// On a software adapter a load is a loop over the 8 invocations, so what counts is multiply-adds a load: 512 for 8 vec4 loads here.
+// The invocations' columns are 8 vectors apart, so that a group reads whole lines of b. The sums are stored by a loop of 4 turns and not
 // by 16 statements a column: stores are the larger part of what such an adapter compiles.
 
 struct Params {
@@ -18,19 +18,6 @@ const ROWS = 16u;
 const LANES = 8u;
 const VECTORS = 4u;
 override TRANSPOSE_A: u32 = 0u;
-override EPILOGUE: u32 = 0u;
-override ACTIVATION: u32 = 0u;
-override ALPHA: f32 = 1.0;
-
-// How each is stored: src/stored_types.rs.
-alias A = vec4f;
-alias B = vec4f;
-alias FUSED = vec4f;
-alias Y = vec4f;
-fn load_a(v: A) -> vec4f { return vec4f(v); }
-fn load_b(v: B) -> vec4f { return vec4f(v); }
-fn load_fused(v: FUSED) -> vec4f { return vec4f(v); }
-fn store_y(v: vec4f) -> Y { return v; }
 
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> a: array<A>;
@@ -39,41 +26,12 @@ fn store_y(v: vec4f) -> Y { return v; }
 @group(0) @binding(3) var<storage, read> fused: array<FUSED>;
 @group(0) @binding(4) var<storage, read_write> y: array<Y>;
 
-// `y`, or `v` where that is NaN: told by its bits, since `clamp` may drop it.
-fn or_nan(v: vec4f, y: vec4f) -> vec4f {
-    return select(y, v, (bitcast<vec4u>(v) & vec4u(0x7FFFFFFFu)) > vec4u(0x7F800000u));
-}
-
-fn act(v: vec4f) -> vec4f {
-    switch ACTIVATION {
-        case 1u: { return select(v, vec4f(), v < vec4f()); }
-        case 2u: { return select(v, ALPHA * (exp(min(v, vec4f()) / ALPHA) - 1.0), v < vec4f()); }
-        case 3u: { return or_nan(v, 1.0 / (1.0 + exp(-clamp(v, vec4f(-87.0), vec4f(87.0))))); }
-        case 4u: { return or_nan(v, tanh(clamp(v, vec4f(-10.0), vec4f(10.0)))); }
-        default: { return v; }
-    }
-}
-
-fn slope_from_output(v: vec4f) -> vec4f {
-    switch ACTIVATION {
-        case 1u: { return select(vec4f(), vec4f(1.0), v > vec4f()); }
-        case 2u: { return select(v / ALPHA + 1.0, vec4f(1.0), v > vec4f()); }
-        case 3u: { return v * (1.0 - v); }
-        case 4u: { return 1.0 - v * v; }
-        default: { return vec4f(1.0); }
-    }
-}
-
 fn store_row(row: u32, col: u32, product: vec4f) {
     if row >= params.m {
         return;
     }
     let i = row * (params.n / 4u) + col;
-    switch EPILOGUE {
-        case 1u: { y[i] = store_y(act(product + load_fused(fused[col]))); }
-        case 2u: { y[i] = store_y(product * slope_from_output(load_fused(fused[i]))); }
-        default: { y[i] = store_y(act(product)); }
-    }
+    y[i] = store_y(finished(product, i, col));
 }
 
 // Four rows of one vector of columns.
@@ -98,16 +56,6 @@ fn rows_of_a(at: u32, stride: u32) -> mat4x4f {
 // One vector of columns of b at four places along k.
 fn rows_of_b(at: u32, stride: u32) -> mat4x4f {
     return mat4x4f(load_b(b[at]), load_b(b[at + stride]), load_b(b[at + 2u * stride]), load_b(b[at + 3u * stride]));
-}
-
-// sum + b a, added in the order of k.
-fn add_product(sum: mat4x4f, b: mat4x4f, a: mat4x4f) -> mat4x4f {
-    return mat4x4f(
-        fma(vec4f(a[0].w), b[3], fma(vec4f(a[0].z), b[2], fma(vec4f(a[0].y), b[1], fma(vec4f(a[0].x), b[0], sum[0])))),
-        fma(vec4f(a[1].w), b[3], fma(vec4f(a[1].z), b[2], fma(vec4f(a[1].y), b[1], fma(vec4f(a[1].x), b[0], sum[1])))),
-        fma(vec4f(a[2].w), b[3], fma(vec4f(a[2].z), b[2], fma(vec4f(a[2].y), b[1], fma(vec4f(a[2].x), b[0], sum[2])))),
-        fma(vec4f(a[3].w), b[3], fma(vec4f(a[3].z), b[2], fma(vec4f(a[3].y), b[1], fma(vec4f(a[3].x), b[0], sum[3])))),
-    );
 }
 
 @compute @workgroup_size(LANES)

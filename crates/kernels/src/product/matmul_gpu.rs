@@ -1,47 +1,51 @@
 //! Which dispatches a matrix product is on an adapter.
 
-use super::sliced_product::{SlicedProduct, Slices, halves, run_places};
+use super::epilogue::Results;
+use super::modules;
+use super::sliced_product::{SlicedProduct, Slices, run_places};
 use super::tiles::product_workgroups;
+use crate::core::stored_types::Template;
 use crate::{Adapter, DType, Dispatch, Error, MAX_WORKGROUPS, Matmul, MatmulFamily, fold_workgroups};
 
-/// The most columns for which lanes go along the rows alone.
+/// The most columns for which invocations go along the rows alone.
 pub(crate) const NARROW_COLS: usize = 8;
 
-/// The most rows, or places of the sum, of a thin product.
+/// The most rows, or indices of the sum, of a thin product.
 const THIN: usize = 16;
 
-/// How many floats of b a processor's cache keeps between the rows of blocks on a software adapter: a MiB of them.
-const CACHED: usize = 1 << 18;
-
-/// A module for matrix products, and the rows and columns one of its workgroups computes.
-#[derive(PartialEq, Eq)]
-struct Module {
+/// A form of the product, and the rows and columns that one of its workgroups computes.
+struct Form {
     label: &'static str,
-    wgsl: &'static str,
+    template: Template,
+    results: Results,
     n_rows: usize,
     n_cols: usize,
 }
 
-const PLAIN: Module = Module { label: "kernels.matmul", wgsl: include_str!("matmul.wgsl"), n_rows: 8, n_cols: 16 };
-const NARROW: Module = Module { label: "kernels.matmul.narrow", wgsl: include_str!("matmul_narrow.wgsl"), n_rows: 64, n_cols: 1 };
-const NARROW_VECTORS: Module =
-    Module { label: "kernels.matmul.narrow_vectors", wgsl: include_str!("matmul_narrow_vectors.wgsl"), n_rows: 64, n_cols: 1 };
-const DIRECT: Module =
-    Module { label: "kernels.matmul.direct", wgsl: include_str!("matmul_direct.wgsl"), n_rows: 16, n_cols: 128 };
-const SUBGROUP: Module =
-    Module { label: "kernels.matmul.subgroup", wgsl: include_str!("matmul_subgroup.wgsl"), n_rows: 32, n_cols: 64 };
-const SUBGROUP_ANY: Module =
-    Module { label: "kernels.matmul.subgroup_any", wgsl: include_str!("matmul_subgroup_any.wgsl"), n_rows: 8, n_cols: 64 };
-const WIDE: Module = Module { label: "kernels.matmul.wide", wgsl: include_str!("matmul_wide.wgsl"), n_rows: 32, n_cols: 64 };
-const WIDE_ANY: Module =
-    Module { label: "kernels.matmul.wide_any", wgsl: include_str!("matmul_wide_any.wgsl"), n_rows: 8, n_cols: 64 };
-const TILED_ANY: Module =
-    Module { label: "kernels.matmul.tiled_any", wgsl: include_str!("matmul_tiled_any.wgsl"), n_rows: 64, n_cols: 64 };
+const PLAIN: Form = Form { label: "kernels.matmul", template: modules::MATMUL, results: Results::Two, n_rows: 8, n_cols: 16 };
+const NARROW: Form =
+    Form { label: "kernels.matmul.narrow", template: modules::MATMUL_NARROW, results: Results::Two, n_rows: 64, n_cols: 1 };
+const NARROW_VECTORS: Form = Form {
+    label: "kernels.matmul.narrow_vectors",
+    template: modules::MATMUL_NARROW_VECTORS,
+    results: Results::Two,
+    n_rows: 64,
+    n_cols: 1,
+};
+const DIRECT: Form =
+    Form { label: "kernels.matmul.direct", template: modules::MATMUL_DIRECT, results: Results::Four, n_rows: 16, n_cols: 128 };
+const TILED_ANY: Form = Form {
+    label: "kernels.matmul.tiled_any",
+    template: modules::MATMUL_TILED_ANY,
+    results: Results::Two,
+    n_rows: 64,
+    n_cols: 64,
+};
 
-impl Module {
-    /// Groups of a result of `m` by `n`. Narrow ones, whose lanes have two results each, are counted by those alone.
+impl Form {
+    /// Groups of a result of `m` by `n`. Narrow ones, whose invocations have two results each, are counted by those alone.
     fn workgroups(&self, m: usize, n: usize) -> Result<[u32; 3], Error> {
-        if *self == NARROW || *self == NARROW_VECTORS {
+        if self.n_cols == 1 {
             return fold_workgroups("matmul", m.saturating_mul(n).div_ceil(2 * self.n_rows));
         }
         let (n_row_groups, n_col_groups) = (m.div_ceil(self.n_rows), n.div_ceil(self.n_cols));
@@ -60,47 +64,35 @@ impl Matmul {
         n.is_multiple_of(4) && k.is_multiple_of(4) && (!transpose.a() || m.is_multiple_of(4))
     }
 
-    /// Whether it has few rows or few places of the sum, and b and the result are read and written by vectors, but a is not.
+    /// Whether it has few rows or few indices of the sum, and b and the result are read and written by vectors, but a is not.
     pub(crate) const fn is_thin(&self) -> bool {
         self.n.is_multiple_of(4) && !self.reads_vectors() && (self.m <= THIN || self.k <= THIN)
     }
 
-    /// Whether its result can be stored in 16 bits: where no word of it is written by two lanes.
+    /// Whether its result can be stored in 16 bits: where no word of it is written by two invocations.
     pub(crate) const fn stores_halves(&self) -> bool {
         self.m == 1 || self.n.is_multiple_of(2) || self.n <= NARROW_COLS
     }
 }
 
-/// The module of a family that computes this shape.
-fn module(matmul: &Matmul, family: MatmulFamily, adapter: &Adapter, dtypes: &[DType]) -> &'static Module {
-    let Matmul { m, n, k, transpose, .. } = *matmul;
-    let is_f32 = is_f32(dtypes);
+/// The form of a family that computes this shape.
+fn form(matmul: &Matmul, family: MatmulFamily, dtypes: &[DType]) -> &'static Form {
+    let Matmul { n, k, transpose, .. } = *matmul;
     let y_is_half = dtypes.last().is_some_and(|dtype| dtype.is_half());
-    let is_direct = matches!(family, MatmulFamily::Direct | MatmulFamily::Subgroup);
-    // In the others a lane has neighbours of one row: a word with the end of a row and the start of the next would be no lane's.
-    let narrow = n <= NARROW_COLS && (is_direct || y_is_half && !n.is_multiple_of(2));
-    let vectors = matmul.is_of_vectors();
+    // In the others an invocation has neighbours of one row: a word with the end of a row and the start of the next would belong to none.
+    let narrow = n <= NARROW_COLS && (family == MatmulFamily::Direct || y_is_half && !n.is_multiple_of(2));
     // One column is stored the same either way.
     let along_k = k.is_multiple_of(4) && !transpose.a() && (transpose.b() || n == 1);
-    let pairs = is_f32 && n.is_multiple_of(8) && adapter.features.contains(wgpu::Features::SHADER_INT64);
     match family {
         _ if narrow && along_k => &NARROW_VECTORS,
         _ if narrow => &NARROW,
         MatmulFamily::Tiled | MatmulFamily::TiledBy(_) | MatmulFamily::Coop => &TILED_ANY,
-        MatmulFamily::Direct if vectors => &DIRECT,
-        MatmulFamily::Subgroup if pairs && vectors && m > WIDE_ANY.n_rows => &WIDE,
-        MatmulFamily::Subgroup if pairs => &WIDE_ANY,
-        MatmulFamily::Subgroup if vectors => &SUBGROUP,
-        MatmulFamily::Subgroup if is_f32 && n > PLAIN.n_cols => &SUBGROUP_ANY,
-        MatmulFamily::Direct | MatmulFamily::Subgroup => &PLAIN,
+        MatmulFamily::Direct if matmul.is_of_vectors() => &DIRECT,
+        MatmulFamily::Direct => &PLAIN,
     }
 }
 
-fn is_f32(dtypes: &[DType]) -> bool {
-    !dtypes.iter().any(|dtype| dtype.is_half())
-}
-
-/// The dispatches of `matmul` by tiles of vectors or on matrix units, if the family has them for it: the product, or those of all runs and their sum.
+/// The dispatches of `matmul` by tiles of vectors or on tensor cores, if the family has them for it: the product, or those of all runs and their sum.
 fn sliced(
     matmul: &Matmul,
     y_arg: usize,
@@ -124,24 +116,29 @@ fn sliced(
 
 /// The dispatches of a product whose b and result are vectors and whose a is not, if `family` leaves it to that: the product, or those of all runs
 /// and their sum.
-fn thin(matmul: &Matmul, y_arg: usize, family: MatmulFamily, dtypes: &[DType]) -> Option<Result<Vec<Dispatch>, Error>> {
+fn thin(
+    matmul: &Matmul,
+    y_arg: usize,
+    family: MatmulFamily,
+    adapter: &Adapter,
+    dtypes: &[DType],
+) -> Option<Result<Vec<Dispatch>, Error>> {
     let has_vectors = matmul.n.is_multiple_of(4) && !matmul.is_of_vectors();
     let is_wanted = match family {
         MatmulFamily::Tiled | MatmulFamily::TiledBy(_) | MatmulFamily::Coop => matmul.is_thin(),
         MatmulFamily::Direct => has_vectors && matmul.n > NARROW_COLS,
-        MatmulFamily::Subgroup => has_vectors && matmul.n > NARROW_COLS && !is_f32(dtypes),
     };
     is_wanted.then(|| {
         let Matmul { n, k, transpose, .. } = *matmul;
         let b_turned = y_arg + 1;
         let mut dispatches = Vec::with_capacity(3);
         if transpose.b() {
-            dispatches.push(turn(n, k, b_turned, dtypes.get(1).copied().unwrap_or(DType::F32))?);
+            dispatches.push(turn(n, k, b_turned, adapter, dtypes.get(1).copied().unwrap_or(DType::F32))?);
         }
         let b = if transpose.b() { b_turned } else { 1 };
         let n_runs = matmul.n_runs();
         let parts = b_turned + usize::from(transpose.b());
-        dispatches.push(thin_product(matmul, [b, y_arg, if n_runs == 1 { y_arg } else { parts }], n_runs, dtypes)?);
+        dispatches.push(thin_product(matmul, [b, y_arg, if n_runs == 1 { y_arg } else { parts }], n_runs, adapter, dtypes)?);
         if n_runs > 1 {
             dispatches.push(matmul.sum_of_runs(parts, y_arg)?);
         }
@@ -150,7 +147,13 @@ fn thin(matmul: &Matmul, y_arg: usize, family: MatmulFamily, dtypes: &[DType]) -
 }
 
 /// The product by `matmul_thin.wgsl`: of argument 0 with argument `b` into argument `write`, which is `y_arg` unless there are several runs.
-fn thin_product(matmul: &Matmul, [b, y_arg, write]: [usize; 3], n_runs: usize, dtypes: &[DType]) -> Result<Dispatch, Error> {
+fn thin_product(
+    matmul: &Matmul,
+    [b, y_arg, write]: [usize; 3],
+    n_runs: usize,
+    adapter: &Adapter,
+    dtypes: &[DType],
+) -> Result<Dispatch, Error> {
     let Matmul { m, n, k, transpose, .. } = *matmul;
     let n_rows = if m == 1 { 1 } else { 4 };
     let n_lanes = (n / 4).next_power_of_two().clamp(8, 64);
@@ -159,18 +162,17 @@ fn thin_product(matmul: &Matmul, [b, y_arg, write]: [usize; 3], n_runs: usize, d
     // A binding that is not used has to be filled too.
     let fused = if y_arg == 3 { 2 } else { b };
     let mut constants = matmul.activation().constants();
-    constants.push(("EPILOGUE", f64::from(matmul.epilogue_code())));
     constants.push(("TRANSPOSE_A", f64::from(u8::from(transpose.a()))));
     constants.push(("ROWS", n_rows as f64));
     constants.push(("WG", n_lanes as f64));
     let slice_k = if n_runs == 1 { k } else { run_places(k, n_runs) };
     let params = [m, n, k, slice_k, n_runs, n_row_groups, 0, 0].map(|size| size as u32);
+    let types = [("A", 0), ("B", b), ("FUSED", fused), ("Y", write)].map(|(group, arg)| (group, dtype(arg)));
     Ok(Dispatch {
         label: "kernels.matmul.thin",
-        wgsl: include_str!("matmul_thin.wgsl"),
+        wgsl: modules::MATMUL_THIN.module_on(adapter, &types).with_all(matmul.epilogue.parts(Results::Four)),
         entry: "main",
         constants,
-        types: halves([("A", 0), ("B", b), ("FUSED", fused), ("Y", write)].map(|(group, arg)| (group, dtype(arg)))),
         params: bytemuck::cast_slice(&params).to_vec(),
         reads: vec![0, b, fused],
         writes: vec![write],
@@ -186,64 +188,60 @@ pub(crate) fn dispatches(
     adapter: &Adapter,
     dtypes: &[DType],
 ) -> Result<Vec<Dispatch>, Error> {
-    let by_vectors = sliced(matmul, y_arg, family, adapter, dtypes).or_else(|| thin(matmul, y_arg, family, dtypes));
+    let by_vectors = sliced(matmul, y_arg, family, adapter, dtypes).or_else(|| thin(matmul, y_arg, family, adapter, dtypes));
     if let Some(dispatches) = by_vectors {
         return dispatches;
     }
     let dtype = |arg: usize| dtypes.get(arg).copied().unwrap_or(DType::F32);
     let Matmul { m, n, k, transpose, .. } = *matmul;
-    let module = module(matmul, family, adapter, dtypes);
+    let form = form(matmul, family, dtypes);
     let b_turned = y_arg + 1;
-    let is_turned = transpose.b() && *module != NARROW_VECTORS;
+    let is_turned = transpose.b() && form.label != NARROW_VECTORS.label;
     let mut dispatches = Vec::with_capacity(2);
     if is_turned {
-        dispatches.push(turn(n, k, b_turned, dtype(1))?);
+        dispatches.push(turn(n, k, b_turned, adapter, dtype(1))?);
     }
     let b = if is_turned { b_turned } else { 1 };
     // A binding that is not used has to be filled too.
     let fused = if y_arg == 3 { 2 } else { b };
-    // Where b stays in a cache, workgroups that follow one another share rows; where it does not, columns.
-    let down = *module == WIDE && n * k > CACHED;
-    let mut workgroups = module.workgroups(m, n)?;
-    if down {
-        workgroups.swap(0, 1);
-    }
     let mut constants = matmul.activation().constants();
-    constants.push(("EPILOGUE", f64::from(matmul.epilogue_code())));
     if transpose.a() {
         constants.push(("TRANSPOSE_A", 1.0));
     }
-    let reads = [0, b, fused];
+    let types = [("A", 0), ("B", b), ("FUSED", fused), ("Y", y_arg)].map(|(group, arg)| (group, dtype(arg)));
     dispatches.push(Dispatch {
-        label: module.label,
-        wgsl: module.wgsl,
+        label: form.label,
+        wgsl: form.template.module_on(adapter, &types).with_all(matmul.epilogue.parts(form.results)),
         entry: "main",
         constants,
-        types: halves([("A", 0), ("B", b), ("FUSED", fused), ("Y", y_arg)].map(|(group, arg)| (group, dtype(arg)))),
-        params: bytemuck::cast_slice(&[m as u32, n as u32, k as u32, u32::from(down)]).to_vec(),
-        reads: reads.to_vec(),
+        params: bytemuck::cast_slice(&[m as u32, n as u32, k as u32, 0]).to_vec(),
+        reads: vec![0, b, fused],
         writes: vec![y_arg],
-        workgroups,
+        workgroups: form.workgroups(m, n)?,
     });
     Ok(dispatches)
 }
 
-/// b, argument 1, is turned into argument `b_turned`.
-fn turn(n: usize, k: usize, b_turned: usize, dtype: DType) -> Result<Dispatch, Error> {
-    let (wgsl, n_lanes) = if dtype.is_half() && n.is_multiple_of(4) && k.is_multiple_of(4) {
-        (include_str!("matmul_transpose_blocks.wgsl"), n * k / 16)
-    } else {
-        (include_str!("matmul_transpose.wgsl"), n * k)
-    };
+/// A transposed copy of b, argument 1, in argument `b_turned`.
+fn turn(n: usize, k: usize, b_turned: usize, adapter: &Adapter, dtype: DType) -> Result<Dispatch, Error> {
+    let (template, n_lanes) = transposition(n, k, dtype);
     Ok(Dispatch {
         label: "kernels.matmul.transpose",
-        wgsl,
+        wgsl: template.module_on(adapter, &[("X", dtype)]),
         entry: "main",
         constants: vec![],
-        types: halves([("X", dtype)]),
         params: bytemuck::cast_slice(&[n as u32, k as u32, 0, 0]).to_vec(),
         reads: vec![1],
         writes: vec![b_turned],
         workgroups: fold_workgroups("matmul", n_lanes.div_ceil(64))?,
     })
+}
+
+/// The module that transposes an operand of `n` rows and `k` columns, and how many invocations that takes.
+pub(crate) fn transposition(n: usize, k: usize, dtype: DType) -> (Template, usize) {
+    if dtype.is_half() && n.is_multiple_of(4) && k.is_multiple_of(4) {
+        (modules::MATMUL_TRANSPOSE_BLOCKS, n * k / 16)
+    } else {
+        (modules::MATMUL_TRANSPOSE, n * k)
+    }
 }

@@ -1,10 +1,10 @@
-// y = epilogue(op(a) b), b: [k, n], n a multiple of 4, any m and k: each lane has one vector of columns of 4 rows. Of several
+// y = epilogue(op(a) b), b: [k, n], n a multiple of 4, any m and k: each invocation has one vector of columns of 4 rows. Of several
 // slices each is the sum over a run of k, [n_slices, m, n], and they are then added in order by column_sum.wgsl.
 // Twin: matmul_cpu.rs. Reads b once for 4 rows, a once for each group of columns.
 // Ladder: matmul.wgsl (scalar loads, any shape) -> this -> matmul_direct.wgsl (a by vectors too, more rows for a load of b).
 //
-// For the thin products of a layer with few outputs: its gradient of the input has few places of k, that of the weights few rows. What counts
-// is to read b and to write y by vectors, neighbouring lanes beside each other; there is no tile that they would fill.
+// For the thin products of a layer with few outputs: its gradient of the input has few indices of K, that of the weights few rows. What counts
+// is to read b and to write y by vectors, neighbouring invocations beside each other; there is no tile that they would fill.
 
 struct Params {
     m: u32,
@@ -22,19 +22,6 @@ override WG: u32 = 64u;
 // 1 or 4.
 override ROWS: u32 = 4u;
 override TRANSPOSE_A: u32 = 0u;
-override EPILOGUE: u32 = 0u;
-override ACTIVATION: u32 = 0u;
-override ALPHA: f32 = 1.0;
-
-// How each is stored: src/stored_types.rs.
-alias A = f32;
-alias B = vec4f;
-alias FUSED = vec4f;
-alias Y = vec4f;
-fn load_a(i: u32) -> f32 { return a[i]; }
-fn load_b(v: B) -> vec4f { return vec4f(v); }
-fn load_fused(v: FUSED) -> vec4f { return vec4f(v); }
-fn store_y(v: vec4f) -> Y { return v; }
 
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> a: array<A>;
@@ -43,42 +30,13 @@ fn store_y(v: vec4f) -> Y { return v; }
 @group(0) @binding(3) var<storage, read> fused: array<FUSED>;
 @group(0) @binding(4) var<storage, read_write> y: array<Y>;
 
-// `y`, or `v` where that is NaN: told by its bits, since `clamp` may drop it.
-fn or_nan(v: vec4f, y: vec4f) -> vec4f {
-    return select(y, v, (bitcast<vec4u>(v) & vec4u(0x7FFFFFFFu)) > vec4u(0x7F800000u));
-}
-
-fn act(v: vec4f) -> vec4f {
-    switch ACTIVATION {
-        case 1u: { return select(v, vec4f(), v < vec4f()); }
-        case 2u: { return select(v, ALPHA * (exp(min(v, vec4f()) / ALPHA) - 1.0), v < vec4f()); }
-        case 3u: { return or_nan(v, 1.0 / (1.0 + exp(-clamp(v, vec4f(-87.0), vec4f(87.0))))); }
-        case 4u: { return or_nan(v, tanh(clamp(v, vec4f(-10.0), vec4f(10.0)))); }
-        default: { return v; }
-    }
-}
-
-fn slope_from_output(v: vec4f) -> vec4f {
-    switch ACTIVATION {
-        case 1u: { return select(vec4f(), vec4f(1.0), v > vec4f()); }
-        case 2u: { return select(v / ALPHA + 1.0, vec4f(1.0), v > vec4f()); }
-        case 3u: { return v * (1.0 - v); }
-        case 4u: { return 1.0 - v * v; }
-        default: { return vec4f(1.0); }
-    }
-}
-
 fn store_row(slice: u32, row: u32, col: u32, product: vec4f) {
     if row >= params.m {
         return;
     }
     let n_cols = params.n / 4u;
     let i = row * n_cols + col;
-    switch EPILOGUE {
-        case 1u: { y[i] = store_y(act(product + load_fused(fused[col]))); }
-        case 2u: { y[i] = store_y(product * slope_from_output(load_fused(fused[i]))); }
-        default: { y[slice * params.m * n_cols + i] = store_y(act(product)); }
-    }
+    y[slice * params.m * n_cols + i] = store_y(finished(product, i, col));
 }
 
 @compute @workgroup_size(WG)

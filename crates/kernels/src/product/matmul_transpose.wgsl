@@ -10,10 +10,6 @@ struct Params {
 
 override WG: u32 = 64u;
 
-// As stored: src/stored_types.rs.
-alias X = f32;
-fn load_x(i: u32) -> f32 { return x[i]; }
-
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<X>;
 @group(0) @binding(2) var<storage, read_write> turned: array<f32>;

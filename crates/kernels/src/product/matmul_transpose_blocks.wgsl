@@ -12,8 +12,6 @@ struct Params {
 override WG: u32 = 64u;
 
 // How it is stored: src/stored_types.rs.
-alias X = vec4f;
-fn load_x(v: X) -> vec4f { return vec4f(v); }
 
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<X>;

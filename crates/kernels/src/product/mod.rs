@@ -3,6 +3,7 @@
 pub(crate) mod batched_matmul;
 pub(crate) mod batched_matmul_cpu;
 pub(crate) mod coop_tiles;
+pub(crate) mod epilogue;
 pub(crate) mod gemm;
 pub(crate) mod matmul;
 pub(crate) mod matmul_cpu;
@@ -10,6 +11,7 @@ pub(crate) mod matmul_family;
 pub(crate) mod matmul_gpu;
 pub(crate) mod matmul_stored_cpu;
 pub(crate) mod matmul_vector_cpu;
+pub(crate) mod modules;
 pub(crate) mod sliced_product;
 pub(crate) mod tile_form;
 pub(crate) mod tiles;

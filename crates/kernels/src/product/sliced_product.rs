@@ -1,10 +1,11 @@
-//! Products in slices, by tiles of vectors or on matrix units: `matmul_tiled.wgsl`, `matmul_coop.wgsl`.
+//! Products in slices, by tiles of vectors or on tensor cores: `matmul_tiled.wgsl`, `matmul_coop.wgsl`.
 
-use std::sync::LazyLock;
-
-use super::coop_tiles::for_eight;
+use super::coop_tiles::matrices_part;
+use super::epilogue::Results;
+use super::modules;
 use super::tile_form::TileForm;
 use super::tiles::product_workgroups;
+use crate::reduce::column_sum::COLUMN_SUM;
 use crate::{
     Activation, Adapter, CoopShape, DType, Dispatch, Epilogue, Error, Matmul, MatmulFamily, Tiles, Transpose, fold_workgroups,
 };
@@ -61,10 +62,9 @@ impl Matmul {
         let n_results = self.m * self.n;
         Ok(Dispatch {
             label: "kernels.matmul.sum",
-            wgsl: include_str!("../reduce/column_sum.wgsl"),
+            wgsl: COLUMN_SUM.module(&[]),
             entry: "add_parts",
             constants: vec![],
-            types: vec![],
             params: bytemuck::cast_slice(&[0, n_results as u32, self.n_runs() as u32, 0]).to_vec(),
             reads: vec![parts],
             writes: vec![write],
@@ -88,7 +88,7 @@ pub(crate) struct SlicedProduct<'a> {
     /// a, b, and what the epilogue reads, or any that is read.
     pub(crate) reads: [usize; 3],
     pub(crate) write: usize,
-    /// How the kernel's arguments are stored; those behind the last are f32.
+    /// How the kernel's arguments are stored; those after the last are f32.
     pub(crate) dtypes: &'a [DType],
 }
 
@@ -110,14 +110,13 @@ impl SlicedProduct<'_> {
         let Matmul { transpose, epilogue, .. } = *self.matmul;
         let flag = |is: bool| f64::from(u8::from(is));
         let mut constants = epilogue.activation().constants();
-        constants.push(("EPILOGUE", f64::from(epilogue.code())));
         constants.push(("TRANSPOSE_A", flag(transpose.a())));
         constants.push(("TRANSPOSE_B", flag(transpose.b())));
         constants.push(("SPLIT", flag(matches!(self.slices, Slices::Runs(_)))));
         constants
     }
 
-    /// On matrix units, where the family is theirs and they can compute it, else by tiles of vectors.
+    /// On tensor cores, where the family is theirs and they can compute it, else by tiles of vectors.
     pub(crate) fn dispatch(&self, family: MatmulFamily, adapter: &Adapter, tiles: Tiles) -> Result<Dispatch, Error> {
         match self.coop_shape(adapter).filter(|_| family == MatmulFamily::Coop) {
             Some(shape) => self.coop(shape, adapter),
@@ -132,15 +131,13 @@ impl SlicedProduct<'_> {
         let form = TileForm::new(adapter, [self.dtype(a), self.dtype(b)], tiles);
         let mut constants = self.constants();
         constants.extend(form.constants);
-        let mut types =
-            halves([("A", a), ("B", b), ("FUSED", fused), ("Y", self.write)].map(|(group, arg)| (group, self.dtype(arg))));
-        types.extend(form.types);
+        let stored = [("A", a), ("B", b), ("FUSED", fused), ("Y", self.write)].map(|(group, arg)| (group, self.dtype(arg)));
+        let types: Vec<_> = stored.into_iter().chain(form.types).collect();
         Ok(Dispatch {
             label: "kernels.matmul.tiled",
-            wgsl: include_str!("matmul_tiled.wgsl"),
+            wgsl: modules::MATMUL_TILED.module_on(adapter, &types).with_all(self.matmul.epilogue.parts(Results::Four)),
             entry: "main",
             constants,
-            types,
             params: self.params(),
             reads: self.reads.to_vec(),
             writes: vec![self.write],
@@ -153,7 +150,7 @@ impl SlicedProduct<'_> {
         })
     }
 
-    /// The matrix units that can compute it: those of `adapter`, for operands in f16 whose sizes are multiples of theirs.
+    /// The tensor cores that can compute it: those of `adapter`, for operands in f16 whose sizes are multiples of theirs.
     fn coop_shape(&self, adapter: &Adapter) -> Option<CoopShape> {
         let Matmul { m, n, k, .. } = *self.matmul;
         let in_f16 = self.reads[..2].iter().all(|&arg| self.dtype(arg) == DType::F16);
@@ -172,12 +169,15 @@ impl SlicedProduct<'_> {
         constants.push(("LANES", COOP_LANES as f64));
         constants.push(("N_SUBGROUPS", n_most as f64));
         constants.push(("MATRICES", n_matrices as f64));
+        let types = [("FUSED", self.reads[2]), ("Y", self.write)].map(|(group, arg)| (group, self.dtype(arg)));
         Ok(Dispatch {
             label: "kernels.matmul.coop",
-            wgsl: coop_wgsl(shape),
+            wgsl: modules::MATMUL_COOP
+                .module_on(adapter, &types)
+                .with(matrices_part(shape))
+                .with_all(self.matmul.epilogue.parts(Results::Four)),
             entry: "main",
             constants,
-            types: halves([("FUSED", self.reads[2]), ("Y", self.write)].map(|(group, arg)| (group, self.dtype(arg)))),
             params: self.params(),
             reads: self.reads.to_vec(),
             writes: vec![self.write],
@@ -186,13 +186,13 @@ impl SlicedProduct<'_> {
     }
 }
 
-/// Lanes of a group on matrix units: a multiple of the lanes of any subgroup.
+/// Invocations of a group on tensor cores: a multiple of the invocations of any subgroup.
 const COOP_LANES: usize = 128;
 /// Subgroups that fill a card: four for each processor of the largest ones.
 const N_FILLING: usize = 512;
 
 impl CoopShape {
-    /// Whether a device has the lanes of a group, and workgroup memory for a matrix of sums of each of its subgroups and their number.
+    /// Whether a device has the invocations of a group, and workgroup memory for a matrix of sums of each of its subgroups and their number.
     pub(crate) fn fits(self, adapter: &Adapter) -> bool {
         let [n_most, _] = adapter.coop_subgroups();
         let n_bytes = 4 * (n_most * self.size() * self.size() + 1);
@@ -203,22 +203,8 @@ impl CoopShape {
 }
 
 impl Adapter {
-    /// Subgroups that a group on matrix units has at most and at least.
+    /// Subgroups that a group on tensor cores has at most and at least.
     fn coop_subgroups(&self) -> [usize; 2] {
         [self.subgroup_min_size, self.subgroup_max_size].map(|n_lanes| COOP_LANES / (n_lanes as usize).clamp(1, COOP_LANES))
-    }
-}
-
-/// The groups that are stored in 16 bits, as [`Dispatch::types`] has them.
-pub(crate) fn halves(groups: impl IntoIterator<Item = (&'static str, DType)>) -> Vec<(&'static str, DType)> {
-    groups.into_iter().filter(|(_, dtype)| dtype.is_half()).collect()
-}
-
-/// The module for units of a size. The file is that for 16 by 16.
-fn coop_wgsl(shape: CoopShape) -> &'static str {
-    static EIGHT: LazyLock<String> = LazyLock::new(|| for_eight(include_str!("matmul_coop.wgsl")));
-    match shape {
-        CoopShape::Eight => &EIGHT,
-        CoopShape::Sixteen => include_str!("matmul_coop.wgsl"),
     }
 }

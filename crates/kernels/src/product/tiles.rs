@@ -5,11 +5,11 @@ use crate::{Adapter, Error, MAX_WORKGROUPS};
 /// Where operands are read by vectors, which is where their fastest sizes are multiples of 4. Other shapes have one cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Tiles {
-    /// Lanes of a group, along the rows and along the columns.
+    /// Invocations of a group, along the rows and along the columns.
     pub lanes: [usize; 2],
-    /// Blocks of 4 by 4 results that a lane has, along the rows and along the columns: 1 or 2.
+    /// Blocks of 4 by 4 results that an invocation has, along the rows and along the columns: 1 or 2.
     pub blocks: [usize; 2],
-    /// Places of the sum that are in workgroup memory at a time: a multiple of 4, and of so many blocks that each lane fetches at most one.
+    /// Places of the sum that are in workgroup memory at a time: a multiple of 4, and of so many blocks that each invocation fetches at most one.
     pub depth: usize,
 }
 
@@ -17,11 +17,11 @@ pub struct Tiles {
 const N_FILLING: usize = 256;
 
 impl Tiles {
-    /// 128 by 128 results of 256 lanes: the least traffic.
+    /// 128 by 128 results of 256 invocations: the least traffic.
     pub const LARGE: Self = Self { lanes: [16, 16], blocks: [2, 2], depth: 8 };
-    /// 64 by 64 results of 64 lanes.
+    /// 64 by 64 results of 64 invocations.
     pub const MEDIUM: Self = Self { lanes: [8, 8], blocks: [2, 2], depth: 8 };
-    /// 32 by 32 results of 64 lanes: the most groups.
+    /// 32 by 32 results of 64 invocations: the most groups.
     pub const SMALL: Self = Self { lanes: [8, 8], blocks: [1, 1], depth: 16 };
 
     /// The largest that `adapter` has memory for and that fill it with `n_slices` products of `m` by `n` results, else the smallest.
@@ -41,7 +41,7 @@ impl Tiles {
         m.div_ceil(n_rows).saturating_mul(n.div_ceil(n_cols))
     }
 
-    /// Whether a device has the lanes and the memory for a group.
+    /// Whether a device has the invocations and the memory for a group.
     pub const fn fits(&self, adapter: &Adapter) -> bool {
         let limits = &adapter.limits;
         self.lanes[0] * self.lanes[1] <= limits.max_compute_invocations_per_workgroup as usize

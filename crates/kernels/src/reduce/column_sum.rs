@@ -1,7 +1,12 @@
 use super::column_sum_cpu;
+use crate::core::module::part;
 use crate::core::sizes::check_sizes;
 use crate::core::stored_form::{StoredForm, sharing, with_element};
+use crate::core::stored_types::{Group, Template};
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, fold_workgroups};
+
+/// Sums of columns by parts (`main`), and their sum (`add_parts`).
+pub(crate) const COLUMN_SUM: Template = Template::new(&[part!("column_sum.wgsl")], &[Group::one("X").loads()]);
 
 /// The sum of each column: `y[col] = Σ_row x[row, col]`, the gradient of a bias.
 ///
@@ -63,10 +68,9 @@ impl StoredForm for ColumnSum {
         let dispatch = |entry, dtype, read, write, n: usize| -> Result<Dispatch, Error> {
             Ok(Dispatch {
                 label: "kernels.column_sum",
-                wgsl: include_str!("column_sum.wgsl"),
+                wgsl: COLUMN_SUM.module(&[("X", dtype)]),
                 entry,
                 constants: vec![],
-                types: vec![("X", dtype)],
                 params: bytemuck::cast_slice(&[self.n_rows as u32, self.n_cols as u32, n_parts as u32, 0]).to_vec(),
                 reads: vec![read],
                 writes: vec![write],

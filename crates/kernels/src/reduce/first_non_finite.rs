@@ -1,4 +1,5 @@
 use super::first_non_finite_cpu;
+use crate::core::module::module;
 use crate::{Adapter, Arg, DType, Dispatch, Error, Kernel, TwinArgs};
 
 /// Notes the first of many places where something was not finite: a [`Reduce`](crate::Reduce) with
@@ -36,10 +37,9 @@ impl Kernel for FirstNonFinite {
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         Ok(vec![Dispatch {
             label: "kernels.first_non_finite",
-            wgsl: include_str!("first_non_finite.wgsl"),
+            wgsl: module!("first_non_finite.wgsl"),
             entry: "main",
             constants: vec![],
-            types: vec![],
             params: bytemuck::cast_slice(&[self.place, 0, 0, 0]).to_vec(),
             reads: vec![0],
             writes: vec![1],

@@ -1,7 +1,11 @@
 use super::reduce_cpu;
+use crate::core::module::{module, part};
 use crate::core::sizes::check_sizes;
 use crate::core::stored_form::{StoredForm, sharing, with_element};
+use crate::core::stored_types::{Group, Template};
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, fold_workgroups};
+
+const REDUCE: Template = Template::new(&[part!("reduce.wgsl"), part!("../core/nan.wgsl")], &[Group::one("X").loads()]);
 
 /// Reduces the middle of three dimensions: `y[o, i] = op over k of x[o, k, i]`.
 ///
@@ -58,11 +62,11 @@ impl ReduceOp {
     }
 }
 
-/// Elements that one lane takes in a row.
+/// Elements that one invocation takes in a row.
 const RUN: usize = 64;
-/// Into how many runs the elements of a result are at least cut, so that neighbouring lanes read neighbouring elements.
+/// Into how many runs the elements of a result are at least cut, so that neighbouring invocations read neighbouring elements.
 const MIN_RUNS: usize = 16;
-/// So few partial results are taken by one lane, to save a pass.
+/// So few partial results are taken by one invocation, to save a pass.
 const LAST_RUN: usize = 512;
 
 /// Into how many partial results each pass makes `n` elements; the last is 1.
@@ -143,10 +147,9 @@ impl StoredForm for Reduce {
             let flag = |is: bool| f64::from(u8::from(is));
             dispatches.push(Dispatch {
                 label: "kernels.reduce",
-                wgsl: include_str!("reduce.wgsl"),
+                wgsl: REDUCE.module(&[("X", if first { dtypes[0] } else { DType::F32 })]),
                 entry: "main",
                 constants: vec![("OP", f64::from(self.op.code())), ("FIRST", flag(first)), ("LAST", flag(last))],
-                types: vec![("X", if first { dtypes[0] } else { DType::F32 })],
                 params: bytemuck::cast_slice(&sizes).to_vec(),
                 reads: vec![if first { 0 } else { pass + 1 }],
                 writes: vec![if last { 1 } else { pass + 2 }],
@@ -216,10 +219,9 @@ impl Kernel for ReduceGrad {
         let written = self.args().len() - 1;
         Ok(vec![Dispatch {
             label: "kernels.reduce_grad",
-            wgsl: if written == 1 { include_str!("reduce_grad.wgsl") } else { include_str!("reduce_grad_by_element.wgsl") },
+            wgsl: if written == 1 { module!("reduce_grad.wgsl") } else { module!("reduce_grad_by_element.wgsl") },
             entry: "main",
             constants: vec![],
-            types: vec![],
             params: bytemuck::cast_slice(&[n as u32, n_inner as u32, u32::from(op == ReduceOp::Mean), 0]).to_vec(),
             reads: (0..written).collect(),
             writes: vec![written],
@@ -271,10 +273,9 @@ impl Kernel for ReduceMask {
         let Reduce { n_outer, n, n_inner, .. } = self.forward;
         Ok(vec![Dispatch {
             label: "kernels.reduce_mask",
-            wgsl: include_str!("reduce_mask.wgsl"),
+            wgsl: module!("reduce_mask.wgsl"),
             entry: "main",
             constants: vec![],
-            types: vec![],
             params: bytemuck::cast_slice(&[n as u32, n_inner as u32, 0, 0]).to_vec(),
             reads: vec![0, 1],
             writes: vec![2],

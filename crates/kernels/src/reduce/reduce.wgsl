@@ -1,7 +1,7 @@
 // One pass of a reduction: y[o, c] = op over j of x[o, j width + c], each of the n_outer runs of x cut into lines of `width`, the last
 // of them short. With width = parts n_inner that leaves `parts` partial results of each; the last pass has width = n_inner.
 // Twin: reduce_cpu.rs. Moves 4 bytes an element of x, 2 in 16 bits.
-// Ladder: one lane a result (serial, strided) -> one a result and run of elements that lie `parts` apart, so that neighbouring lanes read
+// Ladder: one invocation a result (serial, strided) -> one a result and run of elements that lie `parts` apart, so that neighbouring invocations read
 // neighbouring elements, in passes; no barrier in either.
 
 struct Params {
@@ -20,17 +20,9 @@ override OP: u32 = 0u;
 override FIRST: u32 = 0u;
 override LAST: u32 = 0u;
 
-// As stored: src/stored_types.rs.
-alias X = f32;
-fn load_x(i: u32) -> f32 { return x[i]; }
-
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<X>;
 @group(0) @binding(2) var<storage, read_write> y: array<f32>;
-
-fn is_nan(v: f32) -> bool {
-    return (bitcast<u32>(v) & 0x7FFFFFFFu) > 0x7F800000u;
-}
 
 fn element(v: f32) -> f32 {
     if FIRST == 1u && OP == 4u {

@@ -62,7 +62,7 @@ fn rows_of_weight_zero_count_for_nothing() {
 #[test]
 fn gpu_agrees() {
     let mut random = Random::new(2);
-    // The GPU adds in f32, one run a lane, where the twin adds in f64.
+    // The GPU adds in f32, one run an invocation, where the twin adds in f64.
     let sums = Tolerance { absolute: 1e-5, relative: 2e-5 };
     for n in [1, 63, 64, 65, 1001] {
         for reduction in [Reduction::Mean, Reduction::Sum] {

@@ -103,7 +103,7 @@ fn integers_become_floats() {
     );
 }
 
-/// The same bits, to the last element; what lies behind it is padding.
+/// The same bits, to the last element; what lies after it is padding.
 #[track_caller]
 fn gpu_gives_the_bits_of_the_twin(cast: Cast, x: Words) {
     let Some(mut gpu) = gpu() else { return };

@@ -122,7 +122,7 @@ fn twins_equal_the_definition_where_work_is_cut() {
     for shape in [
         shape([3, 40, 33, 2], 5, window([3, 3], [2, 1], [1, 1])),
         shape([9, 11, 13, 16], 40, Window::square(5, 2)),
-        // Lines that are multiplied as they lie: padded, not padded, with a stride, with rows of taps beyond the image.
+        // Lines that are multiplied as they are stored: padded, not padded, with a stride, with rows of taps beyond the image.
         shape([3, 7, 20, 24], 9, Window::square(3, 1)),
         shape([2, 5, 19, 32], 16, Window::square(3, 0)),
         shape([2, 9, 40, 40], 5, window([3, 2], [2, 2], [2, 1])),
@@ -205,7 +205,7 @@ fn nan_reaches_the_windows_that_cover_it_and_no_others() {
 #[test]
 fn nan_passes_through_saturating_epilogues_of_each_family() {
     for family in [MatmulFamily::Direct, MatmulFamily::Tiled] {
-        // In lanes of one column, and of vectors.
+        // In invocations of one column, and of vectors.
         for shape in [shape([1, 4, 4, 1], 1, Window::square(3, 1)), shape([1, 4, 4, 4], 4, Window::square(3, 1))] {
             let mut x = vec![1.0; shape.x.len()];
             x[0] = f32::NAN;
@@ -268,7 +268,7 @@ fn direct_equals_twin() {
     for act in [Activation::Celu { alpha: 0.3 }, Activation::Tanh, Activation::Sigmoid] {
         check_gpu(&mut random, MatmulFamily::Direct, shape([1, 3, 3, 2], 3, Window::square(3, 1)), act);
     }
-    // More columns than a group has, and not a multiple of its lanes.
+    // More columns than a group has, and not a multiple of its invocations.
     for n_out in [4, 60, 64, 68, 132] {
         check_gpu(&mut random, MatmulFamily::Direct, shape([2, 5, 5, 4], n_out, Window::square(3, 1)), Activation::Relu);
     }

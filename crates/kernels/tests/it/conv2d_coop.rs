@@ -1,4 +1,4 @@
-//! Convolutions on matrix units: where an adapter has them, on these, and on any adapter with plain WGSL in the place of what they do.
+//! Convolutions on tensor cores: where an adapter has them, on these, and on any adapter with plain WGSL in the place of what they do.
 
 use brisk_kernels::CoopShape::{Eight, Sixteen};
 use brisk_kernels::DType::{F16, F32};

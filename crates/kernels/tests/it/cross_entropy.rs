@@ -142,7 +142,7 @@ fn a_rows_gradient_sums_to_zero() {
 #[test]
 fn gpu_agrees() {
     let mut random = Random::new(3);
-    // The GPU adds the rows in f32, one run a lane, where the twin adds in f64.
+    // The GPU adds the rows in f32, one run an invocation, where the twin adds in f64.
     let sums = Tolerance { absolute: 1e-5, relative: 2e-5 };
     for (n_rows, n_classes) in [(1, 1), (63, 10), (65, 2), (300, 3), (3, 33), (2, 64), (2, 1100)] {
         for forward in forms(n_rows, n_classes) {

@@ -1,7 +1,4 @@
-//! Matrix units on any adapter: kernels with plain WGSL in the place of what the units do.
-
-use std::collections::BTreeSet;
-use std::sync::Mutex;
+//! Tensor cores on any adapter: kernels with plain WGSL in the place of what the units do.
 
 use brisk_kernels::*;
 
@@ -10,12 +7,12 @@ use crate::gpu::{gpu, gpu_with, say};
 use crate::random::Random;
 use crate::run::*;
 
-/// What matrix units do, in plain WGSL: an operand is where it lies, and each lane of a subgroup has every so many elements of a sum.
+/// What tensor cores do, in plain WGSL: an operand is where it lies, and each invocation of a subgroup has every so many elements of a sum.
 fn emulated(wgsl: &str, shape: CoopShape, n_matrices: usize) -> String {
     let size = shape.size();
     let wgsl = if n_matrices < 4 { without_more_matrices(wgsl) } else { wgsl.to_owned() };
     let mut source = wgsl.replace("enable wgpu_cooperative_matrix;", "").replace("coopMultiplyAdd(", "multiply_add(");
-    // Subgroups have at least 8 lanes.
+    // Subgroups have at least 8 invocations.
     let of_sum = format!("array<f32, {}>", size * size / 8);
     for (name, role, emulated) in [("OfA", "f16, A", "vec3u"), ("OfB", "f16, B", "vec3u"), ("Sum", "f32, C", &of_sum)] {
         let of_units = format!("alias {name} = coop_mat{size}x{size}<{role}>;");
@@ -83,18 +80,6 @@ fn without_more_matrices(wgsl: &str) -> String {
     wgsl.lines().filter(is_for_two).map(|line| format!("{line}\n")).collect()
 }
 
-/// A source that is the same for the same text, so that its pipelines are made once.
-fn kept(source: String) -> &'static str {
-    static SOURCES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
-    let mut sources = SOURCES.lock().expect("no test panics in here");
-    if let Some(known) = sources.get(source.as_str()) {
-        return known;
-    }
-    let source: &'static str = source.leak();
-    sources.insert(source);
-    source
-}
-
 /// Element `i` of an operand, which may lie in vectors.
 fn element(source: &str, buffer: &str) -> String {
     let index = if in_vectors(source, buffer) { "[i / 4u][i % 4u]" } else { "[i]" };
@@ -102,7 +87,8 @@ fn element(source: &str, buffer: &str) -> String {
 }
 
 fn in_vectors(source: &str, buffer: &str) -> bool {
-    source.contains(&format!("{buffer}: array<vec4<f16>"))
+    let has = |of: &str| source.contains(&format!("{buffer}: array<{of}"));
+    has("vec4<f16>") || has("PATCH") && source.contains("alias PATCH = vec4<f16>;")
 }
 
 /// A line of a module, by the buffers of a, b and the results that it tells of. Element (i, j) of an operand is at x + i y + j z.
@@ -128,9 +114,9 @@ fn emulated_line<'a>(line: &'a str, source: &str, held: &mut [Option<&'a str>; 3
     plain.replace("AT", &format!("{width}u * ({at})")).replace("STRIDE", &format!("{width}u * ({stride})"))
 }
 
-/// A kernel on an adapter that is said to have matrix units.
+/// A kernel on an adapter that is said to have tensor cores.
 ///
-/// llvmpipe ends loops after 65535 turns of all of them in a lane, so sums are short where there are many matrices.
+/// llvmpipe ends loops after 65535 turns of all of them in an invocation, so sums are short where there are many matrices.
 #[derive(Debug)]
 struct Emulated {
     adapter: Adapter,
@@ -150,7 +136,7 @@ impl Kernel for Emulated {
         let mut dispatches = self.kernel.dispatches(&self.adapter)?;
         let shape = self.adapter.coop.expect("units");
         for dispatch in dispatches.iter_mut().filter(|dispatch| dispatch.label.ends_with(".coop")) {
-            dispatch.wgsl = kept(emulated(dispatch.wgsl, shape, self.n_matrices));
+            dispatch.wgsl = emulated(&dispatch.wgsl.source(), shape, self.n_matrices).into();
             let matrices = dispatch.constants.iter_mut().find(|(name, _)| *name == "MATRICES").expect("a constant of the module");
             matrices.1 = self.n_matrices as f64;
         }
@@ -161,7 +147,7 @@ impl Kernel for Emulated {
     }
 }
 
-/// `adapter` as if it had units, and subgroups of 8 lanes at least.
+/// `adapter` as if it had units, and subgroups of 8 invocations at least.
 pub(crate) fn with_units(adapter: &Adapter, shape: CoopShape) -> Adapter {
     Adapter {
         kind: AdapterKind::Hardware,

@@ -10,7 +10,7 @@ use crate::run::*;
 /// Products that are added in f16.
 const PLACES: usize = 16;
 
-/// A kernel that is told its adapter is hardware without matrix units, which may add in f16.
+/// A kernel that is told its adapter is hardware without tensor cores, which may add in f16.
 #[derive(Debug)]
 struct Allowed {
     kernel: Box<dyn Kernel>,
@@ -49,7 +49,7 @@ fn allowing(adapter: &Adapter) -> Adapter {
 /// Whether the first dispatch adds in f16.
 fn adds_in_f16(kernel: &dyn Kernel, adapter: &Adapter) -> bool {
     let dispatches = kernel.dispatches(adapter).unwrap_or_else(|error| panic!("{error}"));
-    dispatches[0].types.contains(&("SUM", F16))
+    dispatches[0].wgsl.source().contains("alias SUM = vec4<f16>;")
 }
 
 /// Whose magnitudes are 1/4 to 1: products and their sums are then multiples of `2^-14`, of which none is below f16's normal numbers.
@@ -189,7 +189,7 @@ fn f32_is_added_in_elsewhere() {
     for adapter in [&lacking, &software, &refusing] {
         assert_eq!(adds(vectors, &[F16; 3], adapter), (false, None), "{adapter:?}");
     }
-    // What is not read by vectors, and what matrix units can do.
+    // What is not read by vectors, and what tensor cores can do.
     assert!(!adds(Matmul { k: 39, ..vectors }, &[F16; 3], &allowing).0, "rows that begin within a vector");
     let features = allowing.features | CoopShape::FEATURES;
     let units = Adapter { coop: Some(CoopShape::Sixteen), features, subgroup_min_size: 32, subgroup_max_size: 32, ..allowing };

@@ -49,7 +49,7 @@ fn a_window_gives_its_own_rows_and_the_first_zeros_for_others() {
 
 fn given(random: &mut Random, kernel: GatherRows) -> Vec<Words> {
     let GatherRows { dtype, first_row, n_table_rows, n_cols, n } = kernel;
-    // Rows before, in and behind the window.
+    // Rows before, in and after the window.
     let end = (first_row + n_table_rows) as u32;
     let rows = (0..n).map(|_| random.below(if first_row == 0 { end } else { end + 5 })).collect();
     let inv_std: Vec<f32> = random.floats(n_cols).iter().map(|x| x + 1.5).collect();

@@ -6,8 +6,10 @@
 mod close;
 mod emulated;
 mod gpu;
+mod pipeline;
 mod random;
 mod run;
+mod samples;
 
 mod reserved_words;
 mod translation;

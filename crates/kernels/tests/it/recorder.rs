@@ -129,10 +129,9 @@ impl Kernel for Square {
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         Ok(vec![Dispatch {
             label: "mine.square",
-            wgsl: self.wgsl,
+            wgsl: self.wgsl.into(),
             entry: "main",
             constants: vec![("SCALE", 2.0)],
-            types: vec![],
             params: vec![],
             reads: vec![0],
             writes: vec![1],

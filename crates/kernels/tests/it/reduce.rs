@@ -5,7 +5,7 @@ use crate::random::Random;
 use crate::run::*;
 
 const OPS: [ReduceOp; 6] = [ReduceOp::Sum, ReduceOp::Mean, ReduceOp::Max, ReduceOp::Min, ReduceOp::Norm, ReduceOp::NonFinite];
-/// Rows, columns and all, around the run of a lane and the widths of a pass.
+/// Rows, columns and all, around the run of an invocation and the widths of a pass.
 const SHAPES: [[usize; 3]; 14] = [
     [1, 1, 1],
     [1, 63, 1],

@@ -1,6 +1,6 @@
 //! No identifier of the WGSL is a word that HLSL, MSL or the tools that read SPIR-V back take for something else.
 //!
-//! naga renames the identifiers that its own lists contain, and those lists lag behind the compilers: `dx` became a namespace of HLSL
+//! naga renames the identifiers that its own lists contain, and those lists lag after the compilers: `dx` became a namespace of HLSL
 //! in DXC 1.9, and naga 30 writes a binding of that name as it is. So this list is checked twice: against the identifiers of the
 //! WGSL, and against the names that the translated text declares.
 

@@ -4,7 +4,7 @@ use crate::close::{DEFAULT, assert_close};
 use crate::random::Random;
 use crate::run::*;
 
-/// Runs of `len` with gaps of other lengths before, between and behind.
+/// Runs of `len` with gaps of other lengths before, between and after.
 pub(crate) fn runs(n_runs: usize, len: usize) -> Runs {
     let mut n = 3;
     let mut starts = Vec::new();

@@ -43,7 +43,7 @@ fn stored_equals_f32_within(kernel: impl Kernel + Clone, dtypes: &[DType], given
     gpu_equals_twin_within(&*low, &packed, f32_tolerance);
 }
 
-/// Around lanes and workgroups of one element and of two.
+/// Around invocations and workgroups of one element and of two.
 const LENGTHS: [usize; 10] = [1, 2, 63, 64, 65, 127, 128, 129, 1001, 20_002];
 
 /// Whether a kernel has a form of its own for the types, or at least for some of them.
@@ -138,7 +138,7 @@ fn sums_have_a_form_and_are_kept_in_f32() {
         for (n_rows, n_cols) in [(1, 1), (63, 3), (64, 64), (65, 65), (129, 7), (1001, 33)] {
             let sum = ColumnSum { n_rows, n_cols };
             has_form(sum, &[half, DType::F32], "Stored");
-            // The result in 16 bits too, by a cast behind it.
+            // The result in 16 bits too, by a cast after it.
             has_form(sum, &[half, half], "Converted { kernel: Stored");
             let x = [random.floats(n_rows * n_cols).iter().map(|v| 0.1 * v).collect()];
             stored_equals_f32_within(sum, &[half, DType::F32], &x, Tolerance::of_sum(n_rows));
@@ -238,7 +238,7 @@ fn convolutions_have_a_form() {
     let images = |height, width, n_channels| Images { n_images: 2, height, width, n_channels };
     let window = |kernel, stride, padding| Window { stride: [stride; 2], ..Window::square(kernel, padding) };
     let shapes = [
-        // Patches, strides, a product of pixels, and lines that are multiplied as they lie.
+        // Patches, strides, a product of pixels, and lines that are multiplied as they are stored.
         ConvShape { x: images(5, 6, 3), n_out: 5, window: window(3, 1, 1) },
         ConvShape { x: images(7, 6, 4), n_out: 3, window: window(3, 2, 1) },
         ConvShape { x: images(4, 3, 5), n_out: 6, window: window(1, 1, 0) },

@@ -140,9 +140,9 @@ impl Kernel for Broken {
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let plain = dispatch("test.broken", BUMP, "bump", vec![], vec![0], [1, 1, 1]);
         Ok(vec![match self {
-            Self::Syntax => Dispatch { wgsl: "fn main( {", ..plain },
+            Self::Syntax => Dispatch { wgsl: "fn main( {".into(), ..plain },
             Self::NoEntry => Dispatch { entry: "elsewhere", ..plain },
-            Self::Bindings => Dispatch { wgsl: MIX_XOR, entry: "xor", ..plain },
+            Self::Bindings => Dispatch { wgsl: MIX_XOR.into(), entry: "xor", ..plain },
             Self::Workgroups => Dispatch { workgroups: [1, 70_000, 1], ..plain },
             _ => plain,
         }])
@@ -165,5 +165,5 @@ fn dispatch(
     writes: Vec<usize>,
     workgroups: [u32; 3],
 ) -> Dispatch {
-    Dispatch { label, wgsl, entry, constants: vec![], types: vec![], params: vec![], reads, writes, workgroups }
+    Dispatch { label, wgsl: wgsl.into(), entry, constants: vec![], params: vec![], reads, writes, workgroups }
 }

@@ -76,10 +76,9 @@ impl Kernel for MultiplyAdd {
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         Ok(vec![Dispatch {
             label: "bench.multiply_add",
-            wgsl: include_str!("multiply_add.wgsl"),
+            wgsl: include_str!("multiply_add.wgsl").into(),
             entry: "main",
             constants: vec![("N_STEPS", N_STEPS as f64)],
-            types: Vec::new(),
             params: Vec::new(),
             reads: vec![0],
             writes: vec![1],

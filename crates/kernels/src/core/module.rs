@@ -1,0 +1,112 @@
+//! WGSL modules as lists of parts.
+
+use std::borrow::Cow;
+use std::hash::{Hash, Hasher};
+
+/// A piece of a WGSL module: a file, or text made for one kernel. Declarations at module scope may stand in any order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// The file's name, or what the part is.
+    pub name: Cow<'static, str>,
+    /// Its declarations.
+    pub text: Cow<'static, str>,
+}
+
+/// A WGSL module as a list of parts, which are joined when it is compiled.
+///
+/// What several kernels share is one part of each of their modules; what depends on a type or an expression is a part of its own. A kernel
+/// whose module is one piece of text makes it with `From`.
+///
+/// # Examples
+/// ```
+/// use brisk_kernels::{Module, Part};
+///
+/// let scale = Part { name: "scale".into(), text: "const SCALE = 2.0;".into() };
+/// let module = Module::from("fn scaled(v: f32) -> f32 { return SCALE * v; }").with(scale);
+/// assert!(module.source().contains("const SCALE"));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Module {
+    extensions: Vec<&'static str>,
+    parts: Vec<Part>,
+}
+
+impl Module {
+    /// A module of `parts`.
+    pub fn new(parts: impl IntoIterator<Item = Part>) -> Self {
+        Self { extensions: Vec::new(), parts: parts.into_iter().collect() }
+    }
+
+    /// The same with another part.
+    pub fn with(mut self, part: Part) -> Self {
+        self.parts.push(part);
+        self
+    }
+
+    /// The same with more parts.
+    pub fn with_all(mut self, parts: impl IntoIterator<Item = Part>) -> Self {
+        self.parts.extend(parts);
+        self
+    }
+
+    /// The same with `enable extension;` before its parts, where directives have to be.
+    pub fn enabling(mut self, extension: &'static str) -> Self {
+        if !self.extensions.contains(&extension) {
+            self.extensions.push(extension);
+        }
+        self
+    }
+
+    /// Its parts, in the order in which they are joined.
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// The WGSL: directives, then all parts, each under a comment with its name.
+    pub fn source(&self) -> String {
+        let enabled = self.extensions.iter().map(|extension| format!("enable {extension};\n"));
+        let parts = self.parts.iter().map(|part| format!("// part: {}\n{}\n", part.name, part.text.trim_end()));
+        enabled.chain(parts).collect()
+    }
+}
+
+/// Equal modules have as many parts of the same names and lengths; hashing the text as well would cost more than it tells apart.
+impl Hash for Module {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.extensions.hash(state);
+        for Part { name, text } in &self.parts {
+            (name, text.len()).hash(state);
+        }
+    }
+}
+
+impl From<&'static str> for Module {
+    fn from(text: &'static str) -> Self {
+        Self::new([Part { name: "module".into(), text: text.into() }])
+    }
+}
+
+impl From<String> for Module {
+    fn from(text: String) -> Self {
+        Self::new([Part { name: "module".into(), text: text.into() }])
+    }
+}
+
+/// The [`Part`] that is a file, named from the caller's folder.
+macro_rules! part {
+    ($file:literal) => {
+        $crate::Part { name: std::borrow::Cow::Borrowed($file), text: std::borrow::Cow::Borrowed(include_str!($file)) }
+    };
+}
+pub(crate) use part;
+
+/// The [`Module`] of the parts that are these files, named from the caller's folder.
+macro_rules! module {
+    ($($file:literal),+ $(,)?) => {
+        $crate::Module::new([$($crate::core::module::part!($file)),+])
+    };
+}
+pub(crate) use module;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,5 @@
+// Part: NaN by its bits, since a driver may assume that there is none.
+
+fn is_nan(v: f32) -> bool {
+    return (bitcast<u32>(v) & 0x7FFFFFFFu) > 0x7F800000u;
+}

@@ -1,0 +1,200 @@
+//! A kernel of each kind in every form that chooses another module, and adapters that choose differently.
+
+use brisk_kernels::*;
+
+/// The samples with their floats as f32, f16 and bf16.
+pub(crate) fn every_sample() -> impl Iterator<Item = Box<dyn Kernel>> {
+    samples().into_iter().chain(samples_in(DType::F16)).chain(samples_in(DType::Bf16))
+}
+
+/// The samples with their floats stored in 16 bits.
+fn samples_in(dtype: DType) -> impl Iterator<Item = Box<dyn Kernel>> {
+    samples().into_iter().map(move |kernel| {
+        let given = kernel.args().into_iter().filter(|arg| arg.access != Access::Scratch);
+        let dtypes: Vec<DType> = given.map(|arg| if arg.dtype == DType::F32 { dtype } else { arg.dtype }).collect();
+        stored(kernel, &dtypes).unwrap_or_else(|error| panic!("{error}"))
+    })
+}
+
+pub(crate) fn dispatches(kernel: &dyn Kernel, adapter: &Adapter) -> Vec<Dispatch> {
+    kernel.check().unwrap_or_else(|error| panic!("{error}"));
+    kernel.dispatches(adapter).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// A kernel of each kind, in every form that chooses other WGSL.
+fn samples() -> Vec<Box<dyn Kernel>> {
+    let relu = Activation::Relu;
+    let bce = BceWithLogits { n: 5, reduction: Reduction::Mean, pos_weight: 1.0 };
+    let mse = MseLoss { n_rows: 3, n_cols: 2, reduction: Reduction::Sum };
+    let embedding = Embedding { n: 5, n_entries: 3, dim: 2, n_index_cols: 2, index_col: 1 };
+    let mut samples: Vec<Box<dyn Kernel>> = vec![
+        Box::new(Adam::new(7, 1)),
+        Box::new(Add { n: 7 }),
+        Box::new(AddTo { n: 7 }),
+        Box::new(Advance),
+        Box::new(BatchRows { first: 3, n: 7 }),
+        Box::new(bce),
+        Box::new(BceWithLogitsGrad { forward: bce }),
+        Box::new(Cast { n: 7, from: DType::F32, to: DType::F16 }),
+        Box::new(ColumnSum { n_rows: 70, n_cols: 3 }),
+        Box::new(ConcatColumns { n_rows: 3, widths: vec![2, 5] }),
+        Box::new(Elementwise { n: 7, steps: vec![ElementwiseStep::Add, ElementwiseStep::Activate(relu)] }),
+        Box::new(ElementwiseInPlace { chain: Elementwise { n: 7, steps: vec![ElementwiseStep::Add] } }),
+        Box::new(embedding),
+        Box::new(EmbeddingGrad { forward: embedding, padding: None }),
+        Box::new(EmbeddingGrad { forward: Embedding { n_entries: 1000, ..embedding }, padding: Some(0) }),
+        Box::new(FirstNonFinite { place: 3 }),
+        Box::new(GatherCategories { first_row: 0, n_table_rows: 9, n_cols: 3, n: 4 }),
+        Box::new(GatherRows { dtype: DType::F32, first_row: 0, n_table_rows: 9, n_cols: 3, n: 4 }),
+        Box::new(GatherRows { dtype: DType::U8, first_row: 7, n_table_rows: 9, n_cols: 3, n: 4 }),
+        Box::new(mse),
+        Box::new(MseLossGrad { forward: mse }),
+        Box::new(Multiply { n: 7 }),
+        Box::new(Sgd { n: 7, n_lr: 1, momentum: 0.9, weight_decay: 0.0, form: Momentum::Heavy }),
+        Box::new(Share { n: 7 }),
+        Box::new(ShiftColumns { n_rows: 3, n_x_cols: 5, n_y_cols: 2, shift: 1 }),
+        Box::new(StoreRows { n: 4, n_cols: 3, n_total: 9 }),
+    ];
+    samples.extend(row_samples());
+    samples.extend(activation_samples());
+    for transpose in [Transpose::None, Transpose::A, Transpose::B, Transpose::Both] {
+        for epilogue in [Epilogue::None, Epilogue::Activation(relu), Epilogue::Bias(relu), Epilogue::OutputGrad(relu)] {
+            for (n, k) in [(1, 40), (9, 40), (300, 39), (300, 40), (320, 48), (304, 39), (304, 40)] {
+                samples.push(Box::new(Matmul { m: 256, n, k, transpose, epilogue }));
+            }
+        }
+    }
+    let thin = Matmul { m: 1, n: 40, k: 1029, transpose: Transpose::A, epilogue: Epilogue::None };
+    samples.push(Box::new(thin));
+    samples.push(Box::new(Matmul { m: 70, k: 1, transpose: Transpose::None, epilogue: Epilogue::OutputGrad(relu), ..thin }));
+    let shape = BatchNormShape { n_rows: 70, n_channels: 3, n_groups: 1 };
+    samples.push(Box::new(BatchNormStats { shape, eps: 1e-5, momentum: 0.1 }));
+    samples.push(Box::new(BatchNormFrozenStats { n_channels: 3, eps: 1e-5 }));
+    samples.push(Box::new(BatchNorm { shape, activation: relu }));
+    samples.push(Box::new(BatchNormGradSums { shape }));
+    samples.push(Box::new(BatchNormGrad { shape }));
+    samples.push(Box::new(BatchNormFrozenGrad { shape }));
+    let pool = PoolShape::global(Images { n_images: 3, height: 4, width: 4, n_channels: 5 });
+    let mean = AvgPool2d { shape: pool, divisor: PoolDivisor::Padded };
+    samples.push(Box::new(MaxPool2d { shape: pool }));
+    samples.push(Box::new(MaxPool2dGrad { shape: pool }));
+    samples.push(Box::new(mean));
+    samples.push(Box::new(AvgPool2dGrad { forward: mean }));
+    for (n_channels, n_out) in [(3, 5), (64, 64)] {
+        let x = Images { n_images: 64, height: 8, width: 8, n_channels };
+        let shape = ConvShape { x, n_out, window: Window::square(3, 1) };
+        for epilogue in [Epilogue::None, Epilogue::Activation(relu), Epilogue::Bias(relu)] {
+            samples.push(Box::new(Conv2d { shape, epilogue }));
+        }
+        for epilogue in [Epilogue::None, Epilogue::OutputGrad(relu)] {
+            samples.push(Box::new(Conv2dGradInput { shape, epilogue }));
+        }
+        samples.push(Box::new(Conv2dGradWeight { shape }));
+    }
+    samples
+}
+
+/// Kernels that go along rows, narrow and wide, and over gradients and parameters.
+fn row_samples() -> Vec<Box<dyn Kernel>> {
+    let mut samples: Vec<Box<dyn Kernel>> = vec![
+        Box::new(ClipByNorm { n: 7, max_norm: 1.0 }),
+        Box::new(ClipByValue { n: 7, limit: 1.0 }),
+        Box::new(Unscale { n: 7 }),
+        Box::new(AccumulateBatches { n: 7, every: 3, n_batches: 8 }),
+        Box::new(UpdateScale::default()),
+        Box::new(BatchedMatmul { n_batch: 3, m: 5, n: 7, k: 9, transpose: Transpose::B }),
+        Box::new(BatchedMatmul { n_batch: 3, m: 32, n: 64, k: 16, transpose: Transpose::B }),
+        Box::new(Dropout { n: 7, p: 0.5, seed: 1, stream: 2 }),
+        Box::new(Ema { n: 7, decay: 0.9, every: 5 }),
+        Box::new(RocAuc { n: 100 }),
+    ];
+    samples.extend(group_samples());
+    for n_cols in [5, 500, 5000] {
+        let softmax = Softmax { n_rows: 3, n_cols, form: SoftmaxForm::Probability };
+        samples.push(Box::new(softmax));
+        samples.push(Box::new(SoftmaxGrad { forward: softmax }));
+        for affine in [Affine::None, Affine::Weight, Affine::WeightAndBias] {
+            let layer_norm = LayerNorm { n_rows: 3, n_cols, eps: 1e-5, affine };
+            samples.push(Box::new(layer_norm));
+            samples.push(Box::new(LayerNormGrad { forward: layer_norm }));
+            samples.push(Box::new(LayerNormWeightGrad { forward: layer_norm }));
+        }
+        for op in [ReduceOp::Mean, ReduceOp::Max, ReduceOp::Norm] {
+            let forward = Reduce { n_outer: 2, n: n_cols, n_inner: 3, op };
+            samples.push(Box::new(forward));
+            samples.push(Box::new(ReduceGrad { forward }));
+            samples.push(Box::new(ReduceMask { forward }));
+        }
+        samples.push(Box::new(Correct { n_rows: 3, n_classes: n_cols }));
+        for class_weights in [ClassWeights::Equal, ClassWeights::Given] {
+            let cross_entropy = CrossEntropy { class_weights, ..CrossEntropy::new(3, n_cols) };
+            samples.push(Box::new(cross_entropy));
+            samples.push(Box::new(CrossEntropyGrad { forward: cross_entropy }));
+        }
+    }
+    samples
+}
+
+/// Each activation in each kernel that has a part for it.
+fn activation_samples() -> Vec<Box<dyn Kernel>> {
+    let celu = Activation::Celu { alpha: 0.5 };
+    let from_output = [Activation::Identity, Activation::Relu, celu, Activation::Sigmoid, Activation::Tanh];
+    let mut samples: Vec<Box<dyn Kernel>> = Vec::new();
+    for activation in from_output {
+        samples.push(Box::new(OutputGrad { n: 7, activation }));
+        samples.push(Box::new(BatchNorm { shape: BatchNormShape { n_rows: 70, n_channels: 4, n_groups: 1 }, activation }));
+        for epilogue in [Epilogue::Activation(activation), Epilogue::Bias(activation), Epilogue::OutputGrad(activation)] {
+            for (n, k) in [(1, 40), (9, 40), (40, 40)] {
+                samples.push(Box::new(Matmul { m: 25, n, k, transpose: Transpose::None, epilogue }));
+            }
+        }
+    }
+    for activation in from_output.into_iter().chain([Activation::Gelu, Activation::GeluTanh, Activation::Silu]) {
+        samples.push(Box::new(Activate { n: 7, activation }));
+        samples.push(Box::new(ActivationGrad { n: 7, activation }));
+    }
+    samples
+}
+
+/// Kernels of some of the parameters in a flat buffer.
+fn group_samples() -> Vec<Box<dyn Kernel>> {
+    let runs = Runs { n: 100, starts: vec![3, 50], len: 40 };
+    vec![
+        Box::new(GatherRuns { runs: runs.clone() }),
+        Box::new(ScaleRuns { runs: runs.clone(), to: 1.0, eps: 1e-7 }),
+        Box::new(MuonMomentum { runs: runs.clone(), momentum: 0.9, form: Momentum::Nesterov }),
+        Box::new(MuonStep { runs, n_lr: 3, factor: 1.0, weight_decay: 0.1 }),
+        Box::new(SgdGroups { sgd: Sgd { n: 100, n_lr: 1, momentum: 0.9, weight_decay: 0.0, form: Momentum::Heavy } }),
+        Box::new(AdamGroups { adam: Adam::new(100, 1) }),
+        Box::new(NewtonSchulzFactor { n_batch: 2, n: 3, coefficients: [1.0; 3] }),
+    ]
+}
+
+/// One for each set of modules that kernels choose from.
+pub(crate) fn adapters() -> [Adapter; 7] {
+    let (plain, f16) = (wgpu::Features::empty(), wgpu::Features::SHADER_F16);
+    let kinds = [
+        (AdapterKind::Software, plain, None, false),
+        (AdapterKind::Software, f16, None, false),
+        (AdapterKind::Hardware, plain, None, false),
+        (AdapterKind::Hardware, f16, None, false),
+        (AdapterKind::Hardware, f16, None, true),
+        (AdapterKind::Hardware, CoopShape::FEATURES, Some(CoopShape::Sixteen), false),
+        (AdapterKind::Hardware, CoopShape::FEATURES, Some(CoopShape::Eight), false),
+    ];
+    kinds.map(|(kind, features, coop, f16_accumulation)| {
+        let n_lanes = if kind == AdapterKind::Hardware { 32 } else { 8 };
+        // What has tensor cores has more workgroup memory than the least that there is.
+        let max_compute_workgroup_storage_size = if coop.is_some() { 32 << 10 } else { 16 << 10 };
+        Adapter {
+            name: "sample".to_owned(),
+            kind,
+            features,
+            limits: wgpu::Limits { max_compute_workgroup_storage_size, ..wgpu::Limits::default() },
+            subgroup_min_size: n_lanes,
+            subgroup_max_size: n_lanes,
+            coop,
+            f16_accumulation,
+        }
+    })
+}
