@@ -1,9 +1,11 @@
 //! What a driver knows of pipelines, kept in a file between processes. All of this crate's `unsafe` is here.
 #![expect(unsafe_code, reason = "a driver takes the bytes of a cache as they are")]
 
+use std::fs::{self, OpenOptions};
+use std::hash::{BuildHasher, RandomState};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use brisk_kernels::wgpu;
 
@@ -40,11 +42,8 @@ struct State {
     sum: u32,
 }
 
-/// A file is the driver's data and, behind them, their CRC-32.
+/// A file is the driver's data followed by their CRC-32.
 const SUM_BYTES: usize = 4;
-
-/// Devices of one process write to files of different names.
-static NEXT_FILE: AtomicU64 = AtomicU64::new(0);
 
 impl CacheFile {
     /// `None` where the adapter keeps no cache.
@@ -59,8 +58,8 @@ impl CacheFile {
             Err(reason) => (None, Some(reason)),
         };
         let descriptor = wgpu::PipelineCacheDescriptor { label: Some("brisk"), data: data.as_deref(), fallback: true };
-        // SAFETY: the data are those that `PipelineCache::get_data` gave, as their sum says, unless somebody made up both: the folder is the
-        // caller's, who is told that only those may write there whom they would let run a program. wgpu looks at adapter and driver.
+        // SAFETY: the data are what `PipelineCache::get_data` returned, as their checksum shows, unless both were forged. The folder is the
+        // caller's, who is told that any program that can write there can run code in this process. wgpu compares adapter and driver.
         let cache = unsafe { device.create_pipeline_cache(&descriptor) };
         let (loaded_bytes, sum) = data.as_ref().map_or((0, 0), |data| (data.len(), crc32fast::hash(data)));
         let public = PipelineCache { path, loaded_bytes, saved_bytes: 0, not_loaded, not_saved: None };
@@ -99,7 +98,7 @@ impl CacheFile {
 
 /// The data; `None` if there is no file yet.
 fn read(path: &Path) -> Result<Option<Vec<u8>>, String> {
-    let mut data = match std::fs::read(path) {
+    let mut data = match fs::read(path) {
         Ok(data) => data,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error.to_string()),
@@ -113,15 +112,18 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, String> {
     }
 }
 
-/// To a file beside it, then renamed: another process never reads half a cache, and of two that write the last one counts.
+/// Writes to a temporary file and renames it, so that no process reads part of a cache. Of several writers the last one counts.
 fn write(path: &Path, data: &[u8], sum: u32) -> std::io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder)?;
-    let beside = path.with_extension(format!("{}-{}.tmp", std::process::id(), NEXT_FILE.fetch_add(1, Ordering::Relaxed)));
-    let written = std::fs::write(&beside, [data, &sum.to_le_bytes()].concat()).and_then(|()| std::fs::rename(&beside, path));
+    fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
+    // Random, since a process ID comes again: in a container every process may have the same.
+    let temp_path = path.with_extension(format!("{:016x}.tmp", RandomState::new().hash_one(())));
+    let mut file = OpenOptions::new().write(true).create_new(true).open(&temp_path)?;
+    let written = file.write_all(data).and_then(|()| file.write_all(&sum.to_le_bytes()));
+    drop(file);
+    let written = written.and_then(|()| fs::rename(&temp_path, path));
     if written.is_err() {
-        // What is left of it is of no use; whether it can be removed does not matter to anybody.
-        let _ = std::fs::remove_file(&beside);
+        // Failing to remove it only leaves a file that is never read.
+        let _ = fs::remove_file(&temp_path);
     }
     written
 }
