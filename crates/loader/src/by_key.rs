@@ -16,7 +16,7 @@ use crate::{Error, Fold, RowSource, Subset};
 /// [`Shuffle`](crate::Shuffle) on wrapping `u64`.
 ///
 /// # Errors
-/// [`Error::Fractions`] unless they are all 0 or more and come to 1; [`Error::TooManyRows`] beyond 2³² − 1.
+/// [`Error::Fractions`] unless they are all 0 or more and sum to 1; [`Error::TooManyRows`] beyond 2³² − 1.
 ///
 /// # Examples
 /// ```

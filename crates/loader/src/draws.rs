@@ -44,7 +44,7 @@ pub struct WeightedDraws {
 }
 
 impl WeightedDraws {
-    /// A table of weights, which need not come to 1, and how many rows make an epoch. A row of weight 0 is never drawn.
+    /// A table of weights, which need not sum to 1, and how many rows make an epoch. A row of weight 0 is never drawn.
     ///
     /// # Errors
     /// [`Error::SampleWeight`] for a weight that is negative or not finite, or if all are 0; [`Error::TooManyRows`] beyond 2³² − 1 weights

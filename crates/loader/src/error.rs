@@ -7,15 +7,15 @@ use crate::Stage;
 #[non_exhaustive]
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A row was asked for that is not there.
+    /// A requested row does not exist.
     #[error("row {row} was asked for, the source has {n_rows} rows; rows count from 0")]
     RowOutOfRange {
-        /// The row asked for.
+        /// The requested row.
         row: usize,
         /// How many rows there are.
         n_rows: usize,
     },
-    /// A buffer does not hold as many values as the rows asked for.
+    /// A buffer does not hold as many values as the requested rows have.
     #[error(
         "{op}: `{arg}` holds {found} values, expected {expected}; it is `[rows, n_cols]` for features, `[rows, n_categories]` for \
          categories and `[rows]` for labels and weights"
@@ -90,8 +90,8 @@ pub enum Error {
         /// How many rows there are.
         n_rows: usize,
     },
-    /// Fractions that do not split all rows.
-    #[error("cannot split by {fractions:?}; fractions are 0 or more and come to 1")]
+    /// Fractions that do not sum to 1.
+    #[error("cannot split by {fractions:?}; fractions are 0 or more and sum to 1")]
     Fractions {
         /// As they were given.
         fractions: Vec<f64>,
@@ -101,7 +101,7 @@ pub enum Error {
         "cannot make {n_folds} folds of {n} rows; take at least 2, and no more than rows (of the largest class, or groups of rows)"
     )]
     Folds {
-        /// Folds asked for.
+        /// Requested folds.
         n_folds: usize,
         /// How many there are to deal out: rows, rows of the largest class, or groups.
         n: usize,
@@ -135,7 +135,7 @@ pub enum Error {
     Transform {
         /// Which batch of the epoch.
         batch: usize,
-        /// At which row, by its id, where it is known.
+        /// At which row where the rows are stored ([`RowSource::source_row`](crate::RowSource::source_row)), if it is known.
         row: Option<u32>,
         /// The function's own error.
         source: BoxedError,
@@ -145,7 +145,7 @@ pub enum Error {
     Panicked {
         /// Which batch of the epoch.
         batch: usize,
-        /// At which row, by its id, where it is known.
+        /// At which row where the rows are stored ([`RowSource::source_row`](crate::RowSource::source_row)), if it is known.
         row: Option<u32>,
         /// What the panic said.
         message: String,
@@ -157,7 +157,7 @@ pub enum Error {
         batch: usize,
         /// How long it was waited for.
         waited: Duration,
-        /// What its worker is doing; `None` if no worker has come to it.
+        /// What its worker is doing; `None` if no worker has started it.
         stage: Option<Stage>,
     },
     /// A state to resume from that is one of other rows, or of another order.
@@ -178,10 +178,10 @@ pub enum Error {
         /// The text.
         text: String,
     },
-    /// There is no memory for a copy.
+    /// There is not enough memory for a copy.
     #[error("no room for {n_bytes} bytes: {source}; leave the rows where they are")]
     Memory {
-        /// Bytes asked for.
+        /// Requested bytes.
         n_bytes: usize,
         /// What the operating system said.
         source: std::io::Error,
@@ -189,14 +189,14 @@ pub enum Error {
     /// The threads of a loader could not be started.
     #[error("{n_threads} threads could not be started: {reason}; take fewer")]
     Threads {
-        /// Threads asked for.
+        /// Requested threads.
         n_threads: usize,
         /// What the operating system said.
         reason: String,
     },
 }
 
-/// Any error of somebody else's.
+/// An error of a caller's type.
 pub(crate) type BoxedError = Box<dyn std::error::Error + Send + Sync>;
 
 fn of_row(row: &Option<u32>) -> String {
@@ -206,7 +206,7 @@ fn of_row(row: &Option<u32>) -> String {
 fn at_stage(stage: &Option<Stage>) -> String {
     match stage {
         Some(stage) => format!("its worker is at stage `{stage}`"),
-        None => "no worker has come to it".to_owned(),
+        None => "no worker has started it".to_owned(),
     }
 }
 

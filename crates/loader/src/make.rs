@@ -146,7 +146,7 @@ where
             let n_rows = batch.ids.iter().position(|&id| id == u32::MAX).unwrap_or(batch.ids.len());
             let (rows, padding) = out.features_of(batch.ids.len()).split_at_mut(n_rows * self.n_cols);
             padding.fill(U::default());
-            self.map_rows(&batch, job, 0..n_rows, rows)
+            self.map_rows(&batch, job, 0..n_rows, rows).map_err(|error| with_source_row(error, source))
         })?;
         out.take_all_but_features(gathered);
         Ok(())
@@ -196,6 +196,14 @@ where
             Err(thrown) => Err(Error::Panicked { batch: batch.index, row: Some(id.get()), message: panic_message(thrown) }),
         }
     }
+}
+
+/// The error with the number that its row has where the rows are stored.
+fn with_source_row<S: RowSource>(mut error: Error, source: &S) -> Error {
+    if let Error::Transform { row: Some(row), .. } | Error::Panicked { row: Some(row), .. } = &mut error {
+        *row = source.source_row(*row);
+    }
+    error
 }
 
 impl<F, U, E> fmt::Debug for Mapped<F, U, E> {

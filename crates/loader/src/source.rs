@@ -2,7 +2,7 @@ use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// How many row numbers are made at a time on the stack, where a source wants numbers and a run was asked for.
+/// How many row numbers are made at a time on the stack, where a source takes numbers and a range was requested.
 pub(crate) const BLOCK: usize = 256;
 
 /// What a feature is once gathered: `f32` mostly, `u8` for images; any plain value will do, and is one without further ado.
@@ -85,7 +85,7 @@ pub trait RowSource: Sync {
         0
     }
 
-    /// Copies the categories of `rows` into `categories`. Whoever says that there are some implements this.
+    /// Copies the categories of `rows` into `categories`. A source that has them implements this.
     ///
     /// # Shapes
     /// `categories`: `[rows.len(), n_categories]`, row-major.
@@ -100,7 +100,7 @@ pub trait RowSource: Sync {
         false
     }
 
-    /// Copies the weights of `rows` into `weights`. Whoever says that there are some implements this.
+    /// Copies the weights of `rows` into `weights`. A source that has them implements this.
     ///
     /// # Shapes
     /// `weights`: `[rows.len()]`.
@@ -111,10 +111,17 @@ pub trait RowSource: Sync {
         Ok(())
     }
 
-    /// A number that tells these rows from others: a checksum of the file, say. A run that was saved refuses to go on with rows of
-    /// another. `None` where nobody knows.
+    /// A number that tells these rows from others: a checksum of the file, say. A saved run refuses to resume with rows of
+    /// another. `None` if it is unknown.
     fn fingerprint(&self) -> Option<u64> {
         None
+    }
+
+    /// The number of row `row` where the rows are stored, for messages: a user looks for the row of a file, not for that of a split.
+    /// Sources that choose or reorder rows of another one, as [`Subset`](crate::Subset) does, translate; for others it is `row`. A row
+    /// beyond `n_rows` is returned as it is.
+    fn source_row(&self, row: u32) -> u32 {
+        row
     }
 
     /// A hint: so many rows, gathered by number, are worth a thread's while. Few for rows that are decoded, many for rows that are copied.
@@ -160,7 +167,7 @@ fn gather_range_by_number<S: RowSource + ?Sized>(
     Ok(())
 }
 
-/// A row as the number that `gather` takes; `u32::MAX`, which is no row of any source, for one that has none.
+/// A row as the number that `gather` takes; `u32::MAX`, which no source has, for one that does not fit.
 fn row_number(row: usize) -> u32 {
     u32::try_from(row).unwrap_or(u32::MAX)
 }
@@ -198,6 +205,9 @@ macro_rules! forward {
             }
             fn fingerprint(&self) -> Option<u64> {
                 S::fingerprint(self)
+            }
+            fn source_row(&self, row: u32) -> u32 {
+                S::source_row(self, row)
             }
             fn grain(&self) -> usize {
                 S::grain(self)

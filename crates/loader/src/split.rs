@@ -16,7 +16,7 @@ pub struct Fold<S> {
 /// parts for ever; it may be the seed of the training order too.
 ///
 /// # Errors
-/// [`Error::Fractions`] unless they are all 0 or more and come to 1; [`Error::TooManyRows`] beyond 2³² − 1.
+/// [`Error::Fractions`] unless they are all 0 or more and sum to 1; [`Error::TooManyRows`] beyond 2³² − 1.
 ///
 /// # Examples
 /// ```

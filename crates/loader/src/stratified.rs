@@ -25,7 +25,7 @@ pub fn labels_of<S: RowSource>(source: &S) -> Result<Vec<f32>, S::Error> {
 /// Rows of a class are dealt at random, by the seed; within a part rows are in the source's order.
 ///
 /// # Errors
-/// [`Error::Fractions`] unless they are all 0 or more and come to 1; [`Error::Length`] unless there is a label a row.
+/// [`Error::Fractions`] unless they are all 0 or more and sum to 1; [`Error::Length`] unless there is a label a row.
 ///
 /// # Examples
 /// One row in ten is of class 1, in either part:

@@ -83,7 +83,7 @@ impl<S: RowSource> Subset<S> {
     /// The number in [`source`](Self::source) of our row `row`.
     ///
     /// # Panics
-    /// If there is no such row, as indexing a slice would.
+    /// If the row does not exist, as when indexing a slice.
     pub fn row(&self, row: u32) -> u32 {
         assert!(row < self.rows.len(), "row {row} is out of range for a subset of {} rows", self.rows.len());
         let mut block = [0; BLOCK];
@@ -216,6 +216,10 @@ impl<S: RowSource> RowSource for Subset<S> {
     /// That of the source together with which rows these are.
     fn fingerprint(&self) -> Option<u64> {
         Some(splitmix64_finish(self.source.fingerprint()? ^ self.rows.fingerprint()))
+    }
+
+    fn source_row(&self, row: u32) -> u32 {
+        if row < self.rows.len() { self.source.source_row(self.row(row)) } else { row }
     }
 
     fn grain(&self) -> usize {

@@ -243,3 +243,17 @@ fn group_folds_are_those_of_scikit_learn() {
             .starts_with("cannot make 7 folds of 6 rows")
     );
 }
+
+#[test]
+fn a_row_of_a_split_is_traced_to_its_source() {
+    let source = numbered(1500, 3);
+    let [train, _] = split(&source, 7, [0.7, 0.3]).unwrap();
+    let part = Subset::of_rows(&train, vec![5, 900, 5]).unwrap();
+    let (mut features, mut labels) = ([0.0; 9], [0.0; 3]);
+    part.gather(&[0, 1, 2], &mut features, &mut labels).unwrap();
+    let stored: Vec<u32> = labels.iter().map(|&label| label as u32).collect();
+    assert_eq!([0, 1, 2].map(|row| part.source_row(row)).to_vec(), stored, "labels are the rows' numbers");
+    let boxed: &dyn RowSource<Feature = f32, Error = brisk_loader::Error> = &&part;
+    assert_eq!(boxed.source_row(1), train.row(900));
+    assert_eq!((source.source_row(9), part.source_row(3)), (9, 3), "rows that are stored, and rows that do not exist");
+}

@@ -1,7 +1,7 @@
 use std::convert::Infallible;
 use std::thread;
 
-use brisk_loader::{Ahead, Batch, Batching, Error, Key, LastBatch, Loader, Make, Row, RowSource, Rows, Shard, Uneven};
+use brisk_loader::{Ahead, Batch, Batching, Error, Key, LastBatch, Loader, Make, Row, RowSource, Rows, Shard, Subset, Uneven};
 
 use crate::batches::{Owned, taken};
 use crate::source::described;
@@ -161,6 +161,21 @@ fn a_panic_names_batch_and_row() {
     check_fault(transform, |error| {
         assert_eq!(error.to_string(), "panicked while making batch 5, at row 505: a bad image");
     });
+}
+
+/// A user looks for the row in the file, which is not that of the split.
+#[test]
+fn the_row_of_an_error_is_that_of_the_source() {
+    let source = bytes(1000, 4);
+    let reversed = Subset::of_rows(&source, (0..1000).rev().collect::<Vec<_>>()).unwrap();
+    let check = |transform: fn(u32) -> Result<(), NoImage>, expected: &str| {
+        let transform = |row: Row<'_, u8>, _: Key, _: &mut [f32]| transform(row.id);
+        let mut loader = Loader::new(&reversed, Batching::of(1000)).unwrap().map_rows(4, transform).unwrap();
+        let error = loader.epoch(0).next_batch().map(|_| ()).unwrap_err();
+        assert!(error.to_string().contains(expected), "{error}");
+    };
+    check(|row| if row == 5 { Err(NoImage) } else { Ok(()) }, "at row 994");
+    check(|row| if row == 5 { panic!("a bad image") } else { Ok(()) }, "at row 994: a bad image");
 }
 
 #[test]

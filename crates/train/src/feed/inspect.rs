@@ -41,8 +41,13 @@ pub fn binary_labels<S: RowSource>(set: &'static str, source: &S) -> Result<Vec<
     })?;
     match labels.iter().position(|&label| label != 0.0 && label != 1.0) {
         None => Ok(labels),
-        Some(row) => Err(Error::BinaryLabel { set, row, found: labels[row] }),
+        Some(row) => Err(Error::BinaryLabel { set, row: source_row(source, row), found: labels[row] }),
     }
+}
+
+/// The number that a row of a set has where the rows are stored, so that an error names the row of a file and not that of a split.
+fn source_row<S: RowSource>(source: &S, row: usize) -> usize {
+    u32::try_from(row).map_or(row, |row| source.source_row(row) as usize)
 }
 
 /// Whether rows have the categorical columns that a model takes, each code is one of its column's, and weights can be used.
@@ -64,12 +69,12 @@ pub(crate) fn check_codes_and_weights<S: RowSource>(
         let (categories, weights) = others.gather(set, source, first, CHUNK_ROWS.min(n_rows - first))?;
         for (row, codes) in categories.chunks_exact(n_categories.max(1)).enumerate() {
             if let Some(column) = codes.iter().zip(columns).position(|(&code, column)| code as usize >= column.n_codes) {
-                let (row, n_codes) = (first + row, columns[column].n_codes);
+                let (row, n_codes) = (source_row(source, first + row), columns[column].n_codes);
                 return Err(Error::CategoryCode { set, row, column, found: codes[column], n_codes });
             }
         }
         if let Some(row) = weights.iter().position(|weight| !(weight.is_finite() && *weight >= 0.0)) {
-            return Err(Error::RowWeight { set, row: first + row, found: weights[row] });
+            return Err(Error::RowWeight { set, row: source_row(source, first + row), found: weights[row] });
         }
         total += weights.iter().map(|&weight| f64::from(weight)).sum::<f64>();
     }

@@ -8,6 +8,7 @@ mod early_stopping;
 mod log;
 mod metrics;
 mod progress;
+mod row_numbers;
 mod run_folder;
 #[cfg(all(unix, feature = "ctrl-c"))]
 mod stop_flag;
