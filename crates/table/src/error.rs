@@ -2,7 +2,8 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::format::{FormatError, IndexError};
-use crate::{DType, PublishError, ShardMismatch};
+use crate::printable::listed;
+use crate::{DType, PublishError, ShardMismatch, printable};
 
 /// What can go wrong: where, what was found, what was expected, and what to do next.
 ///
@@ -11,7 +12,7 @@ use crate::{DType, PublishError, ShardMismatch};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The operating system refused.
-    #[error("{path}: cannot {action}: {source}")]
+    #[error("{path}: cannot {action}: {source}", path = printable(.path))]
     Io {
         /// Which file.
         path: PathBuf,
@@ -21,7 +22,7 @@ pub enum Error {
         source: io::Error,
     },
     /// A folder, pipe or device where a file is needed.
-    #[error("{path}: is {found}, expected a file")]
+    #[error("{path}: is {found}, expected a file", path = printable(.path))]
     NotAFile {
         /// Which path.
         path: PathBuf,
@@ -29,7 +30,10 @@ pub enum Error {
         found: &'static str,
     },
     /// An import onto a file that it reads.
-    #[error("{path}: is the same file as the input {input}, which the table would replace; choose another path")]
+    #[error(
+        "{path}: is the same file as the input {input}, which the table would replace; choose another path",
+        path = printable(.path), input = printable(.input)
+    )]
     SameFile {
         /// Where the table was to be.
         path: PathBuf,
@@ -37,18 +41,22 @@ pub enum Error {
         input: PathBuf,
     },
     /// The table could not be written, a full disk among the reasons.
-    #[error("{path}: writing failed after {written_bytes} bytes: {source}; nothing was left behind{}", hint(.source))]
+    #[error(
+        "{path}: writing failed after {written_bytes} bytes: {source}; nothing was left behind{}",
+        hint(.source), path = printable(.path)
+    )]
     Write {
-        /// The table that was to be.
+        /// The table to write.
         path: PathBuf,
-        /// How many bytes of it went well.
+        /// How many bytes of it were written.
         written_bytes: u64,
         /// What the system said.
         source: io::Error,
     },
     /// The new table is complete, but the old one cannot be replaced: a program holds it, or permissions do not allow it.
     #[error(
-        "{path}: cannot be replaced: {source}; the new table is complete and was kept as {kept}: close the programs that use the old one, then rename it"
+        "{path}: cannot be replaced: {source}; the new table is complete and was kept as {kept}: close the programs that use the old one, then rename it",
+        path = printable(.path), kept = printable(.kept)
     )]
     NotReplaced {
         /// The old table.
@@ -58,8 +66,8 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
-    /// The file is no table, or a damaged one.
-    #[error("{path}: {reason}")]
+    /// The file is not a table, or is damaged.
+    #[error("{path}: {reason}", path = printable(.path))]
     Format {
         /// Which file.
         path: PathBuf,
@@ -67,8 +75,8 @@ pub enum Error {
         #[source]
         reason: FormatError,
     },
-    /// The file is no index of shards.
-    #[error("{path}: {reason}")]
+    /// The file is not an index of shards.
+    #[error("{path}: {reason}", path = printable(.path))]
     Index {
         /// Which file.
         path: PathBuf,
@@ -77,7 +85,10 @@ pub enum Error {
         reason: IndexError,
     },
     /// A shard is not the one that its index means.
-    #[error("{path}: shard of {index}: {reason}; put the shard back that was written with the index, or write the table again")]
+    #[error(
+        "{path}: shard of {index}: {reason}; put the shard back that was written with the index, or write the table again",
+        path = printable(.path), index = printable(.index)
+    )]
     Shard {
         /// The shard.
         path: PathBuf,
@@ -89,12 +100,13 @@ pub enum Error {
     },
     /// Rows that cannot be borrowed in one piece.
     #[error(
-        "{path}: rows {start}..{end} lie in several shards, the first of them ends before row {shard_end}; ask for rows of one shard, or gather them"
+        "{path}: rows {start}..{end} lie in several shards, the first of them ends before row {shard_end}; ask for rows of one shard, or gather them",
+        path = printable(.path)
     )]
     AcrossShards {
         /// The index.
         path: PathBuf,
-        /// The first row asked for.
+        /// The first requested row.
         start: usize,
         /// The row after the last.
         end: usize,
@@ -103,14 +115,15 @@ pub enum Error {
     },
     /// Labels of a table that was opened without.
     #[error(
-        "{path}: was opened without labels, so there are none to borrow; they gather as 0, or name their tensor in `TensorNames`"
+        "{path}: was opened without labels, so there are none to borrow; they gather as 0, or name their tensor in `TensorNames`",
+        path = printable(.path)
     )]
     NoLabels {
         /// Which table.
         path: PathBuf,
     },
-    /// Values were asked for, or given, as another type than the table's.
-    #[error("{path}: `{tensor}` is {stored}, not {asked}; use the Rust type of {stored}")]
+    /// Values were requested, or given, as a type other than the table's.
+    #[error("{path}: `{tensor}` is {stored}, not {asked}; use the Rust type of {stored}", path = printable(.path))]
     WrongDType {
         /// Which table.
         path: PathBuf,
@@ -118,11 +131,14 @@ pub enum Error {
         tensor: &'static str,
         /// What the table has.
         stored: DType,
-        /// What was asked for or given.
+        /// The requested or given type.
         asked: DType,
     },
     /// Values of a dtype that cannot be made `f32`.
-    #[error("{path}: `{tensor}` is {stored}, which is not gathered as f32; read its bytes with `row_bytes`{}", half_hint(*.stored))]
+    #[error(
+        "{path}: `{tensor}` is {stored}, which is not gathered as f32; read its bytes with `row_bytes`{}",
+        half_hint(*.stored), path = printable(.path)
+    )]
     NotGathered {
         /// Which table.
         path: PathBuf,
@@ -132,11 +148,11 @@ pub enum Error {
         stored: DType,
     },
     /// Rows beyond the table's.
-    #[error("{path}: rows {start}..{end} were asked for, the table has {n_rows}; rows count from 0")]
+    #[error("{path}: rows {start}..{end} were asked for, the table has {n_rows}; rows count from 0", path = printable(.path))]
     RowsOutOfRange {
         /// Which table.
         path: PathBuf,
-        /// The first row asked for.
+        /// The first requested row.
         start: usize,
         /// The row after the last.
         end: usize,
@@ -156,25 +172,29 @@ pub enum Error {
         found: usize,
     },
     /// A schema that no table can have.
-    #[error("schema: {problem}")]
+    #[error("schema: {problem}", problem = printable(.problem))]
     Schema {
         /// What is wrong with it, and what would be right.
         problem: String,
     },
     /// A column of which every value is missing.
-    #[error("{path}: every value of `{column}` is missing, so it has no mean; drop it, or pass `Missing::Value`")]
+    #[error(
+        "{path}: every value of `{column}` is missing, so it has no mean; drop it, or pass `Missing::Value`",
+        path = printable(.path), column = printable(.column)
+    )]
     NoMean {
-        /// The table that was to be.
+        /// The table to write.
         path: PathBuf,
         /// The column's name.
         column: String,
     },
     /// Dictionaries longer than a header can be.
     #[error(
-        "{path}: the header would take {header_bytes} bytes, {limit} are allowed; `{column}` has the most distinct values, {n_values}: drop it, or read it as a number"
+        "{path}: the header would take {header_bytes} bytes, {limit} are allowed; `{column}` has the most distinct values, {n_values}: drop it, or read it as a number",
+        path = printable(.path), column = printable(.column)
     )]
     TooManyValues {
-        /// The table that was to be.
+        /// The table to write.
         path: PathBuf,
         /// The categorical column with the most values.
         column: String,
@@ -187,7 +207,8 @@ pub enum Error {
     },
     /// Bytes are not those that were written.
     #[error(
-        "{path}: bytes {start}..{end} have checksum {found:08x}, {expected:08x} was written; the file is damaged, make it again"
+        "{path}: bytes {start}..{end} have checksum {found:08x}, {expected:08x} was written; the file is damaged, make it again",
+        path = printable(.path)
     )]
     Checksum {
         /// Which table.
@@ -198,17 +219,17 @@ pub enum Error {
         end: u64,
         /// The checksum as written.
         expected: u32,
-        /// The checksum of what is there.
+        /// The checksum of the bytes in the file.
         found: u32,
     },
     /// A table that carries no checksums.
-    #[error("{path}: has no checksums, so there is nothing to verify; `TableWriter` writes them")]
+    #[error("{path}: has no checksums, so there is nothing to verify; `TableWriter` writes them", path = printable(.path))]
     NoChecksums {
         /// Which table.
         path: PathBuf,
     },
     /// A source that this build of the crate does not read.
-    #[error("{path}: is {found}, which needs the feature `{feature}`; enable it, or {instead}")]
+    #[error("{path}: is {found}, which needs the feature `{feature}`; enable it, or {instead}", path = printable(.path))]
     FeatureOff {
         /// Which file.
         path: PathBuf,
@@ -221,7 +242,7 @@ pub enum Error {
     },
     /// A source of which no table can be made.
     #[cfg(feature = "import")]
-    #[error("{path}: {reason}")]
+    #[error("{path}: {reason}", path = printable(.path))]
     Source {
         /// Which file or folder.
         path: PathBuf,
@@ -229,16 +250,19 @@ pub enum Error {
         #[source]
         reason: Box<crate::SourceError>,
     },
-    /// A source in which there is no row.
-    #[error("{path}: {found}, expected rows of numbers")]
+    /// A source without rows.
+    #[error("{path}: {found}, expected rows of numbers", path = printable(.path))]
     NoRows {
         /// Which file.
         path: PathBuf,
-        /// What is there instead.
+        /// What was found instead.
         found: &'static str,
     },
     /// Text that is not UTF-8 where a column's name should be.
-    #[error("{path}, line {line}, column {col}: the name {found:?} is not UTF-8; convert the file, or pass `Header::Absent`")]
+    #[error(
+        "{path}, line {line}, column {col}: the name {found:?} is not UTF-8; convert the file, or pass `Header::Absent`",
+        path = printable(.path), found = printable(.found)
+    )]
     HeaderNotUtf8 {
         /// Which file.
         path: PathBuf,
@@ -246,12 +270,13 @@ pub enum Error {
         line: u64,
         /// Which column.
         col: usize,
-        /// What stood there, as far as it can be shown.
+        /// What was found there, as far as it can be shown.
         found: String,
     },
     /// A first line of which it cannot be told whether it names columns.
     #[error(
-        "{path}, line {line}: {number:?} is a number and {text:?} is none, so this may be a header or a row; pass `Header::Present` or `Header::Absent`"
+        "{path}, line {line}: {number:?} is a number and {text:?} is none, so this may be a header or a row; pass `Header::Present` or `Header::Absent`",
+        path = printable(.path), number = printable(.number), text = printable(.text)
     )]
     HeaderOrRow {
         /// Which file.
@@ -265,7 +290,8 @@ pub enum Error {
     },
     /// Two columns of one name.
     #[error(
-        "{path}: columns {first} and {second} are both named `{name}`; rename one, or pass `Header::Absent` and drop columns by number"
+        "{path}: columns {first} and {second} are both named `{name}`; rename one, or pass `Header::Absent` and drop columns by number",
+        path = printable(.path), name = printable(.name)
     )]
     DuplicateColumn {
         /// Which file.
@@ -278,7 +304,10 @@ pub enum Error {
         second: usize,
     },
     /// A column that was named in the options but is not in the file.
-    #[error("{path}: there is no column {asked} for the {role}; the columns are {found:?}")]
+    #[error(
+        "{path}: there is no column {asked} for the {role}; the columns are {found}",
+        path = printable(.path), asked = printable(.asked), found = listed(.found)
+    )]
     NoColumn {
         /// Which file.
         path: PathBuf,
@@ -286,11 +315,11 @@ pub enum Error {
         role: &'static str,
         /// How it was named.
         asked: String,
-        /// What there is.
+        /// What was found.
         found: Vec<String>,
     },
     /// One column asked to be two things, or no column left to be a feature.
-    #[error("{path}: {problem}")]
+    #[error("{path}: {problem}", path = printable(.path), problem = printable(.problem))]
     ColumnRoles {
         /// Which file.
         path: PathBuf,
@@ -298,7 +327,10 @@ pub enum Error {
         problem: String,
     },
     /// A cell that is not what its column holds.
-    #[error("{path}, line {line}, column {col} (`{name}`): found {found:?}, expected {expected}")]
+    #[error(
+        "{path}, line {line}, column {col} (`{name}`): found {found:?}, expected {expected}",
+        path = printable(.path), name = printable(.name)
+    )]
     Cell {
         /// Which file.
         path: PathBuf,
@@ -310,14 +342,15 @@ pub enum Error {
         col: usize,
         /// The column's name.
         name: String,
-        /// What stood there, shortened if long.
+        /// What was found there, shortened if long.
         found: Box<str>,
         /// What should have, and what to do next.
         expected: &'static str,
     },
     /// A row of more or fewer cells than the first.
     #[error(
-        "{path}, line {line}: found {found} columns, expected {expected} as in the first line; mend it, or pass `BadRows::Skip`"
+        "{path}, line {line}: found {found} columns, expected {expected} as in the first line; mend it, or pass `BadRows::Skip`",
+        path = printable(.path)
     )]
     Ragged {
         /// Which file.
@@ -331,9 +364,9 @@ pub enum Error {
         /// How many this one has.
         found: usize,
     },
-    /// A line of an svmlight file that is no row.
+    /// A line of an svmlight file that is not a row.
     #[cfg(feature = "csv")]
-    #[error("{path}, line {line}, byte {byte}: {reason}")]
+    #[error("{path}, line {line}, byte {byte}: {reason}", path = printable(.path))]
     Svmlight {
         /// Which file.
         path: PathBuf,
@@ -346,7 +379,10 @@ pub enum Error {
         reason: crate::SvmlightError,
     },
     /// A row that does not end.
-    #[error("{path}, line {line}: the row that starts here has no end within {limit_bytes} bytes; is a quote left open?")]
+    #[error(
+        "{path}, line {line}: the row that starts here has no end within {limit_bytes} bytes; is a quote left open?",
+        path = printable(.path)
+    )]
     RowTooLong {
         /// Which file.
         path: PathBuf,
@@ -358,7 +394,7 @@ pub enum Error {
         limit_bytes: usize,
     },
     /// A quoted cell that the file ends in.
-    #[error("{path}, line {line}: a quote is opened in the row that starts here and never closed")]
+    #[error("{path}, line {line}: a quote is opened in the row that starts here and never closed", path = printable(.path))]
     QuoteLeftOpen {
         /// Which file.
         path: PathBuf,

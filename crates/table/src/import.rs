@@ -1,4 +1,4 @@
-//! What importers share: what columns are for, how sources are read, what becomes of their cells, and what an import reports.
+//! What importers share: roles of columns, reading of sources, conversion of cells, and reports.
 
 mod any;
 #[cfg(feature = "arrays")]
@@ -11,6 +11,7 @@ mod features;
 mod format;
 #[cfg(any(feature = "images", feature = "arrow"))]
 mod guarded;
+mod gzip_members;
 #[cfg(any(feature = "images", feature = "arrow"))]
 mod in_order;
 mod input;

@@ -14,6 +14,7 @@ mod error;
 mod file_id;
 mod map;
 mod parts;
+mod printable;
 mod row_store;
 mod schema;
 mod shards;
@@ -73,6 +74,7 @@ pub use import::{
 pub use map::Access;
 #[cfg(feature = "npy")]
 pub use npy::{ArrayRef, NpyLabels, NpyOptions, import_npy, import_npy_with_progress};
+pub use printable::{Printable, printable};
 pub use schema::{Schema, Weights};
 pub use shards::{ShardMismatch, ShardSize, ShardedTable, ShardedWriter};
 pub use source_identity::SourceIdentity;

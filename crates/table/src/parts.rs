@@ -31,7 +31,7 @@ pub struct Parts {
     /// CRC-32 of everything before `data_start`.
     pub(crate) header_crc32: u32,
     pub(crate) features: Tensor,
-    /// `None` where labels are 0 because somebody asked for that.
+    /// `None` where the caller asked for labels of 0.
     pub(crate) labels: Option<Tensor>,
     pub(crate) categories: Option<Tensor>,
     pub(crate) weights: Option<Tensor>,
@@ -148,7 +148,7 @@ fn unfit(tensor: &Tensor, expected: String) -> FormatError {
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) path: PathBuf,
-    /// Stands behind the header.
+    /// Follows the header.
     pub(crate) file: File,
     pub(crate) n_bytes: u64,
     pub(crate) parts: Parts,

@@ -22,6 +22,7 @@ use tensors::{longest_header, tensors};
 
 use crate::atomic_file::special_file;
 use crate::format::{self, CATEGORIES, FEATURES, LABELS, MAX_HEADER_BYTES, PADDING, TableMetadata, WEIGHTS};
+use crate::printable::listed;
 use crate::statistics::Moments;
 use crate::{AtomicFile, ColumnStatistics, DType, Dictionary, Element, Error, Schema, Weights};
 
@@ -206,8 +207,8 @@ impl TableWriter {
     pub fn set_dictionaries(&mut self, dictionaries: Vec<Dictionary>) -> Result<(), Error> {
         if !dictionaries.iter().map(Dictionary::name).eq(&self.schema.categories) {
             let given: Vec<&str> = dictionaries.iter().map(Dictionary::name).collect();
-            let problem =
-                format!("dictionaries of {given:?} for categorical columns {:?}; give each its own", self.schema.categories);
+            let (given, columns) = (listed(&given), listed(&self.schema.categories));
+            let problem = format!("dictionaries of {given} for categorical columns {columns}; give each its own");
             return Err(Error::Schema { problem });
         }
         self.metadata.dictionaries = dictionaries;
@@ -324,7 +325,7 @@ impl TableWriter {
         let columns = &self.schema.categories;
         if self.metadata.dictionaries.len() != columns.len() {
             let problem =
-                format!("nothing says what the codes of {columns:?} stand for; call `set_dictionaries` before `finish`");
+                format!("nothing says what the codes of {} stand for; call `set_dictionaries` before `finish`", listed(columns));
             return Err(Error::Schema { problem });
         }
         for (dictionary, &code) in self.metadata.dictionaries.iter().zip(&self.largest_codes) {

@@ -112,7 +112,7 @@ fn write(
     plan.write(dest, 1, feed, |batch, put| _ = put(batch), &mut progress)
 }
 
-/// What a reader makes of a part, if that is sound.
+/// Calls a reader on a part of the file; a panic of it is an error.
 fn sound<T>(part: &str, read: impl FnOnce() -> Result<T, ArrowError>) -> Result<T, SourceError> {
     guarded(part, read)?.map_err(|error| SourceError::Malformed {
         part: part.to_owned(),

@@ -104,7 +104,7 @@ fn import(path: &Path, dest: &Path, options: &ArrowOptions, progress: &mut dyn F
     plan.write(dest, N_WAITING, feed, read, &mut progress)
 }
 
-/// What a reader makes of a part, if that is sound.
+/// Calls a reader on a part of the file; a panic of it is an error.
 fn sound<T>(part: &str, read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, SourceError> {
     guarded(part, read)?.map_err(|error| SourceError::Malformed {
         part: part.to_owned(),

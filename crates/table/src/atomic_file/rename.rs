@@ -8,6 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::folder_of;
+use crate::printable;
 
 /// Why [`AtomicFile::publish`](crate::AtomicFile::publish) failed.
 #[non_exhaustive]
@@ -18,7 +19,8 @@ pub enum PublishError {
     Io(#[from] io::Error),
     /// The new file is complete, but the old one cannot be replaced: a program holds it, or permissions do not allow it.
     #[error(
-        "{path} cannot be replaced: {source}; the new file is complete and was kept as {kept}: close the programs that use the old one, then rename it"
+        "{path} cannot be replaced: {source}; the new file is complete and was kept as {kept}: close the programs that use the old one, then rename it",
+        path = printable(.path), kept = printable(.kept)
     )]
     Kept {
         /// The file that was to be replaced, after symbolic links.

@@ -10,11 +10,11 @@ use super::folder_of;
 pub(crate) fn resolve(path: &Path) -> io::Result<PathBuf> {
     /// As Linux allows in one path.
     const MAX_LINKS: usize = 40;
-    if path.as_os_str().as_encoded_bytes().last().is_some_and(|&byte| is_separator(byte.into())) {
-        return Err(invalid("the path names a folder, expected a file"));
-    }
     if let Some(found) = special_file(path) {
         return Err(invalid(format!("is {found}, expected a file")));
+    }
+    if path.as_os_str().as_encoded_bytes().last().is_some_and(|&byte| is_separator(byte.into())) {
+        return Err(invalid("the path names a folder, expected a file"));
     }
     let mut target = path.to_owned();
     for _ in 0..MAX_LINKS {

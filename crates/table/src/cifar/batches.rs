@@ -69,7 +69,7 @@ impl Batches {
         }
     }
 
-    /// The names of the classes; none if nothing names exactly as many as there are.
+    /// The names of the classes; none unless the file names exactly as many as there are.
     pub(super) fn class_names(&self, labels: CifarLabels) -> Result<Vec<String>, Error> {
         let file = labels.names_file();
         let text = match &self.place {

@@ -18,8 +18,8 @@ const PLANE: usize = SIDE * SIDE;
 ///
 /// `source` is one file of records, a folder of such files or the archive in which they are published (`.tar`, `.tar.gz`); files may be
 /// packed. Rows have the order of the records, and the shape `[32, 32, 3]`, channels last, where the records have a plane a channel.
-/// Pixels and labels are `u8`. The names of the classes come from the text file that lies beside the batches of a folder or archive, if it
-/// does.
+/// Pixels and labels are `u8`. The names of the classes come from the text file that lies beside the batches of a folder or archive, if there
+/// is one.
 ///
 /// # Errors
 /// [`Error::Source`] if a file or member is not there, ends within a record, or has labels beyond the classes; [`Error::Io`],

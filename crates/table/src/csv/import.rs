@@ -12,11 +12,11 @@ use crate::{Error, SourceIdentity, parts};
 /// Makes a table at `dest` of the rows of a CSV or TSV file, plain or gzip.
 ///
 /// Every cell becomes the `f32` nearest to the number that stands there, as `str::parse` would. Cells are parsed on all cores while the
-/// file is still being read; memory use is a few megabytes a core, however large the file. Blank lines are no rows, blanks around cells
-/// do not count, quotes follow RFC 4180. What is at `dest` already is replaced once all went well, and untouched until then.
+/// file is still being read; memory use is a few megabytes a core, however large the file. Blank lines are not rows, blanks around cells
+/// are ignored, quotes follow RFC 4180. A file at `dest` is replaced once the import has succeeded, and untouched until then.
 ///
 /// # Errors
-/// [`Error::Cell`] and [`Error::Ragged`] with file, line, column, what stood there and what was expected, always of the first bad row;
+/// [`Error::Cell`] and [`Error::Ragged`] with file, line, column, what was found and what was expected, always of the first bad row;
 /// [`Error::NoRows`], [`Error::HeaderOrRow`], [`Error::NoColumn`] and their neighbours for a file or options that make no table;
 /// [`Error::Io`] if it cannot be read or unpacked; [`Error::Write`]. On `Err` there is nothing new at `dest`.
 /// # Examples
@@ -44,12 +44,12 @@ pub fn import_csv(source: impl AsRef<Path>, dest: impl AsRef<Path>, options: &Cs
 /// # Errors
 /// As for [`import_csv`].
 /// # Cost
-/// If nothing changed, a look at the file and at the table's header.
+/// If nothing changed, reads the file's metadata and the table's header.
 pub fn import_csv_if_changed(source: impl AsRef<Path>, dest: impl AsRef<Path>, options: &CsvOptions) -> Result<Imported, Error> {
     let (source, dest) = (source.as_ref(), dest.as_ref());
     let io = |error| Error::Io { path: source.to_owned(), action: "open", source: error };
     let identity = SourceIdentity::new(source, &std::fs::metadata(source).map_err(io)?);
-    // Whatever else is at `dest`, or nothing, is to be replaced.
+    // Anything else at `dest` is replaced.
     if let Ok((found, _)) = parts::read_metadata(dest)
         && found.source == Some(identity)
         && found.import == Some(options.fingerprint()?)

@@ -3,6 +3,7 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use super::unique_json::Unique;
+use crate::printable;
 
 const VERSION: &str = "1";
 
@@ -21,7 +22,7 @@ pub const MAX_INDEX_BYTES: u64 = 100_000_000;
 /// }
 /// ```
 /// The sum is that of everything before a shard's data, so that a file of the same length in the place of another is noticed on opening.
-/// Further entries are left alone.
+/// Other entries are ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShardIndex {
     /// The shards; there is at least one.
@@ -45,7 +46,7 @@ pub struct ShardEntry {
 #[non_exhaustive]
 #[derive(Debug, thiserror::Error)]
 pub enum IndexError {
-    /// It is longer than any honest one.
+    /// It is longer than the limit.
     #[error("it is {found} bytes long, at most {limit} are read; is this an index of shards?")]
     TooLong {
         /// Its length.
@@ -54,20 +55,21 @@ pub enum IndexError {
         limit: u64,
     },
     /// It is not JSON, or says something twice.
-    #[error("it is not the JSON of an index: {0}")]
+    #[error("it is not the JSON of an index: {}", printable(&.0.to_string()))]
     Json(#[source] serde_json::Error),
     /// It was written by a later version, or is the index of something else.
     #[error(
-        "`metadata.brisk_shards` is {found}, this version reads {expected:?}; is this an index of a table's shards, written by a later version?"
+        "`metadata.brisk_shards` is {found}, this version reads {expected:?}; is this an index of a table's shards, written by a later version?",
+        found = printable(.found)
     )]
     Version {
-        /// What stood there.
+        /// What was found.
         found: String,
         /// What this crate writes.
         expected: &'static str,
     },
     /// An entry is missing, or of the wrong kind.
-    #[error("`{field}` {problem}")]
+    #[error("`{field}` {problem}", field = printable(.field))]
     Field {
         /// Where.
         field: String,
@@ -75,15 +77,15 @@ pub enum IndexError {
         problem: &'static str,
     },
     /// A shard that would lie elsewhere.
-    #[error("shard {shard} is {found:?}, expected the name of a file in the folder of the index")]
+    #[error("shard {shard} is {found:?}, expected the name of a file in the folder of the index", found = printable(.found))]
     FileName {
         /// Which shard, counted from 0.
         shard: usize,
-        /// What stood there.
+        /// What was found.
         found: String,
     },
     /// A shard that is listed twice.
-    #[error("shard {shard} is {file_name}, which an earlier shard is already")]
+    #[error("shard {shard} is {file_name}, which an earlier shard is already", file_name = printable(.file_name))]
     FileTwice {
         /// The second of them, counted from 0.
         shard: usize,
@@ -95,7 +97,7 @@ pub enum IndexError {
     Total {
         /// `total_rows` or `total_size`
         field: &'static str,
-        /// What stood there.
+        /// What was found.
         claimed: u64,
         /// What the shards add up to.
         found: u128,
@@ -106,7 +108,7 @@ impl ShardIndex {
     /// Reads an index, and believes nothing of it that does not add up.
     ///
     /// # Errors
-    /// One of [`IndexError`]'s variants, with what stood there.
+    /// One of [`IndexError`]'s variants, with what was found.
     /// # Examples
     /// ```
     /// use brisk_table::format::ShardIndex;

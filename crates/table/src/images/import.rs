@@ -25,7 +25,7 @@ const CHUNK_BYTES: usize = 1 << 20;
 /// a core are in memory at a time. They must have one size: nothing is scaled or cropped.
 ///
 /// # Errors
-/// [`Error::Source`] with the names of the first two images that differ, or of the first file that is no image, unless
+/// [`Error::Source`] with the names of the first two images that differ, or of the first file that is not an image, unless
 /// [`BadRows::Skip`]; [`Error::NoRows`], [`Error::Io`], [`Error::Write`]. On `Err` there is nothing new at `dest`.
 /// # Examples
 /// ```no_run

@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use flate2::bufread::MultiGzDecoder;
-
+use super::gzip_members::GzipMembers;
 use crate::parts::open_file;
 use crate::{Error, SourceIdentity};
 
@@ -101,7 +100,7 @@ fn unpacked(packing: Packing, file: Counted) -> Option<Box<dyn Read + Send>> {
     let buffered = |file| BufReader::with_capacity(BUFFER_BYTES, file);
     Some(match packing {
         Packing::Plain => Box::new(file),
-        Packing::Gzip => Box::new(MultiGzDecoder::new(buffered(file))),
+        Packing::Gzip => Box::new(GzipMembers::new(buffered(file))),
         #[cfg(feature = "zst")]
         Packing::Zstd => Box::new(super::zstd_frames::ZstdFrames::new(buffered(file))),
         #[cfg(feature = "xz")]
@@ -125,7 +124,7 @@ impl Read for Counted {
     }
 }
 
-/// The error for bytes that could not be had.
+/// The error for bytes that could not be read.
 pub(crate) fn read_error(path: &Path, action: &'static str) -> impl Fn(io::Error) -> Error + use<> {
     let path = PathBuf::from(path);
     move |source| Error::Io { path: path.clone(), action, source }

@@ -4,6 +4,7 @@ use std::path::Path;
 use super::features::{FeatureRules, OnMissing};
 use super::{Categorical, Class, ColumnOptions, ColumnRef, FeatureDType, Indicators, LabelKind, Like, Missing};
 use crate::Error;
+use crate::printable::listed;
 
 /// What each column of a source is for. Columns are counted from 0, and a column that is nothing of these is left out.
 #[derive(Debug)]
@@ -96,7 +97,7 @@ impl Roles {
         }
     }
 
-    /// The names of the table's features, those of the indicators behind the others.
+    /// The names of the table's features, those of the indicators last.
     pub(crate) fn feature_names(&self) -> Vec<String> {
         let columns = self.features.iter().map(|&col| self.names[col].clone());
         columns.chain(self.indicator_names().map(|name| format!("{name}_missing"))).collect()
@@ -145,14 +146,15 @@ impl Finder<'_> {
         }
         let features: Vec<usize> = (0..names.len()).filter(is_free).filter(|col| !categories.contains(col)).collect();
         if features.is_empty() && categories.is_empty() {
-            return self.wrong(format!("no column is left for features, the file has {names:?}; is the delimiter right?"));
+            return self
+                .wrong(format!("no column is left for features, the file has {}; is the delimiter right?", listed(names)));
         }
         let indicators = match &options.indicators {
             Indicators::No => Vec::new(),
             Indicators::All => (0..features.len()).collect(),
             Indicators::Columns(columns) => {
                 let place = |col: usize| {
-                    let none = || format!("column `{}` is asked to have an indicator and is no feature", names[col]);
+                    let none = || format!("column `{}` is to have an indicator but is not a feature", names[col]);
                     features.iter().position(|&feature| feature == col).ok_or_else(none)
                 };
                 let places = self.columns(columns, "indicators")?.into_iter().map(place).collect::<Result<_, _>>();

@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use crate::Error;
+use crate::{Error, printable};
 
 /// Why a source makes no table: what of it was found, what was expected, and what to do next.
 ///
@@ -9,17 +9,20 @@ use crate::Error;
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
     /// The file breaks the rules of its format.
-    #[error("{part}: found {found}, expected {expected}")]
+    #[error(
+        "{part}: found {found}, expected {expected}",
+        part = printable(.part), found = printable(.found), expected = printable(.expected)
+    )]
     Malformed {
         /// Where: a header, a member of an archive, a record.
         part: String,
-        /// What is there.
+        /// What was found.
         found: String,
         /// What should be.
         expected: String,
     },
     /// The file ends within its data.
-    #[error("{part} ends after {found} rows of {expected}; the file is truncated, fetch it again")]
+    #[error("{part} ends after {found} rows of {expected}; the file is truncated, fetch it again", part = printable(.part))]
     Truncated {
         /// What ends.
         part: String,
@@ -29,7 +32,7 @@ pub enum SourceError {
         expected: u64,
     },
     /// The file follows the rules, and holds what no table can.
-    #[error("{part} {found}; {way_out}")]
+    #[error("{part} {found}; {way_out}", part = printable(.part), found = printable(.found), way_out = printable(.way_out))]
     Unsupported {
         /// What part of the file.
         part: String,
@@ -39,7 +42,10 @@ pub enum SourceError {
         way_out: String,
     },
     /// Features and labels are not equally many.
-    #[error("`{features}` has {n_features} rows, `{labels}` has {n_labels}; each row needs one label")]
+    #[error(
+        "`{features}` has {n_features} rows, `{labels}` has {n_labels}; each row needs one label",
+        features = printable(.features), labels = printable(.labels)
+    )]
     RowCounts {
         /// Where the features are.
         features: String,
@@ -51,19 +57,19 @@ pub enum SourceError {
         n_labels: u64,
     },
     /// A value that is not what its column holds.
-    #[error("row {row}, {column}: found {found}, expected {expected}")]
+    #[error("row {row}, {column}: found {found}, expected {expected}", column = printable(.column), found = printable(.found))]
     Value {
         /// Which row.
         row: u64,
         /// Which column of it.
         column: String,
-        /// What stood there.
+        /// What was found.
         found: String,
         /// What should have, and what to do next.
         expected: &'static str,
     },
     /// A column of a type that makes no numbers.
-    #[error("column `{column}` is {found}, expected {expected}")]
+    #[error("column `{column}` is {found}, expected {expected}", column = printable(.column), found = printable(.found))]
     ColumnType {
         /// Which column.
         column: String,
@@ -73,7 +79,10 @@ pub enum SourceError {
         expected: &'static str,
     },
     /// Images of two sizes, or of other channels.
-    #[error("`{first}` is {first_shape}, `{other}` is {other_shape}; {way_out}")]
+    #[error(
+        "`{first}` is {first_shape}, `{other}` is {other_shape}; {way_out}",
+        first = printable(.first), first_shape = printable(.first_shape), other = printable(.other), other_shape = printable(.other_shape)
+    )]
     UnequalImages {
         /// The first image.
         first: String,
@@ -88,7 +97,8 @@ pub enum SourceError {
     },
     /// A file of which no importer knows what it is.
     #[error(
-        "is of none of the formats that are imported, its first bytes are {found}; name its format by `ImportOptions::format`"
+        "is of none of the formats that are imported, its first bytes are {found}; name its format by `ImportOptions::format`",
+        found = printable(.found)
     )]
     UnknownFormat {
         /// Its first bytes, in hexadecimal.

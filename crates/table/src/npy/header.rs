@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use super::literal::Literal;
 use crate::DType;
 use crate::import::{ByteOrder, Numbers, SourceError};
+use crate::printable::listed;
 
 /// The longest header that is read; those of arrays take 128 bytes, those of many fields a few thousand.
 const MAX_HEADER_BYTES: usize = 1 << 20;
@@ -43,7 +44,7 @@ impl Header {
         let (n_text, n_before) = match (major, minor) {
             (1, 0) => (read_array(from)?.map(|bytes| usize::from(u16::from_le_bytes(bytes))), 10),
             (2 | 3, 0) => (read_array(from)?.map(|bytes| u32::from_le_bytes(bytes) as usize), 12),
-            _ => return malformed(format!("version {major}.{minor}"), "1.0, 2.0 or 3.0; save it with a numpy of today"),
+            _ => return malformed(format!("version {major}.{minor}"), "1.0, 2.0 or 3.0; save it with a current numpy"),
         };
         let Some(n_text) = n_text.filter(|&n| n <= MAX_HEADER_BYTES) else {
             return malformed(
@@ -106,11 +107,11 @@ fn numbers(name: &str, descr: &Literal) -> Result<Numbers, SourceError> {
         Literal::List(fields) => {
             let names: Vec<&str> = fields.iter().filter_map(Literal::first_text).collect();
             return unsupported(
-                format!("is a structured array of the fields {names:?}"),
+                format!("is a structured array of the fields {}", listed(&names)),
                 "save each field on its own, as in `np.save(\"x.npy\", a[\"x\"])`",
             );
         }
-        _ => return unsupported("has a `descr` that is no dtype".to_owned(), "save it with a numpy of today"),
+        _ => return unsupported("has a `descr` that is not a dtype".to_owned(), "save it with a current numpy"),
     };
     let (byte_order, kind) = match descr.split_at_checked(1) {
         Some(("<" | "|" | "=", kind)) => (ByteOrder::Little, kind),

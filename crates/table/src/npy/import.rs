@@ -6,6 +6,7 @@ use super::source::{Archive, Source, file_name};
 use super::{ArrayRef, NpyLabels, NpyOptions};
 use crate::Error;
 use crate::import::{Array, Arrays, ImportReport, LabelArray, Origin, Progress, SourceError};
+use crate::printable::listed;
 
 /// Makes a table at `dest` of numpy arrays: a .npy of features with a .npy of labels, or a .npz of both.
 ///
@@ -91,7 +92,7 @@ fn member<'a>(source: &Source, archive: &'a mut Option<Archive>, name: &str) -> 
         Some(archive) => source.member(archive, name),
         None => source.fail(SourceError::Unsupported {
             part: "the file".to_owned(),
-            found: format!("is a single array, so there is no member `{name}`"),
+            found: format!("is a single array and has no member `{name}`"),
             way_out: "name a .npz, or the other array's file by `ArrayRef::File`".to_owned(),
         }),
     }
@@ -131,7 +132,7 @@ fn names(source: &Source, path: &Path, options: &NpyOptions) -> Result<(Option<S
     let none = |what: &str, option: &str| {
         source.fail(SourceError::Unsupported {
             part: "the archive".to_owned(),
-            found: format!("has the arrays {members:?}, and it cannot be told which are the {what}"),
+            found: format!("has the arrays {}, and it cannot be told which are the {what}", listed(members)),
             way_out: format!("name them by `NpyOptions::{option}`"),
         })
     };

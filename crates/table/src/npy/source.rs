@@ -14,6 +14,7 @@ use super::transposed::Transposed;
 use crate::atomic_file::scratch_file;
 use crate::import::{Array, Counted, Input, SourceError, check_dest};
 use crate::parts::open_file;
+use crate::printable::listed;
 use crate::{Error, SourceIdentity};
 
 /// A file of one array, or an archive of several.
@@ -53,7 +54,7 @@ impl Source {
         ZipArchive::new(file).map_err(|error| self.bad_archive("the archive", error))
     }
 
-    /// The array of a file that is no archive.
+    /// The array of a file that is not an archive.
     pub(super) fn array(&self) -> Result<Array<'static>, Error> {
         let name = file_name(&self.path);
         let mut file = open_file(&self.path)?;
@@ -112,7 +113,7 @@ impl Source {
             if found > n_bytes {
                 return self.fail(SourceError::Malformed {
                     part: array.name,
-                    found: format!("{} bytes behind its values", found - n_bytes),
+                    found: format!("{} bytes after its values", found - n_bytes),
                     expected: "one array and nothing else; save others to files of their own".to_owned(),
                 });
             }
@@ -166,7 +167,7 @@ impl Source {
                 let members = self.members.as_deref().unwrap_or_default();
                 let reason = SourceError::Malformed {
                     part: "the archive".to_owned(),
-                    found: format!("the arrays {members:?}"),
+                    found: format!("the arrays {}", listed(members)),
                     expected: format!("{part} too; name one of those"),
                 };
                 reason.at(&self.path)

@@ -1,3 +1,5 @@
+use crate::printable;
+
 /// How a shard differs from what its index, or the first shard, says.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -30,7 +32,10 @@ pub enum ShardMismatch {
         found: u32,
     },
     /// Its rows are of another kind than those of the first shard.
-    #[error("its {part} is {found}, that of the first shard {expected}")]
+    #[error(
+        "its {part} is {found}, that of the first shard {expected}",
+        expected = printable(.expected), found = printable(.found)
+    )]
     Schema {
         /// What differs.
         part: &'static str,

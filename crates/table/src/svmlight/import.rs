@@ -14,11 +14,11 @@ use crate::import::{
 /// Makes a table at `dest` of the rows of an svmlight or libsvm file, plain or packed: lines `label index:value … # comment`.
 ///
 /// Rows become dense: a feature that is not given is 0. Every value becomes the `f32` nearest to the number that stands there. Columns are
-/// called `feature_` and their index as in the file. Lines of nothing but a comment are no rows; a `qid:` behind the label is checked and
-/// left out. What is at `dest` already is replaced once all went well, and untouched until then.
+/// called `feature_` and their index as in the file. Lines with only a comment are not rows; a `qid:` after the label is checked and
+/// left out. A file at `dest` is replaced once the import has succeeded, and untouched until then.
 ///
 /// # Errors
-/// [`Error::Svmlight`] with file, line, byte, what stood there and what was expected, always of the first bad row; [`Error::NoRows`] and
+/// [`Error::Svmlight`] with file, line, byte, what was found and what was expected, always of the first bad row; [`Error::NoRows`] and
 /// [`Error::ColumnRoles`] for a file or options that make no table; [`Error::Io`] if it cannot be read or unpacked; [`Error::Write`]. On
 /// `Err` there is nothing new at `dest`.
 /// # Cost
@@ -124,7 +124,7 @@ fn find_shape(path: &Path, options: &SvmlightOptions, parser: &LineParser) -> Re
     };
     let found = indices.0.map(|(_, last)| last + 1 - first_index);
     let Some(n_features) = options.n_features.or(found) else {
-        let problem = "no row gives a feature, so there is no telling how many there are; pass `n_features`";
+        let problem = "no row has a feature, so their number is unknown; pass `n_features`";
         return Err(wrong(path, problem.to_owned()));
     };
     Ok(Shape { first_index, n_features })

@@ -98,7 +98,7 @@ impl Blocks {
         self.file.write_all_at(0, header)
     }
 
-    /// Where the data start, behind the room for the header.
+    /// Where the data start, after the room for the header.
     pub(super) fn data_start(&self) -> u64 {
         self.data_start
     }

@@ -179,7 +179,7 @@ fn missing_values_may_be_filled_in() {
     );
     refuse("y,a\n1,inf\n", &of(fill(Missing::Mean)), &["expected a finite number"]);
     let no_feature = ColumnOptions { indicators: Indicators::Columns(vec!["y".into()]), ..columns() };
-    refuse(text, &of(no_feature), &["`y` is asked to have an indicator and is no feature"]);
+    refuse(text, &of(no_feature), &["`y` is to have an indicator but is not a feature"]);
 }
 
 /// Several blocks, of which some have nothing missing, and columns that do not divide a block.

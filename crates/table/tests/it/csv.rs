@@ -237,7 +237,18 @@ fn gzip_is_unpacked_and_damage_is_an_error() {
         assert_eq!(table.row_bytes(0..30_000).unwrap(), plain.row_bytes(0..30_000).unwrap());
         assert_eq!(table.statistics(), plain.statistics());
     }
+    // `gzip -d` ignores zeros at the end, and warns of anything else there.
+    for n_zeros in [1, 511, 300_000] {
+        let padded = [gzip(text.as_bytes()), vec![0; n_zeros]].concat();
+        let (_, table) = Import::of(&padded).run(&auto()).unwrap();
+        assert_eq!(table.row_bytes(0..30_000).unwrap(), plain.row_bytes(0..30_000).unwrap());
+    }
     let packed = gzip(text.as_bytes());
+    let at = format!("end before byte {}, where something else follows", packed.len());
+    refuse([&packed[..], b"garbage"].concat(), auto(), &["cannot unpack", &at]);
+    let at = format!("end before byte {}, where something else follows", packed.len() + 512);
+    refuse([&packed[..], &[0; 512], &packed].concat(), auto(), &["cannot unpack", &at]);
+
     refuse(&packed[..packed.len() / 2], auto(), &["cannot unpack (it is gzip, damaged or cut short)"]);
     refuse(&packed[..packed.len() - 4], auto(), &["cannot unpack"]);
     let mut damaged = packed;

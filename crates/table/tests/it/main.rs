@@ -15,12 +15,14 @@ mod crash;
 mod csv;
 #[cfg(feature = "csv")]
 mod damaged;
+mod dest;
 mod formats;
 #[cfg(feature = "idx")]
 mod idx;
 #[cfg(feature = "images")]
 mod images;
 mod interop;
+mod messages;
 #[cfg(feature = "npy")]
 mod npy;
 mod packed;

@@ -88,7 +88,7 @@ fn first_index_and_number_of_features() {
     check("1 1:5\n0 0:6\n", auto(), &["feature_0", "feature_1"], &[0.0, 5.0, 6.0, 0.0], &[1.0, 0.0]);
     check("1 1:5\n0\n", shape(FirstIndex::Auto, Some(2)), &["feature_1", "feature_2"], &[5.0, 0.0, 0.0, 0.0], &[1.0, 0.0]);
     check("1\n0\n", shape(FirstIndex::Auto, Some(1)), &["feature_0"], &[0.0, 0.0], &[1.0, 0.0]);
-    refuse("1\n0\n", auto(), &["no row gives a feature", "`n_features`"]);
+    refuse("1\n0\n", auto(), &["no row has a feature", "`n_features`"]);
     refuse(text, shape(FirstIndex::One, Some(1)), &["line 2, byte 8: feature 2, rows have 1 features and the last is 1"]);
     refuse(text, shape(FirstIndex::Auto, Some(0)), &["`n_features` is 0, expected 1 to"]);
     refuse(text, shape(FirstIndex::Auto, Some(usize::MAX)), &["expected 1 to 262145"]);
