@@ -3,6 +3,7 @@
 //! `cargo run --release --example import -- --help`
 
 mod bar;
+mod files;
 mod options;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -11,8 +12,8 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Result, anyhow};
-use brisk_examples::{check_output, command_line, print, statistics_table, write_json};
-use brisk_table::{Error, ImportReport, ReadAhead, StreamedTable, import_with_progress};
+use brisk_examples::{command_line, print, statistics_table, write_json};
+use brisk_table::{Error, ImportReport, ReadAhead, StreamedTable, import_with_progress, printable};
 use brisk_train::{StopFlag, closing_table, mebibytes, rows_per_second, seconds, thousands};
 use serde_json::{Value, json};
 
@@ -27,15 +28,12 @@ fn main() -> ExitCode {
 }
 
 fn run(options: Options) -> Result<ExitCode> {
-    check_output("OUT", &options.dest)?;
-    if let Some(path) = &options.json {
-        check_output("--json", path)?;
-    }
+    files::check(&options, &options.import_options())?;
 
     let started = Instant::now();
     let stop = StopFlag::on_ctrl_c()?;
     let Some(report) = import(&options, &stop)? else {
-        print::note(format_args!("error: interrupted; {} is as it was", options.dest.display()));
+        print::note(format_args!("error: interrupted; {} is as it was", printable(&options.dest)));
         return Ok(ExitCode::from(INTERRUPTED));
     };
     let elapsed = started.elapsed().as_secs_f64();
@@ -53,7 +51,7 @@ fn run(options: Options) -> Result<ExitCode> {
             })
         });
         let results = json!({
-            "source": options.source, "table": options.dest, "rows": report.n_rows, "skipped_rows": report.n_skipped,
+            "source": options.source.to_string_lossy(), "table": options.dest.to_string_lossy(), "rows": report.n_rows, "skipped_rows": report.n_skipped,
             "first_skipped": report.first_skipped.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "columns": columns.collect::<Vec<Value>>(), "classes": report.classes,
             "categories": report.dictionaries.iter().map(|column| json!({ "name": column.name(), "codes": column.n_codes() })).collect::<Vec<_>>(),
@@ -66,15 +64,16 @@ fn run(options: Options) -> Result<ExitCode> {
         print::result(format_args!("{}\n", statistics_table(&report.column_names, &report.statistics, report.n_rows)))?;
     }
     let categories: Vec<_> =
-        report.dictionaries.iter().map(|column| format!("{} ({} codes)", column.name(), column.n_codes())).collect();
+        report.dictionaries.iter().map(|column| format!("{} ({} codes)", printable(column.name()), column.n_codes())).collect();
+    let classes: Vec<_> = report.classes.iter().map(|class| printable(class).to_string()).collect();
     let several = |words: &[String]| if words.is_empty() { "none".to_owned() } else { words.join(", ") };
     print::result(closing_table(&[
-        ("table", options.dest.display().to_string()),
+        ("table", printable(&options.dest).to_string()),
         ("rows", thousands(report.n_rows as u64)),
         ("left out", thousands(report.n_skipped)),
         ("columns", shape.join(" x ")),
         ("categories", several(&categories)),
-        ("classes", several(&report.classes)),
+        ("classes", several(&classes)),
         ("size", format!("{}, of {}", mebibytes(n_bytes), mebibytes(n_source_bytes))),
         ("rows/s", rows_per_second(report.n_rows as f64 / elapsed)),
         ("time", seconds(elapsed)),
@@ -101,7 +100,7 @@ fn import(options: &Options, stop: &StopFlag) -> Result<Option<ImportReport>> {
         Ok(Ok(report)) => Ok(Some(report)),
         Ok(Err(Error::FeatureOff { path, found, .. })) => Err(anyhow!(
             "{}: is {found}; run with it: cargo run --release --features all-formats --example import",
-            path.display()
+            printable(&path)
         )),
         Ok(Err(error)) => Err(anyhow!(in_words_of_options(&error.to_string()))),
         Err(thrown) if thrown.is::<Interrupted>() => Ok(None),

@@ -16,7 +16,7 @@ pub(crate) struct Options {
     /// Rows to import: CSV or TSV, svmlight, numpy's .npy or .npz, IDX as of MNIST, or CIFAR's binary files; plain, .gz, .zst or .xz
     #[arg(value_name = "IN")]
     pub(crate) source: PathBuf,
-    /// Table to write, which replaces a file of this name once the import has succeeded
+    /// Table to write, which replaces a file of this name once the import has succeeded; through a symbolic link, the file that it points to
     #[arg(value_name = "OUT")]
     pub(crate) dest: PathBuf,
 

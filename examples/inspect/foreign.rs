@@ -1,4 +1,4 @@
-//! A safetensors file that is no table: another program's, tensor by tensor.
+//! A safetensors file of another program, listed tensor by tensor.
 
 use std::fs::File;
 use std::io::Read;
@@ -6,21 +6,23 @@ use std::io::Read;
 use anyhow::{Context, Result};
 use brisk_examples::{print, write_json};
 use brisk_table::format::{Layout, header_bytes};
+use brisk_table::printable;
 use serde_json::json;
 
 use crate::options::Options;
 
 pub(crate) fn show(options: &Options) -> Result<()> {
     let path = &options.table;
-    let layout = layout(options).with_context(|| format!("{}: cannot read its header", path.display()))?;
-    let mut lines =
-        vec![format!("{}: a safetensors file, but no table: a table has tensors `features` and `labels`", path.display())];
+    let layout = layout(options).with_context(|| format!("{}: cannot read its header", printable(path)))?;
+    let shown = printable(path);
+    let mut lines = vec![format!("{shown}: a safetensors file, but not a table: a table has tensors `features` and `labels`")];
     for (key, value) in &layout.metadata {
-        lines.push(format!("  {key}: {value}"));
+        lines.push(format!("  {}: {}", printable(key), printable(value)));
     }
-    let width = layout.tensors.iter().map(|tensor| tensor.name.chars().count()).max().unwrap_or(0);
-    for tensor in &layout.tensors {
-        let (name, n_bytes) = (&tensor.name, tensor.range.len());
+    let names: Vec<String> = layout.tensors.iter().map(|tensor| printable(&tensor.name).to_string()).collect();
+    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    for (tensor, name) in layout.tensors.iter().zip(&names) {
+        let n_bytes = tensor.range.len();
         lines.push(format!("{name:width$}  {} {:?}  {n_bytes} bytes", tensor.dtype, tensor.shape));
     }
     print::result(lines.join("\n"))?;
@@ -28,7 +30,7 @@ pub(crate) fn show(options: &Options) -> Result<()> {
         let tensors = layout.tensors.iter().map(|tensor| {
             json!({ "name": tensor.name, "dtype": tensor.dtype.name(), "shape": tensor.shape, "bytes": tensor.range.len() })
         });
-        write_json(path, &json!({ "table": options.table, "tensors": tensors.collect::<Vec<_>>() }))?;
+        write_json(path, &json!({ "table": options.table.to_string_lossy(), "tensors": tensors.collect::<Vec<_>>() }))?;
     }
     Ok(())
 }

@@ -7,20 +7,22 @@ mod options;
 mod rows;
 
 use std::fmt::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use brisk_examples::{check_output, command_line, print, statistics_table, write_json};
+use brisk_examples::{check_files_differ, check_output, command_line, print, statistics_table, write_json};
 use brisk_loader::RowSource;
 use brisk_table::{
     ColumnStatistics, DType, Dictionary, Error, ReadAhead, ShardedTable, SourceIdentity, StreamedTable, format::FormatError,
+    printable,
 };
 use brisk_train::{closing_table, mebibytes, thousands};
 use serde_json::json;
 
 use options::Options;
 
-/// More classes or values than this are counted, not listed.
+/// How many classes or values are listed; of more, only the number is given as well.
 const N_LISTED: usize = 12;
 
 fn main() -> ExitCode {
@@ -28,13 +30,18 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<()> {
-    if let Some(path) = &options.json {
-        check_output("--json", path)?;
-    }
-    // Rows in order are read as they are asked for; nothing is read ahead.
-    let ahead = ReadAhead::new(0);
     let path = &options.table;
     let is_index = path.is_dir() || path.extension().is_some_and(|extension| extension == "json");
+    if let Some(json) = &options.json {
+        // The shards of an index lie beside it.
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let shards = (is_index && !path.is_dir()).then_some(folder);
+        let inputs: Vec<_> = [Some(&**path), shards].into_iter().flatten().map(|path| ("TABLE", path)).collect();
+        check_files_differ(&[("--json", json)], &inputs)?;
+        check_output("--json", json)?;
+    }
+    // Rows are read in order, when they are needed.
+    let ahead = ReadAhead::new(0);
     if is_index {
         let table = ShardedTable::open_streamed(path, &ahead)?;
         let shown = Shown {
@@ -105,17 +112,18 @@ fn show<S: RowSource<Feature = f32, Error = Error>>(
     } else {
         "not checked; --verify does"
     };
-    let name = |table: &Shown<'_>| table.label_name.map_or(String::new(), |name| format!("{name}, "));
-    let imported =
-        table.source.map_or("unknown".to_owned(), |source| format!("{}, {}", source.file_name, mebibytes(source.n_bytes)));
-    let dictionaries = table.dictionaries.iter().map(|column| {
-        let values = column.values().to_vec();
-        format!("{} ({} codes): {}", column.name(), column.n_codes(), listed(&values))
-    });
+    let name = |table: &Shown<'_>| table.label_name.map_or(String::new(), |name| format!("{}, ", printable(name)));
+    let imported = table
+        .source
+        .map_or("unknown".to_owned(), |source| format!("{}, {}", printable(&source.file_name), mebibytes(source.n_bytes)));
+    let dictionaries = table
+        .dictionaries
+        .iter()
+        .map(|column| format!("{} ({} codes): {}", printable(column.name()), column.n_codes(), listed(column.values())));
     let dictionaries: Vec<String> = dictionaries.collect();
 
     let mut lines = vec![
-        ("table", format!("{}, {}", options.table.display(), table.kind)),
+        ("table", format!("{}, {}", printable(&options.table), table.kind)),
         ("rows", thousands(table.n_rows as u64)),
         ("features", format!("{} {:?}", table.dtype, table.row_shape)),
         ("labels", format!("{}{}", name(table), table.label_dtype)),
@@ -147,7 +155,7 @@ fn show<S: RowSource<Feature = f32, Error = Error>>(
         });
         let dictionaries = table.dictionaries.iter().map(|column| json!({ "name": column.name(), "values": column.values() }));
         let results = json!({
-            "table": options.table, "rows": table.n_rows, "row_shape": table.row_shape, "dtype": table.dtype.name(),
+            "table": options.table.to_string_lossy(), "rows": table.n_rows, "row_shape": table.row_shape, "dtype": table.dtype.name(),
             "label_dtype": table.label_dtype.name(), "label": table.label_name, "columns": table.column_names,
             "statistics": statistics, "categories": dictionaries.collect::<Vec<_>>(), "classes": table.classes,
             "weights": table.has_weights, "source": table.source.map(|source| &source.file_name),
@@ -158,11 +166,12 @@ fn show<S: RowSource<Feature = f32, Error = Error>>(
     Ok(())
 }
 
-/// The words, if they are few; else the first of them, and how many there are.
+/// The words if they are few, otherwise the first of them and how many there are.
 fn listed(words: &[String]) -> String {
+    let shown: Vec<String> = words.iter().take(N_LISTED).map(|word| printable(word).to_string()).collect();
     match words.len() {
         0 => "none".to_owned(),
-        1..=N_LISTED => words.join(", "),
-        n => format!("{}, … ({n})", words[..N_LISTED].join(", ")),
+        1..=N_LISTED => shown.join(", "),
+        n => format!("{}, … ({n})", shown.join(", ")),
     }
 }

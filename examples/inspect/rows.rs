@@ -1,6 +1,6 @@
 use anyhow::Result;
 use brisk_loader::RowSource;
-use brisk_table::{Dictionary, Error};
+use brisk_table::{Dictionary, Error, printable};
 
 /// Columns that are shown of a wide row.
 const N_SHOWN: usize = 8;
@@ -22,17 +22,18 @@ pub(crate) fn first<S: RowSource<Feature = f32, Error = Error>>(
 
     let n_features = n_cols.min(N_SHOWN);
     let mut heading = vec!["row".to_owned(), "label".to_owned()];
+    let shown = |text: &str| printable(text).to_string();
     heading.extend(
-        (0..n_categories).map(|col| dictionaries.get(col).map_or(format!("category {col}"), |column| column.name().to_owned())),
+        (0..n_categories).map(|col| dictionaries.get(col).map_or(format!("category {col}"), |column| shown(column.name()))),
     );
-    heading.extend((0..n_features).map(|col| names.get(col).cloned().unwrap_or_else(|| col.to_string())));
+    heading.extend((0..n_features).map(|col| names.get(col).map_or(col.to_string(), |name| shown(name))));
     let line = |row: usize| {
         let label = labels[row];
         let class = classes.get(label as usize).filter(|_| label >= 0.0);
-        let mut cells = vec![row.to_string(), class.map_or(label.to_string(), String::clone)];
+        let mut cells = vec![row.to_string(), class.map_or(label.to_string(), |class| shown(class))];
         cells.extend(categories[row * n_categories..][..n_categories].iter().enumerate().map(|(col, &code)| {
             let value = dictionaries.get(col).and_then(|column| column.value(code));
-            value.map_or(if code == 0 { "-".to_owned() } else { code.to_string() }, str::to_owned)
+            value.map_or(if code == 0 { "-".to_owned() } else { code.to_string() }, shown)
         }));
         cells.extend(features[row * n_cols..][..n_features].iter().map(f32::to_string));
         cells

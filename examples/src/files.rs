@@ -1,25 +1,62 @@
+use std::fs;
+use std::io::Write;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
+use brisk_table::{AtomicFile, is_same_file, printable};
 use serde_json::Value;
 
-/// Whether a file can be made at `path`, which `option` names, as far as can be told before there is anything to write.
+/// A file of a command line: the option or argument that names it, and its path.
+pub type NamedFile<'a> = (&'a str, &'a Path);
+
+/// Checks, before there is anything to write, that a file can be written at `path`, which `option` names.
 ///
 /// # Errors
-/// If it is a folder, or its folder is not there.
+/// If it is a folder, a device, a pipe or a socket, or if no file can be created in its folder.
 pub fn check_output(option: &str, path: &Path) -> Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if !folder.is_dir() || path.is_dir() {
-        bail!("{}: {option} wants a file in a folder that is there", path.display());
+    if !folder.is_dir() {
+        bail!("{}: {option} needs a file in a folder that exists", printable(path));
+    }
+    // Dropped at once, which removes it and leaves the path as it was.
+    AtomicFile::create(path).map(drop).map_err(|error| anyhow!("{}: {option} cannot be written: {error}", printable(path)))
+}
+
+/// Checks, before anything is opened for writing, that no output would replace an input or another output.
+///
+/// An input may be a folder; then the files that exist in it are inputs, too.
+///
+/// # Errors
+/// If two paths name one file, through links too.
+pub fn check_files_differ(outputs: &[NamedFile<'_>], inputs: &[NamedFile<'_>]) -> Result<()> {
+    for (i, (option, path)) in outputs.iter().enumerate() {
+        for (other_option, other) in inputs.iter().chain(&outputs[..i]) {
+            let shown = printable(path);
+            if is_same_file(path, other) {
+                bail!("{shown}: {option} names the same file as {other_option}; choose another");
+            }
+            if other.is_dir() && is_within(path, other) {
+                bail!("{shown}: {option} names a file in the folder {other_option}, which it would replace; choose another");
+            }
+        }
     }
     Ok(())
 }
 
-/// Writes results as one JSON object.
+/// Whether there is a file at `path`, and it is somewhere in `folder`.
+fn is_within(path: &Path, folder: &Path) -> bool {
+    matches!((fs::canonicalize(path), fs::canonicalize(folder)), (Ok(path), Ok(folder)) if path.starts_with(&folder))
+}
+
+/// Writes results as one JSON object, which replaces a file at `path` as a whole.
 ///
 /// # Errors
 /// If they cannot be written.
 pub fn write_json(path: &Path, results: &Value) -> Result<()> {
     let text = serde_json::to_string_pretty(results)? + "\n";
-    std::fs::write(path, text).with_context(|| format!("{}: cannot write the results", path.display()))
+    let written = AtomicFile::create(path).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        Ok(file.publish()?)
+    });
+    written.with_context(|| format!("{}: cannot write the results", printable(path)))
 }

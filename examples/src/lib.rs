@@ -7,5 +7,5 @@ pub mod print;
 mod files;
 mod statistics;
 
-pub use files::{check_output, write_json};
+pub use files::{NamedFile, check_files_differ, check_output, write_json};
 pub use statistics::statistics_table;

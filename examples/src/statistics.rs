@@ -1,10 +1,10 @@
-use brisk_table::ColumnStatistics;
+use brisk_table::{ColumnStatistics, printable};
 
-/// A line a column: its name, how many values are missing of `n_rows`, mean, deviation, least and greatest.
+/// One line for each column: its name, how many of `n_rows` values are missing, mean, standard deviation, minimum and maximum.
 pub fn statistics_table(names: &[String], columns: &[ColumnStatistics], n_rows: usize) -> String {
     let heading = ["column", "missing", "mean", "std", "min", "max"].map(String::from);
     let lines = columns.iter().enumerate().map(|(col, column)| {
-        let name = names.get(col).cloned().unwrap_or_else(|| col.to_string());
+        let name = names.get(col).map_or(col.to_string(), |name| printable(name).to_string());
         let missing = (n_rows as u64).saturating_sub(column.count).to_string();
         let [mean, std, min, max] = [column.mean, column.std, column.min, column.max].map(short);
         [name, missing, mean, std, min, max]

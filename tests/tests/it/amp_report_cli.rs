@@ -86,7 +86,7 @@ fn options_that_make_no_sense() {
     }
     let (code, stdout, stderr) = run(&["--json", "/"]);
     assert_eq!((code, stdout.as_str()), (Some(1), ""), "{stderr}");
-    assert!(stderr.starts_with("error: ") && stderr.contains("--json wants a file in a folder that is there"), "{stderr}");
+    assert!(stderr.starts_with("error: ") && stderr.contains("--json cannot be written: is a folder"), "{stderr}");
     let (code, help, _) = run(&["--help"]);
     assert!(code == Some(0) && help.contains("--precision <TYPE>"), "{help}");
 }

@@ -125,7 +125,7 @@ fn options_that_make_no_sense() {
     }
     assert!(!place.path("data").exists() && !place.path("runs").exists(), "nothing was simulated or trained");
     for (args, words) in [
-        (&["--json", "nosuch/results.json"][..], &["a folder that is there"][..]),
+        (&["--json", "nosuch/results.json"][..], &["a folder that exists"][..]),
         (&["--resume", "nosuch/last.safetensors"], &["nosuch"]),
         (&["--devices", "cpu,nosuch"], &["no device `nosuch`"]),
     ] {

@@ -188,7 +188,7 @@ fn options_that_make_no_sense() {
         check_usage_error(&place.run(args), args, words);
     }
     for (args, words) in [
-        (&["--json", "nosuch/results.json"][..], &["nosuch/results.json", "a folder that is there"][..]),
+        (&["--json", "nosuch/results.json"][..], &["nosuch/results.json", "a folder that exists"][..]),
         (&["--json", "."], &["--json wants a file"]),
     ] {
         place.check(args, words);

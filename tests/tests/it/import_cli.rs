@@ -1,4 +1,4 @@
-//! The `import` example, as a person calls it.
+//! The `import` example, called as from a shell.
 
 use std::fs;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ const GOOD: &str = "signal,pt,eta,id\n1,0.5,-2,a\n0,1.5,3e-2,b\n1,2.5,,c\n";
 
 impl Place {
     fn new() -> Self {
-        let place = Self { dir: tempfile::tempdir().expect("a folder for a while") };
+        let place = Self { dir: tempfile::tempdir().expect("the system has a folder for temporary files") };
         place.write("in.csv", GOOD);
         place
     }
@@ -129,8 +129,115 @@ fn refusals_name_the_way_out_in_words_of_options() {
     );
     place.check(&[&good[..], &["--label", "mass"]].concat(), &["`mass`", "signal", "eta"]);
     place.check(&["none.csv", "out.safetensors"], &["none.csv", "No such file"]);
-    place.check(&["in.csv", "no/such/folder/out.safetensors"], &["OUT wants a file in a folder that is there"]);
-    place.check(&[&good[..], &["--json", "no/such/folder.json"]].concat(), &["--json wants a file in a folder that is there"]);
+    place.check(&["in.csv", "no/such/folder/out.safetensors"], &["OUT needs a file in a folder that exists"]);
+    place.check(&[&good[..], &["--json", "no/such/folder.json"]].concat(), &["--json needs a file in a folder that exists"]);
+}
+
+/// Nothing that is read, and nothing but a regular file, is replaced; all of it is found before anything is written.
+#[test]
+fn outputs_that_would_destroy_something_are_refused() {
+    let place = Place::new();
+    fs::create_dir(place.path("folder")).expect("the folder is writable");
+    let refused = |args: &[&str], words: &[&str]| {
+        let (output, stdout, stderr) = place.run(args);
+        assert_eq!((output.status.code(), stdout.as_str()), (Some(1), ""), "{args:?}: {stderr}");
+        assert!(stderr.starts_with("error: ") && stderr.lines().count() == 1, "{args:?}: one line: {stderr}");
+        for word in words {
+            assert!(stderr.contains(word), "{args:?}: no `{word}` in: {stderr}");
+        }
+        assert_eq!(fs::read_to_string(place.path("in.csv")).expect("it is still there"), GOOD, "{args:?} changed the rows");
+    };
+    let rest = ["--drop", "id", "--missing", "keep"];
+    let args = |words: &[&'static str]| [words, &rest[..]].concat();
+    refused(&args(&["in.csv", "in.csv"]), &["OUT names the same file as IN"]);
+    refused(&args(&["in.csv", "folder/../in.csv"]), &["OUT names the same file as IN"]);
+    refused(&args(&["in.csv", "out", "--json", "in.csv"]), &["--json names the same file as IN"]);
+    refused(&args(&["in.csv", "out", "--json", "folder/../out"]), &["--json names the same file as OUT"]);
+    refused(&args(&["in.csv", "folder"]), &["folder: OUT cannot be written: is a folder"]);
+    refused(&args(&["in.csv", "out", "--json", "folder"]), &["folder: --json cannot be written: is a folder"]);
+    assert!(!place.path("out").exists(), "a table was made");
+    place.run(&args(&["in.csv", "train"]));
+    let train = fs::read(place.path("train")).expect("a table");
+    refused(&["in.csv", "train", "--like", "train"], &["OUT names the same file as --like"]);
+    refused(&["in.csv", "out", "--like", "train", "--json", "train"], &["--json names the same file as --like"]);
+    assert_eq!(fs::read(place.path("train")).expect("a table"), train, "the table changed");
+}
+
+#[cfg(unix)]
+#[test]
+fn outputs_are_seen_through_links_and_special_files_are_refused() {
+    use std::os::unix::fs::{FileTypeExt, symlink};
+
+    let place = Place::new();
+    symlink("in.csv", place.path("soft")).expect("links can be made");
+    fs::hard_link(place.path("in.csv"), place.path("hard")).expect("links can be made");
+    assert!(Command::new("mkfifo").arg(place.path("pipe")).status().expect("there is `mkfifo`").success(), "a pipe");
+    let before = place.left();
+    for (args, words) in [
+        (["in.csv", "soft", "--drop", "id"], "OUT names the same file as IN"),
+        (["soft", "in.csv", "--drop", "id"], "OUT names the same file as IN"),
+        (["in.csv", "hard", "--drop", "id"], "OUT names the same file as IN"),
+        (["in.csv", "out", "--json", "soft"], "--json names the same file as IN"),
+        (["in.csv", "/dev/null", "--drop", "id"], "/dev/null: OUT cannot be written: is a device"),
+        (["in.csv", "out", "--json", "/dev/null"], "/dev/null: --json cannot be written: is a device"),
+        (["in.csv", "pipe", "--drop", "id"], "pipe: OUT cannot be written: is a pipe"),
+        (["in.csv", "out", "--json", "pipe"], "pipe: --json cannot be written: is a pipe"),
+    ] {
+        let (output, _, stderr) = place.run(&args);
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {stderr}");
+        assert!(stderr.contains(words), "{args:?}: no `{words}` in: {stderr}");
+        assert_eq!(place.left(), before, "{args:?} left something");
+    }
+    assert_eq!(fs::read_to_string(place.path("in.csv")).expect("it is still there"), GOOD);
+    assert!(place.path("soft").is_symlink(), "the link was replaced");
+    let pipe = fs::metadata(place.path("pipe")).expect("it is still there");
+    assert!(pipe.file_type().is_fifo(), "the pipe was replaced");
+
+    // A link to a file is followed: the file is replaced and the link stays.
+    fs::create_dir(place.path("disk")).expect("the folder is writable");
+    symlink("disk/table", place.path("table")).expect("links can be made");
+    let (output, _, stderr) = place.run(&["in.csv", "table", "--drop", "id", "--missing", "keep"]);
+    assert!(output.status.success(), "{stderr}");
+    assert!(place.path("table").is_symlink() && !place.path("disk/table").is_symlink(), "the link is not a link any more");
+    Table::open(place.path("disk/table")).expect("a table");
+}
+
+/// Names and values of the file, and its name, do not reach the terminal as they are.
+#[test]
+fn control_characters_are_escaped() {
+    let place = Place::new();
+    place.write("red.csv", "y,\u{1b}[31mred,kind\n1,2,\u{1b}[32mgreen\n0,3,b\n");
+    let args = ["red.csv", "out", "--categorical", "kind", "--stats"];
+    let (output, stdout, stderr) = place.run(&args);
+    assert!(output.status.success(), "{stderr}");
+    assert!(stdout.contains(r"\u{1b}[31mred"), "{stdout}");
+    assert!(!stdout.contains('\u{1b}'), "{stdout:?}");
+    let (_, _, stderr) = place.run(&["red.csv", "out", "--label", "\u{1b}[33m"]);
+    assert!(stderr.contains(r"`\u{1b}[33m`") && !stderr.contains('\u{1b}'), "{stderr:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn names_of_files_need_not_be_utf8() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    let place = Place::new();
+    let [source, dest, report] = [&b"\xff.csv"[..], b"\xff.safetensors", b"\xff.json"].map(OsStr::from_bytes);
+    fs::rename(place.path("in.csv"), place.dir.path().join(source)).expect("any bytes are a name");
+    let mut command = place.command(&["--drop", "id", "--missing", "keep", "--json"]);
+    let output = command.arg(report).arg(source).arg(dest).output().expect("the example runs");
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{stderr}");
+    assert!(stdout.contains("\u{fffd}.safetensors"), "{stdout}");
+    Table::open(place.dir.path().join(dest)).expect("a table").verify().expect("whole");
+    let json = fs::read_to_string(place.dir.path().join(report)).expect("the results");
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["source"], "\u{fffd}.csv");
+
+    let missing = place.command(&[]).arg(OsStr::from_bytes(b"\xfe")).arg(dest).output().expect("the example runs");
+    let stderr = String::from_utf8_lossy(&missing.stderr);
+    assert!(missing.status.code() == Some(1) && stderr.starts_with("error: \u{fffd}: cannot open"), "{stderr}");
 }
 
 #[test]

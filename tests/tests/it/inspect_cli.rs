@@ -1,4 +1,4 @@
-//! The `inspect` example, as a person calls it.
+//! The `inspect` example, called as from a shell.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ struct Place {
 
 impl Place {
     fn new() -> Self {
-        let place = Self { dir: tempfile::tempdir().expect("a folder for a while") };
+        let place = Self { dir: tempfile::tempdir().expect("the system has a folder for temporary files") };
         let features: Vec<f32> = (0..120).map(|i| i as f32 / 4.0).collect();
         let labels: Vec<f32> = (0..60).map(|row| (row % 2) as f32).collect();
         let schema = Schema { label_name: Some("signal".into()), ..Schema::named(["mass", "angle"]) };
@@ -101,6 +101,83 @@ fn what_is_damaged_or_absent_is_told() {
     place.refuses(&["none"], "none: cannot open");
 }
 
+/// A report replaces nothing that is read.
+#[test]
+fn reports_over_the_table_are_refused() {
+    let place = Place::new();
+    let before = fs::read(place.path("table.safetensors")).expect("it was written");
+    place.refuses(&["table.safetensors", "--json", "table.safetensors"], "--json names the same file as TABLE");
+    assert_eq!(fs::read(place.path("table.safetensors")).expect("it was written"), before, "the table changed");
+
+    let index = "shards/table.safetensors.index.json";
+    let before = fs::read(place.path(index)).expect("it was written");
+    place.refuses(&["shards", "--json", index], "--json names a file in the folder TABLE");
+    place.refuses(&[index, "--json", index], "--json names the same file as TABLE");
+    let shards = fs::read_dir(place.path("shards")).expect("the folder can be read").map(|entry| entry.expect("an entry").path());
+    let shard = shards.into_iter().find(|path| !path.ends_with("table.safetensors.index.json")).expect("a shard");
+    place.refuses(&[index, "--json", shard.to_str().expect("a plain path")], "--json names a file in the folder TABLE");
+    assert_eq!(fs::read(place.path(index)).expect("it was written"), before, "the index changed");
+    place.check(&["shards", "--json", "shards/new.json"], &["rows 60"]);
+    place.refuses(&["table.safetensors", "--json", "shards"], "--json cannot be written: is a folder");
+}
+
+/// Names and values of a file, and its name, do not reach the terminal as they are.
+#[test]
+fn control_characters_are_escaped() {
+    let place = Place::new();
+    let red = "\u{1b}[31mred\n";
+    let schema = Schema { label_name: Some(red.into()), ..Schema::named([red]) };
+    let mut writer = TableWriter::create(place.path("red.safetensors"), schema).expect("the folder is there");
+    writer.set_classes([red, "b"]).expect("two classes");
+    writer.push(&[1.0_f32], &[0.0_f32]).expect("a row");
+    writer.finish().expect("there is room for a small file");
+    let header =
+        r#"{"__metadata__":{"\u001b[32m":"\u001b[33m"},"\u001b[31mred\n":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}      "#;
+    fs::write(place.path("foreign"), [&(header.len() as u64).to_le_bytes(), header.as_bytes()].concat()).expect("room");
+    for (args, shown) in [
+        (["red.safetensors", "--rows", "1"], r"\u{1b}[31mred\n"),
+        (["foreign", "--rows", "1"], r"\u{1b}[31mred\n"),
+        (["foreign", "--rows", "1"], r"\u{1b}[32m: \u{1b}[33m"),
+    ] {
+        let (code, stdout, stderr) = place.run(&args);
+        assert_eq!((code, stderr.as_str()), (Some(0), ""), "{args:?}");
+        assert!(stdout.contains(shown) && !stdout.contains('\u{1b}'), "{args:?}: {stdout:?}");
+    }
+    // Longer than the 65,535 columns to which text can be padded.
+    let name = "x".repeat(100_000);
+    let header = format!("{{\"{name}\":{{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}}}}      ");
+    fs::write(place.path("long"), [&(header.len() as u64).to_le_bytes(), header.as_bytes()].concat()).expect("room");
+    let (code, stdout, stderr) = place.run(&["long"]);
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    assert!(stdout.contains("x…  U8 [0]") && stdout.len() < 10_000, "{stdout}");
+
+    let (_, stdout, _) = place.run(&["red.safetensors", "--rows", "1"]);
+    assert!(!stdout.contains("red\n\n") && !stdout.lines().any(|line| line.trim() == "red"), "a name breaks a line: {stdout}");
+}
+
+#[cfg(unix)]
+#[test]
+fn names_of_files_need_not_be_utf8() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    let place = Place::new();
+    let [table, foreign, report] = [&b"\xff"[..], b"\xfe", b"\xff.json"].map(OsStr::from_bytes);
+    fs::rename(place.path("table.safetensors"), place.dir.path().join(table)).expect("any bytes are a name");
+    let header = r#"{"x":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}   "#;
+    let bytes = [&(header.len() as u64).to_le_bytes(), header.as_bytes()].concat();
+    fs::write(place.dir.path().join(foreign), bytes).expect("there is room");
+    for path in [table, foreign] {
+        let mut command = Command::new(built("inspect"));
+        let output =
+            command.arg(path).arg("--json").arg(report).current_dir(place.dir.path()).output().expect("the example runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let json = fs::read_to_string(place.dir.path().join(report)).expect("the results");
+        let json: Value = serde_json::from_str(&json).expect("JSON");
+        assert_eq!(json["table"], "\u{fffd}");
+    }
+}
+
 #[test]
 fn options_that_make_no_sense() {
     let place = Place::new();
@@ -113,5 +190,5 @@ fn options_that_make_no_sense() {
         let output = Command::new(built("inspect")).args(args).current_dir(place.dir.path()).output().expect("the example runs");
         check_usage_error(&output, args, &[words]);
     }
-    place.refuses(&["table.safetensors", "--json", "no/such/file"], "--json wants a file in a folder that is there");
+    place.refuses(&["table.safetensors", "--json", "no/such/file"], "--json needs a file in a folder that exists");
 }

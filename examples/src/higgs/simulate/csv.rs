@@ -1,11 +1,11 @@
 //! The table as a CSV file.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
 
 use anyhow::Context as _;
+use brisk_table::AtomicFile;
 use rayon::prelude::*;
 
 use super::{Simulation, columns};
@@ -18,29 +18,17 @@ const N_CHUNKS: u64 = 16;
 /// Writes events `first_row..first_row + n_rows` with a header, the label first. Numbers are printed in the shortest form that
 /// reads back as the same `f32`.
 ///
-/// The file is written under a temporary name beside `path` and renamed when it is complete and on disk: nobody sees half of
-/// it. A test set is the rows that follow the training set's: the same seed, and its length as `first_row`.
+/// The file appears at `path` when it is complete. A test set is the rows that follow the training set's: the same seed, and the
+/// training set's length as `first_row`.
 ///
 /// # Errors
-/// When the folder cannot be written to, or is full; `path` is as it was.
+/// When the folder cannot be written to, or the disk is full; `path` is as it was.
 pub(crate) fn write_csv(path: &Path, n_rows: u64, seed: u64, first_row: u64) -> anyhow::Result<()> {
     write(path, n_rows, seed, first_row).with_context(|| format!("{}: could not write {n_rows} simulated rows", path.display()))
 }
 
 fn write(path: &Path, n_rows: u64, seed: u64, first_row: u64) -> io::Result<()> {
-    let mut name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?.to_os_string();
-    name.push(format!(".{}.tmp", std::process::id()));
-    let partial = path.with_file_name(name);
-    let written = stream(&partial, n_rows, seed, first_row).and_then(|()| fs::rename(&partial, path));
-    if written.is_err() {
-        // Nothing more can be done if this fails as well.
-        let _ = fs::remove_file(&partial);
-    }
-    written
-}
-
-fn stream(path: &Path, n_rows: u64, seed: u64, first_row: u64) -> io::Result<()> {
-    let mut file = fs::File::create(path)?;
+    let mut file = AtomicFile::create(path)?;
     writeln!(file, "{}", columns::NAMES.join(","))?;
     let simulation = Simulation { seed };
     let end = first_row + n_rows;
@@ -51,7 +39,7 @@ fn stream(path: &Path, n_rows: u64, seed: u64, first_row: u64) -> io::Result<()>
             file.write_all(text.as_bytes())?;
         }
     }
-    file.sync_all()
+    Ok(file.publish()?)
 }
 
 fn printed(simulation: &Simulation, start: u64, end: u64) -> String {

@@ -1,0 +1,28 @@
+use anyhow::Result;
+use brisk_examples::{NamedFile, check_files_differ, check_output};
+use brisk_table::ImportOptions;
+
+use crate::options::Options;
+
+/// Checks, before anything is opened for writing, that the table and the report can be written and replace nothing that is read.
+pub(crate) fn check(options: &Options, import: &ImportOptions) -> Result<()> {
+    let (table, source) = (("OUT", &*options.dest), ("IN", &*options.source));
+    let report = options.json.as_deref().map(|path| ("--json", path));
+    let like = import.csv.columns.like.as_deref().map(|path| ("--like", path));
+    // The name of an array in an archive, or the number of a column, is not a file.
+    let labels = import.idx.labels.as_deref().filter(|path| path.exists());
+    let others: Vec<NamedFile<'_>> = like.into_iter().chain(labels.map(|path| ("--labels", path))).collect();
+
+    check_files_differ(&[table], &others)?;
+    // A table in the folder that it is made of is fine; the importer knows which files of the folder it reads.
+    if !options.source.is_dir() {
+        check_files_differ(&[table], &[source])?;
+    }
+    if let Some(report) = report {
+        check_files_differ(&[report], &[&others[..], &[source, table]].concat())?;
+    }
+    for (option, path) in [Some(table), report].into_iter().flatten() {
+        check_output(option, path)?;
+    }
+    Ok(())
+}
