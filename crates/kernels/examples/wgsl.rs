@@ -85,10 +85,13 @@ fn write_all(folder: &Path) -> io::Result<usize> {
     Ok(dump.n)
 }
 
+/// A kernel of a real size, or nothing; then source, entry point, and constants as bits.
+type Key = (String, String, &'static str, Vec<(&'static str, u64)>);
+
 struct Dump<'a> {
     folder: &'a Path,
     index: String,
-    seen: BTreeSet<(String, String, &'static str, Vec<(&'static str, u64)>)>,
+    seen: BTreeSet<Key>,
     n: usize,
 }
 

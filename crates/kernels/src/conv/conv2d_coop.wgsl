@@ -10,9 +10,9 @@
 // load where they lie. The patches of the next places are on their way in registers meanwhile, and go to the other half of the memory: one barrier for DEPTH
 // places. An invocation gathers eight channels, 16 bytes, for the same four pixels all along, and computes where they lie once.
 //
-// What bounds it, for 2 by 2 subgroups of 4 by 4 matrices of 16 by 16: at a place of the sum a subgroup reads 64 values of f16 from workgroup memory and 64 from
-// the nearest cache for 2 * 64 * 64 operations, 32 a byte as matmul_coop.wgsl; a value that is gathered serves 2 * 128 operations, and is read from the source
-// once for each tap of its window, by which it is in a cache.
+// What bounds it, for 2 by 2 subgroups of 2 by 2 matrices of 16 by 16: at an index of the sum a subgroup reads 32 values of f16 from workgroup memory and 32 from
+// the nearest cache for 2 * 32 * 32 operations, 16 a byte; a value that is gathered serves 2 * 64 operations, and is read from the source once for each
+// tap of its window, by which it is in a cache. With 4 by 4 matrices it would be twice as many, but not all of their sums fit in registers.
 //
 // A matrix has no elements that an invocation could get at, so sums go through workgroup memory for the epilogue, one matrix of each subgroup at a time. Every invocation of a
 // group comes to all barriers. How many subgroups a group has may differ from group to group: where there are fewer than blocks they go round for the others,
@@ -22,8 +22,8 @@ override LANES: u32 = 128u;
 // Blocks of a tile, each a subgroup's, along the pixels, whose patches are gathered, and along the columns, whose weights are loaded.
 override GATHERED_BLOCKS: u32 = 2u;
 override LOADED_BLOCKS: u32 = 2u;
-// Matrices of a block along either side: 2 or 4.
-override MATRICES: u32 = 4u;
+// Matrices of a block along either side.
+const MATRICES = 2u;
 
 override TILE_ROWS: u32 = GATHERED_BLOCKS * MATRICES * SIZE;
 override TILE_COLS: u32 = LOADED_BLOCKS * MATRICES * SIZE;
@@ -198,20 +198,8 @@ fn main(
 
         var s00 = Sum();
         var s01 = Sum();
-        var s02 = Sum();
-        var s03 = Sum();
         var s10 = Sum();
         var s11 = Sum();
-        var s12 = Sum();
-        var s13 = Sum();
-        var s20 = Sum();
-        var s21 = Sum();
-        var s22 = Sum();
-        var s23 = Sum();
-        var s30 = Sum();
-        var s31 = Sum();
-        var s32 = Sum();
-        var s33 = Sum();
         var next = gather(walk, sources, 8u * of_lane.y);
         for (var start = 0u; start < n_places; start += DEPTH) {
             put(stage + put_at, next);
@@ -231,24 +219,6 @@ fn main(
                 s01 = coopMultiplyAdd(a0, b1, s01);
                 s10 = coopMultiplyAdd(a1, b0, s10);
                 s11 = coopMultiplyAdd(a1, b1, s11);
-                if MATRICES == 4u {
-                    let a2 = load_a(a + 2u * SIZE * STRIDE);
-                    let a3 = load_a(a + 3u * SIZE * STRIDE);
-                    s20 = coopMultiplyAdd(a2, b0, s20);
-                    s21 = coopMultiplyAdd(a2, b1, s21);
-                    s30 = coopMultiplyAdd(a3, b0, s30);
-                    s31 = coopMultiplyAdd(a3, b1, s31);
-                    let b2 = load_b(walk, start + k, block.col + 2u * SIZE);
-                    s02 = coopMultiplyAdd(a0, b2, s02);
-                    s12 = coopMultiplyAdd(a1, b2, s12);
-                    s22 = coopMultiplyAdd(a2, b2, s22);
-                    s32 = coopMultiplyAdd(a3, b2, s32);
-                    let b3 = load_b(walk, start + k, block.col + 3u * SIZE);
-                    s03 = coopMultiplyAdd(a0, b3, s03);
-                    s13 = coopMultiplyAdd(a1, b3, s13);
-                    s23 = coopMultiplyAdd(a2, b3, s23);
-                    s33 = coopMultiplyAdd(a3, b3, s33);
-                }
             }
             stage = HALF - stage;
         }
@@ -257,19 +227,5 @@ fn main(
         finish(walk, block, 0u, 1u, s01);
         finish(walk, block, 1u, 0u, s10);
         finish(walk, block, 1u, 1u, s11);
-        if MATRICES == 4u {
-            finish(walk, block, 0u, 2u, s02);
-            finish(walk, block, 0u, 3u, s03);
-            finish(walk, block, 1u, 2u, s12);
-            finish(walk, block, 1u, 3u, s13);
-            finish(walk, block, 2u, 0u, s20);
-            finish(walk, block, 2u, 1u, s21);
-            finish(walk, block, 2u, 2u, s22);
-            finish(walk, block, 2u, 3u, s23);
-            finish(walk, block, 3u, 0u, s30);
-            finish(walk, block, 3u, 1u, s31);
-            finish(walk, block, 3u, 2u, s32);
-            finish(walk, block, 3u, 3u, s33);
-        }
     }
 }

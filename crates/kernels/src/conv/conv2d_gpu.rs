@@ -7,7 +7,7 @@ use crate::product::coop_tiles::{CoopTiles, matrices_part, patches_part};
 use crate::product::epilogue::Results;
 use crate::product::matmul_gpu::transposition;
 use crate::product::tile_form::TileForm;
-use crate::product::tiles::product_workgroups;
+use crate::product::tiles::{Cut, product_workgroups};
 use crate::reduce::column_sum::COLUMN_SUM;
 use crate::{
     Adapter, Conv2d, Conv2dGradInput, Conv2dGradWeight, ConvShape, CoopShape, DType, Dispatch, Epilogue, Error, Images,
@@ -124,10 +124,9 @@ pub(crate) fn grad_weight(
     let dtype = |arg: usize| dtypes.get(arg).copied().unwrap_or(DType::F32);
     let (y, n_parts) = (shape.y(), kernel.n_parts());
     let operands = [dtype(0), dtype(1)];
-    let coop =
-        CoopTiles::choose(family, adapter, operands, [shape.x.n_channels, shape.n_out], [shape.n_patch(), shape.n_out], n_parts)
-            .filter(|tiles| y.n_pixels() >= tiles.shape.size());
-    let tiles = family.tiles(adapter, shape.n_out, shape.n_patch(), n_parts);
+    let coop = CoopTiles::choose(family, adapter, operands, [shape.x.n_channels, shape.n_out], shape.n_out)
+        .filter(|tiles| y.n_pixels() >= tiles.shape.size());
+    let tiles = family.tiles(adapter, Cut::of(adapter, operands), [shape.n_out, shape.n_patch()], n_parts);
     let form = match (coop, tiles) {
         (Some(tiles), _) => {
             let [n_cols, n_out] = tiles.size();
@@ -224,13 +223,12 @@ impl Product<'_> {
             adapter,
             [self.dtype(0), self.dtype(1)],
             [self.shape.x.n_channels, self.shape.n_out],
-            [n_rows, n_cols],
-            1,
+            n_cols,
         ) {
             let form = Form::coop("kernels.conv2d.coop", modules::CONV2D_COOP, tiles, tiles.size());
             return Ok(vec![self.dispatch(form, 1, adapter)?]);
         }
-        let (form, weight) = match family.tiles(adapter, n_rows, n_cols, 1) {
+        let (form, weight) = match family.tiles(adapter, Cut::Long, [n_rows, n_cols], 1) {
             Some(tiles) if self.shape.reads_vectors() => {
                 let operands = [self.dtype(0), self.dtype(1)];
                 (Form::tiled("kernels.conv2d.tiled", modules::CONV2D_TILED, tiles, adapter, operands), 1)

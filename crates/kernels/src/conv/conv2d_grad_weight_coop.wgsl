@@ -30,8 +30,8 @@ override LANES: u32 = 128u;
 // Blocks of a tile, each a subgroup's, along the columns, which are gathered, and along the outputs, which are loaded.
 override GATHERED_BLOCKS: u32 = 2u;
 override LOADED_BLOCKS: u32 = 2u;
-// Matrices of a block along either side: 2 or 4.
-override MATRICES: u32 = 4u;
+// Matrices of a block along either side.
+const MATRICES = 2u;
 
 override N_BLOCKS: u32 = GATHERED_BLOCKS * LOADED_BLOCKS;
 override TILE_ROWS: u32 = LOADED_BLOCKS * MATRICES * SIZE;
@@ -152,20 +152,8 @@ fn main(
 
         var s00 = Sum();
         var s01 = Sum();
-        var s02 = Sum();
-        var s03 = Sum();
         var s10 = Sum();
         var s11 = Sum();
-        var s12 = Sum();
-        var s13 = Sum();
-        var s20 = Sum();
-        var s21 = Sum();
-        var s22 = Sum();
-        var s23 = Sum();
-        var s30 = Sum();
-        var s31 = Sum();
-        var s32 = Sum();
-        var s33 = Sum();
         var next = gather(columns, first + of_lane.y, n_pixels);
         for (var start = first; start < end; start += DEPTH) {
             put(stage + put_at, next);
@@ -185,24 +173,6 @@ fn main(
                 s01 = coopMultiplyAdd(a0, b1, s01);
                 s10 = coopMultiplyAdd(a1, b0, s10);
                 s11 = coopMultiplyAdd(a1, b1, s11);
-                if MATRICES == 4u {
-                    let a2 = load_a(block.row + 2u * SIZE, start + k, n_pixels);
-                    let a3 = load_a(block.row + 3u * SIZE, start + k, n_pixels);
-                    s20 = coopMultiplyAdd(a2, b0, s20);
-                    s21 = coopMultiplyAdd(a2, b1, s21);
-                    s30 = coopMultiplyAdd(a3, b0, s30);
-                    s31 = coopMultiplyAdd(a3, b1, s31);
-                    let b2 = load_b(b + 2u * SIZE);
-                    s02 = coopMultiplyAdd(a0, b2, s02);
-                    s12 = coopMultiplyAdd(a1, b2, s12);
-                    s22 = coopMultiplyAdd(a2, b2, s22);
-                    s32 = coopMultiplyAdd(a3, b2, s32);
-                    let b3 = load_b(b + 3u * SIZE);
-                    s03 = coopMultiplyAdd(a0, b3, s03);
-                    s13 = coopMultiplyAdd(a1, b3, s13);
-                    s23 = coopMultiplyAdd(a2, b3, s23);
-                    s33 = coopMultiplyAdd(a3, b3, s33);
-                }
             }
             stage = HALF - stage;
         }
@@ -211,19 +181,5 @@ fn main(
         finish(block, 0u, 1u, s01);
         finish(block, 1u, 0u, s10);
         finish(block, 1u, 1u, s11);
-        if MATRICES == 4u {
-            finish(block, 0u, 2u, s02);
-            finish(block, 0u, 3u, s03);
-            finish(block, 1u, 2u, s12);
-            finish(block, 1u, 3u, s13);
-            finish(block, 2u, 0u, s20);
-            finish(block, 2u, 1u, s21);
-            finish(block, 2u, 2u, s22);
-            finish(block, 2u, 3u, s23);
-            finish(block, 3u, 0u, s30);
-            finish(block, 3u, 1u, s31);
-            finish(block, 3u, 2u, s32);
-            finish(block, 3u, 3u, s33);
-        }
     }
 }

@@ -1,6 +1,7 @@
 use super::batched_matmul_cpu;
 use super::modules;
 use super::sliced_product::{SlicedProduct, Slices};
+use super::tiles::Cut;
 use crate::core::half::Floats;
 use crate::core::sizes::check_sizes;
 use crate::core::stored_form::{StoredForm, with_element};
@@ -54,7 +55,8 @@ impl BatchedMatmul {
         family.check(self.name(), adapter)?;
         let Self { n_batch, m, n, .. } = *self;
         let one = self.one();
-        let dispatch = match family.tiles(adapter, m, n, n_batch) {
+        let operands = [0, 1].map(|arg| dtypes.get(arg).copied().unwrap_or(DType::F32));
+        let dispatch = match family.tiles(adapter, Cut::of(adapter, operands), [m, n], n_batch) {
             Some(tiles) if one.reads_vectors() => {
                 let (slices, reads) = (Slices::Pairs(n_batch), [0, 1, 1]);
                 let product = SlicedProduct { kernel: self.name(), matmul: &one, slices, reads, write: 2, dtypes };

@@ -1,60 +1,48 @@
 use crate::{Adapter, CoopShape, DType, MatmulFamily, Part};
 
-/// How a convolution or a gradient on tensor cores is cut into groups: `conv2d_coop.wgsl`, `conv2d_grad_weight_coop.wgsl`.
+/// How a convolution or a gradient on tensor cores is cut into workgroups: `conv2d_coop.wgsl`, `conv2d_grad_weight_coop.wgsl`.
 ///
-/// One operand of the product is gathered into workgroup memory, the patches; the other is loaded where it lies. Pairs are in this order.
+/// One operand of the product is gathered into workgroup memory, the patches; the other is loaded from where it is stored. Pairs are in this order.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct CoopTiles {
     pub(crate) shape: CoopShape,
-    /// Invocations of a group: those of four subgroups, but 128 at most.
+    /// Invocations of a workgroup: those of four subgroups, but 128 at most.
     lanes: usize,
     /// Blocks of a tile along what is gathered and along what is loaded: four.
     blocks: [usize; 2],
-    /// Matrices of a block along either side.
-    n_matrices: usize,
 }
 
 const MAX_LANES: usize = 128;
 /// Invocations of a subgroup of most cards that have tensor cores, where an adapter lists a range.
 const USUAL_LANES: u32 = 32;
-/// Subgroups that fill a card: four for each processor of the largest ones.
-const N_FILLING: usize = 512;
+/// Matrices of a block along either side. With 4, NVIDIA's open compiler (NVK) spills 184 registers, and AMD's has the lowest occupancy there is.
+const N_MATRICES: usize = 2;
 
 impl CoopTiles {
-    /// The cut of `n_slices` products of so many results along either operand, where the family is that of tensor cores and those of `adapter` can compute
-    /// them: for operands in f16 whose channels are multiples of their size, where a group has the workgroup memory.
+    /// The cut of a product with `n_loaded` results along what is loaded, where the family is that of tensor cores and those of `adapter` can compute
+    /// it: for operands in f16 whose channels are multiples of their size, where a workgroup has the memory.
     pub(crate) fn choose(
         family: MatmulFamily,
         adapter: &Adapter,
         operands: [DType; 2],
         channels: [usize; 2],
-        [n_gathered, n_loaded]: [usize; 2],
-        n_slices: usize,
+        n_loaded: usize,
     ) -> Option<Self> {
         let shape = adapter.coop.filter(|_| family == MatmulFamily::Coop && operands == [DType::F16; 2])?;
         let usual = USUAL_LANES.min(adapter.subgroup_max_size).max(adapter.subgroup_min_size).max(1);
         let lanes = (4 * usual as usize).min(MAX_LANES);
-        let cut = |n_matrices: usize| {
-            // Of a tile that is long along what is gathered few invocations can fetch too few places.
-            let is_wide = n_loaded > n_matrices * shape.size() || lanes < MAX_LANES;
-            Self { shape, lanes, blocks: if is_wide { [2, 2] } else { [4, 1] }, n_matrices }
-        };
-        let fills = |tiles: &Self| {
-            let [gathered, loaded] = tiles.size();
-            let n_tiles = n_gathered.div_ceil(gathered).saturating_mul(n_loaded.div_ceil(loaded));
-            n_tiles.saturating_mul(4 * n_slices) >= N_FILLING
-        };
-        let fits = |tiles: &Self| {
-            tiles.depth() >= shape.size() && tiles.workgroup_bytes() <= adapter.limits.max_compute_workgroup_storage_size as usize
-        };
-        let tiles = Some(cut(4)).filter(|tiles| fills(tiles) && fits(tiles)).unwrap_or_else(|| cut(2));
+        // In a tile that is long along what is gathered, few invocations can fetch only few indices of the sum.
+        let is_wide = n_loaded > N_MATRICES * shape.size() || lanes < MAX_LANES;
+        let tiles = Self { shape, lanes, blocks: if is_wide { [2, 2] } else { [4, 1] } };
+        let fits = tiles.depth() >= shape.size()
+            && tiles.workgroup_bytes() <= adapter.limits.max_compute_workgroup_storage_size as usize;
         let is_whole = channels.iter().all(|n| n.is_multiple_of(shape.size()));
-        (is_whole && fits(&tiles)).then_some(tiles)
+        (is_whole && fits).then_some(tiles)
     }
 
     /// Results of a tile along what is gathered and along what is loaded.
     pub(crate) fn size(&self) -> [usize; 2] {
-        self.blocks.map(|n_blocks| n_blocks * self.n_matrices * self.shape.size())
+        self.blocks.map(|n_blocks| n_blocks * N_MATRICES * self.shape.size())
     }
 
     /// Places of the sum in workgroup memory, of which each invocation gathers four times eight values.
@@ -71,7 +59,7 @@ impl CoopTiles {
 
     pub(crate) fn constants(&self) -> Vec<(&'static str, f64)> {
         let [gathered, loaded] = self.blocks;
-        [("LANES", self.lanes), ("GATHERED_BLOCKS", gathered), ("LOADED_BLOCKS", loaded), ("MATRICES", self.n_matrices)]
+        [("LANES", self.lanes), ("GATHERED_BLOCKS", gathered), ("LOADED_BLOCKS", loaded)]
             .map(|(name, value)| (name, value as f64))
             .to_vec()
     }

@@ -1,6 +1,7 @@
 use std::sync::OnceLock;
 
 use super::matmul_gpu::NARROW_COLS;
+use super::tiles::Cut;
 use crate::{Adapter, AdapterKind, CoopShape, Error, Tiles};
 
 /// The ways in which a matrix product is computed on a GPU.
@@ -64,10 +65,10 @@ impl MatmulFamily {
     }
 
     /// The cut of `n_slices` products of `m` by `n` results, where the family has tiles.
-    pub(crate) fn tiles(self, adapter: &Adapter, m: usize, n: usize, n_slices: usize) -> Option<Tiles> {
+    pub(crate) fn tiles(self, adapter: &Adapter, cut: Cut, [m, n]: [usize; 2], n_slices: usize) -> Option<Tiles> {
         match self {
             Self::Direct => None,
-            Self::Tiled | Self::Coop => Some(Tiles::choose(adapter, m, n, n_slices)),
+            Self::Tiled | Self::Coop => Some(cut.choose(adapter, m, n, n_slices)),
             Self::TiledBy(tiles) => Some(tiles),
         }
     }

@@ -3,7 +3,7 @@
 use super::epilogue::Results;
 use super::modules;
 use super::sliced_product::{SlicedProduct, Slices, run_places};
-use super::tiles::product_workgroups;
+use super::tiles::{Cut, product_workgroups};
 use crate::core::stored_types::Template;
 use crate::{Adapter, DType, Dispatch, Error, MAX_WORKGROUPS, Matmul, MatmulFamily, fold_workgroups};
 
@@ -101,7 +101,9 @@ fn sliced(
     dtypes: &[DType],
 ) -> Option<Result<Vec<Dispatch>, Error>> {
     let n_runs = matmul.n_runs();
-    let tiles = family.tiles(adapter, matmul.m, matmul.n, n_runs).filter(|_| matmul.reads_vectors())?;
+    let operands = [0, 1].map(|arg| dtypes.get(arg).copied().unwrap_or(DType::F32));
+    let tiles =
+        family.tiles(adapter, Cut::of(adapter, operands), [matmul.m, matmul.n], n_runs).filter(|_| matmul.reads_vectors())?;
     let parts = y_arg + 1 + usize::from(matmul.transpose.b());
     let (slices, write) = if n_runs == 1 { (Slices::Pairs(1), y_arg) } else { (Slices::Runs(n_runs), parts) };
     // A binding that is not used has to be filled too.

@@ -1,4 +1,4 @@
-use crate::{Adapter, Error, MAX_WORKGROUPS};
+use crate::{Adapter, DType, Error, MAX_WORKGROUPS};
 
 /// How a product of [`MatmulFamily::Tiled`](crate::MatmulFamily::Tiled) is cut into groups.
 ///
@@ -26,8 +26,7 @@ impl Tiles {
 
     /// The largest that `adapter` has memory for and that fill it with `n_slices` products of `m` by `n` results, else the smallest.
     pub fn choose(adapter: &Adapter, m: usize, n: usize, n_slices: usize) -> Self {
-        let fills = |tiles: &Self| tiles.n_groups(m, n).saturating_mul(n_slices) >= N_FILLING;
-        [Self::LARGE, Self::MEDIUM].into_iter().find(|tiles| tiles.fits(adapter) && fills(tiles)).unwrap_or(Self::SMALL)
+        Cut::Square.choose(adapter, m, n, n_slices)
     }
 
     /// Rows and columns of a tile.
@@ -65,6 +64,36 @@ impl Tiles {
         ]
         .map(|(name, value)| (name, value as f64))
         .to_vec()
+    }
+}
+
+/// How many sums an invocation has, which goes by what else it keeps in registers. With more, the compilers of Intel and Apple's M1 spill.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Cut {
+    /// 2 by 2 blocks of 4 by 4.
+    Square,
+    /// 2 by 1 blocks, beside the source pixels that a convolution reads, or totals in f32 of sums in f16.
+    Long,
+}
+
+impl Cut {
+    /// That of a product of two operands without source pixels.
+    pub(crate) fn of(adapter: &Adapter, operands: [DType; 2]) -> Self {
+        match adapter.f16_places() {
+            Some(_) if operands == [DType::F16; 2] => Self::Long,
+            _ => Self::Square,
+        }
+    }
+
+    /// The largest tiles that `adapter` has memory for and that fill it with `n_slices` products of `m` by `n` results, else the smallest.
+    pub(crate) fn choose(self, adapter: &Adapter, m: usize, n: usize, n_slices: usize) -> Tiles {
+        let blocks = match self {
+            Self::Square => [2, 2],
+            Self::Long => [2, 1],
+        };
+        let fills = |tiles: &Tiles| tiles.n_groups(m, n).saturating_mul(n_slices) >= N_FILLING;
+        let tiles = [Tiles::LARGE, Tiles::MEDIUM].map(|tiles| Tiles { blocks, ..tiles });
+        tiles.into_iter().find(|tiles| tiles.fits(adapter) && fills(tiles)).unwrap_or(Tiles::SMALL)
     }
 }
 

@@ -50,7 +50,6 @@ fn forward_equals_twin() {
     check(Eight, 2, forward(wide, Epilogue::Bias(Activation::Relu)), &[F16, F16, F32, F16], wide.n_patch());
     let sixteen = shape([3, 5, 6, 16], 48, window([3, 3], [1, 2], [1, 1]));
     check(Sixteen, 2, forward(sixteen, Epilogue::Bias(Activation::Relu)), &[F16; 4], sixteen.n_patch());
-    check(Eight, 4, forward(wide, Epilogue::None), &[F16, F16, F32], wide.n_patch());
 }
 
 #[test]
@@ -73,7 +72,7 @@ fn gradients_of_the_weights_equal_twin() {
     let sixteen = shape([3, 5, 6, 16], 48, window([3, 3], [1, 2], [1, 1]));
     check(Sixteen, 2, Conv2dGradWeight { shape: sixteen }, &[F16; 3], sixteen.y().n_pixels());
     let wide = shape([2, 9, 8, 16], 40, window([3, 2], [1, 1], [1, 0]));
-    check(Eight, 4, Conv2dGradWeight { shape: wide }, &[F16, F16, F32], wide.y().n_pixels());
+    check(Eight, 2, Conv2dGradWeight { shape: wide }, &[F16, F16, F32], wide.y().n_pixels());
     // 32 runs of 257 pixels, which are 31 of whole matrices.
     let empty_run = shape([1, 8225, 1, 16], 16, window([2, 1], [1, 1], [0, 0]));
     check(Sixteen, 2, Conv2dGradWeight { shape: empty_run }, &[F16, F16, F32], empty_run.y().n_pixels());

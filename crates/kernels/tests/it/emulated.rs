@@ -137,8 +137,9 @@ impl Kernel for Emulated {
         let shape = self.adapter.coop.expect("units");
         for dispatch in dispatches.iter_mut().filter(|dispatch| dispatch.label.ends_with(".coop")) {
             dispatch.wgsl = emulated(&dispatch.wgsl.source(), shape, self.n_matrices).into();
-            let matrices = dispatch.constants.iter_mut().find(|(name, _)| *name == "MATRICES").expect("a constant of the module");
-            matrices.1 = self.n_matrices as f64;
+            if let Some(matrices) = dispatch.constants.iter_mut().find(|(name, _)| *name == "MATRICES") {
+                matrices.1 = self.n_matrices as f64;
+            }
         }
         Ok(dispatches)
     }
