@@ -16,6 +16,7 @@ mod shell;
 mod stages;
 mod tidy;
 mod vulkan;
+mod wgsl;
 mod with_candle;
 
 use std::ffi::OsString;
