@@ -1,4 +1,4 @@
-//! Imports do not replace what they read.
+//! Where tables go: imports do not replace what they read, and any file name will do.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -130,4 +130,34 @@ fn files_that_do_not_exist_yet_are_compared_by_name() {
         assert!(is_same_file(&at("link/new"), &at("inner/new")));
         assert!(is_same_file(&at("dangling"), &at("new")));
     }
+}
+
+#[test]
+#[cfg(all(unix, feature = "csv"))]
+fn names_of_files_need_not_be_utf8() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    use brisk_table::{Schema, ShardSize, ShardedTable, ShardedWriter, Table};
+
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &[u8]| folder.path().join(OsStr::from_bytes(name));
+    let (rows, table) = (at(b"\xff.csv"), at(b"\xff.safetensors"));
+    fs::write(&rows, "1,0.5\n0,1.5\n").unwrap();
+    for _ in 0..2 {
+        import(&rows, &table, &ImportOptions::default()).unwrap();
+    }
+    let read = Table::open(&table).unwrap();
+    assert_eq!((read.n_rows(), read.source().unwrap().file_name.as_str()), (2, "\u{fffd}.csv"));
+    let error = import(at(b"\xfe.csv"), at(b"out"), &ImportOptions::default()).unwrap_err();
+    assert!(error.to_string().starts_with(&format!("{}/\u{fffd}.csv: cannot open", folder.path().display())), "{error}");
+
+    let shards = at(b"\xff shards");
+    for _ in 0..2 {
+        let mut writer = ShardedWriter::create(&shards, Schema::shaped(&[1]), ShardSize::Rows(2)).unwrap();
+        writer.push(&[1.0_f32, 2.0, 3.0], &[0.0_f32; 3]).unwrap();
+        writer.finish().unwrap();
+    }
+    assert_eq!(ShardedTable::open(&shards).unwrap().n_rows(), 3);
+    assert_eq!(fs::read_dir(&shards).unwrap().count(), 3, "two shards and the index");
 }
