@@ -241,7 +241,7 @@ fn memory_table(plans: &[(&str, Plan)], precision: Precision) -> String {
 }
 
 fn operations(report: &Report) -> Vec<Value> {
-    let operation = |operation: &brisk_nn::tensor::Operation| {
+    let operation = |operation: &brisk_nn::tensor::RecordedOperation| {
         json!({
             "name": operation.name, "shape": operation.shape, "dtype": operation.dtype.to_string(),
             "operands": operation.operands.iter().map(ToString::to_string).collect::<Vec<_>>(),

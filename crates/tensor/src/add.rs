@@ -1,37 +1,51 @@
-use std::rc::Rc;
-
 use brisk_kernels::Add;
 
-use crate::{Error, Tensor};
+use crate::operation::check_kernel;
+use crate::{Backward, Error, Forward, Operation, Tensor};
 
 impl Tensor {
-    /// `self + b`, element by element: a skip connection.
+    /// `self + b`, elementwise.
     ///
     /// # Shapes
-    /// Both and the result have one shape.
+    /// Both and the result have the same shape.
     /// # Dtypes
-    /// That of both; f32 where they differ.
+    /// The dtype of both; f32 where they differ.
     /// # Errors
     /// [`Error::Shape`], [`Error::ForeignTensor`].
     /// # Reference
     /// `torch.add`, without broadcasting.
     pub fn add(&self, b: &Self) -> Result<Self, Error> {
-        const OP: &str = "add";
-        let (graph, n) = (self.graph(), self.n_elements());
-        self.check_same_shape(OP, b)?;
-        let kernel = Add { n };
-        let (dtype, [a, b]) = graph.operands(OP, &kernel, [self, b])?;
-        let y = graph.transient(OP, dtype, n);
-        graph.push(kernel, &[a.slice(), b.slice(), y])?;
-        let ids = [a.id(), b.id()];
-        let rule = move |backward: &mut crate::Backward<'_>, dy| {
-            for id in ids {
-                if backward.wants(id) {
-                    backward.pass(id, dy)?;
-                }
+        self.graph().apply(Add { n: self.n_elements() }, &[self, b])
+    }
+}
+
+impl Operation for Add {
+    fn name(&self) -> &'static str {
+        "add"
+    }
+
+    fn input_names(&self) -> &'static [&'static str] {
+        &["a", "b"]
+    }
+
+    fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
+        inputs[0].check_same_shape("add", inputs[1])?;
+        check_kernel(self)?;
+        Ok(inputs[0].shape().to_vec())
+    }
+
+    fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
+        let (a, b, y) = (forward.input(0), forward.input(1), forward.output());
+        forward.push(*self, &[a, b, y])
+    }
+
+    fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
+        let dy = backward.grad();
+        for i in [0, 1] {
+            if backward.wants(i) {
+                backward.pass(i, dy)?;
             }
-            Ok(())
-        };
-        graph.result(OP, &[&a, &b], y, self.shape(), None, Rc::new(rule))
+        }
+        Ok(())
     }
 }

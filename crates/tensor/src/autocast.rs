@@ -1,12 +1,13 @@
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-use brisk_kernels::{Activation, DType, Kernel};
+use brisk_kernels::{Activation, DType};
 
 use crate::stored::promoted;
-use crate::{Error, Graph, Tensor};
+use crate::{AutocastRule, Error, Graph, Tensor, activation};
 
-/// What the operations that gain from it compute with: [`Graph::autocast`].
+/// The precision of products within [`Graph::autocast`].
 ///
 /// # Examples
 /// ```
@@ -21,17 +22,17 @@ pub enum Precision {
     /// f32 throughout.
     #[default]
     F32,
-    /// Products of f16, whose largest number is 65504: gradients want a scaled loss.
+    /// Products in f16, whose largest finite number is 65504; scale the loss to keep gradients in range.
     F16,
-    /// Products of bf16, which has the range of f32 and three digits.
+    /// Products in bf16, which has the range of f32 and about three decimal digits.
     Bf16,
 }
 
 impl Precision {
-    /// All of them.
+    /// All precisions.
     pub const ALL: [Self; 3] = [Self::F32, Self::F16, Self::Bf16];
 
-    /// The type that products are stored in.
+    /// The dtype in which products are stored.
     pub const fn dtype(self) -> DType {
         match self {
             Self::F32 => DType::F32,
@@ -60,59 +61,53 @@ impl FromStr for Precision {
     }
 }
 
-/// A precision, and operations that are to have another one.
+/// A precision, and exceptions for single operations.
 ///
 /// # Examples
 /// ```
 /// use brisk_tensor::{Autocast, Precision};
 ///
-/// // Halves, but for the products of pairs.
+/// // f16, except for batched matrix products.
 /// let region = Autocast::new(Precision::F16).with("batched_matmul", Precision::F32);
 /// assert_eq!(region.overrides.len(), 1);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Autocast {
-    /// That of the operations that gain from it.
+    /// The precision of the operations with [`AutocastRule::Lower`].
     pub precision: Precision,
-    /// Operations by name, and the precision that each is to have whatever list it is in; of two for one name the later counts. One for `activate` holds
-    /// for activations that `linear`, `conv2d` and `batch_norm` are given, too.
+    /// Operations by name, each with the precision it gets whatever its [`AutocastRule`] says; of two with the same name the later one counts. An
+    /// override of `activate` also applies to the activations of `linear`, `conv2d` and `batch_norm`. An override that applies to no operation of
+    /// the region is an error.
     pub overrides: Vec<(String, Precision)>,
 }
 
 impl Autocast {
-    /// Without exceptions.
+    /// A precision without exceptions.
     pub fn new(precision: Precision) -> Self {
         Self { precision, overrides: Vec::new() }
     }
 
-    /// With one more operation that is to have a precision of its own.
+    /// Adds an exception for one operation.
     pub fn with(mut self, operation: impl Into<String>, precision: Precision) -> Self {
         self.overrides.push((operation.into(), precision));
         self
     }
 
-    fn check(&self) -> Result<(), Error> {
-        match self.overrides.iter().find(|(name, _)| class(name).is_none()) {
-            None => Ok(()),
-            Some((found, _)) => {
-                let known = [&LOW[..], &FULL, &AS_GIVEN].concat().join(", ");
-                Err(Error::UnknownOperation { found: found.clone(), known })
-            }
-        }
-    }
-
-    fn of(&self, op: &'static str) -> Class {
-        match (self.override_of(op), class(op).expect("every operation is on a list")) {
-            (Some(Precision::F32), _) => Class::Full,
-            (Some(precision), _) => Class::Low(precision),
-            (None, Class::Low(_)) if self.precision != Precision::F32 => Class::Low(self.precision),
-            (None, Class::Full) if self.precision != Precision::F32 => Class::Full,
-            (None, _) => Class::AsGiven,
-        }
-    }
-
     fn override_of(&self, op: &str) -> Option<Precision> {
         self.overrides.iter().rev().find(|(name, _)| name == op).map(|&(_, precision)| precision)
+    }
+
+    /// The dtype to which the operands of `op` are cast, and the dtype of its result; `None` for the dtype of the operands.
+    fn casts(&self, op: &str, rule: AutocastRule) -> (Option<DType>, Option<DType>) {
+        let lower = |precision: Precision| (Some(precision.dtype()), Some(precision.dtype()));
+        match (self.override_of(op), rule) {
+            (Some(Precision::F32), _) => (None, Some(DType::F32)),
+            (Some(precision), _) => lower(precision),
+            (None, _) if self.precision == Precision::F32 => (None, None),
+            (None, AutocastRule::Lower) => lower(self.precision),
+            (None, AutocastRule::Full) => (None, Some(DType::F32)),
+            (None, AutocastRule::Promote) => (None, None),
+        }
     }
 }
 
@@ -122,60 +117,40 @@ impl From<Precision> for Autocast {
     }
 }
 
-/// What autocast does with an operation.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Class {
-    /// Its operands are rounded, and its result is stored so.
-    Low(Precision),
-    /// Its result is f32. Operands stay as they are stored: kernels compute in f32 whatever they read.
-    Full,
-    /// Its result has the type of its operands, f32 where they differ.
-    AsGiven,
+/// A region while it is recorded.
+#[derive(Debug)]
+pub(crate) struct AutocastRegion {
+    autocast: Autocast,
+    /// The operations recorded in it, each once, and those that an override was looked up for.
+    recorded: BTreeSet<&'static str>,
 }
 
-/// Products, which are what takes the time.
-const LOW: [&str; 4] = ["batched_matmul", "conv2d", "linear", "matmul"];
-
-/// What adds up many values, or is steep.
-const FULL: [&str; 8] = ["bce_with_logits", "cross_entropy", "layer_norm", "log_softmax", "mse_loss", "norm", "softmax", "sum"];
-
-/// The rest.
-const AS_GIVEN: [&str; 13] = [
-    "activate",
-    "add",
-    "avg_pool2d",
-    "batch_norm",
-    "columns",
-    "concat_columns",
-    "dropout",
-    "embedding",
-    "max",
-    "max_pool2d",
-    "mean",
-    "min",
-    "multiply",
-];
-
-fn class(op: &str) -> Option<Class> {
-    let lists = [(&LOW[..], Class::Low(Precision::F32)), (&FULL, Class::Full), (&AS_GIVEN, Class::AsGiven)];
-    lists.into_iter().find(|(names, _)| names.contains(&op)).map(|(_, class)| class)
+impl AutocastRegion {
+    /// Whether every override applied to something.
+    fn check(&self) -> Result<(), Error> {
+        let Some((found, _)) = self.autocast.overrides.iter().find(|(name, _)| !self.recorded.contains(name.as_str())) else {
+            return Ok(());
+        };
+        let recorded = self.recorded.iter().copied().collect::<Vec<_>>().join(", ");
+        Err(Error::UnusedOverride { found: found.clone(), recorded })
+    }
 }
 
 impl Graph {
-    /// Records what `record` records with products in a lower precision: forward pass and loss, not the backward pass, which takes the types
-    /// of its forward.
+    /// Records the operations of `record` with products in a lower precision. It is for the forward pass and the loss; the backward pass
+    /// takes the dtypes of its forward pass.
     ///
-    /// Parameters stay f32, and so do their gradients; products read rounded copies, one for each parameter however often it is used. What an operation
-    /// does is in one of three lists:
-    /// - rounded operands, and a result of that type: `linear`, `matmul`, `batched_matmul`, `conv2d`;
-    /// - a result in f32: `softmax`, `log_softmax`, `layer_norm`, `sum`, `norm`, `cross_entropy`, `bce_with_logits`, `mse_loss`;
-    /// - the type of the operands, f32 where they differ: all others, such as `activate`, `batch_norm`, `add`.
+    /// Parameters stay f32, and so do their gradients. Products read cast copies, one for each parameter however often it is used. What happens
+    /// to an operation is its [`AutocastRule`]:
+    /// - `Lower`: operands are cast and the result has that dtype: `linear`, `matmul`, `batched_matmul`, `conv2d`;
+    /// - `Full`: the result is f32: `softmax`, `log_softmax`, `layer_norm`, `sum`, `norm` and the losses;
+    /// - `Promote`: the dtype of the operands, f32 where they differ: all others, such as `activate`, `batch_norm`, `add`.
     ///
-    /// In whatever type values are stored, sums are f32. Regions nest, and the innermost counts; within [`Precision::F32`] every operation is of the
-    /// third kind. [`Graph::report`] says what came of it.
+    /// Sums are kept in f32 whatever dtype values are stored in. Regions nest, and the innermost one counts; within [`Precision::F32`] every
+    /// operation is of the third kind. [`Graph::report`] lists the dtypes that resulted.
     ///
     /// # Errors
-    /// [`Error::UnknownOperation`] for an override of something that is not there; what `record` returns.
+    /// [`Error::UnusedOverride`] for an override that names no operation of the region; what `record` returns.
     /// # Reference
     /// `torch.autocast`, with its lists for CUDA.
     /// # Examples
@@ -194,46 +169,36 @@ impl Graph {
     /// # Ok::<(), brisk_tensor::Error>(())
     /// ```
     pub fn autocast<T>(&self, region: impl Into<Autocast>, record: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
-        let region = region.into();
-        region.check()?;
+        let region = AutocastRegion { autocast: region.into(), recorded: BTreeSet::new() };
         let outer = self.inner_mut().autocast.replace(region);
-        let _region = self.at_end(|inner| inner.autocast = outer);
-        record()
+        let ended = self.at_end(|inner| inner.autocast = outer);
+        let recorded = record()?;
+        self.inner().autocast.as_ref().map_or(Ok(()), AutocastRegion::check)?;
+        drop(ended);
+        Ok(recorded)
     }
 
-    /// Whether an operation that is given `activation` has it in its own kernel: not where the backward pass needs what lies between, nor where `activate`
-    /// is to have a precision of its own.
+    /// Whether an operation that is given `activation` applies it in its own kernel: not where the backward pass needs the activation's input,
+    /// nor where an override gives `activate` a precision of its own.
     pub(crate) fn fuses(&self, activation: Activation) -> bool {
-        let is_overridden = || self.inner().autocast.as_ref().is_some_and(|region| region.override_of("activate").is_some());
-        activation == Activation::Identity || activation.has_grad_from_output() && !is_overridden()
+        let is_overridden = self.inner_mut().autocast.as_mut().is_some_and(|region| {
+            region.recorded.insert(activation::NAME);
+            region.autocast.override_of(activation::NAME).is_some()
+        });
+        activation == Activation::Identity || activation.has_grad_from_output() && !is_overridden
     }
 
-    /// What `op` reads in the place of `operands`, and the type of its result. The kernel is checked first, so that nothing is recorded for one
-    /// that is refused.
-    pub(crate) fn operands<const N: usize>(
-        &self,
-        op: &'static str,
-        kernel: &impl Kernel,
-        operands: [&Tensor; N],
-    ) -> Result<(DType, [Tensor; N]), Error> {
-        let mut operands = operands.map(Tensor::clone);
-        let dtype = self.cast_operands(op, kernel, &mut operands)?;
-        Ok((dtype, operands))
-    }
-
-    /// The same for operands of any number.
-    pub(crate) fn cast_operands(&self, op: &'static str, kernel: &impl Kernel, operands: &mut [Tensor]) -> Result<DType, Error> {
-        kernel.check().map_err(brisk_program::Error::from)?;
-        let class = self.inner().autocast.as_ref().map_or(Class::AsGiven, |region| region.of(op));
-        match class {
-            Class::Full => Ok(DType::F32),
-            Class::AsGiven => Ok(promoted(operands.iter().map(Tensor::dtype))),
-            Class::Low(precision) => {
-                for operand in operands {
-                    *operand = self.rounded(operand, precision.dtype())?;
-                }
-                Ok(precision.dtype())
+    /// Casts the operands of `op` as the innermost region says, and gives the dtype of its result.
+    pub(crate) fn cast_operands(&self, op: &'static str, rule: AutocastRule, operands: &mut [Tensor]) -> Result<DType, Error> {
+        let (operand_dtype, result_dtype) = self.inner_mut().autocast.as_mut().map_or((None, None), |region| {
+            region.recorded.insert(op);
+            region.autocast.casts(op, rule)
+        });
+        if let Some(dtype) = operand_dtype {
+            for operand in &mut *operands {
+                *operand = self.rounded(operand, dtype)?;
             }
         }
+        Ok(result_dtype.unwrap_or_else(|| promoted(operands.iter().map(Tensor::dtype))))
     }
 }

@@ -1,24 +1,22 @@
-//! The backward pass: rules of the recorded operations, run in reverse, each recording kernels into the same program.
+//! The backward pass: the recorded operations in reverse order, each recording its gradient kernels into the same program.
 
-use std::rc::Rc;
 use std::sync::Arc;
 
-use brisk_kernels::{Activate, Activation, Add, AddTo, DType, Kernel, OutputGrad};
+use brisk_kernels::{Activate, Activation, Add, AddTo, DType, Epilogue, Kernel, OutputGrad};
 use brisk_program::{HostStep, Program, Segment, Slice};
 
 use crate::anomaly::{Place, Watch};
 use crate::graph::Inner;
-use crate::node::{Node, source};
+use crate::node::{Node, Recorded, source};
+use crate::operation::dims;
 use crate::stored::push;
 use crate::{Error, Pass};
 
-/// What an operation does when the gradient of its result is known.
-pub(crate) type BackwardRule = Rc<dyn Fn(&mut Backward<'_>, Slice) -> Result<(), Error>>;
-
-/// The backward pass while it is being recorded.
+/// An operation while its backward pass is recorded: the gradient of its result, its buffers from the forward pass, and where the gradients
+/// of its inputs go.
 ///
-/// A gradient has the type of what it is the gradient of; that of a parameter has the type of where it goes. A tensor that autocast has
-/// rounded has no gradient of its own: what reaches it is written for the tensor it was made of, in that one's type.
+/// A gradient has the dtype of the tensor it belongs to; that of a parameter has the dtype of the buffer it is written to. A tensor that
+/// autocast has cast has no gradient of its own: what is given to it is written for the original tensor, in the original's dtype.
 pub struct Backward<'a> {
     program: &'a mut Program,
     nodes: &'a [Node],
@@ -26,21 +24,24 @@ pub struct Backward<'a> {
     segments: Vec<Segment>,
     accumulates: bool,
     watch: Option<&'a mut Watch>,
-    /// The tensor whose rule is being recorded.
+    /// The tensor whose operation is being recorded.
     at: usize,
+    /// The gradient of that tensor.
+    grad: Slice,
 }
 
 impl std::fmt::Debug for Backward<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Backward").field("program", &self.program).finish_non_exhaustive()
+        let operation = self.nodes[self.at].op;
+        f.debug_struct("Backward").field("operation", &operation).field("program", &self.program).finish_non_exhaustive()
     }
 }
 
-/// What has reached a node so far.
+/// The gradient that has reached a node so far.
 #[derive(Debug, Clone, Copy, Default)]
 struct Gradient {
     slice: Option<Slice>,
-    /// Whether it is already the gradient in front of the activation that made the node.
+    /// Whether it is already the gradient before the activation that made the node.
     through_activation: bool,
 }
 
@@ -49,21 +50,22 @@ pub(crate) fn record(inner: &mut Inner, y: usize, dy: Slice) -> Result<(), Error
     let grads = vec![Gradient::default(); nodes.len()];
     let segments = segments.iter().map(|kernels| program.segment(kernels.clone())).collect();
     let (accumulates, watch) = (*accumulates, watch.as_mut());
-    let mut backward = Backward { program, nodes, grads, segments, accumulates, watch, at: y };
-    backward.pass(y, dy)?;
+    let mut backward = Backward { program, nodes, grads, segments, accumulates, watch, at: y, grad: dy };
+    backward.pass_to(y, dy)?;
     for id in (0..=y).rev() {
         let Gradient { slice: Some(mut dy), through_activation } = backward.grads[id] else { continue };
         let node = &nodes[id];
         backward.at = id;
-        if let Some(rule) = &node.rule {
+        if let Some(Recorded { operation, .. }) = &node.recorded {
             if let (Some(activation), false) = (node.output_of, through_activation) {
                 dy = backward.through(activation, dy, node.slice)?;
             }
-            rule(&mut backward, dy)?;
+            backward.grad = dy;
+            operation.backward(&mut backward)?;
         } else if let Some(grad) = node.grad
             && dy != grad
         {
-            // The gradient ended up elsewhere, since several operations gave to it, or it is to be added.
+            // The gradient is in another buffer, because several operations contributed to it or because it is to be added.
             match accumulates {
                 true => backward.push(AddTo { n: grad.len() }, &[dy, grad])?,
                 false => backward.push(Activate { n: grad.len(), activation: Activation::Identity }, &[dy, grad])?,
@@ -74,25 +76,123 @@ pub(crate) fn record(inner: &mut Inner, y: usize, dy: Slice) -> Result<(), Error
 }
 
 impl Backward<'_> {
-    /// Whether a gradient must reach tensor `id`; the rest need not be computed.
-    pub(crate) fn wants(&self, id: usize) -> bool {
-        self.nodes[id].wants_grad
+    /// The gradient of the operation's result; with an [output activation](crate::Operation::output_activation), the gradient before it.
+    pub fn grad(&self) -> Slice {
+        self.grad
     }
 
-    /// The activation to go through together with the gradient of tensor `id`, and its output, if this is the only gradient that the tensor
-    /// gets: the derivative is then part of the kernel that makes the gradient.
-    pub(crate) fn fusible(&self, id: usize) -> Option<(Activation, Slice)> {
-        let node = &self.nodes[source(self.nodes, id)];
-        node.output_of.filter(|_| node.n_uses == 1).map(|activation| (activation, node.slice))
+    /// How many inputs the operation has.
+    pub fn n_inputs(&self) -> usize {
+        self.nodes[self.at].inputs.len()
     }
 
-    /// Says that what was given to tensor `id` has gone through its activation.
-    pub(crate) fn went_through_activation(&mut self, id: usize) {
-        self.grads[source(self.nodes, id)].through_activation = true;
+    /// The shape of input `i`.
+    pub fn shape(&self, i: usize) -> &[usize] {
+        &self.recorded().input_shapes[i]
     }
 
-    /// Records `kernel` with the gradient of tensor `id` as its last argument, and adds that to what has reached `id` before.
-    pub(crate) fn give(&mut self, id: usize, kernel: impl Kernel, args: &[Slice]) -> Result<(), Error> {
+    /// The lengths of the `N` dimensions of input `i`.
+    ///
+    /// # Panics
+    /// If it has another number of dimensions, which is for [`Operation::output_shape`](crate::Operation::output_shape) to check.
+    pub fn dims<const N: usize>(&self, i: usize) -> [usize; N] {
+        dims(self.shape(i))
+    }
+
+    /// The buffer of input `i`, as the forward pass read it.
+    ///
+    /// # Panics
+    /// If there are not that many inputs, as for all methods that take the number of an input.
+    pub fn input(&self, i: usize) -> Slice {
+        self.nodes[self.input_id(i)].slice
+    }
+
+    /// The buffer of the result.
+    pub fn output(&self) -> Slice {
+        self.nodes[self.at].slice
+    }
+
+    /// What the forward pass [saved](crate::Forward::save) as number `i`.
+    ///
+    /// # Panics
+    /// If it did not save that many.
+    pub fn saved(&self, i: usize) -> Slice {
+        self.recorded().saved[i]
+    }
+
+    /// Whether a gradient must reach input `i`. If not, its gradient need not be computed.
+    pub fn wants(&self, i: usize) -> bool {
+        self.nodes[self.input_id(i)].wants_grad
+    }
+
+    /// Records `kernel` with the gradient of input `i` as its last argument, and adds that to what has reached the input before.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub fn give(&mut self, i: usize, kernel: impl Kernel, args: &[Slice]) -> Result<(), Error> {
+        self.give_to(self.input_id(i), kernel, args)
+    }
+
+    /// The same for a product, which can apply the derivative of an activation in its epilogue: where the input is the output of one and only
+    /// this operation reads it. `kernel` makes the kernel with a given epilogue.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub fn give_product<K: Kernel>(&mut self, i: usize, kernel: impl FnOnce(Epilogue) -> K, args: &[Slice]) -> Result<(), Error> {
+        let id = source(self.nodes, self.input_id(i));
+        let node = &self.nodes[id];
+        match node.output_of.filter(|_| node.n_uses == 1) {
+            None => self.give_to(id, kernel(Epilogue::None), args),
+            Some(below) => {
+                self.give_to(id, kernel(Epilogue::OutputGrad(below)), &[args, &[node.slice]].concat())?;
+                self.grads[id].through_activation = true;
+                Ok(())
+            }
+        }
+    }
+
+    /// Gives input `i` a gradient that is in a buffer already, as the gradient of a sum is that of each summand.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub fn pass(&mut self, i: usize, grad: Slice) -> Result<(), Error> {
+        self.pass_to(self.input_id(i), grad)
+    }
+
+    /// A buffer for values between two kernels.
+    pub fn transient(&mut self, name: &'static str, dtype: DType, len: usize) -> Slice {
+        self.program.transient(name, dtype, len)
+    }
+
+    /// Records a step that the host takes between kernels.
+    ///
+    /// # Errors
+    /// [`Error::Program`] if the buffers are not what the step takes.
+    pub fn push_host(&mut self, step: Arc<dyn HostStep>, args: &[Slice]) -> Result<(), Error> {
+        Ok(self.program.push_host(step, args)?)
+    }
+
+    /// Records a kernel, in the form that reads and writes these buffers as they are stored. Buffers of a [checkpointed](crate::Graph::checkpoint)
+    /// part of the forward pass are recomputed before it.
+    ///
+    /// # Errors
+    /// [`Error::Program`] if the buffers are not what the kernel takes.
+    pub fn push(&mut self, kernel: impl Kernel, args: &[Slice]) -> Result<(), Error> {
+        let Self { program, segments, .. } = self;
+        let recomputed = |&arg: &Slice| segments.iter_mut().fold(arg, |arg, segment| program.recomputed(segment, arg));
+        let args: Vec<Slice> = args.iter().map(recomputed).collect();
+        push(program, kernel, &args)
+    }
+
+    fn recorded(&self) -> &Recorded {
+        self.nodes[self.at].recorded.as_ref().expect("a backward pass runs through operations on the tape only")
+    }
+
+    fn input_id(&self, i: usize) -> usize {
+        self.nodes[self.at].inputs[i]
+    }
+
+    fn give_to(&mut self, id: usize, kernel: impl Kernel, args: &[Slice]) -> Result<(), Error> {
         let id = source(self.nodes, id);
         let node = &self.nodes[id];
         let straight = node.grad.filter(|_| node.n_uses == 1 && !self.accumulates);
@@ -104,13 +204,12 @@ impl Backward<'_> {
         self.add(id, target)
     }
 
-    /// The same where the gradient is one that is there already, as that of a sum is for each of what is added.
-    pub(crate) fn pass(&mut self, id: usize, grad: Slice) -> Result<(), Error> {
+    fn pass_to(&mut self, id: usize, grad: Slice) -> Result<(), Error> {
         let id = source(self.nodes, id);
         if grad.dtype() == self.nodes[id].grad_dtype() {
             return self.add(id, grad);
         }
-        self.give(id, Activate { n: grad.len(), activation: Activation::Identity }, &[grad])
+        self.give_to(id, Activate { n: grad.len(), activation: Activation::Identity }, &[grad])
     }
 
     fn add(&mut self, id: usize, grad: Slice) -> Result<(), Error> {
@@ -133,23 +232,5 @@ impl Backward<'_> {
         let dz = self.program.transient("gradient", dy.dtype(), dy.len());
         self.push(OutputGrad { n: dy.len(), activation }, &[dy, y, dz])?;
         Ok(dz)
-    }
-
-    /// A buffer for what lies between two kernels of a rule.
-    pub(crate) fn transient(&mut self, name: &'static str, dtype: DType, len: usize) -> Slice {
-        self.program.transient(name, dtype, len)
-    }
-
-    /// Records work of the host, over what lies between two kernels of a rule.
-    pub(crate) fn push_host(&mut self, host: Arc<dyn HostStep>, args: &[Slice]) -> Result<(), Error> {
-        Ok(self.program.push_host(host, args)?)
-    }
-
-    /// Records a kernel. What it reads of a segment that keeps nothing is computed again before.
-    pub(crate) fn push(&mut self, kernel: impl Kernel, args: &[Slice]) -> Result<(), Error> {
-        let Self { program, segments, .. } = self;
-        let again = |&arg: &Slice| segments.iter_mut().fold(arg, |arg, segment| program.recomputed(segment, arg));
-        let args: Vec<Slice> = args.iter().map(again).collect();
-        push(program, kernel, &args)
     }
 }

@@ -1,147 +1,202 @@
-use std::rc::Rc;
 use std::sync::Arc;
 
 use brisk_kernels::{
     Activation, BatchNorm, BatchNormFrozenGrad, BatchNormFrozenStats, BatchNormGrad, BatchNormGradSums, BatchNormShape,
     BatchNormStats, ColumnSum, DType,
 };
+use brisk_program::Slice;
 
-use crate::loss::check_len;
+use crate::operation::check_kernel;
 use crate::sync_batch_norm::{SyncStats, SyncSums};
-use crate::{Error, Tensor};
+use crate::tensor::rows_of_last;
+use crate::{AllGather, Backward, Error, Forward, Operation, Tensor};
 
-const OP: &str = "batch_norm";
+const NAME: &str = "batch_norm";
 
-/// What a batch normalisation takes beside its input.
+/// The parameters, statistics and options of a batch normalisation.
 #[derive(Debug, Clone, Copy)]
 pub struct BatchNormOptions<'a> {
-    /// What each channel is multiplied by, `[n_channels]`; 1 without. One that is no parameter is a frozen scale and gets no gradient.
+    /// The scale of each channel, `[n_channels]`; 1 if `None`. A tensor that is no parameter is a frozen scale and gets no gradient.
     pub weight: Option<&'a Tensor>,
-    /// What is then added to each channel, `[n_channels]`; 0 without.
+    /// The bias of each channel, `[n_channels]`; 0 if `None`.
     pub bias: Option<&'a Tensor>,
-    /// The running mean, `[n_channels]`, bound from a buffer that outlives the run.
+    /// The running mean, `[n_channels]`, bound from a persistent buffer.
     pub running_mean: &'a Tensor,
-    /// The running variance, likewise.
+    /// The running variance, `[n_channels]`, bound from a persistent buffer.
     pub running_var: &'a Tensor,
-    /// By which statistics.
+    /// The statistics to normalise by.
     pub statistics: Statistics,
     /// ε, added to the variance.
     pub eps: f32,
-    /// What is done with the result, in the same kernel if its derivative follows from its output and [`Autocast::overrides`](crate::Autocast::overrides) leaves it.
+    /// The activation of the result, in the same kernel if its derivative can be computed from its output and
+    /// [`Autocast::overrides`](crate::Autocast::overrides) does not name it.
     pub activation: Activation,
 }
 
-/// By which statistics a batch is normalised.
+/// The statistics that a batch is normalised by.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Statistics {
-    /// Those of the batch, as in training: the running ones take a step towards them.
+    /// Those of the batch, as in training. The running statistics are moved towards them.
     Batch {
-        /// Equal runs of images or rows, each normalised by itself: ghost batch normalisation. 1 for the whole batch.
+        /// The number of equal groups of consecutive rows or images, each normalised on its own: ghost batch normalisation. 1 for the whole
+        /// batch.
         n_groups: usize,
-        /// How much of the running statistics is replaced.
+        /// The fraction of the running statistics that is replaced.
         momentum: f32,
     },
-    /// The running ones, which stay as they are, as in evaluation.
+    /// The running statistics, which are not changed, as in evaluation.
     Running,
 }
 
 impl Tensor {
-    /// Normalises each channel over all that comes before it: rows, or the pixels of all images.
+    /// Normalises each channel over all other dimensions: over the rows, or over the pixels of all images.
     ///
     /// # Shapes
-    /// `self`: `[n_rows, n_channels]`, or `[n_images, height, width, n_channels]`; the result likewise. Groups are runs of the first dimension.
+    /// `self`: `[n_rows, n_channels]`, or `[n_images, height, width, n_channels]`; the result likewise. Groups divide the first dimension.
     /// # Dtypes
     /// Any for `self`, and the result likewise; weight, bias and statistics are f32.
     /// # Errors
     /// [`Error::Shape`], also where the groups do not divide the rows or images; [`Error::ForeignTensor`]; [`Error::Program`] where a group has fewer
     /// than two values a channel.
     /// # Reference
-    /// `torch.nn.functional.batch_norm`. With groups the running statistics take the mean over the groups of what each would have given.
+    /// `torch.nn.functional.batch_norm`. With groups, the running statistics move by the mean of the updates of all groups.
     pub fn batch_norm(&self, options: &BatchNormOptions<'_>) -> Result<Self, Error> {
-        if self.graph().fuses(options.activation) {
-            self.batch_norm_fused(options)
-        } else {
-            self.batch_norm_fused(&BatchNormOptions { activation: Activation::Identity, ..*options })?
-                .activate(options.activation)
-        }
-    }
-
-    fn batch_norm_fused(&self, options: &BatchNormOptions<'_>) -> Result<Self, Error> {
         let &BatchNormOptions { weight, bias, running_mean, running_var, statistics, eps, activation } = options;
         let graph = self.graph();
-        let shape = self.batch_norm_shape(statistics)?;
-        let given =
-            [("weight", weight), ("bias", bias), ("running_mean", Some(running_mean)), ("running_var", Some(running_var))];
-        for (name, tensor) in given {
-            if let Some(tensor) = tensor {
-                check_len(OP, name, self, tensor, shape.n_channels)?;
-            }
+        let n_channels = batch_norm_shape(self, statistics)?.n_channels;
+        for (arg, running) in [("running_mean", running_mean), ("running_var", running_var)] {
+            graph.check_own(NAME, arg, running)?;
+            running.check_len(NAME, arg, self.shape(), n_channels)?;
         }
-        let filled = |name, value| graph.constant(name, &vec![value; shape.n_channels], &[shape.n_channels]);
+        let filled = |name, value| graph.constant(name, &vec![value; n_channels], &[n_channels]);
         let weight = weight.map_or_else(|| filled("ones", 1.0), |weight| Ok(weight.clone()))?;
         let bias = bias.map_or_else(|| filled("zeros", 0.0), |bias| Ok(bias.clone()))?;
         let is_of_one_group = matches!(statistics, Statistics::Batch { n_groups: 1, .. });
-        let replicas = graph.replicas().filter(|_| is_of_one_group);
-        let kernel = BatchNorm { shape, activation };
-        let (dtype, [input]) = graph.operands(OP, &kernel, [self])?;
-        let (stats, y) = (graph.transient("stats", DType::F32, shape.n_stats()), graph.transient(OP, dtype, shape.len()));
-        let (x, mean, var) = (input.slice(), running_mean.slice(), running_var.slice());
-        match statistics {
-            Statistics::Batch { momentum, .. } => match &replicas {
-                None => graph.push(BatchNormStats { shape, eps, momentum }, &[x, mean, var, stats])?,
-                Some(replicas) => {
-                    graph.push(BatchNormStats { shape, eps, momentum: 0.0 }, &[x, mean, var, stats])?;
-                    let BatchNormShape { n_channels, n_rows, .. } = shape;
-                    let sync = SyncStats { replicas: replicas.clone(), n_channels, n_rows, eps, momentum };
-                    graph.with_program(|program| program.push_host(Arc::new(sync), &[stats, mean, var]))?;
-                }
-            },
-            Statistics::Running => {
-                graph.push(BatchNormFrozenStats { n_channels: shape.n_channels, eps }, &[mean, var, stats])?;
-            }
-        }
-        graph.push(kernel, &[x, stats, weight.slice(), bias.slice(), y])?;
-
-        let (x_id, weight_id, bias_id, w) = (input.id(), weight.id(), bias.id(), weight.slice());
-        let rule = move |backward: &mut crate::Backward<'_>, dz| {
-            let is_of_batch = matches!(statistics, Statistics::Batch { .. });
-            let sums = [(); 2].map(|()| backward.transient("batch_norm_sums", DType::F32, shape.n_stats() / 2));
-            if backward.wants(weight_id) || backward.wants(bias_id) || is_of_batch {
-                backward.push(BatchNormGradSums { shape }, &[dz, x, stats, sums[0], sums[1]])?;
-            }
-            let over_groups = ColumnSum { n_rows: shape.n_groups, n_cols: shape.n_channels };
-            for (id, sum) in [(bias_id, sums[0]), (weight_id, sums[1])] {
-                if backward.wants(id) {
-                    backward.give(id, over_groups, &[sum])?;
-                }
-            }
-            if let Some(replicas) = replicas.clone().filter(|_| backward.wants(x_id)) {
-                let BatchNormShape { n_channels, n_rows, .. } = shape;
-                backward.push_host(Arc::new(SyncSums { replicas, n_channels, n_rows }), &sums)?;
-            }
-            match (backward.wants(x_id), is_of_batch) {
-                (false, _) => Ok(()),
-                (true, true) => backward.give(x_id, BatchNormGrad { shape }, &[dz, x, stats, w, sums[0], sums[1]]),
-                (true, false) => backward.give(x_id, BatchNormFrozenGrad { shape }, &[dz, stats, w]),
-            }
+        let is_fused = graph.fuses(activation);
+        let operation = Normalisation {
+            running: [running_mean.slice(), running_var.slice()],
+            statistics,
+            eps,
+            activation: if is_fused { activation } else { Activation::Identity },
+            replicas: graph.replicas().filter(|_| is_of_one_group),
         };
-        graph.result(OP, &[&input, &weight, &bias], y, self.shape(), Some(activation), Rc::new(rule))
+        let y = graph.apply(operation, &[self, &weight, &bias])?;
+        if is_fused { Ok(y) } else { y.activate(activation) }
+    }
+}
+
+#[derive(Debug)]
+struct Normalisation {
+    /// Mean and variance.
+    running: [Slice; 2],
+    statistics: Statistics,
+    eps: f32,
+    activation: Activation,
+    /// The replicas that share the statistics of the batch.
+    replicas: Option<Arc<dyn AllGather>>,
+}
+
+impl Normalisation {
+    fn shape(&self, x: &[usize]) -> BatchNormShape {
+        let (n_rows, n_channels) = rows_of_last(x);
+        BatchNormShape { n_rows, n_channels, n_groups: n_groups(self.statistics) }
+    }
+}
+
+impl Operation for Normalisation {
+    fn name(&self) -> &'static str {
+        NAME
     }
 
-    fn batch_norm_shape(&self, statistics: Statistics) -> Result<BatchNormShape, Error> {
-        let found = || self.shape().to_vec();
-        let (&[n_first, ref within @ .., n_channels], 2 | 4) = (self.shape(), self.shape().len()) else {
-            let expected = "[n_rows, n_channels], or [n_images, height, width, n_channels]".to_owned();
-            return Err(Error::Shape { op: OP, arg: "x", expected, found: found() });
-        };
-        let n_groups = match statistics {
-            Statistics::Batch { n_groups, .. } => n_groups,
-            Statistics::Running => 1,
-        };
-        if n_groups == 0 || !n_first.is_multiple_of(n_groups) {
-            let expected = format!("a first dimension that is cut into {n_groups} equal groups");
-            return Err(Error::Shape { op: OP, arg: "x", expected, found: found() });
+    fn input_names(&self) -> &'static [&'static str] {
+        &["x", "weight", "bias"]
+    }
+
+    fn n_operands(&self, _: usize) -> usize {
+        1
+    }
+
+    fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
+        let shape = batch_norm_shape(inputs[0], self.statistics)?;
+        for (arg, input) in [("weight", inputs[1]), ("bias", inputs[2])] {
+            input.check_len(NAME, arg, inputs[0].shape(), shape.n_channels)?;
         }
-        Ok(BatchNormShape { n_rows: n_first * within.iter().product::<usize>(), n_channels, n_groups })
+        check_kernel(&BatchNorm { shape, activation: self.activation })?;
+        Ok(inputs[0].shape().to_vec())
+    }
+
+    fn output_activation(&self) -> Option<Activation> {
+        Some(self.activation)
+    }
+
+    fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
+        let shape = self.shape(forward.shape(0));
+        let BatchNormShape { n_channels, n_rows, .. } = shape;
+        let (x, [mean, var], eps) = (forward.input(0), self.running, self.eps);
+        let stats = forward.transient("stats", DType::F32, shape.n_stats());
+        match self.statistics {
+            Statistics::Batch { momentum, .. } => match &self.replicas {
+                None => forward.push(BatchNormStats { shape, eps, momentum }, &[x, mean, var, stats])?,
+                Some(replicas) => {
+                    forward.push(BatchNormStats { shape, eps, momentum: 0.0 }, &[x, mean, var, stats])?;
+                    let sync = SyncStats { replicas: replicas.clone(), n_channels, n_rows, eps, momentum };
+                    forward.push_host(Arc::new(sync), &[stats, mean, var])?;
+                }
+            },
+            Statistics::Running => forward.push(BatchNormFrozenStats { n_channels, eps }, &[mean, var, stats])?,
+        }
+        let kernel = BatchNorm { shape, activation: self.activation };
+        let (weight, bias, y) = (forward.input(1), forward.input(2), forward.output());
+        forward.push(kernel, &[x, stats, weight, bias, y])?;
+        forward.save(stats);
+        Ok(())
+    }
+
+    fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
+        let shape = self.shape(backward.shape(0));
+        let BatchNormShape { n_channels, n_rows, n_groups } = shape;
+        let (dz, x, weight, stats) = (backward.grad(), backward.input(0), backward.input(1), backward.saved(0));
+        let is_of_batch = matches!(self.statistics, Statistics::Batch { .. });
+        let sums = [(); 2].map(|()| backward.transient("batch_norm_sums", DType::F32, shape.n_stats() / 2));
+        if backward.wants(1) || backward.wants(2) || is_of_batch {
+            backward.push(BatchNormGradSums { shape }, &[dz, x, stats, sums[0], sums[1]])?;
+        }
+        for (i, sum) in [(2, sums[0]), (1, sums[1])] {
+            if backward.wants(i) {
+                backward.give(i, ColumnSum { n_rows: n_groups, n_cols: n_channels }, &[sum])?;
+            }
+        }
+        if !backward.wants(0) {
+            return Ok(());
+        }
+        if let Some(replicas) = self.replicas.clone() {
+            backward.push_host(Arc::new(SyncSums { replicas, n_channels, n_rows }), &sums)?;
+        }
+        match is_of_batch {
+            true => backward.give(0, BatchNormGrad { shape }, &[dz, x, stats, weight, sums[0], sums[1]]),
+            false => backward.give(0, BatchNormFrozenGrad { shape }, &[dz, stats, weight]),
+        }
+    }
+}
+
+fn batch_norm_shape(x: &Tensor, statistics: Statistics) -> Result<BatchNormShape, Error> {
+    let found = || x.shape().to_vec();
+    if !matches!(x.shape().len(), 2 | 4) {
+        let expected = "[n_rows, n_channels], or [n_images, height, width, n_channels]".to_owned();
+        return Err(Error::Shape { op: NAME, arg: "x", expected, found: found() });
+    }
+    let n_groups = n_groups(statistics);
+    if n_groups == 0 || !x.shape()[0].is_multiple_of(n_groups) {
+        let expected = format!("a first dimension that {n_groups} groups divide evenly");
+        return Err(Error::Shape { op: NAME, arg: "x", expected, found: found() });
+    }
+    let (n_rows, n_channels) = x.rows_of_last();
+    Ok(BatchNormShape { n_rows, n_channels, n_groups })
+}
+
+fn n_groups(statistics: Statistics) -> usize {
+    match statistics {
+        Statistics::Batch { n_groups, .. } => n_groups,
+        Statistics::Running => 1,
     }
 }

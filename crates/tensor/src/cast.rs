@@ -1,33 +1,55 @@
-use std::rc::Rc;
-
 use brisk_kernels::{Cast, DType};
 
 use crate::node::Node;
-use crate::{Error, Graph, Tensor};
+use crate::operation::check_kernel;
+use crate::{Backward, Error, Forward, Graph, Operation, Tensor};
 
 impl Tensor {
-    /// The same values in another type, rounded to nearest, ties to even; what is too large becomes infinite. The gradient is cast back.
+    /// The same values in another dtype, rounded to nearest, ties to even; values that are too large become infinite. The gradient is cast back.
     ///
     /// # Dtypes
-    /// From f32, f16 or bf16 to any of them, and from u8 and u32 to f32. A tensor of that type already is given back itself.
+    /// From f32, f16 or bf16 to any of them, and from u8 and u32 to f32. A tensor that has the dtype already is returned as it is.
     /// # Errors
-    /// [`Error::Program`] for other types.
+    /// [`Error::Program`] for other dtypes.
     /// # Reference
     /// `torch.Tensor.to`.
     pub fn cast(&self, dtype: DType) -> Result<Self, Error> {
         if self.dtype() == dtype {
             return Ok(self.clone());
         }
-        let (graph, n) = (self.graph(), self.n_elements());
-        let y = graph.transient(OP, dtype, n);
-        graph.push(Cast { n, from: self.dtype(), to: dtype }, &[self.slice(), y])?;
-        let (x_id, back) = (self.id(), Cast { n, from: dtype, to: self.dtype() });
-        let rule = move |backward: &mut crate::Backward<'_>, dy| backward.give(x_id, back, &[dy]);
-        graph.result(OP, &[self], y, self.shape(), None, Rc::new(rule))
+        self.graph().apply(CastTo(Cast { n: self.n_elements(), from: self.dtype(), to: dtype }), &[self])
     }
 }
 
-/// A tensor that autocast rounded, and how many kernels there were before.
+#[derive(Debug)]
+struct CastTo(Cast);
+
+impl Operation for CastTo {
+    fn name(&self) -> &'static str {
+        OP
+    }
+
+    fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
+        check_kernel(&self.0)?;
+        Ok(inputs[0].shape().to_vec())
+    }
+
+    fn output_dtype(&self, _: DType) -> DType {
+        self.0.to
+    }
+
+    fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
+        let (x, y) = (forward.input(0), forward.output());
+        forward.push(self.0, &[x, y])
+    }
+
+    fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
+        let (dy, Cast { n, from, to }) = (backward.grad(), self.0);
+        backward.give(0, Cast { n, from: to, to: from }, &[dy])
+    }
+}
+
+/// A tensor that autocast has cast, and how many kernels had been recorded before.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rounded {
     id: usize,
@@ -37,7 +59,8 @@ pub(crate) struct Rounded {
 const OP: &str = "cast";
 
 impl Graph {
-    /// `x` as an operation in `dtype` reads it. Of an f32 tensor there is one such copy, and gradients pass it by: see [`Node::rounded`].
+    /// `x` in the dtype in which an operation reads it. There is at most one such copy of an f32 tensor, and it has no gradient of its own: see
+    /// [`Node::rounded`].
     pub(crate) fn rounded(&self, x: &Tensor, dtype: DType) -> Result<Tensor, Error> {
         if x.dtype() == dtype || !x.dtype().is_float() {
             return Ok(x.clone());
@@ -52,14 +75,21 @@ impl Graph {
         let y = self.transient(OP, dtype, n);
         self.push(Cast { n, from: DType::F32, to: dtype }, &[x.slice(), y])?;
         let wants_grad = self.inner().nodes[x.id()].wants_grad;
-        let node = Node { op: Some(OP), inputs: vec![x.id()], rounded: Some(x.id()), wants_grad, ..Node::of(y, x.shape()) };
+        let node = Node {
+            op: Some(OP),
+            inputs: vec![x.id()],
+            n_operands: 1,
+            rounded: Some(x.id()),
+            wants_grad,
+            ..Node::of(y, x.shape())
+        };
         let copy = self.add_node(node);
         self.watch(&copy)?;
         self.inner_mut().rounded.insert((x.id(), dtype), Rounded { id: copy.id(), at });
         Ok(copy)
     }
 
-    /// The copy of `x` that there is, unless a kernel has written to `x` since, as an optimizer does to a parameter.
+    /// The existing copy of `x`, unless a kernel has written to `x` since, as an optimizer does to a parameter.
     fn known_copy(&self, x: &Tensor, dtype: DType) -> Option<Tensor> {
         let inner = self.inner();
         let &Rounded { id, at } = inner.rounded.get(&(x.id(), dtype))?;

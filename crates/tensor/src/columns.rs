@@ -1,80 +1,132 @@
 use std::ops::Range;
-use std::rc::Rc;
 
 use brisk_kernels::{ConcatColumns, ShiftColumns};
 
-use crate::{Error, Tensor};
+use crate::operation::check_kernel;
+use crate::{Backward, Error, Forward, Operation, Tensor};
 
 impl Tensor {
-    /// This matrix and `others`, side by side.
+    /// This matrix and `others` side by side.
     ///
     /// # Shapes
     /// All: `[n_rows, …]` of two dimensions; the result `[n_rows, Σ columns]`.
     /// # Dtypes
-    /// That of all; f32 where they differ.
+    /// The dtype of all; f32 where they differ.
     /// # Errors
     /// [`Error::Shape`] if one has another number of rows; [`Error::ForeignTensor`].
     /// # Reference
     /// `torch.cat(xs, 1)`.
     pub fn concat_columns(&self, others: &[&Self]) -> Result<Self, Error> {
-        const OP: &str = "concat_columns";
-        let graph = self.graph();
         let parts: Vec<&Self> = std::iter::once(self).chain(others.iter().copied()).collect();
-        let (n_rows, _) = self.matrix(OP, "x")?;
-        let mut widths = Vec::with_capacity(parts.len());
-        for part in &parts {
-            graph.check_own(OP, "x", part)?;
-            let (rows, width) = part.matrix(OP, "x")?;
-            if rows != n_rows {
-                let expected = format!("{n_rows} rows, as the first has");
-                return Err(Error::Shape { op: OP, arg: "x", expected, found: part.shape().to_vec() });
-            }
-            widths.push(width);
-        }
-        let kernel = ConcatColumns { n_rows, widths: widths.clone() };
-        let n_cols = kernel.n_cols();
-        let mut parts: Vec<Self> = parts.into_iter().cloned().collect();
-        let dtype = graph.cast_operands(OP, &kernel, &mut parts)?;
-        let y = graph.transient(OP, dtype, n_rows * n_cols);
-        let args: Vec<_> = parts.iter().map(Self::slice).chain([y]).collect();
-        graph.push(kernel, &args)?;
-        let ids: Vec<usize> = parts.iter().map(Self::id).collect();
-        let rule = move |backward: &mut crate::Backward<'_>, dy| {
-            let mut first = 0;
-            for (&id, &width) in ids.iter().zip(&widths) {
-                if backward.wants(id) {
-                    let kernel = ShiftColumns { n_rows, n_x_cols: n_cols, n_y_cols: width, shift: first as isize };
-                    backward.give(id, kernel, &[dy])?;
-                }
-                first += width;
-            }
-            Ok(())
-        };
-        graph.result(OP, &parts.iter().collect::<Vec<_>>(), y, &[n_rows, n_cols], None, Rc::new(rule))
+        self.graph().apply(Concatenation, &parts)
     }
 
-    /// Some columns of a matrix.
+    /// A range of the columns of a matrix.
     ///
     /// # Shapes
     /// `self`: `[n_rows, n_cols]`; the result `[n_rows, columns.len()]`.
     /// # Errors
-    /// [`Error::Shape`] if there are no such columns.
+    /// [`Error::Shape`] if the range is empty or reaches beyond the columns.
     /// # Reference
     /// `x[:, columns]`.
     pub fn columns(&self, columns: Range<usize>) -> Result<Self, Error> {
-        const OP: &str = "columns";
-        let (n_rows, n_x_cols) = self.matrix(OP, "x")?;
-        if columns.is_empty() || columns.end > n_x_cols {
-            let expected = format!("columns {columns:?}, at least one");
-            return Err(Error::Shape { op: OP, arg: "x", expected, found: self.shape().to_vec() });
+        self.graph().apply(Columns { columns }, &[self])
+    }
+}
+
+#[derive(Debug)]
+struct Concatenation;
+
+const CONCAT: &str = "concat_columns";
+
+impl Concatenation {
+    fn kernel<'a>(n_inputs: usize, shape: impl Fn(usize) -> &'a [usize]) -> ConcatColumns {
+        ConcatColumns { n_rows: shape(0)[0], widths: (0..n_inputs).map(|i| shape(i)[1]).collect() }
+    }
+}
+
+impl Operation for Concatenation {
+    fn name(&self) -> &'static str {
+        CONCAT
+    }
+
+    fn input_names(&self) -> &'static [&'static str] {
+        &["x"]
+    }
+
+    fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
+        let (n_rows, _) = inputs[0].matrix(CONCAT, "x")?;
+        for input in inputs {
+            if input.matrix(CONCAT, "x")?.0 != n_rows {
+                let expected = format!("{n_rows} rows, as the first has");
+                return Err(Error::Shape { op: CONCAT, arg: "x", expected, found: input.shape().to_vec() });
+            }
         }
-        let graph = self.graph();
-        let kernel = ShiftColumns { n_rows, n_x_cols, n_y_cols: columns.len(), shift: columns.start as isize };
-        let (dtype, [x]) = graph.operands(OP, &kernel, [self])?;
-        let y = graph.transient(OP, dtype, n_rows * columns.len());
-        graph.push(kernel, &[x.slice(), y])?;
-        let x_id = x.id();
-        let rule = move |backward: &mut crate::Backward<'_>, dy| backward.give(x_id, kernel.grad(), &[dy]);
-        graph.result(OP, &[&x], y, &[n_rows, columns.len()], None, Rc::new(rule))
+        let kernel = Self::kernel(inputs.len(), |i| inputs[i].shape());
+        check_kernel(&kernel)?;
+        Ok(vec![n_rows, kernel.n_cols()])
+    }
+
+    fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
+        let y = forward.output();
+        let kernel = Self::kernel(forward.n_inputs(), |i| forward.shape(i));
+        forward.push(kernel, &[&forward.inputs()[..], &[y]].concat())
+    }
+
+    fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
+        let dy = backward.grad();
+        let kernel = Self::kernel(backward.n_inputs(), |i| backward.shape(i));
+        let (n_rows, n_x_cols) = (kernel.n_rows, kernel.n_cols());
+        let mut first = 0;
+        for (i, &width) in kernel.widths.iter().enumerate() {
+            if backward.wants(i) {
+                backward.give(i, ShiftColumns { n_rows, n_x_cols, n_y_cols: width, shift: first as isize }, &[dy])?;
+            }
+            first += width;
+        }
+        Ok(())
+    }
+}
+
+#[derive(Debug)]
+struct Columns {
+    columns: Range<usize>,
+}
+
+const COLUMNS: &str = "columns";
+
+impl Columns {
+    fn kernel(&self, [n_rows, n_x_cols]: [usize; 2]) -> ShiftColumns {
+        ShiftColumns { n_rows, n_x_cols, n_y_cols: self.columns.len(), shift: self.columns.start as isize }
+    }
+}
+
+impl Operation for Columns {
+    fn name(&self) -> &'static str {
+        COLUMNS
+    }
+
+    fn input_names(&self) -> &'static [&'static str] {
+        &["x"]
+    }
+
+    fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
+        let (n_rows, n_cols) = inputs[0].matrix(COLUMNS, "x")?;
+        if self.columns.is_empty() || self.columns.end > n_cols {
+            let expected = format!("columns {:?}, at least one", self.columns);
+            return Err(Error::Shape { op: COLUMNS, arg: "x", expected, found: inputs[0].shape().to_vec() });
+        }
+        check_kernel(&self.kernel([n_rows, n_cols]))?;
+        Ok(vec![n_rows, self.columns.len()])
+    }
+
+    fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
+        let (x, y) = (forward.input(0), forward.output());
+        forward.push(self.kernel(forward.dims(0)), &[x, y])
+    }
+
+    fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
+        let dy = backward.grad();
+        backward.give(0, self.kernel(backward.dims(0)).grad(), &[dy])
     }
 }

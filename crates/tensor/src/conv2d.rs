@@ -1,15 +1,14 @@
-use std::rc::Rc;
-
 use brisk_kernels::{Activation, ColumnSum, Conv2d, Conv2dGradInput, Conv2dGradWeight, ConvShape, Epilogue, Images, Window};
 
-use crate::{Error, Tensor};
+use crate::operation::{check_kernel, dims};
+use crate::{AutocastRule, Backward, Error, Forward, Operation, Tensor};
 
-const OP: &str = "conv2d";
+const NAME: &str = "conv2d";
 
 impl Tensor {
     /// A 2-D convolution with its bias and activation, in one kernel; images are NHWC and weights OHWI.
     ///
-    /// An activation whose derivative does not follow from its output (GELU, SiLU) is a kernel of its own, and so is one that
+    /// An activation whose derivative cannot be computed from its output (GELU, SiLU) is a kernel of its own, and so is one that
     /// [`Autocast::overrides`](crate::Autocast::overrides) names.
     ///
     /// # Shapes
@@ -19,7 +18,7 @@ impl Tensor {
     /// # Errors
     /// [`Error::Shape`], [`Error::ForeignTensor`]; [`Error::Program`] where no window fits or a stride is 0.
     /// # Reference
-    /// `torch.nn.functional.conv2d`, with another order of dimensions.
+    /// `torch.nn.functional.conv2d`, with the dimensions in another order.
     pub fn conv2d(
         &self,
         weight: &Self,
@@ -28,57 +27,12 @@ impl Tensor {
         padding: [usize; 2],
         activation: Activation,
     ) -> Result<Self, Error> {
-        if self.graph().fuses(activation) {
-            self.conv2d_fused(weight, bias, stride, padding, activation)
-        } else {
-            self.conv2d_fused(weight, bias, stride, padding, Activation::Identity)?.activate(activation)
-        }
-    }
-
-    fn conv2d_fused(
-        &self,
-        weight: &Self,
-        bias: Option<&Self>,
-        stride: [usize; 2],
-        padding: [usize; 2],
-        activation: Activation,
-    ) -> Result<Self, Error> {
-        let graph = self.graph();
-        let shape = conv_shape(self, weight, bias, stride, padding)?;
-        let epilogue = if bias.is_some() { Epilogue::Bias(activation) } else { Epilogue::Activation(activation) };
-        let out = shape.y();
-        let kernel = Conv2d { shape, epilogue };
-        let (dtype, [input, weight]) = graph.operands(OP, &kernel, [self, weight])?;
-        let y = graph.transient(OP, dtype, out.len());
-        let args: Vec<_> = [&input, &weight].into_iter().chain(bias).map(Tensor::slice).chain([y]).collect();
-        graph.push(kernel, &args)?;
-
-        let (x_id, x, w_id, w, bias_id) = (input.id(), input.slice(), weight.id(), weight.slice(), bias.map(Tensor::id));
-        let rule = move |backward: &mut crate::Backward<'_>, dz| {
-            if let Some(bias_id) = bias_id.filter(|&id| backward.wants(id)) {
-                backward.give(bias_id, ColumnSum { n_rows: out.n_pixels(), n_cols: shape.n_out }, &[dz])?;
-            }
-            if backward.wants(w_id) {
-                backward.give(w_id, Conv2dGradWeight { shape }, &[dz, x])?;
-            }
-            if backward.wants(x_id) {
-                match backward.fusible(x_id) {
-                    None => backward.give(x_id, Conv2dGradInput { shape, epilogue: Epilogue::None }, &[dz, w])?,
-                    Some((below, output)) => {
-                        backward.give(
-                            x_id,
-                            Conv2dGradInput { shape, epilogue: Epilogue::OutputGrad(below) },
-                            &[dz, w, output],
-                        )?;
-                        backward.went_through_activation(x_id);
-                    }
-                }
-            }
-            Ok(())
-        };
-        let inputs: Vec<_> = [&input, &weight].into_iter().chain(bias).collect();
-        let shape = [out.n_images, out.height, out.width, out.n_channels];
-        graph.result(OP, &inputs, y, &shape, Some(activation), Rc::new(rule))
+        let is_fused = self.graph().fuses(activation);
+        let activation_here = if is_fused { activation } else { Activation::Identity };
+        let operation = Convolution { stride, padding, activation: activation_here };
+        let inputs: Vec<_> = [self, weight].into_iter().chain(bias).collect();
+        let y = self.graph().apply(operation, &inputs)?;
+        if is_fused { Ok(y) } else { y.activate(activation) }
     }
 
     /// The sizes of a batch of images.
@@ -93,26 +47,81 @@ impl Tensor {
     }
 }
 
-fn conv_shape(
-    x: &Tensor,
-    weight: &Tensor,
-    bias: Option<&Tensor>,
+#[derive(Debug)]
+struct Convolution {
     stride: [usize; 2],
     padding: [usize; 2],
-) -> Result<ConvShape, Error> {
-    let graph = x.graph();
-    graph.check_own(OP, "weight", weight)?;
-    let images = x.images(OP, "x")?;
-    let Images { n_images: n_out, height, width, n_channels } = weight.images(OP, "weight")?;
-    if n_channels != images.n_channels {
-        let expected = format!("[{n_out}, {height}, {width}, {}], as many channels as the input", images.n_channels);
-        return Err(Error::Shape { op: OP, arg: "weight", expected, found: weight.shape().to_vec() });
+    activation: Activation,
+}
+
+impl Convolution {
+    fn shape(&self, [n_images, height, width, n_channels]: [usize; 4], [n_out, k_height, k_width, _]: [usize; 4]) -> ConvShape {
+        let window = Window { kernel: [k_height, k_width], stride: self.stride, padding: self.padding };
+        ConvShape { x: Images { n_images, height, width, n_channels }, n_out, window }
     }
-    if let Some(bias) = bias {
-        graph.check_own(OP, "bias", bias)?;
-        if *bias.shape() != [n_out] {
-            return Err(Error::Shape { op: OP, arg: "bias", expected: format!("[{n_out}]"), found: bias.shape().to_vec() });
+
+    fn kernel(&self, shape: ConvShape, has_bias: bool) -> Conv2d {
+        let epilogue = if has_bias { Epilogue::Bias(self.activation) } else { Epilogue::Activation(self.activation) };
+        Conv2d { shape, epilogue }
+    }
+}
+
+impl Operation for Convolution {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn input_names(&self) -> &'static [&'static str] {
+        &["x", "weight", "bias"]
+    }
+
+    fn autocast_rule(&self) -> AutocastRule {
+        AutocastRule::Lower
+    }
+
+    /// The bias is added to an f32 sum.
+    fn n_operands(&self, _: usize) -> usize {
+        2
+    }
+
+    fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
+        let x = inputs[0].images(NAME, "x")?;
+        let Images { n_images: n_out, height, width, n_channels } = inputs[1].images(NAME, "weight")?;
+        if n_channels != x.n_channels {
+            let expected = format!("[{n_out}, {height}, {width}, {}], as many channels as the input", x.n_channels);
+            return Err(Error::Shape { op: NAME, arg: "weight", expected, found: inputs[1].shape().to_vec() });
         }
+        if let Some(bias) = inputs.get(2) {
+            bias.check_shape(NAME, "bias", &[n_out])?;
+        }
+        let shape = self.shape(dims(inputs[0].shape()), dims(inputs[1].shape()));
+        check_kernel(&self.kernel(shape, inputs.len() > 2))?;
+        let y = shape.y();
+        Ok(vec![y.n_images, y.height, y.width, y.n_channels])
     }
-    Ok(ConvShape { x: images, n_out, window: Window { kernel: [height, width], stride, padding } })
+
+    fn output_activation(&self) -> Option<Activation> {
+        Some(self.activation)
+    }
+
+    fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
+        let y = forward.output();
+        let kernel = self.kernel(self.shape(forward.dims(0), forward.dims(1)), forward.n_inputs() > 2);
+        forward.push(kernel, &[&forward.inputs()[..], &[y]].concat())
+    }
+
+    fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
+        let shape = self.shape(backward.dims(0), backward.dims(1));
+        let (dz, x, weight) = (backward.grad(), backward.input(0), backward.input(1));
+        if backward.n_inputs() > 2 && backward.wants(2) {
+            backward.give(2, ColumnSum { n_rows: shape.y().n_pixels(), n_cols: shape.n_out }, &[dz])?;
+        }
+        if backward.wants(1) {
+            backward.give(1, Conv2dGradWeight { shape }, &[dz, x])?;
+        }
+        if backward.wants(0) {
+            backward.give_product(0, |epilogue| Conv2dGradInput { shape, epilogue }, &[dz, weight])?;
+        }
+        Ok(())
+    }
 }

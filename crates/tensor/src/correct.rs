@@ -1,23 +1,53 @@
 use brisk_kernels::{Correct, DType};
 
-use crate::loss::check_len;
-use crate::{Error, Tensor};
+use crate::operation::check_kernel;
+use crate::{Error, Forward, Operation, Tensor};
 
 impl Tensor {
-    /// For each row 1 if its greatest value stands in the column of its target, else 0; without a gradient. The mean of it is the accuracy.
+    /// For each row 1 if its maximum is in the column of its target, else 0; not differentiable. The mean of it is the accuracy.
     ///
     /// # Shapes
-    /// `self`: `[…, n_classes]`; `target` (u32): an element a row; the result `[…]`.
+    /// `self`: `[…, n_classes]`; `target` (u32): one element per row; the result `[…]`.
     /// # Errors
     /// [`Error::Shape`], [`Error::ForeignTensor`]; [`Error::Program`] if `target` is not u32.
     /// # Reference
     /// `torch.argmax(x, -1) == target`.
     pub fn correct(&self, target: &Self) -> Result<Self, Error> {
-        let graph = self.graph();
         let (n_rows, n_classes) = self.rows_of_last();
-        check_len("correct", "target", self, target, n_rows)?;
-        let y = graph.transient("correct", DType::F32, n_rows);
-        graph.push(Correct { n_rows, n_classes }, &[self.slice(), target.slice(), y])?;
-        graph.wrap(y, &self.shape()[..self.shape().len().saturating_sub(1)])
+        self.graph().apply(Correct { n_rows, n_classes }, &[self, target])
+    }
+}
+
+impl Operation for Correct {
+    fn name(&self) -> &'static str {
+        "correct"
+    }
+
+    fn input_names(&self) -> &'static [&'static str] {
+        &["x", "target"]
+    }
+
+    fn is_differentiable(&self) -> bool {
+        false
+    }
+
+    fn n_operands(&self, _: usize) -> usize {
+        1
+    }
+
+    fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
+        let shape = inputs[0].shape();
+        inputs[1].check_len("correct", "target", shape, self.n_rows)?;
+        check_kernel(self)?;
+        Ok(shape[..shape.len().saturating_sub(1)].to_vec())
+    }
+
+    fn output_dtype(&self, _: DType) -> DType {
+        DType::F32
+    }
+
+    fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
+        let (x, target, y) = (forward.input(0), forward.input(1), forward.output());
+        forward.push(*self, &[x, target, y])
     }
 }

@@ -1,42 +1,79 @@
-use std::rc::Rc;
-
 use brisk_kernels::{Embedding, EmbeddingGrad};
 
-use crate::{Error, Tensor};
+use crate::operation::check_kernel;
+use crate::{Backward, Error, Forward, Operation, Tensor};
 
 impl Tensor {
-    /// A row of this table for each code in a column of `index`.
+    /// The row of this table for each code in a column of `index`.
     ///
-    /// The gradient of an entry is the sum over its rows in a fixed order. The entry `padding`, if there is one, gets none. A code beyond the table is
-    /// read as 0, the entry for what is missing or unknown.
+    /// The gradient of an entry is the sum over the rows that have its code, in a fixed order. The entry `padding`, if given, gets no gradient. A
+    /// code beyond the table is read as 0, the code of missing and unknown values.
     ///
     /// # Shapes
     /// `self`: `[n_entries, dim]`; `index`: `[n]`, or `[n, n_cols]`; the result `[n, dim]`.
     /// # Dtypes
     /// `index` u32, such as [`Graph::gather_categories`](crate::Graph::gather_categories) gives, or a bound buffer.
     /// # Errors
-    /// [`Error::Shape`], [`Error::ForeignTensor`]; [`Error::Program`] for codes that are not u32, a padding entry or column that is not there.
+    /// [`Error::Shape`], [`Error::ForeignTensor`]; [`Error::Program`] for codes that are not u32, a padding entry or a column that does not exist.
     /// # Reference
     /// `torch.nn.functional.embedding`, which refuses codes beyond the table.
     pub fn embedding(&self, index: &Self, index_col: usize, padding: Option<usize>) -> Result<Self, Error> {
-        const OP: &str = "embedding";
-        let graph = self.graph();
-        graph.check_own(OP, "index", index)?;
-        let (n_entries, dim) = self.matrix(OP, "weight")?;
         let (n, n_index_cols) = match *index.shape() {
             [n] => (n, 1),
-            _ => index.matrix(OP, "index")?,
+            _ => index.matrix(NAME, "index")?,
         };
-        let kernel = Embedding { n, n_entries, dim, n_index_cols, index_col };
-        let grad = EmbeddingGrad { forward: kernel, padding };
-        // A padding entry that is not there is known now, not only where somebody goes backward.
-        brisk_kernels::Kernel::check(&grad).map_err(brisk_program::Error::from)?;
-        let (dtype, [table]) = graph.operands(OP, &kernel, [self])?;
-        let y = graph.transient(OP, dtype, n * dim);
-        let codes = index.slice();
-        graph.push(kernel, &[table.slice(), codes, y])?;
-        let weight = table.id();
-        let rule = move |backward: &mut crate::Backward<'_>, dy| backward.give(weight, grad, &[dy, codes]);
-        graph.result(OP, &[&table], y, &[n, dim], None, Rc::new(rule))
+        self.graph().apply(Lookup { n, n_index_cols, index_col, padding }, &[self, index])
+    }
+}
+
+const NAME: &str = "embedding";
+
+#[derive(Debug)]
+struct Lookup {
+    n: usize,
+    n_index_cols: usize,
+    index_col: usize,
+    padding: Option<usize>,
+}
+
+impl Lookup {
+    fn kernel(&self, [n_entries, dim]: [usize; 2]) -> Embedding {
+        Embedding { n: self.n, n_entries, dim, n_index_cols: self.n_index_cols, index_col: self.index_col }
+    }
+
+    fn grad_kernel(&self, table: [usize; 2]) -> EmbeddingGrad {
+        EmbeddingGrad { forward: self.kernel(table), padding: self.padding }
+    }
+}
+
+impl Operation for Lookup {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn input_names(&self) -> &'static [&'static str] {
+        &["weight", "index"]
+    }
+
+    fn n_operands(&self, _: usize) -> usize {
+        1
+    }
+
+    fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
+        let (n_entries, dim) = inputs[0].matrix(NAME, "weight")?;
+        check_kernel(&self.kernel([n_entries, dim]))?;
+        // Checked here too, so that a padding entry that does not exist is refused without a backward pass.
+        check_kernel(&self.grad_kernel([n_entries, dim]))?;
+        Ok(vec![self.n, dim])
+    }
+
+    fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
+        let (table, index, y) = (forward.input(0), forward.input(1), forward.output());
+        forward.push(self.kernel(forward.dims(0)), &[table, index, y])
+    }
+
+    fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
+        let (dy, index) = (backward.grad(), backward.input(1));
+        backward.give(0, self.grad_kernel(backward.dims(0)), &[dy, index])
     }
 }

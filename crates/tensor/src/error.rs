@@ -28,13 +28,36 @@ pub enum Error {
         /// What it is.
         found: DType,
     },
-    /// An override for an operation that is not there.
-    #[error("autocast: there is no operation `{found}`; those that there are: {known}")]
-    UnknownOperation {
-        /// What was given.
+    /// An override of autocast that applies to no operation.
+    #[error("autocast: the override of `{found}` applies to no operation of the region, which records: {recorded}")]
+    UnusedOverride {
+        /// The name that the override gives.
         found: String,
-        /// All there are.
-        known: String,
+        /// The operations of the region.
+        recorded: String,
+    },
+    /// A gradient that differs from the slope of its function: [`check_gradients`](crate::check_gradients).
+    #[error(
+        "check_gradients: with {stored}, the gradient of {} gives a slope of {found} in a random direction, expected {expected} by finite differences",
+        .parameter.map_or("all parameters".to_owned(), |i| format!("parameter {i}"))
+    )]
+    Gradient {
+        /// How the parameters are stored.
+        stored: String,
+        /// The number of the parameter; `None` for all together.
+        parameter: Option<usize>,
+        /// The slope by the gradient.
+        found: f64,
+        /// The slope by a finite difference.
+        expected: f64,
+    },
+    /// A backward pass through an operation without one.
+    #[error(
+        "backward: the operation `{op}` has no gradient; implement `Operation::backward`, or say that it is not differentiable"
+    )]
+    NotDifferentiable {
+        /// The operation.
+        op: &'static str,
     },
     /// No precision is named so.
     #[error("there is no precision `{found}`; take f32, f16 or bf16")]

@@ -4,15 +4,16 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use brisk_kernels::{Activation, DType, Kernel, bytemuck};
+use brisk_kernels::{DType, Kernel, bytemuck};
 use brisk_program::{Device, Executable, Persistent, Program, Rewrite, Slice};
 use half::{bf16, f16};
 
 use crate::anomaly::Watch;
-use crate::backward::{self, BackwardRule};
+use crate::autocast::AutocastRegion;
+use crate::backward;
 use crate::cast::Rounded;
-use crate::node::{self, Node};
-use crate::{AllGather, Autocast, Error, Tensor, stored};
+use crate::node::Node;
+use crate::{AllGather, Error, Tensor, stored};
 
 /// Operations recorded into one [`Program`], with the tape that turns them back.
 ///
@@ -37,7 +38,7 @@ pub(crate) struct Inner {
     pub(crate) mode: Mode,
     pub(crate) nodes: Vec<Node>,
     /// The region that is being recorded.
-    pub(crate) autocast: Option<Autocast>,
+    pub(crate) autocast: Option<AutocastRegion>,
     /// The copies that autocast has made, by what they are of and their type.
     pub(crate) rounded: HashMap<(usize, DType), Rounded>,
     /// Whether a backward pass adds to gradients instead of replacing them.
@@ -304,32 +305,6 @@ impl Graph {
             return Err(Error::Shape { op: "wrap", arg: "shape", expected, found: shape.to_vec() });
         }
         Ok(self.add_node(Node::of(slice, shape)))
-    }
-
-    /// Adds the result of the operation `op` over `inputs`. Its rule is kept if the graph has a tape and an input wants a gradient.
-    pub(crate) fn result(
-        &self,
-        op: &'static str,
-        inputs: &[&Tensor],
-        slice: Slice,
-        shape: &[usize],
-        output_of: Option<Activation>,
-        rule: BackwardRule,
-    ) -> Result<Tensor, Error> {
-        let wants_grad = {
-            let mut inner = self.inner.borrow_mut();
-            let keeps_tape = inner.mode == Mode::Training;
-            for input in inputs {
-                let id = node::source(&inner.nodes, input.id());
-                inner.nodes[id].n_uses += 1;
-            }
-            keeps_tape && inputs.iter().any(|input| inner.nodes[input.id()].wants_grad)
-        };
-        let rule = wants_grad.then_some(rule);
-        let inputs = inputs.iter().map(|input| input.id()).collect();
-        let result = self.add_node(Node { op: Some(op), inputs, wants_grad, output_of, rule, ..Node::of(slice, shape) });
-        self.watch(&result)?;
-        Ok(result)
     }
 
     pub(crate) fn add_node(&self, node: Node) -> Tensor {

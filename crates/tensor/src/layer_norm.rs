@@ -1,12 +1,11 @@
-use std::rc::Rc;
-
 use brisk_kernels::{Affine, ColumnSum, DType, LayerNorm, LayerNormGrad, LayerNormWeightGrad};
 
-use crate::loss::check_len;
-use crate::{Error, Tensor};
+use crate::operation::check_kernel;
+use crate::tensor::rows_of_last;
+use crate::{AutocastRule, Backward, Error, Forward, Operation, Tensor};
 
 impl Tensor {
-    /// Normalises along the last dimension: `(x - mean) / √(var + eps)`, times `weight`, plus `bias`, where they are given.
+    /// Normalises along the last dimension: `(x - mean) / √(var + eps)`, times `weight` plus `bias`, if given.
     ///
     /// # Shapes
     /// `self`: `[…, n_cols]`, the result likewise; `weight`, `bias`: `[n_cols]`.
@@ -15,45 +14,84 @@ impl Tensor {
     /// # Reference
     /// `torch.nn.functional.layer_norm` over the last dimension.
     pub fn layer_norm(&self, weight: Option<&Self>, bias: Option<&Self>, eps: f32) -> Result<Self, Error> {
-        const OP: &str = "layer_norm";
-        let graph = self.graph();
-        let (n_rows, n_cols) = self.rows_of_last();
-        for (name, tensor) in [("weight", weight), ("bias", bias)] {
-            if let Some(tensor) = tensor {
-                check_len(OP, name, self, tensor, n_cols)?;
-            }
+        if let (None, Some(bias)) = (weight, bias) {
+            let expected = "a weight with it; pass one of ones".to_owned();
+            return Err(Error::Shape { op: NAME, arg: "bias", expected, found: bias.shape().to_vec() });
         }
-        let affine = match (weight, bias) {
-            (None, None) => Affine::None,
-            (Some(_), None) => Affine::Weight,
-            (Some(_), Some(_)) => Affine::WeightAndBias,
-            (None, Some(bias)) => {
-                let expected = "a weight beside it; give it one of ones".to_owned();
-                return Err(Error::Shape { op: OP, arg: "bias", expected, found: bias.shape().to_vec() });
-            }
-        };
-        let forward = LayerNorm { n_rows, n_cols, eps, affine };
-        let (dtype, [input]) = graph.operands(OP, &forward, [self])?;
-        let (y, stats) = (graph.transient(OP, dtype, self.n_elements()), graph.transient("stats", DType::F32, 2 * n_rows));
-        let inputs: Vec<_> = [&input].into_iter().chain(weight).chain(bias).collect();
-        let args: Vec<_> = inputs.iter().map(|input| input.slice()).chain([y, stats]).collect();
-        graph.push(forward, &args)?;
+        let inputs: Vec<_> = [self].into_iter().chain(weight).chain(bias).collect();
+        self.graph().apply(Normalisation { eps }, &inputs)
+    }
+}
 
-        let (x_id, x) = (input.id(), input.slice());
-        let (weight, bias) = (weight.map(|weight| (weight.id(), weight.slice())), bias.map(Self::id));
-        let rule = move |backward: &mut crate::Backward<'_>, dy| {
-            if let Some(bias) = bias.filter(|&id| backward.wants(id)) {
-                backward.give(bias, ColumnSum { n_rows, n_cols }, &[dy])?;
-            }
-            if let Some((id, _)) = weight.filter(|&(id, _)| backward.wants(id)) {
-                backward.give(id, LayerNormWeightGrad { forward }, &[dy, x, stats])?;
-            }
-            if backward.wants(x_id) {
-                let args: Vec<_> = [dy, x].into_iter().chain(weight.map(|(_, slice)| slice)).chain([stats]).collect();
-                backward.give(x_id, LayerNormGrad { forward }, &args)?;
-            }
-            Ok(())
+const NAME: &str = "layer_norm";
+
+#[derive(Debug)]
+struct Normalisation {
+    eps: f32,
+}
+
+impl Normalisation {
+    fn kernel(&self, x: &[usize], n_inputs: usize) -> LayerNorm {
+        let (n_rows, n_cols) = rows_of_last(x);
+        let affine = match n_inputs {
+            1 => Affine::None,
+            2 => Affine::Weight,
+            _ => Affine::WeightAndBias,
         };
-        graph.result(OP, &inputs, y, self.shape(), None, Rc::new(rule))
+        LayerNorm { n_rows, n_cols, eps: self.eps, affine }
+    }
+}
+
+impl Operation for Normalisation {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn input_names(&self) -> &'static [&'static str] {
+        &["x", "weight", "bias"]
+    }
+
+    fn autocast_rule(&self) -> AutocastRule {
+        AutocastRule::Full
+    }
+
+    fn n_operands(&self, _: usize) -> usize {
+        1
+    }
+
+    fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
+        let shape = inputs[0].shape();
+        let kernel = self.kernel(shape, inputs.len());
+        for (arg, input) in ["weight", "bias"].into_iter().zip(&inputs[1..]) {
+            input.check_len(NAME, arg, shape, kernel.n_cols)?;
+        }
+        check_kernel(&kernel)?;
+        Ok(shape.to_vec())
+    }
+
+    fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
+        let kernel = self.kernel(forward.shape(0), forward.n_inputs());
+        let (y, stats) = (forward.output(), forward.transient("stats", DType::F32, 2 * kernel.n_rows));
+        forward.save(stats);
+        forward.push(kernel, &[&forward.inputs()[..], &[y, stats]].concat())
+    }
+
+    fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
+        let n_inputs = backward.n_inputs();
+        let forward = self.kernel(backward.shape(0), n_inputs);
+        let LayerNorm { n_rows, n_cols, .. } = forward;
+        let (dy, x, stats) = (backward.grad(), backward.input(0), backward.saved(0));
+        if n_inputs > 2 && backward.wants(2) {
+            backward.give(2, ColumnSum { n_rows, n_cols }, &[dy])?;
+        }
+        if n_inputs > 1 && backward.wants(1) {
+            backward.give(1, LayerNormWeightGrad { forward }, &[dy, x, stats])?;
+        }
+        if backward.wants(0) {
+            let weight = (n_inputs > 1).then(|| backward.input(1));
+            let args: Vec<_> = [dy, x].into_iter().chain(weight).chain([stats]).collect();
+            backward.give(0, LayerNormGrad { forward }, &args)?;
+        }
+        Ok(())
     }
 }

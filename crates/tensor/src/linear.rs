@@ -1,13 +1,12 @@
-use std::rc::Rc;
-
 use brisk_kernels::{Activation, ColumnSum, Epilogue, Matmul, Transpose};
 
-use crate::{Error, Tensor};
+use crate::operation::check_kernel;
+use crate::{AutocastRule, Backward, Error, Forward, Operation, Tensor};
 
 impl Tensor {
-    /// A linear layer with its bias and activation, in one kernel: `act(self weightᵀ + bias)`.
+    /// A linear layer with its bias and activation, in one kernel: `activation(self weightᵀ + bias)`.
     ///
-    /// An activation whose derivative does not follow from its output (GELU, SiLU) is a kernel of its own, and so is one that
+    /// An activation whose derivative cannot be computed from its output (GELU, SiLU) is a kernel of its own, and so is one that
     /// [`Autocast::overrides`](crate::Autocast::overrides) names.
     ///
     /// # Shapes
@@ -17,59 +16,84 @@ impl Tensor {
     /// # Reference
     /// `torch.nn.functional.linear`.
     pub fn linear(&self, weight: &Self, bias: Option<&Self>, activation: Activation) -> Result<Self, Error> {
-        if self.graph().fuses(activation) {
-            self.linear_fused(weight, bias, activation)
-        } else {
-            self.linear_fused(weight, bias, Activation::Identity)?.activate(activation)
-        }
+        let is_fused = self.graph().fuses(activation);
+        let operation = Linear { activation: if is_fused { activation } else { Activation::Identity } };
+        let inputs: Vec<_> = [self, weight].into_iter().chain(bias).collect();
+        let y = self.graph().apply(operation, &inputs)?;
+        if is_fused { Ok(y) } else { y.activate(activation) }
+    }
+}
+
+#[derive(Debug)]
+struct Linear {
+    activation: Activation,
+}
+
+const NAME: &str = "linear";
+
+impl Linear {
+    /// The product for `n_rows` rows and a weight of `[n_out, n_in]`.
+    fn kernel(&self, n_rows: usize, [n_out, n_in]: [usize; 2], has_bias: bool) -> Matmul {
+        let epilogue = if has_bias { Epilogue::Bias(self.activation) } else { Epilogue::Activation(self.activation) };
+        Matmul { m: n_rows, n: n_out, k: n_in, transpose: Transpose::B, epilogue }
+    }
+}
+
+impl Operation for Linear {
+    fn name(&self) -> &'static str {
+        NAME
     }
 
-    fn linear_fused(&self, weight: &Self, bias: Option<&Self>, activation: Activation) -> Result<Self, Error> {
-        const OP: &str = "linear";
-        let graph = self.graph();
-        graph.check_own(OP, "weight", weight)?;
-        let (m, k) = self.matrix(OP, "x")?;
-        let (n, n_in) = weight.matrix(OP, "weight")?;
-        if n_in != k {
-            let expected = format!("[{n}, {k}], as many columns as the input");
-            return Err(Error::Shape { op: OP, arg: "weight", expected, found: weight.shape().to_vec() });
-        }
-        if let Some(bias) = bias {
-            graph.check_own(OP, "bias", bias)?;
-            if *bias.shape() != [n] {
-                return Err(Error::Shape { op: OP, arg: "bias", expected: format!("[{n}]"), found: bias.shape().to_vec() });
-            }
-        }
-        let epilogue = if bias.is_some() { Epilogue::Bias(activation) } else { Epilogue::Activation(activation) };
-        let kernel = Matmul { m, n, k, transpose: Transpose::B, epilogue };
-        let (dtype, [input, weight]) = graph.operands(OP, &kernel, [self, weight])?;
-        let y = graph.transient(OP, dtype, m * n);
-        let args: Vec<_> = [&input, &weight].into_iter().chain(bias).map(Tensor::slice).chain([y]).collect();
-        graph.push(kernel, &args)?;
+    fn input_names(&self) -> &'static [&'static str] {
+        &["x", "weight", "bias"]
+    }
 
-        let (x_id, x, w_id, w, bias_id) = (input.id(), input.slice(), weight.id(), weight.slice(), bias.map(Tensor::id));
-        let rule = move |backward: &mut crate::Backward<'_>, dz| {
-            if let Some(bias_id) = bias_id.filter(|&id| backward.wants(id)) {
-                backward.give(bias_id, ColumnSum { n_rows: m, n_cols: n }, &[dz])?;
-            }
-            if backward.wants(w_id) {
-                let dw = Matmul { m: n, n: k, k: m, transpose: Transpose::A, epilogue: Epilogue::None };
-                backward.give(w_id, dw, &[dz, x])?;
-            }
-            if backward.wants(x_id) {
-                let below = backward.fusible(x_id);
-                let dx = |epilogue| Matmul { m, n: k, k: n, transpose: Transpose::None, epilogue };
-                match below {
-                    None => backward.give(x_id, dx(Epilogue::None), &[dz, w])?,
-                    Some((below, output)) => {
-                        backward.give(x_id, dx(Epilogue::OutputGrad(below)), &[dz, w, output])?;
-                        backward.went_through_activation(x_id);
-                    }
-                }
-            }
-            Ok(())
-        };
-        let inputs: Vec<_> = [&input, &weight].into_iter().chain(bias).collect();
-        graph.result(OP, &inputs, y, &[m, n], Some(activation), Rc::new(rule))
+    fn autocast_rule(&self) -> AutocastRule {
+        AutocastRule::Lower
+    }
+
+    /// The bias is added to an f32 sum.
+    fn n_operands(&self, _: usize) -> usize {
+        2
+    }
+
+    fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
+        let (n_rows, n_cols) = inputs[0].matrix(NAME, "x")?;
+        let (n_out, n_in) = inputs[1].matrix(NAME, "weight")?;
+        if n_in != n_cols {
+            let expected = format!("[{n_out}, {n_cols}], as many columns as the input");
+            return Err(Error::Shape { op: NAME, arg: "weight", expected, found: inputs[1].shape().to_vec() });
+        }
+        if let Some(bias) = inputs.get(2) {
+            bias.check_shape(NAME, "bias", &[n_out])?;
+        }
+        check_kernel(&self.kernel(n_rows, [n_out, n_in], inputs.len() > 2))?;
+        Ok(vec![n_rows, n_out])
+    }
+
+    fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
+        let y = forward.output();
+        let kernel = self.kernel(forward.shape(0)[0], forward.dims(1), forward.n_inputs() > 2);
+        forward.push(kernel, &[&forward.inputs()[..], &[y]].concat())
+    }
+
+    fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
+        let (dz, x, weight) = (backward.grad(), backward.input(0), backward.input(1));
+        let ([m, k], [n, _]) = (backward.dims(0), backward.dims(1));
+        if backward.n_inputs() > 2 && backward.wants(2) {
+            backward.give(2, ColumnSum { n_rows: m, n_cols: n }, &[dz])?;
+        }
+        if backward.wants(1) {
+            backward.give(1, Matmul { m: n, n: k, k: m, transpose: Transpose::A, epilogue: Epilogue::None }, &[dz, x])?;
+        }
+        if backward.wants(0) {
+            let dx = |epilogue| Matmul { m, n: k, k: n, transpose: Transpose::None, epilogue };
+            backward.give_product(0, dx, &[dz, weight])?;
+        }
+        Ok(())
+    }
+
+    fn output_activation(&self) -> Option<Activation> {
+        Some(self.activation)
     }
 }

@@ -1,73 +1,123 @@
-use std::rc::Rc;
-
 use brisk_kernels::{BceWithLogits, BceWithLogitsGrad, DType, MseLoss, MseLossGrad, Reduction};
 
-use crate::{Error, Tensor};
+use crate::operation::check_kernel;
+use crate::{AutocastRule, Backward, Error, Forward, Operation, Tensor};
 
 impl Tensor {
-    /// Binary cross-entropy of logits, weighted by row and reduced to one number.
+    /// Binary cross-entropy of logits, weighted by row and reduced to a single number.
     ///
     /// # Shapes
-    /// `self`, `target`, `weight`: the same number of elements; the result has none, `[]`.
+    /// `self`, `target`, `weight`: the same number of elements; the result has no dimensions, `[]`.
     /// # Dtypes
-    /// Any for `self`; the rest and the result f32.
+    /// Any for `self`; the others and the result f32.
     /// # Units
-    /// `pos_weight` multiplies the loss of positive rows; 1 leaves it. A mean divides by the sum of weights.
+    /// `pos_weight` multiplies the loss of positive rows; 1 leaves it as it is. A mean divides by the sum of the weights.
     /// # Errors
     /// [`Error::Shape`], [`Error::ForeignTensor`].
     /// # Reference
     /// `torch.nn.functional.binary_cross_entropy_with_logits`.
     pub fn bce_with_logits(&self, target: &Self, weight: &Self, reduction: Reduction, pos_weight: f32) -> Result<Self, Error> {
-        const OP: &str = "bce_with_logits";
-        let (n, graph) = (self.n_elements(), self.graph());
-        check_len(OP, "target", self, target, n)?;
-        check_len(OP, "weight", self, weight, n)?;
-        let kernel = BceWithLogits { n, reduction, pos_weight };
-        let (_, [input]) = graph.operands(OP, &kernel, [self])?;
-        let loss = graph.transient(OP, DType::F32, 2);
-        let (x, t, w) = (input.slice(), target.slice(), weight.slice());
-        graph.push(kernel, &[x, t, w, loss])?;
-        let x_id = input.id();
-        let rule = move |backward: &mut crate::Backward<'_>, dy| {
-            backward.give(x_id, BceWithLogitsGrad { forward: kernel }, &[dy, x, t, w, loss])
-        };
-        graph.result(OP, &[&input], loss.slice(0..1), &[], None, Rc::new(rule))
+        let n = self.n_elements();
+        self.graph().apply(BceWithLogits { n, reduction, pos_weight }, &[self, target, weight])
     }
 
-    /// Mean squared error, weighted by row and reduced to one number.
+    /// Mean squared error, weighted by row and reduced to a single number.
     ///
     /// # Shapes
-    /// `self`, `target`: `[n_rows, …]`; `weight`: `[n_rows]`; the result has none, `[]`.
+    /// `self`, `target`: `[n_rows, …]`; `weight`: `[n_rows]`; the result has no dimensions, `[]`.
     /// # Dtypes
-    /// Any for `self`; the rest and the result f32.
+    /// Any for `self`; the others and the result f32.
     /// # Errors
     /// [`Error::Shape`], [`Error::ForeignTensor`].
     /// # Reference
     /// `torch.nn.functional.mse_loss`.
     pub fn mse_loss(&self, target: &Self, weight: &Self, reduction: Reduction) -> Result<Self, Error> {
-        const OP: &str = "mse_loss";
-        let (n, graph) = (self.n_elements(), self.graph());
         let n_rows = self.shape().first().copied().unwrap_or(1);
-        check_len(OP, "target", self, target, n)?;
-        check_len(OP, "weight", self, weight, n_rows)?;
-        let kernel = MseLoss { n_rows, n_cols: n.checked_div(n_rows).unwrap_or(0), reduction };
-        let (_, [input]) = graph.operands(OP, &kernel, [self])?;
-        let loss = graph.transient(OP, DType::F32, 2);
-        let (x, t, w) = (input.slice(), target.slice(), weight.slice());
-        graph.push(kernel, &[x, t, w, loss])?;
-        let x_id = input.id();
-        let rule = move |backward: &mut crate::Backward<'_>, dy| {
-            backward.give(x_id, MseLossGrad { forward: kernel }, &[dy, x, t, w, loss])
-        };
-        graph.result(OP, &[&input], loss.slice(0..1), &[], None, Rc::new(rule))
+        let n_cols = self.n_elements().checked_div(n_rows).unwrap_or(0);
+        self.graph().apply(MseLoss { n_rows, n_cols, reduction }, &[self, target, weight])
     }
 }
 
-pub(crate) fn check_len(op: &'static str, arg: &'static str, x: &Tensor, other: &Tensor, n: usize) -> Result<(), Error> {
-    x.graph().check_own(op, arg, other)?;
-    if other.n_elements() == n {
-        return Ok(());
+/// The number that the kernels of losses leave after the loss: what a mean divides by.
+const N_SCRATCH: usize = 1;
+
+impl Operation for BceWithLogits {
+    fn name(&self) -> &'static str {
+        "bce_with_logits"
     }
-    let expected = format!("{n} elements for an input of shape {:?}", x.shape());
-    Err(Error::Shape { op, arg, expected, found: other.shape().to_vec() })
+
+    fn input_names(&self) -> &'static [&'static str] {
+        &["x", "target", "weight"]
+    }
+
+    fn autocast_rule(&self) -> AutocastRule {
+        AutocastRule::Full
+    }
+
+    fn n_operands(&self, _: usize) -> usize {
+        1
+    }
+
+    fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
+        for (arg, input) in [("target", inputs[1]), ("weight", inputs[2])] {
+            input.check_len("bce_with_logits", arg, inputs[0].shape(), self.n)?;
+        }
+        check_kernel(self)?;
+        Ok(Vec::new())
+    }
+
+    fn output_dtype(&self, _: DType) -> DType {
+        DType::F32
+    }
+
+    fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
+        let loss = forward.output_with_scratch(N_SCRATCH);
+        forward.save(loss);
+        forward.push(*self, &[&forward.inputs()[..], &[loss]].concat())
+    }
+
+    fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
+        let args = [backward.grad(), backward.input(0), backward.input(1), backward.input(2), backward.saved(0)];
+        backward.give(0, BceWithLogitsGrad { forward: *self }, &args)
+    }
+}
+
+impl Operation for MseLoss {
+    fn name(&self) -> &'static str {
+        "mse_loss"
+    }
+
+    fn input_names(&self) -> &'static [&'static str] {
+        &["x", "target", "weight"]
+    }
+
+    fn autocast_rule(&self) -> AutocastRule {
+        AutocastRule::Full
+    }
+
+    fn n_operands(&self, _: usize) -> usize {
+        1
+    }
+
+    fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
+        inputs[1].check_len("mse_loss", "target", inputs[0].shape(), inputs[0].n_elements())?;
+        inputs[2].check_len("mse_loss", "weight", inputs[0].shape(), self.n_rows)?;
+        check_kernel(self)?;
+        Ok(Vec::new())
+    }
+
+    fn output_dtype(&self, _: DType) -> DType {
+        DType::F32
+    }
+
+    fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
+        let loss = forward.output_with_scratch(N_SCRATCH);
+        forward.save(loss);
+        forward.push(*self, &[&forward.inputs()[..], &[loss]].concat())
+    }
+
+    fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
+        let args = [backward.grad(), backward.input(0), backward.input(1), backward.input(2), backward.saved(0)];
+        backward.give(0, MseLossGrad { forward: *self }, &args)
+    }
 }

@@ -1,37 +1,51 @@
-use std::rc::Rc;
-
 use brisk_kernels::Multiply;
 
-use crate::{Error, Tensor};
+use crate::operation::check_kernel;
+use crate::{Backward, Error, Forward, Operation, Tensor};
 
 impl Tensor {
-    /// `self * b`, element by element.
+    /// `self * b`, elementwise.
     ///
     /// # Shapes
-    /// Both and the result have one shape.
+    /// Both and the result have the same shape.
     /// # Dtypes
-    /// That of both; f32 where they differ.
+    /// The dtype of both; f32 where they differ.
     /// # Errors
     /// [`Error::Shape`], [`Error::ForeignTensor`].
     /// # Reference
     /// `torch.mul`, without broadcasting.
     pub fn multiply(&self, b: &Self) -> Result<Self, Error> {
-        const OP: &str = "multiply";
-        let (graph, n) = (self.graph(), self.n_elements());
-        self.check_same_shape(OP, b)?;
-        let kernel = Multiply { n };
-        let (dtype, [a, b]) = graph.operands(OP, &kernel, [self, b])?;
-        let y = graph.transient(OP, dtype, n);
-        graph.push(kernel, &[a.slice(), b.slice(), y])?;
-        let sides = [(a.id(), b.slice()), (b.id(), a.slice())];
-        let rule = move |backward: &mut crate::Backward<'_>, dy| {
-            for (id, other) in sides {
-                if backward.wants(id) {
-                    backward.give(id, kernel, &[dy, other])?;
-                }
+        self.graph().apply(Multiply { n: self.n_elements() }, &[self, b])
+    }
+}
+
+impl Operation for Multiply {
+    fn name(&self) -> &'static str {
+        "multiply"
+    }
+
+    fn input_names(&self) -> &'static [&'static str] {
+        &["a", "b"]
+    }
+
+    fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
+        inputs[0].check_same_shape("multiply", inputs[1])?;
+        check_kernel(self)?;
+        Ok(inputs[0].shape().to_vec())
+    }
+
+    fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
+        let (a, b, y) = (forward.input(0), forward.input(1), forward.output());
+        forward.push(*self, &[a, b, y])
+    }
+
+    fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
+        let dy = backward.grad();
+        for (i, other) in [(0, 1), (1, 0)] {
+            if backward.wants(i) {
+                backward.give(i, *self, &[dy, backward.input(other)])?;
             }
-            Ok(())
-        };
-        graph.result(OP, &[&a, &b], y, self.shape(), None, Rc::new(rule))
+        }
+        Ok(())
     }
 }

@@ -1,47 +1,62 @@
-//! What a graph knows of each tensor.
+//! What a graph knows about each tensor.
+
+use std::rc::Rc;
 
 use brisk_kernels::{Activation, DType};
 use brisk_program::Slice;
 
-use crate::backward::BackwardRule;
+use crate::Operation;
 
 pub(crate) struct Node {
     pub(crate) slice: Slice,
     pub(crate) shape: Vec<usize>,
-    /// The operation that made it; none made what is bound or wrapped.
+    /// The name of the operation that made it; `None` for tensors that are bound or wrapped.
     pub(crate) op: Option<&'static str>,
-    /// What that operation read.
+    /// The tensors which that operation read.
     pub(crate) inputs: Vec<usize>,
-    /// What autocast made it of by rounding. Gradients pass such a copy by: rules give them to it, and what they give is written for the original,
-    /// in its type. So products write the gradient of an f32 parameter in f32, with no cast behind them.
+    /// How many of the inputs, from the first, are [operands](crate::Operation::n_operands).
+    pub(crate) n_operands: usize,
+    /// The tensor of which autocast made this one by a cast. Such a copy has no gradient of its own: what operations give to it is written for
+    /// the original, in the original's dtype. So products write the gradient of an f32 parameter in f32, without a cast after them.
     pub(crate) rounded: Option<usize>,
     pub(crate) is_parameter: bool,
     /// Whether a gradient must reach it.
     pub(crate) wants_grad: bool,
-    /// Where its gradient goes, for parameters.
+    /// Where its gradient is written, for parameters.
     pub(crate) grad: Option<Slice>,
-    /// How many recorded operations read it, or a rounded copy of it.
+    /// How many recorded operations read it, or a cast copy of it.
     pub(crate) n_uses: usize,
-    /// The activation it is the output of, if its derivative follows from that output.
+    /// The activation that it is the output of, if its derivative can be computed from that output.
     pub(crate) output_of: Option<Activation>,
-    pub(crate) rule: Option<BackwardRule>,
+    /// The operation, where a gradient may have to pass through it.
+    pub(crate) recorded: Option<Recorded>,
+}
+
+/// An operation on the tape.
+pub(crate) struct Recorded {
+    pub(crate) operation: Rc<dyn Operation>,
+    /// The buffers that its forward pass keeps for its backward pass.
+    pub(crate) saved: Vec<Slice>,
+    /// The shapes of its inputs, which differ from those of their nodes where a tensor was reshaped.
+    pub(crate) input_shapes: Vec<Vec<usize>>,
 }
 
 impl Node {
-    /// Values that come from outside the graph.
+    /// Values from outside the graph.
     pub(crate) fn of(slice: Slice, shape: &[usize]) -> Self {
         Self {
             slice,
             shape: shape.to_vec(),
             op: None,
             inputs: Vec::new(),
+            n_operands: 0,
             rounded: None,
             is_parameter: false,
             wants_grad: false,
             grad: None,
             n_uses: 0,
             output_of: None,
-            rule: None,
+            recorded: None,
         }
     }
 
@@ -51,7 +66,7 @@ impl Node {
     }
 }
 
-/// What tensor `id` is a rounded copy of, else itself.
+/// The tensor of which `id` is a cast copy, else `id` itself.
 pub(crate) fn source(nodes: &[Node], id: usize) -> usize {
     nodes[id].rounded.unwrap_or(id)
 }

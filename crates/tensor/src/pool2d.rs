@@ -1,10 +1,9 @@
-use std::rc::Rc;
-
 use brisk_kernels::{
     AvgPool2d, AvgPool2dGrad, DType, Images, MaxPool2d, MaxPool2dGrad, PoolDivisor, PoolShape, Rounding, Window,
 };
 
-use crate::{Error, Tensor};
+use crate::operation::check_kernel;
+use crate::{Backward, Error, Forward, Operation, Tensor};
 
 /// The windows of a pooling over NHWC images.
 ///
@@ -18,18 +17,18 @@ use crate::{Error, Tensor};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pool2d {
-    /// Pixels that a window covers, `[height, width]`.
+    /// The size of a window in pixels, `[height, width]`.
     pub kernel: [usize; 2],
-    /// Pixels from one window to the next.
+    /// The distance from one window to the next in pixels, `[height, width]`.
     pub stride: [usize; 2],
-    /// Pixels added on each side; at most half of the window.
+    /// Pixels added on each side, `[height, width]`; at most half of the window.
     pub padding: [usize; 2],
-    /// What becomes of the pixels behind the last whole window.
+    /// Whether pixels after the last whole window make another window.
     pub rounding: Rounding,
 }
 
 impl Pool2d {
-    /// Square windows side by side, without padding.
+    /// Adjacent square windows without padding.
     pub const fn square(kernel: usize) -> Self {
         Self { kernel: [kernel; 2], stride: [kernel; 2], padding: [0; 2], rounding: Rounding::Down }
     }
@@ -41,7 +40,7 @@ impl Pool2d {
 }
 
 impl Tensor {
-    /// The largest value under each window, a channel at a time. The first of equal values gets the gradient; a NaN wins.
+    /// The maximum of each window and channel. Of equal values the first gets the gradient; a NaN counts as the maximum.
     ///
     /// # Shapes
     /// `self`: `[n_images, height, width, n_channels]`; the result `[n_images, height', width', n_channels]`.
@@ -54,7 +53,7 @@ impl Tensor {
         self.max_pool(shape, &image_shape(&shape.y()))
     }
 
-    /// The mean of what each window covers, a channel at a time.
+    /// The mean of each window and channel.
     ///
     /// # Shapes
     /// As [`max_pool2d`](Self::max_pool2d).
@@ -67,14 +66,14 @@ impl Tensor {
         self.avg_pool(AvgPool2d { shape, divisor }, &image_shape(&shape.y()))
     }
 
-    /// The largest value of each channel of each image. The first of equal values gets the gradient; a NaN wins.
+    /// The maximum of each channel of each image. Of equal values the first gets the gradient; a NaN counts as the maximum.
     ///
     /// # Shapes
     /// `self`: `[n_images, height, width, n_channels]`; the result `[n_images, n_channels]`.
     /// # Errors
     /// [`Error::Shape`].
     /// # Reference
-    /// `torch.nn.functional.adaptive_max_pool2d(x, 1)`; `x.amax(dim=(1, 2))`, but for ties, among which `amax` spreads the gradient.
+    /// `torch.nn.functional.adaptive_max_pool2d(x, 1)`; `x.amax(dim=(1, 2))` except for ties, over which `amax` spreads the gradient.
     pub fn global_max_pool2d(&self) -> Result<Self, Error> {
         let x = self.images("global_max_pool2d", "x")?;
         self.max_pool(PoolShape::global(x), &[x.n_images, x.n_channels])
@@ -94,30 +93,74 @@ impl Tensor {
     }
 
     fn max_pool(&self, shape: PoolShape, y_shape: &[usize]) -> Result<Self, Error> {
-        const OP: &str = "max_pool2d";
-        let graph = self.graph();
-        let kernel = MaxPool2d { shape };
-        let (dtype, [x]) = graph.operands(OP, &kernel, [self])?;
-        let n = shape.y().len();
-        let (y, taps) = (graph.transient(OP, dtype, n), graph.transient("taps", DType::U32, n));
-        graph.push(kernel, &[x.slice(), y, taps])?;
-        let x_id = x.id();
-        let rule = move |backward: &mut crate::Backward<'_>, dy| backward.give(x_id, MaxPool2dGrad { shape }, &[dy, taps]);
-        graph.result(OP, &[&x], y, y_shape, None, Rc::new(rule))
+        self.graph().apply(Pooling { kernel: MaxPool2d { shape }, y_shape: y_shape.to_vec() }, &[self])
     }
 
-    fn avg_pool(&self, forward: AvgPool2d, y_shape: &[usize]) -> Result<Self, Error> {
-        const OP: &str = "avg_pool2d";
-        let graph = self.graph();
-        let (dtype, [x]) = graph.operands(OP, &forward, [self])?;
-        let y = graph.transient(OP, dtype, forward.shape.y().len());
-        graph.push(forward, &[x.slice(), y])?;
-        let x_id = x.id();
-        let rule = move |backward: &mut crate::Backward<'_>, dy| backward.give(x_id, AvgPool2dGrad { forward }, &[dy]);
-        graph.result(OP, &[&x], y, y_shape, None, Rc::new(rule))
+    fn avg_pool(&self, kernel: AvgPool2d, y_shape: &[usize]) -> Result<Self, Error> {
+        self.graph().apply(Pooling { kernel, y_shape: y_shape.to_vec() }, &[self])
     }
 }
 
+/// A pooling by `kernel`, whose result is given the shape `y_shape`: global pooling leaves out height and width.
+#[derive(Debug)]
+struct Pooling<K> {
+    kernel: K,
+    y_shape: Vec<usize>,
+}
+
+impl Operation for Pooling<MaxPool2d> {
+    fn name(&self) -> &'static str {
+        "max_pool2d"
+    }
+
+    fn input_names(&self) -> &'static [&'static str] {
+        &["x"]
+    }
+
+    fn output_shape(&self, _: &[&Tensor]) -> Result<Vec<usize>, Error> {
+        check_kernel(&self.kernel)?;
+        Ok(self.y_shape.clone())
+    }
+
+    fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
+        let (x, y) = (forward.input(0), forward.output());
+        let taps = forward.transient("taps", DType::U32, y.len());
+        forward.save(taps);
+        forward.push(self.kernel, &[x, y, taps])
+    }
+
+    fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
+        let (dy, taps) = (backward.grad(), backward.saved(0));
+        backward.give(0, MaxPool2dGrad { shape: self.kernel.shape }, &[dy, taps])
+    }
+}
+
+impl Operation for Pooling<AvgPool2d> {
+    fn name(&self) -> &'static str {
+        "avg_pool2d"
+    }
+
+    fn input_names(&self) -> &'static [&'static str] {
+        &["x"]
+    }
+
+    fn output_shape(&self, _: &[&Tensor]) -> Result<Vec<usize>, Error> {
+        check_kernel(&self.kernel)?;
+        Ok(self.y_shape.clone())
+    }
+
+    fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
+        let (x, y) = (forward.input(0), forward.output());
+        forward.push(self.kernel, &[x, y])
+    }
+
+    fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
+        let dy = backward.grad();
+        backward.give(0, AvgPool2dGrad { forward: self.kernel }, &[dy])
+    }
+}
+
+/// The shape of a pooled batch of images. Where no window fits, the kernel's check refuses it afterwards.
 fn image_shape(images: &Images) -> [usize; 4] {
     [images.n_images, images.height, images.width, images.n_channels]
 }

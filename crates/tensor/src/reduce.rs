@@ -1,12 +1,12 @@
-use std::ops::{Bound, RangeBounds};
-use std::rc::Rc;
+use std::ops::{Bound, Range, RangeBounds};
 
-use brisk_kernels::{DType, Kernel, Reduce, ReduceGrad, ReduceMask, ReduceOp};
+use brisk_kernels::{DType, Kernel as _, Reduce, ReduceGrad, ReduceMask, ReduceOp};
 
-use crate::{Error, Tensor};
+use crate::operation::check_kernel;
+use crate::{AutocastRule, Backward, Error, Forward, Operation, Tensor};
 
 impl Tensor {
-    /// The sum over the dimensions `dims`, which go: `..` for one number, `0..1` for columns' sums, `1..` for rows'.
+    /// The sum over the dimensions `dims`, which are removed: `..` for a single number, `0..1` for the sums of columns, `1..` for those of rows.
     ///
     /// # Errors
     /// [`Error::Shape`] if the range is empty or reaches beyond the dimensions.
@@ -16,7 +16,7 @@ impl Tensor {
         self.reduce(ReduceOp::Sum, dims)
     }
 
-    /// The mean over the dimensions `dims`, which go.
+    /// The mean over the dimensions `dims`, which are removed.
     ///
     /// # Errors
     /// As [`sum`](Self::sum).
@@ -26,7 +26,7 @@ impl Tensor {
         self.reduce(ReduceOp::Mean, dims)
     }
 
-    /// The greatest over the dimensions `dims`, which go. Where several are, they share the gradient evenly.
+    /// The maximum over the dimensions `dims`, which are removed. Elements that tie share the gradient evenly.
     ///
     /// # Errors
     /// As [`sum`](Self::sum).
@@ -36,7 +36,7 @@ impl Tensor {
         self.reduce(ReduceOp::Max, dims)
     }
 
-    /// The least over the dimensions `dims`, which go. Where several are, they share the gradient evenly.
+    /// The minimum over the dimensions `dims`, which are removed. Elements that tie share the gradient evenly.
     ///
     /// # Errors
     /// As [`sum`](Self::sum).
@@ -46,7 +46,7 @@ impl Tensor {
         self.reduce(ReduceOp::Min, dims)
     }
 
-    /// The Euclidean norm over the dimensions `dims`, which go. Where it is 0, so is the gradient.
+    /// The Euclidean norm over the dimensions `dims`, which are removed. Where it is 0, so is the gradient.
     ///
     /// # Errors
     /// As [`sum`](Self::sum).
@@ -68,31 +68,69 @@ impl Tensor {
             Bound::Included(&last) => last.saturating_add(1),
             Bound::Excluded(&end) => end,
         };
-        // One number may be reduced over all of its no dimensions.
+        // A single number may be reduced over all of its dimensions, of which it has none.
         if end > shape.len() || start >= end && !(shape.is_empty() && start == end) {
             let expected = format!("dimensions {start}..{end} of it, at least one");
             return Err(Error::Shape { op: "reduce", arg: "x", expected, found: shape.to_vec() });
         }
+        self.graph().apply(Reduction { op, dims: start..end }, &[self])
+    }
+}
+
+#[derive(Debug)]
+struct Reduction {
+    op: ReduceOp,
+    dims: Range<usize>,
+}
+
+impl Reduction {
+    fn kernel(&self, shape: &[usize]) -> Reduce {
         let product = |lengths: &[usize]| lengths.iter().product();
-        let forward =
-            Reduce { n_outer: product(&shape[..start]), n: product(&shape[start..end]), n_inner: product(&shape[end..]), op };
-        let graph = self.graph();
-        let name = forward.name();
-        let (dtype, [input]) = graph.operands(name, &forward, [self])?;
-        let y = graph.transient(name, dtype, forward.n_outer * forward.n_inner);
-        graph.push(forward, &[input.slice(), y])?;
-        let (x_id, x) = (input.id(), input.slice());
-        let rule = move |backward: &mut crate::Backward<'_>, dy| match op {
+        let (outer, inner) = (&shape[..self.dims.start], &shape[self.dims.end..]);
+        Reduce { n_outer: product(outer), n: product(&shape[self.dims.clone()]), n_inner: product(inner), op: self.op }
+    }
+}
+
+impl Operation for Reduction {
+    fn name(&self) -> &'static str {
+        Reduce::all(1, self.op).name()
+    }
+
+    fn input_names(&self) -> &'static [&'static str] {
+        &["x"]
+    }
+
+    fn autocast_rule(&self) -> AutocastRule {
+        match self.op {
+            ReduceOp::Sum | ReduceOp::Norm => AutocastRule::Full,
+            _ => AutocastRule::Promote,
+        }
+    }
+
+    fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
+        let shape = inputs[0].shape();
+        check_kernel(&self.kernel(shape))?;
+        Ok([&shape[..self.dims.start], &shape[self.dims.end..]].concat())
+    }
+
+    fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
+        let (x, y) = (forward.input(0), forward.output());
+        forward.push(self.kernel(forward.shape(0)), &[x, y])
+    }
+
+    fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
+        let forward = self.kernel(backward.shape(0));
+        let (dy, x, y) = (backward.grad(), backward.input(0), backward.output());
+        match self.op {
             ReduceOp::Max | ReduceOp::Min => {
                 let mask = backward.transient("mask", DType::F32, x.len());
                 let n_equal = backward.transient("n_equal", DType::F32, y.len());
                 backward.push(ReduceMask { forward }, &[x, y, mask])?;
                 backward.push(Reduce { op: ReduceOp::Sum, ..forward }, &[mask, n_equal])?;
-                backward.give(x_id, ReduceGrad { forward }, &[dy, mask, n_equal])
+                backward.give(0, ReduceGrad { forward }, &[dy, mask, n_equal])
             }
-            ReduceOp::Norm => backward.give(x_id, ReduceGrad { forward }, &[dy, x, y]),
-            _ => backward.give(x_id, ReduceGrad { forward }, &[dy]),
-        };
-        graph.result(name, &[&input], y, &[&shape[..start], &shape[end..]].concat(), None, Rc::new(rule))
+            ReduceOp::Norm => backward.give(0, ReduceGrad { forward }, &[dy, x, y]),
+            _ => backward.give(0, ReduceGrad { forward }, &[dy]),
+        }
     }
 }

@@ -4,35 +4,35 @@ use brisk_kernels::DType;
 
 use crate::Graph;
 
-/// The operations of a graph's forward pass, and in which types each reads and writes: [`Graph::report`]. `Display` is a table.
+/// The operations of a graph's forward pass and the dtypes that each reads and writes: [`Graph::report`]. `Display` is a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// In the order in which they were recorded.
-    pub operations: Vec<Operation>,
+    /// The operations, in the order in which they were recorded.
+    pub operations: Vec<RecordedOperation>,
 }
 
-/// One operation: what it reads and what it makes.
+/// One operation with the dtypes of its operands and its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Operation {
-    /// As the lists of [`Graph::autocast`] have it; `cast` for what is rounded.
+pub struct RecordedOperation {
+    /// Its [name](crate::Operation::name); `cast` for the copies that autocast makes.
     pub name: &'static str,
-    /// The types of its operands.
+    /// The dtypes of its operands.
     pub operands: Vec<DType>,
-    /// The type of its result.
+    /// The dtype of its result.
     pub dtype: DType,
-    /// Lengths of the result's dimensions.
+    /// The shape of its result.
     pub shape: Vec<usize>,
-    /// Whether it is the cast of a parameter, which is made once however often the parameter is used.
+    /// Whether it is the cast of a parameter, which is recorded once however often the parameter is used.
     pub is_parameter_cast: bool,
 }
 
-impl Operation {
-    /// Bytes of its result.
+impl RecordedOperation {
+    /// The size of its result in bytes.
     pub fn bytes(&self) -> usize {
         self.shape.iter().product::<usize>() * self.dtype.size_bytes()
     }
 
-    /// Bytes that the result would take in f32; none for a cast, which would not be there.
+    /// The size of the result in f32, in bytes; 0 for a cast, which f32 does without.
     pub fn bytes_in_f32(&self) -> usize {
         if self.name == "cast" { 0 } else { self.shape.iter().product::<usize>() * DType::F32.size_bytes() }
     }
@@ -40,18 +40,18 @@ impl Operation {
 
 impl Report {
     /// The casts among the operations.
-    pub fn casts(&self) -> impl Iterator<Item = &Operation> {
+    pub fn casts(&self) -> impl Iterator<Item = &RecordedOperation> {
         self.operations.iter().filter(|operation| operation.name == "cast")
     }
 
-    /// Bytes of all results.
+    /// The size of all results in bytes.
     pub fn bytes(&self) -> usize {
-        self.operations.iter().map(Operation::bytes).sum()
+        self.operations.iter().map(RecordedOperation::bytes).sum()
     }
 
-    /// Bytes of all results in f32.
+    /// The size of all results in f32, in bytes.
     pub fn bytes_in_f32(&self) -> usize {
-        self.operations.iter().map(Operation::bytes_in_f32).sum()
+        self.operations.iter().map(RecordedOperation::bytes_in_f32).sum()
     }
 }
 
@@ -59,7 +59,7 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{:<16} {:<16} {:<5} {:>20} {:>12} {:>12}", "operation", "reads", "makes", "shape", "bytes", "in f32")?;
         for operation in &self.operations {
-            let Operation { name, operands, dtype, shape, .. } = operation;
+            let RecordedOperation { name, operands, dtype, shape, .. } = operation;
             let reads = operands.iter().map(|dtype| dtype.to_string()).collect::<Vec<_>>().join(" ");
             let shape = format!("{shape:?}");
             let (bytes, in_f32) = (operation.bytes(), operation.bytes_in_f32());
@@ -70,7 +70,7 @@ impl fmt::Display for Report {
 }
 
 impl Graph {
-    /// What the operations recorded so far read and make: in which precision each ran is known, not guessed.
+    /// The operations recorded so far, with the dtypes that each reads and writes.
     ///
     /// # Examples
     /// ```
@@ -90,9 +90,9 @@ impl Graph {
         let inner = self.inner();
         let operations = inner.nodes.iter().filter_map(|node| {
             let is_parameter_cast = node.rounded.is_some_and(|of| inner.nodes[of].is_parameter);
-            Some(Operation {
+            Some(RecordedOperation {
                 name: node.op?,
-                operands: node.inputs.iter().map(|&id| inner.nodes[id].slice.dtype()).collect(),
+                operands: node.inputs[..node.n_operands].iter().map(|&id| inner.nodes[id].slice.dtype()).collect(),
                 dtype: node.slice.dtype(),
                 shape: node.shape.clone(),
                 is_parameter_cast,

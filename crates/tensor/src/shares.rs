@@ -1,20 +1,51 @@
 use brisk_kernels::{DType, Reduce, ReduceOp, Share};
 
-use crate::{Error, Tensor};
+use crate::operation::check_kernel;
+use crate::{Error, Forward, Operation, Tensor};
 
 impl Tensor {
-    /// Each element over the sum of all, 0 where that is 0; without a gradient. A sum of losses weighted by the shares of their weights is their mean,
-    /// in however many parts it is taken.
+    /// Each element divided by the sum of all, or 0 where that sum is 0; not differentiable. The sum of losses weighted by the shares of their
+    /// weights is their mean, however many parts it is computed in.
     ///
     /// # Dtypes
     /// Any for `self`; the result f32.
     /// # Errors
     /// [`Error::Program`] if there are no elements.
     pub fn shares(&self) -> Result<Self, Error> {
-        let (graph, n) = (self.graph(), self.n_elements());
-        let (total, y) = (graph.transient("total", DType::F32, 1), graph.transient("shares", DType::F32, n));
-        graph.push(Reduce::all(n, ReduceOp::Sum), &[self.slice(), total])?;
-        graph.push(Share { n }, &[self.slice(), total, y])?;
-        graph.wrap(y, self.shape())
+        self.graph().apply(Shares, &[self])
+    }
+}
+
+#[derive(Debug)]
+struct Shares;
+
+impl Operation for Shares {
+    fn name(&self) -> &'static str {
+        "shares"
+    }
+
+    fn input_names(&self) -> &'static [&'static str] {
+        &["x"]
+    }
+
+    fn is_differentiable(&self) -> bool {
+        false
+    }
+
+    fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
+        let n = inputs[0].n_elements();
+        check_kernel(&Reduce::all(n, ReduceOp::Sum))?;
+        check_kernel(&Share { n })?;
+        Ok(inputs[0].shape().to_vec())
+    }
+
+    fn output_dtype(&self, _: DType) -> DType {
+        DType::F32
+    }
+
+    fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
+        let (x, total, y) = (forward.input(0), forward.transient("total", DType::F32, 1), forward.output());
+        forward.push(Reduce::all(x.len(), ReduceOp::Sum), &[x, total])?;
+        forward.push(Share { n: x.len() }, &[x, total, y])
     }
 }

@@ -1,13 +1,12 @@
-use std::rc::Rc;
-
 use brisk_kernels::{Kernel, Softmax, SoftmaxForm, SoftmaxGrad};
 
-use crate::{Error, Tensor};
+use crate::operation::check_kernel;
+use crate::{AutocastRule, Backward, Error, Forward, Operation, Tensor};
 
 impl Tensor {
     /// Probabilities along the last dimension: `exp(x) / Σ exp(x)`.
     ///
-    /// To train with, take [`Tensor::cross_entropy`] of the logits, which never takes the logarithm of a small probability.
+    /// For training, use [`Tensor::cross_entropy`] of the logits, which never takes the logarithm of a small probability.
     ///
     /// # Errors
     /// [`Error::Program`] if there are no elements, or more than a kernel can address.
@@ -28,15 +27,36 @@ impl Tensor {
     }
 
     fn softmax_of(&self, form: SoftmaxForm) -> Result<Self, Error> {
-        let graph = self.graph();
         let (n_rows, n_cols) = self.rows_of_last();
-        let forward = Softmax { n_rows, n_cols, form };
-        let name = forward.name();
-        let (dtype, [x]) = graph.operands(name, &forward, [self])?;
-        let y = graph.transient(name, dtype, self.n_elements());
-        graph.push(forward, &[x.slice(), y])?;
-        let x_id = x.id();
-        let rule = move |backward: &mut crate::Backward<'_>, dy| backward.give(x_id, SoftmaxGrad { forward }, &[dy, y]);
-        graph.result(name, &[&x], y, self.shape(), None, Rc::new(rule))
+        self.graph().apply(Softmax { n_rows, n_cols, form }, &[self])
+    }
+}
+
+impl Operation for Softmax {
+    fn name(&self) -> &'static str {
+        Kernel::name(self)
+    }
+
+    fn input_names(&self) -> &'static [&'static str] {
+        &["x"]
+    }
+
+    fn autocast_rule(&self) -> AutocastRule {
+        AutocastRule::Full
+    }
+
+    fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
+        check_kernel(self)?;
+        Ok(inputs[0].shape().to_vec())
+    }
+
+    fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
+        let (x, y) = (forward.input(0), forward.output());
+        forward.push(*self, &[x, y])
+    }
+
+    fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
+        let (dy, y) = (backward.grad(), backward.output());
+        backward.give(0, SoftmaxGrad { forward: *self }, &[dy, y])
     }
 }

@@ -3,9 +3,9 @@ use brisk_program::Slice;
 
 use crate::{Error, Graph};
 
-/// A value of a graph: a shape and the buffer it will be in when the program runs. Clones are the same value.
+/// A value of a graph: a shape, and the buffer that holds it when the program runs. Clones are the same value.
 ///
-/// Shapes are row-major. Operations are methods, each in the file of its name.
+/// Tensors are row-major and contiguous. Operations are methods, each in the file of its name.
 #[derive(Debug, Clone)]
 pub struct Tensor {
     graph: Graph,
@@ -19,17 +19,17 @@ impl Tensor {
         Self { graph, id, slice, shape }
     }
 
-    /// The lengths of its dimensions; empty for one number.
+    /// The lengths of its dimensions; empty for a single number.
     pub fn shape(&self) -> &[usize] {
         &self.shape
     }
 
-    /// Elements.
+    /// The number of elements.
     pub fn n_elements(&self) -> usize {
         self.shape.iter().product()
     }
 
-    /// The type of its elements.
+    /// The dtype of its elements.
     pub fn dtype(&self) -> DType {
         self.slice.dtype()
     }
@@ -39,7 +39,7 @@ impl Tensor {
         &self.graph
     }
 
-    /// Where its values are in the graph's program, for kernels of one's own.
+    /// Its buffer in the graph's program, for kernels that the caller records.
     pub fn slice(&self) -> Slice {
         self.slice
     }
@@ -58,17 +58,33 @@ impl Tensor {
         Ok(Self { shape: shape.to_vec(), ..self.clone() })
     }
 
-    /// Whether `b` is of the same graph and shape.
+    /// Whether `b` has the same shape.
     pub(crate) fn check_same_shape(&self, op: &'static str, b: &Self) -> Result<(), Error> {
-        self.graph.check_own(op, "b", b)?;
         if self.shape() == b.shape() {
             return Ok(());
         }
-        let expected = format!("{:?}, as the first has", self.shape());
+        let expected = format!("{:?}, the shape of the first", self.shape());
         Err(Error::Shape { op, arg: "b", expected, found: b.shape().to_vec() })
     }
 
-    /// The two lengths of a matrix.
+    /// Whether it has this shape.
+    pub(crate) fn check_shape(&self, op: &'static str, arg: &'static str, shape: &[usize]) -> Result<(), Error> {
+        if self.shape() == shape {
+            return Ok(());
+        }
+        Err(Error::Shape { op, arg, expected: format!("{shape:?}"), found: self.shape().to_vec() })
+    }
+
+    /// Whether it has `n` elements, as an input of shape `x` requires.
+    pub(crate) fn check_len(&self, op: &'static str, arg: &'static str, x: &[usize], n: usize) -> Result<(), Error> {
+        if self.n_elements() == n {
+            return Ok(());
+        }
+        let expected = format!("{n} elements for an input of shape {x:?}");
+        Err(Error::Shape { op, arg, expected, found: self.shape().to_vec() })
+    }
+
+    /// The rows and columns of a matrix.
     pub(crate) fn matrix(&self, op: &'static str, arg: &'static str) -> Result<(usize, usize), Error> {
         match *self.shape() {
             [rows, cols] => Ok((rows, cols)),
@@ -76,13 +92,18 @@ impl Tensor {
         }
     }
 
-    /// The elements as rows along the last dimension: how many there are, and how long. One number is a row of one.
+    /// The rows along the last dimension: how many there are, and how long each is. A single number is a row of one.
     pub(crate) fn rows_of_last(&self) -> (usize, usize) {
-        let n_cols = self.shape.last().copied().unwrap_or(1);
-        (self.shape[..self.shape.len().saturating_sub(1)].iter().product(), n_cols)
+        rows_of_last(&self.shape)
     }
 
     pub(crate) fn id(&self) -> usize {
         self.id
     }
+}
+
+/// The rows of a shape along its last dimension: how many there are, and how long each is. A single number is a row of one.
+pub(crate) fn rows_of_last(shape: &[usize]) -> (usize, usize) {
+    let (n_cols, outer) = shape.split_last().map_or((1, shape), |(&n_cols, outer)| (n_cols, outer));
+    (outer.iter().product(), n_cols)
 }

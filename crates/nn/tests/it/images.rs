@@ -141,7 +141,7 @@ fn images_that_do_not_fit_are_refused() {
     refuses(&conv, &params, &[4, 3], "expected four dimensions");
     refuses(&conv, &params, &[1, 4, 4, 2], "as many channels as the input");
     refuses(&conv, &params, &[1, 2, 4, 3], "height is 2, expected at least the window's");
-    refuses(&norm, &params, &[3, 3], "a first dimension that is cut into 2 equal groups");
+    refuses(&norm, &params, &[3, 3], "a first dimension that 2 groups divide evenly");
     refuses(&norm, &params, &[4, 4], "`weight`");
     refuses(&norm, &params, &[2, 3], "rows of a group is 1");
     refuses(&norm, &params, &[2, 2, 3], "[n_rows, n_channels], or [n_images, height, width, n_channels]");

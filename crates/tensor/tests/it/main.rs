@@ -9,6 +9,7 @@ mod dimensions;
 mod finite_difference;
 mod gradients;
 mod memory;
+mod open_operations;
 mod random;
 mod refusals;
 mod regions;

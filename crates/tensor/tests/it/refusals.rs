@@ -28,7 +28,7 @@ fn shapes_that_do_not_fit() {
     check(x.linear(&fits, Some(&bias), act), "linear: `bias` has shape [5], expected [4]");
     check(vector.linear(&fits, None, act), "linear: `x` has shape [6], expected two dimensions");
     check(x.linear(&vector, None, act), "linear: `weight` has shape [6], expected two dimensions");
-    check(x.matmul(&weight, Transpose::None), "matmul: `b` has shape [4, 5], expected 3 along the dimension summed over");
+    check(x.matmul(&weight, Transpose::None), "matmul: `b` has shape [4, 5], expected 3 along the dimension that is summed over");
     check(x.matmul(&vector, Transpose::B), "matmul: `b` has shape [6], expected two dimensions");
     check(
         x.bce_with_logits(&bias, &vector, Reduction::Mean, 1.0),
@@ -42,10 +42,10 @@ fn shapes_that_do_not_fit() {
     check(x.concat_columns(&[&vector]), "concat_columns: `x` has shape [6], expected two dimensions");
     check(x.columns(1..4), "columns: `x` has shape [2, 3], expected columns 1..4, at least one");
     check(x.columns(2..2), "columns: `x` has shape [2, 3], expected columns 2..2, at least one");
-    check(x.multiply(&vector), "multiply: `b` has shape [6], expected [2, 3], as the first has");
+    check(x.multiply(&vector), "multiply: `b` has shape [6], expected [2, 3], the shape of the first");
     let codes = graph.constant_codes("codes", &[0, 1, 2], &[3]).expect("three codes");
     check(vector.embedding(&codes, 0, None), "embedding: `weight` has shape [6], expected two dimensions");
-    check(x.embedding(&codes, 1, None), "embedding_grad: index_col is 1, expected a column of `index`");
+    check(x.embedding(&codes, 1, None), "embedding: index_col is 1, expected a column of `index`");
     check(x.embedding(&codes, 0, Some(2)), "embedding_grad: padding is 2, expected an entry of the table");
     check(
         x.embedding(&vector, 0, None),

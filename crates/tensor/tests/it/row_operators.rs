@@ -224,7 +224,7 @@ fn layer_norm_refuses_what_does_not_fit() {
     );
     refused(
         x.layer_norm(None, Some(&triple), 1e-5),
-        "layer_norm: `bias` has shape [3], expected a weight beside it; give it one of ones",
+        "layer_norm: `bias` has shape [3], expected a weight with it; pass one of ones",
     );
     let foreign = parameter(&Graph::training("other"), &[3]);
     refused(
@@ -240,7 +240,7 @@ fn batched_matmul_refuses_what_does_not_fit() {
     let [a, other, flat] = [&[2, 3, 4][..], &[2, 3, 5], &[6]].map(|shape| parameter(&graph, shape));
     refused(
         a.batched_matmul(&other, Transpose::None),
-        "batched_matmul: `b` has shape [2, 3, 5], expected 2 matrices, and 4 along the dimension summed over",
+        "batched_matmul: `b` has shape [2, 3, 5], expected 2 matrices, and 4 along the dimension that is summed over",
     );
     refused(a.batched_matmul(&flat, Transpose::None), "batched_matmul: `b` has shape [6], expected three dimensions");
     assert_eq!(graph.with_program(|program| program.n_kernels()), 0, "nothing was recorded");

@@ -1,0 +1,296 @@
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use brisk_kernels::{Activation, DType, Kernel};
+use brisk_program::{HostStep, Slice};
+
+use crate::node::{self, Node, Recorded};
+use crate::{Backward, Error, Graph, Mode, Tensor};
+
+/// An operation on tensors: what it computes, and how gradients pass through it.
+///
+/// [`Graph::apply`] records one. Every operation of this crate is written with this trait and nothing else, so an operation in another
+/// crate can do whatever they do. An operation is data, its options, and derives its sizes from the shapes of its inputs. The trait is
+/// dyn-compatible.
+///
+/// # Examples
+/// `y = x²`, from two kernels that exist already:
+/// ```
+/// use brisk_tensor::program::Device;
+/// use brisk_tensor::program::kernels::Multiply;
+/// use brisk_tensor::{Backward, DType, Error, Forward, Graph, Operation, Persistent, Tensor};
+///
+/// #[derive(Debug)]
+/// struct Square;
+///
+/// impl Operation for Square {
+///     fn name(&self) -> &'static str {
+///         "square"
+///     }
+///
+///     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
+///         Ok(inputs[0].shape().to_vec())
+///     }
+///
+///     fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
+///         let (x, y) = (forward.input(0), forward.output());
+///         forward.push(Multiply { n: x.len() }, &[x, x, y])
+///     }
+///
+///     fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
+///         // dx = dy x + dy x
+///         let (x, dy) = (backward.input(0), backward.grad());
+///         let kernel = Multiply { n: x.len() };
+///         backward.give(0, kernel, &[dy, x])?;
+///         backward.give(0, kernel, &[dy, x])
+///     }
+/// }
+///
+/// let (values, grads) = (Persistent::new("values", DType::F32, 2), Persistent::new("grads", DType::F32, 2));
+/// let graph = Graph::training("squares");
+/// let x = graph.parameter(&values, &grads, 0..2, &[2])?;
+/// let y = graph.apply(Square, &[&x])?;
+/// graph.backward(&y.sum(..)?)?;
+/// let device = Device::cpu()?;
+/// device.write(&values, &[3.0_f32, -0.5])?;
+/// graph.compile(&device)?.run(1)?;
+/// assert_eq!(device.read::<f32>(&grads)?, [6.0, -1.0]);
+/// # Ok::<(), Error>(())
+/// ```
+pub trait Operation: fmt::Debug + 'static {
+    /// The name by which errors, reports and [`Autocast::overrides`](crate::Autocast::overrides) call it: lower case, with underscores.
+    fn name(&self) -> &'static str;
+
+    /// The names of the inputs, for errors, in the order in which [`Graph::apply`] takes them; the last one also names any that follow.
+    fn input_names(&self) -> &'static [&'static str] {
+        &["input"]
+    }
+
+    /// The shape of the result.
+    ///
+    /// This is where an operation checks its inputs: shapes, dtypes and the sizes of its kernels ([`Kernel::check`]). If it returns an
+    /// error, nothing has been recorded.
+    ///
+    /// # Errors
+    /// Any that says why these inputs are refused; [`Error::Shape`] and [`Error::Dtype`] as a rule.
+    fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error>;
+
+    /// What [`Graph::autocast`] does with the operation.
+    fn autocast_rule(&self) -> AutocastRule {
+        AutocastRule::Promote
+    }
+
+    /// How many of the inputs, counted from the first, are operands: inputs that autocast may cast and whose dtypes decide the dtype of the
+    /// result. All of them, unless the operation says otherwise; a layer's bias or a loss's targets are none.
+    fn n_operands(&self, n_inputs: usize) -> usize {
+        n_inputs
+    }
+
+    /// The dtype of the result. `promoted` is what follows from the operands and from autocast.
+    fn output_dtype(&self, promoted: DType) -> DType {
+        promoted
+    }
+
+    /// The activation that this operation applies last, if its derivative can be computed from its output
+    /// ([`Activation::has_grad_from_output`]).
+    ///
+    /// The gradient that [`backward`](Self::backward) then gets is the one before the activation. Where only one operation reads the
+    /// result, the activation's derivative is fused into the kernel that computes that gradient.
+    fn output_activation(&self) -> Option<Activation> {
+        None
+    }
+
+    /// Whether gradients pass through it. If not, [`backward`](Self::backward) is never called.
+    fn is_differentiable(&self) -> bool {
+        true
+    }
+
+    /// Records the kernels that compute the result.
+    ///
+    /// # Errors
+    /// Those of [`Forward::push`].
+    fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error>;
+
+    /// Records the kernels that compute the gradient of each input from that of the result.
+    ///
+    /// # Errors
+    /// Those of [`Backward::push`] and [`Backward::give`]; [`Error::NotDifferentiable`] unless it is implemented.
+    fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
+        let _ = backward;
+        Err(Error::NotDifferentiable { op: self.name() })
+    }
+}
+
+/// What [`Graph::autocast`] does with an operation.
+///
+/// # Reference
+/// The three lists of `torch.autocast` for CUDA.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum AutocastRule {
+    /// Operands are cast to the lower precision and the result is stored in it. For products, which take most of the time.
+    Lower,
+    /// The result is f32. Operands stay as they are stored, since kernels compute in f32 whatever they read. For operations that add many
+    /// values or are steep.
+    Full,
+    /// The result has the dtype of the operands; f32 where they differ. For all others.
+    Promote,
+}
+
+/// An operation while its forward kernels are recorded: its inputs after autocast, its output, and what it keeps for the backward pass.
+pub struct Forward<'a> {
+    graph: &'a Graph,
+    name: &'static str,
+    inputs: &'a [Tensor],
+    dtype: DType,
+    n_elements: usize,
+    output: Option<Slice>,
+    saved: Vec<Slice>,
+}
+
+impl fmt::Debug for Forward<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Forward").field("operation", &self.name).field("inputs", &self.inputs.len()).finish_non_exhaustive()
+    }
+}
+
+impl Forward<'_> {
+    /// How many inputs there are.
+    pub fn n_inputs(&self) -> usize {
+        self.inputs.len()
+    }
+
+    /// The buffer of input `i`, as autocast left it.
+    ///
+    /// # Panics
+    /// If there are not that many inputs.
+    pub fn input(&self, i: usize) -> Slice {
+        self.inputs[i].slice()
+    }
+
+    /// The shape of input `i`.
+    pub fn shape(&self, i: usize) -> &[usize] {
+        self.inputs[i].shape()
+    }
+
+    /// The lengths of the `N` dimensions of input `i`.
+    ///
+    /// # Panics
+    /// If it has another number of dimensions, which is for [`Operation::output_shape`] to check.
+    pub fn dims<const N: usize>(&self, i: usize) -> [usize; N] {
+        dims(self.shape(i))
+    }
+
+    /// The buffers of all inputs.
+    pub fn inputs(&self) -> Vec<Slice> {
+        self.inputs.iter().map(Tensor::slice).collect()
+    }
+
+    /// The buffer of the result, with as many elements as [`Operation::output_shape`] says.
+    pub fn output(&mut self) -> Slice {
+        self.output_with_scratch(0)
+    }
+
+    /// A buffer that starts with the result and has `n_scratch` more elements after it, which a kernel of the forward pass leaves for one of
+    /// the backward pass. Only the first call allocates.
+    pub fn output_with_scratch(&mut self, n_scratch: usize) -> Slice {
+        let Self { graph, name, dtype, n_elements, output, .. } = self;
+        *output.get_or_insert_with(|| graph.transient(name, *dtype, *n_elements + n_scratch))
+    }
+
+    /// A buffer for intermediate values.
+    pub fn transient(&self, name: &'static str, dtype: DType, len: usize) -> Slice {
+        self.graph.transient(name, dtype, len)
+    }
+
+    /// Keeps a buffer for the backward pass, where [`Backward::saved`] returns it under the number of this call, from 0. Inputs and the output
+    /// need not be saved.
+    pub fn save(&mut self, slice: Slice) {
+        self.saved.push(slice);
+    }
+
+    /// Records `kernel`, in the form that reads and writes these buffers as they are stored.
+    ///
+    /// # Errors
+    /// [`Error::Program`] if the buffers are not what the kernel takes.
+    pub fn push(&self, kernel: impl Kernel, args: &[Slice]) -> Result<(), Error> {
+        self.graph.push(kernel, args)
+    }
+
+    /// Records a step that the host takes between kernels.
+    ///
+    /// # Errors
+    /// [`Error::Program`] if the buffers are not what the step takes.
+    pub fn push_host(&self, step: Arc<dyn HostStep>, args: &[Slice]) -> Result<(), Error> {
+        Ok(self.graph.with_program(|program| program.push_host(step, args))?)
+    }
+}
+
+impl Graph {
+    /// Records `operation` over `inputs`: casts them as [`autocast`](Self::autocast) says, records the forward kernels and, if the graph keeps
+    /// a tape and an input needs a gradient, remembers the operation for [`backward`](Self::backward).
+    ///
+    /// # Errors
+    /// [`Error::ForeignTensor`] if an input belongs to another graph; those of [`Operation::output_shape`], after which the graph is as
+    /// before; those of [`Operation::forward`].
+    pub fn apply(&self, operation: impl Operation, inputs: &[&Tensor]) -> Result<Tensor, Error> {
+        self.apply_dyn(Rc::new(operation), inputs)
+    }
+
+    /// [`apply`](Self::apply) for an operation that is chosen at run time.
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply).
+    pub fn apply_dyn(&self, operation: Rc<dyn Operation>, inputs: &[&Tensor]) -> Result<Tensor, Error> {
+        let name = operation.name();
+        let names = operation.input_names();
+        for (i, input) in inputs.iter().enumerate() {
+            let arg = names.get(i).or(names.last()).copied().unwrap_or("input");
+            self.check_own(name, arg, input)?;
+        }
+        let shape = operation.output_shape(inputs)?;
+        let mut inputs: Vec<Tensor> = inputs.iter().map(|&input| input.clone()).collect();
+        let n_operands = operation.n_operands(inputs.len()).min(inputs.len());
+        let dtype = self.cast_operands(name, operation.autocast_rule(), &mut inputs[..n_operands])?;
+
+        let n_elements = shape.iter().product();
+        let dtype = operation.output_dtype(dtype);
+        let mut forward = Forward { graph: self, name, inputs: &inputs, dtype, n_elements, output: None, saved: Vec::new() };
+        operation.forward(&mut forward)?;
+        let output = forward.output().slice(0..n_elements);
+        let saved = forward.saved;
+
+        let input_shapes = inputs.iter().map(|input| input.shape().to_vec()).collect();
+        let (needs_grad, input_ids) = {
+            let mut inner = self.inner_mut();
+            for input in &inputs {
+                let id = node::source(&inner.nodes, input.id());
+                inner.nodes[id].n_uses += 1;
+            }
+            let is_wanted = inputs.iter().any(|input| inner.nodes[input.id()].wants_grad);
+            let needs_grad = inner.mode == Mode::Training && operation.is_differentiable() && is_wanted;
+            (needs_grad, inputs.iter().map(Tensor::id).collect())
+        };
+        let result = self.add_node(Node {
+            op: Some(name),
+            inputs: input_ids,
+            n_operands,
+            wants_grad: needs_grad,
+            output_of: operation.output_activation(),
+            recorded: needs_grad.then_some(Recorded { operation, saved, input_shapes }),
+            ..Node::of(output, &shape)
+        });
+        self.watch(&result)?;
+        Ok(result)
+    }
+}
+
+pub(crate) fn dims<const N: usize>(shape: &[usize]) -> [usize; N] {
+    shape.try_into().expect("`output_shape` has checked the number of dimensions")
+}
+
+/// Checks a kernel's sizes before anything is recorded.
+pub(crate) fn check_kernel(kernel: &impl Kernel) -> Result<(), Error> {
+    Ok(kernel.check().map_err(brisk_program::Error::from)?)
+}

@@ -1,0 +1,86 @@
+//! An operation of your own, with its gradient: squared ReLU, checked against finite differences and then trained through.
+//!
+//! `cargo run --release --example own_op`
+#![expect(clippy::print_stdout, reason = "an example shows what it did")]
+
+use anyhow::{Result, ensure};
+use brisk_nn::tensor::program::kernels::{Activate, Multiply};
+use brisk_nn::tensor::program::{Device, Selection};
+use brisk_nn::tensor::{
+    Activation, Backward, DType, Error, Forward, Graph, Operation, Persistent, Precision, Reduction, Tensor, check_gradients,
+};
+use brisk_nn::{Adam, Linear, Optimizer as _, ParametersBuilder, Schedule, StepInputs};
+
+/// `y = relu(x)²`, the activation of Primer (So et al. 2021, arXiv:2109.08668).
+#[derive(Debug)]
+struct SquaredRelu;
+
+impl Operation for SquaredRelu {
+    fn name(&self) -> &'static str {
+        "squared_relu"
+    }
+
+    fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
+        Ok(inputs[0].shape().to_vec())
+    }
+
+    fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
+        let (x, y) = (forward.input(0), forward.output());
+        let n = x.len();
+        let relu = forward.transient("relu", x.dtype(), n);
+        forward.push(Activate { n, activation: Activation::Relu }, &[x, relu])?;
+        forward.push(Multiply { n }, &[relu, relu, y])?;
+        forward.save(relu);
+        Ok(())
+    }
+
+    /// `dx = 2 relu(x) dy`: gradients that are given to one input add up.
+    fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
+        let (dy, relu) = (backward.grad(), backward.saved(0));
+        backward.give(0, Multiply { n: relu.len() }, &[dy, relu])?;
+        backward.give(0, Multiply { n: relu.len() }, &[dy, relu])
+    }
+}
+
+fn main() -> Result<()> {
+    // The gradient against finite differences, in f32, f16 and bf16.
+    check_gradients(&[&[8, 3]], |graph, p| graph.apply(SquaredRelu, &[&p[0]]))?;
+    println!("the gradient of squared_relu agrees with finite differences");
+
+    // A network with it: exclusive or.
+    let mut builder = ParametersBuilder::new();
+    let hidden = Linear::new(&mut builder, "hidden", 2, 16, Activation::Identity);
+    let head = Linear::new(&mut builder, "head", 16, 1, Activation::Identity);
+    let params = builder.build(42);
+    let optimizer = Adam::new(&params);
+
+    let graph = Graph::training("exclusive or");
+    let x = graph.constant("x", &[0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0], &[4, 2])?;
+    let labels = graph.constant("labels", &[0.0, 1.0, 1.0, 0.0], &[4])?;
+    let weights = graph.constant("weights", &[1.0; 4], &[4])?;
+    let bound = params.bind(&graph)?;
+    // It takes part in autocast as the built-in operations do, under its own name.
+    let logits = graph.autocast(Precision::Bf16, || {
+        let hidden = graph.apply(SquaredRelu, &[&hidden.forward(&bound, &x)?])?;
+        head.forward(&bound, &hidden)
+    })?;
+    let loss = logits.bce_with_logits(&labels, &weights, Reduction::Mean, 1.0)?;
+    graph.backward(&loss)?;
+    let inputs = StepInputs { lr: Persistent::new("lr", DType::F32, N_STEPS), state: Graph::state_buffer() };
+    optimizer.record(&graph, &params, &inputs)?;
+    let losses = Persistent::new("losses", DType::F32, N_STEPS);
+    graph.store(&loss, &inputs.state, &losses)?;
+    graph.advance(&inputs.state)?;
+
+    let device = Device::builder().selection(Selection::from_env()).open()?;
+    params.write_initial(&device)?;
+    device.write(&inputs.lr, &Schedule::one_cycle(0.05, N_STEPS).table(0..N_STEPS))?;
+    graph.compile(&device)?.run(N_STEPS)?;
+    let losses: Vec<f32> = device.read(&losses)?;
+    println!("{}", graph.report());
+    println!("loss {:.4} before, {:.4} after {N_STEPS} steps on {}", losses[0], losses[N_STEPS - 1], device.info());
+    ensure!(losses[N_STEPS - 1] < 0.1, "exclusive or was not learnt: the loss is {}", losses[N_STEPS - 1]);
+    Ok(())
+}
+
+const N_STEPS: usize = 400;
