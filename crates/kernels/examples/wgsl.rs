@@ -2,6 +2,8 @@
 
 #![expect(clippy::print_stdout, reason = "printing is what a command-line program does")]
 
+#[path = "../tests/it/map_samples.rs"]
+mod map_samples;
 #[path = "../tests/it/pipeline.rs"]
 mod pipeline;
 #[path = "../tests/it/samples.rs"]

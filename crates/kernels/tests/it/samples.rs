@@ -2,9 +2,10 @@
 
 use brisk_kernels::*;
 
-/// The samples with their floats as f32, f16 and bf16.
+/// The samples with their floats as f32, f16 and bf16, and those whose WGSL is made of an expression.
 pub(crate) fn every_sample() -> impl Iterator<Item = Box<dyn Kernel>> {
-    samples().into_iter().chain(samples_in(DType::F16)).chain(samples_in(DType::Bf16))
+    let in_types = samples().into_iter().chain(samples_in(DType::F16)).chain(samples_in(DType::Bf16));
+    in_types.chain(crate::map_samples::maps()).chain(crate::map_samples::reductions())
 }
 
 /// The samples with their floats stored in 16 bits.

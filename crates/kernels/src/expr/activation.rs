@@ -1,0 +1,147 @@
+//! Activation functions as expressions, by PyTorch's definitions.
+
+use super::Expr;
+
+/// An activation function of input 0.
+///
+/// # Examples
+/// ```
+/// use brisk_kernels::expr::{Activation, Expr};
+///
+/// assert_eq!(Activation::relu().forward, Expr::input(0).relu());
+/// // An activation of your own.
+/// let x = Expr::input(0);
+/// let squared_relu = Activation { forward: x.relu().powi(2), from_output: None };
+/// assert_eq!(squared_relu.slope().evaluate(&[3.0]), 6.0);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Activation {
+    /// The function, of input 0.
+    pub forward: Expr,
+    /// The derivative as an expression of the *output* as input 0, where there is one: then a layer need not keep its input for the backward pass.
+    pub from_output: Option<Expr>,
+}
+
+impl Activation {
+    /// The derivative as an expression of the input.
+    pub fn slope(&self) -> Expr {
+        self.forward.derivative(0)
+    }
+
+    fn with_slope_from_output(forward: Expr, from_output: Expr) -> Self {
+        Self { forward, from_output: Some(from_output) }
+    }
+
+    /// `x`.
+    pub fn identity() -> Self {
+        Self::with_slope_from_output(Expr::input(0), Expr::constant(1.0))
+    }
+
+    /// [`Expr::relu`].
+    pub fn relu() -> Self {
+        let y = Expr::input(0);
+        Self::with_slope_from_output(y.relu(), y.le(0.0).select(0.0, 1.0))
+    }
+
+    /// [`Expr::leaky_relu`]. With a positive slope the sign of the output tells which side it is from; with another there is no slope from the output.
+    pub fn leaky_relu(negative_slope: f32) -> Self {
+        let y = Expr::input(0);
+        let forward = y.leaky_relu(negative_slope);
+        let from_output = (negative_slope > 0.0).then(|| y.gt(0.0).select(1.0, negative_slope));
+        Self { forward, from_output }
+    }
+
+    /// [`Expr::elu`]. From the output for a positive `alpha`.
+    pub fn elu(alpha: f32) -> Self {
+        let y = Expr::input(0);
+        let forward = y.elu(alpha);
+        let from_output = (alpha > 0.0).then(|| y.le(0.0).select(&y + alpha, 1.0));
+        Self { forward, from_output }
+    }
+
+    /// [`Expr::celu`]. From the output for a positive `alpha`.
+    pub fn celu(alpha: f32) -> Self {
+        let y = Expr::input(0);
+        let forward = y.celu(alpha);
+        let from_output = (alpha > 0.0).then(|| y.le(0.0).select(&y / alpha + 1.0, 1.0));
+        Self { forward, from_output }
+    }
+
+    /// [`Expr::tanh`].
+    pub fn tanh() -> Self {
+        let y = Expr::input(0);
+        Self::with_slope_from_output(y.tanh(), 1.0 - &y * &y)
+    }
+
+    /// [`Expr::sigmoid`].
+    pub fn sigmoid() -> Self {
+        let y = Expr::input(0);
+        Self::with_slope_from_output(y.sigmoid(), &y * (1.0 - &y))
+    }
+
+    /// [`Expr::gelu`].
+    pub fn gelu() -> Self {
+        Self { forward: Expr::input(0).gelu(), from_output: None }
+    }
+
+    /// [`Expr::gelu_tanh`].
+    pub fn gelu_tanh() -> Self {
+        Self { forward: Expr::input(0).gelu_tanh(), from_output: None }
+    }
+
+    /// [`Expr::silu`].
+    pub fn silu() -> Self {
+        Self { forward: Expr::input(0).silu(), from_output: None }
+    }
+
+    /// [`Expr::softplus`].
+    pub fn softplus() -> Self {
+        Self { forward: Expr::input(0).softplus(), from_output: None }
+    }
+}
+
+/// Activation functions.
+impl Expr {
+    /// `max(x, 0)`, with slope 0 at 0; NaN stays NaN.
+    pub fn relu(&self) -> Self {
+        self.le(0.0).select(0.0, self)
+    }
+
+    /// `x` above 0, else `negative_slope x`.
+    pub fn leaky_relu(&self, negative_slope: f32) -> Self {
+        self.gt(0.0).select(self, self * negative_slope)
+    }
+
+    /// `x` above 0, else `alpha (e^x - 1)`; Clevert, Unterthiner & Hochreiter 2015, arXiv:1511.07289.
+    pub fn elu(&self, alpha: f32) -> Self {
+        self.le(0.0).select(self.expm1() * alpha, self)
+    }
+
+    /// `x` above 0, else `alpha (e^(x / alpha) - 1)`; Barron 2017, arXiv:1704.07483.
+    pub fn celu(&self, alpha: f32) -> Self {
+        self.le(0.0).select((self / alpha).expm1() * alpha, self)
+    }
+
+    /// `x Φ(x)` by the error function; Hendrycks & Gimpel 2016, arXiv:1606.08415.
+    pub fn gelu(&self) -> Self {
+        let half = self * 0.5;
+        half * (1.0 + (self * std::f32::consts::FRAC_1_SQRT_2).erf())
+    }
+
+    /// GELU by its tanh approximation: `x/2 (1 + tanh(√(2/π) (x + 0.044715 x³)))`.
+    pub fn gelu_tanh(&self) -> Self {
+        let cubic = self * self * self * 0.044_715;
+        let inner = (self + cubic) * 0.797_884_6;
+        self * 0.5 * (1.0 + inner.tanh())
+    }
+
+    /// `x σ(x)`, also called swish.
+    pub fn silu(&self) -> Self {
+        self * self.sigmoid()
+    }
+
+    /// `log(1 + e^x)`; `x` itself beyond 20, as in PyTorch, where that is the same number.
+    pub fn softplus(&self) -> Self {
+        self.gt(20.0).select(self, self.exp().log1p())
+    }
+}

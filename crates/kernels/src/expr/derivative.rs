@@ -1,0 +1,191 @@
+//! Symbolic derivatives, with PyTorch's conventions at ties and kinks.
+
+use super::Expr;
+use super::builder::Builder;
+use super::op::{Binary, Id, Op, Unary};
+
+impl Expr {
+    /// The derivative with respect to input `input`, as an expression of the same inputs.
+    ///
+    /// It is the value that PyTorch's `backward` gives, at points without a derivative too: at 0, `abs` has slope 0, and so has [`relu`](Expr::relu); where the arguments
+    /// of `max` or `min` are equal each gets half; [`clamp`](Expr::clamp) has slope 1 at its limits; `floor`, `sign` and comparisons have slope 0. A
+    /// condition of [`select`](Expr::select) has no derivative. Terms that do not depend on the input are left out rather than multiplied by zero,
+    /// so that they add no NaN.
+    ///
+    /// # Examples
+    /// ```
+    /// use brisk_kernels::expr::Expr;
+    ///
+    /// let x = Expr::input(0);
+    /// assert_eq!((&x * &x + 3.0).derivative(0), &x + &x);
+    /// assert_eq!(x.tanh().derivative(0), 1.0 - x.tanh() * x.tanh());
+    /// ```
+    pub fn derivative(&self, input: usize) -> Self {
+        let mut builder = Builder::default();
+        // Each operation with its derivative; `None` where it does not depend on the input.
+        let mut ids: Vec<Id> = Vec::with_capacity(self.ops.len());
+        let mut slopes: Vec<Option<Id>> = Vec::with_capacity(self.ops.len());
+        for &op in self.ops.iter() {
+            let id = builder.push(op.map_arguments(|id| ids[id as usize]));
+            let slope_of = |id: Id| slopes[id as usize];
+            let slope = match op {
+                Op::Input(i) => (i as usize == input).then(|| builder.constant(1.0)),
+                Op::Constant(_) => None,
+                Op::Unary(kind, a) => slope_of(a)
+                    .and_then(|slope| unary_slope(&mut builder, kind, ids[a as usize], id).map(|by| (by, slope)))
+                    .map(|(by, slope)| times(&mut builder, by, slope)),
+                Op::Binary(kind, a, b) => {
+                    let arguments = [ids[a as usize], ids[b as usize]];
+                    binary_slope(&mut builder, kind, arguments, id, [slope_of(a), slope_of(b)])
+                }
+                Op::Select(condition, a, b) => match (slope_of(a), slope_of(b)) {
+                    (None, None) => None,
+                    (a, b) => {
+                        let [a, b] = [a, b].map(|slope| slope.unwrap_or_else(|| builder.constant(0.0)));
+                        Some(builder.select(ids[condition as usize], a, b))
+                    }
+                },
+            };
+            ids.push(id);
+            slopes.push(slope);
+        }
+        let slope = slopes.last().copied().flatten().unwrap_or_else(|| builder.constant(0.0));
+        builder.finish(slope)
+    }
+}
+
+fn times(builder: &mut Builder, a: Id, b: Id) -> Id {
+    builder.binary(Binary::Mul, a, b)
+}
+
+/// The derivative of a function at `x`, where it is `y`; `None` where it is zero everywhere.
+fn unary_slope(builder: &mut Builder, kind: Unary, x: Id, y: Id) -> Option<Id> {
+    let one = builder.constant(1.0);
+    Some(match kind {
+        Unary::Neg => builder.constant(-1.0),
+        Unary::Abs => builder.unary(Unary::Sign, x),
+        Unary::Sign | Unary::Floor => return None,
+        Unary::Exp => y,
+        Unary::Expm1 => builder.binary(Binary::Add, y, one),
+        Unary::Log => builder.unary(Unary::Recip, x),
+        Unary::Log1p => {
+            let sum = builder.binary(Binary::Add, x, one);
+            builder.unary(Unary::Recip, sum)
+        }
+        Unary::Sqrt => {
+            let half = builder.constant(0.5);
+            builder.binary(Binary::Div, half, y)
+        }
+        Unary::Rsqrt => {
+            let (square, scale) = (times(builder, y, y), builder.constant(-0.5));
+            let cube = times(builder, square, y);
+            times(builder, scale, cube)
+        }
+        Unary::Recip => {
+            let square = times(builder, y, y);
+            builder.unary(Unary::Neg, square)
+        }
+        Unary::Tanh => {
+            let square = times(builder, y, y);
+            builder.binary(Binary::Sub, one, square)
+        }
+        Unary::Sigmoid => {
+            let rest = builder.binary(Binary::Sub, one, y);
+            times(builder, y, rest)
+        }
+        Unary::Erf => {
+            let (square, scale) = (times(builder, x, x), builder.constant(std::f32::consts::FRAC_2_SQRT_PI));
+            let exponent = builder.unary(Unary::Neg, square);
+            let bell = builder.unary(Unary::Exp, exponent);
+            times(builder, scale, bell)
+        }
+        Unary::Sin => builder.unary(Unary::Cos, x),
+        Unary::Cos => {
+            let sin = builder.unary(Unary::Sin, x);
+            builder.unary(Unary::Neg, sin)
+        }
+    })
+}
+
+/// The derivative of `y = a ∘ b`, from those of `a` and `b`; `None` where it is zero everywhere.
+fn binary_slope(builder: &mut Builder, kind: Binary, [a, b]: [Id; 2], y: Id, slopes: [Option<Id>; 2]) -> Option<Id> {
+    let [da, db] = slopes;
+    match kind {
+        Binary::Lt | Binary::Le | Binary::Eq | Binary::Ne => None,
+        Binary::Add => sum(builder, da, db),
+        Binary::Sub => {
+            let db = db.map(|db| builder.unary(Unary::Neg, db));
+            sum(builder, da, db)
+        }
+        Binary::Mul => {
+            let da = da.map(|da| times(builder, da, b));
+            let db = db.map(|db| times(builder, db, a));
+            sum(builder, da, db)
+        }
+        Binary::Div => {
+            let da = da.map(|da| builder.binary(Binary::Div, da, b));
+            let db = db.map(|db| {
+                let by = builder.binary(Binary::Div, y, b);
+                let by = builder.unary(Unary::Neg, by);
+                times(builder, db, by)
+            });
+            sum(builder, da, db)
+        }
+        // The argument that is not chosen gets nothing, equal ones get half each, and both get all where one is NaN.
+        Binary::Max | Binary::Min => {
+            let [low, high] = if kind == Binary::Max { [a, b] } else { [b, a] };
+            let a_loses = builder.binary(Binary::Lt, low, high);
+            let b_loses = builder.binary(Binary::Lt, high, low);
+            let equal = builder.binary(Binary::Eq, a, b);
+            let (zero, half, one) = (builder.constant(0.0), builder.constant(0.5), builder.constant(1.0));
+            let share = builder.select(equal, half, one);
+            let mut part = |slope: Option<Id>, loses| {
+                slope.map(|slope| {
+                    let share = builder.select(loses, zero, share);
+                    times(builder, slope, share)
+                })
+            };
+            let (da, db) = (part(da, a_loses), part(db, b_loses));
+            sum(builder, da, db)
+        }
+        Binary::Pow => {
+            let da = da.map(|da| {
+                let by = slope_of_base(builder, a, b);
+                times(builder, da, by)
+            });
+            let db = db.map(|db| {
+                let by = slope_of_exponent(builder, a, b, y);
+                times(builder, db, by)
+            });
+            sum(builder, da, db)
+        }
+    }
+}
+
+fn sum(builder: &mut Builder, a: Option<Id>, b: Option<Id>) -> Option<Id> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(builder.binary(Binary::Add, a, b)),
+        (a, b) => a.or(b),
+    }
+}
+
+/// `b a^(b - 1)`, and 0 where `b` is 0.
+fn slope_of_base(builder: &mut Builder, a: Id, b: Id) -> Id {
+    let (zero, one) = (builder.constant(0.0), builder.constant(1.0));
+    let exponent = builder.binary(Binary::Sub, b, one);
+    let power = builder.binary(Binary::Pow, a, exponent);
+    let slope = times(builder, b, power);
+    let is_zero = builder.binary(Binary::Eq, b, zero);
+    builder.select(is_zero, zero, slope)
+}
+
+/// `y log(a)`, and 0 where `a` is 0 and `b` is not negative.
+fn slope_of_exponent(builder: &mut Builder, a: Id, b: Id, y: Id) -> Id {
+    let zero = builder.constant(0.0);
+    let log = builder.unary(Unary::Log, a);
+    let slope = times(builder, y, log);
+    let is_zero = builder.binary(Binary::Eq, a, zero);
+    let is_not_negative = builder.binary(Binary::Le, zero, b);
+    let slope_at_zero = builder.select(is_not_negative, zero, slope);
+    builder.select(is_zero, slope_at_zero, slope)
+}

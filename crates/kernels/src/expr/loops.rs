@@ -1,0 +1,236 @@
+//! The loops of the CPU evaluation: one for each function and combination of operands, compiled for each vector width.
+
+use std::marker::PhantomData;
+
+use pulp::{Simd, WithSimd};
+
+use super::evaluate::Operand;
+use super::op::{Binary, Unary};
+use super::vector;
+
+pub(super) fn run_copy(a: Operand<'_>, y: &mut [f32]) {
+    match a {
+        Operand::Slice(values) => y.copy_from_slice(values),
+        Operand::Splat(value) => y.fill(value),
+    }
+}
+
+#[inline(always)]
+pub(super) fn run_unary<S: Simd>(simd: S, kind: Unary, a: Operand<'_>, y: &mut [f32]) {
+    match kind {
+        Unary::Neg => unary::<S, Neg>(simd, a, y),
+        Unary::Abs => unary::<S, Abs>(simd, a, y),
+        Unary::Sign => unary::<S, Sign>(simd, a, y),
+        Unary::Exp => unary::<S, Exp>(simd, a, y),
+        Unary::Expm1 => unary::<S, Expm1>(simd, a, y),
+        Unary::Log => unary::<S, Log>(simd, a, y),
+        Unary::Log1p => unary::<S, Log1p>(simd, a, y),
+        Unary::Sqrt => unary::<S, Sqrt>(simd, a, y),
+        Unary::Rsqrt => unary::<S, Rsqrt>(simd, a, y),
+        Unary::Recip => unary::<S, Recip>(simd, a, y),
+        Unary::Tanh => unary::<S, Tanh>(simd, a, y),
+        Unary::Sigmoid => unary::<S, Sigmoid>(simd, a, y),
+        Unary::Erf => unary::<S, Erf>(simd, a, y),
+        Unary::Floor => unary::<S, Floor>(simd, a, y),
+        Unary::Sin => {
+            unary::<S, Sin>(simd, a, y);
+            replace_large(a, y, vector::sin_of_large);
+        }
+        Unary::Cos => {
+            unary::<S, Cos>(simd, a, y);
+            replace_large(a, y, vector::cos_of_large);
+        }
+    }
+}
+
+#[inline(always)]
+pub(super) fn run_binary<S: Simd>(simd: S, kind: Binary, a: Operand<'_>, b: Operand<'_>, y: &mut [f32]) {
+    match kind {
+        Binary::Add => binary::<S, Add>(simd, a, b, y),
+        Binary::Sub => binary::<S, Sub>(simd, a, b, y),
+        Binary::Mul => binary::<S, Mul>(simd, a, b, y),
+        Binary::Div => binary::<S, Div>(simd, a, b, y),
+        Binary::Max => binary::<S, Max>(simd, a, b, y),
+        Binary::Min => binary::<S, Min>(simd, a, b, y),
+        Binary::Pow => {
+            for (i, y) in y.iter_mut().enumerate() {
+                *y = vector::pow(a.at(i), b.at(i));
+            }
+        }
+        Binary::Lt | Binary::Le | Binary::Eq | Binary::Ne => {
+            run_choose(simd, kind, [a, b, Operand::Splat(1.0), Operand::Splat(0.0)], y);
+        }
+    }
+}
+
+/// Where the comparison of the first two holds, the third, else the fourth.
+#[inline(always)]
+pub(super) fn run_choose<S: Simd>(simd: S, kind: Binary, [a, b, c, d]: [Operand<'_>; 4], y: &mut [f32]) {
+    match kind {
+        Binary::Lt => choose::<S, IfLess>(simd, [a, b, c, d], y),
+        Binary::Le => choose::<S, IfLessOrEqual>(simd, [a, b, c, d], y),
+        Binary::Ne => choose::<S, IfEqual>(simd, [a, b, d, c], y),
+        _ => choose::<S, IfEqual>(simd, [a, b, c, d], y),
+    }
+}
+
+/// Replaces the results of arguments that [`vector::sin`] and [`vector::cos`] do not reduce.
+fn replace_large(a: Operand<'_>, y: &mut [f32], f: fn(f32) -> f32) {
+    for (i, y) in y.iter_mut().enumerate() {
+        let x = a.at(i);
+        if x.abs() > vector::SIN_LIMIT {
+            *y = f(x);
+        }
+    }
+}
+
+/// A function of vectors; argument `k` is `x(k)`.
+trait Function {
+    fn call<S: Simd>(simd: S, x: impl Fn(usize) -> S::f32s) -> S::f32s;
+}
+
+macro_rules! functions {
+    ($($name:ident = |$simd:ident, $x:ident| $body:expr;)*) => {$(
+        struct $name;
+
+        impl Function for $name {
+            #[inline(always)]
+            fn call<S: Simd>($simd: S, $x: impl Fn(usize) -> S::f32s) -> S::f32s {
+                $body
+            }
+        }
+    )*};
+}
+
+functions! {
+    Neg = |simd, x| simd.neg_f32s(x(0));
+    Abs = |simd, x| simd.abs_f32s(x(0));
+    Sign = |simd, x| vector::sign(simd, x(0));
+    Exp = |simd, x| vector::exp(simd, x(0));
+    Expm1 = |simd, x| vector::expm1(simd, x(0));
+    Log = |simd, x| vector::log(simd, x(0));
+    Log1p = |simd, x| vector::log1p(simd, x(0));
+    Sqrt = |simd, x| simd.sqrt_f32s(x(0));
+    Rsqrt = |simd, x| simd.div_f32s(simd.splat_f32s(1.0), simd.sqrt_f32s(x(0)));
+    Recip = |simd, x| simd.div_f32s(simd.splat_f32s(1.0), x(0));
+    Tanh = |simd, x| vector::tanh(simd, x(0));
+    Sigmoid = |simd, x| vector::sigmoid(simd, x(0));
+    Erf = |simd, x| vector::erf(simd, x(0));
+    Sin = |simd, x| vector::sin(simd, x(0));
+    Cos = |simd, x| vector::cos(simd, x(0));
+    Floor = |simd, x| vector::floor(simd, x(0));
+    Add = |simd, x| simd.add_f32s(x(0), x(1));
+    Sub = |simd, x| simd.sub_f32s(x(0), x(1));
+    Mul = |simd, x| simd.mul_f32s(x(0), x(1));
+    Div = |simd, x| simd.div_f32s(x(0), x(1));
+    Max = |simd, x| vector::max(simd, x(0), x(1));
+    Min = |simd, x| vector::min(simd, x(0), x(1));
+    IfLess = |simd, x| simd.select_f32s(simd.less_than_f32s(x(0), x(1)), x(2), x(3));
+    IfLessOrEqual = |simd, x| simd.select_f32s(simd.less_than_or_equal_f32s(x(0), x(1)), x(2), x(3));
+    IfEqual = |simd, x| simd.select_f32s(simd.equal_f32s(x(0), x(1)), x(2), x(3));
+}
+
+#[inline(always)]
+fn unary<S: Simd, F: Function>(simd: S, a: Operand<'_>, y: &mut [f32]) {
+    match a {
+        Operand::Slice(_) => Loop::<F, 1, 0b0>::run(simd, [a], y),
+        Operand::Splat(_) => Loop::<F, 1, 0b1>::run(simd, [a], y),
+    }
+}
+
+#[inline(always)]
+fn binary<S: Simd, F: Function>(simd: S, a: Operand<'_>, b: Operand<'_>, y: &mut [f32]) {
+    match (a, b) {
+        (Operand::Slice(_), Operand::Slice(_)) => Loop::<F, 2, 0b00>::run(simd, [a, b], y),
+        (Operand::Splat(_), Operand::Slice(_)) => Loop::<F, 2, 0b01>::run(simd, [a, b], y),
+        (Operand::Slice(_), Operand::Splat(_)) => Loop::<F, 2, 0b10>::run(simd, [a, b], y),
+        (Operand::Splat(_), Operand::Splat(_)) => Loop::<F, 2, 0b11>::run(simd, [a, b], y),
+    }
+}
+
+#[inline(always)]
+fn choose<S: Simd, F: Function>(simd: S, x: [Operand<'_>; 4], y: &mut [f32]) {
+    match x.map(|operand| matches!(operand, Operand::Splat(_))) {
+        [false, false, false, false] => Loop::<F, 4, 0b0000>::run(simd, x, y),
+        [true, false, false, false] => Loop::<F, 4, 0b0001>::run(simd, x, y),
+        [false, true, false, false] => Loop::<F, 4, 0b0010>::run(simd, x, y),
+        [true, true, false, false] => Loop::<F, 4, 0b0011>::run(simd, x, y),
+        [false, false, true, false] => Loop::<F, 4, 0b0100>::run(simd, x, y),
+        [true, false, true, false] => Loop::<F, 4, 0b0101>::run(simd, x, y),
+        [false, true, true, false] => Loop::<F, 4, 0b0110>::run(simd, x, y),
+        [true, true, true, false] => Loop::<F, 4, 0b0111>::run(simd, x, y),
+        [false, false, false, true] => Loop::<F, 4, 0b1000>::run(simd, x, y),
+        [true, false, false, true] => Loop::<F, 4, 0b1001>::run(simd, x, y),
+        [false, true, false, true] => Loop::<F, 4, 0b1010>::run(simd, x, y),
+        [true, true, false, true] => Loop::<F, 4, 0b1011>::run(simd, x, y),
+        [false, false, true, true] => Loop::<F, 4, 0b1100>::run(simd, x, y),
+        [true, false, true, true] => Loop::<F, 4, 0b1101>::run(simd, x, y),
+        [false, true, true, true] => Loop::<F, 4, 0b1110>::run(simd, x, y),
+        [true, true, true, true] => Loop::<F, 4, 0b1111>::run(simd, x, y),
+    }
+}
+
+/// `y[i] = F(x[0][i], …)`. The bits of `SPLAT` say which operands are one value, which then stays in a register.
+struct Loop<'a, F, const N: usize, const SPLAT: u32> {
+    /// Empty for operands that are one value.
+    x: [&'a [f32]; N],
+    values: [f32; N],
+    y: &'a mut [f32],
+    function: PhantomData<F>,
+}
+
+impl<'a, F: Function, const N: usize, const SPLAT: u32> Loop<'a, F, N, SPLAT> {
+    #[inline(always)]
+    fn run<S: Simd>(simd: S, operands: [Operand<'a>; N], y: &'a mut [f32]) {
+        let n = y.len();
+        let x = operands.map(|operand| match operand {
+            Operand::Slice(x) => &x[..n],
+            Operand::Splat(_) => &[],
+        });
+        let values = operands.map(|operand| match operand {
+            Operand::Slice(_) => 0.0,
+            Operand::Splat(value) => value,
+        });
+        // A function of its own, rather than one for all loops together.
+        simd.vectorize(Self { x, values, y, function: PhantomData });
+    }
+}
+
+impl<F: Function, const N: usize, const SPLAT: u32> WithSimd for Loop<'_, F, N, SPLAT> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { x, values, y, .. } = self;
+        let (y_vectors, y_rest) = S::as_mut_simd_f32s(y);
+        let n_vectors = y_vectors.len();
+        let mut splats = [simd.splat_f32s(0.0); N];
+        let mut vectors: [&[S::f32s]; N] = [&[]; N];
+        let mut rest = splats;
+        for k in 0..N {
+            if SPLAT >> k & 1 == 1 {
+                splats[k] = simd.splat_f32s(values[k]);
+                rest[k] = splats[k];
+            } else {
+                let (of_x, rest_of_x) = S::as_simd_f32s(x[k]);
+                vectors[k] = &of_x[..n_vectors];
+                rest[k] = simd.partial_load_f32s(rest_of_x);
+            }
+        }
+        for (i, y) in y_vectors.iter_mut().enumerate() {
+            *y = F::call(
+                simd,
+                #[inline(always)]
+                |k| if SPLAT >> k & 1 == 1 { splats[k] } else { vectors[k][i] },
+            );
+        }
+        if !y_rest.is_empty() {
+            let value = F::call(
+                simd,
+                #[inline(always)]
+                |k| rest[k],
+            );
+            simd.partial_store_f32s(y_rest, value);
+        }
+    }
+}

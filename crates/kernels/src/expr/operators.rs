@@ -1,0 +1,250 @@
+//! The operators and functions that expressions are written with.
+
+use std::ops;
+
+use super::Expr;
+use super::builder::Builder;
+use super::op::{Binary, Unary};
+
+impl From<f32> for Expr {
+    fn from(value: f32) -> Self {
+        Self::constant(value)
+    }
+}
+
+impl From<&Self> for Expr {
+    fn from(expr: &Self) -> Self {
+        expr.clone()
+    }
+}
+
+macro_rules! operator {
+    ($trait:ident, $method:ident) => {
+        impl<T: Into<Expr>> ops::$trait<T> for Expr {
+            type Output = Expr;
+
+            fn $method(self, other: T) -> Expr {
+                self.binary(Binary::$trait, &other.into())
+            }
+        }
+
+        impl<T: Into<Expr>> ops::$trait<T> for &Expr {
+            type Output = Expr;
+
+            fn $method(self, other: T) -> Expr {
+                self.binary(Binary::$trait, &other.into())
+            }
+        }
+
+        impl ops::$trait<Expr> for f32 {
+            type Output = Expr;
+
+            fn $method(self, other: Expr) -> Expr {
+                Expr::constant(self).binary(Binary::$trait, &other)
+            }
+        }
+
+        impl ops::$trait<&Expr> for f32 {
+            type Output = Expr;
+
+            fn $method(self, other: &Expr) -> Expr {
+                Expr::constant(self).binary(Binary::$trait, other)
+            }
+        }
+    };
+}
+
+operator!(Add, add);
+operator!(Sub, sub);
+operator!(Mul, mul);
+operator!(Div, div);
+
+impl ops::Neg for Expr {
+    type Output = Self;
+
+    fn neg(self) -> Self {
+        self.unary(Unary::Neg)
+    }
+}
+
+impl ops::Neg for &Expr {
+    type Output = Expr;
+
+    fn neg(self) -> Expr {
+        self.unary(Unary::Neg)
+    }
+}
+
+/// Functions. [The module](super) states their errors.
+impl Expr {
+    /// `|x|`.
+    pub fn abs(&self) -> Self {
+        self.unary(Unary::Abs)
+    }
+
+    /// 1 above zero, -1 below, 0 of zero and of NaN.
+    pub fn sign(&self) -> Self {
+        self.unary(Unary::Sign)
+    }
+
+    /// `e^x`.
+    pub fn exp(&self) -> Self {
+        self.unary(Unary::Exp)
+    }
+
+    /// `e^x - 1`, exact for small `x` too.
+    pub fn expm1(&self) -> Self {
+        self.unary(Unary::Expm1)
+    }
+
+    /// The natural logarithm: -∞ of zero, NaN below.
+    pub fn log(&self) -> Self {
+        self.unary(Unary::Log)
+    }
+
+    /// `log(1 + x)`, exact for small `x` too.
+    pub fn log1p(&self) -> Self {
+        self.unary(Unary::Log1p)
+    }
+
+    /// The square root; NaN below zero.
+    pub fn sqrt(&self) -> Self {
+        self.unary(Unary::Sqrt)
+    }
+
+    /// `1 / sqrt(x)`.
+    pub fn rsqrt(&self) -> Self {
+        self.unary(Unary::Rsqrt)
+    }
+
+    /// `1 / x`.
+    pub fn recip(&self) -> Self {
+        self.unary(Unary::Recip)
+    }
+
+    /// The hyperbolic tangent.
+    pub fn tanh(&self) -> Self {
+        self.unary(Unary::Tanh)
+    }
+
+    /// `1 / (1 + e^-x)`.
+    pub fn sigmoid(&self) -> Self {
+        self.unary(Unary::Sigmoid)
+    }
+
+    /// The error function.
+    pub fn erf(&self) -> Self {
+        self.unary(Unary::Erf)
+    }
+
+    /// The sine of radians.
+    pub fn sin(&self) -> Self {
+        self.unary(Unary::Sin)
+    }
+
+    /// The cosine of radians.
+    pub fn cos(&self) -> Self {
+        self.unary(Unary::Cos)
+    }
+
+    /// The largest integer not above `x`.
+    pub fn floor(&self) -> Self {
+        self.unary(Unary::Floor)
+    }
+
+    /// `x^n` by repeated squaring; of the reciprocal of the product where `n` is negative. 1 for `n = 0`, of NaN too.
+    pub fn powi(&self, n: i32) -> Self {
+        let mut product: Option<Self> = None;
+        let (mut power, mut rest) = (self.clone(), n.unsigned_abs());
+        while rest > 0 {
+            if rest % 2 == 1 {
+                product = Some(product.map_or_else(|| power.clone(), |product| product * &power));
+            }
+            rest /= 2;
+            if rest > 0 {
+                power = &power * &power;
+            }
+        }
+        let product = product.unwrap_or_else(|| Self::constant(1.0));
+        if n < 0 { product.recip() } else { product }
+    }
+
+    /// `x^y`: NaN for a negative `x`, unless `y` is an integer.
+    ///
+    /// As in PyTorch, the exponents 0, 1, 2, 3, 0.5, and -0.5, -1, -2 are computed by multiplication, square root and reciprocal.
+    pub fn powf(&self, exponent: impl Into<Self>) -> Self {
+        let exponent = exponent.into();
+        match exponent.as_constant() {
+            Some(n) if [0.0, 1.0, 2.0, 3.0, -1.0, -2.0].contains(&n) => self.powi(n as i32),
+            Some(0.5) => self.sqrt(),
+            Some(-0.5) => self.rsqrt(),
+            _ => self.binary(Binary::Pow, &exponent),
+        }
+    }
+
+    /// The greater of two; NaN if either is. `torch.maximum`.
+    pub fn max(&self, other: impl Into<Self>) -> Self {
+        self.binary(Binary::Max, &other.into())
+    }
+
+    /// The lesser of two; NaN if either is. `torch.minimum`.
+    pub fn min(&self, other: impl Into<Self>) -> Self {
+        self.binary(Binary::Min, &other.into())
+    }
+
+    /// `x` limited to `low..=high`; NaN stays NaN. The slope is 1 at the limits too, as `torch.clamp`'s.
+    pub fn clamp(&self, low: f32, high: f32) -> Self {
+        let above = self.gt(high).select(high, self);
+        self.lt(low).select(low, above)
+    }
+
+    /// 1 where it is less than `other`, else 0.
+    pub fn lt(&self, other: impl Into<Self>) -> Self {
+        self.binary(Binary::Lt, &other.into())
+    }
+
+    /// 1 where it is at most `other`, else 0.
+    pub fn le(&self, other: impl Into<Self>) -> Self {
+        self.binary(Binary::Le, &other.into())
+    }
+
+    /// 1 where it is greater than `other`, else 0.
+    pub fn gt(&self, other: impl Into<Self>) -> Self {
+        other.into().binary(Binary::Lt, self)
+    }
+
+    /// 1 where it is at least `other`, else 0.
+    pub fn ge(&self, other: impl Into<Self>) -> Self {
+        other.into().binary(Binary::Le, self)
+    }
+
+    /// 1 where it equals `other`, else 0. (Whether two expressions are the same is `==`.)
+    pub fn eq(&self, other: impl Into<Self>) -> Self {
+        self.binary(Binary::Eq, &other.into())
+    }
+
+    /// 1 where it does not equal `other`, else 0; 1 where either is NaN.
+    pub fn ne(&self, other: impl Into<Self>) -> Self {
+        self.binary(Binary::Ne, &other.into())
+    }
+
+    /// `if_true` where it is not 0 (NaN is not), else `if_false`: `torch.where(self, if_true, if_false)`.
+    ///
+    /// The branch that is not taken does not matter, even if it is NaN.
+    ///
+    /// # Examples
+    /// ```
+    /// use brisk_kernels::expr::Expr;
+    ///
+    /// let x = Expr::input(0);
+    /// let safe_log = x.gt(0.0).select(x.log(), 0.0);
+    /// assert_eq!(safe_log.evaluate(&[-1.0]), 0.0);
+    /// ```
+    pub fn select(&self, if_true: impl Into<Self>, if_false: impl Into<Self>) -> Self {
+        let mut builder = Builder::default();
+        let condition = builder.import(self);
+        let (if_true, if_false) = (builder.import(&if_true.into()), builder.import(&if_false.into()));
+        let result = builder.select(condition, if_true, if_false);
+        builder.finish(result)
+    }
+}

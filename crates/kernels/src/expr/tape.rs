@@ -1,0 +1,171 @@
+//! Expressions as a list of instructions over numbered blocks of memory.
+
+use super::Expr;
+use super::builder::{Builder, needed};
+use super::op::{Binary, Id, Op, Unary};
+
+/// What an instruction reads.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Source {
+    Input(usize),
+    Slot(usize),
+    Constant(f32),
+}
+
+/// What an instruction writes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Target {
+    Slot(usize),
+    Output(usize),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Action {
+    Copy(Source),
+    Unary(Unary, Source),
+    Binary(Binary, Source, Source),
+    /// Where the comparison of the first two holds, the third, else the fourth. Never [`Binary::Ne`].
+    Choose(Binary, [Source; 4]),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Instruction {
+    pub(super) action: Action,
+    pub(super) target: Target,
+}
+
+/// Instructions that compute expressions for a block of elements.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Tape {
+    pub(super) instructions: Vec<Instruction>,
+    pub(super) n_slots: usize,
+}
+
+impl Tape {
+    /// Output `i` is `exprs[i]`; what they share is computed once.
+    pub(super) fn new(exprs: &[Expr]) -> Self {
+        let mut builder = Builder::default();
+        let results: Vec<Id> = exprs.iter().map(|expr| builder.import(expr)).collect();
+        let (ops, results) = needed(&builder.into_ops(), &results);
+        Allocation::new(&ops, &results).into_tape(&ops, &results)
+    }
+}
+
+/// Where each operation's value is kept, and until when.
+struct Allocation {
+    /// The last operation that reads it, 0 if none does. Results that are read as well are kept to the end.
+    last_use: Vec<usize>,
+    sources: Vec<Option<Source>>,
+    free: Vec<usize>,
+    n_slots: usize,
+    instructions: Vec<Instruction>,
+}
+
+impl Allocation {
+    fn new(ops: &[Op], results: &[Id]) -> Self {
+        let mut last_use = vec![0; ops.len()];
+        for (i, op) in ops.iter().enumerate() {
+            for id in op.arguments() {
+                last_use[id as usize] = i;
+                // A selection does the comparison that it is by itself, from its arguments.
+                if matches!(op, Op::Select(condition, ..) if *condition == id) {
+                    for argument in ops[id as usize].arguments() {
+                        last_use[argument as usize] = last_use[argument as usize].max(i);
+                    }
+                }
+            }
+        }
+        for (i, &result) in results.iter().enumerate() {
+            let is_read = last_use[result as usize] > 0 || results[..i].contains(&result);
+            if is_read {
+                last_use[result as usize] = usize::MAX;
+            }
+        }
+        Self { last_use, sources: vec![None; ops.len()], free: vec![], n_slots: 0, instructions: vec![] }
+    }
+
+    fn into_tape(mut self, ops: &[Op], results: &[Id]) -> Tape {
+        let is_computed = is_computed(ops, results);
+        let mut is_written = vec![false; results.len()];
+        for (i, &op) in ops.iter().enumerate() {
+            let source = |id: Id| self.sources[id as usize].expect("arguments come first, and are computed");
+            let action = match op {
+                Op::Input(input) => {
+                    self.sources[i] = Some(Source::Input(input as usize));
+                    continue;
+                }
+                Op::Constant(bits) => {
+                    self.sources[i] = Some(Source::Constant(f32::from_bits(bits)));
+                    continue;
+                }
+                _ if !is_computed[i] => continue,
+                Op::Unary(kind, a) => Action::Unary(kind, source(a)),
+                Op::Binary(kind, a, b) => Action::Binary(kind, source(a), source(b)),
+                Op::Select(condition, a, b) => match ops[condition as usize] {
+                    Op::Binary(Binary::Ne, c, d) => Action::Choose(Binary::Eq, [source(c), source(d), source(b), source(a)]),
+                    Op::Binary(kind, c, d) if kind.is_comparison() => {
+                        Action::Choose(kind, [source(c), source(d), source(a), source(b)])
+                    }
+                    _ => Action::Choose(Binary::Eq, [source(condition), Source::Constant(0.0), source(b), source(a)]),
+                },
+            };
+            let output = results.iter().position(|&result| result as usize == i).filter(|_| self.last_use[i] == 0);
+            let target = match output {
+                Some(output) => {
+                    is_written[output] = true;
+                    Target::Output(output)
+                }
+                // Before its arguments are let go: an instruction does not write what it reads.
+                None => {
+                    let slot = self.free.pop().unwrap_or_else(|| {
+                        self.n_slots += 1;
+                        self.n_slots - 1
+                    });
+                    self.sources[i] = Some(Source::Slot(slot));
+                    Target::Slot(slot)
+                }
+            };
+            self.instructions.push(Instruction { action, target });
+            self.release(i);
+        }
+        self.copy_results(results, &is_written)
+    }
+
+    /// Slots whose last reader is operation `i`, or that nothing reads any more.
+    fn release(&mut self, i: usize) {
+        for (id, source) in self.sources.iter().enumerate().take(i) {
+            if let Some(Source::Slot(slot)) = source
+                && self.last_use[id] == i
+            {
+                self.free.push(*slot);
+            }
+        }
+    }
+
+    /// Outputs that are inputs, constants, or read by other operations too; and outputs that are the same expression.
+    fn copy_results(mut self, results: &[Id], is_written: &[bool]) -> Tape {
+        for (output, &result) in results.iter().enumerate().filter(|(output, _)| !is_written[*output]) {
+            let source = self.sources[result as usize].expect("a result that is not written is kept");
+            self.instructions.push(Instruction { action: Action::Copy(source), target: Target::Output(output) });
+        }
+        Tape { instructions: self.instructions, n_slots: self.n_slots }
+    }
+}
+
+/// Whether an operation's value is needed: not that of a comparison which only selections read.
+fn is_computed(ops: &[Op], results: &[Id]) -> Vec<bool> {
+    let mut is_computed = vec![false; ops.len()];
+    for &result in results {
+        is_computed[result as usize] = true;
+    }
+    for op in ops {
+        let skipped = match op {
+            Op::Select(condition, ..) if ops[*condition as usize].is_comparison() => 1,
+            _ => 0,
+        };
+        for id in op.arguments().skip(skipped) {
+            is_computed[id as usize] = true;
+        }
+    }
+    is_computed
+}

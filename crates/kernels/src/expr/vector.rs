@@ -1,0 +1,281 @@
+//! The elementary functions over vectors of `f32`, without branches.
+//!
+//! Every step is an IEEE 754 operation or a fused multiply-add, so a result is bit-identical whatever the vector width, and constant folding
+//! (which evaluates them on [`pulp::Scalar`]) gives what a vector gives. The bounds stated here are held by `tests/it/expr.rs`.
+
+use pulp::Simd;
+
+/// 1.5 · 2²³. Adding it to a small number rounds that number to an integer, which then is in the low bits of the sum.
+const SHIFT: f32 = 12_582_912.0;
+
+/// `sign` with the magnitude of `magnitude`, which is not negative.
+#[inline(always)]
+fn with_sign_of<S: Simd>(simd: S, magnitude: S::f32s, sign: S::f32s) -> S::f32s {
+    simd.or_f32s(magnitude, simd.and_f32s(simd.splat_f32s(-0.0), sign))
+}
+
+/// The polynomial with `coefficients`, highest degree first, at `x`.
+#[inline(always)]
+fn polynomial<S: Simd, const N: usize>(simd: S, x: S::f32s, coefficients: [f32; N]) -> S::f32s {
+    let mut sum = simd.splat_f32s(coefficients[0]);
+    for &coefficient in &coefficients[1..] {
+        sum = simd.mul_add_f32s(sum, x, simd.splat_f32s(coefficient));
+    }
+    sum
+}
+
+/// `x` limited to `low..=high`; NaN stays NaN.
+#[inline(always)]
+fn limit<S: Simd>(simd: S, x: S::f32s, low: f32, high: f32) -> S::f32s {
+    let (low, high) = (simd.splat_f32s(low), simd.splat_f32s(high));
+    let x = simd.select_f32s(simd.greater_than_f32s(x, high), high, x);
+    simd.select_f32s(simd.less_than_f32s(x, low), low, x)
+}
+
+/// `2^(n + bias)` for a sum `shifted = n + SHIFT`, as two factors that are each a normal number: `2^128` is not an `f32`, and a subnormal result
+/// must be rounded once.
+#[inline(always)]
+fn power_of_two_factors<S: Simd>(simd: S, shifted: S::f32s) -> [S::f32s; 2] {
+    // n + 256, which is positive, so that a logical shift halves it.
+    let offset = simd.splat_u32s(SHIFT.to_bits().wrapping_sub(256));
+    let n = simd.sub_u32s(simd.transmute_u32s_f32s(shifted), offset);
+    let half = simd.wrapping_dyn_shr_u32s(n, simd.splat_u32s(1));
+    let rest = simd.sub_u32s(n, half);
+    // 2^(half - 128), by its exponent half - 128 + 127.
+    let power = |n| {
+        let exponent = simd.sub_u32s(n, simd.splat_u32s(1));
+        simd.transmute_f32s_u32s(simd.wrapping_dyn_shl_u32s(exponent, simd.splat_u32s(23)))
+    };
+    [power(half), power(rest)]
+}
+
+/// `x = n ln 2 + r` with `|r| ≤ ln 2 / 2`: `n + SHIFT` and `r` (Cody & Waite 1980).
+#[inline(always)]
+fn reduce_by_ln_2<S: Simd>(simd: S, x: S::f32s) -> (S::f32s, S::f32s) {
+    let shift = simd.splat_f32s(SHIFT);
+    let shifted = simd.mul_add_f32s(x, simd.splat_f32s(std::f32::consts::LOG2_E), shift);
+    let n = simd.sub_f32s(shifted, shift);
+    let r = simd.mul_add_f32s(n, simd.splat_f32s(-std::f32::consts::LN_2), x);
+    (shifted, simd.mul_add_f32s(n, simd.splat_f32s(1.904_654_2e-9), r))
+}
+
+/// `(exp(r) - 1 - r) / r²` for `|r| ≤ ln 2 / 2`.
+const EXP: [f32; 6] = [1.987_569_1e-4, 1.398_2e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5];
+
+/// `exp(x)` within 1 ulp, subnormal results included.
+#[inline(always)]
+pub(super) fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+    // exp(89) overflows and exp(-104) is below half of the least subnormal number.
+    let (shifted, r) = reduce_by_ln_2(simd, limit(simd, x, -104.0, 89.0));
+    let [a, b] = power_of_two_factors(simd, shifted);
+    let p = polynomial(simd, r, EXP);
+    let p = simd.mul_add_f32s(simd.mul_f32s(p, r), r, r);
+    let p = simd.add_f32s(p, simd.splat_f32s(1.0));
+    simd.mul_f32s(simd.mul_f32s(p, a), b)
+}
+
+/// `exp(x) - 1` within 2 ulp.
+#[inline(always)]
+pub(super) fn expm1<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+    let (shifted, r) = reduce_by_ln_2(simd, limit(simd, x, -18.0, 89.0));
+    let p = polynomial(simd, r, EXP);
+    let p = simd.mul_add_f32s(simd.mul_f32s(p, r), r, r);
+    // Half the result, since 2^128 is not an `f32`: 2^(n-1) (p + 1) - 1/2.
+    let exponent = simd.sub_u32s(simd.transmute_u32s_f32s(shifted), simd.splat_u32s(SHIFT.to_bits().wrapping_sub(126)));
+    let half = simd.transmute_f32s_u32s(simd.wrapping_dyn_shl_u32s(exponent, simd.splat_u32s(23)));
+    let y = simd.mul_add_f32s(half, p, simd.sub_f32s(half, simd.splat_f32s(0.5)));
+    with_sign_of(simd, simd.add_f32s(y, y), x)
+}
+
+/// `log(1 + f)` for `-1/3 ≤ f ≤ 1/3`, plus `exponent ln 2`.
+#[inline(always)]
+fn log_of_reduced<S: Simd>(simd: S, f: S::f32s, exponent: S::f32s) -> S::f32s {
+    let s = simd.mul_f32s(f, f);
+    let r = polynomial(simd, s, [-0.130_310_06, -0.121_483_51, -0.166_846_13, -0.249_996_2]);
+    let t = polynomial(simd, s, [0.140_869_14, 0.139_814_85, 0.200_120_35]);
+    let p = simd.mul_add_f32s(t, f, r);
+    let p = simd.mul_add_f32s(p, f, simd.splat_f32s(0.333_331_97));
+    let p = simd.mul_add_f32s(p, f, simd.splat_f32s(-0.5));
+    let p = simd.mul_add_f32s(p, s, f);
+    simd.mul_add_f32s(exponent, simd.splat_f32s(std::f32::consts::LN_2), p)
+}
+
+/// The exponent `e` for which `u / 2^e` is in `2/3..4/3`, in place in the bits of an `f32` (`e · 2²³`), and as a number.
+#[inline(always)]
+fn exponent_of<S: Simd>(simd: S, u: S::f32s) -> (S::u32s, S::f32s) {
+    let e = simd.sub_u32s(simd.transmute_u32s_f32s(u), simd.splat_u32s(0x3F2A_AAAB));
+    let e = simd.and_u32s(e, simd.splat_u32s(0xFF80_0000));
+    // e + 128 is positive; in the low bits of 2²³ it makes a number.
+    let biased = simd.wrapping_dyn_shr_u32s(simd.add_u32s(e, simd.splat_u32s(128 << 23)), simd.splat_u32s(23));
+    let number = simd.transmute_f32s_u32s(simd.or_u32s(biased, simd.splat_u32s(0x4B00_0000)));
+    (e, simd.sub_f32s(number, simd.splat_f32s(8_388_608.0 + 128.0)))
+}
+
+/// `y`, but for what `log` is of numbers that are not both positive and finite: `u` itself if that is +∞ or NaN, -∞ of zero, NaN below it.
+#[inline(always)]
+fn log_of_specials<S: Simd>(simd: S, u: S::f32s, y: S::f32s) -> S::f32s {
+    let (zero, infinity) = (simd.splat_f32s(0.0), simd.splat_f32s(f32::INFINITY));
+    let y = simd.select_f32s(simd.less_than_f32s(u, infinity), y, u);
+    let y = simd.select_f32s(simd.equal_f32s(u, zero), simd.splat_f32s(f32::NEG_INFINITY), y);
+    simd.select_f32s(simd.less_than_f32s(u, zero), simd.splat_f32s(f32::NAN), y)
+}
+
+/// `log(x)` within 1 ulp.
+#[inline(always)]
+pub(super) fn log<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+    let subnormal = simd.less_than_f32s(x, simd.splat_f32s(f32::MIN_POSITIVE));
+    let a = simd.select_f32s(subnormal, simd.mul_f32s(x, simd.splat_f32s(8_388_608.0)), x);
+    let (e, exponent) = exponent_of(simd, a);
+    let f = simd.transmute_f32s_u32s(simd.sub_u32s(simd.transmute_u32s_f32s(a), e));
+    let f = simd.sub_f32s(f, simd.splat_f32s(1.0));
+    let shifted = simd.sub_f32s(exponent, simd.splat_f32s(23.0));
+    let y = log_of_reduced(simd, f, simd.select_f32s(subnormal, shifted, exponent));
+    log_of_specials(simd, x, y)
+}
+
+/// `log(1 + x)` within 2 ulp.
+#[inline(always)]
+pub(super) fn log1p<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+    let one = simd.splat_f32s(1.0);
+    let u = simd.add_f32s(x, one);
+    let (e, exponent) = exponent_of(simd, u);
+    // x / 2^e + (1 / 2^e - 1), the bracket by way of 4 / 2^e, which is a normal number.
+    let scaled = simd.transmute_f32s_u32s(simd.sub_u32s(simd.transmute_u32s_f32s(x), e));
+    let four = simd.transmute_f32s_u32s(simd.sub_u32s(simd.splat_u32s(4.0_f32.to_bits()), e));
+    let bracket = simd.mul_add_f32s(four, simd.splat_f32s(0.25), simd.splat_f32s(-1.0));
+    let y = with_sign_of(simd, log_of_reduced(simd, simd.add_f32s(scaled, bracket), exponent), x);
+    log_of_specials(simd, u, y)
+}
+
+/// `tanh(x)` within 2.5 ulp: `e / (e + 2)` with `e = exp(2 |x|) - 1`.
+#[inline(always)]
+pub(super) fn tanh<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+    let a = simd.abs_f32s(x);
+    let ten = simd.splat_f32s(10.0);
+    // tanh(10) is 1 in f32. NaN stays NaN.
+    let a = simd.select_f32s(simd.greater_than_f32s(a, ten), ten, a);
+    let e = expm1(simd, simd.add_f32s(a, a));
+    with_sign_of(simd, simd.div_f32s(e, simd.add_f32s(e, simd.splat_f32s(2.0))), x)
+}
+
+/// `1 / (1 + exp(-x))` within 2.5 ulp.
+#[inline(always)]
+pub(super) fn sigmoid<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+    let one = simd.splat_f32s(1.0);
+    simd.div_f32s(one, simd.add_f32s(one, exp(simd, simd.neg_f32s(x))))
+}
+
+/// The error function within 2 ulp: a polynomial near 0, `1 - exp(…)` of another beyond.
+#[inline(always)]
+pub(super) fn erf<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+    let a = simd.abs_f32s(x);
+    // erf(4) is 1 in f32. NaN stays NaN.
+    let t = simd.select_f32s(simd.greater_than_f32s(a, simd.splat_f32s(4.0)), simd.splat_f32s(4.0), a);
+    let s = simd.mul_f32s(t, t);
+    let p = simd.mul_add_f32s(simd.splat_f32s(-1.728_534_7e-5), t, simd.splat_f32s(3.831_971_3e-4));
+    let q = simd.mul_add_f32s(simd.splat_f32s(-3.883_964_4e-3), t, simd.splat_f32s(2.425_462_2e-2));
+    let p = simd.mul_add_f32s(p, s, q);
+    let p = simd.mul_add_f32s(p, t, simd.splat_f32s(-1.067_778_8e-1));
+    let p = simd.mul_add_f32s(p, t, simd.splat_f32s(-6.348_467e-1));
+    let p = simd.mul_add_f32s(p, t, simd.splat_f32s(-1.287_175_1e-1));
+    let p = simd.mul_add_f32s(p, t, simd.neg_f32s(t));
+    let far = simd.sub_f32s(simd.splat_f32s(1.0), exp(simd, p));
+    let near =
+        polynomial(simd, s, [-5.967_617e-4, 4.991_194e-3, -2.676_813_5e-2, 1.128_199_3e-1, -3.761_253_4e-1, 1.283_791_7e-1]);
+    let near = simd.mul_add_f32s(near, t, t);
+    with_sign_of(simd, simd.select_f32s(simd.greater_than_f32s(t, simd.splat_f32s(0.927_734_4)), far, near), x)
+}
+
+/// Up to this size of the argument, [`sin`] and [`cos`] reduce it in `f32`.
+pub(super) const SIN_LIMIT: f32 = 71_476.06;
+
+/// `sin(x)` within 2 ulp for `|x|` up to [`SIN_LIMIT`].
+#[inline(always)]
+pub(super) fn sin<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+    let (quadrant, r) = reduce_by_half_pi(simd, x);
+    let y = sin_or_cos_of_reduced(simd, quadrant, r);
+    // sin(-0) is -0.
+    simd.select_f32s(simd.equal_f32s(x, simd.splat_f32s(0.0)), x, y)
+}
+
+/// `cos(x)` within 2 ulp for `|x|` up to [`SIN_LIMIT`].
+#[inline(always)]
+pub(super) fn cos<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+    let (quadrant, r) = reduce_by_half_pi(simd, x);
+    sin_or_cos_of_reduced(simd, simd.add_u32s(quadrant, simd.splat_u32s(1)), r)
+}
+
+/// `x = n π/2 + r` with `|r| ≤ π/4`: `n`, of which the low two bits count, and `r`.
+#[inline(always)]
+fn reduce_by_half_pi<S: Simd>(simd: S, x: S::f32s) -> (S::u32s, S::f32s) {
+    let shift = simd.splat_f32s(SHIFT);
+    let shifted = simd.mul_add_f32s(x, simd.splat_f32s(std::f32::consts::FRAC_2_PI), shift);
+    let n = simd.sub_f32s(shifted, shift);
+    // π/2 in three parts, the first of which is short.
+    let r = simd.mul_add_f32s(n, simd.splat_f32s(f32::from_bits(0xBFC9_0FD8)), x);
+    let r = simd.mul_add_f32s(n, simd.splat_f32s(-3.139_164_7e-7), r);
+    let r = simd.mul_add_f32s(n, simd.splat_f32s(-5.390_302_5e-15), r);
+    (simd.sub_u32s(simd.transmute_u32s_f32s(shifted), simd.splat_u32s(SHIFT.to_bits())), r)
+}
+
+/// `sin(quadrant π/2 + r)`.
+#[inline(always)]
+fn sin_or_cos_of_reduced<S: Simd>(simd: S, quadrant: S::u32s, r: S::f32s) -> S::f32s {
+    let s = simd.mul_f32s(r, r);
+    let sin = polynomial(simd, s, [2.865_679_6e-6, -1.985_599_2e-4, 8.333_386e-3, -1.666_666_7e-1]);
+    let sin = simd.mul_add_f32s(sin, simd.mul_f32s(s, r), r);
+    let cos = polynomial(simd, s, [2.446_770_7e-5, -1.388_773e-3, 4.166_666_6e-2, -0.5, 1.0]);
+    let is_odd = simd.equal_u32s(simd.and_u32s(quadrant, simd.splat_u32s(1)), simd.splat_u32s(1));
+    let y = simd.select_f32s(is_odd, cos, sin);
+    let sign = simd.wrapping_dyn_shl_u32s(simd.and_u32s(quadrant, simd.splat_u32s(2)), simd.splat_u32s(30));
+    simd.xor_f32s(y, simd.transmute_f32s_u32s(sign))
+}
+
+/// The largest integer that is not above `x`.
+#[inline(always)]
+pub(super) fn floor<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+    let (a, big) = (simd.abs_f32s(x), simd.splat_f32s(8_388_608.0));
+    let nearest = with_sign_of(simd, simd.sub_f32s(simd.add_f32s(a, big), big), x);
+    let above = simd.greater_than_f32s(nearest, x);
+    let y = simd.select_f32s(above, simd.sub_f32s(nearest, simd.splat_f32s(1.0)), nearest);
+    // Numbers from 2²³ on are integers; NaN stays NaN.
+    simd.select_f32s(simd.less_than_f32s(a, big), y, x)
+}
+
+/// 1, 0 or -1; 0 of NaN, as in PyTorch.
+#[inline(always)]
+pub(super) fn sign<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+    let zero = simd.splat_f32s(0.0);
+    let one = with_sign_of(simd, simd.splat_f32s(1.0), x);
+    let is_not_zero = simd.or_m32s(simd.less_than_f32s(x, zero), simd.less_than_f32s(zero, x));
+    simd.select_f32s(is_not_zero, one, zero)
+}
+
+/// The greater; NaN if either is.
+#[inline(always)]
+pub(super) fn max<S: Simd>(simd: S, a: S::f32s, b: S::f32s) -> S::f32s {
+    let y = simd.select_f32s(simd.greater_than_f32s(a, b), a, b);
+    simd.select_f32s(simd.equal_f32s(a, a), y, a)
+}
+
+/// The lesser; NaN if either is.
+#[inline(always)]
+pub(super) fn min<S: Simd>(simd: S, a: S::f32s, b: S::f32s) -> S::f32s {
+    let y = simd.select_f32s(simd.less_than_f32s(a, b), a, b);
+    simd.select_f32s(simd.equal_f32s(a, a), y, a)
+}
+
+/// `sin(x)` beyond [`SIN_LIMIT`], one number at a time.
+pub(super) fn sin_of_large(x: f32) -> f32 {
+    f64::from(x).sin() as f32
+}
+
+/// `cos(x)` beyond [`SIN_LIMIT`], one number at a time.
+pub(super) fn cos_of_large(x: f32) -> f32 {
+    f64::from(x).cos() as f32
+}
+
+/// `a` to the power `b` within 1 ulp, one number at a time.
+pub(super) fn pow(a: f32, b: f32) -> f32 {
+    f64::from(a).powf(f64::from(b)) as f32
+}

@@ -1,0 +1,4 @@
+// False where either is NaN, also on drivers that assume there is none.
+fn less_or_equal(a: V, b: V) -> B {
+    return (a <= b) & !(is_nan(a) | is_nan(b));
+}

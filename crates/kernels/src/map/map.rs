@@ -1,0 +1,194 @@
+use super::layout::{Layout, Pattern, broadcast_shapes};
+use super::{map_cpu, module};
+use crate::core::sizes::check_sizes;
+use crate::expr::Expr;
+use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs};
+
+/// `y[i…] = expr(x0[i…], x1[i…], …)`, for each output its own expression of the same inputs.
+///
+/// # Shapes
+/// Outputs have [`shape`](Self::shape). Inputs broadcast to it by NumPy's rules: shapes are aligned at their last dimension, and missing dimensions and those
+/// of size 1 repeat. Up to [`MAX_DIMS`](Self::MAX_DIMS) dimensions remain once neighbours that no input tells apart are taken as one.
+/// # Dtypes
+/// f32, f16 or bf16 for each input and output. Arithmetic is in f32.
+/// # Errors
+/// [`Error::Unsupported`] for shapes that do not broadcast, more than [`MAX_ARGS`](Self::MAX_ARGS) arguments, an expression that reads a missing input, an
+/// input that no expression reads, and other dtypes; [`Error::Size`] for empty shapes.
+/// # Cost
+/// One dispatch; reads each input and writes each output once.
+/// # Examples
+/// ```
+/// use brisk_kernels::expr::Expr;
+/// use brisk_kernels::{DType, Kernel, Map};
+///
+/// let (x, bias) = (Expr::input(0), Expr::input(1));
+/// let map = Map::new((x + bias).gelu(), &[&[32, 64], &[64]])?;
+/// assert_eq!(map.shape, [32, 64]);
+/// let names: Vec<_> = map.args().iter().map(|arg| arg.name).collect();
+/// assert_eq!(names, ["x0", "x1", "y0"]);
+/// # Ok::<(), brisk_kernels::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Map {
+    /// The shape of the outputs.
+    pub shape: Vec<usize>,
+    /// Input `i` of the expressions is `inputs[i]`.
+    pub inputs: Vec<MapInput>,
+    /// The results; at least one.
+    pub outputs: Vec<MapOutput>,
+}
+
+/// An input of a [`Map`].
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct MapInput {
+    /// Its own shape, which broadcasts to that of the outputs.
+    pub shape: Vec<usize>,
+    /// The element type in memory.
+    pub dtype: DType,
+}
+
+/// An output of a [`Map`].
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct MapOutput {
+    /// The value of each element.
+    pub expr: Expr,
+    /// The element type in memory.
+    pub dtype: DType,
+}
+
+/// The names of inputs and outputs, in the argument list and in the WGSL.
+pub(super) const INPUTS: [&str; Map::MAX_ARGS] = ["x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7"];
+pub(super) const OUTPUTS: [&str; Map::MAX_ARGS] = ["y0", "y1", "y2", "y3", "y4", "y5", "y6", "y7"];
+
+impl Map {
+    /// The most inputs and outputs together: every adapter binds as many buffers.
+    pub const MAX_ARGS: usize = 8;
+    /// The most dimensions that inputs tell apart.
+    pub const MAX_DIMS: usize = 6;
+
+    /// One expression of inputs in f32, to the shape that theirs broadcast to.
+    ///
+    /// # Errors
+    /// Those of [`Map`].
+    pub fn new(expr: Expr, inputs: &[&[usize]]) -> Result<Self, Error> {
+        let shape = broadcast_shapes(inputs)?;
+        let inputs = inputs.iter().map(|shape| MapInput { shape: shape.to_vec(), dtype: DType::F32 }).collect();
+        let map = Self { shape, inputs, outputs: vec![MapOutput { expr, dtype: DType::F32 }] };
+        map.check()?;
+        Ok(map)
+    }
+
+    /// One expression of inputs of `n` elements each, in f32.
+    pub fn flat(n: usize, expr: Expr) -> Self {
+        let inputs = (0..expr.n_inputs()).map(|_| MapInput { shape: vec![n], dtype: DType::F32 }).collect();
+        Self { shape: vec![n], inputs, outputs: vec![MapOutput { expr, dtype: DType::F32 }] }
+    }
+
+    /// Elements of an output.
+    pub fn len(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// Whether there are no elements, which [`check`](Kernel::check) refuses.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn layout(&self) -> Result<Layout, Error> {
+        let shapes: Vec<&[usize]> = self.inputs.iter().map(|input| &input.shape[..]).collect();
+        Layout::new(&self.shape, &shapes)
+    }
+
+    fn unsupported(found: String, expected: &'static str) -> Error {
+        Error::Unsupported { kernel: "map", found, expected }
+    }
+
+    fn check_dtypes(&self) -> Result<(), Error> {
+        let inputs = INPUTS.iter().zip(self.inputs.iter().map(|input| input.dtype));
+        let outputs = OUTPUTS.iter().zip(self.outputs.iter().map(|output| output.dtype));
+        match inputs.chain(outputs).find(|(_, dtype)| !dtype.is_float()) {
+            Some((name, dtype)) => {
+                Err(Self::unsupported(format!("`{name}` stored as {dtype}"), "f32, f16 or bf16; cast it first"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn check_inputs(&self) -> Result<(), Error> {
+        let n_inputs = self.inputs.len();
+        if let Some(output) = self.outputs.iter().find(|output| output.expr.n_inputs() > n_inputs) {
+            let found = format!("`{}`, which reads x{}, of {n_inputs} inputs", output.expr, output.expr.n_inputs() - 1);
+            return Err(Self::unsupported(found, "an expression of the given inputs"));
+        }
+        match (0..n_inputs).find(|&i| !self.outputs.iter().any(|output| output.expr.reads(i))) {
+            Some(unread) => Err(Self::unsupported(
+                format!("input x{unread}, which no expression reads"),
+                "inputs that are read; leave it out",
+            )),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Kernel for Map {
+    fn name(&self) -> &'static str {
+        "map"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        let n = self.len();
+        let inputs =
+            INPUTS.iter().zip(&self.inputs).map(|(name, input)| Arg::read(name, input.dtype, input.shape.iter().product()));
+        inputs.chain(OUTPUTS.iter().zip(&self.outputs).map(|(name, output)| Arg::write(name, output.dtype, n))).collect()
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let n_args = self.inputs.len() + self.outputs.len();
+        if self.outputs.is_empty() || n_args > Self::MAX_ARGS {
+            let found = format!("{} inputs and {} outputs", self.inputs.len(), self.outputs.len());
+            return Err(Self::unsupported(found, "at least one output, and at most 8 arguments in all"));
+        }
+        self.check_dtypes()?;
+        self.check_inputs()?;
+        let n_dims = self.layout()?.sizes.len();
+        if n_dims > Self::MAX_DIMS {
+            return Err(Self::unsupported(format!("{n_dims} dimensions that the inputs tell apart"), "at most 6"));
+        }
+        check_sizes(self, &[("number of elements", self.len())])
+    }
+
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        Ok(vec![module::dispatch(self, &self.layout()?)?])
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        let layout = self.layout().expect("the shapes were checked");
+        map_cpu::run(self, &layout, args);
+    }
+
+    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
+        let mut map = self.clone();
+        let inputs = map.inputs.iter_mut().map(|input| &mut input.dtype);
+        inputs.chain(map.outputs.iter_mut().map(|output| &mut output.dtype)).zip(dtypes).for_each(|(own, dtype)| *own = *dtype);
+        Some(Box::new(map))
+    }
+
+    fn with_len(&self, n: usize) -> Option<Box<dyn Kernel>> {
+        let layout = self.layout().ok()?;
+        let is_flat = layout.patterns.iter().all(|pattern| !matches!(pattern, Pattern::Strided(_)));
+        is_flat.then(|| {
+            let mut map = self.clone();
+            map.shape = vec![n];
+            for (input, pattern) in map.inputs.iter_mut().zip(&layout.patterns) {
+                input.shape = vec![if *pattern == Pattern::One { 1 } else { n }];
+            }
+            Box::new(map) as Box<dyn Kernel>
+        })
+    }
+
+    fn cost(&self) -> Cost {
+        let n_ops: usize = self.outputs.iter().map(|output| output.expr.n_ops()).sum();
+        let bytes = self.args().iter().map(|arg| arg.len_bytes() as u64).sum();
+        Cost { flops: (n_ops * self.len()) as u64, bytes }
+    }
+}

@@ -1,0 +1,148 @@
+//! The twin of [`Map`]: blocks of elements in the first-level cache, tasks of many blocks on the rayon pool.
+
+use std::ops::Range;
+
+use half::{bf16, f16};
+
+use super::inputs_cpu::Input;
+use super::layout::Layout;
+use super::map::Map;
+use crate::core::half::{Floats, narrow};
+use crate::core::vectorised::vectorised;
+use crate::expr::{BLOCK_LEN, Evaluator, Operand, Scratch};
+use crate::{DType, TwinArgs};
+
+/// Elements of a task.
+const TASK_LEN: usize = 64 * BLOCK_LEN;
+/// Elements up to which the work is not worth handing to other threads.
+const SERIAL_LEN: usize = 16 * BLOCK_LEN;
+pub(super) fn run(map: &Map, layout: &Layout, args: &mut TwinArgs<'_>) {
+    let inputs = map.inputs.iter().zip(&layout.patterns).enumerate();
+    let inputs =
+        inputs.map(|(i, (input, pattern))| Input::new(Floats::of(args, i, input.dtype), pattern, &layout.sizes)).collect();
+    let outputs: Vec<Output<'_>> =
+        (map.inputs.len()..).zip(&map.outputs).map(|(i, output)| Output::of(args, i, output.dtype)).collect();
+    let exprs: Vec<_> = map.outputs.iter().map(|output| output.expr.clone()).collect();
+    let job = Job { evaluator: Evaluator::new(&exprs), inputs, sizes: &layout.sizes };
+    if map.len() <= SERIAL_LEN { job.run(0, outputs) } else { job.split(0, outputs) }
+}
+
+/// An output, or part of it.
+enum Output<'a> {
+    F32(&'a mut [f32]),
+    F16(&'a mut [f16]),
+    Bf16(&'a mut [bf16]),
+}
+
+impl<'a> Output<'a> {
+    fn of(args: &mut TwinArgs<'a>, index: usize, dtype: DType) -> Self {
+        match dtype {
+            DType::F16 => Self::F16(args.write(index)),
+            DType::Bf16 => Self::Bf16(args.write(index)),
+            _ => Self::F32(args.write(index)),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::F32(y) => y.len(),
+            Self::F16(y) => y.len(),
+            Self::Bf16(y) => y.len(),
+        }
+    }
+
+    fn split_at(self, mid: usize) -> (Self, Self) {
+        match self {
+            Self::F32(y) => {
+                let (a, b) = y.split_at_mut(mid);
+                (Self::F32(a), Self::F32(b))
+            }
+            Self::F16(y) => {
+                let (a, b) = y.split_at_mut(mid);
+                (Self::F16(a), Self::F16(b))
+            }
+            Self::Bf16(y) => {
+                let (a, b) = y.split_at_mut(mid);
+                (Self::Bf16(a), Self::Bf16(b))
+            }
+        }
+    }
+
+    /// Where the values of `range` are written in f32: in place, or in `buffer`, from where [`keep`](Self::keep) rounds them.
+    fn in_f32<'b>(&'b mut self, range: Range<usize>, buffer: &'b mut [f32]) -> &'b mut [f32] {
+        match self {
+            Self::F32(y) => &mut y[range],
+            Self::F16(_) | Self::Bf16(_) => &mut buffer[..range.len()],
+        }
+    }
+
+    fn keep(&mut self, range: Range<usize>, buffer: &[f32]) {
+        vectorised(
+            #[inline(always)]
+            || match self {
+                Self::F32(_) => {}
+                Self::F16(y) => narrow(&buffer[..range.len()], &mut y[range.clone()]),
+                Self::Bf16(y) => narrow(&buffer[..range.len()], &mut y[range.clone()]),
+            },
+        );
+    }
+}
+
+struct Job<'a> {
+    evaluator: Evaluator,
+    inputs: Vec<Input<'a>>,
+    sizes: &'a [usize],
+}
+
+/// What a task works in.
+struct Memory {
+    scratch: Scratch,
+    /// For inputs and outputs that do not lie in f32 as they are needed.
+    inputs: Vec<Vec<f32>>,
+    outputs: Vec<Vec<f32>>,
+}
+
+impl Job<'_> {
+    /// Halves the outputs, which begin at element `start`, down to tasks.
+    fn split(&self, start: usize, outputs: Vec<Output<'_>>) {
+        let len = outputs.first().map_or(0, Output::len);
+        if len <= TASK_LEN {
+            return self.run(start, outputs);
+        }
+        let mid = (len / 2).next_multiple_of(TASK_LEN);
+        let (left, right) = outputs.into_iter().map(|output| output.split_at(mid)).unzip();
+        rayon::join(|| self.split(start, left), || self.split(start + mid, right));
+    }
+
+    fn run(&self, start: usize, mut outputs: Vec<Output<'_>>) {
+        let n = outputs.first().map_or(0, Output::len);
+        let buffer = |is_needed: bool| if is_needed { vec![0.0; BLOCK_LEN] } else { vec![] };
+        let mut memory = Memory {
+            scratch: self.evaluator.scratch(),
+            inputs: self.inputs.iter().map(Input::buffer).collect(),
+            outputs: outputs.iter().map(|output| buffer(!matches!(output, Output::F32(_)))).collect(),
+        };
+        for block in (0..n).step_by(BLOCK_LEN) {
+            self.run_block(start, block..(block + BLOCK_LEN).min(n), &mut outputs, &mut memory);
+        }
+    }
+
+    /// The elements of `range`, counted from `start`.
+    fn run_block(&self, start: usize, range: Range<usize>, outputs: &mut [Output<'_>], memory: &mut Memory) {
+        let Memory { scratch, inputs: input_buffers, outputs: output_buffers } = memory;
+        let mut operands = [Operand::Splat(0.0); Map::MAX_ARGS];
+        for ((operand, input), buffer) in operands.iter_mut().zip(&self.inputs).zip(input_buffers) {
+            let buffer_len = buffer.len().min(range.len());
+            *operand = input.operand(start + range.start..start + range.end, self.sizes, &mut buffer[..buffer_len]);
+        }
+        let n_outputs = outputs.len();
+        let mut results: [&mut [f32]; Map::MAX_ARGS] = std::array::from_fn(|_| &mut [][..]);
+        for ((result, output), buffer) in results.iter_mut().zip(outputs.iter_mut()).zip(output_buffers.iter_mut()) {
+            *result = output.in_f32(range.clone(), buffer);
+        }
+        self.evaluator.run_block(&operands[..self.inputs.len()], &mut results[..n_outputs], scratch);
+        for (output, buffer) in outputs.iter_mut().zip(output_buffers.iter()) {
+            output.keep(range.clone(), buffer);
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! The WGSL of a [`Map`], joined from parts: types, functions, conversions, loads, the expressions, and one main function.
+
+use std::fmt::Write;
+
+use super::layout::{Layout, Pattern};
+use super::loads::{Loads, declaration};
+use super::map::{Map, OUTPUTS};
+use crate::core::stored_types::CONVERSIONS;
+use crate::expr::wgsl::{self, Lanes};
+use crate::{DType, Dispatch, Error, Module, Part, fold_workgroups};
+
+/// Invocations of a workgroup.
+pub(super) const WORKGROUP: usize = 64;
+
+pub(super) fn dispatch(map: &Map, layout: &Layout) -> Result<Dispatch, Error> {
+    let module = MapModule { map, loads: Loads { inputs: &map.inputs, layout, lanes: lanes(map, layout) } };
+    let n_invocations = map.len().div_ceil(module.loads.lanes.count());
+    let n_inputs = map.inputs.len();
+    Ok(Dispatch {
+        label: "kernels.map",
+        wgsl: module.module(),
+        entry: "main",
+        constants: module.constants(),
+        params: vec![],
+        reads: (0..n_inputs).collect(),
+        writes: (n_inputs..n_inputs + map.outputs.len()).collect(),
+        workgroups: fold_workgroups("map", n_invocations.div_ceil(WORKGROUP))?,
+    })
+}
+
+/// Four elements an invocation where that leaves none over in any argument; else two where outputs are stored in 16 bits, since two share a word
+/// and no two invocations may write one word; else one.
+fn lanes(map: &Map, layout: &Layout) -> Lanes {
+    let is_strided = layout.patterns.iter().any(|pattern| matches!(pattern, Pattern::Strided(_)));
+    let innermost = if is_strided { layout.sizes.last().copied().unwrap_or(1) } else { map.len() };
+    if innermost.is_multiple_of(4) {
+        Lanes::Four
+    } else if map.outputs.iter().any(|output| output.dtype.is_half()) {
+        Lanes::Two
+    } else {
+        Lanes::One
+    }
+}
+
+/// Of the part with the main function.
+const HEAD: &str = "// y[i] = expr(x0[i], x1[i], ...), some elements an invocation; inputs are broadcast. Twin: map/map_cpu.rs. Bound by bytes.\n";
+
+struct MapModule<'a> {
+    map: &'a Map,
+    loads: Loads<'a>,
+}
+
+impl MapModule<'_> {
+    fn constants(&self) -> Vec<(&'static str, f64)> {
+        let n_invocations = self.map.len().div_ceil(self.loads.lanes.count());
+        let mut constants = vec![("N", n_invocations as f64)];
+        if self.loads.lanes == Lanes::Two {
+            constants.push(("N_ELEMENTS", self.map.len() as f64));
+        }
+        constants.extend(self.loads.constants());
+        constants
+    }
+
+    fn module(&self) -> Module {
+        let exprs: Vec<_> = self.map.outputs.iter().map(|output| output.expr.clone()).collect();
+        let n_inputs = self.map.inputs.len();
+        let dtypes = self.map.inputs.iter().map(|input| input.dtype).chain(self.map.outputs.iter().map(|output| output.dtype));
+        let is_packed = dtypes.into_iter().any(DType::is_half);
+        let mut arguments = String::new();
+        self.declarations(&mut arguments);
+        for input in 0..n_inputs {
+            self.loads.load(&mut arguments, input);
+        }
+        let mut main = String::from(HEAD);
+        self.main(&mut main);
+        let functions = exprs.iter().enumerate().map(|(i, expr)| wgsl::function(&format!("expr{i}"), expr, n_inputs));
+        Module::new([self.loads.lanes.part()])
+            .with_all(wgsl::functions(&exprs))
+            .with_all(is_packed.then_some(CONVERSIONS))
+            .with(Part { name: "arguments".into(), text: arguments.into() })
+            .with_all(functions)
+            .with(Part { name: "main".into(), text: main.into() })
+    }
+
+    fn declarations(&self, text: &mut String) {
+        let _ = writeln!(text, "const WG: u32 = {WORKGROUP}u;");
+        for (name, _) in self.constants() {
+            let _ = writeln!(text, "override {name}: u32;");
+        }
+        let n_inputs = self.map.inputs.len();
+        for input in 0..n_inputs {
+            text.push_str(&self.loads.declaration(input, input));
+        }
+        for (i, output) in self.map.outputs.iter().enumerate() {
+            text.push_str(&declaration(n_inputs + i, "read_write", OUTPUTS[i], output.dtype, self.loads.in_fours()));
+        }
+    }
+
+    fn main(&self, text: &mut String) {
+        text.push_str(
+            "@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
+    let i = (group.y * groups.x + group.x) * WG + lane;
+    if i >= N {
+        return;
+    }
+",
+        );
+        let e = if self.loads.lanes == Lanes::Two { "2u * i" } else { "i" };
+        let _ = writeln!(text, "    let e = {e};");
+        for input in 0..self.map.inputs.len() {
+            let _ = writeln!(text, "    let v{input} = load{input}(e);");
+        }
+        let arguments: Vec<String> = (0..self.map.inputs.len()).map(|input| format!("v{input}")).collect();
+        for (i, output) in self.map.outputs.iter().enumerate() {
+            let _ = writeln!(text, "    let result{i} = expr{i}({});", arguments.join(", "));
+            self.store(text, OUTPUTS[i], &format!("result{i}"), output.dtype);
+        }
+        text.push_str("}\n");
+    }
+
+    fn store(&self, text: &mut String, name: &str, result: &str, dtype: DType) {
+        let _ = match (dtype.is_half(), self.loads.lanes) {
+            (false, Lanes::One | Lanes::Four) => writeln!(text, "    {name}[i] = {result};"),
+            (false, Lanes::Two) => {
+                writeln!(
+                    text,
+                    "    {name}[e] = {result}.x;\n    if e + 1u < N_ELEMENTS {{\n        {name}[e + 1u] = {result}.y;\n    }}"
+                )
+            }
+            (true, Lanes::Four) => writeln!(text, "    {name}[i] = vec2u(pack_{dtype}({result}.xy), pack_{dtype}({result}.zw));"),
+            (true, _) => writeln!(text, "    {name}[i] = pack_{dtype}({result});"),
+        };
+    }
+}
