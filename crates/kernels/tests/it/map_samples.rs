@@ -1,0 +1,58 @@
+//! Samples of the kernels whose WGSL is made of an expression.
+
+use brisk_kernels::expr::Expr;
+use brisk_kernels::*;
+
+pub(crate) const OPS: [ReduceOp; 5] = [ReduceOp::Sum, ReduceOp::Mean, ReduceOp::Max, ReduceOp::Min, ReduceOp::Norm];
+
+pub(crate) fn x(i: usize) -> Expr {
+    Expr::input(i)
+}
+
+pub(crate) fn map(shape: &[usize], inputs: &[(&[usize], DType)], outputs: &[(Expr, DType)]) -> Map {
+    Map {
+        shape: shape.to_vec(),
+        inputs: inputs.iter().map(|&(shape, dtype)| MapInput { shape: shape.to_vec(), dtype }).collect(),
+        outputs: outputs.iter().map(|(expr, dtype)| MapOutput { expr: expr.clone(), dtype: *dtype }).collect(),
+    }
+}
+
+/// One of each form of the module, for the tests that look at WGSL.
+pub(crate) fn maps() -> Vec<Box<dyn Kernel>> {
+    let (f32, f16, bf16) = (DType::F32, DType::F16, DType::Bf16);
+    let dense = every_function().substitute(&[x(0), x(1)]);
+    let mut samples: Vec<Box<dyn Kernel>> = vec![Box::new(Map::flat(7, dense.clone())), Box::new(Map::flat(64, dense))];
+    for (rows, cols) in [(8, 12), (3, 5)] {
+        for output in [f32, f16, bf16] {
+            let inputs: [(&[usize], DType); 4] = [(&[rows, 2, cols], f32), (&[cols], f16), (&[rows, 1, 1], bf16), (&[1], f16)];
+            samples.push(Box::new(map(&[rows, 2, cols], &inputs, &[(x(0) * x(1) + x(2) - x(3), output), (x(0).relu(), f32)])));
+        }
+    }
+    samples
+}
+
+/// An expression of two inputs with every function in it.
+pub(crate) fn every_function() -> Expr {
+    let [a, b] = [x(0), x(1)];
+    let unary =
+        [a.abs(), a.sign(), a.exp(), a.expm1(), a.log(), a.log1p(), a.sqrt(), a.rsqrt(), a.recip(), a.tanh(), a.sigmoid()];
+    let more = [a.erf(), a.sin(), a.cos(), a.floor(), -&a, &a - &b, &a / &b, a.max(&b), a.min(&b), a.powf(&b)];
+    let chosen = [a.lt(&b), a.le(&b), a.eq(&b), a.ne(&b), a.select(&b, 1.0), a.lt(&b).select(f32::INFINITY, f32::from_bits(1))];
+    unary.into_iter().chain(more).chain(chosen).reduce(|sum, term| sum + term).expect("there are some")
+}
+
+/// One of each kind of module, for the tests that look at WGSL.
+pub(crate) fn reductions() -> Vec<Box<dyn Kernel>> {
+    let mut samples: Vec<Box<dyn Kernel>> = Vec::new();
+    for op in OPS {
+        for dims in [&[0, 1, 2][..], &[2], &[1], &[0, 2], &[]] {
+            let mut reduction = MapReduce::new(op, (x(0) - x(1)).exp(), &[&[3, 5, 70], &[5, 1]], dims).expect("they broadcast");
+            samples.push(Box::new(reduction.clone()));
+            reduction.inputs[0].dtype = DType::F16;
+            reduction.inputs[1].dtype = DType::Bf16;
+            samples.push(Box::new(reduction));
+        }
+    }
+    samples.push(Box::new(MapReduce::new(ReduceOp::Sum, x(0), &[&[500_000]], &[0]).expect("it is right")));
+    samples
+}
