@@ -68,14 +68,14 @@ pub(super) struct Renaming<'a> {
 
 impl Renaming<'_> {
     pub(super) fn replace(&self, temp: &Path, target: &Path) -> Result<(), PublishError> {
-        /// Doubled from 1 ms, the waits add up to 1023 ms.
-        const N_RETRIES: u32 = 10;
+        /// Doubled from 1 ms up to 64 ms, the waits add up to 1023 ms: as many tries as fit, since several writers may race.
+        const N_RETRIES: u32 = 21;
         let mut renamed = (self.rename)(temp, target);
         for retry in 0..N_RETRIES {
             if !renamed.as_ref().is_err_and(self.is_contended) {
                 break;
             }
-            (self.wait)(Duration::from_millis(1 << retry));
+            (self.wait)(Duration::from_millis(1 << retry.min(6)));
             renamed = (self.rename)(temp, target);
         }
         let Err(source) = renamed else { return Ok(()) };
