@@ -1,16 +1,25 @@
 use brisk_kernels::DType;
 use brisk_tensor::Persistent;
 
-/// A tensor that belongs to a model and is not trained: running statistics, a scale that is frozen.
+use crate::parameters::len_of;
+
+/// A tensor that belongs to a model and is not trained: running statistics, a frozen scale.
 ///
-/// It stands beside the flat parameters, in a buffer of its own, so that no optimizer, norm or decay ever sees it. A checkpoint keeps it under its name,
+/// It is kept beside the flat parameters, in a separate buffer, so that no optimizer, norm or decay ever sees it. A checkpoint keeps it under its name,
 /// as PyTorch's `state_dict` does.
 #[derive(Debug, Clone)]
 pub struct Buffer {
     name: String,
     shape: Vec<usize>,
     values: Persistent,
-    pub(crate) initial: Vec<f32>,
+    initial: Initial,
+}
+
+/// What a buffer starts as.
+#[derive(Debug, Clone)]
+enum Initial {
+    Constant(f32),
+    Values(Vec<f32>),
 }
 
 /// Which buffer of a [`Parameters`](crate::Parameters).
@@ -19,11 +28,13 @@ pub struct BufferId(pub(crate) usize);
 
 impl Buffer {
     pub(crate) fn new(name: String, shape: &[usize], value: f32) -> Self {
-        let len = shape.iter().product();
-        Self { values: Persistent::new(name.clone(), DType::F32, len), name, shape: shape.to_vec(), initial: vec![value; len] }
+        // One that is too large is refused before it is used: `Parameters::check_size`.
+        let len = len_of(shape).unwrap_or(0);
+        let values = Persistent::new(name.clone(), DType::F32, len);
+        Self { values, name, shape: shape.to_vec(), initial: Initial::Constant(value) }
     }
 
-    /// Dotted, as PyTorch's `state_dict` has it: `norm.running_mean`.
+    /// Dotted, as in PyTorch's `state_dict`: `norm.running_mean`.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -36,5 +47,17 @@ impl Buffer {
     /// Its values on the device.
     pub fn values(&self) -> &Persistent {
         &self.values
+    }
+
+    /// What it starts as.
+    pub(crate) fn initial(&self) -> Vec<f32> {
+        match &self.initial {
+            Initial::Constant(value) => vec![*value; self.values.len()],
+            Initial::Values(values) => values.clone(),
+        }
+    }
+
+    pub(crate) fn set_initial(&mut self, values: &[f32]) {
+        self.initial = Initial::Values(values.to_vec());
     }
 }

@@ -20,8 +20,8 @@ pub enum Init {
 }
 
 impl Init {
-    /// Writes the starting values of parameter number `stream`. They depend on `seed`, the stream and their place alone.
-    pub(crate) fn fill(self, seed: u64, stream: u32, values: &mut [f32]) {
+    /// Writes starting values of parameter number `stream`, from its element `first` on. They depend only on `seed`, the stream and the element.
+    pub(crate) fn fill(self, seed: u64, stream: u32, first: usize, values: &mut [f32]) {
         let philox = Philox::new(seed);
         let draw = |i: usize| match self {
             Self::Constant(value) => value,
@@ -30,6 +30,6 @@ impl Init {
             Self::Embedding { dim, padding } if i.checked_div(dim) == padding => 0.0,
             Self::Embedding { .. } => philox.normal(stream, i as u64),
         };
-        values.iter_mut().enumerate().for_each(|(i, value)| *value = draw(i));
+        values.iter_mut().zip(first..).for_each(|(value, i)| *value = draw(i));
     }
 }

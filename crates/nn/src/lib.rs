@@ -13,6 +13,7 @@ mod ema;
 mod embedding;
 mod grad_scaler;
 mod init;
+mod initial;
 mod layer_norm;
 mod linear;
 mod mlp;

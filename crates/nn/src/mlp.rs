@@ -51,7 +51,7 @@ impl Mlp {
             Embedding::new(params, &format!("embeddings.{i}"), column.n_codes, column.dim)
         };
         let embeddings = categories.iter().enumerate().map(embedding).collect();
-        let n_inputs = config.n_inputs + categories.iter().map(|column| column.dim).sum::<usize>();
+        let n_inputs = categories.iter().fold(config.n_inputs, |n, column| n.saturating_add(column.dim));
         let sizes: Vec<usize> =
             std::iter::once(n_inputs).chain(config.hidden.iter().copied()).chain([config.n_outputs]).collect();
         let n_layers = sizes.len() - 1;

@@ -4,30 +4,43 @@ use brisk_kernels::DType;
 use brisk_tensor::program::{Device, Slice};
 use brisk_tensor::{Error, Graph, Mode, Persistent, Tensor};
 
+use crate::initial::Initial;
 use crate::{BoundBucket, Buffer, BufferId, Division, Init, Kept, Piece};
 
 /// All parameters of a model in one flat buffer, and their gradients in another of the same layout.
 ///
 /// So an optimizer, a norm, a check for infinities, an average or an all-reduce is one kernel, however many tensors there are.
-/// Each tensor starts at a multiple of 64 elements; what lies between stays 0.
+/// Each tensor starts at a multiple of 64 elements; the elements between tensors stay 0.
+///
+/// Making parameters takes no memory for their values: a device allocates them when they are first written there or a program is compiled,
+/// and starting values are drawn a piece at a time. So a model of any size can be made, and [measured](Self::len) before it is used.
 #[derive(Debug, Clone)]
 pub struct Parameters {
     entries: Vec<Entry>,
     values: Persistent,
     grads: Persistent,
-    initial: Vec<f32>,
+    len: usize,
+    initial: Initial,
     buffers: Vec<Buffer>,
     division: Option<Division>,
+    too_large: Option<TooLarge>,
 }
 
-/// One parameter: its name, its shape, where it is.
+/// The first tensor with which the model has more elements than can be counted.
+#[derive(Debug, Clone)]
+struct TooLarge {
+    name: String,
+    shape: Vec<usize>,
+}
+
+/// A parameter: its name, its shape and its place in the flat buffer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// Dotted, as PyTorch's `state_dict` has it: `layers.0.weight`.
     pub name: String,
     /// Lengths of its dimensions.
     pub shape: Vec<usize>,
-    /// Its elements of the flat buffer.
+    /// Its elements in the flat buffer.
     pub range: Range<usize>,
 }
 
@@ -42,10 +55,22 @@ pub struct ParametersBuilder {
     inits: Vec<Init>,
     len: usize,
     buffers: Vec<Buffer>,
+    too_large: Option<TooLarge>,
 }
 
-/// Elements to whose multiple each tensor is aligned: 256 bytes of f32, what every adapter can bind at.
+/// Tensors start at multiples of this many elements: 256 bytes of f32, the binding alignment that every adapter supports.
 const ALIGN: usize = 64;
+
+/// The most elements of a tensor, and of all parameters together. The bytes of values, gradients and optimizer state can then be added up without overflow.
+const MAX_LEN: usize = usize::MAX / 64;
+
+/// Starting values that are drawn and written at a time.
+const CHUNK_LEN: usize = 1 << 20;
+
+/// The elements of a tensor, if they can be counted.
+pub(crate) fn len_of(shape: &[usize]) -> Option<usize> {
+    shape.iter().try_fold(1_usize, |len, &n| len.checked_mul(n)).filter(|&len| len <= MAX_LEN)
+}
 
 impl ParametersBuilder {
     /// No parameters yet.
@@ -53,38 +78,50 @@ impl ParametersBuilder {
         Self::default()
     }
 
-    /// Adds a parameter behind the last.
+    /// Adds a parameter after the last.
+    ///
+    /// A model of more elements than can be counted is refused where it is first used: [`Parameters::check_size`].
     pub fn add(&mut self, name: impl Into<String>, shape: &[usize], init: Init) -> ParameterId {
+        let name = name.into();
         let start = self.len.next_multiple_of(ALIGN);
-        let range = start..start + shape.iter().product::<usize>();
+        let end = len_of(shape).map(|len| start + len).filter(|&end| end <= MAX_LEN);
+        if end.is_none() {
+            self.note_too_large(&name, shape);
+        }
+        let range = start..end.unwrap_or(start);
         self.len = range.end;
-        self.entries.push(Entry { name: name.into(), shape: shape.to_vec(), range });
+        self.entries.push(Entry { name, shape: shape.to_vec(), range });
         self.inits.push(init);
         ParameterId(self.entries.len() - 1)
     }
 
     /// Adds a buffer, a tensor that is kept with the parameters and not trained. It starts as `value` throughout.
     pub fn add_buffer(&mut self, name: impl Into<String>, shape: &[usize], value: f32) -> BufferId {
-        self.buffers.push(Buffer::new(name.into(), shape, value));
+        let name = name.into();
+        if len_of(shape).is_none() {
+            self.note_too_large(&name, shape);
+        }
+        self.buffers.push(Buffer::new(name, shape, value));
         BufferId(self.buffers.len() - 1)
     }
 
-    /// Closes the list and draws the starting values.
+    /// Closes the list. `seed` determines the starting values.
     pub fn build(self, seed: u64) -> Parameters {
-        let len = self.len.next_multiple_of(ALIGN).max(ALIGN);
-        let mut initial = vec![0.0; len];
-        for (stream, (entry, init)) in self.entries.iter().zip(&self.inits).enumerate() {
-            init.fill(seed, stream as u32, &mut initial[entry.range.clone()]);
-        }
+        let Self { entries, inits, len, buffers, too_large } = self;
+        let len = len.next_multiple_of(ALIGN).max(ALIGN);
         let values = Persistent::new("parameters", DType::F32, len);
         let grads = Persistent::new("gradients", DType::F32, len);
-        Parameters { entries: self.entries, values, grads, initial, buffers: self.buffers, division: None }
+        Parameters { entries, values, grads, len, initial: Initial::new(seed, inits), buffers, division: None, too_large }
+    }
+
+    fn note_too_large(&mut self, name: &str, shape: &[usize]) {
+        self.too_large.get_or_insert_with(|| TooLarge { name: name.to_owned(), shape: shape.to_vec() });
     }
 }
 
 impl Parameters {
-    /// The same parameters as one replica of several has them, which share what there is of them between two steps. An optimizer made of these keeps the state of
-    /// this replica's own pieces.
+    /// The same parameters, sharded across replicas: this replica keeps its own pieces between two steps. An optimizer made for these keeps the state of
+    /// those pieces only.
     ///
     /// # Errors
     /// [`Error::Shape`] if the buckets do not cover the elements, or a piece does not begin and end at a multiple of 64.
@@ -108,24 +145,24 @@ impl Parameters {
         Ok(Self { values, grads, division: Some(division), ..self })
     }
 
-    /// How they are divided among replicas, if they are.
+    /// How they are sharded across replicas, if they are.
     pub fn division(&self) -> Option<&Division> {
         self.division.as_ref()
     }
 
-    /// What is stepped, a kernel each: all elements, or the replica's own.
+    /// What an optimizer steps, one kernel each: all elements, or the replica's own.
     pub fn pieces(&self) -> Vec<Piece> {
         let all = 0..self.len();
         let whole = || vec![Piece { values: all.clone(), grads: all.clone(), state: all.clone(), elements: vec![all.clone()] }];
         self.division.as_ref().map_or_else(whole, Division::pieces)
     }
 
-    /// Elements of a buffer for what an optimizer keeps: as many as it steps, and 64 at least.
+    /// Elements of an optimizer's state buffer: as many as it steps, and at least 64.
     pub fn state_len(&self) -> usize {
         self.division.as_ref().map_or(self.len(), |division| division.own_len().max(ALIGN))
     }
 
-    /// What an optimizer keeps here of state that is laid out as all parameters are.
+    /// The part of an optimizer's state that this replica keeps, given all of it in the flat layout.
     ///
     /// # Panics
     /// If there are fewer elements than parameters have.
@@ -136,7 +173,7 @@ impl Parameters {
         own
     }
 
-    /// What [`values`](Self::values) hold here of all.
+    /// The part of all values that [`values`](Self::values) hold here.
     ///
     /// # Panics
     /// If there are fewer elements than parameters have.
@@ -148,34 +185,68 @@ impl Parameters {
     }
 
     /// The values `[len]` that [`write_initial`](Self::write_initial) starts from, padding included.
-    pub fn initial(&self) -> &[f32] {
-        &self.initial
+    ///
+    /// # Cost
+    /// Draws all of them into memory; [`initial_of`](Self::initial_of) does so for one parameter.
+    pub fn initial(&self) -> Vec<f32> {
+        self.initial_range(&(0..self.len))
     }
 
-    /// Refuses what is not done piece by piece.
+    /// The starting values of the parameter `id`.
+    ///
+    /// # Panics
+    /// If `id` comes from other parameters: a mistake in the model.
+    pub fn initial_of(&self, id: ParameterId) -> Vec<f32> {
+        self.initial_range(&self.entry(id).range)
+    }
+
+    fn initial_range(&self, range: &Range<usize>) -> Vec<f32> {
+        let mut values = vec![0.0; range.len()];
+        self.initial.fill(&self.entries, range, &mut values);
+        values
+    }
+
+    /// A number that tells these starting values from others, for replicas to compare: it follows from the seed and how values are drawn, and
+    /// from values that were [set](Self::set_initial). It is the same only for programs built with one version of Rust.
+    pub fn initial_fingerprint(&self) -> u64 {
+        self.initial.fingerprint(&self.entries)
+    }
+
+    /// Whether the elements of all parameters can be counted. What needs their values checks it: [`bind`](Self::bind) and
+    /// [`write_initial`](Self::write_initial).
+    ///
+    /// # Errors
+    /// [`Error::Refused`] names the first tensor with which there are too many.
+    pub fn check_size(&self) -> Result<(), Error> {
+        let Some(TooLarge { name, shape }) = &self.too_large else { return Ok(()) };
+        let found = format!("`{name}` has shape {shape:?}, and with it the model has more than {MAX_LEN} elements");
+        Err(Error::Refused { op: "parameters", found, expected: "a smaller model" })
+    }
+
+    /// Refuses operations that need all parameters.
     pub(crate) fn check_whole(&self, op: &'static str) -> Result<(), Error> {
         if self.division.is_none() {
             return Ok(());
         }
-        let found = "parameters that are divided among replicas".to_owned();
-        Err(Error::Refused { op, found, expected: "whole ones, which this needs" })
+        let found = "parameters that are sharded across replicas".to_owned();
+        Err(Error::Refused { op, found, expected: "parameters that each replica keeps whole" })
     }
 
-    /// Whether what an optimizer keeps was made for these.
+    /// Whether an optimizer's state was made for these parameters.
     pub(crate) fn check_state(&self, op: &'static str, state: &Persistent) -> Result<(), Error> {
         if state.len() == self.state_len() {
             return Ok(());
         }
-        let expected = format!("{} elements; make the optimizer of these parameters, after they are divided", self.state_len());
+        let expected = format!("{} elements; make the optimizer for these parameters, after they are sharded", self.state_len());
         Err(Error::Shape { op, arg: "state", expected, found: vec![state.len()] })
     }
 
-    /// The flat values `[len]`, padding included; [a replica's own](Division) `[state_len]`, where it keeps no more.
+    /// The flat values `[len]`, padding included; `[state_len]` if this replica keeps only [its own](Division).
     pub fn values(&self) -> &Persistent {
         &self.values
     }
 
-    /// The flat gradients `[len]`, padding included; [a replica's own](Division) `[state_len]`, where it keeps no more.
+    /// The flat gradients `[len]`, padding included; `[state_len]` if this replica keeps only [its own](Division).
     pub fn grads(&self) -> &Persistent {
         &self.grads
     }
@@ -208,19 +279,19 @@ impl Parameters {
         self.buffers.iter().position(|buffer| buffer.name() == name).map(BufferId)
     }
 
-    /// What belongs to the model and is not trained, in order; a checkpoint keeps it by name, beside the parameters.
+    /// Tensors of the model that are not trained, in order; a checkpoint keeps them by name, with the parameters.
     pub fn buffers(&self) -> &[Buffer] {
         &self.buffers
     }
 
-    /// How many numbers are trained, padding not counted.
+    /// The number of trained elements, without padding.
     pub fn n_trained(&self) -> usize {
         self.entries.iter().map(|entry| entry.range.len()).sum()
     }
 
     /// Elements of the flat layout, padding included.
     pub fn len(&self) -> usize {
-        self.initial.len()
+        self.len
     }
 
     /// Whether there are no parameters.
@@ -228,7 +299,7 @@ impl Parameters {
         self.entries.is_empty()
     }
 
-    /// The same parameters with their values elsewhere, in a buffer of the same layout.
+    /// The same parameters with their values in another buffer of the same layout.
     pub(crate) fn with_values(&self, values: &Persistent) -> Self {
         Self { values: values.clone(), ..self.clone() }
     }
@@ -236,11 +307,37 @@ impl Parameters {
     /// Writes the starting values to `device`, those of the buffers too.
     ///
     /// # Errors
-    /// [`Error::Program`].
+    /// As [`check_size`](Self::check_size); [`Error::Program`].
     pub fn write_initial(&self, device: &Device) -> Result<(), Error> {
-        device.write(&self.values, &self.values_of(&self.initial))?;
+        self.check_size()?;
+        let mut at = 0;
+        match &self.division {
+            Some(division @ Division { values: Kept::Own, .. }) => {
+                for bucket in &division.buckets {
+                    self.write_initial_range(device, &bucket.own, at)?;
+                    at += bucket.own.len();
+                }
+            }
+            _ => {
+                self.write_initial_range(device, &(0..self.len), 0)?;
+                at = self.len;
+            }
+        }
+        // A replica's own elements may be fewer than its buffer has.
+        if at < self.values.len() {
+            device.write_at(&self.values, at, &vec![0.0_f32; self.values.len() - at])?;
+        }
         for buffer in &self.buffers {
-            device.write(buffer.values(), &buffer.initial)?;
+            device.write(buffer.values(), &buffer.initial())?;
+        }
+        Ok(())
+    }
+
+    /// Writes the starting values of some elements of the flat layout to `values`, from its element `at` on, a piece at a time.
+    fn write_initial_range(&self, device: &Device, range: &Range<usize>, at: usize) -> Result<(), Error> {
+        for start in range.clone().step_by(CHUNK_LEN) {
+            let chunk = start..range.end.min(start + CHUNK_LEN);
+            device.write_at(&self.values, at + start - range.start, &self.initial_range(&chunk))?;
         }
         Ok(())
     }
@@ -255,29 +352,30 @@ impl Parameters {
             let expected = format!("{} elements for `{}`", entry.range.len(), entry.name);
             return Err(Error::Shape { op: "set_initial", arg: "values", expected, found: vec![values.len()] });
         }
-        self.initial[entry.range.clone()].copy_from_slice(values);
+        self.initial.replace(id.0, values);
         Ok(())
     }
 
-    /// Replaces what a buffer starts as, such as by what was read from a file.
+    /// Replaces the starting value of a buffer, such as by one read from a file.
     ///
     /// # Errors
     /// [`Error::Shape`] if there are more or fewer values than the buffer has.
     pub fn set_initial_buffer(&mut self, id: BufferId, values: &[f32]) -> Result<(), Error> {
         let buffer = &mut self.buffers[id.0];
-        if values.len() != buffer.initial.len() {
-            let expected = format!("{} elements for `{}`", buffer.initial.len(), buffer.name());
+        if values.len() != buffer.values().len() {
+            let expected = format!("{} elements for `{}`", buffer.values().len(), buffer.name());
             return Err(Error::Shape { op: "set_initial_buffer", arg: "values", expected, found: vec![values.len()] });
         }
-        buffer.initial.copy_from_slice(values);
+        buffer.set_initial(values);
         Ok(())
     }
 
     /// The parameters and buffers as tensors of `graph`.
     ///
     /// # Errors
-    /// [`Error::Program`].
+    /// As [`check_size`](Self::check_size); [`Error::Program`].
     pub fn bind(&self, graph: &Graph) -> Result<Bound, Error> {
+        self.check_size()?;
         let buckets = self.division.as_ref().map_or(Vec::new(), |division| division.bind(graph));
         let bind = |entry: &Entry| self.bind_entry(graph, &buckets, entry);
         let tensors = self.entries.iter().map(bind).collect::<Result<_, _>>()?;
@@ -310,7 +408,7 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// The buckets of a [`Division`], in its order; none where there is none.
+    /// The buckets of a [`Division`], in its order; none without a division.
     pub fn buckets(&self) -> &[BoundBucket] {
         &self.buckets
     }

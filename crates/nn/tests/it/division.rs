@@ -107,9 +107,9 @@ fn what_does_not_fit_is_refused() -> Result<(), Error> {
     }
     let params = parameters().divided(division(Kept::Own, Kept::Own))?;
     let error = after_a_step(&params, &Adam::new(&parameters())).expect_err("made of others").to_string();
-    assert!(error.contains("make the optimizer of these parameters, after they are divided"), "{error}");
+    assert!(error.contains("make the optimizer for these parameters, after they are sharded"), "{error}");
     let error = Ema::new(&params, 0.9).record(&Graph::inference("ema"), &params, &Graph::state_buffer());
     let error = error.expect_err("an average of all").to_string();
-    assert_eq!(error, "ema: parameters that are divided among replicas, expected whole ones, which this needs");
+    assert_eq!(error, "ema: parameters that are sharded across replicas, expected parameters that each replica keeps whole");
     Ok(())
 }

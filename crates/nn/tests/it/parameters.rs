@@ -130,3 +130,84 @@ fn a_starting_value_can_be_replaced() -> Result<(), Error> {
     assert_eq!(error.to_string(), "set_initial: `values` has shape [1], expected 2 elements for `b`");
     Ok(())
 }
+
+#[test]
+fn a_model_that_no_machine_has_room_for_can_be_made_and_measured() {
+    let mut builder = ParametersBuilder::new();
+    let config = MlpConfig { n_inputs: 28, hidden: vec![1 << 20, 1 << 20], n_outputs: 1, activation: Activation::Relu };
+    Mlp::new(&mut builder, &config);
+    builder.add_buffer("running", &[1 << 20, 1 << 20], 0.0);
+    let params = builder.build(0);
+    assert!(params.n_trained() > 1 << 40, "{} parameters", params.n_trained());
+    assert_eq!(params.values().len_bytes(), 4 * params.len(), "nothing is allocated yet");
+    assert_eq!(params.check_size(), Ok(()), "the elements can be counted");
+}
+
+#[test]
+fn a_model_of_too_many_elements_to_count_is_refused() {
+    let parameter = |shapes: &[&[usize]]| {
+        let mut builder = ParametersBuilder::new();
+        for (i, shape) in shapes.iter().enumerate() {
+            builder.add(format!("layers.{i}.weight"), shape, Init::Constant(0.0));
+        }
+        builder.build(0)
+    };
+    let huge = usize::MAX / 100;
+    for (shapes, culprit) in [
+        (&[&[4][..], &[usize::MAX, 2]][..], "`layers.1.weight` has shape [18446744073709551615, 2]"),
+        (&[&[1 << 40, 1 << 40]], "`layers.0.weight` has shape [1099511627776, 1099511627776]"),
+        (&[&[huge], &[huge]], "`layers.1.weight` has shape [184467440737095516]"),
+    ] {
+        let params = parameter(shapes);
+        let graph = Graph::training("step");
+        let device = Device::cpu().expect("threads");
+        let errors = [params.check_size().err(), params.bind(&graph).err(), params.write_initial(&device).err()];
+        for error in errors {
+            let error = error.expect("the parameters cannot be counted").to_string();
+            assert!(error.contains(culprit) && error.contains("expected a smaller model"), "{error}");
+        }
+    }
+    let mut builder = ParametersBuilder::new();
+    builder.add_buffer("running", &[usize::MAX, 3], 1.0);
+    let error = builder.build(0).check_size().expect_err("nor can the buffer").to_string();
+    assert!(error.contains("`running` has shape"), "{error}");
+}
+
+/// More values than are drawn at a time, with parameters that lie across the boundary.
+#[test]
+fn starting_values_do_not_depend_on_how_many_are_drawn_at_a_time() -> Result<(), Error> {
+    let mut builder = ParametersBuilder::new();
+    builder.add("small", &[1000], Init::Constant(2.0));
+    let wide = builder.add("wide", &[1 << 20, 2], Init::Normal(1.0));
+    let set = builder.add("set", &[1 << 20], Init::FanIn(7));
+    builder.add("table", &[10, 4], Init::Embedding { dim: 4, padding: Some(3) });
+    let mut params = builder.build(5);
+    let values: Vec<f32> = (0..1 << 20).map(|i| i as f32).collect();
+    params.set_initial(set, &values)?;
+    let written = initial(&params)?;
+    assert!(written == params.initial(), "written in pieces, and drawn at once");
+    for (id, entry) in [(wide, params.entry(wide)), (set, params.entry(set))] {
+        assert!(written[entry.range.clone()] == params.initial_of(id), "`{}`", entry.name);
+    }
+    assert!(params.initial_of(set) == values, "as they were set");
+    let n_distinct = params.initial_of(wide).iter().map(|value| value.to_bits()).collect::<std::collections::HashSet<_>>().len();
+    assert!(n_distinct > 1 << 18, "no piece repeats another: {n_distinct} values");
+    let table = params.id_of("table").expect("it was added");
+    assert_eq!(params.initial_of(table)[12..16], [0.0; 4], "the padding row");
+    Ok(())
+}
+
+#[test]
+fn fingerprints_of_starting_values() -> Result<(), Error> {
+    let (_, a) = mlp(3);
+    let (_, mut b) = mlp(3);
+    assert_eq!(a.initial_fingerprint(), b.initial_fingerprint());
+    assert_ne!(a.initial_fingerprint(), mlp(4).1.initial_fingerprint(), "another seed");
+    let id = b.id_of("layers.0.bias").expect("a bias");
+    b.set_initial(id, &[0.0; 7])?;
+    let with_zeros = b.initial_fingerprint();
+    assert_ne!(a.initial_fingerprint(), with_zeros, "a value was set");
+    b.set_initial(id, &[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])?;
+    assert_ne!(b.initial_fingerprint(), with_zeros, "another one");
+    Ok(())
+}
