@@ -2,10 +2,10 @@ use std::time::Duration;
 
 use crate::{ElementType, ReduceOp};
 
-/// What can go wrong between replicas, with rank and operation in it.
+/// What can go wrong between replicas, with the rank and the operation.
 ///
-/// [`Length`](Error::Length), [`Root`](Error::Root) and [`Unsupported`](Error::Unsupported) are found before anything is sent, and the group goes on. After any
-/// other the group is dead: every later call of every rank gives the same error.
+/// [`Length`](Error::Length), [`Root`](Error::Root) and [`Unsupported`](Error::Unsupported) are found before anything is sent, and the group can go on. After any
+/// other error the group is dead: every later call of every rank returns the same error.
 #[non_exhaustive]
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -14,7 +14,7 @@ pub enum Error {
     Length {
         /// The operation.
         op: &'static str,
-        /// Who called it.
+        /// The calling rank.
         rank: usize,
         /// Which of its arguments.
         arg: &'static str,
@@ -30,26 +30,26 @@ pub enum Error {
     Root {
         /// The operation.
         op: &'static str,
-        /// Who called it.
+        /// The calling rank.
         rank: usize,
         /// The root asked for.
         root: usize,
         /// How many ranks there are.
         world_size: usize,
     },
-    /// A reduction that means nothing for the element type.
-    #[error("{op} on rank {rank}: {reduce:?} of {element:?} is not defined; reduce floats, or take the sum")]
+    /// A reduction that is not defined for the element type.
+    #[error("{op} on rank {rank}: {reduce:?} of {element:?} is not defined; reduce floats, or use a sum")]
     Unsupported {
         /// The operation.
         op: &'static str,
-        /// Who called it.
+        /// The calling rank.
         rank: usize,
         /// The reduction.
         reduce: ReduceOp,
         /// The element type.
         element: ElementType,
     },
-    /// Ranks made different calls. Nothing was changed.
+    /// Ranks made different calls. No buffer was changed.
     #[error(
         "rank {rank} called {mine} where rank {other} called {theirs}: every rank must make the same calls, in the same order, with the same \
          lengths and types; look for a branch that depends on the rank"
@@ -66,7 +66,7 @@ pub enum Error {
     },
     /// Ranks hold different models, or run different programs.
     #[error(
-        "{what} differs between rank {rank} and rank {other}: {mine} against {theirs}; start all ranks with the same program and settings"
+        "{what} differs between rank {rank} and rank {other}: {mine} against {theirs}; start all ranks with the same program, settings and data"
     )]
     Disagreement {
         /// Which parameter, or what else.
@@ -80,12 +80,12 @@ pub enum Error {
         /// What that one has.
         theirs: String,
     },
-    /// Some replicas have run out of batches while others go on.
-    #[error("{has} have a batch, {lacks} have none left; give all as many, or let those that are done join")]
+    /// Some replicas have run out of batches and others have not.
+    #[error("{has} have a batch, {lacks} have none left; give each the same number of batches, or let those that are done join")]
     Uneven {
-        /// How many of how many have one.
+        /// The number of replicas with a batch, and of all replicas.
         has: String,
-        /// How many have not.
+        /// The number of replicas without.
         lacks: String,
     },
     /// Another rank has failed or left.
@@ -96,37 +96,46 @@ pub enum Error {
         /// Its error or panic.
         why: String,
     },
-    /// Some rank did not come.
-    #[error("{op}: ranks {missing:?} did not come within {waited:?}; they hang, are far behind, or ended without a word")]
+    /// Some ranks did not call an operation within the time limit.
+    #[error(
+        "{op}: waited {waited:?} for {}, which stopped responding or fell far behind; the run ends, start again from the last checkpoint",
+        ranks(missing)
+    )]
     Timeout {
         /// The operation.
         op: &'static str,
-        /// Who did not come.
+        /// The ranks that did not call it.
         missing: Vec<usize>,
         /// How long the others waited.
         waited: Duration,
     },
     /// The communication thread has ended before.
-    #[error("{op}: the communication thread has ended; what ended it was the error of an earlier operation")]
+    #[error("{op}: the communication thread has ended, because an earlier operation failed; see its error")]
     Closed {
         /// The operation.
         op: &'static str,
     },
-    /// What the library that carries the values says.
+    /// An error of the communication library.
     #[error("{op}: {text} (code {code})")]
     Engine {
         /// The operation.
         op: &'static str,
         /// Its code.
         code: i32,
-        /// Its words.
+        /// Its message.
         text: String,
     },
 }
 
+/// `rank 1`, `ranks 0, 2`.
+pub(crate) fn ranks(ranks: &[usize]) -> String {
+    let numbers = ranks.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
+    format!("rank{} {numbers}", if ranks.len() == 1 { "" } else { "s" })
+}
+
 impl Error {
-    /// Whether a run that ended with this may get through when it is started again from its last checkpoint: a rank or its host was lost, rather than
-    /// that the ranks were called wrongly, or not alike.
+    /// Whether a run that ended with this error may succeed when it is restarted from its last checkpoint: a rank or its host was lost, and
+    /// the ranks did not differ or misuse an operation.
     pub fn restart_helps(&self) -> bool {
         match self {
             Self::PeerFailed { .. } | Self::Timeout { .. } | Self::Closed { .. } | Self::Engine { .. } => true,

@@ -1,5 +1,5 @@
-//! Replicas that are processes, on one host or many, by MPI.
-#![expect(unsafe_code, reason = "MPI is a C library; what it is called with is checked here, and what it returns")]
+//! Replicas that are processes, on one host or several, connected by MPI.
+#![expect(unsafe_code, reason = "MPI is a C library; its arguments and return codes are checked here")]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,18 +11,19 @@ use crate::call::{Call, Encoded, How};
 use crate::collective::{check_reduce, check_same, check_shards, typed, typed_mut};
 use crate::element::with_element;
 use crate::tree::{part, reduce_into};
-use crate::watch::Watch;
+use crate::watch::{Message, Peers, Watch};
 use crate::{Collective, Element, ElementType, Error, ReduceOp, Values, ValuesMut};
 
 /// A replica among processes that `mpirun` or `srun` has started. A program started without either is a world of one.
 ///
 /// Lengths, types and the order of calls are compared between ranks before each operation ([`Error::Mismatch`]), which costs a small message; every
-/// return code of the library is looked at. One handle a process; it may be moved to another thread, such as a [`CommThread`](crate::CommThread).
+/// return code of the library is checked. A process has one handle; it may be moved to another thread, such as a [`CommThread`](crate::CommThread).
 ///
 /// A rank that fails, by [`fail`](Collective::fail), a panic or being dropped without [`finish`](Collective::finish), ends the job: every process is
-/// terminated with exit status [`PEER_FAILED`](Self::PEER_FAILED), what it wrote last to standard error being the reason. A rank that waits for longer than
-/// [`MpiConfig::timeout`] ends itself in the same way, and so the job; it says in which operation, and in which step if it was told
-/// ([`at_step`](Collective::at_step)).
+/// terminated with exit status [`PEER_FAILED`](Self::PEER_FAILED), after the reason has been written to standard error. A rank that waits for longer than
+/// [`MpiConfig::timeout`] ends itself in the same way, and so the job. It says in which operation, in which step if it was told
+/// ([`at_step`](Collective::at_step)), and which rank it waited for: the ranks ask each other, and one that has stopped does not answer. An MPI library without
+/// `MPI_THREAD_MULTIPLE` does not let them ask; the rank is not named there.
 #[derive(Debug)]
 pub struct Mpi {
     comm: ffi::MPI_Comm,
@@ -35,22 +36,22 @@ pub struct Mpi {
     finished: bool,
 }
 
-/// How an [`Mpi`] works.
+/// Settings of an [`Mpi`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MpiConfig {
-    /// How sums of f32 are taken.
+    /// The order in which f32 are summed.
     pub order: SumOrder,
-    /// How long an operation may take; minutes, since a first step compiles shaders and a checkpoint is written meanwhile.
+    /// How long an operation may take; minutes, since other ranks may compile shaders or write a checkpoint meanwhile.
     pub timeout: Duration,
 }
 
-/// In which order floats of ranks are added.
+/// The order in which floats of different ranks are added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SumOrder {
-    /// Along the binary tree that [`Threads`](crate::Threads) takes: the same bits on every engine, in every run, but for which of several NaN a sum is. Of more than two ranks
-    /// parts are sent to the rank that adds them, and gathered; two numbers can be added in one order alone.
+    /// Along the same binary tree as [`Threads`](crate::Threads): bit-identical on every engine and in every run, except for the payload of a NaN. With more than two ranks,
+    /// each rank receives one part from all, adds it, and the parts are gathered; with two ranks there is only one summation order.
     Fixed,
-    /// As the library likes: f32 by its own all-reduce, the faster, whose order may differ between versions, sizes and numbers of ranks. Halves are added as by `Fixed`.
+    /// Chosen by the library: f32 by its own all-reduce, which is faster, and whose order may differ between versions, sizes and numbers of ranks. Halves are added as with `Fixed`.
     Engine,
 }
 
@@ -61,8 +62,79 @@ impl Default for MpiConfig {
     }
 }
 
-// SAFETY: the library was started with at least MPI_THREAD_SERIALIZED, and `&mut self` serialises the calls.
+// SAFETY: the library was started with at least MPI_THREAD_SERIALIZED, and `&mut self` serialises the calls; those of the watch are made with
+// MPI_THREAD_MULTIPLE only.
 unsafe impl Send for Mpi {}
+
+/// Messages of the watching threads, on a communicator of their own.
+#[derive(Debug)]
+struct WatchMessages {
+    comm: ffi::MPI_Comm,
+    world_size: usize,
+}
+
+// SAFETY: made only where the library was started with MPI_THREAD_MULTIPLE, which lets any thread call it.
+unsafe impl Send for WatchMessages {}
+
+/// Numbers of a message: its kind, whether its sender is in an operation, and its step plus one, or 0.
+type WatchMessage = [u64; 3];
+
+impl Peers for WatchMessages {
+    fn world_size(&self) -> usize {
+        self.world_size
+    }
+
+    fn send(&self, to: usize, message: Message) {
+        let numbers: WatchMessage = match message {
+            Message::Ask => [0, 0, 0],
+            Message::Answer { is_inside, step } => [1, u64::from(is_inside), step.map_or(0, |step| step.saturating_add(1))],
+        };
+        // The library reads it until it is sent, which may be never. Messages are few, and sent when the job is about to end.
+        let numbers: &'static WatchMessage = Box::leak(Box::new(numbers));
+        // SAFETY: the buffer lives for ever; the request is given back at once, which leaves the message on its way.
+        unsafe {
+            let mut request = ffi::RSMPI_REQUEST_NULL;
+            let n_bytes = size_of::<WatchMessage>() as c_int;
+            let from = numbers.as_ptr().cast();
+            let sent = ffi::MPI_Isend(from, n_bytes, ffi::RSMPI_UINT8_T, to as c_int, 0, self.comm, &mut request);
+            // A message that cannot be sent is one that gets no answer.
+            if checked("ask", sent).is_ok() {
+                drop(checked("ask", ffi::MPI_Request_free(&mut request)));
+            }
+        }
+    }
+
+    fn receive(&self) -> Option<(usize, Message)> {
+        let mut numbers = WatchMessage::default();
+        // SAFETY: a status is plain numbers, for which zeros are valid; the buffer has room for a message, all of which are of one length.
+        let from = unsafe {
+            let mut status: ffi::MPI_Status = std::mem::zeroed();
+            let mut is_there = 0;
+            let any = (ffi::RSMPI_ANY_SOURCE, ffi::RSMPI_ANY_TAG);
+            checked("ask", ffi::MPI_Iprobe(any.0, any.1, self.comm, &mut is_there, &mut status)).ok()?;
+            if is_there == 0 {
+                return None;
+            }
+            let (to, n_bytes) = (numbers.as_mut_ptr().cast(), size_of::<WatchMessage>() as c_int);
+            let received = ffi::MPI_Recv(
+                to,
+                n_bytes,
+                ffi::RSMPI_UINT8_T,
+                status.MPI_SOURCE,
+                status.MPI_TAG,
+                self.comm,
+                ffi::RSMPI_STATUS_IGNORE,
+            );
+            checked("ask", received).ok()?;
+            status.MPI_SOURCE as usize
+        };
+        let message = match numbers {
+            [0, ..] => Message::Ask,
+            [_, is_inside, step] => Message::Answer { is_inside: is_inside != 0, step: step.checked_sub(1) },
+        };
+        Some((from, message))
+    }
+}
 
 static STARTED: AtomicBool = AtomicBool::new(false);
 
@@ -70,13 +142,13 @@ static STARTED: AtomicBool = AtomicBool::new(false);
 const PIECE_BYTES: usize = 1 << 20;
 
 impl Mpi {
-    /// The exit status of a job one of whose ranks failed: starting again from the last checkpoint may help.
+    /// The exit status of a job in which a rank failed: restarting from the last checkpoint may help.
     pub const PEER_FAILED: i32 = 75;
 
-    /// Starts the library, once a process.
+    /// Starts the library, once per process.
     ///
     /// # Errors
-    /// [`Error::Engine`] with what it says; if it was started before, or lets only one thread call it.
+    /// [`Error::Engine`] with the library's message, if it was started before, or if it lets only one thread call it.
     pub fn start(config: MpiConfig) -> Result<Self, Error> {
         const OP: &str = "start";
         let own = |text: &str| Error::Engine { op: OP, code: 0, text: text.to_owned() };
@@ -85,33 +157,39 @@ impl Mpi {
         }
         let (mut level, mut rank, mut world_size) = (0, 0, 0);
         // SAFETY: called once a process; null for the program's arguments is allowed since MPI-2; the others are places for results.
-        let comm = unsafe {
-            let wanted = ffi::RSMPI_THREAD_SERIALIZED;
+        let (comm, watch_comm) = unsafe {
+            let wanted = ffi::RSMPI_THREAD_MULTIPLE;
             checked(OP, ffi::MPI_Init_thread(std::ptr::null_mut(), std::ptr::null_mut(), wanted, &mut level))?;
-            if level < wanted {
-                return Err(own("this MPI lets only one thread call it (no MPI_THREAD_SERIALIZED); take another build of it"));
+            if level < ffi::RSMPI_THREAD_SERIALIZED {
+                return Err(own("this MPI lets only one thread call it (no MPI_THREAD_SERIALIZED); use another build of it"));
             }
-            // A communicator of our own: no clash with a caller's messages.
-            let mut comm = ffi::RSMPI_COMM_NULL;
-            checked(OP, ffi::MPI_Comm_dup(ffi::RSMPI_COMM_WORLD, &mut comm))?;
-            checked(OP, ffi::MPI_Comm_set_errhandler(comm, ffi::RSMPI_ERRORS_RETURN))?;
+            // Communicators of our own: no clash with a caller's messages, nor between operations and the watch.
+            let [mut comm, mut watch_comm] = [ffi::RSMPI_COMM_NULL; 2];
+            for comm in [&mut comm, &mut watch_comm] {
+                checked(OP, ffi::MPI_Comm_dup(ffi::RSMPI_COMM_WORLD, comm))?;
+                checked(OP, ffi::MPI_Comm_set_errhandler(*comm, ffi::RSMPI_ERRORS_RETURN))?;
+            }
             checked(OP, ffi::MPI_Comm_rank(comm, &mut rank))?;
             checked(OP, ffi::MPI_Comm_size(comm, &mut world_size))?;
-            comm
+            let watch_comm = (level >= ffi::RSMPI_THREAD_MULTIPLE).then_some(watch_comm);
+            (comm, watch_comm)
         };
         let (rank, world_size) = (rank as usize, world_size as usize);
         let engine = library_version()?;
-        let in_place = in_place(&engine).ok_or_else(|| own(&format!("`{engine}` is an MPI that nobody has tried here")))?;
-        let watch = Watch::start(rank, config.timeout);
+        let in_place = in_place(&engine)
+            .ok_or_else(|| own(&format!("`{engine}` is not supported; use Open MPI, MPICH or one derived from it")))?;
+        // The watch calls the library while another thread is inside an operation.
+        let peers = watch_comm.map(|comm| Box::new(WatchMessages { comm, world_size }) as Box<dyn Peers>);
+        let watch = Watch::start(rank, config.timeout, peers);
         Ok(Self { comm, rank, world_size, engine, in_place, order: config.order, watch, finished: false })
     }
 
-    /// Whether this process was started by a launcher of MPI (`mpirun`, `srun --mpi`).
+    /// Whether this process was started by an MPI launcher (`mpirun`, `srun --mpi`).
     pub fn was_launched() -> bool {
         ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"].iter().any(|name| std::env::var_os(name).is_some())
     }
 
-    /// Compares the call with the others', and watches the time until the operation is over.
+    /// Compares the call with those of other ranks, and watches the time until the operation ends.
     fn begin(&self, call: Call) -> Result<Watching<'_>, Error> {
         self.watch.enter(call.op);
         let watching = Watching(&self.watch);
@@ -119,7 +197,7 @@ impl Mpi {
             return Ok(watching);
         }
         let mine = call.encode();
-        // The largest of each number and of its complement: both are this rank's own, everywhere, if all are the same.
+        // The maximum of each number and of its complement: if all ranks sent the same, both are this rank's own.
         let mut extremes = [0_u32; 12];
         for (i, number) in mine.iter().enumerate() {
             (extremes[i], extremes[6 + i]) = (*number, !*number);
@@ -136,7 +214,7 @@ impl Mpi {
         Err(self.mismatch(mine)?)
     }
 
-    /// Who called what, once it is known that not all called the same.
+    /// The two calls that differ, once it is known that some do.
     fn mismatch(&self, mine: Encoded) -> Result<Error, Error> {
         let mut all = vec![mine; self.world_size];
         // SAFETY: 6 numbers are sent, and as many received from each rank.
@@ -149,7 +227,7 @@ impl Mpi {
         Ok(Error::Mismatch { rank: 0, mine: text(0), other, theirs: text(other) })
     }
 
-    /// Each rank is sent its part of a piece by all, reduces it along the tree, and all parts are gathered.
+    /// Each rank receives its part of a piece from all, reduces it along the tree, and all parts are gathered.
     fn all_reduce_in_order<T: Element>(&self, values: &mut [T], reduce: ReduceOp) -> Result<(), Error> {
         const OP: &str = "all_reduce";
         let size = size_of::<T>();
@@ -198,7 +276,7 @@ impl Mpi {
     /// The library's own all-reduce.
     fn all_reduce_by_engine(&self, values: ValuesMut<'_>, reduce: ReduceOp) -> Result<(), Error> {
         let element = values.element();
-        // SAFETY: constants of the library, there once it has been started.
+        // SAFETY: constants of the library, which are valid once it has been started.
         let (datatype, op) = unsafe {
             let datatype = match element {
                 ElementType::F32 => ffi::RSMPI_FLOAT,
@@ -215,7 +293,7 @@ impl Mpi {
                 ffi::MPI_Allreduce(self.in_place, piece.as_mut_ptr().cast(), count, datatype, op, self.comm)
             })?;
             if reduce == ReduceOp::Mean {
-                // Whole numbers have no mean, which was checked.
+                // Integers have no mean, which was checked.
                 let share = 1.0 / self.world_size as f32;
                 bytemuck::cast_slice_mut::<u8, f32>(piece).iter_mut().for_each(|sum| *sum *= share);
             }
@@ -236,9 +314,9 @@ impl Mpi {
         Ok(())
     }
 
-    /// A number of bytes as the library takes it.
+    /// A number of bytes in the library's type.
     fn count(&self, op: &'static str, arg: &'static str, n_bytes: usize) -> Result<c_int, Error> {
-        let rule = "bytes at most; send it in parts";
+        let rule = "the maximum number of bytes; send it in parts";
         c_int::try_from(n_bytes).map_err(|_| Error::Length {
             op,
             rank: self.rank,
@@ -252,13 +330,13 @@ impl Mpi {
     /// Ends the job, with the reason on standard error.
     fn abort(&self, why: &str) -> ! {
         crate::watch::say(&format!("rank {} failed: {why}; the run ends, start again from the last checkpoint", self.rank));
-        // SAFETY: the library was started, and has not been ended: that is when `finished` is set.
+        // SAFETY: the library was started, and has not been finalized: that is when `finished` is set.
         unsafe { ffi::MPI_Abort(self.comm, Self::PEER_FAILED) };
         std::process::exit(Self::PEER_FAILED)
     }
 }
 
-/// The time during which an operation is watched.
+/// An operation is watched while this exists.
 struct Watching<'a>(&'a Watch);
 
 impl Drop for Watching<'_> {
@@ -270,7 +348,7 @@ impl Drop for Watching<'_> {
 impl Drop for Mpi {
     fn drop(&mut self) {
         if !self.finished {
-            // Ending the library here would wait for the others for ever.
+            // Finalizing the library here would wait for the other ranks for ever.
             self.abort(if std::thread::panicking() { "its thread panicked" } else { "it left without `finish`" });
         }
     }
@@ -294,12 +372,12 @@ impl Collective for Mpi {
         let (element, len) = (values.element(), values.len());
         check_reduce(OP, self.rank, element, reduce)?;
         let _watching = self.begin(Call { op: OP, element, len, how: How::By(reduce) })?;
-        // The largest of floats is ours to find, since the library's does not say what becomes of NaN; so are sums of halves, which it does not know.
+        // Maxima of floats are computed here, since the library does not define them for NaN; so are sums of halves, which it does not have.
         let is_whole = !element.is_float();
-        // Two numbers can be added in one order alone.
+        // With two ranks there is only one summation order.
         let any_order = self.order == SumOrder::Engine || self.world_size == 2;
         let by_engine = is_whole || (element == ElementType::F32 && reduce != ReduceOp::Max && any_order);
-        // Sums of bytes wrap in the library as well.
+        // Sums of bytes wrap around in the library as well.
         if by_engine {
             return self.all_reduce_by_engine(values, reduce);
         }
@@ -363,7 +441,9 @@ impl Collective for Mpi {
     fn finish(mut self: Box<Self>) -> Result<(), Error> {
         self.meet("finish")?;
         self.finished = true;
-        // SAFETY: the communicator is ours and not used again; the library was started, and is ended once.
+        // It must not call the library once that is finalized.
+        self.watch.stop();
+        // SAFETY: the communicator is ours and not used again; the library was started, and is finalized once.
         unsafe {
             checked("finish", ffi::MPI_Comm_free(&mut self.comm))?;
             checked("finish", ffi::MPI_Finalize())
@@ -379,7 +459,7 @@ impl Mpi {
     }
 }
 
-/// What a return code means.
+/// The error of a return code.
 fn checked(op: &'static str, code: c_int) -> Result<(), Error> {
     if code == ffi::MPI_SUCCESS as c_int {
         return Ok(());
@@ -403,11 +483,11 @@ fn library_version() -> Result<String, Error> {
         checked("start", ffi::MPI_Get_library_version(text.as_mut_ptr(), &mut len))?;
         CStr::from_ptr(text.as_ptr()).to_string_lossy().into_owned()
     };
-    // What comes behind is how it was built.
+    // The rest is how it was built.
     Ok(text.lines().next().unwrap_or_default().split(',').next().unwrap_or_default().trim().to_owned())
 }
 
-/// What the macro MPI_IN_PLACE is, by which library: its header says so as a cast, which does not come through to other languages.
+/// The value of the macro MPI_IN_PLACE, by library: headers define it as a cast, which bindings cannot express.
 fn in_place(engine: &str) -> Option<*mut c_void> {
     const LIKE_MPICH: [&str; 4] = ["MPICH", "Intel(R) MPI", "MVAPICH", "CRAY MPICH"];
     let number: isize = if engine.starts_with("Open MPI") {

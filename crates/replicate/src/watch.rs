@@ -1,36 +1,71 @@
+use std::fmt::Debug;
 use std::io::Write as _;
 use std::process::exit;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// A thread that ends the process when an operation takes too long: nobody else would notice a rank that hangs, since all others wait for it too.
+/// A thread that ends the process when an operation takes too long. Nothing else would notice a rank that hangs, since all others wait for it.
+///
+/// First it asks the other ranks how they are. A rank that does not answer has stopped; one that answers from outside any operation is the one that
+/// the others wait for.
 #[derive(Debug)]
 pub(crate) struct Watch {
     shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Short messages between the watching threads of all ranks, beside the operations.
+pub(crate) trait Peers: Debug + Send {
+    /// How many ranks there are.
+    fn world_size(&self) -> usize;
+
+    /// Sends a message and does not wait until it is received.
+    fn send(&self, to: usize, message: Message);
+
+    /// A message that has arrived, and its sender.
+    fn receive(&self) -> Option<(usize, Message)>;
+}
+
+/// What watching threads say to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Message {
+    /// The sender has waited too long, and is about to end.
+    Ask,
+    /// The sender still runs.
+    Answer {
+        /// Whether it is in an operation, waiting as the others do.
+        is_inside: bool,
+        /// The step it is at, where it has said so.
+        step: Option<u64>,
+    },
 }
 
 #[derive(Debug)]
 struct Shared {
+    rank: usize,
+    limit: Duration,
     state: Mutex<State>,
     changed: Condvar,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone, Copy)]
 struct State {
     inside: Option<(&'static str, Instant)>,
     step: Option<u64>,
     is_over: bool,
 }
 
-/// How long the process lives on once it has said that it waited too long: the others are about to say so too, and who does not is the one that hangs.
+/// How long the process lives on once it has said whom it waited for: until then it answers others, which are about to ask the same.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 impl Watch {
-    pub(crate) fn start(rank: usize, limit: Duration) -> Self {
-        let shared = Arc::new(Shared { state: Mutex::default(), changed: Condvar::new() });
+    /// Watches the operations of this rank. Without `peers` a rank that hangs is noticed, but not named.
+    pub(crate) fn start(rank: usize, limit: Duration, peers: Option<Box<dyn Peers>>) -> Self {
+        let shared = Arc::new(Shared { rank, limit, state: Mutex::default(), changed: Condvar::new() });
         let watched = shared.clone();
-        std::thread::spawn(move || watched.watch(rank, limit));
-        Self { shared }
+        let thread = std::thread::spawn(move || watched.watch(peers.as_deref()));
+        Self { shared, thread: Some(thread) }
     }
 
     pub(crate) fn enter(&self, op: &'static str) {
@@ -44,33 +79,96 @@ impl Watch {
     pub(crate) fn at_step(&self, step: u64) {
         self.shared.lock().step = Some(step);
     }
+
+    /// Ends the thread; no message is sent or received after this returns.
+    pub(crate) fn stop(&mut self) {
+        self.shared.lock().is_over = true;
+        self.shared.changed.notify_all();
+        if let Some(thread) = self.thread.take() {
+            // A panic in there has nothing to say here.
+            drop(thread.join());
+        }
+    }
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        self.shared.lock().is_over = true;
-        self.shared.changed.notify_all();
+        self.stop();
     }
 }
 
 impl Shared {
-    fn watch(&self, rank: usize, limit: Duration) {
-        // Operations are many and short: it looks now and then, and is told of none.
-        let between = (limit / 8).clamp(Duration::from_millis(1), Duration::from_secs(1));
-        let mut state = self.lock();
-        while !state.is_over {
-            if let Some((op, since)) = state.inside
-                && since.elapsed() > limit
-            {
-                let step = state.step.map_or(String::new(), |step| format!(", step {step}"));
-                say(&format!(
-                    "rank {rank} waited {limit:?} in {op}{step}: another rank hangs, is far behind, or ended without a word; the run ends, start again from the last checkpoint"
-                ));
-                std::thread::sleep(FAREWELL.min(limit));
-                exit(crate::Mpi::PEER_FAILED);
+    fn watch(&self, peers: Option<&dyn Peers>) {
+        // Operations are many and short: the thread looks now and then, and is not told of each.
+        let between = (self.limit / 8).clamp(Duration::from_millis(1), Duration::from_secs(1));
+        loop {
+            if self.changed.wait_timeout(self.lock(), between).unwrap_or_else(PoisonError::into_inner).0.is_over {
+                return;
             }
-            state = self.changed.wait_timeout(state, between).unwrap_or_else(PoisonError::into_inner).0;
+            let mut was_asked = false;
+            while let Some((from, message)) = peers.and_then(Peers::receive) {
+                was_asked |= self.answer(peers, from, message);
+            }
+            let State { inside, step, .. } = *self.lock();
+            if let Some((op, since)) = inside
+                && (was_asked || since.elapsed() > self.limit)
+            {
+                self.end(peers, op, since, step, between);
+            }
         }
+    }
+
+    /// Answers a question; whether it was one.
+    fn answer(&self, peers: Option<&dyn Peers>, from: usize, message: Message) -> bool {
+        let State { inside, step, .. } = *self.lock();
+        let (Some(peers), Message::Ask) = (peers, message) else { return false };
+        peers.send(from, Message::Answer { is_inside: inside.is_some(), step });
+        true
+    }
+
+    /// Finds out whom this rank waits for, says so, and ends the process.
+    fn end(&self, peers: Option<&dyn Peers>, op: &str, since: Instant, step: Option<u64>, between: Duration) -> ! {
+        let waited = since.elapsed();
+        // Others look for messages as often as this rank does; a busy machine gets some time on top.
+        let patience = 2 * between + (self.limit / 4).clamp(Duration::from_millis(100), Duration::from_secs(10));
+        let culprit = match peers {
+            Some(peers) => culprit(&self.ask_all(peers, patience)),
+            None => "another rank stopped responding, or is far behind".to_owned(),
+        };
+        let step = step.map_or(String::new(), |step| format!(", step {step}"));
+        let rank = self.rank;
+        say(&format!(
+            "rank {rank} waited {waited:.0?} in {op}{step}: {culprit}; the run ends, start again from the last checkpoint"
+        ));
+        let said = Instant::now();
+        while said.elapsed() < FAREWELL.min(self.limit) {
+            while let Some((from, message)) = peers.and_then(Peers::receive) {
+                self.answer(peers, from, message);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        exit(crate::Mpi::PEER_FAILED)
+    }
+
+    /// What each other rank answers; `None` for one that does not within `patience`.
+    fn ask_all(&self, peers: &dyn Peers, patience: Duration) -> Vec<(usize, Option<Message>)> {
+        let others = (0..peers.world_size()).filter(|&rank| rank != self.rank);
+        let mut answers: Vec<(usize, Option<Message>)> = others.map(|rank| (rank, None)).collect();
+        answers.iter().for_each(|&(rank, _)| peers.send(rank, Message::Ask));
+        let asked = Instant::now();
+        while asked.elapsed() < patience && answers.iter().any(|(_, answer)| answer.is_none()) {
+            match peers.receive() {
+                None => std::thread::sleep(Duration::from_millis(1)),
+                Some((from, message)) => {
+                    if !self.answer(Some(peers), from, message)
+                        && let Some((_, answer)) = answers.iter_mut().find(|(rank, _)| *rank == from)
+                    {
+                        *answer = Some(message);
+                    }
+                }
+            }
+        }
+        answers
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -78,7 +176,47 @@ impl Shared {
     }
 }
 
-/// The last words of a process, in one piece, so that those of several ranks do not mix. Where even standard error is gone there is nobody to tell.
+/// Whom the others wait for, by what each has answered.
+fn culprit(answers: &[(usize, Option<Message>)]) -> String {
+    let silent: Vec<usize> = answers.iter().filter(|(_, answer)| answer.is_none()).map(|(rank, _)| *rank).collect();
+    if !silent.is_empty() {
+        return format!("{} stopped responding", crate::error::ranks(&silent));
+    }
+    let outside = answers.iter().filter_map(|(rank, answer)| match answer {
+        Some(Message::Answer { is_inside: false, step }) => Some((*rank, *step)),
+        _ => None,
+    });
+    let (late, steps): (Vec<usize>, Vec<Option<u64>>) = outside.unzip();
+    let at = match steps[..] {
+        [Some(step)] => format!(", at step {step}"),
+        _ => String::new(),
+    };
+    match late.len() {
+        0 => "all ranks wait for each other; the connection between them may be lost".to_owned(),
+        1 => format!("{} is still running{at}, but did not join", crate::error::ranks(&late)),
+        _ => format!("{} are still running, but did not join", crate::error::ranks(&late)),
+    }
+}
+
+/// The last words of a process, in one piece, so that those of several ranks do not mix. Where even standard error is gone there is nothing left to do.
 pub(crate) fn say(words: &str) {
     drop(std::io::stderr().write_all(format!("{words}\n").as_bytes()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INSIDE: Option<Message> = Some(Message::Answer { is_inside: true, step: Some(3) });
+    const OUTSIDE: Option<Message> = Some(Message::Answer { is_inside: false, step: Some(2) });
+
+    #[test]
+    fn the_culprit_is_named_and_not_those_who_wait() {
+        assert_eq!(culprit(&[(1, INSIDE), (2, None), (3, INSIDE)]), "rank 2 stopped responding");
+        assert_eq!(culprit(&[(0, None), (2, OUTSIDE), (3, None)]), "ranks 0, 3 stopped responding");
+        assert_eq!(culprit(&[(0, INSIDE), (1, OUTSIDE)]), "rank 1 is still running, at step 2, but did not join");
+        assert_eq!(culprit(&[(0, OUTSIDE), (1, OUTSIDE)]), "ranks 0, 1 are still running, but did not join");
+        let all = "all ranks wait for each other; the connection between them may be lost";
+        assert_eq!(culprit(&[(0, INSIDE), (1, INSIDE)]), all);
+    }
 }

@@ -22,7 +22,7 @@ fn a_shape_that_differs() {
     let text = failed.expect_err("rank 2 has another bias").to_string();
     assert_eq!(
         text,
-        "`layers.0.bias` differs between rank 0 and rank 2: [256] f32 against [300] f32; start all ranks with the same program and settings"
+        "`layers.0.bias` differs between rank 0 and rank 2: [256] f32 against [300] f32; start all ranks with the same program, settings and data"
     );
 }
 

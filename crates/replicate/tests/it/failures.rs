@@ -100,6 +100,8 @@ fn one_that_does_not_come() {
         waiting.into_iter().map(|thread| thread.join().expect("no panic")).collect()
     });
     let timeout = Error::Timeout { op: "barrier", missing: vec![1], waited: Duration::from_millis(50) };
+    let said = "barrier: waited 50ms for rank 1, which stopped responding or fell far behind; the run ends, start again from the last checkpoint";
+    assert_eq!(timeout.to_string(), said);
     assert_eq!(ends, [Err(timeout.clone()), Err(timeout)]);
     drop(late);
 }
@@ -112,7 +114,7 @@ fn what_cannot_be_is_refused_before_anybody_is_asked() {
     let root = alone.broadcast(&mut [1_u8], 1).expect_err("there is no rank 1").to_string();
     assert_eq!(root, "broadcast on rank 0: root 1 of a world of 1; ranks count from 0 to world_size - 1");
     let mean = alone.all_reduce(&mut [1_u32], ReduceOp::Mean).expect_err("a mean of whole numbers").to_string();
-    assert_eq!(mean, "all_reduce on rank 0: Mean of U32 is not defined; reduce floats, or take the sum");
+    assert_eq!(mean, "all_reduce on rank 0: Mean of U32 is not defined; reduce floats, or use a sum");
     assert_eq!(alone.all_reduce(&mut [1_u32], ReduceOp::Sum), Ok(()), "and it goes on");
     assert_eq!(Box::new(alone).finish(), Ok(()));
 }

@@ -80,7 +80,7 @@ fn processes_compute_the_bits_of_threads() {
         assert!(threads.iter().all(|bits| *bits == threads[0]), "ranks differ: {threads:x?}");
         assert_eq!(bits(n, "sum"), format!("{:016x}", threads[0]), "{n} ranks");
     }
-    // Two numbers can be added in one order alone.
+    // With two ranks there is only one summation order.
     assert_eq!(bits(2, "sum"), bits(2, "sum-by-engine"));
     bits(3, "sum-by-engine");
 }
