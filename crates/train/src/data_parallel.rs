@@ -21,6 +21,8 @@ use brisk_nn::{Bound, Kept, Optimizer, Parameters};
 use brisk_replicate::{BucketSizes, Collective, CommThread, Described, ReduceOp, Wire, ZeroStage};
 
 use crate::Error;
+use crate::feed::Feed;
+use crate::trainer::described_rows;
 use exchange::{Exchange, Finish, Start, UnevenRule};
 use staging::Staging;
 
@@ -31,16 +33,16 @@ pub use threads::run_threads;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// This replica's side of a data-parallel run: what is reduced over all of them is recorded into the training step.
+/// This replica's side of a data-parallel run: reductions over all replicas are recorded into the training step.
 ///
-/// Every replica holds the whole model, or shares its state with the others ([`DataParallelConfig::zero`]), and takes its part of each batch. Gradients are reduced in buckets, each as soon as the backward pass has made
-/// it, on a thread of their own while the rest is computed; then every replica takes the same step. So replicas that start alike stay alike, bit for bit.
+/// Every replica holds the whole model, or a shard of its state ([`DataParallelConfig::zero`]), and takes its part of each batch. Gradients are reduced in buckets, each as soon as the backward pass has computed
+/// it, on a separate thread while the rest is computed; then every replica takes the same step. So replicas that start alike stay bit-identical.
 ///
-/// It is for training loops of one's own; [`Trainer::with_replicas`](crate::Trainer::with_replicas) does all of it.
+/// Use it in your own training loop; [`Trainer::with_replicas`](crate::Trainer::with_replicas) does all of it.
 ///
 /// # Errors
-/// What a replica does wrong, or that it is lost, ends the run of every other as [`Error::Replica`]. Call [`fail`](Self::fail) where one gives up for a reason of
-/// its own; dropping it without [`finish`](Self::finish) is a failure without a reason.
+/// A replica that is misused or lost ends the run of all others with [`Error::Replica`]. Call [`fail`](Self::fail) where a replica gives up for another
+/// reason; dropping it without [`finish`](Self::finish) is a failure without a reason.
 /// # Reference
 /// Li et al. 2020, *PyTorch Distributed*, arXiv:2006.15704: buckets, reduced in one order on every rank while backward runs.
 /// # Examples
@@ -50,7 +52,7 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 /// use brisk_nn::{Init, Optimizer, ParametersBuilder, Sgd, StepInputs};
 /// use brisk_train::{DataParallelConfig, Error, ReduceOp, run_threads};
 ///
-/// // y = w x, of which each replica has one row.
+/// // y = w x; each replica has one row.
 /// let weights = run_threads(2, &DataParallelConfig::default(), |replica| {
 ///     let mut builder = ParametersBuilder::new();
 ///     builder.add("w", &[1, 1], Init::Constant(0.0));
@@ -86,11 +88,11 @@ pub struct DataParallel {
     overlap: Arc<Overlap>,
     staging: Arc<Staging>,
     stop: Arc<Stop>,
-    /// How many replicas had a batch in the last step, where that is asked.
+    /// How many replicas had a batch in the last step, if they are counted.
     active: Arc<AtomicUsize>,
 }
 
-/// What carries buckets of divided state, counts and holds them.
+/// What the exchange of buckets needs: communication, statistics and staging buffers.
 #[derive(Debug, Clone)]
 struct Links {
     communication: Arc<CommThread>,
@@ -98,48 +100,64 @@ struct Links {
     staging: Arc<Staging>,
 }
 
-/// How replicas talk.
+/// How replicas communicate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DataParallelConfig {
-    /// How much is reduced together.
+    /// How many gradients are reduced together.
     pub buckets: BucketSizes,
-    /// In what gradients travel: fewer bits pay on slow networks alone.
+    /// The format in which gradients are sent: fewer bits pay only on slow networks.
     pub wire: Wire,
-    /// What of the training state each replica keeps a part of, instead of all: [`DataParallel::divide`] does it.
+    /// Which training state is sharded across replicas: [`DataParallel::divide`] does it.
     pub zero: ZeroStage,
     /// How [`Trainer`](crate::Trainer) writes checkpoints.
     pub files: CheckpointFiles,
-    /// By whose statistics batches are normalised in training.
+    /// Which statistics normalise batches in training.
     pub batch_norm: BatchStatistics,
-    /// What becomes of replicas that have fewer batches than others. `None` says that all have as many, and nobody asks; so it is with a [`Trainer`](crate::Trainer).
+    /// What is done with replicas that have fewer batches than others. `None`: all have the same number, which is not checked; this is the case in a [`Trainer`](crate::Trainer).
     pub uneven: Option<Uneven>,
 }
 
-/// What is done in steps in which some replicas have a batch, and others have none left and have [joined](DataParallel::join).
+impl DataParallelConfig {
+    /// The settings one by one, under the names of their fields, for replicas to compare.
+    fn described(&self) -> Vec<(String, String)> {
+        let Self { buckets, wire, zero, files, batch_norm, uneven } = self;
+        let settings = [
+            ("buckets", format!("{} bytes, then {}", buckets.first_bytes, buckets.bytes)),
+            ("wire", format!("{wire:?}")),
+            ("zero", (*zero as usize).to_string()),
+            ("files", format!("{files:?}")),
+            ("batch_norm", format!("{batch_norm:?}")),
+            ("uneven", uneven.map_or("none".to_owned(), |uneven| format!("{uneven:?}"))),
+        ];
+        settings.into_iter().map(|(what, is)| (what.to_owned(), is.to_lowercase())).collect()
+    }
+}
+
+/// What is done in steps for which only some replicas have a batch, and the others have [joined](DataParallel::join).
 ///
 /// # Reference
 /// `DistributedDataParallel.join`: `divide_by_initial_world_size=True` and `False`, `throw_on_early_termination`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Uneven {
-    /// Means are still over all replicas, so that every row counts for as much as the others.
+    /// Means are still over all replicas, so that every row has the same weight.
     DividedByAll,
-    /// Means are over those that have a batch.
+    /// Means are over the replicas that have a batch.
     DividedByActive,
     /// The run ends, on all of them.
     Refused,
 }
 
-/// Of which rows the statistics are that a batch normalisation takes in training.
+/// Which rows a batch normalisation takes its statistics from in training.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum BatchStatistics {
-    /// Of the replica's part of the batch: nobody waits for anybody.
+    /// The replica's part of the batch: no replica waits for another.
     #[default]
     OfReplica,
-    /// Of the whole batch, as on one device: two waits a normalisation and step.
+    /// The whole batch, as on one device: two waits per normalisation and step.
     OfAll,
 }
 
-/// Whether anybody wants the run to end, which is told with a loss.
+/// Whether a replica wants the run to end, which it sends with a loss.
 #[derive(Debug, Default)]
 struct Stop {
     is_wanted: AtomicBool,
@@ -160,17 +178,17 @@ impl DataParallel {
         self.communication.rank()
     }
 
-    /// How many there are.
+    /// How many replicas there are.
     pub fn world_size(&self) -> usize {
         self.communication.world_size()
     }
 
-    /// What carries the values: `threads`, `Open MPI 4.1.4`.
+    /// The communication library: `threads`, `Open MPI 4.1.4`.
     pub fn engine(&self) -> &str {
         &self.engine
     }
 
-    /// This replica's part of `n` rows: parts follow each other by rank, and differ by one row at most.
+    /// This replica's part of `n` rows: parts are in the order of ranks, and differ by at most one row.
     pub fn part_of(&self, n: usize) -> Range<usize> {
         self.part_of_rank(self.rank(), n)
     }
@@ -180,7 +198,7 @@ impl DataParallel {
         cut(rank)..cut(rank + 1)
     }
 
-    /// Makes sure that all replicas say the same, before anything is trained.
+    /// Checks that all replicas have the same entries, before anything is trained.
     ///
     /// # Errors
     /// [`Error::Replica`] with the first entry that differs.
@@ -189,7 +207,7 @@ impl DataParallel {
         Ok(agreed.wait()?)
     }
 
-    /// The same for a model: names, shapes and order of its parameters and buffers, and what the optimizer keeps.
+    /// The same for a model: names, shapes and order of its parameters and buffers, and the optimizer's state.
     ///
     /// # Errors
     /// As [`agree`](Self::agree); [`Error::Tensor`] if parameters or optimizer are not for the stage of [`DataParallelConfig::zero`].
@@ -197,13 +215,23 @@ impl DataParallel {
         let entries = params.entries().iter().map(|entry| (entry.name.clone(), format!("{:?} f32", entry.shape)));
         let buffers =
             params.buffers().iter().map(|buffer| (buffer.name().to_owned(), format!("{:?} f32, not trained", buffer.shape())));
-        // What is divided differs in length by what is left over.
+        // Shards differ in length by the remainder.
         let kept = |len: usize| if params.division().is_some() { "a part".to_owned() } else { format!("{len} f32") };
         let state =
             optimizer.state().into_iter().map(|(name, buffer)| (name, format!("{} of the optimizer", kept(buffer.len()))));
-        let config = [("the configuration".to_owned(), format!("{:?}", self.config))];
+        let config = self.config.described();
         self.agree(entries.chain(buffers).chain(state).chain(config).map(|(what, is)| Described { what, is }).collect())?;
         self.check_division(params, optimizer)
+    }
+
+    /// The same for the rows of a feed, by their [digest](crate::RowDigest).
+    pub(crate) fn agree_on_rows(&self, feed: &Feed<'_>) -> Result<(), Error> {
+        let (n_rows, n_cols) = (feed.n_rows(), feed.n_cols());
+        let rows = match feed.digest().transpose()? {
+            Some((set, digest)) => described_rows(set, n_rows, n_cols, digest),
+            None => Described { what: "rows on the device".to_owned(), is: format!("{n_rows} rows of {n_cols} columns") },
+        };
+        self.agree(vec![rows])
     }
 
     /// Replaces the values of f32 buffers by those of replica 0.
@@ -225,7 +253,7 @@ impl DataParallel {
         Ok(())
     }
 
-    /// Parameters (those that are whole) and buffers of replica 0, for all: once before training, and buffers (running statistics) again before they are used.
+    /// Sends parameters (unless they are sharded) and buffers of replica 0 to all: once before training, and buffers (running statistics) again before they are used.
     ///
     /// # Errors
     /// As [`broadcast`](Self::broadcast).
@@ -236,7 +264,7 @@ impl DataParallel {
         self.broadcast_buffers(device, params)
     }
 
-    /// The buffers alone.
+    /// The buffers only.
     ///
     /// # Errors
     /// As [`broadcast`](Self::broadcast).
@@ -244,16 +272,16 @@ impl DataParallel {
         self.broadcast(device, &params.buffers().iter().map(|buffer| buffer.values()).collect::<Vec<_>>())
     }
 
-    /// Records that gradients are reduced over all replicas; behind the backward pass, and before what reads them.
+    /// Records that gradients are reduced over all replicas; after the backward pass, and before the gradients are read.
     ///
-    /// The mean is what replicas want whose losses are means over batches of one length; the sum, where the losses of all add up to that of the whole batch.
-    /// With `state`, that of an [`Accumulate`](brisk_nn::Accumulate) that has been recorded before, nothing is reduced in batches that end no group: what
-    /// PyTorch's `no_sync` is for. Where gradients are divided there are none to sum up but a replica's own: then `Accumulate` comes behind this, and every batch is reduced.
+    /// Use the mean if losses are means over batches of one length, and the sum if the losses of all replicas add up to that of the whole batch.
+    /// With `state`, that of an [`Accumulate`](brisk_nn::Accumulate) recorded before, nothing is reduced for batches that do not complete a step, as with
+    /// PyTorch's `no_sync`. If gradients are sharded, a replica can accumulate only its own: record `Accumulate` after this, and every batch is reduced.
     ///
-    /// What [`divide`](Self::divide) has divided is reduced so that each replica has the sums of its own pieces; `bound` is the model in `graph`.
+    /// Gradients sharded by [`divide`](Self::divide) are reduced so that each replica has the sums of its own pieces; `bound` is the model in `graph`.
     ///
     /// # Cost
-    /// A copy of all gradients on the host; another half for a [`Wire`] of 16 bits, and one for what it rounds away.
+    /// A copy of all gradients on the host; with a [`Wire`] of 16 bits half a copy more, and one for rounding errors.
     /// # Errors
     /// [`Error::Tensor`].
     pub fn reduce_gradients(
@@ -271,7 +299,7 @@ impl DataParallel {
             let cut = self.cut(params);
             let grads = program.persistent(params.grads());
             let state = state.map(|state| program.persistent(state));
-            // Buckets start in their order, on every replica, whichever is ready first.
+            // Every replica starts the buckets in the same order, whichever is ready first.
             let (mut at, mut exchanges) = (0, Vec::with_capacity(cut.len()));
             for elements in cut {
                 let exchange = self.exchange(elements.clone(), reduce, None, exchanges.is_empty());
@@ -287,8 +315,8 @@ impl DataParallel {
         Ok(recorded?)
     }
 
-    /// Records that a tensor is reduced over all replicas: what has been recorded of it so far. It is sent off as soon as it is there, and awaited here. There is no
-    /// gradient of it.
+    /// Records that a tensor, as recorded so far, is reduced over all replicas. It is sent as soon as it is computed, and awaited here. It has no
+    /// gradient.
     ///
     /// # Errors
     /// [`Error::Tensor`].
@@ -296,7 +324,7 @@ impl DataParallel {
         self.all_reduce_with(graph, x, reduce, None)
     }
 
-    /// The same, which also tells whether any replica wants to stop.
+    /// The same, which also sends whether any replica wants to stop.
     pub(crate) fn all_reduce_and_ask(&self, graph: &Graph, x: &Tensor, reduce: ReduceOp) -> Result<Tensor, Error> {
         self.all_reduce_with(graph, x, reduce, Some(self.stop.clone()))
     }
@@ -314,18 +342,18 @@ impl DataParallel {
         Ok(graph.wrap(y, x.shape())?)
     }
 
-    /// Asks a graph, before a model is recorded into it, to normalise batches by the statistics that the configuration says.
+    /// Sets up a graph, before a model is recorded into it, to normalise batches by the configured statistics.
     pub fn prepare(&self, graph: &Graph) {
         if self.config.batch_norm == BatchStatistics::OfAll {
             graph.synchronise_batch_norm(Arc::new(OnThread(self.communication.clone())));
         }
     }
 
-    /// For a replica that has no batch left: takes part in the steps that others take with `graph`, with gradients of 0, until all have come here. Then all have the
-    /// model of the one that came last.
+    /// For a replica without batches left: takes part in the steps that others take with `graph`, with gradients of 0, until all have joined. Then all have the
+    /// model of the replica that joined last.
     ///
     /// # Errors
-    /// [`Error::Replica`], also where that is [refused](Uneven::Refused), or the configuration does not say what is to be done; [`Error::Tensor`] if the device fails.
+    /// [`Error::Replica`], also if joining is [refused](Uneven::Refused); [`Error::CannotJoin`] if the configuration does not allow it; [`Error::Tensor`] if the device fails.
     /// # Reference
     /// `DistributedDataParallel.join`.
     pub fn join(&self, graph: &Graph, device: &Device, params: &Parameters) -> Result<(), Error> {
@@ -345,7 +373,7 @@ impl DataParallel {
             }
             n_steps += 1;
         }
-        // Who came last has joined in the fewest steps.
+        // The replica that joined last has joined in the fewest steps.
         let joined = self.all_gather(vec![n_steps as f32])?;
         let last = (0..self.world_size()).min_by(|&a, &b| joined[a].total_cmp(&joined[b])).unwrap_or(0);
         let buffers = params.buffers().iter().map(|buffer| buffer.values());
@@ -364,7 +392,7 @@ impl DataParallel {
         Finish { n, exchanges, uneven }
     }
 
-    /// Puts what all replicas have, each as much, one behind the other by rank.
+    /// Concatenates the values of all replicas by rank; each has the same number.
     ///
     /// # Errors
     /// [`Error::Replica`].
@@ -373,28 +401,28 @@ impl DataParallel {
         Ok(self.communication.all_gather(mine, output).wait()?.0)
     }
 
-    /// How long reductions took so far, and how long computation waited for them.
+    /// How long reductions took so far, and how long the computation waited for them.
     pub fn overlap(&self) -> &Overlap {
         &self.overlap
     }
 
-    /// Says with the next loss that this replica wants to stop.
+    /// Sends with the next loss that this replica wants to stop.
     pub(crate) fn ask_to_stop(&self) {
         self.stop.is_wanted.store(true, Ordering::Relaxed);
     }
 
-    /// Whether a replica has said so with a loss; the same on all of them.
+    /// Whether any replica has sent that it wants to stop; the same on all of them.
     pub(crate) fn is_stop_agreed(&self) -> bool {
         self.stop.is_agreed.load(Ordering::Relaxed)
     }
 
-    /// Says which step comes next, for the message of a replica that waits too long.
+    /// Sets the step that comes next, for the message of a replica that waits too long.
     pub fn at_step(&self, step: u64) {
         let tell = self.communication.start("at_step", move |collective| {
             collective.at_step(step);
             Ok(())
         });
-        // It cannot fail, and nobody waits for it.
+        // It cannot fail, and need not be waited for.
         drop(tell);
     }
 
@@ -408,12 +436,12 @@ impl DataParallel {
 
     /// Tells the others that this replica gives up, and why.
     pub fn fail(&self, why: &str) {
-        // Where the group is dead already there is nobody to tell.
+        // If the group is dead already, there is no rank left to tell.
         drop(self.communication.fail(why).wait());
     }
 }
 
-/// What normalisations ask of the communication thread.
+/// All-gathers of batch normalisations, on the communication thread.
 #[derive(Debug)]
 struct OnThread(Arc<CommThread>);
 

@@ -1,6 +1,9 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::StateMemory;
+use crate::memory_check::{bytes, refusal};
+
 /// What can go wrong: where, what was found, what was expected, and what to do next.
 ///
 /// Rows are counted from 0, as slices do.
@@ -137,7 +140,7 @@ pub enum Error {
         found: String,
     },
 
-    /// Predictions and labels do not belong together.
+    /// The numbers of predictions and labels do not match.
     #[error("{metric}: {labels} labels take {expected} predictions, found {found}")]
     PredictionCount {
         /// Which metric.
@@ -149,7 +152,7 @@ pub enum Error {
         /// How many there are.
         found: usize,
     },
-    /// There is nothing to measure.
+    /// There are no rows to measure.
     #[error("{metric}: no rows; expected at least one")]
     NoRows {
         /// Which metric.
@@ -176,12 +179,35 @@ pub enum Error {
         expected: String,
     },
     /// The area under a curve that does not exist.
-    #[error("roc_auc: all {n_rows} labels are {class}, expected both classes; evaluate on more rows, or on shuffled ones")]
+    #[error("roc_auc: {}, expected both classes; evaluate on more rows, or on shuffled ones", all_labels(*n_rows, *class))]
     OneClass {
         /// How many rows there are.
         n_rows: usize,
         /// The label that they have.
         class: u8,
+    },
+    /// The rows held out for validation have one class only, so that their AUC does not exist.
+    #[error(
+        "valid rows: {n_rows} of {} rows {} held out for validation, and {}, expected both classes; use more rows, or hold out more of them",
+        n_rows + n_train_rows,
+        if *n_rows == 1 { "was" } else { "were" },
+        all_labels(*n_rows, *class)
+    )]
+    HeldOutOneClass {
+        /// How many rows were held out.
+        n_rows: usize,
+        /// How many rows there are to train on.
+        n_train_rows: usize,
+        /// The label that those held out have.
+        class: u8,
+    },
+    /// No rows were held out for validation.
+    #[error(
+        "valid rows: none of {n_train_rows} rows were held out for validation, expected some of each class; use more rows, or hold out more of them"
+    )]
+    NothingHeldOut {
+        /// How many rows there are to train on.
+        n_train_rows: usize,
     },
 
     /// The row's names are not those of the log.
@@ -212,7 +238,7 @@ pub enum Error {
         /// How many rows there are.
         found: usize,
     },
-    /// A set has nothing to train on, or more rows than can be numbered.
+    /// A set has no rows or no columns, or more rows than can be numbered.
     #[error("{set} rows: {n_rows} rows of {n_cols} columns, expected at least one of each and fewer than 2^32 - 1 rows")]
     EmptySet {
         /// Which rows: `train`, `valid`, `test`.
@@ -224,13 +250,13 @@ pub enum Error {
     },
     /// An order that is not computed on the device.
     #[error(
-        "resident rows cannot be taken in the order `{order}`; take them in order or shuffled, or stream them with `FeedChoice::Streamed`"
+        "rows that stay on the device cannot be taken in the order `{order}`; take them in order or shuffled, or stream them"
     )]
     ResidentOrder {
         /// The order.
         order: String,
     },
-    /// Rows that are to be used together have other columns.
+    /// Two sets of rows have different numbers of columns.
     #[error("{set} rows have {found} columns, expected {expected}, as many as the training rows")]
     ColumnCount {
         /// Which rows.
@@ -242,7 +268,7 @@ pub enum Error {
     },
     /// A label is not one of two classes.
     #[error(
-        "{set} rows: the label of row {row} is {found}, expected 0 or 1; name another label column, or turn the labels into 0 and 1"
+        "{set} rows: the label of row {row} is {found}, expected 0 or 1; choose another label column, or convert the labels to 0 and 1"
     )]
     BinaryLabel {
         /// Which rows.
@@ -253,7 +279,7 @@ pub enum Error {
         found: f32,
     },
     /// A feature is NaN or infinite.
-    #[error("{set} rows: column {column} holds NaN or infinity, expected numbers; fill missing values in before training")]
+    #[error("{set} rows: column {column} holds NaN or infinity, expected finite numbers; replace missing values before training")]
     NonFinite {
         /// Which rows.
         set: &'static str,
@@ -270,7 +296,7 @@ pub enum Error {
     },
     /// A source failed while its rows were being streamed.
     #[error(
-        "{set} rows: batches {first_batch} to {last_batch} of epoch {epoch} could not be read: {reason}; what was trained before them is whole"
+        "{set} rows: batches {first_batch} to {last_batch} of epoch {epoch} could not be read: {reason}; the steps before them are complete"
     )]
     Stream {
         /// Which rows.
@@ -286,7 +312,7 @@ pub enum Error {
     },
     /// Rows have other categorical columns than the model takes.
     #[error(
-        "{set} rows have {found} categorical columns, the model takes {expected}; make it with `Mlp::with_categories`, or leave the columns out"
+        "{set} rows have {found} categorical columns, expected {expected}, as many as the model takes; give the model an embedding for each, or leave the columns out"
     )]
     CategoryCount {
         /// Which rows.
@@ -298,7 +324,7 @@ pub enum Error {
     },
     /// A code that the model has no entry for.
     #[error(
-        "{set} rows: row {row} has code {found} in categorical column {column}, the model has {n_codes} codes there; give it more, or turn the code into 0, which stands for unknown"
+        "{set} rows: row {row} has code {found} in categorical column {column}, expected one below {n_codes}, the number of codes of the model; give the model more, or replace the code by 0, which stands for unknown"
     )]
     CategoryCode {
         /// Which rows.
@@ -312,7 +338,7 @@ pub enum Error {
         /// How many the model has.
         n_codes: usize,
     },
-    /// A row's weight cannot weigh a loss.
+    /// A row's weight is negative or not finite.
     #[error("{set} rows: the weight of row {row} is {found}, expected a finite number, 0 or more")]
     RowWeight {
         /// Which rows.
@@ -322,8 +348,24 @@ pub enum Error {
         /// Its weight.
         found: f32,
     },
-    /// No row weighs anything.
-    #[error("{set} rows: all {n_rows} weights are 0, so there is nothing to train on; leave the weights out, or set some")]
+    /// A row's weight is so large that the weights of a batch may add up to infinity.
+    #[error(
+        "{set} rows: the weight of row {row} is {found:e}, expected at most {largest:e} in batches of {batch_rows} rows, whose weights are summed; scale the weights down"
+    )]
+    BatchWeight {
+        /// Which rows.
+        set: &'static str,
+        /// The first such row.
+        row: usize,
+        /// Its weight.
+        found: f32,
+        /// Rows of a batch.
+        batch_rows: usize,
+        /// The largest weight for which sums are finite.
+        largest: f32,
+    },
+    /// All weights are 0.
+    #[error("{set} rows: all {n_rows} weights are 0, expected some above 0; leave the weights out, or set some")]
     NoWeight {
         /// Which rows.
         set: &'static str,
@@ -332,7 +374,7 @@ pub enum Error {
     },
     /// The loss is no longer a number.
     #[error(
-        "the loss of epoch {epoch}, step {step}, is {loss}; checkpoints from before are whole: lower the learning rate, or look at the rows of that step"
+        "the loss of epoch {epoch}, step {step}, is {loss}, expected a finite number; earlier checkpoints are intact: lower the learning rate, or look at the rows of that step"
     )]
     NonFiniteLoss {
         /// The epoch, from 1.
@@ -342,9 +384,9 @@ pub enum Error {
         /// The loss.
         loss: f32,
     },
-    /// Steps are skipped, and skipped again, whatever the loss is scaled by.
+    /// Too many steps in a row were skipped, whatever the loss was scaled by.
     #[error(
-        "the last {n_skipped} steps until the end of epoch {epoch} were skipped: their gradients are not finite, though the loss scale is down to {scale:e}; checkpoints from before are whole: lower the learning rate, look at the rows of that epoch, or take bf16 or f32"
+        "the last {n_skipped} steps until the end of epoch {epoch} were skipped: their gradients are not finite, though the loss scale is down to {scale:e}; the last loss is {loss}; earlier checkpoints are intact: lower the learning rate, look at the rows of that epoch, or use bf16 or f32"
     )]
     SkippedSteps {
         /// The epoch, from 1.
@@ -353,27 +395,76 @@ pub enum Error {
         n_skipped: u32,
         /// The loss scale then.
         scale: f32,
+        /// The loss of the last batch.
+        loss: f32,
+    },
+    /// All steps of an epoch, or of a whole run, were skipped, and nothing was learnt.
+    #[error(
+        "no step was taken in {}: all {n_skipped} were skipped, since their gradients are not finite; the loss scale is {scale:e}, the last loss is {loss}; earlier checkpoints are intact: lower the learning rate, look at the rows, or use bf16 or f32",
+        epochs(*first_epoch, *last_epoch)
+    )]
+    NoStepTaken {
+        /// The first epoch without a step, from 1.
+        first_epoch: usize,
+        /// The last one.
+        last_epoch: usize,
+        /// How many steps were skipped in them.
+        n_skipped: u32,
+        /// The loss scale at their end.
+        scale: f32,
+        /// The loss of the last batch.
+        loss: f32,
+    },
+    /// The run takes more memory than there is.
+    #[error("{}", refusal(*needed_bytes, *available_bytes, place, *n_replicas, memory, *copies, largest))]
+    Memory {
+        /// What the run takes; that of all replicas on this host, where the host is short of memory.
+        needed_bytes: usize,
+        /// What is available.
+        available_bytes: usize,
+        /// Where: this machine, or a device whose memory is limited.
+        place: String,
+        /// How many replicas need it together.
+        n_replicas: usize,
+        /// What one replica takes on its device.
+        memory: StateMemory,
+        /// Bytes of parameters that the host of a replica keeps besides.
+        copies: usize,
+        /// The largest parameter and its shape.
+        largest: Box<(String, Vec<usize>)>,
+    },
+    /// Rows that are to stay on the device take more memory than there is.
+    #[error("{set} rows take {}, but this machine has {} of memory available; use fewer rows, or stream them", bytes(*needed_bytes), bytes(*available_bytes))]
+    RowMemory {
+        /// Which rows.
+        set: &'static str,
+        /// What they take.
+        needed_bytes: usize,
+        /// What is available.
+        available_bytes: usize,
     },
     /// The run ended before one epoch was done.
     #[error("the run was stopped before its first epoch was done; there is nothing to keep")]
     NoEpoch,
     /// A batch that leaves replicas without rows.
-    #[error("a batch of {batch_rows} rows for {world_size} replicas; give each at least one row, or take fewer replicas")]
+    #[error(
+        "a batch has {batch_rows} rows for {world_size} replicas, expected at least one for each; use larger batches or fewer replicas"
+    )]
     BatchPerReplica {
         /// Rows of a batch, of all replicas together.
         batch_rows: usize,
         /// How many replicas there are.
         world_size: usize,
     },
-    /// A replica that wants to join others, where they do not count who has a batch.
+    /// A replica without batches cannot join the others, which do not count the replicas that have a batch.
     #[error(
-        "replicas do not say who has a batch left, so none can join; set `DataParallelConfig::uneven`, and normalise batches by each replica's own statistics"
+        "this run does not support different numbers of batches on replicas; set what is done with them (`uneven`), and normalise batches by each replica's own statistics"
     )]
     CannotJoin,
-    /// What went wrong between replicas.
+    /// An error of replicas.
     #[error(transparent)]
     Replica(#[from] brisk_replicate::Error),
-    /// What the tensors below say.
+    /// An error of tensors, programs or devices.
     #[error(transparent)]
     Tensor(brisk_nn::Error),
     /// The process has a handler for Ctrl-C already, from elsewhere.
@@ -388,6 +479,16 @@ fn left(is_kept: bool, source: &io::Error) -> String {
     let what = if is_kept { "the file from before is still there" } else { "nothing was left behind" };
     let full = matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
     if full { format!("{what}; make room on the disk, or write elsewhere") } else { what.to_owned() }
+}
+
+/// `all 5 labels are 0`.
+fn all_labels(n_rows: usize, class: u8) -> String {
+    if n_rows == 1 { format!("its label is {class}") } else { format!("all {n_rows} labels are {class}") }
+}
+
+/// `epoch 2`, `epochs 1 to 3`.
+fn epochs(first: usize, last: usize) -> String {
+    if first == last { format!("epoch {first}") } else { format!("epochs {first} to {last}") }
 }
 
 fn list(names: &[String]) -> String {

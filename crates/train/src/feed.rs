@@ -1,12 +1,12 @@
-//! Rows on their way to a device: all of them before the run, or chunk by chunk while it goes on.
+//! How rows reach a device: all of them before the run, or chunk by chunk during it.
 
 mod chunks;
 mod config;
 mod element;
-mod free_memory;
 pub(crate) mod inspect;
 mod probe;
 mod resident;
+mod source_rows;
 mod table;
 
 use std::cell::RefCell;
@@ -17,10 +17,11 @@ use brisk_loader::{Batching, Order, RowSource};
 use brisk_nn::tensor::program::{self, Device, Uploads};
 use brisk_nn::tensor::{Graph, Persistent, Tensor};
 
-use crate::{Error, Standardisation};
+use crate::{Error, RowDigest, Standardisation, host_memory};
 use chunks::{Chunks, OpenChunks, SourceChunks};
 use inspect::layout_of;
 use resident::is_computed_on_devices;
+use source_rows::{DigestRows, SourceRows};
 use table::DeviceTable;
 
 pub use config::{FeedChoice, FeedConfig, FeedFact};
@@ -30,10 +31,10 @@ pub use probe::FeedProbe;
 pub use resident::ResidentRows;
 pub use table::BatchTensors;
 
-/// Batches of a source's rows on a device: resident there, or streamed, which gives the same batches in the same order.
+/// Batches of a source's rows on a device: resident there, or streamed, with the same batches in the same order.
 ///
-/// A streamed feed holds one chunk of many batches on the device. While its batches are trained on, threads gather the next chunks on the
-/// host; between them a chunk is copied through mapped staging memory. Clones are the same feed.
+/// A streamed feed holds one chunk of many batches on the device. While the device trains on them, threads gather the next chunks on the
+/// host; then a chunk is copied through mapped staging memory. Clones are the same feed.
 #[derive(Debug, Clone)]
 pub struct Feed<'a> {
     table: DeviceTable,
@@ -42,6 +43,8 @@ pub struct Feed<'a> {
     order: Order,
     fact: FeedFact,
     stream: Option<Stream<'a>>,
+    /// The rows as they are in the source; `None` where only those on the device are known.
+    source: Option<Rc<dyn DigestRows + 'a>>,
 }
 
 #[derive(Debug, Clone)]
@@ -51,14 +54,14 @@ struct Stream<'a> {
     uploads: Rc<RefCell<Uploads>>,
 }
 
-/// A feed whose threads, if it has some, are running; lent by [`Feed::open`].
+/// A feed whose threads, if it has any, are running; lent by [`Feed::open`].
 pub struct OpenFeed<'f> {
     feed: &'f Feed<'f>,
     device: &'f Device,
     chunks: Option<&'f mut dyn OpenChunks>,
 }
 
-/// What a run's state counts batches from.
+/// Where a run's state counts batches from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Cursor {
     /// The start of the epoch.
@@ -67,24 +70,36 @@ pub enum Cursor {
     Turn,
 }
 
-/// Batches that are ready on the device, to be replayed in one go.
+/// Batches that are ready on the device and can be replayed together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {
-    /// The first of them, of those of the epoch.
+    /// The first of them, counted within the epoch.
     pub first_batch: usize,
     /// How many.
     pub n_batches: usize,
-    /// How many rows they have, the padding of the last batch not counted.
+    /// How many rows they have, without the padding of the last batch.
     pub n_rows: usize,
 }
 
 impl<'a> Feed<'a> {
-    /// Takes the way that `config` asks for, or that fits. `config.order` is not looked at: `order` is.
+    /// Makes rows resident or streams them, as `config` says or as they fit. `config.order` is ignored in favour of `order`.
     ///
     /// # Errors
     /// [`Error::EmptySet`], [`Error::NonFinite`], [`Error::Rows`] for rows that cannot be used; [`Error::ResidentOrder`] if rows are to be
-    /// resident in an order that devices do not compute; [`Error::Tensor`] if the device has no room for a chunk either.
+    /// resident in an order that devices do not compute; [`Error::Tensor`] if the device has no room even for a chunk.
     pub fn new<S: RowSource<Feature: FeedElement>>(
+        device: &Device,
+        set: &'static str,
+        source: &'a S,
+        order: Order,
+        batch_rows: usize,
+        config: &FeedConfig,
+    ) -> Result<Self, Error> {
+        let feed = Self::by_choice(device, set, source, order, batch_rows, config)?;
+        Ok(Self { source: Some(Rc::new(SourceRows { set, source })), ..feed })
+    }
+
+    fn by_choice<S: RowSource<Feature: FeedElement>>(
         device: &Device,
         set: &'static str,
         source: &'a S,
@@ -110,7 +125,7 @@ impl<'a> Feed<'a> {
         if !is_computed_on_devices(&order) {
             return streamed(|_, chunk_bytes| FeedFact::StreamedForOrder { chunk_bytes });
         }
-        let budget_bytes = config.budget_bytes.or_else(|| free_memory::budget_bytes(device));
+        let budget_bytes = config.budget_bytes.or_else(|| host_budget_bytes(device));
         if let Some(budget_bytes) = budget_bytes.filter(|&budget_bytes| len_bytes > budget_bytes) {
             let fact = |chunk_bytes| FeedFact::StreamedBeyondBudget { len_bytes, budget_bytes, chunk_bytes };
             return Self::streamed(device, set, source, order, batch_rows, config, fact);
@@ -131,7 +146,7 @@ impl<'a> Feed<'a> {
     }
 
     fn resident(rows: ResidentRows, order: Order, batch_rows: usize, fact: FeedFact) -> Self {
-        Self { n_rows: rows.n_rows(), table: rows.table, batch_rows, order, fact, stream: None }
+        Self { n_rows: rows.n_rows(), table: rows.table, batch_rows, order, fact, stream: None, source: None }
     }
 
     fn streamed<S: RowSource<Feature: FeedElement>>(
@@ -144,7 +159,7 @@ impl<'a> Feed<'a> {
         fact: impl FnOnce(usize) -> FeedFact,
     ) -> Result<Self, Error> {
         let layout = layout_of(set, source)?;
-        // An epoch of rows that are drawn has as many as there are draws.
+        // An epoch of drawn rows has one row per draw.
         let n_rows = order.of_epoch(source.n_rows() as u32, 0).n_positions() as usize;
         let batch_rows = batch_rows.clamp(1, n_rows.max(1));
         let batch_bytes = batch_rows.saturating_mul(layout.row_bytes());
@@ -157,7 +172,7 @@ impl<'a> Feed<'a> {
         // One slot is filled while the device reads the other.
         let uploads = Rc::new(RefCell::new(device.uploads(chunk_bytes, 2)?));
         let stream = Some(Stream { chunks, chunk_batches, uploads });
-        Ok(Self { table, n_rows, batch_rows, order, fact: fact(chunk_bytes), stream })
+        Ok(Self { table, n_rows, batch_rows, order, fact: fact(chunk_bytes), stream, source: None })
     }
 
     /// How many rows an epoch has.
@@ -168,6 +183,14 @@ impl<'a> Feed<'a> {
     /// How many columns there are.
     pub fn n_cols(&self) -> usize {
         self.table.n_cols()
+    }
+
+    /// The digest of the source's rows, which are read for it, and the set's name; `None` for rows that were on the device before there was a feed.
+    ///
+    /// # Errors
+    /// As [`RowDigest::of`].
+    pub(crate) fn digest(&self) -> Option<Result<(&'static str, RowDigest), Error>> {
+        self.source.as_ref().map(|source| source.digest())
     }
 
     /// Rows of a batch.
@@ -190,12 +213,12 @@ impl<'a> Feed<'a> {
         self.table.len_bytes()
     }
 
-    /// The most batches that are on the device together.
+    /// The maximum number of batches that are on the device together.
     pub fn turn_batches(&self) -> usize {
         self.stream.as_ref().map_or(self.n_batches(), |stream| stream.chunk_batches)
     }
 
-    /// Records the gathering of the batch that `state` stands at.
+    /// Records the gathering of the batch whose index is in `state`.
     ///
     /// # Errors
     /// [`Error::Tensor`] if the columns differ from those of `scale`.
@@ -203,7 +226,7 @@ impl<'a> Feed<'a> {
         self.table.record(graph, scale, state, self.batch_rows)
     }
 
-    /// The same for the rows `part` of each batch: those of one replica, say.
+    /// The same for the rows `part` of each batch, such as those of one replica.
     ///
     /// # Errors
     /// As [`record`](Self::record).
@@ -217,8 +240,8 @@ impl<'a> Feed<'a> {
         self.table.record_part(graph, scale, state, part)
     }
 
-    /// Records what each row of the whole batch weighs `[batch_rows]`, of 1 for all of them. A sum of the losses of a part weighted by its shares is what it
-    /// adds to the mean over the batch.
+    /// Records the weight of each row of the whole batch, `[batch_rows]`, where all weights add up to 1. The losses of some of the rows, weighted by these shares and
+    /// summed, are what these rows add to the mean over the batch.
     ///
     /// # Errors
     /// As [`record`](Self::record).
@@ -226,7 +249,7 @@ impl<'a> Feed<'a> {
         self.table.record_shares(graph, scale, state, self.batch_rows)
     }
 
-    /// Starts the threads of a streamed feed, for as long as `f` runs. A resident one has none.
+    /// Runs the threads of a streamed feed while `f` runs. A resident one has none.
     ///
     /// # Errors
     /// Those of `f`.
@@ -246,11 +269,11 @@ impl<'a> Feed<'a> {
 }
 
 impl OpenFeed<'_> {
-    /// Calls `f` for the batches of an epoch, at most `most` at a time, when they are ready on the device. `f` replays what was recorded, and says
-    /// whether to go on.
+    /// Calls `f` for the batches of an epoch, at most `most` at a time, when they are ready on the device. `f` replays the recorded program and says
+    /// whether to continue.
     ///
     /// # Errors
-    /// Those of `f`; [`Error::Stream`] names the batches that the source failed at; [`Error::NonFinite`] for rows that were streamed and not seen
+    /// Those of `f`; [`Error::Stream`] names the batches for which the source failed; [`Error::NonFinite`] for streamed rows that were not checked
     /// before; [`Error::Tensor`] if the device fails.
     pub fn each_turn(
         &mut self,
@@ -262,7 +285,7 @@ impl OpenFeed<'_> {
         self.each_turn_from(0, epoch, cursor, most, f)
     }
 
-    /// The same from a batch within the epoch on.
+    /// The same, starting at a batch within the epoch.
     ///
     /// # Errors
     /// As [`each_turn`](Self::each_turn).
@@ -295,7 +318,7 @@ impl OpenFeed<'_> {
 }
 
 impl Feed<'_> {
-    /// The turns of batches that are on the device, whose first row is the first of `batches`, from one of them on.
+    /// The turns of batches that are on the device, where row 0 is the first of `batches`, starting at batch `from`.
     fn turns_of(
         &self,
         batches: Range<usize>,
@@ -311,7 +334,7 @@ impl Feed<'_> {
             let n_batches = most.min(batches.end - first_batch);
             let counted_from = if cursor == Cursor::Epoch { 0 } else { first_batch };
             if cursor == Cursor::Turn || first_batch == first_turn {
-                // The state's batch 0 is this many rows from the first on the device; before it, if negative.
+                // Rows from the first row on the device to batch 0 of the state; negative if that is before it.
                 let offset = (counted_from as u32).wrapping_sub(batches.start as u32).wrapping_mul(self.batch_rows as u32);
                 set_order(offset)?;
             }
@@ -330,8 +353,20 @@ impl std::fmt::Debug for OpenFeed<'_> {
     }
 }
 
+/// The share of free memory that rows may take; the rest is for activations, staging and other processes.
+const SHARE_OF_FREE_MEMORY: f64 = 0.7;
+
+/// Bytes that rows may take on a device whose memory is the host's, if the system says how much is free.
+fn host_budget_bytes(device: &Device) -> Option<usize> {
+    let available = host_memory::available_bytes().filter(|_| host_memory::is_used_by(device))?;
+    Some((available as f64 * SHARE_OF_FREE_MEMORY) as usize)
+}
+
 fn is_out_of_memory(error: &Error) -> bool {
     use program::Error as ProgramError;
+    if matches!(error, Error::RowMemory { .. }) {
+        return true;
+    }
     let Error::Tensor(brisk_nn::Error::Program(error)) = error else { return false };
     matches!(error, ProgramError::OutOfMemory { .. } | ProgramError::BufferLimit { .. } | ProgramError::MemoryLimit { .. })
 }

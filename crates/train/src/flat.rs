@@ -1,4 +1,4 @@
-//! Flat buffers of a model in checkpoints: what is divided among replicas is put together, bucket by bucket, by those that write it.
+//! Flat buffers of a model in checkpoints: sharded state is put together, bucket by bucket, by the replicas that write it.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use brisk_nn::{Entry, Kept, Parameters};
 
 use crate::{Checkpoint, CheckpointFiles, DataParallel, Error};
 
-/// What a checkpoint has of the parameters' layout, and who writes which part of it.
+/// The parameters' layout in a checkpoint, and which replica writes which part of it.
 #[derive(Debug)]
 pub(crate) struct Flat<'a> {
     pub(crate) params: &'a Parameters,
@@ -14,17 +14,17 @@ pub(crate) struct Flat<'a> {
 }
 
 impl Flat<'_> {
-    /// Refuses parameters that are divided where nobody has the rest.
+    /// Refuses sharded parameters without replicas that have the rest.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.params.division().is_none() || self.replicas.is_some() {
             return Ok(());
         }
-        let found = "parameters that are divided among replicas".to_owned();
-        let expected = "whole ones; or `with_replicas`, which asks the others for the rest";
+        let found = "parameters that are sharded across replicas".to_owned();
+        let expected = "parameters that are whole, or replicas (`with_replicas`) that have the rest";
         Err(Error::Tensor(brisk_nn::Error::Refused { op: "bind", found, expected }))
     }
 
-    /// Whether this replica writes what all have.
+    /// Whether this replica writes what all replicas have.
     pub(crate) fn is_first(&self) -> bool {
         self.replicas.is_none_or(|replicas| replicas.rank() == 0)
     }

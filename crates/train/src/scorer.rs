@@ -11,23 +11,29 @@ use crate::feed::{Cursor, Feed, OpenFeed};
 use crate::flat::Flat;
 use crate::{DataParallel, Error, ResidentRows, Standardisation};
 
-/// A model's outputs over a whole table: recorded without a tape, scores collected on the device and read once, or once a chunk of
-/// a table that is streamed.
+/// A model's outputs for all rows of a table: recorded without a tape, collected on the device and read once, or once per chunk of
+/// a streamed table.
 #[derive(Debug)]
 pub struct Scorer<'a> {
-    graph: Graph,
+    recorded: RecordedScorer<'a>,
     executable: Executable,
+}
+
+/// An evaluation that has been recorded, and takes no memory yet.
+#[derive(Debug)]
+pub(crate) struct RecordedScorer<'a> {
+    graph: Graph,
     state: Persistent,
     scores: Persistent,
     feed: Feed<'a>,
     /// Batches whose scores are collected before they are read.
     turn_batches: usize,
-    /// With whom the rows of each batch are shared.
+    /// The replicas that share the rows of each batch.
     replicas: Option<&'a DataParallel>,
 }
 
 impl<'a> Scorer<'a> {
-    /// Records and compiles the evaluation of `model`, which gives one number a row, over rows that are on the device, with products in
+    /// Records and compiles the evaluation of `model`, which gives one number per row, over rows that are on the device, with products in
     /// any precision.
     ///
     /// # Errors
@@ -56,13 +62,13 @@ impl<'a> Scorer<'a> {
         scale: &Standardisation,
         precision: Precision,
     ) -> Result<Self, Error> {
-        Self::shared(device, model, params, feed, scale, precision, None)
+        RecordedScorer::record(device, model, params, feed, scale, precision, None)?.compile(device)
     }
 
-    /// The same with each replica scoring its part of every batch. All of them get all scores.
+    /// The same with each replica scoring its part of every batch. All of them get all scores. Replicas compare their rows first: make it before training.
     ///
     /// # Errors
-    /// As [`of_feed`](Self::of_feed); [`Error::BatchPerReplica`] if there are fewer rows than replicas.
+    /// As [`of_feed`](Self::of_feed); [`Error::BatchPerReplica`] if there are fewer rows than replicas; [`Error::Replica`] if replicas have different rows.
     pub fn with_replicas(
         device: &Device,
         model: &dyn Module,
@@ -72,11 +78,71 @@ impl<'a> Scorer<'a> {
         precision: Precision,
         replicas: &'a DataParallel,
     ) -> Result<Self, Error> {
-        check_batch(feed.batch_rows(), replicas.world_size())?;
-        Self::shared(device, model, params, feed, scale, precision, Some(replicas))
+        replicas.agree_on_rows(feed)?;
+        RecordedScorer::record(device, model, params, feed, scale, precision, Some(replicas))?.compile(device)
     }
 
-    fn shared(
+    /// The model's output for every row, in the order of the feed's first epoch: the table's, unless it is shuffled.
+    ///
+    /// # Errors
+    /// [`Error::Tensor`] if the device fails; [`Error::Stream`] if the source of streamed rows does.
+    pub fn scores(&self) -> Result<Vec<f32>, Error> {
+        self.recorded.feed.open(self.executable.device(), |open| self.scores_of(open))
+    }
+
+    /// The same with the feed's threads running.
+    pub(crate) fn scores_of(&self, open: &mut OpenFeed<'_>) -> Result<Vec<f32>, Error> {
+        let (device, RecordedScorer { state, scores, feed, turn_batches, replicas, .. }) =
+            (self.executable.device(), &self.recorded);
+        let part_rows = scores.len() / turn_batches;
+        let mut mine = Vec::with_capacity(feed.n_batches() * part_rows);
+        open.each_turn(0, Cursor::Turn, *turn_batches, |turn| {
+            device.write(state, &[0_u32; STATE_LEN])?;
+            self.executable.run(turn.n_batches)?;
+            let scores: Vec<f32> = device.read(scores)?;
+            mine.extend_from_slice(&scores[..turn.n_batches * part_rows]);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        let mut all = match replicas {
+            None => mine,
+            Some(replicas) => self.of_all(replicas, mine, part_rows)?,
+        };
+        all.truncate(feed.n_rows());
+        Ok(all)
+    }
+
+    /// The scores of all replicas in the order of rows, of which this one has `part_rows` in each batch.
+    fn of_all(&self, replicas: &DataParallel, mut mine: Vec<f32>, part_rows: usize) -> Result<Vec<f32>, Error> {
+        let feed = self.feed();
+        let (n_batches, batch_rows) = (feed.n_batches(), feed.batch_rows());
+        // Parts may differ by a row; gathered pieces are equally long.
+        let most = batch_rows.div_ceil(replicas.world_size());
+        mine.resize(n_batches * most, 0.0);
+        let gathered = replicas.all_gather(mine)?;
+        let mut all = vec![0.0; n_batches * batch_rows];
+        for (rank, scores) in gathered.chunks_exact(n_batches * most).enumerate() {
+            let part = replicas.part_of_rank(rank, batch_rows);
+            debug_assert!(rank != replicas.rank() || part.len() == part_rows, "parts are cut alike");
+            for (batch, scores) in all.chunks_exact_mut(batch_rows).zip(scores.chunks_exact(part.len())) {
+                batch[part.clone()].copy_from_slice(scores);
+            }
+        }
+        Ok(all)
+    }
+
+    /// The recorded program, for [`Graph::planned_peak_bytes`].
+    pub fn graph(&self) -> &Graph {
+        &self.recorded.graph
+    }
+
+    /// The rows.
+    pub fn feed(&self) -> &Feed<'a> {
+        &self.recorded.feed
+    }
+}
+
+impl<'a> RecordedScorer<'a> {
+    pub(crate) fn record(
         device: &Device,
         model: &dyn Module,
         params: &Parameters,
@@ -85,6 +151,7 @@ impl<'a> Scorer<'a> {
         precision: Precision,
         replicas: Option<&'a DataParallel>,
     ) -> Result<Self, Error> {
+        replicas.map_or(Ok(()), |replicas| check_batch(feed.batch_rows(), replicas.world_size()))?;
         let part = replicas.map_or(0..feed.batch_rows(), |replicas| replicas.part_of(feed.batch_rows()));
         let batch_rows = part.len();
         let fits = device.max_binding_bytes() / (batch_rows * size_of::<f32>());
@@ -101,63 +168,15 @@ impl<'a> Scorer<'a> {
         if let Some(replicas) = replicas {
             replicas.gather_parameters(&graph, params, &bound)?;
         }
-        let executable = graph.compile(device)?;
-        Ok(Self { graph, executable, state, scores, feed: feed.clone(), turn_batches, replicas })
+        Ok(Self { graph, state, scores, feed: feed.clone(), turn_batches, replicas })
     }
 
-    /// The model's output for every row, in the order of the feed's first epoch: the table's, unless it is shuffled.
-    ///
-    /// # Errors
-    /// [`Error::Tensor`] if the device fails; [`Error::Stream`] if the source of streamed rows does.
-    pub fn scores(&self) -> Result<Vec<f32>, Error> {
-        self.feed.open(self.executable.device(), |open| self.scores_of(open))
-    }
-
-    /// The same with the feed's threads running.
-    pub(crate) fn scores_of(&self, open: &mut OpenFeed<'_>) -> Result<Vec<f32>, Error> {
-        let device = self.executable.device();
-        let part_rows = self.scores.len() / self.turn_batches;
-        let mut mine = Vec::with_capacity(self.feed.n_batches() * part_rows);
-        open.each_turn(0, Cursor::Turn, self.turn_batches, |turn| {
-            device.write(&self.state, &[0_u32; STATE_LEN])?;
-            self.executable.run(turn.n_batches)?;
-            let scores: Vec<f32> = device.read(&self.scores)?;
-            mine.extend_from_slice(&scores[..turn.n_batches * part_rows]);
-            Ok(ControlFlow::Continue(()))
-        })?;
-        let mut all = match self.replicas {
-            None => mine,
-            Some(replicas) => self.of_all(replicas, mine, part_rows)?,
-        };
-        all.truncate(self.feed.n_rows());
-        Ok(all)
-    }
-
-    /// The scores of all replicas in the order of rows, of which this one has `part_rows` in each batch.
-    fn of_all(&self, replicas: &DataParallel, mut mine: Vec<f32>, part_rows: usize) -> Result<Vec<f32>, Error> {
-        let (n_batches, batch_rows) = (self.feed.n_batches(), self.feed.batch_rows());
-        // Parts differ by a row, and what is gathered does not.
-        let most = batch_rows.div_ceil(replicas.world_size());
-        mine.resize(n_batches * most, 0.0);
-        let gathered = replicas.all_gather(mine)?;
-        let mut all = vec![0.0; n_batches * batch_rows];
-        for (rank, scores) in gathered.chunks_exact(n_batches * most).enumerate() {
-            let part = replicas.part_of_rank(rank, batch_rows);
-            debug_assert!(rank != replicas.rank() || part.len() == part_rows, "parts are cut alike");
-            for (batch, scores) in all.chunks_exact_mut(batch_rows).zip(scores.chunks_exact(part.len())) {
-                batch[part.clone()].copy_from_slice(scores);
-            }
-        }
-        Ok(all)
-    }
-
-    /// What is replayed, to plan memory with.
-    pub fn graph(&self) -> &Graph {
+    pub(crate) fn graph(&self) -> &Graph {
         &self.graph
     }
 
-    /// The rows.
-    pub fn feed(&self) -> &Feed<'a> {
-        &self.feed
+    pub(crate) fn compile(self, device: &Device) -> Result<Scorer<'a>, Error> {
+        let executable = self.graph.compile(device)?;
+        Ok(Scorer { recorded: self, executable })
     }
 }

@@ -6,7 +6,7 @@ use crate::Error;
 use crate::feed::FeedElement;
 use crate::feed::inspect::{for_each_chunk, layout_of};
 
-/// How columns are brought to mean 0 and variance 1, on the device, when a batch is gathered. Bytes count as 0 to 255.
+/// Brings columns to mean 0 and variance 1, on the device, when a batch is gathered. Bytes count as 0 to 255.
 #[derive(Debug, Clone)]
 pub struct Standardisation {
     mean: Vec<f32>,

@@ -83,6 +83,51 @@ fn what_is_wrong_for_all_ranks_is_no_lost_rank() {
     }
 }
 
+/// Two ranks with options of their own: `options` is a shell's words, in which `$RANK` is the rank.
+#[track_caller]
+fn check_refused_ranks(place: &Place, options: &str, words: &[&str]) {
+    let mut command = Command::new("mpirun");
+    settle(&mut command);
+    let script = format!(r#"RANK=$OMPI_COMM_WORLD_RANK; exec "$0" "$@" {options}"#);
+    command.args(["-n", "2", "sh", "-c", &script]).arg(built("data_parallel"));
+    let output = place.prepared(command, &[]).output().expect("mpirun starts");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{options}: {said}");
+    assert!(words.iter().all(|words| said.contains(words)), "{options}: {said}");
+    assert!(!said.contains("epoch 1/3"), "{options}: nothing was trained: {said}");
+}
+
+#[test]
+fn ranks_with_other_options_are_told_which_option_differs() {
+    let place = Place::new();
+    let between = |what: &str, mine: &str, theirs: &str| {
+        format!("error: {what} differs between rank 0 and rank 1: {mine} against {theirs}; start all ranks with the same program")
+    };
+    check_refused_ranks(&place, "--batch $((64 + RANK))", &[&between("--batch", "64", "65")]);
+    check_refused_ranks(&place, "--lr 0.$((1 + RANK))", &[&between("--lr", "0.1", "0.2")]);
+    check_refused_ranks(&place, "--wire $([ $RANK = 0 ] && echo f32 || echo f16)", &[&between("--wire", "f32", "f16")]);
+}
+
+#[test]
+fn ranks_with_other_rows_are_refused_before_training() {
+    let place = Place::new();
+    let row = |i: usize, label: usize| format!("{label},{},{}\n", i as f32 * 0.37, (i * i % 101) as f32);
+    let table = |inverted: Option<usize>| -> String {
+        (0..200).map(|i| row(i, (i / 3 % 2) ^ usize::from(inverted == Some(i)))).collect()
+    };
+    // Rank 1 has one label inverted: in its rows to train on, then in its rows to test on.
+    for (name, rank_1) in [("a0", None), ("a1", Some(77)), ("b0", None), ("b1", None), ("t0", None), ("t1", Some(5))] {
+        fs::write(place.path(&format!("{name}.csv")), table(rank_1)).expect("there is room");
+    }
+    // The row is among the nine tenths that are trained on, or those held out; each rank imports into a folder of its own.
+    let folder = "--data-dir data$RANK";
+    let train = format!("--train a$RANK.csv --test b$RANK.csv {folder}");
+    check_refused_ranks(&place, &train, &["rows` differs between rank 0 and rank 1: ", "rows of 2 columns with digest "]);
+    let test = format!("--train b$RANK.csv --test t$RANK.csv {folder}");
+    let words = ["`test rows` differs between rank 0 and rank 1: 200 rows of 2 columns with digest "];
+    check_refused_ranks(&place, &test, &words);
+}
+
 /// A run that takes seconds, so that it can be disturbed.
 const LONG: [&str; 10] = ["--rows", "4000", "--batch", "20", "--epochs", "12", "--patience", "0", "--checkpoint-every", "20"];
 

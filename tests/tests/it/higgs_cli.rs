@@ -298,7 +298,7 @@ fn tables_that_cannot_be_trained_on() {
         // Everywhere, so that both parts of the training rows have one.
         place.table(name, |features, _| features.iter_mut().skip(1).step_by(3).for_each(|x| *x = bad));
         place.table("good.safetensors", |_, _| {});
-        let words = [name, "column 1", "NaN or infinity", "fill missing values in"];
+        let words = [name, "column 1", "NaN or infinity", "replace missing values"];
         place.check(&["--train", name, "--test", "good.safetensors"], &words);
         place.check(&["--train", "good.safetensors", "--test", name], &words);
     }

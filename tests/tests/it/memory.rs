@@ -1,12 +1,17 @@
-//! What was planned is what is held: known before anything runs, and never more.
+//! Memory is planned before anything runs: a run holds what was planned, and one that does not fit is refused.
 
+use std::process::Command;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
+use brisk_loader::RowSource;
 use brisk_nn::tensor::Graph;
-use brisk_program::Device;
-use brisk_train::{Error, Outputs, TrainerConfig};
+use brisk_program::{Device, Selection};
+use brisk_train::{DataParallelConfig, Error, Outputs, ResidentRows, TrainerConfig, ZeroStage};
 
+use crate::example::built;
 use crate::gpu::{cpu, gpu};
+use crate::replicas::{CONFIG, replicated};
 use crate::run::{Setting, after_each_epoch, quiet};
 
 fn check(device: &Device, batch_rows: usize) -> Result<(), Error> {
@@ -46,4 +51,127 @@ fn a_run_holds_what_was_planned() -> Result<(), Error> {
 #[test]
 fn a_run_on_a_gpu_holds_what_was_planned() -> Result<(), Error> {
     gpu().map_or(Ok(()), |device| check(&device, 100))
+}
+
+/// Trains a network of these hidden layers on `device`, or says why not.
+fn refused(device: &Device, hidden: &[usize]) -> Error {
+    let started = Instant::now();
+    let ready = Setting { hidden: hidden.to_vec(), ..Setting::default() }.ready();
+    let error = ready.trainer(device).expect_err("there is not so much memory");
+    assert_eq!(device.allocated_bytes(), 0, "nothing was allocated");
+    assert!(started.elapsed() < Duration::from_secs(20), "nothing was computed");
+    error
+}
+
+#[test]
+fn a_network_that_no_machine_has_memory_for_is_refused_before_it_is_allocated() {
+    let error = refused(&cpu(1), &[1 << 20, 1 << 20]);
+    let Error::Memory { needed_bytes, available_bytes, largest, n_replicas: 1, .. } = &error else { panic!("{error}") };
+    // Values, gradients, two moments of Adam and the best values so far.
+    assert!(*needed_bytes > 5 << 42, "{needed_bytes}");
+    assert!(*available_bytes < 1 << 42, "{available_bytes}");
+    assert_eq!(largest.0, "layers.1.weight");
+    let said = error.to_string();
+    let words = [
+        "training takes 20.0 TiB of memory (parameters 4.0 TiB, gradients 4.0 TiB, optimizer state 8.0 TiB, copies of parameters",
+        " available; the largest parameter is `layers.1.weight` [1048576, 1048576] with 4.0 TiB: make the layers",
+    ];
+    assert!(words.iter().all(|words| said.contains(words)), "{said}");
+}
+
+#[test]
+fn the_programs_refuse_such_a_network_with_an_error() {
+    for (name, more) in [("higgs", &["--device", "cpu"][..]), ("data_parallel", &["--replicas", "2"])] {
+        let dir = tempfile::tempdir().expect("a folder for a while");
+        let hidden = ["65536"; 24].join(",");
+        let mut program = Command::new(built(name));
+        program.current_dir(&dir).env("BRISK_DEVICE", "cpu").args(["--rows", "200", "--hidden", &hidden]).args(more);
+        let output = program.output().expect("the program starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{name}: {said}");
+        let words =
+            ["error: training takes ", " TiB of memory", " available; the largest parameter is `layers.1.weight` [65536, 65536]"];
+        assert!(words.iter().all(|words| said.contains(words)), "{name}: {said}");
+    }
+}
+
+#[test]
+fn sizes_beyond_all_numbers_are_refused() {
+    for hidden in [&[1 << 40, 1 << 40][..], &[usize::MAX, 1], &[usize::MAX / 4]] {
+        let error = refused(&cpu(1), hidden).to_string();
+        assert!(error.contains("elements, expected a smaller model"), "{error}");
+    }
+}
+
+#[test]
+fn a_limit_of_the_device_is_a_limit_of_the_run() {
+    let limited = |bytes| Device::builder().selection(Selection::Cpu).threads(2).memory_limit(bytes).open().expect("threads");
+    let error = refused(&limited(1 << 20), &[1024, 1024]).to_string();
+    assert!(error.starts_with("training takes 16.1 MiB of memory (parameters 4.0 MiB, gradients 4.0 MiB, "), "{error}");
+    assert!(
+        error.contains("), but the limited memory of device `cpu, 2 threads` has 1.0 MiB available; the largest parameter is `layers.1.weight`"),
+        "{error}"
+    );
+}
+
+#[test]
+fn activations_that_do_not_fit_are_refused_before_they_are_allocated() -> Result<(), Error> {
+    // The state of the network takes some KiB, a batch of all rows some MiB.
+    let default = Setting::default();
+    let config = TrainerConfig { batch_rows: 20_000, ..default.config };
+    let ready = Setting { n_rows: 20_000, hidden: vec![64, 64], config, ..default }.ready();
+    let device = Device::builder().selection(Selection::Cpu).memory_limit(4 << 20).open()?;
+    let error = ready.trainer(&device).expect_err("there is no room for the activations");
+    let Error::Memory { memory, .. } = &error else { panic!("{error}") };
+    assert!(memory.transients > 4 << 20 && memory.state() < 1 << 20, "{memory:?}");
+    assert!(error.to_string().contains("activations "), "{error}");
+    Ok(())
+}
+
+#[test]
+fn what_replicas_of_one_machine_take_is_added_up() {
+    for zero in [ZeroStage::Replicated, ZeroStage::Parameters] {
+        let config = DataParallelConfig { zero, ..CONFIG };
+        let setting = Setting { hidden: vec![1 << 20, 1 << 20], ..Setting::default() };
+        let error = replicated(2, config, || cpu(1), || setting.ready()).expect_err("there is not so much memory");
+        let Error::Memory { n_replicas: 2, needed_bytes, memory, .. } = &error else { panic!("{error}") };
+        assert!(*needed_bytes >= 2 * memory.state(), "{error}");
+        // Two replicas keep everything twice, or once together.
+        let n = if zero == ZeroStage::Replicated { 2 } else { 1 };
+        let expected = (5 * n) << 42;
+        assert!((expected..expected + (1 << 40)).contains(needed_bytes), "{zero:?}: {needed_bytes}");
+    }
+}
+
+#[test]
+fn rows_that_no_machine_has_memory_for_are_refused() {
+    let wide = Wide { n_rows: 1 << 20, n_cols: 1 << 24 };
+    let error = ResidentRows::upload(&cpu(1), "test", &wide).expect_err("there is not so much memory");
+    let Error::RowMemory { set: "test", needed_bytes, available_bytes } = error else { panic!("{error}") };
+    assert!(needed_bytes > 1 << 46 && available_bytes < 1 << 46, "{needed_bytes}, {available_bytes}");
+    let said = error.to_string();
+    assert!(said.starts_with("test rows take 64.0 TiB, but this machine has ") && said.ends_with("or stream them"), "{said}");
+}
+
+/// Rows that are never read.
+struct Wide {
+    n_rows: usize,
+    n_cols: usize,
+}
+
+impl RowSource for Wide {
+    type Feature = f32;
+    type Error = std::io::Error;
+
+    fn n_rows(&self) -> usize {
+        self.n_rows
+    }
+
+    fn n_cols(&self) -> usize {
+        self.n_cols
+    }
+
+    fn gather(&self, _: &[u32], _: &mut [f32], _: &mut [f32]) -> Result<(), Self::Error> {
+        Err(std::io::Error::other("rows were read"))
+    }
 }

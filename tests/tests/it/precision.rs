@@ -3,9 +3,13 @@
 use brisk_nn::tensor::{Graph, Persistent, Precision};
 use brisk_nn::{GradScalerConfig, Optimizer, Parameters, StepInputs};
 use brisk_program::Device;
-use brisk_train::{Checkpoint, Error, FitReport, GradientClip, MetricsLog, Outputs, Trainer, TrainerConfig};
+use brisk_train::{
+    Checkpoint, DataParallelConfig, Error, FitReport, GradientClip, MetricsLog, Outputs, Trainer, TrainerConfig, Warning,
+    ZeroStage,
+};
 
 use crate::gpu::{cpu, gpu};
+use crate::replicas::{CONFIG, replicated};
 use crate::run::{Ready, Setting, into_folder, quiet};
 
 fn setting(config: TrainerConfig) -> Ready {
@@ -75,9 +79,63 @@ fn steps_that_are_skipped_to_the_end_are_an_error() -> Result<(), Error> {
     // 600 rows are ten batches.
     let config = TrainerConfig { scaler: FAR_TOO_HIGH, max_skipped: 10, ..config(Precision::F16) };
     let error = setting(config).fit(&cpu(2)).expect_err("all ten of the first epoch");
-    let Error::SkippedSteps { epoch: 1, n_skipped: 10, scale } = error else { panic!("{error}") };
+    let Error::SkippedSteps { epoch: 1, n_skipped: 10, scale, .. } = error else { panic!("{error}") };
     assert_eq!(scale, (1_u64 << 30) as f32, "{error}");
     assert!(error.to_string().contains("the last 10 steps until the end of epoch 1 were skipped"), "{error}");
+    Ok(())
+}
+
+/// A network whose first layer overflows f16 for every row, and not f32: all scores are infinite, losses and gradients are not finite.
+fn without_a_finite_loss(max_epochs: usize, accumulate: usize) -> Ready {
+    let config = TrainerConfig { max_epochs, accumulate, ..config(Precision::F16) };
+    let mut ready = setting(config);
+    for (name, values) in [("layers.0.bias", [1e6; 24]), ("layers.1.weight", [0.1; 24])] {
+        let id = ready.params.id_of(name).expect("a network of two layers");
+        ready.params.set_initial(id, &values).expect("24 units");
+    }
+    ready
+}
+
+#[test]
+fn a_loss_that_is_not_finite_from_the_start_is_an_error_however_short_the_run() {
+    for max_epochs in [1, 2, 1000] {
+        let error = without_a_finite_loss(max_epochs, 1).fit(&cpu(2)).expect_err("nothing can be learnt");
+        let Error::NoStepTaken { first_epoch: 1, last_epoch: 1, n_skipped: 10, scale, loss } = error else { panic!("{error}") };
+        assert!(!loss.is_finite(), "{error}");
+        assert_eq!(scale, 64.0, "{error}");
+        let said = error.to_string();
+        let words = "no step was taken in epoch 1: all 10 were skipped, since their gradients are not finite; the loss scale is 6.4e1, the last loss is ";
+        assert!(said.starts_with(words) && said.contains("lower the learning rate"), "{said}");
+    }
+}
+
+#[test]
+fn replicas_without_a_finite_loss_end_with_the_error_too() {
+    for zero in [ZeroStage::Replicated, ZeroStage::Optimizer, ZeroStage::Gradients, ZeroStage::Parameters] {
+        let ended = replicated(2, DataParallelConfig { zero, ..CONFIG }, || cpu(1), || without_a_finite_loss(1, 1)).map(|_| ());
+        assert!(matches!(ended, Err(Error::NoStepTaken { last_epoch: 1, n_skipped: 10, .. })), "{zero:?}: {ended:?}");
+    }
+}
+
+#[test]
+fn accumulated_batches_without_a_finite_loss_are_an_error() {
+    let ended = without_a_finite_loss(1, 4).fit(&cpu(2)).map(|_| ());
+    assert!(matches!(ended, Err(Error::NoStepTaken { last_epoch: 1, n_skipped: 3, .. })), "{ended:?}");
+}
+
+/// Losses are finite, and their gradients overflow until the scale has come down: that takes longer than the run.
+#[test]
+fn a_run_without_a_step_is_an_error() -> Result<(), Error> {
+    let with = |max_epochs| TrainerConfig { scaler: FAR_TOO_HIGH, max_epochs, ..config(Precision::F16) };
+    let error = setting(with(1)).fit(&cpu(2)).expect_err("all ten steps overflow");
+    let Error::NoStepTaken { first_epoch: 1, last_epoch: 1, n_skipped: 10, scale, loss } = error else { panic!("{error}") };
+    assert!(scale > 1.0 && loss.is_finite(), "{error}");
+    // Later epochs take steps, and the run warns of the first.
+    let report = setting(with(8)).fit(&cpu(2))?.0;
+    let first = Warning::NoStepTaken { epoch: 1, n_skipped: 10, scale };
+    assert_eq!(report.warnings.first(), Some(&first), "{report:?}");
+    let skipped = report.scaler.expect("f16 is scaled").n_skipped;
+    assert!(skipped < 80, "{skipped} of 80 steps were skipped");
     Ok(())
 }
 
@@ -224,12 +282,11 @@ fn an_optimizer_that_does_not_skip_takes_one_batch_a_step_in_f32() -> Result<(),
 fn scale_and_skipped_steps_are_in_the_log() -> Result<(), Error> {
     let root = tempfile::tempdir().expect("a folder for a while");
     let (mut outputs, folder): (Outputs, _) = into_folder(root.path());
-    let ready = setting(TrainerConfig { scaler: FAR_TOO_HIGH, max_epochs: 1, ..config(Precision::F16) });
-    let report = ready.trainer(&cpu(2))?.fit(&mut outputs);
-    // All ten steps of the epoch are skipped, which is no reason to end it, yet.
-    assert!(report.is_ok(), "{report:?}");
+    let ready = setting(TrainerConfig { scaler: FAR_TOO_HIGH, max_epochs: 6, ..config(Precision::F16) });
+    // All ten steps of the first epoch are skipped, which does not end the run.
+    ready.trainer(&cpu(2))?.fit(&mut outputs)?;
     let log = std::fs::read_to_string(folder.metrics_csv()).expect("a log");
-    let [header, row] = log.lines().collect::<Vec<_>>()[..] else { panic!("{log}") };
+    let [header, row, ..] = log.lines().collect::<Vec<_>>()[..] else { panic!("{log}") };
     assert_eq!(header, "epoch,lr,train_loss,valid_auc,loss_scale,skipped");
     assert!(row.ends_with(&format!(",{},10", 1_u64 << 30)), "{row}");
     drop(MetricsLog::resume(&folder, 1)?);

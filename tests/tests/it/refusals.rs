@@ -33,8 +33,9 @@ fn features_that_are_no_numbers() {
     let good = rows(0, 100);
     for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
         let rows = changed(|features, _| features[17 * N_COLS + 3] = bad);
-        let message =
-            |set| format!("{set} rows: column 3 holds NaN or infinity, expected numbers; fill missing values in before training");
+        let message = |set| {
+            format!("{set} rows: column 3 holds NaN or infinity, expected finite numbers; replace missing values before training")
+        };
         check(&rows, &good, &message("train"));
         check(&good, &rows, &message("valid"));
     }
@@ -47,12 +48,25 @@ fn labels_of_no_class() {
         let rows = changed(|_, labels| labels[42] = bad);
         let message = |set| {
             format!(
-                "{set} rows: the label of row 42 is {bad}, expected 0 or 1; name another label column, or turn the labels into 0 and 1"
+                "{set} rows: the label of row 42 is {bad}, expected 0 or 1; choose another label column, or convert the labels to 0 and 1"
             )
         };
         check(&rows, &good, &message("train"));
         check(&good, &rows, &message("valid"));
     }
+}
+
+/// Shares of such a batch would all be 0, and nothing would be learnt.
+#[test]
+fn weights_that_add_up_to_infinity() {
+    let good = rows(0, 100);
+    let weighted = |weight| rows(0, 100).with_weights(vec![weight; 100]).expect("a weight a row");
+    check(
+        &weighted(3e38),
+        &good,
+        "train rows: the weight of row 0 is 3e38, expected at most 5.3169117e36 in batches of 64 rows, whose weights are summed; scale the weights down",
+    );
+    assert!(fit(&weighted(5e36), &good).is_ok(), "the weights of 64 rows have a sum");
 }
 
 #[test]
@@ -62,7 +76,11 @@ fn nothing_to_train_on() {
         format!("{set} rows: {n_rows} rows of {n_cols} columns, expected at least one of each and fewer than 2^32 - 1 rows")
     };
     check(&none, &good, &message("train", 0, N_COLS));
-    check(&good, &none, &message("valid", 0, N_COLS));
+    check(
+        &good,
+        &none,
+        "valid rows: none of 100 rows were held out for validation, expected some of each class; use more rows, or hold out more of them",
+    );
     let no_columns = Rows::new(vec![], vec![0.0, 1.0], 0).expect("nothing is as long as nothing");
     check(&no_columns, &no_columns, &message("train", 2, 0));
 }
@@ -80,7 +98,13 @@ fn one_class_to_validate_on() {
     check(
         &rows(0, 100),
         &ones,
-        "roc_auc: all 100 labels are 1, expected both classes; evaluate on more rows, or on shuffled ones",
+        "valid rows: 100 of 200 rows were held out for validation, and all 100 labels are 1, expected both classes; use more rows, or hold out more of them",
+    );
+    let one = Rows::new(vec![0.5; N_COLS], vec![0.0], N_COLS).expect("a row");
+    check(
+        &rows(0, 9),
+        &one,
+        "valid rows: 1 of 10 rows was held out for validation, and its label is 0, expected both classes; use more rows, or hold out more of them",
     );
 }
 
@@ -90,7 +114,7 @@ fn rows_are_refused_before_anything_runs() {
     let (good, ones) = (rows(0, 100), changed(|_, labels| labels.fill(0.0)));
     let trainer = Trainer::new(&cpu(1), &model, &params, &adam, &good, &ones, Setting::default().config);
     let error = trainer.expect_err("the validation rows are of one class");
-    assert!(matches!(error, Error::OneClass { n_rows: 100, class: 0 }), "{error:?}");
+    assert!(matches!(error, Error::HeldOutOneClass { n_rows: 100, n_train_rows: 100, class: 0 }), "{error:?}");
 }
 
 #[test]

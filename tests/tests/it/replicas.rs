@@ -2,17 +2,17 @@
 
 use std::time::{Duration, Instant};
 
-use brisk_loader::{RowSource, Rows};
-use brisk_nn::{Kept, Parameters};
+use brisk_loader::{Order, RowSource, Rows};
+use brisk_nn::{Kept, Parameters, Schedule};
 use brisk_program::{Device, Selection};
 use brisk_tensor::Precision;
 use brisk_train::{
-    BatchStatistics, BucketSizes, Checkpoint, CheckpointFiles, DataParallel, DataParallelConfig, Error, FeedConfig, FitReport,
-    GradientClip, Trainer, TrainerConfig, Wire, ZeroStage, run_threads,
+    BatchStatistics, BucketSizes, Checkpoint, CheckpointFiles, DataParallel, DataParallelConfig, Error, Feed, FeedConfig,
+    FitReport, GradientClip, Scorer, ThreadsConfig, Trainer, TrainerConfig, Wire, ZeroStage, run_threads,
 };
 
 use crate::gpu::{cpu, gpu};
-use crate::run::{Ready, Setting, after_each_epoch, into_folder, quiet};
+use crate::run::{Ready, Setting, after_each_epoch, into_folder, quiet, rows};
 
 /// Buckets so small that each layer has one.
 pub(crate) const CONFIG: DataParallelConfig = DataParallelConfig {
@@ -217,12 +217,111 @@ fn replicas_that_differ_are_found_before_anything_is_averaged() {
     let hidden = differing(|rank| Setting { hidden: vec![24 + rank], ..Setting::default() });
     assert!(hidden.contains("`layers.0.weight` differs between rank 0 and rank 1: [24, 5] f32 against [25, 5] f32"), "{hidden}");
     let rows = differing(|rank| Setting { n_rows: 500 + rank, ..Setting::default() });
-    assert!(rows.contains("`rows` differs between rank 0 and rank 1: 500 to train on"), "{rows}");
+    assert!(rows.contains("`train rows` differs between rank 0 and rank 1: 500 rows of 5 columns with digest "), "{rows}");
     let batch = differing(|rank| {
         let default = Setting::default();
         Setting { config: TrainerConfig { batch_rows: 64 + rank, ..default.config.clone() }, ..default }
     });
-    assert!(batch.contains("`settings` differs") && batch.contains("batch_rows: 65"), "{batch}");
+    assert!(
+        batch.starts_with("`batch_rows` differs between rank 0 and rank 1: 64 against 65; start all ranks with the same"),
+        "{batch}"
+    );
+    let clip = differing(|rank| {
+        let default = Setting::default();
+        let clip = (rank == 1).then_some(GradientClip::Norm(0.5));
+        Setting { config: TrainerConfig { clip, ..default.config.clone() }, ..default }
+    });
+    assert!(clip.starts_with("`clip` differs between rank 0 and rank 1: none against norm 0.5; start"), "{clip}");
+    let lr = differing(|rank| {
+        let default = Setting::default();
+        let schedule = Schedule::Constant { lr: if rank == 1 { 0.5 } else { 0.25 } };
+        Setting { config: TrainerConfig { schedule, ..default.config.clone() }, ..default }
+    });
+    assert!(lr.starts_with("`lr` differs between rank 0 and rank 1: 0.25 against 0.5; start"), "{lr}");
+}
+
+#[test]
+fn a_setting_of_replicas_that_differs_is_named() {
+    let groups = brisk_replicate::Threads::group(ThreadsConfig::new(2));
+    let ends: Vec<String> = std::thread::scope(|scope| {
+        let threads: Vec<_> = groups
+            .into_iter()
+            .zip([Wire::F32, Wire::Bf16])
+            .map(|(handle, wire)| {
+                scope.spawn(move || {
+                    let replica = DataParallel::new(Box::new(handle), DataParallelConfig { wire, ..CONFIG });
+                    let Ready { params, adam, .. } = Setting::default().ready();
+                    replica.agree_on_model(&params, &adam).expect_err("they differ").to_string()
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+    });
+    for end in ends {
+        assert!(end.starts_with("`wire` differs between rank 0 and rank 1: f32 against bf16; start"), "{end}");
+    }
+}
+
+/// What replica 2 of 3 is refused for, whose rows are changed.
+fn refused_rows(change: impl Fn(&mut Ready) + Sync) -> String {
+    let error = run_threads(3, &CONFIG, |replica| {
+        let mut ready = Setting::default().ready();
+        if replica.rank() == 2 {
+            change(&mut ready);
+        }
+        let Ready { model, params, adam, train, valid, .. } = &ready;
+        let (device, feed) = (cpu(1), FeedConfig::default());
+        Trainer::with_replicas(&device, model, params, adam, train, valid, ready.config(), &feed, replica).map(|_| ())
+    });
+    error.expect_err("the rows differ").to_string()
+}
+
+fn changed(rows: &Rows, change: impl FnOnce(&mut Vec<f32>, &mut Vec<f32>)) -> Rows {
+    let (mut features, mut labels) = (rows.features().to_vec(), rows.labels().to_vec());
+    change(&mut features, &mut labels);
+    Rows::new(features, labels, rows.n_cols()).expect("as many labels as rows")
+}
+
+#[test]
+fn other_rows_of_the_same_shape_are_refused_before_training() {
+    let flip = |value: &mut f32| *value = f32::from_bits(value.to_bits() ^ 1);
+    let bit = refused_rows(|ready| ready.train = changed(&ready.train, |features, _| flip(&mut features[1234])));
+    assert!(bit.starts_with("`train rows` differs between rank 0 and rank 2: 500 rows of 5 columns with digest "), "{bit}");
+    let labels = refused_rows(|ready| {
+        ready.train = changed(&ready.train, |_, labels| labels.iter_mut().for_each(|label| *label = 1.0 - *label));
+    });
+    assert!(labels.starts_with("`train rows` differs between rank 0 and rank 2: "), "{labels}");
+    let valid = refused_rows(|ready| ready.valid = changed(&ready.valid, |features, _| flip(&mut features[0])));
+    assert!(valid.starts_with("`valid rows` differs between rank 0 and rank 2: 200 rows of 5 columns with digest "), "{valid}");
+    let weights = refused_rows(|ready| ready.train = weighted(&ready.train, &[1.0, 2.0]));
+    assert!(weights.starts_with("`train rows` differs between rank 0 and rank 2: "), "{weights}");
+    let order = refused_rows(|ready| {
+        ready.train = changed(&ready.train, |features, labels| {
+            features.rotate_left(5);
+            labels.rotate_left(1);
+        });
+    });
+    assert!(order.starts_with("`train rows` differs between rank 0 and rank 2: "), "{order}");
+}
+
+#[test]
+fn other_test_rows_are_refused_before_training() {
+    for n_more in [0, 1] {
+        let error = run_threads(2, &CONFIG, |replica| {
+            let ready = Setting::default().ready();
+            let Ready { model, params, adam, train, valid, .. } = &ready;
+            let (device, feed) = (cpu(1), FeedConfig::default());
+            let trainer = Trainer::with_replicas(&device, model, params, adam, train, valid, ready.config(), &feed, replica)?;
+            // The same number of other rows, or one more.
+            let rank = replica.rank();
+            let test = rows(1000 + rank * (1 - n_more), 100 + rank * n_more);
+            let test_rows = Feed::new(&device, "test", &test, Order::Sequential, 64, &feed)?;
+            Scorer::with_replicas(&device, model, params, &test_rows, trainer.scale(), Precision::F32, replica).map(|_| ())
+        });
+        let error = error.expect_err("the rows differ").to_string();
+        let found = "`test rows` differs between rank 0 and rank 1: 100 rows of 5 columns with digest ";
+        assert!(error.starts_with(found), "{error}");
+    }
 }
 
 #[test]
@@ -230,7 +329,10 @@ fn a_batch_that_leaves_a_replica_without_rows_is_refused() {
     let default = Setting::default();
     let setting = Setting { config: TrainerConfig { batch_rows: 2, ..default.config.clone() }, ..default };
     let error = replicated(3, CONFIG, || cpu(1), || setting.ready()).expect_err("two rows for three");
-    assert_eq!(error.to_string(), "a batch of 2 rows for 3 replicas; give each at least one row, or take fewer replicas");
+    assert_eq!(
+        error.to_string(),
+        "a batch has 2 rows for 3 replicas, expected at least one for each; use larger batches or fewer replicas"
+    );
 }
 
 /// Three epochs at once by two replicas, against one by two and two more by three, from the checkpoint.

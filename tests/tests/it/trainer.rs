@@ -1,10 +1,12 @@
 //! A run that goes well, and what happens when the loss does not.
 
+use std::sync::{Arc, Mutex};
+
 use brisk_nn::Schedule;
-use brisk_train::{Checkpoint, Error, TrainerConfig};
+use brisk_train::{Checkpoint, Error, GradientClip, Outputs, Progress, TrainerConfig, Warning};
 
 use crate::gpu::{cpu, gpu};
-use crate::run::{Setting, into_folder};
+use crate::run::{Setting, into_folder, quiet};
 
 #[test]
 fn a_network_learns() -> Result<(), Error> {
@@ -54,4 +56,58 @@ fn a_loss_that_is_no_number_names_its_step_and_leaves_the_best_checkpoint() -> R
 #[test]
 fn a_loss_that_is_no_number_is_seen_on_a_gpu_too() -> Result<(), Error> {
     gpu().map_or(Ok(()), |device| check_divergence(&device))
+}
+
+#[track_caller]
+fn check_warnings(change: impl FnOnce(&mut TrainerConfig), expected: &[Warning]) -> Result<(), Error> {
+    let mut setting = Setting::default();
+    change(&mut setting.config);
+    assert_eq!(setting.ready().trainer(&cpu(1))?.warnings(), expected, "of {:?}", setting.config);
+    Ok(())
+}
+
+#[test]
+fn settings_that_are_hardly_ever_meant_are_warned_of() -> Result<(), Error> {
+    check_warnings(|_| {}, &[])?;
+    check_warnings(|config| config.batch_rows = 500, &[])?;
+    check_warnings(|config| config.batch_rows = 501, &[Warning::BatchBeyondRows { batch_rows: 501, n_rows: 500 }])?;
+    for clip in [GradientClip::Norm(1e-300_f64 as f32), GradientClip::Norm(9e-7), GradientClip::Value(1e-20)] {
+        check_warnings(|config| config.clip = Some(clip), &[Warning::TinyClip { clip }])?;
+    }
+    for clip in [GradientClip::Norm(1e-6), GradientClip::Value(0.1)] {
+        check_warnings(|config| config.clip = Some(clip), &[])?;
+    }
+    Ok(())
+}
+
+/// What a progress of lines has written.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().expect("no other call has panicked").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_first_loss_that_is_absurdly_large_is_warned_of() -> Result<(), Error> {
+    let mut ready = Setting::default().ready();
+    let bias = ready.params.id_of("layers.1.bias").expect("the last layer has a bias");
+    ready.params.set_initial(bias, &[1e20])?;
+    let lines = Lines::default();
+    let mut outputs = Outputs { progress: Progress::lines(3, 500, lines.clone()), ..quiet() };
+    let report = ready.trainer(&cpu(1))?.fit(&mut outputs)?;
+    let [Warning::LargeLoss { loss }] = report.warnings[..] else { panic!("{report:?}") };
+    assert!((1e19..1e21).contains(&loss), "{loss}");
+    let shown = String::from_utf8(lines.0.lock().expect("no other call has panicked").clone()).expect("lines are text");
+    let first = shown.lines().next().unwrap_or_default();
+    assert!(first.starts_with("warning: the first loss is ") && first.contains("e19; look for"), "{shown}");
+    assert!(Setting::default().ready().fit(&cpu(1))?.0.warnings.is_empty(), "a run that goes well has none");
+    Ok(())
 }

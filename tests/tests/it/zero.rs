@@ -303,7 +303,7 @@ fn what_cannot_be_divided_is_refused() {
     });
     assert_eq!(
         whole,
-        "divide: parameters that are whole, with `zero: Gradients`, expected those that `DataParallel::divide` of this replica gave back"
+        "divide: parameters that are not sharded, in ZeRO stage 2, expected the parameters that `DataParallel::divide` of this replica returned"
     );
     let muon = refusal(divided(ZeroStage::Optimizer), |replica| {
         let params = replica.divide(setting.ready().params)?;
@@ -316,15 +316,15 @@ fn what_cannot_be_divided_is_refused() {
     });
     assert_eq!(
         wire,
-        "divide: Bf16 on the wire, expected f32 where state is divided; or `ZeroStage::Replicated`, which knows what is rounded away"
+        "divide: Bf16 on the wire, expected f32 if state is sharded; or state that each replica keeps whole, for which rounding errors are fed back"
     );
     let uneven = DataParallelConfig { uneven: Some(Uneven::DividedByAll), ..divided(ZeroStage::Optimizer) };
     let uneven = refusal(uneven, |replica| replica.divide(setting.ready().params).map(|_| ()));
-    assert!(uneven.contains("fewer batches than others") && uneven.contains("`uneven: None`"), "{uneven}");
+    assert!(uneven.contains("fewer batches than others") && uneven.contains("the same number of batches on each"), "{uneven}");
     let alone = refusal(divided(ZeroStage::Gradients), |replica| setting.ready().divided(replica)?.trainer(&cpu(1)).map(|_| ()));
     assert_eq!(
         alone,
-        "bind: parameters that are divided among replicas, expected whole ones; or `with_replicas`, which asks the others for the rest"
+        "bind: parameters that are sharded across replicas, expected parameters that are whole, or replicas (`with_replicas`) that have the rest"
     );
     let before = refusal(divided(ZeroStage::Parameters), |replica| {
         let ready = setting.ready();
@@ -334,5 +334,5 @@ fn what_cannot_be_divided_is_refused() {
         let Ready { model, params, train, valid, .. } = &ready;
         Trainer::with_replicas(&device, model, params, &sgd, train, valid, ready.config(), &feed, replica).map(|_| ())
     });
-    assert!(before.contains("make the optimizer of these parameters, after they are divided"), "{before}");
+    assert!(before.contains("make the optimizer for these parameters, after they are sharded"), "{before}");
 }

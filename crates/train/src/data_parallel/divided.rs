@@ -1,4 +1,4 @@
-//! Training state that is divided among replicas.
+//! Training state that is sharded across replicas (ZeRO).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,38 +15,44 @@ use super::staging::InFlight;
 use super::{DataParallel, Links};
 use crate::Error;
 
-/// To whose multiple a piece is cut: 256 bytes of f32, what every adapter can bind at.
+/// Pieces are cut at multiples of this: 256 bytes of f32, the binding alignment that every adapter supports.
 const ALIGN: usize = 64;
 
 impl DataParallel {
-    /// Parameters of which this replica keeps what [`DataParallelConfig::zero`](super::DataParallelConfig::zero) says, with the starting values of replica 0. Make the optimizer of what
-    /// comes back: it then keeps the state of this replica's own pieces.
+    /// Shards parameters across replicas, as [`DataParallelConfig::zero`](super::DataParallelConfig::zero) says, with the starting values of replica 0. Make the optimizer for the
+    /// result: it then keeps the state of this replica's own pieces.
     ///
     /// # Errors
-    /// [`Error::Replica`] if replicas have other parameters; [`Error::Tensor`] if gradients are to travel in 16 bits, or replicas may have [fewer batches](super::Uneven) than others.
+    /// [`Error::Replica`] if replicas have different parameters; [`Error::Tensor`] if gradients are sent in 16 bits, or replicas may have [fewer batches](super::Uneven) than others.
     pub fn divide(&self, mut params: Parameters) -> Result<Parameters, Error> {
         let Some(division) = self.division(&params) else { return Ok(params) };
         if self.config.wire != Wire::F32 {
             let found = format!("{:?} on the wire", self.config.wire);
-            let expected = "f32 where state is divided; or `ZeroStage::Replicated`, which knows what is rounded away";
+            let expected =
+                "f32 if state is sharded; or state that each replica keeps whole, for which rounding errors are fed back";
             return Err(Error::Tensor(brisk_nn::Error::Refused { op: "divide", found, expected }));
         }
         if self.config.uneven.is_some() {
             let found = "replicas that may have fewer batches than others".to_owned();
-            let expected = "`uneven: None` where state is divided: a replica without a batch would hold back its pieces; or `ZeroStage::Replicated`";
+            let expected = "the same number of batches on each if state is sharded: a replica without a batch would hold back its pieces; or state that each replica keeps whole";
             return Err(Error::Tensor(brisk_nn::Error::Refused { op: "divide", found, expected }));
         }
         let entries = params.entries().iter().map(|entry| (entry.name.clone(), format!("{:?} f32", entry.shape)));
         self.agree(entries.map(|(what, is)| Described { what, is }).collect())?;
-        let initial = self.communication.broadcast(params.initial().to_vec(), 0).wait()?;
-        for id in params.ids_where(|_| true) {
-            let range = params.entry(id).range.clone();
-            params.set_initial(id, &initial[range])?;
+        // Replicas with one seed draw the same values, and need not send them.
+        let mine = params.initial_fingerprint();
+        let (all, mine) =
+            self.communication.all_gather(vec![mine as u32, (mine >> 32) as u32], vec![0; 2 * self.world_size()]).wait()?;
+        if all.chunks_exact(2).any(|other| other != mine) {
+            for id in params.ids_where(|_| true) {
+                let initial = self.communication.broadcast(params.initial_of(id), 0).wait()?;
+                params.set_initial(id, &initial)?;
+            }
         }
         Ok(params.divided(division)?)
     }
 
-    /// How parameters are divided here; `None` where each replica keeps all.
+    /// How parameters are sharded here; `None` if each replica keeps all.
     fn division(&self, params: &Parameters) -> Option<Division> {
         let stage = self.config.zero;
         let kept = |since| if stage >= since { Kept::Own } else { Kept::Whole };
@@ -67,7 +73,7 @@ impl DataParallel {
         buckets(&ranges, DType::F32.size_bytes(), self.config.buckets).into_iter().map(|bucket| bucket.elements).collect()
     }
 
-    /// The same with what lies behind the last parameter: all of the flat layout.
+    /// The same with the padding after the last parameter: all of the flat layout.
     pub(super) fn cut_whole(&self, params: &Parameters) -> Vec<Range<usize>> {
         let mut cut = self.cut(params);
         cut.iter_mut().take(1).for_each(|last_parameters| last_parameters.end = params.len());
@@ -78,30 +84,31 @@ impl DataParallel {
         bucket.len().div_ceil(self.world_size()).next_multiple_of(ALIGN)
     }
 
-    /// The elements of a bucket that are a replica's own: equal pieces one behind the other, until there are no more.
+    /// The elements of a bucket that are a replica's own: equal pieces in the order of ranks, until no elements are left.
     fn piece(&self, bucket: &Range<usize>, rank: usize) -> Range<usize> {
         let cut = |rank: usize| (bucket.start + rank * self.piece_len(bucket)).min(bucket.end);
         cut(rank)..cut(rank + 1)
     }
 
-    /// Whether parameters and optimizer are for the stage that is asked for.
+    /// Checks that parameters and optimizer are for the configured stage.
     pub(super) fn check_division(&self, params: &Parameters, optimizer: &dyn Optimizer) -> Result<(), Error> {
         let refused = |found: String, expected| Err(Error::Tensor(brisk_nn::Error::Refused { op: "divide", found, expected }));
         if params.division() != self.division(params).as_ref() {
+            let stage = self.config.zero as usize;
             let found = match params.division() {
-                None => format!("parameters that are whole, with `zero: {:?}`", self.config.zero),
-                Some(_) => format!("parameters divided otherwise than by `zero: {:?}`", self.config.zero),
+                None => format!("parameters that are not sharded, in ZeRO stage {stage}"),
+                Some(_) => format!("parameters that are not sharded for ZeRO stage {stage}"),
             };
-            return refused(found, "those that `DataParallel::divide` of this replica gave back");
+            return refused(found, "the parameters that `DataParallel::divide` of this replica returned");
         }
         if params.division().is_some() && !optimizer.divides() {
-            let found = "an optimizer that is not elementwise, and does not say so by `Optimizer::divides`".to_owned();
-            return refused(found, "SGD, Adam or AdamW where its state is divided; or `ZeroStage::Replicated`");
+            let found = "an optimizer that is not elementwise (`Optimizer::divides`)".to_owned();
+            return refused(found, "SGD, Adam or AdamW if state is sharded; or ZeRO stage 0");
         }
         Ok(())
     }
 
-    /// Records that buckets of gradients are reduced, and that the sums of its own pieces are what this replica keeps.
+    /// Records that buckets of gradients are reduced, and that this replica keeps the sums of its own pieces.
     pub(super) fn scatter_gradients(
         &self,
         program: &mut Program,
@@ -112,7 +119,7 @@ impl DataParallel {
     ) -> Result<(), brisk_nn::tensor::program::Error> {
         let grads = program.persistent(params.grads());
         let state = state.map(|state| program.persistent(state));
-        // Buckets start in their order, on every replica, whichever is ready first.
+        // Every replica starts the buckets in the same order, whichever is ready first.
         let (mut at, mut arrivals) = (0, Vec::with_capacity(division.buckets.len()));
         for ((DividedBucket { elements, own }, state_range), bound) in division.own().zip(bound.buckets()) {
             let bucket = bound.grads.unwrap_or_else(|| grads.slice(elements.clone()));
@@ -143,7 +150,7 @@ impl DataParallel {
         program.push_host(Arc::new(FinishScatter { links: self.links(), n: grads.len(), buckets: arrivals }), &[grads])
     }
 
-    /// Records that all replicas skip a step for which one of them has found a gradient that is not finite; behind [`GradScaler::unscale`].
+    /// Records that all replicas skip a step for which one of them has found a gradient that is not finite; after [`GradScaler::unscale`].
     ///
     /// # Errors
     /// [`Error::Tensor`].
@@ -164,7 +171,7 @@ impl DataParallel {
         Ok(recorded?)
     }
 
-    /// Records the norm of all gradients, which each replica may have a part of: what [`Parameters::grad_norm`] is on one device.
+    /// Records the norm of all gradients, of which each replica may have a shard: what [`Parameters::grad_norm`] is on one device.
     ///
     /// # Errors
     /// [`Error::Tensor`].
@@ -177,8 +184,8 @@ impl DataParallel {
         Ok(norm)
     }
 
-    /// Records that what each replica has stepped goes to all, behind the optimizer: where parameters are whole between steps, and nothing elsewhere. With `state`, the optimizer's, not after
-    /// steps that were skipped.
+    /// Records that the values each replica has stepped are sent to all, after the optimizer, if parameters are whole between steps; otherwise nothing. With the optimizer's `state`, not after
+    /// skipped steps.
     ///
     /// # Errors
     /// [`Error::Tensor`].
@@ -199,10 +206,10 @@ impl DataParallel {
         Ok(recorded?)
     }
 
-    /// Records that buckets of values are there for the kernels that read them, where replicas keep no more than their own: behind the backward pass, or what there is without one, and
-    /// ahead of [`reduce_gradients`](Self::reduce_gradients). `bound` is the model in `graph`.
+    /// Records that buckets of values are gathered for the kernels that read them, if replicas keep only their own; after the backward pass, or the forward pass without one, and
+    /// before [`reduce_gradients`](Self::reduce_gradients). `bound` is the model in `graph`.
     ///
-    /// A bucket is sent off one ahead, and its memory is another's once two others have come; if it is read again then, as in the backward pass, it is gathered again.
+    /// A bucket is requested one ahead, and its memory is reused once two others have arrived; if it is read again then, as in the backward pass, it is gathered again.
     ///
     /// # Errors
     /// [`Error::Tensor`].
@@ -216,7 +223,7 @@ impl DataParallel {
             let mut to = vec![None; slices.len()];
             let mut wanted = Vec::new();
             for (at, bucket) in arrivals(&readers) {
-                // What is there already is for the kernels before.
+                // An earlier copy is for the kernels before.
                 let slice = to[bucket].map_or(slices[bucket], |before| program.renewed(before, at));
                 to[bucket] = Some(slice);
                 let (divided, state) = &own[bucket];
@@ -244,8 +251,8 @@ impl DataParallel {
     }
 }
 
-/// When which bucket is to be gathered, given the kernels that read each: before its first reader, and again before one ahead of which two other buckets have come since
-/// the last.
+/// When each bucket is gathered, given the kernels that read it: before its first reader, and again before a reader if two other buckets have arrived since
+/// the last one.
 fn arrivals(readers: &[Vec<usize>]) -> Vec<(usize, usize)> {
     const KEPT: usize = 2;
     let mut reads: Vec<(usize, usize)> =
@@ -264,7 +271,7 @@ fn arrivals(readers: &[Vec<usize>]) -> Vec<(usize, usize)> {
     arrived
 }
 
-/// What is not in any of the ranges, which follow each other, of `0..n`.
+/// The parts of `0..n` that are in none of the ranges, which are in ascending order.
 fn between(ranges: &[Range<usize>], n: usize) -> Vec<Range<usize>> {
     let starts = std::iter::once(0).chain(ranges.iter().map(|range| range.end));
     let ends = ranges.iter().map(|range| range.start).chain([n]);
@@ -276,16 +283,16 @@ mod tests {
     use super::{arrivals, between};
 
     #[test]
-    fn a_bucket_comes_again_where_two_others_have_come_since() {
-        // Forward through four layers and back; the last two are still there when backward begins.
+    fn a_bucket_is_gathered_again_after_two_others() {
+        // Forward through four layers and back; the last two are still in memory when the backward pass begins.
         let readers = [vec![0, 7], vec![1, 6], vec![2, 5], vec![3, 4]];
         assert_eq!(arrivals(&readers), [(0, 0), (1, 1), (2, 2), (3, 3), (6, 1), (7, 0)]);
-        // A kernel that reads two of them, which come one after the other.
+        // A kernel that reads two of them.
         assert_eq!(arrivals(&[vec![0, 1, 2], vec![1, 2], vec![]]), [(0, 0), (1, 1)]);
     }
 
     #[test]
-    fn what_lies_between() {
+    fn the_gaps_between_ranges() {
         assert_eq!(between(&[0..3, 4..6], 8), [3..4, 6..8]);
         assert_eq!(between(&[0..2, 2..8], 8), []);
         assert_eq!(between(&[], 8), vec![0..8]);

@@ -1,9 +1,12 @@
 use brisk_nn::tensor::{Graph, Persistent};
 use brisk_nn::{Optimizer, Parameters};
+use twox_hash::XxHash3_64;
 
-use crate::Error;
+use super::DataParallel;
+use crate::memory_check::HostShare;
+use crate::{Error, host_memory};
 
-/// Bytes of training state on a device, and of what lives within one replay.
+/// Bytes of training state on a device, and of the transients of one replay.
 ///
 /// # Examples
 /// ```
@@ -23,9 +26,9 @@ pub struct StateMemory {
     pub values: usize,
     /// Of their gradients.
     pub gradients: usize,
-    /// Of what the optimizer keeps.
+    /// Of the optimizer's state.
     pub optimizer: usize,
-    /// Of the transients of the programs, as they are planned: activations, and what is gathered or reduced bucket by bucket. What programs have side by side is added up.
+    /// Of the transients of the programs, as they are planned: activations, and buckets that are gathered or reduced. Those of several programs are added up.
     pub transients: usize,
 }
 
@@ -46,6 +49,31 @@ impl StateMemory {
 
     /// Of parameters, gradients and optimizer together: what [`ZeroStage::bytes_per_rank`](crate::ZeroStage::bytes_per_rank) says.
     pub fn state(&self) -> usize {
-        self.values + self.gradients + self.optimizer
+        self.values.saturating_add(self.gradients).saturating_add(self.optimizer)
+    }
+}
+
+impl DataParallel {
+    /// What the replicas on this replica's host need together, given what each needs; all replicas call this. Of what is available the least counts that
+    /// any of them has found, since some may have begun to use theirs.
+    pub(crate) fn on_this_host(&self, mine: HostShare) -> Result<HostShare, Error> {
+        let host = host_memory::host_id().map_or(0, |id| XxHash3_64::oneshot(id.as_bytes()));
+        let available_bytes = mine.available_bytes.map_or(u64::MAX, |bytes| bytes as u64);
+        let mine = [host, mine.needed_bytes as u64, available_bytes].map(|number| [number as u32, (number >> 32) as u32]);
+        let all = vec![0_u32; mine.as_flattened().len() * self.world_size()];
+        let (all, mine) = self.communication.all_gather(mine.as_flattened().to_vec(), all).wait()?;
+        let here = all.chunks_exact(mine.len()).filter(|other| other[..2] == mine[..2]);
+        let number = |words: &[u32], at: usize| u64::from(words[2 * at + 1]) << 32 | u64::from(words[2 * at]);
+        let none = HostShare { needed_bytes: 0, available_bytes: None, n_replicas: 0 };
+        Ok(here.fold(none, |sum, words| HostShare {
+            needed_bytes: sum.needed_bytes.saturating_add(usize::try_from(number(words, 1)).unwrap_or(usize::MAX)),
+            available_bytes: usize::try_from(number(words, 2))
+                .ok()
+                .filter(|&n| n != usize::MAX)
+                .into_iter()
+                .chain(sum.available_bytes)
+                .min(),
+            n_replicas: sum.n_replicas + 1,
+        }))
     }
 }

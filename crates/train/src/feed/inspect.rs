@@ -1,4 +1,4 @@
-//! What is known of a set's rows before they are trained on: that there are some, and that their values can be used.
+//! Checks of a set's rows before training: that there are rows, and that their values can be used.
 
 use brisk_loader::RowSource;
 use brisk_nn::CategoricalColumn;
@@ -10,7 +10,7 @@ use crate::Error;
 /// Rows read from a source at a time.
 const CHUNK_ROWS: usize = 64 * 1024;
 
-/// Rows that have been read, one behind the other.
+/// Rows that have been read, one after another.
 pub(crate) struct Read<'a, T> {
     pub(crate) first: usize,
     pub(crate) features: &'a [T],
@@ -19,7 +19,7 @@ pub(crate) struct Read<'a, T> {
     pub(crate) weights: &'a [f32],
 }
 
-/// The layout of `source`'s rows, of which there must be some, and fewer than can be numbered.
+/// The layout of `source`'s rows, of which there must be at least one, and no more than can be numbered.
 pub(crate) fn layout_of<S: RowSource<Feature: FeedElement>>(set: &'static str, source: &S) -> Result<RowLayout, Error> {
     let (n_rows, n_cols) = (source.n_rows(), source.n_cols());
     if n_rows == 0 || n_cols == 0 || n_rows >= u32::MAX as usize {
@@ -50,11 +50,13 @@ fn source_row<S: RowSource>(source: &S, row: usize) -> usize {
     u32::try_from(row).map_or(row, |row| source.source_row(row) as usize)
 }
 
-/// Whether rows have the categorical columns that a model takes, each code is one of its column's, and weights can be used.
+/// Checks that rows have the categorical columns that a model takes, that each code is one of its column, and that weights are valid, also the sum
+/// of those of a batch.
 pub(crate) fn check_codes_and_weights<S: RowSource>(
     set: &'static str,
     source: &S,
     columns: &[CategoricalColumn],
+    batch_rows: usize,
 ) -> Result<(), Error> {
     let (n_rows, n_categories) = (source.n_rows(), source.n_categories());
     if n_categories != columns.len() {
@@ -64,6 +66,7 @@ pub(crate) fn check_codes_and_weights<S: RowSource>(
         return Ok(());
     }
     let mut total = 0.0;
+    let largest = f32::MAX / batch_rows.clamp(1, n_rows.max(1)) as f32;
     let mut others = Others::new(source, CHUNK_ROWS.min(n_rows));
     for first in (0..n_rows).step_by(CHUNK_ROWS) {
         let (categories, weights) = others.gather(set, source, first, CHUNK_ROWS.min(n_rows - first))?;
@@ -76,6 +79,15 @@ pub(crate) fn check_codes_and_weights<S: RowSource>(
         if let Some(row) = weights.iter().position(|weight| !(weight.is_finite() && *weight >= 0.0)) {
             return Err(Error::RowWeight { set, row: source_row(source, first + row), found: weights[row] });
         }
+        if let Some(row) = weights.iter().position(|&weight| weight > largest) {
+            return Err(Error::BatchWeight {
+                set,
+                row: source_row(source, first + row),
+                found: weights[row],
+                batch_rows,
+                largest,
+            });
+        }
         total += weights.iter().map(|&weight| f64::from(weight)).sum::<f64>();
     }
     if source.has_weights() && total == 0.0 {
@@ -87,7 +99,7 @@ pub(crate) fn check_codes_and_weights<S: RowSource>(
 /// The first column with a value that is not finite.
 pub(crate) fn check_finite(set: &'static str, features: Features<'_>, n_cols: usize) -> Result<(), Error> {
     let Features::F32(x) = features else { return Ok(()) };
-    // All of them first: that is vector instructions, a search for the first is not.
+    // One pass over all of them is vectorised; a search for the first is not.
     if x.iter().fold(true, |is_finite, x| is_finite & x.is_finite()) {
         return Ok(());
     }
@@ -100,7 +112,7 @@ pub(crate) fn check_all_finite<S: RowSource<Feature: FeedElement>>(set: &'static
     for_each_chunk(set, source, |read| check_finite(set, S::Feature::features(read.features), source.n_cols()))
 }
 
-/// Calls `f` for all rows, some at a time, in order.
+/// Calls `f` for all rows, a chunk at a time, in order.
 pub(crate) fn for_each_chunk<S: RowSource>(
     set: &'static str,
     source: &S,

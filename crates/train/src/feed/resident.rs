@@ -5,28 +5,33 @@ use brisk_nn::tensor::{Graph, Persistent};
 use super::element::{FeedElement, Sealed};
 use super::inspect::{check_finite, for_each_chunk, layout_of};
 use super::table::{BatchTensors, Chunk, DeviceTable, RowLayout};
-use crate::{Error, Standardisation};
+use crate::{Error, Standardisation, host_memory};
 
-/// A table resident on the device: from it the recorded step gathers its batches, with nothing sent by the host.
+/// A table that is resident on the device: the recorded step gathers its batches from it, and the host sends nothing.
 ///
-/// A table larger than what the device binds at once ([`Device::max_binding_bytes`]) is held in several buffers; features that are
-/// bytes stay bytes.
+/// A table larger than one binding of the device ([`Device::max_binding_bytes`]) is held in several buffers; features of type `u8`
+/// stay bytes.
 #[derive(Debug, Clone)]
 pub struct ResidentRows {
     pub(crate) table: DeviceTable,
 }
 
-/// Staging memory of an upload: two slots of this.
+/// Bytes of each of the two slots of staging memory.
 const SLOT_BYTES: usize = 16 << 20;
 
 impl ResidentRows {
-    /// Copies all rows of `source` to `device`, with their categories and weights, if they have some.
+    /// Copies all rows of `source` to `device`, with their categories and weights, if they have any.
     ///
     /// # Errors
     /// [`Error::EmptySet`]; [`Error::NonFinite`] names a column that holds NaN or infinity; [`Error::Rows`] if the source fails;
-    /// [`Error::Tensor`] if the device has no room.
+    /// [`Error::RowMemory`], [`Error::Tensor`] if the device has no room.
     pub fn upload<S: RowSource<Feature: FeedElement>>(device: &Device, name: &'static str, source: &S) -> Result<Self, Error> {
         let layout = layout_of(name, source)?;
+        let needed_bytes = Self::len_bytes_of(layout, source.n_rows());
+        let available_bytes = host_memory::available_bytes().filter(|_| host_memory::is_used_by(device));
+        if let Some(available_bytes) = available_bytes.filter(|&available_bytes| needed_bytes > available_bytes) {
+            return Err(Error::RowMemory { set: name, needed_bytes, available_bytes });
+        }
         let table = DeviceTable::new(device, name, layout, source.n_rows());
         let slot_bytes = table.len_bytes().min(SLOT_BYTES);
         let mut uploads = device.uploads(slot_bytes, 2)?;
@@ -41,7 +46,7 @@ impl ResidentRows {
         Ok(rows)
     }
 
-    /// How many bytes the rows of `source` take.
+    /// The bytes of `n_rows` rows.
     pub(crate) fn len_bytes_of(layout: RowLayout, n_rows: usize) -> usize {
         n_rows.saturating_mul(layout.row_bytes())
     }
@@ -56,7 +61,7 @@ impl ResidentRows {
         self.table.n_cols()
     }
 
-    /// How many batches of `batch_rows` an epoch has; the last may be short.
+    /// The number of batches of `batch_rows` rows in an epoch; the last may be short.
     pub fn n_batches(&self, batch_rows: usize) -> usize {
         self.n_rows().div_ceil(batch_rows)
     }
@@ -66,15 +71,15 @@ impl ResidentRows {
         self.table.len_bytes()
     }
 
-    /// Sets the order in which the coming epoch takes the rows: sixteen numbers, whatever the length of the table.
+    /// Sets the order of rows for the next epoch: sixteen numbers, whatever the length of the table.
     ///
     /// # Errors
-    /// [`Error::ResidentOrder`] for an order that devices have no kernel for; [`Error::Tensor`] if the device has failed.
+    /// [`Error::ResidentOrder`] for an order that has no kernel; [`Error::Tensor`] if the device has failed.
     pub fn set_order(&self, device: &Device, order: Order, epoch: u32, batch_rows: usize) -> Result<(), Error> {
         self.set_order_at(device, &order, epoch, batch_rows, 0)
     }
 
-    /// The same, with the batch that the run's state counts as 0 at position `offset`.
+    /// The same, with batch 0 of the run's state at position `offset`.
     pub(crate) fn set_order_at(
         &self,
         device: &Device,
@@ -91,7 +96,7 @@ impl ResidentRows {
         self.table.set_order(device, shuffle.as_ref(), n_rows, batch_rows, offset)
     }
 
-    /// Records the gathering of the batch that `state` stands at.
+    /// Records the gathering of the batch whose index is in `state`.
     ///
     /// # Errors
     /// [`Error::Tensor`] if the columns differ from those of `scale`.
@@ -106,7 +111,7 @@ impl ResidentRows {
     }
 }
 
-/// Whether a kernel computes the order; of others the host does.
+/// Whether a kernel computes the order; otherwise the host does.
 pub(crate) fn is_computed_on_devices(order: &Order) -> bool {
     matches!(order, Order::Sequential | Order::Shuffled { .. })
 }

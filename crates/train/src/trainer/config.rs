@@ -1,30 +1,33 @@
 use brisk_nn::tensor::Precision;
 use brisk_nn::{GradScalerConfig, Schedule};
 
-/// How a run goes.
+use crate::{Described, Warning};
+
+/// Settings of a training run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrainerConfig {
-    /// Rows a batch, of all replicas together.
+    /// Rows per batch, of all replicas together.
     pub batch_rows: usize,
-    /// Batches a step: the optimizer takes the mean of their gradients. The last of an epoch's steps may have less, and divides by as many all the same.
+    /// Batches per step: the optimizer uses the mean of their gradients. The last step of an epoch may have fewer batches, and divides by the same number.
     pub accumulate: usize,
-    /// What products are computed with, in training and validation. Parameters are f32 in any; f16 scales the loss.
+    /// The precision of products, in training and validation. Parameters are always f32; f16 scales the loss.
     pub precision: Precision,
-    /// How the loss is scaled, where products are f16.
+    /// How the loss is scaled if products are f16.
     pub scaler: GradScalerConfig,
-    /// So many steps in a row whose gradients are not finite end the run, at the end of an epoch, where products are f16: 100 of them shrink the scale by 2¹⁰⁰.
+    /// This many skipped steps in a row end the run, at the end of an epoch, if products are f16: 100 of them shrink the scale by 2¹⁰⁰. A step is skipped if its gradients are
+    /// not finite. An epoch without a single step ends the run earlier if its losses are not finite either, or if the scale is down to 1, and so does a run without any step.
     pub max_skipped: u32,
-    /// What is done to gradients that are too large.
+    /// How gradients that are too large are clipped.
     pub clip: Option<GradientClip>,
-    /// The most epochs.
+    /// The maximum number of epochs.
     pub max_epochs: usize,
     /// The learning rate of each step.
     pub schedule: Schedule,
-    /// How many epochs without a better validation AUC end the run; 0 never ends it early.
+    /// The run ends after this many epochs without a better validation AUC; 0 never ends it early.
     pub patience: usize,
     /// Seeds the order of rows.
     pub seed: u64,
-    /// Steps after which `last.safetensors` is written within an epoch, where there is a folder; 0 writes it at the end of each epoch alone.
+    /// Steps after which `last.safetensors` is written within an epoch, if the run has a folder; 0 writes it only at the end of each epoch.
     pub checkpoint_every: usize,
 }
 
@@ -46,11 +49,81 @@ impl Default for TrainerConfig {
     }
 }
 
-/// What is done to gradients that are too large, after they have been unscaled and before the step.
+impl TrainerConfig {
+    /// The settings one by one, under the names of their fields, for replicas to compare.
+    pub(crate) fn described(&self) -> Vec<Described> {
+        let Self { batch_rows, accumulate, precision, scaler, max_skipped, clip, max_epochs, schedule, patience, seed, .. } =
+            self;
+        let clip = match clip {
+            None => "none".to_owned(),
+            Some(GradientClip::Norm(limit)) => format!("norm {limit}"),
+            Some(GradientClip::Value(limit)) => format!("value {limit}"),
+        };
+        let mut settings = vec![
+            ("batch_rows", batch_rows.to_string()),
+            ("accumulate", accumulate.to_string()),
+            ("precision", precision.to_string()),
+            ("clip", clip),
+            ("max_epochs", max_epochs.to_string()),
+            ("patience", patience.to_string()),
+            ("seed", seed.to_string()),
+            ("checkpoint_every", self.checkpoint_every.to_string()),
+            ("max_skipped", max_skipped.to_string()),
+            ("init_scale", scaler.init_scale.to_string()),
+            ("growth_factor", scaler.growth_factor.to_string()),
+            ("backoff_factor", scaler.backoff_factor.to_string()),
+            ("growth_interval", scaler.growth_interval.to_string()),
+            ("scaler", if scaler.enabled { "enabled" } else { "disabled" }.to_owned()),
+        ];
+        settings.extend(schedule_settings(schedule));
+        settings.into_iter().map(|(what, is)| Described { what: what.to_owned(), is }).collect()
+    }
+}
+
+impl TrainerConfig {
+    /// What is hardly ever meant, for `n_rows` rows to train on.
+    pub(crate) fn warnings(&self, n_rows: usize) -> Vec<Warning> {
+        let Self { batch_rows, clip, .. } = *self;
+        let is_tiny = |clip: &GradientClip| match clip {
+            GradientClip::Norm(limit) | GradientClip::Value(limit) => *limit < Warning::TINY_CLIP,
+        };
+        let beyond = (batch_rows > n_rows).then_some(Warning::BatchBeyondRows { batch_rows, n_rows });
+        let tiny = clip.filter(is_tiny).map(|clip| Warning::TinyClip { clip });
+        beyond.into_iter().chain(tiny).collect()
+    }
+}
+
+fn schedule_settings(schedule: &Schedule) -> Vec<(&'static str, String)> {
+    let named = |name: &str, settings: &[(&'static str, f64)]| {
+        let settings = settings.iter().map(|&(what, is)| (what, is.to_string()));
+        std::iter::once(("schedule", name.to_owned())).chain(settings).collect()
+    };
+    match *schedule {
+        Schedule::Constant { lr } => named("constant", &[("lr", lr)]),
+        Schedule::OneCycle { max_lr, pct_start, div_factor, final_div_factor, total_steps } => {
+            let settings = [
+                ("max_lr", max_lr),
+                ("pct_start", pct_start),
+                ("div_factor", div_factor),
+                ("final_div_factor", final_div_factor),
+                ("total_steps", total_steps as f64),
+            ];
+            named("one cycle", &settings)
+        }
+        Schedule::CosineAnnealing { lr, t_max, eta_min } => {
+            named("cosine annealing", &[("lr", lr), ("t_max", t_max as f64), ("eta_min", eta_min)])
+        }
+        Schedule::Step { lr, step_size, gamma } => {
+            named("step", &[("lr", lr), ("step_size", step_size as f64), ("gamma", gamma)])
+        }
+    }
+}
+
+/// How gradients that are too large are clipped, after they have been unscaled and before the step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum GradientClip {
-    /// All together are scaled down so that their norm is at most this.
+    /// All gradients are scaled down together so that their norm is at most this.
     Norm(f32),
-    /// Each is cut to this size.
+    /// Each gradient is clamped to this absolute value.
     Value(f32),
 }

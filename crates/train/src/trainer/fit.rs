@@ -9,7 +9,7 @@ use super::Trainer;
 use crate::feed::{Cursor, OpenFeed};
 use crate::metrics::roc_auc;
 use crate::run_state::RunState;
-use crate::{Checkpoint, DataParallel, Described, Error, MetricsLog, Progress, RunFolder, StopFlag, StopReason};
+use crate::{Checkpoint, DataParallel, Described, Error, MetricsLog, Progress, RunFolder, StopFlag, StopReason, Warning};
 
 /// What a run shows and leaves on the way.
 #[derive(Debug)]
@@ -39,6 +39,8 @@ pub struct FitReport {
     pub train_seconds: f64,
     /// Rows trained on a second, steps alone.
     pub train_rows_per_s: f64,
+    /// What is allowed and hardly ever meant, in the order in which it was found.
+    pub warnings: Vec<Warning>,
     /// Loss scale and skipped steps, where products are f16.
     pub scaler: Option<ScalerReport>,
 }
@@ -116,7 +118,7 @@ impl Trainer<'_> {
     ) -> Result<FitReport, Error> {
         let Self { config, device, .. } = self;
         let n_batches = self.train.n_batches();
-        let (mut history, mut train_seconds, mut n_batches_done) = (Vec::new(), 0.0, 0);
+        let (mut history, mut warnings, mut train_seconds, mut n_batches_done) = (Vec::new(), Vec::new(), 0.0, 0);
         let mut scaler = self.step.scaler.report(device)?;
         run.skipped_before = scaler.n_skipped;
         let mut ended = Ended::MaxEpochs;
@@ -134,9 +136,13 @@ impl Trainer<'_> {
             train_seconds += started.elapsed().as_secs_f64();
             n_batches_done += n_done - n_before;
 
-            let (loss, scaler_now) = self.look_at_losses(&mut run, n_done)?;
+            let losses = self.look_at_losses(&mut run, n_done)?;
+            for warning in losses.warnings() {
+                self.show(outputs, |progress| progress.note(&format!("warning: {warning}")));
+                warnings.push(warning);
+            }
             let n_skipped = std::mem::take(&mut run.n_skipped);
-            scaler = scaler_now;
+            scaler = losses.scaler;
             if n_done < n_batches {
                 ended = Ended::Stopped;
                 break;
@@ -148,10 +154,10 @@ impl Trainer<'_> {
                 replicas.broadcast_buffers(device, self.params)?;
             }
             let auc = roc_auc(&self.scorer.scores_of(valid)?, &self.valid_labels)?;
-            history.push((loss, auc));
+            history.push((losses.mean, auc));
             run.last_auc = auc;
             run.n_epochs = epoch + 1;
-            let mut metrics = vec![("loss", loss), ("valid_auc", auc)];
+            let mut metrics = vec![("loss", losses.mean), ("valid_auc", auc)];
             if self.step.scaler.config().enabled {
                 metrics.extend([("loss_scale", f64::from(scaler.scale)), ("skipped", f64::from(n_skipped))]);
             }
@@ -178,6 +184,7 @@ impl Trainer<'_> {
         if ended == Ended::Stopped {
             self.save_last(&run, outputs)?;
         }
+        self.check_any_step(&run)?;
         let best = run.best.ok_or(Error::NoEpoch)?;
         best.write(self.params, device)?;
         let n_rows = n_batches_done as f64 * config.batch_rows.min(self.train.n_rows()) as f64;
@@ -189,7 +196,8 @@ impl Trainer<'_> {
             history,
             ended,
             train_seconds,
-            train_rows_per_s: n_rows / train_seconds,
+            train_rows_per_s: if n_rows > 0.0 { n_rows / train_seconds } else { 0.0 },
+            warnings,
             scaler: self.step.scaler.config().enabled.then_some(scaler),
         })
     }
@@ -234,38 +242,9 @@ impl Trainer<'_> {
         Ok(n_done)
     }
 
-    /// Reads the losses of the epoch's batches so far, and notes in `run` where it stands: at the last step that is whole.
-    fn look_at_losses(&self, run: &mut RunState, n_done: usize) -> Result<(f64, ScalerReport), Error> {
-        let (Self { config, device, .. }, epoch) = (self, run.n_epochs);
-        let scaler = self.step.scaler.report(device)?;
-        run.n_skipped += scaler.n_skipped.wrapping_sub(run.skipped_before);
-        run.skipped_before = scaler.n_skipped;
-        if scaler.n_skipped_in_a_row >= config.max_skipped {
-            let ScalerReport { scale, n_skipped_in_a_row: n_skipped, .. } = scaler;
-            return Err(Error::SkippedSteps { epoch: epoch + 1, n_skipped, scale });
-        }
-        let losses: Vec<f32> = device.read(&self.step.losses)?;
-        let loss = mean_loss(&losses[..n_done], run.n_skipped as usize * config.accumulate, epoch)?;
-        run.n_batches = n_done - n_done % config.accumulate;
-        run.losses = losses[..run.n_batches].to_vec();
-        Ok((loss, scaler))
-    }
-
     fn show(&self, outputs: &mut Outputs, show: impl FnOnce(&mut Progress)) {
         if self.flat().is_first() {
             show(&mut outputs.progress);
         }
-    }
-}
-
-/// The mean of an epoch's losses. Those that are not finite are left out where they may be those of steps that were skipped.
-fn mean_loss(losses: &[f32], n_skipped: usize, epoch: usize) -> Result<f64, Error> {
-    let finite = losses.iter().filter(|loss| loss.is_finite());
-    let n_finite = finite.clone().count();
-    match losses.iter().position(|loss| !loss.is_finite()) {
-        Some(step) if losses.len() - n_finite > n_skipped => {
-            Err(Error::NonFiniteLoss { epoch: epoch + 1, step: step + 1, loss: losses[step] })
-        }
-        _ => Ok(finite.map(|&loss| f64::from(loss)).sum::<f64>() / n_finite as f64),
     }
 }

@@ -1,4 +1,4 @@
-//! The training step, recorded: batch, forward, loss, backward, what replicas exchange, optimizer.
+//! The recorded training step: batch, forward, loss, backward, exchange between replicas, optimizer.
 
 use brisk_nn::tensor::program::{Device, Executable};
 use brisk_nn::tensor::{DType, Graph, Persistent, Precision, Reduction};
@@ -10,7 +10,16 @@ use crate::feed::Feed;
 use crate::flat::Flat;
 use crate::{BatchTensors, DataParallel, Error, ReduceOp, Standardisation};
 
-/// The step, and what it reads and leaves.
+/// A step that has been recorded, and takes no memory yet.
+#[derive(Debug)]
+pub(super) struct RecordedStep {
+    pub(super) graph: Graph,
+    inputs: StepInputs,
+    losses: Persistent,
+    scaler: GradScaler,
+}
+
+/// The compiled step with its inputs and outputs.
 #[derive(Debug)]
 pub(super) struct TrainingStep {
     pub(super) graph: Graph,
@@ -20,10 +29,8 @@ pub(super) struct TrainingStep {
     pub(super) scaler: GradScaler,
 }
 
-impl TrainingStep {
-    #[expect(clippy::too_many_arguments, reason = "all of them are what a step is made of, each of another type")]
+impl RecordedStep {
     pub(super) fn record(
-        device: &Device,
         model: &dyn Module,
         params: &Parameters,
         optimizer: &dyn Optimizer,
@@ -53,7 +60,7 @@ impl TrainingStep {
                 BatchTensors { weights: shares, ..train.record_part(&graph, scale, &inputs.state, part)? }
             }
         };
-        // Parts weighted by their shares of the whole batch add up to its mean.
+        // Losses of parts, weighted by their shares of the whole batch, add up to its mean.
         let reduction = if replicas.is_some() { Reduction::Sum } else { Reduction::Mean };
         let loss = graph.autocast(config.precision, || {
             let logits = batch.forward(model, &bound)?;
@@ -63,7 +70,7 @@ impl TrainingStep {
         let accumulate = (config.accumulate != 1).then(|| Accumulate::new(params, config.accumulate as u32));
         let accumulate = accumulate.map(|accumulate| accumulate.ending_after(n_batches as u32));
         accumulate.iter().try_for_each(|_| check_skips(optimizer))?;
-        // Gradients are summed up where they are kept: all of them before they are reduced, or a replica's own after.
+        // Gradients are accumulated where they are kept: all of them before they are reduced, or a replica's own after that.
         let keeps_own = params.division().is_some_and(|division| division.gradients == Kept::Own);
         let [before, after] = [!keeps_own, keeps_own].map(|is_here| accumulate.as_ref().filter(|_| is_here));
         before.map_or(Ok(()), |accumulate| accumulate.record(&graph, params, &inputs.state))?;
@@ -94,17 +101,22 @@ impl TrainingStep {
         let loss = replicas.map_or(Ok(loss.clone()), |replicas| replicas.all_reduce_and_ask(&graph, &loss, ReduceOp::Sum))?;
         graph.store(&loss, &inputs.state, &losses)?;
         graph.advance(&inputs.state)?;
+        Ok(Self { graph, inputs, losses, scaler })
+    }
+
+    pub(super) fn compile(self, device: &Device) -> Result<TrainingStep, Error> {
+        let Self { graph, inputs, losses, scaler } = self;
         let executable = graph.compile(device)?;
-        Ok(Self { graph, executable, inputs, losses, scaler })
+        Ok(TrainingStep { graph, executable, inputs, losses, scaler })
     }
 }
 
-/// Several batches a step are steps that are not due.
+/// With several batches per step, the recorded step is skipped for all batches but the last.
 fn check_skips(optimizer: &dyn Optimizer) -> Result<(), Error> {
     if optimizer.skips() {
         return Ok(());
     }
     let found = "the optimizer does not say that its steps can be skipped".to_owned();
-    let expected = "one that does by `Optimizer::skips`, or one batch a step";
+    let expected = "an optimizer that does (`Optimizer::skips`), or one batch per step";
     Err(Error::Tensor(brisk_nn::Error::Refused { op: "accumulate", found, expected }))
 }

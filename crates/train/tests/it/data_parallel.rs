@@ -98,11 +98,11 @@ fn a_replica_without_batches_joins_the_others() -> Result<(), Error> {
     let refused = joined(Some(Uneven::Refused), of_replica).expect_err("they have not as many").to_string();
     assert_eq!(
         refused,
-        "1 of 2 replicas have a batch, 1 of 2 replicas have none left; give all as many, or let those that are done join"
+        "1 of 2 replicas have a batch, 1 of 2 replicas have none left; give each the same number of batches, or let those that are done join"
     );
     for (uneven, batch_norm) in [(None, of_replica), (Some(Uneven::DividedByAll), BatchStatistics::OfAll)] {
-        let error = joined(uneven, batch_norm).expect_err("nobody counts");
-        assert!(error.to_string().contains("none can join"), "{error}");
+        let error = joined(uneven, batch_norm).expect_err("batches are not counted");
+        assert!(error.to_string().contains("does not support different numbers of batches"), "{error}");
     }
     Ok(())
 }

@@ -1,0 +1,105 @@
+//! The losses of an epoch, and whether its steps were taken at all.
+
+use brisk_nn::ScalerReport;
+
+use super::Trainer;
+use crate::run_state::RunState;
+use crate::{Error, Warning};
+
+/// The losses of the batches of an epoch so far.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct EpochLosses {
+    /// The epoch, from 0.
+    pub(super) epoch: usize,
+    /// Their mean; that of the finite ones, if steps were skipped.
+    pub(super) mean: f64,
+    /// Of the epoch's first batch and of the last so far; 0 without any.
+    pub(super) first: f32,
+    pub(super) last: f32,
+    /// Steps so far, and how many of them were skipped.
+    pub(super) n_steps: usize,
+    pub(super) n_skipped: u32,
+    pub(super) scaler: ScalerReport,
+}
+
+impl Trainer<'_> {
+    /// Reads the losses of the epoch's batches so far, and notes in `run` where it stands: after the last complete step.
+    ///
+    /// # Errors
+    /// [`Error::NonFiniteLoss`], [`Error::SkippedSteps`], [`Error::NoStepTaken`].
+    pub(super) fn look_at_losses(&self, run: &mut RunState, n_done: usize) -> Result<EpochLosses, Error> {
+        let (Self { config, device, .. }, epoch) = (self, run.n_epochs);
+        let scaler = self.step.scaler.report(device)?;
+        run.n_skipped += scaler.n_skipped.wrapping_sub(run.skipped_before);
+        run.skipped_before = scaler.n_skipped;
+        let losses: Vec<f32> = device.read(&self.step.losses)?;
+        let losses = &losses[..n_done];
+        let (first, last) = (losses.first().copied().unwrap_or(0.0), losses.last().copied().unwrap_or(0.0));
+        if scaler.n_skipped_in_a_row >= config.max_skipped {
+            let ScalerReport { scale, n_skipped_in_a_row: n_skipped, .. } = scaler;
+            return Err(Error::SkippedSteps { epoch: epoch + 1, n_skipped, scale, loss: last });
+        }
+        let mean = mean_loss(losses, run.n_skipped as usize * config.accumulate, epoch)?;
+        run.n_batches = n_done - n_done % config.accumulate;
+        run.losses = losses[..run.n_batches].to_vec();
+        let n_steps =
+            if n_done == self.train.n_batches() { n_done.div_ceil(config.accumulate) } else { n_done / config.accumulate };
+        let losses = EpochLosses { epoch, mean, first, last, n_steps, n_skipped: run.n_skipped, scaler };
+        if n_done == self.train.n_batches() { losses.check_epoch().map(|()| losses) } else { Ok(losses) }
+    }
+
+    /// Refuses a run of which all steps were skipped since its start, so that its model is untrained.
+    pub(super) fn check_any_step(&self, run: &RunState) -> Result<(), Error> {
+        let n_skipped = run.n_steps + run.n_batches / self.config.accumulate;
+        let state: Vec<u32> = self.device.read(&self.step.inputs.state)?;
+        let [_, n_advanced, _, n_not_taken] = state[..] else { return Ok(()) };
+        if n_skipped == 0 || n_advanced != n_not_taken {
+            return Ok(());
+        }
+        let losses: Vec<f32> = self.device.read(&self.step.losses)?;
+        let n_done = if run.n_batches > 0 { run.n_batches } else { self.train.n_batches() };
+        let loss = n_done.checked_sub(1).and_then(|last| losses.get(last)).copied().unwrap_or(f32::NAN);
+        let scale = self.step.scaler.report(&self.device)?.scale;
+        Err(Error::NoStepTaken { first_epoch: 1, last_epoch: run.n_epochs.max(1), n_skipped: n_skipped as u32, scale, loss })
+    }
+}
+
+impl EpochLosses {
+    fn n_taken(&self) -> usize {
+        self.n_steps.saturating_sub(self.n_skipped as usize)
+    }
+
+    /// Refuses a complete epoch without a step that the loss scale does not explain: none of its losses is finite, or gradients are not although the
+    /// scale no longer enlarges them. While the scale is above 1 and losses are finite, steps are skipped to find the right scale.
+    fn check_epoch(&self) -> Result<(), Error> {
+        if self.n_steps > 0 && self.n_taken() == 0 && (self.mean.is_nan() || self.scaler.scale <= 1.0) {
+            let (epoch, n_skipped, scale, loss) = (self.epoch + 1, self.n_skipped, self.scaler.scale, self.last);
+            return Err(Error::NoStepTaken { first_epoch: epoch, last_epoch: epoch, n_skipped, scale, loss });
+        }
+        Ok(())
+    }
+
+    /// What is allowed and hardly ever meant.
+    pub(super) fn warnings(&self) -> Vec<Warning> {
+        let is_large = self.epoch == 0 && self.first.abs() >= Warning::LARGE_LOSS;
+        let large = is_large.then_some(Warning::LargeLoss { loss: self.first });
+        let none = (self.n_steps > 0 && self.n_taken() == 0).then_some(Warning::NoStepTaken {
+            epoch: self.epoch + 1,
+            n_skipped: self.n_skipped,
+            scale: self.scaler.scale,
+        });
+        large.into_iter().chain(none).collect()
+    }
+}
+
+/// The mean of an epoch's losses. Losses that are not finite are left out if they may be those of skipped steps; NaN if all are.
+fn mean_loss(losses: &[f32], n_skipped: usize, epoch: usize) -> Result<f64, Error> {
+    let finite = losses.iter().filter(|loss| loss.is_finite());
+    let n_finite = finite.clone().count();
+    match losses.iter().position(|loss| !loss.is_finite()) {
+        Some(step) if losses.len() - n_finite > n_skipped => {
+            Err(Error::NonFiniteLoss { epoch: epoch + 1, step: step + 1, loss: losses[step] })
+        }
+        _ => Ok(finite.map(|&loss| f64::from(loss)).sum::<f64>() / n_finite as f64),
+    }
+}

@@ -1,0 +1,99 @@
+use std::fmt;
+
+use crate::GradientClip;
+
+/// Something that is allowed, and hardly ever meant. Its `Display` is one line for people.
+///
+/// Those that follow from the settings are known when a trainer is made ([`Trainer::warnings`](crate::Trainer::warnings)); those of a run are
+/// shown by its [`Progress`](crate::Progress) as they come, and are in its [report](crate::FitReport::warnings).
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Warning {
+    /// A batch is to have more rows than there are, so that an epoch is one batch of all rows.
+    BatchBeyondRows {
+        /// Rows of a batch, as set.
+        batch_rows: usize,
+        /// How many rows there are to train on.
+        n_rows: usize,
+    },
+    /// Gradients are clipped to less than [`TINY_CLIP`](Self::TINY_CLIP), so that parameters hardly change.
+    TinyClip {
+        /// The limit.
+        clip: GradientClip,
+    },
+    /// The first loss is [`LARGE_LOSS`](Self::LARGE_LOSS) or more.
+    LargeLoss {
+        /// The loss of the first batch.
+        loss: f32,
+    },
+    /// All steps of an epoch were skipped, so that it trained nothing; the loss scale came down meanwhile.
+    NoStepTaken {
+        /// The epoch, from 1.
+        epoch: usize,
+        /// How many steps it has.
+        n_skipped: u32,
+        /// The loss scale at its end.
+        scale: f32,
+    },
+}
+
+impl Warning {
+    /// Below this, a clipped gradient is lost: it is less than what f32 parameters of size 1 can change by, and Adam's ε is larger than the elements
+    /// of a gradient of this norm.
+    pub const TINY_CLIP: f32 = 1e-6;
+
+    /// Losses of a model that has just been made are about 1; one of this size comes from features, labels or weights of the wrong scale.
+    pub const LARGE_LOSS: f32 = 1e10;
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BatchBeyondRows { batch_rows, n_rows } => {
+                write!(f, "the batch size is {batch_rows}, but there are only {n_rows} rows to train on: an epoch is one step")
+            }
+            Self::TinyClip { clip: GradientClip::Norm(limit) } => {
+                write!(
+                    f,
+                    "gradients are clipped to a norm of {limit:e}, which leaves the parameters as they are; usual norms are 0.1 to 10"
+                )
+            }
+            Self::TinyClip { clip: GradientClip::Value(limit) } => {
+                write!(
+                    f,
+                    "gradients are clipped to {limit:e}, which leaves the parameters as they are; usual limits are 0.1 to 10"
+                )
+            }
+            Self::LargeLoss { loss } => {
+                write!(f, "the first loss is {loss:e}; look for features, labels or weights of the wrong scale")
+            }
+            Self::NoStepTaken { epoch, n_skipped, scale } => {
+                let steps = if *n_skipped == 1 { "the only step".to_owned() } else { format!("all {n_skipped} steps") };
+                write!(
+                    f,
+                    "epoch {epoch} trained nothing: {steps} overflowed f16 and were skipped; the loss scale is now {scale:e}"
+                )
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_is_one_line() {
+        let all = [
+            Warning::BatchBeyondRows { batch_rows: 1000, n_rows: 90 },
+            Warning::TinyClip { clip: GradientClip::Norm(0.0) },
+            Warning::TinyClip { clip: GradientClip::Value(1e-30) },
+            Warning::LargeLoss { loss: 1e20 },
+            Warning::NoStepTaken { epoch: 1, n_skipped: 1, scale: 256.0 },
+            Warning::NoStepTaken { epoch: 2, n_skipped: 8, scale: 256.0 },
+        ];
+        let said = all.map(|warning| warning.to_string());
+        assert_eq!(said[0], "the batch size is 1000, but there are only 90 rows to train on: an epoch is one step");
+        assert!(said.iter().all(|line| !line.is_empty() && !line.contains('\n')), "{said:?}");
+    }
+}
