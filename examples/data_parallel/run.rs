@@ -62,6 +62,7 @@ pub(crate) fn train(
     let feed = FeedConfig::default();
     let trainer = Trainer::with_replicas(&device, &model, &params, &optimizer, &train_part, &valid_part, config, &feed, replicas);
     let trainer = data.of_train(trainer)?;
+    trainer.warnings().iter().for_each(|warning| note(&format!("warning: {warning}")));
     let test_labels = data.test_labels()?;
     let test_rows = data.of_test(Feed::new(&device, "test", &data.test, Order::Sequential, TEST_ROWS, &feed))?;
     let tester = Scorer::with_replicas(&device, &model, &params, &test_rows, trainer.scale(), run.precision, replicas)?;

@@ -43,6 +43,7 @@ fn run(options: Options) -> Result<ExitCode> {
     // One step and one evaluation, recorded and laid out in memory before anything runs.
     let trainer = Trainer::new(&device, &model, &params, &optimizer, &train_part, &valid_part, options.trainer_config());
     let trainer = data.of_train(trainer)?;
+    trainer.warnings().iter().for_each(|warning| print::note(format_args!("warning: {warning}")));
     let test_labels = data.test_labels()?;
     let test_rows = data.of_test(ResidentRows::upload(&device, "test", &data.test))?;
     let tester = Scorer::new(&device, &model, &params, &test_rows, trainer.scale(), 1024, options.precision)?;

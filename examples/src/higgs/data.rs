@@ -4,6 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
+use brisk_replicate::Error::Disagreement;
 use brisk_table::{BadRows, ColumnOptions, ColumnRef, CsvOptions, Error, Imported, LabelKind, Table, import_csv_if_changed};
 use brisk_train::binary_labels;
 use brisk_train::metrics::roc_auc;
@@ -162,11 +163,34 @@ fn table_name(path: &Path) -> String {
     format!("{}-{:08x}.safetensors", stem.split('.').next().unwrap_or("table"), hasher.finish() as u32)
 }
 
+/// The option that sets what replicas disagree on, if one does.
+fn option_of(setting: &str) -> Option<&'static str> {
+    Some(match setting.trim_matches('`') {
+        "batch_rows" => "--batch",
+        "accumulate" => "--accumulate",
+        "precision" => "--precision",
+        "clip" => "--clip",
+        "max_epochs" => "--epochs",
+        "patience" => "--patience",
+        "seed" => "--seed",
+        "lr" => "--lr",
+        "checkpoint_every" => "--checkpoint-every",
+        "wire" => "--wire",
+        "zero" => "--zero",
+        "buckets" => "--bucket-mb",
+        _ => return None,
+    })
+}
+
 fn of_file<T>(path: &Path, result: Result<T, brisk_train::Error>) -> Result<T> {
-    use brisk_train::Error::{BatchPerReplica, Replica, Tensor};
+    use brisk_train::Error::{BatchPerReplica, Memory, Replica, Tensor};
     result.map_err(|error| match error {
+        Replica(Disagreement { what, rank, mine, other, theirs }) => {
+            let what = option_of(&what).map_or(what, str::to_owned);
+            Replica(Disagreement { what, rank, mine, other, theirs }).into()
+        }
         // These are not about rows.
-        error @ (Tensor(_) | Replica(_) | BatchPerReplica { .. }) => error.into(),
+        error @ (Tensor(_) | Replica(_) | BatchPerReplica { .. } | Memory { .. }) => error.into(),
         error => anyhow::Error::new(error).context(path.display().to_string()),
     })
 }
