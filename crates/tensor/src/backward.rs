@@ -107,6 +107,11 @@ impl Backward<'_> {
         self.nodes[self.input_id(i)].slice
     }
 
+    /// The shape of the result.
+    pub fn output_shape(&self) -> &[usize] {
+        &self.nodes[self.at].shape
+    }
+
     /// The buffer of the result.
     pub fn output(&self) -> Slice {
         self.nodes[self.at].slice

@@ -1,5 +1,6 @@
 use brisk_kernels::Multiply;
 
+use crate::elementwise::binary;
 use crate::operation::check_kernel;
 use crate::{Backward, Error, Forward, Operation, Tensor};
 
@@ -7,14 +8,17 @@ impl Tensor {
     /// `self * b`, elementwise.
     ///
     /// # Shapes
-    /// Both and the result have the same shape.
+    /// Both broadcast by NumPy's rules.
     /// # Dtypes
     /// The dtype of both; f32 where they differ.
     /// # Errors
     /// [`Error::Shape`], [`Error::ForeignTensor`].
     /// # Reference
-    /// `torch.mul`, without broadcasting.
+    /// `torch.mul`.
     pub fn multiply(&self, b: &Self) -> Result<Self, Error> {
+        if self.shape() != b.shape() {
+            return binary(self, b, "multiply", |a, b| a * b);
+        }
         self.graph().apply(Multiply { n: self.n_elements() }, &[self, b])
     }
 }

@@ -144,7 +144,7 @@ pub struct Forward<'a> {
     name: &'static str,
     inputs: &'a [Tensor],
     dtype: DType,
-    n_elements: usize,
+    shape: &'a [usize],
     output: Option<Slice>,
     saved: Vec<Slice>,
 }
@@ -182,6 +182,11 @@ impl Forward<'_> {
         dims(self.shape(i))
     }
 
+    /// The shape of the result.
+    pub fn output_shape(&self) -> &[usize] {
+        self.shape
+    }
+
     /// The buffers of all inputs.
     pub fn inputs(&self) -> Vec<Slice> {
         self.inputs.iter().map(Tensor::slice).collect()
@@ -195,8 +200,8 @@ impl Forward<'_> {
     /// A buffer that starts with the result and has `n_scratch` more elements after it, which a kernel of the forward pass leaves for one of
     /// the backward pass. Only the first call allocates.
     pub fn output_with_scratch(&mut self, n_scratch: usize) -> Slice {
-        let Self { graph, name, dtype, n_elements, output, .. } = self;
-        *output.get_or_insert_with(|| graph.transient(name, *dtype, *n_elements + n_scratch))
+        let Self { graph, name, dtype, shape, output, .. } = self;
+        *output.get_or_insert_with(|| graph.transient(name, *dtype, shape.iter().product::<usize>() + n_scratch))
     }
 
     /// A buffer for intermediate values.
@@ -254,11 +259,10 @@ impl Graph {
         let n_operands = operation.n_operands(inputs.len()).min(inputs.len());
         let dtype = self.cast_operands(name, operation.autocast_rule(), &mut inputs[..n_operands])?;
 
-        let n_elements = shape.iter().product();
         let dtype = operation.output_dtype(dtype);
-        let mut forward = Forward { graph: self, name, inputs: &inputs, dtype, n_elements, output: None, saved: Vec::new() };
+        let mut forward = Forward { graph: self, name, inputs: &inputs, dtype, shape: &shape, output: None, saved: Vec::new() };
         operation.forward(&mut forward)?;
-        let output = forward.output().slice(0..n_elements);
+        let output = forward.output().slice(0..shape.iter().product());
         let saved = forward.saved;
 
         let input_shapes = inputs.iter().map(|input| input.shape().to_vec()).collect();

@@ -1,94 +1,97 @@
-use std::ops::{Bound, Range, RangeBounds};
+use brisk_kernels::expr::Expr;
+use brisk_kernels::{DType, Kernel as _, Map, MapInput, MapOutput, Reduce, ReduceGrad, ReduceMask, ReduceOp};
 
-use brisk_kernels::{DType, Kernel as _, Reduce, ReduceGrad, ReduceMask, ReduceOp};
-
+use crate::dims::Reduced;
 use crate::operation::check_kernel;
-use crate::{AutocastRule, Backward, Error, Forward, Operation, Tensor};
+use crate::{AutocastRule, Backward, Dims, Error, Forward, Operation, Tensor};
 
 impl Tensor {
-    /// The sum over the dimensions `dims`, which are removed: `..` for a single number, `0..1` for the sums of columns, `1..` for those of rows.
+    /// The sum over the dimensions `dims`, which are removed unless they are [kept](Dims::keep): `..` for a single number, `0` for the sums of columns,
+    /// `1..` for those of rows.
     ///
     /// # Errors
-    /// [`Error::Shape`] if the range is empty or reaches beyond the dimensions.
+    /// [`Error::Shape`] if there is no such dimension, one is named twice, or a range is empty.
     /// # Reference
     /// `torch.sum`.
-    pub fn sum(&self, dims: impl RangeBounds<usize>) -> Result<Self, Error> {
+    pub fn sum(&self, dims: impl Into<Dims>) -> Result<Self, Error> {
         self.reduce(ReduceOp::Sum, dims)
     }
 
-    /// The mean over the dimensions `dims`, which are removed.
+    /// The mean over the dimensions `dims`.
     ///
     /// # Errors
     /// As [`sum`](Self::sum).
     /// # Reference
     /// `torch.mean`.
-    pub fn mean(&self, dims: impl RangeBounds<usize>) -> Result<Self, Error> {
+    pub fn mean(&self, dims: impl Into<Dims>) -> Result<Self, Error> {
         self.reduce(ReduceOp::Mean, dims)
     }
 
-    /// The maximum over the dimensions `dims`, which are removed. Elements that tie share the gradient evenly.
+    /// The maximum over the dimensions `dims`. Elements that tie share the gradient evenly.
     ///
     /// # Errors
     /// As [`sum`](Self::sum).
     /// # Reference
     /// `torch.amax`.
-    pub fn max(&self, dims: impl RangeBounds<usize>) -> Result<Self, Error> {
+    pub fn max(&self, dims: impl Into<Dims>) -> Result<Self, Error> {
         self.reduce(ReduceOp::Max, dims)
     }
 
-    /// The minimum over the dimensions `dims`, which are removed. Elements that tie share the gradient evenly.
+    /// The minimum over the dimensions `dims`. Elements that tie share the gradient evenly.
     ///
     /// # Errors
     /// As [`sum`](Self::sum).
     /// # Reference
     /// `torch.amin`.
-    pub fn min(&self, dims: impl RangeBounds<usize>) -> Result<Self, Error> {
+    pub fn min(&self, dims: impl Into<Dims>) -> Result<Self, Error> {
         self.reduce(ReduceOp::Min, dims)
     }
 
-    /// The Euclidean norm over the dimensions `dims`, which are removed. Where it is 0, so is the gradient.
+    /// The Euclidean norm over the dimensions `dims`. Where it is 0, so is the gradient.
     ///
     /// # Errors
     /// As [`sum`](Self::sum).
     /// # Reference
     /// `torch.linalg.vector_norm`.
-    pub fn norm(&self, dims: impl RangeBounds<usize>) -> Result<Self, Error> {
+    pub fn norm(&self, dims: impl Into<Dims>) -> Result<Self, Error> {
         self.reduce(ReduceOp::Norm, dims)
     }
 
-    fn reduce(&self, op: ReduceOp, dims: impl RangeBounds<usize>) -> Result<Self, Error> {
-        let shape = self.shape();
-        let start = match dims.start_bound() {
-            Bound::Unbounded => 0,
-            Bound::Included(&start) => start,
-            Bound::Excluded(&before) => before.saturating_add(1),
-        };
-        let end = match dims.end_bound() {
-            Bound::Unbounded => shape.len(),
-            Bound::Included(&last) => last.saturating_add(1),
-            Bound::Excluded(&end) => end,
-        };
-        // A single number may be reduced over all of its dimensions, of which it has none.
-        if end > shape.len() || start >= end && !(shape.is_empty() && start == end) {
-            let expected = format!("dimensions {start}..{end} of it, at least one");
-            return Err(Error::Shape { op: "reduce", arg: "x", expected, found: shape.to_vec() });
-        }
-        self.graph().apply(Reduction { op, dims: start..end }, &[self])
+    /// The variance over the dimensions `dims`: the sum of squared differences from the mean over `n - correction`, for `n` elements.
+    ///
+    /// # Errors
+    /// As [`sum`](Self::sum).
+    /// # Reference
+    /// `torch.var`; a `correction` of 1 is Bessel's, of 0 none.
+    pub fn var(&self, dims: impl Into<Dims>, correction: usize) -> Result<Self, Error> {
+        let dims = dims.into();
+        let n = dims.of("var", self)?.n(self.shape());
+        let from_mean = self.sub(&self.mean(dims.clone().keep())?)?;
+        // 0/0 or a number over 0, as in PyTorch, where there are no degrees of freedom.
+        let scale = 1.0 / n.saturating_sub(correction) as f32;
+        from_mean.map(|x| x.powi(2) * scale)?.sum(dims)
+    }
+
+    /// The standard deviation over the dimensions `dims`: the square root of [`var`](Self::var).
+    ///
+    /// # Errors
+    /// As [`sum`](Self::sum).
+    /// # Reference
+    /// `torch.std`.
+    pub fn std(&self, dims: impl Into<Dims>, correction: usize) -> Result<Self, Error> {
+        self.var(dims, correction)?.sqrt()
+    }
+
+    fn reduce(&self, op: ReduceOp, dims: impl Into<Dims>) -> Result<Self, Error> {
+        let dims = dims.into().of(Reduce::all(1, op).name(), self)?;
+        self.graph().apply(Reduction { op, dims }, &[self])
     }
 }
 
 #[derive(Debug)]
 struct Reduction {
     op: ReduceOp,
-    dims: Range<usize>,
-}
-
-impl Reduction {
-    fn kernel(&self, shape: &[usize]) -> Reduce {
-        let product = |lengths: &[usize]| lengths.iter().product();
-        let (outer, inner) = (&shape[..self.dims.start], &shape[self.dims.end..]);
-        Reduce { n_outer: product(outer), n: product(&shape[self.dims.clone()]), n_inner: product(inner), op: self.op }
-    }
+    dims: Reduced,
 }
 
 impl Operation for Reduction {
@@ -109,28 +112,86 @@ impl Operation for Reduction {
 
     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
         let shape = inputs[0].shape();
-        check_kernel(&self.kernel(shape))?;
-        Ok([&shape[..self.dims.start], &shape[self.dims.end..]].concat())
+        self.dims.kernels(shape, self.op).iter().try_for_each(check_kernel)?;
+        Ok(self.dims.shape(shape))
     }
 
     fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
         let (x, y) = (forward.input(0), forward.output());
-        forward.push(self.kernel(forward.shape(0)), &[x, y])
+        let kernels = self.dims.kernels(forward.shape(0), self.op);
+        let mut from = x;
+        for (i, kernel) in kernels.iter().enumerate() {
+            let is_last = i + 1 == kernels.len();
+            let to = if is_last { y } else { forward.transient("reduced", DType::F32, kernel.n_outer * kernel.n_inner) };
+            forward.push(*kernel, &[from, to])?;
+            from = to;
+        }
+        Ok(())
     }
 
     fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
-        let forward = self.kernel(backward.shape(0));
+        let shape = backward.shape(0).to_vec();
+        let kernels = self.dims.kernels(&shape, self.op);
+        match kernels[..] {
+            [kernel] => one_range(kernel, backward),
+            _ => self.several_ranges(&shape, backward),
+        }
+    }
+}
+
+impl Reduction {
+    /// The gradient where the dimensions are not adjacent: a `Map` that repeats the gradient along them.
+    fn several_ranges(&self, shape: &[usize], backward: &mut Backward<'_>) -> Result<(), Error> {
+        let kept = self.dims.kept_shape(shape);
         let (dy, x, y) = (backward.grad(), backward.input(0), backward.output());
+        let [a, b, c] = [0, 1, 2].map(Expr::input);
         match self.op {
             ReduceOp::Max | ReduceOp::Min => {
                 let mask = backward.transient("mask", DType::F32, x.len());
                 let n_equal = backward.transient("n_equal", DType::F32, y.len());
-                backward.push(ReduceMask { forward }, &[x, y, mask])?;
-                backward.push(Reduce { op: ReduceOp::Sum, ..forward }, &[mask, n_equal])?;
-                backward.give(0, ReduceGrad { forward }, &[dy, mask, n_equal])
+                backward.push(broadcast(a.eq(&b), shape, &[shape, &kept]), &[x, y, mask])?;
+                let mut from = mask;
+                let sums = self.dims.kernels(shape, ReduceOp::Sum);
+                for (i, sum) in sums.iter().enumerate() {
+                    let is_last = i + 1 == sums.len();
+                    let n = sum.n_outer * sum.n_inner;
+                    let to = if is_last { n_equal } else { backward.transient("reduced", DType::F32, n) };
+                    backward.push(*sum, &[from, to])?;
+                    from = to;
+                }
+                backward.give(0, broadcast(&a * &b / &c, shape, &[&kept, shape, &kept]), &[dy, mask, n_equal])
             }
-            ReduceOp::Norm => backward.give(0, ReduceGrad { forward }, &[dy, x, y]),
-            _ => backward.give(0, ReduceGrad { forward }, &[dy]),
+            // Where the norm is 0, so is the gradient.
+            ReduceOp::Norm => {
+                let slope = c.eq(0.0).select(0.0, &a * &b / &c);
+                backward.give(0, broadcast(slope, shape, &[&kept, shape, &kept]), &[dy, x, y])
+            }
+            ReduceOp::Mean => {
+                let scale = 1.0 / self.dims.n(shape) as f32;
+                backward.give(0, broadcast(&a * scale, shape, &[&kept]), &[dy])
+            }
+            _ => backward.give(0, broadcast(a, shape, &[&kept]), &[dy]),
         }
     }
+}
+
+fn one_range(forward: Reduce, backward: &mut Backward<'_>) -> Result<(), Error> {
+    let (dy, x, y) = (backward.grad(), backward.input(0), backward.output());
+    match forward.op {
+        ReduceOp::Max | ReduceOp::Min => {
+            let mask = backward.transient("mask", DType::F32, x.len());
+            let n_equal = backward.transient("n_equal", DType::F32, y.len());
+            backward.push(ReduceMask { forward }, &[x, y, mask])?;
+            backward.push(Reduce { op: ReduceOp::Sum, ..forward }, &[mask, n_equal])?;
+            backward.give(0, ReduceGrad { forward }, &[dy, mask, n_equal])
+        }
+        ReduceOp::Norm => backward.give(0, ReduceGrad { forward }, &[dy, x, y]),
+        _ => backward.give(0, ReduceGrad { forward }, &[dy]),
+    }
+}
+
+/// `expr` of f32 inputs that broadcast to `shape`.
+pub(crate) fn broadcast(expr: Expr, shape: &[usize], inputs: &[&[usize]]) -> Map {
+    let inputs = inputs.iter().map(|shape| MapInput { shape: shape.to_vec(), dtype: DType::F32 }).collect();
+    Map { shape: shape.to_vec(), inputs, outputs: vec![MapOutput { expr, dtype: DType::F32 }] }
 }

@@ -2,6 +2,7 @@
 //! smaller than training.
 
 mod accumulate;
+mod algebra;
 mod anomaly;
 mod autocast;
 mod checkpoint;

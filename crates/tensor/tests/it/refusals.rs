@@ -42,7 +42,10 @@ fn shapes_that_do_not_fit() {
     check(x.concat_columns(&[&vector]), "concat_columns: `x` has shape [6], expected two dimensions");
     check(x.columns(1..4), "columns: `x` has shape [2, 3], expected columns 1..4, at least one");
     check(x.columns(2..2), "columns: `x` has shape [2, 3], expected columns 2..2, at least one");
-    check(x.multiply(&vector), "multiply: `b` has shape [6], expected [2, 3], the shape of the first");
+    check(
+        x.multiply(&vector),
+        "multiply: `b` has shape [6], expected a shape that broadcasts with [2, 3]: from the last dimension on, lengths that are equal or 1",
+    );
     let codes = graph.constant_codes("codes", &[0, 1, 2], &[3]).expect("three codes");
     check(vector.embedding(&codes, 0, None), "embedding: `weight` has shape [6], expected two dimensions");
     check(x.embedding(&codes, 1, None), "embedding: index_col is 1, expected a column of `index`");

@@ -72,8 +72,8 @@ fn ranges_of_dimensions_are_what_they_say() {
     assert_eq!(shape(x.mean(..=1)), [4], "up to the second");
     assert_eq!(shape(x.sum(..).and_then(|one| one.max(..))), [0; 0], "of one number");
     let n = graph.with_program(|program| program.n_kernels());
-    refused(x.sum(2..4), "reduce: `x` has shape [2, 3, 4], expected dimensions 2..4 of it, at least one");
-    refused(x.sum(3..), "reduce: `x` has shape [2, 3, 4], expected dimensions 3..3 of it, at least one");
+    refused(x.sum(2..4), "sum: `x` has shape [2, 3, 4], expected dimensions 2..4 of it, at least one");
+    refused(x.sum(3..), "sum: `x` has shape [2, 3, 4], expected dimensions 3..3 of it, at least one");
     assert_eq!(graph.with_program(|program| program.n_kernels()), n, "nothing was recorded");
 }
 

@@ -1,5 +1,6 @@
 //! Runs conformance cases, whose expected results PyTorch computed, on the executors.
 
+mod algebra;
 mod case;
 mod command_line;
 mod convnet;
@@ -145,7 +146,7 @@ fn run_case(case: &Case, device: &Device, precision: Precision, replicas: Option
 
 /// Runs the case; `None` if its operator is unknown.
 fn outputs(case: &Case, device: &Device, form: Form) -> Result<Option<Outputs>> {
-    let runners = [operators::run, optimizers::run, runs::run, convnet::run, scores::run];
+    let runners = [algebra::run, operators::run, optimizers::run, runs::run, convnet::run, scores::run];
     runners.into_iter().find_map(|runner| runner(case, device, form).transpose()).transpose()
 }
 

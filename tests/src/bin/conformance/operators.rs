@@ -115,22 +115,22 @@ fn reduction(case: &Case) -> Result<Reduction> {
 }
 
 /// A graph whose inputs are the case's.
-struct Workbench<'a> {
+pub(crate) struct Workbench<'a> {
     case: &'a Case,
     device: &'a Device,
     form: Form,
-    graph: Graph,
+    pub(crate) graph: Graph,
     /// What is read when the program has run, by the fixture's name for it.
     results: Vec<(String, Persistent)>,
 }
 
 impl<'a> Workbench<'a> {
-    fn new(case: &'a Case, device: &'a Device, form: Form) -> Self {
+    pub(crate) fn new(case: &'a Case, device: &'a Device, form: Form) -> Self {
         Self { case, device, form, graph: Graph::training(case.op.clone()), results: Vec::new() }
     }
 
     /// `in.NAME`, wanting a gradient if the case has one for it. `x`, which in a network another layer has made, is stored in the precision; parameters are not.
-    fn input(&mut self, name: &str) -> Result<Tensor> {
+    pub(crate) fn input(&mut self, name: &str) -> Result<Tensor> {
         let values = self.case.tensor(&format!("in.{name}"))?;
         let n = values.floats.len();
         let persistent = Persistent::new(name, DType::F32, n);
@@ -165,7 +165,7 @@ impl<'a> Workbench<'a> {
         Ok(self.graph.tensor(&persistent, &values.shape)?)
     }
 
-    fn finish(self, y: &Tensor) -> Result<Outputs> {
+    pub(crate) fn finish(self, y: &Tensor) -> Result<Outputs> {
         let y = &y.cast(DType::F32)?;
         let (state, result) = (Graph::state_buffer(), Persistent::new("y", DType::F32, y.n_elements()));
         self.graph.store(y, &state, &result)?;

@@ -1,0 +1,268 @@
+//! Elementwise operations with broadcasting, as expressions.
+
+use brisk_kernels::expr::Expr;
+use brisk_kernels::{DType, Map, MapInput, MapOutput, ReduceOp, broadcast_shapes};
+
+use crate::dims::Reduced;
+use crate::operation::check_kernel;
+use crate::reduce::broadcast;
+use crate::{AutocastRule, Backward, Error, Forward, Operation, Tensor};
+
+/// An elementwise operation: `expr` of its inputs, which broadcast by NumPy's rules.
+///
+/// Its gradient is the symbolic derivative of the expression. [`Tensor::map`] and [`Tensor::map2`] make one from a closure; this type is for
+/// more inputs, for a name of its own, and for a derivative in terms of the output.
+///
+/// # Examples
+/// ```
+/// use brisk_tensor::{Elementwise, Expr, Graph};
+///
+/// // A gated unit: x0 · sigmoid(x1), with a scale for each column.
+/// let [x, gate, scale] = [0, 1, 2].map(Expr::input);
+/// let gated = Elementwise::new("gated", x * gate.sigmoid() * scale);
+/// let graph = Graph::inference("gates");
+/// let x = graph.constant("x", &[1.0; 12], &[3, 4])?;
+/// let scale = graph.constant("scale", &[0.5; 4], &[4])?;
+/// assert_eq!(graph.apply(gated, &[&x, &x, &scale])?.shape(), [3, 4]);
+/// # Ok::<(), brisk_tensor::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Elementwise {
+    name: &'static str,
+    expr: Expr,
+    from_output: Option<Expr>,
+    autocast_rule: AutocastRule,
+}
+
+impl Elementwise {
+    /// The operation `expr`, whose input `i` is the tensor `i` that it is applied to.
+    pub const fn new(name: &'static str, expr: Expr) -> Self {
+        Self { name, expr, from_output: None, autocast_rule: AutocastRule::Promote }
+    }
+
+    /// With the derivative of a function of one input as an expression of the *output*, as input 0. The input then need not be kept for the
+    /// backward pass.
+    pub fn with_derivative_from_output(mut self, derivative: Expr) -> Self {
+        self.from_output = Some(derivative);
+        self
+    }
+
+    /// With a rule for autocast other than [`AutocastRule::Promote`].
+    pub const fn with_autocast_rule(mut self, rule: AutocastRule) -> Self {
+        self.autocast_rule = rule;
+        self
+    }
+
+    /// The kernel for the inputs that the expression reads, and the numbers of those inputs.
+    fn kernel(&self, shape: &[usize], inputs: &[&[usize]]) -> (Map, Vec<usize>) {
+        of_read_inputs(&self.expr, shape, inputs)
+    }
+}
+
+/// The kernel that computes `expr`, and the numbers of the inputs that it reads.
+fn of_read_inputs(expr: &Expr, shape: &[usize], inputs: &[&[usize]]) -> (Map, Vec<usize>) {
+    let read: Vec<usize> = (0..inputs.len()).filter(|&i| expr.reads(i)).collect();
+    let renumbered = |i: usize| read.iter().position(|&read| read == i).unwrap_or(0);
+    let expr = expr.substitute(&(0..inputs.len()).map(|i| Expr::input(renumbered(i))).collect::<Vec<_>>());
+    let inputs = read.iter().map(|&i| MapInput { shape: inputs[i].to_vec(), dtype: DType::F32 }).collect();
+    (Map { shape: shape.to_vec(), inputs, outputs: vec![MapOutput { expr, dtype: DType::F32 }] }, read)
+}
+
+impl Operation for Elementwise {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn input_names(&self) -> &'static [&'static str] {
+        &["a", "b", "c", "d", "e", "f", "g"]
+    }
+
+    fn autocast_rule(&self) -> AutocastRule {
+        self.autocast_rule
+    }
+
+    fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
+        let names = self.input_names();
+        for (i, input) in inputs.iter().enumerate() {
+            if !input.dtype().is_float() {
+                let arg = names.get(i).copied().unwrap_or("input");
+                let expected = "f32, f16 or bf16; cast it first";
+                return Err(Error::Dtype { op: self.name, arg, expected, found: input.dtype() });
+            }
+        }
+        if self.expr.n_inputs() > inputs.len() {
+            let found = format!("{} inputs for `{}`", inputs.len(), self.expr);
+            return Err(Error::Refused { op: self.name, found, expected: "a tensor for each input of the expression" });
+        }
+        let shapes: Vec<&[usize]> = inputs.iter().map(|input| input.shape()).collect();
+        let mut shape = inputs.first().map_or(Vec::new(), |input| input.shape().to_vec());
+        for (i, other) in shapes.iter().enumerate().skip(1) {
+            shape = broadcast_shapes(&[&shape, other]).map_err(|_| Error::Shape {
+                op: self.name,
+                arg: names.get(i).copied().unwrap_or("input"),
+                expected: format!(
+                    "a shape that broadcasts with {shape:?}: from the last dimension on, lengths that are equal or 1"
+                ),
+                found: other.to_vec(),
+            })?;
+        }
+        check_kernel(&self.kernel(&shape, &shapes).0)?;
+        Ok(shape)
+    }
+
+    fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
+        let y = forward.output();
+        let shapes: Vec<&[usize]> = (0..forward.n_inputs()).map(|i| forward.shape(i)).collect();
+        let (kernel, read) = self.kernel(forward.output_shape(), &shapes);
+        let args: Vec<_> = read.into_iter().map(|i| forward.input(i)).chain([y]).collect();
+        forward.push(kernel, &args)
+    }
+
+    fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
+        let shape = backward.output_shape().to_vec();
+        let shapes: Vec<Vec<usize>> = (0..backward.n_inputs()).map(|i| backward.shape(i).to_vec()).collect();
+        for i in 0..backward.n_inputs() {
+            if backward.wants(i) {
+                self.give(i, &shape, &shapes, backward)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Elementwise {
+    /// Records the gradient of input `i`.
+    fn give(&self, i: usize, shape: &[usize], shapes: &[Vec<usize>], backward: &mut Backward<'_>) -> Result<(), Error> {
+        let n_inputs = shapes.len();
+        let (dy, dy_number) = (Expr::input(n_inputs), n_inputs);
+        // After the inputs come the gradient and the output.
+        let slope = match &self.from_output {
+            Some(slope) => slope.substitute(&[Expr::input(n_inputs + 1)]),
+            None => self.expr.derivative(i),
+        };
+        let is_broadcast = shapes[i] != shape;
+        if slope.as_constant() == Some(1.0) && !is_broadcast {
+            return backward.pass(i, backward.grad());
+        }
+        // Zero, not zero times a gradient that may be infinite.
+        let grad = if slope.as_constant() == Some(0.0) { Expr::constant(0.0) } else { slope * dy };
+        let all: Vec<&[usize]> = shapes.iter().map(Vec::as_slice).chain([shape, shape]).collect();
+        let (kernel, read) = of_read_inputs(&grad, shape, &all);
+        let args: Vec<_> = read
+            .into_iter()
+            .map(|number| match number {
+                _ if number < n_inputs => backward.input(number),
+                _ if number == dy_number => backward.grad(),
+                _ => backward.output(),
+            })
+            .collect();
+        if !is_broadcast {
+            return backward.give(i, kernel, &args);
+        }
+        // The sum over the elements to which this one was repeated.
+        let whole = match kernel.outputs[0].expr == Expr::input(0) && kernel.inputs[0].shape == shape {
+            true => args[0],
+            false => {
+                let whole = backward.transient("gradient", DType::F32, kernel.len());
+                backward.push(kernel, &[&args[..], &[whole]].concat())?;
+                whole
+            }
+        };
+        let sums = Reduced::of_broadcast(&shapes[i], shape).kernels(shape, ReduceOp::Sum);
+        let (last, first) = sums.split_last().expect("a reduction is at least one kernel");
+        let mut from = whole;
+        for sum in first {
+            let to = backward.transient("reduced", DType::F32, sum.n_outer * sum.n_inner);
+            backward.push(*sum, &[from, to])?;
+            from = to;
+        }
+        backward.give(i, *last, &[from])
+    }
+}
+
+impl Tensor {
+    /// An elementwise function of this tensor, with the gradient of its derivative.
+    ///
+    /// # Errors
+    /// [`Error::Dtype`] unless the tensor is f32, f16 or bf16; [`Error::Refused`] if the expression reads another input than the one it is given.
+    /// # Examples
+    /// ```
+    /// use brisk_tensor::Graph;
+    ///
+    /// let graph = Graph::inference("softcap");
+    /// let logits = graph.constant("logits", &[100.0; 8], &[2, 4])?;
+    /// let capped = logits.map(|x| (x / 30.0).tanh() * 30.0)?;
+    /// assert_eq!(capped.shape(), [2, 4]);
+    /// # Ok::<(), brisk_tensor::Error>(())
+    /// ```
+    pub fn map(&self, f: impl FnOnce(Expr) -> Expr) -> Result<Self, Error> {
+        self.graph().apply(Elementwise::new("map", f(Expr::input(0))), &[self])
+    }
+
+    /// An elementwise function of this tensor and another, which broadcast by NumPy's rules.
+    ///
+    /// # Errors
+    /// As [`map`](Self::map); [`Error::Shape`] if the shapes do not broadcast; [`Error::ForeignTensor`].
+    pub fn map2(&self, b: &Self, f: impl FnOnce(Expr, Expr) -> Expr) -> Result<Self, Error> {
+        self.graph().apply(Elementwise::new("map", f(Expr::input(0), Expr::input(1))), &[self, b])
+    }
+
+    /// The tensor repeated along dimensions of length 1 and along new leading ones.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if it does not broadcast to `shape`.
+    /// # Reference
+    /// `torch.Tensor.expand`, which copies nothing; here the elements are copied, unless the operation that reads them broadcasts by itself.
+    pub fn expand(&self, shape: &[usize]) -> Result<Self, Error> {
+        self.graph().apply(Expand { shape: shape.to_vec() }, &[self])
+    }
+}
+
+#[derive(Debug)]
+struct Expand {
+    shape: Vec<usize>,
+}
+
+impl Operation for Expand {
+    fn name(&self) -> &'static str {
+        "expand"
+    }
+
+    fn input_names(&self) -> &'static [&'static str] {
+        &["x"]
+    }
+
+    fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
+        let found = inputs[0].shape();
+        let is_wider = broadcast_shapes(&[found, &self.shape]).is_ok_and(|shape| shape == self.shape);
+        if !is_wider {
+            let expected = format!("one that broadcasts to {:?}", self.shape);
+            return Err(Error::Shape { op: "expand", arg: "x", expected, found: found.to_vec() });
+        }
+        check_kernel(&broadcast(Expr::input(0), &self.shape, &[found]))?;
+        Ok(self.shape.clone())
+    }
+
+    fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
+        let (x, y) = (forward.input(0), forward.output());
+        forward.push(broadcast(Expr::input(0), &self.shape, &[forward.shape(0)]), &[x, y])
+    }
+
+    fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
+        let x = backward.shape(0).to_vec();
+        if x == self.shape {
+            return backward.pass(0, backward.grad());
+        }
+        Elementwise::new("expand", Expr::input(0)).give(0, &self.shape, &[x], backward)
+    }
+}
+
+/// Elementwise operations with names of their own.
+pub(crate) fn unary(x: &Tensor, name: &'static str, f: impl FnOnce(Expr) -> Expr) -> Result<Tensor, Error> {
+    x.graph().apply(Elementwise::new(name, f(Expr::input(0))), &[x])
+}
+
+/// The same for two inputs.
+pub(crate) fn binary(a: &Tensor, b: &Tensor, name: &'static str, f: impl FnOnce(Expr, Expr) -> Expr) -> Result<Tensor, Error> {
+    a.graph().apply(Elementwise::new(name, f(Expr::input(0), Expr::input(1))), &[a, b])
+}

@@ -1,0 +1,120 @@
+//! Losses of one prediction and one target for each element, as expressions.
+
+use brisk_kernels::expr::Expr;
+
+use crate::elementwise::Elementwise;
+use crate::{AutocastRule, Error, LossReduction, Tensor};
+
+/// Losses by element: `self` is the prediction, `target` broadcasts with it and gets a gradient too if it wants one.
+///
+/// # Shapes
+/// The result has no dimensions, or the shape of the input for [`LossReduction::None`].
+/// # Errors
+/// All: [`Error::Shape`], [`Error::Dtype`], [`Error::ForeignTensor`].
+impl Tensor {
+    /// `|x - target|`.
+    ///
+    /// # Reference
+    /// `torch.nn.functional.l1_loss`.
+    pub fn l1_loss(&self, target: &Self, reduction: LossReduction) -> Result<Self, Error> {
+        self.loss("l1_loss", target, reduction, |x, target| (x - target).abs())
+    }
+
+    /// `(x - target)² / (2 beta)` where `|x - target| < beta`, else `|x - target| - beta / 2`.
+    ///
+    /// # Reference
+    /// `torch.nn.functional.smooth_l1_loss`.
+    pub fn smooth_l1_loss(&self, target: &Self, beta: f32, reduction: LossReduction) -> Result<Self, Error> {
+        self.loss("smooth_l1_loss", target, reduction, |x, target| {
+            let distance = (x - target).abs();
+            distance.lt(beta).select(distance.powi(2) * (0.5 / beta), &distance - 0.5 * beta)
+        })
+    }
+
+    /// `(x - target)² / 2` where `|x - target| ≤ delta`, else `delta (|x - target| - delta / 2)`.
+    ///
+    /// # Reference
+    /// `torch.nn.functional.huber_loss`; Huber 1964.
+    pub fn huber_loss(&self, target: &Self, delta: f32, reduction: LossReduction) -> Result<Self, Error> {
+        self.loss("huber_loss", target, reduction, |x, target| {
+            let distance = (x - target).abs();
+            distance.le(delta).select(distance.powi(2) * 0.5, (&distance - 0.5 * delta) * delta)
+        })
+    }
+
+    /// `-target log x - (1 - target) log(1 - x)` of probabilities, with logarithms of at least -100. Where there are logits, use
+    /// [`bce_with_logits`](Self::bce_with_logits), which is accurate for probabilities near 0 and 1.
+    ///
+    /// # Reference
+    /// `torch.nn.functional.binary_cross_entropy`.
+    pub fn binary_cross_entropy(&self, target: &Self, reduction: LossReduction) -> Result<Self, Error> {
+        self.loss("binary_cross_entropy", target, reduction, |x, target| {
+            let log = |p: Expr| p.log().max(-100.0);
+            -(&target * log(x.clone()) + (1.0 - &target) * log(1.0 - x))
+        })
+    }
+
+    /// Binary cross-entropy of logits that gives well-classified elements less weight: times `(1 - p_t)^gamma`, where `p_t` is the probability of
+    /// the target, and `alpha` for targets of 1, `1 - alpha` for targets of 0.
+    ///
+    /// # Reference
+    /// Lin et al. 2017, arXiv:1708.02002; `torchvision.ops.sigmoid_focal_loss`.
+    pub fn focal_loss(&self, target: &Self, alpha: f32, gamma: f32, reduction: LossReduction) -> Result<Self, Error> {
+        self.loss("focal_loss", target, reduction, |x, target| {
+            let is_not = 1.0 - &target;
+            let p = x.sigmoid();
+            // max(x, 0) - x target + log(1 + e^-|x|)
+            let cross_entropy = x.relu() - &x * &target + (-x.abs()).exp().log1p();
+            let not_p_t = 1.0 - (&p * &target + (1.0 - &p) * &is_not);
+            cross_entropy * not_p_t.powf(gamma) * (&target * alpha + is_not * (1.0 - alpha))
+        })
+    }
+
+    /// `target (log target - x)` of log-probabilities `x` and target probabilities; 0 where the target is 0. A mean divides by the number of
+    /// elements.
+    ///
+    /// # Reference
+    /// `torch.nn.functional.kl_div`.
+    pub fn kl_div(&self, target: &Self, reduction: LossReduction) -> Result<Self, Error> {
+        self.loss("kl_div", target, reduction, |x, target| target.gt(0.0).select(&target * (target.log() - x), 0.0))
+    }
+
+    /// `max(0, margin - target x)` of scores and targets of 1 and -1.
+    ///
+    /// # Reference
+    /// `torch.nn.HingeEmbeddingLoss` has another form; this is the loss of a support vector machine (Cortes & Vapnik 1995).
+    pub fn hinge_loss(&self, target: &Self, margin: f32, reduction: LossReduction) -> Result<Self, Error> {
+        self.loss("hinge_loss", target, reduction, |x, target| {
+            let distance = margin - target * x;
+            // The slope at the margin is 0, as that of `torch.clamp`.
+            distance.le(0.0).select(0.0, distance)
+        })
+    }
+
+    /// `max(q (target - x), (q - 1) (target - x))`, whose minimum is the quantile `q`.
+    ///
+    /// # Reference
+    /// Koenker & Bassett 1978, also called pinball loss.
+    pub fn quantile_loss(&self, target: &Self, quantile: f32, reduction: LossReduction) -> Result<Self, Error> {
+        self.loss("quantile_loss", target, reduction, |x, target| {
+            let distance = target - x;
+            (&distance * quantile).max(&distance * (quantile - 1.0))
+        })
+    }
+
+    fn loss(
+        &self,
+        name: &'static str,
+        target: &Self,
+        reduction: LossReduction,
+        f: impl FnOnce(Expr, Expr) -> Expr,
+    ) -> Result<Self, Error> {
+        let operation = Elementwise::new(name, f(Expr::input(0), Expr::input(1))).with_autocast_rule(AutocastRule::Full);
+        let losses = self.graph().apply(operation, &[self, target])?;
+        match reduction {
+            LossReduction::None => Ok(losses),
+            LossReduction::Sum => losses.sum(..),
+            LossReduction::Mean => losses.mean(..),
+        }
+    }
+}

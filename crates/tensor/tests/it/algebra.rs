@@ -1,0 +1,166 @@
+//! Elementwise operations with broadcasting, reductions over any dimensions, and losses made of them: shapes, gradients and refusals. Values are
+//! compared with PyTorch's by the conformance cases.
+
+use brisk_tensor::program::Device;
+use brisk_tensor::{
+    Activation, DType, Dims, Elementwise, Error, Expr, Graph, LossReduction, Persistent, Tensor, check_gradients,
+};
+
+#[track_caller]
+fn check(shapes: &[&[usize]], record: impl Fn(&Graph, &[Tensor]) -> Result<Tensor, Error>) {
+    if let Err(error) = check_gradients(shapes, record) {
+        panic!("{error}");
+    }
+}
+
+#[test]
+fn two_tensors_broadcast() {
+    for (a, b) in [
+        (&[3, 4][..], &[3, 4][..]),
+        (&[3, 4], &[4]),
+        (&[4], &[3, 4]),
+        (&[3, 1], &[1, 4]),
+        (&[2, 1, 3, 1], &[5, 1, 4]),
+        (&[1], &[2, 3]),
+        (&[2, 1, 2, 1, 2], &[1, 3, 1, 3, 1]),
+    ] {
+        check(&[a, b], |_, p| p[0].sub(&p[1]));
+        check(&[a, b], |_, p| p[0].multiply(&p[1]));
+        check(&[a, b], |_, p| p[0].div(&p[1].map(|x| x.abs() + 1.0)?));
+    }
+}
+
+#[test]
+fn three_tensors_broadcast() {
+    let [x, y, z] = [0, 1, 2].map(Expr::input);
+    let gated = Elementwise::new("gated", x * y.sigmoid() + z);
+    check(&[&[3, 4], &[4], &[3, 1]], |graph, p| graph.apply(gated.clone(), &[&p[0], &p[1], &p[2]]));
+    check(&[&[3, 4], &[4], &[2, 3, 1]], |_, p| p[0].where_(&p[1], &p[2]));
+}
+
+#[test]
+fn the_shape_of_a_broadcast() -> Result<(), Error> {
+    let graph = Graph::inference("shapes");
+    let of = |shape: &[usize]| graph.constant("x", &vec![1.0; shape.iter().product()], shape);
+    assert_eq!(of(&[5, 1, 3])?.sub(&of(&[4, 1])?)?.shape(), [5, 4, 3]);
+    assert_eq!(of(&[])?.sub(&of(&[2, 2])?)?.shape(), [2, 2]);
+    assert_eq!(of(&[2, 1])?.expand(&[3, 2, 4])?.shape(), [3, 2, 4]);
+    let error = of(&[2, 3])?.sub(&of(&[2])?).expect_err("3 and 2");
+    let expected = "sub: `b` has shape [2], expected a shape that broadcasts with [2, 3]: from the last dimension on, lengths that are equal or 1";
+    assert_eq!(error.to_string(), expected);
+    let error = of(&[2, 3])?.expand(&[2, 4]).expect_err("3 is not 1");
+    assert_eq!(error.to_string(), "expand: `x` has shape [2, 3], expected one that broadcasts to [2, 4]");
+    Ok(())
+}
+
+#[test]
+fn functions_of_one_tensor() {
+    check(&[&[3, 5]], |_, p| p[0].map(|x| (x.sin() + 2.0).log())?.exp());
+    check(&[&[3, 5]], |_, p| p[0].tanh()?.sigmoid()?.silu());
+    check(&[&[3, 5]], |_, p| p[0].gelu()?.softplus()?.neg());
+    check(&[&[3, 5]], |_, p| p[0].square()?.map(|x| x + 1.0)?.sqrt()?.rsqrt()?.reciprocal());
+    check(&[&[3, 5]], |_, p| p[0].relu()?.add(&p[0].leaky_relu(0.1)?)?.add(&p[0].abs()?));
+    check(&[&[3, 5]], |_, p| p[0].clamp(-0.5, 0.25));
+    check(&[&[3, 5], &[3, 5]], |_, p| p[0].maximum(&p[1])?.multiply(&p[0].minimum(&p[1])?));
+    check(&[&[3, 5], &[5]], |_, p| p[0].map(|x| x.abs() + 0.5)?.pow(&p[1]));
+}
+
+#[test]
+fn a_function_that_is_flat_gives_zeros() -> Result<(), Error> {
+    let (values, grads) = (Persistent::new("values", DType::F32, 3), Persistent::new("grads", DType::F32, 3));
+    let graph = Graph::training("flat");
+    let x = graph.parameter(&values, &grads, 0..3, &[3])?;
+    graph.backward(&x.floor()?.add(&x.sign()?)?.sum(..)?)?;
+    let device = Device::cpu()?;
+    device.write(&values, &[1.5_f32, f32::INFINITY, -0.5])?;
+    device.write(&grads, &[7.0_f32; 3])?;
+    graph.compile(&device)?.run(1)?;
+    assert_eq!(device.read::<f32>(&grads)?, [0.0; 3]);
+    Ok(())
+}
+
+#[test]
+fn reductions_over_any_dimensions() {
+    for dims in [&[0][..], &[1], &[2], &[3], &[0, 1], &[0, 2], &[1, 3], &[0, 3], &[0, 2, 3], &[0, 1, 2, 3]] {
+        let shape: &[usize] = &[2, 3, 2, 4];
+        check(&[shape], |_, p| p[0].sum(dims));
+        check(&[shape], |_, p| p[0].mean(Dims::from(dims).keep()));
+        check(&[shape], |_, p| p[0].max(dims));
+        check(&[shape], |_, p| p[0].min(Dims::from(dims).keep()));
+        check(&[shape], |_, p| p[0].norm(dims));
+    }
+    check(&[&[3, 1, 4, 1]], |_, p| p[0].sum([1, 3]));
+    check(&[&[3, 2, 4]], |_, p| p[0].var([0, 2], 1));
+    check(&[&[3, 2, 4]], |_, p| p[0].std(Dims::from(1).keep(), 0));
+}
+
+#[test]
+fn the_shape_of_a_reduction() -> Result<(), Error> {
+    let graph = Graph::inference("shapes");
+    let x = graph.constant("x", &[1.0; 24], &[2, 3, 4])?;
+    assert_eq!(x.sum(..)?.shape(), [0_usize; 0]);
+    assert_eq!(x.sum(1..)?.shape(), [2]);
+    assert_eq!(x.sum([2, 0])?.shape(), [3]);
+    assert_eq!(x.sum(Dims::from([2, 0]).keep())?.shape(), [1, 3, 1]);
+    assert_eq!(x.sum(Dims::from(..).keep())?.shape(), [1, 1, 1]);
+    let refusal = |dims: &[usize]| x.sum(dims).expect_err("these dimensions do not exist").to_string();
+    assert_eq!(refusal(&[3]), "sum: `x` has shape [2, 3, 4], expected a dimension 3");
+    assert_eq!(refusal(&[1, 1]), "sum: `x` has shape [2, 3, 4], expected dimensions [1, 1] of it, each once");
+    Ok(())
+}
+
+/// Ties share the gradient evenly, over all the dimensions together.
+#[test]
+fn ties_over_dimensions_that_are_not_adjacent() -> Result<(), Error> {
+    let (values, grads) = (Persistent::new("values", DType::F32, 8), Persistent::new("grads", DType::F32, 8));
+    let graph = Graph::training("ties");
+    let x = graph.parameter(&values, &grads, 0..8, &[2, 2, 2])?;
+    graph.backward(&x.max([0, 2])?.sum(..)?)?;
+    let device = Device::cpu()?;
+    device.write(&values, &[5.0_f32, 5.0, 1.0, 2.0, 5.0, 0.0, 2.0, 1.0])?;
+    graph.compile(&device)?.run(1)?;
+    let third = 1.0 / 3.0;
+    assert_eq!(device.read::<f32>(&grads)?, [third, third, 0.0, 0.5, third, 0.0, 0.5, 0.0]);
+    Ok(())
+}
+
+#[test]
+fn losses_by_element() {
+    for reduction in [LossReduction::Mean, LossReduction::Sum, LossReduction::None] {
+        let shapes: &[&[usize]] = &[&[4, 3], &[4, 3]];
+        check(shapes, |_, p| p[0].l1_loss(&p[1], reduction));
+        check(shapes, |_, p| p[0].smooth_l1_loss(&p[1], 0.5, reduction));
+        check(shapes, |_, p| p[0].huber_loss(&p[1], 0.5, reduction));
+        check(shapes, |_, p| p[0].sigmoid()?.binary_cross_entropy(&p[1].sigmoid()?, reduction));
+        check(shapes, |_, p| p[0].focal_loss(&p[1].sigmoid()?, 0.25, 2.0, reduction));
+        check(shapes, |_, p| p[0].log_softmax()?.kl_div(&p[1].softmax()?, reduction));
+        check(shapes, |_, p| p[0].hinge_loss(&p[1], 0.3, reduction));
+        check(shapes, |_, p| p[0].quantile_loss(&p[1], 0.9, reduction));
+    }
+}
+
+#[test]
+fn a_difference_is_computed_by_one_kernel() -> Result<(), Error> {
+    let graph = Graph::inference("one");
+    let x = graph.constant("x", &[1.0; 6], &[2, 3])?;
+    let mean = graph.constant("mean", &[1.0; 3], &[3])?;
+    let inv_std = graph.constant("inv_std", &[1.0; 3], &[3])?;
+    let [a, b, c] = [0, 1, 2].map(Expr::input);
+    graph.apply(Elementwise::new("standardise", (a - b) * c), &[&x, &mean, &inv_std])?;
+    assert_eq!(graph.with_program(|program| program.n_kernels()), 1);
+    Ok(())
+}
+
+#[test]
+fn what_is_not_a_float_is_refused() -> Result<(), Error> {
+    let graph = Graph::inference("codes");
+    let codes = graph.constant_codes("codes", &[1, 2], &[2])?;
+    let error = codes.exp().expect_err("whole numbers").to_string();
+    assert_eq!(error, "exp: `a` is u32, expected f32, f16 or bf16; cast it first");
+    let x = graph.constant("x", &[1.0; 2], &[2])?;
+    let error = x.map(|x| x + Expr::input(1)).expect_err("there is one tensor").to_string();
+    assert_eq!(error, "map: 1 inputs for `x0 + x1`, expected a tensor for each input of the expression");
+    let y = x.activate(Activation::Relu)?.div(&graph.constant("zeros", &[0.0; 2], &[2])?)?;
+    assert_eq!(y.shape(), [2], "a division by zero is a value, not an error");
+    Ok(())
+}

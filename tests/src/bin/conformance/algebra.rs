@@ -1,0 +1,177 @@
+//! Programs of tensor algebra, step by step, and losses made of it.
+
+use anyhow::{Context, Result, bail};
+use brisk_program::Device;
+use brisk_tensor::{Dims, Expr, LossReduction, Tensor, Transpose};
+use serde_json::Value;
+
+use crate::case::{Case, Outputs};
+use crate::form::Form;
+use crate::operators::Workbench;
+
+pub(crate) fn run(case: &Case, device: &Device, form: Form) -> Result<Option<Outputs>> {
+    let mut bench = Workbench::new(case, device, form);
+    let graph = bench.graph.clone();
+    let y = graph.autocast(form.autocast(), || {
+        Ok(match case.op.as_str() {
+            "algebra" => steps(case, &mut bench),
+            "loss" => loss(case, &mut bench),
+            _ => Ok(None),
+        })
+    })??;
+    y.map(|y| bench.finish(&y)).transpose()
+}
+
+fn loss(case: &Case, bench: &mut Workbench<'_>) -> Result<Option<Tensor>> {
+    let (x, target) = (bench.input("x")?, bench.input("target")?);
+    let reduction = match case.word("reduction")? {
+        "mean" => LossReduction::Mean,
+        "sum" => LossReduction::Sum,
+        "none" => LossReduction::None,
+        other => bail!("there is no reduction `{other}`"),
+    };
+    let number = |name: &str| Ok::<_, anyhow::Error>(case.number(name)? as f32);
+    Ok(Some(match case.word("name")? {
+        "l1" => x.l1_loss(&target, reduction)?,
+        "smooth_l1" => x.smooth_l1_loss(&target, number("beta")?, reduction)?,
+        "huber" => x.huber_loss(&target, number("delta")?, reduction)?,
+        "binary_cross_entropy" => x.binary_cross_entropy(&target, reduction)?,
+        "focal" => x.focal_loss(&target, number("alpha")?, number("gamma")?, reduction)?,
+        "kl_div" => x.kl_div(&target, reduction)?,
+        "hinge" => x.hinge_loss(&target, number("margin")?, reduction)?,
+        "quantile" => x.quantile_loss(&target, number("quantile")?, reduction)?,
+        _ => return Ok(None),
+    }))
+}
+
+/// An argument of a step.
+enum Argument {
+    Tensor(Tensor),
+    Number(f32),
+}
+
+/// The result of the last step; `None` if an operation is not known.
+fn steps(case: &Case, bench: &mut Workbench<'_>) -> Result<Option<Tensor>> {
+    let steps = case.params["steps"].as_array().context("no list `steps`")?;
+    let mut inputs = std::collections::BTreeMap::new();
+    let mut results: Vec<Tensor> = Vec::new();
+    for step in steps {
+        let mut args = Vec::new();
+        for arg in step["args"].as_array().context("a step without `args`")? {
+            args.push(match (arg.as_str(), arg.as_u64()) {
+                (Some(name), _) => {
+                    if !inputs.contains_key(name) {
+                        inputs.insert(name, bench.input(name)?);
+                    }
+                    Argument::Tensor(inputs[name].clone())
+                }
+                (None, Some(step)) => Argument::Tensor(results[step as usize].clone()),
+                (None, None) => Argument::Number(arg.as_f64().context("an argument that is no number")? as f32),
+            });
+        }
+        match result(step, &args)? {
+            Some(y) => results.push(y),
+            None => return Ok(None),
+        }
+    }
+    Ok(results.pop())
+}
+
+fn result(step: &Value, args: &[Argument]) -> Result<Option<Tensor>> {
+    let op = step["op"].as_str().context("a step without `op`")?;
+    let list = |name: &str| -> Result<Vec<usize>> {
+        let list = step[name].as_array().with_context(|| format!("{op}: no list `{name}`"))?;
+        list.iter().map(|item| Ok(item.as_u64().context("not a whole number")? as usize)).collect()
+    };
+    let float =
+        |name: &str| Ok::<_, anyhow::Error>(step[name].as_f64().with_context(|| format!("{op}: no number `{name}`"))? as f32);
+    let whole = |name: &str| Ok::<_, anyhow::Error>(float(name)? as usize);
+    let dims = || -> Result<Dims> {
+        let dims = Dims::from(&list("dims")?[..]);
+        Ok(if step["keepdim"].as_bool().unwrap_or(false) { dims.keep() } else { dims })
+    };
+    let (x, y) = match args {
+        [Argument::Number(number), Argument::Tensor(x)] => {
+            let number = Expr::constant(*number);
+            return two(op, |f| Ok(x.map(|x| f(number, x))?));
+        }
+        [Argument::Tensor(x), Argument::Number(number)] => {
+            let number = Expr::constant(*number);
+            return two(op, |f| Ok(x.map(|x| f(x, number))?));
+        }
+        [Argument::Tensor(x), Argument::Tensor(y), ..] => (x, Some(y)),
+        [Argument::Tensor(x)] => (x, None),
+        _ => bail!("{op}: arguments that are not of this operation"),
+    };
+    let others: Vec<&Tensor> = args[1..]
+        .iter()
+        .filter_map(|arg| match arg {
+            Argument::Tensor(tensor) => Some(tensor),
+            Argument::Number(_) => None,
+        })
+        .collect();
+    let one = |y: Result<Tensor, brisk_tensor::Error>| Ok(Some(y?));
+    match (op, y) {
+        ("add", Some(y)) => one(x.add(y)),
+        ("sub", Some(y)) => one(x.sub(y)),
+        ("mul", Some(y)) => one(x.multiply(y)),
+        ("div", Some(y)) => one(x.div(y)),
+        ("pow", Some(y)) => one(x.pow(y)),
+        ("maximum", Some(y)) => one(x.maximum(y)),
+        ("minimum", Some(y)) => one(x.minimum(y)),
+        ("where", Some(y)) => one(x.less(y)?.where_(others[1], others[2])),
+        ("matmul", Some(y)) => one(x.matmul(y, Transpose::None)),
+        ("concat", _) => one(x.concat(&others, whole("dim")?)),
+        ("neg", None) => one(x.neg()),
+        ("abs", None) => one(x.abs()),
+        ("sign", None) => one(x.sign()),
+        ("exp", None) => one(x.exp()),
+        ("log", None) => one(x.log()),
+        ("log1p", None) => one(x.log1p()),
+        ("sqrt", None) => one(x.sqrt()),
+        ("rsqrt", None) => one(x.rsqrt()),
+        ("tanh", None) => one(x.tanh()),
+        ("sigmoid", None) => one(x.sigmoid()),
+        ("relu", None) => one(x.relu()),
+        ("gelu", None) => one(x.gelu()),
+        ("silu", None) => one(x.silu()),
+        ("softplus", None) => one(x.softplus()),
+        ("erf", None) => one(x.erf()),
+        ("sin", None) => one(x.sin()),
+        ("cos", None) => one(x.cos()),
+        ("floor", None) => one(x.floor()),
+        ("square", None) => one(x.square()),
+        ("reciprocal", None) => one(x.reciprocal()),
+        ("clamp", None) => one(x.clamp(float("min")?, float("max")?)),
+        ("leaky_relu", None) => one(x.leaky_relu(float("slope")?)),
+        ("sum", None) => one(x.sum(dims()?)),
+        ("mean", None) => one(x.mean(dims()?)),
+        ("max", None) => one(x.max(dims()?)),
+        ("min", None) => one(x.min(dims()?)),
+        ("norm", None) => one(x.norm(dims()?)),
+        ("var", None) => one(x.var(dims()?, whole("correction")?)),
+        ("std", None) => one(x.std(dims()?, whole("correction")?)),
+        ("expand", None) => one(x.expand(&list("shape")?)),
+        ("narrow", None) => {
+            let start = whole("start")?;
+            one(x.narrow(whole("dim")?, start..start + whole("length")?))
+        }
+        ("softmax", None) if whole("dim")? + 1 == x.shape().len() => one(x.softmax()),
+        _ => Ok(None),
+    }
+}
+
+/// An operation of a tensor and a number.
+fn two(op: &str, apply: impl FnOnce(fn(Expr, Expr) -> Expr) -> Result<Tensor>) -> Result<Option<Tensor>> {
+    let f: fn(Expr, Expr) -> Expr = match op {
+        "add" => |a, b| a + b,
+        "sub" => |a, b| a - b,
+        "mul" => |a, b| a * b,
+        "div" => |a, b| a / b,
+        "pow" => |a, b| a.powf(b),
+        "maximum" => |a, b| a.max(b),
+        "minimum" => |a, b| a.min(b),
+        _ => return Ok(None),
+    };
+    apply(f).map(Some)
+}
