@@ -64,9 +64,13 @@ impl Tensor {
         let &BatchNormOptions { weight, bias, running_mean, running_var, statistics, eps, activation } = options;
         let graph = self.graph();
         let n_channels = batch_norm_shape(self, statistics)?.n_channels;
-        for (arg, running) in [("running_mean", running_mean), ("running_var", running_var)] {
-            graph.check_own(NAME, arg, running)?;
-            running.check_len(NAME, arg, self.shape(), n_channels)?;
+        let given =
+            [("weight", weight), ("bias", bias), ("running_mean", Some(running_mean)), ("running_var", Some(running_var))];
+        for (arg, given) in given {
+            if let Some(given) = given {
+                graph.check_own(NAME, arg, given)?;
+                given.check_len(NAME, arg, self.shape(), n_channels)?;
+            }
         }
         let filled = |name, value| graph.constant(name, &vec![value; n_channels], &[n_channels]);
         let weight = weight.map_or_else(|| filled("ones", 1.0), |weight| Ok(weight.clone()))?;
