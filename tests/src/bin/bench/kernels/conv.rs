@@ -1,4 +1,4 @@
-//! A convolution and its gradients on the cpu executor, against PyTorch on as many threads.
+//! A convolution and its gradients on the CPU executor, compared with PyTorch on as many threads.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -48,7 +48,7 @@ pub(super) fn run(options: &Options) -> Result<Table> {
         }
         Some(python) => {
             let mut torch = Torch::start(python, &shape)?;
-            // One answer of PyTorch's has both figures.
+            // One measurement of PyTorch returns both figures.
             let back = Cell::new(0.0);
             let [ours, theirs, ours_back, theirs_back] = turns.take([
                 &mut ours,
@@ -112,26 +112,26 @@ fn check(shape: &ConvShape, forward: &Case, grad_input: &Case, grad_weight: &Cas
         sum + f64::from(bias[o])
     })?;
 
-    let [dy, w, dx] = read(grad_input, ["dy", "weight", "dx"])?;
-    some(&dx, "dx", |index| {
+    let [grad_y, w, grad_x] = read(grad_input, ["grad_y", "weight", "grad_x"])?;
+    some(&grad_x, "grad_x", |index| {
         let (c, pixel) = (index % n_channels, index / n_channels);
         let (image, h, l) = (pixel / width / height, pixel / width % height, pixel % width);
-        // The windows that reach this pixel: with the taps turned round.
+        // The windows that reach this pixel: with the taps reversed.
         let inside = taps().filter_map(|(u, v)| Some((u, v, reach(h, 2 - u, height)?, reach(l, 2 - v, width)?)));
         inside
             .flat_map(|(u, v, i, j)| (0..n_out).map(move |o| (u, v, i, j, o)))
-            .map(|(u, v, i, j, o)| product(w[((o * 3 + u) * 3 + v) * n_channels + c], dy[at(image, i, j) * n_out + o]))
+            .map(|(u, v, i, j, o)| product(w[((o * 3 + u) * 3 + v) * n_channels + c], grad_y[at(image, i, j) * n_out + o]))
             .sum()
     })?;
 
-    let [dy, x, dw] = read(grad_weight, ["dy", "x", "dw"])?;
-    some(&dw, "dw", |index| {
+    let [grad_y, x, grad_weight] = read(grad_weight, ["grad_y", "x", "grad_weight"])?;
+    some(&grad_weight, "grad_weight", |index| {
         let (c, tap) = (index % n_channels, index / n_channels);
         let (o, u, v) = (tap / 9, tap / 3 % 3, tap % 3);
         let pixels = (0..n_images).flat_map(|image| (0..height).flat_map(move |i| (0..width).map(move |j| (image, i, j))));
         pixels
             .filter_map(|(image, i, j)| Some((at(image, i, j), at(image, reach(i, u, height)?, reach(j, v, width)?))))
-            .map(|(from, to)| product(dy[from * n_out + o], x[to * n_channels + c]))
+            .map(|(from, to)| product(grad_y[from * n_out + o], x[to * n_channels + c]))
             .sum()
     })
 }
