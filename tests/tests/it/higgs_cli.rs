@@ -189,7 +189,7 @@ fn options_that_make_no_sense() {
     }
     for (args, words) in [
         (&["--json", "nosuch/results.json"][..], &["nosuch/results.json", "a folder that exists"][..]),
-        (&["--json", "."], &["--json wants a file"]),
+        (&["--json", "."], &["--json cannot be written: is a folder"]),
     ] {
         place.check(args, words);
     }

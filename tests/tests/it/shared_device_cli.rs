@@ -69,7 +69,7 @@ fn processes_share_an_adapter() {
 
 #[test]
 fn a_share_that_is_too_small_is_named() {
-    let words = ["of at most 10485 are held", "one of the processes failed: exit status: 1"];
+    let words = ["the limited memory of device", "one of the processes failed: exit status: 1"];
     check_refused(&["--processes", "2", "--memory-mb", "0.01"], &words);
 }
 
