@@ -2,11 +2,10 @@
 //!
 //! `cargo run --release --example data_parallel -- --help`
 
-mod folder;
 mod launch;
 mod options;
-mod place;
 mod ranks;
+mod replica_device;
 mod run;
 mod texts;
 
@@ -14,7 +13,8 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::Result;
-use brisk_examples::higgs::Data;
+use brisk_examples::higgs::stopped::StartedBy;
+use brisk_examples::higgs::{Data, stopped};
 use brisk_examples::{command_line, print, write_json};
 use brisk_train::{StopFlag, ThreadsConfig, closing_table, mebibytes, run_threads, thousands};
 use serde_json::json;
@@ -28,16 +28,23 @@ fn main() -> ExitCode {
 
 fn run(options: Options) -> Result<ExitCode> {
     let started = Instant::now();
-    let finished = match launch::n_ranks(|name| std::env::var(name).ok())? {
+    let (finished, started_by) = match launch::n_ranks(|name| std::env::var(name).ok())? {
         Some(n_ranks) => {
             launch::check_replicas(options.replicas, n_ranks)?;
             options.check(n_ranks)?;
-            ranks::run(&options, n_ranks, started)?
+            (ranks::run(&options, n_ranks, started), StartedBy::Launcher)
         }
-        None => Some(threads(&options, started)?),
+        None => (threads(&options, started).map(Some), StartedBy::CommandLine),
     };
-    finished.map_or(Ok(()), |finished| show(&options, &finished))?;
-    Ok(ExitCode::SUCCESS)
+    match finished {
+        Ok(None) => Ok(ExitCode::SUCCESS),
+        Ok(Some(finished)) => {
+            show(&options, &finished)?;
+            Ok(stopped::finish(&finished.outcome.report, &finished.stop, &finished.checkpoint, started_by))
+        }
+        // The handlers are installed before the training, and every call returns the same flag.
+        Err(error) => stopped::without_results(error, &StopFlag::on_signals()?, started_by),
+    }
 }
 
 /// Trains with replicas that are threads and share the rows.
@@ -45,7 +52,7 @@ fn threads(options: &Options, started: Instant) -> Result<Finished> {
     let n_replicas = options.replicas.unwrap_or(2);
     options.check(n_replicas)?;
     let data = Data::open(&options.run, &|said| print::note(said))?;
-    let stop = StopFlag::on_ctrl_c()?;
+    let stop = StopFlag::on_signals()?;
     let threads = ThreadsConfig::new(n_replicas);
     let threads = ThreadsConfig { timeout: options.timeout().unwrap_or(threads.timeout), ..threads };
     let finished = run_threads(threads, &options.parallel(), |replica| run::train(replica, &data, options, &stop, started))?;

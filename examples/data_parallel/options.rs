@@ -1,20 +1,18 @@
-use std::ffi::OsString;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
 use brisk_examples::command_line::usage_error;
-use brisk_examples::command_line::value::{MAX_COUNT, device, one_of, positive, whole};
+use brisk_examples::command_line::value::{device, one_of, positive, whole};
 use brisk_examples::higgs;
+use brisk_examples::higgs::stopped::EXIT_STATUS;
 use brisk_nn::tensor::program::Selection;
 use brisk_train::{BucketSizes, DataParallelConfig, Wire, ZeroStage};
 use clap::Parser;
-use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::error::ErrorKind;
 
 /// Trains the network of `higgs` on several replicas: each holds the whole model and computes a part of every batch
 #[derive(Debug, Clone, Parser)]
-#[command(name = "data_parallel", after_help = EXAMPLES)]
+#[command(name = "data_parallel", after_help = format!("{EXAMPLES}\n\n{EXIT_STATUS}"))]
 pub(crate) struct Options {
     /// Number of replicas; under mpirun or srun the number of processes [default: 2]
     #[arg(long, value_name = "N", help_heading = "Replicas", allow_negative_numbers = true, value_parser = whole::<usize>(1..=1024))]
@@ -43,18 +41,8 @@ pub(crate) struct Options {
     #[command(flatten)]
     pub(crate) run: higgs::Options,
 
-    /// Folder of this run itself, under a name that can be found again [default: a new folder in --runs]
-    #[arg(long, value_name = "DIR", help_heading = "Results")]
-    pub(crate) out: Option<PathBuf>,
-    /// Steps between checkpoints within an epoch; with 0 there is one only at the end of each epoch
-    #[arg(long, value_name = "N", help_heading = "Results", default_value = "0", allow_negative_numbers = true,
-        value_parser = whole::<usize>(0..=MAX_COUNT))]
-    pub(crate) checkpoint_every: usize,
-    /// Resume from FILE, a checkpoint in the folder of a run; or from `auto`: the newest checkpoint in --out, or else in the newest folder in --runs
-    /// with the same settings, or the start if there is none
-    #[arg(long, value_name = "FILE", help_heading = "Results", default_value = "", hide_default_value = true,
-        value_parser = OsStringValueParser::new().map(Resume::from))]
-    pub(crate) resume: Resume,
+    #[command(flatten)]
+    pub(crate) place: higgs::PlaceOptions,
 }
 
 const EXAMPLES: &str = "\
@@ -65,34 +53,10 @@ Examples:
   cargo xtask mpi -n 2 -- example data_parallel                          processes, with Open MPI or MPICH
   cargo xtask mpi -n 4 --restarts 3 -- example data_parallel --out DIR   the same, started again if a rank is lost";
 
-/// Where a run begins.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Resume {
-    /// At the start.
-    No,
-    /// At the newest checkpoint, if there is one.
-    Auto,
-    /// At this checkpoint.
-    From(PathBuf),
-}
-
-impl From<OsString> for Resume {
-    fn from(word: OsString) -> Self {
-        match word.to_str() {
-            Some("") => Self::No,
-            Some("auto") => Self::Auto,
-            _ => Self::From(PathBuf::from(word)),
-        }
-    }
-}
-
 impl Options {
     /// Checks for `n_replicas` what can be checked before any rows are loaded.
     pub(crate) fn check(&self, n_replicas: usize) -> Result<()> {
         let refuse = |message: String| Err(usage_error::<Self>(ErrorKind::ArgumentConflict, message));
-        if let (Resume::From(_), Some(_)) = (&self.resume, &self.out) {
-            return refuse("--resume FILE continues in the folder of FILE; leave out --out".to_owned());
-        }
         if self.zero != ZeroStage::Replicated && self.wire != Wire::F32 {
             return refuse("--zero 1, 2 and 3 send gradients in f32 only; leave out --wire, or use --zero 0".to_owned());
         }
@@ -103,7 +67,8 @@ impl Options {
             );
             return refuse(message);
         }
-        self.run.check()
+        self.run.check()?;
+        self.place.check::<Self>()
     }
 
     /// How the replicas communicate.

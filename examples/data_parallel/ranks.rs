@@ -7,7 +7,7 @@ use anyhow::Result;
 use crate::options::Options;
 use crate::run::Finished;
 
-/// Trains as one of `n_ranks` processes; the first has something to show.
+/// Trains as one of `n_ranks` processes; rank 0 returns the results.
 #[cfg(feature = "mpi")]
 pub(crate) fn run(options: &Options, n_ranks: usize, started: Instant) -> Result<Option<Finished>> {
     use anyhow::bail;
@@ -28,9 +28,14 @@ pub(crate) fn run(options: &Options, n_ranks: usize, started: Instant) -> Result
             replica.finish()?;
             return Ok(Some(finished).filter(|_| replica.rank() == 0));
         }
+        // All ranks have stopped after the same step, in good order.
+        Err(error) if matches!(error.downcast_ref(), Some(Error::NoEpoch { .. })) => {
+            replica.finish()?;
+            return if replica.rank() == 0 { Err(error) } else { Ok(None) };
+        }
         Err(error) => error,
     };
-    // A run that may get through the next time ends with the status that says so, and any other with that of an error.
+    // An error that a restart may overcome has an exit status of its own.
     let of_replicas = match error.downcast_ref::<Error>() {
         Some(Error::Replica(error)) => Some(error),
         _ => error.downcast_ref(),
@@ -42,7 +47,7 @@ pub(crate) fn run(options: &Options, n_ranks: usize, started: Instant) -> Result
     std::process::exit(1)
 }
 
-/// The first opens the rows, which may have to be made; then the others do.
+/// Rank 0 opens the rows first, which may have to be simulated or imported; then the others do.
 #[cfg(feature = "mpi")]
 fn train(replica: &brisk_train::DataParallel, options: &Options, started: Instant) -> Result<Finished> {
     use brisk_examples::higgs::Data;
@@ -62,10 +67,10 @@ fn train(replica: &brisk_train::DataParallel, options: &Options, started: Instan
     if is_first {
         meet()?;
     }
-    crate::run::train(replica, &data, options, &StopFlag::on_ctrl_c()?, started)
+    crate::run::train(replica, &data, options, &StopFlag::on_signals()?, started)
 }
 
-/// Built without the feature: a process that would train alone beside the others is an error.
+/// Built without MPI, a process that a launcher started with others is refused: each would train by itself.
 #[cfg(not(feature = "mpi"))]
 pub(crate) fn run(_: &Options, n_ranks: usize, _: Instant) -> Result<Option<Finished>> {
     anyhow::bail!(

@@ -1,35 +1,38 @@
 //! A replica's run, read straight down.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::Result;
-use brisk_examples::higgs::{Data, Network, Outcome};
-use brisk_examples::print;
+use anyhow::{Result, bail};
+use brisk_examples::higgs::{Data, Network, Outcome, Place};
+use brisk_examples::{higgs, print};
 use brisk_loader::Order;
 use brisk_nn::tensor::Graph;
 use brisk_train::metrics::roc_auc;
 use brisk_train::{
-    DataParallel, Feed, FeedConfig, FeedProbe, Outputs, Progress, RunFolder, Scorer, StopFlag, Trainer, TrainerConfig, mebibytes,
-    thousands,
+    Checkpoint, DataParallel, Feed, FeedConfig, FeedProbe, Outputs, Progress, RunFolder, Scorer, StopFlag, Trainer,
+    TrainerConfig, mebibytes, thousands,
 };
 use serde_json::{Value, json};
 
 use crate::options::Options;
-use crate::place::Place;
-use crate::{folder, texts};
+use crate::replica_device::ReplicaDevice;
+use crate::texts;
 
-/// What a replica's run came to, with what it knows of the others.
+/// The result of a replica's run, and what it knows of the others.
 #[derive(Debug)]
 pub(crate) struct Finished {
     pub(crate) outcome: Outcome,
+    /// What may have stopped it, and where the newest checkpoint then is.
+    pub(crate) stop: StopFlag,
+    pub(crate) checkpoint: PathBuf,
     pub(crate) everybody: Vec<String>,
     pub(crate) engine: String,
-    /// Reductions done, MiB of them, and how much of their time nobody waited for.
+    /// The number of reductions, their size in MiB, and the share of their time that was hidden behind computation.
     pub(crate) n_reductions: u64,
     pub(crate) reduced_mebibytes: String,
     pub(crate) hidden: f64,
-    /// Bytes of parameters, gradients and what the optimizer keeps, on each.
+    /// Bytes of parameters, gradients and optimizer state on each replica.
     pub(crate) state_bytes: usize,
 }
 
@@ -49,16 +52,16 @@ pub(crate) fn train(
         }
     };
 
-    // Who takes part, and where.
-    let Place { device, everybody } = Place::take(replicas, &options.devices)?;
+    // The replicas and their devices.
+    let ReplicaDevice { device, everybody } = ReplicaDevice::open(replicas, &options.devices)?;
     everybody.iter().for_each(|one| note(one));
     note(&format!("{} replicas by {}", replicas.world_size(), replicas.engine()));
 
-    // The same rows, split and model on each; what differs between them is told before anything is trained.
+    // The same rows, split and model on each; a difference between them is an error before anything is trained.
     let n_cols = data.train.n_cols();
     let [train_part, valid_part] = brisk_loader::split(&data.train, run.seed, [0.9, 0.1])?;
     let Network { model, params, optimizer } = Network::new(n_cols, run).try_map(|params| replicas.divide(params))?;
-    let config = TrainerConfig { checkpoint_every: options.checkpoint_every, ..run.trainer_config() };
+    let config = TrainerConfig { checkpoint_every: options.place.checkpoint_every, ..run.trainer_config() };
     let feed = FeedConfig::default();
     let trainer = Trainer::with_replicas(&device, &model, &params, &optimizer, &train_part, &valid_part, config, &feed, replicas);
     let trainer = data.of_train(trainer)?;
@@ -78,23 +81,21 @@ pub(crate) fn train(
     note(&format!("parameters, gradients and optimizer on each replica: {}", mebibytes(state_bytes as u64)));
     note(&format!("planned peak memory of each replica: {}", mebibytes(planned_peak_bytes as u64)));
 
-    // The first says where the run's files are and what it goes on from; no replica begins elsewhere than its peers.
-    let (folder, checkpoint) = place_of_files(replicas, options, &data.train, &device.info().to_string())?;
-    let checkpoint = checkpoint.map(|path| folder::load(Path::new(&path)).map(|checkpoint| (path, checkpoint))).transpose()?;
-    // Rows for one replica alone, on a machine that is otherwise idle.
+    // Replica 0 finds the run's folder and the checkpoint to resume from; the others load the same.
+    let mut config: Value = run.config(&device.info().to_string(), data.train.column_names());
+    config["replicas"] = json!(replicas.world_size());
+    config["wire"] = json!(format!("{:?}", options.wire).to_lowercase());
+    config["zero"] = json!(format!("{:?}", options.zero).to_lowercase());
+    let Place { folder, checkpoint } = place_of_all(replicas, options, &config, &note)?;
+    // The probe runs on one replica while the machine is otherwise idle.
     let loader_rows_per_s = if is_first { probe.rows_per_s()? } else { 0.0 };
     let mut outputs = Outputs {
         progress: if is_first { Progress::stderr(run.epochs, trainer.train_rows().n_rows() as u64) } else { Progress::quiet() },
         folder: Some(folder.clone()),
+        config: Some(config),
         stop: stop.clone(),
     };
-    let report = match &checkpoint {
-        None => trainer.fit(&mut outputs)?,
-        Some((path, checkpoint)) => {
-            note(&format!("going on from {path}"));
-            trainer.resume(checkpoint, &mut outputs)?
-        }
-    };
+    let report = higgs::train(&trainer, checkpoint, &options.place, &mut outputs, &note)?;
     let test_auc = roc_auc(&tester.scores()?, &test_labels)?;
 
     let outcome = Outcome {
@@ -115,6 +116,8 @@ pub(crate) fn train(
     let share_waited = overlap.waiting().as_secs_f64() / overlap.reducing().as_secs_f64();
     Ok(Finished {
         outcome,
+        stop: stop.clone(),
+        checkpoint: folder.last(),
         state_bytes,
         everybody,
         engine: replicas.engine().to_owned(),
@@ -127,21 +130,31 @@ pub(crate) fn train(
 /// Rows scored at a time, of all replicas together.
 const TEST_ROWS: usize = 1024;
 
-fn place_of_files(
-    replicas: &DataParallel,
-    options: &Options,
-    train: &brisk_table::Table,
-    device: &str,
-) -> Result<(RunFolder, Option<String>)> {
-    let mut said = [String::new(), String::new()];
-    if replicas.rank() == 0 {
-        let mut config: Value = options.run.config(device, train.column_names());
-        config["replicas"] = json!(replicas.world_size());
-        config["wire"] = json!(format!("{:?}", options.wire).to_lowercase());
-        config["zero"] = json!(format!("{:?}", options.zero).to_lowercase());
-        let folder::Place { folder, checkpoint } = folder::found(options, &config)?;
-        said = [folder.path().display().to_string(), checkpoint.map_or(String::new(), |path| path.display().to_string())];
-    }
+/// Where the run's files go, for every replica.
+fn place_of_all(replicas: &DataParallel, options: &Options, config: &Value, note: &dyn Fn(&str)) -> Result<Place> {
+    let found = match replicas.rank() {
+        0 => Some(Place::find(&options.place, &options.run, config, note)?),
+        _ => None,
+    };
+    let checkpoint = |place: &Place| place.checkpoint.as_ref().map_or(String::new(), |(path, _)| path.display().to_string());
+    let said =
+        found.as_ref().map_or_else(Default::default, |place| [place.folder.path().display().to_string(), checkpoint(place)]);
     let [folder, checkpoint] = said.map(|mine| texts::gather(replicas, &mine).map(|all| all[0].clone()));
-    Ok((RunFolder::create_at(Path::new(&folder?))?, Some(checkpoint?).filter(|path| !path.is_empty())))
+    let (folder, checkpoint) = (PathBuf::from(folder?), Some(checkpoint?).filter(|path| !path.is_empty()).map(PathBuf::from));
+    let place = match found {
+        Some(place) => Ok(place),
+        None => load(&folder, checkpoint),
+    };
+    // A replica that cannot read what the others can ends the run of all, by name.
+    let errors = texts::gather(replicas, &place.as_ref().err().map_or(String::new(), |error| format!("{error:#}")))?;
+    match errors.iter().position(|error| !error.is_empty()) {
+        Some(rank) => bail!("rank {rank}: {}", errors[rank]),
+        None => place,
+    }
+}
+
+fn load(folder: &Path, checkpoint: Option<PathBuf>) -> Result<Place> {
+    let folder = RunFolder::create_at(folder)?;
+    let checkpoint = checkpoint.map(|path| Checkpoint::load(&path).map(|checkpoint| (path, checkpoint))).transpose()?;
+    Ok(Place { folder, checkpoint })
 }

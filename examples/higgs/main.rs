@@ -5,16 +5,17 @@
 mod options;
 
 use std::process::ExitCode;
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 
 use anyhow::Result;
-use brisk_examples::higgs::{Data, Network, Outcome};
-use brisk_examples::{command_line, print, write_json};
+use brisk_examples::higgs::stopped::StartedBy;
+use brisk_examples::higgs::{Data, Network, Outcome, Place, stopped};
+use brisk_examples::{command_line, higgs, print, write_json};
 use brisk_nn::tensor::Graph;
 use brisk_nn::tensor::program::Device;
 use brisk_train::metrics::roc_auc;
 use brisk_train::{
-    FeedProbe, Outputs, Progress, ResidentRows, RunFolder, Scorer, StopFlag, Trainer, closing_table, mebibytes, thousands,
+    FeedProbe, Outputs, Progress, ResidentRows, Scorer, StopFlag, Trainer, TrainerConfig, closing_table, mebibytes, thousands,
 };
 
 use options::Options;
@@ -24,8 +25,9 @@ fn main() -> ExitCode {
 }
 
 fn run(options: Options) -> Result<ExitCode> {
-    let Options { device, run: options } = options;
+    let Options { device, run: options, place } = options;
     options.check()?;
+    place.check::<Options>()?;
     let started = Instant::now();
 
     // Where it runs.
@@ -41,7 +43,8 @@ fn run(options: Options) -> Result<ExitCode> {
     let Network { model, params, optimizer } = Network::new(n_cols, &options);
 
     // One step and one evaluation, recorded and laid out in memory before anything runs.
-    let trainer = Trainer::new(&device, &model, &params, &optimizer, &train_part, &valid_part, options.trainer_config());
+    let config = TrainerConfig { checkpoint_every: place.checkpoint_every, ..options.trainer_config() };
+    let trainer = Trainer::new(&device, &model, &params, &optimizer, &train_part, &valid_part, config);
     let trainer = data.of_train(trainer)?;
     trainer.warnings().iter().for_each(|warning| print::note(format_args!("warning: {warning}")));
     let test_labels = data.test_labels()?;
@@ -62,16 +65,22 @@ fn run(options: Options) -> Result<ExitCode> {
     print::note(format_args!("precision: {}, {resolved}", options.precision));
     print::note(format_args!("planned peak memory: {}", mebibytes(planned_peak_bytes as u64)));
 
-    // The run.
-    let folder = RunFolder::create(&options.runs, Some(options.run_name()), SystemTime::now())?;
-    folder.write_config(&options.config(&device.info().to_string(), data.train.column_names()))?;
+    // The run, in a folder of its own or from a checkpoint in it.
+    let config = options.config(&device.info().to_string(), data.train.column_names());
+    let Place { folder, checkpoint } = Place::find(&place, &options, &config, &|said| print::note(said))?;
     let loader_rows_per_s = feed.rows_per_s()?;
+    let stop = StopFlag::on_signals()?;
     let mut outputs = Outputs {
         progress: Progress::stderr(options.epochs, trainer.train_rows().n_rows() as u64),
         folder: Some(folder.clone()),
-        stop: StopFlag::on_ctrl_c()?,
+        config: Some(config),
+        stop: stop.clone(),
     };
-    let report = trainer.fit(&mut outputs)?;
+    let report = match higgs::train(&trainer, checkpoint, &place, &mut outputs, &|said| print::note(said)) {
+        Ok(report) => report,
+        Err(error) => return stopped::without_results(error, &stop, StartedBy::CommandLine),
+    };
+    let exit_code = stopped::finish(&report, &stop, &folder.last(), StartedBy::CommandLine);
     let test_auc = roc_auc(&tester.scores()?, &test_labels)?;
 
     // The results.
@@ -91,5 +100,5 @@ fn run(options: Options) -> Result<ExitCode> {
     };
     options.json.as_ref().map_or(Ok(()), |path| write_json(path, &outcome.json(&options)))?;
     print::result(closing_table(&outcome.lines(&options)))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(exit_code)
 }

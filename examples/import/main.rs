@@ -31,7 +31,7 @@ fn run(options: Options) -> Result<ExitCode> {
     files::check(&options, &options.import_options())?;
 
     let started = Instant::now();
-    let stop = StopFlag::on_ctrl_c()?;
+    let stop = StopFlag::on_signals()?;
     let Some(report) = import(&options, &stop)? else {
         print::note(format_args!("error: interrupted; {} is as it was", printable(&options.dest)));
         return Ok(ExitCode::from(INTERRUPTED));

@@ -10,7 +10,7 @@ use brisk_examples::higgs::{Data, Network, Outcome};
 use brisk_nn::tensor::Graph;
 use brisk_nn::tensor::program::Device;
 use brisk_train::metrics::roc_auc;
-use brisk_train::{FeedProbe, Outputs, Progress, ResidentRows, Scorer, StopFlag, Trainer};
+use brisk_train::{FeedProbe, Outputs, ResidentRows, Scorer, Trainer};
 
 use crate::options::Options;
 
@@ -47,7 +47,7 @@ pub(crate) fn work(n: usize, options: &Options) -> Result<()> {
     let loader_rows_per_s = probe.rows_per_s()?;
     meet()?;
     let train_began = clock();
-    let report = trainer.fit(&mut Outputs { progress: Progress::quiet(), folder: None, stop: StopFlag::new() })?;
+    let report = trainer.fit(&mut Outputs::default())?;
     let train_ended = clock();
     meet()?;
     let score_began = clock();

@@ -1,6 +1,7 @@
 //! Learning rates as a function of the step.
 
 use std::f64::consts::PI;
+use std::fmt;
 use std::ops::Range;
 
 #[cfg(test)]
@@ -104,6 +105,20 @@ impl Schedule {
     /// The rates of `steps` as a device wants them.
     pub fn table(&self, steps: Range<usize>) -> Vec<f32> {
         steps.map(|step| self.rate(step) as f32).collect()
+    }
+}
+
+impl fmt::Display for Schedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Constant { lr } => write!(f, "{lr}"),
+            Self::OneCycle { max_lr, pct_start, div_factor, final_div_factor, total_steps } => write!(
+                f,
+                "one cycle of {total_steps} steps up to {max_lr}, of which {pct_start} rise, divided by {div_factor} first and by {final_div_factor} more last"
+            ),
+            Self::CosineAnnealing { lr, t_max, eta_min } => write!(f, "cosine from {lr} to {eta_min} in {t_max} steps"),
+            Self::Step { lr, step_size, gamma } => write!(f, "{lr}, times {gamma} every {step_size} steps"),
+        }
     }
 }
 

@@ -1,6 +1,9 @@
-//! Named tensors and what is to be known about them, as one safetensors file, or several beside an index.
+//! Named tensors and strings, as one safetensors file, or several with an index.
 
+mod checksum;
+mod format;
 pub(crate) mod index;
+mod values;
 
 #[cfg(target_endian = "big")]
 compile_error!("checkpoints are little-endian and are written as they lie in memory; this machine is big-endian");
@@ -18,12 +21,16 @@ use crate::Error;
 use crate::atomic_file::write_atomically;
 use index::{Index, is_index};
 
-/// Everything a run needs to go on: named `f32` and `u32` tensors, and named strings beside them.
+pub(crate) use format::FORMAT_VERSION;
+pub use values::Values;
+
+/// Everything that a run needs to resume: named `f32` and `u32` tensors, and named strings.
 ///
-/// On disk it is one safetensors file, which Python reads with no code of ours, and the same content gives the same bytes. Saving
-/// is atomic: whoever opens the path finds the checkpoint from before or all of the new one, whenever the machine goes down. A file
-/// that is loaded is checked first; one that is cut off, or written for another model, is an error that names file, tensor and what
-/// was expected.
+/// On disk it is one safetensors file, which Python reads without any code of brisk; the same content gives the same bytes. Saving
+/// is atomic: after a crash the path has the previous checkpoint or all of the new one.
+///
+/// A file is checked when it is loaded. Its metadata has a format version, `brisk.format_version`, and a CRC-32 of the whole file,
+/// `brisk.crc32`, so that a changed bit anywhere in it is an error. A newer format is refused. Names of strings that begin with `brisk.` are reserved.
 ///
 /// # Examples
 /// ```no_run
@@ -40,21 +47,21 @@ use index::{Index, is_index};
 /// let step: u64 = checkpoint.metadata("step", "a number of steps")?;
 /// # Ok::<(), brisk_train::Error>(())
 /// ```
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Checkpoint {
     tensors: BTreeMap<String, Tensor>,
     metadata: BTreeMap<String, String>,
+    /// `None` for a file from before there were versions.
+    format_version: Option<u32>,
     /// Where it was loaded from.
     path: Option<PathBuf>,
 }
 
-/// The values of one tensor, row-major.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Values {
-    /// Single precision.
-    F32(Vec<f32>),
-    /// Whole numbers, such as counters and keys.
-    U32(Vec<u32>),
+impl Default for Checkpoint {
+    fn default() -> Self {
+        let (tensors, metadata) = Default::default();
+        Self { tensors, metadata, format_version: Some(FORMAT_VERSION), path: None }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -64,7 +71,7 @@ struct Tensor {
 }
 
 impl Checkpoint {
-    /// An empty one.
+    /// An empty checkpoint.
     pub fn new() -> Self {
         Self::default()
     }
@@ -89,7 +96,7 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// Adds a named string, or replaces it. [`Checkpoint::metadata`] parses it back.
+    /// Adds a named string, or replaces it. [`Checkpoint::metadata`] parses it. Names that begin with `brisk.` are not written.
     pub fn insert_metadata(&mut self, key: impl Into<String>, value: impl ToString) {
         self.metadata.insert(key.into(), value.to_string());
     }
@@ -116,7 +123,7 @@ impl Checkpoint {
         }
     }
 
-    /// Whether there is a tensor of this name.
+    /// Whether there is a tensor with this name.
     pub(crate) fn contains(&self, name: &str) -> bool {
         self.tensors.contains_key(name)
     }
@@ -126,7 +133,7 @@ impl Checkpoint {
         self.tensors.iter().map(|(name, tensor)| (name.as_str(), tensor.shape.as_slice(), &tensor.values))
     }
 
-    /// A named string as what it stands for. `expected` is for the error, such as `"a number of steps"`.
+    /// A named string, parsed. `expected` describes the value for the error, such as `"a number of steps"`.
     ///
     /// # Errors
     /// [`Error::Metadata`] if it is missing or does not parse.
@@ -135,9 +142,19 @@ impl Checkpoint {
         found.and_then(|found| found.parse().ok()).ok_or_else(|| self.foreign_metadata(key, expected))
     }
 
-    /// The error that an entry is not what is expected of it here.
-    pub(crate) fn foreign_metadata(&self, key: &str, expected: &'static str) -> Error {
+    fn foreign_metadata(&self, key: &str, expected: &'static str) -> Error {
         Error::Metadata { checkpoint: self.name(), key: key.to_owned(), found: self.metadata.get(key).cloned(), expected }
+    }
+
+    /// Whether there is a string with this name.
+    pub(crate) fn has_metadata(&self, key: &str) -> bool {
+        self.metadata.contains_key(key)
+    }
+
+    /// The version of the file's format; `None` if it was written by an earlier version of brisk, or by another program. Such a file has no
+    /// checksum either.
+    pub fn format_version(&self) -> Option<u32> {
+        self.format_version
     }
 
     /// All named strings, in alphabetical order.
@@ -145,29 +162,29 @@ impl Checkpoint {
         self.metadata.iter().map(|(key, value)| (key.as_str(), value.as_str()))
     }
 
-    /// A number that differs where tensors or strings do: FNV-1a over the bytes of the file.
+    /// A number that differs if tensors or strings do: FNV-1a over the bytes of the file.
     pub fn fingerprint(&self) -> u64 {
         let mut hash = Fnv(0xcbf2_9ce4_8422_2325);
-        // Writing to it cannot fail; a header of any length is one.
+        // Writing to the hash cannot fail, nor can making the header.
         drop(self.write_to(&mut hash));
         hash.0
     }
 
-    /// Writes the file, or leaves what is there.
+    /// Writes the file, replacing an earlier one only once the new one is complete.
     ///
     /// # Errors
-    /// [`Error::Write`]. Nothing is left behind, and a file from before is still whole.
+    /// [`Error::Write`]. An earlier file at this path is then unchanged, and no partial file is left.
     /// # Cost
-    /// The size of the tensors, written once, and waiting until the disk has them.
+    /// One pass over the tensors for the checksum, one to write them; then a wait until they are on disk.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         write_atomically(path.as_ref(), |writer| self.write_to(writer))
     }
 
-    /// Reads and checks a whole file; or all files of an index, `NAME.safetensors.index.json`, which is also looked for where there is no `NAME.safetensors`.
+    /// Reads and checks a file; or all files of an index, `NAME.safetensors.index.json`, which is also used if `NAME.safetensors` does not exist.
     ///
     /// # Errors
-    /// [`Error::Io`] if it cannot be read, [`Error::Damaged`] if it is cut off or no safetensors file, or a file lacks a tensor that its index says it has;
-    /// [`Error::ForeignDType`] if it holds other types.
+    /// [`Error::Io`] if it cannot be read or is not a regular file; [`Error::Damaged`] if it is truncated, changed or not a safetensors file, or a file lacks a
+    /// tensor that its index lists; [`Error::NewerFormat`] if a newer version of brisk wrote it; [`Error::ForeignDType`] if it has tensors of other types.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
         let index = if is_index(path) || !path.exists() { Index::load_if_any(path)? } else { None };
@@ -175,32 +192,55 @@ impl Checkpoint {
     }
 
     fn load_indexed(path: &Path, index: &Index) -> Result<Self, Error> {
-        let mut whole = Self { path: Some(path.to_owned()), ..Self::default() };
+        let mut whole = Self { format_version: index.format_version, path: Some(path.to_owned()), ..Self::default() };
+        let damaged = |reason: String| Error::Damaged { path: path.to_owned(), len_bytes: 0, reason };
         for file in index.files() {
-            let mut part = Self::load_file(&path.with_file_name(file))?;
+            let mut part = match Self::load_file(&path.with_file_name(file)) {
+                Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                    return Err(damaged(format!("its file `{file}` is missing")));
+                }
+                part => part?,
+            };
             whole.tensors.append(&mut part.tensors);
             whole.metadata.append(&mut part.metadata);
+            whole.format_version = whole.format_version.min(part.format_version);
         }
         match index.tensors.iter().find(|(name, _)| !whole.tensors.contains_key(*name)) {
             None => Ok(whole),
-            Some((name, file)) => {
-                let reason = format!("tensor `{name}` is not in `{file}`");
-                Err(Error::Damaged { path: path.to_owned(), len_bytes: 0, reason })
-            }
+            Some((name, file)) => Err(damaged(format!("tensor `{name}` is not in `{file}`"))),
         }
     }
 
     fn load_file(path: &Path) -> Result<Self, Error> {
-        let bytes =
-            fs::read(path).map_err(|source| Error::Io { path: path.to_owned(), action: "read the checkpoint", source })?;
+        let failed = |source| Error::Io { path: path.to_owned(), action: "read the checkpoint", source };
+        if !fs::metadata(path).map_err(failed)?.is_file() {
+            return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")));
+        }
+        let bytes = fs::read(path).map_err(failed)?;
+        Ok(Self { path: Some(path.to_owned()), ..Self::parse(&bytes, path)? })
+    }
+
+    /// Reads and checks the bytes of a file, as [`Checkpoint::write_to`] writes them.
+    ///
+    /// # Errors
+    /// As [`Checkpoint::load`].
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
+        Self::parse(bytes, Path::new("checkpoint"))
+    }
+
+    fn parse(bytes: &[u8], path: &Path) -> Result<Self, Error> {
         let damaged = |reason: safetensors::SafeTensorError| Error::Damaged {
             path: path.to_owned(),
             len_bytes: bytes.len() as u64,
             reason: reason.to_string(),
         };
-        let (_, header) = SafeTensors::read_metadata(&bytes).map_err(damaged)?;
+        let (header_bytes, header) = SafeTensors::read_metadata(bytes).map_err(damaged)?;
+        let strings = header.metadata().as_ref();
+        let version = strings.and_then(|strings| strings.get(format::KEY)).map(String::as_str);
+        let (head, data) = bytes.split_at(LENGTH_BYTES + header_bytes);
+        let format_version = format::check(path, version, head, data)?;
         let mut tensors = BTreeMap::new();
-        for (name, view) in SafeTensors::deserialize(&bytes).map_err(damaged)?.tensors() {
+        for (name, view) in SafeTensors::deserialize(bytes).map_err(damaged)?.tensors() {
             let values = match view.dtype() {
                 Dtype::F32 => Values::F32(copied(view.data())),
                 Dtype::U32 => Values::U32(copied(view.data())),
@@ -208,25 +248,25 @@ impl Checkpoint {
             };
             tensors.insert(name, Tensor { shape: view.shape().to_vec(), values });
         }
-        let metadata = header.metadata().iter().flatten().map(|(key, value)| (key.clone(), value.clone())).collect();
-        Ok(Self { tensors, metadata, path: Some(path.to_owned()) })
+        let metadata = strings.into_iter().flatten().filter(|(key, _)| !is_reserved(key));
+        let metadata = metadata.map(|(key, value)| (key.clone(), value.clone())).collect();
+        Ok(Self { tensors, metadata, format_version, path: None })
     }
 
-    /// Writes the file's bytes, for those who keep checkpoints elsewhere than in a file.
+    /// Writes the file's bytes, for programs that keep checkpoints elsewhere than in files.
     ///
     /// # Errors
     /// The writer's.
     pub fn write_to(&self, writer: &mut impl Write) -> io::Result<()> {
         let header = self.header()?;
-        writer.write_all(&(header.len() as u64).to_le_bytes())?;
-        writer.write_all(&header)?;
-        for tensor in self.tensors.values() {
-            writer.write_all(tensor.values.as_bytes())?;
-        }
-        Ok(())
+        let mut head = [&(header.len() as u64).to_le_bytes()[..], &header].concat();
+        let data = || self.tensors.values().map(|tensor| tensor.values.as_bytes());
+        checksum::seal(&mut head, data());
+        writer.write_all(&head)?;
+        data().try_for_each(|bytes| writer.write_all(bytes))
     }
 
-    /// The header, padded so that the tensors start at a multiple of eight, as the format wants it.
+    /// The header, padded to a multiple of eight bytes as the format wants it, with a checksum of zeros.
     fn header(&self) -> io::Result<Vec<u8>> {
         let mut end = 0;
         let infos = self.tensors.iter().map(|(name, Tensor { shape, values })| {
@@ -235,9 +275,11 @@ impl Checkpoint {
             (name.clone(), TensorInfo { dtype: values.safetensors_dtype(), shape: shape.clone(), data_offsets: (start, end) })
         });
         let infos = infos.collect();
-        let strings: HashMap<_, _> = self.metadata.clone().into_iter().collect();
+        let own = [(format::KEY, FORMAT_VERSION.to_string()), (checksum::KEY, checksum::UNSET.to_owned())];
+        let strings = self.metadata.iter().filter(|(key, _)| !is_reserved(key)).map(|(key, value)| (key.clone(), value.clone()));
+        let strings: HashMap<_, _> = strings.chain(own.map(|(key, value)| (key.to_owned(), value))).collect();
         let header = Metadata::new(Some(strings), infos).map_err(io::Error::other)?;
-        // By way of a value, whose maps are ordered by key, so that the same checkpoint gives the same bytes.
+        // Converted to a JSON value first, whose maps are ordered by key, so that the same checkpoint gives the same bytes.
         let mut header = serde_json::to_vec(&serde_json::to_value(header)?)?;
         header.resize(header.len().next_multiple_of(8), b' ');
         Ok(header)
@@ -268,62 +310,18 @@ impl Checkpoint {
         }
     }
 
-    fn name(&self) -> String {
-        self.path.as_ref().map_or("checkpoint, not saved yet".to_owned(), |path| path.display().to_string())
+    /// How errors call it.
+    pub(crate) fn name(&self) -> String {
+        self.path.as_ref().map_or("checkpoint".to_owned(), |path| path.display().to_string())
     }
 }
 
-impl Values {
-    const F32_NAME: &str = "f32";
-    const U32_NAME: &str = "u32";
+/// Bytes of the header's length, with which a file begins.
+const LENGTH_BYTES: usize = 8;
 
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        match self {
-            Self::F32(values) => values.len(),
-            Self::U32(values) => values.len(),
-        }
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// `f32` or `u32`.
-    pub fn dtype(&self) -> &'static str {
-        match self {
-            Self::F32(_) => Self::F32_NAME,
-            Self::U32(_) => Self::U32_NAME,
-        }
-    }
-
-    /// The values as they lie in memory and in a file.
-    pub fn as_bytes(&self) -> &[u8] {
-        match self {
-            Self::F32(values) => bytemuck::cast_slice(values),
-            Self::U32(values) => bytemuck::cast_slice(values),
-        }
-    }
-
-    fn safetensors_dtype(&self) -> Dtype {
-        match self {
-            Self::F32(_) => Dtype::F32,
-            Self::U32(_) => Dtype::U32,
-        }
-    }
-}
-
-impl From<Vec<f32>> for Values {
-    fn from(values: Vec<f32>) -> Self {
-        Self::F32(values)
-    }
-}
-
-impl From<Vec<u32>> for Values {
-    fn from(values: Vec<u32>) -> Self {
-        Self::U32(values)
-    }
+/// Whether a string is the file's own.
+fn is_reserved(key: &str) -> bool {
+    key.starts_with("brisk.")
 }
 
 struct Fnv(u64);
@@ -339,12 +337,12 @@ impl Write for Fnv {
     }
 }
 
-/// `usize::MAX` where that overflows: no `Vec` is that long.
+/// The number of values; `usize::MAX`, which no `Vec` has, if the product overflows.
 fn n_values(shape: &[usize]) -> usize {
     if shape.contains(&0) { 0 } else { shape.iter().fold(1, |product: usize, &n| product.saturating_mul(n)) }
 }
 
-/// The values of bytes that start anywhere.
+/// The values of bytes that need not be aligned.
 fn copied<T: bytemuck::Pod>(bytes: &[u8]) -> Vec<T> {
     let mut values = vec![T::zeroed(); bytes.len() / size_of::<T>()];
     bytemuck::cast_slice_mut(&mut values).copy_from_slice(bytes);

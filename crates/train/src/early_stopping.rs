@@ -3,7 +3,7 @@ use std::str::FromStr;
 
 use crate::Error;
 
-/// Which way a metric gets better.
+/// Whether lower or higher values of a metric are better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// Lower is better, as of losses.
@@ -13,7 +13,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// What any number is better than: the start of a search for the best.
+    /// A value that any number is better than: the start of a search for the best.
     pub fn worst(self) -> f64 {
         match self {
             Self::Min => f64::INFINITY,
@@ -30,10 +30,10 @@ impl Mode {
     }
 }
 
-/// Ends a run when a metric no longer improves, or shows that going on is pointless.
+/// Ends a run when a metric no longer improves, or shows that more training is pointless.
 ///
 /// Call [`EarlyStopping::check`] with the metric after each validation. `patience` counts these checks, not epochs. Stopping does
-/// not bring the best weights back: keep them in a checkpoint.
+/// not restore the best weights: keep them in a checkpoint.
 ///
 /// # Reference
 /// PyTorch Lightning 2.6's `EarlyStopping`: the same defaults, the same checks in the same order, the same reasons.
@@ -50,11 +50,11 @@ impl Mode {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct EarlyStopping {
-    /// Which way the metric gets better.
+    /// Whether lower or higher is better.
     pub mode: Mode,
-    /// Stop after so many checks in a row without an improvement. 0 stops at the first, as 1 does.
+    /// Stop after this many checks in a row without an improvement. 0 stops at the first, as 1 does.
     pub patience: usize,
-    /// A change of no more than this is no improvement. Its sign does not count.
+    /// A change of at most this is not an improvement. Its sign is ignored.
     pub min_delta: f64,
     /// Stop as soon as the metric is strictly better than this.
     pub stopping_threshold: Option<f64>,
@@ -62,7 +62,7 @@ pub struct EarlyStopping {
     pub divergence_threshold: Option<f64>,
     /// Whether a metric that is NaN or infinite stops the run. Otherwise it counts as one that did not improve.
     pub check_finite: bool,
-    /// What the checks so far have found; a checkpoint keeps it.
+    /// The result of the checks so far, which a checkpoint keeps.
     pub state: EarlyStoppingState,
 }
 
@@ -114,7 +114,7 @@ impl EarlyStopping {
         (state.wait_count >= self.patience).then_some(StopReason::PatienceExhausted)
     }
 
-    /// One sentence for people: why the run stopped at `value` of `metric`.
+    /// One sentence: why the run stopped when `metric` was `value`.
     pub fn explain(&self, reason: StopReason, metric: &str, value: f64) -> String {
         let best = self.state.best;
         match (reason, self.mode) {
@@ -140,9 +140,9 @@ impl EarlyStopping {
 pub enum StopReason {
     /// The metric is NaN or infinite.
     NonFiniteMetric,
-    /// The metric is good enough.
+    /// The metric is past the stopping threshold.
     StoppingThreshold,
-    /// The metric is too bad to go on.
+    /// The metric is past the divergence threshold.
     DivergenceThreshold,
     /// The metric has not improved for too long.
     PatienceExhausted,
@@ -151,7 +151,7 @@ pub enum StopReason {
 impl StopReason {
     const ALL: [Self; 4] = [Self::NonFiniteMetric, Self::StoppingThreshold, Self::DivergenceThreshold, Self::PatienceExhausted];
 
-    /// The reason for programs: `non_finite_metric`, `stopping_threshold`, `divergence_threshold`, `patience_exhausted`.
+    /// The reason as an identifier: `non_finite_metric`, `stopping_threshold`, `divergence_threshold`, `patience_exhausted`.
     pub fn name(self) -> &'static str {
         match self {
             Self::NonFiniteMetric => "non_finite_metric",
@@ -173,9 +173,9 @@ impl fmt::Display for StopReason {
     }
 }
 
-/// What the checks of an [`EarlyStopping`] have found so far.
+/// The result of the checks of an [`EarlyStopping`] so far.
 ///
-/// Its [`Display`](fmt::Display) form goes into a checkpoint's metadata, and is parsed back to the same bits:
+/// Its [`Display`](fmt::Display) form is written into a checkpoint's metadata and parses back to exactly the same value:
 /// ```
 /// use brisk_train::EarlyStoppingState;
 ///
@@ -186,7 +186,7 @@ impl fmt::Display for StopReason {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EarlyStoppingState {
-    /// How many checks in a row have not improved on `best`.
+    /// How many checks in a row did not improve on `best`.
     pub wait_count: usize,
     /// The best value so far; [`Mode::worst`] before the first.
     pub best: f64,

@@ -1,5 +1,8 @@
+use std::collections::BTreeSet;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use crate::{ResumeDifference, ResumeMismatch};
 
 use crate::StateMemory;
 use crate::memory_check::{bytes, refusal};
@@ -37,10 +40,21 @@ pub enum Error {
         found: String,
     },
     /// The path is not that of a run.
-    #[error("{path}: expected the folder of a run, with `config.json` in it; name one that `RunFolder::create` made")]
+    #[error("{path}: expected the folder of a run, with `config.json` in it")]
     NotARun {
         /// The path.
         path: PathBuf,
+    },
+    /// Another run is using the folder.
+    #[error(
+        "{path}: {} is running in this folder; wait until it ends, or use another folder",
+        holder.as_deref().unwrap_or("another process")
+    )]
+    RunInUse {
+        /// The folder.
+        path: PathBuf,
+        /// Which process, as `process 4711 on host7`, if that is known.
+        holder: Option<String>,
     },
 
     /// A tensor was given with another number of values than its shape has.
@@ -64,10 +78,8 @@ pub enum Error {
     /// A tensor cannot have the name that the format keeps for its metadata.
     #[error("tensor `__metadata__`: safetensors files keep this name for their metadata; take another")]
     ReservedName,
-    /// The file is no checkpoint, or a damaged one.
-    #[error(
-        "{path}: not a whole safetensors file of {len_bytes} bytes: {reason}; take an older checkpoint, or copy this one again"
-    )]
+    /// The file is not a checkpoint, or a damaged one.
+    #[error("{path}: not a valid checkpoint ({len_bytes} bytes): {reason}; use an older checkpoint, or copy this one again")]
     Damaged {
         /// Which file.
         path: PathBuf,
@@ -75,6 +87,44 @@ pub enum Error {
         len_bytes: u64,
         /// What is wrong with it.
         reason: String,
+    },
+    /// The file was written by a newer version of brisk.
+    #[error(
+        "{path}: written by a newer brisk: its format version is {found}, this program reads up to {known}; update the program"
+    )]
+    NewerFormat {
+        /// Which file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+        /// The newest that this program reads.
+        known: u32,
+    },
+    /// The checkpoint's values contradict each other or the run.
+    #[error("{checkpoint}: {reason}; the checkpoint is damaged, use an older one")]
+    Inconsistent {
+        /// Which file, or that it is none yet.
+        checkpoint: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The run that wrote the checkpoint differs from the one that is to resume from it.
+    #[error(
+        "{checkpoint}: the run that wrote it differs from this one: {}; make them the same, or allow the difference ({})",
+        differences.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
+        mismatches(differences)
+    )]
+    ResumeMismatch {
+        /// Which file, or that it is none yet.
+        checkpoint: String,
+        /// What differs and was not allowed to.
+        differences: Vec<ResumeDifference>,
+    },
+    /// The text names no [`ResumeMismatch`](crate::ResumeMismatch).
+    #[error("found {found:?}, expected {}", ResumeMismatch::ALL.map(ResumeMismatch::name).join(", "))]
+    ResumeMismatchName {
+        /// The text.
+        found: String,
     },
     /// A tensor of the file has a type that checkpoints do not hold.
     #[error("{path}: tensor `{tensor}` is {found}; checkpoints hold F32 and U32, convert it")]
@@ -228,8 +278,16 @@ pub enum Error {
         /// The name.
         found: String,
     },
-    /// A log is to be continued where it does not reach.
-    #[error("{path}: has {found} rows, expected at least {expected} to resume after; is it the log of another run?")]
+    /// The folder has the log of an earlier run.
+    #[error("{path}: holds the log of an earlier run; resume that run, or use another folder")]
+    LogExists {
+        /// The log.
+        path: PathBuf,
+    },
+    /// The log has fewer rows than the checkpoint has epochs.
+    #[error(
+        "{path}: has {found} rows, expected at least {expected}, one for each epoch of the checkpoint; is it the log of another run?"
+    )]
     ShortLog {
         /// The log.
         path: PathBuf,
@@ -443,9 +501,12 @@ pub enum Error {
         /// What is available.
         available_bytes: usize,
     },
-    /// The run ended before one epoch was done.
-    #[error("the run was stopped before its first epoch was done; there is nothing to keep")]
-    NoEpoch,
+    /// The run was stopped in its first epoch, so there is no result yet.
+    #[error("stopped before the end of the first epoch; {}", written(checkpoint.as_deref()))]
+    NoEpoch {
+        /// The checkpoint from which the run can resume, if one was written.
+        checkpoint: Option<PathBuf>,
+    },
     /// A batch that leaves replicas without rows.
     #[error(
         "a batch has {batch_rows} rows for {world_size} replicas, expected at least one for each; use larger batches or fewer replicas"
@@ -467,12 +528,24 @@ pub enum Error {
     /// An error of tensors, programs or devices.
     #[error(transparent)]
     Tensor(brisk_nn::Error),
-    /// The process has a handler for Ctrl-C already, from elsewhere.
-    #[error("cannot handle Ctrl-C: {reason}; have the handler that is there call `StopFlag::request`")]
-    CtrlC {
-        /// What the system said.
+    /// A signal cannot be handled; as a rule because other code of the process already handles it.
+    #[error("cannot handle {signal}: {reason}; have the existing handler call `StopFlag::request` instead")]
+    SignalHandler {
+        /// Which signal.
+        signal: String,
+        /// Why not.
         reason: String,
     },
+}
+
+/// The names of the kinds, each once.
+fn mismatches(differences: &[ResumeDifference]) -> String {
+    let kinds: BTreeSet<ResumeMismatch> = differences.iter().map(|difference| difference.mismatch).collect();
+    kinds.into_iter().map(ResumeMismatch::name).collect::<Vec<_>>().join(", ")
+}
+
+fn written(checkpoint: Option<&Path>) -> String {
+    checkpoint.map_or("no checkpoint was written".to_owned(), |path| format!("a checkpoint was written to {}", path.display()))
 }
 
 fn left(is_kept: bool, source: &io::Error) -> String {

@@ -198,6 +198,11 @@ impl<'a> Feed<'a> {
         self.batch_rows
     }
 
+    /// The order in which the rows are taken.
+    pub fn order(&self) -> &Order {
+        &self.order
+    }
+
     /// How many batches an epoch has; the last may be short.
     pub fn n_batches(&self) -> usize {
         self.n_rows.div_ceil(self.batch_rows)

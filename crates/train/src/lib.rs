@@ -1,5 +1,4 @@
 #![doc = include_str!("../README.md")]
-#![forbid(unsafe_code)]
 
 mod atomic_file;
 mod checkpoint;
@@ -14,8 +13,10 @@ mod log;
 mod memory_check;
 pub mod metrics;
 mod progress;
+mod resume;
 mod row_digest;
 mod run_folder;
+mod run_lock;
 mod run_state;
 mod scorer;
 mod standardisation;
@@ -37,10 +38,11 @@ pub use feed::{
 };
 pub use log::MetricsLog;
 pub use progress::Progress;
+pub use resume::{ResumeDifference, ResumeMismatch};
 pub use row_digest::RowDigest;
-pub use run_folder::RunFolder;
+pub use run_folder::{FoundCheckpoint, RunFolder};
 pub use scorer::Scorer;
 pub use standardisation::Standardisation;
-pub use stop_flag::StopFlag;
+pub use stop_flag::{StopFlag, StopSignal};
 pub use trainer::{Ended, FitReport, GradientClip, Outputs, Trainer, TrainerConfig};
 pub use warning::Warning;

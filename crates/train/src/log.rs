@@ -1,14 +1,14 @@
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use crate::{Error, RunFolder};
 
-/// The log of a run: a row an epoch in `metrics.csv`, and the same as a JSON object a line in `metrics.json`.
+/// The log of a run: one row per epoch in `metrics.csv`, and the same as one JSON object per line in `metrics.json`.
 ///
-/// Each row is in the files when [`MetricsLog::append`] comes back, so a run can be watched, and one that was killed has its log.
-/// The first row's names are the header. Numbers have the fewest digits that give the same number back; one that is an `f32`, as
-/// losses are, the fewest that give the same `f32` back. In JSON, which has no word for it, a number that is not finite is `null`.
+/// Each row is on disk when [`MetricsLog::append`] returns, so a run can be watched, and one that was killed has its log.
+/// The first row's names are the header. Numbers have the fewest digits that parse back to the same number; those that are `f32`, as
+/// losses are, the fewest that parse back to the same `f32`. In JSON, a number that is not finite is `null`.
 ///
 /// # Examples
 /// ```no_run
@@ -21,41 +21,44 @@ use crate::{Error, RunFolder};
 pub struct MetricsLog {
     csv: Lines,
     json: Lines,
-    /// Empty until there is a row.
+    /// Empty until the first row.
     columns: Vec<String>,
 }
 
 impl MetricsLog {
-    /// Starts the log of a new run.
+    /// Starts the log of a new run. Files of a log that never got a row are used again.
     ///
     /// # Errors
-    /// [`Error::Io`], also where the run has a log: [`MetricsLog::resume`] goes on with one.
+    /// [`Error::LogExists`] if the folder has the log of an earlier run, with rows: [`MetricsLog::resume`] continues that one; [`Error::Io`].
     pub fn create(run: &RunFolder) -> Result<Self, Error> {
-        let create = |path: PathBuf| {
-            let file = OpenOptions::new().write(true).create_new(true).open(&path);
-            let file = file.map_err(|source| Error::Io { path: path.clone(), action: "start the log", source })?;
-            Ok::<_, Error>(Lines { path, file, len_bytes: 0 })
+        let empty = |path: PathBuf| {
+            let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
+            let len_bytes = file.as_ref().map_or(Ok(0), |file| file.metadata().map(|metadata| metadata.len()));
+            match (file, len_bytes) {
+                (Ok(file), Ok(0)) => Ok(Lines { path, file, len_bytes: 0 }),
+                (Ok(_), Ok(_)) => Err(Error::LogExists { path }),
+                (Err(source), _) | (_, Err(source)) => Err(Error::Io { path, action: "start the log", source }),
+            }
         };
-        Ok(Self { csv: create(run.metrics_csv())?, json: create(run.metrics_json())?, columns: Vec::new() })
+        Ok(Self { csv: empty(run.metrics_csv())?, json: empty(run.metrics_json())?, columns: Vec::new() })
     }
 
-    /// Goes on after the first `n_rows` rows, and drops later ones: the epochs that the checkpoint has not seen are run again.
+    /// Continues the log after its first `n_rows` rows and drops later ones: epochs that the checkpoint does not include are trained again.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::ShortLog`] if there are fewer rows.
+    /// [`Error::Io`]; [`Error::ShortLog`] if there are fewer rows. Then both files are as they were.
     pub fn resume(run: &RunFolder, n_rows: usize) -> Result<Self, Error> {
-        let n_csv_lines = if n_rows == 0 { 0 } else { n_rows + 1 };
-        let (csv, header) = Lines::reopen(run.metrics_csv(), n_csv_lines, n_rows)?;
-        let (json, _) = Lines::reopen(run.metrics_json(), n_rows, n_rows)?;
-        let columns = if n_rows == 0 { Vec::new() } else { header.split(',').map(str::to_owned).collect() };
-        Ok(Self { csv, json, columns })
+        // Both are checked before either is cut.
+        let csv = Found::read(run.metrics_csv(), if n_rows == 0 { 0 } else { n_rows + 1 }, n_rows)?;
+        let json = Found::read(run.metrics_json(), n_rows, n_rows)?;
+        let columns = if n_rows == 0 { Vec::new() } else { csv.first_line.split(',').map(str::to_owned).collect() };
+        Ok(Self { csv: csv.reopen()?, json: json.reopen()?, columns })
     }
 
     /// Adds a row: the same names in the same order each time.
     ///
     /// # Errors
-    /// [`Error::LogColumns`], [`Error::ColumnName`]; [`Error::Io`], a full disk among the reasons. No part of the row is in the log
-    /// then.
+    /// [`Error::LogColumns`], [`Error::ColumnName`]; [`Error::Io`], for example on a full disk. Then no part of the row is in the log.
     pub fn append(&mut self, row: &[(&str, f64)]) -> Result<(), Error> {
         let is_first = self.columns.is_empty();
         if is_first {
@@ -93,7 +96,51 @@ impl MetricsLog {
     }
 }
 
-/// A file that only ever has whole lines.
+/// A log file of an earlier run, looked at and not changed yet.
+#[derive(Debug)]
+struct Found {
+    path: PathBuf,
+    first_line: String,
+    /// Bytes of the lines to keep.
+    kept_bytes: u64,
+}
+
+impl Found {
+    /// Finds the first `n_lines` lines, which hold `n_rows` rows. A missing file has no lines.
+    fn read(path: PathBuf, n_lines: usize, n_rows: usize) -> Result<Self, Error> {
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            Err(source) => return Err(Error::Io { path, action: CONTINUE, source }),
+        };
+        // A line that a crash cut off has no end, and does not count.
+        let whole: Vec<&str> = text.split_inclusive('\n').filter(|line| line.ends_with('\n')).collect();
+        let Some(kept) = whole.get(..n_lines) else {
+            let n_headers = n_lines - n_rows;
+            return Err(Error::ShortLog { found: whole.len().saturating_sub(n_headers), path, expected: n_rows });
+        };
+        let first_line = kept.first().map_or("", |line| line.trim_end()).to_owned();
+        Ok(Self { path, first_line, kept_bytes: kept.iter().map(|line| line.len() as u64).sum() })
+    }
+
+    /// Drops the lines after those to keep.
+    fn reopen(self) -> Result<Lines, Error> {
+        let Self { path, kept_bytes: len_bytes, .. } = self;
+        let opened = OpenOptions::new().write(true).create(true).truncate(false).open(&path).and_then(|mut file| {
+            file.set_len(len_bytes)?;
+            file.seek(SeekFrom::Start(len_bytes))?;
+            Ok(file)
+        });
+        match opened {
+            Ok(file) => Ok(Lines { path, file, len_bytes }),
+            Err(source) => Err(Error::Io { path, action: CONTINUE, source }),
+        }
+    }
+}
+
+const CONTINUE: &str = "continue the log";
+
+/// A file of whole lines.
 #[derive(Debug)]
 struct Lines {
     path: PathBuf,
@@ -102,27 +149,9 @@ struct Lines {
 }
 
 impl Lines {
-    /// Keeps the first `n_lines` lines, and gives the very first of them. `n_rows` is for the error.
-    fn reopen(path: PathBuf, n_lines: usize, n_rows: usize) -> Result<(Self, String), Error> {
-        let failed = |source: io::Error| Error::Io { path: path.clone(), action: "go on with the log", source };
-        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
-        let mut text = String::new();
-        file.read_to_string(&mut text).map_err(failed)?;
-        // A line that a crash cut off has no end, and does not count.
-        let whole: Vec<&str> = text.split_inclusive('\n').filter(|line| line.ends_with('\n')).collect();
-        let Some(kept) = whole.get(..n_lines) else {
-            let n_headers = n_lines - n_rows;
-            return Err(Error::ShortLog { found: whole.len().saturating_sub(n_headers), path, expected: n_rows });
-        };
-        let header = kept.first().map_or("", |line| line.trim_end()).to_owned();
-        let len_bytes = kept.iter().map(|line| line.len() as u64).sum();
-        file.set_len(len_bytes).and_then(|()| file.seek(SeekFrom::Start(len_bytes))).map_err(failed)?;
-        Ok((Self { path, file, len_bytes }, header))
-    }
-
-    /// One write, which the system has when this comes back.
+    /// Adds text that is on disk when this returns: a log that is shorter than its checkpoint could not be continued.
     fn append(&mut self, text: &str) -> Result<(), Error> {
-        if let Err(source) = self.file.write_all(text.as_bytes()) {
+        if let Err(source) = self.file.write_all(text.as_bytes()).and_then(|()| self.file.sync_data()) {
             self.cut(self.len_bytes);
             return Err(Error::Io { path: self.path.clone(), action: "add a row to the log", source });
         }
@@ -130,7 +159,7 @@ impl Lines {
         Ok(())
     }
 
-    /// Takes lines away that were not to be. Where that fails too, the error that led here is the one that counts.
+    /// Removes lines after a failure. If that fails too, the caller still reports the first error.
     fn cut(&mut self, len_bytes: u64) {
         let _ = self.file.set_len(len_bytes).and_then(|()| self.file.seek(SeekFrom::Start(len_bytes)));
         self.len_bytes = len_bytes;
@@ -151,8 +180,8 @@ fn joined(parts: impl Iterator<Item = String>) -> String {
     parts.collect::<Vec<_>>().join(",")
 }
 
-/// The fewest digits that give the number back; without an exponent where people can read it so. All but NaN and the infinities
-/// are numbers in JSON, too.
+/// The fewest digits that parse back to the number, without an exponent where that is easy to read. All but NaN and the infinities
+/// are valid JSON.
 fn shortest(value: f64) -> String {
     let size = value.abs();
     let is_readable = size == 0.0 || (1e-5..1e16).contains(&size);

@@ -39,6 +39,13 @@ enum Shown {
     Bar { bar: ProgressBar, has_started: bool },
 }
 
+impl Default for Progress {
+    /// [`Progress::quiet`].
+    fn default() -> Self {
+        Self::quiet()
+    }
+}
+
 impl Progress {
     /// A bar if standard error is a terminal, else a line an epoch.
     pub fn stderr(n_epochs: usize, rows_per_epoch: u64) -> Self {

@@ -1,29 +1,50 @@
+mod checkpoints;
+
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 
 use crate::Error;
 use crate::atomic_file::write_atomically;
+use crate::run_lock::RunLock;
+
+pub use checkpoints::FoundCheckpoint;
+
+const CREATE: &str = "create the folder of a run";
 
 /// The folder of one run: its settings, its log, its checkpoints.
 ///
 /// ```text
 /// runs/higgs-20261121-045501/
-///   config.json         the settings, written before the first step
-///   metrics.csv         a row an epoch            metrics.json   the same, a JSON object a line
+///   config.json         the settings
+///   metrics.csv         one row per epoch         metrics.json   the same, one JSON object per line
 ///   best.safetensors    the best checkpoint       last.safetensors   the latest
+///   run.lock            held while a run uses the folder
+///   earlier-1/          log and damaged checkpoints of a run that could not be resumed
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+///
+/// Clones share the lock that [`RunFolder::lock`] takes. Two values are equal if their paths are.
+#[derive(Clone, Debug)]
 pub struct RunFolder {
     path: PathBuf,
+    lock: Arc<Mutex<Option<RunLock>>>,
 }
 
+impl PartialEq for RunFolder {
+    fn eq(&self, other: &Self) -> bool {
+        self.path == other.path
+    }
+}
+
+impl Eq for RunFolder {}
+
 impl RunFolder {
-    /// Makes a new folder in `root`, named after the run (`run` without a name) and the time, in UTC. `root` is made as well where
-    /// there is none. A folder that is there already is left alone: the new one is then called `…-2`, `…-3` and so on.
+    /// Creates a new folder in `root`, named after the run (`run` without a name) and the time, in UTC. `root` is created as well if
+    /// it does not exist. An existing folder is left alone: the new one is then called `…-2`, `…-3` and so on.
     ///
     /// # Errors
     /// [`Error::RunName`] if the name cannot be a folder's; [`Error::Io`].
@@ -46,7 +67,7 @@ impl RunFolder {
         if name.is_empty() || name.starts_with('.') || !name.chars().all(is_plain) {
             return Err(Error::RunName { found: name.to_owned() });
         }
-        let failed = |path: &Path, source| Error::Io { path: path.to_owned(), action: "make the folder of a run", source };
+        let failed = |path: &Path, source| Error::Io { path: path.to_owned(), action: CREATE, source };
         fs::create_dir_all(root).map_err(|source| failed(root, source))?;
         let name = format!("{name}-{}", stamp(now));
         let mut path = root.join(&name);
@@ -57,27 +78,46 @@ impl RunFolder {
                 Ok(()) => break,
             }
         }
-        Ok(Self { path })
+        Ok(Self::at(path))
     }
 
-    /// Makes `path` itself the folder of a new run, which is then found under a name that is known beforehand. A folder that is there is
-    /// taken as it is.
+    /// Makes `path` itself the folder of a run, so that its name is known beforehand. An existing folder is used as it is.
     ///
     /// # Errors
-    /// [`Error::Io`] if it cannot be made.
+    /// [`Error::Io`] if it cannot be created.
     pub fn create_at(path: &Path) -> Result<Self, Error> {
-        let failed = |source| Error::Io { path: path.to_owned(), action: "make the folder of a run", source };
+        let failed = |source| Error::Io { path: path.to_owned(), action: CREATE, source };
         fs::create_dir_all(path).map_err(failed)?;
-        Ok(Self { path: path.to_owned() })
+        Ok(Self::at(path.to_owned()))
     }
 
-    /// The folder of a run from before, to resume it or to look at it.
+    /// Opens the folder of an earlier run, to resume it or to look at it.
     ///
     /// # Errors
-    /// [`Error::NotARun`] if there is no `config.json` in it.
+    /// [`Error::NotARun`] if it contains no `config.json`.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let run = Self { path: path.to_owned() };
+        let run = Self::at(path.to_owned());
         if run.config().is_file() { Ok(run) } else { Err(Error::NotARun { path: path.to_owned() }) }
+    }
+
+    fn at(path: PathBuf) -> Self {
+        Self { path, lock: Arc::default() }
+    }
+
+    /// Reserves the folder for this run, until the last clone of this value is dropped or the process ends, however it ends.
+    ///
+    /// [`Trainer`](crate::Trainer) calls this before it writes to the folder; a program that reads a checkpoint to resume from calls it before that. Calling
+    /// it again changes nothing. The lock is the operating system's, on `run.lock`: a killed process leaves at most the file. On a file system without
+    /// locks the folder is not protected.
+    ///
+    /// # Errors
+    /// [`Error::RunInUse`] if another run holds the lock, with its process where known; [`Error::Io`].
+    pub fn lock(&self) -> Result<(), Error> {
+        let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        if lock.is_none() {
+            *lock = Some(RunLock::take(&self.path)?);
+        }
+        Ok(())
     }
 
     /// The folder itself.
@@ -90,12 +130,12 @@ impl RunFolder {
         self.path.join("config.json")
     }
 
-    /// `metrics.csv`: a row an epoch.
+    /// `metrics.csv`: one row per epoch.
     pub fn metrics_csv(&self) -> PathBuf {
         self.path.join("metrics.csv")
     }
 
-    /// `metrics.json`: the same rows, a JSON object a line.
+    /// `metrics.json`: the same rows, one JSON object per line.
     pub fn metrics_json(&self) -> PathBuf {
         self.path.join("metrics.json")
     }
@@ -122,7 +162,7 @@ impl RunFolder {
     }
 }
 
-/// `20261121-045501`, in UTC. Times before 1970 count as its beginning.
+/// `20261121-045501`, in UTC. Times before 1970 count as its start.
 fn stamp(now: SystemTime) -> String {
     let seconds = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let (year, month, day) = date(seconds / 86_400);

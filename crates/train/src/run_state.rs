@@ -4,27 +4,27 @@ use brisk_nn::{Buffer, Parameters};
 use crate::flat::{self, Flat};
 use crate::{Checkpoint, EarlyStopping, Error, Mode};
 
-/// Where a run stands between two steps, besides what is on the device.
+/// The state of a run between two steps, except for what is on the device.
 #[derive(Debug)]
 pub(crate) struct RunState {
-    /// Epochs done, validation included.
+    /// Finished epochs, validation included.
     pub(crate) n_epochs: usize,
-    /// Steps of the optimizer in them, those that were skipped among them.
+    /// Optimizer steps in them, skipped ones included.
     pub(crate) n_steps: usize,
-    /// Batches done of the epoch behind them; whole steps of them.
+    /// Finished batches of the epoch after them: a whole number of steps.
     pub(crate) n_batches: usize,
-    /// Their losses, and how many of the steps were skipped, where they are those of a checkpoint.
+    /// The losses of these batches and how many of their steps were skipped, if they were read for a checkpoint.
     pub(crate) losses: Vec<f32>,
     pub(crate) n_skipped: u32,
-    /// What the scaler counted when that was looked at last.
+    /// The scaler's count when it was last read.
     pub(crate) skipped_before: u32,
-    /// Of the last epoch that was validated; not a number before.
+    /// Validation AUC of the last finished epoch; NaN before the first.
     pub(crate) last_auc: f64,
     pub(crate) early_stopping: EarlyStopping,
     pub(crate) best: Option<Best>,
 }
 
-/// Losses of the batches of an epoch that is not done.
+/// The tensor with the losses of an unfinished epoch.
 const LOSSES: &str = "run.losses";
 
 /// The best epoch so far, and the model as it was then.
@@ -33,7 +33,7 @@ pub(crate) struct Best {
     /// From 1.
     pub(crate) epoch: usize,
     pub(crate) auc: f64,
-    /// What this replica keeps of them.
+    /// The part of the parameters that this replica keeps.
     values: Vec<f32>,
     buffers: Vec<Vec<f32>>,
 }
@@ -54,7 +54,7 @@ impl RunState {
         }
     }
 
-    /// Whether `auc` is better than all before; if so, the model that is on the device is the best.
+    /// Keeps the model that is on the device if `auc` is the best so far; returns whether it is.
     pub(crate) fn keep_if_best(&mut self, auc: f64, params: &Parameters, device: &Device) -> Result<bool, Error> {
         if self.best.as_ref().is_some_and(|best| auc <= best.auc) {
             return Ok(false);
@@ -64,7 +64,7 @@ impl RunState {
         Ok(true)
     }
 
-    /// Adds where the run stands.
+    /// Adds the position of the run.
     pub(crate) fn insert_into(&self, checkpoint: &mut Checkpoint) -> Result<(), Error> {
         checkpoint.insert_metadata("epoch", self.n_epochs);
         checkpoint.insert_metadata("step", self.n_steps);
@@ -77,7 +77,7 @@ impl RunState {
         Ok(())
     }
 
-    /// Adds the best model to a checkpoint whose own it is not.
+    /// Adds the best model to a checkpoint of a later state.
     pub(crate) fn insert_best_into(&self, checkpoint: &mut Checkpoint, flat: &Flat<'_>) -> Result<(), Error> {
         let Some(best) = &self.best else { return Ok(()) };
         checkpoint.insert_metadata("best_epoch", best.epoch);
@@ -89,20 +89,19 @@ impl RunState {
         Ok(())
     }
 
-    /// Where the run stood that left the checkpoint.
+    /// The state of the run that wrote the checkpoint.
     pub(crate) fn of(checkpoint: &Checkpoint, patience: usize, params: &Parameters) -> Result<Self, Error> {
         let mut run = Self::new(patience);
         run.n_epochs = checkpoint.metadata("epoch", "a number of epochs")?;
         run.n_steps = checkpoint.metadata("step", "a number of steps")?;
         run.early_stopping.state = checkpoint.metadata("early_stopping", "the state of early stopping")?;
         run.last_auc = checkpoint.metadata("valid_auc", "an area under a curve")?;
-        if checkpoint.all_metadata().any(|(name, _)| name == "batch") {
+        if checkpoint.has_metadata("batch") {
             run.n_batches = checkpoint.metadata("batch", "a number of batches")?;
             run.n_skipped = checkpoint.metadata("skipped", "a number of steps")?;
             run.losses = checkpoint.f32(LOSSES, &[run.n_batches])?.to_vec();
         }
-        let holds_best = checkpoint.all_metadata().any(|(name, _)| name == "best_epoch");
-        run.best = match (holds_best, run.n_epochs) {
+        run.best = match (checkpoint.has_metadata("best_epoch"), run.n_epochs) {
             (true, _) => {
                 let epoch = checkpoint.metadata("best_epoch", "an epoch")?;
                 let auc = checkpoint.metadata("best_auc", "an area under a curve")?;
@@ -116,6 +115,40 @@ impl RunState {
         };
         Ok(run)
     }
+
+    /// Goes back to the start of the unfinished epoch.
+    pub(crate) fn restart_epoch(&mut self) {
+        (self.n_batches, self.n_skipped) = (0, 0);
+        self.losses.clear();
+    }
+
+    /// Refuses values of a checkpoint that no run with so many batches per epoch, and so many of them per step, can have written.
+    pub(crate) fn check(&self, checkpoint: &Checkpoint, n_batches: usize, accumulate: usize) -> Result<(), Error> {
+        // The device counts in 32 bits.
+        let most = u32::MAX as usize;
+        let is_auc = |auc: f64| (0.0..=1.0).contains(&auc);
+        let (best, state) = (self.best.as_ref(), &self.early_stopping.state);
+        let wrong = if self.n_epochs > most || self.n_steps > most {
+            Some(format!("epoch {}, step {} is more than a run can count", self.n_epochs, self.n_steps))
+        } else if self.n_steps < self.n_epochs {
+            Some(format!("{} epochs have {} steps, expected at least one each", self.n_epochs, self.n_steps))
+        } else if self.n_batches >= n_batches.max(1) {
+            Some(format!("it was written after batch {} of an epoch that has {n_batches}", self.n_batches))
+        } else if !self.n_batches.is_multiple_of(accumulate.max(1)) {
+            Some(format!("it was written after batch {}, within a step of {accumulate} batches", self.n_batches))
+        } else if self.n_skipped as usize > self.n_batches {
+            Some(format!("{} steps were skipped in {} batches", self.n_skipped, self.n_batches))
+        } else if self.n_epochs > 0 && !is_auc(self.last_auc) {
+            Some(format!("the validation AUC is {}, expected 0 to 1", self.last_auc))
+        } else if let Some(best) = best.filter(|best| !is_auc(best.auc) || !(1..=self.n_epochs).contains(&best.epoch)) {
+            Some(format!("the best of {} epochs is epoch {} with AUC {}", self.n_epochs, best.epoch, best.auc))
+        } else if state.wait_count > self.n_epochs || !(is_auc(state.best) || self.n_epochs == 0) {
+            Some(format!("the state of early stopping after {} epochs is `{state}`", self.n_epochs))
+        } else {
+            None
+        };
+        wrong.map_or(Ok(()), |reason| Err(Error::Inconsistent { checkpoint: checkpoint.name(), reason }))
+    }
 }
 
 impl Best {
@@ -126,7 +159,7 @@ impl Best {
         Ok(Self { epoch, auc, values, buffers })
     }
 
-    /// Puts the model on the device.
+    /// Writes the model to the device.
     pub(crate) fn write(&self, params: &Parameters, device: &Device) -> Result<(), Error> {
         device.write(params.values(), &self.values)?;
         Ok(params.buffers().iter().zip(&self.buffers).try_for_each(|(buffer, values)| device.write(buffer.values(), values))?)

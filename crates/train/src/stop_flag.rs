@@ -1,7 +1,13 @@
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+#[cfg(all(feature = "signals", unix))]
+mod disposition;
+#[cfg(feature = "signals")]
+mod signals;
 
-/// Asks a run to end after the step it is in. Clones share the same flag, so any thread can set it.
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+
+/// Asks a run to end after its current step. Clones share one flag, so any thread can set it.
 ///
 /// # Examples
 /// ```
@@ -12,56 +18,108 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct StopFlag {
-    is_requested: Arc<AtomicBool>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    is_requested: AtomicBool,
+    /// The number of the first signal that requested the stop; 0 if none did.
+    signal: AtomicU8,
+}
+
+/// A signal that asks a process to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StopSignal {
+    /// SIGINT, sent by Ctrl-C; on Windows, Ctrl-C, Ctrl-Break, and the closing of the console.
+    Interrupt,
+    /// SIGTERM, sent by `kill`, batch systems and container runtimes.
+    Terminate,
+    /// SIGHUP, sent when a terminal or connection closes.
+    Hangup,
 }
 
 impl StopFlag {
-    /// One that only [`StopFlag::request`] sets.
+    /// A flag that only [`StopFlag::request`] sets.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// One that Ctrl-C sets. A second Ctrl-C ends the process at once, with status 130, as shells expect it.
+    /// A flag that SIGINT (Ctrl-C), SIGTERM and SIGHUP set.
     ///
-    /// A process has one handler of that signal, so every call gives a clone of the same flag, as it stands.
+    /// A signal that the process was started with as ignored stays ignored: shells start background jobs of scripts with SIGINT ignored, and
+    /// `nohup` ignores SIGHUP.
+    ///
+    /// A second SIGINT or SIGTERM ends the process at once, with status 128 plus the signal's number (130 or 143), as shells report it. Signals
+    /// within 0.2 s of the first count as the same request, because `timeout` and closing terminals send theirs twice; for that reason,
+    /// repeated SIGHUPs never end the process.
+    ///
+    /// On Windows, Ctrl-C, Ctrl-Break and the closing of the console set the flag. After a closing, Windows ends the process without waiting for the
+    /// run; the last checkpoint on disk is what remains. On systems with neither kind of signal, only [`StopFlag::request`] sets the flag.
+    ///
+    /// The handlers belong to the process: every call returns a clone of the same flag, in its current state.
     ///
     /// # Errors
-    /// [`Error::CtrlC`](crate::Error::CtrlC) if the process has a handler from elsewhere.
-    #[cfg(feature = "ctrl-c")]
-    pub fn on_ctrl_c() -> Result<Self, crate::Error> {
-        use std::sync::{Mutex, PoisonError};
-
-        static OF_PROCESS: Mutex<Option<StopFlag>> = Mutex::new(None);
-        /// What a shell says of a program that SIGINT ended: 128 + 2.
-        const INTERRUPTED: i32 = 130;
-
-        let mut of_process = OF_PROCESS.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(flag) = of_process.as_ref() {
-            return Ok(flag.clone());
-        }
-        let flag = Self::new();
-        let handled = flag.clone();
-        ctrlc::try_set_handler(move || {
-            if handled.is_requested.swap(true, Ordering::SeqCst) {
-                std::process::exit(INTERRUPTED);
-            }
-        })
-        .map_err(|error| crate::Error::CtrlC { reason: error.to_string() })?;
-        Ok(of_process.insert(flag).clone())
+    /// [`Error::SignalHandler`](crate::Error::SignalHandler) if other code of the process already handles one of these signals.
+    #[cfg(feature = "signals")]
+    pub fn on_signals() -> Result<Self, crate::Error> {
+        signals::flag_of_process()
     }
 
-    /// Asks for the stop.
+    /// Requests the stop.
     pub fn request(&self) {
-        self.is_requested.store(true, Ordering::SeqCst);
+        self.shared.is_requested.store(true, Ordering::SeqCst);
     }
 
-    /// Whether it was asked for.
+    /// Whether the stop was requested.
     pub fn is_requested(&self) -> bool {
-        self.is_requested.load(Ordering::SeqCst)
+        self.shared.is_requested.load(Ordering::SeqCst)
     }
 
-    /// Takes the request back, for a program that goes on with another run.
+    /// The first signal that requested the stop; `None` if the program did, or nothing has yet.
+    pub fn signal(&self) -> Option<StopSignal> {
+        StopSignal::ALL.into_iter().find(|signal| signal.number() == self.shared.signal.load(Ordering::SeqCst))
+    }
+
+    /// Withdraws the request, for a program that continues with another run.
     pub fn clear(&self) {
-        self.is_requested.store(false, Ordering::SeqCst);
+        self.shared.signal.store(0, Ordering::SeqCst);
+        self.shared.is_requested.store(false, Ordering::SeqCst);
+    }
+
+    /// Requests the stop on behalf of a signal.
+    #[cfg(all(feature = "signals", any(unix, windows)))]
+    fn request_by(&self, signal: StopSignal) {
+        // The first signal is the one that is reported.
+        let _ = self.shared.signal.compare_exchange(0, signal.number(), Ordering::SeqCst, Ordering::SeqCst);
+        self.request();
+    }
+}
+
+impl StopSignal {
+    const ALL: [Self; 3] = [Self::Interrupt, Self::Terminate, Self::Hangup];
+
+    /// The signal's number, the same on all Unix systems.
+    pub fn number(self) -> u8 {
+        match self {
+            Self::Interrupt => 2,
+            Self::Terminate => 15,
+            Self::Hangup => 1,
+        }
+    }
+
+    /// The status with which a program ends that was stopped by this signal: 128 plus its number.
+    pub fn exit_status(self) -> u8 {
+        128 + self.number()
+    }
+}
+
+impl fmt::Display for StopSignal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Interrupt => "SIGINT",
+            Self::Terminate => "SIGTERM",
+            Self::Hangup => "SIGHUP",
+        })
     }
 }

@@ -1,6 +1,7 @@
 mod config;
 mod fit;
 mod losses;
+mod resume;
 mod state;
 mod step;
 

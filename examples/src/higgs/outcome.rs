@@ -48,7 +48,8 @@ impl Outcome {
             "precision": options.precision.to_string(), "resolved": self.resolved,
             "loss_scale": report.scaler.map(|scaler| scaler.scale), "skipped_steps": report.scaler.map(|scaler| scaler.n_skipped),
             "simulated": options.is_simulated(), "parameters": self.n_parameters, "valid_auc": report.best_auc,
-            "test_auc": self.test_auc, "run_folder": self.folder.as_ref().map(|folder| folder.to_string_lossy()),
+            "test_auc": self.test_auc, "ended": report.ended.to_string(),
+            "run_folder": self.folder.as_ref().map(|folder| folder.to_string_lossy()),
         })
     }
 

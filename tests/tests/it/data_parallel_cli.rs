@@ -1,7 +1,7 @@
 //! The `data_parallel` example, as a person calls it: replicas that are threads.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use serde_json::Value;
@@ -177,53 +177,6 @@ fn what_travels_in_halves_comes_close() {
     let [ours, theirs] = [&run, &alone].map(|results| results["test_auc"].as_f64().expect("a number"));
     assert!((ours - theirs).abs() < 2e-2, "test AUC {ours}, on one device {theirs}");
     assert!(run["reductions"].as_u64() > Some(3 * 3 * 9), "each layer's gradients are a bucket: {run}");
-}
-
-#[test]
-fn a_run_goes_on_with_other_replicas_where_it_was_left() {
-    let place = Place::new();
-    let whole = place.results("data_parallel", &["--out", "whole"]);
-    place.results("data_parallel", &["--epochs", "1", "--out", "cut"]);
-    let output = place.run("data_parallel", &["--out", "cut"]);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("cut holds a run already; go on with it by `--resume auto`"), "{said}");
-    let resumed = place.results("data_parallel", &["--out", "cut", "--resume", "auto"]);
-    assert!(place.best("cut") == place.best("whole"), "as if it had never ended");
-    assert_eq!(resumed["test_auc"], whole["test_auc"]);
-
-    // By three; and from a file.
-    place.results("data_parallel", &["--epochs", "1", "--out", "other"]);
-    let other = place.results("data_parallel", &["--replicas", "3", "--out", "other", "--resume", "auto"]);
-    check_same_auc(&other, &whole);
-    let more = place.results("data_parallel", &["--epochs", "4", "--resume", "other/last.safetensors"]);
-    assert_eq!((&more["epochs"], &more["run_folder"]), (&Value::from(4), &Value::from("other")), "one more: {more}");
-}
-
-#[test]
-fn without_a_name_the_newest_run_of_these_settings_goes_on() {
-    let place = Place::new();
-    let args = ["--seed", "7", "--resume", "auto"];
-    let folder = |results: &Value| results["run_folder"].as_str().expect("a run has a folder").to_owned();
-    let first = folder(&place.results("data_parallel", &args));
-    assert_eq!(folder(&place.results("data_parallel", &args)), first, "the same run");
-    let other = folder(&place.results("data_parallel", &["--seed", "8", "--resume", "auto"]));
-    assert_ne!(other, first, "one of another seed is another run");
-    assert_eq!(fs::read_dir(place.path("runs")).expect("it is there").count(), 2);
-}
-
-#[test]
-fn a_damaged_checkpoint_is_passed_over() {
-    let place = Place::new();
-    place.results("data_parallel", &["--epochs", "1", "--out", "run"]);
-    fs::write(place.path("run/last.safetensors"), "half").expect("it is there");
-    let output = place.run("data_parallel", &["--out", "run", "--resume", "auto"]);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{said}");
-    assert!(
-        said.contains("passed over: ")
-            && said.contains(&format!("going on from {}", Path::new("run/best.safetensors").display())),
-        "{said}"
-    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The `data_parallel` example as ranks of an MPI job, and what becomes of a job that has lost one.
+//! The `data_parallel` example as ranks of an MPI job, and jobs that lose ranks or are asked to end.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ fn mpirun(n: &str) -> Command {
     command
 }
 
-/// What Open MPI asks of root, and of a machine with fewer cores than ranks.
+/// The settings that Open MPI needs for root, and for fewer cores than ranks.
 fn settle(command: &mut Command) {
     command.envs([
         ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
@@ -138,12 +138,12 @@ struct Job {
 }
 
 impl Job {
-    fn start(place: &Place, restarts: &[&str], name: &str) -> Self {
+    fn start(place: &Place, restarts: &[&str], name: &str, more: &[&str]) -> Self {
         let said = place.path(&format!("{name}.said"));
         let mut command = Command::new(xtask());
         command.args(["mpi", "-n", "3"]).args(restarts).args(["--", "program"]).arg(built("data_parallel"));
         let json = format!("{name}.json");
-        let mut command = place.prepared(command, &[&LONG[..], &["--out", name, "--json", &json]].concat());
+        let mut command = place.prepared(command, &[&LONG[..], &["--out", name, "--json", &json], more].concat());
         let child = command.stderr(File::create(&said).expect("there is room")).spawn().expect("xtask starts");
         Self { child, said }
     }
@@ -160,7 +160,7 @@ impl Job {
     }
 }
 
-/// Kills rank 1 once a checkpoint lies beyond `past` epochs and within one; where that was.
+/// Kills rank 1 once there is a checkpoint from within an epoch, after more than `past` epochs; returns the epoch and batch of it.
 fn kill_within_an_epoch(place: &Place, job: &mut Job, name: &str, past: usize) -> (usize, usize) {
     let since = Instant::now();
     loop {
@@ -168,24 +168,69 @@ fn kill_within_an_epoch(place: &Place, job: &mut Job, name: &str, past: usize) -
         assert!(matches!(job.child.try_wait(), Ok(None)), "it ended too early: {}", job.said());
         let last = Checkpoint::load(place.path(name).join("last.safetensors"));
         let at = last.ok().and_then(|last| Some((last.metadata("epoch", "").ok()?, last.metadata("batch", "").ok()?)));
-        if let (Some((epoch, batch)), Some(process)) = (at.filter(|at| *at > (past, 0)), job.process_of(1)) {
-            let killed = Command::new("kill").args(["-KILL", &process]).status().expect("there is `kill`");
-            assert!(killed.success(), "rank 1 still runs");
-            return (epoch, batch);
+        if let (Some(at), Some(process)) = (at.filter(|at| *at > (past, 0)), job.process_of(1)) {
+            send(&process, "-KILL");
+            return at;
         }
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
+fn send(process: &str, signal: &str) {
+    let sent = Command::new("kill").args([signal, process]).status().expect("there is `kill`");
+    assert!(sent.success(), "process {process} is running");
+}
+
+/// Waits until a run has started in the folder `name`, and nothing has been saved yet.
+fn wait_for_start(place: &Place, job: &mut Job, name: &str) {
+    let since = Instant::now();
+    while !place.path(name).join("config.json").exists() {
+        assert!(since.elapsed() < Duration::from_secs(120), "it does not start: {}", job.said());
+        assert!(matches!(job.child.try_wait(), Ok(None)), "it ended too early: {}", job.said());
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// One epoch, so that the first checkpoint is the last.
+const ONE_EPOCH: [&str; 4] = ["--epochs", "1", "--checkpoint-every", "0"];
+
 #[test]
-fn a_job_that_lost_ranks_comes_to_the_bits_of_one_that_did_not() {
+fn a_job_that_lost_a_rank_before_its_first_checkpoint_starts_again() {
+    let place = Place::new();
+    place.results("data_parallel", &[&LONG[..], &ONE_EPOCH, &["--replicas", "3", "--out", "undisturbed"]].concat());
+    let mut job = Job::start(&place, &["--restarts", "1"], "disturbed", &ONE_EPOCH);
+    wait_for_start(&place, &mut job, "disturbed");
+    send(&job.process_of(1).expect("it has said so"), "-KILL");
+    let status = job.child.wait().expect("it ends");
+    let said = job.said();
+    assert!(status.success(), "{said}");
+    assert!(said.contains("restart 1 of 1") && said.contains("in disturbed: starting from the start"), "{said}");
+    assert!(place.best("disturbed") == place.best("undisturbed"), "bit for bit");
+}
+
+/// Slurm and Kubernetes send it to every process of a job.
+#[test]
+fn a_job_that_is_asked_to_end_keeps_what_was_trained() {
+    let place = Place::new();
+    let mut job = Job::start(&place, &[], "asked", &["--epochs", "1000000"]);
+    wait_for_start(&place, &mut job, "asked");
+    (0..3).for_each(|rank| send(&job.process_of(rank).expect("each has said so"), "-TERM"));
+    job.child.wait().expect("it ends");
+    let said = job.said();
+    assert!(said.contains("a checkpoint was written to asked/last.safetensors"), "{said}");
+    assert!(said.contains("to resume: start the job again with --resume asked/last.safetensors"), "{said}");
+    Checkpoint::load(place.path("asked/last.safetensors")).expect("it is intact");
+}
+
+#[test]
+fn a_job_that_lost_ranks_is_bit_identical_to_one_that_did_not() {
     let place = Place::new();
     place.results("data_parallel", &[&LONG[..], &["--replicas", "3", "--out", "undisturbed"]].concat());
-    let mut job = Job::start(&place, &["--restarts", "3"], "disturbed");
+    let mut job = Job::start(&place, &["--restarts", "3"], "disturbed", &[]);
     let (epoch, _) = kill_within_an_epoch(&place, &mut job, "disturbed", 0);
-    // The first process of rank 1 is gone; what comes next is that of the job's second start.
+    // The first process of rank 1 is gone; the next one is that of the second start.
     let since = Instant::now();
-    while job.said().matches("going on from ").count() < 1 {
+    while job.said().matches("resuming from ").count() < 1 {
         assert!(since.elapsed() < Duration::from_secs(60), "it is not started again: {}", job.said());
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -194,16 +239,16 @@ fn a_job_that_lost_ranks_comes_to_the_bits_of_one_that_did_not() {
     let said = job.said();
     assert!(status.success(), "{said}");
     assert!(said.contains("rank 1 on ") && said.contains("was killed by signal 9"), "{said}");
-    assert_eq!(said.matches("going on from disturbed/last.safetensors").count(), 2, "{said}");
+    assert_eq!(said.matches("resuming from disturbed/last.safetensors").count(), 2, "{said}");
     assert!(said.contains("restart 2 of 3: -n 3"), "{said}");
-    assert!(place.best("disturbed") == place.best("undisturbed"), "nothing that was kept is lost: bit for bit");
+    assert!(place.best("disturbed") == place.best("undisturbed"), "bit for bit");
 }
 
 #[test]
-fn a_job_that_lost_a_rank_goes_on_with_fewer() {
+fn a_job_that_lost_a_rank_resumes_with_fewer() {
     let place = Place::new();
     let undisturbed = place.results("data_parallel", &[&LONG[..], &["--replicas", "3", "--out", "undisturbed"]].concat());
-    let mut job = Job::start(&place, &["--restart-ranks", "2"], "disturbed");
+    let mut job = Job::start(&place, &["--restart-ranks", "2"], "disturbed", &[]);
     kill_within_an_epoch(&place, &mut job, "disturbed", 1);
     let status = job.child.wait().expect("it ends");
     let said = job.said();

@@ -123,6 +123,6 @@ fn a_wish_to_stop_before_the_first_epoch_is_an_error() -> Result<(), Error> {
     outputs.stop.request();
     let device = cpu(1);
     let error = ready.trainer(&device)?.fit(outputs).expect_err("there is nothing to keep");
-    assert!(matches!(error, Error::NoEpoch), "{error:?}");
+    assert!(matches!(error, Error::NoEpoch { .. }), "{error:?}");
     Ok(())
 }

@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
 use brisk_table::{Schema, Table, TableWriter};
 use brisk_train::Checkpoint;
@@ -461,33 +460,6 @@ fn results_that_nobody_can_take() {
     assert!(stderr.contains("error: cannot write to standard output: No space left"), "{stderr}");
     assert!(!stderr.contains("panicked"), "{stderr}");
     assert!(place.path("results.json").is_file(), "what can be written is");
-}
-
-#[test]
-#[cfg(unix)]
-fn an_interrupt_ends_the_run_and_keeps_its_best() {
-    let place = Place::new();
-    let args = ["--train", "train.csv", "--test", "test.csv", "--epochs", "1000000000", "--patience", "0"];
-    let child = place.command(&args).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the example runs");
-    let has_begun = || {
-        let run = fs::read_dir(place.path("runs")).ok()?.next()?.ok()?.path();
-        run.join("best.safetensors").is_file().then_some(run)
-    };
-    let waited_since = Instant::now();
-    let run = loop {
-        assert!(waited_since.elapsed() < Duration::from_secs(60), "the first epoch takes a moment");
-        match has_begun() {
-            Some(run) => break run,
-            None => std::thread::sleep(Duration::from_millis(5)),
-        }
-    };
-    let interrupted = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("there is `kill`");
-    assert!(interrupted.success(), "the example still runs");
-    let output = child.wait_with_output().expect("the example ends");
-    assert!(output.status.success(), "{output:?}");
-    assert!(String::from_utf8_lossy(&output.stdout).contains("stopped when asked to"), "{output:?}");
-    assert!(run.join("last.safetensors").is_file(), "the last checkpoint is written");
-    check_whole(&run);
 }
 
 #[test]

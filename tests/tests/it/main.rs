@@ -6,6 +6,8 @@
 mod example;
 mod gpu;
 mod resume;
+mod resume_cli;
+mod resume_refused;
 mod run;
 mod say;
 mod usage;
@@ -35,5 +37,7 @@ mod precision;
 mod refusals;
 mod replicas;
 mod shared_device_cli;
+#[cfg(unix)]
+mod signals_cli;
 mod trainer;
 mod zero;

@@ -4,7 +4,7 @@ use brisk_nn::tensor::{Graph, Persistent, Precision};
 use brisk_nn::{GradScalerConfig, Optimizer, Parameters, StepInputs};
 use brisk_program::Device;
 use brisk_train::{
-    Checkpoint, DataParallelConfig, Error, FitReport, GradientClip, MetricsLog, Outputs, Trainer, TrainerConfig, Warning,
+    Checkpoint, DataParallelConfig, Error, FitReport, GradientClip, MetricsLog, Outputs, ResumeMismatch, Trainer, TrainerConfig, Warning,
     ZeroStage,
 };
 
@@ -233,17 +233,19 @@ fn a_checkpoint_of_another_run_is_refused() -> Result<(), Error> {
         assert!(error.to_string().contains(expected), "{error}");
         Ok::<_, Error>(())
     };
-    let default = Setting { config: config(Precision::F16), ..Setting::default() };
-    refused(Setting { seed: 2, ..default.clone() }, "metadata `seed` is \"1\", expected that of this trainer")?;
+    let default = Setting { n_rows: 600, config: config(Precision::F16), ..Setting::default() };
+    refused(Setting { seed: 2, ..default.clone() }, "seed: 1 in the checkpoint, 2 here; make them the same, or allow")?;
     refused(Setting { hidden: vec![25], ..default.clone() }, "tensor `layers.0.weight` is f32 [24, 5], expected f32 [25, 5]")?;
     let scaler = GradScalerConfig { growth_interval: 3, ..GradScalerConfig::default() };
     refused(
         Setting { config: TrainerConfig { scaler, ..config(Precision::F16) }, ..default.clone() },
-        "load_state: the state has",
+        "loss scaling: times 2 after 2000 steps",
     )?;
-    // One without a scaler takes a checkpoint with one, and the other way round.
+    // A run without a scaler refuses a checkpoint with one, unless another precision is allowed.
     let f32_run = Setting { config: config(Precision::F32), ..default };
-    let report = f32_run.ready().trainer(&device)?.resume(&last, &mut quiet())?;
+    refused(f32_run.clone(), "precision: f16 in the checkpoint, f32 here")?;
+    let allowed = [ResumeMismatch::Precision];
+    let report = f32_run.ready().trainer(&device)?.resume_with(&last, &allowed, &mut quiet())?;
     assert_eq!((report.n_epochs, report.scaler), (4, None), "{report:?}");
     Ok(())
 }

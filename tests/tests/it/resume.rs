@@ -1,4 +1,4 @@
-//! A run that ends within an epoch goes on from the last checkpoint to the same bits.
+//! A run that is interrupted resumes from its last checkpoint, bit-identically, or is told why it cannot.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use brisk_train::{
 use crate::gpu::cpu;
 use crate::run::{Ready, Setting, after_each_epoch, into_folder, quiet};
 
-/// Rows whose source fails after so many gathers.
+/// Rows whose source fails after some gathers.
 struct Failing<'a> {
     rows: &'a Rows,
     left: AtomicUsize,
@@ -44,7 +44,7 @@ fn setting(config: TrainerConfig) -> Setting {
     Setting { config: TrainerConfig { max_epochs: 3, ..config }, ..Setting::default() }
 }
 
-/// Of a batch each, so that the source fails where it is told.
+/// Chunks of one batch, so that the source fails at a known batch.
 fn feed() -> FeedConfig {
     FeedConfig { choice: FeedChoice::Streamed, chunk_bytes: 1, ..FeedConfig::default() }
 }
@@ -65,17 +65,17 @@ fn fit<S: RowSource<Feature = f32>>(
     Ok((report, device.read(params.values())?))
 }
 
-/// A run that loses its source `after` some gathers, resumed from what it had written.
+/// A run whose source fails `after` so many gathers is resumed from its checkpoint.
 fn check(config: &TrainerConfig, after: usize, expected_epoch: usize, expected_batch: usize) -> Result<(), Error> {
     let ready = setting(config.clone()).ready();
-    let (whole_root, root) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    let (whole_root, root) = (tempfile::tempdir().expect("a temporary folder"), tempfile::tempdir().expect("a temporary folder"));
     let (mut outputs, whole_folder) = into_folder(whole_root.path());
     let expected = fit(&cpu(2), &ready, &ready.train, &mut outputs, None)?;
 
     let (mut outputs, folder) = into_folder(root.path());
     let failing = Failing { rows: &ready.train, left: AtomicUsize::new(usize::MAX) };
     let n_before = {
-        // The rows are looked at before the run; what it gathers then is what counts.
+        // The rows are read before the run starts, too; only what the run itself gathers counts.
         let Ready { model, params, adam, valid, .. } = &ready;
         let device = cpu(2);
         let trainer = Trainer::with_feed(&device, model, params, adam, &failing, valid, ready.config(), &feed())?;
@@ -90,44 +90,48 @@ fn check(config: &TrainerConfig, after: usize, expected_epoch: usize, expected_b
     assert_eq!((epoch, batch), (expected_epoch, expected_batch), "{config:?}, {n_before} gathers");
 
     let found = fit(&cpu(1), &ready, &ready.train, &mut outputs, Some(&last))?;
-    assert!(found.1 == expected.1, "{config:?}: the same weights, to the bit");
-    assert_eq!(found.0.history, expected.0.history[epoch..], "{config:?}: and losses, those before the checkpoint among them");
+    assert!(found.1 == expected.1, "{config:?}: the same weights, bit for bit");
+    assert_eq!(
+        found.0.history,
+        expected.0.history[epoch..],
+        "{config:?}: and the same losses, including those before the checkpoint"
+    );
     let [found, expected] = [&folder, &whole_folder].map(|folder| std::fs::read_to_string(folder.metrics_csv()));
-    assert_eq!(found.expect("a log"), expected.expect("a log"), "{config:?}: the log goes on");
+    assert_eq!(found.expect("a log"), expected.expect("a log"), "{config:?}: the log is continued");
     Ok(())
 }
 
 /// 500 rows in batches of 64 are eight batches an epoch.
 #[test]
-fn a_run_goes_on_within_an_epoch() -> Result<(), Error> {
+fn a_run_resumes_within_an_epoch() -> Result<(), Error> {
     let config = TrainerConfig { checkpoint_every: 3, ..Setting::default().config };
-    // The threads are some chunks ahead of what is trained on, so the source fails late enough.
+    // The threads read some chunks ahead of the training, so the source fails late enough.
     check(&config, 8 + 5, 1, 3)?;
     check(&config, 8 + 8 + 7, 2, 6)
 }
 
 #[test]
-fn a_run_without_checkpoints_within_an_epoch_goes_on_behind_it() -> Result<(), Error> {
+fn a_run_without_checkpoints_within_an_epoch_resumes_after_the_last_one() -> Result<(), Error> {
     check(&Setting::default().config, 8 + 5, 1, 0)
 }
 
 #[test]
-fn steps_of_several_batches_are_gone_on_from_whole() -> Result<(), Error> {
+fn checkpoints_never_split_a_step_of_several_batches() -> Result<(), Error> {
     let config = TrainerConfig { checkpoint_every: 1, accumulate: 3, precision: Precision::F16, ..Setting::default().config };
     check(&config, 8 + 5, 1, 3)
 }
 
 #[test]
-fn a_run_that_was_stopped_goes_on_from_there() -> Result<(), Error> {
+fn a_stopped_run_resumes_with_the_next_batch() -> Result<(), Error> {
     let default = Setting { n_rows: 20_000, ..Setting::default() };
     let setting =
         Setting { config: TrainerConfig { batch_rows: 50, max_epochs: 4, accumulate: 3, ..default.config.clone() }, ..default };
     let ready = setting.ready();
     let expected = ready.fit(&cpu(2))?;
-    let root = tempfile::tempdir().expect("a folder for a while");
+    let root = tempfile::tempdir().expect("a temporary folder");
     let (mut outputs, folder) = into_folder(root.path());
     let stop = outputs.stop.clone();
-    // Within one of the epochs behind the first, however fast they are.
+    // Within one of the epochs after the first, however fast they are.
     outputs.progress = after_each_epoch(move || {
         let stop = stop.clone();
         std::thread::spawn(move || {
@@ -141,16 +145,16 @@ fn a_run_that_was_stopped_goes_on_from_there() -> Result<(), Error> {
     let n_before: usize = last.metadata("epoch", "a number of epochs")?;
     assert!(n_before < 4 && stopped.as_ref().map_or(true, |report| report.ended == Ended::Stopped), "{stopped:?}");
     let report = ready.trainer(&device)?.resume(&last, &mut quiet())?;
-    assert_eq!(report.history, expected.0.history[n_before..], "as if it had never ended");
-    assert!(device.read::<f32>(ready.params.values())? == expected.1, "to the bit");
+    assert_eq!(report.history, expected.0.history[n_before..], "as without the interruption");
+    assert!(device.read::<f32>(ready.params.values())? == expected.1, "bit for bit");
     Ok(())
 }
 
 #[test]
-fn other_replicas_go_on_within_an_epoch() -> Result<(), Error> {
+fn another_number_of_replicas_resumes_within_an_epoch() -> Result<(), Error> {
     let config = TrainerConfig { checkpoint_every: 3, ..Setting::default().config };
     let whole = setting(config.clone()).ready().fit(&cpu(2))?;
-    let root = tempfile::tempdir().expect("a folder for a while");
+    let root = tempfile::tempdir().expect("a temporary folder");
     let run = |replicas: &brisk_train::DataParallel, outputs: &mut Outputs, dies: bool, from: Option<&Checkpoint>| {
         let (ready, device) = (setting(config.clone()).ready(), cpu(1));
         let Ready { model, params, adam, train, valid, .. } = &ready;

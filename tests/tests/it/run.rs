@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use brisk_loader::Rows;
 use brisk_nn::{Activation, Adam, Mlp, MlpConfig, Parameters, ParametersBuilder, Schedule};
 use brisk_program::Device;
-use brisk_train::{DataParallel, Error, FitReport, Outputs, Progress, RunFolder, StopFlag, Trainer, TrainerConfig};
+use brisk_train::{DataParallel, Error, FitReport, Outputs, Progress, RunFolder, Trainer, TrainerConfig};
 
 pub(crate) const N_COLS: usize = 5;
 
@@ -100,7 +100,7 @@ pub(crate) fn noise(row: usize, col: usize) -> f32 {
 }
 
 pub(crate) fn quiet() -> Outputs {
-    Outputs { progress: Progress::quiet(), folder: None, stop: StopFlag::new() }
+    Outputs::default()
 }
 
 /// Checkpoints and log below `root`.

@@ -285,7 +285,7 @@ fn a_checkpoint_of_several_files_is_there_when_its_index_is() -> Result<(), Erro
     std::fs::write(folders[0].path().join("last-3-00001-of-00004.safetensors"), "half").expect("a file");
     assert!(last.tensors().eq(Checkpoint::load(&index)?.tensors()), "the one before is whole");
     std::fs::remove_file(folders[0].path().join("last-2-00003-of-00004.safetensors")).expect("it is there");
-    assert!(matches!(Checkpoint::load(&index), Err(Error::Io { .. })), "a file that is gone is said");
+    assert!(matches!(Checkpoint::load(&index), Err(Error::Damaged { .. })), "a missing file is an error");
     Ok(())
 }
 

@@ -1,4 +1,7 @@
-//! What says which file a tensor is in, where a checkpoint has several.
+//! The index of a checkpoint of several files: which tensor is in which.
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,22 +10,30 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use super::format::FORMAT_VERSION;
+use super::{checksum, format};
 use crate::Error;
 use crate::atomic_file::write_atomically;
 
-/// `NAME.safetensors.index.json`, beside the files that it names.
+/// `NAME.safetensors.index.json`, in the folder of the files that it lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Index {
-    /// Which of the checkpoints of this name it is: files of the one before stay whole until this one is there.
+    /// Part of the files' names, one more for each checkpoint: the files of the previous checkpoint stay until this index is in place.
     pub(crate) generation: u64,
     /// The file of each tensor.
     pub(crate) tensors: BTreeMap<String, String>,
+    /// `None` for an index from before there were versions.
+    pub(super) format_version: Option<u32>,
 }
 
 const SUFFIX: &str = ".index.json";
 
 impl Index {
-    /// The path of the index of the checkpoint `NAME.safetensors`; of itself, the same.
+    pub(crate) fn new(generation: u64, tensors: BTreeMap<String, String>) -> Self {
+        Self { generation, tensors, format_version: Some(FORMAT_VERSION) }
+    }
+
+    /// The path of the index of the checkpoint `NAME.safetensors`; the path of an index is returned as it is.
     pub(crate) fn path_of(path: &Path) -> PathBuf {
         if is_index(path) {
             return path.to_owned();
@@ -51,28 +62,34 @@ impl Index {
         };
         let damaged = |reason: String| Error::Damaged { path: path.clone(), len_bytes: bytes.len() as u64, reason };
         let json: Value = serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
+        let format_version = format::check(&path, json["metadata"][format::KEY].as_str(), &bytes, &[])?;
         let map = json["weight_map"].as_object().ok_or_else(|| damaged("it has no `weight_map`".to_owned()))?;
         let mut tensors = BTreeMap::new();
         for (name, file) in map {
-            // A name of a file beside it, and nowhere else.
+            // Only files in the index's own folder.
             let is_beside = |file: &&str| Path::new(file).file_name() == Some(file.as_ref());
-            let file =
-                file.as_str().filter(is_beside).ok_or_else(|| damaged(format!("`{name}` is in {file}, no file beside it")))?;
+            let file = file.as_str().filter(is_beside);
+            let file = file.ok_or_else(|| damaged(format!("`{name}` is in a file of another folder")))?;
             tensors.insert(name.clone(), file.to_owned());
         }
-        Ok(Some(Self { generation: json["metadata"]["generation"].as_u64().unwrap_or(0), tensors }))
+        Ok(Some(Self { generation: json["metadata"]["generation"].as_u64().unwrap_or(0), tensors, format_version }))
     }
 
-    /// Writes it, or leaves what is there: from then on the checkpoint is this one.
+    /// Writes the index atomically: from then on the checkpoint is this one.
     pub(crate) fn save(&self, path: &Path) -> Result<(), Error> {
-        let json = json!({ "metadata": { "generation": self.generation }, "weight_map": self.tensors });
+        let metadata = json!({
+            "generation": self.generation, format::KEY: FORMAT_VERSION.to_string(), checksum::KEY: checksum::UNSET,
+        });
+        let json = json!({ "metadata": metadata, "weight_map": self.tensors });
         write_atomically(&Self::path_of(path), |writer| {
-            serde_json::to_writer_pretty(&mut *writer, &json)?;
-            writer.write_all(b"\n")
+            let mut text = serde_json::to_vec_pretty(&json)?;
+            text.push(b'\n');
+            checksum::seal(&mut text, std::iter::empty());
+            writer.write_all(&text)
         })
     }
 
-    /// The files, each once.
+    /// The files, without repetition.
     pub(crate) fn files(&self) -> Vec<&str> {
         let mut files: Vec<&str> = self.tensors.values().map(String::as_str).collect();
         files.sort_unstable();
@@ -80,13 +97,36 @@ impl Index {
         files
     }
 
-    /// Removes the files beside the checkpoint `NAME.safetensors` that this index names, whose place others have taken.
-    pub(crate) fn remove_files(&self, path: &Path) {
-        for file in self.files() {
-            // One that stays takes room, and is read by nobody.
-            drop(fs::remove_file(path.with_file_name(file)));
+    /// The generation of the next checkpoint of the name `NAME.safetensors`: beyond those of all files there, whether or not an index lists them.
+    pub(crate) fn next_generation(path: &Path) -> u64 {
+        files_of(path).into_iter().map(|(generation, _)| generation).max().map_or(1, |newest| newest.saturating_add(1))
+    }
+
+    /// Removes the files of earlier checkpoints of the name `NAME.safetensors`, and of attempts that a crash ended: all that are not listed here.
+    pub(crate) fn remove_other_files(&self, path: &Path) {
+        let kept = self.files();
+        let is_kept = |file: &Path| file.file_name().and_then(|name| name.to_str()).is_some_and(|name| kept.contains(&name));
+        for (_, file) in files_of(path).into_iter().filter(|(_, file)| !is_kept(file)) {
+            // A file that cannot be removed only takes space.
+            drop(fs::remove_file(file));
         }
     }
+}
+
+/// All files of checkpoints of the name `NAME.safetensors` that are named as [`Index::file_name`] does, each with its generation.
+pub(crate) fn files_of(path: &Path) -> Vec<(u64, PathBuf)> {
+    let Some(stem) = path.file_stem().and_then(|stem| stem.to_str()) else { return Vec::new() };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| Some((generation_of(stem, entry.file_name().to_str()?)?, entry.path()))).collect()
+}
+
+/// The generation in `STEM-GENERATION-00001-of-00004.safetensors`.
+fn generation_of(stem: &str, name: &str) -> Option<u64> {
+    let numbers = name.strip_prefix(stem)?.strip_prefix('-')?.strip_suffix(".safetensors")?;
+    let [generation, rank, "of", n_ranks] = numbers.split('-').collect::<Vec<_>>()[..] else { return None };
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    [rank, n_ranks].into_iter().all(is_number).then(|| generation.parse().ok()).flatten()
 }
 
 /// Whether a path is that of an index.

@@ -1,4 +1,4 @@
-//! Checkpoints of a state that is divided among replicas.
+//! Checkpoints of state that is sharded across replicas.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,21 +13,21 @@ use crate::{Checkpoint, Error};
 /// In how many files replicas write a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum CheckpointFiles {
-    /// One, of replica 0, to which the others send what it has not.
+    /// One, written by replica 0; the others send it what they keep.
     #[default]
     One,
-    /// One a replica, `NAME-GENERATION-00001-of-00004.safetensors`, of about as many tensors each, and `NAME.safetensors.index.json`, which says what is where: the form of
-    /// model hubs. All replicas need the folder of replica 0. [`Checkpoint::load`] takes the path of either form.
+    /// One per replica, `NAME-GENERATION-00001-of-00004.safetensors`, with about as many tensors each, and `NAME.safetensors.index.json`, which lists where each tensor
+    /// is, as on model hubs. All replicas need access to the folder of replica 0. [`Checkpoint::load`] takes the path of either form.
     OneAReplica,
 }
 
 impl DataParallel {
-    /// In how many files checkpoints are written.
+    /// In how many files a checkpoint is written.
     pub(crate) fn files(&self) -> CheckpointFiles {
         self.config.files
     }
 
-    /// Whether this replica writes what is in a bucket.
+    /// Whether this replica writes the tensors of a bucket.
     pub(crate) fn writes(&self, bucket: usize) -> bool {
         match self.files() {
             CheckpointFiles::One => self.rank() == 0,
@@ -35,8 +35,8 @@ impl DataParallel {
         }
     }
 
-    /// What all replicas have of a buffer that is laid out as the parameters are, whole, on each: this replica's own elements are `held`, as
-    /// [`Parameters::state_of`] has them. On parameters that are not divided it is `held`.
+    /// All elements of a buffer that is laid out as the parameters are and sharded across the replicas, on each of them. `held` is this replica's shard, as
+    /// [`Parameters::state_of`] returns it. If the parameters are not sharded, the result is `held`.
     ///
     /// # Errors
     /// [`Error::Replica`].
@@ -50,7 +50,7 @@ impl DataParallel {
         Ok(whole)
     }
 
-    /// Calls `f` with each bucket's number, elements and values; where each replica has its own alone, `f` is called on all of them.
+    /// Calls `f` with the number, elements and values of each bucket, on every replica, even if each replica keeps only its own shard.
     pub(crate) fn each_bucket(
         &self,
         params: &Parameters,
@@ -72,7 +72,7 @@ impl DataParallel {
         Ok(())
     }
 
-    /// Where replica 0 writes, on all replicas that have a part in it.
+    /// The path that replica 0 writes to, on every replica that takes part in writing.
     pub(crate) fn path_for_all(&self, path: Option<PathBuf>, params: &Parameters) -> Result<Option<PathBuf>, Error> {
         if params.division().is_none() && self.files() == CheckpointFiles::One {
             return Ok(path);
@@ -82,17 +82,16 @@ impl DataParallel {
         Ok((!path.is_empty()).then(|| path.into()))
     }
 
-    /// Writes what each replica has of a checkpoint: all of them call it.
+    /// Writes each replica's part of a checkpoint. All replicas call it.
     pub(crate) fn save(&self, mine: &Checkpoint, path: &Path) -> Result<(), Error> {
         if self.files() == CheckpointFiles::One {
             return if self.rank() == 0 { mine.save(path) } else { Ok(()) };
         }
-        let before = if self.rank() == 0 { Index::load_if_any(path)? } else { None };
-        let generation = before.as_ref().map_or(1, |index| index.generation + 1);
+        let generation = if self.rank() == 0 { Index::next_generation(path) } else { 0 };
         let generation: u64 = self.said_by_first(generation.to_string())?.parse().unwrap_or(generation);
         let file = |rank: usize| Index::file_name(path, generation, rank, self.world_size());
         mine.save(path.with_file_name(file(self.rank())?))?;
-        // Who has got this far has written its file.
+        // A replica that answers has written its file.
         let names = self.said_by_each(mine.tensors().map(|(name, ..)| name).collect::<Vec<_>>().join("\n"))?;
         if self.rank() == 0 {
             let mut tensors = BTreeMap::new();
@@ -100,22 +99,21 @@ impl DataParallel {
                 let file = file(rank)?;
                 tensors.extend(names.lines().map(|name| (name.to_owned(), file.clone())));
             }
-            Index { generation, tensors }.save(path)?;
-            if let Some(before) = before {
-                before.remove_files(path);
-            }
-            // A whole file of that name, from before, would be taken for the latest. There may be none.
+            let index = Index::new(generation, tensors);
+            index.save(path)?;
+            index.remove_other_files(path);
+            // A single file of that name, from an earlier run, would be taken for the latest. As a rule there is none.
             drop(std::fs::remove_file(path));
         }
         Ok(self.communication.barrier().wait()?)
     }
 
-    /// What replica 0 says.
+    /// The text of replica 0.
     fn said_by_first(&self, text: String) -> Result<String, Error> {
         Ok(self.said_by_each(text)?.swap_remove(0))
     }
 
-    /// What each replica says, by rank.
+    /// The text of each replica, by rank.
     fn said_by_each(&self, text: String) -> Result<Vec<String>, Error> {
         let lengths = self.communication.all_gather(vec![text.len() as u32], vec![0; self.world_size()]).wait()?.0;
         let most = lengths.iter().max().map_or(0, |&most| most as usize);
@@ -131,6 +129,7 @@ impl DataParallel {
 }
 
 fn utf8(path: &Path) -> Result<&str, Error> {
-    let source = || std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is not UTF-8, which replicas tell each other");
+    let source =
+        || std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is not UTF-8, and replicas exchange paths as UTF-8");
     path.to_str().ok_or_else(|| Error::Io { path: path.to_owned(), action: "name the path", source: source() })
 }

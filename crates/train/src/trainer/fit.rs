@@ -1,31 +1,36 @@
-//! The run: epochs of steps, each with a look at the rows to validate on.
+//! The run: epochs of training steps, each followed by a validation.
 
 use std::ops::ControlFlow;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use brisk_nn::ScalerReport;
+use serde_json::Value;
 
 use super::Trainer;
 use crate::feed::{Cursor, OpenFeed};
 use crate::metrics::roc_auc;
 use crate::run_state::RunState;
-use crate::{Checkpoint, DataParallel, Described, Error, MetricsLog, Progress, RunFolder, StopFlag, StopReason, Warning};
+use crate::{
+    Checkpoint, DataParallel, Error, MetricsLog, Progress, ResumeMismatch, RunFolder, StopFlag, StopReason, Warning,
+};
 
-/// What a run shows and leaves on the way.
-#[derive(Debug)]
+/// What a run shows and writes while it trains. The default shows and writes nothing.
+#[derive(Debug, Default)]
 pub struct Outputs {
-    /// The bar on standard error.
+    /// The progress bar on standard error.
     pub progress: Progress,
-    /// Where checkpoints and the log go; nowhere if there is none.
+    /// Where checkpoints and the log are written; nowhere if `None`. The run holds the folder's [lock](RunFolder::lock).
     pub folder: Option<RunFolder>,
-    /// Ends the run after the epoch's current steps.
+    /// The settings, for the folder's `config.json`: written once the run has started, or the checkpoint to resume from has been accepted.
+    pub config: Option<Value>,
+    /// Ends the run after its current steps.
     pub stop: StopFlag,
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FitReport {
-    /// Epochs done, validation included, and those before the run was resumed.
+    /// Finished epochs, validation included, and those before the run was resumed.
     pub n_epochs: usize,
     /// The epoch, from 1, whose weights are kept.
     pub best_epoch: usize,
@@ -35,13 +40,13 @@ pub struct FitReport {
     pub history: Vec<(f64, f64)>,
     /// Why it ended.
     pub ended: Ended,
-    /// Seconds spent in training steps alone.
+    /// Seconds spent in training steps only.
     pub train_seconds: f64,
-    /// Rows trained on a second, steps alone.
+    /// Training rows per second, of the steps only.
     pub train_rows_per_s: f64,
     /// What is allowed and hardly ever meant, in the order in which it was found.
     pub warnings: Vec<Warning>,
-    /// Loss scale and skipped steps, where products are f16.
+    /// Loss scale and skipped steps, if products are computed in f16.
     pub scaler: Option<ScalerReport>,
 }
 
@@ -52,7 +57,7 @@ pub enum Ended {
     MaxEpochs,
     /// Validation no longer improved.
     Early(StopReason),
-    /// Somebody asked for it.
+    /// The [`StopFlag`] was set. If the run has a folder, `last.safetensors` is the checkpoint to resume from.
     Stopped,
 }
 
@@ -61,47 +66,76 @@ impl std::fmt::Display for Ended {
         match self {
             Self::MaxEpochs => f.write_str("after the last epoch"),
             Self::Early(reason) => write!(f, "early: {reason}"),
-            Self::Stopped => f.write_str("stopped when asked to"),
+            Self::Stopped => f.write_str("stopped on request"),
         }
     }
 }
 
-/// Replays handed over at a time, so that the bar moves and a wish to stop is heard.
-const REPLAYS_PER_TURN: usize = 64;
+/// The most steps that are submitted at a time, so that the bar moves and a request to stop is noticed.
+const MAX_STEPS_AT_A_TIME: usize = 64;
+
+/// About how long the steps that are submitted at a time may take, where a step takes long.
+const TIME_OF_STEPS: Duration = Duration::from_millis(250);
 
 impl Trainer<'_> {
-    /// Trains from the starting weights until the epochs are done, validation no longer improves, or somebody asks to stop; then
-    /// puts the model of the best epoch back. A second run repeats the first.
+    /// Trains from the initial weights until the epochs are done, validation no longer improves, or a stop is requested; then
+    /// restores the weights of the best epoch. A second call repeats the run.
     ///
     /// # Errors
-    /// [`Error::NonFiniteLoss`] names the step, [`Error::SkippedSteps`] says that all of them are skipped; [`Error::Write`] if a checkpoint cannot be
-    /// written, the last good one staying; [`Error::Tensor`] if the device fails.
+    /// [`Error::NonFiniteLoss`] names the step, [`Error::SkippedSteps`] says that all of them are skipped. [`Error::NoEpoch`] if the run was stopped in its first
+    /// epoch. [`Error::RunInUse`] if another run uses the folder, [`Error::LogExists`] if an earlier run has left its log there. [`Error::Write`] if a checkpoint
+    /// cannot be written; the previous one is then intact. [`Error::Tensor`] if the device fails.
     pub fn fit(&self, outputs: &mut Outputs) -> Result<FitReport, Error> {
         self.start_over()?;
-        let log = self.folder(outputs).map(MetricsLog::create).transpose()?;
+        let log = match self.folder(outputs) {
+            None => None,
+            Some(folder) => {
+                folder.lock()?;
+                let log = MetricsLog::create(folder)?;
+                write_config(folder, outputs)?;
+                Some(log)
+            }
+        };
         self.fit_from(RunState::new(self.config.patience), log, outputs)
     }
 
-    /// Goes on from a checkpoint that a [`fit`](Self::fit) of the same settings left, with the batch after it: the same bits as if it had never ended.
-    /// The log of the run's folder, if there is one, goes on.
+    /// Resumes from a checkpoint that a [`fit`](Self::fit) of the same rows and settings wrote, with the batch that follows it: the result is bit-identical to
+    /// that of a run without interruption. The log in the run's folder, if there is one, is continued.
+    ///
+    /// The number of epochs, the patience, and how often checkpoints are written may differ.
     ///
     /// # Errors
-    /// As [`fit`](Self::fit); [`Error::MissingTensor`], [`Error::TensorMismatch`], [`Error::Metadata`] if the checkpoint is that of another model,
-    /// optimizer or seed; [`Error::ShortLog`] if the folder is that of another run.
+    /// As [`fit`](Self::fit); [`Error::ResumeMismatch`] lists what differs from the run that wrote the checkpoint. [`Error::MissingTensor`],
+    /// [`Error::TensorMismatch`], [`Error::Metadata`] if it is that of another model or optimizer, [`Error::Inconsistent`] if its values cannot be right,
+    /// [`Error::ShortLog`] if the folder is that of another run. A refused checkpoint changes nothing in the folder.
     pub fn resume(&self, checkpoint: &Checkpoint, outputs: &mut Outputs) -> Result<FitReport, Error> {
+        self.resume_with(checkpoint, &[], outputs)
+    }
+
+    /// The same, allowing some differences, such as other rows to continue the training on.
+    ///
+    /// If the batches of an epoch are no longer the same, a checkpoint from within an epoch resumes at the start of that epoch.
+    ///
+    /// # Errors
+    /// As [`resume`](Self::resume), for differences that are not in `allowed`.
+    pub fn resume_with(
+        &self,
+        checkpoint: &Checkpoint,
+        allowed: &[ResumeMismatch],
+        outputs: &mut Outputs,
+    ) -> Result<FitReport, Error> {
+        let folder = self.folder(outputs);
+        folder.map_or(Ok(()), RunFolder::lock)?;
+        let run = self.accept(checkpoint, allowed)?;
         self.start_over()?;
         self.restore(checkpoint)?;
-        let run = RunState::of(checkpoint, self.config.patience, self.params)?;
-        if let Some(replicas) = self.replicas {
-            let stands = format!("epoch {}, step {}, weights {:016x}", run.n_epochs, run.n_steps, checkpoint.fingerprint());
-            replicas.agree(vec![Described { what: "the checkpoint that is gone on from".to_owned(), is: stands }])?;
-        }
-        let log = self.folder(outputs).map(|folder| MetricsLog::resume(folder, run.n_epochs)).transpose()?;
+        let log = folder.map(|folder| MetricsLog::resume(folder, run.n_epochs)).transpose()?;
+        folder.map_or(Ok(()), |folder| write_config(folder, outputs))?;
         self.fit_from(run, log, outputs)
     }
 
     fn fit_from(&self, run: RunState, log: Option<MetricsLog>, outputs: &mut Outputs) -> Result<FitReport, Error> {
-        // The threads of streamed rows run as long as the fit does.
+        // The threads that stream rows run as long as the fit does.
         let with_valid = |train: &mut OpenFeed<'_>| {
             self.scorer.feed().open(&self.device, |valid| self.fit_over(run, log, train, valid, outputs))
         };
@@ -124,7 +158,7 @@ impl Trainer<'_> {
         let mut ended = Ended::MaxEpochs;
 
         for epoch in run.n_epochs..config.max_epochs {
-            // What changes from epoch to epoch: the rates, the batch index, and the order of rows, which is the feed's.
+            // What changes from epoch to epoch: the learning rates, the batch index, and the order of rows, which the feed writes.
             let rate = |batch: usize| config.schedule.rate(run.n_steps + batch / config.accumulate) as f32;
             device.write(&self.step.inputs.lr, &(0..n_batches).map(rate).collect::<Vec<_>>())?;
             device.write_at(&self.step.inputs.state, 0, &[run.n_batches as u32])?;
@@ -150,7 +184,7 @@ impl Trainer<'_> {
             (run.n_batches, run.losses) = (0, Vec::new());
             run.n_steps += n_batches.div_ceil(config.accumulate);
             if let Some(replicas) = self.replicas {
-                // Statistics of batches are each replica's own; all score with those of the first.
+                // Each replica has batch statistics of its own; all of them score with those of the first.
                 replicas.broadcast_buffers(device, self.params)?;
             }
             let auc = roc_auc(&self.scorer.scores_of(valid)?, &self.valid_labels)?;
@@ -185,7 +219,8 @@ impl Trainer<'_> {
             self.save_last(&run, outputs)?;
         }
         self.check_any_step(&run)?;
-        let best = run.best.ok_or(Error::NoEpoch)?;
+        let checkpoint = || outputs.folder.as_ref().filter(|_| ended == Ended::Stopped).map(RunFolder::last);
+        let best = run.best.ok_or_else(|| Error::NoEpoch { checkpoint: checkpoint() })?;
         best.write(self.params, device)?;
         let n_rows = n_batches_done as f64 * config.batch_rows.min(self.train.n_rows()) as f64;
         let n_rows = n_rows.min(history.len().max(1) as f64 * self.train.n_rows() as f64);
@@ -202,13 +237,13 @@ impl Trainer<'_> {
         })
     }
 
-    /// Replays the step for the rest of an epoch, some batches at a time; returns how many of its batches are done, less than all if somebody asked to stop.
+    /// Replays the step for the rest of an epoch, some batches at a time. Returns how many of its batches are done: fewer than all if a stop was requested.
     fn run_steps(&self, run: &mut RunState, train: &mut OpenFeed<'_>, outputs: &mut Outputs) -> Result<usize, Error> {
         let Self { config, replicas, .. } = self;
         let (from, epoch) = (run.n_batches, run.n_epochs as u32);
         let saved_every = config.checkpoint_every.saturating_mul(config.accumulate);
-        let mut n_done = from;
-        train.each_turn_from(from, epoch, Cursor::Epoch, REPLAYS_PER_TURN, |turn| {
+        let (mut n_done, mut most) = (from, 1);
+        train.each_turn_from(from, epoch, Cursor::Epoch, MAX_STEPS_AT_A_TIME, |turn| {
             let turn_end = turn.first_batch + turn.n_batches;
             while n_done < turn_end {
                 if outputs.stop.is_requested() {
@@ -217,15 +252,17 @@ impl Trainer<'_> {
                         Some(replicas) => replicas.ask_to_stop(),
                     }
                 }
-                // Replicas ask each other with every loss, and all end with the same step.
-                let most = if replicas.is_some() { 1 } else { turn_end - n_done };
+                // Replicas exchange their requests to stop with every loss, so that all end with the same step.
+                let most_now = if replicas.is_some() { 1 } else { most.min(turn_end - n_done) };
                 let until_saved = n_done.checked_rem(saved_every).map_or(usize::MAX, |n| saved_every - n);
-                let n = most.min(until_saved);
+                let n = most_now.min(until_saved);
                 if let Some(replicas) = replicas {
                     let n_batches = u64::from(epoch) * self.train.n_batches() as u64 + n_done as u64;
                     replicas.at_step(n_batches / config.accumulate as u64);
                 }
+                let started = Instant::now();
                 self.step.executable.run(n)?;
+                most = steps_in(TIME_OF_STEPS, n, started.elapsed());
                 n_done += n;
                 if n == until_saved && n_done < self.train.n_batches() {
                     self.look_at_losses(run, n_done)?;
@@ -247,4 +284,14 @@ impl Trainer<'_> {
             show(&mut outputs.progress);
         }
     }
+}
+
+fn write_config(folder: &RunFolder, outputs: &Outputs) -> Result<(), Error> {
+    outputs.config.as_ref().map_or(Ok(()), |config| folder.write_config(config))
+}
+
+/// How many steps take about so long, when `n` took `elapsed`; at least one.
+fn steps_in(time: Duration, n: usize, elapsed: Duration) -> usize {
+    let n_steps = n as f64 * time.as_secs_f64() / elapsed.as_secs_f64().max(1e-9);
+    (n_steps as usize).clamp(1, MAX_STEPS_AT_A_TIME)
 }

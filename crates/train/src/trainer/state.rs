@@ -1,4 +1,4 @@
-//! What a run begins with and goes on from: on the device, and in checkpoints.
+//! The state that a run starts with or resumes from: on the device, and in checkpoints.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use crate::run_state::RunState;
 use crate::{Checkpoint, Error, RunFolder};
 
 impl Trainer<'_> {
-    /// Sets parameters, optimizer, scaler and counts to their start, whatever a run before has left on the device.
+    /// Sets parameters, optimizer, scaler and counters to their initial values, whatever an earlier run left on the device.
     pub(super) fn start_over(&self) -> Result<(), Error> {
         self.params.write_initial(&self.device)?;
         for (_, buffer) in self.optimizer.state() {
@@ -21,12 +21,8 @@ impl Trainer<'_> {
         self.replicas.map_or(Ok(()), |replicas| replicas.broadcast_model(&self.device, self.params))
     }
 
-    /// Puts on the device what [`checkpoint`](Self::checkpoint) took from there.
+    /// Writes to the device what [`checkpoint`](Self::checkpoint) read from it.
     pub(super) fn restore(&self, checkpoint: &Checkpoint) -> Result<(), Error> {
-        let seed: u64 = checkpoint.metadata("seed", "a seed")?;
-        if seed != self.config.seed {
-            return Err(checkpoint.foreign_metadata("seed", "that of this trainer: the order of rows depends on it"));
-        }
         let values = flat::values_of(checkpoint, self.params, str::to_owned)?;
         self.device.write(self.params.values(), &self.params.values_of(&values))?;
         for buffer in self.params.buffers() {
@@ -37,16 +33,26 @@ impl Trainer<'_> {
         }
         self.device.write(&self.step.inputs.state, checkpoint.u32("run.state", &[STATE_LEN])?)?;
         let kept = checkpoint.all_metadata().filter_map(|(name, _)| name.strip_prefix("scaler."));
-        let kept = kept.map(|name| Ok((name, checkpoint.metadata(&format!("scaler.{name}"), "a number")?)));
+        let config = self.step.scaler.config();
+        let kept = kept.map(|name| {
+            // The step was recorded with this run's factors, which are those of the checkpoint unless a difference was allowed.
+            let value = match name {
+                "growth_factor" => config.growth_factor,
+                "backoff_factor" => config.backoff_factor,
+                "growth_interval" => config.growth_interval.into(),
+                _ => checkpoint.metadata(&format!("scaler.{name}"), "a number")?,
+            };
+            Ok((name, value))
+        });
         let kept = kept.collect::<Result<Vec<(&str, f64)>, Error>>()?;
-        // A run in f32 or bf16 has left none; the scale then begins as it does.
+        // Runs in f32 and bf16 have no scale; then it starts with its initial value.
         if !kept.is_empty() {
             self.step.scaler.load_state(&self.device, &kept)?;
         }
         Ok(())
     }
 
-    /// Writes the checkpoint to go on from, with the best model so far.
+    /// Writes the checkpoint to resume from, with the best model so far.
     pub(super) fn save_last(&self, run: &RunState, outputs: &Outputs) -> Result<(), Error> {
         let Some(path) = self.path(outputs, RunFolder::last)? else { return Ok(()) };
         let mut last = self.checkpoint(run, run.last_auc)?;
@@ -54,7 +60,7 @@ impl Trainer<'_> {
         self.save(last, &path)
     }
 
-    /// Everything needed to use the weights or go on from them; of several replicas, what this one writes of it.
+    /// Everything needed to use the weights or to resume; with replicas, the part that this one writes.
     pub(super) fn checkpoint(&self, run: &RunState, auc: f64) -> Result<Checkpoint, Error> {
         let mut checkpoint = Checkpoint::new();
         let (flat, device) = (self.flat(), &self.device);
@@ -77,12 +83,11 @@ impl Trainer<'_> {
         }
         run.insert_into(&mut checkpoint)?;
         checkpoint.insert_metadata("valid_auc", auc);
-        checkpoint.insert_metadata("seed", self.config.seed);
-        checkpoint.insert_metadata("precision", self.config.precision);
+        self.record_into(&mut checkpoint);
         Ok(checkpoint)
     }
 
-    /// The path of a checkpoint, where this replica has a part in writing it.
+    /// The path of a checkpoint, if this replica has a part in writing it.
     pub(super) fn path(&self, outputs: &Outputs, of: fn(&RunFolder) -> PathBuf) -> Result<Option<PathBuf>, Error> {
         let path = self.folder(outputs).map(of);
         self.replicas.map_or(Ok(path.clone()), |replicas| replicas.path_for_all(path, self.params))
@@ -92,7 +97,7 @@ impl Trainer<'_> {
         self.replicas.map_or_else(|| checkpoint.save(path), |replicas| replicas.save(&checkpoint, path))
     }
 
-    /// Where the run's files go: those of replicas are replica 0's.
+    /// The run's folder, on the replica that writes to it.
     pub(super) fn folder<'o>(&self, outputs: &'o Outputs) -> Option<&'o RunFolder> {
         outputs.folder.as_ref().filter(|_| self.flat().is_first())
     }

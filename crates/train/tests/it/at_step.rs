@@ -7,7 +7,7 @@ use brisk_nn::tensor::Activation;
 use brisk_nn::tensor::program::{Device, Selection};
 use brisk_nn::{Adam, Mlp, MlpConfig, ParametersBuilder};
 use brisk_replicate::{Collective, Error as ReplicaError, ReduceOp, Values, ValuesMut};
-use brisk_train::{DataParallel, DataParallelConfig, Error, FeedConfig, Outputs, Progress, StopFlag, Trainer, TrainerConfig};
+use brisk_train::{DataParallel, DataParallelConfig, Error, FeedConfig, Outputs, Trainer, TrainerConfig};
 
 /// A world of one, which keeps what it is told.
 #[derive(Debug, Default)]
@@ -81,8 +81,7 @@ fn check(accumulate: usize, expected: &[u64]) -> Result<(), Error> {
     let replicas = DataParallel::new(Box::new(alone), DataParallelConfig::default());
     let feed = FeedConfig::default();
     let trainer = Trainer::with_replicas(&device, &model, &params, &optimizer, &rows, &rows, config, &feed, &replicas)?;
-    let mut outputs = Outputs { progress: Progress::quiet(), folder: None, stop: StopFlag::new() };
-    trainer.fit(&mut outputs)?;
+    trainer.fit(&mut Outputs::default())?;
     replicas.finish()?;
     assert_eq!(*steps.lock().expect("no panic"), expected, "{accumulate} batches a step");
     Ok(())

@@ -88,6 +88,75 @@ fn a_file_cut_off_anywhere_is_refused() {
 }
 
 #[test]
+fn a_changed_bit_anywhere_is_found() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("changed");
+    let whole = bytes(&checkpoint());
+    for bit in 0..8 * whole.len() {
+        let mut changed = whole.clone();
+        changed[bit / 8] ^= 1 << (bit % 8);
+        let error = Checkpoint::from_bytes(&changed).expect_err("a bit has changed");
+        assert!(matches!(error, Error::Damaged { .. } | Error::NewerFormat { .. }), "bit {bit}: {error}");
+    }
+    fs::write(&path, &whole[..whole.len() - 1]).expect("written");
+    assert!(message(Checkpoint::load(&path)).contains("use an older checkpoint"), "what to do next");
+
+    // Content that still parses is found by the checksum.
+    let mut changed = whole.clone();
+    *changed.last_mut().expect("it is not empty") ^= 1;
+    let error = message(Checkpoint::from_bytes(&changed));
+    assert!(error.contains("its checksum is ") && error.contains("its content has changed"), "{error}");
+}
+
+#[test]
+fn a_newer_format_is_refused_by_name() {
+    let text = |from: &str, to: &str| {
+        let whole = bytes(&checkpoint());
+        let at = whole.windows(from.len()).position(|window| window == from.as_bytes()).expect("it is in the header");
+        [&whole[..at], to.as_bytes(), &whole[at + from.len()..]].concat()
+    };
+    let newer = text(r#""brisk.format_version":"1""#, r#""brisk.format_version":"7""#);
+    let error = message(Checkpoint::from_bytes(&newer));
+    let expected = "written by a newer brisk: its format version is 7, this program reads up to 1; update the program";
+    assert!(error.ends_with(expected), "{error}");
+    for version in ["0", "x", " "] {
+        let other = text(r#""brisk.format_version":"1""#, &format!(r#""brisk.format_version":"{version}""#));
+        assert!(message(Checkpoint::from_bytes(&other)).contains("its format version is"), "{version}");
+    }
+    let without = text("brisk.crc32", "brisk.crc33");
+    assert!(message(Checkpoint::from_bytes(&without)).contains("its checksum is missing"), "a version and no checksum");
+}
+
+#[test]
+fn a_file_without_a_version_is_read_and_says_so() {
+    let header = br#"{"__metadata__":{"step":"3"},"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}  "#;
+    let bytes = [&(header.len() as u64).to_le_bytes()[..], header, &1.5_f32.to_le_bytes()].concat();
+    let loaded = Checkpoint::from_bytes(&bytes).expect("a safetensors file");
+    assert_eq!((loaded.format_version(), loaded.f32("w", &[1]).expect("f32")), (None, &[1.5][..]), "as it is");
+    assert_eq!(Checkpoint::from_bytes(&self::bytes(&loaded)).expect("ours").format_version(), Some(1), "written again");
+}
+
+#[test]
+fn reserved_names_are_the_files_own() {
+    let mut checkpoint = checkpoint();
+    checkpoint.insert_metadata("brisk.crc32", "00000000");
+    checkpoint.insert_metadata("about", r#"{"brisk.crc32":"00000000"}"#);
+    checkpoint.insert("brisk.crc32", &[1], vec![1_u32]).expect("tensors have names of their own");
+    let loaded = Checkpoint::from_bytes(&bytes(&checkpoint)).expect("the checksum is right");
+    let names: Vec<_> = loaded.all_metadata().map(|(name, _)| name).collect();
+    assert_eq!(names, ["about", "model", "step"], "without the file's own");
+}
+
+#[test]
+#[cfg(unix)]
+fn a_folder_or_a_device_is_no_checkpoint() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for path in [folder.path(), Path::new("/dev/zero")] {
+        assert!(message(Checkpoint::load(path)).contains("it is not a regular file"), "{}", path.display());
+    }
+}
+
+#[test]
 fn what_does_not_fit_is_named() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("other.safetensors");
@@ -212,7 +281,7 @@ impl Drop for SmallDisk<'_> {
 #[test]
 fn python_reads_it() {
     const SCRIPT: &str = r#"
-import json, struct, sys
+import json, struct, sys, zlib
 path = sys.argv[1]
 try:
     from safetensors.numpy import load_file
@@ -229,6 +298,10 @@ except ImportError:
         start, end = info["data_offsets"]
         code, dtype = {"F32": ("f", "float32"), "U32": ("I", "uint32")}[info["dtype"]]
         tensors[name] = (info["shape"], dtype, list(struct.unpack(f"<{(end - start) // 4}{code}", data[8 + n + start:8 + n + end])))
+assert metadata.pop("brisk.format_version") == "1", metadata
+whole, crc = open(path, "rb").read(), metadata.pop("brisk.crc32")
+at = whole.index(b'"brisk.crc32":"') + len('"brisk.crc32":"')
+assert "%08x" % zlib.crc32(whole[:at] + b"0" * 8 + whole[at + 8:]) == crc, crc
 assert metadata == {"step": "1200", "model": 'mlp "größer"\n'}, metadata
 shape, dtype, values = tensors.pop("linear.weight")
 assert (shape, dtype, values[0], values[5]) == ([2, 3], "float32", 0.5, 3.25) and values[2] != values[2], values

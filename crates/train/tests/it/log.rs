@@ -84,8 +84,33 @@ fn the_first_row_fixes_the_columns() {
 fn a_log_is_not_overwritten() {
     let (_root, run) = run();
     MetricsLog::create(&run).expect("a log").append(&[("a", 1.0)]).expect("a row");
-    assert!(matches!(MetricsLog::create(&run), Err(Error::Io { .. })), "a second log");
+    let error = MetricsLog::create(&run).expect_err("a second log");
+    assert!(matches!(error, Error::LogExists { .. }) && error.to_string().contains("metrics.csv"), "{error}");
     assert_eq!(text(run.metrics_csv()), "a\n1\n", "the first one");
+}
+
+#[test]
+fn a_log_that_never_got_a_row_is_started_again() {
+    let (_root, run) = run();
+    drop(MetricsLog::create(&run).expect("a log"));
+    MetricsLog::create(&run).expect("the same log").append(&[("a", 1.0)]).expect("a row");
+    assert_eq!(text(run.metrics_csv()), "a\n1\n", "one header");
+}
+
+#[test]
+fn a_refused_resume_changes_neither_file() {
+    let (_root, run) = run();
+    let mut log = MetricsLog::create(&run).expect("a log");
+    [1.0, 2.0, 3.0].iter().for_each(|&a| log.append(&[("a", a)]).expect("a row"));
+    std::fs::write(run.metrics_json(), "{\"a\":1}\n").expect("writable");
+    let error = MetricsLog::resume(&run, 2);
+    assert!(matches!(error, Err(Error::ShortLog { found: 1, expected: 2, .. })), "{error:?}");
+    assert_eq!(text(run.metrics_csv()), "a\n1\n2\n3\n", "the longer one");
+
+    std::fs::remove_file(run.metrics_csv()).expect("it is there");
+    let error = MetricsLog::resume(&run, 1);
+    assert!(matches!(error, Err(Error::ShortLog { found: 0, expected: 1, .. })), "{error:?}");
+    assert!(!run.metrics_csv().exists(), "a missing log is not created");
 }
 
 #[test]

@@ -10,5 +10,5 @@ mod metrics;
 mod progress;
 mod row_numbers;
 mod run_folder;
-#[cfg(all(unix, feature = "ctrl-c"))]
+#[cfg(all(unix, feature = "signals"))]
 mod stop_flag;

@@ -1,7 +1,7 @@
 use std::fs;
 use std::time::{Duration, SystemTime};
 
-use brisk_train::{Error, RunFolder};
+use brisk_train::{Checkpoint, Error, RunFolder};
 use serde_json::json;
 
 fn at(seconds: u64) -> SystemTime {
@@ -86,4 +86,109 @@ fn a_folder_is_made_under_a_name_that_is_known_beforehand() {
         "what is there stays"
     );
     assert!(matches!(RunFolder::create_at(&path.join("config.json")), Err(Error::Io { .. })), "a file is no folder");
+}
+
+#[test]
+fn a_second_run_in_a_folder_is_refused_until_the_first_ends() {
+    let root = tempfile::tempdir().expect("a temporary folder");
+    let [first, second] = [(); 2].map(|()| RunFolder::create_at(root.path()).expect("a folder"));
+    first.lock().expect("it is free");
+    first.lock().expect("it is the same run");
+    let clone = first.clone();
+    clone.lock().expect("clones are the same run, too");
+    let error = second.lock().expect_err("the first run holds it");
+    let process = std::process::id();
+    assert!(matches!(&error, Error::RunInUse { path, .. } if path == root.path()), "{error}");
+    if cfg!(unix) {
+        assert!(error.to_string().contains(&format!(": process {process}")), "{error}");
+    }
+    drop(first);
+    assert!(second.lock().is_err(), "a clone still holds it");
+    drop(clone);
+    second.lock().expect("it is free again");
+    drop(second);
+    let n_left = fs::read_dir(root.path()).expect("readable").count();
+    assert_eq!(n_left, usize::from(cfg!(not(unix))), "the file goes with the lock");
+}
+
+/// What a killed process leaves: the file, without a lock.
+#[test]
+fn a_lock_file_that_no_process_holds_is_no_lock() {
+    let root = tempfile::tempdir().expect("a temporary folder");
+    fs::write(root.path().join("run.lock"), "process 4711 on host7, and then some more\n").expect("writable");
+    let run = RunFolder::create_at(root.path()).expect("a folder");
+    run.lock().expect("it is free");
+    let text = fs::read_to_string(root.path().join("run.lock"));
+    assert!(
+        cfg!(not(unix)) || text.is_ok_and(|text| text.starts_with("process ") && !text.contains("4711 on host7, and")),
+        "ours"
+    );
+}
+
+fn checkpoint(epoch: usize, batch: Option<usize>) -> Checkpoint {
+    let mut checkpoint = Checkpoint::new();
+    checkpoint.insert_metadata("epoch", epoch);
+    if let Some(batch) = batch {
+        checkpoint.insert_metadata("batch", batch);
+    }
+    checkpoint
+}
+
+#[test]
+fn the_newest_intact_checkpoint_is_found_and_damaged_ones_are_listed() {
+    let root = tempfile::tempdir().expect("a temporary folder");
+    let run = RunFolder::create_at(root.path()).expect("a folder");
+    let found = |expected: Option<std::path::PathBuf>, n_damaged: usize| {
+        let found = run.find_checkpoint().expect("readable");
+        assert_eq!(found.newest.map(|(path, _)| path), expected, "the newest");
+        assert_eq!(found.damaged.len(), n_damaged, "{:?}", found.damaged);
+    };
+    found(None, 0);
+    checkpoint(2, None).save(run.best()).expect("there is room");
+    found(Some(run.best()), 0);
+    checkpoint(2, Some(7)).save(run.last()).expect("there is room");
+    found(Some(run.last()), 0);
+    checkpoint(1, Some(9)).save(run.last()).expect("there is room");
+    found(Some(run.best()), 0);
+    fs::write(run.last(), "half").expect("writable");
+    found(Some(run.best()), 1);
+    fs::write(run.best(), "").expect("writable");
+    found(None, 2);
+    let damaged = run.find_checkpoint().expect("readable").damaged;
+    for (error, name) in damaged.iter().zip(["best.safetensors", "last.safetensors"]) {
+        assert!(error.to_string().contains(name), "{error}");
+    }
+}
+
+#[test]
+fn an_intact_checkpoint_of_no_use_is_an_error_and_not_passed_over() {
+    let root = tempfile::tempdir().expect("a temporary folder");
+    let run = RunFolder::create_at(root.path()).expect("a folder");
+    Checkpoint::new().save(run.last()).expect("there is room");
+    let error = run.find_checkpoint().expect_err("it has no epoch");
+    assert!(matches!(error, Error::Metadata { .. }), "{error}");
+}
+
+#[test]
+fn what_cannot_be_resumed_is_set_aside_and_kept() {
+    let root = tempfile::tempdir().expect("a temporary folder");
+    let run = RunFolder::create_at(root.path()).expect("a folder");
+    run.write_config(&json!({ "seed": 1 })).expect("written");
+    fs::write(run.metrics_csv(), "").expect("writable");
+    assert_eq!(run.set_aside().expect("nothing to do"), None, "a log without rows is used again");
+    for number in [1, 2] {
+        let sharded = root.path().join("last-3-00001-of-00002.safetensors");
+        for path in [&run.metrics_csv(), &run.metrics_json(), &run.best(), &sharded] {
+            fs::write(path, format!("{number}")).expect("writable");
+        }
+        fs::write(root.path().join("notes.txt"), "mine").expect("writable");
+        let aside = run.set_aside().expect("moved").expect("there is something");
+        assert_eq!(aside, root.path().join(format!("earlier-{number}")), "a name that is free");
+        for name in ["metrics.csv", "metrics.json", "best.safetensors", "last-3-00001-of-00002.safetensors"] {
+            assert_eq!(fs::read_to_string(aside.join(name)).expect("kept"), number.to_string(), "{name}");
+            assert!(!root.path().join(name).exists(), "{name} is gone");
+        }
+        assert!(aside.join("config.json").exists() && run.config().exists(), "the settings are copied");
+        assert!(root.path().join("notes.txt").exists(), "other files stay");
+    }
 }

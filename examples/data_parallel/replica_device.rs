@@ -1,4 +1,4 @@
-//! Where a replica runs: its host, its place among the replicas there, its device.
+//! The device of a replica, which depends on its host and the other replicas there.
 
 use std::num::NonZero;
 use std::thread::available_parallelism;
@@ -9,22 +9,22 @@ use brisk_train::DataParallel;
 
 use crate::texts;
 
-/// A replica's place.
+/// The device that a replica trains on.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct ReplicaDevice {
     pub(crate) device: Device,
-    /// A line a replica: rank, device, host, process.
+    /// One line per replica: rank, device, host, process.
     pub(crate) everybody: Vec<String>,
 }
 
-impl Place {
-    /// Opens the device of this replica: those of `devices` are taken in turn on each host.
-    pub(crate) fn take(replicas: &DataParallel, devices: &[Selection]) -> Result<Self> {
+impl ReplicaDevice {
+    /// Opens the device of this replica: `devices` in turn, on each host.
+    pub(crate) fn open(replicas: &DataParallel, devices: &[Selection]) -> Result<Self> {
         let host = host_name();
         let hosts = texts::gather(replicas, &host)?;
         let here: Vec<usize> = (0..hosts.len()).filter(|&rank| hosts[rank] == host).collect();
         let index = here.iter().position(|&rank| rank == replicas.rank()).unwrap_or(0);
-        // Replicas on the CPU share the cores.
+        // Replicas on the CPU share its cores.
         let n_threads = available_parallelism().map_or(1, NonZero::get) / here.len();
         let device = Device::builder().selection(selection(devices, index)).threads(n_threads.max(1)).open()?;
         let me = format!("rank {}: {}, on {host}, process {}", replicas.rank(), device.info(), std::process::id());
@@ -33,7 +33,7 @@ impl Place {
     }
 }
 
-/// Of the replica with this index on its host.
+/// The device of the replica with this index on its host.
 fn selection(devices: &[Selection], index: usize) -> Selection {
     if !devices.is_empty() {
         return devices[index % devices.len()].clone();
@@ -46,7 +46,7 @@ fn selection(devices: &[Selection], index: usize) -> Selection {
     if hardware.len() > 1 { Selection::Index(hardware[index % hardware.len()]) } else { Selection::Best }
 }
 
-/// The name by which a host knows itself.
+/// The host name.
 fn host_name() -> String {
     let named = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let asked = || {

@@ -1,0 +1,58 @@
+//! A checksum that stands in the JSON that it covers: eight hexadecimal digits, which count as zeros when it is computed.
+
+use std::ops::Range;
+
+/// The name of the JSON string that holds the digits.
+pub(super) const KEY: &str = "brisk.crc32";
+/// The digits before they are computed.
+pub(super) const UNSET: &str = "00000000";
+
+/// Where the digits stand in `json`, if it has any.
+///
+/// Within a JSON string quotes are escaped, so a quoted key with an unescaped quote on either side is one.
+pub(super) fn digits_of(json: &[u8]) -> Option<Range<usize>> {
+    let quoted = format!("\"{KEY}\"");
+    let digits_after = |key: usize| {
+        let rest = &json[key + quoted.len()..];
+        let rest = rest.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start().strip_prefix(b"\"")?;
+        let start = json.len() - rest.len();
+        let digits = start..start + UNSET.len();
+        let is_hex = json.get(digits.clone())?.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        (is_hex && json.get(digits.end) == Some(&b'"')).then_some(digits)
+    };
+    let keys = (0..json.len()).filter(|&at| json[at] == b'"' && json[at..].starts_with(quoted.as_bytes()));
+    keys.filter(|&at| at > 0 && json[at - 1] != b'\\').find_map(digits_after)
+}
+
+/// The digits for `json`, which has some at `digits`, followed by `rest`.
+pub(super) fn compute<'a>(json: &[u8], digits: &Range<usize>, rest: impl Iterator<Item = &'a [u8]>) -> String {
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(&json[..digits.start]);
+    crc.update(UNSET.as_bytes());
+    crc.update(&json[digits.end..]);
+    rest.for_each(|bytes| crc.update(bytes));
+    format!("{:08x}", crc.finalize())
+}
+
+/// Writes the digits into `json`, which has a place for them.
+pub(super) fn seal<'a>(json: &mut [u8], rest: impl Iterator<Item = &'a [u8]>) {
+    let digits = digits_of(json).expect("the JSON was made with the key");
+    let computed = compute(json, &digits, rest);
+    json[digits].copy_from_slice(computed.as_bytes());
+}
+
+/// Whether the digits in `json`, if any, are those of it and `rest`; else what is wrong.
+pub(super) fn check(json: &[u8], rest: &[u8]) -> Result<Found, String> {
+    let Some(digits) = digits_of(json) else { return Ok(Found::Nothing) };
+    let (found, computed) = (&json[digits.clone()], compute(json, &digits, std::iter::once(rest)));
+    if found == computed.as_bytes() {
+        return Ok(Found::Correct);
+    }
+    Err(format!("its checksum is {computed}, expected {}: its content has changed", String::from_utf8_lossy(found)))
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Found {
+    Correct,
+    Nothing,
+}

@@ -1,0 +1,63 @@
+use safetensors::tensor::Dtype;
+
+/// The values of one tensor of a checkpoint, row-major.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Values {
+    /// Single precision.
+    F32(Vec<f32>),
+    /// Whole numbers, such as counters and keys.
+    U32(Vec<u32>),
+}
+
+impl Values {
+    pub(super) const F32_NAME: &str = "f32";
+    pub(super) const U32_NAME: &str = "u32";
+
+    /// The number of values.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::F32(values) => values.len(),
+            Self::U32(values) => values.len(),
+        }
+    }
+
+    /// Whether there are no values.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// `f32` or `u32`.
+    pub fn dtype(&self) -> &'static str {
+        match self {
+            Self::F32(_) => Self::F32_NAME,
+            Self::U32(_) => Self::U32_NAME,
+        }
+    }
+
+    /// The values as in memory and in a file: little-endian, without padding.
+    pub fn as_bytes(&self) -> &[u8] {
+        match self {
+            Self::F32(values) => bytemuck::cast_slice(values),
+            Self::U32(values) => bytemuck::cast_slice(values),
+        }
+    }
+
+    pub(super) fn safetensors_dtype(&self) -> Dtype {
+        match self {
+            Self::F32(_) => Dtype::F32,
+            Self::U32(_) => Dtype::U32,
+        }
+    }
+}
+
+impl From<Vec<f32>> for Values {
+    fn from(values: Vec<f32>) -> Self {
+        Self::F32(values)
+    }
+}
+
+impl From<Vec<u32>> for Values {
+    fn from(values: Vec<u32>) -> Self {
+        Self::U32(values)
+    }
+}

@@ -1,0 +1,74 @@
+//! How a run may differ from the one whose checkpoint it resumes from.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::Error;
+
+/// A difference between a run and the checkpoint that it is to resume from. Each is refused unless
+/// [`Trainer::resume_with`](crate::Trainer::resume_with) allows it.
+///
+/// Their names, for options of programs, are `format`, `rows`, `precision` and `settings`.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ResumeMismatch {
+    /// The checkpoint has no format version: an earlier version of brisk wrote it, or another program. It has no checksum and does not say what it was
+    /// trained on.
+    Format,
+    /// The training or validation rows are others, by their [`RowDigest`](crate::RowDigest).
+    Rows,
+    /// The precision of the products is another.
+    Precision,
+    /// A setting that changes results is another: seed, order of rows, batch size, accumulation, learning rates, clipping, loss scaling.
+    Settings,
+}
+
+impl ResumeMismatch {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Format, Self::Rows, Self::Precision, Self::Settings];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Format => "format",
+            Self::Rows => "rows",
+            Self::Precision => "precision",
+            Self::Settings => "settings",
+        }
+    }
+}
+
+impl fmt::Display for ResumeMismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for ResumeMismatch {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        let found = Self::ALL.into_iter().find(|mismatch| mismatch.name() == name);
+        found.ok_or_else(|| Error::ResumeMismatchName { found: name.to_owned() })
+    }
+}
+
+/// One thing in which a run differs from the checkpoint that it is to resume from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResumeDifference {
+    /// Which kind of difference it is.
+    pub mismatch: ResumeMismatch,
+    /// What differs, such as `batch size`.
+    pub what: &'static str,
+    /// The checkpoint's value.
+    pub checkpoint: String,
+    /// This run's value.
+    pub run: String,
+}
+
+impl fmt::Display for ResumeDifference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { what, checkpoint, run, .. } = self;
+        write!(f, "{what}: {checkpoint} in the checkpoint, {run} here")
+    }
+}

@@ -1,0 +1,92 @@
+//! The checkpoints in a run's folder: which one a run resumes from, and what becomes of those that it cannot.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use super::RunFolder;
+use crate::checkpoint::index::{Index, files_of};
+use crate::{Checkpoint, Error};
+
+/// What [`RunFolder::find_checkpoint`] has found.
+#[derive(Debug)]
+pub struct FoundCheckpoint {
+    /// The newest checkpoint that is intact, and its path.
+    pub newest: Option<(PathBuf, Checkpoint)>,
+    /// Why other checkpoints in the folder cannot be used: an [`Error::Damaged`] each.
+    pub damaged: Vec<Error>,
+}
+
+impl RunFolder {
+    /// Loads the newest intact checkpoint, `last.safetensors` or `best.safetensors`. Damaged ones are passed over and listed.
+    ///
+    /// [`RunFolder::lock`] the folder first, so that no other run changes it.
+    ///
+    /// # Errors
+    /// For a checkpoint that is intact but of no use here, [`Error::NewerFormat`], [`Error::ForeignDType`], [`Error::Metadata`]; [`Error::Io`].
+    pub fn find_checkpoint(&self) -> Result<FoundCheckpoint, Error> {
+        let mut newest: Option<((usize, usize), PathBuf, Checkpoint)> = None;
+        let mut damaged = Vec::new();
+        for path in [self.best(), self.last()] {
+            if !path.exists() && !Index::path_of(&path).exists() {
+                continue;
+            }
+            match Checkpoint::load(&path) {
+                Ok(checkpoint) => {
+                    let epoch: usize = checkpoint.metadata("epoch", "a number of epochs")?;
+                    let within = checkpoint.has_metadata("batch");
+                    let batch: usize = if within { checkpoint.metadata("batch", "a number of batches")? } else { 0 };
+                    let at = (epoch, batch);
+                    if newest.as_ref().is_none_or(|(other, ..)| *other <= at) {
+                        newest = Some((at, path, checkpoint));
+                    }
+                }
+                Err(error @ Error::Damaged { .. }) => damaged.push(error),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(FoundCheckpoint { newest: newest.map(|(_, path, checkpoint)| (path, checkpoint)), damaged })
+    }
+
+    /// Makes room for a new run where an earlier one left nothing to resume from: moves its log and its checkpoints, and copies its
+    /// `config.json`, into a new subfolder `earlier-1`, `earlier-2` and so on. Returns the subfolder; `None` if there was nothing to move. A log
+    /// without rows is nothing, as a new run uses it again.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn set_aside(&self) -> Result<Option<PathBuf>, Error> {
+        let has_rows = |path: &PathBuf| fs::metadata(path).is_ok_and(|metadata| metadata.len() > 0);
+        let logs = [self.metrics_csv(), self.metrics_json()];
+        let mut moved: Vec<PathBuf> = if logs.iter().any(has_rows) { logs.into() } else { Vec::new() };
+        for checkpoint in [self.best(), self.last()] {
+            moved.extend(files_of(&checkpoint).into_iter().map(|(_, file)| file));
+            moved.extend([Index::path_of(&checkpoint), checkpoint]);
+        }
+        moved.retain(|path| path.exists());
+        if moved.is_empty() {
+            return Ok(None);
+        }
+        let folder = self.new_subfolder()?;
+        let target = |path: &PathBuf| folder.join(path.file_name().expect("each was named in or found in the folder"));
+        let failed = |path: PathBuf, source| Error::Io { path, action: "move it aside", source };
+        if self.config().exists() {
+            fs::copy(self.config(), target(&self.config())).map_err(|source| failed(self.config(), source))?;
+        }
+        for path in moved {
+            fs::rename(&path, target(&path)).map_err(|source| failed(path, source))?;
+        }
+        Ok(Some(folder))
+    }
+
+    fn new_subfolder(&self) -> Result<PathBuf, Error> {
+        let mut number = 1_u64;
+        loop {
+            let folder = self.path().join(format!("earlier-{number}"));
+            match fs::create_dir(&folder) {
+                Ok(()) => return Ok(folder),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+                Err(source) => return Err(Error::Io { path: folder, action: "create the folder", source }),
+            }
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! The folder of a run, and the checkpoint in it that the run resumes from.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use anyhow::{Context, Result, anyhow, bail};
+use brisk_train::{Checkpoint, Error, FitReport, FoundCheckpoint, Outputs, ResumeMismatch, RunFolder, Trainer};
+use clap::builder::{OsStringValueParser, TypedValueParser as _};
+use clap::error::ErrorKind;
+use clap::{Args, Parser};
+use serde_json::Value;
+
+use super::Options;
+use crate::command_line::usage_error;
+use crate::command_line::value::{MAX_COUNT, one_of, whole};
+
+/// The options of a run that can be resumed.
+#[derive(Debug, Clone, Args)]
+#[group(skip)]
+pub struct PlaceOptions {
+    /// Folder of this run itself, so that its name is known beforehand [default: a new folder in --runs]
+    #[arg(long, value_name = "DIR", help_heading = "Results")]
+    pub out: Option<PathBuf>,
+    /// Steps between checkpoints within an epoch; with 0 there is one only at the end of each epoch
+    #[arg(long, value_name = "N", help_heading = "Results", default_value = "0", allow_negative_numbers = true,
+        value_parser = whole::<usize>(0..=MAX_COUNT))]
+    pub checkpoint_every: usize,
+    /// Resume from FILE, a checkpoint in the folder of a run; or from `auto`: the newest checkpoint in --out, or else in the newest folder in --runs
+    /// with the same settings. With `auto` a run starts from the start if there is no checkpoint that can be read; what an earlier run left in the folder is
+    /// then kept in a folder in it, earlier-1
+    #[arg(long, value_name = "FILE", help_heading = "Results", default_value = "", hide_default_value = true,
+        value_parser = OsStringValueParser::new().map(Resume::from))]
+    pub resume: Resume,
+    /// Resume although these differ from the run that wrote the checkpoint: rows, precision, settings; or format, for a checkpoint of an earlier version,
+    /// which cannot be checked
+    #[arg(long, value_name = "A,B", help_heading = "Results", value_delimiter = ',', action = clap::ArgAction::Set, num_args = 1,
+        value_parser = one_of(ResumeMismatch::ALL.map(|mismatch| (mismatch.name(), mismatch))))]
+    pub resume_anyway: Vec<ResumeMismatch>,
+}
+
+/// Where a run begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Resume {
+    /// At the start.
+    No,
+    /// At the newest checkpoint, if there is one.
+    Auto,
+    /// At this checkpoint.
+    From(PathBuf),
+}
+
+impl From<OsString> for Resume {
+    fn from(word: OsString) -> Self {
+        match word.to_str() {
+            Some("") => Self::No,
+            Some("auto") => Self::Auto,
+            _ => Self::From(PathBuf::from(word)),
+        }
+    }
+}
+
+impl PlaceOptions {
+    /// Checks, for the program with the options `O`, what can be checked before any rows are loaded.
+    ///
+    /// # Errors
+    /// If the file to resume from is not a checkpoint in the folder of a run.
+    pub fn check<O: Parser>(&self) -> Result<()> {
+        let Resume::From(path) = &self.resume else { return Ok(()) };
+        if self.out.is_some() {
+            let message = "--resume FILE continues in the folder of FILE; leave out --out";
+            return Err(usage_error::<O>(ErrorKind::ArgumentConflict, message));
+        }
+        let checked = Checkpoint::load(path).and_then(|_| RunFolder::open(folder_of(path)));
+        checked.map(drop).with_context(|| format!("--resume {}", path.display()))
+    }
+}
+
+/// Where a run's files go, and which of them it resumes from.
+#[derive(Debug)]
+pub struct Place {
+    /// The run's folder, which no other run uses as long as this value or a clone of the folder lives.
+    pub folder: RunFolder,
+    /// The checkpoint to resume from, and its path.
+    pub checkpoint: Option<(PathBuf, Checkpoint)>,
+}
+
+impl Place {
+    /// Finds or creates the folder of a run with the settings `config`. `note` is told what was found and what was done.
+    ///
+    /// # Errors
+    /// If the folder holds a run and is not to be resumed, another run uses it, or a checkpoint cannot be read.
+    pub fn find(options: &PlaceOptions, run: &Options, config: &Value, note: &dyn Fn(&str)) -> Result<Self> {
+        let folder = match (&options.resume, &options.out) {
+            (Resume::From(path), _) => RunFolder::open(folder_of(path))?,
+            (Resume::Auto, Some(out)) => RunFolder::create_at(out)?,
+            (Resume::Auto, None) => match newest_of(&run.runs, config) {
+                Some(folder) => folder,
+                None => create_new(run)?,
+            },
+            (Resume::No, Some(out)) if RunFolder::open(out).is_ok() => {
+                bail!("{} holds a run already; resume it with `--resume auto`, or name another folder", out.display());
+            }
+            (Resume::No, Some(out)) => RunFolder::create_at(out)?,
+            (Resume::No, None) => create_new(run)?,
+        };
+        // Before anything in it is read: another run may be writing.
+        folder.lock()?;
+        let checkpoint = match &options.resume {
+            Resume::No => None,
+            Resume::Auto => newest_checkpoint(&folder, note)?,
+            Resume::From(path) => {
+                let checkpoint = Checkpoint::load(path).with_context(|| format!("--resume {}", path.display()))?;
+                Some((path.clone(), checkpoint))
+            }
+        };
+        Ok(Self { folder, checkpoint })
+    }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn create_new(run: &Options) -> Result<RunFolder> {
+    Ok(RunFolder::create(&run.runs, Some(run.run_name()), SystemTime::now())?)
+}
+
+/// The newest run in `runs` with these settings.
+fn newest_of(runs: &Path, config: &Value) -> Option<RunFolder> {
+    let folders = fs::read_dir(runs).ok()?.flatten().filter_map(|entry| RunFolder::open(&entry.path()).ok());
+    let ours = settings(config.to_string().as_bytes());
+    let alike = folders.filter(|folder| fs::read(folder.config()).is_ok_and(|theirs| settings(&theirs) == ours));
+    alike.max_by_key(|folder| fs::metadata(folder.config()).and_then(|file| file.modified()).ok())
+}
+
+/// The settings of a run without those of where it ran: it may resume on another device, and on another number of replicas.
+fn settings(config: &[u8]) -> Option<Value> {
+    let mut config: Value = serde_json::from_slice(config).ok()?;
+    let fields = config.as_object_mut()?;
+    ["device", "replicas", "zero"].iter().for_each(|name| drop(fields.remove(*name)));
+    Some(config)
+}
+
+/// The newest intact checkpoint. If there is none, what an earlier run has left is moved out of the way of a new one.
+fn newest_checkpoint(folder: &RunFolder, note: &dyn Fn(&str)) -> Result<Option<(PathBuf, Checkpoint)>> {
+    let FoundCheckpoint { newest, damaged } = folder.find_checkpoint()?;
+    for error in &damaged {
+        note(&format!("not resuming from a damaged checkpoint: {error}"));
+    }
+    if newest.is_some() {
+        return Ok(newest);
+    }
+    let path = folder.path().display();
+    let kept = folder.set_aside()?;
+    let kept = kept.map_or(String::new(), |kept| format!("; what an earlier run left there is now in {}", kept.display()));
+    note(&format!("no checkpoint to resume from in {path}: starting from the start{kept}"));
+    Ok(None)
+}
+
+/// Trains from the start, or from a checkpoint. `note` is told which, and in what the run differs from the one that wrote the checkpoint.
+///
+/// # Errors
+/// Those of the trainer; a checkpoint of another run is refused with the option that allows it.
+pub fn train(
+    trainer: &Trainer<'_>,
+    checkpoint: Option<(PathBuf, Checkpoint)>,
+    options: &PlaceOptions,
+    outputs: &mut Outputs,
+    note: &dyn Fn(&str),
+) -> Result<FitReport> {
+    let Some((path, checkpoint)) = checkpoint else { return Ok(trainer.fit(outputs)?) };
+    let allowed = &options.resume_anyway;
+    let differences = trainer.resume_differences(&checkpoint);
+    if differences.iter().all(|difference| allowed.contains(&difference.mismatch)) {
+        note(&format!("resuming from {}", path.display()));
+        differences.iter().for_each(|difference| note(&format!("resuming although this differs: {difference}")));
+    }
+    trainer.resume_with(&checkpoint, allowed, outputs).map_err(in_words_of_options)
+}
+
+/// A refused checkpoint, with the option that allows it.
+fn in_words_of_options(error: Error) -> anyhow::Error {
+    let Error::ResumeMismatch { checkpoint, differences } = &error else { return error.into() };
+    let list: Vec<String> = differences.iter().map(ToString::to_string).collect();
+    let mut kinds: Vec<&str> = differences.iter().map(|difference| difference.mismatch.name()).collect();
+    kinds.dedup();
+    anyhow!(
+        "{checkpoint}: the run that wrote it differs from this one: {}; make them the same, or add --resume-anyway {}",
+        list.join("; "),
+        kinds.join(",")
+    )
+}

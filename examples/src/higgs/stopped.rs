@@ -1,0 +1,118 @@
+//! What a run says that was stopped, and the status with which it ends.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use brisk_train::{Ended, Error, FitReport, StopFlag};
+
+use crate::print;
+
+/// The section of `--help` on the exit status of examples that can be stopped.
+pub const EXIT_STATUS: &str = "\
+Ctrl-C, SIGTERM and SIGHUP end a run after its current step, with a checkpoint and the command to resume; a second one ends it at once.
+
+Exit status:
+  0    the run has ended
+  1    it failed
+  2    the options are wrong
+  128+N  it was stopped by signal N: 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP";
+
+/// What started this process, and starts it again to resume.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StartedBy {
+    /// This process's own command line.
+    CommandLine,
+    /// A launcher such as mpirun, whose command line is not known here.
+    Launcher,
+}
+
+/// The status of a run with results. If it was stopped, says where its checkpoint is and how to resume from it.
+pub fn finish(report: &FitReport, stop: &StopFlag, checkpoint: &Path, started_by: StartedBy) -> ExitCode {
+    if report.ended != Ended::Stopped {
+        return ExitCode::SUCCESS;
+    }
+    let by = by_signal(stop);
+    print::note(format_args!(
+        "stopped{by} after {} epochs; a checkpoint was written to {}",
+        report.n_epochs,
+        checkpoint.display()
+    ));
+    say_how_to_resume(checkpoint, started_by);
+    status(stop, ExitCode::SUCCESS)
+}
+
+/// The status of a run that was stopped before it had results; other errors are passed on.
+///
+/// # Errors
+/// `error`, if it is another one.
+pub fn without_results(error: anyhow::Error, stop: &StopFlag, started_by: StartedBy) -> Result<ExitCode> {
+    let Some(Error::NoEpoch { checkpoint }) = error.downcast_ref() else { return Err(error) };
+    print::error(&error);
+    if let Some(checkpoint) = checkpoint {
+        say_how_to_resume(checkpoint, started_by);
+    }
+    Ok(status(stop, ExitCode::FAILURE))
+}
+
+fn by_signal(stop: &StopFlag) -> String {
+    stop.signal().map_or(String::new(), |signal| format!(" by {signal}"))
+}
+
+fn status(stop: &StopFlag, otherwise: ExitCode) -> ExitCode {
+    stop.signal().map_or(otherwise, |signal| ExitCode::from(signal.exit_status()))
+}
+
+fn say_how_to_resume(checkpoint: &Path, started_by: StartedBy) {
+    let how = match started_by {
+        StartedBy::CommandLine => resume_command(std::env::args_os(), checkpoint),
+        StartedBy::Launcher => format!("start the job again with {}", resume_option(checkpoint)),
+    };
+    print::note(format_args!("to resume: {how}"));
+}
+
+fn resume_option(checkpoint: &Path) -> String {
+    format!("--resume {}", quoted(&checkpoint.display().to_string()))
+}
+
+/// The command line of this process, for a shell, with `--resume CHECKPOINT` instead of the options that say where it began.
+fn resume_command(args: impl IntoIterator<Item = OsString>, checkpoint: &Path) -> String {
+    let mut words = Vec::new();
+    let mut args = args.into_iter();
+    while let Some(arg) = args.next() {
+        let arg = arg.to_string_lossy().into_owned();
+        match arg.as_str() {
+            "--resume" | "--out" => drop(args.next()),
+            _ if arg.starts_with("--resume=") || arg.starts_with("--out=") => {}
+            _ => words.push(quoted(&arg)),
+        }
+    }
+    words.push(resume_option(checkpoint));
+    words.join(" ")
+}
+
+/// A word as a shell reads it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./,:=+@%".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(args: &[&str], expected: &str) {
+        let found = resume_command(args.iter().map(OsString::from), Path::new("my runs/last.safetensors"));
+        assert_eq!(found, format!("{expected} --resume 'my runs/last.safetensors'"));
+    }
+
+    #[test]
+    fn the_command_to_resume_is_that_of_the_run() {
+        check(&["higgs"], "higgs");
+        check(&["target/higgs", "--rows", "400", "--hidden", "8,8"], "target/higgs --rows 400 --hidden 8,8");
+        check(&["higgs", "--out", "a b", "--resume", "auto", "--lr=1"], "higgs --lr=1");
+        check(&["higgs", "--resume=auto", "--out=x", "--train", "it's mine"], r"higgs --train 'it'\''s mine'");
+    }
+}

@@ -1,0 +1,104 @@
+//! Examples that are sent signals, as shells, batch systems and closing terminals do.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::data_parallel_cli::Place;
+use crate::example::built;
+
+const SIGNALS: [(&str, &str, i32); 3] = [("-INT", "SIGINT", 130), ("-TERM", "SIGTERM", 143), ("-HUP", "SIGHUP", 129)];
+
+/// Starts an example, waits for a file in the folder `run`, and sends it a signal.
+fn interrupted(place: &Place, example: &'static str, args: &[&str], awaited: &str, signal: &str) -> Output {
+    let mut command = place.prepared(Command::new(built(example)), &[args, &["--out", "run"]].concat());
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the example runs");
+    wait_for(&place.path("run").join(awaited));
+    send(&child, signal);
+    child.wait_with_output().expect("it ends")
+}
+
+fn wait_for(path: &Path) {
+    let since = Instant::now();
+    while !path.exists() {
+        assert!(since.elapsed() < Duration::from_secs(60), "{} takes too long", path.display());
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn send(child: &Child, signal: &str) {
+    let status = Command::new("kill").args([signal, &child.id().to_string()]).status().expect("there is `kill`");
+    assert!(status.success(), "the example is running");
+}
+
+/// The names in a folder, in order.
+fn names(folder: PathBuf) -> Vec<String> {
+    let entries = fs::read_dir(folder).expect("readable").map(|entry| entry.expect("an entry").file_name());
+    let mut names: Vec<String> = entries.map(|name| name.into_string().expect("UTF-8")).collect();
+    names.sort();
+    names
+}
+
+/// The command that a stopped run has printed, carried out with `more` options.
+fn carry_out(place: &Place, said: &str, more: &str) -> Output {
+    let line = said.lines().find_map(|line| line.strip_prefix("to resume: ")).unwrap_or_else(|| panic!("no command in: {said}"));
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(format!("{line} {more}")).current_dir(place.path(""));
+    shell.env("BRISK_DEVICE", "cpu").env("XDG_RUNTIME_DIR", place.path("")).output().expect("there is a shell")
+}
+
+#[test]
+fn each_signal_ends_a_run_with_a_checkpoint_and_the_command_to_resume() {
+    for example in ["higgs", "data_parallel"] {
+        for (signal, name, status) in SIGNALS {
+            let place = Place::new();
+            let args = ["--epochs", "1000000000", "--patience", "0"];
+            let output = interrupted(&place, example, &args, "best.safetensors", signal);
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(status), "{example}, {name}: {said}");
+            assert!(String::from_utf8_lossy(&output.stdout).contains("stopped on request"), "{example}, {name}: the results");
+            assert!(said.contains(&format!("stopped by {name} after ")), "{said}");
+            assert!(said.contains("a checkpoint was written to run/last.safetensors"), "{said}");
+            let expected = ["best.safetensors", "config.json", "last.safetensors", "metrics.csv", "metrics.json"];
+            assert_eq!(names(place.path("run")), expected, "{example}, {name}: no temporary file, no lock");
+            // Fewer epochs than it has done: there is nothing left to train.
+            let resumed = carry_out(&place, &said, "--epochs 1");
+            let said = String::from_utf8_lossy(&resumed.stderr).into_owned();
+            assert!(resumed.status.success() && said.contains("resuming from run/last.safetensors"), "{said}");
+        }
+    }
+}
+
+#[test]
+fn a_signal_in_the_first_epoch_keeps_what_was_trained() {
+    for example in ["higgs", "data_parallel"] {
+        let place = Place::new();
+        // A first epoch of many seconds.
+        let args = ["--rows", "4000", "--batch", "2", "--hidden", "200,200"];
+        let output = interrupted(&place, example, &args, "config.json", "-TERM");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(143), "{example}: {said}");
+        let error = "error: stopped before the end of the first epoch; a checkpoint was written to run/last.safetensors";
+        assert!(said.contains(error), "{example}: {said}");
+        assert!(said.contains("to resume: ") && output.stdout.is_empty(), "{example}: there are no results: {said}");
+        let expected = ["config.json", "last.safetensors", "metrics.csv", "metrics.json"];
+        assert_eq!(names(place.path("run")), expected, "{example}: no temporary file, no lock");
+    }
+}
+
+/// Shells start background jobs of scripts with SIGINT ignored, and `nohup` ignores SIGHUP.
+#[test]
+fn background_jobs_and_ignored_signals_are_no_error() {
+    let place = Place::new();
+    let ignoring = ["\"$@\" & wait $!", "trap '' INT; \"$@\"", "trap '' HUP; \"$@\"", "trap '' INT TERM HUP; \"$@\" & wait $!"];
+    for script in ignoring {
+        for example in ["higgs", "data_parallel"] {
+            let run = place.prepared(Command::new(built(example)), &["--epochs", "1"]);
+            let mut shell = Command::new("sh");
+            shell.args(["-c", script, "sh"]).arg(run.get_program()).args(run.get_args()).current_dir(place.path(""));
+            let output = shell.env("BRISK_DEVICE", "cpu").env("XDG_RUNTIME_DIR", place.path("")).output().expect("a shell");
+            assert!(output.status.success(), "{example}, {script}: {}", String::from_utf8_lossy(&output.stderr));
+        }
+    }
+}
