@@ -7,7 +7,7 @@ use crate::core::half::Floats;
 use crate::expr::{BLOCK_LEN, Operand};
 
 /// The longest period of a repeating input that is written out, so that blocks are slices of it.
-const MAX_PERIOD: usize = 16 * BLOCK_LEN;
+const MAX_PERIOD: usize = 16 * 1024;
 
 /// An input, by how its elements are found.
 pub(super) enum Input<'a> {

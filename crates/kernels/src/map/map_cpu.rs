@@ -13,9 +13,10 @@ use crate::expr::{BLOCK_LEN, Evaluator, Operand, Scratch};
 use crate::{DType, TwinArgs};
 
 /// Elements of a task.
-const TASK_LEN: usize = 64 * BLOCK_LEN;
+const TASK_LEN: usize = 64 * 1024;
 /// Elements up to which the work is not worth handing to other threads.
-const SERIAL_LEN: usize = 16 * BLOCK_LEN;
+const SERIAL_LEN: usize = 16 * 1024;
+
 pub(super) fn run(map: &Map, layout: &Layout, args: &mut TwinArgs<'_>) {
     let inputs = map.inputs.iter().zip(&layout.patterns).enumerate();
     let inputs =

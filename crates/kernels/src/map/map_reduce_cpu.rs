@@ -1,4 +1,4 @@
-//! The twin of [`MapReduce`]: the elements are halved, dimension by dimension, down to blocks that are evaluated in the first-level cache, and
+//! The twin of [`MapReduce`]: the elements are halved, dimension by dimension, down to leaves that are evaluated in the first-level cache, and
 //! the results of the halves are merged.
 
 use super::inputs_cpu::Input;
@@ -11,7 +11,9 @@ use crate::core::vectorised::vectorised;
 use crate::expr::{BLOCK_LEN, Evaluator, Operand, Scratch};
 
 /// Elements from which halves go to other threads.
-const PARALLEL_LEN: usize = 64 * BLOCK_LEN;
+const PARALLEL_LEN: usize = 64 * 1024;
+/// Elements down to which the halves are cut.
+const LEAF_LEN: usize = 1024;
 /// The most rows that are added one after the other.
 const MAX_ROWS: usize = 64;
 /// Sums that are taken beside one another within a block.
@@ -64,7 +66,7 @@ impl<'a> Job<'a> {
     /// Reduces `n` indices of dimension `dim`, from element `start` on, into `y`.
     fn reduce(&self, dim: usize, n: usize, start: usize, y: &mut [f32], memory: &mut Memory) {
         let n_elements = n * self.n_inner[dim];
-        if n_elements <= BLOCK_LEN {
+        if n_elements <= LEAF_LEN {
             y.fill(self.fold.identity());
             return self.reduce_block(dim, n, start, y, memory);
         }
@@ -101,11 +103,13 @@ impl<'a> Job<'a> {
         Memory { scratch: self.evaluator.scratch(), inputs: self.inputs.iter().map(Input::buffer).collect() }
     }
 
-    /// At most [`BLOCK_LEN`] elements, whatever their dimensions.
+    /// At most [`LEAF_LEN`] elements, whatever their dimensions.
     fn reduce_block(&self, dim: usize, n: usize, start: usize, y: &mut [f32], memory: &mut Memory) {
-        let mut values = [0.0; BLOCK_LEN];
+        let mut values = [0.0; LEAF_LEN];
         let values = &mut values[..n * self.n_inner[dim]];
-        self.evaluate(start, values, memory);
+        for (block, values) in values.chunks_mut(BLOCK_LEN).enumerate() {
+            self.evaluate(start + block * BLOCK_LEN, values, memory);
+        }
         let last = self.sizes.len() - 1;
         let row_len = if dim == last { n } else { self.sizes[last] };
         for (row, values) in values.chunks_exact(row_len).enumerate() {
@@ -144,7 +148,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// The expression for the elements from `start` on.
+    /// The expression for at most [`BLOCK_LEN`] elements from `start` on.
     fn evaluate(&self, start: usize, values: &mut [f32], memory: &mut Memory) {
         let Memory { scratch, inputs: buffers } = memory;
         let mut operands = [Operand::Splat(0.0); Map::MAX_ARGS];

@@ -311,7 +311,7 @@ fn vectors_of_any_length_have_the_bits_of_single_elements() {
     let chain =
         ((x() * 2.0 + &y).tanh().max(x()) - y.lt(x()).select(x().exp(), &y)) / (x().abs() + 0.1) + x().lt(0.3) + x().powf(&y);
     let mut random = Random::new(11);
-    for n in [1, 2, 15, 16, 17, 1023, 1024, 1025, 3000] {
+    for n in [1, 2, 15, 16, 17, 255, 256, 257, 1024, 3000] {
         let (a, b) = (random.wide_floats(n), random.wide_floats(n));
         let mut found = vec![0.0; n];
         Evaluator::new(std::slice::from_ref(&chain)).run(&[Operand::Slice(&a), Operand::Slice(&b)], &mut [&mut found]);
