@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::{CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::{bench, check, conformance, mpi, shell, tidy, wgsl, with_candle};
+use crate::{attack, bench, check, conformance, mpi, shell, tidy, wgsl, with_candle};
 
 /// All automation of the workspace
 #[derive(Debug, Parser)]
@@ -27,6 +27,7 @@ enum Command {
     Tidy,
     Conformance(conformance::Options),
     Bench(bench::Options),
+    Attack(attack::Options),
     Mpi(mpi::Options),
     Wgsl(wgsl::Options),
     WithCandle(with_candle::Options),
@@ -48,6 +49,7 @@ impl CommandLine {
             Command::Tidy => tidy::run(),
             Command::Conformance(_) => conformance::run(args),
             Command::Bench(options) => bench::run(&options, args),
+            Command::Attack(options) => attack::run(&options, args),
             Command::Mpi(options) => mpi::run(&options),
             Command::Wgsl(options) => wgsl::run(&options),
             Command::WithCandle(options) => with_candle::run(&options),

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stderr, reason = "a command-line program reports on standard error")]
 
+mod attack;
 mod bench;
 mod check;
 mod command_line;

@@ -15,6 +15,8 @@ mod usage;
 mod order;
 
 mod amp_report_cli;
+#[cfg(unix)]
+mod attack_cli;
 mod bench_cli;
 mod buffers;
 mod by_hand;

@@ -7,6 +7,7 @@ use std::path::Path;
 use brisk_table::ShardSize;
 
 use crate::any_bytes::{check_csv, check_index, check_table};
+use crate::damage::damage;
 
 /// SplitMix64.
 struct Random(u64);
@@ -24,32 +25,12 @@ impl Random {
     }
 }
 
-/// One to four changes.
-fn damage(bytes: &mut Vec<u8>, tokens: &[&[u8]], random: &mut Random) {
-    for _ in 0..1 + random.below(4) {
-        let at = random.below(bytes.len() + 1);
-        let end = (at + random.below(12)).min(bytes.len());
-        match random.below(6) {
-            0 if at < bytes.len() => bytes[at] ^= 1 << random.below(8),
-            1 if at < bytes.len() => bytes[at] = random.next() as u8,
-            2 => drop(bytes.drain(at..end)),
-            3 => {
-                let copy = bytes[at..end].to_vec();
-                let to = random.below(bytes.len() + 1);
-                bytes.splice(to..to, copy);
-            }
-            4 => bytes.truncate(at),
-            _ => drop(bytes.splice(at..end, tokens[random.below(tokens.len())].iter().copied())),
-        }
-    }
-}
-
 /// Runs `check` on `n` damaged files, each made from one of `seeds`.
 fn each_damaged(seeds: &[Vec<u8>], tokens: &[&[u8]], n: usize, mut check: impl FnMut(&[u8])) {
     let mut random = Random(7);
     for _ in 0..n {
         let mut bytes = seeds[random.below(seeds.len())].clone();
-        damage(&mut bytes, tokens, &mut random);
+        damage(&mut bytes, tokens, |n| random.below(n));
         check(&bytes);
     }
 }

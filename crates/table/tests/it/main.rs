@@ -14,6 +14,7 @@ mod columns;
 mod crash;
 mod csv;
 #[cfg(feature = "csv")]
+mod damage;
 mod damaged;
 mod dest;
 mod formats;

@@ -1,8 +1,12 @@
 //! What the crate promises, one file a module.
 
+mod any_checkpoint;
 mod at_step;
 mod checkpoint;
 mod closing_table;
+#[path = "../../../table/tests/it/damage.rs"]
+mod damage;
+mod damaged;
 mod data_parallel;
 mod early_stopping;
 mod log;

@@ -1,0 +1,73 @@
+//! The parts of the attack, one file each.
+
+mod background;
+mod full_disk;
+mod hostile;
+mod import_kills;
+mod names;
+mod options;
+mod outputs;
+mod rank_kills;
+mod resuming;
+mod same_pid;
+pub(crate) mod shard_kills;
+mod signals;
+mod training_kills;
+mod unlike_ranks;
+mod wrong_results;
+
+use anyhow::Result;
+
+use crate::attack::Attack;
+use crate::case::Case;
+use crate::command_line::PartName;
+
+/// A part of the attack.
+pub(crate) struct Part {
+    pub(crate) name: PartName,
+    /// Its share of the time for random cases, relative to the other parts; 0 if it has listed cases only.
+    pub(crate) weight: f64,
+    pub(crate) prepare: fn(&Attack<'_>) -> Result<Prepared>,
+}
+
+/// Whether a part can run on this machine.
+pub(crate) enum Prepared {
+    Ready(Box<dyn Cases>),
+    /// This machine does not allow it, for this reason.
+    NotPossible(String),
+}
+
+impl Prepared {
+    fn ready(cases: impl Cases + 'static) -> Result<Self> {
+        Ok(Self::Ready(Box::new(cases)))
+    }
+}
+
+/// The cases of a part, and the data they share.
+pub(crate) trait Cases {
+    /// The number of listed cases; those with higher numbers are random.
+    fn n_listed(&self) -> u64 {
+        0
+    }
+
+    /// Runs the case with the number `case.index`. An error means that the attack itself failed, not the program.
+    fn run(&self, case: &mut Case<'_>) -> Result<()>;
+}
+
+pub(crate) const PARTS: &[Part] = &[
+    background::PART,
+    names::PART,
+    outputs::PART,
+    options::PART,
+    resuming::PART,
+    wrong_results::PART,
+    unlike_ranks::PART,
+    import_kills::PART,
+    shard_kills::PART,
+    training_kills::PART,
+    rank_kills::PART,
+    same_pid::PART,
+    hostile::PART,
+    full_disk::PART,
+    signals::PART,
+];
