@@ -11,7 +11,7 @@ use crate::packages::{self, Install, InstallOptions};
 use crate::programs::{self, Profile};
 use crate::shell::{self, command, run as must, succeeds};
 use crate::stages::{self, Stage};
-use crate::{metadata, mpi, tidy, vulkan};
+use crate::{cross, metadata, mpi, tidy, vulkan};
 
 const STAGES: &[Stage] = &[
     Stage {
@@ -30,6 +30,11 @@ const STAGES: &[Stage] = &[
         name: "features",
         about: "cargo check of each published crate without features, and with each of its features on its own",
         act: |_| features(),
+    },
+    Stage {
+        name: "cross",
+        about: "cargo xtask cross check: the crates compile for Windows, macOS, Linux on aarch64, Android and WebAssembly",
+        act: cross::check,
     },
     Stage {
         name: "doc",

@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::{CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::{attack, bench, check, conformance, mpi, shell, tidy, wgsl, with_candle};
+use crate::{attack, bench, check, conformance, cross, mpi, shell, tidy, wgsl, with_candle};
 
 /// All automation of the workspace
 #[derive(Debug, Parser)]
@@ -29,6 +29,7 @@ enum Command {
     Bench(bench::Options),
     Attack(attack::Options),
     Mpi(mpi::Options),
+    Cross(cross::Options),
     Wgsl(wgsl::Options),
     WithCandle(with_candle::Options),
     /// Prints the completions of a shell
@@ -51,6 +52,7 @@ impl CommandLine {
             Command::Bench(options) => bench::run(&options, args),
             Command::Attack(options) => attack::run(&options, args),
             Command::Mpi(options) => mpi::run(&options),
+            Command::Cross(options) => cross::run(&options),
             Command::Wgsl(options) => wgsl::run(&options),
             Command::WithCandle(options) => with_candle::run(&options),
             Command::Completions { shell } => completions(shell),

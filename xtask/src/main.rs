@@ -7,6 +7,7 @@ mod bench;
 mod check;
 mod command_line;
 mod conformance;
+mod cross;
 mod metadata;
 #[cfg_attr(not(unix), expect(dead_code, reason = "jobs of several processes are supervised on Unix only"))]
 mod mpi;
