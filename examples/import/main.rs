@@ -20,9 +20,6 @@ use serde_json::{Value, json};
 use bar::Bar;
 use options::{Options, in_words_of_options};
 
-/// What shells say of a program that Ctrl-C ended.
-const INTERRUPTED: u8 = 130;
-
 fn main() -> ExitCode {
     command_line::run(run)
 }
@@ -34,7 +31,7 @@ fn run(options: Options) -> Result<ExitCode> {
     let stop = StopFlag::on_signals()?;
     let Some(report) = import(&options, &stop)? else {
         print::note(format_args!("error: interrupted; {} is as it was", printable(&options.dest)));
-        return Ok(ExitCode::from(INTERRUPTED));
+        return Ok(stop.signal().map_or(ExitCode::FAILURE, |signal| ExitCode::from(signal.exit_status())));
     };
     let elapsed = started.elapsed().as_secs_f64();
     let table = StreamedTable::open(&options.dest, &ReadAhead::new(0))?;
@@ -84,7 +81,7 @@ fn run(options: Options) -> Result<ExitCode> {
 /// Thrown through the importer, which takes back what it wrote as it is unwound: there is no other way out of its progress.
 struct Interrupted;
 
-/// Imports with a bar; `None` if Ctrl-C came first.
+/// Imports with a bar; `None` if a signal stopped it.
 fn import(options: &Options, stop: &StopFlag) -> Result<Option<ImportReport>> {
     let mut bar = Bar::stderr();
     let imported = catch_unwind(AssertUnwindSafe(|| {
