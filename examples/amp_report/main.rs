@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use models::{Activations, Model, N_CLASSES};
 use options::Options;
 
-/// Bytes.
+/// Bytes of a MiB.
 const MIB: f64 = (1 << 20) as f64;
 const SEED: u64 = 1;
 
@@ -105,7 +105,7 @@ fn run(options: Options) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Rows that are noise, and their classes.
+/// Rows of noise, and their classes.
 struct Data {
     x: Persistent,
     x_shape: Vec<usize>,
@@ -132,7 +132,7 @@ impl Data {
     }
 }
 
-/// One step, recorded: forward pass, loss, and in training what changes the parameters.
+/// One recorded step: forward pass, loss, and in training the update of the parameters.
 struct Step {
     graph: Graph,
     report: Report,
@@ -141,7 +141,7 @@ struct Step {
     lr: Persistent,
 }
 
-/// What the first step gives.
+/// The results of the first step.
 struct First {
     loss: f32,
     grads: Vec<f32>,
@@ -171,7 +171,7 @@ impl Step {
         };
         let n_parts = if activations == Activations::OfQuarters { n_rows.min(4) } else { 1 };
         let cut = |part: usize| n_rows * part / n_parts;
-        // Means of parts count for as much as they have rows.
+        // The mean of each part is weighted by its share of the rows.
         let part_of_loss = |part: usize| -> Result<Tensor> {
             let rows = cut(part)..cut(part + 1);
             let share = rows.len() as f32 / n_rows as f32;
@@ -204,7 +204,7 @@ impl Step {
         Ok(self.graph.with_program(|program| program.plan())?)
     }
 
-    /// Runs one step from the start.
+    /// Runs one step from the initial parameters.
     fn first(&self, device: &Device, params: &Parameters, data: &Data) -> Result<First> {
         data.write(device)?;
         params.write_initial(device)?;
@@ -217,7 +217,7 @@ impl Step {
 }
 
 impl First {
-    /// How far the gradients are apart, over the length of the other's.
+    /// The norm of the difference between the gradients, relative to that of `other`.
     fn difference(&self, other: &Self) -> f64 {
         let norm = |values: &mut dyn Iterator<Item = f64>| values.map(|value| value * value).sum::<f64>().sqrt();
         let apart = norm(&mut self.grads.iter().zip(&other.grads).map(|(a, b)| f64::from(*a) - f64::from(*b)));

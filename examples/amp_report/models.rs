@@ -6,24 +6,24 @@ use brisk_nn::{
 
 use crate::options::ModelName;
 
-/// A model in blocks, and the shape of a row that it takes.
+/// A model in blocks, and the shape of its rows.
 #[derive(Debug)]
 pub(crate) struct Model {
     blocks: Vec<Checkpointed<Sequential>>,
     pub(crate) row_shape: Vec<usize>,
 }
 
-/// What becomes of activations between forward and backward pass.
+/// What happens to activations between the forward and the backward pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Activations {
     Kept,
-    /// Those of a block are not kept, but for its last.
+    /// Only the last activation of each block is kept; the others are computed again.
     ComputedAgain,
-    /// Those of a quarter of the batch are kept at a time, and gradients summed over the quarters.
+    /// Gradients are accumulated over quarters of the batch, with the activations of one quarter at a time.
     OfQuarters,
 }
 
-/// Classes that either model tells apart.
+/// Classes of both models.
 pub(crate) const N_CLASSES: usize = 10;
 
 impl Model {
@@ -42,7 +42,7 @@ impl Model {
     }
 }
 
-/// Six layers of 512 units with GELU, two a block, over rows of 128 numbers.
+/// Six layers of 512 units with GELU, two per block, on rows of 128 numbers.
 fn mlp(params: &mut ParametersBuilder) -> Model {
     let mut layer = |i: usize, n_in: usize, n_out: usize, activation| -> Box<dyn Module> {
         Box::new(Linear::new(params, &format!("layers.{i}"), n_in, n_out, activation))
@@ -58,7 +58,7 @@ fn mlp(params: &mut ParametersBuilder) -> Model {
     Model { blocks: blocks.into_iter().chain([head]).collect(), row_shape: vec![128] }
 }
 
-/// Three blocks of two convolutions with batch normalisation and GELU, of 32, 64 and 128 channels, each averaged by two, over images of 32 by 32.
+/// Three blocks of two convolutions with batch normalisation and GELU, of 32, 64 and 128 channels, each followed by average pooling, on images of 32 by 32.
 fn convnet(params: &mut ParametersBuilder) -> Model {
     let mut n_in = 3;
     let mut blocks: Vec<_> = [32, 64, 128]

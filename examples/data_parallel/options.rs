@@ -5,7 +5,7 @@ use brisk_examples::command_line::usage_error;
 use brisk_examples::command_line::value::{device, one_of, positive, whole};
 use brisk_examples::higgs;
 use brisk_examples::higgs::stopped::EXIT_STATUS;
-use brisk_nn::tensor::program::Selection;
+use brisk_nn::tensor::program::{Device, Selection};
 use brisk_train::{BucketSizes, DataParallelConfig, Wire, ZeroStage};
 use clap::Parser;
 use clap::error::ErrorKind;
@@ -67,8 +67,16 @@ impl Options {
             );
             return refuse(message);
         }
+        self.check_devices()?;
         self.run.check()?;
         self.place.check::<Self>()
+    }
+
+    /// Checks that the devices exist on this host.
+    fn check_devices(&self) -> Result<()> {
+        let from_env = [Selection::from_env()];
+        let devices = if self.devices.is_empty() { &from_env[..] } else { &self.devices };
+        Ok(devices.iter().try_for_each(|device| Device::builder().selection(device.clone()).check())?)
     }
 
     /// How the replicas communicate.

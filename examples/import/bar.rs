@@ -24,7 +24,7 @@ impl Bar {
     }
 }
 
-/// The bar goes, and what follows stands alone.
+/// Removes the bar, so that the lines that follow stand by themselves.
 impl Drop for Bar {
     fn drop(&mut self) {
         self.bar.finish_and_clear();

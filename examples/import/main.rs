@@ -12,13 +12,14 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Result, anyhow};
+use brisk_examples::import_error::{self, in_words_of};
 use brisk_examples::{command_line, print, statistics_table, write_json};
 use brisk_table::{Error, ImportReport, ReadAhead, StreamedTable, import_with_progress, printable};
 use brisk_train::{StopFlag, closing_table, mebibytes, rows_per_second, seconds, thousands};
 use serde_json::{Value, json};
 
 use bar::Bar;
-use options::{Options, in_words_of_options};
+use options::Options;
 
 fn main() -> ExitCode {
     command_line::run(run)
@@ -38,7 +39,7 @@ fn run(options: Options) -> Result<ExitCode> {
     let shape: Vec<String> = table.row_shape().iter().map(ToString::to_string).collect();
     let (n_source_bytes, n_bytes) = (bytes_of(&options.source)?, bytes_of(&options.dest)?);
     if let Some(first) = report.first_skipped.first() {
-        print::note(format_args!("the first row left out: {}", in_words_of_options(&first.to_string())));
+        print::note(format_args!("the first row left out: {}", first.problem()));
     }
 
     if let Some(path) = &options.json {
@@ -99,7 +100,7 @@ fn import(options: &Options, stop: &StopFlag) -> Result<Option<ImportReport>> {
             "{}: is {found}; run with it: cargo run --release --features all-formats --example import",
             printable(&path)
         )),
-        Ok(Err(error)) => Err(anyhow!(in_words_of_options(&error.to_string()))),
+        Ok(Err(error)) => Err(anyhow!(in_words_of(&error, import_error::import))),
         Err(thrown) if thrown.is::<Interrupted>() => Ok(None),
         Err(thrown) => resume_unwind(thrown),
     }

@@ -2,6 +2,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use brisk_examples::command_line::value::{MAX_COUNT, one_of, whole};
+#[cfg(feature = "all-formats")]
+use brisk_table::Channels;
 use brisk_table::{
     ArrayRef, BadRows, Categorical, CifarLabels, CifarOptions, CifarSet, ColumnOptions, ColumnRef, CsvOptions, Decimal,
     Delimiter, FeatureDType, Format, Header, IdxOptions, ImportOptions, Indicators, LabelKind, Missing, NotFinite, NpyLabels,
@@ -101,6 +103,12 @@ struct Arrays {
     /// Part of a folder or an archive of CIFAR
     #[arg(long, value_name = "SET", default_value = "train", value_parser = one_of([("train", CifarSet::Train), ("test", CifarSet::Test)]))]
     cifar_set: CifarSet,
+    /// Channels of images; `first` for those of the first image, which all others must have
+    #[cfg(feature = "all-formats")]
+    #[arg(long, value_name = "CHANNELS", default_value = "first", value_parser = one_of([
+        ("first", Channels::AsStored), ("grey", Channels::Grey), ("rgb", Channels::Rgb), ("rgba", Channels::Rgba)
+    ]))]
+    channels: Channels,
 }
 
 #[derive(Debug, Args)]
@@ -260,42 +268,4 @@ fn missing(word: &str) -> Result<Missing, String> {
         (_, Ok(value)) if value.is_finite() => Ok(Missing::Value(value)),
         _ => Err("expected `error`, `keep`, `mean` or a finite number".to_owned()),
     }
-}
-
-/// The importer's ways out are Rust, `Missing::Keep`; on a command line they are options, `--missing keep`.
-pub(crate) fn in_words_of_options(error: &str) -> String {
-    const WHOLE: [(&str, &str); 8] = [
-        ("ImportOptions::format", "--format"),
-        ("NpyOptions::features", "--features"),
-        ("NpyOptions::labels", "--labels"),
-        ("NpyLabels::Array", "--labels FILE"),
-        ("NpyLabels::Column", "--labels NUMBER"),
-        ("CifarOptions", "--cifar-labels"),
-        ("IdxOptions::labels", "--labels FILE"),
-        ("NotFinite::Keep", "--missing keep"),
-    ];
-    let options = [
-        ("CifarLabels", "--cifar-labels"),
-        ("BadRows", "--on-bad-row"),
-        ("Missing", "--missing"),
-        ("Categorical", "--categorical"),
-        ("Indicators", "--indicators"),
-        ("FeatureDType", "--dtype"),
-        ("LabelKind", "--label-kind"),
-        ("Header", "--header"),
-        ("Delimiter", "--delimiter"),
-        ("Decimal", "--decimal"),
-    ];
-    // Every second part stands between backticks.
-    let parts = error.split('`').enumerate().map(|(i, part)| {
-        if let Some((_, option)) = WHOLE.iter().find(|(whole, _)| i % 2 == 1 && *whole == part) {
-            return (*option).to_owned();
-        }
-        let of_option = options.iter().find_map(|(kind, option)| Some((option, part.strip_prefix(kind)?.strip_prefix("::")?)));
-        match of_option {
-            Some((option, value)) if i % 2 == 1 => format!("{option} {}", value.to_lowercase()),
-            _ => part.to_owned(),
-        }
-    });
-    parts.collect::<Vec<_>>().join("`")
 }

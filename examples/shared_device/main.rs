@@ -12,6 +12,7 @@ use std::time::Instant;
 use anyhow::Result;
 use brisk_examples::higgs::Data;
 use brisk_examples::{command_line, print, write_json};
+use brisk_nn::tensor::program::Device;
 use brisk_train::{mebibytes, rows_per_second, thousands};
 use serde_json::{Value, json};
 
@@ -26,6 +27,7 @@ fn run(options: Options) -> Result<ExitCode> {
         return worker::work(n, &options).map(|()| ExitCode::SUCCESS);
     }
     options.run.check()?;
+    Device::builder().selection(options.device.clone()).check()?;
     let started = Instant::now();
     // The rows are simulated or imported once, before several processes need them.
     let rows = Data::open(&options.run, &|said| print::note(said))?.train.n_rows();

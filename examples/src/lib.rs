@@ -2,10 +2,13 @@
 
 pub mod command_line;
 pub mod higgs;
+pub mod import_error;
 pub mod print;
 
 mod files;
+mod folder;
 mod statistics;
 
 pub use files::{NamedFile, check_files_differ, check_output, write_json};
+pub use folder::check_folder;
 pub use statistics::statistics_table;

@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_stand_below_one_another() {
+    fn columns_are_aligned() {
         let column = |count, mean| ColumnStatistics { count, mean, std: 0.5, min: -1e-9, max: 2.0 };
         let names = ["pt".to_owned(), "missing_energy".to_owned()];
         let table = statistics_table(&names, &[column(10, 1.25), column(0, f64::NAN)], 10);

@@ -116,18 +116,18 @@ fn run() -> Result<()> {
     Ok(())
 }
 
-/// The rows: of the file given, or of simulated collisions.
+/// The rows of the file in the options, or those of simulated collisions.
 fn table(options: &Options) -> Result<Table> {
     let folder = &options.data_dir;
     std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot make the folder", folder.display()))?;
     let csv = match &options.csv {
         Some(path) => path.clone(),
         None => {
-            let path = folder.join(format!("simulated-{}-seed{}.csv", options.rows, options.seed));
-            if !path.exists() {
-                simulate::write_csv(&path, options.rows, options.seed, 0)?;
+            let file = simulate::SimulatedFile::new(folder, options.seed, 0..options.rows);
+            if !file.is_complete() {
+                file.write()?;
             }
-            path
+            file.path().to_owned()
         }
     };
     let name = csv.file_name().context("the path names no file")?.to_string_lossy().into_owned();
@@ -137,7 +137,7 @@ fn table(options: &Options) -> Result<Table> {
     Ok(Table::open(&dest)?)
 }
 
-/// Columns brought to mean 0 and deviation 1, by the statistics that a table keeps of them.
+/// Standardises columns to mean 0 and standard deviation 1, with the statistics that the table stores.
 struct Scale {
     mean: Tensor,
     std: Tensor,
@@ -150,7 +150,7 @@ impl Scale {
             let values: Vec<f32> = columns.iter().map(|column| value(column) as f32).collect();
             Tensor::from_vec(values, (1, columns.len()), &Device::Cpu)
         };
-        // A column that never changes stays 0.
+        // A constant column becomes 0.
         Ok(Self { mean: row(|column| column.mean)?, std: row(|column| if column.std > 0.0 { column.std } else { 1.0 })? })
     }
 

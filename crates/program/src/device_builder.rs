@@ -12,7 +12,7 @@ use crate::device::Executor;
 use crate::gpu::{GpuDevice, request_device};
 use crate::{Device, DeviceInfo, DeviceKind, Error, Selection};
 
-/// Settings of a device that is yet to be opened.
+/// Settings of a device before it is opened.
 #[derive(Debug, Clone, Default)]
 pub struct DeviceBuilder {
     selection: Selection,
@@ -31,21 +31,21 @@ impl DeviceBuilder {
         self
     }
 
-    /// Threads of the CPU executor; 0, the default, takes as many as there are cores. Results do not depend on it.
+    /// Threads of the CPU executor; 0, the default, uses one for each core. Results do not depend on it.
     pub fn threads(mut self, n_threads: usize) -> Self {
         self.n_threads = n_threads;
         self
     }
 
-    /// Lowers what one argument of a kernel may have, as if the adapter bound no more: tables are then held in more windows. For tests, and
-    /// for drivers that claim more than they can do. [`Device::compile`] cuts or refuses kernels beyond it, on the CPU too.
+    /// Lowers the size of one kernel argument, as if the adapter could not bind more: tables are then held in more windows. For tests, and
+    /// for drivers that report more than they support. [`Device::compile`] splits or refuses larger kernels, also on the CPU.
     pub fn max_binding_bytes(mut self, max_bytes: usize) -> Self {
         self.max_binding_bytes = Some(max_bytes as u64);
         self
     }
 
-    /// The most bytes that programs and persistent buffers may take on the device, so that several processes get along on one. A program or
-    /// buffer beyond it is [`Error::MemoryLimit`], before anything is allocated. Without it the driver's own budget is the limit.
+    /// Maximum bytes of programs and persistent buffers on the device, so that several processes can share it. A larger program or
+    /// buffer returns [`Error::MemoryLimit`] before anything is allocated. Without a limit the driver's own budget applies.
     ///
     /// # Units
     /// Bytes as [`Plan`](crate::Plan) counts them: constants of kernels and staging memory come on top.
@@ -108,28 +108,44 @@ impl DeviceBuilder {
         self
     }
 
+    /// Checks that the selected device exists, without opening it.
+    ///
+    /// # Errors
+    /// [`Error::NoDevice`], with a list of the available devices.
+    ///
+    /// # Examples
+    /// ```
+    /// use brisk_program::{Device, Error, Selection};
+    ///
+    /// Device::builder().selection(Selection::Cpu).check()?;
+    /// let missing = Device::builder().selection(Selection::Name("no such adapter".to_owned()));
+    /// assert!(matches!(missing.check(), Err(Error::NoDevice { .. })));
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn check(&self) -> Result<(), Error> {
+        match &self.selection {
+            Selection::Best | Selection::Cpu => Ok(()),
+            asked => find(asked, &open_adapters()).map(drop),
+        }
+    }
+
     /// Opens the device.
     ///
     /// # Errors
-    /// [`Error::NoDevice`], with a list of what there is; [`Error::Open`].
+    /// [`Error::NoDevice`], with a list of the available devices; [`Error::Open`].
     pub fn open(self) -> Result<Device, Error> {
         match &self.selection {
             Selection::Cpu => self.open_cpu(None),
             Selection::Best => self.open_best(open_adapters(), |info, adapter| self.open_gpu(info, adapter)),
             asked => {
                 let mut adapters = open_adapters();
-                match adapters.iter().enumerate().position(|(i, (info, _))| matches(asked, i, info)) {
-                    Some(index) => {
-                        let (info, adapter) = adapters.swap_remove(index);
-                        self.open_gpu(info, &adapter)
-                    }
-                    None => Err(Error::NoDevice { asked: asked.to_string(), available: available(&adapters) }),
-                }
+                let (info, adapter) = adapters.swap_remove(find(asked, &adapters)?);
+                self.open_gpu(info, &adapter)
             }
         }
     }
 
-    /// The first hardware GPU that opens, else the CPU; told why those before it were passed over.
+    /// The first hardware GPU that opens, else the CPU. Its information says why the GPUs before it were not used.
     fn open_best<A>(
         &self,
         adapters: Vec<(DeviceInfo, A)>,
@@ -172,6 +188,12 @@ impl DeviceBuilder {
         let max_binding_bytes = self.max_binding_bytes.map_or(max_binding_bytes, |lowered| lowered.min(max_binding_bytes));
         Device::new(info, executor, max_binding_bytes)
     }
+}
+
+/// The index of the first adapter that `asked` selects.
+fn find<A>(asked: &Selection, adapters: &[(DeviceInfo, A)]) -> Result<usize, Error> {
+    let index = adapters.iter().enumerate().position(|(i, (info, _))| matches(asked, i, info));
+    index.ok_or_else(|| Error::NoDevice { asked: asked.to_string(), available: available(adapters) })
 }
 
 fn matches(asked: &Selection, index: usize, info: &DeviceInfo) -> bool {

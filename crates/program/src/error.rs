@@ -186,12 +186,12 @@ pub enum Error {
         /// Bytes on the host.
         found_bytes: usize,
     },
-    /// The device asked for is not there.
-    #[error("no device `{asked}` here, there is: {available}; ask for one of these by its index or a part of its name")]
+    /// The selected device does not exist.
+    #[error("no device `{asked}`; available are {available}: select one by its index or a part of its name")]
     NoDevice {
-        /// What was asked for.
+        /// The selection.
         asked: String,
-        /// What there is.
+        /// The available devices.
         available: String,
     },
     /// The driver refused to open the adapter.

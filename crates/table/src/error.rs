@@ -3,7 +3,8 @@ use std::path::PathBuf;
 
 use crate::format::{FormatError, IndexError};
 use crate::printable::listed;
-use crate::{DType, PublishError, ShardMismatch, printable};
+use crate::remedy::Choice;
+use crate::{DType, Expected, PublishError, Remedy, ShardMismatch, printable};
 
 /// What can go wrong: where, what was found, what was expected, and what to do next.
 ///
@@ -179,8 +180,8 @@ pub enum Error {
     },
     /// A column of which every value is missing.
     #[error(
-        "{path}: every value of `{column}` is missing, so it has no mean; drop it, or pass `Missing::Value`",
-        path = printable(.path), column = printable(.column)
+        "{path}: every value of `{column}` is missing, so it has no mean{}",
+        Choice(NO_MEAN), path = printable(.path), column = printable(.column)
     )]
     NoMean {
         /// The table to write.
@@ -223,7 +224,10 @@ pub enum Error {
         found: u32,
     },
     /// A table that carries no checksums.
-    #[error("{path}: has no checksums, so there is nothing to verify; `TableWriter` writes them", path = printable(.path))]
+    #[error(
+        "{path}: has no checksums, so there is nothing to verify; tables written by brisk have them",
+        path = printable(.path)
+    )]
     NoChecksums {
         /// Which table.
         path: PathBuf,
@@ -260,8 +264,8 @@ pub enum Error {
     },
     /// Text that is not UTF-8 where a column's name should be.
     #[error(
-        "{path}, line {line}, column {col}: the name {found:?} is not UTF-8; convert the file, or pass `Header::Absent`",
-        path = printable(.path), found = printable(.found)
+        "{path}, line {line}, column {col}: the name {found:?} is not UTF-8{}",
+        Choice(NAME_NOT_UTF8), path = printable(.path), found = printable(.found)
     )]
     HeaderNotUtf8 {
         /// Which file.
@@ -275,8 +279,8 @@ pub enum Error {
     },
     /// A first line of which it cannot be told whether it names columns.
     #[error(
-        "{path}, line {line}: {number:?} is a number and {text:?} is none, so this may be a header or a row; pass `Header::Present` or `Header::Absent`",
-        path = printable(.path), number = printable(.number), text = printable(.text)
+        "{path}, line {line}: {number:?} is a number and {text:?} is not, so this may be a header or a row{}",
+        Choice(HEADER_OR_ROW), path = printable(.path), number = printable(.number), text = printable(.text)
     )]
     HeaderOrRow {
         /// Which file.
@@ -290,8 +294,8 @@ pub enum Error {
     },
     /// Two columns of one name.
     #[error(
-        "{path}: columns {first} and {second} are both named `{name}`; rename one, or pass `Header::Absent` and drop columns by number",
-        path = printable(.path), name = printable(.name)
+        "{path}: columns {first} and {second} are both named `{name}`{}",
+        Choice(SAME_NAME), path = printable(.path), name = printable(.name)
     )]
     DuplicateColumn {
         /// Which file.
@@ -344,13 +348,13 @@ pub enum Error {
         name: String,
         /// What was found there, shortened if long.
         found: Box<str>,
-        /// What should have, and what to do next.
-        expected: &'static str,
+        /// What was expected, and what to do next.
+        expected: &'static Expected,
     },
     /// A row of more or fewer cells than the first.
     #[error(
-        "{path}, line {line}: found {found} columns, expected {expected} as in the first line; mend it, or pass `BadRows::Skip`",
-        path = printable(.path)
+        "{path}, line {line}: found {found} columns, expected {expected} as in the first line{}",
+        Choice(RAGGED), path = printable(.path)
     )]
     Ragged {
         /// Which file.
@@ -405,7 +409,52 @@ pub enum Error {
     },
 }
 
+const NO_MEAN: &[Remedy] = &[Remedy::DropColumn, Remedy::FillMissingWithNumber];
+const NAME_NOT_UTF8: &[Remedy] = &[Remedy::ConvertText, Remedy::HeaderAbsent];
+const HEADER_OR_ROW: &[Remedy] = &[Remedy::HeaderPresent, Remedy::HeaderAbsent];
+const SAME_NAME: &[Remedy] = &[Remedy::RenameColumn, Remedy::HeaderAbsent];
+const RAGGED: &[Remedy] = &[Remedy::Correct, Remedy::SkipRows];
+
 impl Error {
+    /// What the caller can do, as the end of the message says in the words of this crate.
+    pub fn remedies(&self) -> &'static [Remedy] {
+        match self {
+            Self::NoMean { .. } => NO_MEAN,
+            Self::HeaderNotUtf8 { .. } => NAME_NOT_UTF8,
+            Self::HeaderOrRow { .. } => HEADER_OR_ROW,
+            Self::DuplicateColumn { .. } => SAME_NAME,
+            Self::Cell { expected, .. } => expected.remedies,
+            Self::Ragged { .. } => RAGGED,
+            #[cfg(feature = "csv")]
+            Self::Svmlight { reason, .. } => reason.remedies(),
+            #[cfg(feature = "import")]
+            Self::Source { reason, .. } => reason.remedies(),
+            _ => &[],
+        }
+    }
+
+    /// The message without its [`remedies`](Self::remedies), for programs that have options of their own.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[cfg(feature = "csv")] {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// use brisk_table::{CsvOptions, Remedy, import_csv};
+    ///
+    /// let (rows, table) = (folder.path().join("rows.csv"), folder.path().join("table.safetensors"));
+    /// std::fs::write(&rows, "label,mass\n1,80.4\n0,heavy\n").unwrap();
+    /// let error = import_csv(&rows, &table, &CsvOptions::default()).unwrap_err();
+    ///
+    /// let option = error.remedies().contains(&Remedy::SkipRows).then_some("; --skip-bad-rows leaves it out");
+    /// let message = error.problem() + option.unwrap_or_default();
+    /// assert!(message.ends_with("(`mass`): found \"heavy\", expected a number; --skip-bad-rows leaves it out"));
+    /// # }
+    /// ```
+    pub fn problem(&self) -> String {
+        let (message, remedies) = (self.to_string(), Choice(self.remedies()).to_string());
+        message.strip_suffix(&remedies).unwrap_or(&message).to_owned()
+    }
+
     pub(crate) fn from_publishing(error: PublishError, path: PathBuf, written_bytes: u64) -> Self {
         match error {
             PublishError::Io(source) => Self::Write { path, written_bytes, source },

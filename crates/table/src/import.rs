@@ -7,6 +7,7 @@ mod columns;
 #[cfg(any(feature = "npy", feature = "arrow"))]
 mod counted;
 mod dictionary;
+pub(crate) mod expected;
 mod features;
 mod format;
 #[cfg(any(feature = "images", feature = "arrow"))]
@@ -34,7 +35,7 @@ pub(crate) use arrays::{Array, Arrays, LabelArray, Origin};
 pub use columns::{BadRows, Categorical, Class, ColumnOptions, ColumnRef, FeatureDType, Indicators, LabelKind, Missing};
 #[cfg(any(feature = "npy", feature = "arrow"))]
 pub(crate) use counted::Counted;
-pub(crate) use features::{FeatureRules, MISSING, OnMissing, is_missing};
+pub(crate) use features::{FeatureRules, OnMissing, is_missing};
 pub use format::Format;
 #[cfg(any(feature = "images", feature = "arrow"))]
 pub(crate) use guarded::guarded;

@@ -15,6 +15,7 @@ mod file_id;
 mod map;
 mod parts;
 mod printable;
+mod remedy;
 mod row_store;
 mod schema;
 mod shards;
@@ -75,6 +76,7 @@ pub use map::Access;
 #[cfg(feature = "npy")]
 pub use npy::{ArrayRef, NpyLabels, NpyOptions, import_npy, import_npy_with_progress};
 pub use printable::{Printable, printable};
+pub use remedy::{Expected, Remedy};
 pub use schema::{Schema, Weights};
 pub use shards::{ShardMismatch, ShardSize, ShardedTable, ShardedWriter};
 pub use source_identity::SourceIdentity;

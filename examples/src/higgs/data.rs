@@ -1,33 +1,36 @@
-//! The two tables of a run: simulated here, imported from text, or brisk tables as they are.
+//! The two tables of a run: simulated, imported from text, or brisk tables.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use brisk_replicate::Error::Disagreement;
-use brisk_table::{BadRows, ColumnOptions, ColumnRef, CsvOptions, Error, Imported, LabelKind, Table, import_csv_if_changed};
+use brisk_table::{BadRows, ColumnOptions, ColumnRef, CsvOptions, Imported, LabelKind, Table, import_csv_if_changed};
 use brisk_train::binary_labels;
 use brisk_train::metrics::roc_auc;
 
 use super::Options;
-use super::simulate;
+use super::options::is_table;
+use super::simulate::SimulatedFile;
+use crate::import_error::{in_words_of, training};
 
-/// The rows to train on and those to test on, and the files that they came from.
+/// The rows to train on, the rows to test on, and their files.
 #[derive(Debug)]
 pub struct Data {
     /// The rows to train on.
     pub train: Table,
-    /// Those to test on.
+    /// The rows to test on.
     pub test: Table,
     train_path: PathBuf,
     test_path: PathBuf,
 }
 
 impl Data {
-    /// Opens the files that the options name, or those of simulated collisions, which are made where they are not there. `note` is told what is done.
+    /// Opens the files in the options, or files of simulated collisions, which are created if they do not exist. `note` is called with messages about
+    /// what is done.
     ///
     /// # Errors
-    /// If a file cannot be read or written, or the two differ in their columns.
+    /// If a file cannot be read or written, or the columns of the two differ.
     pub fn open(options: &Options, note: &dyn Fn(&str)) -> Result<Self> {
         let (train_path, test_path) = match (&options.train, &options.test) {
             (Some(train), Some(test)) => (train.clone(), test.clone()),
@@ -39,7 +42,7 @@ impl Data {
             let at = a.iter().zip(b).position(|(a, b)| a != b).unwrap_or(a.len().min(b.len()));
             let name = |names: &[String]| names.get(at).map_or("nothing".to_owned(), |name| format!("`{name}`"));
             bail!(
-                "{} has {} columns and {} has {}; they differ first at index {at}: {} and {}",
+                "{} has {} columns and {} has {}; the first difference is at index {at}: {} and {}",
                 train_path.display(),
                 a.len(),
                 test_path.display(),
@@ -51,55 +54,56 @@ impl Data {
         Ok(Self { train, test, train_path, test_path })
     }
 
-    /// The labels of the rows to test on, which must be 0 or 1, and some of each: found out before anything is trained.
+    /// The labels of the test rows, which must be 0 and 1 with some of each. Checked before anything is trained.
     ///
     /// # Errors
-    /// If they are not.
+    /// If there are other labels, or only one of the two.
     pub fn test_labels(&self) -> Result<Vec<f32>> {
         let labels = self.of_test(binary_labels("test", &self.test))?;
         self.of_test(roc_auc(&labels, &labels))?;
         Ok(labels)
     }
 
-    /// What is wrong with rows to train on, told with the file that they came from.
+    /// Adds the file of the training rows to an error about them.
     ///
     /// # Errors
-    /// That of `result`.
+    /// The error of `result`.
     pub fn of_train<T>(&self, result: Result<T, brisk_train::Error>) -> Result<T> {
         of_file(&self.train_path, result)
     }
 
-    /// The same for rows to test on.
+    /// Adds the file of the test rows to an error about them.
     ///
     /// # Errors
-    /// That of `result`.
+    /// The error of `result`.
     pub fn of_test<T>(&self, result: Result<T, brisk_train::Error>) -> Result<T> {
         of_file(&self.test_path, result)
     }
 }
 
-/// The files of this many simulated collisions, made unless they are there from a run before.
+/// The files of this many simulated collisions, which are made unless an earlier run left them.
 fn simulated_files(options: &Options, note: &dyn Fn(&str)) -> Result<(PathBuf, PathBuf)> {
     let dir = &options.data_dir;
-    std::fs::create_dir_all(dir).with_context(|| format!("{}: cannot make the folder", dir.display()))?;
+    std::fs::create_dir_all(dir).with_context(|| format!("{}: cannot create the folder", dir.display()))?;
+    // The test rows follow the training rows, so that no row is in both.
     let (n_train, n_test) = (options.rows, (options.rows / 5).max(20));
-    let file = |part: &str, n: u64| dir.join(format!("simulated-{part}-{n}-seed{}.csv", options.seed));
-    let parts = [(file("train", n_train), n_train, 0), (file("test", n_test), n_test, n_train)];
-    for (path, n_rows, first_row) in &parts {
-        if path.exists() {
-            note(&format!("simulated collisions of an earlier run: {}", path.display()));
+    let train = SimulatedFile::new(dir, options.seed, 0..n_train);
+    let test = SimulatedFile::new(dir, options.seed, n_train..n_train + n_test);
+    for file in [&train, &test] {
+        let path = file.path().display();
+        if file.is_complete() {
+            note(&format!("simulated collisions of an earlier run: {path}"));
             continue;
         }
-        note(&format!("simulating {n_rows} collisions: {}", path.display()));
-        simulate::write_csv(path, *n_rows, options.seed, *first_row)?;
+        note(&format!("simulating {} collisions: {path}", file.n_rows()));
+        file.write()?;
     }
-    let [(train, ..), (test, ..)] = parts;
-    Ok((train, test))
+    Ok((train.path().to_owned(), test.path().to_owned()))
 }
 
-/// Opens a brisk table, or imports a text file into one that is kept for the next run.
+/// Opens a brisk table, or imports a text file into one that later runs use again.
 fn open(path: &Path, options: &Options, note: &dyn Fn(&str)) -> Result<Table> {
-    if path.extension().is_some_and(|extension| extension == "safetensors") {
+    if is_table(path) {
         return Ok(Table::open(path)?);
     }
     let label = match &options.label {
@@ -109,14 +113,14 @@ fn open(path: &Path, options: &Options, note: &dyn Fn(&str)) -> Result<Table> {
     let columns = ColumnOptions { label, label_kind: LabelKind::Binary, bad_rows: options.bad_rows, ..ColumnOptions::default() };
     let csv = CsvOptions { columns, ..CsvOptions::default() };
     std::fs::create_dir_all(&options.data_dir)
-        .with_context(|| format!("{}: cannot make the folder", options.data_dir.display()))?;
+        .with_context(|| format!("{}: cannot create the folder", options.data_dir.display()))?;
     let dest = options.data_dir.join(table_name(path));
-    match import_csv_if_changed(path, &dest, &csv).map_err(|error| anyhow!(in_words_of_options(&error)))? {
+    match import_csv_if_changed(path, &dest, &csv).map_err(|error| anyhow!(in_words_of(&error, training)))? {
         Imported::Written(report) => {
             note(&format!("imported {} rows of {}", report.n_rows, path.display()));
             if options.bad_rows == BadRows::Skip && report.n_skipped > 0 {
-                let first = report.first_skipped.first().map_or(String::new(), in_words_of_options);
-                note(&format!("left out {} rows that could not be read; the first: {first}", report.n_skipped));
+                let first = report.first_skipped.first().map_or(String::new(), brisk_table::Error::problem);
+                note(&format!("skipped {} rows that could not be parsed; the first: {first}", report.n_skipped));
             }
         }
         Imported::Unchanged => note(&format!("imported before, unchanged: {}", path.display())),
@@ -124,38 +128,7 @@ fn open(path: &Path, options: &Options, note: &dyn Fn(&str)) -> Result<Table> {
     Ok(Table::open(&dest)?)
 }
 
-/// The importer's ways out are Rust; on a command line they are called otherwise.
-fn in_words_of_options(error: &Error) -> String {
-    const SKIP: &str = "mend it, or pass `--on-bad-row skip`";
-    match error {
-        Error::Cell { path, line, col, name, found, expected, .. } => {
-            // What was expected, and behind a semicolon what to do in Rust.
-            let what = expected.split("; ").next().unwrap_or(expected);
-            let way_out = if what.starts_with("a label") { "name another column with `--label`, " } else { "" };
-            let path = path.display();
-            format!("{path}, line {line}, column {col} (`{name}`): found {found:?}, expected {what}; {way_out}{SKIP}")
-        }
-        Error::Ragged { path, line, expected, found, .. } => {
-            let path = path.display();
-            format!("{path}, line {line}: found {found} columns, expected {expected} as in the first line; {SKIP}")
-        }
-        Error::HeaderOrRow { path, line, number, text } => {
-            let path = path.display();
-            format!(
-                "{path}, line {line}: {number:?} is a number and {text:?} is none, so this may be a header or a row; name all columns, or none"
-            )
-        }
-        Error::HeaderNotUtf8 { path, line, col, found } => {
-            format!("{}, line {line}, column {col}: the name {found:?} is not UTF-8; convert the file", path.display())
-        }
-        Error::DuplicateColumn { path, name, first, second } => {
-            format!("{}: columns {first} and {second} are both named `{name}`; rename one", path.display())
-        }
-        other => other.to_string(),
-    }
-}
-
-/// A name for the table made of the file at `path`, its own even among files of the same name.
+/// A name for the table that is imported from `path`, which differs from that of a file of the same name in another folder.
 fn table_name(path: &Path) -> String {
     let mut hasher = DefaultHasher::new();
     path.canonicalize().unwrap_or_else(|_| path.to_owned()).hash(&mut hasher);
@@ -189,7 +162,7 @@ fn of_file<T>(path: &Path, result: Result<T, brisk_train::Error>) -> Result<T> {
             let what = option_of(&what).map_or(what, str::to_owned);
             Replica(Disagreement { what, rank, mine, other, theirs }).into()
         }
-        // These are not about rows.
+        // These errors are not about rows.
         error @ (Tensor(_) | Replica(_) | BatchPerReplica { .. } | Memory { .. }) => error.into(),
         error => anyhow::Error::new(error).context(path.display().to_string()),
     })

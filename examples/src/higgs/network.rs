@@ -3,19 +3,19 @@ use brisk_nn::{Adam, Mlp, MlpConfig, Parameters, ParametersBuilder};
 
 use super::Options;
 
-/// The model, its parameters, and what trains them.
+/// The model, its parameters and their optimizer.
 #[derive(Debug)]
 pub struct Network {
-    /// Rows in, a logit each out.
+    /// Maps each row to a logit.
     pub model: Mlp,
-    /// With their starting values.
+    /// Parameters with their initial values.
     pub params: Parameters,
-    /// Adam over all of them.
+    /// Adam over all parameters.
     pub optimizer: Adam,
 }
 
 impl Network {
-    /// A network over rows of so many columns.
+    /// A network for rows of `n_cols` columns.
     pub fn new(n_cols: usize, options: &Options) -> Self {
         let mut builder = ParametersBuilder::new();
         let sizes = MlpConfig { n_inputs: n_cols, hidden: options.hidden.clone(), n_outputs: 1, activation: Activation::Relu };
@@ -25,10 +25,10 @@ impl Network {
         Self { model, params, optimizer }
     }
 
-    /// The same with parameters that something has been done to, and an optimizer of these.
+    /// The same network with parameters changed by `f`, and an optimizer for these.
     ///
     /// # Errors
-    /// That of `f`.
+    /// The error of `f`.
     pub fn try_map<E>(self, f: impl FnOnce(Parameters) -> Result<Parameters, E>) -> Result<Self, E> {
         let params = f(self.params)?;
         Ok(Self { optimizer: Adam::new(&params), params, ..self })

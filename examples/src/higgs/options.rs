@@ -1,6 +1,6 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use brisk_nn::Schedule;
 use brisk_nn::tensor::Precision;
 use brisk_table::BadRows;
@@ -8,8 +8,8 @@ use brisk_train::{GradientClip, TrainerConfig};
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::check_output;
 use crate::command_line::value::{MAX_COUNT, list, one_of, positive, precision, whole};
+use crate::{check_files_differ, check_folder, check_output};
 
 /// The options of every example that trains on collisions: the rows, the network, the training run and its results.
 #[derive(Debug, Clone, Args)]
@@ -85,9 +85,22 @@ impl Options {
     /// Checks what can be checked before any rows are loaded.
     ///
     /// # Errors
-    /// If the results cannot be written to `--json`.
+    /// If `--train` or `--test` does not exist, or files cannot be written to `--runs`, `--data-dir` or `--json`.
     pub fn check(&self) -> Result<()> {
-        self.json.as_ref().map_or(Ok(()), |path| check_output("--json", path))
+        for (option, path) in [("--train", &self.train), ("--test", &self.test)] {
+            let Some(path) = path else { continue };
+            std::fs::metadata(path).with_context(|| format!("{}: cannot open the file of {option}", path.display()))?;
+        }
+        check_folder("--runs", &self.runs)?;
+        let is_imported = |path: &PathBuf| !is_table(path);
+        if self.is_simulated() || self.train.iter().chain(&self.test).any(is_imported) {
+            check_folder("--data-dir", &self.data_dir)?;
+        }
+        let Some(json) = &self.json else { return Ok(()) };
+        let inputs = [("--train", &self.train), ("--test", &self.test)];
+        let inputs: Vec<_> = inputs.iter().filter_map(|(option, path)| Some((*option, path.as_deref()?))).collect();
+        check_files_differ(&[("--json", json)], &inputs)?;
+        check_output("--json", json)
     }
 
     /// Whether the rows are simulated, because no files were given.
@@ -126,6 +139,11 @@ impl Options {
     pub fn run_name(&self) -> &'static str {
         if self.is_simulated() { "higgs-simulated" } else { "higgs" }
     }
+}
+
+/// Whether the file is a table by its name; any other is imported.
+pub(super) fn is_table(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "safetensors")
 }
 
 /// A norm above 0. Numbers outside the range of `f32` become its ends: a tiny norm stays a norm.

@@ -7,37 +7,37 @@ use serde_json::{Value, json};
 
 use super::Options;
 
-/// What a run came to.
+/// The result of a training run.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Where it ran.
+    /// The device that it ran on.
     pub device: DeviceInfo,
-    /// How the device has the precision that was asked for.
+    /// How the device implements the precision.
     pub resolved: String,
-    /// Rows to train on, those held out to stop by among them.
+    /// Rows to train on, including those held out for validation.
     pub n_train_rows: usize,
     /// Rows to test on.
     pub n_test_rows: usize,
-    /// Parameters trained.
+    /// Trained parameters.
     pub n_parameters: usize,
-    /// Rows gathered a second, without training.
+    /// Rows gathered per second, without training.
     pub loader_rows_per_s: f64,
     /// The training.
     pub report: FitReport,
-    /// The area under the ROC curve of the rows to test on.
+    /// The area under the ROC curve for the test rows.
     pub test_auc: f64,
-    /// What the plan says that the run takes on the device at most.
+    /// Peak memory of the run on the device, as planned.
     pub planned_peak_bytes: usize,
-    /// What it took at the end.
+    /// Memory held on the device at the end.
     pub allocated_bytes: usize,
-    /// Seconds of everything, from the start of the program.
+    /// Seconds since the program started.
     pub seconds: f64,
     /// The run's folder, if it has one.
     pub folder: Option<PathBuf>,
 }
 
 impl Outcome {
-    /// For programs.
+    /// The results for `--json`.
     pub fn json(&self, options: &Options) -> Value {
         let Self { device, report, .. } = self;
         json!({
@@ -53,11 +53,11 @@ impl Outcome {
         })
     }
 
-    /// For people: the lines of the closing table.
+    /// The lines of the closing table.
     pub fn lines(&self, options: &Options) -> Vec<(&'static str, String)> {
         let Self { device, resolved, report, .. } = self;
         let scaled = report.scaler.map_or(String::new(), |ScalerReport { scale, n_skipped, .. }| {
-            format!("; the loss scaled by {scale} at the end, {} steps skipped", thousands(n_skipped.into()))
+            format!("; final loss scale {scale}, {} steps skipped", thousands(n_skipped.into()))
         });
         let data = if options.is_simulated() { "simulated collisions, not measured ones" } else { "from the files given" };
         let [n_train_rows, n_test_rows] = [self.n_train_rows, self.n_test_rows].map(|n_rows| thousands(n_rows as u64));

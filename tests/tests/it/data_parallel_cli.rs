@@ -197,8 +197,8 @@ fn a_process_that_was_started_with_others_does_not_train_alone() {
 fn launchers_that_say_too_little_are_refused() {
     let place = Place::new();
     for (name, value, part) in [
-        ("OMPI_COMM_WORLD_SIZE", "many", "OMPI_COMM_WORLD_SIZE is `many`, expected how many processes"),
-        ("PMIX_RANK", "1", "PMIX_RANK is set, and nothing says how many processes were started"),
+        ("OMPI_COMM_WORLD_SIZE", "many", "OMPI_COMM_WORLD_SIZE is `many`, expected the number of processes"),
+        ("PMIX_RANK", "1", "PMIX_RANK is set, but no variable says how many processes were started"),
     ] {
         let mut command = place.prepared(Command::new(built("data_parallel")), &[]);
         let output = command.env(name, value).output().expect("the example runs");
@@ -208,5 +208,5 @@ fn launchers_that_say_too_little_are_refused() {
     let mut command = place.prepared(Command::new(built("data_parallel")), &["--replicas", "3"]);
     let output = command.env("OMPI_COMM_WORLD_SIZE", "2").output().expect("the example runs");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("--replicas is 3, and 2 processes were started"), "{said}");
+    assert!(said.contains("--replicas is 3, but 2 processes were started"), "{said}");
 }

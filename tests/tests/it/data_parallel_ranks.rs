@@ -73,7 +73,7 @@ fn what_is_wrong_for_all_ranks_is_no_lost_rank() {
     let place = Place::new();
     for (args, status, part) in [
         (&["--devices", "nosuch"][..], 1, "error: no device `nosuch`"),
-        (&["--replicas", "3"], 1, "error: --replicas is 3, and 2 processes were started"),
+        (&["--replicas", "3"], 1, "error: --replicas is 3, but 2 processes were started"),
         (&["--batch", "1"], 2, "error: --batch 1 leaves some of 2 replicas without a row"),
         (&["--nosuch"], 2, "error: unexpected argument '--nosuch'"),
     ] {

@@ -192,12 +192,18 @@ fn options_that_make_no_sense() {
     ] {
         place.check(args, words);
     }
+    let train = fs::read(place.path("train.csv")).expect("it is there");
+    place.check(
+        &["--train", "train.csv", "--test", "test.csv", "--json", "./train.csv"],
+        &["--json names the same file as --train"],
+    );
+    assert_eq!(fs::read(place.path("train.csv")).expect("it is there"), train, "the rows are as they were");
     assert!(!place.path("data").exists() && !place.path("runs").exists(), "nothing was imported, simulated or trained");
 }
 
 #[test]
 fn a_device_that_is_not_there() {
-    Place::new().check(&["--device", "nosuch"], &["no device `nosuch`", "cpu", "ask for one of these"]);
+    Place::new().check(&["--device", "nosuch"], &["no device `nosuch`; available are ", "cpu"]);
 }
 
 #[test]
@@ -224,13 +230,13 @@ fn cells_that_cannot_be_read_are_named_by_line_and_column() {
             cells.push("1".into())
         }
     });
-    place.check_file("ragged.csv", &["line 9", "found 5 columns, expected 4", "mend it", "--on-bad-row skip"]);
+    place.check_file("ragged.csv", &["line 9", "found 5 columns, expected 4", "correct it or pass `--on-bad-row skip`"]);
     place.csv("short.csv", |row, cells| {
         if row == 7 {
             cells.truncate(3)
         }
     });
-    place.check_file("short.csv", &["line 9", "found 3 columns, expected 4", "mend it"]);
+    place.check_file("short.csv", &["line 9", "found 3 columns, expected 4", "correct it"]);
     for (name, cell) in [("word.csv", "hello"), ("nan.csv", "NaN"), ("infinite.csv", "inf"), ("missing.csv", "")] {
         place.csv(name, |row, cells| {
             if row == 7 {
@@ -244,7 +250,10 @@ fn cells_that_cannot_be_read_are_named_by_line_and_column() {
             cells[0] = "2".into()
         }
     });
-    place.check_file("label.csv", &["line 9", "column 1 (`label`)", "found \"2\", expected a label 0 or 1", "--label"]);
+    place.check_file(
+        "label.csv",
+        &["line 9", "column 1 (`label`)", "found \"2\", expected a label 0 or 1; name another column with `--label`"],
+    );
     place.check(
         &["--train", "train.csv", "--test", "test.csv", "--label", "nosuch"],
         &["train.csv", "no column `nosuch`", "angle"],
@@ -267,7 +276,7 @@ fn rows_that_cannot_be_read_are_left_out_when_asked_and_counted() {
     let output = place.run(&args);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "skipping ends well: {said}");
-    assert!(said.contains("left out 1 rows") && said.contains("line 9"), "what was left out is said: {said}");
+    assert!(said.contains("skipped 1 rows") && said.contains("line 9"), "what was left out is said: {said}");
 }
 
 #[test]
@@ -315,9 +324,9 @@ fn folders_that_cannot_be_written() {
     let files = ["--train", "train.csv", "--test", "test.csv"];
     place.write("file", "in the way");
     for (option, path) in [("--runs", "file"), ("--runs", "file/below"), ("--data-dir", "file"), ("--data-dir", "file/below")] {
-        place.check(&[&files[..], &[option, path]].concat(), &[path, "cannot make the folder"]);
+        place.check(&[&files[..], &[option, path]].concat(), &[path, option, "needs a folder, and file is not one"]);
     }
-    place.check(&["--data-dir", "file"], &["file", "cannot make the folder"]);
+    place.check(&["--data-dir", "file"], &["file: --data-dir needs a folder"]);
     assert_eq!(fs::read_to_string(place.path("file")).expect("it is there"), "in the way", "what was there is as it was");
 }
 
@@ -460,6 +469,84 @@ fn results_that_nobody_can_take() {
     assert!(stderr.contains("error: cannot write to standard output: No space left"), "{stderr}");
     assert!(!stderr.contains("panicked"), "{stderr}");
     assert!(place.path("results.json").is_file(), "what can be written is");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn names_that_are_not_utf8() {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStringExt as _;
+
+    let place = Place::new();
+    let name = |text: &str| OsString::from_vec([text.as_bytes(), b"\xff"].concat());
+    for (from, to) in [("train.csv", "train"), ("test.csv", "test")] {
+        fs::rename(place.path(from), place.dir.path().join(name(to))).expect("Linux takes any bytes");
+    }
+    let mut command = place.command(&[]);
+    for (option, value) in
+        [("--train", "train"), ("--test", "test"), ("--data-dir", "data"), ("--runs", "runs"), ("--json", "json")]
+    {
+        command.arg(option).arg(name(value));
+    }
+    let output = command.output().expect("the example runs");
+    assert!(output.status.success(), "{output:?}");
+    assert!(place.dir.path().join(name("data")).is_dir(), "the names are those that were given");
+    let text = fs::read(place.dir.path().join(name("json"))).expect("the results are there");
+    let results: Value = serde_json::from_slice(&text).expect("they are JSON, and UTF-8");
+    assert!(results["run_folder"].as_str().is_some_and(|folder| folder.starts_with("runs\u{fffd}/")), "{results}");
+
+    // Neither as an option nor in an error does it panic.
+    let output = place.command(&[]).arg(name("--epochs")).output().expect("the example runs");
+    check_usage_error(&output, &["--epochs\\xff"], &["unexpected argument '--epochs\u{fffd}'"]);
+    let output = place.command(&[]).arg("--epochs").arg(name("3")).output().expect("the example runs");
+    check_usage_error(&output, &["--epochs 3\\xff"], &["invalid UTF-8 was detected in one or more arguments"]);
+    let output = place.command(&["--train", "nosuch", "--test"]).arg(name("nosuch")).output().expect("the example runs");
+    let stderr = String::from_utf8(output.stderr).expect("messages are UTF-8");
+    assert!(output.status.code() == Some(1) && stderr.starts_with("error: nosuch: cannot open"), "{stderr}");
+}
+
+#[test]
+fn test_rows_are_never_training_rows() {
+    let place = Place::new();
+    let mut rows = Vec::new();
+    for n in ["100", "104"] {
+        let output = place.run(&["--rows", n]);
+        assert!(output.status.success(), "{output:?}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let files: Vec<_> =
+            stderr.lines().filter_map(|line| line.strip_prefix("simulating ")?.split_once(" collisions: ")).collect();
+        let [(n_train, train), (n_test, test)] = files[..] else { panic!("both files are simulated: {stderr}") };
+        assert_eq!((n_train, n_test), (n, "20"), "{stderr}");
+        let lines = |file: &str| {
+            fs::read_to_string(place.path(file)).expect("it is there").lines().skip(1).map(str::to_owned).collect::<Vec<_>>()
+        };
+        let (train, test) = (lines(train), lines(test));
+        assert!(train.iter().all(|row| !test.contains(row)), "--rows {n}: no row is in both files");
+        rows.push((train, test));
+    }
+    assert_eq!(rows[0].0, rows[1].0[..100], "the training rows of the shorter run are the first of the longer one");
+    assert!(rows[1].0[100..].iter().all(|row| rows[0].1.contains(row)), "and its test rows are the rows that follow");
+}
+
+#[test]
+fn a_damaged_simulated_file_is_simulated_again() {
+    let place = Place::new();
+    let first = place.run(&["--rows", "100", "--json", "first.json"]);
+    assert!(first.status.success(), "{first:?}");
+    for entry in fs::read_dir(place.path("data")).expect("it is there").flatten() {
+        if entry.path().extension().is_some_and(|extension| extension == "csv") {
+            let text = fs::read_to_string(entry.path()).expect("it is text");
+            fs::write(entry.path(), &text[..text.len() / 2]).expect("it can be replaced");
+        }
+    }
+    let second = place.run(&["--rows", "100", "--json", "second.json"]);
+    let said = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert!(second.status.success() && said.matches("simulating ").count() == 2, "{said}");
+    let auc = |name| {
+        let results: Value = serde_json::from_slice(&fs::read(place.path(name)).expect("it is there")).expect("JSON");
+        results["test_auc"].as_f64().expect("a number")
+    };
+    assert_eq!(auc("first.json"), auc("second.json"), "the rows are the same");
 }
 
 #[test]

@@ -86,7 +86,7 @@ fn options_that_make_no_sense() {
     ] {
         check_usage_error(&run(&dir, args), args, &[words]);
     }
-    check_refused(&["--device", "nosuch"], &["no device `nosuch`", "failed"]);
+    check_refused(&["--device", "nosuch"], &["error: no device `nosuch`; available are "]);
 }
 
 #[test]

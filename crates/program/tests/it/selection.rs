@@ -92,7 +92,7 @@ fn brisk_device() {
         said
     };
     assert_eq!(probe("cpu"), "cpu");
-    assert!(probe("no such card").starts_with("no device `no such card` here"), "an unknown name is an error");
+    assert!(probe("no such card").starts_with("no device `no such card`; available are "), "an unknown name is an error");
 }
 
 /// What the kernels make of it, they say: nothing on a software adapter.

@@ -8,7 +8,8 @@ use arrow_array::{Array, FixedSizeListArray, RecordBatch};
 use super::columns::{Columns, Place};
 use super::values::{Texts, numbers, texts};
 use crate::BadRows;
-use crate::import::{ChunkLabels, Labels, MAX_REPORTS, MISSING, OnMissing, RowChunk};
+use crate::Expected;
+use crate::import::{ChunkLabels, Labels, MAX_REPORTS, OnMissing, RowChunk, expected};
 
 /// What became of a batch.
 #[derive(Debug)]
@@ -28,7 +29,7 @@ pub(super) struct Problem {
     pub(super) row: usize,
     pub(super) col: usize,
     pub(super) found: String,
-    pub(super) expected: &'static str,
+    pub(super) expected: &'static Expected,
 }
 
 /// Converts batches of the fields that [`Columns::fields`] lists.
@@ -44,7 +45,7 @@ struct TextColumns {
     classes: Option<Texts>,
 }
 
-type Cell = Result<f32, (String, &'static str)>;
+type Cell = Result<f32, (String, &'static Expected)>;
 
 impl<'a> Converter<'a> {
     pub(super) fn new(columns: &'a Columns, bad_rows: BadRows) -> Self {
@@ -94,7 +95,7 @@ impl<'a> Converter<'a> {
         text: &TextColumns,
         values: &mut [f32],
         out: &mut RowChunk,
-    ) -> Result<(), (usize, String, &'static str)> {
+    ) -> Result<(), (usize, String, &'static Expected)> {
         let roles = &self.columns.roles;
         for ((value, column), &col) in values.iter_mut().zip(features).zip(&roles.features) {
             *value = feature(column[row], roles.rules.on_missing()).map_err(|(found, expected)| (col, found, expected))?;
@@ -109,7 +110,7 @@ impl<'a> Converter<'a> {
         };
         let weight = match (weights, roles.weight) {
             (Some(weights), Some(col)) => {
-                let finite = finite(weights[row], "a finite weight; mend it, or pass `BadRows::Skip`");
+                let finite = finite(weights[row], &expected::WEIGHT);
                 Some(finite.map_err(|(found, expected)| (col, found, expected))?)
             }
             _ => None,
@@ -119,15 +120,12 @@ impl<'a> Converter<'a> {
                 let wrong = |found: &str, expected| (roles.label, found.to_owned(), expected);
                 let name = classes.rows[row].map(|at| classes.values[at].as_str());
                 let Some(name) = name.filter(|name| !roles.rules.is_missing(name.as_bytes())) else {
-                    return Err(wrong(
-                        name.unwrap_or("null"),
-                        "a class, this is a missing value; mend it, or pass `BadRows::Skip`",
-                    ));
+                    return Err(wrong(name.unwrap_or("null"), &expected::CLASS));
                 };
                 if let Labels::Known(known) = &roles.labels
                     && known.number(name).is_none()
                 {
-                    return Err(wrong(name, "one of the classes that were given; add it to them, or pass `BadRows::Skip`"));
+                    return Err(wrong(name, &expected::GIVEN_CLASS));
                 }
                 Some(name)
             }
@@ -186,28 +184,28 @@ fn list_len(lists: &FixedSizeListArray) -> usize {
 fn feature(value: Option<f64>, on_missing: &OnMissing) -> Cell {
     let Some(value) = value.filter(|value| !value.is_nan()) else {
         return match on_missing {
-            OnMissing::Error => Err((value.map_or("null", |_| "NaN").to_owned(), MISSING)),
+            OnMissing::Error => Err((value.map_or("null", |_| "NaN").to_owned(), &expected::NOT_MISSING)),
             _ => Ok(f32::NAN),
         };
     };
     let rounded = value as f32;
     match (rounded.is_finite(), value.is_finite()) {
         (true, _) => Ok(rounded),
-        (false, true) => Err((value.to_string(), "a number within the range of f32, up to 3.4e38; scale the column")),
+        (false, true) => Err((value.to_string(), &expected::IN_RANGE)),
         (false, false) if *on_missing == OnMissing::Keep => Ok(rounded),
-        (false, false) => Err((value.to_string(), "a finite number; pass `Missing::Keep` to keep it, or `BadRows::Skip`")),
+        (false, false) => Err((value.to_string(), &expected::FINITE)),
     }
 }
 
 fn label(value: Option<f64>, labels: &Labels) -> Cell {
-    let value = finite(value, "a label, which is a finite number; mend it, name another label column, or pass `BadRows::Skip`")?;
+    let value = finite(value, &expected::LABEL)?;
     if *labels == Labels::Binary && value != 0.0 && value != 1.0 {
-        return Err((value.to_string(), "a label 0 or 1; pass `LabelKind::Number` or `LabelKind::Classes` for others"));
+        return Err((value.to_string(), &expected::BINARY_LABEL));
     }
     Ok(value)
 }
 
-fn finite(value: Option<f64>, expected: &'static str) -> Cell {
+fn finite(value: Option<f64>, expected: &'static Expected) -> Cell {
     let rounded = value.map(|value| value as f32).filter(|value| value.is_finite());
     rounded.ok_or_else(|| (value.map_or_else(|| "null".to_owned(), |value| value.to_string()), expected))
 }

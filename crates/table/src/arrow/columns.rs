@@ -6,7 +6,7 @@ use arrow_schema::{DataType, Schema};
 
 use super::values::{is_number, is_text};
 use crate::import::{Like, Roles, SourceError};
-use crate::{ColumnOptions, ColumnRef, Error};
+use crate::{ColumnOptions, ColumnRef, Error, Expected, Remedy};
 
 /// Where a column is: lists of a fixed size are several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,26 +89,29 @@ impl Columns {
         let no_number = |col: &&usize| !is_number(type_of(**col));
         if let Some(&col) = roles.features.iter().find(no_number) {
             return match is_text(type_of(col)) {
-                true => refuse(col, "numbers; make it `Categorical`, or drop it"),
+                true => refuse(col, &Expected { what: "numbers", remedies: &[Remedy::MakeCategorical, Remedy::DropColumn] }),
                 false => {
-                    refuse(col, "numbers, or lists of a fixed size of them; drop it, or convert it where the file is written")
+                    refuse(col, &Expected { what: "numbers, or lists of a fixed size of them", remedies: &[Remedy::DropColumn] })
                 }
             };
         }
         let no_name = |col: &&usize| !is_text(type_of(**col)) && !is_number(type_of(**col));
         if let Some(&col) = roles.categories.iter().find(no_name) {
-            return refuse(col, "text or numbers, to be categorical; drop it");
+            return refuse(col, &Expected { what: "text or numbers, to be categorical", remedies: &[Remedy::DropColumn] });
         }
         let label = roles.label;
         if roles.labels.are_classes() {
             if no_name(&&label) {
-                return refuse(label, "text or numbers, to name classes; name another label column");
+                return refuse(label, &Expected { what: "text or numbers, to name classes", remedies: &[Remedy::OtherLabel] });
             }
         } else if no_number(&&label) {
-            return refuse(label, "numbers, to be the label; pass `LabelKind::Classes`, or name another label column");
+            return refuse(
+                label,
+                &Expected { what: "numbers, to be the label", remedies: &[Remedy::LabelsAsClasses, Remedy::OtherLabel] },
+            );
         }
         if let Some(weight) = roles.weight.filter(|weight| no_number(&weight)) {
-            return refuse(weight, "numbers, to weigh rows; name another weight column");
+            return refuse(weight, &Expected { what: "numbers, to weigh rows", remedies: &[Remedy::OtherWeight] });
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use tar::Archive;
 
 use super::{CifarLabels, CifarOptions};
 use crate::import::{Input, SourceError};
-use crate::{Error, SourceIdentity};
+use crate::{Error, Expected, Remedy, SourceIdentity};
 
 /// The batches of a source.
 pub(super) struct Batches {
@@ -119,14 +119,18 @@ impl Batches {
         if let Some(done) = with_member(input.bytes, wanted, |member| Ok(read(self, wanted, member))).map_err(io)? {
             return done;
         }
-        let reason = SourceError::Malformed {
+        let reason = SourceError::Unexpected {
             part: "the archive".to_owned(),
             found: format!("no member `{wanted}`"),
-            expected: "that of the binary version of CIFAR; `CifarOptions` says which data set is meant".to_owned(),
+            expected: EXPECTED.what.to_owned(),
+            remedies: EXPECTED.remedies,
         };
         Err(reason.at(&path))
     }
 }
+
+const EXPECTED: Expected =
+    Expected { what: "the binary version of CIFAR", remedies: &[Remedy::ReadAsCifar10, Remedy::ReadAsCifar100] };
 
 /// Calls `read` with the member of that name, in whatever folder of the archive, if there is one.
 fn with_member<T>(archive: impl Read, wanted: &str, read: impl FnOnce(&mut dyn Read) -> io::Result<T>) -> io::Result<Option<T>> {
@@ -143,10 +147,11 @@ fn with_member<T>(archive: impl Read, wanted: &str, read: impl FnOnce(&mut dyn R
 fn batch_in(folder: &Path, name: &str) -> Result<PathBuf, Error> {
     let packed = ["", ".xz", ".gz", ".zst"].map(|ending| folder.join(format!("{name}{ending}")));
     packed.into_iter().find(|path| path.is_file()).ok_or_else(|| {
-        let reason = SourceError::Malformed {
+        let reason = SourceError::Unexpected {
             part: "the folder".to_owned(),
-            found: format!("no file `{name}`, nor a packed one"),
-            expected: "the binary version of CIFAR; `CifarOptions` says which data set is meant".to_owned(),
+            found: format!("no file `{name}`, plain or compressed"),
+            expected: EXPECTED.what.to_owned(),
+            remedies: EXPECTED.remedies,
         };
         reason.at(folder)
     })

@@ -100,10 +100,11 @@ impl Records {
 
         let (n_records, rest) = (self.bytes.len() / record_bytes, self.bytes.len() % record_bytes);
         if rest != 0 {
-            return fail(SourceError::Malformed {
+            return fail(SourceError::Unexpected {
                 part: format!("`{name}`, record {}", done + n_records as u64),
                 found: format!("{rest} bytes"),
-                expected: format!("{record_bytes}; it is cut short, or of the other data set than `CifarOptions` says"),
+                expected: format!("{record_bytes}, the file is cut short or of the other data set"),
+                remedies: options.labels.expected().remedies,
             });
         }
         self.pixels.resize(n_records * N_CHANNELS * PLANE, 0);

@@ -1,3 +1,5 @@
+use crate::{Expected, Remedy};
+
 /// How to read the binary files of CIFAR; the default: CIFAR-10, and of a folder or archive the training set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct CifarOptions {
@@ -49,11 +51,11 @@ impl CifarLabels {
     }
 
     /// What a label beyond the classes suggests.
-    pub(super) fn expected(self) -> &'static str {
+    pub(super) fn expected(self) -> &'static Expected {
         match self {
-            Self::Ten => "a label of 0 to 9; of CIFAR-100 ask for `CifarLabels::Fine` or `Coarse`",
-            Self::Fine => "a label of 0 to 99; of CIFAR-10 ask for `CifarLabels::Ten`",
-            Self::Coarse => "a label of 0 to 19; of CIFAR-10 ask for `CifarLabels::Ten`",
+            Self::Ten => &Expected { what: "a label of 0 to 9", remedies: &[Remedy::ReadAsCifar100] },
+            Self::Fine => &Expected { what: "a label of 0 to 99", remedies: &[Remedy::ReadAsCifar10] },
+            Self::Coarse => &Expected { what: "a label of 0 to 19", remedies: &[Remedy::ReadAsCifar10] },
         }
     }
 

@@ -150,7 +150,7 @@ mod tests {
         let path = std::path::Path::new("rows.csv");
         let head = Head::find(path, b"y,a\n1,2\n", &CsvOptions::default(), None).unwrap();
         let place = Place { line: 5_000_000_000, byte: 9_000_000_000_000 };
-        let what = What::Cell { col: 1, found: "x".to_owned(), expected: "a number" };
+        let what = What::Cell { col: 1, found: "x".to_owned(), expected: &crate::Expected { what: "a number", remedies: &[] } };
         let error = place.error_of(&Problem { line: 7, byte: 90, what }, path, &head);
         assert_eq!(error.to_string(), "rows.csv, line 5000000007, column 2 (`a`): found \"x\", expected a number");
         assert!(matches!(error, crate::Error::Cell { byte: 9_000_000_000_090, .. }), "{error:?}");

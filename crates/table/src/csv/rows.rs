@@ -7,7 +7,8 @@ use super::chunks::Chunk;
 use super::decimal::{LOOK_AHEAD, Marks, Place, long_cell, number, simple_cell};
 use super::head::{Head, shown};
 use super::quotes::{cell_content, cell_end, row_end};
-use crate::import::{BadRows, ChunkLabels, FeatureRules, Labels, MAX_REPORTS, MISSING, OnMissing, RowChunk};
+use crate::Expected;
+use crate::import::{BadRows, ChunkLabels, FeatureRules, Labels, MAX_REPORTS, OnMissing, RowChunk, expected};
 
 /// The slot of the first column that is read as text: categories, then the label if it is a class.
 pub(super) const TEXT: usize = usize::MAX / 2;
@@ -42,7 +43,7 @@ pub(super) enum What {
     Cell {
         col: usize,
         found: String,
-        expected: &'static str,
+        expected: &'static Expected,
     },
     Ragged {
         found: usize,
@@ -152,8 +153,7 @@ impl RowParser {
             return Err((start, What::Ragged { found: self.count_cells(text, start) }));
         }
         if self.labels == Labels::Binary && row[self.n_features] != 0.0 && row[self.n_features] != 1.0 {
-            let expected = "a label 0 or 1; pass `LabelKind::Number` or `LabelKind::Classes` for others";
-            return Err(self.wrong_cell(text, start, self.label, expected));
+            return Err(self.wrong_cell(text, start, self.label, &expected::BINARY_LABEL));
         }
         Ok(at + 1)
     }
@@ -176,8 +176,7 @@ impl RowParser {
         let (categories, label) = spans.split_at(self.categories.len());
         for (span, &col) in categories.iter().zip(&self.categories) {
             if str::from_utf8(&content(span)).is_err() {
-                let expected = "text in UTF-8; convert the file, drop the column, or pass `BadRows::Skip`";
-                return Err((span.start, What::Cell { col, found: shown(&content(span)), expected }));
+                return Err((span.start, What::Cell { col, found: shown(&content(span)), expected: &expected::TEXT }));
             }
         }
         if self.labels.are_classes() {
@@ -185,16 +184,15 @@ impl RowParser {
             let class = content(span);
             let wrong = |expected| (span.start, What::Cell { col: self.label, found: shown(&class), expected });
             let Ok(name) = str::from_utf8(&class) else {
-                return Err(wrong("a class in UTF-8; convert the file, or pass `BadRows::Skip`"));
+                return Err(wrong(&expected::CLASS_IN_UTF8));
             };
             if self.rules.is_missing(&class) {
-                return Err(wrong("a class, this is a missing value; mend it, or pass `BadRows::Skip`"));
+                return Err(wrong(&expected::CLASS));
             }
             match (&mut rows.labels, &self.labels) {
                 (ChunkLabels::Found(labels, values), _) => labels.push(values.code(name)),
                 (ChunkLabels::Known(labels), Labels::Known(known)) => {
-                    let unknown = "one of the classes that were given; add it to them, or pass `BadRows::Skip`";
-                    labels.push(known.number(name).ok_or_else(|| wrong(unknown))?);
+                    labels.push(known.number(name).ok_or_else(|| wrong(&expected::GIVEN_CLASS))?);
                 }
                 _ => unreachable!("a chunk has labels of the kind that the roles ask for"),
             }
@@ -259,29 +257,23 @@ impl RowParser {
                 row[slot] = value;
                 return Ok(end - at);
             }
-            Some(value) if value.is_infinite() && content.iter().any(u8::is_ascii_digit) => {
-                "a number within the range of f32, up to 3.4e38; scale the column"
-            }
-            _ if slot > self.n_features => "a finite weight; mend it, or pass `BadRows::Skip`",
-            _ if slot == self.n_features => {
-                "a label, which is a finite number; mend it, name another label column, pass `LabelKind::Classes` for names, or `BadRows::Skip`"
-            }
+            Some(value) if value.is_infinite() && content.iter().any(u8::is_ascii_digit) => &expected::IN_RANGE,
+            _ if slot > self.n_features => &expected::WEIGHT,
+            _ if slot == self.n_features => &expected::LABEL,
             Some(value) if value.is_infinite() => {
                 if *self.rules.on_missing() == OnMissing::Keep {
                     row[slot] = value;
                     return Ok(end - at);
                 }
-                "a finite number; pass `Missing::Keep` to keep it, or `BadRows::Skip`"
+                &expected::FINITE
             }
-            None if !self.rules.is_missing(&content) => {
-                "a number; mend it, drop the column, make it `Categorical`, or pass `BadRows::Skip`"
-            }
+            None if !self.rules.is_missing(&content) => &expected::NUMBER,
             _ => {
                 if *self.rules.on_missing() != OnMissing::Error {
                     row[slot] = f32::NAN;
                     return Ok(end - at);
                 }
-                MISSING
+                &expected::NOT_MISSING
             }
         };
         Err((at, What::Cell { col, found: shown(&content), expected }))
@@ -289,7 +281,7 @@ impl RowParser {
 
     /// The error for a cell of the row at `start`, whose cells were all parsed.
     #[cold]
-    fn wrong_cell(&self, text: &[u8], start: usize, col: usize, expected: &'static str) -> (usize, What) {
+    fn wrong_cell(&self, text: &[u8], start: usize, col: usize, expected: &'static Expected) -> (usize, What) {
         let mut at = start;
         for _ in 0..col {
             at = self.end_of_parsed(text, at) + 1;

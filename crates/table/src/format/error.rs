@@ -83,9 +83,9 @@ pub enum FormatError {
         /// How long the file is.
         found: u64,
     },
-    /// A tensor that every table has is not there.
+    /// A tensor that every table has is missing. [`TensorNames`](crate::TensorNames) opens files that give their tensors other names.
     #[error(
-        "there is no tensor `{tensor}`; a table has `features` [n, …] and `labels` [n], this file has {found}; `TensorNames` says if it has them under other names",
+        "there is no tensor `{tensor}`; a table has `features` [n, …] and `labels` [n], this file has {found}",
         tensor = printable(.tensor), found = listed(.found)
     )]
     MissingTensor {

@@ -3,8 +3,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use super::header::Header;
-use crate::Error;
 use crate::import::{Array, Arrays, ImportReport, Input, LabelArray, NotFinite, Origin, Progress, SourceError, check_dest};
+use crate::{Error, Remedy};
 
 /// How to read IDX files.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -96,10 +96,11 @@ fn labels_beside(path: &Path) -> Result<PathBuf, Error> {
     let name = file_name(path);
     let found = path.with_file_name(name.replace("images", "labels").replace("idx3", "idx1"));
     if found == path || !found.is_file() {
-        let reason = SourceError::Unsupported {
+        let reason = SourceError::Unexpected {
             part: format!("`{name}`"),
-            found: "has no file of labels beside it that is named after it".to_owned(),
-            way_out: "name it by `IdxOptions::labels`".to_owned(),
+            found: "no file of labels in its folder".to_owned(),
+            expected: "one that is named after it".to_owned(),
+            remedies: &[Remedy::NameLabelsFile],
         };
         return Err(reason.at(path));
     }

@@ -7,7 +7,7 @@ use image::{ColorType, DynamicImage, ImageDecoder, ImageError, ImageFormat, Imag
 use super::Channels;
 
 /// The longest side that is read.
-const MAX_SIDE: u32 = 1 << 14;
+pub(super) const MAX_SIDE: u32 = 1 << 14;
 
 /// Height, width and channels, and the pixels in this order.
 #[derive(Debug)]
@@ -29,15 +29,17 @@ impl std::fmt::Display for Shape {
     }
 }
 
-/// Why bytes are no image.
+/// Why bytes are not an image that is read.
 #[derive(Debug)]
 pub(super) enum NoImage {
-    /// They do not start as a PNG or JPEG does.
+    /// They do not begin as PNG or JPEG do.
     OtherFormat,
-    /// They do, and then go wrong.
+    /// The image is damaged.
     Damaged(String),
-    /// It is one of more than 8 bits a channel, or larger than any that are read.
-    Unsupported(String),
+    /// The image has a side of more than [`MAX_SIDE`] pixels.
+    TooLarge,
+    /// The image has more than 8 bits per channel.
+    TooDeep(ColorType),
 }
 
 /// How far decoding went.
@@ -55,7 +57,7 @@ pub(super) fn decode(file: &[u8], channels: Channels, expected: Option<Shape>) -
         _ => return Err(NoImage::OtherFormat),
     };
     let damaged = |error: ImageError| match error {
-        ImageError::Limits(_) => NoImage::Unsupported(format!("has a side of more than {MAX_SIDE} pixels")),
+        ImageError::Limits(_) => NoImage::TooLarge,
         error => NoImage::Damaged(error.to_string()),
     };
     let mut reader = ImageReader::with_format(Cursor::new(file), format);
@@ -90,6 +92,6 @@ fn channels_of(colour: ColorType) -> Result<usize, NoImage> {
         ColorType::La8 => Ok(2),
         ColorType::Rgb8 => Ok(3),
         ColorType::Rgba8 => Ok(4),
-        other => Err(NoImage::Unsupported(format!("has {other:?} pixels, of more than 8 bits a channel"))),
+        other => Err(NoImage::TooDeep(other)),
     }
 }

@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::decode::{Decoded, NoImage, Shape, decode};
+use super::decode::{Decoded, MAX_SIDE, NoImage, Shape, decode};
 use super::folder::{Listing, UNPACK, class_in_archive, class_in_folder, for_each_file, read_file};
 use super::{Channels, ImagesOptions};
 use crate::import::{
     BadRows, ImportReport, Input, MAX_REPORTS, NobodyWaits, Progress, SourceError, check_dest, guarded, in_order, n_threads,
 };
 use crate::writer::ImportNotes;
-use crate::{DType, Error, Schema, TableWriter};
+use crate::{DType, Error, Remedy, Schema, TableWriter};
 
 /// Bytes of pixels that are written at a time. Fixed, so that the statistics are the same on any machine.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -204,10 +204,11 @@ fn decode_job(job: Job, listing: &Listing, channels: Channels, expected: Option<
     let label = class.and_then(|class| listing.label(&class));
     let decoded = guarded(&format!("`{name}`"), || decode(&bytes, channels, expected));
     let result = decoded.and_then(|decoded| decoded.map_err(|reason| bad_file(&name, reason))).and_then(|decoded| {
-        let no_class = || SourceError::Malformed {
+        let no_class = || SourceError::Unexpected {
             part: format!("`{name}`"),
             found: "an image in no folder".to_owned(),
-            expected: "the folder of its class around it; move it, or pass `BadRows::Skip`".to_owned(),
+            expected: "images in folders named after their classes".to_owned(),
+            remedies: &[Remedy::MoveToClass, Remedy::SkipRows],
         };
         Ok((label.ok_or_else(no_class)?, decoded))
     });
@@ -216,21 +217,21 @@ fn decode_job(job: Job, listing: &Listing, channels: Channels, expected: Option<
 
 fn bad_file(name: &str, reason: NoImage) -> SourceError {
     let part = format!("`{name}`");
-    match reason {
-        NoImage::OtherFormat => SourceError::Malformed {
-            part,
-            found: "other first bytes than a PNG or JPEG has".to_owned(),
-            expected: "images only; remove it, or pass `BadRows::Skip`".to_owned(),
-        },
-        NoImage::Damaged(found) => {
-            SourceError::Malformed { part, found, expected: "a whole image; mend it, or pass `BadRows::Skip`".to_owned() }
+    let (found, expected, remedies): (_, _, &'static [Remedy]) = match reason {
+        NoImage::OtherFormat => {
+            let found = "other first bytes than a PNG or JPEG has".to_owned();
+            (found, "images only", &[Remedy::RemoveFile, Remedy::SkipRows])
         }
-        NoImage::Unsupported(found) => SourceError::Unsupported {
-            part,
-            found,
-            way_out: "pass other `Channels` to have 8 bits a channel, or `BadRows::Skip`".to_owned(),
-        },
-    }
+        NoImage::Damaged(found) => (found, "a complete image", &[Remedy::Correct, Remedy::SkipRows]),
+        NoImage::TooLarge => {
+            let found = format!("a side of more than {MAX_SIDE} pixels");
+            (found, "smaller images", &[Remedy::ScaleImages, Remedy::SkipRows])
+        }
+        NoImage::TooDeep(colour) => {
+            (format!("{colour:?} pixels"), "8 bits per channel", &[Remedy::ConvertChannels, Remedy::SkipRows])
+        }
+    };
+    SourceError::Unexpected { part, found, expected: expected.to_owned(), remedies }
 }
 
 fn error_of(bad: Bad, path: &Path) -> Error {
@@ -247,11 +248,7 @@ fn unequal(path: &Path, first: (&str, Shape), other: (&str, Shape)) -> Error {
         first_shape: first.1.to_string(),
         other: other.0.to_owned(),
         other_shape: other.1.to_string(),
-        way_out: if same_size {
-            "pass `Channels::Rgb`, or others that all shall have"
-        } else {
-            "images must have one size; scale them first"
-        },
+        remedies: if same_size { &[Remedy::ConvertChannels] } else { &[Remedy::ScaleImages] },
     };
     reason.at(path)
 }

@@ -1,6 +1,7 @@
 //! What is done to the features of a row once its cells are numbers, the same for every format.
 
-use super::{FeatureDType, Missing};
+use super::{FeatureDType, Missing, expected};
+use crate::Expected;
 
 /// How features that are missing are treated, which are marked, and what features must fit into.
 #[derive(Clone, Debug)]
@@ -88,12 +89,12 @@ impl FeatureRules {
     ///
     /// # Errors
     /// Which of them cannot be stored, and what was expected instead.
-    pub(crate) fn finish(&self, features: &mut [f32]) -> Result<(), (usize, &'static str)> {
+    pub(crate) fn finish(&self, features: &mut [f32]) -> Result<(), (usize, &'static Expected)> {
         let (columns, indicators) = features.split_at_mut(self.n_columns);
         for (i, value) in columns.iter_mut().enumerate() {
             if self.numbers.contains(value) {
                 if self.on_missing == OnMissing::Error {
-                    return Err((i, MISSING));
+                    return Err((i, &expected::NOT_MISSING));
                 }
                 *value = f32::NAN;
             }
@@ -123,18 +124,15 @@ impl FeatureRules {
         }
     }
 
-    fn wanted(&self) -> &'static str {
+    fn wanted(&self) -> &'static Expected {
         match self.dtype {
-            FeatureDType::F32 => "a number",
+            FeatureDType::F32 => &expected::IN_RANGE,
             #[cfg(feature = "half")]
-            FeatureDType::F16 => "a number within the range of f16, up to 65504; scale the column, or pass `FeatureDType::F32`",
-            FeatureDType::U8 => "a whole number from 0 to 255, to be stored as u8; pass `FeatureDType::F32` for others",
+            FeatureDType::F16 => &expected::IN_RANGE_OF_F16,
+            FeatureDType::U8 => &expected::BYTE,
         }
     }
 }
-
-/// What is expected where a value is missing, and is not to be.
-pub(crate) const MISSING: &str = "a number, this is a missing value; pass `Missing::Keep` to keep it as NaN, another `Missing` to fill it in, or `BadRows::Skip`";
 
 /// Whether the text of a cell says that there is no value.
 pub(crate) fn is_missing(content: &[u8]) -> bool {

@@ -1,4 +1,5 @@
-use crate::DType;
+use super::expected;
+use crate::{DType, Expected, Remedy};
 
 /// How the values of an array lie in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +36,7 @@ pub(crate) struct Unfit {
     /// Where it is among the values.
     pub(crate) index: usize,
     pub(crate) found: String,
-    pub(crate) expected: &'static str,
+    pub(crate) expected: &'static Expected,
 }
 
 /// What becomes of features that are NaN or infinite.
@@ -98,7 +99,7 @@ impl Numbers {
                 self.floats(bytes, out);
                 match not_finite {
                     NotFinite::Keep => self.check_range(bytes, out),
-                    NotFinite::Error => self.check_finite(bytes, out, FEATURE),
+                    NotFinite::Error => self.check_finite(bytes, out, &FEATURE),
                 }
             }
         }
@@ -118,7 +119,7 @@ impl Numbers {
             Labels::I64(out) => self.integers(bytes, out),
             Labels::F32(out) => {
                 self.floats(bytes, out);
-                self.check_finite(bytes, out, LABEL)
+                self.check_finite(bytes, out, &LABEL)
             }
         }
     }
@@ -126,7 +127,7 @@ impl Numbers {
     /// The same for weights.
     pub(crate) fn weights(self, bytes: &[u8], out: &mut Vec<f32>) -> Result<(), Unfit> {
         self.floats(bytes, out);
-        self.check_finite(bytes, out, WEIGHT)
+        self.check_finite(bytes, out, &WEIGHT)
     }
 
     fn floats(self, bytes: &[u8], out: &mut Vec<f32>) {
@@ -161,7 +162,7 @@ impl Numbers {
             DType::I64 => out.extend(values(bytes, order, i64::from_le_bytes)),
             DType::U64 => {
                 for (index, value) in values(bytes, order, u64::from_le_bytes).enumerate() {
-                    let fits = i64::try_from(value).map_err(|_| Unfit { index, found: value.to_string(), expected: LABEL });
+                    let fits = i64::try_from(value).map_err(|_| Unfit { index, found: value.to_string(), expected: &LABEL });
                     out.push(fits?);
                 }
             }
@@ -170,11 +171,11 @@ impl Numbers {
         Ok(())
     }
 
-    fn check_finite(self, bytes: &[u8], floats: &[f32], expected: &'static str) -> Result<(), Unfit> {
+    fn check_finite(self, bytes: &[u8], floats: &[f32], expected: &'static Expected) -> Result<(), Unfit> {
         match floats.iter().position(|value| !value.is_finite()) {
             Some(index) => {
                 let found = self.exact(bytes, index);
-                let expected = if found.is_finite() { IN_RANGE } else { expected };
+                let expected = if found.is_finite() { &expected::IN_RANGE } else { expected };
                 Err(Unfit { index, found: found.to_string(), expected })
             }
             None => Ok(()),
@@ -188,7 +189,7 @@ impl Numbers {
         }
         let too_large = |&index: &usize| floats[index].is_infinite() && self.exact(bytes, index).is_finite();
         match (0..floats.len()).find(too_large) {
-            Some(index) => Err(Unfit { index, found: self.exact(bytes, index).to_string(), expected: IN_RANGE }),
+            Some(index) => Err(Unfit { index, found: self.exact(bytes, index).to_string(), expected: &expected::IN_RANGE }),
             None => Ok(()),
         }
     }
@@ -206,10 +207,9 @@ impl Numbers {
     }
 }
 
-const IN_RANGE: &str = "a number within the range of f32, up to 3.4e38; scale the column";
-const FEATURE: &str = "a finite number; pass `NotFinite::Keep` to keep it, or mend it";
-const LABEL: &str = "a label, which is a finite number and, if whole, fits an i64";
-const WEIGHT: &str = "a finite weight";
+const FEATURE: Expected = Expected { what: "a finite number", remedies: &[Remedy::Correct, Remedy::KeepNotFinite] };
+const LABEL: Expected = Expected { what: "a label, which is a finite number and, if whole, fits an i64", remedies: &[] };
+const WEIGHT: Expected = Expected { what: "a finite weight", remedies: &[] };
 
 /// The values that bytes spell.
 fn values<const N: usize, T>(bytes: &[u8], order: ByteOrder, from_le: fn([u8; N]) -> T) -> impl Iterator<Item = T> {

@@ -162,7 +162,9 @@ impl Finder<'_> {
             }
         };
         if options.dtype == FeatureDType::U8 && options.missing == Missing::Mean {
-            return self.wrong("features stored as u8 cannot hold a mean; pass `Missing::Value`".to_owned());
+            return self.wrong(
+                "features stored as u8 cannot hold a mean; store them as f32, or fill missing values with a number".to_owned(),
+            );
         }
         let on_missing = OnMissing::of(options.missing, features.len());
         Ok(Roles {

@@ -1,6 +1,7 @@
 use std::path::Path;
 
-use crate::{Error, printable};
+use crate::remedy::Choice;
+use crate::{Error, Expected, Remedy, printable};
 
 /// Why a source makes no table: what of it was found, what was expected, and what to do next.
 ///
@@ -20,6 +21,21 @@ pub enum SourceError {
         found: String,
         /// What should be.
         expected: String,
+    },
+    /// The file is not what the options say, or needs options to be read.
+    #[error(
+        "{part}: found {found}, expected {expected}{}",
+        Choice(.remedies), part = printable(.part), found = printable(.found), expected = printable(.expected)
+    )]
+    Unexpected {
+        /// Where: a header, a member of an archive, a record.
+        part: String,
+        /// What was found.
+        found: String,
+        /// What was expected.
+        expected: String,
+        /// What to do next.
+        remedies: &'static [Remedy],
     },
     /// The file ends within its data.
     #[error("{part} ends after {found} rows of {expected}; the file is truncated, fetch it again", part = printable(.part))]
@@ -65,8 +81,8 @@ pub enum SourceError {
         column: String,
         /// What was found.
         found: String,
-        /// What should have, and what to do next.
-        expected: &'static str,
+        /// What was expected, and what to do next.
+        expected: &'static Expected,
     },
     /// A column of a type that makes no numbers.
     #[error("column `{column}` is {found}, expected {expected}", column = printable(.column), found = printable(.found))]
@@ -75,13 +91,14 @@ pub enum SourceError {
         column: String,
         /// Its type, as the file names it.
         found: String,
-        /// What it should be, and what to do next.
-        expected: &'static str,
+        /// What was expected, and what to do next.
+        expected: &'static Expected,
     },
     /// Images of two sizes, or of other channels.
     #[error(
-        "`{first}` is {first_shape}, `{other}` is {other_shape}; {way_out}",
-        first = printable(.first), first_shape = printable(.first_shape), other = printable(.other), other_shape = printable(.other_shape)
+        "`{first}` is {first_shape}, `{other}` is {other_shape}{}",
+        Choice(.remedies), first = printable(.first), first_shape = printable(.first_shape), other = printable(.other),
+        other_shape = printable(.other_shape)
     )]
     UnequalImages {
         /// The first image.
@@ -93,12 +110,12 @@ pub enum SourceError {
         /// Its height, width and channels.
         other_shape: String,
         /// What to do next.
-        way_out: &'static str,
+        remedies: &'static [Remedy],
     },
     /// A file of which no importer knows what it is.
     #[error(
-        "is of none of the formats that are imported, its first bytes are {found}; name its format by `ImportOptions::format`",
-        found = printable(.found)
+        "is of none of the formats that are imported, its first bytes are {found}{}",
+        Choice(NO_FORMAT), found = printable(.found)
     )]
     UnknownFormat {
         /// Its first bytes, in hexadecimal.
@@ -106,7 +123,19 @@ pub enum SourceError {
     },
 }
 
+const NO_FORMAT: &[Remedy] = &[Remedy::NameFormat];
+
 impl SourceError {
+    /// What the caller can do.
+    pub(crate) fn remedies(&self) -> &'static [Remedy] {
+        match self {
+            Self::Unexpected { remedies, .. } | Self::UnequalImages { remedies, .. } => remedies,
+            Self::Value { expected, .. } | Self::ColumnType { expected, .. } => expected.remedies,
+            Self::UnknownFormat { .. } => NO_FORMAT,
+            Self::Malformed { .. } | Self::Truncated { .. } | Self::Unsupported { .. } | Self::RowCounts { .. } => &[],
+        }
+    }
+
     /// The error for the source at `path`.
     pub(crate) fn at(self, path: &Path) -> Error {
         Error::Source { path: path.to_owned(), reason: Box::new(self) }

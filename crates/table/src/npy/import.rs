@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::source::{Archive, Source, file_name};
 use super::{ArrayRef, NpyLabels, NpyOptions};
-use crate::Error;
 use crate::import::{Array, Arrays, ImportReport, LabelArray, Origin, Progress, SourceError};
 use crate::printable::listed;
+use crate::{Error, Remedy};
 
 /// Makes a table at `dest` of numpy arrays: a .npy of features with a .npy of labels, or a .npz of both.
 ///
@@ -90,10 +90,11 @@ fn import(path: &Path, dest: &Path, options: &NpyOptions, progress: &mut dyn FnM
 fn member<'a>(source: &Source, archive: &'a mut Option<Archive>, name: &str) -> Result<Array<'a>, Error> {
     match archive {
         Some(archive) => source.member(archive, name),
-        None => source.fail(SourceError::Unsupported {
+        None => source.fail(SourceError::Unexpected {
             part: "the file".to_owned(),
-            found: format!("is a single array and has no member `{name}`"),
-            way_out: "name a .npz, or the other array's file by `ArrayRef::File`".to_owned(),
+            found: "a single array".to_owned(),
+            expected: format!("an archive, .npz, with the member `{name}`"),
+            remedies: &[Remedy::NameLabels],
         }),
     }
 }
@@ -112,10 +113,11 @@ fn names(source: &Source, path: &Path, options: &NpyOptions) -> Result<(Option<S
             NpyLabels::Array(array) => FoundLabels::Array(array.clone()),
             NpyLabels::Column(column) => FoundLabels::Column(*column),
             NpyLabels::Auto => {
-                return source.fail(SourceError::Unsupported {
+                return source.fail(SourceError::Unexpected {
                     part: format!("`{}`", file_name(path)),
-                    found: "is a single array, and labels are nowhere named".to_owned(),
-                    way_out: "name their file by `NpyLabels::Array`, or their column by `NpyLabels::Column`".to_owned(),
+                    found: "a single array".to_owned(),
+                    expected: "features and labels".to_owned(),
+                    remedies: &[Remedy::NameLabels],
                 });
             }
         };
@@ -129,23 +131,24 @@ fn names(source: &Source, path: &Path, options: &NpyOptions) -> Result<(Option<S
         let features_fit = options.features.as_ref().map_or(has(features), |asked| asked == features);
         features_fit && (options.labels != NpyLabels::Auto || has(labels))
     });
-    let none = |what: &str, option: &str| {
-        source.fail(SourceError::Unsupported {
+    let none = |what: &str, remedies| {
+        source.fail(SourceError::Unexpected {
             part: "the archive".to_owned(),
-            found: format!("has the arrays {}, and it cannot be told which are the {what}", listed(members)),
-            way_out: format!("name them by `NpyOptions::{option}`"),
+            found: format!("the arrays {}", listed(members)),
+            expected: format!("one that is named as {what} are"),
+            remedies,
         })
     };
     let features = match (&options.features, pair) {
         (Some(name), _) => name.clone(),
         (None, Some((features, _))) => (*features).to_owned(),
-        (None, None) => return none("features", "features"),
+        (None, None) => return none("features", &[Remedy::NameFeatures]),
     };
     let labels = match (&options.labels, pair) {
         (NpyLabels::Array(array), _) => FoundLabels::Array(array.clone()),
         (NpyLabels::Column(column), _) => FoundLabels::Column(*column),
         (NpyLabels::Auto, Some((_, labels))) => FoundLabels::Array(ArrayRef::Member((*labels).to_owned())),
-        (NpyLabels::Auto, None) => return none("labels", "labels"),
+        (NpyLabels::Auto, None) => return none("labels", &[Remedy::NameLabels]),
     };
     Ok((Some(features), labels))
 }

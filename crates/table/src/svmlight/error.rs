@@ -1,3 +1,6 @@
+use crate::remedy::Choice;
+use crate::{Expected, Remedy};
+
 /// What is wrong with a line of an svmlight file: what was found, what was expected, and what to do next.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -5,21 +8,21 @@ pub enum SvmlightError {
     /// The line does not start with a label.
     #[error("found the label {found:?}, expected {expected}")]
     Label {
-        /// What stood there, shortened if long.
+        /// What was found, shortened if long.
         found: Box<str>,
-        /// What should have, and what to do next.
-        expected: &'static str,
+        /// What was expected, and what to do next.
+        expected: &'static Expected,
     },
-    /// What stands behind `qid:` is no whole number.
-    #[error("found the query {found:?}, expected `qid:` and a whole number; mend it, or pass `BadRows::Skip`")]
+    /// What follows `qid:` is not a whole number.
+    #[error("found the query {found:?}, expected `qid:` and a whole number{}", Choice(CORRECT))]
     Query {
-        /// What stood there, shortened if long.
+        /// What was found, shortened if long.
         found: Box<str>,
     },
-    /// Something that is no feature.
-    #[error("found {found:?}, expected `index:value`; mend it, or pass `BadRows::Skip`")]
+    /// A word that is not a feature.
+    #[error("found {found:?}, expected `index:value`{}", Choice(CORRECT))]
     Feature {
-        /// What stood there, shortened if long.
+        /// What was found, shortened if long.
         found: Box<str>,
     },
     /// A value that cannot be stored.
@@ -27,19 +30,19 @@ pub enum SvmlightError {
     Value {
         /// The feature's index, as in the file.
         index: usize,
-        /// What stood there, shortened if long.
+        /// What was found, shortened if long.
         found: Box<str>,
-        /// What should have, and what to do next.
-        expected: &'static str,
+        /// What was expected, and what to do next.
+        expected: &'static Expected,
     },
     /// A feature that is given twice.
-    #[error("feature {index} is given twice; leave one out, or pass `BadRows::Skip`")]
+    #[error("feature {index} is given twice{}", Choice(CORRECT))]
     Twice {
         /// Its index.
         index: usize,
     },
     /// Features in another order than that of their indices.
-    #[error("feature {index} stands behind {previous}, indices must rise; sort the row, or pass `BadRows::Skip`")]
+    #[error("feature {index} follows {previous}, expected rising indices{}", Choice(SORT))]
     NotRising {
         /// The index before.
         previous: usize,
@@ -47,12 +50,10 @@ pub enum SvmlightError {
         index: usize,
     },
     /// Index 0 in a file that is said to count from 1.
-    #[error("feature 0 in a file whose first index is said to be 1; pass `FirstIndex::Zero` or `FirstIndex::Auto`")]
+    #[error("feature 0 in a file whose first index is said to be 1{}", Choice(FROM_ZERO))]
     BelowFirst,
     /// An index beyond the features that a row was said to have.
-    #[error(
-        "feature {index}, rows have {n_features} features and the last is {last}; pass a larger `n_features`, or `BadRows::Skip`"
-    )]
+    #[error("feature {index}, rows have {n_features} features and the last is {last}{}", Choice(WIDEN))]
     BeyondLast {
         /// The index.
         index: usize,
@@ -75,4 +76,23 @@ pub enum SvmlightError {
         /// How far was looked.
         limit_bytes: usize,
     },
+}
+
+const CORRECT: &[Remedy] = &[Remedy::Correct, Remedy::SkipRows];
+const SORT: &[Remedy] = &[Remedy::SortRow, Remedy::SkipRows];
+const FROM_ZERO: &[Remedy] = &[Remedy::FirstIndexZero];
+const WIDEN: &[Remedy] = &[Remedy::MoreFeatures, Remedy::SkipRows];
+
+impl SvmlightError {
+    /// What the caller can do.
+    pub(crate) fn remedies(&self) -> &'static [Remedy] {
+        match self {
+            Self::Label { expected, .. } | Self::Value { expected, .. } => expected.remedies,
+            Self::Query { .. } | Self::Feature { .. } | Self::Twice { .. } => CORRECT,
+            Self::NotRising { .. } => SORT,
+            Self::BelowFirst => FROM_ZERO,
+            Self::BeyondLast { .. } => WIDEN,
+            Self::TooLarge { .. } | Self::LineTooLong { .. } => &[],
+        }
+    }
 }

@@ -2,7 +2,8 @@
 
 use super::{FirstIndex, MAX_INDEX, SvmlightError, SvmlightOptions};
 use crate::csv::{number, shown};
-use crate::import::{Labels, MISSING, Missing, is_missing};
+use crate::import::{Labels, Missing, expected, is_missing};
+use crate::{Expected, Remedy};
 
 /// How lines are read.
 #[derive(Debug)]
@@ -66,21 +67,18 @@ impl LineParser {
         let wrong = |expected| SvmlightError::Label { found: found(word), expected };
         if let Labels::Found | Labels::Known(_) = &self.labels {
             let Ok(name) = str::from_utf8(word) else {
-                return Err(wrong("a class in UTF-8; convert the file, or pass `BadRows::Skip`"));
+                return Err(wrong(&expected::CLASS_IN_UTF8));
             };
             if is_missing(word) {
-                return Err(wrong("a class, this is a missing value; mend it, or pass `BadRows::Skip`"));
+                return Err(wrong(&expected::CLASS));
             }
             let Labels::Known(known) = &self.labels else { return Ok(Label::Found(name)) };
-            let unknown = "one of the classes that were given; add it to them, or pass `BadRows::Skip`";
-            return known.number(name).map(Label::Known).ok_or_else(|| wrong(unknown));
+            return known.number(name).map(Label::Known).ok_or_else(|| wrong(&expected::GIVEN_CLASS));
         }
         match number(word, b'.') {
-            Some(label) if self.labels == Labels::Binary && label != 0.0 && label != 1.0 => {
-                Err(wrong("a label 0 or 1; pass `LabelKind::Number` or `LabelKind::Classes` for others"))
-            }
+            Some(label) if self.labels == Labels::Binary && label != 0.0 && label != 1.0 => Err(wrong(&BINARY_LABEL)),
             Some(label) if label.is_finite() => Ok(Label::Number(label)),
-            _ => Err(wrong("one finite number; mend it, pass `LabelKind::Classes` for names, or `BadRows::Skip`")),
+            _ => Err(wrong(&LABEL)),
         }
     }
 
@@ -102,22 +100,24 @@ impl LineParser {
         let wrong = |expected| SvmlightError::Value { index, found: found(value), expected };
         match number(value, b'.') {
             Some(value) if value.is_finite() => Ok((index, value)),
-            Some(number) if number.is_infinite() && value.iter().any(u8::is_ascii_digit) => {
-                Err(wrong("a number within the range of f32, up to 3.4e38; scale the feature"))
-            }
+            Some(number) if number.is_infinite() && value.iter().any(u8::is_ascii_digit) => Err(wrong(&expected::IN_RANGE)),
             Some(number) if number.is_infinite() && self.missing == Missing::Keep => Ok((index, number)),
-            Some(number) if number.is_infinite() => {
-                Err(wrong("a finite number; pass `Missing::Keep` to keep it, or `BadRows::Skip`"))
-            }
+            Some(number) if number.is_infinite() => Err(wrong(&expected::FINITE)),
             None if value.is_empty() => Err(no_feature()),
-            None if !is_missing(value) => Err(wrong("a number; mend it, or pass `BadRows::Skip`")),
-            _ if self.missing == Missing::Error => Err(wrong(MISSING)),
+            None if !is_missing(value) => Err(wrong(&NUMBER)),
+            _ if self.missing == Missing::Error => Err(wrong(&expected::NOT_MISSING)),
             _ => Ok((index, f32::NAN)),
         }
     }
 }
 
-/// What stands between blanks, and where.
+// These differ from those of columns: a row of svmlight has no other label, and no column that can be named.
+const BINARY_LABEL: Expected = Expected { what: "a label 0 or 1", remedies: &[Remedy::LabelsAsNumbers, Remedy::LabelsAsClasses] };
+const LABEL: Expected =
+    Expected { what: "one finite number", remedies: &[Remedy::Correct, Remedy::LabelsAsClasses, Remedy::SkipRows] };
+const NUMBER: Expected = Expected { what: "a number", remedies: &[Remedy::Correct, Remedy::SkipRows] };
+
+/// A word between blanks, and its place.
 struct Words<'a> {
     line: &'a [u8],
     at: usize,

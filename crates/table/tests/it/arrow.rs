@@ -148,9 +148,12 @@ fn columns_that_make_no_numbers_are_named() {
         assert!(says.iter().all(|says| message.contains(says)), "{message}");
     }
     let drop = |names: &[&str]| names.iter().map(|&name| name.into()).collect();
-    check(ColumnOptions { drop: drop(&["many"]), ..columns() }, &["column `when` is Timestamp", "drop it"]);
-    check(ColumnOptions { drop: drop(&["when"]), ..columns() }, &["column `many` is List", "drop it"]);
-    check(ColumnOptions { categorical: Categorical::No, ..columns() }, &["column `cat` is Dictionary", "make it `Categorical`"]);
+    check(ColumnOptions { drop: drop(&["many"]), ..columns() }, &["column `when` is Timestamp", "`ColumnOptions::drop`"]);
+    check(ColumnOptions { drop: drop(&["when"]), ..columns() }, &["column `many` is List", "`ColumnOptions::drop`"]);
+    check(
+        ColumnOptions { categorical: Categorical::No, ..columns() },
+        &["column `cat` is Dictionary", "name the column in `ColumnOptions::categorical`"],
+    );
     check(
         ColumnOptions { label: "text".into(), drop: drop(&["when", "many"]), ..columns() },
         &["column `text` is LargeUtf8", "`LabelKind::Classes`"],

@@ -108,7 +108,7 @@ fn folders_and_archives() {
         assert!(report.classes.iter().map(String::as_str).eq(names.split_whitespace()), "{:?}", report.classes);
         assert_eq!(Table::open(&dest).unwrap().classes(), report.classes);
         let message = import(source, CifarOptions { set: CifarSet::Test, ..TEN }).unwrap_err();
-        assert!(message.contains("`test_batch.bin`") && message.contains("CifarOptions"), "{message}");
+        assert!(message.contains("`test_batch.bin`") && message.contains("`CifarLabels::Ten`"), "{message}");
     }
 }
 

@@ -71,7 +71,11 @@ fn text_becomes_codes() {
     assert_eq!((numbers.n_cols(), &values(&numbers)[..]), (0, &["x: 2|3|4|5|6".to_owned()][..]));
 
     let auto = of(ColumnOptions { categorical: Categorical::Auto, ..columns() });
-    refuse(text, &of(columns()), &["line 2, column 2 (`town`): found \"Bern\"", "make it `Categorical`"]);
+    refuse(
+        text,
+        &of(columns()),
+        &["line 2, column 2 (`town`): found \"Bern\"", "name the column in `ColumnOptions::categorical`"],
+    );
     refuse(b"y,a\n1,ok\n1,\xff\n", &auto, &["line 3, column 2 (`a`)", "expected text in UTF-8"]);
     let label = ColumnOptions { categorical: Categorical::Columns(vec![0.into()]), ..columns() };
     refuse(text, &of(label), &["`y` is asked to be categorical and to be label"]);
@@ -126,7 +130,7 @@ fn labels_may_be_classes() {
 
     refuse("y,a\nlo,1\nmid,2\n", &of(classes(given)), &["line 3, column 1 (`y`): found \"mid\", expected one of the classes"]);
     refuse("y,a\nlo,1\n,2\n", &of(classes(LabelKind::Classes)), &["line 3", "expected a class, this is a missing value"]);
-    refuse("y,a\nlo,1\n", &of(columns()), &["pass `LabelKind::Classes` for names"]);
+    refuse("y,a\nlo,1\n", &of(columns()), &["pass `LabelKind::Classes`"]);
     let twice = LabelKind::Given(vec!["a".into(), "a".into()]);
     refuse("y,a\na,1\n", &of(classes(twice)), &["the classes have \"a\" twice"]);
 
@@ -175,7 +179,7 @@ fn missing_values_may_be_filled_in() {
     refuse(
         "y,a,b\n1,,2\n0,-999,3\n",
         &of(fill(Missing::Mean)),
-        &["every value of `a` is missing", "drop it, or pass `Missing::Value`"],
+        &["every value of `a` is missing", "name the column in `ColumnOptions::drop` or pass `Missing::Value`"],
     );
     refuse("y,a\n1,inf\n", &of(fill(Missing::Mean)), &["expected a finite number"]);
     let no_feature = ColumnOptions { indicators: Indicators::Columns(vec!["y".into()]), ..columns() };

@@ -126,8 +126,16 @@ fn columns_have_roles() {
 #[test]
 fn a_bad_cell_is_placed_and_quoted() {
     let at = |says| ["line 3, column 2 (`a`)", says];
-    refuse("y,a,b\n1,2,3\n1,two,3\n", auto(), &at("found \"two\", expected a number; mend it, drop the column"));
-    refuse("y,a,b\n1,2,3\n1,,3\n", auto(), &at("found \"\", expected a number, this is a missing value; pass `Missing::Keep`"));
+    refuse(
+        "y,a,b\n1,2,3\n1,two,3\n",
+        auto(),
+        &at("found \"two\", expected a number; correct it, name the column in `ColumnOptions::drop`"),
+    );
+    refuse(
+        "y,a,b\n1,2,3\n1,,3\n",
+        auto(),
+        &at("found \"\", expected a number, this is a missing value; pass `Missing::Keep` to keep it"),
+    );
     refuse("y,a,b\n1,2,3\n1,NaN,3\n", auto(), &at("Missing::Keep"));
     refuse("y,a,b\n1,2,3\n1,inf,3\n", auto(), &at("found \"inf\", expected a finite number"));
     refuse("y,a,b\n1,2,3\n1,1e39,3\n", auto(), &at("within the range of f32"));

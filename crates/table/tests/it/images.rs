@@ -84,7 +84,7 @@ fn channels_are_converted() {
     assert_eq!(rows(Channels::Grey), Ok(vec![100, 118]));
     let message: String = rows(Channels::AsStored).unwrap_err();
     assert!(message.contains("`x/1.png` is 1 × 1 pixels of 1 channels, `x/2.png` is 1 × 1 pixels of 4"), "{message}");
-    assert!(message.contains("pass `Channels::Rgb`"), "{message}");
+    assert!(message.contains("`ImagesOptions::channels`"), "{message}");
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn sizes_that_differ_are_named() {
     for options in [ImagesOptions::default(), SKIP] {
         let message = import(folder.path(), options).unwrap_err();
         let expected =
-            "`a/0.png` is 2 × 1 pixels of 3 channels, `a/1.png` is 1 × 2 pixels of 3 channels; images must have one size";
+            "`a/0.png` is 2 × 1 pixels of 3 channels, `a/1.png` is 1 × 2 pixels of 3 channels; scale the images to one size";
         assert!(message.contains(expected), "{message}");
     }
 }
@@ -118,7 +118,7 @@ fn other_files_are_errors_or_skipped() {
     let image = fs::read(scratch.path().join("x.png")).unwrap();
     check("a/.DS_Store", b"\0\0\0\x01Bud1", "other first bytes than a PNG or JPEG has");
     check("b/notes.png", b"not an image", "other first bytes");
-    check("a/cut.png", &image[..image.len() / 2], "a whole image");
+    check("a/cut.png", &image[..image.len() / 2], "a complete image");
     check("a/empty.png", b"", "other first bytes");
     check("loose.png", &image, "an image in no folder");
     // A chunk that says it is longer than the file, and a width of four thousand million.
@@ -129,7 +129,7 @@ fn other_files_are_errors_or_skipped() {
     wide[16..20].copy_from_slice(&[0xff; 4]);
     check("a/wide.png", &wide, "`a/wide.png`");
     write(scratch.path(), "x16.png", (1, 1), ExtendedColorType::L16, &[1, 2]);
-    check("a/16.png", &fs::read(scratch.path().join("x16.png")).unwrap(), "more than 8 bits a channel");
+    check("a/16.png", &fs::read(scratch.path().join("x16.png")).unwrap(), "expected 8 bits per channel");
 }
 
 #[test]

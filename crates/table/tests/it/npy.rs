@@ -283,6 +283,6 @@ mod samples {
         let message = import("higgs2k_X_f32.npy", with_labels("cifar10_test100_labels_u8.npy").unwrap()).unwrap().unwrap_err();
         assert!(message.contains("has 2000 rows") && message.contains("has 100"), "{message}");
         let message = import("higgs2k_X_f32.npy", NpyOptions::default()).unwrap().unwrap_err();
-        assert!(message.contains("`NpyLabels::Array`"), "{message}");
+        assert!(message.contains("`NpyOptions::labels`"), "{message}");
     }
 }

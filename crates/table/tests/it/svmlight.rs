@@ -99,7 +99,7 @@ fn first_index_and_number_of_features() {
 fn bad_lines_are_refused_with_their_place() {
     for (line, says) in [
         ("1 1:2 1:3", "line 3, byte 24: feature 1 is given twice"),
-        ("1 3:2 1:3", "line 3, byte 24: feature 1 stands behind 3, indices must rise"),
+        ("1 3:2 1:3", "line 3, byte 24: feature 1 follows 3, expected rising indices"),
         ("1 1:two", "line 3, byte 20: feature 1: found \"two\", expected a number"),
         ("1 1:nan", "found \"nan\", expected a number, this is a missing value"),
         ("1 1:inf", "found \"inf\", expected a finite number"),

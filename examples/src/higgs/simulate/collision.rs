@@ -4,7 +4,7 @@ use super::decay::{Resonance, two_body};
 use super::four_vector::FourVector;
 use super::random::Random;
 
-// Masses and widths as measured, GeV; nobody has seen the two heavy Higgs bosons, so their widths are a choice.
+// Masses and widths as measured, GeV; the two heavy Higgs bosons are hypothetical, so their widths are a choice.
 const W: Resonance = Resonance { mass: 80.4, width: 2.1 };
 const TOP: Resonance = Resonance { mass: 172.5, width: 1.4 };
 const HEAVY_HIGGS: Resonance = Resonance { mass: 425.0, width: 10.0 };

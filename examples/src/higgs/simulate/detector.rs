@@ -65,7 +65,7 @@ pub(crate) fn tags(partons: &Partons, random: &mut Random) -> Option<[Tag; MAX_P
     (n_tagged(&tags) >= 2).then_some(tags)
 }
 
-/// Reconstructs `collision`. `None` unless it has a lepton that stands alone, four jets and two b-tags: the selection of the
+/// Reconstructs `collision`. `None` unless it has an isolated lepton, four jets and two b-tags: the selection of the
 /// UCI set.
 pub(crate) fn observe(collision: &Collision, partons: &Partons, tags: &[Tag; MAX_PARTONS], random: &mut Random) -> Option<Seen> {
     let lepton = blurred(collision.lepton, LEPTON_RESOLUTION, random);

@@ -11,10 +11,10 @@
 //! transverse momentum that is missing. They differ in which pairs and triples of them were one particle once, so the seven
 //! invariant masses help, and a network finds more than they say (Baldi, Sadowski, Whiteson 2014, arXiv:1402.4735).
 //!
-//! An event is made in four steps, a file each: [`collision`] draws a production and lets it decay ([`decay`], [`four_vector`]),
-//! [`detector`] blurs what comes out and applies the cuts, [`columns`] computes the 28 numbers. What is left out: matrix elements
+//! An event is made in four steps, one file for each: [`collision`] draws a production and lets it decay ([`decay`], [`four_vector`]),
+//! [`detector`] blurs the result and applies the cuts, [`columns`] computes the 28 numbers. What is left out: matrix elements
 //! (decays are isotropic, spins uncorrelated), parton showers beyond hard initial-state jets, pile-up, hadronisation.
-//! So it stands in for the real rows where those cannot be fetched: similar columns, similar difficulty, not the same numbers.
+//! So it stands in for the real rows where those cannot be downloaded: similar columns, similar difficulty, not the same numbers.
 //!
 //! Energies, momenta and masses are in GeV with c = 1 until [`columns`] makes them numbers of order one.
 
@@ -23,13 +23,15 @@ mod columns;
 mod csv;
 mod decay;
 mod detector;
+mod file;
 mod four_vector;
 mod random;
 
 #[cfg(test)]
 mod tests;
 
-pub(crate) use csv::write_csv;
+use csv::write_csv;
+pub(crate) use file::SimulatedFile;
 
 use collision::{Partons, Process};
 use detector::Seen;
@@ -38,7 +40,10 @@ use random::Random;
 /// How much of the table is signal, as in the UCI set.
 const SIGNAL_FRACTION: f64 = 0.53;
 
-/// Events by number: event `i` is a pure function of `(seed, i)`, whoever asks for it and in whichever order.
+/// Raised with every change of the simulated events, so that files of another simulation are not used.
+const VERSION: u32 = 1;
+
+/// Events by number: event `i` is a pure function of `(seed, i)`, independent of the order in which events are asked for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Simulation {
     /// Another seed, another table.

@@ -8,7 +8,7 @@ use super::columns::{NAMES, masses};
 use super::decay::{Resonance, rest_frame_momentum, two_body};
 use super::four_vector::{FourVector, delta_r_squared};
 use super::random::Random;
-use super::{Simulation, attempt, write_csv};
+use super::{SimulatedFile, Simulation, VERSION, attempt, write_csv};
 
 #[track_caller]
 fn check_close(found: f64, expected: f64, tolerance: f64) {
@@ -160,14 +160,14 @@ fn the_detector_keeps_its_cuts() {
         assert!(seen.jets.windows(2).all(|pair| pair[0].momentum.pt() >= pair[1].momentum.pt()), "jets come hardest first");
         for jet in &seen.jets {
             assert!(jet.momentum.pt() > 20.0 && jet.momentum.eta().abs() < 2.5, "a jet is in acceptance");
-            assert!(delta_r_squared(&jet.momentum, &seen.lepton) >= 0.16, "the lepton stands alone");
+            assert!(delta_r_squared(&jet.momentum, &seen.lepton) >= 0.16, "the lepton is isolated");
         }
     }
     assert!(n_seen > 800, "about three in ten top pairs pass, but {n_seen} of 4000 did");
 }
 
 #[test]
-fn an_event_depends_on_seed_and_number_alone() {
+fn an_event_depends_only_on_seed_and_number() {
     let one = Simulation { seed: 7 };
     let forwards: Vec<_> = (0..200).map(|i| one.event(i)).collect();
     let mut backwards: Vec<_> = (0..200).rev().map(|i| Simulation { seed: 7 }.event(i)).collect();
@@ -235,7 +235,7 @@ fn signal_and_background_peak_where_their_particles_are() {
         [values[values.len() / 4], values[values.len() / 2], values[3 * values.len() / 4]]
     });
     let spread = |[low, middle, high]: [f32; 3]| (high - low) / middle;
-    assert!(spread(quartiles[1]) < 0.6 * spread(quartiles[0]), "m_bb peaks in the signal alone: {quartiles:?}");
+    assert!(spread(quartiles[1]) < 0.6 * spread(quartiles[0]), "m_bb peaks only in the signal: {quartiles:?}");
 }
 
 #[test]
@@ -268,3 +268,45 @@ fn a_folder_that_is_not_there_is_an_error_that_names_it() {
     let error = write_csv(Path::new("no/such/folder/events.csv"), 10, 1, 0).expect_err("there is no such folder");
     assert!(error.to_string().contains("no/such/folder/events.csv"), "{error}");
 }
+
+#[test]
+fn a_simulated_file_is_used_again_only_if_it_is_complete() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = SimulatedFile::new(folder.path(), 3, 100..350);
+    assert!(!file.is_complete(), "there is no file yet");
+    file.write().expect("250 rows fit");
+    assert!(file.is_complete(), "it was just written");
+    let text = std::fs::read_to_string(file.path()).expect("it was just written");
+
+    // What another version, another range, a copy that was cut off, or a person may put there.
+    let other = SimulatedFile::new(folder.path(), 3, 99..349);
+    other.write().expect("250 rows fit");
+    let other = std::fs::read_to_string(other.path()).expect("it was just written");
+    let without_first = text.replacen(text.lines().nth(1).expect("the first row"), "", 1);
+    for bad in [other, without_first, text[..text.len() - 1].to_owned(), text.replacen("label", "signal", 1), String::new()] {
+        std::fs::write(file.path(), &bad).expect("it can be replaced");
+        assert!(!file.is_complete(), "{}", &bad[..bad.len().min(400)]);
+    }
+    std::fs::write(file.path(), text).expect("it can be replaced");
+    assert!(file.is_complete(), "the bytes are those that were written");
+}
+
+#[test]
+fn files_of_different_rows_have_different_names() {
+    let name = |seed, rows| SimulatedFile::new(Path::new(""), seed, rows).path().to_owned();
+    let names = [name(0, 0..100), name(0, 100..120), name(0, 104..124), name(1, 100..120), name(1, 0..100), name(10, 0..100)];
+    assert!((1..names.len()).all(|i| !names[..i].contains(&names[i])), "{names:?}");
+}
+
+#[test]
+fn the_version_is_that_of_these_events() {
+    let simulation = Simulation { seed: 0 };
+    let sum: f64 = (0..50).flat_map(|i| simulation.event(i).1).map(f64::from).sum();
+    assert!(
+        VERSION == 1 && (sum - SUM_OF_VERSION_1).abs() < 1e-2,
+        "the events changed, now {sum}: raise VERSION, and the number here"
+    );
+}
+
+/// The sum of all features of the first 50 events with seed 0.
+const SUM_OF_VERSION_1: f64 = 852.7233;

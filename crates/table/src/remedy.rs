@@ -1,0 +1,166 @@
+use std::fmt;
+
+/// What the caller of an importer can do about an error.
+///
+/// Messages name the settings of this crate. A program with options of its own writes [`Error::problem`](crate::Error::problem), and names its
+/// options for the [`Error::remedies`](crate::Error::remedies).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Remedy {
+    /// Correct what was found.
+    Correct,
+    /// Sort the row.
+    SortRow,
+    /// Remove a file that is not an image.
+    RemoveFile,
+    /// Move an image into the folder of its class.
+    MoveToClass,
+    /// Convert the text to UTF-8.
+    ConvertText,
+    /// Skip such rows, with `BadRows::Skip`.
+    SkipRows,
+    /// Keep values that are missing or not finite, with `Missing::Keep`.
+    KeepMissing,
+    /// The same for arrays, with `NotFinite::Keep`.
+    KeepNotFinite,
+    /// Replace missing values, with `Missing::Mean` or `Missing::Value`.
+    FillMissing,
+    /// Replace missing values by a number, with `Missing::Value`.
+    FillMissingWithNumber,
+    /// Predict another column, named by `ColumnOptions::label`.
+    OtherLabel,
+    /// Store labels as numbers, with `LabelKind::Number`.
+    LabelsAsNumbers,
+    /// Store labels as classes, with `LabelKind::Classes`.
+    LabelsAsClasses,
+    /// Add the class to the ones that were given, in `LabelKind::Given`.
+    AddClass,
+    /// Take the weights of rows from another column, named by `ColumnOptions::weight`.
+    OtherWeight,
+    /// Leave the column out, with `ColumnOptions::drop`.
+    DropColumn,
+    /// Store the column as codes, with `ColumnOptions::categorical`.
+    MakeCategorical,
+    /// Rename one of two columns.
+    RenameColumn,
+    /// Scale the column to the range of its type.
+    ScaleColumn,
+    /// Store features as `f32`, with `FeatureDType::F32`.
+    StoreAsF32,
+    /// Say that the first line names the columns, with `Header::Present`.
+    HeaderPresent,
+    /// Say that the first line is a row, with `Header::Absent`.
+    HeaderAbsent,
+    /// Name the format of the source, with `ImportOptions::format`.
+    NameFormat,
+    /// Name the array of features, with `NpyOptions::features`.
+    NameFeatures,
+    /// Name the array, file or column of the labels, with `NpyOptions::labels`.
+    NameLabels,
+    /// Name the file of the labels, with `IdxOptions::labels`.
+    NameLabelsFile,
+    /// Read the source as CIFAR-10, with `CifarLabels::Ten`.
+    ReadAsCifar10,
+    /// Read the source as CIFAR-100, with `CifarLabels::Fine` or `CifarLabels::Coarse`.
+    ReadAsCifar100,
+    /// Convert images to the same channels, with `Channels`.
+    ConvertChannels,
+    /// Scale images to one size.
+    ScaleImages,
+    /// Let a row have more features, with `SvmlightOptions::n_features`.
+    MoreFeatures,
+    /// Let indices of features begin with 0, with `FirstIndex::Zero` or `FirstIndex::Auto`.
+    FirstIndexZero,
+}
+
+/// What an importer expected instead of what it found, and what the caller can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Expected {
+    /// What was expected.
+    pub what: &'static str,
+    /// What the caller can do.
+    pub remedies: &'static [Remedy],
+}
+
+impl fmt::Display for Expected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.what, Choice(self.remedies))
+    }
+}
+
+impl fmt::Display for Remedy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Correct => "correct it",
+            Self::SortRow => "sort the row",
+            Self::RemoveFile => "remove it",
+            Self::MoveToClass => "move it into the folder of its class",
+            Self::ConvertText => "convert the file to UTF-8",
+            Self::SkipRows => "pass `BadRows::Skip`",
+            Self::KeepMissing => "pass `Missing::Keep` to keep it",
+            Self::KeepNotFinite => "pass `NotFinite::Keep` to keep it",
+            Self::FillMissing => "pass `Missing::Mean` or `Missing::Value` to replace it",
+            Self::FillMissingWithNumber => "pass `Missing::Value`",
+            Self::OtherLabel => "name another column in `ColumnOptions::label`",
+            Self::LabelsAsNumbers => "pass `LabelKind::Number`",
+            Self::LabelsAsClasses => "pass `LabelKind::Classes`",
+            Self::AddClass => "add it to `LabelKind::Given`",
+            Self::OtherWeight => "name another column in `ColumnOptions::weight`",
+            Self::DropColumn => "name the column in `ColumnOptions::drop`",
+            Self::MakeCategorical => "name the column in `ColumnOptions::categorical`",
+            Self::RenameColumn => "rename one of them",
+            Self::ScaleColumn => "scale the column",
+            Self::StoreAsF32 => "pass `FeatureDType::F32`",
+            Self::HeaderPresent => "pass `Header::Present`",
+            Self::HeaderAbsent => "pass `Header::Absent`",
+            Self::NameFormat => "name its format in `ImportOptions::format`",
+            Self::NameFeatures => "name the features in `NpyOptions::features`",
+            Self::NameLabels => "name the labels in `NpyOptions::labels`",
+            Self::NameLabelsFile => "name the file of labels in `IdxOptions::labels`",
+            Self::ReadAsCifar10 => "pass `CifarLabels::Ten` for CIFAR-10",
+            Self::ReadAsCifar100 => "pass `CifarLabels::Fine` or `CifarLabels::Coarse` for CIFAR-100",
+            Self::ConvertChannels => "choose the channels in `ImagesOptions::channels`",
+            Self::ScaleImages => "scale the images to one size",
+            Self::MoreFeatures => "pass a larger `SvmlightOptions::n_features`",
+            Self::FirstIndexZero => "pass `FirstIndex::Zero` or `FirstIndex::Auto`",
+        })
+    }
+}
+
+/// Remedies at the end of a message: `; this, that, or the other`.
+pub(crate) struct Choice<'a>(pub(crate) &'a [Remedy]);
+
+impl fmt::Display for Choice<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let last = self.0.len().saturating_sub(1);
+        for (i, remedy) in self.0.iter().enumerate() {
+            let before = match i {
+                0 => "; ",
+                1 if last == 1 => " or ",
+                i if i == last => ", or ",
+                _ => ", ",
+            };
+            write!(f, "{before}{remedy}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(remedies: &'static [Remedy], expected: &str) {
+        assert_eq!(Expected { what: "a number", remedies }.to_string(), expected);
+    }
+
+    #[test]
+    fn remedies_are_joined_as_in_a_sentence() {
+        check(&[], "a number");
+        check(&[Remedy::ScaleColumn], "a number; scale the column");
+        check(&[Remedy::Correct, Remedy::SkipRows], "a number; correct it or pass `BadRows::Skip`");
+        let three = &[Remedy::Correct, Remedy::LabelsAsClasses, Remedy::SkipRows];
+        check(three, "a number; correct it, pass `LabelKind::Classes`, or pass `BadRows::Skip`");
+    }
+}
