@@ -506,6 +506,33 @@ fn names_that_are_not_utf8() {
 }
 
 #[test]
+fn control_characters_of_names_do_not_reach_the_terminal() {
+    let place = Place::new();
+    #[track_caller]
+    fn check(output: &Output, escaped: &str) {
+        let said = [&output.stdout[..], &output.stderr].concat();
+        assert!(!said.contains(&b'\x1b'), "{output:?}");
+        let said = String::from_utf8(said).expect("messages are UTF-8");
+        assert!(said.contains(escaped) && !said.contains("panicked"), "no `{escaped}` in: {said}");
+    }
+    check(&place.run(&["--\u{1b}[31mred"]), "--\\u{1b}[31mred");
+    check(&place.run(&["--train", "\u{1b}]0;title\u{7}", "--test", "test.csv"]), "\\u{1b}]0;title\\u{7}: cannot open");
+    place.csv("word.csv", |row, cells| {
+        if row == 7 {
+            cells[1] = "\u{1b}[2J".into()
+        }
+    });
+    check(&place.run(&["--train", "word.csv", "--test", "test.csv"]), "found \"\\u{1b}[2J\"");
+    for name in ["train.csv", "test.csv"] {
+        let text = fs::read_to_string(place.path(name)).expect("it was written");
+        place.write(&format!("\u{1b}{name}"), text.replacen("mass", "ma\u{1b}[31mss", 1));
+    }
+    let output = place.run(&["--train", "\u{1b}train.csv", "--test", "\u{1b}test.csv", "--runs", "\u{1b}runs"]);
+    assert!(output.status.success(), "{output:?}");
+    check(&output, "\\u{1b}runs");
+}
+
+#[test]
 fn test_rows_are_never_training_rows() {
     let place = Place::new();
     let mut rows = Vec::new();

@@ -174,7 +174,11 @@ fn missing_values_may_be_filled_in() {
     );
     assert_eq!((words.rows::<f32>(0..2).unwrap(), words.categories(0..2).unwrap()), (&[0.5, 2.0][..], &[1, 0][..]));
 
-    refuse(text, &of(fill(Missing::Error)), &["line 2, column 2 (`a`)", "another `Missing` to fill it in"]);
+    refuse(
+        text,
+        &of(fill(Missing::Error)),
+        &["line 2, column 2 (`a`)", "pass `Missing::Mean` or `Missing::Value` to replace it"],
+    );
     refuse("y,a\n1,-999\n", &of(fill(Missing::Error)), &["line 2, column 2 (`a`): found \"-999\"", "this is a missing value"]);
     refuse(
         "y,a,b\n1,,2\n0,-999,3\n",
