@@ -4,8 +4,8 @@ use brisk_nn::tensor::{Graph, Persistent, Precision};
 use brisk_nn::{GradScalerConfig, Optimizer, Parameters, StepInputs};
 use brisk_program::Device;
 use brisk_train::{
-    Checkpoint, DataParallelConfig, Error, FitReport, GradientClip, MetricsLog, Outputs, ResumeMismatch, Trainer, TrainerConfig, Warning,
-    ZeroStage,
+    Checkpoint, DataParallelConfig, Error, FitReport, GradientClip, MetricsLog, Outputs, ResumeMismatch, Trainer, TrainerConfig,
+    Warning, ZeroStage,
 };
 
 use crate::gpu::{cpu, gpu};

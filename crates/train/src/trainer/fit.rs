@@ -10,9 +10,7 @@ use super::Trainer;
 use crate::feed::{Cursor, OpenFeed};
 use crate::metrics::roc_auc;
 use crate::run_state::RunState;
-use crate::{
-    Checkpoint, DataParallel, Error, MetricsLog, Progress, ResumeMismatch, RunFolder, StopFlag, StopReason, Warning,
-};
+use crate::{Checkpoint, DataParallel, Error, MetricsLog, Progress, ResumeMismatch, RunFolder, StopFlag, StopReason, Warning};
 
 /// What a run shows and writes while it trains. The default shows and writes nothing.
 #[derive(Debug, Default)]

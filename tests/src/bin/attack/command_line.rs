@@ -6,6 +6,8 @@ use clap::{Args, ValueEnum};
 
 /// The options of the attack.
 #[derive(Clone, Debug, Args)]
+// A group would be named `Options`, as that of the options of `cargo xtask attack`.
+#[group(skip)]
 pub(crate) struct Options {
     /// How many minutes to attack. Listed cases all run, however long they take; the rest of the time is for random ones
     #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = minutes, conflicts_with_all = ["cases", "case"])]

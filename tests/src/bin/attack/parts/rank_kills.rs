@@ -19,10 +19,8 @@ const LIMIT: Duration = Duration::from_secs(120);
 
 fn prepare(attack: &Attack<'_>) -> Result<Prepared> {
     let dir = attack.folder("rank-kills-shared")?;
-    if !attack.path_of("xtask").is_file() {
-        return Ok(Prepared::NotPossible(
-            "no program `xtask` beside the programs; build it by `cargo build -p xtask`".to_owned(),
-        ));
+    if !attack.xtask().is_file() {
+        return Ok(Prepared::NotPossible("there is no program `xtask`; build it with `cargo build --package xtask`".to_owned()));
     }
     if !has_tool(attack, &dir, "mpirun") {
         return Ok(Prepared::NotPossible("there is no mpirun".to_owned()));
