@@ -7,6 +7,7 @@ pub(crate) const NUMBER: Expected = Expected { what: "a number", remedies: &[Cor
 pub(crate) const FINITE: Expected = Expected { what: "a finite number", remedies: &[KeepMissing, SkipRows] };
 pub(crate) const IN_RANGE: Expected =
     Expected { what: "a number within the range of f32, up to 3.4e38", remedies: &[ScaleColumn] };
+#[cfg(feature = "half")]
 pub(crate) const IN_RANGE_OF_F16: Expected =
     Expected { what: "a number within the range of f16, up to 65504", remedies: &[ScaleColumn, StoreAsF32] };
 pub(crate) const BYTE: Expected = Expected { what: "a whole number from 0 to 255, to be stored as u8", remedies: &[StoreAsF32] };
