@@ -49,11 +49,13 @@ pub use elementwise::elementwise::{Elementwise, ElementwiseInPlace, ElementwiseS
 pub use elementwise::multiply::Multiply;
 pub use elementwise::share::Share;
 pub use embedding::embedding::{Embedding, EmbeddingGrad};
+pub use embedding::gather::{Gather, GatherGrad};
 pub use loss::bce_with_logits::{BceWithLogits, BceWithLogitsGrad, Reduction};
 pub use loss::cross_entropy::{ClassWeights, CrossEntropy, CrossEntropyGrad};
 pub use loss::mse_loss::{MseLoss, MseLossGrad};
 pub use map::layout::broadcast_shapes;
-pub use map::map::{Map, MapInput, MapOutput};
+pub use map::map::{Map, MapOutput};
+pub use map::map_input::MapInput;
 pub use map::map_reduce::MapReduce;
 pub use metric::correct::Correct;
 pub use metric::roc_auc::RocAuc;
@@ -78,7 +80,9 @@ pub use product::batched_matmul::BatchedMatmul;
 pub use product::matmul::{Epilogue, Matmul, Transpose};
 pub use product::matmul_family::MatmulFamily;
 pub use product::tiles::Tiles;
+pub use reduce::arg_max::ArgMax;
 pub use reduce::column_sum::ColumnSum;
+pub use reduce::cumulative_sum::{CumulativeSum, SumOrder};
 pub use reduce::first_non_finite::{FIRST_NON_FINITE_LEN, FirstNonFinite};
 pub use reduce::reduce::{Reduce, ReduceGrad, ReduceMask, ReduceOp};
 

@@ -166,7 +166,7 @@ impl Tensor {
 
     /// `x` limited to `low..=high`, with slope 0 at the limits; NaN stays NaN.
     pub fn clamp(&self, low: f32, high: f32) -> Result<Self, Error> {
-        unary(self, "clamp", |x| x.le(low).select(low, x.ge(high).select(high, &x)))
+        unary(self, "clamp", |x| x.clamp(low, high))
     }
 
     /// A function that autocast computes in f32.

@@ -112,7 +112,7 @@ impl Graph {
     /// graph.detect_anomaly()?;
     /// let x = graph.constant("x", &[1e30; 4], &[2, 2])?;
     /// let squares = x.multiply(&x)?; // 1e60, which f32 has not
-    /// squares.softmax()?;
+    /// squares.softmax(1)?;
     /// let device = Device::cpu()?;
     /// graph.compile(&device)?.run(1)?;
     /// let anomaly = graph.first_anomaly(&device)?.expect("there is one");

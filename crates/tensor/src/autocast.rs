@@ -162,7 +162,7 @@ impl Graph {
     /// let weight = graph.constant("weight", &[0.2; 16], &[2, 8])?;
     /// let (logits, scores) = graph.autocast(Precision::F16, || {
     ///     let logits = x.linear(&weight, None, Activation::Identity)?;
-    ///     let scores = logits.softmax()?;
+    ///     let scores = logits.softmax(1)?;
     ///     Ok((logits, scores))
     /// })?;
     /// assert_eq!((logits.dtype(), scores.dtype()), (DType::F16, DType::F32));

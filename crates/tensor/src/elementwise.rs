@@ -31,13 +31,15 @@ pub struct Elementwise {
     name: &'static str,
     expr: Expr,
     from_output: Option<Expr>,
+    /// Derivatives that are given, with the number of their input.
+    derivatives: Vec<(usize, Expr)>,
     autocast_rule: AutocastRule,
 }
 
 impl Elementwise {
     /// The operation `expr`, whose input `i` is the tensor `i` that it is applied to.
     pub const fn new(name: &'static str, expr: Expr) -> Self {
-        Self { name, expr, from_output: None, autocast_rule: AutocastRule::Promote }
+        Self { name, expr, from_output: None, derivatives: Vec::new(), autocast_rule: AutocastRule::Promote }
     }
 
     /// With the derivative of a function of one input as an expression of the *output*, as input 0. The input then need not be kept for the
@@ -45,6 +47,19 @@ impl Elementwise {
     pub fn with_derivative_from_output(mut self, derivative: Expr) -> Self {
         self.from_output = Some(derivative);
         self
+    }
+
+    /// With `derivative`, an expression of the inputs, as the derivative with respect to input `input`, in place of the symbolic one: where that would divide
+    /// zero by zero, or is less accurate.
+    pub fn with_derivative(mut self, input: usize, derivative: Expr) -> Self {
+        self.derivatives.push((input, derivative));
+        self
+    }
+
+    /// The derivative with respect to input `i`, as an expression of the inputs.
+    fn derivative(&self, i: usize) -> Expr {
+        let given = self.derivatives.iter().find(|(input, _)| *input == i);
+        given.map_or_else(|| self.expr.derivative(i), |(_, derivative)| derivative.clone())
     }
 
     /// With a rule for autocast other than [`AutocastRule::Promote`].
@@ -64,7 +79,7 @@ fn of_read_inputs(expr: &Expr, shape: &[usize], inputs: &[&[usize]]) -> (Map, Ve
     let read: Vec<usize> = (0..inputs.len()).filter(|&i| expr.reads(i)).collect();
     let renumbered = |i: usize| read.iter().position(|&read| read == i).unwrap_or(0);
     let expr = expr.substitute(&(0..inputs.len()).map(|i| Expr::input(renumbered(i))).collect::<Vec<_>>());
-    let inputs = read.iter().map(|&i| MapInput { shape: inputs[i].to_vec(), dtype: DType::F32 }).collect();
+    let inputs = read.iter().map(|&i| MapInput::new(inputs[i], DType::F32)).collect();
     (Map { shape: shape.to_vec(), inputs, outputs: vec![MapOutput { expr, dtype: DType::F32 }] }, read)
 }
 
@@ -138,7 +153,7 @@ impl Elementwise {
         // After the inputs come the gradient and the output.
         let slope = match &self.from_output {
             Some(slope) => slope.substitute(&[Expr::input(n_inputs + 1)]),
-            None => self.expr.derivative(i),
+            None => self.derivative(i),
         };
         let is_broadcast = shapes[i] != shape;
         if slope.as_constant() == Some(1.0) && !is_broadcast {

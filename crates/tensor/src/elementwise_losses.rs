@@ -48,10 +48,13 @@ impl Tensor {
     /// # Reference
     /// `torch.nn.functional.binary_cross_entropy`.
     pub fn binary_cross_entropy(&self, target: &Self, reduction: LossReduction) -> Result<Self, Error> {
-        self.loss("binary_cross_entropy", target, reduction, |x, target| {
-            let log = |p: Expr| p.log().max(-100.0);
-            -(&target * log(x.clone()) + (1.0 - &target) * log(1.0 - x))
-        })
+        let [x, t] = [0, 1].map(Expr::input);
+        let log = |p: Expr| p.log().max(-100.0);
+        let loss = -(&t * log(x.clone()) + (1.0 - &t) * log(1.0 - &x));
+        // As PyTorch's, finite for probabilities that are rounded to 0 or 1.
+        let slope = (&x - &t) / (&x * (1.0 - &x)).max(1e-12);
+        let operation = Elementwise::new("binary_cross_entropy", loss).with_derivative(0, slope);
+        self.reduced_loss(operation, target, reduction)
     }
 
     /// Binary cross-entropy of logits that gives well-classified elements less weight: times `(1 - p_t)^gamma`, where `p_t` is the probability of
@@ -109,8 +112,11 @@ impl Tensor {
         reduction: LossReduction,
         f: impl FnOnce(Expr, Expr) -> Expr,
     ) -> Result<Self, Error> {
-        let operation = Elementwise::new(name, f(Expr::input(0), Expr::input(1))).with_autocast_rule(AutocastRule::Full);
-        let losses = self.graph().apply(operation, &[self, target])?;
+        self.reduced_loss(Elementwise::new(name, f(Expr::input(0), Expr::input(1))), target, reduction)
+    }
+
+    fn reduced_loss(&self, loss: Elementwise, target: &Self, reduction: LossReduction) -> Result<Self, Error> {
+        let losses = self.graph().apply(loss.with_autocast_rule(AutocastRule::Full), &[self, target])?;
         match reduction {
             LossReduction::None => Ok(losses),
             LossReduction::Sum => losses.sum(..),

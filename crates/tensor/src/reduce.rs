@@ -192,6 +192,6 @@ fn one_range(forward: Reduce, backward: &mut Backward<'_>) -> Result<(), Error> 
 
 /// `expr` of f32 inputs that broadcast to `shape`.
 pub(crate) fn broadcast(expr: Expr, shape: &[usize], inputs: &[&[usize]]) -> Map {
-    let inputs = inputs.iter().map(|shape| MapInput { shape: shape.to_vec(), dtype: DType::F32 }).collect();
+    let inputs = inputs.iter().map(|shape| MapInput::new(shape, DType::F32)).collect();
     Map { shape: shape.to_vec(), inputs, outputs: vec![MapOutput { expr, dtype: DType::F32 }] }
 }

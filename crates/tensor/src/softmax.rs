@@ -4,31 +4,36 @@ use crate::operation::check_kernel;
 use crate::{AutocastRule, Backward, Error, Forward, Operation, Tensor};
 
 impl Tensor {
-    /// Probabilities along the last dimension: `exp(x) / Σ exp(x)`.
+    /// Probabilities along dimension `dim`: `exp(x) / Σ exp(x)`. Along another than the last, a [transposed](Self::transpose) copy is made.
     ///
     /// For training, use [`Tensor::cross_entropy`] of the logits, which never takes the logarithm of a small probability.
     ///
     /// # Errors
-    /// [`Error::Program`] if there are no elements, or more than a kernel can address.
+    /// [`Error::Shape`] if there is no such dimension; [`Error::Program`] if there are no elements, or more than a kernel can address.
     /// # Reference
-    /// `torch.softmax(x, -1)`.
-    pub fn softmax(&self) -> Result<Self, Error> {
-        self.softmax_of(SoftmaxForm::Probability)
+    /// `torch.softmax`.
+    pub fn softmax(&self, dim: usize) -> Result<Self, Error> {
+        self.softmax_of(dim, SoftmaxForm::Probability)
     }
 
-    /// Logarithms of the probabilities along the last dimension: `x - log Σ exp(x)`.
+    /// Logarithms of the probabilities along dimension `dim`: `x - log Σ exp(x)`.
     ///
     /// # Errors
     /// As [`softmax`](Self::softmax).
     /// # Reference
-    /// `torch.log_softmax(x, -1)`.
-    pub fn log_softmax(&self) -> Result<Self, Error> {
-        self.softmax_of(SoftmaxForm::Log)
+    /// `torch.log_softmax`.
+    pub fn log_softmax(&self, dim: usize) -> Result<Self, Error> {
+        self.softmax_of(dim, SoftmaxForm::Log)
     }
 
-    fn softmax_of(&self, form: SoftmaxForm) -> Result<Self, Error> {
-        let (n_rows, n_cols) = self.rows_of_last();
-        self.graph().apply(Softmax { n_rows, n_cols, form }, &[self])
+    fn softmax_of(&self, dim: usize, form: SoftmaxForm) -> Result<Self, Error> {
+        let kernel = |n_rows, n_cols| Softmax { n_rows, n_cols, form };
+        let [_, n_cols, n_inner] = self.around(Kernel::name(&kernel(1, 1)), dim)?;
+        if n_inner == 1 {
+            return self.graph().apply(kernel(self.n_elements() / n_cols.max(1), n_cols), &[self]);
+        }
+        let last = self.shape().len() - 1;
+        self.transpose(dim, last)?.softmax_of(last, form)?.transpose(dim, last)
     }
 }
 

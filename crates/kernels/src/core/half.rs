@@ -207,6 +207,18 @@ impl<'a> Floats<'a> {
         );
     }
 
+    /// `y[i]` = element `start + i stride`, in f32.
+    pub(crate) fn gather_into(&self, start: usize, stride: usize, y: &mut [f32]) {
+        fn gather<T: Element>(x: &[T], stride: usize, y: &mut [f32]) {
+            y.iter_mut().zip(x.iter().step_by(stride)).for_each(|(y, &x)| *y = x.widen());
+        }
+        match self {
+            Self::F32(x) => gather(&x[start..], stride, y),
+            Self::F16(x) => gather(&x[start..], stride, y),
+            Self::Bf16(x) => gather(&x[start..], stride, y),
+        }
+    }
+
     /// How many there have to be in a buffer for `n` of them: none, where they lie in f32.
     pub(crate) fn n_room(&self, n: usize) -> usize {
         if matches!(self, Self::F32(_)) { 0 } else { n }

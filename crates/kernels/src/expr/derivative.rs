@@ -8,7 +8,7 @@ impl Expr {
     /// The derivative with respect to input `input`, as an expression of the same inputs.
     ///
     /// It is the value that PyTorch's `backward` gives, at points without a derivative too: at 0, `abs` has slope 0, and so has [`relu`](Expr::relu); where the arguments
-    /// of `max` or `min` are equal each gets half; [`clamp`](Expr::clamp) has slope 1 at its limits; `floor`, `sign` and comparisons have slope 0. A
+    /// of `max` or `min` are equal each gets half; [`clamp`](Expr::clamp) has slope 0 at its limits; `floor`, `sign` and comparisons have slope 0. A
     /// condition of [`select`](Expr::select) has no derivative. Terms that do not depend on the input are left out rather than multiplied by zero,
     /// so that they add no NaN.
     ///

@@ -192,10 +192,10 @@ impl Expr {
         self.binary(Binary::Min, &other.into())
     }
 
-    /// `x` limited to `low..=high`; NaN stays NaN. The slope is 1 at the limits too, as `torch.clamp`'s.
+    /// `x` limited to `low..=high`; NaN stays NaN. The slope is 0 at the limits too, as `torch.clamp`'s. `high` everywhere if it is less than `low`.
     pub fn clamp(&self, low: f32, high: f32) -> Self {
-        let above = self.gt(high).select(high, self);
-        self.lt(low).select(low, above)
+        let limited = self.le(low).select(low, self);
+        limited.ge(high).select(high, limited)
     }
 
     /// 1 where it is less than `other`, else 0.

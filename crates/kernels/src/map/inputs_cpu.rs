@@ -1,8 +1,9 @@
-//! The inputs of a twin, block by block, whatever their broadcasting and storage.
+//! The inputs of a twin, block by block, whatever their strides and storage.
 
 use std::ops::Range;
 
 use super::layout::Pattern;
+use super::map::Map;
 use crate::core::half::Floats;
 use crate::expr::{BLOCK_LEN, Operand};
 
@@ -20,6 +21,7 @@ pub(super) enum Input<'a> {
     },
     Strided {
         x: Floats<'a>,
+        offset: usize,
         strides: &'a [usize],
     },
 }
@@ -35,18 +37,17 @@ impl<'a> Input<'a> {
         match pattern {
             Pattern::One => Self::One(element(&x, 0)),
             Pattern::All => Self::All(x),
-            Pattern::Strided(strides) => {
-                let is_periodic = strides.iter().rev().skip(1).all(|stride| *stride == 0);
-                match sizes.last() {
-                    Some(&period) if is_periodic && period <= MAX_PERIOD => {
-                        let mut tile = vec![0.0; period];
-                        x.widen_into(0..period, &mut tile);
-                        let tile = tile.iter().copied().cycle().take(period + BLOCK_LEN).collect();
-                        Self::Periodic { tile, period }
-                    }
-                    _ => Self::Strided { x, strides },
+            Pattern::Strided { offset, strides } => match (strides.split_last(), sizes.last()) {
+                (Some((stride, outer)), Some(&period))
+                    if *stride > 0 && outer.iter().all(|stride| *stride == 0) && period <= MAX_PERIOD =>
+                {
+                    let mut tile = vec![0.0; period];
+                    x.gather_into(*offset, *stride, &mut tile);
+                    let tile = tile.iter().copied().cycle().take(period + BLOCK_LEN).collect();
+                    Self::Periodic { tile, period }
                 }
-            }
+                _ => Self::Strided { x, offset: *offset, strides },
+            },
         }
     }
 
@@ -59,7 +60,7 @@ impl<'a> Input<'a> {
                 let start = range.start % period;
                 Operand::Slice(&tile[start..start + range.len()])
             }
-            Self::Strided { x, strides } => strided(x, strides, sizes, range, buffer),
+            Self::Strided { x, offset, strides } => Rows::new(*offset, strides, sizes).operand(x, range, buffer),
         }
     }
 }
@@ -69,39 +70,72 @@ fn element(x: &Floats<'_>, i: usize) -> f32 {
     x.get(i..i + 1, &mut value)[0]
 }
 
-/// Row after row of the innermost dimension.
-fn strided<'b>(x: &'b Floats<'_>, strides: &[usize], sizes: &[usize], range: Range<usize>, buffer: &'b mut [f32]) -> Operand<'b> {
-    let (Some(&row_len), Some(&inner_stride)) = (sizes.last(), strides.last()) else { return Operand::Splat(element(x, 0)) };
-    let row_start = |row: usize| {
-        let (mut rest, mut start) = (row, 0);
-        for (size, stride) in sizes.iter().zip(strides).rev().skip(1) {
-            start += rest % size * stride;
+/// The rows of a strided input along its innermost dimension.
+struct Rows<'a> {
+    /// Of the dimensions around the innermost one.
+    sizes: &'a [usize],
+    strides: &'a [usize],
+    row_len: usize,
+    inner_stride: usize,
+    /// The indices of a row in the outer dimensions, and where it starts.
+    indices: [usize; Map::MAX_DIMS],
+    start: usize,
+}
+
+impl<'a> Rows<'a> {
+    fn new(offset: usize, strides: &'a [usize], sizes: &'a [usize]) -> Self {
+        let (&row_len, sizes) = sizes.split_last().unwrap_or((&1, &[]));
+        let (&inner_stride, strides) = strides.split_last().unwrap_or((&0, &[]));
+        Self { sizes, strides, row_len, inner_stride, indices: [0; Map::MAX_DIMS], start: offset }
+    }
+
+    fn operand<'b>(mut self, x: &'b Floats<'_>, range: Range<usize>, buffer: &'b mut [f32]) -> Operand<'b> {
+        self.seek(range.start / self.row_len);
+        let mut col = range.start % self.row_len;
+        if col + range.len() <= self.row_len && self.inner_stride <= 1 {
+            let start = self.start + col * self.inner_stride;
+            return match self.inner_stride {
+                0 => Operand::Splat(element(x, start)),
+                _ => Operand::Slice(x.get(start..start + range.len(), buffer)),
+            };
+        }
+        let mut rest = &mut buffer[..range.len()];
+        while !rest.is_empty() {
+            let len = (self.row_len - col).min(rest.len());
+            let (part, after) = rest.split_at_mut(len);
+            let start = self.start + col * self.inner_stride;
+            match self.inner_stride {
+                0 => part.fill(element(x, start)),
+                1 => x.widen_into(start..start + len, part),
+                stride => x.gather_into(start, stride, part),
+            }
+            rest = after;
+            self.advance();
+            col = 0;
+        }
+        Operand::Slice(&buffer[..range.len()])
+    }
+
+    /// Goes from the first row to row `row`.
+    fn seek(&mut self, row: usize) {
+        let mut rest = row;
+        for (dim, size) in self.sizes.iter().enumerate().rev() {
+            self.indices[dim] = rest % size;
+            self.start += self.indices[dim] * self.strides[dim];
             rest /= size;
         }
-        start
-    };
-    let (row, col) = (range.start / row_len, range.start % row_len);
-    if col + range.len() <= row_len {
-        let start = row_start(row);
-        return if inner_stride == 0 {
-            Operand::Splat(element(x, start))
-        } else {
-            Operand::Slice(x.get(start + col..start + col + range.len(), buffer))
-        };
     }
-    let (mut row, mut col, mut done) = (row, col, 0);
-    while done < range.len() {
-        let len = (row_len - col).min(range.len() - done);
-        let start = row_start(row);
-        let part = &mut buffer[done..done + len];
-        if inner_stride == 0 {
-            part.fill(element(x, start));
-        } else {
-            x.widen_into(start + col..start + col + len, part);
+
+    /// Goes to the next row.
+    fn advance(&mut self) {
+        for (dim, size) in self.sizes.iter().enumerate().rev() {
+            self.indices[dim] += 1;
+            self.start += self.strides[dim];
+            if self.indices[dim] < *size {
+                return;
+            }
+            self.indices[dim] = 0;
+            self.start -= size * self.strides[dim];
         }
-        done += len;
-        row += 1;
-        col = 0;
     }
-    Operand::Slice(&buffer[..range.len()])
 }

@@ -1,5 +1,6 @@
 //! Broadcasting: which element of an input belongs to which element of the outputs.
 
+use super::map_input::{MapInput, contiguous_strides};
 use crate::Error;
 
 /// The shape that `shapes` broadcast to by NumPy's rules: aligned at the last dimension, sizes 1 and missing dimensions repeat.
@@ -39,11 +40,29 @@ pub(crate) enum Pattern {
     One,
     /// Element for element.
     All,
-    /// By a stride in each dimension of the layout, 0 where it repeats.
-    Strided(Vec<usize>),
+    /// The element at `offset`, and from there by a stride in each dimension of the layout, 0 where it repeats.
+    Strided { offset: usize, strides: Vec<usize> },
 }
 
-/// The dimensions of the outputs, neighbours that no input tells apart taken as one, and how each input lies in them.
+impl Pattern {
+    fn new(sizes: &[usize], offset: usize, strides: Vec<usize>) -> Self {
+        match offset {
+            0 if strides.iter().all(|stride| *stride == 0) => Self::One,
+            0 if strides == contiguous_strides(sizes) => Self::All,
+            _ => Self::Strided { offset, strides },
+        }
+    }
+
+    /// Its strides, if it needs them.
+    pub(super) fn strides(&self) -> Option<&[usize]> {
+        match self {
+            Self::Strided { strides, .. } => Some(strides),
+            Self::One | Self::All => None,
+        }
+    }
+}
+
+/// The dimensions of the outputs, adjacent ones merged where they are one range in every input, and how each input lies in them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Layout {
     /// Outermost first; none of size 1.
@@ -52,49 +71,51 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    pub(super) fn new(shape: &[usize], inputs: &[&[usize]]) -> Result<Self, Error> {
-        for (i, input) in inputs.iter().enumerate() {
-            let fits = input.len() <= shape.len()
-                && input.iter().rev().zip(shape.iter().rev()).all(|(own, size)| *own == 1 || own == size);
+    pub(super) fn new(shape: &[usize], inputs: &[MapInput]) -> Result<Self, Error> {
+        for (i, MapInput { shape: own, strides, offset, len, .. }) in inputs.iter().enumerate() {
+            let fits =
+                own.len() <= shape.len() && own.iter().rev().zip(shape.iter().rev()).all(|(own, size)| *own == 1 || own == size);
             if !fits {
-                let found = format!("`x{i}` of shape {input:?}, which does not broadcast to {shape:?}");
+                let found = format!("`x{i}` of shape {own:?}, which does not broadcast to {shape:?}");
                 let expected = "sizes that are equal or 1, from the last dimension on, and no more dimensions than the outputs";
                 return Err(Error::Unsupported { kernel: "map", found, expected });
             }
+            if !inputs[i].is_within_argument() {
+                let found =
+                    format!("`x{i}` of shape {own:?}, with strides {strides:?} from element {offset} on, of {len} elements");
+                let expected = "a stride for each dimension, and no element beyond the last";
+                return Err(Error::Unsupported { kernel: "map", found, expected });
+            }
         }
-        // For each dimension, which inputs repeat in it.
+        // For each dimension, the stride of each input.
         let mut sizes: Vec<usize> = Vec::new();
-        let mut repeats: Vec<Vec<bool>> = Vec::new();
+        let mut strides: Vec<Vec<usize>> = Vec::new();
         for (dim, &size) in shape.iter().enumerate().filter(|(_, size)| **size != 1) {
-            let from_end = shape.len() - dim;
-            let is_repeated = |input: &&[usize]| input.len() < from_end || input[input.len() - from_end] == 1;
-            let of_dim: Vec<bool> = inputs.iter().map(is_repeated).collect();
-            match sizes.last_mut() {
-                Some(last) if repeats.last() == Some(&of_dim) => *last *= size,
+            let of_dim: Vec<usize> = inputs.iter().map(|input| stride(input, shape.len() - dim)).collect();
+            match (sizes.last_mut(), strides.last_mut()) {
+                (Some(last), Some(of_last)) if of_last.iter().zip(&of_dim).all(|(outer, inner)| *outer == inner * size) => {
+                    *last *= size;
+                    *of_last = of_dim;
+                }
                 _ => {
                     sizes.push(size);
-                    repeats.push(of_dim);
+                    strides.push(of_dim);
                 }
             }
         }
-        let patterns =
-            (0..inputs.len()).map(|input| pattern(&sizes, repeats.iter().map(|of_dim| of_dim[input]).collect())).collect();
+        let patterns = inputs.iter().enumerate().map(|(i, input)| {
+            let own = strides.iter().map(|of_dim| of_dim[i]).collect();
+            Pattern::new(&sizes, input.offset, own)
+        });
+        let patterns = patterns.collect();
         Ok(Self { sizes, patterns })
     }
 }
 
-fn pattern(sizes: &[usize], repeats: Vec<bool>) -> Pattern {
-    if repeats.iter().all(|repeat| !repeat) {
-        return Pattern::All;
+/// The stride of an input in the dimension that is number `from_end` from the end, counted from 1; 0 where it repeats.
+fn stride(input: &MapInput, from_end: usize) -> usize {
+    match input.shape.len().checked_sub(from_end) {
+        Some(dim) if input.shape[dim] != 1 => input.strides[dim],
+        _ => 0,
     }
-    if repeats.iter().all(|repeat| *repeat) {
-        return Pattern::One;
-    }
-    let mut stride = 1;
-    let mut strides = vec![0; sizes.len()];
-    for (dim, _) in repeats.iter().enumerate().rev().filter(|(_, repeat)| !**repeat) {
-        strides[dim] = stride;
-        stride *= sizes[dim];
-    }
-    Pattern::Strided(strides)
 }

@@ -1,13 +1,14 @@
-//! The parts of a module that read broadcast inputs.
+//! The parts of a module that read inputs by their strides.
 
 use std::fmt::Write;
 
 use super::layout::{Layout, Pattern};
-use super::map::{INPUTS, Map, MapInput};
+use super::map::{INPUTS, Map};
+use super::map_input::MapInput;
 use crate::DType;
 use crate::expr::wgsl::Lanes;
 
-/// The names of the constants: the sizes of the layout's dimensions, and the strides of an input.
+/// The names of the constants: the sizes of the layout's dimensions; the strides of an input, its offset, and how far apart its elements within a group of four are.
 const SIZES: [&str; Map::MAX_DIMS] = ["SIZE0", "SIZE1", "SIZE2", "SIZE3", "SIZE4", "SIZE5"];
 const STRIDES: [[&str; Map::MAX_DIMS]; Map::MAX_ARGS] = [
     ["X0_STRIDE0", "X0_STRIDE1", "X0_STRIDE2", "X0_STRIDE3", "X0_STRIDE4", "X0_STRIDE5"],
@@ -19,6 +20,10 @@ const STRIDES: [[&str; Map::MAX_DIMS]; Map::MAX_ARGS] = [
     ["X6_STRIDE0", "X6_STRIDE1", "X6_STRIDE2", "X6_STRIDE3", "X6_STRIDE4", "X6_STRIDE5"],
     ["X7_STRIDE0", "X7_STRIDE1", "X7_STRIDE2", "X7_STRIDE3", "X7_STRIDE4", "X7_STRIDE5"],
 ];
+
+const OFFSETS: [&str; Map::MAX_ARGS] =
+    ["X0_OFFSET", "X1_OFFSET", "X2_OFFSET", "X3_OFFSET", "X4_OFFSET", "X5_OFFSET", "X6_OFFSET", "X7_OFFSET"];
+const STEPS: [&str; Map::MAX_ARGS] = ["X0_STEP", "X1_STEP", "X2_STEP", "X3_STEP", "X4_STEP", "X5_STEP", "X6_STEP", "X7_STEP"];
 
 /// The inputs of a kernel, and how many elements an invocation reads of each at a time.
 pub(super) struct Loads<'a> {
@@ -34,9 +39,10 @@ impl Loads<'_> {
         self.lanes == Lanes::Four
     }
 
-    fn strides(&self) -> impl Iterator<Item = (usize, &Vec<usize>)> {
+    /// The inputs that are not found by the index of an output's element, with their offsets and strides.
+    fn strided(&self) -> impl Iterator<Item = (usize, usize, &[usize])> {
         self.layout.patterns.iter().take(self.inputs.len()).enumerate().filter_map(|(input, pattern)| match pattern {
-            Pattern::Strided(strides) => Some((input, strides)),
+            Pattern::Strided { offset, strides } => Some((input, *offset, &strides[..])),
             Pattern::One | Pattern::All => None,
         })
     }
@@ -47,14 +53,23 @@ impl Loads<'_> {
             && match &self.layout.patterns[input] {
                 Pattern::One => false,
                 Pattern::All => true,
-                Pattern::Strided(strides) => strides.last() != Some(&0),
+                Pattern::Strided { offset, strides } => match strides.split_last() {
+                    Some((1, outer)) => outer.iter().chain([offset]).all(|n| n.is_multiple_of(4)),
+                    _ => false,
+                },
             }
+    }
+
+    /// Whether an invocation reads four elements of input `input` one by one.
+    fn is_scattered(&self, input: usize) -> bool {
+        let is_repeated = self.layout.patterns[input].strides().is_none_or(|strides| strides.last() == Some(&0));
+        self.in_fours() && !self.is_grouped(input) && !is_repeated
     }
 
     /// The sizes and strides that the loads are specialised for.
     pub(super) fn constants(&self) -> Vec<(&'static str, f64)> {
         let mut constants = Vec::new();
-        if self.strides().next().is_none() {
+        if self.strided().next().is_none() {
             return constants;
         }
         let n_dims = self.layout.sizes.len();
@@ -62,11 +77,17 @@ impl Loads<'_> {
             let group = if self.in_fours() && dim + 1 == n_dims { 4 } else { 1 };
             constants.push((SIZES[dim], (size / group) as f64));
         }
-        for (input, strides) in self.strides() {
+        for (input, offset, strides) in self.strided() {
             let group = if self.is_grouped(input) { 4 } else { 1 };
-            for (dim, &stride) in strides.iter().enumerate().filter(|(_, stride)| **stride > 1) {
-                constants.push((STRIDES[input][dim], (stride / group) as f64));
+            let is_scattered = self.is_scattered(input);
+            for (dim, &stride) in strides.iter().enumerate() {
+                // The index of the innermost dimension counts groups.
+                let stride = if is_scattered && dim + 1 == n_dims { 4 * stride } else { stride };
+                constants.extend((stride > 1).then_some((STRIDES[input][dim], stride.div_ceil(group) as f64)));
             }
+            constants.extend((offset > 0).then_some((OFFSETS[input], (offset / group) as f64)));
+            let step = strides.last().filter(|_| is_scattered);
+            constants.extend(step.map(|step| (STEPS[input], *step as f64)));
         }
         constants
     }
@@ -79,8 +100,14 @@ impl Loads<'_> {
     /// `fn load0(e: u32) -> V`, which takes the index of an invocation's first element, in groups where there are four.
     pub(super) fn load(&self, text: &mut String, input: usize) {
         let (name, dtype) = (INPUTS[input], self.inputs[input].dtype);
-        let index = self.index(text, input);
+        self.index_function(text, input);
+        let index = |e: &str| match &self.layout.patterns[input] {
+            Pattern::One => "0u".to_owned(),
+            Pattern::All => e.to_owned(),
+            Pattern::Strided { .. } => format!("index{input}({e})"),
+        };
         if self.is_grouped(input) {
+            let index = index("e");
             let loaded = match dtype {
                 DType::F32 => format!("{name}[{index}]"),
                 dtype => format!("vec4f(unpack_{dtype}({name}[{index}].x), unpack_{dtype}({name}[{index}].y))"),
@@ -89,37 +116,39 @@ impl Loads<'_> {
             return;
         }
         let element = match dtype {
-            DType::F32 => format!("return {name}[{index}];"),
-            dtype => format!(
-                "let i = {index};\n    let v = unpack_{dtype}({name}[i / 2u]);\n    return select(v.x, v.y, (i & 1u) == 1u);"
-            ),
+            DType::F32 => format!("return {name}[i];"),
+            dtype => format!("let v = unpack_{dtype}({name}[i / 2u]);\n    return select(v.x, v.y, (i & 1u) == 1u);"),
         };
-        let _ = writeln!(text, "fn element{input}(e: u32) -> f32 {{\n    {element}\n}}");
+        let _ = writeln!(text, "fn element{input}(i: u32) -> f32 {{\n    {element}\n}}");
+        let element = |i: &str| format!("element{input}({i})");
         let loaded = match self.lanes {
             // The second of an odd number of elements is not there; what is stored of it is padding.
-            Lanes::Two => format!("V(element{input}(e), element{input}(min(e + 1u, N_ELEMENTS - 1u)))"),
-            Lanes::One | Lanes::Four => format!("V(element{input}(e))"),
+            Lanes::Two => format!("V({}, {})", element(&index("e")), element(&index("min(e + 1u, N_ELEMENTS - 1u)"))),
+            Lanes::Four if self.is_scattered(input) => {
+                let step = STEPS[input];
+                let _ = writeln!(text, "fn load{input}(e: u32) -> V {{\n    let i = {};", index("e"));
+                let elements = ["i".to_owned(), format!("i + {step}"), format!("i + 2u * {step}"), format!("i + 3u * {step}")];
+                let _ = writeln!(text, "    return V({});\n}}", elements.map(|i| element(&i)).join(", "));
+                return;
+            }
+            Lanes::One | Lanes::Four => format!("V({})", element(&index("e"))),
         };
         let _ = writeln!(text, "fn load{input}(e: u32) -> V {{\n    return {loaded};\n}}");
     }
 
-    /// The index into an input for element `e` of the outputs, with the function that computes it.
-    fn index(&self, text: &mut String, input: usize) -> String {
-        let strides = match &self.layout.patterns[input] {
-            Pattern::One => return "0u".to_owned(),
-            Pattern::All => return "e".to_owned(),
-            Pattern::Strided(strides) => strides,
-        };
-        let _ = writeln!(text, "fn index{input}(e: u32) -> u32 {{");
-        let _ = writeln!(text, "    var rest = e;");
-        let _ = writeln!(text, "    var index = 0u;");
+    /// `fn index0(e: u32) -> u32`: where a strided input has element `e` of the outputs.
+    fn index_function(&self, text: &mut String, input: usize) {
+        let Pattern::Strided { offset, strides } = &self.layout.patterns[input] else { return };
+        let offset = if *offset > 0 { OFFSETS[input] } else { "0u" };
+        let _ = writeln!(text, "fn index{input}(e: u32) -> u32 {{\n    var rest = e;\n    var index = {offset};");
         // Dimensions outside the outermost one that has a stride do not matter.
-        let outermost = strides.iter().position(|stride| *stride != 0).unwrap_or(0);
+        let outermost = strides.iter().position(|stride| *stride != 0).unwrap_or(strides.len());
         for dim in (outermost..strides.len()).rev() {
             let coordinate = if dim == 0 { "rest".to_owned() } else { format!("rest % {}", SIZES[dim]) };
+            let is_by_fours = self.is_scattered(input) && dim + 1 == strides.len();
             match strides[dim] {
                 0 => {}
-                1 => {
+                1 if !is_by_fours => {
                     let _ = writeln!(text, "    index += {coordinate};");
                 }
                 _ => {
@@ -131,7 +160,6 @@ impl Loads<'_> {
             }
         }
         let _ = writeln!(text, "    return index;\n}}");
-        format!("index{input}(e)")
     }
 }
 

@@ -1,4 +1,5 @@
 use super::layout::{Layout, Pattern, broadcast_shapes};
+use super::map_input::MapInput;
 use super::{map_cpu, module};
 use crate::core::sizes::check_sizes;
 use crate::expr::Expr;
@@ -8,11 +9,12 @@ use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs};
 ///
 /// # Shapes
 /// Outputs have [`shape`](Self::shape). Inputs broadcast to it by NumPy's rules: shapes are aligned at their last dimension, and missing dimensions and those
-/// of size 1 repeat. Up to [`MAX_DIMS`](Self::MAX_DIMS) dimensions remain once neighbours that no input tells apart are taken as one.
+/// of size 1 repeat. An input may have any strides, so that a permuted or narrowed tensor is read where it lies. Up to [`MAX_DIMS`](Self::MAX_DIMS) dimensions remain once
+/// adjacent ones are merged where they are one range in every input.
 /// # Dtypes
 /// f32, f16 or bf16 for each input and output. Arithmetic is in f32.
 /// # Errors
-/// [`Error::Unsupported`] for shapes that do not broadcast, more than [`MAX_ARGS`](Self::MAX_ARGS) arguments, an expression that reads a missing input, an
+/// [`Error::Unsupported`] for shapes that do not broadcast, strides beyond an argument, more than [`MAX_ARGS`](Self::MAX_ARGS) arguments, an expression that reads a missing input, an
 /// input that no expression reads, and other dtypes; [`Error::Size`] for empty shapes.
 /// # Cost
 /// One dispatch; reads each input and writes each output once.
@@ -38,15 +40,6 @@ pub struct Map {
     pub outputs: Vec<MapOutput>,
 }
 
-/// An input of a [`Map`].
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct MapInput {
-    /// Its own shape, which broadcasts to that of the outputs.
-    pub shape: Vec<usize>,
-    /// The element type in memory.
-    pub dtype: DType,
-}
-
 /// An output of a [`Map`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct MapOutput {
@@ -63,7 +56,7 @@ pub(super) const OUTPUTS: [&str; Map::MAX_ARGS] = ["y0", "y1", "y2", "y3", "y4",
 impl Map {
     /// The most inputs and outputs together: every adapter binds as many buffers.
     pub const MAX_ARGS: usize = 8;
-    /// The most dimensions that inputs tell apart.
+    /// The most dimensions that remain once adjacent ones are merged.
     pub const MAX_DIMS: usize = 6;
 
     /// One expression of inputs in f32, to the shape that theirs broadcast to.
@@ -72,7 +65,7 @@ impl Map {
     /// Those of [`Map`].
     pub fn new(expr: Expr, inputs: &[&[usize]]) -> Result<Self, Error> {
         let shape = broadcast_shapes(inputs)?;
-        let inputs = inputs.iter().map(|shape| MapInput { shape: shape.to_vec(), dtype: DType::F32 }).collect();
+        let inputs = inputs.iter().map(|shape| MapInput::new(shape, DType::F32)).collect();
         let map = Self { shape, inputs, outputs: vec![MapOutput { expr, dtype: DType::F32 }] };
         map.check()?;
         Ok(map)
@@ -80,7 +73,7 @@ impl Map {
 
     /// One expression of inputs of `n` elements each, in f32.
     pub fn flat(n: usize, expr: Expr) -> Self {
-        let inputs = (0..expr.n_inputs()).map(|_| MapInput { shape: vec![n], dtype: DType::F32 }).collect();
+        let inputs = (0..expr.n_inputs()).map(|_| MapInput::new(&[n], DType::F32)).collect();
         Self { shape: vec![n], inputs, outputs: vec![MapOutput { expr, dtype: DType::F32 }] }
     }
 
@@ -95,8 +88,7 @@ impl Map {
     }
 
     fn layout(&self) -> Result<Layout, Error> {
-        let shapes: Vec<&[usize]> = self.inputs.iter().map(|input| &input.shape[..]).collect();
-        Layout::new(&self.shape, &shapes)
+        Layout::new(&self.shape, &self.inputs)
     }
 
     fn unsupported(found: String, expected: &'static str) -> Error {
@@ -137,8 +129,7 @@ impl Kernel for Map {
 
     fn args(&self) -> Vec<Arg> {
         let n = self.len();
-        let inputs =
-            INPUTS.iter().zip(&self.inputs).map(|(name, input)| Arg::read(name, input.dtype, input.shape.iter().product()));
+        let inputs = INPUTS.iter().zip(&self.inputs).map(|(name, input)| Arg::read(name, input.dtype, input.len));
         inputs.chain(OUTPUTS.iter().zip(&self.outputs).map(|(name, output)| Arg::write(name, output.dtype, n))).collect()
     }
 
@@ -152,7 +143,7 @@ impl Kernel for Map {
         self.check_inputs()?;
         let n_dims = self.layout()?.sizes.len();
         if n_dims > Self::MAX_DIMS {
-            return Err(Self::unsupported(format!("{n_dims} dimensions that the inputs tell apart"), "at most 6"));
+            return Err(Self::unsupported(format!("{n_dims} dimensions that cannot be merged"), "at most 6"));
         }
         check_sizes(self, &[("number of elements", self.len())])
     }
@@ -175,15 +166,16 @@ impl Kernel for Map {
 
     fn with_len(&self, n: usize) -> Option<Box<dyn Kernel>> {
         let layout = self.layout().ok()?;
-        let is_flat = layout.patterns.iter().all(|pattern| !matches!(pattern, Pattern::Strided(_)));
-        is_flat.then(|| {
-            let mut map = self.clone();
-            map.shape = vec![n];
-            for (input, pattern) in map.inputs.iter_mut().zip(&layout.patterns) {
-                input.shape = vec![if *pattern == Pattern::One { 1 } else { n }];
-            }
-            Box::new(map) as Box<dyn Kernel>
-        })
+        let mut map = self.clone();
+        map.shape = vec![n];
+        for (input, pattern) in map.inputs.iter_mut().zip(&layout.patterns) {
+            *input = match pattern {
+                Pattern::One if input.len == 1 => MapInput::new(&[1], input.dtype),
+                Pattern::All if input.len == self.len() => MapInput::new(&[n], input.dtype),
+                _ => return None,
+            };
+        }
+        Some(Box::new(map))
     }
 
     fn cost(&self) -> Cost {

@@ -1,5 +1,6 @@
 use super::layout::{Layout, broadcast_shapes};
-use super::map::{INPUTS, Map, MapInput};
+use super::map::{INPUTS, Map};
+use super::map_input::MapInput;
 use super::{map_reduce_cpu, map_reduce_module};
 use crate::core::converted::Converted;
 use crate::core::sizes::check_sizes;
@@ -62,7 +63,7 @@ impl MapReduce {
     /// Those of [`MapReduce`].
     pub fn new(op: ReduceOp, expr: Expr, inputs: &[&[usize]], dims: &[usize]) -> Result<Self, Error> {
         let shape = broadcast_shapes(inputs)?;
-        let inputs = inputs.iter().map(|shape| MapInput { shape: shape.to_vec(), dtype: DType::F32 }).collect();
+        let inputs = inputs.iter().map(|shape| MapInput::new(shape, DType::F32)).collect();
         let reduction = Self { shape, inputs, expr, op, dims: dims.to_vec() };
         reduction.check()?;
         Ok(reduction)
@@ -86,9 +87,9 @@ impl MapReduce {
 
     /// The layout of all elements; its last pattern is that of the result.
     pub(super) fn layout(&self) -> Result<Layout, Error> {
-        let kept = self.kept_shape();
-        let shapes: Vec<&[usize]> = self.inputs.iter().map(|input| &input.shape[..]).chain([&kept[..]]).collect();
-        Layout::new(&self.shape, &shapes)
+        let kept = MapInput::new(&self.kept_shape(), DType::F32);
+        let inputs: Vec<MapInput> = self.inputs.iter().cloned().chain([kept]).collect();
+        Layout::new(&self.shape, &inputs)
     }
 
     /// What is folded, and what the result is of that (input 0).
@@ -121,7 +122,7 @@ impl Kernel for MapReduce {
     fn args(&self) -> Vec<Arg> {
         let n_kept = self.n_kept();
         let inputs = INPUTS.iter().zip(&self.inputs);
-        let mut args: Vec<Arg> = inputs.map(|(name, input)| Arg::read(name, input.dtype, input.shape.iter().product())).collect();
+        let mut args: Vec<Arg> = inputs.map(|(name, input)| Arg::read(name, input.dtype, input.len)).collect();
         args.push(Arg::write("y", DType::F32, n_kept));
         // Passes take turns with two buffers; the last writes `y`.
         let passes = self.passes();
@@ -159,7 +160,7 @@ impl Kernel for MapReduce {
         }
         let n_dims = self.layout()?.sizes.len();
         if n_dims > Map::MAX_DIMS {
-            return Err(Self::unsupported(format!("{n_dims} dimensions to be told apart"), "at most 6"));
+            return Err(Self::unsupported(format!("{n_dims} dimensions that cannot be merged"), "at most 6"));
         }
         check_sizes(self, &[("number of elements", self.shape.iter().product())])
     }

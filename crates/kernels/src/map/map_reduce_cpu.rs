@@ -47,7 +47,7 @@ impl<'a> Job<'a> {
     fn new(evaluator: Evaluator, inputs: Vec<Input<'a>>, fold: Fold, layout: &Layout) -> Self {
         let mut sizes = layout.sizes.clone();
         let mut is_kept: Vec<bool> = match layout.patterns.last() {
-            Some(Pattern::Strided(strides)) => strides.iter().map(|stride| *stride != 0).collect(),
+            Some(Pattern::Strided { strides, .. }) => strides.iter().map(|stride| *stride != 0).collect(),
             Some(Pattern::All) => vec![true; sizes.len()],
             _ => vec![false; sizes.len()],
         };

@@ -80,7 +80,7 @@ impl PassModule<'_> {
     /// Whether neighbouring elements are of neighbouring elements of the result, so that neighbouring invocations had better be, too.
     fn is_inner_kept(&self) -> bool {
         match self.layout.patterns.last() {
-            Some(Pattern::Strided(strides)) => strides.last() != Some(&0),
+            Some(Pattern::Strided { strides, .. }) => strides.last() != Some(&0),
             Some(Pattern::All) => true,
             _ => false,
         }
@@ -90,7 +90,7 @@ impl PassModule<'_> {
     fn strides(&self) -> [Strides; 2] {
         let n_dims = self.layout.sizes.len();
         let is_kept = |dim: usize| match self.layout.patterns.last() {
-            Some(Pattern::Strided(strides)) => strides[dim] != 0,
+            Some(Pattern::Strided { strides, .. }) => strides[dim] != 0,
             Some(Pattern::All) => true,
             _ => false,
         };

@@ -6,6 +6,7 @@ mod loads;
 #[expect(clippy::module_inception, reason = "the kernel that gives the family its name")]
 pub(crate) mod map;
 pub(crate) mod map_cpu;
+pub(crate) mod map_input;
 pub(crate) mod map_reduce;
 pub(crate) mod map_reduce_cpu;
 mod map_reduce_module;

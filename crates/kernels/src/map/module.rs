@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::layout::{Layout, Pattern};
+use super::layout::Layout;
 use super::loads::{Loads, declaration};
 use super::map::{Map, OUTPUTS};
 use crate::core::stored_types::CONVERSIONS;
@@ -31,7 +31,7 @@ pub(super) fn dispatch(map: &Map, layout: &Layout) -> Result<Dispatch, Error> {
 /// Four elements an invocation where that leaves none over in any argument; else two where outputs are stored in 16 bits, since two share a word
 /// and no two invocations may write one word; else one.
 fn lanes(map: &Map, layout: &Layout) -> Lanes {
-    let is_strided = layout.patterns.iter().any(|pattern| matches!(pattern, Pattern::Strided(_)));
+    let is_strided = layout.patterns.iter().any(|pattern| pattern.strides().is_some());
     let innermost = if is_strided { layout.sizes.last().copied().unwrap_or(1) } else { map.len() };
     if innermost.is_multiple_of(4) {
         Lanes::Four

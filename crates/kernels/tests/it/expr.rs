@@ -151,6 +151,7 @@ fn special_values_are_those_of_pytorch() {
     check_bits(&x().max(1.0), &[(NAN, NAN), (INF, INF), (-INF, 1.0)]);
     check_bits(&Expr::constant(1.0).min(x()), &[(NAN, NAN), (INF, 1.0), (-INF, -INF)]);
     check_bits(&x().clamp(-1.0, 2.0), &[(NAN, NAN), (INF, 2.0), (-INF, -1.0), (2.0, 2.0)]);
+    check_bits(&x().clamp(2.0, -1.0), &[(NAN, NAN), (INF, -1.0), (-INF, -1.0), (0.5, -1.0), (3.0, -1.0)]);
     check_bits(&x().relu(), &[(NAN, NAN), (INF, INF), (-INF, 0.0), (1e-40, 1e-40)]);
     check_bits(&x().lt(1.0), &[(NAN, 0.0), (1.0, 0.0), (0.5, 1.0)]);
     check_bits(&x().ge(1.0), &[(NAN, 0.0), (1.0, 1.0), (0.5, 0.0)]);
@@ -227,7 +228,7 @@ fn slopes_at_kinks_and_ties_are_those_of_pytorch() {
     check_slope(&x().max(1.0), &[(1.0, 0.5), (2.0, 1.0), (0.0, 0.0), (NAN, 1.0)]);
     check_slope(&x().min(1.0), &[(1.0, 0.5), (2.0, 0.0), (0.0, 1.0)]);
     check_slope(&Expr::constant(1.0).max(x()), &[(1.0, 0.5), (2.0, 1.0), (0.0, 0.0)]);
-    check_slope(&x().clamp(-1.0, 1.0), &[(-1.0, 1.0), (1.0, 1.0), (1.5, 0.0), (-1.5, 0.0)]);
+    check_slope(&x().clamp(-1.0, 1.0), &[(-1.0, 0.0), (1.0, 0.0), (0.5, 1.0), (1.5, 0.0), (-1.5, 0.0)]);
     check_slope(&x().leaky_relu(0.1), &[(0.0, 0.1), (1.0, 1.0), (-1.0, 0.1)]);
     check_slope(&x().elu(2.0), &[(0.0, 2.0), (1.0, 1.0)]);
     check_slope(&x().sqrt(), &[(0.0, INF), (4.0, 0.25)]);

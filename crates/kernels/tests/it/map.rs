@@ -14,7 +14,7 @@ fn stored_words(dtype: DType, values: &[f32]) -> Words {
 
 /// Random inputs of a map.
 fn inputs_of(map: &Map, random: &mut Random) -> Vec<Words> {
-    map.inputs.iter().map(|input| stored_words(input.dtype, &random.wide_floats(input.shape.iter().product()))).collect()
+    map.inputs.iter().map(|input| stored_words(input.dtype, &random.wide_floats(input.len))).collect()
 }
 
 /// The twin equals the expression at each index, worked out by NumPy's rules one element at a time.
@@ -22,12 +22,12 @@ fn inputs_of(map: &Map, random: &mut Random) -> Vec<Words> {
 fn twin_broadcasts(map: &Map, given: &[Words]) {
     let found = run_twin(map, given);
     let values: Vec<Vec<f32>> =
-        map.inputs.iter().zip(given).map(|(input, words)| floats_of(input.dtype, words, input.shape.iter().product())).collect();
+        map.inputs.iter().zip(given).map(|(input, words)| floats_of(input.dtype, words, input.len)).collect();
     for (output, words) in map.outputs.iter().zip(&found) {
         let found = floats_of(output.dtype, words, map.len());
         for i in 0..map.len() {
             let at: Vec<f32> =
-                map.inputs.iter().zip(&values).map(|(input, values)| values[index(&map.shape, &input.shape, i)]).collect();
+                map.inputs.iter().zip(&values).map(|(input, values)| values[index(&map.shape, input, i)]).collect();
             let expected = stored_words(output.dtype, &[output.expr.evaluate(&at)]);
             let expected = floats_of(output.dtype, &expected, 1)[0];
             assert!(
@@ -39,17 +39,75 @@ fn twin_broadcasts(map: &Map, given: &[Words]) {
     }
 }
 
-/// The index into an input of `own` shape for element `i` of `shape`.
-pub(crate) fn index(shape: &[usize], own: &[usize], i: usize) -> usize {
-    let (mut rest, mut stride, mut at) = (i, 1, 0);
+/// Where an input has element `i` of `shape`.
+pub(crate) fn index(shape: &[usize], input: &MapInput, i: usize) -> usize {
+    let (mut rest, mut at) = (i, input.offset);
     for (from_end, &size) in shape.iter().rev().enumerate() {
-        if let Some(&own) = own.iter().rev().nth(from_end) {
-            at += if own == 1 { 0 } else { rest % size * stride };
-            stride *= own;
-        }
+        let own = input.shape.iter().rev().zip(input.strides.iter().rev()).nth(from_end);
+        at += own.map_or(0, |(own, stride)| if *own == 1 { 0 } else { rest % size * stride });
         rest /= size;
     }
     at
+}
+
+#[test]
+fn inputs_have_any_strides() {
+    let mut random = Random::new(6);
+    let dtypes = [DType::F32, DType::F16, DType::Bf16];
+    for (shape, dims) in [
+        (&[3, 5][..], &[1, 0][..]),
+        (&[8, 12], &[1, 0]),
+        (&[300, 70], &[1, 0]),
+        (&[3, 4, 5, 7], &[3, 1, 0, 2]),
+        (&[3, 4, 5, 8], &[1, 0, 3, 2]),
+        (&[3, 4, 5, 8], &[2, 1, 0, 3]),
+        (&[2, 3, 2, 3, 2, 4], &[5, 3, 1, 0, 2, 4]),
+        (&[1, 6, 1, 4], &[3, 0, 2, 1]),
+    ] {
+        for (input, output) in dtypes.into_iter().zip([DType::F32, DType::Bf16, DType::F16]) {
+            let whole = MapInput::new(shape, input);
+            let permuted = whole.permuted(dims).expect("a permutation");
+            agree(&permuted, output, &mut random);
+            // From the second element of each dimension on, or only its last two.
+            let narrowed = permuted.shape.clone().iter().enumerate().fold(permuted, |narrowed, (dim, &size)| {
+                narrowed.narrowed(dim, size.saturating_sub(2 + dim % 3)..size).expect("elements are left")
+            });
+            agree(&narrowed, output, &mut random);
+        }
+    }
+    // Rows and columns of a matrix, columns two apart, one element.
+    let matrix = MapInput::new(&[20, 40], DType::F32);
+    for input in [
+        matrix.narrowed(0, 3..9).expect("rows"),
+        matrix.narrowed(1, 4..16).expect("columns"),
+        matrix.narrowed(1, 5..11).expect("columns"),
+        MapInput { shape: vec![20, 20], strides: vec![40, 2], ..matrix.clone() },
+        matrix.narrowed(0, 7..8).and_then(|row| row.narrowed(1, 9..10)).expect("an element"),
+    ] {
+        agree(&input, DType::F32, &mut random);
+    }
+}
+
+/// An input alone, beside a row that repeats, and repeated itself.
+#[track_caller]
+fn agree(input: &MapInput, output: DType, random: &mut Random) {
+    let row = MapInput::new(&input.shape[input.shape.len() - 1..], DType::F32);
+    let repeated = [&[2], &input.shape[..]].concat();
+    for (shape, inputs, expr) in [
+        (&input.shape, vec![input.clone()], x(0)),
+        (&input.shape, vec![input.clone(), row.clone()], x(0) - x(1) * 2.0),
+        (&repeated, vec![row, input.clone()], x(0) + x(1)),
+    ] {
+        let map = Map { shape: shape.clone(), inputs, outputs: vec![MapOutput { expr, dtype: output }] };
+        let within = map.check();
+        if shape.len() > Map::MAX_DIMS {
+            assert!(within.is_err(), "more dimensions than a map has");
+            continue;
+        }
+        let given = inputs_of(&map, random);
+        twin_broadcasts(&map, &given);
+        gpu_equals_twin(&map, &given);
+    }
 }
 
 const PATTERNS: [(&[usize], &[&[usize]]); 12] = [
@@ -240,6 +298,9 @@ fn parts_are_cut_where_no_input_is_strided() {
     let part = Map::new(x(0) * x(1), &[&[10, 10], &[1]]).expect("they broadcast").with_len(30).expect("flat");
     assert_eq!(part.args().iter().map(|arg| arg.len).collect::<Vec<_>>(), [30, 1, 30]);
     assert!(Map::new(x(0) * x(1), &[&[10, 10], &[10]]).expect("they broadcast").with_len(30).is_none(), "rows would be cut");
+    let input = MapInput::new(&[20, 10], DType::F32).narrowed(0, 0..10).expect("rows");
+    let narrowed = Map { inputs: vec![input], ..Map::flat(100, x(0)) };
+    assert!(narrowed.with_len(30).is_none(), "not the whole argument is read");
 }
 
 #[track_caller]
@@ -261,5 +322,16 @@ fn what_does_not_fit_is_refused() {
     refused(&map(&[4], &[(&[4], f32)], &[]), "1 inputs and 0 outputs");
     refused(&map(&[4], &[(&[4], f32)], &vec![(x(0), f32); 8]), "1 inputs and 8 outputs");
     refused(&map(&[0, 4], &[(&[4], f32)], &[(x(0), f32)]), "number of elements is 0");
+    let matrix = MapInput::new(&[3, 4], f32);
+    let of = |input: MapInput| Map { inputs: vec![input], ..map(&[3, 4], &[(&[3, 4], f32)], &[(x(0), f32)]) };
+    refused(&of(MapInput { offset: 1, ..matrix.clone() }), "with strides [4, 1] from element 1 on, of 12 elements");
+    refused(&of(MapInput { strides: vec![1], ..matrix.clone() }), "a stride for each dimension");
+    refused(&of(MapInput { strides: vec![usize::MAX, 1], ..matrix.clone() }), "no element beyond the last");
+    for (dims, range) in [(2, 0..1), (1, 2..2), (1, 3..5)] {
+        let error = matrix.narrowed(dims, range).expect_err("it is not in the matrix").to_string();
+        assert!(error.contains("of shape [3, 4]"), "{error}");
+    }
+    let error = matrix.permuted(&[1, 1]).expect_err("1 is there twice").to_string();
+    assert!(error.contains("dimensions [1, 1] of shape [3, 4] is not supported, expected each dimension once"), "{error}");
     refused(&map(&[2; 7], &[(&[2, 1, 2, 1, 2, 1, 2], f32), (&[2; 7], f32)], &[(x(0) + x(1), f32)]), "7 dimensions");
 }

@@ -13,8 +13,8 @@ use crate::run::*;
 fn twin_reduces(reduction: &MapReduce, given: &[Words]) {
     let outputs = vec![MapOutput { expr: reduction.expr.clone(), dtype: DType::F32 }];
     let map = Map { shape: reduction.shape.clone(), inputs: reduction.inputs.clone(), outputs };
-    let kept = reduction.kept_shape();
-    let n_kept: usize = kept.iter().product();
+    let kept = MapInput::new(&reduction.kept_shape(), DType::F32);
+    let n_kept = kept.len;
     let n = map.len();
     let mut expected = vec![Vec::new(); n_kept];
     for (i, element) in twin_floats(&map, given).into_iter().enumerate() {
@@ -50,6 +50,21 @@ fn any_dimensions_are_reduced() {
         for dims in [&[][..], &[0], &[1], &[2], &[3], &[0, 1], &[0, 3], &[1, 2], &[3, 1], &[0, 1, 2], &[0, 1, 2, 3]] {
             check(op, &(x(0) * x(1) + 0.25), &[&[3, 4, 5, 7], &[5, 1]], dims);
         }
+    }
+}
+
+#[test]
+fn inputs_have_any_strides() {
+    let permuted = MapInput::new(&[3, 4, 40], DType::F32).permuted(&[2, 0, 1]).expect("a permutation");
+    let narrowed = permuted.narrowed(0, 5..30).expect("elements are left");
+    let mut reduction = MapReduce::new(ReduceOp::Sum, x(0) * x(1), &[&narrowed.shape, &[3, 1]], &[0]).expect("they broadcast");
+    reduction.inputs[0] = narrowed;
+    let mut random = Random::new(2);
+    for dims in [&[0][..], &[1], &[2], &[0, 2], &[0, 1, 2]] {
+        reduction.dims = dims.to_vec();
+        let given = [words(&random.floats(480)), words(&random.floats(3))];
+        twin_reduces(&reduction, &given);
+        gpu_equals_twin(&reduction, &given);
     }
 }
 

@@ -12,7 +12,7 @@ pub(crate) fn x(i: usize) -> Expr {
 pub(crate) fn map(shape: &[usize], inputs: &[(&[usize], DType)], outputs: &[(Expr, DType)]) -> Map {
     Map {
         shape: shape.to_vec(),
-        inputs: inputs.iter().map(|&(shape, dtype)| MapInput { shape: shape.to_vec(), dtype }).collect(),
+        inputs: inputs.iter().map(|&(shape, dtype)| MapInput::new(shape, dtype)).collect(),
         outputs: outputs.iter().map(|(expr, dtype)| MapOutput { expr: expr.clone(), dtype: *dtype }).collect(),
     }
 }
@@ -26,6 +26,14 @@ pub(crate) fn maps() -> Vec<Box<dyn Kernel>> {
         for output in [f32, f16, bf16] {
             let inputs: [(&[usize], DType); 4] = [(&[rows, 2, cols], f32), (&[cols], f16), (&[rows, 1, 1], bf16), (&[1], f16)];
             samples.push(Box::new(map(&[rows, 2, cols], &inputs, &[(x(0) * x(1) + x(2) - x(3), output), (x(0).relu(), f32)])));
+        }
+    }
+    for shape in [[8, 12, 4], [3, 5, 7]] {
+        for output in [f32, f16, bf16] {
+            let permuted = |dtype| MapInput::new(&shape, dtype).permuted(&[2, 0, 1]).and_then(|input| input.narrowed(1, 1..3));
+            let inputs: Vec<MapInput> = [f32, f16, bf16].map(|dtype| permuted(dtype).expect("elements are left")).into();
+            let outputs = vec![MapOutput { expr: x(0) + x(1) + x(2), dtype: output }];
+            samples.push(Box::new(Map { shape: inputs[0].shape.clone(), inputs, outputs }));
         }
     }
     samples

@@ -28,6 +28,7 @@ fn samples() -> Vec<Box<dyn Kernel>> {
     let bce = BceWithLogits { n: 5, reduction: Reduction::Mean, pos_weight: 1.0 };
     let mse = MseLoss { n_rows: 3, n_cols: 2, reduction: Reduction::Sum };
     let embedding = Embedding { n: 5, n_entries: 3, dim: 2, n_index_cols: 2, index_col: 1 };
+    let gather = Gather { n_outer: 2, n_x: 5, n: 3, n_inner: 4 };
     let mut samples: Vec<Box<dyn Kernel>> = vec![
         Box::new(Adam::new(7, 1)),
         Box::new(Add { n: 7 }),
@@ -37,7 +38,11 @@ fn samples() -> Vec<Box<dyn Kernel>> {
         Box::new(bce),
         Box::new(BceWithLogitsGrad { forward: bce }),
         Box::new(Cast { n: 7, from: DType::F32, to: DType::F16 }),
+        Box::new(ArgMax { n_outer: 2, n: 5, n_inner: 3 }),
+        Box::new(ArgMax { n_outer: 2, n: 500, n_inner: 3 }),
         Box::new(ColumnSum { n_rows: 70, n_cols: 3 }),
+        Box::new(CumulativeSum { n_outer: 2, n: 5, n_inner: 3, order: SumOrder::Forward }),
+        Box::new(CumulativeSum { n_outer: 2, n: 500, n_inner: 3, order: SumOrder::Reverse }),
         Box::new(ConcatColumns { n_rows: 3, widths: vec![2, 5] }),
         Box::new(Elementwise { n: 7, steps: vec![ElementwiseStep::Add, ElementwiseStep::Activate(relu)] }),
         Box::new(ElementwiseInPlace { chain: Elementwise { n: 7, steps: vec![ElementwiseStep::Add] } }),
@@ -45,6 +50,8 @@ fn samples() -> Vec<Box<dyn Kernel>> {
         Box::new(EmbeddingGrad { forward: embedding, padding: None }),
         Box::new(EmbeddingGrad { forward: Embedding { n_entries: 1000, ..embedding }, padding: Some(0) }),
         Box::new(FirstNonFinite { place: 3 }),
+        Box::new(gather),
+        Box::new(GatherGrad { forward: gather }),
         Box::new(GatherCategories { first_row: 0, n_table_rows: 9, n_cols: 3, n: 4 }),
         Box::new(GatherRows { dtype: DType::F32, first_row: 0, n_table_rows: 9, n_cols: 3, n: 4 }),
         Box::new(GatherRows { dtype: DType::U8, first_row: 7, n_table_rows: 9, n_cols: 3, n: 4 }),

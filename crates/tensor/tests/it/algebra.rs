@@ -133,10 +133,28 @@ fn losses_by_element() {
         check(shapes, |_, p| p[0].huber_loss(&p[1], 0.5, reduction));
         check(shapes, |_, p| p[0].sigmoid()?.binary_cross_entropy(&p[1].sigmoid()?, reduction));
         check(shapes, |_, p| p[0].focal_loss(&p[1].sigmoid()?, 0.25, 2.0, reduction));
-        check(shapes, |_, p| p[0].log_softmax()?.kl_div(&p[1].softmax()?, reduction));
+        check(shapes, |_, p| p[0].log_softmax(1)?.kl_div(&p[1].softmax(1)?, reduction));
         check(shapes, |_, p| p[0].hinge_loss(&p[1], 0.3, reduction));
         check(shapes, |_, p| p[0].quantile_loss(&p[1], 0.9, reduction));
     }
+}
+
+#[test]
+fn binary_cross_entropy_of_certain_probabilities_is_finite() -> Result<(), Error> {
+    let (values, grads) = (Persistent::new("values", DType::F32, 4), Persistent::new("grads", DType::F32, 4));
+    let graph = Graph::training("certain");
+    let x = graph.parameter(&values, &grads, 0..4, &[4])?;
+    let target = graph.constant("target", &[1.0, 0.0, 0.0, 1.0], &[4])?;
+    let loss = x.binary_cross_entropy(&target, LossReduction::Sum)?;
+    let stored = Persistent::new("loss", DType::F32, 1);
+    graph.store(&loss, &Graph::state_buffer(), &stored)?;
+    graph.backward(&loss)?;
+    let device = Device::cpu()?;
+    device.write(&values, &[1.0_f32, 0.0, 1.0, 0.5])?;
+    graph.compile(&device)?.run(1)?;
+    assert!((device.read::<f32>(&stored)?[0] - 100.693_15).abs() < 1e-4, "a logarithm is at least -100");
+    assert_eq!(device.read::<f32>(&grads)?, [0.0, 0.0, 1e12, -2.0], "as PyTorch's");
+    Ok(())
 }
 
 #[test]

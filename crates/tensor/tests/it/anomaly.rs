@@ -82,7 +82,7 @@ fn it_is_asked_for_before_the_first_operation() -> Result<(), Error> {
     graph.detect_anomaly()?;
     let squares = x.multiply(&x)?;
     graph.detect_anomaly()?; // for the second time
-    squares.softmax()?;
+    squares.softmax(1)?;
     let device = Device::cpu()?;
     graph.compile(&device)?.run(1)?;
     assert_eq!(graph.first_anomaly(&device)?.map(|anomaly| anomaly.operation), Some("multiply"));
@@ -94,7 +94,7 @@ fn it_is_asked_for_before_the_first_operation() -> Result<(), Error> {
     let error = graph.detect_anomaly().expect_err("nobody has looked at the product");
     let expected = "detect_anomaly: the graph `late` has operations already, the first of them `multiply`, expected to be called before anything is recorded";
     assert_eq!(error.to_string(), expected);
-    x.softmax()?;
+    x.softmax(1)?;
     assert_eq!(graph.with_program(|program| program.n_kernels()), n + 1, "nothing is looked at");
     Ok(())
 }

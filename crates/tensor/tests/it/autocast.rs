@@ -39,8 +39,8 @@ fn types(region: Option<Precision>, dtype: DType) -> Result<Vec<(&'static str, D
         rows.matmul(&weight, Transpose::None)?;
         pairs.batched_matmul(&pairs, Transpose::B)?;
         images.conv2d(&filter, None, [1, 1], [1, 1], act)?;
-        rows.softmax()?;
-        rows.log_softmax()?;
+        rows.softmax(1)?;
+        rows.log_softmax(1)?;
         rows.layer_norm(Some(&vector), Some(&vector), 1e-5)?;
         rows.sum(..)?;
         rows.norm(..)?;
@@ -134,7 +134,7 @@ fn f32_throughout_records_what_no_region_records() -> Result<(), Error> {
         let graph = Graph::training("net");
         let (w, b) = (parameter(&graph, &[4, 4]), parameter(&graph, &[4]));
         let x = graph.constant("x", &[0.5; 12], &[3, 4])?;
-        let net = || x.linear(&w, Some(&b), Activation::Gelu)?.layer_norm(None, None, 1e-5)?.softmax()?.sum(..);
+        let net = || x.linear(&w, Some(&b), Activation::Gelu)?.layer_norm(None, None, 1e-5)?.softmax(1)?.sum(..);
         let loss = match region {
             None => net()?,
             Some(precision) => graph.autocast(precision, net)?,
@@ -217,13 +217,13 @@ fn overrides_by_name() -> Result<(), Error> {
     let region = region.with("activate", Precision::F16);
     let found = graph.autocast(region, || {
         let low = x.linear(&w, None, Activation::Identity)?;
-        Ok([low.matmul(&w, Transpose::None)?, low.softmax()?, x.activate(Activation::Silu)?, low.log_softmax()?]
+        Ok([low.matmul(&w, Transpose::None)?, low.softmax(1)?, x.activate(Activation::Silu)?, low.log_softmax(1)?]
             .map(|y| y.dtype()))
     })?;
     assert_eq!(found, [F32, Bf16, F16, F32]);
 
     let misspelt = Autocast::new(Precision::F16).with("lineal", Precision::F32);
-    let error = graph.autocast(misspelt, || x.linear(&w, None, Activation::Relu)?.softmax()).expect_err("a misspelt name");
+    let error = graph.autocast(misspelt, || x.linear(&w, None, Activation::Relu)?.softmax(1)).expect_err("a misspelt name");
     let expected =
         "autocast: the override of `lineal` applies to no operation of the region, which records: activate, linear, softmax";
     assert_eq!(error.to_string(), expected);

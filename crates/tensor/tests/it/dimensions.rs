@@ -85,6 +85,88 @@ fn what_is_cut_and_put_together_is_as_before() -> Result<(), Error> {
 }
 
 #[test]
+fn dimensions_are_permuted() -> Result<(), Error> {
+    let graph = Graph::inference("net");
+    let x = numbers(&graph, 0, &[2, 3, 1, 2])?;
+    let y = x.permute(&[3, 2, 0, 1])?;
+    assert_eq!(y.shape(), [2, 1, 2, 3]);
+    assert_eq!(values(&graph, &y)?, [0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 1.0, 3.0, 5.0, 7.0, 9.0, 11.0]);
+    assert_eq!(values(&graph, &x.transpose(0, 3)?.transpose(3, 0)?)?, values(&graph, &x)?);
+    let n_kernels = graph.with_program(|program| program.n_kernels());
+    assert_eq!(x.permute(&[0, 2, 1, 3])?.transpose(1, 1)?.shape(), [2, 1, 3, 2]);
+    assert_eq!(graph.with_program(|program| program.n_kernels()), n_kernels, "elements stay where they are");
+    Ok(())
+}
+
+#[test]
+fn permuted_tensors_have_gradients() {
+    for dims in [&[1, 0, 2, 3][..], &[3, 1, 0, 2], &[0, 1, 3, 2], &[2, 3, 0, 1]] {
+        check_gradients(&[&[3, 4, 5, 2]], |_, p| p[0].activate(Activation::Tanh)?.permute(dims));
+        check_gradients(&[&[3, 4, 5, 2]], |_, p| {
+            p[0].permute(dims)?.reshape(&[p[0].shape()[dims[0]], 120 / p[0].shape()[dims[0]]])?.tanh()
+        });
+    }
+    check_gradients(&[&[3, 4], &[4, 3]], |_, p| p[0].transpose(0, 1)?.multiply(&p[1])?.transpose(1, 0)?.multiply(&p[0]));
+}
+
+#[test]
+fn dimensions_of_length_1_come_and_go() -> Result<(), Error> {
+    let graph = Graph::inference("net");
+    let x = numbers(&graph, 0, &[2, 1, 3])?;
+    assert_eq!(x.squeeze(1)?.shape(), [2, 3]);
+    assert_eq!(x.squeeze(0)?.shape(), [2, 1, 3], "as PyTorch's, which keeps other lengths");
+    assert_eq!((x.unsqueeze(0)?.shape(), x.unsqueeze(3)?.shape()), (&[1, 2, 1, 3][..], &[2, 1, 3, 1][..]));
+    assert_eq!(numbers(&graph, 0, &[])?.unsqueeze(0)?.shape(), [1]);
+    Ok(())
+}
+
+#[test]
+fn sums_up_to_each_element() -> Result<(), Error> {
+    let graph = Graph::inference("net");
+    let x = numbers(&graph, 0, &[2, 2, 2])?;
+    for (dim, expected) in [
+        (0, [0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0]),
+        (1, [0.0, 1.0, 2.0, 4.0, 4.0, 5.0, 10.0, 12.0]),
+        (2, [0.0, 1.0, 2.0, 5.0, 4.0, 9.0, 6.0, 13.0]),
+    ] {
+        assert_eq!(values(&graph, &x.cumsum(dim)?)?, expected, "along {dim}");
+    }
+    for dim in 0..3 {
+        check_gradients(&[&[4, 3, 5]], |_, p| p[0].cumsum(dim)?.tanh());
+    }
+    Ok(())
+}
+
+#[test]
+fn elements_are_picked_along_a_dimension() -> Result<(), Error> {
+    let graph = Graph::inference("net");
+    let x = numbers(&graph, 0, &[2, 3, 2])?;
+    let index = graph.constant_codes("index", &[2, 0, 1, 1, 0, 99, 1, 2], &[2, 2, 2])?;
+    assert_eq!(values(&graph, &x.gather(1, &index)?)?, [4.0, 1.0, 2.0, 3.0, 6.0, 7.0, 8.0, 11.0], "99 is beyond the end");
+    let index = graph.constant_codes("index", &[1, 0, 1, 1, 0, 0], &[1, 3, 2])?;
+    assert_eq!(values(&graph, &x.gather(0, &index)?)?, [6.0, 1.0, 8.0, 9.0, 4.0, 5.0]);
+    check_gradients(&[&[4, 3]], |graph, p| {
+        let index = graph.constant_codes("index", &[2, 0, 1, 1, 2, 2, 0, 0], &[4, 2])?;
+        p[0].tanh()?.gather(1, &index)?.multiply(&p[0].narrow(1, 0..2)?)
+    });
+    Ok(())
+}
+
+#[test]
+fn the_index_of_a_maximum_picks_it() -> Result<(), Error> {
+    let graph = Graph::inference("net");
+    let x = graph.constant("x", &[1.0, 5.0, 2.0, 7.0, 7.0, -1.0, 0.0, 3.0, 3.0, -2.0, 4.0, 4.0], &[2, 3, 2])?;
+    for dim in 0..3 {
+        let index = x.arg_max(dim)?;
+        assert_eq!(index.dtype(), DType::U32);
+        let maxima = x.gather(dim, &index.unsqueeze(dim)?)?.squeeze(dim)?;
+        assert_eq!(maxima.shape(), x.max(dim)?.shape(), "along {dim}");
+        assert_eq!(values(&graph, &maxima)?, values(&graph, &x.max(dim)?)?, "along {dim}");
+    }
+    Ok(())
+}
+
+#[test]
 fn rows_are_gathered_in_the_order_of_the_index() -> Result<(), Error> {
     let graph = Graph::inference("net");
     let index = graph.constant_codes("index", &[3, 0, 3, 1, 2, 99], &[2, 3])?;
@@ -132,7 +214,24 @@ fn what_does_not_fit_is_refused() -> Result<(), Error> {
     refused(x.narrow(1, 1..4), "narrow: `x` has shape [2, 3], expected 1..4 along dimension 1, at least one");
     refused(x.narrow(0, 1..1), "narrow: `x` has shape [2, 3], expected 1..1 along dimension 0, at least one");
     refused(x.narrow(2, 0..1), "narrow: `x` has shape [2, 3], expected a dimension 2");
+    refused(x.permute(&[1]), "permute: `x` has shape [2, 3], expected 1 dimensions, each of which is once in [1]");
+    refused(x.permute(&[1, 1]), "permute: `x` has shape [2, 3], expected 2 dimensions, each of which is once in [1, 1]");
+    refused(x.transpose(0, 2), "transpose: `x` has shape [2, 3], expected a dimension 2");
+    refused(x.squeeze(2), "squeeze: `x` has shape [2, 3], expected a dimension 2");
+    refused(x.unsqueeze(3), "unsqueeze: `x` has shape [2, 3], expected at least 3 dimensions");
+    refused(x.cumsum(2), "cumsum: `x` has shape [2, 3], expected a dimension 2");
+    refused(x.arg_max(2), "arg_max: `x` has shape [2, 3], expected a dimension 2");
+    refused(x.softmax(2), "softmax: `x` has shape [2, 3], expected a dimension 2");
+    refused(x.log_softmax(3), "log_softmax: `x` has shape [2, 3], expected a dimension 3");
     let index = graph.constant_codes("index", &[0], &[1])?;
+    refused(x.gather(2, &index), "gather: `x` has shape [2, 3], expected a dimension 2");
+    refused(x.gather(1, &index), "gather: `index` has shape [1], expected [2, 3], as `x` has, but for dimension 1");
+    let codes = graph.constant_codes("codes", &[0; 6], &[2, 3])?;
+    refused(codes.permute(&[1, 0]), "permute: `x` is u32, expected f32, f16 or bf16; cast it first");
+    refused(
+        x.gather(1, &x),
+        "net: kernel `gather` wants 6 U32 for `index`, got 6 F32 of `numbers`; give a slice of that type and length, or change the sizes of the kernel",
+    );
     refused(graph.constant("one", &[1.0], &[])?.gather_rows(&index), "gather_rows: `x` has shape [], expected a dimension 0");
     refused(
         x.gather_rows(&flat),

@@ -11,14 +11,18 @@ fn constant(graph: &Graph, shape: &[usize], value: impl Fn(usize) -> f32) -> Res
 }
 
 #[test]
-fn softmax_along_the_last_dimension() {
-    for shape in [&[5][..], &[4, 9], &[2, 3, 17]] {
-        check_gradients(&[shape], |_, p| p[0].softmax());
-        check_gradients(&[shape], |_, p| {
-            let y = p[0].log_softmax()?;
-            assert_eq!(y.shape(), shape, "the shape stays");
-            Ok(y)
-        });
+fn softmax_along_each_dimension() {
+    for shape in [&[5][..], &[4, 9], &[2, 3, 17], &[6, 1, 1], &[2, 3, 2, 3]] {
+        for dim in 0..shape.len() {
+            if shape[dim] > 1 {
+                check_gradients(&[shape], |_, p| p[0].softmax(dim));
+            }
+            check_gradients(&[shape], |_, p| {
+                let y = p[0].log_softmax(dim)?.add(&p[0])?;
+                assert_eq!(y.shape(), shape, "the shape stays");
+                Ok(y)
+            });
+        }
     }
 }
 
@@ -251,7 +255,14 @@ fn no_elements_are_refused_and_do_not_panic() {
     let graph = Graph::training("net");
     let nothing = parameter(&graph, &[0, 3]);
     let losses = nothing.cross_entropy(&nothing, &nothing, CrossEntropyOptions::default());
-    for refusal in [nothing.softmax(), nothing.log_softmax(), nothing.layer_norm(None, None, 1e-5), losses, nothing.sum(..)] {
+    for refusal in [
+        nothing.softmax(1),
+        nothing.softmax(0),
+        nothing.log_softmax(1),
+        nothing.layer_norm(None, None, 1e-5),
+        losses,
+        nothing.sum(..),
+    ] {
         let error = refusal.expect_err("there is nothing to compute");
         assert!(matches!(error, Error::Program(_)), "{error:?}");
     }

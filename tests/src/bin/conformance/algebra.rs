@@ -151,14 +151,34 @@ fn result(step: &Value, args: &[Argument]) -> Result<Option<Tensor>> {
         ("norm", None) => one(x.norm(dims()?)),
         ("var", None) => one(x.var(dims()?, whole("correction")?)),
         ("std", None) => one(x.std(dims()?, whole("correction")?)),
-        ("expand", None) => one(x.expand(&list("shape")?)),
+        ("expand", None) => one(x.expand(&expanded(x, &step["shape"])?)),
         ("narrow", None) => {
             let start = whole("start")?;
             one(x.narrow(whole("dim")?, start..start + whole("length")?))
         }
-        ("softmax", None) if whole("dim")? + 1 == x.shape().len() => one(x.softmax()),
+        ("permute", None) => one(x.permute(&list("dims")?)),
+        ("reshape", None) => one(x.reshape(&reshaped(x, &step["shape"])?)),
+        ("softmax", None) => one(x.softmax(whole("dim")?)),
+        ("cumsum", None) => one(x.cumsum(whole("dim")?)),
         _ => Ok(None),
     }
+}
+
+/// The shape that PyTorch's `reshape` gives `x`, where -1 stands for the length that is left.
+fn reshaped(x: &Tensor, shape: &Value) -> Result<Vec<usize>> {
+    let shape: Vec<i64> = serde_json::from_value(shape.clone())?;
+    let given: usize = shape.iter().filter_map(|&length| usize::try_from(length).ok()).product();
+    let left = x.n_elements() / given.max(1);
+    Ok(shape.iter().map(|&length| usize::try_from(length).unwrap_or(left)).collect())
+}
+
+/// The shape that PyTorch's `expand` gives `x`, where -1 stands for the length that `x` has.
+fn expanded(x: &Tensor, shape: &Value) -> Result<Vec<usize>> {
+    let shape: Vec<i64> = serde_json::from_value(shape.clone())?;
+    let n_new = shape.len().saturating_sub(x.shape().len());
+    let own =
+        |dim: usize| dim.checked_sub(n_new).and_then(|dim| x.shape().get(dim).copied()).context("expand: -1 for a new dimension");
+    shape.iter().enumerate().map(|(dim, &length)| usize::try_from(length).or_else(|_| own(dim))).collect()
 }
 
 /// An operation of a tensor and a number.

@@ -43,8 +43,8 @@ fn result(case: &Case, bench: &mut Workbench<'_>) -> Result<Option<Tensor>> {
             let (weight, index) = (bench.input("weight")?, bench.codes("index")?);
             weight.embedding(&index, 0, None)?
         }
-        "softmax" => bench.input("x")?.softmax()?,
-        "log_softmax" => bench.input("x")?.log_softmax()?,
+        "softmax" => along_last(&bench.input("x")?, Tensor::softmax)?,
+        "log_softmax" => along_last(&bench.input("x")?, Tensor::log_softmax)?,
         "batch_norm" => {
             let (x, weight, bias) = (bench.input("x")?, bench.input("weight")?, bench.input("bias")?);
             let (running_mean, running_var) = (&bench.running("running_mean")?, &bench.running("running_var")?);
@@ -89,6 +89,11 @@ fn result(case: &Case, bench: &mut Workbench<'_>) -> Result<Option<Tensor>> {
             None => return Ok(None),
         },
     }))
+}
+
+/// An operation along the last dimension.
+fn along_last(x: &Tensor, of: fn(&Tensor, usize) -> Result<Tensor, brisk_tensor::Error>) -> Result<Tensor> {
+    Ok(of(x, x.shape().len() - 1)?)
 }
 
 fn activation(name: &str, case: &Case) -> Result<Option<Activation>> {

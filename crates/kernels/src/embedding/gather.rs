@@ -1,0 +1,133 @@
+use super::gather_cpu;
+use crate::core::module::module;
+use crate::core::sizes::check_sizes;
+use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, fold_workgroups};
+
+/// Elements picked along the middle of three dimensions: `y[o, k, i] = x[o, index[o, k, i], i]`.
+///
+/// An index beyond the last element is read as 0.
+///
+/// # Shapes
+/// `x`: `[n_outer, n_x, n_inner]`; `index`, `y`: `[n_outer, n, n_inner]`; row-major.
+/// # Dtypes
+/// `index` u32; the rest f32, or f16 and bf16 by [`stored`](crate::stored).
+/// # Reference
+/// `torch.gather`, which refuses indices beyond the last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gather {
+    /// The product of the dimensions before the one that is indexed.
+    pub n_outer: usize,
+    /// The length of that dimension in `x`.
+    pub n_x: usize,
+    /// Its length in `index` and `y`.
+    pub n: usize,
+    /// The product of the dimensions after it.
+    pub n_inner: usize,
+}
+
+impl Gather {
+    fn check_for(&self, kernel: &impl Kernel) -> Result<(), Error> {
+        check_sizes(kernel, &[("n_outer", self.n_outer), ("n_x", self.n_x), ("n", self.n), ("n_inner", self.n_inner)])
+    }
+
+    const fn n_x_elements(&self) -> usize {
+        self.n_outer * self.n_x * self.n_inner
+    }
+
+    const fn n_elements(&self) -> usize {
+        self.n_outer * self.n * self.n_inner
+    }
+
+    fn params(&self) -> Vec<u8> {
+        bytemuck::cast_slice(&[self.n_x as u32, self.n as u32, self.n_inner as u32, 0]).to_vec()
+    }
+}
+
+impl Kernel for Gather {
+    fn name(&self) -> &'static str {
+        "gather"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        let n = self.n_elements();
+        vec![Arg::read("x", DType::F32, self.n_x_elements()), Arg::read("index", DType::U32, n), Arg::write("y", DType::F32, n)]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.check_for(self)
+    }
+
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        Ok(vec![Dispatch {
+            label: "kernels.gather",
+            wgsl: module!("gather.wgsl", "gather_index.wgsl"),
+            entry: "main",
+            constants: vec![],
+            params: self.params(),
+            reads: vec![0, 1],
+            writes: vec![2],
+            workgroups: fold_workgroups(self.name(), self.n_elements().div_ceil(64))?,
+        }])
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        gather_cpu::run(self, args.read(0), args.read(1), args.write(2));
+    }
+
+    fn cost(&self) -> Cost {
+        Cost { flops: 0, bytes: 12 * self.n_elements() as u64 }
+    }
+}
+
+/// The gradient of [`Gather`]'s `x`: `grad_x[o, j, i] = Σ_k grad_y[o, k, i]` over the `k` with `index[o, k, i] = j`, in order.
+///
+/// # Shapes
+/// `grad_y`, `index`: as `y`; `grad_x`: as `x`.
+/// # Cost
+/// On a GPU each of the `n_x` elements reads `n` indices, since no two invocations may add to one element; the CPU reads each index once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GatherGrad {
+    /// The kernel it is the gradient of.
+    pub forward: Gather,
+}
+
+impl Kernel for GatherGrad {
+    fn name(&self) -> &'static str {
+        "gather_grad"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        let n = self.forward.n_elements();
+        vec![
+            Arg::read("grad_y", DType::F32, n),
+            Arg::read("index", DType::U32, n),
+            Arg::write("grad_x", DType::F32, self.forward.n_x_elements()),
+        ]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.forward.check_for(self)
+    }
+
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        Ok(vec![Dispatch {
+            label: "kernels.gather_grad",
+            wgsl: module!("gather_grad.wgsl", "gather_index.wgsl"),
+            entry: "main",
+            constants: vec![],
+            params: self.forward.params(),
+            reads: vec![0, 1],
+            writes: vec![2],
+            workgroups: fold_workgroups(self.name(), self.forward.n_x_elements().div_ceil(64))?,
+        }])
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        gather_cpu::grad(&self.forward, args.read(0), args.read(1), args.write(2));
+    }
+
+    fn cost(&self) -> Cost {
+        let (n, n_x) = (self.forward.n_elements() as u64, self.forward.n_x_elements() as u64);
+        Cost { flops: n, bytes: 8 * n + 4 * n_x }
+    }
+}

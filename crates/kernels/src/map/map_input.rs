@@ -1,0 +1,93 @@
+use std::ops::Range;
+
+use crate::{DType, Error};
+
+/// An input of a [`Map`](crate::Map): its shape, and where its elements lie in the argument.
+///
+/// # Examples
+/// ```
+/// use brisk_kernels::expr::Expr;
+/// use brisk_kernels::{DType, Kernel, Map, MapInput, MapOutput};
+///
+/// // The transpose of a matrix, as a copy.
+/// let x = MapInput::new(&[3, 5], DType::F32).permuted(&[1, 0])?;
+/// assert_eq!((&x.shape[..], &x.strides[..]), (&[5, 3][..], &[1, 5][..]));
+/// let transpose = Map { shape: vec![5, 3], inputs: vec![x], outputs: vec![MapOutput { expr: Expr::input(0), dtype: DType::F32 }] };
+/// transpose.check()?;
+/// # Ok::<(), brisk_kernels::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct MapInput {
+    /// Its own shape, which broadcasts to that of the outputs.
+    pub shape: Vec<usize>,
+    /// For each dimension, how many elements apart its neighbours are.
+    pub strides: Vec<usize>,
+    /// The first element.
+    pub offset: usize,
+    /// Elements of the argument.
+    pub len: usize,
+    /// The element type in memory.
+    pub dtype: DType,
+}
+
+impl MapInput {
+    /// All elements of an argument, in row-major order.
+    pub fn new(shape: &[usize], dtype: DType) -> Self {
+        Self { shape: shape.to_vec(), strides: contiguous_strides(shape), offset: 0, len: shape.iter().product(), dtype }
+    }
+
+    /// The same elements with their dimensions in another order: dimension `i` is what was `dims[i]`.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] unless `dims` names each dimension once.
+    pub fn permuted(&self, dims: &[usize]) -> Result<Self, Error> {
+        let n_dims = self.shape.len();
+        let is_permutation = dims.len() == n_dims && (0..n_dims).all(|dim| dims.contains(&dim));
+        if !is_permutation {
+            let found = format!("dimensions {dims:?} of shape {:?}", self.shape);
+            return Err(Error::Unsupported { kernel: "map", found, expected: "each dimension once" });
+        }
+        let pick = |of: &[usize]| dims.iter().map(|&dim| of[dim]).collect();
+        Ok(Self { shape: pick(&self.shape), strides: pick(&self.strides), ..*self })
+    }
+
+    /// The elements of `range` along dimension `dim`.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] unless there is such a dimension and it contains the range, which is not empty.
+    pub fn narrowed(&self, dim: usize, range: Range<usize>) -> Result<Self, Error> {
+        let is_inside = self.shape.get(dim).is_some_and(|&size| range.end <= size) && !range.is_empty();
+        if !is_inside {
+            let found = format!("{range:?} along dimension {dim} of shape {:?}", self.shape);
+            return Err(Error::Unsupported { kernel: "map", found, expected: "a range within the dimension, not empty" });
+        }
+        let mut narrowed = self.clone();
+        narrowed.shape[dim] = range.len();
+        narrowed.offset += range.start * self.strides[dim];
+        Ok(narrowed)
+    }
+
+    /// Whether there is a stride for each dimension, and every element is one of the argument.
+    pub(super) fn is_within_argument(&self) -> bool {
+        let last = self.shape.iter().zip(&self.strides).try_fold(self.offset, |last, (size, stride)| {
+            size.saturating_sub(1).checked_mul(*stride).and_then(|more| last.checked_add(more))
+        });
+        self.shape.len() == self.strides.len() && (last.is_some_and(|last| last < self.len) || self.shape.contains(&0))
+    }
+}
+
+/// The strides of a row-major array.
+pub(super) fn contiguous_strides(shape: &[usize]) -> Vec<usize> {
+    let mut stride: usize = 1;
+    let mut strides: Vec<usize> = shape
+        .iter()
+        .rev()
+        .map(|size| {
+            let own = stride;
+            stride = stride.saturating_mul(*size);
+            own
+        })
+        .collect();
+    strides.reverse();
+    strides
+}

@@ -1,0 +1,89 @@
+use super::arg_max_cpu;
+use super::cumulative_sum::is_long;
+use crate::core::module::part;
+use crate::core::sizes::check_sizes;
+use crate::core::stored_form::{StoredForm, sharing, with_element};
+use crate::core::stored_types::{Group, Template};
+use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, fold_workgroups};
+
+const ARG_MAX: Template = Template::new(&[part!("arg_max.wgsl"), part!("../core/nan.wgsl")], &[Group::one("X").loads()]);
+
+/// The index of the maximum along the middle of three dimensions: `y[o, i] = argmax_k x[o, k, i]`.
+///
+/// The first of equal ones; NaN is greater than all numbers.
+///
+/// # Shapes
+/// `x`: `[n_outer, n, n_inner]`, row-major; `y`: `[n_outer, n_inner]`.
+/// # Dtypes
+/// `x` f32, or f16 and bf16 by [`stored`](crate::stored); `y` u32.
+/// # Reference
+/// `torch.argmax`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ArgMax {
+    /// The product of the dimensions before the one that is searched.
+    pub n_outer: usize,
+    /// The length of that dimension.
+    pub n: usize,
+    /// The product of the dimensions after it.
+    pub n_inner: usize,
+}
+
+impl Kernel for ArgMax {
+    fn name(&self) -> &'static str {
+        "arg_max"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        let n_series = self.n_outer * self.n_inner;
+        vec![Arg::read("x", DType::F32, n_series * self.n), Arg::write("y", DType::U32, n_series)]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        check_sizes(self, &[("n_outer", self.n_outer), ("n", self.n), ("n_inner", self.n_inner)])
+    }
+
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.stored_dispatches(&[DType::F32], adapter)
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        self.stored_twin(&[DType::F32], args);
+    }
+
+    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
+        self.stored_form(dtypes)
+    }
+
+    fn cost(&self) -> Cost {
+        let n_series = (self.n_outer * self.n_inner) as u64;
+        Cost { flops: n_series * self.n as u64, bytes: 4 * n_series * (self.n as u64 + 1) }
+    }
+}
+
+impl StoredForm for ArgMax {
+    fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
+        sharing(self, &[0], dtypes)
+    }
+
+    fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let n_series = self.n_outer * self.n_inner;
+        let (entry, n_workgroups) = match is_long(self.n, n_series) {
+            true => ("series_a_workgroup", n_series),
+            false => ("series_an_invocation", n_series.div_ceil(64)),
+        };
+        Ok(vec![Dispatch {
+            label: "kernels.arg_max",
+            wgsl: ARG_MAX.module(&[("X", dtypes[0])]),
+            entry,
+            constants: vec![],
+            params: bytemuck::cast_slice(&[self.n as u32, self.n_inner as u32, n_series as u32, 0]).to_vec(),
+            reads: vec![0],
+            writes: vec![1],
+            workgroups: fold_workgroups(self.name(), n_workgroups)?,
+        }])
+    }
+
+    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
+        with_element!(dtypes[0], T => arg_max_cpu::run::<T>(self, args.read(0), args.write(1)));
+    }
+}

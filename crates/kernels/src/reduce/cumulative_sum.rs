@@ -1,0 +1,113 @@
+use super::cumulative_sum_cpu;
+use crate::core::module::part;
+use crate::core::sizes::check_sizes;
+use crate::core::stored_form::{StoredForm, sharing, with_element};
+use crate::core::stored_types::{Group, Template};
+use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, fold_workgroups};
+
+const CUMULATIVE_SUM: Template = Template::new(&[part!("cumulative_sum.wgsl")], &[Group::one("X").loads()]);
+
+/// Sums up to each element along the middle of three dimensions: `y[o, k, i] = Σ_(j ≤ k) x[o, j, i]`.
+///
+/// # Shapes
+/// `x`, `y`: `[n_outer, n, n_inner]`, row-major.
+/// # Dtypes
+/// f32; `x` in f16 and bf16 by [`stored`](crate::stored). The CPU adds in f64, as PyTorch's does; a GPU adds in f32, in a tree for long series.
+/// # Reference
+/// `torch.cumsum`, and with [`SumOrder::Reverse`] its gradient. Hillis & Steele 1986 for the tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CumulativeSum {
+    /// The product of the dimensions before the one along which sums are taken.
+    pub n_outer: usize,
+    /// The length of that dimension.
+    pub n: usize,
+    /// The product of the dimensions after it.
+    pub n_inner: usize,
+    /// From which end sums start.
+    pub order: SumOrder,
+}
+
+/// The end from which a [`CumulativeSum`] starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SumOrder {
+    /// From the first element: each result is the sum of an element and all before it.
+    Forward,
+    /// From the last element: each result is the sum of an element and all after it.
+    Reverse,
+}
+
+impl CumulativeSum {
+    /// The kernel that computes the gradient of `x` from that of `y`.
+    pub const fn grad(self) -> Self {
+        let order = match self.order {
+            SumOrder::Forward => SumOrder::Reverse,
+            SumOrder::Reverse => SumOrder::Forward,
+        };
+        Self { order, ..self }
+    }
+}
+
+impl Kernel for CumulativeSum {
+    fn name(&self) -> &'static str {
+        "cumulative_sum"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        let n = self.n_outer * self.n * self.n_inner;
+        vec![Arg::read("x", DType::F32, n), Arg::write("y", DType::F32, n)]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        check_sizes(self, &[("n_outer", self.n_outer), ("n", self.n), ("n_inner", self.n_inner)])
+    }
+
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.stored_dispatches(&[DType::F32], adapter)
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        self.stored_twin(&[DType::F32], args);
+    }
+
+    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
+        self.stored_form(dtypes)
+    }
+
+    fn cost(&self) -> Cost {
+        let n = (self.n_outer * self.n * self.n_inner) as u64;
+        Cost { flops: n, bytes: 8 * n }
+    }
+}
+
+impl StoredForm for CumulativeSum {
+    fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
+        sharing(self, &[0], dtypes)
+    }
+
+    fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let n_series = self.n_outer * self.n_inner;
+        let (entry, n_workgroups) = match is_long(self.n, n_series) {
+            true => ("series_a_workgroup", n_series),
+            false => ("series_an_invocation", n_series.div_ceil(64)),
+        };
+        Ok(vec![Dispatch {
+            label: "kernels.cumulative_sum",
+            wgsl: CUMULATIVE_SUM.module(&[("X", dtypes[0])]),
+            entry,
+            constants: vec![("REVERSE", f64::from(u8::from(self.order == SumOrder::Reverse)))],
+            params: bytemuck::cast_slice(&[self.n as u32, self.n_inner as u32, n_series as u32, 0]).to_vec(),
+            reads: vec![0],
+            writes: vec![1],
+            workgroups: fold_workgroups(self.name(), n_workgroups)?,
+        }])
+    }
+
+    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
+        with_element!(dtypes[0], T => cumulative_sum_cpu::run::<T>(self, args.read(0), args.write(1)));
+    }
+}
+
+/// Whether a series of `n` elements is for a whole workgroup: if it is long, and there are too few for an invocation each.
+pub(super) const fn is_long(n: usize, n_series: usize) -> bool {
+    n > 64 && n_series < 4096
+}

@@ -1,0 +1,37 @@
+use rayon::prelude::*;
+
+use crate::core::half::Element;
+use crate::core::vectorised::vectorised;
+use crate::{CumulativeSum, SumOrder};
+
+pub(crate) fn run<T: Element>(kernel: &CumulativeSum, x: &[T], y: &mut [f32]) {
+    let CumulativeSum { n, n_inner, order, .. } = *kernel;
+    let sum_outer = |(x, y): (&[T], &mut [f32])| {
+        let mut sums = vec![0.0; n_inner];
+        let mut add_row = |k: usize| {
+            let row = k * n_inner..(k + 1) * n_inner;
+            vectorised(
+                #[inline(always)]
+                || add(&x[row.clone()], &mut sums, &mut y[row.clone()]),
+            );
+        };
+        match order {
+            SumOrder::Forward => (0..n).for_each(&mut add_row),
+            SumOrder::Reverse => (0..n).rev().for_each(&mut add_row),
+        }
+    };
+    if x.len() < 64 * 1024 {
+        x.chunks_exact(n * n_inner).zip(y.chunks_exact_mut(n * n_inner)).for_each(sum_outer);
+    } else {
+        x.par_chunks_exact(n * n_inner).zip(y.par_chunks_exact_mut(n * n_inner)).for_each(sum_outer);
+    }
+}
+
+/// Adds a row to the sums, in f64, and writes them.
+#[inline(always)]
+fn add<T: Element>(x: &[T], sums: &mut [f64], y: &mut [f32]) {
+    for ((x, sum), y) in x.iter().zip(sums).zip(y) {
+        *sum += f64::from(x.widen());
+        *y = *sum as f32;
+    }
+}

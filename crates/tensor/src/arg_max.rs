@@ -1,0 +1,57 @@
+use brisk_kernels::{ArgMax, DType};
+
+use crate::operation::check_kernel;
+use crate::{Error, Forward, Operation, Tensor};
+
+impl Tensor {
+    /// The index of the maximum along dimension `dim`, which is removed; the first of equal ones. Not differentiable.
+    ///
+    /// NaN is greater than all numbers.
+    ///
+    /// # Dtypes
+    /// The result is u32, as [`gather`](Self::gather) takes it.
+    /// # Errors
+    /// [`Error::Shape`] if there is no such dimension.
+    /// # Reference
+    /// `torch.argmax(x, dim)`.
+    pub fn arg_max(&self, dim: usize) -> Result<Self, Error> {
+        let [n_outer, n, n_inner] = self.around("arg_max", dim)?;
+        self.graph().apply(MaximumAlong { kernel: ArgMax { n_outer, n, n_inner }, dim }, &[self])
+    }
+}
+
+#[derive(Debug)]
+struct MaximumAlong {
+    kernel: ArgMax,
+    dim: usize,
+}
+
+impl Operation for MaximumAlong {
+    fn name(&self) -> &'static str {
+        "arg_max"
+    }
+
+    fn input_names(&self) -> &'static [&'static str] {
+        &["x"]
+    }
+
+    fn is_differentiable(&self) -> bool {
+        false
+    }
+
+    fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
+        check_kernel(&self.kernel)?;
+        let mut shape = inputs[0].shape().to_vec();
+        shape.remove(self.dim);
+        Ok(shape)
+    }
+
+    fn output_dtype(&self, _: DType) -> DType {
+        DType::U32
+    }
+
+    fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
+        let (x, y) = (forward.input(0), forward.output());
+        forward.push(self.kernel, &[x, y])
+    }
+}

@@ -1,0 +1,46 @@
+use brisk_kernels::{CumulativeSum, SumOrder};
+
+use crate::operation::check_kernel;
+use crate::{AutocastRule, Backward, Error, Forward, Operation, Tensor};
+
+impl Tensor {
+    /// The sum of each element and all before it along dimension `dim`.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if there is no such dimension.
+    /// # Reference
+    /// `torch.cumsum`.
+    pub fn cumsum(&self, dim: usize) -> Result<Self, Error> {
+        let [n_outer, n, n_inner] = self.around("cumsum", dim)?;
+        self.graph().apply(CumulativeSum { n_outer, n, n_inner, order: SumOrder::Forward }, &[self])
+    }
+}
+
+impl Operation for CumulativeSum {
+    fn name(&self) -> &'static str {
+        "cumsum"
+    }
+
+    fn input_names(&self) -> &'static [&'static str] {
+        &["x"]
+    }
+
+    fn autocast_rule(&self) -> AutocastRule {
+        AutocastRule::Full
+    }
+
+    fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
+        check_kernel(self)?;
+        Ok(inputs[0].shape().to_vec())
+    }
+
+    fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
+        let (x, y) = (forward.input(0), forward.output());
+        forward.push(*self, &[x, y])
+    }
+
+    fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
+        let dy = backward.grad();
+        backward.give(0, self.grad(), &[dy])
+    }
+}

@@ -1,0 +1,86 @@
+use brisk_kernels::{Gather, GatherGrad};
+
+use crate::operation::check_kernel;
+use crate::{Backward, Error, Forward, Operation, Tensor};
+
+impl Tensor {
+    /// The elements that `index` picks along dimension `dim`: for `dim` 1 of three, `y[i, j, k] = x[i, index[i, j, k], k]`.
+    ///
+    /// An index beyond the last element is read as 0, since a device cannot report it. The gradient of an element is the sum over the places that pick
+    /// it, in a fixed order.
+    ///
+    /// # Shapes
+    /// `index` has as many dimensions as `self`, and the same lengths but along `dim`; the result has `index`'s.
+    /// # Dtypes
+    /// `index` u32.
+    /// # Errors
+    /// [`Error::Shape`] if there is no such dimension, or another has another length; [`Error::ForeignTensor`]; [`Error::Program`] for an index that is not
+    /// u32.
+    /// # Reference
+    /// `torch.gather`, which refuses indices beyond the last.
+    /// # Examples
+    /// ```
+    /// use brisk_tensor::Graph;
+    ///
+    /// // The logit of each row's label.
+    /// let graph = Graph::inference("labels");
+    /// let logits = graph.constant("logits", &[0.5; 12], &[4, 3])?;
+    /// let labels = graph.constant_codes("labels", &[2, 0, 1, 1], &[4])?;
+    /// assert_eq!(logits.gather(1, &labels.unsqueeze(1)?)?.squeeze(1)?.shape(), [4]);
+    /// # Ok::<(), brisk_tensor::Error>(())
+    /// ```
+    pub fn gather(&self, dim: usize, index: &Self) -> Result<Self, Error> {
+        self.around(NAME, dim)?;
+        self.graph().apply(Pick { dim }, &[self, index])
+    }
+}
+
+const NAME: &str = "gather";
+
+#[derive(Debug)]
+struct Pick {
+    dim: usize,
+}
+
+impl Pick {
+    fn kernel(&self, x: &[usize], index: &[usize]) -> Gather {
+        let dim = self.dim;
+        Gather { n_outer: x[..dim].iter().product(), n_x: x[dim], n: index[dim], n_inner: x[dim + 1..].iter().product() }
+    }
+}
+
+impl Operation for Pick {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn input_names(&self) -> &'static [&'static str] {
+        &["x", "index"]
+    }
+
+    fn n_operands(&self, _: usize) -> usize {
+        1
+    }
+
+    fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
+        let (x, index) = (inputs[0].shape(), inputs[1].shape());
+        let fits = x.len() == index.len() && (0..x.len()).all(|dim| dim == self.dim || x[dim] == index[dim]);
+        if !fits {
+            let expected = format!("{x:?}, as `x` has, but for dimension {}", self.dim);
+            return Err(Error::Shape { op: NAME, arg: "index", expected, found: index.to_vec() });
+        }
+        check_kernel(&self.kernel(x, index))?;
+        Ok(index.to_vec())
+    }
+
+    fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
+        let (x, index, y) = (forward.input(0), forward.input(1), forward.output());
+        forward.push(self.kernel(forward.shape(0), forward.shape(1)), &[x, index, y])
+    }
+
+    fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
+        let forward = self.kernel(backward.shape(0), backward.shape(1));
+        let (dy, index) = (backward.grad(), backward.input(1));
+        backward.give(0, GatherGrad { forward }, &[dy, index])
+    }
+}
