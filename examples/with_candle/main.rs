@@ -8,13 +8,14 @@ mod options;
 #[path = "../src/higgs/simulate/mod.rs"]
 mod simulate;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use brisk_loader::{Ahead, Batching, LastBatch, Loader, RowSource, split};
-use brisk_table::{ColumnOptions, CsvOptions, LabelKind, Table, import_csv_if_changed};
+use brisk_table::{AtomicFile, ColumnOptions, CsvOptions, LabelKind, Table, import_csv_if_changed};
 use candle_core::{DType, Device, Tensor};
 use candle_nn::{AdamW, Module, Optimizer, ParamsAdamW, Sequential, VarBuilder, VarMap, linear, seq};
 use serde_json::json;
@@ -111,7 +112,11 @@ fn run() -> Result<()> {
             "candle_index_select_rows_per_s": rates.index_select, "candle_stacked_rows_per_s": rates.stacked,
         });
         let text = serde_json::to_string_pretty(&results)? + "\n";
-        std::fs::write(path, text).with_context(|| format!("{}: cannot write the results", path.display()))?;
+        let written = AtomicFile::create(path).and_then(|mut file| {
+            file.write_all(text.as_bytes())?;
+            Ok(file.publish()?)
+        });
+        written.with_context(|| format!("{}: cannot write the results", path.display()))?;
     }
     Ok(())
 }

@@ -74,3 +74,20 @@ fn none_unless_asked_for() {
     let Some(gpu) = gpu() else { return };
     assert_eq!(gpu.pipeline_cache(), None, "no folder was given");
 }
+
+#[test]
+fn files_of_killed_writers_are_removed() {
+    let folder = TempDir::new().expect("a folder");
+    let Some([_, saved]) = work(folder.path()) else { return };
+    std::fs::write(&saved.path, b"damaged, so that it is written again").expect("the file");
+    let temporary = |name: &str| saved.path.with_extension(name);
+    let [abandoned, live, of_another] =
+        [temporary("0123.tmp"), temporary("4567.tmp"), folder.path().join("another-adapter.89ab.tmp")];
+    for path in [&abandoned, &live, &of_another] {
+        std::fs::write(path, b"half").expect("the file");
+    }
+    let writer = std::fs::File::open(&live).expect("the file");
+    writer.try_lock().expect("no other process has locked it");
+    work(folder.path()).expect("there was a cache before");
+    assert_eq!([abandoned, live, of_another].map(|path| path.exists()), [false, true, true]);
+}
