@@ -166,6 +166,7 @@ fn real_adapters() -> [(&'static str, Adapter); 6] {
         subgroup_min_size: least,
         subgroup_max_size: most,
         coop,
+        matmul_family: None,
         f16_accumulation,
     };
     let coop = |shape, subgroups| adapter(plain | CoopShape::FEATURES, Some(shape), false, subgroups);

@@ -16,7 +16,10 @@ pub(crate) fn open_adapters() -> Vec<(DeviceInfo, wgpu::Adapter)> {
         if !found.iter().any(|(_, other)| is_same_gpu(&other.get_info(), &info)) {
             let kind = if info.device_type == wgpu::DeviceType::Cpu { DeviceKind::Software } else { DeviceKind::Gpu };
             let backend = info.backend.to_string();
-            found.push((DeviceInfo { name: info.name, kind, backend, fallback: None, failed_attempts: Vec::new() }, adapter));
+            found.push((
+                DeviceInfo { name: info.name, kind, backend, fallback: None, failed_attempts: Vec::new(), coop_refused: None },
+                adapter,
+            ));
         }
     }
     found.sort_by_key(|(_, adapter)| rank(adapter.get_info().device_type));

@@ -59,6 +59,8 @@ pub struct DeviceInfo {
     pub fallback: Option<String>,
     /// What the driver said each time it refused to open the adapter, before it did: another process may have kept it busy.
     pub failed_attempts: Vec<String>,
+    /// Why the adapter's cooperative matrices are not used, if it has any and they failed a self-check when the device was opened.
+    pub coop_refused: Option<String>,
 }
 
 /// Which executor runs, and whether there is hardware behind it.
@@ -97,6 +99,9 @@ impl fmt::Display for DeviceInfo {
         write!(f, "{} ({}, {})", self.name, self.kind, self.backend)?;
         if let Some(reason) = &self.fallback {
             write!(f, "; {reason}")?;
+        }
+        if let Some(reason) = &self.coop_refused {
+            write!(f, "; without cooperative matrices: {reason}")?;
         }
         match self.failed_attempts.last() {
             None => Ok(()),

@@ -3,13 +3,13 @@ mod tests;
 
 use std::path::PathBuf;
 
-use brisk_kernels::wgpu;
+use brisk_kernels::{MatmulFamily, wgpu};
 
 use crate::adapters::open_adapters;
 use crate::back_off::{Attempts, with_back_off};
 use crate::cpu::CpuDevice;
 use crate::device::Executor;
-use crate::gpu::{GpuDevice, request_device};
+use crate::gpu::{GpuDevice, Opened, request_device};
 use crate::{Device, DeviceInfo, DeviceKind, Error, Selection};
 
 /// Settings of a device before it is opened.
@@ -22,6 +22,8 @@ pub struct DeviceBuilder {
     n_attempts: Attempts,
     pipeline_cache: Option<PathBuf>,
     f16_accumulation: bool,
+    without_coop: bool,
+    matmul_family: Option<MatmulFamily>,
 }
 
 impl DeviceBuilder {
@@ -108,6 +110,33 @@ impl DeviceBuilder {
         self
     }
 
+    /// Leaves the cooperative matrices of the adapter (tensor cores) unused.
+    ///
+    /// By default, products and convolutions of operands stored in f16, as under autocast, run on them where the adapter lists matrices of f16 with sums in f32, and a
+    /// self-check when the device is opened finds that they compute correctly. If they do not, they are not used, and [`DeviceInfo::coop_refused`] says why.
+    pub fn without_cooperative_matrices(mut self) -> Self {
+        self.without_coop = true;
+        self
+    }
+
+    /// Computes all matrix products by one family of kernels, to compare families; by default it depends on the adapter and on shapes.
+    ///
+    /// If this is not called, the environment variable `BRISK_FAMILY` does the same with `direct`, `tiled` or `coop`. The CPU executor has no families.
+    ///
+    /// # Examples
+    /// ```
+    /// use brisk_program::kernels::MatmulFamily;
+    /// use brisk_program::{Device, Selection};
+    ///
+    /// let device = Device::builder().selection(Selection::Best).matmul_family(MatmulFamily::Tiled).open()?;
+    /// assert!(device.adapter().is_none_or(|adapter| adapter.matmul_family == Some(MatmulFamily::Tiled)));
+    /// # Ok::<(), brisk_program::Error>(())
+    /// ```
+    pub fn matmul_family(mut self, family: MatmulFamily) -> Self {
+        self.matmul_family = Some(family);
+        self
+    }
+
     /// Checks that the selected device exists, without opening it.
     ///
     /// # Errors
@@ -132,8 +161,11 @@ impl DeviceBuilder {
     /// Opens the device.
     ///
     /// # Errors
-    /// [`Error::NoDevice`], with a list of the available devices; [`Error::Open`].
-    pub fn open(self) -> Result<Device, Error> {
+    /// [`Error::NoDevice`], with a list of the available devices; [`Error::Open`]; that of the kernels for a family that is unknown or that the device cannot run.
+    pub fn open(mut self) -> Result<Device, Error> {
+        if self.matmul_family.is_none() {
+            self.matmul_family = family_from_env()?;
+        }
         match &self.selection {
             Selection::Cpu => self.open_cpu(None),
             Selection::Best => self.open_best(open_adapters(), |info, adapter| self.open_gpu(info, adapter)),
@@ -166,27 +198,55 @@ impl DeviceBuilder {
         let n_threads = if self.n_threads == 0 { cores } else { self.n_threads };
         let name = format!("cpu, {n_threads} threads");
         let executor = Executor::Cpu(CpuDevice::new(name.clone(), n_threads, self.memory_limit)?);
-        let info = DeviceInfo { name, kind: DeviceKind::Cpu, backend: "rayon".to_owned(), fallback, failed_attempts: Vec::new() };
+        let info = DeviceInfo {
+            name,
+            kind: DeviceKind::Cpu,
+            backend: "rayon".to_owned(),
+            fallback,
+            failed_attempts: Vec::new(),
+            coop_refused: None,
+        };
         Ok(self.device(info, executor, u64::MAX))
     }
 
     fn open_gpu(&self, info: DeviceInfo, adapter: &wgpu::Adapter) -> Result<Device, Error> {
-        let asked = || request_device(adapter);
-        let (opened, failed_attempts) = with_back_off(self.n_attempts, std::thread::sleep, asked);
-        let mut opened = opened.map_err(|error| {
-            let reason = format!("{error}, at the last of {} attempts", failed_attempts.len() + 1);
-            Error::Open { adapter: info.name.clone(), reason }
-        })?;
+        let (mut opened, mut failed_attempts) = self.request(&info, adapter, !self.without_coop)?;
+        let coop_refused = opened.check_coop().err();
+        if coop_refused.is_some() {
+            // The device may be lost, so it is opened again.
+            (opened, failed_attempts) = self.request(&info, adapter, false)?;
+        }
         opened.f16_accumulation = self.f16_accumulation;
-        let gpu = GpuDevice::new(info.name.clone(), opened, self.memory_limit, self.pipeline_cache.as_deref());
+        let cache = self.pipeline_cache.as_deref();
+        let gpu = GpuDevice::new(info.name.clone(), opened, self.matmul_family, self.memory_limit, cache)?;
         let max_binding_bytes = gpu.max_binding_bytes();
-        let info = DeviceInfo { failed_attempts, ..info };
+        let info = DeviceInfo { failed_attempts, coop_refused, ..info };
         Ok(self.device(info, Executor::Gpu(Box::new(gpu)), max_binding_bytes))
+    }
+
+    /// The opened adapter, and what the driver said at attempts that failed.
+    fn request(&self, info: &DeviceInfo, adapter: &wgpu::Adapter, uses_coop: bool) -> Result<(Opened, Vec<String>), Error> {
+        let attempt = || request_device(adapter, uses_coop);
+        let (opened, failed_attempts) = with_back_off(self.n_attempts, std::thread::sleep, attempt);
+        match opened {
+            Ok(opened) => Ok((opened, failed_attempts)),
+            Err(error) => {
+                let reason = format!("{error}, at the last of {} attempts", failed_attempts.len() + 1);
+                Err(Error::Open { adapter: info.name.clone(), reason })
+            }
+        }
     }
 
     fn device(&self, info: DeviceInfo, executor: Executor, max_binding_bytes: u64) -> Device {
         let max_binding_bytes = self.max_binding_bytes.map_or(max_binding_bytes, |lowered| lowered.min(max_binding_bytes));
         Device::new(info, executor, max_binding_bytes)
+    }
+}
+
+fn family_from_env() -> Result<Option<MatmulFamily>, Error> {
+    match std::env::var_os("BRISK_FAMILY") {
+        Some(word) if !word.is_empty() => Ok(Some(word.to_string_lossy().parse()?)),
+        _ => Ok(None),
     }
 }
 

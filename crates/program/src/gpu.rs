@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use brisk_kernels::gpu::{Recorded, Recorder, encode_all};
-use brisk_kernels::{self as kernels, CoopShape, wgpu};
+use brisk_kernels::{self as kernels, CoopShape, MatmulFamily, wgpu};
 
 use crate::failure::{Failure, Report, Work};
 use crate::gpu_host::GpuPart;
@@ -62,11 +62,11 @@ pub(crate) struct GpuExecutable {
 impl GpuDevice {
     pub(crate) fn new(
         name: String,
-        Opened { device, queue, coop, f16_accumulation }: Opened,
+        Opened { device, queue, coop, f16_accumulation, failure }: Opened,
+        matmul_family: Option<MatmulFamily>,
         memory_limit: Option<usize>,
         cache_folder: Option<&Path>,
-    ) -> Self {
-        let failure = Failure::of(&device);
+    ) -> Result<Self, Error> {
         let cache = cache_folder.and_then(|folder| CacheFile::open(folder, &device));
         let recorder = Recorder::new(&device).with_coop(coop);
         let recorder = if f16_accumulation { recorder.with_f16_accumulation() } else { recorder };
@@ -74,7 +74,11 @@ impl GpuDevice {
             Some(file) => recorder.with_cache(file.cache().clone()),
             None => recorder,
         };
-        Self {
+        let recorder = match matmul_family {
+            Some(family) => recorder.with_matmul_family(family)?,
+            None => recorder,
+        };
+        Ok(Self {
             recorder: Mutex::new(recorder),
             cache,
             memory: Memory::new(name.clone(), memory_limit),
@@ -84,7 +88,7 @@ impl GpuDevice {
             name,
             device,
             queue,
-        }
+        })
     }
 
     /// The most bytes that one argument of a kernel may have.
@@ -335,10 +339,26 @@ pub(crate) struct Opened {
     coop: Option<CoopShape>,
     /// Whether products of f16 may be added in f16.
     pub(crate) f16_accumulation: bool,
+    failure: Failure,
 }
 
-/// Opens an adapter with all that the kernels know to use and it has.
-pub(crate) fn request_device(adapter: &wgpu::Adapter) -> Result<Opened, wgpu::RequestDeviceError> {
+impl Opened {
+    /// Checks that the device's cooperative matrices compute correctly, if it has any.
+    ///
+    /// # Errors
+    /// What is wrong with them. The device may be lost then.
+    pub(crate) fn check_coop(&self) -> Result<(), String> {
+        if self.coop.is_none() {
+            return Ok(());
+        }
+        let recorder = Recorder::new(&self.device).with_coop(self.coop).with_matmul_family(MatmulFamily::Coop);
+        recorder.and_then(|mut recorder| recorder.check_products(&self.queue)).map_err(|error| error.to_string())?;
+        self.failure.reported().map_or(Ok(()), |report| Err(report.reason))
+    }
+}
+
+/// Opens an adapter with all features that the kernels can use; with its cooperative matrices only if `uses_coop`.
+pub(crate) fn request_device(adapter: &wgpu::Adapter, uses_coop: bool) -> Result<Opened, wgpu::RequestDeviceError> {
     let wanted = wgpu::Features::SHADER_F16
         | wgpu::Features::SHADER_INT64
         | wgpu::Features::SUBGROUP
@@ -352,9 +372,10 @@ pub(crate) fn request_device(adapter: &wgpu::Adapter) -> Result<Opened, wgpu::Re
         memory_hints: wgpu::MemoryHints::MemoryUsage,
         trace: wgpu::Trace::Off,
     };
-    let coop = CoopShape::request(adapter, &mut descriptor);
+    let coop = if uses_coop { CoopShape::request(adapter, &mut descriptor) } else { None };
     let (device, queue) = pollster::block_on(adapter.request_device(&descriptor))?;
-    Ok(Opened { device, queue, coop, f16_accumulation: false })
+    let failure = Failure::of(&device);
+    Ok(Opened { device, queue, coop, f16_accumulation: false, failure })
 }
 
 /// Copies and bindings are of whole 4-byte words.

@@ -425,6 +425,13 @@ fn a_simulated_run_and_its_results() {
 }
 
 #[test]
+fn an_unknown_family_of_products_is_an_error() {
+    let output = Place::new().command(&["--rows", "400"]).env("BRISK_FAMILY", "coops").output().expect("the example runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("is called `coops`; choose direct, tiled or coop"), "{said}");
+}
+
+#[test]
 fn a_run_in_16_bits_says_so() {
     let place = Place::new();
     for (precision, is_scaled) in [("f16", true), ("bf16", false)] {

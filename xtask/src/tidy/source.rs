@@ -71,7 +71,7 @@ pub(super) fn libraries_do_not_print(workspace: &Workspace) -> Vec<Finding> {
 
 /// Files that may contain `unsafe` in addition to the one file of their crate; the list may only become shorter.
 const SECOND_UNSAFE: [&str; 3] = [
-    // One call that acknowledges an experimental interface, enabled by a feature.
+    // One call that acknowledges an experimental interface.
     "crates/kernels/src/core/coop_shape.rs",
     // SSE2 intrinsics on values, which are unsafe to call although every x86-64 processor has them.
     "crates/table/src/csv/block.rs",

@@ -1,4 +1,4 @@
-use crate::CoopShape;
+use crate::{CoopShape, MatmulFamily};
 
 /// What a kernel may know of the adapter it is recorded for, to pick the family of its dispatches.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,8 +15,10 @@ pub struct Adapter {
     pub subgroup_min_size: u32,
     /// The most it has, likewise.
     pub subgroup_max_size: u32,
-    /// The matrices that its tensor cores multiply, if it has such units and the device was made to use them.
+    /// The cooperative matrices that it multiplies, if it has any and the device was opened to use them.
     pub coop: Option<CoopShape>,
+    /// How matrix products are computed, whatever their shape; `None` chooses by adapter and shape.
+    pub matmul_family: Option<MatmulFamily>,
     /// Whether products of two operands in f16 may be added in f16, a few at a time, which hardware without tensor cores does at up to twice the rate:
     /// [`f16_places`](Self::f16_places) says where they are. Off unless asked for, by [`Recorder::with_f16_accumulation`](crate::gpu::Recorder::with_f16_accumulation).
     ///
@@ -43,7 +45,8 @@ impl Adapter {
         self.features.contains(wgpu::Features::SHADER_F16)
     }
 
-    /// The facts of a device, but [`coop`](Self::coop), which it does not tell, and [`f16_accumulation`](Self::f16_accumulation), which is asked for.
+    /// What a device says of itself. [`coop`](Self::coop), [`matmul_family`](Self::matmul_family) and [`f16_accumulation`](Self::f16_accumulation), which it does
+    /// not know, are off.
     pub fn of(device: &wgpu::Device) -> Self {
         let info = device.adapter_info();
         let kind = match info.device_type {
@@ -58,6 +61,7 @@ impl Adapter {
             subgroup_min_size: info.subgroup_min_size,
             subgroup_max_size: info.subgroup_max_size,
             coop: None,
+            matmul_family: None,
             f16_accumulation: false,
         }
     }

@@ -1,7 +1,7 @@
-/// The matrices that an adapter's tensor cores multiply: square, of f16, with sums in f32.
+/// The cooperative matrices that an adapter (its tensor cores) multiplies: square, of f16, with sums in f32.
 ///
-/// [`CoopShape::request`] finds them, with the feature `coop` of this crate, since wgpu's interface to them is experimental. A [`Recorder`](crate::gpu::Recorder)
-/// is told by [`with_coop`](crate::gpu::Recorder::with_coop).
+/// [`CoopShape::request`] finds them; [`Recorder::with_coop`](crate::gpu::Recorder::with_coop) has kernels use them. wgpu's interface to them is experimental, so a
+/// device that uses them should be checked by [`Recorder::check_products`](crate::gpu::Recorder::check_products) once it is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CoopShape {
     /// 8 by 8, as on Metal.
@@ -11,34 +11,26 @@ pub enum CoopShape {
 }
 
 impl CoopShape {
-    /// What a device needs to use them.
+    /// The features that a device needs to use them.
     pub const FEATURES: wgpu::Features =
         wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX.union(wgpu::Features::SHADER_F16).union(wgpu::Features::SUBGROUP);
 
-    /// Asks for a device that can use the units of `adapter`, and says which matrices they multiply; the larger ones where there are both. `None`, and nothing
-    /// else is asked for, where it has no such units, and always without the feature `coop`.
-    #[cfg(feature = "coop")]
-    #[expect(unsafe_code, reason = "wgpu marks what is experimental so")]
+    /// Requests what a device needs to use the cooperative matrices of `adapter`, and returns which matrices they multiply; the larger ones if there are both.
+    /// Returns `None` and leaves the descriptor as it is if the adapter has none.
+    #[expect(unsafe_code, reason = "wgpu marks experimental features as unsafe")]
     pub fn request(adapter: &wgpu::Adapter, descriptor: &mut wgpu::DeviceDescriptor<'_>) -> Option<Self> {
         if !adapter.features().contains(Self::FEATURES) {
             return None;
         }
         let shape = Self::listed(&adapter.cooperative_matrix_properties())?;
         descriptor.required_features |= Self::FEATURES;
-        // SAFETY: what this acknowledges is that wgpu may have mistakes there, and so did who turned the feature on. The modules keep to what it
-        // leaves to its users: shapes that are listed, uniform control flow, loads and stores within the buffers.
+        // SAFETY: this acknowledges that wgpu does not check everything that these features can do. Our modules stay within what it leaves to its users:
+        // listed shapes, uniform control flow, loads and stores within the buffers.
         descriptor.experimental_features = unsafe { wgpu::ExperimentalFeatures::enabled() };
         Some(shape)
     }
 
-    /// Without the feature `coop`.
-    #[cfg(not(feature = "coop"))]
-    pub fn request(_: &wgpu::Adapter, _: &mut wgpu::DeviceDescriptor<'_>) -> Option<Self> {
-        None
-    }
-
-    /// The list has others as well, which WGSL has no words for.
-    #[cfg(feature = "coop")]
+    /// The list may have others, which WGSL cannot express.
     fn listed(list: &[wgpu::CooperativeMatrixProperties]) -> Option<Self> {
         use wgpu::CooperativeScalarType::{F16, F32};
         [Self::Sixteen, Self::Eight].into_iter().find(|shape| {
@@ -56,5 +48,5 @@ impl CoopShape {
     }
 }
 
-#[cfg(all(test, feature = "coop"))]
+#[cfg(test)]
 mod tests;

@@ -110,4 +110,18 @@ pub enum Error {
         /// What wgpu said.
         reason: String,
     },
+    /// A self-check found that the device does not compute matrix products correctly.
+    #[error("matrix products on `{adapter}` are wrong: {reason}")]
+    WrongProducts {
+        /// The adapter.
+        adapter: String,
+        /// What was found.
+        reason: String,
+    },
+    /// No family of matrix products has this name.
+    #[error("no family of matrix products is called `{found}`; choose direct, tiled or coop")]
+    UnknownFamily {
+        /// The name.
+        found: String,
+    },
 }

@@ -1,12 +1,12 @@
 //! Recording kernels into a caller's own `wgpu` encoder.
 //!
-//! Device and queue stay the caller's: nothing here submits, waits or reads back.
+//! Device and queue stay the caller's: nothing here submits, waits or reads back, except [`Recorder::check_products`].
 //! The pipelines are made once for each (module, entry point, constants); the bind groups once for each [`Recorded`].
 
 use std::collections::HashMap;
 use std::task::{Context, Poll, Waker};
 
-use crate::{Adapter, Arg, CoopShape, Dispatch, Error, Kernel, Module};
+use crate::{Adapter, Arg, CoopShape, Dispatch, Error, Kernel, MatmulFamily, Module};
 
 /// Makes and keeps the pipelines of one device.
 #[derive(Debug)]
@@ -57,16 +57,30 @@ impl Recorder {
         Self { cache: Some(cache), ..self }
     }
 
-    /// The same, on tensor cores: `shape` is what [`CoopShape::request`] found when the device was made.
+    /// The same, with cooperative matrices: `shape` is what [`CoopShape::request`] returned when the device was opened.
     pub fn with_coop(mut self, shape: Option<CoopShape>) -> Self {
         self.adapter.coop = shape;
         self
+    }
+
+    /// The same, with matrix products computed by `family`, whatever their shape.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if the device cannot run it.
+    pub fn with_matmul_family(mut self, family: MatmulFamily) -> Result<Self, Error> {
+        family.check("matmul", &self.adapter)?;
+        self.adapter.matmul_family = Some(family);
+        Ok(self)
     }
 
     /// The same, that may add products of f16 in f16: see [`Adapter::f16_accumulation`].
     pub fn with_f16_accumulation(mut self) -> Self {
         self.adapter.f16_accumulation = true;
         self
+    }
+
+    pub(super) fn device(&self) -> &wgpu::Device {
+        &self.device
     }
 
     /// What kernels are told of the adapter.
@@ -300,7 +314,7 @@ fn layout_entries(key: &PipelineKey) -> Vec<wgpu::BindGroupLayoutEntry> {
 }
 
 /// The value of a future that is ready at once, which those of error scopes are on every native backend.
-fn ready<T>(future: impl Future<Output = Option<T>>) -> Option<T> {
+pub(super) fn ready<T>(future: impl Future<Output = Option<T>>) -> Option<T> {
     let mut context = Context::from_waker(Waker::noop());
     match std::pin::pin!(future).poll(&mut context) {
         Poll::Ready(value) => value,

@@ -3,6 +3,7 @@
 pub(crate) mod access;
 pub(crate) mod adapter;
 pub(crate) mod blocks;
+mod check_products;
 pub(crate) mod converted;
 pub(crate) mod coop_shape;
 pub(crate) mod dispatch;

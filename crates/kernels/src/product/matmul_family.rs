@@ -1,4 +1,4 @@
-use std::sync::OnceLock;
+use std::str::FromStr;
 
 use super::matmul_gpu::NARROW_COLS;
 use super::tiles::Cut;
@@ -6,8 +6,7 @@ use crate::{Adapter, AdapterKind, CoopShape, Error, Tiles};
 
 /// The ways in which a matrix product is computed on a GPU.
 ///
-/// `BRISK_FAMILY=direct|tiled|coop` in the environment, read once, is taken instead of the choice by adapter and shape; it is there to
-/// compare them. A kernel or shape without a form for `Coop` takes [`Tiled`](Self::Tiled).
+/// The choice goes by adapter and shape, unless [`Adapter::matmul_family`] overrides it. A kernel or shape without a form for `Coop` takes [`Tiled`](Self::Tiled).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MatmulFamily {
@@ -26,15 +25,8 @@ pub enum MatmulFamily {
 impl MatmulFamily {
     /// The family for a product of `n_cols` columns on `adapter`.
     pub fn choose(adapter: &Adapter, n_cols: usize) -> Self {
-        static WISH: OnceLock<Option<MatmulFamily>> = OnceLock::new();
-        let wish = WISH.get_or_init(|| match std::env::var("BRISK_FAMILY").as_deref() {
-            Ok("direct") => Some(Self::Direct),
-            Ok("tiled") => Some(Self::Tiled),
-            Ok("coop") => Some(Self::Coop),
-            _ => None,
-        });
-        match (wish, adapter.kind) {
-            (Some(wish), _) => *wish,
+        match (adapter.matmul_family, adapter.kind) {
+            (Some(family), _) => family,
             (None, AdapterKind::Hardware) if n_cols > NARROW_COLS && Self::Coop.runs_on(adapter) => Self::Coop,
             (None, AdapterKind::Hardware) if n_cols > NARROW_COLS => Self::Tiled,
             _ => Self::Direct,
@@ -58,7 +50,7 @@ impl MatmulFamily {
         let expected = match self {
             Self::TiledBy(_) => "lanes and workgroup memory within the device's limits; take smaller tiles",
             _ => {
-                "an adapter that lists matrices of f16 with sums in f32 and has memory for one a subgroup, and the feature `coop`"
+                "an adapter whose cooperative matrices multiply f16 with sums in f32, with workgroup memory for one per subgroup, and a device that was opened to use them"
             }
         };
         Err(Error::Unsupported { kernel, found, expected })
@@ -70,6 +62,20 @@ impl MatmulFamily {
             Self::Direct => None,
             Self::Tiled | Self::Coop => Some(cut.choose(adapter, m, n, n_slices)),
             Self::TiledBy(tiles) => Some(tiles),
+        }
+    }
+}
+
+impl FromStr for MatmulFamily {
+    type Err = Error;
+
+    /// `direct`, `tiled` or `coop`.
+    fn from_str(word: &str) -> Result<Self, Error> {
+        match word {
+            "direct" => Ok(Self::Direct),
+            "tiled" => Ok(Self::Tiled),
+            "coop" => Ok(Self::Coop),
+            _ => Err(Error::UnknownFamily { found: word.to_owned() }),
         }
     }
 }

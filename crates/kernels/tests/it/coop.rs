@@ -52,7 +52,7 @@ fn the_units_of_this_adapter_are_used() {
     let kernel = AsOnHardware(stored(product, &[F16, F16, F32, F16]).unwrap_or_else(|error| panic!("{error}")));
     gpu_equals_twin_within(&kernel, &given(&mut random, &kernel), Tolerance::of_sum(product.k));
     let refused = product.dispatches_by(MatmulFamily::Coop, &Adapter { coop: None, ..adapter }).expect_err("no units");
-    let ending = "that lists matrices of f16 with sums in f32 and has memory for one a subgroup, and the feature `coop`";
+    let ending = "with workgroup memory for one per subgroup, and a device that was opened to use them";
     assert!(refused.to_string().ends_with(ending), "{refused}");
 }
 
@@ -74,6 +74,7 @@ fn units_are_left_alone_where_memory_is_too_small() {
             subgroup_min_size: n_lanes,
             subgroup_max_size: 32,
             coop: Some(Sixteen),
+            matmul_family: None,
             f16_accumulation: false,
         };
         let kernel = stored(product, &[F16; 3]).unwrap_or_else(|error| panic!("{error}"));
@@ -97,4 +98,25 @@ fn sizes_that_are_no_multiples_go_to_tiles() {
         let dispatches = kernel.dispatches(&with_units(&adapter, shape)).expect("a form");
         assert_eq!(dispatches[0].label, expected, "{product:?} by {shape:?}");
     }
+}
+
+#[test]
+fn products_of_this_device_are_checked() {
+    let Some(gpu) = gpu() else { return };
+    let recorder = || gpu::Recorder::new(&gpu.device).with_coop(gpu.recorder.adapter().coop);
+    recorder().check_products(&gpu.queue).unwrap_or_else(|error| panic!("as it chooses: {error}"));
+    for family in [MatmulFamily::Direct, MatmulFamily::Tiled] {
+        let recorder = recorder().with_matmul_family(family);
+        let checked = recorder.expect("every device can run it").check_products(&gpu.queue);
+        checked.unwrap_or_else(|error| panic!("{family:?}: {error}"));
+    }
+    let refused = gpu::Recorder::new(&gpu.device).with_matmul_family(MatmulFamily::Coop).expect_err("without matrices");
+    assert!(refused.to_string().contains("Coop on"), "{refused}");
+}
+
+#[test]
+fn families_have_names() {
+    assert_eq!("direct".parse::<MatmulFamily>(), Ok(MatmulFamily::Direct));
+    let unknown = "coops".parse::<MatmulFamily>().expect_err("no family").to_string();
+    assert_eq!(unknown, "no family of matrix products is called `coops`; choose direct, tiled or coop");
 }

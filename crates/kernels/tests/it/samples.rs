@@ -202,6 +202,7 @@ pub(crate) fn adapters() -> [Adapter; 7] {
             subgroup_min_size: n_lanes,
             subgroup_max_size: n_lanes,
             coop,
+            matmul_family: None,
             f16_accumulation,
         }
     })

@@ -1,7 +1,17 @@
 use super::{Device, DeviceBuilder, DeviceInfo, DeviceKind, Error};
 
 fn adapter(name: &str, kind: DeviceKind) -> (DeviceInfo, ()) {
-    (DeviceInfo { name: name.to_owned(), kind, backend: "test".to_owned(), fallback: None, failed_attempts: vec![] }, ())
+    (
+        DeviceInfo {
+            name: name.to_owned(),
+            kind,
+            backend: "test".to_owned(),
+            fallback: None,
+            failed_attempts: vec![],
+            coop_refused: None,
+        },
+        (),
+    )
 }
 
 /// Opens those that are not called broken, with a CPU executor to stand in.

@@ -13,6 +13,7 @@ fn profile(lens_ns: [u64; 8]) -> Profile {
         backend: "none".to_owned(),
         fallback: None,
         failed_attempts: vec![],
+        coop_refused: None,
     };
     let (small, large) = (Cost { flops: 100, bytes: 20 }, Cost { flops: 1000, bytes: 40 });
     let steps = vec![("matmul", small), ("add", Cost { flops: 5, bytes: 60 }), ("matmul", large), ("matmul", small)];

@@ -21,6 +21,7 @@ fn with_f16() -> Adapter {
         subgroup_min_size: 0,
         subgroup_max_size: 0,
         coop: None,
+        matmul_family: None,
         f16_accumulation: false,
     }
 }
