@@ -3,18 +3,28 @@
 use std::fs::File;
 use std::io::Read;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use brisk_examples::{print, write_json};
 use brisk_table::format::{Layout, header_bytes};
-use brisk_table::printable;
+use brisk_table::{Error, printable};
 use serde_json::json;
 
 use crate::options::Options;
 
-pub(crate) fn show(options: &Options) -> Result<()> {
+/// The metadata by which a table is known, even if one of its tensors has lost its name.
+const TABLE: &str = "brisk_table";
+
+/// Lists the file's tensors. `error` says why it is not a table.
+pub(crate) fn show(options: &Options, error: Error) -> Result<()> {
     let path = &options.table;
-    let layout = layout(options).with_context(|| format!("{}: cannot read its header", printable(path)))?;
     let shown = printable(path);
+    let layout = layout(options).with_context(|| format!("{shown}: cannot read its header"))?;
+    if layout.metadata.iter().any(|(key, _)| key == TABLE) {
+        return Err(anyhow::Error::new(error).context(format!("{shown}: a damaged table")));
+    }
+    if options.verify {
+        bail!("{shown}: not a table, and without checksums, so that there is nothing to verify");
+    }
     let mut lines = vec![format!("{shown}: a safetensors file, but not a table: a table has tensors `features` and `labels`")];
     for (key, value) in &layout.metadata {
         lines.push(format!("  {}: {}", printable(key), printable(value)));

@@ -62,7 +62,7 @@ fn run(options: &Options) -> Result<()> {
         return show(options, &shown, &table, |progress| table.verify_with_progress(progress));
     }
     let table = match StreamedTable::open(path, &ahead) {
-        Err(Error::Format { reason: FormatError::MissingTensor { .. }, .. }) => return foreign::show(options),
+        Err(error @ Error::Format { reason: FormatError::MissingTensor { .. }, .. }) => return foreign::show(options, error),
         opened => opened?,
     };
     let shown = Shown {

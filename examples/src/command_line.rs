@@ -2,11 +2,13 @@
 
 pub mod value;
 
+use std::ffi::OsStr;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::error::ErrorKind;
-use clap::{Arg, ArgAction, Command, Parser, value_parser};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Command, Parser, value_parser};
 use clap_complete::Shell;
 
 use crate::print;
@@ -50,7 +52,21 @@ fn parse<O: Parser>() -> Result<Option<O>> {
         clap_complete::generate(*shell, &mut command, name, &mut script);
         return print::result(String::from_utf8_lossy(&script).trim_end()).map(|()| None);
     }
+    if let Some(option) = option_without_value(&command, &matches) {
+        return Err(command
+            .error(ErrorKind::InvalidValue, format!("a value is required for '{option}' but none was supplied"))
+            .into());
+    }
     Ok(Some(O::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?))
+}
+
+/// The first option whose value on the command line is empty, as a script passes it whose variable is not set.
+fn option_without_value(command: &Command, matches: &ArgMatches) -> Option<String> {
+    let is_empty = |id: &str| {
+        matches.value_source(id) == Some(ValueSource::CommandLine)
+            && matches.get_raw(id).is_some_and(|mut values| values.any(OsStr::is_empty))
+    };
+    command.get_arguments().find(|arg| is_empty(arg.get_id().as_str())).map(ToString::to_string)
 }
 
 /// The options of `O`, and those of every example. An option given twice has its last value, so that a script can append to its defaults.

@@ -5,10 +5,13 @@ use std::io::{ErrorKind, Write, stderr, stdout};
 
 use anyhow::{Context, Result};
 
+/// The longest word of a note that is printed in full: about twice the longest path of a folder and a name.
+const MAX_WORD_LEN: usize = 1024;
+
 /// A line on standard error, in one piece, since ranks of a job may write at the same time. If it cannot be written it is lost: a run does
 /// not end because its messages are not read.
 pub fn note(line: impl Display) {
-    let _ = stderr().write_all(format!("{}\n", without_escapes(&line.to_string())).as_bytes());
+    let _ = stderr().write_all(format!("{}\n", without_escapes(&with_short_words(&line.to_string()))).as_bytes());
 }
 
 /// The line that says why a program ends, `error: …`, on standard error.
@@ -49,9 +52,30 @@ fn without_escapes(text: &str) -> String {
     plain
 }
 
+/// The text without the middle of words longer than any path: what a script passes by mistake does not fill the terminal.
+fn with_short_words(text: &str) -> String {
+    let short = |piece: &str| {
+        let word = piece.trim_end();
+        if word.len() <= MAX_WORD_LEN {
+            return piece.to_owned();
+        }
+        let (head, tail) = (word.floor_char_boundary(MAX_WORD_LEN / 2), word.ceil_char_boundary(word.len() - MAX_WORD_LEN / 4));
+        format!("{}…{} ({} bytes){}", &word[..head], &word[tail..], word.len(), &piece[word.len()..])
+    };
+    text.split_inclusive(char::is_whitespace).map(short).collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::without_escapes;
+    use super::{MAX_WORD_LEN, with_short_words, without_escapes};
+
+    #[test]
+    fn the_middle_of_very_long_words_is_left_out() {
+        let path = "p".repeat(MAX_WORD_LEN);
+        assert_eq!(with_short_words(&format!("error: {path}\n  no file\t\n")), format!("error: {path}\n  no file\t\n"));
+        let shortened = with_short_words(&format!("'{}'\nfor more", "μ".repeat(50_000)));
+        assert!(shortened.len() < 2 * MAX_WORD_LEN && shortened.ends_with("μ' (100002 bytes)\nfor more"), "{shortened}");
+    }
 
     #[test]
     fn only_line_ends_and_tabs_are_not_escaped() {

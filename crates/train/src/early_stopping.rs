@@ -90,6 +90,11 @@ impl EarlyStopping {
         reason
     }
 
+    /// Why the checks so far have stopped the run, if they have. A greater patience than before lets it continue.
+    pub fn stopped(&self) -> Option<StopReason> {
+        self.state.stopped.filter(|reason| *reason != StopReason::PatienceExhausted || self.state.wait_count >= self.patience)
+    }
+
     fn checked(&mut self, value: f64) -> Option<StopReason> {
         let Self { mode, state, .. } = self;
         if self.check_finite && !value.is_finite() {

@@ -132,8 +132,11 @@ fn open(path: &Path, options: &Options, note: &dyn Fn(&str)) -> Result<Table> {
 fn table_name(path: &Path) -> String {
     let mut hasher = DefaultHasher::new();
     path.canonicalize().unwrap_or_else(|_| path.to_owned()).hash(&mut hasher);
-    let stem = path.file_name().unwrap_or_default().to_string_lossy();
-    format!("{}-{:08x}.safetensors", stem.split('.').next().unwrap_or("table"), hasher.finish() as u32)
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let stem = name.split('.').next().unwrap_or("table");
+    // File systems allow names of 255 bytes, to which temporary files and locks add some.
+    let stem = &stem[..stem.floor_char_boundary(100)];
+    format!("{stem}-{:08x}.safetensors", hasher.finish() as u32)
 }
 
 /// The option that sets what replicas disagree on, if one does.

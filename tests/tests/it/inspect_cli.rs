@@ -121,6 +121,23 @@ fn reports_over_the_table_are_refused() {
     place.refuses(&["table.safetensors", "--json", "shards"], "--json cannot be written: is a folder");
 }
 
+/// A flipped bit in the name of a tensor does not make a table a file of another program.
+#[test]
+fn a_table_whose_tensor_has_lost_its_name_is_damaged() {
+    let place = Place::new();
+    let mut bytes = fs::read(place.path("table.safetensors")).expect("it was written");
+    let name = b"\"features\"";
+    let at = bytes.windows(name.len()).position(|window| window == name).expect("a tensor of this name");
+    bytes[at + 2] ^= 4;
+    fs::write(place.path("damaged.safetensors"), bytes).expect("there is room");
+    for args in [&["damaged.safetensors"][..], &["damaged.safetensors", "--verify"]] {
+        place.refuses(args, "damaged.safetensors: a damaged table");
+    }
+    let header = r#"{"x":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}      "#;
+    fs::write(place.path("foreign"), [&(header.len() as u64).to_le_bytes(), header.as_bytes()].concat()).expect("room");
+    place.refuses(&["foreign", "--verify"], "without checksums, so that there is nothing to verify");
+}
+
 /// Names and values of a file, and its name, do not reach the terminal as they are.
 #[test]
 fn control_characters_are_escaped() {

@@ -188,3 +188,26 @@ fn another_number_of_replicas_resumes_within_an_epoch() -> Result<(), Error> {
     }
     Ok(())
 }
+
+/// A run may be killed after the checkpoint of its best epoch and before that of its last step, where both are of the last epoch.
+#[test]
+fn a_run_that_had_ended_ends_again() -> Result<(), Error> {
+    let ended_early = TrainerConfig { max_epochs: 20, patience: 1, ..Setting::default().config };
+    for config in [TrainerConfig { max_epochs: 1, ..Setting::default().config }, ended_early] {
+        let ready = Setting { config: config.clone(), ..Setting::default() }.ready();
+        let root = tempfile::tempdir().expect("a temporary folder");
+        let (mut outputs, folder) = into_folder(root.path());
+        let (expected, weights) = fit(&cpu(2), &ready, &ready.train, &mut outputs, None)?;
+        let last = std::fs::read(folder.last()).expect("a checkpoint");
+        let is_early = matches!(expected.ended, Ended::Early(_));
+        assert_eq!(is_early, config.patience == 1, "{:?}", expected.ended);
+        let checkpoint = Checkpoint::load(if is_early { folder.last() } else { folder.best() })?;
+        std::fs::remove_file(folder.last()).expect("it was there");
+
+        let (found, found_weights) = fit(&cpu(2), &ready, &ready.train, &mut outputs, Some(&checkpoint))?;
+        assert_eq!((found.ended, found.n_epochs, found.best_epoch), (expected.ended, expected.n_epochs, expected.best_epoch));
+        assert!(found_weights == weights, "the weights of the best epoch");
+        assert!(std::fs::read(folder.last()).expect("it is written again") == last, "{:?}: the same checkpoint", found.ended);
+    }
+    Ok(())
+}

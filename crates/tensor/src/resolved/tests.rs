@@ -13,6 +13,7 @@ fn check(kind: AdapterKind, coop: Option<CoopShape>, f16_accumulation: bool, exp
         subgroup_min_size: 32,
         subgroup_max_size: 32,
         coop,
+        matmul_family: None,
         f16_accumulation,
     };
     let said = |precision: Precision| precision.resolved_on(Some(&adapter)).to_string();

@@ -100,7 +100,8 @@ impl Trainer<'_> {
     /// Resumes from a checkpoint that a [`fit`](Self::fit) of the same rows and settings wrote, with the batch that follows it: the result is bit-identical to
     /// that of a run without interruption. The log in the run's folder, if there is one, is continued.
     ///
-    /// The number of epochs, the patience, and how often checkpoints are written may differ.
+    /// The number of epochs, the patience, and how often checkpoints are written may differ. A run that had ended ends again, with the same result, unless more epochs
+    /// or more patience let it continue.
     ///
     /// # Errors
     /// As [`fit`](Self::fit); [`Error::ResumeMismatch`] lists what differs from the run that wrote the checkpoint. [`Error::MissingTensor`],
@@ -153,9 +154,16 @@ impl Trainer<'_> {
         let (mut history, mut warnings, mut train_seconds, mut n_batches_done) = (Vec::new(), Vec::new(), 0.0, 0);
         let mut scaler = self.step.scaler.report(device)?;
         run.skipped_before = scaler.n_skipped;
-        let mut ended = Ended::MaxEpochs;
+        // A run that had ended early when it was killed has nothing left to train.
+        let stop = run.early_stopping.stopped().filter(|_| config.patience > 0);
+        let mut ended = stop.map_or(Ended::MaxEpochs, Ended::Early);
+        let epochs = if stop.is_some() { 0..0 } else { run.n_epochs..config.max_epochs };
+        if epochs.is_empty() && run.n_epochs > 0 {
+            // It may have been killed between its two last checkpoints.
+            self.save_last(&run, outputs)?;
+        }
 
-        for epoch in run.n_epochs..config.max_epochs {
+        for epoch in epochs {
             // What changes from epoch to epoch: the learning rates, the batch index, and the order of rows, which the feed writes.
             let rate = |batch: usize| config.schedule.rate(run.n_steps + batch / config.accumulate) as f32;
             device.write(&self.step.inputs.lr, &(0..n_batches).map(rate).collect::<Vec<_>>())?;

@@ -122,7 +122,18 @@ impl Run {
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let child = command.spawn().with_context(|| format!("cannot start {line}"))?;
         let started = Instant::now();
-        Ok(Running { child, name: self.name, line, id, out, err, started, limit: self.limit, was_killed: false })
+        Ok(Running {
+            child,
+            name: self.name,
+            line,
+            id,
+            out,
+            err,
+            started,
+            limit: self.limit,
+            was_killed: false,
+            killed: Vec::new(),
+        })
     }
 }
 
@@ -138,6 +149,8 @@ pub(crate) struct Running {
     started: Instant,
     limit: Duration,
     was_killed: bool,
+    /// Its processes when it was killed.
+    killed: Vec<u32>,
 }
 
 impl Running {
@@ -171,6 +184,7 @@ impl Running {
     /// Sends SIGKILL to the program and everything it has started.
     pub(crate) fn kill(&mut self) {
         self.was_killed = true;
+        self.killed = marked(&self.id).map(|(process, _)| process).collect();
         kill_group(&self.child);
     }
 
@@ -200,9 +214,10 @@ impl Running {
         };
         let elapsed = self.started.elapsed();
         // Processes that it left running would disturb later cases.
-        for (process, _) in marked(&self.id) {
-            send(process, Signal::Kill);
-        }
+        let left: Vec<u32> = marked(&self.id).map(|(process, _)| process).collect();
+        left.iter().for_each(|process| send(*process, Signal::Kill));
+        // A killed process holds its locks for a moment; a container is only started again when there is none left.
+        self.killed.iter().chain(&left).for_each(|process| wait_for_end(*process));
         Ok(Ended {
             name: std::mem::take(&mut self.name),
             line: std::mem::take(&mut self.line),
@@ -367,6 +382,19 @@ fn marked(id: &str) -> impl Iterator<Item = (u32, String)> {
         let program = fs::read_link(entry.path().join("exe")).ok()?;
         Some((process, program.file_name()?.to_string_lossy().into_owned()))
     })
+}
+
+/// Waits, for a few seconds at most, until a killed process has closed its files.
+fn wait_for_end(process: u32) {
+    let runs = || {
+        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        // The state follows the name of the program, which is in brackets and may contain some itself.
+        stat.rsplit_once(')').is_some_and(|(_, state)| !state.trim_start().starts_with(['Z', 'X']))
+    };
+    let begin = Instant::now();
+    while runs() && begin.elapsed() < Duration::from_secs(5) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// The printed text, up to a limit.

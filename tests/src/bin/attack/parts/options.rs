@@ -44,7 +44,7 @@ fn prepare(attack: &Attack<'_>) -> Result<Prepared> {
             cases.push((program, vec![mistyped(option).into()]));
             cases.extend(values().into_iter().map(|value| (program, vec![option.into(), value])));
         }
-        let others = ["--", "-", "-x", "--=", "---", "--no-such-option", "positional", "", "\u{1b}[31m", "--help=x", "-hx"];
+        let others = ["-", "-x", "--=", "---", "--no-such-option", "positional", "", "\u{1b}[31m", "--help=x", "-hx"];
         cases.extend(others.map(|word| (program, vec![word.into()])));
         cases.push((program, vec!["x".repeat(100_000).into()]));
         cases.push((program, vec!["x".into(); 2000]));
