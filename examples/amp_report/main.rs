@@ -157,28 +157,28 @@ impl Step {
         activations: Activations,
     ) -> Result<Self> {
         let graph = Graph::new("step", mode);
-        let bound = params.bind(&graph)?;
+        let bound = params.bind(&graph);
         let (n_rows, row_len) = (data.x_shape[0], data.x.len() / data.x_shape[0]);
         let loss_of = |rows: Range<usize>| {
             let x_shape = [&[rows.len()], &data.x_shape[1..]].concat();
-            let x = graph.part(&data.x, rows.start * row_len..rows.end * row_len, &x_shape)?;
+            let x = graph.part(&data.x, rows.start * row_len..rows.end * row_len, &x_shape);
             let column = |persistent| graph.part(persistent, rows.clone(), &[rows.len()]);
-            let (classes, weights) = (column(&data.classes)?, column(&data.weights)?);
+            let (classes, weights) = (column(&data.classes), column(&data.weights));
             graph.autocast(precision, || {
-                let logits = model.forward(&bound, &x, activations)?;
+                let logits = model.forward(&bound, &x, activations);
                 logits.cross_entropy(&classes, &weights, CrossEntropyOptions::default())
             })
         };
         let n_parts = if activations == Activations::OfQuarters { n_rows.min(4) } else { 1 };
         let cut = |part: usize| n_rows * part / n_parts;
-        // The mean of each part is weighted by its share of the rows.
-        let part_of_loss = |part: usize| -> Result<Tensor> {
+        // The mean of a part is weighted by its rows.
+        let part_of_loss = |part: usize| -> Tensor {
             let rows = cut(part)..cut(part + 1);
             let share = rows.len() as f32 / n_rows as f32;
-            let loss = loss_of(rows)?;
-            Ok(if n_parts == 1 { loss } else { loss.multiply(&graph.constant("share", &[share], &[])?)? })
+            let loss = loss_of(rows);
+            if n_parts == 1 { loss } else { loss * share }
         };
-        let mut loss = part_of_loss(0)?;
+        let mut loss = part_of_loss(0);
         let report = graph.report();
         let config =
             GradScalerConfig { init_scale: LOSS_SCALE, enabled: precision == Precision::F16, ..GradScalerConfig::default() };
@@ -187,16 +187,16 @@ impl Step {
         if mode == Mode::Training {
             scaler.backward(&loss)?;
             for part in 1..n_parts {
-                let of_part = part_of_loss(part)?;
+                let of_part = part_of_loss(part);
                 graph.accumulate(|| scaler.backward(&of_part))?;
-                loss = loss.add(&of_part)?;
+                loss = loss + of_part;
             }
-            scaler.step(&graph, &Adam::new(params), params, &inputs)?;
-            scaler.update(&graph)?;
+            scaler.step(&graph, &Adam::new(params), params, &inputs);
+            scaler.update(&graph);
         }
         let stored = Persistent::new("loss", DType::F32, 1);
-        graph.store(&loss, &inputs.state, &stored)?;
-        graph.advance(&inputs.state)?;
+        graph.store(&loss, &inputs.state, &stored);
+        graph.advance(&inputs.state);
         Ok(Self { graph, report, loss: stored, scaler, lr: inputs.lr })
     }
 

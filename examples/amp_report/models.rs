@@ -1,4 +1,4 @@
-use brisk_nn::tensor::{Error, Pool2d, PoolDivisor, Tensor};
+use brisk_nn::tensor::{Pool2d, PoolDivisor, Tensor};
 use brisk_nn::{
     Activation, AvgPool2d, BatchNorm, BatchNormConfig, Bias, Bound, Checkpointed, Conv2d, Conv2dConfig, GlobalAvgPool2d, Linear,
     Module, ParametersBuilder, Sequential,
@@ -34,8 +34,8 @@ impl Model {
         }
     }
 
-    pub(crate) fn forward(&self, params: &Bound, x: &Tensor, activations: Activations) -> Result<Tensor, Error> {
-        self.blocks.iter().try_fold(x.clone(), |x, block| match activations {
+    pub(crate) fn forward(&self, params: &Bound, x: &Tensor, activations: Activations) -> Tensor {
+        self.blocks.iter().fold(x.clone(), |x, block| match activations {
             Activations::Kept | Activations::OfQuarters => block.0.forward(params, &x),
             Activations::ComputedAgain => block.forward(params, &x),
         })

@@ -55,22 +55,22 @@ fn main() -> Result<()> {
     let optimizer = Adam::new(&params);
 
     let graph = Graph::training("exclusive or");
-    let x = graph.constant("x", &[0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0], &[4, 2])?;
-    let labels = graph.constant("labels", &[0.0, 1.0, 1.0, 0.0], &[4])?;
-    let weights = graph.constant("weights", &[1.0; 4], &[4])?;
-    let bound = params.bind(&graph)?;
+    let x = graph.constant("x", &[0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0], &[4, 2]);
+    let labels = graph.constant("labels", &[0.0, 1.0, 1.0, 0.0], &[4]);
+    let weights = graph.constant("weights", &[1.0; 4], &[4]);
+    let bound = params.bind(&graph);
     // It takes part in autocast as the built-in operations do, under its own name.
     let logits = graph.autocast(Precision::Bf16, || {
-        let hidden = graph.apply(SquaredRelu, &[&hidden.forward(&bound, &x)?])?;
+        let hidden = graph.apply(SquaredRelu, &[&hidden.forward(&bound, &x)]);
         head.forward(&bound, &hidden)
-    })?;
-    let loss = logits.bce_with_logits(&labels, &weights, Reduction::Mean, 1.0)?;
+    });
+    let loss = logits.bce_with_logits(&labels, &weights, Reduction::Mean, 1.0);
     graph.backward(&loss)?;
     let inputs = StepInputs { lr: Persistent::new("lr", DType::F32, N_STEPS), state: Graph::state_buffer() };
-    optimizer.record(&graph, &params, &inputs)?;
+    optimizer.record(&graph, &params, &inputs);
     let losses = Persistent::new("losses", DType::F32, N_STEPS);
-    graph.store(&loss, &inputs.state, &losses)?;
-    graph.advance(&inputs.state)?;
+    graph.store(&loss, &inputs.state, &losses);
+    graph.advance(&inputs.state);
 
     let device = Device::builder().selection(Selection::from_env()).open()?;
     params.write_initial(&device)?;

@@ -1,12 +1,12 @@
 use brisk_kernels::DType;
-use brisk_tensor::{Error, Graph, Persistent};
+use brisk_tensor::{Graph, Persistent};
 
 use crate::Parameters;
 
 /// Gradients summed over several batches before a step: a large batch with the memory of a small one.
 ///
-/// The step is recorded as ever, and replayed for each batch; the optimizer, the scaler and averages do nothing until a group of batches is
-/// complete, and then see the mean of its gradients. The learning rate of a step is that of its last batch. Dropout draws anew in each batch.
+/// The recorded step is replayed for each batch; the optimizer, the scaler and averages do nothing until a group of batches is
+/// complete, and then see the mean of its gradients. The learning rate of a step is that of its last batch. Dropout draws a new mask for each batch.
 ///
 /// # Reference
 /// `accumulate_grad_batches` of PyTorch Lightning: a group ends with the epoch, and a short one is divided by as many batches as the others.
@@ -22,11 +22,11 @@ use crate::Parameters;
 /// let inputs = StepInputs { lr: Persistent::new("lr", DType::F32, 1), state: Graph::state_buffer() };
 ///
 /// let graph = Graph::training("step");
-/// let loss = params.bind(&graph)?.tensors()[0].sum(..)?; // whose gradient is 1
+/// let loss = params.bind(&graph).tensors()[0].sum(..); // whose gradient is 1
 /// graph.backward(&loss)?;
-/// Accumulate::new(&params, 3).record(&graph, &params, &inputs.state)?;
-/// Sgd::new(&params).record(&graph, &params, &inputs)?;
-/// graph.advance(&inputs.state)?;
+/// Accumulate::new(&params, 3).record(&graph, &params, &inputs.state);
+/// Sgd::new(&params).record(&graph, &params, &inputs);
+/// graph.advance(&inputs.state);
 ///
 /// let device = Device::cpu()?;
 /// let executable = graph.compile(&device)?;
@@ -57,15 +57,14 @@ impl Accumulate {
         self
     }
 
-    /// Records it, behind the backward pass and before all that reads gradients, [`GradScaler::unscale`](crate::GradScaler::unscale) among it; `state` is the optimizer's.
+    /// Records it, after the backward pass and before everything that reads gradients, including [`GradScaler::unscale`](crate::GradScaler::unscale); `state` is
+    /// the optimizer's.
     ///
     /// # Errors
-    /// [`Error::Program`] if `every` is 0.
-    pub fn record(&self, graph: &Graph, params: &Parameters, state: &Persistent) -> Result<(), Error> {
+    /// [`Error::Program`](brisk_tensor::Error::Program) if `every` is 0.
+    #[track_caller]
+    pub fn record(&self, graph: &Graph, params: &Parameters, state: &Persistent) {
         let kernel = brisk_kernels::AccumulateBatches { n: params.grads().len(), every: self.every, n_batches: self.n_batches };
-        Ok(graph.with_program(|program| {
-            let args = [params.grads(), &self.sum, state].map(|persistent| program.persistent(persistent));
-            program.push(kernel, &args)
-        })?)
+        graph.push(kernel, &[params.grads(), &self.sum, state].map(|persistent| graph.buffer(persistent)));
     }
 }

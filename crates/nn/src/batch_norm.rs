@@ -1,4 +1,4 @@
-use brisk_tensor::{Activation, BatchNormOptions, Error, Mode, Statistics, Tensor};
+use brisk_tensor::{Activation, BatchNormOptions, Mode, Statistics, Tensor};
 
 use crate::{Bound, BufferId, Init, Module, ParameterId, ParametersBuilder};
 
@@ -76,9 +76,11 @@ impl BatchNorm {
     /// Records the layer, as the mode of the graph asks.
     ///
     /// # Errors
-    /// [`Error::Shape`] if `x` has another number of channels, or cannot be cut into the groups; [`Error::Program`] where a group has fewer than two values
+    /// [`Error::Shape`](brisk_tensor::Error::Shape) if `x` has another number of channels, or cannot be cut into the groups; [`Error::Program`](brisk_tensor::Error::Program) where a group has fewer than two values
     /// a channel.
-    pub fn forward(&self, params: &Bound, x: &Tensor) -> Result<Tensor, Error> {
+    #[track_caller]
+    pub fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
+        let _scope = params.enter(self.bias);
         let &BatchNormConfig { n_groups, eps, momentum, activation, .. } = &self.config;
         let statistics = match x.graph().mode() {
             Mode::Training => Statistics::Batch { n_groups, momentum },
@@ -95,7 +97,8 @@ impl BatchNorm {
 }
 
 impl Module for BatchNorm {
-    fn forward(&self, params: &Bound, x: &Tensor) -> Result<Tensor, Error> {
+    #[track_caller]
+    fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
         BatchNorm::forward(self, params, x)
     }
 }

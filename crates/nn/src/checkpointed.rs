@@ -1,9 +1,9 @@
-use brisk_tensor::{Error, Tensor};
+use brisk_tensor::Tensor;
 
 use crate::{Bound, Module};
 
-/// A module whose activations are not kept for the backward pass, which computes them again: see
-/// [`Graph::checkpoint`](brisk_tensor::Graph::checkpoint). A model of blocks, each so, takes the memory of their results and of one block.
+/// A module whose activations are not kept for the backward pass, which recomputes them: see
+/// [`Graph::checkpoint`](brisk_tensor::Graph::checkpoint). A model of such blocks takes the memory of their results and of one block.
 ///
 /// # Examples
 /// ```
@@ -18,8 +18,8 @@ use crate::{Bound, Module};
 /// };
 /// let model = Sequential(vec![block(0), block(1)]);
 /// let graph = Graph::training("blocks");
-/// let y = model.forward(&p.build(1).bind(&graph)?, &graph.constant("x", &[0.5; 16], &[2, 8])?)?;
-/// graph.backward(&y.mean(..)?)?;
+/// let y = model.forward(&p.build(1).bind(&graph), &graph.constant("x", &[0.5; 16], &[2, 8]));
+/// graph.backward(&y.mean(..))?;
 /// # Ok::<(), brisk_nn::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
@@ -29,14 +29,16 @@ impl<M: Module> Checkpointed<M> {
     /// Records the module.
     ///
     /// # Errors
-    /// What the module says.
-    pub fn forward(&self, params: &Bound, x: &Tensor) -> Result<Tensor, Error> {
+    /// Those of the module.
+    #[track_caller]
+    pub fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
+        let _caller = x.graph().enter_from_caller();
         x.graph().checkpoint(|| self.0.forward(params, x))
     }
 }
 
 impl<M: Module> Module for Checkpointed<M> {
-    fn forward(&self, params: &Bound, x: &Tensor) -> Result<Tensor, Error> {
+    fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
         Checkpointed::forward(self, params, x)
     }
 }

@@ -1,4 +1,4 @@
-use brisk_tensor::{Activation, Error, Tensor};
+use brisk_tensor::{Activation, Tensor};
 
 use crate::{Bound, Init, Module, ParameterId, ParametersBuilder};
 
@@ -80,15 +80,18 @@ impl Conv2d {
     /// Records the layer.
     ///
     /// # Errors
-    /// [`Error::Shape`] if `x` is not images of that many channels; [`Error::Program`] where no window fits.
-    pub fn forward(&self, params: &Bound, x: &Tensor) -> Result<Tensor, Error> {
+    /// [`Error::Shape`](brisk_tensor::Error::Shape) if `x` is not images of that many channels; [`Error::Program`](brisk_tensor::Error::Program) where no window fits.
+    #[track_caller]
+    pub fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
+        let _scope = params.enter(self.weight);
         let bias = self.bias.map(|bias| params.tensor(bias));
         x.conv2d(params.tensor(self.weight), bias, self.stride, self.padding, self.activation)
     }
 }
 
 impl Module for Conv2d {
-    fn forward(&self, params: &Bound, x: &Tensor) -> Result<Tensor, Error> {
+    #[track_caller]
+    fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
         Conv2d::forward(self, params, x)
     }
 }

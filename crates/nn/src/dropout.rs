@@ -1,4 +1,4 @@
-use brisk_tensor::{Error, Persistent, Tensor};
+use brisk_tensor::{Persistent, Tensor};
 
 use crate::Bound;
 
@@ -22,8 +22,9 @@ impl Dropout {
     /// Records the layer.
     ///
     /// # Errors
-    /// [`Error::Program`] if `p` is not within 0 to 1.
-    pub fn forward(&self, _: &Bound, x: &Tensor) -> Result<Tensor, Error> {
+    /// [`Error::Program`](brisk_tensor::Error::Program) if `p` is not within 0 to 1.
+    #[track_caller]
+    pub fn forward(&self, _: &Bound, x: &Tensor) -> Tensor {
         x.dropout(self.p, self.seed, &self.state)
     }
 }

@@ -1,5 +1,5 @@
 use brisk_kernels::DType;
-use brisk_tensor::{Error, Graph, Persistent};
+use brisk_tensor::{Graph, Persistent};
 
 use crate::Parameters;
 
@@ -16,28 +16,29 @@ pub struct Ema {
 }
 
 impl Ema {
-    /// An average of which `decay` stays at each step.
+    /// An average that keeps the fraction `decay` of itself at each step.
     pub fn new(params: &Parameters, decay: f32) -> Self {
         Self { average: Persistent::new("ema.average", DType::F32, params.len()), decay, every: 1 }
     }
 
-    /// Takes it only after every `n_steps`th step.
+    /// Updates it only after every `n_steps`th step.
     pub fn every(mut self, n_steps: u32) -> Self {
         self.every = n_steps;
         self
     }
 
-    /// Records an update, behind the optimizer and before the step ends; `state` is the run's.
+    /// Records an update, after the optimizer and before the step ends; `state` is that of the run.
     ///
     /// # Errors
-    /// [`Error::Program`] if the decay is not within 0 to 1, or it is to be taken every 0 steps.
-    pub fn record(&self, graph: &Graph, params: &Parameters, state: &Persistent) -> Result<(), Error> {
-        params.check_whole("ema")?;
+    /// [`Error::Program`](brisk_tensor::Error::Program) if the decay is not within 0 to 1, or the interval is 0 steps;
+    /// [`Error::Refused`](brisk_tensor::Error::Refused) for parameters that are sharded across replicas.
+    #[track_caller]
+    pub fn record(&self, graph: &Graph, params: &Parameters, state: &Persistent) {
+        if let Err(error) = params.check_whole("ema") {
+            return graph.fail(error);
+        }
         let kernel = brisk_kernels::Ema { n: params.len(), decay: self.decay, every: self.every };
-        Ok(graph.with_program(|program| {
-            let args = [params.values(), state, &self.average].map(|persistent| program.persistent(persistent));
-            program.push(kernel, &args)
-        })?)
+        graph.push(kernel, &[params.values(), state, &self.average].map(|persistent| graph.buffer(persistent)));
     }
 
     /// The same model with the averaged values, to bind in a graph that evaluates.
@@ -45,7 +46,7 @@ impl Ema {
         params.with_values(&self.average)
     }
 
-    /// The averaged values, laid out as the parameters; a checkpoint must keep them.
+    /// The averaged values, in the layout of the parameters; a checkpoint must contain them.
     pub fn average(&self) -> &Persistent {
         &self.average
     }

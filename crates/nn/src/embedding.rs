@@ -1,4 +1,4 @@
-use brisk_tensor::{Error, Tensor};
+use brisk_tensor::Tensor;
 
 use crate::{Bound, Init, ParameterId, ParametersBuilder};
 
@@ -59,7 +59,9 @@ impl Embedding {
     /// `index`: `[n]`, or `[n, n_cols]`, u32; the result `[n, dim]`.
     /// # Errors
     /// As [`Tensor::embedding`].
-    pub fn forward(&self, params: &Bound, index: &Tensor, index_col: usize) -> Result<Tensor, Error> {
+    #[track_caller]
+    pub fn forward(&self, params: &Bound, index: &Tensor, index_col: usize) -> Tensor {
+        let _scope = params.enter(self.weight);
         params.tensor(self.weight).embedding(index, index_col, self.padding)
     }
 }

@@ -37,15 +37,15 @@ use crate::{Optimizer, Parameters, StepInputs};
 /// let inputs = StepInputs { lr: Persistent::new("lr", DType::F32, 1), state: Graph::state_buffer() };
 ///
 /// let graph = Graph::training("step");
-/// let x = graph.constant("x", &[10.0, 20.0, 30.0, 40.0], &[2, 2])?;
-/// let (labels, weights) = (graph.constant("labels", &[0.0, 1.0], &[2])?, graph.constant("weights", &[1.0; 2], &[2])?);
-/// let loss = model.forward(&params.bind(&graph)?, &x)?.bce_with_logits(&labels, &weights, Reduction::Mean, 1.0)?;
+/// let x = graph.constant("x", &[10.0, 20.0, 30.0, 40.0], &[2, 2]);
+/// let (labels, weights) = (graph.constant("labels", &[0.0, 1.0], &[2]), graph.constant("weights", &[1.0; 2], &[2]));
+/// let loss = model.forward(&params.bind(&graph), &x).bce_with_logits(&labels, &weights, Reduction::Mean, 1.0);
 /// scaler.backward(&loss)?;
-/// scaler.unscale(&graph, params.grads(), &inputs.state)?; // only since the gradients are clipped
-/// params.clip_grad_norm(&graph, 1.0)?;
-/// scaler.step(&graph, &optimizer, &params, &inputs)?;
-/// scaler.update(&graph)?;
-/// graph.advance(&inputs.state)?;
+/// scaler.unscale(&graph, params.grads(), &inputs.state); // only because the gradients are clipped
+/// params.clip_grad_norm(&graph, 1.0);
+/// scaler.step(&graph, &optimizer, &params, &inputs);
+/// scaler.update(&graph);
+/// graph.advance(&inputs.state);
 ///
 /// let device = Device::cpu()?;
 /// params.write_initial(&device)?;
@@ -161,153 +161,176 @@ impl GradScaler {
         self.write_scale(device, self.config().init_scale)
     }
 
-    /// A loss times the scale, to go back from by [`Graph::backward`]: this or [`backward`](Self::backward), one or the other. With several losses, scale each, or their
+    /// The loss times the scale, for [`Graph::backward`]; the alternative to [`backward`](Self::backward). With several losses, scale each of them or their
     /// sum.
     ///
     /// # Errors
-    /// [`Error::Refused`] if the loss is not one number, or has been scaled.
-    pub fn scale(&self, loss: &Tensor) -> Result<Tensor, Error> {
+    /// [`Error::Refused`] if the loss is not a single number, or has been scaled already.
+    #[track_caller]
+    pub fn scale(&self, loss: &Tensor) -> Tensor {
         const OP: &str = "scale";
+        let graph = loss.graph();
         if loss.n_elements() != 1 {
             let found = format!("the loss has shape {:?}", loss.shape());
-            return Err(Error::Refused { op: OP, found, expected: "one number; reduce the loss first" });
+            let error = Error::Refused { op: OP, found, expected: "one number; reduce the loss first" };
+            return graph.failed(error, loss.dtype(), loss.shape());
         }
         if !self.config().enabled {
-            return Ok(loss.clone());
+            return loss.clone();
         }
-        self.check_not_scaled(OP, loss)?;
-        let scaled = loss.multiply(&loss.graph().tensor(&self.scale, loss.shape())?)?;
+        if let Err(error) = self.check_not_scaled(OP, loss) {
+            return graph.failed(error, loss.dtype(), loss.shape());
+        }
+        let scaled = loss.multiply(&graph.tensor(&self.scale, loss.shape()));
         let mut recorded = self.recorded.borrow_mut();
         recorded.any_scaled = true;
         recorded.scaled.push(scaled.slice());
-        Ok(scaled)
+        scaled
     }
 
-    /// Records the backward pass of a loss times the scale: this or [`scale`](Self::scale), one or the other. The scale is the gradient from above, so that no kernel
-    /// multiplies anything.
+    /// Records the backward pass of the loss times the scale; the alternative to [`scale`](Self::scale). The scale is passed as the gradient of the loss, so
+    /// no kernel multiplies by it.
     ///
-    /// What `scale` gave back is refused; that something made of it, such as a sum, is scaled already cannot be seen here.
+    /// A tensor that `scale` returned is refused. A tensor computed from one, such as a sum, is not recognised.
     ///
     /// # Errors
-    /// [`Error::Refused`] if the loss has been scaled; as [`Graph::backward`].
+    /// The first error of the graph, that the loss has been scaled already ([`Error::Refused`]) included; as [`Graph::backward`].
+    #[track_caller]
     pub fn backward(&self, loss: &Tensor) -> Result<(), Error> {
         let graph = loss.graph();
         if !self.config().enabled || loss.n_elements() != 1 {
             return graph.backward(loss);
         }
-        self.check_not_scaled("backward", loss)?;
-        graph.backward_from(loss, &graph.tensor(&self.scale, loss.shape())?)?;
+        if let Err(error) = self.check_not_scaled("backward", loss) {
+            graph.fail(error);
+        }
+        graph.backward_from(loss, &graph.tensor(&self.scale, loss.shape()))?;
         self.recorded.borrow_mut().any_scaled = true;
         Ok(())
     }
 
-    /// Records that gradients are divided by the scale, behind the backward pass and before they are clipped or otherwise looked at. If one is
-    /// not finite, `state` says that the step is to be skipped; what is recorded in between sees them as they are.
+    /// Records that gradients are divided by the scale, after the backward pass and before they are clipped or otherwise read. If one is
+    /// not finite, `state` says that the step is to be skipped; kernels recorded between the two see the gradients unchanged.
     ///
     /// # Errors
-    /// [`Error::Refused`] if no loss has been scaled, or these gradients have been unscaled or stepped by since the last update, or are not f32, or if `state`
-    /// is that of other gradients.
-    pub fn unscale(&self, graph: &Graph, grads: &Persistent, state: &Persistent) -> Result<(), Error> {
-        const OP: &str = "unscale";
+    /// [`Error::Refused`] if no loss has been scaled, if these gradients have been unscaled or used by a step since the last update, or are not f32, or if
+    /// `state` belongs to other gradients.
+    #[track_caller]
+    pub fn unscale(&self, graph: &Graph, grads: &Persistent, state: &Persistent) {
         if !self.config().enabled {
-            return Ok(());
+            return;
         }
+        let (grads_slice, state_slice) = (graph.buffer(grads), graph.buffer(state));
+        if let Err(error) = self.check_unscale(grads, grads_slice, state, state_slice) {
+            return graph.fail(error);
+        }
+        let (scale, counts) = (graph.buffer(&self.scale), graph.buffer(&self.counts));
+        graph.push(Unscale { n: grads.len() }, &[scale, grads_slice, counts, state_slice]);
+        let gradients = Gradients { grads: grads_slice, state: state_slice, has_stepped: false };
+        self.recorded.borrow_mut().gradients.push(gradients);
+    }
+
+    fn check_unscale(&self, grads: &Persistent, grads_slice: Slice, state: &Persistent, state_slice: Slice) -> Result<(), Error> {
+        let refused = |found: String, expected: &'static str| Err(Error::Refused { op: "unscale", found, expected });
         if grads.dtype() != DType::F32 {
             let found = format!("the gradients are {:?}", grads.dtype());
-            let expected = "f32 ones, which master parameters have; the scale could not be divided out within the range of less";
-            return Err(Error::Refused { op: OP, found, expected });
+            return refused(
+                found,
+                "f32 ones, which master parameters have; the scale could not be divided out within the range of less",
+            );
         }
-        let (slice, state_slice) = (bound(graph, grads), bound(graph, state));
-        let mut recorded = self.recorded.borrow_mut();
+        let recorded = self.recorded.borrow();
         if !recorded.any_scaled {
             let expected = "`scale` or `backward` before, since these gradients are to be divided by the scale";
-            return Err(Error::Refused { op: OP, found: "no loss has been scaled".to_owned(), expected });
+            return refused("no loss has been scaled".to_owned(), expected);
         }
-        if let Some(known) = recorded.gradients.iter().find(|known| known.grads == slice) {
+        if let Some(known) = recorded.gradients.iter().find(|known| known.grads == grads_slice) {
             let done = if known.has_stepped { "stepped by" } else { "unscaled" };
-            let found = format!("`{}` have been {done} since the last update", grads.name());
-            return Err(Error::Refused { op: OP, found, expected: "once a step, before it" });
+            return refused(format!("`{}` have been {done} since the last update", grads.name()), "once a step, before it");
         }
         if recorded.gradients.iter().any(|known| known.state == state_slice) {
             let found = format!("`{}` is the state of an optimizer of other gradients", state.name());
-            return Err(Error::Refused {
-                op: OP,
-                found,
-                expected: "one of its own for each optimizer, which is told there to skip",
-            });
+            return refused(found, "one of its own for each optimizer, which is told there to skip");
         }
-        graph.with_program(|program| {
-            let (scale, counts) = (program.persistent(&self.scale), program.persistent(&self.counts));
-            program.push(Unscale { n: grads.len() }, &[scale, slice, counts, state_slice])
-        })?;
-        recorded.gradients.push(Gradients { grads: slice, state: state_slice, has_stepped: false });
         Ok(())
     }
 
-    /// Records the optimizer's step, skipped where a gradient is not finite; [unscales](Self::unscale) the gradients first, unless that has been recorded.
+    /// Records the step of the optimizer, which is skipped if a gradient is not finite; [unscales](Self::unscale) the gradients first, unless that has been
+    /// recorded.
     ///
     /// # Errors
-    /// [`Error::Refused`] if these gradients have been stepped by since the last update, were unscaled with another `state`, or are
-    /// [accumulated](crate::Accumulate) behind where they were unscaled, or if the optimizer does not [skip](Optimizer::skips); what the optimizer says.
-    pub fn step(&self, graph: &Graph, optimizer: &dyn Optimizer, params: &Parameters, inputs: &StepInputs) -> Result<(), Error> {
-        const OP: &str = "step";
+    /// [`Error::Refused`] if these gradients have been used by a step since the last update, were unscaled with another `state`, or are
+    /// [accumulated](crate::Accumulate) after they were unscaled, or if the optimizer does not [skip](Optimizer::skips); the errors of the optimizer.
+    #[track_caller]
+    pub fn step(&self, graph: &Graph, optimizer: &dyn Optimizer, params: &Parameters, inputs: &StepInputs) {
+        let _caller = graph.enter_from_caller();
         if !self.config().enabled {
             return optimizer.record(graph, params, inputs);
         }
-        if !optimizer.skips() {
-            let found = "the optimizer does not say that its steps can be skipped".to_owned();
-            let expected = "one that leaves all as it is while `state.skip` is not 0, and says so by `Optimizer::skips`";
-            return Err(Error::Refused { op: OP, found, expected });
-        }
-        let (grads, state) = (bound(graph, params.grads()), bound(graph, &inputs.state));
+        let grads = graph.buffer(params.grads());
         let position = || self.recorded.borrow().gradients.iter().position(|known| known.grads == grads);
-        if position().is_none() {
-            self.unscale(graph, params.grads(), &inputs.state)?;
+        if optimizer.skips() && position().is_none() {
+            self.unscale(graph, params.grads(), &inputs.state);
         }
-        let at = position().expect("they are unscaled now");
-        {
-            let known = &self.recorded.borrow().gradients[at];
-            if known.has_stepped {
-                let found = "these parameters have made a step since the last update".to_owned();
-                let expected =
-                    "one step, then `update`; several optimizers are one by `Together`, or have `Parameters` of their own";
-                return Err(Error::Refused { op: OP, found, expected });
-            }
-            if known.state != state {
-                let found = "the gradients were unscaled with another `state`".to_owned();
-                return Err(Error::Refused { op: OP, found, expected: "that of this optimizer, which is told there to skip" });
-            }
+        let at = position();
+        if let Err(error) = self.check_step(graph, optimizer, at, inputs, grads) {
+            return graph.fail(error);
+        }
+        optimizer.record(graph, params, inputs);
+        if let Some(at) = at {
+            self.recorded.borrow_mut().gradients[at].has_stepped = true;
+        }
+    }
+
+    /// Whether the gradients that were recorded as number `at` may be used by a step. They were not recorded if they could not be unscaled.
+    fn check_step(
+        &self,
+        graph: &Graph,
+        optimizer: &dyn Optimizer,
+        at: Option<usize>,
+        inputs: &StepInputs,
+        grads: Slice,
+    ) -> Result<(), Error> {
+        let refused = |found: &str, expected: &'static str| Err(Error::Refused { op: "step", found: found.to_owned(), expected });
+        if !optimizer.skips() {
+            let found = "the optimizer does not say that its steps can be skipped";
+            return refused(found, "one that leaves all as it is while `state.skip` is not 0, and says so by `Optimizer::skips`");
+        }
+        let Some(at) = at else { return Ok(()) };
+        let known = &self.recorded.borrow().gradients[at];
+        if known.has_stepped {
+            let expected = "one step, then `update`; several optimizers are one by `Together`, or have `Parameters` of their own";
+            return refused("these parameters have made a step since the last update", expected);
+        }
+        if known.state != graph.buffer(&inputs.state) {
+            let found = "the gradients were unscaled with another `state`";
+            return refused(found, "that of this optimizer, which is told there to skip");
         }
         if is_accumulated_since_unscale(graph, grads) {
-            let found = "the gradients of batches are summed up behind where they were unscaled".to_owned();
+            let found = "the gradients of batches are summed up behind where they were unscaled";
             let expected = "`backward`, `Accumulate::record`, `unscale`, `step`: what is not finite is found in their sum";
-            return Err(Error::Refused { op: OP, found, expected });
+            return refused(found, expected);
         }
-        optimizer.record(graph, params, inputs)?;
-        self.recorded.borrow_mut().gradients[at].has_stepped = true;
         Ok(())
     }
 
-    /// Records that the scale follows what was found; once a step, behind the steps of all optimizers.
+    /// Records the update of the scale; once a step, after the steps of all optimizers.
     ///
     /// # Errors
     /// [`Error::Refused`] if no gradients have been unscaled since the last update.
-    pub fn update(&self, graph: &Graph) -> Result<(), Error> {
+    #[track_caller]
+    pub fn update(&self, graph: &Graph) {
         if !self.config().enabled {
-            return Ok(());
+            return;
         }
         let mut recorded = self.recorded.borrow_mut();
         if recorded.gradients.is_empty() {
             let found = "no gradients have been unscaled since the last update".to_owned();
-            return Err(Error::Refused { op: "update", found, expected: "`step` before" });
+            return graph.fail(Error::Refused { op: "update", found, expected: "`step` before" });
         }
-        graph.with_program(|program| {
-            let (scale, counts) = (program.persistent(&self.scale), program.persistent(&self.counts));
-            program.push(self.config().kernel(), &[scale, counts])
-        })?;
+        graph.push(self.config().kernel(), &[graph.buffer(&self.scale), graph.buffer(&self.counts)]);
         recorded.gradients.clear();
         recorded.any_updated = true;
-        Ok(())
     }
 
     /// Reads how it stands. It waits for the device: for the end of an epoch, not for every step.
@@ -436,10 +459,6 @@ impl GradScalerConfig {
         let Self { growth_factor, backoff_factor, growth_interval, .. } = *self;
         UpdateScale { growth_factor, backoff_factor, growth_interval }
     }
-}
-
-fn bound(graph: &Graph, persistent: &Persistent) -> Slice {
-    graph.with_program(|program| program.persistent(persistent))
 }
 
 /// Whether the last kernel of the two that there is sums up batches.

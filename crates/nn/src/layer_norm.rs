@@ -1,4 +1,4 @@
-use brisk_tensor::{Error, Tensor};
+use brisk_tensor::Tensor;
 
 use crate::{Bound, Init, ParameterId, ParametersBuilder};
 
@@ -32,8 +32,10 @@ impl LayerNorm {
     /// Records the layer.
     ///
     /// # Errors
-    /// [`Error::Shape`] if `x` has another number of columns.
-    pub fn forward(&self, params: &Bound, x: &Tensor) -> Result<Tensor, Error> {
+    /// [`Error::Shape`](brisk_tensor::Error::Shape) if `x` has another number of columns.
+    #[track_caller]
+    pub fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
+        let _scope = params.enter(self.weight);
         x.layer_norm(Some(params.tensor(self.weight)), Some(params.tensor(self.bias)), self.eps)
     }
 }

@@ -1,4 +1,4 @@
-use brisk_tensor::{Activation, Error, Tensor};
+use brisk_tensor::{Activation, Tensor};
 
 use crate::{Bound, Init, ParameterId, ParametersBuilder};
 
@@ -32,8 +32,10 @@ impl Linear {
     /// Records the layer.
     ///
     /// # Errors
-    /// [`Error::Shape`] if `x` has another number of columns.
-    pub fn forward(&self, params: &Bound, x: &Tensor) -> Result<Tensor, Error> {
+    /// [`Error::Shape`](brisk_tensor::Error::Shape) if `x` has another number of columns.
+    #[track_caller]
+    pub fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
+        let _scope = params.enter(self.weight);
         x.linear(params.tensor(self.weight), self.bias.map(|bias| params.tensor(bias)), self.activation)
     }
 }

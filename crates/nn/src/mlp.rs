@@ -20,7 +20,7 @@ pub struct MlpConfig {
     pub hidden: Vec<usize>,
     /// Columns of the output.
     pub n_outputs: usize,
-    /// The activation behind each hidden layer; the output has none.
+    /// The activation after each hidden layer; the output has none.
     pub activation: Activation,
 }
 
@@ -30,8 +30,8 @@ impl Mlp {
         Self::with_categories(params, config, &[])
     }
 
-    /// The same with embeddings, `embeddings.0`, `embeddings.1`, …, one for each categorical column, whose numbers stand behind the others
-    /// in the first layer's input.
+    /// [`new`](Self::new) with embeddings, `embeddings.0`, `embeddings.1`, …, one for each categorical column. They follow the numeric columns in the input of
+    /// the first layer.
     ///
     /// # Examples
     /// ```
@@ -39,7 +39,7 @@ impl Mlp {
     ///
     /// let mut builder = ParametersBuilder::new();
     /// let sizes = MlpConfig { n_inputs: 6, hidden: vec![32], n_outputs: 1, activation: Activation::Relu };
-    /// // A column of 8 codes and one of 1000, of which eight numbers each are to do.
+    /// // A column of 8 codes, and one of 1000 whose embedding has 8 dimensions.
     /// let categories = [CategoricalColumn::of(8), CategoricalColumn { n_codes: 1000, dim: 8 }];
     /// Mlp::with_categories(&mut builder, &sizes, &categories);
     /// let params = builder.build(0);
@@ -69,8 +69,13 @@ impl Mlp {
     /// `x`: `[n_rows, n_inputs]`; the result `[n_rows, n_outputs]`.
     /// # Errors
     /// [`Error::Shape`] if `x` has another number of columns, as it has for a model with embeddings.
-    pub fn forward(&self, params: &Bound, x: &Tensor) -> Result<Tensor, Error> {
-        self.layers.iter().try_fold(x.clone(), |x, layer| layer.forward(params, &x))
+    #[track_caller]
+    pub fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
+        let mut x = x.clone();
+        for layer in &self.layers {
+            x = layer.forward(params, &x);
+        }
+        x
     }
 
     /// Records the embeddings, then the layers.
@@ -79,15 +84,18 @@ impl Mlp {
     /// `x`: `[n_rows, n_inputs]`; `categories`: `[n_rows, n_categories]` u32; the result `[n_rows, n_outputs]`.
     /// # Errors
     /// [`Error::Shape`] if either has another number of columns.
-    pub fn forward_with_categories(&self, params: &Bound, x: &Tensor, categories: &Tensor) -> Result<Tensor, Error> {
+    #[track_caller]
+    pub fn forward_with_categories(&self, params: &Bound, x: &Tensor, categories: &Tensor) -> Tensor {
         if categories.shape().get(1) != Some(&self.embeddings.len()) || categories.shape().len() != 2 {
             let expected = format!("[n_rows, {}], a column for each embedding", self.embeddings.len());
-            return Err(Error::Shape { op: "forward", arg: "categories", expected, found: categories.shape().to_vec() });
+            let error = Error::Shape { op: "forward", arg: "categories", expected, found: categories.shape().to_vec() };
+            return x.graph().failed(error, x.dtype(), x.shape());
         }
-        let embed = |(col, embedding): (usize, &Embedding)| embedding.forward(params, categories, col);
-        let embedded = self.embeddings.iter().enumerate().map(embed).collect::<Result<Vec<_>, _>>()?;
-        let embedded: Vec<&Tensor> = embedded.iter().collect();
-        self.forward(params, &x.concat_columns(&embedded)?)
+        let mut embedded = Vec::with_capacity(self.embeddings.len());
+        for (col, embedding) in self.embeddings.iter().enumerate() {
+            embedded.push(embedding.forward(params, categories, col));
+        }
+        self.forward(params, &x.concat_columns(&embedded.iter().collect::<Vec<_>>()))
     }
 
     /// The categorical columns it takes.

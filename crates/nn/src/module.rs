@@ -4,15 +4,16 @@ use brisk_tensor::{Error, Tensor};
 
 use crate::{Bound, CategoricalColumn, Dropout, LayerNorm, Linear, Mlp};
 
-/// A model: what it records for an input, given its parameters in the same graph. Dyn-compatible.
+/// A model: it records itself over an input, given its parameters in the same graph. Dyn-compatible.
 pub trait Module: Debug {
-    /// Records the model over `x`.
+    /// Records the model over `x`. Like all recording, it returns no error; an implementation composes operations, and refuses its arguments by
+    /// [`Graph::failed`](brisk_tensor::Graph::failed).
     ///
     /// # Errors
-    /// [`Error::Shape`] if `x` is not what the model takes.
-    fn forward(&self, params: &Bound, x: &Tensor) -> Result<Tensor, Error>;
+    /// [`Error::Shape`] if the model does not take the shape of `x`.
+    fn forward(&self, params: &Bound, x: &Tensor) -> Tensor;
 
-    /// The categorical columns that the model takes beside `x`; none unless it says so.
+    /// The categorical columns that the model takes besides `x`; none by default.
     fn categories(&self) -> &[CategoricalColumn] {
         &[]
     }
@@ -22,34 +23,39 @@ pub trait Module: Debug {
     /// # Shapes
     /// `categories`: `[n_rows, n_categories]` u32, a column for each of [`categories`](Self::categories).
     /// # Errors
-    /// As [`forward`](Self::forward); [`Error::Shape`] if the model does not take such categories, which is all that the default says.
-    fn forward_with_categories(&self, params: &Bound, x: &Tensor, categories: &Tensor) -> Result<Tensor, Error> {
-        let _ = (params, x);
+    /// As [`forward`](Self::forward); [`Error::Shape`] if the model does not take such categories, which the default always returns.
+    fn forward_with_categories(&self, params: &Bound, x: &Tensor, categories: &Tensor) -> Tensor {
         let expected = "no categorical columns; take a model with embeddings, or rows without".to_owned();
-        Err(Error::Shape { op: "forward", arg: "categories", expected, found: categories.shape().to_vec() })
+        let error = Error::Shape { op: "forward", arg: "categories", expected, found: categories.shape().to_vec() };
+        let _ = params;
+        x.graph().failed(error, x.dtype(), x.shape())
     }
 }
 
 impl Module for Dropout {
-    fn forward(&self, params: &Bound, x: &Tensor) -> Result<Tensor, Error> {
+    #[track_caller]
+    fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
         Dropout::forward(self, params, x)
     }
 }
 
 impl Module for LayerNorm {
-    fn forward(&self, params: &Bound, x: &Tensor) -> Result<Tensor, Error> {
+    #[track_caller]
+    fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
         LayerNorm::forward(self, params, x)
     }
 }
 
 impl Module for Linear {
-    fn forward(&self, params: &Bound, x: &Tensor) -> Result<Tensor, Error> {
+    #[track_caller]
+    fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
         Linear::forward(self, params, x)
     }
 }
 
 impl Module for Mlp {
-    fn forward(&self, params: &Bound, x: &Tensor) -> Result<Tensor, Error> {
+    #[track_caller]
+    fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
         Mlp::forward(self, params, x)
     }
 
@@ -57,7 +63,8 @@ impl Module for Mlp {
         Mlp::categories(self)
     }
 
-    fn forward_with_categories(&self, params: &Bound, x: &Tensor, categories: &Tensor) -> Result<Tensor, Error> {
+    #[track_caller]
+    fn forward_with_categories(&self, params: &Bound, x: &Tensor, categories: &Tensor) -> Tensor {
         Mlp::forward_with_categories(self, params, x, categories)
     }
 }

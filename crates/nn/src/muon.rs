@@ -191,12 +191,12 @@ impl Muon {
 }
 
 impl Optimizer for Muon {
-    fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs) -> Result<(), Error> {
-        params.check_whole("muon")?;
-        let record = |program: &mut Program| {
-            self.shapes.iter().try_for_each(|matrices| self.record_shape(program, params, inputs, matrices))
-        };
-        Ok(graph.with_program(record)?)
+    #[track_caller]
+    fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs) {
+        if let Err(error) = params.check_whole("muon") {
+            return graph.fail(error);
+        }
+        graph.record(|program| self.shapes.iter().try_for_each(|matrices| self.record_shape(program, params, inputs, matrices)));
     }
 
     fn skips(&self) -> bool {

@@ -1,42 +1,44 @@
 use std::fmt::Debug;
 
 use brisk_kernels::{AdamGroups, DType, Momentum, SgdGroups, WeightDecay};
-use brisk_tensor::program::{Program, Slice};
+use brisk_tensor::program::Slice;
 use brisk_tensor::{Error, Graph, Persistent};
 
 use crate::parameter_group::Groups;
 use crate::{ParameterGroup, Parameters, Piece};
 
-/// What turns gradients into a step of the parameters: kernels recorded behind the backward pass. Dyn-compatible.
+/// An optimizer: kernels recorded after the backward pass that turn gradients into a step of the parameters. Dyn-compatible.
 pub trait Optimizer: Debug {
-    /// Records one step.
+    /// Records one step. Like all recording, it returns no error; an implementation records by [`Graph::push`] and [`Graph::record`], and refuses its
+    /// arguments by [`Graph::fail`].
     ///
     /// # Errors
-    /// [`Error::Program`] if the buffers have other lengths or types.
-    fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs) -> Result<(), Error>;
+    /// [`Error::Program`] if the buffers have other lengths or dtypes.
+    fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs);
 
-    /// Whether a step that is recorded leaves parameters and state as they are while `state.skip` is not 0, as those of
-    /// [`Adam`](brisk_kernels::Adam) and [`Sgd`](brisk_kernels::Sgd) do; loss scaling needs that. The default says no.
+    /// Whether a recorded step leaves parameters and state unchanged while `state.skip` is not 0, as those of
+    /// [`Adam`](brisk_kernels::Adam) and [`Sgd`](brisk_kernels::Sgd) do; loss scaling needs that. No by default.
     fn skips(&self) -> bool {
         false
     }
 
-    /// Whether each element of parameters and state is stepped by itself, [piece](Parameters::pieces) by piece, so that parameters may be
-    /// [divided](Parameters::divided) among replicas. The default says no.
+    /// Whether each element of parameters and state is updated independently, [piece](Parameters::pieces) by piece, so that parameters may be
+    /// [sharded](Parameters::divided) across replicas. No by default.
     fn divides(&self) -> bool {
         false
     }
 
-    /// The state that a checkpoint must keep, by name, each as long as the flat parameters: as [`Parameters::state_len`] says.
+    /// The state that a checkpoint must contain, by name; each buffer has [`Parameters::state_len`] elements.
     fn state(&self) -> Vec<(String, &Persistent)>;
 }
 
-/// What every optimizer reads besides the gradients.
+/// The inputs of every optimizer besides the gradients.
 #[derive(Debug, Clone)]
 pub struct StepInputs {
-    /// Learning rates f32, one a batch of the epoch; the last holds for all beyond it.
+    /// Learning rates, f32, one for each batch of the epoch; the last holds for all further batches.
     pub lr: Persistent,
-    /// The run's state: the batch index, the number of steps, whether this one is to be skipped and how many were ([`STATE_LEN`](brisk_kernels::STATE_LEN)).
+    /// The state of the run: the batch index, the number of steps, whether to skip this step, and the number of skipped steps
+    /// ([`STATE_LEN`](brisk_kernels::STATE_LEN)).
     pub state: Persistent,
 }
 
@@ -78,7 +80,7 @@ impl Adam {
         self
     }
 
-    /// Steps the parameters of these groups only, each group with its own rate and decay; still in one kernel. Without groups it steps all.
+    /// Updates only the parameters of these groups, each group with its own rate and decay, still in one kernel. Without groups, all parameters are updated.
     ///
     /// # Errors
     /// [`Error::Program`] if a parameter is in two of them, or a factor is negative or not finite.
@@ -89,24 +91,24 @@ impl Adam {
 }
 
 impl Optimizer for Adam {
-    fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs) -> Result<(), Error> {
+    #[track_caller]
+    fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs) {
         let Self { beta1, beta2, eps, weight_decay, .. } = *self;
-        params.check_state("adam", &self.m)?;
+        if let Err(error) = params.check_state("adam", &self.m) {
+            return graph.fail(error);
+        }
         let decay = match weight_decay {
             WeightDecay::Gradient(decay) | WeightDecay::Decoupled(decay) => decay,
         };
         for piece in params.pieces() {
             let kernel = brisk_kernels::Adam { n: piece.state.len(), n_lr: inputs.lr.len(), beta1, beta2, eps, weight_decay };
-            let table = self.groups.as_ref().map(|groups| groups.table(graph, params, &piece, decay)).transpose()?;
-            graph.with_program(|program| {
-                let args = piece.args(program, params, inputs, &[&self.m, &self.v]);
-                match table {
-                    None => program.push(kernel, &args),
-                    Some(table) => program.push(AdamGroups { adam: kernel }, &[&[table.slice()], &args[..]].concat()),
-                }
-            })?;
+            let table = self.groups.as_ref().map(|groups| groups.table(graph, params, &piece, decay));
+            let args = piece.args(graph, params, inputs, &[&self.m, &self.v]);
+            match table {
+                None => graph.push(kernel, &args),
+                Some(table) => graph.push(AdamGroups { adam: kernel }, &[&[table.slice()], &args[..]].concat()),
+            }
         }
-        Ok(())
     }
 
     fn divides(&self) -> bool {
@@ -151,7 +153,7 @@ impl Sgd {
         self
     }
 
-    /// Steps the parameters of these groups only, each group with its own rate and decay; still in one kernel. Without groups it steps all.
+    /// Updates only the parameters of these groups, each group with its own rate and decay, still in one kernel. Without groups, all parameters are updated.
     ///
     /// # Errors
     /// [`Error::Program`] if a parameter is in two of them, or a factor is negative or not finite.
@@ -162,21 +164,21 @@ impl Sgd {
 }
 
 impl Optimizer for Sgd {
-    fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs) -> Result<(), Error> {
+    #[track_caller]
+    fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs) {
         let Self { momentum, weight_decay, form, .. } = *self;
-        params.check_state("sgd", &self.buffer)?;
+        if let Err(error) = params.check_state("sgd", &self.buffer) {
+            return graph.fail(error);
+        }
         for piece in params.pieces() {
             let kernel = brisk_kernels::Sgd { n: piece.state.len(), n_lr: inputs.lr.len(), momentum, weight_decay, form };
-            let table = self.groups.as_ref().map(|groups| groups.table(graph, params, &piece, weight_decay)).transpose()?;
-            graph.with_program(|program| {
-                let args = piece.args(program, params, inputs, &[&self.buffer]);
-                match table {
-                    None => program.push(kernel, &args),
-                    Some(table) => program.push(SgdGroups { sgd: kernel }, &[&[table.slice()], &args[..]].concat()),
-                }
-            })?;
+            let table = self.groups.as_ref().map(|groups| groups.table(graph, params, &piece, weight_decay));
+            let args = piece.args(graph, params, inputs, &[&self.buffer]);
+            match table {
+                None => graph.push(kernel, &args),
+                Some(table) => graph.push(SgdGroups { sgd: kernel }, &[&[table.slice()], &args[..]].concat()),
+            }
         }
-        Ok(())
     }
 
     fn divides(&self) -> bool {
@@ -193,9 +195,9 @@ impl Optimizer for Sgd {
 }
 
 impl Piece {
-    /// Gradients, rates, the run's state, values, and what the optimizer keeps: what the kernels here take.
-    fn args(&self, program: &mut Program, params: &Parameters, inputs: &StepInputs, state: &[&Persistent]) -> Vec<Slice> {
-        let mut bind = |persistent| program.persistent(persistent);
+    /// The arguments of the kernels: gradients, learning rates, the state of the run, values and the state of the optimizer.
+    fn args(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs, state: &[&Persistent]) -> Vec<Slice> {
+        let bind = |persistent| graph.buffer(persistent);
         let args = [bind(params.grads()).slice(self.grads.clone()), bind(&inputs.lr), bind(&inputs.state)];
         let values = bind(params.values()).slice(self.values.clone());
         let state: Vec<_> = state.iter().map(|state| bind(state).slice(self.state.clone())).collect();

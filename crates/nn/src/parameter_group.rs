@@ -70,7 +70,7 @@ impl Groups {
     }
 
     /// Factor and decay of each run of the parameters of a piece, as the kernels take them; of those in no group a factor below 0.
-    pub(crate) fn table(&self, graph: &Graph, params: &Parameters, piece: &Piece, weight_decay: f32) -> Result<Tensor, Error> {
+    pub(crate) fn table(&self, graph: &Graph, params: &Parameters, piece: &Piece, weight_decay: f32) -> Tensor {
         let mut table = vec![[-1.0, 0.0]; params.len().div_ceil(GROUP_LEN)];
         for group in &self.0 {
             let own = [group.lr_factor, group.weight_decay.unwrap_or(weight_decay)];

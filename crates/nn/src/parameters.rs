@@ -1,8 +1,9 @@
 use std::ops::Range;
+use std::rc::Rc;
 
 use brisk_kernels::DType;
 use brisk_tensor::program::{Device, Slice};
-use brisk_tensor::{Error, Graph, Mode, Persistent, Tensor};
+use brisk_tensor::{Error, Graph, Mode, Persistent, Scope, Tensor};
 
 use crate::initial::Initial;
 use crate::{BoundBucket, Buffer, BufferId, Division, Init, Kept, Piece};
@@ -42,6 +43,13 @@ pub struct Entry {
     pub shape: Vec<usize>,
     /// Its elements in the flat buffer.
     pub range: Range<usize>,
+}
+
+impl Entry {
+    /// The layer that it belongs to: its name without the last part, `layers.0` for `layers.0.weight`.
+    pub fn path(&self) -> &str {
+        self.name.rsplit_once('.').map_or("", |(path, _)| path)
+    }
 }
 
 /// Which parameter of a [`Parameters`].
@@ -373,18 +381,24 @@ impl Parameters {
     /// The parameters and buffers as tensors of `graph`.
     ///
     /// # Errors
-    /// As [`check_size`](Self::check_size); [`Error::Program`].
-    pub fn bind(&self, graph: &Graph) -> Result<Bound, Error> {
-        self.check_size()?;
+    /// As [`check_size`](Self::check_size).
+    #[track_caller]
+    pub fn bind(&self, graph: &Graph) -> Bound {
+        let paths = self.entries.iter().map(|entry| entry.path().to_owned()).collect();
+        if let Err(error) = self.check_size() {
+            graph.fail(error.clone());
+            let failed = |shape: &[usize]| graph.failed(error.clone(), DType::F32, shape);
+            let tensors = self.entries.iter().map(|entry| failed(&entry.shape)).collect();
+            let buffers = self.buffers.iter().map(|buffer| failed(buffer.shape())).collect();
+            return Bound { graph: graph.clone(), paths, tensors, buffers, buckets: Vec::new() };
+        }
         let buckets = self.division.as_ref().map_or(Vec::new(), |division| division.bind(graph));
-        let bind = |entry: &Entry| self.bind_entry(graph, &buckets, entry);
-        let tensors = self.entries.iter().map(bind).collect::<Result<_, _>>()?;
-        let buffers =
-            self.buffers.iter().map(|buffer| graph.tensor(buffer.values(), buffer.shape())).collect::<Result<_, _>>()?;
-        Ok(Bound { tensors, buffers, buckets })
+        let tensors = self.entries.iter().map(|entry| self.bind_entry(graph, &buckets, entry)).collect();
+        let buffers = self.buffers.iter().map(|buffer| graph.tensor(buffer.values(), buffer.shape())).collect();
+        Bound { graph: graph.clone(), paths, tensors, buffers, buckets }
     }
 
-    fn bind_entry(&self, graph: &Graph, buckets: &[BoundBucket], entry: &Entry) -> Result<Tensor, Error> {
+    fn bind_entry(&self, graph: &Graph, buckets: &[BoundBucket], entry: &Entry) -> Tensor {
         let range = entry.range.clone();
         let whole = |persistent: &Persistent| graph.with_program(|program| program.persistent(persistent)).slice(range.clone());
         let all = self.division.iter().flat_map(|division| &division.buckets).zip(buckets);
@@ -402,12 +416,22 @@ impl Parameters {
 /// The parameters of a model as tensors of one graph.
 #[derive(Debug, Clone)]
 pub struct Bound {
+    graph: Graph,
+    paths: Rc<[String]>,
     tensors: Vec<Tensor>,
     buffers: Vec<Tensor>,
     buckets: Vec<BoundBucket>,
 }
 
 impl Bound {
+    /// Opens the [scope](Graph::enter) of the layer that the parameter `id` belongs to: `encoder.0` for `encoder.0.weight`. Layers do so while they record.
+    ///
+    /// # Panics
+    /// If `id` comes from other parameters: a mistake in the model.
+    pub fn enter(&self, id: ParameterId) -> Scope {
+        self.graph.enter(&self.paths[id.0])
+    }
+
     /// The buckets of a [`Division`], in its order; none without a division.
     pub fn buckets(&self) -> &[BoundBucket] {
         &self.buckets

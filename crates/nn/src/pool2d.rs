@@ -1,4 +1,4 @@
-use brisk_tensor::{Error, Pool2d, PoolDivisor, Tensor};
+use brisk_tensor::{Pool2d, PoolDivisor, Tensor};
 
 use crate::{Bound, Module};
 
@@ -19,25 +19,29 @@ pub struct GlobalMaxPool2d;
 pub struct GlobalAvgPool2d;
 
 impl Module for MaxPool2d {
-    fn forward(&self, _: &Bound, x: &Tensor) -> Result<Tensor, Error> {
+    #[track_caller]
+    fn forward(&self, _: &Bound, x: &Tensor) -> Tensor {
         x.max_pool2d(&self.0)
     }
 }
 
 impl Module for AvgPool2d {
-    fn forward(&self, _: &Bound, x: &Tensor) -> Result<Tensor, Error> {
+    #[track_caller]
+    fn forward(&self, _: &Bound, x: &Tensor) -> Tensor {
         x.avg_pool2d(&self.0, self.1)
     }
 }
 
 impl Module for GlobalMaxPool2d {
-    fn forward(&self, _: &Bound, x: &Tensor) -> Result<Tensor, Error> {
+    #[track_caller]
+    fn forward(&self, _: &Bound, x: &Tensor) -> Tensor {
         x.global_max_pool2d()
     }
 }
 
 impl Module for GlobalAvgPool2d {
-    fn forward(&self, _: &Bound, x: &Tensor) -> Result<Tensor, Error> {
+    #[track_caller]
+    fn forward(&self, _: &Bound, x: &Tensor) -> Tensor {
         x.global_avg_pool2d()
     }
 }

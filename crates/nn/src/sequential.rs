@@ -1,4 +1,4 @@
-use brisk_tensor::{Activation, Error, Tensor};
+use brisk_tensor::{Activation, Tensor};
 
 use crate::{Bound, Module};
 
@@ -20,9 +20,10 @@ use crate::{Bound, Module};
 ///     Box::new(Linear::new(&mut p, "head", 8, 10, Activation::Identity)),
 /// ]);
 /// let graph = Graph::inference("scores");
-/// let x = graph.constant("x", &vec![0.5; 2 * 6 * 6 * 3], &[2, 6, 6, 3])?;
-/// let scores = model.forward(&p.build(1).bind(&graph)?, &x)?;
+/// let x = graph.constant("x", &vec![0.5; 2 * 6 * 6 * 3], &[2, 6, 6, 3]);
+/// let scores = model.forward(&p.build(1).bind(&graph), &x);
 /// assert_eq!(scores.shape(), [2, 10]);
+/// graph.check()?;
 /// # Ok::<(), brisk_nn::Error>(())
 /// ```
 #[derive(Debug)]
@@ -32,20 +33,22 @@ impl Sequential {
     /// Records the modules one after the other.
     ///
     /// # Errors
-    /// What the first module says that does not take what the one before it gives.
-    pub fn forward(&self, params: &Bound, x: &Tensor) -> Result<Tensor, Error> {
-        self.0.iter().try_fold(x.clone(), |x, module| module.forward(params, &x))
+    /// Those of the modules.
+    #[track_caller]
+    pub fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
+        let _caller = x.graph().enter_from_caller();
+        self.0.iter().fold(x.clone(), |x, module| module.forward(params, &x))
     }
 }
 
 impl Module for Sequential {
-    fn forward(&self, params: &Bound, x: &Tensor) -> Result<Tensor, Error> {
+    fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
         Sequential::forward(self, params, x)
     }
 }
 
 impl Module for Activation {
-    fn forward(&self, _: &Bound, x: &Tensor) -> Result<Tensor, Error> {
+    fn forward(&self, _: &Bound, x: &Tensor) -> Tensor {
         x.activate(*self)
     }
 }

@@ -1,11 +1,11 @@
-use brisk_tensor::{Error, Graph, Persistent};
+use brisk_tensor::{Graph, Persistent};
 
 use crate::{Optimizer, Parameters, StepInputs};
 
 /// Several optimizers as one, each for parameters of its own.
 ///
-/// They make a step together or skip it together: with a [`GradScaler`](crate::GradScaler), a gradient that is not finite in the part of one skips the step of all,
-/// where each of several optimizers in PyTorch skips its own.
+/// They step together or skip together: with a [`GradScaler`](crate::GradScaler), a gradient that is not finite in the parameters of one makes all of them skip the
+/// step. In PyTorch, each of several optimizers skips on its own.
 ///
 /// # Examples
 /// [`Muon`](crate::Muon) for the hidden matrices, AdamW for the rest:
@@ -35,7 +35,7 @@ struct Part {
 }
 
 impl Together {
-    /// None yet.
+    /// No optimizers.
     pub fn new() -> Self {
         Self::default()
     }
@@ -46,8 +46,8 @@ impl Together {
         self
     }
 
-    /// Adds one with learning rates of its own, f32, that are read as the run's are: one a batch of the epoch, the last for all beyond.
-    /// Whoever sets the run's must set these.
+    /// Adds one with its own learning rates, f32, which are read like those of the run: one for each batch of the epoch, the last for all further batches. The
+    /// caller sets them together with those of the run.
     pub fn and_at(mut self, lr: &Persistent, optimizer: impl Optimizer + 'static) -> Self {
         self.parts.push(Part { optimizer: Box::new(optimizer), lr: Some(lr.clone()) });
         self
@@ -55,11 +55,13 @@ impl Together {
 }
 
 impl Optimizer for Together {
-    fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs) -> Result<(), Error> {
-        self.parts.iter().try_for_each(|Part { optimizer, lr }| {
+    #[track_caller]
+    fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs) {
+        let _caller = graph.enter_from_caller();
+        for Part { optimizer, lr } in &self.parts {
             let lr = lr.as_ref().unwrap_or(&inputs.lr).clone();
-            optimizer.record(graph, params, &StepInputs { lr, state: inputs.state.clone() })
-        })
+            optimizer.record(graph, params, &StepInputs { lr, state: inputs.state.clone() });
+        }
     }
 
     fn skips(&self) -> bool {
@@ -70,7 +72,7 @@ impl Optimizer for Together {
         self.parts.iter().all(|part| part.optimizer.divides())
     }
 
-    /// Each one's, with its number in front: `0.muon.momentum`.
+    /// The state of each, prefixed with its number: `0.muon.momentum`.
     fn state(&self) -> Vec<(String, &Persistent)> {
         let states = self.parts.iter().enumerate().flat_map(|(i, part)| {
             let numbered = move |(name, buffer)| (format!("{i}.{name}"), buffer);

@@ -11,7 +11,8 @@ impl Tensor {
     ///
     /// # Errors
     /// [`Error::Program`] if there are more elements than a kernel can address.
-    pub fn activate(&self, activation: Activation) -> Result<Self, Error> {
+    #[track_caller]
+    pub fn activate(&self, activation: Activation) -> Self {
         self.graph().apply(Activate { n: self.n_elements(), activation }, &[self])
     }
 }

@@ -15,7 +15,8 @@ impl Tensor {
     /// [`Error::Shape`], [`Error::ForeignTensor`].
     /// # Reference
     /// `torch.add`.
-    pub fn add(&self, b: &Self) -> Result<Self, Error> {
+    #[track_caller]
+    pub fn add(&self, b: &Self) -> Self {
         if self.shape() != b.shape() {
             return binary(self, b, "add", |a, b| a + b);
         }

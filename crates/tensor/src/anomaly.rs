@@ -90,29 +90,29 @@ impl Watch {
 }
 
 impl Graph {
-    /// From here on each operation is followed by a look at its result, in the backward pass at the gradients that it gives, and before it at operands
-    /// from outside: the first that is not finite is noted on the device, for [`first_anomaly`](Self::first_anomaly) to name.
+    /// From now on, checks the result of each operation, in the backward pass each gradient, and operands that come from outside the graph. The first
+    /// value that is not finite is recorded on the device; [`first_anomaly`](Self::first_anomaly) names its operation.
     ///
-    /// For finding out what went wrong, not for training: every value is read once more.
+    /// This is for debugging, not for training: every value is read once more.
     ///
-    /// Beside a loss scale, gradients overflow in each step that tries a scale that is too high; such a step is skipped and nothing is wrong. So look after
-    /// every step: what is found in one that was skipped, in [`Pass::Backward`], is forgotten with [`clear_anomaly`](Self::clear_anomaly), unless step
-    /// after step is skipped. What is found in a step that was not skipped, or in another pass, is not the scale's doing.
+    /// With a loss scale, gradients overflow in each step that tries a scale that is too high; such a step is skipped and is no error. So check after
+    /// every step. If a skipped step has an anomaly in [`Pass::Backward`], clear it with [`clear_anomaly`](Self::clear_anomaly), unless many steps in a
+    /// row are skipped. An anomaly in a step that was not skipped, or in another pass, is not caused by the scale.
     ///
     /// # Errors
-    /// [`Error::Refused`] if operations are recorded that nobody looks at: the first that is found would not be the first.
+    /// [`Error::Refused`] if operations have been recorded already, which would not be checked.
     /// # Reference
-    /// `torch.autograd.detect_anomaly`, which looks at the backward pass alone.
+    /// `torch.autograd.detect_anomaly`, which checks the backward pass only.
     /// # Examples
     /// ```
     /// use brisk_tensor::program::Device;
     /// use brisk_tensor::{Graph, Pass, Transpose};
     ///
     /// let graph = Graph::inference("too much");
-    /// graph.detect_anomaly()?;
-    /// let x = graph.constant("x", &[1e30; 4], &[2, 2])?;
-    /// let squares = x.multiply(&x)?; // 1e60, which f32 has not
-    /// squares.softmax(1)?;
+    /// graph.detect_anomaly();
+    /// let x = graph.constant("x", &[1e30; 4], &[2, 2]);
+    /// let squares = &x * &x; // 1e60, which overflows f32
+    /// squares.softmax(1);
     /// let device = Device::cpu()?;
     /// graph.compile(&device)?.run(1)?;
     /// let anomaly = graph.first_anomaly(&device)?.expect("there is one");
@@ -120,19 +120,21 @@ impl Graph {
     /// println!("{anomaly}");
     /// # Ok::<(), brisk_tensor::Error>(())
     /// ```
-    pub fn detect_anomaly(&self) -> Result<(), Error> {
-        let mut inner = self.inner_mut();
-        if inner.watch.is_some() {
-            return Ok(());
+    #[track_caller]
+    pub fn detect_anomaly(&self) {
+        if self.inner().watch.is_some() {
+            return;
         }
-        if let Some(op) = inner.nodes.iter().find_map(|node| node.op) {
-            let found = format!("the graph `{}` has operations already, the first of them `{op}`", inner.program.name());
-            return Err(Error::Refused { op: "detect_anomaly", found, expected: "to be called before anything is recorded" });
+        let recorded = self.inner().nodes.iter().find_map(|node| node.op);
+        if let Some(op) = recorded {
+            let found = format!("the graph `{}` has operations already, the first of them `{op}`", self.name());
+            let expected = "to be called before anything is recorded";
+            return self.fail(Error::Refused { op: "detect_anomaly", found, expected });
         }
         let first = Persistent::new("first anomaly", DType::U32, FIRST_NON_FINITE_LEN);
+        let mut inner = self.inner_mut();
         inner.constants.push((first.clone(), bytemuck::cast_slice(&NONE).to_vec()));
         inner.watch = Some(Watch { first, places: Vec::new(), outside: Vec::new() });
-        Ok(())
     }
 
     /// The first value that was not finite in all runs since the graph was compiled or [cleared](Self::clear_anomaly), on `device`. Waits for them.

@@ -1,5 +1,6 @@
 use brisk_kernels::{ArgMax, DType};
 
+use crate::narrow::sizes_around;
 use crate::operation::check_kernel;
 use crate::{Error, Forward, Operation, Tensor};
 
@@ -14,8 +15,12 @@ impl Tensor {
     /// [`Error::Shape`] if there is no such dimension.
     /// # Reference
     /// `torch.argmax(x, dim)`.
-    pub fn arg_max(&self, dim: usize) -> Result<Self, Error> {
-        let [n_outer, n, n_inner] = self.around("arg_max", dim)?;
+    #[track_caller]
+    pub fn arg_max(&self, dim: usize) -> Self {
+        if let Err(error) = self.check_dim("arg_max", dim) {
+            return self.graph().failed(error, DType::U32, self.shape());
+        }
+        let [n_outer, n, n_inner] = sizes_around(self.shape(), dim);
         self.graph().apply(MaximumAlong { kernel: ArgMax { n_outer, n, n_inner }, dim }, &[self])
     }
 }

@@ -150,7 +150,7 @@ impl Graph {
     /// operation is of the third kind. [`Graph::report`] lists the dtypes that resulted.
     ///
     /// # Errors
-    /// [`Error::UnusedOverride`] for an override that names no operation of the region; what `record` returns.
+    /// [`Error::UnusedOverride`] for an override that names no operation of the region.
     /// # Reference
     /// `torch.autocast`, with its lists for CUDA.
     /// # Examples
@@ -158,24 +158,25 @@ impl Graph {
     /// use brisk_tensor::{Activation, DType, Graph, Precision};
     ///
     /// let graph = Graph::inference("halves");
-    /// let x = graph.constant("x", &[0.1; 32], &[4, 8])?;
-    /// let weight = graph.constant("weight", &[0.2; 16], &[2, 8])?;
+    /// let x = graph.constant("x", &[0.1; 32], &[4, 8]);
+    /// let weight = graph.constant("weight", &[0.2; 16], &[2, 8]);
     /// let (logits, scores) = graph.autocast(Precision::F16, || {
-    ///     let logits = x.linear(&weight, None, Activation::Identity)?;
-    ///     let scores = logits.softmax(1)?;
-    ///     Ok((logits, scores))
-    /// })?;
+    ///     let logits = x.linear(&weight, None, Activation::Identity);
+    ///     let scores = logits.softmax(1);
+    ///     (logits, scores)
+    /// });
     /// assert_eq!((logits.dtype(), scores.dtype()), (DType::F16, DType::F32));
-    /// # Ok::<(), brisk_tensor::Error>(())
     /// ```
-    pub fn autocast<T>(&self, region: impl Into<Autocast>, record: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    #[track_caller]
+    pub fn autocast<T>(&self, region: impl Into<Autocast>, record: impl FnOnce() -> T) -> T {
         let region = AutocastRegion { autocast: region.into(), recorded: BTreeSet::new() };
         let outer = self.inner_mut().autocast.replace(region);
         let ended = self.at_end(|inner| inner.autocast = outer);
-        let recorded = record()?;
-        self.inner().autocast.as_ref().map_or(Ok(()), AutocastRegion::check)?;
+        let recorded = record();
+        let checked = self.inner().autocast.as_ref().map_or(Ok(()), AutocastRegion::check);
         drop(ended);
-        Ok(recorded)
+        self.catch(checked);
+        recorded
     }
 
     /// Whether an operation that is given `activation` applies it in its own kernel: not where the backward pass needs the activation's input,

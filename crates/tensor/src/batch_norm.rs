@@ -48,6 +48,21 @@ pub enum Statistics {
     Running,
 }
 
+impl BatchNormOptions<'_> {
+    /// The number of channels of `x`, if all tensors are as long.
+    fn check(&self, x: &Tensor) -> Result<usize, Error> {
+        let n_channels = batch_norm_shape(x, self.statistics)?.n_channels;
+        let running = [("running_mean", Some(self.running_mean)), ("running_var", Some(self.running_var))];
+        for (arg, given) in [("weight", self.weight), ("bias", self.bias)].into_iter().chain(running) {
+            if let Some(given) = given {
+                x.graph().check_own(NAME, arg, given)?;
+                given.check_len(NAME, arg, x.shape(), n_channels)?;
+            }
+        }
+        Ok(n_channels)
+    }
+}
+
 impl Tensor {
     /// Normalises each channel over all other dimensions: over the rows, or over the pixels of all images.
     ///
@@ -60,21 +75,17 @@ impl Tensor {
     /// than two values a channel.
     /// # Reference
     /// `torch.nn.functional.batch_norm`. With groups, the running statistics move by the mean of the updates of all groups.
-    pub fn batch_norm(&self, options: &BatchNormOptions<'_>) -> Result<Self, Error> {
+    #[track_caller]
+    pub fn batch_norm(&self, options: &BatchNormOptions<'_>) -> Self {
         let &BatchNormOptions { weight, bias, running_mean, running_var, statistics, eps, activation } = options;
         let graph = self.graph();
-        let n_channels = batch_norm_shape(self, statistics)?.n_channels;
-        let given =
-            [("weight", weight), ("bias", bias), ("running_mean", Some(running_mean)), ("running_var", Some(running_var))];
-        for (arg, given) in given {
-            if let Some(given) = given {
-                graph.check_own(NAME, arg, given)?;
-                given.check_len(NAME, arg, self.shape(), n_channels)?;
-            }
-        }
+        let n_channels = match options.check(self) {
+            Ok(n_channels) => n_channels,
+            Err(error) => return self.refused(error, self.shape()),
+        };
         let filled = |name, value| graph.constant(name, &vec![value; n_channels], &[n_channels]);
-        let weight = weight.map_or_else(|| filled("ones", 1.0), |weight| Ok(weight.clone()))?;
-        let bias = bias.map_or_else(|| filled("zeros", 0.0), |bias| Ok(bias.clone()))?;
+        let weight = weight.map_or_else(|| filled("ones", 1.0), Self::clone);
+        let bias = bias.map_or_else(|| filled("zeros", 0.0), Self::clone);
         let is_of_one_group = matches!(statistics, Statistics::Batch { n_groups: 1, .. });
         let is_fused = graph.fuses(activation);
         let operation = Normalisation {
@@ -84,8 +95,8 @@ impl Tensor {
             activation: if is_fused { activation } else { Activation::Identity },
             replicas: graph.replicas().filter(|_| is_of_one_group),
         };
-        let y = graph.apply(operation, &[self, &weight, &bias])?;
-        if is_fused { Ok(y) } else { y.activate(activation) }
+        let y = graph.apply(operation, &[self, &weight, &bias]);
+        if is_fused { y } else { y.activate(activation) }
     }
 }
 

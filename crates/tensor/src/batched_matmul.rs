@@ -13,7 +13,8 @@ impl Tensor {
     /// [`Error::Shape`], [`Error::ForeignTensor`].
     /// # Reference
     /// `torch.bmm`.
-    pub fn batched_matmul(&self, b: &Self, transpose: Transpose) -> Result<Self, Error> {
+    #[track_caller]
+    pub fn batched_matmul(&self, b: &Self, transpose: Transpose) -> Self {
         self.graph().apply(BatchedProduct { transpose }, &[self, b])
     }
 }
@@ -49,12 +50,17 @@ impl Operation for BatchedProduct {
         let (a, b) = (matrices(inputs[0], "a")?, matrices(inputs[1], "b")?);
         let ([n_batch, _, k], [b_batch, b_rows, _]) = (transposed(a, self.transpose.a()), transposed(b, self.transpose.b()));
         if (b_batch, b_rows) != (n_batch, k) {
-            let expected = format!("{n_batch} matrices, and {k} along the dimension that is summed over");
+            let expected = if self.transpose.b() { format!("[{n_batch}, _, {k}]") } else { format!("[{n_batch}, {k}, _]") };
             return Err(Error::Shape { op: NAME, arg: "b", expected, found: inputs[1].shape().to_vec() });
         }
         let kernel = self.kernel(a, b);
         check_kernel(&kernel)?;
         Ok(vec![n_batch, kernel.m, kernel.n])
+    }
+
+    fn refused_shape(&self, inputs: &[&Tensor]) -> Vec<usize> {
+        let len = |i: usize, dim: usize| inputs[i].shape().get(dim).copied().unwrap_or(1);
+        vec![len(0, 0), len(0, 1 + usize::from(self.transpose.a())), len(1, 1 + usize::from(!self.transpose.b()))]
     }
 
     fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {

@@ -13,9 +13,10 @@ impl Tensor {
     /// [`Error::Program`] for other dtypes.
     /// # Reference
     /// `torch.Tensor.to`.
-    pub fn cast(&self, dtype: DType) -> Result<Self, Error> {
+    #[track_caller]
+    pub fn cast(&self, dtype: DType) -> Self {
         if self.dtype() == dtype {
-            return Ok(self.clone());
+            return self.clone();
         }
         self.graph().apply(CastTo(Cast { n: self.n_elements(), from: self.dtype(), to: dtype }), &[self])
     }
@@ -61,19 +62,20 @@ const OP: &str = "cast";
 impl Graph {
     /// `x` in the dtype in which an operation reads it. There is at most one such copy of an f32 tensor, and it has no gradient of its own: see
     /// [`Node::rounded`].
+    #[track_caller]
     pub(crate) fn rounded(&self, x: &Tensor, dtype: DType) -> Result<Tensor, Error> {
         if x.dtype() == dtype || !x.dtype().is_float() {
             return Ok(x.clone());
         }
         if x.dtype() != DType::F32 {
-            return x.cast(dtype);
+            return Ok(x.cast(dtype));
         }
         if let Some(known) = self.known_copy(x, dtype) {
             return Ok(known);
         }
         let (n, at) = (x.n_elements(), self.with_program(|program| program.n_kernels()));
         let y = self.transient(OP, dtype, n);
-        self.push(Cast { n, from: DType::F32, to: dtype }, &[x.slice(), y])?;
+        self.try_push(Cast { n, from: DType::F32, to: dtype }, &[x.slice(), y])?;
         let wants_grad = self.inner().nodes[x.id()].wants_grad;
         let node = Node {
             op: Some(OP),

@@ -20,7 +20,7 @@ use crate::{Error, Graph, Precision, Tensor};
 ///
 /// # Errors
 /// [`Error::Gradient`] names the first gradient that is off by more than `t + t·|expected|`, where `t` is 2e-3 for f32, 1e-2 for f16 and 8e-2 for
-/// bf16, or that is zero everywhere; the errors of `record`.
+/// bf16, or that is zero everywhere; the first error of what `record` records.
 /// # Reference
 /// `torch.autograd.gradcheck`; `jax.test_util.check_grads`, which takes random directions as well.
 /// # Examples
@@ -30,7 +30,7 @@ use crate::{Error, Graph, Precision, Tensor};
 /// check_gradients(&[&[4, 3], &[2, 3]], |_, p| p[0].linear(&p[1], None, Activation::Tanh))?;
 /// # Ok::<(), brisk_tensor::Error>(())
 /// ```
-pub fn check_gradients(shapes: &[&[usize]], record: impl Fn(&Graph, &[Tensor]) -> Result<Tensor, Error>) -> Result<(), Error> {
+pub fn check_gradients(shapes: &[&[usize]], record: impl Fn(&Graph, &[Tensor]) -> Tensor) -> Result<(), Error> {
     let function = Function::new(shapes, Storage::Parameters(DType::F32), &record)?;
     compare(&function, &function, DType::F32)?;
     for (dtype, precision) in [(DType::F16, Precision::F16), (DType::Bf16, Precision::Bf16)] {
@@ -150,11 +150,7 @@ struct Function {
 }
 
 impl Function {
-    fn new(
-        shapes: &[&[usize]],
-        storage: Storage,
-        record: impl Fn(&Graph, &[Tensor]) -> Result<Tensor, Error>,
-    ) -> Result<Self, Error> {
+    fn new(shapes: &[&[usize]], storage: Storage, record: impl Fn(&Graph, &[Tensor]) -> Tensor) -> Result<Self, Error> {
         let mut len = 0_usize;
         let ranges: Vec<Range<usize>> = shapes
             .iter()
@@ -169,27 +165,24 @@ impl Function {
 
         let graph = Graph::training("check_gradients");
         let parameter = |(range, shape): (&Range<usize>, &&[usize])| graph.parameter(&values, &grads, range.clone(), shape);
-        let parameters = ranges.iter().zip(shapes).map(parameter).collect::<Result<Vec<_>, _>>()?;
+        let parameters: Vec<_> = ranges.iter().zip(shapes).map(parameter).collect();
         let result = match storage {
             Storage::Parameters(dtype) => {
-                let stored = parameters.iter().map(|parameter| parameter.cast(dtype)).collect::<Result<Vec<_>, _>>()?;
-                record(&graph, &stored)?
+                let stored: Vec<_> = parameters.iter().map(|parameter| parameter.cast(dtype)).collect();
+                record(&graph, &stored)
             }
-            Storage::Autocast(precision) => graph.autocast(precision, || record(&graph, &parameters))?,
+            Storage::Autocast(precision) => graph.autocast(precision, || record(&graph, &parameters)),
         };
         let n = result.n_elements();
         let g = if n == 1 { vec![1.0] } else { uniform(n, Stream::Upstream) };
         if result.shape().is_empty() {
             graph.backward(&result)?;
         } else {
-            graph.backward_from(&result, &graph.constant("g", &g, result.shape())?)?;
+            graph.backward_from(&result, &graph.constant("g", &g, result.shape()))?;
         }
         let y = Persistent::new("y", DType::F32, n);
-        let result = result.cast(DType::F32)?;
-        graph.with_program(|program| {
-            let y = program.persistent(&y);
-            program.push(Activate { n, activation: Activation::Identity }, &[result.slice(), y])
-        })?;
+        let result = result.cast(DType::F32);
+        graph.push(Activate { n, activation: Activation::Identity }, &[result.slice(), graph.buffer(&y)]);
         let device = Device::cpu()?;
         let executable = graph.compile(&device)?;
         Ok(Self { storage, device, executable, values, grads, parameters: ranges, y, g })

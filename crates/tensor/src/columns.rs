@@ -16,7 +16,8 @@ impl Tensor {
     /// [`Error::Shape`] if one has another number of rows; [`Error::ForeignTensor`].
     /// # Reference
     /// `torch.cat(xs, 1)`.
-    pub fn concat_columns(&self, others: &[&Self]) -> Result<Self, Error> {
+    #[track_caller]
+    pub fn concat_columns(&self, others: &[&Self]) -> Self {
         let parts: Vec<&Self> = std::iter::once(self).chain(others.iter().copied()).collect();
         self.graph().apply(Concatenation, &parts)
     }
@@ -29,7 +30,8 @@ impl Tensor {
     /// [`Error::Shape`] if the range is empty or reaches beyond the columns.
     /// # Reference
     /// `x[:, columns]`.
-    pub fn columns(&self, columns: Range<usize>) -> Result<Self, Error> {
+    #[track_caller]
+    pub fn columns(&self, columns: Range<usize>) -> Self {
         self.graph().apply(Columns { columns }, &[self])
     }
 }
@@ -65,6 +67,11 @@ impl Operation for Concatenation {
         let kernel = Self::kernel(inputs.len(), |i| inputs[i].shape());
         check_kernel(&kernel)?;
         Ok(vec![n_rows, kernel.n_cols()])
+    }
+
+    fn refused_shape(&self, inputs: &[&Tensor]) -> Vec<usize> {
+        let n_cols = inputs.iter().map(|input| input.shape().get(1).copied().unwrap_or(1));
+        vec![inputs[0].shape().first().copied().unwrap_or(1), n_cols.fold(0, usize::saturating_add)]
     }
 
     fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
@@ -118,6 +125,10 @@ impl Operation for Columns {
         }
         check_kernel(&self.kernel([n_rows, n_cols]))?;
         Ok(vec![n_rows, self.columns.len()])
+    }
+
+    fn refused_shape(&self, inputs: &[&Tensor]) -> Vec<usize> {
+        vec![inputs[0].shape().first().copied().unwrap_or(1), self.columns.len()]
     }
 
     fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {

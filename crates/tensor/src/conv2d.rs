@@ -19,6 +19,7 @@ impl Tensor {
     /// [`Error::Shape`], [`Error::ForeignTensor`]; [`Error::Program`] where no window fits or a stride is 0.
     /// # Reference
     /// `torch.nn.functional.conv2d`, with the dimensions in another order.
+    #[track_caller]
     pub fn conv2d(
         &self,
         weight: &Self,
@@ -26,13 +27,13 @@ impl Tensor {
         stride: [usize; 2],
         padding: [usize; 2],
         activation: Activation,
-    ) -> Result<Self, Error> {
+    ) -> Self {
         let is_fused = self.graph().fuses(activation);
         let activation_here = if is_fused { activation } else { Activation::Identity };
         let operation = Convolution { stride, padding, activation: activation_here };
         let inputs: Vec<_> = [self, weight].into_iter().chain(bias).collect();
-        let y = self.graph().apply(operation, &inputs)?;
-        if is_fused { Ok(y) } else { y.activate(activation) }
+        let y = self.graph().apply(operation, &inputs);
+        if is_fused { y } else { y.activate(activation) }
     }
 
     /// The sizes of a batch of images.
@@ -98,6 +99,11 @@ impl Operation for Convolution {
         check_kernel(&self.kernel(shape, inputs.len() > 2))?;
         let y = shape.y();
         Ok(vec![y.n_images, y.height, y.width, y.n_channels])
+    }
+
+    fn refused_shape(&self, inputs: &[&Tensor]) -> Vec<usize> {
+        let len = |i: usize, dim: usize| inputs[i].shape().get(dim).copied().unwrap_or(1);
+        vec![len(0, 0), len(0, 1), len(0, 2), len(1, 0)]
     }
 
     fn output_activation(&self) -> Option<Activation> {

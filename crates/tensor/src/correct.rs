@@ -12,7 +12,8 @@ impl Tensor {
     /// [`Error::Shape`], [`Error::ForeignTensor`]; [`Error::Program`] if `target` is not u32.
     /// # Reference
     /// `torch.argmax(x, -1) == target`.
-    pub fn correct(&self, target: &Self) -> Result<Self, Error> {
+    #[track_caller]
+    pub fn correct(&self, target: &Self) -> Self {
         let (n_rows, n_classes) = self.rows_of_last();
         self.graph().apply(Correct { n_rows, n_classes }, &[self, target])
     }
@@ -40,6 +41,11 @@ impl Operation for Correct {
         inputs[1].check_len("correct", "target", shape, self.n_rows)?;
         check_kernel(self)?;
         Ok(shape[..shape.len().saturating_sub(1)].to_vec())
+    }
+
+    fn refused_shape(&self, inputs: &[&Tensor]) -> Vec<usize> {
+        let shape = inputs[0].shape();
+        shape[..shape.len().saturating_sub(1)].to_vec()
     }
 
     fn output_dtype(&self, _: DType) -> DType {

@@ -29,7 +29,8 @@ impl Tensor {
     /// [`Error::Shape`], [`Error::ForeignTensor`]; [`Error::Program`] if `target` is not u32, or for a smoothing outside 0 to 1.
     /// # Reference
     /// `torch.nn.functional.cross_entropy`.
-    pub fn cross_entropy(&self, target: &Self, weight: &Self, options: CrossEntropyOptions<'_>) -> Result<Self, Error> {
+    #[track_caller]
+    pub fn cross_entropy(&self, target: &Self, weight: &Self, options: CrossEntropyOptions<'_>) -> Self {
         let (n_rows, n_classes) = self.rows_of_last();
         let CrossEntropyOptions { reduction, label_smoothing, class_weight, ignored } = options;
         let class_weights = if class_weight.is_some() { ClassWeights::Given } else { ClassWeights::Equal };
@@ -65,6 +66,10 @@ impl Operation for CrossEntropy {
         }
         check_kernel(self)?;
         Ok(Vec::new())
+    }
+
+    fn refused_shape(&self, _: &[&Tensor]) -> Vec<usize> {
+        Vec::new()
     }
 
     fn output_dtype(&self, _: DType) -> DType {

@@ -1,5 +1,6 @@
 use brisk_kernels::{CumulativeSum, SumOrder};
 
+use crate::narrow::sizes_around;
 use crate::operation::check_kernel;
 use crate::{AutocastRule, Backward, Error, Forward, Operation, Tensor};
 
@@ -10,8 +11,12 @@ impl Tensor {
     /// [`Error::Shape`] if there is no such dimension.
     /// # Reference
     /// `torch.cumsum`.
-    pub fn cumsum(&self, dim: usize) -> Result<Self, Error> {
-        let [n_outer, n, n_inner] = self.around("cumsum", dim)?;
+    #[track_caller]
+    pub fn cumsum(&self, dim: usize) -> Self {
+        if let Err(error) = self.check_dim("cumsum", dim) {
+            return self.refused(error, self.shape());
+        }
+        let [n_outer, n, n_inner] = sizes_around(self.shape(), dim);
         self.graph().apply(CumulativeSum { n_outer, n, n_inner, order: SumOrder::Forward }, &[self])
     }
 }

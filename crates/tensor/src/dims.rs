@@ -13,11 +13,11 @@ use crate::{Error, Tensor};
 /// use brisk_tensor::{Dims, Graph};
 ///
 /// let graph = Graph::inference("reductions");
-/// let x = graph.constant("x", &[1.0; 24], &[2, 3, 4])?;
-/// assert_eq!(x.sum(..)?.shape(), [0; 0]);
-/// assert_eq!(x.sum(1)?.shape(), [2, 4]);
-/// assert_eq!(x.sum([0, 2])?.shape(), [3]);
-/// assert_eq!(x.sum(Dims::from([0, 2]).keep())?.shape(), [1, 3, 1]);
+/// let x = graph.constant("x", &[1.0; 24], &[2, 3, 4]);
+/// assert_eq!(x.sum(..).shape(), [0; 0]);
+/// assert_eq!(x.sum(1).shape(), [2, 4]);
+/// assert_eq!(x.sum([0, 2]).shape(), [3]);
+/// assert_eq!(x.sum(Dims::from([0, 2]).keep()).shape(), [1, 3, 1]);
 /// # Ok::<(), brisk_tensor::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -14,12 +14,15 @@ impl Tensor {
     /// [`Error::Program`] if `p` is not within 0 to 1, or `state` is not [`Graph::state_buffer`](crate::Graph::state_buffer)'s.
     /// # Reference
     /// `torch.nn.functional.dropout`.
-    pub fn dropout(&self, p: f32, seed: u64, state: &Persistent) -> Result<Self, Error> {
+    #[track_caller]
+    pub fn dropout(&self, p: f32, seed: u64, state: &Persistent) -> Self {
         let graph = self.graph();
         let kernel = Dropout { n: self.n_elements(), p, seed, stream: graph.n_uncast() as u32 };
         if graph.mode() == Mode::Inference {
-            check_kernel(&kernel)?;
-            return Ok(self.clone());
+            return match check_kernel(&kernel) {
+                Ok(()) => self.clone(),
+                Err(error) => self.refused(error, self.shape()),
+            };
         }
         let state = graph.with_program(|program| program.persistent(state));
         graph.apply(Draw { kernel, state }, &[self])

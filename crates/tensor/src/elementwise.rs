@@ -21,9 +21,9 @@ use crate::{AutocastRule, Backward, Error, Forward, Operation, Tensor};
 /// let [x, gate, scale] = [0, 1, 2].map(Expr::input);
 /// let gated = Elementwise::new("gated", x * gate.sigmoid() * scale);
 /// let graph = Graph::inference("gates");
-/// let x = graph.constant("x", &[1.0; 12], &[3, 4])?;
-/// let scale = graph.constant("scale", &[0.5; 4], &[4])?;
-/// assert_eq!(graph.apply(gated, &[&x, &x, &scale])?.shape(), [3, 4]);
+/// let x = graph.constant("x", &[1.0; 12], &[3, 4]);
+/// let scale = graph.constant("scale", &[0.5; 4], &[4]);
+/// assert_eq!(graph.apply(gated, &[&x, &x, &scale]).shape(), [3, 4]);
 /// # Ok::<(), brisk_tensor::Error>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -205,12 +205,13 @@ impl Tensor {
     /// use brisk_tensor::Graph;
     ///
     /// let graph = Graph::inference("softcap");
-    /// let logits = graph.constant("logits", &[100.0; 8], &[2, 4])?;
-    /// let capped = logits.map(|x| (x / 30.0).tanh() * 30.0)?;
+    /// let logits = graph.constant("logits", &[100.0; 8], &[2, 4]);
+    /// let capped = logits.map(|x| (x / 30.0).tanh() * 30.0);
     /// assert_eq!(capped.shape(), [2, 4]);
     /// # Ok::<(), brisk_tensor::Error>(())
     /// ```
-    pub fn map(&self, f: impl FnOnce(Expr) -> Expr) -> Result<Self, Error> {
+    #[track_caller]
+    pub fn map(&self, f: impl FnOnce(Expr) -> Expr) -> Self {
         self.graph().apply(Elementwise::new("map", f(Expr::input(0))), &[self])
     }
 
@@ -218,7 +219,8 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`map`](Self::map); [`Error::Shape`] if the shapes do not broadcast; [`Error::ForeignTensor`].
-    pub fn map2(&self, b: &Self, f: impl FnOnce(Expr, Expr) -> Expr) -> Result<Self, Error> {
+    #[track_caller]
+    pub fn map2(&self, b: &Self, f: impl FnOnce(Expr, Expr) -> Expr) -> Self {
         self.graph().apply(Elementwise::new("map", f(Expr::input(0), Expr::input(1))), &[self, b])
     }
 
@@ -228,7 +230,8 @@ impl Tensor {
     /// [`Error::Shape`] if it does not broadcast to `shape`.
     /// # Reference
     /// `torch.Tensor.expand`, which copies nothing; here the elements are copied, unless the operation that reads them broadcasts by itself.
-    pub fn expand(&self, shape: &[usize]) -> Result<Self, Error> {
+    #[track_caller]
+    pub fn expand(&self, shape: &[usize]) -> Self {
         self.graph().apply(Expand { shape: shape.to_vec() }, &[self])
     }
 }
@@ -273,11 +276,13 @@ impl Operation for Expand {
 }
 
 /// Elementwise operations with names of their own.
-pub(crate) fn unary(x: &Tensor, name: &'static str, f: impl FnOnce(Expr) -> Expr) -> Result<Tensor, Error> {
+#[track_caller]
+pub(crate) fn unary(x: &Tensor, name: &'static str, f: impl FnOnce(Expr) -> Expr) -> Tensor {
     x.graph().apply(Elementwise::new(name, f(Expr::input(0))), &[x])
 }
 
 /// The same for two inputs.
-pub(crate) fn binary(a: &Tensor, b: &Tensor, name: &'static str, f: impl FnOnce(Expr, Expr) -> Expr) -> Result<Tensor, Error> {
+#[track_caller]
+pub(crate) fn binary(a: &Tensor, b: &Tensor, name: &'static str, f: impl FnOnce(Expr, Expr) -> Expr) -> Tensor {
     a.graph().apply(Elementwise::new(name, f(Expr::input(0), Expr::input(1))), &[a, b])
 }

@@ -3,20 +3,21 @@
 use brisk_kernels::expr::Expr;
 
 use crate::elementwise::Elementwise;
-use crate::{AutocastRule, Error, LossReduction, Tensor};
+use crate::{AutocastRule, LossReduction, Tensor};
 
 /// Losses by element: `self` is the prediction, `target` broadcasts with it and gets a gradient too if it wants one.
 ///
 /// # Shapes
 /// The result has no dimensions, or the shape of the input for [`LossReduction::None`].
 /// # Errors
-/// All: [`Error::Shape`], [`Error::Dtype`], [`Error::ForeignTensor`].
+/// All: [`Error::Shape`](crate::Error::Shape), [`Error::Dtype`](crate::Error::Dtype), [`Error::ForeignTensor`](crate::Error::ForeignTensor).
 impl Tensor {
     /// `|x - target|`.
     ///
     /// # Reference
     /// `torch.nn.functional.l1_loss`.
-    pub fn l1_loss(&self, target: &Self, reduction: LossReduction) -> Result<Self, Error> {
+    #[track_caller]
+    pub fn l1_loss(&self, target: &Self, reduction: LossReduction) -> Self {
         self.loss("l1_loss", target, reduction, |x, target| (x - target).abs())
     }
 
@@ -24,7 +25,8 @@ impl Tensor {
     ///
     /// # Reference
     /// `torch.nn.functional.smooth_l1_loss`.
-    pub fn smooth_l1_loss(&self, target: &Self, beta: f32, reduction: LossReduction) -> Result<Self, Error> {
+    #[track_caller]
+    pub fn smooth_l1_loss(&self, target: &Self, beta: f32, reduction: LossReduction) -> Self {
         self.loss("smooth_l1_loss", target, reduction, |x, target| {
             let distance = (x - target).abs();
             distance.lt(beta).select(distance.powi(2) * (0.5 / beta), &distance - 0.5 * beta)
@@ -35,7 +37,8 @@ impl Tensor {
     ///
     /// # Reference
     /// `torch.nn.functional.huber_loss`; Huber 1964.
-    pub fn huber_loss(&self, target: &Self, delta: f32, reduction: LossReduction) -> Result<Self, Error> {
+    #[track_caller]
+    pub fn huber_loss(&self, target: &Self, delta: f32, reduction: LossReduction) -> Self {
         self.loss("huber_loss", target, reduction, |x, target| {
             let distance = (x - target).abs();
             distance.le(delta).select(distance.powi(2) * 0.5, (&distance - 0.5 * delta) * delta)
@@ -47,7 +50,8 @@ impl Tensor {
     ///
     /// # Reference
     /// `torch.nn.functional.binary_cross_entropy`.
-    pub fn binary_cross_entropy(&self, target: &Self, reduction: LossReduction) -> Result<Self, Error> {
+    #[track_caller]
+    pub fn binary_cross_entropy(&self, target: &Self, reduction: LossReduction) -> Self {
         let [x, t] = [0, 1].map(Expr::input);
         let log = |p: Expr| p.log().max(-100.0);
         let loss = -(&t * log(x.clone()) + (1.0 - &t) * log(1.0 - &x));
@@ -62,7 +66,8 @@ impl Tensor {
     ///
     /// # Reference
     /// Lin et al. 2017, arXiv:1708.02002; `torchvision.ops.sigmoid_focal_loss`.
-    pub fn focal_loss(&self, target: &Self, alpha: f32, gamma: f32, reduction: LossReduction) -> Result<Self, Error> {
+    #[track_caller]
+    pub fn focal_loss(&self, target: &Self, alpha: f32, gamma: f32, reduction: LossReduction) -> Self {
         self.loss("focal_loss", target, reduction, |x, target| {
             let is_not = 1.0 - &target;
             let p = x.sigmoid();
@@ -78,7 +83,8 @@ impl Tensor {
     ///
     /// # Reference
     /// `torch.nn.functional.kl_div`.
-    pub fn kl_div(&self, target: &Self, reduction: LossReduction) -> Result<Self, Error> {
+    #[track_caller]
+    pub fn kl_div(&self, target: &Self, reduction: LossReduction) -> Self {
         self.loss("kl_div", target, reduction, |x, target| target.gt(0.0).select(&target * (target.log() - x), 0.0))
     }
 
@@ -86,7 +92,8 @@ impl Tensor {
     ///
     /// # Reference
     /// `torch.nn.HingeEmbeddingLoss` has another form; this is the loss of a support vector machine (Cortes & Vapnik 1995).
-    pub fn hinge_loss(&self, target: &Self, margin: f32, reduction: LossReduction) -> Result<Self, Error> {
+    #[track_caller]
+    pub fn hinge_loss(&self, target: &Self, margin: f32, reduction: LossReduction) -> Self {
         self.loss("hinge_loss", target, reduction, |x, target| {
             let distance = margin - target * x;
             // The slope at the margin is 0, as that of `torch.clamp`.
@@ -98,27 +105,24 @@ impl Tensor {
     ///
     /// # Reference
     /// Koenker & Bassett 1978, also called pinball loss.
-    pub fn quantile_loss(&self, target: &Self, quantile: f32, reduction: LossReduction) -> Result<Self, Error> {
+    #[track_caller]
+    pub fn quantile_loss(&self, target: &Self, quantile: f32, reduction: LossReduction) -> Self {
         self.loss("quantile_loss", target, reduction, |x, target| {
             let distance = target - x;
             (&distance * quantile).max(&distance * (quantile - 1.0))
         })
     }
 
-    fn loss(
-        &self,
-        name: &'static str,
-        target: &Self,
-        reduction: LossReduction,
-        f: impl FnOnce(Expr, Expr) -> Expr,
-    ) -> Result<Self, Error> {
+    #[track_caller]
+    fn loss(&self, name: &'static str, target: &Self, reduction: LossReduction, f: impl FnOnce(Expr, Expr) -> Expr) -> Self {
         self.reduced_loss(Elementwise::new(name, f(Expr::input(0), Expr::input(1))), target, reduction)
     }
 
-    fn reduced_loss(&self, loss: Elementwise, target: &Self, reduction: LossReduction) -> Result<Self, Error> {
-        let losses = self.graph().apply(loss.with_autocast_rule(AutocastRule::Full), &[self, target])?;
+    #[track_caller]
+    fn reduced_loss(&self, loss: Elementwise, target: &Self, reduction: LossReduction) -> Self {
+        let losses = self.graph().apply(loss.with_autocast_rule(AutocastRule::Full), &[self, target]);
         match reduction {
-            LossReduction::None => Ok(losses),
+            LossReduction::None => losses,
             LossReduction::Sum => losses.sum(..),
             LossReduction::Mean => losses.mean(..),
         }

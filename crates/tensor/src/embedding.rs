@@ -17,10 +17,13 @@ impl Tensor {
     /// [`Error::Shape`], [`Error::ForeignTensor`]; [`Error::Program`] for codes that are not u32, a padding entry or a column that does not exist.
     /// # Reference
     /// `torch.nn.functional.embedding`, which refuses codes beyond the table.
-    pub fn embedding(&self, index: &Self, index_col: usize, padding: Option<usize>) -> Result<Self, Error> {
+    #[track_caller]
+    pub fn embedding(&self, index: &Self, index_col: usize, padding: Option<usize>) -> Self {
         let (n, n_index_cols) = match *index.shape() {
             [n] => (n, 1),
-            _ => index.matrix(NAME, "index")?,
+            [n, n_cols] => (n, n_cols),
+            // Refused by the operation.
+            _ => (index.n_elements(), 1),
         };
         self.graph().apply(Lookup { n, n_index_cols, index_col, padding }, &[self, index])
     }
@@ -61,10 +64,17 @@ impl Operation for Lookup {
 
     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
         let (n_entries, dim) = inputs[0].matrix(NAME, "weight")?;
+        if inputs[1].shape().len() != 1 {
+            inputs[1].matrix(NAME, "index")?;
+        }
         check_kernel(&self.kernel([n_entries, dim]))?;
         // Checked here too, so that a padding entry that does not exist is refused without a backward pass.
         check_kernel(&self.grad_kernel([n_entries, dim]))?;
         Ok(vec![self.n, dim])
+    }
+
+    fn refused_shape(&self, inputs: &[&Tensor]) -> Vec<usize> {
+        vec![self.n, inputs[0].shape().get(1).copied().unwrap_or(1)]
     }
 
     fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {

@@ -1,9 +1,21 @@
 use brisk_kernels::DType;
 
-/// Why an operation could not be recorded. On `Err` the graph is as before.
+use crate::Place;
+
+/// Why an operation could not be recorded.
+///
+/// Recording returns no errors: [`Graph::check`](crate::Graph::check) and others return the first one, as [`Error::At`] with its [`Place`].
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// An error with the place where it was made. [`kind`](Self::kind) is the error alone.
+    #[error("{error} ({place})")]
+    At {
+        /// What went wrong; never another `At`.
+        error: Box<Self>,
+        /// Where the operation was recorded.
+        place: Place,
+    },
     /// An operand has another shape than the operation needs.
     #[error("{op}: `{arg}` has shape {found:?}, expected {expected}")]
     Shape {
@@ -120,4 +132,32 @@ pub enum Error {
     /// What the program below says.
     #[error(transparent)]
     Program(#[from] brisk_program::Error),
+}
+
+impl Error {
+    /// What went wrong, without the place.
+    ///
+    /// # Examples
+    /// ```
+    /// use brisk_tensor::{Error, Graph};
+    ///
+    /// let graph = Graph::inference("sums");
+    /// graph.constant("x", &[1.0; 6], &[2, 3]).sum(2);
+    /// let error = graph.check().expect_err("there is no dimension 2");
+    /// assert!(matches!(error.kind(), Error::Shape { op: "sum", .. }));
+    /// ```
+    pub fn kind(&self) -> &Self {
+        match self {
+            Self::At { error, .. } => error,
+            error => error,
+        }
+    }
+
+    /// Where the operation was recorded, if this is an error of recording.
+    pub fn place(&self) -> Option<&Place> {
+        match self {
+            Self::At { place, .. } => Some(place),
+            _ => None,
+        }
+    }
 }

@@ -24,13 +24,16 @@ impl Tensor {
     ///
     /// // The logit of each row's label.
     /// let graph = Graph::inference("labels");
-    /// let logits = graph.constant("logits", &[0.5; 12], &[4, 3])?;
-    /// let labels = graph.constant_codes("labels", &[2, 0, 1, 1], &[4])?;
-    /// assert_eq!(logits.gather(1, &labels.unsqueeze(1)?)?.squeeze(1)?.shape(), [4]);
+    /// let logits = graph.constant("logits", &[0.5; 12], &[4, 3]);
+    /// let labels = graph.constant_codes("labels", &[2, 0, 1, 1], &[4]);
+    /// assert_eq!(logits.gather(1, &labels.unsqueeze(1)).squeeze(1).shape(), [4]);
     /// # Ok::<(), brisk_tensor::Error>(())
     /// ```
-    pub fn gather(&self, dim: usize, index: &Self) -> Result<Self, Error> {
-        self.around(NAME, dim)?;
+    #[track_caller]
+    pub fn gather(&self, dim: usize, index: &Self) -> Self {
+        if let Err(error) = self.check_dim(NAME, dim) {
+            return self.refused(error, index.shape());
+        }
         self.graph().apply(Pick { dim }, &[self, index])
     }
 }
@@ -71,6 +74,10 @@ impl Operation for Pick {
         }
         check_kernel(&self.kernel(x, index))?;
         Ok(index.to_vec())
+    }
+
+    fn refused_shape(&self, inputs: &[&Tensor]) -> Vec<usize> {
+        inputs[1].shape().to_vec()
     }
 
     fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {

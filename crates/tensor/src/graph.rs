@@ -1,6 +1,7 @@
 use std::cell::{Ref, RefCell, RefMut};
 use std::collections::HashMap;
 use std::ops::Range;
+use std::panic::Location;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -12,13 +13,15 @@ use crate::anomaly::Watch;
 use crate::autocast::AutocastRegion;
 use crate::backward;
 use crate::cast::Rounded;
+use crate::failure::FirstError;
 use crate::node::Node;
+use crate::tensor::n_elements;
 use crate::{AllGather, Error, Tensor, stored};
 
-/// Operations recorded into one [`Program`], with the tape that turns them back.
+/// Operations recorded into one [`Program`], with the tape for the backward pass.
 ///
-/// A graph computes nothing: tensors are names of buffers in its program. What is recorded once is compiled once and replayed for
-/// every step. Clones are the same graph.
+/// A graph computes nothing: tensors are names of buffers in its program. It is recorded once, compiled once and replayed for
+/// every step. Clones are handles of the same graph.
 #[derive(Debug, Clone)]
 pub struct Graph {
     inner: Rc<RefCell<Inner>>,
@@ -27,9 +30,9 @@ pub struct Graph {
 /// Whether a graph keeps a tape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// What backward needs is kept alive until backward has used it.
+    /// Values that the backward pass needs are kept until it has used them.
     Training,
-    /// Nothing is kept, so that every activation's memory is used again: this is no-grad.
+    /// Nothing is kept, so that the memory of every activation is reused: no-grad.
     Inference,
 }
 
@@ -49,9 +52,14 @@ pub(crate) struct Inner {
     pub(crate) segments: Vec<Range<usize>>,
     /// Whether such are being recorded.
     pub(crate) in_segment: bool,
-    /// What is written when the graph is compiled.
+    /// Values that are written when the graph is compiled.
     pub(crate) constants: Vec<(Persistent, Vec<u8>)>,
     went_back: bool,
+    pub(crate) first_error: FirstError,
+    /// The names of the open scopes, the outermost first.
+    pub(crate) scopes: Vec<String>,
+    /// The caller of the outermost model that is being recorded.
+    pub(crate) outer: Option<&'static Location<'static>>,
     /// With whom statistics of batches are shared.
     pub(crate) replicas: Option<Arc<dyn AllGather>>,
     /// How kernels are fused when it is compiled.
@@ -78,6 +86,7 @@ impl Graph {
     /// A graph of either mode.
     pub fn new(name: impl Into<String>, mode: Mode) -> Self {
         let program = Program::new(name);
+        let first_error = FirstError::none(program.name());
         let inner = Inner {
             program,
             mode,
@@ -90,6 +99,9 @@ impl Graph {
             in_segment: false,
             constants: Vec::new(),
             went_back: false,
+            first_error,
+            scopes: Vec::new(),
+            outer: None,
             replicas: None,
             rewrites: Rewrite::ALL.to_vec(),
         };
@@ -101,7 +113,7 @@ impl Graph {
         self.inner.borrow().program.name().to_owned()
     }
 
-    /// Whether it keeps a tape. What a layer does otherwise in training than in evaluation, it decides by this.
+    /// Whether it keeps a tape. Layers that behave differently in training and evaluation, such as dropout, decide by this.
     pub fn mode(&self) -> Mode {
         self.inner.borrow().mode
     }
@@ -110,7 +122,8 @@ impl Graph {
     ///
     /// # Errors
     /// [`Error::Shape`] if the shape has another number of elements.
-    pub fn tensor(&self, persistent: &Persistent, shape: &[usize]) -> Result<Tensor, Error> {
+    #[track_caller]
+    pub fn tensor(&self, persistent: &Persistent, shape: &[usize]) -> Tensor {
         self.part(persistent, 0..persistent.len(), shape)
     }
 
@@ -118,133 +131,162 @@ impl Graph {
     ///
     /// # Errors
     /// As [`tensor`](Self::tensor).
-    pub fn part(&self, persistent: &Persistent, range: Range<usize>, shape: &[usize]) -> Result<Tensor, Error> {
-        check_elements("tensor", persistent, &range, shape)?;
-        let slice = self.with_program(|program| program.persistent(persistent)).slice(range);
-        Ok(self.add_node(Node::of(slice, shape)))
+    #[track_caller]
+    pub fn part(&self, persistent: &Persistent, range: Range<usize>, shape: &[usize]) -> Tensor {
+        match check_elements("tensor", persistent, &range, shape) {
+            Ok(()) => self.add_node(Node::of(self.buffer(persistent).slice(range), shape)),
+            Err(error) => self.failed(error, persistent.dtype(), shape),
+        }
     }
 
     /// Binds the elements of `range` of two persistent buffers as a parameter and its gradient.
     ///
-    /// Backward writes the gradient there, whole; it does not add to what was there before.
+    /// Backward writes the gradient there, whole; it does not add to the values that were there before.
     ///
     /// # Dtypes
-    /// Both f32, f16 or bf16, not necessarily the same: the gradient is written in the type of where it goes.
+    /// Both f32, f16 or bf16, not necessarily the same: the gradient is written in the dtype of its buffer.
     /// # Errors
     /// As [`tensor`](Self::tensor); [`Error::Dtype`].
-    pub fn parameter(
-        &self,
-        values: &Persistent,
-        grads: &Persistent,
-        range: Range<usize>,
-        shape: &[usize],
-    ) -> Result<Tensor, Error> {
-        check_elements("parameter", values, &range, shape)?;
-        check_elements("parameter", grads, &range, shape)?;
-        let slice = |persistent: &Persistent| self.with_program(|program| program.persistent(persistent)).slice(range.clone());
-        for (arg, persistent) in [("values", values), ("grads", grads)] {
-            check_float(arg, persistent.dtype())?;
+    #[track_caller]
+    pub fn parameter(&self, values: &Persistent, grads: &Persistent, range: Range<usize>, shape: &[usize]) -> Tensor {
+        let check = |persistent| check_elements("parameter", persistent, &range, shape);
+        if let Err(error) = check(values).and_then(|()| check(grads)) {
+            return self.failed(error, values.dtype(), shape);
+        }
+        let slice = |persistent| self.buffer(persistent).slice(range.clone());
+        // The type of the gradient is checked in a graph for inference too.
+        if let Err(error) = check_float("values", values.dtype()).and_then(|()| check_float("grads", grads.dtype())) {
+            return self.failed(error, values.dtype(), shape);
         }
         let keeps_tape = self.mode() == Mode::Training;
         self.parameter_in(slice(values), keeps_tape.then(|| slice(grads)), shape)
     }
 
-    /// The same for slices of the program, which may be of transients: whoever gives them sees to it that there are values when they are read, and that gradients go
-    /// somewhere. Without `grad` there is none.
+    /// Binds slices of the program as a parameter and its gradient. They may be of transients: the caller sees to it that values are written before they
+    /// are read, and that gradients are used. Without `grad` the parameter gets no gradient.
     ///
     /// # Errors
     /// [`Error::Shape`] if the shape has another number of elements; [`Error::Dtype`].
-    pub fn parameter_in(&self, value: Slice, grad: Option<Slice>, shape: &[usize]) -> Result<Tensor, Error> {
-        let n: usize = shape.iter().product();
+    #[track_caller]
+    pub fn parameter_in(&self, value: Slice, grad: Option<Slice>, shape: &[usize]) -> Tensor {
         for (arg, slice) in [("value", Some(value)), ("grad", grad)] {
             let Some(slice) = slice else { continue };
-            check_float(arg, slice.dtype())?;
-            if slice.len() != n {
-                let expected = format!("{} elements", slice.len());
-                return Err(Error::Shape { op: "parameter", arg: "shape", expected, found: shape.to_vec() });
+            let checked = check_float(arg, slice.dtype()).and_then(|()| check_slice("parameter", slice, shape));
+            if let Err(error) = checked {
+                return self.failed(error, value.dtype(), shape);
             }
         }
-        Ok(self.add_node(Node { is_parameter: true, wants_grad: grad.is_some(), grad, ..Node::of(value, shape) }))
+        self.add_node(Node { is_parameter: true, wants_grad: grad.is_some(), grad, ..Node::of(value, shape) })
     }
 
-    /// A tensor of values known when recording; they are written when the graph is compiled.
+    /// A tensor of f32 values that are known when recording; [`compile`](Self::compile) writes them to the device.
     ///
     /// # Errors
     /// [`Error::Shape`] if there are more or fewer values than `shape` has elements.
-    pub fn constant(&self, name: &str, values: &[f32], shape: &[usize]) -> Result<Tensor, Error> {
+    #[track_caller]
+    pub fn constant(&self, name: &str, values: &[f32], shape: &[usize]) -> Tensor {
         self.constant_of(Persistent::new(name, DType::F32, values.len()), bytemuck::cast_slice(values), shape)
     }
 
-    /// The same for whole numbers, u32: codes that [`Tensor::embedding`] looks up.
+    /// [`constant`](Self::constant) for integers, u32, such as the codes that [`Tensor::embedding`] looks up.
     ///
     /// # Errors
-    /// [`Error::Shape`] if there are more or fewer values than `shape` has elements.
-    pub fn constant_codes(&self, name: &str, values: &[u32], shape: &[usize]) -> Result<Tensor, Error> {
+    /// As [`constant`](Self::constant).
+    #[track_caller]
+    pub fn constant_codes(&self, name: &str, values: &[u32], shape: &[usize]) -> Tensor {
         self.constant_of(Persistent::new(name, DType::U32, values.len()), bytemuck::cast_slice(values), shape)
     }
 
-    /// The same for bytes, u8, such as pixels.
+    /// [`constant`](Self::constant) for bytes, u8, such as pixels.
     ///
     /// # Errors
-    /// [`Error::Shape`] if there are more or fewer values than `shape` has elements.
-    pub fn constant_bytes(&self, name: &str, values: &[u8], shape: &[usize]) -> Result<Tensor, Error> {
+    /// As [`constant`](Self::constant).
+    #[track_caller]
+    pub fn constant_bytes(&self, name: &str, values: &[u8], shape: &[usize]) -> Tensor {
         self.constant_of(Persistent::new(name, DType::U8, values.len()), values, shape)
     }
 
-    /// The same for numbers of any floating type, rounded when the graph is compiled.
+    /// [`constant`](Self::constant) for values of any floating-point dtype, to which they are rounded here.
     ///
     /// # Errors
-    /// [`Error::Shape`] if there are more or fewer values than `shape` has elements; [`Error::Dtype`] for a type that is not floating.
-    pub fn constant_in(&self, dtype: DType, name: &str, values: &[f32], shape: &[usize]) -> Result<Tensor, Error> {
+    /// As [`constant`](Self::constant); [`Error::Dtype`] unless the dtype is f32, f16 or bf16.
+    #[track_caller]
+    pub fn constant_in(&self, dtype: DType, name: &str, values: &[f32], shape: &[usize]) -> Tensor {
         let bytes: Vec<u8> = match dtype {
             DType::F32 => return self.constant(name, values, shape),
             DType::F16 => values.iter().flat_map(|&value| f16::from_f32(value).to_ne_bytes()).collect(),
             DType::Bf16 => values.iter().flat_map(|&value| bf16::from_f32(value).to_ne_bytes()).collect(),
-            found => return Err(Error::Dtype { op: "constant", arg: "dtype", expected: "f32, f16 or bf16", found }),
+            found => {
+                let error = Error::Dtype { op: "constant", arg: "dtype", expected: "f32, f16 or bf16", found };
+                return self.failed(error, dtype, shape);
+            }
         };
         self.constant_of(Persistent::new(name, dtype, values.len()), &bytes, shape)
     }
 
-    fn constant_of(&self, persistent: Persistent, bytes: &[u8], shape: &[usize]) -> Result<Tensor, Error> {
-        let tensor = self.tensor(&persistent, shape)?;
-        self.inner.borrow_mut().constants.push((persistent, bytes.to_vec()));
-        Ok(tensor)
+    #[track_caller]
+    fn constant_of(&self, persistent: Persistent, bytes: &[u8], shape: &[usize]) -> Tensor {
+        let tensor = self.tensor(&persistent, shape);
+        if !tensor.is_failed() {
+            self.inner_mut().constants.push((persistent, bytes.to_vec()));
+        }
+        tensor
     }
 
-    /// Records the backward pass of `loss`, which is one number: the gradient of every parameter that has a part in it is
-    /// written to where [`parameter`](Self::parameter) said.
+    /// Records the backward pass of `loss`, which is one number: the gradient of every parameter that the loss depends on is
+    /// written to the buffer that was given to [`parameter`](Self::parameter).
     ///
     /// # Errors
-    /// [`Error::NoTape`], [`Error::LossNotScalar`], [`Error::BackwardTwice`], [`Error::NothingToTrain`], [`Error::ForeignTensor`].
+    /// The first error of the graph, as [`check`](Self::check); [`Error::NoTape`], [`Error::LossNotScalar`], [`Error::BackwardTwice`], [`Error::NothingToTrain`],
+    /// [`Error::ForeignTensor`], after which the graph is as before. An error of an operation's backward pass is also kept as that of the graph.
+    #[track_caller]
     pub fn backward(&self, loss: &Tensor) -> Result<(), Error> {
-        self.check_own("backward", "loss", loss)?;
-        if loss.n_elements() != 1 {
-            return Err(Error::LossNotScalar { found: loss.shape().to_vec() });
+        self.check()?;
+        let own = self.check_own("backward", "loss", loss);
+        let checked = own.and_then(|()| match loss.n_elements() {
+            1 => self.check_can_go_back(loss),
+            _ => Err(Error::LossNotScalar { found: loss.shape().to_vec() }),
+        });
+        match checked {
+            Ok(()) => self.record_backward(loss, &self.constant("one", &[1.0], loss.shape())),
+            Err(error) => Err(self.placed(error)),
         }
-        self.check_can_go_back(loss)?;
-        let seed = self.constant("one", &[1.0], loss.shape())?;
-        self.backward_from(loss, &seed)
     }
 
-    /// [`backward`](Self::backward) of a tensor of any shape, given the gradient that comes from above.
+    /// [`backward`](Self::backward) of a tensor of any shape, given the gradient of the loss with respect to it.
     ///
     /// # Errors
-    /// As [`backward`](Self::backward); [`Error::Shape`] if the gradient's shape differs.
+    /// As [`backward`](Self::backward); [`Error::Shape`] if the gradient has another shape.
+    #[track_caller]
     pub fn backward_from(&self, y: &Tensor, dy: &Tensor) -> Result<(), Error> {
-        self.check_own("backward", "y", y)?;
-        self.check_own("backward", "dy", dy)?;
-        if y.shape() != dy.shape() {
-            let expected = format!("{:?}, that of what it is the gradient of", y.shape());
-            return Err(Error::Shape { op: "backward", arg: "dy", expected, found: dy.shape().to_vec() });
+        self.check()?;
+        let own = self.check_own("backward", "y", y).and_then(|()| self.check_own("backward", "dy", dy));
+        let checked = own.and_then(|()| match y.shape() == dy.shape() {
+            true => self.check_can_go_back(y),
+            false => {
+                let expected = format!("{:?}, the shape of the tensor that it is the gradient of", y.shape());
+                Err(Error::Shape { op: "backward", arg: "dy", expected, found: dy.shape().to_vec() })
+            }
+        });
+        match checked {
+            Ok(()) => self.record_backward(y, dy),
+            Err(error) => Err(self.placed(error)),
         }
-        self.check_can_go_back(y)?;
-        let mut inner = self.inner.borrow_mut();
-        inner.went_back = true;
-        backward::record(&mut inner, y.id(), dy.slice())
+    }
+
+    #[track_caller]
+    fn record_backward(&self, y: &Tensor, dy: &Tensor) -> Result<(), Error> {
+        let recorded = {
+            let mut inner = self.inner_mut();
+            inner.went_back = true;
+            backward::record(&mut inner, y.id(), dy.slice())
+        };
+        self.catch(recorded);
+        self.check()
     }
 
     fn check_can_go_back(&self, y: &Tensor) -> Result<(), Error> {
-        let inner = self.inner.borrow();
+        let inner = self.inner();
         let graph = inner.program.name().to_owned();
         if inner.mode == Mode::Inference {
             return Err(Error::NoTape { graph });
@@ -255,12 +297,13 @@ impl Graph {
         if inner.nodes[y.id()].wants_grad { Ok(()) } else { Err(Error::NothingToTrain { graph }) }
     }
 
-    /// Compiles the program on `device`, with kernels [fused](Program::rewritten), and writes the constants there. On the CPU the values are those of the
-    /// kernels as they were recorded, to the bit.
+    /// Compiles the program on `device`, with kernels [fused](Program::rewritten), and writes the constants there. On the CPU the results are bit-identical to
+    /// those of the kernels as they were recorded.
     ///
     /// # Errors
-    /// [`Error::Program`].
+    /// The first error of the graph, as [`check`](Self::check); [`Error::Program`].
     pub fn compile(&self, device: &Device) -> Result<Executable, Error> {
+        self.check()?;
         let inner = self.inner.borrow();
         let executable = device.compile(&inner.program.rewritten(&inner.rewrites))?;
         for (persistent, values) in &inner.constants {
@@ -269,42 +312,48 @@ impl Graph {
         Ok(executable)
     }
 
-    /// The program recorded so far, to look at it or to record kernels of one's own.
+    /// The program recorded so far, to look at it. To record kernels of your own, see [`record`](Self::record).
     pub fn with_program<T>(&self, f: impl FnOnce(&mut Program) -> T) -> T {
         f(&mut self.inner.borrow_mut().program)
     }
 
-    /// The most that is ever allocated when these graphs are compiled on one device side by side: each persistent buffer once,
+    /// The memory that these graphs take together when they are compiled on one device: each persistent buffer once,
     /// and the transients of every graph.
     ///
     /// # Errors
-    /// [`Error::Program`] if a transient is read before it is written.
+    /// The first error of a graph, as [`check`](Self::check); [`Error::Program`] if a transient is read before it is written.
     pub fn planned_peak_bytes(graphs: &[&Self]) -> Result<usize, Error> {
+        graphs.iter().try_for_each(|graph| graph.check())?;
         let programs: Vec<_> = graphs.iter().map(|graph| graph.fused()).collect();
         Ok(brisk_program::planned_peak_bytes(&programs.iter().collect::<Vec<_>>())?)
     }
 
-    /// The program as it is [compiled](Self::compile): what has been recorded so far, with kernels fused. Its `Display` lists them.
+    /// The program as it is [compiled](Self::compile): all that has been recorded so far, with kernels fused. Its `Display` lists the kernels.
     pub fn fused(&self) -> Program {
         let inner = self.inner.borrow();
         inner.program.rewritten(&inner.rewrites)
     }
 
-    /// How kernels are fused when the graph is compiled; `&[]` leaves each as it was recorded. At first it is [`Rewrite::ALL`].
+    /// How kernels are fused when the graph is compiled: [`Rewrite::ALL`] by default; `&[]` leaves each as it was recorded.
     pub fn fuse_by(&self, rewrites: &[Rewrite]) {
         self.inner.borrow_mut().rewrites = rewrites.to_vec();
     }
 
-    /// Takes a slice that a kernel of one's own has written into the graph, as a tensor without gradient.
+    /// A slice that a kernel of your own writes, as a tensor without gradient.
     ///
     /// # Errors
     /// [`Error::Shape`] if the shape has another number of elements.
-    pub fn wrap(&self, slice: Slice, shape: &[usize]) -> Result<Tensor, Error> {
-        if shape.iter().product::<usize>() != slice.len() {
-            let expected = format!("{} elements", slice.len());
-            return Err(Error::Shape { op: "wrap", arg: "shape", expected, found: shape.to_vec() });
+    #[track_caller]
+    pub fn wrap(&self, slice: Slice, shape: &[usize]) -> Tensor {
+        match check_slice("wrap", slice, shape) {
+            Ok(()) => self.add_node(Node::of(slice, shape)),
+            Err(error) => self.failed(error, slice.dtype(), shape),
         }
-        Ok(self.add_node(Node::of(slice, shape)))
+    }
+
+    /// The slice of a persistent buffer in the graph's program.
+    pub fn buffer(&self, persistent: &Persistent) -> Slice {
+        self.with_program(|program| program.persistent(persistent))
     }
 
     pub(crate) fn add_node(&self, node: Node) -> Tensor {
@@ -329,7 +378,7 @@ impl Graph {
     }
 
     /// Records a kernel of an operation, over slices stored in any type.
-    pub(crate) fn push(&self, kernel: impl Kernel, args: &[Slice]) -> Result<(), Error> {
+    pub(crate) fn try_push(&self, kernel: impl Kernel, args: &[Slice]) -> Result<(), Error> {
         self.with_program(|program| stored::push(program, kernel, args))
     }
 
@@ -346,9 +395,15 @@ fn check_float(arg: &'static str, found: DType) -> Result<(), Error> {
     if found.is_float() { Ok(()) } else { Err(Error::Dtype { op: "parameter", arg, expected: "f32, f16 or bf16", found }) }
 }
 
+fn check_slice(op: &'static str, slice: Slice, shape: &[usize]) -> Result<(), Error> {
+    if n_elements(shape) == Some(slice.len()) {
+        return Ok(());
+    }
+    Err(Error::Shape { op, arg: "shape", expected: format!("{} elements", slice.len()), found: shape.to_vec() })
+}
+
 fn check_elements(op: &'static str, persistent: &Persistent, range: &Range<usize>, shape: &[usize]) -> Result<(), Error> {
-    let n: usize = shape.iter().product();
-    if range.start <= range.end && range.end <= persistent.len() && range.len() == n {
+    if range.start <= range.end && range.end <= persistent.len() && n_elements(shape) == Some(range.len()) {
         return Ok(());
     }
     let expected = format!("{} elements, those of {range:?} of `{}` ({})", range.len(), persistent.name(), persistent.len());

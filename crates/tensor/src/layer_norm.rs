@@ -13,10 +13,12 @@ impl Tensor {
     /// [`Error::Shape`], also for a bias without a weight; [`Error::ForeignTensor`].
     /// # Reference
     /// `torch.nn.functional.layer_norm` over the last dimension.
-    pub fn layer_norm(&self, weight: Option<&Self>, bias: Option<&Self>, eps: f32) -> Result<Self, Error> {
+    #[track_caller]
+    pub fn layer_norm(&self, weight: Option<&Self>, bias: Option<&Self>, eps: f32) -> Self {
         if let (None, Some(bias)) = (weight, bias) {
             let expected = "a weight with it; pass one of ones".to_owned();
-            return Err(Error::Shape { op: NAME, arg: "bias", expected, found: bias.shape().to_vec() });
+            let error = Error::Shape { op: NAME, arg: "bias", expected, found: bias.shape().to_vec() };
+            return self.refused(error, self.shape());
         }
         let inputs: Vec<_> = [self].into_iter().chain(weight).chain(bias).collect();
         self.graph().apply(Normalisation { eps }, &inputs)

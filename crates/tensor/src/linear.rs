@@ -15,12 +15,13 @@ impl Tensor {
     /// [`Error::Shape`], [`Error::ForeignTensor`].
     /// # Reference
     /// `torch.nn.functional.linear`.
-    pub fn linear(&self, weight: &Self, bias: Option<&Self>, activation: Activation) -> Result<Self, Error> {
+    #[track_caller]
+    pub fn linear(&self, weight: &Self, bias: Option<&Self>, activation: Activation) -> Self {
         let is_fused = self.graph().fuses(activation);
         let operation = Linear { activation: if is_fused { activation } else { Activation::Identity } };
         let inputs: Vec<_> = [self, weight].into_iter().chain(bias).collect();
-        let y = self.graph().apply(operation, &inputs)?;
-        if is_fused { Ok(y) } else { y.activate(activation) }
+        let y = self.graph().apply(operation, &inputs);
+        if is_fused { y } else { y.activate(activation) }
     }
 }
 
@@ -69,6 +70,10 @@ impl Operation for Linear {
         }
         check_kernel(&self.kernel(n_rows, [n_out, n_in], inputs.len() > 2))?;
         Ok(vec![n_rows, n_out])
+    }
+
+    fn refused_shape(&self, inputs: &[&Tensor]) -> Vec<usize> {
+        [0, 1].map(|i| inputs[i].shape().first().copied().unwrap_or(1)).into()
     }
 
     fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {

@@ -16,7 +16,8 @@ impl Tensor {
     /// [`Error::Shape`], [`Error::ForeignTensor`].
     /// # Reference
     /// `torch.nn.functional.binary_cross_entropy_with_logits`.
-    pub fn bce_with_logits(&self, target: &Self, weight: &Self, reduction: Reduction, pos_weight: f32) -> Result<Self, Error> {
+    #[track_caller]
+    pub fn bce_with_logits(&self, target: &Self, weight: &Self, reduction: Reduction, pos_weight: f32) -> Self {
         let n = self.n_elements();
         self.graph().apply(BceWithLogits { n, reduction, pos_weight }, &[self, target, weight])
     }
@@ -31,7 +32,8 @@ impl Tensor {
     /// [`Error::Shape`], [`Error::ForeignTensor`].
     /// # Reference
     /// `torch.nn.functional.mse_loss`.
-    pub fn mse_loss(&self, target: &Self, weight: &Self, reduction: Reduction) -> Result<Self, Error> {
+    #[track_caller]
+    pub fn mse_loss(&self, target: &Self, weight: &Self, reduction: Reduction) -> Self {
         let n_rows = self.shape().first().copied().unwrap_or(1);
         let n_cols = self.n_elements().checked_div(n_rows).unwrap_or(0);
         self.graph().apply(MseLoss { n_rows, n_cols, reduction }, &[self, target, weight])
@@ -64,6 +66,10 @@ impl Operation for BceWithLogits {
         }
         check_kernel(self)?;
         Ok(Vec::new())
+    }
+
+    fn refused_shape(&self, _: &[&Tensor]) -> Vec<usize> {
+        Vec::new()
     }
 
     fn output_dtype(&self, _: DType) -> DType {
@@ -104,6 +110,10 @@ impl Operation for MseLoss {
         inputs[2].check_len("mse_loss", "weight", inputs[0].shape(), self.n_rows)?;
         check_kernel(self)?;
         Ok(Vec::new())
+    }
+
+    fn refused_shape(&self, _: &[&Tensor]) -> Vec<usize> {
+        Vec::new()
     }
 
     fn output_dtype(&self, _: DType) -> DType {

@@ -12,7 +12,8 @@ impl Tensor {
     /// [`Error::Shape`], [`Error::ForeignTensor`].
     /// # Reference
     /// `torch.matmul` of two matrices.
-    pub fn matmul(&self, b: &Self, transpose: Transpose) -> Result<Self, Error> {
+    #[track_caller]
+    pub fn matmul(&self, b: &Self, transpose: Transpose) -> Self {
         self.graph().apply(Product { transpose }, &[self, b])
     }
 }
@@ -48,12 +49,17 @@ impl Operation for Product {
         let (a, b) = (inputs[0].matrix(NAME, "a")?, inputs[1].matrix(NAME, "b")?);
         let ([_, k], [b_rows, _]) = (transposed([a.0, a.1], self.transpose.a()), transposed([b.0, b.1], self.transpose.b()));
         if b_rows != k {
-            let expected = format!("{k} along the dimension that is summed over");
+            let expected = if self.transpose.b() { format!("[_, {k}]") } else { format!("[{k}, _]") };
             return Err(Error::Shape { op: NAME, arg: "b", expected, found: inputs[1].shape().to_vec() });
         }
         let kernel = self.kernel([a.0, a.1], [b.0, b.1]);
         check_kernel(&kernel)?;
         Ok(vec![kernel.m, kernel.n])
+    }
+
+    fn refused_shape(&self, inputs: &[&Tensor]) -> Vec<usize> {
+        let len = |i: usize, dim: usize| inputs[i].shape().get(dim).copied().unwrap_or(1);
+        vec![len(0, usize::from(self.transpose.a())), len(1, usize::from(!self.transpose.b()))]
     }
 
     fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {

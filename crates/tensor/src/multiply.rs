@@ -15,7 +15,8 @@ impl Tensor {
     /// [`Error::Shape`], [`Error::ForeignTensor`].
     /// # Reference
     /// `torch.mul`.
-    pub fn multiply(&self, b: &Self) -> Result<Self, Error> {
+    #[track_caller]
+    pub fn multiply(&self, b: &Self) -> Self {
         if self.shape() != b.shape() {
             return binary(self, b, "multiply", |a, b| a * b);
         }

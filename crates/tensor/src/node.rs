@@ -20,6 +20,8 @@ pub(crate) struct Node {
     /// the original, in the original's dtype. So products write the gradient of an f32 parameter in f32, without a cast after them.
     pub(crate) rounded: Option<usize>,
     pub(crate) is_parameter: bool,
+    /// Whether the operation that made it was refused, or one that it depends on.
+    pub(crate) is_failed: bool,
     /// Whether a gradient must reach it.
     pub(crate) wants_grad: bool,
     /// Where its gradient is written, for parameters.
@@ -52,6 +54,7 @@ impl Node {
             n_operands: 0,
             rounded: None,
             is_parameter: false,
+            is_failed: false,
             wants_grad: false,
             grad: None,
             n_uses: 0,

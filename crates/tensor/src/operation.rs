@@ -6,6 +6,7 @@ use brisk_kernels::{Activation, DType, Kernel};
 use brisk_program::{HostStep, Slice};
 
 use crate::node::{self, Node, Recorded};
+use crate::stored::promoted;
 use crate::{Backward, Error, Graph, Mode, Tensor};
 
 /// An operation on tensors: what it computes, and how gradients pass through it.
@@ -49,9 +50,9 @@ use crate::{Backward, Error, Graph, Mode, Tensor};
 ///
 /// let (values, grads) = (Persistent::new("values", DType::F32, 2), Persistent::new("grads", DType::F32, 2));
 /// let graph = Graph::training("squares");
-/// let x = graph.parameter(&values, &grads, 0..2, &[2])?;
-/// let y = graph.apply(Square, &[&x])?;
-/// graph.backward(&y.sum(..)?)?;
+/// let x = graph.parameter(&values, &grads, 0..2, &[2]);
+/// let y = graph.apply(Square, &[&x]);
+/// graph.backward(&y.sum(..))?;
 /// let device = Device::cpu()?;
 /// device.write(&values, &[3.0_f32, -0.5])?;
 /// graph.compile(&device)?.run(1)?;
@@ -75,6 +76,12 @@ pub trait Operation: fmt::Debug + 'static {
     /// # Errors
     /// Any that says why these inputs are refused; [`Error::Shape`] and [`Error::Dtype`] as a rule.
     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error>;
+
+    /// The shape of the failed tensor that stands for the result where [`output_shape`](Self::output_shape) returns an error. The caller may go on to read
+    /// the lengths of its dimensions, so it should have as many as a result would. That of the first input, unless the operation says otherwise.
+    fn refused_shape(&self, inputs: &[&Tensor]) -> Vec<usize> {
+        inputs.first().map_or(Vec::new(), |input| input.shape().to_vec())
+    }
 
     /// What [`Graph::autocast`] does with the operation.
     fn autocast_rule(&self) -> AutocastRule {
@@ -220,7 +227,7 @@ impl Forward<'_> {
     /// # Errors
     /// [`Error::Program`] if the buffers are not what the kernel takes.
     pub fn push(&self, kernel: impl Kernel, args: &[Slice]) -> Result<(), Error> {
-        self.graph.push(kernel, args)
+        self.graph.try_push(kernel, args)
     }
 
     /// Records a step that the host takes between kernels.
@@ -236,10 +243,12 @@ impl Graph {
     /// Records `operation` over `inputs`: casts them as [`autocast`](Self::autocast) says, records the forward kernels and, if the graph keeps
     /// a tape and an input needs a gradient, remembers the operation for [`backward`](Self::backward).
     ///
+    /// If the operation is refused, or an input is [failed](Tensor::is_failed), no kernel is recorded and the result is a failed tensor.
+    ///
     /// # Errors
-    /// [`Error::ForeignTensor`] if an input belongs to another graph; those of [`Operation::output_shape`], after which the graph is as
-    /// before; those of [`Operation::forward`].
-    pub fn apply(&self, operation: impl Operation, inputs: &[&Tensor]) -> Result<Tensor, Error> {
+    /// [`Error::ForeignTensor`] if an input belongs to another graph; those of [`Operation::output_shape`] and [`Operation::forward`].
+    #[track_caller]
+    pub fn apply(&self, operation: impl Operation, inputs: &[&Tensor]) -> Tensor {
         self.apply_dyn(Rc::new(operation), inputs)
     }
 
@@ -247,20 +256,38 @@ impl Graph {
     ///
     /// # Errors
     /// As [`apply`](Self::apply).
-    pub fn apply_dyn(&self, operation: Rc<dyn Operation>, inputs: &[&Tensor]) -> Result<Tensor, Error> {
-        let name = operation.name();
-        let names = operation.input_names();
-        for (i, input) in inputs.iter().enumerate() {
+    #[track_caller]
+    pub fn apply_dyn(&self, operation: Rc<dyn Operation>, inputs: &[&Tensor]) -> Tensor {
+        let dtype = || operation.output_dtype(promoted(inputs.iter().map(|input| input.dtype())));
+        let (name, names) = (operation.name(), operation.input_names());
+        let foreign = inputs.iter().enumerate().find_map(|(i, input)| {
             let arg = names.get(i).or(names.last()).copied().unwrap_or("input");
-            self.check_own(name, arg, input)?;
+            self.check_own(name, arg, input).err()
+        });
+        if let Some(error) = foreign {
+            return self.failed(error, dtype(), &operation.refused_shape(inputs));
         }
-        let shape = operation.output_shape(inputs)?;
+        let shape = operation.output_shape(inputs);
+        if inputs.iter().any(|input| input.is_failed()) {
+            return self.failed_tensor(dtype(), &shape.unwrap_or_else(|_| operation.refused_shape(inputs)));
+        }
+        match shape {
+            Err(error) => self.failed(error, dtype(), &operation.refused_shape(inputs)),
+            Ok(shape) => match self.try_apply(operation.clone(), inputs, &shape) {
+                Err(error) => self.failed(error, dtype(), &shape),
+                Ok(result) => result,
+            },
+        }
+    }
+
+    fn try_apply(&self, operation: Rc<dyn Operation>, inputs: &[&Tensor], shape: &[usize]) -> Result<Tensor, Error> {
+        let name = operation.name();
         let mut inputs: Vec<Tensor> = inputs.iter().map(|&input| input.clone()).collect();
         let n_operands = operation.n_operands(inputs.len()).min(inputs.len());
         let dtype = self.cast_operands(name, operation.autocast_rule(), &mut inputs[..n_operands])?;
 
         let dtype = operation.output_dtype(dtype);
-        let mut forward = Forward { graph: self, name, inputs: &inputs, dtype, shape: &shape, output: None, saved: Vec::new() };
+        let mut forward = Forward { graph: self, name, inputs: &inputs, dtype, shape, output: None, saved: Vec::new() };
         operation.forward(&mut forward)?;
         let output = forward.output().slice(0..shape.iter().product());
         let saved = forward.saved;
@@ -283,7 +310,7 @@ impl Graph {
             wants_grad: needs_grad,
             output_of: operation.output_activation(),
             recorded: needs_grad.then_some(Recorded { operation, saved, input_shapes }),
-            ..Node::of(output, &shape)
+            ..Node::of(output, shape)
         });
         self.watch(&result)?;
         Ok(result)

@@ -18,11 +18,12 @@ impl Tensor {
     /// use brisk_tensor::Graph;
     ///
     /// let graph = Graph::inference("images");
-    /// let nhwc = graph.constant("images", &[0.5; 2 * 8 * 8 * 3], &[2, 8, 8, 3])?;
-    /// assert_eq!(nhwc.permute(&[0, 3, 1, 2])?.shape(), [2, 3, 8, 8]);
+    /// let nhwc = graph.constant("images", &[0.5; 2 * 8 * 8 * 3], &[2, 8, 8, 3]);
+    /// assert_eq!(nhwc.permute(&[0, 3, 1, 2]).shape(), [2, 3, 8, 8]);
     /// # Ok::<(), brisk_tensor::Error>(())
     /// ```
-    pub fn permute(&self, dims: &[usize]) -> Result<Self, Error> {
+    #[track_caller]
+    pub fn permute(&self, dims: &[usize]) -> Self {
         let n_dims = self.shape().len();
         let is_permutation = dims.len() == n_dims && (0..n_dims).all(|dim| dims.contains(&dim));
         if is_permutation {
@@ -40,9 +41,12 @@ impl Tensor {
     /// As [`permute`](Self::permute); [`Error::Shape`] if there is no such dimension.
     /// # Reference
     /// `torch.transpose`.
-    pub fn transpose(&self, a: usize, b: usize) -> Result<Self, Error> {
-        self.around("transpose", a)?;
-        self.around("transpose", b)?;
+    #[track_caller]
+    pub fn transpose(&self, a: usize, b: usize) -> Self {
+        const OP: &str = "transpose";
+        if let Err(error) = self.check_dim(OP, a).and_then(|()| self.check_dim(OP, b)) {
+            return self.refused(error, self.shape());
+        }
         let mut dims: Vec<usize> = (0..self.shape().len()).collect();
         dims.swap(a, b);
         self.permute(&dims)

@@ -48,9 +48,12 @@ impl Tensor {
     /// [`Error::Shape`]; [`Error::Program`] where no window fits, a stride is 0, or padding is more than half of a window.
     /// # Reference
     /// `torch.nn.functional.max_pool2d`.
-    pub fn max_pool2d(&self, pool: &Pool2d) -> Result<Self, Error> {
-        let shape = pool.over(self.images("max_pool2d", "x")?);
-        self.max_pool(shape, &image_shape(&shape.y()))
+    #[track_caller]
+    pub fn max_pool2d(&self, pool: &Pool2d) -> Self {
+        match self.images("max_pool2d", "x") {
+            Ok(x) => self.max_pool(pool.over(x), &image_shape(&pool.over(x).y())),
+            Err(error) => self.refused(error, self.shape()),
+        }
     }
 
     /// The mean of each window and channel.
@@ -61,9 +64,12 @@ impl Tensor {
     /// As [`max_pool2d`](Self::max_pool2d).
     /// # Reference
     /// `torch.nn.functional.avg_pool2d`.
-    pub fn avg_pool2d(&self, pool: &Pool2d, divisor: PoolDivisor) -> Result<Self, Error> {
-        let shape = pool.over(self.images("avg_pool2d", "x")?);
-        self.avg_pool(AvgPool2d { shape, divisor }, &image_shape(&shape.y()))
+    #[track_caller]
+    pub fn avg_pool2d(&self, pool: &Pool2d, divisor: PoolDivisor) -> Self {
+        match self.images("avg_pool2d", "x") {
+            Ok(x) => self.avg_pool(AvgPool2d { shape: pool.over(x), divisor }, &image_shape(&pool.over(x).y())),
+            Err(error) => self.refused(error, self.shape()),
+        }
     }
 
     /// The maximum of each channel of each image. Of equal values the first gets the gradient; a NaN counts as the maximum.
@@ -74,9 +80,12 @@ impl Tensor {
     /// [`Error::Shape`].
     /// # Reference
     /// `torch.nn.functional.adaptive_max_pool2d(x, 1)`; `x.amax(dim=(1, 2))` except for ties, over which `amax` spreads the gradient.
-    pub fn global_max_pool2d(&self) -> Result<Self, Error> {
-        let x = self.images("global_max_pool2d", "x")?;
-        self.max_pool(PoolShape::global(x), &[x.n_images, x.n_channels])
+    #[track_caller]
+    pub fn global_max_pool2d(&self) -> Self {
+        match self.images("global_max_pool2d", "x") {
+            Ok(x) => self.max_pool(PoolShape::global(x), &[x.n_images, x.n_channels]),
+            Err(error) => self.refused(error, &self.ends()),
+        }
     }
 
     /// The mean of each channel of each image.
@@ -87,16 +96,29 @@ impl Tensor {
     /// [`Error::Shape`].
     /// # Reference
     /// `x.mean(dim=(1, 2))`.
-    pub fn global_avg_pool2d(&self) -> Result<Self, Error> {
-        let x = self.images("global_avg_pool2d", "x")?;
-        self.avg_pool(AvgPool2d { shape: PoolShape::global(x), divisor: PoolDivisor::Padded }, &[x.n_images, x.n_channels])
+    #[track_caller]
+    pub fn global_avg_pool2d(&self) -> Self {
+        match self.images("global_avg_pool2d", "x") {
+            Ok(x) => {
+                let kernel = AvgPool2d { shape: PoolShape::global(x), divisor: PoolDivisor::Padded };
+                self.avg_pool(kernel, &[x.n_images, x.n_channels])
+            }
+            Err(error) => self.refused(error, &self.ends()),
+        }
     }
 
-    fn max_pool(&self, shape: PoolShape, y_shape: &[usize]) -> Result<Self, Error> {
+    /// The lengths of its first and last dimensions, the shape of a global pooling.
+    fn ends(&self) -> [usize; 2] {
+        [self.shape().first(), self.shape().last()].map(|len| len.copied().unwrap_or(1))
+    }
+
+    #[track_caller]
+    fn max_pool(&self, shape: PoolShape, y_shape: &[usize]) -> Self {
         self.graph().apply(Pooling { kernel: MaxPool2d { shape }, y_shape: y_shape.to_vec() }, &[self])
     }
 
-    fn avg_pool(&self, kernel: AvgPool2d, y_shape: &[usize]) -> Result<Self, Error> {
+    #[track_caller]
+    fn avg_pool(&self, kernel: AvgPool2d, y_shape: &[usize]) -> Self {
         self.graph().apply(Pooling { kernel, y_shape: y_shape.to_vec() }, &[self])
     }
 }

@@ -13,7 +13,8 @@ impl Tensor {
     /// [`Error::Shape`] if there is no such dimension, one is named twice, or a range is empty.
     /// # Reference
     /// `torch.sum`.
-    pub fn sum(&self, dims: impl Into<Dims>) -> Result<Self, Error> {
+    #[track_caller]
+    pub fn sum(&self, dims: impl Into<Dims>) -> Self {
         self.reduce(ReduceOp::Sum, dims)
     }
 
@@ -23,7 +24,8 @@ impl Tensor {
     /// As [`sum`](Self::sum).
     /// # Reference
     /// `torch.mean`.
-    pub fn mean(&self, dims: impl Into<Dims>) -> Result<Self, Error> {
+    #[track_caller]
+    pub fn mean(&self, dims: impl Into<Dims>) -> Self {
         self.reduce(ReduceOp::Mean, dims)
     }
 
@@ -33,7 +35,8 @@ impl Tensor {
     /// As [`sum`](Self::sum).
     /// # Reference
     /// `torch.amax`.
-    pub fn max(&self, dims: impl Into<Dims>) -> Result<Self, Error> {
+    #[track_caller]
+    pub fn max(&self, dims: impl Into<Dims>) -> Self {
         self.reduce(ReduceOp::Max, dims)
     }
 
@@ -43,7 +46,8 @@ impl Tensor {
     /// As [`sum`](Self::sum).
     /// # Reference
     /// `torch.amin`.
-    pub fn min(&self, dims: impl Into<Dims>) -> Result<Self, Error> {
+    #[track_caller]
+    pub fn min(&self, dims: impl Into<Dims>) -> Self {
         self.reduce(ReduceOp::Min, dims)
     }
 
@@ -53,7 +57,8 @@ impl Tensor {
     /// As [`sum`](Self::sum).
     /// # Reference
     /// `torch.linalg.vector_norm`.
-    pub fn norm(&self, dims: impl Into<Dims>) -> Result<Self, Error> {
+    #[track_caller]
+    pub fn norm(&self, dims: impl Into<Dims>) -> Self {
         self.reduce(ReduceOp::Norm, dims)
     }
 
@@ -63,13 +68,17 @@ impl Tensor {
     /// As [`sum`](Self::sum).
     /// # Reference
     /// `torch.var`; a `correction` of 1 is Bessel's, of 0 none.
-    pub fn var(&self, dims: impl Into<Dims>, correction: usize) -> Result<Self, Error> {
+    #[track_caller]
+    pub fn var(&self, dims: impl Into<Dims>, correction: usize) -> Self {
         let dims = dims.into();
-        let n = dims.of("var", self)?.n(self.shape());
-        let from_mean = self.sub(&self.mean(dims.clone().keep())?)?;
+        let n = match dims.of("var", self) {
+            Ok(dims) => dims.n(self.shape()),
+            Err(error) => return self.refused(error, self.shape()),
+        };
+        let from_mean = self.sub(&self.mean(dims.clone().keep()));
         // 0/0 or a number over 0, as in PyTorch, where there are no degrees of freedom.
         let scale = 1.0 / n.saturating_sub(correction) as f32;
-        from_mean.map(|x| x.powi(2) * scale)?.sum(dims)
+        from_mean.map(|x| x.powi(2) * scale).sum(dims)
     }
 
     /// The standard deviation over the dimensions `dims`: the square root of [`var`](Self::var).
@@ -78,13 +87,17 @@ impl Tensor {
     /// As [`sum`](Self::sum).
     /// # Reference
     /// `torch.std`.
-    pub fn std(&self, dims: impl Into<Dims>, correction: usize) -> Result<Self, Error> {
-        self.var(dims, correction)?.sqrt()
+    #[track_caller]
+    pub fn std(&self, dims: impl Into<Dims>, correction: usize) -> Self {
+        self.var(dims, correction).sqrt()
     }
 
-    fn reduce(&self, op: ReduceOp, dims: impl Into<Dims>) -> Result<Self, Error> {
-        let dims = dims.into().of(Reduce::all(1, op).name(), self)?;
-        self.graph().apply(Reduction { op, dims }, &[self])
+    #[track_caller]
+    fn reduce(&self, op: ReduceOp, dims: impl Into<Dims>) -> Self {
+        match dims.into().of(Reduce::all(1, op).name(), self) {
+            Ok(dims) => self.graph().apply(Reduction { op, dims }, &[self]),
+            Err(error) => self.refused(error, self.shape()),
+        }
     }
 }
 

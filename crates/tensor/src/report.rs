@@ -77,9 +77,9 @@ impl Graph {
     /// use brisk_tensor::{Activation, DType, Graph, Precision};
     ///
     /// let graph = Graph::inference("layer");
-    /// let x = graph.constant("x", &[0.1; 32], &[4, 8])?;
-    /// let weight = graph.constant("weight", &[0.2; 16], &[2, 8])?;
-    /// graph.autocast(Precision::Bf16, || x.linear(&weight, None, Activation::Relu))?;
+    /// let x = graph.constant("x", &[0.1; 32], &[4, 8]);
+    /// let weight = graph.constant("weight", &[0.2; 16], &[2, 8]);
+    /// graph.autocast(Precision::Bf16, || x.linear(&weight, None, Activation::Relu));
     /// let report = graph.report();
     /// assert_eq!(report.casts().count(), 2);
     /// let linear = report.operations.last().unwrap();

@@ -1,16 +1,16 @@
 use std::ops::Range;
 
 use brisk_kernels::{Advance, BatchRows, DType, GatherCategories, GatherRows, ORDER_LEN, STATE_LEN, StoreRows};
-use brisk_program::Persistent;
+use brisk_program::{Persistent, Slice};
 
 use crate::{Error, Graph, Tensor, Windows};
 
-/// Which rows a batch takes, decided on the device.
+/// The rows of a batch, which are chosen on the device.
 #[derive(Debug, Clone)]
 pub struct Batch {
     /// `[n]` u32: rows of the table.
-    rows: brisk_program::Slice,
-    /// `[n]`: 1 for a row, 0 for padding behind the last.
+    rows: Slice,
+    /// `[n]`: 1 for a row, 0 for padding after the last.
     pub weights: Tensor,
     n: usize,
 }
@@ -20,103 +20,121 @@ impl Graph {
     ///
     /// # Errors
     /// [`Error::Program`] if the buffers have other lengths or types.
-    pub fn batch(&self, order: &Persistent, state: &Persistent, n: usize) -> Result<Batch, Error> {
+    #[track_caller]
+    pub fn batch(&self, order: &Persistent, state: &Persistent, n: usize) -> Batch {
         self.batch_part(order, state, 0..n)
     }
 
-    /// The same for a part of the batch: a micro-batch, whose gradients are [accumulated](Self::accumulate).
+    /// [`batch`](Self::batch) for some of the rows: a micro-batch, whose gradients are [accumulated](Self::accumulate).
     ///
     /// # Errors
     /// As [`batch`](Self::batch).
-    pub fn batch_part(&self, order: &Persistent, state: &Persistent, part: Range<usize>) -> Result<Batch, Error> {
+    #[track_caller]
+    pub fn batch_part(&self, order: &Persistent, state: &Persistent, part: Range<usize>) -> Batch {
         let (first, n) = (part.start, part.len());
-        let weights = self.transient("weights", DType::F32, n);
-        let rows = self.with_program(|program| {
-            let (order, state) = (program.persistent(order), program.persistent(state));
-            let rows = program.transient("rows", DType::U32, n);
-            program.push(BatchRows { first, n }, &[order, state, rows, weights]).map(|()| rows)
-        })?;
-        Ok(Batch { rows, weights: self.wrap(weights, &[n])?, n })
+        let [rows, weights] = [("rows", DType::U32), ("weights", DType::F32)].map(|(name, dtype)| self.transient(name, dtype, n));
+        let weights = match self.try_push(BatchRows { first, n }, &[self.buffer(order), self.buffer(state), rows, weights]) {
+            Ok(()) => self.wrap(weights, &[n]),
+            Err(error) => self.failed(error, DType::F32, &[n]),
+        };
+        Batch { rows, weights, n }
     }
 
-    /// The batch's rows of a table, standardised by column: `(table[row] - mean) * inv_std`. A kernel a window.
+    /// The batch's rows of a table, standardised by column: `(table[row] - mean) * inv_std`. One kernel per window.
     ///
     /// # Shapes
     /// `table`: `[n_table_rows, n_cols]`; `mean`, `inv_std`: `[n_cols]`; the result `[n, n_cols]`.
     /// # Dtypes
     /// `table` f32 or u8, which is 0 to 255; the rest and the result f32.
     /// # Errors
-    /// [`Error::Shape`] for another number of means than columns; [`Error::Program`] for a table of another type.
-    pub fn gather(&self, batch: &Batch, table: &Windows, mean: &Persistent, inv_std: &Persistent) -> Result<Tensor, Error> {
+    /// [`Error::Shape`] unless there is a mean for each column; [`Error::Program`] for a table of another dtype; [`Error::ForeignTensor`] for a batch of another
+    /// graph.
+    #[track_caller]
+    pub fn gather(&self, batch: &Batch, table: &Windows, mean: &Persistent, inv_std: &Persistent) -> Tensor {
         let n_cols = table.n_cols();
-        for (arg, found) in [("mean", mean.len()), ("inv_std", inv_std.len())] {
-            if found != n_cols {
-                let expected = format!("[{n_cols}], one a column");
-                return Err(Error::Shape { op: "gather", arg, expected, found: vec![found] });
-            }
+        let statistics = [("mean", mean), ("inv_std", inv_std)];
+        if let Some((arg, found)) = statistics.into_iter().find(|(_, values)| values.len() != n_cols) {
+            let expected = format!("[{n_cols}], a value for each column");
+            let error = Error::Shape { op: "gather", arg, expected, found: vec![found.len()] };
+            return self.failed(error, DType::F32, &[batch.n, n_cols]);
         }
-        let y = self.transient("gather", DType::F32, batch.n * n_cols);
-        self.with_program(|program| {
-            let (mean, inv_std) = (program.persistent(mean), program.persistent(inv_std));
-            for (first_row, window) in table.by_first_row() {
-                let kernel =
-                    GatherRows { dtype: table.dtype(), first_row, n_table_rows: window.len() / n_cols, n_cols, n: batch.n };
-                let window = program.persistent(window);
-                program.push(kernel, &[window, batch.rows, mean, inv_std, y])?;
-            }
-            Ok::<_, Error>(())
-        })?;
-        self.wrap(y, &[batch.n, n_cols])
+        let (n, dtype) = (batch.n, table.dtype());
+        let [mean, inv_std] = [mean, inv_std].map(|values| self.buffer(values));
+        self.gather_windows("gather", batch, table, DType::F32, |first_row, window, y| {
+            let kernel = GatherRows { dtype, first_row, n_table_rows: window.len() / n_cols.max(1), n_cols, n };
+            self.try_push(kernel, &[window, batch.rows, mean, inv_std, y])
+        })
     }
 
-    /// The batch's rows of a table of codes: what [`Tensor::embedding`] takes. A kernel a window.
+    /// The batch's rows of a table of codes, for [`Tensor::embedding`]. One kernel per window.
     ///
     /// # Shapes
     /// `table`: `[n_table_rows, n_cols]`; the result `[n, n_cols]`.
     /// # Dtypes
     /// u32.
     /// # Errors
-    /// [`Error::Program`] for a table of another type.
-    pub fn gather_categories(&self, batch: &Batch, table: &Windows) -> Result<Tensor, Error> {
+    /// [`Error::Program`] for a table of another dtype; [`Error::ForeignTensor`] for a batch of another graph.
+    #[track_caller]
+    pub fn gather_categories(&self, batch: &Batch, table: &Windows) -> Tensor {
         let (n, n_cols) = (batch.n, table.n_cols());
-        let y = self.with_program(|program| {
-            let y = program.transient("categories", DType::U32, n * n_cols);
-            for (first_row, window) in table.by_first_row() {
-                let kernel = GatherCategories { first_row, n_table_rows: window.len() / n_cols.max(1), n_cols, n };
-                let window = program.persistent(window);
-                program.push(kernel, &[window, batch.rows, y])?;
-            }
-            Ok::<_, Error>(y)
-        })?;
-        self.wrap(y, &[n, n_cols])
+        self.gather_windows("gather_categories", batch, table, DType::U32, |first_row, window, y| {
+            let kernel = GatherCategories { first_row, n_table_rows: window.len() / n_cols.max(1), n_cols, n };
+            self.try_push(kernel, &[window, batch.rows, y])
+        })
+    }
+
+    /// Records a kernel for each window of `table`, which is given the first row of the window, its buffer and that of the result.
+    #[track_caller]
+    fn gather_windows(
+        &self,
+        op: &'static str,
+        batch: &Batch,
+        table: &Windows,
+        dtype: DType,
+        mut push: impl FnMut(usize, Slice, Slice) -> Result<(), Error>,
+    ) -> Tensor {
+        let shape = [batch.n, table.n_cols()];
+        if let Err(error) = self.check_own(op, "batch", &batch.weights) {
+            return self.failed(error, dtype, &shape);
+        }
+        if batch.weights.is_failed() {
+            return self.failed_tensor(dtype, &shape);
+        }
+        let y = self.transient(op, dtype, shape[0] * shape[1]);
+        let pushed = table.by_first_row().try_for_each(|(first_row, window)| push(first_row, self.buffer(window), y));
+        match pushed {
+            Ok(()) => self.wrap(y, &shape),
+            Err(error) => self.failed(error, dtype, &shape),
+        }
     }
 
     /// Appends `x` to `all`, at the batch index in `state` times its length.
     ///
     /// # Errors
-    /// [`Error::ForeignTensor`]; [`Error::Dtype`] if `x` is not f32, as what autocast's products make; [`Error::Program`] if the buffers have other types.
-    pub fn store(&self, x: &Tensor, state: &Persistent, all: &Persistent) -> Result<(), Error> {
-        self.check_own("store", "x", x)?;
-        if x.dtype() != DType::F32 {
-            let expected = "f32; store `x.cast(DType::F32)?`";
-            return Err(Error::Dtype { op: "store", arg: "x", expected, found: x.dtype() });
+    /// [`Error::ForeignTensor`]; [`Error::Dtype`] if `x` is not f32, as results of products within autocast are not; [`Error::Program`] if the buffers have
+    /// other dtypes.
+    #[track_caller]
+    pub fn store(&self, x: &Tensor, state: &Persistent, all: &Persistent) {
+        if let Err(error) = self.check_own("store", "x", x) {
+            return self.fail(error);
         }
-        let kernel = StoreRows { n: x.n_elements(), n_cols: 1, n_total: all.len() };
-        Ok(self.with_program(|program| {
-            let (state, all) = (program.persistent(state), program.persistent(all));
-            program.push(kernel, &[x.slice(), state, all])
-        })?)
+        if x.dtype() != DType::F32 {
+            let expected = "f32; store `x.cast(DType::F32)`";
+            return self.fail(Error::Dtype { op: "store", arg: "x", expected, found: x.dtype() });
+        }
+        if !x.is_failed() {
+            let kernel = StoreRows { n: x.n_elements(), n_cols: 1, n_total: all.len() };
+            self.push(kernel, &[x.slice(), self.buffer(state), self.buffer(all)]);
+        }
     }
 
-    /// Ends a step: the batch index and the step count go up by one; a step that was skipped is counted as such.
+    /// Ends a step: the batch index and the step count increase by one; a skipped step is counted as such.
     ///
     /// # Errors
     /// [`Error::Program`] if `state` is not [`STATE_LEN`] u32.
-    pub fn advance(&self, state: &Persistent) -> Result<(), Error> {
-        Ok(self.with_program(|program| {
-            let state = program.persistent(state);
-            program.push(Advance, &[state])
-        })?)
+    #[track_caller]
+    pub fn advance(&self, state: &Persistent) {
+        self.push(Advance, &[self.buffer(state)]);
     }
 
     /// A buffer for [`batch`](Self::batch)'s `order`.

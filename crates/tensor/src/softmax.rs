@@ -1,5 +1,6 @@
 use brisk_kernels::{Kernel, Softmax, SoftmaxForm, SoftmaxGrad};
 
+use crate::narrow::sizes_around;
 use crate::operation::check_kernel;
 use crate::{AutocastRule, Backward, Error, Forward, Operation, Tensor};
 
@@ -12,7 +13,8 @@ impl Tensor {
     /// [`Error::Shape`] if there is no such dimension; [`Error::Program`] if there are no elements, or more than a kernel can address.
     /// # Reference
     /// `torch.softmax`.
-    pub fn softmax(&self, dim: usize) -> Result<Self, Error> {
+    #[track_caller]
+    pub fn softmax(&self, dim: usize) -> Self {
         self.softmax_of(dim, SoftmaxForm::Probability)
     }
 
@@ -22,18 +24,23 @@ impl Tensor {
     /// As [`softmax`](Self::softmax).
     /// # Reference
     /// `torch.log_softmax`.
-    pub fn log_softmax(&self, dim: usize) -> Result<Self, Error> {
+    #[track_caller]
+    pub fn log_softmax(&self, dim: usize) -> Self {
         self.softmax_of(dim, SoftmaxForm::Log)
     }
 
-    fn softmax_of(&self, dim: usize, form: SoftmaxForm) -> Result<Self, Error> {
+    #[track_caller]
+    fn softmax_of(&self, dim: usize, form: SoftmaxForm) -> Self {
         let kernel = |n_rows, n_cols| Softmax { n_rows, n_cols, form };
-        let [_, n_cols, n_inner] = self.around(Kernel::name(&kernel(1, 1)), dim)?;
+        if let Err(error) = self.check_dim(Kernel::name(&kernel(1, 1)), dim) {
+            return self.refused(error, self.shape());
+        }
+        let [_, n_cols, n_inner] = sizes_around(self.shape(), dim);
         if n_inner == 1 {
             return self.graph().apply(kernel(self.n_elements() / n_cols.max(1), n_cols), &[self]);
         }
         let last = self.shape().len() - 1;
-        self.transpose(dim, last)?.softmax_of(last, form)?.transpose(dim, last)
+        self.transpose(dim, last).softmax_of(last, form).transpose(dim, last)
     }
 }
 

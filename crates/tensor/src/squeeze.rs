@@ -7,10 +7,13 @@ impl Tensor {
     /// [`Error::Shape`] if there is no such dimension.
     /// # Reference
     /// `torch.squeeze(x, dim)`.
-    pub fn squeeze(&self, dim: usize) -> Result<Self, Error> {
-        let [_, length, _] = self.around("squeeze", dim)?;
+    #[track_caller]
+    pub fn squeeze(&self, dim: usize) -> Self {
         let mut shape = self.shape().to_vec();
-        if length == 1 {
+        if let Err(error) = self.check_dim("squeeze", dim) {
+            return self.refused(error, &shape);
+        }
+        if shape[dim] == 1 {
             shape.remove(dim);
         }
         self.reshape(&shape)
@@ -22,13 +25,15 @@ impl Tensor {
     /// [`Error::Shape`] if `dim` is greater than the number of dimensions.
     /// # Reference
     /// `torch.unsqueeze`.
-    pub fn unsqueeze(&self, dim: usize) -> Result<Self, Error> {
+    #[track_caller]
+    pub fn unsqueeze(&self, dim: usize) -> Self {
+        let mut shape = self.shape().to_vec();
+        shape.insert(dim.min(shape.len()), 1);
         if dim > self.shape().len() {
             let expected = format!("at least {dim} dimensions");
-            return Err(Error::Shape { op: "unsqueeze", arg: "x", expected, found: self.shape().to_vec() });
+            let error = Error::Shape { op: "unsqueeze", arg: "x", expected, found: self.shape().to_vec() };
+            return self.refused(error, &shape);
         }
-        let mut shape = self.shape().to_vec();
-        shape.insert(dim, 1);
         self.reshape(&shape)
     }
 }

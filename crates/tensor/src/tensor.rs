@@ -5,7 +5,24 @@ use crate::{Error, Graph};
 
 /// A value of a graph: a shape, and the buffer that holds it when the program runs. Clones are the same value.
 ///
-/// Tensors are row-major and contiguous. Operations are methods, each in the file of its name.
+/// Tensors are row-major and contiguous. Operations are methods, and the operators `+`, `-`, `*` and `/` are elementwise, with numbers on either side.
+///
+/// # Errors
+/// No operation returns a `Result`. One that is refused returns a [failed](Self::is_failed) tensor, and its graph keeps the first error, with the caller's
+/// file and line, for [`Graph::check`], [`Graph::backward`] and [`Graph::compile`] to return. The errors that are listed for each operation are errors in this
+/// sense.
+///
+/// # Examples
+/// ```
+/// use brisk_tensor::Graph;
+///
+/// let graph = Graph::inference("standardised");
+/// let x = graph.constant("x", &[1.0, 2.0, 3.0, 4.0, 5.0, 9.0], &[2, 3]);
+/// let y = (&x - x.mean(0)) / (x.std(0, 1) + 1e-5);
+/// assert_eq!(y.shape(), [2, 3]);
+/// graph.check()?;
+/// # Ok::<(), brisk_tensor::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Tensor {
     graph: Graph,
@@ -19,14 +36,14 @@ impl Tensor {
         Self { graph, id, slice, shape }
     }
 
-    /// The lengths of its dimensions; empty for a single number.
+    /// The lengths of its dimensions; empty for a single number. Of a [failed](Self::is_failed) tensor, a guess.
     pub fn shape(&self) -> &[usize] {
         &self.shape
     }
 
     /// The number of elements.
     pub fn n_elements(&self) -> usize {
-        self.shape.iter().product()
+        self.slice.len()
     }
 
     /// The dtype of its elements.
@@ -50,12 +67,13 @@ impl Tensor {
     /// [`Error::Shape`] if the number of elements differs.
     /// # Reference
     /// `torch.Tensor.view`.
-    pub fn reshape(&self, shape: &[usize]) -> Result<Self, Error> {
-        if shape.iter().product::<usize>() != self.n_elements() {
+    #[track_caller]
+    pub fn reshape(&self, shape: &[usize]) -> Self {
+        if n_elements(shape) != Some(self.n_elements()) {
             let expected = format!("{} elements", self.n_elements());
-            return Err(Error::Shape { op: "reshape", arg: "shape", expected, found: shape.to_vec() });
+            return self.refused(Error::Shape { op: "reshape", arg: "shape", expected, found: shape.to_vec() }, shape);
         }
-        Ok(Self { shape: shape.to_vec(), ..self.clone() })
+        Self { shape: shape.to_vec(), ..self.clone() }
     }
 
     /// Whether `b` has the same shape.
@@ -102,8 +120,13 @@ impl Tensor {
     }
 }
 
+/// The number of elements of a shape, if `usize` can hold it.
+pub(crate) fn n_elements(shape: &[usize]) -> Option<usize> {
+    if shape.contains(&0) { Some(0) } else { shape.iter().try_fold(1, |n: usize, &len| n.checked_mul(len)) }
+}
+
 /// The rows of a shape along its last dimension: how many there are, and how long each is. A single number is a row of one.
 pub(crate) fn rows_of_last(shape: &[usize]) -> (usize, usize) {
     let (n_cols, outer) = shape.split_last().map_or((1, shape), |(&n_cols, outer)| (n_cols, outer));
-    (outer.iter().product(), n_cols)
+    (outer.iter().copied().fold(1, usize::saturating_mul), n_cols)
 }

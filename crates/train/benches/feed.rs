@@ -105,13 +105,13 @@ impl<'a> Run<'a> {
         device.write(&inputs.lr, &[1e-3_f32])?;
         let losses = Persistent::new("losses", DType::F32, feed.n_batches());
         let graph = Graph::training("step");
-        let batch = feed.record(&graph, &scale, &inputs.state)?;
-        let logits = batch.forward(&model, &params.bind(&graph)?)?;
-        let loss = logits.bce_with_logits(&batch.labels, &batch.weights, Reduction::Mean, 1.0)?;
+        let batch = feed.record(&graph, &scale, &inputs.state);
+        let logits = batch.forward(&model, &params.bind(&graph));
+        let loss = logits.bce_with_logits(&batch.labels, &batch.weights, Reduction::Mean, 1.0);
         graph.backward(&loss)?;
-        Adam::new(&params).record(&graph, &params, &inputs)?;
-        graph.store(&loss, &inputs.state, &losses)?;
-        graph.advance(&inputs.state)?;
+        Adam::new(&params).record(&graph, &params, &inputs);
+        graph.store(&loss, &inputs.state, &losses);
+        graph.advance(&inputs.state);
         let step = graph.compile(device)?;
         params.write_initial(device)?;
         Ok(Self { feed, params, inputs, losses, step })

@@ -58,17 +58,17 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 ///     builder.add("w", &[1, 1], Init::Constant(0.0));
 ///     let params = builder.build(0);
 ///     let graph = Graph::training("step");
-///     let bound = params.bind(&graph)?;
+///     let bound = params.bind(&graph);
 ///     let rank = replica.rank() as f32;
-///     let x = graph.constant("x", &[1.0 + rank], &[1, 1])?;
-///     let y = graph.constant("y", &[3.0 * (1.0 + rank)], &[1, 1])?;
-///     let one = graph.constant("one", &[1.0], &[1])?;
-///     let loss = x.linear(&bound.tensors()[0], None, Activation::Identity)?.mse_loss(&y, &one, Reduction::Mean)?;
+///     let x = graph.constant("x", &[1.0 + rank], &[1, 1]);
+///     let y = graph.constant("y", &[3.0 * (1.0 + rank)], &[1, 1]);
+///     let one = graph.constant("one", &[1.0], &[1]);
+///     let loss = x.linear(&bound.tensors()[0], None, Activation::Identity).mse_loss(&y, &one, Reduction::Mean);
 ///     graph.backward(&loss)?;
-///     replica.reduce_gradients(&graph, &params, &bound, ReduceOp::Mean, None)?;
+///     replica.reduce_gradients(&graph, &params, &bound, ReduceOp::Mean, None);
 ///     let inputs = StepInputs { lr: Persistent::new("lr", DType::F32, 1), state: Graph::state_buffer() };
-///     Sgd::new(&params).record(&graph, &params, &inputs)?;
-///     graph.advance(&inputs.state)?;
+///     Sgd::new(&params).record(&graph, &params, &inputs);
+///     graph.advance(&inputs.state);
 ///
 ///     let device = Device::cpu()?;
 ///     let step = graph.compile(&device)?;
@@ -283,7 +283,8 @@ impl DataParallel {
     /// # Cost
     /// A copy of all gradients on the host; with a [`Wire`] of 16 bits half a copy more, and one for rounding errors.
     /// # Errors
-    /// [`Error::Tensor`].
+    /// [`Program`](brisk_nn::Error::Program) if `state` is not that of a run.
+    #[track_caller]
     pub fn reduce_gradients(
         &self,
         graph: &Graph,
@@ -291,8 +292,8 @@ impl DataParallel {
         bound: &Bound,
         reduce: ReduceOp,
         state: Option<&Persistent>,
-    ) -> Result<(), Error> {
-        let recorded = graph.with_program(|program| {
+    ) {
+        graph.record(|program| {
             if let Some(division) = params.division() {
                 return self.scatter_gradients(program, (params, division), bound, reduce, state);
             }
@@ -312,34 +313,35 @@ impl DataParallel {
             }
             program.push_host(Arc::new(self.finish_of(grads.len(), exchanges)), &[grads])
         });
-        Ok(recorded?)
     }
 
     /// Records that a tensor, as recorded so far, is reduced over all replicas. It is sent as soon as it is computed, and awaited here. It has no
     /// gradient.
     ///
     /// # Errors
-    /// [`Error::Tensor`].
-    pub fn all_reduce(&self, graph: &Graph, x: &Tensor, reduce: ReduceOp) -> Result<Tensor, Error> {
+    /// [`Program`](brisk_nn::Error::Program) if the tensor is not f32.
+    #[track_caller]
+    pub fn all_reduce(&self, graph: &Graph, x: &Tensor, reduce: ReduceOp) -> Tensor {
         self.all_reduce_with(graph, x, reduce, None)
     }
 
-    /// The same, which also sends whether any replica wants to stop.
-    pub(crate) fn all_reduce_and_ask(&self, graph: &Graph, x: &Tensor, reduce: ReduceOp) -> Result<Tensor, Error> {
+    /// [`all_reduce`](Self::all_reduce), which also sends whether any replica wants to stop.
+    pub(crate) fn all_reduce_and_ask(&self, graph: &Graph, x: &Tensor, reduce: ReduceOp) -> Tensor {
         self.all_reduce_with(graph, x, reduce, Some(self.stop.clone()))
     }
 
-    fn all_reduce_with(&self, graph: &Graph, x: &Tensor, reduce: ReduceOp, stop: Option<Arc<Stop>>) -> Result<Tensor, Error> {
+    #[track_caller]
+    fn all_reduce_with(&self, graph: &Graph, x: &Tensor, reduce: ReduceOp, stop: Option<Arc<Stop>>) -> Tensor {
         let n = x.n_elements();
         let exchange = self.exchange(0..n, reduce, stop, false);
-        let y = graph.with_program(|program| {
-            let y = program.transient("all_reduced", DType::F32, n);
+        let y = graph.with_program(|program| program.transient("all_reduced", DType::F32, n));
+        graph.record(|program| {
             let at = program.last_write(x.slice()).map_or(0, |last| last + 1);
             let start = Start { exchange: exchange.clone(), asks_whether_due: false };
             program.insert_host(at, Arc::new(start), &[x.slice()])?;
-            program.push_host(Arc::new(self.finish_of(n, vec![exchange])), &[y]).map(|()| y)
-        })?;
-        Ok(graph.wrap(y, x.shape())?)
+            program.push_host(Arc::new(self.finish_of(n, vec![exchange])), &[y])
+        });
+        graph.wrap(y, x.shape())
     }
 
     /// Sets up a graph, before a model is recorded into it, to normalise batches by the configured statistics.

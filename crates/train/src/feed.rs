@@ -226,8 +226,8 @@ impl<'a> Feed<'a> {
     /// Records the gathering of the batch whose index is in `state`.
     ///
     /// # Errors
-    /// [`Error::Tensor`] if the columns differ from those of `scale`.
-    pub fn record(&self, graph: &Graph, scale: &Standardisation, state: &Persistent) -> Result<BatchTensors, Error> {
+    /// [`Shape`](brisk_nn::Error::Shape) if `scale` has another number of columns.
+    pub fn record(&self, graph: &Graph, scale: &Standardisation, state: &Persistent) -> BatchTensors {
         self.table.record(graph, scale, state, self.batch_rows)
     }
 
@@ -235,13 +235,7 @@ impl<'a> Feed<'a> {
     ///
     /// # Errors
     /// As [`record`](Self::record).
-    pub fn record_part(
-        &self,
-        graph: &Graph,
-        scale: &Standardisation,
-        state: &Persistent,
-        part: Range<usize>,
-    ) -> Result<BatchTensors, Error> {
+    pub fn record_part(&self, graph: &Graph, scale: &Standardisation, state: &Persistent, part: Range<usize>) -> BatchTensors {
         self.table.record_part(graph, scale, state, part)
     }
 
@@ -250,7 +244,7 @@ impl<'a> Feed<'a> {
     ///
     /// # Errors
     /// As [`record`](Self::record).
-    pub fn record_shares(&self, graph: &Graph, scale: &Standardisation, state: &Persistent) -> Result<Tensor, Error> {
+    pub fn record_shares(&self, graph: &Graph, scale: &Standardisation, state: &Persistent) -> Tensor {
         self.table.record_shares(graph, scale, state, self.batch_rows)
     }
 

@@ -38,6 +38,7 @@ impl<'a> Scorer<'a> {
     ///
     /// # Errors
     /// [`Error::Tensor`] if the model does not take such rows, or the device has no room.
+    #[track_caller]
     pub fn new(
         device: &Device,
         model: &dyn Module,
@@ -54,6 +55,7 @@ impl<'a> Scorer<'a> {
     ///
     /// # Errors
     /// As [`new`](Self::new).
+    #[track_caller]
     pub fn of_feed(
         device: &Device,
         model: &dyn Module,
@@ -69,6 +71,7 @@ impl<'a> Scorer<'a> {
     ///
     /// # Errors
     /// As [`of_feed`](Self::of_feed); [`Error::BatchPerReplica`] if there are fewer rows than replicas; [`Error::Replica`] if replicas have different rows.
+    #[track_caller]
     pub fn with_replicas(
         device: &Device,
         model: &dyn Module,
@@ -142,6 +145,7 @@ impl<'a> Scorer<'a> {
 }
 
 impl<'a> RecordedScorer<'a> {
+    #[track_caller]
     pub(crate) fn record(
         device: &Device,
         model: &dyn Module,
@@ -157,16 +161,17 @@ impl<'a> RecordedScorer<'a> {
         let fits = device.max_binding_bytes() / (batch_rows * size_of::<f32>());
         let turn_batches = feed.turn_batches().min(fits).max(1);
         let graph = Graph::inference("evaluate");
+        let _caller = graph.enter_from_caller();
         let state = Graph::state_buffer();
         let scores = Persistent::new("scores", DType::F32, turn_batches * batch_rows);
-        let batch = feed.record_part(&graph, scale, &state, part)?;
+        let batch = feed.record_part(&graph, scale, &state, part);
         Flat { params, replicas }.check()?;
-        let bound = params.bind(&graph)?;
-        let logits = graph.autocast(precision, || batch.forward(model, &bound)?.cast(DType::F32))?;
-        graph.store(&logits, &state, &scores)?;
-        graph.advance(&state)?;
+        let bound = params.bind(&graph);
+        let logits = graph.autocast(precision, || batch.forward(model, &bound).cast(DType::F32));
+        graph.store(&logits, &state, &scores);
+        graph.advance(&state);
         if let Some(replicas) = replicas {
-            replicas.gather_parameters(&graph, params, &bound)?;
+            replicas.gather_parameters(&graph, params, &bound);
         }
         Ok(Self { graph, state, scores, feed: feed.clone(), turn_batches, replicas })
     }

@@ -55,6 +55,7 @@ impl<'a> Trainer<'a> {
     /// [`Error::BinaryLabel`], [`Error::NonFinite`], [`Error::CategoryCount`], [`Error::CategoryCode`], [`Error::RowWeight`], [`Error::BatchWeight`], [`Error::NoWeight`] for rows that
     /// cannot be trained on, [`Error::NothingHeldOut`], [`Error::HeldOutOneClass`] for rows that cannot be validated on; [`Error::Tensor`] if the model does not
     /// fit the rows, the device has no room, or the settings are invalid.
+    #[track_caller]
     pub fn new<S, V>(
         device: &Device,
         model: &dyn Module,
@@ -76,6 +77,7 @@ impl<'a> Trainer<'a> {
     /// # Errors
     /// As [`new`](Self::new); [`Error::ResidentOrder`] if rows are to be resident in an order that devices do not compute.
     #[expect(clippy::too_many_arguments, reason = "a run consists of all of them, each of another type")]
+    #[track_caller]
     pub fn with_feed<S, V>(
         device: &Device,
         model: &dyn Module,
@@ -104,6 +106,7 @@ impl<'a> Trainer<'a> {
     /// # Errors
     /// As [`with_feed`](Self::with_feed); [`Error::Replica`] if replicas differ in rows, model or settings, or one fails; [`Error::BatchPerReplica`].
     #[expect(clippy::too_many_arguments, reason = "a run consists of all of them, each of another type")]
+    #[track_caller]
     pub fn with_replicas<S, V>(
         device: &Device,
         model: &dyn Module,
@@ -127,6 +130,7 @@ impl<'a> Trainer<'a> {
     }
 
     #[expect(clippy::too_many_arguments, reason = "a run consists of all of them, each of another type")]
+    #[track_caller]
     fn shared<S, V>(
         device: &Device,
         model: &dyn Module,

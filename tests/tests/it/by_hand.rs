@@ -23,12 +23,12 @@ fn plain_loop(ready: &Ready, scale: &Standardisation, device: &Device, seed: u64
     let losses = f32s("loss", 1);
 
     let graph = Graph::training("plain");
-    let logits = model.forward(&params.bind(&graph)?, &graph.tensor(&x, &[BATCH, N_COLS])?)?;
-    let (t, w) = (graph.tensor(&labels, &[BATCH])?, graph.tensor(&weights, &[BATCH])?);
-    let loss = logits.bce_with_logits(&t, &w, Reduction::Mean, 1.0)?;
+    let logits = model.forward(&params.bind(&graph), &graph.tensor(&x, &[BATCH, N_COLS]));
+    let (t, w) = (graph.tensor(&labels, &[BATCH]), graph.tensor(&weights, &[BATCH]));
+    let loss = logits.bce_with_logits(&t, &w, Reduction::Mean, 1.0);
     graph.backward(&loss)?;
-    adam.record(&graph, params, &inputs)?;
-    graph.store(&loss, &inputs.state, &losses)?;
+    adam.record(&graph, params, &inputs);
+    graph.store(&loss, &inputs.state, &losses);
     let step = graph.compile(device)?;
     params.write_initial(device)?;
 

@@ -240,12 +240,12 @@ fn weights_count_as_so_many_rows() -> Result<(), Error> {
         scale.write(&device)?;
         let resident = brisk_train::ResidentRows::upload(&device, "train", train)?;
         let (graph, state) = (Graph::inference("loss"), Graph::state_buffer());
-        let batch = resident.record(&graph, &scale, &state, 100)?;
+        let batch = resident.record(&graph, &scale, &state, 100);
         resident.set_order(&device, Order::Sequential, 0, 100)?;
-        let logits = batch.forward(&model, &params.bind(&graph)?)?;
-        let loss = logits.bce_with_logits(&batch.labels, &batch.weights, brisk_nn::tensor::Reduction::Mean, 1.0)?;
+        let logits = batch.forward(&model, &params.bind(&graph));
+        let loss = logits.bce_with_logits(&batch.labels, &batch.weights, brisk_nn::tensor::Reduction::Mean, 1.0);
         let result = brisk_nn::tensor::Persistent::new("loss", brisk_nn::tensor::DType::F32, 1);
-        graph.store(&loss, &state, &result)?;
+        graph.store(&loss, &state, &result);
         graph.compile(&device)?.run(1)?;
         Ok(f64::from(device.read::<f32>(&result)?[0]))
     };

@@ -15,18 +15,18 @@ fn run(grads: &[f32], every: Option<u32>, rates: &[f32]) -> Result<(Vec<[f32; 3]
     let (adam, ema) = (Adam::new(&params), Ema::new(&params, 0.5));
 
     let graph = Graph::training("step");
-    let loss = params.bind(&graph)?.tensors()[0].multiply(&graph.tensor(&factor, &[1])?)?.sum(..)?;
+    let loss = params.bind(&graph).tensors()[0].multiply(&graph.tensor(&factor, &[1])).sum(..);
     scaler.backward(&loss)?;
     if let Some(every) = every {
         let n_batches = u32::try_from(grads.len()).expect("a few");
-        Accumulate::new(&params, every).ending_after(n_batches).record(&graph, &params, &inputs.state)?;
+        Accumulate::new(&params, every).ending_after(n_batches).record(&graph, &params, &inputs.state);
     }
-    scaler.unscale(&graph, params.grads(), &inputs.state)?;
-    params.clip_grad_norm(&graph, 0.25)?;
-    scaler.step(&graph, &adam, &params, &inputs)?;
-    ema.record(&graph, &params, &inputs.state)?;
-    scaler.update(&graph)?;
-    graph.advance(&inputs.state)?;
+    scaler.unscale(&graph, params.grads(), &inputs.state);
+    params.clip_grad_norm(&graph, 0.25);
+    scaler.step(&graph, &adam, &params, &inputs);
+    ema.record(&graph, &params, &inputs.state);
+    scaler.update(&graph);
+    graph.advance(&inputs.state);
 
     let device = Device::cpu()?;
     let executable = graph.compile(&device)?;

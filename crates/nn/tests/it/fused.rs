@@ -28,12 +28,12 @@ impl Residual {
         Self { blocks, head: Linear::new(params, "head", 4, 3, Activation::Identity), activation }
     }
 
-    fn forward(&self, params: &Bound, x: &Tensor) -> Result<Tensor, Error> {
+    fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
         let block = |x: Tensor, (conv, norm): &(Conv2d, BatchNorm)| {
-            norm.forward(params, &conv.forward(params, &x)?)?.add(&x)?.activate(self.activation)
+            norm.forward(params, &conv.forward(params, &x)).add(&x).activate(self.activation)
         };
-        let x = self.blocks.iter().try_fold(x.clone(), block)?;
-        self.head.forward(params, &x.global_avg_pool2d()?)
+        let x = self.blocks.iter().fold(x.clone(), block);
+        self.head.forward(params, &x.global_avg_pool2d())
     }
 }
 
@@ -47,13 +47,13 @@ fn train(activation: Activation, rewrites: Option<&[Rewrite]>) -> Result<(Vec<f3
         graph.fuse_by(rewrites);
     }
     let values: Vec<f32> = (0..SHAPE.iter().product()).map(|i: usize| (i * 37 % 101) as f32 / 50.0 - 1.0).collect();
-    let scores = model.forward(&params.bind(&graph)?, &graph.constant("x", &values, &SHAPE)?)?;
-    let labels = graph.constant_codes("labels", &[0, 1, 2, 0, 1, 2], &[N_ROWS])?;
-    let weights = graph.constant("weights", &[1.0; N_ROWS], &[N_ROWS])?;
-    graph.backward(&scores.cross_entropy(&labels, &weights, CrossEntropyOptions::default())?)?;
+    let scores = model.forward(&params.bind(&graph), &graph.constant("x", &values, &SHAPE));
+    let labels = graph.constant_codes("labels", &[0, 1, 2, 0, 1, 2], &[N_ROWS]);
+    let weights = graph.constant("weights", &[1.0; N_ROWS], &[N_ROWS]);
+    graph.backward(&scores.cross_entropy(&labels, &weights, CrossEntropyOptions::default()))?;
     let inputs = StepInputs { lr: Persistent::new("lr", DType::F32, 1), state: Graph::state_buffer() };
-    Adam::new(&params).record(&graph, &params, &inputs)?;
-    graph.advance(&inputs.state)?;
+    Adam::new(&params).record(&graph, &params, &inputs);
+    graph.advance(&inputs.state);
 
     let device = Device::cpu()?;
     params.write_initial(&device)?;

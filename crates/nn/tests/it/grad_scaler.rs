@@ -33,14 +33,14 @@ impl Setting {
     }
 
     /// `p` times a factor that the host writes: the gradient of the loss is that factor.
-    fn loss(&self, factor: &Persistent) -> Result<Tensor, Error> {
-        self.params.bind(&self.graph)?.tensors()[0].multiply(&self.graph.tensor(factor, &[1])?)?.sum(..)
+    fn loss(&self, factor: &Persistent) -> Tensor {
+        self.params.bind(&self.graph).tensors()[0].multiply(&self.graph.tensor(factor, &[1])).sum(..)
     }
 }
 
 /// Of two losses.
-fn sum(a: &Tensor, b: &Tensor) -> Result<Tensor, Error> {
-    a.reshape(&[1])?.concat(&[&b.reshape(&[1])?], 0)?.sum(..)
+fn sum(a: &Tensor, b: &Tensor) -> Tensor {
+    a.reshape(&[1]).concat(&[&b.reshape(&[1])], 0).sum(..)
 }
 
 /// Runs the ten steps, with a rate of 0.1 over the number of the batch, and looks at scale and parameter after each.
@@ -55,14 +55,14 @@ fn trajectory(optimizer: impl Fn(&Parameters) -> Box<dyn Optimizer>, max_norm: O
     let setting = Setting::new(GRADS.len());
     let Setting { params, inputs, graph } = &setting;
     let (scaler, factor) = (GradScaler::new(CONFIG)?, Persistent::new("factor", DType::F32, 1));
-    scaler.backward(&setting.loss(&factor)?)?;
+    scaler.backward(&setting.loss(&factor))?;
     if let Some(max_norm) = max_norm {
-        scaler.unscale(graph, params.grads(), &inputs.state)?;
-        params.clip_grad_norm(graph, max_norm)?;
+        scaler.unscale(graph, params.grads(), &inputs.state);
+        params.clip_grad_norm(graph, max_norm);
     }
-    scaler.step(graph, &*optimizer(params), params, inputs)?;
-    scaler.update(graph)?;
-    graph.advance(&inputs.state)?;
+    scaler.step(graph, &*optimizer(params), params, inputs);
+    scaler.update(graph);
+    graph.advance(&inputs.state);
 
     let device = Device::cpu()?;
     let executable = graph.compile(&device)?;
@@ -119,7 +119,7 @@ fn a_scaled_loss_has_the_gradient_that_a_scaled_backward_gives() -> Result<(), E
     let grad = |backward: &dyn Fn(&GradScaler, &Setting, &Tensor) -> Result<(), Error>| {
         let (setting, scaler) = (Setting::new(1), GradScaler::new(CONFIG)?);
         let factor = Persistent::new("factor", DType::F32, 1);
-        backward(&scaler, &setting, &setting.loss(&factor)?)?;
+        backward(&scaler, &setting, &setting.loss(&factor))?;
         let device = Device::cpu()?;
         let executable = setting.graph.compile(&device)?;
         setting.params.write_initial(&device)?;
@@ -130,7 +130,7 @@ fn a_scaled_loss_has_the_gradient_that_a_scaled_backward_gives() -> Result<(), E
     };
     let of_backward = grad(&|scaler, _, loss| scaler.backward(loss))?;
     assert_eq!(of_backward, 0.7 * 1024.0, "the gradient times the scale");
-    assert_eq!(grad(&|scaler, setting, loss| setting.graph.backward(&scaler.scale(loss)?))?, of_backward, "by a scaled loss");
+    assert_eq!(grad(&|scaler, setting, loss| setting.graph.backward(&scaler.scale(loss)))?, of_backward, "by a scaled loss");
     Ok(())
 }
 
@@ -141,13 +141,13 @@ fn of_several_optimizers_only_those_skip_whose_gradients_are_not_finite() -> Res
     let models = [Setting::new(1), Setting::new(1)].map(|setting| Setting { graph: graph.clone(), ..setting });
     let factors = ["a", "b"].map(|name| Persistent::new(name, DType::F32, 1));
     let [a, b] = [0, 1].map(|i| models[i].loss(&factors[i]));
-    scaler.backward(&sum(&a?, &b?)?)?;
+    scaler.backward(&sum(&a, &b))?;
     for Setting { params, inputs, .. } in &models {
-        scaler.step(&graph, &Sgd::new(params), params, inputs)?;
+        scaler.step(&graph, &Sgd::new(params), params, inputs);
     }
-    scaler.update(&graph)?;
+    scaler.update(&graph);
     for Setting { params, inputs, .. } in &models {
-        graph.advance(&inputs.state)?;
+        graph.advance(&inputs.state);
         params.write_initial(&device)?;
         device.write(&inputs.lr, &[0.5_f32])?;
     }
@@ -174,12 +174,12 @@ fn gradients_of_several_losses_are_summed_under_one_scale() -> Result<(), Error>
     let (setting, scaler, device) = (Setting::new(1), GradScaler::new(CONFIG)?, Device::cpu()?);
     let Setting { params, inputs, graph } = &setting;
     let factors = ["a", "b"].map(|name| Persistent::new(name, DType::F32, 1));
-    let p = params.bind(graph)?.tensors()[0].clone();
-    let loss = |factor: &Persistent| p.multiply(&graph.tensor(factor, &[1])?)?.sum(..);
-    graph.backward(&sum(&scaler.scale(&loss(&factors[0])?)?, &scaler.scale(&loss(&factors[1])?)?)?)?;
-    scaler.step(graph, &Sgd::new(params), params, inputs)?;
-    scaler.update(graph)?;
-    graph.advance(&inputs.state)?;
+    let p = params.bind(graph).tensors()[0].clone();
+    let loss = |factor: &Persistent| p.multiply(&graph.tensor(factor, &[1])).sum(..);
+    graph.backward(&sum(&scaler.scale(&loss(&factors[0])), &scaler.scale(&loss(&factors[1]))))?;
+    scaler.step(graph, &Sgd::new(params), params, inputs);
+    scaler.update(graph);
+    graph.advance(&inputs.state);
     let executable = graph.compile(&device)?;
     params.write_initial(&device)?;
     scaler.write_initial(&device)?;
@@ -199,11 +199,11 @@ fn an_average_leaves_skipped_steps_out() -> Result<(), Error> {
     let (setting, scaler, device) = (Setting::new(1), GradScaler::new(CONFIG)?, Device::cpu()?);
     let Setting { params, inputs, graph } = &setting;
     let (factor, ema) = (Persistent::new("factor", DType::F32, 1), Ema::new(params, 0.5));
-    scaler.backward(&setting.loss(&factor)?)?;
-    scaler.step(graph, &Sgd::new(params), params, inputs)?;
-    ema.record(graph, params, &inputs.state)?;
-    scaler.update(graph)?;
-    graph.advance(&inputs.state)?;
+    scaler.backward(&setting.loss(&factor))?;
+    scaler.step(graph, &Sgd::new(params), params, inputs);
+    ema.record(graph, params, &inputs.state);
+    scaler.update(graph);
+    graph.advance(&inputs.state);
     let executable = graph.compile(&device)?;
     params.write_initial(&device)?;
     scaler.write_initial(&device)?;
@@ -222,10 +222,10 @@ fn a_scaler_that_is_not_enabled_records_what_there_would_be_without() -> Result<
     let (setting, factor) = (Setting::new(1), Persistent::new("factor", DType::F32, 1));
     let Setting { params, inputs, graph } = &setting;
     let scaler = GradScaler::new(GradScalerConfig { enabled: false, ..CONFIG })?;
-    graph.backward(&scaler.scale(&setting.loss(&factor)?)?)?;
-    scaler.unscale(graph, params.grads(), &inputs.state)?;
-    scaler.step(graph, &Sgd::new(params), params, inputs)?;
-    scaler.update(graph)?;
+    graph.backward(&scaler.scale(&setting.loss(&factor)))?;
+    scaler.unscale(graph, params.grads(), &inputs.state);
+    scaler.step(graph, &Sgd::new(params), params, inputs);
+    scaler.update(graph);
     assert_eq!(
         graph.with_program(|program| program.kernel_names().filter(|name| name.contains("scale")).count()),
         0,
@@ -269,42 +269,126 @@ fn refused(result: Result<(), Error>, expected: &str) {
     assert!(error.to_string().contains(expected), "{error}");
 }
 
+/// Checks that the graph of a new setting refuses what `record` records with a new scaler.
+#[track_caller]
+fn check_refused(record: impl FnOnce(&Setting, &GradScaler), expected: &str) {
+    let (setting, scaler) = (Setting::new(1), GradScaler::new(CONFIG).expect("the configuration is valid"));
+    record(&setting, &scaler);
+    let error = setting.graph.check();
+    let place = error.as_ref().err().and_then(Error::place).expect("errors of recording have a place");
+    assert_eq!(place.outer().unwrap_or(place.location()).file(), file!(), "it is that of the caller");
+    refused(error, expected);
+}
+
+impl Setting {
+    fn factor_loss(&self) -> Tensor {
+        self.loss(&Persistent::new("factor", DType::F32, 1))
+    }
+
+    fn scaled(&self, scaler: &GradScaler) {
+        scaler.backward(&self.factor_loss()).expect("the loss can be differentiated");
+    }
+
+    fn unscale(&self, scaler: &GradScaler) {
+        scaler.unscale(&self.graph, self.params.grads(), &self.inputs.state);
+    }
+
+    fn step(&self, scaler: &GradScaler) {
+        scaler.step(&self.graph, &Sgd::new(&self.params), &self.params, &self.inputs);
+    }
+}
+
 #[test]
 fn what_is_recorded_out_of_turn_is_refused() -> Result<(), Error> {
-    let (setting, scaler) = (Setting::new(1), GradScaler::new(CONFIG)?);
-    let Setting { params, inputs, graph } = &setting;
-    let (sgd, factor) = (Sgd::new(params), Persistent::new("factor", DType::F32, 1));
-    let unscale = || scaler.unscale(graph, params.grads(), &inputs.state);
-    let step = || scaler.step(graph, &sgd, params, inputs);
-    refused(unscale(), "unscale: no loss has been scaled, expected `scale` or `backward` before");
-    refused(step(), "unscale: no loss has been scaled");
-    refused(scaler.update(graph), "update: no gradients have been unscaled since the last update, expected `step` before");
-    let pair = graph.constant("pair", &[1.0, 2.0], &[2])?;
-    refused(scaler.backward(&pair), "the loss has shape [2]");
-    refused(scaler.scale(&pair).map(drop), "scale: the loss has shape [2], expected one number; reduce the loss first");
-    refused(unscale(), "no loss has been scaled");
-    scaler.backward(&setting.loss(&factor)?)?;
-    let halves = Persistent::new("halves", DType::F16, 64);
-    refused(scaler.unscale(graph, &halves, &inputs.state), "unscale: the gradients are F16, expected f32 ones");
-    unscale()?;
-    refused(unscale(), "unscale: `gradients` have been unscaled since the last update, expected once a step");
-    let elsewhere = StepInputs { state: Graph::state_buffer(), ..inputs.clone() };
-    refused(scaler.step(graph, &sgd, params, &elsewhere), "step: the gradients were unscaled with another `state`");
-    step()?;
-    refused(unscale(), "unscale: `gradients` have been stepped by since the last update");
-    refused(step(), "step: these parameters have made a step since the last update, expected one step, then `update`; several");
-    scaler.update(graph)?;
-    refused(scaler.update(graph), "update: no gradients have been unscaled since the last update");
-    let n_kernels = graph.with_program(|program| program.n_kernels());
-    unscale()?;
-    step()?;
-    scaler.update(graph)?;
-    assert_eq!(
-        graph.with_program(|program| program.n_kernels()),
-        n_kernels + 3,
-        "a further step is fine, and what was refused recorded nothing"
+    check_refused(
+        |setting, scaler| setting.unscale(scaler),
+        "unscale: no loss has been scaled, expected `scale` or `backward` before",
+    );
+    check_refused(|setting, scaler| setting.step(scaler), "unscale: no loss has been scaled");
+    check_refused(
+        |setting, scaler| scaler.update(&setting.graph),
+        "update: no gradients have been unscaled since the last update, expected `step` before",
+    );
+    let pair = |setting: &Setting| setting.graph.constant("pair", &[1.0, 2.0], &[2]);
+    check_refused(
+        |setting, scaler| drop(scaler.scale(&pair(setting))),
+        "scale: the loss has shape [2], expected one number; reduce the loss first",
+    );
+    check_refused(
+        |setting, scaler| {
+            setting.scaled(scaler);
+            scaler.unscale(&setting.graph, &Persistent::new("halves", DType::F16, 64), &setting.inputs.state);
+        },
+        "unscale: the gradients are F16, expected f32 ones",
+    );
+    check_refused(
+        |setting, scaler| {
+            setting.scaled(scaler);
+            setting.unscale(scaler);
+            setting.unscale(scaler);
+        },
+        "unscale: `gradients` have been unscaled since the last update, expected once a step",
+    );
+    check_refused(
+        |setting, scaler| {
+            setting.scaled(scaler);
+            setting.unscale(scaler);
+            let elsewhere = StepInputs { state: Graph::state_buffer(), ..setting.inputs.clone() };
+            scaler.step(&setting.graph, &Sgd::new(&setting.params), &setting.params, &elsewhere);
+        },
+        "step: the gradients were unscaled with another `state`",
+    );
+    check_refused(
+        |setting, scaler| {
+            setting.scaled(scaler);
+            setting.step(scaler);
+            setting.unscale(scaler);
+        },
+        "unscale: `gradients` have been stepped by since the last update",
+    );
+    check_refused(
+        |setting, scaler| {
+            setting.scaled(scaler);
+            setting.step(scaler);
+            setting.step(scaler);
+        },
+        "step: these parameters have made a step since the last update, expected one step, then `update`; several",
+    );
+    check_refused(
+        |setting, scaler| {
+            setting.scaled(scaler);
+            setting.step(scaler);
+            scaler.update(&setting.graph);
+            scaler.update(&setting.graph);
+        },
+        "update: no gradients have been unscaled since the last update",
     );
     Ok(())
+}
+
+#[test]
+fn a_loss_of_several_numbers_leaves_the_scaler_as_it_was() -> Result<(), Error> {
+    let (setting, scaler) = (Setting::new(1), GradScaler::new(CONFIG)?);
+    let pair = setting.graph.constant("pair", &[1.0, 2.0], &[2]);
+    refused(scaler.backward(&pair), "the loss has shape [2]");
+    setting.unscale(&scaler);
+    refused(setting.graph.check(), "no loss has been scaled");
+    Ok(())
+}
+
+#[test]
+fn a_step_is_three_kernels_and_may_be_followed_by_another() -> Result<(), Error> {
+    let (setting, scaler) = (Setting::new(1), GradScaler::new(CONFIG)?);
+    setting.scaled(&scaler);
+    let n_kernels = || setting.graph.with_program(|program| program.n_kernels());
+    for _ in 0..2 {
+        let n_before = n_kernels();
+        setting.unscale(&scaler);
+        setting.step(&scaler);
+        scaler.update(&setting.graph);
+        assert_eq!(n_kernels(), n_before + 3);
+    }
+    setting.graph.check()
 }
 
 /// An optimizer that knows nothing of skipping.
@@ -312,9 +396,8 @@ fn what_is_recorded_out_of_turn_is_refused() -> Result<(), Error> {
 struct Own(Cell<u32>);
 
 impl Optimizer for Own {
-    fn record(&self, _: &Graph, _: &Parameters, _: &StepInputs) -> Result<(), Error> {
+    fn record(&self, _: &Graph, _: &Parameters, _: &StepInputs) {
         self.0.set(self.0.get() + 1);
-        Ok(())
     }
 
     fn state(&self) -> Vec<(String, &Persistent)> {
@@ -324,12 +407,14 @@ impl Optimizer for Own {
 
 #[test]
 fn an_optimizer_that_does_not_skip_is_refused() -> Result<(), Error> {
-    let (setting, own) = (Setting::new(1), Own(Cell::new(0)));
-    let Setting { params, inputs, graph } = &setting;
-    let scaler = GradScaler::new(CONFIG)?;
-    refused(scaler.step(graph, &own, params, inputs), "step: the optimizer does not say that its steps can be skipped");
-    assert_eq!(own.0.get(), 0, "it was not asked");
-    GradScaler::new(GradScalerConfig { enabled: false, ..CONFIG })?.step(graph, &own, params, inputs)?;
+    let own = Own(Cell::new(0));
+    check_refused(
+        |Setting { params, inputs, graph }, scaler| scaler.step(graph, &own, params, inputs),
+        "step: the optimizer does not say that its steps can be skipped",
+    );
+    assert_eq!(own.0.get(), 0, "it recorded nothing");
+    let Setting { params, inputs, graph } = &Setting::new(1);
+    GradScaler::new(GradScalerConfig { enabled: false, ..CONFIG })?.step(graph, &own, params, inputs);
     assert_eq!(own.0.get(), 1, "without scaling there is nothing to skip");
     Ok(())
 }
@@ -363,9 +448,9 @@ fn settings_and_states_that_make_no_sense_are_refused() -> Result<(), Error> {
     refused(scaler.set_scale(&device, f32::NAN), "set_scale: the scale is NaN");
 
     let setting = Setting::new(1);
-    scaler.backward(&setting.loss(&Persistent::new("factor", DType::F32, 1))?)?;
-    scaler.step(&setting.graph, &Sgd::new(&setting.params), &setting.params, &setting.inputs)?;
-    scaler.update(&setting.graph)?;
+    scaler.backward(&setting.loss(&Persistent::new("factor", DType::F32, 1)))?;
+    scaler.step(&setting.graph, &Sgd::new(&setting.params), &setting.params, &setting.inputs);
+    scaler.update(&setting.graph);
     refused(scaler.load_state(&device, &with(1, 4.0)), "load the state before anything is recorded");
     scaler.load_state(&device, &with(0, 64.0))?;
     assert_eq!(scaler.report(&device)?.scale, 64.0, "another scale is no other kernel");
@@ -373,12 +458,19 @@ fn settings_and_states_that_make_no_sense_are_refused() -> Result<(), Error> {
 }
 
 #[test]
-fn a_loss_is_scaled_once() -> Result<(), Error> {
-    let (setting, scaler) = (Setting::new(1), GradScaler::new(CONFIG)?);
-    let scaled = scaler.scale(&setting.loss(&Persistent::new("factor", DType::F32, 1))?)?;
-    refused(scaler.backward(&scaled), "backward: the loss has been scaled by `scale`, expected the loss itself");
-    refused(scaler.scale(&scaled).map(drop), "scale: the loss has been scaled by `scale`");
-    setting.graph.backward(&scaled)
+fn a_loss_is_scaled_once() {
+    check_refused(
+        |setting, scaler| {
+            let scaled = scaler.scale(&setting.factor_loss());
+            let refusal = scaler.backward(&scaled);
+            refused(refusal, "backward: the loss has been scaled by `scale`, expected the loss itself");
+        },
+        "backward: the loss has been scaled by `scale`",
+    );
+    check_refused(
+        |setting, scaler| drop(scaler.scale(&scaler.scale(&setting.factor_loss()))),
+        "scale: the loss has been scaled by `scale`",
+    );
 }
 
 #[test]
@@ -386,29 +478,35 @@ fn gradients_are_summed_over_batches_before_they_are_unscaled() -> Result<(), Er
     let (setting, scaler) = (Setting::new(1), GradScaler::new(CONFIG)?);
     let Setting { params, inputs, graph } = &setting;
     let (sgd, accumulate) = (Sgd::new(params), Accumulate::new(params, 3));
-    scaler.backward(&setting.loss(&Persistent::new("factor", DType::F32, 1))?)?;
-    accumulate.record(graph, params, &inputs.state)?;
-    scaler.unscale(graph, params.grads(), &inputs.state)?;
-    accumulate.record(graph, params, &inputs.state)?;
-    params.clip_grad_norm(graph, 1.0)?;
+    scaler.backward(&setting.loss(&Persistent::new("factor", DType::F32, 1)))?;
+    accumulate.record(graph, params, &inputs.state);
+    scaler.unscale(graph, params.grads(), &inputs.state);
+    accumulate.record(graph, params, &inputs.state);
+    params.clip_grad_norm(graph, 1.0);
     let expected =
         "step: the gradients of batches are summed up behind where they were unscaled, expected `backward`, `Accumulate::record`";
-    refused(scaler.step(graph, &sgd, params, inputs), expected);
+    scaler.step(graph, &sgd, params, inputs);
+    refused(graph.check(), expected);
     Ok(())
 }
 
 #[test]
 fn optimizers_of_one_model_are_one_and_those_of_several_have_a_state_each() -> Result<(), Error> {
-    let (a, scaler) = (Setting::new(1), GradScaler::new(CONFIG)?);
-    let b = Setting { graph: a.graph.clone(), ..Setting::new(1) };
-    let factor = Persistent::new("factor", DType::F32, 1);
-    scaler.backward(&sum(&a.loss(&factor)?, &b.loss(&factor)?)?)?;
-    scaler.step(&a.graph, &Sgd::new(&a.params), &a.params, &a.inputs)?;
-    let second = scaler.step(&a.graph, &Adam::new(&a.params), &a.params, &b.inputs);
-    refused(second, "several optimizers are one by `Together`, or have `Parameters` of their own");
-    let shared = scaler.step(&a.graph, &Sgd::new(&b.params), &b.params, &a.inputs);
-    refused(shared, "is the state of an optimizer of other gradients, expected one of its own for each optimizer");
-    scaler.step(&a.graph, &Sgd::new(&b.params), &b.params, &b.inputs)
+    /// Steps a model, and then with a second optimizer those parameters, or those of another model, with one or the other state.
+    fn second_step(of_another: bool, with_its_state: bool) -> Result<(), Error> {
+        let (a, scaler) = (Setting::new(1), GradScaler::new(CONFIG)?);
+        let b = Setting { graph: a.graph.clone(), ..Setting::new(1) };
+        scaler.backward(&sum(&a.factor_loss(), &b.factor_loss()))?;
+        a.step(&scaler);
+        let params = if of_another { &b.params } else { &a.params };
+        let inputs = if with_its_state { &b.inputs } else { &a.inputs };
+        scaler.step(&a.graph, &Adam::new(params), params, inputs);
+        a.graph.check()
+    }
+    refused(second_step(false, true), "several optimizers are one by `Together`, or have `Parameters` of their own");
+    let shared = "is the state of an optimizer of other gradients, expected one of its own for each optimizer";
+    refused(second_step(true, false), shared);
+    second_step(true, true)
 }
 
 #[test]
@@ -416,12 +514,12 @@ fn a_report_waits_for_an_update() -> Result<(), Error> {
     let (setting, scaler, device) = (Setting::new(1), GradScaler::new(CONFIG)?, Device::cpu()?);
     let Setting { params, inputs, graph } = &setting;
     scaler.write_initial(&device)?;
-    scaler.backward(&setting.loss(&Persistent::new("factor", DType::F32, 1))?)?;
+    scaler.backward(&setting.loss(&Persistent::new("factor", DType::F32, 1)))?;
     scaler.report(&device)?;
-    scaler.step(graph, &Sgd::new(params), params, inputs)?;
+    scaler.step(graph, &Sgd::new(params), params, inputs);
     refused(scaler.report(&device).map(drop), "report: gradients are unscaled without an `update` behind");
     refused(scaler.state(&device).map(drop), "state: gradients are unscaled without an `update` behind");
-    scaler.update(graph)?;
+    scaler.update(graph);
     scaler.report(&device).map(drop)
 }
 
@@ -430,10 +528,10 @@ fn a_scale_of_nothing_is_no_report_but_an_error_that_says_why() -> Result<(), Er
     let (setting, scaler, device) = (Setting::new(1), GradScaler::new(CONFIG)?, Device::cpu()?);
     let Setting { params, inputs, graph } = &setting;
     let factor = Persistent::new("factor", DType::F32, 1);
-    scaler.backward(&setting.loss(&factor)?)?;
-    scaler.step(graph, &Sgd::new(params), params, inputs)?;
-    scaler.update(graph)?;
-    graph.advance(&inputs.state)?;
+    scaler.backward(&setting.loss(&factor))?;
+    scaler.step(graph, &Sgd::new(params), params, inputs);
+    scaler.update(graph);
+    graph.advance(&inputs.state);
     let executable = graph.compile(&device)?;
     params.write_initial(&device)?;
     device.write(&inputs.lr, &[0.5_f32])?;

@@ -18,9 +18,9 @@ fn run(
     let device = Device::cpu()?;
     params.write_initial(&device)?;
     let graph = Graph::new("net", mode);
-    let y = model.forward(&params.bind(&graph)?, &graph.constant("x", x, shape)?)?;
+    let y = model.forward(&params.bind(&graph), &graph.constant("x", x, shape));
     let (state, result) = (Graph::state_buffer(), Persistent::new("y", DType::F32, y.n_elements()));
-    graph.store(&y, &state, &result)?;
+    graph.store(&y, &state, &result);
     graph.compile(&device)?.run(1)?;
     let buffers = params.buffers().iter().map(|buffer| device.read(buffer.values())).collect::<Result<_, _>>()?;
     Ok((device.read(&result)?, buffers))

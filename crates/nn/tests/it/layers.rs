@@ -4,8 +4,8 @@ use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::program::kernels::Activate;
 use brisk_nn::tensor::{DType, Graph, Persistent};
 use brisk_nn::{
-    Activation, CategoricalColumn, Dropout, Embedding, Error, Init, LayerNorm, Linear, Mlp, MlpConfig, Module, Parameters,
-    ParametersBuilder,
+    Activation, CategoricalColumn, Checkpointed, Dropout, Embedding, Error, Init, LayerNorm, Linear, Mlp, MlpConfig, Module,
+    Parameters, ParametersBuilder, Sequential,
 };
 
 fn mlp(hidden: &[usize]) -> (Mlp, Parameters) {
@@ -20,9 +20,9 @@ fn check(hidden: &[usize], expected: &[(&str, &[usize])]) {
     let entries: Vec<_> = params.entries().iter().map(|entry| (entry.name.as_str(), entry.shape.as_slice())).collect();
     assert_eq!(entries, expected, "as PyTorch's `state_dict` has them");
     let graph = Graph::inference("net");
-    let x = graph.constant("x", &[0.0; 15], &[3, 5]).expect("15 values");
-    let bound = params.bind(&graph).expect("the parameters are f32");
-    let y = model.forward(&bound, &x).expect("the columns fit");
+    let x = graph.constant("x", &[0.0; 15], &[3, 5]);
+    let bound = params.bind(&graph);
+    let y = model.forward(&bound, &x);
     assert_eq!(y.shape(), [3, 2], "a row for a row");
     assert_eq!(graph.with_program(|program| program.n_kernels()), expected.len() / 2, "a layer is one kernel");
 }
@@ -51,11 +51,14 @@ fn an_mlp_without_hidden_layers_is_linear() {
 fn another_number_of_columns_is_refused() {
     let (model, params) = mlp(&[7]);
     let graph = Graph::inference("net");
-    let x = graph.constant("x", &[0.0; 12], &[3, 4]).expect("12 values");
-    let bound = params.bind(&graph).expect("the parameters are f32");
-    let error = model.forward(&bound, &x).expect_err("the model takes 5 columns");
+    let x = graph.constant("x", &[0.0; 12], &[3, 4]);
+    let bound = params.bind(&graph);
+    let line = line!() + 1;
+    model.forward(&bound, &x);
+    let error = graph.check().expect_err("the model takes 5 columns");
     let message = "linear: `weight` has shape [7, 5], expected [7, 4], as many columns as the input";
-    assert_eq!(error.to_string(), message, "it names both");
+    let expected = format!("{message} (in layers.0, at {}:{line})", file!());
+    assert_eq!(error.to_string(), expected, "it names both, the layer and the caller of the model");
 }
 
 #[test]
@@ -70,16 +73,13 @@ fn a_linear_layer_by_hand() -> Result<(), Error> {
     device.write_at(params.values(), params.entries()[1].range.start, &[0.5_f32, -0.5, 100.0])?;
 
     let graph = Graph::inference("net");
-    let x = graph.constant("x", &[1.0, 1.0, 10.0, -10.0], &[2, 2])?;
-    let bound = params.bind(&graph)?;
+    let x = graph.constant("x", &[1.0, 1.0, 10.0, -10.0], &[2, 2]);
+    let bound = params.bind(&graph);
     assert_eq!(bound.tensor(marker).shape(), [1], "parameters are found by what `add` gave back");
     let module: &dyn Module = &layer;
-    let result = module.forward(&bound, &x)?;
+    let result = module.forward(&bound, &x);
     let y = Persistent::new("y", DType::F32, 6);
-    graph.with_program(|program| {
-        let y = program.persistent(&y);
-        program.push(Activate { n: 6, activation: Activation::Identity }, &[result.slice(), y])
-    })?;
+    graph.push(Activate { n: 6, activation: Activation::Identity }, &[result.slice(), graph.buffer(&y)]);
     graph.compile(&device)?.run(1)?;
     // x Wᵀ + b = [3.5, 6.5, 89], [-9.5, -10.5, 110].
     assert_eq!(device.read::<f32>(&y)?, [3.5, 6.5, 89.0, 0.0, 0.0, 110.0], "relu cuts what is below 0");
@@ -87,16 +87,13 @@ fn a_linear_layer_by_hand() -> Result<(), Error> {
 }
 
 /// What `record` makes of the parameters, read back.
-fn run(
-    params: &Parameters,
-    record: impl Fn(&Graph, &brisk_nn::Bound) -> Result<brisk_nn::tensor::Tensor, Error>,
-) -> Result<Vec<f32>, Error> {
+fn run(params: &Parameters, record: impl Fn(&Graph, &brisk_nn::Bound) -> brisk_nn::tensor::Tensor) -> Result<Vec<f32>, Error> {
     let device = Device::cpu()?;
     params.write_initial(&device)?;
     let graph = Graph::inference("net");
-    let result = record(&graph, &params.bind(&graph)?)?;
+    let result = record(&graph, &params.bind(&graph));
     let y = Persistent::new("y", DType::F32, result.n_elements());
-    graph.store(&result, &Graph::state_buffer(), &y)?;
+    graph.store(&result, &Graph::state_buffer(), &y);
     graph.compile(&device)?.run(1)?;
     Ok(device.read(&y)?)
 }
@@ -109,7 +106,7 @@ fn a_padding_entry_starts_as_zeros_and_the_others_do_not() -> Result<(), Error> 
     let params = builder.build(7);
     assert_eq!(params.entries()[1].name, "padded.weight");
     let look_up = |embedding: &Embedding| {
-        run(&params, |graph, bound| embedding.forward(bound, &graph.constant_codes("codes", &[0, 1, 2], &[3])?, 0))
+        run(&params, |graph, bound| embedding.forward(bound, &graph.constant_codes("codes", &[0, 1, 2], &[3]), 0))
     };
     assert!(look_up(&plain)?.iter().all(|&x| x != 0.0), "normal numbers");
     let y = look_up(&padded)?;
@@ -137,8 +134,8 @@ fn an_mlp_with_categories_by_hand() -> Result<(), Error> {
     let module: &dyn Module = &model;
     assert_eq!(module.categories(), columns);
     let y = run(&params, |graph, bound| {
-        let x = graph.constant("x", &[7.0, 8.0], &[2, 1])?;
-        let codes = graph.constant_codes("codes", &[2, 0, 0, 1], &[2, 2])?;
+        let x = graph.constant("x", &[7.0, 8.0], &[2, 1]);
+        let codes = graph.constant_codes("codes", &[2, 0, 0, 1], &[2, 2]);
         module.forward_with_categories(bound, &x, &codes)
     })?;
     // 7 + 2·30 + 100·1 + 1000·2 + 0.5 and 8 + 2·10 + 100·3 + 1000·4 + 0.5.
@@ -152,17 +149,17 @@ fn categories_that_a_model_does_not_take_are_refused() -> Result<(), Error> {
     let mut builder = ParametersBuilder::new();
     let linear = Linear::new(&mut builder, "fc", 5, 2, Activation::Relu);
     let linear_params = builder.build(0);
-    let message = |module: &dyn Module, params: &Parameters| -> Result<String, Error> {
+    let message = |module: &dyn Module, params: &Parameters| -> String {
         let graph = Graph::inference("net");
-        let (x, codes) = (graph.constant("x", &[0.0; 15], &[3, 5])?, graph.constant_codes("codes", &[0; 6], &[3, 2])?);
-        let error = module.forward_with_categories(&params.bind(&graph)?, &x, &codes).expect_err("it takes none");
-        Ok(error.to_string())
+        let (x, codes) = (graph.constant("x", &[0.0; 15], &[3, 5]), graph.constant_codes("codes", &[0; 6], &[3, 2]));
+        module.forward_with_categories(&params.bind(&graph), &x, &codes);
+        graph.check().expect_err("it takes none").kind().to_string()
     };
     let expected = "forward: `categories` has shape [3, 2], expected [n_rows, 0], a column for each embedding";
-    assert_eq!(message(&model, &params)?, expected);
+    assert_eq!(message(&model, &params), expected);
     let expected =
         "forward: `categories` has shape [3, 2], expected no categorical columns; take a model with embeddings, or rows without";
-    assert_eq!(message(&linear, &linear_params)?, expected);
+    assert_eq!(message(&linear, &linear_params), expected);
     Ok(())
 }
 
@@ -176,11 +173,11 @@ fn a_layer_norm_starts_as_the_normalised_input() -> Result<(), Error> {
     let device = Device::cpu()?;
     params.write_initial(&device)?;
     let graph = Graph::inference("net");
-    let x = graph.constant("x", &[1.0, 2.0, 3.0, 5.0, 5.0, 5.0], &[2, 3])?;
+    let x = graph.constant("x", &[1.0, 2.0, 3.0, 5.0, 5.0, 5.0], &[2, 3]);
     let module: &dyn Module = &layer;
-    let result = module.forward(&params.bind(&graph)?, &x)?;
+    let result = module.forward(&params.bind(&graph), &x);
     let (state, y) = (Graph::state_buffer(), Persistent::new("y", DType::F32, 6));
-    graph.store(&result, &state, &y)?;
+    graph.store(&result, &state, &y);
     graph.compile(&device)?.run(1)?;
     // Variance 2/3 and ε = 1/3: the spread is 1.
     let expected = [-1.0, 0.0, 1.0, 0.0, 0.0, 0.0];
@@ -195,10 +192,10 @@ fn dropout_keeps_half_while_training_and_all_in_inference() -> Result<(), Error>
     let layer = Dropout::new(0.5, 3, &state);
     let params = ParametersBuilder::new().build(0);
     let run = |graph: &Graph| {
-        let x = graph.constant("x", &[1.0; 1000], &[1000])?;
+        let x = graph.constant("x", &[1.0; 1000], &[1000]);
         let module: &dyn Module = &layer;
         let y = Persistent::new("y", DType::F32, 1000);
-        graph.store(&module.forward(&params.bind(graph)?, &x)?, &state, &y)?;
+        graph.store(&module.forward(&params.bind(graph), &x), &state, &y);
         graph.compile(&device)?.run(1)?;
         Ok::<Vec<f32>, Error>(device.read(&y)?)
     };
@@ -207,4 +204,22 @@ fn dropout_keeps_half_while_training_and_all_in_inference() -> Result<(), Error>
     assert!((400..600).contains(&n_kept) && trained.iter().all(|&y| y == 0.0 || y == 2.0), "{n_kept} of 1000 are kept");
     assert_eq!(run(&Graph::inference("score"))?, [1.0; 1000], "all, as they are");
     Ok(())
+}
+
+#[test]
+fn an_error_in_a_sequence_names_the_layer_and_the_caller() {
+    let mut builder = ParametersBuilder::new();
+    let first = Linear::new(&mut builder, "stem", 5, 4, Activation::Relu);
+    let head = Linear::new(&mut builder, "head", 3, 2, Activation::Identity);
+    let model = Sequential(vec![Box::new(first), Box::new(Checkpointed(Sequential(vec![Box::new(head)])))]);
+    let graph = Graph::training("net");
+    let x = graph.constant("x", &[0.0; 15], &[3, 5]);
+    let bound = builder.build(0).bind(&graph);
+    let line = line!() + 1;
+    let y = model.forward(&bound, &x);
+    assert_eq!((y.is_failed(), y.shape()), (true, &[3, 2][..]));
+    let error = graph.check().expect_err("the head takes 3 columns, not 4");
+    let place = error.place().expect("errors of recording have a place");
+    assert_eq!(place.scope(), "head");
+    assert_eq!(place.outer().map(|outer| (outer.file(), outer.line())), Some((file!(), line)), "{error}");
 }

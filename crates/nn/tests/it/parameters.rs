@@ -1,7 +1,7 @@
 //! One flat buffer: where each tensor is, what it starts as.
 
 use brisk_nn::tensor::program::Device;
-use brisk_nn::tensor::{DType, Graph, Mode, Persistent, Reduction};
+use brisk_nn::tensor::{DType, Graph, Mode, Persistent, Reduction, Tensor};
 use brisk_nn::{Activation, Adam, Error, Init, Mlp, MlpConfig, Optimizer, Parameters, ParametersBuilder, StepInputs};
 
 fn initial(params: &Parameters) -> Result<Vec<f32>, Error> {
@@ -50,12 +50,12 @@ fn padding_is_0_and_stays_0_when_adam_steps() -> Result<(), Error> {
     let inputs = StepInputs { lr: Persistent::new("lr", DType::F32, 1), state: Graph::state_buffer() };
     let graph = Graph::new("step", Mode::Training);
     let ramp: Vec<f32> = (0..9 * 5).map(|i| i as f32 / 20.0 - 1.0).collect();
-    let x = graph.constant("x", &ramp, &[9, 5])?;
-    let (target, weight) = (graph.constant("target", &[1.0; 9], &[9])?, graph.constant("weight", &[1.0; 9], &[9])?);
-    let loss = model.forward(&params.bind(&graph)?, &x)?.mse_loss(&target.reshape(&[9, 1])?, &weight, Reduction::Mean)?;
+    let x = graph.constant("x", &ramp, &[9, 5]);
+    let (target, weight) = (graph.constant("target", &[1.0; 9], &[9]), graph.constant("weight", &[1.0; 9], &[9]));
+    let loss = model.forward(&params.bind(&graph), &x).mse_loss(&target.reshape(&[9, 1]), &weight, Reduction::Mean);
     graph.backward(&loss)?;
-    adam.record(&graph, &params, &inputs)?;
-    graph.advance(&inputs.state)?;
+    adam.record(&graph, &params, &inputs);
+    graph.advance(&inputs.state);
 
     let device = Device::cpu()?;
     let executable = graph.compile(&device)?;
@@ -161,7 +161,8 @@ fn a_model_of_too_many_elements_to_count_is_refused() {
         let params = parameter(shapes);
         let graph = Graph::training("step");
         let device = Device::cpu().expect("threads");
-        let errors = [params.check_size().err(), params.bind(&graph).err(), params.write_initial(&device).err()];
+        assert!(params.bind(&graph).tensors().iter().all(Tensor::is_failed));
+        let errors = [params.check_size().err(), graph.check().err(), params.write_initial(&device).err()];
         for error in errors {
             let error = error.expect("the parameters cannot be counted").to_string();
             assert!(error.contains(culprit) && error.contains("expected a smaller model"), "{error}");

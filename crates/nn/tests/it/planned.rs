@@ -12,12 +12,12 @@ fn plan(mode: Mode, builder: ParametersBuilder, model: &dyn Module, shape: &[usi
     let (params, n_rows) = (builder.build(0), shape[0]);
     let graph = Graph::new("step", mode);
     let input = |name, dtype, shape: &[usize]| graph.tensor(&Persistent::new(name, dtype, shape.iter().product()), shape);
-    let scores: Tensor = model.forward(&params.bind(&graph)?, &input("x", DType::F32, shape)?)?;
+    let scores: Tensor = model.forward(&params.bind(&graph), &input("x", DType::F32, shape));
     if mode == Mode::Training {
-        let (labels, weights) = (input("labels", DType::U32, &[n_rows])?, input("weights", DType::F32, &[n_rows])?);
-        graph.backward(&scores.cross_entropy(&labels, &weights, CrossEntropyOptions::default())?)?;
+        let (labels, weights) = (input("labels", DType::U32, &[n_rows]), input("weights", DType::F32, &[n_rows]));
+        graph.backward(&scores.cross_entropy(&labels, &weights, CrossEntropyOptions::default()))?;
         let inputs = StepInputs { lr: Persistent::new("lr", DType::F32, 1), state: Graph::state_buffer() };
-        Adam::new(&params).record(&graph, &params, &inputs)?;
+        Adam::new(&params).record(&graph, &params, &inputs);
     }
     Ok(graph.fused().plan()?)
 }

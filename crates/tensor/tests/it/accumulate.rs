@@ -34,28 +34,28 @@ impl Step {
         let standard = ["mean", "inv_std"].map(|name| buffer(name, COLUMNS));
         let graph = Graph::training("parts");
         let parameter = |range: Range<usize>, shape: &[usize]| graph.parameter(&buffers[0], &buffers[1], range, shape);
-        let hidden = parameter(0..n_hidden, &[UNITS, COLUMNS])?;
-        let square = parameter(n_hidden..n_hidden + UNITS * UNITS, &[UNITS, UNITS])?;
-        let head = parameter(n_hidden + UNITS * UNITS..n_hidden + UNITS * UNITS + UNITS, &[1, UNITS])?;
+        let hidden = parameter(0..n_hidden, &[UNITS, COLUMNS]);
+        let square = parameter(n_hidden..n_hidden + UNITS * UNITS, &[UNITS, UNITS]);
+        let head = parameter(n_hidden + UNITS * UNITS..n_hidden + UNITS * UNITS + UNITS, &[1, UNITS]);
         let n = BATCH / n_parts;
-        let targets = graph.constant("targets", &(0..n).map(|i| (i % 2) as f32).collect::<Vec<_>>(), &[n])?;
-        let shares = graph.batch(&order, &state, BATCH)?.weights.shares()?;
+        let targets = graph.constant("targets", &(0..n).map(|i| (i % 2) as f32).collect::<Vec<_>>(), &[n]);
+        let shares = graph.batch(&order, &state, BATCH).weights.shares();
         let part = |i: usize| -> Result<Tensor, Error> {
             let rows = i * n..(i + 1) * n;
-            let batch = graph.batch_part(&order, &state, rows.clone())?;
-            let x = graph.gather(&batch, &table, &standard[0], &standard[1])?;
-            let weights = shares.narrow(0, rows)?;
+            let batch = graph.batch_part(&order, &state, rows.clone());
+            let x = graph.gather(&batch, &table, &standard[0], &standard[1]);
+            let weights = shares.narrow(0, rows);
             let loss = graph.autocast(precision, || {
-                let x = x.linear(&hidden, None, Activation::Tanh)?.linear(&square, None, Activation::Tanh)?;
-                x.linear(&head, None, Activation::Identity)?.bce_with_logits(&targets, &weights, Reduction::Sum, 1.0)
-            })?;
+                let x = x.linear(&hidden, None, Activation::Tanh).linear(&square, None, Activation::Tanh);
+                x.linear(&head, None, Activation::Identity).bce_with_logits(&targets, &weights, Reduction::Sum, 1.0)
+            });
             graph.backward(&loss)?;
             Ok(loss)
         };
         let first = part(0)?;
-        let loss = graph.accumulate(|| (1..n_parts).try_fold(first, |sum, i| sum.add(&part(i)?)))?;
-        graph.store(&loss, &state, &losses)?;
-        graph.advance(&state)?;
+        let loss = graph.accumulate(|| (1..n_parts).try_fold(first, |sum, i| Ok::<_, Error>(sum + part(i)?)))?;
+        graph.store(&loss, &state, &losses);
+        graph.advance(&state);
         Ok(Self { graph, buffers, order, state, table, standard, losses })
     }
 
@@ -117,9 +117,9 @@ fn parts_take_the_memory_of_one() -> Result<(), Error> {
 fn what_is_accumulated_is_added_to_what_was_there() -> Result<(), Error> {
     let graph = Graph::training("added");
     let (values, grads) = (Persistent::new("values", DType::F32, 2), Persistent::new("grads", DType::F32, 2));
-    let w = graph.parameter(&values, &grads, 0..2, &[1, 2])?;
-    let x = graph.constant("x", &[3.0, 4.0], &[1, 2])?;
-    let loss = x.linear(&w, None, Activation::Identity)?;
+    let w = graph.parameter(&values, &grads, 0..2, &[1, 2]);
+    let x = graph.constant("x", &[3.0, 4.0], &[1, 2]);
+    let loss = x.linear(&w, None, Activation::Identity);
     graph.accumulate(|| graph.backward(&loss))?;
     let device = Device::cpu()?;
     device.write(&grads, &[10.0_f32, 20.0])?;

@@ -28,18 +28,17 @@ impl Net {
         let running: Vec<Persistent> = (0..2 * BLOCKS).map(|_| buffer("running", CHANNELS)).collect();
         let state = Graph::state_buffer();
         let graph = Graph::new("blocks", mode);
-        let x = graph.constant("x", &Random::new(3).floats(IMAGES * 8 * 8 * CHANNELS), &[IMAGES, 8, 8, CHANNELS])?;
+        let x = graph.constant("x", &Random::new(3).floats(IMAGES * 8 * 8 * CHANNELS), &[IMAGES, 8, 8, CHANNELS]);
         let loss = graph.autocast(precision, || {
             let mut x = x.clone();
             for block in 0..BLOCKS {
                 let first = block * n_block;
-                let weight = graph.parameter(&values, &grads, first..first + n_weights, &[CHANNELS, 3, 3, CHANNELS])?;
+                let weight = graph.parameter(&values, &grads, first..first + n_weights, &[CHANNELS, 3, 3, CHANNELS]);
                 let scale = first + n_weights;
-                let scale = graph.parameter(&values, &grads, scale..scale + CHANNELS, &[CHANNELS])?;
+                let scale = graph.parameter(&values, &grads, scale..scale + CHANNELS, &[CHANNELS]);
                 let [running_mean, running_var] = [0, 1].map(|i| graph.tensor(&running[2 * block + i], &[CHANNELS]));
-                let (running_mean, running_var) = (running_mean?, running_var?);
-                let record = || -> Result<Tensor, Error> {
-                    let y = x.conv2d(&weight, None, [1, 1], [1, 1], Activation::Identity)?;
+                let record = || -> Tensor {
+                    let y = x.conv2d(&weight, None, [1, 1], [1, 1], Activation::Identity);
                     let y = y.batch_norm(&BatchNormOptions {
                         weight: Some(&scale),
                         bias: None,
@@ -48,22 +47,22 @@ impl Net {
                         statistics: Statistics::Batch { n_groups: 1, momentum: 0.1 },
                         eps: 1e-5,
                         activation: Activation::Gelu,
-                    })?;
-                    y.dropout(0.1, 5, &state)?.add(&x)
+                    });
+                    y.dropout(0.1, 5, &state).add(&x)
                 };
-                x = if is_checkpointed { graph.checkpoint(record)? } else { record()? };
+                x = if is_checkpointed { graph.checkpoint(record) } else { record() };
             }
-            let pooled = x.max_pool2d(&Pool2d::square(2))?.global_avg_pool2d()?;
+            let pooled = x.max_pool2d(&Pool2d::square(2)).global_avg_pool2d();
             let (target, weight) = (
-                graph.constant("t", &[0.5; IMAGES * CHANNELS], &[IMAGES, CHANNELS])?,
-                graph.constant("w", &[1.0; IMAGES], &[IMAGES])?,
+                graph.constant("t", &[0.5; IMAGES * CHANNELS], &[IMAGES, CHANNELS]),
+                graph.constant("w", &[1.0; IMAGES], &[IMAGES]),
             );
             pooled.mse_loss(&target, &weight, Reduction::Mean)
-        })?;
+        });
         if mode == Mode::Training {
             graph.backward(&loss)?;
         }
-        graph.advance(&state)?;
+        graph.advance(&state);
         Ok(Self { graph, values, grads, running, state })
     }
 
@@ -110,14 +109,14 @@ fn a_segment_in_a_segment_is_part_of_it() -> Result<(), Error> {
     let record = |is_nested: bool| {
         let graph = Graph::training("nested");
         let (values, grads) = (Persistent::new("values", DType::F32, 64), Persistent::new("grads", DType::F32, 64));
-        let w = graph.parameter(&values, &grads, 0..64, &[8, 8])?;
+        let w = graph.parameter(&values, &grads, 0..64, &[8, 8]);
         let layer = |x: &Tensor| x.linear(&w, None, Activation::Tanh);
-        let x = graph.constant("x", &[0.5; 32], &[4, 8])?;
+        let x = graph.constant("x", &[0.5; 32], &[4, 8]);
         let y = graph.checkpoint(|| {
-            let hidden = if is_nested { graph.checkpoint(|| layer(&x))? } else { layer(&x)? };
-            layer(&layer(&hidden)?)
-        })?;
-        graph.backward(&y.mean(..)?)?;
+            let hidden = if is_nested { graph.checkpoint(|| layer(&x)) } else { layer(&x) };
+            layer(&layer(&hidden))
+        });
+        graph.backward(&y.mean(..))?;
         Ok::<_, Error>(graph.with_program(|program| program.kernel_names().collect::<Vec<_>>()))
     };
     let (plain, nested) = (record(false)?, record(true)?);

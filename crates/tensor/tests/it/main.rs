@@ -1,5 +1,5 @@
-//! What the crate promises, on the CPU executor: gradients are those of finite differences, refusals say what to do, inference is
-//! smaller than training.
+//! What the crate promises, on the CPU executor: gradients agree with finite differences, refusals say what to do, inference takes
+//! less memory than training.
 
 mod accumulate;
 mod algebra;
@@ -11,7 +11,10 @@ mod finite_difference;
 mod gradients;
 mod memory;
 mod open_operations;
+mod operators;
 mod random;
+mod recording;
+mod refusal;
 mod refusals;
 mod regions;
 mod row_operators;

@@ -10,14 +10,14 @@ const UNITS: usize = 64;
 fn record(mode: Mode) -> Result<Graph, Error> {
     let graph = Graph::new("net", mode);
     let buffer = |name, len| Persistent::new(name, DType::F32, len);
-    let mut x = graph.tensor(&buffer("x", ROWS * UNITS), &[ROWS, UNITS])?;
+    let mut x = graph.tensor(&buffer("x", ROWS * UNITS), &[ROWS, UNITS]);
     for _ in 0..6 {
         let (values, grads) = (buffer("values", UNITS * UNITS), buffer("grads", UNITS * UNITS));
-        let weight = graph.parameter(&values, &grads, 0..UNITS * UNITS, &[UNITS, UNITS])?;
-        x = x.linear(&weight, None, Activation::Relu)?;
+        let weight = graph.parameter(&values, &grads, 0..UNITS * UNITS, &[UNITS, UNITS]);
+        x = x.linear(&weight, None, Activation::Relu);
     }
     let (target, weight) = (buffer("target", ROWS * UNITS), buffer("weight", ROWS));
-    let loss = x.mse_loss(&graph.tensor(&target, &[ROWS, UNITS])?, &graph.tensor(&weight, &[ROWS])?, Reduction::Mean)?;
+    let loss = x.mse_loss(&graph.tensor(&target, &[ROWS, UNITS]), &graph.tensor(&weight, &[ROWS]), Reduction::Mean);
     if mode == Mode::Training {
         graph.backward(&loss)?;
     }

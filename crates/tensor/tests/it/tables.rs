@@ -29,17 +29,17 @@ fn epoch(dtype: DType, max_bytes: usize) -> Result<(Vec<u32>, Vec<u32>), Error> 
     device.write(&inv_std, &[0.5_f32, 2.0, 0.3])?;
     device.write(&order, &sequential_order(N_ROWS as u32, BATCH as u32, 0))?;
     let graph = Graph::inference("epoch");
-    let batch = graph.batch(&order, &state, BATCH)?;
-    let x = graph.gather(&batch, &table, &mean, &inv_std)?;
-    let categories = graph.gather_categories(&batch, &codes)?;
+    let batch = graph.batch(&order, &state, BATCH);
+    let x = graph.gather(&batch, &table, &mean, &inv_std);
+    let categories = graph.gather_categories(&batch, &codes);
     let all = Persistent::new("all", DType::F32, N_ROWS * N_COLS);
-    graph.store(&x, &state, &all)?;
+    graph.store(&x, &state, &all);
     // As an embedding of the number itself: codes can be read back.
     let numbers: Vec<f32> = (0..2 * N_ROWS).map(|i| i as f32).collect();
-    let numbers = graph.constant("numbers", &numbers, &[2 * N_ROWS, 1])?;
+    let numbers = graph.constant("numbers", &numbers, &[2 * N_ROWS, 1]);
     let all_codes = Persistent::new("all codes", DType::F32, N_ROWS);
-    graph.store(&numbers.embedding(&categories, 1, None)?, &state, &all_codes)?;
-    graph.advance(&state)?;
+    graph.store(&numbers.embedding(&categories, 1, None), &state, &all_codes);
+    graph.advance(&state);
     graph.compile(&device)?.run(N_ROWS.div_ceil(BATCH))?;
     Ok((device.read(&all)?, device.read(&all_codes)?))
 }

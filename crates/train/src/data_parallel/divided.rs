@@ -153,45 +153,38 @@ impl DataParallel {
     /// Records that all replicas skip a step for which one of them has found a gradient that is not finite; after [`GradScaler::unscale`].
     ///
     /// # Errors
-    /// [`Error::Tensor`].
-    pub fn agree_on_skip(
-        &self,
-        graph: &Graph,
-        params: &Parameters,
-        scaler: &GradScaler,
-        state: &Persistent,
-    ) -> Result<(), Error> {
+    /// [`Program`](brisk_nn::Error::Program) if `state` is not that of a run.
+    #[track_caller]
+    pub fn agree_on_skip(&self, graph: &Graph, params: &Parameters, scaler: &GradScaler, state: &Persistent) {
         if params.division().is_none() || !scaler.config().enabled {
-            return Ok(());
+            return;
         }
-        let recorded = graph.with_program(|program| {
+        graph.record(|program| {
             let args = [program.persistent(state), program.persistent(scaler.found())];
             program.push_host(Arc::new(AgreeOnSkip(self.communication.clone())), &args)
         });
-        Ok(recorded?)
     }
 
     /// Records the norm of all gradients, of which each replica may have a shard: what [`Parameters::grad_norm`] is on one device.
-    ///
-    /// # Errors
-    /// [`Error::Tensor`].
-    pub fn grad_norm(&self, graph: &Graph, params: &Parameters) -> Result<Tensor, Error> {
-        let norm = params.grad_norm(graph)?;
+    #[track_caller]
+    pub fn grad_norm(&self, graph: &Graph, params: &Parameters) -> Tensor {
+        let norm = params.grad_norm(graph);
         if params.division().is_some() {
             let step = Arc::new(NormOfAll(self.communication.clone()));
-            graph.with_program(|program| program.push_host(step, &[norm.slice()]))?;
+            graph.record(|program| program.push_host(step, &[norm.slice()]));
         }
-        Ok(norm)
+        norm
     }
 
     /// Records that the values each replica has stepped are sent to all, after the optimizer, if parameters are whole between steps; otherwise nothing. With the optimizer's `state`, not after
     /// skipped steps.
     ///
     /// # Errors
-    /// [`Error::Tensor`].
-    pub fn gather_stepped(&self, graph: &Graph, params: &Parameters, state: Option<&Persistent>) -> Result<(), Error> {
-        let Some(division) = params.division().filter(|division| division.values == Kept::Whole) else { return Ok(()) };
-        let recorded = graph.with_program(|program| {
+    /// [`Program`](brisk_nn::Error::Program) if `state` is not that of a run.
+    #[track_caller]
+    pub fn gather_stepped(&self, graph: &Graph, params: &Parameters, state: Option<&Persistent>) {
+        let Some(division) = params.division().filter(|division| division.values == Kept::Whole) else { return };
+        graph.record(|program| {
             let values = program.persistent(params.values());
             let state = state.map(|state| program.persistent(state));
             let at = program.n_kernels();
@@ -203,7 +196,6 @@ impl DataParallel {
             });
             record(program, wanted.collect(), state)
         });
-        Ok(recorded?)
     }
 
     /// Records that buckets of values are gathered for the kernels that read them, if replicas keep only their own; after the backward pass, or the forward pass without one, and
@@ -211,11 +203,10 @@ impl DataParallel {
     ///
     /// A bucket is requested one ahead, and its memory is reused once two others have arrived; if it is read again then, as in the backward pass, it is gathered again.
     ///
-    /// # Errors
-    /// [`Error::Tensor`].
-    pub fn gather_parameters(&self, graph: &Graph, params: &Parameters, bound: &Bound) -> Result<(), Error> {
-        let Some(division) = params.division().filter(|division| division.values == Kept::Own) else { return Ok(()) };
-        let recorded = graph.with_program(|program| {
+    #[track_caller]
+    pub fn gather_parameters(&self, graph: &Graph, params: &Parameters, bound: &Bound) {
+        let Some(division) = params.division().filter(|division| division.values == Kept::Own) else { return };
+        graph.record(|program| {
             let values = program.persistent(params.values());
             let slices: Vec<Slice> = bound.buckets().iter().filter_map(|bucket| bucket.values).collect();
             let readers: Vec<Vec<usize>> = slices.iter().map(|&slice| program.readers(slice)).collect();
@@ -232,7 +223,6 @@ impl DataParallel {
             }
             record(program, wanted, None)
         });
-        Ok(recorded?)
     }
 
     fn gather(&self, DividedBucket { elements, own }: &DividedBucket) -> Gather {

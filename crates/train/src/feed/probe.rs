@@ -25,8 +25,8 @@ impl<'a> FeedProbe<'a> {
     pub fn new(device: &Device, feed: &Feed<'a>, scale: &Standardisation) -> Result<Self, Error> {
         let graph = Graph::inference("feed");
         let state = Graph::state_buffer();
-        feed.record(&graph, scale, &state)?;
-        graph.advance(&state)?;
+        feed.record(&graph, scale, &state);
+        graph.advance(&state);
         let executable = graph.compile(device)?;
         Ok(Self { graph, executable, state, feed: feed.clone() })
     }

@@ -99,14 +99,8 @@ impl ResidentRows {
     /// Records the gathering of the batch whose index is in `state`.
     ///
     /// # Errors
-    /// [`Error::Tensor`] if the columns differ from those of `scale`.
-    pub fn record(
-        &self,
-        graph: &Graph,
-        scale: &Standardisation,
-        state: &Persistent,
-        batch_rows: usize,
-    ) -> Result<BatchTensors, Error> {
+    /// [`Shape`](brisk_nn::Error::Shape) if `scale` has another number of columns.
+    pub fn record(&self, graph: &Graph, scale: &Standardisation, state: &Persistent, batch_rows: usize) -> BatchTensors {
         self.table.record(graph, scale, state, batch_rows)
     }
 }

@@ -127,63 +127,51 @@ impl DeviceTable {
         Ok(device.write(&self.order, &numbers)?)
     }
 
-    /// Records the gathering of the batch that `state` stands at.
-    pub(crate) fn record(
-        &self,
-        graph: &Graph,
-        scale: &Standardisation,
-        state: &Persistent,
-        batch_rows: usize,
-    ) -> Result<BatchTensors, Error> {
+    /// Records the gathering of the batch whose index is in `state`.
+    pub(crate) fn record(&self, graph: &Graph, scale: &Standardisation, state: &Persistent, batch_rows: usize) -> BatchTensors {
         self.record_part(graph, scale, state, 0..batch_rows)
     }
 
-    /// What each row of the batch weighs, of 1 for all of them.
-    pub(crate) fn record_shares(
-        &self,
-        graph: &Graph,
-        scale: &Standardisation,
-        state: &Persistent,
-        batch_rows: usize,
-    ) -> Result<Tensor, Error> {
+    /// Records the weight of each row of the batch, where all weights add up to 1.
+    pub(crate) fn record_shares(&self, graph: &Graph, scale: &Standardisation, state: &Persistent, batch_rows: usize) -> Tensor {
         let [_, _, zero, one] = scale.buffers();
-        let batch = graph.batch(&self.order, state, batch_rows)?;
+        let batch = graph.batch(&self.order, state, batch_rows);
         let weights = match &self.weights {
-            Some(weights) => batch.weights.multiply(&graph.gather(&batch, weights, zero, one)?.reshape(&[batch_rows])?)?,
+            Some(weights) => batch.weights.multiply(&graph.gather(&batch, weights, zero, one).reshape(&[batch_rows])),
             None => batch.weights,
         };
-        Ok(weights.shares()?)
+        weights.shares()
     }
 
-    /// The same as [`record`](Self::record) for some rows of each batch.
+    /// [`record`](Self::record) for some rows of each batch.
     pub(crate) fn record_part(
         &self,
         graph: &Graph,
         scale: &Standardisation,
         state: &Persistent,
         part: Range<usize>,
-    ) -> Result<BatchTensors, Error> {
+    ) -> BatchTensors {
         let n = part.len();
         let [mean, inv_std, zero, one] = scale.buffers();
-        let batch = graph.batch_part(&self.order, state, part)?;
-        let column = |table: &Windows| graph.gather(&batch, table, zero, one)?.reshape(&[n]);
-        let x = graph.gather(&batch, &self.features, mean, inv_std)?;
-        let categories = self.categories.as_ref().map(|table| graph.gather_categories(&batch, table)).transpose()?;
-        let labels = column(&self.labels)?;
+        let batch = graph.batch_part(&self.order, state, part);
+        let column = |table: &Windows| graph.gather(&batch, table, zero, one).reshape(&[n]);
+        let x = graph.gather(&batch, &self.features, mean, inv_std);
+        let categories = self.categories.as_ref().map(|table| graph.gather_categories(&batch, table));
+        let labels = column(&self.labels);
         let weights = match &self.weights {
-            Some(weights) => batch.weights.multiply(&column(weights)?)?,
+            Some(weights) => batch.weights.multiply(&column(weights)),
             None => batch.weights.clone(),
         };
-        Ok(BatchTensors { x, categories, labels, weights })
+        BatchTensors { x, categories, labels, weights }
     }
 }
 
 impl BatchTensors {
-    /// What `model` makes of the batch: with its categories, if rows have some.
+    /// Records `model` over the batch, with its categories if the rows have some.
     ///
     /// # Errors
-    /// What the model says, if it does not take such rows.
-    pub fn forward(&self, model: &dyn brisk_nn::Module, params: &brisk_nn::Bound) -> Result<Tensor, brisk_nn::Error> {
+    /// Those of the model, if it does not take such rows.
+    pub fn forward(&self, model: &dyn brisk_nn::Module, params: &brisk_nn::Bound) -> Tensor {
         match &self.categories {
             None => model.forward(params, &self.x),
             Some(categories) => model.forward_with_categories(params, &self.x, categories),

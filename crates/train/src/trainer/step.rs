@@ -30,6 +30,7 @@ pub(super) struct TrainingStep {
 }
 
 impl RecordedStep {
+    #[track_caller]
     pub(super) fn record(
         model: &dyn Module,
         params: &Parameters,
@@ -46,26 +47,27 @@ impl RecordedStep {
         let scaler = GradScaler::new(GradScalerConfig { enabled: is_scaled, ..config.scaler })?;
 
         let graph = Graph::training("train");
+        let _caller = graph.enter_from_caller();
         if let Some(replicas) = replicas {
             replicas.prepare(&graph);
         }
         Flat { params, replicas }.check()?;
-        let bound = params.bind(&graph)?;
+        let bound = params.bind(&graph);
         let batch = match replicas {
-            None => train.record(&graph, scale, &inputs.state)?,
+            None => train.record(&graph, scale, &inputs.state),
             Some(replicas) => {
                 check_batch(train.batch_rows(), replicas.world_size())?;
                 let part = replicas.part_of(train.batch_rows());
-                let shares = train.record_shares(&graph, scale, &inputs.state)?.narrow(0, part.clone())?;
-                BatchTensors { weights: shares, ..train.record_part(&graph, scale, &inputs.state, part)? }
+                let shares = train.record_shares(&graph, scale, &inputs.state).narrow(0, part.clone());
+                BatchTensors { weights: shares, ..train.record_part(&graph, scale, &inputs.state, part) }
             }
         };
         // Losses of parts, weighted by their shares of the whole batch, add up to its mean.
         let reduction = if replicas.is_some() { Reduction::Sum } else { Reduction::Mean };
         let loss = graph.autocast(config.precision, || {
-            let logits = batch.forward(model, &bound)?;
+            let logits = batch.forward(model, &bound);
             logits.bce_with_logits(&batch.labels, &batch.weights, reduction, 1.0)
-        })?;
+        });
         scaler.backward(&loss)?;
         let accumulate = (config.accumulate != 1).then(|| Accumulate::new(params, config.accumulate as u32));
         let accumulate = accumulate.map(|accumulate| accumulate.ending_after(n_batches as u32));
@@ -73,34 +75,40 @@ impl RecordedStep {
         // Gradients are accumulated where they are kept: all of them before they are reduced, or a replica's own after that.
         let keeps_own = params.division().is_some_and(|division| division.gradients == Kept::Own);
         let [before, after] = [!keeps_own, keeps_own].map(|is_here| accumulate.as_ref().filter(|_| is_here));
-        before.map_or(Ok(()), |accumulate| accumulate.record(&graph, params, &inputs.state))?;
-        if let Some(replicas) = replicas {
-            replicas.gather_parameters(&graph, params, &bound)?;
-            replicas.reduce_gradients(&graph, params, &bound, ReduceOp::Sum, before.map(|_| &inputs.state))?;
+        if let Some(accumulate) = before {
+            accumulate.record(&graph, params, &inputs.state);
         }
-        after.map_or(Ok(()), |accumulate| accumulate.record(&graph, params, &inputs.state))?;
-        scaler.unscale(&graph, params.grads(), &inputs.state)?;
         if let Some(replicas) = replicas {
-            replicas.agree_on_skip(&graph, params, &scaler, &inputs.state)?;
+            replicas.gather_parameters(&graph, params, &bound);
+            replicas.reduce_gradients(&graph, params, &bound, ReduceOp::Sum, before.map(|_| &inputs.state));
+        }
+        if let Some(accumulate) = after {
+            accumulate.record(&graph, params, &inputs.state);
+        }
+        scaler.unscale(&graph, params.grads(), &inputs.state);
+        if let Some(replicas) = replicas {
+            replicas.agree_on_skip(&graph, params, &scaler, &inputs.state);
         }
         match config.clip {
             None => {}
             Some(GradientClip::Norm(max_norm)) => {
-                let norm =
-                    replicas.map_or_else(|| Ok(params.grad_norm(&graph)?), |replicas| replicas.grad_norm(&graph, params))?;
-                params.clip_grads_with_norm(&graph, &norm, max_norm)?;
+                let norm = replicas.map_or_else(|| params.grad_norm(&graph), |replicas| replicas.grad_norm(&graph, params));
+                params.clip_grads_with_norm(&graph, &norm, max_norm);
             }
-            Some(GradientClip::Value(limit)) => params.clip_grad_value(&graph, limit)?,
+            Some(GradientClip::Value(limit)) => params.clip_grad_value(&graph, limit),
         }
-        scaler.step(&graph, optimizer, params, &inputs)?;
+        scaler.step(&graph, optimizer, params, &inputs);
         if let Some(replicas) = replicas {
             let may_skip = accumulate.is_some() || is_scaled;
-            replicas.gather_stepped(&graph, params, may_skip.then_some(&inputs.state))?;
+            replicas.gather_stepped(&graph, params, may_skip.then_some(&inputs.state));
         }
-        scaler.update(&graph)?;
-        let loss = replicas.map_or(Ok(loss.clone()), |replicas| replicas.all_reduce_and_ask(&graph, &loss, ReduceOp::Sum))?;
-        graph.store(&loss, &inputs.state, &losses)?;
-        graph.advance(&inputs.state)?;
+        scaler.update(&graph);
+        let loss = match replicas {
+            None => loss,
+            Some(replicas) => replicas.all_reduce_and_ask(&graph, &loss, ReduceOp::Sum),
+        };
+        graph.store(&loss, &inputs.state, &losses);
+        graph.advance(&inputs.state);
         Ok(Self { graph, inputs, losses, scaler })
     }
 

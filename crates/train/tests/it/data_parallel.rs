@@ -26,16 +26,16 @@ impl Toy {
         let graph = Graph::training("toy");
         let grad = Persistent::new("grad", DType::F32, 1);
         let inputs = StepInputs { lr: Persistent::new("lr", DType::F32, 1), state: Graph::state_buffer() };
-        let bound = params.bind(&graph)?;
-        let loss = bound.tensors()[0].multiply(&graph.tensor(&grad, &[1])?)?.sum(..)?;
+        let bound = params.bind(&graph);
+        let loss = bound.tensors()[0].multiply(&graph.tensor(&grad, &[1])).sum(..);
         graph.backward(&loss)?;
         let state = (accumulate > 1).then_some(&inputs.state);
         if let Some(state) = state {
-            Accumulate::new(&params, accumulate).record(&graph, &params, state)?;
+            Accumulate::new(&params, accumulate).record(&graph, &params, state);
         }
-        replica.reduce_gradients(&graph, &params, &bound, ReduceOp::Mean, state)?;
-        Sgd::new(&params).record(&graph, &params, &inputs)?;
-        graph.advance(&inputs.state)?;
+        replica.reduce_gradients(&graph, &params, &bound, ReduceOp::Mean, state);
+        Sgd::new(&params).record(&graph, &params, &inputs);
+        graph.advance(&inputs.state);
         let device = Device::builder().selection(Selection::Cpu).threads(1).open()?;
         let step = graph.compile(&device)?;
         params.write_initial(&device)?;
@@ -137,11 +137,11 @@ fn buffers_are_those_of_the_first() -> Result<(), Error> {
 fn a_tensor_is_reduced_where_it_is_wanted() -> Result<(), Error> {
     let sums = run_threads(3, &DataParallelConfig::default(), |replica| {
         let graph = Graph::inference("sum");
-        let x = graph.constant("x", &[1.0, replica.rank() as f32], &[2])?;
-        let (largest, sum) = (replica.all_reduce(&graph, &x, ReduceOp::Max)?, replica.all_reduce(&graph, &x, ReduceOp::Sum)?);
+        let x = graph.constant("x", &[1.0, replica.rank() as f32], &[2]);
+        let (largest, sum) = (replica.all_reduce(&graph, &x, ReduceOp::Max), replica.all_reduce(&graph, &x, ReduceOp::Sum));
         let y = Persistent::new("y", DType::F32, 2);
         let state = Graph::state_buffer();
-        graph.store(&largest.add(&sum)?, &state, &y)?;
+        graph.store(&largest.add(&sum), &state, &y);
         let device = Device::cpu()?;
         graph.compile(&device)?.run(1)?;
         Ok::<_, Error>(device.read::<f32>(&y)?)

@@ -104,13 +104,13 @@ impl Run {
         let losses = Persistent::new("losses", DType::F32, rows.n_batches(batch));
 
         let graph = Graph::training("higgs");
-        let tensors = rows.record(&graph, &scale, &inputs.state, batch)?;
-        let logits = model.forward(&params.bind(&graph)?, &tensors.x)?;
-        let loss = logits.bce_with_logits(&tensors.labels, &tensors.weights, Reduction::Mean, 1.0)?;
+        let tensors = rows.record(&graph, &scale, &inputs.state, batch);
+        let logits = model.forward(&params.bind(&graph), &tensors.x);
+        let loss = logits.bce_with_logits(&tensors.labels, &tensors.weights, Reduction::Mean, 1.0);
         graph.backward(&loss)?;
-        optimizer.record(&graph, &params, &inputs)?;
-        graph.store(&loss, &inputs.state, &losses)?;
-        graph.advance(&inputs.state)?;
+        optimizer.record(&graph, &params, &inputs);
+        graph.store(&loss, &inputs.state, &losses);
+        graph.advance(&inputs.state);
         let step = graph.compile(device)?;
         let products = products(batch)?;
         let products = device.compile(&products)?;

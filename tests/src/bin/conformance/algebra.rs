@@ -12,13 +12,11 @@ use crate::operators::Workbench;
 pub(crate) fn run(case: &Case, device: &Device, form: Form) -> Result<Option<Outputs>> {
     let mut bench = Workbench::new(case, device, form);
     let graph = bench.graph.clone();
-    let y = graph.autocast(form.autocast(), || {
-        Ok(match case.op.as_str() {
-            "algebra" => steps(case, &mut bench),
-            "loss" => loss(case, &mut bench),
-            _ => Ok(None),
-        })
-    })??;
+    let y = graph.autocast(form.autocast(), || match case.op.as_str() {
+        "algebra" => steps(case, &mut bench),
+        "loss" => loss(case, &mut bench),
+        _ => Ok(None),
+    })?;
     y.map(|y| bench.finish(&y)).transpose()
 }
 
@@ -32,14 +30,14 @@ fn loss(case: &Case, bench: &mut Workbench<'_>) -> Result<Option<Tensor>> {
     };
     let number = |name: &str| Ok::<_, anyhow::Error>(case.number(name)? as f32);
     Ok(Some(match case.word("name")? {
-        "l1" => x.l1_loss(&target, reduction)?,
-        "smooth_l1" => x.smooth_l1_loss(&target, number("beta")?, reduction)?,
-        "huber" => x.huber_loss(&target, number("delta")?, reduction)?,
-        "binary_cross_entropy" => x.binary_cross_entropy(&target, reduction)?,
-        "focal" => x.focal_loss(&target, number("alpha")?, number("gamma")?, reduction)?,
-        "kl_div" => x.kl_div(&target, reduction)?,
-        "hinge" => x.hinge_loss(&target, number("margin")?, reduction)?,
-        "quantile" => x.quantile_loss(&target, number("quantile")?, reduction)?,
+        "l1" => x.l1_loss(&target, reduction),
+        "smooth_l1" => x.smooth_l1_loss(&target, number("beta")?, reduction),
+        "huber" => x.huber_loss(&target, number("delta")?, reduction),
+        "binary_cross_entropy" => x.binary_cross_entropy(&target, reduction),
+        "focal" => x.focal_loss(&target, number("alpha")?, number("gamma")?, reduction),
+        "kl_div" => x.kl_div(&target, reduction),
+        "hinge" => x.hinge_loss(&target, number("margin")?, reduction),
+        "quantile" => x.quantile_loss(&target, number("quantile")?, reduction),
         _ => return Ok(None),
     }))
 }
@@ -93,11 +91,11 @@ fn result(step: &Value, args: &[Argument]) -> Result<Option<Tensor>> {
     let (x, y) = match args {
         [Argument::Number(number), Argument::Tensor(x)] => {
             let number = Expr::constant(*number);
-            return two(op, |f| Ok(x.map(|x| f(number, x))?));
+            return Ok(two(op).map(|f| x.map(|x| f(number, x))));
         }
         [Argument::Tensor(x), Argument::Number(number)] => {
             let number = Expr::constant(*number);
-            return two(op, |f| Ok(x.map(|x| f(x, number))?));
+            return Ok(two(op).map(|f| x.map(|x| f(x, number))));
         }
         [Argument::Tensor(x), Argument::Tensor(y), ..] => (x, Some(y)),
         [Argument::Tensor(x)] => (x, None),
@@ -110,58 +108,57 @@ fn result(step: &Value, args: &[Argument]) -> Result<Option<Tensor>> {
             Argument::Number(_) => None,
         })
         .collect();
-    let one = |y: Result<Tensor, brisk_tensor::Error>| Ok(Some(y?));
-    match (op, y) {
-        ("add", Some(y)) => one(x.add(y)),
-        ("sub", Some(y)) => one(x.sub(y)),
-        ("mul", Some(y)) => one(x.multiply(y)),
-        ("div", Some(y)) => one(x.div(y)),
-        ("pow", Some(y)) => one(x.pow(y)),
-        ("maximum", Some(y)) => one(x.maximum(y)),
-        ("minimum", Some(y)) => one(x.minimum(y)),
-        ("where", Some(y)) => one(x.less(y)?.where_(others[1], others[2])),
-        ("matmul", Some(y)) => one(x.matmul(y, Transpose::None)),
-        ("concat", _) => one(x.concat(&others, whole("dim")?)),
-        ("neg", None) => one(x.neg()),
-        ("abs", None) => one(x.abs()),
-        ("sign", None) => one(x.sign()),
-        ("exp", None) => one(x.exp()),
-        ("log", None) => one(x.log()),
-        ("log1p", None) => one(x.log1p()),
-        ("sqrt", None) => one(x.sqrt()),
-        ("rsqrt", None) => one(x.rsqrt()),
-        ("tanh", None) => one(x.tanh()),
-        ("sigmoid", None) => one(x.sigmoid()),
-        ("relu", None) => one(x.relu()),
-        ("gelu", None) => one(x.gelu()),
-        ("silu", None) => one(x.silu()),
-        ("softplus", None) => one(x.softplus()),
-        ("erf", None) => one(x.erf()),
-        ("sin", None) => one(x.sin()),
-        ("cos", None) => one(x.cos()),
-        ("floor", None) => one(x.floor()),
-        ("square", None) => one(x.square()),
-        ("reciprocal", None) => one(x.reciprocal()),
-        ("clamp", None) => one(x.clamp(float("min")?, float("max")?)),
-        ("leaky_relu", None) => one(x.leaky_relu(float("slope")?)),
-        ("sum", None) => one(x.sum(dims()?)),
-        ("mean", None) => one(x.mean(dims()?)),
-        ("max", None) => one(x.max(dims()?)),
-        ("min", None) => one(x.min(dims()?)),
-        ("norm", None) => one(x.norm(dims()?)),
-        ("var", None) => one(x.var(dims()?, whole("correction")?)),
-        ("std", None) => one(x.std(dims()?, whole("correction")?)),
-        ("expand", None) => one(x.expand(&expanded(x, &step["shape"])?)),
+    Ok(Some(match (op, y) {
+        ("add", Some(y)) => x.add(y),
+        ("sub", Some(y)) => x.sub(y),
+        ("mul", Some(y)) => x.multiply(y),
+        ("div", Some(y)) => x.div(y),
+        ("pow", Some(y)) => x.pow(y),
+        ("maximum", Some(y)) => x.maximum(y),
+        ("minimum", Some(y)) => x.minimum(y),
+        ("where", Some(y)) => x.less(y).where_(others[1], others[2]),
+        ("matmul", Some(y)) => x.matmul(y, Transpose::None),
+        ("concat", _) => x.concat(&others, whole("dim")?),
+        ("neg", None) => x.neg(),
+        ("abs", None) => x.abs(),
+        ("sign", None) => x.sign(),
+        ("exp", None) => x.exp(),
+        ("log", None) => x.log(),
+        ("log1p", None) => x.log1p(),
+        ("sqrt", None) => x.sqrt(),
+        ("rsqrt", None) => x.rsqrt(),
+        ("tanh", None) => x.tanh(),
+        ("sigmoid", None) => x.sigmoid(),
+        ("relu", None) => x.relu(),
+        ("gelu", None) => x.gelu(),
+        ("silu", None) => x.silu(),
+        ("softplus", None) => x.softplus(),
+        ("erf", None) => x.erf(),
+        ("sin", None) => x.sin(),
+        ("cos", None) => x.cos(),
+        ("floor", None) => x.floor(),
+        ("square", None) => x.square(),
+        ("reciprocal", None) => x.reciprocal(),
+        ("clamp", None) => x.clamp(float("min")?, float("max")?),
+        ("leaky_relu", None) => x.leaky_relu(float("slope")?),
+        ("sum", None) => x.sum(dims()?),
+        ("mean", None) => x.mean(dims()?),
+        ("max", None) => x.max(dims()?),
+        ("min", None) => x.min(dims()?),
+        ("norm", None) => x.norm(dims()?),
+        ("var", None) => x.var(dims()?, whole("correction")?),
+        ("std", None) => x.std(dims()?, whole("correction")?),
+        ("expand", None) => x.expand(&expanded(x, &step["shape"])?),
         ("narrow", None) => {
             let start = whole("start")?;
-            one(x.narrow(whole("dim")?, start..start + whole("length")?))
+            x.narrow(whole("dim")?, start..start + whole("length")?)
         }
-        ("permute", None) => one(x.permute(&list("dims")?)),
-        ("reshape", None) => one(x.reshape(&reshaped(x, &step["shape"])?)),
-        ("softmax", None) => one(x.softmax(whole("dim")?)),
-        ("cumsum", None) => one(x.cumsum(whole("dim")?)),
-        _ => Ok(None),
-    }
+        ("permute", None) => x.permute(&list("dims")?),
+        ("reshape", None) => x.reshape(&reshaped(x, &step["shape"])?),
+        ("softmax", None) => x.softmax(whole("dim")?),
+        ("cumsum", None) => x.cumsum(whole("dim")?),
+        _ => return Ok(None),
+    }))
 }
 
 /// The shape that PyTorch's `reshape` gives `x`, where -1 stands for the length that is left.
@@ -182,8 +179,8 @@ fn expanded(x: &Tensor, shape: &Value) -> Result<Vec<usize>> {
 }
 
 /// An operation of a tensor and a number.
-fn two(op: &str, apply: impl FnOnce(fn(Expr, Expr) -> Expr) -> Result<Tensor>) -> Result<Option<Tensor>> {
-    let f: fn(Expr, Expr) -> Expr = match op {
+fn two(op: &str) -> Option<fn(Expr, Expr) -> Expr> {
+    Some(match op {
         "add" => |a, b| a + b,
         "sub" => |a, b| a - b,
         "mul" => |a, b| a * b,
@@ -191,7 +188,6 @@ fn two(op: &str, apply: impl FnOnce(fn(Expr, Expr) -> Expr) -> Result<Tensor>) -
         "pow" => |a, b| a.powf(b),
         "maximum" => |a, b| a.max(b),
         "minimum" => |a, b| a.min(b),
-        _ => return Ok(None),
-    };
-    apply(f).map(Some)
+        _ => return None,
+    })
 }

@@ -62,32 +62,32 @@ pub(crate) fn run_on(case: &Case, device: &Device, form: Form, replica: Option<&
     }
     let image_len: usize = x.shape[1..].iter().product();
     let pixels = &x.floats[part.start * image_len..part.end * image_len];
-    let images = graph.constant("x", pixels, &[&[n_rows], &x.shape[1..]].concat())?;
+    let images = graph.constant("x", pixels, &[&[n_rows], &x.shape[1..]].concat());
     let labels = Persistent::new("y", DType::U32, n_rows);
     device.write(&labels, &y.floats[part].iter().map(|&label| label as u32).collect::<Vec<_>>())?;
-    let (labels, ones) = (graph.tensor(&labels, &[n_rows])?, graph.constant("ones", &vec![1.0; n_rows], &[n_rows])?);
+    let (labels, ones) = (graph.tensor(&labels, &[n_rows]), graph.constant("ones", &vec![1.0; n_rows], &[n_rows]));
     let options = CrossEntropyOptions { label_smoothing: case.number("label_smoothing")? as f32, ..Default::default() };
-    let bound = params.bind(&graph)?;
-    let share = graph.constant("share", &[n_rows as f32 / x.shape[0] as f32], &[])?;
+    let bound = params.bind(&graph);
+    let share = graph.constant("share", &[n_rows as f32 / x.shape[0] as f32], &[]);
     let loss = graph
-        .autocast(form.autocast(), || model.forward(&bound, &images)?.cross_entropy(&labels, &ones, options)?.multiply(&share))?;
+        .autocast(form.autocast(), || model.forward(&bound, &images).cross_entropy(&labels, &ones, options).multiply(&share));
     let scaler = optimizers::scaler(form)?;
     scaler.write_initial(device)?;
     scaler.backward(&loss)?;
     let loss = match replica {
         None => loss,
         Some(replica) => {
-            replica.reduce_gradients(&graph, &params, &bound, ReduceOp::Sum, None)?;
-            replica.all_reduce(&graph, &loss, ReduceOp::Sum)?
+            replica.reduce_gradients(&graph, &params, &bound, ReduceOp::Sum, None);
+            replica.all_reduce(&graph, &loss, ReduceOp::Sum)
         }
     };
     let inputs = StepInputs { lr: Persistent::new("lr", DType::F32, 1), state: Graph::state_buffer() };
     device.write(&inputs.lr, &[case.number("lr")? as f32])?;
-    scaler.step(&graph, optimizers::make(case, "sgd", &params)?.as_ref(), &params, &inputs)?;
-    scaler.update(&graph)?;
+    scaler.step(&graph, optimizers::make(case, "sgd", &params)?.as_ref(), &params, &inputs);
+    scaler.update(&graph);
     let losses = Persistent::new("losses", DType::F32, n_steps);
-    graph.store(&loss, &inputs.state, &losses)?;
-    graph.advance(&inputs.state)?;
+    graph.store(&loss, &inputs.state, &losses);
+    graph.advance(&inputs.state);
     graph.compile(device)?.run(n_steps)?;
 
     let mut outputs = vec![("out.loss".to_owned(), device.read(&losses)?)];

@@ -1,4 +1,4 @@
-use brisk_tensor::{DType, Error, Precision, Tensor};
+use brisk_tensor::{DType, Precision, Tensor};
 
 /// How a case is computed in a precision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,10 +19,10 @@ impl Form {
     }
 
     /// `x` as a product reads it.
-    pub(crate) fn operand(self, x: &Tensor) -> Result<Tensor, Error> {
+    pub(crate) fn operand(self, x: &Tensor) -> Tensor {
         match self {
-            Self::Stored(_) => Ok(x.clone()),
-            Self::Rounded(precision) => x.cast(precision.dtype())?.cast(DType::F32),
+            Self::Stored(_) => x.clone(),
+            Self::Rounded(precision) => x.cast(precision.dtype()).cast(DType::F32),
         }
     }
 }

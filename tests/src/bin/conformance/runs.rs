@@ -52,38 +52,38 @@ pub(crate) fn run_on(case: &Case, device: &Device, form: Form, replica: Option<&
     device.write(&order, &sequential_order(n_rows as u32, batch as u32, 0))?;
 
     let graph = Graph::training("train_mlp");
-    let bound = params.bind(&graph)?;
+    let bound = params.bind(&graph);
     let part = replica.map_or(0..batch, |replica| replica.part_of(batch));
-    let rows = graph.batch_part(&order, &inputs.state, part.clone())?;
+    let rows = graph.batch_part(&order, &inputs.state, part.clone());
     // The losses of all parts, weighted by shares of the whole batch, add up to its mean.
     let (weights, reduction) = match replica {
         None => (rows.weights.clone(), Reduction::Mean),
-        Some(_) => (graph.batch(&order, &inputs.state, batch)?.weights.shares()?.narrow(0, part)?, Reduction::Sum),
+        Some(_) => (graph.batch(&order, &inputs.state, batch).weights.shares().narrow(0, part), Reduction::Sum),
     };
-    let mut hidden = graph.gather(&rows, &Windows::whole(&table, x.shape[1])?, &zeros, &ones)?;
-    let target = graph.gather(&rows, &Windows::whole(&labels, 1)?, &zero, &one)?;
+    let mut hidden = graph.gather(&rows, &Windows::whole(&table, x.shape[1])?, &zeros, &ones);
+    let target = graph.gather(&rows, &Windows::whole(&labels, 1)?, &zero, &one);
     let loss = graph.autocast(form.autocast(), || {
         for (i, pair) in ids.chunks_exact(2).enumerate() {
             let activation = if i == 2 { Activation::Identity } else { Activation::Relu };
-            let weight = form.operand(bound.tensor(pair[0]))?;
-            hidden = form.operand(&hidden)?.linear(&weight, Some(bound.tensor(pair[1])), activation)?;
+            let weight = form.operand(bound.tensor(pair[0]));
+            hidden = form.operand(&hidden).linear(&weight, Some(bound.tensor(pair[1])), activation);
         }
-        form.operand(&hidden)?.bce_with_logits(&target, &weights, reduction, 1.0)
-    })?;
+        form.operand(&hidden).bce_with_logits(&target, &weights, reduction, 1.0)
+    });
     let scaler = optimizers::scaler(form)?;
     scaler.write_initial(device)?;
     scaler.backward(&loss)?;
     let loss = match replica {
         None => loss,
         Some(replica) => {
-            replica.reduce_gradients(&graph, &params, &bound, ReduceOp::Sum, None)?;
-            replica.all_reduce(&graph, &loss, ReduceOp::Sum)?
+            replica.reduce_gradients(&graph, &params, &bound, ReduceOp::Sum, None);
+            replica.all_reduce(&graph, &loss, ReduceOp::Sum)
         }
     };
-    scaler.step(&graph, optimizers::make(case, case.word("optimizer")?, &params)?.as_ref(), &params, &inputs)?;
-    scaler.update(&graph)?;
-    graph.store(&loss, &inputs.state, &losses)?;
-    graph.advance(&inputs.state)?;
+    scaler.step(&graph, optimizers::make(case, case.word("optimizer")?, &params)?.as_ref(), &params, &inputs);
+    scaler.update(&graph);
+    graph.store(&loss, &inputs.state, &losses);
+    graph.advance(&inputs.state);
     let step = graph.compile(device)?;
 
     let mut path = Vec::with_capacity(n_steps);

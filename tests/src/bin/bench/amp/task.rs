@@ -156,8 +156,8 @@ impl<'a> Run<'a> {
         let graph = Graph::inference("scores");
         let logits = task.record(&graph, &test, model.as_ref(), &params, &inputs, precision, device)?.logits;
         let stored = Persistent::new("scores", DType::F32, test.n_batches(task.batch) * task.batch);
-        graph.store(&logits, &inputs.state, &stored)?;
-        graph.advance(&inputs.state)?;
+        graph.store(&logits, &inputs.state, &stored);
+        graph.advance(&inputs.state);
         let scores = graph.compile(device)?;
         let (device, scaler) = (device.clone(), recorded.scaler);
         Ok(Self { task, device, params, scaler, inputs, train, test, step, scores, stored, test_labels, seed })
@@ -222,8 +222,8 @@ impl Task {
     ) -> Result<Recorded> {
         let scale = Standardisation::new(vec![0.0; rows.n_cols()], vec![1.0; rows.n_cols()]);
         scale.write(device)?;
-        let batch = rows.record(graph, &scale, &inputs.state, self.batch)?;
-        self.record_over(graph, (&batch.x, &batch.labels, &batch.weights), model, &params.bind(graph)?, params, inputs, precision)
+        let batch = rows.record(graph, &scale, &inputs.state, self.batch);
+        self.record_over(graph, (&batch.x, &batch.labels, &batch.weights), model, &params.bind(graph), params, inputs, precision)
     }
 
     #[expect(clippy::too_many_arguments, reason = "a step is what all of these make together")]
@@ -237,22 +237,22 @@ impl Task {
         inputs: &StepInputs,
         precision: Precision,
     ) -> Result<Recorded> {
-        let x = x.reshape(&[&[x.shape()[0]], self.shape].concat())?;
+        let x = x.reshape(&[&[x.shape()[0]], self.shape].concat());
         let enabled = precision == Precision::F16;
         let scaler = GradScaler::new(GradScalerConfig { enabled, ..GradScalerConfig::default() })?;
         let (logits, loss) = graph.autocast(precision, || {
-            let logits = model.forward(bound, &x)?;
-            let logits = logits.reshape(&[logits.n_elements()])?;
-            let loss = logits.bce_with_logits(labels, weights, Reduction::Mean, 1.0)?;
-            Ok((logits, loss))
-        })?;
+            let logits = model.forward(bound, &x);
+            let logits = logits.reshape(&[logits.n_elements()]);
+            let loss = logits.bce_with_logits(labels, weights, Reduction::Mean, 1.0);
+            (logits, loss)
+        });
         if graph.mode() == Mode::Training {
             scaler.backward(&loss)?;
-            scaler.step(graph, &Adam::new(params), params, inputs)?;
-            scaler.update(graph)?;
-            graph.advance(&inputs.state)?;
+            scaler.step(graph, &Adam::new(params), params, inputs);
+            scaler.update(graph);
+            graph.advance(&inputs.state);
         }
-        Ok(Recorded { logits: logits.cast(DType::F32)?, scaler })
+        Ok(Recorded { logits: logits.cast(DType::F32), scaler })
     }
 
     /// What a step over `batch` rows that are there already takes, without a device.
@@ -264,18 +264,11 @@ impl Task {
         let graph = Graph::new("step", mode);
         let shape = [&[batch], self.shape].concat();
         let buffer = |name, shape: &[usize]| graph.tensor(&Persistent::new(name, DType::F32, shape.iter().product()), shape);
-        let (x, labels, weights) = (buffer("x", &shape)?, buffer("labels", &[batch])?, buffer("weights", &[batch])?);
-        let recorded = self.record_over(
-            &graph,
-            (&x, &labels, &weights),
-            model.as_ref(),
-            &params.bind(&graph)?,
-            &params,
-            &inputs,
-            precision,
-        )?;
+        let (x, labels, weights) = (buffer("x", &shape), buffer("labels", &[batch]), buffer("weights", &[batch]));
+        let recorded =
+            self.record_over(&graph, (&x, &labels, &weights), model.as_ref(), &params.bind(&graph), &params, &inputs, precision)?;
         let stored = Persistent::new("scores", DType::F32, batch);
-        graph.store(&recorded.logits, &inputs.state, &stored)?;
+        graph.store(&recorded.logits, &inputs.state, &stored);
         Ok(graph.with_program(|program| program.plan())?)
     }
 }

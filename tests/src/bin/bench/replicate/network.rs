@@ -59,11 +59,11 @@ impl Network {
         let (n_in, n_out) = (self.widths[0], self.widths[self.widths.len() - 1]);
 
         let graph = Graph::training("step");
-        let x = graph.constant("x", &values(0, self.batch * n_in), &[self.batch, n_in])?;
-        let y = graph.constant("y", &values(1, self.batch * n_out), &[self.batch, n_out])?;
-        let ones = graph.constant("weights", &vec![1.0; self.batch], &[self.batch])?;
-        let bound = params.bind(&graph)?;
-        let loss = model.forward(&bound, &x)?.mse_loss(&y, &ones, Reduction::Mean)?;
+        let x = graph.constant("x", &values(0, self.batch * n_in), &[self.batch, n_in]);
+        let y = graph.constant("y", &values(1, self.batch * n_out), &[self.batch, n_out]);
+        let ones = graph.constant("weights", &vec![1.0; self.batch], &[self.batch]);
+        let bound = params.bind(&graph);
+        let loss = model.forward(&bound, &x).mse_loss(&y, &ones, Reduction::Mean);
         if !matches!(up_to, UpTo::Forward) {
             graph.backward(&loss)?;
         }
@@ -71,10 +71,10 @@ impl Network {
         let optimizer = Adam::new(&params);
         if let UpTo::Update(replica) = up_to {
             if let Some(replica) = replica {
-                replica.reduce_gradients(&graph, &params, &bound, ReduceOp::Mean, None)?;
+                replica.reduce_gradients(&graph, &params, &bound, ReduceOp::Mean, None);
             }
-            optimizer.record(&graph, &params, &inputs)?;
-            graph.advance(&inputs.state)?;
+            optimizer.record(&graph, &params, &inputs);
+            graph.advance(&inputs.state);
         }
         let step = graph.compile(device)?;
         device.write(&inputs.lr, &[1e-4_f32])?;

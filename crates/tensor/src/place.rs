@@ -1,0 +1,69 @@
+use std::backtrace::{Backtrace, BacktraceStatus};
+use std::fmt;
+use std::panic::Location;
+use std::sync::Arc;
+
+/// Where an operation was recorded: the [scope](crate::Graph::scope), and the line of the caller's source.
+///
+/// `Display` is one line, such as ``in conv2, at src/main.rs:12``; `Debug` also prints the backtrace, if there is one.
+#[derive(Clone)]
+pub struct Place {
+    scope: String,
+    location: &'static Location<'static>,
+    outer: Option<&'static Location<'static>>,
+    backtrace: Option<Arc<Backtrace>>,
+}
+
+impl Place {
+    /// The caller's line.
+    #[track_caller]
+    pub(crate) fn caller(scope: String, outer: Option<&'static Location<'static>>) -> Self {
+        let backtrace = Backtrace::capture();
+        let is_captured = backtrace.status() == BacktraceStatus::Captured;
+        Self { scope, location: Location::caller(), outer, backtrace: is_captured.then(|| Arc::new(backtrace)) }
+    }
+
+    /// The scopes that were open, joined by dots, such as `encoder.layers.0`; empty outside of all scopes.
+    pub fn scope(&self) -> &str {
+        &self.scope
+    }
+
+    /// The file and line that called the operation.
+    pub fn location(&self) -> &'static Location<'static> {
+        self.location
+    }
+
+    /// The file and line that called the model, where the operation was called through a `dyn` module or a closure of a library.
+    pub fn outer(&self) -> Option<&'static Location<'static>> {
+        self.outer
+    }
+
+    /// The backtrace of the operation, if `RUST_BACKTRACE` or `RUST_LIB_BACKTRACE` asks for one.
+    pub fn backtrace(&self) -> Option<&Backtrace> {
+        self.backtrace.as_deref()
+    }
+}
+
+/// Backtraces are not compared.
+impl PartialEq for Place {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.scope, self.location, self.outer) == (&other.scope, other.location, other.outer)
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.scope.is_empty() {
+            write!(f, "in {}, ", self.scope)?;
+        }
+        write!(f, "at {}:{}", self.location.file(), self.location.line())?;
+        self.outer.map_or(Ok(()), |outer| write!(f, ", from {}:{}", outer.file(), outer.line()))
+    }
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Place({self})")?;
+        self.backtrace.as_ref().map_or(Ok(()), |backtrace| write!(f, "\n{backtrace}"))
+    }
+}

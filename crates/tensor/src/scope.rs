@@ -1,0 +1,76 @@
+use std::panic::Location;
+
+use crate::Graph;
+
+/// An open [scope](Graph::enter) of a graph, which closes when this is dropped.
+#[derive(Debug)]
+#[must_use = "the scope closes when this is dropped"]
+pub struct Scope {
+    graph: Graph,
+    opened: Opened,
+}
+
+#[derive(Debug)]
+enum Opened {
+    Name,
+    Caller { before: Option<&'static Location<'static>> },
+}
+
+impl Graph {
+    /// Records what `record` records under `name`, which errors then mention. Scopes nest: `encoder` and in it `attention` are
+    /// `encoder.attention`.
+    ///
+    /// # Examples
+    /// ```
+    /// use brisk_tensor::{Graph, Transpose};
+    ///
+    /// let graph = Graph::inference("scores");
+    /// let x = graph.constant("x", &[1.0; 6], &[2, 3]);
+    /// graph.scope("head", || x.matmul(&x, Transpose::None));
+    /// let error = graph.check().expect_err("the shapes do not match");
+    /// assert_eq!(error.place().expect("the error has one").scope(), "head");
+    /// ```
+    pub fn scope<T>(&self, name: &str, record: impl FnOnce() -> T) -> T {
+        let _scope = self.enter(name);
+        record()
+    }
+
+    /// Opens a scope that closes when the result is dropped; [`scope`](Self::scope) without a closure.
+    ///
+    /// A name that starts with the names of the open scopes counts as absolute, as the names of parameters are: within `encoder`, `encoder.attention`
+    /// opens `encoder.attention`.
+    pub fn enter(&self, name: &str) -> Scope {
+        self.inner_mut().scopes.push(name.to_owned());
+        Scope { graph: self.clone(), opened: Opened::Name }
+    }
+
+    /// Until the result is dropped, errors also mention the line that called the function that calls this, which is `#[track_caller]`. For models that call
+    /// their layers through `dyn` or in a closure, where `#[track_caller]` ends. The outermost call counts.
+    #[track_caller]
+    pub fn enter_from_caller(&self) -> Scope {
+        let caller = Location::caller();
+        let mut inner = self.inner_mut();
+        let before = inner.outer;
+        inner.outer = before.or(Some(caller));
+        drop(inner);
+        Scope { graph: self.clone(), opened: Opened::Caller { before } }
+    }
+}
+
+impl Drop for Scope {
+    fn drop(&mut self) {
+        let mut inner = self.graph.inner_mut();
+        match self.opened {
+            Opened::Name => drop(inner.scopes.pop()),
+            Opened::Caller { before } => inner.outer = before,
+        }
+    }
+}
+
+/// The scopes as one dotted name.
+pub(crate) fn path(scopes: &[String]) -> String {
+    scopes.iter().filter(|name| !name.is_empty()).fold(String::new(), |path, name| {
+        let is_absolute = name.strip_prefix(&path).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+        if path.is_empty() || is_absolute { name.clone() } else { format!("{path}.{name}") }
+    })
+}
