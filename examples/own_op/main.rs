@@ -1,15 +1,19 @@
 //! An operation of your own, with its gradient: squared ReLU, checked against finite differences and then trained through.
 //!
-//! `cargo run --release --example own_op`
-#![expect(clippy::print_stdout, reason = "an example shows what it did")]
+//! `cargo run --release --example own_op`; `-- --device cpu|gpu|software|NAME|INDEX` picks the device.
+
+use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
+use brisk_examples::command_line::{self, value};
+use brisk_examples::print;
 use brisk_nn::tensor::program::kernels::{Activate, Multiply};
 use brisk_nn::tensor::program::{Device, Selection};
 use brisk_nn::tensor::{
     Activation, Backward, DType, Error, Forward, Graph, Operation, Persistent, Precision, Reduction, Tensor, check_gradients,
 };
 use brisk_nn::{Adam, Linear, Optimizer as _, ParametersBuilder, Schedule, StepInputs};
+use clap::Parser;
 
 /// `y = relu(x)²`, the activation of Primer (So et al. 2021, arXiv:2109.08668).
 #[derive(Debug)]
@@ -42,10 +46,24 @@ impl Operation for SquaredRelu {
     }
 }
 
-fn main() -> Result<()> {
+/// Trains a network through an operation that brisk does not have, and checks its gradient
+#[derive(Debug, Parser)]
+#[command(name = "own_op")]
+struct Options {
+    /// Where to train: best, cpu, gpu, software, or the name or index of an adapter
+    #[arg(long, value_name = "DEVICE", help_heading = "Running", env = "BRISK_DEVICE", hide_env_values = true, default_value = "best",
+        value_parser = value::device())]
+    device: Selection,
+}
+
+fn main() -> ExitCode {
+    command_line::run(|options| run(&options).map(|()| ExitCode::SUCCESS))
+}
+
+fn run(options: &Options) -> Result<()> {
     // The gradient against finite differences, in f32, f16 and bf16.
     check_gradients(&[&[8, 3]], |graph, p| graph.apply(SquaredRelu, &[&p[0]]))?;
-    println!("the gradient of squared_relu agrees with finite differences");
+    print::result("the gradient of squared_relu agrees with finite differences")?;
 
     // A network with it: exclusive or.
     let mut builder = ParametersBuilder::new();
@@ -72,13 +90,18 @@ fn main() -> Result<()> {
     graph.store(&loss, &inputs.state, &losses);
     graph.advance(&inputs.state);
 
-    let device = Device::builder().selection(Selection::from_env()).open()?;
+    let device = Device::builder().selection(options.device.clone()).open()?;
     params.write_initial(&device)?;
     device.write(&inputs.lr, &Schedule::one_cycle(0.05, N_STEPS).table(0..N_STEPS))?;
     graph.compile(&device)?.run(N_STEPS)?;
     let losses: Vec<f32> = device.read(&losses)?;
-    println!("{}", graph.report());
-    println!("loss {:.4} before, {:.4} after {N_STEPS} steps on {}", losses[0], losses[N_STEPS - 1], device.info());
+    print::result(graph.report())?;
+    print::result(format_args!(
+        "loss {:.4} before, {:.4} after {N_STEPS} steps on {}",
+        losses[0],
+        losses[N_STEPS - 1],
+        device.info()
+    ))?;
     ensure!(losses[N_STEPS - 1] < 0.1, "exclusive or was not learnt: the loss is {}", losses[N_STEPS - 1]);
     Ok(())
 }

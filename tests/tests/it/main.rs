@@ -13,6 +13,7 @@ mod say;
 mod usage;
 
 mod order;
+mod own;
 
 mod amp_report_cli;
 #[cfg(unix)]

@@ -17,8 +17,18 @@ pub(crate) fn check_usage_error(output: &Output, args: &[&str], words: &[&str]) 
     }
 }
 
-const EXAMPLES: [&str; 8] =
-    ["higgs", "data_parallel", "shared_device", "amp_report", "import", "inspect", "own_kernel", "caller_device"];
+const EXAMPLES: [&str; 10] = [
+    "higgs",
+    "data_parallel",
+    "shared_device",
+    "amp_report",
+    "import",
+    "inspect",
+    "own_kernel",
+    "own_op",
+    "own_loss",
+    "caller_device",
+];
 
 #[test]
 fn each_example_prints_completions_of_its_options() {
