@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use brisk_examples::{command_line, print};
 use brisk_kernels::gpu::Recorder;
-use brisk_kernels::{Activate, Activation, Epilogue, Kernel, Matmul, Transpose, TwinArgs, bytemuck, wgpu};
+use brisk_kernels::{Activation, Epilogue, Kernel, Map, Matmul, Transpose, TwinArgs, bytemuck, wgpu};
 use clap::Parser;
 
 /// Rows of the batch, features in, features out.
@@ -52,7 +52,7 @@ fn run() -> anyhow::Result<()> {
     // The two kernels are plain structs.
     let product =
         Matmul { m: N_ROWS, n: N_OUT, k: N_IN, transpose: Transpose::B, epilogue: Epilogue::Bias(Activation::Identity) };
-    let activate = Activate { n: N_ROWS * N_OUT, activation: Activation::Tanh };
+    let activate = Map::unary(N_ROWS * N_OUT, |x| x.tanh());
 
     let double = double_pipeline(&device);
     let mut recorder = Recorder::new(&device);

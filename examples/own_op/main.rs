@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Result, ensure};
 use brisk_examples::command_line::{self, value};
 use brisk_examples::print;
-use brisk_nn::tensor::program::kernels::{Activate, Multiply};
+use brisk_nn::tensor::program::kernels::Map;
 use brisk_nn::tensor::program::{Device, Selection};
 use brisk_nn::tensor::{
     Activation, Backward, DType, Error, Forward, Graph, Operation, Persistent, Precision, Reduction, Tensor, check_gradients,
@@ -30,19 +30,13 @@ impl Operation for SquaredRelu {
 
     fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
         let (x, y) = (forward.input(0), forward.output());
-        let n = x.len();
-        let relu = forward.transient("relu", x.dtype(), n);
-        forward.push(Activate { n, activation: Activation::Relu }, &[x, relu])?;
-        forward.push(Multiply { n }, &[relu, relu, y])?;
-        forward.save(relu);
-        Ok(())
+        forward.push(Map::unary(x.len(), |x| x.relu().powi(2)), &[x, y])
     }
 
-    /// `dx = 2 relu(x) dy`: gradients that are given to one input add up.
+    /// `dx = 2 relu(x) dy`.
     fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
-        let (dy, relu) = (backward.grad(), backward.saved(0));
-        backward.give(0, Multiply { n: relu.len() }, &[dy, relu])?;
-        backward.give(0, Multiply { n: relu.len() }, &[dy, relu])
+        let (dy, x) = (backward.grad(), backward.input(0));
+        backward.give(0, Map::binary(x.len(), |dy, x| 2.0 * x.relu() * dy), &[dy, x])
     }
 }
 

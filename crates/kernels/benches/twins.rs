@@ -53,8 +53,8 @@ fn main() {
         time_moves("column_sum of 256 columns", batch, &columns, n_rounds);
         let rows = GatherRows { dtype: DType::F32, first_row: 0, n_table_rows: 100_000, n_cols: 28, n: batch };
         time_moves("gather_rows of 28 columns", batch, &rows, n_rounds);
-        let relu = Activate { n: batch * 256, activation: Activation::Celu { alpha: 1.0 } };
-        time_moves("activate, celu of 256 columns", batch, &relu, n_rounds);
+        let celu = Map::unary(batch * 256, |x| x.celu(1.0));
+        time_moves("activate, celu of 256 columns", batch, &celu, n_rounds);
         for n_cols in [10, 256] {
             let softmax = Softmax { n_rows: batch, n_cols, form: SoftmaxForm::Probability };
             time_moves(&format!("softmax of {n_cols} columns"), batch, &softmax, n_rounds);

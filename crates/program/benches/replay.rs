@@ -7,7 +7,7 @@
 use std::time::Instant;
 
 use brisk_program::kernels::gpu::Recorder;
-use brisk_program::kernels::{Add, DType, wgpu};
+use brisk_program::kernels::{DType, Map, wgpu};
 use brisk_program::{Device, Error, Executable, Persistent, Program, Selection};
 
 const N: usize = 64;
@@ -69,7 +69,7 @@ impl Chain {
 
 fn push(program: &mut Program, x: &[Persistent; 3], i: usize) -> Result<(), Error> {
     let args = [i, i + 1, i + 2].map(|i| program.persistent(&x[i % 3]));
-    program.push(Add { n: N }, &args)
+    program.push(Map::binary(N, |a, b| a + b), &args)
 }
 
 fn measure(device: &Device, n_steps: usize, n_repeats: usize) -> Result<(), Error> {
@@ -174,7 +174,7 @@ impl Anew {
         for i in 0..N_KERNELS {
             let bindings = [i, i + 1, i + 2].map(|i| self.buffers[i % 3].as_entire_buffer_binding());
             let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-            self.recorder.borrow_mut().record(&Add { n: N }, &bindings, &mut encoder).expect("an add");
+            self.recorder.borrow_mut().record(&Map::binary(N, |a, b| a + b), &bindings, &mut encoder).expect("an add");
             self.queue.submit([encoder.finish()]);
         }
     }
@@ -183,7 +183,7 @@ impl Anew {
     fn us_to_encode(&self) -> f64 {
         let prepare = |i: usize| {
             let bindings = [i, i + 1, i + 2].map(|i| self.buffers[i % 3].as_entire_buffer_binding());
-            self.recorder.borrow_mut().prepare(&Add { n: N }, &bindings).expect("an add")
+            self.recorder.borrow_mut().prepare(&Map::binary(N, |a, b| a + b), &bindings).expect("an add")
         };
         let kernels: Vec<_> = (0..N_KERNELS).map(prepare).collect();
         let start = Instant::now();

@@ -1,12 +1,11 @@
-//! Elementwise kernels that write where they read.
+//! Elementwise kernels that write over one of their inputs.
 
 use std::sync::Arc;
 
-use brisk_kernels::{Access, ElementwiseInPlace, Kernel};
+use brisk_kernels::{Access, Kernel, MapInPlace};
 
 use crate::Program;
 use crate::program::{Step, StepArg};
-use crate::rewrite::led_by;
 
 /// A step that does in one buffer what another did from that buffer to a second.
 struct InPlace {
@@ -28,18 +27,18 @@ impl Program {
 
     fn in_place(&self, at: usize) -> Option<InPlace> {
         let Step { kernel, args, .. } = &self.steps()[at];
-        let (chain, written) = (kernel.elementwise()?, args.last()?);
+        let (map, written) = (kernel.as_map()?, args.last()?);
         let is_new = self.is_whole_transient(written) && !self.steps()[..at].iter().any(|step| names(step, written.buffer));
-        (0..args.len()).filter(|_| is_new).find_map(|i| {
-            let (chain, operands) = led_by(&chain, args, i)?;
+        (0..map.inputs.len()).filter(|_| is_new).find_map(|i| {
+            let operands = (0..map.inputs.len()).filter(|&other| other != i).map(|other| &args[other]);
             let value = &args[i];
             let is_last = !self.steps()[at + 1..].iter().any(|step| names(step, value.buffer));
-            let is_alone = operands.iter().all(|operand| operand.buffer != value.buffer);
+            let is_alone = operands.clone().all(|operand| operand.buffer != value.buffer);
             let same_size = self.buffers()[value.buffer].len_bytes() == self.buffers()[written.buffer].len_bytes();
-            let kernel = ElementwiseInPlace { chain };
+            let kernel = MapInPlace { map: map.clone(), input: i };
             let may_be = is_last && is_alone && same_size && self.is_whole_transient(value) && kernel.check().is_ok();
             may_be.then(|| {
-                let given = operands.into_iter().chain([value]);
+                let given = operands.chain([value]);
                 let arg = |(arg, given): (&brisk_kernels::Arg, &StepArg)| StepArg {
                     name: arg.name,
                     access: arg.access,

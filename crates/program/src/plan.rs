@@ -21,15 +21,15 @@ use crate::{Error, Persistent, Program};
 ///
 /// # Examples
 /// ```
-/// use brisk_program::{Program, kernels::{Activate, Activation, DType}};
+/// use brisk_program::{Program, kernels::{DType, Map}};
 ///
-/// let relu = Activate { n: 1024, activation: Activation::Relu };
+/// let relu = Map::unary(1024, |x| x.relu());
 /// let mut program = Program::new("chain");
 /// let input = brisk_program::Persistent::new("input", DType::F32, 1024);
 /// let mut x = program.persistent(&input);
 /// for name in ["a", "b", "c", "d"] {
 ///     let y = program.transient(name, DType::F32, 1024);
-///     program.push(relu, &[x, y])?;
+///     program.push(relu.clone(), &[x, y])?;
 ///     x = y;
 /// }
 /// let plan = program.plan()?;

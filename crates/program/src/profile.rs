@@ -14,14 +14,14 @@ use crate::{DeviceInfo, Roofline};
 ///
 /// # Examples
 /// ```
-/// use brisk_program::{Device, Persistent, Program, kernels::{Add, DType}};
+/// use brisk_program::{Device, Persistent, Program, kernels::{DType, Map}};
 ///
 /// let mut program = Program::new("sum");
 /// let [a, b, y] = ["a", "b", "y"].map(|name| program.persistent(&Persistent::new(name, DType::F32, 1000)));
-/// program.push(Add { n: 1000 }, &[a, b, y])?;
+/// program.push(Map::binary(1000, |a, b| a + b), &[a, b, y])?;
 /// let profile = Device::cpu()?.compile(&program)?.profile(5)?;
 /// let add = &profile.kernels()[0];
-/// assert_eq!((add.name, add.n_calls, add.bytes, add.flops), ("add", 5, 5 * 12_000, 5 * 1000));
+/// assert_eq!((add.name, add.n_calls, add.bytes, add.flops), ("map", 5, 5 * 12_000, 5 * 1000));
 /// println!("{profile}");
 /// # Ok::<(), brisk_program::Error>(())
 /// ```

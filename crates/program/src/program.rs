@@ -14,14 +14,14 @@ use crate::{Error, HostStep, Persistent, Plan};
 ///
 /// # Examples
 /// ```
-/// use brisk_program::{Device, Persistent, Program, kernels::{Add, DType}};
+/// use brisk_program::{Device, Persistent, Program, kernels::{DType, Map}};
 ///
 /// let (a, b, y) = (Persistent::new("a", DType::F32, 2), Persistent::new("b", DType::F32, 2), Persistent::new("y", DType::F32, 2));
 /// let mut program = Program::new("sum");
 /// let (a_slice, b_slice, y_slice) = (program.persistent(&a), program.persistent(&b), program.persistent(&y));
 /// let twice = program.transient("a + b", DType::F32, 2);
-/// program.push(Add { n: 2 }, &[a_slice, b_slice, twice])?;
-/// program.push(Add { n: 2 }, &[twice, b_slice, y_slice])?;
+/// program.push(Map::binary(2, |a, b| a + b), &[a_slice, b_slice, twice])?;
+/// program.push(Map::binary(2, |a, b| a + b), &[twice, b_slice, y_slice])?;
 ///
 /// let device = Device::cpu()?;
 /// let executable = device.compile(&program)?;

@@ -11,20 +11,20 @@ use crate::{Program, Slice};
 ///
 /// # Examples
 /// ```
-/// use brisk_program::{Persistent, Program, kernels::{Activate, Activation, Add, DType}};
+/// use brisk_program::{Persistent, Program, kernels::{DType, Map}};
 ///
 /// // y = tanh(tanh(tanh(x))) + tanh(x), in which tanh(x) is wanted at the end again.
 /// let [x, y] = ["x", "y"].map(|name| Persistent::new(name, DType::F32, 256));
 /// let mut program = Program::new("skip");
-/// let tanh = Activate { n: 256, activation: Activation::Tanh };
+/// let tanh = Map::unary(256, |x| x.tanh());
 /// let (x, y) = (program.persistent(&x), program.persistent(&y));
 /// let [a, b, c] = ["a", "b", "c"].map(|name| program.transient(name, DType::F32, 256));
 /// for (from, to) in [(x, a), (a, b), (b, c)] {
-///     program.push(tanh, &[from, to])?;
+///     program.push(tanh.clone(), &[from, to])?;
 /// }
 /// let mut segment = program.segment(0..2);
 /// let again = program.recomputed(&mut segment, a);
-/// program.push(Add { n: 256 }, &[c, again, y])?;
+/// program.push(Map::binary(256, |a, b| a + b), &[c, again, y])?;
 /// assert_eq!(program.n_kernels(), 5);
 /// assert_eq!(program.plan()?.transient_bytes(), 2 * 1024, "c and one other, where it would be three");
 /// # Ok::<(), brisk_program::Error>(())

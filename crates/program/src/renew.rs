@@ -23,14 +23,14 @@ impl Program {
     ///
     /// # Examples
     /// ```
-    /// use brisk_program::{Persistent, Program, kernels::{Activate, Activation, DType}};
+    /// use brisk_program::{Persistent, Program, kernels::{DType, Map}};
     ///
     /// let mut program = Program::new("twice");
-    /// let relu = Activate { n: 256, activation: Activation::Relu };
+    /// let relu = Map::unary(256, |x| x.relu());
     /// let [x, y, z] = ["x", "y", "z"].map(|name| program.persistent(&Persistent::new(name, DType::F32, 256)));
     /// let weights = program.transient("weights", DType::F32, 256);
     /// for (from, to) in [(x, weights), (weights, y), (x, weights), (weights, z)] {
-    ///     program.push(relu, &[from, to])?;
+    ///     program.push(relu.clone(), &[from, to])?;
     /// }
     /// assert_eq!(program.readers(weights), [1, 3]);
     /// let again = program.renewed(weights, 2);

@@ -1,7 +1,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use brisk_kernels::{Access, Elementwise, Kernel};
+use brisk_kernels::{Access, Kernel, Map};
 
 use crate::Program;
 use crate::program::{Step, StepArg};
@@ -12,10 +12,9 @@ use crate::program::{Step, StepArg};
 pub enum Rewrite {
     /// An activation, or the derivative of one, goes into the matrix product or convolution whose result it is of.
     Epilogues,
-    /// Elementwise kernels, each over the result of the one before, become one [`Elementwise`]: an addition and its activation, say.
+    /// A [`Map`] over the result of another becomes one with it, by substitution of its expression: an addition and its activation, say.
     Chains,
-    /// An elementwise kernel that is the last to read a transient writes its result there: an
-    /// [`ElementwiseInPlace`](brisk_kernels::ElementwiseInPlace), which needs one buffer less. It is for chains with operands, and comes last.
+    /// A [`Map`] that is the last to read a transient writes its result there: a [`MapInPlace`](brisk_kernels::MapInPlace), which needs one buffer less. It comes last.
     InPlace,
 }
 
@@ -37,16 +36,16 @@ impl Program {
     ///
     /// # Examples
     /// ```
-    /// use brisk_program::kernels::{Activate, Activation, Add, DType};
+    /// use brisk_program::kernels::{DType, Map};
     /// use brisk_program::{Persistent, Program, Rewrite};
     ///
     /// let mut program = Program::new("residual");
     /// let [x, skip, y] = ["x", "skip", "y"].map(|name| program.persistent(&Persistent::new(name, DType::F32, 8)));
     /// let sum = program.transient("sum", DType::F32, 8);
-    /// program.push(Add { n: 8 }, &[x, skip, sum])?;
-    /// program.push(Activate { n: 8, activation: Activation::Relu }, &[sum, y])?;
+    /// program.push(Map::binary(8, |a, b| a + b), &[x, skip, sum])?;
+    /// program.push(Map::unary(8, |x| x.relu()), &[sum, y])?;
     /// let fused = program.rewritten(&Rewrite::ALL);
-    /// assert_eq!(fused.kernel_names().collect::<Vec<_>>(), ["elementwise"]);
+    /// assert_eq!(fused.kernel_names().collect::<Vec<_>>(), ["map"]);
     /// println!("{program}{fused}");
     /// # Ok::<(), brisk_program::Error>(())
     /// ```
@@ -79,12 +78,12 @@ impl Program {
     /// A kernel that does what step `at` does, and an earlier step whose result it reads: that step's index, and the kernel.
     fn fused_into(&self, at: usize, fusion: Fusion) -> Option<(usize, Step)> {
         let consumer = &self.steps()[at];
-        let chain = consumer.kernel.elementwise()?;
-        (0..consumer.args.len()).find_map(|i| {
-            let (chain, operands) = led_by(&chain, &consumer.args, i)?;
+        let map = consumer.kernel.as_map()?;
+        (0..map.inputs.len()).find_map(|i| {
             let producer = self.producer(at, &consumer.args[i])?;
             let before = &self.steps()[producer];
-            let (kernel, reads) = fusion(before, chain, operands)?;
+            let others = (0..map.inputs.len()).filter(|&other| other != i).map(|other| &consumer.args[other]);
+            let (kernel, reads) = fusion(before, map, i, reads(before).chain(others).collect())?;
             Some((producer, step(kernel, reads, consumer, before)?))
         })
     }
@@ -123,30 +122,36 @@ impl Program {
     }
 }
 
-/// The chain with the argument `i` as what it starts from, and its operands then.
-pub(crate) fn led_by<'a>(chain: &Elementwise, args: &'a [StepArg], i: usize) -> Option<(Elementwise, Vec<&'a StepArg>)> {
-    let n_reads = args.len() - 1;
-    let may_lead = i == 0 || (i == 1 && chain.steps.first().is_some_and(|step| step.is_symmetric()));
-    (i < n_reads && may_lead)
-        .then(|| (chain.clone(), (0..n_reads).filter(|&other| other != i).map(|other| &args[other]).collect()))
+/// A kernel that computes what a producer and a map over its result do, and what it reads. Given are the map, which of its inputs the result is, and what both read.
+type Fusion = for<'a> fn(&Step, &Map, usize, Vec<&'a StepArg>) -> Option<(Arc<dyn Kernel>, Vec<&'a StepArg>)>;
+
+/// The producer with the map in its epilogue.
+fn epilogue<'a>(before: &Step, map: &Map, input: usize, reads: Vec<&'a StepArg>) -> Option<(Arc<dyn Kernel>, Vec<&'a StepArg>)> {
+    Some((before.kernel.followed_by(map, input)?.into(), reads))
 }
 
-/// A kernel that does what a producer and the chain over its result do, given the chain's operands; and what it reads.
-type Fusion = for<'a> fn(&'a Step, Elementwise, Vec<&'a StepArg>) -> Option<(Arc<dyn Kernel>, Vec<&'a StepArg>)>;
-
-/// The producer with the steps of the chain in its epilogue, and what it reads.
-fn epilogue<'a>(before: &'a Step, chain: Elementwise, operands: Vec<&'a StepArg>) -> Option<(Arc<dyn Kernel>, Vec<&'a StepArg>)> {
-    let [step] = chain.steps[..] else { return None };
-    let kernel = before.kernel.followed_by(step)?;
-    Some((kernel.into(), reads(before).chain(operands).collect()))
-}
-
-/// The producer's chain and this one as one, and what it reads.
-fn joined<'a>(before: &'a Step, chain: Elementwise, operands: Vec<&'a StepArg>) -> Option<(Arc<dyn Kernel>, Vec<&'a StepArg>)> {
-    let mut joined = before.kernel.elementwise()?;
-    joined.steps.extend(chain.steps);
-    joined.check().ok()?;
-    Some((Arc::new(joined), reads(before).chain(operands).collect()))
+/// The producer's map and this one as one, which reads each buffer once.
+fn joined<'a>(
+    before: &Step,
+    map: &Map,
+    input: usize,
+    mut reads: Vec<&'a StepArg>,
+) -> Option<(Arc<dyn Kernel>, Vec<&'a StepArg>)> {
+    let mut joined = map.fused_with(input, before.kernel.as_map()?)?;
+    let mut i = 0;
+    while i < reads.len() {
+        let same = |j: &usize| {
+            reads[*j].buffer == reads[i].buffer && reads[*j].bytes == reads[i].bytes && joined.inputs[*j] == joined.inputs[i]
+        };
+        match (i + 1..reads.len()).find(same) {
+            Some(j) => {
+                joined = joined.with_one_input(i, j);
+                reads.remove(j);
+            }
+            None => i += 1,
+        }
+    }
+    Some((Arc::new(joined), reads))
 }
 
 fn reads(step: &Step) -> impl Iterator<Item = &StepArg> {
@@ -156,14 +161,14 @@ fn reads(step: &Step) -> impl Iterator<Item = &StepArg> {
 /// The fused step over `reads`, writing what `consumer` wrote with the scratch of `before`; `None` where its arguments are others, or one of those
 /// that it reads lies in the buffer that it writes.
 fn step(kernel: Arc<dyn Kernel>, reads: Vec<&StepArg>, consumer: &Step, before: &Step) -> Option<Step> {
-    let written = consumer.args.last()?;
+    let written: Vec<&StepArg> = consumer.args.iter().filter(|arg| arg.access == Access::Write).collect();
     let scratch = before.args.iter().filter(|arg| arg.access == Access::Scratch);
-    let given: Vec<&StepArg> = reads.into_iter().chain(std::iter::once(written)).chain(scratch).collect();
+    let given: Vec<&StepArg> = reads.into_iter().chain(written.iter().copied()).chain(scratch).collect();
     let wanted = kernel.args();
     let fits = kernel.check().is_ok()
         && wanted.len() == given.len()
         && wanted.iter().zip(&given).all(|(arg, given)| arg.access == given.access && arg.len_bytes() == given.bytes.len())
-        && given.iter().filter(|arg| arg.buffer == written.buffer).count() == 1;
+        && written.iter().all(|written| given.iter().filter(|arg| arg.buffer == written.buffer).count() == 1);
     let args = wanted.iter().zip(given).map(|(arg, given)| StepArg { name: arg.name, ..given.clone() });
     fits.then(|| Step { args: args.collect(), kernel: kernel.clone(), host: None })
 }

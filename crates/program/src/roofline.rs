@@ -1,6 +1,6 @@
 use std::fmt;
 
-use brisk_kernels::{Activate, Activation, DType, Epilogue, Matmul, Transpose};
+use brisk_kernels::{DType, Epilogue, Map, Matmul, Transpose};
 
 use crate::{Device, DeviceKind, Error, Persistent, Program};
 
@@ -80,9 +80,9 @@ fn copy(device: &Device, n: usize) -> Result<f64, Error> {
     let [x, y] = ["roofline x", "roofline y"].map(|name| Persistent::new(name, DType::F32, n));
     let mut program = Program::new("roofline copy");
     let (x, y) = (program.persistent(&x), program.persistent(&y));
-    let copy = Activate { n, activation: Activation::Identity };
+    let copy = Map::unary(n, |x| x);
     // There and back, so that no page is read that was never written.
-    program.push(copy, &[x, y])?;
+    program.push(copy.clone(), &[x, y])?;
     program.push(copy, &[y, x])?;
     Ok(8.0 * n as f64 / shortest_s(device, &program)?)
 }

@@ -1,9 +1,9 @@
-use brisk_kernels::{Activate, Activation, ActivationGrad};
+use brisk_kernels::{Activation, Map};
 
 use crate::operation::check_kernel;
 use crate::{Backward, Error, Forward, Operation, Tensor};
 
-/// What an override of autocast calls it.
+/// The name by which autocast's overrides refer to it.
 pub(crate) const NAME: &str = "activate";
 
 impl Tensor {
@@ -13,8 +13,14 @@ impl Tensor {
     /// [`Error::Program`] if there are more elements than a kernel can address.
     #[track_caller]
     pub fn activate(&self, activation: Activation) -> Self {
-        self.graph().apply(Activate { n: self.n_elements(), activation }, &[self])
+        self.graph().apply(Activate { activation }, &[self])
     }
+}
+
+/// An activation whose derivative is fused into the kernel before it in the backward pass, where it follows from the output.
+#[derive(Debug)]
+struct Activate {
+    activation: Activation,
 }
 
 impl Operation for Activate {
@@ -27,7 +33,7 @@ impl Operation for Activate {
     }
 
     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
-        check_kernel(self)?;
+        check_kernel(&Map::flat(inputs[0].n_elements(), self.activation.forward()))?;
         Ok(inputs[0].shape().to_vec())
     }
 
@@ -37,7 +43,7 @@ impl Operation for Activate {
 
     fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
         let (x, y) = (forward.input(0), forward.output());
-        forward.push(*self, &[x, y])
+        forward.push(Map::flat(x.len(), self.activation.forward()), &[x, y])
     }
 
     fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
@@ -48,6 +54,6 @@ impl Operation for Activate {
             return backward.pass(0, dy);
         }
         let x = backward.input(0);
-        backward.give(0, ActivationGrad { n: self.n, activation: self.activation }, &[dy, x])
+        backward.give(0, Map::flat(x.len(), self.activation.grad()), &[dy, x])
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use brisk_kernels::{Activate, Activation, Add, AddTo, DType, Epilogue, Kernel, OutputGrad};
+use brisk_kernels::{Activation, DType, Epilogue, Kernel, Map, MapInPlace};
 use brisk_program::{HostStep, Program, Segment, Slice};
 
 use crate::anomaly::{Place, Watch};
@@ -67,8 +67,8 @@ pub(crate) fn record(inner: &mut Inner, y: usize, dy: Slice) -> Result<(), Error
         {
             // The gradient is in another buffer, because several operations contributed to it or because it is to be added.
             match accumulates {
-                true => backward.push(AddTo { n: grad.len() }, &[dy, grad])?,
-                false => backward.push(Activate { n: grad.len(), activation: Activation::Identity }, &[dy, grad])?,
+                true => backward.push(MapInPlace { map: Map::binary(grad.len(), |x, sum| sum + x), input: 1 }, &[dy, grad])?,
+                false => backward.push(Map::unary(grad.len(), |x| x), &[dy, grad])?,
             }
         }
     }
@@ -214,7 +214,7 @@ impl Backward<'_> {
         if grad.dtype() == self.nodes[id].grad_dtype() {
             return self.add(id, grad);
         }
-        self.give_to(id, Activate { n: grad.len(), activation: Activation::Identity }, &[grad])
+        self.give_to(id, Map::unary(grad.len(), |x| x), &[grad])
     }
 
     fn add(&mut self, id: usize, grad: Slice) -> Result<(), Error> {
@@ -222,7 +222,7 @@ impl Backward<'_> {
             None => grad,
             Some(before) => {
                 let sum = self.program.transient("gradient", grad.dtype(), grad.len());
-                self.push(Add { n: grad.len() }, &[before, grad, sum])?;
+                self.push(Map::binary(grad.len(), |a, b| a + b), &[before, grad, sum])?;
                 sum
             }
         };
@@ -235,7 +235,9 @@ impl Backward<'_> {
             return Ok(dy);
         }
         let dz = self.program.transient("gradient", dy.dtype(), dy.len());
-        self.push(OutputGrad { n: dy.len(), activation }, &[dy, y, dz])?;
+        let grad =
+            activation.grad_from_output().expect("operations name only activations whose derivative follows from the output");
+        self.push(Map::flat(dy.len(), grad), &[dy, y, dz])?;
         Ok(dz)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use brisk_kernels::{Activate, Activation, DType, Philox};
+use brisk_kernels::{DType, Map, Philox};
 use brisk_program::{Device, Executable, Persistent};
 use half::{bf16, f16};
 
@@ -182,7 +182,7 @@ impl Function {
         }
         let y = Persistent::new("y", DType::F32, n);
         let result = result.cast(DType::F32);
-        graph.push(Activate { n, activation: Activation::Identity }, &[result.slice(), graph.buffer(&y)]);
+        graph.push(Map::unary(n, |x| x), &[result.slice(), graph.buffer(&y)]);
         let device = Device::cpu()?;
         let executable = graph.compile(&device)?;
         Ok(Self { storage, device, executable, values, grads, parameters: ranges, y, g })

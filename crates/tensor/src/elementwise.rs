@@ -159,8 +159,7 @@ impl Elementwise {
         if slope.as_constant() == Some(1.0) && !is_broadcast {
             return backward.pass(i, backward.grad());
         }
-        // Zero, not zero times a gradient that may be infinite.
-        let grad = if slope.as_constant() == Some(0.0) { Expr::constant(0.0) } else { slope * dy };
+        let grad = slope.times_gradient(&dy);
         let all: Vec<&[usize]> = shapes.iter().map(Vec::as_slice).chain([shape, shape]).collect();
         let (kernel, read) = of_read_inputs(&grad, shape, &all);
         let args: Vec<_> = read

@@ -103,13 +103,13 @@ impl Graph {
     /// # Examples
     /// ```
     /// use brisk_tensor::{DType, Graph, Persistent};
-    /// use brisk_tensor::program::kernels::Multiply;
+    /// use brisk_tensor::program::kernels::Map;
     ///
     /// let graph = Graph::inference("squares");
     /// let (x, y) = (Persistent::new("x", DType::F32, 4), Persistent::new("y", DType::F32, 4));
     /// graph.record(|program| {
     ///     let [x, y] = [&x, &y].map(|buffer| program.persistent(buffer));
-    ///     program.push(Multiply { n: 4 }, &[x, x, y])
+    ///     program.push(Map::binary(4, |a, b| a * b), &[x, x, y])
     /// });
     /// graph.check()?;
     /// # Ok::<(), brisk_tensor::Error>(())

@@ -19,7 +19,7 @@ use crate::{Backward, Error, Graph, Mode, Tensor};
 /// `y = x²`, from two kernels that exist already:
 /// ```
 /// use brisk_tensor::program::Device;
-/// use brisk_tensor::program::kernels::Multiply;
+/// use brisk_tensor::program::kernels::Map;
 /// use brisk_tensor::{Backward, DType, Error, Forward, Graph, Operation, Persistent, Tensor};
 ///
 /// #[derive(Debug)]
@@ -36,14 +36,14 @@ use crate::{Backward, Error, Graph, Mode, Tensor};
 ///
 ///     fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
 ///         let (x, y) = (forward.input(0), forward.output());
-///         forward.push(Multiply { n: x.len() }, &[x, x, y])
+///         forward.push(Map::binary(x.len(), |a, b| a * b), &[x, x, y])
 ///     }
 ///
 ///     fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
 ///         // dx = dy x + dy x
 ///         let (x, dy) = (backward.input(0), backward.grad());
-///         let kernel = Multiply { n: x.len() };
-///         backward.give(0, kernel, &[dy, x])?;
+///         let kernel = Map::binary(x.len(), |a, b| a * b);
+///         backward.give(0, kernel.clone(), &[dy, x])?;
 ///         backward.give(0, kernel, &[dy, x])
 ///     }
 /// }

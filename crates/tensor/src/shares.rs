@@ -1,6 +1,8 @@
-use brisk_kernels::{DType, Reduce, ReduceOp, Share};
+use brisk_kernels::expr::Expr;
+use brisk_kernels::{DType, Map, Reduce, ReduceOp};
 
 use crate::operation::check_kernel;
+use crate::reduce::broadcast;
 use crate::{Error, Forward, Operation, Tensor};
 
 impl Tensor {
@@ -15,6 +17,12 @@ impl Tensor {
     pub fn shares(&self) -> Self {
         self.graph().apply(Shares, &[self])
     }
+}
+
+/// `y = x / total`, and 0 where the total is 0, as that of a batch without rows.
+fn share(n: usize) -> Map {
+    let [x, total] = [0, 1].map(Expr::input);
+    broadcast(Expr::eq(&total, 0.0).select(0.0, x / total), &[n], &[&[n], &[1]])
 }
 
 #[derive(Debug)]
@@ -36,7 +44,6 @@ impl Operation for Shares {
     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
         let n = inputs[0].n_elements();
         check_kernel(&Reduce::all(n, ReduceOp::Sum))?;
-        check_kernel(&Share { n })?;
         Ok(inputs[0].shape().to_vec())
     }
 
@@ -47,6 +54,6 @@ impl Operation for Shares {
     fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
         let (x, total, y) = (forward.input(0), forward.transient("total", DType::F32, 1), forward.output());
         forward.push(Reduce::all(x.len(), ReduceOp::Sum), &[x, total])?;
-        forward.push(Share { n: x.len() }, &[x, total, y])
+        forward.push(share(x.len()), &[x, total, y])
     }
 }

@@ -76,15 +76,6 @@ impl Tensor {
         Self { shape: shape.to_vec(), ..self.clone() }
     }
 
-    /// Whether `b` has the same shape.
-    pub(crate) fn check_same_shape(&self, op: &'static str, b: &Self) -> Result<(), Error> {
-        if self.shape() == b.shape() {
-            return Ok(());
-        }
-        let expected = format!("{:?}, the shape of the first", self.shape());
-        Err(Error::Shape { op, arg: "b", expected, found: b.shape().to_vec() })
-    }
-
     /// Whether it has this shape.
     pub(crate) fn check_shape(&self, op: &'static str, arg: &'static str, shape: &[usize]) -> Result<(), Error> {
         if self.shape() == shape {

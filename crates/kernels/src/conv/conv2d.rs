@@ -4,8 +4,7 @@ use crate::core::half::Floats;
 use crate::core::sizes::check_sizes;
 use crate::core::stored_form::{StoredForm, with_element};
 use crate::{
-    Adapter, Arg, Cost, DType, Dispatch, ElementwiseStep, Epilogue, Error, Images, Kernel, Matmul, MatmulFamily, Transpose,
-    TwinArgs, Window,
+    Adapter, Arg, Cost, DType, Dispatch, Epilogue, Error, Images, Kernel, Map, Matmul, MatmulFamily, Transpose, TwinArgs, Window,
 };
 
 /// A 2-D convolution with what follows it, as an implicit matrix product:
@@ -177,8 +176,8 @@ impl Kernel for Conv2d {
         );
     }
 
-    fn followed_by(&self, step: ElementwiseStep) -> Option<Box<dyn Kernel>> {
-        let fused = Self { epilogue: self.epilogue.followed_by(step)?, ..*self };
+    fn followed_by(&self, map: &Map, input: usize) -> Option<Box<dyn Kernel>> {
+        let fused = Self { epilogue: self.epilogue.followed_by(map, input)?, ..*self };
         fused.check().is_ok().then(|| Box::new(fused) as Box<dyn Kernel>)
     }
 

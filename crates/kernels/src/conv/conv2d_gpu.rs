@@ -253,7 +253,6 @@ impl Product<'_> {
         let n_row_groups = n_pixels.div_ceil(form.size[0]);
         let n_col_groups = result.n_channels.div_ceil(form.size[1]);
         let mut constants = form.constants.clone();
-        constants.extend(self.epilogue.activation().constants());
         constants.push(("GRAD", f64::from(u8::from(direction == Direction::Backward))));
         // A binding that is not used has to be filled too.
         let fused = if self.epilogue.code() != 0 { 2 } else { weight };

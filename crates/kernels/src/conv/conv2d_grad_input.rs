@@ -4,8 +4,7 @@ use super::conv2d_grad_input_cpu;
 use crate::core::half::Floats;
 use crate::core::stored_form::{StoredForm, with_element};
 use crate::{
-    Adapter, Arg, ConvShape, Cost, DType, Dispatch, ElementwiseStep, Epilogue, Error, Kernel, Matmul, MatmulFamily, Transpose,
-    TwinArgs,
+    Adapter, Arg, ConvShape, Cost, DType, Dispatch, Epilogue, Error, Kernel, Map, Matmul, MatmulFamily, Transpose, TwinArgs,
 };
 
 /// The gradient of a [`Conv2d`](crate::Conv2d) in its input: `grad_x[b,h,w,c] = epilogue(Σ_{u,v,o} grad_y[b,i,j,o] weight[o,u,v,c])` over the
@@ -105,8 +104,8 @@ impl Kernel for Conv2dGradInput {
         );
     }
 
-    fn followed_by(&self, step: ElementwiseStep) -> Option<Box<dyn Kernel>> {
-        let fused = Self { epilogue: self.epilogue.followed_by(step)?, ..*self };
+    fn followed_by(&self, map: &Map, input: usize) -> Option<Box<dyn Kernel>> {
+        let fused = Self { epilogue: self.epilogue.followed_by(map, input)?, ..*self };
         fused.check().is_ok().then(|| Box::new(fused) as Box<dyn Kernel>)
     }
 

@@ -7,9 +7,10 @@ use crate::{Access, Adapter, Arg, Cast, Cost, DType, Dispatch, Error, Kernel, Tw
 /// [`Error::Unsupported`] for another number of types, or another type for an argument that is not f32.
 /// # Examples
 /// ```
-/// use brisk_kernels::{Add, DType, Kernel, stored};
+/// use brisk_kernels::expr::Expr;
+/// use brisk_kernels::{DType, Kernel, Map, stored};
 ///
-/// let add = stored(Add { n: 64 }, &[DType::F16, DType::F32, DType::F16])?;
+/// let add = stored(Map::flat(64, Expr::input(0) + Expr::input(1)), &[DType::F16, DType::F32, DType::F16])?;
 /// assert_eq!(add.args().iter().map(|arg| arg.dtype).collect::<Vec<_>>()[..3], [DType::F16, DType::F32, DType::F16]);
 /// # Ok::<(), brisk_kernels::Error>(())
 /// ```
@@ -33,7 +34,7 @@ fn stored_impl(kernel: Box<dyn Kernel>, dtypes: &[DType]) -> Result<Box<dyn Kern
     if given.map(|arg| arg.dtype).eq(dtypes.iter().copied()) {
         return Ok(kernel);
     }
-    let own = kernel.stored_as(dtypes).or_else(|| kernel.elementwise()?.stored_as(dtypes));
+    let own = kernel.stored_as(dtypes);
     Ok(own.unwrap_or_else(|| Box::new(Converted { kernel, dtypes: dtypes.to_vec() })))
 }
 

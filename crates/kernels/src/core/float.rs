@@ -65,29 +65,6 @@ pub(crate) fn softplus(x: f32) -> f32 {
     (if x > 0.0 { x } else { 0.0 }) + p * z
 }
 
-/// `tanh(x)`: an odd polynomial near 0, where the quotient would cancel.
-#[inline(always)]
-pub(crate) fn tanh(x: f32) -> f32 {
-    let z = x * x;
-    let p = -5.704_988_7e-3;
-    let p = p * z + 2.063_909e-2;
-    let p = p * z - 5.373_971_6e-2;
-    let p = p * z + 1.333_144_2e-1;
-    let p = p * z - 3.333_328e-1;
-    let near = p * z * x + x;
-    let far = 1.0 - 2.0 / (exp(2.0 * x.abs()) + 1.0);
-    if x.abs() < 0.625 { near } else { far.copysign(x) }
-}
-
-/// The error function within 1.5e-7: Abramowitz & Stegun 7.1.26.
-#[inline(always)]
-pub(crate) fn erf(x: f32) -> f32 {
-    let a = x.abs();
-    let t = 1.0 / (1.0 + 0.327_591_1 * a);
-    let p = t * (0.254_829_6 + t * (-0.284_496_73 + t * (1.421_413_8 + t * (-1.453_152_1 + t * 1.061_405_4))));
-    (1.0 - p * exp(-a * a)).copysign(x)
-}
-
 /// `1 - exp(-x)` for `x ≥ 0`, also where `x` is small: the bias corrections of Adam.
 pub(crate) fn one_minus_exp_neg(x: f32) -> f32 {
     -(-x).exp_m1()

@@ -1,6 +1,6 @@
 use std::fmt::Debug;
 
-use crate::{Adapter, Arg, DType, Dispatch, Elementwise, ElementwiseStep, Error, TwinArgs};
+use crate::{Adapter, Arg, DType, Dispatch, Error, Map, TwinArgs};
 
 /// One operation over buffers: a plain struct of sizes and constants, with two bodies that compute the same.
 ///
@@ -36,15 +36,14 @@ pub trait Kernel: Debug + Send + Sync + 'static {
     /// The plain-Rust twin. Runs on the current rayon pool.
     fn twin(&self, args: &mut TwinArgs<'_>);
 
-    /// The same as a chain over `x`, operands and `y` in the order of its own arguments, if it is one: then it can be fused with its neighbours.
-    /// The default says no.
-    fn elementwise(&self) -> Option<Elementwise> {
+    /// The kernel as a [`Map`], if it is one: then it can be fused with its neighbours. The default returns `None`.
+    fn as_map(&self) -> Option<&Map> {
         None
     }
 
-    /// A kernel that also does `step` to each element of what this one writes, before it is stored, if there is one. Its arguments are those
-    /// of this one, with the step's operand, where it takes one, right before what is written. The default says no.
-    fn followed_by(&self, _step: ElementwiseStep) -> Option<Box<dyn Kernel>> {
+    /// A kernel that also computes `map`, whose input `input` is what this one writes, before the results are stored, if there is one. Its arguments are those
+    /// of this one, with the other inputs of `map` right before what is written. The default returns `None`.
+    fn followed_by(&self, _map: &Map, _input: usize) -> Option<Box<dyn Kernel>> {
         None
     }
 
@@ -88,12 +87,12 @@ impl Kernel for Box<dyn Kernel> {
         (**self).twin(args);
     }
 
-    fn elementwise(&self) -> Option<Elementwise> {
-        (**self).elementwise()
+    fn as_map(&self) -> Option<&Map> {
+        (**self).as_map()
     }
 
-    fn followed_by(&self, step: ElementwiseStep) -> Option<Box<dyn Kernel>> {
-        (**self).followed_by(step)
+    fn followed_by(&self, map: &Map, input: usize) -> Option<Box<dyn Kernel>> {
+        (**self).followed_by(map, input)
     }
 
     fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {

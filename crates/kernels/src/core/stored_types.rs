@@ -7,6 +7,7 @@
 use std::fmt::Write as _;
 
 use super::module::part;
+use crate::expr::wgsl::Lanes;
 use crate::{Adapter, DType, Module, Part};
 
 /// A module but for the types of its buffers.
@@ -45,8 +46,8 @@ impl Group {
         Self::new(name, Elements::Four)
     }
 
-    /// As many as the module computes at a time, one or two: `load_x(v: X) -> V` and `store_x(v: V) -> X`. Where all such groups are f32, `V` is
-    /// `f32` and `U` is `u32`. Otherwise they are `vec2f` and `vec2u`, and the buffers have an even number of elements, or padding after
+    /// As many as the module computes at a time, one or two: `load_x(v: X) -> V` and `store_x(v: V) -> X`, with the types of [`Lanes::part`]. Where all
+    /// such groups are f32, `V` is `f32`. Otherwise it is `vec2f`, and the buffers have an even number of elements, or padding after
     /// the last.
     pub(crate) const fn lane(name: &'static str) -> Self {
         Self::new(name, Elements::Lane)
@@ -112,8 +113,8 @@ impl Template {
         let mut text = String::new();
         let lanes: Vec<DType> = self.groups.iter().filter(|group| group.elements == Elements::Lane).map(dtype).collect();
         if !lanes.is_empty() {
-            let (v, u) = if lanes.iter().any(|dtype| dtype.is_half()) { ("vec2f", "vec2u") } else { ("f32", "u32") };
-            let _ = writeln!(text, "alias V = {v};\nalias U = {u};");
+            let lanes = if lanes.iter().any(|dtype| dtype.is_half()) { Lanes::Two } else { Lanes::One };
+            text.push_str(&lanes.part().text);
         }
         for group in self.groups {
             group.declare(&mut text, dtype(group), is_native(group));

@@ -1,9 +1,7 @@
-use super::activation_cpu;
-use crate::core::module::module;
-use crate::core::sizes::check_sizes;
-use crate::{Adapter, Arg, Cost, DType, Dispatch, Elementwise, ElementwiseStep, Error, Kernel, TwinArgs, fold_workgroups};
+use crate::expr::{self, Expr, wgsl};
+use crate::{Error, Part};
 
-/// An elementwise non-linearity, as PyTorch defines it.
+/// An elementwise non-linearity, as PyTorch defines it, by name: what epilogues and layers take. [`expressions`](Self::expressions) is what it computes.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[non_exhaustive]
 pub enum Activation {
@@ -12,7 +10,7 @@ pub enum Activation {
     Identity,
     /// `max(x, 0)`.
     Relu,
-    /// `max(x, 0) + min(0, α (exp(x / α) - 1))`; Barron 2017, arXiv:1704.07483.
+    /// `x` above 0, else `α (exp(x / α) - 1)`; Barron 2017, arXiv:1704.07483.
     Celu {
         /// Where the negative side levels off.
         alpha: f32,
@@ -30,7 +28,45 @@ pub enum Activation {
 }
 
 impl Activation {
-    /// Whether the derivative can be had from the output alone, so that a layer need not keep its input.
+    /// The function and its derivatives as expressions.
+    ///
+    /// # Examples
+    /// ```
+    /// use brisk_kernels::Activation;
+    /// use brisk_kernels::expr::Expr;
+    ///
+    /// assert_eq!(Activation::Silu.expressions().forward, Expr::input(0).silu());
+    /// ```
+    pub fn expressions(self) -> expr::Activation {
+        match self {
+            Self::Identity => expr::Activation::identity(),
+            Self::Relu => expr::Activation::relu(),
+            Self::Celu { alpha } => expr::Activation::celu(alpha),
+            Self::Gelu => expr::Activation::gelu(),
+            Self::GeluTanh => expr::Activation::gelu_tanh(),
+            Self::Silu => expr::Activation::silu(),
+            Self::Sigmoid => expr::Activation::sigmoid(),
+            Self::Tanh => expr::Activation::tanh(),
+        }
+    }
+
+    /// The function of input 0.
+    pub fn forward(self) -> Expr {
+        self.expressions().forward
+    }
+
+    /// The gradient of the input: that of the output, input 0, times the derivative at the activation's input, input 1.
+    pub fn grad(self) -> Expr {
+        self.expressions().slope().substitute(&[Expr::input(1)]).times_gradient(&Expr::input(0))
+    }
+
+    /// The same from the activation's output, input 1; `None` for those whose derivative needs the input.
+    pub fn grad_from_output(self) -> Option<Expr> {
+        let slope = self.expressions().from_output.filter(|_| self.has_grad_from_output())?;
+        Some(slope.substitute(&[Expr::input(1)]).times_gradient(&Expr::input(0)))
+    }
+
+    /// Whether the derivative follows from the output, so that a layer need not keep its input.
     pub const fn has_grad_from_output(self) -> bool {
         !matches!(self, Self::Gelu | Self::GeluTanh | Self::Silu)
     }
@@ -39,213 +75,30 @@ impl Activation {
         if self.has_grad_from_output() {
             return Ok(());
         }
-        let expected = "an activation whose derivative follows from its output; apply this one as `Activate`";
+        let expected = "an activation whose derivative follows from its output; apply this one by a `Map` of its own";
         Err(Error::Unsupported { kernel, found: format!("{self:?}"), expected })
     }
 
-    /// The number by which the WGSL knows it.
-    pub(crate) const fn code(self) -> u32 {
-        match self {
-            Self::Identity => 0,
-            Self::Relu => 1,
-            Self::Celu { .. } => 2,
-            Self::Sigmoid => 3,
-            Self::Tanh => 4,
-            Self::Gelu => 5,
-            Self::GeluTanh => 6,
-            Self::Silu => 7,
-        }
+    /// The one for which `is_it` holds, of those that an epilogue computes. The constants of an expression are the candidates for CELU's α.
+    pub(crate) fn of_epilogue(expr: &Expr, is_it: impl Fn(Self) -> bool) -> Option<Self> {
+        let alphas = expr.constants().chain([1.0]).filter(|alpha| *alpha > 0.0).map(|alpha| Self::Celu { alpha });
+        [Self::Identity, Self::Relu, Self::Sigmoid, Self::Tanh].into_iter().chain(alphas).find(|activation| is_it(*activation))
     }
 
-    /// CELU's α, 1 for the rest.
-    pub(crate) const fn alpha(self) -> f32 {
-        match self {
-            Self::Celu { alpha } => alpha,
-            _ => 1.0,
-        }
+    /// Gives `act(x0: V) -> V`, over the types of [`wgsl::Lanes::part`].
+    pub(crate) fn act_parts(self) -> Vec<Part> {
+        parts("act", &self.forward())
+    }
+
+    /// Gives `through(x0: V, x1: V) -> V`: the gradient `x0` times the derivative from the output `x1`. There is none for activations without
+    /// [`has_grad_from_output`](Self::has_grad_from_output), which the kernels refuse when they are checked.
+    pub(crate) fn through_parts(self) -> Vec<Part> {
+        self.grad_from_output().map_or_else(Vec::new, |grad| parts("through", &grad))
     }
 }
 
-/// `y = act(x)`, element by element.
-///
-/// # Shapes
-/// `x`, `y`: `[n]`.
-/// # Dtypes
-/// f32.
-/// # Reference
-/// `torch.nn.functional.{relu, celu, gelu, silu}`, `torch.{sigmoid, tanh}`.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Activate {
-    /// Elements.
-    pub n: usize,
-    /// The function.
-    pub activation: Activation,
-}
-
-impl Kernel for Activate {
-    fn name(&self) -> &'static str {
-        "activate"
-    }
-
-    fn args(&self) -> Vec<Arg> {
-        vec![Arg::read("x", DType::F32, self.n), Arg::write("y", DType::F32, self.n)]
-    }
-
-    fn check(&self) -> Result<(), Error> {
-        check_sizes(self, &[("n", self.n)])
-    }
-
-    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        Ok(vec![Dispatch {
-            label: "kernels.activate",
-            wgsl: module!("activation.wgsl").with_all(self.activation.act_parts()),
-            entry: "main",
-            constants: self.activation.constants(),
-            params: vec![],
-            reads: vec![0],
-            writes: vec![1],
-            workgroups: fold_workgroups(self.name(), self.n.div_ceil(64))?,
-        }])
-    }
-
-    fn twin(&self, args: &mut TwinArgs<'_>) {
-        activation_cpu::activate(self.activation, args.read(0), args.write(1));
-    }
-
-    fn elementwise(&self) -> Option<Elementwise> {
-        Some(Elementwise { n: self.n, steps: vec![ElementwiseStep::Activate(self.activation)] })
-    }
-
-    fn with_len(&self, n: usize) -> Option<Box<dyn Kernel>> {
-        Some(Box::new(Self { n, ..*self }))
-    }
-
-    fn cost(&self) -> Cost {
-        Cost { flops: self.n as u64, bytes: 8 * self.n as u64 }
-    }
-}
-
-/// `grad_x = grad_y * act'(x)`, element by element, the derivative taken at the saved input.
-///
-/// # Shapes
-/// `grad_y`, `x`, `grad_x`: `[n]`.
-/// # Dtypes
-/// f32.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ActivationGrad {
-    /// Elements.
-    pub n: usize,
-    /// The function.
-    pub activation: Activation,
-}
-
-impl Kernel for ActivationGrad {
-    fn name(&self) -> &'static str {
-        "activation_grad"
-    }
-
-    fn args(&self) -> Vec<Arg> {
-        vec![
-            Arg::read("grad_y", DType::F32, self.n),
-            Arg::read("x", DType::F32, self.n),
-            Arg::write("grad_x", DType::F32, self.n),
-        ]
-    }
-
-    fn check(&self) -> Result<(), Error> {
-        check_sizes(self, &[("n", self.n)])
-    }
-
-    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        Ok(vec![Dispatch {
-            label: "kernels.activation_grad",
-            wgsl: module!("activation_grad.wgsl").with_all(self.activation.slope_parts()),
-            entry: "main",
-            constants: self.activation.constants(),
-            params: vec![],
-            reads: vec![0, 1],
-            writes: vec![2],
-            workgroups: fold_workgroups(self.name(), self.n.div_ceil(64))?,
-        }])
-    }
-
-    fn twin(&self, args: &mut TwinArgs<'_>) {
-        activation_cpu::activation_grad(self.activation, args.read(0), args.read(1), args.write(2));
-    }
-
-    fn elementwise(&self) -> Option<Elementwise> {
-        Some(Elementwise { n: self.n, steps: vec![ElementwiseStep::ActivationGrad(self.activation)] })
-    }
-
-    fn with_len(&self, n: usize) -> Option<Box<dyn Kernel>> {
-        Some(Box::new(Self { n, ..*self }))
-    }
-
-    fn cost(&self) -> Cost {
-        Cost { flops: 2 * self.n as u64, bytes: 12 * self.n as u64 }
-    }
-}
-
-/// `grad_x = grad_y * act'(x)`, the derivative taken from the saved output `y = act(x)`.
-///
-/// For the activations whose [`Activation::has_grad_from_output`] holds; the rest need [`ActivationGrad`].
-///
-/// # Shapes
-/// `grad_y`, `y`, `grad_x`: `[n]`.
-/// # Dtypes
-/// f32.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct OutputGrad {
-    /// Elements.
-    pub n: usize,
-    /// The function.
-    pub activation: Activation,
-}
-
-impl Kernel for OutputGrad {
-    fn name(&self) -> &'static str {
-        "output_grad"
-    }
-
-    fn args(&self) -> Vec<Arg> {
-        vec![
-            Arg::read("grad_y", DType::F32, self.n),
-            Arg::read("y", DType::F32, self.n),
-            Arg::write("grad_x", DType::F32, self.n),
-        ]
-    }
-
-    fn check(&self) -> Result<(), Error> {
-        self.activation.check_grad_from_output(self.name())?;
-        check_sizes(self, &[("n", self.n)])
-    }
-
-    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        Ok(vec![Dispatch {
-            label: "kernels.output_grad",
-            wgsl: module!("activation_grad.wgsl").with_all(self.activation.slope_from_output_parts()),
-            entry: "main",
-            constants: self.activation.constants(),
-            params: vec![],
-            reads: vec![0, 1],
-            writes: vec![2],
-            workgroups: fold_workgroups(self.name(), self.n.div_ceil(64))?,
-        }])
-    }
-
-    fn twin(&self, args: &mut TwinArgs<'_>) {
-        activation_cpu::output_grad(self.activation, args.read(0), args.read(1), args.write(2));
-    }
-
-    fn elementwise(&self) -> Option<Elementwise> {
-        Some(Elementwise { n: self.n, steps: vec![ElementwiseStep::OutputGrad(self.activation)] })
-    }
-
-    fn with_len(&self, n: usize) -> Option<Box<dyn Kernel>> {
-        Some(Box::new(Self { n, ..*self }))
-    }
-
-    fn cost(&self) -> Cost {
-        Cost { flops: 2 * self.n as u64, bytes: 12 * self.n as u64 }
-    }
+/// The expression as a function, after the functions that it calls.
+fn parts(name: &str, expr: &Expr) -> Vec<Part> {
+    let n_inputs = if name == "act" { 1 } else { 2 };
+    wgsl::functions(std::slice::from_ref(expr)).into_iter().chain([wgsl::function(name, expr, n_inputs)]).collect()
 }

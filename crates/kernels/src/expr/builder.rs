@@ -50,6 +50,10 @@ impl Builder {
         self.insert(Op::constant(value))
     }
 
+    pub(crate) fn op(&self, id: Id) -> Op {
+        self.ops[id as usize]
+    }
+
     /// The value of an operation that is a constant.
     pub(crate) fn as_constant(&self, id: Id) -> Option<f32> {
         self.ops[id as usize].as_constant()

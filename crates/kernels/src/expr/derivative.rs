@@ -54,6 +54,41 @@ impl Expr {
     }
 }
 
+impl Expr {
+    /// This derivative times a gradient, as a backward pass needs it: where the derivative is 0 by its form, as that of a ReLU below 0, the result is 0, even if the
+    /// gradient is infinite or NaN.
+    ///
+    /// # Examples
+    /// ```
+    /// use brisk_kernels::expr::Expr;
+    ///
+    /// let (x, dy) = (Expr::input(0), Expr::input(1));
+    /// let dx = x.relu().derivative(0).times_gradient(&dy);
+    /// assert_eq!(dx.evaluate(&[-1.0, f32::INFINITY]), 0.0);
+    /// ```
+    pub fn times_gradient(&self, grad: &Self) -> Self {
+        let mut builder = Builder::default();
+        let (slope, grad) = (builder.import(self), builder.import(grad));
+        let result = times_gradient(&mut builder, slope, grad);
+        builder.finish(result)
+    }
+}
+
+fn times_gradient(builder: &mut Builder, slope: Id, grad: Id) -> Id {
+    match builder.op(slope) {
+        Op::Constant(_) if builder.as_constant(slope) == Some(0.0) => builder.constant(0.0),
+        Op::Binary(kind, ..) if kind.is_comparison() => {
+            let zero = builder.constant(0.0);
+            builder.select(slope, grad, zero)
+        }
+        Op::Select(condition, a, b) if builder.as_constant(a).is_some() || builder.as_constant(b).is_some() => {
+            let (a, b) = (times_gradient(builder, a, grad), times_gradient(builder, b, grad));
+            builder.select(condition, a, b)
+        }
+        _ => times(builder, slope, grad),
+    }
+}
+
 fn times(builder: &mut Builder, a: Id, b: Id) -> Id {
     builder.binary(Binary::Mul, a, b)
 }

@@ -4,6 +4,7 @@ use pulp::{Arch, Simd, WithSimd};
 
 use super::Expr;
 use super::loops::{run_binary, run_choose, run_copy, run_unary};
+use super::op::Unary;
 use super::tape::{Action, Instruction, Source, Tape, Target};
 
 /// Elements of a block: one operation after the other goes over it in the first-level cache. The processor prefetches about as much of the next block meanwhile. With 1024
@@ -132,6 +133,30 @@ impl Evaluator {
     pub(crate) fn run_block(&self, inputs: &[Operand<'_>], outputs: &mut [&mut [f32]], scratch: &mut Scratch) {
         let len = outputs.first().map_or(0, |output| output.len());
         Arch::new().dispatch(Block { instructions: &self.tape.instructions, inputs, outputs, slots: &mut scratch.slots, len });
+    }
+}
+
+/// `y = function(y)`, with the bits that an [`Evaluator`] gives.
+pub(crate) fn apply(function: Unary, y: &mut [f32]) {
+    Arch::new().dispatch(Apply { function, y });
+}
+
+struct Apply<'a> {
+    function: Unary,
+    y: &'a mut [f32],
+}
+
+impl WithSimd for Apply<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let mut before = [0.0; BLOCK_LEN];
+        for y in self.y.chunks_mut(BLOCK_LEN) {
+            let before = &mut before[..y.len()];
+            before.copy_from_slice(y);
+            run_unary(simd, self.function, Operand::Slice(before), y);
+        }
     }
 }
 

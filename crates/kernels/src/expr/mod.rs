@@ -40,12 +40,13 @@ pub mod wgsl;
 pub use activation::Activation;
 pub use evaluate::{Evaluator, Operand};
 
-pub(crate) use evaluate::{BLOCK_LEN, Scratch};
+pub(crate) use evaluate::{BLOCK_LEN, Scratch, apply};
+pub(crate) use op::Unary;
 
 use std::sync::Arc;
 
 use builder::Builder;
-use op::{Binary, Op, Unary};
+use op::{Binary, Op};
 
 /// An elementwise expression over inputs and constants.
 ///
@@ -101,6 +102,11 @@ impl Expr {
     /// How many operations it takes for an element, inputs and constants not counted.
     pub fn n_ops(&self) -> usize {
         self.ops.iter().filter(|op| !matches!(op, Op::Input(_) | Op::Constant(_))).count()
+    }
+
+    /// The constants that it is computed with.
+    pub(crate) fn constants(&self) -> impl Iterator<Item = f32> {
+        self.ops.iter().filter_map(|op| op.as_constant())
     }
 
     /// Its value, if it is a constant.

@@ -44,12 +44,12 @@ impl Lanes {
         }
     }
 
-    /// The types that the other parts compute in: `V` of `f32`, `U` of `u32`, `I` of `i32` and `B` of `bool`.
+    /// The types that the other parts compute in: `V` of `f32`, `U` of `u32`, `I` of `i32` and `Mask` of `bool`.
     pub const fn part(self) -> Part {
         let text = match self {
-            Self::One => "alias V = f32;\nalias U = u32;\nalias I = i32;\nalias B = bool;\n",
-            Self::Two => "alias V = vec2f;\nalias U = vec2u;\nalias I = vec2i;\nalias B = vec2<bool>;\n",
-            Self::Four => "alias V = vec4f;\nalias U = vec4u;\nalias I = vec4i;\nalias B = vec4<bool>;\n",
+            Self::One => "alias V = f32;\nalias U = u32;\nalias I = i32;\nalias Mask = bool;\n",
+            Self::Two => "alias V = vec2f;\nalias U = vec2u;\nalias I = vec2i;\nalias Mask = vec2<bool>;\n",
+            Self::Four => "alias V = vec4f;\nalias U = vec4u;\nalias I = vec4i;\nalias Mask = vec4<bool>;\n",
         };
         Part { name: Cow::Borrowed("types"), text: Cow::Borrowed(text) }
     }
@@ -173,7 +173,7 @@ impl Body<'_> {
         }
     }
 
-    /// A value of type `B`.
+    /// A value of type `Mask`.
     fn condition(&self, id: Id) -> String {
         if self.ops[id as usize].is_comparison() { format!("t{id}") } else { format!("!equal({}, V(0.0))", self.number(id)) }
     }

@@ -24,6 +24,8 @@ pub(super) enum Input<'a> {
         offset: usize,
         strides: &'a [usize],
     },
+    /// What the output holds before it is written.
+    Output,
 }
 
 impl<'a> Input<'a> {
@@ -60,6 +62,7 @@ impl<'a> Input<'a> {
                 let start = range.start % period;
                 Operand::Slice(&tile[start..start + range.len()])
             }
+            Self::Output => unreachable!("the caller reads the output"),
             Self::Strided { x, offset, strides } => Rows::new(*offset, strides, sizes).operand(x, range, buffer),
         }
     }

@@ -47,8 +47,8 @@ pub(crate) enum Pattern {
 impl Pattern {
     fn new(sizes: &[usize], offset: usize, strides: Vec<usize>) -> Self {
         match offset {
-            0 if strides.iter().all(|stride| *stride == 0) => Self::One,
             0 if strides == contiguous_strides(sizes) => Self::All,
+            0 if strides.iter().all(|stride| *stride == 0) => Self::One,
             _ => Self::Strided { offset, strides },
         }
     }

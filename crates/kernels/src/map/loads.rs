@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::layout::{Layout, Pattern};
-use super::map::{INPUTS, Map};
+use super::map::{INPUTS, Map, OUTPUTS};
 use super::map_input::MapInput;
 use crate::DType;
 use crate::expr::wgsl::Lanes;
@@ -31,6 +31,8 @@ pub(super) struct Loads<'a> {
     /// Its first patterns are those of the inputs.
     pub(super) layout: &'a Layout,
     pub(super) lanes: Lanes,
+    /// The input that the output replaces, if any: its elements are those of `y0`.
+    pub(super) in_place: Option<usize>,
 }
 
 impl Loads<'_> {
@@ -99,7 +101,8 @@ impl Loads<'_> {
 
     /// `fn load0(e: u32) -> V`, which takes the index of an invocation's first element, in groups where there are four.
     pub(super) fn load(&self, text: &mut String, input: usize) {
-        let (name, dtype) = (INPUTS[input], self.inputs[input].dtype);
+        let name = if self.in_place == Some(input) { OUTPUTS[0] } else { INPUTS[input] };
+        let dtype = self.inputs[input].dtype;
         self.index_function(text, input);
         let index = |e: &str| match &self.layout.patterns[input] {
             Pattern::One => "0u".to_owned(),

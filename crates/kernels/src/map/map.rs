@@ -77,6 +77,32 @@ impl Map {
         Self { shape: vec![n], inputs, outputs: vec![MapOutput { expr, dtype: DType::F32 }] }
     }
 
+    /// A function of one input of `n` elements, in f32.
+    ///
+    /// # Examples
+    /// ```
+    /// use brisk_kernels::Map;
+    /// use brisk_kernels::expr::Expr;
+    ///
+    /// assert_eq!(Map::unary(64, |x| x.relu()), Map::flat(64, Expr::input(0).relu()));
+    /// ```
+    pub fn unary(n: usize, f: impl FnOnce(Expr) -> Expr) -> Self {
+        Self::flat(n, f(Expr::input(0)))
+    }
+
+    /// A function of two inputs of `n` elements, in f32.
+    ///
+    /// # Examples
+    /// ```
+    /// use brisk_kernels::Map;
+    /// use brisk_kernels::expr::Expr;
+    ///
+    /// assert_eq!(Map::binary(64, |a, b| a + b), Map::flat(64, Expr::input(0) + Expr::input(1)));
+    /// ```
+    pub fn binary(n: usize, f: impl FnOnce(Expr, Expr) -> Expr) -> Self {
+        Self::flat(n, f(Expr::input(0), Expr::input(1)))
+    }
+
     /// Elements of an output.
     pub fn len(&self) -> usize {
         self.shape.iter().product()
@@ -87,8 +113,31 @@ impl Map {
         self.len() == 0
     }
 
-    fn layout(&self) -> Result<Layout, Error> {
+    pub(super) fn layout(&self) -> Result<Layout, Error> {
         Layout::new(&self.shape, &self.inputs)
+    }
+
+    /// The same kernel with its arguments stored as `dtypes` says.
+    pub(super) fn in_types(&self, dtypes: &[DType]) -> Self {
+        let mut map = self.clone();
+        let inputs = map.inputs.iter_mut().map(|input| &mut input.dtype);
+        inputs.chain(map.outputs.iter_mut().map(|output| &mut output.dtype)).zip(dtypes).for_each(|(own, dtype)| *own = *dtype);
+        map
+    }
+
+    /// The same kernel over `n` elements, unless an input repeats or has strides.
+    pub(super) fn cut_to(&self, n: usize) -> Option<Self> {
+        let layout = self.layout().ok()?;
+        let mut map = self.clone();
+        map.shape = vec![n];
+        for (input, pattern) in map.inputs.iter_mut().zip(&layout.patterns) {
+            *input = match pattern {
+                Pattern::One if input.len == 1 => MapInput::new(&[1], input.dtype),
+                Pattern::All if input.len == self.len() => MapInput::new(&[n], input.dtype),
+                _ => return None,
+            };
+        }
+        Some(map)
     }
 
     fn unsupported(found: String, expected: &'static str) -> Error {
@@ -149,33 +198,24 @@ impl Kernel for Map {
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        Ok(vec![module::dispatch(self, &self.layout()?)?])
+        Ok(vec![module::dispatch(self, &self.layout()?, None)?])
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
         let layout = self.layout().expect("the shapes were checked");
-        map_cpu::run(self, &layout, args);
+        map_cpu::run(self, &layout, None, args);
     }
 
     fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
-        let mut map = self.clone();
-        let inputs = map.inputs.iter_mut().map(|input| &mut input.dtype);
-        inputs.chain(map.outputs.iter_mut().map(|output| &mut output.dtype)).zip(dtypes).for_each(|(own, dtype)| *own = *dtype);
-        Some(Box::new(map))
+        Some(Box::new(self.in_types(dtypes)))
     }
 
     fn with_len(&self, n: usize) -> Option<Box<dyn Kernel>> {
-        let layout = self.layout().ok()?;
-        let mut map = self.clone();
-        map.shape = vec![n];
-        for (input, pattern) in map.inputs.iter_mut().zip(&layout.patterns) {
-            *input = match pattern {
-                Pattern::One if input.len == 1 => MapInput::new(&[1], input.dtype),
-                Pattern::All if input.len == self.len() => MapInput::new(&[n], input.dtype),
-                _ => return None,
-            };
-        }
-        Some(Box::new(map))
+        Some(Box::new(self.cut_to(n)?))
+    }
+
+    fn as_map(&self) -> Option<&Map> {
+        Some(self)
     }
 
     fn cost(&self) -> Cost {

@@ -7,7 +7,7 @@ use half::{bf16, f16};
 use super::inputs_cpu::Input;
 use super::layout::Layout;
 use super::map::Map;
-use crate::core::half::{Floats, narrow};
+use crate::core::half::{Floats, narrow, widen};
 use crate::core::vectorised::vectorised;
 use crate::expr::{BLOCK_LEN, Evaluator, Operand, Scratch};
 use crate::{DType, TwinArgs};
@@ -17,12 +17,19 @@ const TASK_LEN: usize = 64 * 1024;
 /// Elements up to which the work is not worth handing to other threads.
 const SERIAL_LEN: usize = 16 * 1024;
 
-pub(super) fn run(map: &Map, layout: &Layout, args: &mut TwinArgs<'_>) {
-    let inputs = map.inputs.iter().zip(&layout.patterns).enumerate();
-    let inputs =
-        inputs.map(|(i, (input, pattern))| Input::new(Floats::of(args, i, input.dtype), pattern, &layout.sizes)).collect();
-    let outputs: Vec<Output<'_>> =
-        (map.inputs.len()..).zip(&map.outputs).map(|(i, output)| Output::of(args, i, output.dtype)).collect();
+/// With `in_place`, the output replaces that input.
+pub(super) fn run(map: &Map, layout: &Layout, in_place: Option<usize>, args: &mut TwinArgs<'_>) {
+    let mut arg = 0;
+    let mut inputs = Vec::with_capacity(map.inputs.len());
+    for (i, (input, pattern)) in map.inputs.iter().zip(&layout.patterns).enumerate() {
+        if in_place == Some(i) {
+            inputs.push(Input::Output);
+        } else {
+            inputs.push(Input::new(Floats::of(args, arg, input.dtype), pattern, &layout.sizes));
+            arg += 1;
+        }
+    }
+    let outputs: Vec<Output<'_>> = (arg..).zip(&map.outputs).map(|(arg, output)| Output::of(args, arg, output.dtype)).collect();
     let exprs: Vec<_> = map.outputs.iter().map(|output| output.expr.clone()).collect();
     let job = Job { evaluator: Evaluator::new(&exprs), inputs, sizes: &layout.sizes };
     if map.len() <= SERIAL_LEN { job.run(0, outputs) } else { job.split(0, outputs) }
@@ -74,6 +81,15 @@ impl<'a> Output<'a> {
         match self {
             Self::F32(y) => &mut y[range],
             Self::F16(_) | Self::Bf16(_) => &mut buffer[..range.len()],
+        }
+    }
+
+    /// `x` = the elements of `range`, in f32.
+    fn widen_into(&self, range: Range<usize>, x: &mut [f32]) {
+        match self {
+            Self::F32(y) => x.copy_from_slice(&y[range]),
+            Self::F16(y) => widen(&y[range], x),
+            Self::Bf16(y) => widen(&y[range], x),
         }
     }
 
@@ -134,7 +150,14 @@ impl Job<'_> {
         let mut operands = [Operand::Splat(0.0); Map::MAX_ARGS];
         for ((operand, input), buffer) in operands.iter_mut().zip(&self.inputs).zip(input_buffers) {
             let buffer_len = buffer.len().min(range.len());
-            *operand = input.operand(start + range.start..start + range.end, self.sizes, &mut buffer[..buffer_len]);
+            let buffer = &mut buffer[..buffer_len];
+            *operand = match input {
+                Input::Output => {
+                    outputs[0].widen_into(range.clone(), buffer);
+                    Operand::Slice(buffer)
+                }
+                _ => input.operand(start + range.start..start + range.end, self.sizes, buffer),
+            };
         }
         let n_outputs = outputs.len();
         let mut results: [&mut [f32]; Map::MAX_ARGS] = std::array::from_fn(|_| &mut [][..]);

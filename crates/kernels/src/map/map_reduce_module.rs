@@ -74,7 +74,7 @@ struct PassModule<'a> {
 
 impl PassModule<'_> {
     fn loads(&self) -> Loads<'_> {
-        Loads { inputs: &self.reduction.inputs, layout: self.layout, lanes: Lanes::One }
+        Loads { inputs: &self.reduction.inputs, layout: self.layout, lanes: Lanes::One, in_place: None }
     }
 
     /// Whether neighbouring elements are of neighbouring elements of the result, so that neighbouring invocations had better be, too.

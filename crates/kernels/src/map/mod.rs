@@ -1,11 +1,13 @@
 //! The elementwise kernel, an expression of each element of its arguments, which are broadcast; and reductions of such an expression.
 
+mod fusion;
 mod inputs_cpu;
 pub(crate) mod layout;
 mod loads;
 #[expect(clippy::module_inception, reason = "the kernel that gives the family its name")]
 pub(crate) mod map;
 pub(crate) mod map_cpu;
+pub(crate) mod map_in_place;
 pub(crate) mod map_input;
 pub(crate) mod map_reduce;
 pub(crate) mod map_reduce_cpu;

@@ -12,10 +12,11 @@ use crate::{DType, Dispatch, Error, Module, Part, fold_workgroups};
 /// Invocations of a workgroup.
 pub(super) const WORKGROUP: usize = 64;
 
-pub(super) fn dispatch(map: &Map, layout: &Layout) -> Result<Dispatch, Error> {
-    let module = MapModule { map, loads: Loads { inputs: &map.inputs, layout, lanes: lanes(map, layout) } };
+/// The dispatch of a map; with `in_place`, of one whose output replaces that input.
+pub(super) fn dispatch(map: &Map, layout: &Layout, in_place: Option<usize>) -> Result<Dispatch, Error> {
+    let module = MapModule { map, loads: Loads { inputs: &map.inputs, layout, lanes: lanes(map, layout), in_place } };
     let n_invocations = map.len().div_ceil(module.loads.lanes.count());
-    let n_inputs = map.inputs.len();
+    let n_inputs = map.inputs.len() - usize::from(in_place.is_some());
     Ok(Dispatch {
         label: "kernels.map",
         wgsl: module.module(),
@@ -52,12 +53,10 @@ struct MapModule<'a> {
 
 impl MapModule<'_> {
     fn constants(&self) -> Vec<(&'static str, f64)> {
-        let n_invocations = self.map.len().div_ceil(self.loads.lanes.count());
-        let mut constants = vec![("N", n_invocations as f64)];
+        let mut constants = self.loads.constants();
         if self.loads.lanes == Lanes::Two {
             constants.push(("N_ELEMENTS", self.map.len() as f64));
         }
-        constants.extend(self.loads.constants());
         constants
     }
 
@@ -87,9 +86,11 @@ impl MapModule<'_> {
         for (name, _) in self.constants() {
             let _ = writeln!(text, "override {name}: u32;");
         }
-        let n_inputs = self.map.inputs.len();
-        for input in 0..n_inputs {
-            text.push_str(&self.loads.declaration(input, input));
+        let inputs = (0..self.map.inputs.len()).filter(|input| self.loads.in_place != Some(*input));
+        let mut n_inputs = 0;
+        for (binding, input) in inputs.enumerate() {
+            text.push_str(&self.loads.declaration(binding, input));
+            n_inputs = binding + 1;
         }
         for (i, output) in self.map.outputs.iter().enumerate() {
             text.push_str(&declaration(n_inputs + i, "read_write", OUTPUTS[i], output.dtype, self.loads.in_fours()));
@@ -101,11 +102,11 @@ impl MapModule<'_> {
             "@compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
     let i = (group.y * groups.x + group.x) * WG + lane;
-    if i >= N {
-        return;
-    }
 ",
         );
+        // Without a constant where there need be none: then maps of any length share a pipeline.
+        let n = if self.loads.lanes == Lanes::Two { "(N_ELEMENTS + 1u) / 2u" } else { "arrayLength(&y0)" };
+        let _ = writeln!(text, "    if i >= {n} {{\n        return;\n    }}");
         let e = if self.loads.lanes == Lanes::Two { "2u * i" } else { "i" };
         let _ = writeln!(text, "    let e = {e};");
         for input in 0..self.map.inputs.len() {

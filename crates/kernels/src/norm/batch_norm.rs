@@ -303,7 +303,7 @@ impl StoredForm for BatchNorm {
             label: "kernels.batch_norm",
             wgsl: BATCH_NORM.module(&[("X", dtypes[0])]).with_all(self.activation.act_parts()),
             entry: "main",
-            constants: self.activation.constants(),
+            constants: vec![],
             params: shape.params(0.0, 0.0),
             reads: vec![0, 1, 2, 3],
             writes: vec![4],

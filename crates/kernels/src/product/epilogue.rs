@@ -1,5 +1,6 @@
 //! The part of a WGSL module that finishes sums before they are stored.
 
+use crate::expr::wgsl::Lanes;
 use crate::{Epilogue, Part};
 
 /// How a module holds the results that it finishes.
@@ -16,9 +17,9 @@ pub(crate) enum Results {
 impl Epilogue {
     /// Gives `finished`, over the group `FUSED` and the binding `fused` where the epilogue reads a further argument.
     pub(crate) fn parts(self, results: Results) -> Vec<Part> {
-        let (v, u, at, at_type) = match results {
-            Results::Four => ("vec4f", "vec4u", ["i", "col"], "u32"),
-            Results::Two => ("vec2f", "vec2u", ["at", "cols"], "vec2u"),
+        let (lanes, at, at_type) = match results {
+            Results::Four => (Lanes::Four, ["i", "col"], "u32"),
+            Results::Two => (Lanes::Two, ["at", "cols"], "vec2u"),
         };
         let fused = |at: &str| match results {
             Results::Four => format!("load_fused(fused[{at}])"),
@@ -28,17 +29,15 @@ impl Epilogue {
             Self::None => "sum".to_owned(),
             Self::Activation(_) => "act(sum)".to_owned(),
             Self::Bias(_) => format!("act(sum + {})", fused(at[1])),
-            Self::OutputGrad(_) => format!("sum * slope({})", fused(at[0])),
+            Self::OutputGrad(_) => format!("through(sum, {})", fused(at[0])),
         };
         let [i, col] = at;
-        let text = format!(
-            "alias V = {v};\nalias U = {u};\nfn finished(sum: V, {i}: {at_type}, {col}: {at_type}) -> V {{ return {body}; }}\n"
-        );
+        let text = format!("fn finished(sum: V, {i}: {at_type}, {col}: {at_type}) -> V {{ return {body}; }}\n");
         let calls = match self {
             Self::None => Vec::new(),
             Self::Activation(activation) | Self::Bias(activation) => activation.act_parts(),
-            Self::OutputGrad(activation) => activation.slope_from_output_parts(),
+            Self::OutputGrad(activation) => activation.through_parts(),
         };
-        [Part { name: "epilogue".into(), text: text.into() }].into_iter().chain(calls).collect()
+        [lanes.part(), Part { name: "epilogue".into(), text: text.into() }].into_iter().chain(calls).collect()
     }
 }

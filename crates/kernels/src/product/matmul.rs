@@ -4,7 +4,8 @@ use super::matmul_stored_cpu::Reads;
 use crate::core::half::Floats;
 use crate::core::sizes::check_sizes;
 use crate::core::stored_form::{StoredForm, with_element};
-use crate::{Access, Activation, Adapter, Arg, Cost, DType, Dispatch, ElementwiseStep, Error, Kernel, MatmulFamily, TwinArgs};
+use crate::expr::Expr;
+use crate::{Access, Activation, Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, Map, MatmulFamily, TwinArgs};
 
 /// A matrix product with what follows it: `y = epilogue(op(a) op(b))`.
 ///
@@ -86,12 +87,20 @@ pub enum Epilogue {
 }
 
 impl Epilogue {
-    /// The one that does `step` as well, if there is one.
-    pub(crate) fn followed_by(self, step: ElementwiseStep) -> Option<Self> {
-        match (self, step) {
-            (Self::None | Self::Activation(Activation::Identity), ElementwiseStep::Activate(act)) => Some(Self::Activation(act)),
-            (Self::Bias(Activation::Identity), ElementwiseStep::Activate(act)) => Some(Self::Bias(act)),
-            (Self::None | Self::Activation(Activation::Identity), ElementwiseStep::OutputGrad(act)) => {
+    /// The one that also computes `map`, whose input `input` is what this one gives, if there is one.
+    pub(crate) fn followed_by(self, map: &Map, input: usize) -> Option<Self> {
+        let expr = map.as_plain()?;
+        let [first, second] = [0, 1].map(Expr::input);
+        match (self, map.inputs.len()) {
+            (Self::None | Self::Activation(Activation::Identity), 1) => {
+                Some(Self::Activation(Activation::of_epilogue(expr, |act| act.forward() == *expr)?))
+            }
+            (Self::Bias(Activation::Identity), 1) => {
+                Some(Self::Bias(Activation::of_epilogue(expr, |act| act.forward() == *expr)?))
+            }
+            (Self::None | Self::Activation(Activation::Identity), 2) => {
+                let expr = if input == 0 { expr.clone() } else { expr.substitute(&[second, first]) };
+                let act = Activation::of_epilogue(&expr, |act| act.grad_from_output().as_ref() == Some(&expr))?;
                 Some(Self::OutputGrad(act))
             }
             _ => None,
@@ -188,8 +197,8 @@ impl Kernel for Matmul {
         matmul_cpu::run(self, a, b, fused.unwrap_or(&[]), y, b_turned);
     }
 
-    fn followed_by(&self, step: ElementwiseStep) -> Option<Box<dyn Kernel>> {
-        let fused = Self { epilogue: self.epilogue.followed_by(step)?, ..*self };
+    fn followed_by(&self, map: &Map, input: usize) -> Option<Box<dyn Kernel>> {
+        let fused = Self { epilogue: self.epilogue.followed_by(map, input)?, ..*self };
         fused.check().is_ok().then(|| Box::new(fused) as Box<dyn Kernel>)
     }
 
@@ -224,11 +233,5 @@ impl StoredForm for Matmul {
         let reads = Reads { a: read(0), b: read(1), fused: if y == 3 { read(2) } else { Floats::F32(&[]) } };
         let b_turned = self.transpose.b().then(|| args.write(y + 1));
         with_element!(dtypes[y], Y => matmul_stored_cpu::run::<Y>(self, reads, args.write(y), b_turned));
-    }
-}
-
-impl Matmul {
-    pub(crate) const fn activation(&self) -> Activation {
-        self.epilogue.activation()
     }
 }

@@ -163,10 +163,7 @@ fn thin_product(
     let dtype = |arg: usize| dtypes.get(arg).copied().unwrap_or(DType::F32);
     // A binding that is not used has to be filled too.
     let fused = if y_arg == 3 { 2 } else { b };
-    let mut constants = matmul.activation().constants();
-    constants.push(("TRANSPOSE_A", f64::from(u8::from(transpose.a()))));
-    constants.push(("ROWS", n_rows as f64));
-    constants.push(("WG", n_lanes as f64));
+    let constants = vec![("TRANSPOSE_A", f64::from(u8::from(transpose.a()))), ("ROWS", n_rows as f64), ("WG", n_lanes as f64)];
     let slice_k = if n_runs == 1 { k } else { run_places(k, n_runs) };
     let params = [m, n, k, slice_k, n_runs, n_row_groups, 0, 0].map(|size| size as u32);
     let types = [("A", 0), ("B", b), ("FUSED", fused), ("Y", write)].map(|(group, arg)| (group, dtype(arg)));
@@ -206,7 +203,7 @@ pub(crate) fn dispatches(
     let b = if is_turned { b_turned } else { 1 };
     // A binding that is not used has to be filled too.
     let fused = if y_arg == 3 { 2 } else { b };
-    let mut constants = matmul.activation().constants();
+    let mut constants = Vec::new();
     if transpose.a() {
         constants.push(("TRANSPOSE_A", 1.0));
     }

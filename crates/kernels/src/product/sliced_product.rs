@@ -107,13 +107,13 @@ impl SlicedProduct<'_> {
     }
 
     fn constants(&self) -> Vec<(&'static str, f64)> {
-        let Matmul { transpose, epilogue, .. } = *self.matmul;
+        let transpose = self.matmul.transpose;
         let flag = |is: bool| f64::from(u8::from(is));
-        let mut constants = epilogue.activation().constants();
-        constants.push(("TRANSPOSE_A", flag(transpose.a())));
-        constants.push(("TRANSPOSE_B", flag(transpose.b())));
-        constants.push(("SPLIT", flag(matches!(self.slices, Slices::Runs(_)))));
-        constants
+        vec![
+            ("TRANSPOSE_A", flag(transpose.a())),
+            ("TRANSPOSE_B", flag(transpose.b())),
+            ("SPLIT", flag(matches!(self.slices, Slices::Runs(_)))),
+        ]
     }
 
     /// On tensor cores, where the family is theirs and they can compute it, else by tiles of vectors.

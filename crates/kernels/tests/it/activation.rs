@@ -1,11 +1,10 @@
-use brisk_kernels::{Activate, Activation, ActivationGrad, OutputGrad};
+use brisk_kernels::{Activation, Epilogue, Map, Matmul, Transpose};
 
 use crate::close::{DEFAULT, GRADIENT, Tolerance, assert_close};
 use crate::random::Random;
 use crate::run::*;
 
-const ALL: [Activation; 9] = [
-    Activation::Identity,
+const ALL: [Activation; 8] = [
     Activation::Relu,
     Activation::Celu { alpha: 1.0 },
     Activation::Celu { alpha: 0.3 },
@@ -18,7 +17,7 @@ const ALL: [Activation; 9] = [
 
 #[track_caller]
 fn check(activation: Activation, x: &[f32], expected: &[f32]) {
-    let found = twin_floats(&Activate { n: x.len(), activation }, &[words(x)]);
+    let found = twin_floats(&Map::flat(x.len(), activation.forward()), &[words(x)]);
     assert_close(&format!("{activation:?}"), &found, expected, DEFAULT);
 }
 
@@ -42,12 +41,12 @@ fn nan_passes_through() {
     // A quiet and a signalling one, of both signs.
     let x = words(&[f32::NAN, -f32::NAN, f32::from_bits(0x7F80_0001), f32::from_bits(0xFF80_0001), 1.0]);
     for activation in ALL {
-        let kernel = Activate { n: 5, activation };
+        let kernel = Map::flat(5, activation.forward());
         let y = twin_floats(&kernel, std::slice::from_ref(&x));
         assert!(y[..4].iter().all(|y| y.is_nan()), "{activation:?}(NaN) = {y:?}");
         assert!(y[4].is_finite(), "{activation:?}(1) = {}", y[4]);
         gpu_equals_twin(&kernel, std::slice::from_ref(&x));
-        gpu_equals_twin(&ActivationGrad { n: 5, activation }, &[words(&[1.0; 5]), x.clone()]);
+        gpu_equals_twin(&Map::flat(5, activation.grad()), &[words(&[1.0; 5]), x.clone()]);
     }
 }
 
@@ -55,8 +54,8 @@ fn nan_passes_through() {
 fn large_arguments_stay_finite() {
     for activation in ALL {
         let x = [-1e4, -200.0, -90.0, 90.0, 200.0, 1e4];
-        let y = twin_floats(&Activate { n: x.len(), activation }, &[words(&x)]);
-        let grad_x = twin_floats(&ActivationGrad { n: x.len(), activation }, &[words(&[1.0; 6]), words(&x)]);
+        let y = twin_floats(&Map::flat(x.len(), activation.forward()), &[words(&x)]);
+        let grad_x = twin_floats(&Map::flat(x.len(), activation.grad()), &[words(&[1.0; 6]), words(&x)]);
         assert!(y.iter().chain(&grad_x).all(|y| y.is_finite()), "{activation:?}: {y:?}, {grad_x:?}");
     }
 }
@@ -69,13 +68,14 @@ fn gradients_equal_finite_differences() {
     let x: Vec<f32> = random.floats(n).iter().map(|x| x * 3.0 + 0.05 * x.signum()).collect();
     let (grad_y, direction) = (random.floats(n), random.floats(n));
     for activation in ALL {
-        let loss = |x: &[f32]| dot(&grad_y, &twin_floats(&Activate { n, activation }, &[words(x)]));
+        let loss = |x: &[f32]| dot(&grad_y, &twin_floats(&Map::flat(n, activation.forward()), &[words(x)]));
         let expected = slope_along(&x, &direction, 0.01, loss);
-        let grad_x = twin_floats(&ActivationGrad { n, activation }, &[words(&grad_y), words(&x)]);
+        let grad_x = twin_floats(&Map::flat(n, activation.grad()), &[words(&grad_y), words(&x)]);
         assert!(GRADIENT.holds(dot(&grad_x, &direction), expected), "{activation:?}: {} != {expected}", dot(&grad_x, &direction));
-        if activation.has_grad_from_output() {
-            let y = twin_floats(&Activate { n, activation }, &[words(&x)]);
-            let from_output = twin_floats(&OutputGrad { n, activation }, &[words(&grad_y), words(&y)]);
+        assert_eq!(activation.grad_from_output().is_some(), activation.has_grad_from_output(), "{activation:?}");
+        if let Some(grad) = activation.grad_from_output() {
+            let y = twin_floats(&Map::flat(n, activation.forward()), &[words(&x)]);
+            let from_output = twin_floats(&Map::flat(n, grad), &[words(&grad_y), words(&y)]);
             // 1 - y² loses digits where y is close to 1.
             assert_close(&format!("{activation:?}"), &from_output, &grad_x, Tolerance { absolute: 5e-6, relative: 1e-4 });
         }
@@ -90,11 +90,11 @@ fn gpu_equals_twins() {
     for activation in ALL {
         for n in [1, 63, 64, 65, 1001] {
             let (x, grad_y) = (words(&random.wide_floats(n)), words(&random.floats(n)));
-            gpu_equals_twin_within(&Activate { n, activation }, std::slice::from_ref(&x), loose);
-            gpu_equals_twin_within(&ActivationGrad { n, activation }, &[grad_y.clone(), x.clone()], loose);
-            if activation.has_grad_from_output() {
-                let y = run_twin(&Activate { n, activation }, &[x]).remove(0);
-                gpu_equals_twin_within(&OutputGrad { n, activation }, &[grad_y, y], loose);
+            gpu_equals_twin_within(&Map::flat(n, activation.forward()), std::slice::from_ref(&x), loose);
+            gpu_equals_twin_within(&Map::flat(n, activation.grad()), &[grad_y.clone(), x.clone()], loose);
+            if let Some(grad) = activation.grad_from_output() {
+                let y = run_twin(&Map::flat(n, activation.forward()), &[x]).remove(0);
+                gpu_equals_twin_within(&Map::flat(n, grad), &[grad_y, y], loose);
             }
         }
     }
@@ -105,16 +105,34 @@ fn bits_do_not_depend_on_threads() {
     let mut random = Random::new(3);
     let n = 40_001;
     let x = words(&random.wide_floats(n));
-    same_bits_on_any_pool(&Activate { n, activation: Activation::Gelu }, std::slice::from_ref(&x));
-    same_bits_on_any_pool(&ActivationGrad { n, activation: Activation::Celu { alpha: 0.3 } }, &[x.clone(), x]);
+    same_bits_on_any_pool(&Map::unary(n, |x| x.gelu()), std::slice::from_ref(&x));
+    same_bits_on_any_pool(&Map::flat(n, Activation::Celu { alpha: 0.3 }.grad()), &[x.clone(), x]);
 }
 
 #[test]
-fn output_grad_refuses_what_the_output_does_not_tell() {
-    let kernel = OutputGrad { n: 1, activation: Activation::Gelu };
+fn epilogues_have_the_bits_of_maps() {
+    let mut random = Random::new(4);
+    let n = 700;
+    // A product with one is what it is of.
+    let (x, y, one) = (random.wide_floats(n), random.floats(n), words(&[1.0]));
+    for activation in ALL.into_iter().filter(|activation| activation.has_grad_from_output()) {
+        let product = |epilogue| Matmul { m: n, n: 1, k: 1, transpose: Transpose::None, epilogue };
+        let found = twin_floats(&product(Epilogue::Activation(activation)), &[words(&x), one.clone()]);
+        let expected = twin_floats(&Map::flat(n, activation.forward()), &[words(&x)]);
+        assert_eq!(words(&found), words(&expected), "{activation:?}");
+        let found = twin_floats(&product(Epilogue::OutputGrad(activation)), &[words(&x), one.clone(), words(&y)]);
+        let grad = activation.grad_from_output().expect("it follows from the output");
+        let expected = twin_floats(&Map::flat(n, grad), &[words(&x), words(&y)]);
+        assert_eq!(words(&found), words(&expected), "{activation:?}, backward");
+    }
+}
+
+#[test]
+fn epilogues_refuse_what_the_output_does_not_tell() {
+    let kernel = Matmul { m: 1, n: 1, k: 1, transpose: Transpose::None, epilogue: Epilogue::OutputGrad(Activation::Gelu) };
     let error = brisk_kernels::Kernel::check(&kernel).expect_err("gelu is not monotonic");
     assert_eq!(
         error.to_string(),
-        "output_grad: Gelu is not supported, expected an activation whose derivative follows from its output; apply this one as `Activate`"
+        "matmul: Gelu is not supported, expected an activation whose derivative follows from its output; apply this one by a `Map` of its own"
     );
 }

@@ -172,14 +172,14 @@ fn epilogues_are_those_of_a_product() {
         let bare = twin_floats(&Conv2d { shape, epilogue: Epilogue::None }, &[x.clone(), weight.clone()]);
         let biased: Vec<f32> = bare.iter().enumerate().map(|(i, y)| y + floats(&bias)[i % shape.n_out]).collect();
         let act = Activation::Celu { alpha: 0.5 };
-        let activated = |z: &[f32]| twin_floats(&Activate { n: z.len(), activation: act }, &[words(z)]);
+        let activated = |z: &[f32]| twin_floats(&Map::flat(z.len(), act.forward()), &[words(z)]);
         let found = twin_floats(&Conv2d { shape, epilogue: Epilogue::Bias(act) }, &[x.clone(), weight.clone(), bias]);
         assert_close("act(y + bias)", &found, &activated(&biased), Tolerance::of_sum(shape.n_patch()));
         let found = twin_floats(&Conv2d { shape, epilogue: Epilogue::Activation(act) }, &[x.clone(), weight.clone()]);
         assert_close("act(y)", &found, &activated(&bare), Tolerance::of_sum(shape.n_patch()));
 
         let grad_x = twin_floats(&Conv2dGradInput { shape, epilogue: Epilogue::None }, &[grad_y.clone(), weight.clone()]);
-        let through = OutputGrad { n: grad_x.len(), activation: act };
+        let through = Map::flat(grad_x.len(), act.grad_from_output().expect("it follows from the output"));
         let through = twin_floats(&through, &[words(&grad_x), x.clone()]);
         let found = twin_floats(&Conv2dGradInput { shape, epilogue: Epilogue::OutputGrad(act) }, &[grad_y, weight, x]);
         assert_close("grad_x act'", &found, &through, Tolerance::of_sum(shape.n_patch()));

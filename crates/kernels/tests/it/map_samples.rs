@@ -28,6 +28,10 @@ pub(crate) fn maps() -> Vec<Box<dyn Kernel>> {
             samples.push(Box::new(map(&[rows, 2, cols], &inputs, &[(x(0) * x(1) + x(2) - x(3), output), (x(0).relu(), f32)])));
         }
     }
+    for (n, dtype) in [(64, f32), (7, f32), (64, f16), (7, bf16)] {
+        let inputs: [(&[usize], DType); 3] = [(&[n], f32), (&[n], dtype), (&[1], f16)];
+        samples.push(Box::new(MapInPlace { map: map(&[n], &inputs, &[(x(0) * x(1) - x(2), dtype)]), input: 1 }));
+    }
     for shape in [[8, 12, 4], [3, 5, 7]] {
         for output in [f32, f16, bf16] {
             let permuted = |dtype| MapInput::new(&shape, dtype).permuted(&[2, 0, 1]).and_then(|input| input.narrowed(1, 1..3));

@@ -1,5 +1,5 @@
 use brisk_kernels::{
-    Activation, Adapter, Arg, ColumnSum, Dispatch, Epilogue, Error, Kernel, Matmul, MatmulFamily, Tiles, Transpose, TwinArgs,
+    Activation, Adapter, Arg, ColumnSum, Dispatch, Epilogue, Error, Kernel, Map, Matmul, MatmulFamily, Tiles, Transpose, TwinArgs,
 };
 
 use crate::close::{GRADIENT, Tolerance, assert_close};
@@ -140,7 +140,10 @@ fn gradients_of_a_layer_equal_finite_differences() {
     let (x, w, bias, grad_y) = (random.floats(m * k), random.floats(n * k), random.floats(n), random.floats(m * n));
     let y = |x: &[f32], w: &[f32], bias: &[f32]| twin_floats(&forward, &[words(x), words(w), words(bias)]);
     let out = y(&x, &w, &bias);
-    let dz = twin_floats(&brisk_kernels::OutputGrad { n: m * n, activation: act }, &[words(&grad_y), words(&out)]);
+    let dz = twin_floats(
+        &Map::flat(m * n, act.grad_from_output().expect("tanh's derivative follows from its output")),
+        &[words(&grad_y), words(&out)],
+    );
     let grad_x = twin_floats(&plain(m, k, n), &[words(&dz), words(&w)]);
     let grad_w = twin_floats(&Matmul { transpose: Transpose::A, ..plain(n, k, m) }, &[words(&dz), words(&x)]);
     let grad_bias = twin_floats(&ColumnSum { n_rows: m, n_cols: n }, &[words(&dz)]);

@@ -23,9 +23,9 @@ fn refused(gpu: &mut Gpu, kernel: &dyn Kernel, buffers: &[wgpu::BufferBinding<'_
 fn a_wrong_number_of_buffers_is_refused() {
     let Some(mut gpu) = gpu() else { return };
     let x = buffer(&gpu, 4);
-    let error = refused(&mut gpu, &Add { n: 4 }, &[x.as_entire_buffer_binding()]);
-    assert_eq!(error, Error::ArgCount { kernel: "add", expected: 3, found: 1 });
-    assert_eq!(error.to_string(), "add: got 1 buffers, expected 3, in the order of its argument list");
+    let error = refused(&mut gpu, &Map::binary(4, |a, b| a + b), &[x.as_entire_buffer_binding()]);
+    assert_eq!(error, Error::ArgCount { kernel: "map", expected: 3, found: 1 });
+    assert_eq!(error.to_string(), "map: got 1 buffers, expected 3, in the order of its argument list");
 }
 
 #[test]
@@ -33,8 +33,8 @@ fn a_short_buffer_is_refused() {
     let Some(mut gpu) = gpu() else { return };
     let (a, b, y) = (buffer(&gpu, 4), buffer(&gpu, 3), buffer(&gpu, 4));
     let bindings = [&a, &b, &y].map(wgpu::Buffer::as_entire_buffer_binding);
-    let error = refused(&mut gpu, &Add { n: 4 }, &bindings);
-    assert_eq!(error.to_string(), "add: `b` needs 16 bytes (F32), the buffer range has 12");
+    let error = refused(&mut gpu, &Map::binary(4, |a, b| a + b), &bindings);
+    assert_eq!(error.to_string(), "map: `x1` needs 16 bytes (F32), the buffer range has 12");
 }
 
 #[test]
@@ -55,10 +55,10 @@ fn more_than_the_adapter_binds_is_refused() {
     };
     let (x, y) = (whole(1 << 18), whole(1 << 18));
     let bindings = [&x, &y].map(wgpu::Buffer::as_entire_buffer_binding);
-    let error = recorder.prepare(&Activate { n: 1 << 16, activation: Activation::Relu }, &bindings).expect_err("too long");
-    assert!(matches!(error, Error::BindingLimit { arg: "x", len_bytes: 0x4_0000, limit_bytes: 0x1_0000, .. }), "{error:?}");
+    let error = recorder.prepare(&Map::unary(1 << 16, |x| x.relu()), &bindings).expect_err("too long");
+    assert!(matches!(error, Error::BindingLimit { arg: "x0", len_bytes: 0x4_0000, limit_bytes: 0x1_0000, .. }), "{error:?}");
     // What counts is what the kernel takes, not how long the buffer is.
-    recorder.prepare(&Activate { n: 1 << 14, activation: Activation::Relu }, &bindings).expect("the kernel binds 64 KiB of it");
+    recorder.prepare(&Map::unary(1 << 14, |x| x.relu()), &bindings).expect("the kernel binds 64 KiB of it");
     let x = buffer(&gpu, 4);
     refused(&mut gpu, &Advance, &[x.as_entire_buffer_binding(), x.as_entire_buffer_binding()]);
 }
@@ -74,14 +74,10 @@ async fn request(limits: wgpu::Limits) -> Result<(wgpu::Device, wgpu::Queue), St
 fn one_buffer_read_and_written_is_refused() {
     let Some(mut gpu) = gpu() else { return };
     let x = buffer(&gpu, 64);
-    let error = refused(
-        &mut gpu,
-        &Activate { n: 4, activation: Activation::Relu },
-        &[x.as_entire_buffer_binding(), x.as_entire_buffer_binding()],
-    );
+    let error = refused(&mut gpu, &Map::unary(4, |x| x.relu()), &[x.as_entire_buffer_binding(), x.as_entire_buffer_binding()]);
     assert_eq!(
         error.to_string(),
-        "kernels.activate: `x` and `y` lie in one buffer, expected another for what is written; wgpu binds no buffer both ways in one dispatch"
+        "kernels.map: `x0` and `y0` lie in one buffer, expected another for what is written; wgpu binds no buffer both ways in one dispatch"
     );
 }
 
@@ -191,7 +187,7 @@ impl Kernel for Beyond {
         vec![Arg::write("y", DType::F32, 4)]
     }
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        Add { n: 4 }.dispatches(adapter)
+        Map::binary(4, |a, b| a + b).dispatches(adapter)
     }
     fn twin(&self, _: &mut TwinArgs<'_>) {}
 }
@@ -201,7 +197,7 @@ fn a_dispatch_of_arguments_that_are_not_there_is_refused() {
     let Some(mut gpu) = gpu() else { return };
     let y = buffer(&gpu, 4);
     let error = refused(&mut gpu, &Beyond, &[y.as_entire_buffer_binding()]);
-    assert_eq!(error.to_string(), "kernels.add: a dispatch binds argument 1, expected one of the 1 that `beyond` has");
+    assert_eq!(error.to_string(), "kernels.map: a dispatch binds argument 1, expected one of the 1 that `beyond` has");
 }
 
 #[test]
@@ -213,7 +209,7 @@ fn ranges_of_a_buffer_are_bound_as_given() {
     let y = upload(&gpu, &vec![7; ahead + 4]);
     let at = |buffer| wgpu::BufferBinding { buffer, offset, size: None };
     let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-    let kernel = Activate { n: 3, activation: Activation::Relu };
+    let kernel = Map::unary(3, |x| x.relu());
     gpu.recorder.record(&kernel, &[at(&x), at(&y)], &mut encoder).expect("both ranges are long enough");
     gpu.queue.submit([encoder.finish()]);
     let y = download(&gpu, &y, ahead + 4);
@@ -244,10 +240,14 @@ fn pipelines_are_made_once() {
     let x = buffer(&gpu, 64);
     let y = buffer(&gpu, 64);
     let bindings = [&x, &y].map(wgpu::Buffer::as_entire_buffer_binding);
-    for n in [1, 2, 64] {
-        recorder.prepare(&Activate { n, activation: Activation::Relu }, &bindings).expect("relu");
+    for n in [1, 2, 63] {
+        recorder.prepare(&Map::unary(n, |x| x.relu()), &bindings).expect("relu");
     }
     assert_eq!(recorder.n_pipelines(), 1, "one for three sizes");
-    recorder.prepare(&Activate { n: 1, activation: Activation::Tanh }, &bindings).expect("tanh");
-    assert_eq!(recorder.n_pipelines(), 2, "another for another function");
+    for n in [4, 64] {
+        recorder.prepare(&Map::unary(n, |x| x.relu()), &bindings).expect("relu");
+    }
+    assert_eq!(recorder.n_pipelines(), 2, "another for groups of four");
+    recorder.prepare(&Map::unary(1, |x| x.tanh()), &bindings).expect("tanh");
+    assert_eq!(recorder.n_pipelines(), 3, "another for another function");
 }

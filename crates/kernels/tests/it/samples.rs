@@ -31,8 +31,8 @@ fn samples() -> Vec<Box<dyn Kernel>> {
     let gather = Gather { n_outer: 2, n_x: 5, n: 3, n_inner: 4 };
     let mut samples: Vec<Box<dyn Kernel>> = vec![
         Box::new(Adam::new(7, 1)),
-        Box::new(Add { n: 7 }),
-        Box::new(AddTo { n: 7 }),
+        Box::new(Map::binary(7, |a, b| a + b)),
+        Box::new(MapInPlace { map: Map::binary(7, |x, sum| sum + x), input: 1 }),
         Box::new(Advance),
         Box::new(BatchRows { first: 3, n: 7 }),
         Box::new(bce),
@@ -44,8 +44,6 @@ fn samples() -> Vec<Box<dyn Kernel>> {
         Box::new(CumulativeSum { n_outer: 2, n: 5, n_inner: 3, order: SumOrder::Forward }),
         Box::new(CumulativeSum { n_outer: 2, n: 500, n_inner: 3, order: SumOrder::Reverse }),
         Box::new(ConcatColumns { n_rows: 3, widths: vec![2, 5] }),
-        Box::new(Elementwise { n: 7, steps: vec![ElementwiseStep::Add, ElementwiseStep::Activate(relu)] }),
-        Box::new(ElementwiseInPlace { chain: Elementwise { n: 7, steps: vec![ElementwiseStep::Add] } }),
         Box::new(embedding),
         Box::new(EmbeddingGrad { forward: embedding, padding: None }),
         Box::new(EmbeddingGrad { forward: Embedding { n_entries: 1000, ..embedding }, padding: Some(0) }),
@@ -57,9 +55,7 @@ fn samples() -> Vec<Box<dyn Kernel>> {
         Box::new(GatherRows { dtype: DType::U8, first_row: 7, n_table_rows: 9, n_cols: 3, n: 4 }),
         Box::new(mse),
         Box::new(MseLossGrad { forward: mse }),
-        Box::new(Multiply { n: 7 }),
         Box::new(Sgd { n: 7, n_lr: 1, momentum: 0.9, weight_decay: 0.0, form: Momentum::Heavy }),
-        Box::new(Share { n: 7 }),
         Box::new(ShiftColumns { n_rows: 3, n_x_cols: 5, n_y_cols: 2, shift: 1 }),
         Box::new(StoreRows { n: 4, n_cols: 3, n_total: 9 }),
     ];
@@ -149,7 +145,7 @@ fn activation_samples() -> Vec<Box<dyn Kernel>> {
     let from_output = [Activation::Identity, Activation::Relu, celu, Activation::Sigmoid, Activation::Tanh];
     let mut samples: Vec<Box<dyn Kernel>> = Vec::new();
     for activation in from_output {
-        samples.push(Box::new(OutputGrad { n: 7, activation }));
+        samples.push(Box::new(Map::flat(7, activation.grad_from_output().expect("it follows from the output"))));
         samples.push(Box::new(BatchNorm { shape: BatchNormShape { n_rows: 70, n_channels: 4, n_groups: 1 }, activation }));
         for epilogue in [Epilogue::Activation(activation), Epilogue::Bias(activation), Epilogue::OutputGrad(activation)] {
             for (n, k) in [(1, 40), (9, 40), (40, 40)] {
@@ -158,8 +154,8 @@ fn activation_samples() -> Vec<Box<dyn Kernel>> {
         }
     }
     for activation in from_output.into_iter().chain([Activation::Gelu, Activation::GeluTanh, Activation::Silu]) {
-        samples.push(Box::new(Activate { n: 7, activation }));
-        samples.push(Box::new(ActivationGrad { n: 7, activation }));
+        samples.push(Box::new(Map::flat(7, activation.forward())));
+        samples.push(Box::new(Map::flat(7, activation.grad())));
     }
     samples
 }

@@ -16,12 +16,11 @@ fn none(kernel: &str, size: &str) -> String {
 fn zero_is_refused() {
     let bce = BceWithLogits { n: 0, reduction: Reduction::Mean, pos_weight: 1.0 };
     let mse = MseLoss { n_rows: 1, n_cols: 0, reduction: Reduction::Mean };
-    refuses(Activate { n: 0, activation: Activation::Relu }, &none("activate", "n"));
-    refuses(ActivationGrad { n: 0, activation: Activation::Relu }, &none("activation_grad", "n"));
-    refuses(OutputGrad { n: 0, activation: Activation::Relu }, &none("output_grad", "n"));
+    refuses(Map::unary(0, |x| x.relu()), &none("map", "number of elements"));
+    refuses(Map::flat(0, Activation::Relu.grad()), &none("map", "number of elements"));
     refuses(Adam::new(0, 1), &none("adam", "n"));
     refuses(Adam::new(1, 0), &none("adam", "n_lr"));
-    refuses(Add { n: 0 }, &none("add", "n"));
+    refuses(Map::binary(0, |a, b| a + b), &none("map", "number of elements"));
     refuses(BatchRows { first: 0, n: 0 }, &none("batch_rows", "n"));
     refuses(bce, &none("bce_with_logits", "n"));
     refuses(BceWithLogitsGrad { forward: bce }, &none("bce_with_logits_grad", "n"));
@@ -29,12 +28,11 @@ fn zero_is_refused() {
     let embedding = Embedding { n: 1, n_entries: 0, dim: 1, n_index_cols: 1, index_col: 0 };
     refuses(ConcatColumns { n_rows: 1, widths: vec![] }, &none("concat_columns", "number of matrices"));
     refuses(ConcatColumns { n_rows: 1, widths: vec![3, 0] }, &none("concat_columns", "width"));
-    refuses(Elementwise { n: 0, steps: vec![ElementwiseStep::Add] }, &none("elementwise", "n"));
     refuses(embedding, &none("embedding", "n_entries"));
     refuses(EmbeddingGrad { forward: embedding, padding: None }, &none("embedding_grad", "n_entries"));
     refuses(GatherCategories { first_row: 0, n_table_rows: 0, n_cols: 1, n: 1 }, &none("gather_categories", "n_table_rows"));
     refuses(GatherRows { dtype: DType::F32, first_row: 0, n_table_rows: 1, n_cols: 0, n: 1 }, &none("gather_rows", "n_cols"));
-    refuses(Multiply { n: 0 }, &none("multiply", "n"));
+    refuses(Map::binary(0, |a, b| a * b), &none("map", "number of elements"));
     refuses(ShiftColumns { n_rows: 1, n_x_cols: 1, n_y_cols: 0, shift: 0 }, &none("shift_columns", "n_y_cols"));
     refuses(mse, &none("mse_loss", "n_cols"));
     refuses(MseLossGrad { forward: mse }, &none("mse_loss_grad", "n_cols"));
@@ -58,7 +56,7 @@ fn more_elements_than_an_index_reaches_are_refused() {
         GatherRows { dtype: DType::F32, first_row: 1 << 32, n_table_rows: 1, n_cols: 1, n: 1 },
         "gather_rows: last row is 4294967297, expected 1 to 2^32 - 1",
     );
-    refuses(Add { n: 1 << 33 }, "add: n is 8589934592, expected 1 to 2^32 - 1");
+    refuses(Map::binary(1 << 33, |a, b| a + b), "map: number of elements is 8589934592, expected 1 to 2^32 - 1");
 }
 
 #[test]

@@ -73,42 +73,23 @@ fn elementwise_kernels_have_a_form() {
     for half in HALVES {
         for n in LENGTHS {
             let given = [random.floats(n), random.floats(n)];
-            has_form(Add { n }, &[half; 3], "Stored { kernel: Elementwise");
-            stored_equals_f32(Add { n }, &[half; 3], &given);
-            stored_equals_f32(Multiply { n }, &[DType::F16, DType::Bf16, half], &given);
+            has_form(Map::binary(n, |a, b| a + b), &[half; 3], "Map {");
+            stored_equals_f32(Map::binary(n, |a, b| a + b), &[half; 3], &given);
+            stored_equals_f32(Map::binary(n, |a, b| a * b), &[DType::F16, DType::Bf16, half], &given);
         }
         let n = 130;
         let given = [random.floats(n), random.floats(n)];
         for dtypes in [[half, DType::F32, DType::F32], [DType::F32, half, half], [DType::F32, DType::F32, half]] {
-            has_form(Add { n }, &dtypes, "Stored { kernel: Elementwise");
-            stored_equals_f32(Add { n }, &dtypes, &given);
-            // A last element without padding.
-            has_form(Add { n: 5 }, &dtypes, "Converted { kernel: Add");
+            stored_equals_f32(Map::binary(n, |a, b| a + b), &dtypes, &given);
         }
         let shapes = [Activation::Celu { alpha: 0.5 }, Activation::Relu, Activation::Sigmoid, Activation::Tanh];
         for activation in shapes.into_iter().chain([Activation::Gelu, Activation::GeluTanh, Activation::Silu]) {
-            stored_equals_f32(Activate { n, activation }, &[half; 2], &given[..1]);
-            stored_equals_f32(ActivationGrad { n, activation }, &[half; 3], &given);
-            if activation.has_grad_from_output() {
-                stored_equals_f32(OutputGrad { n, activation }, &[half; 3], &given);
+            stored_equals_f32(Map::flat(n, activation.forward()), &[half; 2], &given[..1]);
+            stored_equals_f32(Map::flat(n, activation.grad()), &[half; 3], &given);
+            if let Some(grad) = activation.grad_from_output() {
+                stored_equals_f32(Map::flat(n, grad), &[half; 3], &given);
             }
         }
-    }
-}
-
-#[test]
-fn chains_have_a_form() {
-    use ElementwiseStep as Step;
-    let mut random = Random::new(5);
-    for half in HALVES {
-        for n in LENGTHS {
-            let steps = vec![Step::Add, Step::Activate(Activation::Silu), Step::Multiply, Step::Add];
-            let given = [(); 4].map(|()| random.floats(n));
-            stored_equals_f32(Elementwise { n, steps }, &[half; 5], &given);
-        }
-        let steps = vec![Step::Multiply, Step::Activate(Activation::Relu)];
-        let given = [random.floats(64), random.floats(64)];
-        stored_equals_f32(Elementwise { n: 64, steps }, &[half, DType::F32, half], &given);
     }
 }
 
@@ -381,8 +362,8 @@ fn columns_are_moved_in_a_form() {
 
 #[test]
 fn its_own_types_leave_a_kernel_as_it_is() {
-    let add = stored(Add { n: 4 }, &[DType::F32; 3]).expect("its own types");
-    assert_eq!(format!("{add:?}"), "Add { n: 4 }");
+    let add = stored(Map::binary(4, |a, b| a + b), &[DType::F32; 3]).expect("its own types");
+    assert_eq!(add.as_map(), Some(&Map::binary(4, |a, b| a + b)));
     let gather = GatherRows { dtype: DType::U8, first_row: 0, n_table_rows: 2, n_cols: 2, n: 3 };
     let dtypes: Vec<DType> = gather.args().iter().map(|arg| arg.dtype).collect();
     assert_eq!(stored(gather, &dtypes).expect("its own types").args(), gather.args());
@@ -406,11 +387,15 @@ fn refuses(kernel: impl Kernel, dtypes: &[DType], expected: &str) {
 
 #[test]
 fn types_that_make_no_sense_are_refused() {
-    refuses(Add { n: 4 }, &[DType::F16; 2], "add: 2 element types for 3 arguments is not supported, expected one for each");
     refuses(
-        Add { n: 4 },
+        Map::binary(4, |a, b| a + b),
+        &[DType::F16; 2],
+        "map: 2 element types for 3 arguments is not supported, expected one for each",
+    );
+    refuses(
+        Map::binary(4, |a, b| a + b),
         &[DType::F32, DType::U8, DType::F32],
-        "add: `b` (F32) stored as U8 is not supported, expected its own type, or f16 or bf16 for f32",
+        "map: `x1` (F32) stored as U8 is not supported, expected its own type, or f16 or bf16 for f32",
     );
     refuses(
         Advance,

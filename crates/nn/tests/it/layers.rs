@@ -1,7 +1,7 @@
 //! The shapes and names of an `Mlp`, and what it computes.
 
 use brisk_nn::tensor::program::Device;
-use brisk_nn::tensor::program::kernels::Activate;
+use brisk_nn::tensor::program::kernels::Map;
 use brisk_nn::tensor::{DType, Graph, Persistent};
 use brisk_nn::{
     Activation, CategoricalColumn, Checkpointed, Dropout, Embedding, Error, Init, LayerNorm, Linear, Mlp, MlpConfig, Module,
@@ -79,7 +79,7 @@ fn a_linear_layer_by_hand() -> Result<(), Error> {
     let module: &dyn Module = &layer;
     let result = module.forward(&bound, &x);
     let y = Persistent::new("y", DType::F32, 6);
-    graph.push(Activate { n: 6, activation: Activation::Identity }, &[result.slice(), graph.buffer(&y)]);
+    graph.push(Map::unary(6, |x| x), &[result.slice(), graph.buffer(&y)]);
     graph.compile(&device)?.run(1)?;
     // x Wᵀ + b = [3.5, 6.5, 89], [-9.5, -10.5, 110].
     assert_eq!(device.read::<f32>(&y)?, [3.5, 6.5, 89.0, 0.0, 0.0, 110.0], "relu cuts what is below 0");

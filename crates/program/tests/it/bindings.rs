@@ -1,8 +1,8 @@
 //! What one argument may have: the adapter's limit, or less where that was asked for.
 
+use brisk_program::kernels::expr::Expr;
 use brisk_program::kernels::{
-    self, Activate, Activation, ActivationGrad, Adam, Add, Cast, ClipByNorm, ClipByValue, DType, Elementwise, ElementwiseStep,
-    Ema, Kernel, Momentum, Multiply, OutputGrad, Sgd, Unscale, stored,
+    self, Activation, Adam, Cast, ClipByNorm, ClipByValue, DType, Ema, Kernel, Map, MapInPlace, Momentum, Sgd, Unscale, stored,
 };
 use brisk_program::{Device, Error, Persistent, Program, Selection};
 
@@ -71,35 +71,33 @@ fn run(device: &Device, kernel: Box<dyn Kernel>) -> (Vec<Vec<u8>>, u64) {
 /// The same bits as in one piece, for every kernel that can be cut.
 #[test]
 fn flat_kernels_run_in_parts() {
-    let act = Activation::Tanh;
-    let chain =
-        Elementwise { n: N, steps: vec![ElementwiseStep::Add, ElementwiseStep::Activate(act), ElementwiseStep::Multiply] };
-    let kernels: [fn(Elementwise) -> Box<dyn Kernel>; 17] = [
-        |_| Box::new(Activate { n: N, activation: Activation::Tanh }),
-        |_| Box::new(ActivationGrad { n: N, activation: Activation::Gelu }),
-        |_| Box::new(OutputGrad { n: N, activation: Activation::Tanh }),
-        |_| Box::new(Add { n: N }),
-        |_| Box::new(Multiply { n: N }),
-        |chain| Box::new(chain),
-        |_| Box::new(Cast { n: N, from: DType::F32, to: DType::F16 }),
-        |_| Box::new(Cast { n: N, from: DType::F16, to: DType::F32 }),
-        |_| Box::new(Adam::new(N, 3)),
-        |_| Box::new(Sgd { n: N, n_lr: 3, momentum: 0.9, weight_decay: 0.1, form: Momentum::Nesterov }),
-        |_| Box::new(Ema { n: N, decay: 0.9, every: 1 }),
-        |_| Box::new(ClipByNorm { n: N, max_norm: 0.5 }),
-        |_| Box::new(ClipByValue { n: N, limit: 0.5 }),
-        |_| Box::new(Unscale { n: N }),
-        |_| stored(Add { n: N }, &[DType::F16, DType::F32, DType::F16]).expect("every kernel takes halves"),
-        |_| stored(Add { n: N }, &[DType::F16; 3]).expect("every kernel takes halves"),
-        |_| stored(ClipByValue { n: N, limit: 0.5 }, &[DType::F16]).expect("every kernel takes halves"),
+    let kernels: [fn() -> Box<dyn Kernel>; 18] = [
+        || Box::new(Map::unary(N, |x| x.tanh())),
+        || Box::new(Map::flat(N, Activation::Gelu.grad())),
+        || Box::new(Map::flat(N, Activation::Tanh.grad_from_output().expect("tanh tells"))),
+        || Box::new(Map::binary(N, |a, b| a + b)),
+        || Box::new(Map::binary(N, |a, b| a * b)),
+        || Box::new(Map::flat(N, (Expr::input(0) + Expr::input(1)).tanh() * Expr::input(2))),
+        || Box::new(MapInPlace { map: Map::binary(N, |x, sum| sum + x), input: 1 }),
+        || Box::new(Cast { n: N, from: DType::F32, to: DType::F16 }),
+        || Box::new(Cast { n: N, from: DType::F16, to: DType::F32 }),
+        || Box::new(Adam::new(N, 3)),
+        || Box::new(Sgd { n: N, n_lr: 3, momentum: 0.9, weight_decay: 0.1, form: Momentum::Nesterov }),
+        || Box::new(Ema { n: N, decay: 0.9, every: 1 }),
+        || Box::new(ClipByNorm { n: N, max_norm: 0.5 }),
+        || Box::new(ClipByValue { n: N, limit: 0.5 }),
+        || Box::new(Unscale { n: N }),
+        || stored(Map::binary(N, |a, b| a + b), &[DType::F16, DType::F32, DType::F16]).expect("every kernel takes halves"),
+        || stored(Map::binary(N, |a, b| a + b), &[DType::F16; 3]).expect("every kernel takes halves"),
+        || stored(ClipByValue { n: N, limit: 0.5 }, &[DType::F16]).expect("every kernel takes halves"),
     ];
     let limited = std::iter::once(Selection::Cpu).chain(gpu().map(|_| Selection::Index(0)));
     for (device, selection) in devices().into_iter().zip(limited) {
         let limited = lowered_to(selection, 4096);
         for kernel in kernels {
-            let name = format!("{:?} on {}", kernel(chain.clone()), device.info());
-            let ((whole, one), (parts, n_parts)) = (run(&device, kernel(chain.clone())), run(&limited, kernel(chain.clone())));
-            let size = kernel(chain.clone()).args().iter().map(|arg| arg.dtype.size_bytes()).max().expect("it has arguments");
+            let name = format!("{:?} on {}", kernel(), device.info());
+            let ((whole, one), (parts, n_parts)) = (run(&device, kernel()), run(&limited, kernel()));
+            let size = kernel().args().iter().map(|arg| arg.dtype.size_bytes()).max().expect("it has arguments");
             assert_eq!((one, n_parts), (1, (N * size).div_ceil(4096) as u64), "{name}");
             assert_eq!(whole, parts, "{name}");
         }

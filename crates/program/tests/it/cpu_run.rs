@@ -1,6 +1,6 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use brisk_program::kernels::{Add, Advance, DType, STATE_LEN, StoreRows};
+use brisk_program::kernels::{Advance, DType, Map, STATE_LEN, StoreRows};
 use brisk_program::{Device, Error, Persistent, Program};
 
 use crate::gpu::devices;
@@ -13,7 +13,7 @@ fn a_sum() {
     let [a, b, y] = ["a", "b", "y"].map(|name| Persistent::new(name, DType::F32, 3));
     let mut program = Program::new("sum");
     let args = [&a, &b, &y].map(|buffer| program.persistent(buffer));
-    program.push(Add { n: 3 }, &args).expect("an add");
+    program.push(Map::binary(3, |a, b| a + b), &args).expect("an add");
     for device in devices() {
         device.write(&a, &[1.0_f32, 2.0, 3.0]).expect("a fits");
         device.write(&b, &[10.0_f32, 20.0, 30.0]).expect("b fits");
@@ -31,8 +31,8 @@ fn replays_go_on_from_the_state_on_the_device() {
     let [x_, rows_, ones_, sum_, state_] = [&x, &rows, &ones, &sum, &state].map(|buffer| program.persistent(buffer));
     let next = program.transient("next", DType::F32, 2);
     let zero = program.persistent(&Persistent::new("zero", DType::F32, 2));
-    program.push(Add { n: 2 }, &[sum_, ones_, next]).expect("an add");
-    program.push(Add { n: 2 }, &[next, zero, sum_]).expect("an add");
+    program.push(Map::binary(2, |a, b| a + b), &[sum_, ones_, next]).expect("an add");
+    program.push(Map::binary(2, |a, b| a + b), &[next, zero, sum_]).expect("an add");
     program.push(StoreRows { n: 1, n_cols: 2, n_total: 5 }, &[sum_, state_, rows_]).expect("a store");
     program.push(Bump { n: 2 }, &[x_]).expect("a bump");
     program.push(Advance, &[state_]).expect("an advance");
@@ -55,8 +55,8 @@ fn slices_of_one_persistent() {
     let y = Persistent::new("y", DType::F32, 128);
     let mut program = Program::new("slices");
     let (all_, y_) = (program.persistent(&all), program.persistent(&y));
-    program.push(Add { n: 64 }, &[all_.slice(0..64), all_.slice(128..192), y_.slice(0..64)]).expect("an add");
-    program.push(Add { n: 64 }, &[all_.slice(64..128), all_.slice(64..128), y_.slice(64..128)]).expect("an add");
+    program.push(Map::binary(64, |a, b| a + b), &[all_.slice(0..64), all_.slice(128..192), y_.slice(0..64)]).expect("an add");
+    program.push(Map::binary(64, |a, b| a + b), &[all_.slice(64..128), all_.slice(64..128), y_.slice(64..128)]).expect("an add");
     let values: Vec<f32> = (0..192_u8).map(f32::from).collect();
     let expected: Vec<f32> =
         (0..64_u8).map(|i| f32::from(i) + f32::from(i + 128)).chain((64..128_u8).map(|i| 2.0 * f32::from(i))).collect();
@@ -72,7 +72,7 @@ fn any_slice_on_the_cpu() {
     let (x, y) = (Persistent::new("x", DType::F32, 10), Persistent::new("y", DType::F32, 3));
     let mut program = Program::new("slices");
     let (x_, y_) = (program.persistent(&x), program.persistent(&y));
-    program.push(Add { n: 3 }, &[x_.slice(1..4), x_.slice(7..10), y_]).expect("an add");
+    program.push(Map::binary(3, |a, b| a + b), &[x_.slice(1..4), x_.slice(7..10), y_]).expect("an add");
     let device = Device::cpu().expect("threads");
     device.write(&x, &[0.0_f32, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]).expect("it fits");
     device.compile(&program).expect("it compiles").run(1).expect("it runs");

@@ -1,4 +1,4 @@
-use brisk_program::kernels::{self, Add, DType};
+use brisk_program::kernels::{self, DType, Map};
 use brisk_program::{Device, Error, Persistent, Program};
 
 use crate::gpu::own_gpu;
@@ -39,9 +39,9 @@ fn a_slice_off_the_grain() {
     let (all, y) = (Persistent::new("all", DType::F32, 64), Persistent::new("y", DType::F32, 4));
     let mut program = Program::new("step");
     let (all_, y_) = (program.persistent(&all), program.persistent(&y));
-    program.push(Add { n: 4 }, &[all_.slice(0..4), all_.slice(3..7), y_]).expect("recording knows no adapter");
+    program.push(Map::binary(4, |a, b| a + b), &[all_.slice(0..4), all_.slice(3..7), y_]).expect("recording knows no adapter");
     let error = gpu.compile(&program).expect_err("byte 12 is on no adapter's grain");
-    for word in ["step", "`add`", "`all`", "`b`", "byte 12", "256", &gpu.info().name] {
+    for word in ["step", "`map`", "`all`", "`x1`", "byte 12", "256", &gpu.info().name] {
         assert!(error.to_string().contains(word), "`{word}` is not in: {error}");
     }
     assert!(matches!(error, Error::SliceOffset { offset_bytes: 12, .. }), "{error:?}");

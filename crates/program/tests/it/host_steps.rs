@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use brisk_program::kernels::{Activate, Activation, Add, Arg, DType};
+use brisk_program::kernels::{Arg, DType, Map};
 use brisk_program::{Device, Error, HostArgs, HostStep, Persistent, Program};
 
 use crate::gpu::devices;
@@ -62,10 +62,10 @@ fn program(x: &Persistent, sum: &Persistent, keep: &Arc<Keep>) -> Result<Program
     let [x, sum] = [x, sum].map(|persistent| program.persistent(persistent));
     let relu = program.transient("relu", DType::F32, N);
     program.push_host(keep.clone(), &[x])?;
-    program.push(Activate { n: N, activation: Activation::Relu }, &[x, relu])?;
+    program.push(Map::unary(N, |x| x.relu()), &[x, relu])?;
     program.push_host(Arc::new(AddKept(keep.clone())), &[relu])?;
-    program.push(Add { n: N }, &[relu, x, sum])?;
-    program.push(Activate { n: N, activation: Activation::Identity }, &[sum, x])?;
+    program.push(Map::binary(N, |a, b| a + b), &[relu, x, sum])?;
+    program.push(Map::unary(N, |x| x), &[sum, x])?;
     Ok(program)
 }
 
@@ -111,12 +111,12 @@ fn a_step_is_put_behind_the_last_write_of_what_it_reads() -> Result<(), Error> {
     let [a, b] = [&a, &b].map(|persistent| program.persistent(persistent));
     for i in [3, 2, 2, 0] {
         let part = i * N..(i + 1) * N;
-        program.push(Activate { n: N, activation: Activation::Relu }, &[b.slice(part.clone()), a.slice(part)])?;
+        program.push(Map::unary(N, |x| x.relu()), &[b.slice(part.clone()), a.slice(part)])?;
     }
     assert_eq!([0, 1, 2, 3].map(|i| program.last_write(a.slice(i * N..(i + 1) * N))), [Some(3), None, Some(2), Some(0)]);
     assert_eq!((program.last_write(a), program.last_write(b)), (Some(3), None));
     program.insert_host(1, Arc::new(Keep::default()), &[a.slice(3 * N..4 * N)])?;
-    assert_eq!(program.kernel_names().collect::<Vec<_>>(), ["activate", "keep", "activate", "activate", "activate"]);
+    assert_eq!(program.kernel_names().collect::<Vec<_>>(), ["map", "keep", "map", "map", "map"]);
     Ok(())
 }
 

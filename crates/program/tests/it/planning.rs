@@ -1,11 +1,11 @@
-use brisk_program::kernels::{Activate, Activation, Add, ColumnSum, DType};
+use brisk_program::kernels::{ColumnSum, DType, Map};
 use brisk_program::{Error, Persistent, Program, Slice, planned_peak_bytes};
 
 const N: usize = 256;
 const BYTES: usize = 4 * N;
 
 fn relu(program: &mut Program, x: Slice, y: Slice) {
-    program.push(Activate { n: x.len(), activation: Activation::Relu }, &[x, y]).expect("a well-formed step");
+    program.push(Map::unary(x.len(), |x| x.relu()), &[x, y]).expect("a well-formed step");
 }
 
 fn transients<const COUNT: usize>(program: &mut Program) -> [Slice; COUNT] {
@@ -44,7 +44,7 @@ fn what_is_read_last_is_kept() {
     relu(&mut program, x, a);
     relu(&mut program, a, b);
     relu(&mut program, b, c);
-    program.push(Add { n: N }, &[a, c, d]).expect("an add");
+    program.push(Map::binary(N, |a, b| a + b), &[a, c, d]).expect("an add");
     assert_eq!(program.plan().expect("in order").transient_bytes(), 3 * BYTES, "a; b and d; c");
 }
 
@@ -78,7 +78,7 @@ fn the_small_lie_beside_each_other() {
     }
     let y = program.persistent(&Persistent::new("y", DType::F32, N));
     for pair in [[0, 1], [2, 3]] {
-        program.push(Add { n: N }, &[small[pair[0]], small[pair[1]], y]).expect("an add");
+        program.push(Map::binary(N, |a, b| a + b), &[small[pair[0]], small[pair[1]], y]).expect("an add");
     }
     let plan = program.plan().expect("in order");
     assert_eq!(
@@ -99,7 +99,7 @@ fn what_one_kernel_reads_and_writes_lies_apart() {
     let [a, b, c] = transients(&mut program);
     relu(&mut program, x.slice(0..N), a);
     relu(&mut program, a, b);
-    program.push(Add { n: N }, &[a, b, c]).expect("an add");
+    program.push(Map::binary(N, |a, b| a + b), &[a, b, c]).expect("an add");
     let plan = program.plan().expect("in order");
     assert_eq!((plan.transient_bytes(), plan.least_transient_bytes()), (6 * BYTES, 4 * BYTES), "one where the large was");
 }
@@ -138,9 +138,9 @@ fn read_before_write() {
     let [a, b, c] = transients(&mut program);
     let input = program.persistent(&Persistent::new("input", DType::F32, N));
     relu(&mut program, input, a);
-    program.push(Add { n: N }, &[a, b, c]).expect("recording does not look at order");
+    program.push(Map::binary(N, |a, b| a + b), &[a, b, c]).expect("recording does not look at order");
     let error = program.plan().expect_err("t1 was not written");
-    for word in ["step", "`add`", "`t1`", "`b`", "persistent"] {
+    for word in ["step", "`map`", "`t1`", "`x1`", "persistent"] {
         assert!(error.to_string().contains(word), "`{word}` is not in: {error}");
     }
     assert!(matches!(error, Error::ReadBeforeWrite { .. }), "{error:?}");

@@ -1,4 +1,4 @@
-use brisk_program::kernels::{Add, DType};
+use brisk_program::kernels::{DType, Map};
 use brisk_program::{Device, DeviceKind, Error, Persistent, Profile, Program, Selection, Timer};
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ fn program(x: &Persistent) -> Program {
     let count = program.persistent(x);
     let [a, b, y] = ["a", "b", "y"].map(|name| program.persistent(&Persistent::new(name, DType::F32, 1 << 16)));
     for n in [1 << 16, 64, 1 << 16, 64] {
-        program.push(Add { n }, &[a.slice(0..n), b.slice(0..n), y.slice(0..n)]).expect("an add");
+        program.push(Map::binary(n, |a, b| a + b), &[a.slice(0..n), b.slice(0..n), y.slice(0..n)]).expect("an add");
     }
     program.push(Bump { n: x.len() }, &[count]).expect("a bump");
     program
@@ -41,9 +41,9 @@ fn kernels_by_name_and_size() {
         kernels.sort_unstable();
         let large = 1 << 16;
         let expected = [
-            ("add", 2 * n, 2 * n * 12 * 64, 2 * n * 64),
-            ("add", 2 * n, 2 * n * 12 * large, 2 * n * large),
             ("bump", n, n * 12, 0),
+            ("map", 2 * n, 2 * n * 12 * 64, 2 * n * 64),
+            ("map", 2 * n, 2 * n * 12 * large, 2 * n * large),
         ];
         assert_eq!(kernels, expected, "on {}", device.info());
         let total: u64 = profile.kernels().iter().map(|kernel| kernel.total_ns).sum();
@@ -82,8 +82,8 @@ fn the_table() {
             assert!(lines[0].contains(word), "`{word}` is not in: {table}");
         }
         let rows = |name| lines[2..].iter().filter(move |line| line.starts_with(name));
-        assert_eq!((rows("add ").count(), rows("bump ").count()), (2, 1), "{table}");
-        assert!(rows("add ").all(|line| line.contains(" 8 ")) && rows("bump ").all(|line| line.contains(" 4 ")), "{table}");
+        assert_eq!((rows("map ").count(), rows("bump ").count()), (2, 1), "{table}");
+        assert!(rows("map ").all(|line| line.contains(" 8 ")) && rows("bump ").all(|line| line.contains(" 4 ")), "{table}");
         assert!(lines[1..].iter().all(|line| line.len() == lines[1].len()), "columns stand below each other: {table}");
     }
 }
@@ -99,7 +99,7 @@ fn the_trace() {
         let spans: Vec<_> = events.iter().filter(|event| event["ph"] == "X").collect();
         assert_eq!(spans.len(), 5 * N_REPLAYS, "a call each on {}", device.info());
         let names: Vec<_> = spans[..5].iter().map(|event| event["name"].as_str().expect("a name")).collect();
-        assert_eq!(names, ["add", "add", "add", "add", "bump"], "in the program's order");
+        assert_eq!(names, ["map", "map", "map", "map", "bump"], "in the program's order");
         let sum_us: f64 = spans.iter().map(|event| event["dur"].as_f64().expect("a number")).sum();
         assert!((1e3 * sum_us - profile.total_ns() as f64).abs() < 1.0, "{sum_us} us on {}", device.info());
         let starts: Vec<_> = spans.iter().map(|event| event["ts"].as_f64().expect("a number")).collect();

@@ -1,4 +1,4 @@
-use brisk_program::kernels::{Activate, Activation, Add, DType};
+use brisk_program::kernels::{DType, Map};
 use brisk_program::{Device, Persistent, Program, Slice};
 
 use crate::random::Random;
@@ -9,13 +9,13 @@ const BYTES: usize = 4 * N;
 
 fn tanh(program: &mut Program, x: Slice) -> Slice {
     let y = program.transient("tanh", DType::F32, N);
-    program.push(Activate { n: N, activation: Activation::Tanh }, &[x, y]).expect("a well-formed step");
+    program.push(Map::unary(N, |x| x.tanh()), &[x, y]).expect("a well-formed step");
     y
 }
 
 fn add(program: &mut Program, a: Slice, b: Slice) -> Slice {
     let y = program.transient("sum", DType::F32, N);
-    program.push(Add { n: N }, &[a, b, y]).expect("a well-formed step");
+    program.push(Map::binary(N, |a, b| a + b), &[a, b, y]).expect("a well-formed step");
     y
 }
 
@@ -33,7 +33,7 @@ fn chain(x: &Persistent, y: &Persistent, segments: &[std::ops::Range<usize>]) ->
         sum = add(&mut program, sum, link);
     }
     let y = program.persistent(y);
-    program.push(Activate { n: N, activation: Activation::Identity }, &[sum, y]).expect("a well-formed step");
+    program.push(Map::unary(N, |x| x), &[sum, y]).expect("a well-formed step");
     program
 }
 
@@ -86,7 +86,7 @@ fn what_cannot_run_twice_is_kept() {
     let y = program.persistent(&y);
     let a = tanh(&mut program, y);
     let b = tanh(&mut program, a);
-    program.push(Activate { n: N, activation: Activation::Relu }, &[b, y]).expect("a well-formed step");
+    program.push(Map::unary(N, |x| x.relu()), &[b, y]).expect("a well-formed step");
     let mut segment = program.segment(0..4);
     assert_eq!(program.recomputed(&mut segment, counter), counter, "it outlives the run");
     assert_eq!(program.recomputed(&mut segment, y), y, "likewise");

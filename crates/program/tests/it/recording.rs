@@ -1,4 +1,4 @@
-use brisk_program::kernels::{self, Add, DType, StoreRows};
+use brisk_program::kernels::{self, DType, Map, StoreRows};
 use brisk_program::{Error, Persistent, Program};
 
 use crate::toy::{BROKEN_LEN, Broken};
@@ -19,8 +19,8 @@ fn check(pushed: Result<(), Error>, program: &Program, words: &[&str]) -> Error 
 fn wrong_number_of_slices() {
     let mut program = Program::new("step");
     let x = program.transient("x", DType::F32, 8);
-    let pushed = program.push(Add { n: 8 }, &[x, x]);
-    let error = check(pushed, &program, &["step", "`add`", "takes 3", "got 2", "a, b, y", "give"]);
+    let pushed = program.push(Map::binary(8, |a, b| a + b), &[x, x]);
+    let error = check(pushed, &program, &["step", "`map`", "takes 3", "got 2", "x0, x1, y0", "give"]);
     assert!(matches!(error, Error::ArgCount { expected: 3, found: 2, .. }), "{error:?}");
 }
 
@@ -40,10 +40,10 @@ fn wrong_length() {
     let mut program = Program::new("step");
     let [a, b] = ["a", "b"].map(|name| program.transient(name, DType::F32, 8));
     let y = program.transient("result", DType::F32, 9);
-    let pushed = program.push(Add { n: 8 }, &[a, b, y]);
-    let error = check(pushed, &program, &["step", "`add`", "wants 8 F32", "`y`", "got 9 F32", "`result`", "give a slice"]);
+    let pushed = program.push(Map::binary(8, |a, b| a + b), &[a, b, y]);
+    let error = check(pushed, &program, &["step", "`map`", "wants 8 F32", "`y0`", "got 9 F32", "`result`", "give a slice"]);
     assert!(matches!(error, Error::Arg { expected_len: 8, found_len: 9, .. }), "{error:?}");
-    program.push(Add { n: 8 }, &[a, b, y.slice(0..8)]).expect("eight of the nine will do");
+    program.push(Map::binary(8, |a, b| a + b), &[a, b, y.slice(0..8)]).expect("eight of the nine will do");
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn wrong_dtype() {
     let mut program = Program::new("step");
     let [a, b] = ["a", "b"].map(|name| program.transient(name, DType::F32, 8));
     let y = program.transient("result", DType::U32, 8);
-    let pushed = program.push(Add { n: 8 }, &[a, b, y]);
+    let pushed = program.push(Map::binary(8, |a, b| a + b), &[a, b, y]);
     check(pushed, &program, &["wants 8 F32", "got 8 U32", "`result`"]);
 }
 
@@ -59,7 +59,7 @@ fn wrong_dtype() {
 fn empty_slice() {
     let mut program = Program::new("step");
     let x = program.transient("x", DType::F32, 8);
-    let pushed = program.push(Add { n: 8 }, &[x, x, x.slice(3..3)]);
+    let pushed = program.push(Map::binary(8, |a, b| a + b), &[x, x, x.slice(3..3)]);
     check(pushed, &program, &["wants 8 F32", "got 0 F32"]);
 }
 
@@ -77,14 +77,14 @@ fn written_buffer_given_twice() {
     let mut program = Program::new("step");
     let [a, b] = ["first", "second"].map(|name| program.transient(name, DType::F32, 8));
     for args in [[a, b, a], [b, a, a]] {
-        let pushed = program.push(Add { n: 8 }, &args);
-        let error = check(pushed, &program, &["step", "`add`", "`first`", "`y`", "use another buffer"]);
+        let pushed = program.push(Map::binary(8, |a, b| a + b), &args);
+        let error = check(pushed, &program, &["step", "`map`", "`first`", "`y0`", "use another buffer"]);
         assert!(matches!(error, Error::Alias { .. }), "{error:?}");
     }
     // Slices that do not overlap are of one buffer still.
-    let pushed = program.push(Add { n: 4 }, &[a.slice(0..4), b.slice(0..4), a.slice(4..8)]);
+    let pushed = program.push(Map::binary(4, |a, b| a + b), &[a.slice(0..4), b.slice(0..4), a.slice(4..8)]);
     check(pushed, &program, &["`first`"]);
-    program.push(Add { n: 8 }, &[a, a, b]).expect("a buffer may be read twice");
+    program.push(Map::binary(8, |a, b| a + b), &[a, a, b]).expect("a buffer may be read twice");
 }
 
 #[test]
@@ -93,8 +93,8 @@ fn slice_of_another_program() {
     let foreign = other.transient("x", DType::F32, 8);
     let mut program = Program::new("step");
     let x = program.transient("x", DType::F32, 8);
-    let pushed = program.push(Add { n: 8 }, &[x, foreign, x]);
-    let error = check(pushed, &program, &["step", "`add`", "`b`", "another program", "`Persistent`"]);
+    let pushed = program.push(Map::binary(8, |a, b| a + b), &[x, foreign, x]);
+    let error = check(pushed, &program, &["step", "`map`", "`x1`", "another program", "`Persistent`"]);
     assert!(matches!(error, Error::ForeignSlice { .. }), "{error:?}");
 }
 
@@ -147,11 +147,11 @@ fn what_a_program_tells_of_itself() {
     let state = Persistent::new("state", DType::U32, kernels::STATE_LEN);
     let state = program.persistent(&state);
     let losses = program.transient("losses", DType::F32, 80);
-    program.push(Add { n: 8 }, &[a, a, b]).expect("an add");
+    program.push(Map::binary(8, |a, b| a + b), &[a, a, b]).expect("an add");
     program.push(StoreRows { n: 1, n_cols: 8, n_total: 10 }, &[b, state, losses]).expect("a store");
     assert_eq!((program.name(), program.n_kernels()), ("step", 2), "name and length");
-    assert_eq!(program.kernel_names().collect::<Vec<_>>(), ["add", "store_rows"], "names in order");
-    let add = kernels::Kernel::cost(&Add { n: 8 });
+    assert_eq!(program.kernel_names().collect::<Vec<_>>(), ["map", "store_rows"], "names in order");
+    let add = kernels::Kernel::cost(&Map::binary(8, |a, b| a + b));
     let store = kernels::Kernel::cost(&StoreRows { n: 1, n_cols: 8, n_total: 10 });
     assert_eq!(program.cost(), kernels::Cost { flops: add.flops + store.flops, bytes: add.bytes + store.bytes }, "the sum");
 }

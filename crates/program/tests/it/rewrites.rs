@@ -1,6 +1,6 @@
+use brisk_program::kernels::expr::Expr;
 use brisk_program::kernels::{
-    Activate, Activation, ActivationGrad, Add, Conv2d, Conv2dGradInput, ConvShape, DType, Epilogue, Images, Matmul, Multiply,
-    OutputGrad, Transpose, Window,
+    Activation, Conv2d, Conv2dGradInput, ConvShape, DType, Epilogue, Images, Map, Matmul, Transpose, Window,
 };
 use brisk_program::{Device, DeviceKind, Persistent, Program, Rewrite, Slice};
 
@@ -79,12 +79,12 @@ fn an_activation_goes_into_the_product() {
         let (z, y) = (case.transient("z", 35), case.persistent("y", 35));
         let args = if epilogue == Epilogue::None { vec![x, w, z] } else { vec![x, w, bias, z] };
         case.push(product(epilogue), &args);
-        case.push(Activate { n: 35, activation: TANH }, &[z, y]);
+        case.push(Map::flat(35, TANH.forward()), &[z, y]);
         case.check(&[Rewrite::Epilogues], &["matmul"]);
         let shown = case.program.rewritten(&Rewrite::ALL).to_string();
         assert!(shown.contains(&format!("{fused:?}")) && shown.contains(") -> y "), "{shown}");
-        case.check(&[Rewrite::Chains], &["matmul", "activate"]);
-        case.check(&[], &["matmul", "activate"]);
+        case.check(&[Rewrite::Chains], &["matmul", "map"]);
+        case.check(&[], &["matmul", "map"]);
     }
 }
 
@@ -94,7 +94,7 @@ fn a_derivative_goes_into_the_product() {
     let [dz, w, below] = [("dz", 15), ("w", 21), ("below", 35)].map(|(name, len)| case.persistent(name, len));
     let (dy, dx) = (case.transient("dy", 35), case.persistent("dx", 35));
     case.push(product(Epilogue::None), &[dz, w, dy]);
-    case.push(OutputGrad { n: 35, activation: TANH }, &[dy, below, dx]);
+    case.push(Map::flat(35, TANH.grad_from_output().expect("tanh tells")), &[dy, below, dx]);
     case.check(&Rewrite::ALL, &["matmul"]);
 }
 
@@ -107,9 +107,9 @@ fn convolutions_too() {
     let [input, w, y, dx] = [("x", n_x), ("w", n_w), ("y", n_y), ("dx", n_x)].map(|(name, len)| case.persistent(name, len));
     let (z, dz) = (case.transient("z", n_y), case.transient("dz", n_x));
     case.push(Conv2d { shape, epilogue: Epilogue::None }, &[input, w, z]);
-    case.push(Activate { n: n_y, activation: RELU }, &[z, y]);
+    case.push(Map::flat(n_y, RELU.forward()), &[z, y]);
     case.push(Conv2dGradInput { shape, epilogue: Epilogue::None }, &[y, w, dz]);
-    case.push(OutputGrad { n: n_x, activation: TANH }, &[dz, input, dx]);
+    case.push(Map::flat(n_x, TANH.grad_from_output().expect("tanh tells")), &[dz, input, dx]);
     case.check(&[Rewrite::Epilogues], &["conv2d", "conv2d_grad_input"]);
 }
 
@@ -120,8 +120,8 @@ fn what_no_epilogue_does_stays() {
     let [x, w] = [("x", 15), ("w", 21)].map(|(name, len)| case.persistent(name, len));
     let (z, y) = (case.transient("z", 35), case.persistent("y", 35));
     case.push(product(Epilogue::None), &[x, w, z]);
-    case.push(Activate { n: 35, activation: Activation::Gelu }, &[z, y]);
-    case.check(&Rewrite::ALL, &["matmul", "activate"]);
+    case.push(Map::unary(35, |x| x.gelu()), &[z, y]);
+    case.check(&Rewrite::ALL, &["matmul", "map"]);
 }
 
 #[test]
@@ -129,25 +129,40 @@ fn a_chain_becomes_one_kernel() {
     let mut case = Case::new();
     let [x, skip, weight, y] = ["x", "skip", "weight", "y"].map(|name| case.persistent(name, 100));
     let [a, b, c] = ["a", "b", "c"].map(|name| case.transient(name, 100));
-    case.push(Add { n: 100 }, &[x, skip, a]);
-    case.push(Activate { n: 100, activation: Activation::Gelu }, &[a, b]);
+    case.push(Map::binary(100, |a, b| a + b), &[x, skip, a]);
+    case.push(Map::unary(100, |x| x.gelu()), &[a, b]);
     // The value is the second operand here.
-    case.push(Multiply { n: 100 }, &[weight, b, c]);
-    case.push(ActivationGrad { n: 100, activation: Activation::Silu }, &[c, x, y]);
-    case.check(&[Rewrite::Chains], &["elementwise"]);
-    case.check(&[Rewrite::Epilogues], &["add", "activate", "multiply", "activation_grad"]);
+    case.push(Map::binary(100, |a, b| a * b), &[weight, b, c]);
+    case.push(Map::flat(100, Activation::Silu.grad()), &[c, x, y]);
+    case.check(&[Rewrite::Chains], &["map"]);
+    case.check(&[Rewrite::Epilogues], &["map", "map", "map", "map"]);
 }
 
 #[test]
-fn a_chain_too_long_becomes_several() {
-    let mut case = Case::new();
-    let (mut v, y) = (case.persistent("x", 64), case.persistent("y", 64));
-    for i in 0..9 {
-        let next = if i == 8 { y } else { case.transient(&format!("t{i}"), 64) };
-        case.push(Activate { n: 64, activation: TANH }, &[v, next]);
-        v = next;
+fn a_long_chain_becomes_one_kernel_and_a_very_long_one_several() {
+    for (n, activation, expected) in [(9, TANH, &["map"][..]), (30, Activation::Gelu, &["map", "map"])] {
+        let mut case = Case::new();
+        let (mut v, y) = (case.persistent("x", 64), case.persistent("y", 64));
+        for i in 0..n {
+            let next = if i == n - 1 { y } else { case.transient(&format!("t{i}"), 64) };
+            case.push(Map::flat(64, activation.forward()), &[v, next]);
+            v = next;
+        }
+        case.check(&[Rewrite::Chains], expected);
     }
-    case.check(&[Rewrite::Chains], &["elementwise", "elementwise", "activate"]);
+}
+
+#[test]
+fn a_fused_map_reads_each_buffer_once() {
+    let mut case = Case::new();
+    let [x, scale, y] = [("x", 60), ("scale", 5), ("y", 60)].map(|(name, len)| case.persistent(name, len));
+    let t = case.transient("t", 60);
+    let [a, b] = [0, 1].map(Expr::input);
+    case.push(Map::new(&a * &b, &[&[12, 5], &[5]]).expect("they broadcast"), &[x, scale, t]);
+    case.push(Map::new(a * b, &[&[12, 5], &[12, 5]]).expect("they broadcast"), &[t, x, y]);
+    case.check(&Rewrite::ALL, &["map"]);
+    let shown = case.program.rewritten(&Rewrite::ALL).to_string();
+    assert!(shown.contains("map(x, scale) -> y "), "{shown}");
 }
 
 /// A product, what is added to it and its activation: the sum is of the product's shape, the rest one kernel.
@@ -157,9 +172,9 @@ fn a_residual_behind_a_product() {
     let [x, w, skip, y] = [("x", 15), ("w", 21), ("skip", 35), ("y", 35)].map(|(name, len)| case.persistent(name, len));
     let [z, sum] = ["z", "sum"].map(|name| case.transient(name, 35));
     case.push(product(Epilogue::None), &[x, w, z]);
-    case.push(Add { n: 35 }, &[skip, z, sum]);
-    case.push(Activate { n: 35, activation: RELU }, &[sum, y]);
-    case.check(&Rewrite::ALL, &["matmul", "elementwise"]);
+    case.push(Map::binary(35, |a, b| a + b), &[skip, z, sum]);
+    case.push(Map::flat(35, RELU.forward()), &[sum, y]);
+    case.check(&Rewrite::ALL, &["matmul", "map"]);
 }
 
 /// All that keeps two kernels apart, each alone.
@@ -169,37 +184,37 @@ fn what_others_need_stays() {
     let mut case = Case::new();
     let [x, y, z] = ["x", "y", "z"].map(|name| case.persistent(name, 64));
     let sum = case.transient("sum", 64);
-    case.push(Add { n: 64 }, &[x, y, sum]);
-    case.push(Activate { n: 64, activation: RELU }, &[sum, z]);
-    case.push(Add { n: 64 }, &[z, sum, y]);
-    case.check(&Rewrite::ALL, &["add", "activate", "add"]);
+    case.push(Map::binary(64, |a, b| a + b), &[x, y, sum]);
+    case.push(Map::flat(64, RELU.forward()), &[sum, z]);
+    case.push(Map::binary(64, |a, b| a + b), &[z, sum, y]);
+    case.check(&Rewrite::ALL, &["map", "map", "map"]);
     // It is persistent.
     let mut case = Case::new();
     let [x, y, sum] = ["x", "y", "sum"].map(|name| case.persistent(name, 64));
-    case.push(Add { n: 64 }, &[x, x, sum]);
-    case.push(Activate { n: 64, activation: RELU }, &[sum, y]);
-    case.check(&Rewrite::ALL, &["add", "activate"]);
+    case.push(Map::binary(64, |a, b| a + b), &[x, x, sum]);
+    case.push(Map::flat(64, RELU.forward()), &[sum, y]);
+    case.check(&Rewrite::ALL, &["map", "map"]);
     // Both operands are the value.
     let mut case = Case::new();
     let [x, y] = ["x", "y"].map(|name| case.persistent(name, 64));
     let t = case.transient("t", 64);
-    case.push(Activate { n: 64, activation: RELU }, &[x, t]);
-    case.push(Add { n: 64 }, &[t, t, y]);
-    case.check(&Rewrite::ALL, &["activate", "add"]);
+    case.push(Map::flat(64, RELU.forward()), &[x, t]);
+    case.push(Map::binary(64, |a, b| a + b), &[t, t, y]);
+    case.check(&Rewrite::ALL, &["map", "map"]);
     // Only a part of it is read.
     let mut case = Case::new();
     let [x, y] = [("x", 128), ("y", 64)].map(|(name, len)| case.persistent(name, len));
     let t = case.transient("t", 128);
-    case.push(Activate { n: 128, activation: RELU }, &[x, t]);
-    case.push(Activate { n: 64, activation: TANH }, &[t.slice(64..128), y]);
-    case.check(&Rewrite::ALL, &["activate", "activate"]);
+    case.push(Map::flat(128, RELU.forward()), &[x, t]);
+    case.push(Map::flat(64, TANH.forward()), &[t.slice(64..128), y]);
+    case.check(&Rewrite::ALL, &["map", "map"]);
     // The result goes where the first kernel reads: a GPU binds a buffer for one or the other.
     let mut case = Case::new();
     let [x, y] = ["x", "y"].map(|name| case.persistent(name, 64));
     let t = case.transient("t", 64);
-    case.push(Add { n: 64 }, &[x, y, t]);
-    case.push(Activate { n: 64, activation: TANH }, &[t, x]);
-    case.check(&Rewrite::ALL, &["add", "activate"]);
+    case.push(Map::binary(64, |a, b| a + b), &[x, y, t]);
+    case.push(Map::flat(64, TANH.forward()), &[t, x]);
+    case.check(&Rewrite::ALL, &["map", "map"]);
 }
 
 /// What the first kernel reads is overwritten before the second: to compute it later would be too late.
@@ -208,34 +223,33 @@ fn an_input_that_changes_between() {
     let mut case = Case::new();
     let [x, y, z] = ["x", "y", "z"].map(|name| case.persistent(name, 64));
     let t = case.transient("t", 64);
-    case.push(Add { n: 64 }, &[x, y, t]);
-    case.push(Activate { n: 64, activation: TANH }, &[z, x]);
-    case.push(Multiply { n: 64 }, &[t, y, z]);
-    case.check(&Rewrite::ALL, &["add", "activate", "multiply"]);
+    case.push(Map::binary(64, |a, b| a + b), &[x, y, t]);
+    case.push(Map::flat(64, TANH.forward()), &[z, x]);
+    case.push(Map::binary(64, |a, b| a * b), &[t, y, z]);
+    case.check(&Rewrite::ALL, &["map", "map", "map"]);
     // The same with another kernel between that does not.
     let mut case = Case::new();
     let [x, y, z, other] = ["x", "y", "z", "other"].map(|name| case.persistent(name, 64));
     let t = case.transient("t", 64);
-    case.push(Add { n: 64 }, &[x, y, t]);
-    case.push(Activate { n: 64, activation: TANH }, &[x, other]);
-    case.push(Multiply { n: 64 }, &[t, other, z]);
-    case.check(&Rewrite::ALL, &["activate", "elementwise"]);
+    case.push(Map::binary(64, |a, b| a + b), &[x, y, t]);
+    case.push(Map::flat(64, TANH.forward()), &[x, other]);
+    case.push(Map::binary(64, |a, b| a * b), &[t, other, z]);
+    case.check(&Rewrite::ALL, &["map", "map"]);
 }
 
 /// Run where the second did, the product would keep alive for longer what is larger than its result.
 #[test]
 fn large_inputs_are_not_kept() {
-    for (is_between, expected) in [(false, &["activate", "matmul"][..]), (true, &["activate", "matmul", "activate", "activate"])]
-    {
+    for (is_between, expected) in [(false, &["map", "matmul"][..]), (true, &["map", "matmul", "map", "map"])] {
         let mut case = Case::new();
         let [x, w, y, z] = [("x", 100), ("w", 140), ("y", 35), ("z", 35)].map(|(name, len)| case.persistent(name, len));
         let [a, product] = [("a", 100), ("product", 35)].map(|(name, len)| case.transient(name, len));
-        case.push(Activate { n: 100, activation: TANH }, &[x, a]);
+        case.push(Map::flat(100, TANH.forward()), &[x, a]);
         case.push(Matmul { m: 5, n: 7, k: 20, transpose: Transpose::B, epilogue: Epilogue::None }, &[a, w, product]);
         if is_between {
-            case.push(Activate { n: 35, activation: RELU }, &[w.slice(0..35), z]);
+            case.push(Map::flat(35, RELU.forward()), &[w.slice(0..35), z]);
         }
-        case.push(Activate { n: 35, activation: RELU }, &[product, y]);
+        case.push(Map::flat(35, RELU.forward()), &[product, y]);
         case.check(&Rewrite::ALL, expected);
     }
 }
@@ -246,12 +260,15 @@ fn the_last_to_read_writes_in_place() {
     let mut case = Case::new();
     let [x, skip, y] = ["x", "skip", "y"].map(|name| case.persistent(name, 100));
     let [a, b, c] = ["a", "b", "c"].map(|name| case.transient(name, 100));
-    case.push(Activate { n: 100, activation: TANH }, &[x, a]);
+    case.push(Map::flat(100, TANH.forward()), &[x, a]);
     // The value is the second operand.
-    case.push(Add { n: 100 }, &[skip, a, b]);
-    case.push(ActivationGrad { n: 100, activation: Activation::Gelu }, &[b, x, c]);
-    case.push(Activate { n: 100, activation: RELU }, &[c, y]);
-    case.check(&[Rewrite::InPlace], &["activate", "elementwise_in_place", "elementwise_in_place", "activate"]);
+    case.push(Map::binary(100, |a, b| a + b), &[skip, a, b]);
+    case.push(Map::flat(100, Activation::Gelu.grad()), &[b, x, c]);
+    // Without an operand.
+    let d = case.transient("d", 100);
+    case.push(Map::flat(100, RELU.forward()), &[c, d]);
+    case.push(Map::binary(100, |a, b| a * b), &[d, x, y]);
+    case.check(&[Rewrite::InPlace], &["map", "map_in_place", "map_in_place", "map_in_place", "map"]);
     let transient_bytes = |program: &Program| program.plan().expect("in order").transient_bytes();
     let rewritten = case.program.rewritten(&[Rewrite::InPlace]);
     assert_eq!((transient_bytes(&case.program), transient_bytes(&rewritten)), (1024, 512), "{rewritten}");
@@ -260,24 +277,16 @@ fn the_last_to_read_writes_in_place() {
 /// All that keeps a value where it is, each alone.
 #[test]
 fn what_is_not_put_in_place() {
-    let chain = ["activate", "add", "activate"];
     let [whole, half] = [64, 32];
-    for (n, value_is_read_later, operand_is_value, has_operand) in
-        [(whole, true, false, true), (whole, false, true, true), (whole, false, false, false), (half, false, false, true)]
-    {
+    for (n, value_is_read_later, operand_is_value) in [(whole, true, false), (whole, false, true), (half, false, false)] {
         let mut case = Case::new();
         let [x, y] = ["x", "y"].map(|name| case.persistent(name, 64));
         let (a, b) = (case.transient("a", 64), case.transient("b", n));
-        case.push(Activate { n: 64, activation: TANH }, &[x, a]);
-        if has_operand {
-            let operand = if operand_is_value { a } else { x };
-            case.push(Add { n }, &[a.slice(0..n), operand.slice(0..n), b]);
-        } else {
-            case.push(Activate { n, activation: RELU }, &[a, b]);
-        }
-        case.push(Activate { n, activation: TANH }, &[if value_is_read_later { a } else { b }, y.slice(0..n)]);
-        let expected = if has_operand { chain } else { ["activate"; 3] };
-        case.check(&[Rewrite::InPlace], &expected);
+        case.push(Map::flat(64, TANH.forward()), &[x, a]);
+        let operand = if operand_is_value { a } else { x };
+        case.push(Map::binary(n, |a, b| a + b), &[a.slice(0..n), operand.slice(0..n), b]);
+        case.push(Map::flat(n, TANH.forward()), &[if value_is_read_later { a } else { b }, y.slice(0..n)]);
+        case.check(&[Rewrite::InPlace], &["map"; 3]);
     }
 }
 
@@ -286,10 +295,10 @@ fn a_rewritten_program_is_its_own() {
     let mut case = Case::new();
     let [x, y] = ["x", "y"].map(|name| case.persistent(name, 64));
     let t = case.transient("t", 64);
-    case.push(Add { n: 64 }, &[x, x, t]);
-    case.push(Activate { n: 64, activation: RELU }, &[t, y]);
+    case.push(Map::binary(64, |a, b| a + b), &[x, x, t]);
+    case.push(Map::flat(64, RELU.forward()), &[t, y]);
     let mut rewritten = case.program.rewritten(&Rewrite::ALL);
-    let error = rewritten.push(Activate { n: 64, activation: RELU }, &[t, y]).expect_err("a slice of the other");
+    let error = rewritten.push(Map::flat(64, RELU.forward()), &[t, y]).expect_err("a slice of the other");
     assert!(matches!(error, brisk_program::Error::ForeignSlice { .. }), "{error}");
     assert_eq!(case.program.n_kernels(), 2, "the first is as it was");
     assert_eq!(case.program.to_string().lines().count(), 3, "a line on the whole and one a kernel");

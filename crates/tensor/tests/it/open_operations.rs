@@ -1,7 +1,7 @@
 //! Operations that are defined outside the crate.
 
 use brisk_tensor::program::Device;
-use brisk_tensor::program::kernels::{Activate, ColumnSum, Epilogue, Matmul, Multiply};
+use brisk_tensor::program::kernels::{ColumnSum, Epilogue, Map, Matmul};
 use brisk_tensor::{
     Activation, Autocast, AutocastRule, Backward, DType, Error, Forward, Graph, Operation, Precision, Tensor, Transpose,
     check_gradients,
@@ -26,15 +26,15 @@ impl Operation for SquaredRelu {
         let (x, y) = (forward.input(0), forward.output());
         let n = x.len();
         let relu = forward.transient("relu", x.dtype(), n);
-        forward.push(Activate { n, activation: Activation::Relu }, &[x, relu])?;
+        forward.push(Map::unary(n, |x| x.relu()), &[x, relu])?;
         forward.save(relu);
-        forward.push(Multiply { n }, &[relu, relu, y])
+        forward.push(Map::binary(n, |a, b| a * b), &[relu, relu, y])
     }
 
     fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
         let (dy, relu) = (backward.grad(), backward.saved(0));
         for _ in 0..2 {
-            backward.give(0, Multiply { n: relu.len() }, &[dy, relu])?;
+            backward.give(0, Map::binary(relu.len(), |a, b| a * b), &[dy, relu])?;
         }
         Ok(())
     }
@@ -129,7 +129,7 @@ impl Operation for Faulty {
 
     fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
         let (x, y) = (forward.input(0), forward.output());
-        forward.push(Activate { n: x.len(), activation: Activation::Tanh }, &[x, y])
+        forward.push(Map::unary(x.len(), |x| x.tanh()), &[x, y])
     }
 
     fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
@@ -137,7 +137,7 @@ impl Operation for Faulty {
         match self {
             Self::WithoutGradient => Err(Error::NotDifferentiable { op: self.name() }),
             Self::GradientOfAnotherLength => backward.give(0, ColumnSum { n_rows: 3, n_cols: 4 }, &[dy]),
-            Self::WrongGradient => backward.give(0, Multiply { n: y.len() }, &[dy, y]),
+            Self::WrongGradient => backward.give(0, Map::binary(y.len(), |a, b| a * b), &[dy, y]),
         }
     }
 }

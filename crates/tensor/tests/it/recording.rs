@@ -170,7 +170,8 @@ fn an_error_behind_dyn_also_names_the_caller_of_the_model() {
 fn kernels_of_the_caller_are_checked_too() {
     let graph = Graph::inference("net");
     let x = parameter(&graph, &[6]);
-    graph.push(brisk_tensor::program::kernels::Add { n: 5 }, &[x.slice(), x.slice(), graph.buffer(&Graph::state_buffer())]);
+    let kernel = brisk_tensor::program::kernels::Map::binary(5, |a, b| a + b);
+    graph.push(kernel, &[x.slice(), x.slice(), graph.buffer(&Graph::state_buffer())]);
     let error = graph.check().expect_err("six elements, not five");
     assert!(matches!(error.kind(), Error::Program(_)), "{error}");
     let line = line!() - 3;

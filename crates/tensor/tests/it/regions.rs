@@ -48,7 +48,8 @@ fn checkpoint() -> Result<(), Error> {
         before(&graph);
         let y = graph.checkpoint(|| w.activate(Activation::Gelu).activate(Activation::Gelu));
         graph.backward(&y.multiply(&y).sum(..))?;
-        Ok::<_, Error>(graph.with_program(|program| program.kernel_names().filter(|name| *name == "activate").count()))
+        let gelu = format!("{:?}", Activation::Gelu.forward());
+        Ok::<_, Error>(graph.with_program(|program| program.to_string().lines().filter(|line| line.contains(&gelu)).count()))
     };
     let expected = n_activates(&|_| ())?;
     assert_eq!(expected, 3, "the first is computed again");

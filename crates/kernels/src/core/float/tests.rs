@@ -14,7 +14,6 @@ fn elementary_functions_are_close() {
     check("exp", |x| exp(x * 0.8), |x| f64::from(x as f32 * 0.8).exp(), 4e-7, 1.2e-38);
     check("sigmoid", sigmoid, |x| 1.0 / (1.0 + (-x).exp()), 5e-7, 1.2e-38);
     check("softplus", softplus, |x| x.max(0.0) + (-x.abs()).exp().ln_1p(), 5e-7, 1.2e-38);
-    check("tanh", tanh, f64::tanh, 3e-7, 0.0);
 }
 
 #[test]
@@ -30,11 +29,4 @@ fn softplus_keeps_the_special_values() {
     assert_eq!(softplus(f32::NEG_INFINITY), 0.0, "softplus(-inf)");
     assert_eq!(softplus(f32::INFINITY), f32::INFINITY, "softplus(inf)");
     assert!(softplus(f32::NAN).is_nan(), "softplus(nan)");
-}
-
-#[test]
-fn erf_at_known_points() {
-    for (x, want) in [(0.0, 0.0), (0.5, 0.520_499_9), (1.0, 0.842_700_8), (-2.0, -0.995_322_3), (4.0, 1.0)] {
-        assert!((erf(x) - want).abs() < 3e-7, "erf({x}) = {}, expected {want}", erf(x));
-    }
 }

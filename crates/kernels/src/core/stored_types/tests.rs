@@ -70,6 +70,8 @@ fn lanes_of_one_float_become_lanes_of_two() {
         &[
             "alias V = vec2f;",
             "alias U = vec2u;",
+            "alias I = vec2i;",
+            "alias Mask = vec2<bool>;",
             "alias X = u32;",
             "fn load_x(v: X) -> V { return unpack_bf16(v); }",
             "alias Y = V;",

@@ -1,4 +1,4 @@
 // False where either is NaN, also on drivers that assume there is none.
-fn less_or_equal(a: V, b: V) -> B {
+fn less_or_equal(a: V, b: V) -> Mask {
     return (a <= b) & !(is_nan(a) | is_nan(b));
 }

@@ -10,7 +10,7 @@ fn sine_of_quadrant(v: V, quadrants: I) -> V {
     return select(y, -y, (quadrant & I(2)) == I(2));
 }
 
-fn is_within_sine_range(v: V) -> B {
+fn is_within_sine_range(v: V) -> Mask {
     return less_or_equal(abs(v), V(12000.0));
 }
 

@@ -1,6 +1,7 @@
 //! Kernels on an adapter, by family: those that move data against the adapter's copies, products and convolutions against its arithmetic.
 
 use anyhow::Result;
+use brisk_program::kernels::expr::Expr;
 use brisk_program::kernels::*;
 use brisk_program::{Device, DeviceKind};
 
@@ -55,19 +56,18 @@ impl Bench<'_> {
     fn moves(&self) -> Result<Vec<Row>> {
         let (n_rows, n_cols) = (self.sizes.n_rows, N_COLS);
         let n = n_rows * n_cols;
-        let relu = Activation::Relu;
-        let chain = vec![ElementwiseStep::Add, ElementwiseStep::Activate(relu), ElementwiseStep::Multiply];
+        let [x, dy, scale] = [0, 1, 2].map(Expr::input);
         let softmax = Softmax { n_rows, n_cols, form: SoftmaxForm::Probability };
         let layer_norm = LayerNorm { n_rows, n_cols, eps: 1e-5, affine: Affine::WeightAndBias };
         let shape = BatchNormShape { n_rows, n_channels: n_cols, n_groups: 1 };
         let images = Images { n_images: n_rows.div_ceil(4), height: 8, width: 8, n_channels: 16 };
         let pool = PoolShape { x: images, window: Window { stride: [2; 2], ..Window::square(2, 0) }, rounding: Rounding::Down };
         Ok(vec![
-            self.moved("add", Add { n })?,
-            self.moved("activate, relu", Activate { n, activation: relu })?,
-            self.moved("activate, gelu", Activate { n, activation: Activation::Gelu })?,
-            self.moved("gradient of relu by its output", OutputGrad { n, activation: relu })?,
-            self.moved("add, relu and multiply, fused", Elementwise { n, steps: chain })?,
+            self.moved("add", Map::binary(n, |a, b| a + b))?,
+            self.moved("activate, relu", Map::unary(n, |x| x.relu()))?,
+            self.moved("activate, gelu", Map::unary(n, |x| x.gelu()))?,
+            self.moved("gradient of relu by its output", Map::flat(n, x.le(0.0).select(0.0, &dy)))?,
+            self.moved("add, relu and multiply, fused", Map::flat(n, (x + dy).relu() * scale))?,
             self.moved("dropout", Dropout { n, p: 0.1, seed: 1, stream: 0 })?,
             self.moved("sum of all", Reduce::all(n, ReduceOp::Sum))?,
             self.moved("sum of columns", ColumnSum { n_rows, n_cols })?,

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use brisk_program::Device;
-use brisk_program::kernels::{Activate, Activation, Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, wgpu};
+use brisk_program::kernels::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, Map, TwinArgs, wgpu};
 
 use super::case::Case;
 use super::turns::{Turns, seconds};
@@ -21,7 +21,7 @@ impl Copies {
     /// Those that read and write as much as a kernel of so many bytes.
     pub(super) fn new(device: &Device, n_bytes: u64, turns: &Turns) -> Result<Self> {
         let n = (n_bytes as usize / 2).div_ceil(size_of::<f32>());
-        let by_kernel = Case::new(device, Activate { n, activation: Activation::Identity }, turns)?;
+        let by_kernel = Case::new(device, Map::unary(n, |x| x), turns)?;
         let (device, queue) = device.wgpu().context("an adapter")?;
         let [from, to] = [(); 2].map(|()| {
             let (label, size) = (Some("copied"), (n * size_of::<f32>()) as u64);

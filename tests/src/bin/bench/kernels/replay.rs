@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use brisk_program::kernels::gpu::{Recorded, Recorder};
-use brisk_program::kernels::{Add, DType, bytemuck, wgpu};
+use brisk_program::kernels::{DType, Map, bytemuck, wgpu};
 use brisk_program::{Device, Executable, Persistent, Program};
 
 use super::turns::{Turns, seconds};
@@ -90,7 +90,7 @@ impl Chain {
         let x = ["x0", "x1", "x2"].map(|name| Persistent::new(name, DType::F32, N));
         let add = |program: &mut Program, i: usize| {
             let args = [i, i + 1, i + 2].map(|i| program.persistent(&x[i % 3]));
-            program.push(Add { n: N }, &args)
+            program.push(Map::binary(N, |a, b| a + b), &args)
         };
         let mut whole = Program::new("whole");
         let mut single = Vec::new();
@@ -158,7 +158,7 @@ impl Anew {
     fn run(&self, n: usize) -> Result<()> {
         for i in (0..n).flat_map(|_| 0..N_KERNELS) {
             let mut encoder = self.encoder();
-            self.recorder.borrow_mut().record(&Add { n: N }, &self.bindings(i), &mut encoder)?;
+            self.recorder.borrow_mut().record(&Map::binary(N, |a, b| a + b), &self.bindings(i), &mut encoder)?;
             self.queue.submit([encoder.finish()]);
         }
         Ok(())
@@ -176,7 +176,7 @@ impl Anew {
 
     /// Seconds a dispatch of encoding, finishing and submitting what a replay does.
     fn parts(&self, n_rounds: usize) -> Result<[Vec<f64>; 3]> {
-        let prepare = |i: usize| self.recorder.borrow_mut().prepare(&Add { n: N }, &self.bindings(i));
+        let prepare = |i: usize| self.recorder.borrow_mut().prepare(&Map::binary(N, |a, b| a + b), &self.bindings(i));
         let kernels = (0..N_KERNELS).map(prepare).collect::<Result<Vec<Recorded>, _>>()?;
         let mut parts = [(); 3].map(|()| Vec::with_capacity(n_rounds));
         for round in 0..=n_rounds {

@@ -29,9 +29,9 @@ pub(super) fn run(options: &Options) -> Result<Table> {
     let n = n_rows * n_cols;
     let layer_norm = LayerNorm { n_rows, n_cols, eps: 1e-5, affine: Affine::WeightAndBias };
     let batch_norm = BatchNormShape { n_rows, n_channels: n_cols, n_groups: 1 };
-    rows.push(bench.move_bytes("add", Add { n })?);
-    rows.push(bench.move_bytes("activate, relu", Activate { n, activation: Activation::Relu })?);
-    rows.push(bench.move_bytes("activate, gelu", Activate { n, activation: Activation::Gelu })?);
+    rows.push(bench.move_bytes("add", Map::binary(n, |a, b| a + b))?);
+    rows.push(bench.move_bytes("activate, relu", Map::unary(n, |x| x.relu()))?);
+    rows.push(bench.move_bytes("activate, gelu", Map::unary(n, |x| x.gelu()))?);
     rows.push(bench.move_bytes("sum of all", Reduce::all(n, ReduceOp::Sum))?);
     rows.push(bench.move_bytes("sum of columns", ColumnSum { n_rows, n_cols })?);
     rows.push(bench.move_bytes("softmax", Softmax { n_rows, n_cols, form: SoftmaxForm::Probability })?);
