@@ -2,14 +2,14 @@ use brisk_tensor::{Activation, BatchNormOptions, Mode, Statistics, Tensor};
 
 use crate::{Bound, BufferId, Init, Module, ParameterId, ParametersBuilder};
 
-/// Batch normalisation of each channel, with what follows it, in ghost groups if asked for.
+/// Batch normalisation of each channel with an activation, optionally in ghost groups.
 ///
-/// In a training graph it normalises by the batch and moves the running statistics; in one for inference it normalises by those.
+/// In a training graph it normalises by the statistics of the batch and updates the running statistics; in a graph for inference it normalises by the latter.
 ///
 /// # Shapes
 /// `x`: `[n_rows, n_channels]` or `[n_images, height, width, n_channels]`; `weight`, `bias`, `running_mean`, `running_var`: `[n_channels]`.
 /// # Reference
-/// `torch.nn.BatchNorm1d`, `torch.nn.BatchNorm2d`, whose names, starting values and defaults it has.
+/// `torch.nn.BatchNorm1d`, `torch.nn.BatchNorm2d`, with the same names, initial values and defaults.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BatchNorm {
     weight: Weight,
@@ -32,23 +32,23 @@ pub struct BatchNormConfig {
     pub n_channels: usize,
     /// Whether the scale is trained.
     pub scale: Scale,
-    /// Equal runs of rows or images that are normalised each by itself in training; 1 for the whole batch.
+    /// The number of equal groups of consecutive rows or images that are normalised separately in training; 1 for the whole batch.
     pub n_groups: usize,
     /// ε, added to the variance.
     pub eps: f32,
-    /// How much of the running statistics a batch replaces.
+    /// The fraction of the running statistics that a batch replaces.
     pub momentum: f32,
-    /// What is done with each result, in the same kernel.
+    /// The activation, in the same kernel.
     pub activation: Activation,
 }
 
-/// What becomes of the scale of a normalisation, `weight`, which starts at 1.
+/// Whether the scale of a normalisation, `weight`, is trained. It starts at 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Scale {
     /// It is a parameter.
     #[default]
     Trained,
-    /// It stays, and is kept as a buffer.
+    /// It is a buffer, which is not trained.
     Frozen,
 }
 
@@ -73,11 +73,11 @@ impl BatchNorm {
         Self { weight, bias, running_mean, running_var, config: *config }
     }
 
-    /// Records the layer, as the mode of the graph asks.
+    /// Records the layer for the mode of the graph.
     ///
     /// # Errors
-    /// [`Error::Shape`](brisk_tensor::Error::Shape) if `x` has another number of channels, or cannot be cut into the groups; [`Error::Program`](brisk_tensor::Error::Program) where a group has fewer than two values
-    /// a channel.
+    /// [`Error::Shape`](brisk_tensor::Error::Shape) if `x` has another number of channels, or the groups do not divide its rows; [`Error::Program`](brisk_tensor::Error::Program) where a group has fewer than two values
+    /// per channel.
     #[track_caller]
     pub fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
         let _scope = params.enter(self.bias);

@@ -7,7 +7,7 @@ use crate::{Bound, Init, Module, ParameterId, ParametersBuilder};
 /// # Shapes
 /// `x`: `[n_images, height, width, n_in]`; `weight`: `[n_out, kernel height, kernel width, n_in]`; `bias`: `[n_out]`.
 /// # Reference
-/// `torch.nn.Conv2d`, whose starting values it has; PyTorch's weights are these with the last dimension in second place.
+/// `torch.nn.Conv2d`, with the same initial distribution; PyTorch's weights have the last dimension in second place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Conv2d {
     weight: ParameterId,
@@ -30,34 +30,34 @@ pub struct Conv2d {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Conv2dConfig {
-    /// Channels that go in.
+    /// Input channels.
     pub n_in: usize,
-    /// Channels that come out.
+    /// Output channels.
     pub n_out: usize,
-    /// Pixels that a window covers.
+    /// The size of the kernel in pixels.
     pub kernel: [usize; 2],
-    /// Pixels from one window to the next.
+    /// The distance between windows in pixels.
     pub stride: [usize; 2],
     /// Pixels of zeros added on each side.
     pub padding: [usize; 2],
     /// Whether there is a bias.
     pub bias: Bias,
-    /// What is done with each result.
+    /// The activation.
     pub activation: Activation,
 }
 
-/// Whether a layer has a bias. One in front of a normalisation needs none.
+/// Whether a layer has a bias. A layer followed by a normalisation needs none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Bias {
-    /// It has, and it is trained.
+    /// A trained bias.
     #[default]
     Trained,
-    /// It has none.
+    /// No bias.
     None,
 }
 
 impl Conv2dConfig {
-    /// Square windows a pixel apart, without padding, with a bias and no activation.
+    /// A square kernel with stride 1, no padding, a bias and no activation.
     pub const fn square(n_in: usize, n_out: usize, kernel: usize) -> Self {
         let (kernel, activation) = ([kernel; 2], Activation::Identity);
         Self { n_in, n_out, kernel, stride: [1; 2], padding: [0; 2], bias: Bias::Trained, activation }
@@ -80,7 +80,7 @@ impl Conv2d {
     /// Records the layer.
     ///
     /// # Errors
-    /// [`Error::Shape`](brisk_tensor::Error::Shape) if `x` is not images of that many channels; [`Error::Program`](brisk_tensor::Error::Program) where no window fits.
+    /// [`Error::Shape`](brisk_tensor::Error::Shape) unless `x` is a batch of images with `n_in` channels; [`Error::Program`](brisk_tensor::Error::Program) where no window fits.
     #[track_caller]
     pub fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
         let _scope = params.enter(self.weight);

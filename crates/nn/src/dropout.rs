@@ -2,7 +2,7 @@ use brisk_tensor::{Persistent, Tensor};
 
 use crate::Bound;
 
-/// Dropout, in graphs that train: each value is 0 with probability `p`, else divided by `1 - p`. It has no parameters.
+/// Dropout, in training graphs: each value is set to 0 with probability `p`, else divided by `1 - p`. It has no parameters.
 ///
 /// # Reference
 /// `torch.nn.Dropout`.
@@ -14,7 +14,7 @@ pub struct Dropout {
 }
 
 impl Dropout {
-    /// A layer that draws anew in each step counted by `state`, the run's.
+    /// A layer that draws a new mask in each step, as counted by `state`, that of the run.
     pub fn new(p: f32, seed: u64, state: &Persistent) -> Self {
         Self { p, seed, state: state.clone() }
     }

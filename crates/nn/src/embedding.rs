@@ -7,7 +7,7 @@ use crate::{Bound, Init, ParameterId, ParametersBuilder};
 /// # Shapes
 /// `weight`: `[n_entries, dim]`.
 /// # Reference
-/// `torch.nn.Embedding`, whose starting values it has.
+/// `torch.nn.Embedding`, with the same initial distribution.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Embedding {
     weight: ParameterId,
@@ -17,14 +17,14 @@ pub struct Embedding {
 /// A categorical column, and how it is embedded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CategoricalColumn {
-    /// How many codes there are, code 0, for what is missing or unknown, among them.
+    /// The number of codes, including code 0 for missing and unknown values.
     pub n_codes: usize,
-    /// Numbers that stand for a code.
+    /// The dimension of the embedding.
     pub dim: usize,
 }
 
 impl CategoricalColumn {
-    /// As many numbers a code as fast.ai once took by rule: half of the codes, at most 50.
+    /// A column whose embedding has half as many dimensions as there are codes, at most 50: an early rule of thumb of fast.ai.
     ///
     /// # Examples
     /// ```
@@ -43,7 +43,7 @@ impl Embedding {
         Self::add(params, name, n_entries, dim, None)
     }
 
-    /// The same with an entry that starts as zeros and gets no gradient: PyTorch's `padding_idx`.
+    /// [`new`](Self::new) with an entry that starts as zeros and gets no gradient: PyTorch's `padding_idx`.
     pub fn with_padding(params: &mut ParametersBuilder, name: &str, n_entries: usize, dim: usize, padding: usize) -> Self {
         Self::add(params, name, n_entries, dim, Some(padding))
     }

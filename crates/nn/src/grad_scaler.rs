@@ -6,23 +6,23 @@ use brisk_tensor::{Error, Graph, Persistent, Tensor};
 
 use crate::{Optimizer, Parameters, StepInputs};
 
-/// Keeps the gradients of f16 within its range: the loss is multiplied by a scale, the gradients are divided by it, a step whose gradients are not
-/// finite is skipped, and the scale follows. All of it happens on the device: a step reads nothing back.
+/// Dynamic loss scaling, which keeps f16 gradients in range: the loss is multiplied by a scale, the gradients are divided by it, a step whose gradients
+/// are not finite is skipped, and the scale is adjusted. All of it happens on the device: a step reads nothing back.
 ///
-/// Per step it records two kernels, and one more for each further optimizer: [`backward`](Self::backward), then [`step`](Self::step) for each
-/// optimizer, then [`update`](Self::update), and [`Graph::advance`] for each optimizer's `state` behind them. To clip gradients, or to look at them,
-/// [`unscale`](Self::unscale) them before. To sum gradients over several batches, go back from the sum of their losses, which the scale is the same for.
+/// A step records two kernels, and one more for each further optimizer: call [`backward`](Self::backward), then [`step`](Self::step) for each
+/// optimizer, then [`update`](Self::update), then [`Graph::advance`] for the `state` of each optimizer. To clip or read gradients,
+/// [`unscale`](Self::unscale) them first. To sum gradients over several batches, go back from the sum of their losses, which have the same scale.
 ///
-/// The scale is kept on the device: before the first step [`write_initial`](Self::write_initial) or [`load_state`](Self::load_state) writes it there. Where neither has,
-/// it is 0, and every step is skipped. One that has come down to less than 2⁻¹²⁶ skips every step too, since it counts as not finite here, unlike in PyTorch;
-/// [`report`](Self::report) and [`state`](Self::state) refuse both.
+/// The scale is kept on the device, where [`write_initial`](Self::write_initial) or [`load_state`](Self::load_state) writes it before the first step. Without
+/// either it is 0, and every step is skipped. Every step is also skipped if the scale falls below 2⁻¹²⁶, unlike in PyTorch.
+/// [`report`](Self::report) and [`state`](Self::state) return an error in both cases.
 ///
-/// With several optimizers, each with [`Parameters`] of its own, only those with a gradient that is not finite skip the step, and the scale backs off if any does. Each
-/// needs a `state` of its own then, since that is where it is told to skip. Several for the parts of one [`Parameters`] are one by [`Together`](crate::Together), and
-/// all of it skips the step.
+/// With several optimizers, each with its own [`Parameters`], only those with a gradient that is not finite skip the step, and the scale decreases if any
+/// of them does. Each then needs its own `state`, which tells it whether to skip. Several optimizers for parts of one [`Parameters`] are combined by
+/// [`Together`](crate::Together), and all of them skip the step.
 ///
 /// # Reference
-/// `torch.amp.GradScaler`, whose defaults, trajectories and refusals these are.
+/// `torch.amp.GradScaler`, with the same defaults, trajectories and refusals.
 /// # Examples
 /// ```
 /// use brisk_nn::tensor::program::Device;
@@ -68,15 +68,15 @@ pub struct GradScaler {
 /// Settings of a [`GradScaler`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GradScalerConfig {
-    /// The scale to begin with.
+    /// The initial scale.
     pub init_scale: f32,
-    /// What the scale is multiplied by after `growth_interval` steps in a row without anything that is not finite; more than 1.
+    /// The factor of the scale after `growth_interval` consecutive steps with finite gradients; more than 1.
     pub growth_factor: f64,
-    /// What it is multiplied by after a step with something; less than 1.
+    /// The factor of the scale after a step with a gradient that is not finite; less than 1.
     pub backoff_factor: f64,
-    /// How many good steps make it grow.
+    /// The number of consecutive steps with finite gradients after which the scale grows.
     pub growth_interval: u32,
-    /// Whether anything is scaled at all: if not, a step is recorded as it would be without a scaler.
+    /// Whether the loss is scaled. If not, a step is recorded as it would be without a scaler.
     pub enabled: bool,
 }
 
@@ -88,24 +88,24 @@ impl Default for GradScalerConfig {
     }
 }
 
-/// How a [`GradScaler`] stands.
+/// The state of a [`GradScaler`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ScalerReport {
-    /// The scale; 1 where nothing is scaled.
+    /// The scale; 1 if the scaler is not enabled.
     pub scale: f32,
-    /// Good steps since it last changed.
+    /// Steps with finite gradients since the scale last changed.
     pub growth_tracker: u32,
-    /// Steps that found something not finite.
+    /// Steps that were skipped.
     pub n_skipped: u32,
-    /// How many of them there have been since the last good one. Where there are many, it is not the scale that is wrong.
+    /// Steps that were skipped since the last one that was not. If there are many, the scale is not the cause.
     pub n_skipped_in_a_row: u32,
 }
 
-/// What has been recorded since the last update, to refuse what makes no sense.
+/// The calls since the last update, by which calls in the wrong order are refused.
 #[derive(Debug, Default)]
 struct Recorded {
     any_scaled: bool,
-    /// What `scale` gave back.
+    /// The results of `scale`.
     scaled: Vec<Slice>,
     any_updated: bool,
     gradients: Vec<Gradients>,
@@ -115,12 +115,12 @@ struct Recorded {
 #[derive(Debug)]
 struct Gradients {
     grads: Slice,
-    /// Where it says whether they are finite.
+    /// The state that says whether they are finite.
     state: Slice,
     has_stepped: bool,
 }
 
-/// The names that PyTorch's `state_dict` has.
+/// The names in PyTorch's `state_dict`.
 const STATE_NAMES: [&str; 5] = ["scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker"];
 
 impl GradScaler {
@@ -143,13 +143,13 @@ impl GradScaler {
         self.config.get()
     }
 
-    /// What has been found since the last update, and counts: [`SCALER_LEN`] words on the device. For replicas whose gradients differ, of which one may find what
-    /// the others do not.
+    /// The counters on the device, [`SCALER_LEN`] words, the first of which says whether a gradient was not finite since the last update. For replicas whose
+    /// gradients differ, which must agree on it.
     pub fn found(&self) -> &Persistent {
         &self.counts
     }
 
-    /// Writes the initial scale to `device`, and that nothing has been counted; before the first step, and before [`load_state`](Self::load_state), which it would undo.
+    /// Writes the initial scale to `device` and resets the counters; before the first step, instead of [`load_state`](Self::load_state).
     ///
     /// # Errors
     /// [`Error::Program`].
@@ -236,7 +236,7 @@ impl GradScaler {
             let found = format!("the gradients are {:?}", grads.dtype());
             return refused(
                 found,
-                "f32 ones, which master parameters have; the scale could not be divided out within the range of less",
+                "f32 gradients, as master parameters have; 16-bit gradients would underflow when they are divided by the scale",
             );
         }
         let recorded = self.recorded.borrow();
@@ -245,12 +245,12 @@ impl GradScaler {
             return refused("no loss has been scaled".to_owned(), expected);
         }
         if let Some(known) = recorded.gradients.iter().find(|known| known.grads == grads_slice) {
-            let done = if known.has_stepped { "stepped by" } else { "unscaled" };
+            let done = if known.has_stepped { "used by a step" } else { "unscaled" };
             return refused(format!("`{}` have been {done} since the last update", grads.name()), "once a step, before it");
         }
         if recorded.gradients.iter().any(|known| known.state == state_slice) {
             let found = format!("`{}` is the state of an optimizer of other gradients", state.name());
-            return refused(found, "one of its own for each optimizer, which is told there to skip");
+            return refused(found, "a state for each optimizer, which tells it whether to skip");
         }
         Ok(())
     }
@@ -294,7 +294,7 @@ impl GradScaler {
         let refused = |found: &str, expected: &'static str| Err(Error::Refused { op: "step", found: found.to_owned(), expected });
         if !optimizer.skips() {
             let found = "the optimizer does not say that its steps can be skipped";
-            return refused(found, "one that leaves all as it is while `state.skip` is not 0, and says so by `Optimizer::skips`");
+            return refused(found, "one that changes nothing while `state.skip` is not 0, and says so by `Optimizer::skips`");
         }
         let Some(at) = at else { return Ok(()) };
         let known = &self.recorded.borrow().gradients[at];
@@ -304,11 +304,11 @@ impl GradScaler {
         }
         if known.state != graph.buffer(&inputs.state) {
             let found = "the gradients were unscaled with another `state`";
-            return refused(found, "that of this optimizer, which is told there to skip");
+            return refused(found, "the state of this optimizer, which tells it whether to skip");
         }
         if is_accumulated_since_unscale(graph, grads) {
-            let found = "the gradients of batches are summed up behind where they were unscaled";
-            let expected = "`backward`, `Accumulate::record`, `unscale`, `step`: what is not finite is found in their sum";
+            let found = "the gradients of batches are accumulated after they were unscaled";
+            let expected = "`backward`, `Accumulate::record`, `unscale`, `step`, so that their sum is checked";
             return refused(found, expected);
         }
         Ok(())
@@ -333,16 +333,16 @@ impl GradScaler {
         recorded.any_updated = true;
     }
 
-    /// Reads how it stands. It waits for the device: for the end of an epoch, not for every step.
+    /// Reads the state of the scaler. Waits for the device, so call it at the end of an epoch, not after every step.
     ///
     /// # Errors
-    /// [`Error::Refused`] while a step is recorded without [`update`](Self::update), and if the scale is 0 or subnormal, so that every step is skipped: because none has been
-    /// written to this device, or because so many steps have been skipped, which the error says the number of. [`Error::Program`].
+    /// [`Error::Refused`] while a step is recorded without [`update`](Self::update), and if the scale is 0 or subnormal, so that every step is skipped: because none
+    /// has been written to this device, or because too many steps were skipped, in which case the error says how many. [`Error::Program`].
     pub fn report(&self, device: &Device) -> Result<ScalerReport, Error> {
         self.read("report", device)
     }
 
-    /// Writes another scale; the count of good steps goes on. What PyTorch's `update(new_scale)` does.
+    /// Writes another scale and keeps the count of steps with finite gradients, as PyTorch's `update(new_scale)` does.
     ///
     /// # Errors
     /// [`Error::Refused`] if it is not a positive normal number.
@@ -351,7 +351,7 @@ impl GradScaler {
         self.write_scale(device, scale)
     }
 
-    /// What a checkpoint must keep, with the names and values of PyTorch's `state_dict`; nothing where nothing is scaled.
+    /// The state that a checkpoint must contain, with the names and values of PyTorch's `state_dict`; empty if the scaler is not enabled.
     ///
     /// # Errors
     /// As [`report`](Self::report).
@@ -365,8 +365,8 @@ impl GradScaler {
         Ok(STATE_NAMES.into_iter().zip(values.chain([growth_interval, growth_tracker].map(f64::from))).collect())
     }
 
-    /// Goes on from a state: its scale, its count of good steps, its factors. Does nothing where nothing is scaled. It writes all that
-    /// [`write_initial`](Self::write_initial) writes, which is not needed then and would undo it behind.
+    /// Restores a state: its scale, its count of steps with finite gradients, its factors. Does nothing if the scaler is not enabled. It replaces
+    /// [`write_initial`](Self::write_initial), which must not be called after it.
     ///
     /// # Errors
     /// [`Error::Refused`] if the state lacks one of the names or has a value that it cannot have, or if it has other factors than those that an
@@ -419,8 +419,8 @@ impl GradScaler {
             return Ok(ScalerReport { scale: 1.0, growth_tracker: 0, n_skipped: 0, n_skipped_in_a_row: 0 });
         }
         if !self.recorded.borrow().gradients.is_empty() {
-            let found = "gradients are unscaled without an `update` behind, so that the scale never changes".to_owned();
-            return Err(Error::Refused { op, found, expected: "`update` behind the steps of all optimizers" });
+            let found = "gradients are unscaled without an `update` after it, so that the scale never changes".to_owned();
+            return Err(Error::Refused { op, found, expected: "`update` after the steps of all optimizers" });
         }
         let scale = device.read::<f32>(&self.scale)?[0];
         let counts: Vec<u32> = device.read(&self.counts)?;

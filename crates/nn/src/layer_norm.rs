@@ -7,7 +7,7 @@ use crate::{Bound, Init, ParameterId, ParametersBuilder};
 /// # Shapes
 /// `x`: `[…, n_cols]`; `weight`, `bias`: `[n_cols]`.
 /// # Reference
-/// `torch.nn.LayerNorm`, whose starting values (1 and 0) and ε (1e-5) it has.
+/// `torch.nn.LayerNorm`, with the same initial values (1 and 0) and ε (1e-5).
 #[derive(Debug, Clone, PartialEq)]
 pub struct LayerNorm {
     weight: ParameterId,

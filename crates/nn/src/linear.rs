@@ -7,7 +7,7 @@ use crate::{Bound, Init, ParameterId, ParametersBuilder};
 /// # Shapes
 /// `x`: `[n_rows, n_in]`; `weight`: `[n_out, n_in]`; `bias`: `[n_out]`.
 /// # Reference
-/// `torch.nn.Linear`, whose starting values it has.
+/// `torch.nn.Linear`, with the same initial distribution.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Linear {
     weight: ParameterId,
@@ -23,7 +23,7 @@ impl Linear {
         Self { weight, bias: Some(bias), activation }
     }
 
-    /// A layer without a bias: adds `name.weight` alone.
+    /// A layer without a bias: adds only `name.weight`.
     pub fn without_bias(params: &mut ParametersBuilder, name: &str, n_in: usize, n_out: usize, activation: Activation) -> Self {
         let weight = params.add(format!("{name}.weight"), &[n_out, n_in], Init::FanIn(n_in));
         Self { weight, bias: None, activation }

@@ -2,15 +2,15 @@ use brisk_tensor::{Pool2d, PoolDivisor, Tensor};
 
 use crate::{Bound, Module};
 
-/// The largest value under each window: [`Tensor::max_pool2d`].
+/// The maximum of each window: [`Tensor::max_pool2d`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MaxPool2d(pub Pool2d);
 
-/// The mean of what each window covers: [`Tensor::avg_pool2d`].
+/// The mean of each window: [`Tensor::avg_pool2d`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AvgPool2d(pub Pool2d, pub PoolDivisor);
 
-/// The largest value of each channel of each image: [`Tensor::global_max_pool2d`].
+/// The maximum of each channel of each image: [`Tensor::global_max_pool2d`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GlobalMaxPool2d;
 

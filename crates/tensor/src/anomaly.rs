@@ -8,27 +8,27 @@ use crate::node::Node;
 use crate::stored::push;
 use crate::{Error, Graph, Tensor};
 
-/// The first value that was not finite: [`Graph::first_anomaly`].
+/// The first value that was not finite: the result of [`Graph::first_anomaly`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Anomaly {
-    /// Which run of the program it was, from 1, since the graph was compiled or [cleared](Graph::clear_anomaly).
+    /// The run of the program, counted from 1 since the graph was compiled or [cleared](Graph::clear_anomaly).
     pub run: usize,
     /// The operation.
     pub operation: &'static str,
-    /// Which of the graph's operations that is, as [`Graph::report`] lists them.
+    /// The index of the operation among those that [`Graph::report`] lists.
     pub index: usize,
-    /// Where in it.
+    /// The pass in which the operation met the value.
     pub pass: Pass,
 }
 
 /// Where an operation met a value that is not finite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Pass {
-    /// In what it was given from outside the graph, as the operand of this number: data or parameters.
+    /// In an operand that comes from outside the graph, data or parameters, with this index.
     Operand(usize),
     /// In its result.
     Forward,
-    /// In a gradient that it gave.
+    /// In a gradient that it computed.
     Backward,
 }
 
@@ -37,19 +37,19 @@ impl fmt::Display for Anomaly {
         let Self { run, operation, index, pass } = self;
         write!(f, "run {run}, operation {index}, `{operation}`: ")?;
         match pass {
-            Pass::Operand(operand) => write!(f, "its operand {operand}, which comes from outside, is not finite"),
-            Pass::Forward => f.write_str("its result is not finite, all before it was"),
-            Pass::Backward => f.write_str("a gradient that it gives is not finite, all before it was"),
+            Pass::Operand(operand) => write!(f, "its operand {operand}, which comes from outside the graph, is not finite"),
+            Pass::Forward => f.write_str("its result is the first value that is not finite"),
+            Pass::Backward => f.write_str("a gradient that it computes is the first value that is not finite"),
         }
     }
 }
 
-/// Where values are looked at.
+/// The checks for values that are not finite.
 #[derive(Debug)]
 pub(crate) struct Watch {
     first: Persistent,
     places: Vec<Place>,
-    /// What has been looked at that no operation made.
+    /// The tensors from outside the graph that are checked already.
     outside: Vec<usize>,
 }
 
@@ -61,14 +61,14 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// In the operation that makes tensor `id`.
+    /// The operation that computes tensor `id`.
     pub(crate) fn new(nodes: &[Node], id: usize, pass: Pass) -> Self {
         let index = nodes[..id].iter().filter(|node| node.op.is_some()).count();
         Self { operation: nodes[id].op.unwrap_or("loss"), index, pass }
     }
 }
 
-/// What is on the device as long as all is well.
+/// The value on the device while all values are finite.
 const NONE: [u32; FIRST_NON_FINITE_LEN] = [0; FIRST_NON_FINITE_LEN];
 
 impl Inner {
@@ -78,7 +78,7 @@ impl Inner {
 }
 
 impl Watch {
-    /// Records that `slice` is looked at.
+    /// Records a check of `slice`.
     pub(crate) fn record(&mut self, program: &mut Program, slice: Slice, place: Place) -> Result<(), Error> {
         let found = program.transient("found", DType::F32, 1);
         push(program, Reduce::all(slice.len(), ReduceOp::NonFinite), &[slice, found])?;
@@ -137,7 +137,7 @@ impl Graph {
         inner.watch = Some(Watch { first, places: Vec::new(), outside: Vec::new() });
     }
 
-    /// The first value that was not finite in all runs since the graph was compiled or [cleared](Self::clear_anomaly), on `device`. Waits for them.
+    /// The first value that was not finite in all runs on `device` since the graph was compiled or [cleared](Self::clear_anomaly). Waits for these runs.
     ///
     /// # Errors
     /// [`Error::NotDetecting`]; [`Error::Program`].
@@ -149,7 +149,7 @@ impl Graph {
         Ok(place.map(|&Place { operation, index, pass }| Anomaly { run: first[1] as usize, operation, index, pass }))
     }
 
-    /// Forgets on `device` what was found, so that the next is noted; runs are counted from 1 again.
+    /// Clears the anomaly on `device`, so that the next one is recorded; runs are counted from 1 again.
     ///
     /// # Errors
     /// As [`first_anomaly`](Self::first_anomaly).
@@ -158,7 +158,7 @@ impl Graph {
         Ok(device.write(&inner.watching("clear_anomaly")?.first, &NONE)?)
     }
 
-    /// Records a look at a result, and before it at what its operation was given from outside.
+    /// Records checks of a result, and before it of the operands that come from outside the graph.
     pub(crate) fn watch(&self, result: &Tensor) -> Result<(), Error> {
         let mut inner = self.inner_mut();
         let Inner { program, nodes, watch: Some(watch), .. } = &mut *inner else { return Ok(()) };

@@ -8,36 +8,36 @@ use crate::Place;
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// An error with the place where it was made. [`kind`](Self::kind) is the error alone.
+    /// An error with the place where the refused operation was recorded. [`kind`](Self::kind) is the error without the place.
     #[error("{error} ({place})")]
     At {
-        /// What went wrong; never another `At`.
+        /// The error; never another `At`.
         error: Box<Self>,
         /// Where the operation was recorded.
         place: Place,
     },
-    /// An operand has another shape than the operation needs.
+    /// An argument has a shape that the operation does not support.
     #[error("{op}: `{arg}` has shape {found:?}, expected {expected}")]
     Shape {
         /// The operation.
         op: &'static str,
-        /// The operand.
+        /// The argument.
         arg: &'static str,
-        /// What it needs.
+        /// The shape that it should have.
         expected: String,
-        /// What it got.
+        /// The shape that it has.
         found: Vec<usize>,
     },
-    /// Something of a type that it cannot have.
+    /// An argument has a dtype that the operation does not support.
     #[error("{op}: `{arg}` is {found}, expected {expected}")]
     Dtype {
         /// The operation.
         op: &'static str,
-        /// What it is of.
+        /// The argument.
         arg: &'static str,
-        /// What it may be.
+        /// The dtypes that it may have.
         expected: &'static str,
-        /// What it is.
+        /// The dtype that it has.
         found: DType,
     },
     /// An override of autocast that applies to no operation.
@@ -71,33 +71,33 @@ pub enum Error {
         /// The operation.
         op: &'static str,
     },
-    /// No precision is named so.
-    #[error("there is no precision `{found}`; take f32, f16 or bf16")]
+    /// An unknown name of a precision.
+    #[error("there is no precision `{found}`; use f32, f16 or bf16")]
     UnknownPrecision {
-        /// What was given.
+        /// The name.
         found: String,
     },
-    /// Operands of two graphs.
+    /// A tensor of another graph.
     #[error("{op}: `{arg}` belongs to another graph; share values by a `Persistent` that both graphs bind")]
     ForeignTensor {
         /// The operation.
         op: &'static str,
-        /// The operand.
+        /// The argument.
         arg: &'static str,
     },
-    /// Backward through a graph that keeps no tape.
+    /// A backward pass of a graph that keeps no tape.
     #[error("backward: the graph `{graph}` was made for inference and keeps no tape; make it with `Graph::training`")]
     NoTape {
         /// The graph.
         graph: String,
     },
-    /// Backward from something that is not one number.
+    /// A backward pass from a loss that is not a single number.
     #[error("backward: the loss has shape {found:?}, expected one number; reduce it first")]
     LossNotScalar {
         /// Its shape.
         found: Vec<usize>,
     },
-    /// Backward was recorded before.
+    /// A second backward pass.
     #[error(
         "backward: the graph `{graph}` has its backward pass already; sum the losses and go back once, or go back within `Graph::accumulate`"
     )]
@@ -105,37 +105,37 @@ pub enum Error {
         /// The graph.
         graph: String,
     },
-    /// Nobody looked for anomalies.
-    #[error("{op}: the graph `{graph}` looks for none; call `Graph::detect_anomaly` before anything is recorded")]
+    /// A question about anomalies in a graph that does not detect them.
+    #[error("{op}: the graph `{graph}` does not detect anomalies; call `Graph::detect_anomaly` before anything is recorded")]
     NotDetecting {
-        /// What was asked.
+        /// The method.
         op: &'static str,
         /// The graph.
         graph: String,
     },
-    /// No parameter that wants a gradient has a part in the loss.
-    #[error("backward: no parameter of the graph `{graph}` has a part in the loss, so there is nothing to train")]
+    /// The loss does not depend on a parameter with a gradient.
+    #[error("backward: the loss does not depend on any parameter of the graph `{graph}`, so there is nothing to train")]
     NothingToTrain {
         /// The graph.
         graph: String,
     },
-    /// An operation that makes no sense here, such as one that is recorded out of its turn.
+    /// An operation that is not valid in this state, such as one that is recorded in the wrong order.
     #[error("{op}: {found}, expected {expected}")]
     Refused {
         /// The operation.
         op: &'static str,
-        /// What there is.
+        /// The state.
         found: String,
-        /// What there should be.
+        /// The state in which it is valid.
         expected: &'static str,
     },
-    /// What the program below says.
+    /// An error of the program, of a kernel or of a device.
     #[error(transparent)]
     Program(#[from] brisk_program::Error),
 }
 
 impl Error {
-    /// What went wrong, without the place.
+    /// The error without its place.
     ///
     /// # Examples
     /// ```

@@ -40,17 +40,17 @@ pub(crate) struct Inner {
     pub(crate) program: Program,
     pub(crate) mode: Mode,
     pub(crate) nodes: Vec<Node>,
-    /// The region that is being recorded.
+    /// The innermost open region of autocast.
     pub(crate) autocast: Option<AutocastRegion>,
-    /// The copies that autocast has made, by what they are of and their type.
+    /// The copies that autocast has made, by the original tensor and the dtype.
     pub(crate) rounded: HashMap<(usize, DType), Rounded>,
     /// Whether a backward pass adds to gradients instead of replacing them.
     pub(crate) accumulates: bool,
-    /// Where values that are not finite are looked for.
+    /// The checks for values that are not finite.
     pub(crate) watch: Option<Watch>,
-    /// Kernels whose results are not kept for the backward pass.
+    /// Ranges of kernels whose results are not kept for the backward pass.
     pub(crate) segments: Vec<Range<usize>>,
-    /// Whether such are being recorded.
+    /// Whether such a range is being recorded.
     pub(crate) in_segment: bool,
     /// Values that are written when the graph is compiled.
     pub(crate) constants: Vec<(Persistent, Vec<u8>)>,
@@ -60,9 +60,9 @@ pub(crate) struct Inner {
     pub(crate) scopes: Vec<String>,
     /// The caller of the outermost model that is being recorded.
     pub(crate) outer: Option<&'static Location<'static>>,
-    /// With whom statistics of batches are shared.
+    /// The replicas that share the statistics of batches.
     pub(crate) replicas: Option<Arc<dyn AllGather>>,
-    /// How kernels are fused when it is compiled.
+    /// How kernels are fused when the graph is compiled.
     rewrites: Vec<Rewrite>,
 }
 
@@ -312,7 +312,7 @@ impl Graph {
         Ok(executable)
     }
 
-    /// The program recorded so far, to look at it. To record kernels of your own, see [`record`](Self::record).
+    /// Calls `f` with the program recorded so far. To record kernels of your own, see [`record`](Self::record).
     pub fn with_program<T>(&self, f: impl FnOnce(&mut Program) -> T) -> T {
         f(&mut self.inner.borrow_mut().program)
     }

@@ -57,7 +57,8 @@ impl fmt::Display for Place {
             write!(f, "in {}, ", self.scope)?;
         }
         write!(f, "at {}:{}", self.location.file(), self.location.line())?;
-        self.outer.map_or(Ok(()), |outer| write!(f, ", from {}:{}", outer.file(), outer.line()))
+        let outer = self.outer.filter(|outer| (outer.file(), outer.line()) != (self.location.file(), self.location.line()));
+        outer.map_or(Ok(()), |outer| write!(f, ", from {}:{}", outer.file(), outer.line()))
     }
 }
 

@@ -1,16 +1,16 @@
-//! Regions of a recording, which end however they are left.
+//! Regions of a recording, which end on every path, panics included.
 
 use crate::Graph;
 use crate::graph::Inner;
 
-/// The rest of a region: when it is dropped, which is also when what is recorded panics, the region has ended.
+/// An open region, which ends when this is dropped.
 pub(crate) struct Region<'a, F: FnOnce(&mut Inner)> {
     graph: &'a Graph,
     end: Option<F>,
 }
 
 impl Graph {
-    /// Does `end` when what is given back is dropped.
+    /// Calls `end` when the result is dropped.
     pub(crate) fn at_end<F: FnOnce(&mut Inner)>(&self, end: F) -> Region<'_, F> {
         Region { graph: self, end: Some(end) }
     }

@@ -319,7 +319,7 @@ fn what_is_recorded_out_of_turn_is_refused() -> Result<(), Error> {
             setting.scaled(scaler);
             scaler.unscale(&setting.graph, &Persistent::new("halves", DType::F16, 64), &setting.inputs.state);
         },
-        "unscale: the gradients are F16, expected f32 ones",
+        "unscale: the gradients are F16, expected f32 gradients",
     );
     check_refused(
         |setting, scaler| {
@@ -344,7 +344,7 @@ fn what_is_recorded_out_of_turn_is_refused() -> Result<(), Error> {
             setting.step(scaler);
             setting.unscale(scaler);
         },
-        "unscale: `gradients` have been stepped by since the last update",
+        "unscale: `gradients` have been used by a step since the last update",
     );
     check_refused(
         |setting, scaler| {
@@ -484,7 +484,7 @@ fn gradients_are_summed_over_batches_before_they_are_unscaled() -> Result<(), Er
     accumulate.record(graph, params, &inputs.state);
     params.clip_grad_norm(graph, 1.0);
     let expected =
-        "step: the gradients of batches are summed up behind where they were unscaled, expected `backward`, `Accumulate::record`";
+        "step: the gradients of batches are accumulated after they were unscaled, expected `backward`, `Accumulate::record`";
     scaler.step(graph, &sgd, params, inputs);
     refused(graph.check(), expected);
     Ok(())
@@ -504,7 +504,7 @@ fn optimizers_of_one_model_are_one_and_those_of_several_have_a_state_each() -> R
         a.graph.check()
     }
     refused(second_step(false, true), "several optimizers are one by `Together`, or have `Parameters` of their own");
-    let shared = "is the state of an optimizer of other gradients, expected one of its own for each optimizer";
+    let shared = "is the state of an optimizer of other gradients, expected a state for each optimizer";
     refused(second_step(true, false), shared);
     second_step(true, true)
 }
@@ -517,8 +517,8 @@ fn a_report_waits_for_an_update() -> Result<(), Error> {
     scaler.backward(&setting.loss(&Persistent::new("factor", DType::F32, 1)))?;
     scaler.report(&device)?;
     scaler.step(graph, &Sgd::new(params), params, inputs);
-    refused(scaler.report(&device).map(drop), "report: gradients are unscaled without an `update` behind");
-    refused(scaler.state(&device).map(drop), "state: gradients are unscaled without an `update` behind");
+    refused(scaler.report(&device).map(drop), "report: gradients are unscaled without an `update` after it");
+    refused(scaler.state(&device).map(drop), "state: gradients are unscaled without an `update` after it");
     scaler.update(graph);
     scaler.report(&device).map(drop)
 }

@@ -59,7 +59,7 @@ fn so_is_one_of_the_backward_pass() {
     assert_eq!((found.run, found.operation, found.pass), (1, "bce_with_logits", Pass::Backward));
     assert_eq!(
         found.to_string(),
-        "run 1, operation 5, `bce_with_logits`: a gradient that it gives is not finite, all before it was"
+        "run 1, operation 5, `bce_with_logits`: a gradient that it computes is the first value that is not finite"
     );
 }
 
@@ -67,7 +67,7 @@ fn so_is_one_of_the_backward_pass() {
 fn it_is_asked_for_or_an_error() {
     let graph = Graph::training("net");
     let device = Device::cpu().expect("the cpu is there");
-    let rest = "the graph `net` looks for none; call `Graph::detect_anomaly` before anything is recorded";
+    let rest = "the graph `net` does not detect anomalies; call `Graph::detect_anomaly` before anything is recorded";
     let error = graph.first_anomaly(&device).expect_err("nobody looks");
     assert_eq!(error.to_string(), format!("first_anomaly: {rest}"));
     let error = graph.clear_anomaly(&device).expect_err("nobody looks");

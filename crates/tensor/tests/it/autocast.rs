@@ -288,7 +288,7 @@ fn precisions_by_name() {
         assert_eq!(precision.to_string().parse(), Ok(precision));
     }
     let error = "fp16".parse::<Precision>().expect_err("nobody has that");
-    assert_eq!(error.to_string(), "there is no precision `fp16`; take f32, f16 or bf16");
+    assert_eq!(error.to_string(), "there is no precision `fp16`; use f32, f16 or bf16");
 }
 
 #[test]

@@ -208,7 +208,7 @@ fn backward_twice() {
 fn backward_without_parameters() {
     let graph = Graph::training("net");
     let loss = graph.constant("c", &[1.0], &[]);
-    let message = "backward: no parameter of the graph `net` has a part in the loss, so there is nothing to train";
+    let message = "backward: the loss does not depend on any parameter of the graph `net`, so there is nothing to train";
     check_error(graph.backward(&loss), message);
     check_error(graph.backward(&loss), message);
     // The graph is as before, and has a backward pass for a loss that depends on a parameter.
