@@ -12,6 +12,10 @@ pub(crate) fn is_used_by(device: &Device) -> bool {
 
 /// Bytes that this process may still take, if the system says so: on Linux.
 pub(crate) fn available_bytes() -> Option<usize> {
+    if cfg!(not(target_os = "linux")) {
+        // Wine shows programs the files of its host.
+        return None;
+    }
     let machine = read_to_string("/proc/meminfo").ok().and_then(|meminfo| kilobytes(&meminfo, "MemAvailable:"));
     let container = read_to_string("/proc/self/cgroup").ok().and_then(|groups| of_cgroups(Path::new("/sys/fs/cgroup"), &groups));
     let limits = read_to_string("/proc/self/limits").ok().zip(read_to_string("/proc/self/status").ok());
@@ -21,6 +25,9 @@ pub(crate) fn available_bytes() -> Option<usize> {
 
 /// A number that is the same for processes that share a host's memory; `None` where the system does not say.
 pub(crate) fn host_id() -> Option<String> {
+    if cfg!(not(target_os = "linux")) {
+        return None;
+    }
     read_to_string("/proc/sys/kernel/random/boot_id").ok()
 }
 

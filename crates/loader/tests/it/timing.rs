@@ -3,15 +3,27 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
-use brisk_loader::{Ahead, Batching, Bottleneck, Error, Key, Loader, Row, RowSource, Rows, Stage, StageTimer};
+use brisk_loader::{Ahead, Batching, Bottleneck, Error, Key, Loader, Row, RowSource, Rows, Stage, StageReport, StageTimer};
 
 use crate::source::numbered;
 
 const PAUSE: Duration = Duration::from_millis(4);
 
-/// Pauses while a batch is gathered, transformed and consumed; what is in the way is to be found.
+/// Pauses while a batch is gathered, transformed and consumed: the report names the slowest. On a busy machine other threads may be slower in between, so it is
+/// asked several times.
 #[track_caller]
 fn check(gather: Duration, transform: Duration, consumer: Duration, workers: usize, expected: Bottleneck) {
+    let reports: Vec<_> = (0..8).map(|_| report(gather, transform, consumer, workers)).collect();
+    for report in &reports {
+        assert_eq!(report.n_batches, 10, "{report}");
+        // A thread sleeps at least as long as it says.
+        assert!(report.gather >= gather * 10 && report.transform >= transform * 10, "{report}");
+    }
+    let n_expected = reports.iter().filter(|report| report.bottleneck() == expected).count();
+    assert!(n_expected >= reports.len() / 2, "{n_expected} of {} reports: {}", reports.len(), reports[0]);
+}
+
+fn report(gather: Duration, transform: Duration, consumer: Duration, workers: usize) -> StageReport {
     let source = Slow(numbered(100, 1), gather);
     let timer = Arc::new(StageTimer::default());
     let map = |row: Row<'_>, _: Key, _: &mut [f32]| {
@@ -36,10 +48,7 @@ fn check(gather: Duration, transform: Duration, consumer: Duration, workers: usi
             }
         });
     }
-    let report = timer.report();
-    assert_eq!((report.n_batches, report.bottleneck()), (10, expected), "{report}");
-    // A thread sleeps at least as long as it says.
-    assert!(report.gather >= gather * 10 && report.transform >= transform * 10, "{report}");
+    timer.report()
 }
 
 /// Rows that take their time.
