@@ -179,7 +179,7 @@ impl Step {
             if n_parts == 1 { loss } else { loss * share }
         };
         let mut loss = part_of_loss(0);
-        let report = graph.report();
+        let n_operations = graph.report().operations.len();
         let config =
             GradScalerConfig { init_scale: LOSS_SCALE, enabled: precision == Precision::F16, ..GradScalerConfig::default() };
         let scaler = GradScaler::new(config)?;
@@ -197,6 +197,9 @@ impl Step {
         let stored = Persistent::new("loss", DType::F32, 1);
         graph.store(&loss, &inputs.state, &stored);
         graph.advance(&inputs.state);
+        // The forward pass of the first part. What is fused also depends on the backward pass.
+        let mut report = graph.report();
+        report.operations.truncate(n_operations);
         Ok(Self { graph, report, loss: stored, scaler, lr: inputs.lr })
     }
 

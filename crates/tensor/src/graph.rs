@@ -72,6 +72,14 @@ impl std::fmt::Debug for Inner {
     }
 }
 
+impl Inner {
+    /// The program with kernels fused, in which those that are not fused write their results where they were recorded to.
+    pub(crate) fn fused_keeping_results(&self) -> Program {
+        let rewrites: Vec<Rewrite> = self.rewrites.iter().copied().filter(|&rewrite| rewrite != Rewrite::InPlace).collect();
+        self.program.rewritten(&rewrites)
+    }
+}
+
 impl Graph {
     /// A graph that can go backward.
     pub fn training(name: impl Into<String>) -> Self {

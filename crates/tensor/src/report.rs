@@ -4,7 +4,7 @@ use brisk_kernels::DType;
 
 use crate::Graph;
 
-/// The operations of a graph's forward pass and the dtypes that each reads and writes: [`Graph::report`]. `Display` is a table.
+/// The operations of a graph's forward pass, their dtypes and which of them are fused: [`Graph::report`]. `Display` is a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     /// The operations, in the order in which they were recorded.
@@ -24,6 +24,9 @@ pub struct RecordedOperation {
     pub shape: Vec<usize>,
     /// Whether it is the cast of a parameter, which is recorded once however often the parameter is used.
     pub is_parameter_cast: bool,
+    /// Whether [`Graph::compile`] fuses its kernel with the one that reads its result, which is then never stored. A backward pass that reads the result too
+    /// prevents that, so ask after it has been recorded.
+    pub is_fused: bool,
 }
 
 impl RecordedOperation {
@@ -59,18 +62,19 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{:<16} {:<16} {:<5} {:>20} {:>12} {:>12}", "operation", "reads", "makes", "shape", "bytes", "in f32")?;
         for operation in &self.operations {
-            let RecordedOperation { name, operands, dtype, shape, .. } = operation;
+            let RecordedOperation { name, operands, dtype, shape, is_fused, .. } = operation;
+            let fused = if *is_fused { "  fused" } else { "" };
             let reads = operands.iter().map(|dtype| dtype.to_string()).collect::<Vec<_>>().join(" ");
             let shape = format!("{shape:?}");
             let (bytes, in_f32) = (operation.bytes(), operation.bytes_in_f32());
-            writeln!(f, "{name:<16} {reads:<16} {dtype:<5} {shape:>20} {bytes:>12} {in_f32:>12}")?;
+            writeln!(f, "{name:<16} {reads:<16} {dtype:<5} {shape:>20} {bytes:>12} {in_f32:>12}{fused}")?;
         }
         write!(f, "{:<59} {:>12} {:>12}", "all", self.bytes(), self.bytes_in_f32())
     }
 }
 
 impl Graph {
-    /// The operations recorded so far, with the dtypes that each reads and writes.
+    /// The operations recorded so far: the dtypes that each reads and writes, and whether its kernel is fused with that of another operation.
     ///
     /// # Examples
     /// ```
@@ -84,10 +88,10 @@ impl Graph {
     /// assert_eq!(report.casts().count(), 2);
     /// let linear = report.operations.last().unwrap();
     /// assert_eq!((linear.name, linear.dtype, linear.bytes(), linear.bytes_in_f32()), ("linear", DType::Bf16, 16, 32));
-    /// # Ok::<(), brisk_tensor::Error>(())
     /// ```
     pub fn report(&self) -> Report {
         let inner = self.inner();
+        let fused = inner.fused_keeping_results();
         let operations = inner.nodes.iter().filter_map(|node| {
             let is_parameter_cast = node.rounded.is_some_and(|of| inner.nodes[of].is_parameter);
             Some(RecordedOperation {
@@ -96,6 +100,7 @@ impl Graph {
                 dtype: node.slice.dtype(),
                 shape: node.shape.clone(),
                 is_parameter_cast,
+                is_fused: inner.program.last_write(node.slice).is_some() && fused.last_write(node.slice).is_none(),
             })
         });
         Report { operations: operations.collect() }
