@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use brisk_loader::{RowSource, Rows};
+use brisk_nn::Schedule;
 use brisk_program::Device;
 use brisk_tensor::Precision;
 use brisk_train::{
@@ -192,7 +193,9 @@ fn another_number_of_replicas_resumes_within_an_epoch() -> Result<(), Error> {
 /// A run may be killed after the checkpoint of its best epoch and before that of its last step, where both are of the last epoch.
 #[test]
 fn a_run_that_had_ended_ends_again() -> Result<(), Error> {
-    let ended_early = TrainerConfig { max_epochs: 20, patience: 1, ..Setting::default().config };
+    // Weights that do not move do not improve either.
+    let schedule = Schedule::Constant { lr: 1e-12 };
+    let ended_early = TrainerConfig { max_epochs: 20, patience: 1, schedule, ..Setting::default().config };
     for config in [TrainerConfig { max_epochs: 1, ..Setting::default().config }, ended_early] {
         let ready = Setting { config: config.clone(), ..Setting::default() }.ready();
         let root = tempfile::tempdir().expect("a temporary folder");
