@@ -80,7 +80,7 @@ pub use reduce::arg_max::ArgMax;
 pub use reduce::column_sum::ColumnSum;
 pub use reduce::cumulative_sum::{CumulativeSum, SumOrder};
 pub use reduce::first_non_finite::{FIRST_NON_FINITE_LEN, FirstNonFinite};
-pub use reduce::reduce::{Reduce, ReduceGrad, ReduceMask, ReduceOp};
+pub use reduce::reduce::{Reduce, ReduceOp};
 
 pub use bytemuck;
 pub use wgpu;

@@ -1,7 +1,5 @@
 use std::ops::{Bound, Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
-use brisk_kernels::{Reduce, ReduceOp};
-
 use crate::{Error, Tensor};
 
 /// The dimensions that a reduction goes over, and whether they stay with length 1.
@@ -113,30 +111,9 @@ impl Reduced {
         x.iter().zip(&self.is_reduced).filter(|(_, is_reduced)| **is_reduced == reduced).map(|(&len, _)| len).collect()
     }
 
-    /// The kernels that reduce a tensor of shape `x`, one for each range of adjacent dimensions, the innermost first. There is at least one.
-    pub(crate) fn kernels(&self, x: &[usize], op: ReduceOp) -> Vec<Reduce> {
-        let product = |range: Range<usize>, reduced: Option<bool>| -> usize {
-            range.filter(|&dim| reduced.is_none_or(|reduced| self.is_reduced[dim] == reduced)).map(|dim| x[dim]).product()
-        };
-        let mut kernels = Vec::new();
-        let mut end = x.len();
-        while let Some(last) = (0..end).rev().find(|&dim| self.is_reduced[dim] && x[dim] != 1) {
-            let (mut start, mut seen) = (last, last);
-            // Dimensions of length 1 between do not part two ranges.
-            while seen > 0 && (self.is_reduced[seen - 1] || x[seen - 1] == 1) {
-                seen -= 1;
-                if self.is_reduced[seen] {
-                    start = seen;
-                }
-            }
-            let n_inner = product(last + 1..x.len(), Some(false));
-            kernels.push(Reduce { n_outer: product(0..start, None), n: product(start..last + 1, Some(true)), n_inner, op });
-            end = start;
-        }
-        if kernels.is_empty() {
-            kernels.push(Reduce { n_outer: 1, n: 1, n_inner: x.iter().product(), op });
-        }
-        kernels
+    /// The numbers of the dimensions that are reduced.
+    pub(crate) fn numbers(&self) -> Vec<usize> {
+        (0..self.is_reduced.len()).filter(|&dim| self.is_reduced[dim]).collect()
     }
 }
 

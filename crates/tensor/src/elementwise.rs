@@ -1,11 +1,11 @@
 //! Elementwise operations with broadcasting, as expressions.
 
 use brisk_kernels::expr::Expr;
-use brisk_kernels::{DType, Map, MapInput, MapOutput, ReduceOp, broadcast_shapes};
+use brisk_kernels::{DType, Map, MapInput, MapOutput, MapReduce, ReduceOp, broadcast_shapes};
 
 use crate::dims::Reduced;
 use crate::operation::check_kernel;
-use crate::reduce::broadcast;
+use crate::reduce::{broadcast, reduction};
 use crate::{AutocastRule, Backward, Error, Forward, Operation, Tensor};
 
 /// An elementwise operation: `expr` of its inputs, which broadcast by NumPy's rules.
@@ -174,23 +174,16 @@ impl Elementwise {
             return backward.give(i, kernel, &args);
         }
         // The sum over the elements to which this one was repeated.
-        let whole = match kernel.outputs[0].expr == Expr::input(0) && kernel.inputs[0].shape == shape {
-            true => args[0],
-            false => {
-                let whole = backward.transient("gradient", DType::F32, kernel.len());
-                backward.push(kernel, &[&args[..], &[whole]].concat())?;
-                whole
-            }
-        };
-        let sums = Reduced::of_broadcast(&shapes[i], shape).kernels(shape, ReduceOp::Sum);
-        let (last, first) = sums.split_last().expect("a reduction is at least one kernel");
-        let mut from = whole;
-        for sum in first {
-            let to = backward.transient("reduced", DType::F32, sum.n_outer * sum.n_inner);
-            backward.push(*sum, &[from, to])?;
-            from = to;
+        let dims = Reduced::of_broadcast(&shapes[i], shape).numbers();
+        let [MapOutput { expr, .. }] = &kernel.outputs[..] else { unreachable!("a gradient is one output") };
+        if kernel.inputs.len() <= MapReduce::MAX_INPUTS {
+            let sum =
+                MapReduce { shape: shape.to_vec(), inputs: kernel.inputs.clone(), expr: expr.clone(), op: ReduceOp::Sum, dims };
+            return backward.give(i, sum, &args);
         }
-        backward.give(i, *last, &[from])
+        let whole = backward.transient("gradient", DType::F32, kernel.len());
+        backward.push(kernel, &[&args[..], &[whole]].concat())?;
+        backward.give(i, reduction(ReduceOp::Sum, Expr::input(0), shape, &[shape], dims), &[whole])
     }
 }
 

@@ -1,5 +1,5 @@
 use brisk_kernels::expr::Expr;
-use brisk_kernels::{DType, Kernel as _, Map, MapInput, MapOutput, Reduce, ReduceGrad, ReduceMask, ReduceOp};
+use brisk_kernels::{DType, Kernel as _, Map, MapInput, MapOutput, MapReduce, Reduce, ReduceOp};
 
 use crate::dims::Reduced;
 use crate::operation::check_kernel;
@@ -125,82 +125,51 @@ impl Operation for Reduction {
 
     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
         let shape = inputs[0].shape();
-        self.dims.kernels(shape, self.op).iter().try_for_each(check_kernel)?;
+        check_kernel(&self.kernel(shape))?;
         Ok(self.dims.shape(shape))
     }
 
     fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
         let (x, y) = (forward.input(0), forward.output());
-        let kernels = self.dims.kernels(forward.shape(0), self.op);
-        let mut from = x;
-        for (i, kernel) in kernels.iter().enumerate() {
-            let is_last = i + 1 == kernels.len();
-            let to = if is_last { y } else { forward.transient("reduced", DType::F32, kernel.n_outer * kernel.n_inner) };
-            forward.push(*kernel, &[from, to])?;
-            from = to;
-        }
-        Ok(())
+        forward.push(self.kernel(forward.shape(0)), &[x, y])
     }
 
+    /// The gradient of each result, repeated along the dimensions that were reduced.
     fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
-        let shape = backward.shape(0).to_vec();
-        let kernels = self.dims.kernels(&shape, self.op);
-        match kernels[..] {
-            [kernel] => one_range(kernel, backward),
-            _ => self.several_ranges(&shape, backward),
+        let shape = &backward.shape(0).to_vec()[..];
+        let kept = &self.dims.kept_shape(shape)[..];
+        let (grad, x, y) = (backward.grad(), backward.input(0), backward.output());
+        let [dy, of_x, of_y, n_equal] = [0, 1, 2, 3].map(Expr::input);
+        match self.op {
+            ReduceOp::Max | ReduceOp::Min => {
+                let [a, b] = [0, 1].map(Expr::input);
+                let count = reduction(ReduceOp::Sum, Expr::eq(&a, &b), shape, &[shape, kept], self.dims.numbers());
+                let n = backward.transient("n_equal", DType::F32, y.len());
+                backward.push(count, &[x, y, n])?;
+                let slope = dy * Expr::eq(&of_x, &of_y) / n_equal;
+                backward.give(0, broadcast(slope, shape, &[kept, shape, kept, kept]), &[grad, x, y, n])
+            }
+            // Where the norm is 0, so is the gradient.
+            ReduceOp::Norm => {
+                let slope = Expr::eq(&of_y, 0.0).select(0.0, dy * of_x / &of_y);
+                backward.give(0, broadcast(slope, shape, &[kept, shape, kept]), &[grad, x, y])
+            }
+            ReduceOp::Mean => backward.give(0, broadcast(dy / self.dims.n(shape) as f32, shape, &[kept]), &[grad]),
+            _ => backward.give(0, broadcast(dy, shape, &[kept]), &[grad]),
         }
     }
 }
 
 impl Reduction {
-    /// The gradient where the dimensions are not adjacent: a `Map` that repeats the gradient along them.
-    fn several_ranges(&self, shape: &[usize], backward: &mut Backward<'_>) -> Result<(), Error> {
-        let kept = self.dims.kept_shape(shape);
-        let (dy, x, y) = (backward.grad(), backward.input(0), backward.output());
-        let [a, b, c] = [0, 1, 2].map(Expr::input);
-        match self.op {
-            ReduceOp::Max | ReduceOp::Min => {
-                let mask = backward.transient("mask", DType::F32, x.len());
-                let n_equal = backward.transient("n_equal", DType::F32, y.len());
-                backward.push(broadcast(a.eq(&b), shape, &[shape, &kept]), &[x, y, mask])?;
-                let mut from = mask;
-                let sums = self.dims.kernels(shape, ReduceOp::Sum);
-                for (i, sum) in sums.iter().enumerate() {
-                    let is_last = i + 1 == sums.len();
-                    let n = sum.n_outer * sum.n_inner;
-                    let to = if is_last { n_equal } else { backward.transient("reduced", DType::F32, n) };
-                    backward.push(*sum, &[from, to])?;
-                    from = to;
-                }
-                backward.give(0, broadcast(&a * &b / &c, shape, &[&kept, shape, &kept]), &[dy, mask, n_equal])
-            }
-            // Where the norm is 0, so is the gradient.
-            ReduceOp::Norm => {
-                let slope = c.eq(0.0).select(0.0, &a * &b / &c);
-                backward.give(0, broadcast(slope, shape, &[&kept, shape, &kept]), &[dy, x, y])
-            }
-            ReduceOp::Mean => {
-                let scale = 1.0 / self.dims.n(shape) as f32;
-                backward.give(0, broadcast(&a * scale, shape, &[&kept]), &[dy])
-            }
-            _ => backward.give(0, broadcast(a, shape, &[&kept]), &[dy]),
-        }
+    fn kernel(&self, shape: &[usize]) -> MapReduce {
+        reduction(self.op, Expr::input(0), shape, &[shape], self.dims.numbers())
     }
 }
 
-fn one_range(forward: Reduce, backward: &mut Backward<'_>) -> Result<(), Error> {
-    let (dy, x, y) = (backward.grad(), backward.input(0), backward.output());
-    match forward.op {
-        ReduceOp::Max | ReduceOp::Min => {
-            let mask = backward.transient("mask", DType::F32, x.len());
-            let n_equal = backward.transient("n_equal", DType::F32, y.len());
-            backward.push(ReduceMask { forward }, &[x, y, mask])?;
-            backward.push(Reduce { op: ReduceOp::Sum, ..forward }, &[mask, n_equal])?;
-            backward.give(0, ReduceGrad { forward }, &[dy, mask, n_equal])
-        }
-        ReduceOp::Norm => backward.give(0, ReduceGrad { forward }, &[dy, x, y]),
-        _ => backward.give(0, ReduceGrad { forward }, &[dy]),
-    }
+/// The reduction over `dims` of `expr` of f32 inputs that broadcast to `shape`.
+pub(crate) fn reduction(op: ReduceOp, expr: Expr, shape: &[usize], inputs: &[&[usize]], dims: Vec<usize>) -> MapReduce {
+    let inputs = inputs.iter().map(|shape| MapInput::new(shape, DType::F32)).collect();
+    MapReduce { shape: shape.to_vec(), inputs, expr, op, dims }
 }
 
 /// `expr` of f32 inputs that broadcast to `shape`.

@@ -99,7 +99,7 @@ impl Kernel for GatherRuns {
 /// # Errors
 /// As [`GatherRuns`]; [`Error::Unsupported`] for a norm or an ε that is not a positive number.
 /// # Cost
-/// A dispatch a run, so that their number is not bounded.
+/// A dispatch a run, so that their number is not bounded. It is no [`Map`](crate::Map): runs may start anywhere in the buffer, and what lies between them stays.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScaleRuns {
     /// Which.

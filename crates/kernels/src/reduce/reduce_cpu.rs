@@ -1,7 +1,6 @@
 use rayon::prelude::*;
 
 use super::reduce::passes;
-use crate::core::blocks::each_block;
 use crate::core::half::Element;
 use crate::core::vectorised::vectorised;
 use crate::{Reduce, ReduceOp};
@@ -175,50 +174,4 @@ fn greater(a: f32, b: f32) -> f32 {
 #[inline(always)]
 fn less(a: f32, b: f32) -> f32 {
     if b < a || b.is_nan() { b } else { a }
-}
-
-pub(crate) fn grad(forward: &Reduce, grad_y: &[f32], by_element: Option<(&[f32], &[f32])>, grad_x: &mut [f32]) {
-    let divisor = if forward.op == ReduceOp::Mean { forward.n as f32 } else { 1.0 };
-    each_line(forward, grad_x, |at, line, results| match by_element {
-        None => {
-            for (grad_x, grad_y) in line.iter_mut().zip(&grad_y[results]) {
-                *grad_x = grad_y / divisor;
-            }
-        }
-        Some((of_elements, of_results)) => {
-            let per_result = grad_y[results.clone()].iter().zip(&of_results[results]);
-            for ((grad_x, &part), (grad_y, &of_result)) in line.iter_mut().zip(&of_elements[at..]).zip(per_result) {
-                *grad_x = grad_y * part / if part == 0.0 { 1.0 } else { of_result };
-            }
-        }
-    });
-}
-
-pub(crate) fn mask(forward: &Reduce, x: &[f32], y: &[f32], mask: &mut [f32]) {
-    each_line(forward, mask, |at, line, results| {
-        for ((mask, x), y) in line.iter_mut().zip(&x[at..]).zip(&y[results]) {
-            *mask = f32::from(u8::from(x == y));
-        }
-    });
-}
-
-/// Calls `f(offset, part of a line of n_inner elements, the results it belongs to)` for all of `y`; where a line is one element, for runs
-/// that share one result, element by element.
-fn each_line(shape: &Reduce, y: &mut [f32], f: impl Fn(usize, &mut [f32], std::ops::Range<usize>) + Sync) {
-    let Reduce { n, n_inner, .. } = *shape;
-    each_block(
-        y,
-        #[inline(always)]
-        |start, block| {
-            let mut done = 0;
-            while done < block.len() {
-                let at = start + done;
-                let col = at % n_inner;
-                let len = (n_inner - col).min(block.len() - done);
-                let result = at / (n * n_inner) * n_inner + col;
-                f(at, &mut block[done..done + len], result..result + len);
-                done += len;
-            }
-        },
-    );
 }

@@ -1,6 +1,6 @@
-use brisk_kernels::{Kernel, Reduce, ReduceGrad, ReduceMask, ReduceOp};
+use brisk_kernels::{Reduce, ReduceOp};
 
-use crate::close::{DEFAULT, GRADIENT, Tolerance, assert_close};
+use crate::close::{DEFAULT, Tolerance, assert_close};
 use crate::random::Random;
 use crate::run::*;
 
@@ -105,71 +105,6 @@ fn what_is_not_finite_is_found_and_passed_on() {
     gpu_equals_twin(&Reduce::all(4, ReduceOp::NonFinite), &largest);
 }
 
-fn grad_given(forward: &Reduce, x: &[f32], grad_y: &[f32]) -> Vec<Words> {
-    let y = run_twin(forward, &[words(x)]).remove(0);
-    match forward.op {
-        ReduceOp::Norm => vec![words(grad_y), words(x), y],
-        ReduceOp::Max | ReduceOp::Min => {
-            let mask = run_twin(&ReduceMask { forward: *forward }, &[words(x), y]).remove(0);
-            let n_equal = run_twin(&Reduce { op: ReduceOp::Sum, ..*forward }, std::slice::from_ref(&mask)).remove(0);
-            vec![words(grad_y), mask, n_equal]
-        }
-        _ => vec![words(grad_y)],
-    }
-}
-
-#[test]
-fn gradient_equals_a_finite_difference() {
-    let mut random = Random::new(3);
-    for op in &OPS[..5] {
-        for [n_outer, n, n_inner] in [[4, 5, 1], [1, 6, 5], [2, 3, 4], [1, 30, 1]] {
-            let forward = Reduce { n_outer, n, n_inner, op: *op };
-            let (x, grad_y) = (random.floats(n_outer * n * n_inner), random.floats(n_outer * n_inner));
-            let direction = random.floats(x.len());
-            let expected = slope_along(&x, &direction, 1e-3, |x| dot(&twin_floats(&forward, &[words(x)]), &grad_y));
-            let grad_x = twin_floats(&ReduceGrad { forward }, &grad_given(&forward, &x, &grad_y));
-            assert!(
-                GRADIENT.holds(dot(&grad_x, &direction), expected),
-                "{forward:?}: {} != {expected}",
-                dot(&grad_x, &direction)
-            );
-        }
-    }
-}
-
-#[test]
-fn equals_share_the_gradient_and_a_norm_of_zero_has_none() {
-    let max = Reduce { n_outer: 2, n: 3, n_inner: 1, op: ReduceOp::Max };
-    let x = [1.0, 3.0, 3.0, 5.0, 0.0, 0.0];
-    assert_eq!(twin_floats(&ReduceGrad { forward: max }, &grad_given(&max, &x, &[1.0, 2.0])), [0.0, 0.5, 0.5, 2.0, 0.0, 0.0]);
-    let norm = Reduce { op: ReduceOp::Norm, ..max };
-    let x = [0.0, 0.0, 0.0, 3.0, 0.0, 4.0];
-    assert_eq!(twin_floats(&ReduceGrad { forward: norm }, &grad_given(&norm, &x, &[1.0, 1.0])), [0.0, 0.0, 0.0, 0.6, 0.0, 0.8]);
-}
-
-#[test]
-fn gradients_on_the_gpu_agree() {
-    let mut random = Random::new(4);
-    for [n_outer, n, n_inner] in SHAPES {
-        // Few different values, so that several are the greatest.
-        let x: Vec<f32> = (0..n_outer * n * n_inner).map(|_| random.below(8) as f32 - 3.0).collect();
-        let grad_y = random.floats(n_outer * n_inner);
-        for op in &OPS[..5] {
-            let forward = Reduce { n_outer, n, n_inner, op: *op };
-            gpu_equals_twin(&ReduceGrad { forward }, &grad_given(&forward, &x, &grad_y));
-            let y = run_twin(&forward, &[words(&x)]).remove(0);
-            gpu_equals_twin(&ReduceMask { forward }, &[words(&x), y]);
-        }
-    }
-}
-
-#[test]
-fn a_flag_has_no_gradient() {
-    let error = ReduceGrad { forward: Reduce::all(3, ReduceOp::NonFinite) }.check().expect_err("it is constant");
-    let message = "reduce_grad: a flag of what is not finite is not supported, expected a reduction that has a gradient";
-    assert_eq!(error.to_string(), message);
-}
-
 #[test]
 fn bits_do_not_depend_on_threads() {
     let mut random = Random::new(5);
@@ -178,7 +113,5 @@ fn bits_do_not_depend_on_threads() {
         for op in [ReduceOp::Sum, ReduceOp::Norm] {
             same_bits_on_any_pool(&Reduce { n_outer, n, n_inner, op }, &[words(&x)]);
         }
-        let forward = Reduce { n_outer, n, n_inner, op: ReduceOp::Max };
-        same_bits_on_any_pool(&ReduceGrad { forward }, &grad_given(&forward, &x, &random.floats(n_outer * n_inner)));
     }
 }

@@ -88,8 +88,6 @@ fn zero_is_refused_along_rows() {
     refuses(LayerNormWeightGrad { forward: layer_norm }, &none("layer_norm_weight_grad", "n_rows"));
     let max = Reduce { n_outer: 3, n: 0, n_inner: 2, op: ReduceOp::Max };
     refuses(max, &none("max", "n"));
-    refuses(ReduceGrad { forward: max }, &none("reduce_grad", "n"));
-    refuses(ReduceMask { forward: max }, &none("reduce_mask", "n"));
     refuses(ClipByNorm { n: 0, max_norm: 1.0 }, &none("clip_by_norm", "n"));
     refuses(ClipByValue { n: 0, limit: 1.0 }, &none("clip_by_value", "n"));
     refuses(Unscale { n: 0 }, &none("unscale", "n"));
