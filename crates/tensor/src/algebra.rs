@@ -202,7 +202,7 @@ impl Tensor {
 
     /// A function that autocast computes in f32.
     #[track_caller]
-    fn steep(&self, name: &'static str, f: impl FnOnce(Expr) -> Expr) -> Self {
+    pub(crate) fn steep(&self, name: &'static str, f: impl FnOnce(Expr) -> Expr) -> Self {
         let operation = Elementwise::new(name, f(Expr::input(0))).with_autocast_rule(AutocastRule::Full);
         self.graph().apply(operation, &[self])
     }

@@ -35,12 +35,23 @@ macro_rules! operator {
             }
         }
 
-        impl $trait<$a> for f32 {
+    };
+}
+
+/// A binary operator of a number and a tensor. The body is no closure, so that an error is in the caller's line.
+macro_rules! number_first {
+    ($trait:ident, $operator:ident, |$a:ident, $b:ident| $body:expr) => {
+        number_first!(@tensor $trait, $operator, |$a, $b| $body, Tensor);
+        number_first!(@tensor $trait, $operator, |$a, $b| $body, &Tensor);
+    };
+    (@tensor $trait:ident, $operator:ident, |$a:ident, $b:ident| $body:expr, $tensor:ty) => {
+        impl $trait<$tensor> for f32 {
             type Output = Tensor;
 
             #[track_caller]
-            fn $operator(self, b: $a) -> Tensor {
-                unary(&b, stringify!($method), |b| self $symbol b)
+            fn $operator(self, tensor: $tensor) -> Tensor {
+                let ($a, $b) = (self, &tensor);
+                $body
             }
         }
     };
@@ -50,6 +61,12 @@ operator!(Add, add, add, +);
 operator!(Sub, sub, sub, -);
 operator!(Mul, mul, multiply, *);
 operator!(Div, div, div, /);
+
+number_first!(Add, add, |a, b| unary(b, "add", |b| a + b));
+number_first!(Sub, sub, |a, b| unary(b, "sub", |b| a - b));
+number_first!(Mul, mul, |a, b| unary(b, "multiply", |b| a * b));
+// In f32 under autocast, as PyTorch's, which is a reciprocal.
+number_first!(Div, div, |a, b| b.steep("div", |b| a / b));
 
 impl Neg for Tensor {
     type Output = Self;

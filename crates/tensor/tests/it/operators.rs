@@ -1,7 +1,7 @@
 //! Arithmetic operators: values, gradients and kernels.
 
 use brisk_tensor::program::Device;
-use brisk_tensor::{Activation, DType, Error, Graph, Persistent, Tensor, Transpose};
+use brisk_tensor::{Activation, DType, Error, Graph, Persistent, Precision, Tensor, Transpose};
 
 use crate::finite_difference::check_gradients;
 use crate::refusal::parameter;
@@ -46,6 +46,18 @@ fn of_a_tensor_and_a_number_on_either_side() -> Result<(), Error> {
     assert_eq!(value(|a, _| 1.0 / &a)?, [1.0, -0.5, 2.0]);
     assert_eq!(value(|a, _| 1.0 / a)?, [1.0, -0.5, 2.0]);
     Ok(())
+}
+
+/// PyTorch divides a number by a tensor as a reciprocal, which autocast computes in f32.
+#[test]
+fn a_number_by_a_tensor_is_in_f32_under_autocast() {
+    let graph = Graph::inference("reciprocal");
+    let a = graph.constant("a", &[2.0; 4], &[4]);
+    let [reciprocal, half] = graph.autocast(Precision::F16, || {
+        let a = a.cast(DType::F16);
+        [1.0 / &a, a / 2.0]
+    });
+    assert_eq!([reciprocal.dtype(), half.dtype()], [DType::F32, DType::F16]);
 }
 
 #[test]
