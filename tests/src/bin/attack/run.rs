@@ -384,15 +384,18 @@ fn marked(id: &str) -> impl Iterator<Item = (u32, String)> {
     })
 }
 
-/// Waits, for a few seconds at most, until a killed process has closed its files.
+/// Waits, for a few seconds at most, until a killed process has closed its files: until none of its threads runs, since the first may end before the others.
 fn wait_for_end(process: u32) {
-    let runs = || {
-        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let runs = |stat: String| {
         // The state follows the name of the program, which is in brackets and may contain some itself.
         stat.rsplit_once(')').is_some_and(|(_, state)| !state.trim_start().starts_with(['Z', 'X']))
     };
+    let any_runs = || {
+        let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+        threads.filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok()).any(runs)
+    };
     let begin = Instant::now();
-    while runs() && begin.elapsed() < Duration::from_secs(5) {
+    while any_runs() && begin.elapsed() < Duration::from_secs(5) {
         std::thread::sleep(Duration::from_millis(1));
     }
 }
