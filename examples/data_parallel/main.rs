@@ -51,8 +51,8 @@ fn run(options: Options) -> Result<ExitCode> {
 fn threads(options: &Options, started: Instant) -> Result<Finished> {
     let n_replicas = options.replicas.unwrap_or(2);
     options.check(n_replicas)?;
-    let data = Data::open(&options.run, &|said| print::note(said))?;
     let stop = StopFlag::on_signals()?;
+    let data = Data::open(&options.run, &stop, &|said| print::note(said))?;
     let threads = ThreadsConfig::new(n_replicas);
     let threads = ThreadsConfig { timeout: options.timeout().unwrap_or(threads.timeout), ..threads };
     let finished = run_threads(threads, &options.parallel(), |replica| run::train(replica, &data, options, &stop, started))?;

@@ -54,12 +54,13 @@ fn train(replica: &brisk_train::DataParallel, options: &Options, started: Instan
     use brisk_examples::print;
     use brisk_train::StopFlag;
 
+    let stop = StopFlag::on_signals()?;
     let is_first = replica.rank() == 0;
     let meet = || replica.agree(Vec::new());
     if !is_first {
         meet()?;
     }
-    let data = Data::open(&options.run, &|said| {
+    let data = Data::open(&options.run, &stop, &|said| {
         if is_first {
             print::note(said)
         }
@@ -67,7 +68,7 @@ fn train(replica: &brisk_train::DataParallel, options: &Options, started: Instan
     if is_first {
         meet()?;
     }
-    crate::run::train(replica, &data, options, &StopFlag::on_signals()?, started)
+    crate::run::train(replica, &data, options, &stop, started)
 }
 
 /// Built without MPI, a process that a launcher started with others is refused: each would train by itself.

@@ -35,7 +35,11 @@ fn run(options: Options) -> Result<ExitCode> {
     print::note(format_args!("device: {}", device.info()));
 
     // The rows: a tenth of the training rows is held out for early stopping.
-    let data = Data::open(&options, &|said| print::note(said))?;
+    let stop = StopFlag::on_signals()?;
+    let data = match Data::open(&options, &stop, &|said| print::note(said)) {
+        Ok(data) => data,
+        Err(error) => return stopped::without_results(error, &stop, StartedBy::CommandLine),
+    };
     let (n_train_rows, n_cols) = (data.train.n_rows(), data.train.n_cols());
     let [train_part, valid_part] = brisk_loader::split(&data.train, options.seed, [0.9, 0.1])?;
 
@@ -69,7 +73,6 @@ fn run(options: Options) -> Result<ExitCode> {
     let config = options.config(&device.info().to_string(), data.train.column_names());
     let Place { folder, checkpoint } = Place::find(&place, &options, &config, &|said| print::note(said))?;
     let loader_rows_per_s = feed.rows_per_s()?;
-    let stop = StopFlag::on_signals()?;
     let mut outputs = Outputs {
         progress: Progress::stderr(options.epochs, trainer.train_rows().n_rows() as u64),
         folder: Some(folder.clone()),

@@ -6,13 +6,13 @@ mod bar;
 mod files;
 mod options;
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Result, anyhow};
 use brisk_examples::import_error::{self, in_words_of};
+use brisk_examples::interruptible::{self, interruptible};
 use brisk_examples::{command_line, print, statistics_table, write_json};
 use brisk_table::{Error, ImportReport, ReadAhead, StreamedTable, import_with_progress, printable};
 use brisk_train::{StopFlag, closing_table, mebibytes, rows_per_second, seconds, thousands};
@@ -79,30 +79,24 @@ fn run(options: Options) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Thrown through the importer, which takes back what it wrote as it is unwound: there is no other way out of its progress.
-struct Interrupted;
-
 /// Imports with a bar; `None` if a signal stopped it.
 fn import(options: &Options, stop: &StopFlag) -> Result<Option<ImportReport>> {
     let mut bar = Bar::stderr();
-    let imported = catch_unwind(AssertUnwindSafe(|| {
+    let imported = interruptible(|| {
         import_with_progress(&options.source, &options.dest, &options.import_options(), |progress| {
             bar.show(&progress);
-            if stop.is_requested() {
-                resume_unwind(Box::new(Interrupted));
-            }
+            interruptible::check(stop);
         })
-    }));
+    });
     drop(bar);
     match imported {
-        Ok(Ok(report)) => Ok(Some(report)),
-        Ok(Err(Error::FeatureOff { path, found, .. })) => Err(anyhow!(
+        None => Ok(None),
+        Some(Ok(report)) => Ok(Some(report)),
+        Some(Err(Error::FeatureOff { path, found, .. })) => Err(anyhow!(
             "{}: is {found}; run with it: cargo run --release --features all-formats --example import",
             printable(&path)
         )),
-        Ok(Err(error)) => Err(anyhow!(in_words_of(&error, import_error::import))),
-        Err(thrown) if thrown.is::<Interrupted>() => Ok(None),
-        Err(thrown) => resume_unwind(thrown),
+        Some(Err(error)) => Err(anyhow!(in_words_of(&error, import_error::import))),
     }
 }
 

@@ -13,7 +13,7 @@ use anyhow::Result;
 use brisk_examples::higgs::Data;
 use brisk_examples::{command_line, print, write_json};
 use brisk_nn::tensor::program::Device;
-use brisk_train::{mebibytes, rows_per_second, thousands};
+use brisk_train::{StopFlag, mebibytes, rows_per_second, thousands};
 use serde_json::{Value, json};
 
 use options::Options;
@@ -30,7 +30,7 @@ fn run(options: Options) -> Result<ExitCode> {
     Device::builder().selection(options.device.clone()).check()?;
     let started = Instant::now();
     // The rows are simulated or imported once, before several processes need them.
-    let rows = Data::open(&options.run, &|said| print::note(said))?.train.n_rows();
+    let rows = Data::open(&options.run, &StopFlag::new(), &|said| print::note(said))?.train.n_rows();
 
     // Each round measures every number of processes, so that other work on the machine affects them alike.
     let mut measured: Vec<Vec<Together>> = vec![Vec::new(); options.processes.len()];

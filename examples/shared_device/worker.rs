@@ -10,7 +10,7 @@ use brisk_examples::higgs::{Data, Network, Outcome};
 use brisk_nn::tensor::Graph;
 use brisk_nn::tensor::program::Device;
 use brisk_train::metrics::roc_auc;
-use brisk_train::{FeedProbe, Outputs, ResidentRows, Scorer, Trainer};
+use brisk_train::{FeedProbe, Outputs, ResidentRows, Scorer, StopFlag, Trainer};
 
 use crate::options::Options;
 
@@ -31,7 +31,7 @@ pub(crate) fn work(n: usize, options: &Options) -> Result<()> {
     let builder = Device::builder().selection(options.device.clone()).threads(n_threads);
     let device = builder.memory_limit(options.memory_bytes()).open_attempts(N_ATTEMPTS).open()?;
 
-    let data = Data::open(run, &|_| {})?;
+    let data = Data::open(run, &StopFlag::new(), &|_| {})?;
     let [train_part, valid_part] = brisk_loader::split(&data.train, run.seed, [0.9, 0.1])?;
     let Network { model, params, optimizer } = Network::new(data.train.n_cols(), run);
     let trainer = Trainer::new(&device, &model, &params, &optimizer, &train_part, &valid_part, run.trainer_config());

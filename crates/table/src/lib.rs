@@ -56,7 +56,10 @@ pub use atomic_file::{AtomicFile, PublishError};
 #[cfg(feature = "cifar")]
 pub use cifar::{CifarLabels, CifarOptions, CifarSet, import_cifar, import_cifar_with_progress};
 #[cfg(feature = "csv")]
-pub use csv::{CsvOptions, Decimal, Delimiter, Header, import_csv, import_csv_if_changed, import_csv_with_progress};
+pub use csv::{
+    CsvOptions, Decimal, Delimiter, Header, import_csv, import_csv_if_changed, import_csv_if_changed_with_progress,
+    import_csv_with_progress,
+};
 pub use dictionary::Dictionary;
 pub use dtype::{DType, Element};
 pub use error::Error;

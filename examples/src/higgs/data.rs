@@ -1,18 +1,22 @@
 //! The two tables of a run: simulated, imported from text, or brisk tables.
 
+use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use brisk_replicate::Error::Disagreement;
-use brisk_table::{BadRows, ColumnOptions, ColumnRef, CsvOptions, Imported, LabelKind, Table, import_csv_if_changed};
-use brisk_train::binary_labels;
+use brisk_table::{
+    BadRows, ColumnOptions, ColumnRef, CsvOptions, Imported, LabelKind, Table, import_csv_if_changed_with_progress, printable,
+};
 use brisk_train::metrics::roc_auc;
+use brisk_train::{StopFlag, binary_labels};
 
 use super::Options;
 use super::options::is_table;
 use super::simulate::SimulatedFile;
 use crate::import_error::{in_words_of, training};
+use crate::interruptible::{self, interruptible};
 
 /// The rows to train on, the rows to test on, and their files.
 #[derive(Debug)]
@@ -31,12 +35,13 @@ impl Data {
     ///
     /// # Errors
     /// If a file cannot be read or written, or the columns of the two differ.
-    pub fn open(options: &Options, note: &dyn Fn(&str)) -> Result<Self> {
+    /// A requested stop ends an import, which then leaves nothing behind: [`StoppedImport`].
+    pub fn open(options: &Options, stop: &StopFlag, note: &dyn Fn(&str)) -> Result<Self> {
         let (train_path, test_path) = match (&options.train, &options.test) {
             (Some(train), Some(test)) => (train.clone(), test.clone()),
             _ => simulated_files(options, note)?,
         };
-        let (train, test) = (open(&train_path, options, note)?, open(&test_path, options, note)?);
+        let (train, test) = (open(&train_path, options, stop, note)?, open(&test_path, options, stop, note)?);
         if train.column_names() != test.column_names() {
             let (a, b) = (train.column_names(), test.column_names());
             let at = a.iter().zip(b).position(|(a, b)| a != b).unwrap_or(a.len().min(b.len()));
@@ -81,6 +86,20 @@ impl Data {
     }
 }
 
+/// The error of rows whose import was stopped on request.
+#[derive(Debug)]
+pub struct StoppedImport {
+    source: PathBuf,
+}
+
+impl fmt::Display for StoppedImport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: stopped on request while it was imported", printable(&self.source))
+    }
+}
+
+impl std::error::Error for StoppedImport {}
+
 /// The files of this many simulated collisions, which are made unless an earlier run left them.
 fn simulated_files(options: &Options, note: &dyn Fn(&str)) -> Result<(PathBuf, PathBuf)> {
     let dir = &options.data_dir;
@@ -102,7 +121,7 @@ fn simulated_files(options: &Options, note: &dyn Fn(&str)) -> Result<(PathBuf, P
 }
 
 /// Opens a brisk table, or imports a text file into one that later runs use again.
-fn open(path: &Path, options: &Options, note: &dyn Fn(&str)) -> Result<Table> {
+fn open(path: &Path, options: &Options, stop: &StopFlag, note: &dyn Fn(&str)) -> Result<Table> {
     if is_table(path) {
         return Ok(Table::open(path)?);
     }
@@ -115,7 +134,9 @@ fn open(path: &Path, options: &Options, note: &dyn Fn(&str)) -> Result<Table> {
     std::fs::create_dir_all(&options.data_dir)
         .with_context(|| format!("{}: cannot create the folder", options.data_dir.display()))?;
     let dest = options.data_dir.join(table_name(path));
-    match import_csv_if_changed(path, &dest, &csv).map_err(|error| anyhow!(in_words_of(&error, training)))? {
+    let imported = interruptible(|| import_csv_if_changed_with_progress(path, &dest, &csv, |_| interruptible::check(stop)));
+    let imported = imported.ok_or_else(|| StoppedImport { source: path.to_owned() })?;
+    match imported.map_err(|error| anyhow!(in_words_of(&error, training)))? {
         Imported::Written(report) => {
             note(&format!("imported {} rows of {}", report.n_rows, path.display()));
             if options.bad_rows == BadRows::Skip && report.n_skipped > 0 {

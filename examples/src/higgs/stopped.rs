@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use brisk_train::{Ended, Error, FitReport, StopFlag};
 
+use super::data::StoppedImport;
 use crate::print;
 
 /// The section of `--help` on the exit status of examples that can be stopped.
@@ -48,6 +49,10 @@ pub fn finish(report: &FitReport, stop: &StopFlag, checkpoint: &Path, started_by
 /// # Errors
 /// `error`, if it is another one.
 pub fn without_results(error: anyhow::Error, stop: &StopFlag, started_by: StartedBy) -> Result<ExitCode> {
+    if error.is::<StoppedImport>() {
+        print::error(&error);
+        return Ok(status(stop, ExitCode::FAILURE));
+    }
     let Some(Error::NoEpoch { checkpoint }) = error.downcast_ref() else { return Err(error) };
     print::error(&error);
     if let Some(checkpoint) = checkpoint {

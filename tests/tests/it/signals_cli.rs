@@ -102,3 +102,28 @@ fn background_jobs_and_ignored_signals_are_no_error() {
         }
     }
 }
+
+/// The import of the rows takes most of the time of a first run.
+#[test]
+fn a_signal_during_the_import_leaves_nothing() {
+    for example in ["higgs", "data_parallel"] {
+        let place = Place::new();
+        let row = ["0.25", "-1.5e-3", "0.333333333"].join(",");
+        let rows = format!("1,{row}\n0,{row}\n").repeat(1 << 20);
+        fs::write(place.path("long.csv"), format!("signal,a,b,c\n{rows}")).expect("there is room");
+        let args = ["--train", "long.csv", "--test", "long.csv"];
+        let mut command = place.prepared(Command::new(built(example)), &args);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the example runs");
+        let data = place.path("data");
+        while !data.is_dir() || names(data.clone()).is_empty() {
+            assert!(matches!(child.try_wait(), Ok(None)), "{example} ends before it imports");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        send(&child, "-TERM");
+        let output = child.wait_with_output().expect("it ends");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(143), "{example}: {said}");
+        assert!(said.contains("error: long.csv: stopped on request while it was imported"), "{example}: {said}");
+        assert_eq!(names(data), Vec::<String>::new(), "{example}");
+    }
+}

@@ -46,6 +46,19 @@ pub fn import_csv(source: impl AsRef<Path>, dest: impl AsRef<Path>, options: &Cs
 /// # Cost
 /// If nothing changed, reads the file's metadata and the table's header.
 pub fn import_csv_if_changed(source: impl AsRef<Path>, dest: impl AsRef<Path>, options: &CsvOptions) -> Result<Imported, Error> {
+    import_csv_if_changed_with_progress(source, dest, options, |_| {})
+}
+
+/// The same, calling `progress` as [`import_csv_with_progress`] does if the file is imported.
+///
+/// # Errors
+/// As [`import_csv_if_changed`].
+pub fn import_csv_if_changed_with_progress(
+    source: impl AsRef<Path>,
+    dest: impl AsRef<Path>,
+    options: &CsvOptions,
+    progress: impl FnMut(Progress),
+) -> Result<Imported, Error> {
     let (source, dest) = (source.as_ref(), dest.as_ref());
     let io = |error| Error::Io { path: source.to_owned(), action: "open", source: error };
     let identity = SourceIdentity::new(source, &std::fs::metadata(source).map_err(io)?);
@@ -56,7 +69,7 @@ pub fn import_csv_if_changed(source: impl AsRef<Path>, dest: impl AsRef<Path>, o
     {
         return Ok(Imported::Unchanged);
     }
-    import_csv(source, dest, options).map(Imported::Written)
+    import_csv_with_progress(source, dest, options, progress).map(Imported::Written)
 }
 
 /// The same as [`import_csv`]; `progress` is called on this thread, every megabyte of text or so.
