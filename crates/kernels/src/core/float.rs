@@ -65,9 +65,15 @@ pub(crate) fn softplus(x: f32) -> f32 {
     (if x > 0.0 { x } else { 0.0 }) + p * z
 }
 
-/// `1 - exp(-x)` for `x ≥ 0`, also where `x` is small: the bias corrections of Adam.
+/// `1 - exp(-x)` for `x ≥ 0`, also where `x` is small: the bias corrections of Adam. Not by the system's mathematical library, whose results differ between
+/// systems.
 pub(crate) fn one_minus_exp_neg(x: f32) -> f32 {
-    -(-x).exp_m1()
+    -libm::expm1f(-x)
+}
+
+/// The natural logarithm, the same on all systems.
+pub(crate) fn ln(x: f32) -> f32 {
+    libm::log(f64::from(x)) as f32
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
 use super::adam_cpu;
+use crate::core::float::ln;
 use crate::core::module::module;
 use crate::core::sizes::check_sizes;
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs, fold_workgroups};
@@ -78,7 +79,7 @@ impl Kernel for Adam {
             WeightDecay::Gradient(decay) => (decay, 0.0),
             WeightDecay::Decoupled(decay) => (0.0, decay),
         };
-        let [ln_beta1, ln_beta2] = [self.beta1, self.beta2].map(|beta| f64::from(beta).ln() as f32);
+        let [ln_beta1, ln_beta2] = [self.beta1, self.beta2].map(ln);
         let floats = [self.beta1, self.beta2, ln_beta1, ln_beta2, self.eps, coupled, decoupled, 0.0];
         Ok(vec![Dispatch {
             label: "kernels.adam",

@@ -1,7 +1,7 @@
 use rayon::prelude::*;
 
 use super::skip::n_steps;
-use crate::core::float::one_minus_exp_neg;
+use crate::core::float::{ln, one_minus_exp_neg};
 use crate::core::vectorised::vectorised;
 use crate::{Adam, WeightDecay};
 
@@ -36,7 +36,6 @@ pub(crate) struct Step {
 impl Step {
     pub(crate) fn new(kernel: &Adam, lr: f32, n_steps: u32) -> Self {
         let t = n_steps as f32;
-        let ln = |beta: f32| f64::from(beta).ln() as f32;
         Self {
             lr,
             corrected_lr: lr / one_minus_exp_neg(-t * ln(kernel.beta1)),

@@ -1,4 +1,5 @@
 use super::parameter_groups_cpu;
+use crate::core::float::ln;
 use crate::core::module::module;
 use crate::{Adam, Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, Sgd, TwinArgs, WeightDecay, fold_workgroups};
 
@@ -92,7 +93,7 @@ impl Kernel for AdamGroups {
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let Adam { beta1, beta2, eps, weight_decay, .. } = self.adam;
-        let [ln_beta1, ln_beta2] = [beta1, beta2].map(|beta| f64::from(beta).ln() as f32);
+        let [ln_beta1, ln_beta2] = [beta1, beta2].map(ln);
         let is_decoupled = f32::from(u8::from(matches!(weight_decay, WeightDecay::Decoupled(_))));
         Ok(vec![Dispatch {
             label: "kernels.adam_groups",
