@@ -98,7 +98,7 @@ pub enum Error {
     },
     /// Some ranks did not call an operation within the time limit.
     #[error(
-        "{op}: waited {waited:?} for {}, which stopped responding or fell far behind; the run ends, start again from the last checkpoint",
+        "{op}: waited {waited:?} for {}, which did not respond in time; restart the run from the last checkpoint",
         ranks(missing)
     )]
     Timeout {

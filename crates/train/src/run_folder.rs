@@ -44,7 +44,7 @@ impl Eq for RunFolder {}
 
 impl RunFolder {
     /// Creates a new folder in `root`, named after the run (`run` without a name) and the time, in UTC. `root` is created as well if
-    /// it does not exist. An existing folder is left alone: the new one is then called `…-2`, `…-3` and so on.
+    /// it does not exist. An existing folder is not changed: the new one is then called `…-2`, `…-3` and so on.
     ///
     /// # Errors
     /// [`Error::RunName`] if the name cannot be a folder's; [`Error::Io`].

@@ -35,7 +35,7 @@ impl Data {
     ///
     /// # Errors
     /// If a file cannot be read or written, or the columns of the two differ.
-    /// A requested stop ends an import, which then leaves nothing behind: [`StoppedImport`].
+    /// If a stop is requested during an import, it removes what it has written and returns [`StoppedImport`].
     pub fn open(options: &Options, stop: &StopFlag, note: &dyn Fn(&str)) -> Result<Self> {
         let (train_path, test_path) = match (&options.train, &options.test) {
             (Some(train), Some(test)) => (train.clone(), test.clone()),

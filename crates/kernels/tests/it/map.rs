@@ -88,7 +88,7 @@ fn inputs_have_any_strides() {
     }
 }
 
-/// An input alone, beside a row that repeats, and repeated itself.
+/// A single input, the same with a repeated row, and an input that is itself repeated.
 #[track_caller]
 fn agree(input: &MapInput, output: DType, random: &mut Random) {
     let row = MapInput::new(&input.shape[input.shape.len() - 1..], DType::F32);

@@ -33,8 +33,8 @@ fn results_are_those_of_the_map() {
     // Beside an input that is broadcast, and without another.
     let rows = MapInPlace { map: Map::new(x(0) + x(1), &[&[20, 12], &[12]]).expect("they broadcast"), input: 0 };
     gpu_equals_twin(&rows, &[words(&random.floats(12)), words(&random.floats(240))]);
-    let alone = MapInPlace { map: Map::unary(100, |x| x.exp()), input: 0 };
-    gpu_equals_twin(&alone, &[words(&random.floats(100))]);
+    let unary = MapInPlace { map: Map::unary(100, |x| x.exp()), input: 0 };
+    gpu_equals_twin(&unary, &[words(&random.floats(100))]);
 }
 
 #[test]

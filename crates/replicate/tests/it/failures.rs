@@ -100,7 +100,7 @@ fn one_that_does_not_come() {
         waiting.into_iter().map(|thread| thread.join().expect("no panic")).collect()
     });
     let timeout = Error::Timeout { op: "barrier", missing: vec![1], waited: Duration::from_millis(50) };
-    let said = "barrier: waited 50ms for rank 1, which stopped responding or fell far behind; the run ends, start again from the last checkpoint";
+    let said = "barrier: waited 50ms for rank 1, which did not respond in time; restart the run from the last checkpoint";
     assert_eq!(timeout.to_string(), said);
     assert_eq!(ends, [Err(timeout.clone()), Err(timeout)]);
     drop(late);

@@ -1,4 +1,4 @@
-//! The checkpoints in a run's folder: which one a run resumes from, and what becomes of those that it cannot.
+//! The checkpoints in a run's folder: finds the one to resume from, and moves unusable ones aside.
 
 use std::fs;
 use std::io;

@@ -152,7 +152,7 @@ impl<'a> Case<'a> {
     pub(crate) fn check_no_leftovers(&mut self, dir: &Path, what: &str, ended: &Ended) {
         let left = crate::files::leftovers(dir);
         if !left.is_empty() {
-            self.find(Kind::Loss, what, format!("left behind: {}\n{ended}", left.join(", ")));
+            self.find(Kind::Loss, what, format!("temporary files: {}\n{ended}", left.join(", ")));
         }
     }
 }

@@ -16,7 +16,7 @@ impl fmt::Display for PartName {
 /// What an attack found, the worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
-    /// Data is gone or damaged, or files are left behind.
+    /// Data is gone or damaged, or temporary files remain.
     Loss,
     /// A program panicked or crashed.
     Panic,
