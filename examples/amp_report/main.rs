@@ -35,7 +35,7 @@ fn run(options: Options) -> Result<ExitCode> {
         check_output("--json", path)?;
     }
     let Options { precision, batch, .. } = options;
-    let device = Device::builder().selection(options.device);
+    let device = options.device.builder();
     let device = if options.f16_accumulation { device.allow_f16_accumulation() } else { device }.open()?;
     let mut builder = ParametersBuilder::new();
     let model = Model::new(options.model, &mut builder);

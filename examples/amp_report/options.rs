@@ -1,8 +1,7 @@
 use std::path::PathBuf;
 
-use brisk_examples::command_line::value;
+use brisk_examples::command_line::{DeviceOption, value};
 use brisk_nn::tensor::Precision;
-use brisk_program::Selection;
 use clap::{Parser, ValueEnum};
 
 /// Reports the type in which each operation of a training step runs, and the memory of the step: in f32, in mixed precision, with accumulated
@@ -20,10 +19,8 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N", help_heading = "Training", default_value = "64", allow_negative_numbers = true,
         value_parser = value::whole::<usize>(1..=65_536))]
     pub(crate) batch: usize,
-    /// Where to run the first step: best, cpu, gpu, software, or the name or index of an adapter
-    #[arg(long, value_name = "DEVICE", help_heading = "Training", env = "BRISK_DEVICE", hide_env_values = true, default_value = "best",
-        value_parser = value::device())]
-    pub(crate) device: Selection,
+    #[command(flatten)]
+    pub(crate) device: DeviceOption,
     /// Allow sums of f16 products to be kept in f16, on devices that support it
     #[arg(long, help_heading = "Training")]
     pub(crate) f16_accumulation: bool,

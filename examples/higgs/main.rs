@@ -12,7 +12,6 @@ use brisk_examples::higgs::stopped::StartedBy;
 use brisk_examples::higgs::{Data, Network, Outcome, Place, stopped};
 use brisk_examples::{command_line, higgs, print, write_json};
 use brisk_nn::tensor::Graph;
-use brisk_nn::tensor::program::Device;
 use brisk_train::metrics::roc_auc;
 use brisk_train::{
     FeedProbe, Outputs, Progress, ResidentRows, Scorer, StopFlag, Trainer, TrainerConfig, closing_table, mebibytes, thousands,
@@ -31,7 +30,7 @@ fn run(options: Options) -> Result<ExitCode> {
     let started = Instant::now();
 
     // Where it runs.
-    let device = Device::builder().selection(device).open()?;
+    let device = device.builder().open()?;
     print::note(format_args!("device: {}", device.info()));
 
     // The rows: a tenth of the training rows is held out for early stopping.

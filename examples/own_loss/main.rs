@@ -5,9 +5,8 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
-use brisk_examples::command_line::{self, value};
+use brisk_examples::command_line::{self, DeviceOption};
 use brisk_examples::print;
-use brisk_nn::tensor::program::{Device, Selection};
 use brisk_nn::tensor::{DType, Dims, Graph, Persistent, Tensor, Transpose, check_gradients};
 use brisk_nn::{Activation, Adam, Bound, Linear, Optimizer as _, ParametersBuilder, Philox, Schedule, StepInputs};
 use clap::Parser;
@@ -35,10 +34,8 @@ const N_STEPS: usize = 200;
 #[derive(Debug, Parser)]
 #[command(name = "own_loss")]
 struct Options {
-    /// Where to train: best, cpu, gpu, software, or the name or index of an adapter
-    #[arg(long, value_name = "DEVICE", help_heading = "Running", env = "BRISK_DEVICE", hide_env_values = true, default_value = "best",
-        value_parser = value::device())]
-    device: Selection,
+    #[command(flatten)]
+    device: DeviceOption,
 }
 
 fn main() -> ExitCode {
@@ -77,7 +74,7 @@ fn run(options: &Options) -> Result<()> {
     let found = Persistent::new("accuracy", DType::F32, 1);
     retrieval.store(&accuracy, &Graph::state_buffer(), &found);
 
-    let device = Device::builder().selection(options.device.clone()).open()?;
+    let device = options.device.builder().open()?;
     params.write_initial(&device)?;
     device.write(&inputs.lr, &Schedule::one_cycle(0.02, N_STEPS).table(0..N_STEPS))?;
     let evaluate = || -> Result<f32> {

@@ -5,10 +5,9 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
-use brisk_examples::command_line::{self, value};
+use brisk_examples::command_line::{self, DeviceOption};
 use brisk_examples::print;
 use brisk_nn::tensor::program::kernels::Map;
-use brisk_nn::tensor::program::{Device, Selection};
 use brisk_nn::tensor::{
     Activation, Backward, DType, Error, Forward, Graph, Operation, Persistent, Precision, Reduction, Tensor, check_gradients,
 };
@@ -44,10 +43,8 @@ impl Operation for SquaredRelu {
 #[derive(Debug, Parser)]
 #[command(name = "own_op")]
 struct Options {
-    /// Where to train: best, cpu, gpu, software, or the name or index of an adapter
-    #[arg(long, value_name = "DEVICE", help_heading = "Running", env = "BRISK_DEVICE", hide_env_values = true, default_value = "best",
-        value_parser = value::device())]
-    device: Selection,
+    #[command(flatten)]
+    device: DeviceOption,
 }
 
 fn main() -> ExitCode {
@@ -84,7 +81,7 @@ fn run(options: &Options) -> Result<()> {
     graph.store(&loss, &inputs.state, &losses);
     graph.advance(&inputs.state);
 
-    let device = Device::builder().selection(options.device.clone()).open()?;
+    let device = options.device.builder().open()?;
     params.write_initial(&device)?;
     device.write(&inputs.lr, &Schedule::one_cycle(0.05, N_STEPS).table(0..N_STEPS))?;
     graph.compile(&device)?.run(N_STEPS)?;

@@ -1,5 +1,6 @@
 //! The command line of an example: parses its options, prints help and completions, and turns its result into an exit status.
 
+mod device_option;
 pub mod value;
 
 use std::ffi::OsStr;
@@ -12,6 +13,8 @@ use clap::{Arg, ArgAction, ArgMatches, Command, Parser, value_parser};
 use clap_complete::Shell;
 
 use crate::print;
+
+pub use device_option::DeviceOption;
 
 /// The exit status of a wrong command line.
 const USAGE_ERROR: u8 = 2;

@@ -92,7 +92,7 @@ impl RunState {
     /// The state of the run that wrote the checkpoint.
     pub(crate) fn of(checkpoint: &Checkpoint, patience: usize, params: &Parameters) -> Result<Self, Error> {
         // Another model is refused by the name of one of its parameters, not by that of a copy of it.
-        flat::values_of(checkpoint, params, str::to_owned)?;
+        params.entries().iter().try_for_each(|entry| checkpoint.f32(&entry.name, &entry.shape).map(drop))?;
         let mut run = Self::new(patience);
         run.n_epochs = checkpoint.metadata("epoch", "a number of epochs")?;
         run.n_steps = checkpoint.metadata("step", "a number of steps")?;

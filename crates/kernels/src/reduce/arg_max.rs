@@ -1,10 +1,10 @@
 use super::arg_max_cpu;
-use super::cumulative_sum::is_long;
+use super::series::Series;
 use crate::core::module::part;
 use crate::core::sizes::check_sizes;
 use crate::core::stored_form::{StoredForm, sharing, with_element};
 use crate::core::stored_types::{Group, Template};
-use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, fold_workgroups};
+use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs};
 
 const ARG_MAX: Template = Template::new(&[part!("arg_max.wgsl"), part!("../core/nan.wgsl")], &[Group::one("X").loads()]);
 
@@ -66,21 +66,9 @@ impl StoredForm for ArgMax {
     }
 
     fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        let n_series = self.n_outer * self.n_inner;
-        let (entry, n_workgroups) = match is_long(self.n, n_series) {
-            true => ("series_a_workgroup", n_series),
-            false => ("series_an_invocation", n_series.div_ceil(64)),
-        };
-        Ok(vec![Dispatch {
-            label: "kernels.arg_max",
-            wgsl: ARG_MAX.module(&[("X", dtypes[0])]),
-            entry,
-            constants: vec![],
-            params: bytemuck::cast_slice(&[self.n as u32, self.n_inner as u32, n_series as u32, 0]).to_vec(),
-            reads: vec![0],
-            writes: vec![1],
-            workgroups: fold_workgroups(self.name(), n_workgroups)?,
-        }])
+        let Self { n_outer, n, n_inner } = *self;
+        let wgsl = ARG_MAX.module(&[("X", dtypes[0])]);
+        Series { n_outer, n, n_inner }.dispatch(self.name(), "kernels.arg_max", wgsl, vec![])
     }
 
     fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {

@@ -1,9 +1,10 @@
 use super::cumulative_sum_cpu;
+use super::series::Series;
 use crate::core::module::part;
 use crate::core::sizes::check_sizes;
 use crate::core::stored_form::{StoredForm, sharing, with_element};
 use crate::core::stored_types::{Group, Template};
-use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, fold_workgroups};
+use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs};
 
 const CUMULATIVE_SUM: Template = Template::new(&[part!("cumulative_sum.wgsl")], &[Group::one("X").loads()]);
 
@@ -85,29 +86,13 @@ impl StoredForm for CumulativeSum {
     }
 
     fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        let n_series = self.n_outer * self.n_inner;
-        let (entry, n_workgroups) = match is_long(self.n, n_series) {
-            true => ("series_a_workgroup", n_series),
-            false => ("series_an_invocation", n_series.div_ceil(64)),
-        };
-        Ok(vec![Dispatch {
-            label: "kernels.cumulative_sum",
-            wgsl: CUMULATIVE_SUM.module(&[("X", dtypes[0])]),
-            entry,
-            constants: vec![("REVERSE", f64::from(u8::from(self.order == SumOrder::Reverse)))],
-            params: bytemuck::cast_slice(&[self.n as u32, self.n_inner as u32, n_series as u32, 0]).to_vec(),
-            reads: vec![0],
-            writes: vec![1],
-            workgroups: fold_workgroups(self.name(), n_workgroups)?,
-        }])
+        let constants = vec![("REVERSE", f64::from(u8::from(self.order == SumOrder::Reverse)))];
+        let Self { n_outer, n, n_inner, .. } = *self;
+        let wgsl = CUMULATIVE_SUM.module(&[("X", dtypes[0])]);
+        Series { n_outer, n, n_inner }.dispatch(self.name(), "kernels.cumulative_sum", wgsl, constants)
     }
 
     fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
         with_element!(dtypes[0], T => cumulative_sum_cpu::run::<T>(self, args.read(0), args.write(1)));
     }
-}
-
-/// Whether a series of `n` elements is for a whole workgroup: if it is long, and there are too few for an invocation each.
-pub(super) const fn is_long(n: usize, n_series: usize) -> bool {
-    n > 64 && n_series < 4096
 }

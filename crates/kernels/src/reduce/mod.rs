@@ -11,3 +11,4 @@ pub(crate) mod first_non_finite_cpu;
 #[expect(clippy::module_inception, reason = "the kernel that gives the family its name")]
 pub(crate) mod reduce;
 pub(crate) mod reduce_cpu;
+mod series;
