@@ -7,9 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Result, ensure};
 use brisk_examples::command_line::{self, value};
 use brisk_examples::print;
-use brisk_program::kernels::{
-    Adapter, Arg, DType, Dispatch, Epilogue, Error, Kernel, Matmul, Transpose, TwinArgs, bytemuck, fold_workgroups,
-};
+use brisk_program::kernels::{Adapter, Arg, DType, Dispatch, Epilogue, Error, Kernel, Matmul, Transpose, TwinArgs};
 use brisk_program::{Device, Persistent, Program, Selection};
 use clap::Parser;
 
@@ -20,17 +18,9 @@ struct SoftCap {
     cap: f32,
 }
 
-/// Binding 0 is `params`; the buffers that are read and those that are written follow, in the order of `Dispatch`.
+/// Called for each element. `Dispatch` declares `params`, `x` and `y`, and the entry point.
 const WGSL: &str = "
-struct Params { cap: f32, pad0: f32, pad1: f32, pad2: f32 }
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> x: array<f32>;
-@group(0) @binding(2) var<storage, read_write> y: array<f32>;
-
-@compute @workgroup_size(64)
-fn soft_cap(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
-    let i = (group.y * groups.x + group.x) * 64u + lane;
+fn element(i: u32) {
     if i < arrayLength(&y) {
         y[i] = params.cap * tanh(x[i] / params.cap);
     }
@@ -54,16 +44,8 @@ impl Kernel for SoftCap {
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        Ok(vec![Dispatch {
-            label: "own_kernel.soft_cap",
-            wgsl: WGSL.into(),
-            entry: "soft_cap",
-            constants: vec![],
-            params: bytemuck::cast_slice(&[self.cap, 0.0, 0.0, 0.0]).to_vec(),
-            reads: vec![0],
-            writes: vec![1],
-            workgroups: fold_workgroups(self.name(), self.n.div_ceil(64))?,
-        }])
+        let soft_cap = Dispatch::elementwise(self.name(), "own_kernel.soft_cap", WGSL, self.n)?.param("cap", self.cap);
+        Ok(vec![soft_cap.bind(&self.args(), ["x"], ["y"])?])
     }
 
     /// The specification of the WGSL in plain Rust, which also runs on machines without a GPU.

@@ -16,8 +16,9 @@ mod pool;
 mod product;
 mod reduce;
 
-pub use crate::core::access::{Access, Arg};
+pub use crate::core::access::{Access, Arg, Len};
 pub use crate::core::adapter::{Adapter, AdapterKind};
+pub use crate::core::binding::Binding;
 pub use crate::core::converted::stored;
 pub use crate::core::coop_shape::CoopShape;
 pub use crate::core::dispatch::{Dispatch, MAX_WORKGROUPS, fold_workgroups};
@@ -26,6 +27,7 @@ pub use crate::core::error::Error;
 pub use crate::core::gpu;
 pub use crate::core::kernel::{Cost, Kernel};
 pub use crate::core::module::{Module, Part};
+pub use crate::core::param::Param;
 pub use crate::core::philox::Philox;
 pub use crate::core::twin::TwinArgs;
 pub use batch::advance::Advance;

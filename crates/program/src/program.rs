@@ -221,6 +221,7 @@ impl Program {
 
     /// Whether the kernel's own list is in order.
     fn check_args(&self, kernel: &'static str, args: &[Arg]) -> Result<(), Error> {
+        args.iter().try_for_each(|arg| arg.check(kernel))?;
         let program = || self.name.clone();
         if let Some(Arg { name: arg, .. }) = args.iter().find(|arg| arg.len == 0) {
             return Err(Error::EmptyArg { program: program(), kernel, arg });

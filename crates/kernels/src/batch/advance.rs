@@ -1,6 +1,6 @@
 use super::advance_cpu;
 use crate::core::module::module;
-use crate::{Adapter, Arg, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs};
+use crate::{Adapter, Arg, Binding, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs};
 
 /// Moves the run on by one batch: `state.batch += 1`, `state.step += 1`; if `state.skip` is not 0, `state.n_skipped += 1`, `state.skip = 0`.
 ///
@@ -19,16 +19,8 @@ impl Kernel for Advance {
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        Ok(vec![Dispatch {
-            label: "kernels.advance",
-            wgsl: module!("advance.wgsl"),
-            entry: "main",
-            constants: vec![],
-            params: vec![],
-            reads: vec![],
-            writes: vec![0],
-            workgroups: [1, 1, 1],
-        }])
+        let advance = Dispatch::new("kernels.advance", module!("advance.wgsl"), [1, 1, 1]);
+        Ok(vec![advance.bind(&self.args(), Binding::NONE, ["state"])?])
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {

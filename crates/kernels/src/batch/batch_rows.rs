@@ -1,7 +1,7 @@
 use super::batch_rows_cpu;
 use crate::core::module::module;
 use crate::core::sizes::check_sizes;
-use crate::{Adapter, Arg, DType, Dispatch, Error, Kernel, ORDER_LEN, STATE_LEN, TwinArgs, fold_workgroups};
+use crate::{Adapter, Arg, DType, Dispatch, Error, Kernel, ORDER_LEN, STATE_LEN, TwinArgs};
 
 /// Which rows the current batch takes, or a part of it: `rows[i] = order(state.batch * stride + offset + first + i)`.
 ///
@@ -40,16 +40,8 @@ impl Kernel for BatchRows {
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        Ok(vec![Dispatch {
-            label: "kernels.batch_rows",
-            wgsl: module!("batch_rows.wgsl"),
-            entry: "main",
-            constants: vec![],
-            params: bytemuck::cast_slice(&[self.first as u32, 0, 0, 0]).to_vec(),
-            reads: vec![0, 1],
-            writes: vec![2, 3],
-            workgroups: fold_workgroups(self.name(), self.n.div_ceil(64))?,
-        }])
+        let rows = Dispatch::elementwise(self.name(), "kernels.batch_rows", module!("batch_rows.wgsl"), self.n)?;
+        Ok(vec![rows.param("first", self.first).bind(&self.args(), ["order", "state"], ["rows", "weights"])?])
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {

@@ -1,21 +1,6 @@
 // rows[i] = order(state.batch * stride + offset + first + i), weights[i] = 1; beyond the last row: 0 and 0.
 // Twin: batch_rows_cpu.rs. Moves 8 bytes a row.
 
-struct Params {
-    first: u32,
-    pad0: u32,
-    pad1: u32,
-    pad2: u32,
-}
-
-override WG: u32 = 64u;
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> order: array<u32>;
-@group(0) @binding(2) var<storage, read> state: array<u32>;
-@group(0) @binding(3) var<storage, read_write> rows: array<u32>;
-@group(0) @binding(4) var<storage, read_write> weights: array<f32>;
-
 fn mix(value: u32, key: u32) -> u32 {
     var x = value ^ key;
     x *= 0x85EBCA6Bu;
@@ -37,9 +22,7 @@ fn feistel(position: u32, bits: u32) -> u32 {
     return (hi << lo_bits) | lo;
 }
 
-@compute @workgroup_size(WG)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
-    let i = (group.y * groups.x + group.x) * WG + lane;
+fn element(i: u32) {
     if i >= arrayLength(&rows) {
         return;
     }

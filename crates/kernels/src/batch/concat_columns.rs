@@ -3,7 +3,7 @@ use crate::core::module::part;
 use crate::core::sizes::check_sizes;
 use crate::core::stored_form::{StoredForm, sharing, with_element};
 use crate::core::stored_types::{Group, Template};
-use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, fold_workgroups};
+use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, TwinArgs};
 
 const CONCAT_COLUMNS: Template = Template::new(&[part!("concat_columns.wgsl")], &[Group::lane("X").loads().stores()]);
 
@@ -28,7 +28,7 @@ pub struct ConcatColumns {
 impl ConcatColumns {
     /// Columns of the result.
     pub fn n_cols(&self) -> usize {
-        self.widths.iter().sum()
+        self.widths.iter().fold(0, |n_cols, width| n_cols.saturating_add(*width))
     }
 }
 
@@ -38,8 +38,8 @@ impl Kernel for ConcatColumns {
     }
 
     fn args(&self) -> Vec<Arg> {
-        let xs = self.widths.iter().map(|width| Arg::read("x", DType::F32, self.n_rows * width));
-        xs.chain([Arg::write("y", DType::F32, self.n_rows * self.n_cols())]).collect()
+        let xs = self.widths.iter().map(|width| Arg::read("x", DType::F32, [self.n_rows, *width]));
+        xs.chain([Arg::write("y", DType::F32, [self.n_rows, self.n_cols()])]).collect()
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -77,19 +77,16 @@ impl StoredForm for ConcatColumns {
     fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let n_in_lane = if dtypes[0].is_half() { 2 } else { 1 };
         let n_cols = self.n_cols() / n_in_lane;
+        let args = self.args();
         let mut first = 0;
         let mut dispatches = Vec::with_capacity(self.widths.len());
         for (i, width) in self.widths.iter().map(|width| width / n_in_lane).enumerate() {
-            dispatches.push(Dispatch {
-                label: "kernels.concat_columns",
-                wgsl: CONCAT_COLUMNS.module(&[("X", dtypes[0])]),
-                entry: "main",
-                constants: vec![],
-                params: bytemuck::cast_slice(&[width as u32, n_cols as u32, first as u32, 0]).to_vec(),
-                reads: vec![i],
-                writes: vec![self.widths.len()],
-                workgroups: fold_workgroups(self.name(), (self.n_rows * width).div_ceil(64))?,
-            });
+            let module = CONCAT_COLUMNS.module(&[("X", dtypes[0])]);
+            let copy = Dispatch::elementwise(self.name(), "kernels.concat_columns", module, self.n_rows * width)?
+                .param("width", width)
+                .param("n_cols", n_cols)
+                .param("first", first);
+            dispatches.push(copy.bind(&args, [Binding::at(i)], [Binding::of("y").elements("X")])?);
             first += width;
         }
         Ok(dispatches)

@@ -1,7 +1,7 @@
 use super::gather_categories_cpu;
 use crate::core::module::module;
 use crate::core::sizes::check_sizes;
-use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, fold_workgroups};
+use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs};
 
 /// The codes of a table's rows: `y[i, c] = table[rows[i] - first_row, c]`.
 ///
@@ -32,9 +32,9 @@ impl Kernel for GatherCategories {
     fn args(&self) -> Vec<Arg> {
         let y = if self.first_row == 0 { Arg::write } else { Arg::read_write };
         vec![
-            Arg::read("table", DType::U32, self.n_table_rows * self.n_cols),
+            Arg::read("table", DType::U32, [self.n_table_rows, self.n_cols]),
             Arg::read("rows", DType::U32, self.n),
-            y("y", DType::U32, self.n * self.n_cols),
+            y("y", DType::U32, [self.n, self.n_cols]),
         ]
     }
 
@@ -44,16 +44,12 @@ impl Kernel for GatherCategories {
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        Ok(vec![Dispatch {
-            label: "kernels.gather_categories",
-            wgsl: module!("gather_categories.wgsl"),
-            entry: "main",
-            constants: vec![],
-            params: bytemuck::cast_slice(&[self.n_cols as u32, self.first_row as u32, self.n_table_rows as u32, 0]).to_vec(),
-            reads: vec![0, 1],
-            writes: vec![2],
-            workgroups: fold_workgroups(self.name(), (self.n * self.n_cols).div_ceil(64))?,
-        }])
+        let module = module!("gather_categories.wgsl");
+        let gather = Dispatch::elementwise(self.name(), "kernels.gather_categories", module, self.n * self.n_cols)?
+            .param("n_cols", self.n_cols)
+            .param("first_row", self.first_row)
+            .param("n_table_rows", self.n_table_rows);
+        Ok(vec![gather.bind(&self.args(), ["table", "rows"], ["y"])?])
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {

@@ -1,9 +1,9 @@
 use super::gather_rows_cpu;
-use crate::core::module::{module, part};
+use crate::core::module::part;
 use crate::core::sizes::check_sizes;
 use crate::core::stored_form::{StoredForm, sharing, with_element};
 use crate::core::stored_types::{Group, Template};
-use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, fold_workgroups};
+use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, TwinArgs};
 
 const GATHER_ROWS: Template = Template::new(&[part!("gather_rows.wgsl")], &[Group::lane("X").stores()]);
 
@@ -43,11 +43,11 @@ impl Kernel for GatherRows {
     fn args(&self) -> Vec<Arg> {
         let y = if self.first_row == 0 { Arg::write } else { Arg::read_write };
         vec![
-            Arg::read("table", self.dtype, self.n_table_rows * self.n_cols),
+            Arg::read("table", self.dtype, [self.n_table_rows, self.n_cols]),
             Arg::read("rows", DType::U32, self.n),
             Arg::read("mean", DType::F32, self.n_cols),
             Arg::read("inv_std", DType::F32, self.n_cols),
-            y("y", DType::F32, self.n * self.n_cols),
+            y("y", DType::F32, [self.n, self.n_cols]),
         ]
     }
 
@@ -87,20 +87,16 @@ impl StoredForm for GatherRows {
     fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let y = dtypes[4];
         let n_lanes = if y.is_half() { self.n_cols / 2 } else { self.n_cols };
-        let wgsl = match self.dtype {
-            DType::U8 => module!("gather_rows_u8.wgsl"),
-            _ => GATHER_ROWS.module(&[("X", y)]),
-        };
-        Ok(vec![Dispatch {
-            label: "kernels.gather_rows",
-            wgsl,
-            entry: "main",
-            constants: vec![],
-            params: bytemuck::cast_slice(&[n_lanes as u32, self.first_row as u32, self.n_table_rows as u32, 0]).to_vec(),
-            reads: vec![0, 1, 2, 3],
-            writes: vec![4],
-            workgroups: fold_workgroups(self.name(), (self.n * n_lanes).div_ceil(64))?,
-        }])
+        let load = if self.dtype == DType::U8 { part!("table_u8.wgsl") } else { part!("table_f32.wgsl") };
+        let module = GATHER_ROWS.module(&[("X", y)]).with(load);
+        let vectors = |name| Binding::of(name).elements("V");
+        let gather = Dispatch::elementwise(self.name(), "kernels.gather_rows", module, self.n * n_lanes)?
+            .param("n_cols", n_lanes)
+            .param("first_row", self.first_row)
+            .param("n_table_rows", self.n_table_rows);
+        let table = if self.dtype == DType::U8 { "table".into() } else { vectors("table") };
+        let y = Binding::of("y").elements("X");
+        Ok(vec![gather.bind(&self.args(), [table, "rows".into(), vectors("mean"), vectors("inv_std")], [y])?])
     }
 
     fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {

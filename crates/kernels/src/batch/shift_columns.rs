@@ -3,7 +3,7 @@ use crate::core::module::part;
 use crate::core::sizes::check_sizes;
 use crate::core::stored_form::{StoredForm, sharing, with_element};
 use crate::core::stored_types::{Group, Template};
-use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, fold_workgroups};
+use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, TwinArgs};
 
 const SHIFT_COLUMNS: Template = Template::new(&[part!("shift_columns.wgsl")], &[Group::lane("X").loads().stores()]);
 
@@ -48,7 +48,7 @@ impl Kernel for ShiftColumns {
     }
 
     fn args(&self) -> Vec<Arg> {
-        vec![Arg::read("x", DType::F32, self.n_rows * self.n_x_cols), Arg::write("y", DType::F32, self.n_rows * self.n_y_cols)]
+        vec![Arg::read("x", DType::F32, [self.n_rows, self.n_x_cols]), Arg::write("y", DType::F32, [self.n_rows, self.n_y_cols])]
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -85,16 +85,12 @@ impl StoredForm for ShiftColumns {
 
     fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let lanes = self.in_lanes(dtypes[0]);
-        Ok(vec![Dispatch {
-            label: "kernels.shift_columns",
-            wgsl: SHIFT_COLUMNS.module(&[("X", dtypes[0])]),
-            entry: "main",
-            constants: vec![],
-            params: bytemuck::cast_slice(&[lanes.n_x_cols as u32, lanes.n_y_cols as u32, lanes.shift as u32, 0]).to_vec(),
-            reads: vec![0],
-            writes: vec![1],
-            workgroups: fold_workgroups(self.name(), (self.n_rows * lanes.n_y_cols).div_ceil(64))?,
-        }])
+        let module = SHIFT_COLUMNS.module(&[("X", dtypes[0])]);
+        let shift = Dispatch::elementwise(self.name(), "kernels.shift_columns", module, self.n_rows * lanes.n_y_cols)?
+            .param("n_x_cols", lanes.n_x_cols)
+            .param("n_y_cols", lanes.n_y_cols)
+            .param("shift", lanes.shift as u32);
+        Ok(vec![shift.bind(&self.args(), ["x"], [Binding::of("y").elements("X")])?])
     }
 
     fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {

@@ -1,7 +1,7 @@
 use super::store_rows_cpu;
 use crate::core::module::module;
 use crate::core::sizes::check_sizes;
-use crate::{Adapter, Arg, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs, fold_workgroups};
+use crate::{Adapter, Arg, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs};
 
 /// Appends a batch's rows to a result: `y[state.batch * n + i, c] = x[i, c]`; what lies beyond the end of `y` is left out.
 ///
@@ -28,9 +28,9 @@ impl Kernel for StoreRows {
 
     fn args(&self) -> Vec<Arg> {
         vec![
-            Arg::read("x", DType::F32, self.n * self.n_cols),
+            Arg::read("x", DType::F32, [self.n, self.n_cols]),
             Arg::read("state", DType::U32, STATE_LEN),
-            Arg::read_write("y", DType::F32, self.n_total * self.n_cols),
+            Arg::read_write("y", DType::F32, [self.n_total, self.n_cols]),
         ]
     }
 
@@ -39,16 +39,8 @@ impl Kernel for StoreRows {
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        Ok(vec![Dispatch {
-            label: "kernels.store_rows",
-            wgsl: module!("store_rows.wgsl"),
-            entry: "main",
-            constants: vec![],
-            params: vec![],
-            reads: vec![0, 1],
-            writes: vec![2],
-            workgroups: fold_workgroups(self.name(), (self.n * self.n_cols).div_ceil(64))?,
-        }])
+        let store = Dispatch::elementwise(self.name(), "kernels.store_rows", module!("store_rows.wgsl"), self.n * self.n_cols)?;
+        Ok(vec![store.bind(&self.args(), ["x", "state"], ["y"])?])
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {

@@ -82,7 +82,7 @@ impl Kernel for Conv2dGradWeight {
         ];
         match self.product() {
             Some(matmul) => args.extend(matmul.scratch()),
-            None => args.push(Arg::scratch("parts", DType::F32, self.n_parts().saturating_mul(shape.n_weights()))),
+            None => args.push(Arg::scratch("parts", DType::F32, [self.n_parts(), shape.n_weights()])),
         }
         args
     }

@@ -1,4 +1,4 @@
-use crate::DType;
+use crate::{DType, Error};
 
 /// What a kernel does with an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -35,27 +35,68 @@ pub struct Arg {
 
 impl Arg {
     /// An argument that is only read.
-    pub const fn read(name: &'static str, dtype: DType, len: usize) -> Self {
-        Self { name, dtype, len, access: Access::Read }
+    pub fn read(name: &'static str, dtype: DType, len: impl Into<Len>) -> Self {
+        Self { name, dtype, len: len.into().0, access: Access::Read }
     }
 
     /// An argument that is written in full.
-    pub const fn write(name: &'static str, dtype: DType, len: usize) -> Self {
-        Self { name, dtype, len, access: Access::Write }
+    pub fn write(name: &'static str, dtype: DType, len: impl Into<Len>) -> Self {
+        Self { name, dtype, len: len.into().0, access: Access::Write }
     }
 
     /// An argument updated in place.
-    pub const fn read_write(name: &'static str, dtype: DType, len: usize) -> Self {
-        Self { name, dtype, len, access: Access::ReadWrite }
+    pub fn read_write(name: &'static str, dtype: DType, len: impl Into<Len>) -> Self {
+        Self { name, dtype, len: len.into().0, access: Access::ReadWrite }
     }
 
     /// Working memory. Scratch arguments come last in a kernel's list; a program allocates them itself.
-    pub const fn scratch(name: &'static str, dtype: DType, len: usize) -> Self {
-        Self { name, dtype, len, access: Access::Scratch }
+    pub fn scratch(name: &'static str, dtype: DType, len: impl Into<Len>) -> Self {
+        Self { name, dtype, len: len.into().0, access: Access::Scratch }
     }
 
-    /// `len` in bytes.
+    /// `len` in bytes; `usize::MAX` for lengths that [`check`](Self::check) refuses.
     pub const fn len_bytes(&self) -> usize {
-        self.len * self.dtype.size_bytes()
+        self.len.saturating_mul(self.dtype.size_bytes())
+    }
+
+    /// Whether an argument of `kernel` has a length that memory can hold. Recorders and programs ask before they use one.
+    ///
+    /// # Errors
+    /// [`Error::Size`] for a product of sizes that overflowed, and for more than `isize::MAX` bytes.
+    pub fn check(&self, kernel: &'static str) -> Result<(), Error> {
+        if self.len_bytes() <= isize::MAX.unsigned_abs() {
+            return Ok(());
+        }
+        let expected = "a number of elements that memory can hold; check the sizes of the kernel";
+        Err(Error::Size { kernel, size: self.name, found: self.len, expected })
+    }
+}
+
+/// A number of elements, from one size or from the sizes of a shape, whose product is `usize::MAX` where it overflows.
+///
+/// # Examples
+/// ```
+/// use brisk_kernels::{Arg, DType};
+///
+/// assert_eq!(Arg::read("x", DType::F32, [2, 3]).len, 6);
+/// let too_long = Arg::read("x", DType::F32, [usize::MAX, 2]);
+/// assert!(too_long.check("my_kernel").is_err());
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Len(pub usize);
+
+impl From<usize> for Len {
+    fn from(len: usize) -> Self {
+        Self(len)
+    }
+}
+
+/// An empty dimension makes the whole empty, however long the others are.
+impl<const N: usize> From<[usize; N]> for Len {
+    fn from(shape: [usize; N]) -> Self {
+        if shape.contains(&0) {
+            return Self(0);
+        }
+        Self(shape.iter().fold(1, |len, size| len.saturating_mul(*size)))
     }
 }

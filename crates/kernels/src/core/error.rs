@@ -76,7 +76,17 @@ pub enum Error {
         /// What wgpu said.
         reason: String,
     },
-    /// A dispatch names an argument that its kernel does not have.
+    /// A dispatch is to bind an argument that its kernel does not have.
+    #[error("{label}: there is no argument `{found}`; the kernel has {expected}")]
+    UnknownArg {
+        /// `crate.kernel` of the dispatch.
+        label: &'static str,
+        /// The name or index that was given.
+        found: String,
+        /// The names of the arguments.
+        expected: String,
+    },
+    /// A dispatch has an index that is beyond the arguments of its kernel.
     #[error("{label}: a dispatch binds argument {found}, expected one of the {n_args} that `{kernel}` has")]
     DispatchArg {
         /// `crate.kernel` of the dispatch.

@@ -136,6 +136,7 @@ impl Recorder {
         }
         let limit_bytes = self.adapter.limits.max_storage_buffer_binding_size;
         for (arg, binding) in args.iter().zip(buffers) {
+            arg.check(kernel)?;
             let found = binding.size.map_or_else(|| binding.buffer.size().saturating_sub(binding.offset), |size| size.get());
             let expected = arg.len_bytes() as u64;
             if found < expected {

@@ -2,6 +2,7 @@
 
 pub(crate) mod access;
 pub(crate) mod adapter;
+pub(crate) mod binding;
 pub(crate) mod blocks;
 mod check_products;
 pub(crate) mod converted;
@@ -14,6 +15,7 @@ pub mod gpu;
 pub(crate) mod half;
 pub(crate) mod kernel;
 pub(crate) mod module;
+pub(crate) mod param;
 pub(crate) mod philox;
 pub(crate) mod room;
 pub(crate) mod rows;

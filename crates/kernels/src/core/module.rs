@@ -3,6 +3,10 @@
 use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
 
+use super::binding::{Binding, Declarations};
+use super::param::Param;
+use crate::{Arg, Error};
+
 /// A piece of a WGSL module: a file, or text made for one kernel. Declarations at module scope may stand in any order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
@@ -29,12 +33,18 @@ pub struct Part {
 pub struct Module {
     extensions: Vec<&'static str>,
     parts: Vec<Part>,
+    /// Types that parts declare for buffers of the same name in lower case.
+    stored_types: Vec<&'static str>,
+    declarations: Declarations,
 }
+
+/// The name of the part that declares what is bound.
+const ARGUMENTS: &str = "arguments";
 
 impl Module {
     /// A module of `parts`.
     pub fn new(parts: impl IntoIterator<Item = Part>) -> Self {
-        Self { extensions: Vec::new(), parts: parts.into_iter().collect() }
+        Self { parts: parts.into_iter().collect(), ..Self::default() }
     }
 
     /// The same with another part.
@@ -55,6 +65,39 @@ impl Module {
             self.extensions.push(extension);
         }
         self
+    }
+
+    /// The same, of which a part declares the types `names` for buffers.
+    pub(crate) fn storing(mut self, names: impl IntoIterator<Item = &'static str>) -> Self {
+        self.stored_types.extend(names);
+        self
+    }
+
+    /// Declares a field of the uniform struct and appends its value to the struct's bytes.
+    pub(crate) fn declare_field(&mut self, name: &'static str, value: Param, bytes: &mut Vec<u8>) {
+        self.declarations.fields.push(name, value, bytes);
+        self.declare();
+    }
+
+    /// Declares arguments, read and written, as arrays of the types that a part declares for them (`X` for `x`), if one does. Returns their indices.
+    pub(crate) fn declare_args(
+        &mut self,
+        label: &'static str,
+        args: &[Arg],
+        bindings: [Vec<Binding>; 2],
+    ) -> Result<[Vec<usize>; 2], Error> {
+        let stored_type = |name: &str| self.stored_types.iter().find(|stored| stored.eq_ignore_ascii_case(name)).copied();
+        let indices = self.declarations.bind(label, stored_type, args, bindings)?;
+        self.declare();
+        Ok(indices)
+    }
+
+    /// Makes the part with the declarations, once arguments are bound.
+    fn declare(&mut self) {
+        if self.declarations.is_bound() {
+            self.parts.retain(|part| part.name != ARGUMENTS);
+            self.parts.insert(0, Part { name: ARGUMENTS.into(), text: self.declarations.text().into() });
+        }
     }
 
     /// Its parts, in the order in which they are joined.

@@ -123,7 +123,10 @@ impl Template {
         let is_packed = self.groups.iter().any(|group| dtype(group).is_half() && !is_native(group));
         let parts = stored.into_iter().chain(is_packed.then_some(CONVERSIONS)).chain(self.parts.iter().cloned());
         let f16 = self.groups.iter().any(is_native).then_some("f16");
-        f16.into_iter().chain(self.extensions.iter().copied()).fold(Module::new(parts), Module::enabling)
+        f16.into_iter()
+            .chain(self.extensions.iter().copied())
+            .fold(Module::new(parts), Module::enabling)
+            .storing(self.groups.iter().map(|group| group.name))
     }
 }
 

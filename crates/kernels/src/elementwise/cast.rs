@@ -1,7 +1,7 @@
 use super::cast_cpu;
 use crate::core::module::module;
 use crate::core::sizes::check_sizes;
-use crate::{Adapter, Arg, DType, Dispatch, Error, Kernel, TwinArgs, fold_workgroups};
+use crate::{Adapter, Arg, Binding, DType, Dispatch, Error, Kernel, TwinArgs};
 
 /// `y = x` in another element type: f32, f16 and bf16 from one to another, u8 and u32 to f32.
 ///
@@ -63,16 +63,12 @@ impl Kernel for Cast {
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        Ok(vec![Dispatch {
-            label: "kernels.cast",
-            wgsl: module!("cast.wgsl", "../core/conversions.wgsl"),
-            entry: "main",
-            constants: vec![("FROM", f64::from(self.from.code())), ("TO", f64::from(self.to.code()))],
-            params: vec![],
-            reads: vec![0],
-            writes: vec![1],
-            workgroups: fold_workgroups(self.name(), self.n.div_ceil(2).div_ceil(64))?,
-        }])
+        let module = module!("cast.wgsl", "../core/conversions.wgsl");
+        let cast = Dispatch::elementwise(self.name(), "kernels.cast", module, self.n.div_ceil(2))?
+            .constants([("FROM", f64::from(self.from.code())), ("TO", f64::from(self.to.code()))]);
+        // Whatever their type, elements are computed with as bits.
+        let [x, y] = ["x", "y"].map(|name| Binding::of(name).elements("u32"));
+        Ok(vec![cast.bind(&self.args(), [x], [y])?])
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {

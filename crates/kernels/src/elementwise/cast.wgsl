@@ -6,10 +6,6 @@
 // The codes of `DType::code`.
 override FROM: u32 = 0u;
 override TO: u32 = 1u;
-override WG: u32 = 64u;
-
-@group(0) @binding(0) var<storage, read> x: array<u32>;
-@group(0) @binding(1) var<storage, read_write> y: array<u32>;
 
 // Zero beyond the end, for the second of an odd number.
 fn word(i: u32) -> u32 {
@@ -29,9 +25,7 @@ fn bits(pair: u32) -> vec2u {
     }
 }
 
-@compute @workgroup_size(WG)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
-    let pair = (group.y * groups.x + group.x) * WG + lane;
+fn element(pair: u32) {
     let n = arrayLength(&y);
     if TO == 0u {
         if 2u * pair < n {

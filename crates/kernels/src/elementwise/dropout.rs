@@ -3,7 +3,7 @@ use crate::core::module::part;
 use crate::core::sizes::check_sizes;
 use crate::core::stored_form::{StoredForm, sharing, with_element};
 use crate::core::stored_types::{Group, Template};
-use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs, fold_workgroups};
+use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs};
 
 const DROPOUT: Template = Template::new(&[part!("dropout.wgsl")], &[Group::one("X").loads(), Group::one("Y").stores()]);
 
@@ -79,17 +79,15 @@ impl StoredForm for Dropout {
     fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let (threshold, scale) = self.threshold_and_scale();
         let [low, high] = [self.seed as u32, (self.seed >> 32) as u32];
-        let params = [self.n as u32, self.stream, low, high, threshold, scale.to_bits(), 0, 0];
-        Ok(vec![Dispatch {
-            label: "kernels.dropout",
-            wgsl: DROPOUT.module(&[("X", dtypes[0]), ("Y", dtypes[0])]),
-            entry: "main",
-            constants: vec![],
-            params: bytemuck::cast_slice(&params).to_vec(),
-            reads: vec![0, 1],
-            writes: vec![2],
-            workgroups: fold_workgroups(self.name(), self.n.div_ceil(4 * 64))?,
-        }])
+        let module = DROPOUT.module(&[("X", dtypes[0]), ("Y", dtypes[0])]);
+        let dropout = Dispatch::elementwise(self.name(), "kernels.dropout", module, self.n.div_ceil(4))?
+            .param("n", self.n)
+            .param("stream", self.stream)
+            .param("key_low", low)
+            .param("key_high", high)
+            .param("threshold", threshold)
+            .param("scale", scale);
+        Ok(vec![dropout.bind(&self.args(), ["x", "state"], ["y"])?])
     }
 
     fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {

@@ -3,24 +3,6 @@
 // Twin: dropout_cpu.rs. Moves 8 bytes an element, 4 in 16 bits.
 // One invocation a block, so that each is computed once.
 
-struct Params {
-    n: u32,
-    stream: u32,
-    key_low: u32,
-    key_high: u32,
-    threshold: u32,
-    scale: f32,
-    pad0: u32,
-    pad1: u32,
-}
-
-override WG: u32 = 64u;
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> x: array<X>;
-@group(0) @binding(2) var<storage, read> state: array<u32>;
-@group(0) @binding(3) var<storage, read_write> y: array<Y>;
-
 // (low, high) word of a product, from products of halves.
 fn multiply(a: u32, b: u32) -> vec2u {
     let a_low = a & 0xFFFFu;
@@ -53,9 +35,7 @@ fn drop_two(first: u32, draws: vec2u) {
     }
 }
 
-@compute @workgroup_size(WG)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
-    let at = (group.y * groups.x + group.x) * WG + lane;
+fn element(at: u32) {
     if at > (params.n - 1u) / 4u {
         return;
     }

@@ -105,9 +105,9 @@ impl Kernel for BatchedMatmul {
     fn args(&self) -> Vec<Arg> {
         let Self { n_batch, m, n, k, .. } = *self;
         vec![
-            Arg::read("a", DType::F32, n_batch * m * k),
-            Arg::read("b", DType::F32, n_batch * k * n),
-            Arg::write("y", DType::F32, n_batch * m * n),
+            Arg::read("a", DType::F32, [n_batch, m, k]),
+            Arg::read("b", DType::F32, [n_batch, k, n]),
+            Arg::write("y", DType::F32, [n_batch, m, n]),
         ]
     }
 

@@ -148,10 +148,10 @@ impl Matmul {
         let Self { m, n, k, transpose, .. } = *self;
         let mut scratch = Vec::with_capacity(2);
         if transpose.b() {
-            scratch.push(Arg::scratch("b_turned", DType::F32, k.saturating_mul(n)));
+            scratch.push(Arg::scratch("b_turned", DType::F32, [k, n]));
         }
         if self.n_runs() > 1 {
-            scratch.push(Arg::scratch("parts", DType::F32, self.n_runs().saturating_mul(m).saturating_mul(n)));
+            scratch.push(Arg::scratch("parts", DType::F32, [self.n_runs(), m, n]));
         }
         scratch
     }
@@ -169,13 +169,13 @@ impl Kernel for Matmul {
 
     fn args(&self) -> Vec<Arg> {
         let Self { m, n, k, epilogue, .. } = *self;
-        let mut args = vec![Arg::read("a", DType::F32, m * k), Arg::read("b", DType::F32, k * n)];
+        let mut args = vec![Arg::read("a", DType::F32, [m, k]), Arg::read("b", DType::F32, [k, n])];
         match epilogue {
             Epilogue::None | Epilogue::Activation(_) => {}
             Epilogue::Bias(_) => args.push(Arg::read("bias", DType::F32, n)),
-            Epilogue::OutputGrad(_) => args.push(Arg::read("output", DType::F32, m * n)),
+            Epilogue::OutputGrad(_) => args.push(Arg::read("output", DType::F32, [m, n])),
         }
-        args.push(Arg::write("y", DType::F32, m * n));
+        args.push(Arg::write("y", DType::F32, [m, n]));
         args.extend(self.scratch());
         args
     }

@@ -123,16 +123,8 @@ impl Kernel for Square {
         vec![Arg::read("x", DType::F32, self.n), Arg::write("y", DType::F32, self.n)]
     }
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        Ok(vec![Dispatch {
-            label: "mine.square",
-            wgsl: self.wgsl.into(),
-            entry: "main",
-            constants: vec![("SCALE", 2.0)],
-            params: vec![],
-            reads: vec![0],
-            writes: vec![1],
-            workgroups: fold_workgroups("square", self.n.div_ceil(64))?,
-        }])
+        let square = Dispatch::new("mine.square", self.wgsl, fold_workgroups("square", self.n.div_ceil(64))?);
+        Ok(vec![square.constants([("SCALE", 2.0)]).bind_declared(vec![], vec![0], vec![1])])
     }
     fn twin(&self, args: &mut TwinArgs<'_>) {
         let (x, y) = (args.read::<f32>(0), args.write::<f32>(1));
@@ -172,6 +164,34 @@ fn wgsl_that_does_not_compile_is_an_error_that_names_it() {
         "override SCALE: f32; @group(0) @binding(7) var<storage, read_write> z: array<f32>;
         @compute @workgroup_size(1) fn main() { z[0] = SCALE; }",
         "",
+    );
+}
+
+/// An argument whose sizes overflow when they are multiplied.
+#[derive(Debug)]
+struct TooLong;
+
+impl Kernel for TooLong {
+    fn name(&self) -> &'static str {
+        "too_long"
+    }
+    fn args(&self) -> Vec<Arg> {
+        vec![Arg::write("y", DType::F32, [usize::MAX / 2, 3])]
+    }
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        panic!("asked only after the arguments were checked")
+    }
+    fn twin(&self, _: &mut TwinArgs<'_>) {}
+}
+
+#[test]
+fn sizes_whose_product_overflows_are_refused() {
+    let Some(mut gpu) = gpu() else { return };
+    let y = buffer(&gpu, 4);
+    let error = refused(&mut gpu, &TooLong, &[y.as_entire_buffer_binding()]);
+    assert_eq!(
+        error.to_string(),
+        "too_long: y is 18446744073709551615, expected a number of elements that memory can hold; check the sizes of the kernel"
     );
 }
 

@@ -59,6 +59,39 @@ fn more_elements_than_an_index_reaches_are_refused() {
     refuses(Map::binary(1 << 33, |a, b| a + b), "map: number of elements is 8589934592, expected 1 to 2^32 - 1");
 }
 
+/// Sizes whose product is beyond `usize` are refused like other large ones; nothing wraps and nothing panics.
+#[test]
+fn sizes_that_overflow_are_refused() {
+    let huge = [usize::MAX, usize::MAX / 2, 1 << 63, (1 << 32) + 1];
+    for (i, a) in huge.into_iter().enumerate() {
+        let b = huge[(i + 1) % huge.len()];
+        let images = Images { n_images: a, height: 3, width: b, n_channels: a };
+        let kernels: [Box<dyn Kernel>; 13] = [
+            Box::new(Matmul { m: a, n: b, k: a, transpose: Transpose::B, epilogue: Epilogue::Bias(Activation::Relu) }),
+            Box::new(Matmul { m: 3, n: b, k: a, transpose: Transpose::Both, epilogue: Epilogue::None }),
+            Box::new(BatchedMatmul { n_batch: a, m: b, n: a, k: b, transpose: Transpose::A }),
+            Box::new(Conv2d { shape: ConvShape { x: images, n_out: b, window: Window::square(3, 1) }, epilogue: Epilogue::None }),
+            Box::new(Conv2dGradInput {
+                shape: ConvShape { x: images, n_out: b, window: Window::square(1, 0) },
+                epilogue: Epilogue::None,
+            }),
+            Box::new(Conv2dGradWeight { shape: ConvShape { x: images, n_out: b, window: Window::square(3, 1) } }),
+            Box::new(GatherRows { dtype: DType::U8, first_row: b, n_table_rows: a, n_cols: b, n: a }),
+            Box::new(GatherCategories { first_row: 0, n_table_rows: b, n_cols: a, n: b }),
+            Box::new(BatchRows { first: a, n: b }),
+            Box::new(ConcatColumns { n_rows: a, widths: vec![a, b] }),
+            Box::new(ShiftColumns { n_rows: a, n_x_cols: b, n_y_cols: a, shift: 1 }),
+            Box::new(StoreRows { n: a, n_cols: b, n_total: a }),
+            Box::new(Cast { n: a, from: DType::F32, to: DType::Bf16 }),
+        ];
+        for kernel in kernels {
+            let error = kernel.check().expect_err("no memory holds its arguments");
+            assert!(matches!(error, Error::Size { .. }), "{kernel:?}: {error}");
+            assert!(kernel.args().iter().any(|arg| arg.len > u32::MAX as usize), "{kernel:?}");
+        }
+    }
+}
+
 #[test]
 fn arguments_that_mean_nothing_are_refused() {
     let embedding = Embedding { n: 2, n_entries: 3, dim: 1, n_index_cols: 2, index_col: 2 };

@@ -1,4 +1,4 @@
-use brisk_program::kernels::{self, DType, Map, StoreRows};
+use brisk_program::kernels::{self, DType, Epilogue, Map, Matmul, StoreRows, Transpose};
 use brisk_program::{Error, Persistent, Program};
 
 use crate::toy::{BROKEN_LEN, Broken};
@@ -70,6 +70,15 @@ fn argument_of_nothing() {
     let pushed = program.push(Broken::Nothing, &[x.slice(0..0)]);
     let error = check(pushed, &program, &["step", "`broken`", "`x`", "leave"]);
     assert!(matches!(error, Error::EmptyArg { .. }), "{error:?}");
+}
+
+#[test]
+fn argument_whose_sizes_overflow() {
+    let mut program = Program::new("step");
+    let x = program.transient("x", DType::U32, 8);
+    check(program.push(Broken::Overflow, &[x]), &program, &["broken: x is 18446744073709551615", "memory can hold"]);
+    let product = Matmul { m: usize::MAX, n: 3, k: usize::MAX / 2, transpose: Transpose::None, epilogue: Epilogue::None };
+    check(program.push(product, &[x, x, x]), &program, &["matmul: m is 18446744073709551615, expected 1 to 2^32 - 1"]);
 }
 
 #[test]

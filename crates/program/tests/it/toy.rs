@@ -43,9 +43,9 @@ impl Kernel for Mix {
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let workgroups = fold_workgroups(self.name(), self.n.div_ceil(64))?;
         let params = bytemuck::cast_slice(&[self.salt, 0, 0, 0]).to_vec();
-        let scale = dispatch("test.mix", MIX, "scale", vec![0], vec![3], workgroups);
-        let xor = dispatch("test.mix", MIX_XOR, "xor", vec![3, 1], vec![2], workgroups);
-        Ok(vec![Dispatch { params, ..scale }, xor])
+        let scale = Dispatch::new("test.mix", MIX, workgroups).entry("scale");
+        let xor = Dispatch::new("test.mix", MIX_XOR, workgroups).entry("xor");
+        Ok(vec![scale.bind_declared(params, vec![0], vec![3]), xor.bind_declared(vec![], vec![3, 1], vec![2])])
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
@@ -85,7 +85,7 @@ impl Kernel for Bump {
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let workgroups = fold_workgroups(self.name(), self.n.div_ceil(64))?;
-        Ok(vec![dispatch("test.bump", BUMP, "bump", vec![], vec![0], workgroups)])
+        Ok(vec![bump("test.bump", BUMP, workgroups)])
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
@@ -106,10 +106,12 @@ pub(crate) enum Broken {
     Bindings,
     /// More workgroups than any adapter dispatches.
     Workgroups,
-    /// An argument stands behind scratch.
+    /// An argument comes after scratch.
     ScratchFirst,
     /// An argument has no elements.
     Nothing,
+    /// An argument whose sizes overflow when they are multiplied.
+    Overflow,
     /// Its own check says no.
     Refuses,
 }
@@ -126,6 +128,7 @@ impl Kernel for Broken {
         match self {
             Self::ScratchFirst => vec![Arg::scratch("work", DType::U32, 8), x],
             Self::Nothing => vec![Arg { len: 0, ..x }],
+            Self::Overflow => vec![Arg::read_write("x", DType::U32, [usize::MAX, 2])],
             _ => vec![x],
         }
     }
@@ -138,13 +141,12 @@ impl Kernel for Broken {
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        let plain = dispatch("test.broken", BUMP, "bump", vec![], vec![0], [1, 1, 1]);
         Ok(vec![match self {
-            Self::Syntax => Dispatch { wgsl: "fn main( {".into(), ..plain },
-            Self::NoEntry => Dispatch { entry: "elsewhere", ..plain },
-            Self::Bindings => Dispatch { wgsl: MIX_XOR.into(), entry: "xor", ..plain },
-            Self::Workgroups => Dispatch { workgroups: [1, 70_000, 1], ..plain },
-            _ => plain,
+            Self::Syntax => bump("test.broken", "fn main( {", [1, 1, 1]),
+            Self::NoEntry => bump("test.broken", BUMP, [1, 1, 1]).entry("elsewhere"),
+            Self::Bindings => bump("test.broken", MIX_XOR, [1, 1, 1]).entry("xor"),
+            Self::Workgroups => bump("test.broken", BUMP, [1, 70_000, 1]),
+            _ => bump("test.broken", BUMP, [1, 1, 1]),
         }])
     }
 
@@ -157,13 +159,6 @@ impl Kernel for Broken {
     }
 }
 
-fn dispatch(
-    label: &'static str,
-    wgsl: &'static str,
-    entry: &'static str,
-    reads: Vec<usize>,
-    writes: Vec<usize>,
-    workgroups: [u32; 3],
-) -> Dispatch {
-    Dispatch { label, wgsl: wgsl.into(), entry, constants: vec![], params: vec![], reads, writes, workgroups }
+fn bump(label: &'static str, wgsl: &'static str, workgroups: [u32; 3]) -> Dispatch {
+    Dispatch::new(label, wgsl, workgroups).entry("bump").bind_declared(vec![], vec![], vec![0])
 }

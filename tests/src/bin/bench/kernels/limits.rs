@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use brisk_program::Device;
-use brisk_program::kernels::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, Map, TwinArgs, wgpu};
+use brisk_program::kernels::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, Map, TwinArgs, wgpu};
 
 use super::case::Case;
 use super::turns::{Turns, seconds};
@@ -70,20 +70,14 @@ impl Kernel for MultiplyAdd {
     }
 
     fn args(&self) -> Vec<Arg> {
-        vec![Arg::read("x", DType::F32, LANES * WIDTH), Arg::write("y", DType::F32, self.n_groups * LANES * WIDTH)]
+        vec![Arg::read("x", DType::F32, LANES * WIDTH), Arg::write("y", DType::F32, [self.n_groups, LANES, WIDTH])]
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        Ok(vec![Dispatch {
-            label: "bench.multiply_add",
-            wgsl: include_str!("multiply_add.wgsl").into(),
-            entry: "main",
-            constants: vec![("N_STEPS", N_STEPS as f64)],
-            params: Vec::new(),
-            reads: vec![0],
-            writes: vec![1],
-            workgroups: [self.n_groups as u32, 1, 1],
-        }])
+        let wgsl = include_str!("multiply_add.wgsl");
+        let vectors = |name| Binding::of(name).elements("vec4f");
+        let multiply_add = Dispatch::new("bench.multiply_add", wgsl, [self.n_groups as u32, 1, 1]);
+        Ok(vec![multiply_add.constants([("N_STEPS", N_STEPS as f64)]).bind(&self.args(), [vectors("x")], [vectors("y")])?])
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {

@@ -1,12 +1,10 @@
-// Multiply-adds on numbers that stay in registers: what the adapter's arithmetic does at best. Each lane turns four vectors, so that none waits for
+// Multiply-adds on numbers that stay in registers: what the adapter's arithmetic does at best. Each invocation has four vectors, so that none waits for
 // its own result. Twin: `MultiplyAdd` in limits.rs.
-@group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
-@group(0) @binding(1) var<storage, read_write> y: array<vec4<f32>>;
 
 override N_STEPS: u32 = 1024;
 
 @compute @workgroup_size(64)
-fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) lane: u32) {
     let factor = 0.5 * x[lane];
     var a = x[lane];
     var b = a + 1.0;
