@@ -30,7 +30,7 @@ pub struct ShiftColumns {
 }
 
 impl ShiftColumns {
-    /// As invocations see it that take what lies together in a word: one column, or two of a type of 16 bits.
+    /// in units that an invocation takes: one column, or two of a type of 16 bits, which share a word.
     const fn in_lanes(self, dtype: DType) -> Self {
         let n = if dtype.is_half() { 2 } else { 1 };
         Self { n_x_cols: self.n_x_cols / n, n_y_cols: self.n_y_cols / n, shift: self.shift / n as isize, ..self }

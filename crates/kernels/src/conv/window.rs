@@ -1,4 +1,4 @@
-use crate::Error;
+use crate::{Error, Param};
 
 /// A batch of images, NHWC: `[n_images, height, width, n_channels]`, row-major, contiguous.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -100,6 +100,13 @@ impl Window {
         }
         Ok(())
     }
+}
+
+/// The parameters of modules over images: the sizes of two batches, by name, and the windows. Pairs are along the height and along the width.
+pub(crate) fn window_params(images: [(&'static str, &Images); 2], window: &Window) -> [(&'static str, Param); 5] {
+    let [first, second] = images.map(|(name, images)| (name, [images.height, images.width].into()));
+    let [kernel, stride, padding] = [window.kernel, window.stride, window.padding].map(Param::from);
+    [first, second, ("kernel_size", kernel), ("stride", stride), ("padding", padding)]
 }
 
 /// The uniform struct of the modules that work on images: the sizes of two batches, the windows, and up to six sizes of their own.

@@ -1,7 +1,7 @@
 use super::embedding_cpu;
 use crate::core::module::module;
 use crate::core::sizes::check_sizes;
-use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, fold_workgroups};
+use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, Param, TwinArgs};
 
 /// A row of a table for each code: `y[i, c] = weight[index[i, index_col], c]`.
 ///
@@ -28,6 +28,12 @@ pub struct Embedding {
 }
 
 impl Embedding {
+    fn params(&self) -> [(&'static str, Param); 5] {
+        let Self { n, n_entries, dim, n_index_cols, index_col } = *self;
+        let sizes = [("n", n), ("n_entries", n_entries), ("dim", dim), ("n_index_cols", n_index_cols), ("index_col", index_col)];
+        sizes.map(|(name, size)| (name, size.into()))
+    }
+
     fn check_for(&self, kernel: &impl Kernel) -> Result<(), Error> {
         if self.index_col >= self.n_index_cols {
             let expected = "a column of `index`";
@@ -52,9 +58,9 @@ impl Kernel for Embedding {
 
     fn args(&self) -> Vec<Arg> {
         vec![
-            Arg::read("weight", DType::F32, self.n_entries * self.dim),
-            Arg::read("index", DType::U32, self.n * self.n_index_cols),
-            Arg::write("y", DType::F32, self.n * self.dim),
+            Arg::read("weight", DType::F32, [self.n_entries, self.dim]),
+            Arg::read("index", DType::U32, [self.n, self.n_index_cols]),
+            Arg::write("y", DType::F32, [self.n, self.dim]),
         ]
     }
 
@@ -63,17 +69,9 @@ impl Kernel for Embedding {
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        let Self { n, n_entries, dim, n_index_cols, index_col } = *self;
-        Ok(vec![Dispatch {
-            label: "kernels.embedding",
-            wgsl: module!("embedding.wgsl"),
-            entry: "main",
-            constants: vec![],
-            params: bytemuck::cast_slice(&[n_entries, dim, n_index_cols, index_col].map(|size| size as u32)).to_vec(),
-            reads: vec![0, 1],
-            writes: vec![2],
-            workgroups: fold_workgroups(self.name(), (n * dim).div_ceil(64))?,
-        }])
+        let module = module!("embedding.wgsl", "embedding_entry.wgsl");
+        let embedding = Dispatch::elementwise(self.name(), "kernels.embedding", module, self.n * self.dim)?;
+        Ok(vec![embedding.params(self.params()).bind(&self.args(), ["weight", "index"], ["y"])?])
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
@@ -121,11 +119,9 @@ impl EmbeddingGrad {
         self.forward.n_entries <= MOST_IN_PARTS
     }
 
-    fn params(&self) -> Vec<u8> {
-        let Embedding { n, n_entries, dim, n_index_cols, index_col } = self.forward;
+    fn params(&self) -> impl Iterator<Item = (&'static str, Param)> {
         let padding = self.padding.unwrap_or(NONE as usize);
-        let words = [n, n_entries, dim, n_index_cols, index_col, padding, self.n_parts(), 0];
-        bytemuck::cast_slice(&words.map(|word| word as u32)).to_vec()
+        self.forward.params().into_iter().chain([("padding", padding.into()), ("n_parts", self.n_parts().into())])
     }
 }
 
@@ -137,12 +133,12 @@ impl Kernel for EmbeddingGrad {
     fn args(&self) -> Vec<Arg> {
         let Embedding { n, n_entries, dim, n_index_cols, .. } = self.forward;
         let mut args = vec![
-            Arg::read("grad_y", DType::F32, n * dim),
-            Arg::read("index", DType::U32, n * n_index_cols),
-            Arg::write("grad_weight", DType::F32, n_entries * dim),
+            Arg::read("grad_y", DType::F32, [n, dim]),
+            Arg::read("index", DType::U32, [n, n_index_cols]),
+            Arg::write("grad_weight", DType::F32, [n_entries, dim]),
         ];
         if self.is_in_parts() {
-            args.push(Arg::scratch("parts", DType::F32, self.n_parts() * n_entries * dim));
+            args.push(Arg::scratch("parts", DType::F32, [self.n_parts(), n_entries, dim]));
         } else {
             args.extend([Arg::scratch("heads", DType::U32, n_entries), Arg::scratch("next", DType::U32, n)]);
         }
@@ -158,32 +154,23 @@ impl Kernel for EmbeddingGrad {
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let Embedding { n, n_entries, dim, .. } = self.forward;
-        let dispatch = |wgsl, entry, reads: &[usize], writes: &[usize], workgroups| Dispatch {
-            label: "kernels.embedding_grad",
-            wgsl,
-            entry,
-            constants: vec![],
-            params: self.params(),
-            reads: reads.to_vec(),
-            writes: writes.to_vec(),
-            workgroups,
+        let args = self.args();
+        let over = |module, n| -> Result<Dispatch, Error> {
+            Ok(Dispatch::elementwise(self.name(), "kernels.embedding_grad", module, n)?.params(self.params()))
         };
-        let over = |n: usize| fold_workgroups(self.name(), n.div_ceil(64));
         if self.is_in_parts() {
-            let parts = module!("embedding_grad_parts.wgsl", "embedding_entry.wgsl");
-            let add = module!("embedding_grad_add.wgsl");
-            return Ok(vec![
-                dispatch(parts, "main", &[0, 1], &[3], over(self.n_parts() * n_entries * dim)?),
-                dispatch(add, "main", &[3], &[2], over(n_entries * dim)?),
-            ]);
+            let parts = over(module!("embedding_grad_parts.wgsl", "embedding_entry.wgsl"), self.n_parts() * n_entries * dim)?;
+            let add = over(module!("embedding_grad_add.wgsl"), n_entries * dim)?;
+            return Ok(vec![parts.bind(&args, ["grad_y", "index"], ["parts"])?, add.bind(&args, ["parts"], ["grad_weight"])?]);
         }
         let heads = module!("embedding_grad_heads.wgsl", "embedding_entry.wgsl");
-        let next = module!("embedding_grad_next.wgsl", "embedding_entry.wgsl");
-        let chain = module!("embedding_grad_chain.wgsl");
+        let heads = Dispatch::new("kernels.embedding_grad", heads, [1, 1, 1]).params(self.params());
+        let next = over(module!("embedding_grad_next.wgsl", "embedding_entry.wgsl"), n)?;
+        let chain = over(module!("embedding_grad_chain.wgsl"), n_entries * dim)?;
         Ok(vec![
-            dispatch(heads, "main", &[1], &[3], [1, 1, 1]),
-            dispatch(next, "main", &[1], &[4], over(n)?),
-            dispatch(chain, "main", &[0, 3, 4], &[2], over(n_entries * dim)?),
+            heads.bind(&args, ["index"], [Binding::of("heads").elements("atomic<u32>")])?,
+            next.bind(&args, ["index"], ["next"])?,
+            chain.bind(&args, ["grad_y", "heads", "next"], ["grad_weight"])?,
         ])
     }
 

@@ -1,7 +1,7 @@
 use super::gather_cpu;
 use crate::core::module::module;
 use crate::core::sizes::check_sizes;
-use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, fold_workgroups};
+use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, Param, TwinArgs};
 
 /// Elements picked along the middle of three dimensions: `y[o, k, i] = x[o, index[o, k, i], i]`.
 ///
@@ -31,15 +31,15 @@ impl Gather {
     }
 
     const fn n_x_elements(&self) -> usize {
-        self.n_outer * self.n_x * self.n_inner
+        self.n_outer.saturating_mul(self.n_x).saturating_mul(self.n_inner)
     }
 
     const fn n_elements(&self) -> usize {
-        self.n_outer * self.n * self.n_inner
+        self.n_outer.saturating_mul(self.n).saturating_mul(self.n_inner)
     }
 
-    fn params(&self) -> Vec<u8> {
-        bytemuck::cast_slice(&[self.n_x as u32, self.n as u32, self.n_inner as u32, 0]).to_vec()
+    fn params(&self) -> [(&'static str, Param); 3] {
+        [("n_x", self.n_x.into()), ("n", self.n.into()), ("n_inner", self.n_inner.into())]
     }
 }
 
@@ -58,16 +58,9 @@ impl Kernel for Gather {
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        Ok(vec![Dispatch {
-            label: "kernels.gather",
-            wgsl: module!("gather.wgsl", "gather_index.wgsl"),
-            entry: "main",
-            constants: vec![],
-            params: self.params(),
-            reads: vec![0, 1],
-            writes: vec![2],
-            workgroups: fold_workgroups(self.name(), self.n_elements().div_ceil(64))?,
-        }])
+        let module = module!("gather.wgsl", "gather_index.wgsl");
+        let dispatch = Dispatch::elementwise(self.name(), "kernels.gather", module, self.n_elements())?.params(self.params());
+        Ok(vec![dispatch.bind(&self.args(), ["x", "index"], ["y"])?])
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
@@ -110,16 +103,10 @@ impl Kernel for GatherGrad {
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        Ok(vec![Dispatch {
-            label: "kernels.gather_grad",
-            wgsl: module!("gather_grad.wgsl", "gather_index.wgsl"),
-            entry: "main",
-            constants: vec![],
-            params: self.forward.params(),
-            reads: vec![0, 1],
-            writes: vec![2],
-            workgroups: fold_workgroups(self.name(), self.forward.n_x_elements().div_ceil(64))?,
-        }])
+        let module = module!("gather_grad.wgsl", "gather_index.wgsl");
+        let dispatch = Dispatch::elementwise(self.name(), "kernels.gather_grad", module, self.forward.n_x_elements())?
+            .params(self.forward.params());
+        Ok(vec![dispatch.bind(&self.args(), ["grad_y", "index"], ["grad_x"])?])
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {

@@ -1,9 +1,8 @@
 use super::avg_pool2d_cpu;
-use crate::conv::window::image_params;
 use crate::core::module::part;
 use crate::core::stored_form::{StoredForm, sharing, with_element};
 use crate::core::stored_types::{Group, Template};
-use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, PoolShape, TwinArgs, fold_workgroups};
+use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, Param, PoolShape, TwinArgs};
 
 const AVG_POOL2D: Template = Template::new(&[part!("avg_pool2d.wgsl")], &[Group::lane("X").loads().stores()]);
 const AVG_POOL2D_GRAD: Template = Template::new(&[part!("avg_pool2d_grad.wgsl")], &[Group::lane("X").loads().stores()]);
@@ -39,10 +38,9 @@ pub enum PoolDivisor {
 }
 
 impl AvgPool2d {
-    fn params(&self) -> Vec<u8> {
-        let PoolShape { x, window, .. } = self.shape;
-        let padded = usize::from(self.divisor == PoolDivisor::Padded);
-        image_params(&x, &self.shape.y(), &window, &[x.n_channels, padded])
+    fn params(&self) -> Vec<(&'static str, Param)> {
+        let padded = u32::from(self.divisor == PoolDivisor::Padded);
+        self.shape.params().into_iter().chain([("padded", padded.into())]).collect()
     }
 
     /// As invocations see it that take what lies together in a word.
@@ -102,16 +100,10 @@ impl StoredForm for AvgPool2d {
 
     fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let lanes = self.in_lanes(dtypes[0]);
-        Ok(vec![Dispatch {
-            label: "kernels.avg_pool2d",
-            wgsl: AVG_POOL2D.module(&[("X", dtypes[0])]),
-            entry: "main",
-            constants: vec![],
-            params: lanes.params(),
-            reads: vec![0],
-            writes: vec![1],
-            workgroups: fold_workgroups(self.name(), lanes.shape.y().len().div_ceil(64))?,
-        }])
+        let module = AVG_POOL2D.module(&[("X", dtypes[0])]);
+        let dispatch =
+            Dispatch::elementwise(self.name(), "kernels.avg_pool2d", module, lanes.shape.y().len())?.params(lanes.params());
+        Ok(vec![dispatch.bind(&self.args(), ["x"], [Binding::of("y").elements("X")])?])
     }
 
     fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
@@ -170,16 +162,10 @@ impl StoredForm for AvgPool2dGrad {
 
     fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let lanes = self.forward.in_lanes(dtypes[0]);
-        Ok(vec![Dispatch {
-            label: "kernels.avg_pool2d_grad",
-            wgsl: AVG_POOL2D_GRAD.module(&[("X", dtypes[0])]),
-            entry: "main",
-            constants: vec![],
-            params: lanes.params(),
-            reads: vec![0],
-            writes: vec![1],
-            workgroups: fold_workgroups(self.name(), lanes.shape.x.len().div_ceil(64))?,
-        }])
+        let module = AVG_POOL2D_GRAD.module(&[("X", dtypes[0])]);
+        let dispatch =
+            Dispatch::elementwise(self.name(), "kernels.avg_pool2d_grad", module, lanes.shape.x.len())?.params(lanes.params());
+        Ok(vec![dispatch.bind(&self.args(), [Binding::of("grad_y").elements("X")], [Binding::of("grad_x").elements("X")])?])
     }
 
     fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {

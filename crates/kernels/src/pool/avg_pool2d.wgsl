@@ -1,27 +1,7 @@
 // y = the sum of what each window covers, over its pixels: those in the padding too if `padded`, else those in the image.
 // Twin: avg_pool2d_cpu.rs. Reads what the windows cover, writes 4 bytes an element of y, 2 in 16 bits; neighbouring invocations have neighbouring channels.
 
-// Pairs are (along the height, along the width).
-struct Params {
-    x_size: vec2u,
-    y_size: vec2u,
-    kernel_size: vec2u,
-    stride: vec2u,
-    padding: vec2u,
-    n_channels: u32,
-    padded: u32,
-    pad: vec4u,
-}
-
-override WG: u32 = 64u;
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> x: array<X>;
-@group(0) @binding(2) var<storage, read_write> y: array<X>;
-
-@compute @workgroup_size(WG)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
-    let i = (group.y * groups.x + group.x) * WG + lane;
+fn element(i: u32) {
     if i >= arrayLength(&y) {
         return;
     }

@@ -1,24 +1,6 @@
 // grad_x = the pixel's share of the gradients of the windows that cover it, added in the order of the windows.
 // Twin: `grad` in avg_pool2d_cpu.rs. Reads an element of grad_y for each pixel it covers, writes 4 bytes an element of grad_x; 2 in 16 bits.
 
-// Pairs are (along the height, along the width).
-struct Params {
-    x_size: vec2u,
-    y_size: vec2u,
-    kernel_size: vec2u,
-    stride: vec2u,
-    padding: vec2u,
-    n_channels: u32,
-    padded: u32,
-    pad: vec4u,
-}
-
-override WG: u32 = 64u;
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> grad_y: array<X>;
-@group(0) @binding(2) var<storage, read_write> grad_x: array<X>;
-
 // Pixels that a window counts.
 fn n_counted(place: vec2u) -> f32 {
     let begin = params.stride * place;
@@ -30,9 +12,7 @@ fn n_counted(place: vec2u) -> f32 {
     return f32(covered.x * covered.y);
 }
 
-@compute @workgroup_size(WG)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
-    let i = (group.y * groups.x + group.x) * WG + lane;
+fn element(i: u32) {
     if i >= arrayLength(&grad_x) {
         return;
     }

@@ -1,9 +1,8 @@
 use super::max_pool2d_cpu;
-use crate::conv::window::image_params;
 use crate::core::module::part;
 use crate::core::stored_form::{StoredForm, sharing, with_element};
 use crate::core::stored_types::{Group, Template};
-use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, PoolShape, TwinArgs, fold_workgroups};
+use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, PoolShape, TwinArgs};
 
 const MAX_POOL2D: Template = Template::new(&[part!("max_pool2d.wgsl")], &[Group::lane("X").loads().stores()]);
 const MAX_POOL2D_GRAD: Template = Template::new(&[part!("max_pool2d_grad.wgsl")], &[Group::lane("X").loads().stores()]);
@@ -68,18 +67,9 @@ impl StoredForm for MaxPool2d {
 
     fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let shape = self.shape.in_lanes(dtypes[0]);
-        let PoolShape { x, window, .. } = shape;
-        let y = shape.y();
-        Ok(vec![Dispatch {
-            label: "kernels.max_pool2d",
-            wgsl: MAX_POOL2D.module(&[("X", dtypes[0])]),
-            entry: "main",
-            constants: vec![],
-            params: image_params(&x, &y, &window, &[x.n_channels]),
-            reads: vec![0],
-            writes: vec![1, 2],
-            workgroups: fold_workgroups(self.name(), y.len().div_ceil(64))?,
-        }])
+        let module = MAX_POOL2D.module(&[("X", dtypes[0])]);
+        let dispatch = Dispatch::elementwise(self.name(), "kernels.max_pool2d", module, shape.y().len())?.params(shape.params());
+        Ok(vec![dispatch.bind(&self.args(), ["x"], [Binding::of("y").elements("X"), Binding::of("taps").elements("U")])?])
     }
 
     fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
@@ -144,17 +134,14 @@ impl StoredForm for MaxPool2dGrad {
 
     fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let shape = self.shape.in_lanes(dtypes[0]);
-        let PoolShape { x, window, .. } = shape;
-        Ok(vec![Dispatch {
-            label: "kernels.max_pool2d_grad",
-            wgsl: MAX_POOL2D_GRAD.module(&[("X", dtypes[0])]),
-            entry: "main",
-            constants: vec![],
-            params: image_params(&x, &shape.y(), &window, &[x.n_channels]),
-            reads: vec![0, 1],
-            writes: vec![2],
-            workgroups: fold_workgroups(self.name(), x.len().div_ceil(64))?,
-        }])
+        let module = MAX_POOL2D_GRAD.module(&[("X", dtypes[0])]);
+        let dispatch =
+            Dispatch::elementwise(self.name(), "kernels.max_pool2d_grad", module, shape.x.len())?.params(shape.params());
+        Ok(vec![dispatch.bind(
+            &self.args(),
+            [Binding::of("grad_y").elements("X"), Binding::of("taps").elements("U")],
+            [Binding::of("grad_x").elements("X")],
+        )?])
     }
 
     fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {

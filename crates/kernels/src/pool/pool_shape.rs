@@ -1,5 +1,6 @@
+use crate::conv::window::window_params;
 use crate::core::sizes::check_sizes;
-use crate::{DType, Error, Images, Kernel, Window};
+use crate::{DType, Error, Images, Kernel, Param, Window};
 
 /// The sizes of a pooling, which it shares with its gradient. Each channel is pooled for itself.
 ///
@@ -58,10 +59,16 @@ impl PoolShape {
         if reached < size.saturating_add(padding.saturating_mul(2)) && begins_inside { n + 1 } else { n }
     }
 
-    /// As invocations see it that take what lies together in a word: one channel, or two of a type of 16 bits.
+    /// In units that an invocation takes: one channel, or two of a type of 16 bits, which share a word.
     pub(crate) const fn in_lanes(self, dtype: DType) -> Self {
         let n_channels = self.x.n_channels / if dtype.is_half() { 2 } else { 1 };
         Self { x: Images { n_channels, ..self.x }, ..self }
+    }
+
+    /// The fields that the modules share. Pairs are along the height and along the width.
+    pub(crate) fn params(&self) -> Vec<(&'static str, Param)> {
+        let sizes = window_params([("x_size", &self.x), ("y_size", &self.y())], &self.window);
+        sizes.into_iter().chain([("n_channels", self.x.n_channels.into())]).collect()
     }
 
     pub(crate) fn check(&self, kernel: &impl Kernel) -> Result<(), Error> {
