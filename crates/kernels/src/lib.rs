@@ -56,7 +56,6 @@ pub use map::map_in_place::MapInPlace;
 pub use map::map_input::MapInput;
 pub use map::map_reduce::MapReduce;
 pub use metric::correct::Correct;
-pub use metric::roc_auc::RocAuc;
 pub use norm::batch_norm::{BatchNorm, BatchNormFrozenStats, BatchNormShape, BatchNormStats};
 pub use norm::batch_norm_grad::{BatchNormFrozenGrad, BatchNormGrad, BatchNormGradSums};
 pub use norm::layer_norm::{Affine, LayerNorm, LayerNormGrad, LayerNormWeightGrad};

@@ -47,7 +47,6 @@ mod reduce;
 mod region;
 mod report;
 mod resolved;
-mod roc_auc;
 mod rows;
 mod scope;
 mod shares;

@@ -2,5 +2,3 @@
 
 pub(crate) mod correct;
 pub(crate) mod correct_cpu;
-pub(crate) mod roc_auc;
-pub(crate) mod roc_auc_cpu;

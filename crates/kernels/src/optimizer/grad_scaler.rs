@@ -5,15 +5,15 @@ use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, STATE_LEN, TwinA
 
 /// Elements of a `scaler` buffer (u32): `verdict, n_good, n_skipped_in_a_row, n_skipped`.
 ///
-/// What was found since the last update: 0 that nothing was unscaled, 1 that all gradients were finite, 2 that one was not. How many updates in a row
-/// found all finite since the scale last changed, how many in a row did not, and how many did not since the start.
+/// `verdict` is the result of [`Unscale`] since the last update: 0 if nothing was unscaled, 1 if all gradients were finite, 2 if one was not. `n_good` is the number of consecutive
+/// updates with finite gradients since the scale last changed, `n_skipped_in_a_row` that of consecutive skipped steps, and `n_skipped` that of all skipped steps.
 pub const SCALER_LEN: usize = 4;
 
-/// Divides gradients by the loss scale, `g *= 1 / scale`, and has the step skipped if one is not finite: `state.skip = 1`, `scaler.verdict = 2`.
-/// What is not finite stays so, and the rest is divided all the same. Where no step is due (`state.skip` is 2), nothing changes.
+/// Divides gradients by the loss scale, `g *= 1 / scale`, and skips the step if one is not finite: `state.skip = 1`, `scaler.verdict = 2`.
+/// All gradients are divided, even if some are infinite or NaN. If no step is due (`state.skip` is 2), nothing changes.
 ///
-/// PyTorch looks at the gradients before, this at what comes out: a scale that divides them to infinity skips the step, too. One that
-/// is no normal number (0, infinite, NaN) always does, and leaves the gradients as they are.
+/// PyTorch checks the gradients before they are divided, this kernel afterwards: the step is also skipped if a quotient overflows. A scale that
+/// is not a normal number (0, subnormal, infinite, NaN) always skips the step, and leaves the gradients as they are.
 ///
 /// # Shapes
 /// `scale`: `[1]`; `grads`: `[n]`; `scaler`: [`SCALER_LEN`]; `state`: [`STATE_LEN`].
@@ -75,7 +75,10 @@ impl Kernel for Unscale {
 /// the `growth_interval`th good step in a row, `scale *= growth_factor`, unless that is infinite, and the count starts anew. If nothing
 /// was unscaled, nothing changes.
 ///
-/// The scale has no floor: halved often enough, it is 0. Products are rounded to f64 and then to f32. Both executors give the same bits, those of subnormal scales too.
+/// The scale has no floor: halved often enough, it is 0. Both executors compute the same bits, including those of subnormal scales.
+///
+/// With factors that are powers of two, such as the default ones, the scale is bit-identical to PyTorch's. PyTorch multiplies by other factors in f64; this kernel rounds them to
+/// f32, so that a normal scale differs from PyTorch's by a factor of at most 1 ± 3 · 2⁻²⁴ per update.
 ///
 /// # Shapes
 /// `scale`: `[1]`; `scaler`: [`SCALER_LEN`], whose `verdict` is 0 afterwards.
@@ -130,8 +133,11 @@ impl Kernel for UpdateScale {
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        let ([growth, backoff], interval) = ([self.growth_factor, self.backoff_factor].map(parts), self.growth_interval);
-        let params = [growth[0], growth[1], growth[2], interval, backoff[0], backoff[1], backoff[2], 0];
+        let [(growth, growth_exponent), (backoff, backoff_exponent)] =
+            [self.growth_factor, self.backoff_factor].map(grad_scaler_cpu::mantissa_and_exponent);
+        let mut params = [0; 8];
+        params[..4].copy_from_slice(&[growth.to_bits(), growth_exponent as u32, backoff.to_bits(), backoff_exponent as u32]);
+        params[4] = self.growth_interval;
         Ok(vec![Dispatch {
             label: "kernels.update_scale",
             wgsl: module!("grad_scaler_update.wgsl"),
@@ -147,13 +153,4 @@ impl Kernel for UpdateScale {
     fn twin(&self, args: &mut TwinArgs<'_>) {
         grad_scaler_cpu::update(self, args.write(0), args.write(1));
     }
-}
-
-/// The upper 24 bits of a positive factor's mantissa, the lower 29, and the exponent of the whole (two's complement): `(upper * 2^29 + lower) * 2^exponent`. A subnormal
-/// number comes out larger, and still so small that no f32 is left of any product.
-fn parts(factor: f64) -> [u32; 3] {
-    let bits = factor.to_bits();
-    let mantissa = (bits & ((1 << 52) - 1)) | (1 << 52);
-    let exponent = (bits >> 52) as i32 - 1075;
-    [(mantissa >> 29) as u32, mantissa as u32 & 0x1FFF_FFFF, exponent as u32]
 }

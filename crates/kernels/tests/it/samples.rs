@@ -110,7 +110,6 @@ fn row_samples() -> Vec<Box<dyn Kernel>> {
         Box::new(BatchedMatmul { n_batch: 3, m: 32, n: 64, k: 16, transpose: Transpose::B }),
         Box::new(Dropout { n: 7, p: 0.5, seed: 1, stream: 2 }),
         Box::new(Ema { n: 7, decay: 0.9, every: 5 }),
-        Box::new(RocAuc { n: 100 }),
     ];
     samples.extend(group_samples());
     for n_cols in [5, 500, 5000] {

@@ -158,31 +158,6 @@ fn accuracy_is_the_mean_of_what_is_correct() -> Result<(), Error> {
 }
 
 #[test]
-fn the_area_under_the_curve_is_one_number() -> Result<(), Error> {
-    let (graph, state) = (Graph::inference("score"), Graph::state_buffer());
-    let x = graph.constant("x", &[0.1, 0.4, 0.35, 0.8, 9.0, 9.0], &[3, 2]);
-    let labels = graph.constant("labels", &[0.0, 0.0, 1.0, 1.0, 0.0, 0.0], &[6]);
-    let weights = graph.constant("weights", &[1.0, 1.0, 1.0, 1.0, 0.0, 0.0], &[6]);
-    let area = x.roc_auc(&labels, &weights);
-    assert_eq!(area.shape(), [0; 0], "one number");
-    let stored = Persistent::new("area", DType::F32, 1);
-    graph.store(&area, &state, &stored);
-    let device = Device::cpu()?;
-    graph.compile(&device)?.run(1)?;
-    assert_eq!(device.read::<f32>(&stored)?, [0.75], "rows of padding left out");
-    let [x, pair, six] = [&[3, 2][..], &[2], &[6]].map(|shape| move |graph: &Graph| parameter(graph, shape));
-    check_refused(
-        |graph| x(graph).roc_auc(&pair(graph), &six(graph)),
-        "roc_auc: `labels` has shape [2], expected 6 elements for an input of shape [3, 2]",
-    );
-    check_refused(
-        |graph| x(graph).roc_auc(&six(graph), &pair(graph)),
-        "roc_auc: `weights` has shape [2], expected 6 elements for an input of shape [3, 2]",
-    );
-    Ok(())
-}
-
-#[test]
 fn losses_over_classes_refuse_what_does_not_fit() {
     let [x, pair, five] = [&[2, 3][..], &[2], &[5]].map(|shape| move |graph: &Graph| parameter(graph, shape));
     let target = |graph: &Graph| graph.constant_codes("target", &[0, 1], &[2]);
