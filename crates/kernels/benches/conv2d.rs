@@ -54,7 +54,7 @@ fn time(name: &str, shape: ConvShape, sizes: [usize; 9], n_rounds: usize, peer: 
     let grads: [&dyn Kernel; 3] = [
         &Conv2dGradInput { shape, epilogue: Epilogue::None },
         &Conv2dGradWeight { shape },
-        &ColumnSum { n_rows: shape.y().n_pixels(), n_cols: shape.n_out },
+        &MapReduce::of(ReduceOp::Sum, &[shape.y().n_pixels(), shape.n_out], &[0]),
     ];
     let mut grads = grads.map(Run::new);
     forward.run();

@@ -69,8 +69,8 @@ fn step(batch: usize) -> Vec<StepKernel> {
         }
     }
     for _ in 0..3 {
-        let sum = ColumnSum { n_rows: batch, n_cols: 256 };
-        kernels.push(("a hidden layer's bias", Box::new(move || Box::new(sum)), vec![Half, Full]));
+        let sum = MapReduce::of(ReduceOp::Sum, &[batch, 256], &[0]);
+        kernels.push(("a hidden layer's bias", Box::new(move || Box::new(sum.clone())), vec![Half, Full]));
     }
     kernels
 }

@@ -49,7 +49,7 @@ fn main() {
         for (name, product) in PRODUCTS {
             time_product(name, batch, &product(batch), n_rounds);
         }
-        let columns = ColumnSum { n_rows: batch, n_cols: 256 };
+        let columns = MapReduce::of(ReduceOp::Sum, &[batch, 256], &[0]);
         time_moves("column_sum of 256 columns", batch, &columns, n_rounds);
         let rows = GatherRows { dtype: DType::F32, first_row: 0, n_table_rows: 100_000, n_cols: 28, n: batch };
         time_moves("gather_rows of 28 columns", batch, &rows, n_rounds);
@@ -61,9 +61,19 @@ fn main() {
             time_moves(&format!("cross_entropy of {n_cols} columns"), batch, &CrossEntropy::new(batch, n_cols), n_rounds);
             let layer_norm = LayerNorm { n_rows: batch, n_cols, eps: 1e-5, affine: Affine::WeightAndBias };
             time_moves(&format!("layer_norm of {n_cols} columns"), batch, &layer_norm, n_rounds);
-            time_moves(&format!("sum of {n_cols} columns"), batch, &Reduce::all(batch * n_cols, ReduceOp::Sum), n_rounds);
+            time_moves(
+                &format!("sum of {n_cols} columns"),
+                batch,
+                &MapReduce::of(ReduceOp::Sum, &[batch * n_cols], &[0]),
+                n_rounds,
+            );
         }
-        time_moves("bce_with_logits", batch, &BceWithLogits { n: batch, reduction: Reduction::Mean, pos_weight: 1.0 }, n_rounds);
+        time_moves(
+            "bce_with_logits",
+            batch,
+            &BceWithLogits { n: batch, reduction: Reduction::Mean, pos_weight: 1.0 }.loss(),
+            n_rounds,
+        );
     }
     time_moves("adam over 139 265 parameters", 0, &Adam::new(139_265, 1), n_rounds);
 }

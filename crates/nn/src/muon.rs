@@ -1,4 +1,4 @@
-use brisk_kernels::{DType, GatherRuns, Momentum, MuonMomentum, MuonStep, Reduce, ReduceOp, Runs, ScaleRuns};
+use brisk_kernels::{DType, GatherRuns, MapReduce, Momentum, MuonMomentum, MuonStep, ReduceOp, Runs, ScaleRuns};
 use brisk_tensor::program::{Error as ProgramError, Program};
 use brisk_tensor::{Error, Graph, Persistent};
 
@@ -179,7 +179,7 @@ impl Muon {
             let weights = program.transient("weights", DType::F32, runs.n_elements());
             let norms = program.transient("norms", DType::F32, starts.len());
             program.push(GatherRuns { runs: runs.clone() }, &[values, weights])?;
-            program.push(Reduce { n_outer: starts.len(), n: runs.len, n_inner: 1, op: ReduceOp::Norm }, &[weights, norms])?;
+            program.push(MapReduce::of(ReduceOp::Norm, &[starts.len(), runs.len], &[1]), &[weights, norms])?;
             let to = (*n_rows as f32).sqrt();
             program.push(ScaleRuns { runs: runs.clone(), to, eps: f32::MIN_POSITIVE }, &[norms, state, values])?;
         }

@@ -1,4 +1,6 @@
-use brisk_kernels::{BatchedMatmul, DType, Epilogue, Matmul, NewtonSchulzFactor, Reduce, ReduceOp, Runs, ScaleRuns, Transpose};
+use brisk_kernels::{
+    BatchedMatmul, DType, Epilogue, MapReduce, Matmul, NewtonSchulzFactor, ReduceOp, Runs, ScaleRuns, Transpose,
+};
 use brisk_tensor::program::{Error, Program, Slice};
 
 /// Brings the singular values of matrices near 1 and leaves their singular vectors.
@@ -26,7 +28,7 @@ impl NewtonSchulz {
         let [n_batch, n_rows, n_cols] = shape;
         let len = n_rows * n_cols;
         let norms = program.transient("norms", DType::F32, n_batch);
-        program.push(Reduce { n_outer: n_batch, n: len, n_inner: 1, op: ReduceOp::Norm }, &[x, norms])?;
+        program.push(MapReduce::of(ReduceOp::Norm, &[n_batch, len], &[1]), &[x, norms])?;
         let runs = Runs { n: n_batch * len, starts: (0..n_batch).map(|i| i * len).collect(), len };
         program.push(ScaleRuns { runs, to: 1.0, eps: self.eps }, &[norms, state, x])?;
 

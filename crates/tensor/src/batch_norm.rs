@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use brisk_kernels::{
     Activation, BatchNorm, BatchNormFrozenGrad, BatchNormFrozenStats, BatchNormGrad, BatchNormGradSums, BatchNormShape,
-    BatchNormStats, ColumnSum, DType,
+    BatchNormStats, DType, MapReduce, ReduceOp,
 };
 use brisk_program::Slice;
 
@@ -178,7 +178,7 @@ impl Operation for Normalisation {
         }
         for (i, sum) in [(2, sums[0]), (1, sums[1])] {
             if backward.wants(i) {
-                backward.give(i, ColumnSum { n_rows: n_groups, n_cols: n_channels }, &[sum])?;
+                backward.give(i, MapReduce::of(ReduceOp::Sum, &[n_groups, n_channels], &[0]), &[sum])?;
             }
         }
         if !backward.wants(0) {

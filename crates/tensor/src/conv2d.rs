@@ -1,4 +1,6 @@
-use brisk_kernels::{Activation, ColumnSum, Conv2d, Conv2dGradInput, Conv2dGradWeight, ConvShape, Epilogue, Images, Window};
+use brisk_kernels::{
+    Activation, Conv2d, Conv2dGradInput, Conv2dGradWeight, ConvShape, Epilogue, Images, MapReduce, ReduceOp, Window,
+};
 
 use crate::operation::{check_kernel, dims};
 use crate::{AutocastRule, Backward, Error, Forward, Operation, Tensor};
@@ -120,7 +122,7 @@ impl Operation for Convolution {
         let shape = self.shape(backward.dims(0), backward.dims(1));
         let (dz, x, weight) = (backward.grad(), backward.input(0), backward.input(1));
         if backward.n_inputs() > 2 && backward.wants(2) {
-            backward.give(2, ColumnSum { n_rows: shape.y().n_pixels(), n_cols: shape.n_out }, &[dz])?;
+            backward.give(2, MapReduce::of(ReduceOp::Sum, &[shape.y().n_pixels(), shape.n_out], &[0]), &[dz])?;
         }
         if backward.wants(1) {
             backward.give(1, Conv2dGradWeight { shape }, &[dz, x])?;

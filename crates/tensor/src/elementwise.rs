@@ -177,8 +177,11 @@ impl Elementwise {
         let dims = Reduced::of_broadcast(&shapes[i], shape).numbers();
         let [MapOutput { expr, .. }] = &kernel.outputs[..] else { unreachable!("a gradient is one output") };
         if kernel.inputs.len() <= MapReduce::MAX_INPUTS {
-            let sum =
-                MapReduce { shape: shape.to_vec(), inputs: kernel.inputs.clone(), expr: expr.clone(), op: ReduceOp::Sum, dims };
+            let sum = MapReduce {
+                inputs: kernel.inputs.clone(),
+                exprs: vec![expr.clone()],
+                ..MapReduce::of(ReduceOp::Sum, shape, &dims)
+            };
             return backward.give(i, sum, &args);
         }
         let whole = backward.transient("gradient", DType::F32, kernel.len());

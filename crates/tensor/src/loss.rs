@@ -1,4 +1,4 @@
-use brisk_kernels::{BceWithLogits, BceWithLogitsGrad, DType, MseLoss, MseLossGrad, Reduction};
+use brisk_kernels::{BceWithLogits, DType, MseLoss, Reduction};
 
 use crate::operation::check_kernel;
 use crate::{AutocastRule, Backward, Error, Forward, Operation, Tensor};
@@ -40,7 +40,7 @@ impl Tensor {
     }
 }
 
-/// The number that the kernels of losses leave after the loss: what a mean divides by.
+/// The number that the kernels of losses write after the loss: the divisor of a mean.
 const N_SCRATCH: usize = 1;
 
 impl Operation for BceWithLogits {
@@ -64,7 +64,7 @@ impl Operation for BceWithLogits {
         for (arg, input) in [("target", inputs[1]), ("weight", inputs[2])] {
             input.check_len("bce_with_logits", arg, inputs[0].shape(), self.n)?;
         }
-        check_kernel(self)?;
+        check_kernel(&self.loss())?;
         Ok(Vec::new())
     }
 
@@ -79,12 +79,12 @@ impl Operation for BceWithLogits {
     fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
         let loss = forward.output_with_scratch(N_SCRATCH);
         forward.save(loss);
-        forward.push(*self, &[&forward.inputs()[..], &[loss]].concat())
+        forward.push(self.loss(), &[&forward.inputs()[..], &[loss]].concat())
     }
 
     fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
         let args = [backward.grad(), backward.input(0), backward.input(1), backward.input(2), backward.saved(0)];
-        backward.give(0, BceWithLogitsGrad { forward: *self }, &args)
+        backward.give(0, self.grad(), &args)
     }
 }
 
@@ -108,7 +108,7 @@ impl Operation for MseLoss {
     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
         inputs[1].check_len("mse_loss", "target", inputs[0].shape(), inputs[0].n_elements())?;
         inputs[2].check_len("mse_loss", "weight", inputs[0].shape(), self.n_rows)?;
-        check_kernel(self)?;
+        check_kernel(&self.loss())?;
         Ok(Vec::new())
     }
 
@@ -123,11 +123,11 @@ impl Operation for MseLoss {
     fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
         let loss = forward.output_with_scratch(N_SCRATCH);
         forward.save(loss);
-        forward.push(*self, &[&forward.inputs()[..], &[loss]].concat())
+        forward.push(self.loss(), &[&forward.inputs()[..], &[loss]].concat())
     }
 
     fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
         let args = [backward.grad(), backward.input(0), backward.input(1), backward.input(2), backward.saved(0)];
-        backward.give(0, MseLossGrad { forward: *self }, &args)
+        backward.give(0, self.grad(), &args)
     }
 }

@@ -1,5 +1,5 @@
 use brisk_kernels::expr::Expr;
-use brisk_kernels::{DType, Kernel as _, Map, MapInput, MapOutput, MapReduce, Reduce, ReduceOp};
+use brisk_kernels::{DType, Map, MapInput, MapOutput, MapReduce, ReduceOp};
 
 use crate::dims::Reduced;
 use crate::operation::check_kernel;
@@ -94,7 +94,7 @@ impl Tensor {
 
     #[track_caller]
     fn reduce(&self, op: ReduceOp, dims: impl Into<Dims>) -> Self {
-        match dims.into().of(Reduce::all(1, op).name(), self) {
+        match dims.into().of(op.name(), self) {
             Ok(dims) => self.graph().apply(Reduction { op, dims }, &[self]),
             Err(error) => self.refused(error, self.shape()),
         }
@@ -109,7 +109,7 @@ struct Reduction {
 
 impl Operation for Reduction {
     fn name(&self) -> &'static str {
-        Reduce::all(1, self.op).name()
+        self.op.name()
     }
 
     fn input_names(&self) -> &'static [&'static str] {
@@ -169,7 +169,7 @@ impl Reduction {
 /// The reduction over `dims` of `expr` of f32 inputs that broadcast to `shape`.
 pub(crate) fn reduction(op: ReduceOp, expr: Expr, shape: &[usize], inputs: &[&[usize]], dims: Vec<usize>) -> MapReduce {
     let inputs = inputs.iter().map(|shape| MapInput::new(shape, DType::F32)).collect();
-    MapReduce { shape: shape.to_vec(), inputs, expr, op, dims }
+    MapReduce { inputs, exprs: vec![expr], ..MapReduce::of(op, shape, &dims) }
 }
 
 /// `expr` of f32 inputs that broadcast to `shape`.

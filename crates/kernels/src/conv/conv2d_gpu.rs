@@ -3,12 +3,12 @@
 use super::modules;
 use super::window::image_params;
 use crate::core::stored_types::Template;
+use crate::map::map_reduce_module::sum_of_parts;
 use crate::product::coop_tiles::{CoopTiles, matrices_part, patches_part};
 use crate::product::epilogue::Results;
 use crate::product::matmul_gpu::transposition;
 use crate::product::tile_form::TileForm;
 use crate::product::tiles::{Cut, product_workgroups};
-use crate::reduce::column_sum::COLUMN_SUM;
 use crate::{
     Adapter, Conv2d, Conv2dGradInput, Conv2dGradWeight, ConvShape, CoopShape, DType, Dispatch, Epilogue, Error, Images,
     MAX_WORKGROUPS, MatmulFamily, Module, Tiles, fold_workgroups,
@@ -164,16 +164,7 @@ pub(crate) fn grad_weight(
         writes: vec![3],
         workgroups: [n_col_groups as u32, n_out_groups as u32, n_parts as u32],
     };
-    let sum = Dispatch {
-        label: "kernels.conv2d_grad_weight.sum",
-        wgsl: COLUMN_SUM.module(&[]),
-        entry: "add_parts",
-        constants: vec![],
-        params: bytemuck::cast_slice(&[0, shape.n_weights() as u32, n_parts as u32, 0]).to_vec(),
-        reads: vec![3],
-        writes: vec![2],
-        workgroups: fold_workgroups("conv2d_grad_weight", shape.n_weights().div_ceil(64))?,
-    };
+    let sum = sum_of_parts("kernels.conv2d_grad_weight.sum", [n_parts, shape.n_weights()], 3, 2)?;
     Ok(vec![products, sum])
 }
 

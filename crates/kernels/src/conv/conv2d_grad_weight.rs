@@ -6,7 +6,7 @@ use crate::{Adapter, Arg, ConvShape, Cost, DType, Dispatch, Epilogue, Error, Ker
 
 /// The gradient of a [`Conv2d`](crate::Conv2d) in its weights: `grad_weight[o,u,v,c] = Σ_{b,i,j} grad_y[b,i,j,o] x[b, i sᵧ - pᵧ + u, j sₓ - pₓ + v, c]`.
 ///
-/// That of the bias is a [`ColumnSum`](crate::ColumnSum) of `grad_y`.
+/// The gradient of the bias is a [`MapReduce`](crate::MapReduce), the sum of `grad_y` over all pixels.
 ///
 /// # Shapes
 /// `grad_y`: [`ConvShape::y`]; `x`: [`ConvShape::x`]; `grad_weight`: `[n_out, kernel height, kernel width, n_channels]`.

@@ -1,5 +1,5 @@
 // parts[run, o, u, v, c] = sum of grad_y[b, i, j, o] x[b, i sy - py + u, j sx - px + v, c] over the result pixels of a run. Each invocation has 2 columns
-// (u, v, c) of 8 outputs o. The runs are then added in order by column_sum.wgsl.
+// (u, v, c) of 8 outputs o. The runs are then added by map/map_reduce.rs.
 // Twin: conv2d_grad_weight_cpu.rs. Reads grad_y once for 16 columns, and what the windows cover once for 8 outputs.
 // Ladder: this -> conv2d_grad_weight_direct.wgsl (vec4 loads) -> conv2d_grad_weight_tiled.wgsl (shared tiles).
 

@@ -1,6 +1,6 @@
 // parts[run, o, u, v, c] = sum of grad_y[b, i, j, o] x[b, i sy - py + u, j sx - px + v, c] over the result pixels of a run, for grad_y and x stored in f16, on the matrix
 // units: each subgroup has MATRICES by MATRICES results of SIZE by SIZE, outputs o by columns (u, v, c), whose sums are kept in f32. n_channels and n_out are
-// multiples of SIZE, and there are SIZE result pixels at least. The runs are then added in order by column_sum.wgsl.
+// multiples of SIZE, and there are SIZE result pixels at least. The runs are then added by map/map_reduce.rs.
 // Twin: conv2d_grad_weight_cpu.rs. Reads what the windows cover once for a tile's outputs, and grad_y once for a block's columns, from the nearest cache in
 // most cases.
 // Ladder: conv2d_grad_weight_tiled.wgsl (multiply-adds of the invocations) -> this (of tensor cores, like matmul_coop.wgsl).

@@ -1,5 +1,5 @@
 // parts[run, o, u, v, c] = sum of grad_y[b, i, j, o] x[b, i sy - py + u, j sx - px + v, c] over the result pixels of a run, without barriers: each invocation
-// has 2 vec4s of columns (u, v, c) of 8 outputs o. n_channels and n_out are multiples of 4. The runs are then added in order by column_sum.wgsl.
+// has 2 vec4s of columns (u, v, c) of 8 outputs o. n_channels and n_out are multiples of 4. The runs are then added by map/map_reduce.rs.
 // Twin: conv2d_grad_weight_cpu.rs. Reads grad_y once for 64 columns, and what the windows cover once for 8 outputs.
 // Ladder: conv2d_grad_weight.wgsl (scalar loads, any shape) -> this -> conv2d_grad_weight_tiled.wgsl (shared tiles).
 

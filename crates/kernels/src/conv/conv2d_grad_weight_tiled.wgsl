@@ -1,6 +1,6 @@
 // parts[run, o, u, v, c] = sum of grad_y[b, i, j, o] x[b, i sy - py + u, j sx - px + v, c] over the result pixels of a run, by tiles of both operands in
 // workgroup memory, each invocation with ROW_BLOCKS by COL_BLOCKS blocks of 4 outputs o by 4 columns (u, v, c). n_channels and n_out are multiples of 4.
-// The runs are then added in order by column_sum.wgsl.
+// The runs are then added by map/map_reduce.rs.
 // Twin: conv2d_grad_weight_cpu.rs. Reads grad_y once for a tile's columns, and what the windows cover once for its outputs.
 // Ladder: conv2d_grad_weight_tiled_any.wgsl (scalar loads, any shape) -> this, whose tiles are those of matmul_tiled.wgsl, and what bounds them ->
 // conv2d_grad_weight_coop.wgsl (tensor cores). For hardware: on a software adapter barriers are ruinous.

@@ -41,30 +41,6 @@ fn power_of_two(n: i32) -> f32 {
     f32::from_bits((n.wrapping_add(127) as u32) << 23)
 }
 
-#[inline(always)]
-pub(crate) fn sigmoid(x: f32) -> f32 {
-    1.0 / (1.0 + exp(-x))
-}
-
-/// `log(1 + exp(x))` without overflow, within 3 ulp: `max(x, 0) + log(1 + e)` with `e = exp(-|x|)`, and the logarithm by its series in
-/// `e / (2 + e)`, which is at most a third.
-#[inline(always)]
-pub(crate) fn softplus(x: f32) -> f32 {
-    let e = exp(-x.abs());
-    let z = e / (2.0 + e);
-    let s = z * z;
-    let p = 2.0 / 15.0;
-    let p = p * s + 2.0 / 13.0;
-    let p = p * s + 2.0 / 11.0;
-    let p = p * s + 2.0 / 9.0;
-    let p = p * s + 2.0 / 7.0;
-    let p = p * s + 2.0 / 5.0;
-    let p = p * s + 2.0 / 3.0;
-    let p = p * s + 2.0;
-    // Not `max`, which would pass NaN over; `e` is NaN then too.
-    (if x > 0.0 { x } else { 0.0 }) + p * z
-}
-
 /// `1 - exp(-x)` for `x ≥ 0`, also where `x` is small: the bias corrections of Adam. Not by the system's mathematical library, whose results differ between
 /// systems.
 pub(crate) fn one_minus_exp_neg(x: f32) -> f32 {

@@ -208,6 +208,7 @@ pub(crate) fn evaluate_unary(kind: Unary, a: f32) -> f32 {
         Unary::Cos if a.abs() > vector::SIN_LIMIT => vector::cos_of_large(a),
         Unary::Cos => vector::cos(Scalar, a),
         Unary::Floor => vector::floor(Scalar, a),
+        Unary::IsFinite => vector::is_finite(Scalar, a),
     }
 }
 

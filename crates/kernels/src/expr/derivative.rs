@@ -8,7 +8,7 @@ impl Expr {
     /// The derivative with respect to input `input`, as an expression of the same inputs.
     ///
     /// It is the value that PyTorch's `backward` gives, at points without a derivative too: at 0, `abs` has slope 0, and so has [`relu`](Expr::relu); where the arguments
-    /// of `max` or `min` are equal each gets half; [`clamp`](Expr::clamp) has slope 0 at its limits; `floor`, `sign` and comparisons have slope 0. A
+    /// of `max` or `min` are equal each gets half; [`clamp`](Expr::clamp) has slope 0 at its limits; `floor`, `sign`, `is_finite` and comparisons have slope 0. A
     /// condition of [`select`](Expr::select) has no derivative. Terms that do not depend on the input are left out rather than multiplied by zero,
     /// so that they add no NaN.
     ///
@@ -99,7 +99,7 @@ fn unary_slope(builder: &mut Builder, kind: Unary, x: Id, y: Id) -> Option<Id> {
     Some(match kind {
         Unary::Neg => builder.constant(-1.0),
         Unary::Abs => builder.unary(Unary::Sign, x),
-        Unary::Sign | Unary::Floor => return None,
+        Unary::Sign | Unary::Floor | Unary::IsFinite => return None,
         Unary::Exp => y,
         Unary::Expm1 => builder.binary(Binary::Add, y, one),
         Unary::Log => builder.unary(Unary::Recip, x),

@@ -32,6 +32,7 @@ pub(super) fn run_unary<S: Simd>(simd: S, kind: Unary, a: Operand<'_>, y: &mut [
         Unary::Sigmoid => unary::<S, Sigmoid>(simd, a, y),
         Unary::Erf => unary::<S, Erf>(simd, a, y),
         Unary::Floor => unary::<S, Floor>(simd, a, y),
+        Unary::IsFinite => unary::<S, IsFinite>(simd, a, y),
         Unary::Sin => {
             unary::<S, Sin>(simd, a, y);
             replace_large(a, y, vector::sin_of_large);
@@ -119,6 +120,7 @@ functions! {
     Sin = |simd, x| vector::sin(simd, x(0));
     Cos = |simd, x| vector::cos(simd, x(0));
     Floor = |simd, x| vector::floor(simd, x(0));
+    IsFinite = |simd, x| vector::is_finite(simd, x(0));
     Add = |simd, x| simd.add_f32s(x(0), x(1));
     Sub = |simd, x| simd.sub_f32s(x(0), x(1));
     Mul = |simd, x| simd.mul_f32s(x(0), x(1));

@@ -10,7 +10,7 @@
 //!
 //! | function | error on the CPU | error in WGSL |
 //! | --- | --- | --- |
-//! | `+ - *`, `/`, `recip`, `sqrt`, `floor`, `abs`, `sign`, `min`, `max` | none beyond rounding | `/`, `recip`, `sqrt` 2.5 ulp |
+//! | `+ - *`, `/`, `recip`, `sqrt`, `floor`, `abs`, `sign`, `min`, `max`, `is_finite` | none beyond rounding | `/`, `recip`, `sqrt` 2.5 ulp |
 //! | `rsqrt` | 1.5 ulp | 5 ulp |
 //! | `exp`, `log` | 1 ulp | 4 ulp |
 //! | `expm1`, `log1p`, `erf` | 2 ulp | 6 ulp |

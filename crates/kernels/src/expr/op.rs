@@ -37,6 +37,8 @@ pub(crate) enum Unary {
     Sin,
     Cos,
     Floor,
+    /// 1 or 0.
+    IsFinite,
 }
 
 /// A function of two arguments. Comparisons give 1 or 0.
@@ -139,6 +141,7 @@ impl fmt::Display for Unary {
             Self::Sin => "sin",
             Self::Cos => "cos",
             Self::Floor => "floor",
+            Self::IsFinite => "is_finite",
         })
     }
 }

@@ -152,6 +152,11 @@ impl Expr {
         self.unary(Unary::Floor)
     }
 
+    /// 1, or 0 if `x` is infinite or NaN.
+    pub fn is_finite(&self) -> Self {
+        self.unary(Unary::IsFinite)
+    }
+
     /// `x^n` by repeated squaring; of the reciprocal of the product where `n` is negative. 1 for `n = 0`, of NaN too.
     pub fn powi(&self, n: i32) -> Self {
         let mut product: Option<Self> = None;

@@ -251,6 +251,13 @@ pub(super) fn sign<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     simd.select_f32s(is_not_zero, one, zero)
 }
 
+/// 1, or 0 of infinities and NaN.
+#[inline(always)]
+pub(super) fn is_finite<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+    let is_finite = simd.less_than_or_equal_f32s(simd.abs_f32s(x), simd.splat_f32s(f32::MAX));
+    simd.select_f32s(is_finite, simd.splat_f32s(1.0), simd.splat_f32s(0.0))
+}
+
 /// The greater; NaN if either is.
 #[inline(always)]
 pub(super) fn max<S: Simd>(simd: S, a: S::f32s, b: S::f32s) -> S::f32s {

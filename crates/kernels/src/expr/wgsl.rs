@@ -62,8 +62,9 @@ struct Function {
     needs: &'static [&'static str],
 }
 
-static FUNCTIONS: [Function; 21] = [
+static FUNCTIONS: [Function; 22] = [
     Function { name: "is_nan", part: part!("./wgsl/is_nan.wgsl"), needs: &[] },
+    Function { name: "is_finite", part: part!("./wgsl/is_finite.wgsl"), needs: &[] },
     Function { name: "from_bits", part: part!("./wgsl/from_bits.wgsl"), needs: &[] },
     Function { name: "less", part: part!("./wgsl/less.wgsl"), needs: &["is_nan"] },
     Function { name: "less_or_equal", part: part!("./wgsl/less_or_equal.wgsl"), needs: &["is_nan"] },
@@ -118,6 +119,7 @@ const fn called(op: Op) -> Option<&'static str> {
         Op::Unary(kind, _) => match kind {
             Unary::Neg | Unary::Abs | Unary::Sqrt | Unary::Rsqrt | Unary::Recip | Unary::Floor => None,
             Unary::Sign => Some("sign_of"),
+            Unary::IsFinite => Some("is_finite"),
             Unary::Exp => Some("exponential"),
             Unary::Expm1 => Some("expm1"),
             Unary::Log => Some("logarithm"),

@@ -2,7 +2,10 @@ use super::cross_entropy_cpu;
 use crate::core::module::module;
 use crate::core::rows::RowDispatch;
 use crate::core::sizes::check_sizes;
-use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, Reduction, TwinArgs, fold_workgroups};
+use crate::expr::Expr;
+use crate::{
+    Access, Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, MapInput, MapReduce, Reduction, TwinArgs, fold_workgroups,
+};
 
 /// Cross-entropy of logits against class numbers, weighted by row and reduced; softmax and loss in one.
 ///
@@ -14,7 +17,7 @@ use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, Reduction, TwinA
 /// `loss`: `[2]`, the reduced loss and what it was divided by (1 for a sum); `rows`: `[n_rows, 4]`, what the gradient needs of each row:
 /// the greatest logit `m`, `log Σ exp(x - m)`, `(1 - ε) v[t] + ε / n_classes Σ v`, and `w v[t]`.
 /// # Dtypes
-/// f32; `target` u32. A target that is no class makes the loss NaN.
+/// f32; `target` u32. A target that is not a class makes the loss NaN.
 /// # Reference
 /// `torch.nn.functional.cross_entropy`, whose `weight` is `class_weight` here; it has no weights by row.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -83,6 +86,18 @@ impl CrossEntropy {
         bytemuck::cast_slice(&[self.n_rows as u32, self.n_classes as u32, mean, ignores, ignored, smoothing, 0, 0]).to_vec()
     }
 
+    /// The reduction of the rows' losses: its arguments are `rows`, `losses`, `loss` and scratch memory.
+    fn merge(&self) -> MapReduce {
+        let n = self.n_rows;
+        let weights = MapInput { shape: vec![n], strides: vec![4], offset: 3, len: 4 * n, dtype: DType::F32 };
+        let losses = MapInput::new(&[n], DType::F32);
+        let [weight, loss] = [0, 1].map(Expr::input);
+        match self.reduction {
+            Reduction::Mean => self.reduction.kernel(&[n], vec![weights, losses], loss, weight),
+            Reduction::Sum => self.reduction.kernel(&[n], vec![losses], weight, loss),
+        }
+    }
+
     fn constant(&self) -> (&'static str, f64) {
         ("CLASS_WEIGHTS", f64::from(u8::from(self.class_weights == ClassWeights::Given)))
     }
@@ -104,6 +119,7 @@ impl Kernel for CrossEntropy {
         args.push(Arg::write("loss", DType::F32, 2));
         args.push(Arg::write("rows", DType::F32, 4 * self.n_rows));
         args.push(Arg::scratch("losses", DType::F32, self.n_rows));
+        args.extend(self.merge().args().into_iter().filter(|arg| arg.access == Access::Scratch));
         args
     }
 
@@ -125,17 +141,13 @@ impl Kernel for CrossEntropy {
             writes: vec![rows, losses],
             workgroups,
         };
-        let mean = Dispatch {
-            label: "kernels.cross_entropy.mean",
-            wgsl: module!("cross_entropy_mean.wgsl"),
-            entry: "main",
-            constants: vec![],
-            params: self.params(),
-            reads: vec![rows, losses],
-            writes: vec![loss],
-            workgroups: [1, 1, 1],
+        let merged = match self.reduction {
+            Reduction::Mean => vec![rows, losses, loss, losses + 1, losses + 2],
+            Reduction::Sum => vec![losses, loss, losses + 1, losses + 2],
         };
-        Ok(vec![of_rows, mean])
+        let mut dispatches = vec![of_rows];
+        dispatches.extend(self.merge().dispatches_over(&merged)?);
+        Ok(dispatches)
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {

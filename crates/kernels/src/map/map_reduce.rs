@@ -1,24 +1,26 @@
 use super::layout::{Layout, broadcast_shapes};
 use super::map::{INPUTS, Map};
 use super::map_input::MapInput;
+use super::reduce_op::ReduceOp;
 use super::{map_reduce_cpu, map_reduce_module};
 use crate::core::converted::Converted;
 use crate::core::sizes::check_sizes;
 use crate::expr::Expr;
-use crate::reduce::reduce::passes;
-use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, ReduceOp, TwinArgs};
+use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs};
 
-/// `y = op over dims of expr(x0[i…], x1[i…], …)`: a reduction of an elementwise expression, which is never in memory.
+/// Reductions of elementwise expressions, which are never in memory: `r = op over dims of expr(x0[i…], x1[i…], …)` for each of [`exprs`](Self::exprs), and of these the
+/// [`results`](Self::results), such as `Σ w l / Σ w`.
 ///
 /// # Shapes
-/// Inputs broadcast to [`shape`](Self::shape) as those of [`Map`]. `y` has the sizes of the dimensions that are not in [`dims`](Self::dims), in order.
+/// Inputs broadcast to [`shape`](Self::shape) as those of [`Map`]. A result has the sizes of the dimensions that are not in [`dims`](Self::dims), in order; `y` has the results one
+/// after the other.
 /// # Dtypes
 /// f32, f16 or bf16 for each input, f32 for `y`; f16 and bf16 for `y` by [`stored`](crate::stored). Arithmetic is in f32.
 /// # Values
-/// Sums are taken in a tree of chains of at most 64 elements, in an order that depends on the sizes only. Maxima and minima are NaN if an element is.
+/// Sums are computed as a tree of chains of at most 128 elements, in an order that depends on the sizes only. Maxima and minima are NaN if an element is.
 /// # Errors
-/// [`Error::Unsupported`] for shapes that do not broadcast, dimensions out of range or twice, more than 5 inputs, an expression that reads a missing input, an input that it
-/// does not read, and [`ReduceOp::NonFinite`]; [`Error::Size`] for empty shapes.
+/// [`Error::Unsupported`] for shapes that do not broadcast, dimensions out of range or twice, more than 5 inputs, an expression that reads a missing input, an input that no
+/// expression reads, and no results; [`Error::Size`] for empty shapes.
 /// # Cost
 /// A dispatch for every factor of 64 in the number of elements of a result; reads each input once.
 /// # Examples
@@ -35,82 +37,143 @@ use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, ReduceOp, TwinAr
 pub struct MapReduce {
     /// The shape that the inputs broadcast to.
     pub shape: Vec<usize>,
-    /// Input `i` of the expression is `inputs[i]`.
+    /// Input `i` of the expressions is `inputs[i]`.
     pub inputs: Vec<MapInput>,
-    /// The value of each element.
-    pub expr: Expr,
-    /// How elements are reduced.
+    /// The values that are reduced.
+    pub exprs: Vec<Expr>,
+    /// How they are reduced.
     pub op: ReduceOp,
     /// The dimensions of `shape` that are reduced, in any order.
     pub dims: Vec<usize>,
+    /// What is written, as expressions whose input `i` is the reduction of `exprs[i]`.
+    pub results: Vec<Expr>,
 }
 
-/// What a chain of elements is folded with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fold {
-    Sum,
-    Max,
-    Min,
-}
+/// The most elements that an invocation folds in the first pass.
+const CHAIN: usize = 64;
+/// The least number of partial results of the first pass, so that neighbouring invocations read neighbouring elements.
+const MIN_PARTS: usize = 16;
+/// The most partial results that an invocation folds in the last pass, which saves another one.
+const LAST_CHAIN: usize = 128;
 
 impl MapReduce {
-    /// The most inputs: with the result and two buffers of partial results they are the 8 that every adapter binds.
+    /// The most inputs: together with the result and two buffers of partial results, they are the 8 buffers that every adapter can bind.
     pub const MAX_INPUTS: usize = 5;
 
-    /// An expression of inputs in f32.
+    /// The reduction of one expression of inputs in f32.
     ///
     /// # Errors
     /// Those of [`MapReduce`].
     pub fn new(op: ReduceOp, expr: Expr, inputs: &[&[usize]], dims: &[usize]) -> Result<Self, Error> {
         let shape = broadcast_shapes(inputs)?;
         let inputs = inputs.iter().map(|shape| MapInput::new(shape, DType::F32)).collect();
-        let reduction = Self { shape, inputs, expr, op, dims: dims.to_vec() };
+        let reduction = Self { shape, inputs, exprs: vec![expr], op, dims: dims.to_vec(), results: vec![Expr::input(0)] };
         reduction.check()?;
         Ok(reduction)
     }
 
-    /// The shape of the result, with size 1 where it is reduced.
+    /// The reduction of one input in f32. Refused by [`check`](Kernel::check) if it is not valid.
+    ///
+    /// # Examples
+    /// ```
+    /// use brisk_kernels::{Kernel, MapReduce, ReduceOp};
+    ///
+    /// // The gradient of a bias: the sum of each column.
+    /// let sum = MapReduce::of(ReduceOp::Sum, &[32, 10], &[0]);
+    /// assert_eq!(sum.args()[1].len, 10);
+    /// ```
+    pub fn of(op: ReduceOp, shape: &[usize], dims: &[usize]) -> Self {
+        Self {
+            shape: shape.to_vec(),
+            inputs: vec![MapInput::new(shape, DType::F32)],
+            exprs: vec![Expr::input(0)],
+            op,
+            dims: dims.to_vec(),
+            results: vec![Expr::input(0)],
+        }
+    }
+
+    /// The shape of a result, with size 1 for dimensions that are reduced.
     pub fn kept_shape(&self) -> Vec<usize> {
         let size = |(dim, &size)| if self.dims.contains(&dim) { 1 } else { size };
         self.shape.iter().enumerate().map(size).collect()
     }
 
-    /// Elements of the result.
+    /// Elements of a result.
     pub(super) fn n_kept(&self) -> usize {
         self.kept_shape().iter().product()
     }
 
-    /// Elements that each element of the result is of.
+    /// Elements that each element of a result is computed from.
     pub(super) fn n_reduced(&self) -> usize {
         self.dims.iter().filter_map(|&dim| self.shape.get(dim)).product()
     }
 
-    /// The layout of all elements; its last pattern is that of the result.
+    /// The layout of all elements; its last pattern is that of a result.
     pub(super) fn layout(&self) -> Result<Layout, Error> {
         let kept = MapInput::new(&self.kept_shape(), DType::F32);
         let inputs: Vec<MapInput> = self.inputs.iter().cloned().chain([kept]).collect();
         Layout::new(&self.shape, &inputs)
     }
 
-    /// What is folded, and what the result is of that (input 0).
-    pub(super) fn parts(&self) -> (Expr, Fold, Expr) {
-        let result = Expr::input(0);
-        match self.op {
-            ReduceOp::Sum | ReduceOp::NonFinite => (self.expr.clone(), Fold::Sum, result),
-            ReduceOp::Mean => (self.expr.clone(), Fold::Sum, result / self.n_reduced() as f32),
-            ReduceOp::Max => (self.expr.clone(), Fold::Max, result),
-            ReduceOp::Min => (self.expr.clone(), Fold::Min, result),
-            ReduceOp::Norm => (&self.expr * &self.expr, Fold::Sum, result.sqrt()),
-        }
+    /// The values that are folded.
+    pub(super) fn elements(&self) -> Vec<Expr> {
+        self.exprs.iter().map(|expr| self.op.element(expr)).collect()
     }
 
-    /// How many partial results of each element of the result are left by each pass; 1 by the last.
+    /// The results, as expressions of what [`elements`](Self::elements) are folded to.
+    pub(super) fn results_of_folds(&self) -> Vec<Expr> {
+        let n = self.n_reduced();
+        let reduced: Vec<Expr> = (0..self.exprs.len()).map(|i| self.op.result(Expr::input(i), n)).collect();
+        self.results.iter().map(|result| result.substitute(&reduced)).collect()
+    }
+
+    /// How many partial results each pass leaves of each fold; 1 for the last.
     pub(super) fn passes(&self) -> Vec<usize> {
-        passes(self.n_reduced())
+        let n = self.n_reduced();
+        let mut passes = vec![if n <= CHAIN { 1 } else { n.div_ceil(CHAIN).max(MIN_PARTS) }];
+        while let Some(&n_parts) = passes.last()
+            && n_parts > 1
+        {
+            passes.push(if n_parts <= LAST_CHAIN { 1 } else { n_parts.div_ceil(CHAIN) });
+        }
+        passes
+    }
+
+    /// The dispatches as a part of another kernel, for which argument `i` is `args[i]`.
+    pub(crate) fn dispatches_over(&self, args: &[usize]) -> Result<Vec<Dispatch>, Error> {
+        let mut dispatches = map_reduce_module::dispatches(self, &self.layout()?)?;
+        for dispatch in &mut dispatches {
+            dispatch.reads.iter_mut().chain(&mut dispatch.writes).for_each(|arg| *arg = args[*arg]);
+        }
+        Ok(dispatches)
     }
 
     fn unsupported(found: String, expected: &'static str) -> Error {
         Error::Unsupported { kernel: "map_reduce", found, expected }
+    }
+
+    fn check_exprs(&self) -> Result<(), Error> {
+        let n_inputs = self.inputs.len();
+        if let Some(expr) = self.exprs.iter().find(|expr| expr.n_inputs() > n_inputs) {
+            let found = format!("`{expr}`, which reads x{}, of {n_inputs} inputs", expr.n_inputs() - 1);
+            return Err(Self::unsupported(found, "an expression of the given inputs"));
+        }
+        if let Some(unread) = (0..n_inputs).find(|&i| !self.exprs.iter().any(|expr| expr.reads(i))) {
+            let exprs: Vec<String> = self.exprs.iter().map(|expr| format!("`{expr}`")).collect();
+            let found = format!("input x{unread}, which {} does not read", exprs.join(", "));
+            return Err(Self::unsupported(found, "inputs that are read; leave it out"));
+        }
+        let n_exprs = self.exprs.len();
+        if n_exprs == 0 || self.results.is_empty() {
+            let found = format!("{n_exprs} expressions and {} results", self.results.len());
+            return Err(Self::unsupported(found, "at least one of each"));
+        }
+        if let Some(result) = self.results.iter().find(|result| result.n_inputs() > n_exprs) {
+            let found = format!("the result `{result}` of {n_exprs} reduced expressions");
+            return Err(Self::unsupported(found, "a result of the given expressions, x0 for the first"));
+        }
+        Ok(())
     }
 }
 
@@ -123,12 +186,12 @@ impl Kernel for MapReduce {
         let n_kept = self.n_kept();
         let inputs = INPUTS.iter().zip(&self.inputs);
         let mut args: Vec<Arg> = inputs.map(|(name, input)| Arg::read(name, input.dtype, input.len)).collect();
-        args.push(Arg::write("y", DType::F32, n_kept));
-        // Passes take turns with two buffers; the last writes `y`.
+        args.push(Arg::write("y", DType::F32, n_kept * self.results.len()));
+        // Passes alternate between two buffers; the last writes `y`.
         let passes = self.passes();
         let names = ["partials", "more_partials"];
         let partials = names.iter().zip(passes.iter().take_while(|n_parts| **n_parts > 1));
-        args.extend(partials.map(|(name, n_parts)| Arg::scratch(name, DType::F32, n_kept * n_parts)));
+        args.extend(partials.map(|(name, n_parts)| Arg::scratch(name, DType::F32, n_kept * n_parts * self.exprs.len())));
         args
     }
 
@@ -136,9 +199,6 @@ impl Kernel for MapReduce {
         let (n_inputs, n_dims) = (self.inputs.len(), self.shape.len());
         if n_inputs > Self::MAX_INPUTS {
             return Err(Self::unsupported(format!("{n_inputs} inputs"), "at most 5"));
-        }
-        if self.op == ReduceOp::NonFinite {
-            return Err(Self::unsupported(format!("{:?}", self.op), "a sum, mean, maximum, minimum or norm; take `Reduce`"));
         }
         if let Some(dim) = self.dims.iter().find(|dim| **dim >= n_dims) {
             return Err(Self::unsupported(format!("dimension {dim} of shape {:?}", self.shape), "dimensions of the shape"));
@@ -150,14 +210,7 @@ impl Kernel for MapReduce {
             let found = format!("`x{input}` stored as {}", self.inputs[input].dtype);
             return Err(Self::unsupported(found, "f32, f16 or bf16; cast it first"));
         }
-        if self.expr.n_inputs() > n_inputs {
-            let found = format!("`{}`, which reads x{}, of {n_inputs} inputs", self.expr, self.expr.n_inputs() - 1);
-            return Err(Self::unsupported(found, "an expression of the given inputs"));
-        }
-        if let Some(unread) = (0..n_inputs).find(|&i| !self.expr.reads(i)) {
-            let found = format!("input x{unread}, which `{}` does not read", self.expr);
-            return Err(Self::unsupported(found, "inputs that are read; leave it out"));
-        }
+        self.check_exprs()?;
         let n_dims = self.layout()?.sizes.len();
         if n_dims > Map::MAX_DIMS {
             return Err(Self::unsupported(format!("{n_dims} dimensions that cannot be merged"), "at most 6"));
@@ -190,6 +243,7 @@ impl Kernel for MapReduce {
     fn cost(&self) -> Cost {
         let n: usize = self.shape.iter().product();
         let read: usize = self.args().iter().take(self.inputs.len()).map(Arg::len_bytes).sum();
-        Cost { flops: ((self.expr.n_ops() + 1) * n) as u64, bytes: (read + 4 * self.n_kept()) as u64 }
+        let n_ops: usize = self.exprs.iter().map(|expr| expr.n_ops() + 1).sum();
+        Cost { flops: (n_ops * n) as u64, bytes: (read + 4 * self.n_kept() * self.results.len()) as u64 }
     }
 }

@@ -1,14 +1,17 @@
 //! The twin of [`MapReduce`]: the elements are halved, dimension by dimension, down to leaves that are evaluated in the first-level cache, and
 //! the results of the halves are merged.
 
+use rayon::prelude::*;
+
 use super::inputs_cpu::Input;
 use super::layout::{Layout, Pattern};
 use super::map::Map;
-use super::map_reduce::{Fold, MapReduce};
+use super::map_reduce::MapReduce;
+use super::reduce_op::Fold;
 use crate::TwinArgs;
 use crate::core::half::Floats;
 use crate::core::vectorised::vectorised;
-use crate::expr::{BLOCK_LEN, Evaluator, Operand, Scratch};
+use crate::expr::{BLOCK_LEN, Evaluator, Expr, Operand, Scratch};
 
 /// Elements from which halves go to other threads.
 const PARALLEL_LEN: usize = 64 * 1024;
@@ -16,35 +19,48 @@ const PARALLEL_LEN: usize = 64 * 1024;
 const LEAF_LEN: usize = 1024;
 /// The most rows that are added one after the other.
 const MAX_ROWS: usize = 64;
-/// Sums that are taken beside one another within a block.
+/// Sums that are computed side by side within a block.
 const LANES: usize = 16;
 
 pub(super) fn run(reduction: &MapReduce, layout: &Layout, args: &mut TwinArgs<'_>) {
     let inputs = reduction.inputs.iter().zip(&layout.patterns).enumerate();
     let inputs =
         inputs.map(|(i, (input, pattern))| Input::new(Floats::of(args, i, input.dtype), pattern, &layout.sizes)).collect();
-    let (expr, fold, result) = reduction.parts();
+    let results = reduction.results_of_folds();
     let y: &mut [f32] = args.write(reduction.inputs.len());
-    let job = Job::new(Evaluator::new(&[expr]), inputs, fold, layout);
-    job.reduce(0, job.sizes[0], 0, y, &mut job.memory());
-    Evaluator::new(&[result]).run_in_place(y, &[]);
+    let job = Job::new(&reduction.elements(), inputs, reduction.op.fold(), layout);
+    if results == [Expr::input(0)] {
+        return job.run(&mut [y]);
+    }
+    let n_kept = reduction.n_kept();
+    let mut folds = vec![vec![0.0; n_kept]; reduction.exprs.len()];
+    job.run(&mut folds.iter_mut().map(|fold| &mut fold[..]).collect::<Vec<_>>());
+    let folds: Vec<Operand<'_>> = folds.iter().map(|fold| Operand::Slice(fold)).collect();
+    let mut y: Vec<&mut [f32]> = y.chunks_exact_mut(n_kept).collect();
+    Evaluator::new(&results).run(&folds, &mut y);
 }
+
+/// A part of the folds of each expression.
+type Folds<'a> = [&'a mut [f32]];
 
 struct Job<'a> {
     evaluator: Evaluator,
+    n_exprs: usize,
+    /// Whether the only expression is its input, in f32 and as long as the elements, so that nothing is evaluated.
+    is_plain: bool,
     inputs: Vec<Input<'a>>,
     fold: Fold,
     /// Of the layout, at least one dimension.
     sizes: Vec<usize>,
     /// Whether each dimension is kept.
     is_kept: Vec<bool>,
-    /// Elements within one index of each dimension, and elements of the result within it.
+    /// Elements within one index of each dimension, and elements of a result within it.
     n_inner: Vec<usize>,
     n_kept_inner: Vec<usize>,
 }
 
 impl<'a> Job<'a> {
-    fn new(evaluator: Evaluator, inputs: Vec<Input<'a>>, fold: Fold, layout: &Layout) -> Self {
+    fn new(exprs: &[Expr], inputs: Vec<Input<'a>>, fold: Fold, layout: &Layout) -> Self {
         let mut sizes = layout.sizes.clone();
         let mut is_kept: Vec<bool> = match layout.patterns.last() {
             Some(Pattern::Strided { strides, .. }) => strides.iter().map(|stride| *stride != 0).collect(),
@@ -60,14 +76,20 @@ impl<'a> Job<'a> {
         };
         let n_inner = (1..=sizes.len()).map(|dim| product(dim, false)).collect();
         let n_kept_inner = (1..=sizes.len()).map(|dim| product(dim, true)).collect();
-        Self { evaluator, inputs, fold, sizes, is_kept, n_inner, n_kept_inner }
+        let is_plain = exprs == [Expr::input(0)] && matches!(inputs[..], [Input::All(Floats::F32(_))]);
+        let evaluator = Evaluator::new(exprs);
+        Self { evaluator, n_exprs: exprs.len(), is_plain, inputs, fold, sizes, is_kept, n_inner, n_kept_inner }
+    }
+
+    /// Reduces all elements into `y`.
+    fn run(&self, y: &mut Folds<'_>) {
+        self.reduce(0, self.sizes[0], 0, y, &mut self.memory());
     }
 
     /// Reduces `n` indices of dimension `dim`, from element `start` on, into `y`.
-    fn reduce(&self, dim: usize, n: usize, start: usize, y: &mut [f32], memory: &mut Memory) {
+    fn reduce(&self, dim: usize, n: usize, start: usize, y: &mut Folds<'_>, memory: &mut Memory) {
         let n_elements = n * self.n_inner[dim];
         if n_elements <= LEAF_LEN {
-            y.fill(self.fold.identity());
             return self.reduce_block(dim, n, start, y, memory);
         }
         if !self.is_kept[dim] && n <= MAX_ROWS && self.n_kept_inner[dim] == self.n_inner[dim] {
@@ -78,40 +100,68 @@ impl<'a> Job<'a> {
         }
         let (n_left, n_right) = (n.div_ceil(2), n / 2);
         let middle = start + n_left * self.n_inner[dim];
-        let mut merged = Vec::new();
-        let (left, right) = if self.is_kept[dim] {
-            y.split_at_mut(n_left * self.n_kept_inner[dim])
-        } else {
-            merged.resize(y.len(), 0.0);
-            (&mut *y, &mut merged[..])
+        let mut halves = |left: &mut Folds<'_>, right: &mut Folds<'_>| {
+            if n_elements >= PARALLEL_LEN {
+                rayon::join(
+                    || self.reduce(dim, n_left, start, left, memory),
+                    || self.reduce(dim, n_right, middle, right, &mut self.memory()),
+                );
+            } else {
+                self.reduce(dim, n_left, start, left, memory);
+                self.reduce(dim, n_right, middle, right, memory);
+            }
         };
-        if n_elements >= PARALLEL_LEN {
-            rayon::join(
-                || self.reduce(dim, n_left, start, left, memory),
-                || self.reduce(dim, n_right, middle, right, &mut self.memory()),
-            );
+        if self.is_kept[dim] {
+            let at = n_left * self.n_kept_inner[dim];
+            let (mut left, mut right): (Vec<_>, Vec<_>) = y.iter_mut().map(|y| y.split_at_mut(at)).unzip();
+            halves(&mut left, &mut right);
         } else {
-            self.reduce(dim, n_left, start, left, memory);
-            self.reduce(dim, n_right, middle, right, memory);
-        }
-        if !self.is_kept[dim] {
-            self.fold.merge(y, &merged);
+            let mut merged: Vec<Vec<f32>> = y.iter().map(|y| vec![0.0; y.len()]).collect();
+            halves(y, &mut merged.iter_mut().map(|merged| &mut merged[..]).collect::<Vec<_>>());
+            y.iter_mut().zip(&merged).for_each(|(y, merged)| self.fold.merge(y, merged));
         }
     }
 
     fn memory(&self) -> Memory {
-        Memory { scratch: self.evaluator.scratch(), inputs: self.inputs.iter().map(Input::buffer).collect() }
+        Memory {
+            scratch: self.evaluator.scratch(),
+            inputs: self.inputs.iter().map(Input::buffer).collect(),
+            values: vec![vec![0.0; LEAF_LEN]; if self.is_plain { 0 } else { self.n_exprs }],
+        }
+    }
+
+    /// The values of the only input, which are all that is reduced.
+    fn plain(&self) -> Option<&[f32]> {
+        match self.inputs[..] {
+            [Input::All(Floats::F32(x))] if self.is_plain => Some(x),
+            _ => None,
+        }
     }
 
     /// At most [`LEAF_LEN`] elements, whatever their dimensions.
-    fn reduce_block(&self, dim: usize, n: usize, start: usize, y: &mut [f32], memory: &mut Memory) {
-        let mut values = [0.0; LEAF_LEN];
-        let values = &mut values[..n * self.n_inner[dim]];
-        for (block, values) in values.chunks_mut(BLOCK_LEN).enumerate() {
-            self.evaluate(start + block * BLOCK_LEN, values, memory);
+    fn reduce_block(&self, dim: usize, n: usize, start: usize, y: &mut Folds<'_>, memory: &mut Memory) {
+        let n_elements = n * self.n_inner[dim];
+        if let Some(x) = self.plain() {
+            return self.fold_block(dim, n, &x[start..start + n_elements], y[0]);
         }
+        let mut values = std::mem::take(&mut memory.values);
+        for block in (0..n_elements).step_by(BLOCK_LEN) {
+            let end = (block + BLOCK_LEN).min(n_elements);
+            let mut values: Vec<&mut [f32]> = values.iter_mut().map(|values| &mut values[block..end]).collect();
+            self.evaluate(start + block, &mut values, memory);
+        }
+        y.iter_mut().zip(&values).for_each(|(y, values)| self.fold_block(dim, n, &values[..n_elements], y));
+        memory.values = values;
+    }
+
+    /// Folds the values of `n` indices of dimension `dim` into `y`.
+    fn fold_block(&self, dim: usize, n: usize, values: &[f32], y: &mut [f32]) {
         let last = self.sizes.len() - 1;
         let row_len = if dim == last { n } else { self.sizes[last] };
+        if self.is_kept[last] && y.len() == row_len {
+            return self.fold.rows(values, row_len, y);
+        }
+        y.fill(self.fold.identity());
         for (row, values) in values.chunks_exact(row_len).enumerate() {
             let at = self.result_of_row(dim, row);
             if self.is_kept[last] {
@@ -122,7 +172,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// The element of the result for the first element of row `row` of the innermost dimension, counted within dimension `dim`.
+    /// The element of a result for the first element of row `row` of the innermost dimension, counted within dimension `dim`.
     fn result_of_row(&self, dim: usize, row: usize) -> usize {
         let last = self.sizes.len() - 1;
         let (mut rest, mut at) = (row, 0);
@@ -134,48 +184,66 @@ impl<'a> Job<'a> {
         at
     }
 
-    /// At most [`MAX_ROWS`] rows of elements that are all kept, block by block of their columns.
-    fn reduce_rows(&self, dim: usize, n: usize, start: usize, y: &mut [f32], memory: &mut Memory) {
+    /// At most [`MAX_ROWS`] rows of elements that are all kept, a range of columns at a time.
+    fn reduce_rows(&self, dim: usize, n: usize, start: usize, y: &mut Folds<'_>, memory: &mut Memory) {
         let n_cols = self.n_inner[dim];
-        let mut values = [0.0; BLOCK_LEN];
-        for (block, y) in y.chunks_mut(BLOCK_LEN).enumerate() {
-            self.evaluate(start + block * BLOCK_LEN, y, memory);
-            let values = &mut values[..y.len()];
-            for row in 1..n {
-                self.evaluate(start + row * n_cols + block * BLOCK_LEN, values, memory);
-                self.fold.merge(y, values);
-            }
+        let cols_per_task = (PARALLEL_LEN / n).next_multiple_of(BLOCK_LEN);
+        if n_cols < 2 * cols_per_task {
+            return self.reduce_columns([n, n_cols], start, y, memory);
         }
+        let mut tasks: Vec<Vec<&mut [f32]>> = (0..n_cols.div_ceil(cols_per_task)).map(|_| Vec::new()).collect();
+        for y in y {
+            tasks.iter_mut().zip(y.chunks_mut(cols_per_task)).for_each(|(task, y)| task.push(y));
+        }
+        tasks.into_par_iter().enumerate().for_each(|(i, mut y)| {
+            self.reduce_columns([n, n_cols], start + i * cols_per_task, &mut y, &mut self.memory());
+        });
     }
 
-    /// The expression for at most [`BLOCK_LEN`] elements from `start` on.
-    fn evaluate(&self, start: usize, values: &mut [f32], memory: &mut Memory) {
-        let Memory { scratch, inputs: buffers } = memory;
+    /// The rows of `n` by `n_cols` elements, reduced for the columns of `y`; the first is element `start`.
+    fn reduce_columns(&self, [n, n_cols]: [usize; 2], start: usize, y: &mut Folds<'_>, memory: &mut Memory) {
+        if let Some(x) = self.plain() {
+            let end = start + (n - 1) * n_cols + y[0].len();
+            return self.fold.rows(&x[start..end], n_cols, y[0]);
+        }
+        let mut values = std::mem::take(&mut memory.values);
+        let n_own_cols = y[0].len();
+        for block in (0..n_own_cols).step_by(BLOCK_LEN) {
+            let end = (block + BLOCK_LEN).min(n_own_cols);
+            let mut y: Vec<&mut [f32]> = y.iter_mut().map(|y| &mut y[block..end]).collect();
+            let mut values: Vec<&mut [f32]> = values.iter_mut().map(|values| &mut values[..end - block]).collect();
+            self.evaluate(start + block, &mut y, memory);
+            for row in 1..n {
+                self.evaluate(start + row * n_cols + block, &mut values, memory);
+                y.iter_mut().zip(&values).for_each(|(y, values)| self.fold.merge(y, values));
+            }
+        }
+        memory.values = values;
+    }
+
+    /// The expressions for at most [`BLOCK_LEN`] elements from `start` on.
+    fn evaluate(&self, start: usize, values: &mut [&mut [f32]], memory: &mut Memory) {
+        let len = values[0].len();
+        let Memory { scratch, inputs: buffers, .. } = memory;
         let mut operands = [Operand::Splat(0.0); Map::MAX_ARGS];
         for ((operand, input), buffer) in operands.iter_mut().zip(&self.inputs).zip(buffers) {
-            let buffer_len = buffer.len().min(values.len());
-            *operand = input.operand(start..start + values.len(), &self.sizes, &mut buffer[..buffer_len]);
+            let buffer_len = buffer.len().min(len);
+            *operand = input.operand(start..start + len, &self.sizes, &mut buffer[..buffer_len]);
         }
-        self.evaluator.run_block(&operands[..self.inputs.len()], &mut [values], scratch);
+        self.evaluator.run_block(&operands[..self.inputs.len()], values, scratch);
     }
 }
 
-/// What a thread works in.
+/// The memory that a thread works in.
 struct Memory {
     scratch: Scratch,
-    /// For inputs that do not lie in f32 as they are needed.
+    /// For inputs that are not stored in f32 in the order of the elements.
     inputs: Vec<Vec<f32>>,
+    /// The values of a leaf, for each expression.
+    values: Vec<Vec<f32>>,
 }
 
 impl Fold {
-    const fn identity(self) -> f32 {
-        match self {
-            Self::Sum => 0.0,
-            Self::Max => f32::NEG_INFINITY,
-            Self::Min => f32::INFINITY,
-        }
-    }
-
     #[inline(always)]
     fn of(self, a: f32, b: f32) -> f32 {
         match self {
@@ -209,6 +277,18 @@ impl Fold {
         );
     }
 
+    /// `y` = the rows of `values`, each `row_len` apart and at least as long as `y`, one after the other.
+    fn rows(self, values: &[f32], row_len: usize, y: &mut [f32]) {
+        vectorised(
+            #[inline(always)]
+            || match self {
+                Self::Sum => fold_rows(values, row_len, y, |a, b| a + b),
+                Self::Max => fold_rows(values, row_len, y, |a, b| Self::Max.of(a, b)),
+                Self::Min => fold_rows(values, row_len, y, |a, b| Self::Min.of(a, b)),
+            },
+        );
+    }
+
     /// All of a block: [`LANES`] chains, then a tree.
     fn all(self, values: &[f32]) -> f32 {
         if values.len() < LANES {
@@ -235,6 +315,17 @@ impl Fold {
             }
         }
         lanes[0]
+    }
+}
+
+#[inline(always)]
+fn fold_rows(values: &[f32], row_len: usize, y: &mut [f32], f: impl Fn(f32, f32) -> f32) {
+    let (first, others) = values.split_at(row_len.min(values.len()));
+    y.copy_from_slice(&first[..y.len()]);
+    for row in others.chunks(row_len) {
+        for (y, v) in y.iter_mut().zip(row) {
+            *y = f(*y, *v);
+        }
     }
 }
 

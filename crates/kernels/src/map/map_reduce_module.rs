@@ -5,8 +5,9 @@ use std::fmt::Write;
 use super::layout::{Layout, Pattern};
 use super::loads::{Loads, declaration};
 use super::map::Map;
-use super::map_reduce::{Fold, MapReduce};
+use super::map_reduce::MapReduce;
 use super::module::WORKGROUP;
+use super::reduce_op::{Fold, ReduceOp};
 use crate::core::stored_types::CONVERSIONS;
 use crate::expr::Expr;
 use crate::expr::wgsl::{self, Lanes};
@@ -42,42 +43,57 @@ pub(super) fn dispatches(reduction: &MapReduce, layout: &Layout) -> Result<Vec<D
     for (pass, &n_parts) in passes.iter().enumerate() {
         let buffer = |pass: usize| y + 1 + pass % 2;
         let reads = if pass == 0 { (0..n_inputs).collect() } else { vec![buffer(pass - 1)] };
-        let writes = vec![if n_parts == 1 { y } else { buffer(pass) }];
+        let write = if n_parts == 1 { y } else { buffer(pass) };
+        let label = if pass == 0 { "kernels.map_reduce" } else { "kernels.map_reduce_partials" };
         let module = PassModule { reduction, layout, is_first: pass == 0, is_last: n_parts == 1, n_before, n_parts };
-        dispatches.push(Dispatch {
-            label: if pass == 0 { "kernels.map_reduce" } else { "kernels.map_reduce_partials" },
-            wgsl: module.module(),
-            entry: "main",
-            constants: module.constants(),
-            params: vec![],
-            reads,
-            writes,
-            workgroups: fold_workgroups("map_reduce", (reduction.n_kept() * n_parts).div_ceil(WORKGROUP))?,
-        });
+        dispatches.push(module.dispatch(label, reads, write)?);
         n_before = n_parts;
     }
     Ok(dispatches)
 }
 
+/// The sum of `n_parts` arrays of `n` elements that follow one another in argument `read`, into argument `write`, in one dispatch: the last step of kernels that leave a few partial
+/// sums.
+pub(crate) fn sum_of_parts(label: &'static str, [n_parts, n]: [usize; 2], read: usize, write: usize) -> Result<Dispatch, Error> {
+    let reduction = MapReduce::of(ReduceOp::Sum, &[n_parts, n], &[0]);
+    let layout = reduction.layout()?;
+    let module =
+        PassModule { reduction: &reduction, layout: &layout, is_first: true, is_last: true, n_before: n_parts, n_parts: 1 };
+    module.dispatch(label, vec![read], write)
+}
+
 /// Of the part with the main function.
-const HEAD: &str = "// y = op of expr(x0[i], x1[i], ...): a chain of elements an invocation, then chains of chains in further passes.\n// Twin: map/map_reduce_cpu.rs. Bound by bytes.\n";
+const HEAD: &str = "// y = results of the folds of expressions of x0[i], x1[i], ...: a chain of elements an invocation, then chains of chains in further passes.\n// Twin: map/map_reduce_cpu.rs. Bound by bytes.\n";
 
 struct PassModule<'a> {
     reduction: &'a MapReduce,
     layout: &'a Layout,
     is_first: bool,
     is_last: bool,
-    /// Elements that each element of the result is still of, and those that it is of after this pass.
+    /// The elements, or partial results, of each element of a result before this pass and after it.
     n_before: usize,
     n_parts: usize,
 }
 
 impl PassModule<'_> {
+    fn dispatch(&self, label: &'static str, reads: Vec<usize>, write: usize) -> Result<Dispatch, Error> {
+        Ok(Dispatch {
+            label,
+            wgsl: self.module(),
+            entry: "main",
+            constants: self.constants(),
+            params: vec![],
+            reads,
+            writes: vec![write],
+            workgroups: fold_workgroups("map_reduce", (self.reduction.n_kept() * self.n_parts).div_ceil(WORKGROUP))?,
+        })
+    }
+
     fn loads(&self) -> Loads<'_> {
         Loads { inputs: &self.reduction.inputs, layout: self.layout, lanes: Lanes::One, in_place: None }
     }
 
-    /// Whether neighbouring elements are of neighbouring elements of the result, so that neighbouring invocations had better be, too.
+    /// Whether neighbouring elements belong to neighbouring elements of a result, so that neighbouring invocations should, too.
     fn is_inner_kept(&self) -> bool {
         match self.layout.patterns.last() {
             Some(Pattern::Strided { strides, .. }) => strides.last() != Some(&0),
@@ -120,33 +136,50 @@ impl PassModule<'_> {
         constants
     }
 
+    /// What is folded, as expressions of the inputs of this pass.
+    fn elements(&self) -> Vec<Expr> {
+        if self.is_first { self.reduction.elements() } else { (0..self.reduction.exprs.len()).map(Expr::input).collect() }
+    }
+
+    /// What is written, as expressions of the folds.
+    fn results(&self) -> Vec<Expr> {
+        if self.is_last { self.reduction.results_of_folds() } else { (0..self.reduction.exprs.len()).map(Expr::input).collect() }
+    }
+
+    /// The values that an invocation loads for an element.
+    fn n_loads(&self) -> usize {
+        if self.is_first { self.reduction.inputs.len() } else { self.reduction.exprs.len() }
+    }
+
     fn module(&self) -> Module {
-        let (expr, fold, result) = self.reduction.parts();
-        let element = if self.is_first { expr } else { Expr::input(0) };
-        let n_inputs = if self.is_first { self.reduction.inputs.len() } else { 1 };
-        let result = if self.is_last { result } else { Expr::input(0) };
+        let (elements, results) = (self.elements(), self.results());
         // Named for the parts that it brings along: `maximum` or `minimum`, and `from_bits`.
         let [a, b] = [Expr::input(0), Expr::input(1)];
-        let (combined, identity) = match fold {
-            Fold::Sum => (a + b, 0.0),
-            Fold::Max => (a.max(b), f32::NEG_INFINITY),
-            Fold::Min => (a.min(b), f32::INFINITY),
+        let fold = self.reduction.op.fold();
+        let combined = match fold {
+            Fold::Sum => a + b,
+            Fold::Max => a.max(b),
+            Fold::Min => a.min(b),
         };
-        let identity = Expr::constant(identity);
+        let identity = Expr::constant(fold.identity());
+        let called: Vec<Expr> = elements.iter().chain(&results).chain([&combined, &identity]).cloned().collect();
         let is_packed = self.is_first && self.reduction.inputs.iter().any(|input| input.dtype.is_half());
         let mut arguments = String::new();
         self.declarations(&mut arguments);
         self.load(&mut arguments);
+        let functions = |name: &'static str, exprs: Vec<Expr>, n_inputs: usize| {
+            exprs.into_iter().enumerate().map(move |(i, expr)| wgsl::function(&format!("{name}{i}"), &expr, n_inputs))
+        };
         let mut main = String::from(HEAD);
-        self.main(&mut main, n_inputs);
+        self.main(&mut main);
         Module::new([Lanes::One.part()])
-            .with_all(wgsl::functions(&[element.clone(), result.clone(), combined.clone(), identity.clone()]))
+            .with_all(wgsl::functions(&called))
             .with_all(is_packed.then_some(CONVERSIONS))
             .with(Part { name: "arguments".into(), text: arguments.into() })
-            .with(wgsl::function("element", &element, n_inputs))
+            .with_all(functions("expr", elements, self.n_loads()))
             .with(wgsl::function("combined", &combined, 2))
             .with(wgsl::function("identity", &identity, 0))
-            .with(wgsl::function("result", &result, 1))
+            .with_all(functions("result", results, self.reduction.exprs.len()))
             .with(Part { name: "main".into(), text: main.into() })
     }
 
@@ -169,7 +202,9 @@ impl PassModule<'_> {
 
     fn load(&self, text: &mut String) {
         if !self.is_first {
-            text.push_str("fn load0(e: u32) -> V {\n    return before[e];\n}\n");
+            for i in 0..self.n_loads() {
+                let _ = writeln!(text, "fn load{i}(e: u32) -> V {{\n    return before[{i}u * N_KEPT * N_BEFORE + e];\n}}");
+            }
             let [kept, reduced] = if self.is_inner_kept() { ["o", "r * N_KEPT"] } else { ["o * N_BEFORE", "r"] };
             let _ = writeln!(text, "fn kept_offset(o: u32) -> u32 {{\n    return {kept};\n}}");
             let _ = writeln!(text, "fn reduced_offset(r: u32) -> u32 {{\n    return {reduced};\n}}");
@@ -183,9 +218,18 @@ impl PassModule<'_> {
         offset(text, "reduced_offset", "r", &reduced, &REDUCED);
     }
 
-    fn main(&self, text: &mut String, n_inputs: usize) {
+    fn main(&self, text: &mut String) {
         let [o, part] = if self.is_inner_kept() { ["i % N_KEPT", "i / N_KEPT"] } else { ["i / N_PARTS", "i % N_PARTS"] };
-        let loads: Vec<String> = (0..n_inputs).map(|input| format!("load{input}(e)")).collect();
+        let join =
+            |n: usize, item: &dyn Fn(usize) -> String, separator: &str| (0..n).map(item).collect::<Vec<_>>().join(separator);
+        let (n_loads, n_folds) = (self.n_loads(), self.reduction.exprs.len());
+        let totals = join(n_folds, &|i| format!("    var total{i} = identity();\n"), "");
+        let loads = join(n_loads, &|i| format!("        let v{i} = load{i}(e);\n"), "");
+        let values = join(n_loads, &|i| format!("v{i}"), ", ");
+        let folds = join(n_folds, &|i| format!("        total{i} = combined(total{i}, expr{i}({values}));\n"), "");
+        let folded = join(n_folds, &|i| format!("total{i}"), ", ");
+        let n_results = self.results().len();
+        let stores = join(n_results, &|i| format!("    y[{i}u * N_KEPT * N_PARTS + i] = result{i}({folded});\n"), "");
         let _ = write!(
             text,
             "@compute @workgroup_size(WG)
@@ -195,15 +239,11 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
         return;
     }}
     let start = kept_offset({o});
-    var total = identity();
-    for (var r = {part}; r < N_BEFORE; r += N_PARTS) {{
+{totals}    for (var r = {part}; r < N_BEFORE; r += N_PARTS) {{
         let e = start + reduced_offset(r);
-        total = combined(total, element({}));
-    }}
-    y[i] = result(total);
-}}
-",
-            loads.join(", ")
+{loads}{folds}    }}
+{stores}}}
+"
         );
     }
 }

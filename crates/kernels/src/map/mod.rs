@@ -11,5 +11,6 @@ pub(crate) mod map_in_place;
 pub(crate) mod map_input;
 pub(crate) mod map_reduce;
 pub(crate) mod map_reduce_cpu;
-mod map_reduce_module;
+pub(crate) mod map_reduce_module;
 mod module;
+pub(crate) mod reduce_op;

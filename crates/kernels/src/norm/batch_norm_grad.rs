@@ -13,7 +13,7 @@ const BATCH_NORM_FROZEN_GRAD: Template =
 /// What the gradients of a batch normalisation are made of, by group and channel: `sum_grad_y = Σ grad_y` and `sum_grad_y_x = Σ grad_y x̂`, `x̂` being the normalised
 /// values.
 ///
-/// Their sums over the groups, each a [`ColumnSum`](crate::ColumnSum), are the gradients of bias and weight.
+/// Their sums over the groups, each a [`MapReduce`](crate::MapReduce), are the gradients of bias and weight.
 ///
 /// # Shapes
 /// `grad_y`, `x`: `[n_rows, n_channels]`; `stats`: `[n_groups, 2, n_channels]`; `sum_grad_y`, `sum_grad_y_x`: `[n_groups, n_channels]`.

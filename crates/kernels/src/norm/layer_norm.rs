@@ -2,9 +2,8 @@ use super::layer_norm_cpu;
 use crate::core::module::module;
 use crate::core::rows::RowDispatch;
 use crate::core::sizes::check_sizes;
-use crate::reduce::column_sum::COLUMN_SUM;
-use crate::reduce::column_sum_cpu;
-use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, fold_workgroups};
+use crate::expr::Expr;
+use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, MapInput, MapReduce, ReduceOp, TwinArgs};
 
 /// Normalises each row: `y[r,c] = (x[r,c] - mean_r) / √(var_r + ε) · weight[c] + bias[c]`, the variance that of all `n_cols` values.
 ///
@@ -55,6 +54,24 @@ impl Affine {
 }
 
 impl LayerNorm {
+    /// The kernel of the gradient of the weight: `grad_weight[c] = Σ_r grad_y[r,c] x̂[r,c]`. That of the bias is the sum of each column of `grad_y`.
+    ///
+    /// # Shapes
+    /// Its arguments are `grad_y` and `x`, `[n_rows, n_cols]`; `stats` twice, `[n_rows, 2]`, as this kernel wrote it; and `grad_weight`, `[n_cols]`.
+    /// # Dtypes
+    /// f32.
+    pub fn weight_grad(&self) -> MapReduce {
+        let (rows, elements) = ([self.n_rows, 1], [self.n_rows, self.n_cols]);
+        let statistic =
+            |offset| MapInput { strides: vec![2, 1], offset, len: 2 * self.n_rows, ..MapInput::new(&rows, DType::F32) };
+        let [grad_y, x, mean, inv_std] = [0, 1, 2, 3].map(Expr::input);
+        MapReduce {
+            inputs: vec![MapInput::new(&elements, DType::F32), MapInput::new(&elements, DType::F32), statistic(0), statistic(1)],
+            exprs: vec![grad_y * ((x - mean) * inv_std)],
+            ..MapReduce::of(ReduceOp::Sum, &elements, &[0])
+        }
+    }
+
     fn n(&self) -> usize {
         self.n_rows * self.n_cols
     }
@@ -192,77 +209,5 @@ impl Kernel for LayerNormGrad {
     fn cost(&self) -> Cost {
         let n = self.forward.n() as u64;
         Cost { flops: 12 * n, bytes: 12 * n + 8 * self.forward.n_rows as u64 }
-    }
-}
-
-/// The gradient of [`LayerNorm`] in its weight: `grad_weight[c] = Σ_r grad_y[r,c] x̂[r,c]`. That in its bias is [`ColumnSum`](crate::ColumnSum).
-///
-/// # Shapes
-/// `grad_y`, `x`: `[n_rows, n_cols]`; `stats`: `[n_rows, 2]`; `grad_weight`: `[n_cols]`.
-/// # Dtypes
-/// f32. Sums of 64 rows are added in order.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct LayerNormWeightGrad {
-    /// The forward kernel.
-    pub forward: LayerNorm,
-}
-
-impl Kernel for LayerNormWeightGrad {
-    fn name(&self) -> &'static str {
-        "layer_norm_weight_grad"
-    }
-
-    fn args(&self) -> Vec<Arg> {
-        let LayerNorm { n_rows, n_cols, .. } = self.forward;
-        let n = self.forward.n();
-        vec![
-            Arg::read("grad_y", DType::F32, n),
-            Arg::read("x", DType::F32, n),
-            Arg::read("stats", DType::F32, 2 * n_rows),
-            Arg::write("grad_weight", DType::F32, n_cols),
-            Arg::scratch("parts", DType::F32, n_rows.div_ceil(column_sum_cpu::PART_ROWS) * n_cols),
-        ]
-    }
-
-    fn check(&self) -> Result<(), Error> {
-        self.forward.check_of(self)
-    }
-
-    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        let LayerNorm { n_rows, n_cols, .. } = self.forward;
-        let n_parts = n_rows.div_ceil(column_sum_cpu::PART_ROWS);
-        let params = bytemuck::cast_slice(&[n_rows as u32, n_cols as u32, n_parts as u32, 0]).to_vec();
-        let sum_parts = Dispatch {
-            label: "kernels.layer_norm_weight_grad",
-            wgsl: module!("layer_norm_weight_grad.wgsl"),
-            entry: "main",
-            constants: vec![],
-            params: params.clone(),
-            reads: vec![0, 1, 2],
-            writes: vec![4],
-            workgroups: fold_workgroups(self.name(), (n_parts * n_cols).div_ceil(64))?,
-        };
-        let add_parts = Dispatch {
-            label: "kernels.layer_norm_weight_grad.add",
-            wgsl: COLUMN_SUM.module(&[]),
-            entry: "add_parts",
-            constants: vec![],
-            params,
-            reads: vec![4],
-            writes: vec![3],
-            workgroups: fold_workgroups(self.name(), n_cols.div_ceil(64))?,
-        };
-        Ok(vec![sum_parts, add_parts])
-    }
-
-    fn twin(&self, args: &mut TwinArgs<'_>) {
-        let (grad_y, x, stats) = (args.read(0), args.read(1), args.read(2));
-        layer_norm_cpu::weight_grad(&self.forward, grad_y, x, stats, args.write(3), args.write(4));
-    }
-
-    fn cost(&self) -> Cost {
-        let LayerNorm { n_rows, n_cols, .. } = self.forward;
-        let n = self.forward.n() as u64;
-        Cost { flops: 4 * n, bytes: 8 * n + 8 * n_rows as u64 + 4 * n_cols as u64 }
     }
 }

@@ -1,7 +1,5 @@
 use crate::LayerNorm;
 use crate::core::rows_cpu::{each_row_block, each_row_block_of_two, sum, sum_of_two};
-use crate::core::vectorised::vectorised;
-use crate::reduce::column_sum_cpu::{PART_ROWS, add_rows};
 
 pub(crate) fn run(kernel: &LayerNorm, x: &[f32], weight: Option<&[f32]>, bias: Option<&[f32]>, y: &mut [f32], stats: &mut [f32]) {
     let n_cols = kernel.n_cols;
@@ -96,38 +94,4 @@ fn row_grad(grad_y: &[f32], x: &[f32], weight: Option<&[f32]>, [mean, inv_std]: 
     for (grad_x, x) in grad_x.iter_mut().zip(x) {
         *grad_x = inv_std * (*grad_x - mean_g - (x - mean) * inv_std * mean_gx);
     }
-}
-
-pub(crate) fn weight_grad(
-    forward: &LayerNorm,
-    grad_y: &[f32],
-    x: &[f32],
-    stats: &[f32],
-    grad_weight: &mut [f32],
-    parts: &mut [f32],
-) {
-    let n_cols = forward.n_cols;
-    each_row_block(
-        n_cols,
-        parts,
-        #[inline(always)]
-        |first, parts| {
-            for (i, part) in parts.chunks_exact_mut(n_cols).enumerate() {
-                let start = (first + i) * PART_ROWS;
-                let end = (start + PART_ROWS).min(forward.n_rows);
-                part.fill(0.0);
-                for row in start..end {
-                    let (mean, inv_std) = (stats[2 * row], stats[2 * row + 1]);
-                    let at = row * n_cols..(row + 1) * n_cols;
-                    for ((sum, grad_y), x) in part.iter_mut().zip(&grad_y[at.clone()]).zip(&x[at]) {
-                        *sum += grad_y * (x - mean) * inv_std;
-                    }
-                }
-            }
-        },
-    );
-    vectorised(
-        #[inline(always)]
-        || add_rows(parts, grad_weight),
-    );
 }

@@ -5,7 +5,7 @@ use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, fold_w
 
 /// Scales gradients down so that their norm is at most `max_norm`: `g *= min(1, max_norm / (norm + 1e-6))`.
 ///
-/// The norm of them all together is a [`Reduce`](crate::Reduce) with [`ReduceOp::Norm`](crate::ReduceOp::Norm) before it. If that is NaN, so is
+/// Their norm is a [`MapReduce`](crate::MapReduce) with [`ReduceOp::Norm`](crate::ReduceOp::Norm) before it. If that is NaN, so is
 /// every gradient then that is not 0. Zeros stay: those between the parameters of a flat buffer are never written again.
 ///
 /// # Shapes

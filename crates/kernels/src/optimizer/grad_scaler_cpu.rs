@@ -78,8 +78,8 @@ fn product(scale: f32, factor: f64) -> f32 {
         _ => {
             let cut = (1 - biased_exponent).min(25) as u32;
             let significand = (bits & FRACTION) | (FRACTION + 1);
-            let (kept, rest, half) = (significand >> cut, significand & ((1 << cut) - 1), 1 << (cut - 1));
-            kept + u32::from(rest > half || (rest == half && kept & 1 == 1))
+            let (kept, rest, tie) = (significand >> cut, significand & ((1 << cut) - 1), 1 << (cut - 1));
+            kept + u32::from(rest > tie || (rest == tie && kept & 1 == 1))
         }
     })
 }

@@ -69,6 +69,6 @@ fn product(x: u32, mantissa: f32, exponent: i32) -> u32 {
     let significand = (bits & 0x007FFFFFu) | 0x00800000u;
     let kept = significand >> cut;
     let rest = significand & ((1u << cut) - 1u);
-    let half = 1u << (cut - 1u);
-    return kept + u32(rest > half || (rest == half && (kept & 1u) == 1u));
+    let tie = 1u << (cut - 1u);
+    return kept + u32(rest > tie || (rest == tie && (kept & 1u) == 1u));
 }

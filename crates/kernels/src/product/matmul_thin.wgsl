@@ -1,5 +1,5 @@
 // y = epilogue(op(a) b), b: [k, n], n a multiple of 4, any m and k: each invocation has one vector of columns of 4 rows. Of several
-// slices each is the sum over a run of k, [n_slices, m, n], and they are then added in order by column_sum.wgsl.
+// slices each is the sum over a run of k, [n_slices, m, n], and they are then added by map/map_reduce.rs.
 // Twin: matmul_cpu.rs. Reads b once for 4 rows, a once for each group of columns.
 // Ladder: matmul.wgsl (scalar loads, any shape) -> this -> matmul_direct.wgsl (a by vectors too, more rows for a load of b).
 //

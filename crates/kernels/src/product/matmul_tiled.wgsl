@@ -1,6 +1,6 @@
 // y = epilogue(op(a) op(b)) by tiles of both operands in workgroup memory, each invocation with ROW_BLOCKS by COL_BLOCKS blocks of 4 by 4 results.
 // n is a multiple of 4, k too where an operand is stored with k fastest, and m if a is transposed. Slices of the groups are either the pairs of a
-// batch, or runs of k whose sums are added in order by column_sum.wgsl (SPLIT).
+// batch, or runs of k whose sums are added by map/map_reduce.rs (SPLIT).
 // Twin: matmul_cpu.rs. Reads a once for a tile's columns and b once for its rows.
 // Ladder: matmul_tiled_any.wgsl (scalar loads, blocks of 4 by 4, two barriers a tile) -> this -> matmul_coop.wgsl (tensor cores). For hardware:
 // on a software adapter barriers are ruinous.

@@ -5,7 +5,7 @@ use super::epilogue::Results;
 use super::modules;
 use super::tile_form::TileForm;
 use super::tiles::product_workgroups;
-use crate::reduce::column_sum::COLUMN_SUM;
+use crate::map::map_reduce_module::sum_of_parts;
 use crate::{
     Activation, Adapter, CoopShape, DType, Dispatch, Epilogue, Error, Matmul, MatmulFamily, Tiles, Transpose, fold_workgroups,
 };
@@ -59,17 +59,7 @@ impl Matmul {
 
     /// The sum of the runs' results, argument `parts`, into argument `write`.
     pub(crate) fn sum_of_runs(&self, parts: usize, write: usize) -> Result<Dispatch, Error> {
-        let n_results = self.m * self.n;
-        Ok(Dispatch {
-            label: "kernels.matmul.sum",
-            wgsl: COLUMN_SUM.module(&[]),
-            entry: "add_parts",
-            constants: vec![],
-            params: bytemuck::cast_slice(&[0, n_results as u32, self.n_runs() as u32, 0]).to_vec(),
-            reads: vec![parts],
-            writes: vec![write],
-            workgroups: fold_workgroups("matmul", n_results.div_ceil(64))?,
-        })
+        sum_of_parts("kernels.matmul.sum", [self.n_runs(), self.m * self.n], parts, write)
     }
 }
 

@@ -2,8 +2,8 @@ use super::first_non_finite_cpu;
 use crate::core::module::module;
 use crate::{Adapter, Arg, DType, Dispatch, Error, Kernel, TwinArgs};
 
-/// Notes the first of many places where something was not finite: a [`Reduce`](crate::Reduce) with
-/// [`ReduceOp::NonFinite`](crate::ReduceOp::NonFinite) before it says whether there was. What was noted stays.
+/// Records the first of many places with a value that is not finite, as a [`MapReduce`](crate::MapReduce) with
+/// [`ReduceOp::NonFinite`](crate::ReduceOp::NonFinite) reports it. A place that was recorded stays.
 ///
 /// # Shapes
 /// `found`: `[1]`, more than 0 if something was; `first`: [`FIRST_NON_FINITE_LEN`].

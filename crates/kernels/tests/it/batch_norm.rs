@@ -86,7 +86,7 @@ fn gradients_equal_finite_differences() {
         let sums = run_twin(&BatchNormGradSums { shape }, &[words(&grad_y), words(&x), stats.clone()]);
         let given = [words(&grad_y), words(&x), stats, words(&weight), sums[0].clone(), sums[1].clone()];
         let grad_x = twin_floats(&BatchNormGrad { shape }, &given);
-        let over_groups = ColumnSum { n_rows: shape.n_groups, n_cols: shape.n_channels };
+        let over_groups = MapReduce::of(ReduceOp::Sum, &[shape.n_groups, shape.n_channels], &[0]);
         let [grad_bias, grad_weight] = [&sums[0], &sums[1]].map(|sums| twin_floats(&over_groups, std::slice::from_ref(sums)));
         let step = 0.005;
         let (along_x, along) = (random.floats(shape.len()), random.floats(shape.n_channels));

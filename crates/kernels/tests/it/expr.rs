@@ -146,6 +146,7 @@ fn special_values_are_those_of_pytorch() {
         &x().floor(),
         &[(NAN, NAN), (INF, INF), (-INF, -INF), (-0.0, -0.0), (-0.5, -1.0), (0.5, 0.0), (2.0, 2.0), (-1e-40, -1.0)],
     );
+    check_bits(&x().is_finite(), &[(NAN, 0.0), (INF, 0.0), (-INF, 0.0), (-0.0, 1.0), (f32::MAX, 1.0), (1e-40, 1.0)]);
     check_bits(&x().abs(), &[(-0.0, 0.0), (-INF, INF), (NAN, NAN)]);
     check_bits(&x().sign(), &[(NAN, 0.0), (INF, 1.0), (-INF, -1.0), (-0.0, 0.0), (1e-40, 1.0)]);
     check_bits(&x().max(1.0), &[(NAN, NAN), (INF, INF), (-INF, 1.0)]);
@@ -225,6 +226,7 @@ fn slopes_at_kinks_and_ties_are_those_of_pytorch() {
     check_slope(&x().abs(), &[(0.0, 0.0), (-2.0, -1.0), (2.0, 1.0)]);
     check_slope(&x().sign(), &[(0.0, 0.0), (3.0, 0.0)]);
     check_slope(&x().floor(), &[(1.0, 0.0)]);
+    check_slope(&x().is_finite(), &[(1.0, 0.0), (INF, 0.0)]);
     check_slope(&x().max(1.0), &[(1.0, 0.5), (2.0, 1.0), (0.0, 0.0), (NAN, 1.0)]);
     check_slope(&x().min(1.0), &[(1.0, 0.5), (2.0, 0.0), (0.0, 1.0)]);
     check_slope(&Expr::constant(1.0).max(x()), &[(1.0, 0.5), (2.0, 1.0), (0.0, 0.0)]);

@@ -1,4 +1,4 @@
-use brisk_kernels::{Affine, ColumnSum, LayerNorm, LayerNormGrad, LayerNormWeightGrad};
+use brisk_kernels::{Affine, LayerNorm, LayerNormGrad, MapReduce, ReduceOp};
 
 use crate::close::{DEFAULT, GRADIENT, Tolerance, assert_close};
 use crate::random::Random;
@@ -61,7 +61,8 @@ fn grad_given(forward: &LayerNorm, grad_y: &[f32], given: &[Words]) -> Vec<Words
 }
 
 fn weight_grad_given(forward: &LayerNorm, grad_y: &[f32], given: &[Words]) -> Vec<Words> {
-    vec![words(grad_y), given[0].clone(), run_twin(forward, given).remove(1)]
+    let stats = run_twin(forward, given).remove(1);
+    vec![words(grad_y), given[0].clone(), stats.clone(), stats]
 }
 
 #[test]
@@ -86,11 +87,11 @@ fn gradients_equal_finite_differences() {
             };
             check(0, &twin_floats(&LayerNormGrad { forward }, &grad_given(&forward, &grad_y, &given)), &mut random);
             if affine != Affine::None {
-                let found = twin_floats(&LayerNormWeightGrad { forward }, &weight_grad_given(&forward, &grad_y, &given));
+                let found = twin_floats(&forward.weight_grad(), &weight_grad_given(&forward, &grad_y, &given));
                 check(1, &found, &mut random);
             }
             if affine == Affine::WeightAndBias {
-                check(2, &twin_floats(&ColumnSum { n_rows, n_cols }, &[words(&grad_y)]), &mut random);
+                check(2, &twin_floats(&MapReduce::of(ReduceOp::Sum, &[n_rows, n_cols], &[0]), &[words(&grad_y)]), &mut random);
             }
         }
     }
@@ -109,7 +110,7 @@ fn gpu_agrees() {
             both_forms_equal_twin_within(&forward, &given, sums);
             both_forms_equal_twin_within(&LayerNormGrad { forward }, &grad_given(&forward, &grad_y, &given), sums);
             let weight_given = weight_grad_given(&forward, &grad_y, &given);
-            gpu_equals_twin_within(&LayerNormWeightGrad { forward }, &weight_given, Tolerance::of_sum(n_rows.max(100)));
+            gpu_equals_twin_within(&forward.weight_grad(), &weight_given, Tolerance::of_sum(n_rows.max(100)));
         }
     }
 }
@@ -123,6 +124,6 @@ fn bits_do_not_depend_on_threads() {
         let grad_y = random.floats(n_rows * n_cols);
         same_bits_on_any_pool(&forward, &given);
         same_bits_on_any_pool(&LayerNormGrad { forward }, &grad_given(&forward, &grad_y, &given));
-        same_bits_on_any_pool(&LayerNormWeightGrad { forward }, &weight_grad_given(&forward, &grad_y, &given));
+        same_bits_on_any_pool(&forward.weight_grad(), &weight_grad_given(&forward, &grad_y, &given));
     }
 }

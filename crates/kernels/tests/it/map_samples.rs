@@ -48,7 +48,7 @@ pub(crate) fn every_function() -> Expr {
     let [a, b] = [x(0), x(1)];
     let unary =
         [a.abs(), a.sign(), a.exp(), a.expm1(), a.log(), a.log1p(), a.sqrt(), a.rsqrt(), a.recip(), a.tanh(), a.sigmoid()];
-    let more = [a.erf(), a.sin(), a.cos(), a.floor(), -&a, &a - &b, &a / &b, a.max(&b), a.min(&b), a.powf(&b)];
+    let more = [a.erf(), a.sin(), a.cos(), a.floor(), a.is_finite(), -&a, &a - &b, &a / &b, a.max(&b), a.min(&b), a.powf(&b)];
     let chosen = [a.lt(&b), a.le(&b), a.eq(&b), a.ne(&b), a.select(&b, 1.0), a.lt(&b).select(f32::INFINITY, f32::from_bits(1))];
     unary.into_iter().chain(more).chain(chosen).reduce(|sum, term| sum + term).expect("there are some")
 }

@@ -1,5 +1,6 @@
 use brisk_kernels::{
-    Activation, Adapter, Arg, ColumnSum, Dispatch, Epilogue, Error, Kernel, Map, Matmul, MatmulFamily, Tiles, Transpose, TwinArgs,
+    Activation, Adapter, Arg, Dispatch, Epilogue, Error, Kernel, Map, MapReduce, Matmul, MatmulFamily, ReduceOp, Tiles,
+    Transpose, TwinArgs,
 };
 
 use crate::close::{GRADIENT, Tolerance, assert_close};
@@ -146,7 +147,7 @@ fn gradients_of_a_layer_equal_finite_differences() {
     );
     let grad_x = twin_floats(&plain(m, k, n), &[words(&dz), words(&w)]);
     let grad_w = twin_floats(&Matmul { transpose: Transpose::A, ..plain(n, k, m) }, &[words(&dz), words(&x)]);
-    let grad_bias = twin_floats(&ColumnSum { n_rows: m, n_cols: n }, &[words(&dz)]);
+    let grad_bias = twin_floats(&MapReduce::of(ReduceOp::Sum, &[m, n], &[0]), &[words(&dz)]);
     let step = 0.005;
     for _ in 0..3 {
         let (along_x, along_w, along_bias) = (random.floats(m * k), random.floats(n * k), random.floats(n));

@@ -1,4 +1,4 @@
-use brisk_kernels::{Reduce, ReduceOp};
+use brisk_kernels::{MapReduce, ReduceOp};
 
 use crate::close::{DEFAULT, Tolerance, assert_close};
 use crate::random::Random;
@@ -26,7 +26,7 @@ const SHAPES: [[usize; 3]; 14] = [
 #[track_caller]
 fn check(op: ReduceOp, [n_outer, n, n_inner]: [usize; 3], expected: &[f32]) {
     let x = words(&[1.0, -2.0, 3.0, 4.0, 5.0, -6.0]);
-    assert_close(&format!("{op:?}"), &twin_floats(&Reduce { n_outer, n, n_inner, op }, &[x]), expected, DEFAULT);
+    assert_close(&format!("{op:?}"), &twin_floats(&MapReduce::of(op, &[n_outer, n, n_inner], &[1]), &[x]), expected, DEFAULT);
 }
 
 #[test]
@@ -42,8 +42,7 @@ fn twin_equals_hand_worked_numbers() {
 }
 
 /// By the definition, in f64.
-fn by_definition(kernel: &Reduce, x: &[f32]) -> Vec<f32> {
-    let Reduce { n_outer, n, n_inner, op } = *kernel;
+fn by_definition(op: ReduceOp, [n_outer, n, n_inner]: [usize; 3], x: &[f32]) -> Vec<f32> {
     let mut y = Vec::new();
     for (outer, inner) in (0..n_outer).flat_map(|outer| (0..n_inner).map(move |inner| (outer, inner))) {
         let of = (0..n).map(|k| f64::from(x[(outer * n + k) * n_inner + inner]));
@@ -53,7 +52,7 @@ fn by_definition(kernel: &Reduce, x: &[f32]) -> Vec<f32> {
             ReduceOp::Max => of.fold(f64::NEG_INFINITY, f64::max),
             ReduceOp::Min => of.fold(f64::INFINITY, f64::min),
             ReduceOp::Norm => of.map(|x| x * x).sum::<f64>().sqrt(),
-            ReduceOp::NonFinite => f64::from(u8::from(of.into_iter().any(|x: f64| !x.is_finite()))),
+            _ => f64::from(u8::from(of.into_iter().any(|x: f64| !x.is_finite()))),
         } as f32);
     }
     y
@@ -65,9 +64,14 @@ fn twin_equals_the_definition_and_gpu_the_twin() {
     for [n_outer, n, n_inner] in SHAPES {
         let x = random.floats(n_outer * n * n_inner);
         for op in OPS {
-            let kernel = Reduce { n_outer, n, n_inner, op };
+            let kernel = MapReduce::of(op, &[n_outer, n, n_inner], &[1]);
             let sums = Tolerance::of_sum(n);
-            assert_close(&format!("{kernel:?}"), &twin_floats(&kernel, &[words(&x)]), &by_definition(&kernel, &x), sums);
+            assert_close(
+                &format!("{kernel:?}"),
+                &twin_floats(&kernel, &[words(&x)]),
+                &by_definition(op, [n_outer, n, n_inner], &x),
+                sums,
+            );
             gpu_equals_twin_within(&kernel, &[words(&x)], sums);
         }
     }
@@ -78,9 +82,9 @@ fn a_sum_of_many_does_not_drown_its_parts() {
     // One running f32 sum would stop growing at 2^24 times the smallest.
     let n = 3_000_000;
     let x = words(&vec![0.1; n]);
-    let sum = twin_floats(&Reduce::all(n, ReduceOp::Sum), std::slice::from_ref(&x))[0];
+    let sum = twin_floats(&MapReduce::of(ReduceOp::Sum, &[n], &[0]), std::slice::from_ref(&x))[0];
     assert!((sum - 300_000.0).abs() < 0.5, "{sum}");
-    gpu_equals_twin(&Reduce::all(n, ReduceOp::Sum), &[x]);
+    gpu_equals_twin(&MapReduce::of(ReduceOp::Sum, &[n], &[0]), &[x]);
 }
 
 #[test]
@@ -90,19 +94,19 @@ fn what_is_not_finite_is_found_and_passed_on() {
             let mut x = Random::new(2).floats(n);
             x[at] = bad;
             let given = [words(&x)];
-            assert_eq!(twin_floats(&Reduce::all(n, ReduceOp::NonFinite), &given), [1.0], "{bad} at {at} of {n}");
-            gpu_equals_twin(&Reduce::all(n, ReduceOp::NonFinite), &given);
+            assert_eq!(twin_floats(&MapReduce::of(ReduceOp::NonFinite, &[n], &[0]), &given), [1.0], "{bad} at {at} of {n}");
+            gpu_equals_twin(&MapReduce::of(ReduceOp::NonFinite, &[n], &[0]), &given);
             if bad.is_nan() {
                 for op in [ReduceOp::Sum, ReduceOp::Max, ReduceOp::Min, ReduceOp::Norm] {
-                    assert!(twin_floats(&Reduce::all(n, op), &given)[0].is_nan(), "{op:?} with NaN at {at} of {n}");
-                    gpu_equals_twin(&Reduce::all(n, op), &given);
+                    assert!(twin_floats(&MapReduce::of(op, &[n], &[0]), &given)[0].is_nan(), "{op:?} with NaN at {at} of {n}");
+                    gpu_equals_twin(&MapReduce::of(op, &[n], &[0]), &given);
                 }
             }
         }
     }
     let largest = [words(&[f32::MAX, f32::MIN, f32::MIN_POSITIVE, -0.0])];
-    assert_eq!(twin_floats(&Reduce::all(4, ReduceOp::NonFinite), &largest), [0.0], "the largest numbers are finite");
-    gpu_equals_twin(&Reduce::all(4, ReduceOp::NonFinite), &largest);
+    assert_eq!(twin_floats(&MapReduce::of(ReduceOp::NonFinite, &[4], &[0]), &largest), [0.0], "the largest numbers are finite");
+    gpu_equals_twin(&MapReduce::of(ReduceOp::NonFinite, &[4], &[0]), &largest);
 }
 
 #[test]
@@ -111,7 +115,7 @@ fn bits_do_not_depend_on_threads() {
     for [n_outer, n, n_inner] in [[1, 200_003, 1], [9001, 17, 1], [1, 3000, 70], [3, 100, 2000]] {
         let x = random.floats(n_outer * n * n_inner);
         for op in [ReduceOp::Sum, ReduceOp::Norm] {
-            same_bits_on_any_pool(&Reduce { n_outer, n, n_inner, op }, &[words(&x)]);
+            same_bits_on_any_pool(&MapReduce::of(op, &[n_outer, n, n_inner], &[1]), &[words(&x)]);
         }
     }
 }

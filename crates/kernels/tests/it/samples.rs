@@ -35,12 +35,12 @@ fn samples() -> Vec<Box<dyn Kernel>> {
         Box::new(MapInPlace { map: Map::binary(7, |x, sum| sum + x), input: 1 }),
         Box::new(Advance),
         Box::new(BatchRows { first: 3, n: 7 }),
-        Box::new(bce),
-        Box::new(BceWithLogitsGrad { forward: bce }),
+        Box::new(bce.loss()),
+        Box::new(bce.grad()),
         Box::new(Cast { n: 7, from: DType::F32, to: DType::F16 }),
         Box::new(ArgMax { n_outer: 2, n: 5, n_inner: 3 }),
         Box::new(ArgMax { n_outer: 2, n: 500, n_inner: 3 }),
-        Box::new(ColumnSum { n_rows: 70, n_cols: 3 }),
+        Box::new(MapReduce::of(ReduceOp::Sum, &[70, 3], &[0])),
         Box::new(CumulativeSum { n_outer: 2, n: 5, n_inner: 3, order: SumOrder::Forward }),
         Box::new(CumulativeSum { n_outer: 2, n: 500, n_inner: 3, order: SumOrder::Reverse }),
         Box::new(ConcatColumns { n_rows: 3, widths: vec![2, 5] }),
@@ -53,8 +53,8 @@ fn samples() -> Vec<Box<dyn Kernel>> {
         Box::new(GatherCategories { first_row: 0, n_table_rows: 9, n_cols: 3, n: 4 }),
         Box::new(GatherRows { dtype: DType::F32, first_row: 0, n_table_rows: 9, n_cols: 3, n: 4 }),
         Box::new(GatherRows { dtype: DType::U8, first_row: 7, n_table_rows: 9, n_cols: 3, n: 4 }),
-        Box::new(mse),
-        Box::new(MseLossGrad { forward: mse }),
+        Box::new(mse.loss()),
+        Box::new(mse.grad()),
         Box::new(Sgd { n: 7, n_lr: 1, momentum: 0.9, weight_decay: 0.0, form: Momentum::Heavy }),
         Box::new(ShiftColumns { n_rows: 3, n_x_cols: 5, n_y_cols: 2, shift: 1 }),
         Box::new(StoreRows { n: 4, n_cols: 3, n_total: 9 }),
@@ -120,11 +120,10 @@ fn row_samples() -> Vec<Box<dyn Kernel>> {
             let layer_norm = LayerNorm { n_rows: 3, n_cols, eps: 1e-5, affine };
             samples.push(Box::new(layer_norm));
             samples.push(Box::new(LayerNormGrad { forward: layer_norm }));
-            samples.push(Box::new(LayerNormWeightGrad { forward: layer_norm }));
+            samples.push(Box::new(layer_norm.weight_grad()));
         }
         for op in [ReduceOp::Mean, ReduceOp::Max, ReduceOp::Norm] {
-            let forward = Reduce { n_outer: 2, n: n_cols, n_inner: 3, op };
-            samples.push(Box::new(forward));
+            samples.push(Box::new(MapReduce::of(op, &[2, n_cols, 3], &[1])));
         }
         samples.push(Box::new(Correct { n_rows: 3, n_classes: n_cols }));
         for class_weights in [ClassWeights::Equal, ClassWeights::Given] {

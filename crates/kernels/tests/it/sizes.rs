@@ -22,9 +22,9 @@ fn zero_is_refused() {
     refuses(Adam::new(1, 0), &none("adam", "n_lr"));
     refuses(Map::binary(0, |a, b| a + b), &none("map", "number of elements"));
     refuses(BatchRows { first: 0, n: 0 }, &none("batch_rows", "n"));
-    refuses(bce, &none("bce_with_logits", "n"));
-    refuses(BceWithLogitsGrad { forward: bce }, &none("bce_with_logits_grad", "n"));
-    refuses(ColumnSum { n_rows: 0, n_cols: 1 }, &none("column_sum", "n_rows"));
+    refuses(bce.loss(), &none("map_reduce", "number of elements"));
+    refuses(bce.grad(), &none("map", "number of elements"));
+    refuses(MapReduce::of(ReduceOp::Sum, &[0, 1], &[0]), &none("map_reduce", "number of elements"));
     let embedding = Embedding { n: 1, n_entries: 0, dim: 1, n_index_cols: 1, index_col: 0 };
     refuses(ConcatColumns { n_rows: 1, widths: vec![] }, &none("concat_columns", "number of matrices"));
     refuses(ConcatColumns { n_rows: 1, widths: vec![3, 0] }, &none("concat_columns", "width"));
@@ -34,8 +34,8 @@ fn zero_is_refused() {
     refuses(GatherRows { dtype: DType::F32, first_row: 0, n_table_rows: 1, n_cols: 0, n: 1 }, &none("gather_rows", "n_cols"));
     refuses(Map::binary(0, |a, b| a * b), &none("map", "number of elements"));
     refuses(ShiftColumns { n_rows: 1, n_x_cols: 1, n_y_cols: 0, shift: 0 }, &none("shift_columns", "n_y_cols"));
-    refuses(mse, &none("mse_loss", "n_cols"));
-    refuses(MseLossGrad { forward: mse }, &none("mse_loss_grad", "n_cols"));
+    refuses(mse.loss(), &none("map_reduce", "number of elements"));
+    refuses(mse.grad(), &none("map", "number of elements"));
     refuses(Sgd { n: 0, n_lr: 1, momentum: 0.0, weight_decay: 0.0, form: Momentum::Heavy }, &none("sgd", "n"));
     refuses(StoreRows { n: 1, n_cols: 1, n_total: 0 }, &none("store_rows", "n_total"));
     refuses(Matmul { m: 1, n: 1, k: 0, transpose: Transpose::None, epilogue: Epilogue::None }, &none("matmul", "k"));
@@ -118,9 +118,9 @@ fn zero_is_refused_along_rows() {
     let layer_norm = LayerNorm { n_rows: 0, n_cols: 3, eps: 1e-5, affine: Affine::None };
     refuses(layer_norm, &none("layer_norm", "n_rows"));
     refuses(LayerNormGrad { forward: layer_norm }, &none("layer_norm_grad", "n_rows"));
-    refuses(LayerNormWeightGrad { forward: layer_norm }, &none("layer_norm_weight_grad", "n_rows"));
-    let max = Reduce { n_outer: 3, n: 0, n_inner: 2, op: ReduceOp::Max };
-    refuses(max, &none("max", "n"));
+    refuses(layer_norm.weight_grad(), &none("map_reduce", "number of elements"));
+    let max = MapReduce::of(ReduceOp::Max, &[3, 0, 2], &[1]);
+    refuses(max, &none("map_reduce", "number of elements"));
     refuses(ClipByNorm { n: 0, max_norm: 1.0 }, &none("clip_by_norm", "n"));
     refuses(ClipByValue { n: 0, limit: 1.0 }, &none("clip_by_value", "n"));
     refuses(Unscale { n: 0 }, &none("unscale", "n"));

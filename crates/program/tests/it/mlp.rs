@@ -1,8 +1,8 @@
 //! A training step of a small network, as a program.
 
 use brisk_program::kernels::{
-    Activation, Advance, ColumnSum, DType, Epilogue, Matmul, Momentum, MseLoss, MseLossGrad, Reduction, STATE_LEN, Sgd,
-    StoreRows, Transpose,
+    Activation, Advance, DType, Epilogue, MapReduce, Matmul, Momentum, MseLoss, ReduceOp, Reduction, STATE_LEN, Sgd, StoreRows,
+    Transpose,
 };
 use brisk_program::{Device, Error, Persistent, Program};
 
@@ -51,12 +51,12 @@ impl Mlp {
         p.push(matmul(n_rows, n_hidden, n_inputs, Transpose::B, Epilogue::Bias(relu)), &[x_, w1_, b1_, h])?;
         p.push(matmul(n_rows, 1, n_hidden, Transpose::B, Epilogue::None), &[h, w2_, y])?;
         let mse = MseLoss { n_rows, n_cols: 1, reduction: Reduction::Mean };
-        p.push(mse, &[y, target_, weight_, loss])?;
-        p.push(MseLossGrad { forward: mse }, &[one_, y, target_, weight_, loss, dy])?;
+        p.push(mse.loss(), &[y, target_, weight_, loss])?;
+        p.push(mse.grad(), &[one_, y, target_, weight_, loss, dy])?;
         p.push(matmul(1, n_hidden, n_rows, Transpose::A, Epilogue::None), &[dy, h, dw2])?;
         p.push(matmul(n_rows, n_hidden, 1, Transpose::None, Epilogue::OutputGrad(relu)), &[dy, w2_, h, dh])?;
         p.push(matmul(n_hidden, n_inputs, n_rows, Transpose::A, Epilogue::None), &[dh, x_, dw1])?;
-        p.push(ColumnSum { n_rows, n_cols: n_hidden }, &[dh, db1])?;
+        p.push(MapReduce::of(ReduceOp::Sum, &[n_rows, n_hidden], &[0]), &[dh, db1])?;
         let sgd = |n| Sgd { n, n_lr: 1, momentum: 0.9, weight_decay: 0.0, form: Momentum::Heavy };
         p.push(sgd(n_hidden * n_inputs), &[dw1, lr_, state_, w1_, u1_])?;
         p.push(sgd(n_hidden), &[dw2, lr_, state_, w2_, u2_])?;

@@ -29,9 +29,9 @@ fn scratch_is_not_given() {
     let mut program = Program::new("step");
     let x = program.transient("x", DType::F32, 8);
     let y = program.transient("y", DType::F32, 4);
-    let sum = kernels::ColumnSum { n_rows: 2, n_cols: 4 };
-    let pushed = program.push(sum, &[x, y, y]);
-    check(pushed, &program, &["takes 2", "got 3", "x, y"]);
+    let sum = kernels::MapReduce::of(kernels::ReduceOp::Sum, &[2, 4], &[0]);
+    let pushed = program.push(sum.clone(), &[x, y, y]);
+    check(pushed, &program, &["takes 2", "got 3", "x0, y"]);
     program.push(sum, &[x, y]).expect("two slices are right");
 }
 

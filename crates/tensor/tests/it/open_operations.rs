@@ -1,7 +1,7 @@
 //! Operations that are defined outside the crate.
 
 use brisk_tensor::program::Device;
-use brisk_tensor::program::kernels::{ColumnSum, Epilogue, Map, Matmul};
+use brisk_tensor::program::kernels::{Epilogue, Map, MapReduce, Matmul, ReduceOp};
 use brisk_tensor::{
     Activation, Autocast, AutocastRule, Backward, DType, Error, Forward, Graph, Operation, Precision, Tensor, Transpose,
     check_gradients,
@@ -136,7 +136,7 @@ impl Operation for Faulty {
         let (dy, y) = (backward.grad(), backward.output());
         match self {
             Self::WithoutGradient => Err(Error::NotDifferentiable { op: self.name() }),
-            Self::GradientOfAnotherLength => backward.give(0, ColumnSum { n_rows: 3, n_cols: 4 }, &[dy]),
+            Self::GradientOfAnotherLength => backward.give(0, MapReduce::of(ReduceOp::Sum, &[3, 4], &[0]), &[dy]),
             Self::WrongGradient => backward.give(0, Map::binary(y.len(), |a, b| a * b), &[dy, y]),
         }
     }
@@ -152,7 +152,7 @@ fn a_faulty_backward_pass_is_an_error() {
     let error = backward(Faulty::WithoutGradient).expect_err("no gradient").kind().to_string();
     assert!(error.starts_with("backward: the operation `faulty` has no gradient"), "{error}");
     let error = backward(Faulty::GradientOfAnotherLength).expect_err("4 elements, not 12").to_string();
-    assert!(error.contains("column_sum") && error.contains("got 12"), "{error}");
+    assert!(error.contains("map_reduce") && error.contains("got 12"), "{error}");
 
     let error = check_gradients(&[&[3, 4]], |graph, p| graph.apply(Faulty::WrongGradient, &[&p[0]])).expect_err("not 1 - y²");
     assert!(matches!(error, Error::Gradient { .. }), "{error}");

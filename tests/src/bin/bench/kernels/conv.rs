@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use brisk_program::Device;
 use brisk_program::kernels::{
-    Activation, ColumnSum, Conv2d, Conv2dGradInput, Conv2dGradWeight, ConvShape, Epilogue, Images, Window,
+    Activation, Conv2d, Conv2dGradInput, Conv2dGradWeight, ConvShape, Epilogue, Images, MapReduce, ReduceOp, Window,
 };
 
 use super::case::Case;
@@ -26,7 +26,7 @@ pub(super) fn run(options: &Options) -> Result<Table> {
     let forward = Case::new(&device, Conv2d { shape, epilogue: Epilogue::Bias(Activation::Identity) }, &turns)?;
     let grad_input = Case::new(&device, Conv2dGradInput { shape, epilogue: Epilogue::None }, &turns)?;
     let grad_weight = Case::new(&device, Conv2dGradWeight { shape }, &turns)?;
-    let grad_bias = Case::new(&device, ColumnSum { n_rows: shape.y().n_pixels(), n_cols: shape.n_out }, &turns)?;
+    let grad_bias = Case::new(&device, MapReduce::of(ReduceOp::Sum, &[shape.y().n_pixels(), shape.n_out], &[0]), &turns)?;
     check(&shape, &forward, &grad_input, &grad_weight)?;
 
     let mut ours = || forward.seconds();
