@@ -1,5 +1,5 @@
 // parts[run, o, u, v, c] = sum of grad_y[b, i, j, o] x[b, i sy - py + u, j sx - px + v, c] over the result pixels of a run: 64 outputs o by 64 columns
-// (u, v, c) a workgroup, its operands in workgroup memory 16 pixels at a time, 4 x 4 results an invocation. The runs are then added in order by
+// (u, v, c) a workgroup, its operands in workgroup memory 16 pixels at a time, 4 x 4 results an invocation. The runs are then added by
 // map/map_reduce.rs.
 // Twin: conv2d_grad_weight_cpu.rs. Reads grad_y once for 64 columns, and what the windows cover once for 64 outputs.
 // Ladder: conv2d_grad_weight.wgsl (each invocation reads for itself) -> this -> conv2d_grad_weight_tiled.wgsl (vec4 loads, larger blocks). For hardware:
