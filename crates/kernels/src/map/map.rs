@@ -1,4 +1,4 @@
-use super::layout::{Layout, Pattern, broadcast_shapes};
+use super::layout::{Layout, Pattern, broadcast_shapes, n_elements};
 use super::map_input::MapInput;
 use super::{map_cpu, module};
 use crate::core::sizes::check_sizes;
@@ -105,7 +105,7 @@ impl Map {
 
     /// Elements of an output.
     pub fn len(&self) -> usize {
-        self.shape.iter().product()
+        n_elements(&self.shape)
     }
 
     /// Whether there are no elements, which [`check`](Kernel::check) refuses.
@@ -190,11 +190,12 @@ impl Kernel for Map {
         }
         self.check_dtypes()?;
         self.check_inputs()?;
+        check_sizes(self, &[("number of elements", self.len())])?;
         let n_dims = self.layout()?.sizes.len();
         if n_dims > Self::MAX_DIMS {
             return Err(Self::unsupported(format!("{n_dims} dimensions that cannot be merged"), "at most 6"));
         }
-        check_sizes(self, &[("number of elements", self.len())])
+        Ok(())
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {

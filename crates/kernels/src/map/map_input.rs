@@ -1,5 +1,6 @@
 use std::ops::Range;
 
+use super::layout::n_elements;
 use crate::{DType, Error};
 
 /// An input of a [`Map`](crate::Map): its shape, and where its elements lie in the argument.
@@ -33,7 +34,7 @@ pub struct MapInput {
 impl MapInput {
     /// All elements of an argument, in row-major order.
     pub fn new(shape: &[usize], dtype: DType) -> Self {
-        Self { shape: shape.to_vec(), strides: contiguous_strides(shape), offset: 0, len: shape.iter().product(), dtype }
+        Self { shape: shape.to_vec(), strides: contiguous_strides(shape), offset: 0, len: n_elements(shape), dtype }
     }
 
     /// The same elements with their dimensions in another order: dimension `i` is what was `dims[i]`.

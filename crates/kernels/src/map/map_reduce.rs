@@ -1,4 +1,4 @@
-use super::layout::{Layout, broadcast_shapes};
+use super::layout::{Layout, broadcast_shapes, n_elements};
 use super::map::{INPUTS, Map};
 use super::map_input::MapInput;
 use super::reduce_op::ReduceOp;
@@ -101,12 +101,12 @@ impl MapReduce {
 
     /// Elements of a result.
     pub(super) fn n_kept(&self) -> usize {
-        self.kept_shape().iter().product()
+        n_elements(&self.kept_shape())
     }
 
     /// Elements that each element of a result is computed from.
     pub(super) fn n_reduced(&self) -> usize {
-        self.dims.iter().filter_map(|&dim| self.shape.get(dim)).product()
+        n_elements(&self.dims.iter().filter_map(|&dim| self.shape.get(dim).copied()).collect::<Vec<_>>())
     }
 
     /// The layout of all elements; its last pattern is that of a result.
@@ -186,12 +186,12 @@ impl Kernel for MapReduce {
         let n_kept = self.n_kept();
         let inputs = INPUTS.iter().zip(&self.inputs);
         let mut args: Vec<Arg> = inputs.map(|(name, input)| Arg::read(name, input.dtype, input.len)).collect();
-        args.push(Arg::write("y", DType::F32, n_kept * self.results.len()));
+        args.push(Arg::write("y", DType::F32, [n_kept, self.results.len()]));
         // Passes alternate between two buffers; the last writes `y`.
         let passes = self.passes();
         let names = ["partials", "more_partials"];
         let partials = names.iter().zip(passes.iter().take_while(|n_parts| **n_parts > 1));
-        args.extend(partials.map(|(name, n_parts)| Arg::scratch(name, DType::F32, n_kept * n_parts * self.exprs.len())));
+        args.extend(partials.map(|(name, n_parts)| Arg::scratch(name, DType::F32, [n_kept, *n_parts, self.exprs.len()])));
         args
     }
 
@@ -211,11 +211,12 @@ impl Kernel for MapReduce {
             return Err(Self::unsupported(found, "f32, f16 or bf16; cast it first"));
         }
         self.check_exprs()?;
+        check_sizes(self, &[("number of elements", n_elements(&self.shape))])?;
         let n_dims = self.layout()?.sizes.len();
         if n_dims > Map::MAX_DIMS {
             return Err(Self::unsupported(format!("{n_dims} dimensions that cannot be merged"), "at most 6"));
         }
-        check_sizes(self, &[("number of elements", self.shape.iter().product())])
+        Ok(())
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
@@ -241,7 +242,7 @@ impl Kernel for MapReduce {
     }
 
     fn cost(&self) -> Cost {
-        let n: usize = self.shape.iter().product();
+        let n = n_elements(&self.shape);
         let read: usize = self.args().iter().take(self.inputs.len()).map(Arg::len_bytes).sum();
         let n_ops: usize = self.exprs.iter().map(|expr| expr.n_ops() + 1).sum();
         Cost { flops: (n_ops * n) as u64, bytes: (read + 4 * self.n_kept() * self.results.len()) as u64 }

@@ -66,7 +66,7 @@ fn sizes_that_overflow_are_refused() {
     for (i, a) in huge.into_iter().enumerate() {
         let b = huge[(i + 1) % huge.len()];
         let images = Images { n_images: a, height: 3, width: b, n_channels: a };
-        let kernels: [Box<dyn Kernel>; 13] = [
+        let kernels: [Box<dyn Kernel>; 16] = [
             Box::new(Matmul { m: a, n: b, k: a, transpose: Transpose::B, epilogue: Epilogue::Bias(Activation::Relu) }),
             Box::new(Matmul { m: 3, n: b, k: a, transpose: Transpose::Both, epilogue: Epilogue::None }),
             Box::new(BatchedMatmul { n_batch: a, m: b, n: a, k: b, transpose: Transpose::A }),
@@ -83,6 +83,13 @@ fn sizes_that_overflow_are_refused() {
             Box::new(ShiftColumns { n_rows: a, n_x_cols: b, n_y_cols: a, shift: 1 }),
             Box::new(StoreRows { n: a, n_cols: b, n_total: a }),
             Box::new(Cast { n: a, from: DType::F32, to: DType::Bf16 }),
+            Box::new(Map {
+                shape: vec![a, b],
+                inputs: vec![MapInput::new(&[a, b], DType::F32)],
+                outputs: Map::unary(1, |x| x.exp()).outputs,
+            }),
+            Box::new(MapReduce::of(ReduceOp::Sum, &[a, b], &[0])),
+            Box::new(MapReduce::of(ReduceOp::Sum, &[b, a], &[0, 1])),
         ];
         for kernel in kernels {
             let error = kernel.check().expect_err("no memory holds its arguments");

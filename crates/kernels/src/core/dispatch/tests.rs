@@ -1,6 +1,11 @@
+use std::borrow::Cow;
+
 use super::*;
 use crate::DType;
-use crate::reduce::column_sum::COLUMN_SUM;
+use crate::core::stored_types::{Group, Template};
+
+const STORED: Template =
+    Template::new(&[Part { name: Cow::Borrowed("module"), text: Cow::Borrowed("fn f() {}") }], &[Group::one("X").loads()]);
 
 fn args() -> [Arg; 3] {
     [Arg::read("x", DType::F32, 8), Arg::write("y", DType::F16, 4), Arg::scratch("parts", DType::U32, 4)]
@@ -59,7 +64,7 @@ fn sizes_beyond_u32_do_not_wrap() {
 
 #[test]
 fn groups_of_a_module_are_bound_by_their_types() {
-    let dispatch = Dispatch::new("test.stored", COLUMN_SUM.module(&[("X", DType::F16)]), [1, 1, 1]);
+    let dispatch = Dispatch::new("test.stored", STORED.module(&[("X", DType::F16)]), [1, 1, 1]);
     let dispatch = dispatch.bind(&args(), ["x"], [Binding::of("parts").named("y")]).expect("known arguments");
     let source = dispatch.wgsl.source();
     assert!(source.contains("x: array<X>;") && source.contains("y: array<u32>;"), "{source}");
