@@ -50,11 +50,11 @@ fn mlp(params: &mut ParametersBuilder) -> Model {
     let block = |layers| Checkpointed(Sequential(layers));
     let blocks = (0..3)
         .map(|i| {
-            let first = layer(2 * i, if i == 0 { 128 } else { 512 }, 512, Activation::Gelu);
-            block(vec![first, layer(2 * i + 1, 512, 512, Activation::Gelu)])
+            let first = layer(2 * i, if i == 0 { 128 } else { 512 }, 512, Activation::gelu());
+            block(vec![first, layer(2 * i + 1, 512, 512, Activation::gelu())])
         })
         .collect::<Vec<_>>();
-    let head = block(vec![layer(6, 512, N_CLASSES, Activation::Identity)]);
+    let head = block(vec![layer(6, 512, N_CLASSES, Activation::identity())]);
     Model { blocks: blocks.into_iter().chain([head]).collect(), row_shape: vec![128] }
 }
 
@@ -68,7 +68,7 @@ fn convnet(params: &mut ParametersBuilder) -> Model {
             let mut modules: Vec<Box<dyn Module>> = Vec::new();
             for j in 0..2 {
                 let conv = Conv2dConfig { padding: [1, 1], bias: Bias::None, ..Conv2dConfig::square(n_in, n_out, 3) };
-                let norm = BatchNormConfig { activation: Activation::Gelu, ..BatchNormConfig::new(n_out) };
+                let norm = BatchNormConfig { activation: Activation::gelu(), ..BatchNormConfig::new(n_out) };
                 modules.push(Box::new(Conv2d::new(params, &format!("blocks.{i}.conv{j}"), &conv)));
                 modules.push(Box::new(BatchNorm::new(params, &format!("blocks.{i}.norm{j}"), &norm)));
                 n_in = n_out;
@@ -77,7 +77,7 @@ fn convnet(params: &mut ParametersBuilder) -> Model {
             Checkpointed(Sequential(modules))
         })
         .collect();
-    let head = Linear::new(params, "head", n_in, N_CLASSES, Activation::Identity);
+    let head = Linear::new(params, "head", n_in, N_CLASSES, Activation::identity());
     blocks.push(Checkpointed(Sequential(vec![Box::new(GlobalAvgPool2d), Box::new(head)])));
     Model { blocks, row_shape: vec![32, 32, 3] }
 }

@@ -49,8 +49,8 @@ fn run(options: &Options) -> Result<()> {
 
     let mut builder = ParametersBuilder::new();
     let mut encoder = |name: &str| {
-        let hidden = Linear::new(&mut builder, &format!("{name}.hidden"), VIEW_LEN, 32, Activation::Tanh);
-        [hidden, Linear::new(&mut builder, &format!("{name}.head"), 32, 8, Activation::Identity)]
+        let hidden = Linear::new(&mut builder, &format!("{name}.hidden"), VIEW_LEN, 32, Activation::tanh());
+        [hidden, Linear::new(&mut builder, &format!("{name}.head"), 32, 8, Activation::identity())]
     };
     let encoders = [encoder("first"), encoder("second")];
     let params = builder.build(42);

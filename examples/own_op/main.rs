@@ -58,8 +58,8 @@ fn run(options: &Options) -> Result<()> {
 
     // A network with it: exclusive or.
     let mut builder = ParametersBuilder::new();
-    let hidden = Linear::new(&mut builder, "hidden", 2, 16, Activation::Identity);
-    let head = Linear::new(&mut builder, "head", 16, 1, Activation::Identity);
+    let hidden = Linear::new(&mut builder, "hidden", 2, 16, Activation::identity());
+    let head = Linear::new(&mut builder, "head", 16, 1, Activation::identity());
     let params = builder.build(42);
     let optimizer = Adam::new(&params);
 

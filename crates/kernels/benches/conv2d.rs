@@ -49,10 +49,10 @@ fn main() {
 }
 
 fn time(name: &str, shape: ConvShape, sizes: [usize; 9], n_rounds: usize, peer: &mut Option<Peer>) {
-    let forward = Conv2d { shape, epilogue: Epilogue::Bias(Activation::Identity) };
+    let forward = Conv2d { shape, epilogue: Epilogue::bias(&Activation::identity()) };
     let mut forward = Run::new(&forward);
     let grads: [&dyn Kernel; 3] = [
-        &Conv2dGradInput { shape, epilogue: Epilogue::None },
+        &Conv2dGradInput { shape, epilogue: Epilogue::none() },
         &Conv2dGradWeight { shape },
         &MapReduce::of(ReduceOp::Sum, &[shape.y().n_pixels(), shape.n_out], &[0]),
     ];
@@ -142,7 +142,7 @@ fn check(shape: &ConvShape, forward: &[Vec<f32>], grads: &[Run<'_>; 3]) {
     let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>();
     for (run, of_weight) in [(&grads[0], false), (&grads[1], true)] {
         let (grad_y, given, result) = (&run.buffers[0], &run.buffers[1], &run.buffers[2]);
-        let conv = Conv2d { shape: *shape, epilogue: Epilogue::None };
+        let conv = Conv2d { shape: *shape, epilogue: Epilogue::none() };
         let mut conv = Run::new(&conv);
         conv.buffers[usize::from(!of_weight)].clone_from(given);
         conv.run();

@@ -48,23 +48,28 @@ fn row(name: &str, batch: usize, [f32, f16, bf16]: [f64; 3]) {
 
 /// What a step of the network does but for the loss and the optimizer, which are in f32.
 fn step(batch: usize) -> Vec<StepKernel> {
-    let relu = Activation::Relu;
+    let relu = Activation::relu();
     let layers = [("first", 28, 256), ("second", 256, 256), ("third", 256, 256), ("last", 256, 1)];
     let mut kernels: Vec<StepKernel> = Vec::new();
     let mut push = |name: &'static str, kernel: Matmul, stored_as: Vec<As>| {
-        kernels.push((name, Box::new(move || Box::new(kernel)), stored_as));
+        kernels.push((name, Box::new(move || Box::new(kernel.clone())), stored_as));
     };
     for (i, (_, n_in, n_out)) in layers.into_iter().enumerate() {
-        let act = if n_out == 1 { Activation::Identity } else { relu };
-        let forward = Matmul { m: batch, n: n_out, k: n_in, transpose: Transpose::B, epilogue: Epilogue::Bias(act) };
+        let act = if n_out == 1 { Activation::identity() } else { relu.clone() };
+        let forward = Matmul { m: batch, n: n_out, k: n_in, transpose: Transpose::B, epilogue: Epilogue::bias(&act) };
         let names = ["first layer", "second layer", "third layer", "last layer"];
         push(names[i], forward, vec![Half, Half, Full, Half]);
-        let grad_weight = Matmul { m: n_out, n: n_in, k: batch, transpose: Transpose::A, epilogue: Epilogue::None };
+        let grad_weight = Matmul { m: n_out, n: n_in, k: batch, transpose: Transpose::A, epilogue: Epilogue::none() };
         let names = ["first layer's weights", "second layer's weights", "third layer's weights", "last layer's weights"];
         push(names[i], grad_weight, vec![Half, Half, Full]);
         if i > 0 {
-            let grad_input =
-                Matmul { m: batch, n: n_in, k: n_out, transpose: Transpose::None, epilogue: Epilogue::OutputGrad(relu) };
+            let grad_input = Matmul {
+                m: batch,
+                n: n_in,
+                k: n_out,
+                transpose: Transpose::None,
+                epilogue: Epilogue::with_matrix(relu.grad_from_output().expect("it follows from the output")),
+            };
             push(["", "second layer's input", "third layer's input", "last layer's input"][i], grad_input, vec![Half; 4]);
         }
     }

@@ -27,16 +27,22 @@ const PRODUCTS: [Product; 7] = [
     ("last layer, gradient of the weights", |batch| grad_weights(batch, 256, 1)),
 ];
 
-const fn forward(batch: usize, n_out: usize, n_in: usize) -> Matmul {
-    Matmul { m: batch, n: n_out, k: n_in, transpose: Transpose::B, epilogue: Epilogue::Bias(Activation::Relu) }
+fn forward(batch: usize, n_out: usize, n_in: usize) -> Matmul {
+    Matmul { m: batch, n: n_out, k: n_in, transpose: Transpose::B, epilogue: Epilogue::bias(&Activation::relu()) }
 }
 
-const fn grad_input(batch: usize, n_in: usize, n_out: usize) -> Matmul {
-    Matmul { m: batch, n: n_in, k: n_out, transpose: Transpose::None, epilogue: Epilogue::OutputGrad(Activation::Relu) }
+fn grad_input(batch: usize, n_in: usize, n_out: usize) -> Matmul {
+    Matmul {
+        m: batch,
+        n: n_in,
+        k: n_out,
+        transpose: Transpose::None,
+        epilogue: Epilogue::with_matrix(Activation::relu().grad_from_output().expect("it follows from the output")),
+    }
 }
 
-const fn grad_weights(batch: usize, n_in: usize, n_out: usize) -> Matmul {
-    Matmul { m: n_out, n: n_in, k: batch, transpose: Transpose::A, epilogue: Epilogue::None }
+fn grad_weights(batch: usize, n_in: usize, n_out: usize) -> Matmul {
+    Matmul { m: n_out, n: n_in, k: batch, transpose: Transpose::A, epilogue: Epilogue::none() }
 }
 
 fn main() {
@@ -147,7 +153,7 @@ fn time_product(name: &str, batch: usize, matmul: &Matmul, n_rounds: usize) {
 
 /// The product without its epilogue equals plain `gemm`.
 fn check(matmul: &Matmul, held: &[Vec<f32>], y: &mut [f32], a: &[f32], b: &[f32]) {
-    let bare = Matmul { epilogue: Epilogue::None, ..*matmul };
+    let bare = Matmul { epilogue: Epilogue::none(), ..*matmul };
     let mut buffers = buffers(&bare);
     buffers[..2].clone_from_slice(&held[..2]);
     run(&bare, &mut buffers);

@@ -41,7 +41,7 @@ fn main() {
     println!("{name}, {units}; medians of {} rounds; the ratio is the time by tiles over f16 over that by units", bench.n_rounds);
     println!("{:<52} {:>10} {:>10} {:>10} {:>10} {:>6}", "", "f32 ms", "f16 ms", "units ms", "TFLOP/s", "ratio");
     for size in PRODUCTS.map(|size| if smoke { 32 } else { size }) {
-        let product = Matmul { m: size, n: size, k: size, transpose: Transpose::B, epilogue: Epilogue::None };
+        let product = Matmul { m: size, n: size, k: size, transpose: Transpose::B, epilogue: Epilogue::none() };
         bench.row(&format!("product {size} by {size} by {size}"), product, &[DType::F16; 3]);
     }
     for ([n_images, size, n_channels], [n_out, kernel, stride, padding]) in CONVOLUTIONS {
@@ -50,8 +50,8 @@ fn main() {
         let x = Images { n_images, height: size, width: size, n_channels };
         let shape = ConvShape { x, n_out, window: Window { stride: [stride; 2], ..Window::square(kernel, padding) } };
         let name = format!("{kernel}x{kernel}, {n_channels} to {n_out} at {size}x{size}, stride {stride}");
-        bench.row(&format!("{name}: y"), Conv2d { shape, epilogue: Epilogue::None }, &[DType::F16; 3]);
-        bench.row(&format!("{name}: grad_x"), Conv2dGradInput { shape, epilogue: Epilogue::None }, &[DType::F16; 3]);
+        bench.row(&format!("{name}: y"), Conv2d { shape, epilogue: Epilogue::none() }, &[DType::F16; 3]);
+        bench.row(&format!("{name}: grad_x"), Conv2dGradInput { shape, epilogue: Epilogue::none() }, &[DType::F16; 3]);
         bench.row(&format!("{name}: grad_weight"), Conv2dGradWeight { shape }, &[DType::F16, DType::F16, DType::F32]);
     }
 }
@@ -83,10 +83,10 @@ impl Bench {
     }
 
     /// The times of the three forms of `kernel`, which is stored as `dtypes` where it is over f16; of two where there are no units.
-    fn row(&mut self, name: &str, kernel: impl Kernel + Copy, dtypes: &[DType]) {
-        let in_f16 = || stored(kernel, dtypes).unwrap_or_else(|error| panic!("{error}"));
+    fn row(&mut self, name: &str, kernel: impl Kernel + Clone, dtypes: &[DType]) {
+        let in_f16 = || stored(kernel.clone(), dtypes).unwrap_or_else(|error| panic!("{error}"));
         let coop = self.recorder.adapter().coop;
-        let mut forms = vec![On { kernel: Box::new(kernel), coop: None }, On { kernel: in_f16(), coop: None }];
+        let mut forms = vec![On { kernel: Box::new(kernel.clone()), coop: None }, On { kernel: in_f16(), coop: None }];
         forms.extend(coop.map(|_| On { kernel: in_f16(), coop }));
         let prepared: Vec<(Recorded, usize)> = forms.iter().map(|form| self.prepare(name, form)).collect();
         let mut ms = vec![Vec::with_capacity(self.n_rounds); forms.len()];

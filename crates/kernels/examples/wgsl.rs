@@ -182,24 +182,26 @@ fn real_adapters() -> [(&'static str, Adapter); 6] {
 
 /// Products and convolutions of sizes that networks have, with whether they are stored in f16.
 fn real_kernels() -> Vec<(String, Box<dyn Kernel>, bool)> {
-    let relu = Activation::Relu;
+    let relu = Activation::relu();
     let mut all = Vec::new();
     for dtype in [DType::F32, DType::F16, DType::Bf16] {
         let mut kernels: BTreeMap<String, Box<dyn Kernel>> = BTreeMap::new();
         for (size, tag) in [(4096, "large"), (1024, "medium"), (252, "small")] {
             for (transpose, t) in [(Transpose::None, "nn"), (Transpose::B, "nt"), (Transpose::A, "tn")] {
-                let matmul = Matmul { m: size, n: size, k: size, transpose, epilogue: Epilogue::None };
-                kernels.insert(format!("matmul.{tag}.{t}"), Box::new(matmul));
+                let matmul = Matmul { m: size, n: size, k: size, transpose, epilogue: Epilogue::none() };
+                kernels.insert(format!("matmul.{tag}.{t}"), Box::new(matmul.clone()));
                 if transpose == Transpose::B {
-                    let matmul = Matmul { epilogue: Epilogue::Bias(relu), ..matmul };
+                    let matmul = Matmul { epilogue: Epilogue::bias(&relu), ..matmul };
                     kernels.insert(format!("matmul.{tag}.{t}.bias_relu"), Box::new(matmul));
                 }
             }
         }
-        let odd = Matmul { m: 1023, n: 1023, k: 1023, transpose: Transpose::None, epilogue: Epilogue::None };
-        kernels.insert("matmul.any.nn".to_owned(), Box::new(odd));
-        kernels
-            .insert("matmul.split_k.tn".to_owned(), Box::new(Matmul { m: 128, n: 128, k: 8192, transpose: Transpose::A, ..odd }));
+        let odd = || Matmul { m: 1023, n: 1023, k: 1023, transpose: Transpose::None, epilogue: Epilogue::none() };
+        kernels.insert("matmul.any.nn".to_owned(), Box::new(odd()));
+        kernels.insert(
+            "matmul.split_k.tn".to_owned(),
+            Box::new(Matmul { m: 128, n: 128, k: 8192, transpose: Transpose::A, ..odd() }),
+        );
         kernels.insert(
             "batched.nt".to_owned(),
             Box::new(BatchedMatmul { n_batch: 96, m: 256, n: 256, k: 64, transpose: Transpose::B }),
@@ -208,9 +210,9 @@ fn real_kernels() -> Vec<(String, Box<dyn Kernel>, bool)> {
             let x = Images { n_images, height: side, width: side, n_channels };
             let shape = ConvShape { x, n_out, window: Window::square(3, 1) };
             let tag = format!("{side}x{side}x{n_channels}");
-            kernels.insert(format!("conv2d.{tag}"), Box::new(Conv2d { shape, epilogue: Epilogue::None }));
-            kernels.insert(format!("conv2d.{tag}.bias_relu"), Box::new(Conv2d { shape, epilogue: Epilogue::Bias(relu) }));
-            kernels.insert(format!("conv2d_grad_input.{tag}"), Box::new(Conv2dGradInput { shape, epilogue: Epilogue::None }));
+            kernels.insert(format!("conv2d.{tag}"), Box::new(Conv2d { shape, epilogue: Epilogue::none() }));
+            kernels.insert(format!("conv2d.{tag}.bias_relu"), Box::new(Conv2d { shape, epilogue: Epilogue::bias(&relu) }));
+            kernels.insert(format!("conv2d_grad_input.{tag}"), Box::new(Conv2dGradInput { shape, epilogue: Epilogue::none() }));
             kernels.insert(format!("conv2d_grad_weight.{tag}"), Box::new(Conv2dGradWeight { shape }));
         }
         for (what, kernel) in kernels {

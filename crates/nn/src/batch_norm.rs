@@ -26,7 +26,7 @@ enum Weight {
 }
 
 /// The size and options of a [`BatchNorm`].
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct BatchNormConfig {
     /// Channels, the last dimension of the input.
     pub n_channels: usize,
@@ -54,8 +54,8 @@ pub enum Scale {
 
 impl BatchNormConfig {
     /// PyTorch's defaults: a trained scale, ε 1e-5, momentum 0.1; one group and no activation.
-    pub const fn new(n_channels: usize) -> Self {
-        Self { n_channels, scale: Scale::Trained, n_groups: 1, eps: 1e-5, momentum: 0.1, activation: Activation::Identity }
+    pub fn new(n_channels: usize) -> Self {
+        Self { n_channels, scale: Scale::Trained, n_groups: 1, eps: 1e-5, momentum: 0.1, activation: Activation::identity() }
     }
 }
 
@@ -70,7 +70,7 @@ impl BatchNorm {
         let bias = params.add(format!("{name}.bias"), shape, Init::Constant(0.0));
         let running_mean = params.add_buffer(format!("{name}.running_mean"), shape, 0.0);
         let running_var = params.add_buffer(format!("{name}.running_var"), shape, 1.0);
-        Self { weight, bias, running_mean, running_var, config: *config }
+        Self { weight, bias, running_mean, running_var, config: config.clone() }
     }
 
     /// Records the layer for the mode of the graph.
@@ -81,7 +81,7 @@ impl BatchNorm {
     #[track_caller]
     pub fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
         let _scope = params.enter(self.bias);
-        let &BatchNormConfig { n_groups, eps, momentum, activation, .. } = &self.config;
+        let BatchNormConfig { n_groups, eps, momentum, activation, .. } = self.config.clone();
         let statistics = match x.graph().mode() {
             Mode::Training => Statistics::Batch { n_groups, momentum },
             Mode::Inference => Statistics::Running,

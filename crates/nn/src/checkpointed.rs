@@ -12,7 +12,7 @@ use crate::{Bound, Module};
 ///
 /// let mut p = ParametersBuilder::new();
 /// let mut block = |i: usize| -> Box<dyn brisk_nn::Module> {
-///     let layers = [0, 1].map(|j| Linear::new(&mut p, &format!("{i}.{j}"), 8, 8, Activation::Tanh));
+///     let layers = [0, 1].map(|j| Linear::new(&mut p, &format!("{i}.{j}"), 8, 8, Activation::tanh()));
 ///     let layers = layers.map(|layer| Box::new(layer) as Box<dyn brisk_nn::Module>);
 ///     Box::new(Checkpointed(Sequential(layers.into())))
 /// };

@@ -28,7 +28,7 @@ pub struct Conv2d {
 /// let layer = Conv2d::new(&mut builder, "stem", &config);
 /// assert_eq!(builder.build(0).entries()[0].shape, [16, 3, 3, 3]);
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Conv2dConfig {
     /// Input channels.
     pub n_in: usize,
@@ -58,16 +58,16 @@ pub enum Bias {
 
 impl Conv2dConfig {
     /// A square kernel with stride 1, no padding, a bias and no activation.
-    pub const fn square(n_in: usize, n_out: usize, kernel: usize) -> Self {
-        let (kernel, activation) = ([kernel; 2], Activation::Identity);
-        Self { n_in, n_out, kernel, stride: [1; 2], padding: [0; 2], bias: Bias::Trained, activation }
+    pub fn square(n_in: usize, n_out: usize, kernel: usize) -> Self {
+        let activation = Activation::identity();
+        Self { n_in, n_out, kernel: [kernel; 2], stride: [1; 2], padding: [0; 2], bias: Bias::Trained, activation }
     }
 }
 
 impl Conv2d {
     /// Adds `name.weight` and, if there is one, `name.bias` to the parameters.
     pub fn new(params: &mut ParametersBuilder, name: &str, config: &Conv2dConfig) -> Self {
-        let &Conv2dConfig { n_in, n_out, kernel: [height, width], stride, padding, bias, activation } = config;
+        let Conv2dConfig { n_in, n_out, kernel: [height, width], stride, padding, bias, activation } = config.clone();
         let init = Init::FanIn(height * width * n_in);
         let weight = params.add(format!("{name}.weight"), &[n_out, height, width, n_in], init);
         let bias = match bias {
@@ -85,7 +85,7 @@ impl Conv2d {
     pub fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
         let _scope = params.enter(self.weight);
         let bias = self.bias.map(|bias| params.tensor(bias));
-        x.conv2d(params.tensor(self.weight), bias, self.stride, self.padding, self.activation)
+        x.conv2d(params.tensor(self.weight), bias, self.stride, self.padding, self.activation.clone())
     }
 }
 

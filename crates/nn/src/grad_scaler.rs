@@ -30,7 +30,7 @@ use crate::{Optimizer, Parameters, StepInputs};
 /// use brisk_nn::{Activation, GradScaler, GradScalerConfig, Mlp, MlpConfig, ParametersBuilder, Sgd, StepInputs};
 ///
 /// let mut builder = ParametersBuilder::new();
-/// let model = Mlp::new(&mut builder, &MlpConfig { n_inputs: 2, hidden: vec![], n_outputs: 1, activation: Activation::Relu });
+/// let model = Mlp::new(&mut builder, &MlpConfig { n_inputs: 2, hidden: vec![], n_outputs: 1, activation: Activation::relu() });
 /// let params = builder.build(42);
 /// let optimizer = Sgd::new(&params);
 /// let scaler = GradScaler::new(GradScalerConfig { init_scale: 2.0_f32.powi(127), ..GradScalerConfig::default() })?;

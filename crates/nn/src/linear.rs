@@ -36,6 +36,6 @@ impl Linear {
     #[track_caller]
     pub fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
         let _scope = params.enter(self.weight);
-        x.linear(params.tensor(self.weight), self.bias.map(|bias| params.tensor(bias)), self.activation)
+        x.linear(params.tensor(self.weight), self.bias.map(|bias| params.tensor(bias)), self.activation.clone())
     }
 }

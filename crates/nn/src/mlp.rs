@@ -38,7 +38,7 @@ impl Mlp {
     /// use brisk_nn::{Activation, CategoricalColumn, Mlp, MlpConfig, ParametersBuilder};
     ///
     /// let mut builder = ParametersBuilder::new();
-    /// let sizes = MlpConfig { n_inputs: 6, hidden: vec![32], n_outputs: 1, activation: Activation::Relu };
+    /// let sizes = MlpConfig { n_inputs: 6, hidden: vec![32], n_outputs: 1, activation: Activation::relu() };
     /// // A column of 8 codes, and one of 1000 whose embedding has 8 dimensions.
     /// let categories = [CategoricalColumn::of(8), CategoricalColumn { n_codes: 1000, dim: 8 }];
     /// Mlp::with_categories(&mut builder, &sizes, &categories);
@@ -56,7 +56,7 @@ impl Mlp {
             std::iter::once(n_inputs).chain(config.hidden.iter().copied()).chain([config.n_outputs]).collect();
         let n_layers = sizes.len() - 1;
         let layer = |(i, pair): (usize, &[usize])| {
-            let activation = if i + 1 < n_layers { config.activation } else { Activation::Identity };
+            let activation = if i + 1 < n_layers { config.activation.clone() } else { Activation::identity() };
             Linear::new(params, &format!("layers.{i}"), pair[0], pair[1], activation)
         };
         let layers = sizes.windows(2).enumerate().map(layer).collect();

@@ -24,7 +24,7 @@ use crate::{Optimizer, ParameterId, Parameters, StepInputs};
 /// use brisk_nn::{Activation, Mlp, MlpConfig, Muon, ParametersBuilder};
 ///
 /// let mut builder = ParametersBuilder::new();
-/// let sizes = MlpConfig { n_inputs: 8, hidden: vec![32, 32, 32], n_outputs: 1, activation: Activation::Relu };
+/// let sizes = MlpConfig { n_inputs: 8, hidden: vec![32, 32, 32], n_outputs: 1, activation: Activation::relu() };
 /// Mlp::new(&mut builder, &sizes);
 /// let params = builder.build(0);
 /// let hidden = params.ids_where(|entry| entry.shape == [32, 32]);

@@ -59,7 +59,7 @@ fn product(
 ) -> Result<Slice, Error> {
     let y = program.transient("product", DType::F32, n_batch * m * n);
     match n_batch {
-        1 => program.push(Matmul { m, n, k, transpose, epilogue: Epilogue::None }, &[a, b, y])?,
+        1 => program.push(Matmul { m, n, k, transpose, epilogue: Epilogue::none() }, &[a, b, y])?,
         _ => program.push(BatchedMatmul { n_batch, m, n, k, transpose }, &[a, b, y])?,
     }
     Ok(y)

@@ -14,7 +14,7 @@ use crate::{ParameterId, Parameters, Piece};
 /// use brisk_nn::{Activation, Mlp, MlpConfig, ParameterGroup, ParametersBuilder, Sgd};
 ///
 /// let mut builder = ParametersBuilder::new();
-/// let sizes = MlpConfig { n_inputs: 8, hidden: vec![32], n_outputs: 1, activation: Activation::Relu };
+/// let sizes = MlpConfig { n_inputs: 8, hidden: vec![32], n_outputs: 1, activation: Activation::relu() };
 /// Mlp::new(&mut builder, &sizes);
 /// let params = builder.build(0);
 /// let biases = ParameterGroup::new(params.ids_where(|entry| entry.shape.len() == 1)).lr_factor(8.0).weight_decay(0.0);

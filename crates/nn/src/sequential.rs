@@ -11,13 +11,13 @@ use crate::{Bound, Module};
 ///
 /// let mut p = ParametersBuilder::new();
 /// let conv = Conv2dConfig { padding: [1, 1], ..Conv2dConfig::square(3, 8, 3) };
-/// let norm = BatchNormConfig { activation: Activation::Relu, ..BatchNormConfig::new(8) };
+/// let norm = BatchNormConfig { activation: Activation::relu(), ..BatchNormConfig::new(8) };
 /// let model = Sequential(vec![
 ///     Box::new(Conv2d::new(&mut p, "conv", &conv)),
 ///     Box::new(BatchNorm::new(&mut p, "norm", &norm)),
 ///     Box::new(MaxPool2d(Pool2d::square(2))),
 ///     Box::new(GlobalAvgPool2d),
-///     Box::new(Linear::new(&mut p, "head", 8, 10, Activation::Identity)),
+///     Box::new(Linear::new(&mut p, "head", 8, 10, Activation::identity())),
 /// ]);
 /// let graph = Graph::inference("scores");
 /// let x = graph.constant("x", &vec![0.5; 2 * 6 * 6 * 3], &[2, 6, 6, 3]);
@@ -49,6 +49,6 @@ impl Module for Sequential {
 
 impl Module for Activation {
     fn forward(&self, _: &Bound, x: &Tensor) -> Tensor {
-        x.activate(*self)
+        x.activate(self.clone())
     }
 }

@@ -14,7 +14,7 @@ use crate::{Optimizer, Parameters, StepInputs};
 /// use brisk_nn::{Activation, Adam, Mlp, MlpConfig, Muon, ParameterGroup, ParametersBuilder, Together};
 ///
 /// let mut builder = ParametersBuilder::new();
-/// let sizes = MlpConfig { n_inputs: 8, hidden: vec![32, 32], n_outputs: 1, activation: Activation::Relu };
+/// let sizes = MlpConfig { n_inputs: 8, hidden: vec![32, 32], n_outputs: 1, activation: Activation::relu() };
 /// Mlp::new(&mut builder, &sizes);
 /// let params = builder.build(0);
 /// let hidden = params.ids_where(|entry| entry.shape == [32, 32]);

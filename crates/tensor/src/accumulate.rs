@@ -27,7 +27,7 @@ impl Graph {
     /// let shares = graph.batch(&order, &state, 16).weights.shares();
     /// let loss_of = |part: std::ops::Range<usize>| {
     ///     let batch = graph.batch_part(&order, &state, part.clone());
-    ///     let y = graph.gather(&batch, &table, &mean, &inv_std).linear(&weight, None, Activation::Identity);
+    ///     let y = graph.gather(&batch, &table, &mean, &inv_std).linear(&weight, None, Activation::identity());
     ///     y.mse_loss(&zeros, &shares.narrow(0, part), Reduction::Sum)
     /// };
     /// let first = loss_of(0..8);

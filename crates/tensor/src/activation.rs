@@ -33,17 +33,17 @@ impl Operation for Activate {
     }
 
     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
-        check_kernel(&Map::flat(inputs[0].n_elements(), self.activation.forward()))?;
+        check_kernel(&Map::flat(inputs[0].n_elements(), self.activation.forward.clone()))?;
         Ok(inputs[0].shape().to_vec())
     }
 
     fn output_activation(&self) -> Option<Activation> {
-        Some(self.activation).filter(|activation| activation.has_grad_from_output())
+        Some(self.activation.clone()).filter(|activation| activation.from_output.is_some())
     }
 
     fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
         let (x, y) = (forward.input(0), forward.output());
-        forward.push(Map::flat(x.len(), self.activation.forward()), &[x, y])
+        forward.push(Map::flat(x.len(), self.activation.forward.clone()), &[x, y])
     }
 
     fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {

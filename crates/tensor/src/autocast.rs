@@ -161,7 +161,7 @@ impl Graph {
     /// let x = graph.constant("x", &[0.1; 32], &[4, 8]);
     /// let weight = graph.constant("weight", &[0.2; 16], &[2, 8]);
     /// let (logits, scores) = graph.autocast(Precision::F16, || {
-    ///     let logits = x.linear(&weight, None, Activation::Identity);
+    ///     let logits = x.linear(&weight, None, Activation::identity());
     ///     let scores = logits.softmax(1);
     ///     (logits, scores)
     /// });
@@ -181,12 +181,12 @@ impl Graph {
 
     /// Whether an operation that is given `activation` applies it in its own kernel: not where the backward pass needs the activation's input,
     /// nor where an override gives `activate` a precision of its own.
-    pub(crate) fn fuses(&self, activation: Activation) -> bool {
+    pub(crate) fn fuses(&self, activation: &Activation) -> bool {
         let is_overridden = self.inner_mut().autocast.as_mut().is_some_and(|region| {
             region.recorded.insert(activation::NAME);
             region.autocast.override_of(activation::NAME).is_some()
         });
-        activation == Activation::Identity || activation.has_grad_from_output() && !is_overridden
+        activation.is_identity() || activation.from_output.is_some() && !is_overridden
     }
 
     /// Casts the operands of `op` as the innermost region says, and gives the dtype of its result.

@@ -57,7 +57,7 @@ pub(crate) fn record(inner: &mut Inner, y: usize, dy: Slice) -> Result<(), Error
         let node = &nodes[id];
         backward.at = id;
         if let Some(Recorded { operation, .. }) = &node.recorded {
-            if let (Some(activation), false) = (node.output_of, through_activation) {
+            if let (Some(activation), false) = (&node.output_of, through_activation) {
                 dy = backward.through(activation, dy, node.slice)?;
             }
             backward.grad = dy;
@@ -146,14 +146,13 @@ impl Backward<'_> {
     pub fn give_product<K: Kernel>(&mut self, i: usize, kernel: impl FnOnce(Epilogue) -> K, args: &[Slice]) -> Result<(), Error> {
         let id = source(self.nodes, self.input_id(i));
         let node = &self.nodes[id];
-        match node.output_of.filter(|_| node.n_uses == 1) {
-            None => self.give_to(id, kernel(Epilogue::None), args),
-            Some(below) => {
-                self.give_to(id, kernel(Epilogue::OutputGrad(below)), &[args, &[node.slice]].concat())?;
-                self.grads[id].through_activation = true;
-                Ok(())
-            }
-        }
+        let below = node.output_of.as_ref().filter(|activation| node.n_uses == 1 && !activation.is_identity());
+        let Some(grad) = below.and_then(Activation::grad_from_output) else {
+            return self.give_to(id, kernel(Epilogue::none()), args);
+        };
+        self.give_to(id, kernel(Epilogue::with_matrix(grad)), &[args, &[node.slice]].concat())?;
+        self.grads[id].through_activation = true;
+        Ok(())
     }
 
     /// Gives input `i` a gradient that is in a buffer already, as the gradient of a sum is that of each summand.
@@ -230,8 +229,8 @@ impl Backward<'_> {
         Ok(())
     }
 
-    fn through(&mut self, activation: Activation, dy: Slice, y: Slice) -> Result<Slice, Error> {
-        if activation == Activation::Identity {
+    fn through(&mut self, activation: &Activation, dy: Slice, y: Slice) -> Result<Slice, Error> {
+        if activation.is_identity() {
             return Ok(dy);
         }
         let dz = self.program.transient("gradient", dy.dtype(), dy.len());

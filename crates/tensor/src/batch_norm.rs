@@ -14,7 +14,7 @@ use crate::{AllGather, Backward, Error, Forward, Operation, Tensor};
 const NAME: &str = "batch_norm";
 
 /// The parameters, statistics and options of a batch normalisation.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct BatchNormOptions<'a> {
     /// The scale of each channel, `[n_channels]`; 1 if `None`. A tensor that is no parameter is a frozen scale and gets no gradient.
     pub weight: Option<&'a Tensor>,
@@ -77,7 +77,7 @@ impl Tensor {
     /// `torch.nn.functional.batch_norm`. With groups, the running statistics move by the mean of the updates of all groups.
     #[track_caller]
     pub fn batch_norm(&self, options: &BatchNormOptions<'_>) -> Self {
-        let &BatchNormOptions { weight, bias, running_mean, running_var, statistics, eps, activation } = options;
+        let &BatchNormOptions { weight, bias, running_mean, running_var, statistics, eps, ref activation } = options;
         let graph = self.graph();
         let n_channels = match options.check(self) {
             Ok(n_channels) => n_channels,
@@ -92,11 +92,11 @@ impl Tensor {
             running: [running_mean.slice(), running_var.slice()],
             statistics,
             eps,
-            activation: if is_fused { activation } else { Activation::Identity },
+            activation: if is_fused { activation.clone() } else { Activation::identity() },
             replicas: graph.replicas().filter(|_| is_of_one_group),
         };
         let y = graph.apply(operation, &[self, &weight, &bias]);
-        if is_fused { y } else { y.activate(activation) }
+        if is_fused { y } else { y.activate(activation.clone()) }
     }
 }
 
@@ -136,12 +136,12 @@ impl Operation for Normalisation {
         for (arg, input) in [("weight", inputs[1]), ("bias", inputs[2])] {
             input.check_len(NAME, arg, inputs[0].shape(), shape.n_channels)?;
         }
-        check_kernel(&BatchNorm { shape, activation: self.activation })?;
+        check_kernel(&BatchNorm { shape, activation: self.activation.clone() })?;
         Ok(inputs[0].shape().to_vec())
     }
 
     fn output_activation(&self) -> Option<Activation> {
-        Some(self.activation)
+        Some(self.activation.clone())
     }
 
     fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
@@ -160,7 +160,7 @@ impl Operation for Normalisation {
             },
             Statistics::Running => forward.push(BatchNormFrozenStats { n_channels, eps }, &[mean, var, stats])?,
         }
-        let kernel = BatchNorm { shape, activation: self.activation };
+        let kernel = BatchNorm { shape, activation: self.activation.clone() };
         let (weight, bias, y) = (forward.input(1), forward.input(2), forward.output());
         forward.push(kernel, &[x, stats, weight, bias, y])?;
         forward.save(stats);

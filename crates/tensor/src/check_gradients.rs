@@ -27,7 +27,7 @@ use crate::{Error, Graph, Precision, Tensor};
 /// ```
 /// use brisk_tensor::{Activation, check_gradients};
 ///
-/// check_gradients(&[&[4, 3], &[2, 3]], |_, p| p[0].linear(&p[1], None, Activation::Tanh))?;
+/// check_gradients(&[&[4, 3], &[2, 3]], |_, p| p[0].linear(&p[1], None, Activation::tanh()))?;
 /// # Ok::<(), brisk_tensor::Error>(())
 /// ```
 pub fn check_gradients(shapes: &[&[usize]], record: impl Fn(&Graph, &[Tensor]) -> Tensor) -> Result<(), Error> {

@@ -19,7 +19,7 @@ impl Graph {
     /// let weight = graph.parameter(&values, &grads, 0..64, &[8, 8]);
     /// let mut x = graph.constant("x", &[0.5; 32], &[4, 8]);
     /// for _ in 0..3 {
-    ///     x = graph.checkpoint(|| x.matmul(&weight, Transpose::B).activate(Activation::Gelu));
+    ///     x = graph.checkpoint(|| x.matmul(&weight, Transpose::B).activate(Activation::gelu()));
     /// }
     /// graph.backward(&x.mean(..))?;
     /// # Ok::<(), brisk_tensor::Error>(())

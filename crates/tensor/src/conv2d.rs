@@ -10,8 +10,8 @@ const NAME: &str = "conv2d";
 impl Tensor {
     /// A 2-D convolution with its bias and activation, in one kernel; images are NHWC and weights OHWI.
     ///
-    /// An activation whose derivative cannot be computed from its output (GELU, SiLU) is a kernel of its own, and so is one that
-    /// [`Autocast::overrides`](crate::Autocast::overrides) names.
+    /// An activation whose derivative cannot be computed from its output (GELU, SiLU) is recorded as an operation of its own, and so is one that
+    /// [`Autocast::overrides`](crate::Autocast::overrides) names. Its kernel is fused with the product's where the backward pass does not read what is between.
     ///
     /// # Shapes
     /// `self`: `[n_images, height, width, n_channels]`; `weight`: `[n_out, kernel height, kernel width, n_channels]`; `bias`: `[n_out]`;
@@ -30,8 +30,8 @@ impl Tensor {
         padding: [usize; 2],
         activation: Activation,
     ) -> Self {
-        let is_fused = self.graph().fuses(activation);
-        let activation_here = if is_fused { activation } else { Activation::Identity };
+        let is_fused = self.graph().fuses(&activation);
+        let activation_here = if is_fused { activation.clone() } else { Activation::identity() };
         let operation = Convolution { stride, padding, activation: activation_here };
         let inputs: Vec<_> = [self, weight].into_iter().chain(bias).collect();
         let y = self.graph().apply(operation, &inputs);
@@ -64,7 +64,7 @@ impl Convolution {
     }
 
     fn kernel(&self, shape: ConvShape, has_bias: bool) -> Conv2d {
-        let epilogue = if has_bias { Epilogue::Bias(self.activation) } else { Epilogue::Activation(self.activation) };
+        let epilogue = if has_bias { Epilogue::bias(&self.activation) } else { Epilogue::activation(&self.activation) };
         Conv2d { shape, epilogue }
     }
 }
@@ -109,7 +109,7 @@ impl Operation for Convolution {
     }
 
     fn output_activation(&self) -> Option<Activation> {
-        Some(self.activation)
+        Some(self.activation.clone())
     }
 
     fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {

@@ -6,8 +6,8 @@ use crate::{AutocastRule, Backward, Error, Forward, Operation, Tensor};
 impl Tensor {
     /// A linear layer with its bias and activation, in one kernel: `activation(self weightᵀ + bias)`.
     ///
-    /// An activation whose derivative cannot be computed from its output (GELU, SiLU) is a kernel of its own, and so is one that
-    /// [`Autocast::overrides`](crate::Autocast::overrides) names.
+    /// An activation whose derivative cannot be computed from its output (GELU, SiLU) is recorded as an operation of its own, and so is one that
+    /// [`Autocast::overrides`](crate::Autocast::overrides) names. Its kernel is fused with the product's where the backward pass does not read what is between.
     ///
     /// # Shapes
     /// `self`: `[n_rows, n_in]`; `weight`: `[n_out, n_in]`; `bias`: `[n_out]`; the result `[n_rows, n_out]`.
@@ -17,8 +17,8 @@ impl Tensor {
     /// `torch.nn.functional.linear`.
     #[track_caller]
     pub fn linear(&self, weight: &Self, bias: Option<&Self>, activation: Activation) -> Self {
-        let is_fused = self.graph().fuses(activation);
-        let operation = Linear { activation: if is_fused { activation } else { Activation::Identity } };
+        let is_fused = self.graph().fuses(&activation);
+        let operation = Linear { activation: if is_fused { activation.clone() } else { Activation::identity() } };
         let inputs: Vec<_> = [self, weight].into_iter().chain(bias).collect();
         let y = self.graph().apply(operation, &inputs);
         if is_fused { y } else { y.activate(activation) }
@@ -35,7 +35,7 @@ const NAME: &str = "linear";
 impl Linear {
     /// The product for `n_rows` rows and a weight of `[n_out, n_in]`.
     fn kernel(&self, n_rows: usize, [n_out, n_in]: [usize; 2], has_bias: bool) -> Matmul {
-        let epilogue = if has_bias { Epilogue::Bias(self.activation) } else { Epilogue::Activation(self.activation) };
+        let epilogue = if has_bias { Epilogue::bias(&self.activation) } else { Epilogue::activation(&self.activation) };
         Matmul { m: n_rows, n: n_out, k: n_in, transpose: Transpose::B, epilogue }
     }
 }
@@ -89,7 +89,7 @@ impl Operation for Linear {
             backward.give(2, MapReduce::of(ReduceOp::Sum, &[m, n], &[0]), &[dz])?;
         }
         if backward.wants(1) {
-            backward.give(1, Matmul { m: n, n: k, k: m, transpose: Transpose::A, epilogue: Epilogue::None }, &[dz, x])?;
+            backward.give(1, Matmul { m: n, n: k, k: m, transpose: Transpose::A, epilogue: Epilogue::none() }, &[dz, x])?;
         }
         if backward.wants(0) {
             let dx = |epilogue| Matmul { m, n: k, k: n, transpose: Transpose::None, epilogue };
@@ -99,6 +99,6 @@ impl Operation for Linear {
     }
 
     fn output_activation(&self) -> Option<Activation> {
-        Some(self.activation)
+        Some(self.activation.clone())
     }
 }

@@ -28,7 +28,7 @@ const NAME: &str = "matmul";
 impl Product {
     fn kernel(&self, a: [usize; 2], b: [usize; 2]) -> Matmul {
         let ([m, k], [_, n]) = (transposed(a, self.transpose.a()), transposed(b, self.transpose.b()));
-        Matmul { m, n, k, transpose: self.transpose, epilogue: Epilogue::None }
+        Matmul { m, n, k, transpose: self.transpose, epilogue: Epilogue::none() }
     }
 }
 
@@ -71,7 +71,7 @@ impl Operation for Product {
     fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
         let Matmul { m, n, k, transpose, .. } = self.kernel(backward.dims(0), backward.dims(1));
         let (dy, a, b) = (backward.grad(), backward.input(0), backward.input(1));
-        let product = |m, n, k, transpose| Matmul { m, n, k, transpose, epilogue: Epilogue::None };
+        let product = |m, n, k, transpose| Matmul { m, n, k, transpose, epilogue: Epilogue::none() };
         if backward.wants(0) {
             // da = dy op(b)ᵀ, transposed if `a` is stored transposed.
             match transpose.a() {

@@ -100,7 +100,7 @@ pub trait Operation: fmt::Debug + 'static {
     }
 
     /// The activation that this operation applies last, if its derivative can be computed from its output
-    /// ([`Activation::has_grad_from_output`]).
+    /// ([`Activation::from_output`]).
     ///
     /// The gradient that [`backward`](Self::backward) then gets is the one before the activation. Where only one operation reads the
     /// result, the activation's derivative is fused into the kernel that computes that gradient.

@@ -83,7 +83,7 @@ impl Graph {
     /// let graph = Graph::inference("layer");
     /// let x = graph.constant("x", &[0.1; 32], &[4, 8]);
     /// let weight = graph.constant("weight", &[0.2; 16], &[2, 8]);
-    /// graph.autocast(Precision::Bf16, || x.linear(&weight, None, Activation::Relu));
+    /// graph.autocast(Precision::Bf16, || x.linear(&weight, None, Activation::relu()));
     /// let report = graph.report();
     /// assert_eq!(report.casts().count(), 2);
     /// let linear = report.operations.last().unwrap();

@@ -96,7 +96,7 @@ impl<'a> Run<'a> {
         let config = FeedConfig { choice, chunk_bytes: chunk_bytes(source.n_rows()), ..FeedConfig::default() };
         let feed = Feed::new(device, "train", source, ORDER, BATCH_ROWS, &config)?;
         let mut builder = ParametersBuilder::new();
-        let sizes = MlpConfig { n_inputs: N_COLS, hidden: vec![hidden], n_outputs: 1, activation: Activation::Relu };
+        let sizes = MlpConfig { n_inputs: N_COLS, hidden: vec![hidden], n_outputs: 1, activation: Activation::relu() };
         let model = Mlp::new(&mut builder, &sizes);
         let params = builder.build(1);
         let scale = Standardisation::new(vec![0.0; N_COLS], vec![1.0; N_COLS]);

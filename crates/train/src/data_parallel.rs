@@ -63,7 +63,7 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 ///     let x = graph.constant("x", &[1.0 + rank], &[1, 1]);
 ///     let y = graph.constant("y", &[3.0 * (1.0 + rank)], &[1, 1]);
 ///     let one = graph.constant("one", &[1.0], &[1]);
-///     let loss = x.linear(&bound.tensors()[0], None, Activation::Identity).mse_loss(&y, &one, Reduction::Mean);
+///     let loss = x.linear(&bound.tensors()[0], None, Activation::identity()).mse_loss(&y, &one, Reduction::Mean);
 ///     graph.backward(&loss)?;
 ///     replica.reduce_gradients(&graph, &params, &bound, ReduceOp::Mean, None);
 ///     let inputs = StepInputs { lr: Persistent::new("lr", DType::F32, 1), state: Graph::state_buffer() };

@@ -18,7 +18,7 @@ impl Network {
     /// A network for rows of `n_cols` columns.
     pub fn new(n_cols: usize, options: &Options) -> Self {
         let mut builder = ParametersBuilder::new();
-        let sizes = MlpConfig { n_inputs: n_cols, hidden: options.hidden.clone(), n_outputs: 1, activation: Activation::Relu };
+        let sizes = MlpConfig { n_inputs: n_cols, hidden: options.hidden.clone(), n_outputs: 1, activation: Activation::relu() };
         let model = Mlp::new(&mut builder, &sizes);
         let params = builder.build(options.seed);
         let optimizer = Adam::new(&params);

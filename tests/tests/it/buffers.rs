@@ -9,11 +9,11 @@ use crate::run::{N_COLS, Setting, into_folder, rows};
 #[test]
 fn running_statistics_are_in_the_checkpoint_and_start_over() -> Result<(), Error> {
     let mut builder = ParametersBuilder::new();
-    let norm = BatchNormConfig { activation: Activation::Celu { alpha: 0.3 }, ..BatchNormConfig::new(16) };
+    let norm = BatchNormConfig { activation: Activation::celu(0.3), ..BatchNormConfig::new(16) };
     let model = Sequential(vec![
-        Box::new(Linear::without_bias(&mut builder, "first", N_COLS, 16, Activation::Identity)),
+        Box::new(Linear::without_bias(&mut builder, "first", N_COLS, 16, Activation::identity())),
         Box::new(BatchNorm::new(&mut builder, "norm", &norm)),
-        Box::new(Linear::new(&mut builder, "last", 16, 1, Activation::Identity)),
+        Box::new(Linear::new(&mut builder, "last", 16, 1, Activation::identity())),
     ]);
     let params = builder.build(1);
     let (adam, train, valid, device) = (Adam::new(&params), rows(0, 640), rows(640, 200), cpu(2));

@@ -55,7 +55,7 @@ impl<S: RowSource<Feature: FeedElement>> Run<'_, S> {
         outputs: &mut Outputs,
     ) -> Result<(FitReport, Outcome, [FeedFact; 2]), Error> {
         let mut builder = ParametersBuilder::new();
-        let sizes = MlpConfig { n_inputs: self.train.n_cols(), hidden: vec![8], n_outputs: 1, activation: Activation::Tanh };
+        let sizes = MlpConfig { n_inputs: self.train.n_cols(), hidden: vec![8], n_outputs: 1, activation: Activation::tanh() };
         let model = Mlp::with_categories(&mut builder, &sizes, self.columns);
         let params = builder.build(3);
         let adam = Adam::new(&params);
@@ -231,7 +231,7 @@ fn weights_count_as_so_many_rows() -> Result<(), Error> {
     // Columns are standardised by the rows as they are: there the two differ, and the first loss alone is compared with standardised inputs.
     let loss = |train: &Rows| -> Result<f64, Error> {
         let mut builder = ParametersBuilder::new();
-        let sizes = MlpConfig { n_inputs: N_COLS, hidden: vec![4], n_outputs: 1, activation: Activation::Tanh };
+        let sizes = MlpConfig { n_inputs: N_COLS, hidden: vec![4], n_outputs: 1, activation: Activation::tanh() };
         let model = Mlp::new(&mut builder, &sizes);
         let params = builder.build(1);
         let device = cpu(1);

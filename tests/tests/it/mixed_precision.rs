@@ -14,7 +14,7 @@ const N_IMAGES: usize = 6;
 fn model(params: &mut ParametersBuilder) -> Sequential {
     let mut block = |i: usize, n_in: usize, n_out: usize| -> Box<dyn Module> {
         let conv = Conv2dConfig { padding: [1, 1], ..Conv2dConfig::square(n_in, n_out, 3) };
-        let norm = BatchNormConfig { activation: Activation::Gelu, ..BatchNormConfig::new(n_out) };
+        let norm = BatchNormConfig { activation: Activation::gelu(), ..BatchNormConfig::new(n_out) };
         let modules: Vec<Box<dyn Module>> = vec![
             Box::new(Conv2d::new(params, &format!("{i}.conv"), &conv)),
             Box::new(BatchNorm::new(params, &format!("{i}.norm"), &norm)),
@@ -23,7 +23,7 @@ fn model(params: &mut ParametersBuilder) -> Sequential {
         Box::new(Checkpointed(Sequential(modules)))
     };
     let (first, second) = (block(0, 3, 8), block(1, 8, 12));
-    let head = Box::new(Linear::new(params, "head", 12, 5, Activation::Identity));
+    let head = Box::new(Linear::new(params, "head", 12, 5, Activation::identity()));
     Sequential(vec![first, second, Box::new(GlobalAvgPool2d), head])
 }
 

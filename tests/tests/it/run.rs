@@ -44,7 +44,7 @@ pub(crate) struct Ready {
 impl Setting {
     pub(crate) fn ready(&self) -> Ready {
         let mut builder = ParametersBuilder::new();
-        let sizes = MlpConfig { n_inputs: N_COLS, hidden: self.hidden.clone(), n_outputs: 1, activation: Activation::Relu };
+        let sizes = MlpConfig { n_inputs: N_COLS, hidden: self.hidden.clone(), n_outputs: 1, activation: Activation::relu() };
         let model = Mlp::new(&mut builder, &sizes);
         let params = builder.build(self.seed);
         let adam = Adam::new(&params);

@@ -18,14 +18,13 @@ use crate::{
 /// # Dtypes
 /// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32, unless [f16 is allowed](crate::Adapter::f16_accumulation).
 /// # Errors
-/// [`Error::Size`] where no window fits; [`Error::Unsupported`] for [`Epilogue::OutputGrad`], which belongs to a gradient, and for
-/// an activation whose derivative needs its input.
+/// [`Error::Size`] where no window fits.
 /// # Cost
 /// `2 n_out` operations a value that a window covers. The weights are first turned into scratch, but on hardware. Patches are made for a few rows of
 /// pixels at a time, never for the whole batch. Windows of one pixel, a pixel apart, are a [`Matmul`].
 /// # Reference
 /// `torch.nn.functional.conv2d`; Chetlur et al. 2014, *cuDNN*, arXiv:1410.0759, for the implicit product.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conv2d {
     /// The sizes.
     pub shape: ConvShape,
@@ -105,8 +104,8 @@ pub(crate) fn with_whole_words(dtypes: &[DType], n_channels: usize) -> Option<Ve
 
 impl Conv2d {
     fn product(&self) -> Option<Matmul> {
-        let Self { shape: ConvShape { x, n_out, .. }, epilogue } = *self;
-        let matmul = Matmul { m: x.n_pixels(), n: n_out, k: x.n_channels, transpose: Transpose::B, epilogue };
+        let Self { shape: ConvShape { x, n_out, .. }, ref epilogue } = *self;
+        let matmul = Matmul { m: x.n_pixels(), n: n_out, k: x.n_channels, transpose: Transpose::B, epilogue: epilogue.clone() };
         self.shape.is_pointwise().then_some(matmul)
     }
 
@@ -134,9 +133,7 @@ impl Kernel for Conv2d {
     fn args(&self) -> Vec<Arg> {
         let shape = &self.shape;
         let mut args = vec![Arg::read("x", DType::F32, shape.x.len()), Arg::read("weight", DType::F32, shape.n_weights())];
-        if let Epilogue::Bias(_) = self.epilogue {
-            args.push(Arg::read("bias", DType::F32, shape.n_out));
-        }
+        args.extend(self.epilogue.arg(shape.y().n_pixels(), shape.n_out));
         args.push(Arg::write("y", DType::F32, shape.y().len()));
         match self.product() {
             Some(matmul) => args.extend(matmul.scratch()),
@@ -146,12 +143,7 @@ impl Kernel for Conv2d {
     }
 
     fn check(&self) -> Result<(), Error> {
-        if let Epilogue::OutputGrad(_) = self.epilogue {
-            let (found, expected) =
-                (format!("{:?}", self.epilogue), "none, an activation, or a bias; it is for `Conv2dGradInput`");
-            return Err(Error::Unsupported { kernel: self.name(), found, expected });
-        }
-        self.epilogue.activation().check_grad_from_output(self.name())?;
+        self.epilogue.check(self.name())?;
         self.shape.check(self)
     }
 
@@ -163,22 +155,20 @@ impl Kernel for Conv2d {
         if let Some(matmul) = self.product() {
             return matmul.twin(args);
         }
-        let fused = matches!(self.epilogue, Epilogue::Bias(_));
-        let bias = if fused { args.read(2) } else { &[] };
-        let y_arg = 2 + usize::from(fused);
+        let operand = self.epilogue.operand().map_or(&[][..], |_| args.read(2));
+        let y_arg = 2 + self.epilogue.n_args();
         conv2d_cpu::run::<f32, f32>(
             self,
             args.read(0),
             Floats::F32(args.read(1)),
-            Floats::F32(bias),
+            Floats::F32(operand),
             args.write(y_arg),
             args.write(y_arg + 1),
         );
     }
 
     fn followed_by(&self, map: &Map, input: usize) -> Option<Box<dyn Kernel>> {
-        let fused = Self { epilogue: self.epilogue.followed_by(map, input)?, ..*self };
-        fused.check().is_ok().then(|| Box::new(fused) as Box<dyn Kernel>)
+        Some(Box::new(Self { epilogue: self.epilogue.followed_by(map, input)?, ..*self }))
     }
 
     fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
@@ -209,13 +199,12 @@ impl StoredForm for Conv2d {
         if let Some(matmul) = self.product() {
             return matmul.stored_twin(dtypes, args);
         }
-        let fused = matches!(self.epilogue, Epilogue::Bias(_));
         let weight = Floats::of(args, 1, dtypes[1]);
-        let bias = if fused { Floats::of(args, 2, dtypes[2]) } else { Floats::F32(&[]) };
-        let y = 2 + usize::from(fused);
+        let operand = self.epilogue.operand().map_or(Floats::F32(&[]), |_| Floats::of(args, 2, dtypes[2]));
+        let y = 2 + self.epilogue.n_args();
         let turned = args.write(y + 1);
         with_element!(dtypes[0], T => with_element!(dtypes[y], Y => {
-            conv2d_cpu::run::<T, Y>(self, args.read(0), weight, bias, args.write(y), turned);
+            conv2d_cpu::run::<T, Y>(self, args.read(0), weight, operand, args.write(y), turned);
         }));
     }
 }

@@ -12,7 +12,7 @@ pub(crate) fn run<T: Element, Y: Element>(
     kernel: &Conv2d,
     x: &[T],
     weight: Floats<'_>,
-    bias: Floats<'_>,
+    operand: Floats<'_>,
     y: &mut [Y],
     weight_turned: &mut [f32],
 ) {
@@ -30,7 +30,7 @@ pub(crate) fn run<T: Element, Y: Element>(
     };
     let patches = Patches { source: x, images: shape.x, walks: [walk(0), walk(1)] };
     let task_rows = TASK_PIXELS.div_ceil(width);
-    let ending = Ending { epilogue: kernel.epilogue, n: n_out, fused: bias };
+    let ending = Ending::new(&kernel.epilogue, n_out, operand);
     let task = |buffer: &mut Vec<f32>, (i, y): (usize, &mut [Y])| {
         let first = i * task_rows;
         let rows: Vec<ResultRow> = (first..first + y.len() / (width * n_out)).map(|row| (row / height, row % height)).collect();

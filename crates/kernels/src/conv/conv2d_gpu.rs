@@ -65,7 +65,7 @@ pub(crate) fn forward(
     dtypes: &[DType],
 ) -> Result<Vec<Dispatch>, Error> {
     family.check("conv2d", adapter)?;
-    let Conv2d { shape, epilogue } = *kernel;
+    let Conv2d { shape, ref epilogue } = *kernel;
     let (source, result) = (shape.x, shape.y());
     let product = Product { kernel: "conv2d", direction: Direction::Forward, shape, source, result, epilogue, dtypes };
     let turn = || {
@@ -92,7 +92,7 @@ pub(crate) fn grad_input(
     dtypes: &[DType],
 ) -> Result<Vec<Dispatch>, Error> {
     family.check("conv2d_grad_input", adapter)?;
-    let Conv2dGradInput { shape, epilogue } = *kernel;
+    let Conv2dGradInput { shape, ref epilogue } = *kernel;
     let (source, result) = (shape.y(), shape.x);
     let product =
         Product { kernel: "conv2d_grad_input", direction: Direction::Backward, shape, source, result, epilogue, dtypes };
@@ -181,7 +181,7 @@ struct Product<'a> {
     shape: ConvShape,
     source: Images,
     result: Images,
-    epilogue: Epilogue,
+    epilogue: &'a Epilogue,
     /// How the arguments are stored; those after the last are f32.
     dtypes: &'a [DType],
 }
@@ -192,7 +192,7 @@ impl Product<'_> {
     }
 
     fn result_arg(&self) -> usize {
-        2 + usize::from(self.epilogue.code() != 0)
+        2 + self.epilogue.n_args()
     }
 
     /// Where the transposed weights are.
@@ -246,7 +246,7 @@ impl Product<'_> {
         let mut constants = form.constants.clone();
         constants.push(("GRAD", f64::from(u8::from(direction == Direction::Backward))));
         // A binding that is not used has to be filled too.
-        let fused = if self.epilogue.code() != 0 { 2 } else { weight };
+        let fused = if self.epilogue.operand().is_some() { 2 } else { weight };
         let groups = [("SOURCE", 0), ("WEIGHT", weight), ("FUSED", fused), ("Y", self.result_arg())];
         let types = groups.into_iter().skip(if form.coop.is_some() { 2 } else { 0 }).map(|(group, arg)| (group, self.dtype(arg)));
         let sizes = [source.n_images, source.n_channels, result.n_channels, n_row_groups, n_phases];

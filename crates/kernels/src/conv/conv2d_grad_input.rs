@@ -18,13 +18,12 @@ use crate::{
 /// # Dtypes
 /// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32, unless [f16 is allowed](crate::Adapter::f16_accumulation).
 /// # Errors
-/// [`Error::Size`] where no window fits; [`Error::Unsupported`] for an epilogue other than [`Epilogue::None`] and
-/// [`Epilogue::OutputGrad`], the derivative of the layer below.
+/// [`Error::Size`] where no window fits.
 /// # Cost
 /// That of the forward product.
 /// # Reference
 /// `torch.nn.grad.conv2d_input`.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conv2dGradInput {
     /// The sizes of the forward convolution.
     pub shape: ConvShape,
@@ -34,8 +33,9 @@ pub struct Conv2dGradInput {
 
 impl Conv2dGradInput {
     fn product(&self) -> Option<Matmul> {
-        let Self { shape: ConvShape { x, n_out, .. }, epilogue } = *self;
-        let matmul = Matmul { m: x.n_pixels(), n: x.n_channels, k: n_out, transpose: Transpose::None, epilogue };
+        let Self { shape: ConvShape { x, n_out, .. }, ref epilogue } = *self;
+        let matmul =
+            Matmul { m: x.n_pixels(), n: x.n_channels, k: n_out, transpose: Transpose::None, epilogue: epilogue.clone() };
         self.shape.is_pointwise().then_some(matmul)
     }
 
@@ -63,9 +63,7 @@ impl Kernel for Conv2dGradInput {
     fn args(&self) -> Vec<Arg> {
         let shape = &self.shape;
         let mut args = vec![Arg::read("grad_y", DType::F32, shape.y().len()), Arg::read("weight", DType::F32, shape.n_weights())];
-        if let Epilogue::OutputGrad(_) = self.epilogue {
-            args.push(Arg::read("output", DType::F32, shape.x.len()));
-        }
+        args.extend(self.epilogue.arg(shape.x.n_pixels(), shape.x.n_channels));
         args.push(Arg::write("grad_x", DType::F32, shape.x.len()));
         match self.product() {
             Some(matmul) => args.extend(matmul.scratch()),
@@ -75,11 +73,7 @@ impl Kernel for Conv2dGradInput {
     }
 
     fn check(&self) -> Result<(), Error> {
-        if let Epilogue::Activation(_) | Epilogue::Bias(_) = self.epilogue {
-            let (found, expected) = (format!("{:?}", self.epilogue), "none, or the derivative of the layer below");
-            return Err(Error::Unsupported { kernel: self.name(), found, expected });
-        }
-        self.epilogue.activation().check_grad_from_output(self.name())?;
+        self.epilogue.check(self.name())?;
         self.shape.check(self)
     }
 
@@ -91,22 +85,20 @@ impl Kernel for Conv2dGradInput {
         if let Some(matmul) = self.product() {
             return matmul.twin(args);
         }
-        let fused = matches!(self.epilogue, Epilogue::OutputGrad(_));
-        let output = if fused { args.read(2) } else { &[] };
-        let dx_arg = 2 + usize::from(fused);
+        let operand = self.epilogue.operand().map_or(&[][..], |_| args.read(2));
+        let dx_arg = 2 + self.epilogue.n_args();
         conv2d_grad_input_cpu::run::<f32, f32>(
             self,
             args.read(0),
             Floats::F32(args.read(1)),
-            Floats::F32(output),
+            Floats::F32(operand),
             args.write(dx_arg),
             args.write(dx_arg + 1),
         );
     }
 
     fn followed_by(&self, map: &Map, input: usize) -> Option<Box<dyn Kernel>> {
-        let fused = Self { epilogue: self.epilogue.followed_by(map, input)?, ..*self };
-        fused.check().is_ok().then(|| Box::new(fused) as Box<dyn Kernel>)
+        Some(Box::new(Self { epilogue: self.epilogue.followed_by(map, input)?, ..*self }))
     }
 
     fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
@@ -137,13 +129,12 @@ impl StoredForm for Conv2dGradInput {
         if let Some(matmul) = self.product() {
             return matmul.stored_twin(dtypes, args);
         }
-        let fused = matches!(self.epilogue, Epilogue::OutputGrad(_));
         let weight = Floats::of(args, 1, dtypes[1]);
-        let output = if fused { Floats::of(args, 2, dtypes[2]) } else { Floats::F32(&[]) };
-        let grad_x = 2 + usize::from(fused);
+        let operand = self.epilogue.operand().map_or(Floats::F32(&[]), |_| Floats::of(args, 2, dtypes[2]));
+        let grad_x = 2 + self.epilogue.n_args();
         let turned = args.write(grad_x + 1);
         with_element!(dtypes[0], T => with_element!(dtypes[grad_x], Y => {
-            conv2d_grad_input_cpu::run::<T, Y>(self, args.read(0), weight, output, args.write(grad_x), turned);
+            conv2d_grad_input_cpu::run::<T, Y>(self, args.read(0), weight, operand, args.write(grad_x), turned);
         }));
     }
 }

@@ -10,7 +10,7 @@ pub(crate) fn run<T: Element, Y: Element>(
     kernel: &Conv2dGradInput,
     grad_y: &[T],
     weight: Floats<'_>,
-    output: Floats<'_>,
+    operand: Floats<'_>,
     grad_x: &mut [Y],
     weight_turned: &mut [f32],
 ) {
@@ -21,7 +21,7 @@ pub(crate) fn run<T: Element, Y: Element>(
     let weights = &*weight_turned;
     // A task has as many rows as give each phase the pixels of a task.
     let task_rows = TASK_PIXELS.div_ceil(width.div_ceil(stride_x)).saturating_mul(stride_y).min(shape.x.n_images * height);
-    let ending = Ending { epilogue: kernel.epilogue, n: n_channels, fused: output };
+    let ending = Ending::new(&kernel.epilogue, n_channels, operand);
     let task = |(buffer, sums): &mut (Vec<f32>, Vec<f32>), (i, grad_x): (usize, &mut [Y])| {
         let first = i * task_rows;
         let all_rows = first..first + grad_x.len() / (width * n_channels);

@@ -34,7 +34,7 @@ const PART_PIXELS: usize = 256;
 impl Conv2dGradWeight {
     fn product(&self) -> Option<Matmul> {
         let ConvShape { x, n_out, .. } = self.shape;
-        let matmul = Matmul { m: n_out, n: x.n_channels, k: x.n_pixels(), transpose: Transpose::A, epilogue: Epilogue::None };
+        let matmul = Matmul { m: n_out, n: x.n_channels, k: x.n_pixels(), transpose: Transpose::A, epilogue: Epilogue::none() };
         self.shape.is_pointwise().then_some(matmul)
     }
 

@@ -1,8 +1,6 @@
-//! Activations, and elementwise kernels that are no [`Map`](crate::Map): conversions, which convert integers too and keep subnormal numbers on any device, and dropout, which draws
+//! Elementwise kernels that are no [`Map`](crate::Map): conversions, which convert integers too and keep subnormal numbers on any device, and dropout, which draws
 //! random numbers.
 
-pub(crate) mod activation;
-pub(crate) mod activation_cpu;
 pub(crate) mod cast;
 pub(crate) mod cast_cpu;
 pub(crate) mod dropout;

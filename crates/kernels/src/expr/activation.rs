@@ -1,17 +1,22 @@
 //! Activation functions as expressions, by PyTorch's definitions.
 
-use super::Expr;
+use super::{Expr, wgsl};
+use crate::Part;
 
-/// An activation function of input 0.
+/// An activation function: an expression of input 0. The default is the identity.
+///
+/// Layers, and the [epilogues](crate::Epilogue) of products, convolutions and normalisations, compute any expression in their own kernel. A backward pass reads
+/// the function's output if [`from_output`](Self::from_output) gives the derivative by it, and else its input.
 ///
 /// # Examples
 /// ```
-/// use brisk_kernels::expr::{Activation, Expr};
+/// use brisk_kernels::Activation;
+/// use brisk_kernels::expr::Expr;
 ///
 /// assert_eq!(Activation::relu().forward, Expr::input(0).relu());
-/// // An activation of your own.
+/// // An activation of your own: its derivative is 2 √y.
 /// let x = Expr::input(0);
-/// let squared_relu = Activation { forward: x.relu().powi(2), from_output: None };
+/// let squared_relu = Activation { forward: x.relu().powi(2), from_output: Some(x.sqrt() * 2.0) };
 /// assert_eq!(squared_relu.slope().evaluate(&[3.0]), 6.0);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -28,11 +33,33 @@ impl Activation {
         self.forward.derivative(0)
     }
 
+    /// The gradient of the input: that of the output, input 0, times the derivative at the activation's input, input 1.
+    pub fn grad(&self) -> Expr {
+        self.slope().substitute(&[Expr::input(1)]).times_gradient(&Expr::input(0))
+    }
+
+    /// The same by the activation's output, input 1; `None` for those whose derivative needs the input.
+    pub fn grad_from_output(&self) -> Option<Expr> {
+        let slope = self.from_output.as_ref()?;
+        Some(slope.substitute(&[Expr::input(1)]).times_gradient(&Expr::input(0)))
+    }
+
+    /// Whether it is the identity.
+    pub fn is_identity(&self) -> bool {
+        self.forward == Expr::input(0)
+    }
+
+    /// Gives `act(x0: V) -> V`, over the types of [`wgsl::Lanes::part`].
+    pub(crate) fn parts(&self) -> Vec<Part> {
+        let function = wgsl::function("act", &self.forward, 1);
+        wgsl::functions(std::slice::from_ref(&self.forward)).into_iter().chain([function]).collect()
+    }
+
     fn with_slope_from_output(forward: Expr, from_output: Expr) -> Self {
         Self { forward, from_output: Some(from_output) }
     }
 
-    /// `x`.
+    /// `x`: no activation.
     pub fn identity() -> Self {
         Self::with_slope_from_output(Expr::input(0), Expr::constant(1.0))
     }
@@ -97,6 +124,12 @@ impl Activation {
     /// [`Expr::softplus`].
     pub fn softplus() -> Self {
         Self { forward: Expr::input(0).softplus(), from_output: None }
+    }
+}
+
+impl Default for Activation {
+    fn default() -> Self {
+        Self::identity()
     }
 }
 

@@ -243,8 +243,8 @@ impl Kernel for BatchNormFrozenStats {
 /// # Dtypes
 /// f32; `x` and `y` in f16 and bf16 by [`stored`](crate::stored).
 /// # Errors
-/// [`Error::Size`] if the groups do not divide the rows; [`Error::Unsupported`] for an activation whose derivative needs its input.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// [`Error::Size`] if the groups do not divide the rows.
+#[derive(Debug, Clone, PartialEq)]
 pub struct BatchNorm {
     /// The sizes.
     pub shape: BatchNormShape,
@@ -269,7 +269,6 @@ impl Kernel for BatchNorm {
     }
 
     fn check(&self) -> Result<(), Error> {
-        self.activation.check_grad_from_output(self.name())?;
         self.shape.check(self)
     }
 
@@ -301,7 +300,7 @@ impl StoredForm for BatchNorm {
         let shape = self.shape.in_lanes(dtypes[0]);
         Ok(vec![Dispatch {
             label: "kernels.batch_norm",
-            wgsl: BATCH_NORM.module(&[("X", dtypes[0])]).with_all(self.activation.act_parts()),
+            wgsl: BATCH_NORM.module(&[("X", dtypes[0])]).with_all(self.activation.parts()),
             entry: "main",
             constants: vec![],
             params: shape.params(0.0, 0.0),

@@ -3,8 +3,8 @@ use rayon::prelude::*;
 use crate::core::blocks::each_row_in_f32;
 use crate::core::half::Element;
 use crate::core::vectorised::vectorised;
-use crate::elementwise::activation_cpu::activate_in_place;
-use crate::{BatchNorm, BatchNormFrozenStats, BatchNormShape, BatchNormStats};
+use crate::product::epilogue_cpu::Finish;
+use crate::{BatchNorm, BatchNormFrozenStats, BatchNormShape, BatchNormStats, Epilogue};
 
 pub(crate) fn stats<T: Element>(
     kernel: &BatchNormStats,
@@ -115,6 +115,7 @@ pub(crate) fn frozen_stats(kernel: &BatchNormFrozenStats, running_mean: &[f32], 
 pub(crate) fn run<T: Element>(kernel: &BatchNorm, x: &[T], stats: &[f32], weight: &[f32], bias: &[f32], y: &mut [T]) {
     let shape = &kernel.shape;
     let c = shape.n_channels;
+    let finish = Finish::new(&Epilogue::activation(&kernel.activation));
     each_row_in_f32(
         c,
         y,
@@ -125,7 +126,7 @@ pub(crate) fn run<T: Element>(kernel: &BatchNorm, x: &[T], stats: &[f32], weight
             for (((((y, &x), mean), inv_std), weight), bias) in y.iter_mut().zip(x).zip(mean).zip(inv_std).zip(weight).zip(bias) {
                 *y = (x.widen() - mean) * (inv_std * weight) + bias;
             }
-            activate_in_place(kernel.activation, y);
+            finish.run(&[], y);
         },
     );
 }

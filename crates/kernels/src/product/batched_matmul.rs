@@ -39,7 +39,7 @@ impl BatchedMatmul {
     /// The product of one pair.
     pub(crate) fn one(&self) -> Matmul {
         let Self { m, n, k, transpose, .. } = *self;
-        Matmul { m, n, k, transpose, epilogue: Epilogue::None }
+        Matmul { m, n, k, transpose, epilogue: Epilogue::none() }
     }
 
     /// The dispatch of one family, for a caller who has measured which is faster; [`Kernel::dispatches`] picks by adapter and shape.

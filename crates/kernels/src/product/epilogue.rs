@@ -1,7 +1,156 @@
-//! The part of a WGSL module that finishes sums before they are stored.
+use crate::expr::wgsl::{self, Lanes};
+use crate::expr::{Activation, Expr};
+use crate::{Arg, DType, Error, Map, Part};
 
-use crate::expr::wgsl::Lanes;
-use crate::{Epilogue, Part};
+/// An elementwise expression that a product or convolution computes of each sum while the sum is still in registers or cache.
+///
+/// Input 0 is the sum. Input 1, if there is one, is the element of a further argument: a row that is the same for all rows of the result, or a matrix of the
+/// result's shape.
+///
+/// # Examples
+/// ```
+/// use brisk_kernels::expr::{Activation, Expr};
+/// use brisk_kernels::{Epilogue, Kernel, Matmul, Transpose};
+///
+/// // A linear layer with GELU, and one whose result is scaled and added to a residual.
+/// let layer = Epilogue::bias(&Activation::gelu());
+/// let residual = Epilogue::with_matrix(Expr::input(0) * 0.5 + Expr::input(1));
+/// let product = |epilogue| Matmul { m: 32, n: 10, k: 64, transpose: Transpose::B, epilogue };
+/// assert_eq!(product(layer).args()[2].len, 10);
+/// assert_eq!(product(residual).args()[2].len, 320);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Epilogue {
+    expr: Expr,
+    operand: Option<EpilogueOperand>,
+}
+
+/// The shape of an epilogue's further argument, for a result of `[m, n]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum EpilogueOperand {
+    /// `[n]`, as a bias.
+    Row,
+    /// `[m, n]`, as a residual, or as the output of an activation whose gradient is computed.
+    Matrix,
+}
+
+impl Default for Epilogue {
+    fn default() -> Self {
+        Self::none()
+    }
+}
+
+impl Epilogue {
+    /// `y = p`.
+    pub fn none() -> Self {
+        Self::map(Expr::input(0))
+    }
+
+    /// `y = expr(p)`.
+    pub const fn map(expr: Expr) -> Self {
+        Self { expr, operand: None }
+    }
+
+    /// `y = expr(p, row)`, with `row: [n]` a further argument.
+    pub const fn with_row(expr: Expr) -> Self {
+        Self { expr, operand: Some(EpilogueOperand::Row) }
+    }
+
+    /// `y = expr(p, operand)`, with `operand: [m, n]` a further argument: the gradient through an activation, for example, by [`Activation::grad_from_output`]
+    /// of its output, or by [`Activation::grad`] of its input.
+    pub const fn with_matrix(expr: Expr) -> Self {
+        Self { expr, operand: Some(EpilogueOperand::Matrix) }
+    }
+
+    /// `y = activation(p)`.
+    pub fn activation(activation: &Activation) -> Self {
+        Self::map(activation.forward.clone())
+    }
+
+    /// `y = activation(p + bias)`, with `bias: [n]` a further argument.
+    pub fn bias(activation: &Activation) -> Self {
+        Self::with_row(activation.forward.substitute(&[Expr::input(0) + Expr::input(1)]))
+    }
+
+    /// What is computed of the sum, input 0, and of the further argument, input 1.
+    pub const fn expr(&self) -> &Expr {
+        &self.expr
+    }
+
+    /// The shape of the further argument, if there is one.
+    pub const fn operand(&self) -> Option<EpilogueOperand> {
+        self.operand
+    }
+
+    /// Whether sums are stored as they are.
+    pub fn is_none(&self) -> bool {
+        self.operand.is_none() && self.expr == Expr::input(0)
+    }
+
+    /// The argument of input 1, for a result of `[m, n]`.
+    pub(crate) fn arg(&self, m: usize, n: usize) -> Option<Arg> {
+        Some(match self.operand? {
+            EpilogueOperand::Row => Arg::read("bias", DType::F32, n),
+            EpilogueOperand::Matrix => Arg::read("operand", DType::F32, [m, n]),
+        })
+    }
+
+    /// How many arguments it reads.
+    pub(crate) const fn n_args(&self) -> usize {
+        if self.operand.is_some() { 1 } else { 0 }
+    }
+
+    /// Whether the expression reads what there is.
+    pub(crate) fn check(&self, kernel: &'static str) -> Result<(), Error> {
+        let n_inputs = 1 + self.n_args();
+        if self.expr.n_inputs() <= n_inputs && (self.operand.is_none() || self.expr.reads(1)) {
+            return Ok(());
+        }
+        let found = format!("the epilogue `{}` of {n_inputs} inputs", self.expr);
+        Err(Error::Unsupported {
+            kernel,
+            found,
+            expected: "an expression of the sum, x0, and of x1 if and only if there is a further argument",
+        })
+    }
+
+    /// The epilogue that also computes `map`, whose input `input` is what this one gives, if there is one.
+    pub(crate) fn followed_by(&self, map: &Map, input: usize) -> Option<Self> {
+        let expr = map.as_plain()?;
+        let (before, operand) = (self.expr.clone(), Expr::input(1));
+        match (map.inputs.len(), self.operand) {
+            (1, operand) => Some(Self { expr: expr.substitute(&[before]), operand }),
+            (2, None) => {
+                let inputs = if input == 0 { [before, operand] } else { [operand, before] };
+                Some(Self::with_matrix(expr.substitute(&inputs)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Gives `finished`, over the group `FUSED` and the binding `fused` where there is a further argument.
+    pub(crate) fn parts(&self, results: Results) -> Vec<Part> {
+        let (lanes, at, at_type) = match results {
+            Results::Four => (Lanes::Four, ["i", "col"], "u32"),
+            Results::Two => (Lanes::Two, ["at", "cols"], "vec2u"),
+        };
+        let place = self.operand.map(|operand| match operand {
+            EpilogueOperand::Row => at[1],
+            EpilogueOperand::Matrix => at[0],
+        });
+        let operand = place.map_or_else(String::new, |place| match results {
+            Results::Four => format!(", load_fused(fused[{place}])"),
+            Results::Two => format!(", vec2f(load_fused({place}.x), load_fused({place}.y))"),
+        });
+        let [i, col] = at;
+        let text = format!("fn finished(sum: V, {i}: {at_type}, {col}: {at_type}) -> V {{ return epilogue(sum{operand}); }}\n");
+        let finished = Part { name: "finished".into(), text: text.into() };
+        let functions = wgsl::functions(std::slice::from_ref(&self.expr));
+        let epilogue = wgsl::function("epilogue", &self.expr, 1 + self.n_args());
+        [lanes.part(), finished].into_iter().chain(functions).chain([epilogue]).collect()
+    }
+}
 
 /// How a module holds the results that it finishes.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -12,32 +161,4 @@ pub(crate) enum Results {
     /// Two as `vec2f`: `finished(sum: V, at: vec2u, cols: vec2u) -> V`, where `at` are their indices in the result, and `cols` those in their
     /// rows.
     Two,
-}
-
-impl Epilogue {
-    /// Gives `finished`, over the group `FUSED` and the binding `fused` where the epilogue reads a further argument.
-    pub(crate) fn parts(self, results: Results) -> Vec<Part> {
-        let (lanes, at, at_type) = match results {
-            Results::Four => (Lanes::Four, ["i", "col"], "u32"),
-            Results::Two => (Lanes::Two, ["at", "cols"], "vec2u"),
-        };
-        let fused = |at: &str| match results {
-            Results::Four => format!("load_fused(fused[{at}])"),
-            Results::Two => format!("vec2f(load_fused({at}.x), load_fused({at}.y))"),
-        };
-        let body = match self {
-            Self::None => "sum".to_owned(),
-            Self::Activation(_) => "act(sum)".to_owned(),
-            Self::Bias(_) => format!("act(sum + {})", fused(at[1])),
-            Self::OutputGrad(_) => format!("through(sum, {})", fused(at[0])),
-        };
-        let [i, col] = at;
-        let text = format!("fn finished(sum: V, {i}: {at_type}, {col}: {at_type}) -> V {{ return {body}; }}\n");
-        let calls = match self {
-            Self::None => Vec::new(),
-            Self::Activation(activation) | Self::Bias(activation) => activation.act_parts(),
-            Self::OutputGrad(activation) => activation.through_parts(),
-        };
-        [lanes.part(), Part { name: "epilogue".into(), text: text.into() }].into_iter().chain(calls).collect()
-    }
 }

@@ -4,13 +4,12 @@ use super::matmul_stored_cpu::Reads;
 use crate::core::half::Floats;
 use crate::core::sizes::check_sizes;
 use crate::core::stored_form::{StoredForm, with_element};
-use crate::expr::Expr;
-use crate::{Access, Activation, Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, Map, MatmulFamily, TwinArgs};
+use crate::{Access, Adapter, Arg, Cost, DType, Dispatch, Epilogue, Error, Kernel, Map, MatmulFamily, TwinArgs};
 
 /// A matrix product with what follows it: `y = epilogue(op(a) op(b))`.
 ///
-/// The three products of a linear layer are this kernel: forward `x Wᵀ` with [`Epilogue::Bias`], the gradient of the input
-/// `dz W` with [`Epilogue::OutputGrad`] of the layer below, the gradient of the weights `dzᵀ x`.
+/// The three products of a linear layer are this kernel: forward `x Wᵀ` with [`Epilogue::bias`], the gradient of the input
+/// `dz W`, whose epilogue is the derivative of the activation below, and the gradient of the weights `dzᵀ x`.
 ///
 /// # Shapes
 /// `a`: `[m, k]`, or `[k, m]` if transposed; `b`: `[k, n]`, or `[n, k]` if transposed; `y`: `[m, n]`; all row-major, contiguous.
@@ -21,7 +20,7 @@ use crate::{Access, Activation, Adapter, Arg, Cost, DType, Dispatch, Error, Kern
 /// `k` is long, hardware sums runs of `k` apart, in scratch of up to 4 MiB.
 /// # Reference
 /// Goto & van de Geijn 2008, *Anatomy of high-performance matrix multiplication*.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Matmul {
     /// Rows of `y`.
     pub m: usize,
@@ -71,58 +70,6 @@ impl Transpose {
     }
 }
 
-/// What is done with a product `p[m, n]` while it is still in registers or cache.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub enum Epilogue {
-    /// `y = p`.
-    #[default]
-    None,
-    /// `y = act(p)`.
-    Activation(Activation),
-    /// `y = act(p + bias)`, `bias: [n]` a further argument.
-    Bias(Activation),
-    /// `y = p * act'`, the derivative taken from `output: [m, n]`, a further argument: the gradient through an activation
-    /// whose output was the input of the layer.
-    OutputGrad(Activation),
-}
-
-impl Epilogue {
-    /// The one that also computes `map`, whose input `input` is what this one gives, if there is one.
-    pub(crate) fn followed_by(self, map: &Map, input: usize) -> Option<Self> {
-        let expr = map.as_plain()?;
-        let [first, second] = [0, 1].map(Expr::input);
-        match (self, map.inputs.len()) {
-            (Self::None | Self::Activation(Activation::Identity), 1) => {
-                Some(Self::Activation(Activation::of_epilogue(expr, |act| act.forward() == *expr)?))
-            }
-            (Self::Bias(Activation::Identity), 1) => {
-                Some(Self::Bias(Activation::of_epilogue(expr, |act| act.forward() == *expr)?))
-            }
-            (Self::None | Self::Activation(Activation::Identity), 2) => {
-                let expr = if input == 0 { expr.clone() } else { expr.substitute(&[second, first]) };
-                let act = Activation::of_epilogue(&expr, |act| act.grad_from_output().as_ref() == Some(&expr))?;
-                Some(Self::OutputGrad(act))
-            }
-            _ => None,
-        }
-    }
-
-    pub(crate) const fn activation(self) -> Activation {
-        match self {
-            Self::None => Activation::Identity,
-            Self::Activation(act) | Self::Bias(act) | Self::OutputGrad(act) => act,
-        }
-    }
-
-    pub(crate) const fn code(self) -> u32 {
-        match self {
-            Self::None | Self::Activation(_) => 0,
-            Self::Bias(_) => 1,
-            Self::OutputGrad(_) => 2,
-        }
-    }
-}
-
 impl Matmul {
     /// The dispatches of one family, for a caller who has measured which is faster; [`Kernel::dispatches`] picks by adapter and shape.
     ///
@@ -158,7 +105,7 @@ impl Matmul {
 
     /// The index of `y` in the argument list: after `a`, `b` and the epilogue's argument.
     fn y_arg(&self) -> usize {
-        2 + usize::from(self.epilogue.code() != 0)
+        2 + self.epilogue.n_args()
     }
 }
 
@@ -168,20 +115,16 @@ impl Kernel for Matmul {
     }
 
     fn args(&self) -> Vec<Arg> {
-        let Self { m, n, k, epilogue, .. } = *self;
+        let Self { m, n, k, .. } = *self;
         let mut args = vec![Arg::read("a", DType::F32, [m, k]), Arg::read("b", DType::F32, [k, n])];
-        match epilogue {
-            Epilogue::None | Epilogue::Activation(_) => {}
-            Epilogue::Bias(_) => args.push(Arg::read("bias", DType::F32, n)),
-            Epilogue::OutputGrad(_) => args.push(Arg::read("output", DType::F32, [m, n])),
-        }
+        args.extend(self.epilogue.arg(m, n));
         args.push(Arg::write("y", DType::F32, [m, n]));
         args.extend(self.scratch());
         args
     }
 
     fn check(&self) -> Result<(), Error> {
-        self.epilogue.activation().check_grad_from_output(self.name())?;
+        self.epilogue.check(self.name())?;
         check_sizes(self, &[("m", self.m), ("n", self.n), ("k", self.k)])
     }
 
@@ -191,15 +134,16 @@ impl Kernel for Matmul {
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
         let (a, b) = (args.read(0), args.read(1));
-        let fused = (self.epilogue.code() != 0).then(|| args.read(2));
+        let fused = self.epilogue.operand().map(|_| args.read(2));
         let y = args.write(self.y_arg());
         let b_turned = self.transpose.b().then(|| args.write(self.y_arg() + 1));
         matmul_cpu::run(self, a, b, fused.unwrap_or(&[]), y, b_turned);
     }
 
     fn followed_by(&self, map: &Map, input: usize) -> Option<Box<dyn Kernel>> {
-        let fused = Self { epilogue: self.epilogue.followed_by(map, input)?, ..*self };
-        fused.check().is_ok().then(|| Box::new(fused) as Box<dyn Kernel>)
+        // A sum in runs is worth more than a kernel saved.
+        let epilogue = if self.n_runs() == 1 { self.epilogue.followed_by(map, input)? } else { return None };
+        Some(Box::new(Self { epilogue, ..*self }))
     }
 
     fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {

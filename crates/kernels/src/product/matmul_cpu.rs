@@ -1,13 +1,11 @@
-use std::ops::Range;
-
 use rayon::prelude::*;
 
+use super::epilogue_cpu::Finish;
 use super::gemm::{Operand, Tile, product};
 use super::matmul_vector_cpu::{row_times_matrix, scale_row};
 use crate::core::blocks::{cut, each_row};
 use crate::core::half::Element;
-use crate::elementwise::activation_cpu::{activate_in_place, scale_by_slope};
-use crate::{Epilogue, Matmul, Transpose};
+use crate::{Matmul, Transpose};
 
 /// Rows and columns of a tile of the result, from large ones, which reuse their operands more, to those that give work to more threads.
 const TILES: [(usize, usize); 5] = [(256, 256), (256, 128), (256, 64), (128, 64), (64, 64)];
@@ -22,7 +20,8 @@ const DEPTH: usize = 512;
 pub(crate) const SERIAL_WORK: usize = 64 * 1024;
 
 pub(crate) fn run(kernel: &Matmul, a: &[f32], b: &[f32], fused: &[f32], y: &mut [f32], b_turned: Option<&mut [f32]>) {
-    let Matmul { m, n, k, transpose, epilogue } = *kernel;
+    let Matmul { m, n, k, transpose, ref epilogue } = *kernel;
+    let finish = Finish::new(epilogue);
     // With a side of one, stored transposed is stored the same or the other way round, so `b` need not be turned.
     if k == 1 {
         return each_row(
@@ -31,7 +30,7 @@ pub(crate) fn run(kernel: &Matmul, a: &[f32], b: &[f32], fused: &[f32], y: &mut 
             #[inline(always)]
             |row, y| {
                 scale_row(a[row], b, y);
-                apply(epilogue, fused, n, row, 0..n, y);
+                finish.run(&fused[finish.operand_range(n, row, 0, n)], y);
             },
         );
     }
@@ -46,7 +45,7 @@ pub(crate) fn run(kernel: &Matmul, a: &[f32], b: &[f32], fused: &[f32], y: &mut 
             n,
             y,
             #[inline(always)]
-            |row, y| apply(epilogue, fused, n, row, 0..n, y),
+            |row, y| finish.run(&fused[finish.operand_range(n, row, 0, n)], y),
         );
     }
     let a = match transpose.a() {
@@ -69,24 +68,8 @@ pub(crate) fn run(kernel: &Matmul, a: &[f32], b: &[f32], fused: &[f32], y: &mut 
         &tiles(m, n, k, transpose),
         &depths,
         #[inline(always)]
-        |row, cols, y| apply(epilogue, fused, n, row, cols, y),
+        |row, cols, y| finish.run(&fused[finish.operand_range(n, row, cols.start, cols.len())], y),
     );
-}
-
-/// The epilogue on part of a row of the product.
-#[inline(always)]
-pub(crate) fn apply(epilogue: Epilogue, fused: &[f32], n: usize, row: usize, cols: Range<usize>, y: &mut [f32]) {
-    match epilogue {
-        Epilogue::None => {}
-        Epilogue::Activation(act) => activate_in_place(act, y),
-        Epilogue::Bias(act) => {
-            for (y, bias) in y.iter_mut().zip(&fused[cols]) {
-                *y += bias;
-            }
-            activate_in_place(act, y);
-        }
-        Epilogue::OutputGrad(act) => scale_by_slope(act, &fused[row * n..][cols], y),
-    }
 }
 
 /// A grid of tiles over `[m, n]`, chosen by shape alone.

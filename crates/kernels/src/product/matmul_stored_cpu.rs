@@ -5,13 +5,13 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
+use super::epilogue_cpu::Finish;
 use super::gemm::{Onto, Operand, product_onto, serial_product};
 use super::matmul_cpu::{SERIAL_WORK, tiles};
 use super::matmul_vector_cpu::{row_times_matrix, scale_row};
 use crate::core::half::{Element, Floats, in_f32};
 use crate::core::room::with_room;
 use crate::core::vectorised::vectorised;
-use crate::elementwise::activation_cpu::{activate_in_place, scale_by_slope};
 use crate::{Epilogue, Matmul, Transpose};
 
 /// Into how many bands of rows a result is cut at least, if they have the rows.
@@ -36,7 +36,7 @@ pub(crate) struct Reads<'a> {
 pub(crate) fn run<Y: Element>(kernel: &Matmul, reads: Reads<'_>, y: &mut [Y], b_turned: Option<&mut [f32]>) {
     let Matmul { m, n, k, transpose, .. } = *kernel;
     let Reads { a, b, fused } = reads;
-    let ending = Ending { epilogue: kernel.epilogue, n, fused };
+    let ending = Ending::new(&kernel.epilogue, n, fused);
     // With a side of one, stored transposed is stored the same.
     let (turn_a, turn_b) = (transpose.a() && m > 1 && k > 1, transpose.b() && n > 1 && k > 1);
     let b = match b_turned {
@@ -57,38 +57,26 @@ pub(crate) fn run<Y: Element>(kernel: &Matmul, reads: Reads<'_>, y: &mut [Y], b_
 
 /// What is done with products before they are stored.
 pub(crate) struct Ending<'a> {
-    pub(crate) epilogue: Epilogue,
+    finish: Finish,
     /// Columns of the result.
-    pub(crate) n: usize,
-    pub(crate) fused: Floats<'a>,
+    n: usize,
+    operand: Floats<'a>,
 }
 
-impl Ending<'_> {
+impl<'a> Ending<'a> {
+    /// The epilogue with its further argument, if it has one.
+    pub(crate) fn new(epilogue: &Epilogue, n: usize, operand: Floats<'a>) -> Self {
+        Self { finish: Finish::new(epilogue), n, operand }
+    }
+
     /// The epilogue of `sums`, whole rows from `first` on.
     pub(crate) fn apply(&self, first: usize, sums: &mut [f32]) {
-        let (epilogue, n) = (self.epilogue, self.n);
-        let fused = match epilogue {
-            Epilogue::None | Epilogue::Activation(_) => 0..0,
-            Epilogue::Bias(_) => 0..n,
-            Epilogue::OutputGrad(_) => first * n..first * n + sums.len(),
-        };
-        with_room(self.fused.n_room(fused.len()), |room| {
-            let fused = self.fused.get(fused, room);
+        let range = self.finish.operand_range(self.n, first, 0, sums.len());
+        with_room(self.operand.n_room(range.len()), |room| {
+            let operand = self.operand.get(range, room);
             vectorised(
                 #[inline(always)]
-                || match epilogue {
-                    Epilogue::None => {}
-                    Epilogue::Activation(act) => activate_in_place(act, sums),
-                    Epilogue::Bias(act) => {
-                        for sums in sums.chunks_exact_mut(n) {
-                            for (sum, bias) in sums.iter_mut().zip(fused) {
-                                *sum += bias;
-                            }
-                        }
-                        activate_in_place(act, sums);
-                    }
-                    Epilogue::OutputGrad(act) => scale_by_slope(act, fused, sums),
-                },
+                || self.finish.run(operand, sums),
             );
         });
     }

@@ -4,6 +4,7 @@ pub(crate) mod batched_matmul;
 pub(crate) mod batched_matmul_cpu;
 pub(crate) mod coop_tiles;
 pub(crate) mod epilogue;
+pub(crate) mod epilogue_cpu;
 pub(crate) mod gemm;
 pub(crate) mod matmul;
 pub(crate) mod matmul_cpu;

@@ -6,9 +6,7 @@ use super::modules;
 use super::tile_form::TileForm;
 use super::tiles::product_workgroups;
 use crate::map::map_reduce_module::sum_of_parts;
-use crate::{
-    Activation, Adapter, CoopShape, DType, Dispatch, Epilogue, Error, Matmul, MatmulFamily, Tiles, Transpose, fold_workgroups,
-};
+use crate::{Adapter, CoopShape, DType, Dispatch, Error, Matmul, MatmulFamily, Tiles, Transpose, fold_workgroups};
 
 /// Runs of `k` are of so many places at least, and a multiple of it.
 const RUN_PLACES: usize = 256;
@@ -46,10 +44,9 @@ impl Matmul {
 
     /// How many runs `k` is cut into where there are too few results to fill a card, by shape alone: 1 for most. Gradients of weights are such.
     pub(crate) fn n_runs(&self) -> usize {
-        let Self { m, n, k, epilogue, .. } = *self;
-        let is_plain = matches!(epilogue, Epilogue::None | Epilogue::Activation(Activation::Identity));
+        let Self { m, n, k, .. } = *self;
         let n_tiles = Tiles::MEDIUM.n_groups(m, n).max(1);
-        if !is_plain || !(self.reads_vectors() || self.is_thin()) || n_tiles > N_ENOUGH {
+        if !self.epilogue.is_none() || !(self.reads_vectors() || self.is_thin()) || n_tiles > N_ENOUGH {
             return 1;
         }
         let of_memory = RUNS_LEN / m.saturating_mul(n).max(1);

@@ -28,9 +28,9 @@ fn twin_equals_hand_worked_numbers() {
     assert_close("running mean", floats(&results[0]), &[0.25 * 6.0], DEFAULT);
     assert_close("running var", floats(&results[1]), &[0.75 + 0.25 * 17.0], DEFAULT);
     assert_close("stats", floats(&results[2]), &[2.0, 1.0, 10.0, 0.25], Tolerance { absolute: 0.0, relative: 1e-5 });
-    let y = normalised(shape, &x, &[2.0], &[0.5], Activation::Identity);
+    let y = normalised(shape, &x, &[2.0], &[0.5], Activation::identity());
     assert_close("y", &y, &[-1.5, 2.5, -1.5, 2.5], Tolerance { absolute: 1e-4, relative: 0.0 });
-    let y = normalised(shape, &x, &[2.0], &[0.5], Activation::Relu);
+    let y = normalised(shape, &x, &[2.0], &[0.5], Activation::relu());
     assert_close("relu", &y, &[0.0, 2.5, 0.0, 2.5], Tolerance { absolute: 1e-4, relative: 0.0 });
 }
 
@@ -81,7 +81,7 @@ fn gradients_equal_finite_differences() {
     for shape in [shape(24, 5, 1), shape(24, 5, 3), shape(200, 2, 2)] {
         let (x, grad_y) = (random.floats(shape.len()), random.floats(shape.len()));
         let (weight, bias) = (random.floats(shape.n_channels), random.floats(shape.n_channels));
-        let y = |x: &[f32], weight: &[f32], bias: &[f32]| normalised(shape, x, weight, bias, Activation::Identity);
+        let y = |x: &[f32], weight: &[f32], bias: &[f32]| normalised(shape, x, weight, bias, Activation::identity());
         let stats = stats_of(shape, &x).remove(2);
         let sums = run_twin(&BatchNormGradSums { shape }, &[words(&grad_y), words(&x), stats.clone()]);
         let given = [words(&grad_y), words(&x), stats, words(&weight), sums[0].clone(), sums[1].clone()];
@@ -110,7 +110,7 @@ fn running_statistics_normalise_without_changing() {
     let shape = shape(2, 2, 1);
     let (x, weight) = (words(&[3.0, -1.0, 1.0, -2.0]), words(&[2.0, 1.0]));
     let y = twin_floats(
-        &BatchNorm { shape, activation: Activation::Identity },
+        &BatchNorm { shape, activation: Activation::identity() },
         &[x, stats.clone(), weight.clone(), words(&[0.0, 10.0])],
     );
     assert_eq!(y, [2.0, 12.0, 0.0, 10.0]);
@@ -132,7 +132,7 @@ fn gpu_agrees() {
         let kernel = BatchNormStats { shape, eps: EPS, momentum: 0.1 };
         gpu_equals_twin_within(&kernel, &[x.clone(), running[0].clone(), running[1].clone()], divided);
         let stats = stats_of(shape, floats(&x)).remove(2);
-        for activation in [Activation::Identity, Activation::Celu { alpha: 0.3 }] {
+        for activation in [Activation::identity(), Activation::celu(0.3)] {
             let given = [x.clone(), stats.clone(), weight.clone(), bias.clone()];
             gpu_equals_twin_within(&BatchNorm { shape, activation }, &given, divided);
         }
@@ -155,7 +155,7 @@ fn gpu_agrees() {
 fn nan_passes_through_saturating_activations() {
     let shape = shape(2, 2, 1);
     let (x, stats) = (words(&[f32::NAN, 1.0, 2.0, 3.0]), words(&[0.0, 0.0, 1.0, 1.0]));
-    for activation in [Activation::Sigmoid, Activation::Tanh] {
+    for activation in [Activation::sigmoid(), Activation::tanh()] {
         gpu_equals_twin(&BatchNorm { shape, activation }, &[x.clone(), stats.clone(), words(&[1.0; 2]), words(&[0.0; 2])]);
     }
 }
@@ -169,7 +169,7 @@ fn bits_do_not_depend_on_threads() {
     same_bits_on_any_pool(&BatchNormStats { shape, eps: EPS, momentum: 0.1 }, &[x.clone(), running.clone(), running]);
     let stats = stats_of(shape, floats(&x)).remove(2);
     same_bits_on_any_pool(
-        &BatchNorm { shape, activation: Activation::Relu },
+        &BatchNorm { shape, activation: Activation::relu() },
         &[x.clone(), stats.clone(), weight.clone(), weight],
     );
     same_bits_on_any_pool(&BatchNormGradSums { shape }, &[grad_y, x, stats]);
@@ -195,6 +195,4 @@ fn groups_that_make_no_sense_are_refused() {
         BatchNormFrozenGrad { shape: shape(4, 1, 2) },
         "batch_norm_frozen_grad: n_groups is 2, expected 1, since the running statistics are those of all rows",
     );
-    let gelu = BatchNorm { shape: shape(4, 1, 1), activation: Activation::Gelu };
-    assert!(gelu.check().is_err(), "gelu's derivative needs its input");
 }

@@ -22,7 +22,7 @@ fn it_is_the_product_of_each_pair_and_gpu_agrees() {
         for [n_batch, m, n, k] in [[1, 1, 1, 1], [3, 5, 7, 4], [2, 31, 33, 9], [5, 32, 32, 32], [2, 65, 3, 70], [70, 2, 3, 1]] {
             let kernel = BatchedMatmul { n_batch, m, n, k, transpose };
             let given = [words(&random.floats(n_batch * m * k)), words(&random.floats(n_batch * k * n))];
-            let one = Matmul { m, n, k, transpose, epilogue: Epilogue::None };
+            let one = Matmul { m, n, k, transpose, epilogue: Epilogue::none() };
             let pairs = given[0].chunks_exact(m * k).zip(given[1].chunks_exact(k * n));
             let expected: Vec<f32> = pairs.flat_map(|(a, b)| twin_floats(&one, &[a.to_vec(), b.to_vec()])).collect();
             assert_close(&format!("{kernel:?}"), &twin_floats(&kernel, &given), &expected, Tolerance::of_sum(k));

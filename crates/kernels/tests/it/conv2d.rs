@@ -1,9 +1,11 @@
+use brisk_kernels::expr::Expr;
 use brisk_kernels::*;
 
 use crate::close::{GRADIENT, Tolerance, assert_close};
 use crate::gpu::gpu;
 use crate::random::Random;
 use crate::run::*;
+use crate::samples::output_grad;
 
 fn shape(x: [usize; 4], n_out: usize, window: Window) -> ConvShape {
     let [n_images, height, width, n_channels] = x;
@@ -87,12 +89,12 @@ fn twin_equals_hand_worked_numbers() {
     // One channel, a kernel that takes the difference of the right and the left neighbour.
     let shape = shape([1, 2, 3, 1], 1, window([1, 3], [1, 1], [0, 1]));
     let (x, weight) = (words(&[1.0, 2.0, 4.0, 8.0, 16.0, 32.0]), words(&[-1.0, 0.0, 1.0]));
-    let conv = Conv2d { shape, epilogue: Epilogue::None };
+    let conv = Conv2d { shape, epilogue: Epilogue::none() };
     assert_eq!(twin_floats(&conv, &[x.clone(), weight.clone()]), [2.0, 3.0, -2.0, 16.0, 24.0, -16.0], "y");
-    let relu = Conv2d { shape, epilogue: Epilogue::Bias(Activation::Relu) };
+    let relu = Conv2d { shape, epilogue: Epilogue::bias(&Activation::relu()) };
     assert_eq!(twin_floats(&relu, &[x.clone(), weight.clone(), words(&[1.0])]), [3.0, 4.0, 0.0, 17.0, 25.0, 0.0], "relu(y + 1)");
     let grad_y = words(&[1.0, 10.0, 100.0, 0.0, 0.0, 1000.0]);
-    let grad_x = Conv2dGradInput { shape, epilogue: Epilogue::None };
+    let grad_x = Conv2dGradInput { shape, epilogue: Epilogue::none() };
     assert_eq!(twin_floats(&grad_x, &[grad_y.clone(), weight]), [-10.0, -99.0, 10.0, 0.0, -1000.0, 0.0], "grad_x");
     let grad_weight = twin_floats(&Conv2dGradWeight { shape }, &[grad_y, x]);
     assert_eq!(grad_weight, [10.0 + 200.0 + 16000.0, 1.0 + 20.0 + 400.0 + 32000.0, 2.0 + 40.0], "grad_weight");
@@ -109,8 +111,8 @@ fn twins_equal_the_definition() {
         let check = |what: &str, kernel: &dyn Kernel, given: &[Words], expected: &[f32]| {
             assert_close(&format!("{what} of {shape:?}"), &twin_floats(kernel, given), expected, tolerance);
         };
-        check("y", &Conv2d { shape, epilogue: Epilogue::None }, &[x.clone(), weight.clone()], &y);
-        check("grad_x", &Conv2dGradInput { shape, epilogue: Epilogue::None }, &[grad_y.clone(), weight], &grad_x);
+        check("y", &Conv2d { shape, epilogue: Epilogue::none() }, &[x.clone(), weight.clone()], &y);
+        check("grad_x", &Conv2dGradInput { shape, epilogue: Epilogue::none() }, &[grad_y.clone(), weight], &grad_x);
         check("grad_weight", &Conv2dGradWeight { shape }, &[grad_y, x], &grad_weight);
     }
 }
@@ -134,9 +136,9 @@ fn twins_equal_the_definition_where_work_is_cut() {
         let [y, grad_x, grad_weight] = by_definition(&shape, &x, &weight, &grad_y);
         let (x, weight, grad_y) = (words(&x), words(&weight), words(&grad_y));
         let of_sum = |n| Tolerance::of_sum(4 * n);
-        let found = twin_floats(&Conv2d { shape, epilogue: Epilogue::None }, &[x.clone(), weight.clone()]);
+        let found = twin_floats(&Conv2d { shape, epilogue: Epilogue::none() }, &[x.clone(), weight.clone()]);
         assert_close(&format!("y of {shape:?}"), &found, &y, of_sum(shape.n_patch()));
-        let found = twin_floats(&Conv2dGradInput { shape, epilogue: Epilogue::None }, &[grad_y.clone(), weight]);
+        let found = twin_floats(&Conv2dGradInput { shape, epilogue: Epilogue::none() }, &[grad_y.clone(), weight]);
         assert_close(&format!("grad_x of {shape:?}"), &found, &grad_x, of_sum(shape.window.n_taps() * shape.n_out));
         let found = twin_floats(&Conv2dGradWeight { shape }, &[grad_y, x]);
         assert_close(&format!("grad_weight of {shape:?}"), &found, &grad_weight, of_sum(shape.y().n_pixels()));
@@ -149,8 +151,8 @@ fn gradients_equal_slopes() {
     let mut random = Random::new(3);
     for shape in shapes() {
         let Given { x, weight, grad_y, .. } = given(&mut random, &shape);
-        let y = |x: &[f32], w: &[f32]| twin_floats(&Conv2d { shape, epilogue: Epilogue::None }, &[words(x), words(w)]);
-        let grad_x = twin_floats(&Conv2dGradInput { shape, epilogue: Epilogue::None }, &[words(&grad_y), words(&weight)]);
+        let y = |x: &[f32], w: &[f32]| twin_floats(&Conv2d { shape, epilogue: Epilogue::none() }, &[words(x), words(w)]);
+        let grad_x = twin_floats(&Conv2dGradInput { shape, epilogue: Epilogue::none() }, &[words(&grad_y), words(&weight)]);
         let grad_weight = twin_floats(&Conv2dGradWeight { shape }, &[words(&grad_y), words(&x)]);
         let (along_x, along_w) = (random.floats(x.len()), random.floats(weight.len()));
         let pairs = [
@@ -169,19 +171,19 @@ fn epilogues_are_those_of_a_product() {
     for shape in [shape([2, 5, 7, 3], 4, Window::square(3, 1)), shape([2, 5, 7, 3], 4, Window::square(1, 0))] {
         let Given { x, weight, grad_y, bias } = given(&mut random, &shape);
         let (x, weight, grad_y, bias) = (words(&x), words(&weight), words(&grad_y), words(&bias));
-        let bare = twin_floats(&Conv2d { shape, epilogue: Epilogue::None }, &[x.clone(), weight.clone()]);
+        let bare = twin_floats(&Conv2d { shape, epilogue: Epilogue::none() }, &[x.clone(), weight.clone()]);
         let biased: Vec<f32> = bare.iter().enumerate().map(|(i, y)| y + floats(&bias)[i % shape.n_out]).collect();
-        let act = Activation::Celu { alpha: 0.5 };
-        let activated = |z: &[f32]| twin_floats(&Map::flat(z.len(), act.forward()), &[words(z)]);
-        let found = twin_floats(&Conv2d { shape, epilogue: Epilogue::Bias(act) }, &[x.clone(), weight.clone(), bias]);
+        let act = Activation::celu(0.5);
+        let activated = |z: &[f32]| twin_floats(&Map::flat(z.len(), act.forward.clone()), &[words(z)]);
+        let found = twin_floats(&Conv2d { shape, epilogue: Epilogue::bias(&act) }, &[x.clone(), weight.clone(), bias]);
         assert_close("act(y + bias)", &found, &activated(&biased), Tolerance::of_sum(shape.n_patch()));
-        let found = twin_floats(&Conv2d { shape, epilogue: Epilogue::Activation(act) }, &[x.clone(), weight.clone()]);
+        let found = twin_floats(&Conv2d { shape, epilogue: Epilogue::activation(&act) }, &[x.clone(), weight.clone()]);
         assert_close("act(y)", &found, &activated(&bare), Tolerance::of_sum(shape.n_patch()));
 
-        let grad_x = twin_floats(&Conv2dGradInput { shape, epilogue: Epilogue::None }, &[grad_y.clone(), weight.clone()]);
+        let grad_x = twin_floats(&Conv2dGradInput { shape, epilogue: Epilogue::none() }, &[grad_y.clone(), weight.clone()]);
         let through = Map::flat(grad_x.len(), act.grad_from_output().expect("it follows from the output"));
         let through = twin_floats(&through, &[words(&grad_x), x.clone()]);
-        let found = twin_floats(&Conv2dGradInput { shape, epilogue: Epilogue::OutputGrad(act) }, &[grad_y, weight, x]);
+        let found = twin_floats(&Conv2dGradInput { shape, epilogue: output_grad(&act) }, &[grad_y, weight, x]);
         assert_close("grad_x act'", &found, &through, Tolerance::of_sum(shape.n_patch()));
     }
 }
@@ -192,7 +194,7 @@ fn nan_reaches_the_windows_that_cover_it_and_no_others() {
     let mut x = vec![1.0; 16];
     x[0] = f32::NAN;
     for kernel in
-        [&Conv2d { shape, epilogue: Epilogue::None } as &dyn Kernel, &Conv2dGradInput { shape, epilogue: Epilogue::None }]
+        [&Conv2d { shape, epilogue: Epilogue::none() } as &dyn Kernel, &Conv2dGradInput { shape, epilogue: Epilogue::none() }]
     {
         let given = [words(&x), words(&[1.0; 9])];
         let y = twin_floats(kernel, &given);
@@ -209,8 +211,8 @@ fn nan_passes_through_saturating_epilogues_of_each_family() {
         for shape in [shape([1, 4, 4, 1], 1, Window::square(3, 1)), shape([1, 4, 4, 4], 4, Window::square(3, 1))] {
             let mut x = vec![1.0; shape.x.len()];
             x[0] = f32::NAN;
-            for act in [Activation::Sigmoid, Activation::Tanh] {
-                let kernel = By(family, Conv2d { shape, epilogue: Epilogue::Activation(act) }, Conv2d::dispatches_by);
+            for act in [Activation::sigmoid(), Activation::tanh()] {
+                let kernel = By(family, Conv2d { shape, epilogue: Epilogue::activation(&act) }, Conv2d::dispatches_by);
                 gpu_equals_twin(&kernel, &[words(&x), words(&vec![0.1; shape.n_weights()])]);
             }
         }
@@ -243,15 +245,19 @@ fn check_gpu(random: &mut Random, family: MatmulFamily, shape: ConvShape, act: A
     let Given { x, weight, grad_y, bias } = given(random, &shape);
     let (x, weight, grad_y, bias) = (words(&x), words(&weight), words(&grad_y), words(&bias));
     let tolerance = Tolerance::of_sum(shape.n_patch().max(shape.y().n_pixels()));
-    for epilogue in [Epilogue::None, Epilogue::Bias(act)] {
+    // A residual that is added before the activation.
+    let residual = Epilogue::with_matrix(act.forward.substitute(&[Expr::input(0) + Expr::input(1)]));
+    for epilogue in [Epilogue::none(), Epilogue::bias(&act), residual] {
         let mut given = vec![x.clone(), weight.clone()];
-        given.extend((epilogue != Epilogue::None).then(|| bias.clone()));
+        given.extend(
+            epilogue.operand().map(|operand| if operand == EpilogueOperand::Row { bias.clone() } else { grad_y.clone() }),
+        );
         let kernel = By(family, Conv2d { shape, epilogue }, Conv2d::dispatches_by);
         gpu_equals_twin_within(&kernel, &given, tolerance);
     }
-    for epilogue in [Epilogue::None, Epilogue::OutputGrad(act)] {
+    for epilogue in [Epilogue::none(), output_grad(&act)] {
         let mut given = vec![grad_y.clone(), weight.clone()];
-        given.extend((epilogue != Epilogue::None).then(|| x.clone()));
+        given.extend((epilogue != Epilogue::none()).then(|| x.clone()));
         let kernel = By(family, Conv2dGradInput { shape, epilogue }, Conv2dGradInput::dispatches_by);
         gpu_equals_twin_within(&kernel, &given, tolerance);
     }
@@ -263,17 +269,17 @@ fn check_gpu(random: &mut Random, family: MatmulFamily, shape: ConvShape, act: A
 fn direct_equals_twin() {
     let mut random = Random::new(5);
     for shape in shapes() {
-        check_gpu(&mut random, MatmulFamily::Direct, shape, Activation::Relu);
+        check_gpu(&mut random, MatmulFamily::Direct, shape, Activation::relu());
     }
-    for act in [Activation::Celu { alpha: 0.3 }, Activation::Tanh, Activation::Sigmoid] {
+    for act in [Activation::celu(0.3), Activation::tanh(), Activation::sigmoid()] {
         check_gpu(&mut random, MatmulFamily::Direct, shape([1, 3, 3, 2], 3, Window::square(3, 1)), act);
     }
     // More columns than a group has, and not a multiple of its invocations.
     for n_out in [4, 60, 64, 68, 132] {
-        check_gpu(&mut random, MatmulFamily::Direct, shape([2, 5, 5, 4], n_out, Window::square(3, 1)), Activation::Relu);
+        check_gpu(&mut random, MatmulFamily::Direct, shape([2, 5, 5, 4], n_out, Window::square(3, 1)), Activation::relu());
     }
     for n_out in [15, 17, 33] {
-        check_gpu(&mut random, MatmulFamily::Direct, shape([2, 5, 5, 3], n_out, Window::square(3, 1)), Activation::Relu);
+        check_gpu(&mut random, MatmulFamily::Direct, shape([2, 5, 5, 3], n_out, Window::square(3, 1)), Activation::relu());
     }
 }
 
@@ -281,8 +287,8 @@ fn direct_equals_twin() {
 #[test]
 fn direct_equals_twin_at_the_size_of_a_layer() {
     let mut random = Random::new(6);
-    check_gpu(&mut random, MatmulFamily::Direct, shape([5, 20, 20, 8], 16, Window::square(3, 1)), Activation::Relu);
-    check_gpu(&mut random, MatmulFamily::Direct, shape([4, 24, 24, 3], 10, window([3, 3], [2, 2], [1, 1])), Activation::Relu);
+    check_gpu(&mut random, MatmulFamily::Direct, shape([5, 20, 20, 8], 16, Window::square(3, 1)), Activation::relu());
+    check_gpu(&mut random, MatmulFamily::Direct, shape([4, 24, 24, 3], 10, window([3, 3], [2, 2], [1, 1])), Activation::relu());
 }
 
 /// Barriers are ruinous on a software adapter, so these are few and small.
@@ -297,7 +303,7 @@ fn tiled_equals_twin() {
         shape([2, 9, 11, 5], 3, window([2, 2], [3, 4], [0, 0])),
         shape([4, 12, 12, 3], 5, Window::square(3, 1)),
     ] {
-        check_gpu(&mut random, MatmulFamily::Tiled, shape, Activation::Tanh);
+        check_gpu(&mut random, MatmulFamily::Tiled, shape, Activation::tanh());
     }
 }
 
@@ -307,7 +313,7 @@ fn tiles_of_every_size_equal_twin() {
     let mut random = Random::new(9);
     let other = Tiles { lanes: [8, 16], blocks: [1, 2], depth: 8 };
     for tiles in [Tiles::SMALL, Tiles::MEDIUM, Tiles::LARGE, other] {
-        check_gpu(&mut random, MatmulFamily::TiledBy(tiles), shape([2, 5, 7, 4], 8, Window::square(3, 1)), Activation::Relu);
+        check_gpu(&mut random, MatmulFamily::TiledBy(tiles), shape([2, 5, 7, 4], 8, Window::square(3, 1)), Activation::relu());
     }
     for shape in [
         shape([2, 6, 6, 12], 36, window([3, 2], [2, 2], [1, 1])),
@@ -317,7 +323,7 @@ fn tiles_of_every_size_equal_twin() {
         shape([3, 15, 12, 8], 4, Window::square(1, 0)),
         shape([1, 3, 2, 520], 4, Window::square(1, 0)),
     ] {
-        check_gpu(&mut random, MatmulFamily::TiledBy(Tiles::SMALL), shape, Activation::Relu);
+        check_gpu(&mut random, MatmulFamily::TiledBy(Tiles::SMALL), shape, Activation::relu());
     }
 }
 
@@ -331,8 +337,11 @@ fn bits_do_not_depend_on_threads() {
     ] {
         let Given { x, weight, grad_y, bias } = given(&mut random, &shape);
         let (x, weight, grad_y, bias) = (words(&x), words(&weight), words(&grad_y), words(&bias));
-        same_bits_on_any_pool(&Conv2d { shape, epilogue: Epilogue::Bias(Activation::Relu) }, &[x.clone(), weight.clone(), bias]);
-        same_bits_on_any_pool(&Conv2dGradInput { shape, epilogue: Epilogue::None }, &[grad_y.clone(), weight]);
+        same_bits_on_any_pool(
+            &Conv2d { shape, epilogue: Epilogue::bias(&Activation::relu()) },
+            &[x.clone(), weight.clone(), bias],
+        );
+        same_bits_on_any_pool(&Conv2dGradInput { shape, epilogue: Epilogue::none() }, &[grad_y.clone(), weight]);
         same_bits_on_any_pool(&Conv2dGradWeight { shape }, &[grad_y, x]);
     }
 }
@@ -344,8 +353,8 @@ fn windows_that_do_not_fit_are_refused() {
         let error = kernel.check().expect_err("a shape that makes no sense");
         assert_eq!(error.to_string(), expected, "{kernel:?}");
     }
-    let none = Epilogue::None;
-    let conv = |x, n_out, window| Conv2d { shape: shape(x, n_out, window), epilogue: none };
+    let none = Epilogue::none();
+    let conv = |x, n_out, window| Conv2d { shape: shape(x, n_out, window), epilogue: none.clone() };
     let too_small = "expected at least the window's, padding included; pad more or take a smaller window";
     refuses(conv([1, 4, 2, 1], 1, Window::square(3, 0)), &format!("conv2d: width is 2, {too_small}"));
     refuses(conv([1, 1, 9, 1], 1, window([4, 1], [1, 1], [1, 0])), &format!("conv2d: height is 1, {too_small}"));
@@ -357,14 +366,11 @@ fn windows_that_do_not_fit_are_refused() {
     refuses(Conv2dGradWeight { shape: huge }, &format!("conv2d_grad_weight: n_images is {}, expected 1 to 2^32 - 1", usize::MAX));
     let many = shape([1 << 12, 1 << 12, 1 << 12, 1], 1, Window::square(3, 1));
     refuses(
-        Conv2dGradInput { shape: many, epilogue: none },
+        Conv2dGradInput { shape: many, epilogue: none.clone() },
         "conv2d_grad_input: pixels of x is 68719476736, expected 1 to 2^32 - 1",
     );
-    let unsupported = Conv2d { shape: shape([1, 4, 4, 1], 1, Window::square(3, 1)), epilogue: Epilogue::Bias(Activation::Gelu) };
-    assert!(unsupported.check().is_err(), "gelu's derivative needs its input");
-    let swapped = Conv2d { epilogue: Epilogue::OutputGrad(Activation::Relu), ..unsupported };
     refuses(
-        swapped,
-        "conv2d: OutputGrad(Relu) is not supported, expected none, an activation, or a bias; it is for `Conv2dGradInput`",
+        Conv2d { epilogue: Epilogue::map(Expr::input(1)), ..conv([1, 4, 4, 1], 1, Window::square(3, 1)) },
+        "conv2d: the epilogue `x1` of 1 inputs is not supported, expected an expression of the sum, x0, and of x1 if and only if there is a further argument",
     );
 }

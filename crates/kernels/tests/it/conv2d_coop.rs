@@ -9,6 +9,7 @@ use crate::emulated::{check, check_on, given, with_units};
 use crate::gpu::gpu;
 use crate::random::Random;
 use crate::run::{AsOnHardware, gpu_equals_twin_within};
+use crate::samples::output_grad;
 
 fn shape(x: [usize; 4], n_out: usize, window: Window) -> ConvShape {
     let [n_images, height, width, n_channels] = x;
@@ -43,22 +44,22 @@ fn grad_input(shape: ConvShape, epilogue: Epilogue) -> Conv2dGradInput {
 #[test]
 fn forward_equals_twin() {
     for shape in shapes_of_eight() {
-        check(Eight, 2, forward(shape, Epilogue::None), &[F16, F16, F32], shape.n_patch());
+        check(Eight, 2, forward(shape, Epilogue::none()), &[F16, F16, F32], shape.n_patch());
     }
     // Two blocks beside each other, of which the second ends within.
     let wide = shape([2, 5, 5, 8], 40, Window::square(3, 1));
-    check(Eight, 2, forward(wide, Epilogue::Bias(Activation::Relu)), &[F16, F16, F32, F16], wide.n_patch());
+    check(Eight, 2, forward(wide, Epilogue::bias(&Activation::relu())), &[F16, F16, F32, F16], wide.n_patch());
     let sixteen = shape([3, 5, 6, 16], 48, window([3, 3], [1, 2], [1, 1]));
-    check(Sixteen, 2, forward(sixteen, Epilogue::Bias(Activation::Relu)), &[F16; 4], sixteen.n_patch());
+    check(Sixteen, 2, forward(sixteen, Epilogue::bias(&Activation::relu())), &[F16; 4], sixteen.n_patch());
 }
 
 #[test]
 fn gradients_of_the_input_equal_twin() {
     for shape in shapes_of_eight() {
-        check(Eight, 2, grad_input(shape, Epilogue::None), &[F16, F16, F32], shape.window.n_taps() * shape.n_out);
+        check(Eight, 2, grad_input(shape, Epilogue::none()), &[F16, F16, F32], shape.window.n_taps() * shape.n_out);
     }
     let wide = shape([2, 7, 6, 48], 16, window([3, 3], [2, 1], [1, 1]));
-    check(Sixteen, 2, grad_input(wide, Epilogue::OutputGrad(Activation::Tanh)), &[F16; 4], wide.window.n_taps() * wide.n_out);
+    check(Sixteen, 2, grad_input(wide, output_grad(&Activation::tanh())), &[F16; 4], wide.window.n_taps() * wide.n_out);
 }
 
 /// Runs that end within a depth, the last one within a matrix; columns beyond a tile's last; a batch of fewer pixels than a run.
@@ -85,7 +86,7 @@ fn any_number_of_subgroups_equals_twin() {
     let narrow = shape([2, 5, 7, 16], 8, Window::square(3, 1));
     for of_lanes in [32, 4] {
         let adapter = Adapter { subgroup_min_size: of_lanes, subgroup_max_size: of_lanes, ..with_units(&adapter, Eight) };
-        check_on(&adapter, 2, forward(narrow, Epilogue::None), &[F16; 3], narrow.n_patch());
+        check_on(&adapter, 2, forward(narrow, Epilogue::none()), &[F16; 3], narrow.n_patch());
         check_on(&adapter, 2, Conv2dGradWeight { shape: narrow }, &[F16, F16, F32], narrow.y().n_pixels());
     }
 }
@@ -109,8 +110,8 @@ fn the_units_of_this_adapter_are_used() {
     };
     for shape in shapes_of_eight().map(of_units) {
         let (n, n_back) = (shape.n_patch(), shape.window.n_taps() * shape.n_out);
-        check(stored(forward(shape, Epilogue::Bias(Activation::Relu)), &[F16, F16, F32, F16]), n);
-        check(stored(grad_input(shape, Epilogue::OutputGrad(Activation::Relu)), &[F16; 4]), n_back);
+        check(stored(forward(shape, Epilogue::bias(&Activation::relu())), &[F16, F16, F32, F16]), n);
+        check(stored(grad_input(shape, output_grad(&Activation::relu())), &[F16; 4]), n_back);
         check(stored(Conv2dGradWeight { shape }, &[F16, F16, F32]), shape.y().n_pixels());
     }
 }
@@ -119,7 +120,7 @@ fn the_units_of_this_adapter_are_used() {
 fn what_units_cannot_compute_goes_to_tiles() {
     let Some(adapter) = gpu().map(|gpu| gpu.recorder.adapter().clone()) else { return };
     let label = |[n_channels, n_out]: [usize; 2], dtypes: &[DType], adapter: &Adapter| {
-        let kernel = stored(forward(shape([1, 4, 4, n_channels], n_out, Window::square(3, 1)), Epilogue::None), dtypes);
+        let kernel = stored(forward(shape([1, 4, 4, n_channels], n_out, Window::square(3, 1)), Epilogue::none()), dtypes);
         kernel.unwrap_or_else(|error| panic!("{error}")).dispatches(adapter).expect("a form")[0].label
     };
     let units = with_units(&adapter, Sixteen);

@@ -17,11 +17,11 @@ const TRANSPOSES: [Transpose; 4] = [Transpose::None, Transpose::A, Transpose::B,
 fn products_equal_twin() {
     let product = |transpose, m, n, k, epilogue| Matmul { m, n, k, transpose, epilogue };
     for transpose in TRANSPOSES {
-        check(Eight, 2, product(transpose, 24, 16, 40, Epilogue::None), &[F16; 3], 40);
+        check(Eight, 2, product(transpose, 24, 16, 40, Epilogue::none()), &[F16; 3], 40);
     }
     // Over the edges of several blocks, as many as share groups.
-    check(Sixteen, 2, product(Transpose::B, 80, 112, 16, Epilogue::Bias(Activation::Relu)), &[F16, F16, F32, F16], 16);
-    check(Sixteen, 4, product(Transpose::None, 80, 112, 32, Epilogue::None), &[F16, F16, F32], 32);
+    check(Sixteen, 2, product(Transpose::B, 80, 112, 16, Epilogue::bias(&Activation::relu())), &[F16, F16, F32, F16], 16);
+    check(Sixteen, 4, product(Transpose::None, 80, 112, 32, Epilogue::none()), &[F16, F16, F32], 32);
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn batches_and_runs_of_a_sum_equal_twin() {
     check(Sixteen, 4, batch, &[F16; 3], 16);
     check(Eight, 4, batch, &[F16, F16, F32], 16);
     // Two runs, of 512 places and of 16.
-    let grad = Matmul { m: 16, n: 32, k: 528, transpose: Transpose::A, epilogue: Epilogue::None };
+    let grad = Matmul { m: 16, n: 32, k: 528, transpose: Transpose::A, epilogue: Epilogue::none() };
     check(Eight, 2, grad, &[F16, F16, F32], 528);
 }
 
@@ -39,9 +39,9 @@ fn batches_and_runs_of_a_sum_equal_twin() {
 fn the_units_of_this_adapter_are_used() {
     let Some(adapter) = gpu().map(|gpu| gpu.recorder.adapter().clone()) else { return };
     let adapter = Adapter { kind: AdapterKind::Hardware, ..adapter };
-    let product = Matmul { m: 64, n: 64, k: 64, transpose: Transpose::B, epilogue: Epilogue::Bias(Activation::Relu) };
+    let product = Matmul { m: 64, n: 64, k: 64, transpose: Transpose::B, epilogue: Epilogue::bias(&Activation::relu()) };
     let label = |dtypes: &[DType]| {
-        let kernel = stored(product, dtypes).unwrap_or_else(|error| panic!("{error}"));
+        let kernel = stored(product.clone(), dtypes).unwrap_or_else(|error| panic!("{error}"));
         kernel.dispatches(&adapter).expect("a form")[0].label
     };
     let expected = if adapter.coop.is_some() { "kernels.matmul.coop" } else { "kernels.matmul.tiled" };
@@ -49,7 +49,7 @@ fn the_units_of_this_adapter_are_used() {
     assert_eq!(label(&[F32; 4]), "kernels.matmul.tiled", "f32 is not rounded");
     assert_eq!(label(&[F16, F32, F32, F16]), "kernels.matmul.tiled", "nor is one operand");
     let mut random = Random::new(3);
-    let kernel = AsOnHardware(stored(product, &[F16, F16, F32, F16]).unwrap_or_else(|error| panic!("{error}")));
+    let kernel = AsOnHardware(stored(product.clone(), &[F16, F16, F32, F16]).unwrap_or_else(|error| panic!("{error}")));
     gpu_equals_twin_within(&kernel, &given(&mut random, &kernel), Tolerance::of_sum(product.k));
     let refused = product.dispatches_by(MatmulFamily::Coop, &Adapter { coop: None, ..adapter }).expect_err("no units");
     let ending = "with workgroup memory for one per subgroup, and a device that was opened to use them";
@@ -59,7 +59,7 @@ fn the_units_of_this_adapter_are_used() {
 /// Workgroup memory holds a matrix of sums of each subgroup, of which there are as many as the smallest are small.
 #[test]
 fn units_are_left_alone_where_memory_is_too_small() {
-    let product = Matmul { m: 64, n: 64, k: 64, transpose: Transpose::None, epilogue: Epilogue::None };
+    let product = Matmul { m: 64, n: 64, k: 64, transpose: Transpose::None, epilogue: Epilogue::none() };
     for (n_lanes, n_bytes, expected) in [
         (32, 16 << 10, "kernels.matmul.coop"),
         (8, 16 << 10, "kernels.matmul.tiled"),
@@ -77,7 +77,7 @@ fn units_are_left_alone_where_memory_is_too_small() {
             matmul_family: None,
             f16_accumulation: false,
         };
-        let kernel = stored(product, &[F16; 3]).unwrap_or_else(|error| panic!("{error}"));
+        let kernel = stored(product.clone(), &[F16; 3]).unwrap_or_else(|error| panic!("{error}"));
         let dispatches = kernel.dispatches(&adapter).expect("a form");
         assert_eq!(dispatches[0].label, expected, "subgroups of {n_lanes} lanes or more, {n_bytes} bytes");
     }
@@ -93,8 +93,8 @@ fn sizes_that_are_no_multiples_go_to_tiles() {
         (60, 64, 64, Eight, "kernels.matmul.tiled"),
         (64, 28, 64, Eight, "kernels.matmul.tiled"),
     ] {
-        let product = Matmul { m, n, k, transpose: Transpose::None, epilogue: Epilogue::None };
-        let kernel = stored(product, &[DType::F16; 3]).unwrap_or_else(|error| panic!("{error}"));
+        let product = Matmul { m, n, k, transpose: Transpose::None, epilogue: Epilogue::none() };
+        let kernel = stored(product.clone(), &[DType::F16; 3]).unwrap_or_else(|error| panic!("{error}"));
         let dispatches = kernel.dispatches(&with_units(&adapter, shape)).expect("a form");
         assert_eq!(dispatches[0].label, expected, "{product:?} by {shape:?}");
     }

@@ -6,6 +6,7 @@ use brisk_kernels::*;
 use crate::gpu::{gpu, gpu_with};
 use crate::random::Random;
 use crate::run::*;
+use crate::samples::output_grad;
 
 /// Products that are added in f16.
 const PLACES: usize = 16;
@@ -102,18 +103,18 @@ fn product(transpose: Transpose, [m, n, k]: [usize; 3], epilogue: Epilogue) -> M
 
 #[track_caller]
 fn check_product(matmul: Matmul, tiles: Option<Tiles>) {
-    let plain = Matmul { epilogue: Epilogue::None, ..matmul };
+    let plain = Matmul { epilogue: Epilogue::none(), ..matmul };
     let dtypes = if matmul.args().len() > plain.args().len() { vec![F16, F16, F32, F32] } else { vec![F16, F16, F32] };
-    check(matmul, &plain, &dtypes, tiles, matmul.k);
+    check(matmul.clone(), &plain, &dtypes, tiles, matmul.k);
 }
 
 /// Drivers of software adapters are slow to make these pipelines, so there are few.
 #[test]
 fn products_equal_twin() {
-    let grad = Epilogue::OutputGrad(Activation::Relu);
-    check_product(product(Transpose::None, [20, 36, 28], Epilogue::Bias(Activation::Relu)), None);
-    check_product(product(Transpose::A, [4, 12, 21], Epilogue::None), None);
-    check_product(product(Transpose::B, [36, 20, 64], Epilogue::None), Some(Tiles::MEDIUM));
+    let grad = output_grad(&Activation::relu());
+    check_product(product(Transpose::None, [20, 36, 28], Epilogue::bias(&Activation::relu())), None);
+    check_product(product(Transpose::A, [4, 12, 21], Epilogue::none()), None);
+    check_product(product(Transpose::B, [36, 20, 64], Epilogue::none()), Some(Tiles::MEDIUM));
     check_product(product(Transpose::Both, [12, 132, 40], grad), Some(Tiles::LARGE));
 }
 
@@ -122,7 +123,7 @@ fn batches_and_runs_of_a_sum_equal_twin() {
     let batch = BatchedMatmul { n_batch: 3, m: 20, n: 36, k: 24, transpose: Transpose::B };
     check(batch, &batch, &[F16, F16, F32], None, 24);
     // Two runs, of 512 places and of 16.
-    check_product(product(Transpose::A, [16, 32, 528], Epilogue::None), None);
+    check_product(product(Transpose::A, [16, 32, 528], Epilogue::none()), None);
 }
 
 #[test]
@@ -131,9 +132,9 @@ fn convolutions_equal_twin() {
     let shape = ConvShape { x, n_out: 8, window: Window { stride: [2, 1], ..Window::square(3, 1) } };
     let (n_forward, n_backward, n_pixels) = (shape.n_patch(), 9 * shape.n_out, shape.y().n_pixels());
     let conv = |epilogue| Conv2d { shape, epilogue };
-    check(conv(Epilogue::Bias(Activation::Relu)), &conv(Epilogue::None), &[F16, F16, F32, F32], None, n_forward);
+    check(conv(Epilogue::bias(&Activation::relu())), &conv(Epilogue::none()), &[F16, F16, F32, F32], None, n_forward);
     let grad_x = |epilogue| Conv2dGradInput { shape, epilogue };
-    check(grad_x(Epilogue::None), &grad_x(Epilogue::None), &[F16, F16, F32], Some(Tiles::MEDIUM), n_backward);
+    check(grad_x(Epilogue::none()), &grad_x(Epilogue::none()), &[F16, F16, F32], Some(Tiles::MEDIUM), n_backward);
     let grad_weight = Conv2dGradWeight { shape };
     check(grad_weight, &grad_weight, &[F16, F16, F32], None, n_pixels);
 }
@@ -141,11 +142,11 @@ fn convolutions_equal_twin() {
 /// The first result of a product whose sum has `values` at these places of 32, and 0 at the others.
 #[track_caller]
 fn check_sum(values: [(usize, f32); 2], expected: f32, expected_in_f32: f32) {
-    let matmul = product(Transpose::None, [1, 12, 32], Epilogue::None);
+    let matmul = product(Transpose::None, [1, 12, 32], Epilogue::none());
     let mut a = vec![0.0; matmul.k];
     values.iter().for_each(|&(place, value)| a[place] = value);
     let given = [half_words(F16, &a), half_words(F16, &vec![1.0; matmul.k * matmul.n])];
-    let kernel = || stored(matmul, &[F16, F16, F32]).unwrap_or_else(|error| panic!("{error}"));
+    let kernel = || stored(matmul.clone(), &[F16, F16, F32]).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(twin_floats(&kernel(), &given), [expected_in_f32; 12], "{values:?} by the twin");
     let Some(mut gpu) = gpu_with(wgpu::Features::SHADER_F16) else { return };
     let in_f32 = run_gpu(&mut gpu, &kernel(), &given);
@@ -181,18 +182,18 @@ fn f32_is_added_in_elsewhere() {
         let kernel = stored(matmul, dtypes).unwrap_or_else(|error| panic!("{error}"));
         (adds_in_f16(&*kernel, adapter), adapter.f16_places())
     };
-    let vectors = product(Transpose::B, [64, 64, 40], Epilogue::None);
-    assert_eq!(adds(vectors, &[F16, F16, F16], &allowing), (true, Some(PLACES)));
+    let vectors = product(Transpose::B, [64, 64, 40], Epilogue::none());
+    assert_eq!(adds(vectors.clone(), &[F16, F16, F16], &allowing), (true, Some(PLACES)));
     for dtypes in [[F16, F32, F16], [F32, F16, F16], [Bf16, Bf16, F32], [F32, F32, F16]] {
-        assert!(!adds(vectors, &dtypes, &allowing).0, "{dtypes:?}");
+        assert!(!adds(vectors.clone(), &dtypes, &allowing).0, "{dtypes:?}");
     }
     for adapter in [&lacking, &software, &refusing] {
-        assert_eq!(adds(vectors, &[F16; 3], adapter), (false, None), "{adapter:?}");
+        assert_eq!(adds(vectors.clone(), &[F16; 3], adapter), (false, None), "{adapter:?}");
     }
     // What is not read by vectors, and what tensor cores can do.
-    assert!(!adds(Matmul { k: 39, ..vectors }, &[F16; 3], &allowing).0, "rows that begin within a vector");
+    assert!(!adds(Matmul { k: 39, ..vectors.clone() }, &[F16; 3], &allowing).0, "rows that begin within a vector");
     let features = allowing.features | CoopShape::FEATURES;
     let units = Adapter { coop: Some(CoopShape::Sixteen), features, subgroup_min_size: 32, subgroup_max_size: 32, ..allowing };
-    assert!(!adds(Matmul { k: 48, ..vectors }, &[F16; 3], &units).0, "sums of matrix units are in f32");
+    assert!(!adds(Matmul { k: 48, ..vectors.clone() }, &[F16; 3], &units).0, "sums of matrix units are in f32");
     assert!(adds(vectors, &[F16; 3], &units).0, "matrix units leave 40 places to tiles");
 }

@@ -24,7 +24,7 @@ pub(crate) fn dispatches(kernel: &dyn Kernel, adapter: &Adapter) -> Vec<Dispatch
 
 /// A kernel of each kind, in every form that chooses other WGSL.
 fn samples() -> Vec<Box<dyn Kernel>> {
-    let relu = Activation::Relu;
+    let relu = Activation::relu();
     let bce = BceWithLogits { n: 5, reduction: Reduction::Mean, pos_weight: 1.0 };
     let mse = MseLoss { n_rows: 3, n_cols: 2, reduction: Reduction::Sum };
     let embedding = Embedding { n: 5, n_entries: 3, dim: 2, n_index_cols: 2, index_col: 1 };
@@ -62,19 +62,19 @@ fn samples() -> Vec<Box<dyn Kernel>> {
     samples.extend(row_samples());
     samples.extend(activation_samples());
     for transpose in [Transpose::None, Transpose::A, Transpose::B, Transpose::Both] {
-        for epilogue in [Epilogue::None, Epilogue::Activation(relu), Epilogue::Bias(relu), Epilogue::OutputGrad(relu)] {
+        for epilogue in [Epilogue::none(), Epilogue::activation(&relu), Epilogue::bias(&relu), output_grad(&relu)] {
             for (n, k) in [(1, 40), (9, 40), (300, 39), (300, 40), (320, 48), (304, 39), (304, 40)] {
-                samples.push(Box::new(Matmul { m: 256, n, k, transpose, epilogue }));
+                samples.push(Box::new(Matmul { m: 256, n, k, transpose, epilogue: epilogue.clone() }));
             }
         }
     }
-    let thin = Matmul { m: 1, n: 40, k: 1029, transpose: Transpose::A, epilogue: Epilogue::None };
-    samples.push(Box::new(thin));
-    samples.push(Box::new(Matmul { m: 70, k: 1, transpose: Transpose::None, epilogue: Epilogue::OutputGrad(relu), ..thin }));
+    let thin = Matmul { m: 1, n: 40, k: 1029, transpose: Transpose::A, epilogue: Epilogue::none() };
+    samples.push(Box::new(thin.clone()));
+    samples.push(Box::new(Matmul { m: 70, k: 1, transpose: Transpose::None, epilogue: output_grad(&relu), ..thin }));
     let shape = BatchNormShape { n_rows: 70, n_channels: 3, n_groups: 1 };
     samples.push(Box::new(BatchNormStats { shape, eps: 1e-5, momentum: 0.1 }));
     samples.push(Box::new(BatchNormFrozenStats { n_channels: 3, eps: 1e-5 }));
-    samples.push(Box::new(BatchNorm { shape, activation: relu }));
+    samples.push(Box::new(BatchNorm { shape, activation: relu.clone() }));
     samples.push(Box::new(BatchNormGradSums { shape }));
     samples.push(Box::new(BatchNormGrad { shape }));
     samples.push(Box::new(BatchNormFrozenGrad { shape }));
@@ -87,10 +87,10 @@ fn samples() -> Vec<Box<dyn Kernel>> {
     for (n_channels, n_out) in [(3, 5), (64, 64)] {
         let x = Images { n_images: 64, height: 8, width: 8, n_channels };
         let shape = ConvShape { x, n_out, window: Window::square(3, 1) };
-        for epilogue in [Epilogue::None, Epilogue::Activation(relu), Epilogue::Bias(relu)] {
+        for epilogue in [Epilogue::none(), Epilogue::activation(&relu), Epilogue::bias(&relu)] {
             samples.push(Box::new(Conv2d { shape, epilogue }));
         }
-        for epilogue in [Epilogue::None, Epilogue::OutputGrad(relu)] {
+        for epilogue in [Epilogue::none(), output_grad(&relu)] {
             samples.push(Box::new(Conv2dGradInput { shape, epilogue }));
         }
         samples.push(Box::new(Conv2dGradWeight { shape }));
@@ -137,20 +137,28 @@ fn row_samples() -> Vec<Box<dyn Kernel>> {
 
 /// Each activation in each kernel that has a part for it.
 fn activation_samples() -> Vec<Box<dyn Kernel>> {
-    let celu = Activation::Celu { alpha: 0.5 };
-    let from_output = [Activation::Identity, Activation::Relu, celu, Activation::Sigmoid, Activation::Tanh];
+    let celu = Activation::celu(0.5);
+    let from_output = [Activation::identity(), Activation::relu(), celu, Activation::sigmoid(), Activation::tanh()];
     let mut samples: Vec<Box<dyn Kernel>> = Vec::new();
-    for activation in from_output {
+    for activation in from_output.clone() {
         samples.push(Box::new(Map::flat(7, activation.grad_from_output().expect("it follows from the output"))));
-        samples.push(Box::new(BatchNorm { shape: BatchNormShape { n_rows: 70, n_channels: 4, n_groups: 1 }, activation }));
-        for epilogue in [Epilogue::Activation(activation), Epilogue::Bias(activation), Epilogue::OutputGrad(activation)] {
+        samples.push(Box::new(BatchNorm {
+            shape: BatchNormShape { n_rows: 70, n_channels: 4, n_groups: 1 },
+            activation: activation.clone(),
+        }));
+        for epilogue in [Epilogue::activation(&activation), Epilogue::bias(&activation), output_grad(&activation)] {
             for (n, k) in [(1, 40), (9, 40), (40, 40)] {
-                samples.push(Box::new(Matmul { m: 25, n, k, transpose: Transpose::None, epilogue }));
+                samples.push(Box::new(Matmul { m: 25, n, k, transpose: Transpose::None, epilogue: epilogue.clone() }));
             }
         }
     }
-    for activation in from_output.into_iter().chain([Activation::Gelu, Activation::GeluTanh, Activation::Silu]) {
-        samples.push(Box::new(Map::flat(7, activation.forward())));
+    for activation in from_output.into_iter().chain([Activation::gelu(), Activation::gelu_tanh(), Activation::silu()]) {
+        for epilogue in [Epilogue::bias(&activation), Epilogue::with_matrix(activation.grad())] {
+            if epilogue.expr().reads(1) {
+                samples.push(Box::new(Matmul { m: 25, n: 40, k: 40, transpose: Transpose::None, epilogue }));
+            }
+        }
+        samples.push(Box::new(Map::flat(7, activation.forward.clone())));
         samples.push(Box::new(Map::flat(7, activation.grad())));
     }
     samples
@@ -198,4 +206,12 @@ pub(crate) fn adapters() -> [Adapter; 7] {
             f16_accumulation,
         }
     })
+}
+
+/// The gradient through an activation, by its output. That of the identity reads none.
+pub(crate) fn output_grad(activation: &Activation) -> Epilogue {
+    if activation.is_identity() {
+        return Epilogue::none();
+    }
+    Epilogue::with_matrix(activation.grad_from_output().expect("it follows from the output"))
 }

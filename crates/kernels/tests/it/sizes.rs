@@ -17,7 +17,7 @@ fn zero_is_refused() {
     let bce = BceWithLogits { n: 0, reduction: Reduction::Mean, pos_weight: 1.0 };
     let mse = MseLoss { n_rows: 1, n_cols: 0, reduction: Reduction::Mean };
     refuses(Map::unary(0, |x| x.relu()), &none("map", "number of elements"));
-    refuses(Map::flat(0, Activation::Relu.grad()), &none("map", "number of elements"));
+    refuses(Map::flat(0, Activation::relu().grad()), &none("map", "number of elements"));
     refuses(Adam::new(0, 1), &none("adam", "n"));
     refuses(Adam::new(1, 0), &none("adam", "n_lr"));
     refuses(Map::binary(0, |a, b| a + b), &none("map", "number of elements"));
@@ -38,14 +38,14 @@ fn zero_is_refused() {
     refuses(mse.grad(), &none("map", "number of elements"));
     refuses(Sgd { n: 0, n_lr: 1, momentum: 0.0, weight_decay: 0.0, form: Momentum::Heavy }, &none("sgd", "n"));
     refuses(StoreRows { n: 1, n_cols: 1, n_total: 0 }, &none("store_rows", "n_total"));
-    refuses(Matmul { m: 1, n: 1, k: 0, transpose: Transpose::None, epilogue: Epilogue::None }, &none("matmul", "k"));
+    refuses(Matmul { m: 1, n: 1, k: 0, transpose: Transpose::None, epilogue: Epilogue::none() }, &none("matmul", "k"));
 }
 
 #[test]
 fn more_elements_than_an_index_reaches_are_refused() {
     let many = 1 << 17;
     refuses(
-        Matmul { m: many, n: many, k: 1, transpose: Transpose::None, epilogue: Epilogue::None },
+        Matmul { m: many, n: many, k: 1, transpose: Transpose::None, epilogue: Epilogue::none() },
         "matmul: y is 17179869184, expected at most 2^32 - 1 elements",
     );
     refuses(
@@ -67,13 +67,16 @@ fn sizes_that_overflow_are_refused() {
         let b = huge[(i + 1) % huge.len()];
         let images = Images { n_images: a, height: 3, width: b, n_channels: a };
         let kernels: [Box<dyn Kernel>; 16] = [
-            Box::new(Matmul { m: a, n: b, k: a, transpose: Transpose::B, epilogue: Epilogue::Bias(Activation::Relu) }),
-            Box::new(Matmul { m: 3, n: b, k: a, transpose: Transpose::Both, epilogue: Epilogue::None }),
+            Box::new(Matmul { m: a, n: b, k: a, transpose: Transpose::B, epilogue: Epilogue::bias(&Activation::relu()) }),
+            Box::new(Matmul { m: 3, n: b, k: a, transpose: Transpose::Both, epilogue: Epilogue::none() }),
             Box::new(BatchedMatmul { n_batch: a, m: b, n: a, k: b, transpose: Transpose::A }),
-            Box::new(Conv2d { shape: ConvShape { x: images, n_out: b, window: Window::square(3, 1) }, epilogue: Epilogue::None }),
+            Box::new(Conv2d {
+                shape: ConvShape { x: images, n_out: b, window: Window::square(3, 1) },
+                epilogue: Epilogue::none(),
+            }),
             Box::new(Conv2dGradInput {
                 shape: ConvShape { x: images, n_out: b, window: Window::square(1, 0) },
-                epilogue: Epilogue::None,
+                epilogue: Epilogue::none(),
             }),
             Box::new(Conv2dGradWeight { shape: ConvShape { x: images, n_out: b, window: Window::square(3, 1) } }),
             Box::new(GatherRows { dtype: DType::U8, first_row: b, n_table_rows: a, n_cols: b, n: a }),

@@ -5,6 +5,7 @@ use brisk_kernels::*;
 use crate::close::{DEFAULT, Tolerance, assert_close, tolerance};
 use crate::random::Random;
 use crate::run::*;
+use crate::samples::output_grad;
 
 const HALVES: [DType; 2] = [DType::F16, DType::Bf16];
 
@@ -82,9 +83,9 @@ fn elementwise_kernels_have_a_form() {
         for dtypes in [[half, DType::F32, DType::F32], [DType::F32, half, half], [DType::F32, DType::F32, half]] {
             stored_equals_f32(Map::binary(n, |a, b| a + b), &dtypes, &given);
         }
-        let shapes = [Activation::Celu { alpha: 0.5 }, Activation::Relu, Activation::Sigmoid, Activation::Tanh];
-        for activation in shapes.into_iter().chain([Activation::Gelu, Activation::GeluTanh, Activation::Silu]) {
-            stored_equals_f32(Map::flat(n, activation.forward()), &[half; 2], &given[..1]);
+        let shapes = [Activation::celu(0.5), Activation::relu(), Activation::sigmoid(), Activation::tanh()];
+        for activation in shapes.into_iter().chain([Activation::gelu(), Activation::gelu_tanh(), Activation::silu()]) {
+            stored_equals_f32(Map::flat(n, activation.forward.clone()), &[half; 2], &given[..1]);
             stored_equals_f32(Map::flat(n, activation.grad()), &[half; 3], &given);
             if let Some(grad) = activation.grad_from_output() {
                 stored_equals_f32(Map::flat(n, grad), &[half; 3], &given);
@@ -153,25 +154,27 @@ const PRODUCTS: [(usize, usize, usize); 9] =
 fn products_have_a_form() {
     let mut random = Random::new(2);
     let epilogues = [
-        Epilogue::None,
-        Epilogue::Activation(Activation::Tanh),
-        Epilogue::Bias(Activation::Relu),
-        Epilogue::OutputGrad(Activation::Sigmoid),
+        Epilogue::none(),
+        Epilogue::activation(&Activation::tanh()),
+        Epilogue::bias(&Activation::relu()),
+        output_grad(&Activation::sigmoid()),
     ];
     for (m, n, k) in PRODUCTS {
-        for (transpose, epilogue) in [Transpose::None, Transpose::A, Transpose::B, Transpose::Both].into_iter().zip(epilogues) {
+        for (transpose, epilogue) in
+            [Transpose::None, Transpose::A, Transpose::B, Transpose::Both].into_iter().zip(epilogues.clone())
+        {
             let product = Matmul { m, n, k, transpose, epilogue };
             let (a, b) = (random.floats(m * k), random.floats(k * n));
-            let (given, n_args) = match epilogue {
-                Epilogue::None | Epilogue::Activation(_) => (vec![a, b], 3),
-                Epilogue::Bias(_) => (vec![a, b, random.floats(n)], 4),
-                Epilogue::OutputGrad(_) => (vec![a, b, random.floats(m * n)], 4),
+            let (given, n_args) = match product.epilogue.operand() {
+                None => (vec![a, b], 3),
+                Some(EpilogueOperand::Row) => (vec![a, b, random.floats(n)], 4),
+                Some(_) => (vec![a, b, random.floats(m * n)], 4),
             };
             for half in HALVES {
-                stored_equals_f32_within(product, &vec![half; n_args], &given, Tolerance::of_sum(k));
+                stored_equals_f32_within(product.clone(), &vec![half; n_args], &given, Tolerance::of_sum(k));
                 let mut dtypes = vec![half; n_args];
                 dtypes[2..].fill(DType::F32);
-                stored_equals_f32_within(product, &dtypes, &given, Tolerance::of_sum(k));
+                stored_equals_f32_within(product.clone(), &dtypes, &given, Tolerance::of_sum(k));
             }
         }
     }
@@ -184,8 +187,8 @@ fn large_products_have_a_form_on_the_cpu() {
     for (m, n, k, transpose) in [(700, 70, 300, Transpose::B), (65, 70, 5000, Transpose::A), (300, 40, 90, Transpose::None)] {
         for half in HALVES {
             for y in [DType::F32, half] {
-                let product = Matmul { m, n, k, transpose, epilogue: Epilogue::Activation(Activation::Relu) };
-                let low = stored(product, &[half, half, y]).expect("16 bits for f32");
+                let product = Matmul { m, n, k, transpose, epilogue: Epilogue::activation(&Activation::relu()) };
+                let low = stored(product.clone(), &[half, half, y]).expect("16 bits for f32");
                 let given = [random.floats(m * k), random.floats(k * n)];
                 let packed = [half_words(half, &given[0]), half_words(half, &given[1])];
                 let rounded = [words(&floats_of(half, &packed[0], m * k)), words(&floats_of(half, &packed[1], k * n))];
@@ -229,17 +232,17 @@ fn convolutions_have_a_form() {
         let [x, weight, y] = [shape.x.len(), shape.n_weights(), shape.y().len()].map(|n| random.floats(n));
         let (bias, output) = (random.floats(shape.n_out), random.floats(shape.x.len()));
         for half in HALVES {
-            let forward = Conv2d { shape, epilogue: Epilogue::Bias(Activation::Relu) };
+            let forward = Conv2d { shape, epilogue: Epilogue::bias(&Activation::relu()) };
             let given = [x.clone(), weight.clone(), bias.clone()];
             let form = if shape.n_out.is_multiple_of(2) { "Stored" } else { "Converted { kernel: Stored" };
-            has_form(forward, &[half, half, DType::F32, half], form);
-            has_form(forward, &[half, half, half, DType::F32], "Stored");
+            has_form(forward.clone(), &[half, half, DType::F32, half], form);
+            has_form(forward.clone(), &[half, half, half, DType::F32], "Stored");
             let tolerance = Tolerance::of_sum(shape.n_patch());
-            stored_equals_f32_within(forward, &[half, half, DType::F32, half], &given, tolerance);
+            stored_equals_f32_within(forward.clone(), &[half, half, DType::F32, half], &given, tolerance);
             stored_equals_f32_within(forward, &[half, half, half, DType::F32], &given, tolerance);
-            let grad_input = Conv2dGradInput { shape, epilogue: Epilogue::OutputGrad(Activation::Relu) };
+            let grad_input = Conv2dGradInput { shape, epilogue: output_grad(&Activation::relu()) };
             let given = [y.clone(), weight.clone(), output.clone()];
-            stored_equals_f32_within(grad_input, &[half; 4], &given, tolerance);
+            stored_equals_f32_within(grad_input.clone(), &[half; 4], &given, tolerance);
             stored_equals_f32_within(grad_input, &[half, half, half, DType::F32], &given, tolerance);
             let (grad_weight, given) = (Conv2dGradWeight { shape }, [y.clone(), x.clone()]);
             let tolerance = Tolerance::of_sum(shape.y().n_pixels());
@@ -269,9 +272,9 @@ fn batch_norm_has_a_form() {
             // Running statistics in 16 bits are no good idea; they are read and written.
             stored_equals_f32_within(kernel, &[half, half, half, F32], &given, tolerance);
 
-            let kernel = BatchNorm { shape, activation: Activation::Celu { alpha: 0.5 } };
+            let kernel = BatchNorm { shape, activation: Activation::celu(0.5) };
             let given = [x.clone(), stats.clone(), channels(&mut random), channels(&mut random)];
-            has_form(kernel, &[half, F32, F32, F32, half], if n_channels % 2 == 0 { "Stored" } else { "Converted" });
+            has_form(kernel.clone(), &[half, F32, F32, F32, half], if n_channels % 2 == 0 { "Stored" } else { "Converted" });
             stored_equals_f32(kernel, &[half, F32, F32, F32, half], &given);
 
             let kernel = BatchNormGradSums { shape };

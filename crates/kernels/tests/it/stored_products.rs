@@ -5,6 +5,7 @@ use brisk_kernels::*;
 use crate::close::{Tolerance, assert_close, tolerance};
 use crate::random::Random;
 use crate::run::*;
+use crate::samples::output_grad;
 
 const TRANSPOSES: [Transpose; 4] = [Transpose::None, Transpose::A, Transpose::B, Transpose::Both];
 
@@ -70,18 +71,18 @@ fn has_form(kernel: impl Kernel, dtypes: &[DType], expected: &str) {
 fn products_equal_twin() {
     use DType::{Bf16, F16, F32};
     let mut random = Random::new(1);
-    let bias = Epilogue::Bias(Activation::Relu);
+    let bias = Epilogue::bias(&Activation::relu());
     let product = |transpose, m, n, k, epilogue| Matmul { m, n, k, transpose, epilogue };
-    let grad = Epilogue::OutputGrad(Activation::Tanh);
+    let grad = output_grad(&Activation::tanh());
     // Drivers of software adapters are slow to make pipelines, so each transpose has one mixture of types.
     for (product, dtypes) in [
-        (product(Transpose::None, 36, 40, 20, bias), [F16, F16, F32, F16]),
-        (product(Transpose::A, 4, 4, 4, bias), [Bf16, Bf16, Bf16, Bf16]),
+        (product(Transpose::None, 36, 40, 20, bias.clone()), [F16, F16, F32, F16]),
+        (product(Transpose::A, 4, 4, 4, bias.clone()), [Bf16, Bf16, Bf16, Bf16]),
         (product(Transpose::B, 20, 36, 8, bias), [F32, F16, F16, F32]),
         (product(Transpose::Both, 12, 20, 28, grad), [F16, Bf16, F32, F16]),
     ] {
-        has_form(product, &dtypes, "Stored { kernel: Matmul");
-        check(&mut random, product, &dtypes, product.k);
+        has_form(product.clone(), &dtypes, "Stored { kernel: Matmul");
+        check(&mut random, product.clone(), &dtypes, product.k);
     }
 }
 
@@ -89,11 +90,11 @@ fn products_equal_twin() {
 fn gradients_of_weights_are_summed_in_f32() {
     use DType::{Bf16, F16, F32};
     let mut random = Random::new(2);
-    let grad = Matmul { m: 12, n: 8, k: 520, transpose: Transpose::A, epilogue: Epilogue::None };
+    let grad = Matmul { m: 12, n: 8, k: 520, transpose: Transpose::A, epilogue: Epilogue::none() };
     for half in [F16, Bf16] {
-        has_form(grad, &[half, half, F32], "Stored { kernel: Matmul");
-        has_form(grad, &[half, half, half], "Converted { kernel: Stored { kernel: Matmul");
-        check(&mut random, grad, &[half, half, F32], 520);
+        has_form(grad.clone(), &[half, half, F32], "Stored { kernel: Matmul");
+        has_form(grad.clone(), &[half, half, half], "Converted { kernel: Stored { kernel: Matmul");
+        check(&mut random, grad.clone(), &[half, half, F32], 520);
     }
 }
 
@@ -101,25 +102,25 @@ fn gradients_of_weights_are_summed_in_f32() {
 fn thin_and_odd_products_equal_twin() {
     use DType::{Bf16, F16, F32};
     let mut random = Random::new(5);
-    let (bias, grad) = (Epilogue::Bias(Activation::Tanh), Epilogue::OutputGrad(Activation::Relu));
+    let (bias, grad) = (Epilogue::bias(&Activation::tanh()), output_grad(&Activation::relu()));
     let product = |transpose, m, n, k, epilogue| Matmul { m, n, k, transpose, epilogue };
     for (product, dtypes) in [
         // A layer with one output: forward, with and without vectors, and the gradient of its input.
-        (product(Transpose::B, 131, 1, 40, bias), [F16, F16, F32, F16]),
-        (product(Transpose::B, 6, 1, 39, bias), [Bf16, F32, F32, Bf16]),
-        (product(Transpose::None, 67, 36, 1, grad), [F16, F16, F16, F16]),
+        (product(Transpose::B, 131, 1, 40, bias.clone()), [F16, F16, F32, F16]),
+        (product(Transpose::B, 6, 1, 39, bias.clone()), [Bf16, F32, F32, Bf16]),
+        (product(Transpose::None, 67, 36, 1, grad.clone()), [F16, F16, F16, F16]),
         // Rows of three that end within a word, of which the last has padding; rows that begin within one.
-        (product(Transpose::B, 7, 3, 12, bias), [F16, Bf16, F16, F16]),
-        (product(Transpose::A, 5, 7, 9, grad), [Bf16, F16, Bf16, F16]),
-        (product(Transpose::None, 1, 11, 5, bias), [F16, F16, Bf16, Bf16]),
+        (product(Transpose::B, 7, 3, 12, bias.clone()), [F16, Bf16, F16, F16]),
+        (product(Transpose::A, 5, 7, 9, grad.clone()), [Bf16, F16, Bf16, F16]),
+        (product(Transpose::None, 1, 11, 5, bias.clone()), [F16, F16, Bf16, Bf16]),
         // Ten classes, and as many inputs.
-        (product(Transpose::B, 19, 10, 12, bias), [F16, F16, F32, F16]),
-        (product(Transpose::None, 19, 12, 10, grad), [Bf16, Bf16, F16, Bf16]),
+        (product(Transpose::B, 19, 10, 12, bias.clone()), [F16, F16, F32, F16]),
+        (product(Transpose::None, 19, 12, 10, grad.clone()), [Bf16, Bf16, F16, Bf16]),
         (product(Transpose::Both, 9, 20, 7, grad), [F16, Bf16, F16, F32]),
         (product(Transpose::B, 9, 12, 10, bias), [F16, F16, F16, F16]),
     ] {
-        has_form(product, &dtypes, "Stored { kernel: Matmul");
-        check(&mut random, product, &dtypes, product.k);
+        has_form(product.clone(), &dtypes, "Stored { kernel: Matmul");
+        check(&mut random, product.clone(), &dtypes, product.k);
     }
 }
 
@@ -127,10 +128,10 @@ fn thin_and_odd_products_equal_twin() {
 fn rows_of_many_columns_that_end_within_a_word_are_f32_first() {
     use DType::{Bf16, F16, F32};
     let mut random = Random::new(6);
-    let product = Matmul { m: 9, n: 11, k: 10, transpose: Transpose::B, epilogue: Epilogue::Bias(Activation::Relu) };
-    has_form(product, &[F16, F16, F16, F32], "Stored { kernel: Matmul");
-    has_form(product, &[F16, F16, F16, F16], "Converted { kernel: Stored { kernel: Matmul");
-    check(&mut random, product, &[F16, Bf16, F32, F32], 10);
+    let product = Matmul { m: 9, n: 11, k: 10, transpose: Transpose::B, epilogue: Epilogue::bias(&Activation::relu()) };
+    has_form(product.clone(), &[F16, F16, F16, F32], "Stored { kernel: Matmul");
+    has_form(product.clone(), &[F16, F16, F16, F16], "Converted { kernel: Stored { kernel: Matmul");
+    check(&mut random, product.clone(), &[F16, Bf16, F32, F32], 10);
     check(&mut random, product, &[Bf16, F16, Bf16, F16], 10);
 }
 
@@ -145,7 +146,7 @@ fn thin_gradients_of_weights_are_summed_in_runs() {
         (3, 8, Transpose::A, [F16, F32, F32]),
         (1, 20, Transpose::A, [F16, F16, F16]),
     ] {
-        let grad = Matmul { m, n, k: 1029, transpose, epilogue: Epilogue::None };
+        let grad = Matmul { m, n, k: 1029, transpose, epilogue: Epilogue::none() };
         let n_scratch = grad.args().iter().filter(|arg| arg.access == Access::Scratch).count();
         assert_eq!(n_scratch, 1, "room for the runs of {grad:?}");
         check(&mut random, grad, &dtypes, 1029);
@@ -185,11 +186,11 @@ fn convolutions_equal_twin() {
         (shape([2, 4, 4, 8], 12, Window::square(1, 0)), [F32, Bf16, Bf16]),
     ] {
         let (n, n_pixels) = (shape.n_patch(), shape.y().n_pixels());
-        let conv = Conv2d { shape, epilogue: Epilogue::Bias(Activation::Relu) };
-        has_form(conv, &[x, weight, F32, y], "Stored { kernel: Conv2d");
+        let conv = Conv2d { shape, epilogue: Epilogue::bias(&Activation::relu()) };
+        has_form(conv.clone(), &[x, weight, F32, y], "Stored { kernel: Conv2d");
         check(&mut random, conv, &[x, weight, F32, y], n);
-        let grad_x = Conv2dGradInput { shape, epilogue: Epilogue::OutputGrad(Activation::Relu) };
-        has_form(grad_x, &[y, weight, x, x], "Stored { kernel: Conv2dGradInput");
+        let grad_x = Conv2dGradInput { shape, epilogue: output_grad(&Activation::relu()) };
+        has_form(grad_x.clone(), &[y, weight, x, x], "Stored { kernel: Conv2dGradInput");
         check(&mut random, grad_x, &[y, weight, x, x], n);
         let grad_weight = Conv2dGradWeight { shape };
         has_form(grad_weight, &[y, x, F32], "Stored { kernel: Conv2dGradWeight");
@@ -218,16 +219,16 @@ fn convolutions_of_odd_channels_equal_twin() {
         (shape([3, 4, 3, 1], 9, Window::square(1, 0)), [Bf16, F16, Bf16]),
     ] {
         let (n, n_pixels) = (shape.n_patch(), shape.y().n_pixels());
-        let conv = Conv2d { shape, epilogue: Epilogue::Bias(Activation::Relu) };
+        let conv = Conv2d { shape, epilogue: Epilogue::bias(&Activation::relu()) };
         let is_whole = shape.n_out.is_multiple_of(2) || shape.n_out == 1;
         has_form(
-            conv,
+            conv.clone(),
             &[x, weight, F32, y],
             if is_whole { "Stored { kernel: Conv2d" } else { "Converted { kernel: Stored { kernel: Conv2d" },
         );
-        check(&mut random, conv, &[x, weight, F32, y], n);
+        check(&mut random, conv.clone(), &[x, weight, F32, y], n);
         check(&mut random, conv, &[x, weight, y, F32], n);
-        let grad_x = Conv2dGradInput { shape, epilogue: Epilogue::OutputGrad(Activation::Relu) };
+        let grad_x = Conv2dGradInput { shape, epilogue: output_grad(&Activation::relu()) };
         check(&mut random, grad_x, &[y, weight, x, x], shape.window.n_taps() * shape.n_out);
         let grad_weight = Conv2dGradWeight { shape };
         has_form(grad_weight, &[y, x, F32], "Stored { kernel: Conv2dGradWeight");

@@ -25,12 +25,12 @@ impl Residual {
             (Conv2d::new(params, &format!("conv{i}"), &conv), norm)
         };
         let blocks = vec![block(0), block(1)];
-        Self { blocks, head: Linear::new(params, "head", 4, 3, Activation::Identity), activation }
+        Self { blocks, head: Linear::new(params, "head", 4, 3, Activation::identity()), activation }
     }
 
     fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
         let block = |x: Tensor, (conv, norm): &(Conv2d, BatchNorm)| {
-            norm.forward(params, &conv.forward(params, &x)).add(&x).activate(self.activation)
+            norm.forward(params, &conv.forward(params, &x)).add(&x).activate(self.activation.clone())
         };
         let x = self.blocks.iter().fold(x.clone(), block);
         self.head.forward(params, &x.global_avg_pool2d())
@@ -66,9 +66,9 @@ fn train(activation: Activation, rewrites: Option<&[Rewrite]>) -> Result<(Vec<f3
 
 #[test]
 fn the_same_bits_with_fewer_kernels() -> Result<(), Error> {
-    for activation in [Activation::Relu, Activation::Gelu, Activation::Tanh] {
-        let (fused, kernels) = train(activation, None)?;
-        let (plain, all_kernels) = train(activation, Some(&[]))?;
+    for activation in [Activation::relu(), Activation::gelu(), Activation::tanh()] {
+        let (fused, kernels) = train(activation.clone(), None)?;
+        let (plain, all_kernels) = train(activation.clone(), Some(&[]))?;
         // Each sum goes into its activation, in place or not.
         let n = |kernels: &[&str], name| kernels.iter().filter(|kernel| kernel.starts_with(name)).count();
         assert!(n(&all_kernels, "map_in_place") == 0 && n(&kernels, "map_in_place") > 0, "{activation:?}: {kernels:?}");

@@ -33,7 +33,7 @@ fn names_and_shapes_are_those_of_a_state_dict() {
     Conv2d::new(&mut builder, "bare", &Conv2dConfig { bias: Bias::None, ..Conv2dConfig::square(4, 4, 1) });
     BatchNorm::new(&mut builder, "norm", &BatchNormConfig::new(4));
     BatchNorm::new(&mut builder, "frozen", &BatchNormConfig { scale: Scale::Frozen, ..BatchNormConfig::new(4) });
-    Linear::without_bias(&mut builder, "head", 4, 2, Activation::Identity);
+    Linear::without_bias(&mut builder, "head", 4, 2, Activation::identity());
     let params = builder.build(0);
     let entries: Vec<_> = params.entries().iter().map(|entry| (entry.name.as_str(), entry.shape.as_slice())).collect();
     assert_eq!(
@@ -103,7 +103,7 @@ fn norm_buffer(params: &Parameters, name: &str) -> brisk_nn::BufferId {
 fn a_network_of_all_of_them_has_a_row_of_scores_an_image() -> Result<(), Error> {
     let mut p = ParametersBuilder::new();
     let conv = Conv2dConfig { padding: [1, 1], bias: Bias::None, ..Conv2dConfig::square(3, 4, 3) };
-    let norm = BatchNormConfig { n_groups: 2, scale: Scale::Frozen, activation: Activation::Gelu, ..BatchNormConfig::new(4) };
+    let norm = BatchNormConfig { n_groups: 2, scale: Scale::Frozen, activation: Activation::gelu(), ..BatchNormConfig::new(4) };
     let models: [Box<dyn Module>; 2] = [Box::new(GlobalMaxPool2d), Box::new(GlobalAvgPool2d)];
     for global in models {
         let model = Sequential(vec![
@@ -111,9 +111,9 @@ fn a_network_of_all_of_them_has_a_row_of_scores_an_image() -> Result<(), Error> 
             Box::new(MaxPool2d(Pool2d::square(2))),
             Box::new(BatchNorm::new(&mut p, "norm", &norm)),
             Box::new(AvgPool2d(Pool2d::square(2), PoolDivisor::Padded)),
-            Box::new(Activation::Relu),
+            Box::new(Activation::relu()),
             global,
-            Box::new(Linear::without_bias(&mut p, "head", 4, 5, Activation::Identity)),
+            Box::new(Linear::without_bias(&mut p, "head", 4, 5, Activation::identity())),
         ]);
         let params = std::mem::take(&mut p).build(1);
         let x: Vec<f32> = (0..2 * 8 * 8 * 3).map(|i| (i % 7) as f32).collect();

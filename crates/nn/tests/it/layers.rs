@@ -10,7 +10,7 @@ use brisk_nn::{
 
 fn mlp(hidden: &[usize]) -> (Mlp, Parameters) {
     let mut builder = ParametersBuilder::new();
-    let config = MlpConfig { n_inputs: 5, hidden: hidden.to_vec(), n_outputs: 2, activation: Activation::Relu };
+    let config = MlpConfig { n_inputs: 5, hidden: hidden.to_vec(), n_outputs: 2, activation: Activation::relu() };
     (Mlp::new(&mut builder, &config), builder.build(0))
 }
 
@@ -64,7 +64,7 @@ fn another_number_of_columns_is_refused() {
 #[test]
 fn a_linear_layer_by_hand() -> Result<(), Error> {
     let mut builder = ParametersBuilder::new();
-    let layer = Linear::new(&mut builder, "fc", 2, 3, Activation::Relu);
+    let layer = Linear::new(&mut builder, "fc", 2, 3, Activation::relu());
     let marker = builder.add("marker", &[1], Init::Constant(7.0));
     let params = builder.build(0);
     let device = Device::cpu()?;
@@ -117,7 +117,7 @@ fn a_padding_entry_starts_as_zeros_and_the_others_do_not() -> Result<(), Error> 
 #[test]
 fn an_mlp_with_categories_by_hand() -> Result<(), Error> {
     let mut builder = ParametersBuilder::new();
-    let config = MlpConfig { n_inputs: 1, hidden: vec![], n_outputs: 1, activation: Activation::Relu };
+    let config = MlpConfig { n_inputs: 1, hidden: vec![], n_outputs: 1, activation: Activation::relu() };
     let columns = [CategoricalColumn { n_codes: 3, dim: 1 }, CategoricalColumn { n_codes: 2, dim: 2 }];
     let marker = builder.add("marker", &[1], Init::Constant(0.0));
     let model = Mlp::with_categories(&mut builder, &config, &columns);
@@ -147,7 +147,7 @@ fn an_mlp_with_categories_by_hand() -> Result<(), Error> {
 fn categories_that_a_model_does_not_take_are_refused() -> Result<(), Error> {
     let (model, params) = mlp(&[7]);
     let mut builder = ParametersBuilder::new();
-    let linear = Linear::new(&mut builder, "fc", 5, 2, Activation::Relu);
+    let linear = Linear::new(&mut builder, "fc", 5, 2, Activation::relu());
     let linear_params = builder.build(0);
     let message = |module: &dyn Module, params: &Parameters| -> String {
         let graph = Graph::inference("net");
@@ -209,8 +209,8 @@ fn dropout_keeps_half_while_training_and_all_in_inference() -> Result<(), Error>
 #[test]
 fn an_error_in_a_sequence_names_the_layer_and_the_caller() {
     let mut builder = ParametersBuilder::new();
-    let first = Linear::new(&mut builder, "stem", 5, 4, Activation::Relu);
-    let head = Linear::new(&mut builder, "head", 3, 2, Activation::Identity);
+    let first = Linear::new(&mut builder, "stem", 5, 4, Activation::relu());
+    let head = Linear::new(&mut builder, "head", 3, 2, Activation::identity());
     let model = Sequential(vec![Box::new(first), Box::new(Checkpointed(Sequential(vec![Box::new(head)])))]);
     let graph = Graph::training("net");
     let x = graph.constant("x", &[0.0; 15], &[3, 5]);

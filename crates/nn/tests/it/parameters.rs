@@ -17,7 +17,7 @@ fn is_padding(params: &Parameters, i: usize) -> bool {
 /// Sizes that are multiples of nothing.
 fn mlp(seed: u64) -> (Mlp, Parameters) {
     let mut builder = ParametersBuilder::new();
-    let config = MlpConfig { n_inputs: 5, hidden: vec![7, 13], n_outputs: 1, activation: Activation::Relu };
+    let config = MlpConfig { n_inputs: 5, hidden: vec![7, 13], n_outputs: 1, activation: Activation::relu() };
     (Mlp::new(&mut builder, &config), builder.build(seed))
 }
 
@@ -79,7 +79,7 @@ fn padding_is_0_and_stays_0_when_adam_steps() -> Result<(), Error> {
 #[test]
 fn layers_start_within_one_over_the_root_of_their_inputs() -> Result<(), Error> {
     let mut builder = ParametersBuilder::new();
-    let config = MlpConfig { n_inputs: 28, hidden: vec![100], n_outputs: 1, activation: Activation::Relu };
+    let config = MlpConfig { n_inputs: 28, hidden: vec![100], n_outputs: 1, activation: Activation::relu() };
     Mlp::new(&mut builder, &config);
     let params = builder.build(11);
     let values = initial(&params)?;
@@ -134,7 +134,7 @@ fn a_starting_value_can_be_replaced() -> Result<(), Error> {
 #[test]
 fn a_model_that_no_machine_has_room_for_can_be_made_and_measured() {
     let mut builder = ParametersBuilder::new();
-    let config = MlpConfig { n_inputs: 28, hidden: vec![1 << 20, 1 << 20], n_outputs: 1, activation: Activation::Relu };
+    let config = MlpConfig { n_inputs: 28, hidden: vec![1 << 20, 1 << 20], n_outputs: 1, activation: Activation::relu() };
     Mlp::new(&mut builder, &config);
     builder.add_buffer("running", &[1 << 20, 1 << 20], 0.0);
     let params = builder.build(0);

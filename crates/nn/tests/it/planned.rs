@@ -47,28 +47,28 @@ fn convnet(activation: Activation) -> (ParametersBuilder, Sequential) {
             if i == 0 {
                 layers.push(Box::new(MaxPool2d(Pool2d::square(2))));
             }
-            let norm = BatchNormConfig { activation, ..BatchNormConfig::new(n_out) };
+            let norm = BatchNormConfig { activation: activation.clone(), ..BatchNormConfig::new(n_out) };
             layers.push(Box::new(BatchNorm::new(&mut builder, &format!("norm-{name}"), &norm)));
         }
     }
     layers.push(Box::new(GlobalMaxPool2d));
-    layers.push(Box::new(Linear::without_bias(&mut builder, "head", 256, 10, Activation::Identity)));
+    layers.push(Box::new(Linear::without_bias(&mut builder, "head", 256, 10, Activation::identity())));
     (builder, Sequential(layers))
 }
 
 #[test]
 fn layouts_are_near_the_bound() -> Result<(), Error> {
-    for (activation, most) in [(Activation::Relu, 1.10), (Activation::Gelu, 1.05)] {
-        let (builder, model) = mlp(activation);
+    for (activation, most) in [(Activation::relu(), 1.10), (Activation::gelu(), 1.05)] {
+        let (builder, model) = mlp(activation.clone());
         check(&format!("mlp, {activation:?}"), &plan(Mode::Training, builder, &model, &[8192, 28])?, most);
-        let (builder, model) = mlp(activation);
+        let (builder, model) = mlp(activation.clone());
         check(&format!("mlp, {activation:?}, scores"), &plan(Mode::Inference, builder, &model, &[8192, 28])?, 1.05);
     }
     // Where the large are alive by themselves and their weights' gradients need scratch beside them, slots of their own cost more.
-    for (activation, most) in [(Activation::Relu, 1.15), (Activation::Gelu, 1.05)] {
-        let (builder, model) = convnet(activation);
+    for (activation, most) in [(Activation::relu(), 1.15), (Activation::gelu(), 1.05)] {
+        let (builder, model) = convnet(activation.clone());
         check(&format!("convnet, {activation:?}"), &plan(Mode::Training, builder, &model, &[64, 32, 32, 24])?, most);
-        let (builder, model) = convnet(activation);
+        let (builder, model) = convnet(activation.clone());
         check(&format!("convnet, {activation:?}, scores"), &plan(Mode::Inference, builder, &model, &[64, 32, 32, 24])?, 1.01);
     }
     Ok(())

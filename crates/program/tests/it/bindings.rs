@@ -73,8 +73,8 @@ fn run(device: &Device, kernel: Box<dyn Kernel>) -> (Vec<Vec<u8>>, u64) {
 fn flat_kernels_run_in_parts() {
     let kernels: [fn() -> Box<dyn Kernel>; 18] = [
         || Box::new(Map::unary(N, |x| x.tanh())),
-        || Box::new(Map::flat(N, Activation::Gelu.grad())),
-        || Box::new(Map::flat(N, Activation::Tanh.grad_from_output().expect("tanh tells"))),
+        || Box::new(Map::flat(N, Activation::gelu().grad())),
+        || Box::new(Map::flat(N, Activation::tanh().grad_from_output().expect("tanh tells"))),
         || Box::new(Map::binary(N, |a, b| a + b)),
         || Box::new(Map::binary(N, |a, b| a * b)),
         || Box::new(Map::flat(N, (Expr::input(0) + Expr::input(1)).tanh() * Expr::input(2))),

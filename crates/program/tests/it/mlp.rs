@@ -46,16 +46,25 @@ impl Mlp {
         let (dw1, dw2) = (p.transient("dw1", DType::F32, n_hidden * n_inputs), p.transient("dw2", DType::F32, n_hidden));
         let db1 = p.transient("db1", DType::F32, n_hidden);
 
-        let relu = Activation::Relu;
+        let relu = Activation::relu();
         let matmul = |m, n, k, transpose, epilogue| Matmul { m, n, k, transpose, epilogue };
-        p.push(matmul(n_rows, n_hidden, n_inputs, Transpose::B, Epilogue::Bias(relu)), &[x_, w1_, b1_, h])?;
-        p.push(matmul(n_rows, 1, n_hidden, Transpose::B, Epilogue::None), &[h, w2_, y])?;
+        p.push(matmul(n_rows, n_hidden, n_inputs, Transpose::B, Epilogue::bias(&relu)), &[x_, w1_, b1_, h])?;
+        p.push(matmul(n_rows, 1, n_hidden, Transpose::B, Epilogue::none()), &[h, w2_, y])?;
         let mse = MseLoss { n_rows, n_cols: 1, reduction: Reduction::Mean };
         p.push(mse.loss(), &[y, target_, weight_, loss])?;
         p.push(mse.grad(), &[one_, y, target_, weight_, loss, dy])?;
-        p.push(matmul(1, n_hidden, n_rows, Transpose::A, Epilogue::None), &[dy, h, dw2])?;
-        p.push(matmul(n_rows, n_hidden, 1, Transpose::None, Epilogue::OutputGrad(relu)), &[dy, w2_, h, dh])?;
-        p.push(matmul(n_hidden, n_inputs, n_rows, Transpose::A, Epilogue::None), &[dh, x_, dw1])?;
+        p.push(matmul(1, n_hidden, n_rows, Transpose::A, Epilogue::none()), &[dy, h, dw2])?;
+        p.push(
+            matmul(
+                n_rows,
+                n_hidden,
+                1,
+                Transpose::None,
+                Epilogue::with_matrix(relu.grad_from_output().expect("it follows from the output")),
+            ),
+            &[dy, w2_, h, dh],
+        )?;
+        p.push(matmul(n_hidden, n_inputs, n_rows, Transpose::A, Epilogue::none()), &[dh, x_, dw1])?;
         p.push(MapReduce::of(ReduceOp::Sum, &[n_rows, n_hidden], &[0]), &[dh, db1])?;
         let sgd = |n| Sgd { n, n_lr: 1, momentum: 0.9, weight_decay: 0.0, form: Momentum::Heavy };
         p.push(sgd(n_hidden * n_inputs), &[dw1, lr_, state_, w1_, u1_])?;

@@ -62,24 +62,22 @@ impl Case {
     }
 }
 
-const RELU: Activation = Activation::Relu;
-const TANH: Activation = Activation::Tanh;
-
 fn product(epilogue: Epilogue) -> Matmul {
     Matmul { m: 5, n: 7, k: 3, transpose: Transpose::B, epilogue }
 }
 
 #[test]
 fn an_activation_goes_into_the_product() {
-    for (epilogue, fused) in
-        [(Epilogue::None, Epilogue::Activation(TANH)), (Epilogue::Bias(Activation::Identity), Epilogue::Bias(TANH))]
-    {
+    for (epilogue, fused) in [
+        (Epilogue::none(), Epilogue::activation(&Activation::tanh())),
+        (Epilogue::bias(&Activation::identity()), Epilogue::bias(&Activation::tanh())),
+    ] {
         let mut case = Case::new();
         let [x, w, bias] = [("x", 15), ("w", 21), ("bias", 7)].map(|(name, len)| case.persistent(name, len));
         let (z, y) = (case.transient("z", 35), case.persistent("y", 35));
-        let args = if epilogue == Epilogue::None { vec![x, w, z] } else { vec![x, w, bias, z] };
+        let args = if epilogue == Epilogue::none() { vec![x, w, z] } else { vec![x, w, bias, z] };
         case.push(product(epilogue), &args);
-        case.push(Map::flat(35, TANH.forward()), &[z, y]);
+        case.push(Map::flat(35, Activation::tanh().forward.clone()), &[z, y]);
         case.check(&[Rewrite::Epilogues], &["matmul"]);
         let shown = case.program.rewritten(&Rewrite::ALL).to_string();
         assert!(shown.contains(&format!("{fused:?}")) && shown.contains(") -> y "), "{shown}");
@@ -93,8 +91,8 @@ fn a_derivative_goes_into_the_product() {
     let mut case = Case::new();
     let [dz, w, below] = [("dz", 15), ("w", 21), ("below", 35)].map(|(name, len)| case.persistent(name, len));
     let (dy, dx) = (case.transient("dy", 35), case.persistent("dx", 35));
-    case.push(product(Epilogue::None), &[dz, w, dy]);
-    case.push(Map::flat(35, TANH.grad_from_output().expect("tanh tells")), &[dy, below, dx]);
+    case.push(product(Epilogue::none()), &[dz, w, dy]);
+    case.push(Map::flat(35, Activation::tanh().grad_from_output().expect("tanh tells")), &[dy, below, dx]);
     case.check(&Rewrite::ALL, &["matmul"]);
 }
 
@@ -106,22 +104,32 @@ fn convolutions_too() {
     let mut case = Case::new();
     let [input, w, y, dx] = [("x", n_x), ("w", n_w), ("y", n_y), ("dx", n_x)].map(|(name, len)| case.persistent(name, len));
     let (z, dz) = (case.transient("z", n_y), case.transient("dz", n_x));
-    case.push(Conv2d { shape, epilogue: Epilogue::None }, &[input, w, z]);
-    case.push(Map::flat(n_y, RELU.forward()), &[z, y]);
-    case.push(Conv2dGradInput { shape, epilogue: Epilogue::None }, &[y, w, dz]);
-    case.push(Map::flat(n_x, TANH.grad_from_output().expect("tanh tells")), &[dz, input, dx]);
+    case.push(Conv2d { shape, epilogue: Epilogue::none() }, &[input, w, z]);
+    case.push(Map::flat(n_y, Activation::relu().forward.clone()), &[z, y]);
+    case.push(Conv2dGradInput { shape, epilogue: Epilogue::none() }, &[y, w, dz]);
+    case.push(Map::flat(n_x, Activation::tanh().grad_from_output().expect("tanh tells")), &[dz, input, dx]);
     case.check(&[Rewrite::Epilogues], &["conv2d", "conv2d_grad_input"]);
 }
 
-/// The derivative of GELU is not to be had from its output, so no product has it in its epilogue.
 #[test]
-fn what_no_epilogue_does_stays() {
+fn any_expression_goes_into_the_product() {
     let mut case = Case::new();
-    let [x, w] = [("x", 15), ("w", 21)].map(|(name, len)| case.persistent(name, len));
+    let [x, w, bias] = [("x", 15), ("w", 21), ("bias", 7)].map(|(name, len)| case.persistent(name, len));
     let (z, y) = (case.transient("z", 35), case.persistent("y", 35));
-    case.push(product(Epilogue::None), &[x, w, z]);
-    case.push(Map::unary(35, |x| x.gelu()), &[z, y]);
-    case.check(&Rewrite::ALL, &["matmul", "map"]);
+    case.push(product(Epilogue::bias(&Activation::identity())), &[x, w, bias, z]);
+    case.push(Map::unary(35, |x| x.gelu() * 2.0), &[z, y]);
+    case.check(&Rewrite::ALL, &["matmul"]);
+}
+
+/// The derivative of GELU is of its input, which the product of the backward pass then reads.
+#[test]
+fn a_derivative_by_the_input_goes_into_the_product() {
+    let mut case = Case::new();
+    let [dz, w, below] = [("dz", 15), ("w", 21), ("below", 35)].map(|(name, len)| case.persistent(name, len));
+    let (dy, dx) = (case.transient("dy", 35), case.persistent("dx", 35));
+    case.push(product(Epilogue::none()), &[dz, w, dy]);
+    case.push(Map::flat(35, Activation::gelu().grad()), &[dy, below, dx]);
+    case.check(&Rewrite::ALL, &["matmul"]);
 }
 
 #[test]
@@ -133,19 +141,19 @@ fn a_chain_becomes_one_kernel() {
     case.push(Map::unary(100, |x| x.gelu()), &[a, b]);
     // The value is the second operand here.
     case.push(Map::binary(100, |a, b| a * b), &[weight, b, c]);
-    case.push(Map::flat(100, Activation::Silu.grad()), &[c, x, y]);
+    case.push(Map::flat(100, Activation::silu().grad()), &[c, x, y]);
     case.check(&[Rewrite::Chains], &["map"]);
     case.check(&[Rewrite::Epilogues], &["map", "map", "map", "map"]);
 }
 
 #[test]
 fn a_long_chain_becomes_one_kernel_and_a_very_long_one_several() {
-    for (n, activation, expected) in [(9, TANH, &["map"][..]), (30, Activation::Gelu, &["map", "map"])] {
+    for (n, activation, expected) in [(9, Activation::tanh(), &["map"][..]), (30, Activation::gelu(), &["map", "map"])] {
         let mut case = Case::new();
         let (mut v, y) = (case.persistent("x", 64), case.persistent("y", 64));
         for i in 0..n {
             let next = if i == n - 1 { y } else { case.transient(&format!("t{i}"), 64) };
-            case.push(Map::flat(64, activation.forward()), &[v, next]);
+            case.push(Map::flat(64, activation.forward.clone()), &[v, next]);
             v = next;
         }
         case.check(&[Rewrite::Chains], expected);
@@ -165,15 +173,23 @@ fn a_fused_map_reads_each_buffer_once() {
     assert!(shown.contains("map(x, scale) -> y "), "{shown}");
 }
 
-/// A product, what is added to it and its activation: the sum is of the product's shape, the rest one kernel.
+/// A product, a residual that is added to it, and its activation.
 #[test]
-fn a_residual_behind_a_product() {
+fn a_residual_after_a_product() {
     let mut case = Case::new();
     let [x, w, skip, y] = [("x", 15), ("w", 21), ("skip", 35), ("y", 35)].map(|(name, len)| case.persistent(name, len));
     let [z, sum] = ["z", "sum"].map(|name| case.transient(name, 35));
-    case.push(product(Epilogue::None), &[x, w, z]);
+    case.push(product(Epilogue::none()), &[x, w, z]);
     case.push(Map::binary(35, |a, b| a + b), &[skip, z, sum]);
-    case.push(Map::flat(35, RELU.forward()), &[sum, y]);
+    case.push(Map::flat(35, Activation::relu().forward.clone()), &[sum, y]);
+    case.check(&Rewrite::ALL, &["matmul"]);
+    // An epilogue reads one further argument, and this one has a bias.
+    let mut case = Case::new();
+    let [x, w, bias, skip, y] =
+        [("x", 15), ("w", 21), ("bias", 7), ("skip", 35), ("y", 35)].map(|(name, len)| case.persistent(name, len));
+    let z = case.transient("z", 35);
+    case.push(product(Epilogue::bias(&Activation::relu())), &[x, w, bias, z]);
+    case.push(Map::binary(35, |a, b| a + b), &[skip, z, y]);
     case.check(&Rewrite::ALL, &["matmul", "map"]);
 }
 
@@ -185,35 +201,35 @@ fn what_others_need_stays() {
     let [x, y, z] = ["x", "y", "z"].map(|name| case.persistent(name, 64));
     let sum = case.transient("sum", 64);
     case.push(Map::binary(64, |a, b| a + b), &[x, y, sum]);
-    case.push(Map::flat(64, RELU.forward()), &[sum, z]);
+    case.push(Map::flat(64, Activation::relu().forward.clone()), &[sum, z]);
     case.push(Map::binary(64, |a, b| a + b), &[z, sum, y]);
     case.check(&Rewrite::ALL, &["map", "map", "map"]);
     // It is persistent.
     let mut case = Case::new();
     let [x, y, sum] = ["x", "y", "sum"].map(|name| case.persistent(name, 64));
     case.push(Map::binary(64, |a, b| a + b), &[x, x, sum]);
-    case.push(Map::flat(64, RELU.forward()), &[sum, y]);
+    case.push(Map::flat(64, Activation::relu().forward.clone()), &[sum, y]);
     case.check(&Rewrite::ALL, &["map", "map"]);
     // Both operands are the value.
     let mut case = Case::new();
     let [x, y] = ["x", "y"].map(|name| case.persistent(name, 64));
     let t = case.transient("t", 64);
-    case.push(Map::flat(64, RELU.forward()), &[x, t]);
+    case.push(Map::flat(64, Activation::relu().forward.clone()), &[x, t]);
     case.push(Map::binary(64, |a, b| a + b), &[t, t, y]);
     case.check(&Rewrite::ALL, &["map", "map"]);
     // Only a part of it is read.
     let mut case = Case::new();
     let [x, y] = [("x", 128), ("y", 64)].map(|(name, len)| case.persistent(name, len));
     let t = case.transient("t", 128);
-    case.push(Map::flat(128, RELU.forward()), &[x, t]);
-    case.push(Map::flat(64, TANH.forward()), &[t.slice(64..128), y]);
+    case.push(Map::flat(128, Activation::relu().forward.clone()), &[x, t]);
+    case.push(Map::flat(64, Activation::tanh().forward.clone()), &[t.slice(64..128), y]);
     case.check(&Rewrite::ALL, &["map", "map"]);
     // The result goes where the first kernel reads: a GPU binds a buffer for one or the other.
     let mut case = Case::new();
     let [x, y] = ["x", "y"].map(|name| case.persistent(name, 64));
     let t = case.transient("t", 64);
     case.push(Map::binary(64, |a, b| a + b), &[x, y, t]);
-    case.push(Map::flat(64, TANH.forward()), &[t, x]);
+    case.push(Map::flat(64, Activation::tanh().forward.clone()), &[t, x]);
     case.check(&Rewrite::ALL, &["map", "map"]);
 }
 
@@ -224,7 +240,7 @@ fn an_input_that_changes_between() {
     let [x, y, z] = ["x", "y", "z"].map(|name| case.persistent(name, 64));
     let t = case.transient("t", 64);
     case.push(Map::binary(64, |a, b| a + b), &[x, y, t]);
-    case.push(Map::flat(64, TANH.forward()), &[z, x]);
+    case.push(Map::flat(64, Activation::tanh().forward.clone()), &[z, x]);
     case.push(Map::binary(64, |a, b| a * b), &[t, y, z]);
     case.check(&Rewrite::ALL, &["map", "map", "map"]);
     // The same with another kernel between that does not.
@@ -232,7 +248,7 @@ fn an_input_that_changes_between() {
     let [x, y, z, other] = ["x", "y", "z", "other"].map(|name| case.persistent(name, 64));
     let t = case.transient("t", 64);
     case.push(Map::binary(64, |a, b| a + b), &[x, y, t]);
-    case.push(Map::flat(64, TANH.forward()), &[x, other]);
+    case.push(Map::flat(64, Activation::tanh().forward.clone()), &[x, other]);
     case.push(Map::binary(64, |a, b| a * b), &[t, other, z]);
     case.check(&Rewrite::ALL, &["map", "map"]);
 }
@@ -244,12 +260,12 @@ fn large_inputs_are_not_kept() {
         let mut case = Case::new();
         let [x, w, y, z] = [("x", 100), ("w", 140), ("y", 35), ("z", 35)].map(|(name, len)| case.persistent(name, len));
         let [a, product] = [("a", 100), ("product", 35)].map(|(name, len)| case.transient(name, len));
-        case.push(Map::flat(100, TANH.forward()), &[x, a]);
-        case.push(Matmul { m: 5, n: 7, k: 20, transpose: Transpose::B, epilogue: Epilogue::None }, &[a, w, product]);
+        case.push(Map::flat(100, Activation::tanh().forward.clone()), &[x, a]);
+        case.push(Matmul { m: 5, n: 7, k: 20, transpose: Transpose::B, epilogue: Epilogue::none() }, &[a, w, product]);
         if is_between {
-            case.push(Map::flat(35, RELU.forward()), &[w.slice(0..35), z]);
+            case.push(Map::flat(35, Activation::relu().forward.clone()), &[w.slice(0..35), z]);
         }
-        case.push(Map::flat(35, RELU.forward()), &[product, y]);
+        case.push(Map::flat(35, Activation::relu().forward.clone()), &[product, y]);
         case.check(&Rewrite::ALL, expected);
     }
 }
@@ -260,13 +276,13 @@ fn the_last_to_read_writes_in_place() {
     let mut case = Case::new();
     let [x, skip, y] = ["x", "skip", "y"].map(|name| case.persistent(name, 100));
     let [a, b, c] = ["a", "b", "c"].map(|name| case.transient(name, 100));
-    case.push(Map::flat(100, TANH.forward()), &[x, a]);
+    case.push(Map::flat(100, Activation::tanh().forward.clone()), &[x, a]);
     // The value is the second operand.
     case.push(Map::binary(100, |a, b| a + b), &[skip, a, b]);
-    case.push(Map::flat(100, Activation::Gelu.grad()), &[b, x, c]);
+    case.push(Map::flat(100, Activation::gelu().grad()), &[b, x, c]);
     // Without an operand.
     let d = case.transient("d", 100);
-    case.push(Map::flat(100, RELU.forward()), &[c, d]);
+    case.push(Map::flat(100, Activation::relu().forward.clone()), &[c, d]);
     case.push(Map::binary(100, |a, b| a * b), &[d, x, y]);
     case.check(&[Rewrite::InPlace], &["map", "map_in_place", "map_in_place", "map_in_place", "map"]);
     let transient_bytes = |program: &Program| program.plan().expect("in order").transient_bytes();
@@ -282,10 +298,10 @@ fn what_is_not_put_in_place() {
         let mut case = Case::new();
         let [x, y] = ["x", "y"].map(|name| case.persistent(name, 64));
         let (a, b) = (case.transient("a", 64), case.transient("b", n));
-        case.push(Map::flat(64, TANH.forward()), &[x, a]);
+        case.push(Map::flat(64, Activation::tanh().forward.clone()), &[x, a]);
         let operand = if operand_is_value { a } else { x };
         case.push(Map::binary(n, |a, b| a + b), &[a.slice(0..n), operand.slice(0..n), b]);
-        case.push(Map::flat(n, TANH.forward()), &[if value_is_read_later { a } else { b }, y.slice(0..n)]);
+        case.push(Map::flat(n, Activation::tanh().forward.clone()), &[if value_is_read_later { a } else { b }, y.slice(0..n)]);
         case.check(&[Rewrite::InPlace], &["map"; 3]);
     }
 }
@@ -296,9 +312,9 @@ fn a_rewritten_program_is_its_own() {
     let [x, y] = ["x", "y"].map(|name| case.persistent(name, 64));
     let t = case.transient("t", 64);
     case.push(Map::binary(64, |a, b| a + b), &[x, x, t]);
-    case.push(Map::flat(64, RELU.forward()), &[t, y]);
+    case.push(Map::flat(64, Activation::relu().forward.clone()), &[t, y]);
     let mut rewritten = case.program.rewritten(&Rewrite::ALL);
-    let error = rewritten.push(Map::flat(64, RELU.forward()), &[t, y]).expect_err("a slice of the other");
+    let error = rewritten.push(Map::flat(64, Activation::relu().forward.clone()), &[t, y]).expect_err("a slice of the other");
     assert!(matches!(error, brisk_program::Error::ForeignSlice { .. }), "{error}");
     assert_eq!(case.program.n_kernels(), 2, "the first is as it was");
     assert_eq!(case.program.to_string().lines().count(), 3, "a line on the whole and one a kernel");

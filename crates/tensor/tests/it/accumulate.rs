@@ -46,8 +46,8 @@ impl Step {
             let x = graph.gather(&batch, &table, &standard[0], &standard[1]);
             let weights = shares.narrow(0, rows);
             let loss = graph.autocast(precision, || {
-                let x = x.linear(&hidden, None, Activation::Tanh).linear(&square, None, Activation::Tanh);
-                x.linear(&head, None, Activation::Identity).bce_with_logits(&targets, &weights, Reduction::Sum, 1.0)
+                let x = x.linear(&hidden, None, Activation::tanh()).linear(&square, None, Activation::tanh());
+                x.linear(&head, None, Activation::identity()).bce_with_logits(&targets, &weights, Reduction::Sum, 1.0)
             });
             graph.backward(&loss)?;
             Ok(loss)
@@ -119,7 +119,7 @@ fn what_is_accumulated_is_added_to_what_was_there() -> Result<(), Error> {
     let (values, grads) = (Persistent::new("values", DType::F32, 2), Persistent::new("grads", DType::F32, 2));
     let w = graph.parameter(&values, &grads, 0..2, &[1, 2]);
     let x = graph.constant("x", &[3.0, 4.0], &[1, 2]);
-    let loss = x.linear(&w, None, Activation::Identity);
+    let loss = x.linear(&w, None, Activation::identity());
     graph.accumulate(|| graph.backward(&loss))?;
     let device = Device::cpu()?;
     device.write(&grads, &[10.0_f32, 20.0])?;

@@ -197,7 +197,7 @@ fn an_expression_of_more_inputs_than_tensors_is_refused() {
 fn a_division_by_zero_is_a_value() -> Result<(), Error> {
     let graph = Graph::inference("quotients");
     let x = graph.constant("x", &[1.0; 2], &[2]);
-    let y = x.activate(Activation::Relu).div(&graph.constant("zeros", &[0.0; 2], &[2]));
+    let y = x.activate(Activation::relu()).div(&graph.constant("zeros", &[0.0; 2], &[2]));
     assert_eq!(y.shape(), [2]);
     graph.check()
 }

@@ -14,8 +14,8 @@ fn first_anomaly(x: f32, w: f32, scale: f32) -> Result<Option<Anomaly>, Error> {
     let input_tensor = graph.tensor(&input, &[2, 4]);
     let (target, weights) = (graph.constant("target", &[0.0, 1.0], &[2]), graph.constant("weights", &[1.0; 2], &[2]));
     let loss = graph.autocast(Precision::F16, || {
-        let hidden = input_tensor.linear(&first, None, Activation::Relu);
-        hidden.linear(&second, None, Activation::Identity).bce_with_logits(&target, &weights, Reduction::Mean, 1.0)
+        let hidden = input_tensor.linear(&first, None, Activation::relu());
+        hidden.linear(&second, None, Activation::identity()).bce_with_logits(&target, &weights, Reduction::Mean, 1.0)
     });
     graph.backward_from(&loss, &graph.constant("scale", &[scale], &[]))?;
     let device = Device::cpu()?;
@@ -135,7 +135,7 @@ fn a_graph_that_is_compiled_anew_starts_anew() -> Result<(), Error> {
     let graph = Graph::inference("again");
     graph.detect_anomaly();
     let x = Persistent::new("x", DType::F32, 4);
-    graph.tensor(&x, &[4]).activate(Activation::Tanh);
+    graph.tensor(&x, &[4]).activate(Activation::tanh());
     let device = Device::cpu()?;
     device.write(&x, &[f32::INFINITY; 4])?;
     graph.compile(&device)?.run(1)?;

@@ -38,7 +38,7 @@ impl Net {
                 let scale = graph.parameter(&values, &grads, scale..scale + CHANNELS, &[CHANNELS]);
                 let [running_mean, running_var] = [0, 1].map(|i| graph.tensor(&running[2 * block + i], &[CHANNELS]));
                 let record = || -> Tensor {
-                    let y = x.conv2d(&weight, None, [1, 1], [1, 1], Activation::Identity);
+                    let y = x.conv2d(&weight, None, [1, 1], [1, 1], Activation::identity());
                     let y = y.batch_norm(&BatchNormOptions {
                         weight: Some(&scale),
                         bias: None,
@@ -46,7 +46,7 @@ impl Net {
                         running_var: &running_var,
                         statistics: Statistics::Batch { n_groups: 1, momentum: 0.1 },
                         eps: 1e-5,
-                        activation: Activation::Gelu,
+                        activation: Activation::gelu(),
                     });
                     y.dropout(0.1, 5, &state).add(&x)
                 };
@@ -110,7 +110,7 @@ fn a_segment_in_a_segment_is_part_of_it() -> Result<(), Error> {
         let graph = Graph::training("nested");
         let (values, grads) = (Persistent::new("values", DType::F32, 64), Persistent::new("grads", DType::F32, 64));
         let w = graph.parameter(&values, &grads, 0..64, &[8, 8]);
-        let layer = |x: &Tensor| x.linear(&w, None, Activation::Tanh);
+        let layer = |x: &Tensor| x.linear(&w, None, Activation::tanh());
         let x = graph.constant("x", &[0.5; 32], &[4, 8]);
         let y = graph.checkpoint(|| {
             let hidden = if is_nested { graph.checkpoint(|| layer(&x)) } else { layer(&x) };

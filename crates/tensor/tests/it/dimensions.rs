@@ -44,7 +44,7 @@ fn concat_has_gradients() {
         [[&[1, 3, 2], &[4, 3, 2], &[2, 3, 2]], [&[2, 1, 3], &[2, 4, 3], &[2, 2, 3]], [&[2, 3, 1], &[2, 3, 2], &[2, 3, 5]]];
     for (dim, shapes) in shapes.into_iter().enumerate() {
         // One of them twice, and one behind an activation.
-        check_gradients(&shapes, |_, p| p[0].concat(&[&p[1].activate(Activation::Tanh), &p[2], &p[0]], dim));
+        check_gradients(&shapes, |_, p| p[0].concat(&[&p[1].activate(Activation::tanh()), &p[2], &p[0]], dim));
     }
     check_gradients(&[&[5]], |_, p| p[0].concat(&[], 0));
 }
@@ -102,7 +102,7 @@ fn dimensions_are_permuted() -> Result<(), Error> {
 #[test]
 fn permuted_tensors_have_gradients() {
     for dims in [&[1, 0, 2, 3][..], &[3, 1, 0, 2], &[0, 1, 3, 2], &[2, 3, 0, 1]] {
-        check_gradients(&[&[3, 4, 5, 2]], |_, p| p[0].activate(Activation::Tanh).permute(dims));
+        check_gradients(&[&[3, 4, 5, 2]], |_, p| p[0].activate(Activation::tanh()).permute(dims));
         check_gradients(&[&[3, 4, 5, 2]], |_, p| {
             p[0].permute(dims).reshape(&[p[0].shape()[dims[0]], 120 / p[0].shape()[dims[0]]]).tanh()
         });
@@ -190,7 +190,7 @@ fn gathered_rows_have_gradients() {
     }
     check_gradients(&[&[5, 2]], |graph, p| {
         let index = graph.constant_codes("index", &[4, 0, 4], &[3]);
-        p[0].activate(Activation::Tanh).gather_rows(&index).multiply(&p[0].narrow(0, 1..4))
+        p[0].activate(Activation::tanh()).gather_rows(&index).multiply(&p[0].narrow(0, 1..4))
     });
 }
 

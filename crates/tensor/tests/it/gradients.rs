@@ -7,10 +7,13 @@ use brisk_tensor::{
 use crate::finite_difference::check_gradients;
 use crate::random::Random;
 
-const FUSED: [Activation; 5] =
-    [Activation::Identity, Activation::Relu, Activation::Celu { alpha: 0.7 }, Activation::Sigmoid, Activation::Tanh];
+fn fused() -> [Activation; 5] {
+    [Activation::identity(), Activation::relu(), Activation::celu(0.7), Activation::sigmoid(), Activation::tanh()]
+}
 
-const OF_INPUT: [Activation; 3] = [Activation::Gelu, Activation::GeluTanh, Activation::Silu];
+fn of_input() -> [Activation; 3] {
+    [Activation::gelu(), Activation::gelu_tanh(), Activation::silu()]
+}
 
 fn constant(graph: &Graph, shape: &[usize], value: impl Fn(usize) -> f32) -> Tensor {
     let values: Vec<f32> = (0..shape.iter().product()).map(value).collect();
@@ -23,22 +26,22 @@ fn count(kernels: &[&str], name: &str) -> usize {
 
 #[test]
 fn linear_with_a_bias() {
-    for activation in FUSED.into_iter().chain(OF_INPUT) {
-        check_gradients(&[&[6, 5], &[4, 5], &[4]], |_, p| p[0].linear(&p[1], Some(&p[2]), activation));
+    for activation in fused().into_iter().chain(of_input()) {
+        check_gradients(&[&[6, 5], &[4, 5], &[4]], |_, p| p[0].linear(&p[1], Some(&p[2]), activation.clone()));
     }
 }
 
 #[test]
 fn linear_without_a_bias() {
-    for activation in FUSED.into_iter().chain(OF_INPUT) {
-        check_gradients(&[&[6, 5], &[4, 5]], |_, p| p[0].linear(&p[1], None, activation));
+    for activation in fused().into_iter().chain(of_input()) {
+        check_gradients(&[&[6, 5], &[4, 5]], |_, p| p[0].linear(&p[1], None, activation.clone()));
     }
 }
 
 #[test]
 fn linear_of_one_row_one_column_and_of_many() {
     for [m, k, n] in [[1, 1, 1], [1, 7, 3], [9, 1, 2], [3, 8, 1], [33, 17, 19]] {
-        check_gradients(&[&[m, k], &[n, k], &[n]], |_, p| p[0].linear(&p[1], Some(&p[2]), Activation::Tanh));
+        check_gradients(&[&[m, k], &[n, k], &[n]], |_, p| p[0].linear(&p[1], Some(&p[2]), Activation::tanh()));
     }
 }
 
@@ -61,14 +64,14 @@ fn matmul_with_every_transpose() {
 
 #[test]
 fn conv2d() {
-    for activation in FUSED.into_iter().chain(OF_INPUT) {
+    for activation in fused().into_iter().chain(of_input()) {
         check_gradients(&[&[2, 5, 4, 3], &[4, 3, 3, 3], &[4]], |_, p| {
-            p[0].conv2d(&p[1], Some(&p[2]), [1, 1], [1, 1], activation)
+            p[0].conv2d(&p[1], Some(&p[2]), [1, 1], [1, 1], activation.clone())
         });
     }
     for (kernel, stride, padding) in [([1, 1], [1, 1], [0, 0]), ([2, 3], [2, 1], [0, 2]), ([5, 1], [3, 2], [1, 0])] {
         check_gradients(&[&[2, 5, 4, 3], &[2, kernel[0], kernel[1], 3]], |_, p| {
-            p[0].conv2d(&p[1], None, stride, padding, Activation::Tanh)
+            p[0].conv2d(&p[1], None, stride, padding, Activation::tanh())
         });
     }
 }
@@ -78,8 +81,8 @@ fn convolutions_take_the_slope_of_the_activation_below_in_the_product() {
     for stride in [[1, 1], [2, 2]] {
         let kernels = check_gradients(&[&[4, 3, 3, 2], &[3, 3, 3, 4]], |graph, p| {
             let x = graph.constant("x", &Random::new(3).floats(2 * 6 * 6 * 2), &[2, 6, 6, 2]);
-            let hidden = x.conv2d(&p[0], None, [1, 1], [1, 1], Activation::Celu { alpha: 0.3 });
-            hidden.conv2d(&p[1], None, stride, [1, 1], Activation::Identity)
+            let hidden = x.conv2d(&p[0], None, [1, 1], [1, 1], Activation::celu(0.3));
+            hidden.conv2d(&p[1], None, stride, [1, 1], Activation::identity())
         });
         assert_eq!(count(&kernels, "map"), 0, "{kernels:?}");
     }
@@ -102,7 +105,9 @@ fn pooling() {
 fn batch_norm() {
     let statistics =
         [Statistics::Batch { n_groups: 1, momentum: 0.1 }, Statistics::Batch { n_groups: 3, momentum: 0.1 }, Statistics::Running];
-    for (statistics, activation) in statistics.into_iter().flat_map(|s| [FUSED[2], FUSED[4], OF_INPUT[0]].map(|act| (s, act))) {
+    for (statistics, activation) in
+        statistics.into_iter().flat_map(|s| [Activation::celu(0.7), Activation::tanh(), Activation::gelu()].map(|act| (s, act)))
+    {
         let options = |graph: &Graph| {
             let (mean, var) = (constant(graph, &[4], |i| 0.1 * i as f32), constant(graph, &[4], |i| 0.4 + 0.2 * i as f32));
             (mean, var)
@@ -110,7 +115,15 @@ fn batch_norm() {
         check_gradients(&[&[6, 3, 2, 4], &[4], &[4]], |graph, p| {
             let (running_mean, running_var) = &options(graph);
             let (weight, bias) = (Some(&p[1]), Some(&p[2]));
-            p[0].batch_norm(&BatchNormOptions { weight, bias, running_mean, running_var, statistics, eps: 1e-3, activation })
+            p[0].batch_norm(&BatchNormOptions {
+                weight,
+                bias,
+                running_mean,
+                running_var,
+                statistics,
+                eps: 1e-3,
+                activation: activation.clone(),
+            })
         });
         // A scale that is frozen, rows without pixels, and no bias.
         check_gradients(&[&[12, 4]], |graph, p| {
@@ -124,22 +137,30 @@ fn batch_norm() {
                 running_var,
                 statistics,
                 eps: 1e-3,
-                activation,
+                activation: activation.clone(),
             })
         });
         check_gradients(&[&[4]], |graph, p| {
             let (running_mean, running_var) = &options(graph);
             let x = graph.constant("x", &Random::new(6).floats(24), &[6, 4]);
             let bias = Some(&p[0]);
-            x.batch_norm(&BatchNormOptions { weight: None, bias, running_mean, running_var, statistics, eps: 1e-3, activation })
+            x.batch_norm(&BatchNormOptions {
+                weight: None,
+                bias,
+                running_mean,
+                running_var,
+                statistics,
+                eps: 1e-3,
+                activation: activation.clone(),
+            })
         });
     }
 }
 
 #[test]
 fn activate() {
-    for activation in FUSED.into_iter().chain(OF_INPUT) {
-        check_gradients(&[&[41]], |_, p| p[0].activate(activation));
+    for activation in fused().into_iter().chain(of_input()) {
+        check_gradients(&[&[41]], |_, p| p[0].activate(activation.clone()));
     }
 }
 
@@ -166,9 +187,9 @@ fn columns_side_by_side_and_cut_out() {
 #[test]
 fn columns_of_what_went_through_an_activation() {
     check_gradients(&[&[4, 3], &[5, 3], &[2, 7]], |_, p| {
-        let hidden = p[0].linear(&p[1], None, Activation::Tanh);
+        let hidden = p[0].linear(&p[1], None, Activation::tanh());
         let both = hidden.concat_columns(&[&hidden.columns(1..3)]);
-        both.linear(&p[2], None, Activation::Identity)
+        both.linear(&p[2], None, Activation::identity())
     });
 }
 
@@ -205,13 +226,13 @@ fn mse_loss() {
 
 #[test]
 fn a_network_of_two_layers_takes_the_slope_of_its_activation_in_the_product() {
-    for activation in FUSED {
+    for activation in fused() {
         let kernels = check_gradients(&[&[6, 4], &[6], &[1, 6], &[1]], |graph, p| {
             let x = graph.constant("x", &Random::new(3).floats(8 * 4), &[8, 4]);
             let target = constant(graph, &[8], |row| (row % 2) as f32);
             let weight = constant(graph, &[8], |_| 1.0);
-            let hidden = x.linear(&p[0], Some(&p[1]), activation);
-            let logits = hidden.linear(&p[2], Some(&p[3]), Activation::Identity);
+            let hidden = x.linear(&p[0], Some(&p[1]), activation.clone());
+            let logits = hidden.linear(&p[2], Some(&p[3]), Activation::identity());
             logits.bce_with_logits(&target, &weight, Reduction::Mean, 1.0)
         });
         assert_eq!(count(&kernels, "map"), 1, "{activation:?}: the gradient of the loss, in {kernels:?}");
@@ -220,10 +241,10 @@ fn a_network_of_two_layers_takes_the_slope_of_its_activation_in_the_product() {
 
 #[test]
 fn a_network_whose_activation_needs_its_input() {
-    for activation in OF_INPUT {
+    for activation in of_input() {
         let kernels = check_gradients(&[&[3, 4], &[2, 3]], |graph, p| {
             let x = graph.constant("x", &Random::new(3).floats(5 * 4), &[5, 4]);
-            x.linear(&p[0], None, activation).linear(&p[1], None, activation)
+            x.linear(&p[0], None, activation.clone()).linear(&p[1], None, activation.clone())
         });
         assert_eq!(count(&kernels, "map"), 4, "two activations and their derivatives, {activation:?}: {kernels:?}");
     }
@@ -233,8 +254,8 @@ fn a_network_whose_activation_needs_its_input() {
 fn a_parameter_used_twice_gets_the_sum() {
     let kernels = check_gradients(&[&[4, 4], &[4]], |graph, p| {
         let x = graph.constant("x", &Random::new(4).floats(12), &[3, 4]);
-        let y = x.linear(&p[0], Some(&p[1]), Activation::Tanh);
-        y.linear(&p[0], Some(&p[1]), Activation::Identity)
+        let y = x.linear(&p[0], Some(&p[1]), Activation::tanh());
+        y.linear(&p[0], Some(&p[1]), Activation::identity())
     });
     assert_eq!(count(&kernels, "map"), 4, "a sum and its copy for the weight, and for the bias: {kernels:?}");
 }
@@ -246,11 +267,11 @@ fn a_parameter_used_three_times_gets_the_sum() {
 
 #[test]
 fn a_layers_output_used_twice_goes_through_its_activation_once() {
-    for activation in FUSED.into_iter().skip(1) {
+    for activation in fused().into_iter().skip(1) {
         let kernels = check_gradients(&[&[3, 4], &[3, 3]], |graph, p| {
             let x = graph.constant("x", &Random::new(8).floats(20), &[5, 4]);
-            let h = x.linear(&p[0], None, activation);
-            h.linear(&p[1], None, Activation::Identity).matmul(&h, Transpose::B)
+            let h = x.linear(&p[0], None, activation.clone());
+            h.linear(&p[1], None, Activation::identity()).matmul(&h, Transpose::B)
         });
         assert_eq!(count(&kernels, "map"), 2, "a sum, then the derivative, {activation:?}: {kernels:?}");
     }
@@ -260,7 +281,7 @@ fn a_layers_output_used_twice_goes_through_its_activation_once() {
 fn a_layers_output_multiplied_by_itself() {
     check_gradients(&[&[3, 4]], |graph, p| {
         let x = graph.constant("x", &Random::new(8).floats(20), &[5, 4]);
-        let h = x.linear(&p[0], None, Activation::Sigmoid);
+        let h = x.linear(&p[0], None, Activation::sigmoid());
         h.matmul(&h, Transpose::B)
     });
 }
@@ -268,7 +289,7 @@ fn a_layers_output_multiplied_by_itself() {
 #[test]
 fn another_shape_of_the_same_tensor_shares_its_gradient() {
     check_gradients(&[&[6, 2]], |_, p| {
-        let h = p[0].activate(Activation::Tanh);
+        let h = p[0].activate(Activation::tanh());
         h.reshape(&[3, 4]).matmul(&h.reshape(&[4, 3]), Transpose::None)
     });
 }

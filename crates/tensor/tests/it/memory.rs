@@ -14,7 +14,7 @@ fn record(mode: Mode) -> Result<Graph, Error> {
     for _ in 0..6 {
         let (values, grads) = (buffer("values", UNITS * UNITS), buffer("grads", UNITS * UNITS));
         let weight = graph.parameter(&values, &grads, 0..UNITS * UNITS, &[UNITS, UNITS]);
-        x = x.linear(&weight, None, Activation::Relu);
+        x = x.linear(&weight, None, Activation::relu());
     }
     let (target, weight) = (buffer("target", ROWS * UNITS), buffer("weight", ROWS));
     let loss = x.mse_loss(&graph.tensor(&target, &[ROWS, UNITS]), &graph.tensor(&weight, &[ROWS]), Reduction::Mean);

@@ -64,7 +64,7 @@ impl Operation for Projection {
     fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
         let ([m, k], [n, _]) = (forward.dims(0), forward.dims(1));
         let y = forward.output();
-        let kernel = Matmul { m, n, k, transpose: Transpose::B, epilogue: Epilogue::None };
+        let kernel = Matmul { m, n, k, transpose: Transpose::B, epilogue: Epilogue::none() };
         forward.push(kernel, &[forward.input(0), forward.input(1), y])
     }
 
@@ -72,7 +72,7 @@ impl Operation for Projection {
         let ([m, k], [n, _]) = (backward.dims(0), backward.dims(1));
         let (dy, x, w) = (backward.grad(), backward.input(0), backward.input(1));
         if backward.wants(1) {
-            backward.give(1, Matmul { m: n, n: k, k: m, transpose: Transpose::A, epilogue: Epilogue::None }, &[dy, x])?;
+            backward.give(1, Matmul { m: n, n: k, k: m, transpose: Transpose::A, epilogue: Epilogue::none() }, &[dy, x])?;
         }
         if backward.wants(0) {
             let dx = |epilogue| Matmul { m, n: k, k: n, transpose: Transpose::None, epilogue };
@@ -86,7 +86,7 @@ impl Operation for Projection {
 fn gradients_pass_through_operations_from_outside() {
     check_gradients(&[&[3, 4]], |graph, p| graph.apply(SquaredRelu, &[&p[0]])).expect("the gradient is right");
     check_gradients(&[&[3, 4], &[5, 4], &[2, 5]], |graph, p| {
-        let hidden = graph.apply(Projection, &[&p[0], &p[1]]).activate(Activation::Tanh);
+        let hidden = graph.apply(Projection, &[&p[0], &p[1]]).activate(Activation::tanh());
         graph.apply(Projection, &[&hidden, &p[2]])
     })
     .expect("the gradient is right");

@@ -88,7 +88,7 @@ fn a_chain_of_them_is_one_kernel_after_fusion() {
 fn the_report_says_which_products_are_fused_with_what_follows() {
     let graph = Graph::training("layer");
     let (x, w) = (graph.constant("x", &[1.0; 12], &[3, 4]), parameter(&graph, &[5, 4]));
-    let hidden = x.matmul(&w, Transpose::B).activate(Activation::Relu);
+    let hidden = x.matmul(&w, Transpose::B).activate(Activation::relu());
     graph.backward(&hidden.exp().sum(..)).expect("the shapes match");
     let fused: Vec<_> = graph.report().operations.iter().map(|operation| (operation.name, operation.is_fused)).collect();
     // The backward pass reads the results of the activation and of `exp`.

@@ -11,9 +11,9 @@ use crate::refusal::{n_kernels, parameter};
 fn what_is_recorded_from_a_failed_tensor_fails() {
     let graph = Graph::training("net");
     let (x, w) = (parameter(&graph, &[2, 3]), parameter(&graph, &[4, 5]));
-    let good = x.activate(Activation::Relu);
+    let good = x.activate(Activation::relu());
     assert_eq!(n_kernels(&graph), 1);
-    let failed = x.linear(&w, None, Activation::Relu);
+    let failed = x.linear(&w, None, Activation::relu());
     assert_eq!((failed.shape(), failed.dtype()), (&[2, 4][..], DType::F32), "the best guess");
     let derived = [
         &failed + &good,
@@ -28,7 +28,7 @@ fn what_is_recorded_from_a_failed_tensor_fails() {
         failed.concat(&[&failed], 0),
         failed.mse_loss(&good, &good, Reduction::Mean),
         failed.cast(DType::F16),
-        graph.checkpoint(|| failed.activate(Activation::Gelu)),
+        graph.checkpoint(|| failed.activate(Activation::gelu())),
         graph.autocast(Precision::F16, || failed.softmax(1)),
     ];
     assert!(derived.iter().all(Tensor::is_failed));
@@ -46,8 +46,8 @@ fn shapes_of_failed_tensors_are_the_best_guess() {
     let [x, w, images, filter] = [&[2, 3][..], &[4, 5], &[2, 8, 8, 3], &[16, 3, 3, 4]].map(|shape| parameter(&graph, shape));
     assert_eq!(x.matmul(&w, Transpose::None).shape(), [2, 5]);
     assert_eq!(x.matmul(&w, Transpose::B).shape(), [2, 4]);
-    assert_eq!(images.linear(&w, None, Activation::Relu).shape(), [2, 4]);
-    assert_eq!(images.conv2d(&filter, None, [1, 1], [1, 1], Activation::Relu).shape(), [2, 8, 8, 16]);
+    assert_eq!(images.linear(&w, None, Activation::relu()).shape(), [2, 4]);
+    assert_eq!(images.conv2d(&filter, None, [1, 1], [1, 1], Activation::relu()).shape(), [2, 8, 8, 16]);
     assert_eq!(x.add(&w).shape(), [2, 3]);
     assert_eq!(x.global_max_pool2d().shape(), [2, 3]);
     assert_eq!(x.bce_with_logits(&w, &w, Reduction::Mean, 1.0).shape(), [0_usize; 0]);
@@ -59,7 +59,7 @@ fn shapes_of_failed_tensors_are_the_best_guess() {
 fn backward_compile_and_planning_return_the_first_error() -> Result<(), Error> {
     let graph = Graph::training("net");
     let x = parameter(&graph, &[2, 3]);
-    let loss = x.activate(Activation::Tanh).sum(..);
+    let loss = x.activate(Activation::tanh()).sum(..);
     x.reshape(&[7]);
     x.sum(9);
     let first = graph.check().expect_err("two refusals");

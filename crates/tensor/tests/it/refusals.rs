@@ -10,13 +10,19 @@ fn shapes_that_do_not_fit() {
     let (bias, vector) = (|graph: &Graph| parameter(graph, &[5]), |graph: &Graph| parameter(graph, &[6]));
     let fits = |graph: &Graph| parameter(graph, &[4, 3]);
     let codes = |graph: &Graph| graph.constant_codes("codes", &[0, 1, 2], &[3]);
-    let act = Activation::Relu;
+    let act = Activation::relu();
     check_refused(
-        |graph| x(graph).linear(&weight(graph), None, act),
+        |graph| x(graph).linear(&weight(graph), None, act.clone()),
         "linear: `weight` has shape [4, 5], expected [4, 3], as many columns as the input",
     );
-    check_refused(|graph| x(graph).linear(&fits(graph), Some(&bias(graph)), act), "linear: `bias` has shape [5], expected [4]");
-    check_refused(|graph| vector(graph).linear(&fits(graph), None, act), "linear: `x` has shape [6], expected two dimensions");
+    check_refused(
+        |graph| x(graph).linear(&fits(graph), Some(&bias(graph)), act.clone()),
+        "linear: `bias` has shape [5], expected [4]",
+    );
+    check_refused(
+        |graph| vector(graph).linear(&fits(graph), None, act.clone()),
+        "linear: `x` has shape [6], expected two dimensions",
+    );
     check_refused(|graph| x(graph).linear(&vector(graph), None, act), "linear: `weight` has shape [6], expected two dimensions");
     check_refused(|graph| x(graph).matmul(&weight(graph), Transpose::None), "matmul: `b` has shape [4, 5], expected [3, _]");
     check_refused(|graph| x(graph).matmul(&weight(graph), Transpose::B), "matmul: `b` has shape [4, 5], expected [_, 3]");
@@ -81,7 +87,7 @@ fn images_that_do_not_fit() {
     let (filter, rows) = (|graph: &Graph| parameter(graph, &[4, 3, 3, 2]), |graph: &Graph| parameter(graph, &[2, 3]));
     let four = "four dimensions, [n_images, height, width, n_channels]";
     check_refused(
-        |graph| x(graph).conv2d(&filter(graph), None, [1, 1], [0, 0], Activation::Relu),
+        |graph| x(graph).conv2d(&filter(graph), None, [1, 1], [0, 0], Activation::relu()),
         "conv2d: `weight` has shape [4, 3, 3, 2], expected [4, 3, 3, 3], as many channels as the input",
     );
     check_refused(
@@ -98,7 +104,7 @@ fn images_that_do_not_fit() {
             running_var: &running,
             statistics: Statistics::Batch { n_groups, momentum: 0.1 },
             eps: 1e-5,
-            activation: Activation::Identity,
+            activation: Activation::identity(),
         })
     };
     check_refused(
@@ -131,8 +137,8 @@ fn tensors_of_two_graphs() {
     let message = |op: &str, arg: &str| {
         format!("{op}: `{arg}` belongs to another graph; share values by a `Persistent` that both graphs bind")
     };
-    check_refused(|graph| x(graph).linear(&foreign, None, Activation::Relu), &message("linear", "weight"));
-    check_refused(|graph| x(graph).linear(&x(graph), Some(&foreign), Activation::Relu), &message("linear", "bias"));
+    check_refused(|graph| x(graph).linear(&foreign, None, Activation::relu()), &message("linear", "weight"));
+    check_refused(|graph| x(graph).linear(&x(graph), Some(&foreign), Activation::relu()), &message("linear", "bias"));
     check_refused(|graph| x(graph).matmul(&foreign, Transpose::None), &message("matmul", "b"));
     check_refused(
         |graph| x(graph).bce_with_logits(&foreign, &x(graph), Reduction::Mean, 1.0),
@@ -196,7 +202,7 @@ fn backward_from_more_than_one_number() {
 #[test]
 fn backward_twice() {
     let graph = Graph::training("net");
-    let loss = parameter(&graph, &[1, 1]).activate(Activation::Tanh);
+    let loss = parameter(&graph, &[1, 1]).activate(Activation::tanh());
     graph.backward(&loss).expect("the first time");
     let n = n_kernels(&graph);
     let message = "backward: the graph `net` has its backward pass already; sum the losses and go back once, or go back within `Graph::accumulate`";
@@ -212,7 +218,7 @@ fn backward_without_parameters() {
     check_error(graph.backward(&loss), message);
     check_error(graph.backward(&loss), message);
     // The graph is as before, and has a backward pass for a loss that depends on a parameter.
-    let loss = parameter(&graph, &[]).activate(Activation::Tanh);
+    let loss = parameter(&graph, &[]).activate(Activation::tanh());
     graph.backward(&loss).expect("the graph is as before the refusals");
 }
 
@@ -220,9 +226,9 @@ fn backward_without_parameters() {
 fn tensors_of_no_elements_are_refused_and_do_not_panic() {
     let (nothing, x) = (|graph: &Graph| parameter(graph, &[0, 3]), |graph: &Graph| parameter(graph, &[2, 3]));
     let refusals = [
-        refusal(|graph| nothing(graph).linear(&x(graph), None, Activation::Relu)),
+        refusal(|graph| nothing(graph).linear(&x(graph), None, Activation::relu())),
         refusal(|graph| nothing(graph).matmul(&x(graph), Transpose::B)),
-        refusal(|graph| nothing(graph).activate(Activation::Relu)),
+        refusal(|graph| nothing(graph).activate(Activation::relu())),
         refusal(|graph| nothing(graph).bce_with_logits(&nothing(graph), &nothing(graph), Reduction::Mean, 1.0)),
         refusal(|graph| nothing(graph).mse_loss(&nothing(graph), &nothing(graph), Reduction::Mean)),
     ];

@@ -66,7 +66,7 @@ impl Collective for Alone {
 #[track_caller]
 fn check(accumulate: usize, expected: &[u64]) -> Result<(), Error> {
     let mut builder = ParametersBuilder::new();
-    let sizes = MlpConfig { n_inputs: 1, hidden: vec![], n_outputs: 1, activation: Activation::Relu };
+    let sizes = MlpConfig { n_inputs: 1, hidden: vec![], n_outputs: 1, activation: Activation::relu() };
     let model = Mlp::new(&mut builder, &sizes);
     let params = builder.build(0);
     let optimizer = Adam::new(&params);

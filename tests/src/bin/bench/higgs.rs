@@ -92,7 +92,7 @@ pub(crate) struct Run {
 impl Run {
     pub(crate) fn new(device: &Device, rows: &Rows, batch: usize) -> Result<Self> {
         let mut builder = ParametersBuilder::new();
-        let config = MlpConfig { n_inputs: N_COLS, hidden: vec![256; 3], n_outputs: 1, activation: Activation::Relu };
+        let config = MlpConfig { n_inputs: N_COLS, hidden: vec![256; 3], n_outputs: 1, activation: Activation::relu() };
         let model = Mlp::new(&mut builder, &config);
         let params = builder.build(SEED);
         let optimizer = Adam::new(&params);
@@ -159,7 +159,7 @@ fn products(batch: usize) -> Result<Program> {
         let (n_in, n_out) = (pair[0], pair[1]);
         let (x, w) = (buffer(&mut program, batch * n_in), buffer(&mut program, n_in * n_out));
         let (y, dw) = (buffer(&mut program, batch * n_out), buffer(&mut program, n_in * n_out));
-        let product = |m, n, k, transpose| Matmul { m, n, k, transpose, epilogue: Epilogue::None };
+        let product = |m, n, k, transpose| Matmul { m, n, k, transpose, epilogue: Epilogue::none() };
         program.push(product(batch, n_out, n_in, Transpose::B), &[x, w, y])?;
         program.push(product(n_out, n_in, batch, Transpose::A), &[y, x, dw])?;
         if layer > 0 {

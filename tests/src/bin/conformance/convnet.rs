@@ -39,7 +39,7 @@ pub(crate) fn run_on(case: &Case, device: &Device, form: Form, replica: Option<&
     let norm = BatchNormConfig {
         eps: case.number("bn_eps")? as f32,
         momentum: case.number("bn_momentum")? as f32,
-        activation: Activation::Celu { alpha: case.number("celu_alpha")? as f32 },
+        activation: Activation::celu(case.number("celu_alpha")? as f32),
         ..BatchNormConfig::new(n_channels)
     };
     let model = Sequential(vec![
@@ -47,7 +47,7 @@ pub(crate) fn run_on(case: &Case, device: &Device, form: Form, replica: Option<&
         Box::new(MaxPool2d(Pool2d::square(2))),
         Box::new(BatchNorm::new(&mut builder, "norm", &norm)),
         Box::new(GlobalMaxPool2d),
-        Box::new(Linear::without_bias(&mut builder, "head", n_channels, head[0], Activation::Identity)),
+        Box::new(Linear::without_bias(&mut builder, "head", n_channels, head[0], Activation::identity())),
     ]);
     let mut params = builder.build(0);
     for (name, ours) in NAMES {

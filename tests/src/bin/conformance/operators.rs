@@ -37,7 +37,7 @@ fn result(case: &Case, bench: &mut Workbench<'_>) -> Result<Option<Tensor>> {
             let bias = if case.flag("bias") { Some(bench.input("bias")?) } else { None };
             let (stride, padding) = (case.number("stride")? as usize, case.number("padding")? as usize);
             let (x, weight) = (bench.input("x")?, bench.input("weight")?);
-            x.conv2d(&weight, bias.as_ref(), [stride; 2], [padding; 2], Activation::Identity)
+            x.conv2d(&weight, bias.as_ref(), [stride; 2], [padding; 2], Activation::identity())
         }
         "embedding" => {
             let (weight, index) = (bench.input("weight")?, bench.codes("index")?);
@@ -54,7 +54,7 @@ fn result(case: &Case, bench: &mut Workbench<'_>) -> Result<Option<Tensor>> {
                 }
                 false => Statistics::Running,
             };
-            let (eps, activation) = (case.number("eps")? as f32, Activation::Identity);
+            let (eps, activation) = (case.number("eps")? as f32, Activation::identity());
             let (weight, bias) = (Some(&weight), Some(&bias));
             x.batch_norm(&BatchNormOptions { weight, bias, running_mean, running_var, statistics, eps, activation })
         }
@@ -98,14 +98,14 @@ fn along_last(x: &Tensor, of: fn(&Tensor, usize) -> Tensor) -> Tensor {
 
 fn activation(name: &str, case: &Case) -> Result<Option<Activation>> {
     Ok(Some(match name {
-        "identity" => Activation::Identity,
-        "relu" => Activation::Relu,
-        "celu" => Activation::Celu { alpha: case.number("alpha")? as f32 },
-        "gelu" => Activation::Gelu,
-        "gelu_tanh" => Activation::GeluTanh,
-        "silu" => Activation::Silu,
-        "sigmoid" => Activation::Sigmoid,
-        "tanh" => Activation::Tanh,
+        "identity" => Activation::identity(),
+        "relu" => Activation::relu(),
+        "celu" => Activation::celu(case.number("alpha")? as f32),
+        "gelu" => Activation::gelu(),
+        "gelu_tanh" => Activation::gelu_tanh(),
+        "silu" => Activation::silu(),
+        "sigmoid" => Activation::sigmoid(),
+        "tanh" => Activation::tanh(),
         _ => return Ok(None),
     }))
 }

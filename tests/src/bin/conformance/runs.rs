@@ -64,7 +64,7 @@ pub(crate) fn run_on(case: &Case, device: &Device, form: Form, replica: Option<&
     let target = graph.gather(&rows, &Windows::whole(&labels, 1)?, &zero, &one);
     let loss = graph.autocast(form.autocast(), || {
         for (i, pair) in ids.chunks_exact(2).enumerate() {
-            let activation = if i == 2 { Activation::Identity } else { Activation::Relu };
+            let activation = if i == 2 { Activation::identity() } else { Activation::relu() };
             let weight = form.operand(bound.tensor(pair[0]));
             hidden = form.operand(&hidden).linear(&weight, Some(bound.tensor(pair[1])), activation);
         }

@@ -78,7 +78,7 @@ fn mlp(params: &mut ParametersBuilder) -> Box<dyn Module> {
 }
 
 fn mlp_of(params: &mut ParametersBuilder, n_units: usize) -> Box<dyn Module> {
-    let config = MlpConfig { n_inputs: N_COLS, hidden: vec![n_units; 3], n_outputs: 1, activation: Activation::Relu };
+    let config = MlpConfig { n_inputs: N_COLS, hidden: vec![n_units; 3], n_outputs: 1, activation: Activation::relu() };
     Box::new(Mlp::new(params, &config))
 }
 
@@ -87,7 +87,7 @@ fn convnet(params: &mut ParametersBuilder) -> Box<dyn Module> {
     let mut layers: Vec<Box<dyn Module>> = Vec::new();
     for (i, (n_in, n_out)) in [(N_CHANNELS, 16), (16, 16), (16, 32), (32, 32)].into_iter().enumerate() {
         let conv = Conv2dConfig { padding: [1, 1], bias: Bias::None, ..Conv2dConfig::square(n_in, n_out, 3) };
-        let norm = BatchNormConfig { activation: Activation::Celu { alpha: 0.3 }, ..BatchNormConfig::new(n_out) };
+        let norm = BatchNormConfig { activation: Activation::celu(0.3), ..BatchNormConfig::new(n_out) };
         layers.push(Box::new(Conv2d::new(params, &format!("conv{i}"), &conv)));
         layers.push(Box::new(BatchNorm::new(params, &format!("norm{i}"), &norm)));
         if i % 2 == 1 {
@@ -95,7 +95,7 @@ fn convnet(params: &mut ParametersBuilder) -> Box<dyn Module> {
         }
     }
     layers.push(Box::new(GlobalMaxPool2d));
-    layers.push(Box::new(Linear::without_bias(params, "head", 32, 1, Activation::Identity)));
+    layers.push(Box::new(Linear::without_bias(params, "head", 32, 1, Activation::identity())));
     Box::new(Sequential(layers))
 }
 

@@ -23,8 +23,8 @@ pub(super) fn run(options: &Options) -> Result<Table> {
     };
     let shape = ConvShape { x, n_out: 64, window: Window::square(3, 1) };
     let turns = Turns::of(options);
-    let forward = Case::new(&device, Conv2d { shape, epilogue: Epilogue::Bias(Activation::Identity) }, &turns)?;
-    let grad_input = Case::new(&device, Conv2dGradInput { shape, epilogue: Epilogue::None }, &turns)?;
+    let forward = Case::new(&device, Conv2d { shape, epilogue: Epilogue::bias(&Activation::identity()) }, &turns)?;
+    let grad_input = Case::new(&device, Conv2dGradInput { shape, epilogue: Epilogue::none() }, &turns)?;
     let grad_weight = Case::new(&device, Conv2dGradWeight { shape }, &turns)?;
     let grad_bias = Case::new(&device, MapReduce::of(ReduceOp::Sum, &[shape.y().n_pixels(), shape.n_out], &[0]), &turns)?;
     check(&shape, &forward, &grad_input, &grad_weight)?;

@@ -77,7 +77,7 @@ impl Bench<'_> {
             self.moved("layer norm", layer_norm)?,
             self.moved("layer norm, gradient", LayerNormGrad { forward: layer_norm })?,
             self.moved("batch norm, statistics", BatchNormStats { shape, eps: 1e-5, momentum: 0.1 })?,
-            self.moved("batch norm", BatchNorm { shape, activation: Activation::Identity })?,
+            self.moved("batch norm", BatchNorm { shape, activation: Activation::identity() })?,
             self.moved("batch norm, gradient", BatchNormGrad { shape })?,
             self.moved("max pool 2x2", MaxPool2d { shape: pool })?,
             self.moved("sgd", Sgd { n, n_lr: 1, momentum: 0.9, weight_decay: 0.0, form: Momentum::Heavy })?,
@@ -87,26 +87,26 @@ impl Bench<'_> {
 
     fn products(&self) -> Result<Vec<Row>> {
         let Sizes { square: n, n_images, .. } = *self.sizes;
-        let product = |m, n, k, transpose| Matmul { m, n, k, transpose, epilogue: Epilogue::None };
+        let product = |m, n, k, transpose| Matmul { m, n, k, transpose, epilogue: Epilogue::none() };
         let x = Images { n_images, height: 32, width: 32, n_channels: 64 };
         let shape = ConvShape { x, n_out: 64, window: Window::square(3, 1) };
         let square = product(n, n, n, Transpose::None);
-        let conv = Conv2d { shape, epilogue: Epilogue::None };
+        let conv = Conv2d { shape, epilogue: Epilogue::none() };
         let mut rows = vec![
-            self.multiplied(&format!("product, {n} x {n} x {n}"), square, DType::F32)?,
+            self.multiplied(&format!("product, {n} x {n} x {n}"), square.clone(), DType::F32)?,
             self.multiplied("product, hidden layer, batch 1024", product(1024.min(n), 256, 256, Transpose::B), DType::F32)?,
             self.multiplied("product, gradient of its weights", product(256, 256, 1024.min(n), Transpose::A), DType::F32)?,
-            self.multiplied("convolution 3x3, 64 to 64", conv, DType::F32)?,
+            self.multiplied("convolution 3x3, 64 to 64", conv.clone(), DType::F32)?,
             self.multiplied(
                 "convolution, gradient of its input",
-                Conv2dGradInput { shape, epilogue: Epilogue::None },
+                Conv2dGradInput { shape, epilogue: Epilogue::none() },
                 DType::F32,
             )?,
             self.multiplied("convolution, gradient of its weights", Conv2dGradWeight { shape }, DType::F32)?,
         ];
         for (dtype, name) in [(DType::F16, "f16"), (DType::Bf16, "bf16")] {
-            rows.push(self.multiplied(&format!("product, {n} x {n} x {n}, {name}"), square, dtype)?);
-            rows.push(self.multiplied(&format!("convolution 3x3, 64 to 64, {name}"), conv, dtype)?);
+            rows.push(self.multiplied(&format!("product, {n} x {n} x {n}, {name}"), square.clone(), dtype)?);
+            rows.push(self.multiplied(&format!("convolution 3x3, 64 to 64, {name}"), conv.clone(), dtype)?);
         }
         Ok(rows)
     }

@@ -37,14 +37,14 @@ pub(super) fn run(options: &Options) -> Result<Table> {
     rows.push(bench.move_bytes("softmax", Softmax { n_rows, n_cols, form: SoftmaxForm::Probability })?);
     rows.push(bench.move_bytes("layer norm", layer_norm)?);
     rows.push(bench.move_bytes("batch norm, statistics", BatchNormStats { shape: batch_norm, eps: 1e-5, momentum: 0.1 })?);
-    rows.push(bench.move_bytes("batch norm", BatchNorm { shape: batch_norm, activation: Activation::Identity })?);
+    rows.push(bench.move_bytes("batch norm", BatchNorm { shape: batch_norm, activation: Activation::identity() })?);
     rows.push(bench.move_bytes("adam", Adam::new(n, 1))?);
     Ok(Table { device: bench.device.info().clone(), rows })
 }
 
 /// The square one, and those of 28-256-256-256-1.
 fn products(square: usize, batch: usize) -> [(&'static str, Matmul); 8] {
-    let product = |m, n, k, transpose| Matmul { m, n, k, transpose, epilogue: Epilogue::None };
+    let product = |m, n, k, transpose| Matmul { m, n, k, transpose, epilogue: Epilogue::none() };
     [
         ("square", product(square, square, square, Transpose::None)),
         ("first layer", product(batch, 256, 28, Transpose::B)),
@@ -65,7 +65,7 @@ struct Bench {
 
 impl Bench {
     fn product(&self, name: &str, matmul: Matmul) -> Result<Row> {
-        let case = Case::new(&self.device, matmul, &self.turns)?;
+        let case = Case::new(&self.device, matmul.clone(), &self.turns)?;
         let (a, b, ours) = (case.read("a")?, case.read("b")?, case.read("y")?);
         let mut theirs = vec![0.0; ours.len()];
         self.pool.install(|| gemm(&matmul, &a, &b, &mut theirs));

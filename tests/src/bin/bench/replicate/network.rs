@@ -47,7 +47,7 @@ impl Network {
         let [n_inputs, hidden @ .., n_outputs] = self.widths else { unreachable!("a network has inputs and outputs") };
         let mut builder = ParametersBuilder::new();
         let (n_inputs, hidden, n_outputs) = (*n_inputs, hidden.to_vec(), *n_outputs);
-        let model = Mlp::new(&mut builder, &MlpConfig { n_inputs, hidden, n_outputs, activation: Activation::Relu });
+        let model = Mlp::new(&mut builder, &MlpConfig { n_inputs, hidden, n_outputs, activation: Activation::relu() });
         (model, builder.build(1))
     }
 

@@ -1,0 +1,174 @@
+//! Epilogues of twins. The bits are those of [`Map`](crate::Map)s of the same expressions; those of common activations are plain loops, without an evaluator for
+//! each row.
+
+use crate::expr::{Activation, BLOCK_LEN, Evaluator, Expr, Operand, Unary, apply};
+use crate::{Epilogue, EpilogueOperand};
+
+/// An [`Epilogue`] made ready for the CPU, once for all rows.
+#[derive(Debug)]
+pub(crate) struct Finish {
+    operand: Option<EpilogueOperand>,
+    form: Form,
+}
+
+#[derive(Debug)]
+enum Form {
+    /// The row added, if there is one, then the function.
+    Forward(Function),
+    /// The sum times the derivative that the matrix, an output of the function, gives.
+    Gradient(Function),
+    Any(Evaluator),
+}
+
+/// Functions with loops of their own.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Function {
+    Identity,
+    Relu,
+    Celu { alpha: f32 },
+    Sigmoid,
+    Tanh,
+}
+
+impl Function {
+    fn activation(self) -> Activation {
+        match self {
+            Self::Identity => Activation::identity(),
+            Self::Relu => Activation::relu(),
+            Self::Celu { alpha } => Activation::celu(alpha),
+            Self::Sigmoid => Activation::sigmoid(),
+            Self::Tanh => Activation::tanh(),
+        }
+    }
+
+    /// The one for which `is_it` holds. The constants of an expression are the candidates for CELU's α.
+    fn find(expr: &Expr, is_it: impl Fn(&Activation) -> bool) -> Option<Self> {
+        let alphas = expr.constants().chain([1.0]).filter(|alpha| *alpha > 0.0).map(|alpha| Self::Celu { alpha });
+        let known = [Self::Identity, Self::Relu, Self::Sigmoid, Self::Tanh];
+        known.into_iter().chain(alphas).find(|function| is_it(&function.activation()))
+    }
+}
+
+impl Finish {
+    pub(crate) fn new(epilogue: &Epilogue) -> Self {
+        let (expr, operand) = (epilogue.expr(), epilogue.operand());
+        let form = match operand {
+            Some(EpilogueOperand::Matrix) => {
+                Function::find(expr, |activation| activation.grad_from_output().as_ref() == Some(expr)).map(Form::Gradient)
+            }
+            Some(EpilogueOperand::Row) => {
+                Function::find(expr, |activation| Epilogue::bias(activation).expr() == expr).map(Form::Forward)
+            }
+            None => Function::find(expr, |activation| activation.forward == *expr).map(Form::Forward),
+        };
+        Self { operand, form: form.unwrap_or_else(|| Form::Any(Evaluator::new(std::slice::from_ref(expr)))) }
+    }
+
+    /// The elements of the further argument that belong to `len` results from column `col` of row `row` on, of `n` columns: within one row, unless they are
+    /// whole rows.
+    pub(crate) fn operand_range(&self, n: usize, row: usize, col: usize, len: usize) -> std::ops::Range<usize> {
+        match self.operand {
+            None => 0..0,
+            Some(EpilogueOperand::Row) => col..col + len.min(n),
+            Some(EpilogueOperand::Matrix) => row * n + col..row * n + col + len,
+        }
+    }
+
+    /// Finishes `y`, part of a row or whole rows, with the elements of [`operand_range`](Self::operand_range).
+    #[inline(always)]
+    pub(crate) fn run(&self, operand: &[f32], y: &mut [f32]) {
+        match &self.form {
+            Form::Forward(function) => {
+                if self.operand.is_some() && !operand.is_empty() {
+                    for y in y.chunks_exact_mut(operand.len()) {
+                        for (y, bias) in y.iter_mut().zip(operand) {
+                            *y += bias;
+                        }
+                    }
+                }
+                activate(*function, y);
+            }
+            Form::Gradient(function) => scale_by_slope(*function, operand, y),
+            Form::Any(evaluator) => match self.operand {
+                None => evaluator.run_in_place(y, &[]),
+                Some(EpilogueOperand::Matrix) => evaluator.run_in_place(y, &[Operand::Slice(operand)]),
+                Some(EpilogueOperand::Row) => {
+                    y.chunks_exact_mut(operand.len().max(1)).for_each(|y| evaluator.run_in_place(y, &[Operand::Slice(operand)]));
+                }
+            },
+        }
+    }
+}
+
+#[inline(always)]
+fn activate(function: Function, y: &mut [f32]) {
+    match function {
+        Function::Identity => {}
+        Function::Relu => update(
+            y,
+            #[inline(always)]
+            |y| if y <= 0.0 { 0.0 } else { y },
+        ),
+        Function::Celu { alpha } => celu(y, alpha),
+        Function::Sigmoid => apply(Unary::Sigmoid, y),
+        Function::Tanh => apply(Unary::Tanh, y),
+    }
+}
+
+fn celu(y: &mut [f32], alpha: f32) {
+    let mut below = [0.0; BLOCK_LEN];
+    for y in y.chunks_mut(BLOCK_LEN) {
+        let below = &mut below[..y.len()];
+        below.iter_mut().zip(&*y).for_each(|(below, y)| *below = y / alpha);
+        apply(Unary::Expm1, below);
+        y.iter_mut().zip(&*below).for_each(|(y, below)| *y = if *y <= 0.0 { below * alpha } else { *y });
+    }
+}
+
+/// `grad_x *= act'`, the derivative taken from the output `y`.
+#[inline(always)]
+fn scale_by_slope(function: Function, y: &[f32], grad_x: &mut [f32]) {
+    match function {
+        Function::Identity => {}
+        Function::Relu => update2(
+            grad_x,
+            y,
+            #[inline(always)]
+            |grad_x, y| if y <= 0.0 { 0.0 } else { grad_x },
+        ),
+        Function::Celu { alpha } => update2(
+            grad_x,
+            y,
+            #[inline(always)]
+            |grad_x, y| if y <= 0.0 { grad_x * (y / alpha + 1.0) } else { grad_x },
+        ),
+        Function::Sigmoid => update2(
+            grad_x,
+            y,
+            #[inline(always)]
+            |grad_x, y| grad_x * (y * (1.0 - y)),
+        ),
+        Function::Tanh => update2(
+            grad_x,
+            y,
+            #[inline(always)]
+            |grad_x, y| grad_x * (1.0 - y * y),
+        ),
+    }
+}
+
+// Plain loops: the iterators' own `for_each` may be compiled apart, without the wider instructions.
+
+#[inline(always)]
+fn update(y: &mut [f32], f: impl Fn(f32) -> f32) {
+    for y in y {
+        *y = f(*y);
+    }
+}
+
+#[inline(always)]
+fn update2(y: &mut [f32], x: &[f32], f: impl Fn(f32, f32) -> f32) {
+    for (y, &x) in y.iter_mut().zip(x) {
+        *y = f(*y, x);
+    }
+}
