@@ -50,7 +50,7 @@ impl Conv2dGradInput {
     fn dispatches_of(&self, dtypes: &[DType], family: MatmulFamily, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
         match self.product() {
             Some(matmul) => matmul.dispatches_of(dtypes, family, adapter),
-            None => conv2d_gpu::grad_input(self, family, adapter, dtypes),
+            None => conv2d_gpu::grad_input(self, self.stored_args(dtypes), family, adapter),
         }
     }
 }

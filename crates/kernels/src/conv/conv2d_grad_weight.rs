@@ -63,7 +63,7 @@ impl Conv2dGradWeight {
     fn dispatches_of(&self, dtypes: &[DType], family: MatmulFamily, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
         match self.product() {
             Some(matmul) => matmul.dispatches_of(dtypes, family, adapter),
-            None => conv2d_gpu::grad_weight(self, family, adapter, dtypes),
+            None => conv2d_gpu::grad_weight(self, &self.stored_args(dtypes), family, adapter),
         }
     }
 }

@@ -108,11 +108,3 @@ pub(crate) fn window_params(images: [(&'static str, &Images); 2], window: &Windo
     let [kernel, stride, padding] = [window.kernel, window.stride, window.padding].map(Param::from);
     [first, second, ("kernel_size", kernel), ("stride", stride), ("padding", padding)]
 }
-
-/// The uniform struct of the modules that work on images: the sizes of two batches, the windows, and up to six sizes of their own.
-pub(crate) fn image_params(first: &Images, second: &Images, window: &Window, sizes: &[usize]) -> Vec<u8> {
-    let pairs = [[first.height, first.width], [second.height, second.width], window.kernel, window.stride, window.padding];
-    let mut words: Vec<u32> = pairs.iter().flatten().chain(sizes).map(|&size| size as u32).collect();
-    words.resize(16, 0);
-    bytemuck::cast_slice(&words).to_vec()
-}

@@ -26,6 +26,8 @@ pub(crate) struct Group {
     loads: bool,
     stores: bool,
     by_device: bool,
+    fetches: bool,
+    optional: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -38,7 +40,7 @@ enum Elements {
 
 impl Group {
     const fn new(name: &'static str, elements: Elements) -> Self {
-        Self { name, elements, loads: false, stores: false, by_device: false }
+        Self { name, elements, loads: false, stores: false, by_device: false, fetches: false, optional: false }
     }
 
     /// Four at a time: the buffer is `array<X>`, and the functions are `load_x(v: X) -> vec4f` and `store_x(v: vec4f) -> X`.
@@ -79,6 +81,18 @@ impl Group {
     pub(crate) const fn by_device(self) -> Self {
         Self { by_device: true, ..self }
     }
+
+    /// The same, of fours or single elements, with a function that loads four elements of a line, `fetch_x(i: u32, n: u32) -> vec4f`: those from `i` on,
+    /// 0 from the `n`-th on, which are not read; of fours, `i` is a multiple of 4 and `n` is 0 or at least 4. And `lines_of_x(i: u32, stride: u32,
+    /// n_lines: u32, n: u32) -> Block`, the same of four lines `stride` apart, of which the first `n_lines` exist.
+    pub(crate) const fn fetches(self) -> Self {
+        Self { loads: true, fetches: true, ..self }
+    }
+
+    /// The same, left out of modules for which no type of it is given: those that do not bind the buffer.
+    pub(crate) const fn optional(self) -> Self {
+        Self { optional: true, ..self }
+    }
 }
 
 impl Template {
@@ -116,7 +130,8 @@ impl Template {
             let lanes = if lanes.iter().any(|dtype| dtype.is_half()) { Lanes::Two } else { Lanes::One };
             text.push_str(&lanes.part().text);
         }
-        for group in self.groups {
+        let is_bound = |group: &&Group| !group.optional || types.iter().any(|(name, _)| *name == group.name);
+        for group in self.groups.iter().filter(is_bound) {
             group.declare(&mut text, dtype(group), is_native(group));
         }
         let stored = (!self.groups.is_empty()).then(|| Part { name: "stored types".into(), text: text.into() });
@@ -171,7 +186,48 @@ impl Group {
             let head = if by_index { "(i: u32, v: vec2f, n: u32)".to_owned() } else { format!("(v: {computed}) -> {name}") };
             let _ = writeln!(text, "fn store_{x}{head} {{ {store} }}");
         }
+        if self.fetches {
+            text.push_str(&if by_index { fetch_ones(&x) } else { fetch_four(&x) });
+            text.push_str(&lines_of(&x));
+        }
     }
+}
+
+/// The function that fetches four elements of a buffer `x` of fours.
+fn fetch_four(x: &str) -> String {
+    format!(
+        "fn fetch_{x}(i: u32, n: u32) -> vec4f {{
+    return select(vec4f(), load_{x}({x}[select(0u, i / 4u, n > 0u)]), n > 0u);
+}}
+"
+    )
+}
+
+/// The same for a buffer of single elements.
+fn fetch_ones(x: &str) -> String {
+    format!(
+        "fn fetch_{x}(i: u32, n: u32) -> vec4f {{
+    let exist = vec4u(0u, 1u, 2u, 3u) < vec4u(n);
+    let at = select(vec4u(), vec4u(i) + vec4u(0u, 1u, 2u, 3u), exist);
+    return select(vec4f(), vec4f(load_{x}(at.x), load_{x}(at.y), load_{x}(at.z), load_{x}(at.w)), exist);
+}}
+"
+    )
+}
+
+/// The function that fetches four lines of a buffer `x`.
+fn lines_of(x: &str) -> String {
+    format!(
+        "fn lines_of_{x}(i: u32, stride: u32, n_lines: u32, n: u32) -> Block {{
+    return Block(
+        TILE(fetch_{x}(i, select(0u, n, n_lines > 0u))),
+        TILE(fetch_{x}(i + stride, select(0u, n, n_lines > 1u))),
+        TILE(fetch_{x}(i + 2u * stride, select(0u, n, n_lines > 2u))),
+        TILE(fetch_{x}(i + 3u * stride, select(0u, n, n_lines > 3u))),
+    );
+}}
+"
+    )
 }
 
 #[cfg(test)]

@@ -1,13 +1,9 @@
 use super::batched_matmul_cpu;
-use super::modules;
-use super::sliced_product::{SlicedProduct, Slices};
-use super::tiles::Cut;
+use super::matmul_gpu::Product;
 use crate::core::half::Floats;
 use crate::core::sizes::check_sizes;
 use crate::core::stored_form::{StoredForm, with_element};
-use crate::{
-    Adapter, Arg, Cost, DType, Dispatch, Epilogue, Error, Kernel, MAX_WORKGROUPS, Matmul, MatmulFamily, Transpose, TwinArgs,
-};
+use crate::{Adapter, Arg, Cost, DType, Dispatch, Epilogue, Error, Kernel, Matmul, MatmulFamily, Transpose, TwinArgs};
 
 /// Matrix products of many pairs at once: `y[i] = op(a[i]) op(b[i])`.
 ///
@@ -16,7 +12,7 @@ use crate::{
 /// # Dtypes
 /// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32, unless [f16 is allowed](crate::Adapter::f16_accumulation).
 /// # Errors
-/// [`Error::Size`] for more than 65535 matrices, or blocks of rows or columns.
+/// [`Error::Size`] for more than 65535 blocks of columns, or 65535² blocks of rows.
 /// # Cost
 /// `2 n_batch m n k` operations, on a GPU in one dispatch. Operands are read as they are, transposed or not.
 /// # Reference
@@ -43,7 +39,6 @@ impl BatchedMatmul {
     }
 
     /// The dispatch of one family, for a caller who has measured which is faster; [`Kernel::dispatches`] picks by adapter and shape.
-    /// Tiles are [`MatmulFamily::Direct`] where the sizes are not multiples of 4.
     ///
     /// # Errors
     /// [`Error::Size`] where there are more blocks than can be dispatched, [`Error::Unsupported`] where `family` does not run on `adapter`.
@@ -52,50 +47,10 @@ impl BatchedMatmul {
     }
 
     fn dispatches_of(&self, dtypes: &[DType], family: MatmulFamily, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        family.check(self.name(), adapter)?;
-        let Self { n_batch, m, n, .. } = *self;
-        let one = self.one();
-        let operands = [0, 1].map(|arg| dtypes.get(arg).copied().unwrap_or(DType::F32));
-        let dispatch = match family.tiles(adapter, Cut::of(adapter, operands), [m, n], n_batch) {
-            Some(tiles) if one.reads_vectors() => {
-                let (slices, reads) = (Slices::Pairs(n_batch), [0, 1, 1]);
-                let product = SlicedProduct { kernel: self.name(), matmul: &one, slices, reads, write: 2, dtypes };
-                product.dispatch(family, adapter, tiles)
-            }
-            _ => self.direct(adapter, dtypes),
-        };
-        Ok(vec![dispatch?])
-    }
-
-    fn direct(&self, adapter: &Adapter, dtypes: &[DType]) -> Result<Dispatch, Error> {
-        let Self { n_batch, m, n, k, transpose } = *self;
-        let groups = [("n", n, n.div_ceil(GROUP_COLS)), ("m", m, m.div_ceil(GROUP_ROWS)), ("n_batch", n_batch, n_batch)];
-        if let Some(&(size, found, _)) = groups.iter().find(|(.., n_groups)| *n_groups > MAX_WORKGROUPS as usize) {
-            return Err(Error::Size { kernel: self.name(), size, found, expected: "at most 65535 blocks" });
-        }
-        let (label, template) = if self.one().is_of_vectors() {
-            ("kernels.batched_matmul.direct", modules::BATCHED_MATMUL_DIRECT)
-        } else {
-            ("kernels.batched_matmul", modules::BATCHED_MATMUL)
-        };
-        let flag = |is: bool| f64::from(u8::from(is));
-        let types: Vec<_> = ["A", "B", "Y"].into_iter().zip(dtypes.iter().copied()).collect();
-        Ok(Dispatch {
-            label,
-            wgsl: template.module_on(adapter, &types),
-            entry: "main",
-            constants: vec![("TRANSPOSE_A", flag(transpose.a())), ("TRANSPOSE_B", flag(transpose.b()))],
-            params: bytemuck::cast_slice(&[m as u32, n as u32, k as u32, 0]).to_vec(),
-            reads: vec![0, 1],
-            writes: vec![2],
-            workgroups: groups.map(|(.., n_groups)| n_groups as u32),
-        })
+        let (matmul, args) = (&self.one(), self.stored_args(dtypes));
+        Product { kernel: self.name(), matmul, n_pairs: Some(self.n_batch), args }.dispatches(family, adapter)
     }
 }
-
-/// Rows and columns that a workgroup computes.
-const GROUP_ROWS: usize = 32;
-const GROUP_COLS: usize = 32;
 
 impl Kernel for BatchedMatmul {
     fn name(&self) -> &'static str {

@@ -1,72 +1,129 @@
-use crate::{Adapter, CoopShape, DType, MatmulFamily, Part};
+use crate::{Adapter, CoopShape, Part};
 
-/// How a convolution or a gradient on tensor cores is cut into workgroups: `conv2d_coop.wgsl`, `conv2d_grad_weight_coop.wgsl`.
-///
-/// One operand of the product is gathered into workgroup memory, the patches; the other is loaded from where it is stored. Pairs are in this order.
+/// How a product on cooperative matrices is cut into workgroups: `main_coop.wgsl`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct CoopTiles {
-    pub(crate) shape: CoopShape,
+    shape: CoopShape,
+    gathered: Option<Gathered>,
     /// Invocations of a workgroup: those of four subgroups, but 128 at most.
     lanes: usize,
-    /// Blocks of a tile along what is gathered and along what is loaded: four.
+    /// Blocks of a tile, each a subgroup's, along the rows and along the columns: four.
     blocks: [usize; 2],
+    /// Matrices of a block along either side.
+    n_matrices: usize,
+}
+
+/// Which operand is gathered into workgroup memory; others are loaded from where they are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Gathered {
+    /// That of the rows of the result.
+    Rows,
+    /// That of its columns.
+    Columns,
 }
 
 const MAX_LANES: usize = 128;
 /// Invocations of a subgroup of most cards that have tensor cores, where an adapter lists a range.
 const USUAL_LANES: u32 = 32;
-/// Matrices of a block along either side. With 4, NVIDIA's open compiler (NVK) spills 184 registers, and AMD's has the lowest occupancy there is.
-const N_MATRICES: usize = 2;
+/// Blocks of a tile.
+const N_BLOCKS: usize = 4;
+/// Blocks that fill a card: four for each processor of the largest ones.
+const N_FILLING: usize = 512;
 
 impl CoopTiles {
-    /// The cut of a product with `n_loaded` results along what is loaded, where the family is that of tensor cores and those of `adapter` can compute
-    /// it: for operands in f16 whose channels are multiples of their size, where a workgroup has the memory.
+    /// The cut of `n_slices` products of `n_rows` by `n_cols` results, where a workgroup of `adapter` has the memory.
     pub(crate) fn choose(
-        family: MatmulFamily,
+        shape: CoopShape,
         adapter: &Adapter,
-        operands: [DType; 2],
-        channels: [usize; 2],
-        n_loaded: usize,
+        gathered: Option<Gathered>,
+        [n_rows, n_cols]: [usize; 2],
+        n_slices: usize,
     ) -> Option<Self> {
-        let shape = adapter.coop.filter(|_| family == MatmulFamily::Coop && operands == [DType::F16; 2])?;
         let usual = USUAL_LANES.min(adapter.subgroup_max_size).max(adapter.subgroup_min_size).max(1);
-        let lanes = (4 * usual as usize).min(MAX_LANES);
-        // In a tile that is long along what is gathered, few invocations can fetch only few indices of the sum.
-        let is_wide = n_loaded > N_MATRICES * shape.size() || lanes < MAX_LANES;
-        let tiles = Self { shape, lanes, blocks: if is_wide { [2, 2] } else { [4, 1] } };
-        let fits = tiles.depth() >= shape.size()
-            && tiles.workgroup_bytes() <= adapter.limits.max_compute_workgroup_storage_size as usize;
-        let is_whole = channels.iter().all(|n| n.is_multiple_of(shape.size()));
-        (is_whole && fits).then_some(tiles)
+        let lanes = (N_BLOCKS * usual as usize).min(MAX_LANES);
+        let of_size = |n_matrices: usize| {
+            let block = n_matrices * shape.size();
+            // In a tile that is long along what is gathered, few invocations can fetch only few indices of K.
+            let may_be_long = gathered.is_none() || lanes == MAX_LANES;
+            let blocks = match gathered {
+                _ if !may_be_long => [2, 2],
+                Some(Gathered::Columns) if n_rows <= block => [1, 4],
+                None | Some(Gathered::Rows) if n_cols <= block => [4, 1],
+                None if n_rows <= block => [1, 4],
+                _ => [2, 2],
+            };
+            Self { shape, gathered, lanes, blocks, n_matrices }
+        };
+        let n_blocks = |tiles: &Self| {
+            let [tile_rows, tile_cols] = tiles.size();
+            (N_BLOCKS * n_rows.div_ceil(tile_rows)).saturating_mul(n_cols.div_ceil(tile_cols)).saturating_mul(n_slices)
+        };
+        // With 4 by 4 matrices beside gathered values, NVIDIA's open compiler (NVK) spills 184 registers, and AMD's has the lowest occupancy there is.
+        let large = Some(of_size(4)).filter(|tiles| gathered.is_none() && n_blocks(tiles) >= N_FILLING);
+        let tiles = large.unwrap_or_else(|| of_size(2));
+        let has_memory = tiles.workgroup_bytes() <= adapter.limits.max_compute_workgroup_storage_size as usize;
+        (has_memory && tiles.depth().is_none_or(|depth| depth >= shape.size())).then_some(tiles)
     }
 
-    /// Results of a tile along what is gathered and along what is loaded.
+    pub(crate) const fn shape(&self) -> CoopShape {
+        self.shape
+    }
+
+    /// Rows and columns of a tile.
     pub(crate) fn size(&self) -> [usize; 2] {
-        self.blocks.map(|n_blocks| n_blocks * N_MATRICES * self.shape.size())
+        self.blocks.map(|n_blocks| n_blocks * self.n_matrices * self.shape.size())
     }
 
-    /// Places of the sum in workgroup memory, of which each invocation gathers four times eight values.
-    fn depth(&self) -> usize {
-        32 * self.lanes / self.size()[0]
+    /// Indices of K in workgroup memory, of which each invocation gathers four times eight values.
+    fn depth(&self) -> Option<usize> {
+        self.n_gathered().map(|n| 32 * self.lanes / n)
     }
 
-    /// Two halves of the patches, eight values more a row or column than there are, and a matrix of results for each block: at most.
+    /// Rows or columns whose values are gathered.
+    fn n_gathered(&self) -> Option<usize> {
+        let [n_rows, n_cols] = self.size();
+        self.gathered.map(|gathered| match gathered {
+            Gathered::Rows => n_rows,
+            Gathered::Columns => n_cols,
+        })
+    }
+
+    /// Two halves of what is gathered, eight values more a row or column than there are, and a matrix of results for each block: at most.
     fn workgroup_bytes(&self) -> usize {
-        let (gathered, depth) = (self.size()[0], self.depth());
-        let patches = 2 * (gathered * depth + 8 * gathered.max(depth));
-        2 * patches + 4 * self.blocks[0] * self.blocks[1] * self.shape.size().pow(2)
+        let halves = self.n_gathered().zip(self.depth()).map_or(0, |(n, depth)| 2 * (n * depth + 8 * n.max(depth)));
+        2 * halves + self.shape.results_bytes()
     }
 
     pub(crate) fn constants(&self) -> Vec<(&'static str, f64)> {
-        let [gathered, loaded] = self.blocks;
-        [("LANES", self.lanes), ("GATHERED_BLOCKS", gathered), ("LOADED_BLOCKS", loaded)]
+        let [rows, cols] = self.blocks;
+        [("LANES", self.lanes), ("BLOCK_ROWS", rows), ("BLOCK_COLS", cols), ("MATRICES", self.n_matrices)]
             .map(|(name, value)| (name, value as f64))
             .to_vec()
+    }
+
+    /// The parts for the size of the matrices.
+    pub(crate) fn parts(&self) -> Vec<Part> {
+        let patches = self.gathered.map(|_| patches_part(self.shape));
+        [matrices_part(self.shape)].into_iter().chain(patches).collect()
+    }
+}
+
+impl CoopShape {
+    /// Whether a device has the invocations of a workgroup, and workgroup memory for the results of its blocks.
+    pub(crate) fn fits(self, adapter: &Adapter) -> bool {
+        let limits = &adapter.limits;
+        MAX_LANES <= limits.max_compute_invocations_per_workgroup as usize
+            && self.results_bytes() <= limits.max_compute_workgroup_storage_size as usize
+    }
+
+    /// Workgroup memory for a matrix of results of each block.
+    const fn results_bytes(self) -> usize {
+        4 * N_BLOCKS * self.size() * self.size()
     }
 }
 
 /// Gives `SIZE`, and the types of operands and sums of that size.
-pub(crate) fn matrices_part(shape: CoopShape) -> Part {
+fn matrices_part(shape: CoopShape) -> Part {
     let n = shape.size();
     let text = format!(
         "const SIZE = {n}u;
@@ -80,7 +137,7 @@ alias Sum = coop_mat{n}x{n}<f32, C>;
 
 /// Gives `PATCH`, an element of the workgroup memory `patches`, how many values it has, `WIDTH`, and `put_four`, which stores four of them. One value
 /// for matrices of 8 by 8, since Metal loads no matrix by a pointer to vectors.
-pub(crate) fn patches_part(shape: CoopShape) -> Part {
+fn patches_part(shape: CoopShape) -> Part {
     let text = match shape {
         CoopShape::Sixteen => {
             "const WIDTH = 4u;

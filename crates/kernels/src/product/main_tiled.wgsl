@@ -1,13 +1,31 @@
 // Part: the main loop of products by tiles of both operands in workgroup memory, each invocation with ROW_BLOCKS by COL_BLOCKS blocks of 4 by 4
-// results. What bounds it: matmul_tiled.wgsl.
+// results. Reads a once for a tile's columns and b once for its rows.
 //
-// Expects of the part that loads and stores:
+// Expects the parts block.wgsl and sums.wgsl, and of the loader:
 // - `Job`, what a workgroup computes, with `exists`, `row` and `col` (its first blocks), and `first` and `end` of K; `job_of(group, groups)`;
 // - `a_along_k()` and `b_along_k()`, whether neighbours along K lie side by side in an operand;
-// - `rows_of_a(job, row)` and `cols_of_b(job, col)`, what a block needs to be found, and `block_of_a(job, rows, k)`, `block_of_b(job, cols, k)`;
-// - `store(job, row, col, sums)`, which checks that the block is within the result.
-// Expects of the stored types `TILE`, in workgroup memory, and `SUM`, in which products are added: with BY_TILE that may be f16, for the
-// products of one tile, whose sums are added in f32.
+// - `rows_of_a(job, row)` and `cols_of_b(job, col)`, what a block needs to be found, and `block_of_a(job, rows, k)`, `block_of_b(job, cols, k)`, which are
+//   0 beyond the operand.
+// With BY_TILE, `SUM` may be f16, for the products of one tile, whose sums are added in f32.
+//
+// What bounds it, for tiles of 128 by 128 by 256 invocations (2 by 2 blocks):
+// - memory: 2 * 128 * 128 operations for each 2 * 128 values read, 32 a byte of f32 and 64 of f16; a card with 20 TFLOP/s and 1 TB/s needs 20.
+// - workgroup memory: an invocation reads 4 vec4s, 64 bytes, for 64 multiply-adds. A processor that does 128 of these and 128 bytes a clock
+//   would need 2 clocks for 2 invocations' sums and 1 for their bytes; with 1 by 1 blocks, 32 bytes for 16, the bytes are the bound.
+// - registers: 64 sums, 16 operands, 16 or 32 that are on their way (half as many for tiles in f16): two groups of 256 invocations fit where a processor
+//   has 64 Ki registers.
+// - latency: the next tile is fetched while this one is used. Tiles are in two halves, so that one barrier a tile is enough.
+// - banks: neighbouring invocations read neighbouring vec4s of b, and the same of a. An operand with K fastest is transposed in registers, four rows of
+//   four; an index of K is an odd number of vec4s, so that eight invocations write to different banks for a depth of 8.
+// Small results take smaller tiles, so that the card is filled: see tiles.rs.
+//
+// Of operands in f16, an adapter may let products be added in f16 (Adapter::f16_accumulation), two by one instruction on hardware that packs them:
+// over the 16 indices of a tile, whose sums are added to totals in f32 and start from 0 again (BY_TILE, DEPTH = 16). So what is rounded away grows with a
+// tile's depth, by 2^-11 of the sum of |a b| for each index, and not with K; beyond 65504 within a tile there is infinity. Instructions of an invocation with 64 results:
+// - in f32, over tiles in f16: 64 multiply-adds and 16 conversions an index, 1280 for 16 of them.
+// - packed: 32 multiply-adds an index, and for each tile 64 conversions, 64 additions and 32 zeros: 672 for 16, 1.9 times fewer. For 8 it would be
+//   416 to 640, 1.5 times; for 32 it is 2.2 times, with twice the error and twice the workgroup memory.
+// - registers: 64 totals, 32 of packed sums, 8 of operands, 16 on their way.
 
 override LANE_ROWS: u32 = 8u;
 override LANE_COLS: u32 = 8u;
@@ -30,55 +48,12 @@ override B_HALVES: u32 = 2u * B_LEN;
 var<workgroup> a_tile: array<TILE, A_HALVES>;
 var<workgroup> b_tile: array<TILE, B_HALVES>;
 
-fn load_tile(v: TILE) -> SUM { return SUM(v); }
-fn store_tile(v: vec4f) -> TILE { return TILE(v); }
-fn load_sum(v: SUM) -> vec4f { return vec4f(v); }
-
-// What an invocation fetches: four rows or columns of an operand at four indices of K, as they go into a tile.
-struct Block {
-    at0: TILE,
-    at1: TILE,
-    at2: TILE,
-    at3: TILE,
-}
-
-// Four rows at four indices of K, from four indices of K in four rows.
-fn turned(rows: Block) -> Block {
-    return Block(
-        TILE(rows.at0.x, rows.at1.x, rows.at2.x, rows.at3.x),
-        TILE(rows.at0.y, rows.at1.y, rows.at2.y, rows.at3.y),
-        TILE(rows.at0.z, rows.at1.z, rows.at2.z, rows.at3.z),
-        TILE(rows.at0.w, rows.at1.w, rows.at2.w, rows.at3.w),
-    );
-}
-
 // Which block of a tile an invocation fetches: its index along the rows or columns, and along K. Neighbours read what is stored side by side.
 fn fetched(lane: u32, n_blocks: u32, along_k: bool) -> vec2u {
     if along_k {
         return vec2u(lane / (DEPTH / 4u), lane % (DEPTH / 4u));
     }
     return vec2u(lane % n_blocks, lane / n_blocks);
-}
-
-// A block of 4 by 4 sums.
-struct Sums {
-    of_x: SUM,
-    of_y: SUM,
-    of_z: SUM,
-    of_w: SUM,
-}
-
-fn add_product(sums: Sums, a: SUM, b: SUM) -> Sums {
-    return Sums(
-        fma(SUM(a.x), b, sums.of_x),
-        fma(SUM(a.y), b, sums.of_y),
-        fma(SUM(a.z), b, sums.of_z),
-        fma(SUM(a.w), b, sums.of_w),
-    );
-}
-
-fn add_sums(totals: mat4x4f, sums: Sums) -> mat4x4f {
-    return totals + mat4x4f(load_sum(sums.of_x), load_sum(sums.of_y), load_sum(sums.of_z), load_sum(sums.of_w));
 }
 
 @compute @workgroup_size(LANE_COLS, LANE_ROWS)
@@ -162,17 +137,17 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
         for (var k = 0u; k < DEPTH; k += 1u) {
             let a_at = a_stage + k * A_STRIDE + lane_row;
             let b_at = b_stage + k * B_STRIDE + lane_col;
-            let a0 = load_tile(a_tile[a_at]);
-            let b0 = load_tile(b_tile[b_at]);
+            let a0 = SUM(a_tile[a_at]);
+            let b0 = SUM(b_tile[b_at]);
             s00 = add_product(s00, a0, b0);
             if ROW_BLOCKS == 2u {
-                s10 = add_product(s10, load_tile(a_tile[a_at + LANE_ROWS]), b0);
+                s10 = add_product(s10, SUM(a_tile[a_at + LANE_ROWS]), b0);
             }
             if COL_BLOCKS == 2u {
-                s01 = add_product(s01, a0, load_tile(b_tile[b_at + LANE_COLS]));
+                s01 = add_product(s01, a0, SUM(b_tile[b_at + LANE_COLS]));
             }
             if ROW_BLOCKS == 2u && COL_BLOCKS == 2u {
-                s11 = add_product(s11, load_tile(a_tile[a_at + LANE_ROWS]), load_tile(b_tile[b_at + LANE_COLS]));
+                s11 = add_product(s11, SUM(a_tile[a_at + LANE_ROWS]), SUM(b_tile[b_at + LANE_COLS]));
             }
         }
         if BY_TILE == 1u {
@@ -190,14 +165,14 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 
     let row = job.row + lane_row;
     let col = job.col + lane_col;
-    store(job, row, col, add_sums(t00, s00));
+    store_block(job, row, col, add_sums(t00, s00));
     if COL_BLOCKS == 2u {
-        store(job, row, col + LANE_COLS, add_sums(t01, s01));
+        store_block(job, row, col + LANE_COLS, add_sums(t01, s01));
     }
     if ROW_BLOCKS == 2u {
-        store(job, row + LANE_ROWS, col, add_sums(t10, s10));
+        store_block(job, row + LANE_ROWS, col, add_sums(t10, s10));
     }
     if ROW_BLOCKS == 2u && COL_BLOCKS == 2u {
-        store(job, row + LANE_ROWS, col + LANE_COLS, add_sums(t11, s11));
+        store_block(job, row + LANE_ROWS, col + LANE_COLS, add_sums(t11, s11));
     }
 }

@@ -1,4 +1,5 @@
 use super::matmul_cpu;
+use super::matmul_gpu::Product;
 use super::matmul_stored_cpu;
 use super::matmul_stored_cpu::Reads;
 use crate::core::half::Floats;
@@ -16,8 +17,8 @@ use crate::{Access, Adapter, Arg, Cost, DType, Dispatch, Epilogue, Error, Kernel
 /// # Dtypes
 /// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32, unless [f16 is allowed](crate::Adapter::f16_accumulation).
 /// # Cost
-/// `2 m n k` operations. A transposed `b` is first turned into scratch, so that its rows are read in order. Where there are few results and
-/// `k` is long, hardware sums runs of `k` apart, in scratch of up to 4 MiB.
+/// `2 m n k` operations. The CPU first transposes a transposed `b` into scratch, so that its rows are read in order. Where there are few results and
+/// `k` is long, hardware sums parts of `k` separately (split-K), in scratch of up to 4 MiB.
 /// # Reference
 /// Goto & van de Geijn 2008, *Anatomy of high-performance matrix multiplication*.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,8 +87,8 @@ impl Matmul {
         family: MatmulFamily,
         adapter: &Adapter,
     ) -> Result<Vec<Dispatch>, Error> {
-        family.check(self.name(), adapter)?;
-        crate::product::matmul_gpu::dispatches(self, self.y_arg(), family, adapter, dtypes)
+        let args = self.stored_args(dtypes);
+        Product { kernel: self.name(), matmul: self, n_pairs: None, args }.dispatches(family, adapter)
     }
 
     /// The scratch arguments, which follow `y`.

@@ -1,8 +1,6 @@
 use std::str::FromStr;
 
-use super::matmul_gpu::NARROW_COLS;
-use super::tiles::Cut;
-use crate::{Adapter, AdapterKind, CoopShape, Error, Tiles};
+use crate::{Adapter, CoopShape, Error, Tiles};
 
 /// The ways in which a matrix product is computed on a GPU.
 ///
@@ -23,16 +21,6 @@ pub enum MatmulFamily {
 }
 
 impl MatmulFamily {
-    /// The family for a product of `n_cols` columns on `adapter`.
-    pub fn choose(adapter: &Adapter, n_cols: usize) -> Self {
-        match (adapter.matmul_family, adapter.kind) {
-            (Some(family), _) => family,
-            (None, AdapterKind::Hardware) if n_cols > NARROW_COLS && Self::Coop.runs_on(adapter) => Self::Coop,
-            (None, AdapterKind::Hardware) if n_cols > NARROW_COLS => Self::Tiled,
-            _ => Self::Direct,
-        }
-    }
-
     /// Whether a device can run it.
     pub fn runs_on(self, adapter: &Adapter) -> bool {
         match self {
@@ -50,19 +38,10 @@ impl MatmulFamily {
         let expected = match self {
             Self::TiledBy(_) => "lanes and workgroup memory within the device's limits; take smaller tiles",
             _ => {
-                "an adapter whose cooperative matrices multiply f16 with sums in f32, with workgroup memory for one per subgroup, and a device that was opened to use them"
+                "an adapter whose cooperative matrices multiply f16 with sums in f32, with workgroup memory for four of them, and a device that was opened to use them"
             }
         };
         Err(Error::Unsupported { kernel, found, expected })
-    }
-
-    /// The cut of `n_slices` products of `m` by `n` results, where the family has tiles.
-    pub(crate) fn tiles(self, adapter: &Adapter, cut: Cut, [m, n]: [usize; 2], n_slices: usize) -> Option<Tiles> {
-        match self {
-            Self::Direct => None,
-            Self::Tiled | Self::Coop => Some(cut.choose(adapter, m, n, n_slices)),
-            Self::TiledBy(tiles) => Some(tiles),
-        }
     }
 }
 

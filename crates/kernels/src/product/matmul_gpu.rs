@@ -1,246 +1,177 @@
-//! Which dispatches a matrix product is on an adapter.
+//! The dispatches of matrix products and batches of them.
 
 use super::epilogue::Results;
+use super::form::{BATCHED_MATMUL, Form, Kind, Labels, MATMUL, Problem, Reads};
 use super::modules;
-use super::sliced_product::{SlicedProduct, Slices, run_places};
-use super::tiles::{Cut, product_workgroups};
-use crate::core::stored_types::Template;
-use crate::{Adapter, DType, Dispatch, Error, MAX_WORKGROUPS, Matmul, MatmulFamily, fold_workgroups};
+use super::tile_form::TileForm;
+use super::tiles::product_workgroups;
+use crate::map::map_reduce_module::sum_of_parts;
+use crate::{Adapter, Arg, Binding, DType, Dispatch, Error, Matmul, MatmulFamily, Tiles, Transpose};
 
-/// The most columns for which invocations go along the rows alone.
-pub(crate) const NARROW_COLS: usize = 8;
-
-/// The most rows, or indices of the sum, of a thin product.
-const THIN: usize = 16;
-
-/// A form of the product, and the rows and columns that one of its workgroups computes.
-struct Form {
-    label: &'static str,
-    template: Template,
-    results: Results,
-    n_rows: usize,
-    n_cols: usize,
-}
-
-const PLAIN: Form = Form { label: "kernels.matmul", template: modules::MATMUL, results: Results::Two, n_rows: 8, n_cols: 16 };
-const NARROW: Form =
-    Form { label: "kernels.matmul.narrow", template: modules::MATMUL_NARROW, results: Results::Two, n_rows: 64, n_cols: 1 };
-const NARROW_VECTORS: Form = Form {
-    label: "kernels.matmul.narrow_vectors",
-    template: modules::MATMUL_NARROW_VECTORS,
-    results: Results::Two,
-    n_rows: 64,
-    n_cols: 1,
-};
-const DIRECT: Form =
-    Form { label: "kernels.matmul.direct", template: modules::MATMUL_DIRECT, results: Results::Four, n_rows: 16, n_cols: 128 };
-const TILED_ANY: Form = Form {
-    label: "kernels.matmul.tiled_any",
-    template: modules::MATMUL_TILED_ANY,
-    results: Results::Two,
-    n_rows: 64,
-    n_cols: 64,
-};
-
-impl Form {
-    /// Groups of a result of `m` by `n`. Narrow ones, whose invocations have two results each, are counted by those alone.
-    fn workgroups(&self, m: usize, n: usize) -> Result<[u32; 3], Error> {
-        if self.n_cols == 1 {
-            return fold_workgroups("matmul", m.saturating_mul(n).div_ceil(2 * self.n_rows));
-        }
-        let (n_row_groups, n_col_groups) = (m.div_ceil(self.n_rows), n.div_ceil(self.n_cols));
-        if n_col_groups > MAX_WORKGROUPS as usize {
-            return Err(Error::Size { kernel: "matmul", size: "n", found: n, expected: "at most 65535 column blocks" });
-        }
-        let z = n_row_groups.div_ceil(MAX_WORKGROUPS as usize);
-        Ok([n_col_groups as u32, n_row_groups.div_ceil(z) as u32, z as u32])
-    }
-}
+/// Indices of K of a part, at least, and a multiple of it.
+const PART_LEN: usize = 256;
+/// The most parts of K.
+const MAX_PARTS: usize = 32;
+/// Elements that the sums of all parts may take together.
+const PARTS_LEN: usize = 1024 * 1024;
+/// Tiles of results that fill a card without parts of K.
+const N_ENOUGH: usize = 128;
 
 impl Matmul {
-    /// Whether all modules of vectors can compute it.
-    pub(crate) const fn is_of_vectors(&self) -> bool {
+    /// Whether operands and result can be read and written by vectors: the fastest size of each is a multiple of 4.
+    pub(crate) const fn reads_vectors(&self) -> bool {
         let Self { m, n, k, transpose, .. } = *self;
-        n.is_multiple_of(4) && k.is_multiple_of(4) && (!transpose.a() || m.is_multiple_of(4))
+        let k_is_fastest = !matches!(transpose, Transpose::A);
+        n.is_multiple_of(4) && (!k_is_fastest || k.is_multiple_of(4)) && (!transpose.a() || m.is_multiple_of(4))
     }
 
-    /// Whether it has few rows or few indices of the sum, and b and the result are read and written by vectors, but a is not.
-    pub(crate) const fn is_thin(&self) -> bool {
-        self.n.is_multiple_of(4) && !self.reads_vectors() && (self.m <= THIN || self.k <= THIN)
+    /// Whether b, as it is stored, and the result can be, but not a.
+    const fn has_thin(&self) -> bool {
+        self.n.is_multiple_of(4) && !self.transpose.b() && !self.reads_vectors()
     }
 
     /// Whether its result can be stored in 16 bits: where no word of it is written by two invocations.
     pub(crate) const fn stores_halves(&self) -> bool {
-        self.m == 1 || self.n.is_multiple_of(2) || self.n <= NARROW_COLS
+        self.m == 1 || self.n.is_multiple_of(2) || self.n <= 8
     }
-}
 
-/// The form of a family that computes this shape.
-fn form(matmul: &Matmul, family: MatmulFamily, dtypes: &[DType]) -> &'static Form {
-    let Matmul { n, k, transpose, .. } = *matmul;
-    let y_is_half = dtypes.last().is_some_and(|dtype| dtype.is_half());
-    // In the others an invocation has neighbours of one row: a word with the end of a row and the start of the next would belong to none.
-    let narrow = n <= NARROW_COLS && (family == MatmulFamily::Direct || y_is_half && !n.is_multiple_of(2));
-    // One column is stored the same either way.
-    let along_k = k.is_multiple_of(4) && !transpose.a() && (transpose.b() || n == 1);
-    match family {
-        _ if narrow && along_k => &NARROW_VECTORS,
-        _ if narrow => &NARROW,
-        MatmulFamily::Tiled | MatmulFamily::TiledBy(_) | MatmulFamily::Coop => &TILED_ANY,
-        MatmulFamily::Direct if matmul.is_of_vectors() => &DIRECT,
-        MatmulFamily::Direct => &PLAIN,
-    }
-}
-
-/// The dispatches of `matmul` by tiles of vectors or on tensor cores, if the family has them for it: the product, or those of all runs and their sum.
-fn sliced(
-    matmul: &Matmul,
-    y_arg: usize,
-    family: MatmulFamily,
-    adapter: &Adapter,
-    dtypes: &[DType],
-) -> Option<Result<Vec<Dispatch>, Error>> {
-    let n_runs = matmul.n_runs();
-    let operands = [0, 1].map(|arg| dtypes.get(arg).copied().unwrap_or(DType::F32));
-    let tiles =
-        family.tiles(adapter, Cut::of(adapter, operands), [matmul.m, matmul.n], n_runs).filter(|_| matmul.reads_vectors())?;
-    let parts = y_arg + 1 + usize::from(matmul.transpose.b());
-    let (slices, write) = if n_runs == 1 { (Slices::Pairs(1), y_arg) } else { (Slices::Runs(n_runs), parts) };
-    // A binding that is not used has to be filled too.
-    let reads = [0, 1, if y_arg == 3 { 2 } else { 1 }];
-    let product = SlicedProduct { kernel: "matmul", matmul, slices, reads, write, dtypes };
-    let mut dispatches = vec![product.dispatch(family, adapter, tiles)];
-    if n_runs > 1 {
-        dispatches.push(matmul.sum_of_runs(parts, y_arg));
-    }
-    Some(dispatches.into_iter().collect())
-}
-
-/// The dispatches of a product whose b and result are vectors and whose a is not, if `family` leaves it to that: the product, or those of all runs
-/// and their sum.
-fn thin(
-    matmul: &Matmul,
-    y_arg: usize,
-    family: MatmulFamily,
-    adapter: &Adapter,
-    dtypes: &[DType],
-) -> Option<Result<Vec<Dispatch>, Error>> {
-    let has_vectors = matmul.n.is_multiple_of(4) && !matmul.is_of_vectors();
-    let is_wanted = match family {
-        MatmulFamily::Tiled | MatmulFamily::TiledBy(_) | MatmulFamily::Coop => matmul.is_thin(),
-        MatmulFamily::Direct => has_vectors && matmul.n > NARROW_COLS,
-    };
-    is_wanted.then(|| {
-        let Matmul { n, k, transpose, .. } = *matmul;
-        let b_turned = y_arg + 1;
-        let mut dispatches = Vec::with_capacity(3);
-        if transpose.b() {
-            dispatches.push(turn(n, k, b_turned, adapter, dtypes.get(1).copied().unwrap_or(DType::F32))?);
+    /// How many parts K is cut into where there are too few results to fill a card (split-K), by shape alone: 1 for most. Gradients of weights are
+    /// such.
+    pub(crate) fn n_runs(&self) -> usize {
+        let Self { m, n, k, .. } = *self;
+        let n_tiles = Tiles::MEDIUM.n_groups(m, n).max(1);
+        if !self.epilogue.is_none() || !(self.reads_vectors() || self.has_thin()) || n_tiles > N_ENOUGH {
+            return 1;
         }
-        let b = if transpose.b() { b_turned } else { 1 };
-        let n_runs = matmul.n_runs();
-        let parts = b_turned + usize::from(transpose.b());
-        dispatches.push(thin_product(matmul, [b, y_arg, if n_runs == 1 { y_arg } else { parts }], n_runs, adapter, dtypes)?);
-        if n_runs > 1 {
-            dispatches.push(matmul.sum_of_runs(parts, y_arg)?);
+        let of_memory = PARTS_LEN / m.saturating_mul(n).max(1);
+        let wanted = (2 * N_ENOUGH / n_tiles).min(k / PART_LEN).min(of_memory).clamp(1, MAX_PARTS);
+        k.div_ceil(part_len(k, wanted)).max(1)
+    }
+}
+
+/// Indices of K of each of about so many parts.
+fn part_len(k: usize, n_parts: usize) -> usize {
+    k.div_ceil(n_parts).max(1).next_multiple_of(PART_LEN)
+}
+
+/// A product, or a batch of them, over arguments `a`, `b`, that of the epilogue, `y`, and `parts` for parts of K.
+#[derive(Debug)]
+pub(crate) struct Product<'a> {
+    pub(crate) kernel: &'static str,
+    pub(crate) matmul: &'a Matmul,
+    /// The pairs of a batch.
+    pub(crate) n_pairs: Option<usize>,
+    /// The kernel's arguments, as they are stored.
+    pub(crate) args: Vec<Arg>,
+}
+
+impl Product<'_> {
+    /// The dispatches of the form that `family` has on `adapter`: the product, or the sums of all parts of K and their sum.
+    pub(crate) fn dispatches(&self, family: MatmulFamily, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        family.check(self.kernel, adapter)?;
+        let n_parts = if self.n_pairs.is_none() { self.matmul.n_runs() } else { 1 };
+        let problem = self.problem(self.n_pairs.unwrap_or(n_parts));
+        let form = problem.form(family, adapter);
+        if n_parts == 1 || matches!(form, Form::Direct(_) | Form::Narrow) {
+            return Ok(vec![self.dispatch(&form, problem.reads, 1, adapter)?]);
         }
-        Ok(dispatches)
-    })
-}
-
-/// The product by `matmul_thin.wgsl`: of argument 0 with argument `b` into argument `write`, which is `y_arg` unless there are several runs.
-fn thin_product(
-    matmul: &Matmul,
-    [b, y_arg, write]: [usize; 3],
-    n_runs: usize,
-    adapter: &Adapter,
-    dtypes: &[DType],
-) -> Result<Dispatch, Error> {
-    let Matmul { m, n, k, transpose, .. } = *matmul;
-    let n_rows = if m == 1 { 1 } else { 4 };
-    let n_lanes = (n / 4).next_power_of_two().clamp(8, 64);
-    let n_row_groups = m.div_ceil(n_rows);
-    let dtype = |arg: usize| dtypes.get(arg).copied().unwrap_or(DType::F32);
-    // A binding that is not used has to be filled too.
-    let fused = if y_arg == 3 { 2 } else { b };
-    let constants = vec![("TRANSPOSE_A", f64::from(u8::from(transpose.a()))), ("ROWS", n_rows as f64), ("WG", n_lanes as f64)];
-    let slice_k = if n_runs == 1 { k } else { run_places(k, n_runs) };
-    let params = [m, n, k, slice_k, n_runs, n_row_groups, 0, 0].map(|size| size as u32);
-    let types = [("A", 0), ("B", b), ("FUSED", fused), ("Y", write)].map(|(group, arg)| (group, dtype(arg)));
-    Ok(Dispatch {
-        label: "kernels.matmul.thin",
-        wgsl: modules::MATMUL_THIN.module_on(adapter, &types).with_all(matmul.epilogue.parts(Results::Four)),
-        entry: "main",
-        constants,
-        params: bytemuck::cast_slice(&params).to_vec(),
-        reads: vec![0, b, fused],
-        writes: vec![write],
-        workgroups: product_workgroups("matmul", n, (n / 4).div_ceil(n_lanes), n_row_groups.saturating_mul(n_runs))?,
-    })
-}
-
-/// The dispatches of `matmul`, whose result is argument `y_arg` and whose arguments are stored as `dtypes` says; none are f32.
-pub(crate) fn dispatches(
-    matmul: &Matmul,
-    y_arg: usize,
-    family: MatmulFamily,
-    adapter: &Adapter,
-    dtypes: &[DType],
-) -> Result<Vec<Dispatch>, Error> {
-    let by_vectors = sliced(matmul, y_arg, family, adapter, dtypes).or_else(|| thin(matmul, y_arg, family, adapter, dtypes));
-    if let Some(dispatches) = by_vectors {
-        return dispatches;
+        Ok(vec![self.dispatch(&form, problem.reads, n_parts, adapter)?, self.sum_of_parts(n_parts)?])
     }
-    let dtype = |arg: usize| dtypes.get(arg).copied().unwrap_or(DType::F32);
-    let Matmul { m, n, k, transpose, .. } = *matmul;
-    let form = form(matmul, family, dtypes);
-    let b_turned = y_arg + 1;
-    let is_turned = transpose.b() && form.label != NARROW_VECTORS.label;
-    let mut dispatches = Vec::with_capacity(2);
-    if is_turned {
-        dispatches.push(turn(n, k, b_turned, adapter, dtype(1))?);
-    }
-    let b = if is_turned { b_turned } else { 1 };
-    // A binding that is not used has to be filled too.
-    let fused = if y_arg == 3 { 2 } else { b };
-    let mut constants = Vec::new();
-    if transpose.a() {
-        constants.push(("TRANSPOSE_A", 1.0));
-    }
-    let types = [("A", 0), ("B", b), ("FUSED", fused), ("Y", y_arg)].map(|(group, arg)| (group, dtype(arg)));
-    dispatches.push(Dispatch {
-        label: form.label,
-        wgsl: form.template.module_on(adapter, &types).with_all(matmul.epilogue.parts(form.results)),
-        entry: "main",
-        constants,
-        params: bytemuck::cast_slice(&[m as u32, n as u32, k as u32, 0]).to_vec(),
-        reads: vec![0, b, fused],
-        writes: vec![y_arg],
-        workgroups: form.workgroups(m, n)?,
-    });
-    Ok(dispatches)
-}
 
-/// A transposed copy of b, argument 1, in argument `b_turned`.
-fn turn(n: usize, k: usize, b_turned: usize, adapter: &Adapter, dtype: DType) -> Result<Dispatch, Error> {
-    let (template, n_lanes) = transposition(n, k, dtype);
-    Ok(Dispatch {
-        label: "kernels.matmul.transpose",
-        wgsl: template.module_on(adapter, &[("X", dtype)]),
-        entry: "main",
-        constants: vec![],
-        params: bytemuck::cast_slice(&[n as u32, k as u32, 0, 0]).to_vec(),
-        reads: vec![1],
-        writes: vec![b_turned],
-        workgroups: fold_workgroups("matmul", n_lanes.div_ceil(64))?,
-    })
-}
+    fn problem(&self, n_slices: usize) -> Problem {
+        let Matmul { m, n, k, .. } = *self.matmul;
+        let splits_words = self.dtype("y").is_half() && !n.is_multiple_of(2);
+        Problem {
+            size: [m, n],
+            depth: k,
+            n_slices,
+            operands: ["a", "b"].map(|name| self.dtype(name)),
+            reads: if self.matmul.reads_vectors() { Reads::Vectors } else { Reads::Elements },
+            whole: [m, n, k],
+            kind: match self.n_pairs {
+                None => Kind::Matmul { splits_words, has_thin: self.matmul.has_thin() },
+                Some(_) => Kind::Batch,
+            },
+        }
+    }
 
-/// The module that transposes an operand of `n` rows and `k` columns, and how many invocations that takes.
-pub(crate) fn transposition(n: usize, k: usize, dtype: DType) -> (Template, usize) {
-    if dtype.is_half() && n.is_multiple_of(4) && k.is_multiple_of(4) {
-        (modules::MATMUL_TRANSPOSE_BLOCKS, n * k / 16)
-    } else {
-        (modules::MATMUL_TRANSPOSE, n * k)
+    fn dtype(&self, name: &str) -> DType {
+        self.args.iter().find(|arg| arg.name == name).map_or(DType::F32, |arg| arg.dtype)
+    }
+
+    fn dispatch(&self, form: &Form, reads: Reads, n_parts: usize, adapter: &Adapter) -> Result<Dispatch, Error> {
+        let Matmul { m, n, k, transpose, .. } = *self.matmul;
+        // The argument of the epilogue comes after the operands.
+        let fused = self.matmul.epilogue.operand().map(|_| 2);
+        let write = if n_parts == 1 { "y" } else { "parts" };
+        let operands = ["a", "b"].map(|name| self.dtype(name));
+        let tiles = TileForm::of(form, reads, adapter, operands);
+
+        // A column is stored as its transpose is. Along K, a row of a and a column of b can be read by vectors.
+        let b_along_k = transpose.b() || n == 1;
+        let by_lines = k.is_multiple_of(4) && !transpose.a() && b_along_k;
+        let (template, results) = match (form, reads) {
+            (Form::Coop(_), _) => (modules::MATMUL_COOP, Results::Four),
+            (Form::Tiled(_) | Form::Direct(_), Reads::Vectors) => (modules::MATMUL, Results::Four),
+            (Form::Tiled(_) | Form::Direct(_), Reads::Elements) => (modules::MATMUL_ANY, Results::Two),
+            (Form::Narrow, _) if by_lines => (modules::MATMUL_NARROW, Results::Two),
+            (Form::Narrow, _) => (modules::MATMUL_NARROW_ANY, Results::Two),
+            (Form::Thin, _) => (modules::MATMUL_THIN, Results::Four),
+        };
+        let is_coop = matches!(form, Form::Coop(_));
+        let stored = [("A", operands[0]), ("B", operands[1])].into_iter().filter(|_| !is_coop);
+        let stored = stored.chain([("Y", self.dtype(write))]).chain(fused.map(|arg: usize| ("FUSED", self.args[arg].dtype)));
+        let types: Vec<_> = stored.chain(tiles.types).collect();
+        let module =
+            template.module_on(adapter, &types).with_all(form.main_parts()).with_all(self.matmul.epilogue.parts(results));
+
+        let flag = |is: bool| f64::from(u8::from(is));
+        let transposed = |b: bool| [("TRANSPOSE_A", flag(transpose.a())), ("TRANSPOSE_B", flag(b))];
+        let n_slices = self.n_pairs.unwrap_or(n_parts);
+        let label = self.labels().of(form, reads);
+        let dispatch = match form {
+            Form::Narrow => Dispatch::elementwise(self.kernel, label, module, m.saturating_mul(n).div_ceil(2))?
+                .constants(transposed(b_along_k)),
+            Form::Thin => {
+                let n_rows = if m == 1 { 1 } else { 4 };
+                let n_lanes = (n / 4).next_power_of_two().clamp(8, 64);
+                let n_row_groups = m.div_ceil(n_rows).saturating_mul(n_slices);
+                let workgroups = product_workgroups(self.kernel, n, (n / 4).div_ceil(n_lanes), n_row_groups)?;
+                let sizes = [("ROWS", n_rows as f64), ("WG", n_lanes as f64)];
+                Dispatch::new(label, module, workgroups).constants([("TRANSPOSE_A", flag(transpose.a()))]).constants(sizes)
+            }
+            Form::Coop(_) | Form::Tiled(_) | Form::Direct(_) => {
+                let [tile_rows, tile_cols] = form.tile();
+                let n_row_groups = m.div_ceil(tile_rows).saturating_mul(n_slices);
+                let workgroups = product_workgroups(self.kernel, n, n.div_ceil(tile_cols), n_row_groups)?;
+                let split = [("SPLIT", flag(self.n_pairs.is_none()))];
+                Dispatch::new(label, module, workgroups)
+                    .constants(transposed(transpose.b()))
+                    .constants(split)
+                    .constants(tiles.constants)
+            }
+        };
+        let sizes = [
+            ("m", m),
+            ("n", n),
+            ("k", k),
+            // A multiple of a tile's depth, or K.
+            ("slice_k", if n_parts == 1 { k } else { part_len(k, n_parts) }),
+            ("n_slices", n_slices),
+        ];
+        let operand = |name| if is_coop { Binding::of(name).elements("f16") } else { Binding::of(name) };
+        let reads = ["a", "b"].map(operand).into_iter().chain(fused.map(|arg| Binding::at(arg).named("fused")));
+        let dispatch = dispatch.params(sizes.map(|(name, size)| (name, size.into())));
+        dispatch.bind(&self.args, reads, [Binding::of(write).named("y")])
+    }
+
+    const fn labels(&self) -> &'static Labels {
+        if self.n_pairs.is_some() { &BATCHED_MATMUL } else { &MATMUL }
+    }
+
+    /// The sum of the results of all parts of K, in their order.
+    fn sum_of_parts(&self, n_parts: usize) -> Result<Dispatch, Error> {
+        let index = |name: &str| self.args.iter().position(|arg| arg.name == name).expect("an argument of a product in parts");
+        sum_of_parts("kernels.matmul.sum", [n_parts, self.matmul.m * self.matmul.n], index("parts"), index("y"))
     }
 }

@@ -1,27 +1,29 @@
-// y = epilogue(op(a) b) for a few columns, b: [k, n] with n up to 8: one invocation two results, which lie together and may be in different rows.
-// Twin: matmul_cpu.rs. Reads a once a column.
-// Ladder: matmul.wgsl gives invocations to columns, which here would leave most of them idle -> this.
+// y = epilogue(op(a) op(b)) for a few columns, n up to 8: two results an invocation, which are stored side by side and may be in different rows.
+// Twin: matmul_cpu.rs. Reads a once a column, four indices of K at a time. The other forms have invocations along the columns, of which most would be idle.
 
-struct Params {
-    m: u32,
-    n: u32,
-    k: u32,
-    pad: u32,
+override TRANSPOSE_A: u32 = 0u;
+override TRANSPOSE_B: u32 = 0u;
+
+fn four_of_a(row: u32, k: u32) -> vec4f {
+    let depth = params.k - k;
+    if TRANSPOSE_A == 1u {
+        let lines = lines_of_a(k * params.m + row, params.m, depth, 1u);
+        return vec4f(lines.at0.x, lines.at1.x, lines.at2.x, lines.at3.x);
+    }
+    return fetch_a(row * params.k + k, depth);
 }
 
-override WG: u32 = 64u;
-override TRANSPOSE_A: u32 = 0u;
+fn four_of_b(col: u32, k: u32) -> vec4f {
+    let depth = params.k - k;
+    if TRANSPOSE_B == 1u {
+        return fetch_b(col * params.k + k, depth);
+    }
+    let lines = lines_of_b(k * params.n + col, params.n, depth, 1u);
+    return vec4f(lines.at0.x, lines.at1.x, lines.at2.x, lines.at3.x);
+}
 
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> a: array<A>;
-@group(0) @binding(2) var<storage, read> b: array<B>;
-// The bias [n], or the output [m, n] whose activation is gone through.
-@group(0) @binding(3) var<storage, read> fused: array<FUSED>;
-@group(0) @binding(4) var<storage, read_write> y: array<Y>;
-
-@compute @workgroup_size(WG)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
-    let i = ((group.y * groups.x + group.x) * WG + lane) * 2u;
+fn element(pair: u32) {
+    let i = 2u * pair;
     let n_results = params.m * params.n;
     if i >= n_results {
         return;
@@ -30,14 +32,12 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     let at = vec2u(i, min(i + 1u, n_results - 1u));
     let rows = at / vec2u(params.n);
     let cols = at % vec2u(params.n);
-    let k_stride = select(1u, params.m, TRANSPOSE_A == 1u);
-    var a_at = rows * select(params.k, 1u, TRANSPOSE_A == 1u);
-    var b_at = cols;
-    var products = vec2f();
-    for (var i = 0u; i < params.k; i += 1u) {
-        products += vec2f(load_a(a_at.x), load_a(a_at.y)) * vec2f(load_b(b_at.x), load_b(b_at.y));
-        a_at += vec2u(k_stride);
-        b_at += vec2u(params.n);
+    var first = vec4f();
+    var second = vec4f();
+    for (var k = 0u; k < params.k; k += 4u) {
+        first = fma(four_of_a(rows.x, k), four_of_b(cols.x, k), first);
+        second = fma(four_of_a(rows.y, k), four_of_b(cols.y, k), second);
     }
-    store_y(i, finished(products, at, cols), n_results - i);
+    let sums = vec2f((first.x + first.y) + (first.z + first.w), (second.x + second.y) + (second.z + second.w));
+    store_y(i, finished(sums, at, cols), n_results - i);
 }

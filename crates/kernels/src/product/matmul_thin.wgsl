@@ -1,49 +1,28 @@
-// y = epilogue(op(a) b), b: [k, n], n a multiple of 4, any m and k: each invocation has one vector of columns of 4 rows. Of several
-// slices each is the sum over a run of k, [n_slices, m, n], and they are then added by map/map_reduce.rs.
+// y = epilogue(op(a) b), n a multiple of 4, any m and k: each invocation has one vector of columns of 4 rows. Of several slices each is the sum over
+// a part of K, [n_slices, m, n], and they are then added in order.
 // Twin: matmul_cpu.rs. Reads b once for 4 rows, a once for each group of columns.
-// Ladder: matmul.wgsl (scalar loads, any shape) -> this -> matmul_direct.wgsl (a by vectors too, more rows for a load of b).
 //
 // For the thin products of a layer with few outputs: its gradient of the input has few indices of K, that of the weights few rows. What counts
 // is to read b and to write y by vectors, neighbouring invocations beside each other; there is no tile that they would fill.
-
-struct Params {
-    m: u32,
-    n: u32,
-    k: u32,
-    // Places of k of a run.
-    slice_k: u32,
-    n_slices: u32,
-    // Groups of rows that each has.
-    n_row_groups: u32,
-    pad: vec2u,
-}
 
 override WG: u32 = 64u;
 // 1 or 4.
 override ROWS: u32 = 4u;
 override TRANSPOSE_A: u32 = 0u;
 
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> a: array<A>;
-@group(0) @binding(2) var<storage, read> b: array<B>;
-// The bias [n], or the output [m, n] whose activation is gone through.
-@group(0) @binding(3) var<storage, read> fused: array<FUSED>;
-@group(0) @binding(4) var<storage, read_write> y: array<Y>;
-
-fn store_row(slice: u32, row: u32, col: u32, product: vec4f) {
-    if row >= params.m {
-        return;
+fn store_row(slice: u32, row: u32, col: u32, sums: vec4f) {
+    if row < params.m {
+        let i = row * (params.n / 4u) + col;
+        y[slice * params.m * (params.n / 4u) + i] = store_y(finished(sums, i, col));
     }
-    let n_cols = params.n / 4u;
-    let i = row * n_cols + col;
-    y[slice * params.m * n_cols + i] = store_y(finished(product, i, col));
 }
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
+    let n_row_groups = (params.m + ROWS - 1u) / ROWS;
     let row_group = group.z * groups.y + group.y;
-    let slice = row_group / params.n_row_groups;
-    let row = row_group % params.n_row_groups * ROWS;
+    let slice = row_group / n_row_groups;
+    let row = row_group % n_row_groups * ROWS;
     let col = group.x * WG + lane;
     let n_cols = params.n / 4u;
     if slice >= params.n_slices || col >= n_cols {

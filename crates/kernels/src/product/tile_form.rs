@@ -1,8 +1,9 @@
-//! How the modules by tiles of vectors store their tiles and add products up.
+//! How the main loops store their tiles and add products up.
 
+use super::form::{Form, Reads};
 use crate::{Adapter, AdapterKind, DType, Tiles};
 
-/// Products that are added in f16 before their sum is added in f32: those of a tile. `matmul_tiled.wgsl` says why so many.
+/// Products that are added in f16 before their sum is added in f32: those of a tile. `main_tiled.wgsl` says why so many.
 const F16_PLACES: usize = 16;
 
 /// What a dispatch of such a module says of its tiles.
@@ -13,8 +14,23 @@ pub(crate) struct TileForm {
 }
 
 impl TileForm {
+    /// What a dispatch of `form` says, with operands stored as `operands`.
+    pub(crate) fn of(form: &Form, reads: Reads, adapter: &Adapter, operands: [DType; 2]) -> Self {
+        match form {
+            Form::Tiled(tiles) if reads == Reads::Elements => Self { constants: tiles.constants(), types: Vec::new() },
+            Form::Tiled(tiles) => Self::new(adapter, operands, *tiles),
+            Form::Coop(tiles) => Self { constants: tiles.constants(), types: Vec::new() },
+            // It has no workgroup memory, which is what a depth is of.
+            Form::Direct(tiles) => {
+                let constants = tiles.constants().into_iter().filter(|(name, _)| *name != "DEPTH").collect();
+                Self { constants, types: Vec::new() }
+            }
+            Form::Narrow | Form::Thin => Self { constants: Vec::new(), types: Vec::new() },
+        }
+    }
+
     /// The form for two operands by `tiles`: in f16 where both are and the device has the type, which takes half the memory and so may be deeper.
-    pub(crate) fn new(adapter: &Adapter, operands: [DType; 2], tiles: Tiles) -> Self {
+    fn new(adapter: &Adapter, operands: [DType; 2], tiles: Tiles) -> Self {
         let is_f16 = operands == [DType::F16; 2] && adapter.has_f16();
         match adapter.f16_places().filter(|_| is_f16) {
             Some(depth) => {

@@ -52,19 +52,19 @@ fn the_units_of_this_adapter_are_used() {
     let kernel = AsOnHardware(stored(product.clone(), &[F16, F16, F32, F16]).unwrap_or_else(|error| panic!("{error}")));
     gpu_equals_twin_within(&kernel, &given(&mut random, &kernel), Tolerance::of_sum(product.k));
     let refused = product.dispatches_by(MatmulFamily::Coop, &Adapter { coop: None, ..adapter }).expect_err("no units");
-    let ending = "with workgroup memory for one per subgroup, and a device that was opened to use them";
+    let ending = "with workgroup memory for four of them, and a device that was opened to use them";
     assert!(refused.to_string().ends_with(ending), "{refused}");
 }
 
-/// Workgroup memory holds a matrix of sums of each subgroup, of which there are as many as the smallest are small.
+/// Workgroup memory holds a matrix of sums of each of four blocks.
 #[test]
-fn units_are_left_alone_where_memory_is_too_small() {
+fn memory_that_is_too_small_goes_to_tiles() {
     let product = Matmul { m: 64, n: 64, k: 64, transpose: Transpose::None, epilogue: Epilogue::none() };
     for (n_lanes, n_bytes, expected) in [
         (32, 16 << 10, "kernels.matmul.coop"),
-        (8, 16 << 10, "kernels.matmul.tiled"),
-        (8, 32 << 10, "kernels.matmul.coop"),
-        (4, 32 << 10, "kernels.matmul.tiled"),
+        (8, 16 << 10, "kernels.matmul.coop"),
+        (8, 4 << 10, "kernels.matmul.coop"),
+        (8, 4095, "kernels.matmul.tiled"),
     ] {
         let adapter = Adapter {
             name: "sample".to_owned(),

@@ -1,0 +1,15 @@
+// Part: stores four results of a row, some of which may lie beyond its end. Expects the epilogue for pairs.
+
+fn store_two(start: u32, col: u32, n_cols: u32, sums: vec2f) {
+    if col < n_cols {
+        let i = start + col;
+        let next = select(0u, 1u, col + 1u < n_cols);
+        store_y(i, finished(sums, vec2u(i, i + next), vec2u(col, col + next)), 1u + next);
+    }
+}
+
+// Those from `col` on, of `n_cols`, in a row that begins at `start`.
+fn store_four(start: u32, col: u32, n_cols: u32, sums: vec4f) {
+    store_two(start, col, n_cols, sums.xy);
+    store_two(start, col + 2u, n_cols, sums.zw);
+}
