@@ -1,7 +1,7 @@
 use brisk_kernels::{Access, Adapter, Arg, DType, Dispatch, Kernel, TwinArgs};
 
-use crate::layout::Place;
-use crate::program::Buffer;
+use crate::plan::layout::Place;
+use crate::record::program::Buffer;
 use crate::{Persistent, Plan, Program, Slice};
 
 /// Reads some buffers and writes some; what, does not matter to a plan.

@@ -2,7 +2,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::persistent::WeakPersistent;
+use crate::record::persistent::WeakPersistent;
 use crate::{Error, Persistent, Plan, Program};
 
 /// The persistent buffers that one device has given memory, and how much it holds in all. `M` is a block of its memory.

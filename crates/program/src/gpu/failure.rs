@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use brisk_kernels::wgpu;
 
-use crate::memory::lock;
+use crate::device::memory::lock;
 
 /// The first error that a driver reported outside any call, which wgpu would otherwise panic about. Clones are the same.
 #[derive(Debug, Clone, Default)]

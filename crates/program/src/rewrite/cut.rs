@@ -3,7 +3,7 @@
 use brisk_kernels::{Access, Arg};
 
 use crate::Program;
-use crate::program::{Step, StepArg};
+use crate::record::program::{Step, StepArg};
 
 /// Parts start at a multiple of this in each of their buffers, where every adapter binds.
 const GRAIN_BYTES: usize = 256;

@@ -1,3 +1,13 @@
+//! Devices: how they are found and opened, their memory, and what they have compiled.
+
+pub(crate) mod adapters;
+pub(crate) mod back_off;
+pub(crate) mod builder;
+pub(crate) mod executable;
+pub(crate) mod memory;
+pub(crate) mod select;
+pub(crate) mod uploads;
+
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -5,12 +15,13 @@ use std::sync::{Arc, OnceLock};
 use brisk_kernels::bytemuck::{self, Pod};
 use brisk_kernels::{Adapter, wgpu};
 
-use crate::adapters::open_adapters;
 use crate::cpu::CpuDevice;
-use crate::device_builder::DeviceBuilder;
-use crate::executable::Executable;
+use crate::device::adapters::open_adapters;
+use crate::device::builder::DeviceBuilder;
+use crate::device::executable::Executable;
 use crate::gpu::GpuDevice;
-use crate::{Error, Persistent, PipelineCache, Program, Roofline, Selection, Uploads, roofline};
+use crate::profile::roofline;
+use crate::{Error, Persistent, PipelineCache, Program, Roofline, Selection, Uploads};
 
 /// Where programs run: a GPU through wgpu, or the CPU executor. Clones are the same device.
 ///

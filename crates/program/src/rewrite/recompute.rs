@@ -3,7 +3,7 @@ use std::ops::Range;
 
 use brisk_kernels::Access;
 
-use crate::program::StepArg;
+use crate::record::program::StepArg;
 use crate::{Program, Slice};
 
 /// A run of kernels whose results are not kept for what comes later: it [computes again](Program::recomputed) what it reads of them, which takes

@@ -1,3 +1,7 @@
+//! The time of each kernel, beside the bound of its device.
+
+pub(crate) mod roofline;
+
 #[cfg(test)]
 mod tests;
 

@@ -4,7 +4,7 @@ use brisk_kernels::bytemuck::{self, Pod};
 
 use crate::device::Executor;
 use crate::device::check_host_range;
-use crate::gpu_uploads::Ring;
+use crate::gpu::uploads::Ring;
 use crate::{Device, Error, Persistent};
 
 /// Staging memory in a ring, through which host values reach a device again and again: allocated once, written while the device works

@@ -6,7 +6,7 @@ impl Program {
     /// The kernels recorded so far that read elements of `slice`, in order.
     pub fn readers(&self, slice: Slice) -> Vec<usize> {
         let bytes = slice.bytes();
-        let reads = |step: &crate::program::Step| {
+        let reads = |step: &crate::record::program::Step| {
             step.args.iter().any(|arg| {
                 let overlaps = arg.bytes.start < bytes.end && bytes.start < arg.bytes.end;
                 let is_read = matches!(arg.access, Access::Read | Access::ReadWrite);

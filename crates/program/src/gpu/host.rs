@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use brisk_kernels::wgpu;
 
+use crate::device::memory::lock;
+use crate::gpu::transfer::{Read, Readable};
 use crate::gpu::{Block, GpuDevice, GpuExecutable, encode_pass};
-use crate::host_step::{HostBuffers, HostPart, RecordedHost, parts_of};
-use crate::memory::lock;
-use crate::program::StepArg;
-use crate::transfer::{Read, Readable};
+use crate::record::host_step::{HostBuffers, HostPart, RecordedHost, parts_of};
+use crate::record::program::StepArg;
 use crate::{Error, Program};
 
 /// Kernels that are handed over together, and what the host does behind them.

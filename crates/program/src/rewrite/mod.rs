@@ -1,10 +1,17 @@
+//! Programs that compute the same in another way: fused, in place, in parts, recomputed.
+
+pub(crate) mod cut;
+pub(crate) mod in_place;
+pub(crate) mod recompute;
+pub(crate) mod renew;
+
 use std::fmt;
 use std::sync::Arc;
 
 use brisk_kernels::{Access, Kernel, Map};
 
 use crate::Program;
-use crate::program::{Step, StepArg};
+use crate::record::program::{Step, StepArg};
 
 /// A way to compute the same with fewer kernels: see [`Program::rewritten`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

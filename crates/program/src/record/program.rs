@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use brisk_kernels::{Access, Arg, Cost, DType, Kernel};
 
-use crate::host_step::HostKernel;
+use crate::record::host_step::HostKernel;
 use crate::{Error, HostStep, Persistent, Plan};
 
 /// A list of kernels over buffers: recorded once, compiled for a device, replayed many times.

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use brisk_kernels::wgpu;
 
+use crate::device::memory::lock;
 use crate::gpu::{Block, GpuDevice, STAGING, words};
-use crate::memory::lock;
 use crate::{Error, Persistent};
 
 /// Values are copied in pieces of this, so that staging memory stays bounded.

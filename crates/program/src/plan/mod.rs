@@ -1,3 +1,7 @@
+//! When each transient is needed, and which of them share memory.
+
+pub(crate) mod layout;
+
 #[cfg(test)]
 mod tests;
 
@@ -6,8 +10,8 @@ use std::fmt;
 
 use brisk_kernels::Access;
 
-use crate::layout::{Life, Place, Transient, lay_out, most_alive_bytes};
-use crate::program::{Buffer, Step};
+use crate::plan::layout::{Life, Place, Transient, lay_out, most_alive_bytes};
+use crate::record::program::{Buffer, Step};
 use crate::{Error, Persistent, Program};
 
 /// How a program's buffers are laid out: known before anything runs, and held to.

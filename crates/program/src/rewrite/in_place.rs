@@ -5,7 +5,7 @@ use std::sync::Arc;
 use brisk_kernels::{Access, Kernel, MapInPlace};
 
 use crate::Program;
-use crate::program::{Step, StepArg};
+use crate::record::program::{Step, StepArg};
 
 /// A step that does in one buffer what another did from that buffer to a second.
 struct InPlace {

@@ -1,5 +1,12 @@
 //! The executor that replays WGSL dispatches through wgpu.
 
+pub(crate) mod failure;
+pub(crate) mod host;
+pub(crate) mod pipeline_cache;
+pub(crate) mod profile;
+pub(crate) mod transfer;
+pub(crate) mod uploads;
+
 use std::collections::VecDeque;
 use std::num::NonZero;
 use std::path::Path;
@@ -9,12 +16,12 @@ use std::time::Duration;
 use brisk_kernels::gpu::{Recorded, Recorder, encode_all};
 use brisk_kernels::{self as kernels, CoopShape, MatmulFamily, wgpu};
 
-use crate::failure::{Failure, Report, Work};
-use crate::gpu_host::GpuPart;
-use crate::layout::Place;
-use crate::memory::{Count, Memory, lock};
-use crate::pipeline_cache::{CacheFile, PipelineCache};
-use crate::program::{Step, StepArg};
+use crate::device::memory::{Count, Memory, lock};
+use crate::gpu::failure::{Failure, Report, Work};
+use crate::gpu::host::GpuPart;
+use crate::gpu::pipeline_cache::{CacheFile, PipelineCache};
+use crate::plan::layout::Place;
+use crate::record::program::{Step, StepArg};
 use crate::{Error, Persistent, Plan, Program};
 
 /// Dispatches in one submit: enough to make its fixed cost small, few enough that no driver's watchdog minds.

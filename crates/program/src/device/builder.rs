@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use brisk_kernels::{MatmulFamily, wgpu};
 
-use crate::adapters::open_adapters;
-use crate::back_off::{Attempts, with_back_off};
 use crate::cpu::CpuDevice;
 use crate::device::Executor;
+use crate::device::adapters::open_adapters;
+use crate::device::back_off::{Attempts, with_back_off};
 use crate::gpu::{GpuDevice, Opened, request_device};
 use crate::{Device, DeviceInfo, DeviceKind, Error, Selection};
 

@@ -1,5 +1,7 @@
 //! The executor that runs the twins: one program at a time, on a thread pool of its own.
 
+pub(crate) mod bytes;
+
 use std::ops::Range;
 use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -7,13 +9,13 @@ use std::time::Instant;
 
 use brisk_kernels::{Kernel, TwinArgs};
 
-use crate::bytes::Bytes;
-use crate::gpu_profile::ns_since;
-use crate::host_step::{HostBuffers, HostPart, parts_of};
-use crate::layout::Place;
-use crate::memory::{Count, Memory, lock};
+use crate::cpu::bytes::Bytes;
+use crate::device::memory::{Count, Memory, lock};
+use crate::gpu::profile::ns_since;
+use crate::plan::layout::Place;
 use crate::profile::{Span, Timer};
-use crate::program::StepArg;
+use crate::record::host_step::{HostBuffers, HostPart, parts_of};
+use crate::record::program::StepArg;
 use crate::{Error, Persistent, Plan, Program};
 
 #[derive(Debug)]
@@ -163,7 +165,7 @@ impl CpuDevice {
 /// Where each of the program's buffers lies in a run's table.
 fn table_places(program: &Program, plan: &Plan, n_persistents: usize) -> Vec<Place> {
     let mut persistent = (0..n_persistents).map(|slot| Place { slot, start_bytes: 0 });
-    let place = |(i, buffer): (usize, &crate::program::Buffer)| match &buffer.persistent {
+    let place = |(i, buffer): (usize, &crate::record::program::Buffer)| match &buffer.persistent {
         Some(_) => persistent.next(),
         None => plan.place_of(i).map(|place| Place { slot: n_persistents + place.slot, ..place }),
     };

@@ -10,7 +10,7 @@ use std::sync::Mutex;
 
 use brisk_kernels::wgpu;
 
-use crate::memory::lock;
+use crate::device::memory::lock;
 
 /// What became of a device's [`pipeline_cache`](crate::DeviceBuilder::pipeline_cache). A cache that cannot be read or written costs time, and is no error.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use brisk_kernels::gpu::Recorded;
 use brisk_kernels::{bytemuck, wgpu};
 
 use crate::Error;
+use crate::device::memory::lock;
 use crate::gpu::{GpuDevice, GpuExecutable};
-use crate::memory::lock;
 use crate::profile::{Span, Timer};
 
 /// Kernels in one submit; each takes two queries.
