@@ -178,7 +178,7 @@ impl Kernel for On {
         self.kernel.args()
     }
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        self.kernel.dispatches(&Adapter { kind: AdapterKind::Hardware, coop: self.coop, ..adapter.clone() })
+        self.kernel.dispatches(&adapter.clone().with_kind(AdapterKind::Hardware).with_coop(self.coop))
     }
     fn twin(&self, args: &mut TwinArgs<'_>) {
         self.kernel.twin(args);

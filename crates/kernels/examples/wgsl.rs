@@ -158,16 +158,13 @@ impl Dump<'_> {
 /// Adapters as drivers describe them, which differ in how they multiply f16.
 fn real_adapters() -> [(&'static str, Adapter); 6] {
     let plain = wgpu::Features::SUBGROUP | wgpu::Features::SHADER_F16 | wgpu::Features::SHADER_INT64;
-    let adapter = |features, coop, f16_accumulation, [least, most]: [u32; 2]| Adapter {
-        name: "real".to_owned(),
-        kind: AdapterKind::Hardware,
-        features,
-        limits: wgpu::Limits { max_compute_workgroup_storage_size: 32 << 10, ..wgpu::Limits::default() },
-        subgroup_min_size: least,
-        subgroup_max_size: most,
-        coop,
-        matmul_family: None,
-        f16_accumulation,
+    let adapter = |features, coop, f16_accumulation, subgroups: [u32; 2]| {
+        Adapter::new("real", AdapterKind::Hardware)
+            .with_features(features)
+            .with_limits(wgpu::Limits { max_compute_workgroup_storage_size: 32 << 10, ..wgpu::Limits::default() })
+            .with_subgroups(subgroups)
+            .with_coop(coop)
+            .with_f16_accumulation(f16_accumulation)
     };
     let coop = |shape, subgroups| adapter(plain | CoopShape::FEATURES, Some(shape), false, subgroups);
     [

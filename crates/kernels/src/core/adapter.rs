@@ -1,7 +1,16 @@
 use crate::{CoopShape, MatmulFamily};
 
 /// What a kernel may know of the adapter it is recorded for, to pick the family of its dispatches.
+///
+/// # Examples
+/// ```
+/// use brisk_kernels::{Adapter, AdapterKind, wgpu};
+///
+/// let hardware = Adapter::new("a card with f16", AdapterKind::Hardware).with_features(wgpu::Features::SHADER_F16);
+/// assert!(hardware.has_f16());
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Adapter {
     /// As the driver names itself.
     pub name: String,
@@ -32,6 +41,7 @@ pub struct Adapter {
 
 /// Whether an adapter is hardware. On a software one, workgroup barriers are ruinous, so kernels choose forms without them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum AdapterKind {
     /// A GPU: discrete, integrated or virtual.
     Hardware,
@@ -40,6 +50,51 @@ pub enum AdapterKind {
 }
 
 impl Adapter {
+    /// An adapter that need not exist, without features, subgroups and cooperative matrices, and with the default limits.
+    pub fn new(name: impl Into<String>, kind: AdapterKind) -> Self {
+        Self {
+            name: name.into(),
+            kind,
+            features: wgpu::Features::empty(),
+            limits: wgpu::Limits::default(),
+            subgroup_min_size: 0,
+            subgroup_max_size: 0,
+            coop: None,
+            matmul_family: None,
+            f16_accumulation: false,
+        }
+    }
+
+    /// The same of another kind.
+    pub fn with_kind(self, kind: AdapterKind) -> Self {
+        Self { kind, ..self }
+    }
+
+    /// The same with these features.
+    pub fn with_features(self, features: wgpu::Features) -> Self {
+        Self { features, ..self }
+    }
+
+    /// The same with these limits.
+    pub fn with_limits(self, limits: wgpu::Limits) -> Self {
+        Self { limits, ..self }
+    }
+
+    /// The same with subgroups of at least and at most so many invocations.
+    pub fn with_subgroups(self, [least, most]: [u32; 2]) -> Self {
+        Self { subgroup_min_size: least, subgroup_max_size: most, ..self }
+    }
+
+    /// The same with these cooperative matrices, or none.
+    pub fn with_coop(self, coop: Option<CoopShape>) -> Self {
+        Self { coop, ..self }
+    }
+
+    /// The same with sums of f16 products [in f16](Self::f16_accumulation) allowed or not.
+    pub fn with_f16_accumulation(self, f16_accumulation: bool) -> Self {
+        Self { f16_accumulation, ..self }
+    }
+
     /// Whether shaders may name f16, so that it is converted by instructions.
     pub fn has_f16(&self) -> bool {
         self.features.contains(wgpu::Features::SHADER_F16)

@@ -85,7 +85,7 @@ fn any_number_of_subgroups_equals_twin() {
     let Some(adapter) = gpu().map(|gpu| gpu.recorder.adapter().clone()) else { return };
     let narrow = shape([2, 5, 7, 16], 8, Window::square(3, 1));
     for of_lanes in [32, 4] {
-        let adapter = Adapter { subgroup_min_size: of_lanes, subgroup_max_size: of_lanes, ..with_units(&adapter, Eight) };
+        let adapter = with_units(&adapter, Eight).with_subgroups([of_lanes; 2]);
         check_on(&adapter, 2, forward(narrow, Epilogue::none()), &[F16; 3], narrow.n_patch());
         check_on(&adapter, 2, Conv2dGradWeight { shape: narrow }, &[F16, F16, F32], narrow.y().n_pixels());
     }
@@ -95,7 +95,7 @@ fn any_number_of_subgroups_equals_twin() {
 #[test]
 fn the_units_of_this_adapter_are_used() {
     let Some(adapter) = gpu().map(|gpu| gpu.recorder.adapter().clone()) else { return };
-    let hardware = Adapter { kind: AdapterKind::Hardware, ..adapter };
+    let hardware = adapter.with_kind(AdapterKind::Hardware);
     let family = if hardware.coop.is_some() { ".coop" } else { ".tiled" };
     let check = |kernel: Result<Box<dyn Kernel>, Error>, n: usize| {
         let kernel = AsOnHardware(kernel.unwrap_or_else(|error| panic!("{error}")));
@@ -131,7 +131,7 @@ fn what_units_cannot_compute_goes_to_tiles() {
     assert_eq!(label([16, 32], &[F32; 3], &units), "kernels.conv2d.tiled", "f32 is not rounded");
     assert_eq!(label([16, 32], &[F16, DType::Bf16, F16], &units), "kernels.conv2d.tiled", "bf16 is not f16");
     let limits = wgpu::Limits { max_compute_workgroup_storage_size: 16384, ..units.limits.clone() };
-    let small = Adapter { subgroup_max_size: 32, limits, ..units };
+    let small = units.clone().with_subgroups([units.subgroup_min_size, 32]).with_limits(limits);
     assert_eq!(label([16, 32], &[F16; 3], &small), "kernels.conv2d.tiled", "a group has no room for its patches");
     let few_pixels = Conv2dGradWeight { shape: shape([1, 3, 5, 16], 16, Window::square(3, 1)) };
     let kernel = stored(few_pixels, &[F16; 3]).unwrap_or_else(|error| panic!("{error}"));

@@ -38,7 +38,7 @@ fn batches_and_runs_of_a_sum_equal_twin() {
 #[test]
 fn the_units_of_this_adapter_are_used() {
     let Some(adapter) = gpu().map(|gpu| gpu.recorder.adapter().clone()) else { return };
-    let adapter = Adapter { kind: AdapterKind::Hardware, ..adapter };
+    let adapter = adapter.with_kind(AdapterKind::Hardware);
     let product = Matmul { m: 64, n: 64, k: 64, transpose: Transpose::B, epilogue: Epilogue::bias(&Activation::relu()) };
     let label = |dtypes: &[DType]| {
         let kernel = stored(product.clone(), dtypes).unwrap_or_else(|error| panic!("{error}"));
@@ -51,7 +51,7 @@ fn the_units_of_this_adapter_are_used() {
     let mut random = Random::new(3);
     let kernel = AsOnHardware(stored(product.clone(), &[F16, F16, F32, F16]).unwrap_or_else(|error| panic!("{error}")));
     gpu_equals_twin_within(&kernel, &given(&mut random, &kernel), Tolerance::of_sum(product.k));
-    let refused = product.dispatches_by(MatmulFamily::Coop, &Adapter { coop: None, ..adapter }).expect_err("no units");
+    let refused = product.dispatches_by(MatmulFamily::Coop, &adapter.with_coop(None)).expect_err("no units");
     let ending = "with workgroup memory for four of them, and a device that was opened to use them";
     assert!(refused.to_string().ends_with(ending), "{refused}");
 }
@@ -66,17 +66,11 @@ fn memory_that_is_too_small_goes_to_tiles() {
         (8, 4 << 10, "kernels.matmul.coop"),
         (8, 4095, "kernels.matmul.tiled"),
     ] {
-        let adapter = Adapter {
-            name: "sample".to_owned(),
-            kind: AdapterKind::Hardware,
-            features: CoopShape::FEATURES,
-            limits: wgpu::Limits { max_compute_workgroup_storage_size: n_bytes, ..wgpu::Limits::default() },
-            subgroup_min_size: n_lanes,
-            subgroup_max_size: 32,
-            coop: Some(Sixteen),
-            matmul_family: None,
-            f16_accumulation: false,
-        };
+        let adapter = Adapter::new("sample", AdapterKind::Hardware)
+            .with_features(CoopShape::FEATURES)
+            .with_limits(wgpu::Limits { max_compute_workgroup_storage_size: n_bytes, ..wgpu::Limits::default() })
+            .with_subgroups([n_lanes, 32])
+            .with_coop(Some(Sixteen));
         let kernel = stored(product.clone(), &[F16; 3]).unwrap_or_else(|error| panic!("{error}"));
         let dispatches = kernel.dispatches(&adapter).expect("a form");
         assert_eq!(dispatches[0].label, expected, "subgroups of {n_lanes} lanes or more, {n_bytes} bytes");

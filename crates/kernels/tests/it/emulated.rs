@@ -150,14 +150,9 @@ impl Kernel for Emulated {
 
 /// `adapter` as if it had units, and subgroups of 8 invocations at least.
 pub(crate) fn with_units(adapter: &Adapter, shape: CoopShape) -> Adapter {
-    Adapter {
-        kind: AdapterKind::Hardware,
-        features: adapter.features | CoopShape::FEATURES,
-        subgroup_min_size: adapter.subgroup_min_size.max(8),
-        subgroup_max_size: adapter.subgroup_max_size.max(8),
-        coop: Some(shape),
-        ..adapter.clone()
-    }
+    let subgroups = [adapter.subgroup_min_size, adapter.subgroup_max_size].map(|n_lanes| n_lanes.max(8));
+    let hardware = adapter.clone().with_kind(AdapterKind::Hardware).with_features(adapter.features | CoopShape::FEATURES);
+    hardware.with_subgroups(subgroups).with_coop(Some(shape))
 }
 
 pub(crate) fn given(random: &mut Random, kernel: &dyn Kernel) -> Vec<Words> {

@@ -44,7 +44,7 @@ impl Kernel for Allowed {
 }
 
 fn allowing(adapter: &Adapter) -> Adapter {
-    Adapter { kind: AdapterKind::Hardware, coop: None, f16_accumulation: true, ..adapter.clone() }
+    adapter.clone().with_kind(AdapterKind::Hardware).with_coop(None).with_f16_accumulation(true)
 }
 
 /// Whether the first dispatch adds in f16.
@@ -174,10 +174,10 @@ fn sums_beyond_the_largest_f16_are_infinite_within_a_tile() {
 #[test]
 fn f32_is_added_in_elsewhere() {
     let Some(adapter) = gpu().map(|gpu| gpu.recorder.adapter().clone()) else { return };
-    let allowing = Adapter { features: adapter.features | wgpu::Features::SHADER_F16, ..allowing(&adapter) };
-    let lacking = Adapter { features: adapter.features - wgpu::Features::SHADER_F16, ..allowing.clone() };
-    let software = Adapter { kind: AdapterKind::Software, ..allowing.clone() };
-    let refusing = Adapter { f16_accumulation: false, ..allowing.clone() };
+    let allowing = allowing(&adapter).with_features(adapter.features | wgpu::Features::SHADER_F16);
+    let lacking = allowing.clone().with_features(adapter.features - wgpu::Features::SHADER_F16);
+    let software = allowing.clone().with_kind(AdapterKind::Software);
+    let refusing = allowing.clone().with_f16_accumulation(false);
     let adds = |matmul: Matmul, dtypes: &[DType], adapter: &Adapter| {
         let kernel = stored(matmul, dtypes).unwrap_or_else(|error| panic!("{error}"));
         (adds_in_f16(&*kernel, adapter), adapter.f16_places())
@@ -193,7 +193,7 @@ fn f32_is_added_in_elsewhere() {
     // What is not read by vectors, and what tensor cores can do.
     assert!(!adds(Matmul { k: 39, ..vectors.clone() }, &[F16; 3], &allowing).0, "rows that begin within a vector");
     let features = allowing.features | CoopShape::FEATURES;
-    let units = Adapter { coop: Some(CoopShape::Sixteen), features, subgroup_min_size: 32, subgroup_max_size: 32, ..allowing };
+    let units = allowing.clone().with_coop(Some(CoopShape::Sixteen)).with_features(features).with_subgroups([32; 2]);
     assert!(!adds(Matmul { k: 48, ..vectors.clone() }, &[F16; 3], &units).0, "sums of matrix units are in f32");
     assert!(adds(vectors, &[F16; 3], &units).0, "matrix units leave 40 places to tiles");
 }

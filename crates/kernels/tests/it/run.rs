@@ -185,7 +185,7 @@ impl Kernel for AsOnHardware {
     }
 
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        self.0.dispatches(&Adapter { kind: AdapterKind::Hardware, ..adapter.clone() })
+        self.0.dispatches(&adapter.clone().with_kind(AdapterKind::Hardware))
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {

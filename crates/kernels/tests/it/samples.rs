@@ -194,17 +194,12 @@ pub(crate) fn adapters() -> [Adapter; 7] {
         let n_lanes = if kind == AdapterKind::Hardware { 32 } else { 8 };
         // What has tensor cores has more workgroup memory than the least that there is.
         let max_compute_workgroup_storage_size = if coop.is_some() { 32 << 10 } else { 16 << 10 };
-        Adapter {
-            name: "sample".to_owned(),
-            kind,
-            features,
-            limits: wgpu::Limits { max_compute_workgroup_storage_size, ..wgpu::Limits::default() },
-            subgroup_min_size: n_lanes,
-            subgroup_max_size: n_lanes,
-            coop,
-            matmul_family: None,
-            f16_accumulation,
-        }
+        Adapter::new("sample", kind)
+            .with_features(features)
+            .with_limits(wgpu::Limits { max_compute_workgroup_storage_size, ..wgpu::Limits::default() })
+            .with_subgroups([n_lanes; 2])
+            .with_coop(coop)
+            .with_f16_accumulation(f16_accumulation)
     })
 }
 

@@ -26,8 +26,11 @@ impl Kernel for On {
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let adapter = adapter.clone();
         self.kernel.dispatches(&match self.family {
-            MatmulFamily::Direct => Adapter { features: adapter.features - wgpu::Features::SUBGROUP, ..adapter },
-            MatmulFamily::Tiled => Adapter { kind: AdapterKind::Hardware, coop: None, ..adapter },
+            MatmulFamily::Direct => {
+                let features = adapter.features - wgpu::Features::SUBGROUP;
+                adapter.with_features(features)
+            }
+            MatmulFamily::Tiled => adapter.with_kind(AdapterKind::Hardware).with_coop(None),
             _ => adapter,
         })
     }

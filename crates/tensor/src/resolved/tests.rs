@@ -5,17 +5,11 @@ use crate::Precision;
 /// What is said of f16 on an adapter, and of the others, where nothing is added in f16.
 #[track_caller]
 fn check(kind: AdapterKind, coop: Option<CoopShape>, f16_accumulation: bool, expected: &str) {
-    let adapter = Adapter {
-        name: "sample".to_owned(),
-        kind,
-        features: CoopShape::FEATURES,
-        limits: Default::default(),
-        subgroup_min_size: 32,
-        subgroup_max_size: 32,
-        coop,
-        matmul_family: None,
-        f16_accumulation,
-    };
+    let adapter = Adapter::new("sample", kind)
+        .with_features(CoopShape::FEATURES)
+        .with_subgroups([32; 2])
+        .with_coop(coop)
+        .with_f16_accumulation(f16_accumulation);
     let said = |precision: Precision| precision.resolved_on(Some(&adapter)).to_string();
     assert_eq!(said(Precision::F16), format!("stored in f16, computed in f32, converted by instructions{expected}"));
     assert_eq!(said(Precision::Bf16), "stored in bf16, computed in f32, converted by bits");
