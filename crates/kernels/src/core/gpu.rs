@@ -25,6 +25,7 @@ pub struct Recorded {
 
 #[derive(Debug, Clone)]
 struct Step {
+    label: &'static str,
     pipeline: wgpu::ComputePipeline,
     bind_group: wgpu::BindGroup,
     workgroups: [u32; 3],
@@ -172,7 +173,7 @@ impl Recorder {
             let (label, adapter) = (dispatch.label.to_owned(), self.adapter.name.clone());
             return Err(Error::Binding { label, adapter, reason: error.to_string() });
         }
-        Ok(Step { pipeline, bind_group, workgroups: dispatch.workgroups })
+        Ok(Step { label: dispatch.label, pipeline, bind_group, workgroups: dispatch.workgroups })
     }
 
     fn pipeline(&mut self, dispatch: &Dispatch) -> Result<Pipeline, Error> {
@@ -197,6 +198,11 @@ impl Recorded {
     /// Encodes the kernel into a pass that is already open.
     pub fn encode(&self, pass: &mut wgpu::ComputePass<'_>) {
         encode_all([self], pass);
+    }
+
+    /// The labels of its dispatches, which name the form that runs: `kernels.matmul.tiled`.
+    pub fn labels(&self) -> impl Iterator<Item = &'static str> {
+        self.steps.iter().map(|step| step.label)
     }
 
     /// How many dispatches that is.

@@ -1,9 +1,10 @@
-use brisk_kernels::{self as kernels, Cost};
+use brisk_kernels as kernels;
 
 use crate::cpu::CpuExecutable;
 use crate::device::Executor;
 use crate::gpu::GpuExecutable;
-use crate::profile::{Span, Timer};
+use crate::profile::{ProfiledStep, Span, Timer};
+use crate::record::program::Step;
 use crate::{Device, Error, Plan, Profile, Program};
 
 /// A program made ready on a device: memory laid out, pipelines and bind groups made.
@@ -14,8 +15,8 @@ pub struct Executable {
     device: Device,
     plan: Plan,
     name: String,
-    /// The kernels and their work, for profiles.
-    steps: Vec<(&'static str, Cost)>,
+    /// The kernels, for profiles.
+    steps: Vec<ProfiledStep>,
     compiled: Compiled,
 }
 
@@ -35,7 +36,15 @@ impl Executable {
             Executor::Cpu(cpu) => Compiled::Cpu(cpu.compile(program, &plan)?),
             Executor::Gpu(gpu) => Compiled::Gpu(gpu.compile(program, &plan)?),
         };
-        let steps = program.steps().iter().map(|step| (step.kernel.name(), step.kernel.cost())).collect();
+        let step = |(i, step): (usize, &Step)| ProfiledStep {
+            name: step.kernel.name(),
+            cost: step.kernel.cost(),
+            dispatches: match &compiled {
+                Compiled::Cpu(_) => Vec::new(),
+                Compiled::Gpu(gpu) => gpu.kernels[i].labels().collect(),
+            },
+        };
+        let steps = program.steps().iter().enumerate().map(step).collect();
         Ok(Self { device: device.clone(), plan, name: program.name().to_owned(), steps, compiled })
     }
 

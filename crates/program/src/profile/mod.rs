@@ -37,7 +37,7 @@ pub struct Profile {
     timer: Timer,
     roofline: Roofline,
     /// The program's kernels, in its order.
-    steps: Vec<(&'static str, Cost)>,
+    steps: Vec<ProfiledStep>,
     spans: Vec<Span>,
 }
 
@@ -53,6 +53,15 @@ pub enum Timer {
     Waits,
 }
 
+/// One kernel of a program.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ProfiledStep {
+    pub(crate) name: &'static str,
+    pub(crate) cost: Cost,
+    /// Labels of its dispatches.
+    pub(crate) dispatches: Vec<&'static str>,
+}
+
 /// When one kernel ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span {
@@ -63,7 +72,7 @@ pub(crate) struct Span {
 }
 
 /// The calls of one kernel with one size.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KernelProfile {
     /// The kernel.
@@ -76,6 +85,8 @@ pub struct KernelProfile {
     pub bytes: u64,
     /// Floating-point operations, in all.
     pub flops: u64,
+    /// The labels of its dispatches on a GPU, which name the form that ran: `kernels.matmul.tiled`. Empty where its twin ran.
+    pub dispatches: Vec<&'static str>,
 }
 
 impl KernelProfile {
@@ -85,6 +96,15 @@ impl KernelProfile {
         let least_s = (self.bytes as f64 / roofline.copy_bytes_per_s).max(self.flops as f64 / roofline.flops_per_s);
         least_s / (1e-9 * self.total_ns.max(1) as f64)
     }
+
+    /// What ran, for the table: labels without their crate, or the twin.
+    fn form(&self) -> String {
+        if self.dispatches.is_empty() {
+            return "twin".to_owned();
+        }
+        let of_kernel = |label: &&'static str| label.split_once('.').map_or(*label, |(_, rest)| rest);
+        self.dispatches.iter().map(of_kernel).collect::<Vec<_>>().join(" + ")
+    }
 }
 
 impl Profile {
@@ -93,16 +113,16 @@ impl Profile {
         device: DeviceInfo,
         n_replays: usize,
         roofline: Roofline,
-        steps: Vec<(&'static str, Cost)>,
+        steps: Vec<ProfiledStep>,
         (timer, spans): (Timer, Vec<Span>),
     ) -> Self {
         Self { program, device, n_replays, timer, roofline, steps, spans }
     }
 
-    /// The kernels that took longest first; calls of one name and one [`Cost`] are put together.
+    /// The kernels that took longest first; calls of one name, one [`Cost`] and one form are put together.
     pub fn kernels(&self) -> Vec<KernelProfile> {
         let mut kernels: Vec<(Cost, KernelProfile)> = Vec::new();
-        let row_of: Vec<usize> = self.steps.iter().map(|&(name, cost)| row(&mut kernels, name, cost)).collect();
+        let row_of: Vec<usize> = self.steps.iter().map(|step| row(&mut kernels, step)).collect();
         for span in &self.spans {
             let (cost, kernel) = &mut kernels[row_of[span.step]];
             kernel.n_calls += 1;
@@ -146,11 +166,11 @@ impl Profile {
         });
         write!(out, "{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{thread}")?;
         for &Span { step, start_ns, len_ns } in &self.spans {
-            let (name, Cost { flops, bytes }) = self.steps[step];
+            let ProfiledStep { name, cost: Cost { flops, bytes }, dispatches } = &self.steps[step];
             let event = serde_json::json!({
                 "name": name, "cat": "kernel", "ph": "X", "pid": 0, "tid": 0,
                 "ts": start_ns as f64 / 1e3, "dur": len_ns as f64 / 1e3,
-                "args": { "step": step, "bytes": bytes, "flops": flops },
+                "args": { "step": step, "bytes": bytes, "flops": flops, "dispatches": dispatches },
             });
             write!(out, ",\n{event}")?;
         }
@@ -158,10 +178,13 @@ impl Profile {
     }
 }
 
-/// The row of kernels with this name and cost.
-fn row(kernels: &mut Vec<(Cost, KernelProfile)>, name: &'static str, cost: Cost) -> usize {
-    kernels.iter().position(|(other, kernel)| (kernel.name, *other) == (name, cost)).unwrap_or_else(|| {
-        kernels.push((cost, KernelProfile { name, n_calls: 0, total_ns: 0, bytes: 0, flops: 0 }));
+/// The row of kernels with the name, cost and dispatches of `step`.
+fn row(kernels: &mut Vec<(Cost, KernelProfile)>, step: &ProfiledStep) -> usize {
+    let ProfiledStep { name, cost, dispatches } = step;
+    let is_same = |(other, kernel): &(Cost, KernelProfile)| (kernel.name, other, &kernel.dispatches) == (*name, cost, dispatches);
+    kernels.iter().position(is_same).unwrap_or_else(|| {
+        let dispatches = dispatches.clone();
+        kernels.push((*cost, KernelProfile { name, n_calls: 0, total_ns: 0, bytes: 0, flops: 0, dispatches }));
         kernels.len() - 1
     })
 }
@@ -182,14 +205,14 @@ impl fmt::Display for Profile {
         let total_ns = self.total_ns();
         let ms_a_replay = 1e-6 * total_ns as f64 / (*n_replays).max(1) as f64;
         writeln!(f, "{program} on {device}: {n_replays} replays of {ms_a_replay:.3} ms, by {timer}; {roofline}")?;
-        let width = self.steps.iter().map(|(name, _)| name.len()).max().unwrap_or(0).max("kernel".len());
+        let width = self.steps.iter().map(|step| step.name.len()).max().unwrap_or(0).max("kernel".len());
         writeln!(
             f,
-            "{:width$} {:>7} {:>10} {:>6} {:>10} {:>8} {:>9} {:>9}",
+            "{:width$} {:>7} {:>10} {:>6} {:>10} {:>8} {:>9} {:>9}  form",
             "kernel", "calls", "ms", "share", "us a call", "GB/s", "GFLOP/s", "roofline"
         )?;
-        for kernel in self.kernels() {
-            let KernelProfile { name, n_calls, total_ns: ns, bytes, flops } = kernel;
+        for kernel in &self.kernels() {
+            let &KernelProfile { name, n_calls, total_ns: ns, bytes, flops, .. } = kernel;
             let (ms, share) = (1e-6 * ns as f64, 100.0 * ns as f64 / total_ns.max(1) as f64);
             let us_a_call = 1e-3 * ns as f64 / n_calls.max(1) as f64;
             // A byte a nanosecond is a gigabyte a second.
@@ -197,7 +220,8 @@ impl fmt::Display for Profile {
             let roofline = 100.0 * kernel.roofline_share(roofline);
             writeln!(
                 f,
-                "{name:width$} {n_calls:>7} {ms:>10.3} {share:>5.1}% {us_a_call:>10.2} {gb_per_s:>8.2} {gflop_per_s:>9.2} {roofline:>8.1}%"
+                "{name:width$} {n_calls:>7} {ms:>10.3} {share:>5.1}% {us_a_call:>10.2} {gb_per_s:>8.2} {gflop_per_s:>9.2} {roofline:>8.1}%  {}",
+                kernel.form()
             )?;
         }
         Ok(())

@@ -1,6 +1,6 @@
 use brisk_kernels::Cost;
 
-use super::{KernelProfile, Profile, Span, Timer};
+use super::{KernelProfile, Profile, ProfiledStep, Span, Timer};
 use crate::{DeviceInfo, DeviceKind, Roofline};
 
 const ROOFLINE: Roofline = Roofline { copy_bytes_per_s: 1e9, flops_per_s: 1e10 };
@@ -16,13 +16,14 @@ fn profile(lens_ns: [u64; 8]) -> Profile {
         coop_refused: None,
     };
     let (small, large) = (Cost { flops: 100, bytes: 20 }, Cost { flops: 1000, bytes: 40 });
-    let steps = vec![("matmul", small), ("add", Cost { flops: 5, bytes: 60 }), ("matmul", large), ("matmul", small)];
+    let step = |(name, cost)| ProfiledStep { name, cost, dispatches: vec![] };
+    let steps = [("matmul", small), ("add", Cost { flops: 5, bytes: 60 }), ("matmul", large), ("matmul", small)];
     let spans = lens_ns.iter().enumerate().map(|(i, &len_ns)| Span { step: i % 4, start_ns: 100 * i as u64, len_ns });
-    Profile::new("step".to_owned(), device, 2, ROOFLINE, steps, (Timer::Clock, spans.collect()))
+    Profile::new("step".to_owned(), device, 2, ROOFLINE, steps.map(step).into(), (Timer::Clock, spans.collect()))
 }
 
 fn row(name: &'static str, n_calls: u64, total_ns: u64, bytes: u64, flops: u64) -> KernelProfile {
-    KernelProfile { name, n_calls, total_ns, bytes, flops }
+    KernelProfile { name, n_calls, total_ns, bytes, flops, dispatches: vec![] }
 }
 
 #[test]
@@ -40,7 +41,7 @@ fn calls_of_one_name_and_size_are_a_row_the_slowest_first() {
     let table = small_first.to_string();
     let first: Vec<_> = table.lines().nth(2).expect("a row a kernel").split_whitespace().collect();
     // 80 bytes in 923 ns are 80 ns at a gigabyte a second.
-    assert_eq!(first, ["matmul", "4", "0.001", "90.0%", "0.23", "0.09", "0.43", "8.7%"], "{table}");
+    assert_eq!(first, ["matmul", "4", "0.001", "90.0%", "0.23", "0.09", "0.43", "8.7%", "twin"], "{table}");
 }
 
 #[test]
@@ -57,4 +58,17 @@ fn the_roof_is_the_slower_of_bytes_and_operations() {
             kernel.roofline_share(&ROOFLINE)
         );
     }
+}
+
+#[test]
+fn kernels_of_two_forms_are_two_rows_that_name_them() {
+    let mut profile = profile([10, 20, 30, 40, 10, 20, 30, 40]);
+    profile.steps[0].dispatches = vec!["kernels.matmul.thin", "kernels.matmul.sum"];
+    profile.steps[3].dispatches = vec!["kernels.matmul.direct"];
+    let calls: Vec<_> = profile.kernels().into_iter().map(|kernel| (kernel.dispatches, kernel.n_calls)).collect();
+    let expected =
+        [(vec!["kernels.matmul.direct"], 2), (vec![], 2), (vec![], 2), (vec!["kernels.matmul.thin", "kernels.matmul.sum"], 2)];
+    assert_eq!(calls, expected);
+    let table = profile.to_string();
+    assert!(table.ends_with("  matmul.thin + matmul.sum\n"), "{table}");
 }

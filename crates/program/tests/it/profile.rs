@@ -48,6 +48,10 @@ fn kernels_by_name_and_size() {
         assert_eq!(kernels, expected, "on {}", device.info());
         let total: u64 = profile.kernels().iter().map(|kernel| kernel.total_ns).sum();
         assert_eq!((total, profile.n_replays()), (profile.total_ns(), N_REPLAYS), "each call counts once");
+        let labels: Vec<_> =
+            profile.kernels().into_iter().filter(|kernel| kernel.name == "map").flat_map(|k| k.dispatches).collect();
+        let is_twin = device.info().kind == DeviceKind::Cpu;
+        assert_eq!(labels, if is_twin { vec![] } else { vec!["kernels.map"; 2] }, "on {}", device.info());
         assert!(profile.kernels().is_sorted_by_key(|kernel| std::cmp::Reverse(kernel.total_ns)), "slowest first");
         let timers =
             if device.info().kind == DeviceKind::Cpu { vec![Timer::Clock] } else { vec![Timer::Timestamps, Timer::Waits] };
@@ -84,7 +88,11 @@ fn the_table() {
         let rows = |name| lines[2..].iter().filter(move |line| line.starts_with(name));
         assert_eq!((rows("map ").count(), rows("bump ").count()), (2, 1), "{table}");
         assert!(rows("map ").all(|line| line.contains(" 8 ")) && rows("bump ").all(|line| line.contains(" 4 ")), "{table}");
-        assert!(lines[1..].iter().all(|line| line.len() == lines[1].len()), "columns stand below each other: {table}");
+        let form = lines[1].find("form").expect("the last column");
+        let has_form = |line: &&str| line[..form].ends_with("  ") && !line[form..].starts_with(' ');
+        assert!(lines[1..].iter().all(has_form), "columns stand below each other: {table}");
+        let is_twin = device.info().kind == DeviceKind::Cpu;
+        assert!(rows("bump ").all(|line| line.ends_with(if is_twin { "  twin" } else { "  bump" })), "{table}");
     }
 }
 
