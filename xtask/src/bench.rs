@@ -13,7 +13,7 @@ use crate::peers::{self, Consent};
 use crate::programs::{Profile, built, finish};
 use crate::shell::command;
 
-#[path = "../../tests/src/bin/bench/command_line.rs"]
+#[path = "../../benches/src/command_line.rs"]
 #[expect(dead_code, reason = "the options are checked here and read by the program that measures")]
 mod command_line;
 

@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use crate::programs::{Profile, built, finish};
 
-#[path = "../../tests/src/bin/conformance/command_line.rs"]
+#[path = "../../tests/conformance/src/command_line.rs"]
 mod command_line;
 
 pub(crate) use command_line::CommandLine as Options;

@@ -36,7 +36,7 @@ pub(crate) fn built(name: &str, profile: Profile) -> Result<PathBuf> {
     build.args(match profile {
         Profile::Dev => &["--tests", "--all-features"][..],
         Profile::Release => &["--release"],
-        Profile::ReleaseWithMpi => &["--release", "--features", "brisk-tests/mpi"],
+        Profile::ReleaseWithMpi => &["--release", "--features", "brisk-benches/mpi"],
     });
     match executable(&output(&mut build)?, "bin", name) {
         Some(path) => Ok(path),

@@ -18,7 +18,6 @@ mod own;
 mod amp_report_cli;
 #[cfg(unix)]
 mod attack_cli;
-mod bench_cli;
 mod buffers;
 mod by_hand;
 mod data_parallel_cli;

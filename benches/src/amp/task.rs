@@ -1,3 +1,4 @@
+use crate::higgs_table::{N_COLS, higgs_table};
 use anyhow::Result;
 use brisk_kernels::STATE_LEN;
 use brisk_loader::{Order, Rows};
@@ -8,7 +9,6 @@ use brisk_nn::{
 };
 use brisk_program::{Device, Executable, Plan};
 use brisk_tensor::{DType, Graph, Mode, Persistent, Precision, Reduction, Tensor};
-use brisk_tests::{N_COLS, higgs_table};
 use brisk_train::{ResidentRows, Standardisation};
 
 use crate::options::{Options, Scale};

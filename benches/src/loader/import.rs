@@ -6,9 +6,9 @@ use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use crate::higgs_table::{N_COLS, checksum, higgs_table};
 use anyhow::{Result, ensure};
 use brisk_table::{CsvOptions, Table, import_csv};
-use brisk_tests::{N_COLS, checksum, higgs_table};
 use flate2::Compression;
 use flate2::bufread::MultiGzDecoder;
 use flate2::write::GzEncoder;

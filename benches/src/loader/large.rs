@@ -5,10 +5,10 @@ use std::process::{ExitCode, Stdio};
 use std::thread;
 use std::time::Instant;
 
+use crate::higgs_table::N_COLS;
 use anyhow::{Context, Result, bail, ensure};
 use brisk_loader::{Ahead, Batch, Batching, LastBatch, Loader};
 use brisk_table::{ReadAhead, StreamedTable};
-use brisk_tests::N_COLS;
 use serde_json::{Value, json};
 
 use super::memory::status_bytes;

@@ -50,7 +50,7 @@ struct Options {
 
 impl Options {
     fn new(line: CommandLine) -> Result<Self> {
-        let fixtures = || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/conformance/fixtures"));
+        let fixtures = || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures"));
         let mut devices = line.devices.iter().map(|name| open(name)).collect::<Result<Vec<_>>>()?;
         if devices.is_empty() {
             devices.push(Device::cpu()?);

@@ -6,10 +6,10 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::higgs_table::{N_COLS, higgs_table};
 use anyhow::{Result, ensure};
 use brisk_loader::{Batching, HugePages, LastBatch, Loader, RowSource, Rows, Shuffle};
 use brisk_table::Table;
-use brisk_tests::{N_COLS, higgs_table};
 
 use super::tables;
 use crate::options::Options;

@@ -4,8 +4,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
 
+use crate::higgs_table::{N_COLS, higgs_table};
 use anyhow::{Context, Result};
-use brisk_tests::{N_COLS, higgs_table};
 use serde_json::{Value, json};
 
 use super::tables;

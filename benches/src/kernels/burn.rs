@@ -4,11 +4,11 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
+use crate::higgs_table::{N_COLS, higgs_table};
 use anyhow::{Context, Result, ensure};
 use brisk_loader::Rows;
 use brisk_program::kernels::{Epilogue, Matmul, Transpose};
 use brisk_program::{DeviceInfo, DeviceKind};
-use brisk_tests::{N_COLS, higgs_table};
 use serde_json::Value;
 use tempfile::NamedTempFile;
 

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use crate::higgs_table::N_COLS;
 use brisk_table::{Error, Schema, Table, TableWriter};
-use brisk_tests::N_COLS;
 
 /// The columns of all tables here: `x0`, `x1`, …, and a label.
 pub(crate) fn schema() -> Schema {

@@ -4,6 +4,7 @@ mod amp;
 mod command_line;
 mod counting;
 mod higgs;
+mod higgs_table;
 mod kernels;
 mod loader;
 mod options;

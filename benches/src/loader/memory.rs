@@ -2,9 +2,9 @@
 
 use std::thread;
 
+use crate::higgs_table::{N_COLS, higgs_table};
 use anyhow::Result;
 use brisk_loader::{Ahead, Batching, Loader, Rows};
-use brisk_tests::{N_COLS, higgs_table};
 
 use crate::counting::n_allocations;
 use crate::options::{Options, Scale};

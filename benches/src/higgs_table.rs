@@ -5,12 +5,12 @@
 use rayon::prelude::*;
 
 /// Columns of the table.
-pub const N_COLS: usize = 28;
+pub(crate) const N_COLS: usize = 28;
 const N_LOW: usize = 21;
 const N_HIDDEN: usize = 12;
 
 /// Features `[n_rows, 28]` and labels `[n_rows]`.
-pub fn higgs_table(n_rows: usize, seed: u64) -> (Vec<f32>, Vec<f32>) {
+pub(crate) fn higgs_table(n_rows: usize, seed: u64) -> (Vec<f32>, Vec<f32>) {
     let teacher = Teacher::new();
     let mut features = vec![0.0; n_rows * N_COLS];
     let mut labels = vec![0.0; n_rows];
@@ -28,7 +28,7 @@ pub fn higgs_table(n_rows: usize, seed: u64) -> (Vec<f32>, Vec<f32>) {
 }
 
 /// `Σ (28 row + col + 1) bits(x) + Σ ((row + 1) label) << 32`, wrapping: what both twins print.
-pub fn checksum(features: &[f32], labels: &[f32]) -> String {
+pub(crate) fn checksum(features: &[f32], labels: &[f32]) -> String {
     let x = features.iter().enumerate().map(|(i, x)| (i as u64 + 1).wrapping_mul(u64::from(x.to_bits())));
     let y = labels.iter().enumerate().map(|(row, y)| ((row as u64 + 1) * *y as u64) << 32);
     format!("{:016x}", x.chain(y).fold(0, u64::wrapping_add))

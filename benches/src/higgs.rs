@@ -5,13 +5,13 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
+use crate::higgs_table::{N_COLS, checksum, higgs_table};
 use anyhow::{Context, Result, bail};
 use brisk_loader::{Order, Rows};
 use brisk_nn::{Adam, Mlp, MlpConfig, Optimizer as _, Parameters, ParametersBuilder, StepInputs};
 use brisk_program::kernels::{Epilogue, Matmul, Transpose};
 use brisk_program::{Device, Executable, Program};
 use brisk_tensor::{Activation, DType, Graph, Persistent, Reduction};
-use brisk_tests::{N_COLS, checksum, higgs_table};
 use brisk_train::{ResidentRows, Standardisation};
 use serde_json::Value;
 

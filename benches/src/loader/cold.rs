@@ -7,10 +7,10 @@ use std::path::Path;
 use std::thread;
 use std::time::Instant;
 
+use crate::higgs_table::{N_COLS, higgs_table};
 use anyhow::{Result, ensure};
 use brisk_loader::{Ahead, Batching, LastBatch, Loader, Shuffle};
 use brisk_table::{ReadAhead, StreamedTable, TableWriter};
-use brisk_tests::{N_COLS, higgs_table};
 use rustix::fs::{Advice, fadvise};
 
 use super::{sparse::ROW_BYTES, tables};
