@@ -10,7 +10,7 @@ use crate::{
 /// A 2-D convolution with what follows it, as an implicit matrix product:
 /// `y[b,i,j,o] = epilogue(Σ_{u,v,c} x[b, i sᵧ - pᵧ + u, j sₓ - pₓ + v, c] weight[o,u,v,c])`, 0 being read in the padding.
 ///
-/// As everywhere in deep learning this is the correlation: the kernel is not turned round.
+/// As everywhere in deep learning this is the correlation: the kernel is not flipped.
 ///
 /// # Shapes
 /// `x`: `[n_images, height, width, n_channels]`; `weight`: `[n_out, kernel height, kernel width, n_channels]` (OHWI); `bias`: `[n_out]`;
@@ -20,7 +20,7 @@ use crate::{
 /// # Errors
 /// [`Error::Size`] where no window fits.
 /// # Cost
-/// `2 n_out` operations a value that a window covers. The weights are first turned into scratch, but on hardware. Patches are made for a few rows of
+/// `2 n_out` operations a value that a window covers. The CPU first transposes the weights into scratch. Patches are made for a few rows of
 /// pixels at a time, never for the whole batch. Windows of one pixel, a pixel apart, are a [`Matmul`].
 /// # Reference
 /// `torch.nn.functional.conv2d`; Chetlur et al. 2014, *cuDNN*, arXiv:1410.0759, for the implicit product.
@@ -60,7 +60,7 @@ impl ConvShape {
         self.n_patch().saturating_mul(self.n_out)
     }
 
-    /// Whether four channels lie together on both sides.
+    /// Whether the channels on both sides can be read by vectors of four.
     pub(crate) const fn reads_vectors(&self) -> bool {
         self.x.n_channels.is_multiple_of(4) && self.n_out.is_multiple_of(4)
     }
@@ -79,7 +79,7 @@ impl ConvShape {
             ("width", width),
             ("n_channels", n_channels),
             ("n_out", self.n_out),
-            // The WGSL counts pixels and places of a patch in u32, too.
+            // The WGSL counts pixels and values of a patch in u32, too.
             ("pixels of x", self.x.n_pixels()),
             ("pixels of y", self.y().n_pixels()),
             ("values of a patch", self.n_patch()),
@@ -137,7 +137,7 @@ impl Kernel for Conv2d {
         args.push(Arg::write("y", DType::F32, shape.y().len()));
         match self.product() {
             Some(matmul) => args.extend(matmul.scratch()),
-            None => args.push(Arg::scratch("weight_turned", DType::F32, shape.n_weights())),
+            None => args.push(Arg::scratch("weight_transposed", DType::F32, shape.n_weights())),
         }
         args
     }
@@ -202,9 +202,9 @@ impl StoredForm for Conv2d {
         let weight = Floats::of(args, 1, dtypes[1]);
         let operand = self.epilogue.operand().map_or(Floats::F32(&[]), |_| Floats::of(args, 2, dtypes[2]));
         let y = 2 + self.epilogue.n_args();
-        let turned = args.write(y + 1);
+        let transposed = args.write(y + 1);
         with_element!(dtypes[0], T => with_element!(dtypes[y], Y => {
-            conv2d_cpu::run::<T, Y>(self, args.read(0), weight, operand, args.write(y), turned);
+            conv2d_cpu::run::<T, Y>(self, args.read(0), weight, operand, args.write(y), transposed);
         }));
     }
 }

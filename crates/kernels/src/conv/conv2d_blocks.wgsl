@@ -18,7 +18,7 @@ fn block_of_a(job: Job, sources: RowsOfA, k: u32) -> Block {
     }
     let offset = offset_of(job.walk, k / tap_len());
     let channel = k % tap_len();
-    return turned(Block(
+    return transposed(Block(
         channels_at(sources.image.x, vec2i(sources.y.x, sources.x.x) + offset, channel),
         channels_at(sources.image.y, vec2i(sources.y.y, sources.x.y) + offset, channel),
         channels_at(sources.image.z, vec2i(sources.y.z, sources.x.z) + offset, channel),
@@ -37,7 +37,7 @@ fn block_of_b(job: Job, col: ColsOfB, k: u32) -> Block {
     let depth = params.n_channels - channel;
     if GRAD == 0u {
         let stride = n_taps * params.n_channels;
-        return turned(lines_of_weight(col * stride + tap * params.n_channels + channel, stride, n_cols, depth));
+        return transposed(lines_of_weight(col * stride + tap * params.n_channels + channel, stride, n_cols, depth));
     }
     let stride = n_taps * params.n_cols;
     return lines_of_weight(channel * stride + weight_tap_of(job.walk, tap) * params.n_cols + col, stride, depth, n_cols);

@@ -14,12 +14,12 @@ pub(crate) fn run<T: Element, Y: Element>(
     weight: Floats<'_>,
     operand: Floats<'_>,
     y: &mut [Y],
-    weight_turned: &mut [f32],
+    weight_transposed: &mut [f32],
 ) {
     let shape = &kernel.shape;
     let (n_out, window) = (shape.n_out, &shape.window);
-    weight.turn_into(n_out, shape.n_patch(), weight_turned);
-    let weights = &*weight_turned;
+    weight.transpose_to(n_out, shape.n_patch(), weight_transposed);
+    let weights = &*weight_transposed;
     let Images { height, width, .. } = shape.y();
     let sizes = [(height, shape.x.height), (width, shape.x.width)];
     let walk = |axis: usize| Walk {

@@ -52,14 +52,14 @@ pub(crate) fn grad_weight(
 ) -> Result<Vec<Dispatch>, Error> {
     family.check("conv2d_grad_weight", adapter)?;
     let shape = &kernel.shape;
-    let (y, n_runs) = (shape.y(), kernel.n_parts());
+    let (y, n_parts) = (shape.y(), kernel.n_parts());
     // Channels are in fours, so that four neighbouring columns are of one tap.
     let n_cols = shape.window.n_taps().saturating_mul(shape.x.n_channels.next_multiple_of(4));
     let operands = [args[0].dtype, args[1].dtype];
     let problem = Problem {
         size: [shape.n_out, n_cols],
         depth: y.n_pixels(),
-        n_slices: n_runs,
+        n_slices: n_parts,
         operands,
         reads: shape.reads(),
         whole: [shape.x.n_channels, shape.n_out, 0],
@@ -79,13 +79,13 @@ pub(crate) fn grad_weight(
         }
     }
     // Cooperative matrices have whole matrices of pixels, others rows of pixels.
-    let run_pixels = match form {
-        Form::Coop(tiles) => y.n_pixels().div_ceil(n_runs).next_multiple_of(tiles.shape().size()),
+    let part_pixels = match form {
+        Form::Coop(tiles) => y.n_pixels().div_ceil(n_parts).next_multiple_of(tiles.shape().size()),
         _ => kernel.part_rows() * y.width,
     };
     let TileForm { constants, types } = TileForm::of(&form, problem.reads, adapter, operands);
     let module = template.module_on(adapter, &[stored, types].concat()).with_all(form.main_parts());
-    let workgroups = [n_col_groups as u32, n_row_groups as u32, n_runs as u32];
+    let workgroups = [n_col_groups as u32, n_row_groups as u32, n_parts as u32];
     let products = Dispatch::new(
         CONV2D_GRAD_WEIGHT.of(&form, problem.reads),
         module.with_all(Epilogue::none().parts(problem.results(&form))),
@@ -95,15 +95,15 @@ pub(crate) fn grad_weight(
         ("n_images", shape.x.n_images),
         ("n_channels", shape.x.n_channels),
         ("n_out", shape.n_out),
-        // Result pixels of a run.
-        ("run_pixels", run_pixels),
+        // Result pixels of a part.
+        ("part_pixels", part_pixels),
     ];
     let products = products
         .constants(constants)
         .params(window_params([("source_size", &shape.x), ("result_size", &y)], &shape.window))
         .params(sizes.map(|(name, size)| (name, size.into())))
         .bind(args, operand_bindings(&form, ["grad_y", "source"], [0, 1]), [Binding::of("parts").named("y")])?;
-    let sum = sum_of_parts("kernels.conv2d_grad_weight.sum", [n_runs, shape.n_weights()], 3, 2)?;
+    let sum = sum_of_parts("kernels.conv2d_grad_weight.sum", [n_parts, shape.n_weights()], 3, 2)?;
     Ok(vec![products, sum])
 }
 

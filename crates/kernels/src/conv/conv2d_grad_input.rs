@@ -10,11 +10,11 @@ use crate::{
 /// The gradient of a [`Conv2d`](crate::Conv2d) in its input: `grad_x[b,h,w,c] = epilogue(Σ_{u,v,o} grad_y[b,i,j,o] weight[o,u,v,c])` over the
 /// windows `(i, j)` whose tap `(u, v)` is the pixel `(h, w)`.
 ///
-/// Each pixel gathers what is its own, so nothing is added from two sides and the order of a sum is fixed. With a stride the pixels
+/// Each pixel gathers its own terms, so there are no atomics, and the order of a sum is fixed. With a stride the pixels
 /// fall into `sᵧ sₓ` phases, of which each has taps of its own: no product is spent on zeros between the windows.
 ///
 /// # Shapes
-/// `grad_y`: [`ConvShape::y`]; `weight`: `[n_out, kernel height, kernel width, n_channels]`; `output`, `grad_x`: [`ConvShape::x`].
+/// `grad_y`: [`ConvShape::y`]; `weight`: `[n_out, kernel height, kernel width, n_channels]`; `operand` of the epilogue, `grad_x`: [`ConvShape::x`].
 /// # Dtypes
 /// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32, unless [f16 is allowed](crate::Adapter::f16_accumulation).
 /// # Errors
@@ -67,7 +67,7 @@ impl Kernel for Conv2dGradInput {
         args.push(Arg::write("grad_x", DType::F32, shape.x.len()));
         match self.product() {
             Some(matmul) => args.extend(matmul.scratch()),
-            None => args.push(Arg::scratch("weight_turned", DType::F32, shape.n_weights())),
+            None => args.push(Arg::scratch("weight_transposed", DType::F32, shape.n_weights())),
         }
         args
     }
@@ -132,9 +132,9 @@ impl StoredForm for Conv2dGradInput {
         let weight = Floats::of(args, 1, dtypes[1]);
         let operand = self.epilogue.operand().map_or(Floats::F32(&[]), |_| Floats::of(args, 2, dtypes[2]));
         let grad_x = 2 + self.epilogue.n_args();
-        let turned = args.write(grad_x + 1);
+        let transposed = args.write(grad_x + 1);
         with_element!(dtypes[0], T => with_element!(dtypes[grad_x], Y => {
-            conv2d_grad_input_cpu::run::<T, Y>(self, args.read(0), weight, operand, args.write(grad_x), turned);
+            conv2d_grad_input_cpu::run::<T, Y>(self, args.read(0), weight, operand, args.write(grad_x), transposed);
         }));
     }
 }

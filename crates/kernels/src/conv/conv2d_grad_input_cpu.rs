@@ -12,14 +12,14 @@ pub(crate) fn run<T: Element, Y: Element>(
     weight: Floats<'_>,
     operand: Floats<'_>,
     grad_x: &mut [Y],
-    weight_turned: &mut [f32],
+    weight_transposed: &mut [f32],
 ) {
     let shape = &kernel.shape;
     let Images { height, width, n_channels, .. } = shape.x;
     let [stride_y, stride_x] = shape.window.stride;
-    let phases = turn_weights(shape, weight, weight_turned);
-    let weights = &*weight_turned;
-    // A task has as many rows as give each phase the pixels of a task.
+    let phases = weights_by_phase(shape, weight, weight_transposed);
+    let weights = &*weight_transposed;
+    // A task has enough rows for each phase to have the pixels of a task.
     let task_rows = TASK_PIXELS.div_ceil(width.div_ceil(stride_x)).saturating_mul(stride_y).min(shape.x.n_images * height);
     let ending = Ending::new(&kernel.epilogue, n_channels, operand);
     let task = |(buffer, sums): &mut (Vec<f32>, Vec<f32>), (i, grad_x): (usize, &mut [Y])| {
@@ -53,7 +53,7 @@ pub(crate) fn run<T: Element, Y: Element>(
 struct Phase {
     at: [usize; 2],
     walks: [Walk; 2],
-    /// Where its weights stand among the turned ones, `[taps, n_out, n_channels]`, and how many they are.
+    /// Where its weights start among the sorted ones, `[taps, n_out, n_channels]`, and how many they are.
     first_weight: usize,
     n_weights: usize,
 }
@@ -61,7 +61,7 @@ struct Phase {
 /// Sorts the weights by phase, in each the taps from the last to the first, in each tap `[n_out, n_channels]`.
 ///
 /// From the last: the pixel under tap `u` of window `i` is under tap `u - stride` of window `i + 1`, so in this order windows come by rising index.
-fn turn_weights(shape: &ConvShape, weight: Floats<'_>, turned: &mut [f32]) -> Vec<Phase> {
+fn weights_by_phase(shape: &ConvShape, weight: Floats<'_>, transposed: &mut [f32]) -> Vec<Phase> {
     let ConvShape { x, n_out, window } = *shape;
     let sizes = [x.height, x.width];
     let walk = |axis: usize, at: usize| {
@@ -77,7 +77,7 @@ fn turn_weights(shape: &ConvShape, weight: Floats<'_>, turned: &mut [f32]) -> Ve
         for at_x in 0..window.stride[1].min(x.width) {
             let ((along_y, first_y), (along_x, first_x)) = (walk(0, at_y), walk(1, at_x));
             let n_weights = along_y.n_taps * along_x.n_taps * n_out * x.n_channels;
-            let mut rows = turned[first_weight..first_weight + n_weights].chunks_exact_mut(x.n_channels);
+            let mut rows = transposed[first_weight..first_weight + n_weights].chunks_exact_mut(x.n_channels);
             for u in (0..along_y.n_taps).rev().map(|tap| first_y + tap * window.stride[0]) {
                 for v in (0..along_x.n_taps).rev().map(|tap| first_x + tap * window.stride[1]) {
                     for (o, row) in (0..n_out).zip(&mut rows) {

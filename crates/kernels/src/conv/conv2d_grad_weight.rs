@@ -11,7 +11,7 @@ use crate::{Adapter, Arg, ConvShape, Cost, DType, Dispatch, Epilogue, Error, Ker
 /// # Shapes
 /// `grad_y`: [`ConvShape::y`]; `x`: [`ConvShape::x`]; `grad_weight`: `[n_out, kernel height, kernel width, n_channels]`.
 /// # Dtypes
-/// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32, unless [f16 is allowed](crate::Adapter::f16_accumulation). The pixels are cut into runs by shape alone; the sums of the runs are added in order.
+/// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32, unless [f16 is allowed](crate::Adapter::f16_accumulation). The pixels are cut into parts, which depend only on the shape; the sums of the parts are added in order.
 /// # Errors
 /// [`Error::Size`] where no window fits.
 /// # Cost
@@ -24,11 +24,11 @@ pub struct Conv2dGradWeight {
     pub shape: ConvShape,
 }
 
-/// Elements that the sums of all runs may take together.
+/// Elements that the sums of all parts may take together.
 const PARTS_LEN: usize = 4 * 1024 * 1024;
-/// The most runs.
+/// The most parts.
 const MAX_PARTS: usize = 32;
-/// The fewest result pixels of a run.
+/// The fewest result pixels of a part.
 const PART_PIXELS: usize = 256;
 
 impl Conv2dGradWeight {
@@ -38,7 +38,7 @@ impl Conv2dGradWeight {
         self.shape.is_pointwise().then_some(matmul)
     }
 
-    /// Rows of result pixels, of all images, that each run has; the last may have fewer.
+    /// Rows of result pixels, of all images, that each part has; the last may have fewer.
     pub(crate) fn part_rows(&self) -> usize {
         let y = self.shape.y();
         let n_rows = y.n_images.saturating_mul(y.height);
@@ -46,7 +46,7 @@ impl Conv2dGradWeight {
         n_rows.div_ceil(n_parts).max(1)
     }
 
-    /// How many runs there are.
+    /// How many parts there are.
     pub(crate) fn n_parts(&self) -> usize {
         let y = self.shape.y();
         y.n_images.saturating_mul(y.height).div_ceil(self.part_rows())
@@ -114,7 +114,7 @@ impl Kernel for Conv2dGradWeight {
 
 /// Any of the arguments in 16 bits.
 impl StoredForm for Conv2dGradWeight {
-    /// The sum of runs is in f32.
+    /// The sum of the parts is in f32.
     fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
         let nearest = vec![dtypes[0], dtypes[1], DType::F32];
         nearest.iter().any(|dtype| dtype.is_half()).then_some(nearest)

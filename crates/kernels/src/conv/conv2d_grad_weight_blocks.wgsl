@@ -13,7 +13,7 @@ fn block_of_a(job: Job, row: RowsOfA, i: u32) -> Block {
     return lines_of_grad_y(i * params.n_out + row, params.n_out, max(job.end, i) - i, max(params.n_out, row) - row);
 }
 
-// What four columns read for result pixel `i`, 0 from the end of the run on.
+// What four columns read for result pixel `i`, 0 from the end of the part on.
 fn values_at(job: Job, column: Column, i: u32) -> TILE {
     if i >= job.end || !column.exists {
         return TILE(vec4f());

@@ -12,7 +12,7 @@ const BLOCK_LEN: usize = 128 * 1024;
 /// Elements of the patches that are added at a time.
 const PATCHES_LEN: usize = 128 * 1024;
 
-/// The sums of each run are made by several tasks, each for some rows of taps; `parts` is `[run][block of taps][n_out, taps, n_channels]`.
+/// The sums of each part of the pixels are made by several tasks, each for some rows of taps; `parts` is `[part][block of taps][n_out, taps, n_channels]`.
 pub(crate) fn run<T: Element, Y: Element>(
     kernel: &Conv2dGradWeight,
     grad_y: Floats<'_>,

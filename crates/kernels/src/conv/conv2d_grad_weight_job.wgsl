@@ -1,6 +1,6 @@
-// Part: parts[run, o, u, v, c] = sum of grad_y[b, i, j, o] source[b, i sy - py + u, j sx - px + v, c] over the result pixels of a run: what a workgroup computes
+// Part: parts[part, o, u, v, c] = sum of grad_y[b, i, j, o] source[b, i sy - py + u, j sx - px + v, c] over a part of the result pixels: what a workgroup computes
 // of it. Rows are outputs o, columns are (u, v, c), with c in fours, so that four neighbours are of one tap; those beyond the last channel do not exist. K runs over
-// the pixels: there are few results and many pixels, so the runs fill the card. They are then added in order. Pairs are (along the height, along the
+// the pixels: there are few results and many pixels, so the parts fill the card. Their sums are then added in order. Pairs are (along the height, along the
 // width). Twin: conv2d_grad_weight_cpu.rs.
 
 // Columns that a tap has.
@@ -8,14 +8,14 @@ fn tap_len() -> u32 {
     return (params.n_channels + 3u) / 4u * 4u;
 }
 
-// Blocks of 4 by 4 from `row` and `col` on, over the result pixels from `first` to `end`. A run may lie beyond the last pixel: its sums are 0.
+// Blocks of 4 by 4 from `row` and `col` on, over the result pixels from `first` to `end`. A part may lie beyond the last pixel: its sums are 0.
 struct Job {
     exists: bool,
     row: u32,
     col: u32,
     first: u32,
     end: u32,
-    run: u32,
+    part: u32,
 }
 
 fn n_pixels() -> u32 {
@@ -23,15 +23,15 @@ fn n_pixels() -> u32 {
 }
 
 fn job_of(group: vec3u, groups: vec3u) -> Job {
-    let first = min(group.z * params.run_pixels, n_pixels());
-    return Job(true, group.y * TILE_ROWS, group.x * TILE_COLS, first, min(first + params.run_pixels, n_pixels()), group.z);
+    let first = min(group.z * params.part_pixels, n_pixels());
+    return Job(true, group.y * TILE_ROWS, group.x * TILE_COLS, first, min(first + params.part_pixels, n_pixels()), group.z);
 }
 
 fn store_row(job: Job, row: u32, col: u32, sums: vec4f) {
     let n_taps = params.kernel_size.x * params.kernel_size.y;
     let tap = col / tap_len();
     if row < params.n_out && tap < n_taps {
-        let start = ((job.run * params.n_out + row) * n_taps + tap) * params.n_channels;
+        let start = ((job.part * params.n_out + row) * n_taps + tap) * params.n_channels;
         store_four(start, col % tap_len(), params.n_channels, sums);
     }
 }

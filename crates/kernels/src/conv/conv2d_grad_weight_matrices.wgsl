@@ -2,7 +2,7 @@
 // on both sides are multiples of SIZE, and there are SIZE result pixels at least. Expects the parts conv2d_grad_weight_job.wgsl and source_matrices.wgsl. Bounded as
 // conv2d_matrices.wgsl.
 //
-// Runs are of whole matrices of pixels. Where the batch ends within one, its last SIZE pixels are taken, and those that have been summed are 0 among the patches.
+// Parts are of whole matrices of pixels. Where the batch ends within one, its last SIZE pixels are taken, and those that have been summed are 0 among the patches.
 
 // Pixels in workgroup memory: four times eight columns for each invocation.
 override DEPTH: u32 = 8u * LANES / TILE_COLS;

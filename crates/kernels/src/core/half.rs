@@ -248,12 +248,12 @@ impl<'a> Floats<'a> {
         }
     }
 
-    /// `turned[col, row] = self[row, col]`, in f32.
-    pub(crate) fn turn_into(&self, n_rows: usize, n_cols: usize, turned: &mut [f32]) {
+    /// `transposed[col, row] = self[row, col]`, in f32.
+    pub(crate) fn transpose_to(&self, n_rows: usize, n_cols: usize, transposed: &mut [f32]) {
         match self {
-            Self::F32(x) => transpose_into(x, n_rows, n_cols, turned),
-            Self::F16(x) => transpose_into(x, n_rows, n_cols, turned),
-            Self::Bf16(x) => transpose_into(x, n_rows, n_cols, turned),
+            Self::F32(x) => transpose_into(x, n_rows, n_cols, transposed),
+            Self::F16(x) => transpose_into(x, n_rows, n_cols, transposed),
+            Self::Bf16(x) => transpose_into(x, n_rows, n_cols, transposed),
         }
     }
 }

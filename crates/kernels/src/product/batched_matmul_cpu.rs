@@ -9,14 +9,14 @@ use crate::{BatchedMatmul, Transpose};
 /// Multiply-adds below which the batch is not worth handing to other threads.
 const SERIAL_WORK: usize = 64 * 1024;
 
-/// A product a task; one that is large enough is cut further, as any product is. Room for a turned matrix is taken a task at a time.
+/// One task for each product; a large product is cut further, as any product is. Each task allocates its own transposed matrix.
 pub(crate) fn run(kernel: &BatchedMatmul, a: &[f32], b: &[f32], y: &mut [f32]) {
     let BatchedMatmul { n_batch, m, n, k, transpose } = *kernel;
     let one = |((a, b), y): ((&[f32], &[f32]), &mut [f32])| match transpose {
         Transpose::None | Transpose::A => matmul_cpu::run(&kernel.one(), a, b, &[], y, None),
         Transpose::B | Transpose::Both => {
-            let mut turned = vec![0.0; k * n];
-            matmul_cpu::run(&kernel.one(), a, b, &[], y, Some(&mut turned));
+            let mut transposed = vec![0.0; k * n];
+            matmul_cpu::run(&kernel.one(), a, b, &[], y, Some(&mut transposed));
         }
     };
     if n_batch * m * n * k < SERIAL_WORK {
@@ -33,8 +33,8 @@ pub(crate) fn run_stored<Y: Element>(kernel: &BatchedMatmul, a: Floats<'_>, b: F
         let a = a.slice(i * m * k..(i + 1) * m * k);
         let b = b.slice(i * k * n..(i + 1) * k * n);
         let reads = Reads { a, b, fused: Floats::F32(&[]) };
-        let mut turned = if transpose.b() { vec![0.0; k * n] } else { vec![] };
-        matmul_stored_cpu::run(&kernel.one(), reads, y, transpose.b().then_some(&mut turned));
+        let mut transposed = if transpose.b() { vec![0.0; k * n] } else { vec![] };
+        matmul_stored_cpu::run(&kernel.one(), reads, y, transpose.b().then_some(&mut transposed));
     };
     if n_batch * m * n * k < SERIAL_WORK {
         y.chunks_mut(m * n).enumerate().for_each(one);

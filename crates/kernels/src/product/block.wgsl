@@ -9,7 +9,7 @@ struct Block {
 }
 
 // A block from four lines that lie along K.
-fn turned(lines: Block) -> Block {
+fn transposed(lines: Block) -> Block {
     return Block(
         TILE(lines.at0.x, lines.at1.x, lines.at2.x, lines.at3.x),
         TILE(lines.at0.y, lines.at1.y, lines.at2.y, lines.at3.y),

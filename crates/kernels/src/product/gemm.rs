@@ -1,4 +1,4 @@
-//! The matrix product of the `gemm` crate, over tiles of a row-major result. The one file here with `unsafe` that computes.
+//! The matrix product of the `gemm` crate, over tiles of a row-major result. The only file of this crate that uses `unsafe` to compute.
 #![expect(unsafe_code, reason = "`gemm` takes raw pointers, and tiles of one matrix are written by several threads")]
 
 use std::ops::Range;
@@ -34,7 +34,7 @@ impl Operand<'_> {
 /// One tile of the result: its rows and columns.
 pub(crate) type Tile = (Range<usize>, Range<usize>);
 
-/// `y = a b` for `y: [m, n]` row-major: all tiles of it for each of `depths`, the runs of `k`, in turn. After the last,
+/// `y = a b` for `y: [m, n]` row-major: all tiles of it for each of `depths`, ranges of `k`, in order. After the last,
 /// `finish(row, cols, y[row, cols])` is called for the rows of a tile while they are in cache.
 ///
 /// # Panics
@@ -68,7 +68,7 @@ pub(crate) fn product_onto(
     assert_cut(depths, k);
     let y = Shared(y.as_mut_ptr());
     let run = |depth: &Range<usize>, (rows, cols): &Tile| {
-        // SAFETY: the tile lies within `y` and overlaps no other (`assert_disjoint`), so this thread alone touches these
+        // SAFETY: the tile lies within `y` and overlaps no other (`assert_disjoint`), so only this thread accesses these
         // elements; the operands cover `[m, k]` and `[k, n]` (`assert_in_bounds`), the depth is part of `k` (`assert_cut`), and the
         // operands are not written.
         unsafe { multiply(a, b, y, n, (rows, cols), depth, if depth.start == 0 { onto } else { Onto::Sum }) };
@@ -94,7 +94,7 @@ pub(crate) fn product_onto(
     }
 }
 
-/// What a product does with the result that is there.
+/// What a product does with the values that the result has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Onto {
     /// Replaces it.
@@ -103,7 +103,7 @@ pub(crate) enum Onto {
     Sum,
 }
 
-/// `y = a b` for `y: [m, n]` row-major, or that added to `y`, on this thread alone.
+/// `y = a b` for `y: [m, n]` row-major, or that added to `y`, on this thread.
 ///
 /// # Panics
 /// If the operands do not fit `y`, or one has no elements.
@@ -137,7 +137,7 @@ impl Shared {
 /// The product over `depth`, in the tile or added to it.
 ///
 /// # Safety
-/// The tile lies within the `n`-column matrix after `y` and nobody else touches it meanwhile; `depth` lies within the operands.
+/// The tile lies within the `n`-column matrix after `y` and no other thread accesses it meanwhile; `depth` lies within the operands.
 unsafe fn multiply(
     a: Operand<'_>,
     b: Operand<'_>,

@@ -96,10 +96,10 @@ impl Matmul {
         let Self { m, n, k, transpose, .. } = *self;
         let mut scratch = Vec::with_capacity(2);
         if transpose.b() {
-            scratch.push(Arg::scratch("b_turned", DType::F32, [k, n]));
+            scratch.push(Arg::scratch("b_transposed", DType::F32, [k, n]));
         }
-        if self.n_runs() > 1 {
-            scratch.push(Arg::scratch("parts", DType::F32, [self.n_runs(), m, n]));
+        if self.n_parts() > 1 {
+            scratch.push(Arg::scratch("parts", DType::F32, [self.n_parts(), m, n]));
         }
         scratch
     }
@@ -137,13 +137,13 @@ impl Kernel for Matmul {
         let (a, b) = (args.read(0), args.read(1));
         let fused = self.epilogue.operand().map(|_| args.read(2));
         let y = args.write(self.y_arg());
-        let b_turned = self.transpose.b().then(|| args.write(self.y_arg() + 1));
-        matmul_cpu::run(self, a, b, fused.unwrap_or(&[]), y, b_turned);
+        let b_transposed = self.transpose.b().then(|| args.write(self.y_arg() + 1));
+        matmul_cpu::run(self, a, b, fused.unwrap_or(&[]), y, b_transposed);
     }
 
     fn followed_by(&self, map: &Map, input: usize) -> Option<Box<dyn Kernel>> {
-        // A sum in runs is worth more than a kernel saved.
-        let epilogue = if self.n_runs() == 1 { self.epilogue.followed_by(map, input)? } else { return None };
+        // Parts of K save more time than a fused kernel.
+        let epilogue = if self.n_parts() == 1 { self.epilogue.followed_by(map, input)? } else { return None };
         Some(Box::new(Self { epilogue, ..*self }))
     }
 
@@ -159,10 +159,10 @@ impl Kernel for Matmul {
 
 /// Any of the arguments in 16 bits.
 impl StoredForm for Matmul {
-    /// The sum of runs is in f32, and so is a result of many columns whose rows end within a word.
+    /// The sum of parts of K is in f32, and so is a result of many columns whose rows end within a word.
     fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
         let mut nearest = dtypes.to_vec();
-        if self.n_runs() > 1 || !self.stores_halves() {
+        if self.n_parts() > 1 || !self.stores_halves() {
             nearest[self.y_arg()] = DType::F32;
         }
         nearest.iter().any(|dtype| dtype.is_half()).then_some(nearest)
@@ -176,7 +176,7 @@ impl StoredForm for Matmul {
         let y = self.y_arg();
         let read = |index: usize| Floats::of(args, index, dtypes[index]);
         let reads = Reads { a: read(0), b: read(1), fused: if y == 3 { read(2) } else { Floats::F32(&[]) } };
-        let b_turned = self.transpose.b().then(|| args.write(y + 1));
-        with_element!(dtypes[y], Y => matmul_stored_cpu::run::<Y>(self, reads, args.write(y), b_turned));
+        let b_transposed = self.transpose.b().then(|| args.write(y + 1));
+        with_element!(dtypes[y], Y => matmul_stored_cpu::run::<Y>(self, reads, args.write(y), b_transposed));
     }
 }

@@ -14,14 +14,14 @@ fn block_of_a(job: Job, row: RowsOfA, k: u32) -> Block {
     if TRANSPOSE_A == 1u {
         return lines_of_a(job.a_start + k * params.m + row, params.m, depth, n_rows);
     }
-    return turned(lines_of_a(job.a_start + row * params.k + k, params.k, n_rows, depth));
+    return transposed(lines_of_a(job.a_start + row * params.k + k, params.k, n_rows, depth));
 }
 
 fn block_of_b(job: Job, col: ColsOfB, k: u32) -> Block {
     let n_cols = max(params.n, col) - col;
     let depth = max(job.end, k) - k;
     if TRANSPOSE_B == 1u {
-        return turned(lines_of_b(job.b_start + col * params.k + k, params.k, n_cols, depth));
+        return transposed(lines_of_b(job.b_start + col * params.k + k, params.k, n_cols, depth));
     }
     return lines_of_b(job.b_start + k * params.n + col, params.n, depth, n_cols);
 }

@@ -19,10 +19,10 @@ const DEPTH: usize = 512;
 /// Multiply-adds below which one thread is done before another has woken.
 pub(crate) const SERIAL_WORK: usize = 64 * 1024;
 
-pub(crate) fn run(kernel: &Matmul, a: &[f32], b: &[f32], fused: &[f32], y: &mut [f32], b_turned: Option<&mut [f32]>) {
+pub(crate) fn run(kernel: &Matmul, a: &[f32], b: &[f32], fused: &[f32], y: &mut [f32], b_transposed: Option<&mut [f32]>) {
     let Matmul { m, n, k, transpose, ref epilogue } = *kernel;
     let finish = Finish::new(epilogue);
-    // With a side of one, stored transposed is stored the same or the other way round, so `b` need not be turned.
+    // A matrix with one row or column is stored as its transpose is, so `b` need not be transposed.
     if k == 1 {
         return each_row(
             n,
@@ -52,11 +52,11 @@ pub(crate) fn run(kernel: &Matmul, a: &[f32], b: &[f32], fused: &[f32], y: &mut 
         false => Operand { data: a, n_rows: m, n_cols: k, row_stride: k, col_stride: 1 },
         true => Operand { data: a, n_rows: m, n_cols: k, row_stride: 1, col_stride: m },
     };
-    let b: &[f32] = match b_turned {
+    let b: &[f32] = match b_transposed {
         None => b,
-        Some(turned) => {
-            transpose_into(b, n, k, turned);
-            turned
+        Some(transposed) => {
+            transpose_into(b, n, k, transposed);
+            transposed
         }
     };
     let b = Operand { data: b, n_rows: k, n_cols: n, row_stride: n, col_stride: 1 };
@@ -92,8 +92,8 @@ fn matrix_times_column(matrix: &[f32], x: &[f32], y: &mut [f32]) {
     product(matrix, column, y, &tiles(m, 1, k, Transpose::None), std::slice::from_ref(&(0..k)), |_, _, _| {});
 }
 
-/// `turned[col, row] = x[row, col]`, in f32.
-pub(crate) fn transpose_into<T: Element>(x: &[T], n_rows: usize, n_cols: usize, turned: &mut [f32]) {
+/// `transposed[col, row] = x[row, col]`, in f32.
+pub(crate) fn transpose_into<T: Element>(x: &[T], n_rows: usize, n_cols: usize, transposed: &mut [f32]) {
     const BLOCK: usize = 16;
     let band = |(i, out): (usize, &mut [f32])| {
         let first = i * BLOCK;
@@ -107,8 +107,8 @@ pub(crate) fn transpose_into<T: Element>(x: &[T], n_rows: usize, n_cols: usize, 
         }
     };
     if x.len() < 64 * 1024 {
-        turned.chunks_mut(BLOCK * n_rows).enumerate().for_each(band);
+        transposed.chunks_mut(BLOCK * n_rows).enumerate().for_each(band);
     } else {
-        turned.par_chunks_mut(BLOCK * n_rows).enumerate().for_each(band);
+        transposed.par_chunks_mut(BLOCK * n_rows).enumerate().for_each(band);
     }
 }

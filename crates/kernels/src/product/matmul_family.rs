@@ -4,16 +4,16 @@ use crate::{Adapter, CoopShape, Error, Tiles};
 
 /// The ways in which a matrix product is computed on a GPU.
 ///
-/// The choice goes by adapter and shape, unless [`Adapter::matmul_family`] overrides it. A kernel or shape without a form for `Coop` takes [`Tiled`](Self::Tiled).
+/// The choice depends on adapter and shape, unless [`Adapter::matmul_family`] overrides it. A kernel or shape without a form for `Coop` takes [`Tiled`](Self::Tiled).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MatmulFamily {
     /// Register blocks, no barriers: for software adapters, and for results of few columns.
     Direct,
-    /// Tiles of both operands in workgroup memory: for hardware. How they are cut goes by adapter and shape, and whether products are added in f16 by
+    /// Tiles of both operands in workgroup memory: for hardware. How they are cut depends on adapter and shape, whether products are added in f16 on
     /// [`Adapter::f16_places`].
     Tiled,
-    /// The same by a cut of your own, which holds where operands are read by vectors: for callers who measure which is faster.
+    /// Tiles cut as the caller says: for callers who measure which cut is faster.
     TiledBy(Tiles),
     /// The adapter's tensor cores, for operands stored in f16 whose sizes, in a convolution the numbers of channels, are multiples of
     /// [theirs](CoopShape); `Tiled` for others.

@@ -37,7 +37,7 @@ impl Matmul {
 
     /// How many parts K is cut into where there are too few results to fill a card (split-K), by shape alone: 1 for most. Gradients of weights are
     /// such.
-    pub(crate) fn n_runs(&self) -> usize {
+    pub(crate) fn n_parts(&self) -> usize {
         let Self { m, n, k, .. } = *self;
         let n_tiles = Tiles::MEDIUM.n_groups(m, n).max(1);
         if !self.epilogue.is_none() || !(self.reads_vectors() || self.has_thin()) || n_tiles > N_ENOUGH {
@@ -69,7 +69,7 @@ impl Product<'_> {
     /// The dispatches of the form that `family` has on `adapter`: the product, or the sums of all parts of K and their sum.
     pub(crate) fn dispatches(&self, family: MatmulFamily, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
         family.check(self.kernel, adapter)?;
-        let n_parts = if self.n_pairs.is_none() { self.matmul.n_runs() } else { 1 };
+        let n_parts = if self.n_pairs.is_none() { self.matmul.n_parts() } else { 1 };
         let problem = self.problem(self.n_pairs.unwrap_or(n_parts));
         let form = problem.form(family, adapter);
         if n_parts == 1 || matches!(form, Form::Direct(_) | Form::Narrow) {

@@ -33,20 +33,20 @@ pub(crate) struct Reads<'a> {
     pub(crate) fused: Floats<'a>,
 }
 
-pub(crate) fn run<Y: Element>(kernel: &Matmul, reads: Reads<'_>, y: &mut [Y], b_turned: Option<&mut [f32]>) {
+pub(crate) fn run<Y: Element>(kernel: &Matmul, reads: Reads<'_>, y: &mut [Y], b_transposed: Option<&mut [f32]>) {
     let Matmul { m, n, k, transpose, .. } = *kernel;
     let Reads { a, b, fused } = reads;
     let ending = Ending::new(&kernel.epilogue, n, fused);
-    // With a side of one, stored transposed is stored the same.
-    let (turn_a, turn_b) = (transpose.a() && m > 1 && k > 1, transpose.b() && n > 1 && k > 1);
-    let b = match b_turned {
-        Some(turned) if turn_b => {
-            b.turn_into(n, k, turned);
-            Floats::F32(turned)
+    // A matrix with one row or column is stored as its transpose is.
+    let (transposes_a, transposes_b) = (transpose.a() && m > 1 && k > 1, transpose.b() && n > 1 && k > 1);
+    let b = match b_transposed {
+        Some(transposed) if transposes_b => {
+            b.transpose_to(n, k, transposed);
+            Floats::F32(transposed)
         }
         _ => b,
     };
-    if turn_a || (m == 1 && k > 1) {
+    if transposes_a || (m == 1 && k > 1) {
         return summed_over_rows([m, n, k], a, b, &ending, y);
     }
     match b {

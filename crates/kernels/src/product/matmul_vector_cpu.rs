@@ -11,7 +11,7 @@ const SERIAL_LEN: usize = 128 * 1024;
 /// Elements of the matrix a task.
 const BLOCK_LEN: usize = 64 * 1024;
 
-/// `y[col] = Σ_row x[row] matrix[row, col]` for `matrix: [x.len(), y.len()]`: runs of rows, then the runs in order.
+/// `y[col] = Σ_row x[row] matrix[row, col]` for `matrix: [x.len(), y.len()]`: chunks of rows, then their sums in order.
 pub(crate) fn row_times_matrix<T: Element>(x: &[f32], matrix: &[T], y: &mut [f32]) {
     let n_cols = y.len();
     let run = |x: &[f32], rows: &[T], y: &mut [f32]| {

@@ -1,19 +1,19 @@
 use crate::{Adapter, DType, Error, MAX_WORKGROUPS};
 
-/// How a product of [`MatmulFamily::Tiled`](crate::MatmulFamily::Tiled) is cut into groups.
+/// How a product of [`MatmulFamily::Tiled`](crate::MatmulFamily::Tiled) is cut into workgroups.
 ///
-/// Where operands are read by vectors, which is where their fastest sizes are multiples of 4. Other shapes have one cut.
+/// Operands are read by vectors where their fastest sizes are multiples of 4, else by single elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Tiles {
-    /// Invocations of a group, along the rows and along the columns.
+    /// Invocations of a workgroup, along the rows and along the columns.
     pub lanes: [usize; 2],
     /// Blocks of 4 by 4 results that an invocation has, along the rows and along the columns: 1 or 2.
     pub blocks: [usize; 2],
-    /// Places of the sum that are in workgroup memory at a time: a multiple of 4, and of so many blocks that each invocation fetches at most one.
+    /// Indices of K that are in workgroup memory at a time: a multiple of 4. A tile has so few blocks that each invocation fetches at most one of each operand.
     pub depth: usize,
 }
 
-/// Groups that fill a card: two for each processor of the largest ones.
+/// Workgroups that fill a card: two for each processor of the largest ones.
 const N_FILLING: usize = 256;
 
 impl Tiles {
@@ -21,7 +21,7 @@ impl Tiles {
     pub const LARGE: Self = Self { lanes: [16, 16], blocks: [2, 2], depth: 8 };
     /// 64 by 64 results of 64 invocations.
     pub const MEDIUM: Self = Self { lanes: [8, 8], blocks: [2, 2], depth: 8 };
-    /// 32 by 32 results of 64 invocations: the most groups.
+    /// 32 by 32 results of 64 invocations: the most workgroups.
     pub const SMALL: Self = Self { lanes: [8, 8], blocks: [1, 1], depth: 16 };
 
     /// The largest that `adapter` has memory for and that fill it with `n_slices` products of `m` by `n` results, else the smallest.
@@ -40,14 +40,14 @@ impl Tiles {
         m.div_ceil(n_rows).saturating_mul(n.div_ceil(n_cols))
     }
 
-    /// Whether a device has the invocations and the memory for a group.
+    /// Whether a device has the invocations and the memory for a workgroup.
     pub const fn fits(&self, adapter: &Adapter) -> bool {
         let limits = &adapter.limits;
         self.lanes[0] * self.lanes[1] <= limits.max_compute_invocations_per_workgroup as usize
             && self.workgroup_bytes() <= limits.max_compute_workgroup_storage_size as usize
     }
 
-    /// What a group takes of workgroup memory: two halves of both tiles, one vec4 more a place than there are values.
+    /// Bytes of workgroup memory: two halves of both tiles, with one vec4 of padding for each index of K.
     pub const fn workgroup_bytes(&self) -> usize {
         let [n_rows, n_cols] = self.size();
         2 * self.depth * (n_rows / 4 + n_cols / 4 + 2) * 16
@@ -67,17 +67,17 @@ impl Tiles {
     }
 }
 
-/// How many sums an invocation has, which goes by what else it keeps in registers. With more, the compilers of Intel and Apple's M1 spill.
+/// How many sums an invocation has, which depends on what else it keeps in registers. With more, the compilers of Intel and Apple's M1 spill.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Cut {
     /// 2 by 2 blocks of 4 by 4.
     Square,
-    /// 2 by 1 blocks, beside the source pixels that a convolution reads, or totals in f32 of sums in f16.
+    /// 2 by 1 blocks, beside the source pixels that a convolution reads, single elements, or totals in f32 of sums in f16.
     Long,
 }
 
 impl Cut {
-    /// That of a product of two operands without source pixels.
+    /// The cut of a product of two operands that are read by vectors.
     pub(crate) fn of(adapter: &Adapter, operands: [DType; 2]) -> Self {
         match adapter.f16_places() {
             Some(_) if operands == [DType::F16; 2] => Self::Long,
@@ -97,7 +97,7 @@ impl Cut {
     }
 }
 
-/// Groups of a product: column tiles along x, row tiles of all slices along y and z, of which the last may be beyond the end.
+/// Workgroups of a product: column tiles along x, row tiles of all slices along y and z, of which the last may be beyond the end.
 pub(crate) fn product_workgroups(
     kernel: &'static str,
     n_cols: usize,
