@@ -45,11 +45,11 @@ fn gather(job: Job, gatherer: Gatherer, start: u32) -> Gathered {
 }
 
 // One beyond the last output is the last one, one beyond the last pixel too.
-fn matrix_of_a(job: Job, stage: u32, row: u32, start: u32, k: u32) -> OfA {
-    let pixel = min(start + k, n_pixels() - SIZE);
+fn matrix_of_a(job: Job, stage: u32, row: u32, k: u32) -> OfA {
+    let pixel = min(k, n_pixels() - SIZE);
     return coopLoad<OfA>(&grad_y[pixel * params.n_out + min(4u * job.row + row, params.n_out - SIZE)], params.n_out);
 }
 
-fn matrix_of_b(job: Job, stage: u32, col: u32, start: u32, k: u32) -> OfB {
-    return coopLoadT<OfB>(&patches[(stage + k * STRIDE + col) / WIDTH], STRIDE / WIDTH);
+fn matrix_of_b(job: Job, stage: u32, col: u32, k: u32) -> OfB {
+    return coopLoadT<OfB>(&patches[(stage + (k - job.first) % DEPTH * STRIDE + col) / WIDTH], STRIDE / WIDTH);
 }

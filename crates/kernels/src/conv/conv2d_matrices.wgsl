@@ -41,19 +41,19 @@ fn gather(job: Job, gatherer: Gatherer, start: u32) -> Gathered {
     );
 }
 
-fn matrix_of_a(job: Job, stage: u32, row: u32, start: u32, k: u32) -> OfA {
-    return coopLoadT<OfA>(&patches[(stage + row * STRIDE + k) / WIDTH], STRIDE / WIDTH);
+fn matrix_of_a(job: Job, stage: u32, row: u32, k: u32) -> OfA {
+    return coopLoadT<OfA>(&patches[(stage + row * STRIDE + k % DEPTH) / WIDTH], STRIDE / WIDTH);
 }
 
 // One beyond the last column is the last one.
-fn matrix_of_b(job: Job, stage: u32, col: u32, start: u32, k: u32) -> OfB {
+fn matrix_of_b(job: Job, stage: u32, col: u32, k: u32) -> OfB {
     let first = min(4u * job.col + col, params.n_cols - SIZE);
     let n_taps = params.kernel_size.x * params.kernel_size.y;
     if GRAD == 0u {
         let stride = n_taps * params.n_channels;
-        return coopLoad<OfB>(&weight[first * stride + start + k], stride);
+        return coopLoad<OfB>(&weight[first * stride + k], stride);
     }
-    let tap = weight_tap_of(job.walk, (start + k) / params.n_channels);
+    let tap = weight_tap_of(job.walk, k / params.n_channels);
     let stride = n_taps * params.n_cols;
-    return coopLoadT<OfB>(&weight[(start + k) % params.n_channels * stride + tap * params.n_cols + first], stride);
+    return coopLoadT<OfB>(&weight[k % params.n_channels * stride + tap * params.n_cols + first], stride);
 }

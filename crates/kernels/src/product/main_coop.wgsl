@@ -3,13 +3,14 @@
 //
 // Expects the parts for the size of the matrices (coop_tiles.rs), and of the loader:
 // - `Job`, `job_of(group, groups)` and `store_row(job, row, col, sums)`, as main_tiled.wgsl and sums.wgsl do;
-// - `matrix_of_a(job, stage, row, start, k)` and `matrix_of_b(job, stage, col, start, k)`, from `row` or `col` of the tile and the index `start + k` of K on;
+// - `matrix_of_a(job, stage, row, k)` and `matrix_of_b(job, stage, col, k)`, from `row` or `col` of the tile and the index `k` of K on;
 // - if an operand is STAGED in workgroup memory: `gatherer_of(job, lane)`, what an invocation needs to find its values; `gather(job, gatherer, start)`, its
 //   values for DEPTH indices of K from `start` on; `put(stage, gatherer, gathered)`, which stores them in the half of the memory at `stage`, 0 or HALF.
 // The values of the next indices are gathered while this half is used, and go to the other half: one barrier for DEPTH indices.
 //
 // A tile has BLOCK_ROWS by BLOCK_COLS blocks, one for each subgroup. How many subgroups a workgroup has may differ from workgroup to workgroup: where there
-// are fewer than blocks, they do the others in further rounds, and where there are more, those without a block only gather. With 4 by 4 matrices of 16 by 16 the sums take
+// are fewer than blocks, they do the others in further rounds, and where there are more, those without a block do the last one again and
+// store nothing. With 4 by 4 matrices of 16 by 16 the sums take
 // 128 registers an invocation of 32, with 2 by 2 they take 32.
 //
 // The elements of a matrix cannot be accessed by an invocation, so sums go through workgroup memory for the epilogue, one matrix of each subgroup at a time.
@@ -72,9 +73,9 @@ fn main(
     var stage = 0u;
     for (var first_block = 0u; first_block < N_BLOCKS; first_block += n_subgroups) {
         let number = first_block + subgroup;
-        let row = number / BLOCK_COLS * BLOCK_LEN;
-        let col = number % BLOCK_COLS * BLOCK_LEN;
-        let exists = job.exists && number < N_BLOCKS;
+        let block = min(number, N_BLOCKS - 1u);
+        let row = block / BLOCK_COLS * BLOCK_LEN;
+        let col = block % BLOCK_COLS * BLOCK_LEN;
         var s00 = Sum();
         var s01 = Sum();
         var s02 = Sum();
@@ -92,48 +93,45 @@ fn main(
         var s32 = Sum();
         var s33 = Sum();
         var next = gather(job, gatherer, job.first);
-        for (var start = job.first; start < end_k; start += DEPTH) {
-            if STAGED {
+        for (var k = job.first; k < end_k; k += SIZE) {
+            if STAGED && (k - job.first) % DEPTH == 0u {
+                stage = HALF - stage;
                 put(stage, gatherer, next);
                 // Others may still read the other half, but none reads this one: all are past the barrier before.
                 workgroupBarrier();
-                if start + DEPTH < end_k {
-                    next = gather(job, gatherer, start + DEPTH);
+                if k + DEPTH < end_k {
+                    next = gather(job, gatherer, k + DEPTH);
                 }
             }
-            let depth = select(0u, min(DEPTH, end_k - start), exists);
-            for (var k = 0u; k < depth; k += SIZE) {
-                let a0 = matrix_of_a(job, stage, row, start, k);
-                let a1 = matrix_of_a(job, stage, row + SIZE, start, k);
-                let b0 = matrix_of_b(job, stage, col, start, k);
-                let b1 = matrix_of_b(job, stage, col + SIZE, start, k);
-                s00 = coopMultiplyAdd(a0, b0, s00);
-                s01 = coopMultiplyAdd(a0, b1, s01);
-                s10 = coopMultiplyAdd(a1, b0, s10);
-                s11 = coopMultiplyAdd(a1, b1, s11);
-                if MATRICES == 4u {
-                    let a2 = matrix_of_a(job, stage, row + 2u * SIZE, start, k);
-                    let a3 = matrix_of_a(job, stage, row + 3u * SIZE, start, k);
-                    s20 = coopMultiplyAdd(a2, b0, s20);
-                    s21 = coopMultiplyAdd(a2, b1, s21);
-                    s30 = coopMultiplyAdd(a3, b0, s30);
-                    s31 = coopMultiplyAdd(a3, b1, s31);
-                    let b2 = matrix_of_b(job, stage, col + 2u * SIZE, start, k);
-                    s02 = coopMultiplyAdd(a0, b2, s02);
-                    s12 = coopMultiplyAdd(a1, b2, s12);
-                    s22 = coopMultiplyAdd(a2, b2, s22);
-                    s32 = coopMultiplyAdd(a3, b2, s32);
-                    let b3 = matrix_of_b(job, stage, col + 3u * SIZE, start, k);
-                    s03 = coopMultiplyAdd(a0, b3, s03);
-                    s13 = coopMultiplyAdd(a1, b3, s13);
-                    s23 = coopMultiplyAdd(a2, b3, s23);
-                    s33 = coopMultiplyAdd(a3, b3, s33);
-                }
+            let a0 = matrix_of_a(job, stage, row, k);
+            let a1 = matrix_of_a(job, stage, row + SIZE, k);
+            let b0 = matrix_of_b(job, stage, col, k);
+            let b1 = matrix_of_b(job, stage, col + SIZE, k);
+            s00 = coopMultiplyAdd(a0, b0, s00);
+            s01 = coopMultiplyAdd(a0, b1, s01);
+            s10 = coopMultiplyAdd(a1, b0, s10);
+            s11 = coopMultiplyAdd(a1, b1, s11);
+            if MATRICES == 4u {
+                let a2 = matrix_of_a(job, stage, row + 2u * SIZE, k);
+                let a3 = matrix_of_a(job, stage, row + 3u * SIZE, k);
+                s20 = coopMultiplyAdd(a2, b0, s20);
+                s21 = coopMultiplyAdd(a2, b1, s21);
+                s30 = coopMultiplyAdd(a3, b0, s30);
+                s31 = coopMultiplyAdd(a3, b1, s31);
+                let b2 = matrix_of_b(job, stage, col + 2u * SIZE, k);
+                s02 = coopMultiplyAdd(a0, b2, s02);
+                s12 = coopMultiplyAdd(a1, b2, s12);
+                s22 = coopMultiplyAdd(a2, b2, s22);
+                s32 = coopMultiplyAdd(a3, b2, s32);
+                let b3 = matrix_of_b(job, stage, col + 3u * SIZE, k);
+                s03 = coopMultiplyAdd(a0, b3, s03);
+                s13 = coopMultiplyAdd(a1, b3, s13);
+                s23 = coopMultiplyAdd(a2, b3, s23);
+                s33 = coopMultiplyAdd(a3, b3, s33);
             }
-            stage = HALF - stage;
         }
 
-        let place = Place(exists, number * SIZE * SIZE, 4u * job.row + row, 4u * job.col + col, lane, n_lanes);
+        let place = Place(job.exists && number < N_BLOCKS, number * SIZE * SIZE, 4u * job.row + row, 4u * job.col + col, lane, n_lanes);
         finish(job, place, 0u, 0u, s00);
         finish(job, place, 0u, 1u, s01);
         finish(job, place, 1u, 0u, s10);

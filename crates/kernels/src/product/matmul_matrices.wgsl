@@ -6,8 +6,7 @@
 // so there is no barrier in the loop. The blocks of a tile are side by side, so that each operand is fetched once for two.
 
 const STAGED = false;
-// All of K at once.
-const DEPTH = 0x40000000u;
+const DEPTH = SIZE;
 const HALF = 0u;
 
 alias Gatherer = u32;
@@ -16,19 +15,19 @@ fn gatherer_of(job: Job, lane: u32) -> Gatherer { return 0u; }
 fn gather(job: Job, gatherer: Gatherer, start: u32) -> Gathered { return 0u; }
 fn put(stage: u32, gatherer: Gatherer, gathered: Gathered) {}
 
-// The matrix of a from `row` of the tile and index `start + k` on. One beyond the last row is the last one.
-fn matrix_of_a(job: Job, stage: u32, row: u32, start: u32, k: u32) -> OfA {
+// The matrix of a from `row` of the tile and index `k` on. One beyond the last row is the last one.
+fn matrix_of_a(job: Job, stage: u32, row: u32, k: u32) -> OfA {
     let first = min(4u * job.row + row, params.m - SIZE);
     if TRANSPOSE_A == 1u {
-        return coopLoad<OfA>(&a[job.a_start + (start + k) * params.m + first], params.m);
+        return coopLoad<OfA>(&a[job.a_start + k * params.m + first], params.m);
     }
-    return coopLoadT<OfA>(&a[job.a_start + first * params.k + start + k], params.k);
+    return coopLoadT<OfA>(&a[job.a_start + first * params.k + k], params.k);
 }
 
-fn matrix_of_b(job: Job, stage: u32, col: u32, start: u32, k: u32) -> OfB {
+fn matrix_of_b(job: Job, stage: u32, col: u32, k: u32) -> OfB {
     let first = min(4u * job.col + col, params.n - SIZE);
     if TRANSPOSE_B == 1u {
-        return coopLoad<OfB>(&b[job.b_start + first * params.k + start + k], params.k);
+        return coopLoad<OfB>(&b[job.b_start + first * params.k + k], params.k);
     }
-    return coopLoadT<OfB>(&b[job.b_start + (start + k) * params.n + first], params.n);
+    return coopLoadT<OfB>(&b[job.b_start + k * params.n + first], params.n);
 }
