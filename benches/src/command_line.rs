@@ -20,7 +20,7 @@ pub(crate) enum Suite {
     ///
     /// Files are kept in a temporary folder (TMPDIR), whose name is printed: about 3 GB, and sparse files of 30 GB that take no space on disk.
     Loader(Loader),
-    /// The WGSL and the plain-Rust twins of kernels compared with hardware limits, the cost of a replayed dispatch, convolutions, Burn
+    /// The WGSL and the plain-Rust twins of kernels compared with hardware limits and PyTorch, the cost of a replayed dispatch, convolutions, Burn
     Kernels(Kernels),
 }
 
@@ -174,7 +174,7 @@ pub(crate) struct Kernels {
     /// Measures only this part; can be given several times
     #[arg(long, value_name = "PART")]
     pub(crate) only: Vec<KernelsPart>,
-    /// Measures PyTorch's convolutions, with the Python that BRISK_PYTHON names, and Burn, with the program that BRISK_BURN names, in the same run
+    /// Measures PyTorch's elementwise functions and convolutions, with the Python that BRISK_PYTHON names, and Burn, with the program that BRISK_BURN names, in the same run
     #[arg(long)]
     pub(crate) peers: bool,
 }
@@ -184,6 +184,8 @@ pub(crate) struct Kernels {
 pub(crate) enum KernelsPart {
     /// The plain-Rust twins
     Twins,
+    /// Elementwise functions, softmax and layer norm on the CPU executor
+    Elementwise,
     /// Convolutions on the CPU executor
     Conv,
     /// The cost of a replayed dispatch on the adapter
@@ -211,7 +213,10 @@ impl Suite {
     pub(crate) fn needs_python(&self) -> bool {
         match self {
             Self::Higgs(Higgs { peers, .. }) | Self::Loader(Loader { peers, .. }) => *peers,
-            Self::Kernels(kernels) => kernels.peers && is_selected(&kernels.only, KernelsPart::Conv),
+            Self::Kernels(kernels) => {
+                let parts = [KernelsPart::Elementwise, KernelsPart::Conv];
+                kernels.peers && parts.into_iter().any(|part| is_selected(&kernels.only, part))
+            }
             Self::Amp(_) | Self::Replicate(_) | Self::Scaling(_) => false,
         }
     }

@@ -3,6 +3,7 @@
 mod burn;
 mod case;
 mod conv;
+mod elementwise;
 mod families;
 mod gemm;
 mod limits;
@@ -28,6 +29,7 @@ pub(crate) fn run(options: &Options, only: &[KernelsPart]) -> Result<Vec<Table>>
         }
         let table = match part {
             KernelsPart::Twins => twins::run(options)?,
+            KernelsPart::Elementwise => elementwise::run(options)?,
             KernelsPart::Conv => conv::run(options)?,
             KernelsPart::Replay => replay::run(options)?,
             KernelsPart::Families => families::run(options)?,
