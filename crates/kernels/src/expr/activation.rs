@@ -121,6 +121,11 @@ impl Activation {
         Self { forward: Expr::input(0).silu(), from_output: None }
     }
 
+    /// [`Expr::mish`].
+    pub fn mish() -> Self {
+        Self { forward: Expr::input(0).mish(), from_output: None }
+    }
+
     /// [`Expr::softplus`].
     pub fn softplus() -> Self {
         Self { forward: Expr::input(0).softplus(), from_output: None }
@@ -171,6 +176,11 @@ impl Expr {
     /// `x σ(x)`, also called swish.
     pub fn silu(&self) -> Self {
         self * self.sigmoid()
+    }
+
+    /// `x tanh(softplus(x))`; Misra 2019, arXiv:1908.08681.
+    pub fn mish(&self) -> Self {
+        self * self.softplus().tanh()
     }
 
     /// `log(1 + e^x)`; `x` itself beyond 20, as in PyTorch, where that is the same number.

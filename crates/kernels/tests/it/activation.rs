@@ -5,7 +5,7 @@ use crate::close::{DEFAULT, GRADIENT, Tolerance, assert_close};
 use crate::random::Random;
 use crate::run::*;
 
-fn all() -> [Activation; 8] {
+fn all() -> [Activation; 9] {
     [
         Activation::relu(),
         Activation::celu(1.0),
@@ -13,6 +13,7 @@ fn all() -> [Activation; 8] {
         Activation::gelu(),
         Activation::gelu_tanh(),
         Activation::silu(),
+        Activation::mish(),
         Activation::sigmoid(),
         Activation::tanh(),
     ]
@@ -34,6 +35,8 @@ fn twins_equal_hand_worked_numbers() {
     check(Activation::sigmoid(), &[0.0, 1.0, -1.0], &[0.5, 0.731_058_6, 0.268_941_43]);
     check(Activation::tanh(), &[0.0, 1.0, -0.5], &[0.0, 0.761_594_2, -0.462_117_16]);
     check(Activation::silu(), &[0.0, 1.0, -1.0], &[0.0, 0.731_058_6, -0.268_941_43]);
+    // tanh(log(1 + e)), and -tanh(log(1 + 1/e)).
+    check(Activation::mish(), &[0.0, 1.0, -1.0], &[0.0, 0.865_098_4, -0.303_401_47]);
     // 1 Φ(1), -1 Φ(-1); the tanh form differs from the fourth digit on.
     check(Activation::gelu(), &[0.0, 1.0, -1.0], &[0.0, 0.841_344_8, -0.158_655_26]);
     check(Activation::gelu_tanh(), &[0.0, 1.0, -1.0], &[0.0, 0.841_192, -0.158_808_01]);
