@@ -88,6 +88,15 @@ impl Tensor {
         self.loss("kl_div", target, reduction, |x, target| target.gt(0.0).select(&target * (target.log() - x), 0.0))
     }
 
+    /// `e^x - target x` of log-rates `x` and counts: the negative log-likelihood of a Poisson distribution, without the term of the target's factorial.
+    ///
+    /// # Reference
+    /// `torch.nn.functional.poisson_nll_loss` with `log_input=True`.
+    #[track_caller]
+    pub fn poisson_nll_loss(&self, target: &Self, reduction: LossReduction) -> Self {
+        self.loss("poisson_nll_loss", target, reduction, |x, target| x.exp() - target * x)
+    }
+
     /// `max(0, margin - target x)` of scores and targets of 1 and -1.
     ///
     /// # Reference

@@ -142,6 +142,7 @@ fn losses_by_element() {
         check(shapes, |_, p| p[0].sigmoid().binary_cross_entropy(&p[1].sigmoid(), reduction));
         check(shapes, |_, p| p[0].focal_loss(&p[1].sigmoid(), 0.25, 2.0, reduction));
         check(shapes, |_, p| p[0].log_softmax(1).kl_div(&p[1].softmax(1), reduction));
+        check(shapes, |_, p| p[0].poisson_nll_loss(&p[1], reduction));
         check(shapes, |_, p| p[0].hinge_loss(&p[1], 0.3, reduction));
         check(shapes, |_, p| p[0].quantile_loss(&p[1], 0.9, reduction));
     }
