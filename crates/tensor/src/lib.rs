@@ -32,6 +32,7 @@ mod gather_rows;
 mod graph;
 mod layer_norm;
 mod linear;
+mod logsumexp;
 mod loss;
 mod loss_reduction;
 mod matmul;

@@ -133,6 +133,25 @@ fn ties_over_dimensions_that_are_not_adjacent() -> Result<(), Error> {
 }
 
 #[test]
+fn logsumexp() -> Result<(), Error> {
+    check(&[&[3, 4]], |_, p| p[0].logsumexp(1));
+    check(&[&[2, 3, 4]], |_, p| p[0].logsumexp(Dims::from([0, 2]).keep()));
+    check(&[&[5]], |_, p| p[0].logsumexp(..));
+    let infinite = f32::INFINITY;
+    let graph = Graph::inference("sums");
+    let x = graph.constant("x", &[1000.0, 1000.0, -infinite, -infinite, infinite, 0.0, f32::NAN, 0.0], &[4, 2]);
+    let stored = Persistent::new("y", DType::F32, 4);
+    graph.store(&x.logsumexp(1), &Graph::state_buffer(), &stored);
+    let device = Device::cpu()?;
+    graph.compile(&device)?.run(1)?;
+    let y = device.read::<f32>(&stored)?;
+    assert_eq!(y[..3], [1000.0 + std::f32::consts::LN_2, -infinite, infinite]);
+    assert!(y[3].is_nan());
+    check_refused(|graph| parameter(graph, &[2, 3]).logsumexp(2), "logsumexp: `x` has shape [2, 3], expected a dimension 2");
+    Ok(())
+}
+
+#[test]
 fn losses_by_element() {
     for reduction in [LossReduction::Mean, LossReduction::Sum, LossReduction::None] {
         let shapes: &[&[usize]] = &[&[4, 3], &[4, 3]];
