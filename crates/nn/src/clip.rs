@@ -1,4 +1,4 @@
-use brisk_kernels::{ClipByNorm, ClipByValue, DType, MapReduce, ReduceOp};
+use brisk_kernels::{DType, MapReduce, ReduceOp, clip_by_norm, clip_by_value};
 use brisk_tensor::{Graph, Tensor};
 
 use crate::Parameters;
@@ -33,13 +33,13 @@ impl Parameters {
     /// Records that gradients are scaled by the factor that brings `norm` to at most `max_norm`.
     ///
     /// # Errors
-    /// [`Error::Program`](brisk_tensor::Error::Program) if `max_norm` is negative or NaN, or the norm is not one number.
+    /// [`Error::Program`](brisk_tensor::Error::Program) if `max_norm` is negative or NaN, or if `norm` is not a single number.
     /// # Reference
     /// `torch.nn.utils.clip_grads_with_norm_`.
     #[track_caller]
     pub fn clip_grads_with_norm(&self, graph: &Graph, norm: &Tensor, max_norm: f32) {
         let grads = graph.buffer(self.grads());
-        graph.push(ClipByNorm { n: grads.len(), max_norm }, &[norm.slice(), grads]);
+        graph.record(|program| program.push(clip_by_norm(grads.len(), max_norm)?, &[norm.slice(), grads]));
     }
 
     /// Records that each gradient is clamped to `-limit..=limit`.
@@ -51,6 +51,6 @@ impl Parameters {
     #[track_caller]
     pub fn clip_grad_value(&self, graph: &Graph, limit: f32) {
         let grads = graph.buffer(self.grads());
-        graph.push(ClipByValue { n: grads.len(), limit }, &[grads]);
+        graph.record(|program| program.push(clip_by_value(grads.len(), limit)?, &[grads]));
     }
 }

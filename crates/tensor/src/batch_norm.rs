@@ -1,9 +1,6 @@
 use std::sync::Arc;
 
-use brisk_kernels::{
-    Activation, BatchNorm, BatchNormFrozenGrad, BatchNormFrozenStats, BatchNormGrad, BatchNormGradSums, BatchNormShape,
-    BatchNormStats, DType, MapReduce, ReduceOp,
-};
+use brisk_kernels::{Activation, BatchNorm, BatchNormFrozenStats, BatchNormShape, BatchNormStats, DType};
 use brisk_program::Slice;
 
 use crate::operation::check_kernel;
@@ -169,27 +166,27 @@ impl Operation for Normalisation {
 
     fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
         let shape = self.shape(backward.shape(0));
-        let BatchNormShape { n_channels, n_rows, n_groups } = shape;
+        let BatchNormShape { n_channels, n_rows, .. } = shape;
         let (dz, x, weight, stats) = (backward.grad(), backward.input(0), backward.input(1), backward.saved(0));
         let is_of_batch = matches!(self.statistics, Statistics::Batch { .. });
-        let sums = [(); 2].map(|()| backward.transient("batch_norm_sums", DType::F32, shape.n_stats() / 2));
+        let sums = backward.transient("batch_norm_sums", DType::F32, shape.n_stats());
         if backward.wants(1) || backward.wants(2) || is_of_batch {
-            backward.push(BatchNormGradSums { shape }, &[dz, x, stats, sums[0], sums[1]])?;
+            backward.push(shape.grad_sums(), &[dz, x, stats, stats, sums])?;
         }
-        for (i, sum) in [(2, sums[0]), (1, sums[1])] {
+        for (i, kernel) in [(2, shape.grad_bias()), (1, shape.grad_weight())] {
             if backward.wants(i) {
-                backward.give(i, MapReduce::of(ReduceOp::Sum, &[n_groups, n_channels], &[0]), &[sum])?;
+                backward.give(i, kernel, &[sums])?;
             }
         }
         if !backward.wants(0) {
             return Ok(());
         }
         if let Some(replicas) = self.replicas.clone() {
-            backward.push_host(Arc::new(SyncSums { replicas, n_channels, n_rows }), &sums)?;
+            backward.push_host(Arc::new(SyncSums { replicas, n_channels, n_rows }), &[sums])?;
         }
         match is_of_batch {
-            true => backward.give(0, BatchNormGrad { shape }, &[dz, x, stats, weight, sums[0], sums[1]]),
-            false => backward.give(0, BatchNormFrozenGrad { shape }, &[dz, stats, weight]),
+            true => backward.give(0, shape.grad_x(), &[dz, x, stats, stats, weight, sums, sums]),
+            false => backward.give(0, shape.frozen_grad_x(), &[dz, stats, weight]),
         }
     }
 }

@@ -11,18 +11,18 @@ use crate::Graph;
 
 type Failure = Box<dyn StdError + Send + Sync>;
 
-/// What replicas of a model do together for the statistics of their batches.
+/// How replicas of a model exchange the statistics of their batches.
 pub trait AllGather: Debug + Send + Sync + 'static {
-    /// The values of all replicas, of which each has as many, one behind the other by rank.
+    /// The values of all replicas, one after the other by rank. All have as many.
     ///
     /// # Errors
-    /// Whatever it likes; the run ends with it.
+    /// Any error; it ends the run.
     fn all_gather(&self, mine: &[f32]) -> Result<Vec<f32>, Failure>;
 }
 
 impl Graph {
-    /// From here on batches are normalised by the statistics of the rows of all replicas, not only of those that this one has: where a replica has few, its own
-    /// are noise. Each normalisation then waits for all replicas twice a step, in the forward and in the backward pass. Ghost groups stay what they are.
+    /// From here on, batches are normalised by the statistics of the rows of all replicas, not only of this one, which are noisy if a replica has few rows. Each
+    /// normalisation then waits for all replicas twice a step, in the forward and in the backward pass. Ghost groups are not affected.
     ///
     /// # Reference
     /// `torch.nn.SyncBatchNorm`.
@@ -96,7 +96,7 @@ impl HostStep for SyncStats {
     }
 }
 
-/// The sums that the gradient of the input takes become those of all replicas, a row's share of them being what it is on this one.
+/// Replaces the sums that the gradient of the input needs by those of all replicas, scaled so that a row's share is that of this replica.
 #[derive(Debug)]
 pub(crate) struct SyncSums {
     pub(crate) replicas: Arc<dyn AllGather>,
@@ -110,14 +110,13 @@ impl HostStep for SyncSums {
     }
 
     fn args(&self) -> Vec<Arg> {
-        ["sum_dy", "sum_dy_xhat"].map(|name| Arg::read_write(name, DType::F32, self.n_channels)).into()
+        vec![Arg::read_write("sums", DType::F32, 2 * self.n_channels)]
     }
 
     fn run(&self, args: &mut HostArgs<'_>) -> Result<(), Failure> {
         let c = self.n_channels;
         let mut mine = vec![0.0_f32; 2 * c + 1];
-        args.read(0, 0, &mut mine[..c])?;
-        args.read(1, 0, &mut mine[c..2 * c])?;
+        args.read(0, 0, &mut mine[..2 * c])?;
         mine[2 * c] = self.n_rows as f32;
         let all = self.replicas.all_gather(&mine)?;
         let mut sums = vec![0.0_f64; 2 * c + 1];
@@ -127,8 +126,7 @@ impl HostStep for SyncSums {
         // The kernel divides by this replica's rows.
         let share = self.n_rows as f64 / sums[2 * c];
         let sums: Vec<f32> = sums[..2 * c].iter().map(|sum| (sum * share) as f32).collect();
-        args.write(0, 0, &sums[..c])?;
-        args.write(1, 0, &sums[c..])?;
+        args.write(0, 0, &sums)?;
         Ok(())
     }
 }

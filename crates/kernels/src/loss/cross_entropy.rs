@@ -4,7 +4,7 @@ use crate::core::rows::RowDispatch;
 use crate::core::sizes::check_sizes;
 use crate::expr::Expr;
 use crate::{
-    Access, Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, MapInput, MapReduce, Reduction, TwinArgs, fold_workgroups,
+    Access, Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, MapInput, MapReduce, Param, Reduction, TwinArgs,
 };
 
 /// Cross-entropy of logits against class numbers, weighted by row and reduced; softmax and loss in one.
@@ -61,7 +61,7 @@ impl CrossEntropy {
 
     fn inputs(&self) -> Vec<Arg> {
         let mut args = vec![
-            Arg::read("logits", DType::F32, self.n_rows * self.n_classes),
+            Arg::read("logits", DType::F32, [self.n_rows, self.n_classes]),
             Arg::read("target", DType::U32, self.n_rows),
             Arg::read("weight", DType::F32, self.n_rows),
         ];
@@ -79,17 +79,20 @@ impl CrossEntropy {
         check_sizes(kernel, &[("n_rows", self.n_rows), ("n_classes", self.n_classes)])
     }
 
-    fn params(&self) -> Vec<u8> {
-        let mean = u32::from(self.reduction == Reduction::Mean);
-        let (ignored, ignores) = (self.ignored.unwrap_or(0), u32::from(self.ignored.is_some()));
-        let smoothing = self.label_smoothing.to_bits();
-        bytemuck::cast_slice(&[self.n_rows as u32, self.n_classes as u32, mean, ignores, ignored, smoothing, 0, 0]).to_vec()
+    fn params(&self) -> [(&'static str, Param); 5] {
+        [
+            ("n_rows", self.n_rows.into()),
+            ("n_classes", self.n_classes.into()),
+            ("ignores", u32::from(self.ignored.is_some()).into()),
+            ("ignored", self.ignored.unwrap_or(0).into()),
+            ("smoothing", self.label_smoothing.into()),
+        ]
     }
 
     /// The reduction of the rows' losses: its arguments are `rows`, `losses`, `loss` and scratch memory.
     fn merge(&self) -> MapReduce {
         let n = self.n_rows;
-        let weights = MapInput { shape: vec![n], strides: vec![4], offset: 3, len: 4 * n, dtype: DType::F32 };
+        let weights = MapInput { shape: vec![n], strides: vec![4], offset: 3, len: n.saturating_mul(4), dtype: DType::F32 };
         let losses = MapInput::new(&[n], DType::F32);
         let [weight, loss] = [0, 1].map(Expr::input);
         match self.reduction {
@@ -102,10 +105,15 @@ impl CrossEntropy {
         ("CLASS_WEIGHTS", f64::from(u8::from(self.class_weights == ClassWeights::Given)))
     }
 
-    /// The inputs to bind: without class weights, the weights once more, since a binding that is not used has to be filled too.
-    fn bound(&self, first: usize) -> [usize; 4] {
-        let weight = first + 2;
-        [first, first + 1, weight, if self.class_weights == ClassWeights::Given { weight + 1 } else { weight }]
+    /// The inputs to bind. Without class weights, the weights take their place, since a binding that is not used must be filled, too.
+    fn bound(&self) -> [Binding; 4] {
+        let class_weight = if self.class_weights == ClassWeights::Given { "class_weight" } else { "weight" };
+        [
+            Binding::of("logits"),
+            Binding::of("target").named("targets"),
+            Binding::of("weight").named("weights"),
+            Binding::of(class_weight).named("class_weights"),
+        ]
     }
 }
 
@@ -117,7 +125,7 @@ impl Kernel for CrossEntropy {
     fn args(&self) -> Vec<Arg> {
         let mut args = self.inputs();
         args.push(Arg::write("loss", DType::F32, 2));
-        args.push(Arg::write("rows", DType::F32, 4 * self.n_rows));
+        args.push(Arg::write("rows", DType::F32, [self.n_rows, 4]));
         args.push(Arg::scratch("losses", DType::F32, self.n_rows));
         args.extend(self.merge().args().into_iter().filter(|arg| arg.access == Access::Scratch));
         args
@@ -131,16 +139,16 @@ impl Kernel for CrossEntropy {
         let RowDispatch { entry, constant, workgroups } = RowDispatch::choose(self.name(), adapter, self.n_rows, self.n_classes)?;
         let loss = self.inputs().len();
         let (rows, losses) = (loss + 1, loss + 2);
-        let of_rows = Dispatch {
-            label: "kernels.cross_entropy",
-            wgsl: module!("cross_entropy.wgsl", "class_weight.wgsl", "../core/exp_sums.wgsl"),
-            entry,
-            constants: vec![constant, self.constant()],
-            params: self.params(),
-            reads: self.bound(0).to_vec(),
-            writes: vec![rows, losses],
+        let of_rows = Dispatch::new(
+            "kernels.cross_entropy",
+            module!("cross_entropy.wgsl", "class_weight.wgsl", "../core/exp_sums.wgsl"),
             workgroups,
-        };
+        )
+        .entry(entry)
+        .constants([constant, self.constant()])
+        .params(self.params())
+        .param("nan_bits", f32::NAN.to_bits())
+        .bind(&self.args(), self.bound(), [Binding::of("rows").elements("vec4f"), Binding::of("losses")])?;
         let merged = match self.reduction {
             Reduction::Mean => vec![rows, losses, loss, losses + 1, losses + 2],
             Reduction::Sum => vec![losses, loss, losses + 1, losses + 2],
@@ -186,8 +194,8 @@ impl Kernel for CrossEntropyGrad {
         let mut args = vec![Arg::read("grad_loss", DType::F32, 1)];
         args.extend(self.forward.inputs());
         args.push(Arg::read("loss", DType::F32, 2));
-        args.push(Arg::read("rows", DType::F32, 4 * self.forward.n_rows));
-        args.push(Arg::write("grad_logits", DType::F32, self.forward.n_rows * self.forward.n_classes));
+        args.push(Arg::read("rows", DType::F32, [self.forward.n_rows, 4]));
+        args.push(Arg::write("grad_logits", DType::F32, [self.forward.n_rows, self.forward.n_classes]));
         args
     }
 
@@ -196,21 +204,15 @@ impl Kernel for CrossEntropyGrad {
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        let loss = 1 + self.forward.inputs().len();
-        let mut reads = vec![0];
-        reads.extend(self.forward.bound(1));
-        reads.extend([loss, loss + 1]);
         let n = self.forward.n_rows * self.forward.n_classes;
-        Ok(vec![Dispatch {
-            label: "kernels.cross_entropy_grad",
-            wgsl: module!("cross_entropy_grad.wgsl", "class_weight.wgsl"),
-            entry: "main",
-            constants: vec![self.forward.constant()],
-            params: self.forward.params(),
-            reads,
-            writes: vec![loss + 2],
-            workgroups: fold_workgroups(self.name(), n.div_ceil(64))?,
-        }])
+        let module = module!("cross_entropy_grad.wgsl", "class_weight.wgsl");
+        let dispatch = Dispatch::elementwise(self.name(), "kernels.cross_entropy_grad", module, n)?
+            .constants([self.forward.constant()])
+            .params(self.forward.params());
+        let mut reads = vec![Binding::of("grad_loss")];
+        reads.extend(self.forward.bound());
+        reads.extend([Binding::of("loss"), Binding::of("rows").elements("vec4f")]);
+        Ok(vec![dispatch.bind(&self.args(), reads, ["grad_logits"])?])
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {

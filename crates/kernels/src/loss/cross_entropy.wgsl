@@ -3,29 +3,10 @@
 // Twin: cross_entropy_cpu.rs. Moves 4 bytes an element and 32 a row.
 // Ladder: row_a_lane (no barrier, for narrow rows and software adapters) -> row_a_group (coalesced).
 
-struct Params {
-    n_rows: u32,
-    n_classes: u32,
-    mean: u32,
-    ignores: u32,
-    ignored: u32,
-    smoothing: f32,
-    pad0: u32,
-    pad1: u32,
-}
-
 override WG: u32 = 64u;
 override CLASS_WEIGHTS: u32 = 0u;
 // A maximum before the first value; not minus infinity, whose difference from itself would be NaN.
 const LOWEST = -3.4028234e38;
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> logits: array<f32>;
-@group(0) @binding(2) var<storage, read> targets: array<u32>;
-@group(0) @binding(3) var<storage, read> weights: array<f32>;
-@group(0) @binding(4) var<storage, read> class_weights: array<f32>;
-@group(0) @binding(5) var<storage, read_write> rows: array<vec4f>;
-@group(0) @binding(6) var<storage, read_write> losses: array<f32>;
 
 var<workgroup> partials: array<vec2f, WG>;
 
@@ -55,8 +36,8 @@ fn store(row: u32, m: f32, sum: f32, all_classes: vec2f) {
         return;
     }
     if col >= params.n_classes {
-        // Not a constant, which would be refused.
-        let nan = bitcast<f32>(0x7FC00000u + params.pad0);
+        // Not a constant, which WGSL refuses.
+        let nan = bitcast<f32>(params.nan_bits);
         rows[row] = vec4f(m, log_sum, nan, weights[row]);
         losses[row] = nan;
         return;

@@ -2,33 +2,9 @@
 // p[c] = exp(x[c] - m - log sum exp(x - m)).
 // Twin: cross_entropy_cpu.rs. Moves 8 bytes an element and 24 a row.
 
-struct Params {
-    n_rows: u32,
-    n_classes: u32,
-    mean: u32,
-    ignores: u32,
-    ignored: u32,
-    smoothing: f32,
-    pad0: u32,
-    pad1: u32,
-}
-
-override WG: u32 = 64u;
 override CLASS_WEIGHTS: u32 = 0u;
 
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> grad_loss: array<f32>;
-@group(0) @binding(2) var<storage, read> logits: array<f32>;
-@group(0) @binding(3) var<storage, read> targets: array<u32>;
-@group(0) @binding(4) var<storage, read> weights: array<f32>;
-@group(0) @binding(5) var<storage, read> class_weights: array<f32>;
-@group(0) @binding(6) var<storage, read> loss: array<f32>;
-@group(0) @binding(7) var<storage, read> rows: array<vec4f>;
-@group(0) @binding(8) var<storage, read_write> grad_logits: array<f32>;
-
-@compute @workgroup_size(WG)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
-    let i = (group.y * groups.x + group.x) * WG + lane;
+fn element(i: u32) {
     if i >= params.n_rows * params.n_classes {
         return;
     }

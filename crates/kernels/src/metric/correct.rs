@@ -2,7 +2,7 @@ use super::correct_cpu;
 use crate::core::module::module;
 use crate::core::rows::RowDispatch;
 use crate::core::sizes::check_sizes;
-use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs};
+use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, TwinArgs};
 
 /// Whether each row's greatest value stands in the column of its target: `y[r] = 1` if so, else 0. Its mean is the accuracy.
 ///
@@ -29,7 +29,7 @@ impl Kernel for Correct {
 
     fn args(&self) -> Vec<Arg> {
         vec![
-            Arg::read("x", DType::F32, self.n_rows * self.n_classes),
+            Arg::read("x", DType::F32, [self.n_rows, self.n_classes]),
             Arg::read("target", DType::U32, self.n_rows),
             Arg::write("y", DType::F32, self.n_rows),
         ]
@@ -41,16 +41,14 @@ impl Kernel for Correct {
 
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let RowDispatch { entry, constant, workgroups } = RowDispatch::choose(self.name(), adapter, self.n_rows, self.n_classes)?;
-        Ok(vec![Dispatch {
-            label: "kernels.correct",
-            wgsl: module!("correct.wgsl", "../core/nan.wgsl"),
-            entry,
-            constants: vec![constant],
-            params: bytemuck::cast_slice(&[self.n_rows as u32, self.n_classes as u32, 0, 0]).to_vec(),
-            reads: vec![0, 1],
-            writes: vec![2],
-            workgroups,
-        }])
+        let module = module!("correct.wgsl", "../core/row_entries.wgsl", "../core/nan.wgsl");
+        let dispatch = Dispatch::new("kernels.correct", module, workgroups)
+            .entry(entry)
+            .constants([constant])
+            .param("n_rows", self.n_rows)
+            .param("n_cols", self.n_classes);
+        let reads = [Binding::of("x"), Binding::of("target").named("targets")];
+        Ok(vec![dispatch.bind(&self.args(), reads, ["y"])?])
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {

@@ -3,7 +3,7 @@ use crate::core::module::{module, part};
 use crate::core::sizes::check_sizes;
 use crate::core::stored_form::{StoredForm, sharing, with_element};
 use crate::core::stored_types::{Group, Template};
-use crate::{Activation, Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, fold_workgroups};
+use crate::{Activation, Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, Param, TwinArgs};
 
 const BATCH_NORM_STATS: Template = Template::new(&[part!("batch_norm_stats.wgsl")], &[Group::one("X").loads()]);
 const BATCH_NORM: Template = Template::new(&[part!("batch_norm.wgsl")], &[Group::lane("X").loads().stores()]);
@@ -78,11 +78,14 @@ impl BatchNormShape {
         Ok(())
     }
 
-    pub(crate) fn params(&self, eps: f32, momentum: f32) -> Vec<u8> {
-        let sizes = [self.n_rows, self.n_channels, self.n_groups, self.group_rows(), self.part_rows(), self.group_parts()];
-        let mut words: Vec<u32> = sizes.iter().map(|&size| size as u32).collect();
-        words.extend([eps.to_bits(), momentum.to_bits()]);
-        bytemuck::cast_slice(&words).to_vec()
+    pub(crate) fn params(&self) -> [(&'static str, Param); 5] {
+        [
+            ("n_channels", self.n_channels.into()),
+            ("n_groups", self.n_groups.into()),
+            ("group_rows", self.group_rows().into()),
+            ("part_rows", self.part_rows().into()),
+            ("group_parts", self.group_parts().into()),
+        ]
     }
 }
 
@@ -159,28 +162,15 @@ impl StoredForm for BatchNormStats {
     }
 
     fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        let params = self.shape.params(self.eps, self.momentum);
-        let part = Dispatch {
-            label: "kernels.batch_norm_stats",
-            wgsl: BATCH_NORM_STATS.module(&[("X", dtypes[0])]),
-            entry: "main",
-            constants: vec![],
-            params: params.clone(),
-            reads: vec![0],
-            writes: vec![4],
-            workgroups: fold_workgroups(self.name(), (self.shape.n_parts_len() / 2).div_ceil(64))?,
-        };
-        let merge = Dispatch {
-            label: "kernels.batch_norm_stats.merge",
-            wgsl: module!("batch_norm_stats_merge.wgsl"),
-            entry: "main",
-            constants: vec![],
-            params,
-            reads: vec![4],
-            writes: vec![1, 2, 3],
-            workgroups: fold_workgroups(self.name(), self.shape.n_channels.div_ceil(64))?,
-        };
-        Ok(vec![part, merge])
+        let (module, n) = (BATCH_NORM_STATS.module(&[("X", dtypes[0])]), self.shape.n_parts_len() / 2);
+        let part = Dispatch::elementwise(self.name(), "kernels.batch_norm_stats", module, n)?.params(self.shape.params());
+        let (module, n) = (module!("batch_norm_stats_merge.wgsl"), self.shape.n_channels);
+        let merge = Dispatch::elementwise(self.name(), "kernels.batch_norm_stats.merge", module, n)?
+            .params(self.shape.params())
+            .param("eps", self.eps)
+            .param("momentum", self.momentum);
+        let args = self.args();
+        Ok(vec![part.bind(&args, ["x"], ["parts"])?, merge.bind(&args, ["parts"], ["running_mean", "running_var", "stats"])?])
     }
 
     fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
@@ -218,16 +208,11 @@ impl Kernel for BatchNormFrozenStats {
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        Ok(vec![Dispatch {
-            label: "kernels.batch_norm_frozen_stats",
-            wgsl: module!("batch_norm_frozen_stats.wgsl"),
-            entry: "main",
-            constants: vec![],
-            params: bytemuck::cast_slice(&[self.n_channels as u32, self.eps.to_bits(), 0, 0]).to_vec(),
-            reads: vec![0, 1],
-            writes: vec![2],
-            workgroups: fold_workgroups(self.name(), self.n_channels.div_ceil(64))?,
-        }])
+        let (module, n) = (module!("batch_norm_frozen_stats.wgsl"), self.n_channels);
+        let dispatch = Dispatch::elementwise(self.name(), "kernels.batch_norm_frozen_stats", module, n)?
+            .param("n_channels", n)
+            .param("eps", self.eps);
+        Ok(vec![dispatch.bind(&self.args(), ["running_mean", "running_var"], ["stats"])?])
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
@@ -298,16 +283,11 @@ impl StoredForm for BatchNorm {
 
     fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let shape = self.shape.in_lanes(dtypes[0]);
-        Ok(vec![Dispatch {
-            label: "kernels.batch_norm",
-            wgsl: BATCH_NORM.module(&[("X", dtypes[0])]).with_all(self.activation.parts()),
-            entry: "main",
-            constants: vec![],
-            params: shape.params(0.0, 0.0),
-            reads: vec![0, 1, 2, 3],
-            writes: vec![4],
-            workgroups: fold_workgroups(self.name(), shape.len().div_ceil(64))?,
-        }])
+        let module = BATCH_NORM.module(&[("X", dtypes[0])]).with_all(self.activation.parts());
+        let dispatch = Dispatch::elementwise(self.name(), "kernels.batch_norm", module, shape.len())?.params(shape.params());
+        let of_channels = ["stats", "weight", "bias"].map(|name| Binding::of(name).elements("V"));
+        let reads = [Binding::of("x").elements("X"), of_channels[0], of_channels[1], of_channels[2]];
+        Ok(vec![dispatch.bind(&self.args(), reads, [Binding::of("y").elements("X")])?])
     }
 
     fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {

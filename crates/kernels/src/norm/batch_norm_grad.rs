@@ -1,271 +1,132 @@
-use super::batch_norm_grad_cpu;
-use crate::core::module::{module, part};
-use crate::core::stored_form::{StoredForm, sharing, with_element};
-use crate::core::stored_types::{Group, Template};
-use crate::{Adapter, Arg, BatchNormShape, Cost, DType, Dispatch, Error, Kernel, TwinArgs, fold_workgroups};
+//! The gradients of a batch normalisation: all are expressions.
 
-const BATCH_NORM_GRAD_SUMS: Template =
-    Template::new(&[part!("batch_norm_grad_sums.wgsl")], &[Group::one("GRAD_Y").loads(), Group::one("X").loads()]);
-const BATCH_NORM_GRAD: Template = Template::new(&[part!("batch_norm_grad.wgsl")], &[Group::lane("X").loads().stores()]);
-const BATCH_NORM_FROZEN_GRAD: Template =
-    Template::new(&[part!("batch_norm_frozen_grad.wgsl")], &[Group::lane("X").loads().stores()]);
+use crate::expr::Expr;
+use crate::{BatchNormShape, DType, Map, MapInput, MapOutput, MapReduce, ReduceOp};
 
-/// What the gradients of a batch normalisation are made of, by group and channel: `sum_grad_y = Σ grad_y` and `sum_grad_y_x = Σ grad_y x̂`, `x̂` being the normalised
-/// values.
-///
-/// Their sums over the groups, each a [`MapReduce`](crate::MapReduce), are the gradients of bias and weight.
-///
-/// # Shapes
-/// `grad_y`, `x`: `[n_rows, n_channels]`; `stats`: `[n_groups, 2, n_channels]`; `sum_grad_y`, `sum_grad_y_x`: `[n_groups, n_channels]`.
-/// # Dtypes
-/// f32; `grad_y` and `x` in f16 and bf16 by [`stored`](crate::stored). Parts of a group are added in order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BatchNormGradSums {
-    /// The sizes.
-    pub shape: BatchNormShape,
+/// Which of the two halves of `stats` and `sums`.
+#[derive(Clone, Copy)]
+enum Half {
+    /// The means; the sums of gradients.
+    First,
+    /// The inverse standard deviations; the sums of gradients times normalised values.
+    Second,
 }
 
-impl Kernel for BatchNormGradSums {
-    fn name(&self) -> &'static str {
-        "batch_norm_grad_sums"
+impl BatchNormShape {
+    /// Groups, rows of a group, channels.
+    fn grouped(&self) -> [usize; 3] {
+        [self.n_groups, self.group_rows(), self.n_channels]
     }
 
-    fn args(&self) -> Vec<Arg> {
-        let shape = &self.shape;
-        vec![
-            Arg::read("grad_y", DType::F32, shape.len()),
-            Arg::read("x", DType::F32, shape.len()),
-            Arg::read("stats", DType::F32, shape.n_stats()),
-            Arg::write("sum_grad_y", DType::F32, shape.n_stats() / 2),
-            Arg::write("sum_grad_y_x", DType::F32, shape.n_stats() / 2),
-            Arg::scratch("parts", DType::F32, shape.n_parts_len()),
-        ]
+    /// `x` or what is stored like it.
+    fn elements(&self) -> MapInput {
+        MapInput::new(&self.grouped(), DType::F32)
     }
 
-    fn check(&self) -> Result<(), Error> {
-        self.shape.check(self)
+    /// A value for each channel.
+    fn channels(&self) -> MapInput {
+        MapInput::new(&[self.n_channels], DType::F32)
     }
 
-    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        self.stored_dispatches(&[DType::F32], adapter)
-    }
-
-    fn twin(&self, args: &mut TwinArgs<'_>) {
-        self.stored_twin(&[DType::F32], args);
-    }
-
-    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
-        self.stored_form(dtypes)
-    }
-
-    fn cost(&self) -> Cost {
-        let n = self.shape.len() as u64;
-        Cost { flops: 5 * n, bytes: 8 * n }
-    }
-}
-
-impl StoredForm for BatchNormGradSums {
-    fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
-        sharing(self, &[0, 1], dtypes)
-    }
-
-    fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        let params = self.shape.params(0.0, 0.0);
-        let part = Dispatch {
-            label: "kernels.batch_norm_grad_sums",
-            wgsl: BATCH_NORM_GRAD_SUMS.module(&[("X", dtypes[0]), ("GRAD_Y", dtypes[0])]),
-            entry: "main",
-            constants: vec![],
-            params: params.clone(),
-            reads: vec![0, 1, 2],
-            writes: vec![5],
-            workgroups: fold_workgroups(self.name(), (self.shape.n_parts_len() / 2).div_ceil(64))?,
-        };
-        let merge = Dispatch {
-            label: "kernels.batch_norm_grad_sums.merge",
-            wgsl: module!("batch_norm_grad_sums_merge.wgsl"),
-            entry: "main",
-            constants: vec![],
-            params,
-            reads: vec![5],
-            writes: vec![3, 4],
-            workgroups: fold_workgroups(self.name(), (self.shape.n_stats() / 2).div_ceil(64))?,
-        };
-        Ok(vec![part, merge])
-    }
-
-    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
-        let sums = [args.write(3), args.write(4)];
-        let (stats, parts) = (args.read(2), args.write(5));
-        with_element!(dtypes[0], T => {
-            batch_norm_grad_cpu::sums::<T>(&self.shape, args.read(0), args.read(1), stats, sums, parts);
-        });
-    }
-}
-
-/// The gradient of a batch normalisation in its input, where the statistics are those of the batch and change with it:
-/// `grad_x = weight / √(var + ε) · (grad_y - (sum_grad_y + x̂ sum_grad_y_x) / m)`, `m` being the rows of a group.
-///
-/// # Shapes
-/// `grad_y`, `x`, `grad_x`: `[n_rows, n_channels]`; `stats`: `[n_groups, 2, n_channels]`; `weight`: `[n_channels]`; `sum_grad_y`, `sum_grad_y_x`: `[n_groups, n_channels]`,
-/// of [`BatchNormGradSums`].
-/// # Dtypes
-/// f32; `grad_y`, `x` and `grad_x` in f16 and bf16 by [`stored`](crate::stored).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BatchNormGrad {
-    /// The sizes.
-    pub shape: BatchNormShape,
-}
-
-impl Kernel for BatchNormGrad {
-    fn name(&self) -> &'static str {
-        "batch_norm_grad"
-    }
-
-    fn args(&self) -> Vec<Arg> {
-        let shape = &self.shape;
-        vec![
-            Arg::read("grad_y", DType::F32, shape.len()),
-            Arg::read("x", DType::F32, shape.len()),
-            Arg::read("stats", DType::F32, shape.n_stats()),
-            Arg::read("weight", DType::F32, shape.n_channels),
-            Arg::read("sum_grad_y", DType::F32, shape.n_stats() / 2),
-            Arg::read("sum_grad_y_x", DType::F32, shape.n_stats() / 2),
-            Arg::write("grad_x", DType::F32, shape.len()),
-        ]
-    }
-
-    fn check(&self) -> Result<(), Error> {
-        self.shape.check(self)
-    }
-
-    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        self.stored_dispatches(&[DType::F32], adapter)
-    }
-
-    fn twin(&self, args: &mut TwinArgs<'_>) {
-        self.stored_twin(&[DType::F32], args);
-    }
-
-    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
-        self.stored_form(dtypes)
-    }
-
-    fn cost(&self) -> Cost {
-        let n = self.shape.len() as u64;
-        Cost { flops: 7 * n, bytes: 12 * n }
-    }
-}
-
-impl StoredForm for BatchNormGrad {
-    /// Invocations take two channels.
-    fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
-        sharing(self, &[0, 1, 6], dtypes).filter(|_| self.shape.n_channels.is_multiple_of(2))
-    }
-
-    fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        let shape = self.shape.in_lanes(dtypes[0]);
-        Ok(vec![Dispatch {
-            label: "kernels.batch_norm_grad",
-            wgsl: BATCH_NORM_GRAD.module(&[("X", dtypes[0])]),
-            entry: "main",
-            constants: vec![],
-            params: shape.params(0.0, 0.0),
-            reads: vec![0, 1, 2, 3, 4, 5],
-            writes: vec![6],
-            workgroups: fold_workgroups(self.name(), shape.len().div_ceil(64))?,
-        }])
-    }
-
-    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
-        let sums = [args.read(4), args.read(5)];
-        let (stats, weight) = (args.read(2), args.read(3));
-        with_element!(dtypes[0], T => {
-            batch_norm_grad_cpu::run::<T>(&self.shape, args.read(0), args.read(1), stats, weight, sums, args.write(6));
-        });
-    }
-}
-
-/// The gradient of a batch normalisation in its input, where the statistics are the running ones and do not depend on it:
-/// `grad_x = grad_y weight / √(var + ε)`.
-///
-/// # Shapes
-/// `grad_y`, `grad_x`: `[n_rows, n_channels]`; `stats`: `[1, 2, n_channels]`; `weight`: `[n_channels]`.
-/// # Dtypes
-/// f32; `grad_y` and `grad_x` in f16 and bf16 by [`stored`](crate::stored).
-/// # Errors
-/// [`Error::Size`] for more than one group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BatchNormFrozenGrad {
-    /// The sizes, in one group.
-    pub shape: BatchNormShape,
-}
-
-impl Kernel for BatchNormFrozenGrad {
-    fn name(&self) -> &'static str {
-        "batch_norm_frozen_grad"
-    }
-
-    fn args(&self) -> Vec<Arg> {
-        let shape = &self.shape;
-        vec![
-            Arg::read("grad_y", DType::F32, shape.len()),
-            Arg::read("stats", DType::F32, shape.n_stats()),
-            Arg::read("weight", DType::F32, shape.n_channels),
-            Arg::write("grad_x", DType::F32, shape.len()),
-        ]
-    }
-
-    fn check(&self) -> Result<(), Error> {
-        if self.shape.n_groups != 1 {
-            let expected = "1, since the running statistics are those of all rows";
-            return Err(Error::Size { kernel: self.name(), size: "n_groups", found: self.shape.n_groups, expected });
+    /// Means or inverse standard deviations of `stats`, `[n_groups, 2, n_channels]`.
+    fn statistic(&self, half: Half) -> MapInput {
+        let c = self.n_channels;
+        MapInput {
+            shape: vec![self.n_groups, 1, c],
+            strides: vec![c.saturating_mul(2), c, 1],
+            offset: half as usize * c,
+            len: self.n_stats(),
+            dtype: DType::F32,
         }
-        self.shape.check(self)
     }
 
-    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        self.stored_dispatches(&[DType::F32], adapter)
+    /// One of the two sums of [`grad_sums`](Self::grad_sums), `[2, n_groups, n_channels]`.
+    fn sum(&self, half: Half) -> MapInput {
+        let (g, c) = (self.n_groups, self.n_channels);
+        MapInput {
+            shape: vec![g, 1, c],
+            strides: vec![c, c, 1],
+            offset: half as usize * (self.n_stats() / 2),
+            len: self.n_stats(),
+            dtype: DType::F32,
+        }
     }
 
-    fn twin(&self, args: &mut TwinArgs<'_>) {
-        self.stored_twin(&[DType::F32], args);
+    /// The kernel of the sums that the gradients of a batch normalisation are made of, by group and channel: `Σ grad_y` and `Σ grad_y x̂`, where `x̂` are the normalised values.
+    ///
+    /// # Shapes
+    /// Its arguments are `grad_y` and `x`, `[n_rows, n_channels]`; `stats` twice, `[n_groups, 2, n_channels]`; and `sums`, `[2, n_groups, n_channels]`. The groups divide the rows.
+    /// # Dtypes
+    /// f32; `grad_y` and `x` in f16 and bf16 by [`stored`](crate::stored).
+    pub fn grad_sums(&self) -> MapReduce {
+        let [grad_y, x, mean, inv_std] = [0, 1, 2, 3].map(Expr::input);
+        let normalised = (x - mean) * inv_std;
+        MapReduce {
+            shape: self.grouped().to_vec(),
+            inputs: vec![self.elements(), self.elements(), self.statistic(Half::First), self.statistic(Half::Second)],
+            exprs: vec![grad_y.clone(), grad_y * normalised],
+            op: ReduceOp::Sum,
+            dims: vec![1],
+            results: vec![Expr::input(0), Expr::input(1)],
+        }
     }
 
-    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
-        self.stored_form(dtypes)
+    /// The kernel of the gradient of the bias, from `sums` to `[n_channels]`.
+    ///
+    /// # Shapes
+    /// Its arguments are `sums` of [`grad_sums`](Self::grad_sums), and `grad_bias`, `[n_channels]`.
+    pub fn grad_bias(&self) -> MapReduce {
+        self.sum_over_groups(Half::First)
     }
 
-    fn cost(&self) -> Cost {
-        let n = self.shape.len() as u64;
-        Cost { flops: 2 * n, bytes: 8 * n }
-    }
-}
-
-impl StoredForm for BatchNormFrozenGrad {
-    /// Invocations take two channels.
-    fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
-        sharing(self, &[0, 3], dtypes).filter(|_| self.shape.n_channels.is_multiple_of(2))
+    /// The kernel of the gradient of the weight; its arguments are those of [`grad_bias`](Self::grad_bias).
+    pub fn grad_weight(&self) -> MapReduce {
+        self.sum_over_groups(Half::Second)
     }
 
-    fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        let shape = self.shape.in_lanes(dtypes[0]);
-        Ok(vec![Dispatch {
-            label: "kernels.batch_norm_frozen_grad",
-            wgsl: BATCH_NORM_FROZEN_GRAD.module(&[("X", dtypes[0])]),
-            entry: "main",
-            constants: vec![],
-            params: shape.params(0.0, 0.0),
-            reads: vec![0, 1, 2],
-            writes: vec![3],
-            workgroups: fold_workgroups(self.name(), shape.len().div_ceil(64))?,
-        }])
+    fn sum_over_groups(&self, half: Half) -> MapReduce {
+        let shape = [self.n_groups, 1, self.n_channels];
+        MapReduce { inputs: vec![self.sum(half)], ..MapReduce::of(ReduceOp::Sum, &shape, &[0, 1]) }
     }
 
-    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
-        let (stats, weight) = (args.read(1), args.read(2));
-        with_element!(dtypes[0], T => {
-            batch_norm_grad_cpu::frozen::<T>(&self.shape, args.read(0), stats, weight, args.write(3));
-        });
+    /// The kernel of the gradient of `x`, where the statistics are those of the batch and depend on it:
+    /// `grad_x = weight / √(var + ε) · (grad_y - (Σ grad_y + x̂ Σ grad_y x̂) / m)`, where `m` is the number of rows of a group.
+    ///
+    /// # Shapes
+    /// Its arguments are `grad_y` and `x`, `[n_rows, n_channels]`; `stats` twice, `[n_groups, 2, n_channels]`; `weight`, `[n_channels]`; `sums` twice, `[2, n_groups, n_channels]`, of
+    /// [`grad_sums`](Self::grad_sums); and `grad_x`, `[n_rows, n_channels]`.
+    /// # Dtypes
+    /// f32; `grad_y`, `x` and `grad_x` in f16 and bf16 by [`stored`](crate::stored).
+    pub fn grad_x(&self) -> Map {
+        let [grad_y, x, mean, inv_std, weight, sum, sum_x] = [0, 1, 2, 3, 4, 5, 6].map(Expr::input);
+        let share = 1.0 / self.group_rows() as f32;
+        let of_batch = (sum + (x - mean) * &inv_std * sum_x) * share;
+        self.map(
+            vec![
+                self.elements(),
+                self.elements(),
+                self.statistic(Half::First),
+                self.statistic(Half::Second),
+                self.channels(),
+                self.sum(Half::First),
+                self.sum(Half::Second),
+            ],
+            inv_std * weight * (grad_y - of_batch),
+        )
+    }
+
+    /// The kernel of the gradient of `x`, where the statistics are the running ones and do not depend on it: `grad_x = grad_y weight / √(var + ε)`.
+    ///
+    /// # Shapes
+    /// Its arguments are `grad_y`, `[n_rows, n_channels]`; `stats`, `[n_groups, 2, n_channels]`; `weight`, `[n_channels]`; and `grad_x`, `[n_rows, n_channels]`.
+    /// # Dtypes
+    /// f32; `grad_y` and `grad_x` in f16 and bf16 by [`stored`](crate::stored).
+    pub fn frozen_grad_x(&self) -> Map {
+        let [grad_y, inv_std, weight] = [0, 1, 2].map(Expr::input);
+        self.map(vec![self.elements(), self.statistic(Half::Second), self.channels()], grad_y * (inv_std * weight))
+    }
+
+    fn map(&self, inputs: Vec<MapInput>, expr: Expr) -> Map {
+        Map { shape: self.grouped().to_vec(), inputs, outputs: vec![MapOutput { expr, dtype: DType::F32 }] }
     }
 }

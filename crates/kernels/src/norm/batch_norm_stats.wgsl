@@ -2,26 +2,7 @@
 // Twin: `stats` in batch_norm_cpu.rs. Moves 4 bytes an element, 2 in 16 bits, twice; the second time they are in cache.
 // One invocation a channel and part, neighbours along the channels; no barrier.
 
-struct Params {
-    n_rows: u32,
-    n_channels: u32,
-    n_groups: u32,
-    group_rows: u32,
-    part_rows: u32,
-    group_parts: u32,
-    eps: f32,
-    momentum: f32,
-}
-
-override WG: u32 = 64u;
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> x: array<X>;
-@group(0) @binding(2) var<storage, read_write> parts: array<f32>;
-
-@compute @workgroup_size(WG)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
-    let i = (group.y * groups.x + group.x) * WG + lane;
+fn element(i: u32) {
     if i >= params.n_groups * params.group_parts * params.n_channels {
         return;
     }

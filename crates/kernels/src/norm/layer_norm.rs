@@ -3,7 +3,7 @@ use crate::core::module::module;
 use crate::core::rows::RowDispatch;
 use crate::core::sizes::check_sizes;
 use crate::expr::Expr;
-use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, MapInput, MapReduce, ReduceOp, TwinArgs};
+use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, MapInput, MapReduce, Param, ReduceOp, TwinArgs};
 
 /// Normalises each row: `y[r,c] = (x[r,c] - mean_r) / √(var_r + ε) · weight[c] + bias[c]`, the variance that of all `n_cols` values.
 ///
@@ -73,15 +73,15 @@ impl LayerNorm {
     }
 
     fn n(&self) -> usize {
-        self.n_rows * self.n_cols
+        self.n_rows.saturating_mul(self.n_cols)
     }
 
     fn check_of(&self, kernel: &impl Kernel) -> Result<(), Error> {
         check_sizes(kernel, &[("n_rows", self.n_rows), ("n_cols", self.n_cols)])
     }
 
-    fn params(&self) -> Vec<u8> {
-        bytemuck::cast_slice(&[self.n_rows as u32, self.n_cols as u32, self.eps.to_bits(), 0]).to_vec()
+    fn params(&self) -> [(&'static str, Param); 3] {
+        [("n_rows", self.n_rows.into()), ("n_cols", self.n_cols.into()), ("eps", self.eps.into())]
     }
 
     fn constants(&self) -> [(&'static str, f64); 2] {
@@ -104,7 +104,7 @@ impl Kernel for LayerNorm {
             args.push(Arg::read("bias", DType::F32, self.n_cols));
         }
         args.push(Arg::write("y", DType::F32, self.n()));
-        args.push(Arg::write("stats", DType::F32, 2 * self.n_rows));
+        args.push(Arg::write("stats", DType::F32, [self.n_rows, 2]));
         args
     }
 
@@ -114,23 +114,20 @@ impl Kernel for LayerNorm {
 
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let RowDispatch { entry, constant, workgroups } = RowDispatch::choose(self.name(), adapter, self.n_rows, self.n_cols)?;
-        let y = 1 + self.affine.n_args();
-        // A binding that is not used has to be filled too.
+        // A binding that is not used must be filled, too.
         let (weight, bias) = match self.affine {
             Affine::None => (0, 0),
             Affine::Weight => (1, 0),
             Affine::WeightAndBias => (1, 2),
         };
-        Ok(vec![Dispatch {
-            label: "kernels.layer_norm",
-            wgsl: module!("layer_norm.wgsl"),
-            entry,
-            constants: [&[constant], &self.constants()[..]].concat(),
-            params: self.params(),
-            reads: vec![0, weight, bias],
-            writes: vec![y, y + 1],
-            workgroups,
-        }])
+        let dispatch = Dispatch::new("kernels.layer_norm", module!("layer_norm.wgsl"), workgroups)
+            .entry(entry)
+            .constants([constant])
+            .constants(self.constants())
+            .params(self.params());
+        let reads = [Binding::of("x"), Binding::at(weight).named("weight"), Binding::at(bias).named("bias")];
+        let writes = [Binding::of("y"), Binding::of("stats").elements("vec2f")];
+        Ok(vec![dispatch.bind(&self.args(), reads, writes)?])
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
@@ -172,7 +169,7 @@ impl Kernel for LayerNormGrad {
         if affine.has_weight() {
             args.push(Arg::read("weight", DType::F32, n_cols));
         }
-        args.push(Arg::read("stats", DType::F32, 2 * n_rows));
+        args.push(Arg::read("stats", DType::F32, [n_rows, 2]));
         args.push(Arg::write("grad_x", DType::F32, n));
         args
     }
@@ -186,16 +183,13 @@ impl Kernel for LayerNormGrad {
         let RowDispatch { entry, constant, workgroups } = RowDispatch::choose(self.name(), adapter, n_rows, n_cols)?;
         let stats = 2 + usize::from(affine.has_weight());
         let weight = if affine.has_weight() { 2 } else { stats };
-        Ok(vec![Dispatch {
-            label: "kernels.layer_norm_grad",
-            wgsl: module!("layer_norm_grad.wgsl"),
-            entry,
-            constants: vec![constant, self.forward.constants()[0]],
-            params: self.forward.params(),
-            reads: vec![0, 1, weight, stats],
-            writes: vec![stats + 1],
-            workgroups,
-        }])
+        let module = module!("layer_norm_grad.wgsl", "../core/row_entries.wgsl", "../core/join_sums.wgsl");
+        let dispatch = Dispatch::new("kernels.layer_norm_grad", module, workgroups)
+            .entry(entry)
+            .constants([constant, self.forward.constants()[0]])
+            .params(self.forward.params());
+        let reads = [Binding::of("grad_y"), Binding::of("x"), Binding::at(weight).named("weight"), Binding::of("stats")];
+        Ok(vec![dispatch.bind(&self.args(), reads, ["grad_x"])?])
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {

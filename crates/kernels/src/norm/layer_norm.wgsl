@@ -2,23 +2,9 @@
 // Twin: layer_norm_cpu.rs. Moves 8 bytes an element, if the second and third reading of x come from a cache.
 // Ladder: row_a_lane (no barrier, for narrow rows and software adapters) -> row_a_group (coalesced).
 
-struct Params {
-    n_rows: u32,
-    n_cols: u32,
-    eps: f32,
-    pad: u32,
-}
-
 override WG: u32 = 64u;
 override HAS_WEIGHT: u32 = 0u;
 override HAS_BIAS: u32 = 0u;
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> x: array<f32>;
-@group(0) @binding(2) var<storage, read> weight: array<f32>;
-@group(0) @binding(3) var<storage, read> bias: array<f32>;
-@group(0) @binding(4) var<storage, read_write> y: array<f32>;
-@group(0) @binding(5) var<storage, read_write> stats: array<vec2f>;
 
 var<workgroup> partials: array<f32, WG>;
 

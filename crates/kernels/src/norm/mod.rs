@@ -2,8 +2,7 @@
 
 pub(crate) mod batch_norm;
 pub(crate) mod batch_norm_cpu;
-pub(crate) mod batch_norm_grad;
-pub(crate) mod batch_norm_grad_cpu;
+mod batch_norm_grad;
 pub(crate) mod layer_norm;
 pub(crate) mod layer_norm_cpu;
 pub(crate) mod softmax;

@@ -2,7 +2,7 @@ use super::softmax_cpu;
 use crate::core::module::module;
 use crate::core::rows::RowDispatch;
 use crate::core::sizes::check_sizes;
-use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs};
+use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, Param, TwinArgs};
 
 /// Softmax of each row: `y[r,c] = exp(x[r,c] - m) / Σ_k exp(x[r,k] - m)` with `m = max_k x[r,k]`; or its logarithm.
 ///
@@ -35,8 +35,8 @@ pub enum SoftmaxForm {
 }
 
 impl Softmax {
-    fn params(&self) -> Vec<u8> {
-        bytemuck::cast_slice(&[self.n_rows as u32, self.n_cols as u32, 0, 0]).to_vec()
+    fn params(&self) -> [(&'static str, Param); 2] {
+        [("n_rows", self.n_rows.into()), ("n_cols", self.n_cols.into())]
     }
 
     fn constant(&self) -> (&'static str, f64) {
@@ -53,7 +53,7 @@ impl Kernel for Softmax {
     }
 
     fn args(&self) -> Vec<Arg> {
-        let n = self.n_rows * self.n_cols;
+        let n = [self.n_rows, self.n_cols];
         vec![Arg::read("x", DType::F32, n), Arg::write("y", DType::F32, n)]
     }
 
@@ -63,16 +63,12 @@ impl Kernel for Softmax {
 
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let RowDispatch { entry, constant, workgroups } = RowDispatch::choose(self.name(), adapter, self.n_rows, self.n_cols)?;
-        Ok(vec![Dispatch {
-            label: "kernels.softmax",
-            wgsl: module!("softmax.wgsl", "softmax_row_a_lane.wgsl", "../core/exp_sums.wgsl"),
-            entry,
-            constants: vec![constant, self.constant()],
-            params: self.params(),
-            reads: vec![0],
-            writes: vec![1],
-            workgroups,
-        }])
+        let module = module!("softmax.wgsl", "../core/row_entries.wgsl", "../core/exp_sums.wgsl");
+        let dispatch = Dispatch::new("kernels.softmax", module, workgroups)
+            .entry(entry)
+            .constants([constant, self.constant()])
+            .params(self.params());
+        Ok(vec![dispatch.bind(&self.args(), ["x"], ["y"])?])
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
@@ -106,7 +102,7 @@ impl Kernel for SoftmaxGrad {
     }
 
     fn args(&self) -> Vec<Arg> {
-        let n = self.forward.n_rows * self.forward.n_cols;
+        let n = [self.forward.n_rows, self.forward.n_cols];
         vec![Arg::read("grad_y", DType::F32, n), Arg::read("y", DType::F32, n), Arg::write("grad_x", DType::F32, n)]
     }
 
@@ -117,16 +113,12 @@ impl Kernel for SoftmaxGrad {
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let Softmax { n_rows, n_cols, .. } = self.forward;
         let RowDispatch { entry, constant, workgroups } = RowDispatch::choose(self.name(), adapter, n_rows, n_cols)?;
-        Ok(vec![Dispatch {
-            label: "kernels.softmax_grad",
-            wgsl: module!("softmax_grad.wgsl", "softmax_row_a_lane.wgsl"),
-            entry,
-            constants: vec![constant, self.forward.constant()],
-            params: self.forward.params(),
-            reads: vec![0, 1],
-            writes: vec![2],
-            workgroups,
-        }])
+        let module = module!("softmax_grad.wgsl", "../core/row_entries.wgsl", "../core/join_sums.wgsl");
+        let dispatch = Dispatch::new("kernels.softmax_grad", module, workgroups)
+            .entry(entry)
+            .constants([constant, self.forward.constant()])
+            .params(self.forward.params());
+        Ok(vec![dispatch.bind(&self.args(), ["grad_y", "y"], ["grad_x"])?])
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {

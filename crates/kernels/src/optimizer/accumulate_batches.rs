@@ -1,7 +1,7 @@
 use super::accumulate_batches_cpu;
 use crate::core::module::module;
 use crate::core::sizes::check_sizes;
-use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs, fold_workgroups};
+use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs};
 
 /// Sums gradients over `every` batches, and leaves their mean where the step finds them: between the backward pass and what reads gradients.
 ///
@@ -42,16 +42,12 @@ impl Kernel for AccumulateBatches {
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        Ok(vec![Dispatch {
-            label: "kernels.accumulate_batches",
-            wgsl: module!("accumulate_batches.wgsl"),
-            entry: "main",
-            constants: vec![],
-            params: bytemuck::cast_slice(&[self.every, self.n_batches, self.inverse().to_bits(), 0]).to_vec(),
-            reads: vec![],
-            writes: vec![0, 1, 2],
-            workgroups: fold_workgroups(self.name(), self.n.div_ceil(64))?,
-        }])
+        let module = module!("accumulate_batches.wgsl");
+        let dispatch = Dispatch::elementwise(self.name(), "kernels.accumulate_batches", module, self.n)?
+            .param("every", self.every)
+            .param("n_batches", self.n_batches)
+            .param("inverse", self.inverse());
+        Ok(vec![dispatch.bind(&self.args(), Binding::NONE, ["grads", "sum", "state"])?])
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {

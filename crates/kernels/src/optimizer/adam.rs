@@ -2,7 +2,7 @@ use super::adam_cpu;
 use crate::core::float::ln;
 use crate::core::module::module;
 use crate::core::sizes::check_sizes;
-use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs, fold_workgroups};
+use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, Param, STATE_LEN, TwinArgs};
 
 /// One Adam or AdamW step over a flat run of parameters: all tensors of a model in one dispatch.
 ///
@@ -46,7 +46,22 @@ impl Adam {
     pub const fn new(n: usize, n_lr: usize) -> Self {
         Self { n, n_lr, beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: WeightDecay::Gradient(0.0) }
     }
+
+    /// The parameters of `adam_step.wgsl`.
+    pub(crate) fn rates(&self) -> [(&'static str, Param); 5] {
+        [
+            ("beta1", self.beta1.into()),
+            ("beta2", self.beta2.into()),
+            ("ln_beta1", ln(self.beta1).into()),
+            ("ln_beta2", ln(self.beta2).into()),
+            ("eps", self.eps.into()),
+        ]
+    }
 }
+
+/// The arguments as `adam_step.wgsl` names them.
+pub(crate) const ARGS_READ: [Binding; 3] = [Binding::of("grads"), Binding::of("lr").named("lr_table"), Binding::of("state")];
+pub(crate) const ARGS_WRITTEN: [Binding; 3] = [Binding::of("params").named("values"), Binding::of("m"), Binding::of("v")];
 
 impl Kernel for Adam {
     fn name(&self) -> &'static str {
@@ -79,18 +94,12 @@ impl Kernel for Adam {
             WeightDecay::Gradient(decay) => (decay, 0.0),
             WeightDecay::Decoupled(decay) => (0.0, decay),
         };
-        let [ln_beta1, ln_beta2] = [self.beta1, self.beta2].map(ln);
-        let floats = [self.beta1, self.beta2, ln_beta1, ln_beta2, self.eps, coupled, decoupled, 0.0];
-        Ok(vec![Dispatch {
-            label: "kernels.adam",
-            wgsl: module!("adam.wgsl", "exp_neg.wgsl"),
-            entry: "main",
-            constants: vec![],
-            params: bytemuck::cast_slice(&floats).to_vec(),
-            reads: vec![0, 1, 2],
-            writes: vec![3, 4, 5],
-            workgroups: fold_workgroups(self.name(), self.n.div_ceil(64))?,
-        }])
+        let module = module!("adam.wgsl", "adam_step.wgsl", "exp_neg.wgsl");
+        let dispatch = Dispatch::elementwise(self.name(), "kernels.adam", module, self.n)?
+            .params(self.rates())
+            .param("coupled_decay", coupled)
+            .param("decoupled_decay", decoupled);
+        Ok(vec![dispatch.bind(&self.args(), ARGS_READ, ARGS_WRITTEN)?])
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {

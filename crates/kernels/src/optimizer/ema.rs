@@ -1,7 +1,7 @@
 use super::ema_cpu;
 use crate::core::module::module;
 use crate::core::sizes::check_sizes;
-use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs, fold_workgroups};
+use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs};
 
 /// An exponential moving average of parameters: `average = decay average + (1 - decay) params`, all tensors of a model in one dispatch.
 ///
@@ -46,16 +46,11 @@ impl Kernel for Ema {
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        Ok(vec![Dispatch {
-            label: "kernels.ema",
-            wgsl: module!("ema.wgsl"),
-            entry: "main",
-            constants: vec![],
-            params: bytemuck::cast_slice(&[self.decay.to_bits(), self.every, 0, 0]).to_vec(),
-            reads: vec![0, 1],
-            writes: vec![2],
-            workgroups: fold_workgroups(self.name(), self.n.div_ceil(64))?,
-        }])
+        let dispatch = Dispatch::elementwise(self.name(), "kernels.ema", module!("ema.wgsl"), self.n)?
+            .param("decay", self.decay)
+            .param("every", self.every);
+        let reads = [Binding::of("params").named("values"), Binding::of("state")];
+        Ok(vec![dispatch.bind(&self.args(), reads, ["average"])?])
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {

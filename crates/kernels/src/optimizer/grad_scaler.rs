@@ -1,7 +1,7 @@
 use super::grad_scaler_cpu;
 use crate::core::module::module;
 use crate::core::sizes::check_sizes;
-use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs, fold_workgroups};
+use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs};
 
 /// Elements of a `scaler` buffer (u32): `verdict, n_good, n_skipped_in_a_row, n_skipped`.
 ///
@@ -46,16 +46,9 @@ impl Kernel for Unscale {
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        Ok(vec![Dispatch {
-            label: "kernels.unscale",
-            wgsl: module!("grad_scaler_unscale.wgsl"),
-            entry: "main",
-            constants: vec![],
-            params: vec![],
-            reads: vec![0],
-            writes: vec![1, 2, 3],
-            workgroups: fold_workgroups(self.name(), self.n.div_ceil(64))?,
-        }])
+        let dispatch = Dispatch::elementwise(self.name(), "kernels.unscale", module!("grad_scaler_unscale.wgsl"), self.n)?;
+        let flags = ["scaler", "state"].map(|name| Binding::of(name).elements("atomic<u32>"));
+        Ok(vec![dispatch.bind(&self.args(), ["scale"], [Binding::of("grads"), flags[0], flags[1]])?])
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
@@ -135,19 +128,14 @@ impl Kernel for UpdateScale {
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let [(growth, growth_exponent), (backoff, backoff_exponent)] =
             [self.growth_factor, self.backoff_factor].map(grad_scaler_cpu::mantissa_and_exponent);
-        let mut params = [0; 8];
-        params[..4].copy_from_slice(&[growth.to_bits(), growth_exponent as u32, backoff.to_bits(), backoff_exponent as u32]);
-        params[4] = self.growth_interval;
-        Ok(vec![Dispatch {
-            label: "kernels.update_scale",
-            wgsl: module!("grad_scaler_update.wgsl"),
-            entry: "main",
-            constants: vec![],
-            params: bytemuck::cast_slice(&params).to_vec(),
-            reads: vec![],
-            writes: vec![0, 1],
-            workgroups: [1, 1, 1],
-        }])
+        let dispatch = Dispatch::new("kernels.update_scale", module!("grad_scaler_update.wgsl"), [1, 1, 1])
+            .param("growth_mantissa", growth)
+            .param("growth_exponent", growth_exponent)
+            .param("backoff_mantissa", backoff)
+            .param("backoff_exponent", backoff_exponent)
+            .param("growth_interval", self.growth_interval);
+        let writes = [Binding::of("scale").elements("u32"), Binding::of("scaler")];
+        Ok(vec![dispatch.bind(&self.args(), Binding::NONE, writes)?])
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {

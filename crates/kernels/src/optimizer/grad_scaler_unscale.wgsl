@@ -1,15 +1,7 @@
 // g *= 1 / scale; if one of them is not finite, state.skip = 1, and scaler.verdict = 2 instead of 1. Nothing where no step is due.
 // Twin: grad_scaler_cpu.rs. Moves 8 bytes a gradient.
 // Ladder: a reduction of several passes and a kernel that divides -> one, whose invocations raise the flag, as rarely as there is one to raise.
-
-override WG: u32 = 64u;
-
-@group(0) @binding(0) var<storage, read> scale: array<f32>;
-@group(0) @binding(1) var<storage, read_write> grads: array<f32>;
-// verdict, n_good, n_skipped_in_a_row, n_skipped.
-@group(0) @binding(2) var<storage, read_write> scaler: array<atomic<u32>>;
-// batch, step, skip, n_skipped.
-@group(0) @binding(3) var<storage, read_write> state: array<atomic<u32>>;
+// `state` is (batch, step, skip, n_skipped).
 
 // By its bits for a power of two, so that it is exact on any adapter.
 fn inverse(x: f32) -> f32 {
@@ -23,9 +15,7 @@ fn is_finite(x: f32) -> bool {
     return (bitcast<u32>(x) & 0x7F800000u) != 0x7F800000u;
 }
 
-@compute @workgroup_size(WG)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
-    let i = (group.y * groups.x + group.x) * WG + lane;
+fn element(i: u32) {
     if i >= arrayLength(&grads) || atomicLoad(&state[2]) == 2u {
         return;
     }

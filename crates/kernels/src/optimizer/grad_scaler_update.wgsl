@@ -1,23 +1,6 @@
 // verdict 2: scale *= backoff, n_good = 0. 1: n_good += 1, and at the interval scale *= growth, if finite, and n_good = 0.
+// Each factor is mantissa * 2^exponent, with a mantissa from 1 to 2. `scale` is bound as its bits, since adapters may flush subnormal numbers to 0.
 // Twin: grad_scaler_cpu.rs. Moves 40 bytes.
-
-struct Params {
-    // Each factor is mantissa * 2^exponent, with a mantissa from 1 to 2.
-    growth_mantissa: f32,
-    growth_exponent: i32,
-    backoff_mantissa: f32,
-    backoff_exponent: i32,
-    growth_interval: u32,
-    pad0: u32,
-    pad1: u32,
-    pad2: u32,
-}
-
-@group(0) @binding(0) var<uniform> params: Params;
-// The bits of an f32: adapters may flush subnormal numbers to 0.
-@group(0) @binding(1) var<storage, read_write> scale: array<u32>;
-// verdict, n_good, n_skipped_in_a_row, n_skipped.
-@group(0) @binding(2) var<storage, read_write> scaler: array<u32>;
 
 const INFINITY_BITS: u32 = 0x7F800000u;
 

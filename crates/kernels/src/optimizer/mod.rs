@@ -5,7 +5,6 @@ pub(crate) mod accumulate_batches_cpu;
 pub(crate) mod adam;
 pub(crate) mod adam_cpu;
 pub(crate) mod clip;
-pub(crate) mod clip_cpu;
 pub(crate) mod ema;
 pub(crate) mod ema_cpu;
 pub(crate) mod grad_scaler;

@@ -1,6 +1,6 @@
 use super::muon_cpu;
 use crate::core::module::module;
-use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, Momentum, Runs, STATE_LEN, TwinArgs};
+use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, Momentum, Runs, STATE_LEN, TwinArgs};
 
 /// The first half of a step of Muon: the running mean of gradients, and the update that is to be orthogonalised, matrix by matrix.
 ///
@@ -47,17 +47,13 @@ impl Kernel for MuonMomentum {
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        let dispatch = Dispatch {
-            label: "kernels.muon_momentum",
-            wgsl: module!("muon_momentum.wgsl"),
-            entry: "main",
-            constants: vec![("NESTEROV", f64::from(u8::from(self.form == Momentum::Nesterov)))],
-            params: vec![],
-            reads: vec![0, 1],
-            writes: vec![2, 3],
-            workgroups: [1; 3],
-        };
-        self.runs.dispatches(self.name(), &[self.momentum.to_bits()], &dispatch)
+        let args = self.args();
+        self.runs.dispatches(self.name(), "kernels.muon_momentum", &module!("muon_momentum.wgsl"), |dispatch| {
+            dispatch
+                .constants([("NESTEROV", f64::from(u8::from(self.form == Momentum::Nesterov)))])
+                .param("momentum", self.momentum)
+                .bind(&args, ["grads", "state"], ["momentum", "update"])
+        })
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
@@ -114,17 +110,12 @@ impl Kernel for MuonStep {
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        let dispatch = Dispatch {
-            label: "kernels.muon_step",
-            wgsl: module!("muon_step.wgsl"),
-            entry: "main",
-            constants: vec![],
-            params: vec![],
-            reads: vec![0, 1, 2],
-            writes: vec![3],
-            workgroups: [1; 3],
-        };
-        self.runs.dispatches(self.name(), &[0, self.factor.to_bits(), self.weight_decay.to_bits()], &dispatch)
+        let args = self.args();
+        self.runs.dispatches(self.name(), "kernels.muon_step", &module!("muon_step.wgsl"), |dispatch| {
+            let reads = [Binding::of("update"), Binding::of("lr").named("lr_table"), Binding::of("state")];
+            let dispatch = dispatch.param("factor", self.factor).param("weight_decay", self.weight_decay);
+            dispatch.bind(&args, reads, [Binding::of("params").named("values")])
+        })
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {

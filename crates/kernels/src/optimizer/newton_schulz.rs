@@ -1,11 +1,11 @@
 use super::newton_schulz_cpu;
 use crate::core::module::module;
 use crate::core::sizes::check_sizes;
-use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, fold_workgroups};
+use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs};
 
 /// The factor of a quintic Newton–Schulz step: `y = a I + b A + c A²` for each symmetric matrix `A` of a batch, given its square.
 ///
-/// Of a matrix `X` with the Gram matrix `A = X Xᵀ`, the step is `X ← y X`; with `A = Xᵀ X` it is `X ← X y`, the same numbers, so that the smaller
+/// It is not a [`Map`](crate::Map), since the identity is not among its inputs. Of a matrix `X` with the Gram matrix `A = X Xᵀ`, the step is `X ← y X`; with `A = Xᵀ X` it is `X ← X y`, the same numbers, so that the smaller
 /// of the two serves and nothing is transposed. Each takes the singular values `s` of `X` to `a s + b s³ + c s⁵`, and leaves the singular vectors.
 ///
 /// # Shapes
@@ -24,13 +24,20 @@ pub struct NewtonSchulzFactor {
     pub coefficients: [f32; 3],
 }
 
+impl NewtonSchulzFactor {
+    /// Elements of all matrices.
+    const fn len(&self) -> usize {
+        self.n_batch.saturating_mul(self.n).saturating_mul(self.n)
+    }
+}
+
 impl Kernel for NewtonSchulzFactor {
     fn name(&self) -> &'static str {
         "newton_schulz_factor"
     }
 
     fn args(&self) -> Vec<Arg> {
-        let len = self.n_batch * self.n * self.n;
+        let len = self.len();
         vec![Arg::read("gram", DType::F32, len), Arg::read("square", DType::F32, len), Arg::write("y", DType::F32, len)]
     }
 
@@ -39,17 +46,12 @@ impl Kernel for NewtonSchulzFactor {
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        let [a, b, c] = self.coefficients.map(f32::to_bits);
-        Ok(vec![Dispatch {
-            label: "kernels.newton_schulz_factor",
-            wgsl: module!("newton_schulz.wgsl"),
-            entry: "main",
-            constants: vec![],
-            params: bytemuck::cast_slice(&[a, b, c, self.n as u32]).to_vec(),
-            reads: vec![0, 1],
-            writes: vec![2],
-            workgroups: fold_workgroups(self.name(), (self.n_batch * self.n * self.n).div_ceil(64))?,
-        }])
+        let [a, b, c] = self.coefficients;
+        let module = module!("newton_schulz.wgsl");
+        let dispatch = Dispatch::elementwise(self.name(), "kernels.newton_schulz_factor", module, self.len())?
+            .params([("a", a.into()), ("b", b.into()), ("c", c.into())])
+            .param("n", self.n);
+        Ok(vec![dispatch.bind(&self.args(), ["gram", "square"], ["y"])?])
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
@@ -57,7 +59,7 @@ impl Kernel for NewtonSchulzFactor {
     }
 
     fn cost(&self) -> Cost {
-        let len = (self.n_batch * self.n * self.n) as u64;
+        let len = self.len() as u64;
         Cost { flops: 3 * len, bytes: 12 * len }
     }
 }

@@ -1,23 +1,7 @@
 // y = a I + b gram + c square, for each matrix of a batch.
 // Twin: newton_schulz_cpu.rs. Moves 12 bytes an element.
 
-struct Params {
-    a: f32,
-    b: f32,
-    c: f32,
-    n: u32,
-}
-
-override WG: u32 = 64u;
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> gram: array<f32>;
-@group(0) @binding(2) var<storage, read> square: array<f32>;
-@group(0) @binding(3) var<storage, read_write> y: array<f32>;
-
-@compute @workgroup_size(WG)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
-    let i = (group.y * groups.x + group.x) * WG + lane;
+fn element(i: u32) {
     if i >= arrayLength(&y) {
         return;
     }

@@ -1,7 +1,6 @@
-use super::parameter_groups_cpu;
-use crate::core::float::ln;
+use super::{adam, parameter_groups_cpu, sgd};
 use crate::core::module::module;
-use crate::{Adam, Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, Sgd, TwinArgs, WeightDecay, fold_workgroups};
+use crate::{Adam, Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, Sgd, TwinArgs, WeightDecay};
 
 /// Parameters that an entry of a table of groups stands for: those of a group start and end at multiples of it, or where nothing else
 /// is stepped.
@@ -24,6 +23,8 @@ pub struct SgdGroups {
     pub sgd: Sgd,
 }
 
+const GROUPS: Binding = Binding::of("groups").named("groups_of").elements("vec2f");
+
 impl Kernel for SgdGroups {
     fn name(&self) -> &'static str {
         "sgd_groups"
@@ -39,17 +40,11 @@ impl Kernel for SgdGroups {
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let Sgd { momentum, form, .. } = self.sgd;
-        let nesterov = f32::from(u8::from(form == crate::Momentum::Nesterov));
-        Ok(vec![Dispatch {
-            label: "kernels.sgd_groups",
-            wgsl: module!("parameter_groups_sgd.wgsl"),
-            entry: "main",
-            constants: vec![],
-            params: bytemuck::cast_slice(&[momentum, nesterov, 0.0, 0.0]).to_vec(),
-            reads: vec![0, 1, 2, 3],
-            writes: vec![4, 5],
-            workgroups: fold_workgroups(self.name(), self.sgd.n.div_ceil(GROUP_LEN))?,
-        }])
+        let module = module!("parameter_groups_sgd.wgsl", "sgd_step.wgsl");
+        let dispatch = Dispatch::elementwise(self.name(), "kernels.sgd_groups", module, self.sgd.n)?
+            .param("momentum", momentum)
+            .param("is_nesterov", u32::from(form == crate::Momentum::Nesterov));
+        Ok(vec![dispatch.bind(&self.args(), [&[GROUPS], &sgd::ARGS_READ[..]].concat(), sgd::ARGS_WRITTEN)?])
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
@@ -92,19 +87,12 @@ impl Kernel for AdamGroups {
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        let Adam { beta1, beta2, eps, weight_decay, .. } = self.adam;
-        let [ln_beta1, ln_beta2] = [beta1, beta2].map(ln);
-        let is_decoupled = f32::from(u8::from(matches!(weight_decay, WeightDecay::Decoupled(_))));
-        Ok(vec![Dispatch {
-            label: "kernels.adam_groups",
-            wgsl: module!("parameter_groups_adam.wgsl", "exp_neg.wgsl"),
-            entry: "main",
-            constants: vec![],
-            params: bytemuck::cast_slice(&[beta1, beta2, ln_beta1, ln_beta2, eps, is_decoupled, 0.0, 0.0]).to_vec(),
-            reads: vec![0, 1, 2, 3],
-            writes: vec![4, 5, 6],
-            workgroups: fold_workgroups(self.name(), self.adam.n.div_ceil(GROUP_LEN))?,
-        }])
+        let is_decoupled = u32::from(matches!(self.adam.weight_decay, WeightDecay::Decoupled(_)));
+        let module = module!("parameter_groups_adam.wgsl", "adam_step.wgsl", "exp_neg.wgsl");
+        let dispatch = Dispatch::elementwise(self.name(), "kernels.adam_groups", module, self.adam.n)?
+            .params(self.adam.rates())
+            .param("is_decoupled", is_decoupled);
+        Ok(vec![dispatch.bind(&self.args(), [&[GROUPS], &adam::ARGS_READ[..]].concat(), adam::ARGS_WRITTEN)?])
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {

@@ -1,7 +1,7 @@
 use super::runs_cpu;
 use crate::core::module::module;
 use crate::core::sizes::check_sizes;
-use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, Module, STATE_LEN, TwinArgs, fold_workgroups};
+use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, Module, STATE_LEN, TwinArgs};
 
 /// Runs of one length in a flat buffer: the matrices of one shape among a model's parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct Runs {
 impl Runs {
     /// Elements of all of them.
     pub fn n_elements(&self) -> usize {
-        self.starts.len() * self.len
+        self.starts.len().saturating_mul(self.len)
     }
 
     /// Whether all of them lie in the buffer, one after the other.
@@ -33,16 +33,19 @@ impl Runs {
         check_sizes(kernel, &[("n", self.n), ("number of runs", self.starts.len()), ("length of a run", self.len)])
     }
 
-    /// A dispatch a run, which knows where its run starts in the flat buffer, which of them it is, and how long; then what `rest` says.
-    pub(crate) fn dispatches(&self, kernel: &'static str, rest: &[u32], dispatch: &Dispatch) -> Result<Vec<Dispatch>, Error> {
-        let workgroups = fold_workgroups(kernel, self.len.div_ceil(64))?;
+    /// A dispatch of `element` for each run, with the parameters `start` of the run in the flat buffer, `run`, its index, and `len`; then those that `finish` adds.
+    pub(crate) fn dispatches(
+        &self,
+        kernel: &'static str,
+        label: &'static str,
+        module: &Module,
+        finish: impl Fn(Dispatch) -> Result<Dispatch, Error>,
+    ) -> Result<Vec<Dispatch>, Error> {
         let of_run = |(run, &start): (usize, &usize)| {
-            let mut params = vec![start as u32, run as u32, self.len as u32];
-            params.extend_from_slice(rest);
-            params.resize(params.len().next_multiple_of(4), 0);
-            Dispatch { params: bytemuck::cast_slice(&params).to_vec(), workgroups, ..dispatch.clone() }
+            let dispatch = Dispatch::elementwise(kernel, label, module.clone(), self.len)?;
+            finish(dispatch.param("start", start).param("run", run).param("len", self.len))
         };
-        Ok(self.starts.iter().enumerate().map(of_run).collect())
+        self.starts.iter().enumerate().map(of_run).collect()
     }
 }
 
@@ -76,8 +79,10 @@ impl Kernel for GatherRuns {
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        let wgsl = module!("runs_gather.wgsl");
-        self.runs.dispatches(self.name(), &[], &dispatch("kernels.gather_runs", wgsl, &[0], 1))
+        let args = self.args();
+        self.runs.dispatches(self.name(), "kernels.gather_runs", &module!("runs_gather.wgsl"), |dispatch| {
+            dispatch.bind(&args, ["x"], ["y"])
+        })
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
@@ -99,7 +104,7 @@ impl Kernel for GatherRuns {
 /// # Errors
 /// As [`GatherRuns`]; [`Error::Unsupported`] for a norm or an ε that is not a positive number.
 /// # Cost
-/// A dispatch a run, so that their number is not bounded. It is no [`Map`](crate::Map): runs may start anywhere in the buffer, and what lies between them stays.
+/// A dispatch a run, so that their number is not bounded. It is not a [`Map`](crate::Map): runs may start anywhere in the buffer, and elements between them stay.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScaleRuns {
     /// Which.
@@ -134,9 +139,10 @@ impl Kernel for ScaleRuns {
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        let rest = [0, self.to.to_bits(), self.eps.to_bits()];
-        let wgsl = module!("runs_scale.wgsl");
-        self.runs.dispatches(self.name(), &rest, &dispatch("kernels.scale_runs", wgsl, &[0, 1], 2))
+        let args = self.args();
+        self.runs.dispatches(self.name(), "kernels.scale_runs", &module!("runs_scale.wgsl"), |dispatch| {
+            dispatch.param("to", self.to).param("eps", self.eps).bind(&args, ["norms", "state"], ["x"])
+        })
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
@@ -145,18 +151,5 @@ impl Kernel for ScaleRuns {
 
     fn cost(&self) -> Cost {
         Cost { flops: self.runs.n_elements() as u64, bytes: 8 * self.runs.n_elements() as u64 }
-    }
-}
-
-fn dispatch(label: &'static str, wgsl: Module, reads: &[usize], write: usize) -> Dispatch {
-    Dispatch {
-        label,
-        wgsl,
-        entry: "main",
-        constants: vec![],
-        params: vec![],
-        reads: reads.to_vec(),
-        writes: vec![write],
-        workgroups: [1; 3],
     }
 }

@@ -1,22 +1,7 @@
 // y[run, ..] = x[start ..][.. len], a run a dispatch.
 // Twin: runs_cpu.rs. Moves 8 bytes an element.
 
-struct Params {
-    start: u32,
-    run: u32,
-    len: u32,
-    pad: u32,
-}
-
-override WG: u32 = 64u;
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> x: array<f32>;
-@group(0) @binding(2) var<storage, read_write> y: array<f32>;
-
-@compute @workgroup_size(WG)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
-    let i = (group.y * groups.x + group.x) * WG + lane;
+fn element(i: u32) {
     if i < params.len {
         y[params.run * params.len + i] = x[params.start + i];
     }

@@ -1,7 +1,7 @@
 use super::sgd_cpu;
 use crate::core::module::module;
 use crate::core::sizes::check_sizes;
-use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs, fold_workgroups};
+use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs};
 
 /// One step of stochastic gradient descent with momentum over a flat run of parameters.
 ///
@@ -38,6 +38,10 @@ pub enum Momentum {
     Nesterov,
 }
 
+/// The arguments as `sgd_step.wgsl` names them.
+pub(crate) const ARGS_READ: [Binding; 3] = [Binding::of("grads"), Binding::of("lr").named("lr_table"), Binding::of("state")];
+pub(crate) const ARGS_WRITTEN: [Binding; 2] = [Binding::of("params").named("values"), Binding::of("momentum")];
+
 impl Kernel for Sgd {
     fn name(&self) -> &'static str {
         "sgd"
@@ -58,17 +62,11 @@ impl Kernel for Sgd {
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        let nesterov = f32::from(u8::from(self.form == Momentum::Nesterov));
-        Ok(vec![Dispatch {
-            label: "kernels.sgd",
-            wgsl: module!("sgd.wgsl"),
-            entry: "main",
-            constants: vec![],
-            params: bytemuck::cast_slice(&[self.momentum, self.weight_decay, nesterov, 0.0]).to_vec(),
-            reads: vec![0, 1, 2],
-            writes: vec![3, 4],
-            workgroups: fold_workgroups(self.name(), self.n.div_ceil(64))?,
-        }])
+        let dispatch = Dispatch::elementwise(self.name(), "kernels.sgd", module!("sgd.wgsl", "sgd_step.wgsl"), self.n)?
+            .param("momentum", self.momentum)
+            .param("weight_decay", self.weight_decay)
+            .param("is_nesterov", u32::from(self.form == Momentum::Nesterov));
+        Ok(vec![dispatch.bind(&self.args(), ARGS_READ, ARGS_WRITTEN)?])
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {

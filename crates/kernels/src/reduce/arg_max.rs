@@ -34,8 +34,8 @@ impl Kernel for ArgMax {
     }
 
     fn args(&self) -> Vec<Arg> {
-        let n_series = self.n_outer * self.n_inner;
-        vec![Arg::read("x", DType::F32, n_series * self.n), Arg::write("y", DType::U32, n_series)]
+        let Self { n_outer, n, n_inner } = *self;
+        vec![Arg::read("x", DType::F32, [n_outer, n, n_inner]), Arg::write("y", DType::U32, [n_outer, n_inner])]
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -68,7 +68,7 @@ impl StoredForm for ArgMax {
     fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let Self { n_outer, n, n_inner } = *self;
         let wgsl = ARG_MAX.module(&[("X", dtypes[0])]);
-        Series { n_outer, n, n_inner }.dispatch(self.name(), "kernels.arg_max", wgsl, vec![])
+        Series { n_outer, n, n_inner }.dispatch(self, "kernels.arg_max", wgsl, [])
     }
 
     fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {

@@ -2,18 +2,7 @@
 // Twin: arg_max_cpu.rs. Moves 4 bytes an element, 2 in 16 bits.
 // Ladder: series_an_invocation (no barrier) -> series_a_workgroup, for long series: every 64th element an invocation, then a tree.
 
-struct Params {
-    n: u32,
-    n_inner: u32,
-    n_series: u32,
-    pad: u32,
-}
-
 const WG = 64u;
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> x: array<X>;
-@group(0) @binding(2) var<storage, read_write> y: array<u32>;
 
 // The maximum that an invocation has found, and its index.
 var<workgroup> maxima: array<f32, WG>;

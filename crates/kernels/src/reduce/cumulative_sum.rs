@@ -54,7 +54,7 @@ impl Kernel for CumulativeSum {
     }
 
     fn args(&self) -> Vec<Arg> {
-        let n = self.n_outer * self.n * self.n_inner;
+        let n = [self.n_outer, self.n, self.n_inner];
         vec![Arg::read("x", DType::F32, n), Arg::write("y", DType::F32, n)]
     }
 
@@ -89,7 +89,7 @@ impl StoredForm for CumulativeSum {
         let constants = vec![("REVERSE", f64::from(u8::from(self.order == SumOrder::Reverse)))];
         let Self { n_outer, n, n_inner, .. } = *self;
         let wgsl = CUMULATIVE_SUM.module(&[("X", dtypes[0])]);
-        Series { n_outer, n, n_inner }.dispatch(self.name(), "kernels.cumulative_sum", wgsl, constants)
+        Series { n_outer, n, n_inner }.dispatch(self, "kernels.cumulative_sum", wgsl, constants)
     }
 
     fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {

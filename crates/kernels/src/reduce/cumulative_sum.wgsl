@@ -3,21 +3,10 @@
 // Ladder: series_an_invocation (no barrier; neighbouring invocations read neighbouring elements where n_inner is large) -> series_a_workgroup, for long
 // series: 256 elements at a time, of which an invocation adds 4, then the sums of all invocations are scanned in 6 steps.
 
-struct Params {
-    n: u32,
-    n_inner: u32,
-    n_series: u32,
-    pad: u32,
-}
-
 const WG = 64u;
 override REVERSE: u32 = 0u;
 // Elements that an invocation adds at a time.
 const RUN = 4u;
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> x: array<X>;
-@group(0) @binding(2) var<storage, read_write> y: array<f32>;
 
 var<workgroup> sums: array<f32, WG>;
 

@@ -35,16 +35,8 @@ impl Kernel for FirstNonFinite {
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        Ok(vec![Dispatch {
-            label: "kernels.first_non_finite",
-            wgsl: module!("first_non_finite.wgsl"),
-            entry: "main",
-            constants: vec![],
-            params: bytemuck::cast_slice(&[self.place, 0, 0, 0]).to_vec(),
-            reads: vec![0],
-            writes: vec![1],
-            workgroups: [1, 1, 1],
-        }])
+        let dispatch = Dispatch::new("kernels.first_non_finite", module!("first_non_finite.wgsl"), [1, 1, 1]);
+        Ok(vec![dispatch.param("place", self.place).bind(&self.args(), ["found"], ["first"])?])
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {

@@ -83,11 +83,11 @@ fn gradients_equal_finite_differences() {
         let (weight, bias) = (random.floats(shape.n_channels), random.floats(shape.n_channels));
         let y = |x: &[f32], weight: &[f32], bias: &[f32]| normalised(shape, x, weight, bias, Activation::identity());
         let stats = stats_of(shape, &x).remove(2);
-        let sums = run_twin(&BatchNormGradSums { shape }, &[words(&grad_y), words(&x), stats.clone()]);
-        let given = [words(&grad_y), words(&x), stats, words(&weight), sums[0].clone(), sums[1].clone()];
-        let grad_x = twin_floats(&BatchNormGrad { shape }, &given);
-        let over_groups = MapReduce::of(ReduceOp::Sum, &[shape.n_groups, shape.n_channels], &[0]);
-        let [grad_bias, grad_weight] = [&sums[0], &sums[1]].map(|sums| twin_floats(&over_groups, std::slice::from_ref(sums)));
+        let sums = run_twin(&shape.grad_sums(), &[words(&grad_y), words(&x), stats.clone(), stats.clone()]).remove(0);
+        let given = [words(&grad_y), words(&x), stats.clone(), stats, words(&weight), sums.clone(), sums.clone()];
+        let grad_x = twin_floats(&shape.grad_x(), &given);
+        let [grad_bias, grad_weight] =
+            [shape.grad_bias(), shape.grad_weight()].map(|kernel| twin_floats(&kernel, std::slice::from_ref(&sums)));
         let step = 0.005;
         let (along_x, along) = (random.floats(shape.len()), random.floats(shape.n_channels));
         let pairs = [
@@ -114,7 +114,7 @@ fn running_statistics_normalise_without_changing() {
         &[x, stats.clone(), weight.clone(), words(&[0.0, 10.0])],
     );
     assert_eq!(y, [2.0, 12.0, 0.0, 10.0]);
-    let grad_x = twin_floats(&BatchNormFrozenGrad { shape }, &[words(&[1.0, 1.0, 2.0, 3.0]), stats, weight]);
+    let grad_x = twin_floats(&shape.frozen_grad_x(), &[words(&[1.0, 1.0, 2.0, 3.0]), stats, weight]);
     assert_eq!(grad_x, [1.0, 2.0, 2.0, 6.0]);
     gpu_equals_twin(&frozen, &[mean, var]);
 }
@@ -136,17 +136,16 @@ fn gpu_agrees() {
             let given = [x.clone(), stats.clone(), weight.clone(), bias.clone()];
             gpu_equals_twin_within(&BatchNorm { shape, activation }, &given, divided);
         }
-        gpu_equals_twin_within(
-            &BatchNormGradSums { shape },
-            &[grad_y.clone(), x.clone(), stats.clone()],
-            Tolerance::of_sum(shape.n_rows),
-        );
-        let mut sums = run_twin(&BatchNormGradSums { shape }, &[grad_y.clone(), x.clone(), stats.clone()]);
-        let sum_grad_y_x = sums.remove(1);
-        let given = [grad_y.clone(), x, stats.clone(), weight.clone(), sums.remove(0), sum_grad_y_x];
-        gpu_equals_twin_within(&BatchNormGrad { shape }, &given, divided);
+        let given = [grad_y.clone(), x.clone(), stats.clone(), stats.clone()];
+        gpu_equals_twin_within(&shape.grad_sums(), &given, Tolerance::of_sum(shape.n_rows));
+        let sums = run_twin(&shape.grad_sums(), &given).remove(0);
+        for kernel in [shape.grad_bias(), shape.grad_weight()] {
+            gpu_equals_twin(&kernel, std::slice::from_ref(&sums));
+        }
+        let given = [grad_y.clone(), x, stats.clone(), stats.clone(), weight.clone(), sums.clone(), sums];
+        gpu_equals_twin_within(&shape.grad_x(), &given, divided);
         if shape.n_groups == 1 {
-            gpu_equals_twin(&BatchNormFrozenGrad { shape }, &[grad_y, stats, weight]);
+            gpu_equals_twin(&shape.frozen_grad_x(), &[grad_y, stats, weight]);
         }
     }
 }
@@ -172,7 +171,7 @@ fn bits_do_not_depend_on_threads() {
         &BatchNorm { shape, activation: Activation::relu() },
         &[x.clone(), stats.clone(), weight.clone(), weight],
     );
-    same_bits_on_any_pool(&BatchNormGradSums { shape }, &[grad_y, x, stats]);
+    same_bits_on_any_pool(&shape.grad_sums(), &[grad_y, x, stats.clone(), stats]);
 }
 
 #[test]
@@ -185,14 +184,7 @@ fn groups_that_make_no_sense_are_refused() {
     let stats = |shape| BatchNormStats { shape, eps: EPS, momentum: 0.1 };
     refuses(stats(shape(7, 1, 2)), "batch_norm_stats: n_groups is 2, expected a divisor of the number of rows");
     refuses(stats(shape(7, 1, 0)), "batch_norm_stats: n_groups is 0, expected 1 to 2^32 - 1");
-    let sums = BatchNormGradSums { shape: shape(7, 1, 2) };
-    refuses(sums, "batch_norm_grad_sums: n_groups is 2, expected a divisor of the number of rows");
-    refuses(BatchNormGrad { shape: shape(0, 1, 2) }, "batch_norm_grad: n_rows is 0, expected 1 to 2^32 - 1");
     let few = "expected at least 2, for a variance; use larger batches or fewer groups";
     refuses(stats(shape(1, 9, 1)), &format!("batch_norm_stats: rows of a group is 1, {few}"));
     refuses(stats(shape(4, 9, 4)), &format!("batch_norm_stats: rows of a group is 1, {few}"));
-    refuses(
-        BatchNormFrozenGrad { shape: shape(4, 1, 2) },
-        "batch_norm_frozen_grad: n_groups is 2, expected 1, since the running statistics are those of all rows",
-    );
 }

@@ -1,4 +1,4 @@
-use brisk_kernels::{ClipByNorm, ClipByValue, Kernel};
+use brisk_kernels::{clip_by_norm, clip_by_value};
 
 use crate::close::{DEFAULT, assert_close};
 use crate::random::Random;
@@ -6,7 +6,7 @@ use crate::run::*;
 
 #[track_caller]
 fn by_norm(norm: f32, grads: &[f32], max_norm: f32, expected: &[f32]) {
-    let kernel = ClipByNorm { n: grads.len(), max_norm };
+    let kernel = clip_by_norm(grads.len(), max_norm).expect("a limit");
     let given = [words(&[norm]), words(grads)];
     assert_close("grads", &twin_floats(&kernel, &given), expected, DEFAULT);
     gpu_equals_twin(&kernel, &given);
@@ -31,7 +31,7 @@ fn a_norm_of_nan_makes_all_nan_and_an_infinite_one_zero() {
 #[test]
 fn values_are_cut_and_nan_stays() {
     let grads = [0.5, -0.5, 1.0, 2.0, -3.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN];
-    let kernel = ClipByValue { n: 8, limit: 1.0 };
+    let kernel = clip_by_value(8, 1.0).expect("a limit");
     let expected = [0.5, -0.5, 1.0, 1.0, -1.0, 1.0, -1.0, f32::NAN];
     assert_close("grads", &twin_floats(&kernel, &[words(&grads)]), &expected, DEFAULT);
     gpu_equals_twin(&kernel, &[words(&grads)]);
@@ -42,10 +42,10 @@ fn gpu_agrees_and_bits_do_not_depend_on_threads() {
     let mut random = Random::new(1);
     for n in [1, 63, 64, 65, 1001, 40_003] {
         let grads = words(&random.floats(n));
-        gpu_equals_twin(&ClipByNorm { n, max_norm: 0.3 }, &[words(&[0.7]), grads.clone()]);
-        gpu_equals_twin(&ClipByValue { n, limit: 0.3 }, std::slice::from_ref(&grads));
-        same_bits_on_any_pool(&ClipByNorm { n, max_norm: 0.3 }, &[words(&[0.7]), grads.clone()]);
-        same_bits_on_any_pool(&ClipByValue { n, limit: 0.3 }, &[grads]);
+        gpu_equals_twin(&clip_by_norm(n, 0.3).expect("a limit"), &[words(&[0.7]), grads.clone()]);
+        gpu_equals_twin(&clip_by_value(n, 0.3).expect("a limit"), std::slice::from_ref(&grads));
+        same_bits_on_any_pool(&clip_by_norm(n, 0.3).expect("a limit"), &[words(&[0.7]), grads.clone()]);
+        same_bits_on_any_pool(&clip_by_value(n, 0.3).expect("a limit"), &[grads]);
     }
 }
 
@@ -53,9 +53,9 @@ fn gpu_agrees_and_bits_do_not_depend_on_threads() {
 fn a_negative_limit_is_refused() {
     let message =
         |kernel: &str, name: &str| format!("{kernel}: {name} = -1 is not supported, expected a number that is not negative");
-    let error = ClipByNorm { n: 1, max_norm: -1.0 }.check().expect_err("a norm is not negative");
+    let error = clip_by_norm(1, -1.0).expect_err("a norm is not negative");
     assert_eq!(error.to_string(), message("clip_by_norm", "max_norm"));
-    let error = ClipByValue { n: 1, limit: -1.0 }.check().expect_err("nothing lies between 1 and -1");
+    let error = clip_by_value(1, -1.0).expect_err("nothing lies between 1 and -1");
     assert_eq!(error.to_string(), message("clip_by_value", "limit"));
-    assert!(ClipByValue { n: 1, limit: f32::NAN }.check().is_err(), "NaN");
+    assert!(clip_by_value(1, f32::NAN).is_err(), "NaN");
 }

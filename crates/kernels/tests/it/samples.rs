@@ -75,9 +75,13 @@ fn samples() -> Vec<Box<dyn Kernel>> {
     samples.push(Box::new(BatchNormStats { shape, eps: 1e-5, momentum: 0.1 }));
     samples.push(Box::new(BatchNormFrozenStats { n_channels: 3, eps: 1e-5 }));
     samples.push(Box::new(BatchNorm { shape, activation: relu.clone() }));
-    samples.push(Box::new(BatchNormGradSums { shape }));
-    samples.push(Box::new(BatchNormGrad { shape }));
-    samples.push(Box::new(BatchNormFrozenGrad { shape }));
+    for shape in [shape, BatchNormShape { n_groups: 2, ..shape }] {
+        samples.push(Box::new(shape.grad_sums()));
+        samples.push(Box::new(shape.grad_bias()));
+        samples.push(Box::new(shape.grad_weight()));
+        samples.push(Box::new(shape.grad_x()));
+        samples.push(Box::new(shape.frozen_grad_x()));
+    }
     let pool = PoolShape::global(Images { n_images: 3, height: 4, width: 4, n_channels: 5 });
     let mean = AvgPool2d { shape: pool, divisor: PoolDivisor::Padded };
     samples.push(Box::new(MaxPool2d { shape: pool }));
@@ -101,8 +105,8 @@ fn samples() -> Vec<Box<dyn Kernel>> {
 /// Kernels that go along rows, narrow and wide, and over gradients and parameters.
 fn row_samples() -> Vec<Box<dyn Kernel>> {
     let mut samples: Vec<Box<dyn Kernel>> = vec![
-        Box::new(ClipByNorm { n: 7, max_norm: 1.0 }),
-        Box::new(ClipByValue { n: 7, limit: 1.0 }),
+        Box::new(clip_by_norm(7, 1.0).expect("a limit")),
+        Box::new(clip_by_value(7, 1.0).expect("a limit")),
         Box::new(Unscale { n: 7 }),
         Box::new(AccumulateBatches { n: 7, every: 3, n_batches: 8 }),
         Box::new(UpdateScale::default()),

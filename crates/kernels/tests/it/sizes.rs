@@ -131,8 +131,8 @@ fn zero_is_refused_along_rows() {
     refuses(layer_norm.weight_grad(), &none("map_reduce", "number of elements"));
     let max = MapReduce::of(ReduceOp::Max, &[3, 0, 2], &[1]);
     refuses(max, &none("map_reduce", "number of elements"));
-    refuses(ClipByNorm { n: 0, max_norm: 1.0 }, &none("clip_by_norm", "n"));
-    refuses(ClipByValue { n: 0, limit: 1.0 }, &none("clip_by_value", "n"));
+    refuses(clip_by_norm(0, 1.0).expect("a limit"), &none("map", "number of elements"));
+    refuses(clip_by_value(0, 1.0).expect("a limit"), &none("map", "number of elements"));
     refuses(Unscale { n: 0 }, &none("unscale", "n"));
     refuses(Ema { n: 0, decay: 0.9, every: 1 }, &none("ema", "n"));
     refuses(Dropout { n: 0, p: 0.5, seed: 0, stream: 0 }, &none("dropout", "n"));

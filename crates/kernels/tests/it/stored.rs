@@ -277,19 +277,16 @@ fn batch_norm_has_a_form() {
             has_form(kernel.clone(), &[half, F32, F32, F32, half], if n_channels % 2 == 0 { "Stored" } else { "Converted" });
             stored_equals_f32(kernel, &[half, F32, F32, F32, half], &given);
 
-            let kernel = BatchNormGradSums { shape };
-            has_form(kernel, &[half, half, F32, F32, F32], "Stored");
-            let given = [grad_y.clone(), x.clone(), stats.clone()];
-            stored_equals_f32_within(kernel, &[half, half, F32, F32, F32], &given, tolerance);
+            has_form(shape.grad_sums(), &[half, half, F32, F32, F32], "MapReduce");
+            let given = [grad_y.clone(), x.clone(), stats.clone(), stats.clone()];
+            stored_equals_f32_within(shape.grad_sums(), &[half, half, F32, F32, F32], &given, tolerance);
 
-            let kernel = BatchNormGrad { shape };
-            let sums = [(); 2].map(|()| random.floats(n_groups * n_channels));
-            let given = [grad_y.clone(), x, stats.clone(), channels(&mut random), sums[0].clone(), sums[1].clone()];
-            stored_equals_f32(kernel, &[half, half, F32, F32, F32, F32, half], &given);
+            let sums = random.floats(shape.n_stats());
+            let given = [grad_y.clone(), x, stats.clone(), stats.clone(), channels(&mut random), sums.clone(), sums];
+            stored_equals_f32(shape.grad_x(), &[half, half, F32, F32, F32, F32, F32, half], &given);
 
-            let kernel = BatchNormFrozenGrad { shape: BatchNormShape { n_groups: 1, ..shape } };
-            let given = [grad_y, stats[..2 * n_channels].to_vec(), channels(&mut random)];
-            stored_equals_f32(kernel, &[half, F32, F32, half], &given);
+            let given = [grad_y, stats, channels(&mut random)];
+            stored_equals_f32(shape.frozen_grad_x(), &[half, F32, F32, half], &given);
         }
     }
 }

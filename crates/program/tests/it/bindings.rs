@@ -2,7 +2,8 @@
 
 use brisk_program::kernels::expr::Expr;
 use brisk_program::kernels::{
-    self, Activation, Adam, Cast, ClipByNorm, ClipByValue, DType, Ema, Kernel, Map, MapInPlace, Momentum, Sgd, Unscale, stored,
+    self, Activation, Adam, Cast, DType, Ema, Kernel, Map, MapInPlace, Momentum, Sgd, Unscale, clip_by_norm, clip_by_value,
+    stored,
 };
 use brisk_program::{Device, Error, Persistent, Program, Selection};
 
@@ -84,12 +85,12 @@ fn flat_kernels_run_in_parts() {
         || Box::new(Adam::new(N, 3)),
         || Box::new(Sgd { n: N, n_lr: 3, momentum: 0.9, weight_decay: 0.1, form: Momentum::Nesterov }),
         || Box::new(Ema { n: N, decay: 0.9, every: 1 }),
-        || Box::new(ClipByNorm { n: N, max_norm: 0.5 }),
-        || Box::new(ClipByValue { n: N, limit: 0.5 }),
+        || Box::new(clip_by_norm(N, 0.5).expect("a limit")),
+        || Box::new(clip_by_value(N, 0.5).expect("a limit")),
         || Box::new(Unscale { n: N }),
         || stored(Map::binary(N, |a, b| a + b), &[DType::F16, DType::F32, DType::F16]).expect("every kernel takes halves"),
         || stored(Map::binary(N, |a, b| a + b), &[DType::F16; 3]).expect("every kernel takes halves"),
-        || stored(ClipByValue { n: N, limit: 0.5 }, &[DType::F16]).expect("every kernel takes halves"),
+        || stored(clip_by_value(N, 0.5).expect("a limit"), &[DType::F16]).expect("every kernel takes halves"),
     ];
     let limited = std::iter::once(Selection::Cpu).chain(gpu().map(|_| Selection::Index(0)));
     for (device, selection) in devices().into_iter().zip(limited) {
@@ -112,9 +113,9 @@ fn what_cannot_be_cut_is_refused() {
         let device = lowered_to(selection, 252);
         let mut program = Program::new("clip");
         let grads = program.persistent(&Persistent::new("grads", DType::F32, 65));
-        program.push(ClipByValue { n: 65, limit: 1.0 }, &[grads]).expect("well formed");
+        program.push(clip_by_value(65, 1.0).expect("a limit"), &[grads]).expect("well formed");
         let error = device.compile(&program).expect_err("252 bytes are less than the grain").to_string();
-        for word in ["clip_by_value", "`grads`", "260 bytes", "252", "split the tensor"] {
+        for word in ["map_in_place", "`grads`", "260 bytes", "252", "split the tensor"] {
             assert!(error.contains(word), "`{word}` is not in: {error}");
         }
     }

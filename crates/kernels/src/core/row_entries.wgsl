@@ -1,0 +1,32 @@
+// Part: the entry points of a module over rows. Expects `params.n_rows`; the type Sums, `scan` and `store` of every `stride`th element of a row from
+// `first` on, and `join` of two Sums.
+// row_a_lane: an invocation a row, without barriers, for narrow rows and software adapters. row_a_group: a workgroup a row, so that loads are coalesced.
+
+override WG: u32 = 64u;
+
+var<workgroup> partials: array<Sums, WG>;
+
+@compute @workgroup_size(WG)
+fn row_a_lane(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
+    let row = (group.y * groups.x + group.x) * WG + lane;
+    if row < params.n_rows {
+        store(row, scan(row, 0u, 1u), 0u, 1u);
+    }
+}
+
+@compute @workgroup_size(WG)
+fn row_a_group(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
+    let row = group.y * groups.x + group.x;
+    if row >= params.n_rows {
+        return;
+    }
+    partials[lane] = scan(row, lane, WG);
+    workgroupBarrier();
+    for (var reach = WG / 2u; reach > 0u; reach /= 2u) {
+        if lane < reach {
+            partials[lane] = join(partials[lane], partials[lane + reach]);
+        }
+        workgroupBarrier();
+    }
+    store(row, partials[0], lane, WG);
+}

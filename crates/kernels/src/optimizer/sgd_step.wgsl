@@ -1,0 +1,13 @@
+// Part: the step of SGD for parameter i, with what its learning rate is multiplied by and its weight decay.
+// Expects the arguments of the kernel, its parameters as `values`. `state` is (batch, step, skip, n_skipped).
+
+fn sgd_step(i: u32, rate_factor: f32, weight_decay: f32) {
+    if state[2] != 0u {
+        return;
+    }
+    let lr = rate_factor * lr_table[min(state[0], arrayLength(&lr_table) - 1u)];
+    let g = grads[i] + weight_decay * values[i];
+    let u = params.momentum * momentum[i] + g;
+    momentum[i] = u;
+    values[i] -= lr * select(u, g + params.momentum * u, params.is_nesterov == 1u);
+}
