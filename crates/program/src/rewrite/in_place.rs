@@ -15,8 +15,18 @@ struct InPlace {
 }
 
 impl Program {
-    /// Has each elementwise kernel write to the buffer that it reads, where it is the last to read it.
-    pub(crate) fn put_in_place(&mut self) {
+    /// The program [in place](Self::put_in_place), or as it is if that takes more memory.
+    pub(crate) fn in_place_if_not_larger(self) -> Self {
+        let mut in_place = self.copy();
+        in_place.put_in_place();
+        match (self.plan(), in_place.plan()) {
+            (Ok(before), Ok(after)) if before.transient_bytes() < after.transient_bytes() => self,
+            _ => in_place,
+        }
+    }
+
+    /// Lets each elementwise kernel write to the buffer that it reads if it is the last to read it.
+    fn put_in_place(&mut self) {
         for at in 0..self.steps().len() {
             if let Some(InPlace { step, stays, goes }) = self.in_place(at) {
                 self.replace_buffer(goes, stays);

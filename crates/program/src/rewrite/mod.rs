@@ -21,7 +21,8 @@ pub enum Rewrite {
     Epilogues,
     /// A [`Map`] over the result of another becomes one with it, by substitution of its expression: an addition and its activation, say.
     Chains,
-    /// A [`Map`] that is the last to read a transient writes its result there: a [`MapInPlace`](brisk_kernels::MapInPlace), which needs one buffer less. It comes last.
+    /// A [`Map`] that is the last to read a transient writes its result there: a [`MapInPlace`](brisk_kernels::MapInPlace), which needs one buffer less. It comes last, and is left
+    /// out if transients then take more memory: a buffer that lives longer may be harder to place.
     InPlace,
 }
 
@@ -62,7 +63,7 @@ impl Program {
             match rewrite {
                 Rewrite::Epilogues => program.fuse(epilogue),
                 Rewrite::Chains => program.fuse(joined),
-                Rewrite::InPlace => program.put_in_place(),
+                Rewrite::InPlace => program = program.in_place_if_not_larger(),
             }
         }
         program
