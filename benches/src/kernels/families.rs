@@ -77,7 +77,7 @@ impl Bench<'_> {
             self.moved("layer norm", layer_norm)?,
             self.moved("layer norm, gradient", LayerNormGrad { forward: layer_norm })?,
             self.moved("batch norm, statistics", BatchNormStats { shape, eps: 1e-5, momentum: 0.1 })?,
-            self.moved("batch norm", BatchNorm { shape, activation: Activation::identity() })?,
+            self.moved("batch norm", shape.normalise(&Activation::identity()))?,
             self.moved("batch norm, gradient", shape.grad_x())?,
             self.moved("max pool 2x2", MaxPool2d { shape: pool })?,
             self.moved("sgd", Sgd { n, n_lr: 1, momentum: 0.9, weight_decay: 0.0, form: Momentum::Heavy })?,

@@ -58,7 +58,7 @@ pub use map::map_input::MapInput;
 pub use map::map_reduce::MapReduce;
 pub use map::reduce_op::ReduceOp;
 pub use metric::correct::Correct;
-pub use norm::batch_norm::{BatchNorm, BatchNormFrozenStats, BatchNormShape, BatchNormStats};
+pub use norm::batch_norm::{BatchNormFrozenStats, BatchNormShape, BatchNormStats};
 pub use norm::layer_norm::{Affine, LayerNorm, LayerNormGrad};
 pub use norm::softmax::{Softmax, SoftmaxForm, SoftmaxGrad};
 pub use optimizer::accumulate_batches::AccumulateBatches;

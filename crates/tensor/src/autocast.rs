@@ -182,11 +182,16 @@ impl Graph {
     /// Whether an operation that is given `activation` applies it in its own kernel: not where the backward pass needs the activation's input,
     /// nor where an override gives `activate` a precision of its own.
     pub(crate) fn fuses(&self, activation: &Activation) -> bool {
-        let is_overridden = self.inner_mut().autocast.as_mut().is_some_and(|region| {
+        let is_overridden = self.overrides_activation();
+        activation.is_identity() || activation.from_output.is_some() && !is_overridden
+    }
+
+    /// Whether an override gives `activate` a precision of its own.
+    pub(crate) fn overrides_activation(&self) -> bool {
+        self.inner_mut().autocast.as_mut().is_some_and(|region| {
             region.recorded.insert(activation::NAME);
             region.autocast.override_of(activation::NAME).is_some()
-        });
-        activation.is_identity() || activation.from_output.is_some() && !is_overridden
+        })
     }
 
     /// Casts the operands of `op` as the innermost region says, and gives the dtype of its result.

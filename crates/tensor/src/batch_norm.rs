@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use brisk_kernels::{Activation, BatchNorm, BatchNormFrozenStats, BatchNormShape, BatchNormStats, DType};
+use brisk_kernels::{Activation, BatchNormFrozenStats, BatchNormShape, BatchNormStats, DType};
 use brisk_program::Slice;
 
 use crate::operation::check_kernel;
@@ -25,8 +25,7 @@ pub struct BatchNormOptions<'a> {
     pub statistics: Statistics,
     /// ε, added to the variance.
     pub eps: f32,
-    /// The activation of the result, in the same kernel if its derivative can be computed from its output and
-    /// [`Autocast::overrides`](crate::Autocast::overrides) does not name it.
+    /// The activation of the result, in the same kernel unless [`Autocast::overrides`](crate::Autocast::overrides) names it.
     pub activation: Activation,
 }
 
@@ -84,7 +83,9 @@ impl Tensor {
         let weight = weight.map_or_else(|| filled("ones", 1.0), Self::clone);
         let bias = bias.map_or_else(|| filled("zeros", 0.0), Self::clone);
         let is_of_one_group = matches!(statistics, Statistics::Batch { n_groups: 1, .. });
-        let is_fused = graph.fuses(activation);
+        // A kernel has no inputs that it does not read.
+        let is_read = activation.forward.reads(0) && (activation.from_output.is_some() || activation.slope().reads(0));
+        let is_fused = activation.is_identity() || is_read && !graph.overrides_activation();
         let operation = Normalisation {
             running: [running_mean.slice(), running_var.slice()],
             statistics,
@@ -133,12 +134,13 @@ impl Operation for Normalisation {
         for (arg, input) in [("weight", inputs[1]), ("bias", inputs[2])] {
             input.check_len(NAME, arg, inputs[0].shape(), shape.n_channels)?;
         }
-        check_kernel(&BatchNorm { shape, activation: self.activation.clone() })?;
+        check_kernel(&shape.normalise(&self.activation))?;
         Ok(inputs[0].shape().to_vec())
     }
 
+    /// For another activation, the backward pass computes its input again.
     fn output_activation(&self) -> Option<Activation> {
-        Some(self.activation.clone())
+        self.activation.from_output.is_some().then(|| self.activation.clone())
     }
 
     fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
@@ -157,9 +159,8 @@ impl Operation for Normalisation {
             },
             Statistics::Running => forward.push(BatchNormFrozenStats { n_channels, eps }, &[mean, var, stats])?,
         }
-        let kernel = BatchNorm { shape, activation: self.activation.clone() };
         let (weight, bias, y) = (forward.input(1), forward.input(2), forward.output());
-        forward.push(kernel, &[x, stats, weight, bias, y])?;
+        forward.push(shape.normalise(&self.activation), &[x, stats, stats, weight, bias, y])?;
         forward.save(stats);
         Ok(())
     }
@@ -167,7 +168,13 @@ impl Operation for Normalisation {
     fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
         let shape = self.shape(backward.shape(0));
         let BatchNormShape { n_channels, n_rows, .. } = shape;
-        let (dz, x, weight, stats) = (backward.grad(), backward.input(0), backward.input(1), backward.saved(0));
+        let (x, weight, stats) = (backward.input(0), backward.input(1), backward.saved(0));
+        let mut dz = backward.grad();
+        if self.activation.from_output.is_none() {
+            let (dy, bias) = (dz, backward.input(2));
+            dz = backward.transient("gradient", dy.dtype(), dy.len());
+            backward.push(shape.activation_grad(&self.activation), &[dy, x, stats, stats, weight, bias, dz])?;
+        }
         let is_of_batch = matches!(self.statistics, Statistics::Batch { .. });
         let sums = backward.transient("batch_norm_sums", DType::F32, shape.n_stats());
         if backward.wants(1) || backward.wants(2) || is_of_batch {

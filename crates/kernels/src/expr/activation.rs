@@ -1,7 +1,6 @@
 //! Activation functions as expressions, by PyTorch's definitions.
 
-use super::{Expr, wgsl};
-use crate::Part;
+use super::Expr;
 
 /// An activation function: an expression of input 0. The default is the identity.
 ///
@@ -47,12 +46,6 @@ impl Activation {
     /// Whether it is the identity.
     pub fn is_identity(&self) -> bool {
         self.forward == Expr::input(0)
-    }
-
-    /// Gives `act(x0: V) -> V`, over the types of [`wgsl::Lanes::part`].
-    pub(crate) fn parts(&self) -> Vec<Part> {
-        let function = wgsl::function("act", &self.forward, 1);
-        wgsl::functions(std::slice::from_ref(&self.forward)).into_iter().chain([function]).collect()
     }
 
     fn with_slope_from_output(forward: Expr, from_output: Expr) -> Self {

@@ -22,7 +22,7 @@ use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs};
 /// [`Error::Unsupported`] for shapes that do not broadcast, dimensions out of range or twice, more than 5 inputs, an expression that reads a missing input, an input that no
 /// expression reads, and no results; [`Error::Size`] for empty shapes.
 /// # Cost
-/// A dispatch for every factor of 64 in the number of elements of a result; reads each input once.
+/// A dispatch for every factor of 128 in the number of elements of a result; reads each input once.
 /// # Examples
 /// ```
 /// use brisk_kernels::expr::Expr;
@@ -49,12 +49,13 @@ pub struct MapReduce {
     pub results: Vec<Expr>,
 }
 
-/// The most elements that an invocation folds in the first pass.
+/// The most elements that an invocation folds in the first pass of a short reduction, for many invocations; and in other passes, for few partial results.
 const CHAIN: usize = 64;
-/// The least number of partial results of the first pass, so that neighbouring invocations read neighbouring elements.
+const LONG_CHAIN: usize = 128;
+/// The longest reduction that is short.
+const SHORT: usize = 4096;
+/// The least number of partial results of the first pass if the innermost dimension is reduced, so that neighbouring invocations read neighbouring elements.
 const MIN_PARTS: usize = 16;
-/// The most partial results that an invocation folds in the last pass, which saves another one.
-const LAST_CHAIN: usize = 128;
 
 impl MapReduce {
     /// The most inputs: together with the result and two buffers of partial results, they are the 8 buffers that every adapter can bind.
@@ -131,11 +132,14 @@ impl MapReduce {
     /// How many partial results each pass leaves of each fold; 1 for the last.
     pub(super) fn passes(&self) -> Vec<usize> {
         let n = self.n_reduced();
-        let mut passes = vec![if n <= CHAIN { 1 } else { n.div_ceil(CHAIN).max(MIN_PARTS) }];
+        let chain = if n <= SHORT { CHAIN } else { LONG_CHAIN };
+        let innermost = self.shape.iter().rposition(|size| *size != 1);
+        let min_parts = if innermost.is_some_and(|dim| self.dims.contains(&dim)) { MIN_PARTS } else { 1 };
+        let mut passes = vec![if n <= CHAIN { 1 } else { n.div_ceil(chain).max(min_parts) }];
         while let Some(&n_parts) = passes.last()
             && n_parts > 1
         {
-            passes.push(if n_parts <= LAST_CHAIN { 1 } else { n_parts.div_ceil(CHAIN) });
+            passes.push(n_parts.div_ceil(LONG_CHAIN));
         }
         passes
     }

@@ -1,12 +1,13 @@
 use super::batch_norm_cpu;
+use super::batch_norm_grad::Half;
 use crate::core::module::{module, part};
 use crate::core::sizes::check_sizes;
 use crate::core::stored_form::{StoredForm, sharing, with_element};
 use crate::core::stored_types::{Group, Template};
-use crate::{Activation, Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, Param, TwinArgs};
+use crate::expr::Expr;
+use crate::{Activation, Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, Map, Param, TwinArgs};
 
 const BATCH_NORM_STATS: Template = Template::new(&[part!("batch_norm_stats.wgsl")], &[Group::one("X").loads()]);
-const BATCH_NORM: Template = Template::new(&[part!("batch_norm.wgsl")], &[Group::lane("X").loads().stores()]);
 
 /// The sizes of a batch normalisation: rows of channels, in one or several groups.
 ///
@@ -62,11 +63,6 @@ impl BatchNormShape {
     /// Elements of two sums for each part and channel.
     pub(crate) fn n_parts_len(&self) -> usize {
         self.n_groups.saturating_mul(self.group_parts()).saturating_mul(2).saturating_mul(self.n_channels)
-    }
-
-    /// As invocations see it that take what lies together in a word: one channel, or two of a type of 16 bits.
-    pub(crate) const fn in_lanes(self, dtype: DType) -> Self {
-        Self { n_channels: self.n_channels / if dtype.is_half() { 2 } else { 1 }, ..self }
     }
 
     pub(crate) fn check(&self, kernel: &impl Kernel) -> Result<(), Error> {
@@ -220,78 +216,23 @@ impl Kernel for BatchNormFrozenStats {
     }
 }
 
-/// Rows normalised by their statistics: `y = act((x - mean) / √(var + ε) · weight + bias)`, channel by channel.
-///
-/// # Shapes
-/// `x`, `y`: `[n_rows, n_channels]`; `stats`: `[n_groups, 2, n_channels]`, of [`BatchNormStats`] or [`BatchNormFrozenStats`]; `weight`, `bias`:
-/// `[n_channels]`.
-/// # Dtypes
-/// f32; `x` and `y` in f16 and bf16 by [`stored`](crate::stored).
-/// # Errors
-/// [`Error::Size`] if the groups do not divide the rows.
-#[derive(Debug, Clone, PartialEq)]
-pub struct BatchNorm {
-    /// The sizes.
-    pub shape: BatchNormShape,
-    /// What is done with each result before it is stored.
-    pub activation: Activation,
-}
-
-impl Kernel for BatchNorm {
-    fn name(&self) -> &'static str {
-        "batch_norm"
+impl BatchNormShape {
+    /// The kernel that normalises rows by their statistics: `y = act((x - mean) / √(var + ε) · weight + bias)`, channel by channel.
+    ///
+    /// # Shapes
+    /// Its arguments are `x`, `[n_rows, n_channels]`; `stats` twice, `[n_groups, 2, n_channels]`, of [`BatchNormStats`] or [`BatchNormFrozenStats`]; `weight` and `bias`, `[n_channels]`; and
+    /// `y`, `[n_rows, n_channels]`. The groups divide the rows.
+    /// # Dtypes
+    /// f32; `x` and `y` in f16 and bf16 by [`stored`](crate::stored).
+    pub fn normalise(&self, activation: &Activation) -> Map {
+        let inputs =
+            vec![self.elements(), self.statistic(Half::First), self.statistic(Half::Second), self.channels(), self.channels()];
+        self.map(inputs, activation.forward.substitute(&[Self::normalised()]))
     }
 
-    fn args(&self) -> Vec<Arg> {
-        let shape = &self.shape;
-        vec![
-            Arg::read("x", DType::F32, shape.len()),
-            Arg::read("stats", DType::F32, shape.n_stats()),
-            Arg::read("weight", DType::F32, shape.n_channels),
-            Arg::read("bias", DType::F32, shape.n_channels),
-            Arg::write("y", DType::F32, shape.len()),
-        ]
-    }
-
-    fn check(&self) -> Result<(), Error> {
-        self.shape.check(self)
-    }
-
-    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        self.stored_dispatches(&[DType::F32], adapter)
-    }
-
-    fn twin(&self, args: &mut TwinArgs<'_>) {
-        self.stored_twin(&[DType::F32], args);
-    }
-
-    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
-        self.stored_form(dtypes)
-    }
-
-    fn cost(&self) -> Cost {
-        let n = self.shape.len() as u64;
-        Cost { flops: 3 * n, bytes: 8 * n }
-    }
-}
-
-impl StoredForm for BatchNorm {
-    /// Invocations take two channels.
-    fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
-        sharing(self, &[0, 4], dtypes).filter(|_| self.shape.n_channels.is_multiple_of(2))
-    }
-
-    fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        let shape = self.shape.in_lanes(dtypes[0]);
-        let module = BATCH_NORM.module(&[("X", dtypes[0])]).with_all(self.activation.parts());
-        let dispatch = Dispatch::elementwise(self.name(), "kernels.batch_norm", module, shape.len())?.params(shape.params());
-        let of_channels = ["stats", "weight", "bias"].map(|name| Binding::of(name).elements("V"));
-        let reads = [Binding::of("x").elements("X"), of_channels[0], of_channels[1], of_channels[2]];
-        Ok(vec![dispatch.bind(&self.args(), reads, [Binding::of("y").elements("X")])?])
-    }
-
-    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
-        let (stats, weight, bias) = (args.read(1), args.read(2), args.read(3));
-        with_element!(dtypes[0], T => batch_norm_cpu::run::<T>(self, args.read(0), stats, weight, bias, args.write(4)));
+    /// `(x - mean) inv_std weight + bias`, in that order of inputs.
+    pub(super) fn normalised() -> Expr {
+        let [x, mean, inv_std, weight, bias] = [0, 1, 2, 3, 4].map(Expr::input);
+        (x - mean) * (inv_std * weight) + bias
     }
 }

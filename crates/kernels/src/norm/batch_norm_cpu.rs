@@ -1,10 +1,8 @@
 use rayon::prelude::*;
 
-use crate::core::blocks::each_row_in_f32;
 use crate::core::half::Element;
 use crate::core::vectorised::vectorised;
-use crate::product::epilogue_cpu::Finish;
-use crate::{BatchNorm, BatchNormFrozenStats, BatchNormShape, BatchNormStats, Epilogue};
+use crate::{BatchNormFrozenStats, BatchNormShape, BatchNormStats};
 
 pub(crate) fn stats<T: Element>(
     kernel: &BatchNormStats,
@@ -110,23 +108,4 @@ pub(crate) fn frozen_stats(kernel: &BatchNormFrozenStats, running_mean: &[f32], 
     let (mean, inv_std) = stats.split_at_mut(kernel.n_channels);
     mean.copy_from_slice(running_mean);
     inv_std.iter_mut().zip(running_var).for_each(|(inv_std, var)| *inv_std = 1.0 / (var + kernel.eps).sqrt());
-}
-
-pub(crate) fn run<T: Element>(kernel: &BatchNorm, x: &[T], stats: &[f32], weight: &[f32], bias: &[f32], y: &mut [T]) {
-    let shape = &kernel.shape;
-    let c = shape.n_channels;
-    let finish = Finish::new(&Epilogue::activation(&kernel.activation));
-    each_row_in_f32(
-        c,
-        y,
-        #[inline(always)]
-        |row, y| {
-            let x = &x[row * c..][..c];
-            let (mean, inv_std) = stats[row / shape.group_rows() * 2 * c..][..2 * c].split_at(c);
-            for (((((y, &x), mean), inv_std), weight), bias) in y.iter_mut().zip(x).zip(mean).zip(inv_std).zip(weight).zip(bias) {
-                *y = (x.widen() - mean) * (inv_std * weight) + bias;
-            }
-            finish.run(&[], y);
-        },
-    );
 }

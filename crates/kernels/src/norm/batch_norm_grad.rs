@@ -1,11 +1,11 @@
 //! The gradients of a batch normalisation: all are expressions.
 
 use crate::expr::Expr;
-use crate::{BatchNormShape, DType, Map, MapInput, MapOutput, MapReduce, ReduceOp};
+use crate::{Activation, BatchNormShape, DType, Map, MapInput, MapOutput, MapReduce, ReduceOp};
 
 /// Which of the two halves of `stats` and `sums`.
 #[derive(Clone, Copy)]
-enum Half {
+pub(super) enum Half {
     /// The means; the sums of gradients.
     First,
     /// The inverse standard deviations; the sums of gradients times normalised values.
@@ -19,17 +19,17 @@ impl BatchNormShape {
     }
 
     /// `x` or what is stored like it.
-    fn elements(&self) -> MapInput {
+    pub(super) fn elements(&self) -> MapInput {
         MapInput::new(&self.grouped(), DType::F32)
     }
 
     /// A value for each channel.
-    fn channels(&self) -> MapInput {
+    pub(super) fn channels(&self) -> MapInput {
         MapInput::new(&[self.n_channels], DType::F32)
     }
 
     /// Means or inverse standard deviations of `stats`, `[n_groups, 2, n_channels]`.
-    fn statistic(&self, half: Half) -> MapInput {
+    pub(super) fn statistic(&self, half: Half) -> MapInput {
         let c = self.n_channels;
         MapInput {
             shape: vec![self.n_groups, 1, c],
@@ -50,6 +50,20 @@ impl BatchNormShape {
             len: self.n_stats(),
             dtype: DType::F32,
         }
+    }
+
+    /// The kernel of the gradient before the activation of [`normalise`](Self::normalise), from the one after it: `grad_z = grad_y · act'(z)`, with `z` computed again from `x`.
+    ///
+    /// # Shapes
+    /// Its arguments are `grad_y`, then those of [`normalise`](Self::normalise) except `y`, then `grad_z`, `[n_rows, n_channels]`.
+    /// # Dtypes
+    /// f32; `grad_y`, `x` and `grad_z` in f16 and bf16 by [`stored`](crate::stored).
+    pub fn activation_grad(&self, activation: &Activation) -> Map {
+        let of_x = [1, 2, 3, 4, 5].map(Expr::input);
+        let expr = activation.grad().substitute(&[Expr::input(0), Self::normalised().substitute(&of_x)]);
+        let mut inputs = vec![self.elements()];
+        inputs.extend(self.normalise(activation).inputs);
+        self.map(inputs, expr)
     }
 
     /// The kernel of the sums that the gradients of a batch normalisation are made of, by group and channel: `Σ grad_y` and `Σ grad_y x̂`, where `x̂` are the normalised values.
@@ -126,7 +140,7 @@ impl BatchNormShape {
         self.map(vec![self.elements(), self.statistic(Half::Second), self.channels()], grad_y * (inv_std * weight))
     }
 
-    fn map(&self, inputs: Vec<MapInput>, expr: Expr) -> Map {
+    pub(super) fn map(&self, inputs: Vec<MapInput>, expr: Expr) -> Map {
         Map { shape: self.grouped().to_vec(), inputs, outputs: vec![MapOutput { expr, dtype: DType::F32 }] }
     }
 }

@@ -17,7 +17,7 @@ fn stats_of(shape: BatchNormShape, x: &[f32]) -> Vec<Words> {
 
 fn normalised(shape: BatchNormShape, x: &[f32], weight: &[f32], bias: &[f32], activation: Activation) -> Vec<f32> {
     let stats = stats_of(shape, x).remove(2);
-    twin_floats(&BatchNorm { shape, activation }, &[words(x), stats, words(weight), words(bias)])
+    twin_floats(&shape.normalise(&activation), &[words(x), stats.clone(), stats, words(weight), words(bias)])
 }
 
 #[test]
@@ -110,8 +110,8 @@ fn running_statistics_normalise_without_changing() {
     let shape = shape(2, 2, 1);
     let (x, weight) = (words(&[3.0, -1.0, 1.0, -2.0]), words(&[2.0, 1.0]));
     let y = twin_floats(
-        &BatchNorm { shape, activation: Activation::identity() },
-        &[x, stats.clone(), weight.clone(), words(&[0.0, 10.0])],
+        &shape.normalise(&Activation::identity()),
+        &[x, stats.clone(), stats.clone(), weight.clone(), words(&[0.0, 10.0])],
     );
     assert_eq!(y, [2.0, 12.0, 0.0, 10.0]);
     let grad_x = twin_floats(&shape.frozen_grad_x(), &[words(&[1.0, 1.0, 2.0, 3.0]), stats, weight]);
@@ -132,9 +132,13 @@ fn gpu_agrees() {
         let kernel = BatchNormStats { shape, eps: EPS, momentum: 0.1 };
         gpu_equals_twin_within(&kernel, &[x.clone(), running[0].clone(), running[1].clone()], divided);
         let stats = stats_of(shape, floats(&x)).remove(2);
-        for activation in [Activation::identity(), Activation::celu(0.3)] {
-            let given = [x.clone(), stats.clone(), weight.clone(), bias.clone()];
-            gpu_equals_twin_within(&BatchNorm { shape, activation }, &given, divided);
+        for activation in [Activation::identity(), Activation::celu(0.3), Activation::gelu()] {
+            let given = [x.clone(), stats.clone(), stats.clone(), weight.clone(), bias.clone()];
+            gpu_equals_twin_within(&shape.normalise(&activation), &given, divided);
+            if !activation.is_identity() {
+                let given = [&[grad_y.clone()], &given[..]].concat();
+                gpu_equals_twin_within(&shape.activation_grad(&activation), &given, divided);
+            }
         }
         let given = [grad_y.clone(), x.clone(), stats.clone(), stats.clone()];
         gpu_equals_twin_within(&shape.grad_sums(), &given, Tolerance::of_sum(shape.n_rows));
@@ -155,7 +159,10 @@ fn nan_passes_through_saturating_activations() {
     let shape = shape(2, 2, 1);
     let (x, stats) = (words(&[f32::NAN, 1.0, 2.0, 3.0]), words(&[0.0, 0.0, 1.0, 1.0]));
     for activation in [Activation::sigmoid(), Activation::tanh()] {
-        gpu_equals_twin(&BatchNorm { shape, activation }, &[x.clone(), stats.clone(), words(&[1.0; 2]), words(&[0.0; 2])]);
+        gpu_equals_twin(
+            &shape.normalise(&activation),
+            &[x.clone(), stats.clone(), stats.clone(), words(&[1.0; 2]), words(&[0.0; 2])],
+        );
     }
 }
 
@@ -168,8 +175,8 @@ fn bits_do_not_depend_on_threads() {
     same_bits_on_any_pool(&BatchNormStats { shape, eps: EPS, momentum: 0.1 }, &[x.clone(), running.clone(), running]);
     let stats = stats_of(shape, floats(&x)).remove(2);
     same_bits_on_any_pool(
-        &BatchNorm { shape, activation: Activation::relu() },
-        &[x.clone(), stats.clone(), weight.clone(), weight],
+        &shape.normalise(&Activation::relu()),
+        &[x.clone(), stats.clone(), stats.clone(), weight.clone(), weight],
     );
     same_bits_on_any_pool(&shape.grad_sums(), &[grad_y, x, stats.clone(), stats]);
 }

@@ -74,7 +74,8 @@ fn samples() -> Vec<Box<dyn Kernel>> {
     let shape = BatchNormShape { n_rows: 70, n_channels: 3, n_groups: 1 };
     samples.push(Box::new(BatchNormStats { shape, eps: 1e-5, momentum: 0.1 }));
     samples.push(Box::new(BatchNormFrozenStats { n_channels: 3, eps: 1e-5 }));
-    samples.push(Box::new(BatchNorm { shape, activation: relu.clone() }));
+    samples.push(Box::new(shape.normalise(&relu)));
+    samples.push(Box::new(shape.activation_grad(&Activation::gelu())));
     for shape in [shape, BatchNormShape { n_groups: 2, ..shape }] {
         samples.push(Box::new(shape.grad_sums()));
         samples.push(Box::new(shape.grad_bias()));
@@ -146,10 +147,7 @@ fn activation_samples() -> Vec<Box<dyn Kernel>> {
     let mut samples: Vec<Box<dyn Kernel>> = Vec::new();
     for activation in from_output.clone() {
         samples.push(Box::new(Map::flat(7, activation.grad_from_output().expect("it follows from the output"))));
-        samples.push(Box::new(BatchNorm {
-            shape: BatchNormShape { n_rows: 70, n_channels: 4, n_groups: 1 },
-            activation: activation.clone(),
-        }));
+        samples.push(Box::new(BatchNormShape { n_rows: 70, n_channels: 4, n_groups: 1 }.normalise(&activation)));
         for epilogue in [Epilogue::activation(&activation), Epilogue::bias(&activation), output_grad(&activation)] {
             for (n, k) in [(1, 40), (9, 40), (40, 40)] {
                 samples.push(Box::new(Matmul { m: 25, n, k, transpose: Transpose::None, epilogue: epilogue.clone() }));

@@ -65,7 +65,7 @@ fn layouts_are_near_the_bound() -> Result<(), Error> {
         check(&format!("mlp, {activation:?}, scores"), &plan(Mode::Inference, builder, &model, &[8192, 28])?, 1.05);
     }
     // Where the large are alive by themselves and their weights' gradients need scratch beside them, slots of their own cost more.
-    for (activation, most) in [(Activation::relu(), 1.15), (Activation::gelu(), 1.05)] {
+    for (activation, most) in [(Activation::relu(), 1.15), (Activation::gelu(), 1.10)] {
         let (builder, model) = convnet(activation.clone());
         check(&format!("convnet, {activation:?}"), &plan(Mode::Training, builder, &model, &[64, 32, 32, 24])?, most);
         let (builder, model) = convnet(activation.clone());
