@@ -9,9 +9,9 @@ use crate::random::Random;
 
 const IMAGES: usize = 8;
 const CHANNELS: usize = 16;
-const BLOCKS: usize = 4;
+const BLOCKS: usize = 5;
 
-/// Four blocks of a convolution, batch normalisation, dropout and a skip connection; then pooling and a loss.
+/// Five blocks of a convolution, batch normalisation, dropout and a skip connection; then pooling and a loss.
 struct Net {
     graph: Graph,
     values: Persistent,
