@@ -136,7 +136,7 @@ fn gpu_agrees() {
             let given = [x.clone(), stats.clone(), stats.clone(), weight.clone(), bias.clone()];
             gpu_equals_twin_within(&shape.normalise(&activation), &given, divided);
             if !activation.is_identity() {
-                let given = [&[grad_y.clone()], &given[..]].concat();
+                let given = [std::slice::from_ref(&grad_y), &given[..]].concat();
                 gpu_equals_twin_within(&shape.activation_grad(&activation), &given, divided);
             }
         }
