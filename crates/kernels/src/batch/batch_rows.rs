@@ -1,6 +1,6 @@
 use super::batch_rows_cpu;
 use crate::core::module::module;
-use crate::core::sizes::check_sizes;
+use crate::core::sizes::{check_sizes, in_u32};
 use crate::{Adapter, Arg, DType, Dispatch, Error, Kernel, ORDER_LEN, STATE_LEN, TwinArgs};
 
 /// Which rows the current batch takes, or a part of it: `rows[i] = order(state.batch * stride + offset + first + i)`.
@@ -45,6 +45,6 @@ impl Kernel for BatchRows {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        batch_rows_cpu::run(self.first as u32, args.read(0), args.read(1), args.write(2), args.write(3));
+        batch_rows_cpu::run(in_u32(self.first), args.read(0), args.read(1), args.write(2), args.write(3));
     }
 }

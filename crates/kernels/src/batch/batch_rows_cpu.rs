@@ -1,9 +1,11 @@
+use crate::core::sizes::in_u32;
+
 pub(crate) fn run(first: u32, order: &[u32], state: &[u32], rows: &mut [u32], weights: &mut [f32]) {
     let (n_rows, bits, n_rounds) = (order[0], order[1], order[2]);
     let (stride, offset) = (order[3], order[4]);
     let keys = &order[8..16];
     for (i, (row, weight)) in rows.iter_mut().zip(weights).enumerate() {
-        let position = state[0].wrapping_mul(stride).wrapping_add(offset).wrapping_add(first).wrapping_add(i as u32);
+        let position = state[0].wrapping_mul(stride).wrapping_add(offset).wrapping_add(first).wrapping_add(in_u32(i));
         (*row, *weight) = match position < n_rows {
             false => (0, 0.0),
             true if n_rounds == 0 => (position, 1.0),

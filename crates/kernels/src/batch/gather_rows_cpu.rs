@@ -1,3 +1,4 @@
+use crate::core::sizes::in_u32;
 use rayon::prelude::*;
 
 use crate::GatherRows;
@@ -40,7 +41,7 @@ fn gather<T: Copy + Into<f32>, Y: Element>(
 ) {
     let GatherRows { first_row, n_table_rows, n_cols, .. } = *kernel;
     for (y, &row) in y.chunks_exact_mut(n_cols).zip(rows) {
-        let row = row.wrapping_sub(first_row as u32) as usize;
+        let row = row.wrapping_sub(in_u32(first_row)) as usize;
         if row < n_table_rows {
             let x = &table[row * n_cols..][..n_cols];
             for (((y, x), mean), inv_std) in y.iter_mut().zip(x).zip(mean).zip(inv_std) {

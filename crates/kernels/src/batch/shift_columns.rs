@@ -89,7 +89,7 @@ impl StoredForm for ShiftColumns {
         let shift = Dispatch::elementwise(self.name(), "kernels.shift_columns", module, self.n_rows * lanes.n_y_cols)?
             .param("n_x_cols", lanes.n_x_cols)
             .param("n_y_cols", lanes.n_y_cols)
-            .param("shift", lanes.shift as u32);
+            .param("shift", i32::try_from(lanes.shift).unwrap_or(i32::MAX).cast_unsigned());
         Ok(vec![shift.bind(&self.args(), ["x"], [Binding::of("y").elements("X")])?])
     }
 

@@ -2,6 +2,7 @@
 
 use super::modules;
 use super::window::window_params;
+use crate::core::sizes::in_u32;
 use crate::core::stored_types::Template;
 use crate::map::map_reduce_module::sum_of_parts;
 use crate::product::coop_tiles::Gathered;
@@ -85,7 +86,7 @@ pub(crate) fn grad_weight(
     };
     let TileForm { constants, types } = TileForm::of(&form, problem.reads, adapter, operands);
     let module = template.module_on(adapter, &[stored, types].concat()).with_all(form.main_parts());
-    let workgroups = [n_col_groups as u32, n_row_groups as u32, n_parts as u32];
+    let workgroups = [n_col_groups, n_row_groups, n_parts].map(in_u32);
     let products = Dispatch::new(
         CONV2D_GRAD_WEIGHT.of(&form, problem.reads),
         module.with_all(Epilogue::none().parts(problem.results(&form))),

@@ -43,7 +43,7 @@ fn compare(found: &[f32], expected: &[f32]) -> Result<(), String> {
 
 /// Whole numbers from -4 to 4, so that all sums are exact in f32, whatever their order.
 fn value(i: usize) -> i32 {
-    (i * 7 + i / 5) as i32 % 9 - 4
+    i32::try_from((i * 7 + i / 5) % 9).expect("it is below 9") - 4
 }
 
 /// Element `[row, col]` of a matrix stored with `n_cols` columns, or of its transpose.
@@ -66,7 +66,7 @@ fn product(recorder: &mut Recorder, queue: &wgpu::Queue, transpose: Transpose) -
     let args = kernel.args();
     let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
     let buffer = |size: usize, usage| {
-        let size = size.next_multiple_of(wgpu::COPY_BUFFER_ALIGNMENT as usize) as u64;
+        let size = (size as u64).next_multiple_of(wgpu::COPY_BUFFER_ALIGNMENT);
         device.create_buffer(&wgpu::BufferDescriptor {
             label: Some("kernels.check_products"),
             size,

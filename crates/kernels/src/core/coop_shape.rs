@@ -1,3 +1,5 @@
+use crate::core::sizes::in_u32;
+
 /// The cooperative matrices that an adapter (its tensor cores) multiplies: square, of f16, with sums in f32.
 ///
 /// [`CoopShape::request`] finds them; [`Recorder::with_coop`](crate::gpu::Recorder::with_coop) has kernels use them. wgpu's interface to them is experimental, so a
@@ -34,7 +36,7 @@ impl CoopShape {
     fn listed(list: &[wgpu::CooperativeMatrixProperties]) -> Option<Self> {
         use wgpu::CooperativeScalarType::{F16, F32};
         [Self::Sixteen, Self::Eight].into_iter().find(|shape| {
-            let size = shape.size() as u32;
+            let size = in_u32(shape.size());
             list.iter().any(|of| [of.m_size, of.n_size, of.k_size] == [size; 3] && of.ab_type == F16 && of.cr_type == F32)
         })
     }

@@ -1,6 +1,7 @@
 use super::binding::Binding;
 use super::module::part;
 use super::param::Param;
+use crate::core::sizes::in_u32;
 use crate::{Arg, Error, Module, Part};
 
 /// One WGSL dispatch of a kernel: module, entry point, constants, parameters, and which arguments it binds.
@@ -137,7 +138,7 @@ pub fn fold_workgroups(kernel: &'static str, n: usize) -> Result<[u32; 3], Error
     }
     let y = n.div_ceil(max);
     let x = n.div_ceil(y);
-    Ok([x as u32, y as u32, 1])
+    Ok([in_u32(x), in_u32(y), 1])
 }
 
 #[cfg(test)]

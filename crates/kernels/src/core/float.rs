@@ -49,7 +49,14 @@ pub(crate) fn one_minus_exp_neg(x: f32) -> f32 {
 
 /// The natural logarithm, the same on all systems.
 pub(crate) fn ln(x: f32) -> f32 {
-    libm::log(f64::from(x)) as f32
+    rounded(libm::log(f64::from(x)))
+}
+
+/// The nearest f32.
+#[expect(clippy::cast_possible_truncation, reason = "rounding is what is asked for")]
+#[inline(always)]
+pub(crate) const fn rounded(x: f64) -> f32 {
+    x as f32
 }
 
 #[cfg(test)]

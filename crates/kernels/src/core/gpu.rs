@@ -3,6 +3,7 @@
 //! Device and queue stay the caller's: nothing here submits, waits or reads back, except [`Recorder::check_products`].
 //! The pipelines are made once for each (module, entry point, constants); the bind groups once for each [`Recorded`].
 
+use crate::core::sizes::in_u32;
 use std::collections::HashMap;
 use std::task::{Context, Poll, Waker};
 
@@ -161,7 +162,7 @@ impl Recorder {
         }
         for (i, &arg) in dispatch.reads.iter().chain(&dispatch.writes).enumerate() {
             let resource = wgpu::BindingResource::Buffer(buffers[arg].clone());
-            entries.push(wgpu::BindGroupEntry { binding: (first + i) as u32, resource });
+            entries.push(wgpu::BindGroupEntry { binding: in_u32(first + i), resource });
         }
         let scope = self.device.push_error_scope(wgpu::ErrorFilter::Validation);
         let bind_group = self.device.create_bind_group(&wgpu::BindGroupDescriptor {
@@ -312,7 +313,7 @@ fn layout_entries(key: &PipelineKey) -> Vec<wgpu::BindGroupLayoutEntry> {
         .chain(std::iter::repeat_n(storage(false), key.n_writes))
         .enumerate()
         .map(|(binding, ty)| wgpu::BindGroupLayoutEntry {
-            binding: binding as u32,
+            binding: in_u32(binding),
             visibility: wgpu::ShaderStages::COMPUTE,
             ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset: false, min_binding_size: None },
             count: None,

@@ -1,4 +1,5 @@
 //! Numbers of 16 bits to and from f32, without branches, so that loops over them vectorise. To 16 bits they are rounded to nearest, ties to even.
+#![expect(clippy::cast_possible_truncation, reason = "a half is the lower 16 bits of what is computed in 32")]
 
 use std::ops::Range;
 

@@ -1,3 +1,5 @@
+#![expect(clippy::cast_possible_truncation, reason = "products are split into their halves")]
+
 /// Philox4x32-10: a counter-based generator, so that the n-th number of a stream costs the same wherever it is asked for.
 ///
 /// # Reference

@@ -1,5 +1,15 @@
 use crate::{Error, Kernel};
 
+/// A size as the `u32` that WGSL and `wgpu` count with; `u32::MAX` for larger ones, which checks refuse before.
+pub(crate) const fn in_u32(size: usize) -> u32 {
+    if size > u32::MAX as usize {
+        return u32::MAX;
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "it is not larger")]
+    let in_u32 = size as u32;
+    in_u32
+}
+
 /// Whether each of `sizes`, and each argument's number of elements, fits the u32 indices of the WGSL.
 pub(crate) fn check_sizes(kernel: &impl Kernel, sizes: &[(&'static str, usize)]) -> Result<(), Error> {
     let max = u32::MAX as usize;

@@ -33,6 +33,7 @@ pub struct Dropout {
 impl Dropout {
     /// The least 24-bit draw that keeps an element, and what an element that is kept is multiplied by.
     pub(crate) fn threshold_and_scale(&self) -> (u32, f32) {
+        #[expect(clippy::cast_possible_truncation, reason = "it is at most 2^24")]
         let threshold = (f64::from(self.p) * f64::from(1 << 24)).ceil() as u32;
         (threshold, if self.p < 1.0 { 1.0 / (1.0 - self.p) } else { 0.0 })
     }
@@ -78,6 +79,7 @@ impl StoredForm for Dropout {
 
     fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let (threshold, scale) = self.threshold_and_scale();
+        #[expect(clippy::cast_possible_truncation, reason = "these are the halves")]
         let [low, high] = [self.seed as u32, (self.seed >> 32) as u32];
         let module = DROPOUT.module(&[("X", dtypes[0]), ("Y", dtypes[0])]);
         let dropout = Dispatch::elementwise(self.name(), "kernels.dropout", module, self.n.div_ceil(4))?

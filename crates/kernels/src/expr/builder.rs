@@ -1,5 +1,6 @@
 //! Puts operations into a list: equal ones once, simplified where that changes no bit.
 
+use crate::core::sizes::in_u32;
 use std::collections::HashMap;
 
 use pulp::Scalar;
@@ -169,7 +170,7 @@ pub(crate) fn needed(ops: &[Op], results: &[Id]) -> (Vec<Op>, Vec<Id>) {
         let missing: Vec<Id> = op.arguments().filter(|&argument| place[argument as usize].is_none()).collect();
         if missing.is_empty() {
             let new = op.map_arguments(|argument| place[argument as usize].expect("arguments are placed before"));
-            place[id as usize] = Some(kept.len() as Id);
+            place[id as usize] = Some(in_u32(kept.len()));
             kept.push(new);
             stack.pop();
         } else {

@@ -1,5 +1,6 @@
 //! An expression as a formula.
 
+use crate::core::sizes::in_u32;
 use std::fmt;
 
 use super::Expr;
@@ -26,7 +27,7 @@ impl fmt::Display for Expr {
             })
             .collect();
         let formula = Formula { ops: &self.ops, names: &names };
-        formula.write(f, self.ops.len() as Id - 1, 0)?;
+        formula.write(f, in_u32(self.ops.len()) - 1, 0)?;
         let mut before = " where ";
         for (id, name) in names.iter().enumerate() {
             if let Some(name) = name {

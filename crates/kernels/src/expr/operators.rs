@@ -180,6 +180,7 @@ impl Expr {
     pub fn powf(&self, exponent: impl Into<Self>) -> Self {
         let exponent = exponent.into();
         match exponent.as_constant() {
+            #[expect(clippy::cast_possible_truncation, reason = "it is one of these")]
             Some(n) if [0.0, 1.0, 2.0, 3.0, -1.0, -2.0].contains(&n) => self.powi(n as i32),
             Some(0.5) => self.sqrt(),
             Some(-0.5) => self.rsqrt(),

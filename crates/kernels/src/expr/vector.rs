@@ -5,6 +5,8 @@
 
 use pulp::Simd;
 
+use crate::core::float::rounded;
+
 /// 1.5 · 2²³. Adding it to a small number rounds that number to an integer, which then is in the low bits of the sum.
 const SHIFT: f32 = 12_582_912.0;
 
@@ -274,15 +276,15 @@ pub(super) fn min<S: Simd>(simd: S, a: S::f32s, b: S::f32s) -> S::f32s {
 
 /// `sin(x)` beyond [`SIN_LIMIT`], one number at a time.
 pub(super) fn sin_of_large(x: f32) -> f32 {
-    f64::from(x).sin() as f32
+    rounded(f64::from(x).sin())
 }
 
 /// `cos(x)` beyond [`SIN_LIMIT`], one number at a time.
 pub(super) fn cos_of_large(x: f32) -> f32 {
-    f64::from(x).cos() as f32
+    rounded(f64::from(x).cos())
 }
 
 /// `a` to the power `b` within 1 ulp, one number at a time.
 pub(super) fn pow(a: f32, b: f32) -> f32 {
-    f64::from(a).powf(f64::from(b)) as f32
+    rounded(f64::from(a).powf(f64::from(b)))
 }

@@ -14,6 +14,7 @@
 //! assert!(module.source().contains("fn act(x0: V) -> V {"));
 //! ```
 
+use crate::core::sizes::in_u32;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -156,7 +157,7 @@ pub fn function(name: &str, expr: &Expr, n_inputs: usize) -> Part {
             let _ = writeln!(text, "    let t{id} = {};", body.operation(*op));
         }
     }
-    let _ = writeln!(text, "    return {};\n}}", body.number(body.ops.len() as Id - 1));
+    let _ = writeln!(text, "    return {};\n}}", body.number(in_u32(body.ops.len()) - 1));
     Part { name: name.to_owned().into(), text: text.into() }
 }
 

@@ -1,4 +1,4 @@
-use crate::core::float::exp;
+use crate::core::float::{exp, rounded};
 use crate::core::rows_cpu::{each_row_block, each_row_block_of_two, max, sum, sum_of_two};
 use crate::{CrossEntropy, Reduction};
 
@@ -54,8 +54,8 @@ pub(crate) fn loss(kernel: &CrossEntropy, inputs: &Inputs<'_>, loss: &mut [f32],
         Reduction::Mean => weights,
         Reduction::Sum => 1.0,
     };
-    loss[0] = (total / divisor) as f32;
-    loss[1] = divisor as f32;
+    loss[0] = rounded(total / divisor);
+    loss[1] = rounded(divisor);
 }
 
 /// What the target adds up to, the row's part of the divisor, and its weighted loss.

@@ -2,6 +2,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::UpdateScale;
 use crate::core::blocks::each_block;
+use crate::core::float::rounded;
 
 /// The exponent's bits of an f32, all 1 in infinities and NaNs; those of infinity.
 const EXPONENT: u32 = 0x7F80_0000;
@@ -12,7 +13,7 @@ pub(crate) fn unscale(scale: f32, grads: &mut [f32], scaler: &mut [u32], state: 
     if state[2] == 2 {
         return;
     }
-    let inverse = if scale.is_normal() { (1.0 / f64::from(scale)) as f32 } else { 1.0 };
+    let inverse = if scale.is_normal() { rounded(1.0 / f64::from(scale)) } else { 1.0 };
     let found_inf = AtomicBool::new(!scale.is_normal());
     each_block(
         grads,
@@ -88,5 +89,6 @@ fn product(scale: f32, factor: f64) -> f32 {
 pub(crate) fn mantissa_and_exponent(factor: f64) -> (f32, i32) {
     let bits = factor.to_bits();
     let mantissa = f64::from_bits((bits & ((1 << 52) - 1)) | 1.0_f64.to_bits());
-    (mantissa as f32, (bits >> 52) as i32 - 1023)
+    let exponent = i32::try_from(bits >> 52 & 0x7FF).expect("it has 11 bits");
+    (rounded(mantissa), exponent - 1023)
 }

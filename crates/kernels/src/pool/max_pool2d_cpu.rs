@@ -1,3 +1,4 @@
+use crate::core::sizes::in_u32;
 use rayon::prelude::*;
 
 use crate::core::blocks::each_row_in_f32;
@@ -44,7 +45,7 @@ fn pool_row<T: Element>(shape: &PoolShape, image: &[T], i: usize, y: &mut [f32],
                 let x = &image[(h * shape.x.width + w) * n_channels..][..n_channels];
                 if is_first {
                     widen(x, y);
-                    taps.fill(tap as u32);
+                    taps.fill(in_u32(tap));
                     is_first = false;
                     continue;
                 }
@@ -52,7 +53,7 @@ fn pool_row<T: Element>(shape: &PoolShape, image: &[T], i: usize, y: &mut [f32],
                     let x = x.widen();
                     let wins = x > *y || x.is_nan();
                     *y = if wins { x } else { *y };
-                    *best = if wins { tap as u32 } else { *best };
+                    *best = if wins { in_u32(tap) } else { *best };
                 }
             }
         }
@@ -74,7 +75,7 @@ pub(crate) fn grad<T: Element>(shape: &PoolShape, grad_y: &[T], taps: &[u32], gr
                 let u = h + padding[0] - i * stride[0];
                 for (w, grad_x) in grad_x.chunks_exact_mut(n_channels).enumerate() {
                     for j in shape.covering(1, w) {
-                        let tap = (u * shape.window.kernel[1] + w + padding[1] - j * stride[1]) as u32;
+                        let tap = in_u32(u * shape.window.kernel[1] + w + padding[1] - j * stride[1]);
                         let at = ((image * y.height + i) * y.width + j) * n_channels;
                         for ((grad_x, &grad_y), &best) in grad_x.iter_mut().zip(&grad_y[at..]).zip(&taps[at..]) {
                             *grad_x += if best == tap { grad_y.widen() } else { 0.0 };

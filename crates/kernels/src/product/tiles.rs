@@ -1,3 +1,4 @@
+use crate::core::sizes::in_u32;
 use crate::{Adapter, DType, Error, MAX_WORKGROUPS};
 
 /// How a product of [`MatmulFamily::Tiled`](crate::MatmulFamily::Tiled) is cut into workgroups.
@@ -113,5 +114,5 @@ pub(crate) fn product_workgroups(
         let expected = "at most 65535 * 65535";
         return Err(Error::Size { kernel, size: "number of row blocks", found: n_row_groups, expected });
     }
-    Ok([n_col_groups as u32, n_row_groups.div_ceil(z) as u32, z as u32])
+    Ok([n_col_groups, n_row_groups.div_ceil(z), z].map(in_u32))
 }

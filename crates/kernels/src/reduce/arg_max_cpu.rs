@@ -1,3 +1,4 @@
+use crate::core::sizes::in_u32;
 use rayon::prelude::*;
 
 use crate::ArgMax;
@@ -12,7 +13,7 @@ pub(crate) fn run<T: Element>(kernel: &ArgMax, x: &[T], y: &mut [u32]) {
             for ((x, maximum), y) in row.iter().zip(&mut maxima).zip(&mut *y) {
                 let x = x.widen();
                 if x > *maximum || (x.is_nan() && !maximum.is_nan()) {
-                    (*maximum, *y) = (x, k as u32);
+                    (*maximum, *y) = (x, in_u32(k));
                 }
             }
         }

@@ -1,5 +1,6 @@
 use rayon::prelude::*;
 
+use crate::core::float::rounded;
 use crate::core::half::Element;
 use crate::core::vectorised::vectorised;
 use crate::{CumulativeSum, SumOrder};
@@ -32,6 +33,6 @@ pub(crate) fn run<T: Element>(kernel: &CumulativeSum, x: &[T], y: &mut [f32]) {
 fn add<T: Element>(x: &[T], sums: &mut [f64], y: &mut [f32]) {
     for ((x, sum), y) in x.iter().zip(sums).zip(y) {
         *sum += f64::from(x.widen());
-        *y = *sum as f32;
+        *y = rounded(*sum);
     }
 }
