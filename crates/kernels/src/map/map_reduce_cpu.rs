@@ -20,7 +20,7 @@ const LEAF_LEN: usize = 1024;
 /// The most rows that are added one after the other.
 const MAX_ROWS: usize = 64;
 /// Sums that are computed side by side within a block.
-const LANES: usize = 16;
+const LANES: usize = 64;
 
 pub(super) fn run(reduction: &MapReduce, layout: &Layout, args: &mut TwinArgs<'_>) {
     let inputs = reduction.inputs.iter().zip(&layout.patterns).enumerate();
@@ -298,13 +298,16 @@ impl Fold {
         vectorised(
             #[inline(always)]
             || {
+                // A copy of its own, which stays in registers.
+                let mut sums = lanes;
                 let (chunks, rest) = values.as_chunks::<LANES>();
                 match self {
-                    Self::Sum => chunks.iter().for_each(|chunk| fold_lanes(&mut lanes, chunk, |a, b| a + b)),
-                    Self::Max => chunks.iter().for_each(|chunk| fold_lanes(&mut lanes, chunk, |a, b| Self::Max.of(a, b))),
-                    Self::Min => chunks.iter().for_each(|chunk| fold_lanes(&mut lanes, chunk, |a, b| Self::Min.of(a, b))),
+                    Self::Sum => chunks.iter().for_each(|chunk| fold_lanes(&mut sums, chunk, |a, b| a + b)),
+                    Self::Max => chunks.iter().for_each(|chunk| fold_lanes(&mut sums, chunk, |a, b| Self::Max.of(a, b))),
+                    Self::Min => chunks.iter().for_each(|chunk| fold_lanes(&mut sums, chunk, |a, b| Self::Min.of(a, b))),
                 }
-                lanes.iter_mut().zip(rest).for_each(|(lane, v)| *lane = self.of(*lane, *v));
+                sums.iter_mut().zip(rest).for_each(|(lane, v)| *lane = self.of(*lane, *v));
+                lanes = sums;
             },
         );
         let mut n = LANES;
