@@ -124,12 +124,17 @@ impl Evaluator {
         }
     }
 
+    /// Whether no operation reads the result of another, so that a block may be of any length.
+    pub(crate) const fn keeps_nothing(&self) -> bool {
+        self.tape.n_slots == 0
+    }
+
     /// Memory for [`run_block`](Self::run_block).
     pub(crate) fn scratch(&self) -> Scratch {
         Scratch { slots: vec![vec![0.0; BLOCK_LEN]; self.tape.n_slots] }
     }
 
-    /// Computes up to [`BLOCK_LEN`] elements.
+    /// Computes up to [`BLOCK_LEN`] elements, or any number if the tape [keeps nothing](Self::keeps_nothing).
     pub(crate) fn run_block(&self, inputs: &[Operand<'_>], outputs: &mut [&mut [f32]], scratch: &mut Scratch) {
         let len = outputs.first().map_or(0, |output| output.len());
         Arch::new().dispatch(Block { instructions: &self.tape.instructions, inputs, outputs, slots: &mut scratch.slots, len });

@@ -131,6 +131,12 @@ impl Job<'_> {
         rayon::join(|| self.split(start, left), || self.split(start + mid, right));
     }
 
+    /// Whether nothing is kept between operations, and inputs are read where they lie: then a task is one loop.
+    fn is_stream(&self) -> bool {
+        self.evaluator.keeps_nothing()
+            && self.inputs.iter().all(|input| matches!(input, Input::One(_) | Input::All(Floats::F32(_))))
+    }
+
     fn run(&self, start: usize, mut outputs: Vec<Output<'_>>) {
         let n = outputs.first().map_or(0, Output::len);
         let buffer = |is_needed: bool| if is_needed { vec![0.0; BLOCK_LEN] } else { vec![] };
@@ -139,8 +145,10 @@ impl Job<'_> {
             inputs: self.inputs.iter().map(Input::buffer).collect(),
             outputs: outputs.iter().map(|output| buffer(!matches!(output, Output::F32(_)))).collect(),
         };
-        for block in (0..n).step_by(BLOCK_LEN) {
-            self.run_block(start, block..(block + BLOCK_LEN).min(n), &mut outputs, &mut memory);
+        let in_place = outputs.iter().all(|output| matches!(output, Output::F32(_)));
+        let block_len = if in_place && self.is_stream() { n } else { BLOCK_LEN };
+        for block in (0..n).step_by(block_len.max(1)) {
+            self.run_block(start, block..(block + block_len).min(n), &mut outputs, &mut memory);
         }
     }
 
