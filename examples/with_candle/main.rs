@@ -168,7 +168,7 @@ fn mlp(n_inputs: usize, weights: &VarBuilder) -> candle_core::Result<Sequential>
     let mut model = seq();
     let mut n_in = n_inputs;
     for (layer, n_out) in HIDDEN.into_iter().enumerate() {
-        model = model.add(linear(n_in, n_out, weights.pp(layer))?).add(candle_nn::Activation::relu());
+        model = model.add(linear(n_in, n_out, weights.pp(layer))?).add(candle_nn::Activation::Relu);
         n_in = n_out;
     }
     Ok(model.add(linear(n_in, 1, weights.pp("out"))?))
