@@ -35,8 +35,8 @@ impl Matmul {
         self.m == 1 || self.n.is_multiple_of(2) || self.n <= 8
     }
 
-    /// How many parts K is cut into where there are too few results to fill a card (split-K), by shape alone: 1 for most. Gradients of weights are
-    /// such.
+    /// The number of parts into which K is split (split-K). It depends only on the shape, and is 1 unless the result has too few tiles to occupy a GPU, as
+    /// gradients of weights often do.
     pub(crate) fn n_parts(&self) -> usize {
         let Self { m, n, k, .. } = *self;
         let n_tiles = Tiles::MEDIUM.n_groups(m, n).max(1);

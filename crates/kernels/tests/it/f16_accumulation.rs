@@ -194,6 +194,6 @@ fn f32_is_added_in_elsewhere() {
     assert!(!adds(Matmul { k: 39, ..vectors.clone() }, &[F16; 3], &allowing).0, "rows that begin within a vector");
     let features = allowing.features | CoopShape::FEATURES;
     let units = allowing.clone().with_coop(Some(CoopShape::Sixteen)).with_features(features).with_subgroups([32; 2]);
-    assert!(!adds(Matmul { k: 48, ..vectors.clone() }, &[F16; 3], &units).0, "sums of matrix units are in f32");
-    assert!(adds(vectors, &[F16; 3], &units).0, "matrix units leave 40 places to tiles");
+    assert!(!adds(Matmul { k: 48, ..vectors.clone() }, &[F16; 3], &units).0, "cooperative matrices add in f32");
+    assert!(adds(vectors, &[F16; 3], &units).0, "40 is not a multiple of 16, so tiles compute it");
 }
