@@ -10,6 +10,14 @@ pub enum Error {
     /// The kernel itself refused.
     #[error(transparent)]
     Kernel(#[from] brisk_kernels::Error),
+    /// An environment variable has a value that is not accepted.
+    #[error("{variable}: {reason}")]
+    Environment {
+        /// Its name.
+        variable: &'static str,
+        /// What is wrong with the value.
+        reason: brisk_kernels::Error,
+    },
     /// Another number of slices than the kernel has arguments, scratch not counted.
     #[error(
         "{program}: kernel `{kernel}` takes {expected} arguments, got {found}; give a slice for each of {names}, in this order"

@@ -428,7 +428,10 @@ fn a_simulated_run_and_its_results() {
 fn an_unknown_family_of_products_is_an_error() {
     let output = Place::new().command(&["--rows", "400"]).env("BRISK_FAMILY", "coops").output().expect("the example runs");
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && said.contains("is called `coops`; choose direct, tiled or coop"), "{said}");
+    assert!(
+        !output.status.success() && said.contains("BRISK_FAMILY: no family of matrix products is called `coops`; choose"),
+        "{said}"
+    );
 }
 
 #[test]

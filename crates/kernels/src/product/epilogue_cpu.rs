@@ -1,6 +1,8 @@
 //! Epilogues of twins. The bits are those of [`Map`](crate::Map)s of the same expressions; those of common activations are plain loops, without an evaluator for
 //! each row.
 
+use std::sync::LazyLock;
+
 use crate::expr::{Activation, BLOCK_LEN, Evaluator, Expr, Operand, Unary, apply};
 use crate::{Epilogue, EpilogueOperand};
 
@@ -41,11 +43,32 @@ impl Function {
         }
     }
 
-    /// The one for which `is_it` holds. The constants of an expression are the candidates for CELU's α.
-    fn find(expr: &Expr, is_it: impl Fn(&Activation) -> bool) -> Option<Self> {
-        let alphas = expr.constants().chain([1.0]).filter(|alpha| *alpha > 0.0).map(|alpha| Self::Celu { alpha });
-        let known = [Self::Identity, Self::Relu, Self::Sigmoid, Self::Tanh];
-        known.into_iter().chain(alphas).find(|function| is_it(&function.activation()))
+    /// The one whose expression of this form `expr` is. The constants of an expression are the candidates for CELU's α.
+    fn find(expr: &Expr, form: fn(&Forms) -> &Expr) -> Option<Self> {
+        static KNOWN: LazyLock<[Forms; 4]> =
+            LazyLock::new(|| [Function::Identity, Function::Relu, Function::Sigmoid, Function::Tanh].map(Forms::of));
+        if let Some(forms) = KNOWN.iter().find(|forms| form(forms) == expr) {
+            return Some(forms.function);
+        }
+        let alphas = expr.constants().chain([1.0]).filter(|alpha| *alpha > 0.0);
+        alphas.map(|alpha| Self::Celu { alpha }).find(|celu| form(&Forms::of(*celu)) == expr)
+    }
+}
+
+/// The epilogues of a function.
+struct Forms {
+    function: Function,
+    plain: Expr,
+    biased: Expr,
+    gradient: Expr,
+}
+
+impl Forms {
+    fn of(function: Function) -> Self {
+        let activation = function.activation();
+        let gradient = activation.grad_from_output().expect("the derivatives of these follow from the output");
+        let biased = Epilogue::bias(&activation).expr().clone();
+        Self { function, plain: activation.forward, biased, gradient }
     }
 }
 
@@ -53,13 +76,9 @@ impl Finish {
     pub(crate) fn new(epilogue: &Epilogue) -> Self {
         let (expr, operand) = (epilogue.expr(), epilogue.operand());
         let form = match operand {
-            Some(EpilogueOperand::Matrix) => {
-                Function::find(expr, |activation| activation.grad_from_output().as_ref() == Some(expr)).map(Form::Gradient)
-            }
-            Some(EpilogueOperand::Row) => {
-                Function::find(expr, |activation| Epilogue::bias(activation).expr() == expr).map(Form::Forward)
-            }
-            None => Function::find(expr, |activation| activation.forward == *expr).map(Form::Forward),
+            Some(EpilogueOperand::Matrix) => Function::find(expr, |forms| &forms.gradient).map(Form::Gradient),
+            Some(EpilogueOperand::Row) => Function::find(expr, |forms| &forms.biased).map(Form::Forward),
+            None => Function::find(expr, |forms| &forms.plain).map(Form::Forward),
         };
         Self { operand, form: form.unwrap_or_else(|| Form::Any(Evaluator::new(std::slice::from_ref(expr)))) }
     }

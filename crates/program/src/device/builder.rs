@@ -245,7 +245,10 @@ impl DeviceBuilder {
 
 fn family_from_env() -> Result<Option<MatmulFamily>, Error> {
     match std::env::var_os("BRISK_FAMILY") {
-        Some(word) if !word.is_empty() => Ok(Some(word.to_string_lossy().parse()?)),
+        Some(word) if !word.is_empty() => {
+            let family = word.to_string_lossy().parse();
+            family.map(Some).map_err(|reason| Error::Environment { variable: "BRISK_FAMILY", reason })
+        }
         _ => Ok(None),
     }
 }
