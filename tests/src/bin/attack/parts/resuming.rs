@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use brisk_train::Checkpoint;
@@ -209,8 +210,8 @@ impl Resuming {
             return Ok(());
         }
         let mut second = long(case).start()?;
-        // By then it would have loaded the rows and begun.
-        second.runs_at(self.training.reference.time * 4 + std::time::Duration::from_millis(500));
+        // It waits 2 s for the lock, which a process that was just killed may still hold. Long after that, it would have begun to train.
+        second.runs_at(self.training.reference.time * 4 + Duration::from_secs(8));
         let trains = second.is_running();
         second.kill();
         let second = second.wait()?;
