@@ -3,9 +3,10 @@ use crate::core::module::module;
 use crate::core::sizes::{check_sizes, in_u32};
 use crate::{Adapter, Arg, DType, Dispatch, Error, Kernel, ORDER_LEN, STATE_LEN, TwinArgs};
 
-/// Which rows the current batch takes, or a part of it: `rows[i] = order(state.batch * stride + offset + first + i)`.
+/// The rows of the current batch, or of a part of it: `rows[i] = order(state.batch * stride + offset + first + i)`.
 ///
-/// Positions beyond the last row give row 0 with weight 0, so that one recorded program serves the short last batch too.
+/// Positions beyond the last row yield row 0 with weight 0, so that one recorded program also serves the short last batch. So do all positions
+/// of an order whose `bits` or `n_rounds` are not those that [`shuffled_order`](crate::shuffled_order) describes.
 ///
 /// # Shapes
 /// `order`: [`ORDER_LEN`]; `state`: [`STATE_LEN`]; `rows`, `weights`: `[n]`.
@@ -15,9 +16,9 @@ use crate::{Adapter, Arg, DType, Dispatch, Error, Kernel, ORDER_LEN, STATE_LEN, 
 /// Luby & Rackoff 1988 (Feistel networks as permutations); cycle walking: Black & Rogaway 2002.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchRows {
-    /// How many rows of the batch come before these.
+    /// Rows of the batch before these.
     pub first: usize,
-    /// Rows.
+    /// Number of rows.
     pub n: usize,
 }
 

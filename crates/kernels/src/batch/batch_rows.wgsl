@@ -1,4 +1,4 @@
-// rows[i] = order(state.batch * stride + offset + first + i), weights[i] = 1; beyond the last row: 0 and 0.
+// rows[i] = order(state.batch * stride + offset + first + i), weights[i] = 1; 0 and 0 beyond the last row and for a damaged order.
 // Twin: batch_rows_cpu.rs. Moves 8 bytes a row.
 
 fn mix(value: u32, key: u32) -> u32 {
@@ -22,24 +22,35 @@ fn feistel(position: u32, bits: u32) -> u32 {
     return (hi << lo_bits) | lo;
 }
 
+// The row at `position`, which is below `n_rows`; n_rows, which is no row, if the order is damaged.
+fn row_at(position: u32, n_rows: u32) -> u32 {
+    let n_rounds = order[2];
+    if n_rounds == 0u {
+        return position;
+    }
+    let bits = max(2u, 32u - countLeadingZeros(n_rows - 1u));
+    if n_rounds != 8u || order[1] != bits {
+        return n_rows;
+    }
+    // The walk visits each value from n_rows up to 2^bits at most once. Their number is exact for 32 bits, too: it wraps.
+    let n_beyond = select(1u << (bits & 31u), 0u, bits == 32u) - n_rows;
+    var row = feistel(position, bits);
+    for (var i = 0u; i < n_beyond && row >= n_rows; i += 1u) {
+        row = feistel(row, bits);
+    }
+    return row;
+}
+
 fn element(i: u32) {
     if i >= arrayLength(&rows) {
         return;
     }
     let n_rows = order[0];
     let position = state[0] * order[3] + order[4] + params.first + i;
-    if position >= n_rows {
-        rows[i] = 0u;
-        weights[i] = 0.0;
-        return;
+    var row = n_rows;
+    if position < n_rows {
+        row = row_at(position, n_rows);
     }
-    var row = position;
-    if order[2] != 0u {
-        row = feistel(row, order[1]);
-        while row >= n_rows {
-            row = feistel(row, order[1]);
-        }
-    }
-    rows[i] = row;
-    weights[i] = 1.0;
+    rows[i] = select(0u, row, row < n_rows);
+    weights[i] = select(0.0, 1.0, row < n_rows);
 }

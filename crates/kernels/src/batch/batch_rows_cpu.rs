@@ -1,25 +1,33 @@
 use crate::core::sizes::in_u32;
 
 pub(crate) fn run(first: u32, order: &[u32], state: &[u32], rows: &mut [u32], weights: &mut [f32]) {
-    let (n_rows, bits, n_rounds) = (order[0], order[1], order[2]);
-    let (stride, offset) = (order[3], order[4]);
-    let keys = &order[8..16];
+    let (n_rows, stride, offset) = (order[0], order[3], order[4]);
     for (i, (row, weight)) in rows.iter_mut().zip(weights).enumerate() {
         let position = state[0].wrapping_mul(stride).wrapping_add(offset).wrapping_add(first).wrapping_add(in_u32(i));
-        (*row, *weight) = match position < n_rows {
-            false => (0, 0.0),
-            true if n_rounds == 0 => (position, 1.0),
-            true => (walk(position, n_rows, bits, keys), 1.0),
-        };
+        let found = if position < n_rows { row_at(position, order) } else { None };
+        (*row, *weight) = found.map_or((0, 0.0), |row| (row, 1.0));
     }
 }
 
-fn walk(position: u32, n_rows: u32, bits: u32, keys: &[u32]) -> u32 {
+/// The row at `position`, which is below the number of rows; `None` if the order is damaged.
+fn row_at(position: u32, order: &[u32]) -> Option<u32> {
+    let (n_rows, n_rounds, keys) = (order[0], order[2], &order[8..16]);
+    let bits = (u32::BITS - (n_rows - 1).leading_zeros()).max(2);
+    match n_rounds {
+        0 => return Some(position),
+        8 if order[1] == bits => {}
+        _ => return None,
+    }
+    // The walk visits each value from n_rows up to 2^bits at most once.
+    let n_beyond = (1_u64 << bits) - u64::from(n_rows);
     let mut row = feistel(position, bits, keys);
-    while row >= n_rows {
+    for _ in 0..n_beyond {
+        if row < n_rows {
+            break;
+        }
         row = feistel(row, bits, keys);
     }
-    row
+    (row < n_rows).then_some(row)
 }
 
 fn feistel(position: u32, bits: u32, keys: &[u32]) -> u32 {

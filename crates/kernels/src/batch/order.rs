@@ -1,20 +1,20 @@
-//! What stands in the `order` and `state` buffers that batch kernels read: the order of rows, and where a run is.
+//! The contents of the `order` and `state` buffers of batch kernels: the order of an epoch's rows, and the position of a run.
 
 /// Elements of an `order` buffer (u32): `n_rows, bits, n_rounds, stride, offset, 0, 0, 0, keys[8]`.
 ///
-/// The batch with index `b` takes positions `b * stride + offset + i`, `i < n` of the epoch's order; position `p` is row
-/// `p` with `n_rounds = 0`, and row `feistel(p)` with 8.
+/// The batch with index `b` takes positions `b * stride + offset + i`, `i < n`, of the epoch's order. Position `p` is row `p` if `n_rounds` is 0,
+/// and row `feistel(p)` if it is 8; [`BatchRows`](crate::BatchRows) treats other values as damage.
 pub const ORDER_LEN: usize = 16;
 
 /// Elements of a `state` buffer (u32): `batch, step, skip, n_skipped`.
 ///
-/// `batch` is the index of the batch within the epoch, `step` how many steps of the optimizer there have been since the start, those that were
-/// skipped among them, and `n_skipped` how many those are. While `skip` is not 0, optimizers and averages leave everything as it is: it is 1
-/// where [`Unscale`](crate::Unscale) found a gradient that is not finite, 2 where no step is due since [`AccumulateBatches`](crate::AccumulateBatches) still sums gradients.
-/// All are advanced on the device, by [`Advance`](crate::Advance).
+/// `batch` is the index of the batch within the epoch, `step` the number of optimizer steps since the start, including skipped ones, and
+/// `n_skipped` the number of skipped steps. While `skip` is not 0, optimizers and averages change nothing: it is 1 if [`Unscale`](crate::Unscale)
+/// found a gradient that is not finite, and 2 while [`AccumulateBatches`](crate::AccumulateBatches) still sums gradients.
+/// [`Advance`](crate::Advance) updates all of them on the device.
 pub const STATE_LEN: usize = 4;
 
-/// Rows in their own order.
+/// The order in which rows are stored.
 pub fn sequential_order(n_rows: u32, stride: u32, offset: u32) -> [u32; ORDER_LEN] {
     let mut order = [0; ORDER_LEN];
     order[0] = n_rows;
@@ -23,9 +23,9 @@ pub fn sequential_order(n_rows: u32, stride: u32, offset: u32) -> [u32; ORDER_LE
     order
 }
 
-/// Rows in the order of a keyed bijection: a Feistel network over `bits` bits, walked until it lands below `n_rows`.
+/// A shuffled order: a keyed bijection, which is a Feistel network over `bits` bits, applied until the result is below `n_rows`.
 ///
-/// `bits` is `max(2, ceil(log2(n_rows)))`, `keys` come from the seed and the epoch.
+/// `bits` is `max(2, ceil(log2(n_rows)))`; `keys` follow from the seed and the epoch.
 pub fn shuffled_order(n_rows: u32, bits: u32, keys: [u32; 8], stride: u32, offset: u32) -> [u32; ORDER_LEN] {
     let mut order = sequential_order(n_rows, stride, offset);
     order[1] = bits;

@@ -9,8 +9,10 @@ fn element(i: u32) {
     }
     let entry = entry_of(i);
     var row = i + 1u;
-    while row < params.n && entry_of(row) != entry {
-        row += 1u;
+    for (; row < params.n; row += 1u) {
+        if entry_of(row) == entry {
+            break;
+        }
     }
     next[i] = select(NONE, row, row < params.n);
 }

@@ -60,3 +60,44 @@ fn gpu_agrees() {
         }
     }
 }
+
+#[test]
+fn a_damaged_order_yields_padding_on_both_executors() {
+    let keys = [1, 2, 3, 4, 5, 6, 7, 8];
+    let kernel = BatchRows { first: 0, n: 70 };
+    let undamaged = shuffled_order(100, 7, keys, 70, 0);
+    let state = vec![0; 4];
+    let weights = |order: &[u32]| floats(&run_twin(&kernel, &[order.to_vec(), state.clone()])[1]).to_vec();
+    assert_eq!(weights(&undamaged), [1.0; 70], "the order before it is damaged");
+    // Elements of the order: 0 is n_rows, 1 is bits, 2 is n_rounds.
+    let damages =
+        [(0, 0), (0, 129), (0, u32::MAX), (1, 0), (1, 1), (1, 6), (1, 8), (1, 32), (1, u32::MAX), (2, 1), (2, u32::MAX)];
+    for (element, value) in damages {
+        let mut order = undamaged;
+        order[element] = value;
+        let given = [order.to_vec(), state.clone()];
+        assert_eq!(weights(&order), [0.0; 70], "element {element} is {value}");
+        assert_eq!(run_twin(&kernel, &given)[0], [0; 70], "element {element} is {value}");
+        gpu_equals_twin(&kernel, &given);
+    }
+    // Other keys and positions permute the same rows.
+    for (element, value) in [(3, u32::MAX), (4, u32::MAX), (8, u32::MAX), (15, 0)] {
+        let mut order = undamaged;
+        order[element] = value;
+        gpu_equals_twin(&kernel, &[order.to_vec(), vec![u32::MAX; 4]]);
+    }
+}
+
+#[test]
+fn the_largest_orders_are_walked_to_the_end() {
+    let mut random = Random::new(3);
+    for (n_rows, bits) in [((1 << 31) + 1, 32), (u32::MAX, 32), (1 << 31, 31)] {
+        let keys = std::array::from_fn(|_| random.next() as u32);
+        let order = shuffled_order(n_rows, bits, keys, 500, 0).to_vec();
+        let given = [order, vec![3, 0, 0, 0]];
+        let results = run_twin(&BatchRows { first: 0, n: 500 }, &given);
+        assert_eq!(floats(&results[1]), [1.0; 500], "{n_rows} rows");
+        assert!(results[0].iter().all(|row| *row < n_rows), "{n_rows} rows");
+        gpu_equals_twin(&BatchRows { first: 0, n: 500 }, &given);
+    }
+}

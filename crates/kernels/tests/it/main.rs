@@ -56,6 +56,7 @@ mod max_pool2d;
 mod mse_loss;
 mod muon;
 mod newton_schulz;
+mod out_of_range;
 mod parameter_groups;
 mod reduce;
 mod runs;

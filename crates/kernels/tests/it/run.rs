@@ -42,7 +42,7 @@ pub(crate) fn floats_of(dtype: DType, words: &[u32], n: usize) -> Vec<f32> {
 }
 
 /// One buffer an argument: those that are read take theirs from `given`, in order.
-fn buffers(args: &[Arg], given: &[Words]) -> Vec<Words> {
+pub(crate) fn buffers(args: &[Arg], given: &[Words]) -> Vec<Words> {
     let mut given = given.iter();
     let buffers: Vec<Words> = args
         .iter()
@@ -87,7 +87,7 @@ pub(crate) fn twin_floats(kernel: &dyn Kernel, given: &[Words]) -> Vec<f32> {
     floats(&run_twin(kernel, given)[0]).to_vec()
 }
 
-fn results(args: &[Arg], buffers: Vec<Words>) -> Vec<Words> {
+pub(crate) fn results(args: &[Arg], buffers: Vec<Words>) -> Vec<Words> {
     let is_result = |arg: &Arg| matches!(arg.access, Access::Write | Access::ReadWrite);
     args.iter().zip(buffers).filter(|(arg, _)| is_result(arg)).map(|(_, words)| words).collect()
 }
