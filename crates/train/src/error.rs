@@ -236,6 +236,86 @@ pub enum Error {
         /// The label that they have.
         class: u8,
     },
+    /// The numbers of outputs and labels per row are not those of a task that the metric measures.
+    #[error("{metric}: {} and {} per row, expected {expected}", count(*n_outputs, "output"), count(*n_labels, "label"))]
+    MetricColumns {
+        /// Which metric.
+        metric: &'static str,
+        /// Outputs per row.
+        n_outputs: usize,
+        /// Labels per row.
+        n_labels: usize,
+        /// What the metric takes.
+        expected: String,
+    },
+    /// A setting of a metric that makes no sense.
+    #[error("{metric}: `{setting}` is {found}, expected {expected}")]
+    MetricSetting {
+        /// Which metric.
+        metric: &'static str,
+        /// Which setting.
+        setting: &'static str,
+        /// Its value.
+        found: f64,
+        /// What it can be.
+        expected: String,
+    },
+    /// The numbers of rows and of weights differ.
+    #[error("{metric}: {} for {}, expected one per row", count(*found, "weight"), count(*n_rows, "row"))]
+    RowWeightCount {
+        /// Which metric.
+        metric: &'static str,
+        /// How many rows there are.
+        n_rows: usize,
+        /// How many weights there are.
+        found: usize,
+    },
+    /// A row's weight is negative or not finite.
+    #[error("{metric}: the weight of row {row} is {found}, expected a finite number that is not negative")]
+    MetricRowWeight {
+        /// Which metric.
+        metric: &'static str,
+        /// The first row.
+        row: usize,
+        /// Its weight.
+        found: f32,
+    },
+    /// All rows have weight 0.
+    #[error("{metric}: the weights of {} are 0, expected one above 0", all_rows(*n_rows))]
+    NoRowWeight {
+        /// Which metric.
+        metric: &'static str,
+        /// How many rows there are.
+        n_rows: usize,
+    },
+    /// No label is 1, which the metric needs.
+    #[error("{metric}: {}, expected one that is 1; evaluate on more rows, or on shuffled ones", all_labels(*n_rows, 0))]
+    NoPositiveLabel {
+        /// Which metric.
+        metric: &'static str,
+        /// How many rows there are.
+        n_rows: usize,
+    },
+    /// All rows have the same label, so that nothing is explained.
+    #[error("{metric}: label {label} is {value} in {}, expected values that differ; evaluate on more rows", all_rows(*n_rows))]
+    ConstantLabel {
+        /// Which metric.
+        metric: &'static str,
+        /// Which label of a row.
+        label: usize,
+        /// Its value.
+        value: f64,
+        /// How many rows there are.
+        n_rows: usize,
+    },
+    /// An error of a metric that brisk does not know.
+    #[error("{metric}: {source}")]
+    Metric {
+        /// Its name.
+        metric: String,
+        /// What it says.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The rows held out for validation have one class only, so that their AUC does not exist.
     #[error(
         "valid rows: {n_rows} of {} rows {} held out for validation, and {}, expected both classes; use more rows, or hold out more of them",
@@ -557,6 +637,16 @@ fn left(is_kept: bool, source: &io::Error) -> String {
 /// `all 5 labels are 0`.
 fn all_labels(n_rows: usize, class: u8) -> String {
     if n_rows == 1 { format!("its label is {class}") } else { format!("all {n_rows} labels are {class}") }
+}
+
+/// `all 2 rows`, `the only row`.
+fn all_rows(n_rows: usize) -> String {
+    if n_rows == 1 { "the only row".to_owned() } else { format!("all {n_rows} rows") }
+}
+
+/// `1 row`, `2 rows`.
+pub(crate) fn count(n: usize, what: &str) -> String {
+    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }
 
 /// `epoch 2`, `epochs 1 to 3`.

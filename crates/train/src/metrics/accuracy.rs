@@ -1,5 +1,60 @@
-use super::rows::{fold_binary, fold_classes};
-use crate::Error;
+use super::probability::arg_max;
+use super::tally::{Row, Tally, Target, class_labels};
+use super::{Metric, MetricValue, Scored};
+use crate::{Error, Mode};
+
+/// The share of rows that are predicted as labelled.
+///
+/// A binary prediction is 1 if its logit is positive; a multi-class one is the class of the largest logit, the first of equal
+/// ones. Multi-label rows count element by element (`sklearn.metrics.accuracy_score` counts rows that are right in all elements).
+///
+/// `sklearn.metrics.accuracy_score(labels, logits > 0)`, `accuracy_score(labels, logits.argmax(1))`.
+#[derive(Clone, Debug)]
+pub struct Accuracy(Tally<[f64; 1]>);
+
+impl Accuracy {
+    /// The metric over no rows.
+    pub fn new() -> Self {
+        Self(Tally::new("accuracy"))
+    }
+
+    fn update_as(&mut self, rows: &Scored<'_>, target: Target) -> Result<(), Error> {
+        self.0.update(rows, target, || [0.0], |[right], row| *right += row.weight * share_right(row, target))
+    }
+
+    fn share(&self) -> Result<f64, Error> {
+        let ([right], total) = self.0.sums()?;
+        Ok(right / total)
+    }
+}
+
+impl Default for Accuracy {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Metric for Accuracy {
+    fn name(&self) -> &str {
+        self.0.metric()
+    }
+
+    fn mode(&self) -> Mode {
+        Mode::Max
+    }
+
+    fn reset(&mut self) {
+        self.0.reset();
+    }
+
+    fn update(&mut self, rows: &Scored<'_>) -> Result<(), Error> {
+        self.update_as(rows, Target::of_classification(self.0.metric(), rows)?)
+    }
+
+    fn compute(&self) -> Result<MetricValue, Error> {
+        self.share().map(MetricValue::Number)
+    }
+}
 
 /// The share of rows whose largest logit is that of their label; of equal logits, the first counts as the largest.
 ///
@@ -10,12 +65,10 @@ use crate::Error;
 /// # Errors
 /// [`Error::PredictionCount`], [`Error::NoRows`], [`Error::Label`], [`Error::NanPrediction`].
 pub fn accuracy(logits: &[f32], n_classes: usize, labels: &[u32]) -> Result<f64, Error> {
-    let count = |logits: &[f32], labels: &[u32]| {
-        let rows = logits.chunks_exact(n_classes).zip(labels);
-        rows.filter(|&(logits, &label)| first_maximum(logits) == label as usize).count()
-    };
-    let n_right = fold_classes("accuracy", logits, n_classes, labels, count, |a, b| a + b)?;
-    Ok(n_right as f64 / labels.len() as f64)
+    let mut metric = Accuracy::new();
+    let labels = class_labels("accuracy", logits, n_classes, labels)?;
+    metric.update_as(&Scored::classes(logits, n_classes, &labels), Target::Classes)?;
+    metric.share()
 }
 
 /// The share of rows whose logit is positive where the label is 1, and is not where it is 0.
@@ -27,19 +80,15 @@ pub fn accuracy(logits: &[f32], n_classes: usize, labels: &[u32]) -> Result<f64,
 /// # Errors
 /// [`Error::PredictionCount`], [`Error::NoRows`], [`Error::Label`], [`Error::NanPrediction`].
 pub fn accuracy_binary(logits: &[f32], labels: &[f32]) -> Result<f64, Error> {
-    let count = |logits: &[f32], labels: &[f32]| {
-        logits.iter().zip(labels).filter(|&(&logit, &label)| (logit > 0.0) == (label > 0.0)).count()
-    };
-    let n_right = fold_binary("accuracy_binary", logits, labels, count, |a, b| a + b)?;
-    Ok(n_right as f64 / labels.len() as f64)
+    let mut metric = Accuracy(Tally::new("accuracy_binary"));
+    metric.update_as(&Scored::binary(logits, labels), Target::Binary)?;
+    metric.share()
 }
 
-fn first_maximum(logits: &[f32]) -> usize {
-    let mut best = 0;
-    for (class, logit) in logits.iter().enumerate() {
-        if *logit > logits[best] {
-            best = class;
-        }
+fn share_right(row: Row<'_>, target: Target) -> f64 {
+    if target == Target::Classes {
+        return f64::from(u8::from(arg_max(row.outputs) == row.class()));
     }
-    best
+    let n_right = row.outputs.iter().zip(row.labels).filter(|&(&logit, &label)| (logit > 0.0) == (label > 0.0)).count();
+    n_right as f64 / row.labels.len() as f64
 }

@@ -1,8 +1,53 @@
-use super::rows::fold_binary;
-use crate::Error;
+use super::class_counts::{Average, ClassCounts, averaged_name, ratio};
+use super::{Metric, MetricValue, Scored};
+use crate::{Error, Mode};
 
-/// The harmonic mean of precision and recall of the rows labelled 1, a positive logit being a prediction of 1:
-/// `2 * tp / (2 * tp + fp + fn)`. 0 where nothing is labelled or predicted 1.
+/// The harmonic mean of precision and recall, `2 tp / (2 tp + fp + fn)`; 0 where nothing is predicted or labelled.
+///
+/// `sklearn.metrics.f1_score(labels, predictions, average=average, zero_division=0)`. A binary prediction is 1 if its logit is
+/// positive, a multi-class one is the class of the largest logit. Binary rows have two classes for any average but
+/// [`Average::Binary`]. The name has the average: `f1` for binary, `f1_macro` and so on for others.
+#[derive(Clone, Debug)]
+pub struct F1 {
+    average: Average,
+    counts: ClassCounts,
+}
+
+impl F1 {
+    /// The metric over no rows.
+    pub fn new(average: Average) -> Self {
+        Self { average, counts: ClassCounts::new(averaged_name!("f1", average)) }
+    }
+
+    fn score(&self) -> Result<f64, Error> {
+        self.counts.averaged(self.average, |&[hits, predicted, labelled]| ratio(2.0 * hits, predicted + labelled))
+    }
+}
+
+impl Metric for F1 {
+    fn name(&self) -> &str {
+        self.counts.metric()
+    }
+
+    fn mode(&self) -> Mode {
+        Mode::Max
+    }
+
+    fn reset(&mut self) {
+        self.counts.reset();
+    }
+
+    fn update(&mut self, rows: &Scored<'_>) -> Result<(), Error> {
+        self.counts.count(rows, self.average)
+    }
+
+    fn compute(&self) -> Result<MetricValue, Error> {
+        self.score().map(MetricValue::Number)
+    }
+}
+
+/// The F1 score of the rows labelled 1, a positive logit being a prediction of 1: `2 tp / (2 tp + fp + fn)`; 0 where nothing is
+/// labelled or predicted 1.
 ///
 /// `sklearn.metrics.f1_score(labels, logits > 0)`.
 ///
@@ -11,15 +56,7 @@ use crate::Error;
 /// # Errors
 /// [`Error::PredictionCount`], [`Error::NoRows`], [`Error::Label`], [`Error::NanPrediction`].
 pub fn f1(logits: &[f32], labels: &[f32]) -> Result<f64, Error> {
-    let count = |logits: &[f32], labels: &[f32]| {
-        let (mut n_hits, mut n_predicted_or_labelled) = (0_u64, 0_u64);
-        for (&logit, &label) in logits.iter().zip(labels) {
-            let (is_predicted, is_labelled) = (logit > 0.0, label > 0.0);
-            n_hits += u64::from(is_predicted && is_labelled);
-            n_predicted_or_labelled += u64::from(is_predicted) + u64::from(is_labelled);
-        }
-        (n_hits, n_predicted_or_labelled)
-    };
-    let (n_hits, n_predicted_or_labelled) = fold_binary("f1", logits, labels, count, |a, b| (a.0 + b.0, a.1 + b.1))?;
-    Ok(if n_predicted_or_labelled == 0 { 0.0 } else { (2 * n_hits) as f64 / n_predicted_or_labelled as f64 })
+    let mut metric = F1::new(Average::Binary);
+    metric.update(&Scored::binary(logits, labels))?;
+    metric.score()
 }

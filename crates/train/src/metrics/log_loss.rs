@@ -1,50 +1,95 @@
-use super::rows::{fold_binary, fold_classes};
-use crate::Error;
+use super::probability::{cross_entropy, softplus};
+use super::tally::{Row, Tally, Target, class_labels};
+use super::{Metric, MetricValue, Scored};
+use crate::{Error, Mode};
+
+/// The mean negative logarithm of the probability that the model gives to the label, also known as cross-entropy.
+///
+/// The probability is the sigmoid of a binary logit, or the softmax of a row's logits. Multi-label rows are averaged over their
+/// elements. `sklearn.metrics.log_loss(labels, probabilities)`, but computed from the logits, hence without its clipping of
+/// probabilities: a row that is wrong with a logit difference of 1000 costs 1000.
+#[derive(Clone, Debug)]
+pub struct LogLoss(Tally<[f64; 1]>);
+
+impl LogLoss {
+    /// The metric over no rows.
+    pub fn new() -> Self {
+        Self(Tally::new("log_loss"))
+    }
+
+    fn update_as(&mut self, rows: &Scored<'_>, target: Target) -> Result<(), Error> {
+        self.0.update(rows, target, || [0.0], |[sum], row| *sum += row.weight * loss(row, target))
+    }
+
+    fn mean(&self) -> Result<f64, Error> {
+        let ([sum], total) = self.0.sums()?;
+        Ok(sum / total)
+    }
+}
+
+impl Default for LogLoss {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Metric for LogLoss {
+    fn name(&self) -> &str {
+        self.0.metric()
+    }
+
+    fn mode(&self) -> Mode {
+        Mode::Min
+    }
+
+    fn reset(&mut self) {
+        self.0.reset();
+    }
+
+    fn update(&mut self, rows: &Scored<'_>) -> Result<(), Error> {
+        self.update_as(rows, Target::of_classification(self.0.metric(), rows)?)
+    }
+
+    fn compute(&self) -> Result<MetricValue, Error> {
+        self.mean().map(MetricValue::Number)
+    }
+}
 
 /// The mean of `-ln p[label]`, `p` being the softmax of a row's logits.
 ///
-/// `sklearn.metrics.log_loss(labels, softmax(logits))`, from the logits, hence without its clipping of probabilities: a row that is
-/// wrong with a logit difference of 1000 costs 1000.
+/// `sklearn.metrics.log_loss(labels, softmax(logits))`, see [`LogLoss`].
 ///
 /// # Shapes
 /// `logits`: `[n_rows, n_classes]`, row-major; `labels`: `[n_rows]`, each below `n_classes`.
 /// # Errors
 /// [`Error::PredictionCount`], [`Error::NoRows`], [`Error::Label`], [`Error::NanPrediction`].
 pub fn log_loss(logits: &[f32], n_classes: usize, labels: &[u32]) -> Result<f64, Error> {
-    let sum = |logits: &[f32], labels: &[u32]| {
-        let rows = logits.chunks_exact(n_classes).zip(labels);
-        rows.map(|(logits, &label)| row_loss(logits, label as usize)).sum::<f64>()
-    };
-    let loss = fold_classes("log_loss", logits, n_classes, labels, sum, |a, b| a + b)?;
-    Ok(loss / labels.len() as f64)
+    let mut metric = LogLoss::new();
+    let labels = class_labels("log_loss", logits, n_classes, labels)?;
+    metric.update_as(&Scored::classes(logits, n_classes, &labels), Target::Classes)?;
+    metric.mean()
 }
 
 /// The mean of `-ln p` where the label is 1 and of `-ln (1 - p)` where it is 0, `p` being the sigmoid of the logit.
 ///
-/// `sklearn.metrics.log_loss(labels, sigmoid(logits))`, from the logits, hence without its clipping of probabilities.
+/// `sklearn.metrics.log_loss(labels, sigmoid(logits))`, see [`LogLoss`].
 ///
 /// # Shapes
 /// `logits`, `labels`: `[n_rows]`; labels are 0.0 or 1.0.
 /// # Errors
 /// [`Error::PredictionCount`], [`Error::NoRows`], [`Error::Label`], [`Error::NanPrediction`].
 pub fn log_loss_binary(logits: &[f32], labels: &[f32]) -> Result<f64, Error> {
-    let sum = |logits: &[f32], labels: &[f32]| {
-        let rows = logits.iter().zip(labels);
-        rows.map(|(&logit, &label)| softplus(if label > 0.0 { -f64::from(logit) } else { f64::from(logit) })).sum::<f64>()
-    };
-    let loss = fold_binary("log_loss_binary", logits, labels, sum, |a, b| a + b)?;
-    Ok(loss / labels.len() as f64)
+    let mut metric = LogLoss(Tally::new("log_loss_binary"));
+    metric.update_as(&Scored::binary(logits, labels), Target::Binary)?;
+    metric.mean()
 }
 
-/// `ln (1 + e^x)`, without overflow.
-fn softplus(x: f64) -> f64 {
-    x.max(0.0) + (-x.abs()).exp().ln_1p()
-}
-
-/// `ln Σ_k e^{logits[k] - logits[label]}`. Equal logits differ by 0, infinite ones too.
-fn row_loss(logits: &[f32], label: usize) -> f64 {
-    let max = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let below_max = |logit: f32| if logit == max { 0.0 } else { f64::from(max) - f64::from(logit) };
-    let sum: f64 = logits.iter().map(|&logit| (-below_max(logit)).exp()).sum();
-    sum.ln() + below_max(logits[label])
+fn loss(row: Row<'_>, target: Target) -> f64 {
+    if target == Target::Classes {
+        return cross_entropy(row.outputs, row.class());
+    }
+    let elements = row.outputs.iter().zip(row.labels);
+    let sum: f64 =
+        elements.map(|(&logit, &label)| softplus(if label > 0.0 { -f64::from(logit) } else { f64::from(logit) })).sum();
+    sum / row.labels.len() as f64
 }

@@ -1,12 +1,67 @@
-use rayon::prelude::*;
-
-use super::rows::fold_binary;
-use crate::Error;
+use super::ranked_scores::RankedScores;
+use super::{Metric, MetricValue, Scored};
+use crate::{Error, Mode};
 
 /// The area under the ROC curve: the probability that a row labelled 1 scores above one labelled 0, ties counting half.
 ///
-/// `sklearn.metrics.roc_auc_score(labels, scores)`. Exact: the pairs are counted in whole numbers, and divided once. Any increasing
-/// function of a score serves, so logits need no sigmoid.
+/// `sklearn.metrics.roc_auc_score(labels, scores)`. Exact, not from a histogram: all scores are kept, 8 bytes per row, and sorted
+/// once by [`Metric::compute`]. Pairs of rows without weights are counted in whole numbers up to 2⁵² pairs. For binary
+/// classification; any increasing function of a score gives the same area, so logits need no sigmoid.
+///
+/// Rows of only one class have no area: [`Error::OneClass`], where scikit-learn gives NaN and a warning.
+#[derive(Clone, Debug)]
+pub struct RocAuc(RankedScores);
+
+impl RocAuc {
+    /// The metric over no rows.
+    pub fn new() -> Self {
+        Self(RankedScores::new("roc_auc"))
+    }
+
+    fn area(&self) -> Result<f64, Error> {
+        let (ties, all) = self.0.ranked()?;
+        if all.positive == 0.0 || all.negative == 0.0 {
+            return Err(Error::OneClass { n_rows: self.0.n_rows(), class: u8::from(all.negative == 0.0) });
+        }
+        // Twice the pairs in which the positive row wins, so that a tie counts one.
+        let (mut twice_wins, mut negative_below) = (0.0, 0.0);
+        for tie in ties {
+            twice_wins += tie.positive * (2.0 * negative_below + tie.negative);
+            negative_below += tie.negative;
+        }
+        Ok(twice_wins / (2.0 * all.positive * all.negative))
+    }
+}
+
+impl Default for RocAuc {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Metric for RocAuc {
+    fn name(&self) -> &str {
+        self.0.metric()
+    }
+
+    fn mode(&self) -> Mode {
+        Mode::Max
+    }
+
+    fn reset(&mut self) {
+        self.0.reset();
+    }
+
+    fn update(&mut self, rows: &Scored<'_>) -> Result<(), Error> {
+        self.0.push(rows)
+    }
+
+    fn compute(&self) -> Result<MetricValue, Error> {
+        self.area().map(MetricValue::Number)
+    }
+}
+
+/// The area under the ROC curve of rows in memory, see [`RocAuc`].
 ///
 /// # Shapes
 /// `scores`, `labels`: `[n_rows]`; labels are 0.0 or 1.0.
@@ -22,32 +77,7 @@ use crate::Error;
 /// # Ok::<(), brisk_train::Error>(())
 /// ```
 pub fn roc_auc(scores: &[f32], labels: &[f32]) -> Result<f64, Error> {
-    let count = |_: &[f32], labels: &[f32]| labels.iter().filter(|&&label| label > 0.0).count();
-    let n_positive = fold_binary("roc_auc", scores, labels, count, |a, b| a + b)?;
-    let n_negative = labels.len() - n_positive;
-    if n_positive == 0 || n_negative == 0 {
-        return Err(Error::OneClass { n_rows: labels.len(), class: u8::from(n_negative == 0) });
-    }
-    let mut keys: Vec<u64> = scores
-        .par_iter()
-        .zip(labels)
-        .map(|(&score, &label)| u64::from(ordered_bits(score)) << 1 | u64::from(label > 0.0))
-        .collect();
-    keys.par_sort_unstable();
-    // Twice the number of pairs in which the positive row wins, so that a tie counts one. At most 2^127.
-    let (mut twice_wins, mut n_negative_below) = (0_u128, 0_u128);
-    for tied in keys.chunk_by(|a, b| a >> 1 == b >> 1) {
-        // Within a tie, the rows labelled 0 come first.
-        let n_tied_negative = tied.partition_point(|key| key & 1 == 0);
-        let n_tied_positive = (tied.len() - n_tied_negative) as u128;
-        twice_wins += n_tied_positive * (2 * n_negative_below + n_tied_negative as u128);
-        n_negative_below += n_tied_negative as u128;
-    }
-    Ok(twice_wins as f64 / (2 * n_positive as u128 * n_negative as u128) as f64)
-}
-
-/// Bits that are ordered as the numbers are. Zeros of both signs are the same.
-fn ordered_bits(score: f32) -> u32 {
-    let bits = (score + 0.0).to_bits();
-    if bits >> 31 == 0 { bits | 1 << 31 } else { !bits }
+    let mut metric = RocAuc::new();
+    metric.0.push(&Scored::binary(scores, labels))?;
+    metric.area()
 }

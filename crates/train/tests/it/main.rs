@@ -10,6 +10,8 @@ mod damaged;
 mod data_parallel;
 mod early_stopping;
 mod log;
+mod metric_batches;
+mod metric_values;
 mod metrics;
 mod progress;
 mod row_numbers;

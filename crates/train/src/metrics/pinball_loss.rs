@@ -1,0 +1,57 @@
+use super::tally::{Tally, Target};
+use super::{Metric, MetricValue, Scored};
+use crate::{Error, Mode};
+
+/// The pinball loss of predicted quantiles: the mean of `max(q (label - prediction), (q - 1) (label - prediction))`.
+///
+/// `sklearn.metrics.mean_pinball_loss(labels, predictions, alpha=q)`. With several labels per row, the mean over the labels.
+#[derive(Clone, Debug)]
+pub struct PinballLoss {
+    quantile: f64,
+    tally: Tally<[f64; 1]>,
+}
+
+impl PinballLoss {
+    /// The metric over no rows, for the quantile `quantile`, from 0 to 1, which [`Metric::update`] checks.
+    pub fn new(quantile: f64) -> Self {
+        Self { quantile, tally: Tally::new("pinball_loss") }
+    }
+}
+
+impl Metric for PinballLoss {
+    fn name(&self) -> &str {
+        self.tally.metric()
+    }
+
+    fn mode(&self) -> Mode {
+        Mode::Min
+    }
+
+    fn reset(&mut self) {
+        self.tally.reset();
+    }
+
+    fn update(&mut self, rows: &Scored<'_>) -> Result<(), Error> {
+        let Self { quantile, ref mut tally } = *self;
+        let metric = tally.metric();
+        if !(0.0..=1.0).contains(&quantile) {
+            let expected = "a number from 0 to 1".to_owned();
+            return Err(Error::MetricSetting { metric, setting: "quantile", found: quantile, expected });
+        }
+        tally.update(
+            rows,
+            Target::values(metric, rows)?,
+            || [0.0],
+            |[sum], row| {
+                let errors = row.outputs.iter().zip(row.labels).map(|(&output, &label)| f64::from(label) - f64::from(output));
+                let loss = |error: f64| if error > 0.0 { quantile * error } else { (quantile - 1.0) * error };
+                *sum += row.weight * errors.map(loss).sum::<f64>() / row.labels.len() as f64;
+            },
+        )
+    }
+
+    fn compute(&self) -> Result<MetricValue, Error> {
+        let ([sum], total) = self.tally.sums()?;
+        Ok(MetricValue::Number(sum / total))
+    }
+}

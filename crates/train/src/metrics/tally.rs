@@ -1,0 +1,250 @@
+//! What a metric has added up so far, and the checks of the rows that it adds.
+
+use rayon::prelude::*;
+
+use super::Scored;
+use crate::Error;
+use crate::error::count;
+
+/// Rows that one task takes. Fixed, so that sums do not depend on the number of threads.
+const CHUNK_ROWS: usize = 16 * 1024;
+
+/// What a task's outputs and labels are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    /// One logit and a label that is 0 or 1.
+    Binary,
+    /// A logit per class and the class's number.
+    Classes,
+    /// As many logits as labels that are 0 or 1.
+    Labels,
+    /// As many predictions as labels.
+    Values,
+}
+
+/// One row.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Row<'a> {
+    pub(super) outputs: &'a [f32],
+    pub(super) labels: &'a [f32],
+    pub(super) weight: f64,
+}
+
+impl Row<'_> {
+    pub(super) fn is_positive(&self) -> bool {
+        self.labels[0] > 0.0
+    }
+
+    /// The label of a row whose target is [`Target::Classes`].
+    pub(super) fn class(&self) -> usize {
+        self.labels[0] as usize
+    }
+}
+
+/// Sums that can be added up.
+pub(super) trait Sums: Send {
+    fn add(&mut self, other: Self);
+}
+
+impl<const N: usize> Sums for [f64; N] {
+    fn add(&mut self, other: Self) {
+        self.iter_mut().zip(other).for_each(|(sum, other)| *sum += other);
+    }
+}
+
+impl<T: Sums> Sums for Vec<T> {
+    fn add(&mut self, other: Self) {
+        assert_eq!(self.len(), other.len(), "sums of rows with the same outputs");
+        self.iter_mut().zip(other).for_each(|(sums, other)| sums.add(other));
+    }
+}
+
+/// The sums of a metric.
+#[derive(Clone, Debug)]
+pub(super) struct Tally<T> {
+    metric: &'static str,
+    sums: Option<T>,
+    n_rows: usize,
+    total_weight: f64,
+    target: Target,
+    n_outputs: usize,
+}
+
+impl<T: Sums> Tally<T> {
+    pub(super) fn new(metric: &'static str) -> Self {
+        Self { metric, sums: None, n_rows: 0, total_weight: 0.0, target: Target::Values, n_outputs: 0 }
+    }
+
+    pub(super) fn reset(&mut self) {
+        *self = Self::new(self.metric);
+    }
+
+    pub(super) fn metric(&self) -> &'static str {
+        self.metric
+    }
+
+    pub(super) fn target(&self) -> Target {
+        self.target
+    }
+
+    pub(super) fn n_rows(&self) -> usize {
+        self.n_rows
+    }
+
+    /// Checks the rows, folds chunks of them from `zero` in parallel, and adds what they gave in their order. If a row is refused,
+    /// nothing has been added.
+    pub(super) fn update(
+        &mut self,
+        rows: &Scored<'_>,
+        target: Target,
+        zero: impl Fn() -> T + Sync,
+        add: impl Fn(&mut T, Row<'_>) + Sync,
+    ) -> Result<(), Error> {
+        let Self { metric, n_rows: first_row, .. } = *self;
+        check_counts(metric, rows)?;
+        if first_row > 0 && (target, rows.n_outputs) != (self.target, self.n_outputs) {
+            let expected = format!("{} and the same kind of labels as before", count(self.n_outputs, "output"));
+            return Err(Error::MetricColumns { metric, n_outputs: rows.n_outputs, n_labels: rows.n_labels, expected });
+        }
+        let chunks: Vec<Result<(T, f64), Error>> = (0..rows.n_rows().div_ceil(CHUNK_ROWS))
+            .into_par_iter()
+            .map(|chunk| {
+                let (mut sums, mut total) = (zero(), 0.0);
+                for index in chunk * CHUNK_ROWS..rows.n_rows().min((chunk + 1) * CHUNK_ROWS) {
+                    let row = row(metric, rows, index, first_row, target)?;
+                    // A loss of infinity times a weight of 0 is not to be NaN.
+                    if row.weight > 0.0 {
+                        total += row.weight;
+                        add(&mut sums, row);
+                    }
+                }
+                Ok((sums, total))
+            })
+            .collect();
+        let mut chunks = chunks.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter();
+        let Some((mut batch, mut weight)) = chunks.next() else { return Ok(()) };
+        for (sums, total) in chunks {
+            batch.add(sums);
+            weight += total;
+        }
+        match &mut self.sums {
+            None => self.sums = Some(batch),
+            Some(sums) => sums.add(batch),
+        }
+        (self.target, self.n_outputs) = (target, rows.n_outputs);
+        self.n_rows += rows.n_rows();
+        self.total_weight += weight;
+        Ok(())
+    }
+
+    /// The sums and the sum of the weights, which is positive.
+    pub(super) fn sums(&self) -> Result<(&T, f64), Error> {
+        let sums = self.sums.as_ref().ok_or(Error::NoRows { metric: self.metric })?;
+        if self.total_weight > 0.0 {
+            Ok((sums, self.total_weight))
+        } else {
+            Err(Error::NoRowWeight { metric: self.metric, n_rows: self.n_rows })
+        }
+    }
+}
+
+impl Target {
+    /// The kind of classification that the rows are of.
+    pub(super) fn of_classification(metric: &'static str, rows: &Scored<'_>) -> Result<Self, Error> {
+        match (rows.n_outputs, rows.n_labels) {
+            (1, 1) => Ok(Self::Binary),
+            (2.., 1) => Ok(Self::Classes),
+            (n, labels) if n == labels && n > 1 => Ok(Self::Labels),
+            _ => Err(columns(metric, rows, "one label, or as many labels as outputs")),
+        }
+    }
+
+    /// [`Target::Binary`], for metrics that know no other.
+    pub(super) fn binary(metric: &'static str, rows: &Scored<'_>) -> Result<Self, Error> {
+        let is_binary = (rows.n_outputs, rows.n_labels) == (1, 1);
+        is_binary.then_some(Self::Binary).ok_or_else(|| columns(metric, rows, "one of each: it is for binary classification"))
+    }
+
+    /// [`Target::Classes`], for metrics that know no other.
+    pub(super) fn classes(metric: &'static str, rows: &Scored<'_>) -> Result<Self, Error> {
+        let is_classes = rows.n_outputs > 1 && rows.n_labels == 1;
+        let expected = "several outputs and one label: it is for multi-class classification";
+        is_classes.then_some(Self::Classes).ok_or_else(|| columns(metric, rows, expected))
+    }
+
+    /// [`Target::Values`].
+    pub(super) fn values(metric: &'static str, rows: &Scored<'_>) -> Result<Self, Error> {
+        let is_values = rows.n_outputs == rows.n_labels && rows.n_labels > 0;
+        is_values.then_some(Self::Values).ok_or_else(|| columns(metric, rows, "as many labels as outputs"))
+    }
+}
+
+/// The error for rows whose columns the metric does not take.
+pub(super) fn columns(metric: &'static str, rows: &Scored<'_>, expected: &str) -> Error {
+    Error::MetricColumns { metric, n_outputs: rows.n_outputs, n_labels: rows.n_labels, expected: expected.to_owned() }
+}
+
+/// Labels of classes as [`Scored`] has them, checked while they are whole numbers still.
+pub(super) fn class_labels(metric: &'static str, logits: &[f32], n_classes: usize, labels: &[u32]) -> Result<Vec<f32>, Error> {
+    check_predictions(metric, logits, n_classes, labels.len())?;
+    match labels.iter().position(|&label| label as usize >= n_classes) {
+        Some(row) => Err(Error::Label { metric, row, found: f64::from(labels[row]), expected: below(n_classes) }),
+        None if labels.is_empty() => Err(Error::NoRows { metric }),
+        None => Ok(labels.iter().map(|&label| label as f32).collect()),
+    }
+}
+
+fn check_counts(metric: &'static str, rows: &Scored<'_>) -> Result<(), Error> {
+    if rows.labels.len() != rows.n_rows() * rows.n_labels {
+        return Err(columns(metric, rows, &format!("labels of whole rows, found {}", rows.labels.len())));
+    }
+    check_predictions(metric, rows.outputs, rows.n_outputs, rows.n_rows())?;
+    match rows.weights {
+        Some(weights) if weights.len() != rows.n_rows() => {
+            Err(Error::RowWeightCount { metric, n_rows: rows.n_rows(), found: weights.len() })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_predictions(metric: &'static str, predictions: &[f32], n_outputs: usize, n_rows: usize) -> Result<(), Error> {
+    let expected = n_rows.saturating_mul(n_outputs);
+    if predictions.len() == expected {
+        Ok(())
+    } else {
+        Err(Error::PredictionCount { metric, labels: n_rows, expected, found: predictions.len() })
+    }
+}
+
+/// Row `index` of `rows`, which errors call `first_row + index`.
+fn row<'a>(metric: &'static str, rows: &Scored<'a>, index: usize, first_row: usize, target: Target) -> Result<Row<'a>, Error> {
+    let outputs = &rows.outputs[index * rows.n_outputs..][..rows.n_outputs];
+    let labels = &rows.labels[index * rows.n_labels..][..rows.n_labels];
+    let weight = rows.weights.map_or(1.0, |weights| weights[index]);
+    let row = first_row + index;
+    if outputs.iter().any(|output| output.is_nan()) {
+        return Err(Error::NanPrediction { metric, row });
+    }
+    let is_label = |label: f32| match target {
+        // Exact: a label is one of two numbers.
+        Target::Binary | Target::Labels => label == 0.0 || label == 1.0,
+        Target::Classes => label >= 0.0 && label.fract() == 0.0 && (label as usize) < rows.n_outputs,
+        Target::Values => label.is_finite(),
+    };
+    if let Some(&label) = labels.iter().find(|&&label| !is_label(label)) {
+        let expected = match target {
+            Target::Binary | Target::Labels => "0 or 1".to_owned(),
+            Target::Classes => below(rows.n_outputs),
+            Target::Values => "a finite number".to_owned(),
+        };
+        return Err(Error::Label { metric, row, found: f64::from(label), expected });
+    }
+    if !(0.0..f32::INFINITY).contains(&weight) {
+        return Err(Error::MetricRowWeight { metric, row, found: weight });
+    }
+    Ok(Row { outputs, labels, weight: f64::from(weight) })
+}
+
+fn below(n_classes: usize) -> String {
+    format!("a class below {n_classes}")
+}
