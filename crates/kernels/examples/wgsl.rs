@@ -50,7 +50,7 @@ fn print_modules(name: &str) -> io::Result<()> {
                 labels.insert(dispatch.label);
                 let source = dispatch.wgsl.source();
                 if dispatch.label.contains(name) && printed.insert(source.clone()) {
-                    let parts: Vec<&str> = dispatch.wgsl.parts().iter().map(|part| &*part.name).collect();
+                    let parts: Vec<&str> = dispatch.wgsl.parts().iter().map(|part| part.name()).collect();
                     println!("// {}: {}\n\n{source}", dispatch.label, parts.join(", "));
                 }
             }

@@ -1,4 +1,5 @@
 use crate::core::sizes::in_u32;
+use crate::core::unchecked::experimental_features;
 
 /// The cooperative matrices that an adapter (its tensor cores) multiplies: square, of f16, with sums in f32.
 ///
@@ -19,16 +20,13 @@ impl CoopShape {
 
     /// Requests what a device needs to use the cooperative matrices of `adapter`, and returns which matrices they multiply; the larger ones if there are both.
     /// Returns `None` and leaves the descriptor as it is if the adapter has none.
-    #[expect(unsafe_code, reason = "wgpu marks experimental features as unsafe")]
     pub fn request(adapter: &wgpu::Adapter, descriptor: &mut wgpu::DeviceDescriptor<'_>) -> Option<Self> {
         if !adapter.features().contains(Self::FEATURES) {
             return None;
         }
         let shape = Self::listed(&adapter.cooperative_matrix_properties())?;
         descriptor.required_features |= Self::FEATURES;
-        // SAFETY: this acknowledges that wgpu does not check everything that these features can do. Our modules stay within what it leaves to its users:
-        // listed shapes, uniform control flow, loads and stores within the buffers.
-        descriptor.experimental_features = unsafe { wgpu::ExperimentalFeatures::enabled() };
+        descriptor.experimental_features = experimental_features();
         Some(shape)
     }
 

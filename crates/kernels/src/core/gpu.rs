@@ -4,6 +4,7 @@
 //! The pipelines are made once for each (module, entry point, constants); the bind groups once for each [`Recorded`].
 
 use crate::core::sizes::in_u32;
+use crate::core::unchecked::create_shader_module;
 use std::collections::HashMap;
 use std::task::{Context, Poll, Waker};
 
@@ -271,10 +272,7 @@ fn make_pipeline(recorder: &Recorder, dispatch: &Dispatch, key: &PipelineKey) ->
     // What naga refuses, and what the driver does.
     let driver = device.push_error_scope(wgpu::ErrorFilter::Internal);
     let scope = device.push_error_scope(wgpu::ErrorFilter::Validation);
-    let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
-        label: Some(dispatch.label),
-        source: wgpu::ShaderSource::Wgsl(dispatch.wgsl.source().into()),
-    });
+    let module = create_shader_module(device, dispatch.label, &dispatch.wgsl);
     let layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
         label: Some(dispatch.label),
         entries: &layout_entries(key),

@@ -24,4 +24,5 @@ pub(crate) mod sizes;
 pub(crate) mod stored_form;
 pub(crate) mod stored_types;
 pub(crate) mod twin;
+mod unchecked;
 pub(crate) mod vectorised;

@@ -10,10 +10,32 @@ use crate::{Arg, Error};
 /// A piece of a WGSL module: a file, or text made for one kernel. Declarations at module scope may stand in any order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
+    pub(crate) name: Cow<'static, str>,
+    pub(crate) text: Cow<'static, str>,
+    /// Whether every loop ends, so that no guards are needed.
+    pub(crate) loops_end: bool,
+}
+
+impl Part {
+    /// A part with these declarations. `name` is the file's name or says what the part is.
+    pub fn new(name: impl Into<Cow<'static, str>>, text: impl Into<Cow<'static, str>>) -> Self {
+        Self { name: name.into(), text: text.into(), loops_end: false }
+    }
+
+    /// A part of this crate, whose loops all end.
+    pub(crate) fn own(name: impl Into<Cow<'static, str>>, text: impl Into<Cow<'static, str>>) -> Self {
+        Self { loops_end: true, ..Self::new(name, text) }
+    }
+
     /// The file's name, or what the part is.
-    pub name: Cow<'static, str>,
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Its declarations.
-    pub text: Cow<'static, str>,
+    pub fn text(&self) -> &str {
+        &self.text
+    }
 }
 
 /// A WGSL module as a list of parts, which are joined when it is compiled.
@@ -25,7 +47,7 @@ pub struct Part {
 /// ```
 /// use brisk_kernels::{Module, Part};
 ///
-/// let scale = Part { name: "scale".into(), text: "const SCALE = 2.0;".into() };
+/// let scale = Part::new("scale", "const SCALE = 2.0;");
 /// let module = Module::from("fn scaled(v: f32) -> f32 { return SCALE * v; }").with(scale);
 /// assert!(module.source().contains("const SCALE"));
 /// ```
@@ -96,13 +118,18 @@ impl Module {
     fn declare(&mut self) {
         if self.declarations.is_bound() {
             self.parts.retain(|part| part.name != ARGUMENTS);
-            self.parts.insert(0, Part { name: ARGUMENTS.into(), text: self.declarations.text().into() });
+            self.parts.insert(0, Part::own(ARGUMENTS, self.declarations.text()));
         }
     }
 
     /// Its parts, in the order in which they are joined.
     pub fn parts(&self) -> &[Part] {
         &self.parts
+    }
+
+    /// Whether wgpu guards the loops of the module, because one of its parts is not [without guards](Part::without_loop_guards).
+    pub fn has_loop_guards(&self) -> bool {
+        self.parts.iter().any(|part| !part.loops_end)
     }
 
     /// The WGSL: directives, then all parts, each under a comment with its name.
@@ -117,7 +144,7 @@ impl Module {
 impl Hash for Module {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.extensions.hash(state);
-        for Part { name, text } in &self.parts {
+        for Part { name, text, .. } in &self.parts {
             (name, text.len()).hash(state);
         }
     }
@@ -125,20 +152,24 @@ impl Hash for Module {
 
 impl From<&'static str> for Module {
     fn from(text: &'static str) -> Self {
-        Self::new([Part { name: "module".into(), text: text.into() }])
+        Self::new([Part::new("module", text)])
     }
 }
 
 impl From<String> for Module {
     fn from(text: String) -> Self {
-        Self::new([Part { name: "module".into(), text: text.into() }])
+        Self::new([Part::new("module", text)])
     }
 }
 
-/// The [`Part`] that is a file, named from the caller's folder.
+/// The [`Part`] that is a file of this crate, named from the caller's folder. Its loops end, whatever buffers and parameters contain.
 macro_rules! part {
     ($file:literal) => {
-        $crate::Part { name: std::borrow::Cow::Borrowed($file), text: std::borrow::Cow::Borrowed(include_str!($file)) }
+        $crate::Part {
+            name: std::borrow::Cow::Borrowed($file),
+            text: std::borrow::Cow::Borrowed(include_str!($file)),
+            loops_end: true,
+        }
     };
 }
 pub(crate) use part;

@@ -128,13 +128,13 @@ impl Template {
         let lanes: Vec<DType> = self.groups.iter().filter(|group| group.elements == Elements::Lane).map(dtype).collect();
         if !lanes.is_empty() {
             let lanes = if lanes.iter().any(|dtype| dtype.is_half()) { Lanes::Two } else { Lanes::One };
-            text.push_str(&lanes.part().text);
+            text.push_str(lanes.part().text());
         }
         let is_bound = |group: &&Group| !group.optional || types.iter().any(|(name, _)| *name == group.name);
         for group in self.groups.iter().filter(is_bound) {
             group.declare(&mut text, dtype(group), is_native(group));
         }
-        let stored = (!self.groups.is_empty()).then(|| Part { name: "stored types".into(), text: text.into() });
+        let stored = (!self.groups.is_empty()).then(|| Part::own("stored types", text));
         let is_packed = self.groups.iter().any(|group| dtype(group).is_half() && !is_native(group));
         let parts = stored.into_iter().chain(is_packed.then_some(CONVERSIONS)).chain(self.parts.iter().cloned());
         let f16 = self.groups.iter().any(is_native).then_some("f16");

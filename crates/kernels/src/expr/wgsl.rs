@@ -52,7 +52,7 @@ impl Lanes {
             Self::Two => "alias V = vec2f;\nalias U = vec2u;\nalias I = vec2i;\nalias Mask = vec2<bool>;\n",
             Self::Four => "alias V = vec4f;\nalias U = vec4u;\nalias I = vec4i;\nalias Mask = vec4<bool>;\n",
         };
-        Part { name: Cow::Borrowed("types"), text: Cow::Borrowed(text) }
+        Part { name: Cow::Borrowed("types"), text: Cow::Borrowed(text), loops_end: true }
     }
 }
 
@@ -158,7 +158,7 @@ pub fn function(name: &str, expr: &Expr, n_inputs: usize) -> Part {
         }
     }
     let _ = writeln!(text, "    return {};\n}}", body.number(in_u32(body.ops.len()) - 1));
-    Part { name: name.to_owned().into(), text: text.into() }
+    Part::own(name.to_owned(), text)
 }
 
 struct Body<'a> {

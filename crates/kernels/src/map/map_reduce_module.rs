@@ -175,12 +175,12 @@ impl PassModule<'_> {
         Module::new([Lanes::One.part()])
             .with_all(wgsl::functions(&called))
             .with_all(is_packed.then_some(CONVERSIONS))
-            .with(Part { name: "arguments".into(), text: arguments.into() })
+            .with(Part::own("arguments", arguments))
             .with_all(functions("expr", elements, self.n_loads()))
             .with(wgsl::function("combined", &combined, 2))
             .with(wgsl::function("identity", &identity, 0))
             .with_all(functions("result", results, self.reduction.exprs.len()))
-            .with(Part { name: "main".into(), text: main.into() })
+            .with(Part::own("main", main))
     }
 
     fn declarations(&self, text: &mut String) {

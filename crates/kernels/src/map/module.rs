@@ -76,9 +76,9 @@ impl MapModule<'_> {
         Module::new([self.loads.lanes.part()])
             .with_all(wgsl::functions(&exprs))
             .with_all(is_packed.then_some(CONVERSIONS))
-            .with(Part { name: "arguments".into(), text: arguments.into() })
+            .with(Part::own("arguments", arguments))
             .with_all(functions)
-            .with(Part { name: "main".into(), text: main.into() })
+            .with(Part::own("main", main))
     }
 
     fn declarations(&self, text: &mut String) {

@@ -132,7 +132,7 @@ alias OfB = coop_mat{n}x{n}<f16, B>;
 alias Sum = coop_mat{n}x{n}<f32, C>;
 "
     );
-    Part { name: format!("matrices of {n} by {n}").into(), text: text.into() }
+    Part::own(format!("matrices of {n} by {n}"), text)
 }
 
 /// Gives `PATCH`, an element of the workgroup memory `patches`, how many values it has, `WIDTH`, and `put_four`, which stores four of them. One value
@@ -152,5 +152,5 @@ fn put_four(at: u32, v: vec4<f16>) { patches[at] = v.x; patches[at + 1u] = v.y; 
 "
         }
     };
-    Part { name: "patches".into(), text: text.into() }
+    Part::own("patches", text)
 }

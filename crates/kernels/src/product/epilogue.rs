@@ -145,7 +145,7 @@ impl Epilogue {
         });
         let [i, col] = at;
         let text = format!("fn finished(sum: V, {i}: {at_type}, {col}: {at_type}) -> V {{ return epilogue(sum{operand}); }}\n");
-        let finished = Part { name: "finished".into(), text: text.into() };
+        let finished = Part::own("finished", text);
         let functions = wgsl::functions(std::slice::from_ref(&self.expr));
         let epilogue = wgsl::function("epilogue", &self.expr, 1 + self.n_args());
         [lanes.part(), finished].into_iter().chain(functions).chain([epilogue]).collect()

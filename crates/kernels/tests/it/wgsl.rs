@@ -14,7 +14,7 @@ fn every_file_is_a_part_of_a_module() {
     let used: BTreeSet<String> = adapters()
         .iter()
         .flat_map(|adapter| every_sample().flat_map(|kernel| dispatches(&*kernel, adapter)))
-        .flat_map(|dispatch| dispatch.wgsl.parts().iter().map(|part| part.text.to_string()).collect::<Vec<_>>())
+        .flat_map(|dispatch| dispatch.wgsl.parts().iter().map(|part| part.text().to_owned()).collect::<Vec<_>>())
         .collect();
     for path in wgsl_files() {
         let text = std::fs::read_to_string(&path).expect("a readable file");

@@ -4,8 +4,10 @@ use super::*;
 use crate::DType;
 use crate::core::stored_types::{Group, Template};
 
-const STORED: Template =
-    Template::new(&[Part { name: Cow::Borrowed("module"), text: Cow::Borrowed("fn f() {}") }], &[Group::one("X").loads()]);
+const STORED: Template = Template::new(
+    &[Part { name: Cow::Borrowed("module"), text: Cow::Borrowed("fn f() {}"), loops_end: true }],
+    &[Group::one("X").loads()],
+);
 
 fn args() -> [Arg; 3] {
     [Arg::read("x", DType::F32, 8), Arg::write("y", DType::F16, 4), Arg::scratch("parts", DType::U32, 4)]
@@ -33,7 +35,7 @@ fn parameters_and_arguments_are_declared_in_the_order_of_their_bindings() {
 @group(0) @binding(2) var<storage, read> x: array<f32>;
 @group(0) @binding(3) var<storage, read_write> y: array<u32>;
 ";
-    let parts: Vec<(&str, &str)> = dispatch.wgsl.parts().iter().map(|part| (&*part.name, &*part.text)).collect();
+    let parts: Vec<(&str, &str)> = dispatch.wgsl.parts().iter().map(|part| (part.name(), part.text())).collect();
     assert_eq!(parts, [("arguments", expected), ("module", "fn f() {}")]);
     assert_eq!((dispatch.reads, dispatch.writes), (vec![2, 0], vec![1]));
     let words: &[u32] = bytemuck::cast_slice(&dispatch.params);

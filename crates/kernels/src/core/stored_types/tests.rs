@@ -8,7 +8,7 @@ const ONE: Template = Template::new(&[], &[Group::one("X").loads(), Group::one("
 /// The lines of the part that says how groups are stored.
 #[track_caller]
 fn check(module: &Module, expected: &[&str]) {
-    let text = &module.parts()[0].text;
+    let text = module.parts()[0].text();
     assert_eq!(text.lines().collect::<Vec<_>>(), expected);
 }
 
