@@ -10,8 +10,8 @@ use brisk_loader::Order;
 use brisk_nn::tensor::Graph;
 use brisk_train::metrics::roc_auc;
 use brisk_train::{
-    Checkpoint, DataParallel, Feed, FeedConfig, FeedProbe, Outputs, Progress, RunFolder, Scorer, StopFlag, Trainer,
-    TrainerConfig, mebibytes, thousands,
+    Binary, Checkpoint, DataParallel, Feed, FeedConfig, FeedProbe, Learner, Outputs, Progress, RunFolder, Scorer, StopFlag,
+    Trainer, TrainerConfig, mebibytes, thousands,
 };
 use serde_json::{Value, json};
 
@@ -63,7 +63,12 @@ pub(crate) fn train(
     let Network { model, params, optimizer } = Network::new(n_cols, run).try_map(|params| replicas.divide(params))?;
     let config = TrainerConfig { checkpoint_every: options.place.checkpoint_every, ..run.trainer_config() };
     let feed = FeedConfig::default();
-    let trainer = Trainer::with_replicas(&device, &model, &params, &optimizer, &train_part, &valid_part, config, &feed, replicas);
+    let trainer = Trainer::new(&device).config(config).feed(&feed).replicas(replicas).prepare(
+        Learner::new(&model, &params, &optimizer),
+        &Binary::new(),
+        &train_part,
+        &valid_part,
+    );
     let trainer = data.of_train(trainer)?;
     trainer.warnings().iter().for_each(|warning| note(&format!("warning: {warning}")));
     let test_labels = data.test_labels()?;

@@ -14,7 +14,8 @@ use brisk_examples::{command_line, higgs, print, write_json};
 use brisk_nn::tensor::Graph;
 use brisk_train::metrics::roc_auc;
 use brisk_train::{
-    FeedProbe, Outputs, Progress, ResidentRows, Scorer, StopFlag, Trainer, TrainerConfig, closing_table, mebibytes, thousands,
+    Binary, FeedProbe, Learner, Outputs, Progress, ResidentRows, Scorer, StopFlag, Trainer, TrainerConfig, closing_table,
+    mebibytes, thousands,
 };
 
 use options::Options;
@@ -47,7 +48,12 @@ fn run(options: Options) -> Result<ExitCode> {
 
     // One step and one evaluation, recorded and laid out in memory before anything runs.
     let config = TrainerConfig { checkpoint_every: place.checkpoint_every, ..options.trainer_config() };
-    let trainer = Trainer::new(&device, &model, &params, &optimizer, &train_part, &valid_part, config);
+    let trainer = Trainer::new(&device).config(config).prepare(
+        Learner::new(&model, &params, &optimizer),
+        &Binary::new(),
+        &train_part,
+        &valid_part,
+    );
     let trainer = data.of_train(trainer)?;
     trainer.warnings().iter().for_each(|warning| print::note(format_args!("warning: {warning}")));
     let test_labels = data.test_labels()?;

@@ -4,6 +4,7 @@ pub mod command_line;
 pub mod higgs;
 pub mod import_error;
 pub mod interruptible;
+pub mod letters;
 pub mod print;
 
 mod files;

@@ -49,8 +49,8 @@ impl Buffer {
         &self.values
     }
 
-    /// What it starts as.
-    pub(crate) fn initial(&self) -> Vec<f32> {
+    /// What it starts as: `[len]`.
+    pub fn initial(&self) -> Vec<f32> {
         match &self.initial {
             Initial::Constant(value) => vec![*value; self.values.len()],
             Initial::Values(values) => values.clone(),

@@ -32,6 +32,22 @@ pub trait Module: Debug {
     }
 }
 
+impl<M: Module + ?Sized> Module for Box<M> {
+    #[track_caller]
+    fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
+        (**self).forward(params, x)
+    }
+
+    fn categories(&self) -> &[CategoricalColumn] {
+        (**self).categories()
+    }
+
+    #[track_caller]
+    fn forward_with_categories(&self, params: &Bound, x: &Tensor, categories: &Tensor) -> Tensor {
+        (**self).forward_with_categories(params, x, categories)
+    }
+}
+
 impl Module for Dropout {
     #[track_caller]
     fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {

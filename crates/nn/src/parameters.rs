@@ -287,6 +287,19 @@ impl Parameters {
         self.buffers.iter().position(|buffer| buffer.name() == name).map(BufferId)
     }
 
+    /// The buffers' ids, in order.
+    pub fn buffer_ids(&self) -> impl Iterator<Item = BufferId> + use<> {
+        (0..self.buffers.len()).map(BufferId)
+    }
+
+    /// The buffer `id`.
+    ///
+    /// # Panics
+    /// If `id` comes from other parameters: a mistake in the model.
+    pub fn buffer(&self, id: BufferId) -> &Buffer {
+        &self.buffers[id.0]
+    }
+
     /// Tensors of the model that are not trained, in order; a checkpoint keeps them by name, with the parameters.
     pub fn buffers(&self) -> &[Buffer] {
         &self.buffers
@@ -396,6 +409,22 @@ impl Parameters {
         let tensors = self.entries.iter().map(|entry| self.bind_entry(graph, &buckets, entry)).collect();
         let buffers = self.buffers.iter().map(|buffer| graph.tensor(buffer.values(), buffer.shape())).collect();
         Bound { graph: graph.clone(), paths, tensors, buffers, buckets }
+    }
+
+    /// The same without gradients: parameters that are used and not trained, as those of a teacher.
+    ///
+    /// # Errors
+    /// As [`bind`](Self::bind); [`Error::Refused`] for parameters that are sharded across replicas.
+    #[track_caller]
+    pub fn bind_frozen(&self, graph: &Graph) -> Bound {
+        if let Err(error) = self.check_size().and_then(|()| self.check_whole("bind_frozen")) {
+            graph.fail(error);
+        }
+        let paths = self.entries.iter().map(|entry| entry.path().to_owned()).collect();
+        let tensor = |entry: &Entry| graph.part(&self.values, entry.range.clone(), &entry.shape);
+        let tensors = self.entries.iter().map(tensor).collect();
+        let buffers = self.buffers.iter().map(|buffer| graph.tensor(buffer.values(), buffer.shape())).collect();
+        Bound { graph: graph.clone(), paths, tensors, buffers, buckets: Vec::new() }
     }
 
     fn bind_entry(&self, graph: &Graph, buckets: &[BoundBucket], entry: &Entry) -> Tensor {

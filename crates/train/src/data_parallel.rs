@@ -22,7 +22,7 @@ use brisk_replicate::{BucketSizes, Collective, CommThread, Described, ReduceOp, 
 
 use crate::Error;
 use crate::feed::Feed;
-use crate::trainer::described_rows;
+use crate::training::described_rows;
 use exchange::{Exchange, Finish, Start, UnevenRule};
 use staging::Staging;
 
@@ -38,7 +38,7 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 /// Every replica holds the whole model, or a shard of its state ([`DataParallelConfig::zero`]), and takes its part of each batch. Gradients are reduced in buckets, each as soon as the backward pass has computed
 /// it, on a separate thread while the rest is computed; then every replica takes the same step. So replicas that start alike stay bit-identical.
 ///
-/// Use it in your own training loop; [`Trainer::with_replicas`](crate::Trainer::with_replicas) does all of it.
+/// Use it in your own training loop; [`Trainer::replicas`](crate::Trainer::replicas) does all of it.
 ///
 /// # Errors
 /// A replica that is misused or lost ends the run of all others with [`Error::Replica`]. Call [`fail`](Self::fail) where a replica gives up for another

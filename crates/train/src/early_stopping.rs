@@ -41,7 +41,7 @@ impl Mode {
 /// ```
 /// use brisk_train::{EarlyStopping, Mode, StopReason};
 ///
-/// let mut early_stopping = EarlyStopping { patience: 2, ..EarlyStopping::new(Mode::Max) };
+/// let mut early_stopping = EarlyStopping::new(Mode::Max).patience(2);
 /// assert_eq!(early_stopping.check(0.80), None);
 /// assert_eq!(early_stopping.check(0.82), None);
 /// assert_eq!(early_stopping.check(0.81), None);
@@ -64,6 +64,10 @@ pub struct EarlyStopping {
     pub check_finite: bool,
     /// The result of the checks so far, which a checkpoint keeps.
     pub state: EarlyStoppingState,
+    /// The metric of a trainer's run, such as `valid_accuracy`; `None` for the one that its task watches.
+    pub monitor: Option<String>,
+    /// Whether a trainer replaces `mode` by that of the metric.
+    pub follows_metric: bool,
 }
 
 impl EarlyStopping {
@@ -77,7 +81,56 @@ impl EarlyStopping {
             divergence_threshold: None,
             check_finite: true,
             state: EarlyStoppingState { wait_count: 0, best: mode.worst(), stopped: None },
+            monitor: None,
+            follows_metric: false,
         }
+    }
+
+    /// Watches the metric `monitor` of a trainer's run, such as `valid_accuracy` or `train_loss`. Whether more of it is better follows from the metric.
+    pub fn on(monitor: impl Into<String>) -> Self {
+        Self { monitor: Some(monitor.into()), ..Self::default() }
+    }
+
+    /// Sets how many checks in a row without an improvement stop the run.
+    pub fn patience(mut self, n_checks: usize) -> Self {
+        self.patience = n_checks;
+        self
+    }
+
+    /// Sets the change that is needed to count as an improvement.
+    pub fn min_delta(mut self, delta: f64) -> Self {
+        self.min_delta = delta;
+        self
+    }
+
+    /// Sets the value past which the metric is good enough.
+    pub fn stopping_threshold(mut self, threshold: f64) -> Self {
+        self.stopping_threshold = Some(threshold);
+        self
+    }
+
+    /// Sets the value past which the run is given up.
+    pub fn divergence_threshold(mut self, threshold: f64) -> Self {
+        self.divergence_threshold = Some(threshold);
+        self
+    }
+
+    /// The same for a metric of which more is better, or less, unless the mode was set.
+    pub(crate) fn of_metric(self, mode: Mode) -> Self {
+        if !self.follows_metric {
+            return self;
+        }
+        let state = EarlyStoppingState { best: mode.worst(), ..self.state };
+        Self { mode, state, ..self }
+    }
+
+    /// The settings, for replicas to compare.
+    pub(crate) fn described(&self) -> String {
+        let Self { mode, patience, min_delta, stopping_threshold, divergence_threshold, check_finite, .. } = self;
+        let monitor = self.monitor.as_deref().unwrap_or("the task's metric");
+        format!(
+            "{monitor}, {mode:?}, patience {patience}, min_delta {min_delta}, thresholds {stopping_threshold:?} {divergence_threshold:?}, check_finite {check_finite}"
+        )
     }
 
     /// Takes the metric of one validation and says whether to stop.
@@ -137,6 +190,13 @@ impl EarlyStopping {
                 format!("{metric} has not {better} {best}{by} in {n} {}", if n == 1 { "check" } else { "checks in a row" })
             }
         }
+    }
+}
+
+/// Watches the metric that the task of a run watches, with the settings of [`EarlyStopping::new`].
+impl Default for EarlyStopping {
+    fn default() -> Self {
+        Self { follows_metric: true, ..Self::new(Mode::Min) }
     }
 }
 

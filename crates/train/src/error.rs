@@ -331,6 +331,38 @@ pub enum Error {
         /// The label that those held out have.
         class: u8,
     },
+    /// A label is not the number of a class.
+    #[error("{set} rows: the label of row {row} is {found}, expected the number of a class, 0 to {}; give the task more classes, or number the labels from 0", n_classes.saturating_sub(1))]
+    ClassLabel {
+        /// Which rows.
+        set: &'static str,
+        /// Which of them.
+        row: usize,
+        /// Its label.
+        found: f32,
+        /// How many classes the task has.
+        n_classes: usize,
+    },
+    /// A label is NaN or infinite.
+    #[error(
+        "{set} rows: the label of row {row} is {found}, expected a finite number; drop such rows, or choose another label column"
+    )]
+    NonFiniteLabel {
+        /// Which rows.
+        set: &'static str,
+        /// Which of them.
+        row: usize,
+        /// Its label.
+        found: f32,
+    },
+    /// A run is to watch a metric that its task does not have.
+    #[error("metric `{found}`: the run does not have it; it has {}", known.join(", "))]
+    UnknownMetric {
+        /// The name.
+        found: String,
+        /// The names of those it has.
+        known: Vec<String>,
+    },
     /// No rows were held out for validation.
     #[error(
         "valid rows: none of {n_train_rows} rows were held out for validation, expected some of each class; use more rows, or hold out more of them"

@@ -22,11 +22,10 @@ use chunks::{Chunks, OpenChunks, SourceChunks};
 use inspect::layout_of;
 use resident::is_computed_on_devices;
 use source_rows::{DigestRows, SourceRows};
-use table::DeviceTable;
+use table::{DeviceTable, RowLayout};
 
 pub use config::{FeedChoice, FeedConfig, FeedFact};
 pub use element::FeedElement;
-pub use inspect::binary_labels;
 pub use probe::FeedProbe;
 pub use resident::ResidentRows;
 pub use table::BatchTensors;
@@ -107,7 +106,7 @@ impl<'a> Feed<'a> {
         batch_rows: usize,
         config: &FeedConfig,
     ) -> Result<Self, Error> {
-        let layout = layout_of(set, source)?;
+        let layout = RowLayout { labels: config.labels, ..layout_of(set, source)? };
         let batch_rows = batch_rows.clamp(1, source.n_rows());
         let len_bytes = ResidentRows::len_bytes_of(layout, source.n_rows());
         let streamed = |fact: fn(usize, usize) -> FeedFact| {
@@ -116,7 +115,7 @@ impl<'a> Feed<'a> {
         match config.choice {
             FeedChoice::Streamed => return streamed(|_, chunk_bytes| FeedFact::StreamedAsked { chunk_bytes }),
             FeedChoice::Resident => {
-                let rows = ResidentRows::upload(device, set, source)?;
+                let rows = ResidentRows::upload_as(device, set, source, config.labels)?;
                 rows.set_order_at(device, &order, 0, batch_rows, 0)?;
                 return Ok(Self::resident(rows, order, batch_rows, FeedFact::ResidentAsked { len_bytes }));
             }
@@ -130,7 +129,7 @@ impl<'a> Feed<'a> {
             let fact = |chunk_bytes| FeedFact::StreamedBeyondBudget { len_bytes, budget_bytes, chunk_bytes };
             return Self::streamed(device, set, source, order, batch_rows, config, fact);
         }
-        match ResidentRows::upload(device, set, source) {
+        match ResidentRows::upload_as(device, set, source, config.labels) {
             Ok(rows) => Ok(Self::resident(rows, order, batch_rows, FeedFact::ResidentFits { len_bytes, budget_bytes })),
             Err(error) if is_out_of_memory(&error) => {
                 streamed(|len_bytes, chunk_bytes| FeedFact::StreamedDeviceFull { len_bytes, chunk_bytes })
@@ -158,7 +157,7 @@ impl<'a> Feed<'a> {
         config: &FeedConfig,
         fact: impl FnOnce(usize) -> FeedFact,
     ) -> Result<Self, Error> {
-        let layout = layout_of(set, source)?;
+        let layout = RowLayout { labels: config.labels, ..layout_of(set, source)? };
         // An epoch of drawn rows has one row per draw.
         let n_rows = order.of_epoch(source.n_rows() as u32, 0).n_positions() as usize;
         let batch_rows = batch_rows.clamp(1, n_rows.max(1));

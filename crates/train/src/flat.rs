@@ -39,6 +39,18 @@ impl Flat<'_> {
         })
     }
 
+    /// All values of the parameters, on each replica, given what this one keeps of them.
+    pub(crate) fn whole_values(&self, held: &[f32]) -> Result<Vec<f32>, Error> {
+        let kept = self.params.division().map_or(Kept::Whole, |division| division.values);
+        let Some(replicas) = self.replicas else { return Ok(held.to_vec()) };
+        let mut whole = vec![0.0; self.params.len()];
+        replicas.each_bucket(self.params, kept, held, |_, elements, values| {
+            whole[elements].copy_from_slice(values);
+            Ok(())
+        })?;
+        Ok(whole)
+    }
+
     /// Adds what an optimizer keeps, given what this replica has of it: flat, or a tensor a parameter where there is a file a replica.
     pub(crate) fn insert_state(&self, checkpoint: &mut Checkpoint, name: &str, held: &[f32]) -> Result<(), Error> {
         let kept = if self.params.division().is_some() { Kept::Own } else { Kept::Whole };

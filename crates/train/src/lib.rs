@@ -9,9 +9,11 @@ mod error;
 mod feed;
 mod flat;
 mod host_memory;
+mod learner;
 mod log;
 mod memory_check;
 pub mod metrics;
+mod model;
 mod progress;
 mod resume;
 mod row_digest;
@@ -20,8 +22,11 @@ mod run_lock;
 mod run_state;
 mod scorer;
 mod standardisation;
+mod step;
 mod stop_flag;
+mod task;
 mod trainer;
+mod training;
 mod warning;
 
 pub use brisk_replicate::{BucketSizes, Collective, Described, ReduceOp, StateBytes, ThreadsConfig, Wire, ZeroStage};
@@ -34,15 +39,19 @@ pub use early_stopping::{EarlyStopping, EarlyStoppingState, Mode, StopReason};
 pub use error::Error;
 pub use feed::{
     BatchTensors, Cursor, Feed, FeedChoice, FeedConfig, FeedElement, FeedFact, FeedProbe, OpenFeed, ResidentRows, Turn,
-    binary_labels,
 };
+pub use learner::Learner;
 pub use log::MetricsLog;
+pub use model::{Model, Scores};
 pub use progress::Progress;
 pub use resume::{ResumeDifference, ResumeMismatch};
 pub use row_digest::RowDigest;
 pub use run_folder::{FoundCheckpoint, RunFolder};
 pub use scorer::Scorer;
 pub use standardisation::Standardisation;
+pub use step::{EpochLoss, Step, StepBuilder};
 pub use stop_flag::{StopFlag, StopSignal};
-pub use trainer::{Ended, FitReport, GradientClip, Outputs, Trainer, TrainerConfig};
+pub use task::{Binary, Classification, LabelledRows, Labels, Regression, Task};
+pub use trainer::{GradientClip, Trainer, TrainerConfig};
+pub use training::{Ended, EpochMetrics, FitReport, Outputs, Training};
 pub use warning::Warning;

@@ -19,8 +19,8 @@
 //!         metric.update(&Scored::binary(&logits, &labels))?;
 //!     }
 //! }
-//! let results: Vec<String> = metrics.iter().map(|m| Ok(format!("{} {}", m.name(), m.compute()?))).collect::<Result<_, _>>()?;
-//! assert_eq!(results, ["accuracy 0.5", "roc_auc 0.75"]);
+//! let results: Vec<String> = metrics.iter().map(|m| Ok(format!("{} {}", m.name(), m.compute()?))).collect::<Result<_, brisk_train::Error>>()?;
+//! assert_eq!(results, ["accuracy 0.5", "auc 0.75"]);
 //! # Ok::<(), brisk_train::Error>(())
 //! ```
 

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use crate::Error;
 
 /// A difference between a run and the checkpoint that it is to resume from. Each is refused unless
-/// [`Trainer::resume_with`](crate::Trainer::resume_with) allows it.
+/// [`Training::resume_with`](crate::Training::resume_with) allows it.
 ///
 /// Their names, for options of programs, are `format`, `rows`, `precision` and `settings`.
 #[non_exhaustive]

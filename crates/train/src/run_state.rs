@@ -2,7 +2,7 @@ use brisk_nn::tensor::program::Device;
 use brisk_nn::{Buffer, Parameters};
 
 use crate::flat::{self, Flat};
-use crate::{Checkpoint, EarlyStopping, Error, Mode};
+use crate::{Checkpoint, EarlyStopping, Error};
 
 /// The state of a run between two steps, except for what is on the device.
 #[derive(Debug)]
@@ -18,8 +18,8 @@ pub(crate) struct RunState {
     pub(crate) n_skipped: u32,
     /// The scaler's count when it was last read.
     pub(crate) skipped_before: u32,
-    /// Validation AUC of the last finished epoch; NaN before the first.
-    pub(crate) last_auc: f64,
+    /// The watched metric after the last finished epoch; NaN before the first.
+    pub(crate) last_value: f64,
     pub(crate) early_stopping: EarlyStopping,
     pub(crate) best: Option<Best>,
 }
@@ -27,20 +27,23 @@ pub(crate) struct RunState {
 /// The tensor with the losses of an unfinished epoch.
 const LOSSES: &str = "run.losses";
 
+/// The metadata with the watched metric of the best epoch; that of the last has the metric's name.
+const BEST_VALUE: &str = "best_value";
+
 /// The best epoch so far, and the model as it was then.
 #[derive(Debug, Clone)]
 pub(crate) struct Best {
     /// From 1.
     pub(crate) epoch: usize,
-    pub(crate) auc: f64,
+    /// The watched metric.
+    pub(crate) value: f64,
     /// The part of the parameters that this replica keeps.
     values: Vec<f32>,
     buffers: Vec<Vec<f32>>,
 }
 
 impl RunState {
-    pub(crate) fn new(patience: usize) -> Self {
-        let early_stopping = EarlyStopping { patience: patience.max(1), ..EarlyStopping::new(Mode::Max) };
+    pub(crate) fn new(early_stopping: EarlyStopping) -> Self {
         Self {
             n_epochs: 0,
             n_steps: 0,
@@ -48,19 +51,19 @@ impl RunState {
             losses: Vec::new(),
             n_skipped: 0,
             skipped_before: 0,
-            last_auc: f64::NAN,
+            last_value: f64::NAN,
             early_stopping,
             best: None,
         }
     }
 
-    /// Keeps the model that is on the device if `auc` is the best so far; returns whether it is.
-    pub(crate) fn keep_if_best(&mut self, auc: f64, params: &Parameters, device: &Device) -> Result<bool, Error> {
-        if self.best.as_ref().is_some_and(|best| auc <= best.auc) {
+    /// Keeps the model that is on the device if `value` is the best so far; returns whether it is.
+    pub(crate) fn keep_if_best(&mut self, value: f64, params: &Parameters, device: &Device) -> Result<bool, Error> {
+        if self.best.as_ref().is_some_and(|best| !self.early_stopping.mode.is_better(value, best.value)) {
             return Ok(false);
         }
         let buffers = params.buffers().iter().map(|buffer| device.read(buffer.values())).collect::<Result<_, _>>()?;
-        self.best = Some(Best { epoch: self.n_epochs, auc, values: device.read(params.values())?, buffers });
+        self.best = Some(Best { epoch: self.n_epochs, value, values: device.read(params.values())?, buffers });
         Ok(true)
     }
 
@@ -81,7 +84,7 @@ impl RunState {
     pub(crate) fn insert_best_into(&self, checkpoint: &mut Checkpoint, flat: &Flat<'_>) -> Result<(), Error> {
         let Some(best) = &self.best else { return Ok(()) };
         checkpoint.insert_metadata("best_epoch", best.epoch);
-        checkpoint.insert_metadata("best_auc", best.auc);
+        checkpoint.insert_metadata(BEST_VALUE, best.value);
         flat.insert_values(checkpoint, &best.values, best_name)?;
         for (buffer, values) in flat.params.buffers().iter().zip(&best.buffers).filter(|_| flat.is_first()) {
             checkpoint.insert(best_name(buffer.name()), buffer.shape(), values.clone())?;
@@ -90,14 +93,19 @@ impl RunState {
     }
 
     /// The state of the run that wrote the checkpoint.
-    pub(crate) fn of(checkpoint: &Checkpoint, patience: usize, params: &Parameters) -> Result<Self, Error> {
+    pub(crate) fn of(
+        checkpoint: &Checkpoint,
+        early_stopping: EarlyStopping,
+        watched: &str,
+        params: &Parameters,
+    ) -> Result<Self, Error> {
         // Another model is refused by the name of one of its parameters, not by that of a copy of it.
         params.entries().iter().try_for_each(|entry| checkpoint.f32(&entry.name, &entry.shape).map(drop))?;
-        let mut run = Self::new(patience);
+        let mut run = Self::new(early_stopping);
         run.n_epochs = checkpoint.metadata("epoch", "a number of epochs")?;
         run.n_steps = checkpoint.metadata("step", "a number of steps")?;
         run.early_stopping.state = checkpoint.metadata("early_stopping", "the state of early stopping")?;
-        run.last_auc = checkpoint.metadata("valid_auc", "an area under a curve")?;
+        run.last_value = checkpoint.metadata(watched, "a number")?;
         if checkpoint.has_metadata("batch") {
             run.n_batches = checkpoint.metadata("batch", "a number of batches")?;
             run.n_skipped = checkpoint.metadata("skipped", "a number of steps")?;
@@ -106,13 +114,13 @@ impl RunState {
         run.best = match (checkpoint.has_metadata("best_epoch"), run.n_epochs) {
             (true, _) => {
                 let epoch = checkpoint.metadata("best_epoch", "an epoch")?;
-                let auc = checkpoint.metadata("best_auc", "an area under a curve")?;
-                Some(Best::of(checkpoint, epoch, auc, params, best_name)?)
+                let value = checkpoint.metadata(BEST_VALUE, "a number")?;
+                Some(Best::of(checkpoint, epoch, value, params, best_name)?)
             }
             (false, 0) => None,
             (false, epoch) => {
-                let auc = checkpoint.metadata("valid_auc", "an area under a curve")?;
-                Some(Best::of(checkpoint, epoch, auc, params, str::to_owned)?)
+                let value = checkpoint.metadata(watched, "a number")?;
+                Some(Best::of(checkpoint, epoch, value, params, str::to_owned)?)
             }
         };
         Ok(run)
@@ -128,7 +136,6 @@ impl RunState {
     pub(crate) fn check(&self, checkpoint: &Checkpoint, n_batches: usize, accumulate: usize) -> Result<(), Error> {
         // The device counts in 32 bits.
         let most = u32::MAX as usize;
-        let is_auc = |auc: f64| (0.0..=1.0).contains(&auc);
         let (best, state) = (self.best.as_ref(), &self.early_stopping.state);
         let wrong = if self.n_epochs > most || self.n_steps > most {
             Some(format!("epoch {}, step {} is more than a run can count", self.n_epochs, self.n_steps))
@@ -140,11 +147,11 @@ impl RunState {
             Some(format!("it was written after batch {}, within a step of {accumulate} batches", self.n_batches))
         } else if self.n_skipped as usize > self.n_batches {
             Some(format!("{} steps were skipped in {} batches", self.n_skipped, self.n_batches))
-        } else if self.n_epochs > 0 && !is_auc(self.last_auc) {
-            Some(format!("the validation AUC is {}, expected 0 to 1", self.last_auc))
-        } else if let Some(best) = best.filter(|best| !is_auc(best.auc) || !(1..=self.n_epochs).contains(&best.epoch)) {
-            Some(format!("the best of {} epochs is epoch {} with AUC {}", self.n_epochs, best.epoch, best.auc))
-        } else if state.wait_count > self.n_epochs || !(is_auc(state.best) || self.n_epochs == 0) {
+        } else if self.n_epochs > 0 && self.last_value.is_nan() {
+            Some("the watched metric is not a number".to_owned())
+        } else if let Some(best) = best.filter(|best| best.value.is_nan() || !(1..=self.n_epochs).contains(&best.epoch)) {
+            Some(format!("the best of {} epochs is epoch {} with {}", self.n_epochs, best.epoch, best.value))
+        } else if state.wait_count > self.n_epochs || state.best.is_nan() {
             Some(format!("the state of early stopping after {} epochs is `{state}`", self.n_epochs))
         } else {
             None
@@ -154,11 +161,17 @@ impl RunState {
 }
 
 impl Best {
-    fn of(checkpoint: &Checkpoint, epoch: usize, auc: f64, params: &Parameters, name: fn(&str) -> String) -> Result<Self, Error> {
+    fn of(
+        checkpoint: &Checkpoint,
+        epoch: usize,
+        value: f64,
+        params: &Parameters,
+        name: fn(&str) -> String,
+    ) -> Result<Self, Error> {
         let values = params.values_of(&flat::values_of(checkpoint, params, name)?);
         let buffer = |buffer: &Buffer| Ok(checkpoint.f32(&name(buffer.name()), buffer.shape())?.to_vec());
         let buffers = params.buffers().iter().map(buffer).collect::<Result<_, Error>>()?;
-        Ok(Self { epoch, auc, values, buffers })
+        Ok(Self { epoch, value, values, buffers })
     }
 
     /// Writes the model to the device.

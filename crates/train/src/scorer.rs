@@ -3,13 +3,25 @@ use std::ops::ControlFlow;
 use brisk_loader::Order;
 use brisk_nn::tensor::program::kernels::STATE_LEN;
 use brisk_nn::tensor::program::{Device, Executable};
-use brisk_nn::tensor::{DType, Graph, Persistent, Precision};
+use brisk_nn::tensor::{DType, Graph, Persistent, Precision, Reduction};
 use brisk_nn::{Module, Parameters};
 
 use crate::data_parallel::check_batch;
 use crate::feed::{Cursor, Feed, OpenFeed};
 use crate::flat::Flat;
-use crate::{DataParallel, Error, ResidentRows, Standardisation};
+use crate::{DataParallel, Error, LabelledRows, ResidentRows, Standardisation, Task};
+
+/// Rows scored at a time when evaluating.
+pub(crate) const EVALUATION_ROWS: usize = 1024;
+
+/// What an evaluation finds.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Evaluation {
+    /// `[n_rows, n_outputs]`, row-major.
+    pub(crate) outputs: Vec<f32>,
+    /// The mean loss of the rows, each of which counts once; `None` where no task was given.
+    pub(crate) loss: Option<f64>,
+}
 
 /// A model's outputs for all rows of a table: recorded without a tape, collected on the device and read once, or once per chunk of
 /// a streamed table.
@@ -25,6 +37,9 @@ pub(crate) struct RecordedScorer<'a> {
     graph: Graph,
     state: Persistent,
     scores: Persistent,
+    n_outputs: usize,
+    /// The summed loss of each batch.
+    losses: Option<Persistent>,
     feed: Feed<'a>,
     /// Batches whose scores are collected before they are read.
     turn_batches: usize,
@@ -33,7 +48,7 @@ pub(crate) struct RecordedScorer<'a> {
 }
 
 impl<'a> Scorer<'a> {
-    /// Records and compiles the evaluation of `model`, which gives one number per row, over rows that are on the device, with products in
+    /// Records and compiles the evaluation of `model` over rows that are on the device, with products in
     /// any precision.
     ///
     /// # Errors
@@ -64,7 +79,7 @@ impl<'a> Scorer<'a> {
         scale: &Standardisation,
         precision: Precision,
     ) -> Result<Self, Error> {
-        RecordedScorer::record(device, model, params, feed, scale, precision, None)?.compile(device)
+        RecordedScorer::record(device, model, params, feed, scale, precision, None, None)?.compile(device)
     }
 
     /// The same with each replica scoring its part of every batch. All of them get all scores. Replicas compare their rows first: make it before training.
@@ -82,51 +97,67 @@ impl<'a> Scorer<'a> {
         replicas: &'a DataParallel,
     ) -> Result<Self, Error> {
         replicas.agree_on_rows(feed)?;
-        RecordedScorer::record(device, model, params, feed, scale, precision, Some(replicas))?.compile(device)
+        RecordedScorer::record(device, model, params, feed, scale, precision, Some(replicas), None)?.compile(device)
     }
 
-    /// The model's output for every row, in the order of the feed's first epoch: the table's, unless it is shuffled.
+    /// The model's outputs for every row, `[n_rows, n_outputs]`, in the order of the feed's first epoch: the table's, unless it is shuffled.
     ///
     /// # Errors
     /// [`Error::Tensor`] if the device fails; [`Error::Stream`] if the source of streamed rows does.
     pub fn scores(&self) -> Result<Vec<f32>, Error> {
-        self.recorded.feed.open(self.executable.device(), |open| self.scores_of(open))
+        Ok(self.recorded.feed.open(self.executable.device(), |open| self.evaluate(open))?.outputs)
+    }
+
+    /// Columns of the model's output.
+    pub fn n_outputs(&self) -> usize {
+        self.recorded.n_outputs
     }
 
     /// The same with the feed's threads running.
-    pub(crate) fn scores_of(&self, open: &mut OpenFeed<'_>) -> Result<Vec<f32>, Error> {
-        let (device, RecordedScorer { state, scores, feed, turn_batches, replicas, .. }) =
+    pub(crate) fn evaluate(&self, open: &mut OpenFeed<'_>) -> Result<Evaluation, Error> {
+        let (device, RecordedScorer { state, scores, losses, feed, turn_batches, replicas, n_outputs, .. }) =
             (self.executable.device(), &self.recorded);
-        let part_rows = scores.len() / turn_batches;
-        let mut mine = Vec::with_capacity(feed.n_batches() * part_rows);
+        let part_len = scores.len() / turn_batches;
+        let mut mine = Vec::with_capacity(feed.n_batches() * part_len);
+        let mut sum_of_losses = 0.0;
         open.each_turn(0, Cursor::Turn, *turn_batches, |turn| {
             device.write(state, &[0_u32; STATE_LEN])?;
             self.executable.run(turn.n_batches)?;
             let scores: Vec<f32> = device.read(scores)?;
-            mine.extend_from_slice(&scores[..turn.n_batches * part_rows]);
+            mine.extend_from_slice(&scores[..turn.n_batches * part_len]);
+            if let Some(losses) = losses {
+                let losses: Vec<f32> = device.read(losses)?;
+                sum_of_losses += losses[..turn.n_batches].iter().map(|&loss| f64::from(loss)).sum::<f64>();
+            }
             Ok(ControlFlow::Continue(()))
         })?;
         let mut all = match replicas {
             None => mine,
-            Some(replicas) => self.of_all(replicas, mine, part_rows)?,
+            Some(replicas) => self.of_all(replicas, mine, part_len)?,
         };
-        all.truncate(feed.n_rows());
-        Ok(all)
+        if let Some(replicas) = replicas.filter(|_| losses.is_some()) {
+            // In f32, as all that replicas exchange; the sums of few replicas lose little.
+            sum_of_losses = replicas.all_gather(vec![sum_of_losses as f32])?.iter().map(|&sum| f64::from(sum)).sum();
+        }
+        all.truncate(feed.n_rows() * n_outputs);
+        let loss = losses.as_ref().map(|_| sum_of_losses / feed.n_rows() as f64);
+        Ok(Evaluation { outputs: all, loss })
     }
 
-    /// The scores of all replicas in the order of rows, of which this one has `part_rows` in each batch.
-    fn of_all(&self, replicas: &DataParallel, mut mine: Vec<f32>, part_rows: usize) -> Result<Vec<f32>, Error> {
-        let feed = self.feed();
+    /// The scores of all replicas in the order of rows, of which this one has `part_len` numbers in each batch.
+    fn of_all(&self, replicas: &DataParallel, mut mine: Vec<f32>, part_len: usize) -> Result<Vec<f32>, Error> {
+        let (feed, n_outputs) = (self.feed(), self.n_outputs());
         let (n_batches, batch_rows) = (feed.n_batches(), feed.batch_rows());
         // Parts may differ by a row; gathered pieces are equally long.
-        let most = batch_rows.div_ceil(replicas.world_size());
+        let most = batch_rows.div_ceil(replicas.world_size()) * n_outputs;
         mine.resize(n_batches * most, 0.0);
         let gathered = replicas.all_gather(mine)?;
-        let mut all = vec![0.0; n_batches * batch_rows];
+        let mut all = vec![0.0; n_batches * batch_rows * n_outputs];
         for (rank, scores) in gathered.chunks_exact(n_batches * most).enumerate() {
-            let part = replicas.part_of_rank(rank, batch_rows);
-            debug_assert!(rank != replicas.rank() || part.len() == part_rows, "parts are cut alike");
-            for (batch, scores) in all.chunks_exact_mut(batch_rows).zip(scores.chunks_exact(part.len())) {
+            let rows = replicas.part_of_rank(rank, batch_rows);
+            let part = rows.start * n_outputs..rows.end * n_outputs;
+            debug_assert!(rank != replicas.rank() || part.len() == part_len, "parts are cut alike");
+            for (batch, scores) in all.chunks_exact_mut(batch_rows * n_outputs).zip(scores.chunks_exact(part.len())) {
                 batch[part.clone()].copy_from_slice(scores);
             }
         }
@@ -145,6 +176,7 @@ impl<'a> Scorer<'a> {
 }
 
 impl<'a> RecordedScorer<'a> {
+    #[expect(clippy::too_many_arguments, reason = "an evaluation consists of all of them, each of another type")]
     #[track_caller]
     pub(crate) fn record(
         device: &Device,
@@ -154,26 +186,41 @@ impl<'a> RecordedScorer<'a> {
         scale: &Standardisation,
         precision: Precision,
         replicas: Option<&'a DataParallel>,
+        task: Option<&dyn Task>,
     ) -> Result<Self, Error> {
         replicas.map_or(Ok(()), |replicas| check_batch(feed.batch_rows(), replicas.world_size()))?;
         let part = replicas.map_or(0..feed.batch_rows(), |replicas| replicas.part_of(feed.batch_rows()));
         let batch_rows = part.len();
-        let fits = device.max_binding_bytes() / (batch_rows * size_of::<f32>());
-        let turn_batches = feed.turn_batches().min(fits).max(1);
         let graph = Graph::inference("evaluate");
         let _caller = graph.enter_from_caller();
         let state = Graph::state_buffer();
-        let scores = Persistent::new("scores", DType::F32, turn_batches * batch_rows);
         let batch = feed.record_part(&graph, scale, &state, part);
         Flat { params, replicas }.check()?;
         let bound = params.bind(&graph);
-        let logits = graph.autocast(precision, || batch.forward(model, &bound).cast(DType::F32));
-        graph.store(&logits, &state, &scores);
+        let (outputs, loss) = graph.autocast(precision, || match task {
+            None => (batch.forward(model, &bound), None),
+            Some(task) => {
+                let outputs = batch.outputs(model, &bound, task);
+                let (labels, weights) = (batch.labels.clone(), batch.counts.clone());
+                let loss = task.loss(&outputs, &LabelledRows { labels, weights, reduction: Reduction::Sum });
+                (outputs, Some(loss))
+            }
+        });
+        let n_outputs = outputs.n_elements() / batch_rows.max(1);
+        let fits = device.max_binding_bytes() / (outputs.n_elements().max(1) * size_of::<f32>());
+        let turn_batches = feed.turn_batches().min(fits).max(1);
+        let scores = Persistent::new("scores", DType::F32, turn_batches * outputs.n_elements());
+        graph.store(&outputs.cast(DType::F32), &state, &scores);
+        let losses = loss.map(|loss| {
+            let losses = Persistent::new("valid_losses", DType::F32, turn_batches);
+            graph.store(&loss.cast(DType::F32), &state, &losses);
+            losses
+        });
         graph.advance(&state);
         if let Some(replicas) = replicas {
             replicas.gather_parameters(&graph, params, &bound);
         }
-        Ok(Self { graph, state, scores, feed: feed.clone(), turn_batches, replicas })
+        Ok(Self { graph, state, scores, n_outputs, losses, feed: feed.clone(), turn_batches, replicas })
     }
 
     pub(crate) fn graph(&self) -> &Graph {

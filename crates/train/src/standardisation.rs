@@ -53,6 +53,27 @@ impl Standardisation {
         Self { mean, inv_std, buffers }
     }
 
+    /// Leaves `n_cols` columns as they are.
+    pub fn none(n_cols: usize) -> Self {
+        Self::new(vec![0.0; n_cols], vec![1.0; n_cols])
+    }
+
+    /// Brings `n_cols` columns of bytes from 0 to 255 to 0 to 1.
+    pub fn bytes(n_cols: usize) -> Self {
+        Self::new(vec![0.0; n_cols], vec![1.0 / 255.0; n_cols])
+    }
+
+    /// The same, for rows of `n_cols` columns.
+    ///
+    /// # Errors
+    /// [`Error::ColumnCount`] if it is for another number.
+    pub(crate) fn checked(self, n_cols: usize) -> Result<Self, Error> {
+        if self.mean.len() != n_cols {
+            return Err(Error::ColumnCount { set: "train", found: n_cols, expected: self.mean.len() });
+        }
+        Ok(self)
+    }
+
     /// The columns' means.
     pub fn mean(&self) -> &[f32] {
         &self.mean

@@ -1,248 +1,269 @@
+//! The trainer: settings with defaults, from which a run is prepared.
+
 mod config;
-mod fit;
-mod losses;
-mod resume;
-mod state;
-mod step;
 
-use brisk_loader::{Order, RowSource};
-use brisk_nn::tensor::Graph;
+use std::fmt;
+
+use brisk_loader::RowSource;
+use brisk_nn::tensor::Precision;
 use brisk_nn::tensor::program::Device;
-use brisk_nn::{Module, Optimizer, Parameters};
+use brisk_nn::{Adam, Module, Optimizer, Parameters, Schedule};
 
-use crate::feed::inspect::{check_all_finite, check_codes_and_weights, layout_of};
-use crate::feed::{Feed, FeedConfig, FeedElement, binary_labels};
-use crate::flat::Flat;
-use crate::memory_check::check_memory;
-use crate::metrics::roc_auc;
-use crate::scorer::RecordedScorer;
-use crate::{DataParallel, Described, Error, RowDigest, Scorer, Standardisation, StateMemory, Warning};
-
-use step::{RecordedStep, TrainingStep};
+use crate::feed::{FeedConfig, FeedElement};
+use crate::training::Setup;
+use crate::{
+    DataParallel, EarlyStopping, Error, FitReport, Learner, Model, Outputs, Progress, RunFolder, Standardisation, StopFlag, Task,
+    Training,
+};
 
 pub use config::{GradientClip, TrainerConfig};
-pub use fit::{Ended, FitReport, Outputs};
 
-/// Trains a binary classifier, and keeps the model with the largest area under its ROC curve on rows held out for validation.
+/// Trains a [`Model`] for a [`Task`], on rows of any source, and keeps the parameters of the epoch that was best on rows held out for validation.
 ///
-/// The whole step (batch, forward, loss, backward, optimizer) is one recorded program; an epoch is a number of replays of it, and
-/// nothing is read back before the epoch ends.
-#[derive(Debug)]
+/// Built in steps: what is not set has a default. [`fit`](Self::fit) trains; [`prepare`](Self::prepare) stops before the first step, to show how
+/// much memory the run takes, or to resume one.
+///
+/// # Examples
+/// ```
+/// use brisk_loader::Rows;
+/// use brisk_nn::tensor::program::Device;
+/// use brisk_nn::{Activation, Mlp, MlpConfig};
+/// use brisk_train::{Classification, Model, Trainer};
+///
+/// // Two columns, and the class of a row is the larger one.
+/// let features: Vec<f32> = (0..400).map(|i| (i * 37 % 101) as f32).collect();
+/// let labels: Vec<f32> = features.chunks(2).map(|row| f32::from(u8::from(row[1] > row[0]))).collect();
+/// let rows = Rows::new(features, labels, 2)?;
+/// let [train, valid] = brisk_loader::split(&rows, 7, [0.8, 0.2])?;
+///
+/// let sizes = MlpConfig { n_inputs: 2, hidden: vec![16], n_outputs: 2, activation: Activation::relu() };
+/// let mut model = Model::new(7, |params| Mlp::new(params, &sizes));
+/// let task = Classification::of(2);
+/// let report = Trainer::new(&Device::cpu()?).batch_rows(16).max_epochs(20).learning_rate(0.01).fit(&mut model, &task, &train, &valid)?;
+/// assert!(report.best_value > 0.9, "{report:?}");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Trainer<'a> {
-    config: TrainerConfig,
     device: Device,
-    params: &'a Parameters,
-    optimizer: &'a dyn Optimizer,
-    scale: Standardisation,
-    train: Feed<'a>,
-    valid_labels: Vec<f32>,
-    step: TrainingStep,
-    scorer: Scorer<'a>,
-    /// The replicas that share the rows of each batch.
+    config: TrainerConfig,
+    feed: FeedConfig,
+    scale: Option<Standardisation>,
+    optimizer: MakeOptimizer<'a>,
     replicas: Option<&'a DataParallel>,
-    digests: [RowDigest; 2],
-    warnings: Vec<Warning>,
+    outputs: Outputs,
+    has_progress: bool,
+}
+
+type MakeOptimizer<'a> = Box<dyn Fn(&Parameters) -> Result<Box<dyn Optimizer>, Error> + 'a>;
+
+impl fmt::Debug for Trainer<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Trainer").field("device", &self.device).field("config", &self.config).finish_non_exhaustive()
+    }
 }
 
 impl<'a> Trainer<'a> {
-    /// Puts the rows on `device` if they fit there, or sets up their streaming; records the step and the evaluation, plans their memory,
-    /// and sets parameters and optimizer to their start.
-    ///
-    /// `model` gives one logit per row; labels are 0 or 1. Weights of training rows weigh their losses; validation counts each row once.
-    ///
-    /// # Errors
-    /// [`Error::Memory`] if the run takes more memory than is available, before any is taken; [`Error::EmptySet`], [`Error::ColumnCount`],
-    /// [`Error::BinaryLabel`], [`Error::NonFinite`], [`Error::CategoryCount`], [`Error::CategoryCode`], [`Error::RowWeight`], [`Error::BatchWeight`], [`Error::NoWeight`] for rows that
-    /// cannot be trained on, [`Error::NothingHeldOut`], [`Error::HeldOutOneClass`] for rows that cannot be validated on; [`Error::Tensor`] if the model does not
-    /// fit the rows, the device has no room, or the settings are invalid.
-    #[track_caller]
-    pub fn new<S, V>(
-        device: &Device,
-        model: &dyn Module,
-        params: &'a Parameters,
-        optimizer: &'a dyn Optimizer,
-        train: &'a S,
-        valid: &'a V,
-        config: TrainerConfig,
-    ) -> Result<Self, Error>
-    where
-        S: RowSource<Feature: FeedElement>,
-        V: RowSource<Feature: FeedElement>,
-    {
-        Self::with_feed(device, model, params, optimizer, train, valid, config, &FeedConfig::default())
+    /// Trains on `device` with Adam and the settings of [`TrainerConfig::default`].
+    pub fn new(device: &Device) -> Self {
+        Self {
+            device: device.clone(),
+            config: TrainerConfig::default(),
+            feed: FeedConfig::default(),
+            scale: None,
+            optimizer: Box::new(|params| Ok(Box::new(Adam::new(params)))),
+            replicas: None,
+            outputs: Outputs::default(),
+            has_progress: false,
+        }
     }
 
-    /// The same with settings of how rows reach the device. Training rows come first: validation rows get the rest of a budget.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new); [`Error::ResidentOrder`] if rows are to be resident in an order that devices do not compute.
-    #[expect(clippy::too_many_arguments, reason = "a run consists of all of them, each of another type")]
-    #[track_caller]
-    pub fn with_feed<S, V>(
-        device: &Device,
-        model: &dyn Module,
-        params: &'a Parameters,
-        optimizer: &'a dyn Optimizer,
-        train: &'a S,
-        valid: &'a V,
-        config: TrainerConfig,
-        feed: &FeedConfig,
-    ) -> Result<Self, Error>
-    where
-        S: RowSource<Feature: FeedElement>,
-        V: RowSource<Feature: FeedElement>,
-    {
-        Self::shared(device, model, params, optimizer, train, valid, config, feed, None)
+    /// Replaces all settings of the run at once.
+    pub fn config(mut self, config: TrainerConfig) -> Self {
+        self.config = config;
+        self
     }
 
-    /// The same as one of several replicas, each of which calls this with the same rows and settings on its own device.
+    /// Sets the rows per batch, of all replicas together.
+    pub fn batch_rows(mut self, n_rows: usize) -> Self {
+        self.config.batch_rows = n_rows;
+        self
+    }
+
+    /// Sets the batches per step of the optimizer, which uses the mean of their gradients.
+    pub fn accumulate(mut self, n_batches: usize) -> Self {
+        self.config.accumulate = n_batches;
+        self
+    }
+
+    /// Sets the maximum number of epochs.
+    pub fn max_epochs(mut self, n_epochs: usize) -> Self {
+        self.config.max_epochs = n_epochs;
+        self
+    }
+
+    /// Sets the precision of matrix products; parameters are f32 in each, and f16 scales the loss.
+    pub fn precision(mut self, precision: Precision) -> Self {
+        self.config.precision = precision;
+        self
+    }
+
+    /// Sets the optimizer, given how one is made for parameters.
+    ///
+    /// # Examples
+    /// ```
+    /// use brisk_nn::tensor::program::Device;
+    /// use brisk_nn::tensor::program::kernels::WeightDecay;
+    /// use brisk_nn::{Adam, Sgd};
+    /// use brisk_train::Trainer;
+    ///
+    /// # let device = Device::cpu()?;
+    /// let trainer = Trainer::new(&device).optimizer(Sgd::new);
+    /// let trainer = Trainer::new(&device).optimizer(|params| Adam::new(params).weight_decay(WeightDecay::Decoupled(0.01)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn optimizer<O: Optimizer + 'static>(self, make: impl Fn(&Parameters) -> O + 'a) -> Self {
+        self.try_optimizer(move |params| Ok(make(params)))
+    }
+
+    /// [`optimizer`](Self::optimizer) where making it may fail, as with groups of parameters.
+    pub fn try_optimizer<O: Optimizer + 'static>(
+        mut self,
+        make: impl Fn(&Parameters) -> Result<O, brisk_nn::Error> + 'a,
+    ) -> Self {
+        self.optimizer = Box::new(move |params| Ok(Box::new(make(params)?)));
+        self
+    }
+
+    /// Sets a constant learning rate.
+    pub fn learning_rate(self, lr: f64) -> Self {
+        self.schedule(Schedule::Constant { lr })
+    }
+
+    /// Sets the learning rate of each step.
+    pub fn schedule(mut self, schedule: Schedule) -> Self {
+        self.config.schedule = schedule;
+        self
+    }
+
+    /// Clips gradients that are too large.
+    pub fn clip(mut self, clip: GradientClip) -> Self {
+        self.config.clip = Some(clip);
+        self
+    }
+
+    /// Ends the run when a metric no longer improves.
+    pub fn early_stopping(mut self, early_stopping: EarlyStopping) -> Self {
+        self.config.early_stopping = Some(early_stopping);
+        self
+    }
+
+    /// Sets the seed of the order of rows.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.config.seed = seed;
+        self
+    }
+
+    /// Sets how rows reach the device.
+    pub fn feed(mut self, feed: &FeedConfig) -> Self {
+        self.feed = feed.clone();
+        self
+    }
+
+    /// Sets how columns are standardised. Without it, by mean and deviation of the training rows; a model that has been trained or loaded keeps its own.
+    pub fn standardisation(mut self, scale: Standardisation) -> Self {
+        self.scale = Some(scale);
+        self
+    }
+
+    /// Trains as one of several replicas, each of which calls [`fit`](Self::fit) with the same rows, model and settings on its own device.
     ///
     /// Every replica takes its part of each batch and of the validation rows; weights, losses and the result of the run are those of one device with
     /// all rows, up to rounding, and bit-identical on all replicas. Only replica 0 writes to the run's folder and shows progress; a request to stop on any replica ends
     /// the run of all.
     ///
-    /// Replicas compare their model, settings and [digests](RowDigest) of their rows before anything is trained.
+    /// Replicas compare their model, settings and [digests](crate::RowDigest) of their rows before anything is trained.
+    pub fn replicas(mut self, replicas: &'a DataParallel) -> Self {
+        self.replicas = Some(replicas);
+        self
+    }
+
+    /// Writes checkpoints and logs to the folder.
+    pub fn folder(mut self, folder: &RunFolder) -> Self {
+        self.outputs.folder = Some(folder.clone());
+        self
+    }
+
+    /// Ends the run after its current steps when the flag is set, as by Ctrl-C.
+    pub fn stop_on(mut self, stop: &StopFlag) -> Self {
+        self.outputs.stop = stop.clone();
+        self
+    }
+
+    /// Shows a progress bar on standard error, if that is a terminal, else a line for each epoch.
+    pub fn progress(mut self) -> Self {
+        self.has_progress = true;
+        self
+    }
+
+    /// Prepares a run: puts the rows on the device if they fit there, or sets up their streaming; records the step and the evaluation, plans their
+    /// memory, and sets parameters and optimizer to their initial values.
+    ///
+    /// The model's output has the columns that the task asks for. Weights of training rows weigh their losses; validation counts each row once.
     ///
     /// # Errors
-    /// As [`with_feed`](Self::with_feed); [`Error::Replica`] if replicas differ in rows, model or settings, or one fails; [`Error::BatchPerReplica`].
-    #[expect(clippy::too_many_arguments, reason = "a run consists of all of them, each of another type")]
+    /// [`Error::Memory`] if the run takes more memory than is available, before any is taken; [`Error::EmptySet`], [`Error::ColumnCount`],
+    /// [`Error::BinaryLabel`], [`Error::ClassLabel`], [`Error::NonFiniteLabel`], [`Error::NonFinite`], [`Error::CategoryCount`],
+    /// [`Error::CategoryCode`], [`Error::RowWeight`], [`Error::BatchWeight`], [`Error::NoWeight`] for rows that cannot be trained on,
+    /// [`Error::NothingHeldOut`], [`Error::HeldOutOneClass`] for rows that cannot be validated on; [`Error::UnknownMetric`];
+    /// [`Error::ResidentOrder`] if rows are to be resident in an order that devices do not compute; [`Error::Tensor`] if the model does not fit the rows
+    /// or the task, the device has no room, or the settings are invalid; [`Error::Replica`] if replicas differ in rows, model or settings, or one
+    /// fails; [`Error::BatchPerReplica`].
     #[track_caller]
-    pub fn with_replicas<S, V>(
-        device: &Device,
-        model: &dyn Module,
-        params: &'a Parameters,
-        optimizer: &'a dyn Optimizer,
-        train: &'a S,
-        valid: &'a V,
-        config: TrainerConfig,
-        feed: &FeedConfig,
-        replicas: &'a DataParallel,
-    ) -> Result<Self, Error>
+    pub fn prepare<'r, S, V>(
+        &self,
+        learner: Learner<'r>,
+        task: &dyn Task,
+        train: &'r S,
+        valid: &'r V,
+    ) -> Result<Training<'r>, Error>
     where
+        'a: 'r,
         S: RowSource<Feature: FeedElement>,
         V: RowSource<Feature: FeedElement>,
     {
-        let order = feed.order.as_ref().map_or("shuffled".to_owned(), ToString::to_string);
-        let order = Described { what: "order".to_owned(), is: order };
-        replicas.agree(config.described().into_iter().chain([order]).collect())?;
-        replicas.agree_on_model(params, optimizer)?;
-        Self::shared(device, model, params, optimizer, train, valid, config, feed, Some(replicas))
+        let Self { device, config, feed, scale, replicas, .. } = self;
+        let setup = Setup { device, config: config.clone(), feed, scale: scale.clone(), replicas: *replicas };
+        Training::new(setup, learner, task, (train, valid))
     }
 
-    #[expect(clippy::too_many_arguments, reason = "a run consists of all of them, each of another type")]
+    /// Trains `model` until the epochs are done, validation no longer improves, or a stop is requested; the model then has the parameters of its best
+    /// epoch. Calling it again continues from these.
+    ///
+    /// # Errors
+    /// As [`prepare`](Self::prepare) and [`Training::fit`].
     #[track_caller]
-    fn shared<S, V>(
-        device: &Device,
-        model: &dyn Module,
-        params: &'a Parameters,
-        optimizer: &'a dyn Optimizer,
-        train: &'a S,
-        valid: &'a V,
-        config: TrainerConfig,
-        feed: &FeedConfig,
-        replicas: Option<&'a DataParallel>,
-    ) -> Result<Self, Error>
+    pub fn fit<M, S, V>(&mut self, model: &mut Model<M>, task: &dyn Task, train: &S, valid: &V) -> Result<FitReport, Error>
     where
+        M: Module,
         S: RowSource<Feature: FeedElement>,
         V: RowSource<Feature: FeedElement>,
     {
-        check_memory(device, params, optimizer, &[], replicas)?;
-        if train.n_cols() != valid.n_cols() {
-            return Err(Error::ColumnCount { set: "valid", found: valid.n_cols(), expected: train.n_cols() });
+        let params = match self.replicas {
+            None => model.params().clone(),
+            Some(replicas) => replicas.divide(model.params().clone())?,
+        };
+        let optimizer = (self.optimizer)(&params)?;
+        let scale = self.scale.clone().or_else(|| model.standardisation().cloned());
+        let setup = Setup { device: &self.device, config: self.config.clone(), feed: &self.feed, scale, replicas: self.replicas };
+        let learner = Learner::new(model.module(), &params, &*optimizer);
+        let training = Training::new(setup, learner, task, (train, valid))?;
+        let scale = training.scale().clone();
+        if self.has_progress {
+            self.outputs.progress = Progress::stderr(self.config.max_epochs, training.train_rows().n_rows() as u64);
         }
-        layout_of("train", train)?;
-        if valid.n_rows() == 0 {
-            return Err(Error::NothingHeldOut { n_train_rows: train.n_rows() });
-        }
-        layout_of("valid", valid)?;
-        let digests = [RowDigest::of("train", train)?, RowDigest::of("valid", valid)?];
-        if let Some(replicas) = replicas {
-            let rows = [("train", train.n_rows()), ("valid", valid.n_rows())].into_iter().zip(digests);
-            replicas.agree(rows.map(|((set, n_rows), digest)| described_rows(set, n_rows, train.n_cols(), digest)).collect())?;
-        }
-        binary_labels("train", train)?;
-        let valid_labels = binary_labels("valid", valid)?;
-        check_codes_and_weights("train", train, model.categories(), config.batch_rows)?;
-        check_codes_and_weights("valid", valid, model.categories(), 1)?;
-        // An AUC that does not exist is reported now rather than after an epoch.
-        roc_auc(&valid_labels, &valid_labels).map_err(|error| match error {
-            Error::OneClass { n_rows, class } => Error::HeldOutOneClass { n_rows, n_train_rows: train.n_rows(), class },
-            error => error,
-        })?;
-        let scale = Standardisation::of("train", train)?;
-        scale.write(device)?;
-
-        let order = feed.order.clone().unwrap_or(Order::Shuffled { seed: config.seed });
-        let train = Feed::new(device, "train", train, order, config.batch_rows, feed)?;
-        let left = feed.budget_bytes.map(|budget| budget.saturating_sub(train.len_bytes()));
-        let feed = FeedConfig { budget_bytes: left, ..feed.clone() };
-        // Resident rows are checked when they are uploaded, the training rows above, and rows that will be streamed here.
-        let valid_source = valid;
-        let valid = Feed::new(device, "valid", valid_source, Order::Sequential, EVALUATION_ROWS, &feed)?;
-        if valid.fact().is_streamed() {
-            check_all_finite("valid", valid_source)?;
-        }
-
-        let warnings = config.warnings(train.n_rows());
-        let config = TrainerConfig { batch_rows: train.batch_rows(), ..config };
-        let step = RecordedStep::record(model, params, optimizer, &train, &scale, &config, replicas)?;
-        let scorer = RecordedScorer::record(device, model, params, &valid, &scale, config.precision, replicas)?;
-        check_memory(device, params, optimizer, &[&step.graph, scorer.graph()], replicas)?;
-        let (step, scorer) = (step.compile(device)?, scorer.compile(device)?);
-        let device = device.clone();
-        let trainer =
-            Self { config, device, params, optimizer, scale, train, valid_labels, step, scorer, digests, replicas, warnings };
-        trainer.start_over()?;
-        Ok(trainer)
-    }
-
-    fn flat(&self) -> Flat<'_> {
-        Flat { params: self.params, replicas: self.replicas }
-    }
-
-    /// The recorded step and evaluation, for [`Graph::planned_peak_bytes`].
-    pub fn graphs(&self) -> [&Graph; 2] {
-        [&self.step.graph, self.scorer.graph()]
-    }
-
-    /// Settings that are allowed and hardly ever meant. The caller shows them; nothing here prints.
-    pub fn warnings(&self) -> &[Warning] {
-        &self.warnings
-    }
-
-    /// Digests of the training rows and of the validation rows.
-    pub fn row_digests(&self) -> [RowDigest; 2] {
-        self.digests
-    }
-
-    /// The memory that the model takes on this device, by the plan: all of its state, or this replica's part. Rows, and accumulated gradients, come on top.
-    ///
-    /// # Errors
-    /// [`Error::Tensor`].
-    pub fn memory(&self) -> Result<StateMemory, Error> {
-        StateMemory::of(self.params, self.optimizer, &self.graphs())
-    }
-
-    /// How columns are standardised: by mean and deviation of the training rows.
-    pub fn scale(&self) -> &Standardisation {
-        &self.scale
-    }
-
-    /// The training rows, and how they reach the device.
-    pub fn train_rows(&self) -> &Feed<'a> {
-        &self.train
-    }
-
-    /// The validation rows, and how they reach the device.
-    pub fn valid_rows(&self) -> &Feed<'a> {
-        self.scorer.feed()
+        let report = training.fit(&mut self.outputs)?;
+        drop(training);
+        model.take_trained(&self.device, &params, self.replicas, scale, self.config.precision)?;
+        Ok(report)
     }
 }
-
-/// A set of rows, for replicas to compare.
-pub(crate) fn described_rows(set: &str, n_rows: usize, n_cols: usize, digest: RowDigest) -> Described {
-    Described { what: format!("{set} rows"), is: format!("{n_rows} rows of {n_cols} columns with digest {digest}") }
-}
-
-/// Rows scored at a time when evaluating.
-pub(crate) const EVALUATION_ROWS: usize = 1024;

@@ -4,7 +4,7 @@ use crate::GradientClip;
 
 /// Something that is allowed, and hardly ever meant. Its `Display` is one line for people.
 ///
-/// Those that follow from the settings are known when a trainer is made ([`Trainer::warnings`](crate::Trainer::warnings)); those of a run are
+/// Those that follow from the settings are known when a trainer is made ([`Training::warnings`](crate::Training::warnings)); those of a run are
 /// shown by its [`Progress`](crate::Progress) as they come, and are in its [report](crate::FitReport::warnings).
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]

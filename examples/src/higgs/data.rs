@@ -10,7 +10,7 @@ use brisk_table::{
     BadRows, ColumnOptions, ColumnRef, CsvOptions, Imported, LabelKind, Table, import_csv_if_changed_with_progress, printable,
 };
 use brisk_train::metrics::roc_auc;
-use brisk_train::{StopFlag, binary_labels};
+use brisk_train::{Labels, StopFlag};
 
 use super::Options;
 use super::options::is_table;
@@ -64,7 +64,7 @@ impl Data {
     /// # Errors
     /// If there are other labels, or only one of the two.
     pub fn test_labels(&self) -> Result<Vec<f32>> {
-        let labels = self.of_test(binary_labels("test", &self.test))?;
+        let labels = self.of_test(Labels::Binary.read("test", &self.test))?;
         self.of_test(roc_auc(&labels, &labels))?;
         Ok(labels)
     }
@@ -168,7 +168,7 @@ fn option_of(setting: &str) -> Option<&'static str> {
         "precision" => "--precision",
         "clip" => "--clip",
         "max_epochs" => "--epochs",
-        "patience" => "--patience",
+        "early_stopping" => "--patience",
         "seed" => "--seed",
         "lr" => "--lr",
         "checkpoint_every" => "--checkpoint-every",

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use brisk_nn::Schedule;
 use brisk_nn::tensor::Precision;
 use brisk_table::BadRows;
-use brisk_train::{GradientClip, TrainerConfig};
+use brisk_train::{EarlyStopping, GradientClip, TrainerConfig};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -117,7 +117,7 @@ impl Options {
             clip: self.clip.map(GradientClip::Norm),
             max_epochs: self.epochs,
             schedule: Schedule::Constant { lr: self.lr },
-            patience: self.patience,
+            early_stopping: (self.patience > 0).then(|| EarlyStopping::default().patience(self.patience)),
             seed: self.seed,
             ..TrainerConfig::default()
         }

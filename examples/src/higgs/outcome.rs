@@ -47,7 +47,7 @@ impl Outcome {
             "planned_peak_bytes": self.planned_peak_bytes, "allocated_bytes": self.allocated_bytes,
             "precision": options.precision.to_string(), "resolved": self.resolved,
             "loss_scale": report.scaler.map(|scaler| scaler.scale), "skipped_steps": report.scaler.map(|scaler| scaler.n_skipped),
-            "simulated": options.is_simulated(), "parameters": self.n_parameters, "valid_auc": report.best_auc,
+            "simulated": options.is_simulated(), "parameters": self.n_parameters, "valid_auc": report.best_value,
             "test_auc": self.test_auc, "ended": report.ended.to_string(),
             "run_folder": self.folder.as_ref().map(|folder| folder.to_string_lossy()),
         })
@@ -72,7 +72,7 @@ impl Outcome {
             ("loader rows/s", rows_per_second(self.loader_rows_per_s)),
             ("training rows/s", rows_per_second(report.train_rows_per_s)),
             ("peak memory", format!("{planned} planned, {held} held")),
-            ("validation AUC", format!("{:.4}", report.best_auc)),
+            ("validation AUC", format!("{:.4}", report.best_value)),
             ("test AUC", format!("{:.4}", self.test_auc)),
             ("time", seconds(self.seconds)),
         ];

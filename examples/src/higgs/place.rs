@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::{Context, Result, anyhow, bail};
-use brisk_train::{Checkpoint, Error, FitReport, FoundCheckpoint, Outputs, ResumeMismatch, RunFolder, Trainer};
+use brisk_train::{Checkpoint, Error, FitReport, FoundCheckpoint, Outputs, ResumeMismatch, RunFolder, Training};
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::error::ErrorKind;
 use clap::{Args, Parser};
@@ -164,7 +164,7 @@ fn newest_checkpoint(folder: &RunFolder, note: &dyn Fn(&str)) -> Result<Option<(
 /// # Errors
 /// Those of the trainer; a checkpoint of another run is refused with the option that allows it.
 pub fn train(
-    trainer: &Trainer<'_>,
+    trainer: &Training<'_>,
     checkpoint: Option<(PathBuf, Checkpoint)>,
     options: &PlaceOptions,
     outputs: &mut Outputs,

@@ -1,7 +1,7 @@
 //! What is not trained belongs to a run all the same: running statistics move with it, are in its checkpoints, and start over.
 
 use brisk_nn::{Activation, Adam, BatchNorm, BatchNormConfig, Linear, ParametersBuilder, Sequential};
-use brisk_train::{Checkpoint, Error, Trainer, TrainerConfig};
+use brisk_train::{Binary, Checkpoint, Error, Learner, Trainer, TrainerConfig};
 
 use crate::gpu::cpu;
 use crate::run::{N_COLS, Setting, into_folder, rows};
@@ -18,7 +18,8 @@ fn running_statistics_are_in_the_checkpoint_and_start_over() -> Result<(), Error
     let params = builder.build(1);
     let (adam, train, valid, device) = (Adam::new(&params), rows(0, 640), rows(640, 200), cpu(2));
     let config = TrainerConfig { max_epochs: 2, ..Setting::default().config };
-    let trainer = Trainer::new(&device, &model, &params, &adam, &train, &valid, config)?;
+    let trainer =
+        Trainer::new(&device).config(config).prepare(Learner::new(&model, &params, &adam), &Binary::new(), &train, &valid)?;
     let mut found = Vec::new();
     for _ in 0..2 {
         let root = tempfile::tempdir().expect("a folder for a while");

@@ -7,7 +7,7 @@ use brisk_program::Device;
 use brisk_train::{Error, Standardisation, TrainerConfig};
 
 use crate::gpu::cpu;
-use crate::run::{N_COLS, Ready, Setting};
+use crate::run::{N_COLS, Ready, Setting, history};
 
 const BATCH: usize = 47;
 const EPOCHS: usize = 4;
@@ -71,7 +71,7 @@ fn a_trainer_is_a_plain_loop_over_the_loaders_batches() -> Result<(), Error> {
     let found: Vec<f32> = device.read(ready.params.values())?;
 
     let expected = plain_loop(&setting.ready(), trainer.scale(), &cpu(2), 8)?;
-    for (epoch, ((loss, _), (_, expected))) in report.history.iter().zip(&expected).enumerate() {
+    for (epoch, ((loss, _), (_, expected))) in history(&report).iter().zip(&expected).enumerate() {
         assert!((loss - expected).abs() <= 1e-6, "epoch {}: the loss is {loss}, by hand {expected}", epoch + 1);
     }
     assert!(report.best_epoch > 1, "the first epoch alone would not show whether Adam's count of steps goes on");

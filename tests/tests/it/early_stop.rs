@@ -4,31 +4,33 @@ use brisk_nn::Schedule;
 use brisk_nn::tensor::Precision;
 use brisk_train::metrics::roc_auc;
 use brisk_train::{
-    Checkpoint, Ended, Error, FitReport, Outputs, ResidentRows, Scorer, StopFlag, StopReason, Trainer, TrainerConfig,
+    Checkpoint, EarlyStopping, Ended, Error, FitReport, Outputs, ResidentRows, Scorer, StopFlag, StopReason, TrainerConfig,
+    Training,
 };
 
 use crate::gpu::cpu;
-use crate::run::{Ready, Setting, after_each_epoch, into_folder, quiet};
+use crate::run::{Ready, Setting, after_each_epoch, history, into_folder, quiet};
 
 /// Few rows and high rates: validation gets worse soon.
 fn overfitting() -> Setting {
     let default = Setting::default();
     let schedule = Schedule::Constant { lr: 0.05 };
-    let config = TrainerConfig { max_epochs: 60, patience: 3, schedule, ..default.config };
+    let config =
+        TrainerConfig { max_epochs: 60, early_stopping: Some(EarlyStopping::default().patience(3)), schedule, ..default.config };
     Setting { n_rows: 90, n_valid: 80, hidden: vec![40], config, ..default }
 }
 
 /// The validation AUC of the parameters that are on the device now.
-fn auc_now(ready: &Ready, trainer: &Trainer<'_>, device: &brisk_program::Device) -> Result<f64, Error> {
+fn auc_now(ready: &Ready, trainer: &Training<'_>, device: &brisk_program::Device) -> Result<f64, Error> {
     let rows = ResidentRows::upload(device, "again", &ready.valid)?;
     let scorer = Scorer::new(device, &ready.model, &ready.params, &rows, trainer.scale(), 64, Precision::F32)?;
     roc_auc(&scorer.scores()?, ready.valid.labels())
 }
 
 fn check_best(report: &FitReport) {
-    let best = report.history.iter().map(|(_, auc)| *auc).fold(f64::MIN, f64::max);
-    assert_eq!(report.best_auc, best, "the best of {:?}", report.history);
-    let first = report.history.iter().position(|(_, auc)| *auc == best).map(|epoch| epoch + 1);
+    let best = history(report).iter().map(|(_, auc)| *auc).fold(f64::MIN, f64::max);
+    assert_eq!(report.best_value, best, "the best of {:?}", report.history);
+    let first = history(report).iter().position(|(_, auc)| *auc == best).map(|epoch| epoch + 1);
     assert_eq!(Some(report.best_epoch), first, "the first epoch that reached it");
 }
 
@@ -40,9 +42,9 @@ fn patience_ends_a_run_and_the_best_weights_come_back() -> Result<(), Error> {
     check_best(&report);
     assert_eq!(report.ended, Ended::Early(StopReason::PatienceExhausted), "{report:?}");
     assert_eq!(report.n_epochs, report.best_epoch + 3, "three epochs without an improvement");
-    let last = report.history.last().expect("there were epochs").1;
-    assert_ne!(last, report.best_auc, "the last epoch was not the best, or this shows nothing");
-    assert_eq!(auc_now(&ready, &trainer, &device)?, report.best_auc, "scores are those of the best epoch");
+    let last = history(&report).last().expect("there were epochs").1;
+    assert_ne!(last, report.best_value, "the last epoch was not the best, or this shows nothing");
+    assert_eq!(auc_now(&ready, &trainer, &device)?, report.best_value, "scores are those of the best epoch");
     Ok(())
 }
 
@@ -72,7 +74,7 @@ fn checkpoints_hold_the_best_and_the_last_parameters() -> Result<(), Error> {
     let epochs = [&best, &last].map(|checkpoint| checkpoint.metadata::<usize>("epoch", "an epoch"));
     assert_eq!([report.best_epoch, report.n_epochs], epochs.map(|epoch| epoch.expect("it is there")), "their epochs");
     assert_eq!(last.metadata::<usize>("step", "a step")?, 2 * report.n_epochs, "90 rows are two batches of 64");
-    assert_eq!(best.metadata::<f64>("valid_auc", "an AUC")?, report.best_auc, "what made it the best");
+    assert_eq!(best.metadata::<f64>("valid_auc", "an AUC")?, report.best_value, "what made it the best");
 
     let log = std::fs::read_to_string(folder.metrics_csv()).expect("the log is there");
     assert_eq!(log.lines().count(), 1 + report.n_epochs, "a line an epoch, below a header");
@@ -85,7 +87,7 @@ fn checkpoints_hold_the_best_and_the_last_parameters() -> Result<(), Error> {
 #[test]
 fn no_patience_is_endless_patience() -> Result<(), Error> {
     let mut setting = overfitting();
-    (setting.config.patience, setting.config.max_epochs) = (0, 25);
+    (setting.config.early_stopping, setting.config.max_epochs) = (None, 25);
     let report = setting.ready().fit(&cpu(2))?.0;
     check_best(&report);
     assert_eq!((report.ended, report.n_epochs), (Ended::MaxEpochs, 25), "every epoch was run");
@@ -111,7 +113,7 @@ fn a_wish_to_stop_ends_the_run_and_keeps_the_best_so_far() -> Result<(), Error> 
     let report = trainer.fit(&mut Outputs { progress, stop, ..outputs })?;
     check_best(&report);
     assert_eq!((report.ended, report.n_epochs), (Ended::Stopped, 2), "the third epoch was not begun");
-    assert_eq!(auc_now(&ready, &trainer, &device)?, report.best_auc, "scores are those of the best epoch");
+    assert_eq!(auc_now(&ready, &trainer, &device)?, report.best_value, "scores are those of the best epoch");
     assert_eq!(Checkpoint::load(folder.last())?.metadata::<usize>("epoch", "an epoch")?, 2, "the last checkpoint is written");
     Ok(())
 }

@@ -8,11 +8,12 @@ use brisk_nn::tensor::Graph;
 use brisk_nn::{Activation, Adam, CategoricalColumn, Mlp, MlpConfig, ParametersBuilder, Schedule};
 use brisk_program::{Device, Selection};
 use brisk_train::{
-    Ended, Error, FeedChoice, FeedConfig, FeedElement, FeedFact, FitReport, Outputs, StopFlag, Trainer, TrainerConfig,
+    Binary, Ended, Error, FeedChoice, FeedConfig, FeedElement, FeedFact, FitReport, Learner, Outputs, StopFlag, Trainer,
+    TrainerConfig,
 };
 
 use crate::gpu::{cpu, gpu};
-use crate::run::{N_COLS, noise, quiet, rows};
+use crate::run::{N_COLS, history, noise, quiet, rows};
 
 const COLUMNS: [CategoricalColumn; 2] = [CategoricalColumn { n_codes: 4, dim: 2 }, CategoricalColumn { n_codes: 90, dim: 3 }];
 
@@ -60,20 +61,18 @@ impl<S: RowSource<Feature: FeedElement>> Run<'_, S> {
         let params = builder.build(3);
         let adam = Adam::new(&params);
         let schedule = Schedule::Step { lr: 5e-3, step_size: 5, gamma: 0.9 };
-        let config = TrainerConfig {
-            batch_rows: self.batch_rows,
-            max_epochs: 3,
-            schedule,
-            patience: 0,
-            seed: 11,
-            ..TrainerConfig::default()
-        };
-        let trainer = Trainer::with_feed(device, &model, &params, &adam, self.train, self.valid, config, feed)?;
+        let config = TrainerConfig { batch_rows: self.batch_rows, max_epochs: 3, schedule, seed: 11, ..TrainerConfig::default() };
+        let trainer = Trainer::new(device).config(config).feed(feed).prepare(
+            Learner::new(&model, &params, &adam),
+            &Binary::new(),
+            self.train,
+            self.valid,
+        )?;
         let facts = [trainer.train_rows().fact().clone(), trainer.valid_rows().fact().clone()];
         let report = trainer.fit(outputs)?;
         let planned = Graph::planned_peak_bytes(&trainer.graphs())?;
         assert_eq!(device.allocated_bytes(), planned, "what is held is what was planned, {}", facts[0]);
-        let outcome = Outcome { history: report.history.clone(), values: device.read(params.values())? };
+        let outcome = Outcome { history: history(&report), values: device.read(params.values())? };
         Ok((report, outcome, facts))
     }
 
@@ -269,7 +268,7 @@ fn categories_are_learnt() -> Result<(), Error> {
     let (train, valid) = (make(0, 4000), make(4000, 1000));
     let columns = [CategoricalColumn::of(4), CategoricalColumn::of(90)];
     let run = Run { train: &train, valid: &valid, columns: &columns, batch_rows: 32 };
-    let auc = run.fit(&cpu(2), &FeedConfig::default(), &mut quiet())?.0.best_auc;
+    let auc = run.fit(&cpu(2), &FeedConfig::default(), &mut quiet())?.0.best_value;
     assert!(auc > 0.9, "the codes say which class it is: {auc}");
     Ok(())
 }

@@ -10,6 +10,8 @@ mod resume_cli;
 mod resume_refused;
 mod run;
 mod say;
+mod steps;
+mod tasks;
 mod usage;
 
 mod order;

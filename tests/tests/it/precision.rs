@@ -4,13 +4,13 @@ use brisk_nn::tensor::{Graph, Persistent, Precision};
 use brisk_nn::{GradScalerConfig, Optimizer, Parameters, StepInputs};
 use brisk_program::Device;
 use brisk_train::{
-    Checkpoint, DataParallelConfig, Error, FitReport, GradientClip, MetricsLog, Outputs, ResumeMismatch, Trainer, TrainerConfig,
-    Warning, ZeroStage,
+    Binary, Checkpoint, DataParallelConfig, Error, FitReport, GradientClip, Learner, MetricsLog, Outputs, ResumeMismatch,
+    Trainer, TrainerConfig, Warning, ZeroStage,
 };
 
 use crate::gpu::{cpu, gpu};
 use crate::replicas::{CONFIG, replicated};
-use crate::run::{Ready, Setting, into_folder, quiet};
+use crate::run::{Ready, Setting, history, into_folder, quiet};
 
 fn setting(config: TrainerConfig) -> Ready {
     let default = Setting::default();
@@ -42,8 +42,8 @@ fn check_that_a_run_recovers(device: &Device) -> Result<(), Error> {
     );
     assert!(values.iter().all(|value| value.is_finite()), "no gradient that was not finite reached the parameters");
     // Of six epochs the first two are lost, more or less.
-    assert!(found.best_auc > expected.best_auc - 0.05, "{found:?}, in f32 {expected:?}");
-    assert!(found.history.iter().all(|(loss, _)| loss.is_finite()), "{found:?}");
+    assert!(found.best_value > expected.best_value - 0.05, "{found:?}, in f32 {expected:?}");
+    assert!(history(&found).iter().all(|(loss, _)| loss.is_finite()), "{found:?}");
     Ok(())
 }
 
@@ -65,7 +65,7 @@ fn losses_are_those_of_f32_within_the_format() -> Result<(), Error> {
     for (precision, tolerance) in [(Precision::F16, 2e-3), (Precision::Bf16, 1e-2)] {
         let found = setting(config(precision)).fit(&device)?.0;
         assert_eq!(found.scaler.is_some(), precision == Precision::F16, "bf16 has the range of f32");
-        for (found, expected) in found.history.iter().zip(&expected.history) {
+        for (found, expected) in history(&found).iter().zip(&history(&expected)) {
             assert!(found != expected, "{precision}: what is rounded differs");
             let close = |a: f64, b: f64| (a - b).abs() <= tolerance;
             assert!(close(found.0, expected.0) && close(found.1, expected.1), "{precision}: {found:?}, in f32 {expected:?}");
@@ -146,7 +146,7 @@ fn several_batches_a_step_are_a_large_batch() -> Result<(), Error> {
     // 576 rows are nine batches of 64, or 36 of 16.
     let run = |config| Setting { n_rows: 576, config, ..Setting::default() }.ready().fit(&device);
     let ((expected, values), (found, others)) = (run(with(64, 1))?, run(with(16, 4))?);
-    for (found, expected) in found.history.iter().zip(&expected.history) {
+    for (found, expected) in history(&found).iter().zip(&history(&expected)) {
         assert!((found.0 - expected.0).abs() <= 1e-5, "{found:?}, in large batches {expected:?}");
     }
     let furthest = values.iter().zip(&others).fold(0.0_f32, |furthest, (a, b)| furthest.max((a - b).abs()));
@@ -162,7 +162,7 @@ fn gradients_are_clipped_before_the_step() -> Result<(), Error> {
         for clip in [GradientClip::Norm(0.0), GradientClip::Value(0.0)] {
             let ready = setting(TrainerConfig { clip: Some(clip), ..config(precision) });
             let report = ready.fit(&device)?.0;
-            let aucs: Vec<f64> = report.history.iter().map(|epoch| epoch.1).collect();
+            let aucs: Vec<f64> = history(&report).iter().map(|epoch| epoch.1).collect();
             assert!(aucs.iter().all(|&auc| auc == aucs[0]), "{clip:?}: without gradients nothing moves: {aucs:?}");
         }
     }
@@ -185,7 +185,7 @@ fn check_resumed(config: &TrainerConfig) -> Result<(), Error> {
     let last = Checkpoint::load(folder.last())?;
     let (ready, device) = (setting(config.clone()), cpu(1));
     let found = ready.trainer(&device)?.resume(&last, &mut outputs)?;
-    assert_eq!((found.n_epochs, found.best_epoch, found.best_auc), (4, expected.best_epoch, expected.best_auc), "{config:?}");
+    assert_eq!((found.n_epochs, found.best_epoch, found.best_value), (4, expected.best_epoch, expected.best_value), "{config:?}");
     assert_eq!(found.history, expected.history[2..], "{config:?}: to the bit");
     assert_eq!(found.scaler.map(|scaler| scaler.scale), expected.scaler.map(|scaler| scaler.scale), "{config:?}");
     let [found, expected] = [&folder, &whole_folder].map(|folder| Checkpoint::load(folder.last()));
@@ -217,7 +217,7 @@ fn a_run_is_resumed_from_its_best_checkpoint() -> Result<(), Error> {
     let (device, ready) = (cpu(2), setting(config(Precision::F16)));
     let found = ready.trainer(&device)?.resume(&best, &mut outputs)?;
     assert_eq!(found.history, expected.history[expected.best_epoch..], "the epochs after it");
-    assert_eq!((found.n_epochs, found.best_epoch, found.best_auc), (4, expected.best_epoch, expected.best_auc));
+    assert_eq!((found.n_epochs, found.best_epoch, found.best_value), (4, expected.best_epoch, expected.best_value));
     Ok(())
 }
 
@@ -266,7 +266,10 @@ impl Optimizer for Stubborn {
 fn an_optimizer_that_does_not_skip_takes_one_batch_a_step_in_f32() -> Result<(), Error> {
     let (ready, device) = (Setting::default().ready(), cpu(1));
     let trainer = |config: TrainerConfig| {
-        Trainer::new(&device, &ready.model, &ready.params, &Stubborn, &ready.train, &ready.valid, config).map(drop)
+        Trainer::new(&device)
+            .config(config)
+            .prepare(Learner::new(&ready.model, &ready.params, &Stubborn), &Binary::new(), &ready.train, &ready.valid)
+            .map(drop)
     };
     trainer(config(Precision::F32))?;
     for config in [config(Precision::F16), TrainerConfig { accumulate: 2, ..config(Precision::F32) }] {
@@ -287,7 +290,7 @@ fn scale_and_skipped_steps_are_in_the_log() -> Result<(), Error> {
     ready.trainer(&cpu(2))?.fit(&mut outputs)?;
     let log = std::fs::read_to_string(folder.metrics_csv()).expect("a log");
     let [header, row, ..] = log.lines().collect::<Vec<_>>()[..] else { panic!("{log}") };
-    assert_eq!(header, "epoch,lr,train_loss,valid_auc,loss_scale,skipped");
+    assert_eq!(header, "epoch,lr,train_loss,valid_loss,valid_auc,valid_accuracy,valid_log_loss,loss_scale,skipped");
     assert!(row.ends_with(&format!(",{},10", 1_u64 << 30)), "{row}");
     drop(MetricsLog::resume(&folder, 1)?);
     Ok(())

@@ -1,7 +1,7 @@
 //! Rows that cannot be trained on are refused before anything runs, by an error that says which.
 
 use brisk_loader::Rows;
-use brisk_train::{Error, Trainer};
+use brisk_train::{Binary, Error, Learner, Trainer};
 
 use crate::gpu::cpu;
 use crate::run::{N_COLS, Ready, Setting, quiet, rows};
@@ -11,7 +11,11 @@ fn fit(train: &Rows, valid: &Rows) -> Result<(), Error> {
     let Ready { model, params, adam, .. } = Setting::default().ready();
     let device = cpu(1);
     let config = Setting::default().config;
-    Trainer::new(&device, &model, &params, &adam, train, valid, config)?.fit(&mut quiet()).map(|_| ())
+    Trainer::new(&device)
+        .config(config)
+        .prepare(Learner::new(&model, &params, &adam), &Binary::new(), train, valid)?
+        .fit(&mut quiet())
+        .map(|_| ())
 }
 
 /// Good rows, changed.
@@ -114,7 +118,12 @@ fn one_class_to_validate_on() {
 fn rows_are_refused_before_anything_runs() {
     let Ready { model, params, adam, .. } = Setting::default().ready();
     let (good, ones) = (rows(0, 100), changed(|_, labels| labels.fill(0.0)));
-    let trainer = Trainer::new(&cpu(1), &model, &params, &adam, &good, &ones, Setting::default().config);
+    let trainer = Trainer::new(&cpu(1)).config(Setting::default().config).prepare(
+        Learner::new(&model, &params, &adam),
+        &Binary::new(),
+        &good,
+        &ones,
+    );
     let error = trainer.expect_err("the validation rows are of one class");
     assert!(matches!(error, Error::HeldOutOneClass { n_rows: 100, n_train_rows: 100, class: 0 }), "{error:?}");
 }

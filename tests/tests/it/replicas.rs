@@ -7,12 +7,12 @@ use brisk_nn::{Kept, Parameters, Schedule};
 use brisk_program::{Device, Selection};
 use brisk_tensor::Precision;
 use brisk_train::{
-    BatchStatistics, BucketSizes, Checkpoint, CheckpointFiles, DataParallel, DataParallelConfig, Error, Feed, FeedConfig,
-    FitReport, GradientClip, Scorer, ThreadsConfig, Trainer, TrainerConfig, Wire, ZeroStage, run_threads,
+    BatchStatistics, Binary, BucketSizes, Checkpoint, CheckpointFiles, DataParallel, DataParallelConfig, Error, Feed, FeedConfig,
+    FitReport, GradientClip, Learner, Scorer, ThreadsConfig, Trainer, TrainerConfig, Wire, ZeroStage, run_threads,
 };
 
 use crate::gpu::{cpu, gpu};
-use crate::run::{Ready, Setting, after_each_epoch, into_folder, quiet, rows};
+use crate::run::{Ready, Setting, after_each_epoch, history, into_folder, quiet, rows};
 
 /// Buckets so small that each layer has one.
 pub(crate) const CONFIG: DataParallelConfig = DataParallelConfig {
@@ -36,8 +36,12 @@ pub(crate) fn replicated(
         let (device, ready) = (device(), ready().divided(replica)?);
         let Ready { model, params, adam, train, valid, .. } = &ready;
         let config = ready.config();
-        let trainer =
-            Trainer::with_replicas(&device, model, params, adam, train, valid, config, &FeedConfig::default(), replica)?;
+        let trainer = Trainer::new(&device).config(config).feed(&FeedConfig::default()).replicas(replica).prepare(
+            Learner::new(model, params, adam),
+            &Binary::new(),
+            train,
+            valid,
+        )?;
         let report = trainer.fit(&mut quiet())?;
         Ok((report, weights(&device, params, replica)?))
     })
@@ -60,7 +64,7 @@ pub(crate) fn check_same_bits(runs: &[Run]) {
 
 #[track_caller]
 pub(crate) fn check_alike(alone: &Run, run: &Run, tolerance: f64) {
-    for ((loss, auc), (expected_loss, expected_auc)) in run.0.history.iter().zip(&alone.0.history) {
+    for ((loss, auc), (expected_loss, expected_auc)) in history(&run.0).iter().zip(&history(&alone.0)) {
         assert!((loss - expected_loss).abs() <= tolerance * expected_loss, "loss {loss}, alone {expected_loss}");
         assert!((auc - expected_auc).abs() <= 20.0 * tolerance, "AUC {auc}, alone {expected_auc}");
     }
@@ -167,7 +171,12 @@ fn whichever_is_asked_to_stop_all_do() -> Result<(), Error> {
         let ready = setting.ready();
         let Ready { model, params, adam, train, valid, .. } = &ready;
         let (device, feed) = (cpu(1), FeedConfig::default());
-        let trainer = Trainer::with_replicas(&device, model, params, adam, train, valid, ready.config(), &feed, replica)?;
+        let trainer = Trainer::new(&device).config(ready.config()).feed(&feed).replicas(replica).prepare(
+            Learner::new(model, params, adam),
+            &Binary::new(),
+            train,
+            valid,
+        )?;
         let mut outputs = quiet();
         let stop = outputs.stop.clone();
         if replica.rank() == 1 {
@@ -191,7 +200,12 @@ fn a_replica_that_fails_ends_the_others_with_its_error() {
         let ready = Setting::default().ready();
         let Ready { model, params, adam, train, valid, .. } = &ready;
         let (device, feed) = (cpu(1), FeedConfig::default());
-        let trainer = Trainer::with_replicas(&device, model, params, adam, train, valid, ready.config(), &feed, replica)?;
+        let trainer = Trainer::new(&device).config(ready.config()).feed(&feed).replicas(replica).prepare(
+            Learner::new(model, params, adam),
+            &Binary::new(),
+            train,
+            valid,
+        )?;
         let mut outputs = quiet();
         if replica.rank() == 0 {
             outputs.progress = after_each_epoch(|| panic!("the disk is on fire"));
@@ -210,7 +224,12 @@ fn replicas_that_differ_are_found_before_anything_is_averaged() {
             let ready = setting(replica.rank()).ready();
             let Ready { model, params, adam, train, valid, .. } = &ready;
             let (device, feed) = (cpu(1), FeedConfig::default());
-            Trainer::with_replicas(&device, model, params, adam, train, valid, ready.config(), &feed, replica).map(|_| ())
+            Trainer::new(&device)
+                .config(ready.config())
+                .feed(&feed)
+                .replicas(replica)
+                .prepare(Learner::new(model, params, adam), &Binary::new(), train, valid)
+                .map(|_| ())
         });
         error.expect_err("they differ").to_string()
     };
@@ -271,7 +290,12 @@ fn refused_rows(change: impl Fn(&mut Ready) + Sync) -> String {
         }
         let Ready { model, params, adam, train, valid, .. } = &ready;
         let (device, feed) = (cpu(1), FeedConfig::default());
-        Trainer::with_replicas(&device, model, params, adam, train, valid, ready.config(), &feed, replica).map(|_| ())
+        Trainer::new(&device)
+            .config(ready.config())
+            .feed(&feed)
+            .replicas(replica)
+            .prepare(Learner::new(model, params, adam), &Binary::new(), train, valid)
+            .map(|_| ())
     });
     error.expect_err("the rows differ").to_string()
 }
@@ -311,7 +335,12 @@ fn other_test_rows_are_refused_before_training() {
             let ready = Setting::default().ready();
             let Ready { model, params, adam, train, valid, .. } = &ready;
             let (device, feed) = (cpu(1), FeedConfig::default());
-            let trainer = Trainer::with_replicas(&device, model, params, adam, train, valid, ready.config(), &feed, replica)?;
+            let trainer = Trainer::new(&device).config(ready.config()).feed(&feed).replicas(replica).prepare(
+                Learner::new(model, params, adam),
+                &Binary::new(),
+                train,
+                valid,
+            )?;
             // The same number of other rows, or one more.
             let rank = replica.rank();
             let test = rows(1000 + rank * (1 - n_more), 100 + rank * n_more);
@@ -348,7 +377,12 @@ fn a_run_goes_on_with_another_number_of_replicas() -> Result<(), Error> {
         let ready = setting(1).ready();
         let Ready { model, params, adam, train, valid, .. } = &ready;
         let (device, feed) = (cpu(1), FeedConfig::default());
-        let trainer = Trainer::with_replicas(&device, model, params, adam, train, valid, ready.config(), &feed, replica)?;
+        let trainer = Trainer::new(&device).config(ready.config()).feed(&feed).replicas(replica).prepare(
+            Learner::new(model, params, adam),
+            &Binary::new(),
+            train,
+            valid,
+        )?;
         // Each names the folder, and the first alone writes to it.
         let (mut outputs, folder) = into_folder(&root.path().join(replica.rank().to_string()));
         trainer.fit(&mut outputs)?;
@@ -360,7 +394,12 @@ fn a_run_goes_on_with_another_number_of_replicas() -> Result<(), Error> {
         let ready = setting(3).ready();
         let Ready { model, params, adam, train, valid, .. } = &ready;
         let (device, feed) = (cpu(1), FeedConfig::default());
-        let trainer = Trainer::with_replicas(&device, model, params, adam, train, valid, ready.config(), &feed, replica)?;
+        let trainer = Trainer::new(&device).config(ready.config()).feed(&feed).replicas(replica).prepare(
+            Learner::new(model, params, adam),
+            &Binary::new(),
+            train,
+            valid,
+        )?;
         let report = trainer.resume(&checkpoint, &mut quiet())?;
         Ok::<_, Error>((report, device.read(params.values())?))
     })?;

@@ -8,11 +8,12 @@ use brisk_nn::Schedule;
 use brisk_program::Device;
 use brisk_tensor::Precision;
 use brisk_train::{
-    Checkpoint, DataParallelConfig, Ended, Error, FeedChoice, FeedConfig, FitReport, Outputs, Trainer, TrainerConfig, run_threads,
+    Binary, Checkpoint, DataParallelConfig, EarlyStopping, Ended, Error, FeedChoice, FeedConfig, FitReport, Learner, Outputs,
+    Trainer, TrainerConfig, run_threads,
 };
 
 use crate::gpu::cpu;
-use crate::run::{Ready, Setting, after_each_epoch, into_folder, quiet};
+use crate::run::{Ready, Setting, after_each_epoch, history, into_folder, quiet};
 
 /// Rows whose source fails after some gathers.
 struct Failing<'a> {
@@ -58,7 +59,12 @@ fn fit<S: RowSource<Feature = f32>>(
     from: Option<&Checkpoint>,
 ) -> Result<(FitReport, Vec<f32>), Error> {
     let Ready { model, params, adam, valid, .. } = ready;
-    let trainer = Trainer::with_feed(device, model, params, adam, train, valid, ready.config(), &feed())?;
+    let trainer = Trainer::new(device).config(ready.config()).feed(&feed()).prepare(
+        Learner::new(model, params, adam),
+        &Binary::new(),
+        train,
+        valid,
+    )?;
     let report = match from {
         None => trainer.fit(outputs)?,
         Some(checkpoint) => trainer.resume(checkpoint, outputs)?,
@@ -79,7 +85,12 @@ fn check(config: &TrainerConfig, after: usize, expected_epoch: usize, expected_b
         // The rows are read before the run starts, too; only what the run itself gathers counts.
         let Ready { model, params, adam, valid, .. } = &ready;
         let device = cpu(2);
-        let trainer = Trainer::with_feed(&device, model, params, adam, &failing, valid, ready.config(), &feed())?;
+        let trainer = Trainer::new(&device).config(ready.config()).feed(&feed()).prepare(
+            Learner::new(model, params, adam),
+            &Binary::new(),
+            &failing,
+            valid,
+        )?;
         failing.left.store(after, Ordering::Relaxed);
         let error = trainer.fit(&mut outputs).expect_err("the source fails");
         assert!(matches!(error, Error::Stream { .. }), "{error}");
@@ -160,7 +171,12 @@ fn another_number_of_replicas_resumes_within_an_epoch() -> Result<(), Error> {
         let (ready, device) = (setting(config.clone()).ready(), cpu(1));
         let Ready { model, params, adam, train, valid, .. } = &ready;
         let failing = Failing { rows: train, left: AtomicUsize::new(usize::MAX) };
-        let trainer = Trainer::with_replicas(&device, model, params, adam, &failing, valid, ready.config(), &feed(), replicas)?;
+        let trainer = Trainer::new(&device).config(ready.config()).feed(&feed()).replicas(replicas).prepare(
+            Learner::new(model, params, adam),
+            &Binary::new(),
+            &failing,
+            valid,
+        )?;
         if dies {
             failing.left.store(8 + 5, Ordering::Relaxed);
         }
@@ -183,7 +199,7 @@ fn another_number_of_replicas_resumes_within_an_epoch() -> Result<(), Error> {
         for (report, weights) in &resumed {
             let worst = weights.iter().zip(&whole.1).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
             assert!(worst < 1e-4, "{n} replicas: weights differ by {worst}");
-            let (loss, expected) = (report.history[0].0, whole.0.history[1].0);
+            let (loss, expected) = (history(&report)[0].0, history(&whole.0)[1].0);
             assert!((loss - expected).abs() < 1e-5, "{n} replicas: the loss of the epoch is {loss}, of one device {expected}");
         }
     }
@@ -195,7 +211,12 @@ fn another_number_of_replicas_resumes_within_an_epoch() -> Result<(), Error> {
 fn a_run_that_had_ended_ends_again() -> Result<(), Error> {
     // Weights that do not move do not improve either.
     let schedule = Schedule::Constant { lr: 1e-12 };
-    let ended_early = TrainerConfig { max_epochs: 20, patience: 1, schedule, ..Setting::default().config };
+    let ended_early = TrainerConfig {
+        max_epochs: 20,
+        early_stopping: Some(EarlyStopping::default().patience(1)),
+        schedule,
+        ..Setting::default().config
+    };
     for config in [TrainerConfig { max_epochs: 1, ..Setting::default().config }, ended_early] {
         let ready = Setting { config: config.clone(), ..Setting::default() }.ready();
         let root = tempfile::tempdir().expect("a temporary folder");
@@ -203,7 +224,7 @@ fn a_run_that_had_ended_ends_again() -> Result<(), Error> {
         let (expected, weights) = fit(&cpu(2), &ready, &ready.train, &mut outputs, None)?;
         let last = std::fs::read(folder.last()).expect("a checkpoint");
         let is_early = matches!(expected.ended, Ended::Early(_));
-        assert_eq!(is_early, config.patience == 1, "{:?}", expected.ended);
+        assert_eq!(is_early, config.early_stopping.is_some(), "{:?}", expected.ended);
         let checkpoint = Checkpoint::load(if is_early { folder.last() } else { folder.best() })?;
         std::fs::remove_file(folder.last()).expect("it was there");
 

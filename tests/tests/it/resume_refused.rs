@@ -6,7 +6,8 @@ use std::path::Path;
 use brisk_loader::Rows;
 use brisk_tensor::Precision;
 use brisk_train::{
-    Checkpoint, Ended, Error, FitReport, GradientClip, Outputs, ResumeMismatch, RunFolder, Trainer, TrainerConfig,
+    Binary, Checkpoint, EarlyStopping, Ended, Error, FitReport, GradientClip, Learner, Outputs, ResumeMismatch, RunFolder,
+    Trainer, TrainerConfig,
 };
 use serde_json::json;
 
@@ -33,7 +34,8 @@ fn resumed(
 ) -> Result<FitReport, Error> {
     let Ready { model, params, adam, .. } = ready;
     let device = cpu(1);
-    let trainer = Trainer::new(&device, model, params, adam, train, valid, ready.config())?;
+    let trainer =
+        Trainer::new(&device).config(ready.config()).prepare(Learner::new(model, params, adam), &Binary::new(), train, valid)?;
     trainer.resume_with(checkpoint, allowed, &mut quiet())
 }
 
@@ -104,7 +106,12 @@ fn other_settings_are_refused_by_name_unless_allowed() -> Result<(), Error> {
         assert_eq!(resumed(&ready, [&ready.train, &ready.valid], &last, &[kind])?.n_epochs, 2, "{expected}: allowed");
     }
     // What does not change results may differ.
-    let more = TrainerConfig { max_epochs: 3, patience: 9, checkpoint_every: 1, ..config.clone() };
+    let more = TrainerConfig {
+        max_epochs: 3,
+        early_stopping: Some(EarlyStopping::default().patience(9)),
+        checkpoint_every: 1,
+        ..config.clone()
+    };
     let ready = Setting { config: more, ..setting.clone() }.ready();
     assert_eq!(resumed(&ready, [&ready.train, &ready.valid], &last, &[])?.n_epochs, 3, "three epochs");
     Ok(())
@@ -123,9 +130,9 @@ fn values_that_cannot_be_right_are_refused() -> Result<(), Error> {
         (&[("step", "0")], "expected at least one each"),
         (&[("batch", "8"), ("skipped", "0")], "after batch 8 of an epoch that has 8"),
         (&[("batch", "3"), ("skipped", "9")], "9 steps were skipped in 3 batches"),
-        (&[("valid_auc", "7")], "the validation AUC is 7"),
+        (&[("valid_auc", "NaN")], "the watched metric is not a number"),
         (&[("best_epoch", "5")], "the best of 1 epochs is epoch 5"),
-        (&[("best_auc", "NaN")], "is epoch 1 with AUC NaN"),
+        (&[("best_value", "NaN")], "is epoch 1 with NaN"),
         (&[("early_stopping", &format!("wait_count={most} best=0.5 stopped=no"))], "the state of early stopping"),
     ] {
         let mut forged = last.clone();

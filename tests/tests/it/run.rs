@@ -8,7 +8,9 @@ use std::time::SystemTime;
 use brisk_loader::Rows;
 use brisk_nn::{Activation, Adam, Mlp, MlpConfig, Parameters, ParametersBuilder, Schedule};
 use brisk_program::Device;
-use brisk_train::{DataParallel, Error, FitReport, Outputs, Progress, RunFolder, Trainer, TrainerConfig};
+use brisk_train::{
+    Binary, DataParallel, Error, FitReport, Learner, Outputs, Progress, RunFolder, Trainer, TrainerConfig, Training,
+};
 
 pub(crate) const N_COLS: usize = 5;
 
@@ -26,7 +28,7 @@ pub(crate) struct Setting {
 impl Default for Setting {
     fn default() -> Self {
         let schedule = Schedule::Constant { lr: 3e-3 };
-        let config = TrainerConfig { batch_rows: 64, max_epochs: 3, schedule, patience: 0, seed: 1, ..TrainerConfig::default() };
+        let config = TrainerConfig { batch_rows: 64, max_epochs: 3, schedule, seed: 1, ..TrainerConfig::default() };
         Self { n_rows: 500, n_valid: 200, hidden: vec![24], seed: 1, config }
     }
 }
@@ -66,9 +68,9 @@ impl Ready {
         Ok(Self { params, adam, ..self })
     }
 
-    pub(crate) fn trainer(&self, device: &Device) -> Result<Trainer<'_>, Error> {
+    pub(crate) fn trainer(&self, device: &Device) -> Result<Training<'_>, Error> {
         let Self { model, params, adam, train, valid, config } = self;
-        Trainer::new(device, model, params, adam, train, valid, config.clone())
+        Trainer::new(device).config(config.clone()).prepare(Learner::new(model, params, adam), &Binary::new(), train, valid)
     }
 
     /// Fits without leaving anything anywhere; the report and the parameters.
@@ -97,6 +99,11 @@ pub(crate) fn noise(row: usize, col: usize) -> f32 {
     let z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
     ((z ^ z >> 31) >> 40) as f32 / (1 << 23) as f32 - 1.0
+}
+
+/// Mean training loss and validation AUC of each epoch.
+pub(crate) fn history(report: &FitReport) -> Vec<(f64, f64)> {
+    report.history.iter().map(|epoch| (epoch.train_loss(), epoch.get("valid_auc").expect("the task has it"))).collect()
 }
 
 pub(crate) fn quiet() -> Outputs {

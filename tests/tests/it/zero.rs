@@ -5,8 +5,8 @@ use brisk_nn::{Adam, GradScalerConfig, Muon, ParameterGroup, Sgd};
 use brisk_program::{Device, Selection};
 use brisk_tensor::Precision;
 use brisk_train::{
-    BucketSizes, Checkpoint, CheckpointFiles, DataParallelConfig, Error, FeedConfig, FitReport, GradientClip, Outputs, RunFolder,
-    StateBytes, Trainer, TrainerConfig, Uneven, Wire, ZeroStage, run_threads,
+    Binary, BucketSizes, Checkpoint, CheckpointFiles, DataParallelConfig, Error, FeedConfig, FitReport, GradientClip, Learner,
+    Outputs, RunFolder, StateBytes, Trainer, TrainerConfig, Uneven, Wire, ZeroStage, run_threads,
 };
 
 use crate::gpu::{cpu, gpu};
@@ -123,7 +123,12 @@ fn groups_are_cut_as_parameters_are() -> Result<(), Error> {
             let rest = ParameterGroup::new(params.ids_where(|entry| entry.shape.len() > 1));
             let adam = Adam::new(params).weight_decay(WeightDecay::Decoupled(0.1)).groups(params, &[biases, rest])?;
             let (device, feed) = (cpu(1), FeedConfig::default());
-            let trainer = Trainer::with_replicas(&device, model, params, &adam, train, valid, ready.config(), &feed, replica)?;
+            let trainer = Trainer::new(&device).config(ready.config()).feed(&feed).replicas(replica).prepare(
+                Learner::new(model, params, &adam),
+                &Binary::new(),
+                train,
+                valid,
+            )?;
             Ok::<_, Error>((trainer.fit(&mut quiet())?, weights(&device, params, replica)?))
         })
     };
@@ -165,7 +170,12 @@ fn each_replica_keeps_its_part_of_the_memory() -> Result<(), Error> {
                 let ready = setting.ready().divided(replica)?;
                 let Ready { model, params, adam, train, valid, .. } = &ready;
                 let (device, feed) = (cpu(1), FeedConfig::default());
-                let trainer = Trainer::with_replicas(&device, model, params, adam, train, valid, ready.config(), &feed, replica)?;
+                let trainer = Trainer::new(&device).config(ready.config()).feed(&feed).replicas(replica).prepare(
+                    Learner::new(model, params, adam),
+                    &Binary::new(),
+                    train,
+                    valid,
+                )?;
                 let memory = trainer.memory()?;
                 assert!(device.allocated_bytes() >= memory.state() + memory.transients, "the device has given it");
                 Ok::<_, Error>((memory, params.n_trained()))
@@ -193,7 +203,12 @@ fn leg(n: usize, config: DataParallelConfig, max_epochs: usize, folder: &RunFold
         let ready = setting.ready().divided(replica)?;
         let Ready { model, params, adam, train, valid, .. } = &ready;
         let (device, feed) = (cpu(1), FeedConfig::default());
-        let trainer = Trainer::with_replicas(&device, model, params, adam, train, valid, ready.config(), &feed, replica)?;
+        let trainer = Trainer::new(&device).config(ready.config()).feed(&feed).replicas(replica).prepare(
+            Learner::new(model, params, adam),
+            &Binary::new(),
+            train,
+            valid,
+        )?;
         // The others need not name a folder.
         let mut outputs = Outputs { folder: (replica.rank() == 0).then(|| folder.clone()), ..quiet() };
         let report = match &from {
@@ -257,7 +272,12 @@ fn a_checkpoint_of_several_files_is_there_when_its_index_is() -> Result<(), Erro
         let ready = setting.ready().divided(replica)?;
         let Ready { model, params, adam, train, valid, .. } = &ready;
         let (device, feed) = (cpu(1), FeedConfig::default());
-        let trainer = Trainer::with_replicas(&device, model, params, adam, train, valid, ready.config(), &feed, replica)?;
+        let trainer = Trainer::new(&device).config(ready.config()).feed(&feed).replicas(replica).prepare(
+            Learner::new(model, params, adam),
+            &Binary::new(),
+            train,
+            valid,
+        )?;
         // The others know no folder.
         let (mut outputs, folder) = into_folder(&root.path().join(replica.rank().to_string()));
         if replica.rank() > 0 {
@@ -299,7 +319,12 @@ fn what_cannot_be_divided_is_refused() {
         let ready = setting.ready();
         let (device, feed) = (cpu(1), FeedConfig::default());
         let Ready { model, params, adam, train, valid, .. } = &ready;
-        Trainer::with_replicas(&device, model, params, adam, train, valid, ready.config(), &feed, replica).map(|_| ())
+        Trainer::new(&device)
+            .config(ready.config())
+            .feed(&feed)
+            .replicas(replica)
+            .prepare(Learner::new(model, params, adam), &Binary::new(), train, valid)
+            .map(|_| ())
     });
     assert_eq!(
         whole,
@@ -332,7 +357,12 @@ fn what_cannot_be_divided_is_refused() {
         let ready = ready.divided(replica)?;
         let (device, feed) = (cpu(1), FeedConfig::default());
         let Ready { model, params, train, valid, .. } = &ready;
-        Trainer::with_replicas(&device, model, params, &sgd, train, valid, ready.config(), &feed, replica).map(|_| ())
+        Trainer::new(&device)
+            .config(ready.config())
+            .feed(&feed)
+            .replicas(replica)
+            .prepare(Learner::new(model, params, &sgd), &Binary::new(), train, valid)
+            .map(|_| ())
     });
     assert!(before.contains("make the optimizer for these parameters, after they are sharded"), "{before}");
 }

@@ -1,6 +1,7 @@
 use std::fmt;
 
 use brisk_loader::{Ahead, Order};
+use brisk_nn::tensor::DType;
 
 /// How rows reach the device.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +17,8 @@ pub struct FeedConfig {
     pub ahead: Ahead,
     /// In which order the training rows come; `None` shuffles all of them by the run's seed.
     pub order: Option<Order>,
+    /// How labels are stored on the device: f32, or u32 for class numbers. A trainer sets what its [task](crate::Labels::dtype) takes.
+    pub labels: DType,
 }
 
 /// Which way rows are to reach the device.
@@ -33,7 +36,7 @@ pub enum FeedChoice {
 impl Default for FeedConfig {
     fn default() -> Self {
         let ahead = Ahead { depth: 2, workers: 1 };
-        Self { choice: FeedChoice::Auto, budget_bytes: None, chunk_bytes: 32 << 20, ahead, order: None }
+        Self { choice: FeedChoice::Auto, budget_bytes: None, chunk_bytes: 32 << 20, ahead, order: None, labels: DType::F32 }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use brisk_loader::RowSource;
 use brisk_nn::CategoricalColumn;
+use brisk_nn::tensor::DType;
 
 use super::element::{FeedElement, Sealed};
 use super::table::{Features, RowLayout};
@@ -26,27 +27,11 @@ pub(crate) fn layout_of<S: RowSource<Feature: FeedElement>>(set: &'static str, s
         return Err(Error::EmptySet { set, n_rows, n_cols });
     }
     let (n_categories, has_weights) = (source.n_categories(), source.has_weights());
-    Ok(RowLayout { dtype: S::Feature::DTYPE, n_cols, n_categories, has_weights })
-}
-
-/// All labels of `source`, which must be 0 or 1.
-///
-/// # Errors
-/// [`Error::BinaryLabel`] names the first row with another label, and `set`; [`Error::Rows`] if the source fails.
-pub fn binary_labels<S: RowSource>(set: &'static str, source: &S) -> Result<Vec<f32>, Error> {
-    let mut labels = Vec::with_capacity(source.n_rows());
-    for_each_chunk(set, source, |read| {
-        labels.extend_from_slice(read.labels);
-        Ok(())
-    })?;
-    match labels.iter().position(|&label| label != 0.0 && label != 1.0) {
-        None => Ok(labels),
-        Some(row) => Err(Error::BinaryLabel { set, row: source_row(source, row), found: labels[row] }),
-    }
+    Ok(RowLayout { dtype: S::Feature::DTYPE, labels: DType::F32, n_cols, n_categories, has_weights })
 }
 
 /// The number that a row of a set has where the rows are stored, so that an error names the row of a file and not that of a split.
-fn source_row<S: RowSource>(source: &S, row: usize) -> usize {
+pub(crate) fn source_row<S: RowSource>(source: &S, row: usize) -> usize {
     u32::try_from(row).map_or(row, |row| source.source_row(row) as usize)
 }
 

@@ -1,6 +1,6 @@
 use brisk_loader::{Order, RowSource};
 use brisk_nn::tensor::program::Device;
-use brisk_nn::tensor::{Graph, Persistent};
+use brisk_nn::tensor::{DType, Graph, Persistent};
 
 use super::element::{FeedElement, Sealed};
 use super::inspect::{check_finite, for_each_chunk, layout_of};
@@ -26,7 +26,20 @@ impl ResidentRows {
     /// [`Error::EmptySet`]; [`Error::NonFinite`] names a column that holds NaN or infinity; [`Error::Rows`] if the source fails;
     /// [`Error::RowMemory`], [`Error::Tensor`] if the device has no room.
     pub fn upload<S: RowSource<Feature: FeedElement>>(device: &Device, name: &'static str, source: &S) -> Result<Self, Error> {
-        let layout = layout_of(name, source)?;
+        Self::upload_as(device, name, source, DType::F32)
+    }
+
+    /// The same with labels of another dtype: f32, or u32 for class numbers.
+    ///
+    /// # Errors
+    /// As [`upload`](Self::upload).
+    pub fn upload_as<S: RowSource<Feature: FeedElement>>(
+        device: &Device,
+        name: &'static str,
+        source: &S,
+        labels: DType,
+    ) -> Result<Self, Error> {
+        let layout = RowLayout { labels, ..layout_of(name, source)? };
         let needed_bytes = Self::len_bytes_of(layout, source.n_rows());
         let available_bytes = host_memory::available_bytes().filter(|_| host_memory::is_used_by(device));
         if let Some(available_bytes) = available_bytes.filter(|&available_bytes| needed_bytes > available_bytes) {

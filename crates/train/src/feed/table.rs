@@ -5,7 +5,7 @@ use brisk_nn::tensor::program::kernels::{ORDER_LEN, sequential_order, shuffled_o
 use brisk_nn::tensor::program::{Device, Upload, Uploads};
 use brisk_nn::tensor::{DType, Graph, Persistent, Tensor, Windows};
 
-use crate::{Error, Standardisation};
+use crate::{Error, Standardisation, Task};
 
 /// Rows on a device, in windows where they are too many for one binding, and the order in which batches take them.
 #[derive(Debug, Clone)]
@@ -21,6 +21,8 @@ pub(crate) struct DeviceTable {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RowLayout {
     pub(crate) dtype: DType,
+    /// f32, or u32 for class numbers.
+    pub(crate) labels: DType,
     pub(crate) n_cols: usize,
     pub(crate) n_categories: usize,
     pub(crate) has_weights: bool,
@@ -52,10 +54,12 @@ pub struct BatchTensors {
     pub x: Tensor,
     /// `[n, n_categories]` u32, if rows have categories.
     pub categories: Option<Tensor>,
-    /// `[n]`.
+    /// `[n]`: f32, or u32 for [class numbers](crate::Labels::Classes).
     pub labels: Tensor,
     /// `[n]`: what a row weighs, 1 if rows have no weights; 0 for the padding of a short last batch.
     pub weights: Tensor,
+    /// `[n]`: 1 for each row, 0 for the padding of a short last batch.
+    pub counts: Tensor,
 }
 
 impl RowLayout {
@@ -72,7 +76,7 @@ impl DeviceTable {
         };
         Self {
             features: windows("features", layout.dtype, layout.n_cols),
-            labels: windows("labels", DType::F32, 1),
+            labels: windows("labels", layout.labels, 1),
             categories: (layout.n_categories > 0).then(|| windows("categories", DType::U32, layout.n_categories)),
             weights: layout.has_weights.then(|| windows("weights", DType::F32, 1)),
             order: Graph::order_buffer(),
@@ -99,7 +103,13 @@ impl DeviceTable {
             Features::F32(features) => add_parts(&mut parts, &self.features, first, features)?,
             Features::U8(features) => add_parts(&mut parts, &self.features, first, features)?,
         }
-        add_parts(&mut parts, &self.labels, first, chunk.labels)?;
+        let classes: Vec<u32>;
+        if self.labels.dtype() == DType::U32 {
+            classes = chunk.labels.iter().map(|&label| label as u32).collect();
+            add_parts(&mut parts, &self.labels, first, &classes)?;
+        } else {
+            add_parts(&mut parts, &self.labels, first, chunk.labels)?;
+        }
         if let Some(categories) = &self.categories {
             add_parts(&mut parts, categories, first, chunk.categories)?;
         }
@@ -157,16 +167,36 @@ impl DeviceTable {
         let column = |table: &Windows| graph.gather(&batch, table, zero, one).reshape(&[n]);
         let x = graph.gather(&batch, &self.features, mean, inv_std);
         let categories = self.categories.as_ref().map(|table| graph.gather_categories(&batch, table));
-        let labels = column(&self.labels);
+        let labels = match self.labels.dtype() {
+            DType::U32 => graph.gather_categories(&batch, &self.labels).reshape(&[n]),
+            _ => column(&self.labels),
+        };
         let weights = match &self.weights {
             Some(weights) => batch.weights.multiply(&column(weights)),
             None => batch.weights.clone(),
         };
-        BatchTensors { x, categories, labels, weights }
+        BatchTensors { x, categories, labels, weights, counts: batch.weights }
     }
 }
 
 impl BatchTensors {
+    /// Records `module` over the batch, whose outputs must be those that `task` asks for.
+    ///
+    /// # Errors
+    /// [`Shape`](brisk_nn::Error::Shape) for another number of columns; as [`forward`](Self::forward).
+    #[track_caller]
+    pub(crate) fn outputs(&self, module: &dyn brisk_nn::Module, params: &brisk_nn::Bound, task: &dyn Task) -> Tensor {
+        let outputs = self.forward(module, params);
+        let expected = [self.x.shape()[0], task.n_outputs()];
+        if outputs.shape() == expected {
+            return outputs;
+        }
+        let expected_shape = format!("{expected:?}: the task takes {} outputs for each row", task.n_outputs());
+        let found = outputs.shape().to_vec();
+        let error = brisk_nn::Error::Shape { op: "train", arg: "the model's output", expected: expected_shape, found };
+        outputs.graph().failed(error, outputs.dtype(), &expected)
+    }
+
     /// Records `model` over the batch, with its categories if the rows have some.
     ///
     /// # Errors

@@ -15,7 +15,7 @@ pub struct RocAuc(RankedScores);
 impl RocAuc {
     /// The metric over no rows.
     pub fn new() -> Self {
-        Self(RankedScores::new("roc_auc"))
+        Self(RankedScores::new("auc"))
     }
 
     fn area(&self) -> Result<f64, Error> {

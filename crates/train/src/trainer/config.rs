@@ -1,7 +1,7 @@
 use brisk_nn::tensor::Precision;
 use brisk_nn::{GradScalerConfig, Schedule};
 
-use crate::{Described, Warning};
+use crate::{Described, EarlyStopping, Warning};
 
 /// Settings of a training run.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,8 +23,8 @@ pub struct TrainerConfig {
     pub max_epochs: usize,
     /// The learning rate of each step.
     pub schedule: Schedule,
-    /// The run ends after this many epochs without a better validation AUC; 0 never ends it early.
-    pub patience: usize,
+    /// When the run ends early; `None` for never.
+    pub early_stopping: Option<EarlyStopping>,
     /// Seeds the order of rows.
     pub seed: u64,
     /// Steps after which `last.safetensors` is written within an epoch, if the run has a folder; 0 writes it only at the end of each epoch.
@@ -42,7 +42,7 @@ impl Default for TrainerConfig {
             clip: None,
             max_epochs: 30,
             schedule: Schedule::Constant { lr: 1e-3 },
-            patience: 5,
+            early_stopping: None,
             seed: 0,
             checkpoint_every: 0,
         }
@@ -52,8 +52,9 @@ impl Default for TrainerConfig {
 impl TrainerConfig {
     /// The settings one by one, under the names of their fields, for replicas to compare.
     pub(crate) fn described(&self) -> Vec<Described> {
-        let Self { batch_rows, accumulate, precision, scaler, max_skipped, clip, max_epochs, schedule, patience, seed, .. } =
-            self;
+        let Self {
+            batch_rows, accumulate, precision, scaler, max_skipped, clip, max_epochs, schedule, early_stopping, seed, ..
+        } = self;
         let clip = match clip {
             None => "none".to_owned(),
             Some(GradientClip::Norm(limit)) => format!("norm {limit}"),
@@ -65,7 +66,7 @@ impl TrainerConfig {
             ("precision", precision.to_string()),
             ("clip", clip),
             ("max_epochs", max_epochs.to_string()),
-            ("patience", patience.to_string()),
+            ("early_stopping", early_stopping.as_ref().map_or("none".to_owned(), EarlyStopping::described)),
             ("seed", seed.to_string()),
             ("checkpoint_every", self.checkpoint_every.to_string()),
             ("max_skipped", max_skipped.to_string()),

@@ -7,7 +7,7 @@ use brisk_nn::tensor::Activation;
 use brisk_nn::tensor::program::{Device, Selection};
 use brisk_nn::{Adam, Mlp, MlpConfig, ParametersBuilder};
 use brisk_replicate::{Collective, Error as ReplicaError, ReduceOp, Values, ValuesMut};
-use brisk_train::{DataParallel, DataParallelConfig, Error, FeedConfig, Outputs, Trainer, TrainerConfig};
+use brisk_train::{Binary, DataParallel, DataParallelConfig, Error, FeedConfig, Learner, Outputs, Trainer, TrainerConfig};
 
 /// A world of one, which keeps what it is told.
 #[derive(Debug, Default)]
@@ -73,14 +73,19 @@ fn check(accumulate: usize, expected: &[u64]) -> Result<(), Error> {
     let numbers: Vec<f32> = (0..16).map(|row| row as f32).collect();
     let labels: Vec<f32> = (0..16).map(|row| (row % 2) as f32).collect();
     let rows = Rows::new(numbers, labels, 1).expect("a label a row");
-    let config = TrainerConfig { batch_rows: 4, max_epochs: 2, patience: 0, accumulate, ..TrainerConfig::default() };
+    let config = TrainerConfig { batch_rows: 4, max_epochs: 2, accumulate, ..TrainerConfig::default() };
     let device = Device::builder().selection(Selection::Cpu).threads(1).open()?;
 
     let alone = Alone::default();
     let steps = alone.steps.clone();
     let replicas = DataParallel::new(Box::new(alone), DataParallelConfig::default());
     let feed = FeedConfig::default();
-    let trainer = Trainer::with_replicas(&device, &model, &params, &optimizer, &rows, &rows, config, &feed, &replicas)?;
+    let trainer = Trainer::new(&device).config(config).feed(&feed).replicas(&replicas).prepare(
+        Learner::new(&model, &params, &optimizer),
+        &Binary::new(),
+        &rows,
+        &rows,
+    )?;
     trainer.fit(&mut Outputs::default())?;
     replicas.finish()?;
     assert_eq!(*steps.lock().expect("no panic"), expected, "{accumulate} batches a step");

@@ -247,7 +247,7 @@ fn names_and_modes() {
         |metrics: Vec<Box<dyn Metric>>| metrics.iter().map(|metric| metric.name().to_owned()).collect::<Vec<_>>().join(" ");
     assert_eq!(
         names(binary()),
-        "accuracy roc_auc average_precision log_loss brier_score f1 precision_macro recall_weighted confusion_matrix expected_calibration_error",
+        "accuracy auc average_precision log_loss brier_score f1 precision_macro recall_weighted confusion_matrix expected_calibration_error",
         "binary"
     );
     assert_eq!(names(regression()), "rmse mae r2 pinball_loss", "regression");

@@ -3,10 +3,10 @@
 use brisk_loader::Order;
 use brisk_nn::GradScalerConfig;
 
-use super::{GradientClip, Trainer};
+use super::Training;
 use crate::checkpoint::FORMAT_VERSION;
 use crate::run_state::RunState;
-use crate::{Checkpoint, Described, Error, ResumeDifference, ResumeMismatch};
+use crate::{Checkpoint, Described, Error, GradientClip, ResumeDifference, ResumeMismatch};
 
 /// What is recorded under `key` and must be the same again.
 struct Recorded {
@@ -18,7 +18,7 @@ struct Recorded {
     moves_batches: bool,
 }
 
-impl Trainer<'_> {
+impl Training<'_> {
     /// How this run differs from the one that wrote the checkpoint, in what [`resume`](Self::resume) requires to be the same.
     pub fn resume_differences(&self, checkpoint: &Checkpoint) -> Vec<ResumeDifference> {
         let format = checkpoint.format_version().is_none().then(|| ResumeDifference {
@@ -41,7 +41,7 @@ impl Trainer<'_> {
         if !refused.is_empty() {
             return Err(Error::ResumeMismatch { checkpoint: checkpoint.name(), differences: refused });
         }
-        let mut run = RunState::of(checkpoint, self.config.patience, self.params)?;
+        let mut run = RunState::of(checkpoint, self.early_stopping(), self.validation.watched(), self.params)?;
         if self.differing(checkpoint).iter().any(|(recorded, _)| recorded.moves_batches) {
             // The batches of the epoch are others now, so it starts again.
             run.restart_epoch();
@@ -106,6 +106,7 @@ impl Trainer<'_> {
             recorded("accumulate", "batches per step", Settings, config.accumulate.to_string(), true),
             recorded("learning_rate", "learning rate", Settings, config.schedule.to_string(), false),
             recorded("clip", "gradient clipping", Settings, clip, false),
+            recorded("watched", "watched metric", Settings, self.validation.watched().to_owned(), false),
         ]
     }
 }

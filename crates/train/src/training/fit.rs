@@ -6,11 +6,14 @@ use std::time::{Duration, Instant};
 use brisk_nn::ScalerReport;
 use serde_json::Value;
 
-use super::Trainer;
+use super::Training;
 use crate::feed::{Cursor, OpenFeed};
-use crate::metrics::roc_auc;
 use crate::run_state::RunState;
-use crate::{Checkpoint, DataParallel, Error, MetricsLog, Progress, ResumeMismatch, RunFolder, StopFlag, StopReason, Warning};
+use crate::scorer::Evaluation;
+use crate::{
+    Checkpoint, DataParallel, EarlyStopping, Error, MetricsLog, Progress, ResumeMismatch, RunFolder, StopFlag, StopReason,
+    Warning,
+};
 
 /// What a run shows and writes while it trains. The default shows and writes nothing.
 #[derive(Debug, Default)]
@@ -32,10 +35,12 @@ pub struct FitReport {
     pub n_epochs: usize,
     /// The epoch, from 1, whose weights are kept.
     pub best_epoch: usize,
-    /// Its validation AUC.
-    pub best_auc: f64,
-    /// Mean training loss and validation AUC of each epoch since the run was started or resumed.
-    pub history: Vec<(f64, f64)>,
+    /// The metric that decides which epoch is the best, such as `valid_auc`.
+    pub watched: String,
+    /// Its value after the best epoch.
+    pub best_value: f64,
+    /// The metrics of each epoch since the run was started or resumed.
+    pub history: Vec<EpochMetrics>,
     /// Why it ended.
     pub ended: Ended,
     /// Seconds spent in training steps only.
@@ -46,6 +51,34 @@ pub struct FitReport {
     pub warnings: Vec<Warning>,
     /// Loss scale and skipped steps, if products are computed in f16.
     pub scaler: Option<ScalerReport>,
+}
+
+/// The metrics of an epoch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EpochMetrics {
+    /// The epoch, from 1.
+    pub epoch: usize,
+    /// `train_loss`, `valid_loss`, and the metrics of the task, by name: `valid_auc`, ….
+    pub values: Vec<(String, f64)>,
+}
+
+impl EpochMetrics {
+    /// The mean loss of the training steps.
+    pub fn train_loss(&self) -> f64 {
+        self.get("train_loss").unwrap_or(f64::NAN)
+    }
+
+    /// The metric of this name, such as `valid_accuracy`.
+    pub fn get(&self, name: &str) -> Option<f64> {
+        self.values.iter().find(|(found, _)| found == name).map(|&(_, value)| value)
+    }
+}
+
+impl FitReport {
+    /// The watched metric after each epoch of the [history](Self::history).
+    pub fn watched_values(&self) -> Vec<f64> {
+        self.history.iter().map(|epoch| epoch.get(&self.watched).unwrap_or(f64::NAN)).collect()
+    }
 }
 
 /// Why a run ended.
@@ -75,7 +108,7 @@ const MAX_STEPS_AT_A_TIME: usize = 64;
 /// About how long the steps that are submitted at a time may take, where a step takes long.
 const TIME_OF_STEPS: Duration = Duration::from_millis(250);
 
-impl Trainer<'_> {
+impl Training<'_> {
     /// Trains from the initial weights until the epochs are done, validation no longer improves, or a stop is requested; then
     /// restores the weights of the best epoch. A second call repeats the run.
     ///
@@ -94,13 +127,13 @@ impl Trainer<'_> {
                 Some(log)
             }
         };
-        self.fit_from(RunState::new(self.config.patience), log, outputs)
+        self.fit_from(RunState::new(self.early_stopping()), log, outputs)
     }
 
     /// Resumes from a checkpoint that a [`fit`](Self::fit) of the same rows and settings wrote, with the batch that follows it: the result is bit-identical to
     /// that of a run without interruption. The log in the run's folder, if there is one, is continued.
     ///
-    /// The number of epochs, the patience, and how often checkpoints are written may differ. A run that had ended ends again, with the same result, unless more epochs
+    /// The number of epochs, early stopping, and how often checkpoints are written may differ. A run that had ended ends again, with the same result, unless more epochs
     /// or more patience let it continue.
     ///
     /// # Errors
@@ -155,7 +188,7 @@ impl Trainer<'_> {
         let mut scaler = self.step.scaler.report(device)?;
         run.skipped_before = scaler.n_skipped;
         // A run that had ended early when it was killed has nothing left to train.
-        let stop = run.early_stopping.stopped().filter(|_| config.patience > 0);
+        let stop = run.early_stopping.stopped().filter(|_| config.early_stopping.is_some());
         let mut ended = stop.map_or(Ended::MaxEpochs, Ended::Early);
         let epochs = if stop.is_some() { 0..0 } else { run.n_epochs..config.max_epochs };
         if epochs.is_empty() && run.n_epochs > 0 {
@@ -166,8 +199,8 @@ impl Trainer<'_> {
         for epoch in epochs {
             // What changes from epoch to epoch: the learning rates, the batch index, and the order of rows, which the feed writes.
             let rate = |batch: usize| config.schedule.rate(run.n_steps + batch / config.accumulate) as f32;
-            device.write(&self.step.inputs.lr, &(0..n_batches).map(rate).collect::<Vec<_>>())?;
-            device.write_at(&self.step.inputs.state, 0, &[run.n_batches as u32])?;
+            device.write(&self.step.inputs[0].lr, &(0..n_batches).map(rate).collect::<Vec<_>>())?;
+            device.write_at(self.step.state(), 0, &[run.n_batches as u32])?;
             device.write_at(&self.step.losses, 0, &run.losses)?;
 
             self.show(outputs, |progress| progress.epoch_started(epoch));
@@ -193,29 +226,31 @@ impl Trainer<'_> {
                 // Each replica has batch statistics of its own; all of them score with those of the first.
                 replicas.broadcast_buffers(device, self.params)?;
             }
-            let auc = roc_auc(&self.scorer.scores_of(valid)?, &self.valid_labels)?;
-            history.push((losses.mean, auc));
-            run.last_auc = auc;
+            let Evaluation { outputs: scores, loss: valid_loss } = self.scorer.evaluate(valid)?;
+            let values = self.validation.measure(&scores, losses.mean, valid_loss.unwrap_or(f64::NAN))?;
+            let measured = EpochMetrics { epoch: epoch + 1, values };
+            let value = measured.get(self.validation.watched()).unwrap_or(f64::NAN);
+            run.last_value = value;
             run.n_epochs = epoch + 1;
-            let mut metrics = vec![("loss", losses.mean), ("valid_auc", auc)];
+            let mut metrics: Vec<(&str, f64)> = measured.values.iter().map(|(name, value)| (name.as_str(), *value)).collect();
             if self.step.scaler.config().enabled {
                 metrics.extend([("loss_scale", f64::from(scaler.scale)), ("skipped", f64::from(n_skipped))]);
             }
             self.show(outputs, |progress| progress.epoch_finished(&metrics));
             if let Some(log) = &mut log {
                 let lr = config.schedule.rate(run.n_steps.saturating_sub(1));
-                metrics[0].0 = "train_loss";
                 log.append(&[&[("epoch", (epoch + 1) as f64), ("lr", lr)], &metrics[..]].concat())?;
             }
 
-            let stop = run.early_stopping.check(auc);
-            if run.keep_if_best(auc, self.params, device)?
+            history.push(measured);
+            let stop = run.early_stopping.check(value);
+            if run.keep_if_best(value, self.params, device)?
                 && let Some(path) = self.path(outputs, RunFolder::best)?
             {
-                self.save(self.checkpoint(&run, auc)?, &path)?;
+                self.save(self.checkpoint(&run, value)?, &path)?;
             }
             self.save_last(&run, outputs)?;
-            if let Some(reason) = stop.filter(|_| config.patience > 0) {
+            if let Some(reason) = stop.filter(|_| config.early_stopping.is_some()) {
                 ended = Ended::Early(reason);
                 break;
             }
@@ -233,7 +268,8 @@ impl Trainer<'_> {
         Ok(FitReport {
             n_epochs: run.n_epochs,
             best_epoch: best.epoch,
-            best_auc: best.auc,
+            watched: self.validation.watched().to_owned(),
+            best_value: best.value,
             history,
             ended,
             train_seconds,
@@ -283,6 +319,11 @@ impl Trainer<'_> {
         })?;
         self.device.wait()?;
         Ok(n_done)
+    }
+
+    /// Early stopping before the first check; where the settings have none, it keeps the best value.
+    pub(super) fn early_stopping(&self) -> EarlyStopping {
+        self.config.early_stopping.clone().unwrap_or_default().of_metric(self.validation.mode())
     }
 
     fn show(&self, outputs: &mut Outputs, show: impl FnOnce(&mut Progress)) {

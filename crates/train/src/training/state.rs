@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use brisk_nn::tensor::program::kernels::STATE_LEN;
 
-use super::{Outputs, Trainer};
+use super::{Outputs, Training};
 use crate::flat;
 use crate::run_state::RunState;
 use crate::{Checkpoint, Error, RunFolder};
 
-impl Trainer<'_> {
+impl Training<'_> {
     /// Sets parameters, optimizer, scaler and counters to their initial values, whatever an earlier run left on the device.
     pub(super) fn start_over(&self) -> Result<(), Error> {
         self.params.write_initial(&self.device)?;
@@ -17,7 +17,7 @@ impl Trainer<'_> {
             self.device.write(buffer, &vec![0.0_f32; buffer.len()])?;
         }
         self.step.scaler.write_initial(&self.device)?;
-        self.device.write(&self.step.inputs.state, &[0_u32; STATE_LEN])?;
+        self.device.write(self.step.state(), &[0_u32; STATE_LEN])?;
         self.replicas.map_or(Ok(()), |replicas| replicas.broadcast_model(&self.device, self.params))
     }
 
@@ -31,7 +31,7 @@ impl Trainer<'_> {
         for (name, buffer) in self.optimizer.state() {
             self.device.write(buffer, &flat::state_of(checkpoint, self.params, &name)?)?;
         }
-        self.device.write(&self.step.inputs.state, checkpoint.u32("run.state", &[STATE_LEN])?)?;
+        self.device.write(self.step.state(), checkpoint.u32("run.state", &[STATE_LEN])?)?;
         let kept = checkpoint.all_metadata().filter_map(|(name, _)| name.strip_prefix("scaler."));
         let config = self.step.scaler.config();
         let kept = kept.map(|name| {
@@ -55,13 +55,13 @@ impl Trainer<'_> {
     /// Writes the checkpoint to resume from, with the best model so far.
     pub(super) fn save_last(&self, run: &RunState, outputs: &Outputs) -> Result<(), Error> {
         let Some(path) = self.path(outputs, RunFolder::last)? else { return Ok(()) };
-        let mut last = self.checkpoint(run, run.last_auc)?;
+        let mut last = self.checkpoint(run, run.last_value)?;
         run.insert_best_into(&mut last, &self.flat())?;
         self.save(last, &path)
     }
 
     /// Everything needed to use the weights or to resume; with replicas, the part that this one writes.
-    pub(super) fn checkpoint(&self, run: &RunState, auc: f64) -> Result<Checkpoint, Error> {
+    pub(super) fn checkpoint(&self, run: &RunState, watched: f64) -> Result<Checkpoint, Error> {
         let mut checkpoint = Checkpoint::new();
         let (flat, device) = (self.flat(), &self.device);
         flat.insert_values(&mut checkpoint, &device.read::<f32>(self.params.values())?, str::to_owned)?;
@@ -77,12 +77,12 @@ impl Trainer<'_> {
         let n_cols = self.scale.mean().len();
         checkpoint.insert("input.mean", &[n_cols], self.scale.mean().to_vec())?;
         checkpoint.insert("input.inv_std", &[n_cols], self.scale.inv_std().to_vec())?;
-        checkpoint.insert("run.state", &[STATE_LEN], self.device.read::<u32>(&self.step.inputs.state)?)?;
+        checkpoint.insert("run.state", &[STATE_LEN], self.device.read::<u32>(self.step.state())?)?;
         for (name, value) in self.step.scaler.state(&self.device)? {
             checkpoint.insert_metadata(format!("scaler.{name}"), value);
         }
         run.insert_into(&mut checkpoint)?;
-        checkpoint.insert_metadata("valid_auc", auc);
+        checkpoint.insert_metadata(self.validation.watched(), watched);
         self.record_into(&mut checkpoint);
         Ok(checkpoint)
     }

@@ -2,7 +2,7 @@
 
 use brisk_nn::ScalerReport;
 
-use super::Trainer;
+use super::Training;
 use crate::run_state::RunState;
 use crate::{Error, Warning};
 
@@ -22,7 +22,7 @@ pub(super) struct EpochLosses {
     pub(super) scaler: ScalerReport,
 }
 
-impl Trainer<'_> {
+impl Training<'_> {
     /// Reads the losses of the epoch's batches so far, and notes in `run` where it stands: after the last complete step.
     ///
     /// # Errors
@@ -51,7 +51,7 @@ impl Trainer<'_> {
     /// Refuses a run of which all steps were skipped since its start, so that its model is untrained.
     pub(super) fn check_any_step(&self, run: &RunState) -> Result<(), Error> {
         let n_skipped = run.n_steps + run.n_batches / self.config.accumulate;
-        let state: Vec<u32> = self.device.read(&self.step.inputs.state)?;
+        let state: Vec<u32> = self.device.read(self.step.state())?;
         let [_, n_advanced, _, n_not_taken] = state[..] else { return Ok(()) };
         if n_skipped == 0 || n_advanced != n_not_taken {
             return Ok(());

@@ -1,0 +1,201 @@
+//! A model as one value: module, parameters, and how its input is standardised.
+
+use std::fmt;
+use std::path::Path;
+
+use brisk_loader::{Order, RowSource};
+use brisk_nn::tensor::Precision;
+use brisk_nn::tensor::program::Device;
+use brisk_nn::{Module, Parameters, ParametersBuilder};
+
+use crate::feed::{Feed, FeedConfig, FeedElement};
+use crate::flat::{self, Flat};
+use crate::metrics::MetricValue;
+use crate::scorer::{EVALUATION_ROWS, Evaluation, RecordedScorer};
+use crate::training::measured;
+use crate::{Checkpoint, DataParallel, Error, Standardisation, Task};
+
+/// A module with its parameters and the standardisation of its input: what a [`Trainer`](crate::Trainer) trains, and a file keeps.
+///
+/// # Examples
+/// See [`Trainer`](crate::Trainer).
+#[derive(Debug)]
+pub struct Model<M = Box<dyn Module>> {
+    module: M,
+    params: Parameters,
+    scale: Option<Standardisation>,
+    device: Option<Device>,
+    precision: Precision,
+}
+
+impl<M: Module> Model<M> {
+    /// A model that `make` builds, with initial values drawn by `seed`.
+    pub fn new(seed: u64, make: impl FnOnce(&mut ParametersBuilder) -> M) -> Self {
+        let mut builder = ParametersBuilder::new();
+        let module = make(&mut builder);
+        Self { module, params: builder.build(seed), scale: None, device: None, precision: Precision::F32 }
+    }
+
+    /// A model that `make` builds, with the parameters of a file: one that [`save`](Self::save) wrote, a checkpoint of a run, or a `state_dict` of PyTorch's in
+    /// safetensors format. Without the standardisation of the input that brisk's files have, the input is taken as it is.
+    ///
+    /// # Errors
+    /// [`Error::Io`], [`Error::Damaged`] for a file that cannot be read; [`Error::MissingTensor`], [`Error::TensorMismatch`] for one of another model.
+    pub fn load(path: impl AsRef<Path>, make: impl FnOnce(&mut ParametersBuilder) -> M) -> Result<Self, Error> {
+        let checkpoint = Checkpoint::load(path)?;
+        let mut model = Self::new(0, make);
+        model.set_values(&flat::values_of(&checkpoint, &model.params, str::to_owned)?)?;
+        for id in model.params.buffer_ids() {
+            let buffer = model.params.buffer(id);
+            let values = checkpoint.f32(buffer.name(), buffer.shape())?.to_vec();
+            model.params.set_initial_buffer(id, &values)?;
+        }
+        if let Some(n_cols) = checkpoint.tensors().find(|(name, ..)| *name == MEAN).map(|(_, shape, _)| shape.iter().product()) {
+            let column = |name| Ok::<_, Error>(checkpoint.f32(name, &[n_cols])?.to_vec());
+            model.scale = Some(Standardisation::new(column(MEAN)?, column(INV_STD)?));
+        }
+        Ok(model)
+    }
+
+    /// Writes parameters, buffers and the standardisation of the input, atomically: a safetensors file with the names of PyTorch's `state_dict`, and
+    /// `input.mean` and `input.inv_std` beside them.
+    ///
+    /// # Errors
+    /// [`Error::Write`]; a file of that name from before is then intact.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        let mut checkpoint = Checkpoint::new();
+        for id in self.params.ids_where(|_| true) {
+            let entry = self.params.entry(id);
+            checkpoint.insert(&entry.name, &entry.shape, self.params.initial_of(id))?;
+        }
+        for id in self.params.buffer_ids() {
+            let buffer = self.params.buffer(id);
+            checkpoint.insert(buffer.name(), buffer.shape(), buffer.initial())?;
+        }
+        if let Some(scale) = &self.scale {
+            let n_cols = scale.mean().len();
+            checkpoint.insert(MEAN, &[n_cols], scale.mean().to_vec())?;
+            checkpoint.insert(INV_STD, &[n_cols], scale.inv_std().to_vec())?;
+        }
+        checkpoint.save(path)
+    }
+
+    /// The loss and the metrics of `task` on `rows`, each of which counts once. Runs on the device that the model was trained on, else on
+    /// [the best one](Device::best), in the precision of the training.
+    ///
+    /// # Errors
+    /// As [`Trainer::prepare`](crate::Trainer::prepare) for rows that do not suit the model or the task.
+    #[track_caller]
+    pub fn evaluate<S: RowSource<Feature: FeedElement>>(&self, task: &dyn Task, rows: &S) -> Result<Scores, Error> {
+        let labels = task.labels().read("test", rows)?;
+        let Evaluation { outputs, loss } = self.outputs_for(rows, Some(task))?;
+        let mut scores = Scores { values: Vec::new(), others: Vec::new() };
+        scores.values.extend(loss.map(|loss| ("loss".to_owned(), loss)));
+        for mut metric in task.metrics() {
+            match measured(metric.as_mut(), &outputs, &labels)? {
+                MetricValue::Number(value) => scores.values.push((metric.name().to_owned(), value)),
+                value => scores.others.push((metric.name().to_owned(), value)),
+            }
+        }
+        Ok(scores)
+    }
+
+    /// What the model returns for each of `rows`, in order: `[n_rows, n_outputs]`, row-major. Labels are not looked at.
+    ///
+    /// # Errors
+    /// As [`evaluate`](Self::evaluate).
+    #[track_caller]
+    pub fn predict<S: RowSource<Feature: FeedElement>>(&self, rows: &S) -> Result<Vec<f32>, Error> {
+        Ok(self.outputs_for(rows, None)?.outputs)
+    }
+
+    #[track_caller]
+    fn outputs_for<S: RowSource<Feature: FeedElement>>(&self, rows: &S, task: Option<&dyn Task>) -> Result<Evaluation, Error> {
+        let device = match &self.device {
+            Some(device) => device.clone(),
+            None => Device::best()?,
+        };
+        let scale = self.scale.clone().unwrap_or_else(|| Standardisation::none(rows.n_cols()));
+        if scale.mean().len() != rows.n_cols() {
+            return Err(Error::ColumnCount { set: "test", found: rows.n_cols(), expected: scale.mean().len() });
+        }
+        scale.write(&device)?;
+        self.params.write_initial(&device)?;
+        let labels = task.map_or(brisk_nn::tensor::DType::F32, |task| task.labels().dtype());
+        let config = FeedConfig { labels, ..FeedConfig::default() };
+        let feed = Feed::new(&device, "test", rows, Order::Sequential, EVALUATION_ROWS, &config)?;
+        let scorer = RecordedScorer::record(&device, &self.module, &self.params, &feed, &scale, self.precision, None, task)?;
+        let scorer = scorer.compile(&device)?;
+        feed.open(&device, |open| scorer.evaluate(open))
+    }
+
+    /// The module.
+    pub fn module(&self) -> &M {
+        &self.module
+    }
+
+    /// The parameters: their initial values are those that the model has now.
+    pub fn params(&self) -> &Parameters {
+        &self.params
+    }
+
+    /// How the input is standardised, once the model has been trained or loaded with it.
+    pub fn standardisation(&self) -> Option<&Standardisation> {
+        self.scale.as_ref()
+    }
+
+    /// Takes over what a run has left on the device in `params`, which have this model's layout.
+    pub(crate) fn take_trained(
+        &mut self,
+        device: &Device,
+        params: &Parameters,
+        replicas: Option<&DataParallel>,
+        scale: Standardisation,
+        precision: Precision,
+    ) -> Result<(), Error> {
+        let held: Vec<f32> = device.read(params.values())?;
+        self.set_values(&Flat { params, replicas }.whole_values(&held)?)?;
+        for id in self.params.buffer_ids() {
+            let values: Vec<f32> = device.read(self.params.buffer(id).values())?;
+            self.params.set_initial_buffer(id, &values)?;
+        }
+        (self.scale, self.device, self.precision) = (Some(scale), Some(device.clone()), precision);
+        Ok(())
+    }
+
+    fn set_values(&mut self, flat: &[f32]) -> Result<(), Error> {
+        for id in self.params.ids_where(|_| true) {
+            let range = self.params.entry(id).range.clone();
+            self.params.set_initial(id, &flat[range])?;
+        }
+        Ok(())
+    }
+}
+
+const MEAN: &str = "input.mean";
+const INV_STD: &str = "input.inv_std";
+
+/// The results of an evaluation, by name. Its `Display` form is one line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scores {
+    /// The loss and the metrics that are numbers, in the order of the task.
+    pub values: Vec<(String, f64)>,
+    /// The others, such as a confusion matrix.
+    pub others: Vec<(String, MetricValue)>,
+}
+
+impl Scores {
+    /// The number of this name, such as `accuracy` or `loss`.
+    pub fn get(&self, name: &str) -> Option<f64> {
+        self.values.iter().find(|(found, _)| found == name).map(|&(_, value)| value)
+    }
+}
+
+impl fmt::Display for Scores {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, (name, value)) in self.values.iter().enumerate() {
+            write!(f, "{}{name} {value:.4}", if i == 0 { "" } else { ", " })?;
+        }
+        Ok(())
+    }
+}

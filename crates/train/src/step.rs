@@ -1,0 +1,368 @@
+//! A training step: batch, forward, loss, backward, exchange between replicas, optimizer, recorded once and replayed for each batch.
+
+use std::ops::ControlFlow;
+
+use brisk_nn::tensor::program::kernels::STATE_LEN;
+use brisk_nn::tensor::program::{Device, Executable};
+use brisk_nn::tensor::{DType, Graph, Persistent, Precision, Reduction, Tensor};
+use brisk_nn::{Accumulate, Bound, GradScaler, GradScalerConfig, Kept, Optimizer, Parameters, Schedule, StepInputs};
+
+use crate::data_parallel::check_batch;
+use crate::feed::{Cursor, Feed};
+use crate::flat::Flat;
+use crate::{BatchTensors, DataParallel, Error, GradientClip, ReduceOp, Standardisation};
+
+/// What is common to the steps of trainers and of your own loops.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct StepConfig {
+    pub(crate) precision: Precision,
+    pub(crate) scaler: GradScalerConfig,
+    pub(crate) clip: Option<GradientClip>,
+    pub(crate) accumulate: usize,
+}
+
+/// The parameters that a step trains, and how.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Trained<'a> {
+    pub(crate) params: &'a Parameters,
+    pub(crate) optimizer: &'a dyn Optimizer,
+}
+
+/// A step that has been recorded, and takes no memory yet.
+#[derive(Debug)]
+pub(crate) struct RecordedStep {
+    pub(crate) graph: Graph,
+    inputs: Vec<StepInputs>,
+    losses: Persistent,
+    scaler: GradScaler,
+}
+
+/// The compiled step with its inputs and outputs.
+#[derive(Debug)]
+pub(crate) struct CompiledStep {
+    pub(crate) graph: Graph,
+    pub(crate) executable: Executable,
+    /// Those of each optimizer. The batch is that of the first.
+    pub(crate) inputs: Vec<StepInputs>,
+    pub(crate) losses: Persistent,
+    pub(crate) scaler: GradScaler,
+}
+
+impl RecordedStep {
+    /// Records the step over the batches of `feed`. `loss` is given the batch, how losses of rows are reduced, and the parameters: those that are
+    /// trained, then the frozen ones. With replicas, one set of parameters is trained.
+    #[track_caller]
+    pub(crate) fn record(
+        feed: &Feed<'_>,
+        scale: &Standardisation,
+        config: &StepConfig,
+        trained: &[Trained<'_>],
+        frozen: &[&Parameters],
+        replicas: Option<&DataParallel>,
+        loss: impl FnOnce(&BatchTensors, Reduction, &[Bound]) -> Tensor,
+    ) -> Result<Self, Error> {
+        let n_batches = feed.n_batches();
+        let inputs =
+            trained.iter().map(|_| StepInputs { lr: Persistent::new("lr", DType::F32, n_batches), state: Graph::state_buffer() });
+        let inputs: Vec<StepInputs> = inputs.collect();
+        let Some(StepInputs { state, .. }) = inputs.first() else {
+            let expected = "parameters to train (`StepBuilder::train`)";
+            return Err(refused("step", "a step without parameters".to_owned(), expected));
+        };
+        let losses = Persistent::new("losses", DType::F32, n_batches);
+        let is_scaled = config.precision == Precision::F16 && config.scaler.enabled;
+        let scaler = GradScaler::new(GradScalerConfig { enabled: is_scaled, ..config.scaler })?;
+
+        let graph = Graph::training("train");
+        let _caller = graph.enter_from_caller();
+        if let Some(replicas) = replicas {
+            replicas.prepare(&graph);
+        }
+        trained.iter().try_for_each(|&Trained { params, .. }| Flat { params, replicas }.check())?;
+        let bound = trained.iter().map(|trained| trained.params.bind(&graph));
+        let bound: Vec<Bound> = bound.chain(frozen.iter().map(|params| params.bind_frozen(&graph))).collect();
+        let batch = match replicas {
+            None => feed.record(&graph, scale, state),
+            Some(replicas) => {
+                check_batch(feed.batch_rows(), replicas.world_size())?;
+                let part = replicas.part_of(feed.batch_rows());
+                let shares = feed.record_shares(&graph, scale, state).narrow(0, part.clone());
+                BatchTensors { weights: shares, ..feed.record_part(&graph, scale, state, part) }
+            }
+        };
+        // Losses of parts, weighted by their shares of the whole batch, add up to its mean.
+        let reduction = if replicas.is_some() { Reduction::Sum } else { Reduction::Mean };
+        let loss = graph.autocast(config.precision, || loss(&batch, reduction, &bound));
+        scaler.backward(&loss)?;
+        for ((&Trained { params, optimizer }, inputs), bound) in trained.iter().zip(&inputs).zip(&bound) {
+            let accumulate = (config.accumulate != 1).then(|| Accumulate::new(params, config.accumulate as u32));
+            let accumulate = accumulate.map(|accumulate| accumulate.ending_after(n_batches as u32));
+            accumulate.iter().try_for_each(|_| check_skips(optimizer))?;
+            // Gradients are accumulated where they are kept: all of them before they are reduced, or a replica's own after that.
+            let keeps_own = params.division().is_some_and(|division| division.gradients == Kept::Own);
+            let [before, after] = [!keeps_own, keeps_own].map(|is_here| accumulate.as_ref().filter(|_| is_here));
+            if let Some(accumulate) = before {
+                accumulate.record(&graph, params, &inputs.state);
+            }
+            if let Some(replicas) = replicas {
+                replicas.gather_parameters(&graph, params, bound);
+                replicas.reduce_gradients(&graph, params, bound, ReduceOp::Sum, before.map(|_| &inputs.state));
+            }
+            if let Some(accumulate) = after {
+                accumulate.record(&graph, params, &inputs.state);
+            }
+            scaler.unscale(&graph, params.grads(), &inputs.state);
+            if let Some(replicas) = replicas {
+                replicas.agree_on_skip(&graph, params, &scaler, &inputs.state);
+            }
+            match config.clip {
+                None => {}
+                Some(GradientClip::Norm(max_norm)) => {
+                    let norm = replicas.map_or_else(|| params.grad_norm(&graph), |replicas| replicas.grad_norm(&graph, params));
+                    params.clip_grads_with_norm(&graph, &norm, max_norm);
+                }
+                Some(GradientClip::Value(limit)) => params.clip_grad_value(&graph, limit),
+            }
+            scaler.step(&graph, optimizer, params, inputs);
+            if let Some(replicas) = replicas {
+                let may_skip = accumulate.is_some() || is_scaled;
+                replicas.gather_stepped(&graph, params, may_skip.then_some(&inputs.state));
+            }
+        }
+        scaler.update(&graph);
+        let loss = match replicas {
+            None => loss,
+            Some(replicas) => replicas.all_reduce_and_ask(&graph, &loss, ReduceOp::Sum),
+        };
+        graph.store(&loss, state, &losses);
+        inputs.iter().for_each(|inputs| graph.advance(&inputs.state));
+        Ok(Self { graph, inputs, losses, scaler })
+    }
+
+    pub(crate) fn compile(self, device: &Device) -> Result<CompiledStep, Error> {
+        let Self { graph, inputs, losses, scaler } = self;
+        let executable = graph.compile(device)?;
+        Ok(CompiledStep { graph, executable, inputs, losses, scaler })
+    }
+}
+
+impl CompiledStep {
+    /// The state of the run: the batch index and the number of steps.
+    pub(crate) fn state(&self) -> &Persistent {
+        &self.inputs[0].state
+    }
+}
+
+/// With several batches per step, the recorded step is skipped for all batches but the last.
+fn check_skips(optimizer: &dyn Optimizer) -> Result<(), Error> {
+    if optimizer.skips() {
+        return Ok(());
+    }
+    let found = "the optimizer does not say that its steps can be skipped".to_owned();
+    Err(refused("accumulate", found, "an optimizer that does (`Optimizer::skips`), or one batch per step"))
+}
+
+fn refused(op: &'static str, found: String, expected: &'static str) -> Error {
+    Error::Tensor(brisk_nn::Error::Refused { op, found, expected })
+}
+
+/// A training step of your own, for loops that a [`Trainer`](crate::Trainer) does not run: several models, several optimizers, losses that are not a
+/// [`Task`](crate::Task)'s. It gathers the batch, records forward, loss, backward, scaling, clipping and the optimizers, and keeps the loss of each
+/// batch; [`run_epoch`](Self::run_epoch) replays it for each batch of an epoch.
+///
+/// # Examples
+/// A line through points, by least absolute deviations:
+/// ```
+/// use brisk_loader::{Order, Rows};
+/// use brisk_nn::tensor::LossReduction;
+/// use brisk_nn::tensor::program::Device;
+/// use brisk_nn::{Activation, Adam, Linear, ParametersBuilder, Schedule};
+/// use brisk_train::{Feed, FeedConfig, Standardisation, Step};
+///
+/// let points = Rows::new((0..100).map(|x| x as f32 / 100.0).collect::<Vec<_>>(), (0..100).map(|x| 3.0 - x as f32 / 50.0).collect::<Vec<_>>(), 1)?;
+/// let mut builder = ParametersBuilder::new();
+/// let line = Linear::new(&mut builder, "line", 1, 1, Activation::identity());
+/// let params = builder.build(7);
+/// let optimizer = Adam::new(&params);
+///
+/// let device = Device::cpu()?;
+/// let feed = Feed::new(&device, "points", &points, Order::Shuffled { seed: 7 }, 20, &FeedConfig::default())?;
+/// let step = Step::over(&device, &feed, &Standardisation::none(1))
+///     .train(&params, &optimizer, Schedule::Constant { lr: 0.05 })
+///     .record(|batch, params| line.forward(&params[0], &batch.x).squeeze(1).l1_loss(&batch.labels, LossReduction::Mean))?;
+/// let mut loss = f64::NAN;
+/// for epoch in 0..60 {
+///     loss = step.run_epoch(epoch)?.mean;
+/// }
+/// assert!(loss < 0.05, "{loss}");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Step<'a> {
+    device: Device,
+    feed: Feed<'a>,
+    step: CompiledStep,
+    schedules: Vec<Schedule>,
+    accumulate: usize,
+}
+
+/// A [`Step`] that is being set up.
+#[derive(Debug)]
+pub struct StepBuilder<'s, 'a> {
+    device: Device,
+    feed: Feed<'a>,
+    scale: Standardisation,
+    config: StepConfig,
+    trained: Vec<Trained<'s>>,
+    schedules: Vec<Schedule>,
+    frozen: Vec<&'s Parameters>,
+}
+
+impl<'a> Step<'a> {
+    /// Starts the set-up of a step over the batches of `feed`, whose columns are standardised by `scale`.
+    pub fn over<'s>(device: &Device, feed: &Feed<'a>, scale: &Standardisation) -> StepBuilder<'s, 'a> {
+        let config = StepConfig { precision: Precision::F32, scaler: GradScalerConfig::default(), clip: None, accumulate: 1 };
+        StepBuilder {
+            device: device.clone(),
+            feed: feed.clone(),
+            scale: scale.clone(),
+            config,
+            trained: Vec::new(),
+            schedules: Vec::new(),
+            frozen: Vec::new(),
+        }
+    }
+
+    /// Trains on every batch of an epoch, from 0, which determines the order of rows and the learning rates.
+    ///
+    /// # Errors
+    /// [`Error::NonFiniteLoss`] names the batch; [`Error::Tensor`] if the device fails; [`Error::Stream`] if the source of streamed rows does.
+    pub fn run_epoch(&self, epoch: usize) -> Result<EpochLoss, Error> {
+        let mut losses = Self::run_epoch_in_turn(&[self], epoch)?;
+        Ok(losses.remove(0))
+    }
+
+    /// Trains several steps over one feed in turn: on the first batch with each of them, then on the second, and so on. The losses are in the order of
+    /// the steps.
+    ///
+    /// # Errors
+    /// As [`run_epoch`](Self::run_epoch).
+    pub fn run_epoch_in_turn(steps: &[&Self], epoch: usize) -> Result<Vec<EpochLoss>, Error> {
+        let [first, ..] = steps else { return Ok(Vec::new()) };
+        for step in steps {
+            step.start_epoch(epoch)?;
+        }
+        let most = if steps.len() == 1 { BATCHES_AT_A_TIME } else { 1 };
+        first.feed.open(&first.device, |open| {
+            open.each_turn(epoch as u32, Cursor::Epoch, most, |turn| {
+                for step in steps {
+                    step.step.executable.run(turn.n_batches)?;
+                }
+                Ok(ControlFlow::Continue(()))
+            })
+        })?;
+        steps.iter().map(|step| step.losses(epoch)).collect()
+    }
+
+    fn start_epoch(&self, epoch: usize) -> Result<(), Error> {
+        let n_batches = self.feed.n_batches();
+        let first_step = epoch * n_batches.div_ceil(self.accumulate);
+        for (inputs, schedule) in self.step.inputs.iter().zip(&self.schedules) {
+            let rate = |batch: usize| schedule.rate(first_step + batch / self.accumulate) as f32;
+            self.device.write(&inputs.lr, &(0..n_batches).map(rate).collect::<Vec<_>>())?;
+            self.device.write_at(&inputs.state, 0, &[0_u32])?;
+        }
+        Ok(())
+    }
+
+    fn losses(&self, epoch: usize) -> Result<EpochLoss, Error> {
+        let losses: Vec<f32> = self.device.read(&self.step.losses)?;
+        let n_skipped = self.step.scaler.report(&self.device)?.n_skipped;
+        if let Some(step) = losses.iter().position(|loss| !loss.is_finite()).filter(|_| n_skipped == 0) {
+            return Err(Error::NonFiniteLoss { epoch: epoch + 1, step: step + 1, loss: losses[step] });
+        }
+        let finite = losses.iter().filter(|loss| loss.is_finite());
+        let mean = finite.clone().map(|&loss| f64::from(loss)).sum::<f64>() / finite.count() as f64;
+        Ok(EpochLoss { mean, batches: losses })
+    }
+
+    /// The recorded step, for [`Graph::planned_peak_bytes`].
+    pub fn graph(&self) -> &Graph {
+        &self.step.graph
+    }
+}
+
+/// Batches that are submitted at a time.
+const BATCHES_AT_A_TIME: usize = 64;
+
+/// The losses of an epoch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EpochLoss {
+    /// Their mean; that of the finite ones where steps were skipped.
+    pub mean: f64,
+    /// The loss of each batch.
+    pub batches: Vec<f32>,
+}
+
+impl<'s, 'a> StepBuilder<'s, 'a> {
+    /// Trains `params` by `optimizer` with the learning rates of `schedule`; may be called for several.
+    pub fn train(mut self, params: &'s Parameters, optimizer: &'s dyn Optimizer, schedule: Schedule) -> Self {
+        self.trained.push(Trained { params, optimizer });
+        self.schedules.push(schedule);
+        self
+    }
+
+    /// Makes `params` available to the loss without training them, as those that another step trains. Gradients pass through the operations that use
+    /// them.
+    pub fn freeze(mut self, params: &'s Parameters) -> Self {
+        self.frozen.push(params);
+        self
+    }
+
+    /// Sets the precision of matrix products; f16 scales the loss.
+    pub fn precision(mut self, precision: Precision) -> Self {
+        self.config.precision = precision;
+        self
+    }
+
+    /// Sets how the loss is scaled in f16.
+    pub fn scaler(mut self, scaler: GradScalerConfig) -> Self {
+        self.config.scaler = scaler;
+        self
+    }
+
+    /// Clips gradients that are too large.
+    pub fn clip(mut self, clip: GradientClip) -> Self {
+        self.config.clip = Some(clip);
+        self
+    }
+
+    /// Sets the batches per step of the optimizers, which use the mean of their gradients.
+    pub fn accumulate(mut self, n_batches: usize) -> Self {
+        self.config.accumulate = n_batches;
+        self
+    }
+
+    /// Records the step, given the loss as a function of the batch and the parameters: those that are [trained](Self::train) in their order, then those
+    /// that are [frozen](Self::freeze). Compiles it, and writes the initial values of the trained parameters and their optimizers to the device.
+    ///
+    /// # Errors
+    /// [`Error::Tensor`] with the first error of the recording, or if nothing is trained, or the device has no room.
+    #[track_caller]
+    pub fn record(self, loss: impl FnOnce(&BatchTensors, &[Bound]) -> Tensor) -> Result<Step<'a>, Error> {
+        let Self { device, feed, scale, config, trained, schedules, frozen } = self;
+        let recorded =
+            RecordedStep::record(&feed, &scale, &config, &trained, &frozen, None, |batch, _, bound| loss(batch, bound))?;
+        let step = recorded.compile(&device)?;
+        scale.write(&device)?;
+        step.scaler.write_initial(&device)?;
+        for (Trained { params, optimizer }, inputs) in trained.iter().zip(&step.inputs) {
+            params.write_initial(&device)?;
+            for (_, buffer) in optimizer.state() {
+                device.write(buffer, &vec![0.0_f32; buffer.len()])?;
+            }
+            device.write(&inputs.state, &[0_u32; STATE_LEN])?;
+        }
+        Ok(Step { device, feed, step, schedules, accumulate: config.accumulate })
+    }
+}

@@ -1,0 +1,99 @@
+//! What a model learns: the labels it takes, the loss it is trained by, and the metrics it is judged by.
+
+mod binary;
+mod classification;
+mod labels;
+mod regression;
+
+use std::fmt::Debug;
+
+use brisk_nn::tensor::{DType, Reduction, Tensor};
+
+use crate::metrics::Metric;
+
+pub use binary::Binary;
+pub use classification::Classification;
+pub use labels::Labels;
+pub use regression::Regression;
+
+/// A task that a [`Trainer`](crate::Trainer) trains a model for: [`Binary`], [`Classification`], [`Regression`], or one of your own. Dyn-compatible.
+///
+/// # Examples
+/// Counts, by the likelihood of a Poisson distribution whose logarithmic rate is the model's output:
+/// ```
+/// use brisk_nn::tensor::{LossReduction, Tensor};
+/// use brisk_train::metrics::{MeanAbsoluteError, Metric};
+/// use brisk_train::{LabelledRows, Labels, Task};
+///
+/// #[derive(Debug)]
+/// struct Counts;
+///
+/// impl Task for Counts {
+///     fn labels(&self) -> Labels {
+///         Labels::Numbers
+///     }
+///     fn n_outputs(&self) -> usize {
+///         1
+///     }
+///     fn loss(&self, outputs: &Tensor, rows: &LabelledRows) -> Tensor {
+///         rows.reduce(&outputs.squeeze(1).poisson_nll_loss(&rows.labels, LossReduction::None))
+///     }
+///     fn metrics(&self) -> Vec<Box<dyn Metric>> {
+///         vec![Box::new(MeanAbsoluteError::default())]
+///     }
+///     fn watched(&self) -> &str {
+///         "loss"
+///     }
+/// }
+/// ```
+pub trait Task: Debug {
+    /// Which labels the rows must have. They are checked before anything is trained.
+    fn labels(&self) -> Labels;
+
+    /// Columns of the model's output.
+    fn n_outputs(&self) -> usize;
+
+    /// Records the loss of a batch: a tensor without dimensions.
+    ///
+    /// # Shapes
+    /// `outputs`: `[n, n_outputs]`, what the model returned.
+    fn loss(&self, outputs: &Tensor, rows: &LabelledRows) -> Tensor;
+
+    /// The metrics of an evaluation, in the order in which they are shown. Their names must differ, and none may be `loss`: the loss is always
+    /// reported.
+    fn metrics(&self) -> Vec<Box<dyn Metric>>;
+
+    /// The metric that says which epoch was the best, by which a run stops early unless another is chosen: the name of one of
+    /// [`metrics`](Self::metrics), or `loss`.
+    fn watched(&self) -> &str;
+}
+
+/// The labels and weights of a batch as tensors, for [`Task::loss`].
+#[derive(Debug, Clone)]
+pub struct LabelledRows {
+    /// `[n]`: u32 where the task's labels are [classes](Labels::Classes), else f32.
+    pub labels: Tensor,
+    /// `[n]` f32: what each row weighs; 0 for the padding of a short last batch.
+    pub weights: Tensor,
+    /// Whether the loss is the weighted mean over the batch, or the weighted sum: where each of several replicas has some rows of a batch, their
+    /// weights are already divided by the sum of all.
+    pub reduction: Reduction,
+}
+
+impl LabelledRows {
+    /// The losses of rows as one number: `Σ w l / Σ w`, or `Σ w l`, as [`reduction`](Self::reduction) says.
+    ///
+    /// # Shapes
+    /// `losses`: `[n]` or `[n, 1]`.
+    /// # Errors
+    /// [`Shape`](brisk_nn::Error::Shape) for any other shape.
+    #[track_caller]
+    pub fn reduce(&self, losses: &Tensor) -> Tensor {
+        let losses = if losses.shape().len() == 2 { losses.squeeze(1) } else { losses.clone() };
+        let weighted = losses.cast(DType::F32).multiply(&self.weights);
+        match self.reduction {
+            Reduction::Mean => weighted.sum(..) / self.weights.sum(..),
+            Reduction::Sum => weighted.sum(..),
+        }
+    }
+}

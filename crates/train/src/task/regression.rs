@@ -1,0 +1,96 @@
+use brisk_nn::tensor::{LossReduction, Tensor};
+
+use super::{LabelledRows, Labels, Task};
+use crate::metrics::{MeanAbsoluteError, Metric, PinballLoss, RSquared, RootMeanSquaredError};
+
+/// A number for each row: the model returns one, labels are finite numbers. Trained by the squared error unless another loss is chosen; judged by
+/// the root of the mean squared error (watched, except for quantiles), the mean absolute error and R².
+///
+/// # Examples
+/// ```
+/// use brisk_train::Regression;
+///
+/// // The price that nine in ten stay below.
+/// let task = Regression::quantile(0.9);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Regression {
+    loss: RegressionLoss,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum RegressionLoss {
+    Squared,
+    Absolute,
+    Huber { delta: f32 },
+    Quantile { quantile: f32 },
+}
+
+impl Default for Regression {
+    fn default() -> Self {
+        Self::mse()
+    }
+}
+
+impl Regression {
+    /// By the squared error: the model learns the mean.
+    pub fn mse() -> Self {
+        Self { loss: RegressionLoss::Squared }
+    }
+
+    /// By the absolute error: the model learns the median.
+    pub fn l1() -> Self {
+        Self { loss: RegressionLoss::Absolute }
+    }
+
+    /// By the squared error up to `delta`, and the absolute error beyond it, which outliers disturb less.
+    pub fn huber(delta: f32) -> Self {
+        Self { loss: RegressionLoss::Huber { delta } }
+    }
+
+    /// By the pinball loss: the model learns the value that this fraction of labels is below. Watches that loss.
+    pub fn quantile(quantile: f32) -> Self {
+        Self { loss: RegressionLoss::Quantile { quantile } }
+    }
+}
+
+impl Task for Regression {
+    fn labels(&self) -> Labels {
+        Labels::Numbers
+    }
+
+    fn n_outputs(&self) -> usize {
+        1
+    }
+
+    #[track_caller]
+    fn loss(&self, outputs: &Tensor, rows: &LabelledRows) -> Tensor {
+        let predictions = outputs.squeeze(1);
+        let losses = match self.loss {
+            RegressionLoss::Squared => return predictions.mse_loss(&rows.labels, &rows.weights, rows.reduction),
+            RegressionLoss::Absolute => predictions.l1_loss(&rows.labels, LossReduction::None),
+            RegressionLoss::Huber { delta } => predictions.huber_loss(&rows.labels, delta, LossReduction::None),
+            RegressionLoss::Quantile { quantile } => predictions.quantile_loss(&rows.labels, quantile, LossReduction::None),
+        };
+        rows.reduce(&losses)
+    }
+
+    fn metrics(&self) -> Vec<Box<dyn Metric>> {
+        let mut metrics: Vec<Box<dyn Metric>> = vec![
+            Box::new(RootMeanSquaredError::default()),
+            Box::new(MeanAbsoluteError::default()),
+            Box::new(RSquared::default()),
+        ];
+        if let RegressionLoss::Quantile { quantile } = self.loss {
+            metrics.push(Box::new(PinballLoss::new(f64::from(quantile))));
+        }
+        metrics
+    }
+
+    fn watched(&self) -> &str {
+        match self.loss {
+            RegressionLoss::Quantile { .. } => "pinball_loss",
+            _ => "rmse",
+        }
+    }
+}

@@ -1,0 +1,183 @@
+mod fit;
+mod losses;
+mod resume;
+mod state;
+mod validation;
+
+use brisk_loader::{Order, RowSource};
+use brisk_nn::tensor::Graph;
+use brisk_nn::tensor::program::Device;
+use brisk_nn::{Optimizer, Parameters};
+
+use crate::feed::inspect::{check_all_finite, check_codes_and_weights, layout_of};
+use crate::feed::{Feed, FeedConfig, FeedElement};
+use crate::flat::Flat;
+use crate::memory_check::check_memory;
+use crate::scorer::{EVALUATION_ROWS, RecordedScorer};
+use crate::step::{CompiledStep, RecordedStep, StepConfig, Trained};
+use crate::{
+    BatchTensors, DataParallel, Described, Error, LabelledRows, Learner, RowDigest, Scorer, Standardisation, StateMemory, Task,
+    TrainerConfig, Warning,
+};
+
+pub(crate) use validation::measured;
+
+use validation::Validation;
+
+pub use fit::{Ended, EpochMetrics, FitReport, Outputs};
+
+/// A training run that has been prepared: rows on the device or ready to be streamed, step and evaluation recorded and compiled, memory
+/// planned. [`Trainer::prepare`](crate::Trainer::prepare) makes one.
+///
+/// The whole step (batch, forward, loss, backward, optimizer) is one recorded program; an epoch is a number of replays of it, and
+/// nothing is read back before the epoch ends.
+#[derive(Debug)]
+pub struct Training<'a> {
+    config: TrainerConfig,
+    device: Device,
+    params: &'a Parameters,
+    optimizer: &'a dyn Optimizer,
+    scale: Standardisation,
+    train: Feed<'a>,
+    validation: Validation,
+    step: CompiledStep,
+    scorer: Scorer<'a>,
+    /// The replicas that share the rows of each batch.
+    replicas: Option<&'a DataParallel>,
+    digests: [RowDigest; 2],
+    warnings: Vec<Warning>,
+}
+
+/// How a run is set up, besides what it learns from which rows.
+#[derive(Debug)]
+pub(crate) struct Setup<'s, 'a> {
+    pub(crate) device: &'s Device,
+    pub(crate) config: TrainerConfig,
+    pub(crate) feed: &'s FeedConfig,
+    /// How columns are standardised, if not by the training rows.
+    pub(crate) scale: Option<Standardisation>,
+    pub(crate) replicas: Option<&'a DataParallel>,
+}
+
+impl<'a> Training<'a> {
+    #[track_caller]
+    pub(crate) fn new<S, V>(
+        setup: Setup<'_, 'a>,
+        learner: Learner<'a>,
+        task: &dyn Task,
+        (train, valid): (&'a S, &'a V),
+    ) -> Result<Self, Error>
+    where
+        S: RowSource<Feature: FeedElement>,
+        V: RowSource<Feature: FeedElement>,
+    {
+        let Setup { device, config, feed, scale, replicas } = setup;
+        let Learner { module, params, optimizer } = learner;
+        if let Some(replicas) = replicas {
+            let order = feed.order.as_ref().map_or("shuffled".to_owned(), ToString::to_string);
+            let order = Described { what: "order".to_owned(), is: order };
+            replicas.agree(config.described().into_iter().chain([order]).collect())?;
+            replicas.agree_on_model(params, optimizer)?;
+        }
+        check_memory(device, params, optimizer, &[], replicas)?;
+        if train.n_cols() != valid.n_cols() {
+            return Err(Error::ColumnCount { set: "valid", found: valid.n_cols(), expected: train.n_cols() });
+        }
+        layout_of("train", train)?;
+        if valid.n_rows() == 0 {
+            return Err(Error::NothingHeldOut { n_train_rows: train.n_rows() });
+        }
+        layout_of("valid", valid)?;
+        let digests = [RowDigest::of("train", train)?, RowDigest::of("valid", valid)?];
+        if let Some(replicas) = replicas {
+            let rows = [("train", train.n_rows()), ("valid", valid.n_rows())].into_iter().zip(digests);
+            replicas.agree(rows.map(|((set, n_rows), digest)| described_rows(set, n_rows, train.n_cols(), digest)).collect())?;
+        }
+        task.labels().read("train", train)?;
+        let valid_labels = task.labels().read("valid", valid)?;
+        check_codes_and_weights("train", train, module.categories(), config.batch_rows)?;
+        check_codes_and_weights("valid", valid, module.categories(), 1)?;
+        let validation = Validation::new(task, &config, valid_labels)?;
+        validation.check_classes(train.n_rows())?;
+        let scale = scale.map_or_else(|| Standardisation::of("train", train), |scale| scale.checked(train.n_cols()))?;
+        scale.write(device)?;
+
+        let order = feed.order.clone().unwrap_or(Order::Shuffled { seed: config.seed });
+        let feed = FeedConfig { labels: task.labels().dtype(), ..feed.clone() };
+        let train = Feed::new(device, "train", train, order, config.batch_rows, &feed)?;
+        let left = feed.budget_bytes.map(|budget| budget.saturating_sub(train.len_bytes()));
+        let feed = FeedConfig { budget_bytes: left, ..feed };
+        // Resident rows are checked when they are uploaded, the training rows above, and rows that will be streamed here.
+        let valid_source = valid;
+        let valid = Feed::new(device, "valid", valid_source, Order::Sequential, EVALUATION_ROWS, &feed)?;
+        if valid.fact().is_streamed() {
+            check_all_finite("valid", valid_source)?;
+        }
+
+        let warnings = config.warnings(train.n_rows());
+        let config = TrainerConfig { batch_rows: train.batch_rows(), ..config };
+        let TrainerConfig { precision, scaler, clip, accumulate, .. } = config;
+        let step_config = StepConfig { precision, scaler, clip, accumulate };
+        let trained = [Trained { params, optimizer }];
+        let step = RecordedStep::record(&train, &scale, &step_config, &trained, &[], replicas, |batch, reduction, bound| {
+            let outputs = batch.outputs(module, &bound[0], task);
+            let BatchTensors { labels, weights, .. } = batch;
+            task.loss(&outputs, &LabelledRows { labels: labels.clone(), weights: weights.clone(), reduction })
+        })?;
+        let scorer = RecordedScorer::record(device, module, params, &valid, &scale, config.precision, replicas, Some(task))?;
+        check_memory(device, params, optimizer, &[&step.graph, scorer.graph()], replicas)?;
+        let (step, scorer) = (step.compile(device)?, scorer.compile(device)?);
+        let device = device.clone();
+        let training =
+            Self { config, device, params, optimizer, scale, train, validation, step, scorer, digests, replicas, warnings };
+        training.start_over()?;
+        Ok(training)
+    }
+
+    fn flat(&self) -> Flat<'_> {
+        Flat { params: self.params, replicas: self.replicas }
+    }
+
+    /// The recorded step and evaluation, for [`Graph::planned_peak_bytes`].
+    pub fn graphs(&self) -> [&Graph; 2] {
+        [&self.step.graph, self.scorer.graph()]
+    }
+
+    /// Settings that are allowed and hardly ever meant. The caller shows them; nothing here prints.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
+    }
+
+    /// Digests of the training rows and of the validation rows.
+    pub fn row_digests(&self) -> [RowDigest; 2] {
+        self.digests
+    }
+
+    /// The memory that the model takes on this device, by the plan: all of its state, or this replica's part. Rows, and accumulated gradients, come on top.
+    ///
+    /// # Errors
+    /// [`Error::Tensor`].
+    pub fn memory(&self) -> Result<StateMemory, Error> {
+        StateMemory::of(self.params, self.optimizer, &self.graphs())
+    }
+
+    /// How columns are standardised: by mean and deviation of the training rows.
+    pub fn scale(&self) -> &Standardisation {
+        &self.scale
+    }
+
+    /// The training rows, and how they reach the device.
+    pub fn train_rows(&self) -> &Feed<'a> {
+        &self.train
+    }
+
+    /// The validation rows, and how they reach the device.
+    pub fn valid_rows(&self) -> &Feed<'a> {
+        self.scorer.feed()
+    }
+}
+
+/// A set of rows, for replicas to compare.
+pub(crate) fn described_rows(set: &str, n_rows: usize, n_cols: usize, digest: RowDigest) -> Described {
+    Described { what: format!("{set} rows"), is: format!("{n_rows} rows of {n_cols} columns with digest {digest}") }
+}

@@ -1,0 +1,81 @@
+//! What a run is judged by: the metrics of its task on the validation rows.
+
+use std::cell::RefCell;
+
+use super::TrainerConfig;
+use crate::metrics::{Metric, MetricValue, Scored};
+use crate::{Error, Labels, Mode, Task};
+
+/// The metrics of a task, the labels that they compare with, and which of them decides.
+#[derive(Debug)]
+pub(super) struct Validation {
+    labels: Vec<f32>,
+    kind: Labels,
+    metrics: RefCell<Vec<Box<dyn Metric>>>,
+    watched: String,
+    mode: Mode,
+}
+
+impl Validation {
+    /// The metrics of `task` on rows with these labels.
+    ///
+    /// # Errors
+    /// [`Error::UnknownMetric`] if early stopping, or the task itself, watches a metric that the task does not have.
+    pub(super) fn new(task: &dyn Task, config: &TrainerConfig, labels: Vec<f32>) -> Result<Self, Error> {
+        let metrics = task.metrics();
+        let watched = config.early_stopping.as_ref().and_then(|early_stopping| early_stopping.monitor.clone());
+        let watched = watched.unwrap_or_else(|| format!("valid_{}", task.watched()));
+        let named = metrics.iter().map(|metric| (format!("valid_{}", metric.name()), metric.mode()));
+        let known: Vec<(String, Mode)> = named.chain(LOSSES.map(|name| (name.to_owned(), Mode::Min))).collect();
+        let Some(&(_, mode)) = known.iter().find(|(name, _)| *name == watched) else {
+            let known = known.into_iter().map(|(name, _)| name).collect();
+            return Err(Error::UnknownMetric { found: watched, known });
+        };
+        Ok(Self { labels, kind: task.labels(), metrics: RefCell::new(metrics), watched, mode })
+    }
+
+    /// Reports an area under the curve that does not exist now rather than after an epoch.
+    ///
+    /// # Errors
+    /// [`Error::HeldOutOneClass`].
+    pub(super) fn check_classes(&self, n_train_rows: usize) -> Result<(), Error> {
+        let [first, ..] = self.labels[..] else { return Ok(()) };
+        let needs_both = self.kind == Labels::Binary && self.metrics.borrow().iter().any(|metric| metric.name() == "auc");
+        if needs_both && self.labels.iter().all(|&label| label == first) {
+            return Err(Error::HeldOutOneClass { n_rows: self.labels.len(), n_train_rows, class: u8::from(first != 0.0) });
+        }
+        Ok(())
+    }
+
+    /// The name of the metric that decides which epoch is the best, such as `valid_auc`.
+    pub(super) fn watched(&self) -> &str {
+        &self.watched
+    }
+
+    /// Whether more of it is better.
+    pub(super) fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// All metrics that are numbers, by name, given the model's outputs for all rows, and the losses.
+    pub(super) fn measure(&self, outputs: &[f32], train_loss: f64, valid_loss: f64) -> Result<Vec<(String, f64)>, Error> {
+        let mut found = vec![(LOSSES[0].to_owned(), train_loss), (LOSSES[1].to_owned(), valid_loss)];
+        for metric in self.metrics.borrow_mut().iter_mut() {
+            if let MetricValue::Number(value) = measured(metric.as_mut(), outputs, &self.labels)? {
+                found.push((format!("valid_{}", metric.name()), value));
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The losses that every run has.
+const LOSSES: [&str; 2] = ["train_loss", "valid_loss"];
+
+/// One metric over rows with one label each.
+pub(crate) fn measured(metric: &mut dyn Metric, outputs: &[f32], labels: &[f32]) -> Result<MetricValue, Error> {
+    metric.reset();
+    let n_outputs = outputs.len() / labels.len().max(1);
+    metric.update(&Scored { outputs, n_outputs, labels, n_labels: 1, weights: None })?;
+    metric.compute()
+}

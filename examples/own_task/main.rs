@@ -1,0 +1,105 @@
+//! A task of your own: counts, learned by the likelihood of a Poisson distribution and judged by a metric of your own, the mean deviance.
+//!
+//! `cargo run --release --example own_task`
+
+use anyhow::{Result, ensure};
+use brisk_loader::{Rows, split};
+use brisk_nn::tensor::program::Device;
+use brisk_nn::tensor::{LossReduction, Tensor};
+use brisk_nn::{Activation, Mlp, MlpConfig, Philox};
+use brisk_train::metrics::{Metric, MetricValue, Scored};
+use brisk_train::{Error, LabelledRows, Labels, Mode, Model, Task, Trainer};
+
+/// Counts: the model's output is the logarithm of the expected count.
+#[derive(Debug)]
+struct Counts;
+
+impl Task for Counts {
+    fn labels(&self) -> Labels {
+        Labels::Numbers
+    }
+
+    fn n_outputs(&self) -> usize {
+        1
+    }
+
+    fn loss(&self, outputs: &Tensor, rows: &LabelledRows) -> Tensor {
+        rows.reduce(&outputs.squeeze(1).poisson_nll_loss(&rows.labels, LossReduction::None))
+    }
+
+    fn metrics(&self) -> Vec<Box<dyn Metric>> {
+        vec![Box::new(Deviance::default())]
+    }
+
+    fn watched(&self) -> &str {
+        "deviance"
+    }
+}
+
+/// The mean deviance of a Poisson distribution, `2 (y log(y / e^x) - (y - e^x))`: scikit-learn's `mean_poisson_deviance`.
+#[derive(Debug, Default)]
+struct Deviance {
+    sum: f64,
+    n_rows: usize,
+}
+
+impl Metric for Deviance {
+    fn name(&self) -> &str {
+        "deviance"
+    }
+
+    fn mode(&self) -> Mode {
+        Mode::Min
+    }
+
+    fn reset(&mut self) {
+        *self = Self::default();
+    }
+
+    fn update(&mut self, rows: &Scored<'_>) -> Result<(), Error> {
+        for (&x, &y) in rows.outputs.iter().zip(rows.labels) {
+            let (expected, y) = (f64::from(x).exp(), f64::from(y));
+            let log = if y > 0.0 { y * (y / expected).ln() } else { 0.0 };
+            self.sum += 2.0 * (log - (y - expected));
+        }
+        self.n_rows += rows.labels.len();
+        Ok(())
+    }
+
+    fn compute(&self) -> Result<MetricValue, Error> {
+        Ok(MetricValue::Number(self.sum / self.n_rows as f64))
+    }
+}
+
+fn main() -> Result<()> {
+    let [train, valid, test] = split(counts(6000)?, 7, [0.8, 0.1, 0.1])?;
+    let sizes = MlpConfig { n_inputs: 3, hidden: vec![32, 32], n_outputs: 1, activation: Activation::silu() };
+    let mut model = Model::new(7, |params| Mlp::new(params, &sizes));
+    let before = model.evaluate(&Counts, &test)?;
+    Trainer::new(&Device::best()?).batch_rows(64).max_epochs(12).learning_rate(3e-3).fit(&mut model, &Counts, &train, &valid)?;
+    let after = model.evaluate(&Counts, &test)?;
+    println!("before: {before}");
+    println!("after:  {after}");
+    // The deviance of the true rates is about 1.1.
+    ensure!(after.get("deviance").is_some_and(|deviance| deviance < 1.4), "the network has not learned the rates");
+    Ok(())
+}
+
+/// Counts whose rates depend on three columns.
+fn counts(n_rows: u32) -> Result<Rows> {
+    let (mut features, mut labels) = (Vec::new(), Vec::new());
+    for row in 0..n_rows {
+        let random = Philox::new(u64::from(row));
+        let x = [0, 1, 2].map(|i| 2.0 * random.uniform(i, 0) - 1.0);
+        let rate = (1.0 + x[0] - 2.0 * x[1] * x[2]).exp();
+        // Knuth: uniform numbers until their product is below e^-rate.
+        let (mut product, mut count) = (random.uniform(8, 0), 0);
+        while product > (-rate).exp() && count < 100 {
+            count += 1;
+            product *= random.uniform(8 + count, 0);
+        }
+        features.extend(x);
+        labels.push(count as f32);
+    }
+    Ok(Rows::new(features, labels, 3)?)
+}

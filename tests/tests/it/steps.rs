@@ -1,0 +1,113 @@
+//! Training loops of one's own.
+
+use brisk_loader::{Order, Rows};
+use brisk_nn::tensor::{LossReduction, Precision};
+use brisk_nn::{Activation, Adam, Linear, Parameters, ParametersBuilder, Schedule, Sgd};
+use brisk_train::{Error, Feed, FeedConfig, GradientClip, Standardisation, Step};
+
+use crate::gpu::cpu;
+
+/// `y = 3 - 2 x` at 100 points.
+fn points() -> Rows {
+    let x: Vec<f32> = (0..100).map(|i| i as f32 / 100.0).collect();
+    let y = x.iter().map(|x| 3.0 - 2.0 * x).collect();
+    Rows::new(x, y, 1).expect("as many labels as rows")
+}
+
+fn line(name: &str) -> (Linear, Parameters) {
+    let mut builder = ParametersBuilder::new();
+    (Linear::new(&mut builder, name, 1, 1, Activation::identity()), builder.build(7))
+}
+
+#[test]
+fn an_epoch_starts_with_its_first_batch_each_time() -> Result<(), Error> {
+    let (device, rows, (line, params)) = (cpu(1), points(), line("line"));
+    let feed = Feed::new(&device, "points", &rows, Order::Sequential, 30, &FeedConfig::default())?;
+    let sgd = Sgd::new(&params);
+    // A rate of 0 leaves the parameters as they are, so that the losses of all epochs are the same.
+    let step = Step::over(&device, &feed, &Standardisation::none(1))
+        .train(&params, &sgd, Schedule::Constant { lr: 0.0 })
+        .record(|batch, params| {
+            line.forward(&params[0], &batch.x).squeeze(1).mse_loss(&batch.labels, &batch.weights, Default::default())
+        })?;
+    let first = step.run_epoch(0)?;
+    assert_eq!(first.batches.len(), 4, "the last batch is short");
+    for epoch in 1..3 {
+        assert_eq!(step.run_epoch(epoch)?, first, "epoch {epoch}");
+    }
+    Ok(())
+}
+
+#[test]
+fn two_models_train_in_one_step_as_in_two() -> Result<(), Error> {
+    let (device, rows) = (cpu(1), points());
+    let feed = Feed::new(&device, "points", &rows, Order::Shuffled { seed: 1 }, 20, &FeedConfig::default())?;
+    let (scale, lr) = (Standardisation::none(1), Schedule::Constant { lr: 0.05 });
+    for precision in [Precision::F32, Precision::F16] {
+        let ((first, a), (second, b)) = (line("first"), line("second"));
+        let ((adam_a, adam_b), (sgd_a, sgd_b)) = ((Adam::new(&a), Adam::new(&b)), (Sgd::new(&a), Sgd::new(&b)));
+        let builder = || Step::over(&device, &feed, &scale).precision(precision).clip(GradientClip::Norm(10.0));
+        let loss = |line: &Linear, params: &brisk_nn::Bound, batch: &brisk_train::BatchTensors| {
+            line.forward(params, &batch.x).squeeze(1).l1_loss(&batch.labels, LossReduction::Mean)
+        };
+        let together = builder()
+            .train(&a, &adam_a, lr)
+            .train(&b, &sgd_b, lr)
+            .record(|batch, params| loss(&first, &params[0], batch) + loss(&second, &params[1], batch))?;
+        for epoch in 0..5 {
+            together.run_epoch(epoch)?;
+        }
+        let expected: [Vec<f32>; 2] = [device.read(a.values())?, device.read(b.values())?];
+        let steps = [
+            builder().train(&a, &adam_a, lr).record(|batch, params| loss(&first, &params[0], batch))?,
+            builder().train(&b, &sgd_b, lr).record(|batch, params| loss(&second, &params[0], batch))?,
+        ];
+        for epoch in 0..5 {
+            Step::run_epoch_in_turn(&[&steps[0], &steps[1]], epoch)?;
+        }
+        let found: [Vec<f32>; 2] = [device.read(a.values())?, device.read(b.values())?];
+        assert_eq!(found, expected, "{precision}");
+        drop(sgd_a);
+        drop(adam_b);
+    }
+    Ok(())
+}
+
+#[test]
+fn frozen_parameters_pass_gradients_on_and_stay() -> Result<(), Error> {
+    let (device, rows, (inner, a), (outer, b)) = (cpu(1), points(), line("inner"), line("outer"));
+    let feed = Feed::new(&device, "points", &rows, Order::Sequential, 50, &FeedConfig::default())?;
+    let adam = Adam::new(&a);
+    b.write_initial(&device)?;
+    let before: Vec<f32> = device.read(b.values())?;
+    let step = Step::over(&device, &feed, &Standardisation::none(1))
+        .train(&a, &adam, Schedule::Constant { lr: 0.05 })
+        .freeze(&b)
+        .record(|batch, params| {
+            let x = outer.forward(&params[1], &inner.forward(&params[0], &batch.x));
+            x.squeeze(1).l1_loss(&batch.labels, LossReduction::Mean)
+        })?;
+    let (first, mut last) = (step.run_epoch(0)?.mean, f64::NAN);
+    for epoch in 1..100 {
+        last = step.run_epoch(epoch)?.mean;
+    }
+    assert!(last < 0.2 * first, "{first} to {last}");
+    assert_eq!(device.read::<f32>(b.values())?, before, "what is frozen does not change");
+    Ok(())
+}
+
+#[test]
+fn mistakes_are_named() -> Result<(), Error> {
+    let (device, rows, (line, params)) = (cpu(1), points(), line("line"));
+    let feed = Feed::new(&device, "points", &rows, Order::Sequential, 50, &FeedConfig::default())?;
+    let (scale, sgd) = (Standardisation::none(1), Sgd::new(&params));
+    let nothing = Step::over(&device, &feed, &scale).record(|batch, _| batch.x.sum(..)).expect_err("nothing is trained");
+    assert!(nothing.to_string().contains("a step without parameters"), "{nothing}");
+    let lr = Schedule::Constant { lr: 1e30 };
+    let step = Step::over(&device, &feed, &scale).train(&params, &sgd, lr).record(|batch, params| {
+        line.forward(&params[0], &batch.x).squeeze(1).mse_loss(&batch.labels, &batch.weights, Default::default())
+    })?;
+    let error = (0..4).map(|epoch| step.run_epoch(epoch)).find_map(Result::err).expect("it diverges");
+    assert!(matches!(error, Error::NonFiniteLoss { .. }), "{error}");
+    Ok(())
+}
