@@ -29,13 +29,14 @@ fn main() -> Result<()> {
     let fake = |batch: &BatchTensors, params: &Bound| generator.forward(params, &batch.x.narrow(1, 2..4));
 
     // The discriminator tells points of the ring from generated ones; the generator is trained to be taken for real.
-    let (lr, scale) = (Schedule::Constant { lr: 1e-3 }, Standardisation::none(4));
-    let d_step = Step::over(&device, &feed, &scale).train(&d_params, &d_adam, lr).freeze(&g_params).record(|batch, params| {
-        let [of_real, of_fake] = [real(batch), fake(batch, &params[1])].map(|x| discriminator.forward(&params[0], &x));
-        (-of_real).softplus().mean(..) + of_fake.softplus().mean(..)
-    })?;
+    let (lr, scale) = (Schedule::constant(1e-3), Standardisation::none(4));
+    let d_step =
+        Step::over(&device, &feed, &scale).train(&d_params, &d_adam, &lr).freeze(&g_params).record(|batch, params| {
+            let [of_real, of_fake] = [real(batch), fake(batch, &params[1])].map(|x| discriminator.forward(&params[0], &x));
+            (-of_real).softplus().mean(..) + of_fake.softplus().mean(..)
+        })?;
     let g_step = Step::over(&device, &feed, &scale)
-        .train(&g_params, &g_adam, lr)
+        .train(&g_params, &g_adam, &lr)
         .freeze(&d_params)
         .record(|batch, params| (-discriminator.forward(&params[1], &fake(batch, &params[0]))).softplus().mean(..))?;
     for epoch in 0..40 {

@@ -20,7 +20,7 @@ fn main() -> Result<()> {
     let report = Trainer::new(&Device::best()?)
         .batch_rows(256)
         .max_epochs(20)
-        .schedule(Schedule::one_cycle(3e-3, 20 * 49))
+        .schedule(Schedule::one_cycle(3e-3))
         .early_stopping(EarlyStopping::on("valid_accuracy").patience(5))
         .progress()
         .fit(&mut model, &Classification::of(26), &train, &valid)?;

@@ -76,7 +76,7 @@ fn run(options: &Options) -> Result<()> {
 
     let device = options.device.builder().open()?;
     params.write_initial(&device)?;
-    device.write(&inputs.lr, &Schedule::one_cycle(0.02, N_STEPS).table(0..N_STEPS))?;
+    device.write(&inputs.lr, &Schedule::one_cycle(0.02).table(0..N_STEPS, N_STEPS))?;
     let evaluate = || -> Result<f32> {
         retrieval.compile(&device)?.run(1)?;
         Ok(device.read::<f32>(&found)?[0])

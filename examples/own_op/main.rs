@@ -83,7 +83,7 @@ fn run(options: &Options) -> Result<()> {
 
     let device = options.device.builder().open()?;
     params.write_initial(&device)?;
-    device.write(&inputs.lr, &Schedule::one_cycle(0.05, N_STEPS).table(0..N_STEPS))?;
+    device.write(&inputs.lr, &Schedule::one_cycle(0.05).table(0..N_STEPS, N_STEPS))?;
     graph.compile(&device)?.run(N_STEPS)?;
     let losses: Vec<f32> = device.read(&losses)?;
     print::result(graph.report())?;

@@ -48,7 +48,7 @@ pub use optimizer::{Adam, Optimizer, Sgd, StepInputs};
 pub use parameter_group::ParameterGroup;
 pub use parameters::{Bound, Entry, ParameterId, Parameters, ParametersBuilder};
 pub use pool2d::{AvgPool2d, GlobalAvgPool2d, GlobalMaxPool2d, MaxPool2d};
-pub use schedule::Schedule;
+pub use schedule::{RateFn, Schedule, Steps};
 pub use sequential::Sequential;
 pub use together::Together;
 

@@ -1,20 +1,23 @@
 //! Learning rates as a function of the step.
 
-use std::f64::consts::PI;
-use std::fmt;
-use std::ops::Range;
-
+mod check;
+mod display;
+mod rate;
+mod rate_fn;
+mod steps;
 #[cfg(test)]
 mod tests;
 
+pub use rate_fn::RateFn;
+pub use steps::Steps;
+
 /// The learning rate of each step, the first being step 0.
 ///
-/// A schedule is data and has no state: the rate of any step can be asked for, in any order, so resuming a run needs nothing but
-/// its step. A device takes the rates of an epoch as one table, written before the epoch starts ([`Schedule::table`]).
+/// A schedule is data and has no state: [`Schedule::rate`] gives the rate of any step, in any order, so resuming a run needs only its
+/// step. A device takes the rates of an epoch as one table, written before the epoch starts ([`Schedule::table`]).
 ///
 /// # Units
-/// Steps are optimizer updates, not epochs. To lower a rate once an epoch, count its length in updates: a `step_size` of
-/// `2 * updates_per_epoch`.
+/// Steps are optimizer updates, not epochs. A length is a number of steps or a share of the run's steps ([`Steps`]): `500` or `0.1`.
 /// # Reference
 /// `torch.optim.lr_scheduler`, whose names the fields keep. The rate of step `n` here is PyTorch's after `n` calls of
 /// `scheduler.step()`, which is what its optimizer then uses.
@@ -22,12 +25,18 @@ mod tests;
 /// ```
 /// use brisk_nn::Schedule;
 ///
-/// let schedule = Schedule::one_cycle(0.4, 100);
-/// assert!((schedule.rate(0) - 0.016).abs() < 1e-12);
-/// assert!((schedule.rate(29) - 0.4).abs() < 1e-12);
-/// assert_eq!(schedule.table(0..100).len(), 100);
+/// // Up for the first 30 % of the run and down to almost nothing, whatever the run's length.
+/// let schedule = Schedule::one_cycle(0.4);
+/// assert!((schedule.rate(0, 100) - 0.016).abs() < 1e-12);
+/// assert!((schedule.rate(29, 100) - 0.4).abs() < 1e-12);
+/// assert_eq!(schedule.table(0..100, 100).len(), 100);
+///
+/// // 10 steps of warm-up, then a tenth of the rate after half of the other steps.
+/// let schedule = Schedule::step(0.1, 0.5, 0.1).warmup(10);
+/// assert_eq!(schedule.rate(10, 110), 0.1);
+/// assert!((schedule.rate(60, 110) - 0.01).abs() < 1e-12);
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Schedule {
     /// The same rate at every step.
     Constant {
@@ -45,84 +54,167 @@ pub enum Schedule {
         div_factor: f64,
         /// The last rate is the first one divided by this.
         final_div_factor: f64,
-        /// How many steps there are. The last one's rate stays in force after them, where PyTorch raises an error.
-        total_steps: usize,
+        /// The length of the cycle. The last rate stays in force after it, where PyTorch raises an error.
+        total_steps: Steps,
     },
-    /// Down from `lr` to `eta_min` along half a cosine, and, if training goes on, up again in the next `t_max` steps. PyTorch's
+    /// Down from `lr` to `eta_min` along half a cosine, and up again in the next `t_max` steps if the run continues. PyTorch's
     /// `CosineAnnealingLR`.
     CosineAnnealing {
         /// The first rate.
         lr: f64,
-        /// The step at which the rate is `eta_min`. At 0 it is `eta_min` from the start.
-        t_max: usize,
+        /// The step at which the rate is `eta_min`.
+        t_max: Steps,
         /// The lowest rate.
+        eta_min: f64,
+    },
+    /// Down from `lr` towards `eta_min` along half a cosine, then from `lr` again, in periods that grow by a factor. PyTorch's
+    /// `CosineAnnealingWarmRestarts`.
+    CosineWarmRestarts {
+        /// The first rate of each period.
+        lr: f64,
+        /// The length of the first period.
+        t_0: Steps,
+        /// Each period is this many times as long as the one before.
+        t_mult: usize,
+        /// The rate that a period approaches.
         eta_min: f64,
     },
     /// Multiplied by `gamma` every `step_size` steps. PyTorch's `StepLR`.
     Step {
         /// The first rate.
         lr: f64,
-        /// How many steps each rate is in force. 0 counts as 1.
-        step_size: usize,
-        /// What the rate is multiplied by.
+        /// How many steps each rate is in force.
+        step_size: Steps,
+        /// The factor.
         gamma: f64,
     },
+    /// Multiplied by `gamma` at each of the milestones. PyTorch's `MultiStepLR`.
+    MultiStep {
+        /// The first rate.
+        lr: f64,
+        /// The steps at which the rate changes, in increasing order.
+        milestones: Vec<Steps>,
+        /// The factor.
+        gamma: f64,
+    },
+    /// Along straight lines between points; constant before the first and after the last.
+    PiecewiseLinear {
+        /// Steps, in increasing order, and their rates.
+        points: Vec<(Steps, f64)>,
+    },
+    /// `lr * (1 - step / total_iters)^power`, and 0 from step `total_iters` on. PyTorch's `PolynomialLR`.
+    Polynomial {
+        /// The first rate.
+        lr: f64,
+        /// The step at which the rate is 0.
+        total_iters: Steps,
+        /// The exponent.
+        power: f64,
+    },
+    /// `lr * gamma^step`. PyTorch's `ExponentialLR`.
+    Exponential {
+        /// The first rate.
+        lr: f64,
+        /// The factor of each step.
+        gamma: f64,
+    },
+    /// A linear warm-up, and then another schedule as if the run began there. PyTorch's `SequentialLR` of
+    /// `LinearLR(start_factor=1 / (n + 1), total_iters=n)` and the other.
+    Warmup {
+        /// The length `n` of the warm-up: step `k` of it has `(k + 1) / (n + 1)` of the other schedule's first rate.
+        steps: Steps,
+        /// The schedule after it. Shares of the run are shares of the steps after the warm-up.
+        then: Box<Schedule>,
+    },
+    /// A function of the step and the run's number of steps. PyTorch's `LambdaLR`, but the function gives the rate, not a factor.
+    Function(RateFn),
 }
 
 impl Schedule {
-    /// A [`Schedule::OneCycle`] with PyTorch's defaults: `pct_start` 0.3, `div_factor` 25, `final_div_factor` 10 000.
-    pub fn one_cycle(max_lr: f64, total_steps: usize) -> Self {
-        Self::OneCycle { max_lr, pct_start: 0.3, div_factor: 25.0, final_div_factor: 1e4, total_steps }
+    /// The same rate at every step.
+    pub fn constant(lr: f64) -> Self {
+        Self::Constant { lr }
     }
 
-    /// The rate in force at `step`; step 0 is the first update.
-    pub fn rate(&self, step: usize) -> f64 {
-        match *self {
-            Self::Constant { lr } => lr,
-            Self::OneCycle { max_lr, pct_start, div_factor, final_div_factor, total_steps } => {
-                let first = max_lr / div_factor;
-                let last_step = total_steps.saturating_sub(1) as f64;
-                let top_step = pct_start * total_steps as f64 - 1.0;
-                let step = (step as f64).min(last_step);
-                if step < top_step {
-                    half_cosine(first, max_lr, step / top_step)
-                } else {
-                    let way = last_step - top_step;
-                    half_cosine(max_lr, first / final_div_factor, if way > 0.0 { (step - top_step) / way } else { 0.0 })
-                }
-            }
-            Self::CosineAnnealing { lr, t_max, eta_min } => {
-                if t_max == 0 {
-                    eta_min
-                } else {
-                    half_cosine(lr, eta_min, step as f64 / t_max as f64)
-                }
-            }
-            Self::Step { lr, step_size, gamma } => lr * gamma.powf((step / step_size.max(1)) as f64),
-        }
+    /// A [`Schedule::OneCycle`] over the whole run with PyTorch's defaults: `pct_start` 0.3, `div_factor` 25, `final_div_factor`
+    /// 10 000.
+    pub fn one_cycle(max_lr: f64) -> Self {
+        Self::OneCycle { max_lr, pct_start: 0.3, div_factor: 25.0, final_div_factor: 1e4, total_steps: Steps::ALL }
     }
 
-    /// The rates of `steps` as a device wants them.
-    pub fn table(&self, steps: Range<usize>) -> Vec<f32> {
-        steps.map(|step| self.rate(step) as f32).collect()
+    /// A [`Schedule::CosineAnnealing`] from `lr` to 0 over the whole run.
+    pub fn cosine(lr: f64) -> Self {
+        Self::CosineAnnealing { lr, t_max: Steps::ALL, eta_min: 0.0 }
     }
-}
 
-impl fmt::Display for Schedule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Constant { lr } => write!(f, "{lr}"),
-            Self::OneCycle { max_lr, pct_start, div_factor, final_div_factor, total_steps } => write!(
-                f,
-                "one cycle of {total_steps} steps up to {max_lr}, of which {pct_start} rise, divided by {div_factor} first and by {final_div_factor} more last"
-            ),
-            Self::CosineAnnealing { lr, t_max, eta_min } => write!(f, "cosine from {lr} to {eta_min} in {t_max} steps"),
-            Self::Step { lr, step_size, gamma } => write!(f, "{lr}, times {gamma} every {step_size} steps"),
-        }
+    /// A [`Schedule::CosineWarmRestarts`] towards 0, with periods of `t_0`, `t_0 * t_mult`, `t_0 * t_mult²`, … steps.
+    pub fn cosine_warm_restarts(lr: f64, t_0: impl Into<Steps>, t_mult: usize) -> Self {
+        Self::CosineWarmRestarts { lr, t_0: t_0.into(), t_mult, eta_min: 0.0 }
     }
-}
 
-/// `from` at `way` 0, `to` at 1, flat at both.
-fn half_cosine(from: f64, to: f64, way: f64) -> f64 {
-    to + (from - to) / 2.0 * (1.0 + (PI * way).cos())
+    /// A [`Schedule::Step`]: multiplied by `gamma` every `step_size` steps.
+    pub fn step(lr: f64, step_size: impl Into<Steps>, gamma: f64) -> Self {
+        Self::Step { lr, step_size: step_size.into(), gamma }
+    }
+
+    /// A [`Schedule::MultiStep`]: multiplied by `gamma` at each of the milestones.
+    ///
+    /// # Examples
+    /// ```
+    /// use brisk_nn::Schedule;
+    ///
+    /// let schedule = Schedule::multi_step(0.1, [0.5, 0.75], 0.1);
+    /// assert!((schedule.rate(80, 100) - 0.001).abs() < 1e-12);
+    /// ```
+    pub fn multi_step<S: Into<Steps>>(lr: f64, milestones: impl IntoIterator<Item = S>, gamma: f64) -> Self {
+        Self::MultiStep { lr, milestones: milestones.into_iter().map(Into::into).collect(), gamma }
+    }
+
+    /// A [`Schedule::PiecewiseLinear`] through `points`, each a step and its rate.
+    ///
+    /// # Examples
+    /// ```
+    /// use brisk_nn::Schedule;
+    ///
+    /// // Up to 0.4 in a fifth of the run, then down to 0.
+    /// let schedule = Schedule::piecewise_linear([(0.0, 0.0), (0.2, 0.4), (1.0, 0.0)]);
+    /// assert_eq!(schedule.rate(10, 100), 0.2);
+    /// ```
+    pub fn piecewise_linear<S: Into<Steps>>(points: impl IntoIterator<Item = (S, f64)>) -> Self {
+        Self::PiecewiseLinear { points: points.into_iter().map(|(steps, rate)| (steps.into(), rate)).collect() }
+    }
+
+    /// A [`Schedule::Polynomial`] to 0 over the whole run.
+    pub fn polynomial(lr: f64, power: f64) -> Self {
+        Self::Polynomial { lr, total_iters: Steps::ALL, power }
+    }
+
+    /// From `lr` to 0 along a straight line over the whole run: a [`Schedule::Polynomial`] of power 1.
+    pub fn linear(lr: f64) -> Self {
+        Self::polynomial(lr, 1.0)
+    }
+
+    /// A [`Schedule::Exponential`]: multiplied by `gamma` after every step.
+    pub fn exponential(lr: f64, gamma: f64) -> Self {
+        Self::Exponential { lr, gamma }
+    }
+
+    /// A function of the step and the run's number of steps.
+    ///
+    /// # Examples
+    /// ```
+    /// use brisk_nn::Schedule;
+    ///
+    /// let inverse_square_root = Schedule::from_fn(|step, _total_steps| 0.1 / ((step + 1) as f64).sqrt());
+    /// assert_eq!(inverse_square_root.rate(3, 100), 0.05);
+    /// ```
+    pub fn from_fn(rate: impl Fn(usize, usize) -> f64 + Send + Sync + 'static) -> Self {
+        Self::Function(RateFn::new(rate))
+    }
+
+    /// The same schedule after a linear warm-up ([`Schedule::Warmup`]) of `steps` steps.
+    #[must_use]
+    pub fn warmup(self, steps: impl Into<Steps>) -> Self {
+        Self::Warmup { steps: steps.into(), then: Box::new(self) }
+    }
 }

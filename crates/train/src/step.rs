@@ -188,7 +188,7 @@ fn refused(op: &'static str, found: String, expected: &'static str) -> Error {
 /// let device = Device::cpu()?;
 /// let feed = Feed::new(&device, "points", &points, Order::Shuffled { seed: 7 }, 20, &FeedConfig::default())?;
 /// let step = Step::over(&device, &feed, &Standardisation::none(1))
-///     .train(&params, &optimizer, Schedule::Constant { lr: 0.05 })
+///     .train(&params, &optimizer, &Schedule::constant(0.05))
 ///     .record(|batch, params| line.forward(&params[0], &batch.x).squeeze(1).l1_loss(&batch.labels, LossReduction::Mean))?;
 /// let mut loss = f64::NAN;
 /// for epoch in 0..60 {
@@ -204,6 +204,7 @@ pub struct Step<'a> {
     step: CompiledStep,
     schedules: Vec<Schedule>,
     accumulate: usize,
+    n_epochs: usize,
 }
 
 /// A [`Step`] that is being set up.
@@ -216,6 +217,7 @@ pub struct StepBuilder<'s, 'a> {
     trained: Vec<Trained<'s>>,
     schedules: Vec<Schedule>,
     frozen: Vec<&'s Parameters>,
+    n_epochs: usize,
 }
 
 impl<'a> Step<'a> {
@@ -230,6 +232,7 @@ impl<'a> Step<'a> {
             trained: Vec::new(),
             schedules: Vec::new(),
             frozen: Vec::new(),
+            n_epochs: 1,
         }
     }
 
@@ -266,9 +269,10 @@ impl<'a> Step<'a> {
 
     fn start_epoch(&self, epoch: usize) -> Result<(), Error> {
         let n_batches = self.feed.n_batches();
-        let first_step = epoch * n_batches.div_ceil(self.accumulate);
+        let epoch_steps = n_batches.div_ceil(self.accumulate);
+        let (first_step, total_steps) = (epoch * epoch_steps, self.n_epochs * epoch_steps);
         for (inputs, schedule) in self.step.inputs.iter().zip(&self.schedules) {
-            let rate = |batch: usize| schedule.rate(first_step + batch / self.accumulate) as f32;
+            let rate = |batch: usize| schedule.rate(first_step + batch / self.accumulate, total_steps) as f32;
             self.device.write(&inputs.lr, &(0..n_batches).map(rate).collect::<Vec<_>>())?;
             self.device.write_at(&inputs.state, 0, &[0_u32])?;
         }
@@ -306,9 +310,9 @@ pub struct EpochLoss {
 
 impl<'s, 'a> StepBuilder<'s, 'a> {
     /// Trains `params` by `optimizer` with the learning rates of `schedule`; may be called for several.
-    pub fn train(mut self, params: &'s Parameters, optimizer: &'s dyn Optimizer, schedule: Schedule) -> Self {
+    pub fn train(mut self, params: &'s Parameters, optimizer: &'s dyn Optimizer, schedule: &Schedule) -> Self {
         self.trained.push(Trained { params, optimizer });
-        self.schedules.push(schedule);
+        self.schedules.push(schedule.clone());
         self
     }
 
@@ -316,6 +320,12 @@ impl<'s, 'a> StepBuilder<'s, 'a> {
     /// them.
     pub fn freeze(mut self, params: &'s Parameters) -> Self {
         self.frozen.push(params);
+        self
+    }
+
+    /// Sets how many epochs the run has, for schedules that depend on it; 1 by default.
+    pub fn epochs(mut self, n_epochs: usize) -> Self {
+        self.n_epochs = n_epochs;
         self
     }
 
@@ -350,7 +360,9 @@ impl<'s, 'a> StepBuilder<'s, 'a> {
     /// [`Error::Tensor`] with the first error of the recording, or if nothing is trained, or the device has no room.
     #[track_caller]
     pub fn record(self, loss: impl FnOnce(&BatchTensors, &[Bound]) -> Tensor) -> Result<Step<'a>, Error> {
-        let Self { device, feed, scale, config, trained, schedules, frozen } = self;
+        let Self { device, feed, scale, config, trained, schedules, frozen, n_epochs } = self;
+        let total_steps = n_epochs * feed.n_batches().div_ceil(config.accumulate.max(1));
+        schedules.iter().try_for_each(|schedule| schedule.check(total_steps))?;
         let recorded =
             RecordedStep::record(&feed, &scale, &config, &trained, &frozen, None, |batch, _, bound| loss(batch, bound))?;
         let step = recorded.compile(&device)?;
@@ -363,6 +375,6 @@ impl<'s, 'a> StepBuilder<'s, 'a> {
             }
             device.write(&inputs.state, &[0_u32; STATE_LEN])?;
         }
-        Ok(Step { device, feed, step, schedules, accumulate: config.accumulate })
+        Ok(Step { device, feed, step, schedules, accumulate: config.accumulate, n_epochs })
     }
 }

@@ -136,7 +136,7 @@ impl<'a> Trainer<'a> {
 
     /// Sets a constant learning rate.
     pub fn learning_rate(self, lr: f64) -> Self {
-        self.schedule(Schedule::Constant { lr })
+        self.schedule(Schedule::constant(lr))
     }
 
     /// Sets the learning rate of each step.

@@ -2,7 +2,9 @@
 
 use anyhow::Result;
 use brisk_kernels::{Momentum, SCALER_LEN, Unscale, UpdateScale, WeightDecay};
-use brisk_nn::{Adam, GradScaler, GradScalerConfig, Init, Optimizer, Parameters, ParametersBuilder, Schedule, Sgd, StepInputs};
+use brisk_nn::{
+    Adam, GradScaler, GradScalerConfig, Init, Optimizer, Parameters, ParametersBuilder, Schedule, Sgd, StepInputs, Steps,
+};
 use brisk_program::{Device, Program};
 use brisk_tensor::{DType, Graph, Persistent, Precision};
 
@@ -12,7 +14,7 @@ use crate::form::Form;
 pub(crate) fn run(case: &Case, device: &Device, _: Form) -> Result<Option<Outputs>> {
     if let Some(schedule) = schedule(case)? {
         let n_steps = case.tensor("out.lr")?.floats.len();
-        return Ok(Some(vec![("out.lr".to_owned(), schedule.table(0..n_steps))]));
+        return Ok(Some(vec![("out.lr".to_owned(), schedule.table(0..n_steps, n_steps))]));
     }
     match case.op.as_str() {
         "clip_grad_norm" => return clip_grad_norm(case, device).map(Some),
@@ -122,16 +124,14 @@ fn schedule(case: &Case) -> Result<Option<Schedule>> {
             pct_start: case.number("pct_start")?,
             div_factor: case.number("div_factor")?,
             final_div_factor: case.number("final_div_factor")?,
-            total_steps: case.number("total_steps")? as usize,
+            total_steps: Steps::Count(case.number("total_steps")? as usize),
         },
         "cosine_annealing_lr" => Schedule::CosineAnnealing {
             lr: case.number("lr")?,
-            t_max: case.number("t_max")? as usize,
+            t_max: Steps::Count(case.number("t_max")? as usize),
             eta_min: case.number("eta_min")?,
         },
-        "step_lr" => {
-            Schedule::Step { lr: case.number("lr")?, step_size: case.number("step_size")? as usize, gamma: case.number("gamma")? }
-        }
+        "step_lr" => Schedule::step(case.number("lr")?, case.number("step_size")? as usize, case.number("gamma")?),
         _ => return Ok(None),
     }))
 }

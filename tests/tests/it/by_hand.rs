@@ -11,7 +11,7 @@ use crate::run::{N_COLS, Ready, Setting, history};
 
 const BATCH: usize = 47;
 const EPOCHS: usize = 4;
-const SCHEDULE: Schedule = Schedule::CosineAnnealing { lr: 5e-3, t_max: 40, eta_min: 1e-4 };
+const SCHEDULE: Schedule = Schedule::CosineAnnealing { lr: 5e-3, t_max: brisk_nn::Steps::Count(40), eta_min: 1e-4 };
 
 /// Gathers each batch on the host, standardises it there, and runs one step. The parameters and the mean loss after each epoch.
 fn plain_loop(ready: &Ready, scale: &Standardisation, device: &Device, seed: u64) -> Result<Vec<(Vec<f32>, f64)>, Error> {
@@ -49,7 +49,7 @@ fn plain_loop(ready: &Ready, scale: &Standardisation, device: &Device, seed: u64
             device.write(&x, &features)?;
             device.write(&labels, &targets)?;
             device.write(&weights, &is_row)?;
-            device.write(&inputs.lr, &[SCHEDULE.rate(n_steps) as f32])?;
+            device.write(&inputs.lr, &[SCHEDULE.rate(n_steps, 40) as f32])?;
             device.write(&inputs.state, &[0, n_steps as u32, 0, 0])?;
             step.run(1)?;
             sum += f64::from(device.read::<f32>(&losses)?[0]);

@@ -60,7 +60,7 @@ impl<S: RowSource<Feature: FeedElement>> Run<'_, S> {
         let model = Mlp::with_categories(&mut builder, &sizes, self.columns);
         let params = builder.build(3);
         let adam = Adam::new(&params);
-        let schedule = Schedule::Step { lr: 5e-3, step_size: 5, gamma: 0.9 };
+        let schedule = Schedule::step(5e-3, 5, 0.9);
         let config = TrainerConfig { batch_rows: self.batch_rows, max_epochs: 3, schedule, seed: 11, ..TrainerConfig::default() };
         let trainer = Trainer::new(device).config(config).feed(feed).prepare(
             Learner::new(&model, &params, &adam),

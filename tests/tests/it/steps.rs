@@ -25,11 +25,9 @@ fn an_epoch_starts_with_its_first_batch_each_time() -> Result<(), Error> {
     let feed = Feed::new(&device, "points", &rows, Order::Sequential, 30, &FeedConfig::default())?;
     let sgd = Sgd::new(&params);
     // A rate of 0 leaves the parameters as they are, so that the losses of all epochs are the same.
-    let step = Step::over(&device, &feed, &Standardisation::none(1))
-        .train(&params, &sgd, Schedule::Constant { lr: 0.0 })
-        .record(|batch, params| {
-            line.forward(&params[0], &batch.x).squeeze(1).mse_loss(&batch.labels, &batch.weights, Default::default())
-        })?;
+    let step = Step::over(&device, &feed, &Standardisation::none(1)).train(&params, &sgd, &Schedule::constant(0.0)).record(
+        |batch, params| line.forward(&params[0], &batch.x).squeeze(1).mse_loss(&batch.labels, &batch.weights, Default::default()),
+    )?;
     let first = step.run_epoch(0)?;
     assert_eq!(first.batches.len(), 4, "the last batch is short");
     for epoch in 1..3 {
@@ -42,7 +40,7 @@ fn an_epoch_starts_with_its_first_batch_each_time() -> Result<(), Error> {
 fn two_models_train_in_one_step_as_in_two() -> Result<(), Error> {
     let (device, rows) = (cpu(1), points());
     let feed = Feed::new(&device, "points", &rows, Order::Shuffled { seed: 1 }, 20, &FeedConfig::default())?;
-    let (scale, lr) = (Standardisation::none(1), Schedule::Constant { lr: 0.05 });
+    let (scale, lr) = (Standardisation::none(1), Schedule::constant(0.05));
     for precision in [Precision::F32, Precision::F16] {
         let ((first, a), (second, b)) = (line("first"), line("second"));
         let ((adam_a, adam_b), (sgd_a, sgd_b)) = ((Adam::new(&a), Adam::new(&b)), (Sgd::new(&a), Sgd::new(&b)));
@@ -51,16 +49,16 @@ fn two_models_train_in_one_step_as_in_two() -> Result<(), Error> {
             line.forward(params, &batch.x).squeeze(1).l1_loss(&batch.labels, LossReduction::Mean)
         };
         let together = builder()
-            .train(&a, &adam_a, lr)
-            .train(&b, &sgd_b, lr)
+            .train(&a, &adam_a, &lr)
+            .train(&b, &sgd_b, &lr)
             .record(|batch, params| loss(&first, &params[0], batch) + loss(&second, &params[1], batch))?;
         for epoch in 0..5 {
             together.run_epoch(epoch)?;
         }
         let expected: [Vec<f32>; 2] = [device.read(a.values())?, device.read(b.values())?];
         let steps = [
-            builder().train(&a, &adam_a, lr).record(|batch, params| loss(&first, &params[0], batch))?,
-            builder().train(&b, &sgd_b, lr).record(|batch, params| loss(&second, &params[0], batch))?,
+            builder().train(&a, &adam_a, &lr).record(|batch, params| loss(&first, &params[0], batch))?,
+            builder().train(&b, &sgd_b, &lr).record(|batch, params| loss(&second, &params[0], batch))?,
         ];
         for epoch in 0..5 {
             Step::run_epoch_in_turn(&[&steps[0], &steps[1]], epoch)?;
@@ -81,7 +79,7 @@ fn frozen_parameters_pass_gradients_on_and_stay() -> Result<(), Error> {
     b.write_initial(&device)?;
     let before: Vec<f32> = device.read(b.values())?;
     let step = Step::over(&device, &feed, &Standardisation::none(1))
-        .train(&a, &adam, Schedule::Constant { lr: 0.05 })
+        .train(&a, &adam, &Schedule::constant(0.05))
         .freeze(&b)
         .record(|batch, params| {
             let x = outer.forward(&params[1], &inner.forward(&params[0], &batch.x));
@@ -103,8 +101,8 @@ fn mistakes_are_named() -> Result<(), Error> {
     let (scale, sgd) = (Standardisation::none(1), Sgd::new(&params));
     let nothing = Step::over(&device, &feed, &scale).record(|batch, _| batch.x.sum(..)).expect_err("nothing is trained");
     assert!(nothing.to_string().contains("a step without parameters"), "{nothing}");
-    let lr = Schedule::Constant { lr: 1e30 };
-    let step = Step::over(&device, &feed, &scale).train(&params, &sgd, lr).record(|batch, params| {
+    let lr = Schedule::constant(1e30);
+    let step = Step::over(&device, &feed, &scale).train(&params, &sgd, &lr).record(|batch, params| {
         line.forward(&params[0], &batch.x).squeeze(1).mse_loss(&batch.labels, &batch.weights, Default::default())
     })?;
     let error = (0..4).map(|epoch| step.run_epoch(epoch)).find_map(Result::err).expect("it diverges");

@@ -24,7 +24,7 @@ fn a_network_learns() -> Result<(), Error> {
 fn diverging() -> Setting {
     let default = Setting::default();
     let n_batches = default.n_rows.div_ceil(default.config.batch_rows);
-    let schedule = Schedule::Step { lr: 1e-3, step_size: n_batches, gamma: 1e30 };
+    let schedule = Schedule::step(1e-3, n_batches, 1e30);
     Setting { config: TrainerConfig { schedule, ..default.config.clone() }, ..default }
 }
 

@@ -76,7 +76,7 @@ impl TrainerConfig {
             ("growth_interval", scaler.growth_interval.to_string()),
             ("scaler", if scaler.enabled { "enabled" } else { "disabled" }.to_owned()),
         ];
-        settings.extend(schedule_settings(schedule));
+        settings.extend(schedule.settings());
         settings.into_iter().map(|(what, is)| Described { what: what.to_owned(), is }).collect()
     }
 }
@@ -91,32 +91,6 @@ impl TrainerConfig {
         let beyond = (batch_rows > n_rows).then_some(Warning::BatchBeyondRows { batch_rows, n_rows });
         let tiny = clip.filter(is_tiny).map(|clip| Warning::TinyClip { clip });
         beyond.into_iter().chain(tiny).collect()
-    }
-}
-
-fn schedule_settings(schedule: &Schedule) -> Vec<(&'static str, String)> {
-    let named = |name: &str, settings: &[(&'static str, f64)]| {
-        let settings = settings.iter().map(|&(what, is)| (what, is.to_string()));
-        std::iter::once(("schedule", name.to_owned())).chain(settings).collect()
-    };
-    match *schedule {
-        Schedule::Constant { lr } => named("constant", &[("lr", lr)]),
-        Schedule::OneCycle { max_lr, pct_start, div_factor, final_div_factor, total_steps } => {
-            let settings = [
-                ("max_lr", max_lr),
-                ("pct_start", pct_start),
-                ("div_factor", div_factor),
-                ("final_div_factor", final_div_factor),
-                ("total_steps", total_steps as f64),
-            ];
-            named("one cycle", &settings)
-        }
-        Schedule::CosineAnnealing { lr, t_max, eta_min } => {
-            named("cosine annealing", &[("lr", lr), ("t_max", t_max as f64), ("eta_min", eta_min)])
-        }
-        Schedule::Step { lr, step_size, gamma } => {
-            named("step", &[("lr", lr), ("step_size", step_size as f64), ("gamma", gamma)])
-        }
     }
 }
 

@@ -184,6 +184,8 @@ impl Training<'_> {
     ) -> Result<FitReport, Error> {
         let Self { config, device, .. } = self;
         let n_batches = self.train.n_batches();
+        let total_steps = config.max_epochs * n_batches.div_ceil(config.accumulate);
+        config.schedule.check(total_steps)?;
         let (mut history, mut warnings, mut train_seconds, mut n_batches_done) = (Vec::new(), Vec::new(), 0.0, 0);
         let mut scaler = self.step.scaler.report(device)?;
         run.skipped_before = scaler.n_skipped;
@@ -198,7 +200,7 @@ impl Training<'_> {
 
         for epoch in epochs {
             // What changes from epoch to epoch: the learning rates, the batch index, and the order of rows, which the feed writes.
-            let rate = |batch: usize| config.schedule.rate(run.n_steps + batch / config.accumulate) as f32;
+            let rate = |batch: usize| config.schedule.rate(run.n_steps + batch / config.accumulate, total_steps) as f32;
             device.write(&self.step.inputs[0].lr, &(0..n_batches).map(rate).collect::<Vec<_>>())?;
             device.write_at(self.step.state(), 0, &[run.n_batches as u32])?;
             device.write_at(&self.step.losses, 0, &run.losses)?;
@@ -238,7 +240,7 @@ impl Training<'_> {
             }
             self.show(outputs, |progress| progress.epoch_finished(&metrics));
             if let Some(log) = &mut log {
-                let lr = config.schedule.rate(run.n_steps.saturating_sub(1));
+                let lr = config.schedule.rate(run.n_steps.saturating_sub(1), total_steps);
                 log.append(&[&[("epoch", (epoch + 1) as f64), ("lr", lr)], &metrics[..]].concat())?;
             }
 

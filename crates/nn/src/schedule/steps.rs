@@ -1,0 +1,47 @@
+use std::fmt;
+
+/// A length in steps: a number of steps, or a share of the steps of a run.
+///
+/// An integer converts to a number of steps and a float to a share, so `500` is 500 steps and `0.1` a tenth of the run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Steps {
+    /// So many steps.
+    Count(usize),
+    /// A share of the run's steps, between 0 and 1, rounded to the nearest step.
+    Share(f64),
+}
+
+impl Steps {
+    /// All steps of the run.
+    pub const ALL: Self = Self::Share(1.0);
+
+    /// The number of steps in a run of `total_steps`.
+    pub fn of(self, total_steps: usize) -> usize {
+        match self {
+            Self::Count(n) => n,
+            Self::Share(share) => (share * total_steps as f64).round() as usize,
+        }
+    }
+}
+
+impl From<usize> for Steps {
+    fn from(n: usize) -> Self {
+        Self::Count(n)
+    }
+}
+
+impl From<f64> for Steps {
+    fn from(share: f64) -> Self {
+        Self::Share(share)
+    }
+}
+
+/// `500`, `10 %`.
+impl fmt::Display for Steps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Count(n) => write!(f, "{n}"),
+            Self::Share(share) => write!(f, "{} %", (share * 1e8).round() / 1e6),
+        }
+    }
+}
