@@ -153,7 +153,7 @@ fn wrong_rows_are_one_clear_error() {
     refused(
         RocAuc::new(),
         Scored::classes(&[0.0; 6], 3, &[0.0, 1.0]),
-        "roc_auc: 3 outputs and 1 label per row, expected one of each: it is for binary classification",
+        "auc: 3 outputs and 1 label per row, expected one of each: it is for binary classification",
     );
     refused(
         TopKAccuracy::new(2),
