@@ -99,6 +99,7 @@ pub(crate) fn train(
         folder: Some(folder.clone()),
         config: Some(config),
         stop: stop.clone(),
+        ..Outputs::default()
     };
     let report = higgs::train(&trainer, checkpoint, &options.place, &mut outputs, &note)?;
     let test_auc = roc_auc(&tester.scores()?, &test_labels)?;

@@ -83,6 +83,7 @@ fn run(options: Options) -> Result<ExitCode> {
         folder: Some(folder.clone()),
         config: Some(config),
         stop: stop.clone(),
+        ..Outputs::default()
     };
     let report = match higgs::train(&trainer, checkpoint, &place, &mut outputs, &|said| print::note(said)) {
         Ok(report) => report,

@@ -331,6 +331,16 @@ pub enum Error {
         /// The label that those held out have.
         class: u8,
     },
+    /// A setting has a value that it cannot have.
+    #[error("{name}: found {found}, expected {expected}")]
+    Setting {
+        /// The setting's name.
+        name: &'static str,
+        /// Its value.
+        found: String,
+        /// What values it may have.
+        expected: &'static str,
+    },
     /// A label is not the number of a class.
     #[error("{set} rows: the label of row {row} is {found}, expected the number of a class, 0 to {}; give the task more classes, or number the labels from 0", n_classes.saturating_sub(1))]
     ClassLabel {

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod atomic_file;
+mod callback;
 mod checkpoint;
 mod closing_table;
 mod data_parallel;
@@ -24,12 +25,14 @@ mod scorer;
 mod standardisation;
 mod step;
 mod stop_flag;
+mod swa;
 mod task;
 mod trainer;
 mod training;
 mod warning;
 
 pub use brisk_replicate::{BucketSizes, Collective, Described, ReduceOp, StateBytes, ThreadsConfig, Wire, ZeroStage};
+pub use callback::{BatchesEnd, Callback, RunView, ValidationEnd};
 pub use checkpoint::{Checkpoint, Values};
 pub use closing_table::{closing_table, mebibytes, rows_per_second, seconds, thousands};
 pub use data_parallel::{
@@ -51,7 +54,8 @@ pub use scorer::Scorer;
 pub use standardisation::Standardisation;
 pub use step::{EpochLoss, Step, StepBuilder};
 pub use stop_flag::{StopFlag, StopSignal};
+pub use swa::Swa;
 pub use task::{Binary, Classification, LabelledRows, Labels, Regression, Task};
-pub use trainer::{GradientClip, Trainer, TrainerConfig};
+pub use trainer::{GradientClip, Limit, Trainer, TrainerConfig};
 pub use training::{Ended, EpochMetrics, FitReport, Outputs, Training};
 pub use warning::Warning;

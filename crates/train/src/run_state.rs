@@ -20,6 +20,8 @@ pub(crate) struct RunState {
     pub(crate) skipped_before: u32,
     /// The watched metric after the last finished epoch; NaN before the first.
     pub(crate) last_value: f64,
+    /// Seconds of training and validation so far, if their number is limited.
+    pub(crate) seconds: f64,
     pub(crate) early_stopping: EarlyStopping,
     pub(crate) best: Option<Best>,
 }
@@ -52,18 +54,24 @@ impl RunState {
             n_skipped: 0,
             skipped_before: 0,
             last_value: f64::NAN,
+            seconds: 0.0,
             early_stopping,
             best: None,
         }
     }
 
+    /// Whether a model with this value of the watched metric is the best so far.
+    pub(crate) fn is_best(&self, value: f64) -> bool {
+        self.best.as_ref().is_none_or(|best| self.early_stopping.mode.is_better(value, best.value))
+    }
+
     /// Keeps the model that is on the device if `value` is the best so far; returns whether it is.
-    pub(crate) fn keep_if_best(&mut self, value: f64, params: &Parameters, device: &Device) -> Result<bool, Error> {
-        if self.best.as_ref().is_some_and(|best| !self.early_stopping.mode.is_better(value, best.value)) {
+    pub(crate) fn keep_if_best(&mut self, epoch: usize, value: f64, params: &Parameters, device: &Device) -> Result<bool, Error> {
+        if !self.is_best(value) {
             return Ok(false);
         }
         let buffers = params.buffers().iter().map(|buffer| device.read(buffer.values())).collect::<Result<_, _>>()?;
-        self.best = Some(Best { epoch: self.n_epochs, value, values: device.read(params.values())?, buffers });
+        self.best = Some(Best { epoch, value, values: device.read(params.values())?, buffers });
         Ok(true)
     }
 
@@ -72,6 +80,9 @@ impl RunState {
         checkpoint.insert_metadata("epoch", self.n_epochs);
         checkpoint.insert_metadata("step", self.n_steps);
         checkpoint.insert_metadata("early_stopping", self.early_stopping.state);
+        if self.seconds > 0.0 {
+            checkpoint.insert_metadata("seconds", self.seconds);
+        }
         if self.n_batches > 0 {
             checkpoint.insert_metadata("batch", self.n_batches);
             checkpoint.insert_metadata("skipped", self.n_skipped);
@@ -105,6 +116,9 @@ impl RunState {
         run.n_epochs = checkpoint.metadata("epoch", "a number of epochs")?;
         run.n_steps = checkpoint.metadata("step", "a number of steps")?;
         run.early_stopping.state = checkpoint.metadata("early_stopping", "the state of early stopping")?;
+        if checkpoint.has_metadata("seconds") {
+            run.seconds = checkpoint.metadata("seconds", "a number of seconds")?;
+        }
         run.last_value = checkpoint.metadata(watched, "a number")?;
         if checkpoint.has_metadata("batch") {
             run.n_batches = checkpoint.metadata("batch", "a number of batches")?;
@@ -118,6 +132,8 @@ impl RunState {
                 Some(Best::of(checkpoint, epoch, value, params, best_name)?)
             }
             (false, 0) => None,
+            // Not validated yet.
+            (false, _) if run.last_value.is_nan() => None,
             (false, epoch) => {
                 let value = checkpoint.metadata(watched, "a number")?;
                 Some(Best::of(checkpoint, epoch, value, params, str::to_owned)?)
@@ -147,7 +163,7 @@ impl RunState {
             Some(format!("it was written after batch {}, within a step of {accumulate} batches", self.n_batches))
         } else if self.n_skipped as usize > self.n_batches {
             Some(format!("{} steps were skipped in {} batches", self.n_skipped, self.n_batches))
-        } else if self.n_epochs > 0 && self.last_value.is_nan() {
+        } else if self.best.is_some() && self.last_value.is_nan() {
             Some("the watched metric is not a number".to_owned())
         } else if let Some(best) = best.filter(|best| best.value.is_nan() || !(1..=self.n_epochs).contains(&best.epoch)) {
             Some(format!("the best of {} epochs is epoch {} with {}", self.n_epochs, best.epoch, best.value))

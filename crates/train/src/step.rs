@@ -19,6 +19,8 @@ pub(crate) struct StepConfig {
     pub(crate) scaler: GradScalerConfig,
     pub(crate) clip: Option<GradientClip>,
     pub(crate) accumulate: usize,
+    /// Batches of an epoch; all of the feed's if `None`.
+    pub(crate) n_batches: Option<usize>,
 }
 
 /// The parameters that a step trains, and how.
@@ -61,7 +63,7 @@ impl RecordedStep {
         replicas: Option<&DataParallel>,
         loss: impl FnOnce(&BatchTensors, Reduction, &[Bound]) -> Tensor,
     ) -> Result<Self, Error> {
-        let n_batches = feed.n_batches();
+        let n_batches = config.n_batches.unwrap_or_else(|| feed.n_batches());
         let inputs =
             trained.iter().map(|_| StepInputs { lr: Persistent::new("lr", DType::F32, n_batches), state: Graph::state_buffer() });
         let inputs: Vec<StepInputs> = inputs.collect();
@@ -223,7 +225,13 @@ pub struct StepBuilder<'s, 'a> {
 impl<'a> Step<'a> {
     /// Starts the set-up of a step over the batches of `feed`, whose columns are standardised by `scale`.
     pub fn over<'s>(device: &Device, feed: &Feed<'a>, scale: &Standardisation) -> StepBuilder<'s, 'a> {
-        let config = StepConfig { precision: Precision::F32, scaler: GradScalerConfig::default(), clip: None, accumulate: 1 };
+        let config = StepConfig {
+            precision: Precision::F32,
+            scaler: GradScalerConfig::default(),
+            clip: None,
+            accumulate: 1,
+            n_batches: None,
+        };
         StepBuilder {
             device: device.clone(),
             feed: feed.clone(),

@@ -3,8 +3,9 @@
 mod config;
 
 use std::fmt;
+use std::time::Duration;
 
-use brisk_loader::RowSource;
+use brisk_loader::{Order, RowSource};
 use brisk_nn::tensor::Precision;
 use brisk_nn::tensor::program::Device;
 use brisk_nn::{Adam, Module, Optimizer, Parameters, Schedule};
@@ -12,11 +13,11 @@ use brisk_nn::{Adam, Module, Optimizer, Parameters, Schedule};
 use crate::feed::{FeedConfig, FeedElement};
 use crate::training::Setup;
 use crate::{
-    DataParallel, EarlyStopping, Error, FitReport, Learner, Model, Outputs, Progress, RunFolder, Standardisation, StopFlag, Task,
-    Training,
+    Callback, DataParallel, EarlyStopping, Error, FitReport, Learner, Model, Outputs, Progress, RunFolder, Standardisation,
+    StopFlag, Task, Training,
 };
 
-pub use config::{GradientClip, TrainerConfig};
+pub use config::{GradientClip, Limit, TrainerConfig};
 
 /// Trains a [`Model`] for a [`Task`], on rows of any source, and keeps the parameters of the epoch that was best on rows held out for validation.
 ///
@@ -98,6 +99,44 @@ impl<'a> Trainer<'a> {
     /// Sets the maximum number of epochs.
     pub fn max_epochs(mut self, n_epochs: usize) -> Self {
         self.config.max_epochs = n_epochs;
+        self
+    }
+
+    /// Ends the run after this many steps of the optimizer, with a validation, if that comes before the last epoch.
+    pub fn max_steps(mut self, n_steps: usize) -> Self {
+        self.config.max_steps = Some(n_steps);
+        self
+    }
+
+    /// Ends the run after this time, with a validation, if that comes before the last epoch.
+    pub fn max_time(mut self, time: Duration) -> Self {
+        self.config.max_time = Some(time);
+        self
+    }
+
+    /// Validates after every so many epochs, and after the last.
+    pub fn validate_every(mut self, n_epochs: usize) -> Self {
+        self.config.validate_every = n_epochs;
+        self
+    }
+
+    /// Trains on some batches of each epoch only.
+    pub fn limit_train_batches(mut self, limit: Limit) -> Self {
+        self.config.limit_train_batches = Some(limit);
+        self
+    }
+
+    /// Trains on the same few batches in every epoch, to see whether the model can learn them by heart: a first test of a model and a loss.
+    pub fn overfit_batches(mut self, n_batches: usize) -> Self {
+        self.config.limit_train_batches = Some(Limit::Batches(n_batches));
+        self.feed.order = Some(Order::Sequential);
+        self
+    }
+
+    /// Runs a few batches and a validation, and writes nothing: a test that everything fits together. Ends early stopping.
+    pub fn fast_dev_run(mut self, n_batches: usize) -> Self {
+        self.config.limit_train_batches = Some(Limit::Batches(n_batches));
+        (self.config.max_epochs, self.config.early_stopping, self.outputs.folder) = (1, None, None);
         self
     }
 
@@ -202,6 +241,12 @@ impl<'a> Trainer<'a> {
     /// Shows a progress bar on standard error, if that is a terminal, else a line for each epoch.
     pub fn progress(mut self) -> Self {
         self.has_progress = true;
+        self
+    }
+
+    /// Adds a callback, which is told how the run proceeds.
+    pub fn callback(mut self, callback: impl Callback + 'static) -> Self {
+        self.outputs.callbacks.push(Box::new(callback));
         self
     }
 

@@ -1,3 +1,4 @@
+mod epochs;
 mod fit;
 mod losses;
 mod resume;
@@ -42,6 +43,8 @@ pub struct Training<'a> {
     validation: Validation,
     step: CompiledStep,
     scorer: Scorer<'a>,
+    /// Batches of an epoch.
+    n_batches: usize,
     /// The replicas that share the rows of each batch.
     replicas: Option<&'a DataParallel>,
     digests: [RowDigest; 2],
@@ -117,7 +120,8 @@ impl<'a> Training<'a> {
         let warnings = config.warnings(train.n_rows());
         let config = TrainerConfig { batch_rows: train.batch_rows(), ..config };
         let TrainerConfig { precision, scaler, clip, accumulate, .. } = config;
-        let step_config = StepConfig { precision, scaler, clip, accumulate };
+        let n_batches = config.limit_train_batches.map_or(Ok(train.n_batches()), |limit| limit.of(train.n_batches()))?;
+        let step_config = StepConfig { precision, scaler, clip, accumulate, n_batches: Some(n_batches) };
         let trained = [Trained { params, optimizer }];
         let step = RecordedStep::record(&train, &scale, &step_config, &trained, &[], replicas, |batch, reduction, bound| {
             let outputs = batch.outputs(module, &bound[0], task);
@@ -128,8 +132,21 @@ impl<'a> Training<'a> {
         check_memory(device, params, optimizer, &[&step.graph, scorer.graph()], replicas)?;
         let (step, scorer) = (step.compile(device)?, scorer.compile(device)?);
         let device = device.clone();
-        let training =
-            Self { config, device, params, optimizer, scale, train, validation, step, scorer, digests, replicas, warnings };
+        let training = Self {
+            config,
+            device,
+            params,
+            optimizer,
+            scale,
+            train,
+            validation,
+            step,
+            scorer,
+            n_batches,
+            digests,
+            replicas,
+            warnings,
+        };
         training.start_over()?;
         Ok(training)
     }

@@ -22,6 +22,7 @@ mod amp_report_cli;
 mod attack_cli;
 mod buffers;
 mod by_hand;
+mod callbacks;
 mod data_parallel_cli;
 #[cfg(all(unix, feature = "mpi"))]
 mod data_parallel_ranks;

@@ -48,6 +48,10 @@ impl Metric for ConfusionMatrix {
         Mode::Max
     }
 
+    fn is_number(&self) -> bool {
+        false
+    }
+
     fn reset(&mut self) {
         self.0.reset();
     }

@@ -63,6 +63,11 @@ pub trait Metric: Debug + Send {
     /// [`Error::NoRows`]; a value that the rows do not define, such as the area under a ROC curve of one class.
     fn compute(&self) -> Result<MetricValue, Error>;
 
+    /// Whether its value is a number, so that logs can have a column for it.
+    fn is_number(&self) -> bool {
+        true
+    }
+
     /// The value over `rows` only: resets, updates, computes.
     ///
     /// # Errors

@@ -1,7 +1,9 @@
+use std::time::Duration;
+
 use brisk_nn::tensor::Precision;
 use brisk_nn::{GradScalerConfig, Schedule};
 
-use crate::{Described, EarlyStopping, Warning};
+use crate::{Described, EarlyStopping, Error, Warning};
 
 /// Settings of a training run.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,6 +23,17 @@ pub struct TrainerConfig {
     pub clip: Option<GradientClip>,
     /// The maximum number of epochs.
     pub max_epochs: usize,
+    /// The run ends after this many steps of the optimizer, with a validation, if that comes first.
+    pub max_steps: Option<usize>,
+    /// The run ends after this time, with a validation, if that comes first; time before the run was resumed counts. With replicas it then ends as on a
+    /// request to stop.
+    pub max_time: Option<Duration>,
+    /// Early stopping does not end the run before this many epochs.
+    pub min_epochs: usize,
+    /// Validation runs after every so many epochs, and after the last.
+    pub validate_every: usize,
+    /// How many batches of each epoch are trained on, of those that there are; `None` for all.
+    pub limit_train_batches: Option<Limit>,
     /// The learning rate of each step.
     pub schedule: Schedule,
     /// When the run ends early; `None` for never.
@@ -41,6 +54,11 @@ impl Default for TrainerConfig {
             max_skipped: 100,
             clip: None,
             max_epochs: 30,
+            max_steps: None,
+            max_time: None,
+            min_epochs: 0,
+            validate_every: 1,
+            limit_train_batches: None,
             schedule: Schedule::Constant { lr: 1e-3 },
             early_stopping: None,
             seed: 0,
@@ -66,6 +84,11 @@ impl TrainerConfig {
             ("precision", precision.to_string()),
             ("clip", clip),
             ("max_epochs", max_epochs.to_string()),
+            ("max_steps", self.max_steps.map_or("none".to_owned(), |n| n.to_string())),
+            ("max_time", format!("{:?}", self.max_time)),
+            ("min_epochs", self.min_epochs.to_string()),
+            ("validate_every", self.validate_every.to_string()),
+            ("limit_train_batches", format!("{:?}", self.limit_train_batches)),
             ("early_stopping", early_stopping.as_ref().map_or("none".to_owned(), EarlyStopping::described)),
             ("seed", seed.to_string()),
             ("checkpoint_every", self.checkpoint_every.to_string()),
@@ -91,6 +114,40 @@ impl TrainerConfig {
         let beyond = (batch_rows > n_rows).then_some(Warning::BatchBeyondRows { batch_rows, n_rows });
         let tiny = clip.filter(is_tiny).map(|clip| Warning::TinyClip { clip });
         beyond.into_iter().chain(tiny).collect()
+    }
+}
+
+/// How many batches of an epoch are used.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Limit {
+    /// At most this many.
+    Batches(usize),
+    /// This share of them, between 0 and 1, rounded down.
+    Share(f64),
+}
+
+impl Limit {
+    /// The number of batches, of `n_batches`.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] if none is left, or the share is not between 0 and 1.
+    pub fn of(self, n_batches: usize) -> Result<usize, Error> {
+        let n = match self {
+            Self::Batches(n) => n.min(n_batches),
+            Self::Share(share) if (0.0..=1.0).contains(&share) => (n_batches as f64 * share) as usize,
+            Self::Share(share) => {
+                return Err(Error::Setting {
+                    name: "limit_train_batches",
+                    found: share.to_string(),
+                    expected: "a share of 0 to 1",
+                });
+            }
+        };
+        if n == 0 && n_batches > 0 {
+            let found = format!("{self:?} of {n_batches} batches, which is none");
+            return Err(Error::Setting { name: "limit_train_batches", found, expected: "at least one batch" });
+        }
+        Ok(n)
     }
 }
 

@@ -42,10 +42,9 @@ impl Training<'_> {
         let mean = mean_loss(losses, run.n_skipped as usize * config.accumulate, epoch)?;
         run.n_batches = n_done - n_done % config.accumulate;
         run.losses = losses[..run.n_batches].to_vec();
-        let n_steps =
-            if n_done == self.train.n_batches() { n_done.div_ceil(config.accumulate) } else { n_done / config.accumulate };
+        let n_steps = if n_done == self.n_batches { n_done.div_ceil(config.accumulate) } else { n_done / config.accumulate };
         let losses = EpochLosses { epoch, mean, first, last, n_steps, n_skipped: run.n_skipped, scaler };
-        if n_done == self.train.n_batches() { losses.check_epoch().map(|()| losses) } else { Ok(losses) }
+        if n_done == self.n_batches { losses.check_epoch().map(|()| losses) } else { Ok(losses) }
     }
 
     /// Refuses a run of which all steps were skipped since its start, so that its model is untrained.
@@ -57,7 +56,7 @@ impl Training<'_> {
             return Ok(());
         }
         let losses: Vec<f32> = self.device.read(&self.step.losses)?;
-        let n_done = if run.n_batches > 0 { run.n_batches } else { self.train.n_batches() };
+        let n_done = if run.n_batches > 0 { run.n_batches } else { self.n_batches };
         let loss = n_done.checked_sub(1).and_then(|last| losses.get(last)).copied().unwrap_or(f32::NAN);
         let scale = self.step.scaler.report(&self.device)?.scale;
         Err(Error::NoStepTaken { first_epoch: 1, last_epoch: run.n_epochs.max(1), n_skipped: n_skipped as u32, scale, loss })

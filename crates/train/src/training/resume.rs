@@ -46,7 +46,7 @@ impl Training<'_> {
             // The batches of the epoch are others now, so it starts again.
             run.restart_epoch();
         }
-        run.check(checkpoint, self.train.n_batches(), self.config.accumulate)?;
+        run.check(checkpoint, self.n_batches, self.config.accumulate)?;
         Ok(run)
     }
 
@@ -103,6 +103,7 @@ impl Training<'_> {
             recorded("seed", "seed", Settings, config.seed.to_string(), true),
             recorded("order", "order of rows", Settings, order, true),
             recorded("batch_rows", "batch size", Settings, config.batch_rows.to_string(), true),
+            recorded("n_batches", "batches per epoch", Settings, self.n_batches.to_string(), true),
             recorded("accumulate", "batches per step", Settings, config.accumulate.to_string(), true),
             recorded("learning_rate", "learning rate", Settings, config.schedule.to_string(), false),
             recorded("clip", "gradient clipping", Settings, clip, false),

@@ -7,7 +7,7 @@ use brisk_nn::tensor::program::kernels::STATE_LEN;
 use super::{Outputs, Training};
 use crate::flat;
 use crate::run_state::RunState;
-use crate::{Checkpoint, Error, RunFolder};
+use crate::{Checkpoint, Error, RunFolder, RunView};
 
 impl Training<'_> {
     /// Sets parameters, optimizer, scaler and counters to their initial values, whatever an earlier run left on the device.
@@ -53,15 +53,15 @@ impl Training<'_> {
     }
 
     /// Writes the checkpoint to resume from, with the best model so far.
-    pub(super) fn save_last(&self, run: &RunState, outputs: &Outputs) -> Result<(), Error> {
+    pub(super) fn save_last(&self, run: &RunState, outputs: &mut Outputs) -> Result<(), Error> {
         let Some(path) = self.path(outputs, RunFolder::last)? else { return Ok(()) };
-        let mut last = self.checkpoint(run, run.last_value)?;
+        let mut last = self.checkpoint(run, run.last_value, outputs)?;
         run.insert_best_into(&mut last, &self.flat())?;
-        self.save(last, &path)
+        self.save(&last, &path, run, outputs)
     }
 
     /// Everything needed to use the weights or to resume; with replicas, the part that this one writes.
-    pub(super) fn checkpoint(&self, run: &RunState, watched: f64) -> Result<Checkpoint, Error> {
+    pub(super) fn checkpoint(&self, run: &RunState, watched: f64, outputs: &Outputs) -> Result<Checkpoint, Error> {
         let mut checkpoint = Checkpoint::new();
         let (flat, device) = (self.flat(), &self.device);
         flat.insert_values(&mut checkpoint, &device.read::<f32>(self.params.values())?, str::to_owned)?;
@@ -84,6 +84,7 @@ impl Training<'_> {
         run.insert_into(&mut checkpoint)?;
         checkpoint.insert_metadata(self.validation.watched(), watched);
         self.record_into(&mut checkpoint);
+        outputs.callbacks.iter().try_for_each(|callback| callback.on_save_checkpoint(&mut checkpoint))?;
         Ok(checkpoint)
     }
 
@@ -93,8 +94,10 @@ impl Training<'_> {
         self.replicas.map_or(Ok(path.clone()), |replicas| replicas.path_for_all(path, self.params))
     }
 
-    pub(super) fn save(&self, checkpoint: Checkpoint, path: &Path) -> Result<(), Error> {
-        self.replicas.map_or_else(|| checkpoint.save(path), |replicas| replicas.save(&checkpoint, path))
+    pub(super) fn save(&self, checkpoint: &Checkpoint, path: &Path, run: &RunState, outputs: &mut Outputs) -> Result<(), Error> {
+        self.replicas.map_or_else(|| checkpoint.save(path), |replicas| replicas.save(checkpoint, path))?;
+        let view = RunView { epoch: run.n_epochs, n_steps: run.n_steps, ..self.view() };
+        outputs.callbacks.iter_mut().try_for_each(|callback| callback.on_checkpoint(&view, path))
     }
 
     /// The run's folder, on the replica that writes to it.

@@ -47,6 +47,18 @@ impl Validation {
         Ok(())
     }
 
+    /// The labels of the validation rows.
+    pub(super) fn labels(&self) -> &[f32] {
+        &self.labels
+    }
+
+    /// The names of all metrics that are numbers, the training loss first.
+    pub(super) fn names(&self) -> Vec<String> {
+        let metrics = self.metrics.borrow();
+        let names = metrics.iter().filter(|metric| metric.is_number()).map(|metric| format!("valid_{}", metric.name()));
+        LOSSES.into_iter().map(str::to_owned).chain(names).collect()
+    }
+
     /// The name of the metric that decides which epoch is the best, such as `valid_auc`.
     pub(super) fn watched(&self) -> &str {
         &self.watched

@@ -1,0 +1,158 @@
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use brisk_nn::Parameters;
+use brisk_nn::tensor::program::Device;
+
+use crate::{Checkpoint, EpochMetrics, Error, FitReport};
+
+/// Something that is told how a run proceeds, and can end it: loggers, averages of parameters, plots. Each method has a default that does nothing.
+///
+/// Steps are submitted to the device many at a time, so that a callback hears of groups of steps, about every quarter of a second, and of their losses
+/// when the device has finished them. With replicas, each has callbacks of its own; [`RunView::is_first`] is for those that write files. A callback that
+/// ends the run must do so on every replica.
+///
+/// # Examples
+/// Stops when the losses of training and validation are too far apart:
+/// ```
+/// use std::ops::ControlFlow;
+///
+/// use brisk_train::{Callback, Error, RunView, ValidationEnd};
+///
+/// struct Overfitting;
+///
+/// impl Callback for Overfitting {
+///     fn on_validation_end(&mut self, _: &RunView<'_>, validation: &ValidationEnd<'_>) -> Result<ControlFlow<()>, Error> {
+///         let [train, valid] = ["train_loss", "valid_loss"].map(|name| validation.metrics.get(name).unwrap_or(0.0));
+///         Ok(if valid > 2.0 * train { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+///     }
+/// }
+/// ```
+pub trait Callback {
+    /// The run starts, or resumes.
+    ///
+    /// # Errors
+    /// Ends the run with this error, as those of all methods do.
+    fn on_fit_start(&mut self, run: &RunView<'_>) -> Result<(), Error> {
+        let _ = run;
+        Ok(())
+    }
+
+    /// An epoch starts, or is resumed within.
+    ///
+    /// # Errors
+    /// Ends the run.
+    fn on_epoch_start(&mut self, run: &RunView<'_>) -> Result<(), Error> {
+        let _ = run;
+        Ok(())
+    }
+
+    /// A group of batches has been trained on.
+    ///
+    /// # Errors
+    /// Ends the run.
+    fn on_batches_end(&mut self, run: &RunView<'_>, batches: &BatchesEnd<'_>) -> Result<(), Error> {
+        let _ = (run, batches);
+        Ok(())
+    }
+
+    /// The model has been validated. [`ControlFlow::Break`] ends the run after this epoch.
+    ///
+    /// # Errors
+    /// Ends the run.
+    fn on_validation_end(&mut self, run: &RunView<'_>, validation: &ValidationEnd<'_>) -> Result<ControlFlow<()>, Error> {
+        let _ = (run, validation);
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// A checkpoint has been written.
+    ///
+    /// # Errors
+    /// Ends the run.
+    fn on_checkpoint(&mut self, run: &RunView<'_>, path: &Path) -> Result<(), Error> {
+        let _ = (run, path);
+        Ok(())
+    }
+
+    /// The run ends with an error, after which nothing else is called.
+    fn on_exception(&mut self, run: &RunView<'_>, error: &Error) {
+        let _ = (run, error);
+    }
+
+    /// The run has ended, and the device has the parameters of the best epoch.
+    ///
+    /// # Errors
+    /// Is returned by the run.
+    fn on_fit_end(&mut self, run: &RunView<'_>, report: &FitReport) -> Result<(), Error> {
+        let _ = (run, report);
+        Ok(())
+    }
+
+    /// A checkpoint to resume from is about to be written: the place to add the state of this callback, under names that nothing else has.
+    ///
+    /// # Errors
+    /// Ends the run.
+    fn on_save_checkpoint(&self, checkpoint: &mut Checkpoint) -> Result<(), Error> {
+        let _ = checkpoint;
+        Ok(())
+    }
+
+    /// The run resumes from a checkpoint, before [`on_fit_start`](Self::on_fit_start).
+    ///
+    /// # Errors
+    /// Refuses the checkpoint.
+    fn on_load_checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<(), Error> {
+        let _ = checkpoint;
+        Ok(())
+    }
+}
+
+/// A run, as callbacks see it.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct RunView<'r> {
+    /// The epoch, from 1; 0 before the first.
+    pub epoch: usize,
+    /// Steps of the optimizer before the current epoch, skipped ones included.
+    pub n_steps: usize,
+    /// Batches of an epoch.
+    pub n_batches: usize,
+    /// Rows of an epoch.
+    pub n_rows: usize,
+    /// The epochs that the run has at most.
+    pub max_epochs: usize,
+    /// The device, which has the parameters.
+    pub device: &'r Device,
+    /// The parameters, whose values may be read from the device and written to it.
+    pub params: &'r Parameters,
+    /// Whether this is the only replica or the first of several.
+    pub is_first: bool,
+}
+
+/// Batches that have been trained on.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct BatchesEnd<'r> {
+    /// The first of them within the epoch, from 0.
+    pub first_batch: usize,
+    /// The loss of each.
+    pub losses: &'r [f32],
+    /// The learning rate of each.
+    pub learning_rates: &'r [f32],
+    /// How many rows they have together.
+    pub n_rows: usize,
+}
+
+/// A validation.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct ValidationEnd<'r> {
+    /// The losses and metrics of the epoch.
+    pub metrics: &'r EpochMetrics,
+    /// What the model returned for each validation row: `[n_rows, n_outputs]`, row-major.
+    pub outputs: &'r [f32],
+    /// The labels of these rows: `[n_rows]`.
+    pub labels: &'r [f32],
+    /// Whether the model is the best so far, by the watched metric.
+    pub is_best: bool,
+}

@@ -1,0 +1,196 @@
+//! What callbacks are told, and the limits of a run.
+
+use std::cell::RefCell;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Duration;
+
+use brisk_nn::{Activation, Mlp, MlpConfig};
+use brisk_train::{
+    BatchesEnd, Binary, Callback, Checkpoint, EarlyStopping, Ended, Error, FitReport, Limit, Model, RunView, Swa, Trainer,
+    TrainerConfig, ValidationEnd,
+};
+
+use crate::gpu::cpu;
+use crate::run::{N_COLS, Setting, into_folder, quiet, rows};
+
+/// Keeps what it is told.
+#[derive(Clone, Default)]
+struct Told {
+    events: Rc<RefCell<Vec<String>>>,
+    losses: Rc<RefCell<Vec<f32>>>,
+    stop_after: Option<usize>,
+}
+
+impl Told {
+    fn note(&self, event: String) {
+        self.events.borrow_mut().push(event);
+    }
+}
+
+impl Callback for Told {
+    fn on_fit_start(&mut self, run: &RunView<'_>) -> Result<(), Error> {
+        self.note(format!("start at epoch {} of {}, {} batches", run.epoch, run.max_epochs, run.n_batches));
+        Ok(())
+    }
+    fn on_epoch_start(&mut self, run: &RunView<'_>) -> Result<(), Error> {
+        self.note(format!("epoch {} after {} steps", run.epoch, run.n_steps));
+        Ok(())
+    }
+    fn on_batches_end(&mut self, _: &RunView<'_>, batches: &BatchesEnd<'_>) -> Result<(), Error> {
+        assert_eq!(batches.losses.len(), batches.learning_rates.len());
+        self.losses.borrow_mut().extend(batches.losses);
+        Ok(())
+    }
+    fn on_validation_end(&mut self, run: &RunView<'_>, validation: &ValidationEnd<'_>) -> Result<ControlFlow<()>, Error> {
+        assert_eq!(validation.outputs.len(), validation.labels.len());
+        self.note(format!("validated epoch {}", run.epoch));
+        let stops = self.stop_after == Some(run.epoch);
+        Ok(if stops { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    }
+    fn on_checkpoint(&mut self, _: &RunView<'_>, path: &Path) -> Result<(), Error> {
+        self.note(format!("wrote {}", path.file_name().expect("a file").display()));
+        Ok(())
+    }
+    fn on_exception(&mut self, _: &RunView<'_>, error: &Error) {
+        self.note(format!("failed: {error}"));
+    }
+    fn on_fit_end(&mut self, _: &RunView<'_>, report: &FitReport) -> Result<(), Error> {
+        self.note(format!("ended {} after {} epochs", report.ended, report.n_epochs));
+        Ok(())
+    }
+}
+
+#[test]
+fn callbacks_are_told_in_order_and_can_end_the_run() -> Result<(), Error> {
+    let root = tempfile::tempdir().expect("a temporary folder");
+    let (ready, device) = (Setting::default().ready(), cpu(1));
+    let training = ready.trainer(&device)?;
+    let told = Told { stop_after: Some(2), ..Told::default() };
+    let (mut outputs, _) = into_folder(root.path());
+    outputs.callbacks.push(Box::new(told.clone()));
+    let report = training.fit(&mut outputs)?;
+    assert_eq!((report.ended, report.n_epochs), (Ended::Callback, 2));
+    let events = told.events.borrow();
+    let events: Vec<&str> = events.iter().map(String::as_str).filter(|event| *event != "wrote best.safetensors").collect();
+    let expected = [
+        "start at epoch 0 of 3, 8 batches",
+        "epoch 1 after 0 steps",
+        "validated epoch 1",
+        "wrote last.safetensors",
+        "epoch 2 after 8 steps",
+        "validated epoch 2",
+        "wrote last.safetensors",
+        "ended by a callback after 2 epochs",
+    ];
+    assert_eq!(events, expected);
+    let losses = told.losses.borrow();
+    assert_eq!(losses.len(), 16, "each batch once");
+    let mean = losses[..8].iter().map(|&loss| f64::from(loss)).sum::<f64>() / 8.0;
+    assert!((mean - report.history[0].train_loss()).abs() < 1e-9);
+    Ok(())
+}
+
+#[test]
+fn a_failure_is_told() -> Result<(), Error> {
+    let (mut setting, device) = (Setting::default(), cpu(1));
+    setting.config.schedule = brisk_nn::Schedule::constant(1e30);
+    let ready = setting.ready();
+    let (told, mut outputs) = (Told::default(), quiet());
+    outputs.callbacks.push(Box::new(told.clone()));
+    let error = ready.trainer(&device)?.fit(&mut outputs).expect_err("it diverges");
+    assert_eq!(told.events.borrow().last(), Some(&format!("failed: {error}")));
+    Ok(())
+}
+
+/// A run with other limits.
+fn limited(config: impl FnOnce(&mut TrainerConfig)) -> Result<FitReport, Error> {
+    let mut setting = Setting::default();
+    config(&mut setting.config);
+    let (ready, device) = (setting.ready(), cpu(1));
+    ready.trainer(&device)?.fit(&mut quiet())
+}
+
+#[test]
+fn runs_end_at_their_limits() -> Result<(), Error> {
+    let whole = limited(|_| ())?;
+    let steps = limited(|config| config.max_steps = Some(12))?;
+    assert_eq!((steps.ended, steps.n_epochs, steps.history.len()), (Ended::MaxSteps, 1, 2), "an epoch has 8 steps");
+    assert_eq!(steps.history[0], whole.history[0], "as without the limit");
+    let at_end = limited(|config| config.max_steps = Some(16))?;
+    assert_eq!((at_end.n_epochs, &at_end.history[..]), (2, &whole.history[..2]));
+    assert_eq!(at_end.ended, Ended::MaxSteps);
+    let time = limited(|config| (config.max_time, config.max_epochs) = (Some(Duration::from_millis(1)), 1_000_000))?;
+    assert_eq!(time.ended, Ended::MaxTime);
+    assert!(time.best_value > 0.0, "it was validated");
+    let batches = limited(|config| config.limit_train_batches = Some(Limit::Share(0.5)))?;
+    assert_eq!(batches.history.len(), 3);
+    assert_ne!(batches.history[0], whole.history[0], "fewer batches");
+    let error =
+        limited(|config| config.limit_train_batches = Some(Limit::Share(0.01))).expect_err("no batch is left").to_string();
+    assert_eq!(error, "limit_train_batches: found Share(0.01) of 8 batches, which is none, expected at least one batch");
+    let patient = EarlyStopping::on("train_loss").patience(1).min_delta(10.0);
+    let early = limited(|config| (config.early_stopping, config.max_epochs) = (Some(patient.clone()), 9))?;
+    assert_eq!((early.n_epochs, early.watched.as_str()), (2, "train_loss"));
+    let later = limited(|config| (config.early_stopping, config.max_epochs, config.min_epochs) = (Some(patient), 9, 5))?;
+    assert_eq!(later.n_epochs, 5);
+    let rare = limited(|config| (config.validate_every, config.max_epochs) = (2, 5))?;
+    let validated: Vec<bool> = rare.history.iter().map(|epoch| epoch.get("valid_auc").is_some_and(|auc| !auc.is_nan())).collect();
+    assert_eq!(validated, [false, true, false, true, true]);
+    assert!(rare.history.iter().all(|epoch| epoch.train_loss().is_finite()));
+    Ok(())
+}
+
+#[test]
+fn a_run_that_ended_at_its_limit_resumes_as_if_there_had_been_none() -> Result<(), Error> {
+    let (setting, device) = (Setting::default(), cpu(1));
+    let root = tempfile::tempdir().expect("a temporary folder");
+    let whole = setting.ready().trainer(&device)?.fit(&mut quiet())?;
+    let (mut outputs, folder) = into_folder(root.path());
+    let config = TrainerConfig { max_steps: Some(12), validate_every: 2, ..setting.config.clone() };
+    let short = Setting { config, ..setting.clone() }.ready();
+    assert_eq!(short.trainer(&device)?.fit(&mut outputs)?.ended, Ended::MaxSteps);
+    let last = Checkpoint::load(folder.last())?;
+    let report = setting.ready().trainer(&device)?.resume(&last, &mut quiet())?;
+    assert_eq!(report.history, whole.history[1..], "to the bit");
+    Ok(())
+}
+
+#[test]
+fn swa_averages_the_models_of_the_last_epochs() -> Result<(), Error> {
+    let sizes = MlpConfig { n_inputs: N_COLS, hidden: vec![4], n_outputs: 1, activation: Activation::relu() };
+    let (train, valid) = (rows(0, 300), rows(300, 100));
+    let fit = |max_epochs, from_epoch: Option<usize>| {
+        let mut model = Model::new(1, |params| Mlp::new(params, &sizes));
+        let trainer = Trainer::new(&cpu(1)).batch_rows(50).max_epochs(max_epochs).learning_rate(1e-2);
+        let early_stopping = EarlyStopping::on("train_loss").patience(99);
+        let trainer = trainer.early_stopping(early_stopping);
+        let mut trainer = match from_epoch {
+            None => trainer,
+            Some(epoch) => trainer.callback(Swa::from_epoch(epoch)),
+        };
+        trainer.fit(&mut model, &Binary::new(), &train, &valid)?;
+        Ok::<_, Error>(model.params().initial())
+    };
+    // The training loss falls in each epoch, so that the best model is the last.
+    let [second, third, averaged] = [fit(2, None)?, fit(3, None)?, fit(3, Some(2))?];
+    for ((second, third), averaged) in second.iter().zip(&third).zip(&averaged) {
+        assert!((0.5 * (second + third) - averaged).abs() < 1e-6);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_dev_run_and_overfitting_take_few_batches() -> Result<(), Error> {
+    let sizes = MlpConfig { n_inputs: N_COLS, hidden: vec![64], n_outputs: 1, activation: Activation::relu() };
+    let (train, valid) = (rows(0, 600), rows(600, 100));
+    let model = || Model::new(1, |params| Mlp::new(params, &sizes));
+    let report = Trainer::new(&cpu(1)).fast_dev_run(2).fit(&mut model(), &Binary::new(), &train, &valid)?;
+    assert_eq!(report.n_epochs, 1);
+    let trainer = Trainer::new(&cpu(1)).batch_rows(20).max_epochs(150).learning_rate(1e-2);
+    let report = trainer.overfit_batches(2).fit(&mut model(), &Binary::new(), &train, &valid)?;
+    let last = report.history.last().expect("it has epochs").train_loss();
+    assert!(last < 0.02, "40 rows are learned by heart: {last}");
+    Ok(())
+}
