@@ -16,6 +16,7 @@ mod memory_check;
 pub mod metrics;
 mod model;
 mod progress;
+pub mod report;
 mod resume;
 mod row_digest;
 mod run_folder;

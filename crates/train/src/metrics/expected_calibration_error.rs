@@ -28,6 +28,12 @@ impl ExpectedCalibrationError {
     pub fn with_bins(n_bins: usize) -> Self {
         Self { n_bins, tally: Tally::new("expected_calibration_error") }
     }
+
+    /// Mean probability and observed frequency of each bin that has rows.
+    pub(super) fn curve(&self) -> Result<Vec<[f64; 2]>, Error> {
+        let bins = self.tally.sums()?.0.iter().filter(|[_, _, rows]| *rows > 0.0);
+        Ok(bins.map(|[probability, hits, rows]| [probability / rows, hits / rows]).collect())
+    }
 }
 
 impl Default for ExpectedCalibrationError {

@@ -14,6 +14,7 @@ mod metric_batches;
 mod metric_values;
 mod metrics;
 mod progress;
+mod report;
 mod row_numbers;
 mod run_folder;
 #[cfg(all(unix, feature = "signals"))]

@@ -1,0 +1,205 @@
+//! A training run as one HTML page.
+
+mod axis;
+mod bar_chart;
+mod class_panels;
+mod epoch_panels;
+mod histogram;
+mod html;
+mod line_chart;
+mod matrix_chart;
+mod number;
+mod page;
+mod regression_panels;
+mod scatter_chart;
+mod table;
+
+use std::io::Write;
+use std::path::Path;
+
+pub use axis::Scale;
+pub use bar_chart::BarChart;
+pub use histogram::Histogram;
+pub use line_chart::{LineChart, Series};
+pub use matrix_chart::MatrixChart;
+pub use scatter_chart::ScatterChart;
+pub use table::Table;
+
+use crate::Error;
+use crate::atomic_file::write_atomically;
+use crate::metrics::Scored;
+
+/// A training run as one HTML page: results in large figures, then sections of charts and tables.
+///
+/// The page is self-contained: charts are inline SVG, and it loads nothing, runs no script, follows the reader's choice of light or
+/// dark, and prints. Values appear when the pointer is over a chart.
+///
+/// # Examples
+/// ```
+/// use brisk_train::metrics::Scored;
+/// use brisk_train::report::Report;
+///
+/// let mut report = Report::new("letters");
+/// report.subtitle("784-256-26, f16, Adam").figure("Validation accuracy", "0.914").figure("Time", "12.4 s");
+/// report.section("Training").epochs(&[("train_loss", &[0.9, 0.5, 0.4]), ("valid_loss", &[0.8, 0.6, 0.5])]);
+/// report.section("Validation rows").classification(&Scored::binary(&[-1.0, 0.5, 2.0, -0.5], &[0.0, 0.0, 1.0, 1.0]), &[])?;
+/// report.section("Configuration").table("Settings", &[("batch_rows", "256"), ("seed", "7")]);
+/// assert!(report.to_html().contains("ROC curve"));
+/// # Ok::<(), brisk_train::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    title: String,
+    subtitle: String,
+    figures: Vec<(String, String)>,
+    best_epoch: Option<usize>,
+    sections: Vec<Section>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Section {
+    title: String,
+    panels: Vec<Panel>,
+}
+
+/// A chart or a table of a [`Report`].
+#[non_exhaustive]
+#[derive(Clone, Debug)]
+pub enum Panel {
+    /// Lines over a common axis.
+    Lines(LineChart),
+    /// Horizontal bars.
+    Bars(BarChart),
+    /// Counts of values.
+    Histogram(Histogram),
+    /// A matrix of classes.
+    Matrix(MatrixChart),
+    /// Points.
+    Scatter(ScatterChart),
+    /// Names and values.
+    Table(Table),
+}
+
+impl Report {
+    /// A page without sections.
+    pub fn new(title: impl Into<String>) -> Self {
+        Self { title: title.into(), ..Self::default() }
+    }
+
+    /// Sets the line below the title.
+    pub fn subtitle(&mut self, subtitle: impl Into<String>) -> &mut Self {
+        self.subtitle = subtitle.into();
+        self
+    }
+
+    /// Adds a result in large figures.
+    pub fn figure(&mut self, label: impl Into<String>, value: impl Into<String>) -> &mut Self {
+        self.figures.push((label.into(), value.into()));
+        self
+    }
+
+    /// Begins a section, to which panels are added until the next begins. A section without panels is left out.
+    pub fn section(&mut self, title: impl Into<String>) -> &mut Self {
+        self.sections.push(Section { title: title.into(), panels: Vec::new() });
+        self
+    }
+
+    /// Adds a chart or a table.
+    pub fn panel(&mut self, panel: impl Into<Panel>) -> &mut Self {
+        if self.sections.is_empty() {
+            self.section("");
+        }
+        if let Some(section) = self.sections.last_mut() {
+            section.panels.push(panel.into());
+        }
+        self
+    }
+
+    /// Marks the epoch in the charts of [`epochs`](Self::epochs) that are added after this. The first epoch is 1.
+    pub fn best_epoch(&mut self, epoch: usize) -> &mut Self {
+        self.best_epoch = Some(epoch);
+        self
+    }
+
+    /// Adds a chart for each metric of the epochs, given as columns of a value per epoch. `train_loss` and `valid_loss` share a
+    /// chart; NaN leaves a gap.
+    pub fn epochs(&mut self, columns: &[(&str, &[f64])]) -> &mut Self {
+        epoch_panels::of(columns, self.best_epoch).into_iter().for_each(|panel| {
+            self.panel(panel);
+        });
+        self
+    }
+
+    /// Adds a chart of a value per step, such as the learning rate or the scale of the loss.
+    pub fn steps(&mut self, title: &str, first_step: usize, values: &[f64]) -> &mut Self {
+        let points = values.iter().enumerate().map(|(i, &value)| [(first_step + i) as f64, value]);
+        self.panel(LineChart::new(title).x_label("step").series(Series::new(title, points)))
+    }
+
+    /// Adds charts of a model's outputs and their labels. Binary: ROC and precision-recall curves, calibration, confusion matrix and
+    /// the distribution of scores. Multi-class: confusion matrix and calibration. Multi-label: a ROC curve per label. `classes` are
+    /// names, and may be empty.
+    ///
+    /// # Errors
+    /// Those of [`crate::metrics`] for rows that are not those of a classification.
+    pub fn classification(&mut self, rows: &Scored<'_>, classes: &[String]) -> Result<&mut Self, Error> {
+        class_panels::of(rows, classes)?.into_iter().for_each(|panel| {
+            self.panel(panel);
+        });
+        Ok(self)
+    }
+
+    /// Adds predictions over labels and the distribution of residuals, for each label of a row.
+    ///
+    /// # Errors
+    /// Those of [`crate::metrics`] for rows that are not those of a regression.
+    pub fn regression(&mut self, rows: &Scored<'_>) -> Result<&mut Self, Error> {
+        regression_panels::of(rows)?.into_iter().for_each(|panel| {
+            self.panel(panel);
+        });
+        Ok(self)
+    }
+
+    /// Adds a table of names and values.
+    pub fn table<N: ToString, V: ToString>(&mut self, title: &str, rows: &[(N, V)]) -> &mut Self {
+        self.panel(Table::new(title, rows.iter().map(|(name, value)| (name.to_string(), value.to_string()))))
+    }
+
+    /// The page.
+    pub fn to_html(&self) -> String {
+        page::render(self)
+    }
+
+    /// Writes the page to `path`, atomically: a reader sees the page from before or the new one.
+    ///
+    /// # Errors
+    /// [`Error::Write`], [`Error::Io`].
+    pub fn write(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        let html = self.to_html();
+        write_atomically(path.as_ref(), |file| file.write_all(html.as_bytes()))
+    }
+}
+
+impl Panel {
+    fn title(&self) -> &str {
+        match self {
+            Self::Lines(chart) => &chart.title,
+            Self::Bars(chart) => &chart.title,
+            Self::Histogram(chart) => &chart.title,
+            Self::Matrix(chart) => &chart.title,
+            Self::Scatter(chart) => &chart.title,
+            Self::Table(table) => &table.title,
+        }
+    }
+}
+
+macro_rules! panel_from {
+    ($($variant:ident $type:ty),*) => {
+        $(impl From<$type> for Panel {
+            fn from(panel: $type) -> Self {
+                Self::$variant(panel)
+            }
+        })*
+    };
+}
+panel_from!(Lines LineChart, Bars BarChart, Histogram Histogram, Matrix MatrixChart, Scatter ScatterChart, Table Table);

@@ -1,0 +1,20 @@
+use super::html::escaped;
+
+/// Names and values: settings, or the machine of a run.
+#[derive(Clone, Debug)]
+pub struct Table {
+    pub(super) title: String,
+    rows: Vec<(String, String)>,
+}
+
+impl Table {
+    /// A table of `rows`.
+    pub fn new(title: impl Into<String>, rows: impl IntoIterator<Item = (String, String)>) -> Self {
+        Self { title: title.into(), rows: rows.into_iter().collect() }
+    }
+
+    pub(super) fn html(&self) -> String {
+        let row = |(name, value): &(String, String)| format!("<tr><th>{}</th><td>{}</td></tr>", escaped(name), escaped(value));
+        format!("<table><tbody>{}</tbody></table>", self.rows.iter().map(row).collect::<String>())
+    }
+}
