@@ -331,6 +331,40 @@ pub enum Error {
         /// The label that those held out have.
         class: u8,
     },
+    /// A file of settings is not TOML.
+    #[error("settings: not valid TOML: {reason}")]
+    SettingsFile {
+        /// What is wrong with it, and where.
+        reason: String,
+    },
+    /// A file of settings has one that does not exist.
+    #[error("settings: `{found}` is not a setting; did you mean `{nearest}`?")]
+    UnknownSetting {
+        /// The name.
+        found: String,
+        /// The setting with the most similar name.
+        nearest: String,
+    },
+    /// A setting in a file has a value of another type.
+    #[error("settings: `{name}` is {found}, expected {expected}")]
+    SettingsValue {
+        /// The setting's name.
+        name: String,
+        /// Its value.
+        found: String,
+        /// What values it may have.
+        expected: &'static str,
+    },
+    /// A setting in a file is none of its choices.
+    #[error("settings: `{name}` is {found}, expected one of {choices}")]
+    SettingsChoice {
+        /// The setting's name.
+        name: String,
+        /// Its value.
+        found: String,
+        /// The words that it may be.
+        choices: String,
+    },
     /// A setting has a value that it cannot have.
     #[error("{name}: found {found}, expected {expected}")]
     Setting {

@@ -12,6 +12,7 @@ mod flat;
 mod host_memory;
 mod learner;
 mod log;
+mod lr_finder;
 mod memory_check;
 pub mod metrics;
 mod model;
@@ -46,6 +47,7 @@ pub use feed::{
 };
 pub use learner::Learner;
 pub use log::MetricsLog;
+pub use lr_finder::LearningRates;
 pub use model::{Model, Scores};
 pub use progress::Progress;
 pub use resume::{ResumeDifference, ResumeMismatch};

@@ -275,6 +275,15 @@ impl<'a> Step<'a> {
         steps.iter().map(|step| step.losses(epoch)).collect()
     }
 
+    /// The losses of an epoch, and whether all are finite.
+    pub(crate) fn run_epoch_to_the_end(&self, epoch: usize) -> Result<(Vec<f32>, bool), Error> {
+        match self.run_epoch(epoch) {
+            Ok(losses) => Ok((losses.batches, true)),
+            Err(Error::NonFiniteLoss { .. }) => Ok((self.device.read(&self.step.losses)?, false)),
+            Err(error) => Err(error),
+        }
+    }
+
     fn start_epoch(&self, epoch: usize) -> Result<(), Error> {
         let n_batches = self.feed.n_batches();
         let epoch_steps = n_batches.div_ceil(self.accumulate);
@@ -334,6 +343,11 @@ impl<'s, 'a> StepBuilder<'s, 'a> {
     /// Sets how many epochs the run has, for schedules that depend on it; 1 by default.
     pub fn epochs(mut self, n_epochs: usize) -> Self {
         self.n_epochs = n_epochs;
+        self
+    }
+
+    pub(crate) fn config(mut self, config: StepConfig) -> Self {
+        self.config = config;
         self
     }
 

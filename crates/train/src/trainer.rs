@@ -1,6 +1,7 @@
 //! The trainer: settings with defaults, from which a run is prepared.
 
 mod config;
+mod settings_file;
 
 use std::fmt;
 use std::time::Duration;
@@ -281,6 +282,23 @@ impl<'a> Trainer<'a> {
         Training::new(setup, learner, task, (train, valid))
     }
 
+    pub(crate) fn device(&self) -> &Device {
+        &self.device
+    }
+
+    pub(crate) fn settings(&self) -> &TrainerConfig {
+        &self.config
+    }
+
+    /// How rows with labels of `task` reach the device.
+    pub(crate) fn feed_for(&self, task: &dyn Task) -> FeedConfig {
+        FeedConfig { labels: task.labels().dtype(), ..self.feed.clone() }
+    }
+
+    pub(crate) fn make_optimizer(&self, params: &Parameters) -> Result<Box<dyn Optimizer>, Error> {
+        (self.optimizer)(params)
+    }
+
     /// Trains `model` until the epochs are done, validation no longer improves, or a stop is requested; the model then has the parameters of its best
     /// epoch. Calling it again continues from these.
     ///
@@ -297,7 +315,7 @@ impl<'a> Trainer<'a> {
             None => model.params().clone(),
             Some(replicas) => replicas.divide(model.params().clone())?,
         };
-        let optimizer = (self.optimizer)(&params)?;
+        let optimizer = self.make_optimizer(&params)?;
         let scale = self.scale.clone().or_else(|| model.standardisation().cloned());
         let setup = Setup { device: &self.device, config: self.config.clone(), feed: &self.feed, scale, replicas: self.replicas };
         let learner = Learner::new(model.module(), &params, &*optimizer);

@@ -212,3 +212,19 @@ fn a_run_is_prepared_from_parts() -> Result<(), Error> {
     assert_eq!(training.fit(&mut Default::default())?.n_epochs, 2);
     Ok(())
 }
+
+#[test]
+fn a_learning_rate_is_found_without_changing_the_model() -> Result<(), Error> {
+    let rows = rows(1000, largest);
+    for precision in [Precision::F32, Precision::F16] {
+        let (model, task) = (model(7, 3), Classification::of(3));
+        let before = model.predict(&rows)?;
+        let found = Trainer::new(&cpu(1)).batch_rows(50).precision(precision).find_learning_rate(&model, &task, &rows)?;
+        assert!(found.rates.len() > 60 && found.rates.len() <= 100, "{} steps", found.rates.len());
+        assert!((found.rates[0] - 1e-7).abs() < 1e-12 && found.rates.is_sorted());
+        let rate = found.suggestion.expect("the loss falls");
+        assert!((1e-4..0.5).contains(&rate), "{precision}: {rate}");
+        assert_eq!(model.predict(&rows)?, before);
+    }
+    Ok(())
+}

@@ -17,5 +17,6 @@ mod progress;
 mod report;
 mod row_numbers;
 mod run_folder;
+mod settings_file;
 #[cfg(all(unix, feature = "signals"))]
 mod stop_flag;

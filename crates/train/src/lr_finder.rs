@@ -1,0 +1,101 @@
+use brisk_loader::{Order, RowSource};
+use brisk_nn::{Module, Schedule};
+
+use crate::feed::{Feed, FeedElement};
+use crate::step::{Step, StepConfig};
+use crate::{Error, LabelledRows, Model, Standardisation, Task, Trainer};
+
+/// The losses at learning rates that grow from step to step, and the rate that they suggest: [`Trainer::find_learning_rate`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct LearningRates {
+    /// The learning rate of each step.
+    pub rates: Vec<f64>,
+    /// The loss of each step, smoothed by an exponential mean with the factor 0.9, as PyTorch Lightning has it.
+    pub losses: Vec<f64>,
+    /// The rate at which the loss falls fastest; `None` if it never falls.
+    pub suggestion: Option<f64>,
+}
+
+/// The steps of a search.
+const N_STEPS: usize = 100;
+
+/// The rates of its first and of its last step.
+const RATES: [f64; 2] = [1e-7, 1.0];
+
+/// A search ends when the loss is this many times the best.
+const DIVERGED: f64 = 4.0;
+
+impl Trainer<'_> {
+    /// Searches for a learning rate: trains a copy of the model for up to 100 steps, each with a higher rate than the one before, from 1e-7 to 1, until the loss
+    /// diverges. The model is unchanged.
+    ///
+    /// # Reference
+    /// Smith 2017, arXiv:1506.01186; the suggestion is that of PyTorch Lightning's `LearningRateFinder`: where the smoothed loss falls fastest, except for the first 10 steps
+    /// and the last.
+    /// # Errors
+    /// As [`prepare`](Self::prepare), except for those of validation rows.
+    #[track_caller]
+    pub fn find_learning_rate<M, S>(&self, model: &Model<M>, task: &dyn Task, train: &S) -> Result<LearningRates, Error>
+    where
+        M: Module,
+        S: RowSource<Feature: FeedElement>,
+    {
+        let (device, config) = (self.device(), self.settings());
+        task.labels().read("train", train)?;
+        let scale = model.standardisation().cloned().map_or_else(|| Standardisation::of("train", train), Ok)?;
+        let feed_config = self.feed_for(task);
+        let order = feed_config.order.clone().unwrap_or(Order::Shuffled { seed: config.seed });
+        let feed = Feed::new(device, "train", train, order, config.batch_rows, &feed_config)?;
+        let params = model.params();
+        let optimizer = self.make_optimizer(params)?;
+        let rate = |step: usize| RATES[0] * (RATES[1] / RATES[0]).powf(step as f64 / (N_STEPS - 1) as f64);
+        let step_config = StepConfig {
+            precision: config.precision,
+            scaler: config.scaler,
+            clip: config.clip,
+            accumulate: config.accumulate,
+            n_batches: None,
+        };
+        let step = Step::over(device, &feed, &scale)
+            .config(step_config)
+            .train(params, &*optimizer, &Schedule::from_fn(move |step, _| rate(step)))
+            .record(|batch, params| {
+                let outputs = batch.outputs(model.module(), &params[0], task);
+                let (labels, weights) = (batch.labels.clone(), batch.weights.clone());
+                task.loss(&outputs, &LabelledRows { labels, weights, reduction: Default::default() })
+            })?;
+        let mut losses: Vec<f32> = Vec::new();
+        for epoch in 0.. {
+            let (of_epoch, is_finite) = step.run_epoch_to_the_end(epoch)?;
+            // With accumulation, the first batch of each step, whose parameters all its batches have.
+            losses.extend(of_epoch.iter().step_by(config.accumulate.max(1)));
+            if losses.len() >= N_STEPS || !is_finite {
+                break;
+            }
+        }
+        losses.truncate(N_STEPS);
+        Ok(LearningRates::of(&losses, rate))
+    }
+}
+
+impl LearningRates {
+    fn of(losses: &[f32], rate: impl Fn(usize) -> f64) -> Self {
+        let (mut mean, mut best) = (0.0, f64::INFINITY);
+        let mut found = Self { rates: Vec::new(), losses: Vec::new(), suggestion: None };
+        for (step, &loss) in losses.iter().enumerate() {
+            mean = 0.9 * mean + 0.1 * f64::from(loss);
+            let smoothed = mean / (1.0 - 0.9_f64.powi(step as i32 + 1));
+            if !smoothed.is_finite() || (step > 1 && smoothed > DIVERGED * best) {
+                break;
+            }
+            best = best.min(smoothed);
+            found.rates.push(rate(step));
+            found.losses.push(smoothed);
+        }
+        let slope = |step: usize| (found.losses[step + 1] - found.losses[step - 1]) / 2.0;
+        let steps = 10.min(found.losses.len())..found.losses.len().saturating_sub(1);
+        let steepest = steps.filter(|&step| slope(step) < 0.0).min_by(|&a, &b| slope(a).total_cmp(&slope(b)));
+        found.suggestion = steepest.map(|step| found.rates[step]);
+        found
+    }
+}

@@ -1,0 +1,101 @@
+//! Settings from TOML.
+
+use std::time::Duration;
+
+use brisk_nn::Schedule;
+use brisk_nn::tensor::Precision;
+use brisk_train::{EarlyStopping, Error, GradientClip, Limit, Mode, TrainerConfig};
+
+#[test]
+fn every_setting_is_read() -> Result<(), Error> {
+    let found = TrainerConfig::from_toml(
+        r#"
+        batch_rows = 1024
+        accumulate = 4
+        precision = "bf16"
+        max_epochs = 30
+        max_steps = 1000
+        max_time = "01:02:03:04"
+        min_epochs = 2
+        validate_every = 3
+        limit_train_batches = 0.5
+        clip_norm = 1
+        seed = 9
+        checkpoint_every = 100
+        max_skipped = 7
+
+        [schedule]
+        name = "cosine"
+        lr = 0.1
+        warmup = 0.05
+
+        [early_stopping]
+        monitor = "valid_loss"
+        mode = "min"
+        patience = 4
+        min_delta = 0.01
+        stopping_threshold = 0.1
+        divergence_threshold = 9.0
+        check_finite = false
+
+        [scaler]
+        enabled = true
+        init_scale = 1024.0
+        growth_factor = 4.0
+        backoff_factor = 0.25
+        growth_interval = 100
+        "#,
+    )?;
+    let default = TrainerConfig::default();
+    let early_stopping =
+        EarlyStopping { monitor: Some("valid_loss".to_owned()), check_finite: false, ..EarlyStopping::new(Mode::Min) };
+    let early_stopping = early_stopping.patience(4).min_delta(0.01).stopping_threshold(0.1).divergence_threshold(9.0);
+    let mut scaler = default.scaler;
+    (scaler.init_scale, scaler.growth_factor, scaler.backoff_factor, scaler.growth_interval) = (1024.0, 4.0, 0.25, 100);
+    let expected = TrainerConfig {
+        batch_rows: 1024,
+        accumulate: 4,
+        precision: Precision::Bf16,
+        max_epochs: 30,
+        max_steps: Some(1000),
+        max_time: Some(Duration::from_secs(((24 + 2) * 60 + 3) * 60 + 4)),
+        min_epochs: 2,
+        validate_every: 3,
+        limit_train_batches: Some(Limit::Share(0.5)),
+        clip: Some(GradientClip::Norm(1.0)),
+        seed: 9,
+        checkpoint_every: 100,
+        max_skipped: 7,
+        schedule: Schedule::cosine(0.1).warmup(0.05),
+        early_stopping: Some(early_stopping),
+        scaler,
+    };
+    assert_eq!(found, expected);
+    assert_eq!(TrainerConfig::from_toml("")?, default, "what is left out has its default");
+    Ok(())
+}
+
+#[test]
+fn mistakes_are_named() {
+    for (text, expected) in [
+        ("max_epoch = 3", "settings: `max_epoch` is not a setting; did you mean `max_epochs`?"),
+        (
+            "[early_stopping]\npatence = 3",
+            "settings: `early_stopping.patence` is not a setting; did you mean `early_stopping.patience`?",
+        ),
+        ("max_epochs = \"3\"", "settings: `max_epochs` is \"3\", expected a whole number, 0 or more"),
+        ("max_epochs = -3", "settings: `max_epochs` is -3, expected a whole number, 0 or more"),
+        ("precision = \"f64\"", "settings: `precision` is \"f64\", expected one of f32, f16, bf16"),
+        ("max_time = \"1h\"", "settings: `max_time` is \"1h\", expected seconds, or \"DD:HH:MM:SS\""),
+        ("schedule = 0.1", "settings: `schedule` is 0.1, expected a table"),
+        ("[schedule]\nname = \"cosine\"", "settings: `schedule.lr` is nothing, expected a number"),
+        ("clip_norm = 1\nclip_value = 1", "settings: `clip_value` is `clip_norm` and `clip_value`, expected one of the two"),
+    ] {
+        let error = TrainerConfig::from_toml(text).expect_err(text).to_string();
+        assert_eq!(error, expected);
+    }
+    let error = TrainerConfig::from_toml("max_epochs = = 3").expect_err("not TOML").to_string();
+    assert!(error.starts_with("settings: not valid TOML: ") && error.contains("line 1"), "{error}");
+    let error = TrainerConfig::load("no/such.toml").expect_err("no such file").to_string();
+    assert!(error.starts_with("no/such.toml: cannot read the settings"), "{error}");
+}
