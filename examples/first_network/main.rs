@@ -23,6 +23,7 @@ fn main() -> Result<()> {
         .schedule(Schedule::one_cycle(3e-3))
         .early_stopping(EarlyStopping::on("valid_accuracy").patience(5))
         .progress()
+        .report("target/letters/report.html")
         .fit(&mut model, &Classification::of(26), &train, &valid)?;
     println!("best epoch: {}, {} {:.4}", report.best_epoch, report.watched, report.best_value);
     println!("test: {}", model.evaluate(&Classification::of(26), &test)?);

@@ -126,11 +126,22 @@ impl EarlyStopping {
 
     /// The settings, for replicas to compare.
     pub(crate) fn described(&self) -> String {
-        let Self { mode, patience, min_delta, stopping_threshold, divergence_threshold, check_finite, .. } = self;
+        let Self { mode, patience, min_delta, check_finite, .. } = self;
         let monitor = self.monitor.as_deref().unwrap_or("the task's metric");
-        format!(
-            "{monitor}, {mode:?}, patience {patience}, min_delta {min_delta}, thresholds {stopping_threshold:?} {divergence_threshold:?}, check_finite {check_finite}"
-        )
+        let mode =
+            if self.follows_metric { String::new() } else { format!(" ({})", if *mode == Mode::Min { "min" } else { "max" }) };
+        let mut described = format!("{monitor}{mode}, patience {patience}");
+        let thresholds = [("stopping", self.stopping_threshold), ("divergence", self.divergence_threshold)];
+        for (name, threshold) in thresholds.iter().filter_map(|(name, threshold)| Some((name, (*threshold)?))) {
+            described += &format!(", {name} threshold {threshold}");
+        }
+        if *min_delta != 0.0 {
+            described += &format!(", min_delta {min_delta}");
+        }
+        if !check_finite {
+            described += ", may be infinite";
+        }
+        described
     }
 
     /// Takes the metric of one validation and says whether to stop.

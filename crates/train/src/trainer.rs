@@ -4,6 +4,7 @@ mod config;
 mod settings_file;
 
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use brisk_loader::{Order, RowSource};
@@ -14,8 +15,8 @@ use brisk_nn::{Adam, Module, Optimizer, Parameters, Schedule};
 use crate::feed::{FeedConfig, FeedElement};
 use crate::training::Setup;
 use crate::{
-    Callback, DataParallel, EarlyStopping, Error, FitReport, Learner, Model, Outputs, Progress, RunFolder, Standardisation,
-    StopFlag, Task, Training,
+    Callback, DataParallel, Described, EarlyStopping, Error, FitReport, Learner, Model, Outputs, Progress, ReportFile, RunFolder,
+    Standardisation, StopFlag, Task, Training, thousands,
 };
 
 pub use config::{GradientClip, Limit, TrainerConfig};
@@ -54,6 +55,7 @@ pub struct Trainer<'a> {
     replicas: Option<&'a DataParallel>,
     outputs: Outputs,
     has_progress: bool,
+    report: Option<PathBuf>,
 }
 
 type MakeOptimizer<'a> = Box<dyn Fn(&Parameters) -> Result<Box<dyn Optimizer>, Error> + 'a>;
@@ -76,6 +78,7 @@ impl<'a> Trainer<'a> {
             replicas: None,
             outputs: Outputs::default(),
             has_progress: false,
+            report: None,
         }
     }
 
@@ -245,6 +248,12 @@ impl<'a> Trainer<'a> {
         self
     }
 
+    /// Writes a report of the run to `path` when it ends: one HTML page with curves, charts of the model's errors, and settings ([`ReportFile`]).
+    pub fn report(mut self, path: impl Into<PathBuf>) -> Self {
+        self.report = Some(path.into());
+        self
+    }
+
     /// Adds a callback, which is told how the run proceeds.
     pub fn callback(mut self, callback: impl Callback + 'static) -> Self {
         self.outputs.callbacks.push(Box::new(callback));
@@ -324,7 +333,16 @@ impl<'a> Trainer<'a> {
         if self.has_progress {
             self.outputs.progress = Progress::stderr(self.config.max_epochs, training.train_rows().n_rows() as u64);
         }
-        let report = training.fit(&mut self.outputs)?;
+        let n_callbacks = self.outputs.callbacks.len();
+        if let Some(path) = &self.report {
+            let settings = self.config.described().into_iter().map(|Described { what, is }| (what, is));
+            let parameters = ("parameters".to_owned(), thousands(params.n_trained() as u64));
+            let settings = settings.chain([parameters]).collect();
+            self.outputs.callbacks.push(Box::new(ReportFile::new(path, task, settings)));
+        }
+        let report = training.fit(&mut self.outputs);
+        self.outputs.callbacks.truncate(n_callbacks);
+        let report = report?;
         drop(training);
         model.take_trained(&self.device, &params, self.replicas, scale, self.config.precision)?;
         Ok(report)

@@ -194,3 +194,33 @@ fn a_dev_run_and_overfitting_take_few_batches() -> Result<(), Error> {
     assert!(last < 0.02, "40 rows are learned by heart: {last}");
     Ok(())
 }
+
+#[test]
+fn a_report_is_written_when_the_run_ends() -> Result<(), Error> {
+    let root = tempfile::tempdir().expect("a temporary folder");
+    let path = root.path().join("rings/report.html");
+    let sizes = MlpConfig { n_inputs: N_COLS, hidden: vec![8], n_outputs: 1, activation: Activation::relu() };
+    let (train, valid) = (rows(0, 300), rows(300, 100));
+    let fit = |lr| {
+        let mut model = Model::new(1, |params| Mlp::new(params, &sizes));
+        let trainer = Trainer::new(&cpu(1)).batch_rows(50).max_epochs(3).learning_rate(lr);
+        trainer.report(&path).fit(&mut model, &Binary::new(), &train, &valid)
+    };
+    let report = fit(1e-2)?;
+    let html = std::fs::read_to_string(&path).expect("it has been written");
+    let best = format!("{:.4}", report.best_value);
+    for expected in
+        ["<title>rings", "ended after the last epoch", "ROC curve", "Learning rate", "batch_rows", best.as_str(), "Environment"]
+    {
+        assert!(html.contains(expected), "the report lacks {expected:?}");
+    }
+    // An error before the first validation leaves the report as it was.
+    fit(1e30).expect_err("it diverges");
+    assert_eq!(std::fs::read_to_string(&path).expect("it is still there"), html);
+    std::fs::write(root.path().join("file"), "").expect("writable");
+    let mut model = Model::new(1, |params| Mlp::new(params, &sizes));
+    let mut trainer = Trainer::new(&cpu(1)).report(root.path().join("file/report.html"));
+    let error = trainer.fit(&mut model, &Binary::new(), &train, &valid).expect_err("no such folder").to_string();
+    assert!(error.contains("cannot create the folder of the report"), "{error}");
+    Ok(())
+}

@@ -1,0 +1,144 @@
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use crate::metrics::Scored;
+use crate::report::Report;
+use crate::{BatchesEnd, Callback, EpochMetrics, Error, FitReport, Labels, RunView, Task, ValidationEnd, seconds, thousands};
+
+/// Writes a [`Report`] of the run when it ends, also with an error: curves of losses and metrics, learning rates, what the best model makes of the
+/// validation rows, settings and the device. A [`Callback`]; [`Trainer::report`](crate::Trainer::report) adds one.
+#[derive(Debug)]
+pub struct ReportFile {
+    path: PathBuf,
+    labels: Labels,
+    settings: Vec<(String, String)>,
+    history: Vec<EpochMetrics>,
+    losses: Vec<f64>,
+    rates: Vec<f64>,
+    first_step: usize,
+    best: Option<Best>,
+    started: Instant,
+}
+
+/// What the best model so far makes of the validation rows.
+#[derive(Debug)]
+struct Best {
+    epoch: usize,
+    outputs: Vec<f32>,
+    labels: Vec<f32>,
+}
+
+impl ReportFile {
+    /// Writes to `path`, replacing a file that is there. `settings` are shown as a table.
+    pub fn new(path: impl Into<PathBuf>, task: &dyn Task, settings: Vec<(String, String)>) -> Self {
+        Self {
+            path: path.into(),
+            labels: task.labels(),
+            settings,
+            history: Vec::new(),
+            losses: Vec::new(),
+            rates: Vec::new(),
+            first_step: 0,
+            best: None,
+            started: Instant::now(),
+        }
+    }
+
+    /// The name of the file, or that of its folder if the file is `report.html`.
+    fn title(&self) -> String {
+        let stem = self.path.file_stem().filter(|stem| *stem != "report");
+        let folder = self.path.parent().and_then(|folder| folder.file_name());
+        stem.or(folder).map_or("Training run".to_owned(), |name| name.to_string_lossy().into_owned())
+    }
+
+    fn report(&self, run: &RunView<'_>, ended: &str, watched: Option<&str>) -> Result<Report, Error> {
+        let mut report = Report::new(self.title());
+        report.subtitle(format!("{} epochs on {}, {ended}", self.history.len(), run.device.info()));
+        let best = self.best.as_ref().and_then(|best| Some((best, self.history.iter().find(|epoch| epoch.epoch == best.epoch)?)));
+        if let Some((best, metrics)) = best {
+            report.best_epoch(best.epoch).figure("Best epoch", best.epoch.to_string());
+            let is_shown = |name: &str| watched.is_none_or(|watched| watched == name) || name == "valid_loss";
+            for (name, value) in metrics.values.iter().filter(|(name, _)| is_shown(name)) {
+                report.figure(name.replace('_', " "), format!("{value:.4}"));
+            }
+        }
+        let elapsed = self.started.elapsed();
+        report.figure("Time", seconds(elapsed.as_secs_f64()));
+        let n_rows = run.n_rows as f64 * self.history.len() as f64;
+        if n_rows > 0.0 {
+            report.figure("Rows per second", thousands((n_rows / elapsed.as_secs_f64()) as u64));
+        }
+
+        report.section("Training");
+        if let Some(first) = self.history.first() {
+            let names: Vec<&str> = first.values.iter().map(|(name, _)| name.as_str()).collect();
+            let columns: Vec<Vec<f64>> =
+                names.iter().map(|name| self.history.iter().map(|epoch| epoch.get(name).unwrap_or(f64::NAN)).collect()).collect();
+            let columns: Vec<(&str, &[f64])> = names.iter().copied().zip(columns.iter().map(Vec::as_slice)).collect();
+            report.epochs(&columns);
+        }
+        if !self.losses.is_empty() {
+            report.steps("Loss of each batch", self.first_step, &self.losses);
+            report.steps("Learning rate", self.first_step, &self.rates);
+        }
+        if let Some((best, _)) = best {
+            report.section("Validation rows");
+            let n_outputs = best.outputs.len() / best.labels.len().max(1);
+            let rows = Scored { outputs: &best.outputs, n_outputs, labels: &best.labels, n_labels: 1, weights: None };
+            match self.labels {
+                Labels::Binary | Labels::Classes { .. } => report.classification(&rows, &[])?,
+                Labels::Numbers => report.regression(&rows)?,
+            };
+        }
+        report.section("Configuration").table("Settings", &self.settings);
+        let device = [("device", run.device.info().to_string()), ("brisk-train", env!("CARGO_PKG_VERSION").to_owned())];
+        let system = [("system", std::env::consts::OS.to_owned()), ("processor", std::env::consts::ARCH.to_owned())];
+        report.table("Environment", &[device, system].concat());
+        Ok(report)
+    }
+}
+
+impl Callback for ReportFile {
+    fn on_fit_start(&mut self, run: &RunView<'_>) -> Result<(), Error> {
+        (self.started, self.first_step) = (Instant::now(), run.n_steps);
+        // A folder that cannot be made is an error now rather than after the run.
+        match self.path.parent().filter(|_| run.is_first) {
+            Some(folder) => std::fs::create_dir_all(folder).map_err(|source| Error::Io {
+                path: folder.to_owned(),
+                action: "create the folder of the report",
+                source,
+            }),
+            None => Ok(()),
+        }
+    }
+
+    fn on_batches_end(&mut self, _: &RunView<'_>, batches: &BatchesEnd<'_>) -> Result<(), Error> {
+        self.losses.extend(batches.losses.iter().map(|&loss| f64::from(loss)));
+        self.rates.extend(batches.learning_rates.iter().map(|&rate| f64::from(rate)));
+        Ok(())
+    }
+
+    fn on_validation_end(&mut self, run: &RunView<'_>, validation: &ValidationEnd<'_>) -> Result<ControlFlow<()>, Error> {
+        self.history.push(validation.metrics.clone());
+        if validation.is_best {
+            let (outputs, labels) = (validation.outputs.to_vec(), validation.labels.to_vec());
+            self.best = Some(Best { epoch: run.epoch, outputs, labels });
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn on_exception(&mut self, run: &RunView<'_>, error: &Error) {
+        if run.is_first && !self.history.is_empty() {
+            // The error of the run is the one to report.
+            let _ = self.report(run, &format!("ended by an error: {error}"), None).and_then(|report| report.write(&self.path));
+        }
+    }
+
+    fn on_fit_end(&mut self, run: &RunView<'_>, report: &FitReport) -> Result<(), Error> {
+        if !run.is_first {
+            return Ok(());
+        }
+        self.report(run, &format!("ended {}", report.ended), Some(&report.watched))?.write(&self.path)
+    }
+}
