@@ -1,11 +1,14 @@
-use std::collections::BTreeSet;
+mod conversions;
+mod phrases;
+
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use crate::{ResumeDifference, ResumeMismatch};
-
-use crate::StateMemory;
 use crate::memory_check::{bytes, refusal};
+use crate::{ResumeDifference, ResumeMismatch, StateMemory};
+
+pub(crate) use phrases::count;
+use phrases::{all_labels, all_rows, epochs, left, list, mismatches, written};
 
 /// What can go wrong: where, what was found, what was expected, and what to do next.
 ///
@@ -678,6 +681,26 @@ pub enum Error {
         "this run does not support different numbers of batches on replicas; set what is done with them (`uneven`), and normalise batches by each replica's own statistics"
     )]
     CannotJoin,
+    /// A histogram of values none of which is finite.
+    #[error("histogram `{tag}`: none of {} is finite; expected at least one", count(*n_values, "value"))]
+    NoFiniteValue {
+        /// Its tag.
+        tag: String,
+        /// How many values there are.
+        n_values: usize,
+    },
+    /// An image with a wrong number of bytes.
+    #[error("image `{tag}`: {found} bytes for {height} by {width} pixels, expected 1, 3 or 4 of each pixel")]
+    ImagePixels {
+        /// Its tag.
+        tag: String,
+        /// Rows of pixels.
+        height: usize,
+        /// Pixels of a row.
+        width: usize,
+        /// How many bytes there are.
+        found: usize,
+    },
     /// An error of replicas.
     #[error(transparent)]
     Replica(#[from] brisk_replicate::Error),
@@ -692,68 +715,4 @@ pub enum Error {
         /// Why not.
         reason: String,
     },
-}
-
-/// The names of the kinds, each once.
-fn mismatches(differences: &[ResumeDifference]) -> String {
-    let kinds: BTreeSet<ResumeMismatch> = differences.iter().map(|difference| difference.mismatch).collect();
-    kinds.into_iter().map(ResumeMismatch::name).collect::<Vec<_>>().join(", ")
-}
-
-fn written(checkpoint: Option<&Path>) -> String {
-    checkpoint.map_or("no checkpoint was written".to_owned(), |path| format!("a checkpoint was written to {}", path.display()))
-}
-
-fn left(is_kept: bool, source: &io::Error) -> String {
-    let what = if is_kept { "the file from before is still there" } else { "nothing was left behind" };
-    let full = matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
-    if full { format!("{what}; make room on the disk, or write elsewhere") } else { what.to_owned() }
-}
-
-/// `all 5 labels are 0`.
-fn all_labels(n_rows: usize, class: u8) -> String {
-    if n_rows == 1 { format!("its label is {class}") } else { format!("all {n_rows} labels are {class}") }
-}
-
-/// `all 2 rows`, `the only row`.
-fn all_rows(n_rows: usize) -> String {
-    if n_rows == 1 { "the only row".to_owned() } else { format!("all {n_rows} rows") }
-}
-
-/// `1 row`, `2 rows`.
-pub(crate) fn count(n: usize, what: &str) -> String {
-    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
-}
-
-/// `epoch 2`, `epochs 1 to 3`.
-fn epochs(first: usize, last: usize) -> String {
-    if first == last { format!("epoch {first}") } else { format!("epochs {first} to {last}") }
-}
-
-fn list(names: &[String]) -> String {
-    const SHOWN: usize = 8;
-    let shown = names.iter().take(SHOWN).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-    match names.len() {
-        0 => "none".to_owned(),
-        n if n > SHOWN => format!("{shown} and {} more", n - SHOWN),
-        _ => shown,
-    }
-}
-
-impl From<brisk_nn::tensor::program::Error> for Error {
-    fn from(error: brisk_nn::tensor::program::Error) -> Self {
-        Self::from(brisk_nn::Error::from(error))
-    }
-}
-
-impl From<brisk_nn::Error> for Error {
-    fn from(error: brisk_nn::Error) -> Self {
-        use brisk_nn::tensor::program::Error as ProgramError;
-        // What replicas say in the middle of a step is theirs.
-        let of_replicas = match &error {
-            brisk_nn::Error::Program(ProgramError::HostStep { source, .. }) => source.downcast_ref::<brisk_replicate::Error>(),
-            _ => None,
-        };
-        of_replicas.cloned().map_or(Self::Tensor(error), Self::Replica)
-    }
 }

@@ -30,6 +30,7 @@ mod step;
 mod stop_flag;
 mod swa;
 mod task;
+pub mod tensorboard;
 mod trainer;
 mod training;
 mod warning;

@@ -20,3 +20,4 @@ mod run_folder;
 mod settings_file;
 #[cfg(all(unix, feature = "signals"))]
 mod stop_flag;
+mod tensorboard;

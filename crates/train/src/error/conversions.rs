@@ -1,0 +1,21 @@
+//! Errors of the crates below.
+
+use super::Error;
+
+impl From<brisk_nn::tensor::program::Error> for Error {
+    fn from(error: brisk_nn::tensor::program::Error) -> Self {
+        Self::from(brisk_nn::Error::from(error))
+    }
+}
+
+impl From<brisk_nn::Error> for Error {
+    fn from(error: brisk_nn::Error) -> Self {
+        use brisk_nn::tensor::program::Error as ProgramError;
+        // What replicas say in the middle of a step is theirs.
+        let of_replicas = match &error {
+            brisk_nn::Error::Program(ProgramError::HostStep { source, .. }) => source.downcast_ref::<brisk_replicate::Error>(),
+            _ => None,
+        };
+        of_replicas.cloned().map_or(Self::Tensor(error), Self::Replica)
+    }
+}

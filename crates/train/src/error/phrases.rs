@@ -1,0 +1,53 @@
+//! Parts of messages.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::Path;
+
+use crate::{ResumeDifference, ResumeMismatch};
+
+/// The names of the kinds, each once.
+pub(super) fn mismatches(differences: &[ResumeDifference]) -> String {
+    let kinds: BTreeSet<ResumeMismatch> = differences.iter().map(|difference| difference.mismatch).collect();
+    kinds.into_iter().map(ResumeMismatch::name).collect::<Vec<_>>().join(", ")
+}
+
+pub(super) fn written(checkpoint: Option<&Path>) -> String {
+    checkpoint.map_or("no checkpoint was written".to_owned(), |path| format!("a checkpoint was written to {}", path.display()))
+}
+
+pub(super) fn left(is_kept: bool, source: &io::Error) -> String {
+    let what = if is_kept { "the file from before is still there" } else { "nothing was left behind" };
+    let full = matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+    if full { format!("{what}; make room on the disk, or write elsewhere") } else { what.to_owned() }
+}
+
+/// `all 5 labels are 0`.
+pub(super) fn all_labels(n_rows: usize, class: u8) -> String {
+    if n_rows == 1 { format!("its label is {class}") } else { format!("all {n_rows} labels are {class}") }
+}
+
+/// `all 2 rows`, `the only row`.
+pub(super) fn all_rows(n_rows: usize) -> String {
+    if n_rows == 1 { "the only row".to_owned() } else { format!("all {n_rows} rows") }
+}
+
+/// `1 row`, `2 rows`.
+pub(crate) fn count(n: usize, what: &str) -> String {
+    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+}
+
+/// `epoch 2`, `epochs 1 to 3`.
+pub(super) fn epochs(first: usize, last: usize) -> String {
+    if first == last { format!("epoch {first}") } else { format!("epochs {first} to {last}") }
+}
+
+pub(super) fn list(names: &[String]) -> String {
+    const SHOWN: usize = 8;
+    let shown = names.iter().take(SHOWN).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    match names.len() {
+        0 => "none".to_owned(),
+        n if n > SHOWN => format!("{shown} and {} more", n - SHOWN),
+        _ => shown,
+    }
+}

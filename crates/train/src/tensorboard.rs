@@ -1,0 +1,152 @@
+//! Event files for TensorBoard: scalars, histograms and images by step.
+
+mod crc32c;
+mod histogram;
+mod message;
+mod record;
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::process;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use message::{Event, Image, SessionLog, Summary, Value};
+
+use crate::Error;
+
+/// Writes an event file that TensorBoard reads, as PyTorch's `SummaryWriter` does.
+///
+/// Each value is one write to the file, so TensorBoard shows it a moment later, and a process that is killed loses at most the value
+/// that it was writing. `tensorboard --logdir FOLDER` shows the runs of all folders below `FOLDER`; a tag such as `loss/train` puts
+/// charts into groups.
+///
+/// # Examples
+/// ```
+/// use brisk_train::tensorboard::EventWriter;
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let folder = folder.path();
+/// let mut events = EventWriter::create(folder)?;
+/// for step in 0..10 {
+///     events.scalar("loss/train", step, 1.0 / (step + 1) as f64)?;
+/// }
+/// events.histogram("gradients", 10, &[-0.25, 0.0, 0.5])?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+/// # Reference
+/// `tensorflow/core/util/event.proto` and `record_writer.cc`.
+#[derive(Debug)]
+pub struct EventWriter {
+    path: PathBuf,
+    file: File,
+}
+
+impl EventWriter {
+    /// Creates a new event file in `folder`, which is created too if it does not exist.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn create(folder: impl AsRef<Path>) -> Result<Self, Error> {
+        let folder = folder.as_ref();
+        fs::create_dir_all(folder).map_err(|source| Error::Io {
+            path: folder.to_owned(),
+            action: "create the folder",
+            source,
+        })?;
+        let (path, file) = new_file(folder)?;
+        let mut writer = Self { path, file };
+        writer.write(&Event { wall_time: wall_time(), file_version: Some("brain.Event:2".to_owned()), ..Event::default() })?;
+        Ok(writer)
+    }
+
+    /// Creates a new event file in the folder of a run that resumes at `step`. TensorBoard then forgets what earlier files of the
+    /// folder have of this step and later ones.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn resume(folder: impl AsRef<Path>, step: u64) -> Result<Self, Error> {
+        let mut writer = Self::create(folder)?;
+        let session_log = Some(SessionLog { status: SessionLog::START });
+        writer.write(&Event { wall_time: wall_time(), step: step as i64, session_log, ..Event::default() })?;
+        Ok(writer)
+    }
+
+    /// The event file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Adds a number, which is stored as `f32`. NaN and infinities are shown as such.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn scalar(&mut self, tag: &str, step: u64, value: f64) -> Result<(), Error> {
+        self.add(step, Value { tag: tag.to_owned(), simple_value: Some(value as f32), ..Value::default() })
+    }
+
+    /// Adds the distribution of the finite ones of `values`, in TensorFlow's buckets, whose limits grow by 10 %.
+    ///
+    /// # Errors
+    /// [`Error::NoFiniteValue`], [`Error::Io`].
+    pub fn histogram(&mut self, tag: &str, step: u64, values: &[f32]) -> Result<(), Error> {
+        let histogram =
+            histogram::of(values).ok_or_else(|| Error::NoFiniteValue { tag: tag.to_owned(), n_values: values.len() })?;
+        self.add(step, Value { tag: tag.to_owned(), histo: Some(histogram), ..Value::default() })
+    }
+
+    /// Adds an image of `pixels`, `[height, width, n_channels]`: grey, RGB or RGBA for 1, 3 or 4 channels.
+    ///
+    /// # Errors
+    /// [`Error::ImagePixels`], [`Error::Io`].
+    pub fn image(&mut self, tag: &str, step: u64, [height, width]: [usize; 2], pixels: &[u8]) -> Result<(), Error> {
+        let refused = || Error::ImagePixels { tag: tag.to_owned(), height, width, found: pixels.len() };
+        let n_pixels = height.checked_mul(width).filter(|&n| n > 0).ok_or_else(refused)?;
+        let colour = match (pixels.len() / n_pixels, pixels.len() % n_pixels) {
+            (1, 0) => png::ColorType::Grayscale,
+            (3, 0) => png::ColorType::Rgb,
+            (4, 0) => png::ColorType::Rgba,
+            _ => return Err(refused()),
+        };
+        let (Ok(n_rows), Ok(n_cols)) = (i32::try_from(height), i32::try_from(width)) else { return Err(refused()) };
+        let mut encoded = Vec::new();
+        let mut encoder = png::Encoder::new(&mut encoded, n_cols as u32, n_rows as u32);
+        encoder.set_color(colour);
+        encoder.set_depth(png::BitDepth::Eight);
+        let written = encoder.write_header().and_then(|mut writer| writer.write_image_data(pixels));
+        written.map_err(|_| refused())?;
+        let colorspace = i32::from(colour.samples() as u8);
+        let image = Image { height: n_rows, width: n_cols, colorspace, encoded_image_string: encoded };
+        self.add(step, Value { tag: tag.to_owned(), image: Some(image), ..Value::default() })
+    }
+
+    fn add(&mut self, step: u64, value: Value) -> Result<(), Error> {
+        let summary = Some(Summary { value: vec![value] });
+        self.write(&Event { wall_time: wall_time(), step: step as i64, summary, ..Event::default() })
+    }
+
+    /// One write, so that readers and a kill find whole records, but for the last.
+    fn write(&mut self, event: &Event) -> Result<(), Error> {
+        let written = self.file.write_all(&record::framed(event));
+        written.map_err(|source| Error::Io { path: self.path.clone(), action: "write an event to the file", source })
+    }
+}
+
+/// A file that did not exist. TensorBoard recognises the name, and reads files of a folder in the order of their names.
+fn new_file(folder: &Path) -> Result<(PathBuf, File), Error> {
+    let seconds = wall_time() as u64;
+    let mut attempt = 0;
+    loop {
+        let path = folder.join(format!("events.out.tfevents.{seconds:010}.brisk.{}.{attempt:03}", process::id()));
+        match OpenOptions::new().append(true).create_new(true).open(&path) {
+            Ok(file) => return Ok((path, file)),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => attempt += 1,
+            Err(source) => return Err(Error::Io { path, action: "create the event file", source }),
+        }
+    }
+}
+
+/// Seconds since 1970; 0 if the clock is before that.
+fn wall_time() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64())
+}
