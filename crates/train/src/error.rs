@@ -1,14 +1,14 @@
 mod conversions;
-mod phrases;
+pub(crate) mod phrases;
 
 use std::io;
 use std::path::PathBuf;
 
 use crate::memory_check::{bytes, refusal};
+use crate::metrics::MetricError;
 use crate::{ResumeDifference, ResumeMismatch, StateMemory};
 
-pub(crate) use phrases::count;
-use phrases::{all_labels, all_rows, epochs, left, list, mismatches, written};
+use phrases::{all_labels, count, epochs, left, list, mismatches, written};
 
 /// What can go wrong: where, what was found, what was expected, and what to do next.
 ///
@@ -192,133 +192,9 @@ pub enum Error {
         /// The text.
         found: String,
     },
-
-    /// The numbers of predictions and labels do not match.
-    #[error("{metric}: {labels} labels take {expected} predictions, found {found}")]
-    PredictionCount {
-        /// Which metric.
-        metric: &'static str,
-        /// How many labels there are.
-        labels: usize,
-        /// How many predictions that takes.
-        expected: usize,
-        /// How many there are.
-        found: usize,
-    },
-    /// There are no rows to measure.
-    #[error("{metric}: no rows; expected at least one")]
-    NoRows {
-        /// Which metric.
-        metric: &'static str,
-    },
-    /// A prediction is not a number.
-    #[error("{metric}: the prediction of row {row} is NaN; the model diverged at or before the step that made it")]
-    NanPrediction {
-        /// Which metric.
-        metric: &'static str,
-        /// The first row.
-        row: usize,
-    },
-    /// A label is none of the classes.
-    #[error("{metric}: the label of row {row} is {found}, expected {expected}")]
-    Label {
-        /// Which metric.
-        metric: &'static str,
-        /// The first row.
-        row: usize,
-        /// The label.
-        found: f64,
-        /// What labels are.
-        expected: String,
-    },
-    /// The area under a curve that does not exist.
-    #[error("roc_auc: {}, expected both classes; evaluate on more rows, or on shuffled ones", all_labels(*n_rows, *class))]
-    OneClass {
-        /// How many rows there are.
-        n_rows: usize,
-        /// The label that they have.
-        class: u8,
-    },
-    /// The numbers of outputs and labels per row are not those of a task that the metric measures.
-    #[error("{metric}: {} and {} per row, expected {expected}", count(*n_outputs, "output"), count(*n_labels, "label"))]
-    MetricColumns {
-        /// Which metric.
-        metric: &'static str,
-        /// Outputs per row.
-        n_outputs: usize,
-        /// Labels per row.
-        n_labels: usize,
-        /// What the metric takes.
-        expected: String,
-    },
-    /// A setting of a metric that makes no sense.
-    #[error("{metric}: `{setting}` is {found}, expected {expected}")]
-    MetricSetting {
-        /// Which metric.
-        metric: &'static str,
-        /// Which setting.
-        setting: &'static str,
-        /// Its value.
-        found: f64,
-        /// What it can be.
-        expected: String,
-    },
-    /// The numbers of rows and of weights differ.
-    #[error("{metric}: {} for {}, expected one per row", count(*found, "weight"), count(*n_rows, "row"))]
-    RowWeightCount {
-        /// Which metric.
-        metric: &'static str,
-        /// How many rows there are.
-        n_rows: usize,
-        /// How many weights there are.
-        found: usize,
-    },
-    /// A row's weight is negative or not finite.
-    #[error("{metric}: the weight of row {row} is {found}, expected a finite number that is not negative")]
-    MetricRowWeight {
-        /// Which metric.
-        metric: &'static str,
-        /// The first row.
-        row: usize,
-        /// Its weight.
-        found: f32,
-    },
-    /// All rows have weight 0.
-    #[error("{metric}: the weights of {} are 0, expected one above 0", all_rows(*n_rows))]
-    NoRowWeight {
-        /// Which metric.
-        metric: &'static str,
-        /// How many rows there are.
-        n_rows: usize,
-    },
-    /// No label is 1, which the metric needs.
-    #[error("{metric}: {}, expected one that is 1; evaluate on more rows, or on shuffled ones", all_labels(*n_rows, 0))]
-    NoPositiveLabel {
-        /// Which metric.
-        metric: &'static str,
-        /// How many rows there are.
-        n_rows: usize,
-    },
-    /// All rows have the same label, so that nothing is explained.
-    #[error("{metric}: label {label} is {value} in {}, expected values that differ; evaluate on more rows", all_rows(*n_rows))]
-    ConstantLabel {
-        /// Which metric.
-        metric: &'static str,
-        /// Which label of a row.
-        label: usize,
-        /// Its value.
-        value: f64,
-        /// How many rows there are.
-        n_rows: usize,
-    },
-    /// An error of a metric that brisk does not know.
-    #[error("{metric}: {source}")]
-    Metric {
-        /// Its name.
-        metric: String,
-        /// What it says.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
+    /// An error of a metric.
+    #[error(transparent)]
+    Metric(#[from] MetricError),
     /// The rows held out for validation have one class only, so that their AUC does not exist.
     #[error(
         "valid rows: {n_rows} of {} rows {} held out for validation, and {}, expected both classes; use more rows, or hold out more of them",

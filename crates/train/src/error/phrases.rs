@@ -23,12 +23,12 @@ pub(super) fn left(is_kept: bool, source: &io::Error) -> String {
 }
 
 /// `all 5 labels are 0`.
-pub(super) fn all_labels(n_rows: usize, class: u8) -> String {
+pub(crate) fn all_labels(n_rows: usize, class: u8) -> String {
     if n_rows == 1 { format!("its label is {class}") } else { format!("all {n_rows} labels are {class}") }
 }
 
 /// `all 2 rows`, `the only row`.
-pub(super) fn all_rows(n_rows: usize) -> String {
+pub(crate) fn all_rows(n_rows: usize) -> String {
     if n_rows == 1 { "the only row".to_owned() } else { format!("all {n_rows} rows") }
 }
 

@@ -1,5 +1,5 @@
 use super::ranked_scores::RankedScores;
-use super::{Metric, MetricValue, Scored};
+use super::{Metric, MetricError, MetricValue, Scored};
 use crate::{Error, Mode};
 
 /// Average precision: `Σ_t (recall_t - recall_{t-1}) precision_t` over all thresholds, from the highest score down; it summarises
@@ -8,7 +8,7 @@ use crate::{Error, Mode};
 /// `sklearn.metrics.average_precision_score(labels, scores)`. All scores are kept, 8 bytes per row, and sorted once by
 /// [`Metric::compute`]. For binary classification.
 ///
-/// Without a row labelled 1 there is no recall: [`Error::NoPositiveLabel`], where scikit-learn gives 0 and a warning.
+/// Without a row labelled 1 there is no recall: [`MetricError::NoPositiveLabel`], where scikit-learn gives 0 and a warning.
 #[derive(Clone, Debug)]
 pub struct AveragePrecision(RankedScores);
 
@@ -45,7 +45,7 @@ impl Metric for AveragePrecision {
     fn compute(&self) -> Result<MetricValue, Error> {
         let (ties, all) = self.0.ranked()?;
         if all.positive == 0.0 {
-            return Err(Error::NoPositiveLabel { metric: self.0.metric(), n_rows: self.0.n_rows() });
+            return Err(Error::from(MetricError::NoPositiveLabel { metric: self.0.metric(), n_rows: self.0.n_rows() }));
         }
         let (mut sum, mut hits, mut predicted) = (0.0, 0.0, 0.0);
         for tie in ties.iter().rev() {

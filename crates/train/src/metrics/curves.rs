@@ -1,5 +1,5 @@
 use super::ranked_scores::RankedScores;
-use super::{ExpectedCalibrationError, Metric, Scored};
+use super::{ExpectedCalibrationError, Metric, MetricError, Scored};
 use crate::Error;
 
 /// The ROC curve of binary rows: false positive rate and true positive rate at each threshold, from (0, 0) to (1, 1).
@@ -16,11 +16,11 @@ use crate::Error;
 /// # Ok::<(), brisk_train::Error>(())
 /// ```
 pub fn roc_curve(rows: &Scored<'_>) -> Result<Vec<[f64; 2]>, Error> {
-    let mut scores = RankedScores::new("roc_auc");
+    let mut scores = RankedScores::new("auc");
     scores.push(rows)?;
     let (ties, all) = scores.ranked()?;
     if all.positive == 0.0 || all.negative == 0.0 {
-        return Err(Error::OneClass { n_rows: scores.n_rows(), class: u8::from(all.negative == 0.0) });
+        return Err(Error::from(MetricError::OneClass { n_rows: scores.n_rows(), class: u8::from(all.negative == 0.0) }));
     }
     let (mut positive, mut negative) = (0.0, 0.0);
     let points = ties.iter().rev().map(|tie| {
@@ -49,7 +49,7 @@ pub fn precision_recall_curve(rows: &Scored<'_>) -> Result<Vec<[f64; 2]>, Error>
     scores.push(rows)?;
     let (ties, all) = scores.ranked()?;
     if all.positive == 0.0 {
-        return Err(Error::NoPositiveLabel { metric: scores.metric(), n_rows: scores.n_rows() });
+        return Err(Error::from(MetricError::NoPositiveLabel { metric: scores.metric(), n_rows: scores.n_rows() }));
     }
     let (mut hits, mut predicted) = (0.0, 0.0);
     let points = ties.iter().rev().map(|tie| {

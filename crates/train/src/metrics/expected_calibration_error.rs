@@ -1,6 +1,6 @@
 use super::probability::{arg_max, sigmoid, softmax};
 use super::tally::{Row, Tally, Target};
-use super::{Metric, MetricValue, Scored};
+use super::{Metric, MetricError, MetricValue, Scored};
 use crate::{Error, Mode};
 
 /// How far predicted probabilities are from observed frequencies: rows are sorted into bins of equal width by their probability,
@@ -59,7 +59,7 @@ impl Metric for ExpectedCalibrationError {
         let Self { n_bins, ref mut tally } = *self;
         if n_bins == 0 {
             let expected = "at least 1".to_owned();
-            return Err(Error::MetricSetting { metric: tally.metric(), setting: "n_bins", found: 0.0, expected });
+            return Err(Error::from(MetricError::Setting { metric: tally.metric(), setting: "n_bins", found: 0.0, expected }));
         }
         let target = match rows.n_outputs {
             1 => Target::binary(tally.metric(), rows)?,

@@ -54,7 +54,8 @@ impl Metric for F1 {
 /// # Shapes
 /// `logits`, `labels`: `[n_rows]`; labels are 0.0 or 1.0.
 /// # Errors
-/// [`Error::PredictionCount`], [`Error::NoRows`], [`Error::Label`], [`Error::NanPrediction`].
+/// [`Error::Metric`] if the numbers of predictions and labels do not match, if there are no rows, if a label is no class, or a
+/// prediction NaN.
 pub fn f1(logits: &[f32], labels: &[f32]) -> Result<f64, Error> {
     let mut metric = F1::new(Average::Binary);
     metric.update(&Scored::binary(logits, labels))?;

@@ -62,7 +62,8 @@ impl Metric for LogLoss {
 /// # Shapes
 /// `logits`: `[n_rows, n_classes]`, row-major; `labels`: `[n_rows]`, each below `n_classes`.
 /// # Errors
-/// [`Error::PredictionCount`], [`Error::NoRows`], [`Error::Label`], [`Error::NanPrediction`].
+/// [`Error::Metric`] if the numbers of predictions and labels do not match, if there are no rows, if a label is no class, or a
+/// prediction NaN.
 pub fn log_loss(logits: &[f32], n_classes: usize, labels: &[u32]) -> Result<f64, Error> {
     let mut metric = LogLoss::new();
     let labels = class_labels("log_loss", logits, n_classes, labels)?;
@@ -77,7 +78,8 @@ pub fn log_loss(logits: &[f32], n_classes: usize, labels: &[u32]) -> Result<f64,
 /// # Shapes
 /// `logits`, `labels`: `[n_rows]`; labels are 0.0 or 1.0.
 /// # Errors
-/// [`Error::PredictionCount`], [`Error::NoRows`], [`Error::Label`], [`Error::NanPrediction`].
+/// [`Error::Metric`] if the numbers of predictions and labels do not match, if there are no rows, if a label is no class, or a
+/// prediction NaN.
 pub fn log_loss_binary(logits: &[f32], labels: &[f32]) -> Result<f64, Error> {
     let mut metric = LogLoss(Tally::new("log_loss_binary"));
     metric.update_as(&Scored::binary(logits, labels), Target::Binary)?;

@@ -10,7 +10,7 @@ use crate::{Error, Mode};
 ///
 /// # Examples
 /// ```
-/// use brisk_train::metrics::{Metric, MetricValue, Scored};
+/// use brisk_train::metrics::{Metric, MetricError, MetricValue, Scored};
 /// use brisk_train::{Error, Mode};
 ///
 /// /// The largest absolute error.
@@ -33,7 +33,7 @@ use crate::{Error, Mode};
 ///         Ok(())
 ///     }
 ///     fn compute(&self) -> Result<MetricValue, Error> {
-///         self.0.map(|error| MetricValue::Number(error.into())).ok_or(Error::NoRows { metric: "max_error" })
+///         self.0.map(|error| MetricValue::Number(error.into())).ok_or(MetricError::NoRows { metric: "max_error" }.into())
 ///     }
 /// }
 ///
@@ -60,7 +60,7 @@ pub trait Metric: Debug + Send {
     /// The value over all rows since the last reset.
     ///
     /// # Errors
-    /// [`Error::NoRows`]; a value that the rows do not define, such as the area under a ROC curve of one class.
+    /// [`MetricError::NoRows`](super::MetricError::NoRows); a value that the rows do not define, such as the area under a ROC curve of one class.
     fn compute(&self) -> Result<MetricValue, Error>;
 
     /// Whether its value is a number, so that logs can have a column for it.

@@ -1,5 +1,5 @@
 use super::tally::{Tally, Target};
-use super::{Metric, MetricValue, Scored};
+use super::{Metric, MetricError, MetricValue, Scored};
 use crate::{Error, Mode};
 
 /// The pinball loss of predicted quantiles: the mean of `max(q (label - prediction), (q - 1) (label - prediction))`.
@@ -36,7 +36,7 @@ impl Metric for PinballLoss {
         let metric = tally.metric();
         if !(0.0..=1.0).contains(&quantile) {
             let expected = "a number from 0 to 1".to_owned();
-            return Err(Error::MetricSetting { metric, setting: "quantile", found: quantile, expected });
+            return Err(Error::from(MetricError::Setting { metric, setting: "quantile", found: quantile, expected }));
         }
         tally.update(
             rows,

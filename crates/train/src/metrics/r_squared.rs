@@ -1,11 +1,11 @@
 use super::tally::{Sums, Tally, Target};
-use super::{Metric, MetricValue, Scored};
+use super::{Metric, MetricError, MetricValue, Scored};
 use crate::{Error, Mode};
 
 /// The coefficient of determination: `1 - Σ (label - prediction)² / Σ (label - mean label)²`.
 ///
 /// `sklearn.metrics.r2_score(labels, predictions)`. With several labels per row, the mean over the labels. Labels that are all the
-/// same, a single row among them, have no R²: [`Error::ConstantLabel`], where scikit-learn gives 0, 1, or NaN and a warning.
+/// same, a single row among them, have no R²: [`MetricError::ConstantLabel`], where scikit-learn gives 0, 1, or NaN and a warning.
 #[derive(Clone, Debug)]
 pub struct RSquared(Tally<Vec<Deviations>>);
 
@@ -77,7 +77,12 @@ impl Metric for RSquared {
     fn compute(&self) -> Result<MetricValue, Error> {
         let (columns, _) = self.0.sums()?;
         if let Some((label, column)) = columns.iter().enumerate().find(|(_, column)| column.squared_deviation == 0.0) {
-            return Err(Error::ConstantLabel { metric: self.0.metric(), label, value: column.mean, n_rows: self.0.n_rows() });
+            return Err(Error::from(MetricError::ConstantLabel {
+                metric: self.0.metric(),
+                label,
+                value: column.mean,
+                n_rows: self.0.n_rows(),
+            }));
         }
         let scores = columns.iter().map(|column| 1.0 - column.squared_error / column.squared_deviation);
         Ok(MetricValue::Number(scores.sum::<f64>() / columns.len() as f64))

@@ -1,5 +1,5 @@
 use super::ranked_scores::RankedScores;
-use super::{Metric, MetricValue, Scored};
+use super::{Metric, MetricError, MetricValue, Scored};
 use crate::{Error, Mode};
 
 /// The area under the ROC curve: the probability that a row labelled 1 scores above one labelled 0, ties counting half.
@@ -8,7 +8,7 @@ use crate::{Error, Mode};
 /// once by [`Metric::compute`]. Pairs of rows without weights are counted in whole numbers up to 2⁵² pairs. For binary
 /// classification; any increasing function of a score gives the same area, so logits need no sigmoid.
 ///
-/// Rows of only one class have no area: [`Error::OneClass`], where scikit-learn gives NaN and a warning.
+/// Rows of only one class have no area: [`MetricError::OneClass`], where scikit-learn gives NaN and a warning.
 #[derive(Clone, Debug)]
 pub struct RocAuc(RankedScores);
 
@@ -21,7 +21,7 @@ impl RocAuc {
     fn area(&self) -> Result<f64, Error> {
         let (ties, all) = self.0.ranked()?;
         if all.positive == 0.0 || all.negative == 0.0 {
-            return Err(Error::OneClass { n_rows: self.0.n_rows(), class: u8::from(all.negative == 0.0) });
+            return Err(Error::from(MetricError::OneClass { n_rows: self.0.n_rows(), class: u8::from(all.negative == 0.0) }));
         }
         // Twice the pairs in which the positive row wins, so that a tie counts one.
         let (mut twice_wins, mut negative_below) = (0.0, 0.0);
@@ -66,8 +66,8 @@ impl Metric for RocAuc {
 /// # Shapes
 /// `scores`, `labels`: `[n_rows]`; labels are 0.0 or 1.0.
 /// # Errors
-/// [`Error::PredictionCount`], [`Error::NoRows`], [`Error::Label`], [`Error::NanPrediction`]; [`Error::OneClass`] if all labels are
-/// the same, where scikit-learn gives NaN and a warning.
+/// [`Error::Metric`] if the numbers of predictions and labels do not match, if there are no rows, if a label is no class, or a
+/// prediction NaN; [`MetricError::OneClass`] if all labels are the same, where scikit-learn gives NaN and a warning.
 /// # Cost
 /// One parallel sort of `8 * n_rows` bytes.
 /// # Examples

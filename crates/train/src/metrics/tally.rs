@@ -2,9 +2,9 @@
 
 use rayon::prelude::*;
 
-use super::Scored;
+use super::{MetricError, Scored};
 use crate::Error;
-use crate::error::count;
+use crate::error::phrases::count;
 
 /// Rows that one task takes. Fixed, so that sums do not depend on the number of threads.
 const CHUNK_ROWS: usize = 16 * 1024;
@@ -104,7 +104,12 @@ impl<T: Sums> Tally<T> {
         check_counts(metric, rows)?;
         if first_row > 0 && (target, rows.n_outputs) != (self.target, self.n_outputs) {
             let expected = format!("{} and the same kind of labels as before", count(self.n_outputs, "output"));
-            return Err(Error::MetricColumns { metric, n_outputs: rows.n_outputs, n_labels: rows.n_labels, expected });
+            return Err(Error::from(MetricError::Columns {
+                metric,
+                n_outputs: rows.n_outputs,
+                n_labels: rows.n_labels,
+                expected,
+            }));
         }
         let chunks: Vec<Result<(T, f64), Error>> = (0..rows.n_rows().div_ceil(CHUNK_ROWS))
             .into_par_iter()
@@ -139,11 +144,11 @@ impl<T: Sums> Tally<T> {
 
     /// The sums and the sum of the weights, which is positive.
     pub(super) fn sums(&self) -> Result<(&T, f64), Error> {
-        let sums = self.sums.as_ref().ok_or(Error::NoRows { metric: self.metric })?;
+        let sums = self.sums.as_ref().ok_or(Error::from(MetricError::NoRows { metric: self.metric }))?;
         if self.total_weight > 0.0 {
             Ok((sums, self.total_weight))
         } else {
-            Err(Error::NoRowWeight { metric: self.metric, n_rows: self.n_rows })
+            Err(Error::from(MetricError::NoRowWeight { metric: self.metric, n_rows: self.n_rows }))
         }
     }
 }
@@ -181,15 +186,22 @@ impl Target {
 
 /// The error for rows whose columns the metric does not take.
 pub(super) fn columns(metric: &'static str, rows: &Scored<'_>, expected: &str) -> Error {
-    Error::MetricColumns { metric, n_outputs: rows.n_outputs, n_labels: rows.n_labels, expected: expected.to_owned() }
+    Error::from(MetricError::Columns {
+        metric,
+        n_outputs: rows.n_outputs,
+        n_labels: rows.n_labels,
+        expected: expected.to_owned(),
+    })
 }
 
 /// Labels of classes as [`Scored`] has them, checked while they are whole numbers still.
 pub(super) fn class_labels(metric: &'static str, logits: &[f32], n_classes: usize, labels: &[u32]) -> Result<Vec<f32>, Error> {
     check_predictions(metric, logits, n_classes, labels.len())?;
     match labels.iter().position(|&label| label as usize >= n_classes) {
-        Some(row) => Err(Error::Label { metric, row, found: f64::from(labels[row]), expected: below(n_classes) }),
-        None if labels.is_empty() => Err(Error::NoRows { metric }),
+        Some(row) => {
+            Err(Error::from(MetricError::Label { metric, row, found: f64::from(labels[row]), expected: below(n_classes) }))
+        }
+        None if labels.is_empty() => Err(Error::from(MetricError::NoRows { metric })),
         None => Ok(labels.iter().map(|&label| label as f32).collect()),
     }
 }
@@ -201,7 +213,7 @@ fn check_counts(metric: &'static str, rows: &Scored<'_>) -> Result<(), Error> {
     check_predictions(metric, rows.outputs, rows.n_outputs, rows.n_rows())?;
     match rows.weights {
         Some(weights) if weights.len() != rows.n_rows() => {
-            Err(Error::RowWeightCount { metric, n_rows: rows.n_rows(), found: weights.len() })
+            Err(Error::from(MetricError::RowWeightCount { metric, n_rows: rows.n_rows(), found: weights.len() }))
         }
         _ => Ok(()),
     }
@@ -212,7 +224,7 @@ fn check_predictions(metric: &'static str, predictions: &[f32], n_outputs: usize
     if predictions.len() == expected {
         Ok(())
     } else {
-        Err(Error::PredictionCount { metric, labels: n_rows, expected, found: predictions.len() })
+        Err(Error::from(MetricError::PredictionCount { metric, labels: n_rows, expected, found: predictions.len() }))
     }
 }
 
@@ -223,7 +235,7 @@ fn row<'a>(metric: &'static str, rows: &Scored<'a>, index: usize, first_row: usi
     let weight = rows.weights.map_or(1.0, |weights| weights[index]);
     let row = first_row + index;
     if outputs.iter().any(|output| output.is_nan()) {
-        return Err(Error::NanPrediction { metric, row });
+        return Err(Error::from(MetricError::NanPrediction { metric, row }));
     }
     let is_label = |label: f32| match target {
         // Exact: a label is one of two numbers.
@@ -237,10 +249,10 @@ fn row<'a>(metric: &'static str, rows: &Scored<'a>, index: usize, first_row: usi
             Target::Classes => below(rows.n_outputs),
             Target::Values => "a finite number".to_owned(),
         };
-        return Err(Error::Label { metric, row, found: f64::from(label), expected });
+        return Err(Error::from(MetricError::Label { metric, row, found: f64::from(label), expected }));
     }
     if !(0.0..f32::INFINITY).contains(&weight) {
-        return Err(Error::MetricRowWeight { metric, row, found: weight });
+        return Err(Error::from(MetricError::RowWeight { metric, row, found: weight }));
     }
     Ok(Row { outputs, labels, weight: f64::from(weight) })
 }

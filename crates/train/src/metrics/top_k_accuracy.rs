@@ -1,5 +1,5 @@
 use super::tally::{Row, Tally, Target};
-use super::{Metric, MetricValue, Scored};
+use super::{Metric, MetricError, MetricValue, Scored};
 use crate::{Error, Mode};
 
 /// The share of rows whose label is among the classes of the `k` largest logits; of equal logits, the last class comes first.
@@ -38,7 +38,7 @@ impl Metric for TopKAccuracy {
         let target = Target::classes(metric, rows)?;
         if !(1..rows.n_outputs).contains(&self.k) {
             let expected = format!("1 to {}, fewer than the {} classes", rows.n_outputs - 1, rows.n_outputs);
-            return Err(Error::MetricSetting { metric, setting: "k", found: self.k as f64, expected });
+            return Err(Error::from(MetricError::Setting { metric, setting: "k", found: self.k as f64, expected }));
         }
         self.tally.update(rows, target, || [0.0], |[hits], row| *hits += if rank(row) < self.k { row.weight } else { 0.0 })
     }

@@ -3,7 +3,8 @@
 use brisk_train::Error;
 use brisk_train::metrics::{
     Accuracy, Average, AveragePrecision, BrierScore, ConfusionMatrix, ExpectedCalibrationError, F1, LogLoss, MeanAbsoluteError,
-    Metric, MetricValue, PinballLoss, Precision, RSquared, Recall, RocAuc, RootMeanSquaredError, Scored, TopKAccuracy,
+    Metric, MetricError, MetricValue, PinballLoss, Precision, RSquared, Recall, RocAuc, RootMeanSquaredError, Scored,
+    TopKAccuracy,
 };
 
 /// More than two of the chunks in which rows are added up.
@@ -224,10 +225,14 @@ fn every_metric_refuses_a_nan_and_counts_rows_over_batches() {
             let mut spoiled = outputs.clone();
             spoiled[n_outputs] = f32::NAN;
             let error = metric.update(&Scored { outputs: &spoiled, ..rows }).expect_err("a NaN");
-            assert!(matches!(error, Error::NanPrediction { row: 3, .. }), "{}: {error}", metric.name());
+            assert!(matches!(error, Error::Metric(MetricError::NanPrediction { row: 3, .. })), "{}: {error}", metric.name());
             assert_eq!(metric.compute().expect("a value"), before, "{}: nothing was added", metric.name());
             metric.reset();
-            assert!(matches!(metric.compute(), Err(Error::NoRows { .. })), "{}: a reset forgets", metric.name());
+            assert!(
+                matches!(metric.compute(), Err(Error::Metric(MetricError::NoRows { .. }))),
+                "{}: a reset forgets",
+                metric.name()
+            );
         }
     }
 }

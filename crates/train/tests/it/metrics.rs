@@ -1,5 +1,5 @@
 use brisk_train::Error;
-use brisk_train::metrics::{accuracy, accuracy_binary, f1, log_loss, log_loss_binary, roc_auc};
+use brisk_train::metrics::{MetricError, accuracy, accuracy_binary, f1, log_loss, log_loss_binary, roc_auc};
 
 /// More than two of the pieces that the rows are worked on in.
 const N_ROWS: usize = 40_000;
@@ -110,11 +110,11 @@ fn a_nan_is_an_error_that_names_its_row() {
     scores[30_001] = f32::NAN;
     for metric in [roc_auc, accuracy_binary, log_loss_binary, f1] {
         let error = metric(&scores, &labels);
-        assert!(matches!(error, Err(Error::NanPrediction { row: 30_001, .. })), "{error:?}");
+        assert!(matches!(error, Err(Error::Metric(MetricError::NanPrediction { row: 30_001, .. }))), "{error:?}");
     }
     for metric in [accuracy, log_loss] {
         let error = metric(&scores, 2, &[1; N_ROWS / 2]);
-        assert!(matches!(error, Err(Error::NanPrediction { row: 15_000, .. })), "{error:?}");
+        assert!(matches!(error, Err(Error::Metric(MetricError::NanPrediction { row: 15_000, .. }))), "{error:?}");
     }
 }
 
@@ -124,7 +124,7 @@ fn labels_are_classes() {
     for label in [2.0, 0.5, -1.0, f32::NAN] {
         labels[20_000] = label;
         let error = roc_auc(&scores, &labels);
-        assert!(matches!(error, Err(Error::Label { row: 20_000, .. })), "{label}: {error:?}");
+        assert!(matches!(error, Err(Error::Metric(MetricError::Label { row: 20_000, .. }))), "{label}: {error:?}");
     }
     let error = accuracy(&[0.0; 6], 3, &[2, 3]).expect_err("a class too many");
     assert_eq!(error.to_string(), "accuracy: the label of row 1 is 3, expected a class below 3", "which row");
@@ -133,17 +133,20 @@ fn labels_are_classes() {
 #[test]
 fn one_class_has_no_area() {
     let error = roc_auc(&[1.0, 2.0], &[1.0, 1.0]).expect_err("one class");
-    assert!(matches!(error, Error::OneClass { n_rows: 2, class: 1 }), "{error:?}");
-    assert!(matches!(roc_auc(&[1.0], &[0.0]), Err(Error::OneClass { class: 0, .. })), "the other one");
+    assert!(matches!(error, Error::Metric(MetricError::OneClass { n_rows: 2, class: 1 })), "{error:?}");
+    assert!(matches!(roc_auc(&[1.0], &[0.0]), Err(Error::Metric(MetricError::OneClass { class: 0, .. }))), "the other one");
 }
 
 #[test]
 fn counts_have_to_fit() {
-    assert!(matches!(roc_auc(&[], &[]), Err(Error::NoRows { .. })), "no rows");
-    assert!(matches!(accuracy(&[], 0, &[]), Err(Error::NoRows { .. })), "no rows and no classes");
-    assert!(matches!(accuracy(&[], 0, &[1]), Err(Error::Label { .. })), "no classes");
+    assert!(matches!(roc_auc(&[], &[]), Err(Error::Metric(MetricError::NoRows { .. }))), "no rows");
+    assert!(matches!(accuracy(&[], 0, &[]), Err(Error::Metric(MetricError::NoRows { .. }))), "no rows and no classes");
+    assert!(matches!(accuracy(&[], 0, &[1]), Err(Error::Metric(MetricError::Label { .. }))), "no classes");
     let error = log_loss(&[0.0; 5], 3, &[0, 1]).expect_err("a value too few");
     assert_eq!(error.to_string(), "log_loss: 2 labels take 6 predictions, found 5", "how many");
-    assert!(matches!(f1(&[0.0], &[0.0, 1.0]), Err(Error::PredictionCount { .. })), "one score for two labels");
-    assert!(matches!(accuracy(&[], usize::MAX, &[1, 1]), Err(Error::PredictionCount { .. })), "an overflow");
+    assert!(
+        matches!(f1(&[0.0], &[0.0, 1.0]), Err(Error::Metric(MetricError::PredictionCount { .. }))),
+        "one score for two labels"
+    );
+    assert!(matches!(accuracy(&[], usize::MAX, &[1, 1]), Err(Error::Metric(MetricError::PredictionCount { .. }))), "an overflow");
 }
