@@ -155,8 +155,7 @@ impl Expr {
 
     /// `x Φ(x)` by the error function; Hendrycks & Gimpel 2016, arXiv:1606.08415.
     pub fn gelu(&self) -> Self {
-        let half = self * 0.5;
-        half * (1.0 + (self * std::f32::consts::FRAC_1_SQRT_2).erf())
+        self * (((self * std::f32::consts::FRAC_1_SQRT_2).erf() + 1.0) * 0.5)
     }
 
     /// GELU by its tanh approximation: `x/2 (1 + tanh(√(2/π) (x + 0.044715 x³)))`.

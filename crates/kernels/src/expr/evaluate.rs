@@ -1,15 +1,20 @@
-//! Evaluation on the CPU: a block of elements at a time, which stays in the first-level cache, with the widest vectors the processor has.
+//! Evaluation on the CPU, with the widest vectors the processor has: a block of elements at a time, which stays in the first-level cache, and in it a chain of
+//! operations at a time, which stays in registers.
+
+use std::ops::Range;
 
 use pulp::{Arch, Simd, WithSimd};
 
 use super::Expr;
+use super::chains::{Chain, Tiles, in_tiles};
 use super::loops::{run_binary, run_choose, run_copy, run_unary};
 use super::op::Unary;
-use super::tape::{Action, Instruction, Source, Tape, Target};
+use super::tape::{Action, Source, Tape, Target};
+use super::vector;
 
-/// Elements of a block: one operation after the other goes over it in the first-level cache. The processor prefetches about as much of the next block meanwhile. With 1024
-/// elements, chains over arrays in memory take twice as long, since each block then starts by waiting for memory.
-pub(crate) const BLOCK_LEN: usize = 256;
+/// Elements of a block. A chain goes over it after the other, so it must stay in the first-level cache with all slots; but each chain of a block waits for
+/// memory at its start, so it should not be short either.
+pub(crate) const BLOCK_LEN: usize = 512;
 
 /// Expressions made ready for evaluation on the CPU; what they share is computed once.
 ///
@@ -50,7 +55,7 @@ impl Operand<'_> {
     }
 
     /// The elements of `range`.
-    fn slice(&self, range: std::ops::Range<usize>) -> Self {
+    fn slice(&self, range: Range<usize>) -> Self {
         match self {
             Self::Slice(values) => Self::Slice(&values[range]),
             Self::Splat(value) => Self::Splat(*value),
@@ -61,7 +66,26 @@ impl Operand<'_> {
 /// Memory for intermediate values.
 #[derive(Debug)]
 pub(crate) struct Scratch {
-    slots: Vec<Vec<f32>>,
+    /// One more than the tape has: an instruction writes the last, which then takes the place of the one it is to write.
+    slots: Vec<Slot>,
+}
+
+/// An intermediate value of each element of a block. It starts on a cache line, since vectors that span two lines take twice as long to load and store.
+#[derive(Debug)]
+pub(super) struct Slot(Box<Aligned>);
+
+#[derive(Debug)]
+#[repr(align(64))]
+struct Aligned([f32; BLOCK_LEN]);
+
+impl Slot {
+    fn new() -> Self {
+        Self(Box::new(Aligned([0.0; BLOCK_LEN])))
+    }
+
+    pub(super) fn values(&self) -> &[f32] {
+        &self.0.0
+    }
 }
 
 impl Evaluator {
@@ -124,20 +148,21 @@ impl Evaluator {
         }
     }
 
-    /// Whether no operation reads the result of another, so that a block may be of any length.
+    /// Whether no intermediate value leaves the registers, so that a block may have any length.
     pub(crate) const fn keeps_nothing(&self) -> bool {
-        self.tape.n_slots == 0
+        self.tape.is_stream
     }
 
     /// Memory for [`run_block`](Self::run_block).
     pub(crate) fn scratch(&self) -> Scratch {
-        Scratch { slots: vec![vec![0.0; BLOCK_LEN]; self.tape.n_slots] }
+        let n = if self.tape.n_slots > 0 { self.tape.n_slots + 1 } else { 0 };
+        Scratch { slots: (0..n).map(|_| Slot::new()).collect() }
     }
 
     /// Computes up to [`BLOCK_LEN`] elements, or any number if the tape [keeps nothing](Self::keeps_nothing).
     pub(crate) fn run_block(&self, inputs: &[Operand<'_>], outputs: &mut [&mut [f32]], scratch: &mut Scratch) {
         let len = outputs.first().map_or(0, |output| output.len());
-        Arch::new().dispatch(Block { instructions: &self.tape.instructions, inputs, outputs, slots: &mut scratch.slots, len });
+        Arch::new().dispatch(Block { tape: &self.tape, inputs, outputs, slots: &mut scratch.slots, len });
     }
 }
 
@@ -165,11 +190,55 @@ impl WithSimd for Apply<'_> {
     }
 }
 
+/// `y = exp(x - m)` for numbers `x` not above `m`, and the sum of these.
+pub(crate) fn exp_of_differences(x: &[f32], m: f32, y: &mut [f32]) -> f32 {
+    Arch::new().dispatch(ExpOfDifferences { x, m, y })
+}
+
+struct ExpOfDifferences<'a> {
+    x: &'a [f32],
+    m: f32,
+    y: &'a mut [f32],
+}
+
+impl WithSimd for ExpOfDifferences<'_> {
+    type Output = f32;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) -> f32 {
+        let m = simd.splat_f32s(self.m);
+        let exp = |x: S::f32s| vector::exp_of_non_positive(simd, simd.sub_f32s(x, m));
+        let (x, rest_of_x) = S::as_simd_f32s(self.x);
+        let (y, rest_of_y) = S::as_mut_simd_f32s(self.y);
+        let mut sums = [simd.splat_f32s(0.0); 4];
+        let (x_tiles, y_tiles) = (x.chunks_exact(4), y.chunks_exact_mut(4));
+        let single_x = x_tiles.remainder();
+        let n_single = single_x.len();
+        let n = y_tiles.len() * 4;
+        for (x, y) in x_tiles.zip(y_tiles) {
+            for i in 0..4 {
+                y[i] = exp(x[i]);
+                sums[i] = simd.add_f32s(sums[i], y[i]);
+            }
+        }
+        for i in n..n + n_single {
+            y[i] = exp(x[i]);
+            sums[0] = simd.add_f32s(sums[0], y[i]);
+        }
+        let mut sum = simd.reduce_sum_f32s(simd.add_f32s(simd.add_f32s(sums[0], sums[1]), simd.add_f32s(sums[2], sums[3])));
+        if !rest_of_x.is_empty() {
+            simd.partial_store_f32s(rest_of_y, exp(simd.partial_load_f32s(rest_of_x)));
+            sum += rest_of_y.iter().sum::<f32>();
+        }
+        sum
+    }
+}
+
 struct Block<'a, 'b> {
-    instructions: &'a [Instruction],
+    tape: &'a Tape,
     inputs: &'a [Operand<'a>],
     outputs: &'a mut [&'b mut [f32]],
-    slots: &'a mut [Vec<f32>],
+    slots: &'a mut [Slot],
     len: usize,
 }
 
@@ -178,27 +247,56 @@ impl WithSimd for Block<'_, '_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Block { instructions, inputs, outputs, slots, len } = self;
-        for instruction in instructions {
-            match instruction.target {
-                Target::Output(output) => run(simd, instruction.action, inputs, slots, outputs[output]),
-                Target::Slot(slot) => {
-                    // Out of the others' way while it is written; no instruction reads what it writes.
-                    let mut values = std::mem::take(&mut slots[slot]);
-                    run(simd, instruction.action, inputs, slots, &mut values[..len]);
-                    slots[slot] = values;
-                }
+        let Block { tape, inputs, outputs, slots, len } = self;
+        // Chains in whole tiles, then what is left, an instruction at a time.
+        let n_in_tiles = if tape.chains.len() < tape.instructions.len() { in_tiles(simd, len) } else { 0 };
+        if n_in_tiles > 0 {
+            for Chain { first, end } in &tape.chains {
+                let chain = &tape.instructions[*first..*end];
+                let target = tape.instructions[end - 1].target;
+                into_target(target, outputs, slots, 0..n_in_tiles, |slots, y| match chain {
+                    [single] => run(simd, single.action, inputs, 0, slots, y),
+                    _ => simd.vectorize(Tiles { chain, inputs, slots, y }),
+                });
+            }
+        }
+        if n_in_tiles < len {
+            for instruction in &tape.instructions {
+                into_target(instruction.target, outputs, slots, n_in_tiles..len, |slots, y| {
+                    run(simd, instruction.action, inputs, n_in_tiles, slots, y);
+                });
             }
         }
     }
 }
 
+/// Has `write` write the elements of `range` of an output, or the first elements of a slot. It may read the slots, except the last.
 #[inline(always)]
-fn run<S: Simd>(simd: S, action: Action, inputs: &[Operand<'_>], slots: &[Vec<f32>], y: &mut [f32]) {
+fn into_target(
+    target: Target,
+    outputs: &mut [&mut [f32]],
+    slots: &mut [Slot],
+    range: Range<usize>,
+    write: impl FnOnce(&[Slot], &mut [f32]),
+) {
+    match target {
+        Target::Output(output) => write(slots, &mut outputs[output][range]),
+        Target::Slot(slot) => {
+            let last = slots.len() - 1;
+            let (others, written) = slots.split_at_mut(last);
+            write(others, &mut written[0].0.0[..range.len()]);
+            slots.swap(slot, last);
+        }
+    }
+}
+
+/// One instruction, for as many elements as `y` has, of the inputs those from `start` on.
+#[inline(always)]
+fn run<S: Simd>(simd: S, action: Action, inputs: &[Operand<'_>], start: usize, slots: &[Slot], y: &mut [f32]) {
     let n = y.len();
     let operand = |source: Source| match source {
-        Source::Input(i) => inputs[i],
-        Source::Slot(i) => Operand::Slice(&slots[i][..n]),
+        Source::Input(i) => inputs[i].slice(start..start + n),
+        Source::Slot(i) => Operand::Slice(&slots[i].values()[..n]),
         Source::Constant(value) => Operand::Splat(value),
     };
     match action {

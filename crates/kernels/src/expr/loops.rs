@@ -58,9 +58,7 @@ pub(super) fn run_binary<S: Simd>(simd: S, kind: Binary, a: Operand<'_>, b: Oper
                 *y = vector::pow(a.at(i), b.at(i));
             }
         }
-        Binary::Lt | Binary::Le | Binary::Eq | Binary::Ne => {
-            run_choose(simd, kind, [a, b, Operand::Splat(1.0), Operand::Splat(0.0)], y);
-        }
+        Binary::Lt | Binary::Le | Binary::Eq | Binary::Ne => unreachable!("a tape has comparisons as choices"),
     }
 }
 
@@ -70,7 +68,6 @@ pub(super) fn run_choose<S: Simd>(simd: S, kind: Binary, [a, b, c, d]: [Operand<
     match kind {
         Binary::Lt => choose::<S, IfLess>(simd, [a, b, c, d], y),
         Binary::Le => choose::<S, IfLessOrEqual>(simd, [a, b, c, d], y),
-        Binary::Ne => choose::<S, IfEqual>(simd, [a, b, d, c], y),
         _ => choose::<S, IfEqual>(simd, [a, b, c, d], y),
     }
 }
@@ -86,13 +83,13 @@ fn replace_large(a: Operand<'_>, y: &mut [f32], f: fn(f32) -> f32) {
 }
 
 /// A function of vectors; argument `k` is `x(k)`.
-trait Function {
+pub(super) trait Function {
     fn call<S: Simd>(simd: S, x: impl Fn(usize) -> S::f32s) -> S::f32s;
 }
 
 macro_rules! functions {
     ($($name:ident = |$simd:ident, $x:ident| $body:expr;)*) => {$(
-        struct $name;
+        pub(super) struct $name;
 
         impl Function for $name {
             #[inline(always)]

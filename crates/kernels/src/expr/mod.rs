@@ -27,6 +27,7 @@
 
 mod activation;
 mod builder;
+mod chains;
 mod derivative;
 mod display;
 mod evaluate;
@@ -40,7 +41,7 @@ pub mod wgsl;
 pub use activation::Activation;
 pub use evaluate::{Evaluator, Operand};
 
-pub(crate) use evaluate::{BLOCK_LEN, Scratch, apply};
+pub(crate) use evaluate::{BLOCK_LEN, Scratch, apply, exp_of_differences};
 pub(crate) use op::Unary;
 
 use std::sync::Arc;

@@ -2,6 +2,7 @@
 
 use super::Expr;
 use super::builder::{Builder, needed};
+use super::chains::Chain;
 use super::op::{Binary, Id, Op, Unary};
 
 /// What an instruction reads.
@@ -23,8 +24,9 @@ pub(super) enum Target {
 pub(super) enum Action {
     Copy(Source),
     Unary(Unary, Source),
+    /// Not a comparison.
     Binary(Binary, Source, Source),
-    /// Where the comparison of the first two holds, the third, else the fourth. Never [`Binary::Ne`].
+    /// Where the comparison of the first two holds, the third, else the fourth. Made by [`choose`].
     Choose(Binary, [Source; 4]),
 }
 
@@ -38,7 +40,10 @@ pub(super) struct Instruction {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Tape {
     pub(super) instructions: Vec<Instruction>,
+    pub(super) chains: Vec<Chain>,
     pub(super) n_slots: usize,
+    /// Whether no chain reads what another has written.
+    pub(super) is_stream: bool,
 }
 
 impl Tape {
@@ -100,13 +105,13 @@ impl Allocation {
                 }
                 _ if !is_computed[i] => continue,
                 Op::Unary(kind, a) => Action::Unary(kind, source(a)),
+                Op::Binary(kind, a, b) if kind.is_comparison() => {
+                    choose(kind, [source(a), source(b), Source::Constant(1.0), Source::Constant(0.0)])
+                }
                 Op::Binary(kind, a, b) => Action::Binary(kind, source(a), source(b)),
                 Op::Select(condition, a, b) => match ops[condition as usize] {
-                    Op::Binary(Binary::Ne, c, d) => Action::Choose(Binary::Eq, [source(c), source(d), source(b), source(a)]),
-                    Op::Binary(kind, c, d) if kind.is_comparison() => {
-                        Action::Choose(kind, [source(c), source(d), source(a), source(b)])
-                    }
-                    _ => Action::Choose(Binary::Eq, [source(condition), Source::Constant(0.0), source(b), source(a)]),
+                    Op::Binary(kind, c, d) if kind.is_comparison() => choose(kind, [source(c), source(d), source(a), source(b)]),
+                    _ => choose(Binary::Ne, [source(condition), Source::Constant(0.0), source(a), source(b)]),
                 },
             };
             let output = results.iter().position(|&result| result as usize == i).filter(|_| self.last_use[i] == 0);
@@ -148,7 +153,17 @@ impl Allocation {
             let source = self.sources[result as usize].expect("a result that is not written is kept");
             self.instructions.push(Instruction { action: Action::Copy(source), target: Target::Output(output) });
         }
-        Tape { instructions: self.instructions, n_slots: self.n_slots }
+        let chains = Chain::all_of(&self.instructions);
+        let is_stream = chains.iter().all(|chain| !chain.reads_slots(&self.instructions));
+        Tape { instructions: self.instructions, chains, n_slots: self.n_slots, is_stream }
+    }
+}
+
+/// The third where the comparison of the first two holds, else the fourth; by one of three comparisons.
+const fn choose(comparison: Binary, [a, b, c, d]: [Source; 4]) -> Action {
+    match comparison {
+        Binary::Ne => Action::Choose(Binary::Eq, [a, b, d, c]),
+        _ => Action::Choose(comparison, [a, b, c, d]),
     }
 }
 

@@ -70,10 +70,7 @@ pub(super) fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     // exp(89) overflows and exp(-104) is below half of the least subnormal number.
     let (shifted, r) = reduce_by_ln_2(simd, limit(simd, x, -104.0, 89.0));
     let [a, b] = power_of_two_factors(simd, shifted);
-    let p = polynomial(simd, r, EXP);
-    let p = simd.mul_add_f32s(simd.mul_f32s(p, r), r, r);
-    let p = simd.add_f32s(p, simd.splat_f32s(1.0));
-    simd.mul_f32s(simd.mul_f32s(p, a), b)
+    simd.mul_f32s(simd.mul_f32s(exp_of_reduced(simd, r), a), b)
 }
 
 /// `exp(x) - 1` within 2 ulp.
@@ -83,8 +80,7 @@ pub(super) fn expm1<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     let p = polynomial(simd, r, EXP);
     let p = simd.mul_add_f32s(simd.mul_f32s(p, r), r, r);
     // Half the result, since 2^128 is not an `f32`: 2^(n-1) (p + 1) - 1/2.
-    let exponent = simd.sub_u32s(simd.transmute_u32s_f32s(shifted), simd.splat_u32s(SHIFT.to_bits().wrapping_sub(126)));
-    let half = simd.transmute_f32s_u32s(simd.wrapping_dyn_shl_u32s(exponent, simd.splat_u32s(23)));
+    let half = power_of_two(simd, shifted, 126);
     let y = simd.mul_add_f32s(half, p, simd.sub_f32s(half, simd.splat_f32s(0.5)));
     with_sign_of(simd, simd.add_f32s(y, y), x)
 }
@@ -160,33 +156,70 @@ pub(super) fn tanh<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     with_sign_of(simd, simd.div_f32s(e, simd.add_f32s(e, simd.splat_f32s(2.0))), x)
 }
 
+/// `exp(r)` for `|r| ≤ ln 2 / 2`.
+#[inline(always)]
+fn exp_of_reduced<S: Simd>(simd: S, r: S::f32s) -> S::f32s {
+    let p = polynomial(simd, r, EXP);
+    let p = simd.mul_add_f32s(simd.mul_f32s(p, r), r, r);
+    simd.add_f32s(p, simd.splat_f32s(1.0))
+}
+
+/// `2^(n + bias - 127)` for a sum `shifted = n + SHIFT` and `0 ≤ n + bias ≤ 255`; 0 for the least of them, infinity for the greatest.
+#[inline(always)]
+fn power_of_two<S: Simd>(simd: S, shifted: S::f32s, bias: u32) -> S::f32s {
+    let exponent = simd.sub_u32s(simd.transmute_u32s_f32s(shifted), simd.splat_u32s(SHIFT.to_bits().wrapping_sub(bias)));
+    simd.transmute_f32s_u32s(simd.wrapping_dyn_shl_u32s(exponent, simd.splat_u32s(23)))
+}
+
+/// `exp(x)` for `x ≤ 0` within 1 ulp, but 0 where that is subnormal, below -87.7. NaN stays NaN.
+#[inline(always)]
+pub(crate) fn exp_of_non_positive<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+    let low = simd.splat_f32s(-88.2);
+    let (shifted, r) = reduce_by_ln_2(simd, simd.select_f32s(simd.less_than_f32s(x, low), low, x));
+    simd.mul_f32s(exp_of_reduced(simd, r), power_of_two(simd, shifted, 127))
+}
+
 /// `1 / (1 + exp(-x))` within 2.5 ulp.
 #[inline(always)]
 pub(super) fn sigmoid<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
-    let one = simd.splat_f32s(1.0);
-    simd.div_f32s(one, simd.add_f32s(one, exp(simd, simd.neg_f32s(x))))
+    // 1/2 / (1/2 + exp(-x) / 2), since 2^128 is not an `f32`. At -87.3 the power is 0, and at 89.5 infinite.
+    let half = simd.splat_f32s(0.5);
+    let (shifted, r) = reduce_by_ln_2(simd, limit(simd, simd.neg_f32s(x), -87.3, 89.5));
+    let sum = simd.mul_add_f32s(exp_of_reduced(simd, r), power_of_two(simd, shifted, 126), half);
+    simd.div_f32s(half, sum)
 }
 
-/// The error function within 2 ulp: a polynomial near 0, `1 - exp(…)` of another beyond.
+/// The error function within 2 ulp: `x + x p(x²)` up to 1, and a polynomial around the middle of the interval from there to 3.92.
 #[inline(always)]
 pub(super) fn erf<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     let a = simd.abs_f32s(x);
-    // erf(4) is 1 in f32. NaN stays NaN.
-    let t = simd.select_f32s(simd.greater_than_f32s(a, simd.splat_f32s(4.0)), simd.splat_f32s(4.0), a);
-    let s = simd.mul_f32s(t, t);
-    let p = simd.mul_add_f32s(simd.splat_f32s(-1.728_534_7e-5), t, simd.splat_f32s(3.831_971_3e-4));
-    let q = simd.mul_add_f32s(simd.splat_f32s(-3.883_964_4e-3), t, simd.splat_f32s(2.425_462_2e-2));
-    let p = simd.mul_add_f32s(p, s, q);
-    let p = simd.mul_add_f32s(p, t, simd.splat_f32s(-1.067_778_8e-1));
-    let p = simd.mul_add_f32s(p, t, simd.splat_f32s(-6.348_467e-1));
-    let p = simd.mul_add_f32s(p, t, simd.splat_f32s(-1.287_175_1e-1));
-    let p = simd.mul_add_f32s(p, t, simd.neg_f32s(t));
-    let far = simd.sub_f32s(simd.splat_f32s(1.0), exp(simd, p));
-    let near =
-        polynomial(simd, s, [-5.967_617e-4, 4.991_194e-3, -2.676_813_5e-2, 1.128_199_3e-1, -3.761_253_4e-1, 1.283_791_7e-1]);
-    let near = simd.mul_add_f32s(near, t, t);
-    with_sign_of(simd, simd.select_f32s(simd.greater_than_f32s(t, simd.splat_f32s(0.927_734_4)), far, near), x)
+    let (one, end) = (simd.splat_f32s(1.0), simd.splat_f32s(3.92));
+    // erf(3.92) is 1 in f32. NaN stays NaN.
+    let t = simd.select_f32s(simd.greater_than_f32s(a, end), end, a);
+    let far = polynomial(simd, simd.sub_f32s(t, simd.splat_f32s(2.46)), ERF_FAR);
+    let far = simd.select_f32s(simd.greater_than_f32s(far, one), one, far);
+    let near = simd.mul_add_f32s(polynomial(simd, simd.mul_f32s(t, t), ERF_NEAR), t, t);
+    with_sign_of(simd, simd.select_f32s(simd.greater_than_f32s(t, one), far, near), x)
 }
+
+/// `erf(x) / x - 1` for `|x| ≤ 1`, by `x²`.
+const ERF_NEAR: [f32; 6] = [-5.654_106e-4, 4.923_277_5e-3, -2.671_638_5e-2, 1.128_036_4e-1, -3.761_235e-1, 1.283_791_2e-1];
+/// `erf(x)` for `1 ≤ x ≤ 3.92`, by `x - 2.46`.
+const ERF_FAR: [f32; 13] = [
+    -9.166_921e-6,
+    2.536_313_8e-5,
+    5.189_641_5e-5,
+    -3.013_669_6e-4,
+    3.906_786e-4,
+    4.615_698_4e-4,
+    -2.963_119_7e-3,
+    6.798_153_3e-3,
+    -9.904_964e-3,
+    9.832_826e-3,
+    -6.535_748e-3,
+    2.656_208e-3,
+    9.994_967e-1,
+];
 
 /// Up to this size of the argument, [`sin`] and [`cos`] reduce it in `f32`.
 pub(super) const SIN_LIMIT: f32 = 71_476.06;

@@ -1,6 +1,10 @@
 use crate::core::float::exp;
 use crate::core::rows_cpu::{each_row_block, max, sum, sum_of_two};
+use crate::expr::exp_of_differences;
 use crate::{Softmax, SoftmaxForm};
+
+/// Columns from which a row is worth a loop of its own.
+const WIDE: usize = 64;
 
 pub(crate) fn run(kernel: &Softmax, x: &[f32], y: &mut [f32]) {
     let n_cols = kernel.n_cols;
@@ -10,18 +14,42 @@ pub(crate) fn run(kernel: &Softmax, x: &[f32], y: &mut [f32]) {
         #[inline(always)]
         |first, y| {
             let x = &x[first * n_cols..][..y.len()];
-            for (y, x) in y.chunks_exact_mut(n_cols).zip(x.chunks_exact(n_cols)) {
-                let m = max(x);
-                for (y, x) in y.iter_mut().zip(x) {
-                    *y = x - m;
-                }
-            }
+            let rows = x.chunks_exact(n_cols).zip(y.chunks_exact_mut(n_cols));
             match kernel.form {
-                SoftmaxForm::Probability => probabilities(n_cols, y),
-                SoftmaxForm::Log => logarithms(n_cols, y),
+                SoftmaxForm::Probability if n_cols >= WIDE => {
+                    for (x, y) in rows {
+                        let sum = exp_of_differences(x, max(x), y);
+                        scale(y, 1.0 / sum);
+                    }
+                }
+                SoftmaxForm::Probability => {
+                    subtract_maxima(rows);
+                    probabilities(n_cols, y);
+                }
+                SoftmaxForm::Log => {
+                    subtract_maxima(rows);
+                    logarithms(n_cols, y);
+                }
             }
         },
     );
+}
+
+#[inline(always)]
+fn subtract_maxima<'a>(rows: impl Iterator<Item = (&'a [f32], &'a mut [f32])>) {
+    for (x, y) in rows {
+        let m = max(x);
+        for (y, x) in y.iter_mut().zip(x) {
+            *y = x - m;
+        }
+    }
+}
+
+#[inline(always)]
+fn scale(y: &mut [f32], factor: f32) {
+    for y in y {
+        *y *= factor;
+    }
 }
 
 /// `y = exp(y) / Σ exp(y)`. The exponentials of all rows are taken in one go, so that they vectorise however narrow the rows are.
@@ -31,15 +59,12 @@ fn probabilities(n_cols: usize, y: &mut [f32]) {
         *y = exp(*y);
     }
     for y in y.chunks_exact_mut(n_cols) {
-        let inverse = 1.0
-            / sum(
-                y,
-                #[inline(always)]
-                |y| y,
-            );
-        for y in y {
-            *y *= inverse;
-        }
+        let total = sum(
+            y,
+            #[inline(always)]
+            |y| y,
+        );
+        scale(y, 1.0 / total);
     }
 }
 
