@@ -17,6 +17,8 @@ use crate::expr::{BLOCK_LEN, Evaluator, Expr, Operand, Scratch};
 const PARALLEL_LEN: usize = 64 * 1024;
 /// Elements down to which the halves are cut.
 const LEAF_LEN: usize = 1024;
+/// The same where the rows of a matrix are added, which are then added a block at a time.
+const ROWS_LEAF_LEN: usize = 16 * 1024;
 /// The most rows that are added one after the other.
 const MAX_ROWS: usize = 64;
 /// Sums that are computed side by side within a block.
@@ -89,6 +91,9 @@ impl<'a> Job<'a> {
     /// Reduces `n` indices of dimension `dim`, from element `start` on, into `y`.
     fn reduce(&self, dim: usize, n: usize, start: usize, y: &mut Folds<'_>, memory: &mut Memory) {
         let n_elements = n * self.n_inner[dim];
+        if self.has_short_rows(dim) && n_elements <= ROWS_LEAF_LEN {
+            return self.reduce_short_rows(n_elements, start, y, memory);
+        }
         if n_elements <= LEAF_LEN {
             return self.reduce_block(dim, n, start, y, memory);
         }
@@ -151,6 +156,36 @@ impl<'a> Job<'a> {
             self.evaluate(start + block, &mut values, memory);
         }
         y.iter_mut().zip(&values).for_each(|(y, values)| self.fold_block(dim, n, &values[..n_elements], y));
+        memory.values = values;
+    }
+
+    /// Whether the indices of dimension `dim` are rows to be added, of which a block has several.
+    fn has_short_rows(&self, dim: usize) -> bool {
+        dim + 2 == self.sizes.len() && !self.is_kept[dim] && self.is_kept[dim + 1] && 2 * self.sizes[dim + 1] <= BLOCK_LEN
+    }
+
+    /// At most [`ROWS_LEAF_LEN`] elements that are such rows.
+    fn reduce_short_rows(&self, n_elements: usize, start: usize, y: &mut Folds<'_>, memory: &mut Memory) {
+        let row_len = y[0].len();
+        if let Some(x) = self.plain() {
+            return self.fold.rows(&x[start..start + n_elements], row_len, y[0]);
+        }
+        let mut values = std::mem::take(&mut memory.values);
+        let mut of_block = [0.0; BLOCK_LEN / 2];
+        let block_len = BLOCK_LEN / row_len * row_len;
+        for block in (0..n_elements).step_by(block_len) {
+            let end = (block + block_len).min(n_elements);
+            let mut values: Vec<&mut [f32]> = values.iter_mut().map(|values| &mut values[..end - block]).collect();
+            self.evaluate(start + block, &mut values, memory);
+            for (y, values) in y.iter_mut().zip(&values) {
+                if block == 0 {
+                    self.fold.rows(values, row_len, y);
+                } else {
+                    self.fold.rows(values, row_len, &mut of_block[..row_len]);
+                    self.fold.merge(y, &of_block[..row_len]);
+                }
+            }
+        }
         memory.values = values;
     }
 
@@ -323,11 +358,35 @@ impl Fold {
 
 #[inline(always)]
 fn fold_rows(values: &[f32], row_len: usize, y: &mut [f32], f: impl Fn(f32, f32) -> f32) {
-    let (first, others) = values.split_at(row_len.min(values.len()));
-    y.copy_from_slice(&first[..y.len()]);
-    for row in others.chunks(row_len) {
-        for (y, v) in y.iter_mut().zip(row) {
-            *y = f(*y, *v);
+    // Several rows at a time, so that no sum waits for the one before.
+    if y.len() == row_len && LANES.is_multiple_of(row_len) && values.len() >= LANES {
+        let (chunks, rest) = values.as_chunks::<LANES>();
+        let mut lanes = chunks[0];
+        chunks[1..].iter().for_each(|chunk| fold_lanes(&mut lanes, chunk, &f));
+        y.copy_from_slice(&lanes[..row_len]);
+        for row in lanes[row_len..].chunks_exact(row_len).chain(rest.chunks_exact(row_len)) {
+            y.iter_mut().zip(row).for_each(|(y, v)| *y = f(*y, *v));
+        }
+        return;
+    }
+    // Some columns at a time, whose sums stay in registers.
+    let (wide, narrow) = y.as_chunks_mut::<LANES>();
+    let n_wide = wide.len() * LANES;
+    for (i, y) in wide.iter_mut().enumerate() {
+        let columns = &values[i * LANES..];
+        let others = columns.get(row_len..).unwrap_or_default();
+        let mut lanes = *y;
+        lanes.copy_from_slice(&columns[..LANES]);
+        for row in others.chunks(row_len).filter_map(<[f32]>::first_chunk) {
+            fold_lanes(&mut lanes, row, &f);
+        }
+        *y = lanes;
+    }
+    if !narrow.is_empty() {
+        let columns = &values[n_wide..];
+        narrow.copy_from_slice(&columns[..narrow.len()]);
+        for row in columns.get(row_len..).unwrap_or_default().chunks(row_len) {
+            narrow.iter_mut().zip(row).for_each(|(y, v)| *y = f(*y, *v));
         }
     }
 }
