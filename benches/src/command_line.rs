@@ -174,7 +174,7 @@ pub(crate) struct Kernels {
     /// Measures only this part; can be given several times
     #[arg(long, value_name = "PART")]
     pub(crate) only: Vec<KernelsPart>,
-    /// Measures PyTorch's elementwise functions and convolutions, with the Python that BRISK_PYTHON names, and Burn, with the program that BRISK_BURN names, in the same run
+    /// Measures PyTorch's elementwise functions, convolutions and convolutional network, with the Python that BRISK_PYTHON names, and Burn, with the program that BRISK_BURN names, in the same run
     #[arg(long)]
     pub(crate) peers: bool,
 }
@@ -188,6 +188,8 @@ pub(crate) enum KernelsPart {
     Elementwise,
     /// Convolutions on the CPU executor
     Conv,
+    /// A training step of a small convolutional network on the CPU executor
+    Convnet,
     /// The cost of a replayed dispatch on the adapter
     Replay,
     /// The families of matrix product on the adapter
@@ -214,7 +216,7 @@ impl Suite {
         match self {
             Self::Higgs(Higgs { peers, .. }) | Self::Loader(Loader { peers, .. }) => *peers,
             Self::Kernels(kernels) => {
-                let parts = [KernelsPart::Elementwise, KernelsPart::Conv];
+                let parts = [KernelsPart::Elementwise, KernelsPart::Conv, KernelsPart::Convnet];
                 kernels.peers && parts.into_iter().any(|part| is_selected(&kernels.only, part))
             }
             Self::Amp(_) | Self::Replicate(_) | Self::Scaling(_) => false,

@@ -3,6 +3,7 @@
 mod burn;
 mod case;
 mod conv;
+mod convnet;
 mod elementwise;
 mod families;
 mod gemm;
@@ -31,6 +32,7 @@ pub(crate) fn run(options: &Options, only: &[KernelsPart]) -> Result<Vec<Table>>
             KernelsPart::Twins => twins::run(options)?,
             KernelsPart::Elementwise => elementwise::run(options)?,
             KernelsPart::Conv => conv::run(options)?,
+            KernelsPart::Convnet => convnet::run(options)?,
             KernelsPart::Replay => replay::run(options)?,
             KernelsPart::Families => families::run(options)?,
             KernelsPart::Burn => burn::run(options)?,
