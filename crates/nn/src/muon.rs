@@ -46,6 +46,7 @@ pub struct Muon {
 
 /// How far [`Muon`] goes with a matrix of `n_rows` rows (what comes out of a layer) and `n_cols` columns (what goes in).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum MuonScale {
     /// `√max(1, n_rows / n_cols)` times the learning rate, PyTorch's `original`.
     #[default]
@@ -60,6 +61,7 @@ pub enum MuonScale {
 
 /// What [`Muon`] does to the Frobenius norm of a matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum MuonNorm {
     /// Nothing.
     #[default]

@@ -23,6 +23,7 @@ pub struct Anomaly {
 
 /// Where an operation met a value that is not finite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Pass {
     /// In an operand that comes from outside the graph, data or parameters, with this index.
     Operand(usize),

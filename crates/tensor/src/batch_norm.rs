@@ -31,6 +31,7 @@ pub struct BatchNormOptions<'a> {
 
 /// The statistics that a batch is normalised by.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub enum Statistics {
     /// Those of the batch, as in training. The running statistics are moved towards them.
     Batch {

@@ -22,6 +22,7 @@ pub struct Resolved {
 
 /// How stored values become f32 and back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Conversion {
     /// They are f32.
     None,

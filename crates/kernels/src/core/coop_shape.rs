@@ -6,6 +6,7 @@ use crate::core::unchecked::experimental_features;
 /// [`CoopShape::request`] finds them; [`Recorder::with_coop`](crate::gpu::Recorder::with_coop) has kernels use them. wgpu's interface to them is experimental, so a
 /// device that uses them should be checked by [`Recorder::check_products`](crate::gpu::Recorder::check_products) once it is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum CoopShape {
     /// 8 by 8, as on Metal.
     Eight,

@@ -76,6 +76,7 @@ pub struct DeviceInfo {
 
 /// Which executor runs, and whether there is hardware behind it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum DeviceKind {
     /// The plain-Rust twins.
     Cpu,

@@ -11,6 +11,7 @@ use std::str::FromStr;
 /// assert_eq!("GeForce".parse(), Ok(Selection::Name("GeForce".to_owned())));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Selection {
     /// `best`, `auto` or nothing: a hardware GPU if there is one, else the CPU. A GPU that does not open is passed over, and
     /// [`DeviceInfo::fallback`](crate::DeviceInfo::fallback) says why.
