@@ -61,6 +61,7 @@ impl BatchNormConfig {
 
 impl BatchNorm {
     /// Adds `name.weight` and `name.bias` to the parameters, and `name.running_mean` and `name.running_var` to the buffers.
+    #[track_caller]
     pub fn new(params: &mut ParametersBuilder, name: &str, config: &BatchNormConfig) -> Self {
         let shape = &[config.n_channels];
         let weight = match config.scale {

@@ -28,9 +28,9 @@ pub struct BufferId(pub(crate) usize);
 
 impl Buffer {
     pub(crate) fn new(name: String, shape: &[usize], value: f32) -> Self {
-        // One that is too large is refused before it is used: `Parameters::check_size`.
+        // One that is too large is refused before it is used: `Parameters::check`.
         let len = len_of(shape).unwrap_or(0);
-        let values = Persistent::new(name.clone(), DType::F32, len);
+        let values = Persistent::required(name.clone(), DType::F32, len);
         Self { values, name, shape: shape.to_vec(), initial: Initial::Constant(value) }
     }
 

@@ -66,6 +66,7 @@ impl Conv2dConfig {
 
 impl Conv2d {
     /// Adds `name.weight` and, if there is one, `name.bias` to the parameters.
+    #[track_caller]
     pub fn new(params: &mut ParametersBuilder, name: &str, config: &Conv2dConfig) -> Self {
         let Conv2dConfig { n_in, n_out, kernel: [height, width], stride, padding, bias, activation } = config.clone();
         let init = Init::FanIn(height * width * n_in);

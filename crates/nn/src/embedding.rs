@@ -39,6 +39,7 @@ impl CategoricalColumn {
 
 impl Embedding {
     /// Adds `name.weight` to the parameters.
+    #[track_caller]
     pub fn new(params: &mut ParametersBuilder, name: &str, n_entries: usize, dim: usize) -> Self {
         Self::add(params, name, n_entries, dim, None)
     }

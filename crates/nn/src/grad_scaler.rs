@@ -4,6 +4,7 @@ use brisk_kernels::{DType, Error as KernelError, Kernel, SCALER_LEN, Unscale, Up
 use brisk_tensor::program::{Device, Slice};
 use brisk_tensor::{Error, Graph, Persistent, Tensor};
 
+use crate::origin::Origin;
 use crate::{Optimizer, Parameters, StepInputs};
 
 /// Dynamic loss scaling, which keeps f16 gradients in range: the loss is multiplied by a scale, the gradients are divided by it, a step whose gradients
@@ -13,9 +14,8 @@ use crate::{Optimizer, Parameters, StepInputs};
 /// optimizer, then [`update`](Self::update), then [`Graph::advance`] for the `state` of each optimizer. To clip or read gradients,
 /// [`unscale`](Self::unscale) them first. To sum gradients over several batches, go back from the sum of their losses, which have the same scale.
 ///
-/// The scale is kept on the device, where [`write_initial`](Self::write_initial) or [`load_state`](Self::load_state) writes it before the first step. Without
-/// either it is 0, and every step is skipped. Every step is also skipped if the scale falls below 2⁻¹²⁶, unlike in PyTorch.
-/// [`report`](Self::report) and [`state`](Self::state) return an error in both cases.
+/// The scale is kept on the device, where [`write_initial`](Self::write_initial) or [`load_state`](Self::load_state) must write it before the first step.
+/// Every step is skipped if the scale falls below 2⁻¹²⁶, unlike in PyTorch; [`report`](Self::report) and [`state`](Self::state) then return an error.
 ///
 /// With several optimizers, each with its own [`Parameters`], only those with a gradient that is not finite skip the step, and the scale decreases if any
 /// of them does. Each then needs its own `state`, which tells it whether to skip. Several optimizers for parts of one [`Parameters`] are combined by
@@ -63,6 +63,7 @@ pub struct GradScaler {
     counts: Persistent,
     is_written: Cell<bool>,
     recorded: RefCell<Recorded>,
+    models: RefCell<Vec<Stepped>>,
 }
 
 /// Settings of a [`GradScaler`].
@@ -111,6 +112,15 @@ struct Recorded {
     gradients: Vec<Gradients>,
 }
 
+/// A model whose step the scaler is part of.
+#[derive(Debug)]
+struct Stepped {
+    graph: String,
+    /// The scale in the graph's program, which tells graphs apart.
+    scale: Slice,
+    origin: Origin,
+}
+
 /// Gradients that have been divided by the scale.
 #[derive(Debug)]
 struct Gradients {
@@ -133,9 +143,16 @@ impl GradScaler {
         const OP: &str = "GradScalerConfig";
         config.check(OP)?;
         check_scale(OP, "init_scale", config.init_scale)?;
-        let scale = Persistent::new("scaler.scale", DType::F32, 1);
+        let scale = Persistent::required("scaler.scale", DType::F32, 1);
         let counts = Persistent::new("scaler.counts", DType::U32, SCALER_LEN);
-        Ok(Self { config: Cell::new(config), scale, counts, is_written: Cell::new(false), recorded: RefCell::default() })
+        Ok(Self {
+            config: Cell::new(config),
+            scale,
+            counts,
+            is_written: Cell::new(false),
+            recorded: RefCell::default(),
+            models: RefCell::default(),
+        })
     }
 
     /// The settings.
@@ -260,7 +277,8 @@ impl GradScaler {
     ///
     /// # Errors
     /// [`Error::Refused`] if these gradients have been used by a step since the last update, were unscaled with another `state`, or are
-    /// [accumulated](crate::Accumulate) after they were unscaled, or if the optimizer does not [skip](Optimizer::skips); the errors of the optimizer.
+    /// [accumulated](crate::Accumulate) after they were unscaled, if the optimizer does not [skip](Optimizer::skips), or if the scaler is part of the
+    /// step of another model in another graph; the errors of the optimizer.
     #[track_caller]
     pub fn step(&self, graph: &Graph, optimizer: &dyn Optimizer, params: &Parameters, inputs: &StepInputs) {
         let _caller = graph.enter_from_caller();
@@ -273,7 +291,8 @@ impl GradScaler {
             self.unscale(graph, params.grads(), &inputs.state);
         }
         let at = position();
-        if let Err(error) = self.check_step(graph, optimizer, at, inputs, grads) {
+        let checked = self.check_step(graph, optimizer, at, inputs, grads).and_then(|()| self.check_model(graph, params));
+        if let Err(error) = checked {
             return graph.fail(error);
         }
         optimizer.record(graph, params, inputs);
@@ -311,6 +330,23 @@ impl GradScaler {
             let expected = "`backward`, `Accumulate::record`, `unscale`, `step`, so that their sum is checked";
             return refused(found, expected);
         }
+        Ok(())
+    }
+
+    /// Models that are trained by separate graphs have separate gradients, which one scale and one count of finite steps cannot describe.
+    fn check_model(&self, graph: &Graph, params: &Parameters) -> Result<(), Error> {
+        let (name, scale, origin) = (graph.name(), graph.buffer(&self.scale), params.origin());
+        let mut models = self.models.borrow_mut();
+        if let Some(other) = models.iter().find(|other| other.scale != scale && !other.origin.is(origin)) {
+            let found = format!(
+                "one scaler for the graph `{}`, which trains the parameters built at {}, and for `{name}`, which trains those built at {}",
+                other.graph,
+                other.origin.built_at(),
+                origin.built_at()
+            );
+            return Err(Error::Refused { op: "step", found, expected: "a `GradScaler` for each of them" });
+        }
+        models.push(Stepped { graph: name, scale, origin });
         Ok(())
     }
 

@@ -17,6 +17,7 @@ pub struct LayerNorm {
 
 impl LayerNorm {
     /// Adds `name.weight` and `name.bias` to the parameters.
+    #[track_caller]
     pub fn new(params: &mut ParametersBuilder, name: &str, n_cols: usize) -> Self {
         let weight = params.add(format!("{name}.weight"), &[n_cols], Init::Constant(1.0));
         let bias = params.add(format!("{name}.bias"), &[n_cols], Init::Constant(0.0));

@@ -17,6 +17,7 @@ pub struct Linear {
 
 impl Linear {
     /// Adds `name.weight` and `name.bias` to the parameters.
+    #[track_caller]
     pub fn new(params: &mut ParametersBuilder, name: &str, n_in: usize, n_out: usize, activation: Activation) -> Self {
         let weight = params.add(format!("{name}.weight"), &[n_out, n_in], Init::FanIn(n_in));
         let bias = params.add(format!("{name}.bias"), &[n_out], Init::FanIn(n_in));
@@ -24,6 +25,7 @@ impl Linear {
     }
 
     /// A layer without a bias: adds only `name.weight`.
+    #[track_caller]
     pub fn without_bias(params: &mut ParametersBuilder, name: &str, n_in: usize, n_out: usize, activation: Activation) -> Self {
         let weight = params.add(format!("{name}.weight"), &[n_out, n_in], Init::FanIn(n_in));
         Self { weight, bias: None, activation }

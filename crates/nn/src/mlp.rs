@@ -26,6 +26,7 @@ pub struct MlpConfig {
 
 impl Mlp {
     /// Adds the layers `layers.0`, `layers.1`, … to the parameters.
+    #[track_caller]
     pub fn new(params: &mut ParametersBuilder, config: &MlpConfig) -> Self {
         Self::with_categories(params, config, &[])
     }
@@ -46,20 +47,20 @@ impl Mlp {
     /// let shapes: Vec<_> = params.entries().iter().map(|entry| (entry.name.as_str(), entry.shape.as_slice())).collect();
     /// assert_eq!(shapes[..3], [("embeddings.0.weight", &[8, 4][..]), ("embeddings.1.weight", &[1000, 8]), ("layers.0.weight", &[32, 6 + 4 + 8])]);
     /// ```
+    #[track_caller]
     pub fn with_categories(params: &mut ParametersBuilder, config: &MlpConfig, categories: &[CategoricalColumn]) -> Self {
-        let embedding = |(i, column): (usize, &CategoricalColumn)| {
-            Embedding::new(params, &format!("embeddings.{i}"), column.n_codes, column.dim)
-        };
-        let embeddings = categories.iter().enumerate().map(embedding).collect();
+        let (mut embeddings, mut layers) = (Vec::new(), Vec::new());
+        for (i, column) in categories.iter().enumerate() {
+            embeddings.push(Embedding::new(params, &format!("embeddings.{i}"), column.n_codes, column.dim));
+        }
         let n_inputs = categories.iter().fold(config.n_inputs, |n, column| n.saturating_add(column.dim));
         let sizes: Vec<usize> =
             std::iter::once(n_inputs).chain(config.hidden.iter().copied()).chain([config.n_outputs]).collect();
         let n_layers = sizes.len() - 1;
-        let layer = |(i, pair): (usize, &[usize])| {
+        for (i, pair) in sizes.windows(2).enumerate() {
             let activation = if i + 1 < n_layers { config.activation.clone() } else { Activation::identity() };
-            Linear::new(params, &format!("layers.{i}"), pair[0], pair[1], activation)
-        };
-        let layers = sizes.windows(2).enumerate().map(layer).collect();
+            layers.push(Linear::new(params, &format!("layers.{i}"), pair[0], pair[1], activation));
+        }
         Self { categories: categories.to_vec(), embeddings, layers }
     }
 

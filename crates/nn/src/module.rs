@@ -5,7 +5,9 @@ use brisk_tensor::{Error, Tensor};
 use crate::{Bound, CategoricalColumn, Dropout, LayerNorm, Linear, Mlp};
 
 /// A model: it records itself over an input, given its parameters in the same graph. Dyn-compatible.
-pub trait Module: Debug {
+///
+/// A module holds sizes and settings, not tensors, so it can be shared by threads that each record a graph.
+pub trait Module: Debug + Send + Sync {
     /// Records the model over `x`. Like all recording, it returns no error; an implementation composes operations, and refuses its arguments by
     /// [`Graph::failed`](brisk_tensor::Graph::failed).
     ///

@@ -3,6 +3,7 @@ use brisk_tensor::program::{Error as ProgramError, Program};
 use brisk_tensor::{Error, Graph, Persistent};
 
 use crate::newton_schulz::NewtonSchulz;
+use crate::origin::Origin;
 use crate::{Optimizer, ParameterId, Parameters, StepInputs};
 
 /// Muon: momentum whose update is orthogonalised, matrix by matrix, so that it goes equally far in all directions. For the matrices of hidden
@@ -33,6 +34,7 @@ use crate::{Optimizer, ParameterId, Parameters, StepInputs};
 /// ```
 #[derive(Debug, Clone)]
 pub struct Muon {
+    origin: Origin,
     buffer: Persistent,
     shapes: Vec<Matrices>,
     momentum: f32,
@@ -106,6 +108,7 @@ impl Muon {
             }
         }
         Ok(Self {
+            origin: params.origin(),
             buffer: Persistent::new("muon.momentum", DType::F32, params.len()),
             shapes,
             momentum: 0.95,
@@ -195,7 +198,7 @@ impl Muon {
 impl Optimizer for Muon {
     #[track_caller]
     fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs) {
-        if let Err(error) = params.check_whole("muon") {
+        if let Err(error) = params.check_whole("muon").and_then(|()| params.check_state("muon", self.origin, &self.buffer)) {
             return graph.fail(error);
         }
         graph.record(|program| self.shapes.iter().try_for_each(|matrices| self.record_shape(program, params, inputs, matrices)));

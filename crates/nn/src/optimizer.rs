@@ -4,6 +4,7 @@ use brisk_kernels::{AdamGroups, DType, Momentum, SgdGroups, WeightDecay};
 use brisk_tensor::program::Slice;
 use brisk_tensor::{Error, Graph, Persistent};
 
+use crate::origin::Origin;
 use crate::parameter_group::Groups;
 use crate::{ParameterGroup, Parameters, Piece};
 
@@ -45,6 +46,7 @@ pub struct StepInputs {
 /// Adam and AdamW with their two running means.
 #[derive(Debug, Clone)]
 pub struct Adam {
+    origin: Origin,
     m: Persistent,
     v: Persistent,
     beta1: f32,
@@ -59,7 +61,16 @@ impl Adam {
     pub fn new(params: &Parameters) -> Self {
         let buffer = |name| Persistent::new(name, DType::F32, params.state_len());
         let (m, v) = (buffer("adam.m"), buffer("adam.v"));
-        Self { m, v, beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: WeightDecay::Gradient(0.0), groups: None }
+        Self {
+            origin: params.origin(),
+            m,
+            v,
+            beta1: 0.9,
+            beta2: 0.999,
+            eps: 1e-8,
+            weight_decay: WeightDecay::Gradient(0.0),
+            groups: None,
+        }
     }
 
     /// Sets β₁ and β₂.
@@ -94,7 +105,7 @@ impl Optimizer for Adam {
     #[track_caller]
     fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs) {
         let Self { beta1, beta2, eps, weight_decay, .. } = *self;
-        if let Err(error) = params.check_state("adam", &self.m) {
+        if let Err(error) = params.check_state("adam", self.origin, &self.m) {
             return graph.fail(error);
         }
         let decay = match weight_decay {
@@ -127,6 +138,7 @@ impl Optimizer for Adam {
 /// Stochastic gradient descent with momentum.
 #[derive(Debug, Clone)]
 pub struct Sgd {
+    origin: Origin,
     buffer: Persistent,
     momentum: f32,
     weight_decay: f32,
@@ -138,7 +150,7 @@ impl Sgd {
     /// Plain gradient descent: no momentum, no weight decay.
     pub fn new(params: &Parameters) -> Self {
         let buffer = Persistent::new("sgd.momentum", DType::F32, params.state_len());
-        Self { buffer, momentum: 0.0, weight_decay: 0.0, form: Momentum::Heavy, groups: None }
+        Self { origin: params.origin(), buffer, momentum: 0.0, weight_decay: 0.0, form: Momentum::Heavy, groups: None }
     }
 
     /// Sets the momentum and its form.
@@ -167,7 +179,7 @@ impl Optimizer for Sgd {
     #[track_caller]
     fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs) {
         let Self { momentum, weight_decay, form, .. } = *self;
-        if let Err(error) = params.check_state("sgd", &self.buffer) {
+        if let Err(error) = params.check_state("sgd", self.origin, &self.buffer) {
             return graph.fail(error);
         }
         for piece in params.pieces() {

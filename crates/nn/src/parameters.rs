@@ -1,4 +1,6 @@
+use std::collections::HashMap;
 use std::ops::Range;
+use std::panic::Location;
 use std::rc::Rc;
 
 use brisk_kernels::DType;
@@ -6,6 +8,7 @@ use brisk_tensor::program::{Device, Slice};
 use brisk_tensor::{Error, Graph, Mode, Persistent, Scope, Tensor};
 
 use crate::initial::Initial;
+use crate::origin::Origin;
 use crate::{BoundBucket, Buffer, BufferId, Division, Init, Kept, Piece};
 
 /// All parameters of a model in one flat buffer, and their gradients in another of the same layout.
@@ -24,14 +27,8 @@ pub struct Parameters {
     initial: Initial,
     buffers: Vec<Buffer>,
     division: Option<Division>,
-    too_large: Option<TooLarge>,
-}
-
-/// The first tensor with which the model has more elements than can be counted.
-#[derive(Debug, Clone)]
-struct TooLarge {
-    name: String,
-    shape: Vec<usize>,
+    origin: Origin,
+    first_error: Option<Error>,
 }
 
 /// A parameter: its name, its shape and its place in the flat buffer.
@@ -63,7 +60,9 @@ pub struct ParametersBuilder {
     inits: Vec<Init>,
     len: usize,
     buffers: Vec<Buffer>,
-    too_large: Option<TooLarge>,
+    places: HashMap<String, &'static Location<'static>>,
+    prefix: String,
+    first_error: Option<Error>,
 }
 
 /// Tensors start at multiples of this many elements: 256 bytes of f32, the binding alignment that every adapter supports.
@@ -86,11 +85,33 @@ impl ParametersBuilder {
         Self::default()
     }
 
+    /// Adds what `make` adds with `path` before all names: `encoder.layers.0.weight` for `layers.0.weight` within `encoder`. So a model can have the same
+    /// module several times.
+    ///
+    /// # Examples
+    /// ```
+    /// use brisk_nn::{Activation, Linear, ParametersBuilder};
+    ///
+    /// let mut builder = ParametersBuilder::new();
+    /// let [encoder, decoder] = [("encoder", 8, 2), ("decoder", 2, 8)].map(|(path, n_in, n_out)| {
+    ///     builder.within(path, |p| Linear::new(p, "0", n_in, n_out, Activation::relu()))
+    /// });
+    /// assert_eq!(builder.build(0).entries()[2].name, "decoder.0.weight");
+    /// ```
+    pub fn within<T>(&mut self, path: &str, make: impl FnOnce(&mut Self) -> T) -> T {
+        let outer = self.prefix.clone();
+        self.prefix = format!("{outer}{path}.");
+        let made = make(self);
+        self.prefix = outer;
+        made
+    }
+
     /// Adds a parameter after the last.
     ///
-    /// A model of more elements than can be counted is refused where it is first used: [`Parameters::check_size`].
+    /// A name that another tensor has, and a model of more elements than can be counted, are refused where the model is first used: [`Parameters::check`].
+    #[track_caller]
     pub fn add(&mut self, name: impl Into<String>, shape: &[usize], init: Init) -> ParameterId {
-        let name = name.into();
+        let name = self.named(name.into());
         let start = self.len.next_multiple_of(ALIGN);
         let end = len_of(shape).map(|len| start + len).filter(|&end| end <= MAX_LEN);
         if end.is_none() {
@@ -104,8 +125,9 @@ impl ParametersBuilder {
     }
 
     /// Adds a buffer, a tensor that is kept with the parameters and not trained. It starts as `value` throughout.
+    #[track_caller]
     pub fn add_buffer(&mut self, name: impl Into<String>, shape: &[usize], value: f32) -> BufferId {
-        let name = name.into();
+        let name = self.named(name.into());
         if len_of(shape).is_none() {
             self.note_too_large(&name, shape);
         }
@@ -114,16 +136,31 @@ impl ParametersBuilder {
     }
 
     /// Closes the list. `seed` determines the starting values.
+    #[track_caller]
     pub fn build(self, seed: u64) -> Parameters {
-        let Self { entries, inits, len, buffers, too_large } = self;
+        let Self { entries, inits, len, buffers, first_error, .. } = self;
         let len = len.next_multiple_of(ALIGN).max(ALIGN);
-        let values = Persistent::new("parameters", DType::F32, len);
+        let values = Persistent::required("parameters", DType::F32, len);
         let grads = Persistent::new("gradients", DType::F32, len);
-        Parameters { entries, values, grads, len, initial: Initial::new(seed, inits), buffers, division: None, too_large }
+        let (initial, origin) = (Initial::new(seed, inits), Origin::new());
+        Parameters { entries, values, grads, len, initial, buffers, division: None, origin, first_error }
     }
 
     fn note_too_large(&mut self, name: &str, shape: &[usize]) {
-        self.too_large.get_or_insert_with(|| TooLarge { name: name.to_owned(), shape: shape.to_vec() });
+        let found = format!("`{name}` has shape {shape:?}, and with it the model has more than {MAX_LEN} elements");
+        self.first_error.get_or_insert(Error::Refused { op: "parameters", found, expected: "a smaller model" });
+    }
+
+    /// The name with the prefix. A name that is taken is noted as an error.
+    #[track_caller]
+    fn named(&mut self, name: String) -> String {
+        let (name, here) = (format!("{}{name}", self.prefix), Location::caller());
+        if let Some(there) = self.places.insert(name.clone(), here) {
+            let found = format!("two tensors are called `{name}`, added at {there} and at {here}");
+            let expected = "a name for each; `ParametersBuilder::within` puts a prefix before the names of a module";
+            self.first_error.get_or_insert(Error::Refused { op: "parameters", found, expected });
+        }
+        name
     }
 }
 
@@ -147,6 +184,7 @@ impl Parameters {
         let own_len = division.own_len().max(ALIGN);
         let kept = |kept, whole: &Persistent| match kept {
             Kept::Whole => whole.clone(),
+            Kept::Own if whole.is_required() => Persistent::required(whole.name(), DType::F32, own_len),
             Kept::Own => Persistent::new(whole.name(), DType::F32, own_len),
         };
         let (values, grads) = (kept(division.values, &self.values), kept(division.gradients, &self.grads));
@@ -220,15 +258,12 @@ impl Parameters {
         self.initial.fingerprint(&self.entries)
     }
 
-    /// Whether the elements of all parameters can be counted. What needs their values checks it: [`bind`](Self::bind) and
-    /// [`write_initial`](Self::write_initial).
+    /// Whether the model was built without mistakes. [`bind`](Self::bind) and [`write_initial`](Self::write_initial) check it.
     ///
     /// # Errors
-    /// [`Error::Refused`] names the first tensor with which there are too many.
-    pub fn check_size(&self) -> Result<(), Error> {
-        let Some(TooLarge { name, shape }) = &self.too_large else { return Ok(()) };
-        let found = format!("`{name}` has shape {shape:?}, and with it the model has more than {MAX_LEN} elements");
-        Err(Error::Refused { op: "parameters", found, expected: "a smaller model" })
+    /// [`Error::Refused`] for two tensors of one name, with the lines that added them, or for more elements than can be counted.
+    pub fn check(&self) -> Result<(), Error> {
+        self.first_error.clone().map_or(Ok(()), Err)
     }
 
     /// Refuses operations that need all parameters.
@@ -240,8 +275,14 @@ impl Parameters {
         Err(Error::Refused { op, found, expected: "parameters that each replica keeps whole" })
     }
 
-    /// Whether an optimizer's state was made for these parameters.
-    pub(crate) fn check_state(&self, op: &'static str, state: &Persistent) -> Result<(), Error> {
+    /// Where the parameters were built, for optimizers to know them by.
+    pub(crate) fn origin(&self) -> Origin {
+        self.origin
+    }
+
+    /// Whether an optimizer's state was made for these parameters, of which `origin` tells.
+    pub(crate) fn check_state(&self, op: &'static str, origin: Origin, state: &Persistent) -> Result<(), Error> {
+        self.origin.check(op, origin)?;
         if state.len() == self.state_len() {
             return Ok(());
         }
@@ -328,9 +369,9 @@ impl Parameters {
     /// Writes the starting values to `device`, those of the buffers too.
     ///
     /// # Errors
-    /// As [`check_size`](Self::check_size); [`Error::Program`].
+    /// As [`check`](Self::check); [`Error::Program`].
     pub fn write_initial(&self, device: &Device) -> Result<(), Error> {
-        self.check_size()?;
+        self.check()?;
         let mut at = 0;
         match &self.division {
             Some(division @ Division { values: Kept::Own, .. }) => {
@@ -394,11 +435,11 @@ impl Parameters {
     /// The parameters and buffers as tensors of `graph`.
     ///
     /// # Errors
-    /// As [`check_size`](Self::check_size).
+    /// As [`check`](Self::check).
     #[track_caller]
     pub fn bind(&self, graph: &Graph) -> Bound {
         let paths = self.entries.iter().map(|entry| entry.path().to_owned()).collect();
-        if let Err(error) = self.check_size() {
+        if let Err(error) = self.check() {
             graph.fail(error.clone());
             let failed = |shape: &[usize]| graph.failed(error.clone(), DType::F32, shape);
             let tensors = self.entries.iter().map(|entry| failed(&entry.shape)).collect();
@@ -417,7 +458,7 @@ impl Parameters {
     /// As [`bind`](Self::bind); [`Error::Refused`] for parameters that are sharded across replicas.
     #[track_caller]
     pub fn bind_frozen(&self, graph: &Graph) -> Bound {
-        if let Err(error) = self.check_size().and_then(|()| self.check_whole("bind_frozen")) {
+        if let Err(error) = self.check().and_then(|()| self.check_whole("bind_frozen")) {
             graph.fail(error);
         }
         let paths = self.entries.iter().map(|entry| entry.path().to_owned()).collect();

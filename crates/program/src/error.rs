@@ -194,6 +194,34 @@ pub enum Error {
         /// Bytes on the host.
         found_bytes: usize,
     },
+    /// Host values of a type that the buffer does not hold.
+    #[error(
+        "`{buffer}` holds {dtype:?}, which is `{expected}` on the host, found `{found}`; convert the values, or give the buffer another dtype"
+    )]
+    HostType {
+        /// The buffer.
+        buffer: String,
+        /// Its type.
+        dtype: DType,
+        /// The type of its values on the host.
+        expected: &'static str,
+        /// The type of the given values.
+        found: &'static str,
+    },
+    /// A program reads a [required](crate::Persistent::required) buffer that has never been written on the device.
+    #[error(
+        "{program}: kernel `{kernel}` reads `{buffer}`, to which nothing has been written on `{device}`; write its values before the first run, with `write_initial` of what it belongs to or with `Device::write`"
+    )]
+    Unwritten {
+        /// The program.
+        program: String,
+        /// The kernel.
+        kernel: &'static str,
+        /// The buffer.
+        buffer: String,
+        /// The device.
+        device: String,
+    },
     /// The selected device does not exist.
     #[error("no device `{asked}`; available are {available}: select one by its index or a part of its name")]
     NoDevice {

@@ -315,7 +315,7 @@ impl Graph {
         let inner = self.inner.borrow();
         let executable = device.compile(&inner.program.rewritten(&inner.rewrites))?;
         for (persistent, values) in &inner.constants {
-            device.write(persistent, values)?;
+            device.write_bytes(persistent, values)?;
         }
         Ok(executable)
     }

@@ -90,6 +90,8 @@ pub struct DataParallel {
     stop: Arc<Stop>,
     /// How many replicas had a batch in the last step, if they are counted.
     active: Arc<AtomicUsize>,
+    /// Whether `run_threads` ends it.
+    is_within_threads: bool,
 }
 
 /// What the exchange of buckets needs: communication, statistics and staging buffers.
@@ -170,7 +172,12 @@ impl DataParallel {
         let engine = collective.engine().to_owned();
         let communication = Arc::new(CommThread::new(collective));
         let (overlap, staging, stop, active) = <(Arc<_>, Arc<_>, Arc<_>, Arc<_>)>::default();
-        Self { communication, engine, config, overlap, staging, stop, active }
+        Self { communication, engine, config, overlap, staging, stop, active, is_within_threads: false }
+    }
+
+    /// A replica that [`run_threads`] ends.
+    fn within_threads(self) -> Self {
+        Self { is_within_threads: true, ..self }
     }
 
     /// Which replica this is, from 0.
@@ -428,11 +435,20 @@ impl DataParallel {
         drop(tell);
     }
 
-    /// Waits for the others, and ends the group cleanly.
+    /// Waits for the others, and ends the group cleanly. Replicas of [`run_threads`] do not call it: `run_threads` does when they return.
     ///
     /// # Errors
-    /// [`Error::Replica`], if another has failed.
+    /// [`Error::Replica`], if another has failed; [`Error::Tensor`] within `run_threads`.
     pub fn finish(&self) -> Result<(), Error> {
+        if self.is_within_threads {
+            let found = "a replica within `run_threads`, which finishes the replicas itself".to_owned();
+            let expected = "no call of `finish` there; return from the closure";
+            return Err(Error::Tensor(brisk_nn::Error::Refused { op: "finish", found, expected }));
+        }
+        self.end()
+    }
+
+    fn end(&self) -> Result<(), Error> {
         Ok(self.communication.finish()?)
     }
 

@@ -18,7 +18,7 @@ pub(crate) fn check_memory(
     graphs: &[&Graph],
     replicas: Option<&DataParallel>,
 ) -> Result<(), Error> {
-    params.check_size()?;
+    params.check()?;
     let memory = StateMemory::of(params, optimizer, graphs)?;
     // Besides, the host keeps the best parameters so far, and those of the device pass through it.
     let copies = memory.values;

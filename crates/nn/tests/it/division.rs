@@ -105,8 +105,10 @@ fn what_does_not_fit_is_refused() -> Result<(), Error> {
         let error = parameters().divided(whole(buckets)).expect_err("it does not fit").to_string();
         assert!(error.contains("buckets of 384 elements, cut at multiples of 64"), "{error}");
     }
-    let params = parameters().divided(division(Kept::Own, Kept::Own))?;
-    let error = after_a_step(&params, &Adam::new(&parameters())).expect_err("made of others").to_string();
+    let params = parameters();
+    let adam = Adam::new(&params);
+    let params = params.divided(division(Kept::Own, Kept::Own))?;
+    let error = after_a_step(&params, &adam).expect_err("its state is whole").to_string();
     assert!(error.contains("make the optimizer for these parameters, after they are sharded"), "{error}");
     let graph = Graph::inference("ema");
     Ema::new(&params, 0.9).record(&graph, &params, &Graph::state_buffer());

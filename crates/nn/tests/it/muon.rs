@@ -208,6 +208,7 @@ fn an_update_is_nearly_orthogonal() -> Result<(), Error> {
         let graph = Graph::inference("step");
         muon.record(&graph, &params, &inputs);
         let device = Device::cpu()?;
+        params.write_initial(&device)?;
         device.write(&inputs.lr, &[-1.0_f32])?;
         device.write_at(params.grads(), 0, &values(n_rows * n_cols, 1))?;
         graph.compile(&device)?.run(1)?;

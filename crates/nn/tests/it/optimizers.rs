@@ -88,6 +88,7 @@ fn a_learning_rate_is_taken_by_the_batch_and_the_last_one_holds() -> Result<(), 
     graph.advance(&inputs.state);
     let device = Device::cpu()?;
     let executable = graph.compile(&device)?;
+    params.write_initial(&device)?;
     device.write(&inputs.lr, &[1.0_f32, 0.25])?;
     device.write_at(params.grads(), 0, &[-1.0_f32])?;
     let mut values = Vec::new();

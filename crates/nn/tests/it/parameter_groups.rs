@@ -121,6 +121,7 @@ fn one_of_several_may_have_rates_of_its_own() -> Result<(), Error> {
     graph.advance(&inputs.state);
     let device = Device::cpu()?;
     device.write(&inputs.lr, &[0.25_f32])?;
+    device.write(params.values(), &vec![0.0_f32; params.len()])?;
     device.write(&own, &[0.5_f32, 0.0])?;
     device.write(params.grads(), &vec![1.0_f32; params.len()])?;
     graph.compile(&device)?.run(3)?;

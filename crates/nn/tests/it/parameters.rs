@@ -140,7 +140,7 @@ fn a_model_that_no_machine_has_room_for_can_be_made_and_measured() {
     let params = builder.build(0);
     assert!(params.n_trained() > 1 << 40, "{} parameters", params.n_trained());
     assert_eq!(params.values().len_bytes(), 4 * params.len(), "nothing is allocated yet");
-    assert_eq!(params.check_size(), Ok(()), "the elements can be counted");
+    assert_eq!(params.check(), Ok(()), "the elements can be counted");
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn a_model_of_too_many_elements_to_count_is_refused() {
         let graph = Graph::training("step");
         let device = Device::cpu().expect("threads");
         assert!(params.bind(&graph).tensors().iter().all(Tensor::is_failed));
-        let errors = [params.check_size().err(), graph.check().err(), params.write_initial(&device).err()];
+        let errors = [params.check().err(), graph.check().err(), params.write_initial(&device).err()];
         for error in errors {
             let error = error.expect("the parameters cannot be counted").to_string();
             assert!(error.contains(culprit) && error.contains("expected a smaller model"), "{error}");
@@ -170,7 +170,7 @@ fn a_model_of_too_many_elements_to_count_is_refused() {
     }
     let mut builder = ParametersBuilder::new();
     builder.add_buffer("running", &[usize::MAX, 3], 1.0);
-    let error = builder.build(0).check_size().expect_err("nor can the buffer").to_string();
+    let error = builder.build(0).check().expect_err("nor can the buffer").to_string();
     assert!(error.contains("`running` has shape"), "{error}");
 }
 

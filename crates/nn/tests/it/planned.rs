@@ -39,9 +39,9 @@ fn mlp(activation: Activation) -> (ParametersBuilder, Mlp) {
 fn convnet(activation: Activation) -> (ParametersBuilder, Sequential) {
     let mut builder = ParametersBuilder::new();
     let mut layers: Vec<Box<dyn Module>> = Vec::new();
-    for (n_in, n_out) in [(24, 64), (64, 256), (256, 256)] {
+    for (block, (n_in, n_out)) in [(24, 64), (64, 256), (256, 256)].into_iter().enumerate() {
         for (i, n_in) in [n_in, n_out].into_iter().enumerate() {
-            let name = format!("{n_in}-{n_out}-{i}");
+            let name = format!("{block}-{i}");
             let conv = Conv2dConfig { padding: [1, 1], bias: Bias::None, ..Conv2dConfig::square(n_in, n_out, 3) };
             layers.push(Box::new(Conv2d::new(&mut builder, &format!("conv-{name}"), &conv)));
             if i == 0 {

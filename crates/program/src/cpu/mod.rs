@@ -27,7 +27,7 @@ pub(crate) struct CpuDevice {
 }
 
 #[derive(Debug)]
-struct Block {
+pub(crate) struct Block {
     bytes: Bytes,
     _count: Count,
 }
@@ -62,6 +62,10 @@ impl CpuDevice {
 
     pub(crate) fn allocated_bytes(&self) -> usize {
         self.memory.allocated_bytes()
+    }
+
+    pub(crate) fn memory(&self) -> &Memory<Mutex<Block>> {
+        &self.memory
     }
 
     pub(crate) fn memory_limit(&self) -> Option<usize> {

@@ -2,6 +2,7 @@ use brisk_kernels as kernels;
 
 use crate::cpu::CpuExecutable;
 use crate::device::Executor;
+use crate::device::required::Required;
 use crate::gpu::GpuExecutable;
 use crate::profile::{ProfiledStep, Span, Timer};
 use crate::record::program::Step;
@@ -18,6 +19,7 @@ pub struct Executable {
     /// The kernels, for profiles.
     steps: Vec<ProfiledStep>,
     compiled: Compiled,
+    required: Required,
 }
 
 #[derive(Debug)]
@@ -45,7 +47,14 @@ impl Executable {
             },
         };
         let steps = program.steps().iter().enumerate().map(step).collect();
-        Ok(Self { device: device.clone(), plan, name: program.name().to_owned(), steps, compiled })
+        Ok(Self {
+            device: device.clone(),
+            plan,
+            name: program.name().to_owned(),
+            steps,
+            compiled,
+            required: Required::of(program),
+        })
     }
 
     /// Replays the program `n` times. On a GPU this returns when the last replay has been handed over, many to a submit, with
@@ -56,16 +65,20 @@ impl Executable {
     /// On a GPU up to 512 dispatches go into a submit, and up to four submits are under way before this waits for the oldest.
     ///
     /// # Errors
-    /// [`Error::DeviceFailed`]; [`Error::HostStep`], with which the replay ends where it stands.
+    /// [`Error::Unwritten`] if a [required](crate::Persistent::required) buffer has not been written; [`Error::DeviceFailed`]; [`Error::HostStep`], which ends
+    /// the replay at that step.
     ///
     /// # Panics
     /// On the CPU with the panic of a kernel's twin, which is a mistake in the kernel. No buffer is lost, the device goes on.
     pub fn run(&self, n: usize) -> Result<(), Error> {
+        self.required.check(&self.device)?;
         match (&self.compiled, self.device.executor()) {
-            (Compiled::Cpu(compiled), Executor::Cpu(cpu)) => cpu.run(compiled, n),
-            (Compiled::Gpu(compiled), Executor::Gpu(gpu)) => gpu.run(compiled, n),
+            (Compiled::Cpu(compiled), Executor::Cpu(cpu)) => cpu.run(compiled, n)?,
+            (Compiled::Gpu(compiled), Executor::Gpu(gpu)) => gpu.run(compiled, n)?,
             _ => unreachable!("an executable keeps the device that compiled it"),
         }
+        self.required.note_run(&self.device, n);
+        Ok(())
     }
 
     /// Replays the program `n` times as [`run`](Self::run) does, and takes the time of each kernel. The first profile on a device measures its
@@ -75,7 +88,7 @@ impl Executable {
     /// so it takes longer than a run. A first replay is slower than the rest, and is better left to a `run(1)` before.
     ///
     /// # Errors
-    /// [`Error::DeviceFailed`]; [`Error::OutOfMemory`] if there is no room for timestamps; those of [`Device::roofline`].
+    /// [`Error::Unwritten`]; [`Error::DeviceFailed`]; [`Error::OutOfMemory`] if there is no room for timestamps; those of [`Device::roofline`].
     ///
     /// # Panics
     /// As [`run`](Self::run).
@@ -88,11 +101,14 @@ impl Executable {
 
     /// When each kernel ran in `n` replays.
     pub(crate) fn spans(&self, n: usize) -> Result<(Timer, Vec<Span>), Error> {
-        match (&self.compiled, self.device.executor()) {
-            (Compiled::Cpu(compiled), Executor::Cpu(cpu)) => cpu.profile(compiled, n),
-            (Compiled::Gpu(compiled), Executor::Gpu(gpu)) => gpu.profile(compiled, n),
+        self.required.check(&self.device)?;
+        let spans = match (&self.compiled, self.device.executor()) {
+            (Compiled::Cpu(compiled), Executor::Cpu(cpu)) => cpu.profile(compiled, n)?,
+            (Compiled::Gpu(compiled), Executor::Gpu(gpu)) => gpu.profile(compiled, n)?,
             _ => unreachable!("an executable keeps the device that compiled it"),
-        }
+        };
+        self.required.note_run(&self.device, n);
+        Ok(spans)
     }
 
     /// The memory it was given.

@@ -18,6 +18,7 @@ pub(crate) struct Memory<M> {
 struct Entry<M> {
     persistent: WeakPersistent,
     block: Arc<M>,
+    is_written: bool,
 }
 
 /// Kept beside a block: counts it in when made, and out when dropped.
@@ -48,8 +49,19 @@ impl<M> Memory<M> {
             return Ok(entry.block.clone());
         }
         let block = Arc::new(make()?);
-        entries.insert(persistent.id(), Entry { persistent: persistent.downgrade(), block: block.clone() });
+        entries.insert(persistent.id(), Entry { persistent: persistent.downgrade(), block: block.clone(), is_written: false });
         Ok(block)
+    }
+
+    /// Notes that a buffer with memory here has been written.
+    pub(crate) fn set_written(&self, persistent: &Persistent) {
+        if let Some(entry) = lock(&self.entries).get_mut(&persistent.id()) {
+            entry.is_written = true;
+        }
+    }
+
+    pub(crate) fn is_written(&self, persistent: &Persistent) -> bool {
+        lock(&self.entries).get(&persistent.id()).is_some_and(|entry| entry.is_written)
     }
 
     /// Whether what `program` needs beside what is held stays within the limit, so that one that does not fit allocates nothing.

@@ -4,7 +4,9 @@ pub(crate) mod adapters;
 pub(crate) mod back_off;
 pub(crate) mod builder;
 pub(crate) mod executable;
+pub(crate) mod host_type;
 pub(crate) mod memory;
+pub(crate) mod required;
 pub(crate) mod select;
 pub(crate) mod uploads;
 
@@ -19,6 +21,7 @@ use crate::cpu::CpuDevice;
 use crate::device::adapters::open_adapters;
 use crate::device::builder::DeviceBuilder;
 use crate::device::executable::Executable;
+use crate::device::host_type::check_host_type;
 use crate::gpu::GpuDevice;
 use crate::profile::roofline;
 use crate::{Error, Persistent, PipelineCache, Program, Roofline, Selection, Uploads};
@@ -224,16 +227,26 @@ impl Device {
         Executable::compile(self, program)
     }
 
-    /// Sets a persistent buffer to `values`, in stream order with the runs before and after. Values are taken as bytes: halves
-    /// are given as `u16` bits or any other type of two bytes.
+    /// Sets a persistent buffer to `values`, in stream order with the runs before and after.
     ///
+    /// # Dtypes
+    /// `f32`, `u32` and `u8` for buffers of these dtypes, `u16` for the bits of f16 and bf16. Types that are not numbers of Rust, such as those of the crate
+    /// `half` or structs, are taken as bytes.
     /// # Errors
-    /// [`Error::HostLen`] if `values` are not as many bytes; for a buffer not seen before [`Error::MemoryLimit`], [`Error::BufferLimit`];
+    /// [`Error::HostType`] for numbers of another type; [`Error::HostLen`] if `values` are not as many bytes; for a buffer not seen before [`Error::MemoryLimit`], [`Error::BufferLimit`];
     /// [`Error::OutOfMemory`], [`Error::DeviceFailed`].
     pub fn write<T: Pod>(&self, persistent: &Persistent, values: &[T]) -> Result<(), Error> {
-        let bytes = bytemuck::cast_slice(values);
+        check_host_type::<T>(persistent)?;
+        self.write_bytes(persistent, bytemuck::cast_slice(values))
+    }
+
+    /// Sets a persistent buffer to `bytes`, the native-endian representation of its elements.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write); any dtype is accepted.
+    pub fn write_bytes(&self, persistent: &Persistent, bytes: &[u8]) -> Result<(), Error> {
         check_host_len(persistent, bytes.len())?;
-        self.write_bytes(persistent, 0, bytes)
+        self.write_bytes_at(persistent, 0, bytes)
     }
 
     /// Sets the elements from `start` on.
@@ -245,10 +258,11 @@ impl Device {
     /// # Errors
     /// As [`write`](Self::write), if `values` reach beyond the buffer.
     pub fn write_at<T: Pod>(&self, persistent: &Persistent, start: usize, values: &[T]) -> Result<(), Error> {
+        check_host_type::<T>(persistent)?;
         let bytes = bytemuck::cast_slice(values);
         let start = start.saturating_mul(persistent.dtype().size_bytes());
         check_host_range(persistent, start..start.saturating_add(bytes.len()))?;
-        self.write_bytes(persistent, start, bytes)
+        self.write_bytes_at(persistent, start, bytes)
     }
 
     /// Staging memory for values that are written again and again: `n_slots` slots of `slot_bytes`, of which two let the host fill one
@@ -260,10 +274,29 @@ impl Device {
         Uploads::new(self, slot_bytes, n_slots)
     }
 
-    fn write_bytes(&self, persistent: &Persistent, start: usize, bytes: &[u8]) -> Result<(), Error> {
+    fn write_bytes_at(&self, persistent: &Persistent, start: usize, bytes: &[u8]) -> Result<(), Error> {
         match self.executor() {
-            Executor::Cpu(cpu) => cpu.write(persistent, start, bytes),
-            Executor::Gpu(gpu) => gpu.write(persistent, start, bytes),
+            Executor::Cpu(cpu) => cpu.write(persistent, start, bytes)?,
+            Executor::Gpu(gpu) => gpu.write(persistent, start, bytes)?,
+        }
+        self.set_written(persistent);
+        Ok(())
+    }
+
+    /// Notes that a [required](Persistent::required) buffer has been written here.
+    pub(crate) fn set_written(&self, persistent: &Persistent) {
+        if persistent.is_required() {
+            match self.executor() {
+                Executor::Cpu(cpu) => cpu.memory().set_written(persistent),
+                Executor::Gpu(gpu) => gpu.memory().set_written(persistent),
+            }
+        }
+    }
+
+    pub(crate) fn is_written(&self, persistent: &Persistent) -> bool {
+        match self.executor() {
+            Executor::Cpu(cpu) => cpu.memory().is_written(persistent),
+            Executor::Gpu(gpu) => gpu.memory().is_written(persistent),
         }
     }
 
@@ -272,17 +305,31 @@ impl Device {
     /// # Errors
     /// As [`write`](Self::write); [`Error::HostLen`] if `T` does not divide its bytes.
     pub fn read<T: Pod>(&self, persistent: &Persistent) -> Result<Vec<T>, Error> {
+        check_host_type::<T>(persistent)?;
         let size = size_of::<T>();
         if size == 0 || !persistent.len_bytes().is_multiple_of(size) {
             return Err(host_len(persistent, size));
         }
         let mut values = vec![T::zeroed(); persistent.len_bytes() / size];
-        let bytes = bytemuck::cast_slice_mut(&mut values);
-        match self.executor() {
-            Executor::Cpu(cpu) => cpu.read(persistent, bytes)?,
-            Executor::Gpu(gpu) => gpu.read(persistent, bytes)?,
-        }
+        self.read_into(persistent, bytemuck::cast_slice_mut(&mut values))?;
         Ok(values)
+    }
+
+    /// [`read`](Self::read) for any dtype: the native-endian representation of the elements.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_bytes(&self, persistent: &Persistent) -> Result<Vec<u8>, Error> {
+        let mut bytes = vec![0; persistent.len_bytes()];
+        self.read_into(persistent, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn read_into(&self, persistent: &Persistent, bytes: &mut [u8]) -> Result<(), Error> {
+        match self.executor() {
+            Executor::Cpu(cpu) => cpu.read(persistent, bytes),
+            Executor::Gpu(gpu) => gpu.read(persistent, bytes),
+        }
     }
 
     /// What the device does at best: measured when it is first asked for, with the device for itself or not, and kept.

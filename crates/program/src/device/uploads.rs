@@ -4,6 +4,7 @@ use brisk_kernels::bytemuck::{self, Pod};
 
 use crate::device::Executor;
 use crate::device::check_host_range;
+use crate::device::host_type::check_host_type;
 use crate::gpu::uploads::Ring;
 use crate::{Device, Error, Persistent};
 
@@ -39,12 +40,13 @@ pub struct Upload<'a> {
     pub(crate) to: &'a Persistent,
     pub(crate) start: usize,
     pub(crate) bytes: &'a [u8],
+    check_type: fn(&Persistent) -> Result<(), Error>,
 }
 
 impl<'a> Upload<'a> {
-    /// The elements of `to` from `start` on. Values are taken as bytes, as by [`Device::write`].
+    /// The elements of `to` from `start` on. The types of values are those of [`Device::write`]; [`Uploads::write`] checks them.
     pub fn new<T: Pod>(to: &'a Persistent, start: usize, values: &'a [T]) -> Self {
-        Self { to, start, bytes: bytemuck::cast_slice(values) }
+        Self { to, start, bytes: bytemuck::cast_slice(values), check_type: check_host_type::<T> }
     }
 
     pub(crate) fn range(&self) -> Range<usize> {
@@ -70,15 +72,20 @@ impl Uploads {
     /// [`Device::write_at`] does.
     ///
     /// # Errors
-    /// [`Error::HostLen`] if values reach beyond their buffer, with nothing written; [`Error::OutOfMemory`], [`Error::DeviceFailed`].
+    /// [`Error::HostType`] for values of another type, [`Error::HostLen`] if they reach beyond their buffer, with nothing written; [`Error::OutOfMemory`], [`Error::DeviceFailed`].
     pub fn write(&mut self, uploads: &[Upload<'_>]) -> Result<(), Error> {
-        uploads.iter().try_for_each(|upload| check_host_range(upload.to, upload.range()))?;
+        for upload in uploads {
+            (upload.check_type)(upload.to)?;
+            check_host_range(upload.to, upload.range())?;
+        }
         match (self.device.executor(), &mut self.ring) {
-            (Executor::Gpu(gpu), Some(ring)) => ring.write(gpu, uploads),
+            (Executor::Gpu(gpu), Some(ring)) => ring.write(gpu, uploads)?,
             (Executor::Cpu(cpu), _) => {
-                uploads.iter().try_for_each(|upload| cpu.write(upload.to, upload.range().start, upload.bytes))
+                uploads.iter().try_for_each(|upload| cpu.write(upload.to, upload.range().start, upload.bytes))?;
             }
             (Executor::Gpu(_), None) => unreachable!("uploads keep the device that made them"),
         }
+        uploads.iter().for_each(|upload| self.device.set_written(upload.to));
+        Ok(())
     }
 }

@@ -113,6 +113,10 @@ impl GpuDevice {
         self.memory.allocated_bytes()
     }
 
+    pub(crate) fn memory(&self) -> &Memory<Block> {
+        &self.memory
+    }
+
     pub(crate) fn memory_limit(&self) -> Option<usize> {
         self.memory.limit_bytes()
     }

@@ -6,7 +6,8 @@ use brisk_kernels::DType;
 /// A buffer that outlives a run: weights, optimizer state, a table, a counter.
 ///
 /// It is only a name, a type and a length; a [`Device`](crate::Device) gives it memory, zeroed, when it is first written, read or
-/// compiled there, and several devices may each give it memory of their own. Programs that bind the same `Persistent` share its
+/// compiled there, and several devices may each give it their own memory. Values that training must not start without are
+/// [`required`](Self::required). Programs that bind the same `Persistent` share its
 /// memory, so what one trains the other evaluates. Clones are the same buffer.
 ///
 /// A device frees the memory at its next allocation after the last clone is gone (programs keep one), and not before the
@@ -34,9 +35,10 @@ struct Inner {
     name: String,
     dtype: DType,
     len: usize,
+    is_required: bool,
 }
 
-/// What a device keeps of a buffer it has given memory: whether anybody else still has it.
+/// What a device keeps of a buffer it has given memory: whether any other handle of it exists.
 #[derive(Debug)]
 pub(crate) struct WeakPersistent(Weak<Inner>);
 
@@ -48,8 +50,18 @@ const WORD_BYTES: usize = 4;
 impl Persistent {
     /// A buffer of `len` elements of `dtype`. The name is for errors and profiles; it need not be unique.
     pub fn new(name: impl Into<String>, dtype: DType, len: usize) -> Self {
+        Self::make(name.into(), dtype, len, false)
+    }
+
+    /// A buffer whose values come from outside, such as parameters: on each device, a program that reads it before any of its elements have been written
+    /// does not run, but returns [`Error::Unwritten`](crate::Error::Unwritten).
+    pub fn required(name: impl Into<String>, dtype: DType, len: usize) -> Self {
+        Self::make(name.into(), dtype, len, true)
+    }
+
+    fn make(name: String, dtype: DType, len: usize, is_required: bool) -> Self {
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
-        Self { inner: Arc::new(Inner { id, name: name.into(), dtype, len }) }
+        Self { inner: Arc::new(Inner { id, name, dtype, len, is_required }) }
     }
 
     /// The name.
@@ -75,6 +87,11 @@ impl Persistent {
     /// Bytes.
     pub fn len_bytes(&self) -> usize {
         self.inner.len.saturating_mul(self.inner.dtype.size_bytes())
+    }
+
+    /// Whether its values must be written before a program reads them.
+    pub fn is_required(&self) -> bool {
+        self.inner.is_required
     }
 
     /// Bytes that a device gives it.

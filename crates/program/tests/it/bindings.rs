@@ -65,7 +65,7 @@ fn run(device: &Device, kernel: Box<dyn Kernel>) -> (Vec<Vec<u8>>, u64) {
     }
     program.push(kernel, &slices).expect("well formed");
     let profile = device.compile(&program).expect("it compiles").profile(1).expect("it runs");
-    let read = |persistent: &Persistent| -> Vec<u8> { device.read(persistent).expect("a buffer") };
+    let read = |persistent: &Persistent| -> Vec<u8> { device.read_bytes(persistent).expect("a buffer") };
     (persistents.iter().map(read).collect(), profile.kernels().iter().map(|kernel| kernel.n_calls).sum())
 }
 

@@ -3,6 +3,7 @@
 //! `BRISK_TEST_GPU=off|auto|require` says what to do about GPUs; see `gpu.rs`.
 
 mod gpu;
+mod mistakes;
 mod mlp;
 mod random;
 mod random_program;

@@ -59,10 +59,10 @@ fn an_executable_keeps_what_it_uses() {
 fn one_buffer_on_several_devices() {
     let (first, second) = (devices(), devices());
     let x = Persistent::new("x", DType::U32, 64);
-    for (i, device) in (0..).zip(first.iter().chain(&second)) {
+    for (i, device) in (0_u32..).zip(first.iter().chain(&second)) {
         device.write(&x, &[i; 64]).expect("it fits");
     }
-    for (i, device) in (0..).zip(first.iter().chain(&second)) {
+    for (i, device) in (0_u32..).zip(first.iter().chain(&second)) {
         assert_eq!(device.read::<u32>(&x).expect("x"), [i; 64], "each its own memory");
         assert_eq!(device.allocated_bytes(), 256, "{}", device.info());
     }

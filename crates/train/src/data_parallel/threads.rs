@@ -31,7 +31,7 @@ where
     let ends: Vec<Result<T, (Instant, E)>> = std::thread::scope(|scope| {
         let run = |handle: Threads| {
             let replica = &replica;
-            scope.spawn(move || run_one(DataParallel::new(Box::new(handle), *config), replica))
+            scope.spawn(move || run_one(DataParallel::new(Box::new(handle), *config).within_threads(), replica))
         };
         let threads: Vec<_> = handles.into_iter().map(run).collect();
         threads.into_iter().map(|thread| thread.join().expect("a replica's panic is caught inside")).collect()
@@ -55,7 +55,7 @@ fn run_one<T, E: From<Error> + Display>(
 ) -> Result<T, (Instant, E)> {
     let rank = parallel.rank();
     let error = match catch_unwind(AssertUnwindSafe(|| replica(&parallel))) {
-        Ok(Ok(value)) => return parallel.finish().map(|()| value).map_err(|error| (Instant::now(), E::from(error))),
+        Ok(Ok(value)) => return parallel.end().map(|()| value).map_err(|error| (Instant::now(), E::from(error))),
         Ok(Err(error)) => error,
         Err(panic) => E::from(Error::Replica(ReplicaError::PeerFailed { rank, why: message_of(panic.as_ref()) })),
     };

@@ -65,6 +65,13 @@ fn weights(accumulate: u32, n_steps: usize) -> Result<Vec<Vec<f32>>, Error> {
 }
 
 #[test]
+fn replicas_of_threads_do_not_finish_themselves() {
+    let result = run_threads(2, &DataParallelConfig::default(), |replica| replica.finish());
+    let error = result.expect_err("`run_threads` finishes them").to_string();
+    assert!(error.contains("finish: a replica within `run_threads`"), "{error}");
+}
+
+#[test]
 fn replicas_start_as_the_first_and_take_the_mean() -> Result<(), Error> {
     assert_eq!(weights(1, 2)?, [[-1.5, -3.0]; 2], "the mean of 1 and 2 is 1.5");
     Ok(())

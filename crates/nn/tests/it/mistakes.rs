@@ -1,0 +1,142 @@
+//! Mistakes that would otherwise train a wrong model, each with its error.
+
+use brisk_nn::tensor::program::{Device, Error as ProgramError};
+use brisk_nn::tensor::{DType, Graph, Persistent};
+use brisk_nn::{
+    Activation, Adam, BatchNorm, BatchNormConfig, Error, Flatten, GradScaler, GradScalerConfig, Init, Linear, Mlp, MlpConfig,
+    Module, Muon, Optimizer, Parameters, ParametersBuilder, Reshape, Sequential, Sgd, StepInputs,
+};
+
+fn inputs() -> StepInputs {
+    StepInputs { lr: Persistent::new("lr", DType::F32, 1), state: Graph::state_buffer() }
+}
+
+fn model() -> (Linear, Parameters) {
+    let mut builder = ParametersBuilder::new();
+    let layer = Linear::new(&mut builder, "layer", 2, 3, Activation::identity());
+    (layer, builder.build(1))
+}
+
+fn output(graph: &Graph, (layer, params): &(Linear, Parameters)) -> brisk_nn::tensor::Tensor {
+    layer.forward(&params.bind(graph), &graph.constant("x", &[1.0; 4], &[2, 2]))
+}
+
+#[track_caller]
+fn refused(result: Result<(), Error>, parts: &[&str]) {
+    let message = result.expect_err("a mistake").to_string();
+    for part in parts {
+        assert!(message.contains(part), "`{part}` in `{message}`");
+    }
+}
+
+#[test]
+fn parameters_that_were_never_written_are_not_zeros() -> Result<(), Error> {
+    let device = Device::cpu()?;
+    let model = model();
+    let graph = Graph::inference("scores");
+    let (y, all) = (output(&graph, &model).sum(..), Persistent::new("all", DType::F32, 1));
+    graph.push(brisk_kernels::Map::unary(1, |x| x), &[y.slice(), graph.buffer(&all)]);
+    let executable = graph.compile(&device)?;
+    let error = executable.run(1).expect_err("`write_initial` was forgotten");
+    assert!(matches!(&error, ProgramError::Unwritten { buffer, .. } if buffer == "parameters"), "{error}");
+    model.1.write_initial(&device)?;
+    executable.run(1)?;
+    Ok(())
+}
+
+#[test]
+fn buffers_that_were_never_written_are_not_zeros() -> Result<(), Error> {
+    let device = Device::cpu()?;
+    let mut builder = ParametersBuilder::new();
+    let norm = BatchNorm::new(&mut builder, "norm", &BatchNormConfig::new(2));
+    let params = builder.build(1);
+    let graph = Graph::inference("scores");
+    norm.forward(&params.bind(&graph), &graph.constant("x", &[1.0; 4], &[2, 2]));
+    let executable = graph.compile(&device)?;
+    device.write(params.values(), &params.initial())?;
+    let error = executable.run(1).expect_err("the running statistics have no values");
+    assert!(error.to_string().contains("reads `norm.running_mean`"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn two_tensors_of_one_name_are_refused_with_both_places() -> Result<(), Error> {
+    let sizes = MlpConfig { n_inputs: 2, hidden: vec![], n_outputs: 1, activation: Activation::relu() };
+    let mut builder = ParametersBuilder::new();
+    Mlp::new(&mut builder, &sizes);
+    let line = line!() + 1;
+    Mlp::new(&mut builder, &sizes);
+    let params = builder.build(0);
+    let [first, second] = [line - 2, line].map(|line| format!("mistakes.rs:{line}:"));
+    let parts = ["two tensors are called `layers.0.weight`", &first, &second, "ParametersBuilder::within"];
+    let graph = Graph::training("step");
+    params.bind(&graph);
+    refused(graph.check(), &parts);
+    refused(params.write_initial(&Device::cpu()?), &parts);
+
+    let mut builder = ParametersBuilder::new();
+    builder.add("scale", &[1], Init::Constant(1.0));
+    builder.add_buffer("scale", &[1], 1.0);
+    refused(builder.build(0).check(), &["two tensors are called `scale`"]);
+
+    let mut builder = ParametersBuilder::new();
+    for path in ["generator", "critic"] {
+        builder.within(path, |p| p.within("net", |p| Mlp::new(p, &sizes)));
+    }
+    let params = builder.build(0);
+    params.check()?;
+    assert!(params.id_of("critic.net.layers.0.bias").is_some(), "prefixes are nested");
+    Ok(())
+}
+
+#[test]
+fn an_optimizer_belongs_to_one_model() -> Result<(), Error> {
+    let (mut builder, mut other) = (ParametersBuilder::new(), ParametersBuilder::new());
+    let ids = [&mut builder, &mut other].map(|builder| builder.add("weight", &[4, 4], Init::FanIn(4)));
+    let built_at = line!() + 1;
+    let [params, other] = [builder.build(1), other.build(1)];
+    let places = format!("mistakes.rs:{built_at}:");
+    let optimizers: [Box<dyn Optimizer>; 3] =
+        [Box::new(Adam::new(&params)), Box::new(Sgd::new(&params)), Box::new(Muon::new(&params, &ids[..1])?)];
+    for optimizer in optimizers {
+        let graph = Graph::inference("step");
+        optimizer.record(&graph, &params.clone(), &inputs());
+        graph.check()?;
+        optimizer.record(&graph, &other, &inputs());
+        refused(graph.check(), &["an optimizer made for the parameters built at", &places, "an optimizer for each model"]);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_scaler_of_two_graphs_belongs_to_one_model() -> Result<(), Error> {
+    let scaler = GradScaler::new(GradScalerConfig::default())?;
+    let [generator, critic] = [model(), model()];
+    let step = |name: &str, model: &(Linear, Parameters)| {
+        let graph = Graph::training(name);
+        let loss = output(&graph, model).sum(..);
+        scaler.backward(&loss)?;
+        scaler.step(&graph, &Sgd::new(&model.1), &model.1, &inputs());
+        scaler.update(&graph);
+        graph.check()
+    };
+    step("generator", &generator)?;
+    step("generator, last batch", &generator)?;
+    refused(step("critic", &critic), &["one scaler for the graph `generator`", "and for `critic`", "a `GradScaler` for each"]);
+    Ok(())
+}
+
+#[test]
+fn shapes_of_modules() {
+    fn is_shared_by_threads<T: Send + Sync>() {}
+    is_shared_by_threads::<Box<dyn Module>>();
+    let graph = Graph::inference("shapes");
+    let params = ParametersBuilder::new().build(0).bind(&graph);
+    let x = graph.constant("x", &[1.0; 24], &[2, 12]);
+    let images = Reshape::new([2, 3, 2]).forward(&params, &x);
+    assert_eq!(images.shape(), [2, 2, 3, 2]);
+    assert_eq!(Sequential(vec![Box::new(Flatten)]).forward(&params, &images).shape(), [2, 12]);
+    assert!(graph.check().is_ok());
+    Reshape::new([5]).forward(&params, &x);
+    refused(graph.check(), &["reshape: `x` has shape [2, 12], expected [n, …] with rows of as many elements as [5]"]);
+}

@@ -1,0 +1,57 @@
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use brisk_kernels::Access;
+
+use crate::{Device, Error, Persistent, Program};
+
+/// The [required](Persistent::required) buffers of a program, which are checked before its first run.
+#[derive(Debug)]
+pub(crate) struct Required {
+    program: String,
+    /// Those that a kernel reads before any kernel of the program has written to them, with the kernel's name.
+    read: Vec<(Persistent, &'static str)>,
+    written: Vec<Persistent>,
+    has_run: AtomicBool,
+}
+
+impl Required {
+    pub(crate) fn of(program: &Program) -> Self {
+        let mut required =
+            Self { program: program.name().to_owned(), read: Vec::new(), written: Vec::new(), has_run: false.into() };
+        for (buffer, persistent) in program.buffers().iter().map(|buffer| buffer.persistent.as_ref()).enumerate() {
+            let Some(persistent) = persistent.filter(|persistent| persistent.is_required()) else { continue };
+            let uses = program.steps().iter().flat_map(|step| step.args.iter().map(|arg| (step.kernel.name(), arg)));
+            let mut uses = uses.filter(|(_, arg)| arg.buffer == buffer).peekable();
+            if let Some(&(kernel, _)) = uses.peek().filter(|(_, arg)| matches!(arg.access, Access::Read | Access::ReadWrite)) {
+                required.read.push((persistent.clone(), kernel));
+            }
+            if uses.any(|(_, arg)| arg.access.writes()) {
+                required.written.push(persistent.clone());
+            }
+        }
+        required
+    }
+
+    /// Before a run: whether what it reads has been written. After the first run nothing needs to be looked up.
+    pub(crate) fn check(&self, device: &Device) -> Result<(), Error> {
+        if self.has_run.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        match self.read.iter().find(|(persistent, _)| !device.is_written(persistent)) {
+            None => Ok(()),
+            Some((persistent, kernel)) => Err(Error::Unwritten {
+                program: self.program.clone(),
+                kernel,
+                buffer: persistent.name().to_owned(),
+                device: device.info().name.clone(),
+            }),
+        }
+    }
+
+    /// After `n` runs: what they have written.
+    pub(crate) fn note_run(&self, device: &Device, n: usize) {
+        if n > 0 && !self.has_run.swap(true, Ordering::Relaxed) {
+            self.written.iter().for_each(|persistent| device.set_written(persistent));
+        }
+    }
+}
