@@ -129,6 +129,13 @@ pub struct RunView<'r> {
     pub is_first: bool,
 }
 
+impl RunView<'_> {
+    /// The first batch of the epoch, counted over the whole run from 0.
+    pub fn first_batch(&self) -> u64 {
+        self.epoch.saturating_sub(1) as u64 * self.n_batches as u64
+    }
+}
+
 /// Batches that have been trained on.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]

@@ -12,6 +12,7 @@ mod number;
 mod page;
 mod regression_panels;
 mod scatter_chart;
+mod standalone;
 mod table;
 
 use std::io::Write;
@@ -181,6 +182,15 @@ impl Report {
 }
 
 impl Panel {
+    /// Names and classes of colours for a legend.
+    fn keys(&self) -> Vec<(&str, String)> {
+        match self {
+            Self::Lines(chart) => chart.keys(),
+            Self::Histogram(chart) => chart.keys(),
+            _ => Vec::new(),
+        }
+    }
+
     fn title(&self) -> &str {
         match self {
             Self::Lines(chart) => &chart.title,

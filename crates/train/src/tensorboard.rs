@@ -1,5 +1,6 @@
 //! Event files for TensorBoard: scalars, histograms and images by step.
 
+mod callback;
 mod crc32c;
 mod histogram;
 mod message;
@@ -11,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+pub use callback::TensorBoard;
 use message::{Event, Image, SessionLog, Summary, Value};
 
 use crate::Error;

@@ -44,5 +44,6 @@ mod replicas;
 mod shared_device_cli;
 #[cfg(unix)]
 mod signals_cli;
+mod step_logs;
 mod trainer;
 mod zero;

@@ -43,14 +43,10 @@ impl Histogram {
         Self { title: title.into(), x_label: x_label.into(), low, width, groups }
     }
 
-    pub(super) fn legend(&self) -> String {
-        if self.groups.len() < 2 {
-            return String::new();
-        }
-        let entry = |(index, (name, _)): (usize, &(String, _))| {
-            format!("<span class=\"key\"><i class=\"bg-c{index}\"></i>{}</span>", escaped(name))
-        };
-        self.groups.iter().enumerate().map(entry).collect()
+    /// The names of the groups and the classes of their colours, for a legend: none for a single group.
+    pub(super) fn keys(&self) -> Vec<(&str, String)> {
+        let keys = self.groups.iter().enumerate().map(|(index, (name, _))| (name.as_str(), format!("c{index}")));
+        if self.groups.len() < 2 { Vec::new() } else { keys.collect() }
     }
 
     pub(super) fn svg(&self, width: f64, height: f64) -> String {

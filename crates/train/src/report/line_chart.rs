@@ -136,15 +136,10 @@ impl LineChart {
         self
     }
 
-    /// The names and colours of the lines, for a legend: none for a single line.
-    pub(super) fn legend(&self) -> String {
-        if self.series.len() < 2 {
-            return String::new();
-        }
-        let entry = |(index, series): (usize, &Series)| {
-            format!("<span class=\"key\"><i class=\"bg-{}\"></i>{}</span>", self.colour(index), escaped(&series.name))
-        };
-        self.series.iter().enumerate().map(entry).collect()
+    /// The names of the lines and the classes of their colours, for a legend: none for a single line.
+    pub(super) fn keys(&self) -> Vec<(&str, String)> {
+        let keys = self.series.iter().enumerate().map(|(index, series)| (&*series.name, self.colour(index)));
+        if self.series.len() < 2 { Vec::new() } else { keys.collect() }
     }
 
     pub(super) fn svg(&self, width: f64, height: f64) -> String {

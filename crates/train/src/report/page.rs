@@ -4,12 +4,12 @@ use super::html::escaped;
 use super::line_chart::Size;
 use super::{Panel, Report, Section};
 
-const STYLE: &str = include_str!("page.css");
+pub(super) const STYLE: &str = include_str!("page.css");
 
 /// Widths of the page's columns, in the units of the charts.
 const THIRD: f64 = 344.0;
-const HALF: f64 = 530.0;
-const FULL: f64 = 1100.0;
+pub(super) const HALF: f64 = 530.0;
+pub(super) const FULL: f64 = 1100.0;
 
 const HEIGHT: f64 = 270.0;
 
@@ -38,7 +38,7 @@ fn render_section(section: &Section) -> String {
     format!("<section>{heading}<div class=\"panels\">{panels}</div></section>\n")
 }
 
-/// The width of each panel. Halves that would stand alone in their row take all of it, and so do bars; thirds that do not fill a
+/// The width of each panel. A half without a neighbour takes the whole row, and so do bars; thirds that do not fill a
 /// row become halves.
 fn widths(panels: &[Panel]) -> Vec<f64> {
     let wanted = |panel: &Panel| match panel {
@@ -60,16 +60,23 @@ fn widths(panels: &[Panel]) -> Vec<f64> {
 }
 
 fn render_panel(panel: &Panel, width: f64) -> String {
-    let (legend, body) = match panel {
-        Panel::Lines(chart) => (chart.legend(), chart.svg(width, HEIGHT)),
-        Panel::Bars(chart) => (String::new(), chart.svg(width)),
-        Panel::Histogram(chart) => (chart.legend(), chart.svg(width, HEIGHT)),
-        Panel::Matrix(chart) => (String::new(), chart.svg(width)),
-        Panel::Scatter(chart) => (String::new(), chart.svg(width, HEIGHT)),
-        Panel::Table(table) => (String::new(), table.html()),
-    };
+    let key =
+        |(name, colour): (&str, String)| format!("<span class=\"key\"><i class=\"bg-{colour}\"></i>{}</span>", escaped(name));
+    let legend: String = panel.keys().into_iter().map(key).collect();
     let class = if width == THIRD { "panel third" } else { "panel" };
     let class = if width == FULL { "panel full" } else { class };
     let head = format!("<div class=\"panel-head\"><h3>{}</h3><div>{legend}</div></div>", escaped(panel.title()));
-    format!("<div class=\"{class}\">{head}{body}</div>")
+    format!("<div class=\"{class}\">{head}{}</div>", body(panel, width))
+}
+
+/// The chart or the table itself.
+pub(super) fn body(panel: &Panel, width: f64) -> String {
+    match panel {
+        Panel::Lines(chart) => chart.svg(width, HEIGHT),
+        Panel::Bars(chart) => chart.svg(width),
+        Panel::Histogram(chart) => chart.svg(width, HEIGHT),
+        Panel::Matrix(chart) => chart.svg(width),
+        Panel::Scatter(chart) => chart.svg(width, HEIGHT),
+        Panel::Table(table) => table.html(),
+    }
 }

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use brisk_train::Error;
 use brisk_train::metrics::{MetricError, Scored};
-use brisk_train::report::{BarChart, Histogram, LineChart, MatrixChart, Report, Scale, Series};
+use brisk_train::report::{BarChart, Histogram, LineChart, MatrixChart, Panel, Report, Scale, Series, Table};
 
 /// Numbers from 0 to 1, the same every time.
 fn numbers(n: usize, seed: u64) -> Vec<f32> {
@@ -215,6 +215,28 @@ fn many_values_stay_small() {
     let path = path.split('"').next().expect("a path");
     let heights = path.split(['M', 'L']).filter_map(|point| point.split(' ').nth(1)?.parse::<f64>().ok());
     assert!(heights.fold(f64::INFINITY, f64::min) < 30.0, "the highest point is near the top");
+}
+
+#[test]
+fn a_chart_is_an_svg_file() {
+    let line = |name: &str, slope: f64| Series::new(name, (1..=9).map(|x| [f64::from(x), slope / f64::from(x)]));
+    let lines =
+        LineChart::new("Loss & more").x_label("epoch").series(line("training", 1.0).muted()).series(line("validation", 1.5));
+    let bars = BarChart::new("Kernels", "ms", [("matmul", 3.0), ("adam", 1.0)]);
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("chart.svg");
+    for panel in [Panel::from(lines), bars.into(), MatrixChart::new("Classes", &[], vec![3.0, 1.0, 0.0, 4.0]).into()] {
+        let svg = panel.to_svg().expect("a chart");
+        let file = roxmltree::Document::parse(&svg).expect("well-formed");
+        check_chart(file.descendants().filter(|node| node.tag_name().name() == "svg").nth(1).expect("the chart"));
+        if matches!(panel, Panel::Lines(_)) {
+            let texts: Vec<&str> =
+                file.descendants().filter(|node| node.tag_name().name() == "text").filter_map(|node| node.text()).collect();
+            assert_eq!(texts[..3], ["Loss & more", "validation", "training"], "title and legend");
+            std::fs::write(&path, svg).expect("written");
+        }
+    }
+    let table = Table::new("Settings", [("seed".to_owned(), "7".to_owned())]);
+    assert_eq!(Panel::from(table).to_svg(), None, "a table is not drawn");
 }
 
 #[test]

@@ -1,0 +1,108 @@
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use crate::{BatchesEnd, Callback, Error, RunView};
+
+/// Writes the loss and the learning rate of every batch to a file: a [`Callback`].
+///
+/// A path that ends in `.jsonl` becomes JSON lines, any other CSV, with the same names: `batch`, counted over the whole run from 0,
+/// `epoch`, from 1, `loss`, `learning_rate`. In JSON, a loss that is not finite is `null`. Lines are in the file as soon as their batches
+/// are done. A run that starts replaces the file; a run that resumes keeps the lines of earlier batches and replaces the others.
+///
+/// # Examples
+/// ```no_run
+/// use brisk_nn::tensor::program::Device;
+/// use brisk_train::{StepLog, Trainer};
+///
+/// let trainer = Trainer::new(&Device::best()?).callback(StepLog::new("runs/letters/batches.csv"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct StepLog {
+    path: PathBuf,
+    file: Option<File>,
+}
+
+const HEADER: &str = "batch,epoch,loss,learning_rate\n";
+
+impl StepLog {
+    /// Writes to `path`, whose folder is created if it does not exist.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), file: None }
+    }
+
+    fn is_json(&self) -> bool {
+        self.path.extension().is_some_and(|extension| extension == "jsonl")
+    }
+
+    fn line(&self, batch: u64, epoch: usize, loss: f32, rate: f32) -> String {
+        if self.is_json() {
+            let number = |value: f32| if value.is_finite() { value.to_string() } else { "null".to_owned() };
+            let (loss, rate) = (number(loss), number(rate));
+            format!("{{\"batch\":{batch},\"epoch\":{epoch},\"loss\":{loss},\"learning_rate\":{rate}}}\n")
+        } else {
+            format!("{batch},{epoch},{loss},{rate}\n")
+        }
+    }
+
+    /// Opens the file, drops the lines of batch `first` and later ones, and positions it at the end.
+    fn open(&self, first: u64) -> Result<File, Error> {
+        let failed = |action| move |source| Error::Io { path: self.path.clone(), action, source };
+        if let Some(folder) = self.path.parent() {
+            fs::create_dir_all(folder).map_err(failed("create the folder of the log"))?;
+        }
+        let header = if self.is_json() { "" } else { HEADER };
+        let n_kept = if first == 0 { 0 } else { kept_bytes(&self.path, header, first).map_err(failed("read the log"))? };
+        let opened = OpenOptions::new().write(true).create(true).truncate(false).open(&self.path);
+        let mut file = opened.map_err(failed("open the log"))?;
+        let cut = file.set_len(n_kept).and_then(|()| file.seek(SeekFrom::End(0)));
+        cut.map_err(failed("drop later lines of the log"))?;
+        if n_kept == 0 {
+            file.write_all(header.as_bytes()).map_err(failed("write to the log"))?;
+        }
+        Ok(file)
+    }
+}
+
+impl Callback for StepLog {
+    /// The next run opens the file again.
+    fn on_fit_start(&mut self, _: &RunView<'_>) -> Result<(), Error> {
+        self.file = None;
+        Ok(())
+    }
+
+    fn on_batches_end(&mut self, run: &RunView<'_>, batches: &BatchesEnd<'_>) -> Result<(), Error> {
+        if !run.is_first {
+            return Ok(());
+        }
+        let first = run.first_batch() + batches.first_batch as u64;
+        if self.file.is_none() {
+            self.file = Some(self.open(first)?);
+        }
+        let values = batches.losses.iter().zip(batches.learning_rates);
+        let lines: String =
+            (first..).zip(values).map(|(batch, (&loss, &rate))| self.line(batch, run.epoch, loss, rate)).collect();
+        let written = self.file.as_mut().map_or(Ok(()), |file| file.write_all(lines.as_bytes()));
+        written.map_err(|source| Error::Io { path: self.path.clone(), action: "write to the log", source })
+    }
+}
+
+/// The length of the header and the whole lines of batches before `first`; 0 without a file, or if the header is another one.
+fn kept_bytes(path: &Path, header: &str, first: u64) -> std::io::Result<u64> {
+    let text = match fs::read(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(0),
+        read => read?,
+    };
+    let Some(lines) = text.strip_prefix(header.as_bytes()) else { return Ok(0) };
+    let is_before = |line: &&[u8]| line.ends_with(b"\n") && batch_of(line).is_some_and(|batch| batch < first);
+    let n_bytes: usize = lines.split_inclusive(|&byte| byte == b'\n').take_while(is_before).map(<[u8]>::len).sum();
+    Ok(if n_bytes == 0 { 0 } else { (header.len() + n_bytes) as u64 })
+}
+
+/// The number that a line begins with, in either form.
+fn batch_of(line: &[u8]) -> Option<u64> {
+    let line = line.strip_prefix(b"{\"batch\":").unwrap_or(line);
+    let n_digits = line.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    std::str::from_utf8(&line[..n_digits]).ok()?.parse().ok()
+}
