@@ -16,6 +16,8 @@ pub(crate) enum Suite {
     Replicate(Replicate),
     /// The time of a training step on 1, 2 and 4 threads or processes, compared with the predicted time
     Scaling(Scaling),
+    /// Parallel loading, mixed precision, data parallel, sharding, early stopping and evaluation without gradients, one after the other
+    Speedups(Speedups),
     /// Batches in order and shuffled, memory, CSV import, opening, tables larger than memory, cold files
     ///
     /// Files are kept in a temporary folder (TMPDIR), whose name is printed: about 3 GB, and sparse files of 30 GB that take no space on disk.
@@ -124,6 +126,19 @@ pub(crate) struct Scaling {
     pub(crate) gbit: Option<f64>,
 }
 
+/// Options of the suite `speedups`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Speedups {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    /// The device to train on: cpu, gpu, software, or the name or index of an adapter
+    #[arg(long, value_name = "NAME", default_value = "cpu")]
+    pub(crate) device: String,
+    /// Rows of the table [default: 200000; with --smoke 10000]
+    #[arg(long, value_name = "N", value_parser = count())]
+    pub(crate) rows: Option<usize>,
+}
+
 /// Options of the suite `loader`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Loader {
@@ -219,7 +234,7 @@ impl Suite {
                 let parts = [KernelsPart::Elementwise, KernelsPart::Conv, KernelsPart::Convnet];
                 kernels.peers && parts.into_iter().any(|part| is_selected(&kernels.only, part))
             }
-            Self::Amp(_) | Self::Replicate(_) | Self::Scaling(_) => false,
+            Self::Amp(_) | Self::Replicate(_) | Self::Scaling(_) | Self::Speedups(_) => false,
         }
     }
 

@@ -12,6 +12,7 @@ mod peer;
 mod replicate;
 mod row;
 mod scaling;
+mod speedups;
 
 use std::process::ExitCode;
 
@@ -63,6 +64,7 @@ fn run() -> Result<()> {
         Suite::Higgs(_) => higgs::run(&options)?,
         Suite::Amp(amp) => amp::run(&options, &amp.only)?,
         Suite::Replicate(replicate) => replicate::run(&options, &replicate.only)?,
+        Suite::Speedups(_) => speedups::run(&options)?,
         Suite::Loader(loader) => loader::run(&options, &loader.only)?,
         Suite::Kernels(kernels) => kernels::run(&options, &kernels.only)?,
         Suite::Scaling(scaling) => {
