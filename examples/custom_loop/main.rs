@@ -3,6 +3,8 @@
 //!
 //! `cargo run --release --example custom_loop`
 
+#![expect(clippy::print_stdout, reason = "its results")]
+
 use anyhow::{Result, ensure};
 use brisk_loader::{Order, Rows};
 use brisk_nn::tensor::program::Device;

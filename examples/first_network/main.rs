@@ -2,6 +2,8 @@
 //!
 //! `cargo run --release --example first_network`; `-- TABLE` trains on a table of your own with labels 0 to 25, as `import` makes from EMNIST.
 
+#![expect(clippy::print_stdout, reason = "its results")]
+
 use std::path::PathBuf;
 
 use anyhow::Result;

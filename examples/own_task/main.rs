@@ -2,6 +2,8 @@
 //!
 //! `cargo run --release --example own_task`
 
+#![expect(clippy::print_stdout, reason = "its results")]
+
 use anyhow::{Result, ensure};
 use brisk_loader::{Rows, split};
 use brisk_nn::tensor::program::Device;
