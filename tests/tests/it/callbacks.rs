@@ -39,12 +39,12 @@ impl Callback for Told {
         Ok(())
     }
     fn on_batches_end(&mut self, _: &RunView<'_>, batches: &BatchesEnd<'_>) -> Result<(), Error> {
-        assert_eq!(batches.losses.len(), batches.learning_rates.len());
+        assert_eq!(batches.losses.len(), batches.learning_rates.len(), "a rate for each loss");
         self.losses.borrow_mut().extend(batches.losses);
         Ok(())
     }
     fn on_validation_end(&mut self, run: &RunView<'_>, validation: &ValidationEnd<'_>) -> Result<ControlFlow<()>, Error> {
-        assert_eq!(validation.outputs.len(), validation.labels.len());
+        assert_eq!(validation.outputs.len(), validation.labels.len(), "an output for each row");
         self.note(format!("validated epoch {}", run.epoch));
         let stops = self.stop_after == Some(run.epoch);
         Ok(if stops { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })

@@ -199,7 +199,7 @@ fn another_number_of_replicas_resumes_within_an_epoch() -> Result<(), Error> {
         for (report, weights) in &resumed {
             let worst = weights.iter().zip(&whole.1).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
             assert!(worst < 1e-4, "{n} replicas: weights differ by {worst}");
-            let (loss, expected) = (history(&report)[0].0, history(&whole.0)[1].0);
+            let (loss, expected) = (history(report)[0].0, history(&whole.0)[1].0);
             assert!((loss - expected).abs() < 1e-5, "{n} replicas: the loss of the epoch is {loss}, of one device {expected}");
         }
     }
