@@ -10,7 +10,7 @@ use super::tape::{Action, Instruction, Source, Target};
 /// Vectors of a tile: enough independent results of one operation to hide its latency, and few enough for the registers.
 const TILE: usize = 8;
 /// Most instructions of a chain.
-const MAX_LEN: usize = 8;
+const MAX_LEN: usize = 12;
 
 /// Instructions `first..end` of a tape.
 #[derive(Debug, Clone, PartialEq)]

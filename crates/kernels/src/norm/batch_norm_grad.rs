@@ -125,7 +125,7 @@ impl BatchNormShape {
                 self.sum(Half::First),
                 self.sum(Half::Second),
             ],
-            inv_std * weight * (grad_y - of_batch),
+            (grad_y - of_batch) * inv_std * weight,
         )
     }
 
