@@ -83,18 +83,25 @@ impl<S: RowSource<Feature = f32>> RowSource for OneByOne<'_, S> {
 
 /// When each epoch ended, and how good the model then was.
 #[derive(Clone, Default)]
-struct Clock(Rc<RefCell<(Option<Instant>, Vec<(f64, f64)>)>>);
+struct Clock(Rc<RefCell<Times>>);
+
+#[derive(Default)]
+struct Times {
+    started: Option<Instant>,
+    /// Seconds since then, and the AUC, at the end of each epoch.
+    epochs: Vec<(f64, f64)>,
+}
 
 impl Callback for Clock {
     fn on_fit_start(&mut self, _: &RunView<'_>) -> Result<(), Error> {
-        self.0.borrow_mut().0 = Some(Instant::now());
+        self.0.borrow_mut().started = Some(Instant::now());
         Ok(())
     }
 
     fn on_validation_end(&mut self, _: &RunView<'_>, validation: &ValidationEnd<'_>) -> Result<ControlFlow<()>, Error> {
         let mut clock = self.0.borrow_mut();
-        let elapsed = clock.0.map_or(0.0, |started| started.elapsed().as_secs_f64());
-        clock.1.push((elapsed, validation.metrics.get("valid_auc").unwrap_or(0.0)));
+        let elapsed = clock.started.map_or(0.0, |started| started.elapsed().as_secs_f64());
+        clock.epochs.push((elapsed, validation.metrics.get("valid_auc").unwrap_or(0.0)));
         Ok(ControlFlow::Continue(()))
     }
 }
@@ -218,7 +225,7 @@ fn train_on<S: RowSource<Feature = f32>, V: RowSource<Feature = f32>>(
     let planned_bytes = Graph::planned_peak_bytes(&prepared.graphs())? + rows;
     drop(prepared);
     trainer().callback(clock.clone()).fit(&mut model, &Binary::new(), train, valid)?;
-    let epochs = clock.0.borrow().1.clone();
+    let epochs = clock.0.borrow().epochs.clone();
     Ok(Found { epochs, planned_bytes })
 }
 
