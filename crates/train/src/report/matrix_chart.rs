@@ -22,6 +22,11 @@ impl MatrixChart {
         Self { title: title.into(), names, values }
     }
 
+    /// Whether there are too many classes for half of the page's width.
+    pub(super) fn is_wide(&self) -> bool {
+        self.names.len() > 12
+    }
+
     pub(super) fn svg(&self, width: f64) -> String {
         let n = self.names.len().max(1);
         let (left, top, right) = (120.0, 40.0, 16.0);
@@ -70,13 +75,11 @@ impl MatrixChart {
                     (cell - 2.0).max(0.5),
                     (row - 2.0).max(0.5),
                 );
-                if cell >= 34.0 && row >= 18.0 && count > 0.0 {
+                let text = number(count);
+                if cell >= 8.0 * text.chars().count() as f64 + 4.0 && row >= 18.0 && count > 0.0 {
                     let class = if share > 0.5 { "count on" } else { "count" };
                     let (x, y) = (x + cell / 2.0, y + row / 2.0 + 4.0);
-                    svg += &format!(
-                        "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\">{}</text>",
-                        number(count)
-                    );
+                    svg += &format!("<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\">{text}</text>");
                 }
                 svg += "</g>";
             }

@@ -44,6 +44,7 @@ fn widths(panels: &[Panel]) -> Vec<f64> {
     let wanted = |panel: &Panel| match panel {
         Panel::Lines(chart) if chart.size == Size::Third => THIRD,
         Panel::Bars(_) => FULL,
+        Panel::Matrix(chart) if chart.is_wide() => FULL,
         _ => HALF,
     };
     let mut widths: Vec<f64> = panels.iter().map(wanted).collect();

@@ -11,7 +11,11 @@ const HEAD: f64 = 40.0;
 impl Panel {
     /// The chart as an SVG file with its title, for a README or a paper; `None` for a table.
     pub fn to_svg(&self) -> Option<String> {
-        let width = if matches!(self, Self::Bars(_)) { FULL } else { HALF };
+        let width = match self {
+            Self::Bars(_) => FULL,
+            Self::Matrix(chart) if chart.is_wide() => FULL,
+            _ => HALF,
+        };
         let chart = match self {
             Self::Table(_) => return None,
             chart => body(chart, width),
