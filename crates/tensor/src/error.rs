@@ -85,6 +85,28 @@ pub enum Error {
         /// The argument.
         arg: &'static str,
     },
+    /// A graph that reads the batch index and never advances it, so that each replay sees the same batch.
+    #[error(
+        "{op}: the graph `{graph}` never advances the batch index; end the step with `Graph::advance`, or say that the index stays with `Graph::hold`"
+    )]
+    NotAdvanced {
+        /// The operation that reads it.
+        op: &'static str,
+        /// The graph.
+        graph: String,
+    },
+    /// More batches than a buffer has elements for.
+    #[error(
+        "`{buffer}` has {len} elements, and {n_batches} batches have been run since the batch index was 0; reset the index before each epoch, or make the buffer as long as an epoch"
+    )]
+    Overrun {
+        /// The buffer.
+        buffer: String,
+        /// Its elements.
+        len: usize,
+        /// The batches.
+        n_batches: usize,
+    },
     /// A backward pass of a graph that keeps no tape.
     #[error("backward: the graph `{graph}` was made for inference and keeps no tape; make it with `Graph::training`")]
     NoTape {

@@ -15,6 +15,7 @@ use crate::backward;
 use crate::cast::Rounded;
 use crate::failure::FirstError;
 use crate::node::Node;
+use crate::rows::Cursor;
 use crate::tensor::n_elements;
 use crate::{AllGather, Error, Tensor, stored};
 
@@ -55,6 +56,8 @@ pub(crate) struct Inner {
     /// Values that are written when the graph is compiled.
     pub(crate) constants: Vec<(Persistent, Vec<u8>)>,
     went_back: bool,
+    /// The batch indices that batches are gathered by, and results stored by.
+    pub(crate) cursors: Vec<Cursor>,
     pub(crate) first_error: FirstError,
     /// The names of the open scopes, the outermost first.
     pub(crate) scopes: Vec<String>,
@@ -107,6 +110,7 @@ impl Graph {
             in_segment: false,
             constants: Vec::new(),
             went_back: false,
+            cursors: Vec::new(),
             first_error,
             scopes: Vec::new(),
             outer: None,
@@ -293,6 +297,23 @@ impl Graph {
         self.check()
     }
 
+    /// Whether the batch indices advance, without which each replay would see the same batch.
+    fn check_cursors(&self) -> Result<(), Error> {
+        let inner = self.inner();
+        let names: Vec<_> = inner.program.kernel_names().collect();
+        let stays = |cursor: &&Cursor| {
+            let counts = !cursor.is_held && (cursor.op == "batch" || inner.went_back);
+            counts && !inner.program.readers(cursor.state).into_iter().any(|at| names[at] == "advance")
+        };
+        match inner.cursors.iter().find(stays) {
+            None => Ok(()),
+            Some(cursor) => {
+                let error = Error::NotAdvanced { op: cursor.op, graph: inner.program.name().to_owned() };
+                Err(Error::At { error: Box::new(error), place: cursor.place.clone() })
+            }
+        }
+    }
+
     fn check_can_go_back(&self, y: &Tensor) -> Result<(), Error> {
         let inner = self.inner();
         let graph = inner.program.name().to_owned();
@@ -309,9 +330,10 @@ impl Graph {
     /// those of the kernels as they were recorded.
     ///
     /// # Errors
-    /// The first error of the graph, as [`check`](Self::check); [`Error::Program`].
+    /// The first error of the graph, as [`check`](Self::check); [`Error::NotAdvanced`]; [`Error::Program`].
     pub fn compile(&self, device: &Device) -> Result<Executable, Error> {
         self.check()?;
+        self.check_cursors()?;
         let inner = self.inner.borrow();
         let executable = device.compile(&inner.program.rewritten(&inner.rewrites))?;
         for (persistent, values) in &inner.constants {

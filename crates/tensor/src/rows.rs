@@ -1,8 +1,10 @@
 use std::ops::Range;
 
 use brisk_kernels::{Advance, BatchRows, DType, GatherCategories, GatherRows, ORDER_LEN, STATE_LEN, StoreRows};
-use brisk_program::{Persistent, Slice};
+use brisk_program::{Device, Persistent, Slice};
 
+use crate::place::Place;
+use crate::scope;
 use crate::{Error, Graph, Tensor, Windows};
 
 /// The rows of a batch, which are chosen on the device.
@@ -13,6 +15,16 @@ pub struct Batch {
     /// `[n]`: 1 for a row, 0 for padding after the last.
     pub weights: Tensor,
     n: usize,
+}
+
+/// A use of the batch index of a run.
+#[derive(Debug)]
+pub(crate) struct Cursor {
+    pub(crate) op: &'static str,
+    pub(crate) state: Slice,
+    pub(crate) place: Place,
+    /// Whether the index is meant to stay.
+    pub(crate) is_held: bool,
 }
 
 impl Graph {
@@ -31,6 +43,7 @@ impl Graph {
     /// As [`batch`](Self::batch).
     #[track_caller]
     pub fn batch_part(&self, order: &Persistent, state: &Persistent, part: Range<usize>) -> Batch {
+        self.note_cursor("batch", state);
         let (first, n) = (part.start, part.len());
         let [rows, weights] = [("rows", DType::U32), ("weights", DType::F32)].map(|(name, dtype)| self.transient(name, dtype, n));
         let weights = match self.try_push(BatchRows { first, n }, &[self.buffer(order), self.buffer(state), rows, weights]) {
@@ -108,7 +121,8 @@ impl Graph {
         }
     }
 
-    /// Appends `x` to `all`, at the batch index in `state` times its length.
+    /// Appends `x` to `all`, at the batch index in `state` times its length. If nothing of a batch fits, because `all` is too short or the batch index was not
+    /// reset for a new epoch, the last element of `all` becomes NaN; [`stored`](Self::stored) then returns an error.
     ///
     /// # Errors
     /// [`Error::ForeignTensor`]; [`Error::Dtype`] if `x` is not f32, as results of products within autocast are not; [`Error::Program`] if the buffers have
@@ -122,10 +136,43 @@ impl Graph {
             let expected = "f32; store `x.cast(DType::F32)`";
             return self.fail(Error::Dtype { op: "store", arg: "x", expected, found: x.dtype() });
         }
+        self.note_cursor("store", state);
         if !x.is_failed() {
             let kernel = StoreRows { n: x.n_elements(), n_cols: 1, n_total: all.len() };
             self.push(kernel, &[x.slice(), self.buffer(state), self.buffer(all)]);
         }
+    }
+
+    /// The numbers that [`store`](Self::store) has written to `all`, one per batch, such as the losses of an epoch: those of the batches since the batch index in
+    /// `state` was last reset to 0.
+    ///
+    /// # Errors
+    /// [`Error::Overrun`] if there have been more batches than `all` has elements; [`Error::Program`].
+    pub fn stored(device: &Device, state: &Persistent, all: &Persistent) -> Result<Vec<f32>, Error> {
+        let n_batches = device.read::<u32>(state)?.first().map_or(0, |&batch| batch as usize);
+        let mut values: Vec<f32> = device.read(all)?;
+        if n_batches > values.len() {
+            return Err(Error::Overrun { buffer: all.name().to_owned(), len: values.len(), n_batches });
+        }
+        values.truncate(n_batches);
+        Ok(values)
+    }
+
+    /// Says that this graph leaves the batch index in `state` as it is, because another graph or the host advances it: two graphs that take turns on the same
+    /// batch, say. Otherwise a graph that [gathers](Self::batch) batches, or trains and [stores](Self::store) by `state`, and never advances it is refused by
+    /// [`compile`](Self::compile).
+    pub fn hold(&self, state: &Persistent) {
+        let state = self.buffer(state);
+        let mut inner = self.inner_mut();
+        inner.cursors.iter_mut().filter(|cursor| cursor.state == state).for_each(|cursor| cursor.is_held = true);
+    }
+
+    #[track_caller]
+    fn note_cursor(&self, op: &'static str, state: &Persistent) {
+        let state = self.buffer(state);
+        let mut inner = self.inner_mut();
+        let place = Place::caller(scope::path(&inner.scopes), inner.outer);
+        inner.cursors.push(Cursor { op, state, place, is_held: false });
     }
 
     /// Ends a step: the batch index and the step count increase by one; a skipped step is counted as such.

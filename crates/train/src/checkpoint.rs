@@ -1,8 +1,10 @@
 //! Named tensors and strings, as one safetensors file, or several with an index.
 
 mod checksum;
+mod foreign;
 mod format;
 pub(crate) mod index;
+mod layout;
 mod values;
 
 #[cfg(target_endian = "big")]
@@ -15,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use safetensors::SafeTensors;
-use safetensors::tensor::{Dtype, Metadata, TensorInfo};
+use safetensors::tensor::{Metadata, TensorInfo};
 
 use crate::Error;
 use crate::atomic_file::write_atomically;
@@ -182,9 +184,13 @@ impl Checkpoint {
 
     /// Reads and checks a file; or all files of an index, `NAME.safetensors.index.json`, which is also used if `NAME.safetensors` does not exist.
     ///
+    /// Files of other programs may have tensors of other types: f16, bf16 and f64 are converted to f32, whole numbers to [`Values::I64`]. See also
+    /// [`oihw_to_ohwi`](Self::oihw_to_ohwi).
+    ///
     /// # Errors
     /// [`Error::Io`] if it cannot be read or is not a regular file; [`Error::Damaged`] if it is truncated, changed or not a safetensors file, or a file lacks a
-    /// tensor that its index lists; [`Error::NewerFormat`] if a newer version of brisk wrote it; [`Error::ForeignDType`] if it has tensors of other types.
+    /// tensor that its index lists; [`Error::NewerFormat`] if a newer version of brisk wrote it; [`Error::ForeignDType`] if it has tensors of further types, or values that
+    /// would overflow.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
         let index = if is_index(path) || !path.exists() { Index::load_if_any(path)? } else { None };
@@ -241,10 +247,9 @@ impl Checkpoint {
         let format_version = format::check(path, version, head, data)?;
         let mut tensors = BTreeMap::new();
         for (name, view) in SafeTensors::deserialize(bytes).map_err(damaged)?.tensors() {
-            let values = match view.dtype() {
-                Dtype::F32 => Values::F32(copied(view.data())),
-                Dtype::U32 => Values::U32(copied(view.data())),
-                other => return Err(Error::ForeignDType { path: path.to_owned(), tensor: name, found: other.to_string() }),
+            let Some(values) = foreign::converted(view.dtype(), view.data()) else {
+                let (shape, found) = (view.shape().to_vec(), view.dtype().to_string());
+                return Err(Error::ForeignDType { path: path.to_owned(), tensor: name, shape, found });
             };
             tensors.insert(name, Tensor { shape: view.shape().to_vec(), values });
         }

@@ -130,14 +130,30 @@ pub enum Error {
         found: String,
     },
     /// A tensor of the file has a type that checkpoints do not hold.
-    #[error("{path}: tensor `{tensor}` is {found}; checkpoints hold F32 and U32, convert it")]
+    #[error(
+        "{path}: tensor `{tensor}` is {found} {shape:?}, with a type or values that brisk cannot convert to f32 or i64; save it as F32"
+    )]
     ForeignDType {
         /// Which file.
         path: PathBuf,
         /// Which tensor of it.
         tensor: String,
+        /// Its shape.
+        shape: Vec<usize>,
         /// Its type, as safetensors names it.
         found: String,
+    },
+    /// Weights of convolutions in a file of another program, which may be laid out as brisk's or as PyTorch's.
+    #[error(
+        "{checkpoint}: tensor `{tensor}` {shape:?} is a weight in a file of another program; load it with `Model::load_pytorch` if it is [out, in, height, width], as PyTorch's are"
+    )]
+    UnknownLayout {
+        /// Which file.
+        checkpoint: String,
+        /// The first such tensor.
+        tensor: String,
+        /// Its shape.
+        shape: Vec<usize>,
     },
     /// The checkpoint lacks a tensor.
     #[error(

@@ -40,11 +40,26 @@ impl<M: Module> Model<M> {
     /// safetensors format. Without the standardisation of the input that brisk's files have, the input is taken as it is.
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::Damaged`] for a file that cannot be read; [`Error::MissingTensor`], [`Error::TensorMismatch`] for one of another model.
+    /// [`Error::Io`], [`Error::Damaged`] for a file that cannot be read; [`Error::MissingTensor`], [`Error::TensorMismatch`] for one of another model;
+    /// [`Error::UnknownLayout`] for convolutions of another program: see [`load_pytorch`](Self::load_pytorch).
     pub fn load(path: impl AsRef<Path>, make: impl FnOnce(&mut ParametersBuilder) -> M) -> Result<Self, Error> {
-        let checkpoint = Checkpoint::load(path)?;
+        Self::from_checkpoint(&Checkpoint::load(path)?.in_ohwi(false)?, make)
+    }
+
+    /// [`load`](Self::load) for a `state_dict` of PyTorch's in safetensors format, whose weights of convolutions are `[out, in, height, width]`.
+    ///
+    /// Names must be those of the model's parameters. f16, bf16 and f64 are converted to f32; tensors that the model does not have, such as
+    /// `num_batches_tracked`, are ignored. A linear layer after [`Flatten`](brisk_nn::Flatten) has its columns in another order in PyTorch, as described there.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn load_pytorch(path: impl AsRef<Path>, make: impl FnOnce(&mut ParametersBuilder) -> M) -> Result<Self, Error> {
+        Self::from_checkpoint(&Checkpoint::load(path)?.in_ohwi(true)?, make)
+    }
+
+    fn from_checkpoint(checkpoint: &Checkpoint, make: impl FnOnce(&mut ParametersBuilder) -> M) -> Result<Self, Error> {
         let mut model = Self::new(0, make);
-        model.set_values(&flat::values_of(&checkpoint, &model.params, str::to_owned)?)?;
+        model.set_values(&flat::values_of(checkpoint, &model.params, str::to_owned)?)?;
         for id in model.params.buffer_ids() {
             let buffer = model.params.buffer(id);
             let values = checkpoint.f32(buffer.name(), buffer.shape())?.to_vec();
@@ -63,6 +78,26 @@ impl<M: Module> Model<M> {
     /// # Errors
     /// [`Error::Write`]; a file of that name from before is then intact.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        let mut checkpoint = self.state()?;
+        if let Some(scale) = &self.scale {
+            let n_cols = scale.mean().len();
+            checkpoint.insert(MEAN, &[n_cols], scale.mean().to_vec())?;
+            checkpoint.insert(INV_STD, &[n_cols], scale.inv_std().to_vec())?;
+        }
+        checkpoint.save(path)
+    }
+
+    /// Writes parameters and buffers for `load_state_dict(safetensors.torch.load_file(path))`: weights of convolutions are `[out, in, height, width]`. The
+    /// standardisation of the input is not part of it; [`standardisation`](Self::standardisation) returns it. [`load`](Self::load) reads such a file, too.
+    ///
+    /// # Errors
+    /// As [`save`](Self::save).
+    pub fn save_pytorch(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        self.state()?.ohwi_to_oihw().save(path)
+    }
+
+    /// The parameters and buffers by name.
+    fn state(&self) -> Result<Checkpoint, Error> {
         let mut checkpoint = Checkpoint::new();
         for id in self.params.ids_where(|_| true) {
             let entry = self.params.entry(id);
@@ -72,12 +107,7 @@ impl<M: Module> Model<M> {
             let buffer = self.params.buffer(id);
             checkpoint.insert(buffer.name(), buffer.shape(), buffer.initial())?;
         }
-        if let Some(scale) = &self.scale {
-            let n_cols = scale.mean().len();
-            checkpoint.insert(MEAN, &[n_cols], scale.mean().to_vec())?;
-            checkpoint.insert(INV_STD, &[n_cols], scale.inv_std().to_vec())?;
-        }
-        checkpoint.save(path)
+        Ok(checkpoint)
     }
 
     /// The loss and the metrics of `task` on `rows`, each of which counts once. Runs on the device that the model was trained on, else on

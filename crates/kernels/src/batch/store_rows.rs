@@ -3,7 +3,10 @@ use crate::core::module::module;
 use crate::core::sizes::check_sizes;
 use crate::{Adapter, Arg, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs};
 
-/// Appends a batch's rows to a result: `y[state.batch * n + i, c] = x[i, c]`; what lies beyond the end of `y` is left out.
+/// Appends a batch's rows to a result: `y[state.batch * n + i, c] = x[i, c]`; rows beyond the end of `y` are left out.
+///
+/// The last element of `y` becomes NaN for a batch of which no row fits: `y` is too short, or the batch index was not reset for a new epoch. So results that
+/// are missing are not mistaken for earlier ones.
 ///
 /// With it an evaluation's scores, or a run's losses, are collected on the device and read once.
 ///
@@ -40,6 +43,7 @@ impl Kernel for StoreRows {
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let store = Dispatch::elementwise(self.name(), "kernels.store_rows", module!("store_rows.wgsl"), self.n * self.n_cols)?;
+        let store = store.param("nan_bits", f32::NAN.to_bits());
         Ok(vec![store.bind(&self.args(), ["x", "state"], ["y"])?])
     }
 

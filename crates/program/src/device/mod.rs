@@ -300,12 +300,12 @@ impl Device {
         }
     }
 
-    /// The values of a persistent buffer, after all runs so far: zeros if it was never written.
+    /// The values of a persistent buffer, after all runs so far: zeros if it was never written. They are taken as bytes, so f32 can be read as the bits of
+    /// u32.
     ///
     /// # Errors
     /// As [`write`](Self::write); [`Error::HostLen`] if `T` does not divide its bytes.
     pub fn read<T: Pod>(&self, persistent: &Persistent) -> Result<Vec<T>, Error> {
-        check_host_type::<T>(persistent)?;
         let size = size_of::<T>();
         if size == 0 || !persistent.len_bytes().is_multiple_of(size) {
             return Err(host_len(persistent, size));

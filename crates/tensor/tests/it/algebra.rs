@@ -175,7 +175,9 @@ fn binary_cross_entropy_of_certain_probabilities_is_finite() -> Result<(), Error
     let target = graph.constant("target", &[1.0, 0.0, 0.0, 1.0], &[4]);
     let loss = x.binary_cross_entropy(&target, LossReduction::Sum);
     let stored = Persistent::new("loss", DType::F32, 1);
-    graph.store(&loss, &Graph::state_buffer(), &stored);
+    let state = Graph::state_buffer();
+    graph.store(&loss, &state, &stored);
+    graph.hold(&state);
     graph.backward(&loss)?;
     let device = Device::cpu()?;
     device.write(&values, &[1.0_f32, 0.0, 1.0, 0.5])?;

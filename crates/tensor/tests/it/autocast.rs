@@ -268,8 +268,9 @@ fn an_activation_that_is_overridden_computes_and_goes_back_in_its_precision() ->
     let region = Autocast::new(Precision::F16).with("activate", Precision::F32);
     let y = graph.autocast(region, || x.linear(&w, None, Activation::tanh()));
     graph.backward(&y)?;
-    let stored = Persistent::new("stored", F32, 1);
-    graph.store(&y, &Graph::state_buffer(), &stored);
+    let (stored, state) = (Persistent::new("stored", F32, 1), Graph::state_buffer());
+    graph.store(&y, &state, &stored);
+    graph.hold(&state);
     let device = Device::cpu()?;
     device.write(&values, &[0.5_f32; 4])?;
     graph.compile(&device)?.run(1)?;

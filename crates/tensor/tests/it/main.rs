@@ -5,6 +5,7 @@ mod accumulate;
 mod algebra;
 mod anomaly;
 mod autocast;
+mod batch_index;
 mod checkpoint;
 mod dimensions;
 mod finite_difference;

@@ -7,17 +7,21 @@ pub enum Values {
     F32(Vec<f32>),
     /// Whole numbers, such as counters and keys.
     U32(Vec<u32>),
+    /// Whole numbers of other programs' files, such as the `num_batches_tracked` of PyTorch's batch norm.
+    I64(Vec<i64>),
 }
 
 impl Values {
     pub(super) const F32_NAME: &str = "f32";
     pub(super) const U32_NAME: &str = "u32";
+    const I64_NAME: &str = "i64";
 
     /// The number of values.
     pub fn len(&self) -> usize {
         match self {
             Self::F32(values) => values.len(),
             Self::U32(values) => values.len(),
+            Self::I64(values) => values.len(),
         }
     }
 
@@ -26,11 +30,12 @@ impl Values {
         self.len() == 0
     }
 
-    /// `f32` or `u32`.
+    /// `f32`, `u32` or `i64`.
     pub fn dtype(&self) -> &'static str {
         match self {
             Self::F32(_) => Self::F32_NAME,
             Self::U32(_) => Self::U32_NAME,
+            Self::I64(_) => Self::I64_NAME,
         }
     }
 
@@ -39,6 +44,7 @@ impl Values {
         match self {
             Self::F32(values) => bytemuck::cast_slice(values),
             Self::U32(values) => bytemuck::cast_slice(values),
+            Self::I64(values) => bytemuck::cast_slice(values),
         }
     }
 
@@ -46,6 +52,7 @@ impl Values {
         match self {
             Self::F32(_) => Dtype::F32,
             Self::U32(_) => Dtype::U32,
+            Self::I64(_) => Dtype::I64,
         }
     }
 }

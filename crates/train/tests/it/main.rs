@@ -14,6 +14,7 @@ mod metric_batches;
 mod metric_values;
 mod metrics;
 mod progress;
+mod pytorch;
 mod report;
 mod row_numbers;
 mod run_folder;

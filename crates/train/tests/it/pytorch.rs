@@ -1,0 +1,134 @@
+//! Networks of PyTorch, in files that tests/pytorch/make.py wrote, in both directions.
+
+use std::path::PathBuf;
+
+use brisk_loader::Rows;
+use brisk_nn::tensor::Pool2d;
+use brisk_nn::{
+    Activation, BatchNorm, BatchNormConfig, Bias, Conv2d, Conv2dConfig, GlobalAvgPool2d, Linear, MaxPool2d, Mlp, MlpConfig,
+    Module, ParametersBuilder, Reshape, Sequential,
+};
+use brisk_train::{Checkpoint, Error, Model, Values};
+
+fn fixture(name: &str) -> PathBuf {
+    [env!("CARGO_MANIFEST_DIR"), "tests", "pytorch", name].iter().collect()
+}
+
+fn mlp(params: &mut ParametersBuilder) -> Mlp {
+    Mlp::new(params, &MlpConfig { n_inputs: 4, hidden: vec![6], n_outputs: 3, activation: Activation::relu() })
+}
+
+fn convolutional(params: &mut ParametersBuilder) -> Sequential {
+    let conv1 = Conv2dConfig { padding: [1, 1], ..Conv2dConfig::square(3, 5, 3) };
+    let norm1 = BatchNormConfig { activation: Activation::relu(), ..BatchNormConfig::new(5) };
+    let conv2 =
+        Conv2dConfig { kernel: [2, 3], bias: Bias::None, activation: Activation::relu(), ..Conv2dConfig::square(5, 4, 2) };
+    Sequential(vec![
+        Box::new(Reshape::new([6, 8, 3])),
+        Box::new(Conv2d::new(params, "conv1", &conv1)),
+        Box::new(BatchNorm::new(params, "norm1", &norm1)),
+        Box::new(MaxPool2d(Pool2d::square(2))),
+        Box::new(Conv2d::new(params, "conv2", &conv2)),
+        Box::new(GlobalAvgPool2d),
+        Box::new(Linear::new(params, "head", 4, 3, Activation::identity())),
+    ])
+}
+
+/// The output for `test.x` is `test.y`, which PyTorch computed.
+#[track_caller]
+fn check_outputs<M: Module>(model: &Model<M>, fixture: &Checkpoint) -> Result<(), Box<dyn std::error::Error>> {
+    let values = |name: &str| {
+        let (_, shape, values) = fixture.tensors().find(|(found, ..)| *found == name).expect("the fixture has it");
+        let Values::F32(values) = values else { panic!("{name} is f32") };
+        (shape[0], values.clone())
+    };
+    let ((n_rows, x), (_, expected)) = (values("test.x"), values("test.y"));
+    let n_cols = x.len() / n_rows;
+    let found = model.predict(&Rows::new(x, vec![0.0; n_rows], n_cols)?)?;
+    assert_eq!(found.len(), expected.len(), "outputs");
+    for (found, expected) in found.iter().zip(&expected) {
+        assert!((found - expected).abs() < 1e-5, "{found}, {expected} in PyTorch");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_network_in_four_types() -> Result<(), Box<dyn std::error::Error>> {
+    let path = fixture("mlp.safetensors");
+    check_outputs(&Model::load(&path, mlp)?, &Checkpoint::load(&path)?)?;
+    check_outputs(&Model::load_pytorch(&path, mlp)?, &Checkpoint::load(&path)?)
+}
+
+#[test]
+fn a_convolutional_network() -> Result<(), Box<dyn std::error::Error>> {
+    let path = fixture("convolutional.safetensors");
+    let written = Checkpoint::load(&path)?;
+    let tracked = written.tensors().find(|(name, ..)| *name == "norm1.num_batches_tracked").expect("PyTorch counts batches");
+    assert_eq!((tracked.1, tracked.2), (&[][..], &Values::I64(vec![3])));
+    let model = Model::load_pytorch(&path, convolutional)?;
+    check_outputs(&model, &written)?;
+
+    let folder = tempfile::tempdir()?;
+    let (own, for_pytorch) = (folder.path().join("own.safetensors"), folder.path().join("pytorch.safetensors"));
+    model.save(&own)?;
+    model.save_pytorch(&for_pytorch)?;
+    for path in [&own, &for_pytorch] {
+        check_outputs(&Model::load(path, convolutional)?, &written)?;
+        check_outputs(&Model::load_pytorch(path, convolutional)?, &written)?;
+    }
+    let saved = Checkpoint::load(&for_pytorch)?;
+    for (name, shape, values) in saved.tensors() {
+        let known = written.tensors().find(|(known, ..)| *known == name);
+        assert_eq!(known, Some((name, shape, values)), "the same tensor that PyTorch wrote");
+    }
+    assert_eq!(saved.tensors().count(), 9, "all but the count of batches");
+    Ok(())
+}
+
+/// With three channels and kernels of three by three, both layouts have one shape.
+#[test]
+fn convolutions_of_unknown_layout_are_refused() {
+    let path = fixture("convolutional.safetensors");
+    let error = Model::load(&path, convolutional).map(drop).expect_err("OIHW or OHWI");
+    assert!(matches!(&error, Error::UnknownLayout { tensor, .. } if tensor == "conv1.weight"), "{error}");
+    assert!(error.to_string().contains("`Model::load_pytorch`"), "{error}");
+}
+
+#[test]
+fn a_network_of_other_sizes_is_refused_by_tensor() {
+    let path = fixture("mlp.safetensors");
+    let make = |hidden| {
+        move |params: &mut ParametersBuilder| {
+            Mlp::new(params, &MlpConfig { n_inputs: 4, hidden, n_outputs: 3, activation: Activation::relu() })
+        }
+    };
+    let error = Model::load_pytorch(&path, make(vec![7])).map(drop).expect_err("7 hidden units").to_string();
+    assert!(error.contains("tensor `layers.0.weight` is f32 [6, 4], expected f32 [7, 4]"), "{error}");
+    let error = Model::load_pytorch(&path, make(vec![6, 3])).map(drop).expect_err("a third layer").to_string();
+    assert!(error.contains("no tensor `layers.2.weight`") && error.contains("test.x"), "what it has: {error}");
+}
+
+#[test]
+fn layouts_are_inverse() -> Result<(), Error> {
+    let mut checkpoint = Checkpoint::new();
+    checkpoint.insert("weight", &[1, 2, 1, 3], vec![0.0_f32, 1.0, 2.0, 3.0, 4.0, 5.0])?;
+    checkpoint.insert("bias", &[2], vec![0.5_f32, 1.5])?;
+    let turned = checkpoint.clone().oihw_to_ohwi();
+    assert_eq!(turned.f32("weight", &[1, 1, 3, 2])?, [0.0, 3.0, 1.0, 4.0, 2.0, 5.0]);
+    assert_eq!(turned.f32("bias", &[2])?, [0.5, 1.5]);
+    assert_eq!(
+        turned.ohwi_to_oihw().oihw_to_ohwi().ohwi_to_oihw().f32("weight", &[1, 2, 1, 3])?,
+        checkpoint.f32("weight", &[1, 2, 1, 3])?
+    );
+    Ok(())
+}
+
+/// A double that f32 cannot hold is not infinity.
+#[test]
+fn values_that_overflow_are_refused() {
+    let header = br#"{"w":{"dtype":"F64","shape":[1],"data_offsets":[0,8]}}  "#;
+    let file = |value: f64| [&(header.len() as u64).to_le_bytes()[..], header, &value.to_le_bytes()].concat();
+    assert_eq!(Checkpoint::from_bytes(&file(0.1)).expect("a number").f32("w", &[1]).expect("as f32"), [0.1_f32]);
+    let error = Checkpoint::from_bytes(&file(1e300)).expect_err("too large").to_string();
+    assert!(error.contains("tensor `w` is F64 [1]"), "{error}");
+}
