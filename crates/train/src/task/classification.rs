@@ -31,7 +31,8 @@ impl Classification {
         self
     }
 
-    /// Weighs the rows of each class: one weight per class, as PyTorch's `CrossEntropyLoss(weight=…)`.
+    /// Weighs the rows of each class: one weight per class, as PyTorch's `CrossEntropyLoss(weight=…)`. The mean over a batch divides by the sum of these weights;
+    /// validation, and training on several replicas, divide by the number of rows.
     pub fn class_weights(mut self, weights: impl Into<Vec<f32>>) -> Self {
         self.class_weights = Some(weights.into());
         self
