@@ -62,10 +62,10 @@ impl<'a> Converter<'a> {
         let mut as_numbers = |col: usize| self.numbers(batch, col, &mut lists);
         let features: Vec<_> = roles.features.iter().map(|&col| as_numbers(col)).collect();
         let weights = roles.weight.map(&mut as_numbers);
-        let labels = (!roles.labels.are_classes()).then(|| as_numbers(roles.label));
+        let labels = roles.label.filter(|_| !roles.labels.are_classes()).map(&mut as_numbers);
         let text = TextColumns {
             categories: roles.categories.iter().map(|&col| self.texts(batch, col)).collect(),
-            classes: roles.labels.are_classes().then(|| self.texts(batch, roles.label)),
+            classes: roles.label.filter(|_| roles.labels.are_classes()).map(|col| self.texts(batch, col)),
         };
         let mut row_features = vec![0.0; roles.rules.n_features()];
         for row in 0..n_rows {
@@ -104,9 +104,11 @@ impl<'a> Converter<'a> {
             let found = features[place][row].map_or_else(|| "null".to_owned(), |value| value.to_string());
             return Err((roles.features[place], found, expected));
         }
-        let label = match labels {
-            Some(labels) => Some(label(labels[row], &roles.labels).map_err(|(found, expected)| (roles.label, found, expected))?),
-            None => None,
+        let label = match (labels, roles.label) {
+            (Some(labels), Some(col)) => {
+                Some(label(labels[row], &roles.labels).map_err(|(found, expected)| (col, found, expected))?)
+            }
+            _ => None,
         };
         let weight = match (weights, roles.weight) {
             (Some(weights), Some(col)) => {
@@ -115,9 +117,9 @@ impl<'a> Converter<'a> {
             }
             _ => None,
         };
-        let class = match &text.classes {
-            Some(classes) => {
-                let wrong = |found: &str, expected| (roles.label, found.to_owned(), expected);
+        let class = match (&text.classes, roles.label) {
+            (Some(classes), Some(col)) => {
+                let wrong = |found: &str, expected| (col, found.to_owned(), expected);
                 let name = classes.rows[row].map(|at| classes.values[at].as_str());
                 let Some(name) = name.filter(|name| !roles.rules.is_missing(name.as_bytes())) else {
                     return Err(wrong(name.unwrap_or("null"), &expected::CLASS));
@@ -129,13 +131,13 @@ impl<'a> Converter<'a> {
                 }
                 Some(name)
             }
-            None => None,
+            _ => None,
         };
         // Nothing can go wrong from here on.
         out.features.extend_from_slice(values);
         out.weights.extend(weight);
         match (&mut out.labels, &roles.labels) {
-            (ChunkLabels::Numbers(labels), _) => labels.extend(label),
+            (ChunkLabels::Numbers(labels), _) => labels.push(label.unwrap_or(0.0)),
             (ChunkLabels::Found(labels, values), _) => labels.extend(class.map(|name| values.code(name))),
             (ChunkLabels::Known(labels), Labels::Known(known)) => labels.extend(class.and_then(|name| known.number(name))),
             (ChunkLabels::Known(_), _) => unreachable!("a chunk has labels of the kind that the roles ask for"),

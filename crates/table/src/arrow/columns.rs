@@ -73,7 +73,7 @@ impl Columns {
     /// The fields that are read, in order.
     pub(super) fn fields(&self) -> Vec<usize> {
         let roles = &self.roles;
-        let used = roles.features.iter().chain(&roles.categories).chain([&roles.label]).chain(&roles.weight);
+        let used = roles.features.iter().chain(&roles.categories).chain(&roles.label).chain(&roles.weight);
         let mut fields: Vec<usize> = used.map(|&col| self.places[col].field).collect();
         fields.sort_unstable();
         fields.dedup();
@@ -99,12 +99,11 @@ impl Columns {
         if let Some(&col) = roles.categories.iter().find(no_name) {
             return refuse(col, &Expected { what: "text or numbers, to be categorical", remedies: &[Remedy::DropColumn] });
         }
-        let label = roles.label;
         if roles.labels.are_classes() {
-            if no_name(&&label) {
+            if let Some(label) = roles.label.filter(|label| no_name(&label)) {
                 return refuse(label, &Expected { what: "text or numbers, to name classes", remedies: &[Remedy::OtherLabel] });
             }
-        } else if no_number(&&label) {
+        } else if let Some(label) = roles.label.filter(|label| no_number(&label)) {
             return refuse(
                 label,
                 &Expected { what: "numbers, to be the label", remedies: &[Remedy::LabelsAsClasses, Remedy::OtherLabel] },

@@ -153,7 +153,9 @@ fn slots(roles: &Roles) -> Vec<usize> {
     for (place, &col) in roles.categories.iter().enumerate() {
         slots[col] = TEXT + place;
     }
-    slots[roles.label] = if roles.labels.are_classes() { TEXT + roles.categories.len() } else { n_features };
+    if let Some(label) = roles.label {
+        slots[label] = if roles.labels.are_classes() { TEXT + roles.categories.len() } else { n_features };
+    }
     if let Some(weight) = roles.weight {
         slots[weight] = n_features + 1;
     }

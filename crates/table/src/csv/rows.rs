@@ -63,7 +63,7 @@ pub(super) struct RowParser {
     n_features: usize,
     feature_columns: Vec<usize>,
     categories: Vec<usize>,
-    label: usize,
+    label: Option<usize>,
     has_weight: bool,
     labels: Labels,
     rules: FeatureRules,
@@ -153,7 +153,7 @@ impl RowParser {
             return Err((start, What::Ragged { found: self.count_cells(text, start) }));
         }
         if self.labels == Labels::Binary && row[self.n_features] != 0.0 && row[self.n_features] != 1.0 {
-            return Err(self.wrong_cell(text, start, self.label, &expected::BINARY_LABEL));
+            return Err(self.wrong_cell(text, start, self.label.unwrap_or(0), &expected::BINARY_LABEL));
         }
         Ok(at + 1)
     }
@@ -182,7 +182,7 @@ impl RowParser {
         if self.labels.are_classes() {
             let span = &label[0];
             let class = content(span);
-            let wrong = |expected| (span.start, What::Cell { col: self.label, found: shown(&class), expected });
+            let wrong = |expected| (span.start, What::Cell { col: self.label.unwrap_or(0), found: shown(&class), expected });
             let Ok(name) = str::from_utf8(&class) else {
                 return Err(wrong(&expected::CLASS_IN_UTF8));
             };

@@ -63,6 +63,8 @@ impl ColumnOptions {
 /// A column of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ColumnRef {
+    /// The last column.
+    Last,
     /// By its place, counted from 0.
     Index(usize),
     /// By its name.
@@ -90,13 +92,14 @@ impl From<usize> for ColumnRef {
 impl fmt::Display for ColumnRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Last => f.write_str("the last one"),
             Self::Index(index) => write!(f, "at index {index}, counted from 0,"),
             Self::Name(name) => write!(f, "`{name}`"),
         }
     }
 }
 
-/// What a label may be. A missing label is an error in any case.
+/// What a label may be. A missing label is an error, except if no column is a label.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum LabelKind {
     /// Any finite number, stored as `f32`.
@@ -109,6 +112,8 @@ pub enum LabelKind {
     Classes,
     /// The same for classes that are given, in their order; any other label is an error.
     Given(Vec<Class>),
+    /// No column is a label, as in rows to predict: [`ColumnOptions::label`] is ignored, and the table's labels are 0.
+    Absent,
 }
 
 /// A class that labels may name.

@@ -15,7 +15,7 @@ pub(crate) struct Roles {
     pub(crate) features: Vec<usize>,
     /// The columns that are categories, in the order of the table.
     pub(crate) categories: Vec<usize>,
-    pub(crate) label: usize,
+    pub(crate) label: Option<usize>,
     pub(crate) weight: Option<usize>,
     pub(crate) labels: Labels,
     pub(crate) rules: FeatureRules,
@@ -28,6 +28,8 @@ pub(crate) struct Roles {
 pub(crate) enum Labels {
     Number,
     Binary,
+    /// There are none.
+    Absent,
     /// Classes that are found on the way.
     Found,
     /// Classes that are known.
@@ -48,6 +50,7 @@ impl Labels {
         Ok(match kind {
             LabelKind::Number => Self::Number,
             LabelKind::Binary => Self::Binary,
+            LabelKind::Absent => Self::Absent,
             LabelKind::Classes => Self::Found,
             LabelKind::Given(classes) => Self::Known(KnownClasses::new(classes)?),
         })
@@ -122,13 +125,14 @@ struct Finder<'a> {
 impl Finder<'_> {
     fn by_options(&self, has_text: &dyn Fn(usize) -> bool) -> Result<Roles, Error> {
         let (names, options) = (self.names, self.options);
-        let label = self.column(&options.label, "label")?;
+        let has_label = options.label_kind != LabelKind::Absent;
+        let label = has_label.then(|| self.column(&options.label, "label")).transpose()?;
         let weight = self.weight(label)?;
         let dropped = self.columns(&options.drop, "columns to drop")?;
-        if let Some(&both) = dropped.iter().find(|&&col| col == label || Some(col) == weight) {
+        if let Some(&both) = dropped.iter().find(|&&col| Some(col) == label || Some(col) == weight) {
             return self.wrong(format!("column `{}` is asked to be dropped and to be label or weight; choose one", names[both]));
         }
-        let is_free = |col: &usize| *col != label && Some(*col) != weight && !dropped.contains(col);
+        let is_free = |col: &usize| Some(*col) != label && Some(*col) != weight && !dropped.contains(col);
         let categories: Vec<usize> = match &options.categorical {
             Categorical::No => Vec::new(),
             Categorical::Auto => (0..names.len()).filter(is_free).filter(|&col| has_text(col)).collect(),
@@ -182,9 +186,10 @@ impl Finder<'_> {
     fn by_table(&self, like: &Like) -> Result<Roles, Error> {
         let options = self.options;
         let named = |name: &str, role| self.column(&ColumnRef::from(name), role);
-        let label = match &like.label_name {
-            Some(name) => named(name, "label")?,
-            None => self.column(&options.label, "label")?,
+        let label = match (&options.label_kind, &like.label_name) {
+            (LabelKind::Absent, _) => None,
+            (_, Some(name)) => Some(named(name, "label")?),
+            (_, None) => Some(self.column(&options.label, "label")?),
         };
         let features = like.features().iter().map(|name| named(name, "features")).collect::<Result<Vec<_>, _>>()?;
         let categories = like.dictionaries.iter().map(|dictionary| named(dictionary.name(), "categorical columns"));
@@ -195,6 +200,7 @@ impl Finder<'_> {
             None => OnMissing::of(options.missing, features.len()),
         };
         let labels = match (&like.classes[..], &options.label_kind) {
+            (_, LabelKind::Absent) => Ok(Labels::Absent),
             ([], LabelKind::Binary) => Ok(Labels::Binary),
             ([], _) => Ok(Labels::Number),
             // Those given are the same, and may be spelled in more ways.
@@ -218,10 +224,10 @@ impl Finder<'_> {
         })
     }
 
-    fn weight(&self, label: usize) -> Result<Option<usize>, Error> {
+    fn weight(&self, label: Option<usize>) -> Result<Option<usize>, Error> {
         let weight = self.options.weight.as_ref().map(|weight| self.column(weight, "weight")).transpose()?;
-        if weight == Some(label) {
-            let name = &self.names[label];
+        if let Some(both) = weight.filter(|_| weight == label) {
+            let name = &self.names[both];
             return self.wrong(format!("column `{name}` is asked to be both label and weight; choose another weight"));
         }
         Ok(weight)
@@ -233,6 +239,7 @@ impl Finder<'_> {
 
     fn column(&self, asked: &ColumnRef, role: &'static str) -> Result<usize, Error> {
         let found = match asked {
+            ColumnRef::Last => self.names.len().checked_sub(1),
             ColumnRef::Index(index) => (*index < self.names.len()).then_some(*index),
             ColumnRef::Name(name) => self.names.iter().position(|other| other == name),
         };

@@ -44,7 +44,7 @@ impl RowChunk {
             features: Vec::new(),
             categories: Vec::new(),
             labels: match roles.labels {
-                Labels::Number | Labels::Binary => ChunkLabels::Numbers(Vec::new()),
+                Labels::Number | Labels::Binary | Labels::Absent => ChunkLabels::Numbers(Vec::new()),
                 Labels::Found => ChunkLabels::Found(Vec::new(), LocalValues::default()),
                 Labels::Known(_) => ChunkLabels::Known(Vec::new()),
             },

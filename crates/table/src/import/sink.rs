@@ -40,13 +40,13 @@ impl Sink {
         source: SourceIdentity,
         import: String,
     ) -> Result<Self, Error> {
-        let label = &roles.names[roles.label];
+        let label = roles.label.map(|col| roles.names[col].clone());
         let schema = Schema {
             dtype: roles.rules.dtype().dtype(),
             label_dtype: if roles.labels.are_classes() { DType::U32 } else { DType::F32 },
             categories: roles.category_names(),
             weights: if roles.weight.is_some() { Weights::Present } else { Weights::Absent },
-            label_name: Some(label.clone()),
+            label_name: label.clone(),
             source: Some(source),
             ..Schema::named(roles.feature_names())
         };
@@ -69,8 +69,8 @@ impl Sink {
             None => roles.category_names().iter().map(|name| GrowingDictionary::new(name)).collect(),
         };
         let classes = match &roles.labels {
-            Labels::Number | Labels::Binary => Classes::None,
-            Labels::Found => Classes::Found(GrowingDictionary::new(label)),
+            Labels::Number | Labels::Binary | Labels::Absent => Classes::None,
+            Labels::Found => Classes::Found(GrowingDictionary::new(label.as_deref().unwrap_or_default())),
             Labels::Known(known) => Classes::Known(known.names.clone()),
         };
         Ok(Self {

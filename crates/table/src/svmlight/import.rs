@@ -67,6 +67,9 @@ fn import(
 ) -> Result<ImportReport, Error> {
     check_dest(dest, [path])?;
     let labels = Labels::of(&options.label_kind).map_err(|problem| wrong(path, problem))?;
+    if labels == Labels::Absent {
+        return Err(wrong(path, "rows of svmlight begin with a label; choose another kind of labels".to_owned()));
+    }
     let parser = LineParser::new(labels, options);
     let shape = find_shape(path, options, &parser)?;
     let names = (0..shape.n_features).map(|place| format!("feature_{}", place + shape.first_index));

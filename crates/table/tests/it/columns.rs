@@ -4,8 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use brisk_table::{
-    BadRows, Categorical, Class, ColumnOptions, CsvOptions, DType, FeatureDType, Header, ImportReport, Imported, Indicators,
-    LabelKind, Missing, Table, import_csv, import_csv_if_changed,
+    BadRows, Categorical, Class, ColumnOptions, ColumnRef, CsvOptions, DType, FeatureDType, Header, ImportReport, Imported,
+    Indicators, LabelKind, Missing, Table, import_csv, import_csv_if_changed,
 };
 
 fn columns() -> ColumnOptions {
@@ -144,6 +144,29 @@ fn labels_may_be_classes() {
     let labels = table.labels::<u32>().unwrap();
     let name = |label: u32| table.classes()[label as usize].parse::<u64>().unwrap();
     assert!((0..2_200_000).all(|i| name(labels[i as usize]) == (i * i / 7) % 101), "labels stand for other classes");
+}
+
+#[test]
+fn the_label_may_be_the_last_column_or_absent() {
+    let last = ColumnOptions { label: ColumnRef::Last, ..columns() };
+    let table = imported("a,b,y\n1,2,3\n4,5,6\n", last);
+    assert_eq!((table.column_names(), table.label_name()), (&["a".to_owned(), "b".to_owned()][..], Some("y")));
+    assert_eq!(table.labels::<f32>().unwrap(), [3.0, 6.0]);
+
+    let absent = ColumnOptions { label_kind: LabelKind::Absent, ..columns() };
+    let table = imported("a,b\n1,2\n4,5\n", absent.clone());
+    assert_eq!((table.column_names(), table.label_name()), (&["a".to_owned(), "b".to_owned()][..], None));
+    assert_eq!(table.labels::<f32>().unwrap(), [0.0, 0.0]);
+    assert_eq!(table.rows::<f32>(0..2).unwrap(), [1.0, 2.0, 4.0, 5.0]);
+
+    // Like a table that has a label: the rows to predict have none, and other columns are left out.
+    let (folder, like) = crate::scratch();
+    let source = folder.path().join("train.csv");
+    fs::write(&source, "y,a,b\n1,2,u\n0,5,v\n").unwrap();
+    import_csv(&source, &like, &of(ColumnOptions { categorical: Categorical::Auto, ..columns() })).unwrap();
+    let table = imported("extra,b,a\nx,v,7\n?,w,8\n", ColumnOptions { like: Some(like), ..absent });
+    assert_eq!(table.rows::<f32>(0..2).unwrap(), [7.0, 8.0]);
+    assert_eq!(table.categories(0..2).unwrap(), [2, 0]);
 }
 
 #[test]
