@@ -57,6 +57,11 @@ impl Buffer {
         }
     }
 
+    /// The same in memory of its own.
+    pub(crate) fn detached(&self) -> Self {
+        Self { values: Persistent::required(self.name.clone(), DType::F32, self.values.len()), ..self.clone() }
+    }
+
     pub(crate) fn set_initial(&mut self, values: &[f32]) {
         self.initial = Initial::Values(values.to_vec());
     }

@@ -366,6 +366,19 @@ impl Parameters {
         Self { values: values.clone(), ..self.clone() }
     }
 
+    /// Parameters with the same names, shapes and starting values, whose values, gradients and buffers have memory of their own: training one does not
+    /// change the other.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] for parameters that are sharded across replicas.
+    pub fn detached(&self) -> Result<Self, Error> {
+        self.check_whole("detached")?;
+        let values = Persistent::required(self.values.name(), DType::F32, self.values.len());
+        let grads = Persistent::new(self.grads.name(), DType::F32, self.grads.len());
+        let buffers = self.buffers.iter().map(Buffer::detached).collect();
+        Ok(Self { values, grads, buffers, ..self.clone() })
+    }
+
     /// Writes the starting values to `device`, those of the buffers too.
     ///
     /// # Errors
