@@ -593,6 +593,9 @@ pub enum Error {
         /// How many bytes there are.
         found: usize,
     },
+    /// An error of a table's columns, its target, or the folder of a model.
+    #[error(transparent)]
+    Tabular(#[from] crate::tabular::TabularError),
     /// An error of replicas.
     #[error(transparent)]
     Replica(#[from] brisk_replicate::Error),

@@ -174,6 +174,16 @@ impl<M: Module> Model<M> {
         self.scale.as_ref()
     }
 
+    /// The precision of its training, in which it predicts.
+    pub(crate) fn precision(&self) -> Precision {
+        self.precision
+    }
+
+    /// Sets how the input is standardised, which training then keeps.
+    pub(crate) fn set_standardisation(&mut self, scale: Standardisation) {
+        self.scale = Some(scale);
+    }
+
     /// Takes over what a run has left on the device in `params`, which have this model's layout.
     pub(crate) fn take_trained(
         &mut self,

@@ -1,0 +1,270 @@
+//! Inference: a model compiled for a few sizes of batches, which together take any number of rows.
+
+use std::sync::Mutex;
+
+use brisk_nn::tensor::program::kernels::STATE_LEN;
+use brisk_nn::tensor::program::{Device, Executable};
+use brisk_nn::tensor::{DType, Graph, Persistent, Precision, Tensor};
+use brisk_nn::{Bound, CategoricalColumn, Module, Parameters};
+
+use crate::{Error, Model};
+
+/// The sizes of batches that a model is compiled for.
+const BATCH_ROWS: [usize; 4] = [1, 16, 256, 4096];
+
+/// What a model returns for rows in memory, from one row to any number. `Send` and `Sync`: threads may share one; batches of one size are
+/// computed one at a time.
+///
+/// Results for a row are equal up to rounding, in whatever batch it is. The model is recorded and compiled when the predictor is made, for batches of 1, 16, 256 and 4096 rows. The predictor has a copy of the
+/// parameters: training the model further does not change it.
+///
+/// # Examples
+/// ```
+/// use brisk_nn::tensor::program::Device;
+/// use brisk_nn::{Activation, Mlp, MlpConfig};
+/// use brisk_train::{Model, Predictor, PredictorInputs};
+///
+/// let sizes = MlpConfig { n_inputs: 3, hidden: vec![16], n_outputs: 2, activation: Activation::relu() };
+/// let model = Model::new(7, |params| Mlp::new(params, &sizes));
+/// let predictor = Predictor::new(&Device::cpu()?, &model, 3)?;
+/// let outputs = predictor.predict(&[0.5; 20 * 3], &[])?;
+/// assert_eq!(outputs.len(), 20 * 2);
+/// // Batches of different sizes may add up in another order.
+/// let one = predictor.predict(&[0.5; 3], &[])?;
+/// assert!((one[0] - outputs[0]).abs() < 1e-6);
+///
+/// // Several outputs, such as the probability beside the logit.
+/// let inputs = PredictorInputs::numbers(3);
+/// let several = Predictor::record(&Device::cpu()?, model.params(), &inputs, |params, x, _| {
+///     let logits = model.module().forward(params, x);
+///     vec![logits.sigmoid(), logits]
+/// })?;
+/// assert_eq!(several.predict_all(&[0.5; 3], &[])?[1], one);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Predictor {
+    device: Device,
+    inputs: PredictorInputs,
+    /// Columns of each output.
+    widths: Vec<usize>,
+    /// In ascending order of rows.
+    batches: Vec<Mutex<CompiledBatch>>,
+}
+
+/// The rows that a [`Predictor`] takes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PredictorInputs {
+    /// Columns that are numbers.
+    pub n_cols: usize,
+    /// Categorical columns.
+    pub categories: Vec<CategoricalColumn>,
+}
+
+impl PredictorInputs {
+    /// Rows of `n_cols` numbers.
+    pub fn numbers(n_cols: usize) -> Self {
+        Self { n_cols, categories: Vec::new() }
+    }
+}
+
+/// The model for batches of one size, with the memory of its inputs and outputs.
+#[derive(Debug)]
+struct CompiledBatch {
+    n_rows: usize,
+    x: Persistent,
+    categories: Option<Persistent>,
+    outputs: Vec<Persistent>,
+    executable: Executable,
+}
+
+impl Predictor {
+    /// A predictor of `model`'s outputs for rows of `n_cols` columns, which are standardised as in training; in the precision of the training.
+    ///
+    /// # Errors
+    /// [`Error::ColumnCount`] if the model was trained on another number of columns; [`Error::Tensor`] if it does not take such rows, or the
+    /// device has no room.
+    #[track_caller]
+    pub fn new<M: Module>(device: &Device, model: &Model<M>, n_cols: usize) -> Result<Self, Error> {
+        let module = model.module();
+        let inputs = PredictorInputs { n_cols, categories: module.categories().to_vec() };
+        let scale = model.standardisation();
+        if let Some(scale) = scale.filter(|scale| scale.mean().len() != n_cols) {
+            return Err(Error::ColumnCount { set: "predicted", found: n_cols, expected: scale.mean().len() });
+        }
+        // Columns that are not changed need no kernel.
+        let is_plain = |mean: &[f32], inv_std: &[f32]| mean.iter().all(|&x| x == 0.0) && inv_std.iter().all(|&x| x == 1.0);
+        let scale = scale.filter(|scale| !is_plain(scale.mean(), scale.inv_std()));
+        Self::record_in(model.precision(), device, model.params(), &inputs, |params, x, categories| {
+            let x = scale.map_or_else(
+                || x.clone(),
+                |scale| {
+                    let row = |name, values: &[f32]| x.graph().constant(name, values, &[1, n_cols]);
+                    x.sub(&row("mean", scale.mean())).multiply(&row("inv_std", scale.inv_std()))
+                },
+            );
+            vec![match categories {
+                None => module.forward(params, &x),
+                Some(categories) => module.forward_with_categories(params, &x, categories),
+            }]
+        })
+    }
+
+    /// A predictor of whatever `outputs` records from the parameters, the features `[n_rows, n_cols]` and, if there are any, the codes of the categories
+    /// `[n_rows, n_categories]` u32: one tensor or several, whose first dimension is `n_rows`. It is called once for each size of batches.
+    ///
+    /// # Errors
+    /// [`Error::Tensor`] if recording fails, an output has another number of rows, or the device has no room.
+    #[track_caller]
+    pub fn record(
+        device: &Device,
+        params: &Parameters,
+        inputs: &PredictorInputs,
+        outputs: impl Fn(&Bound, &Tensor, Option<&Tensor>) -> Vec<Tensor>,
+    ) -> Result<Self, Error> {
+        Self::record_in(Precision::F32, device, params, inputs, outputs)
+    }
+
+    #[track_caller]
+    fn record_in(
+        precision: Precision,
+        device: &Device,
+        params: &Parameters,
+        inputs: &PredictorInputs,
+        outputs: impl Fn(&Bound, &Tensor, Option<&Tensor>) -> Vec<Tensor>,
+    ) -> Result<Self, Error> {
+        let params = params.detached()?;
+        params.write_initial(device)?;
+        let batch = |n_rows| CompiledBatch::record(precision, device, &params, inputs, n_rows, &outputs);
+        let batches = BATCH_ROWS.into_iter().map(batch).collect::<Result<Vec<_>, Error>>()?;
+        let widths = batches[0].outputs.iter().map(Persistent::len).collect();
+        Ok(Self {
+            device: device.clone(),
+            inputs: inputs.clone(),
+            widths,
+            batches: batches.into_iter().map(Mutex::new).collect(),
+        })
+    }
+
+    /// The first output for each row.
+    ///
+    /// # Shapes
+    /// `features`: `[n_rows, n_cols]`; `categories`: `[n_rows, n_categories]`, empty without any; the result `[n_rows, n_outputs]`; all row-major.
+    /// # Errors
+    /// As [`predict_all`](Self::predict_all).
+    pub fn predict(&self, features: &[f32], categories: &[u32]) -> Result<Vec<f32>, Error> {
+        Ok(self.predict_all(features, categories)?.swap_remove(0))
+    }
+
+    /// All outputs for each row.
+    ///
+    /// # Errors
+    /// [`Error::Tensor`] if the lengths do not fit the columns, or the device fails; [`Error::CategoryCode`] for a code beyond those of its column.
+    pub fn predict_all(&self, features: &[f32], categories: &[u32]) -> Result<Vec<Vec<f32>>, Error> {
+        let (n_cols, n_categories) = (self.inputs.n_cols, self.inputs.categories.len());
+        let n_rows = self.check(features, categories)?;
+        let mut all: Vec<Vec<f32>> = self.widths.iter().map(|width| Vec::with_capacity(n_rows * width)).collect();
+        let mut first = 0;
+        while first < n_rows {
+            let batch = self.batch_for(n_rows - first).lock().expect("no thread panics while it computes a batch");
+            let end = n_rows.min(first + batch.n_rows);
+            self.device.write_at(&batch.x, 0, &features[first * n_cols..end * n_cols])?;
+            if let Some(codes) = &batch.categories {
+                self.device.write_at(codes, 0, &categories[first * n_categories..end * n_categories])?;
+            }
+            batch.executable.run(1)?;
+            for ((output, all), width) in batch.outputs.iter().zip(&mut all).zip(&self.widths) {
+                let values: Vec<f32> = self.device.read(output)?;
+                all.extend_from_slice(&values[..(end - first) * width]);
+            }
+            first = end;
+        }
+        Ok(all)
+    }
+
+    /// The rows it takes.
+    pub fn inputs(&self) -> &PredictorInputs {
+        &self.inputs
+    }
+
+    /// Columns of each output.
+    pub fn n_outputs(&self) -> &[usize] {
+        &self.widths
+    }
+
+    /// The size for the next of `n_rows` rows: the largest that is at least half filled.
+    fn batch_for(&self, n_rows: usize) -> &Mutex<CompiledBatch> {
+        let at = BATCH_ROWS.iter().rposition(|&size| size <= n_rows.saturating_mul(2)).unwrap_or(0);
+        &self.batches[at]
+    }
+
+    /// How many rows there are.
+    fn check(&self, features: &[f32], categories: &[u32]) -> Result<usize, Error> {
+        let (n_cols, n_categories) = (self.inputs.n_cols, self.inputs.categories.len());
+        let refused = |arg, expected: String, found: usize| {
+            Err(Error::Tensor(brisk_nn::Error::Shape { op: "predict", arg, expected, found: vec![found] }))
+        };
+        let n_rows = features.len().checked_div(n_cols).unwrap_or(categories.len() / n_categories.max(1));
+        if features.len() != n_rows * n_cols {
+            return refused("features", format!("a multiple of {n_cols}, the number of columns"), features.len());
+        }
+        if categories.len() != n_rows * n_categories {
+            let expected = format!("[{n_rows}, {n_categories}], a code for each categorical column of {n_rows} rows");
+            return refused("categories", expected, categories.len());
+        }
+        for (row, codes) in categories.chunks_exact(n_categories.max(1)).enumerate() {
+            let beyond = codes.iter().zip(&self.inputs.categories).position(|(&code, column)| code as usize >= column.n_codes);
+            if let Some(column) = beyond {
+                let n_codes = self.inputs.categories[column].n_codes;
+                return Err(Error::CategoryCode { set: "predicted", row, column, found: codes[column], n_codes });
+            }
+        }
+        Ok(n_rows)
+    }
+}
+
+impl CompiledBatch {
+    #[track_caller]
+    fn record(
+        precision: Precision,
+        device: &Device,
+        params: &Parameters,
+        inputs: &PredictorInputs,
+        n_rows: usize,
+        outputs: &impl Fn(&Bound, &Tensor, Option<&Tensor>) -> Vec<Tensor>,
+    ) -> Result<Self, Error> {
+        let (n_cols, n_categories) = (inputs.n_cols, inputs.categories.len());
+        let graph = Graph::inference("predict");
+        let _caller = graph.enter_from_caller();
+        let x = Persistent::new("x", DType::F32, n_rows * n_cols);
+        let categories = (n_categories > 0).then(|| Persistent::new("categories", DType::U32, n_rows * n_categories));
+        let codes = categories.as_ref().map(|codes| graph.tensor(codes, &[n_rows, n_categories]));
+        let bound = params.bind(&graph);
+        let features = graph.tensor(&x, &[n_rows, n_cols]);
+        let tensors = graph.autocast(precision, || outputs(&bound, &features, codes.as_ref()));
+        graph.check()?;
+        if tensors.is_empty() {
+            let (found, expected) = ("no outputs".to_owned(), "at least one tensor");
+            return Err(Error::Tensor(brisk_nn::Error::Refused { op: "predict", found, expected }));
+        }
+        let state = Graph::state_buffer();
+        let mut stored = Vec::with_capacity(tensors.len());
+        for tensor in tensors {
+            if tensor.shape().first() != Some(&n_rows) {
+                let (expected, found) = (format!("[{n_rows}, …], a result for each row"), tensor.shape().to_vec());
+                return Err(Error::Tensor(brisk_nn::Error::Shape { op: "predict", arg: "output", expected, found }));
+            }
+            let output = Persistent::new("output", DType::F32, tensor.n_elements());
+            graph.store(&tensor.cast(DType::F32), &state, &output);
+            stored.push(output);
+        }
+        let executable = graph.compile(device)?;
+        device.write(&state, &[0_u32; STATE_LEN])?;
+        // Rows beyond a short batch are computed, too: they start as zeros.
+        device.write(&x, &vec![0.0_f32; x.len()])?;
+        if let Some(categories) = &categories {
+            device.write(categories, &vec![0_u32; categories.len()])?;
+        }
+        Ok(Self { n_rows, x, categories, outputs: stored, executable })
+    }
+}

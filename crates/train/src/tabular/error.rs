@@ -1,0 +1,148 @@
+use std::path::PathBuf;
+
+use super::TargetKind;
+
+/// What can be wrong with a table's columns, its target, or the folder of a model.
+#[non_exhaustive]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum TabularError {
+    /// Columns that a model needs are not among those of the rows.
+    #[error("the rows have no column {}, which the model needs; they have {}", list(names), list(found))]
+    MissingColumns {
+        /// The columns that are missing.
+        names: Vec<String>,
+        /// The columns of the rows.
+        found: Vec<String>,
+    },
+    /// A column is of another kind than when the model was trained.
+    #[error("column `{column}` has {found}, the model was trained with {expected} there; convert the column")]
+    ColumnKind {
+        /// The column.
+        column: String,
+        /// What it has.
+        found: &'static str,
+        /// What it had in training.
+        expected: &'static str,
+    },
+    /// The columns and the rows do not belong together.
+    #[error("{n_names} {what} are named, the rows have {found}; name the columns of these rows")]
+    ColumnNames {
+        /// Numbers or categories.
+        what: &'static str,
+        /// How many are named.
+        n_names: usize,
+        /// How many the rows have.
+        found: usize,
+    },
+    /// No training row has a value in this column.
+    #[error("column `{column}` has no value in any of {n_rows} training rows; drop it")]
+    AllMissing {
+        /// The column.
+        column: String,
+        /// How many rows there are.
+        n_rows: usize,
+    },
+    /// A value is infinite.
+    #[error("row {row}, column `{column}`: found an infinite value, expected a finite number or none; replace it")]
+    Infinite {
+        /// The row, from 0.
+        row: usize,
+        /// The column.
+        column: String,
+    },
+    /// A categorical column has more values than an embedding is useful for.
+    #[error(
+        "column `{column}` has {n_values} different values in {n_rows} training rows, at most {limit} can be categories; drop it if it identifies rows"
+    )]
+    TooManyValues {
+        /// The column.
+        column: String,
+        /// How many different values it has.
+        n_values: usize,
+        /// How many rows there are.
+        n_rows: usize,
+        /// The most values of a column.
+        limit: usize,
+    },
+    /// Nothing says what the codes of categories stand for.
+    #[error("{path}: the table has {n_categories} categorical columns without dictionaries; import it with brisk-table")]
+    NoDictionaries {
+        /// The table.
+        path: PathBuf,
+        /// Categorical columns.
+        n_categories: usize,
+    },
+    /// All labels are the same.
+    #[error(
+        "target `{target}`: {n_rows} rows all have the label {label}, expected at least two different ones; choose another target"
+    )]
+    OneLabel {
+        /// The target.
+        target: String,
+        /// The label.
+        label: String,
+        /// How many rows there are.
+        n_rows: usize,
+    },
+    /// The labels do not suit the kind of target that was asked for.
+    #[error("target `{target}`: found {found}, expected {} for a target of kind {kind}; choose another kind", kind.expected())]
+    TargetKind {
+        /// The target.
+        target: String,
+        /// The kind.
+        kind: TargetKind,
+        /// What the labels are.
+        found: String,
+    },
+    /// A folder is not that of a model, or one of its files is missing.
+    #[error("{path}: not found; the folder of a model has `model.json` and `parameters.safetensors`")]
+    NoModel {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A model was written in another format.
+    #[error(
+        "{path}: the model has format {found}, this version of brisk reads format {expected}; train it again or use the version that wrote it ({version})"
+    )]
+    ModelFormat {
+        /// The file.
+        path: PathBuf,
+        /// The format in the file.
+        found: String,
+        /// The format of this version.
+        expected: u64,
+        /// The version of brisk that wrote the file.
+        version: String,
+    },
+    /// The description of a model is damaged.
+    #[error("{path}: {problem}; train the model again or restore the file")]
+    ModelFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The parameters are not those that were written with the description.
+    #[error(
+        "{path}: the parameters have checksum {found:08x}, model.json expects {expected:08x}; the two files are of different models"
+    )]
+    OtherParameters {
+        /// The file of the parameters.
+        path: PathBuf,
+        /// Its checksum.
+        found: u32,
+        /// The checksum in the description.
+        expected: u32,
+    },
+}
+
+/// Up to eight names.
+fn list(names: &[String]) -> String {
+    const SHOWN: usize = 8;
+    let shown = names.iter().take(SHOWN).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    match names.len() {
+        0 => "none".to_owned(),
+        n if n > SHOWN => format!("{shown} and {} more", n - SHOWN),
+        _ => shown,
+    }
+}

@@ -1,0 +1,169 @@
+//! The parts of a model as JSON.
+
+use std::path::Path;
+
+use brisk_table::Dictionary;
+use serde_json::{Value, json};
+
+use super::preprocessing::dictionary;
+use super::{ColumnScale, Network, NumberColumn, Preprocessing, Scaling, TabularError, Target};
+use crate::Error;
+
+pub(super) fn network_json(network: &Network) -> Value {
+    match network {
+        Network::Mlp { hidden } => json!({ "kind": "mlp", "hidden": hidden }),
+        Network::ResidualMlp { width, hidden, n_blocks } => {
+            json!({ "kind": "resnet", "width": width, "hidden": hidden, "blocks": n_blocks })
+        }
+    }
+}
+
+pub(super) fn target_json(target: &Target) -> Value {
+    match target {
+        Target::Classes { name, classes, labels } => {
+            json!({ "kind": "classes", "name": name, "classes": classes, "labels": labels })
+        }
+        Target::Number { name, mean, std } => json!({ "kind": "number", "name": name, "mean": mean, "std": std }),
+    }
+}
+
+pub(super) fn preprocessing_json(preprocessing: &Preprocessing) -> Value {
+    let number = |column: &NumberColumn| {
+        let scale = match &column.scale {
+            ColumnScale::Standard { mean, std } => json!({ "mean": mean, "std": std }),
+            ColumnScale::Quantile { quantiles } => json!({ "quantiles": quantiles }),
+        };
+        json!({ "name": column.name, "mean": column.mean, "has_indicator": column.has_indicator, "scale": scale })
+    };
+    let category = |column: &Dictionary| json!({ "name": column.name(), "values": column.values() });
+    json!({
+        "scaling": preprocessing.scaling.name(),
+        "numbers": preprocessing.numbers.iter().map(number).collect::<Vec<_>>(),
+        "categories": preprocessing.categories.iter().map(category).collect::<Vec<_>>(),
+    })
+}
+
+/// A value within a file, and where it is.
+#[derive(Debug, Clone)]
+pub(super) struct Part<'a> {
+    path: &'a Path,
+    place: String,
+    value: &'a Value,
+}
+
+impl<'a> Part<'a> {
+    /// The whole file.
+    pub(super) fn new(path: &'a Path, value: &'a Value) -> Self {
+        Self { path, place: String::new(), value }
+    }
+
+    pub(super) fn get(&self, key: &str) -> Result<Self, Error> {
+        let place = if self.place.is_empty() { key.to_owned() } else { format!("{}.{key}", self.place) };
+        match self.value.get(key) {
+            Some(value) => Ok(Self { path: self.path, place, value }),
+            None => Err(TabularError::ModelFile { path: self.path.to_owned(), problem: format!("`{place}` is missing") }.into()),
+        }
+    }
+
+    pub(super) fn list(&self) -> Result<Vec<Self>, Error> {
+        let list = self.value.as_array().ok_or_else(|| self.refused("an array"))?;
+        let part = |(i, value)| Self { path: self.path, place: format!("{}[{i}]", self.place), value };
+        Ok(list.iter().enumerate().map(part).collect())
+    }
+
+    pub(super) fn text(&self) -> Result<&'a str, Error> {
+        self.value.as_str().ok_or_else(|| self.refused("a string"))
+    }
+
+    pub(super) fn number(&self) -> Result<f64, Error> {
+        self.value.as_f64().ok_or_else(|| self.refused("a number"))
+    }
+
+    pub(super) fn count(&self) -> Result<usize, Error> {
+        self.value.as_u64().and_then(|count| usize::try_from(count).ok()).ok_or_else(|| self.refused("a whole number"))
+    }
+
+    pub(super) fn network(&self) -> Result<Network, Error> {
+        let size = |key: &str| match self.get(key)?.count()? {
+            size @ 0..=MAX_SIZE => Ok(size),
+            _ => Err(self.get(key)?.refused("a size of at most 2^20")),
+        };
+        match self.get("kind")?.text()? {
+            "mlp" => {
+                let hidden = self.get("hidden")?.list()?.iter().map(Part::count).collect::<Result<Vec<_>, _>>()?;
+                if hidden.iter().any(|size| !(1..=MAX_SIZE).contains(size)) {
+                    return Err(self.get("hidden")?.refused("sizes from 1 to 2^20"));
+                }
+                Ok(Network::Mlp { hidden })
+            }
+            "resnet" => Ok(Network::ResidualMlp { width: size("width")?, hidden: size("hidden")?, n_blocks: size("blocks")? }),
+            _ => Err(self.get("kind")?.refused("`mlp` or `resnet`")),
+        }
+    }
+
+    pub(super) fn target(&self) -> Result<Target, Error> {
+        let name = self.get("name")?.text()?.to_owned();
+        match self.get("kind")?.text()? {
+            "classes" => {
+                let (classes, labels) = (self.get("classes")?.strings()?, self.get("labels")?.floats()?);
+                if classes.len() != labels.len() || classes.len() < 2 {
+                    return Err(self.get("classes")?.refused("two or more classes, and a label for each"));
+                }
+                Ok(Target::Classes { name, classes, labels })
+            }
+            "number" => Ok(Target::Number { name, mean: self.get("mean")?.float()?, std: self.get("std")?.float()? }),
+            _ => Err(self.get("kind")?.refused("`classes` or `number`")),
+        }
+    }
+
+    pub(super) fn preprocessing(&self) -> Result<Preprocessing, Error> {
+        let scaling = match self.get("scaling")?.text()? {
+            "standard" => Scaling::Standard,
+            "quantile" => Scaling::Quantile,
+            _ => return Err(self.get("scaling")?.refused("`standard` or `quantile`")),
+        };
+        let numbers = self.get("numbers")?.list()?.iter().map(Part::number_column).collect::<Result<_, _>>()?;
+        let category = |column: Part<'_>| dictionary(column.get("name")?.text()?, column.get("values")?.strings()?);
+        let categories = self.get("categories")?.list()?.into_iter().map(category).collect::<Result<_, Error>>()?;
+        Ok(Preprocessing { scaling, numbers, categories })
+    }
+
+    fn number_column(&self) -> Result<NumberColumn, Error> {
+        let scale = self.get("scale")?;
+        let scale = if scale.value.get("quantiles").is_some() {
+            let quantiles = scale.get("quantiles")?;
+            let values = quantiles.floats()?;
+            if values.len() < 2 || !values.is_sorted() {
+                return Err(quantiles.refused("two or more numbers in ascending order"));
+            }
+            ColumnScale::Quantile { quantiles: values }
+        } else {
+            ColumnScale::Standard { mean: scale.get("mean")?.float()?, std: scale.get("std")?.float()? }
+        };
+        let has_indicator = self.get("has_indicator")?;
+        let has_indicator = has_indicator.value.as_bool().ok_or_else(|| has_indicator.refused("`true` or `false`"))?;
+        let name = self.get("name")?.text()?.to_owned();
+        Ok(NumberColumn { name, mean: self.get("mean")?.float()?, has_indicator, scale })
+    }
+
+    /// Every f32 is written exactly.
+    fn float(&self) -> Result<f32, Error> {
+        Ok(self.number()? as f32)
+    }
+
+    fn floats(&self) -> Result<Vec<f32>, Error> {
+        self.list()?.iter().map(Part::float).collect()
+    }
+
+    fn strings(&self) -> Result<Vec<String>, Error> {
+        self.list()?.iter().map(|part| part.text().map(str::to_owned)).collect()
+    }
+
+    fn refused(&self, expected: &str) -> Error {
+        let problem = format!("`{}` is not {expected}", self.place);
+        TabularError::ModelFile { path: self.path.to_owned(), problem }.into()
+    }
+}
+
+/// The largest size of a layer in a file.
+const MAX_SIZE: usize = 1 << 20;

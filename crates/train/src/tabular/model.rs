@@ -1,0 +1,268 @@
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use brisk_loader::RowSource;
+use brisk_nn::Module;
+use brisk_nn::tensor::program::Device;
+use serde_json::{Value, json};
+
+use super::json::{Part, network_json, preprocessing_json, target_json};
+use super::{Columns, Network, Predictions, Preprocessed, Preprocessing, TabularError, Target};
+use crate::atomic_file::write_atomically;
+use crate::feed::FeedElement;
+use crate::training::measured;
+use crate::{Error, Model, Predictor, Scores, Standardisation, Task};
+
+/// A network for a table, with everything that rows need to be predicted by it: how columns are preprocessed, the target, and the network's sizes.
+///
+/// # Examples
+/// See [the module](super).
+#[derive(Debug)]
+pub struct TabularModel {
+    preprocessing: Preprocessing,
+    target: Target,
+    network: Network,
+    model: Model<Box<dyn Module>>,
+    scores: Vec<(String, f64)>,
+}
+
+/// The version of the format of `model.json`.
+const FORMAT: u64 = 1;
+
+const DESCRIPTION: &str = "model.json";
+const PARAMETERS: &str = "parameters.safetensors";
+
+impl TabularModel {
+    /// A network that has not been trained, with initial values drawn by `seed`.
+    pub fn new(seed: u64, preprocessing: Preprocessing, target: Target, network: Network) -> Self {
+        let (n_inputs, n_outputs) = (preprocessing.feature_names().len(), target.task().n_outputs());
+        let embeddings = preprocessing.embeddings();
+        let mut model = Model::new(seed, |params| network.build(params, n_inputs, &embeddings, n_outputs));
+        // Columns are scaled by the preprocessing.
+        model.set_standardisation(Standardisation::none(n_inputs));
+        Self { preprocessing, target, network, model, scores: Vec::new() }
+    }
+
+    /// `rows` with the features, categories and labels that the network takes.
+    ///
+    /// # Errors
+    /// As [`Preprocessing::over`].
+    pub fn rows<S: RowSource<Feature: FeedElement>>(&self, columns: &Columns, rows: S) -> Result<Preprocessed<S>, Error> {
+        Ok(self.preprocessing.over(columns, rows)?.with_target(&self.target))
+    }
+
+    /// The metrics of the task on `rows`, which are [preprocessed](Self::rows), in the units of the target.
+    ///
+    /// # Errors
+    /// As [`Model::evaluate`].
+    pub fn evaluate<S: RowSource<Feature = f32>>(&self, rows: &S) -> Result<Scores, Error> {
+        let labels = self.task().labels().read("test", rows)?;
+        self.scores_of(self.model.predict(rows)?, labels)
+    }
+
+    /// The metrics of the same constant prediction for each of `rows`: the shares of the classes among the labels `of_train`, or their mean.
+    ///
+    /// # Errors
+    /// As [`evaluate`](Self::evaluate).
+    pub fn evaluate_constant<S, T>(&self, of_train: &T, rows: &S) -> Result<Scores, Error>
+    where
+        S: RowSource<Feature = f32>,
+        T: RowSource<Feature = f32>,
+    {
+        let task = self.task();
+        let (train, labels) = (task.labels().read("train", of_train)?, task.labels().read("test", rows)?);
+        let share = |class: usize| {
+            let n = train.iter().filter(|&&label| label as usize == class).count();
+            (n.max(1) as f64 / train.len() as f64).ln() as f32
+        };
+        let outputs: Vec<f32> = match self.target.classes().len() {
+            0 => vec![(train.iter().map(|&label| f64::from(label)).sum::<f64>() / train.len() as f64) as f32],
+            2 => vec![share(1) - share(0)],
+            n_classes => (0..n_classes).map(share).collect(),
+        };
+        self.scores_of(outputs.repeat(labels.len()), labels)
+    }
+
+    fn scores_of(&self, mut outputs: Vec<f32>, mut labels: Vec<f32>) -> Result<Scores, Error> {
+        if self.target.classes().is_empty() {
+            self.target.restore(&mut outputs);
+            self.target.restore(&mut labels);
+        }
+        let mut scores = Scores { values: Vec::new(), others: Vec::new() };
+        for mut metric in self.task().metrics() {
+            let value = measured(metric.as_mut(), &outputs, &labels)?;
+            if let Some(value) = value.number() {
+                scores.values.push((metric.name().to_owned(), value));
+            }
+        }
+        Ok(scores)
+    }
+
+    /// A predictor for rows with the columns of the training table.
+    ///
+    /// # Errors
+    /// As [`Predictor::new`].
+    pub fn predictor(&self, device: &Device) -> Result<TabularPredictor, Error> {
+        let predictor = Predictor::new(device, &self.model, self.preprocessing.feature_names().len())?;
+        Ok(TabularPredictor { predictor, preprocessing: self.preprocessing.clone(), target: self.target.clone() })
+    }
+
+    /// The task of the target.
+    pub fn task(&self) -> Box<dyn Task> {
+        self.target.task()
+    }
+
+    /// How columns become features.
+    pub fn preprocessing(&self) -> &Preprocessing {
+        &self.preprocessing
+    }
+
+    /// What is predicted.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// The sizes of the network.
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// The network with its parameters.
+    pub fn model(&self) -> &Model<Box<dyn Module>> {
+        &self.model
+    }
+
+    /// The same, to be trained.
+    pub fn model_mut(&mut self) -> &mut Model<Box<dyn Module>> {
+        &mut self.model
+    }
+
+    /// Scores that are kept with the model, by name.
+    pub fn scores(&self) -> &[(String, f64)] {
+        &self.scores
+    }
+
+    /// Sets the scores that are kept with the model.
+    pub fn set_scores(&mut self, scores: Vec<(String, f64)>) {
+        self.scores = scores;
+    }
+
+    /// Writes the model to a folder, which is created: `parameters.safetensors`, and `model.json` with everything else. A model that is
+    /// there is replaced; if that is interrupted, [`load`](Self::load) returns an error instead of a mixture of the two.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the folder cannot be created; [`Error::Write`].
+    pub fn save(&self, folder: impl AsRef<Path>) -> Result<(), Error> {
+        let folder = folder.as_ref();
+        fs::create_dir_all(folder).map_err(|source| Error::Io { path: folder.to_owned(), action: "create", source })?;
+        let parameters = folder.join(PARAMETERS);
+        self.model.save(&parameters)?;
+        let scores: Vec<Value> = self.scores.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect();
+        let description = json!({
+            "format": FORMAT,
+            "brisk_version": env!("CARGO_PKG_VERSION"),
+            "parameters_crc32": crc32_of(&parameters)?,
+            "network": network_json(&self.network),
+            "target": target_json(&self.target),
+            "preprocessing": preprocessing_json(&self.preprocessing),
+            "scores": scores,
+        });
+        let text = format!("{description:#}\n");
+        write_atomically(&folder.join(DESCRIPTION), |file| file.write_all(text.as_bytes()))
+    }
+
+    /// Reads a model from its folder.
+    ///
+    /// # Errors
+    /// [`TabularError::NoModel`] if a file is missing; [`TabularError::ModelFormat`] for another version of the format;
+    /// [`TabularError::ModelFile`], [`TabularError::OtherParameters`], [`Error::Damaged`] for files that are damaged or do not belong together;
+    /// [`Error::Io`].
+    pub fn load(folder: impl AsRef<Path>) -> Result<Self, Error> {
+        let [path, parameters] = [DESCRIPTION, PARAMETERS].map(|name| folder.as_ref().join(name));
+        for path in [&path, &parameters] {
+            if !path.is_file() {
+                return Err(TabularError::NoModel { path: path.clone() }.into());
+            }
+        }
+        let text = fs::read(&path).map_err(|source| Error::Io { path: path.clone(), action: "read", source })?;
+        let damaged =
+            |error: serde_json::Error| TabularError::ModelFile { path: path.clone(), problem: format!("is not JSON: {error}") };
+        let value: Value = serde_json::from_slice(&text).map_err(damaged)?;
+        let description = Part::new(&path, &value);
+        if value["format"] != json!(FORMAT) {
+            let version = value["brisk_version"].as_str().unwrap_or("unknown").to_owned();
+            let found = match &value["format"] {
+                Value::Null => "unknown".to_owned(),
+                format => format.to_string(),
+            };
+            return Err(TabularError::ModelFormat { path, found, expected: FORMAT, version }.into());
+        }
+        let expected = description.get("parameters_crc32")?.count()? as u32;
+        let found = crc32_of(&parameters)?;
+        if found != expected {
+            return Err(TabularError::OtherParameters { path: parameters, found, expected }.into());
+        }
+        let network = description.get("network")?.network()?;
+        let target = description.get("target")?.target()?;
+        let preprocessing = description.get("preprocessing")?.preprocessing()?;
+        let score = |score: Part<'_>| Ok((score.get("name")?.text()?.to_owned(), score.get("value")?.number()?));
+        let scores = description.get("scores")?.list()?.into_iter().map(score).collect::<Result<_, Error>>()?;
+        let (n_inputs, n_outputs) = (preprocessing.feature_names().len(), target.task().n_outputs());
+        let embeddings = preprocessing.embeddings();
+        let model = Model::load(&parameters, |params| network.build(params, n_inputs, &embeddings, n_outputs))?;
+        Ok(Self { preprocessing, target, network, model, scores })
+    }
+}
+
+fn crc32_of(path: &Path) -> Result<u32, Error> {
+    let bytes = fs::read(path).map_err(|source| Error::Io { path: path.to_owned(), action: "read", source })?;
+    Ok(crc32fast::hash(&bytes))
+}
+
+/// Predicts the target of rows: [`TabularModel::predictor`]. `Send` and `Sync`.
+#[derive(Debug)]
+pub struct TabularPredictor {
+    predictor: Predictor,
+    preprocessing: Preprocessing,
+    target: Target,
+}
+
+/// Rows that are gathered at a time.
+const CHUNK_ROWS: usize = 4096;
+
+impl TabularPredictor {
+    /// The predictions for all of `rows`, whose columns are `columns`. Labels are not looked at.
+    ///
+    /// # Errors
+    /// As [`Preprocessing::over`]; [`TabularError::Infinite`]; [`Error::Rows`] if the source fails; [`Error::Tensor`] if the device does.
+    pub fn predict<S: RowSource<Feature: FeedElement>>(&self, columns: &Columns, rows: &S) -> Result<Predictions, Error> {
+        let rows = self.preprocessing.over(columns, rows)?;
+        let (n_rows, n_cols, n_categories) = (rows.n_rows(), rows.n_cols(), rows.n_categories());
+        let failed = |error: S::Error| Error::Rows { set: "predicted", reason: error.to_string() };
+        let mut outputs = Vec::new();
+        for first in (0..n_rows).step_by(CHUNK_ROWS) {
+            let ids: Vec<u32> = (first..n_rows.min(first + CHUNK_ROWS)).map(|row| row as u32).collect();
+            let (mut x, mut y) = (vec![0.0; ids.len() * n_cols], vec![0.0; ids.len()]);
+            let mut codes = vec![0; ids.len() * n_categories];
+            rows.gather(&ids, &mut x, &mut y).map_err(failed)?;
+            rows.gather_categories(&ids, &mut codes).map_err(failed)?;
+            if let Some(at) = x.iter().position(|x| !x.is_finite()) {
+                let (row, column) = (first + at / n_cols, self.preprocessing.feature_names().swap_remove(at % n_cols));
+                return Err(TabularError::Infinite { row, column }.into());
+            }
+            outputs.extend(self.predictor.predict(&x, &codes)?);
+        }
+        Ok(Predictions::new(&self.target, outputs))
+    }
+
+    /// The columns that rows must have.
+    pub fn columns(&self) -> Columns {
+        self.preprocessing.columns()
+    }
+
+    /// What is predicted.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+}

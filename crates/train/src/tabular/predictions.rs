@@ -1,0 +1,76 @@
+use super::Target;
+
+/// What a [`TabularPredictor`](super::TabularPredictor) returns for rows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Predictions {
+    target: Target,
+    n_rows: usize,
+    /// Class numbers, or numbers.
+    numbers: Vec<f32>,
+    /// `[n_rows, n_classes]`; empty for numbers.
+    probabilities: Vec<f32>,
+}
+
+impl Predictions {
+    /// From what a model returned for each row: logits, or standardised numbers.
+    pub(super) fn new(target: &Target, mut outputs: Vec<f32>) -> Self {
+        let (numbers, probabilities) = match target.classes().len() {
+            0 => {
+                target.restore(&mut outputs);
+                (outputs, Vec::new())
+            }
+            2 => {
+                // Both computed from the logit, so that neither loses digits when it is close to 0.
+                let sigmoid = |logit: f32| 1.0 / (1.0 + (-logit).exp());
+                let probabilities = outputs.iter().flat_map(|&logit| [sigmoid(-logit), sigmoid(logit)]).collect();
+                (outputs.iter().map(|&logit| f32::from(logit > 0.0)).collect(), probabilities)
+            }
+            n_classes => {
+                outputs.chunks_exact_mut(n_classes).for_each(softmax);
+                (outputs.chunks_exact(n_classes).map(|row| largest(row) as f32).collect(), outputs)
+            }
+        };
+        Self { target: target.clone(), n_rows: numbers.len(), numbers, probabilities }
+    }
+
+    /// How many rows there are.
+    pub fn n_rows(&self) -> usize {
+        self.n_rows
+    }
+
+    /// The predicted number of each row, in the units of the target; for classes the number of the most probable one, from 0.
+    pub fn numbers(&self) -> &[f32] {
+        &self.numbers
+    }
+
+    /// The probability of each class, `[n_rows, n_classes]`, row-major; empty if the target is a number.
+    pub fn probabilities(&self) -> &[f32] {
+        &self.probabilities
+    }
+
+    /// The names of the classes; none if the target is a number.
+    pub fn classes(&self) -> &[String] {
+        self.target.classes()
+    }
+
+    /// The name of the most probable class of a row; `None` if the target is a number.
+    ///
+    /// # Panics
+    /// If there are not as many rows.
+    pub fn class(&self, row: usize) -> Option<&str> {
+        let number = self.numbers[row];
+        self.classes().get(number as usize).map(String::as_str)
+    }
+}
+
+/// The first of the largest numbers.
+fn largest(row: &[f32]) -> usize {
+    (1..row.len()).fold(0, |best, at| if row[at] > row[best] { at } else { best })
+}
+
+fn softmax(row: &mut [f32]) {
+    let max = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    row.iter_mut().for_each(|x| *x = (*x - max).exp());
+    let sum: f32 = row.iter().sum();
+    row.iter_mut().for_each(|x| *x /= sum);
+}

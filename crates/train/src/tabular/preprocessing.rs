@@ -1,0 +1,219 @@
+use brisk_loader::RowSource;
+use brisk_nn::CategoricalColumn;
+use brisk_table::Dictionary;
+
+use super::{ColumnScale, Columns, Preprocessed, Scaling, TabularError};
+use crate::Error;
+use crate::feed::FeedElement;
+use crate::feed::inspect::{for_each_chunk, source_row};
+
+/// How the columns of a table become the input of a network, learned from training rows: numbers are scaled, missing ones become the mean of their
+/// column, and a column of 0 and 1 says where that was; categories get the codes of an embedding, 0 for values that are missing or did not
+/// occur in training.
+///
+/// # Examples
+/// ```
+/// use brisk_loader::{RowSource, Rows};
+/// use brisk_table::Dictionary;
+/// use brisk_train::tabular::{Columns, Preprocessing, Scaling};
+///
+/// let rows = Rows::new(vec![1.0, 3.0, f32::NAN, 2.0], vec![0.0; 4], 1)?.with_categories(vec![1, 2, 1, 0], 1)?;
+/// let columns = Columns { categories: vec![Dictionary::new("sex", ["f", "m"])?], ..Columns::numbers(["age"]) };
+/// let preprocessing = Preprocessing::fit(&columns, &rows, Scaling::Standard)?;
+/// assert_eq!(preprocessing.feature_names(), ["age", "age_missing"]);
+///
+/// // The same columns in another table, whose codes stand for other values.
+/// let others = Rows::new(vec![2.0, f32::NAN], vec![0.0; 2], 1)?.with_categories(vec![1, 2], 1)?;
+/// let columns = Columns { categories: vec![Dictionary::new("sex", ["m", "other"])?], ..Columns::numbers(["age"]) };
+/// let features = preprocessing.over(&columns, &others)?;
+/// let (mut x, mut y, mut codes) = ([0.0; 4], [0.0; 2], [9; 2]);
+/// features.gather(&[0, 1], &mut x, &mut y)?;
+/// features.gather_categories(&[0, 1], &mut codes)?;
+/// assert_eq!((x, codes), ([0.0, 0.0, 0.0, 1.0], [2, 0]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Preprocessing {
+    pub(super) scaling: Scaling,
+    pub(super) numbers: Vec<NumberColumn>,
+    pub(super) categories: Vec<Dictionary>,
+}
+
+/// A column of numbers, as the training rows had it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NumberColumn {
+    /// Its name.
+    pub name: String,
+    /// What a missing value becomes before it is scaled: the mean.
+    pub mean: f32,
+    /// Whether values were missing in training. Then a column of 0 and 1 follows all columns of numbers.
+    pub has_indicator: bool,
+    /// How it is scaled.
+    pub scale: ColumnScale,
+}
+
+/// The most values of a categorical column.
+const MAX_VALUES: usize = 10_000;
+
+/// The most rows whose values are sorted for quantiles.
+const MAX_SORTED_ROWS: usize = 200_000;
+
+impl Preprocessing {
+    /// Learns it from training rows, whose columns are `columns`.
+    ///
+    /// Of more than 200,000 rows, evenly spaced ones are used for quantiles.
+    ///
+    /// # Errors
+    /// [`Error::EmptySet`]; [`TabularError::ColumnNames`] if the rows do not have these columns; [`TabularError::AllMissing`],
+    /// [`TabularError::Infinite`], [`TabularError::TooManyValues`] for columns that cannot be used; [`Error::Rows`] if the source fails.
+    pub fn fit<S: RowSource<Feature: FeedElement>>(columns: &Columns, rows: &S, scaling: Scaling) -> Result<Self, Error> {
+        check_columns(columns, rows)?;
+        let (n_rows, n_cols, n_categories) = (rows.n_rows(), rows.n_cols(), rows.n_categories());
+        if n_rows == 0 || n_rows >= u32::MAX as usize {
+            return Err(Error::EmptySet { set: "train", n_rows, n_cols });
+        }
+        let mut moments = vec![Moments::default(); n_cols];
+        let mut sorted = vec![Vec::new(); if scaling == Scaling::Quantile { n_cols } else { 0 }];
+        let stride = n_rows.div_ceil(MAX_SORTED_ROWS);
+        let mut seen: Vec<Vec<bool>> = columns.categories.iter().map(|column| vec![false; column.n_codes()]).collect();
+        let mut infinite = None;
+        for_each_chunk("train", rows, |read| {
+            for (row, values) in (read.first..).zip(read.features.chunks_exact(n_cols.max(1))) {
+                for (col, &value) in values.iter().enumerate() {
+                    let value: f32 = value.into();
+                    if value.is_infinite() {
+                        infinite = infinite.or(Some((row, col)));
+                    }
+                    moments[col].add(value);
+                    if let Some(sorted) = sorted.get_mut(col).filter(|_| row % stride == 0 && !value.is_nan()) {
+                        sorted.push(value);
+                    }
+                }
+            }
+            for codes in read.categories.chunks_exact(n_categories.max(1)) {
+                for (seen, &code) in seen.iter_mut().zip(codes) {
+                    if let Some(seen) = seen.get_mut(code as usize) {
+                        *seen = true;
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        if let Some((row, col)) = infinite {
+            return Err(TabularError::Infinite { row: source_row(rows, row), column: columns.numbers[col].clone() }.into());
+        }
+        let all_missing = |column: &str| TabularError::AllMissing { column: column.to_owned(), n_rows };
+        let mut sorted = sorted.into_iter();
+        let number = |(name, moments): (&String, Moments)| {
+            let values = sorted.next();
+            if moments.count == 0 || values.as_ref().is_some_and(Vec::is_empty) {
+                return Err(all_missing(name));
+            }
+            let std = (moments.squares / moments.count as f64).sqrt();
+            let scale = values.map_or_else(|| ColumnScale::standard(moments.mean, std), ColumnScale::quantile);
+            let has_indicator = (moments.count as usize) < n_rows;
+            Ok(NumberColumn { name: name.clone(), mean: moments.mean as f32, has_indicator, scale })
+        };
+        let numbers = columns.numbers.iter().zip(moments).map(number).collect::<Result<_, _>>()?;
+        let category = |(column, seen): (&Dictionary, Vec<bool>)| {
+            let values = column.values().iter().zip(&seen[1..]).filter(|(_, seen)| **seen).map(|(value, _)| value.clone());
+            let values: Vec<String> = values.collect();
+            match values.len() {
+                0 => Err(all_missing(column.name()).into()),
+                n_values if n_values > MAX_VALUES => {
+                    let column = column.name().to_owned();
+                    Err(TabularError::TooManyValues { column, n_values, n_rows, limit: MAX_VALUES }.into())
+                }
+                _ => dictionary(column.name(), values),
+            }
+        };
+        let categories = columns.categories.iter().zip(seen).map(category).collect::<Result<_, Error>>()?;
+        Ok(Self { scaling, numbers, categories })
+    }
+
+    /// The features and categories of `rows`, whose columns are `columns`. Columns are found by name: their order may be another, and those that
+    /// were not there in training are left out.
+    ///
+    /// Infinite numbers remain infinite where columns are standardised.
+    ///
+    /// # Errors
+    /// [`TabularError::MissingColumns`], [`TabularError::ColumnKind`], [`TabularError::ColumnNames`].
+    pub fn over<S: RowSource<Feature: FeedElement>>(&self, columns: &Columns, rows: S) -> Result<Preprocessed<S>, Error> {
+        check_columns(columns, &rows)?;
+        Preprocessed::new(self, columns, rows)
+    }
+
+    /// How numbers are scaled.
+    pub fn scaling(&self) -> Scaling {
+        self.scaling
+    }
+
+    /// The columns of numbers.
+    pub fn numbers(&self) -> &[NumberColumn] {
+        &self.numbers
+    }
+
+    /// The categorical columns, with the values that occurred in training.
+    pub fn categories(&self) -> &[Dictionary] {
+        &self.categories
+    }
+
+    /// The columns that rows must have.
+    pub fn columns(&self) -> Columns {
+        let numbers = self.numbers.iter().map(|column| column.name.clone()).collect();
+        Columns { numbers, categories: self.categories.clone() }
+    }
+
+    /// The names of the features, in order: those of the numbers, then `NAME_missing` for each that was missing in training. A table of categories
+    /// only has one feature, `zero`, which is always 0.
+    pub fn feature_names(&self) -> Vec<String> {
+        let numbers = self.numbers.iter().map(|column| column.name.clone());
+        let indicators = self.numbers.iter().filter(|column| column.has_indicator);
+        let mut names: Vec<String> = numbers.chain(indicators.map(|column| format!("{}_missing", column.name))).collect();
+        if names.is_empty() {
+            names.push("zero".to_owned());
+        }
+        names
+    }
+
+    /// The sizes of embeddings for the categorical columns.
+    pub fn embeddings(&self) -> Vec<CategoricalColumn> {
+        self.categories.iter().map(|column| CategoricalColumn::of(column.n_codes())).collect()
+    }
+}
+
+pub(super) fn dictionary(name: &str, values: Vec<String>) -> Result<Dictionary, Error> {
+    Dictionary::new(name, values).map_err(|error| Error::Rows { set: "train", reason: error.to_string() })
+}
+
+fn check_columns<S: RowSource>(columns: &Columns, rows: &S) -> Result<(), Error> {
+    let counts = [
+        ("columns of numbers", columns.numbers.len(), rows.n_cols()),
+        ("categorical columns", columns.categories.len(), rows.n_categories()),
+    ];
+    match counts.into_iter().find(|(_, n_names, found)| n_names != found) {
+        Some((what, n_names, found)) => Err(TabularError::ColumnNames { what, n_names, found }.into()),
+        None => Ok(()),
+    }
+}
+
+/// Mean and sum of squared deviations of the values that are not missing, by Welford's update.
+#[derive(Debug, Clone, Copy, Default)]
+struct Moments {
+    count: u64,
+    mean: f64,
+    squares: f64,
+}
+
+impl Moments {
+    fn add(&mut self, value: f32) {
+        if value.is_nan() {
+            return;
+        }
+        let value = f64::from(value);
+        self.count += 1;
+        let off = value - self.mean;
+        self.mean += off / self.count as f64;
+        self.squares += off * (value - self.mean);
+    }
+}

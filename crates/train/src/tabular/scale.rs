@@ -1,0 +1,110 @@
+use super::normal::normal_quantile;
+
+/// How columns of numbers are scaled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Scaling {
+    /// To mean 0 and standard deviation 1, as scikit-learn's `StandardScaler`.
+    #[default]
+    Standard,
+    /// To a standard normal distribution by ranks, as scikit-learn's `QuantileTransformer(output_distribution="normal")`; outliers and long tails
+    /// then have little weight.
+    Quantile,
+}
+
+impl Scaling {
+    /// The word for it: `standard` or `quantile`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Standard => "standard",
+            Self::Quantile => "quantile",
+        }
+    }
+}
+
+/// How one column is scaled.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ColumnScale {
+    /// `(x - mean) / std`; a column that never changes is only centred.
+    Standard {
+        /// The mean of the training rows.
+        mean: f32,
+        /// Their standard deviation, of the population.
+        std: f32,
+    },
+    /// The quantile of the normal distribution at the rank of a value.
+    Quantile {
+        /// Values of the training rows at ranks that are evenly spaced from the smallest to the largest, in order.
+        quantiles: Vec<f32>,
+    },
+}
+
+/// The most quantiles of a column.
+const MAX_QUANTILES: usize = 1000;
+
+/// Ranks closer to 0 or 1 than this are moved to it, so that the result is finite: scikit-learn's threshold.
+const RANK_MARGIN: f64 = 1e-7;
+
+impl ColumnScale {
+    /// By mean and standard deviation.
+    pub(super) fn standard(mean: f64, std: f64) -> Self {
+        let std = std as f32;
+        Self::Standard { mean: mean as f32, std: if std > 0.0 && (1.0 / std).is_finite() { std } else { 1.0 } }
+    }
+
+    /// By the ranks of `values`, of which there is at least one. One quantile for 30 values, at least 10 and at most 1000.
+    pub(super) fn quantile(mut values: Vec<f32>) -> Self {
+        values.sort_unstable_by(f32::total_cmp);
+        let n_quantiles = (values.len() / 30).clamp(10, MAX_QUANTILES);
+        let quantile = |i: usize| {
+            let at = i as f64 / (n_quantiles - 1) as f64 * (values.len() - 1) as f64;
+            let (below, share) = (at.floor() as usize, at.fract() as f32);
+            let above = values[(below + 1).min(values.len() - 1)];
+            if share == 0.0 { values[below] } else { values[below] * (1.0 - share) + above * share }
+        };
+        Self::Quantile { quantiles: (0..n_quantiles).map(quantile).collect() }
+    }
+
+    /// The scaled value.
+    pub fn apply(&self, x: f32) -> f32 {
+        match self {
+            Self::Standard { mean, std } => (x - mean) / std,
+            Self::Quantile { quantiles } => {
+                let rank = rank(quantiles, x).clamp(RANK_MARGIN, 1.0 - RANK_MARGIN);
+                normal_quantile(rank) as f32
+            }
+        }
+    }
+}
+
+/// The rank of `x` among quantiles, from 0 to 1: linear between two of them, the middle of all that it equals.
+fn rank(quantiles: &[f32], x: f32) -> f64 {
+    let (below, not_above) = (quantiles.partition_point(|&q| q < x), quantiles.partition_point(|&q| q <= x));
+    let last = (quantiles.len() - 1) as f64;
+    if below < not_above {
+        // Of a value that all of them equal nothing is known.
+        return (below + not_above - 1) as f64 / 2.0 / last;
+    }
+    if below == 0 {
+        return 0.0;
+    }
+    if below == quantiles.len() {
+        return 1.0;
+    }
+    let (left, right) = (f64::from(quantiles[below - 1]), f64::from(quantiles[below]));
+    (below as f64 - 1.0 + (f64::from(x) - left) / (right - left)) / last
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ColumnScale;
+
+    #[test]
+    fn ranks_become_normal_quantiles() {
+        let scale = ColumnScale::quantile((0..=1000).map(|i| (i as f32 / 100.0).exp()).collect());
+        for (x, z) in [(5.0_f32.exp(), 0.0), (9.75_f32.exp(), 1.96), (0.5_f32.exp(), -1.645), (0.0, -5.199), (1e30, 5.199)] {
+            assert!((scale.apply(x) - z).abs() < 0.06, "{x}: {}", scale.apply(x));
+        }
+        assert_eq!(ColumnScale::quantile(vec![3.0]).apply(3.0), 0.0, "a constant column is centred");
+        assert_eq!(ColumnScale::standard(3.0, 0.0).apply(5.0), 2.0, "a constant column is only centred");
+    }
+}

@@ -1,0 +1,189 @@
+use std::fmt;
+
+use brisk_loader::RowSource;
+
+use super::TabularError;
+use crate::feed::FeedElement;
+use crate::{Binary, Classification, Error, Labels, Regression, Task};
+
+/// What is predicted: one of several classes, or a number.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Target {
+    /// A class; of two, the second is the one whose probability is learned.
+    Classes {
+        /// The column.
+        name: String,
+        /// The names of the classes.
+        classes: Vec<String>,
+        /// The label of each class in the rows, ascending.
+        labels: Vec<f32>,
+    },
+    /// A number, standardised for training.
+    Number {
+        /// The column.
+        name: String,
+        /// The mean of the training rows.
+        mean: f32,
+        /// Their standard deviation.
+        std: f32,
+    },
+}
+
+/// The kind of a [`Target`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TargetKind {
+    /// One of two classes.
+    Binary,
+    /// One of several classes.
+    Classes,
+    /// A number: regression.
+    Number,
+}
+
+impl TargetKind {
+    pub(super) fn expected(self) -> &'static str {
+        match self {
+            Self::Binary => "two different labels",
+            Self::Classes => "the names of classes, or whole numbers",
+            Self::Number => "numbers",
+        }
+    }
+}
+
+impl fmt::Display for TargetKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Binary => "binary",
+            Self::Classes => "classes",
+            Self::Number => "number",
+        })
+    }
+}
+
+/// Whole numbers with at most as many different values are taken for classes, unless a kind is given.
+const MAX_GUESSED_CLASSES: usize = 20;
+
+impl Target {
+    /// The target in the labels of `rows`, which [`fitted_to`](Self::fitted_to) then fits to the training rows. `class_names` are the names of the
+    /// classes that labels are numbers of, none if they are numbers as such.
+    ///
+    /// Unless `kind` is given, labels are classes if they have names, if there are two different ones, or if they are whole numbers of which at most
+    /// 20 are different; else they are numbers to predict.
+    ///
+    /// # Errors
+    /// [`Error::NonFiniteLabel`]; [`TabularError::OneLabel`]; [`TabularError::TargetKind`] if the labels are not of the `kind`; [`Error::Rows`].
+    pub fn detect<S: RowSource<Feature: FeedElement>>(
+        name: &str,
+        class_names: &[String],
+        kind: Option<TargetKind>,
+        rows: &S,
+    ) -> Result<Self, Error> {
+        let mut labels = Labels::Numbers.read("all", rows)?;
+        let n_rows = labels.len();
+        if n_rows == 0 {
+            return Err(Error::EmptySet { set: "all", n_rows, n_cols: rows.n_cols() });
+        }
+        labels.sort_unstable_by(f32::total_cmp);
+        // 0 and -0 are one label.
+        labels.dedup();
+        let target = || name.to_owned();
+        let class_name = |label: f32| class_names.get(label as usize).cloned().unwrap_or_else(|| label.to_string());
+        if let [label] = labels[..] {
+            return Err(TabularError::OneLabel { target: target(), label: class_name(label), n_rows }.into());
+        }
+        let are_whole = labels.iter().all(|label| label.fract() == 0.0);
+        let kind = kind.unwrap_or(match (class_names, labels.len()) {
+            ([_, ..], _) | (_, 2) => TargetKind::Classes,
+            (_, 3..=MAX_GUESSED_CLASSES) if are_whole => TargetKind::Classes,
+            _ => TargetKind::Number,
+        });
+        let refused = |found: String| Err(TabularError::TargetKind { target: target(), kind, found }.into());
+        match kind {
+            TargetKind::Number if !class_names.is_empty() => refused(format!("{} classes with names", class_names.len())),
+            TargetKind::Number => Ok(Self::Number { name: target(), mean: 0.0, std: 1.0 }),
+            TargetKind::Binary if labels.len() != 2 => refused(format!("{} different labels", labels.len())),
+            TargetKind::Classes if !are_whole && labels.len() > 2 => refused("numbers with fractions".to_owned()),
+            TargetKind::Binary | TargetKind::Classes => {
+                let classes = labels.iter().map(|&label| class_name(label)).collect();
+                Ok(Self::Classes { name: target(), classes, labels })
+            }
+        }
+    }
+
+    /// A number to predict, standardised by `rows`.
+    ///
+    /// # Errors
+    /// As [`fitted_to`](Self::fitted_to).
+    pub fn numbers<S: RowSource<Feature: FeedElement>>(name: &str, set: &'static str, rows: &S) -> Result<Self, Error> {
+        Self::Number { name: name.to_owned(), mean: 0.0, std: 1.0 }.fitted_to(set, rows)
+    }
+
+    /// The same target, whose numbers are standardised by `rows`. Classes are not changed.
+    ///
+    /// # Errors
+    /// [`Error::NonFiniteLabel`]; [`TabularError::OneLabel`] if all numbers are the same; [`Error::Rows`].
+    pub fn fitted_to<S: RowSource<Feature: FeedElement>>(self, set: &'static str, rows: &S) -> Result<Self, Error> {
+        let Self::Number { name, .. } = self else { return Ok(self) };
+        let labels = Labels::Numbers.read(set, rows)?;
+        let n = labels.len() as f64;
+        let mean = labels.iter().map(|&label| f64::from(label)).sum::<f64>() / n;
+        let variance = labels.iter().map(|&label| (f64::from(label) - mean).powi(2)).sum::<f64>() / n;
+        let std = variance.sqrt() as f32;
+        if !(std > 0.0 && (1.0 / std).is_finite()) {
+            let label = labels.first().map_or_else(String::new, f32::to_string);
+            return Err(TabularError::OneLabel { target: name, label, n_rows: labels.len() }.into());
+        }
+        Ok(Self::Number { name, mean: mean as f32, std })
+    }
+
+    /// The column.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Classes { name, .. } | Self::Number { name, .. } => name,
+        }
+    }
+
+    /// The kind of target.
+    pub fn kind(&self) -> TargetKind {
+        match self {
+            Self::Classes { classes, .. } if classes.len() == 2 => TargetKind::Binary,
+            Self::Classes { .. } => TargetKind::Classes,
+            Self::Number { .. } => TargetKind::Number,
+        }
+    }
+
+    /// The names of the classes; none for a number.
+    pub fn classes(&self) -> &[String] {
+        match self {
+            Self::Classes { classes, .. } => classes,
+            Self::Number { .. } => &[],
+        }
+    }
+
+    /// The task that a model is trained for: [`Binary`] for two classes, [`Classification`], or [`Regression`] by the squared error.
+    pub fn task(&self) -> Box<dyn Task> {
+        match self {
+            Self::Classes { classes, .. } if classes.len() == 2 => Box::new(Binary::new()),
+            Self::Classes { classes, .. } => Box::new(Classification::of(classes.len())),
+            Self::Number { .. } => Box::new(Regression::mse()),
+        }
+    }
+
+    /// The label that the [task](Self::task) takes: the number of a class, or a standardised number. NaN, which no task takes, for a label that is
+    /// none of the classes.
+    pub fn label(&self, label: f32) -> f32 {
+        match self {
+            Self::Classes { labels, .. } => {
+                labels.iter().position(|&other| other == label).map_or(f32::NAN, |class| class as f32)
+            }
+            Self::Number { mean, std, .. } => (label - mean) / std,
+        }
+    }
+
+    /// What a model returned in the units of the labels: numbers are no longer standardised, logits stay as they are.
+    pub fn restore(&self, outputs: &mut [f32]) {
+        if let Self::Number { mean, std, .. } = self {
+            outputs.iter_mut().for_each(|output| *output = *output * std + mean);
+        }
+    }
+}
