@@ -39,11 +39,14 @@ mod launch_sbatch;
 mod memory;
 mod mixed_precision;
 mod precision;
+mod predictor;
 mod refusals;
 mod replicas;
 mod shared_device_cli;
 #[cfg(unix)]
 mod signals_cli;
 mod step_logs;
+mod tabular;
+mod tabular_cli;
 mod trainer;
 mod zero;

@@ -17,13 +17,15 @@ pub(crate) fn check_usage_error(output: &Output, args: &[&str], words: &[&str]) 
     }
 }
 
-const EXAMPLES: [&str; 10] = [
+const EXAMPLES: [&str; 12] = [
     "higgs",
     "data_parallel",
     "shared_device",
     "amp_report",
     "import",
     "inspect",
+    "tabular",
+    "predict",
     "own_kernel",
     "own_op",
     "own_loss",

@@ -1,0 +1,89 @@
+//! Predictions for the rows of a table, from a model folder that the example `tabular` has written.
+//!
+//! `cargo run --release --example predict -- MODEL_FOLDER DATA --out FILE`
+
+mod options;
+mod output;
+#[cfg(feature = "all-formats")]
+mod parquet;
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::{Result, ensure};
+use brisk_examples::tabular::{OpenTable, import, is_table, open_table};
+use brisk_examples::{check_files_differ, check_output, command_line, print, write_json};
+use brisk_table::{ColumnOptions, LabelKind, Schema, TableWriter, printable};
+use brisk_train::tabular::{Columns, TabularModel};
+use brisk_train::{StopFlag, closing_table, rows_per_second, seconds, thousands};
+use serde_json::json;
+
+use options::Options;
+use output::Output;
+
+fn main() -> ExitCode {
+    command_line::run(run)
+}
+
+fn run(options: Options) -> Result<ExitCode> {
+    let output = check(&options)?;
+    let started = Instant::now();
+    let stop = StopFlag::on_signals()?;
+    let device = options.device.builder().open()?;
+    let model = TabularModel::load(&options.model)?;
+    let predictor = model.predictor(&device)?;
+    let opened = open(&options, &predictor.columns(), &stop)?;
+    let computing = Instant::now();
+    let predictions = predictor.predict(&Columns::of(&opened.table)?, &opened.table)?;
+    let rows_per_s = predictions.n_rows() as f64 / computing.elapsed().as_secs_f64();
+    let name = model.target().name();
+    output.write(&options.out, name, &predictions)?;
+    if let Some(path) = &options.json {
+        let results = json!({
+            "device": device.info().to_string(), "executor": device.info().kind.executor(), "rows": predictions.n_rows(),
+            "target": name, "task": model.target().kind().to_string(), "classes": model.target().classes(),
+            "rows_per_s": rows_per_s, "seconds": started.elapsed().as_secs_f64(), "out": options.out.to_string_lossy(),
+        });
+        write_json(path, &results)?;
+    }
+    print::result(closing_table(&[
+        ("target", printable(name).to_string()),
+        ("rows", thousands(predictions.n_rows() as u64)),
+        ("predicting", format!("{} rows/s", rows_per_second(rows_per_s))),
+        ("time", seconds(started.elapsed().as_secs_f64())),
+        ("predictions", printable(&options.out).to_string()),
+    ]))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Checks what can be checked before any rows are read.
+fn check(options: &Options) -> Result<Output> {
+    let Options { data, out, json, .. } = options;
+    let output = Output::of(out)?;
+    ensure!(data.exists(), "{}: cannot open the table: there is no such file", printable(data));
+    let mut outputs = vec![("--out", out.as_path())];
+    outputs.extend(json.as_deref().map(|json| ("--json", json)));
+    check_files_differ(&outputs, &[("DATA", data), ("MODEL", &options.model)])?;
+    outputs.into_iter().try_for_each(|(option, path)| check_output(option, path))?;
+    Ok(output)
+}
+
+/// The rows, with the columns that the model needs.
+fn open(options: &Options, columns: &Columns, stop: &StopFlag) -> Result<OpenTable> {
+    if is_table(&options.data) {
+        return open_table(&options.data);
+    }
+    let folder = options.out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // The importer takes columns and dictionaries from a table; this one has them, and no rows.
+    let scratch = tempfile::tempdir_in(folder)?;
+    let like = scratch.path().join("columns.safetensors");
+    let categories = columns.categories.iter().map(|column| column.name().to_owned()).collect();
+    let mut writer = TableWriter::create(&like, Schema { categories, ..Schema::named(columns.numbers.clone()) })?;
+    if !columns.categories.is_empty() {
+        writer.set_dictionaries(columns.categories.clone())?;
+    }
+    writer.finish()?;
+    let columns = ColumnOptions { like: Some(like), label_kind: LabelKind::Absent, ..ColumnOptions::default() };
+    import(&options.data, &options.text, columns, folder, stop)
+}

@@ -1,0 +1,29 @@
+use std::path::PathBuf;
+
+use brisk_examples::command_line::DeviceOption;
+use brisk_examples::tabular::TextOptions;
+use clap::Parser;
+
+/// Predicts the target of rows with a model that `tabular` has trained
+#[derive(Debug, Parser)]
+#[command(name = "predict", after_help = EXAMPLES)]
+pub(crate) struct Options {
+    /// Folder of the model
+    pub(crate) model: PathBuf,
+    /// Rows to predict, of any format, with the columns of the training table; others are left out, and a target is not needed
+    pub(crate) data: PathBuf,
+    /// File to write: .csv, .parquet (with the feature all-formats) or a brisk table, .safetensors
+    #[arg(long, value_name = "FILE", help_heading = "Results")]
+    pub(crate) out: PathBuf,
+    /// Write the results to FILE as one JSON object
+    #[arg(long, value_name = "FILE", help_heading = "Results")]
+    pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) text: TextOptions,
+    #[command(flatten)]
+    pub(crate) device: DeviceOption,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  cargo run --release --example predict -- target/tabular/model new_houses.csv --out prices.csv";

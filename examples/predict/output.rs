@@ -1,0 +1,110 @@
+//! Predictions as CSV, Parquet or a brisk table.
+
+use std::fmt::Write as _;
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use brisk_table::{AtomicFile, Schema, TableWriter, printable};
+use brisk_train::tabular::Predictions;
+
+/// The formats of the output, by the name of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Output {
+    Csv,
+    Parquet,
+    Table,
+}
+
+impl Output {
+    /// The format that the name of the file asks for.
+    pub(crate) fn of(path: &Path) -> Result<Self> {
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("csv") => Ok(Self::Csv),
+            Some("safetensors") => Ok(Self::Table),
+            Some("parquet") if cfg!(feature = "all-formats") => Ok(Self::Parquet),
+            Some("parquet") => bail!(
+                "{}: Parquet needs a feature: cargo run --release --features all-formats --example predict",
+                printable(path)
+            ),
+            _ => bail!("{}: --out needs a name that ends in .csv, .parquet or .safetensors", printable(path)),
+        }
+    }
+
+    /// Writes the predictions of the target `name`, as a whole or not at all.
+    pub(crate) fn write(self, path: &Path, name: &str, predictions: &Predictions) -> Result<()> {
+        match self {
+            Self::Csv => write_whole(path, csv(name, predictions).as_bytes()),
+            Self::Table => table(path, name, predictions),
+            #[cfg(feature = "all-formats")]
+            Self::Parquet => write_whole(path, &super::parquet::encode(name, predictions)?),
+            #[cfg(not(feature = "all-formats"))]
+            Self::Parquet => unreachable!("the name of the file was refused"),
+        }
+    }
+}
+
+/// The column of a class's probability.
+pub(crate) fn probability_name(class: &str) -> String {
+    format!("probability_{class}")
+}
+
+fn csv(name: &str, predictions: &Predictions) -> String {
+    let classes = predictions.classes();
+    let header = std::iter::once(name.to_owned()).chain(classes.iter().map(|class| probability_name(class)));
+    let mut text = header.map(|cell| quoted(&cell)).collect::<Vec<_>>().join(",") + "\n";
+    for row in 0..predictions.n_rows() {
+        match predictions.class(row) {
+            Some(class) => text += &quoted(class),
+            None => text += &predictions.numbers()[row].to_string(),
+        }
+        for probability in &predictions.probabilities()[row * classes.len()..][..classes.len()] {
+            write!(text, ",{probability}").expect("a string takes any text");
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// A cell of CSV, in quotes if it needs them.
+fn quoted(cell: &str) -> String {
+    if cell.contains([',', '"', '\n', '\r']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell.to_owned() }
+}
+
+/// Probabilities as features and class numbers as labels; numbers as features and labels.
+fn table(path: &Path, name: &str, predictions: &Predictions) -> Result<()> {
+    let classes = predictions.classes();
+    let label_name = Some(name.to_owned());
+    if classes.is_empty() {
+        let mut writer = TableWriter::create(path, Schema { label_name, ..Schema::named([format!("{name}_predicted")]) })?;
+        writer.push(predictions.numbers(), predictions.numbers())?;
+        writer.finish()?;
+        return Ok(());
+    }
+    let names = classes.iter().map(|class| probability_name(class));
+    let schema = Schema { label_name, label_dtype: brisk_table::DType::U32, ..Schema::named(names) };
+    let mut writer = TableWriter::create(path, schema)?;
+    let labels: Vec<u32> = predictions.numbers().iter().map(|&class| class as u32).collect();
+    writer.push(predictions.probabilities(), &labels)?;
+    writer.set_classes(classes.to_vec())?;
+    writer.finish()?;
+    Ok(())
+}
+
+fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
+    let written = AtomicFile::create(path).and_then(|mut file| {
+        file.write_all(bytes)?;
+        Ok(file.publish()?)
+    });
+    written.with_context(|| format!("{}: cannot write the predictions", printable(path)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn cells_are_quoted_if_needed() {
+        assert_eq!([">50K", "a,b", "say \"hi\""].map(quoted), [">50K", "\"a,b\"", "\"say \"\"hi\"\"\""]);
+    }
+}

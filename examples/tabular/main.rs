@@ -1,0 +1,215 @@
+//! From a table of any format to a trained network: finds the kinds of the columns and of the target, trains, tests, and writes a model folder.
+//!
+//! `cargo run --release --example tabular -- DATA [--target COLUMN]`
+
+mod options;
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::{Result, bail, ensure};
+use brisk_examples::tabular::{OpenTable, column, import_labelled, is_table, open_table};
+use brisk_examples::{check_files_differ, check_folder, check_output, command_line, print, write_json};
+use brisk_loader::{RowSource, Rows, Subset, labels_of, split, stratified_split};
+use brisk_nn::Adam;
+use brisk_nn::tensor::Graph;
+use brisk_nn::tensor::program::kernels::WeightDecay;
+use brisk_table::{ColumnOptions, ColumnRef, RowBatch, Schema, Table, TableWriter, printable};
+use brisk_train::tabular::{Columns, Network, Preprocessing, TabularModel, Target};
+use brisk_train::{EarlyStopping, FeedProbe, Learner, Scores, StopFlag, Trainer, mebibytes, rows_per_second, seconds, thousands};
+use serde_json::{Value, json};
+
+use options::Options;
+
+fn main() -> ExitCode {
+    command_line::run(run)
+}
+
+fn run(options: Options) -> Result<ExitCode> {
+    check(&options)?;
+    let started = Instant::now();
+    let stop = StopFlag::on_signals()?;
+    let device = options.device.builder().open()?;
+    print::note(format_args!("device: {}", device.info()));
+
+    // The table: which columns are numbers, which are categories, and what is to be predicted.
+    std::fs::create_dir_all(&options.out)?;
+    let opened = open(&options, &stop)?;
+    let table = &opened.table;
+    let columns = Columns::of(table)?;
+    let name = table.label_name().unwrap_or("label");
+    let target = Target::detect(name, table.classes(), options.task, table)?;
+    let [train, valid, test] = split_rows(table, &target, options.seed)?;
+    print::note(format_args!(
+        "rows: {} to train on, {} to validate, {} to test",
+        thousands(train.n_rows() as u64),
+        thousands(valid.n_rows() as u64),
+        thousands(test.n_rows() as u64)
+    ));
+
+    // How columns become features, learned from the training rows.
+    let preprocessing = Preprocessing::fit(&columns, &train, options.scaling)?;
+    let target = target.fitted_to("train", &train)?;
+    let with_missing = preprocessing.numbers().iter().filter(|column| column.has_indicator).count();
+    print::note(format_args!(
+        "columns: {} numbers ({with_missing} with missing values), {} categories",
+        preprocessing.numbers().len(),
+        preprocessing.categories().len()
+    ));
+    print::note(format_args!("target: {}, {}", printable(target.name()), described(&target)));
+    let mut model = TabularModel::new(options.seed, preprocessing, target, options.network());
+    let train = model.rows(&columns, &train)?.to_rows("train")?;
+    let valid = model.rows(&columns, &valid)?.to_rows("valid")?;
+    let test = model.rows(&columns, &test)?.to_rows("test")?;
+    if let Some(folder) = &options.save_rows {
+        std::fs::create_dir_all(folder)?;
+        for (name, rows) in [("train", &train), ("valid", &valid), ("test", &test)] {
+            save_rows(&folder.join(format!("{name}.safetensors")), &model, rows)?;
+        }
+    }
+
+    // Training.
+    let task = model.task();
+    let n_parameters = model.model().params().n_trained();
+    print::note(format_args!("parameters: {}", thousands(n_parameters as u64)));
+    let decay = WeightDecay::Decoupled(options.weight_decay as f32);
+    let mut trainer = Trainer::new(&device)
+        .batch_rows(options.batch_rows(train.n_rows()))
+        .max_epochs(options.epochs)
+        .learning_rate(options.lr)
+        .optimizer(move |params| Adam::new(params).weight_decay(decay))
+        .early_stopping(EarlyStopping::default().patience(options.patience))
+        .precision(options.precision)
+        .seed(options.seed)
+        .stop_on(&stop)
+        .progress();
+    let (planned_peak_bytes, loader_rows_per_s) = {
+        let params = model.model().params();
+        let optimizer = Adam::new(params);
+        let training = trainer.prepare(Learner::new(model.model().module(), params, &optimizer), &*task, &train, &valid)?;
+        training.warnings().iter().for_each(|warning| print::note(format_args!("warning: {warning}")));
+        let [step, evaluation] = training.graphs();
+        let probe = FeedProbe::new(&device, training.train_rows(), training.scale())?;
+        (Graph::planned_peak_bytes(&[step, evaluation])?, probe.rows_per_s()?)
+    };
+    let report = trainer.fit(model.model_mut(), &*task, &train, &valid)?;
+
+    // The results.
+    let (scores, trivial) = (model.evaluate(&test)?, model.evaluate_constant(&train, &test)?);
+    model.set_scores(scores.values.iter().map(|(name, value)| (format!("test_{name}"), *value)).collect());
+    model.save(&options.out)?;
+    let elapsed = started.elapsed().as_secs_f64();
+    if let Some(path) = &options.json {
+        let mut results = json!({
+            "device": device.info().to_string(), "executor": device.info().kind.executor(), "seed": options.seed,
+            "rows": table.n_rows(), "epochs": report.n_epochs, "best_epoch": report.best_epoch, "seconds": elapsed,
+            "train_seconds": report.train_seconds, "loader_rows_per_s": loader_rows_per_s,
+            "train_rows_per_s": report.train_rows_per_s, "planned_peak_bytes": planned_peak_bytes,
+            "precision": options.precision.to_string(), "simulated": false, "parameters": n_parameters,
+            "target": model.target().name(), "task": model.target().kind().to_string(), "ended": report.ended.to_string(),
+            "model_folder": options.out.to_string_lossy(),
+        });
+        for (prefix, scores) in [("test", &scores), ("trivial", &trivial)] {
+            scores.values.iter().for_each(|(name, value)| results[format!("{prefix}_{name}")] = Value::from(*value));
+        }
+        write_json(path, &results)?;
+    }
+    print::result(score_table(&model, &scores, &trivial))?;
+    print::result(brisk_train::closing_table(&[
+        ("epochs", format!("{} (best: {}); {}", report.n_epochs, report.best_epoch, report.ended)),
+        ("training", format!("{} rows/s", rows_per_second(report.train_rows_per_s))),
+        ("memory", mebibytes(planned_peak_bytes as u64)),
+        ("time", seconds(elapsed)),
+        ("model", printable(&options.out).to_string()),
+    ]))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Checks what can be checked before any rows are read.
+fn check(options: &Options) -> Result<()> {
+    ensure!(options.data.exists(), "{}: cannot open the table: there is no such file", printable(&options.data));
+    check_folder("--out", &options.out)?;
+    options.save_rows.as_deref().map_or(Ok(()), |folder| check_folder("--save-rows", folder))?;
+    let Some(json) = options.json.as_deref() else { return Ok(()) };
+    check_files_differ(&[("--json", json)], &[("DATA", &options.data)])?;
+    check_output("--json", json)
+}
+
+fn open(options: &Options, stop: &StopFlag) -> Result<OpenTable> {
+    let Options { data, target, drop, out, text, .. } = options;
+    if !is_table(data) {
+        let label = target.as_deref().map_or(ColumnRef::Last, column);
+        let drop = drop.iter().flatten().map(|word| column(word)).collect();
+        return import_labelled(data, text, ColumnOptions { label, drop, ..ColumnOptions::default() }, out, stop);
+    }
+    let opened = open_table(data)?;
+    let label = opened.table.label_name().unwrap_or("label");
+    if target.as_deref().is_some_and(|target| target != label) {
+        bail!("{}: the label of this table is `{}`; import its source again with another", printable(data), printable(label));
+    }
+    ensure!(drop.is_none(), "{}: --drop leaves out columns of a file that is imported, not of a brisk table", printable(data));
+    ensure!(opened.table.n_rows() > 0, "{}: the table has no rows", printable(data));
+    Ok(opened)
+}
+
+/// 70 % to train on, 10 % to validate, 20 % to test; of each class, if there are classes.
+fn split_rows<'a>(table: &'a Table, target: &Target, seed: u64) -> Result<[Subset<&'a Table>; 3]> {
+    const FRACTIONS: [f64; 3] = [0.7, 0.1, 0.2];
+    let parts = match target {
+        Target::Classes { .. } => stratified_split(table, &labels_of(table)?, seed, FRACTIONS)?,
+        Target::Number { .. } => split(table, seed, FRACTIONS)?,
+    };
+    ensure!(parts.iter().all(|part| part.n_rows() > 0), "{} rows are too few to train, validate and test on", table.n_rows());
+    Ok(parts)
+}
+
+fn described(target: &Target) -> String {
+    match target {
+        Target::Classes { classes, .. } => {
+            const SHOWN: usize = 5;
+            let shown: Vec<_> = classes.iter().take(SHOWN).map(|class| printable(class).to_string()).collect();
+            let more = if classes.len() > SHOWN { ", …" } else { "" };
+            format!("{} classes: {}{more}", classes.len(), shown.join(", "))
+        }
+        Target::Number { mean, std, .. } => format!("a number, mean {mean}, standard deviation {std}"),
+    }
+}
+
+/// The test scores beside those of a constant prediction.
+fn score_table(model: &TabularModel, scores: &Scores, trivial: &Scores) -> String {
+    let constant = if model.target().classes().is_empty() { "mean of the training rows" } else { "shares of the classes" };
+    let network = match model.network() {
+        Network::Mlp { .. } => "mlp",
+        Network::ResidualMlp { .. } => "resnet",
+    };
+    let mut table = format!("{:<12}{network:>14}   {constant}\n", "test");
+    for ((name, value), (_, trivial)) in scores.values.iter().zip(&trivial.values) {
+        table += &format!("{name:<12}{:>14}   {}\n", number(*value), number(*trivial));
+    }
+    table
+}
+
+/// Four decimals, or less for large numbers.
+fn number(value: f64) -> String {
+    if value.abs() >= 1000.0 { format!("{value:.1}") } else { format!("{value:.4}") }
+}
+
+fn save_rows(path: &Path, model: &TabularModel, rows: &Rows) -> Result<()> {
+    let preprocessing = model.preprocessing();
+    let categories = preprocessing.categories().iter().map(|column| column.name().to_owned()).collect();
+    let label_name = Some(model.target().name().to_owned());
+    let mut writer =
+        TableWriter::create(path, Schema { categories, label_name, ..Schema::named(preprocessing.feature_names()) })?;
+    writer.push_batch(RowBatch {
+        features: rows.features(),
+        categories: rows.categories(),
+        labels: rows.labels(),
+        ..RowBatch::default()
+    })?;
+    if rows.n_categories() > 0 {
+        writer.set_dictionaries(preprocessing.categories().to_vec())?;
+    }
+    writer.finish()?;
+    Ok(())
+}
