@@ -31,7 +31,7 @@ impl Case {
         program.push(kernel, &slices)?;
         let executable = device.compile(&program)?;
         for (buffer, words) in buffers.iter().zip(&start) {
-            device.write(buffer, &cast_slice::<_, u8>(words)[..buffer.len_bytes()])?;
+            device.write_bytes(buffer, &cast_slice(words)[..buffer.len_bytes()])?;
         }
         executable.run(1)?;
         let mut case = Self { name, cost, device: device.clone(), executable, buffers, n_runs: 1 };
