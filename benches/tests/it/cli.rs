@@ -98,7 +98,7 @@ fn usage_errors_name_the_valid_values() {
     };
     check(&["no-such-suite"], "unrecognized subcommand 'no-such-suite'");
     check(&["loader", "--only", "speed"], "[possible values: batches, memory, import, open, large, cold]");
-    check(&["kernels", "--only", "batches"], "[possible values: twins, elementwise, conv, replay, families, burn]");
+    check(&["kernels", "--only", "batches"], "[possible values: twins, elementwise, conv, convnet, replay, families, burn]");
     check(&["loader", "--rounds", "0"], "0 is not in 1..=1000000000");
     check(&["loader", "--rows"], "a value is required for '--rows <N>'");
     check(&["higgs", "--mb", "3"], "unexpected argument '--mb'");

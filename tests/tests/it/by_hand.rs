@@ -29,6 +29,7 @@ fn plain_loop(ready: &Ready, scale: &Standardisation, device: &Device, seed: u64
     graph.backward(&loss)?;
     adam.record(&graph, params, &inputs);
     graph.store(&loss, &inputs.state, &losses);
+    graph.hold(&inputs.state); // the host writes it
     let step = graph.compile(device)?;
     params.write_initial(device)?;
 

@@ -245,6 +245,7 @@ fn weights_count_as_so_many_rows() -> Result<(), Error> {
         let loss = logits.bce_with_logits(&batch.labels, &batch.weights, brisk_nn::tensor::Reduction::Mean, 1.0);
         let result = brisk_nn::tensor::Persistent::new("loss", brisk_nn::tensor::DType::F32, 1);
         graph.store(&loss, &state, &result);
+        graph.advance(&state);
         graph.compile(&device)?.run(1)?;
         Ok(f64::from(device.read::<f32>(&result)?[0]))
     };
