@@ -43,7 +43,7 @@ impl Graph {
     /// As [`batch`](Self::batch).
     #[track_caller]
     pub fn batch_part(&self, order: &Persistent, state: &Persistent, part: Range<usize>) -> Batch {
-        self.note_cursor("batch", state);
+        self.note_cursor(state);
         let (first, n) = (part.start, part.len());
         let [rows, weights] = [("rows", DType::U32), ("weights", DType::F32)].map(|(name, dtype)| self.transient(name, dtype, n));
         let weights = match self.try_push(BatchRows { first, n }, &[self.buffer(order), self.buffer(state), rows, weights]) {
@@ -136,7 +136,6 @@ impl Graph {
             let expected = "f32; store `x.cast(DType::F32)`";
             return self.fail(Error::Dtype { op: "store", arg: "x", expected, found: x.dtype() });
         }
-        self.note_cursor("store", state);
         if !x.is_failed() {
             let kernel = StoreRows { n: x.n_elements(), n_cols: 1, n_total: all.len() };
             self.push(kernel, &[x.slice(), self.buffer(state), self.buffer(all)]);
@@ -159,8 +158,7 @@ impl Graph {
     }
 
     /// Says that this graph leaves the batch index in `state` as it is, because another graph or the host advances it: two graphs that take turns on the same
-    /// batch, say. Otherwise a graph that [gathers](Self::batch) batches, or trains and [stores](Self::store) by `state`, and never advances it is refused by
-    /// [`compile`](Self::compile).
+    /// batch, say. Otherwise a graph that [gathers](Self::batch) batches and never advances the index is refused by [`compile`](Self::compile).
     pub fn hold(&self, state: &Persistent) {
         let state = self.buffer(state);
         let mut inner = self.inner_mut();
@@ -168,11 +166,11 @@ impl Graph {
     }
 
     #[track_caller]
-    fn note_cursor(&self, op: &'static str, state: &Persistent) {
+    fn note_cursor(&self, state: &Persistent) {
         let state = self.buffer(state);
         let mut inner = self.inner_mut();
         let place = Place::caller(scope::path(&inner.scopes), inner.outer);
-        inner.cursors.push(Cursor { op, state, place, is_held: false });
+        inner.cursors.push(Cursor { op: "batch", state, place, is_held: false });
     }
 
     /// Ends a step: the batch index and the step count increase by one; a skipped step is counted as such.
