@@ -153,7 +153,7 @@ fn a_run_that_ended_at_its_limit_resumes_as_if_there_had_been_none() -> Result<(
     assert_eq!(short.trainer(&device)?.fit(&mut outputs)?.ended, Ended::MaxSteps);
     let last = Checkpoint::load(folder.last())?;
     let report = setting.ready().trainer(&device)?.resume(&last, &mut quiet())?;
-    assert_eq!(report.history, whole.history[1..], "to the bit");
+    assert_eq!(report.history, whole.history[1..], "bit for bit");
     Ok(())
 }
 

@@ -63,13 +63,13 @@ pub(crate) fn check_same_bits(runs: &[Run]) {
 }
 
 #[track_caller]
-pub(crate) fn check_alike(alone: &Run, run: &Run, tolerance: f64) {
-    for ((loss, auc), (expected_loss, expected_auc)) in history(&run.0).iter().zip(&history(&alone.0)) {
-        assert!((loss - expected_loss).abs() <= tolerance * expected_loss, "loss {loss}, alone {expected_loss}");
-        assert!((auc - expected_auc).abs() <= 20.0 * tolerance, "AUC {auc}, alone {expected_auc}");
+pub(crate) fn check_alike(single: &Run, run: &Run, tolerance: f64) {
+    for ((loss, auc), (expected_loss, expected_auc)) in history(&run.0).iter().zip(&history(&single.0)) {
+        assert!((loss - expected_loss).abs() <= tolerance * expected_loss, "loss {loss}, single {expected_loss}");
+        assert!((auc - expected_auc).abs() <= 20.0 * tolerance, "AUC {auc}, single {expected_auc}");
     }
-    assert_eq!(run.0.history.len(), alone.0.history.len(), "as many epochs");
-    let worst = run.1.iter().zip(&alone.1).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+    assert_eq!(run.0.history.len(), single.0.history.len(), "as many epochs");
+    let worst = run.1.iter().zip(&single.1).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
     assert!(f64::from(worst) <= 50.0 * tolerance, "weights differ by {worst}");
 }
 
@@ -82,11 +82,11 @@ fn check(setting: &Setting, weights: Option<&[f32]>, tolerance: f64) -> Result<(
         }
         ready
     };
-    let alone = ready().fit(&cpu(2))?;
+    let single = ready().fit(&cpu(2))?;
     for n in [1, 2, 3, 4] {
         let runs = replicated(n, CONFIG, || cpu(1), ready)?;
         check_same_bits(&runs);
-        check_alike(&alone, &runs[0], tolerance);
+        check_alike(&single, &runs[0], tolerance);
         assert_eq!(runs, forget_time(replicated(n, CONFIG, || cpu(1), ready)?, &runs), "{n} replicas: a run repeats");
     }
     Ok(())
@@ -132,19 +132,19 @@ fn an_overflow_skips_the_step_of_all() -> Result<(), Error> {
     let setting = Setting { config, ..default };
     let runs = replicated(2, CONFIG, || cpu(1), || setting.ready())?;
     check_same_bits(&runs);
-    let alone = setting.ready().fit(&cpu(2))?;
-    assert_eq!(runs[0].0.scaler, alone.0.scaler, "the scale goes the same way");
-    check_alike(&alone, &runs[0], 2e-3);
+    let single = setting.ready().fit(&cpu(2))?;
+    assert_eq!(runs[0].0.scaler, single.0.scaler, "the scale goes the same way");
+    check_alike(&single, &runs[0], 2e-3);
     Ok(())
 }
 
 #[test]
 fn gradients_travel_in_half_the_bytes() -> Result<(), Error> {
-    let alone = Setting::default().ready().fit(&cpu(2))?;
+    let single = Setting::default().ready().fit(&cpu(2))?;
     for wire in [Wire::Bf16, Wire::F16] {
         let runs = replicated(2, DataParallelConfig { wire, ..CONFIG }, || cpu(1), || Setting::default().ready())?;
         check_same_bits(&runs);
-        check_alike(&alone, &runs[0], 1e-2);
+        check_alike(&single, &runs[0], 1e-2);
     }
     Ok(())
 }
@@ -383,7 +383,7 @@ fn a_run_goes_on_with_another_number_of_replicas() -> Result<(), Error> {
             train,
             valid,
         )?;
-        // Each names the folder, and the first alone writes to it.
+        // Each names the folder, and the first single writes to it.
         let (mut outputs, folder) = into_folder(&root.path().join(replica.rank().to_string()));
         trainer.fit(&mut outputs)?;
         Ok::<_, Error>(folder.last())

@@ -1,4 +1,4 @@
-//! Training loops of one's own.
+//! Training steps that are recorded by hand through `Step`.
 
 use brisk_loader::{Order, Rows};
 use brisk_nn::tensor::{LossReduction, Precision};

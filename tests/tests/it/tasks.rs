@@ -99,7 +99,7 @@ impl Task for Counts {
 }
 
 #[test]
-fn a_task_of_ones_own_is_the_same_on_any_number_of_replicas() -> Result<(), Error> {
+fn a_custom_task_is_the_same_on_any_number_of_replicas() -> Result<(), Error> {
     let [train, valid] = split(rows(640, |[x, y, _]| (2.0 + x + y).round()), 7, [0.8, 0.2]).expect("fractions");
     let run = |zero, n_replicas| {
         let config = DataParallelConfig { zero, ..DataParallelConfig::default() };
@@ -110,14 +110,14 @@ fn a_task_of_ones_own_is_the_same_on_any_number_of_replicas() -> Result<(), Erro
             Ok((report.history, model.predict(&valid)?))
         })
     };
-    let alone = run(ZeroStage::Replicated, 1)?.remove(0);
+    let single = run(ZeroStage::Replicated, 1)?.remove(0);
     for zero in [ZeroStage::Replicated, ZeroStage::Parameters] {
         let both = run(zero, 2)?;
         assert_eq!(both[0], both[1], "the same bits on both");
-        for (found, expected) in both[0].1.iter().zip(&alone.1) {
+        for (found, expected) in both[0].1.iter().zip(&single.1) {
             assert!((found - expected).abs() <= 1e-4, "{zero:?}: {found}, expected {expected}");
         }
-        for (found, expected) in both[0].0.iter().zip(&alone.0) {
+        for (found, expected) in both[0].0.iter().zip(&single.0) {
             for ((name, found), (_, expected)) in found.values.iter().zip(&expected.values) {
                 assert!((found - expected).abs() <= 1e-4, "{name}: {found}, expected {expected}");
             }
