@@ -7,8 +7,8 @@ use brisk_nn::{Kept, Parameters, Schedule};
 use brisk_program::{Device, Selection};
 use brisk_tensor::Precision;
 use brisk_train::{
-    BatchStatistics, Binary, BucketSizes, Checkpoint, CheckpointFiles, DataParallel, DataParallelConfig, Error, Feed, FeedConfig,
-    FitReport, GradientClip, Learner, Scorer, ThreadsConfig, Trainer, TrainerConfig, Wire, ZeroStage, run_threads,
+    BatchStatistics, BucketSizes, Checkpoint, CheckpointFiles, DataParallel, DataParallelConfig, Error, Feed, FeedConfig,
+    FitReport, GradientClip, Scorer, ThreadsConfig, TrainerConfig, Wire, ZeroStage, run_threads,
 };
 
 use crate::gpu::{cpu, gpu};
@@ -34,14 +34,8 @@ pub(crate) fn replicated(
 ) -> Result<Vec<Run>, Error> {
     run_threads(n, &config, |replica| {
         let (device, ready) = (device(), ready().divided(replica)?);
-        let Ready { model, params, adam, train, valid, .. } = &ready;
-        let config = ready.config();
-        let trainer = Trainer::new(&device).config(config).feed(&FeedConfig::default()).replicas(replica).prepare(
-            Learner::new(model, params, adam),
-            &Binary::new(),
-            train,
-            valid,
-        )?;
+        let Ready { params, .. } = &ready;
+        let trainer = ready.on_replica(&device, replica)?;
         let report = trainer.fit(&mut quiet())?;
         Ok((report, weights(&device, params, replica)?))
     })
@@ -65,8 +59,8 @@ pub(crate) fn check_same_bits(runs: &[Run]) {
 #[track_caller]
 pub(crate) fn check_alike(single: &Run, run: &Run, tolerance: f64) {
     for ((loss, auc), (expected_loss, expected_auc)) in history(&run.0).iter().zip(&history(&single.0)) {
-        assert!((loss - expected_loss).abs() <= tolerance * expected_loss, "loss {loss}, single {expected_loss}");
-        assert!((auc - expected_auc).abs() <= 20.0 * tolerance, "AUC {auc}, single {expected_auc}");
+        assert!((loss - expected_loss).abs() <= tolerance * expected_loss, "loss {loss}, on one device {expected_loss}");
+        assert!((auc - expected_auc).abs() <= 20.0 * tolerance, "AUC {auc}, on one device {expected_auc}");
     }
     assert_eq!(run.0.history.len(), single.0.history.len(), "as many epochs");
     let worst = run.1.iter().zip(&single.1).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
@@ -169,14 +163,8 @@ fn whichever_is_asked_to_stop_all_do() -> Result<(), Error> {
     let setting = Setting { config: TrainerConfig { max_epochs: 1000, ..default.config.clone() }, ..default };
     let reports = run_threads(3, &CONFIG, |replica| {
         let ready = setting.ready();
-        let Ready { model, params, adam, train, valid, .. } = &ready;
-        let (device, feed) = (cpu(1), FeedConfig::default());
-        let trainer = Trainer::new(&device).config(ready.config()).feed(&feed).replicas(replica).prepare(
-            Learner::new(model, params, adam),
-            &Binary::new(),
-            train,
-            valid,
-        )?;
+        let device = cpu(1);
+        let trainer = ready.on_replica(&device, replica)?;
         let mut outputs = quiet();
         let stop = outputs.stop.clone();
         if replica.rank() == 1 {
@@ -198,14 +186,8 @@ fn a_replica_that_fails_ends_the_others_with_its_error() {
     let started = Instant::now();
     let error = run_threads(3, &CONFIG, |replica| {
         let ready = Setting::default().ready();
-        let Ready { model, params, adam, train, valid, .. } = &ready;
-        let (device, feed) = (cpu(1), FeedConfig::default());
-        let trainer = Trainer::new(&device).config(ready.config()).feed(&feed).replicas(replica).prepare(
-            Learner::new(model, params, adam),
-            &Binary::new(),
-            train,
-            valid,
-        )?;
+        let device = cpu(1);
+        let trainer = ready.on_replica(&device, replica)?;
         let mut outputs = quiet();
         if replica.rank() == 0 {
             outputs.progress = after_each_epoch(|| panic!("the disk is on fire"));
@@ -222,14 +204,8 @@ fn replicas_that_differ_are_found_before_anything_is_averaged() {
     let differing = |setting: fn(usize) -> Setting| {
         let error = run_threads(2, &CONFIG, |replica| {
             let ready = setting(replica.rank()).ready();
-            let Ready { model, params, adam, train, valid, .. } = &ready;
-            let (device, feed) = (cpu(1), FeedConfig::default());
-            Trainer::new(&device)
-                .config(ready.config())
-                .feed(&feed)
-                .replicas(replica)
-                .prepare(Learner::new(model, params, adam), &Binary::new(), train, valid)
-                .map(|_| ())
+            let device = cpu(1);
+            ready.on_replica(&device, replica).map(|_| ())
         });
         error.expect_err("they differ").to_string()
     };
@@ -288,14 +264,8 @@ fn refused_rows(change: impl Fn(&mut Ready) + Sync) -> String {
         if replica.rank() == 2 {
             change(&mut ready);
         }
-        let Ready { model, params, adam, train, valid, .. } = &ready;
-        let (device, feed) = (cpu(1), FeedConfig::default());
-        Trainer::new(&device)
-            .config(ready.config())
-            .feed(&feed)
-            .replicas(replica)
-            .prepare(Learner::new(model, params, adam), &Binary::new(), train, valid)
-            .map(|_| ())
+        let device = cpu(1);
+        ready.on_replica(&device, replica).map(|_| ())
     });
     error.expect_err("the rows differ").to_string()
 }
@@ -333,14 +303,9 @@ fn other_test_rows_are_refused_before_training() {
     for n_more in [0, 1] {
         let error = run_threads(2, &CONFIG, |replica| {
             let ready = Setting::default().ready();
-            let Ready { model, params, adam, train, valid, .. } = &ready;
+            let Ready { model, params, .. } = &ready;
             let (device, feed) = (cpu(1), FeedConfig::default());
-            let trainer = Trainer::new(&device).config(ready.config()).feed(&feed).replicas(replica).prepare(
-                Learner::new(model, params, adam),
-                &Binary::new(),
-                train,
-                valid,
-            )?;
+            let trainer = ready.on_replica(&device, replica)?;
             // The same number of other rows, or one more.
             let rank = replica.rank();
             let test = rows(1000 + rank * (1 - n_more), 100 + rank * n_more);
@@ -375,15 +340,9 @@ fn a_run_goes_on_with_another_number_of_replicas() -> Result<(), Error> {
     let root = tempfile::tempdir().expect("a folder for a while");
     let last = run_threads(2, &CONFIG, |replica| {
         let ready = setting(1).ready();
-        let Ready { model, params, adam, train, valid, .. } = &ready;
-        let (device, feed) = (cpu(1), FeedConfig::default());
-        let trainer = Trainer::new(&device).config(ready.config()).feed(&feed).replicas(replica).prepare(
-            Learner::new(model, params, adam),
-            &Binary::new(),
-            train,
-            valid,
-        )?;
-        // Each names the folder, and the first single writes to it.
+        let device = cpu(1);
+        let trainer = ready.on_replica(&device, replica)?;
+        // Each names the folder, and only the first writes to it.
         let (mut outputs, folder) = into_folder(&root.path().join(replica.rank().to_string()));
         trainer.fit(&mut outputs)?;
         Ok::<_, Error>(folder.last())
@@ -392,14 +351,9 @@ fn a_run_goes_on_with_another_number_of_replicas() -> Result<(), Error> {
     let checkpoint = Checkpoint::load(&last[0])?;
     let runs = run_threads(3, &CONFIG, |replica| {
         let ready = setting(3).ready();
-        let Ready { model, params, adam, train, valid, .. } = &ready;
-        let (device, feed) = (cpu(1), FeedConfig::default());
-        let trainer = Trainer::new(&device).config(ready.config()).feed(&feed).replicas(replica).prepare(
-            Learner::new(model, params, adam),
-            &Binary::new(),
-            train,
-            valid,
-        )?;
+        let Ready { params, .. } = &ready;
+        let device = cpu(1);
+        let trainer = ready.on_replica(&device, replica)?;
         let report = trainer.resume(&checkpoint, &mut quiet())?;
         Ok::<_, Error>((report, device.read(params.values())?))
     })?;

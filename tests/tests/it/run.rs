@@ -73,6 +73,13 @@ impl Ready {
         Trainer::new(device).config(config.clone()).prepare(Learner::new(model, params, adam), &Binary::new(), train, valid)
     }
 
+    /// The same as one of several replicas.
+    pub(crate) fn on_replica<'r>(&'r self, device: &Device, replica: &'r DataParallel) -> Result<Training<'r>, Error> {
+        let Self { model, params, adam, train, valid, config } = self;
+        let trainer = Trainer::new(device).config(config.clone()).replicas(replica);
+        trainer.prepare(Learner::new(model, params, adam), &Binary::new(), train, valid)
+    }
+
     /// Fits without leaving anything anywhere; the report and the parameters.
     pub(crate) fn fit(&self, device: &Device) -> Result<(FitReport, Vec<f32>), Error> {
         let report = self.trainer(device)?.fit(&mut quiet())?;

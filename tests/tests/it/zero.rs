@@ -168,14 +168,9 @@ fn each_replica_keeps_its_part_of_the_memory() -> Result<(), Error> {
             let config = DataParallelConfig { buckets, ..divided(zero) };
             let memories = run_threads(n, &config, |replica| {
                 let ready = setting.ready().divided(replica)?;
-                let Ready { model, params, adam, train, valid, .. } = &ready;
-                let (device, feed) = (cpu(1), FeedConfig::default());
-                let trainer = Trainer::new(&device).config(ready.config()).feed(&feed).replicas(replica).prepare(
-                    Learner::new(model, params, adam),
-                    &Binary::new(),
-                    train,
-                    valid,
-                )?;
+                let Ready { params, .. } = &ready;
+                let device = cpu(1);
+                let trainer = ready.on_replica(&device, replica)?;
                 let memory = trainer.memory()?;
                 assert!(device.allocated_bytes() >= memory.state() + memory.transients, "the device has given it");
                 Ok::<_, Error>((memory, params.n_trained()))
@@ -201,14 +196,9 @@ fn leg(n: usize, config: DataParallelConfig, max_epochs: usize, folder: &RunFold
     let from = (max_epochs > 1).then(|| Checkpoint::load(folder.last())).transpose()?;
     run_threads(n, &config, |replica| {
         let ready = setting.ready().divided(replica)?;
-        let Ready { model, params, adam, train, valid, .. } = &ready;
-        let (device, feed) = (cpu(1), FeedConfig::default());
-        let trainer = Trainer::new(&device).config(ready.config()).feed(&feed).replicas(replica).prepare(
-            Learner::new(model, params, adam),
-            &Binary::new(),
-            train,
-            valid,
-        )?;
+        let Ready { params, .. } = &ready;
+        let device = cpu(1);
+        let trainer = ready.on_replica(&device, replica)?;
         // The others need not name a folder.
         let mut outputs = Outputs { folder: (replica.rank() == 0).then(|| folder.clone()), ..quiet() };
         let report = match &from {
@@ -270,14 +260,8 @@ fn a_checkpoint_of_several_files_is_there_when_its_index_is() -> Result<(), Erro
     let setting = deep(two_epochs());
     let folders = run_threads(4, &config, |replica| {
         let ready = setting.ready().divided(replica)?;
-        let Ready { model, params, adam, train, valid, .. } = &ready;
-        let (device, feed) = (cpu(1), FeedConfig::default());
-        let trainer = Trainer::new(&device).config(ready.config()).feed(&feed).replicas(replica).prepare(
-            Learner::new(model, params, adam),
-            &Binary::new(),
-            train,
-            valid,
-        )?;
+        let device = cpu(1);
+        let trainer = ready.on_replica(&device, replica)?;
         // The others know no folder.
         let (mut outputs, folder) = into_folder(&root.path().join(replica.rank().to_string()));
         if replica.rank() > 0 {
@@ -317,14 +301,9 @@ fn what_cannot_be_divided_is_refused() {
     let setting = Setting::default();
     let whole = refusal(divided(ZeroStage::Gradients), |replica| {
         let ready = setting.ready();
-        let (device, feed) = (cpu(1), FeedConfig::default());
-        let Ready { model, params, adam, train, valid, .. } = &ready;
-        Trainer::new(&device)
-            .config(ready.config())
-            .feed(&feed)
-            .replicas(replica)
-            .prepare(Learner::new(model, params, adam), &Binary::new(), train, valid)
-            .map(|_| ())
+        let device = cpu(1);
+        let Ready { params, .. } = &ready;
+        ready.on_replica(&device, replica).map(|_| ())
     });
     assert_eq!(
         whole,
@@ -355,11 +334,10 @@ fn what_cannot_be_divided_is_refused() {
         let ready = setting.ready();
         let sgd = Sgd::new(&ready.params);
         let ready = ready.divided(replica)?;
-        let (device, feed) = (cpu(1), FeedConfig::default());
+        let device = cpu(1);
         let Ready { model, params, train, valid, .. } = &ready;
         Trainer::new(&device)
             .config(ready.config())
-            .feed(&feed)
             .replicas(replica)
             .prepare(Learner::new(model, params, &sgd), &Binary::new(), train, valid)
             .map(|_| ())
