@@ -302,7 +302,6 @@ fn what_cannot_be_divided_is_refused() {
     let whole = refusal(divided(ZeroStage::Gradients), |replica| {
         let ready = setting.ready();
         let device = cpu(1);
-        let Ready { params, .. } = &ready;
         ready.on_replica(&device, replica).map(|_| ())
     });
     assert_eq!(
