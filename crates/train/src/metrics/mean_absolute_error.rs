@@ -1,4 +1,4 @@
-use super::tally::{Tally, Target};
+use super::tally::Tally;
 use super::{Metric, MetricValue, Scored};
 use crate::{Error, Mode};
 
@@ -36,21 +36,10 @@ impl Metric for MeanAbsoluteError {
     }
 
     fn update(&mut self, rows: &Scored<'_>) -> Result<(), Error> {
-        let target = Target::values(self.0.metric(), rows)?;
-        self.0.update(
-            rows,
-            target,
-            || vec![[0.0]; rows.n_labels],
-            |columns, row| {
-                for (([sum], &output), &label) in columns.iter_mut().zip(row.outputs).zip(row.labels) {
-                    *sum += row.weight * (f64::from(output) - f64::from(label)).abs();
-                }
-            },
-        )
+        self.0.add_errors(rows, f64::abs)
     }
 
     fn compute(&self) -> Result<MetricValue, Error> {
-        let (columns, total) = self.0.sums()?;
-        Ok(MetricValue::Number(columns.iter().map(|[sum]| sum / total).sum::<f64>() / columns.len() as f64))
+        self.0.mean_of_labels(|mean| mean).map(MetricValue::Number)
     }
 }

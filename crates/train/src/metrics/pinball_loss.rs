@@ -1,4 +1,4 @@
-use super::tally::{Tally, Target};
+use super::tally::Tally;
 use super::{Metric, MetricError, MetricValue, Scored};
 use crate::{Error, Mode};
 
@@ -8,7 +8,7 @@ use crate::{Error, Mode};
 #[derive(Clone, Debug)]
 pub struct PinballLoss {
     quantile: f64,
-    tally: Tally<[f64; 1]>,
+    tally: Tally<Vec<[f64; 1]>>,
 }
 
 impl PinballLoss {
@@ -38,20 +38,10 @@ impl Metric for PinballLoss {
             let expected = "a number from 0 to 1".to_owned();
             return Err(Error::from(MetricError::Setting { metric, setting: "quantile", found: quantile, expected }));
         }
-        tally.update(
-            rows,
-            Target::values(metric, rows)?,
-            || [0.0],
-            |[sum], row| {
-                let errors = row.outputs.iter().zip(row.labels).map(|(&output, &label)| f64::from(label) - f64::from(output));
-                let loss = |error: f64| if error > 0.0 { quantile * error } else { (quantile - 1.0) * error };
-                *sum += row.weight * errors.map(loss).sum::<f64>() / row.labels.len() as f64;
-            },
-        )
+        tally.add_errors(rows, |error| if error < 0.0 { -quantile * error } else { (1.0 - quantile) * error })
     }
 
     fn compute(&self) -> Result<MetricValue, Error> {
-        let ([sum], total) = self.tally.sums()?;
-        Ok(MetricValue::Number(sum / total))
+        self.tally.mean_of_labels(|mean| mean).map(MetricValue::Number)
     }
 }

@@ -260,3 +260,27 @@ fn row<'a>(metric: &'static str, rows: &Scored<'a>, index: usize, first_row: usi
 fn below(n_classes: usize) -> String {
     format!("a class below {n_classes}")
 }
+
+/// A sum for each label of a row.
+impl Tally<Vec<[f64; 1]>> {
+    /// Adds `loss(prediction - label)` of each label.
+    pub(super) fn add_errors(&mut self, rows: &Scored<'_>, loss: impl Fn(f64) -> f64 + Sync) -> Result<(), Error> {
+        let target = Target::values(self.metric, rows)?;
+        self.update(
+            rows,
+            target,
+            || vec![[0.0]; rows.n_labels],
+            |columns, row| {
+                for (([sum], &output), &label) in columns.iter_mut().zip(row.outputs).zip(row.labels) {
+                    *sum += row.weight * loss(f64::from(output) - f64::from(label));
+                }
+            },
+        )
+    }
+
+    /// The mean over the labels of `of` the mean over the rows.
+    pub(super) fn mean_of_labels(&self, of: impl Fn(f64) -> f64) -> Result<f64, Error> {
+        let (columns, total) = self.sums()?;
+        Ok(columns.iter().map(|[sum]| of(sum / total)).sum::<f64>() / columns.len() as f64)
+    }
+}
