@@ -1,5 +1,6 @@
 //! A training step: batch, forward, loss, backward, exchange between replicas, optimizer, recorded once and replayed for each batch.
 
+use std::cell::Cell;
 use std::ops::ControlFlow;
 
 use brisk_nn::tensor::program::kernels::STATE_LEN;
@@ -207,6 +208,8 @@ pub struct Step<'a> {
     schedules: Vec<Schedule>,
     accumulate: usize,
     n_epochs: usize,
+    /// Steps that had been skipped when the epoch started.
+    skipped_before: Cell<u32>,
 }
 
 /// A [`Step`] that is being set up.
@@ -247,7 +250,7 @@ impl<'a> Step<'a> {
     /// Trains on every batch of an epoch, from 0, which determines the order of rows and the learning rates.
     ///
     /// # Errors
-    /// [`Error::NonFiniteLoss`] names the batch; [`Error::Tensor`] if the device fails; [`Error::Stream`] if the source of streamed rows does.
+    /// [`Error::NonFiniteLoss`] names the batch, unless its step was skipped, or the last if none of the epoch is finite; [`Error::Tensor`] if the device fails; [`Error::Stream`] if the source of streamed rows does.
     pub fn run_epoch(&self, epoch: usize) -> Result<EpochLoss, Error> {
         let mut losses = Self::run_epoch_in_turn(&[self], epoch)?;
         Ok(losses.remove(0))
@@ -285,6 +288,7 @@ impl<'a> Step<'a> {
     }
 
     fn start_epoch(&self, epoch: usize) -> Result<(), Error> {
+        self.skipped_before.set(self.step.scaler.report(&self.device)?.n_skipped);
         let n_batches = self.feed.n_batches();
         let epoch_steps = n_batches.div_ceil(self.accumulate);
         let (first_step, total_steps) = (epoch * epoch_steps, self.n_epochs * epoch_steps);
@@ -298,18 +302,29 @@ impl<'a> Step<'a> {
 
     fn losses(&self, epoch: usize) -> Result<EpochLoss, Error> {
         let losses: Vec<f32> = self.device.read(&self.step.losses)?;
-        let n_skipped = self.step.scaler.report(&self.device)?.n_skipped;
-        if let Some(step) = losses.iter().position(|loss| !loss.is_finite()).filter(|_| n_skipped == 0) {
-            return Err(Error::NonFiniteLoss { epoch: epoch + 1, step: step + 1, loss: losses[step] });
+        let n_skipped = self.step.scaler.report(&self.device)?.n_skipped.wrapping_sub(self.skipped_before.get());
+        let mean = mean_loss(&losses, n_skipped as usize * self.accumulate, epoch)?;
+        if let (true, Some(&loss)) = (mean.is_nan(), losses.last()) {
+            return Err(Error::NonFiniteLoss { epoch: epoch + 1, step: losses.len(), loss });
         }
-        let finite = losses.iter().filter(|loss| loss.is_finite());
-        let mean = finite.clone().map(|&loss| f64::from(loss)).sum::<f64>() / finite.count() as f64;
         Ok(EpochLoss { mean, batches: losses })
     }
 
     /// The recorded step, for [`Graph::planned_peak_bytes`].
     pub fn graph(&self) -> &Graph {
         &self.step.graph
+    }
+}
+
+/// The mean of an epoch's losses. Losses that are not finite are left out if they may be those of skipped steps; NaN if all are.
+pub(crate) fn mean_loss(losses: &[f32], n_skipped: usize, epoch: usize) -> Result<f64, Error> {
+    let finite = losses.iter().filter(|loss| loss.is_finite());
+    let n_finite = finite.clone().count();
+    match losses.iter().position(|loss| !loss.is_finite()) {
+        Some(step) if losses.len() - n_finite > n_skipped => {
+            Err(Error::NonFiniteLoss { epoch: epoch + 1, step: step + 1, loss: losses[step] })
+        }
+        _ => Ok(finite.map(|&loss| f64::from(loss)).sum::<f64>() / n_finite as f64),
     }
 }
 
@@ -397,6 +412,6 @@ impl<'s, 'a> StepBuilder<'s, 'a> {
             }
             device.write(&inputs.state, &[0_u32; STATE_LEN])?;
         }
-        Ok(Step { device, feed, step, schedules, accumulate: config.accumulate, n_epochs })
+        Ok(Step { device, feed, step, schedules, accumulate: config.accumulate, n_epochs, skipped_before: Cell::new(0) })
     }
 }

@@ -4,6 +4,7 @@ use brisk_nn::ScalerReport;
 
 use super::Training;
 use crate::run_state::RunState;
+use crate::step::mean_loss;
 use crate::{Error, Warning};
 
 /// The losses of the batches of an epoch so far.
@@ -88,17 +89,5 @@ impl EpochLosses {
             scale: self.scaler.scale,
         });
         large.into_iter().chain(none).collect()
-    }
-}
-
-/// The mean of an epoch's losses. Losses that are not finite are left out if they may be those of skipped steps; NaN if all are.
-fn mean_loss(losses: &[f32], n_skipped: usize, epoch: usize) -> Result<f64, Error> {
-    let finite = losses.iter().filter(|loss| loss.is_finite());
-    let n_finite = finite.clone().count();
-    match losses.iter().position(|loss| !loss.is_finite()) {
-        Some(step) if losses.len() - n_finite > n_skipped => {
-            Err(Error::NonFiniteLoss { epoch: epoch + 1, step: step + 1, loss: losses[step] })
-        }
-        _ => Ok(finite.map(|&loss| f64::from(loss)).sum::<f64>() / n_finite as f64),
     }
 }
