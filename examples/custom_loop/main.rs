@@ -1,19 +1,33 @@
 //! A training loop of your own: a generative adversarial network (Goodfellow et al. 2014, arXiv:1406.2661), two models and two optimizers that step in
 //! turn on every batch. The generator learns to turn noise into points of a ring.
 //!
-//! `cargo run --release --example custom_loop`
+//! `cargo run --release --example custom_loop`; `-- --device cpu|gpu|software|NAME|INDEX` picks the device.
 
-#![expect(clippy::print_stdout, reason = "its results")]
+use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
+use brisk_examples::command_line::{self, DeviceOption};
+use brisk_examples::print;
 use brisk_loader::{Order, Rows};
-use brisk_nn::tensor::program::Device;
 use brisk_nn::{Activation, Adam, Bound, Mlp, MlpConfig, Parameters, ParametersBuilder, Philox, Schedule};
 use brisk_train::{BatchTensors, Feed, FeedConfig, Standardisation, Step};
+use clap::Parser;
 
 const N_ROWS: u32 = 8192;
 
-fn main() -> Result<()> {
+/// Trains a generative adversarial network: two models and two optimizers that step in turn
+#[derive(Debug, Parser)]
+#[command(name = "custom_loop")]
+struct Options {
+    #[command(flatten)]
+    device: DeviceOption,
+}
+
+fn main() -> ExitCode {
+    command_line::run(|options| run(&options).map(|()| ExitCode::SUCCESS))
+}
+
+fn run(options: &Options) -> Result<()> {
     // Each row: a point of the ring, and the noise that the generator starts from.
     let row = |i| {
         let random = Philox::new(u64::from(i));
@@ -21,7 +35,7 @@ fn main() -> Result<()> {
         [radius * angle.cos(), radius * angle.sin(), 2.0 * random.uniform(2, 0) - 1.0, 2.0 * random.uniform(3, 0) - 1.0]
     };
     let rows = Rows::new((0..N_ROWS).flat_map(row).collect::<Vec<f32>>(), vec![0.0; N_ROWS as usize], 4)?;
-    let device = Device::best()?;
+    let device = options.device.builder().open()?;
     let feed = Feed::new(&device, "ring", &rows, Order::Shuffled { seed: 7 }, 256, &FeedConfig::default())?;
 
     let (generator, g_params) = network(1, 2);
@@ -44,7 +58,12 @@ fn main() -> Result<()> {
     for epoch in 0..40 {
         let losses = Step::run_epoch_in_turn(&[&d_step, &g_step], epoch)?;
         if epoch % 10 == 9 {
-            println!("epoch {}: discriminator {:.3}, generator {:.3}", epoch + 1, losses[0].mean, losses[1].mean);
+            print::result(format_args!(
+                "epoch {}: discriminator {:.3}, generator {:.3}",
+                epoch + 1,
+                losses[0].mean,
+                losses[1].mean
+            ))?;
         }
     }
     ensure!(g_step.run_epoch(40)?.mean.is_finite(), "the generator diverged");

@@ -2,24 +2,39 @@
 //!
 //! `cargo run --release --example first_network`; `-- TABLE` trains on a table of your own with labels 0 to 25, as `import` makes from EMNIST.
 
-#![expect(clippy::print_stdout, reason = "its results")]
-
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use anyhow::Result;
-use brisk_examples::letters;
+use brisk_examples::command_line::{self, DeviceOption};
+use brisk_examples::{letters, print};
 use brisk_loader::split;
-use brisk_nn::tensor::program::Device;
 use brisk_nn::{Activation, Mlp, MlpConfig, Schedule};
+use brisk_table::Table;
 use brisk_train::{Classification, EarlyStopping, Model, Trainer};
+use clap::Parser;
 
-fn main() -> Result<()> {
-    let path = std::env::args_os().nth(1).map_or("target/letters/letters.safetensors".into(), PathBuf::from);
-    let table = letters::table(&path, 15_600)?;
+/// Trains a network on images of letters, tests it, and saves the model in target/letters
+#[derive(Debug, Parser)]
+#[command(name = "first_network")]
+struct Options {
+    /// Table of images of 28 x 28 pixels with labels from 0 to 25 [default: drawn letters]
+    table: Option<PathBuf>,
+    #[command(flatten)]
+    device: DeviceOption,
+}
+
+fn main() -> ExitCode {
+    command_line::run(|options| run(&options).map(|()| ExitCode::SUCCESS))
+}
+
+fn run(options: &Options) -> Result<()> {
+    let drawn = || letters::table("target/letters/letters.safetensors".as_ref(), 15_600);
+    let table = options.table.as_ref().map_or_else(drawn, |path| Ok(Table::open(path)?))?;
     let [train, valid, test] = split(&table, 7, [0.8, 0.1, 0.1])?;
     let sizes = MlpConfig { n_inputs: 784, hidden: vec![256], n_outputs: 26, activation: Activation::relu() };
     let mut model = Model::new(7, |params| Mlp::new(params, &sizes));
-    let report = Trainer::new(&Device::best()?)
+    let report = Trainer::new(&options.device.builder().open()?)
         .batch_rows(256)
         .max_epochs(20)
         .schedule(Schedule::one_cycle(3e-3))
@@ -27,8 +42,9 @@ fn main() -> Result<()> {
         .progress()
         .report("target/letters/report.html")
         .fit(&mut model, &Classification::of(26), &train, &valid)?;
-    println!("best epoch: {}, {} {:.4}", report.best_epoch, report.watched, report.best_value);
-    println!("test: {}", model.evaluate(&Classification::of(26), &test)?);
+    let scores = model.evaluate(&Classification::of(26), &test)?;
     model.save("target/letters/model.safetensors")?;
-    Ok(())
+    print::result(format_args!("best epoch: {}, {} {:.4}", report.best_epoch, report.watched, report.best_value))?;
+    print::result(format_args!("test: {scores}"))?;
+    print::result("wrote model.safetensors and report.html in target/letters")
 }

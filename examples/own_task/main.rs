@@ -1,16 +1,18 @@
 //! A task of your own: counts, learned by the likelihood of a Poisson distribution and judged by a metric of your own, the mean deviance.
 //!
-//! `cargo run --release --example own_task`
+//! `cargo run --release --example own_task`; `-- --device cpu|gpu|software|NAME|INDEX` picks the device.
 
-#![expect(clippy::print_stdout, reason = "its results")]
+use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
+use brisk_examples::command_line::{self, DeviceOption};
+use brisk_examples::print;
 use brisk_loader::{Rows, split};
-use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::{LossReduction, Tensor};
 use brisk_nn::{Activation, Mlp, MlpConfig, Philox};
 use brisk_train::metrics::{Metric, MetricValue, Scored};
 use brisk_train::{Error, LabelledRows, Labels, Mode, Model, Task, Trainer};
+use clap::Parser;
 
 /// Counts: the model's output is the logarithm of the expected count.
 #[derive(Debug)]
@@ -73,15 +75,31 @@ impl Metric for Deviance {
     }
 }
 
-fn main() -> Result<()> {
+/// Trains a network for a task of its own, counts, with a metric of its own
+#[derive(Debug, Parser)]
+#[command(name = "own_task")]
+struct Options {
+    #[command(flatten)]
+    device: DeviceOption,
+}
+
+fn main() -> ExitCode {
+    command_line::run(|options| run(&options).map(|()| ExitCode::SUCCESS))
+}
+
+fn run(options: &Options) -> Result<()> {
     let [train, valid, test] = split(counts(6000)?, 7, [0.8, 0.1, 0.1])?;
     let sizes = MlpConfig { n_inputs: 3, hidden: vec![32, 32], n_outputs: 1, activation: Activation::silu() };
     let mut model = Model::new(7, |params| Mlp::new(params, &sizes));
     let before = model.evaluate(&Counts, &test)?;
-    Trainer::new(&Device::best()?).batch_rows(64).max_epochs(12).learning_rate(3e-3).fit(&mut model, &Counts, &train, &valid)?;
+    Trainer::new(&options.device.builder().open()?)
+        .batch_rows(64)
+        .max_epochs(12)
+        .learning_rate(3e-3)
+        .fit(&mut model, &Counts, &train, &valid)?;
     let after = model.evaluate(&Counts, &test)?;
-    println!("before: {before}");
-    println!("after:  {after}");
+    print::result(format_args!("before: {before}"))?;
+    print::result(format_args!("after:  {after}"))?;
     // The deviance of the true rates is about 1.1.
     ensure!(after.get("deviance").is_some_and(|deviance| deviance < 1.4), "the network has not learned the rates");
     Ok(())

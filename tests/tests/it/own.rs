@@ -1,14 +1,55 @@
-//! The examples of parts of your own: they run as their headers say.
+//! The examples of parts of your own, and the first one: they run as their headers say.
 
+use std::path::Path;
 use std::process::Command;
 
 use crate::example::built;
 
 /// What the example prints, on the CPU.
 fn printed(name: &'static str) -> String {
-    let output = Command::new(built(name)).args(["--device", "cpu"]).output().expect("the example runs");
+    printed_in(Path::new("."), name)
+}
+
+fn printed_in(folder: &Path, name: &'static str) -> String {
+    let output = Command::new(built(name)).args(["--device", "cpu"]).current_dir(folder).output().expect("the example runs");
     assert!(output.status.success(), "{name}: {output:?}");
     String::from_utf8(output.stdout).expect("results are text")
+}
+
+/// The number that follows `word`.
+fn number_after(printed: &str, word: &str) -> f64 {
+    let (_, rest) = printed.rsplit_once(word).unwrap_or_else(|| panic!("no `{word}` in {printed}"));
+    let number = rest.trim_start().split([' ', ',', '\n']).next().unwrap_or_default();
+    number.parse().unwrap_or_else(|_| panic!("`{number}` after `{word}` in {printed}"))
+}
+
+#[test]
+fn a_first_network() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let printed = printed_in(folder.path(), "first_network");
+    assert!(number_after(&printed, "accuracy") > 0.9, "{printed}");
+    for file in ["letters.safetensors", "model.safetensors", "report.html"] {
+        assert!(folder.path().join("target/letters").join(file).is_file(), "{file} has been written");
+    }
+    // A table that does not exist is not drawn.
+    let missing = Command::new(built("first_network")).arg("no/such.safetensors").output().expect("the example runs");
+    let stderr = String::from_utf8_lossy(&missing.stderr);
+    assert!(missing.status.code() == Some(1) && stderr.contains("no/such.safetensors"), "{stderr}");
+}
+
+#[test]
+fn a_task() {
+    let printed = printed("own_task");
+    let (before, _) = printed.split_once('\n').expect("two lines");
+    assert!(number_after(&printed, "deviance") < 0.2 * number_after(before, "deviance"), "{printed}");
+}
+
+#[test]
+fn a_training_loop() {
+    let printed = printed("custom_loop");
+    // Neither wins: both losses are near those of a coin, 2 ln 2 and ln 2.
+    assert!((number_after(&printed, "discriminator") - 1.386).abs() < 0.1, "{printed}");
+    assert!((number_after(&printed, "generator") - 0.693).abs() < 0.15, "{printed}");
 }
 
 #[test]

@@ -17,7 +17,10 @@ pub(crate) fn check_usage_error(output: &Output, args: &[&str], words: &[&str]) 
     }
 }
 
-const EXAMPLES: [&str; 12] = [
+const EXAMPLES: [&str; 15] = [
+    "first_network",
+    "own_task",
+    "custom_loop",
     "higgs",
     "data_parallel",
     "shared_device",
