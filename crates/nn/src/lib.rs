@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod accumulate;
+mod augment;
 mod batch_norm;
 mod buffer;
 mod checkpointed;
@@ -32,6 +33,7 @@ mod sequential;
 mod together;
 
 pub use accumulate::Accumulate;
+pub use augment::{Augment, BatchSource};
 pub use batch_norm::{BatchNorm, BatchNormConfig, Scale};
 pub use buffer::{Buffer, BufferId};
 pub use checkpointed::Checkpointed;

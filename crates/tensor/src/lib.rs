@@ -74,13 +74,13 @@ pub use place::Place;
 pub use pool2d::Pool2d;
 pub use report::{RecordedOperation, Report};
 pub use resolved::{Conversion, Resolved};
-pub use rows::Batch;
+pub use rows::{Batch, ImageTable};
 pub use scope::Scope;
 pub use sync_batch_norm::AllGather;
 pub use tensor::Tensor;
 pub use windows::Windows;
 
 pub use brisk_kernels::expr::Expr;
-pub use brisk_kernels::{Activation, DType, PoolDivisor, Reduction, Rounding, Transpose};
+pub use brisk_kernels::{Activation, Border, DType, Flip, ImageAugmentation, PoolDivisor, Reduction, Rounding, Transpose};
 pub use brisk_program as program;
 pub use brisk_program::Persistent;

@@ -1,6 +1,8 @@
 use std::ops::Range;
 
-use brisk_kernels::{Advance, BatchRows, DType, GatherCategories, GatherRows, ORDER_LEN, STATE_LEN, StoreRows};
+use brisk_kernels::{
+    Advance, AugmentImages, BatchRows, DType, GatherCategories, GatherRows, ImageAugmentation, ORDER_LEN, STATE_LEN, StoreRows,
+};
 use brisk_program::{Device, Persistent, Slice};
 
 use crate::place::Place;
@@ -12,9 +14,23 @@ use crate::{Error, Graph, Tensor, Windows};
 pub struct Batch {
     /// `[n]` u32: rows of the table.
     rows: Slice,
+    order: Slice,
     /// `[n]`: 1 for a row, 0 for padding after the last.
     pub weights: Tensor,
     n: usize,
+}
+
+/// A table whose rows are images, and how they are standardised.
+#[derive(Debug, Clone, Copy)]
+pub struct ImageTable<'a> {
+    /// `[n_table_rows, height * width * n_channels]`, f32 or u8, which is 0 to 255.
+    pub table: &'a Windows,
+    /// The mean of each column, f32.
+    pub mean: &'a Persistent,
+    /// One over the standard deviation of each column, f32.
+    pub inv_std: &'a Persistent,
+    /// Height, width and channels of an image.
+    pub image: [usize; 3],
 }
 
 /// A use of the batch index of a run.
@@ -46,11 +62,12 @@ impl Graph {
         self.note_cursor(state);
         let (first, n) = (part.start, part.len());
         let [rows, weights] = [("rows", DType::U32), ("weights", DType::F32)].map(|(name, dtype)| self.transient(name, dtype, n));
-        let weights = match self.try_push(BatchRows { first, n }, &[self.buffer(order), self.buffer(state), rows, weights]) {
+        let order = self.buffer(order);
+        let weights = match self.try_push(BatchRows { first, n }, &[order, self.buffer(state), rows, weights]) {
             Ok(()) => self.wrap(weights, &[n]),
             Err(error) => self.failed(error, DType::F32, &[n]),
         };
-        Batch { rows, weights, n }
+        Batch { rows, order, weights, n }
     }
 
     /// The batch's rows of a table, standardised by column: `(table[row] - mean) * inv_std`. One kernel per window.
@@ -64,16 +81,12 @@ impl Graph {
     /// graph.
     #[track_caller]
     pub fn gather(&self, batch: &Batch, table: &Windows, mean: &Persistent, inv_std: &Persistent) -> Tensor {
-        let n_cols = table.n_cols();
-        let statistics = [("mean", mean), ("inv_std", inv_std)];
-        if let Some((arg, found)) = statistics.into_iter().find(|(_, values)| values.len() != n_cols) {
-            let expected = format!("[{n_cols}], a value for each column");
-            let error = Error::Shape { op: "gather", arg, expected, found: vec![found.len()] };
-            return self.failed(error, DType::F32, &[batch.n, n_cols]);
+        let (n, n_cols, dtype) = (batch.n, table.n_cols(), table.dtype());
+        if let Err(error) = check_statistics("gather", n_cols, mean, inv_std) {
+            return self.failed(error, DType::F32, &[n, n_cols]);
         }
-        let (n, dtype) = (batch.n, table.dtype());
         let [mean, inv_std] = [mean, inv_std].map(|values| self.buffer(values));
-        self.gather_windows("gather", batch, table, DType::F32, |first_row, window, y| {
+        self.gather_windows("gather", batch, table, DType::F32, n_cols, |first_row, window, y| {
             let kernel = GatherRows { dtype, first_row, n_table_rows: window.len() / n_cols.max(1), n_cols, n };
             self.try_push(kernel, &[window, batch.rows, mean, inv_std, y])
         })
@@ -90,13 +103,55 @@ impl Graph {
     #[track_caller]
     pub fn gather_categories(&self, batch: &Batch, table: &Windows) -> Tensor {
         let (n, n_cols) = (batch.n, table.n_cols());
-        self.gather_windows("gather_categories", batch, table, DType::U32, |first_row, window, y| {
+        self.gather_windows("gather_categories", batch, table, DType::U32, n_cols, |first_row, window, y| {
             let kernel = GatherCategories { first_row, n_table_rows: window.len() / n_cols.max(1), n_cols, n };
             self.try_push(kernel, &[window, batch.rows, y])
         })
     }
 
-    /// Records a kernel for each window of `table`, which is given the first row of the window, its buffer and that of the result.
+    /// The batch's images of a table, augmented and standardised: `(table[row] - mean) * inv_std` of the pixels that a random crop shows, and so on, as
+    /// [`ImageAugmentation`] says. What is drawn depends on the row and the epoch of the batch's order only. Two kernels per window.
+    ///
+    /// # Shapes
+    /// The result: `[n, crop height, crop width, n_channels]`.
+    /// # Errors
+    /// [`Error::Shape`] if the table's rows are not such images, or the statistics are not of all columns; [`Error::Program`] for an augmentation that does
+    /// not fit the images, or a table of another dtype; [`Error::ForeignTensor`] for a batch of another graph.
+    /// # Reference
+    /// [`AugmentImages`], which names the transforms of torchvision that it equals.
+    #[track_caller]
+    pub fn augment_images(
+        &self,
+        batch: &Batch,
+        images: &ImageTable<'_>,
+        crop: [usize; 2],
+        augmentation: &ImageAugmentation,
+    ) -> Tensor {
+        const OP: &str = "augment_images";
+        let &ImageTable { table, mean, inv_std, image } = images;
+        let (n, n_cols, dtype, augmentation) = (batch.n, table.n_cols(), table.dtype(), *augmentation);
+        let shape = [n, crop[0], crop[1], image[2]];
+        let checked = check_statistics(OP, n_cols, mean, inv_std).and_then(|()| {
+            if image.iter().product::<usize>() == n_cols {
+                return Ok(());
+            }
+            let expected = format!("{n_cols} values, as a row of the table has");
+            Err(Error::Shape { op: OP, arg: "image", expected, found: image.to_vec() })
+        });
+        if let Err(error) = checked {
+            return self.failed(error, DType::F32, &shape);
+        }
+        let [mean, inv_std] = [mean, inv_std].map(|values| self.buffer(values));
+        let n_columns = shape[1..].iter().product();
+        let y = self.gather_windows(OP, batch, table, DType::F32, n_columns, |first_row, window, y| {
+            let n_table_rows = window.len() / n_cols.max(1);
+            let kernel = AugmentImages { dtype, first_row, n_table_rows, image, crop, n, augmentation };
+            self.try_push(kernel, &[window, batch.rows, batch.order, mean, inv_std, y])
+        });
+        y.reshape(&shape)
+    }
+
+    /// Records a kernel for each window of `table`, which is given the first row of the window, its buffer and that of the result of `n_cols` columns.
     #[track_caller]
     fn gather_windows(
         &self,
@@ -104,9 +159,10 @@ impl Graph {
         batch: &Batch,
         table: &Windows,
         dtype: DType,
+        n_cols: usize,
         mut push: impl FnMut(usize, Slice, Slice) -> Result<(), Error>,
     ) -> Tensor {
-        let shape = [batch.n, table.n_cols()];
+        let shape = [batch.n, n_cols];
         if let Err(error) = self.check_own(op, "batch", &batch.weights) {
             return self.failed(error, dtype, &shape);
         }
@@ -190,5 +246,16 @@ impl Graph {
     /// A buffer for the `state` of a run.
     pub fn state_buffer() -> Persistent {
         Persistent::new("state", DType::U32, STATE_LEN)
+    }
+}
+
+/// Whether there is a mean and a deviation for each of `n_cols` columns.
+fn check_statistics(op: &'static str, n_cols: usize, mean: &Persistent, inv_std: &Persistent) -> Result<(), Error> {
+    match [("mean", mean), ("inv_std", inv_std)].into_iter().find(|(_, values)| values.len() != n_cols) {
+        None => Ok(()),
+        Some((arg, found)) => {
+            let expected = format!("[{n_cols}], a value for each column");
+            Err(Error::Shape { op, arg, expected, found: vec![found.len()] })
+        }
     }
 }

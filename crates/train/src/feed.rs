@@ -14,6 +14,7 @@ use std::ops::{ControlFlow, Range};
 use std::rc::Rc;
 
 use brisk_loader::{Batching, Order, RowSource};
+use brisk_nn::Augment;
 use brisk_nn::tensor::program::{self, Device, Uploads};
 use brisk_nn::tensor::{Graph, Persistent, Tensor};
 
@@ -22,7 +23,7 @@ use chunks::{Chunks, OpenChunks, SourceChunks};
 use inspect::layout_of;
 use resident::is_computed_on_devices;
 use source_rows::{DigestRows, SourceRows};
-use table::{DeviceTable, RowLayout};
+use table::{DeviceTable, EpochOrder, RowLayout};
 
 pub use config::{FeedChoice, FeedConfig, FeedFact};
 pub use element::FeedElement;
@@ -42,6 +43,8 @@ pub struct Feed<'a> {
     order: Order,
     fact: FeedFact,
     stream: Option<Stream<'a>>,
+    /// How batches of training are made, if not by gathering rows.
+    augment: Option<Rc<dyn Augment + 'a>>,
     /// The rows as they are in the source; `None` where only those on the device are known.
     source: Option<Rc<dyn DigestRows + 'a>>,
 }
@@ -145,7 +148,7 @@ impl<'a> Feed<'a> {
     }
 
     fn resident(rows: ResidentRows, order: Order, batch_rows: usize, fact: FeedFact) -> Self {
-        Self { n_rows: rows.n_rows(), table: rows.table, batch_rows, order, fact, stream: None, source: None }
+        Self { n_rows: rows.n_rows(), table: rows.table, batch_rows, order, fact, stream: None, augment: None, source: None }
     }
 
     fn streamed<S: RowSource<Feature: FeedElement>>(
@@ -171,7 +174,15 @@ impl<'a> Feed<'a> {
         // One slot is filled while the device reads the other.
         let uploads = Rc::new(RefCell::new(device.uploads(chunk_bytes, 2)?));
         let stream = Some(Stream { chunks, chunk_batches, uploads });
-        Ok(Self { table, n_rows, batch_rows, order, fact: fact(chunk_bytes), stream, source: None })
+        Ok(Self { table, n_rows, batch_rows, order, fact: fact(chunk_bytes), stream, augment: None, source: None })
+    }
+
+    /// The same rows, with batches that `augment` makes. Random numbers of brisk's own augmentations depend on the row and the epoch, so that they are the same on
+    /// any number of replicas and after a run is resumed.
+    ///
+    /// Recording a batch of a streamed feed is then an error.
+    pub fn augmented(self, augment: Rc<dyn Augment + 'a>) -> Self {
+        Self { augment: Some(augment), ..self }
     }
 
     /// How many rows an epoch has.
@@ -227,7 +238,7 @@ impl<'a> Feed<'a> {
     /// # Errors
     /// [`Shape`](brisk_nn::Error::Shape) if `scale` has another number of columns.
     pub fn record(&self, graph: &Graph, scale: &Standardisation, state: &Persistent) -> BatchTensors {
-        self.table.record(graph, scale, state, self.batch_rows)
+        self.record_part(graph, scale, state, 0..self.batch_rows)
     }
 
     /// The same for the rows `part` of each batch, such as those of one replica.
@@ -235,7 +246,14 @@ impl<'a> Feed<'a> {
     /// # Errors
     /// As [`record`](Self::record).
     pub fn record_part(&self, graph: &Graph, scale: &Standardisation, state: &Persistent, part: Range<usize>) -> BatchTensors {
-        self.table.record_part(graph, scale, state, part)
+        let batch = self.table.record_part(graph, scale, state, part, self.augment.as_deref());
+        if let (Some(augment), Some(_)) = (&self.augment, &self.stream) {
+            let found = format!("{augment:?} over streamed rows");
+            let expected = "rows that are resident on the device (`FeedChoice::Resident`): random numbers are drawn by a row's index in the whole table";
+            let error = brisk_nn::Error::Refused { op: "augment", found, expected };
+            return BatchTensors { x: graph.failed(error, batch.x.dtype(), batch.x.shape()), ..batch };
+        }
+        batch
     }
 
     /// Records the weight of each row of the whole batch, `[batch_rows]`, where all weights add up to 1. The losses of some of the rows, weighted by these shares and
@@ -299,7 +317,8 @@ impl OpenFeed<'_> {
         let (n_batches, most) = (feed.n_batches(), most.max(1));
         let Some((chunks, stream)) = chunks.as_mut().zip(feed.stream.as_ref()) else {
             let shuffle = feed.order.shuffle(feed.n_rows as u32, epoch);
-            let set_order = |offset| feed.table.set_order(device, shuffle.as_ref(), feed.n_rows, feed.batch_rows, offset);
+            let order = EpochOrder { epoch, shuffle: shuffle.as_ref(), n_rows: feed.n_rows, stride: feed.batch_rows };
+            let set_order = |offset| feed.table.set_order(device, &order, offset);
             return feed.turns_of(0..n_batches, from, most, cursor, set_order, &mut f).map(|_| ());
         };
         chunks.each_chunk(epoch, &mut |index, chunk, n_real| {
@@ -309,7 +328,8 @@ impl OpenFeed<'_> {
                 return Ok(ControlFlow::Continue(()));
             }
             feed.table.write(&mut stream.uploads.borrow_mut(), 0, chunk)?;
-            let set_order = |offset| feed.table.set_order(device, None, n_real, feed.batch_rows, offset);
+            let order = EpochOrder { epoch, shuffle: None, n_rows: n_real, stride: feed.batch_rows };
+            let set_order = |offset| feed.table.set_order(device, &order, offset);
             feed.turns_of(batches, from, most, cursor, set_order, &mut f)
         })
     }

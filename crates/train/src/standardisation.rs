@@ -63,6 +63,32 @@ impl Standardisation {
         Self::new(vec![0.0; n_cols], vec![1.0 / 255.0; n_cols])
     }
 
+    /// The same mean and deviation for all pixels of a channel, where rows are images with channels last: those of all values of the channel.
+    ///
+    /// # Errors
+    /// [`Error::ColumnCount`] if the columns are not pixels of `n_channels` values.
+    pub fn per_channel(self, n_channels: usize) -> Result<Self, Error> {
+        let n_cols = self.mean.len();
+        if n_channels == 0 || !n_cols.is_multiple_of(n_channels) {
+            let expected = n_cols.next_multiple_of(n_channels.max(1));
+            return Err(Error::ColumnCount { set: "train", found: n_cols, expected });
+        }
+        let n_pixels = n_cols / n_channels;
+        let of_channel = |channel: usize| {
+            let columns = (channel..n_cols).step_by(n_channels);
+            let mean = columns.clone().map(|col| f64::from(self.mean[col])).sum::<f64>() / n_pixels as f64;
+            let squares = columns.map(|col| (f64::from(self.mean[col]) - mean).powi(2) + f64::from(self.inv_std[col]).powi(-2));
+            (mean as f32, (squares.sum::<f64>() / n_pixels as f64).sqrt() as f32)
+        };
+        let (mean, std): (Vec<f32>, Vec<f32>) = (0..n_channels).map(of_channel).unzip();
+        Ok(Self::of_channels(&mean, &std, n_pixels))
+    }
+
+    /// From the mean and the standard deviation of each channel of images of `n_pixels`, channels last.
+    pub fn of_channels(mean: &[f32], std: &[f32], n_pixels: usize) -> Self {
+        Self::new(mean.repeat(n_pixels), std.iter().map(|std| 1.0 / std).collect::<Vec<_>>().repeat(n_pixels))
+    }
+
     /// The same, for rows of `n_cols` columns.
     ///
     /// # Errors

@@ -5,12 +5,13 @@ mod settings_file;
 
 use std::fmt;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::time::Duration;
 
 use brisk_loader::{Order, RowSource};
 use brisk_nn::tensor::Precision;
 use brisk_nn::tensor::program::Device;
-use brisk_nn::{Adam, Module, Optimizer, Parameters, Schedule};
+use brisk_nn::{Adam, Augment, Module, Optimizer, Parameters, Schedule};
 
 use crate::feed::{FeedConfig, FeedElement};
 use crate::training::Setup;
@@ -51,6 +52,7 @@ pub struct Trainer<'a> {
     config: TrainerConfig,
     feed: FeedConfig,
     scale: Option<Standardisation>,
+    augment: Option<Rc<dyn Augment + 'a>>,
     optimizer: MakeOptimizer<'a>,
     replicas: Option<&'a DataParallel>,
     outputs: Outputs,
@@ -74,6 +76,7 @@ impl<'a> Trainer<'a> {
             config: TrainerConfig::default(),
             feed: FeedConfig::default(),
             scale: None,
+            augment: None,
             optimizer: Box::new(|params| Ok(Box::new(Adam::new(params)))),
             replicas: None,
             outputs: Outputs::default(),
@@ -156,7 +159,7 @@ impl<'a> Trainer<'a> {
     /// ```
     /// use brisk_nn::tensor::program::Device;
     /// use brisk_nn::tensor::program::kernels::WeightDecay;
-    /// use brisk_nn::{Adam, Sgd};
+    /// use brisk_nn::{Adam, Augment, Sgd};
     /// use brisk_train::Trainer;
     ///
     /// # let device = Device::cpu()?;
@@ -215,6 +218,12 @@ impl<'a> Trainer<'a> {
     /// Sets how columns are standardised. Without it, by mean and deviation of the training rows; a model that has been trained or loaded keeps its own.
     pub fn standardisation(mut self, scale: Standardisation) -> Self {
         self.scale = Some(scale);
+        self
+    }
+
+    /// Makes the input of training batches by `augment` instead of gathering rows as they are; validation does the latter. Rows must be resident on the device.
+    pub fn augment(mut self, augment: impl Augment + 'a) -> Self {
+        self.augment = Some(Rc::new(augment));
         self
     }
 
@@ -286,9 +295,13 @@ impl<'a> Trainer<'a> {
         S: RowSource<Feature: FeedElement>,
         V: RowSource<Feature: FeedElement>,
     {
-        let Self { device, config, feed, scale, replicas, .. } = self;
-        let setup = Setup { device, config: config.clone(), feed, scale: scale.clone(), replicas: *replicas };
+        let setup = self.setup(self.scale.clone());
         Training::new(setup, learner, task, (train, valid))
+    }
+
+    fn setup(&self, scale: Option<Standardisation>) -> Setup<'_, 'a> {
+        let Self { device, config, feed, augment, replicas, .. } = self;
+        Setup { device, config: config.clone(), feed, scale, augment: augment.clone(), replicas: *replicas }
     }
 
     pub(crate) fn device(&self) -> &Device {
@@ -326,7 +339,7 @@ impl<'a> Trainer<'a> {
         };
         let optimizer = self.make_optimizer(&params)?;
         let scale = self.scale.clone().or_else(|| model.standardisation().cloned());
-        let setup = Setup { device: &self.device, config: self.config.clone(), feed: &self.feed, scale, replicas: self.replicas };
+        let setup = self.setup(scale);
         let learner = Learner::new(model.module(), &params, &*optimizer);
         let training = Training::new(setup, learner, task, (train, valid))?;
         let scale = training.scale().clone();

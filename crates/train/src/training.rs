@@ -5,10 +5,12 @@ mod resume;
 mod state;
 mod validation;
 
+use std::rc::Rc;
+
 use brisk_loader::{Order, RowSource};
 use brisk_nn::tensor::Graph;
 use brisk_nn::tensor::program::Device;
-use brisk_nn::{Optimizer, Parameters};
+use brisk_nn::{Augment, Optimizer, Parameters};
 
 use crate::feed::inspect::{check_all_finite, check_codes_and_weights, layout_of};
 use crate::feed::{Feed, FeedConfig, FeedElement};
@@ -59,6 +61,8 @@ pub(crate) struct Setup<'s, 'a> {
     pub(crate) feed: &'s FeedConfig,
     /// How columns are standardised, if not by the training rows.
     pub(crate) scale: Option<Standardisation>,
+    /// How training batches are made, if not by gathering rows.
+    pub(crate) augment: Option<Rc<dyn Augment + 'a>>,
     pub(crate) replicas: Option<&'a DataParallel>,
 }
 
@@ -74,12 +78,14 @@ impl<'a> Training<'a> {
         S: RowSource<Feature: FeedElement>,
         V: RowSource<Feature: FeedElement>,
     {
-        let Setup { device, config, feed, scale, replicas } = setup;
+        let Setup { device, config, feed, scale, augment, replicas } = setup;
         let Learner { module, params, optimizer } = learner;
         if let Some(replicas) = replicas {
             let order = feed.order.as_ref().map_or("shuffled".to_owned(), ToString::to_string);
             let order = Described { what: "order".to_owned(), is: order };
-            replicas.agree(config.described().into_iter().chain([order]).collect())?;
+            let augmentation = augment.as_ref().map_or("none".to_owned(), |augment| format!("{augment:?}"));
+            let augmentation = Described { what: "augmentation".to_owned(), is: augmentation };
+            replicas.agree(config.described().into_iter().chain([order, augmentation]).collect())?;
             replicas.agree_on_model(params, optimizer)?;
         }
         check_memory(device, params, optimizer, &[], replicas)?;
@@ -108,6 +114,10 @@ impl<'a> Training<'a> {
         let order = feed.order.clone().unwrap_or(Order::Shuffled { seed: config.seed });
         let feed = FeedConfig { labels: task.labels().dtype(), ..feed.clone() };
         let train = Feed::new(device, "train", train, order, config.batch_rows, &feed)?;
+        let train = match augment {
+            None => train,
+            Some(augment) => train.augmented(augment),
+        };
         let left = feed.budget_bytes.map(|budget| budget.saturating_sub(train.len_bytes()));
         let feed = FeedConfig { budget_bytes: left, ..feed };
         // Resident rows are checked when they are uploaded, the training rows above, and rows that will be streamed here.

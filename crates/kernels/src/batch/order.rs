@@ -1,9 +1,10 @@
 //! The contents of the `order` and `state` buffers of batch kernels: the order of an epoch's rows, and the position of a run.
 
-/// Elements of an `order` buffer (u32): `n_rows, bits, n_rounds, stride, offset, 0, 0, 0, keys[8]`.
+/// Elements of an `order` buffer (u32): `n_rows, bits, n_rounds, stride, offset, epoch, 0, 0, keys[8]`.
 ///
 /// The batch with index `b` takes positions `b * stride + offset + i`, `i < n`, of the epoch's order. Position `p` is row `p` if `n_rounds` is 0,
 /// and row `feistel(p)` if it is 8; [`BatchRows`](crate::BatchRows) treats other values as damage.
+/// Kernels that draw random numbers for each row, such as [`AugmentImages`](crate::AugmentImages), draw others in each `epoch`.
 pub const ORDER_LEN: usize = 16;
 
 /// Elements of a `state` buffer (u32): `batch, step, skip, n_skipped`.
@@ -13,6 +14,15 @@ pub const ORDER_LEN: usize = 16;
 /// found a gradient that is not finite, and 2 while [`AccumulateBatches`](crate::AccumulateBatches) still sums gradients.
 /// [`Advance`](crate::Advance) updates all of them on the device.
 pub const STATE_LEN: usize = 4;
+
+/// Where the epoch is in an `order` buffer.
+pub(crate) const EPOCH: usize = 5;
+
+/// The same order in another epoch; orders are made for epoch 0. The rows stay as they are: their shuffling follows from the keys.
+pub fn order_in_epoch(mut order: [u32; ORDER_LEN], epoch: u32) -> [u32; ORDER_LEN] {
+    order[EPOCH] = epoch;
+    order
+}
 
 /// The order in which rows are stored.
 pub fn sequential_order(n_rows: u32, stride: u32, offset: u32) -> [u32; ORDER_LEN] {

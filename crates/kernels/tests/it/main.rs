@@ -20,6 +20,7 @@ mod activation;
 mod adam;
 mod advance;
 mod arg_max;
+mod augment_images;
 mod avg_pool2d;
 mod batch_norm;
 mod batch_rows;

@@ -39,6 +39,8 @@ fn samples() -> Vec<Box<dyn Kernel>> {
         Box::new(bce.grad()),
         Box::new(Cast { n: 7, from: DType::F32, to: DType::F16 }),
         Box::new(ArgMax { n_outer: 2, n: 5, n_inner: 3 }),
+        Box::new(augment_images(DType::F32, 0)),
+        Box::new(augment_images(DType::U8, 7)),
         Box::new(ArgMax { n_outer: 2, n: 500, n_inner: 3 }),
         Box::new(MapReduce::of(ReduceOp::Sum, &[70, 3], &[0])),
         Box::new(CumulativeSum { n_outer: 2, n: 5, n_inner: 3, order: SumOrder::Forward }),
@@ -101,6 +103,11 @@ fn samples() -> Vec<Box<dyn Kernel>> {
         samples.push(Box::new(Conv2dGradWeight { shape }));
     }
     samples
+}
+
+fn augment_images(dtype: DType, first_row: usize) -> AugmentImages {
+    let augmentation = ImageAugmentation { pad: 1, ..ImageAugmentation::default() };
+    AugmentImages { dtype, first_row, n_table_rows: 9, image: [4, 4, 3], crop: [4, 4], n: 5, augmentation }
 }
 
 /// Kernels that go along rows, narrow and wide, and over gradients and parameters.

@@ -4,7 +4,7 @@ use brisk_nn::tensor::{DType, Graph, Persistent};
 
 use super::element::{FeedElement, Sealed};
 use super::inspect::{check_finite, for_each_chunk, layout_of};
-use super::table::{BatchTensors, Chunk, DeviceTable, RowLayout};
+use super::table::{BatchTensors, Chunk, DeviceTable, EpochOrder, RowLayout};
 use crate::{Error, Standardisation, host_memory};
 
 /// A table that is resident on the device: the recorded step gathers its batches from it, and the host sends nothing.
@@ -106,7 +106,7 @@ impl ResidentRows {
         }
         let n_rows = self.n_rows();
         let shuffle = order.shuffle(n_rows as u32, epoch);
-        self.table.set_order(device, shuffle.as_ref(), n_rows, batch_rows, offset)
+        self.table.set_order(device, &EpochOrder { epoch, shuffle: shuffle.as_ref(), n_rows, stride: batch_rows }, offset)
     }
 
     /// Records the gathering of the batch whose index is in `state`.
@@ -114,7 +114,7 @@ impl ResidentRows {
     /// # Errors
     /// [`Shape`](brisk_nn::Error::Shape) if `scale` has another number of columns.
     pub fn record(&self, graph: &Graph, scale: &Standardisation, state: &Persistent, batch_rows: usize) -> BatchTensors {
-        self.table.record(graph, scale, state, batch_rows)
+        self.table.record_part(graph, scale, state, 0..batch_rows, None)
     }
 }
 

@@ -1,9 +1,10 @@
 use std::ops::Range;
 
 use brisk_loader::Shuffle;
-use brisk_nn::tensor::program::kernels::{ORDER_LEN, sequential_order, shuffled_order};
+use brisk_nn::tensor::program::kernels::{ORDER_LEN, order_in_epoch, sequential_order, shuffled_order};
 use brisk_nn::tensor::program::{Device, Upload, Uploads};
 use brisk_nn::tensor::{DType, Graph, Persistent, Tensor, Windows};
+use brisk_nn::{Augment, BatchSource};
 
 use crate::{Error, Standardisation, Task};
 
@@ -28,7 +29,18 @@ pub(crate) struct RowLayout {
     pub(crate) has_weights: bool,
 }
 
-/// Some rows, one behind the other, as they go to a device.
+/// The order in which batches take the rows that are on the device.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EpochOrder<'a> {
+    pub(crate) epoch: u32,
+    /// In the table's order without one.
+    pub(crate) shuffle: Option<&'a Shuffle>,
+    pub(crate) n_rows: usize,
+    /// Rows of a batch.
+    pub(crate) stride: usize,
+}
+
+/// Consecutive rows, as they are copied to a device.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Chunk<'a> {
     /// Of the layout's type.
@@ -50,7 +62,7 @@ pub enum Features<'a> {
 /// A batch as tensors of a graph.
 #[derive(Debug, Clone)]
 pub struct BatchTensors {
-    /// `[n, n_cols]`, standardised.
+    /// `[n, n_cols]`, standardised; where batches are [augmented](crate::Feed::augmented), the result of that.
     pub x: Tensor,
     /// `[n, n_categories]` u32, if rows have categories.
     pub categories: Option<Tensor>,
@@ -120,26 +132,15 @@ impl DeviceTable {
     }
 
     /// Sets which rows the batches take: batch `b` of the run's state the positions from `b * stride + offset` on, modulo 2³², of those
-    /// below `n_rows`, in order or shuffled.
-    pub(crate) fn set_order(
-        &self,
-        device: &Device,
-        shuffle: Option<&Shuffle>,
-        n_rows: usize,
-        stride: usize,
-        offset: u32,
-    ) -> Result<(), Error> {
+    /// below `n_rows`, in the order of `epoch`.
+    pub(crate) fn set_order(&self, device: &Device, epoch: &EpochOrder<'_>, offset: u32) -> Result<(), Error> {
+        let &EpochOrder { epoch, shuffle, n_rows, stride } = epoch;
         let (n, stride) = (n_rows as u32, stride as u32);
         let numbers: [u32; ORDER_LEN] = match shuffle {
             None => sequential_order(n, stride, offset),
             Some(shuffle) => shuffled_order(n, shuffle.bits(), shuffle.keys(), stride, offset),
         };
-        Ok(device.write(&self.order, &numbers)?)
-    }
-
-    /// Records the gathering of the batch whose index is in `state`.
-    pub(crate) fn record(&self, graph: &Graph, scale: &Standardisation, state: &Persistent, batch_rows: usize) -> BatchTensors {
-        self.record_part(graph, scale, state, 0..batch_rows)
+        Ok(device.write(&self.order, &order_in_epoch(numbers, epoch))?)
     }
 
     /// Records the weight of each row of the batch, where all weights add up to 1.
@@ -153,19 +154,21 @@ impl DeviceTable {
         weights.shares()
     }
 
-    /// [`record`](Self::record) for some rows of each batch.
+    /// Records the gathering of some rows of the batch whose index is in `state`.
     pub(crate) fn record_part(
         &self,
         graph: &Graph,
         scale: &Standardisation,
         state: &Persistent,
         part: Range<usize>,
+        augment: Option<&dyn Augment>,
     ) -> BatchTensors {
         let n = part.len();
         let [mean, inv_std, zero, one] = scale.buffers();
         let batch = graph.batch_part(&self.order, state, part);
         let column = |table: &Windows| graph.gather(&batch, table, zero, one).reshape(&[n]);
-        let x = graph.gather(&batch, &self.features, mean, inv_std);
+        let source = BatchSource { batch: &batch, features: &self.features, mean, inv_std, state };
+        let x = augment.map_or_else(|| source.gather(graph), |augment| augment.record(graph, &source));
         let categories = self.categories.as_ref().map(|table| graph.gather_categories(&batch, table));
         let labels = match self.labels.dtype() {
             DType::U32 => graph.gather_categories(&batch, &self.labels).reshape(&[n]),
