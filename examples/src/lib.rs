@@ -1,5 +1,6 @@
 //! What the examples share.
 
+pub mod cifar10;
 pub mod command_line;
 pub mod higgs;
 pub mod import_error;

@@ -33,6 +33,25 @@ pub trait Optimizer: Debug {
     fn state(&self) -> Vec<(String, &Persistent)>;
 }
 
+impl<O: Optimizer + ?Sized> Optimizer for Box<O> {
+    #[track_caller]
+    fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs) {
+        (**self).record(graph, params, inputs);
+    }
+
+    fn skips(&self) -> bool {
+        (**self).skips()
+    }
+
+    fn divides(&self) -> bool {
+        (**self).divides()
+    }
+
+    fn state(&self) -> Vec<(String, &Persistent)> {
+        (**self).state()
+    }
+}
+
 /// The inputs of every optimizer besides the gradients.
 #[derive(Debug, Clone)]
 pub struct StepInputs {

@@ -169,6 +169,26 @@ impl<M: Module> Model<M> {
         &self.params
     }
 
+    /// The parameters, to set their initial values: those from which training starts.
+    pub fn params_mut(&mut self) -> &mut Parameters {
+        &mut self.params
+    }
+
+    /// The same parameters with another module over them, such as one that averages outputs over several views of its input.
+    ///
+    /// # Examples
+    /// ```
+    /// use brisk_nn::{Activation, Linear, Sequential};
+    /// use brisk_train::Model;
+    ///
+    /// let model = Model::new(7, |params| Linear::new(params, "head", 4, 2, Activation::identity()));
+    /// let model = model.map(|head| Sequential::new().then(head));
+    /// ```
+    pub fn map<N: Module>(self, wrap: impl FnOnce(M) -> N) -> Model<N> {
+        let Self { module, params, scale, device, precision } = self;
+        Model { module: wrap(module), params, scale, device, precision }
+    }
+
     /// How the input is standardised, once the model has been trained or loaded with it.
     pub fn standardisation(&self) -> Option<&Standardisation> {
         self.scale.as_ref()

@@ -5,8 +5,10 @@ use crate::core::stored_form::{StoredForm, sharing, with_element};
 use crate::core::stored_types::{Group, Template};
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs};
 
-const DROPOUT: Template =
-    Template::new(&[part!("dropout.wgsl"), part!("../core/philox.wgsl")], &[Group::one("X").loads(), Group::one("Y").stores()]);
+const DROPOUT: Template = Template::new(
+    &[part!("dropout.wgsl"), part!("../core/random_words.wgsl")],
+    &[Group::one("X").loads(), Group::one("Y").stores()],
+);
 
 /// Dropout: each element is 0 with probability `p`, else divided by `1 - p`, so that the mean stays.
 ///

@@ -8,7 +8,7 @@ use crate::expr::wgsl::Lanes;
 use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, ORDER_LEN, Param, TwinArgs};
 
 const AUGMENT_IMAGES: Template = Template::new(&[part!("augment_images.wgsl")], &[Group::one("Y").stores()]);
-const DRAWS: Template = Template::new(&[part!("augment_images_draws.wgsl"), part!("../core/philox.wgsl")], &[]);
+const DRAWS: Template = Template::new(&[part!("augment_images_draws.wgsl"), part!("../core/random_words.wgsl")], &[]);
 
 /// Images of a table, augmented and standardised: padding, crop, flip, cutout, brightness and contrast in one pass over the batch.
 ///

@@ -1,0 +1,36 @@
+/// Why images cannot be used.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A number of values that are not whole images.
+    #[error("{found} values are not whole images of {image:?} (height, width, channels); give a multiple of {}", image.iter().product::<usize>())]
+    Images {
+        /// How many values there are.
+        found: usize,
+        /// Height, width and channels.
+        image: [usize; 3],
+    },
+    /// Patches that do not fit into the images.
+    #[error("patches of {patch:?} pixels do not fit into images of {image:?} (height, width, channels)")]
+    Patch {
+        /// Height and width of a patch.
+        patch: [usize; 2],
+        /// Height, width and channels of an image.
+        image: [usize; 3],
+    },
+    /// Images with values that are not finite.
+    #[error("image {image} has a value that is not finite; standardise images by deviations that are not 0")]
+    NonFinite {
+        /// The image, from 0.
+        image: usize,
+    },
+    /// The device failed, or has no room.
+    #[error(transparent)]
+    Tensor(#[from] brisk_nn::Error),
+}
+
+impl From<brisk_nn::tensor::program::Error> for Error {
+    fn from(error: brisk_nn::tensor::program::Error) -> Self {
+        Self::Tensor(error.into())
+    }
+}

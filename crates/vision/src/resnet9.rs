@@ -1,0 +1,187 @@
+use brisk_nn::tensor::{Activation, Pool2d, Tensor, Transpose};
+use brisk_nn::{
+    BatchNorm, BatchNormConfig, Bias, Bound, BufferId, Conv2d, Conv2dConfig, Init, Module, ParameterId, Parameters,
+    ParametersBuilder, Scale,
+};
+
+use crate::PatchCovariance;
+
+/// The nine-layer residual network of Page's *How to train your ResNet*, with each of its tricks as a setting.
+///
+/// # Shapes
+/// `x`: `[n, height * width * n_channels]` or `[n, height, width, n_channels]`, standardised; the result `[n, n_classes]`.
+/// # Reference
+/// Page 2019, *How to train your ResNet 8: Bag of tricks*; `new_dawn.py` of davidcpage/cifar10-fast.
+#[derive(Debug, Clone)]
+pub struct ResNet9 {
+    config: ResNet9Config,
+    whitening: Option<BufferId>,
+    prep: Block,
+    layer1: Block,
+    residual1: [Block; 2],
+    layer2: Block,
+    layer3: Block,
+    residual3: [Block; 2],
+    head: ParameterId,
+}
+
+/// The sizes and tricks of a [`ResNet9`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct ResNet9Config {
+    /// Height, width and channels of an image; height and width are multiples of 8.
+    pub image: [usize; 3],
+    /// Classes.
+    pub n_classes: usize,
+    /// Channels of the four stages.
+    pub widths: [usize; 4],
+    /// Whether a frozen convolution that whitens patches of 3 × 3 pixels comes first, and a 1 × 1 convolution after it instead of a 3 × 3 one.
+    pub is_whitened: bool,
+    /// Where stages are pooled.
+    pub order: NormOrder,
+    /// The activation.
+    pub activation: Activation,
+    /// The number of equal parts of a batch that are normalised separately (ghost batch normalisation); 1 for the whole batch.
+    pub n_ghosts: usize,
+    /// Whether the scale of the normalisations is trained.
+    pub scale: Scale,
+    /// What the outputs of the linear layer are multiplied by.
+    pub logit_scale: f32,
+}
+
+/// Where a stage of the network is pooled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NormOrder {
+    /// Convolution, normalisation, activation, pooling.
+    PoolLast,
+    /// Convolution, pooling, normalisation, activation: normalisation and activation work on a quarter of the pixels.
+    PoolFirst,
+}
+
+impl ResNet9Config {
+    /// The network of the 94 % recipe in its last form, for 32 × 32 images of three channels, ten classes and batches of 512: 6.57 million parameters.
+    pub fn cifar10() -> Self {
+        Self {
+            image: [32, 32, 3],
+            n_classes: 10,
+            widths: [64, 128, 256, 512],
+            is_whitened: true,
+            order: NormOrder::PoolFirst,
+            activation: Activation::celu(0.3),
+            n_ghosts: 16,
+            scale: Scale::Frozen,
+            logit_scale: 1.0 / 16.0,
+        }
+    }
+
+    /// The network before the tricks: ReLU, pooling last, plain batch normalisation, no whitening.
+    pub fn baseline() -> Self {
+        Self {
+            is_whitened: false,
+            order: NormOrder::PoolLast,
+            activation: Activation::relu(),
+            n_ghosts: 1,
+            scale: Scale::Trained,
+            logit_scale: 1.0 / 8.0,
+            ..Self::cifar10()
+        }
+    }
+}
+
+/// A convolution with its normalisation and activation.
+#[derive(Debug, Clone)]
+struct Block {
+    conv: Conv2d,
+    norm: BatchNorm,
+}
+
+impl Block {
+    fn new(params: &mut ParametersBuilder, name: &str, kernel: usize, n_in: usize, n_out: usize, config: &ResNet9Config) -> Self {
+        let conv = Conv2dConfig { padding: [kernel / 2; 2], bias: Bias::None, ..Conv2dConfig::square(n_in, n_out, kernel) };
+        let norm = BatchNormConfig {
+            scale: config.scale,
+            n_groups: config.n_ghosts,
+            activation: config.activation.clone(),
+            ..BatchNormConfig::new(n_out)
+        };
+        params
+            .within(name, |params| Self { conv: Conv2d::new(params, "conv", &conv), norm: BatchNorm::new(params, "norm", &norm) })
+    }
+
+    fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
+        self.norm.forward(params, &self.conv.forward(params, x))
+    }
+
+    fn forward_pooled(&self, params: &Bound, x: &Tensor, order: NormOrder) -> Tensor {
+        let pool = Pool2d::square(2);
+        match order {
+            NormOrder::PoolLast => self.forward(params, x).max_pool2d(&pool),
+            NormOrder::PoolFirst => self.norm.forward(params, &self.conv.forward(params, x).max_pool2d(&pool)),
+        }
+    }
+}
+
+impl ResNet9 {
+    /// Adds the network's parameters. The whitening's filters are zeros until [`set_whitening`](Self::set_whitening).
+    pub fn new(params: &mut ParametersBuilder, config: &ResNet9Config) -> Self {
+        let n_channels = config.image[2];
+        let [w0, w1, w2, w3] = config.widths;
+        let n_whitened = 9 * n_channels;
+        let whitening = config.is_whitened.then(|| params.add_buffer("whiten.weight", &[n_whitened, 3, 3, n_channels], 0.0));
+        let prep = if config.is_whitened {
+            Block::new(params, "prep", 1, n_whitened, w0, config)
+        } else {
+            Block::new(params, "prep", 3, n_channels, w0, config)
+        };
+        let mut block = |name: &str, n_in, n_out| Block::new(params, name, 3, n_in, n_out, config);
+        let layer1 = block("layer1", w0, w1);
+        let residual1 = [block("residual1.0", w1, w1), block("residual1.1", w1, w1)];
+        let layer2 = block("layer2", w1, w2);
+        let layer3 = block("layer3", w2, w3);
+        let residual3 = [block("residual3.0", w3, w3), block("residual3.1", w3, w3)];
+        let head = params.add("head.weight", &[config.n_classes, w3], Init::FanIn(w3));
+        Self { config: config.clone(), whitening, prep, layer1, residual1, layer2, layer3, residual3, head }
+    }
+
+    /// Whether its first layer whitens patches.
+    pub fn is_whitened(&self) -> bool {
+        self.whitening.is_some()
+    }
+
+    /// Height and width of the whitening's patches.
+    pub fn patch(&self) -> [usize; 2] {
+        [3, 3]
+    }
+
+    /// Sets the filters of the first layer: those that whiten patches of [`patch`](Self::patch) pixels, with `eps` added to their variances. The recipe uses
+    /// 0.01. Does nothing for a network without whitening.
+    ///
+    /// # Errors
+    /// [`Shape`](brisk_nn::Error::Shape) for a covariance of other patches.
+    pub fn set_whitening(&self, params: &mut Parameters, covariance: &PatchCovariance, eps: f32) -> Result<(), brisk_nn::Error> {
+        self.whitening.map_or(Ok(()), |id| params.set_initial_buffer(id, &covariance.filters(eps)))
+    }
+}
+
+impl Module for ResNet9 {
+    #[track_caller]
+    fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
+        let [height, width, n_channels] = self.config.image;
+        let order = self.config.order;
+        let mut x = x.reshape(&[x.shape()[0], height, width, n_channels]);
+        if let Some(whitening) = self.whitening {
+            x = x.conv2d(params.buffer(whitening), None, [1, 1], [1, 1], Activation::identity());
+        }
+        x = self.prep.forward(params, &x);
+        x = self.layer1.forward_pooled(params, &x, order);
+        x = &x + &residual(&self.residual1, params, &x);
+        x = self.layer2.forward_pooled(params, &x, order);
+        x = self.layer3.forward_pooled(params, &x, order);
+        x = &x + &residual(&self.residual3, params, &x);
+        let _scope = params.enter(self.head);
+        x.global_max_pool2d().matmul(params.tensor(self.head), Transpose::B) * self.config.logit_scale
+    }
+}
+
+fn residual([first, second]: &[Block; 2], params: &Bound, x: &Tensor) -> Tensor {
+    second.forward(params, &first.forward(params, x))
+}

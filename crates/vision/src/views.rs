@@ -1,0 +1,93 @@
+//! Test-time augmentation: a model's mean output over several views of each image.
+
+use brisk_nn::tensor::{Graph, Mode, Tensor};
+use brisk_nn::{Bound, Module};
+
+/// A view of an image.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct View {
+    /// Its share of the mean.
+    pub weight: f32,
+    /// Whether it is mirrored, left to right.
+    pub is_mirrored: bool,
+    /// By how many pixels the image is moved down and to the right, up and to the left if negative. Pixels from outside are those mirrored at the edge.
+    pub shift: [i32; 2],
+}
+
+impl View {
+    /// The image as it is.
+    pub fn plain() -> Vec<Self> {
+        vec![Self { weight: 1.0, is_mirrored: false, shift: [0, 0] }]
+    }
+
+    /// The image and its mirror image, each with weight 1/2.
+    pub fn mirrored() -> Vec<Self> {
+        [false, true].map(|is_mirrored| Self { weight: 0.5, is_mirrored, shift: [0, 0] }).to_vec()
+    }
+
+    /// Six views: the image and its mirror image with weight 1/4 each, and both moved by a pixel down and to the right, and up and to the left, with weight 1/8
+    /// each (Jordan 2024, arXiv:2404.00498, section 3.5).
+    pub fn six() -> Vec<Self> {
+        let moved = |shift| [false, true].map(|is_mirrored| Self { weight: 0.125, is_mirrored, shift });
+        let still = [false, true].map(|is_mirrored| Self { weight: 0.25, is_mirrored, shift: [0, 0] });
+        [still, moved([1, 1]), moved([-1, -1])].concat()
+    }
+
+    /// Where the pixel at `(down, across)` of the view is in an image of this height and width.
+    fn source(&self, [down, across]: [usize; 2], size: [usize; 2]) -> usize {
+        let mirrored = if self.is_mirrored { size[1] - 1 - across } else { across };
+        let at = |dim: usize, at: usize| {
+            let at = (at as i64 - i64::from(self.shift[dim])).unsigned_abs() as usize;
+            at.min((2 * (size[dim] - 1)).saturating_sub(at))
+        };
+        at(0, down) * size[1] + at(1, mirrored)
+    }
+
+    /// Records the view of `images`, `[n, height, width, n_channels]`.
+    fn record(&self, graph: &Graph, images: &Tensor) -> Tensor {
+        let &[n, height, width, n_channels] = images.shape() else { return images.clone() };
+        if !self.is_mirrored && self.shift == [0, 0] {
+            return images.clone();
+        }
+        let columns = (0..height * width).flat_map(|pixel| {
+            let source = self.source([pixel / width, pixel % width], [height, width]);
+            (0..n_channels).map(move |channel| (source * n_channels + channel) as u32)
+        });
+        let index: Vec<u32> = columns.collect();
+        let index = graph.constant_codes("view", &index.repeat(n), &[n, index.len()]);
+        images.reshape(&[n, height * width * n_channels]).gather(1, &index).reshape(images.shape())
+    }
+}
+
+/// A model that returns the weighted mean of another's outputs over several views of each image, in graphs for inference. Training graphs record the other model
+/// as it is.
+///
+/// # Reference
+/// Krizhevsky et al. 2012, test-time augmentation by crops and mirror images.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WithViews<M> {
+    /// The model of single images.
+    pub model: M,
+    /// Height, width and channels of an image.
+    pub image: [usize; 3],
+    /// The views.
+    pub views: Vec<View>,
+}
+
+impl<M: Module> Module for WithViews<M> {
+    /// # Shapes
+    /// `x`: `[n, height * width * n_channels]` or `[n, height, width, n_channels]`.
+    #[track_caller]
+    fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
+        let graph = x.graph();
+        if graph.mode() == Mode::Training {
+            return self.model.forward(params, x);
+        }
+        let [height, width, n_channels] = self.image;
+        let images = x.reshape(&[x.shape()[0], height, width, n_channels]);
+        let weighted = |view: &View| self.model.forward(params, &view.record(graph, &images)) * view.weight;
+        let mut outputs = self.views.iter().map(weighted);
+        let first = outputs.next().unwrap_or_else(|| self.model.forward(params, x));
+        outputs.fold(first, |sum, output| &sum + &output)
+    }
+}

@@ -1,0 +1,103 @@
+use brisk_nn::tensor::program::Device;
+use brisk_nn::tensor::{Graph, Mode};
+use brisk_nn::{Module, ParametersBuilder};
+use brisk_vision::{PAGE_RUNGS, Recipe, ResNet9Config};
+
+/// The names, the number of parameters, and whether the graph accepts a batch.
+#[track_caller]
+fn check(recipe: &Recipe, n_images: usize, n_parameters: usize) {
+    let mut builder = ParametersBuilder::new();
+    let network = recipe.build(&mut builder);
+    let params = builder.build(0);
+    let n_frozen: usize =
+        params.buffers().iter().filter(|buffer| buffer.name() == "whiten.weight").map(|b| b.values().len()).sum();
+    assert_eq!(params.n_trained() + n_frozen, n_parameters, "parameters with the frozen filters");
+    for mode in [Mode::Training, Mode::Inference] {
+        let graph = Graph::new("network", mode);
+        let x = graph.constant("x", &vec![0.1; n_images * 3072], &[n_images, 3072]);
+        let y = network.forward(&params.bind(&graph), &x);
+        graph.check().unwrap_or_else(|error| panic!("{mode:?}: {error}"));
+        assert_eq!(y.shape(), [n_images, 10], "{mode:?}");
+    }
+}
+
+#[test]
+fn the_recipes_networks_have_the_published_sizes() {
+    // Weights, biases of normalisations and filters of the whitening.
+    check(&Recipe::page(), 32 * 16, 6_568_640 + 2_240 + 27 * 27);
+    check(&Recipe::airbench(), 2, 1_971_640);
+    check(&Recipe::muon(), 2, 1_971_640);
+}
+
+#[test]
+fn every_rung_of_the_ladder_is_a_network() {
+    for rung in 0..PAGE_RUNGS.len() {
+        let recipe = Recipe::page_rung(rung).narrowed(&[8, 16, 32, 64], 64);
+        let mut builder = ParametersBuilder::new();
+        let network = recipe.build(&mut builder);
+        let graph = Graph::training("network");
+        let x = graph.constant("x", &vec![0.1; 64 * 3072], &[64, 3072]);
+        let y = network.forward(&builder.build(0).bind(&graph), &x);
+        graph.check().unwrap_or_else(|error| panic!("rung {rung}: {error}"));
+        assert_eq!(y.shape(), [64, 10], "rung {rung}");
+    }
+}
+
+#[test]
+fn a_batch_that_is_not_of_whole_ghost_batches_is_refused() {
+    let mut builder = ParametersBuilder::new();
+    let config = ResNet9Config { widths: [8, 8, 8, 8], n_ghosts: 3, ..ResNet9Config::cifar10() };
+    let network = brisk_vision::ResNet9::new(&mut builder, &config);
+    let graph = Graph::training("network");
+    let x = graph.constant("x", &vec![0.1; 64 * 3072], &[64, 3072]);
+    network.forward(&builder.build(0).bind(&graph), &x);
+    let error = graph.check().expect_err("64 images are not 3 equal groups").to_string();
+    assert!(error.starts_with("batch_norm"), "{error}");
+}
+
+#[test]
+fn rates_follow_the_authors_formulas() {
+    let page = Recipe::page();
+    let schedule = page.schedule(50_000);
+    let n_steps = page.n_steps(50_000);
+    assert_eq!(n_steps, 970, "10 epochs of 97 steps");
+    for (step, expected) in [(97, 0.5), (194, 1.0), (400, 0.681_44), (776, 0.1), (970, 0.1)] {
+        let found = schedule.rate(step - 1, n_steps);
+        assert!((found - expected).abs() < 1e-5, "step {step}: {found}, expected {expected}");
+    }
+    let airbench = Recipe::airbench();
+    assert_eq!(airbench.n_steps(50_000), 476, "9.9 epochs of 48 steps");
+    let schedule = airbench.schedule(50_000);
+    for (step, expected) in [(0, 0.2), (109, 1.0), (475, 0.07 + 0.93 / 367.0)] {
+        let found = schedule.rate(step, 476) / (1024.0 * 1.464_84e-3);
+        assert!((found - expected).abs() < 1e-4, "step {step}: {found}, expected {expected}");
+    }
+    let muon = Recipe::muon();
+    assert_eq!(muon.n_steps(50_000), 200, "8 epochs of 25 steps");
+    assert!((muon.schedule(50_000).rate(50, 200) - 0.75).abs() < 1e-9, "1 - t / T");
+}
+
+#[test]
+fn the_first_loss_is_that_of_a_guess() {
+    let device = Device::cpu().expect("the CPU");
+    let philox = brisk_nn::Philox::new(1);
+    let images: Vec<f32> = (0..32 * 3072).map(|i| philox.normal(0, i as u64)).collect();
+    for recipe in [Recipe::muon().narrowed(&[8, 16, 32], 32), Recipe::page().narrowed(&[8, 16, 32, 64], 32)] {
+        let mut builder = ParametersBuilder::new();
+        let network = recipe.build(&mut builder);
+        let mut params = builder.build(3);
+        recipe.initialise(&network, &mut params, &device, &images).expect("starting values");
+        let graph = Graph::training("network");
+        let x = graph.constant("x", &images, &[32, 3072]);
+        let logits = network.forward(&params.bind(&graph), &x);
+        let labels = graph.constant_codes("labels", &(0..32).map(|i| i % 10).collect::<Vec<u32>>(), &[32]);
+        let weights = graph.constant("weights", &[1.0; 32], &[32]);
+        let loss = logits.cross_entropy(&labels, &weights, brisk_nn::tensor::CrossEntropyOptions::default());
+        let (state, losses) = (Graph::state_buffer(), brisk_nn::tensor::Persistent::new("loss", brisk_nn::tensor::DType::F32, 1));
+        graph.store(&loss, &state, &losses);
+        params.write_initial(&device).expect("parameters");
+        graph.compile(&device).expect("a program").run(1).expect("a forward pass");
+        let loss = device.read::<f32>(&losses).expect("the loss")[0];
+        assert!((loss - 10.0_f32.ln()).abs() < 0.1, "{loss}, expected about ln 10");
+    }
+}

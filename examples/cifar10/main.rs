@@ -1,0 +1,110 @@
+//! CIFAR-10 by the fast recipes: Page's bag of tricks, airbench94, and airbench94 with Muon, at their full size or narrowed to train on a CPU.
+//!
+//! `cargo run --release --example cifar10 -- --data FOLDER` trains by the Muon recipe; `--recipe page --rung N` stops at a rung of the ladder of tricks; `--narrow` takes
+//! a network that a CPU trains in minutes. FOLDER has the binary version of the data set; the tables made of it are kept in target/cifar10.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use brisk_examples::cifar10::{Cifar10, Settings, run};
+use brisk_examples::command_line::{self, DeviceOption};
+use brisk_examples::print;
+use brisk_nn::tensor::Precision;
+use brisk_vision::{PAGE_RUNGS, Recipe};
+use clap::{Parser, ValueEnum};
+
+/// Trains CIFAR-10 by a fast recipe, and prints its accuracy and time
+#[derive(Debug, Parser)]
+#[command(name = "cifar10")]
+struct Options {
+    /// Folder or archive with the binary version of CIFAR-10; not needed once target/cifar10 has its tables
+    #[arg(long, value_name = "PATH")]
+    data: Option<PathBuf>,
+    /// The recipe
+    #[arg(long, value_enum, default_value_t = RecipeName::Muon)]
+    recipe: RecipeName,
+    /// Rung of the ladder of tricks, of the recipe `page`; 0 is the baseline [default: the last]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(..PAGE_RUNGS.len() as i64))]
+    rung: Option<u8>,
+    /// Train a narrow network in small batches, which takes a CPU minutes instead of days
+    #[arg(long)]
+    narrow: bool,
+    /// Train on this many images only
+    #[arg(long, value_name = "N")]
+    images: Option<usize>,
+    /// Test on this many images only
+    #[arg(long, value_name = "N")]
+    test_images: Option<usize>,
+    /// Number of epochs [default: the recipe's]
+    #[arg(long, value_name = "N")]
+    epochs: Option<f64>,
+    /// End each run after this many steps
+    #[arg(long, value_name = "N")]
+    steps: Option<usize>,
+    /// Number of runs, with seeds that count up
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    runs: u64,
+    /// Seed of the first run
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Precision of products: f32, f16 or bf16
+    #[arg(long, default_value = "f32")]
+    precision: Precision,
+    /// Write the report of the last run to this file
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    #[command(flatten)]
+    device: DeviceOption,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum RecipeName {
+    /// Page 2019, "How to train your ResNet 8: Bag of tricks"
+    Page,
+    /// Jordan 2024, airbench94
+    Airbench,
+    /// airbench94 with the Muon optimizer
+    Muon,
+}
+
+fn main() -> ExitCode {
+    command_line::run(|options| train(&options).map(|()| ExitCode::SUCCESS))
+}
+
+fn train(options: &Options) -> Result<()> {
+    let recipe = match (options.recipe, options.rung) {
+        (RecipeName::Page, rung) => Recipe::page_rung(rung.map_or(PAGE_RUNGS.len(), usize::from)),
+        (RecipeName::Airbench, _) => Recipe::airbench(),
+        (RecipeName::Muon, _) => Recipe::muon(),
+    };
+    let narrow = match options.recipe {
+        RecipeName::Page => (&[8, 16, 32, 64][..], 128),
+        RecipeName::Airbench => (&[16, 32, 64][..], 256),
+        RecipeName::Muon => (&[16, 32, 64][..], 500),
+    };
+    let recipe = if options.narrow { recipe.narrowed(narrow.0, narrow.1) } else { recipe };
+    let recipe = Recipe { n_epochs: options.epochs.unwrap_or(recipe.n_epochs), ..recipe };
+
+    let device = options.device.builder().open()?;
+    let data = Cifar10::open(options.data.as_deref(), "target/cifar10".as_ref())?;
+    for seed in options.seed..options.seed + options.runs {
+        let settings = Settings {
+            recipe: recipe.clone(),
+            n_train: options.images,
+            n_test: options.test_images,
+            precision: options.precision,
+            seed,
+            max_steps: options.steps,
+            has_progress: true,
+            report: options.report.clone(),
+        };
+        let outcome = run(&device, &data, &settings)?;
+        let [plain, mirrored, six] = outcome.accuracy.map(|accuracy| 100.0 * accuracy);
+        print::result(format_args!(
+            "seed {seed}: {} steps in {:.1} s, {:.0} images/s; test accuracy {plain:.2} %, with mirrored views {mirrored:.2} %, with six views {six:.2} %",
+            outcome.n_steps, outcome.train_seconds, outcome.images_per_second
+        ))?;
+    }
+    Ok(())
+}

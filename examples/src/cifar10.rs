@@ -1,0 +1,197 @@
+//! Runs of a recipe on CIFAR-10: the tables, a run with its settings, and what it came to.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use brisk_loader::{RowSource, Subset, split};
+use brisk_nn::tensor::Precision;
+use brisk_nn::tensor::program::Device;
+use brisk_table::{CifarOptions, CifarSet, Table, Typed, import_cifar};
+use brisk_train::{
+    BatchesEnd, Callback, Classification, Error, FeedChoice, FeedConfig, Limit, Model, RunView, Standardisation, Trainer,
+};
+use brisk_vision::{AugmentedImages, ImageAugmentation, Recipe, View, WithViews};
+
+/// Training and test set.
+#[derive(Debug)]
+pub struct Cifar10 {
+    /// 50,000 images.
+    pub train: Table,
+    /// 10,000 images.
+    pub test: Table,
+}
+
+/// The channels' means, of values from 0 to 1.
+const MEAN: [f32; 3] = [0.4914, 0.4822, 0.4465];
+/// The channels' standard deviations.
+const STD: [f32; 3] = [0.2470, 0.2435, 0.2616];
+
+/// Classes of the data set.
+pub const N_CLASSES: usize = 10;
+
+impl Cifar10 {
+    /// Opens the tables in `folder`, which are made from the binary files in `source` if they are not there yet: a folder with `data_batch_1.bin` and so on,
+    /// which may be packed, or the archive in which they are published.
+    ///
+    /// # Errors
+    /// If the files are not there or cannot be read, or the tables cannot be written.
+    pub fn open(source: Option<&Path>, folder: &Path) -> Result<Self> {
+        let table = |name: &str, set| -> Result<Table> {
+            let path = folder.join(name);
+            if !path.exists() {
+                let Some(source) = source else {
+                    bail!("{}: there is no such table; give the files of CIFAR-10 by `--data`", path.display());
+                };
+                std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot create the folder", folder.display()))?;
+                import_cifar(source, &path, &CifarOptions { set, ..CifarOptions::default() })?;
+            }
+            Ok(Table::open(path)?)
+        };
+        Ok(Self { train: table("train.safetensors", CifarSet::Train)?, test: table("test.safetensors", CifarSet::Test)? })
+    }
+}
+
+/// The settings of a run besides its recipe.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The recipe.
+    pub recipe: Recipe,
+    /// How many training images are used, drawn at random by a fixed seed; all if `None`.
+    pub n_train: Option<usize>,
+    /// How many test images are used, likewise.
+    pub n_test: Option<usize>,
+    /// The precision of products.
+    pub precision: Precision,
+    /// Determines initial values, the order of images and their augmentation.
+    pub seed: u64,
+    /// Ends the run after this many steps.
+    pub max_steps: Option<usize>,
+    /// Whether a bar shows progress.
+    pub has_progress: bool,
+    /// Where the report of the run is written.
+    pub report: Option<PathBuf>,
+}
+
+/// The result of a run.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// Steps of the run.
+    pub n_steps: usize,
+    /// Seconds of training: whitening, epochs and nothing else.
+    pub train_seconds: f64,
+    /// Seconds of the final evaluation with the recipe's views.
+    pub test_seconds: f64,
+    /// Images a second in training.
+    pub images_per_second: f64,
+    /// Test accuracy of single views, of mirrored pairs and of six views.
+    pub accuracy: [f64; 3],
+    /// Test accuracy by the views of the recipe.
+    pub by_recipe: f64,
+    /// The loss of each step.
+    pub losses: Vec<f32>,
+}
+
+/// Trains and evaluates once.
+///
+/// # Errors
+/// If the recipe does not fit the images, or the device has no room.
+pub fn run(device: &Device, data: &Cifar10, settings: &Settings) -> Result<Outcome> {
+    let Settings { recipe, seed, precision, .. } = settings;
+    let train = some_of(&data.train, settings.n_train)?;
+    let test = some_of(&data.test, settings.n_test)?;
+    let n_rows = train.n_rows();
+    let epoch_steps = recipe.epoch_steps(n_rows);
+    if epoch_steps == 0 {
+        bail!("batches of {} images do not fit into {n_rows} images; use more images or smaller batches", recipe.batch_rows);
+    }
+    let [height, width, n_channels] = recipe.image();
+    let bytes = |values: [f32; 3]| values.map(|value| 255.0 * value);
+    let scale = Standardisation::of_channels(&bytes(MEAN), &bytes(STD), height * width);
+    let n_steps = settings.max_steps.unwrap_or(usize::MAX).min(recipe.n_steps(n_rows));
+    let mut model = Model::new(*seed, |params| recipe.build(params));
+
+    let start = Instant::now();
+    let n_whitened = recipe.whitening.n_images.min(n_rows);
+    let images = standardised(&train, n_whitened, height * width * n_channels, &scale)?;
+    let network = model.module().clone();
+    recipe.initialise(&network, model.params_mut(), device, &images)?;
+    let augmentation = ImageAugmentation { seed: *seed, ..recipe.augmentation };
+    let n_epochs = n_steps.div_ceil(epoch_steps);
+    let task = Classification::of(N_CLASSES).label_smoothing(recipe.label_smoothing);
+    let losses = Losses::default();
+    let mut trainer = Trainer::new(device)
+        .batch_rows(recipe.batch_rows)
+        .max_epochs(n_epochs)
+        .max_steps(n_steps)
+        .limit_train_batches(Limit::Batches(epoch_steps))
+        .validate_every(n_epochs)
+        .precision(*precision)
+        .seed(*seed)
+        .schedule(recipe.schedule(n_rows))
+        .try_optimizer(|params| recipe.optimizer(&network, params))
+        .standardisation(scale)
+        .feed(&FeedConfig { choice: FeedChoice::Resident, ..FeedConfig::default() })
+        .augment(AugmentedImages { image: recipe.image(), augmentation })
+        .callback(losses.clone());
+    if settings.has_progress {
+        trainer = trainer.progress();
+    }
+    if let Some(path) = &settings.report {
+        trainer = trainer.report(path);
+    }
+    trainer.fit(&mut model, &task, &train, &test)?;
+    let train_seconds = start.elapsed().as_secs_f64();
+
+    let image = recipe.image();
+    let mut model = model.map(|network| WithViews { model: network, image, views: View::plain() });
+    let mut accuracy = [0.0; 3];
+    let mut by_recipe = 0.0;
+    let mut test_seconds = 0.0;
+    for (i, views) in [View::plain(), View::mirrored(), View::six()].into_iter().enumerate() {
+        let is_of_recipe = views == recipe.views;
+        model = model.map(|with_views| WithViews { views, ..with_views });
+        let start = Instant::now();
+        accuracy[i] = model.evaluate(&Classification::of(N_CLASSES), &test)?.get("accuracy").unwrap_or(f64::NAN);
+        if is_of_recipe {
+            (by_recipe, test_seconds) = (accuracy[i], start.elapsed().as_secs_f64());
+        }
+    }
+    let losses = losses.0.take();
+    let images_per_second = (n_steps * recipe.batch_rows) as f64 / train_seconds;
+    Ok(Outcome { n_steps, train_seconds, test_seconds, images_per_second, accuracy, by_recipe, losses })
+}
+
+/// Collects the training losses.
+#[derive(Debug, Default, Clone)]
+struct Losses(Rc<RefCell<Vec<f32>>>);
+
+impl Callback for Losses {
+    fn on_batches_end(&mut self, _: &RunView<'_>, batches: &BatchesEnd<'_>) -> Result<(), Error> {
+        self.0.borrow_mut().extend(batches.losses);
+        Ok(())
+    }
+}
+
+/// The images of a table, as bytes.
+type Images<'t> = Typed<'t, Table, u8>;
+
+/// Some of a table's images, the same for every run.
+fn some_of(table: &Table, n: Option<usize>) -> Result<Subset<Images<'_>>> {
+    let table: Images<'_> = table.typed()?;
+    let n_rows = table.n_rows();
+    let n = n.unwrap_or(n_rows).min(n_rows);
+    let share = n as f64 / n_rows as f64;
+    let [some, _] = split(table, 0, [share, 1.0 - share])?;
+    Ok(some)
+}
+
+/// The first `n` images, standardised as in training.
+fn standardised(source: &Subset<Images<'_>>, n: usize, n_cols: usize, scale: &Standardisation) -> Result<Vec<f32>> {
+    let (mut bytes, mut labels) = (vec![0_u8; n * n_cols], vec![0.0; n]);
+    source.gather_range(0..n, &mut bytes, &mut labels)?;
+    let values = bytes.chunks_exact(n_cols).flat_map(|image| image.iter().zip(scale.mean()).zip(scale.inv_std()));
+    Ok(values.map(|((&byte, mean), inv_std)| (f32::from(byte) - mean) * inv_std).collect())
+}
