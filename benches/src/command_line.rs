@@ -24,6 +24,8 @@ pub(crate) enum Suite {
     Loader(Loader),
     /// The WGSL and the plain-Rust twins of kernels compared with hardware limits and PyTorch, the cost of a replayed dispatch, convolutions, Burn
     Kernels(Kernels),
+    /// The CIFAR-10 recipes: training speed and first losses compared with PyTorch, augmentation with torchvision, and the ladder of tricks
+    Cifar10(Cifar10),
 }
 
 /// The options of every suite.
@@ -213,6 +215,42 @@ pub(crate) enum KernelsPart {
     Burn,
 }
 
+/// Options of the suite `cifar10`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Cifar10 {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    /// The device to train on: cpu, gpu, software, or the name or index of an adapter
+    #[arg(long, value_name = "NAME", default_value = "cpu")]
+    pub(crate) device: String,
+    /// Measures only this part; can be given several times
+    #[arg(long, value_name = "PART")]
+    pub(crate) only: Vec<Cifar10Part>,
+    /// Folder or archive with the binary version of CIFAR-10, for the ladder; without it the ladder is left out
+    #[arg(long, value_name = "PATH")]
+    pub(crate) data: Option<PathBuf>,
+    /// Runs of each rung of the ladder, with seeds that count up
+    #[arg(long, value_name = "N", value_parser = count(), default_value_t = 3)]
+    pub(crate) runs: usize,
+    /// Measures networks at their full width too
+    #[arg(long)]
+    pub(crate) full: bool,
+    /// Measures PyTorch and torchvision in the same run, with the Python that BRISK_PYTHON names
+    #[arg(long)]
+    pub(crate) peers: bool,
+}
+
+/// A part of the suite `cifar10`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Cifar10Part {
+    /// Images a second in training
+    Speed,
+    /// Images a second of augmentation
+    Augment,
+    /// Accuracy and time of each trick
+    Ladder,
+}
+
 /// A whole number of at least 1.
 fn count() -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(1..=1_000_000_000)
@@ -234,6 +272,7 @@ impl Suite {
                 let parts = [KernelsPart::Elementwise, KernelsPart::Conv, KernelsPart::Convnet];
                 kernels.peers && parts.into_iter().any(|part| is_selected(&kernels.only, part))
             }
+            Self::Cifar10(cifar10) => cifar10.peers,
             Self::Amp(_) | Self::Replicate(_) | Self::Scaling(_) | Self::Speedups(_) => false,
         }
     }

@@ -1,6 +1,7 @@
 //! Measures brisk and its peers, taking turns within one run, and prints the ratios.
 
 mod amp;
+mod cifar10;
 mod command_line;
 mod counting;
 mod higgs;
@@ -66,6 +67,7 @@ fn run() -> Result<()> {
         Suite::Replicate(replicate) => replicate::run(&options, &replicate.only)?,
         Suite::Speedups(_) => speedups::run(&options)?,
         Suite::Loader(loader) => loader::run(&options, &loader.only)?,
+        Suite::Cifar10(suite) => cifar10::run(&options, suite)?,
         Suite::Kernels(kernels) => kernels::run(&options, &kernels.only)?,
         Suite::Scaling(scaling) => {
             let (tables, predicted) = scaling::run(&options, scaling)?;

@@ -84,7 +84,7 @@ fn train(options: &Options) -> Result<()> {
         RecipeName::Muon => (&[16, 32, 64][..], 500),
     };
     let recipe = if options.narrow { recipe.narrowed(narrow.0, narrow.1) } else { recipe };
-    let recipe = Recipe { n_epochs: options.epochs.unwrap_or(recipe.n_epochs), ..recipe };
+    let recipe = options.epochs.map_or_else(|| recipe.clone(), |n_epochs| recipe.clone().with_epochs(n_epochs));
 
     let device = options.device.builder().open()?;
     let data = Cifar10::open(options.data.as_deref(), "target/cifar10".as_ref())?;

@@ -228,6 +228,16 @@ impl Recipe {
         self
     }
 
+    /// The same recipe in another number of epochs. The phases of a schedule keep their shares of the run.
+    pub fn with_epochs(mut self, n_epochs: f64) -> Self {
+        let factor = n_epochs / self.n_epochs;
+        self.n_epochs = n_epochs;
+        if let Rates::Page { peak_epoch, floor_epochs, .. } = &mut self.rates {
+            (*peak_epoch, *floor_epochs) = (*peak_epoch * factor, *floor_epochs * factor);
+        }
+        self
+    }
+
     /// Batches of an epoch over `n_rows` images.
     pub fn epoch_steps(&self, n_rows: usize) -> usize {
         n_rows / self.batch_rows

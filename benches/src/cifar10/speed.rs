@@ -1,0 +1,284 @@
+//! Training by the recipes, the first losses of which must be PyTorch's.
+
+use anyhow::{Result, anyhow, bail, ensure};
+use brisk_loader::{Order, RowSource};
+use brisk_nn::tensor::{CrossEntropyOptions, DType, Graph, Persistent, Reduction};
+use brisk_program::Device;
+use brisk_train::{BatchTensors, Checkpoint, Cursor, Feed, FeedConfig, Model, Standardisation, Step};
+use brisk_vision::{AugmentedImages, Rates, Recipe};
+
+use super::images::{self, IMAGE, LEN, N_CLASSES};
+use crate::options::{Options, Scale};
+use crate::peer::Peer;
+use crate::row::{Better, Row, Table};
+
+/// A recipe at a size.
+struct Case {
+    name: &'static str,
+    /// As the peer calls it.
+    peer: &'static str,
+    recipe: Recipe,
+    /// The ratio to PyTorch's faster layout that is to be reached.
+    target: f64,
+}
+
+/// Batches whose losses are compared.
+const N_BATCHES: usize = 20;
+/// Images whose predicted classes are compared after these.
+const N_TEST: usize = 500;
+
+pub(super) fn run(options: &Options, with_full: bool) -> Result<Table> {
+    let is_smoke = options.scale == Scale::Smoke;
+    let case = |name, peer, recipe, target| Case { name, peer, recipe, target };
+    let mut cases = if is_smoke {
+        vec![
+            case("Muon, widths 8 to 16", "muon", Recipe::muon().narrowed(&[8, 8, 16], 32), 1.2),
+            case("Page, widths 8 to 16", "page", Recipe::page().narrowed(&[8, 8, 8, 16], 32), 1.2),
+        ]
+    } else {
+        vec![
+            case("Muon, widths 16, 32, 64, batch 500", "muon", Recipe::muon().narrowed(&[16, 32, 64], 500), 1.2),
+            case("Page, widths 8, 16, 32, 64, batch 128", "page", Recipe::page().narrowed(&[8, 16, 32, 64], 128), 1.2),
+        ]
+    };
+    if with_full {
+        let full = Recipe::page().narrowed(&[64, 128, 256, 512], 64);
+        cases.push(case("Page, widths 64, 128, 256, 512, batch 64", "page", full, 1.0));
+    }
+    let mut rows = Vec::new();
+    for case in &cases {
+        rows.extend(measure(options, case)?);
+    }
+    Ok(Table { device: options.device.info().clone(), rows })
+}
+
+fn measure(options: &Options, case: &Case) -> Result<Vec<Row>> {
+    let device = &options.device;
+    let Case { recipe, .. } = case;
+    let batch = recipe.batch_rows;
+    let n_batches = if options.scale == Scale::Smoke { 3 } else { N_BATCHES };
+    let (train, test) = (images::drawn(n_batches * batch, 1), images::drawn(N_TEST.min(4 * batch), 2));
+    let scale = Standardisation::of("train", &train)?.per_channel(IMAGE[2])?;
+    scale.write(device)?;
+
+    let mut model = Model::new(3, |params| recipe.build(params));
+    let network = model.module().clone();
+    let first = standardised(&train, &scale)?;
+    recipe.initialise(&network, model.params_mut(), device, &first)?;
+    let params = model.params();
+    params.write_initial(device)?;
+    let config = FeedConfig { labels: DType::U32, ..FeedConfig::default() };
+    let augmentation = AugmentedImages { image: IMAGE, augmentation: recipe.augmentation };
+    let feed = Feed::new(device, "train", &train, Order::Shuffled { seed: 5 }, batch, &config)?;
+    let feed = feed.augmented(std::rc::Rc::new(augmentation));
+    let n_rows = train.n_rows();
+    let optimizer = recipe.optimizer(&network, params)?;
+    let smoothing = recipe.label_smoothing;
+    let step = Step::over(device, &feed, &scale)
+        .train(params, &*optimizer, &recipe.schedule(n_rows))
+        .epochs(recipe.n_epochs.ceil() as usize)
+        .record(|BatchTensors { x, labels, weights, .. }, params| {
+            let options =
+                CrossEntropyOptions { label_smoothing: smoothing, reduction: Reduction::Mean, ..CrossEntropyOptions::default() };
+            brisk_nn::Module::forward(&network, &params[0], x).cross_entropy(labels, weights, options)
+        })?;
+
+    let n_steps = recipe.n_steps(n_rows);
+    let Some(python) = &options.peers else {
+        let losses = step.run_epoch(0)?.batches;
+        ensure!(losses.last() < losses.first(), "the losses of the first steps are {losses:?}: there is nothing to time");
+        let figures = (0..options.n_rounds).map(|_| images_per_second(&step, n_rows)).collect::<Result<_>>()?;
+        return Ok(vec![row(case, figures, None)]);
+    };
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("run.safetensors");
+    write_run(&path, device, &feed, &scale, &model, (&test, n_batches))?;
+    let n_threads = std::thread::available_parallelism()?.get();
+    let mut words: Vec<String> = vec![case.peer.to_owned(), batch.to_string(), n_threads.to_string()];
+    words.extend([path.display().to_string(), n_steps.to_string()]);
+    words.extend(rates(recipe, n_rows, n_steps));
+    let mut torch = Peer::python(python, "xtask/peers/cifar10.py", &words)?;
+    let [exact, channels_last, default_layout] = [(); 3].map(|()| Trace::read(&torch.line()));
+    let (exact, in_f32) = (exact?, [channels_last?, default_layout?]);
+    let losses = step.run_epoch(0)?.batches;
+    let accuracy = accuracy(device, &model, &scale, &test)?;
+    check(&Trace { losses, accuracy }, &exact, &in_f32)?;
+    let mut ours = Vec::new();
+    let (mut channels_last, mut default_layout) = (Vec::new(), Vec::new());
+    for round in 0..=options.n_rounds {
+        let figure = images_per_second(&step, n_rows)?;
+        let figures = torch.ask(&n_batches.to_string())?;
+        let [of_last, of_default] = figures[..] else { bail!("PyTorch's side has two figures") };
+        if round > 0 {
+            ours.push(figure);
+            channels_last.push(batch as f64 / of_last);
+            default_layout.push(batch as f64 / of_default);
+        }
+    }
+    Ok(vec![
+        row(case, ours.clone(), Some(("PyTorch, channels last", channels_last))),
+        row(case, ours, Some(("PyTorch, default layout", default_layout))),
+    ])
+}
+
+fn row(case: &Case, ours: Vec<f64>, reference: Option<(&str, Vec<f64>)>) -> Row {
+    Row {
+        suite: "cifar10",
+        case: format!("training, {}", case.name),
+        ours,
+        unit: "images/s",
+        target: reference.as_ref().map(|_| case.target),
+        reference: reference.map(|(name, figures)| (name.to_owned(), figures)),
+        better: Better::More,
+    }
+}
+
+fn images_per_second(step: &Step<'_>, n_rows: usize) -> Result<f64> {
+    let start = std::time::Instant::now();
+    step.run_epoch(0)?;
+    Ok(n_rows as f64 / start.elapsed().as_secs_f64())
+}
+
+/// The losses of the first steps, and the test accuracy after them.
+#[derive(Debug)]
+struct Trace {
+    losses: Vec<f32>,
+    accuracy: f32,
+}
+
+impl Trace {
+    fn read(line: &Result<String>) -> Result<Self> {
+        let line = line.as_ref().map_err(|error| anyhow!("{error:#}"))?;
+        let figures: Vec<f32> = line.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
+        let [losses @ .., accuracy] = figures.as_slice() else { bail!("PyTorch's side has no losses") };
+        Ok(Self { losses: losses.to_vec(), accuracy: *accuracy })
+    }
+
+    /// By how much the loss of each step, or of one before it, differs from another's.
+    fn differences(&self, other: &Self) -> Vec<f32> {
+        let differences = self.losses.iter().zip(&other.losses).map(|(a, b)| (a - b).abs());
+        differences
+            .scan(0.0_f32, |most, difference| {
+                *most = most.max(difference);
+                Some(*most)
+            })
+            .collect()
+    }
+}
+
+/// The losses must be as near to PyTorch's in f64 as its own in f32 are, in both layouts; a step of Muon magnifies rounding, so the later ones differ. The test
+/// accuracy must be within 10 points of one of PyTorch's, which differ as much.
+fn check(ours: &Trace, exact: &Trace, in_f32: &[Trace]) -> Result<()> {
+    ensure!(ours.losses.len() == exact.losses.len(), "{} losses, and {} of PyTorch", ours.losses.len(), exact.losses.len());
+    let theirs = in_f32.iter().map(|trace| trace.differences(exact));
+    let theirs = theirs.reduce(|a, b| a.into_iter().zip(b).map(|(a, b)| a.max(b)).collect()).unwrap_or_default();
+    let is_near = ours.differences(exact).iter().zip(&theirs).all(|(ours, theirs)| *ours <= 1e-3 + 2.0 * theirs);
+    ensure!(is_near, "the losses are {:?}, and PyTorch's {:?} in f64: there is nothing to time", ours.losses, exact.losses);
+    let theirs: Vec<f32> = in_f32.iter().chain([exact]).map(|trace| trace.accuracy).collect();
+    let is_near = theirs.iter().any(|theirs| (ours.accuracy - theirs).abs() < 0.1);
+    ensure!(is_near, "the test accuracy is {}, and PyTorch's {theirs:?}", ours.accuracy);
+    Ok(())
+}
+
+/// The recipe's rates as the peer takes them.
+fn rates(recipe: &Recipe, n_rows: usize, n_steps: usize) -> Vec<String> {
+    let words: Vec<(&str, f64)> = match recipe.rates {
+        Rates::Muon { filters, head, biases, decay } => {
+            vec![("filters", filters), ("head", head), ("biases", biases), ("decay", decay), ("whitening_steps", n_steps as f64)]
+        }
+        Rates::Page { peak, peak_epoch, floor, floor_epochs, weight_decay, bias_factor } => vec![
+            ("peak", peak),
+            ("peak_epoch", peak_epoch),
+            ("floor", floor),
+            ("floor_epochs", floor_epochs),
+            ("decay", f64::from(weight_decay)),
+            ("bias_factor", f64::from(bias_factor)),
+            ("epoch_steps", recipe.epoch_steps(n_rows) as f64),
+        ],
+        _ => Vec::new(),
+    };
+    words.into_iter().map(|(name, value)| format!("{name}={value}")).collect()
+}
+
+/// Writes what the peer starts from: initial parameters, the batches as they are augmented here, and test images.
+fn write_run<M: brisk_nn::Module, S: RowSource<Feature = u8>>(
+    path: &std::path::Path,
+    device: &Device,
+    feed: &Feed<'_>,
+    scale: &Standardisation,
+    model: &Model<M>,
+    (test, n_batches): (&S, usize),
+) -> Result<()> {
+    let batch = feed.batch_rows();
+    let graph = Graph::inference("batches");
+    let state = Graph::state_buffer();
+    let BatchTensors { x, labels, .. } = feed.record(&graph, scale, &state);
+    let images = Persistent::new("images", DType::F32, n_batches * batch * LEN);
+    let classes = Persistent::new("labels", DType::F32, n_batches * batch);
+    graph.store(&x, &state, &images);
+    // Labels as floats, which can be stored.
+    let numbers = graph.constant("classes", &(0..N_CLASSES).map(|class| class as f32).collect::<Vec<_>>(), &[N_CLASSES, 1]);
+    graph.store(&numbers.gather_rows(&labels), &state, &classes);
+    graph.advance(&state);
+    let executable = graph.compile(device)?;
+    feed.open(device, |open| {
+        open.each_turn(0, Cursor::Epoch, n_batches, |turn| {
+            executable.run(turn.n_batches)?;
+            Ok(std::ops::ControlFlow::Continue(()))
+        })
+    })?;
+    let mut run = Checkpoint::new();
+    let [height, width, channels] = IMAGE;
+    let params = model.params();
+    for id in params.ids_where(|_| true) {
+        let entry = params.entry(id);
+        run.insert(&entry.name, &entry.shape, params.initial_of(id))?;
+    }
+    for buffer in params.buffers() {
+        run.insert(buffer.name(), buffer.shape(), buffer.initial())?;
+    }
+    let mut run = run.ohwi_to_oihw();
+    run.insert("images", &[n_batches, batch, height, width, channels], device.read::<f32>(&images)?)?;
+    run.insert("labels", &[n_batches, batch], device.read::<f32>(&classes)?)?;
+    let n_test = test.n_rows();
+    run.insert("test_images", &[n_test, height, width, channels], standardised(test, scale)?)?;
+    run.insert("test_labels", &[n_test], labels_of(test)?)?;
+    run.save(path)?;
+    Ok(())
+}
+
+fn labels_of<S: RowSource<Feature = u8>>(rows: &S) -> Result<Vec<f32>> {
+    let n = rows.n_rows();
+    let (mut pixels, mut labels) = (vec![0; n * LEN], vec![0.0; n]);
+    rows.gather_range(0..n, &mut pixels, &mut labels)?;
+    Ok(labels)
+}
+
+fn standardised<S: RowSource<Feature = u8>>(rows: &S, scale: &Standardisation) -> Result<Vec<f32>> {
+    let n = rows.n_rows();
+    let (mut pixels, mut labels) = (vec![0; n * LEN], vec![0.0; n]);
+    rows.gather_range(0..n, &mut pixels, &mut labels)?;
+    let values = pixels.chunks_exact(LEN).flat_map(|image| image.iter().zip(scale.mean()).zip(scale.inv_std()));
+    Ok(values.map(|((&byte, mean), inv_std)| (f32::from(byte) - mean) * inv_std).collect())
+}
+
+/// The share of the test images whose class the parameters on the device predict.
+fn accuracy<M: brisk_nn::Module, S: RowSource<Feature = u8>>(
+    device: &Device,
+    model: &Model<M>,
+    scale: &Standardisation,
+    test: &S,
+) -> Result<f32> {
+    let n = test.n_rows();
+    let graph = Graph::inference("accuracy");
+    let x = graph.constant("x", &standardised(test, scale)?, &[n, LEN]);
+    let logits = model.module().forward(&model.params().bind(&graph), &x);
+    let (state, all) = (Graph::state_buffer(), Persistent::new("logits", DType::F32, n * N_CLASSES));
+    graph.store(&logits, &state, &all);
+    graph.compile(device)?.run(1)?;
+    let logits: Vec<f32> = device.read(&all)?;
+    let predicted = logits.chunks_exact(N_CLASSES).map(|row| (0..N_CLASSES).max_by(|&a, &b| row[a].total_cmp(&row[b])));
+    let labels = labels_of(test)?;
+    let n_correct = predicted.zip(&labels).filter(|(class, label)| class.is_some_and(|class| class as f32 == **label)).count();
+    Ok(n_correct as f32 / n as f32)
+}
