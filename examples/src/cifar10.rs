@@ -131,7 +131,7 @@ pub fn run(device: &Device, data: &Cifar10, settings: &Settings) -> Result<Outco
         .precision(*precision)
         .seed(*seed)
         .schedule(recipe.schedule(n_rows))
-        .try_optimizer(|params| recipe.optimizer(&network, params))
+        .try_optimizer(|params| recipe.optimizer(&network, params, n_rows))
         .standardisation(scale)
         .feed(&FeedConfig { choice: FeedChoice::Resident, ..FeedConfig::default() })
         .augment(AugmentedImages { image: recipe.image(), augmentation })

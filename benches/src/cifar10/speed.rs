@@ -72,7 +72,7 @@ fn measure(options: &Options, case: &Case) -> Result<Vec<Row>> {
     let feed = Feed::new(device, "train", &train, Order::Shuffled { seed: 5 }, batch, &config)?;
     let feed = feed.augmented(std::rc::Rc::new(augmentation));
     let n_rows = train.n_rows();
-    let optimizer = recipe.optimizer(&network, params)?;
+    let optimizer = recipe.optimizer(&network, params, n_rows)?;
     let smoothing = recipe.label_smoothing;
     let step = Step::over(device, &feed, &scale)
         .train(params, &*optimizer, &recipe.schedule(n_rows))
@@ -96,7 +96,7 @@ fn measure(options: &Options, case: &Case) -> Result<Vec<Row>> {
     let n_threads = std::thread::available_parallelism()?.get();
     let mut words: Vec<String> = vec![case.peer.to_owned(), batch.to_string(), n_threads.to_string()];
     words.extend([path.display().to_string(), n_steps.to_string()]);
-    words.extend(rates(recipe, n_rows, n_steps));
+    words.extend(rates(recipe, n_rows));
     let mut torch = Peer::python(python, "xtask/peers/cifar10.py", &words)?;
     let [exact, channels_last, default_layout] = [(); 3].map(|()| Trace::read(&torch.line()));
     let (exact, in_f32) = (exact?, [channels_last?, default_layout?]);
@@ -181,10 +181,16 @@ fn check(ours: &Trace, exact: &Trace, in_f32: &[Trace]) -> Result<()> {
 }
 
 /// The recipe's rates as the peer takes them.
-fn rates(recipe: &Recipe, n_rows: usize, n_steps: usize) -> Vec<String> {
+fn rates(recipe: &Recipe, n_rows: usize) -> Vec<String> {
     let words: Vec<(&str, f64)> = match recipe.rates {
         Rates::Muon { filters, head, biases, decay } => {
-            vec![("filters", filters), ("head", head), ("biases", biases), ("decay", decay), ("whitening_steps", n_steps as f64)]
+            vec![
+                ("filters", filters),
+                ("head", head),
+                ("biases", biases),
+                ("decay", decay),
+                ("whitening_steps", recipe.whitening_steps(n_rows) as f64),
+            ]
         }
         Rates::Page { peak, peak_epoch, floor, floor_epochs, weight_decay, bias_factor } => vec![
             ("peak", peak),

@@ -40,10 +40,22 @@ pub struct Conv2dConfig {
     pub stride: [usize; 2],
     /// Pixels of zeros added on each side.
     pub padding: [usize; 2],
+    /// What the filters start as.
+    pub filters: Filters,
     /// Whether there is a bias.
     pub bias: Bias,
     /// The activation.
     pub activation: Activation,
+}
+
+/// What the filters of a [`Conv2d`] start as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Filters {
+    /// PyTorch's uniform distribution: [`Init::FanIn`].
+    #[default]
+    FanIn,
+    /// The identity for as many filters as there are input channels: [`Init::Dirac`].
+    Dirac,
 }
 
 /// Whether a layer has a bias. A layer followed by a normalisation needs none.
@@ -60,7 +72,16 @@ impl Conv2dConfig {
     /// A square kernel with stride 1, no padding, a bias and no activation.
     pub fn square(n_in: usize, n_out: usize, kernel: usize) -> Self {
         let activation = Activation::identity();
-        Self { n_in, n_out, kernel: [kernel; 2], stride: [1; 2], padding: [0; 2], bias: Bias::Trained, activation }
+        Self {
+            n_in,
+            n_out,
+            kernel: [kernel; 2],
+            stride: [1; 2],
+            padding: [0; 2],
+            filters: Filters::FanIn,
+            bias: Bias::Trained,
+            activation,
+        }
     }
 }
 
@@ -68,9 +89,13 @@ impl Conv2d {
     /// Adds `name.weight` and, if there is one, `name.bias` to the parameters.
     #[track_caller]
     pub fn new(params: &mut ParametersBuilder, name: &str, config: &Conv2dConfig) -> Self {
-        let Conv2dConfig { n_in, n_out, kernel: [height, width], stride, padding, bias, activation } = config.clone();
+        let Conv2dConfig { n_in, n_out, kernel: [height, width], stride, padding, filters, bias, activation } = config.clone();
         let init = Init::FanIn(height * width * n_in);
-        let weight = params.add(format!("{name}.weight"), &[n_out, height, width, n_in], init);
+        let filters = match filters {
+            Filters::FanIn => init,
+            Filters::Dirac => Init::Dirac { kernel: [height, width], n_in },
+        };
+        let weight = params.add(format!("{name}.weight"), &[n_out, height, width, n_in], filters);
         let bias = match bias {
             Bias::Trained => Some(params.add(format!("{name}.bias"), &[n_out], init)),
             Bias::None => None,

@@ -10,6 +10,16 @@ pub enum Init {
     FanIn(usize),
     /// Normal with this standard deviation, mean 0.
     Normal(f32),
+    /// Filters `[n_out, height, width, n_in]` of which the first `n_in` are the identity, 1 at the centre for their own channel, and the others as
+    /// [`FanIn`](Self::FanIn). So a convolution starts by passing its input through.
+    ///
+    /// The identity is that of `torch.nn.init.dirac_`, which makes the other filters zeros.
+    Dirac {
+        /// Height and width of a filter.
+        kernel: [usize; 2],
+        /// Input channels.
+        n_in: usize,
+    },
     /// Rows of `dim` numbers, normal with deviation 1 and mean 0, the row `padding` zeros: what PyTorch's embeddings start from.
     Embedding {
         /// Numbers a row.
@@ -23,9 +33,16 @@ impl Init {
     /// Writes starting values of parameter number `stream`, from its element `first` on. They depend only on `seed`, the stream and the element.
     pub(crate) fn fill(self, seed: u64, stream: u32, first: usize, values: &mut [f32]) {
         let philox = Philox::new(seed);
+        let fan_in = |i: usize, fan_in: usize| (2.0 * philox.uniform(stream, i as u64) - 1.0) / (fan_in as f32).sqrt();
         let draw = |i: usize| match self {
             Self::Constant(value) => value,
-            Self::FanIn(fan_in) => (2.0 * philox.uniform(stream, i as u64) - 1.0) / (fan_in as f32).sqrt(),
+            Self::FanIn(n) => fan_in(i, n),
+            Self::Dirac { kernel: [height, width], n_in } => {
+                let (tap, channel) = (i / n_in % (height * width), i % n_in);
+                let filter = i / (n_in * height * width);
+                let is_one = tap == height / 2 * width + width / 2 && channel == filter;
+                if filter < n_in { f32::from(u8::from(is_one)) } else { fan_in(i, n_in * height * width) }
+            }
             Self::Normal(std) => std * philox.normal(stream, i as u64),
             Self::Embedding { dim, padding } if i.checked_div(dim) == padding => 0.0,
             Self::Embedding { .. } => philox.normal(stream, i as u64),

@@ -1,13 +1,13 @@
 use brisk_nn::tensor::{Activation, Pool2d, Tensor};
 use brisk_nn::{
-    BatchNorm, BatchNormConfig, Bias, Bound, BufferId, Conv2d, Conv2dConfig, Init, Module, ParameterId, Parameters,
+    BatchNorm, BatchNormConfig, Bias, Bound, BufferId, Conv2d, Conv2dConfig, Filters, Init, Module, ParameterId, Parameters,
     ParametersBuilder, Scale,
 };
 
 use crate::PatchCovariance;
 
 /// The network of airbench, the fastest known way to 94 % on CIFAR-10: a whitening convolution with frozen filters, three groups of two 3 × 3 convolutions with batch
-/// normalisation, of which the first is pooled, and a linear layer.
+/// normalisation, of which the first is pooled, and a linear layer. Filters start as the identity as far as they can.
 ///
 /// # Shapes
 /// `x`: `[n, height * width * n_channels]` or `[n, height, width, n_channels]`, standardised; the result `[n, n_classes]`.
@@ -128,7 +128,8 @@ fn conv_norm(
     [n_in, n_out]: [usize; 2],
     config: &AirbenchConfig,
 ) -> (Conv2d, BatchNorm) {
-    let conv = Conv2dConfig { padding: [1, 1], bias: Bias::None, ..Conv2dConfig::square(n_in, n_out, 3) };
+    let conv =
+        Conv2dConfig { padding: [1, 1], bias: Bias::None, filters: Filters::Dirac, ..Conv2dConfig::square(n_in, n_out, 3) };
     let norm = BatchNormConfig {
         scale: Scale::Frozen,
         eps: 1e-12,

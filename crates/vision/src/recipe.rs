@@ -4,8 +4,8 @@ use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::program::kernels::Momentum;
 use brisk_nn::tensor::{Activation, Flip, ImageAugmentation, Tensor};
 use brisk_nn::{
-    Bound, Module, Muon, MuonNorm, MuonScale, Optimizer, ParameterGroup, ParameterId, Parameters, ParametersBuilder, Scale,
-    Schedule, Sgd, Steps, Together,
+    Bound, Lookahead, Module, Muon, MuonNorm, MuonScale, Optimizer, ParameterGroup, ParameterId, Parameters, ParametersBuilder,
+    Scale, Schedule, Scheduled, Sgd, Steps, Together,
 };
 
 use crate::{Airbench, AirbenchConfig, Error, NormOrder, Patches, ResNet9, ResNet9Config, View};
@@ -57,7 +57,7 @@ pub struct Whitening {
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Rates {
-    /// Stochastic gradient descent with Nesterov momentum 0.9; the rate rises linearly from 0 and falls linearly.
+    /// Stochastic gradient descent with Nesterov momentum 0.9, the rate folded into the velocity; the rate rises linearly from 0 and falls linearly.
     Page {
         /// The highest rate.
         peak: f64,
@@ -73,6 +73,7 @@ pub enum Rates {
         bias_factor: f32,
     },
     /// Stochastic gradient descent with Nesterov momentum 0.85; the rate rises from 0.2 to 1 times `peak` in the first 23 % of the steps and falls to 0.07.
+    /// The bias of the whitening is trained in the first three epochs. Lookahead every five steps, by which the weights hardly move at first and are their average at the end.
     Airbench {
         /// The highest rate.
         peak: f64,
@@ -82,6 +83,7 @@ pub enum Rates {
         bias_factor: f32,
     },
     /// Muon for the convolutions, whose norms stay fixed, and stochastic gradient descent with Nesterov momentum 0.85 for the rest; all rates fall linearly to 0.
+    /// The bias of the whitening is trained in the first three eighths of the steps, at a rate that falls to 0 by then.
     Muon {
         /// The rate of Muon.
         filters: f64,
@@ -317,28 +319,55 @@ impl Recipe {
         }
     }
 
-    /// The optimizer.
+    /// The optimizer of a run over `n_rows` images.
     ///
     /// # Errors
     /// Those of [`Muon::new`] and [`Sgd::groups`], for parameters of another network.
-    pub fn optimizer(&self, network: &Network, params: &Parameters) -> Result<Box<dyn Optimizer>, brisk_nn::Error> {
-        let is_bias = |name: &str| name.ends_with(".bias");
-        let biases = params.ids_where(|entry| is_bias(&entry.name));
-        let weights = params.ids_where(|entry| !is_bias(&entry.name));
-        let by_factor = |biases: Vec<ParameterId>, weights: Vec<ParameterId>, weight_decay: f32, factor: f32| {
-            let biases = ParameterGroup::new(biases).lr_factor(factor).weight_decay(weight_decay / factor);
-            [biases, ParameterGroup::new(weights).weight_decay(weight_decay)]
+    pub fn optimizer(
+        &self,
+        network: &Network,
+        params: &Parameters,
+        n_rows: usize,
+    ) -> Result<Box<dyn Optimizer>, brisk_nn::Error> {
+        let n_steps = self.n_steps(n_rows);
+        let whitening = match network {
+            Network::ResNet9(_) => None,
+            Network::Airbench(network) => Some(network.whitening_bias()),
         };
-        Ok(match (self.rates, network) {
-            (Rates::Page { weight_decay, bias_factor, .. }, _) => {
-                let groups = by_factor(biases, weights, weight_decay, bias_factor);
-                Box::new(Sgd::new(params).momentum(0.9, Momentum::Nesterov).groups(params, &groups)?)
+        let is_bias = |name: &str| name.ends_with(".bias");
+        let all_but_whitening = |wanted: bool| {
+            let ids = params.ids_where(|entry| is_bias(&entry.name) == wanted).into_iter();
+            ids.filter(|id| Some(*id) != whitening).collect::<Vec<_>>()
+        };
+        let (biases, weights) = (all_but_whitening(true), all_but_whitening(false));
+        let group =
+            |ids: Vec<ParameterId>, factor: f32, decay: f32| ParameterGroup::new(ids).lr_factor(factor).weight_decay(decay);
+        let sgd = |momentum, form, groups: &[ParameterGroup]| Sgd::new(params).momentum(momentum, form).groups(params, groups);
+        // The bias of the whitening is trained in the first steps only.
+        let early = |rate: f64, decay: f32, end: usize, schedule: Schedule| -> Result<_, brisk_nn::Error> {
+            let rates = (0..end).map(|step| (Steps::from(step), rate * schedule.rate(step, n_steps)));
+            let points = rates.chain([(Steps::from(end), 0.0)]).collect();
+            let bias = sgd(0.85, Momentum::Nesterov, &[group(whitening.into_iter().collect(), 1.0, decay)])?;
+            Ok(Scheduled::new(bias, &Schedule::PiecewiseLinear { points }, end + 1))
+        };
+        Ok(match self.rates {
+            Rates::Page { weight_decay, bias_factor, .. } => {
+                let groups = [group(biases, bias_factor, weight_decay / bias_factor), group(weights, 1.0, weight_decay)];
+                Box::new(sgd(0.9, Momentum::FoldedNesterov, &groups)?)
             }
-            (Rates::Airbench { weight_decay, bias_factor, .. }, _) => {
-                let groups = by_factor(biases, weights, weight_decay, bias_factor);
-                Box::new(Sgd::new(params).momentum(0.85, Momentum::Nesterov).groups(params, &groups)?)
+            Rates::Airbench { weight_decay, bias_factor, .. } => {
+                let groups = [group(biases, bias_factor, weight_decay / bias_factor), group(weights, 1.0, weight_decay)];
+                let end = (self.epoch_steps(n_rows) * WHITENING_EPOCHS).min(n_steps);
+                let bias = early(1.0, weight_decay, end, self.schedule(n_rows))?;
+                let both = Together::new().and(sgd(0.85, Momentum::Nesterov, &groups)?).and(bias);
+                let decay = |update: usize| {
+                    let done = ((update + 1) * LOOKAHEAD_STEPS) as f64 / n_steps as f64;
+                    (0.95_f64.powi(LOOKAHEAD_STEPS as i32) * done.powi(3)) as f32
+                };
+                let decays = (0..(n_steps / LOOKAHEAD_STEPS).max(1)).map(decay).collect();
+                Box::new(Lookahead::new(both, params, LOOKAHEAD_STEPS as u32, decays))
             }
-            (Rates::Muon { filters, head, biases: bias_rate, decay }, _) => {
+            Rates::Muon { filters, head, biases: bias_rate, decay } => {
                 let matrices = params.ids_where(|entry| entry.shape.len() == 4);
                 let muon = Muon::new(params, &matrices)?
                     .momentum(0.6, Momentum::Nesterov)
@@ -348,14 +377,26 @@ impl Recipe {
                     .scale(MuonScale::Plain)
                     .norm(MuonNorm::SqrtRows);
                 let linear = params.ids_where(|entry| entry.shape.len() == 2);
-                let group = |ids, rate: f64| ParameterGroup::new(ids).lr_factor(rate as f32).weight_decay((decay / rate) as f32);
-                let groups = [group(linear, head), group(biases, bias_rate)];
-                let sgd = Sgd::new(params).momentum(0.85, Momentum::Nesterov).groups(params, &groups)?;
-                Box::new(Together::new().and(muon).and(sgd))
+                let by_rate = |ids, rate: f64| group(ids, rate as f32, (decay / rate) as f32);
+                let groups = [by_rate(linear, head), by_rate(biases, bias_rate)];
+                let end = self.whitening_steps(n_rows);
+                let falling = Schedule::PiecewiseLinear { points: vec![(Steps::from(0), 1.0), (Steps::from(end), 0.0)] };
+                let bias = early(bias_rate, (decay / bias_rate) as f32, end, falling)?;
+                Box::new(Together::new().and(muon).and(sgd(0.85, Momentum::Nesterov, &groups)?).and(bias))
             }
         })
     }
+
+    /// How many steps the bias of the whitening is trained by [`Rates::Muon`], in a run over `n_rows` images: three eighths.
+    pub fn whitening_steps(&self, n_rows: usize) -> usize {
+        (self.n_steps(n_rows) * 3).div_ceil(8)
+    }
 }
+
+/// Epochs in which [`Rates::Airbench`] trains the bias of the whitening.
+const WHITENING_EPOCHS: usize = 3;
+/// Steps between two updates of the slow weights of [`Rates::Airbench`].
+const LOOKAHEAD_STEPS: usize = 5;
 
 /// Images of a ghost batch.
 const GHOST_IMAGES: usize = 32;

@@ -50,7 +50,7 @@ impl Kernel for MuonMomentum {
         let args = self.args();
         self.runs.dispatches(self.name(), "kernels.muon_momentum", &module!("muon_momentum.wgsl"), |dispatch| {
             dispatch
-                .constants([("NESTEROV", f64::from(u8::from(self.form == Momentum::Nesterov)))])
+                .constants([("NESTEROV", f64::from(u8::from(self.form != Momentum::Heavy)))])
                 .param("momentum", self.momentum)
                 .bind(&args, ["grads", "state"], ["momentum", "update"])
         })

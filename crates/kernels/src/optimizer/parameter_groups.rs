@@ -43,7 +43,7 @@ impl Kernel for SgdGroups {
         let module = module!("parameter_groups_sgd.wgsl", "sgd_step.wgsl");
         let dispatch = Dispatch::elementwise(self.name(), "kernels.sgd_groups", module, self.sgd.n)?
             .param("momentum", momentum)
-            .param("is_nesterov", u32::from(form == crate::Momentum::Nesterov));
+            .param("form", form.word());
         Ok(vec![dispatch.bind(&self.args(), [&[GROUPS], &sgd::ARGS_READ[..]].concat(), sgd::ARGS_WRITTEN)?])
     }
 

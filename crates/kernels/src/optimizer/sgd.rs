@@ -5,8 +5,8 @@ use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, STATE_L
 
 /// One step of stochastic gradient descent with momentum over a flat run of parameters.
 ///
-/// With `lr = lr_table[min(state.batch, n_lr - 1)]`: `g += λ p`, `u = μ u + g`, `p -= lr (g + μ u)` with Nesterov, `p -= lr u` without.
-/// While `state.skip` is not 0, nothing changes.
+/// With `lr = lr_table[min(state.batch, n_lr - 1)]`: `g += λ p`, `u = μ u + g`, `p -= lr (g + μ u)` with Nesterov, `p -= lr u` without;
+/// with the rate folded in, `u = μ u - lr g`, `p += μ u - lr g`. While `state.skip` is not 0, nothing changes.
 ///
 /// # Shapes
 /// `grads`, `params`, `momentum`: `[n]`; `lr`: `[n_lr]`; `state`: [`STATE_LEN`].
@@ -36,6 +36,21 @@ pub enum Momentum {
     Heavy,
     /// The step looks one gradient before the running sum.
     Nesterov,
+    /// Nesterov's with the learning rate in the running sum, which is a velocity. It differs from the other while the rate changes: earlier gradients keep
+    /// the rate of their step. As in Page 2018, *How to train your ResNet*, and in the paper. [`MuonMomentum`](crate::MuonMomentum), which knows no rate, takes it for
+    /// Nesterov.
+    FoldedNesterov,
+}
+
+impl Momentum {
+    /// As the shader knows it.
+    pub(crate) fn word(self) -> u32 {
+        match self {
+            Self::Heavy => 0,
+            Self::Nesterov => 1,
+            Self::FoldedNesterov => 2,
+        }
+    }
 }
 
 /// The arguments as `sgd_step.wgsl` names them.
@@ -65,7 +80,7 @@ impl Kernel for Sgd {
         let dispatch = Dispatch::elementwise(self.name(), "kernels.sgd", module!("sgd.wgsl", "sgd_step.wgsl"), self.n)?
             .param("momentum", self.momentum)
             .param("weight_decay", self.weight_decay)
-            .param("is_nesterov", u32::from(self.form == Momentum::Nesterov));
+            .param("form", self.form.word());
         Ok(vec![dispatch.bind(&self.args(), ARGS_READ, ARGS_WRITTEN)?])
     }
 

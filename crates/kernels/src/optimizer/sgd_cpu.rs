@@ -26,11 +26,13 @@ pub(crate) fn run(kernel: &Sgd, grads: &[f32], lr: &[f32], state: &[u32], params
 pub(crate) fn update(kernel: &Sgd, lr: f32, grads: &[f32], params: &mut [f32], momentum: &mut [f32]) {
     for ((p, u), &g) in params.iter_mut().zip(momentum).zip(grads) {
         let g = g + kernel.weight_decay * *p;
+        if kernel.form == Momentum::FoldedNesterov {
+            let step = -lr * g;
+            *u = kernel.momentum * *u + step;
+            *p += step + kernel.momentum * *u;
+            continue;
+        }
         *u = kernel.momentum * *u + g;
-        *p -= lr
-            * match kernel.form {
-                Momentum::Heavy => *u,
-                Momentum::Nesterov => g + kernel.momentum * *u,
-            };
+        *p -= lr * if kernel.form == Momentum::Nesterov { g + kernel.momentum * *u } else { *u };
     }
 }

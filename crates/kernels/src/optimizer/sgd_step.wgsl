@@ -7,7 +7,14 @@ fn sgd_step(i: u32, rate_factor: f32, weight_decay: f32) {
     }
     let lr = rate_factor * lr_table[min(state[0], arrayLength(&lr_table) - 1u)];
     let g = grads[i] + weight_decay * values[i];
+    if params.form == 2u {
+        let descent = -lr * g;
+        let velocity = params.momentum * momentum[i] + descent;
+        momentum[i] = velocity;
+        values[i] += descent + params.momentum * velocity;
+        return;
+    }
     let u = params.momentum * momentum[i] + g;
     momentum[i] = u;
-    values[i] -= lr * select(u, g + params.momentum * u, params.is_nesterov == 1u);
+    values[i] -= lr * select(u, g + params.momentum * u, params.form == 1u);
 }

@@ -47,6 +47,7 @@ mod gather_categories;
 mod gather_rows;
 mod grad_scaler;
 mod layer_norm;
+mod lookahead;
 mod map;
 mod map_fusion;
 mod map_in_place;

@@ -19,6 +19,8 @@ fn twins_equal_hand_worked_numbers() {
     check(Momentum::Heavy, &[9.7, -0.1], &[3.0, 1.0]);
     // g + 0.5 u = 3.5, -0.5.
     check(Momentum::Nesterov, &[9.65, 0.05], &[3.0, 1.0]);
+    // u = 0.5 · 2 - 0.1 · 2 = 0.8, 2 + 0.1 = 2.1; p + 0.5 u - 0.1 g.
+    check(Momentum::FoldedNesterov, &[10.2, 1.15], &[0.8, 2.1]);
 }
 
 fn given(random: &mut Random, n: usize) -> Vec<Words> {
@@ -38,7 +40,7 @@ fn a_skipped_step_changes_nothing() {
 #[test]
 fn gpu_agrees() {
     let mut random = Random::new(1);
-    for form in [Momentum::Heavy, Momentum::Nesterov] {
+    for form in [Momentum::Heavy, Momentum::Nesterov, Momentum::FoldedNesterov] {
         for n in [1, 63, 64, 65, 1001] {
             gpu_equals_twin(&Sgd { n, n_lr: 2, momentum: 0.9, weight_decay: 0.01, form }, &given(&mut random, n));
         }

@@ -3,7 +3,7 @@
 use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::program::kernels::{Momentum, WeightDecay};
 use brisk_nn::tensor::{DType, Graph, Persistent};
-use brisk_nn::{Adam, Error, Init, Optimizer, Parameters, ParametersBuilder, Sgd, StepInputs};
+use brisk_nn::{Adam, Error, Init, Lookahead, Optimizer, Parameters, ParametersBuilder, Schedule, Scheduled, Sgd, StepInputs};
 
 /// Where one parameter that starts at 1 stands after each step, the gradients of the steps given; the learning rate is 0.1.
 fn steps(optimizer: impl Fn(&Parameters) -> Box<dyn Optimizer>, grads: &[f32]) -> Result<Vec<f32>, Error> {
@@ -98,4 +98,53 @@ fn a_learning_rate_is_taken_by_the_batch_and_the_last_one_holds() -> Result<(), 
     }
     assert_eq!(values, [1.0, 1.25, 1.5], "1, then 0.25, and 0.25 beyond the table");
     Ok(())
+}
+
+#[test]
+fn a_folded_rate_stays_with_the_gradients_of_its_step() {
+    // v = -0.1, p = 1 - 0.1 + 0.5 · (-0.1); v = 0.5 · (-0.1) - 0.2 = -0.25, p = 0.85 - 0.2 + 0.5 · (-0.25).
+    let folded = |params: &Parameters| Box::new(Sgd::new(params).momentum(0.5, Momentum::FoldedNesterov)) as Box<dyn Optimizer>;
+    check(folded, &[1.0, 2.0], &[0.85, 0.525]);
+}
+
+#[test]
+fn a_scheduled_optimizer_has_its_own_rate_in_each_step() {
+    let points = vec![(0.into(), 0.4), (2.into(), 0.0)];
+    let schedule = Schedule::PiecewiseLinear { points };
+    let scheduled = |params: &Parameters| Box::new(Scheduled::new(Sgd::new(params), &schedule, 3)) as Box<dyn Optimizer>;
+    // 0.4, 0.2, 0, and 0 from then on.
+    check(scheduled, &[1.0, 1.0, 1.0, 1.0], &[0.6, 0.4, 0.4, 0.4]);
+}
+
+#[test]
+fn lookahead_pulls_the_weights_back_every_k_steps() {
+    let lookahead =
+        |params: &Parameters| Box::new(Lookahead::new(Sgd::new(params), params, 2, vec![0.5, 0.0])) as Box<dyn Optimizer>;
+    // 0.9; 0.8, pulled halfway back to 1; 0.8; 0.7, which stays.
+    check(lookahead, &[1.0; 4], &[0.9, 0.9, 0.8, 0.7]);
+}
+
+#[test]
+fn lookahead_refuses_decays_that_are_no_shares() {
+    for decays in [vec![], vec![1.5], vec![f32::NAN]] {
+        let error = steps(|params| Box::new(Lookahead::new(Sgd::new(params), params, 2, decays.clone())), &[1.0]);
+        let error = error.expect_err("decays beyond 0 to 1").to_string();
+        assert!(error.starts_with("lookahead: decays"), "{error}");
+    }
+}
+
+#[test]
+fn dirac_filters_pass_their_input_through() {
+    let mut builder = ParametersBuilder::new();
+    let id = builder.add("weight", &[3, 3, 3, 2], Init::Dirac { kernel: [3, 3], n_in: 2 });
+    let values = builder.build(0).initial_of(id);
+    for (filter, values) in values.chunks(18).enumerate() {
+        if filter < 2 {
+            let ones: Vec<usize> = (0..18).filter(|&i| values[i] == 1.0).collect();
+            assert_eq!(ones, [2 * 4 + filter], "the centre of its own channel");
+            assert_eq!(values.iter().sum::<f32>(), 1.0, "filter {filter} is 0 elsewhere");
+        } else {
+            assert!(values.iter().all(|value| *value != 0.0 && value.abs() <= 18.0_f32.powf(-0.5)), "drawn: {values:?}");
+        }
+    }
 }

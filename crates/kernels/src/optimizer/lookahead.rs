@@ -1,0 +1,71 @@
+use super::lookahead_cpu;
+use crate::core::module::module;
+use crate::core::sizes::check_sizes;
+use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs};
+
+/// Slow weights beside the weights that an optimizer steps: after every `every`th step `slow = d slow + (1 - d) weights`, and the weights are set to
+/// that. One kernel before the optimizer copies the weights before the first step, one after it does the rest.
+///
+/// `d` is the entry of `decays` for the update, its last for all later ones. While `state.skip` is not 0, nothing changes; skipped steps do not count.
+///
+/// # Shapes
+/// `decays`: `[n_decays]`; `weights`, `slow`: `[n]`; `state`: [`STATE_LEN`].
+/// # Dtypes
+/// f32; `state` u32.
+/// # Reference
+/// Zhang et al. 2019, *Lookahead Optimizer: k steps forward, 1 step back*, arXiv:1907.08610, with `d = 1 - α`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lookahead {
+    /// Weights.
+    pub n: usize,
+    /// Steps between two updates, at least 1.
+    pub every: u32,
+    /// Entries of the table of decays.
+    pub n_decays: usize,
+    /// Which of the two kernels.
+    pub phase: LookaheadPhase,
+}
+
+/// Where in a step a [`Lookahead`] runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LookaheadPhase {
+    /// Before the optimizer.
+    Start,
+    /// After it.
+    End,
+}
+
+impl Kernel for Lookahead {
+    fn name(&self) -> &'static str {
+        "lookahead"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        vec![
+            Arg::read("decays", DType::F32, self.n_decays),
+            Arg::read("state", DType::U32, STATE_LEN),
+            Arg::read_write("weights", DType::F32, self.n),
+            Arg::read_write("slow", DType::F32, self.n),
+        ]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        check_sizes(self, &[("n", self.n), ("every", self.every as usize), ("n_decays", self.n_decays)])
+    }
+
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let dispatch = Dispatch::elementwise(self.name(), "kernels.lookahead", module!("lookahead.wgsl"), self.n)?
+            .param("every", self.every)
+            .param("is_start", u32::from(self.phase == LookaheadPhase::Start));
+        let writes = [Binding::of("weights").named("values"), Binding::of("slow")];
+        Ok(vec![dispatch.bind(&self.args(), ["decays", "state"], writes)?])
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        lookahead_cpu::run(self, args.read(0), args.read(1), args.write(2), args.write(3));
+    }
+
+    fn cost(&self) -> Cost {
+        Cost { flops: 3 * self.n as u64, bytes: 16 * self.n as u64 }
+    }
+}

@@ -1,0 +1,60 @@
+use brisk_kernels::{DType, RateAtStep};
+use brisk_tensor::{Graph, Persistent};
+
+use crate::{Optimizer, Parameters, Schedule, StepInputs};
+
+/// An optimizer with a schedule of its own, beside others that follow the run's: a bias that is trained in the first epochs only, say. In
+/// [`Together`](crate::Together) with those.
+///
+/// The rates of all steps are a table on the device, from which each step takes its own; the last holds for all further steps.
+///
+/// # Examples
+/// ```
+/// use brisk_nn::{Activation, Linear, ParameterGroup, ParametersBuilder, Schedule, Scheduled, Sgd, Together};
+///
+/// let mut builder = ParametersBuilder::new();
+/// Linear::new(&mut builder, "head", 8, 2, Activation::identity());
+/// let params = builder.build(0);
+/// let [weight, bias] = ["head.weight", "head.bias"].map(|name| ParameterGroup::new(params.ids_where(|entry| entry.name == name)));
+/// // The bias is trained in the first 100 steps of 400.
+/// let early = Schedule::PiecewiseLinear { points: vec![(0.into(), 0.1), (100.into(), 0.0)] };
+/// let bias = Scheduled::new(Sgd::new(&params).groups(&params, &[bias])?, &early, 400);
+/// let optimizer = Together::new().and(Sgd::new(&params).groups(&params, &[weight])?).and(bias);
+/// # Ok::<(), brisk_nn::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Scheduled<O> {
+    optimizer: O,
+    rates: Vec<f32>,
+    rate: Persistent,
+}
+
+impl<O: Optimizer> Scheduled<O> {
+    /// `optimizer` with the rates of `schedule` in a run of `total_steps`, counted with those that are skipped.
+    pub fn new(optimizer: O, schedule: &Schedule, total_steps: usize) -> Self {
+        let rates = schedule.table(0..total_steps.max(1), total_steps.max(1));
+        Self { optimizer, rates, rate: Persistent::new("rate", DType::F32, 1) }
+    }
+}
+
+impl<O: Optimizer> Optimizer for Scheduled<O> {
+    #[track_caller]
+    fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs) {
+        let n = self.rates.len();
+        let table = graph.constant("rates", &self.rates, &[n]);
+        graph.push(RateAtStep { n }, &[table.slice(), graph.buffer(&inputs.state), graph.buffer(&self.rate)]);
+        self.optimizer.record(graph, params, &StepInputs { lr: self.rate.clone(), state: inputs.state.clone() });
+    }
+
+    fn skips(&self) -> bool {
+        self.optimizer.skips()
+    }
+
+    fn divides(&self) -> bool {
+        self.optimizer.divides()
+    }
+
+    fn state(&self) -> Vec<(String, &Persistent)> {
+        self.optimizer.state()
+    }
+}
