@@ -1,4 +1,4 @@
-use brisk_kernels::{Lookahead, LookaheadPhase, RateAtStep};
+use brisk_kernels::{Lookahead, LookaheadPhase};
 
 use crate::random::Random;
 use crate::run::*;
@@ -38,15 +38,5 @@ fn gpu_agrees() {
     for n in [1, 65, 1001] {
         let given = vec![words(&[0.3]), vec![0, 9, 0, 0], words(&random.floats(n)), words(&random.floats(n))];
         gpu_equals_twin(&Lookahead { n, n_decays: 1, ..END }, &given);
-    }
-}
-
-#[test]
-fn a_rate_is_that_of_the_step_or_the_last() {
-    for (step, expected) in [(0, 0.5), (2, 0.125), (3, 0.125), (u32::MAX, 0.125)] {
-        let kernel = RateAtStep { n: 3 };
-        let given = [words(&[0.5, 0.25, 0.125]), vec![7, step, 0, 0]];
-        assert_eq!(twin_floats(&kernel, &given), [expected], "step {step}");
-        gpu_equals_twin(&kernel, &given);
     }
 }

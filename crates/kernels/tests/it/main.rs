@@ -67,6 +67,7 @@ mod shift_columns;
 mod softmax;
 mod store_rows;
 
+mod rate_at_step;
 mod recorder;
 mod sizes;
 mod stored;
