@@ -2,10 +2,13 @@ use brisk_kernels::{DType, Lookahead as Kernel, LookaheadPhase};
 use brisk_tensor::program::Slice;
 use brisk_tensor::{Error, Graph, Persistent};
 
+use crate::origin::Origin;
 use crate::{Optimizer, Parameters, StepInputs};
 
-/// An optimizer whose weights are pulled back to slow weights, every few steps: `slow = d slow + (1 - d) weights`, and the weights are set to that. Running statistics
-/// and other buffers of the model are treated as the weights are.
+/// An optimizer whose weights are pulled back to slow weights every few steps: `slow = d slow + (1 - d) weights`, and the weights are set to that.
+///
+/// Running statistics and other buffers of the model are averaged in the same way. The slow weights start as the initial weights, and the slow buffers as the buffers
+/// after the first forward pass. Skipped steps do not count.
 ///
 /// # Reference
 /// Zhang et al. 2019, *Lookahead Optimizer: k steps forward, 1 step back*, arXiv:1907.08610, with `d = 1 - α`.
@@ -23,8 +26,10 @@ pub struct Lookahead<O> {
     optimizer: O,
     every: u32,
     decays: Vec<f32>,
+    end: Option<u32>,
+    origin: Origin,
     slow: Persistent,
-    /// The slow values of buffers, one after the other, each from a multiple of 64 elements on. As long as the weights, as the state of any optimizer is.
+    /// The slow values of the buffers, each at a multiple of 64 elements. As long as the weights, like the state of any optimizer.
     slow_buffers: Persistent,
 }
 
@@ -36,14 +41,21 @@ impl<O: Optimizer> Lookahead<O> {
     pub fn new(optimizer: O, params: &Parameters, every: u32, decays: Vec<f32>) -> Self {
         let state = |name| Persistent::new(name, DType::F32, params.state_len());
         let (slow, slow_buffers) = (state("lookahead.slow"), state("lookahead.slow_buffers"));
-        Self { optimizer, every, decays, slow, slow_buffers }
+        Self { optimizer, every, decays, end: None, origin: params.origin(), slow, slow_buffers }
+    }
+
+    /// Sets the weights to the slow weights after step number `total_steps` of the run, counted with skipped steps: the result of the run is then the average, also if the
+    /// steps since the last update are fewer than `every`.
+    pub fn ending_at(mut self, total_steps: usize) -> Self {
+        self.end = Some(u32::try_from(total_steps).unwrap_or(u32::MAX));
+        self
     }
 
     fn record_phase(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs, phase: LookaheadPhase) {
         let n_decays = self.decays.len();
         let decays = graph.constant("decays", &self.decays, &[n_decays]);
         let push = |n, weights: Slice, slow: Slice| {
-            let kernel = Kernel { n, every: self.every, n_decays, phase };
+            let kernel = Kernel { n, every: self.every, n_decays, end: self.end, phase };
             graph.push(kernel, &[decays.slice(), graph.buffer(&inputs.state), weights, slow]);
         };
         push(params.values().len(), graph.buffer(params.values()), graph.buffer(&self.slow));
@@ -67,7 +79,8 @@ impl<O: Optimizer> Lookahead<O> {
 impl<O: Optimizer> Optimizer for Lookahead<O> {
     #[track_caller]
     fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs) {
-        if let Err(error) = params.check_whole("lookahead") {
+        let check_state = || params.check_state("lookahead", self.origin, &self.slow);
+        if let Err(error) = params.check_whole("lookahead").and_then(|()| check_state()) {
             return graph.fail(error);
         }
         if self.decays.is_empty() || !self.decays.iter().all(|decay| (0.0..=1.0).contains(decay)) {

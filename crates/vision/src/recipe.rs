@@ -73,7 +73,7 @@ pub enum Rates {
         bias_factor: f32,
     },
     /// Stochastic gradient descent with Nesterov momentum 0.85; the rate rises from 0.2 to 1 times `peak` in the first 23 % of the steps and falls to 0.07.
-    /// The bias of the whitening is trained in the first three epochs. Lookahead every five steps, by which the weights hardly move at first and are their average at the end.
+    /// The bias of the whitening is trained in the first three epochs. Lookahead every five steps: its weights follow closely at first, and the run ends with their average.
     Airbench {
         /// The highest rate.
         peak: f64,
@@ -365,7 +365,7 @@ impl Recipe {
                     (0.95_f64.powi(LOOKAHEAD_STEPS as i32) * done.powi(3)) as f32
                 };
                 let decays = (0..(n_steps / LOOKAHEAD_STEPS).max(1)).map(decay).collect();
-                Box::new(Lookahead::new(both, params, LOOKAHEAD_STEPS as u32, decays))
+                Box::new(Lookahead::new(both, params, LOOKAHEAD_STEPS as u32, decays).ending_at(n_steps))
             }
             Rates::Muon { filters, head, biases: bias_rate, decay } => {
                 let matrices = params.ids_where(|entry| entry.shape.len() == 4);

@@ -6,7 +6,8 @@ use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, STATE_L
 /// Slow weights beside the weights that an optimizer steps: after every `every`th step `slow = d slow + (1 - d) weights`, and the weights are set to
 /// that. One kernel before the optimizer copies the weights before the first step, one after it does the rest.
 ///
-/// `d` is the entry of `decays` for the update, its last for all later ones. While `state.skip` is not 0, nothing changes; skipped steps do not count.
+/// `d` is the entry of `decays` for the update, or the last entry for all later updates. While `state.skip` is not 0, nothing changes; skipped steps do not count.
+/// After step number `end` of the run the weights are set to the slow ones, even if that step is skipped or no `every`th.
 ///
 /// # Shapes
 /// `decays`: `[n_decays]`; `weights`, `slow`: `[n]`; `state`: [`STATE_LEN`].
@@ -22,6 +23,8 @@ pub struct Lookahead {
     pub every: u32,
     /// Entries of the table of decays.
     pub n_decays: usize,
+    /// The number of steps of the run, including skipped ones; `None` if the weights stay as they are at its end.
+    pub end: Option<u32>,
     /// Which of the two kernels.
     pub phase: LookaheadPhase,
 }
@@ -50,12 +53,14 @@ impl Kernel for Lookahead {
     }
 
     fn check(&self) -> Result<(), Error> {
-        check_sizes(self, &[("n", self.n), ("every", self.every as usize), ("n_decays", self.n_decays)])
+        let end = self.end.unwrap_or(u32::MAX) as usize;
+        check_sizes(self, &[("n", self.n), ("every", self.every as usize), ("n_decays", self.n_decays), ("end", end)])
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let dispatch = Dispatch::elementwise(self.name(), "kernels.lookahead", module!("lookahead.wgsl"), self.n)?
             .param("every", self.every)
+            .param("end", self.end.unwrap_or(0))
             .param("is_start", u32::from(self.phase == LookaheadPhase::Start));
         let writes = [Binding::of("weights").named("values"), Binding::of("slow")];
         Ok(vec![dispatch.bind(&self.args(), ["decays", "state"], writes)?])

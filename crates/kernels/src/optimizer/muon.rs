@@ -11,7 +11,8 @@ use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, Momentu
 /// # Dtypes
 /// f32; `state` u32.
 /// # Errors
-/// [`Error::Size`] if runs overlap or reach beyond the buffer; [`Error::Unsupported`] for a momentum that is not from 0 to below 1.
+/// [`Error::Size`] if runs overlap or reach beyond the buffer; [`Error::Unsupported`] for a momentum that is not from 0 to below 1, and for
+/// [`Momentum::FoldedNesterov`].
 /// # Reference
 /// Jordan et al. 2024, *Muon: An optimizer for hidden layers in neural networks*; `torch.optim.Muon`.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,6 +44,10 @@ impl Kernel for MuonMomentum {
             let found = format!("momentum = {}", self.momentum);
             return Err(Error::Unsupported { kernel: self.name(), found, expected: "0 <= momentum < 1" });
         }
+        if self.form == Momentum::FoldedNesterov {
+            let expected = "`Momentum::Heavy` or `Momentum::Nesterov`: updates are orthogonalised before they are multiplied by the learning rate";
+            return Err(Error::Unsupported { kernel: self.name(), found: format!("form = {:?}", self.form), expected });
+        }
         self.runs.check(self)
     }
 
@@ -50,7 +55,7 @@ impl Kernel for MuonMomentum {
         let args = self.args();
         self.runs.dispatches(self.name(), "kernels.muon_momentum", &module!("muon_momentum.wgsl"), |dispatch| {
             dispatch
-                .constants([("NESTEROV", f64::from(u8::from(self.form != Momentum::Heavy)))])
+                .constants([("NESTEROV", f64::from(u8::from(self.form == Momentum::Nesterov)))])
                 .param("momentum", self.momentum)
                 .bind(&args, ["grads", "state"], ["momentum", "update"])
         })

@@ -23,7 +23,8 @@ pub(crate) fn momentum(kernel: &MuonMomentum, grads: &[f32], state: &[u32], mome
                         *old = if is_skipped { *old } else { b };
                         *update = match form {
                             Momentum::Heavy => b,
-                            Momentum::Nesterov | Momentum::FoldedNesterov => g + mu * (b - g),
+                            Momentum::Nesterov => g + mu * (b - g),
+                            Momentum::FoldedNesterov => unreachable!("refused by `MuonMomentum::check`"),
                         };
                     }
                 },

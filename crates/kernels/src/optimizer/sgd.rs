@@ -37,8 +37,8 @@ pub enum Momentum {
     /// The step looks one gradient before the running sum.
     Nesterov,
     /// Nesterov's with the learning rate in the running sum, which is a velocity. It differs from the other while the rate changes: earlier gradients keep
-    /// the rate of their step. As in Page 2018, *How to train your ResNet*, and in the paper. [`MuonMomentum`](crate::MuonMomentum), which knows no rate, takes it for
-    /// Nesterov.
+    /// the rate of their step. As in Page 2018, *How to train your ResNet*, and in the paper. [`MuonMomentum`](crate::MuonMomentum) refuses it, because it does not
+    /// read the learning rate.
     FoldedNesterov,
 }
 

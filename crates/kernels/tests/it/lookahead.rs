@@ -3,7 +3,7 @@ use brisk_kernels::{Lookahead, LookaheadPhase};
 use crate::random::Random;
 use crate::run::*;
 
-const END: Lookahead = Lookahead { n: 2, every: 5, n_decays: 2, phase: LookaheadPhase::End };
+const END: Lookahead = Lookahead { n: 2, every: 5, n_decays: 2, end: None, phase: LookaheadPhase::End };
 
 /// The weights and the slow weights after step number `step`, of which `n_skipped` were skipped.
 fn after(kernel: Lookahead, [step, skip, n_skipped]: [u32; 3]) -> [Vec<f32>; 2] {
@@ -22,6 +22,16 @@ fn every_fifth_step_pulls_the_weights_back() {
     assert_eq!(after(END, [14, 0, 0]), [vec![4.0, 5.0], vec![4.0, 5.0]], "the last decay holds for later updates");
     assert_eq!(after(END, [4, 1, 0]), unchanged, "a step that is skipped");
     assert_eq!(after(END, [4, 0, 1]), unchanged, "the fourth step that was not skipped");
+}
+
+#[test]
+fn the_run_ends_with_the_slow_weights() {
+    let last = Lookahead { end: Some(8), ..END };
+    let slow = [vec![10.0, 8.0], vec![10.0, 8.0]];
+    assert_eq!(after(last, [6, 0, 0]), [vec![2.0, 4.0], vec![10.0, 8.0]], "the seventh step of eight");
+    assert_eq!(after(last, [7, 0, 0]), slow, "the last");
+    assert_eq!(after(last, [7, 1, 0]), slow, "the last, which is skipped");
+    assert_eq!(after(last, [7, 0, 3]), [vec![6.0, 6.0], vec![6.0, 6.0]], "the last, which is the fifth that was not skipped");
 }
 
 #[test]

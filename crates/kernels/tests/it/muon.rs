@@ -73,6 +73,9 @@ fn what_makes_no_sense_is_refused() {
         let error = kernel.check().expect_err("it would not forget").to_string();
         assert_eq!(error, format!("muon_momentum: momentum = {momentum} is not supported, expected 0 <= momentum < 1"));
     }
+    let folded = MuonMomentum { runs: runs.clone(), momentum: 0.9, form: Momentum::FoldedNesterov };
+    let error = folded.check().expect_err("it reads no learning rate").to_string();
+    assert!(error.contains("`Momentum::Heavy` or `Momentum::Nesterov`"), "{error}");
     let kernel = MuonStep { runs: Runs { n: 3, ..runs }, n_lr: 1, factor: 1.0, weight_decay: 0.0 };
     assert!(kernel.check().expect_err("too long").to_string().starts_with("muon_step: start of a run is 0"), "which kernel");
 }

@@ -7,6 +7,7 @@ mod fused;
 mod grad_scaler;
 mod images;
 mod layers;
+mod lookahead;
 mod mistakes;
 mod muon;
 mod optimizers;
