@@ -1,5 +1,7 @@
 //! Training by the recipes, the first losses of which must be PyTorch's.
 
+use std::ops::Range;
+
 use anyhow::{Result, anyhow, bail, ensure};
 use brisk_loader::{Order, RowSource};
 use brisk_nn::tensor::{CrossEntropyOptions, DType, Graph, Persistent, Reduction};
@@ -154,28 +156,35 @@ impl Trace {
         Ok(Self { losses: losses.to_vec(), accuracy: *accuracy })
     }
 
-    /// By how much the loss of each step, or of one before it, differs from another's.
-    fn differences(&self, other: &Self) -> Vec<f32> {
-        let differences = self.losses.iter().zip(&other.losses).map(|(a, b)| (a - b).abs());
-        differences
-            .scan(0.0_f32, |most, difference| {
-                *most = most.max(difference);
-                Some(*most)
-            })
-            .collect()
+    /// The largest relative difference of the losses of these steps from another's.
+    fn difference(&self, other: &Self, steps: Range<usize>) -> f32 {
+        let pairs = self.losses.iter().zip(&other.losses).take(steps.end).skip(steps.start);
+        pairs.map(|(a, b)| (a - b).abs() / b).fold(0.0, f32::max)
     }
 }
 
-/// The losses must be as near to PyTorch's in f64 as its own in f32 are, in both layouts; a step of Muon magnifies rounding, so the later ones differ. The test
-/// accuracy must be within 10 points of one of PyTorch's, which differ as much.
+/// At these rates rounding grows from step to step, so the first losses must be PyTorch's in f64, within rounding, and all 20 near those of PyTorch in f32, which
+/// differ as much between its two layouts; likewise the test accuracy after them.
 fn check(ours: &Trace, exact: &Trace, in_f32: &[Trace]) -> Result<()> {
-    ensure!(ours.losses.len() == exact.losses.len(), "{} losses, and {} of PyTorch", ours.losses.len(), exact.losses.len());
-    let theirs = in_f32.iter().map(|trace| trace.differences(exact));
-    let theirs = theirs.reduce(|a, b| a.into_iter().zip(b).map(|(a, b)| a.max(b)).collect()).unwrap_or_default();
-    let is_near = ours.differences(exact).iter().zip(&theirs).all(|(ours, theirs)| *ours <= 1e-3 + 2.0 * theirs);
-    ensure!(is_near, "the losses are {:?}, and PyTorch's {:?} in f64: there is nothing to time", ours.losses, exact.losses);
-    let theirs: Vec<f32> = in_f32.iter().chain([exact]).map(|trace| trace.accuracy).collect();
-    let is_near = theirs.iter().any(|theirs| (ours.accuracy - theirs).abs() < 0.1);
+    let first = [exact.difference(ours, 0..4), exact.difference(ours, 4..8)];
+    ensure!(
+        first[0] < 2e-3 && first[1] < 3e-2,
+        "the first losses are {:?}, and PyTorch's in f64 {:?}: there is nothing to time",
+        ours.losses,
+        exact.losses
+    );
+    for theirs in in_f32 {
+        let is_whole = theirs.losses.len() == ours.losses.len();
+        let is_near = ours.difference(theirs, 0..ours.losses.len()) < 0.15;
+        ensure!(
+            is_whole && is_near,
+            "the losses are {:?}, and PyTorch's {:?}: there is nothing to time",
+            ours.losses,
+            theirs.losses
+        );
+    }
+    let theirs: Vec<f32> = in_f32.iter().map(|trace| trace.accuracy).collect();
+    let is_near = theirs.iter().any(|theirs| (ours.accuracy - theirs).abs() < 0.15);
     ensure!(is_near, "the test accuracy is {}, and PyTorch's {theirs:?}", ours.accuracy);
     Ok(())
 }
@@ -192,7 +201,7 @@ fn rates(recipe: &Recipe, n_rows: usize) -> Vec<String> {
                 ("whitening_steps", recipe.whitening_steps(n_rows) as f64),
             ]
         }
-        Rates::Page { peak, peak_epoch, floor, floor_epochs, weight_decay, bias_factor } => vec![
+        Rates::Page { peak, peak_epoch, floor, floor_epochs, weight_decay, bias_factor, .. } => vec![
             ("peak", peak),
             ("peak_epoch", peak_epoch),
             ("floor", floor),

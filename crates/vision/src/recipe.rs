@@ -71,6 +71,9 @@ pub enum Rates {
         weight_decay: f32,
         /// The rate of the biases is this many times that of the weights, and their decay is divided by it.
         bias_factor: f32,
+        /// Whether the run ends with an exponential moving average of weights and running statistics, which is updated every five steps and keeps
+        /// `1 - 1 / n` of itself in each step, for `n` steps per epoch: 0.99 for batches of 512. The average starts from the initial weights.
+        is_averaged: bool,
     },
     /// Stochastic gradient descent with Nesterov momentum 0.85; the rate rises from 0.2 to 1 times `peak` in the first 23 % of the steps and falls to 0.07.
     /// The bias of the whitening is trained in the first three epochs. Lookahead every five steps: its weights follow closely at first, and the run ends with their average.
@@ -152,6 +155,7 @@ impl Recipe {
             floor_epochs: if has(7) { 2.0 } else { 0.0 },
             weight_decay: 5e-4,
             bias_factor: if has(5) { 64.0 } else { 1.0 },
+            is_averaged: has(7),
         };
         let cutout = match rung {
             0..=6 => 8,
@@ -351,9 +355,15 @@ impl Recipe {
             Ok(Scheduled::new(bias, &Schedule::PiecewiseLinear { points }, end + 1))
         };
         Ok(match self.rates {
-            Rates::Page { weight_decay, bias_factor, .. } => {
+            Rates::Page { weight_decay, bias_factor, is_averaged, .. } => {
                 let groups = [group(biases, bias_factor, weight_decay / bias_factor), group(weights, 1.0, weight_decay)];
-                Box::new(sgd(0.9, Momentum::FoldedNesterov, &groups)?)
+                let sgd = sgd(0.9, Momentum::FoldedNesterov, &groups)?;
+                if !is_averaged {
+                    return Ok(Box::new(sgd));
+                }
+                let kept = (1.0 - 1.0 / self.epoch_steps(n_rows).max(2) as f64).powi(LOOKAHEAD_STEPS as i32);
+                let averaged = Lookahead::new(sgd, params, LOOKAHEAD_STEPS as u32, vec![kept as f32]);
+                Box::new(averaged.without_pull().ending_at(n_steps))
             }
             Rates::Airbench { weight_decay, bias_factor, .. } => {
                 let groups = [group(biases, bias_factor, weight_decay / bias_factor), group(weights, 1.0, weight_decay)];
@@ -395,7 +405,7 @@ impl Recipe {
 
 /// Epochs in which [`Rates::Airbench`] trains the bias of the whitening.
 const WHITENING_EPOCHS: usize = 3;
-/// Steps between two updates of the slow weights of [`Rates::Airbench`].
+/// Steps between two updates of the slow weights of [`Rates::Airbench`], and of the average of [`Rates::Page`].
 const LOOKAHEAD_STEPS: usize = 5;
 
 /// Images of a ghost batch.

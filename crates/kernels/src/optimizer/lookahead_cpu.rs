@@ -1,5 +1,5 @@
 use super::skip::n_steps;
-use crate::{Lookahead, LookaheadPhase};
+use crate::{Lookahead, LookaheadPhase, Pull};
 
 pub(crate) fn run(kernel: &Lookahead, decays: &[f32], state: &[u32], values: &mut [f32], slow: &mut [f32]) {
     if kernel.phase == LookaheadPhase::Start {
@@ -8,15 +8,16 @@ pub(crate) fn run(kernel: &Lookahead, decays: &[f32], state: &[u32], values: &mu
         }
         return;
     }
-    let Some(n_steps) = n_steps(state).filter(|n_steps| n_steps.is_multiple_of(kernel.every)) else {
-        if Some(state[1].wrapping_add(1)) == kernel.end {
-            values.copy_from_slice(slow);
+    if let Some(n_steps) = n_steps(state).filter(|n_steps| n_steps.is_multiple_of(kernel.every)) {
+        let d = decays[((n_steps / kernel.every - 1) as usize).min(decays.len() - 1)];
+        for (value, slow) in values.iter_mut().zip(&mut *slow) {
+            *slow = d * *slow + (1.0 - d) * *value;
+            if kernel.pull == Pull::Back {
+                *value = *slow;
+            }
         }
-        return;
-    };
-    let d = decays[((n_steps / kernel.every - 1) as usize).min(decays.len() - 1)];
-    for (value, slow) in values.iter_mut().zip(slow) {
-        *slow = d * *slow + (1.0 - d) * *value;
-        *value = *slow;
+    }
+    if Some(state[1].wrapping_add(1)) == kernel.end {
+        values.copy_from_slice(slow);
     }
 }
