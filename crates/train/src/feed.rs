@@ -185,6 +185,11 @@ impl<'a> Feed<'a> {
         Self { augment: Some(augment), ..self }
     }
 
+    /// The first `n_rows` rows of a feed in sequential order.
+    pub(crate) fn first_rows(self, n_rows: usize) -> Self {
+        Self { n_rows: self.n_rows.min(n_rows), ..self }
+    }
+
     /// How many rows an epoch has.
     pub fn n_rows(&self) -> usize {
         self.n_rows
@@ -323,7 +328,11 @@ impl OpenFeed<'_> {
         };
         chunks.each_chunk(epoch, &mut |index, chunk, n_real| {
             let first = index * stream.chunk_batches;
+            if first >= n_batches {
+                return Ok(ControlFlow::Break(()));
+            }
             let batches = first..(first + stream.chunk_batches).min(n_batches);
+            let n_real = n_real.min(feed.n_rows - first * feed.batch_rows);
             if batches.end <= from {
                 return Ok(ControlFlow::Continue(()));
             }

@@ -182,7 +182,7 @@ impl<M: Module> Model<M> {
     /// use brisk_train::Model;
     ///
     /// let model = Model::new(7, |params| Linear::new(params, "head", 4, 2, Activation::identity()));
-    /// let model = model.map(|head| Sequential::new().then(head));
+    /// let model = model.map(|head| Sequential(vec![Box::new(head)]));
     /// ```
     pub fn map<N: Module>(self, wrap: impl FnOnce(M) -> N) -> Model<N> {
         let Self { module, params, scale, device, precision } = self;

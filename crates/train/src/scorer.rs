@@ -115,39 +115,47 @@ impl<'a> Scorer<'a> {
 
     /// The same with the feed's threads running.
     pub(crate) fn evaluate(&self, open: &mut OpenFeed<'_>) -> Result<Evaluation, Error> {
+        self.evaluate_first(open, self.recorded.feed.n_batches())
+    }
+
+    /// The same for the first `n_batches` batches only.
+    pub(crate) fn evaluate_first(&self, open: &mut OpenFeed<'_>, n_batches: usize) -> Result<Evaluation, Error> {
+        let n_batches = n_batches.min(self.recorded.feed.n_batches());
         let (device, RecordedScorer { state, scores, losses, feed, turn_batches, replicas, n_outputs, .. }) =
             (self.executable.device(), &self.recorded);
         let part_len = scores.len() / turn_batches;
-        let mut mine = Vec::with_capacity(feed.n_batches() * part_len);
+        let mut mine = Vec::with_capacity(n_batches * part_len);
         let mut sum_of_losses = 0.0;
         open.each_turn(0, Cursor::Turn, *turn_batches, |turn| {
+            let n_in_turn = turn.n_batches.min(n_batches - turn.first_batch);
             device.write(state, &[0_u32; STATE_LEN])?;
-            self.executable.run(turn.n_batches)?;
+            self.executable.run(n_in_turn)?;
             let scores: Vec<f32> = device.read(scores)?;
-            mine.extend_from_slice(&scores[..turn.n_batches * part_len]);
+            mine.extend_from_slice(&scores[..n_in_turn * part_len]);
             if let Some(losses) = losses {
                 let losses: Vec<f32> = device.read(losses)?;
-                sum_of_losses += losses[..turn.n_batches].iter().map(|&loss| f64::from(loss)).sum::<f64>();
+                sum_of_losses += losses[..n_in_turn].iter().map(|&loss| f64::from(loss)).sum::<f64>();
             }
-            Ok(ControlFlow::Continue(()))
+            let is_last = turn.first_batch + n_in_turn == n_batches;
+            Ok(if is_last { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         })?;
         let mut all = match replicas {
             None => mine,
-            Some(replicas) => self.of_all(replicas, mine, part_len)?,
+            Some(replicas) => self.of_all(replicas, mine, part_len, n_batches)?,
         };
         if let Some(replicas) = replicas.filter(|_| losses.is_some()) {
             // In f32, as all that replicas exchange; the sums of few replicas lose little.
             sum_of_losses = replicas.all_gather(vec![sum_of_losses as f32])?.iter().map(|&sum| f64::from(sum)).sum();
         }
-        all.truncate(feed.n_rows() * n_outputs);
-        let loss = losses.as_ref().map(|_| sum_of_losses / feed.n_rows() as f64);
+        let n_rows = feed.n_rows().min(n_batches * feed.batch_rows());
+        all.truncate(n_rows * n_outputs);
+        let loss = losses.as_ref().map(|_| sum_of_losses / n_rows as f64);
         Ok(Evaluation { outputs: all, loss })
     }
 
     /// The scores of all replicas in the order of rows, of which this one has `part_len` numbers in each batch.
-    fn of_all(&self, replicas: &DataParallel, mut mine: Vec<f32>, part_len: usize) -> Result<Vec<f32>, Error> {
-        let (feed, n_outputs) = (self.feed(), self.n_outputs());
-        let (n_batches, batch_rows) = (feed.n_batches(), feed.batch_rows());
+    fn of_all(&self, replicas: &DataParallel, mut mine: Vec<f32>, part_len: usize, n_batches: usize) -> Result<Vec<f32>, Error> {
+        let (batch_rows, n_outputs) = (self.feed().batch_rows(), self.n_outputs());
         // Parts may differ by a row; gathered pieces are equally long.
         let most = batch_rows.div_ceil(replicas.world_size()) * n_outputs;
         mine.resize(n_batches * most, 0.0);

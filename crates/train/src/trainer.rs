@@ -133,6 +133,18 @@ impl<'a> Trainer<'a> {
         self
     }
 
+    /// Validates on the first rows only: the limit counts batches of [`batch_rows`](Self::batch_rows).
+    pub fn limit_valid_batches(mut self, limit: Limit) -> Self {
+        self.config.limit_valid_batches = Some(limit);
+        self
+    }
+
+    /// Evaluates so many batches of validation rows before the first step, so that an error in the validation shows before an epoch of training.
+    pub fn sanity_validation(mut self, n_batches: usize) -> Self {
+        self.config.sanity_validation = n_batches;
+        self
+    }
+
     /// Trains on the same few batches in every epoch, to see whether the model can learn them by heart: a first test of a model and a loss.
     pub fn overfit_batches(mut self, n_batches: usize) -> Self {
         self.config.limit_train_batches = Some(Limit::Batches(n_batches));

@@ -19,8 +19,8 @@ use crate::memory_check::check_memory;
 use crate::scorer::{EVALUATION_ROWS, RecordedScorer};
 use crate::step::{CompiledStep, RecordedStep, StepConfig, Trained};
 use crate::{
-    BatchTensors, DataParallel, Described, Error, LabelledRows, Learner, RowDigest, Scorer, Standardisation, StateMemory, Task,
-    TrainerConfig, Warning,
+    BatchTensors, DataParallel, Described, Error, LabelledRows, Learner, Limit, RowDigest, Scorer, Standardisation, StateMemory,
+    Task, TrainerConfig, Warning,
 };
 
 pub(crate) use validation::measured;
@@ -103,7 +103,12 @@ impl<'a> Training<'a> {
             replicas.agree(rows.map(|((set, n_rows), digest)| described_rows(set, n_rows, train.n_cols(), digest)).collect())?;
         }
         task.labels().read("train", train)?;
-        let valid_labels = task.labels().read("valid", valid)?;
+        let mut valid_labels = task.labels().read("valid", valid)?;
+        let batch_rows = config.batch_rows.clamp(1, train.n_rows());
+        let limit_valid = |limit: Limit| limit.of_setting("limit_valid_batches", valid.n_rows().div_ceil(batch_rows));
+        let n_valid_batches = config.limit_valid_batches.map(limit_valid).transpose()?;
+        let n_valid_rows = n_valid_batches.map_or(valid.n_rows(), |n_batches| valid.n_rows().min(n_batches * batch_rows));
+        valid_labels.truncate(n_valid_rows);
         check_codes_and_weights("train", train, module.categories(), config.batch_rows)?;
         check_codes_and_weights("valid", valid, module.categories(), 1)?;
         let validation = Validation::new(task, &config, valid_labels)?;
@@ -122,7 +127,7 @@ impl<'a> Training<'a> {
         let feed = FeedConfig { budget_bytes: left, ..feed };
         // Resident rows are checked when they are uploaded, the training rows above, and rows that will be streamed here.
         let valid_source = valid;
-        let valid = Feed::new(device, "valid", valid_source, Order::Sequential, EVALUATION_ROWS, &feed)?;
+        let valid = Feed::new(device, "valid", valid_source, Order::Sequential, EVALUATION_ROWS, &feed)?.first_rows(n_valid_rows);
         if valid.fact().is_streamed() {
             check_all_finite("valid", valid_source)?;
         }

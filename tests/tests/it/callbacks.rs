@@ -7,9 +7,11 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use brisk_nn::{Activation, Mlp, MlpConfig};
+use brisk_tensor::Tensor;
+use brisk_train::metrics::{Metric, MetricError, MetricValue, Scored};
 use brisk_train::{
-    BatchesEnd, Binary, Callback, Checkpoint, EarlyStopping, Ended, Error, FitReport, Limit, Model, RunView, Swa, Trainer,
-    TrainerConfig, ValidationEnd,
+    BatchesEnd, Binary, Callback, Checkpoint, EarlyStopping, Ended, Error, FeedChoice, FeedConfig, FitReport, LabelledRows,
+    Labels, Learner, Limit, Mode, Model, RunView, Swa, Task, Trainer, TrainerConfig, ValidationEnd,
 };
 
 use crate::gpu::cpu;
@@ -130,6 +132,8 @@ fn runs_end_at_their_limits() -> Result<(), Error> {
     let error =
         limited(|config| config.limit_train_batches = Some(Limit::Share(0.01))).expect_err("no batch is left").to_string();
     assert_eq!(error, "limit_train_batches: found Share(0.01) of 8 batches, which is none, expected at least one batch");
+    let error = limited(|config| config.limit_valid_batches = Some(Limit::Share(0.01))).expect_err("no row is left").to_string();
+    assert_eq!(error, "limit_valid_batches: found Share(0.01) of 4 batches, which is none, expected at least one batch");
     let patient = EarlyStopping::on("train_loss").patience(1).min_delta(10.0);
     let early = limited(|config| (config.early_stopping, config.max_epochs) = (Some(patient.clone()), 9))?;
     assert_eq!((early.n_epochs, early.watched.as_str()), (2, "train_loss"));
@@ -139,6 +143,96 @@ fn runs_end_at_their_limits() -> Result<(), Error> {
     let validated: Vec<bool> = rare.history.iter().map(|epoch| epoch.get("valid_auc").is_some_and(|auc| !auc.is_nan())).collect();
     assert_eq!(validated, [false, true, false, true, true]);
     assert!(rare.history.iter().all(|epoch| epoch.train_loss().is_finite()));
+    Ok(())
+}
+
+/// A metric that fails.
+#[derive(Debug)]
+struct Broken;
+
+impl Metric for Broken {
+    fn name(&self) -> &str {
+        "broken"
+    }
+    fn mode(&self) -> Mode {
+        Mode::Max
+    }
+    fn reset(&mut self) {}
+    fn update(&mut self, rows: &Scored<'_>) -> Result<(), Error> {
+        let source = std::io::Error::other(format!("{} rows are too many", rows.labels.len())).into();
+        Err(MetricError::Custom { metric: "broken".to_owned(), source }.into())
+    }
+    fn compute(&self) -> Result<MetricValue, Error> {
+        Ok(MetricValue::Number(0.0))
+    }
+}
+
+/// Two classes, judged by that metric too.
+#[derive(Debug)]
+struct Judged(Binary);
+
+impl Task for Judged {
+    fn labels(&self) -> Labels {
+        self.0.labels()
+    }
+    fn n_outputs(&self) -> usize {
+        self.0.n_outputs()
+    }
+    fn loss(&self, outputs: &Tensor, rows: &LabelledRows) -> Tensor {
+        self.0.loss(outputs, rows)
+    }
+    fn metrics(&self) -> Vec<Box<dyn Metric>> {
+        self.0.metrics().into_iter().chain([Box::new(Broken) as Box<dyn Metric>]).collect()
+    }
+    fn watched(&self) -> &str {
+        self.0.watched()
+    }
+}
+
+#[test]
+fn validation_uses_the_first_rows_up_to_its_limit() -> Result<(), Error> {
+    let (setting, device) = (Setting::default(), cpu(1));
+    for feed in [FeedChoice::Resident, FeedChoice::Streamed] {
+        let fit = |config: TrainerConfig, n_valid: usize| {
+            let ready = Setting { n_valid, config, ..setting.clone() }.ready();
+            let feed = FeedConfig { choice: feed, chunk_bytes: 1, ..FeedConfig::default() };
+            let learner = Learner::new(&ready.model, &ready.params, &ready.adam);
+            let trainer = Trainer::new(&device).config(ready.config()).feed(&feed);
+            trainer.prepare(learner, &Binary::new(), &ready.train, &ready.valid)?.fit(&mut quiet())
+        };
+        // Batches of 64 rows; 3000 rows are scored in three turns, and 1100 in two.
+        for (n_valid, n_batches) in [(200, 3), (3000, 17)] {
+            let limit_valid_batches = Some(Limit::Batches(n_batches));
+            let limited = fit(TrainerConfig { limit_valid_batches, ..setting.config.clone() }, n_valid)?;
+            let expected = fit(setting.config.clone(), 64 * n_batches)?;
+            assert_eq!(limited.history, expected.history, "{feed:?}: {n_batches} of {n_valid} rows");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn sanity_validation_finds_an_error_before_the_first_step() -> Result<(), Error> {
+    let (ready, device) = (Setting { n_valid: 2000, ..Setting::default() }.ready(), cpu(1));
+    let task = Judged(Binary::new());
+    let fit = |sanity_validation| {
+        let config = TrainerConfig { sanity_validation, ..ready.config() };
+        let learner = Learner::new(&ready.model, &ready.params, &ready.adam);
+        let (told, mut outputs) = (Told::default(), quiet());
+        outputs.callbacks.push(Box::new(told.clone()));
+        let training = Trainer::new(&device).config(config).prepare(learner, &task, &ready.train, &ready.valid)?;
+        let error = training.fit(&mut outputs).expect_err("the metric fails").to_string();
+        let n_epochs = told.events.borrow().iter().filter(|event| event.starts_with("epoch")).count();
+        Ok::<_, Error>((error, n_epochs))
+    };
+    let (error, n_epochs) = fit(0)?;
+    assert!(error.contains("2000 rows are too many") && n_epochs == 1, "{error} in epoch {n_epochs}");
+    let (error, n_epochs) = fit(1)?;
+    assert!(error.contains("1024 rows are too many") && n_epochs == 0, "{error} in epoch {n_epochs}");
+
+    let expected = Setting::default().ready().trainer(&device)?.fit(&mut quiet())?;
+    let checked = limited(|config| config.sanity_validation = 2)?;
+    assert_eq!(checked.history, expected.history, "otherwise nothing changes");
     Ok(())
 }
 

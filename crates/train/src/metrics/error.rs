@@ -131,3 +131,13 @@ pub enum MetricError {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
+
+impl MetricError {
+    /// Whether the metric may have a value for more rows than it was given.
+    pub(crate) fn is_of_few_rows(&self) -> bool {
+        matches!(
+            self,
+            Self::OneClass { .. } | Self::NoPositiveLabel { .. } | Self::ConstantLabel { .. } | Self::NoRowWeight { .. }
+        )
+    }
+}

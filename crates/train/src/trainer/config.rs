@@ -32,8 +32,13 @@ pub struct TrainerConfig {
     pub min_epochs: usize,
     /// Validation runs after every so many epochs, and after the last.
     pub validate_every: usize,
-    /// How many batches of each epoch are trained on, of those that there are; `None` for all.
+    /// How many batches of each epoch are trained on; `None` for all.
     pub limit_train_batches: Option<Limit>,
+    /// How many of the validation rows are used, the first ones, in batches of `batch_rows`; `None` for all.
+    pub limit_valid_batches: Option<Limit>,
+    /// Evaluates so many batches of validation rows before the first step, so that an error there does not wait for the end of an epoch; 0 for none. As in
+    /// every validation, a batch has up to 1024 rows.
+    pub sanity_validation: usize,
     /// The learning rate of each step.
     pub schedule: Schedule,
     /// When the run ends early; `None` for never.
@@ -59,6 +64,8 @@ impl Default for TrainerConfig {
             min_epochs: 0,
             validate_every: 1,
             limit_train_batches: None,
+            limit_valid_batches: None,
+            sanity_validation: 0,
             schedule: Schedule::Constant { lr: 1e-3 },
             early_stopping: None,
             seed: 0,
@@ -78,6 +85,7 @@ impl TrainerConfig {
             Some(GradientClip::Norm(limit)) => format!("norm {limit}"),
             Some(GradientClip::Value(limit)) => format!("value {limit}"),
         };
+        let limit = |limit: Option<Limit>| limit.map_or("none".to_owned(), |limit| format!("{limit:?}"));
         let mut settings = vec![
             ("batch_rows", batch_rows.to_string()),
             ("accumulate", accumulate.to_string()),
@@ -88,7 +96,9 @@ impl TrainerConfig {
             ("max_time", self.max_time.map_or("none".to_owned(), |time| format!("{time:?}"))),
             ("min_epochs", self.min_epochs.to_string()),
             ("validate_every", self.validate_every.to_string()),
-            ("limit_train_batches", self.limit_train_batches.map_or("none".to_owned(), |limit| format!("{limit:?}"))),
+            ("limit_train_batches", limit(self.limit_train_batches)),
+            ("limit_valid_batches", limit(self.limit_valid_batches)),
+            ("sanity_validation", self.sanity_validation.to_string()),
             ("early_stopping", early_stopping.as_ref().map_or("none".to_owned(), EarlyStopping::described)),
             ("seed", seed.to_string()),
             ("checkpoint_every", self.checkpoint_every.to_string()),
@@ -132,20 +142,21 @@ impl Limit {
     /// # Errors
     /// [`Error::Setting`] if none is left, or the share is not between 0 and 1.
     pub fn of(self, n_batches: usize) -> Result<usize, Error> {
+        self.of_setting("limit_train_batches", n_batches)
+    }
+
+    /// The same for the setting `name`.
+    pub(crate) fn of_setting(self, name: &'static str, n_batches: usize) -> Result<usize, Error> {
         let n = match self {
             Self::Batches(n) => n.min(n_batches),
             Self::Share(share) if (0.0..=1.0).contains(&share) => (n_batches as f64 * share) as usize,
             Self::Share(share) => {
-                return Err(Error::Setting {
-                    name: "limit_train_batches",
-                    found: share.to_string(),
-                    expected: "a share of 0 to 1",
-                });
+                return Err(Error::Setting { name, found: share.to_string(), expected: "a share of 0 to 1" });
             }
         };
         if n == 0 && n_batches > 0 {
             let found = format!("{self:?} of {n_batches} batches, which is none");
-            return Err(Error::Setting { name: "limit_train_batches", found, expected: "at least one batch" });
+            return Err(Error::Setting { name, found, expected: "at least one batch" });
         }
         Ok(n)
     }

@@ -24,8 +24,8 @@ impl TrainerConfig {
 
     /// Settings from the text of a TOML file.
     ///
-    /// `precision` is `"f32"`, `"f16"` or `"bf16"`; `max_time` a number of seconds or `"DD:HH:MM:SS"`; `limit_train_batches` a number of batches, or a share
-    /// such as `0.5`; `learning_rate` a number, or a table `[schedule]` with the name of a [`Schedule`] and its values; `clip_norm` or `clip_value` a number.
+    /// `precision` is `"f32"`, `"f16"` or `"bf16"`; `max_time` a number of seconds or `"DD:HH:MM:SS"`; `limit_train_batches` and
+    /// `limit_valid_batches` a number of batches, or a share such as `0.5`; `learning_rate` a number, or a table `[schedule]` with the name of a [`Schedule`] and its values; `clip_norm` or `clip_value` a number.
     ///
     /// # Errors
     /// [`Error::SettingsFile`] if it is not TOML; [`Error::UnknownSetting`] names the nearest setting; [`Error::SettingsValue`] names a setting whose value
@@ -87,17 +87,9 @@ impl TrainerConfig {
             config.max_time =
                 Some(duration(value).ok_or_else(|| section.wrong("max_time", value, "seconds, or \"DD:HH:MM:SS\""))?);
         }
-        if let Some(value) = section.take("limit_train_batches") {
-            let limit = match value {
-                Value::Integer(n) => usize::try_from(*n).ok().map(Limit::Batches),
-                Value::Float(share) => Some(Limit::Share(*share)),
-                _ => None,
-            };
-            config.limit_train_batches = Some(
-                limit
-                    .ok_or_else(|| section.wrong("limit_train_batches", value, "a number of batches, or a share such as 0.5"))?,
-            );
-        }
+        config.limit_train_batches = section.limit("limit_train_batches")?;
+        config.limit_valid_batches = section.limit("limit_valid_batches")?;
+        section.count("sanity_validation", &mut config.sanity_validation)?;
         let (norm, value) = (section.number("clip_norm")?, section.number("clip_value")?);
         config.clip = match (norm, value) {
             (None, None) => None,
@@ -248,6 +240,14 @@ impl<'t> Section<'t> {
 
     fn number(&mut self, name: &'static str) -> Result<Option<f64>, Error> {
         self.parsed(name, "a number", |value| value.as_float().or_else(|| value.as_integer().map(|n| n as f64)))
+    }
+
+    fn limit(&mut self, name: &'static str) -> Result<Option<Limit>, Error> {
+        self.parsed(name, "a number of batches, or a share such as 0.5", |value| match value {
+            Value::Integer(n) => usize::try_from(*n).ok().map(Limit::Batches),
+            Value::Float(share) => Some(Limit::Share(*share)),
+            _ => None,
+        })
     }
 
     fn required(&mut self, name: &'static str) -> Result<f64, Error> {

@@ -77,6 +77,9 @@ impl Training<'_> {
         let view = RunView { epoch: run.n_epochs, n_steps: run.n_steps, ..self.view() };
         outputs.callbacks.iter_mut().try_for_each(|callback| callback.on_fit_start(&view))?;
 
+        if run.n_epochs == 0 && run.n_batches == 0 && config.sanity_validation > 0 {
+            self.check_validation(valid)?;
+        }
         for epoch in epochs {
             // What changes from epoch to epoch: the learning rates, the batch index, and the order of rows, which the feed writes.
             let rate = |batch: usize| config.schedule.rate(run.n_steps + batch / config.accumulate, total_steps) as f32;
@@ -172,6 +175,12 @@ impl Training<'_> {
         let view = RunView { epoch: run.n_epochs, n_steps: run.n_steps, ..self.view() };
         outputs.callbacks.iter_mut().try_for_each(|callback| callback.on_fit_end(&view, &report))?;
         Ok(report)
+    }
+
+    /// Validates on a few batches before the first step, only for the errors that may show.
+    fn check_validation(&self, valid: &mut OpenFeed<'_>) -> Result<(), Error> {
+        let Evaluation { outputs, .. } = self.scorer.evaluate_first(valid, self.config.sanity_validation)?;
+        self.validation.try_out(&outputs, outputs.len() / self.scorer.n_outputs().max(1))
     }
 
     /// Measures the model on the validation rows, and tells the callbacks, which may end the run.

@@ -69,6 +69,18 @@ impl Validation {
         self.mode
     }
 
+    /// Computes all metrics for the first rows, given the model's outputs for them, to see whether that works. Metrics that so few rows do not have, such as the area
+    /// under a curve of one class, are passed over.
+    pub(super) fn try_out(&self, outputs: &[f32], n_rows: usize) -> Result<(), Error> {
+        for metric in self.metrics.borrow_mut().iter_mut() {
+            match measured(metric.as_mut(), outputs, &self.labels[..n_rows]) {
+                Err(Error::Metric(error)) if error.is_of_few_rows() => {}
+                found => drop(found?),
+            }
+        }
+        Ok(())
+    }
+
     /// All metrics that are numbers, by name, given the model's outputs for all rows, and the losses.
     pub(super) fn measure(&self, outputs: &[f32], train_loss: f64, valid_loss: f64) -> Result<Vec<(String, f64)>, Error> {
         let mut found = vec![(LOSSES[0].to_owned(), train_loss), (LOSSES[1].to_owned(), valid_loss)];

@@ -19,6 +19,8 @@ fn every_setting_is_read() -> Result<(), Error> {
         min_epochs = 2
         validate_every = 3
         limit_train_batches = 0.5
+        limit_valid_batches = 8
+        sanity_validation = 2
         clip_norm = 1
         seed = 9
         checkpoint_every = 100
@@ -62,6 +64,8 @@ fn every_setting_is_read() -> Result<(), Error> {
         min_epochs: 2,
         validate_every: 3,
         limit_train_batches: Some(Limit::Share(0.5)),
+        limit_valid_batches: Some(Limit::Batches(8)),
+        sanity_validation: 2,
         clip: Some(GradientClip::Norm(1.0)),
         seed: 9,
         checkpoint_every: 100,
@@ -87,6 +91,10 @@ fn mistakes_are_named() {
         ("max_epochs = -3", "settings: `max_epochs` is -3, expected a whole number, 0 or more"),
         ("precision = \"f64\"", "settings: `precision` is \"f64\", expected one of f32, f16, bf16"),
         ("max_time = \"1h\"", "settings: `max_time` is \"1h\", expected seconds, or \"DD:HH:MM:SS\""),
+        (
+            "limit_valid_batches = true",
+            "settings: `limit_valid_batches` is true, expected a number of batches, or a share such as 0.5",
+        ),
         ("schedule = 0.1", "settings: `schedule` is 0.1, expected a table"),
         ("[schedule]\nname = \"cosine\"", "settings: `schedule.lr` is nothing, expected a number"),
         ("clip_norm = 1\nclip_value = 1", "settings: `clip_value` is `clip_norm` and `clip_value`, expected one of the two"),
