@@ -40,6 +40,7 @@ mod memory;
 mod mixed_precision;
 mod precision;
 mod predictor;
+mod recipes;
 mod refusals;
 mod replicas;
 mod shared_device_cli;

@@ -1,0 +1,179 @@
+//! The recipes of brisk-vision through the trainer, at sizes that a test can afford.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use brisk_loader::{RowSource, Rows};
+use brisk_nn::{Activation, Mlp, MlpConfig, Philox};
+use brisk_program::Device;
+use brisk_train::{
+    BatchesEnd, Callback, Classification, DataParallelConfig, Error, FeedChoice, FeedConfig, Limit, Model, RunView,
+    Standardisation, Trainer, run_threads,
+};
+use brisk_vision::{AugmentedImages, Flip, ImageAugmentation, PAGE_RUNGS, Recipe};
+
+use crate::gpu::{cpu, gpu};
+
+const IMAGE: [usize; 3] = [32, 32, 3];
+const LEN: usize = 32 * 32 * 3;
+const N_CLASSES: usize = 10;
+
+/// Images of ten classes: waves of different directions, with noise.
+fn images(n: usize) -> Rows<Vec<u8>, Vec<f32>> {
+    let philox = Philox::new(1);
+    let mut pixels = Vec::with_capacity(n * LEN);
+    for image in 0..n as u32 {
+        let class = image % N_CLASSES as u32;
+        let (fx, fy) = (1.0 + (class % 5) as f32, 1.0 + (class / 5) as f32 * 2.0);
+        let phase = std::f32::consts::TAU * philox.uniform(image, 0);
+        pixels.extend((0..LEN).map(|at| {
+            let (y, x, channel) = (at / 96, at / 3 % 32, at % 3);
+            let angle = std::f32::consts::TAU * (fx * x as f32 + fy * y as f32) / 32.0 + phase + channel as f32;
+            (128.0 + 70.0 * angle.sin() + 50.0 * (philox.uniform(image, 8 + at as u64) - 0.5)) as u8
+        }));
+    }
+    let labels = (0..n).map(|image| (image % N_CLASSES) as f32).collect();
+    Rows::new(pixels, labels, LEN).expect("a label for each image")
+}
+
+/// Collects the losses of all steps.
+#[derive(Clone, Default)]
+struct Losses(Rc<RefCell<Vec<f32>>>);
+
+impl Callback for Losses {
+    fn on_batches_end(&mut self, _: &RunView<'_>, batches: &BatchesEnd<'_>) -> Result<(), Error> {
+        self.0.borrow_mut().extend(batches.losses);
+        Ok(())
+    }
+}
+
+/// The losses of the first steps of a recipe over `rows`, and the accuracy on them at the end.
+fn train(device: &Device, recipe: &Recipe, rows: &Rows<Vec<u8>, Vec<f32>>, n_steps: usize) -> Result<(Vec<f32>, f64), Error> {
+    let n_rows = rows.n_rows();
+    let scale = Standardisation::of("train", rows)?.per_channel(IMAGE[2])?;
+    let mut model = Model::new(3, |params| recipe.build(params));
+    let network = model.module().clone();
+    let (mut pixels, mut labels) = (vec![0; n_rows * LEN], vec![0.0; n_rows]);
+    rows.gather_range(0..n_rows, &mut pixels, &mut labels).expect("the images");
+    let statistics = scale.mean().iter().zip(scale.inv_std()).cycle();
+    let standardised: Vec<f32> =
+        pixels.iter().zip(statistics).map(|(&x, (mean, inv_std))| (f32::from(x) - mean) * inv_std).collect();
+    recipe.initialise(&network, model.params_mut(), device, &standardised).expect("a whitening");
+    let task = Classification::of(N_CLASSES).label_smoothing(recipe.label_smoothing);
+    let epoch_steps = recipe.epoch_steps(n_rows);
+    let n_epochs = n_steps.div_ceil(epoch_steps);
+    let losses = Losses::default();
+    Trainer::new(device)
+        .batch_rows(recipe.batch_rows)
+        .max_epochs(n_epochs)
+        .max_steps(n_steps)
+        .limit_train_batches(Limit::Batches(epoch_steps))
+        .validate_every(n_epochs)
+        .schedule(recipe.schedule(n_rows))
+        .try_optimizer(|params| recipe.optimizer(&network, params, n_rows))
+        .standardisation(scale)
+        .augment(AugmentedImages { image: IMAGE, augmentation: recipe.augmentation })
+        .callback(losses.clone())
+        .fit(&mut model, &task, rows, rows)?;
+    let accuracy = model.evaluate(&task, rows)?.get("accuracy").expect("an accuracy");
+    Ok((losses.0.take(), accuracy))
+}
+
+#[test]
+fn muon_learns_64_images_down_to_the_floor_of_label_smoothing() -> Result<(), Error> {
+    let augmentation = ImageAugmentation::default();
+    let recipe = Recipe { augmentation, ..Recipe::muon().narrowed(&[8, 16, 32], 64).with_epochs(60.0) };
+    let (losses, accuracy) = train(&cpu(2), &recipe, &images(64), 60)?;
+    assert!((losses[0] - 10.0_f32.ln()).abs() < 0.1, "the first loss is that of a guess: {}", losses[0]);
+    // -(0.82 ln 0.82 + 0.18 ln 0.02), of perfect predictions.
+    let last = losses[59];
+    assert!((0.8668..0.9).contains(&last), "the last loss is {last}, expected a little above 0.8669");
+    assert!(accuracy > 0.98, "accuracy {accuracy}");
+    Ok(())
+}
+
+#[test]
+fn every_rung_of_the_ladder_learns() -> Result<(), Error> {
+    let rows = images(128);
+    for (rung, trick) in PAGE_RUNGS.iter().enumerate() {
+        let recipe = Recipe::page_rung(rung).narrowed(&[8, 8, 8, 8], 32).with_epochs(5.0);
+        let (losses, _) = train(&cpu(2), &recipe, &rows, 20)?;
+        let mean = |losses: &[f32]| losses.iter().sum::<f32>() / losses.len() as f32;
+        assert!(mean(&losses[16..]) < mean(&losses[..4]) - 0.05, "rung {rung}, {trick}: {losses:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn airbench_learns_with_lookahead() -> Result<(), Error> {
+    let recipe = Recipe::airbench().narrowed(&[8, 8, 16], 64).with_epochs(6.0);
+    let (losses, _) = train(&cpu(2), &recipe, &images(256), 24)?;
+    assert!(losses[23] < losses[0] - 0.1, "{losses:?}");
+    Ok(())
+}
+
+#[test]
+fn the_software_adapter_takes_the_steps_of_the_cpu() -> Result<(), Error> {
+    let Some(device) = gpu() else { return Ok(()) };
+    let rows = images(32);
+    for recipe in [Recipe::muon().narrowed(&[4, 4, 4], 16), Recipe::page().narrowed(&[8, 8, 8, 8], 32)] {
+        let [(here, _), (there, _)] = [train(&cpu(2), &recipe, &rows, 2)?, train(&device, &recipe, &rows, 2)?];
+        for (here, there) in here.iter().zip(&there) {
+            assert!((here - there).abs() < 2e-3, "losses {here} on the CPU, {there} on {}", device.info());
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn augmented_images_are_the_same_on_any_number_of_replicas() {
+    let rows = images(96);
+    let augmentation = ImageAugmentation { pad: 4, flip: Flip::Random, cutout: 6, seed: 5, ..ImageAugmentation::default() };
+    let sizes = MlpConfig { n_inputs: LEN, hidden: vec![8], n_outputs: N_CLASSES, activation: Activation::relu() };
+    // A network without batch statistics, which depend on the batches of the replicas.
+    let losses = |n_replicas: usize| {
+        let results = run_threads(n_replicas, &DataParallelConfig::default(), |replicas| {
+            let mut model = Model::new(7, |params| Flattened(Mlp::new(params, &sizes)));
+            let losses = Losses::default();
+            Trainer::new(&cpu(1))
+                .batch_rows(32)
+                .max_epochs(2)
+                .learning_rate(1e-3)
+                .augment(AugmentedImages { image: IMAGE, augmentation })
+                .callback(losses.clone())
+                .replicas(replicas)
+                .fit(&mut model, &Classification::of(N_CLASSES), &rows, &rows)?;
+            Ok::<_, Error>(losses.0.take())
+        });
+        results.expect("a run").remove(0)
+    };
+    let (one, two) = (losses(1), losses(2));
+    assert_eq!(one.len(), 6, "two epochs of three batches");
+    for (one, two) in one.iter().zip(&two) {
+        assert!((one - two).abs() < 1e-4 * one.abs(), "{one} on one replica, {two} on two");
+    }
+}
+
+/// A network of rows, over images.
+#[derive(Debug)]
+struct Flattened(Mlp);
+
+impl brisk_nn::Module for Flattened {
+    fn forward(&self, params: &brisk_nn::Bound, x: &brisk_tensor::Tensor) -> brisk_tensor::Tensor {
+        self.0.forward(params, &x.reshape(&[x.shape()[0], LEN]))
+    }
+}
+
+#[test]
+fn streamed_rows_cannot_be_augmented() {
+    let rows = images(64);
+    let mut model = Model::new(7, |params| Recipe::muon().narrowed(&[4, 4, 4], 16).build(params));
+    let error = Trainer::new(&cpu(1))
+        .batch_rows(16)
+        .feed(&FeedConfig { choice: FeedChoice::Streamed, ..FeedConfig::default() })
+        .augment(AugmentedImages { image: IMAGE, augmentation: ImageAugmentation::default() })
+        .fit(&mut model, &Classification::of(N_CLASSES), &rows, &rows)
+        .expect_err("rows that are streamed");
+    let error = error.to_string();
+    assert!(error.contains("over streamed rows") && error.contains("FeedChoice::Resident"), "{error}");
+}
