@@ -47,7 +47,7 @@ pub use conv::window::{Images, Window};
 pub use elementwise::cast::Cast;
 pub use elementwise::dropout::Dropout;
 pub use embedding::embedding::{Embedding, EmbeddingGrad};
-pub use embedding::gather::{Gather, GatherGrad};
+pub use embedding::gather::{Gather, GatherGrad, GatherIndex};
 pub use expr::Activation;
 pub use image::augment_images::AugmentImages;
 pub use image::augmentation::{Border, Flip, ImageAugmentation};
