@@ -66,6 +66,7 @@ pub use autocast::{Autocast, Precision};
 pub use backward::Backward;
 pub use batch_norm::{BatchNormOptions, Statistics};
 pub use check_gradients::check_gradients;
+pub use conv2d::Conv2dOptions;
 pub use cross_entropy::CrossEntropyOptions;
 pub use dims::Dims;
 pub use elementwise::Elementwise;

@@ -105,6 +105,17 @@ fn samples() -> Vec<Box<dyn Kernel>> {
         }
         samples.push(Box::new(Conv2dGradWeight { shape }));
     }
+    for (n_channels, n_out) in [(3, 3), (64, 128)] {
+        let x = Images { n_images: 4, height: 8, width: 8, n_channels };
+        let shape = GroupedConvShape { x, n_out, window: Window::square(3, 2), dilation: [2, 2], n_groups: n_channels };
+        for epilogue in [Epilogue::none(), Epilogue::bias(&relu)] {
+            samples.push(Box::new(GroupedConv2d { shape, epilogue }));
+        }
+        for epilogue in [Epilogue::none(), output_grad(&relu)] {
+            samples.push(Box::new(GroupedConv2dGradInput { shape, epilogue }));
+        }
+        samples.push(Box::new(GroupedConv2dGradWeight { shape }));
+    }
     samples
 }
 

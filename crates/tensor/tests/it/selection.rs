@@ -13,7 +13,7 @@ fn check(shape: &[usize], record: impl Fn(&Tensor) -> Tensor, expected_shape: &[
         let graph = Graph::inference("net");
         let numbers: Vec<f32> = (0..shape.iter().product::<usize>()).map(|i| i as f32).collect();
         let y = record(&graph.constant_in(dtype, "numbers", &numbers, shape));
-        assert_eq!((y.shape(), y.dtype()), (expected_shape, dtype));
+        assert_eq!((y.shape(), y.dtype()), (expected_shape, dtype), "shape and dtype");
         let y = y.cast(DType::F32);
         let stored = Persistent::new("y", DType::F32, y.n_elements());
         graph.store(&y, &Graph::state_buffer(), &stored);
