@@ -1,6 +1,5 @@
-use brisk_kernels::{Gather, GatherGrad, GatherIndex};
+use brisk_kernels::{Gather, GatherGrad};
 
-use crate::narrow::sizes_around;
 use crate::operation::check_kernel;
 use crate::{Backward, Error, Forward, Operation, Tensor};
 
@@ -49,8 +48,7 @@ struct Pick {
 impl Pick {
     fn kernel(&self, x: &[usize], index: &[usize]) -> Gather {
         let dim = self.dim;
-        let [n_outer, n_x, n_inner] = sizes_around(x, dim);
-        Gather { n_outer, n_x, n: index[dim], n_inner, index: GatherIndex::Each }
+        Gather { n_outer: x[..dim].iter().product(), n_x: x[dim], n: index[dim], n_inner: x[dim + 1..].iter().product() }
     }
 }
 

@@ -12,6 +12,9 @@ pub(crate) struct Node {
     pub(crate) shape: Vec<usize>,
     /// The name of the operation that made it; `None` for tensors that are bound or wrapped.
     pub(crate) op: Option<&'static str>,
+    /// The scope in which that operation was recorded, and its floating-point operations.
+    pub(crate) scope: String,
+    pub(crate) flops: u64,
     /// The tensors which that operation read.
     pub(crate) inputs: Vec<usize>,
     /// How many of the inputs, from the first, are [operands](crate::Operation::n_operands).
@@ -50,6 +53,8 @@ impl Node {
             slice,
             shape: shape.to_vec(),
             op: None,
+            scope: String::new(),
+            flops: 0,
             inputs: Vec::new(),
             n_operands: 0,
             rounded: None,

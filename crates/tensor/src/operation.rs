@@ -7,7 +7,7 @@ use brisk_program::{HostStep, Slice};
 
 use crate::node::{self, Node, Recorded};
 use crate::stored::promoted;
-use crate::{Backward, Error, Graph, Mode, Tensor};
+use crate::{Backward, Error, Graph, Mode, Tensor, scope};
 
 /// An operation on tensors: what it computes, and how gradients pass through it.
 ///
@@ -287,13 +287,14 @@ impl Graph {
         let dtype = self.cast_operands(name, operation.autocast_rule(), &mut inputs[..n_operands])?;
 
         let dtype = operation.output_dtype(dtype);
+        let n_kernels = self.inner().program.n_kernels();
         let mut forward = Forward { graph: self, name, inputs: &inputs, dtype, shape, output: None, saved: Vec::new() };
         operation.forward(&mut forward)?;
         let output = forward.output().slice(0..shape.iter().product());
         let saved = forward.saved;
 
         let input_shapes = inputs.iter().map(|input| input.shape().to_vec()).collect();
-        let (needs_grad, input_ids) = {
+        let (needs_grad, input_ids, scope, flops) = {
             let mut inner = self.inner_mut();
             for input in &inputs {
                 let id = node::source(&inner.nodes, input.id());
@@ -301,10 +302,13 @@ impl Graph {
             }
             let is_wanted = inputs.iter().any(|input| inner.nodes[input.id()].wants_grad);
             let needs_grad = inner.mode == Mode::Training && operation.is_differentiable() && is_wanted;
-            (needs_grad, inputs.iter().map(Tensor::id).collect())
+            let (scope, cost) = (scope::path(&inner.scopes), inner.program.cost_since(n_kernels));
+            (needs_grad, inputs.iter().map(Tensor::id).collect(), scope, cost.flops)
         };
         let result = self.add_node(Node {
             op: Some(name),
+            scope,
+            flops,
             inputs: input_ids,
             n_operands,
             wants_grad: needs_grad,

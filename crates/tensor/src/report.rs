@@ -22,6 +22,10 @@ pub struct RecordedOperation {
     pub dtype: DType,
     /// The shape of its result.
     pub shape: Vec<usize>,
+    /// The [scope](Graph::enter) in which it was recorded, such as the name of a layer; empty outside of all scopes.
+    pub scope: String,
+    /// The floating-point operations of its kernels.
+    pub flops: u64,
     /// Whether it is the cast of a parameter, which is recorded once however often the parameter is used.
     pub is_parameter_cast: bool,
     /// Whether [`Graph::compile`] fuses its kernel with the one that reads its result, which is then never stored. A backward pass that reads the result too
@@ -99,6 +103,8 @@ impl Graph {
                 operands: node.inputs[..node.n_operands].iter().map(|&id| inner.nodes[id].slice.dtype()).collect(),
                 dtype: node.slice.dtype(),
                 shape: node.shape.clone(),
+                scope: node.scope.clone(),
+                flops: node.flops,
                 is_parameter_cast,
                 is_fused: inner.program.last_write(node.slice).is_some() && fused.last_write(node.slice).is_none(),
             })

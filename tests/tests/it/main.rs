@@ -47,6 +47,7 @@ mod shared_device_cli;
 #[cfg(unix)]
 mod signals_cli;
 mod step_logs;
+mod summary;
 mod tabular;
 mod tabular_cli;
 mod trainer;

@@ -110,8 +110,13 @@ impl Program {
 
     /// The work of one replay.
     pub fn cost(&self) -> Cost {
+        self.cost_since(0)
+    }
+
+    /// The work of one replay of the kernels beyond the first `n_kernels`.
+    pub fn cost_since(&self, n_kernels: usize) -> Cost {
         let sum = |a: Cost, b: Cost| Cost { flops: a.flops + b.flops, bytes: a.bytes + b.bytes };
-        self.steps.iter().map(|step| step.kernel.cost()).fold(Cost::default(), sum)
+        self.steps.iter().skip(n_kernels).map(|step| step.kernel.cost()).fold(Cost::default(), sum)
     }
 
     /// Whether a kernel beyond the first `n_kernels` writes to the buffer that `slice` is of.

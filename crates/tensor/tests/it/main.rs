@@ -19,5 +19,4 @@ mod refusal;
 mod refusals;
 mod regions;
 mod row_operators;
-mod selection;
 mod tables;
