@@ -270,6 +270,11 @@ impl<'a> Feed<'a> {
         self.table.record_shares(graph, scale, state, self.batch_rows)
     }
 
+    /// Whether rows have weights.
+    pub(crate) fn has_weights(&self) -> bool {
+        self.table.has_weights()
+    }
+
     /// Runs the threads of a streamed feed while `f` runs. A resident one has none.
     ///
     /// # Errors

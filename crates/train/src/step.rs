@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::ops::ControlFlow;
 
 use brisk_nn::tensor::program::kernels::STATE_LEN;
+use brisk_nn::tensor::program::kernels::expr::Expr;
 use brisk_nn::tensor::program::{Device, Executable};
 use brisk_nn::tensor::{DType, Graph, Persistent, Precision, Reduction, Tensor};
 use brisk_nn::{Accumulate, Bound, GradScaler, GradScalerConfig, Kept, Optimizer, Parameters, Schedule, StepInputs};
@@ -95,7 +96,15 @@ impl RecordedStep {
         };
         // Losses of parts, weighted by their shares of the whole batch, add up to its mean.
         let reduction = if replicas.is_some() { Reduction::Sum } else { Reduction::Mean };
+        // With replicas, the shares of such a batch are 0 already.
+        let may_be_weightless = replicas.is_none() && feed.has_weights();
+        let is_weightless = may_be_weightless.then(|| is_weightless(&batch.weights));
+        let batch = match &is_weightless {
+            None => batch,
+            Some(is_weightless) => BatchTensors { weights: &batch.weights + is_weightless, ..batch },
+        };
         let loss = graph.autocast(config.precision, || loss(&batch, reduction, &bound));
+        let loss = is_weightless.map_or_else(|| loss.clone(), |is_weightless| &loss * &(1.0 - &is_weightless));
         scaler.backward(&loss)?;
         for ((&Trained { params, optimizer }, inputs), bound) in trained.iter().zip(&inputs).zip(&bound) {
             let accumulate = (config.accumulate != 1).then(|| Accumulate::new(params, config.accumulate as u32));
@@ -147,6 +156,12 @@ impl RecordedStep {
         let executable = graph.compile(device)?;
         Ok(CompiledStep { graph, executable, inputs, losses, scaler })
     }
+}
+
+/// 1 for a batch whose weights are all 0, else 0. Such a batch has no mean: it is computed with weights of 1, and its loss multiplied by 0, so that both the loss and
+/// the gradient are 0. Otherwise nothing changes, not even by rounding.
+fn is_weightless(weights: &Tensor) -> Tensor {
+    weights.sum(..).map(|total| Expr::eq(&total, 0.0).select(1.0, 0.0))
 }
 
 impl CompiledStep {
@@ -247,7 +262,8 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Trains on every batch of an epoch, from 0, which determines the order of rows and the learning rates.
+    /// Trains on every batch of an epoch, from 0, which determines the order of rows and the learning rates. The loss and the gradient of a batch whose row weights are
+    /// all 0 are 0.
     ///
     /// # Errors
     /// [`Error::NonFiniteLoss`] names the batch, unless its step was skipped, or the last if none of the epoch is finite; [`Error::Tensor`] if the device fails; [`Error::Stream`] if the source of streamed rows does.

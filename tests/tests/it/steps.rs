@@ -1,9 +1,9 @@
 //! Training steps that are recorded by hand through `Step`.
 
 use brisk_loader::{Order, Rows};
-use brisk_nn::tensor::{LossReduction, Precision};
+use brisk_nn::tensor::{LossReduction, Precision, Tensor};
 use brisk_nn::{Activation, Adam, Linear, Parameters, ParametersBuilder, Schedule, Sgd};
-use brisk_train::{Error, Feed, FeedConfig, GradientClip, Standardisation, Step};
+use brisk_train::{BatchTensors, Error, Feed, FeedConfig, GradientClip, LabelledRows, Standardisation, Step};
 
 use crate::gpu::cpu;
 
@@ -45,7 +45,7 @@ fn two_models_train_in_one_step_as_in_two() -> Result<(), Error> {
         let ((first, a), (second, b)) = (line("first"), line("second"));
         let ((adam_a, adam_b), (sgd_a, sgd_b)) = ((Adam::new(&a), Adam::new(&b)), (Sgd::new(&a), Sgd::new(&b)));
         let builder = || Step::over(&device, &feed, &scale).precision(precision).clip(GradientClip::Norm(10.0));
-        let loss = |line: &Linear, params: &brisk_nn::Bound, batch: &brisk_train::BatchTensors| {
+        let loss = |line: &Linear, params: &brisk_nn::Bound, batch: &BatchTensors| {
             line.forward(params, &batch.x).squeeze(1).l1_loss(&batch.labels, LossReduction::Mean)
         };
         let together = builder()
@@ -110,6 +110,51 @@ fn mistakes_are_named() -> Result<(), Error> {
         })?;
         let error = (0..4).map(|epoch| step.run_epoch(epoch)).find_map(Result::err).expect("it diverges");
         assert!(matches!(error, Error::NonFiniteLoss { .. }), "{precision}: {error}");
+    }
+    Ok(())
+}
+
+/// 90 points in three batches.
+fn weighted(weight: impl Fn(usize) -> f32) -> Rows {
+    let points = points();
+    let (x, y) = (points.features()[..90].to_vec(), points.labels()[..90].to_vec());
+    let rows = Rows::new(x, y, 1).expect("as many labels as rows");
+    rows.with_weights((0..90).map(weight).collect::<Vec<_>>()).expect("a weight for each row")
+}
+
+#[test]
+fn a_batch_whose_weights_are_all_zero_changes_nothing() -> Result<(), Error> {
+    let device = cpu(1);
+    let train = |rows: &Rows, reduce: fn(&Tensor, &BatchTensors) -> Tensor| {
+        let (line, params) = line("line");
+        let feed = Feed::new(&device, "points", rows, Order::Sequential, 30, &FeedConfig::default())?;
+        let sgd = Sgd::new(&params);
+        let step = Step::over(&device, &feed, &Standardisation::none(1))
+            .train(&params, &sgd, &Schedule::constant(0.1))
+            .record(|batch, params| reduce(&line.forward(&params[0], &batch.x).squeeze(1), batch))?;
+        let losses = [step.run_epoch(0)?, step.run_epoch(1)?];
+        Ok::<_, Error>((losses, device.read::<f32>(params.values())?))
+    };
+    // The points of the first batch and the last, as if the second did not exist.
+    let (all, weightless) = (weighted(|_| 2.0), weighted(|row| if (30..60).contains(&row) { 0.0 } else { 2.0 }));
+    let without = |values: &[f32]| [&values[..30], &values[60..]].concat();
+    let others = Rows::new(without(all.features()), without(all.labels()), 1).expect("as many labels as rows");
+    let others = others.with_weights(vec![2.0; 60]).expect("a weight for each row");
+    let mse = |y: &Tensor, batch: &BatchTensors| y.mse_loss(&batch.labels, &batch.weights, Default::default());
+    let own = |y: &Tensor, batch: &BatchTensors| {
+        let losses = y.l1_loss(&batch.labels, LossReduction::None);
+        let rows = LabelledRows { labels: batch.labels.clone(), weights: batch.weights.clone(), reduction: Default::default() };
+        rows.reduce(&losses)
+    };
+    for reduce in [mse as fn(&_, &_) -> _, own] {
+        let (found, params) = train(&weightless, reduce)?;
+        let (expected, expected_params) = train(&others, reduce)?;
+        assert!(params == expected_params, "bit-identical: {params:?}, {expected_params:?}");
+        for (found, expected) in found.iter().zip(&expected) {
+            assert_eq!(found.batches, [expected.batches[0], 0.0, expected.batches[1]]);
+        }
+        let (found, expected) = (train(&all, reduce)?, train(&weighted(|_| 1.0), reduce)?);
+        assert_eq!(found.1, expected.1, "otherwise equal weights mean what no weights do");
     }
     Ok(())
 }

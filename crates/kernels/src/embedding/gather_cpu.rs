@@ -1,12 +1,9 @@
-use crate::{Gather, GatherIndex};
+use crate::Gather;
 
 /// The element of `x` for element `i` of `y`.
 fn source(kernel: &Gather, index: &[u32], i: usize) -> usize {
     let Gather { n_x, n, n_inner, .. } = *kernel;
-    let at = match kernel.index {
-        GatherIndex::Each => index[i],
-        GatherIndex::Shared => index[i / n_inner % n],
-    } as usize;
+    let at = index[i] as usize;
     let at = if at < n_x { at } else { 0 };
     (i / (n * n_inner) * n_x + at) * n_inner + i % n_inner
 }

@@ -143,6 +143,11 @@ impl DeviceTable {
         Ok(device.write(&self.order, &order_in_epoch(numbers, epoch))?)
     }
 
+    /// Whether rows have weights.
+    pub(crate) fn has_weights(&self) -> bool {
+        self.weights.is_some()
+    }
+
     /// Records the weight of each row of the batch, where all weights add up to 1.
     pub(crate) fn record_shares(&self, graph: &Graph, scale: &Standardisation, state: &Persistent, batch_rows: usize) -> Tensor {
         let [_, _, zero, one] = scale.buffers();

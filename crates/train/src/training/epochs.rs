@@ -100,6 +100,9 @@ impl Training<'_> {
             }
 
             let losses = self.look_at_losses(&mut run, n_done)?;
+            if steps != Steps::Stopped {
+                losses.check_epoch()?;
+            }
             for warning in losses.warnings() {
                 self.show(outputs, |progress| progress.note(&format!("warning: {warning}")));
                 found.report.warnings.push(warning);

@@ -27,7 +27,7 @@ impl Training<'_> {
     /// Reads the losses of the epoch's batches so far, and notes in `run` where it stands: after the last complete step.
     ///
     /// # Errors
-    /// [`Error::NonFiniteLoss`], [`Error::SkippedSteps`], [`Error::NoStepTaken`].
+    /// [`Error::NonFiniteLoss`], [`Error::SkippedSteps`].
     pub(super) fn look_at_losses(&self, run: &mut RunState, n_done: usize) -> Result<EpochLosses, Error> {
         let (Self { config, device, .. }, epoch) = (self, run.n_epochs);
         let scaler = self.step.scaler.report(device)?;
@@ -45,7 +45,7 @@ impl Training<'_> {
         run.losses = losses[..run.n_batches].to_vec();
         let n_steps = if n_done == self.n_batches { n_done.div_ceil(config.accumulate) } else { n_done / config.accumulate };
         let losses = EpochLosses { epoch, mean, first, last, n_steps, n_skipped: run.n_skipped, scaler };
-        if n_done == self.n_batches { losses.check_epoch().map(|()| losses) } else { Ok(losses) }
+        Ok(losses)
     }
 
     /// Refuses a run of which all steps were skipped since its start, so that its model is untrained.
@@ -69,9 +69,9 @@ impl EpochLosses {
         self.n_steps.saturating_sub(self.n_skipped as usize)
     }
 
-    /// Refuses a complete epoch without a step that the loss scale does not explain: none of its losses is finite, or gradients are not although the
+    /// Refuses an epoch, or the part of it before a limit, without a step that the loss scale does not explain: none of its losses is finite, or gradients are not although the
     /// scale no longer enlarges them. While the scale is above 1 and losses are finite, steps are skipped to find the right scale.
-    fn check_epoch(&self) -> Result<(), Error> {
+    pub(super) fn check_epoch(&self) -> Result<(), Error> {
         if self.n_steps > 0 && self.n_taken() == 0 && (self.mean.is_nan() || self.scaler.scale <= 1.0) {
             let (epoch, n_skipped, scale, loss) = (self.epoch + 1, self.n_skipped, self.scaler.scale, self.last);
             return Err(Error::NoStepTaken { first_epoch: epoch, last_epoch: epoch, n_skipped, scale, loss });
