@@ -212,6 +212,13 @@ fn real_kernels() -> Vec<(String, Box<dyn Kernel>, bool)> {
             kernels.insert(format!("conv2d_grad_input.{tag}"), Box::new(Conv2dGradInput { shape, epilogue: Epilogue::none() }));
             kernels.insert(format!("conv2d_grad_weight.{tag}"), Box::new(Conv2dGradWeight { shape }));
         }
+        let x = Images { n_images: 64, height: 56, width: 56, n_channels: 64 };
+        let shape = GroupedConvShape { x, n_out: 64, window: Window::square(3, 1), dilation: [1, 1], n_groups: 64 };
+        let epilogue = Epilogue::none;
+        kernels.insert("conv2d.depthwise".to_owned(), Box::new(GroupedConv2d { shape, epilogue: epilogue() }));
+        kernels
+            .insert("conv2d_grad_input.depthwise".to_owned(), Box::new(GroupedConv2dGradInput { shape, epilogue: epilogue() }));
+        kernels.insert("conv2d_grad_weight.depthwise".to_owned(), Box::new(GroupedConv2dGradWeight { shape }));
         for (what, kernel) in kernels {
             let given = kernel.args().into_iter().filter(|arg| arg.access != Access::Scratch);
             let dtypes: Vec<DType> = given.map(|arg| if arg.dtype == DType::F32 { dtype } else { arg.dtype }).collect();

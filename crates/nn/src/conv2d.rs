@@ -1,20 +1,18 @@
-use brisk_tensor::{Activation, Tensor};
+use brisk_tensor::{Activation, Conv2dOptions, Tensor};
 
 use crate::{Bound, Init, Module, ParameterId, ParametersBuilder};
 
 /// A 2-D convolution of NHWC images with its bias and activation, in one kernel.
 ///
 /// # Shapes
-/// `x`: `[n_images, height, width, n_in]`; `weight`: `[n_out, kernel height, kernel width, n_in]`; `bias`: `[n_out]`.
+/// `x`: `[n_images, height, width, n_in]`; `weight`: `[n_out, kernel height, kernel width, n_in / n_groups]`; `bias`: `[n_out]`.
 /// # Reference
 /// `torch.nn.Conv2d`, with the same initial distribution; PyTorch's weights have the last dimension in second place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Conv2d {
     weight: ParameterId,
     bias: Option<ParameterId>,
-    stride: [usize; 2],
-    padding: [usize; 2],
-    activation: Activation,
+    options: Conv2dOptions,
 }
 
 /// The sizes and options of a [`Conv2d`]; pairs are `[height, width]`.
@@ -40,6 +38,10 @@ pub struct Conv2dConfig {
     pub stride: [usize; 2],
     /// Pixels of zeros added on each side.
     pub padding: [usize; 2],
+    /// The distance between the taps of a window in pixels.
+    pub dilation: [usize; 2],
+    /// Groups of consecutive channels that are convolved separately: as many as channels for a depthwise convolution. They divide `n_in` and `n_out`.
+    pub n_groups: usize,
     /// What the filters start as.
     pub filters: Filters,
     /// Whether there is a bias.
@@ -54,7 +56,7 @@ pub enum Filters {
     /// PyTorch's uniform distribution: [`Init::FanIn`].
     #[default]
     FanIn,
-    /// The identity for as many filters as there are input channels: [`Init::Dirac`].
+    /// The identity for as many filters of each group as it has input channels: [`Init::Dirac`].
     Dirac,
 }
 
@@ -69,7 +71,7 @@ pub enum Bias {
 }
 
 impl Conv2dConfig {
-    /// A square kernel with stride 1, no padding, a bias and no activation.
+    /// A square kernel with stride 1, no padding, no dilation, one group, a bias and no activation.
     pub fn square(n_in: usize, n_out: usize, kernel: usize) -> Self {
         let activation = Activation::identity();
         Self {
@@ -78,6 +80,8 @@ impl Conv2dConfig {
             kernel: [kernel; 2],
             stride: [1; 2],
             padding: [0; 2],
+            dilation: [1; 2],
+            n_groups: 1,
             filters: Filters::FanIn,
             bias: Bias::Trained,
             activation,
@@ -89,29 +93,34 @@ impl Conv2d {
     /// Adds `name.weight` and, if there is one, `name.bias` to the parameters.
     #[track_caller]
     pub fn new(params: &mut ParametersBuilder, name: &str, config: &Conv2dConfig) -> Self {
-        let Conv2dConfig { n_in, n_out, kernel: [height, width], stride, padding, filters, bias, activation } = config.clone();
-        let init = Init::FanIn(height * width * n_in);
+        let Conv2dConfig { n_in, n_out, kernel, stride, padding, dilation, n_groups, filters, bias, activation } = config.clone();
+        // Groups that do not divide the channels are refused when the layer is recorded.
+        let [height, width] = kernel;
+        let [group_in, group_out] = [n_in, n_out].map(|n| n.checked_div(n_groups).unwrap_or(n));
+        let init = Init::FanIn(height * width * group_in);
         let filters = match filters {
             Filters::FanIn => init,
-            Filters::Dirac => Init::Dirac { kernel: [height, width], n_in },
+            Filters::Dirac => Init::Dirac { kernel, n_in: group_in, n_group_filters: group_out },
         };
-        let weight = params.add(format!("{name}.weight"), &[n_out, height, width, n_in], filters);
+        let weight = params.add(format!("{name}.weight"), &[n_out, height, width, group_in], filters);
         let bias = match bias {
             Bias::Trained => Some(params.add(format!("{name}.bias"), &[n_out], init)),
             Bias::None => None,
         };
-        Self { weight, bias, stride, padding, activation }
+        let options = Conv2dOptions { stride, padding, dilation, n_groups, activation };
+        Self { weight, bias, options }
     }
 
     /// Records the layer.
     ///
     /// # Errors
-    /// [`Error::Shape`](brisk_tensor::Error::Shape) unless `x` is a batch of images with `n_in` channels; [`Error::Program`](brisk_tensor::Error::Program) where no window fits.
+    /// [`Error::Shape`](brisk_tensor::Error::Shape) unless `x` is a batch of images with `n_in` channels, or if `n_groups` does not divide them or the
+    /// filters; [`Error::Program`](brisk_tensor::Error::Program) where no window fits, or for a stride or dilation of 0.
     #[track_caller]
     pub fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
         let _scope = params.enter(self.weight);
         let bias = self.bias.map(|bias| params.tensor(bias));
-        x.conv2d(params.tensor(self.weight), bias, self.stride, self.padding, self.activation.clone())
+        x.conv2d_with(params.tensor(self.weight), bias, &self.options)
     }
 }
 

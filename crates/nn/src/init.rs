@@ -10,15 +10,17 @@ pub enum Init {
     FanIn(usize),
     /// Normal with this standard deviation, mean 0.
     Normal(f32),
-    /// Filters `[n_out, height, width, n_in]` of which the first `n_in` are the identity, 1 at the centre for their own channel, and the others as
+    /// Filters `[n_out, height, width, n_in]` of which the first `n_in` of each group are the identity, 1 at the centre for their own channel, and the others as
     /// [`FanIn`](Self::FanIn). So a convolution starts by passing its input through.
     ///
     /// The identity is that of `torch.nn.init.dirac_`, which makes the other filters zeros.
     Dirac {
         /// Height and width of a filter.
         kernel: [usize; 2],
-        /// Input channels.
+        /// Input channels of a filter: those of its group.
         n_in: usize,
+        /// Filters of a group; `n_out` without groups.
+        n_group_filters: usize,
     },
     /// Rows of `dim` numbers, normal with deviation 1 and mean 0, the row `padding` zeros: what PyTorch's embeddings start from.
     Embedding {
@@ -37,9 +39,9 @@ impl Init {
         let draw = |i: usize| match self {
             Self::Constant(value) => value,
             Self::FanIn(n) => fan_in(i, n),
-            Self::Dirac { kernel: [height, width], n_in } => {
+            Self::Dirac { kernel: [height, width], n_in, n_group_filters } => {
                 let (tap, channel) = (i / n_in % (height * width), i % n_in);
-                let filter = i / (n_in * height * width);
+                let filter = i / (n_in * height * width) % n_group_filters.max(1);
                 let is_one = tap == height / 2 * width + width / 2 && channel == filter;
                 if filter < n_in { f32::from(u8::from(is_one)) } else { fan_in(i, n_in * height * width) }
             }

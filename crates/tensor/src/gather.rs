@@ -1,5 +1,6 @@
-use brisk_kernels::{Gather, GatherGrad};
+use brisk_kernels::{Gather, GatherGrad, GatherIndex};
 
+use crate::narrow::sizes_around;
 use crate::operation::check_kernel;
 use crate::{Backward, Error, Forward, Operation, Tensor};
 
@@ -48,7 +49,8 @@ struct Pick {
 impl Pick {
     fn kernel(&self, x: &[usize], index: &[usize]) -> Gather {
         let dim = self.dim;
-        Gather { n_outer: x[..dim].iter().product(), n_x: x[dim], n: index[dim], n_inner: x[dim + 1..].iter().product() }
+        let [n_outer, n_x, n_inner] = sizes_around(x, dim);
+        Gather { n_outer, n_x, n: index[dim], n_inner, index: GatherIndex::Each }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Test-time augmentation: a model's mean output over several views of each image.
 
-use brisk_nn::tensor::{Graph, Mode, Tensor};
+use brisk_nn::tensor::{Mode, Tensor};
 use brisk_nn::{Bound, Module};
 
 /// A view of an image.
@@ -33,29 +33,27 @@ impl View {
         [still, moved([1, 1]), moved([-1, -1])].concat()
     }
 
-    /// Where the pixel at `(down, across)` of the view is in an image of this height and width.
-    fn source(&self, [down, across]: [usize; 2], size: [usize; 2]) -> usize {
-        let mirrored = if self.is_mirrored { size[1] - 1 - across } else { across };
-        let at = |dim: usize, at: usize| {
-            let at = (at as i64 - i64::from(self.shift[dim])).unsigned_abs() as usize;
-            at.min((2 * (size[dim] - 1)).saturating_sub(at))
+    /// The pixel of an image of `size` pixels along `axis` (0 its height, 1 its width) that each pixel of the view shows.
+    fn shown(&self, axis: usize, size: usize) -> Vec<u32> {
+        let at = |pixel: usize| {
+            let mirrored = if axis == 1 && self.is_mirrored { size - 1 - pixel } else { pixel };
+            let at = (mirrored as i64 - i64::from(self.shift[axis])).unsigned_abs() as usize;
+            at.min((2 * (size - 1)).saturating_sub(at)) as u32
         };
-        at(0, down) * size[1] + at(1, mirrored)
+        (0..size).map(at).collect()
     }
 
     /// Records the view of `images`, `[n, height, width, n_channels]`.
-    fn record(&self, graph: &Graph, images: &Tensor) -> Tensor {
-        let &[n, height, width, n_channels] = images.shape() else { return images.clone() };
-        if !self.is_mirrored && self.shift == [0, 0] {
-            return images.clone();
+    fn record(&self, images: &Tensor) -> Tensor {
+        let &[_, height, width, _] = images.shape() else { return images.clone() };
+        let mut view = images.clone();
+        if self.shift[0] != 0 {
+            view = view.index_select(1, &self.shown(0, height));
         }
-        let columns = (0..height * width).flat_map(|pixel| {
-            let source = self.source([pixel / width, pixel % width], [height, width]);
-            (0..n_channels).map(move |channel| (source * n_channels + channel) as u32)
-        });
-        let index: Vec<u32> = columns.collect();
-        let index = graph.constant_codes("view", &index.repeat(n), &[n, index.len()]);
-        images.reshape(&[n, height * width * n_channels]).gather(1, &index).reshape(images.shape())
+        if self.is_mirrored || self.shift[1] != 0 {
+            view = view.index_select(2, &self.shown(1, width));
+        }
+        view
     }
 }
 
@@ -79,13 +77,12 @@ impl<M: Module> Module for WithViews<M> {
     /// `x`: `[n, height * width * n_channels]` or `[n, height, width, n_channels]`.
     #[track_caller]
     fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
-        let graph = x.graph();
-        if graph.mode() == Mode::Training {
+        if x.graph().mode() == Mode::Training {
             return self.model.forward(params, x);
         }
         let [height, width, n_channels] = self.image;
         let images = x.reshape(&[x.shape()[0], height, width, n_channels]);
-        let weighted = |view: &View| self.model.forward(params, &view.record(graph, &images)) * view.weight;
+        let weighted = |view: &View| self.model.forward(params, &view.record(&images)) * view.weight;
         let mut outputs = self.views.iter().map(weighted);
         let first = outputs.next().unwrap_or_else(|| self.model.forward(params, x));
         outputs.fold(first, |sum, output| &sum + &output)

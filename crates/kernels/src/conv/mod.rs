@@ -1,4 +1,4 @@
-//! Convolutions and their gradients, as implicit matrix products over image patches.
+//! Convolutions and their gradients: dense ones as implicit matrix products over image patches, those with groups or dilation directly.
 
 pub(crate) mod conv2d;
 pub(crate) mod conv2d_cpu;
@@ -7,6 +7,13 @@ pub(crate) mod conv2d_grad_input;
 pub(crate) mod conv2d_grad_input_cpu;
 pub(crate) mod conv2d_grad_weight;
 pub(crate) mod conv2d_grad_weight_cpu;
+pub(crate) mod grouped_conv2d;
+pub(crate) mod grouped_conv2d_cpu;
+pub(crate) mod grouped_conv2d_grad_input;
+pub(crate) mod grouped_conv2d_grad_input_cpu;
+pub(crate) mod grouped_conv2d_grad_weight;
+pub(crate) mod grouped_conv2d_grad_weight_cpu;
+pub(crate) mod grouped_shape;
 pub(crate) mod modules;
 pub(crate) mod patches;
 pub(crate) mod window;

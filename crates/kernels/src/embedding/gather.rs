@@ -1,18 +1,18 @@
 use super::gather_cpu;
-use crate::core::module::module;
+use crate::core::module::{module, part};
 use crate::core::sizes::check_sizes;
-use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, Param, TwinArgs};
+use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, Param, Part, TwinArgs};
 
-/// Elements picked along the middle of three dimensions: `y[o, k, i] = x[o, index[o, k, i], i]`.
+/// Elements picked along the middle of three dimensions: `y[o, k, i] = x[o, index[o, k, i], i]`, or `x[o, index[k], i]` with a [shared](GatherIndex::Shared) index.
 ///
 /// An index beyond the last element is read as 0.
 ///
 /// # Shapes
-/// `x`: `[n_outer, n_x, n_inner]`; `index`, `y`: `[n_outer, n, n_inner]`; row-major.
+/// `x`: `[n_outer, n_x, n_inner]`; `y`: `[n_outer, n, n_inner]`; `index`: as `y`, or `[n]` if it is shared; row-major.
 /// # Dtypes
 /// `index` u32; the rest f32, or f16 and bf16 by [`stored`](crate::stored).
 /// # Reference
-/// `torch.gather`, which refuses indices beyond the last.
+/// `torch.gather`; with a shared index `torch.index_select`. Both refuse indices beyond the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gather {
     /// The product of the dimensions before the one that is indexed.
@@ -23,6 +23,18 @@ pub struct Gather {
     pub n: usize,
     /// The product of the dimensions after it.
     pub n_inner: usize,
+    /// Which elements have the same index.
+    pub index: GatherIndex,
+}
+
+/// Which elements of a [`Gather`]'s result have the same index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum GatherIndex {
+    /// None: `index` has the shape of the result.
+    #[default]
+    Each,
+    /// All that differ only in the outer and inner dimensions: `index` has one element for each `k`.
+    Shared,
 }
 
 impl Gather {
@@ -38,6 +50,20 @@ impl Gather {
         self.n_outer.saturating_mul(self.n).saturating_mul(self.n_inner)
     }
 
+    const fn n_indices(&self) -> usize {
+        match self.index {
+            GatherIndex::Each => self.n_elements(),
+            GatherIndex::Shared => self.n,
+        }
+    }
+
+    const fn index_part(&self) -> Part {
+        match self.index {
+            GatherIndex::Each => part!("gather_index.wgsl"),
+            GatherIndex::Shared => part!("gather_shared_index.wgsl"),
+        }
+    }
+
     fn params(&self) -> [(&'static str, Param); 3] {
         [("n_x", self.n_x.into()), ("n", self.n.into()), ("n_inner", self.n_inner.into())]
     }
@@ -49,8 +75,11 @@ impl Kernel for Gather {
     }
 
     fn args(&self) -> Vec<Arg> {
-        let n = self.n_elements();
-        vec![Arg::read("x", DType::F32, self.n_x_elements()), Arg::read("index", DType::U32, n), Arg::write("y", DType::F32, n)]
+        vec![
+            Arg::read("x", DType::F32, self.n_x_elements()),
+            Arg::read("index", DType::U32, self.n_indices()),
+            Arg::write("y", DType::F32, self.n_elements()),
+        ]
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -58,7 +87,7 @@ impl Kernel for Gather {
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        let module = module!("gather.wgsl", "gather_index.wgsl");
+        let module = module!("gather.wgsl").with(self.index_part());
         let dispatch = Dispatch::elementwise(self.name(), "kernels.gather", module, self.n_elements())?.params(self.params());
         Ok(vec![dispatch.bind(&self.args(), ["x", "index"], ["y"])?])
     }
@@ -75,7 +104,7 @@ impl Kernel for Gather {
 /// The gradient of [`Gather`]'s `x`: `grad_x[o, j, i] = Σ_k grad_y[o, k, i]` over the `k` with `index[o, k, i] = j`, in order.
 ///
 /// # Shapes
-/// `grad_y`, `index`: as `y`; `grad_x`: as `x`.
+/// `grad_y`: as `y`; `index`: as in the forward kernel; `grad_x`: as `x`.
 /// # Cost
 /// On a GPU each of the `n_x` elements reads `n` indices, since no two invocations may add to one element; the CPU reads each index once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,10 +119,9 @@ impl Kernel for GatherGrad {
     }
 
     fn args(&self) -> Vec<Arg> {
-        let n = self.forward.n_elements();
         vec![
-            Arg::read("grad_y", DType::F32, n),
-            Arg::read("index", DType::U32, n),
+            Arg::read("grad_y", DType::F32, self.forward.n_elements()),
+            Arg::read("index", DType::U32, self.forward.n_indices()),
             Arg::write("grad_x", DType::F32, self.forward.n_x_elements()),
         ]
     }
@@ -103,7 +131,7 @@ impl Kernel for GatherGrad {
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        let module = module!("gather_grad.wgsl", "gather_index.wgsl");
+        let module = module!("gather_grad.wgsl").with(self.forward.index_part());
         let dispatch = Dispatch::elementwise(self.name(), "kernels.gather_grad", module, self.forward.n_x_elements())?
             .params(self.forward.params());
         Ok(vec![dispatch.bind(&self.args(), ["grad_y", "index"], ["grad_x"])?])

@@ -1,9 +1,12 @@
-use crate::Gather;
+use crate::{Gather, GatherIndex};
 
 /// The element of `x` for element `i` of `y`.
 fn source(kernel: &Gather, index: &[u32], i: usize) -> usize {
     let Gather { n_x, n, n_inner, .. } = *kernel;
-    let at = index[i] as usize;
+    let at = match kernel.index {
+        GatherIndex::Each => index[i],
+        GatherIndex::Shared => index[i / n_inner % n],
+    } as usize;
     let at = if at < n_x { at } else { 0 };
     (i / (n * n_inner) * n_x + at) * n_inner + i % n_inner
 }

@@ -46,6 +46,7 @@ mod gather;
 mod gather_categories;
 mod gather_rows;
 mod grad_scaler;
+mod grouped_conv2d;
 mod layer_norm;
 mod lookahead;
 mod map;

@@ -96,7 +96,7 @@ fn gather_reads_index_0() {
     for n_inner in [1, 3] {
         let n_x = 4;
         let index: Words = indices(n_x as u32).iter().flat_map(|&at| vec![at; n_inner]).collect();
-        let kernel = Gather { n_outer: 1, n_x, n: index.len() / n_inner, n_inner };
+        let kernel = Gather { n_outer: 1, n_x, n: index.len() / n_inner, n_inner, index: GatherIndex::Each };
         let x = random.floats(n_x * n_inner);
         let y = check(&kernel, &[words(&x), index.clone()]);
         assert_eq!(floats(&y[0])[n_inner..2 * n_inner], x[..n_inner], "index {n_x} is read as 0");

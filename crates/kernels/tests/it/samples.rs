@@ -28,7 +28,8 @@ fn samples() -> Vec<Box<dyn Kernel>> {
     let bce = BceWithLogits { n: 5, reduction: Reduction::Mean, pos_weight: 1.0 };
     let mse = MseLoss { n_rows: 3, n_cols: 2, reduction: Reduction::Sum };
     let embedding = Embedding { n: 5, n_entries: 3, dim: 2, n_index_cols: 2, index_col: 1 };
-    let gather = Gather { n_outer: 2, n_x: 5, n: 3, n_inner: 4 };
+    let gather = Gather { n_outer: 2, n_x: 5, n: 3, n_inner: 4, index: GatherIndex::Each };
+    let select = Gather { index: GatherIndex::Shared, ..gather };
     let mut samples: Vec<Box<dyn Kernel>> = vec![
         Box::new(Adam::new(7, 1)),
         Box::new(Map::binary(7, |a, b| a + b)),
@@ -52,6 +53,8 @@ fn samples() -> Vec<Box<dyn Kernel>> {
         Box::new(FirstNonFinite { place: 3 }),
         Box::new(gather),
         Box::new(GatherGrad { forward: gather }),
+        Box::new(select),
+        Box::new(GatherGrad { forward: select }),
         Box::new(GatherCategories { first_row: 0, n_table_rows: 9, n_cols: 3, n: 4 }),
         Box::new(GatherRows { dtype: DType::F32, first_row: 0, n_table_rows: 9, n_cols: 3, n: 4 }),
         Box::new(GatherRows { dtype: DType::U8, first_row: 7, n_table_rows: 9, n_cols: 3, n: 4 }),
@@ -101,6 +104,17 @@ fn samples() -> Vec<Box<dyn Kernel>> {
             samples.push(Box::new(Conv2dGradInput { shape, epilogue }));
         }
         samples.push(Box::new(Conv2dGradWeight { shape }));
+    }
+    for (n_channels, n_out) in [(3, 3), (64, 128)] {
+        let x = Images { n_images: 4, height: 8, width: 8, n_channels };
+        let shape = GroupedConvShape { x, n_out, window: Window::square(3, 2), dilation: [2, 2], n_groups: n_channels };
+        for epilogue in [Epilogue::none(), Epilogue::bias(&relu)] {
+            samples.push(Box::new(GroupedConv2d { shape, epilogue }));
+        }
+        for epilogue in [Epilogue::none(), output_grad(&relu)] {
+            samples.push(Box::new(GroupedConv2dGradInput { shape, epilogue }));
+        }
+        samples.push(Box::new(GroupedConv2dGradWeight { shape }));
     }
     samples
 }

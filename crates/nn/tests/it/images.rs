@@ -3,8 +3,8 @@
 use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::{DType, Graph, Mode, Persistent, Pool2d, PoolDivisor};
 use brisk_nn::{
-    Activation, AvgPool2d, BatchNorm, BatchNormConfig, Bias, Conv2d, Conv2dConfig, Error, GlobalAvgPool2d, GlobalMaxPool2d,
-    Linear, MaxPool2d, Module, Parameters, ParametersBuilder, Scale, Sequential,
+    Activation, AvgPool2d, BatchNorm, BatchNormConfig, Bias, Conv2d, Conv2dConfig, Error, Filters, GlobalAvgPool2d,
+    GlobalMaxPool2d, Linear, MaxPool2d, Module, Parameters, ParametersBuilder, Scale, Sequential,
 };
 
 /// What `model` gives for `x`, and the values of the buffers behind it.
@@ -31,6 +31,7 @@ fn names_and_shapes_are_those_of_a_state_dict() {
     let mut builder = ParametersBuilder::new();
     Conv2d::new(&mut builder, "conv", &Conv2dConfig { kernel: [3, 5], ..Conv2dConfig::square(2, 4, 3) });
     Conv2d::new(&mut builder, "bare", &Conv2dConfig { bias: Bias::None, ..Conv2dConfig::square(4, 4, 1) });
+    Conv2d::new(&mut builder, "depthwise", &Conv2dConfig { n_groups: 4, ..Conv2dConfig::square(4, 8, 3) });
     BatchNorm::new(&mut builder, "norm", &BatchNormConfig::new(4));
     BatchNorm::new(&mut builder, "frozen", &BatchNormConfig { scale: Scale::Frozen, ..BatchNormConfig::new(4) });
     Linear::without_bias(&mut builder, "head", 4, 2, Activation::identity());
@@ -42,6 +43,8 @@ fn names_and_shapes_are_those_of_a_state_dict() {
             ("conv.weight", &[4, 3, 5, 2][..]),
             ("conv.bias", &[4]),
             ("bare.weight", &[4, 1, 1, 4]),
+            ("depthwise.weight", &[8, 3, 3, 1]),
+            ("depthwise.bias", &[8]),
             ("norm.weight", &[4]),
             ("norm.bias", &[4]),
             ("frozen.bias", &[4]),
@@ -66,6 +69,46 @@ fn convolutions_start_as_pytorchs() -> Result<(), Error> {
     let (weight, bound) = (&values[params.entries()[0].range.clone()], 1.0 / 36.0_f32.sqrt());
     let largest = weight.iter().fold(0.0_f32, |largest, w| largest.max(w.abs()));
     assert!(largest <= bound && largest > 0.99 * bound, "{largest} of at most {bound}");
+    Ok(())
+}
+
+#[test]
+fn groups_and_dilation_are_those_of_pytorch() -> Result<(), Error> {
+    let mut builder = ParametersBuilder::new();
+    let config = Conv2dConfig { stride: [1, 2], padding: [1, 0], dilation: [2, 1], n_groups: 2, ..Conv2dConfig::square(4, 4, 2) };
+    let conv = Conv2d::new(&mut builder, "conv", &config);
+    let mut params = builder.build(0);
+    // torch.nn.Conv2d(4, 4, 2, stride=(1, 2), padding=(1, 0), dilation=(2, 1), groups=2) of the same numbers, in NCHW and OIHW.
+    let integers = |n: usize, step: usize, modulus: usize| -> Vec<f32> {
+        (0..n).map(|i| (step * i % modulus) as f32 - (modulus / 2) as f32).collect()
+    };
+    params.set_initial(params.id_of("conv.weight").expect("the filters"), &integers(32, 5, 7))?;
+    params.set_initial(params.id_of("conv.bias").expect("the bias"), &[0.0, 1.0, 2.0, 3.0])?;
+    let (y, _) = run(&conv, &params, Mode::Inference, &integers(48, 7, 11), &[1, 3, 4, 4])?;
+    let expected = [
+        -5.0, -17.0, 4.0, -9.0, -5.0, -18.0, 2.0, -12.0, 9.0, -29.0, 2.0, 8.0, 17.0, 6.0, 24.0, -27.0, 19.0, -14.0, -3.0, -16.0,
+        16.0, -11.0, -1.0, -15.0,
+    ];
+    assert_eq!(y, expected);
+    Ok(())
+}
+
+#[test]
+fn depthwise_filters_start_as_the_identity_or_with_the_bound_of_their_fan_in() -> Result<(), Error> {
+    let mut builder = ParametersBuilder::new();
+    let depthwise = Conv2dConfig { padding: [1, 1], n_groups: 3, bias: Bias::None, ..Conv2dConfig::square(3, 3, 3) };
+    let identity = Conv2d::new(&mut builder, "identity", &Conv2dConfig { filters: Filters::Dirac, ..depthwise.clone() });
+    Conv2d::new(&mut builder, "many", &Conv2dConfig { n_groups: 64, ..Conv2dConfig::square(64, 128, 3) });
+    let params = builder.build(3);
+    let x: Vec<f32> = (0..2 * 4 * 4 * 3).map(|i| i as f32).collect();
+    let (y, _) = run(&identity, &params, Mode::Inference, &x, &[2, 4, 4, 3])?;
+    assert_eq!(y, x, "each channel passes through");
+    let device = Device::cpu()?;
+    params.write_initial(&device)?;
+    let values: Vec<f32> = device.read(params.values())?;
+    let many = params.id_of("many.weight").expect("the filters");
+    let largest = values[params.entry(many).range.clone()].iter().fold(0.0_f32, |largest, w| largest.max(w.abs()));
+    assert!(largest <= 1.0 / 3.0 && largest > 0.99 / 3.0, "{largest}: nine values a window");
     Ok(())
 }
 

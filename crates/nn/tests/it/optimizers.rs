@@ -136,7 +136,7 @@ fn lookahead_refuses_decays_that_are_no_shares() {
 #[test]
 fn dirac_filters_pass_their_input_through() {
     let mut builder = ParametersBuilder::new();
-    let id = builder.add("weight", &[3, 3, 3, 2], Init::Dirac { kernel: [3, 3], n_in: 2 });
+    let id = builder.add("weight", &[3, 3, 3, 2], Init::Dirac { kernel: [3, 3], n_in: 2, n_group_filters: 3 });
     let values = builder.build(0).initial_of(id);
     for (filter, values) in values.chunks(18).enumerate() {
         if filter < 2 {

@@ -1,7 +1,7 @@
 //! Every differentiable operation, and how gradients meet.
 
 use brisk_tensor::{
-    Activation, BatchNormOptions, Graph, Pool2d, PoolDivisor, Reduction, Rounding, Statistics, Tensor, Transpose,
+    Activation, BatchNormOptions, Conv2dOptions, Graph, Pool2d, PoolDivisor, Reduction, Rounding, Statistics, Tensor, Transpose,
 };
 
 use crate::finite_difference::check_gradients;
@@ -77,6 +77,24 @@ fn conv2d() {
 }
 
 #[test]
+fn conv2d_with_groups_and_dilation() {
+    let options = Conv2dOptions { padding: [1, 1], n_groups: 4, ..Conv2dOptions::default() };
+    for activation in fused().into_iter().chain(of_input()) {
+        let options = Conv2dOptions { activation, ..options.clone() };
+        check_gradients(&[&[2, 4, 5, 4], &[4, 3, 3, 1], &[4]], |_, p| p[0].conv2d_with(&p[1], Some(&p[2]), &options));
+    }
+    for (n_out, n_groups, stride, dilation) in
+        [(6, 2, [1, 1], [1, 1]), (3, 1, [1, 2], [2, 1]), (8, 4, [2, 1], [2, 3]), (2, 2, [2, 2], [1, 2])]
+    {
+        let options = Conv2dOptions { stride, padding: [2, 3], dilation, n_groups, activation: Activation::tanh() };
+        let kernels =
+            check_gradients(&[&[2, 5, 4, 4], &[n_out, 2, 3, 4 / n_groups]], |_, p| p[0].conv2d_with(&p[1], None, &options));
+        let names = ["grouped_conv2d", "grouped_conv2d_grad_input", "grouped_conv2d_grad_weight"];
+        assert!(names.iter().all(|name| count(&kernels, name) == 1), "{kernels:?}");
+    }
+}
+
+#[test]
 fn convolutions_take_the_slope_of_the_activation_below_in_the_product() {
     for stride in [[1, 1], [2, 2]] {
         let kernels = check_gradients(&[&[4, 3, 3, 2], &[3, 3, 3, 4]], |graph, p| {
@@ -86,6 +104,12 @@ fn convolutions_take_the_slope_of_the_activation_below_in_the_product() {
         });
         assert_eq!(count(&kernels, "map"), 0, "{kernels:?}");
     }
+    let kernels = check_gradients(&[&[4, 3, 3, 2], &[4, 3, 3, 1]], |graph, p| {
+        let x = graph.constant("x", &Random::new(3).floats(2 * 6 * 6 * 2), &[2, 6, 6, 2]);
+        let hidden = x.conv2d(&p[0], None, [1, 1], [1, 1], Activation::celu(0.3));
+        hidden.conv2d_with(&p[1], None, &Conv2dOptions { n_groups: 4, ..Conv2dOptions::default() })
+    });
+    assert_eq!(count(&kernels, "map"), 0, "{kernels:?}");
 }
 
 #[test]

@@ -19,4 +19,5 @@ mod refusal;
 mod refusals;
 mod regions;
 mod row_operators;
+mod selection;
 mod tables;

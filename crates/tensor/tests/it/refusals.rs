@@ -1,6 +1,8 @@
 //! The message of each error.
 
-use brisk_tensor::{Activation, BatchNormOptions, DType, Error, Graph, Persistent, Pool2d, Reduction, Statistics, Transpose};
+use brisk_tensor::{
+    Activation, BatchNormOptions, Conv2dOptions, DType, Error, Graph, Persistent, Pool2d, Reduction, Statistics, Transpose,
+};
 
 use crate::refusal::{check_refused, n_kernels, parameter, refusal};
 
@@ -89,6 +91,30 @@ fn images_that_do_not_fit() {
     check_refused(
         |graph| x(graph).conv2d(&filter(graph), None, [1, 1], [0, 0], Activation::relu()),
         "conv2d: `weight` has shape [4, 3, 3, 2], expected [4, 3, 3, 3], as many channels as the input",
+    );
+    let grouped = |graph: &Graph, filters: [usize; 4], n_groups: usize, dilation: usize| {
+        let options = Conv2dOptions { n_groups, dilation: [1, dilation], ..Conv2dOptions::default() };
+        parameter(graph, &[2, 5, 5, 6]).conv2d_with(&parameter(graph, &filters), None, &options)
+    };
+    check_refused(
+        |graph| grouped(graph, [4, 3, 3, 6], 2, 1),
+        "conv2d: `weight` has shape [4, 3, 3, 6], expected [4, 3, 3, 3], as many channels as a group of the input has, of 2",
+    );
+    check_refused(
+        |graph| grouped(graph, [4, 3, 3, 1], 4, 1),
+        "conv2d: `x` has shape [2, 5, 5, 6], expected a last dimension that 4 groups divide evenly",
+    );
+    check_refused(
+        |graph| grouped(graph, [4, 3, 3, 2], 3, 1),
+        "conv2d: `weight` has shape [4, 3, 3, 2], expected a first dimension that 3 groups divide evenly",
+    );
+    check_refused(
+        |graph| grouped(graph, [4, 3, 3, 6], 0, 1),
+        "grouped_conv2d: n_groups is 0, expected at least 1; 1 for a convolution without groups",
+    );
+    check_refused(
+        |graph| grouped(graph, [4, 3, 3, 6], 1, 0),
+        "grouped_conv2d: dilation is 0, expected 1 to 2^29; 1 for windows without gaps",
     );
     check_refused(
         |graph| rows(graph).max_pool2d(&Pool2d::square(2)),

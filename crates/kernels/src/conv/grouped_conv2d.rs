@@ -1,0 +1,120 @@
+use super::conv2d::with_whole_words;
+use super::grouped_conv2d_cpu;
+use crate::core::half::Floats;
+use crate::core::module::part;
+use crate::core::stored_form::{StoredForm, with_element};
+use crate::core::stored_types::{Group, Template};
+use crate::product::epilogue::Results;
+use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Epilogue, Error, GroupedConvShape, Kernel, Map, Module, TwinArgs};
+
+const MODULE: Template = Template::new(
+    &[part!("grouped_conv2d.wgsl"), part!("../product/store_four_any.wgsl")],
+    &[Group::one("X").loads(), Group::one("WEIGHT").loads(), Group::one("FUSED").loads().optional(), Group::one("Y").stores()],
+);
+
+/// A 2-D convolution with groups and dilation:
+/// `y[b,i,j,o] = epilogue(Σ_{u,v,c} x[b, i sᵧ - pᵧ + u dᵧ, j sₓ - pₓ + v dₓ, c₀(o) + c] weight[o,u,v,c])`, where `c₀(o)` is the first input channel of `o`'s group,
+/// and 0 is read in the padding.
+///
+/// # Shapes
+/// `x`: `[n_images, height, width, n_channels]`; `weight`: `[n_out, kernel height, kernel width, n_channels / n_groups]`; `bias`: `[n_out]`;
+/// `y`: [`GroupedConvShape::y`].
+/// # Dtypes
+/// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32.
+/// # Errors
+/// [`Error::Size`] where no window fits, `n_groups` does not divide the channels, or a dilation is 0.
+/// # Cost
+/// Each output value is computed directly, without the reuse of a matrix product. For few input channels per group, as in depthwise convolutions, that is bound by
+/// memory; [`Conv2d`](crate::Conv2d) is much faster for many.
+/// # Reference
+/// `torch.nn.functional.conv2d`; Chollet 2017, *Xception*, arXiv:1610.02357, for depthwise convolutions; Yu & Koltun 2016, arXiv:1511.07122, for dilated ones.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupedConv2d {
+    /// The sizes.
+    pub shape: GroupedConvShape,
+    /// What is done with each sum before it is stored.
+    pub epilogue: Epilogue,
+}
+
+impl Kernel for GroupedConv2d {
+    fn name(&self) -> &'static str {
+        "grouped_conv2d"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        let shape = &self.shape;
+        let mut args = vec![Arg::read("x", DType::F32, shape.x.len()), Arg::read("weight", DType::F32, shape.n_weights())];
+        args.extend(self.epilogue.arg(shape.y().n_pixels(), shape.n_out));
+        args.push(Arg::write("y", DType::F32, shape.y().len()));
+        args.push(Arg::scratch("weight_by_tap", DType::F32, shape.n_weights()));
+        args
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.epilogue.check(self.name())?;
+        self.shape.check(self)
+    }
+
+    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        self.stored_dispatches(&[], adapter)
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        self.stored_twin(&vec![DType::F32; 3 + self.epilogue.n_args()], args);
+    }
+
+    fn followed_by(&self, map: &Map, input: usize) -> Option<Box<dyn Kernel>> {
+        Some(Box::new(Self { epilogue: self.epilogue.followed_by(map, input)?, ..*self }))
+    }
+
+    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
+        self.stored_form(dtypes)
+    }
+
+    fn cost(&self) -> Cost {
+        let elements = self.shape.x.len() + self.shape.n_weights() + self.shape.y().len();
+        Cost { flops: self.shape.flops(), bytes: 4 * elements as u64 }
+    }
+}
+
+/// Any of the arguments in 16 bits.
+impl StoredForm for GroupedConv2d {
+    /// A result whose pixels end within a word is in f32.
+    fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
+        with_whole_words(dtypes, self.shape.n_out)
+    }
+
+    fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let (args, y) = (self.stored_args(dtypes), 2 + self.epilogue.n_args());
+        // An invocation computes two channels.
+        let n = self.shape.y().n_pixels() * self.shape.n_out.div_ceil(2);
+        let module = module(&MODULE, &self.epilogue, &args, ["X", "WEIGHT", "Y"]);
+        let dispatch = Dispatch::elementwise(self.name(), "kernels.grouped_conv2d", module, n)?;
+        let fused = self.epilogue.operand().map(|_| Binding::at(2).named("fused"));
+        let reads = [Binding::at(0), Binding::at(1)].into_iter().chain(fused);
+        Ok(vec![dispatch.params(self.shape.params()).bind(&args, reads, [Binding::at(y)])?])
+    }
+
+    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
+        let y = 2 + self.epilogue.n_args();
+        let weight = Floats::of(args, 1, dtypes[1]);
+        let operand = self.epilogue.operand().map_or(Floats::F32(&[]), |_| Floats::of(args, 2, dtypes[2]));
+        let by_tap = args.write(y + 1);
+        with_element!(dtypes[0], T => with_element!(dtypes[y], Y => {
+            grouped_conv2d_cpu::run::<T, Y>(self, args.read(0), weight, operand, args.write(y), by_tap);
+        }));
+    }
+}
+
+/// The module of a template with groups of these names for the first two arguments and the result, and `FUSED` for the epilogue's, as `args` are stored.
+pub(crate) fn module(
+    template: &Template,
+    epilogue: &Epilogue,
+    args: &[Arg],
+    [first, second, result]: [&'static str; 3],
+) -> Module {
+    let fused = epilogue.operand().map(|_| ("FUSED", args[2].dtype));
+    let result = (result, args[2 + epilogue.n_args()].dtype);
+    let types: Vec<_> = [(first, args[0].dtype), (second, args[1].dtype)].into_iter().chain(fused).chain([result]).collect();
+    template.module(&types).with_all(epilogue.parts(Results::Two))
+}
