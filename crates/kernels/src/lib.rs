@@ -72,7 +72,7 @@ pub use norm::softmax::{Softmax, SoftmaxForm, SoftmaxGrad};
 pub use optimizer::accumulate_batches::AccumulateBatches;
 pub use optimizer::adam::{Adam, WeightDecay};
 pub use optimizer::clip::{clip_by_norm, clip_by_value};
-pub use optimizer::ema::Ema;
+pub use optimizer::ema::{Ema, EmaStart};
 pub use optimizer::grad_scaler::{SCALER_LEN, Unscale, UpdateScale};
 pub use optimizer::lookahead::{Lookahead, LookaheadPhase, Pull};
 pub use optimizer::muon::{MuonMomentum, MuonStep};

@@ -62,6 +62,11 @@ impl Buffer {
         Self { values: Persistent::required(self.name.clone(), DType::F32, self.values.len()), ..self.clone() }
     }
 
+    /// The same with its values in other memory.
+    pub(crate) fn with_values(&self, values: &Persistent) -> Self {
+        Self { values: values.clone(), ..self.clone() }
+    }
+
     pub(crate) fn set_initial(&mut self, values: &[f32]) {
         self.initial = Initial::Values(values.to_vec());
     }

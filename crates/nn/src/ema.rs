@@ -1,53 +1,143 @@
-use brisk_kernels::DType;
-use brisk_tensor::{Graph, Persistent};
+use brisk_kernels::{DType, EmaStart};
+use brisk_tensor::program::Device;
+use brisk_tensor::{Error, Graph, Persistent};
 
 use crate::Parameters;
 
-/// An exponential moving average of a model's parameters, kept on the device; often the better model to evaluate.
+/// An exponential moving average of a model's parameters and buffers, kept on the device; often the better model to evaluate.
+///
+/// Buffers, such as the running statistics of batch normalisation, are averaged with the same weights as the parameters.
 ///
 /// # Reference
-/// `torch.optim.swa_utils.AveragedModel` with `get_ema_multi_avg_fn`: the first time the parameters are copied, then
+/// `torch.optim.swa_utils.AveragedModel` with `get_ema_multi_avg_fn` and `use_buffers=True`: the first update copies the parameters, later ones set
 /// `average = decay average + (1 - decay) parameters`.
 #[derive(Debug, Clone)]
 pub struct Ema {
     average: Persistent,
-    decay: f32,
-    every: u32,
+    buffers: Vec<Persistent>,
+    config: EmaConfig,
 }
 
-impl Ema {
-    /// An average that keeps the fraction `decay` of itself at each step.
-    pub fn new(params: &Parameters, decay: f32) -> Self {
-        Self { average: Persistent::new("ema.average", DType::F32, params.len()), decay, every: 1 }
+/// When and how fast an [`Ema`] is updated.
+///
+/// # Examples
+/// ```
+/// use brisk_nn::EmaConfig;
+///
+/// // Each step.
+/// let every_step = EmaConfig::new(0.999);
+/// // Steps 1, 6, 11, …, from the initial parameters.
+/// let page = EmaConfig::new(0.99_f32.powi(5)).every(5).first_step(1).from_initial();
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct EmaConfig {
+    /// The fraction of itself that the average keeps in an update, 0 to 1.
+    pub decay: f32,
+    /// Steps between two updates, at least 1.
+    pub every: u32,
+    /// The step of the first update, counted from 1.
+    pub first_step: u32,
+    /// What the average starts from.
+    pub start: EmaStart,
+}
+
+impl EmaConfig {
+    /// An average that is updated after each step.
+    pub fn new(decay: f32) -> Self {
+        Self { decay, every: 1, first_step: 1, start: EmaStart::Parameters }
     }
 
-    /// Updates it only after every `n_steps`th step.
+    /// Updates the average on the [first step](Self::first_step) and every `n_steps`th step after it. The decay is that of one update.
     pub fn every(mut self, n_steps: u32) -> Self {
         self.every = n_steps;
         self
     }
 
+    /// Sets the step of the first update, counted from 1; the default is 1. Until then the average is the parameters, unless it starts
+    /// [from the initial ones](Self::from_initial).
+    pub fn first_step(mut self, step: u32) -> Self {
+        self.first_step = step;
+        self
+    }
+
+    /// Starts from the initial parameters: the first update averages them with those of its step instead of copying the latter.
+    pub fn from_initial(mut self) -> Self {
+        self.start = EmaStart::Given;
+        self
+    }
+}
+
+impl From<f32> for EmaConfig {
+    fn from(decay: f32) -> Self {
+        Self::new(decay)
+    }
+}
+
+impl Ema {
+    /// An average with this decay, updated after each step; or as an [`EmaConfig`] says.
+    pub fn new(params: &Parameters, config: impl Into<EmaConfig>) -> Self {
+        let like = |name: String, len| Persistent::new(name, DType::F32, len);
+        Self {
+            average: like("ema.average".to_owned(), params.len()),
+            buffers: params.buffers().iter().map(|b| like(format!("ema.{}", b.name()), b.values().len())).collect(),
+            config: config.into(),
+        }
+    }
+
+    /// Updates it on every `n_steps`th step: the first time on step `n_steps`.
+    pub fn every(mut self, n_steps: u32) -> Self {
+        (self.config.every, self.config.first_step) = (n_steps, n_steps);
+        self
+    }
+
+    /// Sets the average to the initial parameters and buffers: before a run whose average starts
+    /// [from these](EmaConfig::from_initial), or is used before the first step.
+    ///
+    /// # Errors
+    /// As [`Parameters::write_initial`]; [`Error::Refused`](brisk_tensor::Error::Refused) for parameters that are sharded across replicas.
+    pub fn write_initial(&self, params: &Parameters, device: &Device) -> Result<(), Error> {
+        params.check_whole("ema")?;
+        self.averaged(params).write_initial(device)
+    }
+
     /// Records an update, after the optimizer and before the step ends; `state` is that of the run.
     ///
     /// # Errors
-    /// [`Error::Program`](brisk_tensor::Error::Program) if the decay is not within 0 to 1, or the interval is 0 steps;
+    /// [`Error::Program`](brisk_tensor::Error::Program) if the decay is not within 0 to 1, or the interval or the first step is 0;
     /// [`Error::Refused`](brisk_tensor::Error::Refused) for parameters that are sharded across replicas.
     #[track_caller]
     pub fn record(&self, graph: &Graph, params: &Parameters, state: &Persistent) {
         if let Err(error) = params.check_whole("ema") {
             return graph.fail(error);
         }
-        let kernel = brisk_kernels::Ema { n: params.len(), decay: self.decay, every: self.every };
-        graph.push(kernel, &[params.values(), state, &self.average].map(|persistent| graph.buffer(persistent)));
+        let EmaConfig { decay, every, first_step, start } = self.config;
+        let push = |values: &Persistent, average: &Persistent| {
+            let kernel = brisk_kernels::Ema { n: values.len(), decay, every, first_step, start };
+            graph.push(kernel, &[values, state, average].map(|persistent| graph.buffer(persistent)));
+        };
+        push(params.values(), &self.average);
+        for (buffer, average) in params.buffers().iter().zip(&self.buffers) {
+            push(buffer.values(), average);
+        }
     }
 
-    /// The same model with the averaged values, to bind in a graph that evaluates.
+    /// The same model with the averaged values and buffers, to bind in a graph that evaluates.
     pub fn averaged(&self, params: &Parameters) -> Parameters {
-        params.with_values(&self.average)
+        params.with_values(&self.average, &self.buffers)
     }
 
-    /// The averaged values, in the layout of the parameters; a checkpoint must contain them.
+    /// The averaged parameters, in the layout of [`Parameters::values`]; a checkpoint must contain them.
     pub fn average(&self) -> &Persistent {
         &self.average
+    }
+
+    /// When and how fast it is updated.
+    pub fn config(&self) -> EmaConfig {
+        self.config
+    }
+
+    /// Its bytes on the device.
+    pub fn len_bytes(&self) -> usize {
+        self.buffers.iter().chain([&self.average]).map(|values| values.len_bytes()).sum()
     }
 }

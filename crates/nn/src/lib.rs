@@ -42,7 +42,7 @@ pub use checkpointed::Checkpointed;
 pub use conv2d::{Bias, Conv2d, Conv2dConfig, Filters};
 pub use division::{BoundBucket, DividedBucket, Division, Kept, Piece};
 pub use dropout::Dropout;
-pub use ema::Ema;
+pub use ema::{Ema, EmaConfig};
 pub use embedding::{CategoricalColumn, Embedding};
 pub use grad_scaler::{GradScaler, GradScalerConfig, ScalerReport};
 pub use init::Init;
@@ -63,6 +63,6 @@ pub use scheduled::Scheduled;
 pub use sequential::Sequential;
 pub use together::Together;
 
-pub use brisk_kernels::Philox;
+pub use brisk_kernels::{EmaStart, Philox};
 pub use brisk_tensor as tensor;
 pub use brisk_tensor::{Activation, Error};

@@ -361,9 +361,10 @@ impl Parameters {
         self.entries.is_empty()
     }
 
-    /// The same parameters with their values in another buffer of the same layout.
-    pub(crate) fn with_values(&self, values: &Persistent) -> Self {
-        Self { values: values.clone(), ..self.clone() }
+    /// The same parameters with their values, and those of their buffers, in other memory of the same layout.
+    pub(crate) fn with_values(&self, values: &Persistent, buffers: &[Persistent]) -> Self {
+        let buffers = self.buffers.iter().zip(buffers).map(|(buffer, values)| buffer.with_values(values)).collect();
+        Self { values: values.clone(), buffers, ..self.clone() }
     }
 
     /// Parameters with the same names, shapes and starting values, whose values, gradients and buffers have memory of their own: training one does not

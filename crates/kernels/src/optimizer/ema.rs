@@ -5,8 +5,8 @@ use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, STATE_L
 
 /// An exponential moving average of parameters: `average = decay average + (1 - decay) params`, all tensors of a model in one dispatch.
 ///
-/// It is taken after every `every`th step, counted by `state.step - state.n_skipped`; the first time the parameters are copied. While
-/// `state.skip` is not 0, nothing changes.
+/// It is updated on step `first_step`, counted from 1 by `state.step - state.n_skipped`, and then on every `every`th step. While `state.skip` is not 0,
+/// nothing changes.
 ///
 /// # Shapes
 /// `params`, `average`: `[n]`; `state`: [`STATE_LEN`], with the numbers of steps before this one.
@@ -22,6 +22,20 @@ pub struct Ema {
     pub decay: f32,
     /// Steps between two updates of it, at least 1.
     pub every: u32,
+    /// The step of the first update, at least 1.
+    pub first_step: u32,
+    /// What the average is before its first update.
+    pub start: EmaStart,
+}
+
+/// What an [exponential moving average](Ema) starts from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum EmaStart {
+    /// The parameters: they are copied on each step up to the first update, that one included, as in `torch.optim.swa_utils`.
+    #[default]
+    Parameters,
+    /// The values that the average was given before, such as the initial parameters.
+    Given,
 }
 
 impl Kernel for Ema {
@@ -42,13 +56,15 @@ impl Kernel for Ema {
             let found = format!("decay = {}", self.decay);
             return Err(Error::Unsupported { kernel: self.name(), found, expected: "0 <= decay <= 1" });
         }
-        check_sizes(self, &[("n", self.n), ("every", self.every as usize)])
+        check_sizes(self, &[("n", self.n), ("every", self.every as usize), ("first_step", self.first_step as usize)])
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let dispatch = Dispatch::elementwise(self.name(), "kernels.ema", module!("ema.wgsl"), self.n)?
             .param("decay", self.decay)
-            .param("every", self.every);
+            .param("every", self.every)
+            .param("first_step", self.first_step)
+            .param("copies", u32::from(self.start == EmaStart::Parameters));
         let reads = [Binding::of("params").named("values"), Binding::of("state")];
         Ok(vec![dispatch.bind(&self.args(), reads, ["average"])?])
     }

@@ -252,7 +252,10 @@ fn optimizers_use_the_last_learning_rate() {
         check(&momentum, &[grads.clone(), state.clone(), moments.clone()]);
         let scale = ScaleRuns { runs: runs.clone(), to: 2.0, eps: 1e-6 };
         check(&scale, &[words(&[1.0, 2.0, 3.0]), state.clone(), params.clone()]);
-        check(&Ema { n, decay: 0.9, every: 5 }, &[params.clone(), state.clone(), moments.clone()]);
+        check(
+            &Ema { n, decay: 0.9, every: 5, first_step: 5, start: EmaStart::Parameters },
+            &[params.clone(), state.clone(), moments.clone()],
+        );
         let accumulate = AccumulateBatches { n, every: 3, n_batches: 8 };
         check(&accumulate, &[grads.clone(), moments.clone(), state]);
     }

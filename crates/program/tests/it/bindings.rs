@@ -2,8 +2,8 @@
 
 use brisk_program::kernels::expr::Expr;
 use brisk_program::kernels::{
-    self, Activation, Adam, Cast, DType, Ema, Kernel, Map, MapInPlace, Momentum, Sgd, Unscale, clip_by_norm, clip_by_value,
-    stored,
+    self, Activation, Adam, Cast, DType, Ema, EmaStart, Kernel, Map, MapInPlace, Momentum, Sgd, Unscale, clip_by_norm,
+    clip_by_value, stored,
 };
 use brisk_program::{Device, Error, Persistent, Program, Selection};
 
@@ -84,7 +84,7 @@ fn flat_kernels_run_in_parts() {
         || Box::new(Cast { n: N, from: DType::F16, to: DType::F32 }),
         || Box::new(Adam::new(N, 3)),
         || Box::new(Sgd { n: N, n_lr: 3, momentum: 0.9, weight_decay: 0.1, form: Momentum::Nesterov }),
-        || Box::new(Ema { n: N, decay: 0.9, every: 1 }),
+        || Box::new(Ema { n: N, decay: 0.9, every: 1, first_step: 1, start: EmaStart::Parameters }),
         || Box::new(clip_by_norm(N, 0.5).expect("a limit")),
         || Box::new(clip_by_value(N, 0.5).expect("a limit")),
         || Box::new(Unscale { n: N }),
