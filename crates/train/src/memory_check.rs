@@ -15,11 +15,12 @@ pub(crate) fn check_memory(
     device: &Device,
     params: &Parameters,
     optimizer: &dyn Optimizer,
+    averages: usize,
     graphs: &[&Graph],
     replicas: Option<&DataParallel>,
 ) -> Result<(), Error> {
     params.check()?;
-    let memory = StateMemory::of(params, optimizer, graphs)?;
+    let memory = StateMemory { averages, ..StateMemory::of(params, optimizer, graphs)? };
     // Besides, the host keeps the best parameters so far, and those of the device pass through it.
     let copies = memory.values;
     let on_device = memory.state().saturating_add(memory.transients);
@@ -65,11 +66,12 @@ pub(crate) fn refusal(
 ) -> String {
     let [needed, available] = [needed_bytes, available_bytes].map(bytes);
     let each = if n_replicas == 1 { String::new() } else { format!(" for {n_replicas} replicas, for each") };
-    let StateMemory { values, gradients, optimizer, transients } = *memory;
+    let StateMemory { values, gradients, optimizer, averages, transients } = *memory;
     let parts = [
         ("parameters", values),
         ("gradients", gradients),
         ("optimizer state", optimizer),
+        ("averaged parameters", averages),
         ("activations", transients),
         ("copies of parameters on the host", copies),
     ];
@@ -110,7 +112,7 @@ mod tests {
     #[test]
     fn the_message_has_both_numbers_and_the_largest_parameter() {
         const GIB: usize = 1 << 30;
-        let memory = StateMemory { values: 16 * GIB, gradients: 16 * GIB, optimizer: 32 * GIB, transients: 0 };
+        let memory = StateMemory { values: 16 * GIB, gradients: 16 * GIB, optimizer: 32 * GIB, averages: 0, transients: 0 };
         let largest = ("layers.1.weight".to_owned(), vec![65536, 65536]);
         assert_eq!(
             refusal(80 * GIB, 21 * GIB, "this machine", 1, &memory, 16 * GIB, &largest),

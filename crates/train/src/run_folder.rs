@@ -23,6 +23,7 @@ const CREATE: &str = "create the folder of a run";
 ///   config.json         the settings
 ///   metrics.csv         one row per epoch         metrics.json   the same, one JSON object per line
 ///   best.safetensors    the best checkpoint       last.safetensors   the latest
+///   epoch-7-valid_auc-0.9312.safetensors          one of the best, if several are kept
 ///   run.lock            held while a run uses the folder
 ///   earlier-1/          log and damaged checkpoints of a run that could not be resumed
 /// ```
@@ -148,6 +149,12 @@ impl RunFolder {
     /// `last.safetensors`: the latest checkpoint.
     pub fn last(&self) -> PathBuf {
         self.path.join("last.safetensors")
+    }
+
+    /// `epoch-7-valid_auc-0.9312.safetensors`: the checkpoint of an epoch that is [one of the best](crate::TrainerConfig::keep_best) by a metric.
+    pub fn best_of(&self, epoch: usize, watched: &str, value: f64) -> PathBuf {
+        let watched: String = watched.chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect();
+        self.path.join(format!("epoch-{epoch}-{watched}-{value}.safetensors"))
     }
 
     /// Writes `config.json` atomically, indented for people.

@@ -1,3 +1,5 @@
+use std::str::FromStr;
+
 use brisk_nn::tensor::program::Device;
 use brisk_nn::{Buffer, Parameters};
 
@@ -24,7 +26,12 @@ pub(crate) struct RunState {
     pub(crate) seconds: f64,
     pub(crate) early_stopping: EarlyStopping,
     pub(crate) best: Option<Best>,
+    /// The epochs whose checkpoints are kept, and the watched metric of each, the best first.
+    pub(crate) kept: Vec<(usize, f64)>,
 }
+
+/// The metadata with the epochs whose checkpoints are kept: `3:0.91 5:0.9`.
+const KEPT: &str = "kept_checkpoints";
 
 /// The tensor with the losses of an unfinished epoch.
 const LOSSES: &str = "run.losses";
@@ -57,6 +64,7 @@ impl RunState {
             seconds: 0.0,
             early_stopping,
             best: None,
+            kept: Vec::new(),
         }
     }
 
@@ -82,6 +90,10 @@ impl RunState {
         checkpoint.insert_metadata("early_stopping", self.early_stopping.state);
         if self.seconds > 0.0 {
             checkpoint.insert_metadata("seconds", self.seconds);
+        }
+        if !self.kept.is_empty() {
+            let kept: Vec<String> = self.kept.iter().map(|(epoch, value)| format!("{epoch}:{value}")).collect();
+            checkpoint.insert_metadata(KEPT, kept.join(" "));
         }
         if self.n_batches > 0 {
             checkpoint.insert_metadata("batch", self.n_batches);
@@ -118,6 +130,9 @@ impl RunState {
         run.early_stopping.state = checkpoint.metadata("early_stopping", "the state of early stopping")?;
         if checkpoint.has_metadata("seconds") {
             run.seconds = checkpoint.metadata("seconds", "a number of seconds")?;
+        }
+        if checkpoint.has_metadata(KEPT) {
+            run.kept = checkpoint.metadata::<Kept>(KEPT, "epochs and values, such as `3:0.91 5:0.9`")?.0;
         }
         run.last_value = checkpoint.metadata(watched, "a number")?;
         if checkpoint.has_metadata("batch") {
@@ -194,6 +209,21 @@ impl Best {
     pub(crate) fn write(&self, params: &Parameters, device: &Device) -> Result<(), Error> {
         device.write(params.values(), &self.values)?;
         Ok(params.buffers().iter().zip(&self.buffers).try_for_each(|(buffer, values)| device.write(buffer.values(), values))?)
+    }
+}
+
+/// [`RunState::kept`] in a checkpoint.
+struct Kept(Vec<(usize, f64)>);
+
+impl FromStr for Kept {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let kept = |item: &str| {
+            let (epoch, value) = item.split_once(':')?;
+            Some((epoch.parse().ok()?, value.parse().ok()?))
+        };
+        text.split(' ').map(kept).collect::<Option<_>>().map(Self).ok_or(())
     }
 }
 

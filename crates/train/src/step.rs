@@ -7,7 +7,7 @@ use brisk_nn::tensor::program::kernels::STATE_LEN;
 use brisk_nn::tensor::program::kernels::expr::Expr;
 use brisk_nn::tensor::program::{Device, Executable};
 use brisk_nn::tensor::{DType, Graph, Persistent, Precision, Reduction, Tensor};
-use brisk_nn::{Accumulate, Bound, GradScaler, GradScalerConfig, Kept, Optimizer, Parameters, Schedule, StepInputs};
+use brisk_nn::{Accumulate, Bound, Ema, GradScaler, GradScalerConfig, Kept, Optimizer, Parameters, Schedule, StepInputs};
 
 use crate::data_parallel::check_batch;
 use crate::feed::{Cursor, Feed};
@@ -30,6 +30,8 @@ pub(crate) struct StepConfig {
 pub(crate) struct Trained<'a> {
     pub(crate) params: &'a Parameters,
     pub(crate) optimizer: &'a dyn Optimizer,
+    /// An average of the parameters, updated after each step of the optimizer.
+    pub(crate) ema: Option<&'a Ema>,
 }
 
 /// A step that has been recorded, and takes no memory yet.
@@ -106,7 +108,7 @@ impl RecordedStep {
         let loss = graph.autocast(config.precision, || loss(&batch, reduction, &bound));
         let loss = is_weightless.map_or_else(|| loss.clone(), |is_weightless| &loss * &(1.0 - &is_weightless));
         scaler.backward(&loss)?;
-        for ((&Trained { params, optimizer }, inputs), bound) in trained.iter().zip(&inputs).zip(&bound) {
+        for ((&Trained { params, optimizer, ema }, inputs), bound) in trained.iter().zip(&inputs).zip(&bound) {
             let accumulate = (config.accumulate != 1).then(|| Accumulate::new(params, config.accumulate as u32));
             let accumulate = accumulate.map(|accumulate| accumulate.ending_after(n_batches as u32));
             accumulate.iter().try_for_each(|_| check_skips(optimizer))?;
@@ -139,6 +141,9 @@ impl RecordedStep {
             if let Some(replicas) = replicas {
                 let may_skip = accumulate.is_some() || is_scaled;
                 replicas.gather_stepped(&graph, params, may_skip.then_some(&inputs.state));
+            }
+            if let Some(ema) = ema {
+                ema.record(&graph, params, &inputs.state);
             }
         }
         scaler.update(&graph);
@@ -359,7 +364,7 @@ pub struct EpochLoss {
 impl<'s, 'a> StepBuilder<'s, 'a> {
     /// Trains `params` by `optimizer` with the learning rates of `schedule`; may be called for several.
     pub fn train(mut self, params: &'s Parameters, optimizer: &'s dyn Optimizer, schedule: &Schedule) -> Self {
-        self.trained.push(Trained { params, optimizer });
+        self.trained.push(Trained { params, optimizer, ema: None });
         self.schedules.push(schedule.clone());
         self
     }
@@ -421,7 +426,7 @@ impl<'s, 'a> StepBuilder<'s, 'a> {
         let step = recorded.compile(&device)?;
         scale.write(&device)?;
         step.scaler.write_initial(&device)?;
-        for (Trained { params, optimizer }, inputs) in trained.iter().zip(&step.inputs) {
+        for (Trained { params, optimizer, .. }, inputs) in trained.iter().zip(&step.inputs) {
             params.write_initial(&device)?;
             for (_, buffer) in optimizer.state() {
                 device.write(buffer, &vec![0.0_f32; buffer.len()])?;

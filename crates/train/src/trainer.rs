@@ -11,7 +11,7 @@ use std::time::Duration;
 use brisk_loader::{Order, RowSource};
 use brisk_nn::tensor::Precision;
 use brisk_nn::tensor::program::Device;
-use brisk_nn::{Adam, Augment, Module, Optimizer, Parameters, Schedule};
+use brisk_nn::{Adam, Augment, EmaConfig, Module, Optimizer, Parameters, Schedule};
 
 use crate::feed::{FeedConfig, FeedElement};
 use crate::training::Setup;
@@ -20,6 +20,7 @@ use crate::{
     Standardisation, StopFlag, Task, Training, thousands,
 };
 
+pub(crate) use config::described_ema;
 pub use config::{GradientClip, Limit, TrainerConfig};
 
 /// Trains a [`Model`] for a [`Task`], on rows of any source, and keeps the parameters of the epoch that was best on rows held out for validation.
@@ -209,6 +210,27 @@ impl<'a> Trainer<'a> {
         self
     }
 
+    /// Keeps an exponential moving average of parameters and buffers, updated after each step; validation, checkpoints and the model that
+    /// [`fit`](Self::fit) leaves have the average. Training continues with the parameters themselves, which checkpoints contain too, so that runs resume
+    /// bit-identically. State sharded across replicas is refused.
+    ///
+    /// # Reference
+    /// `EMAWeightAveraging` of PyTorch Lightning; `torch.optim.swa_utils.AveragedModel` with `use_buffers=True`.
+    /// # Examples
+    /// ```
+    /// use brisk_nn::EmaConfig;
+    /// use brisk_nn::tensor::program::Device;
+    /// use brisk_train::Trainer;
+    ///
+    /// let trainer = Trainer::new(&Device::cpu()?).ema(0.999);
+    /// let trainer = Trainer::new(&Device::cpu()?).ema(EmaConfig::new(0.95).every(5).from_initial());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn ema(mut self, ema: impl Into<EmaConfig>) -> Self {
+        self.config.ema = Some(ema.into());
+        self
+    }
+
     /// Ends the run when a metric no longer improves.
     pub fn early_stopping(mut self, early_stopping: EarlyStopping) -> Self {
         self.config.early_stopping = Some(early_stopping);
@@ -254,6 +276,24 @@ impl<'a> Trainer<'a> {
     /// Writes checkpoints and logs to the folder.
     pub fn folder(mut self, folder: &RunFolder) -> Self {
         self.outputs.folder = Some(folder.clone());
+        self
+    }
+
+    /// Keeps the checkpoints of the `n` best epochs by the watched metric in the run's folder, named after epoch and value, in addition to the best one.
+    pub fn keep_best(mut self, n: usize) -> Self {
+        self.config.keep_best = n;
+        self
+    }
+
+    /// Writes the checkpoint to resume from after this time within an epoch, if the run has a folder, as well as at the end of each epoch.
+    pub fn checkpoint_interval(mut self, interval: Duration) -> Self {
+        self.config.checkpoint_interval = Some(interval);
+        self
+    }
+
+    /// Writes the checkpoint to resume from when an error ends an epoch, unless the error is a loss that is not finite.
+    pub fn checkpoint_on_error(mut self) -> Self {
+        self.config.checkpoint_on_error = true;
         self
     }
 

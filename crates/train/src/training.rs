@@ -1,5 +1,6 @@
 mod epochs;
 mod fit;
+mod kept;
 mod losses;
 mod resume;
 mod state;
@@ -10,7 +11,7 @@ use std::rc::Rc;
 use brisk_loader::{Order, RowSource};
 use brisk_nn::tensor::Graph;
 use brisk_nn::tensor::program::Device;
-use brisk_nn::{Augment, Optimizer, Parameters};
+use brisk_nn::{Augment, Ema, Optimizer, Parameters};
 
 use crate::feed::inspect::{check_all_finite, check_codes_and_weights, layout_of};
 use crate::feed::{Feed, FeedConfig, FeedElement};
@@ -40,6 +41,9 @@ pub struct Training<'a> {
     device: Device,
     params: &'a Parameters,
     optimizer: &'a dyn Optimizer,
+    ema: Option<Ema>,
+    /// The model that is validated and kept: the parameters themselves, or their [average](Self::ema).
+    evaluated: Parameters,
     scale: Standardisation,
     train: Feed<'a>,
     validation: Validation,
@@ -88,7 +92,17 @@ impl<'a> Training<'a> {
             replicas.agree(config.described().into_iter().chain([order, augmentation]).collect())?;
             replicas.agree_on_model(params, optimizer)?;
         }
-        check_memory(device, params, optimizer, &[], replicas)?;
+        if let (Some(_), Some(_)) = (config.ema, params.division()) {
+            let found = "parameters that are sharded across replicas".to_owned();
+            return Err(Error::Setting { name: "ema", found, expected: "whole parameters: no ema, or `ZeroStage::Replicated`" });
+        }
+        if let (Some(interval), Some(_)) = (config.checkpoint_interval, replicas) {
+            let expected = "none with replicas, whose clocks differ; use `checkpoint_every`";
+            return Err(Error::Setting { name: "checkpoint_interval", found: format!("{interval:?}"), expected });
+        }
+        let ema = config.ema.map(|config| Ema::new(params, config));
+        let averages = ema.as_ref().map_or(0, Ema::len_bytes);
+        check_memory(device, params, optimizer, averages, &[], replicas)?;
         if train.n_cols() != valid.n_cols() {
             return Err(Error::ColumnCount { set: "valid", found: valid.n_cols(), expected: train.n_cols() });
         }
@@ -137,14 +151,15 @@ impl<'a> Training<'a> {
         let TrainerConfig { precision, scaler, clip, accumulate, .. } = config;
         let n_batches = config.limit_train_batches.map_or(Ok(train.n_batches()), |limit| limit.of(train.n_batches()))?;
         let step_config = StepConfig { precision, scaler, clip, accumulate, n_batches: Some(n_batches) };
-        let trained = [Trained { params, optimizer }];
+        let trained = [Trained { params, optimizer, ema: ema.as_ref() }];
         let step = RecordedStep::record(&train, &scale, &step_config, &trained, &[], replicas, |batch, reduction, bound| {
             let outputs = batch.outputs(module, &bound[0], task);
             let BatchTensors { labels, weights, .. } = batch;
             task.loss(&outputs, &LabelledRows { labels: labels.clone(), weights: weights.clone(), reduction })
         })?;
-        let scorer = RecordedScorer::record(device, module, params, &valid, &scale, config.precision, replicas, Some(task))?;
-        check_memory(device, params, optimizer, &[&step.graph, scorer.graph()], replicas)?;
+        let evaluated = ema.as_ref().map_or_else(|| params.clone(), |ema| ema.averaged(params));
+        let scorer = RecordedScorer::record(device, module, &evaluated, &valid, &scale, config.precision, replicas, Some(task))?;
+        check_memory(device, params, optimizer, averages, &[&step.graph, scorer.graph()], replicas)?;
         let (step, scorer) = (step.compile(device)?, scorer.compile(device)?);
         let device = device.clone();
         let training = Self {
@@ -152,6 +167,8 @@ impl<'a> Training<'a> {
             device,
             params,
             optimizer,
+            ema,
+            evaluated,
             scale,
             train,
             validation,
@@ -190,7 +207,8 @@ impl<'a> Training<'a> {
     /// # Errors
     /// [`Error::Tensor`].
     pub fn memory(&self) -> Result<StateMemory, Error> {
-        StateMemory::of(self.params, self.optimizer, &self.graphs())
+        let memory = StateMemory::of(self.params, self.optimizer, &self.graphs())?;
+        Ok(StateMemory { averages: self.ema.as_ref().map_or(0, Ema::len_bytes), ..memory })
     }
 
     /// How columns are standardised: by mean and deviation of the training rows.

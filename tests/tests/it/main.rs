@@ -23,12 +23,14 @@ mod attack_cli;
 mod buffers;
 mod by_hand;
 mod callbacks;
+mod checkpoints;
 mod data_parallel_cli;
 #[cfg(all(unix, feature = "mpi"))]
 mod data_parallel_ranks;
 mod determinism;
 mod devices_agree;
 mod early_stop;
+mod ema;
 mod feeds;
 mod higgs_cli;
 mod import_cli;

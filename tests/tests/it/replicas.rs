@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use brisk_loader::{Order, RowSource, Rows};
-use brisk_nn::{Kept, Parameters, Schedule};
+use brisk_nn::{EmaConfig, Kept, Parameters, Schedule};
 use brisk_program::{Device, Selection};
 use brisk_tensor::Precision;
 use brisk_train::{
@@ -105,6 +105,13 @@ fn weighted(rows: &Rows, weights: &[f32]) -> Rows {
 #[test]
 fn replicas_train_as_one_device_does() -> Result<(), Error> {
     check(&Setting::default(), None, 1e-5)
+}
+
+#[test]
+fn replicas_keep_the_average_of_one_device() -> Result<(), Error> {
+    let default = Setting::default();
+    let config = TrainerConfig { ema: Some(EmaConfig::new(0.9).every(3)), ..default.config.clone() };
+    check(&Setting { config, ..default }, None, 1e-5)
 }
 
 #[test]

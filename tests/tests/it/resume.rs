@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use brisk_loader::{RowSource, Rows};
-use brisk_nn::Schedule;
+use brisk_nn::{EmaConfig, Schedule};
 use brisk_program::Device;
 use brisk_tensor::Precision;
 use brisk_train::{
@@ -120,6 +120,22 @@ fn a_run_resumes_within_an_epoch() -> Result<(), Error> {
     // The threads read some chunks ahead of the training, so the source fails late enough.
     check(&config, 8 + 5, 1, 3)?;
     check(&config, 8 + 8 + 7, 2, 6)
+}
+
+#[test]
+fn a_run_with_averaged_parameters_resumes_within_an_epoch() -> Result<(), Error> {
+    let ema = Some(EmaConfig::new(0.9).every(2).from_initial());
+    check(&TrainerConfig { checkpoint_every: 3, ema, ..Setting::default().config }, 8 + 8 + 7, 2, 6)?;
+    // The same where an average starts late, and steps are skipped.
+    let ema = Some(EmaConfig::new(0.9).first_step(12));
+    let config = TrainerConfig { checkpoint_every: 1, accumulate: 3, precision: Precision::F16, ..Setting::default().config };
+    check(&TrainerConfig { ema, ..config }, 8 + 5, 1, 3)
+}
+
+#[test]
+fn a_checkpoint_written_on_an_error_resumes_within_an_epoch() -> Result<(), Error> {
+    let config = TrainerConfig { checkpoint_on_error: true, ..Setting::default().config };
+    check(&config, 8 + 5, 1, 5)
 }
 
 #[test]

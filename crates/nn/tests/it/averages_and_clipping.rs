@@ -85,8 +85,8 @@ fn an_average_follows_the_parameters() -> Result<(), Error> {
     device.write(&inputs.lr, &[1.0_f32])?;
     device.write_at(params.grads(), 0, &[1.0_f32, -1.0])?;
     let (step, evaluate) = (graph.compile(&device)?, evaluation.compile(&device)?);
-    // The parameters go 0, -1, -2, -3 and 2, 3, 4, 5; the average takes every second: -1, then (-1 - 3) / 2.
-    for expected in [[0.0, 0.0], [-1.0, 3.0], [-1.0, 3.0], [-2.0, 4.0]] {
+    // The parameters go 0, -1, -2, -3 and 2, 3, 4, 5; the average is these up to step 2, and then takes every second: (-1 - 3) / 2.
+    for expected in [[0.0, 2.0], [-1.0, 3.0], [-1.0, 3.0], [-2.0, 4.0]] {
         step.run(1)?;
         evaluate.run(1)?;
         assert_eq!(device.read::<f32>(&found)?, expected, "the average");

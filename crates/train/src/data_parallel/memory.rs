@@ -28,12 +28,14 @@ pub struct StateMemory {
     pub gradients: usize,
     /// Of the optimizer's state.
     pub optimizer: usize,
+    /// Of an [average of the parameters](brisk_nn::Ema), if there is one.
+    pub averages: usize,
     /// Of the transients of the programs, as they are planned: activations, and buckets that are gathered or reduced. Those of several programs are added up.
     pub transients: usize,
 }
 
 impl StateMemory {
-    /// What a device keeps of these parameters, this optimizer and these programs.
+    /// What a device keeps of these parameters, this optimizer and these programs, without [averages](Self::averages).
     ///
     /// # Errors
     /// [`Error::Tensor`] if a program reads a transient before it is written.
@@ -43,13 +45,14 @@ impl StateMemory {
             values: params.values().len_bytes(),
             gradients: params.grads().len_bytes(),
             optimizer: optimizer.state().into_iter().map(|(_, buffer)| Persistent::len_bytes(buffer)).sum(),
+            averages: 0,
             transients: planned.sum::<Result<usize, Error>>()?,
         })
     }
 
-    /// Of parameters, gradients and optimizer together: what [`ZeroStage::bytes_per_rank`](crate::ZeroStage::bytes_per_rank) says.
+    /// Of parameters, gradients, optimizer and averages together; without averages, what [`ZeroStage::bytes_per_rank`](crate::ZeroStage::bytes_per_rank) says.
     pub fn state(&self) -> usize {
-        self.values.saturating_add(self.gradients).saturating_add(self.optimizer)
+        self.values.saturating_add(self.gradients).saturating_add(self.optimizer).saturating_add(self.averages)
     }
 }
 

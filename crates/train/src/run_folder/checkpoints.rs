@@ -48,6 +48,28 @@ impl RunFolder {
         Ok(FoundCheckpoint { newest: newest.map(|(_, path, checkpoint)| (path, checkpoint)), damaged })
     }
 
+    /// The checkpoints of the [best epochs](crate::TrainerConfig::keep_best), by epoch; `best.safetensors` is not among them.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn best_checkpoints(&self) -> Result<Vec<PathBuf>, Error> {
+        let failed = |source| Error::Io { path: self.path().to_owned(), action: "list the checkpoints", source };
+        let mut found = Vec::new();
+        for entry in fs::read_dir(self.path()).map_err(failed)? {
+            let name = entry.map_err(failed)?.file_name();
+            let name = name.to_str().unwrap_or_default();
+            // One of several files is known by its index.
+            let name = name.strip_suffix(".index.json").unwrap_or(name);
+            let epoch = name.strip_prefix("epoch-").filter(|_| name.ends_with(".safetensors") && !is_part(name));
+            if let Some(epoch) = epoch.and_then(|rest| rest.split('-').next()?.parse::<usize>().ok()) {
+                found.push((epoch, self.path().join(name)));
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        Ok(found.into_iter().map(|(_, path)| path).collect())
+    }
+
     /// Makes room for a new run where an earlier one left nothing to resume from: moves its log and its checkpoints, and copies its
     /// `config.json`, into a new subfolder `earlier-1`, `earlier-2` and so on. Returns the subfolder; `None` if there was nothing to move. A log
     /// without rows is nothing, as a new run uses it again.
@@ -58,7 +80,7 @@ impl RunFolder {
         let has_rows = |path: &PathBuf| fs::metadata(path).is_ok_and(|metadata| metadata.len() > 0);
         let logs = [self.metrics_csv(), self.metrics_json()];
         let mut moved: Vec<PathBuf> = if logs.iter().any(has_rows) { logs.into() } else { Vec::new() };
-        for checkpoint in [self.best(), self.last()] {
+        for checkpoint in self.best_checkpoints()?.into_iter().chain([self.best(), self.last()]) {
             moved.extend(files_of(&checkpoint).into_iter().map(|(_, file)| file));
             moved.extend([Index::path_of(&checkpoint), checkpoint]);
         }
@@ -89,4 +111,13 @@ impl RunFolder {
             }
         }
     }
+}
+
+/// Whether this is the name of one of several files of a checkpoint, such as `best-3-00001-of-00002.safetensors`.
+fn is_part(name: &str) -> bool {
+    let stem = name.trim_end_matches(".safetensors");
+    let mut parts = stem.rsplit('-');
+    let [n_ranks, of, rank] = [parts.next(), parts.next(), parts.next()].map(Option::unwrap_or_default);
+    let is_number = |part: &str| part.len() == 5 && part.bytes().all(|byte| byte.is_ascii_digit());
+    of == "of" && is_number(n_ranks) && is_number(rank)
 }

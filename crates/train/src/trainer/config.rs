@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use brisk_nn::tensor::Precision;
-use brisk_nn::{GradScalerConfig, Schedule};
+use brisk_nn::{EmaConfig, EmaStart, GradScalerConfig, Schedule};
 
 use crate::{Described, EarlyStopping, Error, Warning};
 
@@ -41,12 +41,22 @@ pub struct TrainerConfig {
     pub sanity_validation: usize,
     /// The learning rate of each step.
     pub schedule: Schedule,
+    /// An exponential moving average of parameters and buffers, which is what is validated, kept as the best model and left by the run; `None` for the
+    /// parameters themselves.
+    pub ema: Option<EmaConfig>,
     /// When the run ends early; `None` for never.
     pub early_stopping: Option<EarlyStopping>,
     /// Seeds the order of rows.
     pub seed: u64,
     /// Steps after which `last.safetensors` is written within an epoch, if the run has a folder; 0 writes it only at the end of each epoch.
     pub checkpoint_every: usize,
+    /// Time after which `last.safetensors` is written within an epoch, if the run has a folder. Not for replicas, whose clocks differ.
+    pub checkpoint_interval: Option<Duration>,
+    /// Whether `last.safetensors` is written when an error ends an epoch, such as one of the source of rows, so that the run can resume after the last complete step.
+    /// After a loss that is not finite it is not: the previous one is then the last good one. Not for replicas, of which others have failed.
+    pub checkpoint_on_error: bool,
+    /// How many checkpoints of the best epochs by the watched metric are kept, named after epoch and value, in addition to `best.safetensors`.
+    pub keep_best: usize,
 }
 
 impl Default for TrainerConfig {
@@ -67,9 +77,13 @@ impl Default for TrainerConfig {
             limit_valid_batches: None,
             sanity_validation: 0,
             schedule: Schedule::Constant { lr: 1e-3 },
+            ema: None,
             early_stopping: None,
             seed: 0,
             checkpoint_every: 0,
+            checkpoint_interval: None,
+            checkpoint_on_error: false,
+            keep_best: 0,
         }
     }
 }
@@ -99,9 +113,11 @@ impl TrainerConfig {
             ("limit_train_batches", limit(self.limit_train_batches)),
             ("limit_valid_batches", limit(self.limit_valid_batches)),
             ("sanity_validation", self.sanity_validation.to_string()),
+            ("ema", self.ema.as_ref().map_or("none".to_owned(), described_ema)),
             ("early_stopping", early_stopping.as_ref().map_or("none".to_owned(), EarlyStopping::described)),
             ("seed", seed.to_string()),
             ("checkpoint_every", self.checkpoint_every.to_string()),
+            ("keep_best", self.keep_best.to_string()),
             ("max_skipped", max_skipped.to_string()),
             ("init_scale", scaler.init_scale.to_string()),
             ("growth_factor", scaler.growth_factor.to_string()),
@@ -125,6 +141,16 @@ impl TrainerConfig {
         let tiny = clip.filter(is_tiny).map(|clip| Warning::TinyClip { clip });
         beyond.into_iter().chain(tiny).collect()
     }
+}
+
+/// The settings of an average, on one line.
+pub(crate) fn described_ema(ema: &EmaConfig) -> String {
+    let EmaConfig { decay, every, first_step, start } = ema;
+    let start = match start {
+        EmaStart::Parameters => "the parameters then",
+        EmaStart::Given => "the initial parameters",
+    };
+    format!("decay {decay}, every {every} steps from step {first_step}, from {start}")
 }
 
 /// How many batches of an epoch are used.

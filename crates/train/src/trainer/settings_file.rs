@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use brisk_nn::Schedule;
 use brisk_nn::tensor::Precision;
+use brisk_nn::{EmaConfig, EmaStart, Schedule};
 use toml::{Table, Value};
 
 use super::{GradientClip, Limit, TrainerConfig};
@@ -24,7 +24,7 @@ impl TrainerConfig {
 
     /// Settings from the text of a TOML file.
     ///
-    /// `precision` is `"f32"`, `"f16"` or `"bf16"`; `max_time` a number of seconds or `"DD:HH:MM:SS"`; `limit_train_batches` and
+    /// `precision` is `"f32"`, `"f16"` or `"bf16"`; `max_time` and `checkpoint_interval` a number of seconds or `"DD:HH:MM:SS"`; `limit_train_batches` and
     /// `limit_valid_batches` a number of batches, or a share such as `0.5`; `learning_rate` a number, or a table `[schedule]` with the name of a [`Schedule`] and its values; `clip_norm` or `clip_value` a number.
     ///
     /// # Errors
@@ -69,6 +69,10 @@ impl TrainerConfig {
         section.count("min_epochs", &mut config.min_epochs)?;
         section.count("validate_every", &mut config.validate_every)?;
         section.count("checkpoint_every", &mut config.checkpoint_every)?;
+        section.count("keep_best", &mut config.keep_best)?;
+        if let Some(is_written) = section.boolean("checkpoint_on_error")? {
+            config.checkpoint_on_error = is_written;
+        }
         if let Some(precision) =
             section.choice("precision", &[("f32", Precision::F32), ("f16", Precision::F16), ("bf16", Precision::Bf16)])?
         {
@@ -83,10 +87,8 @@ impl TrainerConfig {
         if let Some(seed) = section.integer("seed")? {
             config.seed = seed as u64;
         }
-        if let Some(value) = section.take("max_time") {
-            config.max_time =
-                Some(duration(value).ok_or_else(|| section.wrong("max_time", value, "seconds, or \"DD:HH:MM:SS\""))?);
-        }
+        config.max_time = section.time("max_time")?;
+        config.checkpoint_interval = section.time("checkpoint_interval")?;
         config.limit_train_batches = section.limit("limit_train_batches")?;
         config.limit_valid_batches = section.limit("limit_valid_batches")?;
         section.count("sanity_validation", &mut config.sanity_validation)?;
@@ -105,6 +107,9 @@ impl TrainerConfig {
         }
         if let Some(table) = section.section("schedule")? {
             config.schedule = schedule(table)?;
+        }
+        if let Some(table) = section.section("ema")? {
+            config.ema = Some(ema(table)?);
         }
         if let Some(table) = section.section("early_stopping")? {
             config.early_stopping = Some(early_stopping(table)?);
@@ -157,6 +162,20 @@ fn schedule(mut table: Section<'_>) -> Result<Schedule, Error> {
         Some(share) if share < 1.0 => schedule.warmup(share),
         Some(steps) => schedule.warmup(steps as usize),
     })
+}
+
+fn ema(mut table: Section<'_>) -> Result<EmaConfig, Error> {
+    let mut ema = EmaConfig::new(table.required("decay")? as f32);
+    for (name, setting) in [("every", &mut ema.every), ("first_step", &mut ema.first_step)] {
+        if let Some(n) = table.integer(name)? {
+            *setting = u32::try_from(n).unwrap_or(u32::MAX);
+        }
+    }
+    if let Some(start) = table.choice("start", &[("parameters", EmaStart::Parameters), ("initial", EmaStart::Given)])? {
+        ema.start = start;
+    }
+    table.finish()?;
+    Ok(ema)
 }
 
 fn early_stopping(mut table: Section<'_>) -> Result<EarlyStopping, Error> {
@@ -250,6 +269,10 @@ impl<'t> Section<'t> {
         })
     }
 
+    fn time(&mut self, name: &'static str) -> Result<Option<Duration>, Error> {
+        self.parsed(name, "seconds, or \"DD:HH:MM:SS\"", duration)
+    }
+
     fn required(&mut self, name: &'static str) -> Result<f64, Error> {
         let missing =
             || Error::SettingsValue { name: format!("{}{name}", self.prefix), found: "nothing".to_owned(), expected: "a number" };
@@ -286,6 +309,7 @@ impl<'t> Section<'t> {
         let prefix = match name {
             "schedule" => "schedule.",
             "early_stopping" => "early_stopping.",
+            "ema" => "ema.",
             _ => "scaler.",
         };
         match value.as_table() {

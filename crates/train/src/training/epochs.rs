@@ -148,10 +148,13 @@ impl Training<'_> {
                 let value = measured.get(self.validation.watched()).unwrap_or(f64::NAN);
                 stop = run.early_stopping.check(value).filter(|_| config.early_stopping.is_some()).map(Ended::Early);
                 stop = stop.filter(|_| epoch + 1 >= config.min_epochs).or(flow.is_break().then_some(Ended::Callback));
-                if run.keep_if_best(epoch + 1, value, self.params, device)?
+                if run.keep_if_best(epoch + 1, value, &self.evaluated, device)?
                     && let Some(path) = self.path(outputs, RunFolder::best)?
                 {
                     self.save(&self.checkpoint(&run, value, outputs)?, &path, &run, outputs)?;
+                }
+                if config.keep_best > 0 {
+                    self.keep_among_best(&mut run, epoch + 1, value, outputs)?;
                 }
             }
             if steps != Steps::All {
@@ -198,6 +201,9 @@ impl Training<'_> {
         if let Some(replicas) = self.replicas {
             // Each replica has batch statistics of its own; all of them score with those of the first.
             replicas.broadcast_buffers(&self.device, self.params)?;
+            if self.ema.is_some() {
+                replicas.broadcast_buffers(&self.device, &self.evaluated)?;
+            }
         }
         let Evaluation { outputs: scores, loss: valid_loss } = self.scorer.evaluate(valid)?;
         let values = self.validation.measure(&scores, losses.mean, valid_loss.unwrap_or(f64::NAN))?;
@@ -242,7 +248,8 @@ impl Training<'_> {
         let mut steps = if end < *n_batches { Steps::Limited(Ended::MaxSteps) } else { Steps::All };
         let (mut n_done, mut n_told, mut told, mut most) = (from, from, Instant::now(), 1);
         let view = RunView { epoch: run.n_epochs + 1, n_steps: run.n_steps, ..self.view() };
-        train.each_turn_from(from, epoch, Cursor::Epoch, MAX_STEPS_AT_A_TIME, |turn| {
+        let mut saved = Instant::now();
+        let result = train.each_turn_from(from, epoch, Cursor::Epoch, MAX_STEPS_AT_A_TIME, |turn| {
             let turn_end = (turn.first_batch + turn.n_batches).min(end);
             while n_done < turn_end {
                 let is_late = self.is_late(found);
@@ -258,6 +265,10 @@ impl Training<'_> {
                 // Replicas exchange their requests to stop with every loss, so that all end with the same step.
                 let most_now = if replicas.is_some() { 1 } else { most.min(turn_end - n_done) };
                 let until_saved = n_done.checked_rem(saved_every).map_or(usize::MAX, |n| saved_every - n);
+                // Once a checkpoint is due by the clock, the next complete step.
+                let is_due = config.checkpoint_interval.is_some_and(|interval| saved.elapsed() >= interval);
+                let until_saved =
+                    if is_due { until_saved.min(config.accumulate - n_done % config.accumulate) } else { until_saved };
                 let n = most_now.min(until_saved);
                 if let Some(replicas) = replicas {
                     let n_batches = u64::from(epoch) * *n_batches as u64 + n_done as u64;
@@ -270,6 +281,7 @@ impl Training<'_> {
                 if n == until_saved && n_done < *n_batches {
                     self.look_at_losses(run, n_done)?;
                     self.save_last(run, outputs)?;
+                    saved = Instant::now();
                 }
                 if replicas.is_some_and(DataParallel::is_stop_agreed) {
                     steps = Steps::Stopped;
@@ -282,12 +294,30 @@ impl Training<'_> {
             }
             self.show(outputs, |progress| progress.advance(turn.n_rows as u64));
             Ok(if n_done >= end { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-        })?;
+        });
+        if let Err(error) = result {
+            if config.checkpoint_on_error && n_done > from {
+                // The error is the one to report, whether or not the checkpoint can be written.
+                drop(self.save_after_error(run, n_done, &error, outputs));
+            }
+            return Err(error);
+        }
         self.device.wait()?;
         if n_done == *n_batches && steps != Steps::Stopped {
             steps = Steps::All;
         }
         Ok((steps, n_done))
+    }
+
+    /// Writes the checkpoint of the last complete step, if the model is still good: its losses are finite, and all of its steps are done.
+    fn save_after_error(&self, run: &mut RunState, n_done: usize, error: &Error, outputs: &mut Outputs) -> Result<(), Error> {
+        let is_complete = n_done.is_multiple_of(self.config.accumulate) && n_done < self.n_batches;
+        if !is_complete || self.replicas.is_some() || matches!(error, Error::NonFiniteLoss { .. }) {
+            return Ok(());
+        }
+        self.device.wait()?;
+        self.look_at_losses(run, n_done)?;
+        self.save_last(run, outputs)
     }
 
     /// Tells the callbacks of batches that have been trained on.

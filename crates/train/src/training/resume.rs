@@ -6,6 +6,7 @@ use brisk_nn::GradScalerConfig;
 use super::Training;
 use crate::checkpoint::FORMAT_VERSION;
 use crate::run_state::RunState;
+use crate::trainer::described_ema;
 use crate::{Checkpoint, Described, Error, GradientClip, ResumeDifference, ResumeMismatch};
 
 /// What is recorded under `key` and must be the same again.
@@ -17,6 +18,9 @@ struct Recorded {
     /// Whether the position within an epoch means something else where it differs.
     moves_batches: bool,
 }
+
+/// Under which the settings of an average are recorded; checkpoints of earlier versions have none.
+const EMA: &str = "ema";
 
 impl Training<'_> {
     /// How this run differs from the one that wrote the checkpoint, in what [`resume`](Self::resume) requires to be the same.
@@ -61,6 +65,7 @@ impl Training<'_> {
         let differs = |recorded: Recorded| {
             let found = match checkpoint.metadata::<String>(recorded.key, "text") {
                 Ok(found) => found,
+                Err(_) if recorded.key == EMA => "none".to_owned(),
                 // Files from before there were versions record less.
                 Err(_) if checkpoint.format_version().is_none() => return None,
                 Err(_) => "not recorded".to_owned(),
@@ -90,6 +95,7 @@ impl Training<'_> {
             }
             _ => "none".to_owned(),
         };
+        let ema = config.ema.map_or("none".to_owned(), |ema| described_ema(&ema));
         let order = match self.train.order() {
             Order::Shuffled { seed } if *seed == config.seed => "shuffled by the seed".to_owned(),
             order => order.to_string(),
@@ -107,6 +113,7 @@ impl Training<'_> {
             recorded("accumulate", "batches per step", Settings, config.accumulate.to_string(), true),
             recorded("learning_rate", "learning rate", Settings, config.schedule.to_string(), false),
             recorded("clip", "gradient clipping", Settings, clip, false),
+            recorded(EMA, "average of the parameters", Settings, ema, false),
             recorded("watched", "watched metric", Settings, self.validation.watched().to_owned(), false),
         ]
     }

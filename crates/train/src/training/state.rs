@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use brisk_nn::Parameters;
 use brisk_nn::tensor::program::kernels::STATE_LEN;
 
 use super::{Outputs, Training};
@@ -13,6 +14,7 @@ impl Training<'_> {
     /// Sets parameters, optimizer, scaler and counters to their initial values, whatever an earlier run left on the device.
     pub(super) fn start_over(&self) -> Result<(), Error> {
         self.params.write_initial(&self.device)?;
+        self.ema.as_ref().map_or(Ok(()), |ema| ema.write_initial(self.params, &self.device))?;
         for (_, buffer) in self.optimizer.state() {
             self.device.write(buffer, &vec![0.0_f32; buffer.len()])?;
         }
@@ -23,10 +25,10 @@ impl Training<'_> {
 
     /// Writes to the device what [`checkpoint`](Self::checkpoint) read from it.
     pub(super) fn restore(&self, checkpoint: &Checkpoint) -> Result<(), Error> {
-        let values = flat::values_of(checkpoint, self.params, str::to_owned)?;
-        self.device.write(self.params.values(), &self.params.values_of(&values))?;
-        for buffer in self.params.buffers() {
-            self.device.write(buffer.values(), checkpoint.f32(buffer.name(), buffer.shape())?)?;
+        self.restore_model(checkpoint, &self.evaluated, str::to_owned)?;
+        if self.ema.is_some() || has_trained(checkpoint, self.params) {
+            let name = if has_trained(checkpoint, self.params) { trained_name } else { |name: &str| name.to_owned() };
+            self.restore_model(checkpoint, self.params, name)?;
         }
         for (name, buffer) in self.optimizer.state() {
             self.device.write(buffer, &flat::state_of(checkpoint, self.params, &name)?)?;
@@ -52,6 +54,16 @@ impl Training<'_> {
         Ok(())
     }
 
+    /// Writes the values of parameters and buffers that have these names to the device.
+    fn restore_model(&self, checkpoint: &Checkpoint, params: &Parameters, name: fn(&str) -> String) -> Result<(), Error> {
+        let values = flat::values_of(checkpoint, params, name)?;
+        self.device.write(params.values(), &params.values_of(&values))?;
+        for buffer in params.buffers() {
+            self.device.write(buffer.values(), checkpoint.f32(&name(buffer.name()), buffer.shape())?)?;
+        }
+        Ok(())
+    }
+
     /// Writes the checkpoint to resume from, with the best model so far.
     pub(super) fn save_last(&self, run: &RunState, outputs: &mut Outputs) -> Result<(), Error> {
         let Some(path) = self.path(outputs, RunFolder::last)? else { return Ok(()) };
@@ -64,15 +76,21 @@ impl Training<'_> {
     pub(super) fn checkpoint(&self, run: &RunState, watched: f64, outputs: &Outputs) -> Result<Checkpoint, Error> {
         let mut checkpoint = Checkpoint::new();
         let (flat, device) = (self.flat(), &self.device);
-        flat.insert_values(&mut checkpoint, &device.read::<f32>(self.params.values())?, str::to_owned)?;
+        flat.insert_values(&mut checkpoint, &device.read::<f32>(self.evaluated.values())?, str::to_owned)?;
+        if self.ema.is_some() {
+            flat.insert_values(&mut checkpoint, &device.read::<f32>(self.params.values())?, trained_name)?;
+        }
         for (name, buffer) in self.optimizer.state() {
             flat.insert_state(&mut checkpoint, &name, &device.read::<f32>(buffer)?)?;
         }
         if !flat.is_first() {
             return Ok(checkpoint);
         }
-        for buffer in self.params.buffers() {
+        for buffer in self.evaluated.buffers() {
             checkpoint.insert(buffer.name(), buffer.shape(), device.read::<f32>(buffer.values())?)?;
+        }
+        for buffer in self.params.buffers().iter().filter(|_| self.ema.is_some()) {
+            checkpoint.insert(trained_name(buffer.name()), buffer.shape(), device.read::<f32>(buffer.values())?)?;
         }
         let n_cols = self.scale.mean().len();
         checkpoint.insert("input.mean", &[n_cols], self.scale.mean().to_vec())?;
@@ -89,7 +107,7 @@ impl Training<'_> {
     }
 
     /// The path of a checkpoint, if this replica has a part in writing it.
-    pub(super) fn path(&self, outputs: &Outputs, of: fn(&RunFolder) -> PathBuf) -> Result<Option<PathBuf>, Error> {
+    pub(super) fn path(&self, outputs: &Outputs, of: impl FnOnce(&RunFolder) -> PathBuf) -> Result<Option<PathBuf>, Error> {
         let path = self.folder(outputs).map(of);
         self.replicas.map_or(Ok(path.clone()), |replicas| replicas.path_for_all(path, self.params))
     }
@@ -104,4 +122,14 @@ impl Training<'_> {
     pub(super) fn folder<'o>(&self, outputs: &'o Outputs) -> Option<&'o RunFolder> {
         outputs.folder.as_ref().filter(|_| self.flat().is_first())
     }
+}
+
+/// The name of a tensor that is trained, in a checkpoint whose parameters are averages.
+fn trained_name(name: &str) -> String {
+    format!("trained.{name}")
+}
+
+/// Whether the checkpoint has averaged parameters, and beside them those that are trained.
+fn has_trained(checkpoint: &Checkpoint, params: &Parameters) -> bool {
+    params.entries().first().is_some_and(|entry| checkpoint.contains(&trained_name(&entry.name)))
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use brisk_nn::Schedule;
 use brisk_nn::tensor::Precision;
+use brisk_nn::{EmaConfig, Schedule};
 use brisk_train::{EarlyStopping, Error, GradientClip, Limit, Mode, TrainerConfig};
 
 #[test]
@@ -24,12 +24,21 @@ fn every_setting_is_read() -> Result<(), Error> {
         clip_norm = 1
         seed = 9
         checkpoint_every = 100
+        checkpoint_interval = 600
+        checkpoint_on_error = true
+        keep_best = 3
         max_skipped = 7
 
         [schedule]
         name = "cosine"
         lr = 0.1
         warmup = 0.05
+
+        [ema]
+        decay = 0.75
+        every = 5
+        first_step = 2
+        start = "initial"
 
         [early_stopping]
         monitor = "valid_loss"
@@ -69,8 +78,12 @@ fn every_setting_is_read() -> Result<(), Error> {
         clip: Some(GradientClip::Norm(1.0)),
         seed: 9,
         checkpoint_every: 100,
+        checkpoint_interval: Some(Duration::from_secs(600)),
+        checkpoint_on_error: true,
+        keep_best: 3,
         max_skipped: 7,
         schedule: Schedule::cosine(0.1).warmup(0.05),
+        ema: Some(EmaConfig::new(0.75).every(5).first_step(2).from_initial()),
         early_stopping: Some(early_stopping),
         scaler,
     };

@@ -1,0 +1,78 @@
+//! The checkpoints of the best epochs, beside that of the very best.
+
+use std::fs;
+use std::path::Path;
+
+use super::{Outputs, Training};
+use crate::checkpoint::index::{Index, files_of};
+use crate::run_state::RunState;
+use crate::{Error, Mode, RunFolder};
+
+impl Training<'_> {
+    /// Writes a checkpoint of this epoch if it is one of the [best](crate::TrainerConfig::keep_best) so far, and then removes that which no longer is.
+    pub(super) fn keep_among_best(
+        &self,
+        run: &mut RunState,
+        epoch: usize,
+        value: f64,
+        outputs: &mut Outputs,
+    ) -> Result<(), Error> {
+        let mut ranked = run.kept.clone();
+        ranked.push((epoch, value));
+        let left_out = left_out(&mut ranked, self.config.keep_best, self.validation.mode());
+        if left_out.iter().any(|&(left_out, _)| left_out == epoch) {
+            return Ok(());
+        }
+        run.kept = ranked;
+        let named = |folder: &RunFolder, (epoch, value)| folder.best_of(epoch, self.validation.watched(), value);
+        if let Some(path) = self.path(outputs, |folder| named(folder, (epoch, value)))? {
+            self.save(&self.checkpoint(run, value, outputs)?, &path, run, outputs)?;
+        }
+        if let Some(folder) = self.folder(outputs) {
+            left_out.into_iter().try_for_each(|left_out| remove(&named(folder, left_out)))?;
+        }
+        Ok(())
+    }
+}
+
+/// Takes out all but the `n` best, NaN first; of equal ones the earlier stay.
+fn left_out(ranked: &mut Vec<(usize, f64)>, n: usize, mode: Mode) -> Vec<(usize, f64)> {
+    let key = |value: f64| match mode {
+        _ if value.is_nan() => f64::INFINITY,
+        Mode::Min => value,
+        Mode::Max => -value,
+    };
+    ranked.sort_by(|a, b| a.1.is_nan().cmp(&b.1.is_nan()).then(key(a.1).total_cmp(&key(b.1))).then(a.0.cmp(&b.0)));
+    let n_numbers = ranked.iter().filter(|(_, value)| !value.is_nan()).count();
+    ranked.split_off(n.min(n_numbers))
+}
+
+/// Removes the files of a checkpoint; one that is gone, as after a resumed run has repeated this, is no error.
+fn remove(path: &Path) -> Result<(), Error> {
+    let parts = files_of(path).into_iter().map(|(_, file)| file);
+    for file in parts.chain([Index::path_of(path), path.to_owned()]).filter(|file| file.exists()) {
+        fs::remove_file(&file).map_err(|source| Error::Io { path: file, action: "remove an older checkpoint", source })?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_stay_and_of_equal_ones_the_earlier() {
+        let all = [(1, 0.5), (2, f64::NAN), (3, 0.7), (4, 0.5), (5, 0.6)];
+        for (mode, n, expected) in [
+            (Mode::Max, 2, vec![(3, 0.7), (5, 0.6)]),
+            (Mode::Min, 1, vec![(1, 0.5)]),
+            (Mode::Min, 9, vec![(1, 0.5), (4, 0.5), (5, 0.6), (3, 0.7)]),
+            (Mode::Max, 0, vec![]),
+        ] {
+            let mut ranked = all.to_vec();
+            let left_out = left_out(&mut ranked, n, mode);
+            assert_eq!(ranked, expected, "{mode:?}, {n}");
+            assert_eq!(left_out.len(), all.len() - expected.len(), "{mode:?}, {n}");
+        }
+    }
+}
