@@ -31,7 +31,7 @@ fn check_kept(folder: &RunFolder, expected: &[(usize, f64)]) -> Result<(), Error
     let mut expected = expected.to_vec();
     expected.sort_by_key(|&(epoch, _)| epoch);
     let paths = expected.iter().map(|&(epoch, value)| folder.best_of(epoch, "valid_auc", value));
-    assert_eq!(folder.best_checkpoints()?, paths.collect::<Vec<_>>());
+    assert_eq!(folder.best_checkpoints()?, paths.collect::<Vec<_>>(), "one file an epoch");
     for (path, (epoch, value)) in folder.best_checkpoints()?.iter().zip(expected) {
         let checkpoint = Checkpoint::load(path)?;
         assert_eq!(checkpoint.metadata::<f64>("valid_auc", "a number")?, value, "epoch {epoch}");
