@@ -1,13 +1,11 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use brisk_examples::command_line::value::{MAX_COUNT, one_of, whole};
-#[cfg(feature = "all-formats")]
-use brisk_table::Channels;
+use brisk_examples::command_line::value::{self, MAX_COUNT, one_of, whole};
 use brisk_table::{
-    ArrayRef, BadRows, Categorical, CifarLabels, CifarOptions, CifarSet, ColumnOptions, ColumnRef, CsvOptions, Decimal,
-    Delimiter, FeatureDType, Format, Header, IdxOptions, ImportOptions, Indicators, LabelKind, Missing, NotFinite, NpyLabels,
-    NpyOptions, SvmlightOptions,
+    ArrayRef, BadRows, Categorical, Channels, CifarLabels, CifarOptions, CifarSet, ColumnOptions, ColumnRef, CsvOptions, Decimal,
+    Delimiter, FeatureDType, Format, Header, IdxOptions, ImagesOptions, ImportOptions, Indicators, LabelKind, Missing, NotFinite,
+    NpyLabels, NpyOptions, SvmlightOptions,
 };
 use clap::{Args, Parser};
 
@@ -15,7 +13,7 @@ use clap::{Args, Parser};
 #[derive(Debug, Parser)]
 #[command(name = "import", after_help = NOTES)]
 pub(crate) struct Options {
-    /// Rows to import: CSV or TSV, svmlight, numpy's .npy or .npz, IDX as of MNIST, or CIFAR's binary files; plain, .gz, .zst or .xz
+    /// Rows to import: CSV or TSV, svmlight, numpy's .npy or .npz, IDX as of MNIST, CIFAR's binary files, or a folder or .tar of images; plain, .gz, .zst or .xz
     #[arg(value_name = "IN")]
     pub(crate) source: PathBuf,
     /// Table to write, which replaces a file of this name once the import has succeeded; through a symbolic link, the file that it points to
@@ -28,7 +26,7 @@ pub(crate) struct Options {
 
     #[command(flatten, next_help_heading = "Columns of text, Arrow and Parquet, by name or by index from 0")]
     columns: Columns,
-    #[command(flatten, next_help_heading = "Arrays")]
+    #[command(flatten, next_help_heading = "Arrays and images")]
     arrays: Arrays,
     #[command(flatten, next_help_heading = "Text")]
     text: Text,
@@ -104,11 +102,11 @@ struct Arrays {
     #[arg(long, value_name = "SET", default_value = "train", value_parser = one_of([("train", CifarSet::Train), ("test", CifarSet::Test)]))]
     cifar_set: CifarSet,
     /// Channels of images; `first` for those of the first image, which all others must have
-    #[cfg(feature = "all-formats")]
-    #[arg(long, value_name = "CHANNELS", default_value = "first", value_parser = one_of([
-        ("first", Channels::AsStored), ("grey", Channels::Grey), ("rgb", Channels::Rgb), ("rgba", Channels::Rgba)
-    ]))]
+    #[arg(long, value_name = "CHANNELS", default_value = "first", value_parser = value::channels())]
     channels: Channels,
+    /// Resize images to SIZE, a side or HEIGHTxWIDTH; the longer side of an image of another aspect ratio is cropped [default: all images have one size]
+    #[arg(long, value_name = "SIZE", value_parser = value::image_size())]
+    size: Option<[usize; 2]>,
 }
 
 #[derive(Debug, Args)]
@@ -131,12 +129,12 @@ struct Text {
 
 const NOTES: &str = "\
 Options that take several columns may be given several times.
-With `--features all-formats` before `--example`, IN can also be a folder or a .tar of images, an Arrow file or a Parquet file.
+With `--features all-formats` before `--example`, IN can also be an Arrow or Parquet file.
 
 Examples:
   cargo run --release --example import -- rows.csv rows.safetensors --label signal --label-kind binary
   cargo run --release --example import -- test.csv test.safetensors --like rows.safetensors
-  cargo run --release --features all-formats --example import -- images/ images.safetensors";
+  cargo run --release --example import -- images/ images.safetensors --size 64";
 
 const FORMATS: [(&str, Format); 8] = [
     ("csv", Format::Csv),
@@ -150,15 +148,14 @@ const FORMATS: [(&str, Format); 8] = [
 ];
 
 impl Options {
-    /// The options as the importer takes them.
+    /// The importer's options.
     pub(crate) fn import_options(&self) -> ImportOptions {
         let (columns, arrays) = (self.columns.column_options(self.bad_rows), &self.arrays);
         let n_threads = self.threads.unwrap_or(CsvOptions::default().n_threads);
         let not_finite = if columns.missing == Missing::Keep { NotFinite::Keep } else { NotFinite::default() };
         ImportOptions {
             format: self.format,
-            #[cfg(feature = "all-formats")]
-            images: brisk_table::ImagesOptions { bad_files: self.bad_rows, n_threads, ..brisk_table::ImagesOptions::default() },
+            images: ImagesOptions { channels: arrays.channels, size: arrays.size, bad_files: self.bad_rows, n_threads },
             #[cfg(feature = "all-formats")]
             arrow: brisk_table::ArrowOptions { columns: columns.clone(), n_threads },
             svmlight: SvmlightOptions {

@@ -38,6 +38,7 @@ pub fn import(remedy: Remedy) -> Option<&'static str> {
         Remedy::ReadAsCifar10 => "pass `--cifar-labels ten` for CIFAR-10",
         Remedy::ReadAsCifar100 => "pass `--cifar-labels fine` or `--cifar-labels coarse` for CIFAR-100",
         Remedy::ConvertChannels => "choose the channels with `--channels`",
+        Remedy::ScaleImages => "resize them with `--size`",
         other => return of_the_file(other),
     })
 }
@@ -65,7 +66,6 @@ fn of_the_file(remedy: Remedy) -> Option<&'static str> {
         Remedy::ConvertText => "convert the file to UTF-8",
         Remedy::RenameColumn => "rename one of them",
         Remedy::ScaleColumn => "scale the column",
-        Remedy::ScaleImages => "scale the images to one size",
         _ => return None,
     })
 }

@@ -65,7 +65,7 @@ pub enum Remedy {
     ReadAsCifar100,
     /// Convert images to the same channels, with `Channels`.
     ConvertChannels,
-    /// Scale images to one size.
+    /// Resize images to one size, with `ImagesOptions::size`.
     ScaleImages,
     /// Let a row have more features, with `SvmlightOptions::n_features`.
     MoreFeatures,
@@ -120,7 +120,7 @@ impl fmt::Display for Remedy {
             Self::ReadAsCifar10 => "pass `CifarLabels::Ten` for CIFAR-10",
             Self::ReadAsCifar100 => "pass `CifarLabels::Fine` or `CifarLabels::Coarse` for CIFAR-100",
             Self::ConvertChannels => "choose the channels in `ImagesOptions::channels`",
-            Self::ScaleImages => "scale the images to one size",
+            Self::ScaleImages => "resize them with `ImagesOptions::size`",
             Self::MoreFeatures => "pass a larger `SvmlightOptions::n_features`",
             Self::FirstIndexZero => "pass `FirstIndex::Zero` or `FirstIndex::Auto`",
         })

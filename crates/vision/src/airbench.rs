@@ -25,7 +25,7 @@ pub struct Airbench {
 /// The sizes of an [`Airbench`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct AirbenchConfig {
-    /// Height, width and channels of an image.
+    /// Height, width and channels of an image; height and width are at least 9.
     pub image: [usize; 3],
     /// Classes.
     pub n_classes: usize,
@@ -60,17 +60,20 @@ impl AirbenchConfig {
 
     /// The same as trained with Muon: the outputs are divided by the last width, and the whitening's bias starts from PyTorch's default.
     pub fn cifar10_muon() -> Self {
-        let Self { widths, image, .. } = Self::cifar10();
-        let fan_in = PATCH[0] * PATCH[1] * image[2];
-        Self { logit_scale: 1.0 / widths[2] as f32, whitening_bias: Init::FanIn(fan_in), ..Self::cifar10() }
+        let config = Self::cifar10();
+        Self { logit_scale: 1.0 / config.widths[2] as f32, whitening_bias: Init::FanIn(config.patch_len()), ..config }
+    }
+
+    /// Values of a patch of the whitening.
+    pub(crate) fn patch_len(&self) -> usize {
+        PATCH[0] * PATCH[1] * self.image[2]
     }
 }
 
 impl Airbench {
     /// Adds the network's parameters. The whitening's filters are zeros until [`set_whitening`](Self::set_whitening).
     pub fn new(params: &mut ParametersBuilder, config: &AirbenchConfig) -> Self {
-        let patch_len = PATCH[0] * PATCH[1] * config.image[2];
-        let n_whitened = 2 * patch_len;
+        let n_whitened = 2 * config.patch_len();
         let shape = [n_whitened, PATCH[0], PATCH[1], config.image[2]];
         let whitening = params.add_buffer("whiten.weight", &shape, 0.0);
         let whitening_bias = params.add("whiten.bias", &[n_whitened], config.whitening_bias);

@@ -18,6 +18,18 @@ pub enum Error {
         /// Height, width and channels of an image.
         image: [usize; 3],
     },
+    /// Images too small for a network.
+    #[error(
+        "{network}: images have shape {found:?} (height, width, channels), expected sides of at least {min_side} pixels and at least one channel; resize the images"
+    )]
+    ImageSize {
+        /// The network.
+        network: &'static str,
+        /// Height, width and channels.
+        found: [usize; 3],
+        /// The shortest side that leaves a pixel after all pooling.
+        min_side: usize,
+    },
     /// Images with values that are not finite.
     #[error("image {image} has a value that is not finite; standardise images by deviations that are not 0")]
     NonFinite {

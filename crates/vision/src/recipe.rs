@@ -4,8 +4,8 @@ use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::program::kernels::Momentum;
 use brisk_nn::tensor::{Activation, Flip, ImageAugmentation, Tensor};
 use brisk_nn::{
-    Bound, Lookahead, Module, Muon, MuonNorm, MuonScale, Optimizer, ParameterGroup, ParameterId, Parameters, ParametersBuilder,
-    Scale, Schedule, Scheduled, Sgd, Steps, Together,
+    Bound, Init, Lookahead, Module, Muon, MuonNorm, MuonScale, Optimizer, ParameterGroup, ParameterId, Parameters,
+    ParametersBuilder, Scale, Schedule, Scheduled, Sgd, Steps, Together,
 };
 
 use crate::{Airbench, AirbenchConfig, Error, NormOrder, Patches, ResNet9, ResNet9Config, View};
@@ -222,10 +222,17 @@ impl Recipe {
             }
             NetworkConfig::ResNet9(config) => {
                 config.widths = std::array::from_fn(|i| widths.get(i).copied().unwrap_or(last));
-                if config.n_ghosts > 1 {
-                    config.n_ghosts = (batch_rows / GHOST_IMAGES).max(1);
-                }
             }
+        }
+        self.with_batch_rows(batch_rows)
+    }
+
+    /// The same recipe with another batch size. Ghost batches keep their 32 images, and [`Rates::Muon`] keeps its weight decay per image.
+    pub fn with_batch_rows(mut self, batch_rows: usize) -> Self {
+        if let NetworkConfig::ResNet9(config) = &mut self.network
+            && config.n_ghosts > 1
+        {
+            config.n_ghosts = (batch_rows / GHOST_IMAGES).max(1);
         }
         if let Rates::Muon { decay, .. } = &mut self.rates {
             *decay *= batch_rows as f64 / self.batch_rows as f64;
@@ -242,6 +249,42 @@ impl Recipe {
             (*peak_epoch, *floor_epochs) = (*peak_epoch * factor, *floor_epochs * factor);
         }
         self
+    }
+
+    /// The same recipe for images of another size, with other channels or another number of classes. Both networks end with a maximum over all pixels, so the weights of one
+    /// size also fit another.
+    ///
+    /// # Errors
+    /// [`Error::ImageSize`] if the network has no pixels left after pooling: [`Airbench`] needs sides of 9 pixels, [`ResNet9`] of 8.
+    ///
+    /// # Examples
+    /// ```
+    /// use brisk_vision::Recipe;
+    ///
+    /// // Digits of 28 x 28 grey pixels.
+    /// let recipe = Recipe::muon().for_images([28, 28, 1], 10)?;
+    /// assert_eq!(recipe.image(), [28, 28, 1]);
+    /// # Ok::<(), brisk_vision::Error>(())
+    /// ```
+    pub fn for_images(mut self, image: [usize; 3], n_classes: usize) -> Result<Self, Error> {
+        let (network, min_side) = match &mut self.network {
+            NetworkConfig::Airbench(config) => {
+                (config.image, config.n_classes) = (image, n_classes);
+                if let Init::FanIn(_) = config.whitening_bias {
+                    config.whitening_bias = Init::FanIn(config.patch_len());
+                }
+                ("Airbench", 9)
+            }
+            NetworkConfig::ResNet9(config) => {
+                (config.image, config.n_classes) = (image, n_classes);
+                ("ResNet9", 8)
+            }
+        };
+        let [height, width, n_channels] = image;
+        if height.min(width) < min_side || n_channels == 0 {
+            return Err(Error::ImageSize { network, found: image, min_side });
+        }
+        Ok(self)
     }
 
     /// Batches of an epoch over `n_rows` images.
@@ -307,8 +350,15 @@ impl Recipe {
         let (epoch, n_steps) = (self.epoch_steps(n_rows) as f64, self.n_steps(n_rows));
         // The authors' rate of the first step is that of the end of this step, not of its start.
         let at = |epochs: f64| ((epochs * epoch).round() as usize).saturating_sub(1);
-        let points = |points: Vec<(usize, f64)>| Schedule::PiecewiseLinear {
-            points: points.into_iter().map(|(step, rate)| (Steps::from(step), rate)).collect(),
+        // In runs of a few steps several points fall on one step; each then moves to the next.
+        let points = |points: Vec<(usize, f64)>| {
+            let mut next = 0;
+            let place = |(step, rate): (usize, f64)| {
+                let step = step.max(next);
+                next = step + 1;
+                (Steps::from(step), rate)
+            };
+            Schedule::PiecewiseLinear { points: points.into_iter().map(place).collect() }
         };
         match self.rates {
             Rates::Page { peak, peak_epoch, floor, floor_epochs, .. } => {
@@ -371,7 +421,7 @@ impl Recipe {
                 let bias = early(1.0, weight_decay, end, self.schedule(n_rows))?;
                 let both = Together::new().and(sgd(0.85, Momentum::Nesterov, &groups)?).and(bias);
                 let decay = |update: usize| {
-                    let done = ((update + 1) * LOOKAHEAD_STEPS) as f64 / n_steps as f64;
+                    let done = (((update + 1) * LOOKAHEAD_STEPS) as f64 / n_steps as f64).min(1.0);
                     (0.95_f64.powi(LOOKAHEAD_STEPS as i32) * done.powi(3)) as f32
                 };
                 let decays = (0..(n_steps / LOOKAHEAD_STEPS).max(1)).map(decay).collect();

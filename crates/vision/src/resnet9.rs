@@ -28,7 +28,7 @@ pub struct ResNet9 {
 /// The sizes and tricks of a [`ResNet9`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResNet9Config {
-    /// Height, width and channels of an image; height and width are multiples of 8.
+    /// Height, width and channels of an image; height and width are at least 8.
     pub image: [usize; 3],
     /// Classes.
     pub n_classes: usize,

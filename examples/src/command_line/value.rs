@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 
 use brisk_nn::tensor::Precision;
 use brisk_nn::tensor::program::Selection;
+use brisk_table::Channels;
 use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
 
 /// The largest count that options accept.
@@ -61,4 +62,18 @@ pub fn device() -> impl TypedValueParser<Value = Selection> {
 /// The precision of matrix products.
 pub fn precision() -> impl TypedValueParser<Value = Precision> {
     one_of([("f32", Precision::F32), ("f16", Precision::F16), ("bf16", Precision::Bf16)])
+}
+
+/// The channels of images.
+pub fn channels() -> impl TypedValueParser<Value = Channels> {
+    one_of([("first", Channels::AsStored), ("grey", Channels::Grey), ("rgb", Channels::Rgb), ("rgba", Channels::Rgba)])
+}
+
+/// Height and width of images: `64` or `48x64`.
+pub fn image_size() -> impl Fn(&str) -> Result<[usize; 2], String> + Clone + Send + Sync + 'static {
+    let side = whole(1..=1 << 14);
+    move |word| match word.split_once('x') {
+        None => side(word).map(|side| [side, side]),
+        Some((height, width)) => Ok([side(height)?, side(width)?]),
+    }
 }

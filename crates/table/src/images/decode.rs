@@ -2,11 +2,13 @@
 
 use std::io::Cursor;
 
+use image::imageops::FilterType;
 use image::{ColorType, DynamicImage, ImageDecoder, ImageError, ImageFormat, ImageReader};
 
-use super::Channels;
+use super::ImagesOptions;
+use super::options::Channels;
 
-/// The longest side that is read.
+/// The longest side of an image that is read, and of one that is written.
 pub(super) const MAX_SIDE: u32 = 1 << 14;
 
 /// Height, width and channels, and the pixels in this order.
@@ -29,10 +31,10 @@ impl std::fmt::Display for Shape {
     }
 }
 
-/// Why bytes are not an image that is read.
+/// Why the bytes of a file are not an image.
 #[derive(Debug)]
 pub(super) enum NoImage {
-    /// They do not begin as PNG or JPEG do.
+    /// They do not start like a PNG or JPEG file.
     OtherFormat,
     /// The image is damaged.
     Damaged(String),
@@ -42,15 +44,15 @@ pub(super) enum NoImage {
     TooDeep(ColorType),
 }
 
-/// How far decoding went.
+/// The result of decoding a file.
 pub(super) enum Decoded {
     Image(Pixels),
-    /// It has not the shape that was asked for, and was not decoded.
+    /// The image does not have the expected shape and was not decoded.
     OtherShape(Shape),
 }
 
-/// Decodes the file whose bytes those are, if it has the shape that the others have.
-pub(super) fn decode(file: &[u8], channels: Channels, expected: Option<Shape>) -> Result<Decoded, NoImage> {
+/// Decodes and resizes the image in `file`, unless its shape then differs from `expected`.
+pub(super) fn decode(file: &[u8], options: ImagesOptions, expected: Option<Shape>) -> Result<Decoded, NoImage> {
     let format = match file {
         [0x89, b'P', b'N', b'G', ..] => ImageFormat::Png,
         [0xff, 0xd8, 0xff, ..] => ImageFormat::Jpeg,
@@ -66,24 +68,35 @@ pub(super) fn decode(file: &[u8], channels: Channels, expected: Option<Shape>) -
     reader.limits(limits);
     let decoder = reader.into_decoder().map_err(damaged)?;
     let (width, height) = decoder.dimensions();
-    let n_channels = match channels {
+    let [height, width] = options.size.unwrap_or([height as usize, width as usize]);
+    let n_channels = match options.channels {
         Channels::AsStored => channels_of(decoder.color_type())?,
         Channels::Grey => 1,
         Channels::Rgb => 3,
         Channels::Rgba => 4,
     };
-    let shape = Shape { height: height as usize, width: width as usize, n_channels };
+    let shape = Shape { height, width, n_channels };
     if expected.is_some_and(|expected| expected != shape) {
         return Ok(Decoded::OtherShape(shape));
     }
     let image = DynamicImage::from_decoder(decoder).map_err(damaged)?;
-    let values = match channels {
-        Channels::AsStored => image.into_bytes(),
-        Channels::Grey => image.into_luma8().into_raw(),
-        Channels::Rgb => image.into_rgb8().into_raw(),
-        Channels::Rgba => image.into_rgba8().into_raw(),
+    // Channels are converted before resizing, so that all pixels are resized as 8-bit values.
+    let image = match options.channels {
+        Channels::AsStored => image,
+        Channels::Grey => image.into_luma8().into(),
+        Channels::Rgb => image.into_rgb8().into(),
+        Channels::Rgba => image.into_rgba8().into(),
     };
-    Ok(Decoded::Image(Pixels { shape, values }))
+    Ok(Decoded::Image(Pixels { shape, values: resized(image, height, width).into_bytes() }))
+}
+
+fn resized(image: DynamicImage, height: usize, width: usize) -> DynamicImage {
+    let side = |len: usize| u32::try_from(len).expect("sizes were checked against the longest side before anything was decoded");
+    let (width, height) = (side(width), side(height));
+    if (image.width(), image.height()) == (width, height) {
+        return image;
+    }
+    image.resize_to_fill(width, height, FilterType::Triangle)
 }
 
 fn channels_of(colour: ColorType) -> Result<usize, NoImage> {

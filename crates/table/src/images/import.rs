@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::ImagesOptions;
 use super::decode::{Decoded, MAX_SIDE, NoImage, Shape, decode};
 use super::folder::{Listing, UNPACK, class_in_archive, class_in_folder, for_each_file, read_file};
-use super::{Channels, ImagesOptions};
 use crate::import::{
     BadRows, ImportReport, Input, MAX_REPORTS, NobodyWaits, Progress, SourceError, check_dest, guarded, in_order, n_threads,
 };
@@ -16,22 +16,22 @@ use crate::{DType, Error, Remedy, Schema, TableWriter};
 /// Bytes of pixels that are written at a time. Fixed, so that the statistics are the same on any machine.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// Makes a table at `dest` of a folder of PNG and JPEG files, a folder a class, as torchvision's `ImageFolder` reads it; or of a tar
-/// archive of such folders, plain or packed.
+/// Imports PNG and JPEG files into a table at `dest`: from a folder with one folder per class, as torchvision's `ImageFolder` reads it, or from a tar archive of
+/// such folders, plain or compressed.
 ///
-/// The folders in `source` are the classes, numbered in the order of their names from 0; every file below one is an image of that class,
-/// and rows have the order of the files' paths. In an archive, a file's class is the folder in which it lies, and rows have the order of
-/// the archive, which is read twice. Rows are `u8`, `[height, width, channels]`; labels are `u32`. Images are decoded on all cores; a few
-/// a core are in memory at a time. They must have one size: nothing is scaled or cropped.
+/// The folders in `source` are the classes, numbered from 0 in the order of their names. Every file in or below one of them is an image of that class, and rows
+/// are sorted by path. In an archive, the class of a file is the name of its folder, and rows have the order of the archive, which is read twice. Rows are `u8`,
+/// `[height, width, channels]`; labels are `u32`. Images are decoded on all cores, and only a few per core are in memory at a time. They must have one size
+/// unless [`ImagesOptions::size`] resizes them.
 ///
 /// # Errors
-/// [`Error::Source`] with the names of the first two images that differ, or of the first file that is not an image, unless
-/// [`BadRows::Skip`]; [`Error::NoRows`], [`Error::Io`], [`Error::Write`]. On `Err` there is nothing new at `dest`.
+/// [`Error::Source`] names the first two images that differ, or the first file that is not an image, unless [`BadRows::Skip`], or a size out of range;
+/// [`Error::NoRows`], [`Error::Io`], [`Error::Write`]. On `Err`, `dest` is unchanged.
 /// # Examples
 /// ```no_run
 /// use brisk_table::{Channels, ImagesOptions, import_images};
 ///
-/// let options = ImagesOptions { channels: Channels::Rgb, ..ImagesOptions::default() };
+/// let options = ImagesOptions { channels: Channels::Rgb, size: Some([64, 64]), ..ImagesOptions::default() };
 /// let report = import_images("photos/train", "train.safetensors", &options)?;
 /// println!("{} images of {:?}", report.n_rows, report.classes);
 /// # Ok::<(), brisk_table::Error>(())
@@ -40,7 +40,7 @@ pub fn import_images(source: impl AsRef<Path>, dest: impl AsRef<Path>, options: 
     import_images_with_progress(source, dest, options, |_| ())
 }
 
-/// The same as [`import_images`]; `progress` is called on this thread, every megabyte of pixels or so.
+/// Like [`import_images`]; `progress` is called on this thread after about every megabyte of pixels.
 ///
 /// # Errors
 /// As for [`import_images`].
@@ -63,11 +63,11 @@ struct Job {
 enum Bytes {
     At(PathBuf),
     Here(Vec<u8>),
-    /// What the archive said instead of handing out a file.
+    /// The archive could not be read.
     Failed(io::Error),
 }
 
-/// What became of it.
+/// The result of decoding a file.
 struct Outcome {
     name: String,
     result: Result<(u32, Decoded), Bad>,
@@ -79,6 +79,7 @@ enum Bad {
 }
 
 fn import(path: &Path, dest: &Path, options: ImagesOptions, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
+    check_size(options.size).map_err(|reason| reason.at(path))?;
     let is_folder = path.is_dir();
     let listing = if is_folder { Listing::of_folder(path)? } else { Listing::of_archive(path)? };
     check_dest(dest, listing.files.iter().map(PathBuf::as_path).chain([path]))?;
@@ -89,13 +90,13 @@ fn import(path: &Path, dest: &Path, options: ImagesOptions, progress: &mut dyn F
             false => feed_archive(path, &n_read, put),
         };
         let work = |job: Job, outlet: &crate::import::Outlet<Outcome>| {
-            // Nobody waits: then there is nothing to do.
-            _ = outlet.put(decode_job(job, &listing, options.channels, expected, is_folder.then_some(&*n_read)));
+            // An error means that the import has ended.
+            _ = outlet.put(decode_job(job, &listing, options, expected, is_folder.then_some(&*n_read)));
         };
         in_order(feed, n_threads(options.n_threads), 1, work, take)
     };
 
-    // The first image says what the others have to be.
+    // The first image determines the shape of all others.
     let mut first: Option<(String, Shape)> = None;
     let one_thread = ImagesOptions { n_threads: 1, ..options };
     let found = decode_all(one_thread, None, &mut |outcome| match outcome.result {
@@ -103,7 +104,7 @@ fn import(path: &Path, dest: &Path, options: ImagesOptions, progress: &mut dyn F
             first = Some((outcome.name, image.shape));
             Err(None)
         }
-        Ok((_, Decoded::OtherShape(_))) => unreachable!("no shape was asked for"),
+        Ok((_, Decoded::OtherShape(_))) => unreachable!("no shape was expected"),
         Err(bad) if options.bad_files == BadRows::Error => Err(Some(error_of(bad, path))),
         Err(_) => Ok(()),
     });
@@ -151,7 +152,7 @@ fn import(path: &Path, dest: &Path, options: ImagesOptions, progress: &mut dyn F
         }
         Err(bad) => Err(Some(error_of(bad, path))),
     });
-    written.map_err(|error: Option<Error>| error.expect("every end of this pass has an error"))?;
+    written.map_err(|error: Option<Error>| error.expect("this pass ends early only with an error"))?;
     write(&mut pixels, &mut labels)?;
     let report = ImportReport::finish(writer, listing.classes)?;
     Ok(ImportReport { n_skipped, first_skipped, ..report })
@@ -178,16 +179,37 @@ fn feed_archive(path: &Path, n_read: &AtomicU64, put: &mut dyn FnMut(Job) -> Res
             n_read.store(input.n_read.load(Ordering::Relaxed), Ordering::Relaxed);
             Ok(hand_out(name, Bytes::Here(bytes)).is_ok())
         }),
-        // It was there a moment ago.
+        // The archive could be opened when it was listed.
         Err(error) => Err(io::Error::other(error)),
     };
     if let Err(error) = fed {
-        // Nobody waits: then it was not the archive that ended it.
+        // An error means that the import has already ended for another reason.
         _ = hand_out(String::new(), Bytes::Failed(error));
     }
 }
 
-fn decode_job(job: Job, listing: &Listing, channels: Channels, expected: Option<Shape>, n_read: Option<&AtomicU64>) -> Outcome {
+/// A size of which no side is 0 or longer than [`MAX_SIDE`].
+fn check_size(size: Option<[usize; 2]>) -> Result<(), SourceError> {
+    match size {
+        Some([height, width]) if [height, width].iter().any(|side| !(1..=MAX_SIDE as usize).contains(side)) => {
+            Err(SourceError::Unexpected {
+                part: "`ImagesOptions::size`".to_owned(),
+                found: format!("{height} × {width} pixels"),
+                expected: format!("sides from 1 to {MAX_SIDE}"),
+                remedies: &[],
+            })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn decode_job(
+    job: Job,
+    listing: &Listing,
+    options: ImagesOptions,
+    expected: Option<Shape>,
+    n_read: Option<&AtomicU64>,
+) -> Outcome {
     let Job { name, class, bytes } = job;
     let bytes = match bytes {
         Bytes::Here(bytes) => Ok(bytes),
@@ -202,7 +224,7 @@ fn decode_job(job: Job, listing: &Listing, channels: Channels, expected: Option<
         n_read.fetch_add(bytes.len() as u64, Ordering::Relaxed);
     }
     let label = class.and_then(|class| listing.label(&class));
-    let decoded = guarded(&format!("`{name}`"), || decode(&bytes, channels, expected));
+    let decoded = guarded(&format!("`{name}`"), || decode(&bytes, options, expected));
     let result = decoded.and_then(|decoded| decoded.map_err(|reason| bad_file(&name, reason))).and_then(|decoded| {
         let no_class = || SourceError::Unexpected {
             part: format!("`{name}`"),
@@ -220,12 +242,12 @@ fn bad_file(name: &str, reason: NoImage) -> SourceError {
     let (found, expected, remedies): (_, _, &'static [Remedy]) = match reason {
         NoImage::OtherFormat => {
             let found = "other first bytes than a PNG or JPEG has".to_owned();
-            (found, "images only", &[Remedy::RemoveFile, Remedy::SkipRows])
+            (found, "only images", &[Remedy::RemoveFile, Remedy::SkipRows])
         }
         NoImage::Damaged(found) => (found, "a complete image", &[Remedy::Correct, Remedy::SkipRows]),
         NoImage::TooLarge => {
             let found = format!("a side of more than {MAX_SIDE} pixels");
-            (found, "smaller images", &[Remedy::ScaleImages, Remedy::SkipRows])
+            (found, "smaller images", &[Remedy::Correct, Remedy::SkipRows])
         }
         NoImage::TooDeep(colour) => {
             (format!("{colour:?} pixels"), "8 bits per channel", &[Remedy::ConvertChannels, Remedy::SkipRows])

@@ -1,27 +1,30 @@
 use crate::BadRows;
 
-/// How to read a folder of images; the default: channels as the files have them, and every file is an image.
+/// How to read a folder of images; by default, images keep their size and channels, and every file is an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct ImagesOptions {
     /// Which channels rows have.
     pub channels: Channels,
-    /// What becomes of files that are no PNG or JPEG, that are damaged, or that lie in no folder of a class. Images of another size
-    /// than the first are errors either way.
+    /// Height and width to which images are resized, each at least 1. An image of another aspect ratio loses an equal part of both ends of its longer side.
+    /// `None` requires images of one size. Resizing uses a triangle filter, as Pillow's `BILINEAR` does, which averages pixels when an image shrinks.
+    pub size: Option<[usize; 2]>,
+    /// What to do with files that are neither PNG nor JPEG, are damaged, or are not in the folder of a class. Images whose size or channels differ from those of
+    /// the first are always an error.
     pub bad_files: BadRows,
-    /// How many threads decode; 0 for one a core. The table is the same for any number.
+    /// The number of threads that decode, or 0 for one per core. The table does not depend on it.
     pub n_threads: usize,
 }
 
 /// The channels of an image, 8 bits each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Channels {
-    /// Those of the first image. Others must have the same, and 8 bits.
+    /// Those of the first image. All other images must have the same channels, of 8 bits.
     #[default]
     AsStored,
-    /// One: `0.2126 R + 0.7152 G + 0.0722 B` where there are colours.
+    /// One: `0.2126 R + 0.7152 G + 0.0722 B` of a colour image.
     Grey,
-    /// Red, green, blue. Transparency is left out.
+    /// Red, green, blue. Transparency is ignored.
     Rgb,
-    /// Red, green, blue, and how opaque.
+    /// Red, green, blue, alpha.
     Rgba,
 }

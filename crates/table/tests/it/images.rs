@@ -8,7 +8,7 @@ use image::{ExtendedColorType, ImageFormat};
 
 use crate::real_files::data;
 
-const SKIP: ImagesOptions = ImagesOptions { channels: Channels::AsStored, bad_files: BadRows::Skip, n_threads: 0 };
+const SKIP: ImagesOptions = ImagesOptions { channels: Channels::AsStored, size: None, bad_files: BadRows::Skip, n_threads: 0 };
 
 /// A PNG or JPEG, by the ending of its name, of those pixels.
 fn write(folder: &Path, name: &str, size: (u32, u32), colour: ExtendedColorType, pixels: &[u8]) {
@@ -94,9 +94,36 @@ fn sizes_that_differ_are_named() {
     write(folder.path(), "a/0.png", (1, 2), ExtendedColorType::Rgb8, &[0; 6]);
     for options in [ImagesOptions::default(), SKIP] {
         let message = import(folder.path(), options).unwrap_err();
-        let expected =
-            "`a/0.png` is 2 × 1 pixels of 3 channels, `a/1.png` is 1 × 2 pixels of 3 channels; scale the images to one size";
+        let expected = "`a/0.png` is 2 × 1 pixels of 3 channels, `a/1.png` is 1 × 2 pixels of 3 channels; resize them with `ImagesOptions::size`";
         assert!(message.contains(expected), "{message}");
+    }
+}
+
+/// Means of pixels, worked by hand: a triangle filter that halves a side weighs four pixels 1 3 3 1, of which those outside the image are left out.
+#[test]
+fn images_are_resized() {
+    let (folder, _) = crate::scratch();
+    let size = |size| ImagesOptions { size: Some(size), ..ImagesOptions::default() };
+    write(folder.path(), "a/wide.png", (4, 2), ExtendedColorType::L8, &[0, 70, 140, 210, 0, 70, 140, 210]);
+    write(folder.path(), "b/small.png", (2, 2), ExtendedColorType::L8, &[1, 2, 3, 4]);
+    let (report, table) = import(folder.path(), size([2, 2])).unwrap();
+    assert_eq!((report.n_rows, table.row_shape()), (2, [2, 2, 1].as_slice()));
+    // The middle of the wide image is cut out; the other has this size already.
+    assert_eq!(table.rows::<u8>(0..2).unwrap(), [70, 140, 70, 140, 1, 2, 3, 4]);
+    // (3 · 0 + 3 · 70 + 140) / 7 and (70 + 3 · 140 + 3 · 210) / 7.
+    fs::remove_file(folder.path().join("b/small.png")).unwrap();
+    let (_, table) = import(folder.path(), size([1, 2])).unwrap();
+    assert_eq!(table.rows::<u8>(0..1).unwrap(), [50, 160]);
+    // Colour images become grey before they are resized.
+    write(folder.path(), "c/rgb.jpeg", (3, 3), ExtendedColorType::Rgb8, &[90; 27]);
+    let (_, table) = import(folder.path(), ImagesOptions { channels: Channels::Grey, ..size([5, 7]) }).unwrap();
+    assert_eq!((table.row_shape(), table.rows::<u8>(1..2).unwrap()), ([5, 7, 1].as_slice(), [90; 35].as_slice()));
+    // A size does not make up for channels that differ.
+    let message = import(folder.path(), size([5, 7])).unwrap_err();
+    assert!(message.contains("`c/rgb.jpeg` is 5 × 7 pixels of 3 channels; "), "{message}");
+    for wrong in [[0, 4], [4, 1 << 15]] {
+        let message = import(folder.path(), size(wrong)).unwrap_err();
+        assert!(message.contains("`ImagesOptions::size`: found ") && message.contains("sides from 1 to 16384"), "{message}");
     }
 }
 

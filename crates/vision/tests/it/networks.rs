@@ -44,6 +44,36 @@ fn every_rung_of_the_ladder_is_a_network() {
 }
 
 #[test]
+fn a_recipe_takes_images_of_any_size_that_pooling_leaves_pixels_of() {
+    let recipes = [
+        (Recipe::muon().narrowed(&[8, 8, 16], 32), [[9, 9, 1], [28, 28, 1], [12, 31, 4], [64, 48, 3]]),
+        (Recipe::page().narrowed(&[8, 8, 8, 8], 32), [[8, 8, 1], [28, 28, 1], [12, 31, 4], [64, 48, 3]]),
+    ];
+    for (recipe, sizes) in recipes {
+        for image in sizes {
+            let recipe = recipe.clone().for_images(image, 7).expect("the network takes this size");
+            let mut builder = ParametersBuilder::new();
+            let network = recipe.build(&mut builder);
+            let graph = Graph::training("network");
+            let n_cols: usize = image.iter().product();
+            let x = graph.constant("x", &vec![0.1; 32 * n_cols], &[32, n_cols]);
+            let y = network.forward(&builder.build(0).bind(&graph), &x);
+            graph.check().unwrap_or_else(|error| panic!("{image:?}: {error}"));
+            assert_eq!(y.shape(), [32, 7], "{image:?}");
+        }
+    }
+    for (recipe, image, min_side) in [
+        (Recipe::muon(), [8, 32, 3], 9),
+        (Recipe::airbench(), [32, 8, 3], 9),
+        (Recipe::page(), [32, 7, 3], 8),
+        (Recipe::page(), [32, 32, 0], 8),
+    ] {
+        let error = recipe.for_images(image, 10).expect_err("no pixels are left").to_string();
+        assert!(error.contains(&format!("{image:?}")) && error.contains(&format!("at least {min_side} pixels")), "{error}");
+    }
+}
+
+#[test]
 fn a_batch_that_is_not_of_whole_ghost_batches_is_refused() {
     let mut builder = ParametersBuilder::new();
     let config = ResNet9Config { widths: [8, 8, 8, 8], n_ghosts: 3, ..ResNet9Config::cifar10() };
@@ -75,6 +105,26 @@ fn rates_follow_the_authors_formulas() {
     let muon = Recipe::muon();
     assert_eq!(muon.n_steps(50_000), 200, "8 epochs of 25 steps");
     assert!((muon.schedule(50_000).rate(50, 200) - 0.75).abs() < 1e-9, "1 - t / T");
+}
+
+#[test]
+fn schedules_keep_their_shape_in_shorter_runs() {
+    let page = Recipe::page().with_epochs(5.0);
+    let n_steps = page.n_steps(50_000);
+    let (short, long) = (page.schedule(50_000), Recipe::page().schedule(50_000));
+    for step in [0.1, 0.2, 0.5, 0.79, 0.81, 1.0].map(|share| (share * n_steps as f64) as usize) {
+        let (found, expected) = (short.rate(step, n_steps), long.rate(2 * step, 2 * n_steps));
+        assert!((found - expected).abs() < 0.01, "step {step}: {found}, expected {expected}");
+    }
+    for recipe in [Recipe::page(), Recipe::airbench(), Recipe::muon()] {
+        for n_epochs in [0.5, 1.0, 2.0] {
+            let recipe = recipe.clone().narrowed(&[8, 8, 8, 8], 32).with_epochs(n_epochs);
+            let n_steps = recipe.n_steps(70);
+            let schedule = recipe.schedule(70);
+            schedule.check(n_steps).unwrap_or_else(|error| panic!("{n_epochs} epochs: {error}"));
+            assert!((0..n_steps).all(|step| schedule.rate(step, n_steps).is_finite()), "{n_epochs} epochs");
+        }
+    }
 }
 
 #[test]
