@@ -50,8 +50,8 @@ fn drawn(class: usize, row: u32) -> Vec<u8> {
     (0..SIDE * SIDE).map(pixel).collect()
 }
 
-/// The letters A to Z, seven rows of five bits each.
-const GLYPHS: [[u8; 7]; N_CLASSES] = [
+/// The letters A to Z, seven rows of five bits each, the leftmost pixel in the highest bit.
+pub const GLYPHS: [[u8; 7]; N_CLASSES] = [
     [0b01110, 0b10001, 0b10001, 0b11111, 0b10001, 0b10001, 0b10001], // A
     [0b11110, 0b10001, 0b10001, 0b11110, 0b10001, 0b10001, 0b11110], // B
     [0b01110, 0b10001, 0b10000, 0b10000, 0b10000, 0b10001, 0b01110], // C

@@ -33,6 +33,7 @@ mod early_stop;
 mod ema;
 mod feeds;
 mod higgs_cli;
+mod images_cli;
 mod import_cli;
 mod inspect_cli;
 mod launch_mpijob;

@@ -38,6 +38,17 @@ fn a_first_network() {
 }
 
 #[test]
+fn an_augmentation() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let printed = printed_in(folder.path(), "own_augmentation");
+    let accuracies: Vec<f64> =
+        printed.split("accuracy ").skip(1).map(|rest| number_after(&format!("accuracy {rest}"), "accuracy")).collect();
+    assert!(accuracies.len() == 2 && accuracies.iter().all(|accuracy| *accuracy > 0.9), "{printed}");
+    let inverted = printed.matches("on inverted letters").count();
+    assert_eq!(inverted, 2, "{printed}");
+}
+
+#[test]
 fn a_task() {
     let printed = printed("own_task");
     let (before, _) = printed.split_once('\n').expect("two lines");

@@ -17,7 +17,7 @@ pub(crate) fn check_usage_error(output: &Output, args: &[&str], words: &[&str]) 
     }
 }
 
-const EXAMPLES: [&str; 15] = [
+const EXAMPLES: [&str; 18] = [
     "first_network",
     "own_task",
     "custom_loop",
@@ -25,6 +25,9 @@ const EXAMPLES: [&str; 15] = [
     "data_parallel",
     "shared_device",
     "amp_report",
+    "images",
+    "augment_gallery",
+    "own_augmentation",
     "import",
     "inspect",
     "tabular",

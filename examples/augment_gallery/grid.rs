@@ -1,0 +1,147 @@
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use brisk_examples::letters::GLYPHS;
+use brisk_table::{AtomicFile, printable};
+use image::{ExtendedColorType, ImageEncoder as _};
+
+/// Pixels between two images.
+const GAP: usize = 2;
+
+/// The shortest side of an image in a picture; smaller images are enlarged by a whole number.
+const MIN_SIDE: usize = 64;
+
+/// The colour between images.
+const BACKGROUND: u8 = 24;
+
+/// The colour of captions.
+const TEXT: u8 = 200;
+
+/// Height of the caption of a row, of which a letter takes fourteen pixels.
+const CAPTION: usize = 20;
+
+/// Images of one size in rows and columns.
+#[derive(Debug)]
+pub(crate) struct Grid {
+    /// Height, width and channels of an image.
+    image: [usize; 3],
+    n_columns: usize,
+    pixels: Vec<u8>,
+    captions: Vec<&'static str>,
+}
+
+impl Grid {
+    /// No images yet.
+    pub(crate) fn new(image: [usize; 3], n_columns: usize) -> Self {
+        Self { image, n_columns, pixels: Vec::new(), captions: Vec::new() }
+    }
+
+    /// Adds images, `[n, height, width, n_channels]`, from left to right and from top to bottom.
+    pub(crate) fn push(&mut self, images: &[u8]) {
+        self.pixels.extend_from_slice(images);
+    }
+
+    /// Adds a row of images with a caption, of letters and spaces. Either every row has one or none.
+    pub(crate) fn push_row(&mut self, caption: &'static str, images: &[u8]) {
+        self.captions.push(caption);
+        self.push(images);
+    }
+
+    /// Writes the picture as a PNG file, which replaces one at `path` as a whole.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub(crate) fn save(&self, path: &Path) -> Result<()> {
+        let (pixels, [height, width]) = self.picture();
+        let context = || format!("{}: cannot write the picture", printable(path));
+        let mut png = Vec::new();
+        let [width, height] = [width, height].map(|side| u32::try_from(side).unwrap_or(u32::MAX));
+        image::codecs::png::PngEncoder::new(&mut png)
+            .write_image(&pixels, width, height, ExtendedColorType::Rgb8)
+            .with_context(context)?;
+        let mut file = AtomicFile::create(path).with_context(context)?;
+        std::io::Write::write_all(&mut file, &png).with_context(context)?;
+        file.publish().with_context(context)?;
+        Ok(())
+    }
+
+    /// The pixels of the picture in RGB, and its height and width.
+    fn picture(&self) -> (Vec<u8>, [usize; 2]) {
+        let [height, width, n_channels] = self.image;
+        let zoom = MIN_SIDE.div_ceil(height.min(width)).max(1);
+        let n_images = self.pixels.len() / (height * width * n_channels);
+        let n_columns = self.n_columns.min(n_images).max(1);
+        let n_rows = n_images.div_ceil(n_columns);
+        let caption = if self.captions.is_empty() { 0 } else { CAPTION };
+        let [pitch_y, pitch_x] = [height * zoom + GAP + caption, width * zoom + GAP];
+        let [picture_height, picture_width] = [n_rows * pitch_y + GAP, n_columns * pitch_x + GAP];
+        let mut picture = vec![BACKGROUND; picture_height * picture_width * 3];
+        for (i, image) in self.pixels.chunks_exact(height * width * n_channels).enumerate() {
+            let (top, left) = (GAP + caption + i / n_columns * pitch_y, GAP + i % n_columns * pitch_x);
+            for y in 0..height * zoom {
+                for x in 0..width * zoom {
+                    let pixel = &image[(y / zoom * width + x / zoom) * n_channels..][..n_channels];
+                    let rgb = match *pixel {
+                        // Grey, perhaps with alpha; then colours, perhaps with alpha.
+                        [grey] | [grey, _] => [grey; 3],
+                        [red, green, blue, ..] => [red, green, blue],
+                        [] => [BACKGROUND; 3],
+                    };
+                    picture[((top + y) * picture_width + left + x) * 3..][..3].copy_from_slice(&rgb);
+                }
+            }
+        }
+        for (row, caption) in self.captions.iter().enumerate() {
+            write(&mut picture, picture_width, [GAP + row * pitch_y + 3, 2 * GAP], caption);
+        }
+        (picture, [picture_height, picture_width])
+    }
+}
+
+/// Writes text whose upper left corner is at `[y, x]`, two pixels per pixel of a letter; what goes beyond the right edge is left out.
+fn write(picture: &mut [u8], picture_width: usize, [top, left]: [usize; 2], text: &str) {
+    for (i, letter) in text.bytes().enumerate() {
+        let Some(glyph) = letter.to_ascii_uppercase().checked_sub(b'A').and_then(|at| GLYPHS.get(usize::from(at))) else {
+            continue;
+        };
+        for y in 0..14 {
+            for x in 0..10 {
+                let (row, column) = (top + y, left + 12 * i + x);
+                if glyph[y / 2] >> (4 - x / 2) & 1 == 1 && column < picture_width {
+                    picture[(row * picture_width + column) * 3..][..3].fill(TEXT);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn images_are_enlarged_and_placed_side_by_side() {
+        let mut grid = Grid::new([1, 2, 1], 2);
+        grid.push(&[10, 20, 30, 40, 50, 60]);
+        let (pixels, [height, width]) = grid.picture();
+        assert_eq!([height, width], [2 * (64 + GAP) + GAP, 2 * (128 + GAP) + GAP]);
+        let at = |y: usize, x: usize| pixels[(y * width + x) * 3];
+        let second = GAP + 128 + GAP;
+        assert_eq!([at(GAP, GAP), at(GAP, GAP + 64), at(GAP, second), at(GAP, second + 127)], [10, 20, 30, 40]);
+        assert_eq!([at(height - GAP - 1, GAP), at(height - GAP - 1, second)], [50, BACKGROUND]);
+        assert_eq!(at(0, 0), BACKGROUND);
+    }
+
+    #[test]
+    fn captions_are_above_their_rows() {
+        let mut grid = Grid::new([1, 1, 1], 2);
+        grid.push_row("L", &[10, 20]);
+        grid.push_row("a word far too long for the picture", &[30, 40]);
+        let (pixels, [height, width]) = grid.picture();
+        assert_eq!([height, width], [2 * (64 + GAP + CAPTION) + GAP, 2 * (64 + GAP) + GAP]);
+        let at = |y: usize, x: usize| pixels[(y * width + x) * 3];
+        // The upright of the L, and the place above its foot.
+        assert_eq!([at(GAP + 3, 2 * GAP), at(GAP + 3, 2 * GAP + 8)], [TEXT, BACKGROUND]);
+        assert_eq!([at(GAP + CAPTION, GAP), at(height - GAP - 1, width - GAP - 1)], [10, 40]);
+    }
+}

@@ -1,0 +1,165 @@
+//! Trains a small network on any images: a folder of classes, MNIST and its relatives, CIFAR-10 or CIFAR-100.
+//!
+//! `cargo run --release --example images -- --data FOLDER`
+
+mod options;
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use brisk_examples::images::{ImageSet, KeepTables, standardised};
+use brisk_examples::{check_files_differ, check_output, command_line, print};
+use brisk_loader::RowSource;
+use brisk_table::{ImagesOptions, printable};
+use brisk_train::{
+    Classification, Ended, FeedChoice, FeedConfig, Limit, Model, Standardisation, StopFlag, Trainer, closing_table,
+    rows_per_second, seconds, thousands,
+};
+use brisk_vision::{AugmentedImages, ImageAugmentation, Recipe, View, WithViews};
+
+use options::Options;
+
+fn main() -> ExitCode {
+    command_line::run(run)
+}
+
+fn run(options: Options) -> Result<ExitCode> {
+    check(&options)?;
+    let stop = StopFlag::on_signals()?;
+    let device = options.device.builder().open()?;
+    print::note(format_args!("device: {}", device.info()));
+
+    // The images: bytes in a table, which stay bytes on the device.
+    let images = ImagesOptions {
+        channels: options.channels,
+        size: options.size,
+        bad_files: options.bad_files,
+        ..ImagesOptions::default()
+    };
+    let keep = options.save_tables.as_deref().map_or(KeepTables::No, KeepTables::In);
+    let set = ImageSet::open(&options.data, images, keep, &stop)?;
+    let [train, valid] = set.split(options.seed)?;
+    let (image, n_classes) = (set.image(), set.classes().len());
+    let [height, width, n_channels] = image;
+    print::note(format_args!(
+        "images: {height} x {width} pixels of {n_channels} channels, {n_classes} classes; {} to train on, {} {}",
+        thousands(train.n_rows() as u64),
+        thousands(valid.n_rows() as u64),
+        if set.has_test() { "to test with" } else { "held out for validation" }
+    ));
+
+    // The recipe: network, augmentation, optimizer, schedule.
+    let recipe = fitted(&options, options.recipe.recipe(image, n_classes)?, train.n_rows())?;
+    let epoch_steps = recipe.epoch_steps(train.n_rows());
+    let n_steps = recipe.n_steps(train.n_rows());
+    let n_epochs = n_steps.div_ceil(epoch_steps);
+    let started = Instant::now();
+    let mut model = Model::new(options.seed, |params| recipe.build(params));
+    print::note(format_args!(
+        "network: {} parameters; {n_steps} steps of {} images",
+        thousands(model.params().n_trained() as u64),
+        recipe.batch_rows
+    ));
+    let scale = Standardisation::of("train", &train)?.per_channel(n_channels)?;
+    let network = model.module().clone();
+    let whitened = standardised(&train, recipe.whitening.n_images, &scale)?;
+    recipe.initialise(&network, model.params_mut(), &device, &whitened)?;
+
+    // Training.
+    let augmentation = ImageAugmentation { seed: options.seed, ..recipe.augmentation };
+    let task = Classification::of(n_classes).label_smoothing(recipe.label_smoothing);
+    let mut trainer = Trainer::new(&device)
+        .batch_rows(recipe.batch_rows)
+        .max_epochs(n_epochs)
+        .validate_every(if options.recipe.ends_with_average() { n_epochs } else { 1 })
+        .max_steps(n_steps)
+        .limit_train_batches(Limit::Batches(epoch_steps))
+        .precision(options.precision)
+        .seed(options.seed)
+        .schedule(recipe.schedule(train.n_rows()))
+        .try_optimizer(|params| recipe.optimizer(&network, params, train.n_rows()))
+        .standardisation(scale)
+        .feed(&FeedConfig { choice: FeedChoice::Resident, ..FeedConfig::default() })
+        .augment(AugmentedImages { image, augmentation })
+        .stop_on(&stop)
+        .progress();
+    if let Some(path) = &options.report {
+        trainer = trainer.report(path);
+    }
+    let report = trainer.fit(&mut model, &task, &train, &valid)?;
+    report.warnings.iter().for_each(|warning| print::note(format_args!("warning: {warning}")));
+    if report.ended == Ended::Stopped {
+        print::note("error: interrupted; no model was written");
+        return Ok(stop.signal().map_or(ExitCode::FAILURE, |signal| ExitCode::from(signal.exit_status())));
+    }
+
+    // The results.
+    model.save(&options.model)?;
+    let judge = Classification::of(n_classes);
+    let plain = model.evaluate(&judge, &valid)?;
+    let mut lines = vec![("accuracy", percent(plain.get("accuracy")))];
+    if recipe.views != View::plain() {
+        let views = recipe.views.clone();
+        let with_views = model.map(|network| WithViews { model: network, image, views });
+        lines.push(("with views", percent(with_views.evaluate(&judge, &valid)?.get("accuracy"))));
+    }
+    lines.extend([
+        ("epochs", format!("{} (best: {})", report.n_epochs, report.best_epoch)),
+        ("training", format!("{} images/s", rows_per_second(report.train_rows_per_s))),
+        ("time", seconds(started.elapsed().as_secs_f64())),
+        ("model", printable(&options.model).to_string()),
+    ]);
+    lines.extend(options.report.iter().map(|path| ("report", printable(path).to_string())));
+    lines.extend(options.save_tables.iter().map(|path| ("tables", format!("{0}, which `--data {0}` opens", printable(path)))));
+    print::result(closing_table(&lines).trim_end())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Checks the outputs before anything is read.
+fn check(options: &Options) -> Result<()> {
+    ensure!(options.data.exists(), "{}: cannot open the images: there is no such file or folder", printable(&options.data));
+    if options.model == Path::new(options::MODEL) {
+        let folder = options.model.parent().context("the default has a folder")?;
+        std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot create the folder", printable(folder)))?;
+    }
+    let data = [("--data", options.data.as_path())];
+    check_files_differ(&[("--model", &options.model)], &data)?;
+    check_output("--model", &options.model)?;
+    let Some(report) = options.report.as_deref() else { return Ok(()) };
+    check_files_differ(&[("--report", report), ("--model", &options.model)], &data)?;
+    check_output("--report", report)
+}
+
+/// The recipe for a number of images: unless options say otherwise, batches of an eighth of them, and epochs of about 300 steps together.
+fn fitted(options: &Options, recipe: Recipe, n_rows: usize) -> Result<Recipe> {
+    let batch_rows = match options.batch {
+        Some(batch_rows) => {
+            ensure!(
+                batch_rows <= n_rows,
+                "--batch {batch_rows}: found {n_rows} images to train on, expected at least a batch; pass {n_rows} or less"
+            );
+            batch_rows
+        }
+        // Not less than 64: the recipes' rates are too high for the noise of smaller batches.
+        None => (n_rows / 8 / 32 * 32).clamp(64, recipe.batch_rows.max(64)).min(n_rows),
+    };
+    if let Some(ghost_rows) = options.recipe.ghost_rows() {
+        ensure!(
+            batch_rows.is_multiple_of(ghost_rows),
+            "--batch {batch_rows}: the recipe `page` normalises groups of {ghost_rows} images; pass a multiple of {ghost_rows}, or another recipe"
+        );
+    }
+    let recipe = recipe.with_batch_rows(batch_rows);
+    let n_epochs = match options.epochs {
+        Some(n_epochs) => n_epochs,
+        None if options.recipe.is_full() => recipe.n_epochs,
+        None => (300.0 / recipe.epoch_steps(n_rows) as f64).ceil().clamp(3.0, 40.0),
+    };
+    Ok(recipe.with_epochs(n_epochs))
+}
+
+fn percent(accuracy: Option<f64>) -> String {
+    format!("{:.2} %", 100.0 * accuracy.unwrap_or(f64::NAN))
+}

@@ -1,0 +1,66 @@
+use std::path::PathBuf;
+
+use brisk_examples::command_line::DeviceOption;
+use brisk_examples::command_line::value::{self, MAX_COUNT, one_of, positive, precision, whole};
+use brisk_examples::images::RecipeOptions;
+use brisk_nn::tensor::Precision;
+use brisk_table::{BadRows, Channels};
+use clap::Parser;
+
+/// Trains a network on images: a folder of classes, MNIST and its relatives, or CIFAR
+#[derive(Debug, Parser)]
+#[command(name = "images", after_help = NOTES)]
+pub(crate) struct Options {
+    /// Images: a folder with one folder per class, or a .tar of it; the files of MNIST, Fashion-MNIST, EMNIST or CIFAR; or a table (.safetensors)
+    #[arg(long, value_name = "PATH", help_heading = "Data")]
+    pub(crate) data: PathBuf,
+    /// Resize images of a folder or archive to SIZE, a side or HEIGHTxWIDTH; the longer side of an image of another aspect ratio is cropped
+    #[arg(long, value_name = "SIZE", help_heading = "Data", value_parser = value::image_size())]
+    pub(crate) size: Option<[usize; 2]>,
+    /// Channels of images of a folder or archive; `first` for those of the first image, which all others must have
+    #[arg(long, value_name = "CHANNELS", help_heading = "Data", default_value = "first", value_parser = value::channels())]
+    pub(crate) channels: Channels,
+    /// What to do with files that are not images or are damaged: end with an error, or skip them
+    #[arg(long = "on-bad-file", value_name = "ACTION", help_heading = "Data", default_value = "fail",
+        value_parser = one_of([("fail", BadRows::Error), ("skip", BadRows::Skip)]))]
+    pub(crate) bad_files: BadRows,
+    /// Keep the decoded images as tables in DIR, which a later `--data DIR` opens at once
+    #[arg(long, value_name = "DIR", help_heading = "Data")]
+    pub(crate) save_tables: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) recipe: RecipeOptions,
+    /// Images per batch [default: an eighth of the training images, from 64 to the recipe's number]
+    #[arg(long, value_name = "N", help_heading = "Training", value_parser = whole::<usize>(1..=MAX_COUNT))]
+    pub(crate) batch: Option<usize>,
+    /// Number of epochs, which may end with a part of one [default: about 300 steps, 3 to 40 epochs; with --full the recipe's]
+    #[arg(long, value_name = "N", help_heading = "Training", value_parser = positive(1e6))]
+    pub(crate) epochs: Option<f64>,
+    /// Seed of the initial weights, the order of images, their augmentation, and which are held out
+    #[arg(long, value_name = "N", help_heading = "Training", default_value = "0", value_parser = whole::<u64>(0..=MAX_COUNT))]
+    pub(crate) seed: u64,
+    /// Precision of products; parameters are f32 in each
+    #[arg(long, value_name = "TYPE", help_heading = "Running", default_value = "f32", value_parser = precision())]
+    pub(crate) precision: Precision,
+    #[command(flatten)]
+    pub(crate) device: DeviceOption,
+
+    /// Write the trained model to FILE
+    #[arg(long, value_name = "FILE", help_heading = "Results", default_value = MODEL)]
+    pub(crate) model: PathBuf,
+    /// Write a page with the curves of the run and the model's errors to FILE
+    #[arg(long, value_name = "FILE", help_heading = "Results")]
+    pub(crate) report: Option<PathBuf>,
+}
+
+/// Where the model goes by default.
+pub(crate) const MODEL: &str = "target/images/model.safetensors";
+
+const NOTES: &str = "\
+Without a test set, a tenth of the images of each class is held out for validation. Test sets are t10k-images-… and …-test-images-… for MNIST and its relatives, the
+test batches of CIFAR, and folders named test, val, valid or validation beside one named train.
+
+Examples:
+  cargo run --release --example images -- --data photos/ --size 64 --report photos.html
+  cargo run --release --example images -- --data mnist/
+  cargo run --release --example images -- --data cifar-100-binary.tar.gz --save-tables cifar100/";

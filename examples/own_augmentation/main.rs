@@ -1,0 +1,126 @@
+//! An augmentation and a network of your own: letters that are trained on as white ink on black, and recognised as black ink on white too.
+//!
+//! `cargo run --release --example own_augmentation`; `-- --device cpu|gpu|software|NAME|INDEX` picks the device.
+
+use std::process::ExitCode;
+
+use anyhow::{Result, ensure};
+use brisk_examples::command_line::{self, DeviceOption};
+use brisk_examples::{letters, print};
+use brisk_loader::{RowSource, Rows, split};
+use brisk_nn::tensor::program::Device;
+use brisk_nn::tensor::{Activation, Graph, Pool2d, Tensor};
+use brisk_nn::{
+    Augment, BatchNorm, BatchNormConfig, BatchSource, Bound, Conv2d, Conv2dConfig, Linear, Module, ParametersBuilder, Schedule,
+};
+use brisk_train::{Classification, Model, Trainer};
+use brisk_vision::{AugmentedImages, ImageAugmentation};
+use clap::Parser;
+
+/// Images shifted by up to two pixels, by the kernel of brisk-vision; then every image is inverted with probability 1/2, by tensor algebra.
+#[derive(Debug)]
+struct ShiftAndInvert {
+    shift: AugmentedImages,
+    seed: u64,
+}
+
+impl Augment for ShiftAndInvert {
+    fn record(&self, graph: &Graph, rows: &BatchSource<'_>) -> Tensor {
+        let images = self.shift.record(graph, rows);
+        // Dropout turns each 1 into 0 or 2, so these are signs. `state` holds the number of the step, so each step draws new ones.
+        let n = images.shape()[0];
+        let signs = graph.constant("ones", &vec![1.0; n], &[n, 1, 1, 1]).dropout(0.5, self.seed, rows.state) - 1.0;
+        // Images are standardised already. Inverted, a byte v is 255 - v: its distance from a medium grey changes sign.
+        let [height, width, n_channels] = self.shift.image;
+        let [mean, inv_std] = [rows.mean, rows.inv_std].map(|values| graph.tensor(values, &[height, width, n_channels]));
+        let grey = (127.5 - mean) * inv_std;
+        (images - &grey) * signs + &grey
+    }
+}
+
+/// A network of your own: two convolutions, each normalised and pooled, and a linear layer on the maximum over all pixels.
+#[derive(Debug)]
+struct LetterNet {
+    blocks: [(Conv2d, BatchNorm); 2],
+    head: Linear,
+}
+
+impl LetterNet {
+    fn new(params: &mut ParametersBuilder) -> Self {
+        let mut block = |name: &str, n_in, n_out| {
+            let conv = Conv2d::new(
+                params,
+                &format!("{name}.conv"),
+                &Conv2dConfig { padding: [1, 1], ..Conv2dConfig::square(n_in, n_out, 3) },
+            );
+            let norm = BatchNormConfig { activation: Activation::relu(), ..BatchNormConfig::new(n_out) };
+            (conv, BatchNorm::new(params, &format!("{name}.norm"), &norm))
+        };
+        let blocks = [block("first", 1, 16), block("second", 16, 32)];
+        Self { blocks, head: Linear::new(params, "head", 32 * 9, letters::N_CLASSES, Activation::identity()) }
+    }
+}
+
+impl Module for LetterNet {
+    #[track_caller]
+    fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
+        let n = x.shape()[0];
+        let mut x = x.reshape(&[n, letters::SIDE, letters::SIDE, 1]);
+        for ((conv, norm), side) in self.blocks.iter().zip([2, 4]) {
+            x = norm.forward(params, &conv.forward(params, &x)).max_pool2d(&Pool2d::square(side));
+        }
+        self.head.forward(params, &x.reshape(&[n, 32 * 9]))
+    }
+}
+
+/// Trains with an augmentation and a network that brisk does not have, and shows what the augmentation is good for
+#[derive(Debug, Parser)]
+#[command(name = "own_augmentation")]
+struct Options {
+    #[command(flatten)]
+    device: DeviceOption,
+}
+
+fn main() -> ExitCode {
+    command_line::run(|options| run(&options).map(|()| ExitCode::SUCCESS))
+}
+
+fn run(options: &Options) -> Result<()> {
+    let device = options.device.builder().open()?;
+    let table = letters::table("target/letters/few_letters.safetensors".as_ref(), 3900)?;
+    let [train, test] = split(table.typed::<u8>()?, 7, [5.0 / 6.0, 1.0 / 6.0])?;
+    let inverted = inverted(&test)?;
+
+    let image = [letters::SIDE, letters::SIDE, 1];
+    let shift = AugmentedImages { image, augmentation: ImageAugmentation { pad: 2, seed: 7, ..ImageAugmentation::default() } };
+    let mut accuracies = Vec::new();
+    for (name, invert) in [("shift", None), ("shift and invert", Some(ShiftAndInvert { shift, seed: 8 }))] {
+        let trainer = trainer(&device);
+        let mut trainer = match invert {
+            None => trainer.augment(shift),
+            Some(augmentation) => trainer.augment(augmentation),
+        };
+        let mut model = Model::new(7, LetterNet::new);
+        let task = Classification::of(letters::N_CLASSES);
+        trainer.fit(&mut model, &task, &train, &test)?;
+        let [plain, inverted] = [model.evaluate(&task, &test)?, model.evaluate(&task, &inverted)?]
+            .map(|scores| scores.get("accuracy").unwrap_or(f64::NAN));
+        print::result(format_args!("{name}: accuracy {plain:.4} on letters, {inverted:.4} on inverted letters"))?;
+        accuracies.push((plain, inverted));
+    }
+    let [(_, before), (plain, after)] = [accuracies[0], accuracies[1]];
+    ensure!(plain > 0.9 && after > 0.9 && before < 0.5, "the augmentation did not teach inverted letters");
+    Ok(())
+}
+
+fn trainer(device: &Device) -> Trainer<'_> {
+    Trainer::new(device).batch_rows(130).max_epochs(5).schedule(Schedule::one_cycle(1e-2)).seed(7)
+}
+
+/// The images with 255 minus each byte.
+fn inverted<S: RowSource<Feature = u8>>(rows: &S) -> Result<Rows> {
+    let (n_rows, n_cols) = (rows.n_rows(), rows.n_cols());
+    let (mut bytes, mut labels) = (vec![0; n_rows * n_cols], vec![0.0; n_rows]);
+    rows.gather_range(0..n_rows, &mut bytes, &mut labels)?;
+    Ok(Rows::new(bytes.iter().map(|byte| f32::from(255 - byte)).collect(), labels, n_cols)?)
+}

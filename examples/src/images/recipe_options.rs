@@ -1,0 +1,103 @@
+use anyhow::Result;
+use brisk_vision::{Flip, Recipe, View};
+use clap::{Args, ValueEnum};
+
+/// Which recipe trains a network, and at which size.
+#[derive(Debug, Clone, Args)]
+#[group(skip)]
+pub struct RecipeOptions {
+    /// Network, optimizer and schedule
+    #[arg(long, value_enum, help_heading = "Training", default_value_t = RecipeName::Muon)]
+    recipe: RecipeName,
+    /// Train the network at its full width, which is meant for a GPU [default: a narrow one, which a CPU trains in minutes]
+    #[arg(long, help_heading = "Training")]
+    full: bool,
+    /// Whether images are mirrored, left to right [default: alternating for images in colour, never for grey ones, which are often characters]
+    #[arg(long, value_enum, help_heading = "Training")]
+    flip: Option<FlipName>,
+    /// Pixels by which images are shifted at most [default: the recipe's]
+    #[arg(long, value_name = "N", help_heading = "Training")]
+    pad: Option<usize>,
+    /// Side of the square that is cut out of each image [default: the recipe's, which is mostly 0]
+    #[arg(long, value_name = "N", help_heading = "Training")]
+    cutout: Option<usize>,
+}
+
+/// A recipe of brisk-vision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum RecipeName {
+    /// Page 2019, "How to train your ResNet 8: Bag of tricks"
+    Page,
+    /// Jordan 2024, airbench94
+    Airbench,
+    /// airbench94 with the Muon optimizer
+    Muon,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FlipName {
+    /// Never
+    Never,
+    /// Every image with probability 1/2
+    Random,
+    /// Every image in every second epoch
+    Alternating,
+}
+
+impl RecipeOptions {
+    /// The recipe for images of a shape, still with the batch size and the epochs of its authors.
+    ///
+    /// # Errors
+    /// If the images are too small for the network, or for the augmentation.
+    pub fn recipe(&self, image: [usize; 3], n_classes: usize) -> Result<Recipe> {
+        let (recipe, widths, batch_rows) = match self.recipe {
+            RecipeName::Page => (Recipe::page(), &[8, 16, 32, 64][..], 128),
+            RecipeName::Airbench => (Recipe::airbench(), &[16, 32, 64][..], 256),
+            RecipeName::Muon => (Recipe::muon(), &[16, 32, 64][..], 512),
+        };
+        let recipe = if self.full { recipe } else { recipe.narrowed(widths, batch_rows) };
+        let mut recipe = recipe.for_images(image, n_classes)?;
+        let augmentation = &mut recipe.augmentation;
+        augmentation.flip = match self.flip {
+            Some(FlipName::Never) => Flip::Never,
+            Some(FlipName::Random) => Flip::Random,
+            Some(FlipName::Alternating) => Flip::Alternating,
+            None if image[2] == 1 => Flip::Never,
+            None => augmentation.flip,
+        };
+        augmentation.pad = self.pad.unwrap_or(augmentation.pad);
+        augmentation.cutout = self.cutout.unwrap_or(augmentation.cutout);
+        if augmentation.flip == Flip::Never {
+            recipe.views = View::plain();
+        }
+        let [height, width, _] = image;
+        let shortest = height.min(width);
+        anyhow::ensure!(
+            recipe.augmentation.pad < shortest,
+            "--pad {}: images of {height} x {width} pixels can be shifted by at most {} pixels",
+            recipe.augmentation.pad,
+            shortest - 1
+        );
+        anyhow::ensure!(
+            recipe.augmentation.cutout <= shortest,
+            "--cutout {}: a square of this size does not fit into images of {height} x {width} pixels; pass {shortest} or less",
+            recipe.augmentation.cutout
+        );
+        Ok(recipe)
+    }
+
+    /// The number of images of a ghost batch, which batches are divided into for normalisation; `None` if batches are normalised as a whole.
+    pub fn ghost_rows(&self) -> Option<usize> {
+        (self.recipe == RecipeName::Page).then_some(32)
+    }
+
+    /// Whether the weights of the last step are replaced by an average, so that those of earlier epochs are worse.
+    pub fn ends_with_average(&self) -> bool {
+        self.recipe != RecipeName::Muon
+    }
+
+    /// Whether the network has its full width.
+    pub fn is_full(&self) -> bool {
+        self.full
+    }
+}

@@ -1,0 +1,287 @@
+//! The example `images`, called as from a shell: folders of classes, the files of MNIST, and images that cannot be used.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use brisk_table::{Channels, ImagesOptions, Table, import_images};
+use image::{ColorType, ImageFormat};
+use tempfile::TempDir;
+
+use crate::example::built;
+use crate::run::noise;
+use crate::say::say;
+use crate::usage::check_usage_error;
+
+struct Place {
+    dir: TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self { dir: tempfile::tempdir().expect("the system has a folder for temporary files") }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// Writes an image of one colour with noise, in the format that its name ends in.
+    fn image(&self, name: &str, [height, width]: [u32; 2], colour: &[u8]) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().expect("images are in folders")).expect("it can be created");
+        let row = name.bytes().fold(0_usize, |hash, byte| (31 * hash + usize::from(byte)) % 65_521);
+        let pixels = (height * width) as usize * colour.len();
+        let pixels: Vec<u8> = (0..pixels).map(|i| colour[i % colour.len()] + (40.0 * (noise(row, i) + 1.0)) as u8).collect();
+        let colour = if colour.len() == 1 { ColorType::L8 } else { ColorType::Rgb8 };
+        let format = if name.ends_with("png") { ImageFormat::Png } else { ImageFormat::Jpeg };
+        image::save_buffer_with_format(path, &pixels, width, height, colour, format).expect("it can be written");
+    }
+
+    /// Forty images of 12 x 10 pixels in each of two classes, which colour tells apart.
+    fn fruit(&self, folder: &str) {
+        for i in 0..40 {
+            let ending = ["png", "jpg"][i % 2];
+            self.image(&format!("{folder}/lemon/{i}.{ending}"), [12, 10], &[150, 150, 20]);
+            self.image(&format!("{folder}/plum/{i}.{ending}"), [12, 10], &[100, 20, 120]);
+        }
+    }
+
+    fn run(&self, args: &[&str]) -> (Output, String) {
+        self.run_example("images", args)
+    }
+
+    fn run_example(&self, example: &'static str, args: &[&str]) -> (Output, String) {
+        let mut command = Command::new(built(example));
+        command.args(args).env("BRISK_DEVICE", "cpu").current_dir(self.dir.path());
+        let output = command.output().expect("the example runs");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output, stderr)
+    }
+
+    #[track_caller]
+    fn succeed(&self, args: &[&str]) -> String {
+        let (output, stderr) = self.run(args);
+        assert!(output.status.success(), "{args:?}: {stderr}");
+        String::from_utf8(output.stdout).expect("results are text")
+    }
+
+    /// Refused by one last line that says all of `words`; neither model nor report nor tables are written.
+    #[track_caller]
+    fn refuse(&self, args: &[&str], words: &[&str]) {
+        let args = [args, &["--model", "m.safetensors", "--report", "r.html", "--save-tables", "tables"]].concat();
+        let (output, stderr) = self.run(&args);
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{args:?}: {stderr}");
+        let last = stderr.lines().last().unwrap_or_default();
+        assert!(last.starts_with("error: ") && !stderr.contains("panicked"), "{args:?}: {stderr}");
+        for word in words {
+            assert!(last.contains(word), "{args:?}: no `{word}` in: {last}");
+        }
+        for file in ["m.safetensors", "r.html"] {
+            assert!(!self.path(file).exists(), "{args:?}: {file} has been written");
+        }
+        // Tables are written before training starts, but only as a whole.
+        let tables: Vec<PathBuf> = files_in(&self.path("tables"));
+        tables.iter().for_each(|path| drop(Table::open(path).expect("a table")));
+        fs::remove_dir_all(self.path("tables")).ok();
+    }
+}
+
+fn files_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten();
+    entries.map(|entry| entry.expect("an entry").path()).collect()
+}
+
+/// The number that follows `word`.
+#[track_caller]
+fn number_after(printed: &str, word: &str) -> f64 {
+    let (_, rest) = printed.split_once(word).unwrap_or_else(|| panic!("no `{word}` in {printed}"));
+    rest.split_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("no number in {printed}"))
+}
+
+#[test]
+fn a_folder_of_classes_is_learned() {
+    let place = Place::new();
+    place.fruit("fruit");
+    let args = ["--data", "fruit", "--batch", "32", "--epochs", "4", "--report", "r.html", "--save-tables", "tables"];
+    let printed = place.succeed(&args);
+    assert_eq!(number_after(&printed, "accuracy"), 100.0, "{printed}");
+    assert_eq!(number_after(&printed, "with views"), 100.0, "{printed}");
+    assert!(fs::read_to_string(place.path("r.html")).expect("the report").contains("<svg"), "it has curves");
+    let table = Table::open(place.path("tables/train.safetensors")).expect("the table");
+    assert_eq!((table.n_rows(), table.row_shape(), table.classes().len()), (80, [12, 10, 3].as_slice(), 2));
+    assert_eq!(files_in(&place.path("tables")).len(), 1, "nothing else is left there");
+    // The table is the same images, in the same order.
+    let model = place.path("target/images/model.safetensors");
+    let first = fs::read(&model).expect("the model");
+    place.succeed(&["--data", "tables", "--batch", "32", "--epochs", "4"]);
+    assert!(first == fs::read(&model).expect("the model"), "the model of the same images has other bytes");
+}
+
+/// The pictures have a column for each of twelve images of 12 x 10 pixels, enlarged seven times.
+#[test]
+fn a_gallery_of_augmented_images_and_wrong_predictions() {
+    let place = Place::new();
+    place.fruit("fruit");
+    // Images of one class that look like the other: the model cannot but take them for it.
+    for i in 0..10 {
+        place.image(&format!("fruit/plum/odd{i}.png"), [12, 10], &[150, 150, 20]);
+    }
+    place.succeed(&["--data", "fruit", "--batch", "32", "--epochs", "4", "--model", "m.safetensors"]);
+    let (output, stderr) =
+        place.run_example("augment_gallery", &["--data", "fruit", "--model", "m.safetensors", "--out", "pictures"]);
+    assert!(output.status.success(), "{stderr}");
+    for (name, height) in [("augmented", 8 * (86 + 20) + 2), ("epochs", 8 * 86 + 2), ("wrong", 86 + 2)] {
+        let picture = image::open(place.path(&format!("pictures/{name}.png"))).expect("a picture");
+        assert_eq!(picture.height(), height, "{name}: rows of 12 pixels, enlarged seven times, with gaps and captions");
+        assert!(picture.to_rgb8().pixels().any(|pixel| pixel.0 != picture.to_rgb8().get_pixel(0, 0).0), "{name} is empty");
+    }
+    let list = fs::read_to_string(place.path("pictures/wrong.txt")).expect("the list");
+    assert!(list.lines().skip(1).all(|line| line.contains(" lemon ") && line.ends_with(" plum")), "{list}");
+    assert!(list.lines().count() > 1, "{list}");
+
+    // Of another network, or without one.
+    let args = ["--data", "fruit", "--model", "m.safetensors", "--recipe", "page", "--out", "other"];
+    let (output, stderr) = place.run_example("augment_gallery", &args);
+    assert!(output.status.code() == Some(1) && stderr.contains("was it written for another model?"), "{stderr}");
+    let (output, _) = place.run_example("augment_gallery", &["--model", "m.safetensors"]);
+    check_usage_error(&output, &["--model"], &["--data"]);
+    let (output, stderr) = place.run_example("augment_gallery", &["--out", "letters"]);
+    assert!(output.status.success() && place.path("letters/whitening.png").is_file(), "{stderr}");
+}
+
+#[test]
+fn images_are_resized_and_converted() {
+    let place = Place::new();
+    place.fruit("fruit/train");
+    for i in 0..5 {
+        place.image(&format!("fruit/val/lemon/{i}.png"), [40, 30], &[150, 150, 20]);
+        place.image(&format!("fruit/val/plum/{i}.png"), [20, 30], &[60]);
+    }
+    place.refuse(&["--data", "fruit"], &["lemon/0.png` is 40 × 30", "plum/0.png` is 20 × 30", "resize them with `--size`"]);
+    place.refuse(
+        &["--data", "fruit", "--size", "16"],
+        &["plum/0.png` is 16 × 16 pixels of 1", "choose the channels with `--channels`"],
+    );
+    let (output, stderr) = place.run(&["--data", "fruit", "--size", "16x14", "--channels", "grey", "--epochs", "2"]);
+    assert!(output.status.success(), "{stderr}");
+    assert!(stderr.contains("images: 16 x 14 pixels of 1 channels, 2 classes; 80 to train on, 10 to test with"), "{stderr}");
+    assert!(!String::from_utf8_lossy(&output.stdout).contains("with views"), "grey images are not mirrored");
+}
+
+#[test]
+fn each_recipe_trains() {
+    let place = Place::new();
+    place.fruit("fruit");
+    for recipe in ["page", "airbench", "muon"] {
+        let printed = place.succeed(&["--data", "fruit", "--recipe", recipe, "--epochs", "1", "--batch", "32"]);
+        assert!(printed.contains("accuracy"), "{recipe}: {printed}");
+    }
+}
+
+#[test]
+fn images_that_cannot_be_used_are_named() {
+    let place = Place::new();
+    place.fruit("fruit");
+    let file = |name: &str| place.path("fruit").join(name);
+
+    let whole = fs::read(file("plum/0.png")).expect("an image");
+    fs::write(file("plum/0.png"), &whole[..whole.len() / 2]).expect("it can be written");
+    place.refuse(&["--data", "fruit"], &["`plum/0.png`", "pass `--on-bad-file skip`"]);
+    place.succeed(&["--data", "fruit", "--on-bad-file", "skip", "--epochs", "1"]);
+    fs::write(file("plum/0.png"), whole).expect("it can be written");
+
+    place.image("fruit/plum/odd.png", [12, 11], &[100, 20, 120]);
+    place.refuse(&["--data", "fruit"], &["12 × 10 pixels", "`plum/odd.png` is 12 × 11 pixels", "resize them with `--size`"]);
+    place.image("fruit/plum/odd.png", [12, 10], &[100]);
+    place.refuse(&["--data", "fruit"], &["`plum/odd.png` is 12 × 10 pixels of 1 channels", "`--channels`"]);
+    fs::remove_file(file("plum/odd.png")).expect("it can be removed");
+
+    place.refuse(&["--data", "fruit", "--size", "8"], &["[8, 8, 3]", "at least 9 pixels"]);
+    place.refuse(&["--data", "fruit", "--pad", "10"], &["--pad 10", "12 x 10", "at most 9"]);
+    place.refuse(&["--data", "fruit", "--cutout", "11"], &["--cutout 11", "12 x 10", "10 or less"]);
+    place.refuse(&["--data", "fruit", "--batch", "73"], &["--batch 73", "72 images", "72 or less"]);
+    place.refuse(&["--data", "fruit", "--recipe", "page", "--batch", "40"], &["--batch 40", "multiple of 32"]);
+    place.refuse(&["--data", "no/such"], &["no/such", "no such file or folder"]);
+    place.refuse(&["--data", "fruit/plum"], &["fruit/plum: `0.png`: found an image in no folder", "move it"]);
+
+    fs::remove_dir_all(file("plum")).expect("it can be removed");
+    place.refuse(&["--data", "fruit"], &["fruit: found one class (`lemon`), expected at least 2"]);
+    fs::create_dir(file("melon")).expect("it can be created");
+    for i in 4..40 {
+        fs::remove_file(file(&format!("lemon/{i}.{}", ["png", "jpg"][i % 2]))).expect("it can be removed");
+    }
+    place.refuse(&["--data", "fruit"], &["fruit: found 4 images, expected at least 20"]);
+}
+
+#[test]
+fn a_test_set_must_have_the_classes_of_the_training_set() {
+    let place = Place::new();
+    place.fruit("fruit/train");
+    place.image("fruit/test/kiwi/0.png", [12, 10], &[50, 120, 50]);
+    place.refuse(&["--data", "fruit"], &["the test set of fruit: classes are `kiwi`, expected `lemon`, `plum`"]);
+
+    // Tables from elsewhere have labels without names.
+    let idx = |name: &str, shape: &[u32], values: &[u8]| {
+        let mut bytes = vec![0, 0, 8, shape.len() as u8];
+        shape.iter().for_each(|len| bytes.extend(len.to_be_bytes()));
+        bytes.extend(values);
+        fs::write(place.path(name), bytes).expect("it can be written");
+    };
+    let labels: Vec<u8> = (0..40).map(|row| row % 3).collect();
+    idx("train-images-idx3-ubyte", &[40, 9, 9], &[7; 40 * 81]);
+    idx("train-labels-idx1-ubyte", &[40], &labels);
+    idx("t10k-images-idx3-ubyte", &[1, 9, 9], &[7; 81]);
+    idx("t10k-labels-idx1-ubyte", &[1], &[3]);
+    place.refuse(
+        &["--data", "train-images-idx3-ubyte"],
+        &["the test set of train-images-idx3-ubyte: image 0 has label 3", "0 to 2"],
+    );
+    place.refuse(&["--data", "train-images-idx3-ubyte", "--size", "16"], &["`--size`", "another format"]);
+}
+
+#[test]
+fn options_that_make_no_sense() {
+    let place = Place::new();
+    for (args, words) in [
+        (&[][..], &["--data"][..]),
+        (&["--data", "x", "--size", "0"], &["--size", "from 1 to 16384"]),
+        (&["--data", "x", "--size", "3x"], &["--size"]),
+        (&["--data", "x", "--recipe", "adam"], &["page, airbench, muon"]),
+        (&["--data", "x", "--epochs", "0"], &["--epochs", "above 0"]),
+    ] {
+        let (output, _) = place.run(args);
+        check_usage_error(&output, args, words);
+    }
+    place.fruit("fruit");
+    let table = place.path("t.safetensors");
+    let options = ImagesOptions { channels: Channels::Rgb, ..ImagesOptions::default() };
+    import_images(place.path("fruit"), &table, &options).expect("a table");
+    let (output, stderr) = place.run(&["--data", "t.safetensors", "--model", "t.safetensors"]);
+    assert!(output.status.code() == Some(1) && stderr.contains("--model names the same file as --data"), "{stderr}");
+    Table::open(table).expect("it is as it was");
+}
+
+/// A thousand of the test images of MNIST, as IDX files of their own.
+#[test]
+fn digits_are_learned() {
+    let Some(data) = std::env::var_os("BRISK_DATA").map(|folder| PathBuf::from(folder).join("mnist")) else {
+        say("BRISK_DATA is not set: THE RUN OVER HANDWRITTEN DIGITS HAS NOT RUN");
+        return;
+    };
+    const N: usize = 1000;
+    let place = Place::new();
+    let cut = |from: &str, to: &str, header: usize, row_bytes: usize| {
+        let file = fs::File::open(data.join(from)).expect("BRISK_DATA has MNIST");
+        let mut bytes = vec![0; header + N * row_bytes];
+        flate2::read::GzDecoder::new(file).read_exact(&mut bytes).expect("ten thousand rows");
+        bytes[4..8].copy_from_slice(&(N as u32).to_be_bytes());
+        fs::write(place.path(to), bytes).expect("it can be written");
+    };
+    fs::create_dir(place.path("digits")).expect("it can be created");
+    cut("t10k-images-idx3-ubyte.gz", "digits/train-images-idx3-ubyte", 16, 784);
+    cut("t10k-labels-idx1-ubyte.gz", "digits/train-labels-idx1-ubyte", 8, 1);
+    let printed = place.succeed(&["--data", "digits", "--epochs", "6"]);
+    assert!(number_after(&printed, "accuracy") > 85.0, "{printed}");
+}
