@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::{CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::{attack, bench, check, conformance, cross, mpi, shell, tidy, wgsl, with_candle};
+use crate::{attack, bench, check, conformance, cross, fetch, mpi, shell, tidy, wgsl, with_candle};
 
 /// All automation of the workspace
 #[derive(Debug, Parser)]
@@ -30,6 +30,7 @@ enum Command {
     Attack(attack::Options),
     Mpi(mpi::Options),
     Cross(cross::Options),
+    Fetch(fetch::Options),
     Wgsl(wgsl::Options),
     WithCandle(with_candle::Options),
     /// Prints the completions of a shell
@@ -53,6 +54,7 @@ impl CommandLine {
             Command::Attack(options) => attack::run(&options, args),
             Command::Mpi(options) => mpi::run(&options),
             Command::Cross(options) => cross::run(&options),
+            Command::Fetch(options) => fetch::run(&options),
             Command::Wgsl(options) => wgsl::run(&options),
             Command::WithCandle(options) => with_candle::run(&options),
             Command::Completions { shell } => completions(shell),

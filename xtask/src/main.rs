@@ -8,6 +8,7 @@ mod check;
 mod command_line;
 mod conformance;
 mod cross;
+mod fetch;
 mod metadata;
 #[cfg_attr(not(unix), expect(dead_code, reason = "jobs of several processes are supervised on Unix only"))]
 mod mpi;
