@@ -185,6 +185,32 @@ impl<'a> Feed<'a> {
         Self { augment: Some(augment), ..self }
     }
 
+    /// The feed as it would be, without rows on the device: for a step that is recorded only to plan its memory.
+    pub(crate) fn planned<S: RowSource<Feature: FeedElement>>(
+        device: &Device,
+        set: &'static str,
+        source: &'a S,
+        order: Order,
+        batch_rows: usize,
+        config: &FeedConfig,
+    ) -> Result<Self, Error> {
+        let layout = RowLayout { labels: config.labels, ..layout_of(set, source)? };
+        let n_rows = source.n_rows();
+        let batch_rows = batch_rows.clamp(1, n_rows);
+        let n_resident = match config.choice {
+            FeedChoice::Streamed => (config.chunk_bytes / (batch_rows * layout.row_bytes())).max(1) * batch_rows,
+            _ => n_rows,
+        };
+        let table = DeviceTable::new(device, set, layout, n_resident.min(n_rows));
+        let fact = FeedFact::ResidentAsked { len_bytes: table.len_bytes() };
+        Ok(Self { table, n_rows, batch_rows, order, fact, stream: None, augment: None, source: None })
+    }
+
+    /// The same rows in order, in batches of another size.
+    pub(crate) fn in_batches(&self, batch_rows: usize) -> Self {
+        Self { batch_rows: batch_rows.clamp(1, self.n_rows), order: Order::Sequential, ..self.clone() }
+    }
+
     /// The first `n_rows` rows of a feed in sequential order.
     pub(crate) fn first_rows(self, n_rows: usize) -> Self {
         Self { n_rows: self.n_rows.min(n_rows), ..self }

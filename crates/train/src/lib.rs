@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod atomic_file;
+mod batch_finder;
 mod callback;
 mod checkpoint;
 mod closing_table;

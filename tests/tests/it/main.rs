@@ -20,6 +20,7 @@ mod own;
 mod amp_report_cli;
 #[cfg(unix)]
 mod attack_cli;
+mod batch_finder;
 mod buffers;
 mod by_hand;
 mod callbacks;

@@ -1,0 +1,87 @@
+use brisk_loader::{Order, RowSource};
+use brisk_nn::tensor::Graph;
+use brisk_nn::{Ema, Module};
+
+use crate::feed::{Feed, FeedElement};
+use crate::scorer::{EVALUATION_ROWS, RecordedScorer};
+use crate::step::{RecordedStep, StepConfig, Trained};
+use crate::{Error, LabelledRows, Model, Standardisation, Task, Trainer};
+
+impl Trainer<'_> {
+    /// The largest batch, a power of two and no more than the rows there are, with which training and validation on one device take at most `budget_bytes` by their plan:
+    /// rows on the device, parameters, gradients, state of the optimizer and intermediate results. Nothing is computed and nothing is put on the device.
+    ///
+    /// A batch that fits is not always the best one: a larger one takes fewer steps, and mostly another learning rate.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] if even a batch of one row takes more; [`Error::EmptySet`]; [`Error::Tensor`] if the model does not fit the rows or the task.
+    /// # Examples
+    /// ```
+    /// use brisk_loader::Rows;
+    /// use brisk_nn::tensor::program::Device;
+    /// use brisk_nn::{Activation, Mlp, MlpConfig};
+    /// use brisk_train::{Binary, Model, Trainer};
+    ///
+    /// let rows = Rows::new(vec![0.5; 8 * 10_000], vec![0.0; 10_000], 8)?;
+    /// let sizes = MlpConfig { n_inputs: 8, hidden: vec![256], n_outputs: 1, activation: Activation::relu() };
+    /// let model = Model::new(7, |params| Mlp::new(params, &sizes));
+    /// let trainer = Trainer::new(&Device::cpu()?);
+    /// let n_rows = trainer.find_batch_rows(&model, &Binary::new(), &rows, 4 << 20)?;
+    /// let trainer = trainer.batch_rows(n_rows);
+    /// # assert!((32..=8192).contains(&n_rows), "{n_rows}");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[track_caller]
+    pub fn find_batch_rows<M, S>(&self, model: &Model<M>, task: &dyn Task, train: &S, budget_bytes: usize) -> Result<usize, Error>
+    where
+        M: Module,
+        S: RowSource<Feature: FeedElement>,
+    {
+        let mut n_rows = train.n_rows().checked_ilog2().map_or(1, |log| 1 << log);
+        loop {
+            // Larger batches may also be refused, such as by the size of a binding.
+            match self.planned_bytes(model, task, train, n_rows) {
+                Ok(bytes) if bytes <= budget_bytes => return Ok(n_rows),
+                Ok(bytes) if n_rows == 1 => {
+                    let found = format!("{budget_bytes}, while a batch of one row takes {bytes}");
+                    return Err(Error::Setting { name: "budget_bytes", found, expected: "bytes for at least one row" });
+                }
+                Err(error) if n_rows == 1 => return Err(error),
+                _ => n_rows /= 2,
+            }
+        }
+    }
+
+    /// What a run with batches of `n_rows` rows takes.
+    #[track_caller]
+    fn planned_bytes<M, S>(&self, model: &Model<M>, task: &dyn Task, train: &S, n_rows: usize) -> Result<usize, Error>
+    where
+        M: Module,
+        S: RowSource<Feature: FeedElement>,
+    {
+        let (device, config, params) = (self.device(), self.settings(), model.params());
+        let feed_config = self.feed_for(task);
+        let order = feed_config.order.clone().unwrap_or(Order::Shuffled { seed: config.seed });
+        let feed = Feed::planned(device, "train", train, order, n_rows, &feed_config)?;
+        let scale = Standardisation::none(train.n_cols());
+        let optimizer = self.make_optimizer(params)?;
+        let step_config = StepConfig {
+            precision: config.precision,
+            scaler: config.scaler,
+            clip: config.clip,
+            accumulate: config.accumulate,
+            n_batches: None,
+        };
+        let ema = config.ema.map(|config| Ema::new(params, config));
+        let trained = [Trained { params, optimizer: &*optimizer, ema: ema.as_ref() }];
+        let step = RecordedStep::record(&feed, &scale, &step_config, &trained, &[], None, |batch, reduction, bound| {
+            let outputs = batch.outputs(model.module(), &bound[0], task);
+            let (labels, weights) = (batch.labels.clone(), batch.weights.clone());
+            task.loss(&outputs, &LabelledRows { labels, weights, reduction })
+        })?;
+        let evaluated = feed.in_batches(EVALUATION_ROWS);
+        let precision = config.precision;
+        let scorer = RecordedScorer::record(device, model.module(), params, &evaluated, &scale, precision, None, Some(task))?;
+        Ok(Graph::planned_peak_bytes(&[&step.graph, scorer.graph()])?)
+    }
+}
