@@ -17,7 +17,7 @@ pub(crate) fn check_usage_error(output: &Output, args: &[&str], words: &[&str]) 
     }
 }
 
-const EXAMPLES: [&str; 18] = [
+const EXAMPLES: [&str; 19] = [
     "first_network",
     "own_task",
     "custom_loop",
@@ -25,6 +25,7 @@ const EXAMPLES: [&str; 18] = [
     "data_parallel",
     "shared_device",
     "amp_report",
+    "cifar10",
     "images",
     "augment_gallery",
     "own_augmentation",
