@@ -124,11 +124,11 @@ fn a_folder_of_classes_is_learned() {
 fn a_gallery_of_augmented_images_and_wrong_predictions() {
     let place = Place::new();
     place.fruit("fruit");
-    // Images of one class that look like the other: the model cannot but take them for it.
+    place.succeed(&["--data", "fruit", "--batch", "32", "--epochs", "4", "--model", "m.safetensors"]);
+    // Images of one class that look like the other, added after training: the model takes them for the other.
     for i in 0..10 {
         place.image(&format!("fruit/plum/odd{i}.png"), [12, 10], &[150, 150, 20]);
     }
-    place.succeed(&["--data", "fruit", "--batch", "32", "--epochs", "4", "--model", "m.safetensors"]);
     let (output, stderr) =
         place.run_example("augment_gallery", &["--data", "fruit", "--model", "m.safetensors", "--out", "pictures"]);
     assert!(output.status.success(), "{stderr}");
