@@ -126,7 +126,7 @@ fn a_gallery_of_augmented_images_and_wrong_predictions() {
     place.fruit("fruit");
     place.succeed(&["--data", "fruit", "--batch", "32", "--epochs", "4", "--model", "m.safetensors"]);
     // Images of one class that look like the other, added after training: the model takes them for the other.
-    for i in 0..10 {
+    for i in 0..40 {
         place.image(&format!("fruit/plum/odd{i}.png"), [12, 10], &[150, 150, 20]);
     }
     let (output, stderr) =
