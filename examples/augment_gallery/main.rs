@@ -91,6 +91,9 @@ fn run(options: &Options) -> Result<()> {
     if let Some(path) = &options.model {
         let wrong = wrong::predictions(path, &recipe, &valid)?;
         print::result(format_args!("{} of {} predictions are wrong", wrong.n_wrong, wrong.n_images))?;
+        if wrong.n_wrong == 0 {
+            return Ok(());
+        }
         save(options, "wrong.png", &wrong::grid(&wrong, &valid, set.image(), N_COLUMNS)?)?;
         let path = options.out.join("wrong.txt");
         fs::write(&path, wrong::list(&wrong, set.classes(), N_COLUMNS))

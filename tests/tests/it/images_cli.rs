@@ -123,12 +123,13 @@ fn a_folder_of_classes_is_learned() {
 #[test]
 fn a_gallery_of_augmented_images_and_wrong_predictions() {
     let place = Place::new();
-    place.fruit("fruit");
-    place.succeed(&["--data", "fruit", "--batch", "32", "--epochs", "4", "--model", "m.safetensors"]);
-    // Images of one class that look like the other, added after training: the model takes them for the other.
-    for i in 0..40 {
-        place.image(&format!("fruit/plum/odd{i}.png"), [12, 10], &[150, 150, 20]);
+    place.fruit("fruit/train");
+    // Lemons in the folder of the plums: the model predicts another class than theirs.
+    for i in 0..5 {
+        place.image(&format!("fruit/val/lemon/{i}.png"), [12, 10], &[150, 150, 20]);
+        place.image(&format!("fruit/val/plum/{i}.png"), [12, 10], &[150, 150, 20]);
     }
+    place.succeed(&["--data", "fruit", "--batch", "32", "--epochs", "4", "--model", "m.safetensors"]);
     let (output, stderr) =
         place.run_example("augment_gallery", &["--data", "fruit", "--model", "m.safetensors", "--out", "pictures"]);
     assert!(output.status.success(), "{stderr}");
@@ -139,7 +140,15 @@ fn a_gallery_of_augmented_images_and_wrong_predictions() {
     }
     let list = fs::read_to_string(place.path("pictures/wrong.txt")).expect("the list");
     assert!(list.lines().skip(1).all(|line| line.contains(" lemon ") && line.ends_with(" plum")), "{list}");
-    assert!(list.lines().count() > 1, "{list}");
+    assert_eq!(list.lines().count(), 6, "{list}");
+
+    // A model without errors.
+    fs::remove_dir_all(place.path("fruit/val/plum")).expect("it can be removed");
+    fs::create_dir(place.path("fruit/val/plum")).expect("it can be created");
+    let (output, stderr) =
+        place.run_example("augment_gallery", &["--data", "fruit", "--model", "m.safetensors", "--out", "right"]);
+    assert!(output.status.success() && !place.path("right/wrong.png").exists(), "{stderr}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("0 of 5 predictions are wrong"), "{output:?}");
 
     // Of another network, or without one.
     let args = ["--data", "fruit", "--model", "m.safetensors", "--recipe", "page", "--out", "other"];
