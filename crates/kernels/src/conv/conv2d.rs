@@ -1,8 +1,5 @@
-use super::conv2d_cpu;
-use super::conv2d_gpu;
-use crate::core::half::Floats;
-use crate::core::sizes::check_sizes;
-use crate::core::stored_form::{StoredForm, with_element};
+use super::{conv2d_gpu, over_images};
+use crate::core::stored_form::StoredForm;
 use crate::{
     Adapter, Arg, Cost, DType, Dispatch, Epilogue, Error, Images, Kernel, Map, Matmul, MatmulFamily, Transpose, TwinArgs, Window,
 };
@@ -72,24 +69,12 @@ impl ConvShape {
 
     pub(crate) fn check(&self, kernel: &impl Kernel) -> Result<(), Error> {
         self.window.check(kernel.name(), &self.x)?;
-        let Images { n_images, height, width, n_channels } = self.x;
-        let sizes = [
-            ("n_images", n_images),
-            ("height", height),
-            ("width", width),
-            ("n_channels", n_channels),
-            ("n_out", self.n_out),
-            // The WGSL counts pixels and values of a patch in u32, too.
-            ("pixels of x", self.x.n_pixels()),
-            ("pixels of y", self.y().n_pixels()),
-            ("values of a patch", self.n_patch()),
-        ];
-        check_sizes(kernel, &sizes)
+        over_images::check(kernel, self.x, self.y(), self.n_patch())
     }
 
-    /// Operations of the product, forward or of either gradient.
-    pub(crate) const fn flops(&self) -> u64 {
-        2 * (self.y().n_pixels() as u64).saturating_mul(self.n_weights() as u64)
+    /// The cost of the convolution, and of either gradient.
+    pub(crate) fn cost(&self) -> Cost {
+        over_images::cost(self.x, self.y(), self.n_weights())
     }
 }
 
@@ -132,9 +117,7 @@ impl Kernel for Conv2d {
 
     fn args(&self) -> Vec<Arg> {
         let shape = &self.shape;
-        let mut args = vec![Arg::read("x", DType::F32, shape.x.len()), Arg::read("weight", DType::F32, shape.n_weights())];
-        args.extend(self.epilogue.arg(shape.y().n_pixels(), shape.n_out));
-        args.push(Arg::write("y", DType::F32, shape.y().len()));
+        let mut args = over_images::args(("x", shape.x), shape.n_weights(), &self.epilogue, ("y", shape.y()));
         match self.product() {
             Some(matmul) => args.extend(matmul.scratch()),
             None => args.push(Arg::scratch("weight_transposed", DType::F32, shape.n_weights())),
@@ -152,19 +135,10 @@ impl Kernel for Conv2d {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        if let Some(matmul) = self.product() {
-            return matmul.twin(args);
+        match self.product() {
+            Some(matmul) => matmul.twin(args),
+            None => over_images::run_in_f32(self, args),
         }
-        let operand = self.epilogue.operand().map_or(&[][..], |_| args.read(2));
-        let y_arg = 2 + self.epilogue.n_args();
-        conv2d_cpu::run::<f32, f32>(
-            self,
-            args.read(0),
-            Floats::F32(args.read(1)),
-            Floats::F32(operand),
-            args.write(y_arg),
-            args.write(y_arg + 1),
-        );
     }
 
     fn followed_by(&self, map: &Map, input: usize) -> Option<Box<dyn Kernel>> {
@@ -176,8 +150,7 @@ impl Kernel for Conv2d {
     }
 
     fn cost(&self) -> Cost {
-        let elements = self.shape.x.len() + self.shape.n_weights() + self.shape.y().len();
-        Cost { flops: self.shape.flops(), bytes: 4 * elements as u64 }
+        self.shape.cost()
     }
 }
 
@@ -196,15 +169,9 @@ impl StoredForm for Conv2d {
     }
 
     fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
-        if let Some(matmul) = self.product() {
-            return matmul.stored_twin(dtypes, args);
+        match self.product() {
+            Some(matmul) => matmul.stored_twin(dtypes, args),
+            None => over_images::run(self, dtypes, args),
         }
-        let weight = Floats::of(args, 1, dtypes[1]);
-        let operand = self.epilogue.operand().map_or(Floats::F32(&[]), |_| Floats::of(args, 2, dtypes[2]));
-        let y = 2 + self.epilogue.n_args();
-        let transposed = args.write(y + 1);
-        with_element!(dtypes[0], T => with_element!(dtypes[y], Y => {
-            conv2d_cpu::run::<T, Y>(self, args.read(0), weight, operand, args.write(y), transposed);
-        }));
     }
 }

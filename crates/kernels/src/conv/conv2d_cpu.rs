@@ -1,43 +1,51 @@
 use rayon::prelude::*;
 
+use super::over_images::OverImages;
 use super::patches::{Patches, ResultRow, Walk};
 use crate::core::half::{Element, Floats, in_f32};
 use crate::product::matmul_stored_cpu::Ending;
-use crate::{Conv2d, Images};
+use crate::{Conv2d, Epilogue, Images};
 
 /// Result pixels that a task has, if a row is not longer.
 pub(crate) const TASK_PIXELS: usize = 256;
 
-pub(crate) fn run<T: Element, Y: Element>(
-    kernel: &Conv2d,
-    x: &[T],
-    weight: Floats<'_>,
-    operand: Floats<'_>,
-    y: &mut [Y],
-    weight_transposed: &mut [f32],
-) {
-    let shape = &kernel.shape;
-    let (n_out, window) = (shape.n_out, &shape.window);
-    weight.transpose_to(n_out, shape.n_patch(), weight_transposed);
-    let weights = &*weight_transposed;
-    let Images { height, width, .. } = shape.y();
-    let sizes = [(height, shape.x.height), (width, shape.x.width)];
-    let walk = |axis: usize| Walk {
-        n: sizes[axis].0,
-        n_taps: window.kernel[axis],
-        start: -(window.padding[axis] as isize),
-        step: window.stride[axis],
-    };
-    let patches = Patches { source: x, images: shape.x, walks: [walk(0), walk(1)] };
-    let task_rows = TASK_PIXELS.div_ceil(width);
-    let ending = Ending::new(&kernel.epilogue, n_out, operand);
-    let task = |buffer: &mut Vec<f32>, (i, y): (usize, &mut [Y])| {
-        let first = i * task_rows;
-        let rows: Vec<ResultRow> = (first..first + y.len() / (width * n_out)).map(|row| (row / height, row % height)).collect();
-        in_f32(y, |y| {
-            patches.times(&rows, weights, n_out, y, buffer);
-            ending.apply(first * width, y);
-        });
-    };
-    y.par_chunks_mut(task_rows * width * n_out).enumerate().for_each_init(Vec::new, task);
+impl OverImages for Conv2d {
+    fn epilogue(&self) -> &Epilogue {
+        &self.epilogue
+    }
+
+    fn run<T: Element, Y: Element>(
+        &self,
+        x: &[T],
+        weight: Floats<'_>,
+        operand: Floats<'_>,
+        y: &mut [Y],
+        weight_transposed: &mut [f32],
+    ) {
+        let shape = &self.shape;
+        let (n_out, window) = (shape.n_out, &shape.window);
+        weight.transpose_to(n_out, shape.n_patch(), weight_transposed);
+        let weights = &*weight_transposed;
+        let Images { height, width, .. } = shape.y();
+        let sizes = [(height, shape.x.height), (width, shape.x.width)];
+        let walk = |axis: usize| Walk {
+            n: sizes[axis].0,
+            n_taps: window.kernel[axis],
+            start: -(window.padding[axis] as isize),
+            step: window.stride[axis],
+        };
+        let patches = Patches { source: x, images: shape.x, walks: [walk(0), walk(1)] };
+        let task_rows = TASK_PIXELS.div_ceil(width);
+        let ending = Ending::new(&self.epilogue, n_out, operand);
+        let task = |buffer: &mut Vec<f32>, (i, y): (usize, &mut [Y])| {
+            let first = i * task_rows;
+            let rows: Vec<ResultRow> =
+                (first..first + y.len() / (width * n_out)).map(|row| (row / height, row % height)).collect();
+            in_f32(y, |y| {
+                patches.times(&rows, weights, n_out, y, buffer);
+                ending.apply(first * width, y);
+            });
+        };
+        y.par_chunks_mut(task_rows * width * n_out).enumerate().for_each_init(Vec::new, task);
+    }
 }

@@ -53,7 +53,7 @@ pub(crate) fn grad_weight(
 ) -> Result<Vec<Dispatch>, Error> {
     family.check("conv2d_grad_weight", adapter)?;
     let shape = &kernel.shape;
-    let (y, n_parts) = (shape.y(), kernel.n_parts());
+    let (y, n_parts) = (shape.y(), kernel.parts().n);
     // Channels are in fours, so that four neighbouring columns are of one tap.
     let n_cols = shape.window.n_taps().saturating_mul(shape.x.n_channels.next_multiple_of(4));
     let operands = [args[0].dtype, args[1].dtype];
@@ -82,7 +82,7 @@ pub(crate) fn grad_weight(
     // Cooperative matrices have whole matrices of pixels, others rows of pixels.
     let part_pixels = match form {
         Form::Coop(tiles) => y.n_pixels().div_ceil(n_parts).next_multiple_of(tiles.shape().size()),
-        _ => kernel.part_rows() * y.width,
+        _ => kernel.parts().n_rows * y.width,
     };
     let TileForm { constants, types } = TileForm::of(&form, problem.reads, adapter, operands);
     let module = template.module_on(adapter, &[stored, types].concat()).with_all(form.main_parts());

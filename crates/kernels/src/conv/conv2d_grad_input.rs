@@ -1,8 +1,6 @@
 use super::conv2d::with_whole_words;
-use super::conv2d_gpu;
-use super::conv2d_grad_input_cpu;
-use crate::core::half::Floats;
-use crate::core::stored_form::{StoredForm, with_element};
+use super::{conv2d_gpu, over_images};
+use crate::core::stored_form::StoredForm;
 use crate::{
     Adapter, Arg, ConvShape, Cost, DType, Dispatch, Epilogue, Error, Kernel, Map, Matmul, MatmulFamily, Transpose, TwinArgs,
 };
@@ -62,9 +60,7 @@ impl Kernel for Conv2dGradInput {
 
     fn args(&self) -> Vec<Arg> {
         let shape = &self.shape;
-        let mut args = vec![Arg::read("grad_y", DType::F32, shape.y().len()), Arg::read("weight", DType::F32, shape.n_weights())];
-        args.extend(self.epilogue.arg(shape.x.n_pixels(), shape.x.n_channels));
-        args.push(Arg::write("grad_x", DType::F32, shape.x.len()));
+        let mut args = over_images::args(("grad_y", shape.y()), shape.n_weights(), &self.epilogue, ("grad_x", shape.x));
         match self.product() {
             Some(matmul) => args.extend(matmul.scratch()),
             None => args.push(Arg::scratch("weight_transposed", DType::F32, shape.n_weights())),
@@ -82,19 +78,10 @@ impl Kernel for Conv2dGradInput {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        if let Some(matmul) = self.product() {
-            return matmul.twin(args);
+        match self.product() {
+            Some(matmul) => matmul.twin(args),
+            None => over_images::run_in_f32(self, args),
         }
-        let operand = self.epilogue.operand().map_or(&[][..], |_| args.read(2));
-        let dx_arg = 2 + self.epilogue.n_args();
-        conv2d_grad_input_cpu::run::<f32, f32>(
-            self,
-            args.read(0),
-            Floats::F32(args.read(1)),
-            Floats::F32(operand),
-            args.write(dx_arg),
-            args.write(dx_arg + 1),
-        );
     }
 
     fn followed_by(&self, map: &Map, input: usize) -> Option<Box<dyn Kernel>> {
@@ -106,8 +93,7 @@ impl Kernel for Conv2dGradInput {
     }
 
     fn cost(&self) -> Cost {
-        let elements = self.shape.x.len() + self.shape.n_weights() + self.shape.y().len();
-        Cost { flops: self.shape.flops(), bytes: 4 * elements as u64 }
+        self.shape.cost()
     }
 }
 
@@ -126,15 +112,9 @@ impl StoredForm for Conv2dGradInput {
     }
 
     fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
-        if let Some(matmul) = self.product() {
-            return matmul.stored_twin(dtypes, args);
+        match self.product() {
+            Some(matmul) => matmul.stored_twin(dtypes, args),
+            None => over_images::run(self, dtypes, args),
         }
-        let weight = Floats::of(args, 1, dtypes[1]);
-        let operand = self.epilogue.operand().map_or(Floats::F32(&[]), |_| Floats::of(args, 2, dtypes[2]));
-        let grad_x = 2 + self.epilogue.n_args();
-        let transposed = args.write(grad_x + 1);
-        with_element!(dtypes[0], T => with_element!(dtypes[grad_x], Y => {
-            conv2d_grad_input_cpu::run::<T, Y>(self, args.read(0), weight, operand, args.write(grad_x), transposed);
-        }));
     }
 }

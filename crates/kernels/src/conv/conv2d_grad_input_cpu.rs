@@ -1,52 +1,59 @@
 use rayon::prelude::*;
 
 use super::conv2d_cpu::TASK_PIXELS;
+use super::over_images::OverImages;
 use super::patches::{Patches, ResultRow, Walk};
 use crate::core::half::{Element, Floats, in_f32};
 use crate::product::matmul_stored_cpu::Ending;
-use crate::{Conv2dGradInput, ConvShape, Images};
+use crate::{Conv2dGradInput, ConvShape, Epilogue, Images};
 
-pub(crate) fn run<T: Element, Y: Element>(
-    kernel: &Conv2dGradInput,
-    grad_y: &[T],
-    weight: Floats<'_>,
-    operand: Floats<'_>,
-    grad_x: &mut [Y],
-    weight_transposed: &mut [f32],
-) {
-    let shape = &kernel.shape;
-    let Images { height, width, n_channels, .. } = shape.x;
-    let [stride_y, stride_x] = shape.window.stride;
-    let phases = weights_by_phase(shape, weight, weight_transposed);
-    let weights = &*weight_transposed;
-    // A task has enough rows for each phase to have the pixels of a task.
-    let task_rows = TASK_PIXELS.div_ceil(width.div_ceil(stride_x)).saturating_mul(stride_y).min(shape.x.n_images * height);
-    let ending = Ending::new(&kernel.epilogue, n_channels, operand);
-    let task = |(buffer, sums): &mut (Vec<f32>, Vec<f32>), (i, grad_x): (usize, &mut [Y])| {
-        let first = i * task_rows;
-        let all_rows = first..first + grad_x.len() / (width * n_channels);
-        in_f32(grad_x, |grad_x| {
-            for phase in &phases {
-                let of_phase = |row: &usize| row % height % stride_y == phase.at[0];
-                let rows: Vec<ResultRow> =
-                    all_rows.clone().filter(of_phase).map(|row| (row / height, row % height / stride_y)).collect();
-                let n = phase.walks[1].n;
-                sums.clear();
-                sums.resize(rows.len() * n * n_channels, 0.0);
-                if !sums.is_empty() && phase.n_weights > 0 {
-                    let patches = Patches { source: grad_y, images: shape.y(), walks: phase.walks };
-                    patches.times(&rows, &weights[phase.first_weight..][..phase.n_weights], n_channels, sums, buffer);
+impl OverImages for Conv2dGradInput {
+    fn epilogue(&self) -> &Epilogue {
+        &self.epilogue
+    }
+
+    fn run<T: Element, Y: Element>(
+        &self,
+        grad_y: &[T],
+        weight: Floats<'_>,
+        operand: Floats<'_>,
+        grad_x: &mut [Y],
+        weight_transposed: &mut [f32],
+    ) {
+        let shape = &self.shape;
+        let Images { height, width, n_channels, .. } = shape.x;
+        let [stride_y, stride_x] = shape.window.stride;
+        let phases = weights_by_phase(shape, weight, weight_transposed);
+        let weights = &*weight_transposed;
+        // A task has enough rows for each phase to have the pixels of a task.
+        let task_rows = TASK_PIXELS.div_ceil(width.div_ceil(stride_x)).saturating_mul(stride_y).min(shape.x.n_images * height);
+        let ending = Ending::new(&self.epilogue, n_channels, operand);
+        let task = |(buffer, sums): &mut (Vec<f32>, Vec<f32>), (i, grad_x): (usize, &mut [Y])| {
+            let first = i * task_rows;
+            let all_rows = first..first + grad_x.len() / (width * n_channels);
+            in_f32(grad_x, |grad_x| {
+                for phase in &phases {
+                    let of_phase = |row: &usize| row % height % stride_y == phase.at[0];
+                    let rows: Vec<ResultRow> =
+                        all_rows.clone().filter(of_phase).map(|row| (row / height, row % height / stride_y)).collect();
+                    let n = phase.walks[1].n;
+                    sums.clear();
+                    sums.resize(rows.len() * n * n_channels, 0.0);
+                    if !sums.is_empty() && phase.n_weights > 0 {
+                        let patches = Patches { source: grad_y, images: shape.y(), walks: phase.walks };
+                        patches.times(&rows, &weights[phase.first_weight..][..phase.n_weights], n_channels, sums, buffer);
+                    }
+                    for (row, sums) in all_rows.clone().filter(of_phase).zip(sums.chunks_exact(n * n_channels)) {
+                        let line = &mut grad_x[(row - first) * width * n_channels..][..width * n_channels];
+                        let pixels = line.chunks_exact_mut(n_channels).skip(phase.at[1]).step_by(stride_x);
+                        pixels.zip(sums.chunks_exact(n_channels)).for_each(|(grad_x, sum)| grad_x.copy_from_slice(sum));
+                    }
                 }
-                for (row, sums) in all_rows.clone().filter(of_phase).zip(sums.chunks_exact(n * n_channels)) {
-                    let line = &mut grad_x[(row - first) * width * n_channels..][..width * n_channels];
-                    let pixels = line.chunks_exact_mut(n_channels).skip(phase.at[1]).step_by(stride_x);
-                    pixels.zip(sums.chunks_exact(n_channels)).for_each(|(grad_x, sum)| grad_x.copy_from_slice(sum));
-                }
-            }
-            ending.apply(first * width, grad_x);
-        });
-    };
-    grad_x.par_chunks_mut(task_rows * width * n_channels).enumerate().for_each_init(Default::default, task);
+                ending.apply(first * width, grad_x);
+            });
+        };
+        grad_x.par_chunks_mut(task_rows * width * n_channels).enumerate().for_each_init(Default::default, task);
+    }
 }
 
 /// The input pixels `at + stride * i`, which are under the same taps of their windows.

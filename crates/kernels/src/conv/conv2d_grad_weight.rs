@@ -1,5 +1,6 @@
 use super::conv2d_gpu;
 use super::conv2d_grad_weight_cpu;
+use super::parts::Parts;
 use crate::core::half::Floats;
 use crate::core::stored_form::{StoredForm, with_element};
 use crate::{Adapter, Arg, ConvShape, Cost, DType, Dispatch, Epilogue, Error, Kernel, Matmul, MatmulFamily, Transpose, TwinArgs};
@@ -24,12 +25,8 @@ pub struct Conv2dGradWeight {
     pub shape: ConvShape,
 }
 
-/// Elements that the sums of all parts may take together.
-const PARTS_LEN: usize = 4 * 1024 * 1024;
 /// The most parts.
 const MAX_PARTS: usize = 32;
-/// The fewest result pixels of a part.
-const PART_PIXELS: usize = 256;
 
 impl Conv2dGradWeight {
     fn product(&self) -> Option<Matmul> {
@@ -38,18 +35,9 @@ impl Conv2dGradWeight {
         self.shape.is_pointwise().then_some(matmul)
     }
 
-    /// Rows of result pixels, of all images, that each part has; the last may have fewer.
-    pub(crate) fn part_rows(&self) -> usize {
-        let y = self.shape.y();
-        let n_rows = y.n_images.saturating_mul(y.height);
-        let n_parts = (PARTS_LEN / self.shape.n_weights().max(1)).min(y.n_pixels() / PART_PIXELS).clamp(1, MAX_PARTS);
-        n_rows.div_ceil(n_parts).max(1)
-    }
-
-    /// How many parts there are.
-    pub(crate) fn n_parts(&self) -> usize {
-        let y = self.shape.y();
-        y.n_images.saturating_mul(y.height).div_ceil(self.part_rows())
+    /// The parts that the pixels are cut into.
+    pub(crate) fn parts(&self) -> Parts {
+        Parts::of(&self.shape.y(), self.shape.n_weights(), MAX_PARTS)
     }
 
     /// The dispatches of one family, for a caller who has measured which is faster; [`Kernel::dispatches`] picks by adapter and shape.
@@ -82,7 +70,7 @@ impl Kernel for Conv2dGradWeight {
         ];
         match self.product() {
             Some(matmul) => args.extend(matmul.scratch()),
-            None => args.push(Arg::scratch("parts", DType::F32, [self.n_parts(), shape.n_weights()])),
+            None => args.push(Arg::scratch("parts", DType::F32, [self.parts().n, shape.n_weights()])),
         }
         args
     }
@@ -107,8 +95,7 @@ impl Kernel for Conv2dGradWeight {
     }
 
     fn cost(&self) -> Cost {
-        let elements = self.shape.x.len() + self.shape.n_weights() + self.shape.y().len();
-        Cost { flops: self.shape.flops(), bytes: 4 * elements as u64 }
+        self.shape.cost()
     }
 }
 

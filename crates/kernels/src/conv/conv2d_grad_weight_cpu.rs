@@ -34,8 +34,8 @@ pub(crate) fn run<T: Element, Y: Element>(
 
     let mut tasks = Vec::new();
     let mut rest = &mut *parts;
-    for first_row in (0..n_images * height).step_by(kernel.part_rows()) {
-        let rows = first_row..(first_row + kernel.part_rows()).min(n_images * height);
+    for first_row in (0..n_images * height).step_by(kernel.parts().n_rows) {
+        let rows = first_row..(first_row + kernel.parts().n_rows).min(n_images * height);
         for first_tap in (0..window.kernel[0]).step_by(block_taps) {
             let taps = first_tap..(first_tap + block_taps).min(window.kernel[0]);
             let (sums, others) = rest.split_at_mut(n_out * patches.n_cols(taps.len()));
@@ -62,7 +62,7 @@ pub(crate) fn run<T: Element, Y: Element>(
     });
 
     // Weight `[o, u, ..]` stands in the block of its tap row `u`.
-    let (tap_len, n_parts) = (patches.n_cols(1), kernel.n_parts());
+    let (tap_len, n_parts) = (patches.n_cols(1), kernel.parts().n);
     grad_weight.par_chunks_mut(shape.n_patch()).enumerate().for_each(|(o, grad_weight)| {
         in_f32(grad_weight, |grad_weight| {
             vectorised(

@@ -1,11 +1,12 @@
 use super::conv2d::with_whole_words;
-use super::grouped_conv2d_cpu;
-use crate::core::half::Floats;
+use super::over_images;
 use crate::core::module::part;
-use crate::core::stored_form::{StoredForm, with_element};
+use crate::core::stored_form::StoredForm;
 use crate::core::stored_types::{Group, Template};
 use crate::product::epilogue::Results;
-use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Epilogue, Error, GroupedConvShape, Kernel, Map, Module, TwinArgs};
+use crate::{
+    Adapter, Arg, Binding, Cost, DType, Dispatch, Epilogue, Error, GroupedConvShape, Images, Kernel, Map, Module, TwinArgs,
+};
 
 const MODULE: Template = Template::new(
     &[part!("grouped_conv2d.wgsl"), part!("../product/store_four_any.wgsl")],
@@ -43,9 +44,7 @@ impl Kernel for GroupedConv2d {
 
     fn args(&self) -> Vec<Arg> {
         let shape = &self.shape;
-        let mut args = vec![Arg::read("x", DType::F32, shape.x.len()), Arg::read("weight", DType::F32, shape.n_weights())];
-        args.extend(self.epilogue.arg(shape.y().n_pixels(), shape.n_out));
-        args.push(Arg::write("y", DType::F32, shape.y().len()));
+        let mut args = over_images::args(("x", shape.x), shape.n_weights(), &self.epilogue, ("y", shape.y()));
         args.push(Arg::scratch("weight_by_tap", DType::F32, shape.n_weights()));
         args
     }
@@ -60,7 +59,7 @@ impl Kernel for GroupedConv2d {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        self.stored_twin(&vec![DType::F32; 3 + self.epilogue.n_args()], args);
+        over_images::run_in_f32(self, args);
     }
 
     fn followed_by(&self, map: &Map, input: usize) -> Option<Box<dyn Kernel>> {
@@ -72,8 +71,7 @@ impl Kernel for GroupedConv2d {
     }
 
     fn cost(&self) -> Cost {
-        let elements = self.shape.x.len() + self.shape.n_weights() + self.shape.y().len();
-        Cost { flops: self.shape.flops(), bytes: 4 * elements as u64 }
+        self.shape.cost()
     }
 }
 
@@ -85,29 +83,31 @@ impl StoredForm for GroupedConv2d {
     }
 
     fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        let (args, y) = (self.stored_args(dtypes), 2 + self.epilogue.n_args());
-        // An invocation computes two channels.
-        let n = self.shape.y().n_pixels() * self.shape.n_out.div_ceil(2);
+        let args = self.stored_args(dtypes);
         let module = module(&MODULE, &self.epilogue, &args, ["X", "WEIGHT", "Y"]);
-        let dispatch = Dispatch::elementwise(self.name(), "kernels.grouped_conv2d", module, n)?;
-        let fused = self.epilogue.operand().map(|_| Binding::at(2).named("fused"));
-        let reads = [Binding::at(0), Binding::at(1)].into_iter().chain(fused);
-        Ok(vec![dispatch.params(self.shape.params()).bind(&args, reads, [Binding::at(y)])?])
+        let dispatch = Dispatch::elementwise(self.name(), "kernels.grouped_conv2d", module, n_pairs(&self.shape.y()))?;
+        Ok(vec![bind(dispatch.params(self.shape.params()), &self.epilogue, &args)?])
     }
 
     fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
-        let y = 2 + self.epilogue.n_args();
-        let weight = Floats::of(args, 1, dtypes[1]);
-        let operand = self.epilogue.operand().map_or(Floats::F32(&[]), |_| Floats::of(args, 2, dtypes[2]));
-        let by_tap = args.write(y + 1);
-        with_element!(dtypes[0], T => with_element!(dtypes[y], Y => {
-            grouped_conv2d_cpu::run::<T, Y>(self, args.read(0), weight, operand, args.write(y), by_tap);
-        }));
+        over_images::run(self, dtypes, args);
     }
 }
 
+/// Invocations for a result of these images: each computes two channels of a pixel.
+pub(super) fn n_pairs(result: &Images) -> usize {
+    result.n_pixels() * result.n_channels.div_ceil(2)
+}
+
+/// Binds the first two arguments and the epilogue's for reading, and the result, which the modules name `y`.
+pub(super) fn bind(dispatch: Dispatch, epilogue: &Epilogue, args: &[Arg]) -> Result<Dispatch, Error> {
+    let fused = epilogue.operand().map(|_| Binding::at(2).named("fused"));
+    let reads = [Binding::at(0), Binding::at(1)].into_iter().chain(fused);
+    dispatch.bind(args, reads, [Binding::at(2 + epilogue.n_args()).named("y")])
+}
+
 /// The module of a template with groups of these names for the first two arguments and the result, and `FUSED` for the epilogue's, as `args` are stored.
-pub(crate) fn module(
+pub(super) fn module(
     template: &Template,
     epilogue: &Epilogue,
     args: &[Arg],

@@ -1,41 +1,48 @@
+use super::over_images::OverImages;
 use crate::core::blocks::each_row_in_f32;
 use crate::core::half::{Element, Floats};
 use crate::product::matmul_stored_cpu::Ending;
-use crate::{GroupedConv2d, GroupedConvShape, Images};
+use crate::{Epilogue, GroupedConv2d, GroupedConvShape, Images};
 
-/// `weight_by_tap` is `[n_taps, n_channels / n_groups, n_out]`.
-pub(crate) fn run<T: Element, Y: Element>(
-    kernel: &GroupedConv2d,
-    x: &[T],
-    weight: Floats<'_>,
-    operand: Floats<'_>,
-    y: &mut [Y],
-    weight_by_tap: &mut [f32],
-) {
-    let shape = &kernel.shape;
-    let (n_out, n_channels, [_, kernel_width]) = (shape.n_out, shape.x.n_channels, shape.window.kernel);
-    weight.transpose_to(n_out, shape.n_patch(), weight_by_tap);
-    let taps: Vec<&[f32]> = weight_by_tap.chunks_exact(shape.group_channels() * n_out).collect();
-    let ending = Ending::new(&kernel.epilogue, n_out, operand);
-    let Images { height, width, .. } = shape.y();
-    each_row_in_f32(
-        width * n_out,
-        y,
-        #[inline(always)]
-        |row, y| {
-            let (image, i) = (row / height, row % height);
-            y.fill(0.0);
-            for (tap, weight) in taps.iter().enumerate() {
-                let Some(h) = shape.source(0, i, tap / kernel_width) else { continue };
-                for (j, y) in y.chunks_exact_mut(n_out).enumerate() {
-                    let Some(w) = shape.source(1, j, tap % kernel_width) else { continue };
-                    let pixel = (image * shape.x.height + h) * shape.x.width + w;
-                    add_tap(shape, &x[pixel * n_channels..][..n_channels], weight, y);
+impl OverImages for GroupedConv2d {
+    fn epilogue(&self) -> &Epilogue {
+        &self.epilogue
+    }
+
+    /// `weight_by_tap` is `[n_taps, n_channels / n_groups, n_out]`.
+    fn run<T: Element, Y: Element>(
+        &self,
+        x: &[T],
+        weight: Floats<'_>,
+        operand: Floats<'_>,
+        y: &mut [Y],
+        weight_by_tap: &mut [f32],
+    ) {
+        let shape = &self.shape;
+        let (n_out, n_channels, [_, kernel_width]) = (shape.n_out, shape.x.n_channels, shape.window.kernel);
+        weight.transpose_to(n_out, shape.n_patch(), weight_by_tap);
+        let taps: Vec<&[f32]> = weight_by_tap.chunks_exact(shape.group_channels() * n_out).collect();
+        let ending = Ending::new(&self.epilogue, n_out, operand);
+        let Images { height, width, .. } = shape.y();
+        each_row_in_f32(
+            width * n_out,
+            y,
+            #[inline(always)]
+            |row, y| {
+                let (image, i) = (row / height, row % height);
+                y.fill(0.0);
+                for (tap, weight) in taps.iter().enumerate() {
+                    let Some(h) = shape.source(0, i, tap / kernel_width) else { continue };
+                    for (j, y) in y.chunks_exact_mut(n_out).enumerate() {
+                        let Some(w) = shape.source(1, j, tap % kernel_width) else { continue };
+                        let pixel = (image * shape.x.height + h) * shape.x.width + w;
+                        add_tap(shape, &x[pixel * n_channels..][..n_channels], weight, y);
+                    }
                 }
-            }
-            ending.apply(row * width, y);
-        },
-    );
+                ending.apply(row * width, y);
+            },
+        );
+    }
 }
 
 /// Adds the products of a source pixel with the weights of a tap.

@@ -1,11 +1,10 @@
 use super::conv2d::with_whole_words;
-use super::grouped_conv2d::module;
-use super::grouped_conv2d_grad_input_cpu;
-use crate::core::half::Floats;
+use super::grouped_conv2d::{bind, module, n_pairs};
+use super::over_images;
 use crate::core::module::part;
-use crate::core::stored_form::{StoredForm, with_element};
+use crate::core::stored_form::StoredForm;
 use crate::core::stored_types::{Group, Template};
-use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Epilogue, Error, GroupedConvShape, Kernel, Map, TwinArgs};
+use crate::{Adapter, Arg, Cost, DType, Dispatch, Epilogue, Error, GroupedConvShape, Kernel, Map, TwinArgs};
 
 const MODULE: Template = Template::new(
     &[part!("grouped_conv2d_grad_input.wgsl"), part!("../product/store_four_any.wgsl")],
@@ -48,9 +47,7 @@ impl Kernel for GroupedConv2dGradInput {
 
     fn args(&self) -> Vec<Arg> {
         let shape = &self.shape;
-        let mut args = vec![Arg::read("grad_y", DType::F32, shape.y().len()), Arg::read("weight", DType::F32, shape.n_weights())];
-        args.extend(self.epilogue.arg(shape.x.n_pixels(), shape.x.n_channels));
-        args.push(Arg::write("grad_x", DType::F32, shape.x.len()));
+        let mut args = over_images::args(("grad_y", shape.y()), shape.n_weights(), &self.epilogue, ("grad_x", shape.x));
         args.push(Arg::scratch("weight_by_tap", DType::F32, shape.n_weights()));
         args
     }
@@ -65,7 +62,7 @@ impl Kernel for GroupedConv2dGradInput {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        self.stored_twin(&vec![DType::F32; 3 + self.epilogue.n_args()], args);
+        over_images::run_in_f32(self, args);
     }
 
     fn followed_by(&self, map: &Map, input: usize) -> Option<Box<dyn Kernel>> {
@@ -77,8 +74,7 @@ impl Kernel for GroupedConv2dGradInput {
     }
 
     fn cost(&self) -> Cost {
-        let elements = self.shape.x.len() + self.shape.n_weights() + self.shape.y().len();
-        Cost { flops: self.shape.flops(), bytes: 4 * elements as u64 }
+        self.shape.cost()
     }
 }
 
@@ -90,23 +86,13 @@ impl StoredForm for GroupedConv2dGradInput {
     }
 
     fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        let (args, grad_x) = (self.stored_args(dtypes), 2 + self.epilogue.n_args());
-        // An invocation computes two channels.
-        let n = self.shape.x.n_pixels() * self.shape.x.n_channels.div_ceil(2);
+        let args = self.stored_args(dtypes);
         let module = module(&MODULE, &self.epilogue, &args, ["GRAD_Y", "WEIGHT", "Y"]);
-        let dispatch = Dispatch::elementwise(self.name(), "kernels.grouped_conv2d_grad_input", module, n)?;
-        let fused = self.epilogue.operand().map(|_| Binding::at(2).named("fused"));
-        let reads = [Binding::at(0), Binding::at(1)].into_iter().chain(fused);
-        Ok(vec![dispatch.params(self.shape.params()).bind(&args, reads, [Binding::at(grad_x).named("y")])?])
+        let dispatch = Dispatch::elementwise(self.name(), "kernels.grouped_conv2d_grad_input", module, n_pairs(&self.shape.x))?;
+        Ok(vec![bind(dispatch.params(self.shape.params()), &self.epilogue, &args)?])
     }
 
     fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
-        let grad_x = 2 + self.epilogue.n_args();
-        let weight = Floats::of(args, 1, dtypes[1]);
-        let operand = self.epilogue.operand().map_or(Floats::F32(&[]), |_| Floats::of(args, 2, dtypes[2]));
-        let by_tap = args.write(grad_x + 1);
-        with_element!(dtypes[0], T => with_element!(dtypes[grad_x], Y => {
-            grouped_conv2d_grad_input_cpu::run::<T, Y>(self, args.read(0), weight, operand, args.write(grad_x), by_tap);
-        }));
+        over_images::run(self, dtypes, args);
     }
 }

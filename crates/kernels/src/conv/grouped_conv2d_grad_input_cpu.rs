@@ -1,46 +1,53 @@
+use super::over_images::OverImages;
 use crate::core::blocks::each_row_in_f32;
 use crate::core::half::{Element, Floats};
 use crate::product::matmul_stored_cpu::Ending;
-use crate::{GroupedConv2dGradInput, GroupedConvShape, Images};
+use crate::{Epilogue, GroupedConv2dGradInput, GroupedConvShape, Images};
 
-/// `weight_by_tap` is `[n_taps, n_out, n_channels / n_groups]`.
-pub(crate) fn run<T: Element, Y: Element>(
-    kernel: &GroupedConv2dGradInput,
-    grad_y: &[T],
-    weight: Floats<'_>,
-    operand: Floats<'_>,
-    grad_x: &mut [Y],
-    weight_by_tap: &mut [f32],
-) {
-    let shape = &kernel.shape;
-    let (n_out, group_channels, [_, kernel_width]) = (shape.n_out, shape.group_channels(), shape.window.kernel);
-    let n_taps = shape.window.n_taps();
-    for (i, weights) in weight_by_tap.chunks_exact_mut(group_channels).enumerate() {
-        let start = (i % n_out * n_taps + i / n_out) * group_channels;
-        weight.widen_into(start..start + group_channels, weights);
+impl OverImages for GroupedConv2dGradInput {
+    fn epilogue(&self) -> &Epilogue {
+        &self.epilogue
     }
-    let taps: Vec<&[f32]> = weight_by_tap.chunks_exact(n_out * group_channels).collect();
-    let Images { height, width, n_channels, .. } = shape.x;
-    let y = shape.y();
-    let ending = Ending::new(&kernel.epilogue, n_channels, operand);
-    each_row_in_f32(
-        width * n_channels,
-        grad_x,
-        #[inline(always)]
-        |row, grad_x| {
-            let (image, h) = (row / height, row % height);
-            grad_x.fill(0.0);
-            for (tap, weight) in taps.iter().enumerate() {
-                let Some(i) = shape.window_at(0, h, tap / kernel_width, y.height) else { continue };
-                for (w, grad_x) in grad_x.chunks_exact_mut(n_channels).enumerate() {
-                    let Some(j) = shape.window_at(1, w, tap % kernel_width, y.width) else { continue };
-                    let pixel = (image * y.height + i) * y.width + j;
-                    add_tap(shape, &grad_y[pixel * n_out..][..n_out], weight, grad_x);
+
+    /// `weight_by_tap` is `[n_taps, n_out, n_channels / n_groups]`.
+    fn run<T: Element, Y: Element>(
+        &self,
+        grad_y: &[T],
+        weight: Floats<'_>,
+        operand: Floats<'_>,
+        grad_x: &mut [Y],
+        weight_by_tap: &mut [f32],
+    ) {
+        let shape = &self.shape;
+        let (n_out, group_channels, [_, kernel_width]) = (shape.n_out, shape.group_channels(), shape.window.kernel);
+        let n_taps = shape.window.n_taps();
+        for (i, weights) in weight_by_tap.chunks_exact_mut(group_channels).enumerate() {
+            let start = (i % n_out * n_taps + i / n_out) * group_channels;
+            weight.widen_into(start..start + group_channels, weights);
+        }
+        let taps: Vec<&[f32]> = weight_by_tap.chunks_exact(n_out * group_channels).collect();
+        let Images { height, width, n_channels, .. } = shape.x;
+        let y = shape.y();
+        let ending = Ending::new(&self.epilogue, n_channels, operand);
+        each_row_in_f32(
+            width * n_channels,
+            grad_x,
+            #[inline(always)]
+            |row, grad_x| {
+                let (image, h) = (row / height, row % height);
+                grad_x.fill(0.0);
+                for (tap, weight) in taps.iter().enumerate() {
+                    let Some(i) = shape.window_at(0, h, tap / kernel_width, y.height) else { continue };
+                    for (w, grad_x) in grad_x.chunks_exact_mut(n_channels).enumerate() {
+                        let Some(j) = shape.window_at(1, w, tap % kernel_width, y.width) else { continue };
+                        let pixel = (image * y.height + i) * y.width + j;
+                        add_tap(shape, &grad_y[pixel * n_out..][..n_out], weight, grad_x);
+                    }
                 }
-            }
-            ending.apply(row * width, grad_x);
-        },
-    );
+                ending.apply(row * width, grad_x);
+            },
+        );
+    }
 }
 
 /// Adds the products of a window's gradient with the weights of a tap.

@@ -1,4 +1,5 @@
 use super::grouped_conv2d_grad_weight_cpu;
+use super::parts::Parts;
 use crate::core::half::Floats;
 use crate::core::module::part;
 use crate::core::stored_form::{StoredForm, with_element};
@@ -29,25 +30,13 @@ pub struct GroupedConv2dGradWeight {
     pub shape: GroupedConvShape,
 }
 
-/// The most elements of the sums of all parts.
-const PARTS_LEN: usize = 4 * 1024 * 1024;
 /// The most parts. There are more than for dense convolutions, since the weights of a depthwise convolution are too few to keep a GPU busy.
 const MAX_PARTS: usize = 256;
-/// The fewest result pixels of a part.
-const PART_PIXELS: usize = 256;
 
 impl GroupedConv2dGradWeight {
-    /// Rows of result pixels, of all images, that each part has; the last may have fewer.
-    pub(crate) fn part_rows(&self) -> usize {
-        let y = self.shape.y();
-        let n_rows = y.n_images.saturating_mul(y.height);
-        let n_parts = (PARTS_LEN / self.shape.n_weights().max(1)).min(y.n_pixels() / PART_PIXELS).clamp(1, MAX_PARTS);
-        n_rows.div_ceil(n_parts).max(1)
-    }
-
-    fn n_parts(&self) -> usize {
-        let y = self.shape.y();
-        y.n_images.saturating_mul(y.height).div_ceil(self.part_rows())
+    /// The parts that the pixels are cut into.
+    pub(crate) fn parts(&self) -> Parts {
+        Parts::of(&self.shape.y(), self.shape.n_weights(), MAX_PARTS)
     }
 }
 
@@ -62,7 +51,7 @@ impl Kernel for GroupedConv2dGradWeight {
             Arg::read("grad_y", DType::F32, shape.y().len()),
             Arg::read("x", DType::F32, shape.x.len()),
             Arg::write("grad_weight", DType::F32, shape.n_weights()),
-            Arg::scratch("parts", DType::F32, [self.n_parts(), shape.n_weights()]),
+            Arg::scratch("parts", DType::F32, [self.parts().n, shape.n_weights()]),
         ]
     }
 
@@ -83,8 +72,7 @@ impl Kernel for GroupedConv2dGradWeight {
     }
 
     fn cost(&self) -> Cost {
-        let elements = self.shape.x.len() + self.shape.n_weights() + self.shape.y().len();
-        Cost { flops: self.shape.flops(), bytes: 4 * elements as u64 }
+        self.shape.cost()
     }
 }
 
@@ -97,11 +85,11 @@ impl StoredForm for GroupedConv2dGradWeight {
     }
 
     fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        let (args, n_weights, n_parts) = (self.stored_args(dtypes), self.shape.n_weights(), self.n_parts());
+        let (args, n_weights, n_parts) = (self.stored_args(dtypes), self.shape.n_weights(), self.parts().n);
         let module = MODULE.module(&[("GRAD_Y", args[0].dtype), ("X", args[1].dtype)]);
         let products = Dispatch::elementwise(self.name(), "kernels.grouped_conv2d_grad_weight", module, n_parts * n_weights)?
             .params(self.shape.params())
-            .param("part_rows", self.part_rows())
+            .param("part_rows", self.parts().n_rows)
             .bind(&args, ["grad_y", "x"], ["parts"])?;
         let sum = sum_of_parts("kernels.grouped_conv2d_grad_weight.sum", [n_parts, n_weights], 3, 2)?;
         Ok(vec![products, sum])

@@ -18,8 +18,8 @@ pub(crate) fn run<T: Element>(
     let n_rows = n_images * height;
     parts.par_chunks_mut(shape.n_weights()).enumerate().for_each(|(part, sums)| {
         sums.fill(0.0);
-        let first_row = part * kernel.part_rows();
-        for row in first_row..(first_row + kernel.part_rows()).min(n_rows) {
+        let first_row = part * kernel.parts().n_rows;
+        for row in first_row..(first_row + kernel.parts().n_rows).min(n_rows) {
             let range = row * width * n_out..(row + 1) * width * n_out;
             with_room(grad_y.n_room(range.len()), |room| {
                 let grad_y = grad_y.get(range, room);

@@ -1,6 +1,6 @@
+use super::over_images;
 use super::window::window_params;
-use crate::core::sizes::check_sizes;
-use crate::{ConvShape, Error, Images, Kernel, Param, Window};
+use crate::{ConvShape, Cost, Error, Images, Kernel, Param, Window};
 
 /// The sizes of a 2-D convolution with groups or dilation, which it shares with its gradients.
 ///
@@ -126,24 +126,12 @@ impl GroupedConvShape {
             }
         }
         self.covered().check(name, &self.x)?;
-        let Images { n_images, height, width, n_channels } = self.x;
-        let sizes = [
-            ("n_images", n_images),
-            ("height", height),
-            ("width", width),
-            ("n_channels", n_channels),
-            ("n_out", self.n_out),
-            // The WGSL counts pixels and values of a patch in u32, too.
-            ("pixels of x", self.x.n_pixels()),
-            ("pixels of y", self.y().n_pixels()),
-            ("values of a patch", self.n_patch()),
-        ];
-        check_sizes(kernel, &sizes)
+        over_images::check(kernel, self.x, self.y(), self.n_patch())
     }
 
-    /// Operations of a convolution, or of either gradient.
-    pub(crate) const fn flops(&self) -> u64 {
-        2 * (self.y().n_pixels() as u64).saturating_mul(self.n_weights() as u64)
+    /// The cost of the convolution, and of either gradient.
+    pub(crate) fn cost(&self) -> Cost {
+        over_images::cost(self.x, self.y(), self.n_weights())
     }
 
     /// The fields that the modules share. Pairs are along the height and along the width.

@@ -15,5 +15,7 @@ pub(crate) mod grouped_conv2d_grad_weight;
 pub(crate) mod grouped_conv2d_grad_weight_cpu;
 pub(crate) mod grouped_shape;
 pub(crate) mod modules;
+pub(crate) mod over_images;
+pub(crate) mod parts;
 pub(crate) mod patches;
 pub(crate) mod window;

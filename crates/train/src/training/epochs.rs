@@ -137,7 +137,8 @@ impl Training<'_> {
                 metrics.extend([("loss_scale", f64::from(losses.scaler.scale)), ("skipped", f64::from(n_skipped))]);
             }
             // Without validation only the training loss was measured, and the scaler's values.
-            let is_shown = |name: &str| is_validated || name == "train_loss" || !measured.values.iter().any(|(found, _)| found == name);
+            let is_shown =
+                |name: &str| is_validated || name == "train_loss" || !measured.values.iter().any(|(found, _)| found == name);
             let shown: Vec<(&str, f64)> = metrics.iter().filter(|(name, _)| is_shown(name)).copied().collect();
             self.show(outputs, |progress| progress.epoch_finished(&shown));
             if let Some(log) = log.as_mut().filter(|_| steps == Steps::All) {
