@@ -6,13 +6,14 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use brisk_examples::cifar10::{Cifar10, Settings, run};
 use brisk_examples::command_line::{self, DeviceOption};
+use brisk_examples::images::RecipeName;
 use brisk_examples::print;
 use brisk_nn::tensor::Precision;
 use brisk_vision::{PAGE_RUNGS, Recipe};
-use clap::{Parser, ValueEnum};
+use clap::Parser;
 
 /// Trains CIFAR-10 by a fast recipe, and prints its accuracy and time
 #[derive(Debug, Parser)]
@@ -24,7 +25,7 @@ struct Options {
     /// The recipe
     #[arg(long, value_enum, default_value_t = RecipeName::Muon)]
     recipe: RecipeName,
-    /// Rung of the ladder of tricks, of the recipe `page`; 0 is the baseline [default: the last]
+    /// Rung of the ladder of tricks of the recipe `page`; 0 is the baseline [default: the last]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(..PAGE_RUNGS.len() as i64))]
     rung: Option<u8>,
     /// Train a narrow network in small batches, which takes a CPU minutes instead of days
@@ -58,32 +59,17 @@ struct Options {
     device: DeviceOption,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum RecipeName {
-    /// Page 2019, "How to train your ResNet 8: Bag of tricks"
-    Page,
-    /// Jordan 2024, airbench94
-    Airbench,
-    /// airbench94 with the Muon optimizer
-    Muon,
-}
-
 fn main() -> ExitCode {
     command_line::run(|options| train(&options).map(|()| ExitCode::SUCCESS))
 }
 
 fn train(options: &Options) -> Result<()> {
     let recipe = match (options.recipe, options.rung) {
-        (RecipeName::Page, rung) => Recipe::page_rung(rung.map_or(PAGE_RUNGS.len(), usize::from)),
-        (RecipeName::Airbench, _) => Recipe::airbench(),
-        (RecipeName::Muon, _) => Recipe::muon(),
+        (RecipeName::Page, Some(rung)) => Recipe::page_rung(usize::from(rung)),
+        (name, None) => name.recipe(),
+        (_, Some(rung)) => bail!("--rung {rung}: only the recipe page has rungs; pass `--recipe page`"),
     };
-    let narrow = match options.recipe {
-        RecipeName::Page => (&[8, 16, 32, 64][..], 128),
-        RecipeName::Airbench => (&[16, 32, 64][..], 256),
-        RecipeName::Muon => (&[16, 32, 64][..], 500),
-    };
-    let recipe = if options.narrow { recipe.narrowed(narrow.0, narrow.1) } else { recipe };
+    let recipe = if options.narrow { recipe.narrow() } else { recipe };
     let recipe = options.epochs.map_or_else(|| recipe.clone(), |n_epochs| recipe.clone().with_epochs(n_epochs));
 
     let device = options.device.builder().open()?;

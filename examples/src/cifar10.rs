@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use brisk_loader::{RowSource, Subset, split};
 use brisk_nn::tensor::Precision;
 use brisk_nn::tensor::program::Device;
-use brisk_table::{CifarOptions, CifarSet, Table, Typed, import_cifar};
+use brisk_table::{CifarOptions, CifarSet, Table, Typed, import_cifar, printable};
 use brisk_train::{
     BatchesEnd, Callback, Classification, Error, FeedChoice, FeedConfig, Limit, Model, RunView, Standardisation, Trainer,
 };
@@ -34,25 +34,33 @@ pub const N_CLASSES: usize = 10;
 
 impl Cifar10 {
     /// Opens the tables in `folder`, which are made from the binary files in `source` if they are not there yet: a folder with `data_batch_1.bin` and so on,
-    /// which may be packed, or the archive in which they are published.
+    /// which may be packed, or the archive in which they are published. If `source` is a folder with these two tables, opens those.
     ///
     /// # Errors
     /// If the files are not there or cannot be read, or the tables cannot be written.
     pub fn open(source: Option<&Path>, folder: &Path) -> Result<Self> {
+        if let Some(source) = source.filter(|source| !source.exists()) {
+            bail!("{}: cannot open the files of CIFAR-10: there is no such file or folder", printable(source));
+        }
+        let folder = source.filter(|source| source.join(TRAIN).exists()).unwrap_or(folder);
         let table = |name: &str, set| -> Result<Table> {
             let path = folder.join(name);
             if !path.exists() {
                 let Some(source) = source else {
-                    bail!("{}: there is no such table; give the files of CIFAR-10 by `--data`", path.display());
+                    let remedy = "name the folder or archive with the files of CIFAR-10 by `--data`; `cargo xtask fetch cifar10` downloads it";
+                    bail!("{}: there is no such table; {remedy}", printable(&path));
                 };
-                std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot create the folder", folder.display()))?;
+                std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot create the folder", printable(folder)))?;
                 import_cifar(source, &path, &CifarOptions { set, ..CifarOptions::default() })?;
             }
             Ok(Table::open(path)?)
         };
-        Ok(Self { train: table("train.safetensors", CifarSet::Train)?, test: table("test.safetensors", CifarSet::Test)? })
+        Ok(Self { train: table(TRAIN, CifarSet::Train)?, test: table("test.safetensors", CifarSet::Test)? })
     }
 }
+
+/// The name of the table of training images.
+const TRAIN: &str = "train.safetensors";
 
 /// The settings of a run besides its recipe.
 #[derive(Debug, Clone)]
@@ -80,7 +88,7 @@ pub struct Settings {
 pub struct Outcome {
     /// Steps of the run.
     pub n_steps: usize,
-    /// Seconds of training: whitening, epochs and nothing else.
+    /// Seconds of training: whitening, compilation of the step, and all steps; not the evaluation.
     pub train_seconds: f64,
     /// Seconds of the final evaluation with the recipe's views.
     pub test_seconds: f64,
@@ -121,7 +129,7 @@ pub fn run(device: &Device, data: &Cifar10, settings: &Settings) -> Result<Outco
     let augmentation = ImageAugmentation { seed: *seed, ..recipe.augmentation };
     let n_epochs = n_steps.div_ceil(epoch_steps);
     let task = Classification::of(N_CLASSES).label_smoothing(recipe.label_smoothing);
-    let losses = Losses::default();
+    let progress = Watch::default();
     let mut trainer = Trainer::new(device)
         .batch_rows(recipe.batch_rows)
         .max_epochs(n_epochs)
@@ -135,7 +143,7 @@ pub fn run(device: &Device, data: &Cifar10, settings: &Settings) -> Result<Outco
         .standardisation(scale)
         .feed(&FeedConfig { choice: FeedChoice::Resident, ..FeedConfig::default() })
         .augment(AugmentedImages { image: recipe.image(), augmentation })
-        .callback(losses.clone());
+        .callback(progress.clone());
     if settings.has_progress {
         trainer = trainer.progress();
     }
@@ -143,7 +151,6 @@ pub fn run(device: &Device, data: &Cifar10, settings: &Settings) -> Result<Outco
         trainer = trainer.report(path);
     }
     trainer.fit(&mut model, &task, &train, &test)?;
-    let train_seconds = start.elapsed().as_secs_f64();
 
     let image = recipe.image();
     let mut model = model.map(|network| WithViews { model: network, image, views: View::plain() });
@@ -159,18 +166,29 @@ pub fn run(device: &Device, data: &Cifar10, settings: &Settings) -> Result<Outco
             (by_recipe, test_seconds) = (accuracy[i], start.elapsed().as_secs_f64());
         }
     }
-    let losses = losses.0.take();
+    let Progress { losses, last_step } = progress.0.take();
+    let train_seconds = last_step.map_or(0.0, |last_step| (last_step - start).as_secs_f64());
     let images_per_second = (n_steps * recipe.batch_rows) as f64 / train_seconds;
     Ok(Outcome { n_steps, train_seconds, test_seconds, images_per_second, accuracy, by_recipe, losses })
 }
 
-/// Collects the training losses.
-#[derive(Debug, Default, Clone)]
-struct Losses(Rc<RefCell<Vec<f32>>>);
+/// What a [`Watch`] has seen.
+#[derive(Debug, Default)]
+struct Progress {
+    losses: Vec<f32>,
+    /// When the losses of the last steps were read.
+    last_step: Option<Instant>,
+}
 
-impl Callback for Losses {
+/// Collects the training losses, and the time.
+#[derive(Debug, Default, Clone)]
+struct Watch(Rc<RefCell<Progress>>);
+
+impl Callback for Watch {
     fn on_batches_end(&mut self, _: &RunView<'_>, batches: &BatchesEnd<'_>) -> Result<(), Error> {
-        self.0.borrow_mut().extend(batches.losses);
+        let mut progress = self.0.borrow_mut();
+        progress.losses.extend(batches.losses);
+        progress.last_step = Some(Instant::now());
         Ok(())
     }
 }

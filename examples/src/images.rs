@@ -4,6 +4,6 @@ mod recipe_options;
 mod set;
 mod source;
 
-pub use recipe_options::RecipeOptions;
+pub use recipe_options::{RecipeName, RecipeOptions};
 pub use set::{ImageRows, ImageSet, standardised};
 pub use source::KeepTables;

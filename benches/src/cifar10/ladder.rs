@@ -17,7 +17,7 @@ pub(super) fn run(options: &Options, suite: &Cifar10) -> Result<Table> {
         let data = Data::open(suite.data.as_deref(), folder)?;
         let (n_train, n_test, n_epochs) = if options.scale == Scale::Smoke { (256, 128, 1.0) } else { (10_000, 2_000, 15.0) };
         for (rung, trick) in PAGE_RUNGS.iter().enumerate().filter(|(rung, _)| *rung != 1) {
-            let recipe = Recipe::page_rung(rung).narrowed(&[8, 16, 32, 64], 128);
+            let recipe = Recipe::page_rung(rung).narrow();
             let recipe = recipe.with_epochs(n_epochs);
             let (mut accuracies, mut seconds) = (Vec::new(), Vec::new());
             for seed in 0..suite.runs as u64 {

@@ -39,8 +39,8 @@ pub(super) fn run(options: &Options, with_full: bool) -> Result<Table> {
         ]
     } else {
         vec![
-            case("Muon, widths 16, 32, 64, batch 500", "muon", Recipe::muon().narrowed(&[16, 32, 64], 500), 1.2),
-            case("Page, widths 8, 16, 32, 64, batch 128", "page", Recipe::page().narrowed(&[8, 16, 32, 64], 128), 1.2),
+            case("Muon, widths 16, 32, 64, batch 500", "muon", Recipe::muon().narrow(), 1.2),
+            case("Page, widths 8, 16, 32, 64, batch 128", "page", Recipe::page().narrow(), 1.2),
         ]
     };
     if with_full {

@@ -35,28 +35,45 @@ impl Tensor {
         if let Err(error) = self.check_dim(NAME, dim) {
             return self.refused(error, index.shape());
         }
-        self.graph().apply(Pick { dim }, &[self, index])
+        let pick = Pick { name: NAME, dim, index: GatherIndex::Each, gradient: PickGradient::Sum };
+        self.graph().apply(pick, &[self, index])
     }
 }
 
 const NAME: &str = "gather";
 
+/// Picks elements along a dimension, for [`Tensor::gather`] and [`Tensor::index_select`].
 #[derive(Debug)]
-struct Pick {
-    dim: usize,
+pub(crate) struct Pick {
+    pub(crate) name: &'static str,
+    pub(crate) dim: usize,
+    pub(crate) index: GatherIndex,
+    pub(crate) gradient: PickGradient,
+}
+
+/// How the gradient of a [`Pick`] is computed.
+#[derive(Debug)]
+pub(crate) enum PickGradient {
+    /// Each element sums the gradients of the places that pick it.
+    Sum,
+    /// The selection is its own inverse, so its gradient is the same selection.
+    SameSelection,
 }
 
 impl Pick {
     fn kernel(&self, x: &[usize], index: &[usize]) -> Gather {
-        let dim = self.dim;
-        let [n_outer, n_x, n_inner] = sizes_around(x, dim);
-        Gather { n_outer, n_x, n: index[dim], n_inner, index: GatherIndex::Each }
+        let [n_outer, n_x, n_inner] = sizes_around(x, self.dim);
+        let n = match self.index {
+            GatherIndex::Shared => index[0],
+            _ => index[self.dim],
+        };
+        Gather { n_outer, n_x, n, n_inner, index: self.index }
     }
 }
 
 impl Operation for Pick {
     fn name(&self) -> &'static str {
-        NAME
+        self.name
     }
 
     fn input_names(&self) -> &'static [&'static str] {
@@ -69,17 +86,23 @@ impl Operation for Pick {
 
     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
         let (x, index) = (inputs[0].shape(), inputs[1].shape());
+        if matches!(self.index, GatherIndex::Shared) {
+            check_kernel(&self.kernel(x, index))?;
+            let mut shape = x.to_vec();
+            shape[self.dim] = index[0];
+            return Ok(shape);
+        }
         let fits = x.len() == index.len() && (0..x.len()).all(|dim| dim == self.dim || x[dim] == index[dim]);
         if !fits {
-            let expected = format!("{x:?}, as `x` has, but for dimension {}", self.dim);
-            return Err(Error::Shape { op: NAME, arg: "index", expected, found: index.to_vec() });
+            let expected = format!("{x:?}, the shape of `x`, except along dimension {}", self.dim);
+            return Err(Error::Shape { op: self.name, arg: "index", expected, found: index.to_vec() });
         }
         check_kernel(&self.kernel(x, index))?;
         Ok(index.to_vec())
     }
 
     fn refused_shape(&self, inputs: &[&Tensor]) -> Vec<usize> {
-        inputs[1].shape().to_vec()
+        inputs[usize::from(!matches!(self.index, GatherIndex::Shared))].shape().to_vec()
     }
 
     fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
@@ -90,6 +113,9 @@ impl Operation for Pick {
     fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
         let forward = self.kernel(backward.shape(0), backward.shape(1));
         let (dy, index) = (backward.grad(), backward.input(1));
-        backward.give(0, GatherGrad { forward }, &[dy, index])
+        match self.gradient {
+            PickGradient::Sum => backward.give(0, GatherGrad { forward }, &[dy, index]),
+            PickGradient::SameSelection => backward.give(0, forward, &[dy, index]),
+        }
     }
 }

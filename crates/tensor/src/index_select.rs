@@ -1,8 +1,8 @@
-use brisk_kernels::{Gather, GatherGrad, GatherIndex};
+use brisk_kernels::GatherIndex;
 
+use crate::gather::{Pick, PickGradient};
 use crate::narrow::sizes_around;
-use crate::operation::check_kernel;
-use crate::{Backward, Error, Forward, Operation, Tensor};
+use crate::{Error, Tensor};
 
 const NAME: &str = "index_select";
 
@@ -46,8 +46,8 @@ impl Tensor {
         if n_outer == 1 && !is_self_inverse {
             return self.reshape(&[length, n_inner]).embedding(&index, 0, None).reshape(&shape);
         }
-        let gradient = if is_self_inverse { SelectGradient::SameSelection } else { SelectGradient::Sum };
-        self.graph().apply(Select { dim, gradient }, &[self, &index])
+        let gradient = if is_self_inverse { PickGradient::SameSelection } else { PickGradient::Sum };
+        self.graph().apply(Pick { name: NAME, dim, index: GatherIndex::Shared, gradient }, &[self, &index])
     }
 
     fn check_indices(&self, dim: usize, indices: &[u32]) -> Result<(), Error> {
@@ -63,63 +63,6 @@ impl Tensor {
                     format!("more than {index} elements along dimension {dim}, the largest valid index being the length minus 1");
                 Err(Error::Shape { op: NAME, arg: "x", expected, found: found.to_vec() })
             }
-        }
-    }
-}
-
-#[derive(Debug)]
-struct Select {
-    dim: usize,
-    gradient: SelectGradient,
-}
-
-/// How the gradient of a selection is computed.
-#[derive(Debug)]
-enum SelectGradient {
-    /// Each element sums the gradients of the indices that select it.
-    Sum,
-    /// The selection is its own inverse, so its gradient is the same selection.
-    SameSelection,
-}
-
-impl Select {
-    fn kernel(&self, x: &[usize], index: &[usize]) -> Gather {
-        let [n_outer, n_x, n_inner] = sizes_around(x, self.dim);
-        Gather { n_outer, n_x, n: index[0], n_inner, index: GatherIndex::Shared }
-    }
-}
-
-impl Operation for Select {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn input_names(&self) -> &'static [&'static str] {
-        &["x", "index"]
-    }
-
-    fn n_operands(&self, _: usize) -> usize {
-        1
-    }
-
-    fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
-        let (mut shape, index) = (inputs[0].shape().to_vec(), inputs[1].shape());
-        check_kernel(&self.kernel(&shape, index))?;
-        shape[self.dim] = index[0];
-        Ok(shape)
-    }
-
-    fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
-        let (x, index, y) = (forward.input(0), forward.input(1), forward.output());
-        forward.push(self.kernel(forward.shape(0), forward.shape(1)), &[x, index, y])
-    }
-
-    fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
-        let forward = self.kernel(backward.shape(0), backward.shape(1));
-        let (dy, index) = (backward.grad(), backward.input(1));
-        match self.gradient {
-            SelectGradient::Sum => backward.give(0, GatherGrad { forward }, &[dy, index]),
-            SelectGradient::SameSelection => backward.give(0, forward, &[dy, index]),
         }
     }
 }

@@ -25,13 +25,24 @@ pub struct RecipeOptions {
 
 /// A recipe of brisk-vision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum RecipeName {
+pub enum RecipeName {
     /// Page 2019, "How to train your ResNet 8: Bag of tricks"
     Page,
     /// Jordan 2024, airbench94
     Airbench,
     /// airbench94 with the Muon optimizer
     Muon,
+}
+
+impl RecipeName {
+    /// The recipe at its full width.
+    pub fn recipe(self) -> Recipe {
+        match self {
+            Self::Page => Recipe::page(),
+            Self::Airbench => Recipe::airbench(),
+            Self::Muon => Recipe::muon(),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -50,12 +61,8 @@ impl RecipeOptions {
     /// # Errors
     /// If the images are too small for the network, or for the augmentation.
     pub fn recipe(&self, image: [usize; 3], n_classes: usize) -> Result<Recipe> {
-        let (recipe, widths, batch_rows) = match self.recipe {
-            RecipeName::Page => (Recipe::page(), &[8, 16, 32, 64][..], 128),
-            RecipeName::Airbench => (Recipe::airbench(), &[16, 32, 64][..], 256),
-            RecipeName::Muon => (Recipe::muon(), &[16, 32, 64][..], 512),
-        };
-        let recipe = if self.full { recipe } else { recipe.narrowed(widths, batch_rows) };
+        let recipe = self.recipe.recipe();
+        let recipe = if self.full { recipe } else { recipe.narrow() };
         let mut recipe = recipe.for_images(image, n_classes)?;
         let augmentation = &mut recipe.augmentation;
         augmentation.flip = match self.flip {

@@ -232,7 +232,7 @@ fn shapes_and_ranges_that_do_not_match_are_refused() {
     check_refused(|graph| x(graph).gather(2, &index(graph)), "gather: `x` has shape [2, 3], expected a dimension 2");
     check_refused(
         |graph| x(graph).gather(1, &index(graph)),
-        "gather: `index` has shape [1], expected [2, 3], as `x` has, but for dimension 1",
+        "gather: `index` has shape [1], expected [2, 3], the shape of `x`, except along dimension 1",
     );
     check_refused(
         |graph| graph.constant_codes("codes", &[0; 6], &[2, 3]).permute(&[1, 0]),

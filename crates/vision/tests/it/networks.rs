@@ -30,6 +30,15 @@ fn the_recipes_networks_have_the_published_sizes() {
 }
 
 #[test]
+fn the_narrow_recipes_fit_a_cpu() {
+    // Weights, biases of normalisations, and the whitening.
+    check(&Recipe::page().narrow(), 128, 103_384 + 280 + 27 * 27);
+    for recipe in [Recipe::airbench(), Recipe::muon()] {
+        check(&recipe.narrow(), 2, 75_520 + 224 + (24 + 288));
+    }
+}
+
+#[test]
 fn every_rung_of_the_ladder_is_a_network() {
     for rung in 0..PAGE_RUNGS.len() {
         let recipe = Recipe::page_rung(rung).narrowed(&[8, 16, 32, 64], 64);
