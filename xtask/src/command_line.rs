@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::{CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::{attack, bench, check, conformance, cross, fetch, mpi, shell, tidy, wgsl, with_candle};
+use crate::{attack, bench, chart, check, conformance, cross, fetch, mpi, shell, tidy, wgsl, with_candle};
 
 /// All automation of the workspace
 #[derive(Debug, Parser)]
@@ -27,6 +27,7 @@ enum Command {
     Tidy,
     Conformance(conformance::Options),
     Bench(bench::Options),
+    Chart(chart::Options),
     Attack(attack::Options),
     Mpi(mpi::Options),
     Cross(cross::Options),
@@ -51,6 +52,7 @@ impl CommandLine {
             Command::Tidy => tidy::run(),
             Command::Conformance(_) => conformance::run(args),
             Command::Bench(options) => bench::run(&options, args),
+            Command::Chart(options) => chart::run(&options),
             Command::Attack(options) => attack::run(&options, args),
             Command::Mpi(options) => mpi::run(&options),
             Command::Cross(options) => cross::run(&options),

@@ -4,6 +4,7 @@
 
 mod attack;
 mod bench;
+mod chart;
 mod check;
 mod command_line;
 mod conformance;
