@@ -4,6 +4,7 @@ mod device_option;
 pub mod value;
 
 use std::ffi::OsStr;
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -27,7 +28,12 @@ const COMPLETIONS: &str = "completions";
 /// print to standard output.
 pub fn run<O: Parser>(program: impl FnOnce(O) -> Result<ExitCode>) -> ExitCode {
     let outcome = match parse::<O>() {
-        Ok(Some(options)) => program(options),
+        Ok(Some(options)) => {
+            if cfg!(debug_assertions) && std::io::stderr().is_terminal() {
+                print::note("note: this is a debug build, in which training is many times slower; pass `--release` to cargo");
+            }
+            program(options)
+        }
         Ok(None) => Ok(ExitCode::SUCCESS),
         Err(error) => Err(error),
     };

@@ -16,6 +16,8 @@ const ARROWS: &[(&str, Option<&[&str]>)] = &[
     ("nn", Some(&["tensor", "program", "kernels"])),
     ("vision", Some(&["nn", "tensor", "program", "kernels"])),
     ("train", None),
+    // It re-exports the others.
+    ("brisk", None),
 ];
 
 /// The crates that use wgpu directly; the others use it through them.

@@ -13,7 +13,8 @@ pub(super) fn are_complete(workspace: &Workspace) -> Vec<Finding> {
         if package.license.is_empty() {
             says("has no licence; add `license.workspace = true`");
         }
-        if package.name != format!("brisk-{}", package.short_name().unwrap_or_default()) {
+        let short = package.short_name().unwrap_or_default();
+        if short != "brisk" && package.name != format!("brisk-{short}") {
             says("is not named after its folder");
         }
     }
