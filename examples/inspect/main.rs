@@ -50,6 +50,7 @@ fn run(options: &Options) -> Result<()> {
             row_shape: table.row_shape(),
             dtype: table.dtype(),
             label_dtype: table.label_dtype(),
+            n_labels: table.n_labels(),
             label_name: table.label_name(),
             column_names: table.column_names(),
             statistics: table.statistics(),
@@ -71,6 +72,7 @@ fn run(options: &Options) -> Result<()> {
         row_shape: table.row_shape(),
         dtype: table.dtype(),
         label_dtype: table.label_dtype(),
+        n_labels: table.n_labels(),
         label_name: table.label_name(),
         column_names: table.column_names(),
         statistics: table.statistics(),
@@ -90,6 +92,7 @@ struct Shown<'a> {
     row_shape: &'a [usize],
     dtype: DType,
     label_dtype: DType,
+    n_labels: usize,
     label_name: Option<&'a str>,
     column_names: &'a [String],
     statistics: Option<&'a [ColumnStatistics]>,
@@ -113,6 +116,7 @@ fn show<S: RowSource<Feature = f32, Error = Error>>(
         "not checked; --verify does"
     };
     let name = |table: &Shown<'_>| table.label_name.map_or(String::new(), |name| format!("{}, ", printable(name)));
+    let several = |table: &Shown<'_>| if table.n_labels > 1 { format!(", {} a row", table.n_labels) } else { String::new() };
     let imported = table
         .source
         .map_or("unknown".to_owned(), |source| format!("{}, {}", printable(&source.file_name), mebibytes(source.n_bytes)));
@@ -126,7 +130,7 @@ fn show<S: RowSource<Feature = f32, Error = Error>>(
         ("table", format!("{}, {}", printable(&options.table), table.kind)),
         ("rows", thousands(table.n_rows as u64)),
         ("features", format!("{} {:?}", table.dtype, table.row_shape)),
-        ("labels", format!("{}{}", name(table), table.label_dtype)),
+        ("labels", format!("{}{}{}", name(table), table.label_dtype, several(table))),
         ("weights", if table.has_weights { "one a row" } else { "none" }.to_owned()),
         ("categories", if dictionaries.is_empty() { "none".to_owned() } else { dictionaries.len().to_string() }),
         ("classes", listed(table.classes)),

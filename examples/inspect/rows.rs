@@ -5,7 +5,7 @@ use brisk_table::{Dictionary, Error, printable};
 /// Columns that are shown of a wide row.
 const N_SHOWN: usize = 8;
 
-/// The first rows, a line each: label, categories, features.
+/// The first rows, a line each: labels, categories, features.
 pub(crate) fn first<S: RowSource<Feature = f32, Error = Error>>(
     source: &S,
     n_rows: usize,
@@ -13,24 +13,27 @@ pub(crate) fn first<S: RowSource<Feature = f32, Error = Error>>(
     dictionaries: &[Dictionary],
     classes: &[String],
 ) -> Result<String> {
-    let (n_cols, n_categories) = (source.n_cols(), source.n_categories());
+    let (n_cols, n_labels, n_categories) = (source.n_cols(), source.n_labels(), source.n_categories());
     let numbers: Vec<u32> = (0..n_rows as u32).collect();
-    let (mut features, mut labels) = (vec![0.0; n_rows * n_cols], vec![0.0; n_rows]);
+    let (mut features, mut labels) = (vec![0.0; n_rows * n_cols], vec![0.0; n_rows * n_labels]);
     source.gather(&numbers, &mut features, &mut labels)?;
     let mut categories = vec![0; n_rows * n_categories];
     source.gather_categories(&numbers, &mut categories)?;
 
     let n_features = n_cols.min(N_SHOWN);
-    let mut heading = vec!["row".to_owned(), "label".to_owned()];
+    let mut heading = vec!["row".to_owned()];
+    heading.extend((0..n_labels).map(|label| if n_labels == 1 { "label".to_owned() } else { format!("label {label}") }));
     let shown = |text: &str| printable(text).to_string();
     heading.extend(
         (0..n_categories).map(|col| dictionaries.get(col).map_or(format!("category {col}"), |column| shown(column.name()))),
     );
     heading.extend((0..n_features).map(|col| names.get(col).map_or(col.to_string(), |name| shown(name))));
     let line = |row: usize| {
-        let label = labels[row];
-        let class = classes.get(label as usize).filter(|_| label >= 0.0);
-        let mut cells = vec![row.to_string(), class.map_or(label.to_string(), |class| shown(class))];
+        let mut cells = vec![row.to_string()];
+        cells.extend(labels[row * n_labels..][..n_labels].iter().map(|&label| {
+            let class = classes.get(label as usize).filter(|_| label >= 0.0);
+            class.map_or(label.to_string(), |class| shown(class))
+        }));
         cells.extend(categories[row * n_categories..][..n_categories].iter().enumerate().map(|(col, &code)| {
             let value = dictionaries.get(col).and_then(|column| column.value(code));
             value.map_or(if code == 0 { "-".to_owned() } else { code.to_string() }, shown)

@@ -8,13 +8,13 @@ use crate::{Order, Shard, WeightedDraws};
 pub struct Batch<'a, T = f32> {
     /// Which batch of the epoch this is, from 0. A resumed epoch counts on where it was, if the batch size is what it was.
     pub index: usize,
-    /// `[labels.len(), n_cols]`, row-major.
+    /// `[ids.len(), n_cols]`, row-major.
     pub features: &'a [T],
-    /// A label a row.
+    /// `[ids.len(), n_labels]`, row-major: a label per row, unless the source has several. 0 for padding.
     pub labels: &'a [f32],
     /// What a row weighs: the source's weight, or 1 if it has none; 0 for what is only there to fill the batch.
     pub weights: &'a [f32],
-    /// `[labels.len(), n_categories]`, row-major; empty for a source without categories. 0 for padding.
+    /// `[ids.len(), n_categories]`, row-major; empty for a source without categories. 0 for padding.
     pub categories: &'a [u32],
     /// Where each row came from: its number in the source, `u32::MAX` for padding. Randomness that is keyed by it (an augmentation, say)
     /// is the same on any number of threads and ranks.

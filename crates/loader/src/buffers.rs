@@ -23,6 +23,7 @@ pub struct Buffers<T> {
 #[derive(Clone, Copy, Debug)]
 pub struct Widths {
     pub(crate) n_cols: usize,
+    pub(crate) n_labels: usize,
     pub(crate) n_categories: usize,
     pub(crate) has_weights: bool,
 }
@@ -41,14 +42,21 @@ pub(crate) enum Fill {
 
 impl Widths {
     pub(crate) fn of<S: RowSource>(source: &S) -> Self {
-        Self { n_cols: source.n_cols(), n_categories: source.n_categories(), has_weights: source.has_weights() }
+        Self {
+            n_cols: source.n_cols(),
+            n_labels: source.n_labels(),
+            n_categories: source.n_categories(),
+            has_weights: source.has_weights(),
+        }
     }
 
     /// Bytes of a batch of `size` rows; `None` if there are more than can be counted.
     pub(crate) fn len_bytes<T>(self, size: usize) -> Option<usize> {
         let features = self.n_cols.checked_mul(size_of::<T>())?;
         let categories = self.n_categories.checked_mul(size_of::<u32>())?;
-        let row = features.checked_add(categories)?.checked_add(2 * size_of::<f32>() + size_of::<u32>())?;
+        let labels = self.n_labels.checked_mul(size_of::<f32>())?;
+        let others = size_of::<f32>() + size_of::<u32>();
+        let row = features.checked_add(categories)?.checked_add(labels)?.checked_add(others)?;
         row.checked_mul(size)
     }
 }
@@ -57,7 +65,7 @@ impl<T: Feature> Buffers<T> {
     pub(crate) fn new(size: usize, widths: Widths) -> Self {
         Self {
             features: vec![T::default(); size * widths.n_cols],
-            labels: vec![0.0; size],
+            labels: vec![0.0; size * widths.n_labels],
             weights: vec![1.0; size],
             categories: vec![0; size * widths.n_categories],
             ids: vec![0; size],
@@ -82,7 +90,7 @@ impl<T: Feature> Buffers<T> {
         Batch {
             index: self.index,
             features: &self.features[..n * self.widths.n_cols],
-            labels: &self.labels[..n],
+            labels: &self.labels[..n * self.widths.n_labels],
             weights: &self.weights[..n],
             categories: &self.categories[..n * self.widths.n_categories],
             ids: &self.ids[..n],
@@ -131,17 +139,18 @@ impl<T: Feature> Buffers<T> {
     where
         S: RowSource<Feature = T>,
     {
-        let Widths { n_cols, n_categories, has_weights } = self.widths;
+        let Widths { n_cols, n_labels, n_categories, has_weights } = self.widths;
         for slot in of.n_real..of.n_dealt {
             let id = [plan.repeated_id(of, slot)];
             self.ids[slot] = id[0];
-            source.gather(&id, &mut self.features[slot * n_cols..][..n_cols], &mut self.labels[slot..=slot])?;
+            let labels = &mut self.labels[slot * n_labels..][..n_labels];
+            source.gather(&id, &mut self.features[slot * n_cols..][..n_cols], labels)?;
             if n_categories > 0 {
                 source.gather_categories(&id, &mut self.categories[slot * n_categories..][..n_categories])?;
             }
         }
         self.features[of.n_dealt * n_cols..].fill(T::default());
-        self.labels[of.n_dealt..].fill(0.0);
+        self.labels[of.n_dealt * n_labels..].fill(0.0);
         self.categories[of.n_dealt * n_categories..].fill(0);
         self.ids[of.n_dealt..].fill(u32::MAX);
         if !has_weights && self.n_real < of.n_real {
@@ -154,11 +163,11 @@ impl<T: Feature> Buffers<T> {
 
     /// The slots that real rows go into.
     fn real(&mut self, n_real: usize) -> Part<'_, T> {
-        let Widths { n_cols, n_categories, has_weights } = self.widths;
+        let Widths { n_cols, n_labels, n_categories, has_weights } = self.widths;
         Part {
             from: 0,
             features: &mut self.features[..n_real * n_cols],
-            labels: &mut self.labels[..n_real],
+            labels: &mut self.labels[..n_real * n_labels],
             weights: &mut self.weights[..if has_weights { n_real } else { 0 }],
             categories: &mut self.categories[..n_real * n_categories],
             ids: &mut self.ids[..n_real],

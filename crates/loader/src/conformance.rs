@@ -13,6 +13,7 @@ pub fn row_source_conformance<S: RowSource + ?Sized>(source: &S) {
     let n_rows = source.n_rows();
     assert!(u32::try_from(n_rows).is_ok(), "there are {n_rows} rows: a source has at most 2^32 - 1");
     let sizes = Sizes::of(source);
+    assert!(sizes.n_labels > 0, "rows have no labels: a row has at least 1");
     let probed = probed(n_rows);
     hint(source, &probed);
 
@@ -48,6 +49,7 @@ pub fn row_source_conformance<S: RowSource + ?Sized>(source: &S) {
 struct Sizes {
     n_rows: usize,
     n_cols: usize,
+    n_labels: usize,
     n_categories: usize,
     has_weights: bool,
     fingerprint: Option<u64>,
@@ -58,6 +60,7 @@ impl Sizes {
         Self {
             n_rows: source.n_rows(),
             n_cols: source.n_cols(),
+            n_labels: source.n_labels(),
             n_categories: source.n_categories(),
             has_weights: source.has_weights(),
             fingerprint: source.fingerprint(),
@@ -80,13 +83,15 @@ fn hint<S: RowSource + ?Sized>(source: &S, probed: &[u32]) {
 
 /// Rows beyond the end and buffers of another length are errors.
 fn check_refusals<S: RowSource + ?Sized>(source: &S, probed: &[u32]) {
-    let Sizes { n_rows, n_cols, n_categories, has_weights, .. } = Sizes::of(source);
+    let Sizes { n_rows, n_cols, n_labels: k, n_categories, has_weights, .. } = Sizes::of(source);
     let zeros = |n: usize| vec![S::Feature::default(); n];
 
     let beyond = n_rows as u32;
     for rows in [vec![beyond], vec![u32::MAX], probed.iter().copied().chain([beyond]).collect()] {
-        let result = source.gather(&rows, &mut zeros(rows.len() * n_cols), &mut vec![0.0; rows.len()]);
+        let result = source.gather(&rows, &mut zeros(rows.len() * n_cols), &mut vec![0.0; rows.len() * k]);
         assert!(result.is_err(), "a row beyond {n_rows} was gathered without an error");
+        let result = source.gather_labels(&rows, &mut vec![0.0; rows.len() * k]);
+        assert!(result.is_err(), "labels of a row beyond {n_rows} were gathered without an error");
         if n_categories > 0 {
             let result = source.gather_categories(&rows, &mut vec![0; rows.len() * n_categories]);
             assert!(result.is_err(), "categories of a row beyond {n_rows} were gathered without an error");
@@ -97,18 +102,22 @@ fn check_refusals<S: RowSource + ?Sized>(source: &S, probed: &[u32]) {
         }
     }
     for range in [n_rows..n_rows + 1, n_rows.saturating_sub(3)..n_rows + 1, usize::MAX - 1..usize::MAX] {
-        let result = source.gather_range(range.clone(), &mut zeros(range.len() * n_cols), &mut vec![0.0; range.len()]);
+        let result = source.gather_range(range.clone(), &mut zeros(range.len() * n_cols), &mut vec![0.0; range.len() * k]);
         assert!(result.is_err(), "gather_range({range:?}) of {n_rows} rows is no error");
     }
     let Some(&row) = probed.first() else { return };
-    for (n_features, n_labels) in [(n_cols + 1, 1), (2 * n_cols, 2), (n_cols, 0), (n_cols, 2)] {
+    for (n_features, n_labels) in [(n_cols + 1, k), (2 * n_cols, 2 * k), (n_cols, 0), (n_cols, 2 * k)] {
         let (mut features, mut labels) = (zeros(n_features), vec![0.0; n_labels]);
         let what = format!("features of {n_features} values and labels of {n_labels} for one row of {n_cols} columns");
         assert!(source.gather(&[row], &mut features, &mut labels).is_err(), "gather took {what}");
         let range = row as usize..row as usize + 1;
         assert!(source.gather_range(range, &mut features, &mut labels).is_err(), "gather_range took {what}");
     }
-    let result = source.gather_range(0..2, &mut zeros(n_cols), &mut [0.0]);
+    for n_labels in [0, k + 1, 2 * k] {
+        let result = source.gather_labels(&[row], &mut vec![0.0; n_labels]);
+        assert!(result.is_err(), "gather_labels took {n_labels} values for one row of {k}");
+    }
+    let result = source.gather_range(0..2, &mut zeros(n_cols), &mut vec![0.0; k]);
     assert!(result.is_err(), "gather_range took buffers for one row where there are two");
     for n in [0, n_categories + 1, 2 * n_categories] {
         let is_wrong = n_categories > 0 && n != n_categories;
@@ -154,7 +163,7 @@ impl<T: Feature> Gathered<T> {
         }
         Gathered {
             features: part(&self.features, i, sizes.n_cols),
-            labels: part(&self.labels, i, 1),
+            labels: part(&self.labels, i, sizes.n_labels),
             categories: part(&self.categories, i, sizes.n_categories),
             weights: part(&self.weights, i, 1),
         }
@@ -163,6 +172,8 @@ impl<T: Feature> Gathered<T> {
 
 fn gathered<S: RowSource + ?Sized>(source: &S, rows: &[u32]) -> Gathered<S::Feature> {
     let (features, labels) = main_values(source, rows.len(), |x, y| source.gather(rows, x, y));
+    let only_labels = filled(labels.0.len(), [-7.25, 1.0e30], |out| source.gather_labels(rows, out));
+    assert_eq!(only_labels, labels, "gather_labels differs from gather");
     let n_categories = rows.len() * source.n_categories();
     let categories = filled(n_categories, [u32::MAX, 77], |out| source.gather_categories(rows, out));
     let weights = filled(rows.len(), [-7.25, 1.0e30], |out| source.gather_weights(rows, out));
@@ -178,11 +189,12 @@ where
     let n_features = n * source.n_cols();
     // Leavings of a type of which nothing is known: its default, and a value that the source has.
     let mut first = vec![S::Feature::default(); n_features];
-    let failed = gather(&mut first, &mut vec![0.0; n]).err();
+    let n_labels = n * source.n_labels();
+    let failed = gather(&mut first, &mut vec![0.0; n_labels]).err();
     assert!(failed.is_none(), "{n} rows that are there could not be gathered: {failed:?}");
     let other = first.iter().copied().find(|&value| value != S::Feature::default()).unwrap_or_default();
-    let labels = filled(n, [-7.25, 1.0e30], |labels| gather(&mut vec![other; n_features], labels));
-    let features = filled(n_features, [S::Feature::default(), other], |features| gather(features, &mut vec![0.0; n]));
+    let labels = filled(n_labels, [-7.25, 1.0e30], |labels| gather(&mut vec![other; n_features], labels));
+    let features = filled(n_features, [S::Feature::default(), other], |features| gather(features, &mut vec![0.0; n_labels]));
     (features, labels)
 }
 

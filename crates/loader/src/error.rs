@@ -17,8 +17,8 @@ pub enum Error {
     },
     /// A buffer does not hold as many values as the requested rows have.
     #[error(
-        "{op}: `{arg}` holds {found} values, expected {expected}; it is `[rows, n_cols]` for features, `[rows, n_categories]` for \
-         categories and `[rows]` for labels and weights"
+        "{op}: `{arg}` holds {found} values, expected {expected}; it is `[rows, n_cols]` for features, `[rows, n_labels]` for \
+         labels, `[rows, n_categories]` for categories and `[rows]` for weights"
     )]
     Length {
         /// The call.
@@ -28,6 +28,18 @@ pub enum Error {
         /// How many values it should hold.
         expected: usize,
         /// How many it holds.
+        found: usize,
+    },
+    /// Labels that are not those of whole rows.
+    #[error(
+        "{op}: `labels` holds {found} values for rows of {n_labels} labels, expected a multiple of {n_labels}, which is at least 1"
+    )]
+    Labels {
+        /// The call.
+        op: &'static str,
+        /// Labels of a row.
+        n_labels: usize,
+        /// How many values there are.
         found: usize,
     },
     /// More rows than a row number can tell apart.

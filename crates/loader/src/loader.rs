@@ -67,7 +67,7 @@ impl<S: RowSource> Loader<S> {
     }
 
     /// With batches made anew by `f`, which gets the batch as it was gathered, what keys the epoch's randomness, and the features to fill:
-    /// `[batch.labels.len(), n_cols]`, which hold anything at first. All but the features stays as it is.
+    /// `[batch.ids.len(), n_cols]`, whose values are unspecified at first. All but the features stays as it is.
     ///
     /// Workers call it at once for different batches; a batch comes out the same whoever made it if `f` draws its randomness by [`Key`]
     /// and by ids.

@@ -104,8 +104,10 @@ pub struct Row<'a, T = f32> {
     pub id: u32,
     /// `[n_cols]`.
     pub features: &'a [T],
-    /// Its label.
+    /// Its label; of several, the first.
     pub label: f32,
+    /// `[n_labels]`.
+    pub labels: &'a [f32],
     /// `[n_categories]`.
     pub categories: &'a [u32],
 }
@@ -173,16 +175,19 @@ where
             return left.and(right);
         }
         let n_cols = batch.features.len() / batch.ids.len().max(1);
+        let n_labels = batch.labels.len() / batch.ids.len().max(1);
         let n_categories = batch.categories.len() / batch.ids.len().max(1);
         let key = job.plan.key();
         let id = Cell::new(0);
         let mapped = catch_unwind(AssertUnwindSafe(|| {
             for (i, slot) in rows.enumerate() {
                 id.set(batch.ids[slot]);
+                let labels = &batch.labels[slot * n_labels..][..n_labels];
                 let row = Row {
                     id: batch.ids[slot],
                     features: &batch.features[slot * n_cols..][..n_cols],
-                    label: batch.labels[slot],
+                    label: labels.first().copied().unwrap_or(0.0),
+                    labels,
                     categories: &batch.categories[slot * n_categories..][..n_categories],
                 };
                 (self.f)(row, key, &mut out[i * self.n_cols..][..self.n_cols])?;

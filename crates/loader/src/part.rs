@@ -61,7 +61,7 @@ impl<'a, T: Feature> Part<'a, T> {
         // A part without slots has no width, and is not split.
         let n_slots = self.ids.len().max(1);
         let (features, more_features) = split(self.features, n, n_slots);
-        let (labels, more_labels) = self.labels.split_at_mut(n);
+        let (labels, more_labels) = split(self.labels, n, n_slots);
         let (weights, more_weights) = split(self.weights, n, n_slots);
         let (categories, more_categories) = split(self.categories, n, n_slots);
         let (ids, more_ids) = self.ids.split_at_mut(n);

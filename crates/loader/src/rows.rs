@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use crate::{Error, Feature, RowSource};
 
-/// Rows in memory: `features` `[n_rows, n_cols]`, row-major, beside `labels` `[n_rows]`, and categories and weights if there are any.
+/// Rows in memory: `features` `[n_rows, n_cols]` and `labels` `[n_rows]` or `[n_rows, n_labels]`, row-major, and categories and weights if there are any.
 ///
 /// `F` is anything that lends features, of any [`Feature`] type: `Vec<f32>` where the rows are to be owned, `&[u8]` where they lie in
-/// somebody else's buffer (a mapped file, an array of another crate), `Arc<[f32]>` where they are shared. `L` does so for labels.
+/// a borrowed buffer (a mapped file, an array of another crate), `Arc<[f32]>` where they are shared. `L` does so for labels.
 /// Large tables that are shuffled gain by [`into_huge_pages`](Self::into_huge_pages).
 ///
 /// # Examples
@@ -25,6 +25,7 @@ pub struct Rows<F = Vec<f32>, L = Vec<f32>> {
     features: F,
     labels: L,
     n_cols: usize,
+    n_labels: usize,
     categories: Arc<[u32]>,
     n_categories: usize,
     weights: Option<Arc<[f32]>>,
@@ -36,12 +37,37 @@ impl<T, F: Deref<Target = [T]>, L: Deref<Target = [f32]>> Rows<F, L> {
     /// # Errors
     /// [`Error::Length`] unless `features` holds `n_cols` values for each label; [`Error::TooManyRows`] beyond 2³² − 1 rows.
     pub fn new(features: F, labels: L, n_cols: usize) -> Result<Self, Error> {
-        let n_rows = labels.len();
-        check_length("Rows::new", "features", n_rows.saturating_mul(n_cols), features.len())?;
+        Self::checked("Rows::new", features, labels, n_cols, 1)
+    }
+
+    /// With `n_labels` labels a row, at least 1: `labels` is `[n_rows, n_labels]`, row-major.
+    ///
+    /// # Errors
+    /// As for [`new`](Self::new); [`Error::Labels`] if the labels are not those of whole rows.
+    ///
+    /// # Examples
+    /// Two rows with three labels each:
+    /// ```
+    /// use brisk_loader::{RowSource, Rows};
+    ///
+    /// let rows = Rows::with_label_columns(vec![0.5, 1.5], vec![1.0, 0.0, 1.0, 0.0, 0.0, 1.0], 1, 3)?;
+    /// assert_eq!((rows.n_rows(), rows.n_labels()), (2, 3));
+    /// # Ok::<(), brisk_loader::Error>(())
+    /// ```
+    pub fn with_label_columns(features: F, labels: L, n_cols: usize, n_labels: usize) -> Result<Self, Error> {
+        Self::checked("Rows::with_label_columns", features, labels, n_cols, n_labels)
+    }
+
+    fn checked(op: &'static str, features: F, labels: L, n_cols: usize, n_labels: usize) -> Result<Self, Error> {
+        if n_labels == 0 || !labels.len().is_multiple_of(n_labels) {
+            return Err(Error::Labels { op, n_labels, found: labels.len() });
+        }
+        let n_rows = labels.len() / n_labels;
+        check_length(op, "features", n_rows.saturating_mul(n_cols), features.len())?;
         if n_rows > u32::MAX as usize {
             return Err(Error::TooManyRows { n_rows });
         }
-        Ok(Self { features, labels, n_cols, categories: Arc::new([]), n_categories: 0, weights: None })
+        Ok(Self { features, labels, n_cols, n_labels, categories: Arc::new([]), n_categories: 0, weights: None })
     }
 
     /// With `n_categories` categories a row: `[n_rows, n_categories]`, row-major. An `Arc` is shared, not copied.
@@ -62,7 +88,7 @@ impl<T, F: Deref<Target = [T]>, L: Deref<Target = [f32]>> Rows<F, L> {
     /// ```
     pub fn with_categories(self, categories: impl Into<Arc<[u32]>>, n_categories: usize) -> Result<Self, Error> {
         let categories = categories.into();
-        let expected = self.labels.len().saturating_mul(n_categories);
+        let expected = self.n_labelled().saturating_mul(n_categories);
         check_length("Rows::with_categories", "categories", expected, categories.len())?;
         Ok(Self { categories, n_categories, ..self })
     }
@@ -73,7 +99,7 @@ impl<T, F: Deref<Target = [T]>, L: Deref<Target = [f32]>> Rows<F, L> {
     /// [`Error::Length`] unless there is one for each row.
     pub fn with_weights(self, weights: impl Into<Arc<[f32]>>) -> Result<Self, Error> {
         let weights = weights.into();
-        check_length("Rows::with_weights", "weights", self.labels.len(), weights.len())?;
+        check_length("Rows::with_weights", "weights", self.n_labelled(), weights.len())?;
         Ok(Self { weights: Some(weights), ..self })
     }
 
@@ -82,7 +108,7 @@ impl<T, F: Deref<Target = [T]>, L: Deref<Target = [f32]>> Rows<F, L> {
         &self.features
     }
 
-    /// All labels, `[n_rows]`.
+    /// All labels, `[n_rows, n_labels]`.
     pub fn labels(&self) -> &[f32] {
         &self.labels
     }
@@ -96,6 +122,22 @@ impl<T, F: Deref<Target = [T]>, L: Deref<Target = [f32]>> Rows<F, L> {
     pub fn weights(&self) -> Option<&[f32]> {
         self.weights.as_deref()
     }
+
+    /// The labels of rows that exist.
+    fn copy_labels(&self, rows: &[u32], labels: &mut [f32]) {
+        if self.n_labels == 1 {
+            for (row, label) in rows.iter().zip(labels) {
+                *label = self.labels[*row as usize];
+            }
+        } else {
+            gather_checked(&self.labels, self.n_labels, rows, labels);
+        }
+    }
+
+    /// How many rows there are, by their labels.
+    fn n_labelled(&self) -> usize {
+        self.labels.len() / self.n_labels
+    }
 }
 
 impl<F, L> Rows<F, L> {
@@ -105,8 +147,8 @@ impl<F, L> Rows<F, L> {
         features: impl FnOnce(F) -> Result<G, E>,
         labels: impl FnOnce(L) -> Result<M, E>,
     ) -> Result<Rows<G, M>, E> {
-        let Self { features: f, labels: l, n_cols, categories, n_categories, weights } = self;
-        Ok(Rows { features: features(f)?, labels: labels(l)?, n_cols, categories, n_categories, weights })
+        let Self { features: f, labels: l, n_cols, n_labels, categories, n_categories, weights } = self;
+        Ok(Rows { features: features(f)?, labels: labels(l)?, n_cols, n_labels, categories, n_categories, weights })
     }
 }
 
@@ -120,25 +162,34 @@ where
     type Error = Error;
 
     fn n_rows(&self) -> usize {
-        self.labels().len()
+        self.n_labelled()
     }
 
     fn n_cols(&self) -> usize {
         self.n_cols
     }
 
+    fn n_labels(&self) -> usize {
+        self.n_labels
+    }
+
     fn gather(&self, rows: &[u32], features: &mut [T], labels: &mut [f32]) -> Result<(), Error> {
         check_gather(self, rows, features, labels)?;
-        for (row, label) in rows.iter().zip(labels) {
-            *label = self.labels[*row as usize];
-        }
+        self.copy_labels(rows, labels);
         gather_checked(self.features(), self.n_cols, rows, features);
+        Ok(())
+    }
+
+    fn gather_labels(&self, rows: &[u32], labels: &mut [f32]) -> Result<(), Error> {
+        check_length("gather_labels", "labels", rows.len().saturating_mul(self.n_labels), labels.len())?;
+        check_rows(rows, self.n_rows())?;
+        self.copy_labels(rows, labels);
         Ok(())
     }
 
     fn gather_range(&self, rows: Range<usize>, features: &mut [T], labels: &mut [f32]) -> Result<(), Error> {
         check_length("gather_range", "features", rows.len().saturating_mul(self.n_cols), features.len())?;
-        check_length("gather_range", "labels", rows.len(), labels.len())?;
+        check_length("gather_range", "labels", rows.len().saturating_mul(self.n_labels), labels.len())?;
         if rows.is_empty() {
             return Ok(());
         }
@@ -146,7 +197,7 @@ where
             return Err(Error::RowOutOfRange { row: rows.end - 1, n_rows: self.n_rows() });
         }
         features.copy_from_slice(&self.features()[rows.start * self.n_cols..rows.end * self.n_cols]);
-        labels.copy_from_slice(&self.labels()[rows]);
+        labels.copy_from_slice(&self.labels()[rows.start * self.n_labels..rows.end * self.n_labels]);
         Ok(())
     }
 
@@ -210,7 +261,7 @@ pub fn check_gather<S: RowSource + ?Sized>(
     labels: &[f32],
 ) -> Result<(), Error> {
     check_length("gather", "features", rows.len().saturating_mul(source.n_cols()), features.len())?;
-    check_length("gather", "labels", rows.len(), labels.len())?;
+    check_length("gather", "labels", rows.len().saturating_mul(source.n_labels()), labels.len())?;
     check_rows(rows, source.n_rows())
 }
 

@@ -14,8 +14,8 @@ impl<T: Copy + Default + PartialEq + Debug + Send + Sync + 'static> Feature for 
 
 /// Rows that can be gathered into a caller's buffers, in any order: the only thing this crate asks of data.
 ///
-/// A row is `n_cols` features and one label, which is an `f32`; a source may have categories and weights as well. What it stores is its own
-/// affair. Gathering takes `&self` and several threads gather at once, so a source keeps no cursor. There are at most 2³² − 1 rows, so
+/// A row is `n_cols` features and an `f32` label, or several; a source may have categories and weights as well. How it stores them is up to
+/// the source. Gathering takes `&self` and several threads gather at once, so a source keeps no cursor. There are at most 2³² − 1 rows, so
 /// that a row number is a `u32` and `u32::MAX` is never one.
 ///
 /// Three methods are required, and the two sizes are two of them. The trait is dyn-compatible once its types are named
@@ -61,13 +61,18 @@ pub trait RowSource: Sync {
     /// How many features a row has; the same at every call.
     fn n_cols(&self) -> usize;
 
+    /// How many labels a row has; the same at every call, and at least 1. One, if the source does not say otherwise.
+    fn n_labels(&self) -> usize {
+        1
+    }
+
     /// Copies `rows`, in the order given and with repeats, into `features` and `labels`.
     ///
     /// # Shapes
-    /// `features`: `[rows.len(), n_cols]`, row-major; `labels`: `[rows.len()]`. No rows at all is fine.
+    /// `features`: `[rows.len(), n_cols]`, `labels`: `[rows.len(), n_labels]`, both row-major. `rows` may be empty.
     /// # Errors
-    /// A row beyond `n_rows`, or a buffer of another length, is an `Err` and never a panic; so is what the source itself may meet
-    /// (a read that failed). The buffers then hold anything. [`check_gather`](crate::check_gather) makes both checks.
+    /// A row beyond `n_rows`, or a buffer of another length, is an `Err` and never a panic; so is a failure of the source itself
+    /// (a read that failed). The contents of the buffers are then unspecified. [`check_gather`](crate::check_gather) makes both checks.
     fn gather(&self, rows: &[u32], features: &mut [Self::Feature], labels: &mut [f32]) -> Result<(), Self::Error>;
 
     /// The same for a run of rows in order. Where rows lie one after another this is a memcpy; the default goes through
@@ -77,6 +82,17 @@ pub trait RowSource: Sync {
     /// As for `gather`. A range that ends before it starts is empty.
     fn gather_range(&self, rows: Range<usize>, features: &mut [Self::Feature], labels: &mut [f32]) -> Result<(), Self::Error> {
         gather_range_by_number(self, rows, features, labels)
+    }
+
+    /// Copies the labels of `rows` without their features. The default gathers the features too and drops them; a source that stores labels
+    /// apart implements this.
+    ///
+    /// # Shapes
+    /// `labels`: `[rows.len(), n_labels]`, row-major.
+    /// # Errors
+    /// As for [`gather`](Self::gather).
+    fn gather_labels(&self, rows: &[u32], labels: &mut [f32]) -> Result<(), Self::Error> {
+        gather_labels_with_features(self, rows, labels)
     }
 
     /// How many categories a row has: codes, looked up in a table of vectors rather than multiplied. The same at every call; none, if the
@@ -148,21 +164,44 @@ fn gather_range_by_number<S: RowSource + ?Sized>(
     features: &mut [S::Feature],
     labels: &mut [f32],
 ) -> Result<(), S::Error> {
-    let n_cols = source.n_cols();
-    if labels.len() != rows.len() || features.len() != rows.len() * n_cols {
+    let (n_cols, n_labels) = (source.n_cols(), source.n_labels());
+    if labels.len() != rows.len().saturating_mul(n_labels) || features.len() != rows.len().saturating_mul(n_cols) {
         // Only the source can make its error. Buffers for some rows are wrong for no row, and buffers for none are wrong for one.
         let first = [row_number(rows.start)];
         let n = usize::from(labels.is_empty() && features.is_empty());
         return source.gather(&first[..n], features, labels);
     }
     let mut numbers = [0_u32; BLOCK];
-    for (block, labels) in labels.chunks_mut(BLOCK).enumerate() {
-        let first = block * BLOCK;
-        let numbers = &mut numbers[..labels.len()];
+    for first in (0..rows.len()).step_by(BLOCK) {
+        let n = BLOCK.min(rows.len() - first);
+        let numbers = &mut numbers[..n];
         for (i, number) in numbers.iter_mut().enumerate() {
             *number = row_number(rows.start.saturating_add(first + i));
         }
-        source.gather(numbers, &mut features[first * n_cols..][..labels.len() * n_cols], labels)?;
+        source.gather(numbers, &mut features[first * n_cols..][..n * n_cols], &mut labels[first * n_labels..][..n * n_labels])?;
+    }
+    Ok(())
+}
+
+/// `gather_labels` for sources that only gather features and labels together.
+fn gather_labels_with_features<S: RowSource + ?Sized>(source: &S, rows: &[u32], labels: &mut [f32]) -> Result<(), S::Error> {
+    let (n_cols, n_labels) = (source.n_cols(), source.n_labels());
+    if labels.len() != rows.len().saturating_mul(n_labels) {
+        // Only the source can make its error. A buffer for some rows is wrong for no row, and one for none is wrong for one.
+        let n = usize::from(labels.is_empty()).min(rows.len());
+        return source.gather(&rows[..n], &mut vec![S::Feature::default(); n * n_cols], labels);
+    }
+    let mut features = vec![S::Feature::default(); BLOCK.min(rows.len()) * n_cols];
+    let follows = |pair: &[u32]| pair[0].checked_add(1) == Some(pair[1]);
+    for (rows, labels) in rows.chunks(BLOCK).zip(labels.chunks_mut(BLOCK * n_labels.max(1))) {
+        let features = &mut features[..rows.len() * n_cols];
+        match rows {
+            // Consecutive rows are read faster as a range.
+            [first, .., last] if rows.windows(2).all(follows) => {
+                source.gather_range(*first as usize..*last as usize + 1, features, labels)?;
+            }
+            _ => source.gather(rows, features, labels)?,
+        }
     }
     Ok(())
 }
@@ -185,8 +224,14 @@ macro_rules! forward {
             fn n_cols(&self) -> usize {
                 S::n_cols(self)
             }
+            fn n_labels(&self) -> usize {
+                S::n_labels(self)
+            }
             fn gather(&self, rows: &[u32], features: &mut [S::Feature], labels: &mut [f32]) -> Result<(), S::Error> {
                 S::gather(self, rows, features, labels)
+            }
+            fn gather_labels(&self, rows: &[u32], labels: &mut [f32]) -> Result<(), S::Error> {
+                S::gather_labels(self, rows, labels)
             }
             fn gather_range(&self, rows: Range<usize>, features: &mut [S::Feature], labels: &mut [f32]) -> Result<(), S::Error> {
                 S::gather_range(self, rows, features, labels)

@@ -3,18 +3,20 @@ use crate::shuffle::{SPLIT_EPOCH, splitmix64_finish};
 use crate::split::{check_folds, check_fractions, folds, n_rows_of, parts};
 use crate::{Error, Fold, RowSource, Shuffle, Subset};
 
-/// All labels of a source, in the order of its rows. Reads the features beside them.
+/// All labels of a source, `[n_rows, n_labels]`, in the order of its rows.
 ///
 /// # Errors
 /// Those of the source.
 pub fn labels_of<S: RowSource>(source: &S) -> Result<Vec<f32>, S::Error> {
     const ROWS: usize = 4096;
-    let (n_rows, n_cols) = (source.n_rows(), source.n_cols());
-    let mut labels = vec![0.0; n_rows];
-    let mut features = vec![S::Feature::default(); ROWS.min(n_rows) * n_cols];
-    for (i, labels) in labels.chunks_mut(ROWS).enumerate() {
-        let rows = i * ROWS..i * ROWS + labels.len();
-        source.gather_range(rows, &mut features[..labels.len() * n_cols], labels)?;
+    let (n_rows, n_labels) = (source.n_rows(), source.n_labels());
+    let mut labels = vec![0.0; n_rows * n_labels];
+    let mut numbers = Vec::with_capacity(ROWS.min(n_rows));
+    for first in (0..n_rows).step_by(ROWS) {
+        let rows = first..n_rows.min(first + ROWS);
+        numbers.clear();
+        numbers.extend(rows.clone().map(|row| row as u32));
+        source.gather_labels(&numbers, &mut labels[rows.start * n_labels..rows.end * n_labels])?;
     }
     Ok(labels)
 }

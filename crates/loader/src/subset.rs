@@ -177,24 +177,33 @@ impl<S: RowSource> RowSource for Subset<S> {
         self.source.n_cols()
     }
 
+    fn n_labels(&self) -> usize {
+        self.source.n_labels()
+    }
+
     /// As the source's. Its error for a row beyond our end names a row beyond its own end, by as much.
     fn gather(&self, rows: &[u32], features: &mut [S::Feature], labels: &mut [f32]) -> Result<(), S::Error> {
-        let n_cols = self.n_cols();
-        if labels.len() != rows.len() || features.len() != rows.len() * n_cols {
+        let (n_cols, n_labels) = (self.n_cols(), self.n_labels());
+        if labels.len() != rows.len() * n_labels || features.len() != rows.len() * n_cols {
             // As in `gather_wide`.
             let n = usize::from(labels.is_empty() && features.is_empty());
             return self.source.gather(&[0][..n], features, labels);
         }
         if let Some(beyond) = self.beyond(rows) {
-            return self.source.gather(&[beyond], &mut features[..n_cols], &mut labels[..1]);
+            return self.source.gather(&[beyond], &mut features[..n_cols], &mut labels[..n_labels]);
         }
         let mut block = [0; BLOCK];
         for (i, rows) in rows.chunks(BLOCK).enumerate() {
             let first = i * BLOCK;
             let features = &mut features[first * n_cols..][..rows.len() * n_cols];
-            self.source.gather(self.rows.to_source(rows, &mut block), features, &mut labels[first..][..rows.len()])?;
+            let labels = &mut labels[first * n_labels..][..rows.len() * n_labels];
+            self.source.gather(self.rows.to_source(rows, &mut block), features, labels)?;
         }
         Ok(())
+    }
+
+    fn gather_labels(&self, rows: &[u32], labels: &mut [f32]) -> Result<(), S::Error> {
+        self.gather_wide(rows, labels, self.n_labels(), S::gather_labels)
     }
 
     fn n_categories(&self) -> usize {

@@ -24,6 +24,11 @@ macro_rules! describe {
                 self.parts().features.dtype
             }
 
+            /// How many labels a row has: 1 unless the tensor of labels has several columns.
+            pub fn n_labels(&self) -> usize {
+                self.parts().n_labels()
+            }
+
             /// What the labels are; `F32` where there are none and they are 0.
             pub fn label_dtype(&self) -> $crate::DType {
                 self.parts().label_dtype()

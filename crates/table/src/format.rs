@@ -6,7 +6,7 @@
 //! | tensor | shape | dtype | |
 //! | --- | --- | --- | --- |
 //! | `features` | `[n, …]` | any | row-major; starts on a page of the file |
-//! | `labels` | `[n]` | any | |
+//! | `labels` | `[n]` or `[n, k]` | any | |
 //! | `categories` | `[n, c]` | `U32` | if rows have categories: their codes, see below |
 //! | `weights` | `[n]` | `F32` | if rows have weights |
 //! | `padding` | `[k]` | `U8` | zeros, where a tensor would start off its alignment |

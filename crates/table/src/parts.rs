@@ -65,6 +65,11 @@ impl Parts {
         self.categories.as_ref().map_or(0, |tensor| tensor.shape[1])
     }
 
+    /// Labels of a row; 1 where the caller asked for labels of 0.
+    pub(crate) fn n_labels(&self) -> usize {
+        self.labels.as_ref().and_then(|tensor| tensor.shape.get(1)).copied().unwrap_or(1)
+    }
+
     pub(crate) fn label_dtype(&self) -> DType {
         self.labels.as_ref().map_or(DType::F32, |tensor| tensor.dtype)
     }
@@ -104,10 +109,18 @@ impl Parts {
             return Err(unfit(&features, "[n, columns] with at least one column".to_owned()));
         }
         if let Some(labels) = &mut labels {
-            if labels.shape != [n_rows] && labels.shape != [n_rows, 1] {
-                return Err(unfit(labels, format!("shape [{n_rows}], one for each row of `{}`", features.name)));
+            let is_fit = match labels.shape[..] {
+                [n] => n == n_rows,
+                [n, n_labels] => n == n_rows && n_labels > 0,
+                _ => false,
+            };
+            if !is_fit {
+                let expected = format!("shape [{n_rows}] or [{n_rows}, columns], one row for each row of `{}`", features.name);
+                return Err(unfit(labels, expected));
             }
-            labels.shape.truncate(1);
+            if labels.shape == [n_rows, 1] {
+                labels.shape.truncate(1);
+            }
         }
         if let Some(weights) = weights.as_ref().filter(|weights| weights.shape != [n_rows] || weights.dtype != DType::F32) {
             return Err(unfit(weights, format!("F32 of shape [{n_rows}], one for each row of `{}`", features.name)));

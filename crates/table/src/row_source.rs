@@ -24,6 +24,12 @@ macro_rules! row_source {
             fn n_cols(&self) -> usize {
                 $store(self).parts().n_cols
             }
+            fn n_labels(&self) -> usize {
+                $store(self).parts().n_labels()
+            }
+            fn gather_labels(&self, rows: &[u32], labels: &mut [f32]) -> Result<(), Error> {
+                fill_only_labels($store(self), Wanted::of(rows), labels)
+            }
             fn gather(&self, rows: &[u32], features: &mut [$Feature], labels: &mut [f32]) -> Result<(), Error> {
                 $fill($store(self), "gather", Wanted::Rows(rows), features, labels)
             }
@@ -85,6 +91,15 @@ enum Wanted<'a> {
 }
 
 impl Wanted<'_> {
+    /// Rows by their numbers; as a run where each follows the one before, which is read with fewer calls.
+    fn of(rows: &[u32]) -> Wanted<'_> {
+        let is_run = rows.windows(2).all(|pair| pair[0].checked_add(1) == Some(pair[1]));
+        match rows {
+            [first, .., last] if is_run => Wanted::Run(*first as usize..*last as usize + 1),
+            _ => Wanted::Rows(rows),
+        }
+    }
+
     /// A range that ends before it starts is empty, wherever it is.
     fn run(rows: Range<usize>) -> Self {
         Self::Run(if rows.is_empty() { 0..0 } else { rows })
@@ -133,6 +148,12 @@ fn fill_as_stored<S: RowStore, T: Element>(
     fill_labels(store, wanted, labels)
 }
 
+fn fill_only_labels<S: RowStore>(store: &S, wanted: Wanted<'_>, labels: &mut [f32]) -> Result<(), Error> {
+    check_length("gather_labels", "labels", wanted.len().saturating_mul(store.parts().n_labels()), labels.len())?;
+    wanted.check_within(store)?;
+    fill_labels(store, wanted, labels)
+}
+
 fn fill_labels<S: RowStore>(store: &S, wanted: Wanted<'_>, labels: &mut [f32]) -> Result<(), Error> {
     match &store.parts().labels {
         Some(stored) => convert_part(store, LABELS, Part::Labels, stored.dtype, wanted, labels),
@@ -163,8 +184,8 @@ fn fill_part<S: RowStore, T: Element>(
 }
 
 fn check<S: RowStore>(store: &S, op: &'static str, wanted: &Wanted<'_>, n_features: usize, n_labels: usize) -> Result<(), Error> {
-    check_length(op, "labels", wanted.len(), n_labels)?;
-    // Rows that no buffer could hold are no rows of this table: not a number to overflow on.
+    check_length(op, "labels", wanted.len().saturating_mul(store.parts().n_labels()), n_labels)?;
+    // Saturating: a range may have more rows than any buffer could hold, which is an error and no overflow.
     check_length(op, "features", wanted.len().saturating_mul(store.parts().n_cols), n_features)?;
     wanted.check_within(store)
 }

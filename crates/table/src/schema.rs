@@ -32,6 +32,8 @@ pub struct Schema {
     pub dtype: DType,
     /// What the labels are.
     pub label_dtype: DType,
+    /// How many labels a row has, at least 1.
+    pub n_labels: usize,
     /// The names of the categorical columns, if there are any; then rows are pushed with
     /// [`TableWriter::push_batch`](crate::TableWriter::push_batch).
     pub categories: Vec<String>,
@@ -67,6 +69,7 @@ impl Schema {
             row_shape: row_shape.to_vec(),
             dtype: DType::F32,
             label_dtype: DType::F32,
+            n_labels: 1,
             categories: Vec::new(),
             weights: Weights::Absent,
             column_names: Vec::new(),
@@ -92,6 +95,8 @@ impl Schema {
             format!("a row has shape {:?}, expected 1 to {} dimensions, none of them 0", self.row_shape, MAX_RANK - 1)
         } else if self.row_shape.iter().try_fold(8_usize, |bytes, &n| bytes.checked_mul(n)).is_none() {
             format!("a row of shape {:?} has more values than can be counted", self.row_shape)
+        } else if self.n_labels == 0 || self.n_labels.checked_mul(8).is_none() {
+            format!("a row has {} labels, expected at least 1, and no more than can be counted in bytes", self.n_labels)
         } else if self.n_statistics() > MAX_STATISTICS {
             format!(
                 "a row has {} columns, at most {MAX_STATISTICS} have room in a header; give rows more dimensions, as images have",

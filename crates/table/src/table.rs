@@ -104,7 +104,7 @@ impl Table {
         Ok(&self.bytes.as_slice()[self.parts.range_of(&self.parts.features, rows)])
     }
 
-    /// All labels, borrowed: `[n_rows]`.
+    /// All labels, borrowed: `[n_rows, n_labels]`, row-major.
     ///
     /// # Errors
     /// [`Error::WrongDType`] if `T` is not what the table holds; [`Error::NoLabels`] if it was opened without labels.

@@ -129,7 +129,7 @@ impl TableWriter {
     /// Appends rows; large slices and single rows are both fine.
     ///
     /// # Shapes
-    /// `features`: `[n, n_cols]`, row-major; `labels`: `[n]`.
+    /// `features`: `[n, n_cols]`, `labels`: `[n, n_labels]`, row-major.
     /// # Errors
     /// [`Error::WrongDType`] and [`Error::Length`] if they are not what the schema says, after which the writer is as it was;
     /// [`Error::Write`] if the disk is full or fails, after which nothing but dropping the writer makes sense.
@@ -195,7 +195,7 @@ impl TableWriter {
             self.weights.write(self.out.file(), bytemuck::cast_slice(rows.weights))
         })();
         written.map_err(|source| self.failed(source))?;
-        self.n_rows += rows.labels.len() / self.schema.label_dtype.n_bytes();
+        self.n_rows += rows.labels.len() / (self.schema.label_dtype.n_bytes() * self.schema.n_labels);
         Ok(())
     }
 
@@ -296,13 +296,14 @@ impl TableWriter {
         const OP: &str = "push";
         self.check_dtype::<F>(FEATURES, self.schema.dtype)?;
         self.check_dtype::<L>(LABELS, self.schema.label_dtype)?;
-        let n_rows = rows.labels.len();
+        let n_rows = rows.labels.len() / self.schema.n_labels;
         let n_weights = if self.schema.weights == Weights::Present { n_rows } else { 0 };
         if self.schema.weights == Weights::Absent && !rows.weights.is_empty() {
             let problem = "rows have no weights, ask for `Weights::Present` or use `push`".to_owned();
             return Err(Error::Schema { problem });
         }
         let parts = [
+            ("labels", rows.labels.len(), n_rows * self.schema.n_labels),
             ("features", rows.features.len(), n_rows.saturating_mul(self.schema.n_cols())),
             ("categories", rows.categories.len(), n_rows.saturating_mul(self.schema.categories.len())),
             ("weights", rows.weights.len(), n_weights),

@@ -1,6 +1,6 @@
 use brisk_loader::{Ahead, Batch, Batching, Epoch, Error, LastBatch, Loader, Make, Order, RowSource, Rows, Shard, Uneven, split};
 
-use crate::source::{described, numbered};
+use crate::source::{described, labelled, numbered};
 
 /// A batch with its memory its own.
 #[derive(Clone, Debug, PartialEq)]
@@ -234,4 +234,43 @@ fn the_source_s_own_error_comes_with_the_batch() {
     assert!(matches!(error, Error::Source { batch: 6, .. }), "found: {error}");
     let cause = std::error::Error::source(&error).unwrap();
     assert_eq!(cause.downcast_ref::<crate::prefetch::Fault>(), Some(&crate::prefetch::Fault { row: 50 }));
+}
+
+/// Padding has labels of 0, and rows that come again have their labels, however batches are made.
+#[test]
+fn batches_have_all_labels_of_their_rows() {
+    let rows = labelled(1000, 3);
+    let uneven = Shard::distributed_sampler(2, 3, Uneven::Repeat);
+    for batching in [Batching::of(300).shuffled(7), Batching::of(300), Batching::of(64).shuffled(3).shard(uneven)] {
+        let expected = all(&rows, &batching, 2);
+        for batch in &expected {
+            let labels = batch.ids.iter().flat_map(|&id| match id {
+                u32::MAX => [0.0; 3],
+                id => [0, 1, 2].map(|label| (10 * id + label) as f32),
+            });
+            assert_eq!(batch.labels, labels.collect::<Vec<_>>(), "batch {}", batch.index);
+        }
+        let loader = Loader::new(&rows, batching.clone()).unwrap();
+        let ahead = std::thread::scope(|scope| {
+            let mut prefetch = loader.prefetch(scope, Ahead { depth: 2, workers: 2 });
+            let mut batches = prefetch.epoch(2);
+            let mut found = Vec::new();
+            while let Some(batch) = batches.next_batch().unwrap() {
+                found.push(Owned::from(batch));
+            }
+            found
+        });
+        assert_eq!(ahead, expected, "batches gathered ahead");
+        let mut mapped = Loader::new(&rows, batching)
+            .unwrap()
+            .map_rows(2, |row, _, features: &mut [f32]| {
+                features.copy_from_slice(&[row.label, row.labels[2]]);
+                Ok::<(), Error>(())
+            })
+            .unwrap();
+        for (batch, expected) in taken(mapped.epoch(2)).iter().zip(&expected) {
+            let labels = expected.labels.chunks_exact(3).flat_map(|labels| [labels[0], labels[2]]);
+            assert_eq!((&batch.features, &batch.labels), (&labels.collect::<Vec<_>>(), &expected.labels), "mapped batches");
+        }
+    }
 }

@@ -1,7 +1,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use brisk_loader::{Error, RowSource, Rows, row_source_conformance};
+use brisk_loader::{Error, RowSource, Rows, row_source_conformance, split};
 
 /// `n` rows of `n_cols` columns, each value telling its row and column.
 pub(crate) fn numbered(n: usize, n_cols: usize) -> Rows {
@@ -55,6 +55,30 @@ fn lent_shared_and_dynamic_sources_conform() {
     row_source_conformance(&Box::new(described(300, 5)));
     let dynamic: &dyn RowSource<Feature = f32, Error = Error> = &rows;
     row_source_conformance(dynamic);
+}
+
+/// The same rows as [`described`] with three labels each: ten times the row, and the label's number.
+pub(crate) fn labelled(n: usize, n_cols: usize) -> Rows {
+    let rows = described(n, n_cols);
+    let labels = (0..n).flat_map(|row| [0, 1, 2].map(|label| (10 * row + label) as f32)).collect();
+    let labelled = Rows::with_label_columns(rows.features().to_vec(), labels, n_cols, 3).unwrap();
+    labelled.with_categories(rows.categories(), 2).unwrap().with_weights(rows.weights().unwrap()).unwrap()
+}
+
+#[test]
+fn rows_with_several_labels_conform() {
+    for n in [0, 1, 257, 1000] {
+        let rows = labelled(n, 3);
+        row_source_conformance(&rows);
+        row_source_conformance(&Box::new(rows.clone()));
+        row_source_conformance(&rows.clone().into_huge_pages().unwrap());
+        let [first, second] = split(&rows, 7, [0.5, 0.5]).unwrap();
+        row_source_conformance(&first);
+        row_source_conformance(&second);
+    }
+    let error = Rows::with_label_columns(vec![0.5, 1.5], vec![0.0; 5], 1, 3).unwrap_err().to_string();
+    assert!(error.contains("holds 5 values for rows of 3 labels, expected a multiple of 3"), "{error}");
+    assert!(Rows::with_label_columns(vec![0.5], vec![0.0; 3], 1, 0).is_err(), "rows without labels were taken");
 }
 
 /// A source that implements what must be implemented and nothing else.

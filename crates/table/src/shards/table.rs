@@ -287,6 +287,9 @@ fn check_shard(entry: &ShardEntry, parts: &Parts, first: Option<&Parts>) -> Resu
             return differs(part, expected.to_string(), found.to_string());
         }
     }
+    if parts.n_labels() != first.n_labels() {
+        return differs("number of labels", first.n_labels().to_string(), parts.n_labels().to_string());
+    }
     if parts.n_categories() != first.n_categories() {
         return differs("number of categories", first.n_categories().to_string(), parts.n_categories().to_string());
     }

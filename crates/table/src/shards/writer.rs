@@ -86,7 +86,7 @@ impl ShardedWriter {
     /// Appends rows; large slices and single rows are both fine.
     ///
     /// # Shapes
-    /// `features`: `[n, n_cols]`, row-major; `labels`: `[n]`.
+    /// `features`: `[n, n_cols]`, `labels`: `[n, n_labels]`, row-major.
     /// # Errors
     /// As for [`TableWriter::push`].
     pub fn push<F: Element, L: Element>(&mut self, features: &[F], labels: &[L]) -> Result<(), Error> {
@@ -114,7 +114,8 @@ impl ShardedWriter {
     /// As for [`TableWriter::push`].
     pub fn push_batch<F: Element, L: Element>(&mut self, rows: RowBatch<'_, F, L>) -> Result<(), Error> {
         self.shard.check(&rows)?;
-        let n_rows = rows.labels.len();
+        let n_labels = self.schema.n_labels;
+        let n_rows = rows.labels.len() / n_labels;
         let mut start = 0;
         while start < n_rows {
             if self.shard.n_rows() == self.shard_rows {
@@ -126,7 +127,7 @@ impl ShardedWriter {
             self.shard.push_batch(RowBatch {
                 features: &rows.features[start * cols..end * cols],
                 categories: &rows.categories[start * categories..end * categories],
-                labels: &rows.labels[start..end],
+                labels: &rows.labels[start * n_labels..end * n_labels],
                 weights: &rows.weights[start * weights..end * weights],
             })?;
             self.n_rows += end - start;
@@ -214,8 +215,8 @@ fn rows_in(size: ShardSize, schema: &Schema) -> Result<usize, Error> {
         ShardSize::Rows(rows) => rows,
         ShardSize::Bytes(bytes) => {
             let weight = if schema.weights == Weights::Present { 4 } else { 0 };
-            let row =
-                schema.n_cols() * schema.dtype.n_bytes() + schema.label_dtype.n_bytes() + 4 * schema.categories.len() + weight;
+            let labels = schema.n_labels * schema.label_dtype.n_bytes();
+            let row = schema.n_cols() * schema.dtype.n_bytes() + labels + 4 * schema.categories.len() + weight;
             usize::try_from(bytes).unwrap_or(usize::MAX) / row
         }
     };

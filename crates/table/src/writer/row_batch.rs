@@ -1,6 +1,6 @@
 use crate::Element;
 
-/// Rows to be written, part by part. Parts that a table has not are left empty.
+/// Rows to be written, part by part. Parts that a table does not have are left empty.
 ///
 /// # Shapes
 /// `n` rows; every part is row-major.
@@ -17,7 +17,7 @@ pub struct RowBatch<'a, F: Element = f32, L: Element = f32> {
     pub features: &'a [F],
     /// `[n, n_categories]`: codes of the columns' dictionaries.
     pub categories: &'a [u32],
-    /// `[n]`, of the schema's dtype of labels.
+    /// `[n, n_labels]`, of the schema's dtype of labels.
     pub labels: &'a [L],
     /// `[n]`
     pub weights: &'a [f32],

@@ -17,7 +17,8 @@ pub(super) fn tensors(schema: &Schema, n_rows: usize) -> Vec<TensorPlan> {
         (name, dtype, shape, n_values.saturating_mul(dtype.n_bytes()))
     };
     let features = plan(FEATURES, schema.dtype, &schema.row_shape);
-    let labels = plan(LABELS, schema.label_dtype, &[]);
+    let label_shape = if schema.n_labels == 1 { &[][..] } else { &[schema.n_labels][..] };
+    let labels = plan(LABELS, schema.label_dtype, label_shape);
 
     // One gap of less than 8 bytes suffices: before the labels, or behind them where they are the smaller.
     let alignment = schema.label_dtype.n_bytes().max(DType::U32.n_bytes());

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use brisk_table::{Error, ShardedTable, Table};
 
-const REFUSALS: [(&str, &str); 61] = [
+const REFUSALS: [(&str, &str); 62] = [
     ("bytes_appended", "something was appended"),
     ("categories_as_floats", "expected U32 of shape [2, columns]"),
     ("categories_no_columns", "expected U32 of shape [2, columns]"),
@@ -41,8 +41,9 @@ const REFUSALS: [(&str, &str); 61] = [
     ("indicators_not_json", "metadata `indicators`: is not JSON"),
     ("indicators_too_many", "names 3 columns, `features` has 2 in all"),
     ("junk_after_json", "trailing characters"),
-    ("labels_too_few", "one for each row of `features`"),
-    ("labels_two_columns", "expected shape [2], one for each row of `features`"),
+    ("labels_no_columns", "expected shape [2] or [2, columns], one row for each row of `features`"),
+    ("labels_three_dimensions", "expected shape [2] or [2, columns], one row for each row of `features`"),
+    ("labels_too_few", "one row for each row of `features`"),
     ("many_dimensions", "too large"),
     ("metadata_key_twice", "metadata `a` is given twice"),
     ("metadata_not_strings", "expected a string"),

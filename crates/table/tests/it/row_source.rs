@@ -1,5 +1,7 @@
 use brisk_loader::{RowSource, row_source_conformance};
-use brisk_table::{DType, Schema, Table, TableWriter};
+use brisk_table::{
+    DType, Error, ReadAhead, Schema, ShardSize, ShardedTable, ShardedWriter, StreamedTable, Table, TableWriter, Weights,
+};
 
 #[test]
 fn a_table_is_a_row_source() {
@@ -26,4 +28,67 @@ fn bytes_are_gathered_as_numbers() {
     let (mut features, mut labels) = ([0.0; 8], [0.0; 2]);
     table.gather(&[1, 0], &mut features, &mut labels).unwrap();
     assert_eq!((features, labels), ([252.0, 253.0, 254.0, 255.0, 0.0, 1.0, 2.0, 3.0], [-1.0, 7.0]));
+}
+
+/// Byte labels come before the weights in the file, `i64` labels after padding.
+#[test]
+fn rows_have_several_labels() {
+    for (label_dtype, n_rows) in [(DType::U8, 1), (DType::U8, 701), (DType::I64, 3), (DType::F32, 40_000)] {
+        let (folder, path) = crate::scratch();
+        let n_labels = 3;
+        let schema = Schema { label_dtype, n_labels, weights: Weights::Present, ..Schema::named(["x"]) };
+        let mut writer = TableWriter::create(&path, schema.clone()).unwrap();
+        let mut shards = ShardedWriter::create(folder.path().join("shards"), schema, ShardSize::Rows(7_000)).unwrap();
+        let features: Vec<f32> = (0..n_rows).map(|row| row as f32).collect();
+        let labels: Vec<u8> = (0..n_rows * n_labels).map(|i| i as u8).collect();
+        let weights = vec![0.5; n_rows];
+        match label_dtype {
+            DType::U8 => {
+                writer.push_weighted(&features, &labels, &weights).unwrap();
+                shards.push_weighted(&features, &labels, &weights).unwrap();
+            }
+            DType::I64 => {
+                let labels: Vec<i64> = labels.iter().map(|&label| label.into()).collect();
+                writer.push_weighted(&features, &labels, &weights).unwrap();
+                shards.push_weighted(&features, &labels, &weights).unwrap();
+            }
+            _ => {
+                let labels: Vec<f32> = labels.iter().map(|&label| label.into()).collect();
+                writer.push_weighted(&features, &labels, &weights).unwrap();
+                shards.push_weighted(&features, &labels, &weights).unwrap();
+            }
+        }
+        assert_eq!((writer.finish().unwrap(), shards.finish().unwrap()), (n_rows, n_rows));
+
+        let ahead = ReadAhead::new(1 << 20);
+        let table = Table::open(&path).unwrap();
+        let streamed = StreamedTable::open(&path, &ahead).unwrap();
+        let sharded = ShardedTable::open_streamed(folder.path().join("shards"), &ahead).unwrap();
+        table.verify().unwrap();
+        let expected: Vec<f32> = labels.iter().map(|&label| label.into()).collect();
+        check_labels(&table, n_labels, &expected);
+        check_labels(&streamed, n_labels, &expected);
+        check_labels(&sharded, n_labels, &expected);
+    }
+}
+
+#[track_caller]
+fn check_labels<S: RowSource<Feature = f32, Error = Error>>(source: &S, n_labels: usize, expected: &[f32]) {
+    row_source_conformance(source);
+    assert_eq!(source.n_labels(), n_labels, "labels of a row");
+    assert!(brisk_loader::labels_of(source).unwrap() == expected, "labels differ");
+    let last = source.n_rows() - 1;
+    let mut labels = vec![0.0; 2 * n_labels];
+    source.gather_labels(&[last as u32, 0], &mut labels).unwrap();
+    assert_eq!(labels, [&expected[last * n_labels..], &expected[..n_labels]].concat(), "the last and the first row");
+}
+
+#[test]
+fn labels_are_those_of_whole_rows() {
+    let (_folder, path) = crate::scratch();
+    let mut writer = TableWriter::create(&path, Schema { n_labels: 2, ..Schema::named(["x"]) }).unwrap();
+    let error = writer.push(&[1.0_f32], &[0.0_f32, 1.0, 0.0]).unwrap_err();
+    assert_eq!(error.to_string(), "push: `labels` holds 3 values, expected 2");
+    let error = TableWriter::create(&path, Schema { n_labels: 0, ..Schema::named(["x"]) }).unwrap_err();
+    assert!(error.to_string().contains("a row has 0 labels, expected at least 1"), "{error}");
 }
