@@ -158,7 +158,7 @@ pub struct ValidationEnd<'r> {
     pub metrics: &'r EpochMetrics,
     /// What the model returned for each validation row: `[n_rows, n_outputs]`, row-major.
     pub outputs: &'r [f32],
-    /// The labels of these rows: `[n_rows]`.
+    /// The labels of these rows: `[n_rows, n_labels]`, row-major.
     pub labels: &'r [f32],
     /// Whether the model is the best so far, by the watched metric.
     pub is_best: bool,

@@ -8,7 +8,7 @@ use crate::memory_check::{bytes, refusal};
 use crate::metrics::MetricError;
 use crate::{ResumeDifference, ResumeMismatch, StateMemory};
 
-use phrases::{all_labels, count, epochs, left, list, mismatches, written};
+use phrases::{all_labels, count, epochs, label_of, left, list, mismatches, written};
 
 /// What can go wrong: where, what was found, what was expected, and what to do next.
 ///
@@ -216,7 +216,7 @@ pub enum Error {
         "valid rows: {n_rows} of {} rows {} held out for validation, and {}, expected both classes; use more rows, or hold out more of them",
         n_rows + n_train_rows,
         if *n_rows == 1 { "was" } else { "were" },
-        all_labels(*n_rows, *class)
+        all_labels(*n_rows, *class, *label)
     )]
     HeldOutOneClass {
         /// How many rows were held out.
@@ -225,6 +225,8 @@ pub enum Error {
         n_train_rows: usize,
         /// The label that those held out have.
         class: u8,
+        /// Which label of a row, from 0, where rows have several.
+        label: Option<usize>,
     },
     /// A file of settings is not TOML.
     #[error("settings: not valid TOML: {reason}")]
@@ -271,27 +273,32 @@ pub enum Error {
         expected: &'static str,
     },
     /// A label is not the number of a class.
-    #[error("{set} rows: the label of row {row} is {found}, expected the number of a class, 0 to {}; give the task more classes, or number the labels from 0", n_classes.saturating_sub(1))]
+    #[error("{set} rows: {} is {found}, expected the number of a class, 0 to {}; give the task more classes, or number the labels from 0", label_of(*row, *label), n_classes.saturating_sub(1))]
     ClassLabel {
         /// Which rows.
         set: &'static str,
         /// Which of them.
         row: usize,
-        /// Its label.
+        /// Which label of the row, from 0, where it has several.
+        label: Option<usize>,
+        /// The label.
         found: f32,
         /// How many classes the task has.
         n_classes: usize,
     },
     /// A label is NaN or infinite.
     #[error(
-        "{set} rows: the label of row {row} is {found}, expected a finite number; drop such rows, or choose another label column"
+        "{set} rows: {} is {found}, expected a finite number; drop such rows, or choose another label column",
+        label_of(*row, *label)
     )]
     NonFiniteLabel {
         /// Which rows.
         set: &'static str,
         /// Which of them.
         row: usize,
-        /// Its label.
+        /// Which label of the row, from 0, where it has several.
+        label: Option<usize>,
+        /// The label.
         found: f32,
     },
     /// A run is to watch a metric that its task does not have.
@@ -375,16 +382,32 @@ pub enum Error {
         /// How many the training rows have.
         expected: usize,
     },
+    /// Rows have another number of labels than the task takes.
+    #[error(
+        "{set} rows: {} per row, the task takes {expected}; choose as many label columns, or a task for {found}",
+        count(*found, "label")
+    )]
+    LabelCount {
+        /// Which rows.
+        set: &'static str,
+        /// How many labels a row has.
+        found: usize,
+        /// How many the task takes.
+        expected: usize,
+    },
     /// A label is not one of two classes.
     #[error(
-        "{set} rows: the label of row {row} is {found}, expected 0 or 1; choose another label column, or convert the labels to 0 and 1"
+        "{set} rows: {} is {found}, expected 0 or 1; choose another label column, or convert the labels to 0 and 1",
+        label_of(*row, *label)
     )]
     BinaryLabel {
         /// Which rows.
         set: &'static str,
         /// The first such row.
         row: usize,
-        /// Its label.
+        /// Which label of the row, from 0, where it has several.
+        label: Option<usize>,
+        /// The label.
         found: f32,
     },
     /// A feature is NaN or infinite.

@@ -69,7 +69,7 @@ pub use step_log::StepLog;
 pub use stop_flag::{StopFlag, StopSignal};
 pub use summary::{LayerSummary, Summary};
 pub use swa::Swa;
-pub use task::{Binary, Classification, LabelledRows, Labels, Regression, Task};
+pub use task::{Binary, Classification, LabelledRows, Labels, MultiLabel, Regression, Task};
 pub use trainer::{GradientClip, Limit, Trainer, TrainerConfig};
 pub use training::{Ended, EpochMetrics, FitReport, Outputs, Training};
 pub use warning::Warning;

@@ -41,7 +41,7 @@ impl Trainer<'_> {
         S: RowSource<Feature: FeedElement>,
     {
         let (device, config) = (self.device(), self.settings());
-        task.labels().read("train", train)?;
+        task.labels().read_columns("train", train, task.n_labels())?;
         let scale = model.standardisation().cloned().map_or_else(|| Standardisation::of("train", train), Ok)?;
         let feed_config = self.feed_for(task);
         let order = feed_config.order.clone().unwrap_or(Order::Shuffled { seed: config.seed });

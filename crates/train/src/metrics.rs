@@ -45,6 +45,7 @@ mod recall;
 mod roc_auc;
 mod root_mean_squared_error;
 mod scored;
+mod subset_accuracy;
 mod tally;
 mod top_k_accuracy;
 
@@ -67,4 +68,5 @@ pub use recall::Recall;
 pub use roc_auc::{RocAuc, roc_auc};
 pub use root_mean_squared_error::RootMeanSquaredError;
 pub use scored::Scored;
+pub use subset_accuracy::SubsetAccuracy;
 pub use top_k_accuracy::TopKAccuracy;

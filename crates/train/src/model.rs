@@ -117,12 +117,13 @@ impl<M: Module> Model<M> {
     /// As [`Trainer::prepare`](crate::Trainer::prepare) for rows that do not suit the model or the task.
     #[track_caller]
     pub fn evaluate<S: RowSource<Feature: FeedElement>>(&self, task: &dyn Task, rows: &S) -> Result<Scores, Error> {
-        let labels = task.labels().read("test", rows)?;
+        let n_labels = task.n_labels();
+        let labels = task.labels().read_columns("test", rows, n_labels)?;
         let Evaluation { outputs, loss } = self.outputs_for(rows, Some(task))?;
         let mut scores = Scores { values: Vec::new(), others: Vec::new() };
         scores.values.extend(loss.map(|loss| ("loss".to_owned(), loss)));
         for mut metric in task.metrics() {
-            match measured(metric.as_mut(), &outputs, &labels)? {
+            match measured(metric.as_mut(), &outputs, &labels, n_labels)? {
                 MetricValue::Number(value) => scores.values.push((metric.name().to_owned(), value)),
                 value => scores.others.push((metric.name().to_owned(), value)),
             }

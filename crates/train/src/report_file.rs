@@ -12,6 +12,7 @@ use crate::{BatchesEnd, Callback, EpochMetrics, Error, FitReport, Labels, RunVie
 pub struct ReportFile {
     path: PathBuf,
     labels: Labels,
+    n_labels: usize,
     settings: Vec<(String, String)>,
     history: Vec<EpochMetrics>,
     losses: Vec<f64>,
@@ -35,6 +36,7 @@ impl ReportFile {
         Self {
             path: path.into(),
             labels: task.labels(),
+            n_labels: task.n_labels(),
             settings,
             history: Vec::new(),
             losses: Vec::new(),
@@ -84,8 +86,9 @@ impl ReportFile {
         }
         if let Some((best, _)) = best {
             report.section("Validation rows");
-            let n_outputs = best.outputs.len() / best.labels.len().max(1);
-            let rows = Scored { outputs: &best.outputs, n_outputs, labels: &best.labels, n_labels: 1, weights: None };
+            let n_labels = self.n_labels;
+            let n_outputs = best.outputs.len() * n_labels / best.labels.len().max(1);
+            let rows = Scored { outputs: &best.outputs, n_outputs, labels: &best.labels, n_labels, weights: None };
             match self.labels {
                 Labels::Binary | Labels::Classes { .. } => report.classification(&rows, &[])?,
                 Labels::Numbers => report.regression(&rows)?,

@@ -40,8 +40,10 @@ impl RowDigest {
     /// # Errors
     /// [`Error::Rows`] if the source fails.
     pub fn of<S: RowSource<Feature: FeedElement>>(set: &'static str, source: &S) -> Result<Self, Error> {
-        let (n_rows, n_cols, n_categories) = (source.n_rows(), source.n_cols(), source.n_categories());
-        let row_bytes = n_cols.saturating_mul(size_of::<S::Feature>()).saturating_add((n_categories + 2) * size_of::<u32>());
+        let (n_rows, n_cols, n_labels) = (source.n_rows(), source.n_cols(), source.n_labels());
+        let n_categories = source.n_categories();
+        let row_bytes =
+            n_cols.saturating_mul(size_of::<S::Feature>()).saturating_add((n_labels + n_categories + 1) * size_of::<u32>());
         let block_rows = (BLOCK_BYTES / row_bytes).max(1);
         let blocks = (0..n_rows.div_ceil(block_rows))
             .into_par_iter()
@@ -54,7 +56,9 @@ impl RowDigest {
             )
             .collect::<Result<Vec<u64>, Error>>()?;
         let shape = [n_rows, n_cols, n_categories, usize::from(source.has_weights()), size_of::<S::Feature>()];
-        let shape = shape.map(|size| size as u64);
+        // Of one label per row, the digest is that of versions that did not know of several.
+        let several_labels = (n_labels > 1).then_some(n_labels);
+        let shape: Vec<u64> = shape.into_iter().chain(several_labels).map(|size| size as u64).collect();
         Ok(Self(hash(&[hash(&shape), hash(&blocks)])))
     }
 }
@@ -76,14 +80,15 @@ struct Block<T> {
 
 impl<T: FeedElement> Block<T> {
     fn new<S: RowSource<Feature = T>>(source: &S, n: usize) -> Self {
-        Self { features: vec![T::default(); n * source.n_cols()], labels: vec![0.0; n], others: Others::new(source, n) }
+        let (features, labels) = (vec![T::default(); n * source.n_cols()], vec![0.0; n * source.n_labels()]);
+        Self { features, labels, others: Others::new(source, n) }
     }
 
     fn digest<S>(&mut self, set: &'static str, source: &S, first: usize, n: usize) -> Result<u64, Error>
     where
         S: RowSource<Feature = T>,
     {
-        let (features, labels) = (&mut self.features[..n * source.n_cols()], &mut self.labels[..n]);
+        let (features, labels) = (&mut self.features[..n * source.n_cols()], &mut self.labels[..n * source.n_labels()]);
         source.gather_range(first..first + n, features, labels).map_err(|error| failed(set, &error))?;
         let (categories, weights) = self.others.gather(set, source, first, n)?;
         Ok(hash(&[hash(features), hash(labels), hash(categories), hash(weights)]))

@@ -3,6 +3,7 @@
 mod binary;
 mod classification;
 mod labels;
+mod multi_label;
 mod regression;
 
 use std::fmt::Debug;
@@ -14,9 +15,10 @@ use crate::metrics::Metric;
 pub use binary::Binary;
 pub use classification::Classification;
 pub use labels::Labels;
+pub use multi_label::MultiLabel;
 pub use regression::Regression;
 
-/// A task that a [`Trainer`](crate::Trainer) trains a model for: [`Binary`], [`Classification`], [`Regression`], or one of your own. Dyn-compatible.
+/// A task that a [`Trainer`](crate::Trainer) trains a model for: [`Binary`], [`Classification`], [`MultiLabel`], [`Regression`], or one of your own. Dyn-compatible.
 ///
 /// # Examples
 /// Counts, by the likelihood of a Poisson distribution whose logarithmic rate is the model's output:
@@ -50,6 +52,11 @@ pub trait Task: Debug {
     /// Which labels the rows must have. They are checked before anything is trained.
     fn labels(&self) -> Labels;
 
+    /// How many labels each row must have: one, unless the task says otherwise.
+    fn n_labels(&self) -> usize {
+        1
+    }
+
     /// Columns of the model's output.
     fn n_outputs(&self) -> usize;
 
@@ -71,7 +78,7 @@ pub trait Task: Debug {
 /// The labels and weights of a batch as tensors, for [`Task::loss`].
 #[derive(Debug, Clone)]
 pub struct LabelledRows {
-    /// `[n]`: u32 where the task's labels are [classes](Labels::Classes), else f32.
+    /// `[n]`, or `[n, n_labels]` where the task takes several: u32 where the task's labels are [classes](Labels::Classes), else f32.
     pub labels: Tensor,
     /// `[n]` f32: what each row weighs; 0 for the padding of a short last batch.
     pub weights: Tensor,
@@ -81,16 +88,21 @@ pub struct LabelledRows {
 }
 
 impl LabelledRows {
-    /// The losses of rows as one number: `Σ w l / Σ w`, or `Σ w l`, as [`reduction`](Self::reduction) says.
+    /// The losses of rows as one number: `Σ w l / Σ w`, or `Σ w l`, as [`reduction`](Self::reduction) says. Where a row has several losses, `l` is their mean.
     ///
     /// # Shapes
-    /// `losses`: `[n]` or `[n, 1]`.
+    /// `losses`: `[n]` or `[n, n_labels]`.
     /// # Errors
     /// [`Shape`](brisk_nn::Error::Shape) for any other shape.
     #[track_caller]
     pub fn reduce(&self, losses: &Tensor) -> Tensor {
-        let losses = if losses.shape().len() == 2 { losses.squeeze(1) } else { losses.clone() };
-        let weighted = losses.cast(DType::F32).multiply(&self.weights);
+        let losses = losses.cast(DType::F32);
+        let losses = match losses.shape() {
+            [_, 1] => losses.squeeze(1),
+            [_, _] => losses.mean(1),
+            _ => losses,
+        };
+        let weighted = losses.multiply(&self.weights);
         match self.reduction {
             Reduction::Mean => weighted.sum(..) / self.weights.sum(..),
             Reduction::Sum => weighted.sum(..),

@@ -13,7 +13,7 @@ use brisk_nn::tensor::Graph;
 use brisk_nn::tensor::program::Device;
 use brisk_nn::{Augment, Ema, Optimizer, Parameters};
 
-use crate::feed::inspect::{check_all_finite, check_codes_and_weights, layout_of};
+use crate::feed::inspect::{check_all_finite, check_codes_and_weights, check_label_count, layout_of};
 use crate::feed::{Feed, FeedConfig, FeedElement};
 use crate::flat::Flat;
 use crate::memory_check::check_memory;
@@ -106,6 +106,9 @@ impl<'a> Training<'a> {
         if train.n_cols() != valid.n_cols() {
             return Err(Error::ColumnCount { set: "valid", found: valid.n_cols(), expected: train.n_cols() });
         }
+        let n_labels = task.n_labels();
+        check_label_count("train", train, n_labels)?;
+        check_label_count("valid", valid, n_labels)?;
         layout_of("train", train)?;
         if valid.n_rows() == 0 {
             return Err(Error::NothingHeldOut { n_train_rows: train.n_rows() });
@@ -116,13 +119,13 @@ impl<'a> Training<'a> {
             let rows = [("train", train.n_rows()), ("valid", valid.n_rows())].into_iter().zip(digests);
             replicas.agree(rows.map(|((set, n_rows), digest)| described_rows(set, n_rows, train.n_cols(), digest)).collect())?;
         }
-        task.labels().read("train", train)?;
-        let mut valid_labels = task.labels().read("valid", valid)?;
+        task.labels().read_columns("train", train, n_labels)?;
+        let mut valid_labels = task.labels().read_columns("valid", valid, n_labels)?;
         let batch_rows = config.batch_rows.clamp(1, train.n_rows());
         let limit_valid = |limit: Limit| limit.of_setting("limit_valid_batches", valid.n_rows().div_ceil(batch_rows));
         let n_valid_batches = config.limit_valid_batches.map(limit_valid).transpose()?;
         let n_valid_rows = n_valid_batches.map_or(valid.n_rows(), |n_batches| valid.n_rows().min(n_batches * batch_rows));
-        valid_labels.truncate(n_valid_rows);
+        valid_labels.truncate(n_valid_rows * n_labels);
         check_codes_and_weights("train", train, module.categories(), config.batch_rows)?;
         check_codes_and_weights("valid", valid, module.categories(), 1)?;
         let validation = Validation::new(task, &config, valid_labels)?;

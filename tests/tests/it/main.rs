@@ -47,6 +47,7 @@ mod predictor;
 mod recipes;
 mod refusals;
 mod replicas;
+mod several_labels;
 mod shared_device_cli;
 #[cfg(unix)]
 mod signals_cli;

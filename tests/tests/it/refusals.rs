@@ -125,7 +125,7 @@ fn rows_are_refused_before_anything_runs() {
         &ones,
     );
     let error = trainer.expect_err("the validation rows are of one class");
-    assert!(matches!(error, Error::HeldOutOneClass { n_rows: 100, n_train_rows: 100, class: 0 }), "{error:?}");
+    assert!(matches!(error, Error::HeldOutOneClass { n_rows: 100, n_train_rows: 100, class: 0, label: None }), "{error:?}");
 }
 
 #[test]

@@ -22,9 +22,18 @@ pub(super) fn left(is_kept: bool, source: &io::Error) -> String {
     if full { format!("{what}; make room on the disk, or write elsewhere") } else { what.to_owned() }
 }
 
-/// `all 5 labels are 0`.
-pub(crate) fn all_labels(n_rows: usize, class: u8) -> String {
-    if n_rows == 1 { format!("its label is {class}") } else { format!("all {n_rows} labels are {class}") }
+/// `all 5 labels are 0`; `label 2 is 0 in all 5 rows`, of several.
+pub(crate) fn all_labels(n_rows: usize, class: u8, label: Option<usize>) -> String {
+    match label {
+        Some(label) => format!("label {label} is {class} in {}", all_rows(n_rows)),
+        None if n_rows == 1 => format!("its label is {class}"),
+        None => format!("all {n_rows} labels are {class}"),
+    }
+}
+
+/// `the label of row 3`; `label 2 of row 3`, of several.
+pub(super) fn label_of(row: usize, label: Option<usize>) -> String {
+    label.map_or_else(|| format!("the label of row {row}"), |label| format!("label {label} of row {row}"))
 }
 
 /// `all 2 rows`, `the only row`.

@@ -26,8 +26,14 @@ pub(crate) fn layout_of<S: RowSource<Feature: FeedElement>>(set: &'static str, s
     if n_rows == 0 || n_cols == 0 || n_rows >= u32::MAX as usize {
         return Err(Error::EmptySet { set, n_rows, n_cols });
     }
-    let (n_categories, has_weights) = (source.n_categories(), source.has_weights());
-    Ok(RowLayout { dtype: S::Feature::DTYPE, labels: DType::F32, n_cols, n_categories, has_weights })
+    let (n_labels, n_categories, has_weights) = (source.n_labels(), source.n_categories(), source.has_weights());
+    Ok(RowLayout { dtype: S::Feature::DTYPE, labels: DType::F32, n_labels, n_cols, n_categories, has_weights })
+}
+
+/// Checks that rows have as many labels as a task takes.
+pub(crate) fn check_label_count<S: RowSource>(set: &'static str, source: &S, expected: usize) -> Result<(), Error> {
+    let found = source.n_labels();
+    if found == expected { Ok(()) } else { Err(Error::LabelCount { set, found, expected }) }
 }
 
 /// The number that a row of a set has where the rows are stored, so that an error names the row of a file and not that of a split.
@@ -103,13 +109,13 @@ pub(crate) fn for_each_chunk<S: RowSource>(
     source: &S,
     mut f: impl FnMut(Read<'_, S::Feature>) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let (n_rows, n_cols) = (source.n_rows(), source.n_cols());
+    let (n_rows, n_cols, n_labels) = (source.n_rows(), source.n_cols(), source.n_labels());
     let mut x = vec![S::Feature::default(); CHUNK_ROWS.min(n_rows) * n_cols];
-    let mut y = vec![0.0; CHUNK_ROWS.min(n_rows)];
+    let mut y = vec![0.0; CHUNK_ROWS.min(n_rows) * n_labels];
     let mut others = Others::new(source, CHUNK_ROWS.min(n_rows));
     for first in (0..n_rows).step_by(CHUNK_ROWS) {
         let rows = first..(first + CHUNK_ROWS).min(n_rows);
-        let (x, y) = (&mut x[..rows.len() * n_cols], &mut y[..rows.len()]);
+        let (x, y) = (&mut x[..rows.len() * n_cols], &mut y[..rows.len() * n_labels]);
         source.gather_range(rows.clone(), x, y).map_err(|error| failed(set, &error))?;
         let (categories, weights) = others.gather(set, source, first, rows.len())?;
         f(Read { first, features: x, labels: y, categories, weights })?;

@@ -13,6 +13,8 @@ use crate::{Error, Standardisation, Task};
 pub(crate) struct DeviceTable {
     features: Windows,
     labels: Windows,
+    /// What leaves labels as they are when they are gathered: a mean of 0 and a factor of 1 for each of several columns of numbers.
+    label_scale: Option<[Persistent; 2]>,
     categories: Option<Windows>,
     weights: Option<Windows>,
     order: Persistent,
@@ -24,6 +26,7 @@ pub(crate) struct RowLayout {
     pub(crate) dtype: DType,
     /// f32, or u32 for class numbers.
     pub(crate) labels: DType,
+    pub(crate) n_labels: usize,
     pub(crate) n_cols: usize,
     pub(crate) n_categories: usize,
     pub(crate) has_weights: bool,
@@ -66,7 +69,7 @@ pub struct BatchTensors {
     pub x: Tensor,
     /// `[n, n_categories]` u32, if rows have categories.
     pub categories: Option<Tensor>,
-    /// `[n]`: f32, or u32 for [class numbers](crate::Labels::Classes).
+    /// `[n]`, or `[n, n_labels]` if rows have several labels: f32, or u32 for [class numbers](crate::Labels::Classes).
     pub labels: Tensor,
     /// `[n]`: what a row weighs, 1 if rows have no weights; 0 for the padding of a short last batch.
     pub weights: Tensor,
@@ -77,7 +80,7 @@ pub struct BatchTensors {
 impl RowLayout {
     /// Bytes of a row on the device.
     pub(crate) fn row_bytes(&self) -> usize {
-        self.n_cols * self.dtype.size_bytes() + 4 * (1 + self.n_categories + usize::from(self.has_weights))
+        self.n_cols * self.dtype.size_bytes() + 4 * (self.n_labels + self.n_categories + usize::from(self.has_weights))
     }
 }
 
@@ -86,9 +89,12 @@ impl DeviceTable {
         let windows = |what: &str, dtype, n_cols| {
             Windows::new(&format!("{name}.{what}"), dtype, n_rows, n_cols, device.max_binding_bytes())
         };
+        let is_scaled = layout.labels == DType::F32 && layout.n_labels > 1;
+        let label_scale = |what: &str| Persistent::new(format!("{name}.{what}"), DType::F32, layout.n_labels);
         Self {
+            label_scale: is_scaled.then(|| ["label_mean", "label_inv_std"].map(label_scale)),
             features: windows("features", layout.dtype, layout.n_cols),
-            labels: windows("labels", layout.labels, 1),
+            labels: windows("labels", layout.labels, layout.n_labels),
             categories: (layout.n_categories > 0).then(|| windows("categories", DType::U32, layout.n_categories)),
             weights: layout.has_weights.then(|| windows("weights", DType::F32, 1)),
             order: Graph::order_buffer(),
@@ -121,6 +127,10 @@ impl DeviceTable {
             add_parts(&mut parts, &self.labels, first, &classes)?;
         } else {
             add_parts(&mut parts, &self.labels, first, chunk.labels)?;
+        }
+        let (zeros, ones) = (vec![0.0_f32; self.labels.n_cols()], vec![1.0_f32; self.labels.n_cols()]);
+        if let Some([mean, inv_std]) = self.label_scale.as_ref().filter(|_| first == 0) {
+            parts.extend([Upload::new(mean, 0, &zeros), Upload::new(inv_std, 0, &ones)]);
         }
         if let Some(categories) = &self.categories {
             add_parts(&mut parts, categories, first, chunk.categories)?;
@@ -175,10 +185,12 @@ impl DeviceTable {
         let source = BatchSource { batch: &batch, features: &self.features, mean, inv_std, state };
         let x = augment.map_or_else(|| source.gather(graph), |augment| augment.record(graph, &source));
         let categories = self.categories.as_ref().map(|table| graph.gather_categories(&batch, table));
-        let labels = match self.labels.dtype() {
-            DType::U32 => graph.gather_categories(&batch, &self.labels).reshape(&[n]),
-            _ => column(&self.labels),
+        let labels = match (self.labels.dtype(), &self.label_scale) {
+            (DType::U32, _) => graph.gather_categories(&batch, &self.labels),
+            (_, Some([mean, inv_std])) => graph.gather(&batch, &self.labels, mean, inv_std),
+            (_, None) => graph.gather(&batch, &self.labels, zero, one),
         };
+        let labels = if self.labels.n_cols() == 1 { labels.reshape(&[n]) } else { labels };
         let weights = match &self.weights {
             Some(weights) => batch.weights.multiply(&column(weights)),
             None => batch.weights.clone(),

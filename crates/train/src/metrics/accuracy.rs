@@ -6,7 +6,8 @@ use crate::{Error, Mode};
 /// The share of rows that are predicted as labelled.
 ///
 /// A binary prediction is 1 if its logit is positive; a multi-class one is the class of the largest logit, the first of equal
-/// ones. Multi-label rows count element by element (`sklearn.metrics.accuracy_score` counts rows that are right in all elements).
+/// ones. Multi-label rows count element by element; [`SubsetAccuracy`](super::SubsetAccuracy) counts rows that are right in all elements, as
+/// `sklearn.metrics.accuracy_score` does.
 ///
 /// `sklearn.metrics.accuracy_score(labels, logits > 0)`, `accuracy_score(labels, logits.argmax(1))`.
 #[derive(Clone, Debug)]

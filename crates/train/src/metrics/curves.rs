@@ -20,7 +20,11 @@ pub fn roc_curve(rows: &Scored<'_>) -> Result<Vec<[f64; 2]>, Error> {
     scores.push(rows)?;
     let (ties, all) = scores.ranked()?;
     if all.positive == 0.0 || all.negative == 0.0 {
-        return Err(Error::from(MetricError::OneClass { n_rows: scores.n_rows(), class: u8::from(all.negative == 0.0) }));
+        return Err(Error::from(MetricError::OneClass {
+            n_rows: scores.n_rows(),
+            class: u8::from(all.negative == 0.0),
+            label: None,
+        }));
     }
     let (mut positive, mut negative) = (0.0, 0.0);
     let points = ties.iter().rev().map(|tie| {

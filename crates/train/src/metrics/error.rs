@@ -43,12 +43,14 @@ pub enum MetricError {
         expected: String,
     },
     /// The area under a curve that does not exist.
-    #[error("auc: {}, expected both classes; evaluate on more rows, or on shuffled ones", all_labels(*n_rows, *class))]
+    #[error("auc: {}, expected both classes; evaluate on more rows, or on shuffled ones", all_labels(*n_rows, *class, *label))]
     OneClass {
         /// How many rows there are.
         n_rows: usize,
         /// The label that they have.
         class: u8,
+        /// Which label of a row, from 0, where rows have several.
+        label: Option<usize>,
     },
     /// The numbers of outputs and labels per row are not those of a task that the metric measures.
     #[error("{metric}: {} and {} per row, expected {expected}", count(*n_outputs, "output"), count(*n_labels, "label"))]
@@ -103,7 +105,7 @@ pub enum MetricError {
         n_rows: usize,
     },
     /// No label is 1, which the metric needs.
-    #[error("{metric}: {}, expected one that is 1; evaluate on more rows, or on shuffled ones", all_labels(*n_rows, 0))]
+    #[error("{metric}: {}, expected one that is 1; evaluate on more rows, or on shuffled ones", all_labels(*n_rows, 0, None))]
     NoPositiveLabel {
         /// Which metric.
         metric: &'static str,

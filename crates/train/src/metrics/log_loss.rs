@@ -6,7 +6,7 @@ use crate::{Error, Mode};
 /// The mean negative logarithm of the probability that the model gives to the label, also known as cross-entropy.
 ///
 /// The probability is the sigmoid of a binary logit, or the softmax of a row's logits. Multi-label rows are averaged over their
-/// elements. `sklearn.metrics.log_loss(labels, probabilities)`, but computed from the logits, hence without its clipping of
+/// labels. `sklearn.metrics.log_loss(labels, probabilities)`, but computed from the logits, hence without its clipping of
 /// probabilities: a row that is wrong with a logit difference of 1000 costs 1000.
 #[derive(Clone, Debug)]
 pub struct LogLoss(Tally<[f64; 1]>);

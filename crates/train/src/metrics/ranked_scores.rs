@@ -1,4 +1,4 @@
-//! The scores of a binary classification, kept until all are there and then sorted.
+//! The scores of a binary or multi-label classification, kept until all are known and then sorted.
 
 use rayon::prelude::*;
 
@@ -30,6 +30,14 @@ impl Keys {
         if weight != 1.0 || !self.weights.is_empty() {
             self.weights.push(weight);
         }
+    }
+
+    /// The ties from the lowest score to the highest, and the weights of all rows.
+    pub(super) fn ranked(&self) -> (Vec<Tie>, Tie) {
+        let ties = self.ties();
+        let sum = |of: fn(&Tie) -> f64| ties.iter().map(of).sum();
+        let all = Tie { negative: sum(|tie| tie.negative), positive: sum(|tie| tie.positive) };
+        (ties, all)
     }
 
     /// The ties, from the lowest score to the highest.
@@ -66,23 +74,41 @@ impl Sums for Keys {
     }
 }
 
-/// The scores of a metric that ranks rows.
-pub(super) type RankedScores = Tally<Keys>;
+/// The scores of a metric that ranks rows, for each label of a row.
+pub(super) type RankedScores = Tally<Vec<Keys>>;
 
 impl RankedScores {
+    /// Adds rows of a binary classification.
     pub(super) fn push(&mut self, rows: &Scored<'_>) -> Result<(), Error> {
-        let target = Target::binary(self.metric(), rows)?;
-        self.update(rows, target, Keys::default, |keys, row| {
-            keys.push(u64::from(ordered_bits(row.outputs[0])) << 1 | u64::from(row.is_positive()), row.weight);
-        })
+        self.push_as(rows, Target::binary(self.metric(), rows)?)
     }
 
-    /// The ties from the lowest score to the highest, and the weights of all rows.
+    /// Adds rows of a binary or multi-label classification.
+    pub(super) fn push_columns(&mut self, rows: &Scored<'_>) -> Result<(), Error> {
+        self.push_as(rows, Target::binary_or_labels(self.metric(), rows)?)
+    }
+
+    fn push_as(&mut self, rows: &Scored<'_>, target: Target) -> Result<(), Error> {
+        self.update(
+            rows,
+            target,
+            || vec![Keys::default(); rows.n_labels],
+            |columns, row| {
+                for ((keys, &output), &label) in columns.iter_mut().zip(row.outputs).zip(row.labels) {
+                    keys.push(u64::from(ordered_bits(output)) << 1 | u64::from(label > 0.0), row.weight);
+                }
+            },
+        )
+    }
+
+    /// The ties from the lowest score to the highest, and the weights of all rows, of a binary classification.
     pub(super) fn ranked(&self) -> Result<(Vec<Tie>, Tie), Error> {
-        let ties = self.sums()?.0.ties();
-        let sum = |of: fn(&Tie) -> f64| ties.iter().map(of).sum();
-        let all = Tie { negative: sum(|tie| tie.negative), positive: sum(|tie| tie.positive) };
-        Ok((ties, all))
+        Ok(self.columns()?.first().map_or_else(|| (Vec::new(), Tie { negative: 0.0, positive: 0.0 }), Keys::ranked))
+    }
+
+    /// The scores for each label of a row.
+    pub(super) fn columns(&self) -> Result<&[Keys], Error> {
+        Ok(self.sums()?.0)
     }
 }
 

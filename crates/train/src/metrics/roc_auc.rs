@@ -6,9 +6,10 @@ use crate::{Error, Mode};
 ///
 /// `sklearn.metrics.roc_auc_score(labels, scores)`. Exact, not from a histogram: all scores are kept, 8 bytes per row, and sorted
 /// once by [`Metric::compute`]. Pairs of rows without weights are counted in whole numbers up to 2⁵² pairs. For binary
-/// classification; any increasing function of a score gives the same area, so logits need no sigmoid.
+/// classification, and for multi-label classification, where it is the mean of the areas of all labels (`average="macro"`). Any increasing function of a score
+/// gives the same area, so logits need no sigmoid.
 ///
-/// Rows of only one class have no area: [`MetricError::OneClass`], where scikit-learn gives NaN and a warning.
+/// Rows of only one class, in any label, have no area: [`MetricError::OneClass`], where scikit-learn gives NaN and a warning.
 #[derive(Clone, Debug)]
 pub struct RocAuc(RankedScores);
 
@@ -19,17 +20,23 @@ impl RocAuc {
     }
 
     fn area(&self) -> Result<f64, Error> {
-        let (ties, all) = self.0.ranked()?;
-        if all.positive == 0.0 || all.negative == 0.0 {
-            return Err(Error::from(MetricError::OneClass { n_rows: self.0.n_rows(), class: u8::from(all.negative == 0.0) }));
-        }
-        // Twice the pairs in which the positive row wins, so that a tie counts one.
-        let (mut twice_wins, mut negative_below) = (0.0, 0.0);
-        for tie in ties {
-            twice_wins += tie.positive * (2.0 * negative_below + tie.negative);
-            negative_below += tie.negative;
-        }
-        Ok(twice_wins / (2.0 * all.positive * all.negative))
+        let columns = self.0.columns()?;
+        let areas = columns.iter().enumerate().map(|(label, keys)| {
+            let (ties, all) = keys.ranked();
+            if all.positive == 0.0 || all.negative == 0.0 {
+                let label = (columns.len() > 1).then_some(label);
+                let class = u8::from(all.negative == 0.0);
+                return Err(Error::from(MetricError::OneClass { n_rows: self.0.n_rows(), class, label }));
+            }
+            // Twice the pairs in which the positive row wins, so that a tie counts one.
+            let (mut twice_wins, mut negative_below) = (0.0, 0.0);
+            for tie in ties {
+                twice_wins += tie.positive * (2.0 * negative_below + tie.negative);
+                negative_below += tie.negative;
+            }
+            Ok(twice_wins / (2.0 * all.positive * all.negative))
+        });
+        Ok(areas.sum::<Result<f64, Error>>()? / columns.len() as f64)
     }
 }
 
@@ -53,7 +60,7 @@ impl Metric for RocAuc {
     }
 
     fn update(&mut self, rows: &Scored<'_>) -> Result<(), Error> {
-        self.0.push(rows)
+        self.0.push_columns(rows)
     }
 
     fn compute(&self) -> Result<MetricValue, Error> {

@@ -31,10 +31,6 @@ pub(super) struct Row<'a> {
 }
 
 impl Row<'_> {
-    pub(super) fn is_positive(&self) -> bool {
-        self.labels[0] > 0.0
-    }
-
     /// The label of a row whose target is [`Target::Classes`].
     pub(super) fn class(&self) -> usize {
         self.labels[0] as usize
@@ -168,6 +164,21 @@ impl Target {
     pub(super) fn binary(metric: &'static str, rows: &Scored<'_>) -> Result<Self, Error> {
         let is_binary = (rows.n_outputs, rows.n_labels) == (1, 1);
         is_binary.then_some(Self::Binary).ok_or_else(|| columns(metric, rows, "one of each: it is for binary classification"))
+    }
+
+    /// [`Target::Binary`] or [`Target::Labels`], for metrics of scores that are ranked.
+    pub(super) fn binary_or_labels(metric: &'static str, rows: &Scored<'_>) -> Result<Self, Error> {
+        match (rows.n_outputs, rows.n_labels) {
+            (1, 1) => Ok(Self::Binary),
+            (n, labels) if n == labels && n > 1 => Ok(Self::Labels),
+            _ => Err(columns(metric, rows, "as many outputs as labels: it is for binary and multi-label classification")),
+        }
+    }
+
+    /// [`Target::Labels`] or its special case [`Target::Binary`], for metrics of rows with several labels.
+    pub(super) fn labels(metric: &'static str, rows: &Scored<'_>) -> Result<Self, Error> {
+        let expected = "as many outputs as labels: it is for multi-label classification";
+        Self::binary_or_labels(metric, rows).map_err(|_| columns(metric, rows, expected))
     }
 
     /// [`Target::Classes`], for metrics that know no other.

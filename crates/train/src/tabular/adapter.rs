@@ -74,8 +74,8 @@ impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
             weights.extend_from_slice(read.weights);
             Ok(())
         })?;
-        let rows =
-            Rows::new(features, labels, self.n_cols()).and_then(|rows| rows.with_categories(categories, self.n_categories()));
+        let rows = Rows::with_label_columns(features, labels, self.n_cols(), self.n_labels())
+            .and_then(|rows| rows.with_categories(categories, self.n_categories()));
         let rows = if self.has_weights() { rows.and_then(|rows| rows.with_weights(weights)) } else { rows };
         rows.map_err(|error| failed(set, &error))
     }
@@ -112,6 +112,10 @@ impl<S: RowSource<Feature: FeedElement>> RowSource for Preprocessed<S> {
         self.n_features
     }
 
+    fn n_labels(&self) -> usize {
+        self.rows.n_labels()
+    }
+
     fn gather(&self, rows: &[u32], features: &mut [f32], labels: &mut [f32]) -> Result<(), S::Error> {
         let width = self.rows.n_cols();
         let mut raw = vec![S::Feature::default(); rows.len() * width];
@@ -124,6 +128,14 @@ impl<S: RowSource<Feature: FeedElement>> RowSource for Preprocessed<S> {
         for (row, to) in features.chunks_exact_mut(self.n_features).enumerate() {
             self.convert(&raw[row * width..][..width], to);
         }
+        if let Some(target) = &self.target {
+            labels.iter_mut().for_each(|label| *label = target.label(*label));
+        }
+        Ok(())
+    }
+
+    fn gather_labels(&self, rows: &[u32], labels: &mut [f32]) -> Result<(), S::Error> {
+        self.rows.gather_labels(rows, labels)?;
         if let Some(target) = &self.target {
             labels.iter_mut().for_each(|label| *label = target.label(*label));
         }

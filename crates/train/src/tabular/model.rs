@@ -91,7 +91,7 @@ impl TabularModel {
         }
         let mut scores = Scores { values: Vec::new(), others: Vec::new() };
         for mut metric in self.task().metrics() {
-            let value = measured(metric.as_mut(), &outputs, &labels)?;
+            let value = measured(metric.as_mut(), &outputs, &labels, 1)?;
             if let Some(value) = value.number() {
                 scores.values.push((metric.name().to_owned(), value));
             }

@@ -1,8 +1,8 @@
-use brisk_loader::RowSource;
+use brisk_loader::{RowSource, labels_of};
 use brisk_nn::tensor::DType;
 
 use crate::Error;
-use crate::feed::inspect::{for_each_chunk, source_row};
+use crate::feed::inspect::{check_label_count, failed, source_row};
 
 /// Which labels rows may have.
 #[non_exhaustive]
@@ -28,20 +28,28 @@ impl Labels {
         }
     }
 
-    /// All labels of `source`.
+    /// All labels of `source`, which has one per row.
     ///
     /// # Errors
-    /// [`Error::BinaryLabel`], [`Error::ClassLabel`], [`Error::NonFiniteLabel`] name `set` and the first row with a label that is not allowed; [`Error::Rows`] if the
-    /// source fails.
+    /// [`Error::LabelCount`] for a source with several labels per row; [`Error::BinaryLabel`], [`Error::ClassLabel`], [`Error::NonFiniteLabel`] name `set` and the first row
+    /// with a label that is not allowed; [`Error::Rows`] if the source fails.
     pub fn read<S: RowSource>(self, set: &'static str, source: &S) -> Result<Vec<f32>, Error> {
-        let mut labels = Vec::with_capacity(source.n_rows());
-        for_each_chunk(set, source, |read| {
-            labels.extend_from_slice(read.labels);
-            Ok(())
-        })?;
+        self.read_columns(set, source, 1)
+    }
+
+    /// All labels of `source`, which has `n_labels` per row: `[n_rows, n_labels]`, row-major.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_columns<S: RowSource>(self, set: &'static str, source: &S, n_labels: usize) -> Result<Vec<f32>, Error> {
+        check_label_count(set, source, n_labels)?;
+        let labels = labels_of(source).map_err(|error| failed(set, &error))?;
         match labels.iter().position(|&label| !self.allows(label)) {
             None => Ok(labels),
-            Some(row) => Err(self.refusal(set, source_row(source, row), labels[row])),
+            Some(i) => {
+                let label = (n_labels > 1).then_some(i % n_labels);
+                Err(self.refusal(set, source_row(source, i / n_labels), label, labels[i]))
+            }
         }
     }
 
@@ -53,11 +61,11 @@ impl Labels {
         }
     }
 
-    fn refusal(self, set: &'static str, row: usize, found: f32) -> Error {
+    fn refusal(self, set: &'static str, row: usize, label: Option<usize>, found: f32) -> Error {
         match self {
-            Self::Binary => Error::BinaryLabel { set, row, found },
-            Self::Classes { n_classes } => Error::ClassLabel { set, row, found, n_classes },
-            Self::Numbers => Error::NonFiniteLabel { set, row, found },
+            Self::Binary => Error::BinaryLabel { set, row, label, found },
+            Self::Classes { n_classes } => Error::ClassLabel { set, row, label, found, n_classes },
+            Self::Numbers => Error::NonFiniteLabel { set, row, label, found },
         }
     }
 }

@@ -3,8 +3,8 @@ use brisk_nn::tensor::{LossReduction, Tensor};
 use super::{LabelledRows, Labels, Task};
 use crate::metrics::{MeanAbsoluteError, Metric, PinballLoss, RSquared, RootMeanSquaredError};
 
-/// A number for each row: the model returns one, labels are finite numbers. Trained by the squared error unless another loss is chosen; judged by
-/// the root of the mean squared error (watched, except for quantiles), the mean absolute error and R².
+/// A number for each row, or [several](Self::targets): the model returns as many, labels are finite numbers. Trained by the squared error unless another loss is chosen; judged by
+/// the root of the mean squared error (watched, except for quantiles), the mean absolute error and R². All of them are means over the targets.
 ///
 /// # Examples
 /// ```
@@ -16,6 +16,7 @@ use crate::metrics::{MeanAbsoluteError, Metric, PinballLoss, RSquared, RootMeanS
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Regression {
     loss: RegressionLoss,
+    n_targets: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -35,22 +36,32 @@ impl Default for Regression {
 impl Regression {
     /// By the squared error: the model learns the mean.
     pub fn mse() -> Self {
-        Self { loss: RegressionLoss::Squared }
+        Self::by(RegressionLoss::Squared)
     }
 
     /// By the absolute error: the model learns the median.
     pub fn l1() -> Self {
-        Self { loss: RegressionLoss::Absolute }
+        Self::by(RegressionLoss::Absolute)
     }
 
     /// By the squared error up to `delta`, and the absolute error beyond it, which outliers disturb less.
     pub fn huber(delta: f32) -> Self {
-        Self { loss: RegressionLoss::Huber { delta } }
+        Self::by(RegressionLoss::Huber { delta })
     }
 
     /// By the pinball loss: the model learns the value that this fraction of labels is below. Watches that loss.
     pub fn quantile(quantile: f32) -> Self {
-        Self { loss: RegressionLoss::Quantile { quantile } }
+        Self::by(RegressionLoss::Quantile { quantile })
+    }
+
+    /// Sets how many numbers each row has as labels, and the model returns; 1 by default.
+    pub fn targets(mut self, n_targets: usize) -> Self {
+        self.n_targets = n_targets;
+        self
+    }
+
+    fn by(loss: RegressionLoss) -> Self {
+        Self { loss, n_targets: 1 }
     }
 }
 
@@ -59,13 +70,17 @@ impl Task for Regression {
         Labels::Numbers
     }
 
+    fn n_labels(&self) -> usize {
+        self.n_targets
+    }
+
     fn n_outputs(&self) -> usize {
-        1
+        self.n_targets
     }
 
     #[track_caller]
     fn loss(&self, outputs: &Tensor, rows: &LabelledRows) -> Tensor {
-        let predictions = outputs.squeeze(1);
+        let predictions = outputs.reshape(rows.labels.shape());
         let losses = match self.loss {
             RegressionLoss::Squared => return predictions.mse_loss(&rows.labels, &rows.weights, rows.reduction),
             RegressionLoss::Absolute => predictions.l1_loss(&rows.labels, LossReduction::None),

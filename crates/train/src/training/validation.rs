@@ -9,7 +9,9 @@ use crate::{Error, Labels, Mode, Task};
 /// The metrics of a task, the labels that they compare with, and which of them decides.
 #[derive(Debug)]
 pub(super) struct Validation {
+    /// `[n_rows, n_labels]`.
     labels: Vec<f32>,
+    n_labels: usize,
     kind: Labels,
     metrics: RefCell<Vec<Box<dyn Metric>>>,
     watched: String,
@@ -31,7 +33,7 @@ impl Validation {
             let known = known.into_iter().map(|(name, _)| name).collect();
             return Err(Error::UnknownMetric { found: watched, known });
         };
-        Ok(Self { labels, kind: task.labels(), metrics: RefCell::new(metrics), watched, mode })
+        Ok(Self { labels, n_labels: task.n_labels(), kind: task.labels(), metrics: RefCell::new(metrics), watched, mode })
     }
 
     /// Reports an area under the curve that does not exist now rather than after an epoch.
@@ -39,15 +41,23 @@ impl Validation {
     /// # Errors
     /// [`Error::HeldOutOneClass`].
     pub(super) fn check_classes(&self, n_train_rows: usize) -> Result<(), Error> {
-        let [first, ..] = self.labels[..] else { return Ok(()) };
         let needs_both = self.kind == Labels::Binary && self.metrics.borrow().iter().any(|metric| metric.name() == "auc");
-        if needs_both && self.labels.iter().all(|&label| label == first) {
-            return Err(Error::HeldOutOneClass { n_rows: self.labels.len(), n_train_rows, class: u8::from(first != 0.0) });
+        if !needs_both {
+            return Ok(());
+        }
+        let column = |label: usize| self.labels.iter().skip(label).step_by(self.n_labels);
+        for label in 0..self.n_labels.min(self.labels.len()) {
+            let first = self.labels[label];
+            if column(label).all(|&other| other == first) {
+                let n_rows = self.labels.len() / self.n_labels;
+                let of_several = (self.n_labels > 1).then_some(label);
+                return Err(Error::HeldOutOneClass { n_rows, n_train_rows, class: u8::from(first != 0.0), label: of_several });
+            }
         }
         Ok(())
     }
 
-    /// The labels of the validation rows.
+    /// The labels of the validation rows, `[n_rows, n_labels]`.
     pub(super) fn labels(&self) -> &[f32] {
         &self.labels
     }
@@ -73,7 +83,7 @@ impl Validation {
     /// under a curve of one class, are passed over.
     pub(super) fn try_out(&self, outputs: &[f32], n_rows: usize) -> Result<(), Error> {
         for metric in self.metrics.borrow_mut().iter_mut() {
-            match measured(metric.as_mut(), outputs, &self.labels[..n_rows]) {
+            match measured(metric.as_mut(), outputs, &self.labels[..n_rows * self.n_labels], self.n_labels) {
                 Err(Error::Metric(error)) if error.is_of_few_rows() => {}
                 found => drop(found?),
             }
@@ -85,7 +95,7 @@ impl Validation {
     pub(super) fn measure(&self, outputs: &[f32], train_loss: f64, valid_loss: f64) -> Result<Vec<(String, f64)>, Error> {
         let mut found = vec![(LOSSES[0].to_owned(), train_loss), (LOSSES[1].to_owned(), valid_loss)];
         for metric in self.metrics.borrow_mut().iter_mut() {
-            if let MetricValue::Number(value) = measured(metric.as_mut(), outputs, &self.labels)? {
+            if let MetricValue::Number(value) = measured(metric.as_mut(), outputs, &self.labels, self.n_labels)? {
                 found.push((format!("valid_{}", metric.name()), value));
             }
         }
@@ -96,10 +106,10 @@ impl Validation {
 /// The losses that every run has.
 const LOSSES: [&str; 2] = ["train_loss", "valid_loss"];
 
-/// One metric over rows with one label each.
-pub(crate) fn measured(metric: &mut dyn Metric, outputs: &[f32], labels: &[f32]) -> Result<MetricValue, Error> {
+/// One metric over rows with `n_labels` labels each.
+pub(crate) fn measured(metric: &mut dyn Metric, outputs: &[f32], labels: &[f32], n_labels: usize) -> Result<MetricValue, Error> {
     metric.reset();
-    let n_outputs = outputs.len() / labels.len().max(1);
-    metric.update(&Scored { outputs, n_outputs, labels, n_labels: 1, weights: None })?;
+    let n_outputs = outputs.len() * n_labels / labels.len().max(1);
+    metric.update(&Scored { outputs, n_outputs, labels, n_labels, weights: None })?;
     metric.compute()
 }

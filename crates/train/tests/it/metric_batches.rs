@@ -4,7 +4,7 @@ use brisk_train::Error;
 use brisk_train::metrics::{
     Accuracy, Average, AveragePrecision, BrierScore, ConfusionMatrix, ExpectedCalibrationError, F1, LogLoss, MeanAbsoluteError,
     Metric, MetricError, MetricValue, PinballLoss, Precision, RSquared, Recall, RocAuc, RootMeanSquaredError, Scored,
-    TopKAccuracy,
+    SubsetAccuracy, TopKAccuracy,
 };
 
 /// More than two of the chunks in which rows are added up.
@@ -154,7 +154,17 @@ fn wrong_rows_are_one_clear_error() {
     refused(
         RocAuc::new(),
         Scored::classes(&[0.0; 6], 3, &[0.0, 1.0]),
-        "auc: 3 outputs and 1 label per row, expected one of each: it is for binary classification",
+        "auc: 3 outputs and 1 label per row, expected as many outputs as labels: it is for binary and multi-label classification",
+    );
+    refused(
+        RocAuc::new(),
+        Scored::columns(&[1.0, 2.0, 3.0, 4.0], &[0.0, 1.0, 1.0, 1.0], 2),
+        "auc: label 1 is 1 in all 2 rows, expected both classes; evaluate on more rows, or on shuffled ones",
+    );
+    refused(
+        SubsetAccuracy::new(),
+        Scored::classes(&[0.0; 6], 3, &[0.0, 1.0]),
+        "subset_accuracy: 3 outputs and 1 label per row, expected as many outputs as labels: it is for multi-label classification",
     );
     refused(
         TopKAccuracy::new(2),

@@ -2,7 +2,7 @@
 
 use brisk_train::metrics::{
     Accuracy, Average, AveragePrecision, BrierScore, ConfusionMatrix, F1, LogLoss, MeanAbsoluteError, Metric, MetricValue,
-    PinballLoss, Precision, RSquared, Recall, RocAuc, RootMeanSquaredError, Scored, TopKAccuracy,
+    PinballLoss, Precision, RSquared, Recall, RocAuc, RootMeanSquaredError, Scored, SubsetAccuracy, TopKAccuracy,
 };
 
 const N_ROWS: usize = 200;
@@ -122,6 +122,7 @@ fn multi_label() {
         (logits, labels)
     });
     check(rows, Accuracy::new(), 0.6716666666666667, 0.675);
+    check(rows, SubsetAccuracy::new(), 0.365, 0.3725);
     check(rows, LogLoss::new(), 0.7299133404389884, 0.7251373700538508);
     check(rows, BrierScore::new(), 0.24689717622037186, 0.24505060256908928);
     check(rows, F1::new(Average::Macro), 0.3200772344138725, 0.32463924739004235);
@@ -133,6 +134,20 @@ fn multi_label() {
     check(rows, F1::new(Average::Weighted), 0.4801158516208087, 0.4866454180937627);
     check(rows, Precision::new(Average::Weighted), 0.46180412371134016, 0.4676031621439785);
     check(rows, Recall::new(Average::Weighted), 0.5, 0.5082417582417582);
+}
+
+/// All labels have both values, without which there is no area under the ROC curve.
+#[test]
+fn multi_label_of_both_values() {
+    let rows = &Rows::new(|i| {
+        let logits = [0, 1, 2].map(|k| (((i * 29 + k * 43) % 83) as f32 - 41.0) / 16.0);
+        (logits, [0, 1, 2].map(|k| ((i * 7 + k * 3) % 11 % 2) as f32))
+    });
+    check(rows, RocAuc::new(), 0.5044287058507242, 0.5041426118499744);
+    check(rows, SubsetAccuracy::new(), 0.23, 0.225);
+    check(rows, F1::new(Average::Macro), 0.47965170249897887, 0.4860427561619722);
+    check(rows, F1::new(Average::Micro), 0.47971781305114636, 0.48596491228070177);
+    check(rows, LogLoss::new(), 0.9309876469068783, 0.9284440022169349);
 }
 
 /// The mean of the first label is far from 0.

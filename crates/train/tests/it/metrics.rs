@@ -133,7 +133,7 @@ fn labels_are_classes() {
 #[test]
 fn one_class_has_no_area() {
     let error = roc_auc(&[1.0, 2.0], &[1.0, 1.0]).expect_err("one class");
-    assert!(matches!(error, Error::Metric(MetricError::OneClass { n_rows: 2, class: 1 })), "{error:?}");
+    assert!(matches!(error, Error::Metric(MetricError::OneClass { n_rows: 2, class: 1, label: None })), "{error:?}");
     assert!(matches!(roc_auc(&[1.0], &[0.0]), Err(Error::Metric(MetricError::OneClass { class: 0, .. }))), "the other one");
 }
 
