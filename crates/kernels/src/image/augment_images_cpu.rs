@@ -21,8 +21,7 @@ pub(crate) fn run<T: Copy + Into<f32> + Sync, Y: Element>(
 ) {
     let crop_len = kernel.crop[0] * kernel.crop[1] * kernel.image[2];
     rows.par_chunks(BLOCK_IMAGES).zip(y.par_chunks_mut(BLOCK_IMAGES * crop_len)).for_each(|(rows, y)| {
-        let mut columns = Vec::with_capacity(kernel.crop[1]);
-        let mut line = vec![0.0; kernel.crop[1] * kernel.image[2]];
+        let mut lines = Lines::of(kernel);
         for (y, &row) in y.chunks_exact_mut(crop_len).zip(rows) {
             let draws = kernel.augmentation.draws(kernel.image, kernel.crop, row, order[EPOCH]);
             let row = row.wrapping_sub(in_u32(kernel.first_row)) as usize;
@@ -31,7 +30,7 @@ pub(crate) fn run<T: Copy + Into<f32> + Sync, Y: Element>(
                 let source = Source { image: &table[row * len..][..len], mean, inv_std };
                 vectorised(
                     #[inline(always)]
-                    || augment(kernel, &draws, &source, &mut columns, &mut line, y),
+                    || augment(kernel, &draws, &source, &mut lines, y),
                 );
             } else if kernel.first_row == 0 {
                 y.fill(Y::narrow(0.0));
@@ -47,48 +46,89 @@ struct Source<'a, T> {
     inv_std: &'a [f32],
 }
 
+/// Room for a line of pixels in f32.
+struct Lines {
+    /// Of the image.
+    source: Vec<f32>,
+    /// Of the crop.
+    crop: Vec<f32>,
+}
+
+impl Lines {
+    fn of(kernel: &AugmentImages) -> Self {
+        let AugmentImages { image: [_, width, n_channels], crop: [_, crop_width], .. } = *kernel;
+        Self { source: vec![0.0; width * n_channels], crop: vec![0.0; crop_width * n_channels] }
+    }
+}
+
 #[inline(always)]
 fn augment<T: Copy + Into<f32>, Y: Element>(
     kernel: &AugmentImages,
     draws: &Draws,
     source: &Source<'_, T>,
-    columns: &mut Vec<Option<usize>>,
-    line: &mut [f32],
+    lines: &mut Lines,
     y: &mut [Y],
 ) {
     let AugmentImages { image: [height, width, n_channels], crop: [_, crop_width], augmentation, .. } = *kernel;
     let is_reflected = augmentation.border == Border::Reflect;
-    columns.clear();
-    columns.extend((0..crop_width).map(|col| {
-        let shown = if draws.is_flipped { crop_width - 1 - col } else { col };
-        shown_at(shown, draws.left, width, is_reflected)
-    }));
     for (i, y) in y.chunks_exact_mut(crop_width * n_channels).enumerate() {
         match shown_at(i, draws.top, height, is_reflected) {
-            None => line.fill(0.0),
+            None => lines.crop.fill(0.0),
             Some(top) => {
-                let start = top * width * n_channels;
-                for (y, col) in line.chunks_exact_mut(n_channels).zip(columns.iter()) {
-                    let Some(col) = col else {
-                        y.fill(0.0);
-                        continue;
-                    };
-                    let from = start + col * n_channels..start + (col + 1) * n_channels;
-                    let values = source.image[from.clone()].iter().zip(&source.mean[from.clone()]).zip(&source.inv_std[from]);
-                    for (y, ((&x, mean), inv_std)) in y.iter_mut().zip(values) {
-                        *y = (x.into() - mean) * inv_std * draws.factor + draws.summand;
-                    }
+                let pixels = top * width * n_channels..(top + 1) * width * n_channels;
+                let statistics = source.mean[pixels.clone()].iter().zip(&source.inv_std[pixels.clone()]);
+                for ((line, &x), (mean, inv_std)) in lines.source.iter_mut().zip(&source.image[pixels]).zip(statistics) {
+                    *line = (x.into() - mean) * inv_std * draws.factor + draws.summand;
                 }
+                place(&lines.source, draws, n_channels, is_reflected, &mut lines.crop);
             }
         }
         if (in_u32(i).wrapping_sub(draws.cutout[0]) as usize) < augmentation.cutout {
             let first = draws.cutout[1] as usize * n_channels;
-            line[first..first + augmentation.cutout * n_channels].fill(0.0);
+            lines.crop[first..first + augmentation.cutout * n_channels].fill(0.0);
         }
-        for (y, &value) in y.iter_mut().zip(line.iter()) {
+        for (y, &value) in y.iter_mut().zip(lines.crop.iter()) {
             *y = Y::narrow(value);
         }
     }
+}
+
+/// Fills a line of the crop with the pixels of `line` that it shows.
+#[inline(always)]
+fn place(line: &[f32], draws: &Draws, n_channels: usize, is_reflected: bool, crop: &mut [f32]) {
+    let (width, crop_width) = (line.len() / n_channels, crop.len() / n_channels);
+    let column = |at: usize| if draws.is_flipped { crop_width - 1 - at } else { at };
+    // Without the flip, the columns of the crop that show the line itself, and not what pads it.
+    let before = usize::try_from(-i64::from(draws.left)).unwrap_or(0).min(crop_width);
+    let skipped = usize::try_from(draws.left).unwrap_or(0).min(width);
+    let n_inside = (crop_width - before).min(width - skipped);
+    for at in (0..before).chain(before + n_inside..crop_width) {
+        let y = &mut crop[column(at) * n_channels..][..n_channels];
+        match shown_at(at, draws.left, width, is_reflected) {
+            Some(col) => y.copy_from_slice(&line[col * n_channels..][..n_channels]),
+            None => y.fill(0.0),
+        }
+    }
+    let inside = &line[skipped * n_channels..][..n_inside * n_channels];
+    let first = if draws.is_flipped { crop_width - before - n_inside } else { before };
+    let crop = &mut crop[first * n_channels..][..n_inside * n_channels];
+    match (draws.is_flipped, n_channels) {
+        (false, _) => crop.copy_from_slice(inside),
+        (true, 1) => mirror::<1>(inside, crop),
+        (true, 3) => mirror::<3>(inside, crop),
+        (true, 4) => mirror::<4>(inside, crop),
+        (true, _) => {
+            let pixels = inside.chunks_exact(n_channels).rev();
+            crop.chunks_exact_mut(n_channels).zip(pixels).for_each(|(y, pixel)| y.copy_from_slice(pixel));
+        }
+    }
+}
+
+/// The pixels of `line` from the last to the first.
+#[inline(always)]
+fn mirror<const N_CHANNELS: usize>(line: &[f32], y: &mut [f32]) {
+    let pixels = line.as_chunks::<N_CHANNELS>().0.iter().rev();
+    y.as_chunks_mut::<N_CHANNELS>().0.iter_mut().zip(pixels).for_each(|(y, pixel)| *y = *pixel);
 }
 
 /// The line or column, of `n`, of an image that position `at` of a crop from `first` on shows.
