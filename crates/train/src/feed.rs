@@ -7,6 +7,7 @@ pub(crate) mod inspect;
 mod probe;
 mod resident;
 mod source_rows;
+pub(crate) mod survey;
 mod table;
 
 use std::cell::RefCell;

@@ -40,11 +40,7 @@ impl RowDigest {
     /// # Errors
     /// [`Error::Rows`] if the source fails.
     pub fn of<S: RowSource<Feature: FeedElement>>(set: &'static str, source: &S) -> Result<Self, Error> {
-        let (n_rows, n_cols, n_labels) = (source.n_rows(), source.n_cols(), source.n_labels());
-        let n_categories = source.n_categories();
-        let row_bytes =
-            n_cols.saturating_mul(size_of::<S::Feature>()).saturating_add((n_labels + n_categories + 1) * size_of::<u32>());
-        let block_rows = (BLOCK_BYTES / row_bytes).max(1);
+        let (n_rows, block_rows) = (source.n_rows(), Self::block_rows(source));
         let blocks = (0..n_rows.div_ceil(block_rows))
             .into_par_iter()
             .map_init(
@@ -55,11 +51,30 @@ impl RowDigest {
                 },
             )
             .collect::<Result<Vec<u64>, Error>>()?;
-        let shape = [n_rows, n_cols, n_categories, usize::from(source.has_weights()), size_of::<S::Feature>()];
+        Ok(Self::of_blocks(source, &blocks))
+    }
+
+    /// Rows of a block.
+    pub(crate) fn block_rows<S: RowSource>(source: &S) -> usize {
+        let others = (source.n_labels() + source.n_categories() + 1) * size_of::<u32>();
+        let row_bytes = source.n_cols().saturating_mul(size_of::<S::Feature>()).saturating_add(others);
+        (BLOCK_BYTES / row_bytes).max(1)
+    }
+
+    /// The digest of a block of rows.
+    pub(crate) fn of_block<T: FeedElement>(features: &[T], labels: &[f32], categories: &[u32], weights: &[f32]) -> u64 {
+        hash(&[hash(features), hash(labels), hash(categories), hash(weights)])
+    }
+
+    /// The digest of all rows of `source`, given those of its blocks.
+    pub(crate) fn of_blocks<S: RowSource>(source: &S, blocks: &[u64]) -> Self {
+        let (n_rows, n_cols, n_labels) = (source.n_rows(), source.n_cols(), source.n_labels());
+        let has_weights = usize::from(source.has_weights());
+        let shape = [n_rows, n_cols, source.n_categories(), has_weights, size_of::<S::Feature>()];
         // Of one label per row, the digest is that of versions that did not know of several.
         let several_labels = (n_labels > 1).then_some(n_labels);
         let shape: Vec<u64> = shape.into_iter().chain(several_labels).map(|size| size as u64).collect();
-        Ok(Self(hash(&[hash(&shape), hash(&blocks)])))
+        Self(hash(&[hash(&shape), hash(blocks)]))
     }
 }
 
@@ -91,7 +106,7 @@ impl<T: FeedElement> Block<T> {
         let (features, labels) = (&mut self.features[..n * source.n_cols()], &mut self.labels[..n * source.n_labels()]);
         source.gather_range(first..first + n, features, labels).map_err(|error| failed(set, &error))?;
         let (categories, weights) = self.others.gather(set, source, first, n)?;
-        Ok(hash(&[hash(features), hash(labels), hash(categories), hash(weights)]))
+        Ok(RowDigest::of_block(features, labels, categories, weights))
     }
 }
 

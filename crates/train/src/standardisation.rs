@@ -23,27 +23,12 @@ impl Standardisation {
     /// [`Error::EmptySet`]; [`Error::NonFinite`] names the first column that holds NaN or infinity; [`Error::Rows`] if the source
     /// fails.
     pub fn of<S: RowSource<Feature: FeedElement>>(name: &'static str, source: &S) -> Result<Self, Error> {
-        let n_cols = layout_of(name, source)?.n_cols;
-        let (mut count, mut mean, mut squares) = (0.0_f64, vec![0.0_f64; n_cols], vec![0.0_f64; n_cols]);
+        let mut moments = Moments::new(layout_of(name, source)?.n_cols);
         for_each_chunk(name, source, |read| {
-            // Welford's update, a chunk of rows at a time.
-            for row in read.features.chunks_exact(n_cols) {
-                count += 1.0;
-                for ((&x, mean), squares) in row.iter().zip(&mut mean).zip(&mut squares) {
-                    let x = f64::from(x.into());
-                    let off = x - *mean;
-                    *mean += off / count;
-                    *squares += off * (x - *mean);
-                }
-            }
+            moments.add(read.features);
             Ok(())
         })?;
-        if let Some(column) = squares.iter().position(|s| !s.is_finite()) {
-            return Err(Error::NonFinite { set: name, column });
-        }
-        let inv_std =
-            squares.iter().map(|s| (1.0 / (s / count).sqrt()) as f32).map(|inv| if inv.is_finite() { inv } else { 1.0 });
-        Ok(Self::new(mean.iter().map(|&mean| mean as f32).collect(), inv_std.collect()))
+        moments.standardisation(name)
     }
 
     /// From known values, such as those of a checkpoint.
@@ -125,5 +110,43 @@ impl Standardisation {
             device.write(buffer, values)?;
         }
         Ok(())
+    }
+}
+
+/// Running mean and squared deviations of columns, by Welford's update.
+#[derive(Debug)]
+pub(crate) struct Moments {
+    count: f64,
+    mean: Vec<f64>,
+    /// `Σ (x - mean)²`
+    squares: Vec<f64>,
+}
+
+impl Moments {
+    pub(crate) fn new(n_cols: usize) -> Self {
+        Self { count: 0.0, mean: vec![0.0; n_cols], squares: vec![0.0; n_cols] }
+    }
+
+    /// Adds rows, in their order.
+    pub(crate) fn add<T: FeedElement>(&mut self, features: &[T]) {
+        for row in features.chunks_exact(self.mean.len()) {
+            self.count += 1.0;
+            for ((&x, mean), squares) in row.iter().zip(&mut self.mean).zip(&mut self.squares) {
+                let x = f64::from(x.into());
+                let off = x - *mean;
+                *mean += off / self.count;
+                *squares += off * (x - *mean);
+            }
+        }
+    }
+
+    /// The standardisation by these moments; an error names the first column with values that are not finite.
+    pub(crate) fn standardisation(&self, set: &'static str) -> Result<Standardisation, Error> {
+        if let Some(column) = self.squares.iter().position(|s| !s.is_finite()) {
+            return Err(Error::NonFinite { set, column });
+        }
+        let inv_std = self.squares.iter().map(|s| (1.0 / (s / self.count).sqrt()) as f32);
+        let inv_std = inv_std.map(|inv| if inv.is_finite() { inv } else { 1.0 }).collect();
+        Ok(Standardisation::new(self.mean.iter().map(|&mean| mean as f32).collect(), inv_std))
     }
 }

@@ -13,11 +13,13 @@ use brisk_nn::tensor::Graph;
 use brisk_nn::tensor::program::Device;
 use brisk_nn::{Augment, Ema, Optimizer, Parameters};
 
-use crate::feed::inspect::{check_all_finite, check_codes_and_weights, check_label_count, layout_of};
+use crate::feed::inspect::{check_codes_and_weights, check_label_count, layout_of};
+use crate::feed::survey::Survey;
 use crate::feed::{Feed, FeedConfig, FeedElement};
 use crate::flat::Flat;
 use crate::memory_check::check_memory;
 use crate::scorer::{EVALUATION_ROWS, RecordedScorer};
+use crate::standardisation::Moments;
 use crate::step::{CompiledStep, RecordedStep, StepConfig, Trained};
 use crate::{
     BatchTensors, DataParallel, Described, Error, LabelledRows, Learner, Limit, RowDigest, Scorer, Standardisation, StateMemory,
@@ -114,13 +116,17 @@ impl<'a> Training<'a> {
             return Err(Error::NothingHeldOut { n_train_rows: train.n_rows() });
         }
         layout_of("valid", valid)?;
-        let digests = [RowDigest::of("train", train)?, RowDigest::of("valid", valid)?];
+        let mut moments = Moments::new(train.n_cols());
+        let of_train = Survey::of("train", train, scale.is_none().then_some(&mut moments))?;
+        let of_valid = Survey::of("valid", valid, None)?;
+        let digests = [of_train.digest, of_valid.digest];
         if let Some(replicas) = replicas {
             let rows = [("train", train.n_rows()), ("valid", valid.n_rows())].into_iter().zip(digests);
             replicas.agree(rows.map(|((set, n_rows), digest)| described_rows(set, n_rows, train.n_cols(), digest)).collect())?;
         }
-        task.labels().read_columns("train", train, n_labels)?;
-        let mut valid_labels = task.labels().read_columns("valid", valid, n_labels)?;
+        task.labels().check("train", train, &of_train.labels)?;
+        task.labels().check("valid", valid, &of_valid.labels)?;
+        let mut valid_labels = of_valid.labels;
         let batch_rows = config.batch_rows.clamp(1, train.n_rows());
         let limit_valid = |limit: Limit| limit.of_setting("limit_valid_batches", valid.n_rows().div_ceil(batch_rows));
         let n_valid_batches = config.limit_valid_batches.map(limit_valid).transpose()?;
@@ -130,7 +136,8 @@ impl<'a> Training<'a> {
         check_codes_and_weights("valid", valid, module.categories(), 1)?;
         let validation = Validation::new(task, &config, valid_labels)?;
         validation.check_classes(train.n_rows())?;
-        let scale = scale.map_or_else(|| Standardisation::of("train", train), |scale| scale.checked(train.n_cols()))?;
+        let scale = scale.map_or_else(|| moments.standardisation("train"), |scale| scale.checked(train.n_cols()))?;
+        of_train.non_finite.or(of_valid.non_finite).map_or(Ok(()), Err)?;
         scale.write(device)?;
 
         let order = feed.order.clone().unwrap_or(Order::Shuffled { seed: config.seed });
@@ -142,12 +149,7 @@ impl<'a> Training<'a> {
         };
         let left = feed.budget_bytes.map(|budget| budget.saturating_sub(train.len_bytes()));
         let feed = FeedConfig { budget_bytes: left, ..feed };
-        // Resident rows are checked when they are uploaded, the training rows above, and rows that will be streamed here.
-        let valid_source = valid;
-        let valid = Feed::new(device, "valid", valid_source, Order::Sequential, EVALUATION_ROWS, &feed)?.first_rows(n_valid_rows);
-        if valid.fact().is_streamed() {
-            check_all_finite("valid", valid_source)?;
-        }
+        let valid = Feed::new(device, "valid", valid, Order::Sequential, EVALUATION_ROWS, &feed)?.first_rows(n_valid_rows);
 
         let warnings = config.warnings(train.n_rows());
         let config = TrainerConfig { batch_rows: train.batch_rows(), ..config };

@@ -8,8 +8,8 @@ use brisk_nn::tensor::Graph;
 use brisk_nn::{Activation, Adam, CategoricalColumn, Mlp, MlpConfig, ParametersBuilder, Schedule};
 use brisk_program::{Device, Selection};
 use brisk_train::{
-    Binary, Ended, Error, FeedChoice, FeedConfig, FeedElement, FeedFact, FitReport, Learner, Outputs, StopFlag, Trainer,
-    TrainerConfig,
+    Binary, Ended, Error, FeedChoice, FeedConfig, FeedElement, FeedFact, FitReport, Learner, Outputs, RowDigest, Standardisation,
+    StopFlag, Trainer, TrainerConfig,
 };
 
 use crate::gpu::{cpu, gpu};
@@ -373,5 +373,58 @@ fn a_wish_to_stop_is_heard_between_chunks() -> Result<(), Error> {
     // The last chunk of the second epoch is in the making: whichever is trained on then, the third epoch does not begin.
     let report = fit_after(900, ask, stop.clone())?;
     assert_eq!((report.ended, report.n_epochs), (Ended::Stopped, 1), "the first epoch is whole, the second is not");
+    Ok(())
+}
+
+/// Rows that count how many of them are gathered.
+struct Counted {
+    rows: Rows,
+    n_gathered: AtomicUsize,
+}
+
+impl RowSource for Counted {
+    type Feature = f32;
+    type Error = brisk_loader::Error;
+
+    fn n_rows(&self) -> usize {
+        self.rows.n_rows()
+    }
+
+    fn n_cols(&self) -> usize {
+        self.rows.n_cols()
+    }
+
+    fn gather(&self, rows: &[u32], features: &mut [f32], labels: &mut [f32]) -> Result<(), Self::Error> {
+        self.n_gathered.fetch_add(rows.len(), Ordering::SeqCst);
+        self.rows.gather(rows, features, labels)
+    }
+
+    fn gather_range(&self, rows: std::ops::Range<usize>, features: &mut [f32], labels: &mut [f32]) -> Result<(), Self::Error> {
+        self.n_gathered.fetch_add(rows.len(), Ordering::SeqCst);
+        self.rows.gather_range(rows, features, labels)
+    }
+}
+
+/// Digest, labels, statistics and checks take one pass, and copying resident rows to the device another.
+#[test]
+fn rows_are_read_once_before_they_are_streamed() -> Result<(), Error> {
+    for (feed, n_passes) in [(streamed(2_000), 1), (resident(), 2)] {
+        // More than a block of a thread.
+        let [train, valid] = [rows(0, 60_000), rows(60_000, 3_000)].map(|rows| Counted { rows, n_gathered: AtomicUsize::new(0) });
+        let mut builder = ParametersBuilder::new();
+        let sizes = MlpConfig { n_inputs: N_COLS, hidden: vec![4], n_outputs: 1, activation: Activation::tanh() };
+        let model = Mlp::new(&mut builder, &sizes);
+        let params = builder.build(3);
+        let adam = Adam::new(&params);
+        let learner = Learner::new(&model, &params, &adam);
+        let device = cpu(2);
+        let training = Trainer::new(&device).feed(&feed).prepare(learner, &Binary::new(), &train, &valid)?;
+        for (counted, digest) in [&train, &valid].into_iter().zip(training.row_digests()) {
+            assert_eq!(counted.n_gathered.load(Ordering::SeqCst), n_passes * counted.n_rows(), "{feed:?}");
+            assert_eq!(digest, RowDigest::of("all", &counted.rows)?, "the digest does not depend on how rows are read");
+        }
+        let expected = Standardisation::of("train", &train.rows)?;
+        assert_eq!((training.scale().mean(), training.scale().inv_std()), (expected.mean(), expected.inv_std()));
+    }
     Ok(())
 }

@@ -4,7 +4,7 @@ use brisk_loader::RowSource;
 use brisk_nn::CategoricalColumn;
 use brisk_nn::tensor::DType;
 
-use super::element::{FeedElement, Sealed};
+use super::element::FeedElement;
 use super::table::{Features, RowLayout};
 use crate::Error;
 
@@ -96,11 +96,6 @@ pub(crate) fn check_finite(set: &'static str, features: Features<'_>, n_cols: us
     }
     let at = x.iter().position(|x| !x.is_finite()).unwrap_or(0);
     Err(Error::NonFinite { set, column: at % n_cols })
-}
-
-/// The same of all rows of a source.
-pub(crate) fn check_all_finite<S: RowSource<Feature: FeedElement>>(set: &'static str, source: &S) -> Result<(), Error> {
-    for_each_chunk(set, source, |read| check_finite(set, S::Feature::features(read.features), source.n_cols()))
 }
 
 /// Calls `f` for all rows, a chunk at a time, in order.

@@ -44,8 +44,15 @@ impl Labels {
     pub fn read_columns<S: RowSource>(self, set: &'static str, source: &S, n_labels: usize) -> Result<Vec<f32>, Error> {
         check_label_count(set, source, n_labels)?;
         let labels = labels_of(source).map_err(|error| failed(set, &error))?;
+        self.check(set, source, &labels)?;
+        Ok(labels)
+    }
+
+    /// Checks all labels of `source`, which have been read.
+    pub(crate) fn check<S: RowSource>(self, set: &'static str, source: &S, labels: &[f32]) -> Result<(), Error> {
+        let n_labels = source.n_labels();
         match labels.iter().position(|&label| !self.allows(label)) {
-            None => Ok(labels),
+            None => Ok(()),
             Some(i) => {
                 let label = (n_labels > 1).then_some(i % n_labels);
                 Err(self.refusal(set, source_row(source, i / n_labels), label, labels[i]))

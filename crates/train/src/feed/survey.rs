@@ -1,0 +1,64 @@
+//! What a run needs to know of all its rows, read once.
+
+use brisk_loader::RowSource;
+use rayon::prelude::*;
+
+use super::element::{FeedElement, Sealed};
+use super::inspect::{Others, check_finite, failed};
+use crate::standardisation::Moments;
+use crate::{Error, RowDigest};
+
+/// What one pass over the rows of a set has found. Replicas compare digests before any of them refuses its rows, so values that cannot be used are found here and
+/// reported by the caller.
+#[derive(Debug)]
+pub(crate) struct Survey {
+    pub(crate) digest: RowDigest,
+    /// `[n_rows, n_labels]`.
+    pub(crate) labels: Vec<f32>,
+    /// [`Error::NonFinite`] if a feature is NaN or infinite.
+    pub(crate) non_finite: Option<Error>,
+}
+
+/// Blocks of the digest that are read and hashed at a time, on all threads: about 16 MiB.
+const BLOCKS_AT_A_TIME: usize = 16;
+
+impl Survey {
+    /// Reads all rows once, on all threads of the current rayon pool, and adds them to `moments`.
+    ///
+    /// # Errors
+    /// [`Error::Rows`] if the source fails.
+    pub(crate) fn of<S: RowSource<Feature: FeedElement>>(
+        set: &'static str,
+        source: &S,
+        mut moments: Option<&mut Moments>,
+    ) -> Result<Self, Error> {
+        let (n_rows, n_cols, n_labels) = (source.n_rows(), source.n_cols(), source.n_labels());
+        let block_rows = RowDigest::block_rows(source);
+        let chunk_rows = block_rows.saturating_mul(BLOCKS_AT_A_TIME).min(n_rows).max(1);
+        let mut features = vec![S::Feature::default(); chunk_rows * n_cols];
+        let mut labels = vec![0.0; n_rows * n_labels];
+        let mut blocks = Vec::with_capacity(n_rows.div_ceil(block_rows));
+        let mut non_finite = None;
+        for (chunk, labels) in labels.chunks_mut(chunk_rows * n_labels).enumerate() {
+            let features = &mut features[..labels.len() / n_labels * n_cols];
+            let of_blocks = features.par_chunks_mut(block_rows * n_cols).zip(labels.par_chunks_mut(block_rows * n_labels));
+            let digests = of_blocks.enumerate().map_init(
+                || Others::new(source, block_rows.min(n_rows)),
+                |others, (block, (features, labels))| {
+                    let (first, n) = (chunk * chunk_rows + block * block_rows, labels.len() / n_labels);
+                    source.gather_range(first..first + n, features, labels).map_err(|error| failed(set, &error))?;
+                    let (categories, weights) = others.gather(set, source, first, n)?;
+                    Ok(RowDigest::of_block(features, labels, categories, weights))
+                },
+            );
+            blocks.extend(digests.collect::<Result<Vec<u64>, Error>>()?);
+            if non_finite.is_none() {
+                non_finite = check_finite(set, S::Feature::features(features), n_cols).err();
+            }
+            if let Some(moments) = &mut moments {
+                moments.add(features);
+            }
+        }
+        Ok(Self { digest: RowDigest::of_blocks(source, &blocks), labels, non_finite })
+    }
+}
