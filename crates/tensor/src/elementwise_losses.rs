@@ -71,8 +71,9 @@ impl Tensor {
         self.loss("focal_loss", target, reduction, |x, target| {
             let is_not = 1.0 - &target;
             let p = x.sigmoid();
-            // max(x, 0) - x target + log(1 + e^-|x|)
-            let cross_entropy = x.relu() - &x * &target + (-x.abs()).exp().log1p();
+            // max(x, 0) - x target + log(1 + e^-|x|), with branches that have the slope 1/2 together at 0.
+            let minus_abs = x.gt(0.0).select(-&x, &x);
+            let cross_entropy = x.relu() - &x * &target + minus_abs.exp().log1p();
             let not_p_t = 1.0 - (&p * &target + (1.0 - &p) * &is_not);
             cross_entropy * not_p_t.powf(gamma) * (&target * alpha + is_not * (1.0 - alpha))
         })

@@ -167,23 +167,40 @@ fn losses_by_element() {
     }
 }
 
-#[test]
-fn binary_cross_entropy_of_certain_probabilities_is_finite() -> Result<(), Error> {
+/// A loss of four elements, and its gradient in them.
+fn loss_of(x: [f32; 4], target: [f32; 4], loss: impl FnOnce(&Tensor, &Tensor) -> Tensor) -> Result<(f32, Vec<f32>), Error> {
     let (values, grads) = (Persistent::new("values", DType::F32, 4), Persistent::new("grads", DType::F32, 4));
-    let graph = Graph::training("certain");
-    let x = graph.parameter(&values, &grads, 0..4, &[4]);
-    let target = graph.constant("target", &[1.0, 0.0, 0.0, 1.0], &[4]);
-    let loss = x.binary_cross_entropy(&target, LossReduction::Sum);
+    let graph = Graph::training("loss");
+    let parameter = graph.parameter(&values, &grads, 0..4, &[4]);
+    let loss = loss(&parameter, &graph.constant("target", &target, &[4]));
     let stored = Persistent::new("loss", DType::F32, 1);
     let state = Graph::state_buffer();
     graph.store(&loss, &state, &stored);
     graph.hold(&state);
     graph.backward(&loss)?;
     let device = Device::cpu()?;
-    device.write(&values, &[1.0_f32, 0.0, 1.0, 0.5])?;
+    device.write(&values, &x)?;
     graph.compile(&device)?.run(1)?;
-    assert!((device.read::<f32>(&stored)?[0] - 100.693_15).abs() < 1e-4, "a logarithm is at least -100");
-    assert_eq!(device.read::<f32>(&grads)?, [0.0, 0.0, 1e12, -2.0], "as PyTorch's");
+    Ok((device.read::<f32>(&stored)?[0], device.read(&grads)?))
+}
+
+#[test]
+fn binary_cross_entropy_of_certain_probabilities_is_finite() -> Result<(), Error> {
+    let loss = |x: &Tensor, target: &Tensor| x.binary_cross_entropy(target, LossReduction::Sum);
+    let (loss, grads) = loss_of([1.0, 0.0, 1.0, 0.5], [1.0, 0.0, 0.0, 1.0], loss)?;
+    assert!((loss - 100.693_15).abs() < 1e-4, "a logarithm is at least -100");
+    assert_eq!(grads, [0.0, 0.0, 1e12, -2.0], "as PyTorch's");
+    Ok(())
+}
+
+/// The terms of the cross-entropy have kinks at 0, their sum has none. Constants computed with PyTorch's `binary_cross_entropy_with_logits`.
+#[test]
+fn focal_loss_is_smooth_at_zero() -> Result<(), Error> {
+    let loss = |x: &Tensor, target: &Tensor| x.focal_loss(target, 0.25, 2.0, LossReduction::Sum);
+    let (loss, grads) = loss_of([0.0, 0.0, -0.0, 1.5], [1.0, 0.0, 0.25, 1.0], loss)?;
+    assert!((loss - 0.283_266_76).abs() < 1e-6, "{loss}");
+    let expected = [-0.074_571_7, 0.223_715_1, 0.093_214_616, -0.004_257_778_6];
+    assert!(grads.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-6), "{grads:?}");
     Ok(())
 }
 
