@@ -247,6 +247,8 @@ pub(crate) enum Cifar10Part {
     Speed,
     /// Images a second of augmentation
     Augment,
+    /// Operations, bytes, kernels and memory of the full recipes, as planned, and the least time that GPUs need for them
+    Plan,
     /// Accuracy and time of each trick
     Ladder,
 }

@@ -1,8 +1,10 @@
-//! The CIFAR-10 recipes: speed and first losses beside PyTorch, augmentation beside torchvision, and the ladder of tricks.
+//! The CIFAR-10 recipes: speed and first losses beside PyTorch, augmentation beside torchvision, the ladder of tricks, and what the full
+//! recipes take by plan.
 
 mod augment;
 mod images;
 mod ladder;
+mod plan;
 mod speed;
 
 use anyhow::Result;
@@ -17,6 +19,7 @@ pub(crate) fn run(options: &Options, suite: &Cifar10) -> Result<Vec<Table>> {
         match part {
             Cifar10Part::Speed => tables.push(speed::run(options, suite.full)?),
             Cifar10Part::Augment => tables.push(augment::run(options)?),
+            Cifar10Part::Plan => tables.push(plan::run(options)?),
             Cifar10Part::Ladder => tables.push(ladder::run(options, suite)?),
         }
     }
