@@ -3,10 +3,9 @@ use brisk_examples::images::ImageRows;
 use brisk_loader::RowSource as _;
 use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::program::kernels::{order_in_epoch, sequential_order};
-use brisk_nn::tensor::{DType, Graph, ImageAugmentation, Persistent, Windows};
-use brisk_nn::{Augment as _, BatchSource};
+use brisk_nn::tensor::{DType, Graph, Persistent, Windows};
+use brisk_nn::{Augment, BatchSource};
 use brisk_train::Standardisation;
-use brisk_vision::AugmentedImages;
 
 /// An epoch, from 0.
 #[derive(Debug, Clone, Copy)]
@@ -19,8 +18,7 @@ pub(crate) struct Epoch(pub(crate) u32);
 pub(crate) fn draw(
     device: &Device,
     rows: &ImageRows<'_>,
-    image: [usize; 3],
-    augmentation: &ImageAugmentation,
+    augment: &dyn Augment,
     scale: &Standardisation,
     epoch: Epoch,
     n: usize,
@@ -39,7 +37,7 @@ pub(crate) fn draw(
     let (order, state) = (Graph::order_buffer(), Graph::state_buffer());
     let batch = graph.batch(&order, &state, n);
     let source = BatchSource { batch: &batch, features: &table, mean: &mean, inv_std: &inv_std, state: &state };
-    let augmented = AugmentedImages { image, augmentation: *augmentation }.record(&graph, &source);
+    let augmented = augment.record(&graph, &source).x;
     let values = Persistent::new("augmented", DType::F32, n * n_cols);
     graph.store(&augmented, &state, &values);
     graph.advance(&state);

@@ -16,10 +16,11 @@ use brisk_examples::command_line::{self, DeviceOption};
 use brisk_examples::images::{ImageRows, ImageSet, KeepTables, RecipeOptions, standardised};
 use brisk_examples::{check_folder, letters, print};
 use brisk_loader::RowSource as _;
+use brisk_nn::Augment;
 use brisk_nn::tensor::program::Device;
 use brisk_table::{Channels, ImagesOptions, printable};
 use brisk_train::{Standardisation, StopFlag};
-use brisk_vision::{Border, Flip, ImageAugmentation, NetworkConfig, Patches, Recipe};
+use brisk_vision::{AugmentedImages, Border, Flip, ImageAugmentation, MixedImages, Mixing, NetworkConfig, Patches, Recipe};
 use clap::Parser;
 
 use batch::Epoch;
@@ -116,23 +117,32 @@ fn augmented(device: &Device, rows: &ImageRows<'_>, recipe: &Recipe, scale: &Sta
         ("cutout", ImageAugmentation { cutout: quarter, ..none }),
         ("brightness", ImageAugmentation { brightness: 1.0, ..none }),
         ("contrast", ImageAugmentation { contrast: 0.6, ..none }),
-        ("as the recipe has it", ImageAugmentation { seed, ..recipe.augmentation }),
     ];
     let n = N_COLUMNS.min(rows.n_rows());
     let mut grid = Grid::new(image, n);
+    let mut push = |caption, augment: &dyn Augment| -> Result<()> {
+        grid.push_row(caption, &batch::draw(device, rows, augment, scale, Epoch(0), n)?);
+        Ok(())
+    };
     for (caption, augmentation) in augmentations {
-        grid.push_row(caption, &batch::draw(device, rows, image, &augmentation, scale, Epoch(0), n)?);
+        push(caption, &AugmentedImages { image, augmentation })?;
     }
+    let images = AugmentedImages { image, augmentation: none };
+    let mixings = [("mixup", Mixing::Mixup { alpha: 1.0 }), ("cutmix", Mixing::CutMix { alpha: 1.0 })];
+    for (caption, mixing) in mixings {
+        push(caption, &MixedImages { images, mixing, seed })?;
+    }
+    push("as the recipe has it", &recipe.augment(seed))?;
     Ok(grid)
 }
 
 /// A row for each epoch, of the same images.
 fn epochs(device: &Device, rows: &ImageRows<'_>, recipe: &Recipe, scale: &Standardisation, seed: u64) -> Result<Grid> {
-    let augmentation = ImageAugmentation { seed, ..recipe.augmentation };
+    let augment = recipe.augment(seed);
     let n = N_COLUMNS.min(rows.n_rows());
     let mut grid = Grid::new(recipe.image(), n);
     for epoch in 0..8 {
-        grid.push(&batch::draw(device, rows, recipe.image(), &augmentation, scale, Epoch(epoch), n)?);
+        grid.push(&batch::draw(device, rows, &augment, scale, Epoch(epoch), n)?);
     }
     Ok(grid)
 }

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use brisk_examples::cifar10::{Cifar10, Settings, run};
 use brisk_examples::command_line::{self, DeviceOption};
-use brisk_examples::images::RecipeName;
+use brisk_examples::images::{MixingOptions, RecipeName};
 use brisk_examples::print;
 use brisk_nn::tensor::Precision;
 use brisk_vision::{PAGE_RUNGS, Recipe};
@@ -40,6 +40,8 @@ struct Options {
     /// Number of epochs [default: the recipe's]
     #[arg(long, value_name = "N")]
     epochs: Option<f64>,
+    #[command(flatten)]
+    mixing: MixingOptions,
     /// End each run after this many steps
     #[arg(long, value_name = "N")]
     steps: Option<usize>,
@@ -71,6 +73,8 @@ fn train(options: &Options) -> Result<()> {
     };
     let recipe = if options.narrow { recipe.narrow() } else { recipe };
     let recipe = options.epochs.map_or_else(|| recipe.clone(), |n_epochs| recipe.clone().with_epochs(n_epochs));
+
+    let recipe = Recipe { mixing: options.mixing.mixing(), ..recipe };
 
     let device = options.device.builder().open()?;
     let data = Cifar10::open(options.data.as_deref(), "target/cifar10".as_ref())?;

@@ -17,7 +17,7 @@ use brisk_train::{
     Classification, Ended, FeedChoice, FeedConfig, Limit, Model, Standardisation, StopFlag, Trainer, closing_table,
     rows_per_second, seconds, thousands,
 };
-use brisk_vision::{AugmentedImages, ImageAugmentation, Recipe, View, WithViews};
+use brisk_vision::{Recipe, View, WithViews};
 
 use options::Options;
 
@@ -68,7 +68,6 @@ fn run(options: Options) -> Result<ExitCode> {
     recipe.initialise(&network, model.params_mut(), &device, &whitened)?;
 
     // Training.
-    let augmentation = ImageAugmentation { seed: options.seed, ..recipe.augmentation };
     let task = Classification::of(n_classes).label_smoothing(recipe.label_smoothing);
     let mut trainer = Trainer::new(&device)
         .batch_rows(recipe.batch_rows)
@@ -82,7 +81,7 @@ fn run(options: Options) -> Result<ExitCode> {
         .try_optimizer(|params| recipe.optimizer(&network, params, train.n_rows()))
         .standardisation(scale)
         .feed(&FeedConfig { choice: FeedChoice::Resident, ..FeedConfig::default() })
-        .augment(AugmentedImages { image, augmentation })
+        .augment(recipe.augment(options.seed))
         .stop_on(&stop)
         .progress();
     if let Some(path) = &options.report {

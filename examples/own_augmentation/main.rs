@@ -11,7 +11,8 @@ use brisk_loader::{RowSource, Rows, split};
 use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::{Activation, Graph, Pool2d, Tensor};
 use brisk_nn::{
-    Augment, BatchNorm, BatchNormConfig, BatchSource, Bound, Conv2d, Conv2dConfig, Linear, Module, ParametersBuilder, Schedule,
+    Augment, Augmented, BatchNorm, BatchNormConfig, BatchSource, Bound, Conv2d, Conv2dConfig, Linear, Module, ParametersBuilder,
+    Schedule,
 };
 use brisk_train::{Classification, Model, Trainer};
 use brisk_vision::{AugmentedImages, ImageAugmentation};
@@ -25,8 +26,8 @@ struct ShiftAndInvert {
 }
 
 impl Augment for ShiftAndInvert {
-    fn record(&self, graph: &Graph, rows: &BatchSource<'_>) -> Tensor {
-        let images = self.shift.record(graph, rows);
+    fn record(&self, graph: &Graph, rows: &BatchSource<'_>) -> Augmented {
+        let images = self.shift.record(graph, rows).x;
         // Dropout turns each 1 into 0 or 2, so these are signs. `state` holds the number of the step, so each step draws new ones.
         let n = images.shape()[0];
         let signs = graph.constant("ones", &vec![1.0; n], &[n, 1, 1, 1]).dropout(0.5, self.seed, rows.state) - 1.0;
@@ -34,7 +35,7 @@ impl Augment for ShiftAndInvert {
         let [height, width, n_channels] = self.shift.image;
         let [mean, inv_std] = [rows.mean, rows.inv_std].map(|values| graph.tensor(values, &[height, width, n_channels]));
         let grey = (127.5 - mean) * inv_std;
-        (images - &grey) * signs + &grey
+        ((images - &grey) * signs + &grey).into()
     }
 }
 

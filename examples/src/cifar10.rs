@@ -13,7 +13,7 @@ use brisk_table::{CifarOptions, CifarSet, Table, Typed, import_cifar, printable}
 use brisk_train::{
     BatchesEnd, Callback, Classification, Error, FeedChoice, FeedConfig, Limit, Model, RunView, Standardisation, Trainer,
 };
-use brisk_vision::{AugmentedImages, ImageAugmentation, Recipe, View, WithViews};
+use brisk_vision::{Recipe, View, WithViews};
 
 /// Training and test set.
 #[derive(Debug)]
@@ -126,7 +126,6 @@ pub fn run(device: &Device, data: &Cifar10, settings: &Settings) -> Result<Outco
     let images = standardised(&train, n_whitened, height * width * n_channels, &scale)?;
     let network = model.module().clone();
     recipe.initialise(&network, model.params_mut(), device, &images)?;
-    let augmentation = ImageAugmentation { seed: *seed, ..recipe.augmentation };
     let n_epochs = n_steps.div_ceil(epoch_steps);
     let task = Classification::of(N_CLASSES).label_smoothing(recipe.label_smoothing);
     let progress = Watch::default();
@@ -142,7 +141,7 @@ pub fn run(device: &Device, data: &Cifar10, settings: &Settings) -> Result<Outco
         .try_optimizer(|params| recipe.optimizer(&network, params, n_rows))
         .standardisation(scale)
         .feed(&FeedConfig { choice: FeedChoice::Resident, ..FeedConfig::default() })
-        .augment(AugmentedImages { image: recipe.image(), augmentation })
+        .augment(recipe.augment(*seed))
         .callback(progress.clone());
     if settings.has_progress {
         trainer = trainer.progress();

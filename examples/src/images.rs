@@ -1,9 +1,11 @@
 //! What `images` and `augment_gallery` share: data sets of images, and a recipe that fits them.
 
+mod mixing_options;
 mod recipe_options;
 mod set;
 mod source;
 
+pub use mixing_options::MixingOptions;
 pub use recipe_options::{RecipeName, RecipeOptions};
 pub use set::{ImageRows, ImageSet, standardised};
 pub use source::KeepTables;

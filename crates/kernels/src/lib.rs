@@ -55,6 +55,8 @@ pub use embedding::gather::{Gather, GatherGrad, GatherIndex};
 pub use expr::Activation;
 pub use image::augment_images::AugmentImages;
 pub use image::augmentation::{Border, Flip, ImageAugmentation};
+pub use image::mix_rows::MixRows;
+pub use image::mixing::{Mixing, N_QUANTILES};
 pub use loss::bce_with_logits::BceWithLogits;
 pub use loss::cross_entropy::{ClassWeights, CrossEntropy, CrossEntropyGrad};
 pub use loss::mse_loss::MseLoss;

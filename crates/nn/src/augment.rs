@@ -1,33 +1,70 @@
 use std::fmt::Debug;
 
-use brisk_tensor::{Batch, Graph, Persistent, Tensor, Windows};
+use brisk_tensor::{Batch, Graph, MixedRows, Persistent, Tensor, Windows};
 
-/// How the input of a training batch is made from rows on the device, where it is more than gathered: cropped, mirrored, mixed with noise. Evaluation
-/// gathers the rows as they are. Dyn-compatible.
+/// How the input of a training batch is made from rows on the device, where it is more than gathered: cropped, mirrored, mixed with noise or with other rows.
+/// Evaluation gathers the rows as they are. Dyn-compatible.
 ///
 /// An implementation records kernels or tensor algebra; nothing runs on the host while an epoch is replayed.
 ///
 /// # Examples
 /// Inputs of which a tenth is missing, each time another one:
 /// ```
-/// use brisk_nn::tensor::{Graph, Tensor};
-/// use brisk_nn::{Augment, BatchSource};
+/// use brisk_nn::tensor::Graph;
+/// use brisk_nn::{Augment, Augmented, BatchSource};
 ///
 /// #[derive(Debug)]
 /// struct Missing;
 ///
 /// impl Augment for Missing {
-///     fn record(&self, graph: &Graph, rows: &BatchSource<'_>) -> Tensor {
-///         rows.gather(graph).dropout(0.1, 7, rows.state)
+///     fn record(&self, graph: &Graph, rows: &BatchSource<'_>) -> Augmented {
+///         rows.gather(graph).dropout(0.1, 7, rows.state).into()
 ///     }
 /// }
 /// ```
 pub trait Augment: Debug {
-    /// Records the input of a batch: `[n, …]`, with an entry for each of its rows, from which the model computes.
+    /// Records the input of a batch, from which the model computes.
     ///
     /// # Errors
     /// Like all recording, it returns no error; an implementation refuses its arguments by [`Graph::failed`].
-    fn record(&self, graph: &Graph, rows: &BatchSource<'_>) -> Tensor;
+    fn record(&self, graph: &Graph, rows: &BatchSource<'_>) -> Augmented;
+}
+
+impl<A: Augment + ?Sized> Augment for Box<A> {
+    #[track_caller]
+    fn record(&self, graph: &Graph, rows: &BatchSource<'_>) -> Augmented {
+        (**self).record(graph, rows)
+    }
+}
+
+/// The input of a training batch. A tensor [is one](Self::from) whose rows are not mixed.
+#[derive(Debug, Clone)]
+pub struct Augmented {
+    /// `[n, …]`: an entry for each row of the batch.
+    pub x: Tensor,
+    /// Rows that those of the batch are mixed with, whose labels count for their share of the loss; `None` if no rows are mixed.
+    pub mixed: Option<MixedLabels>,
+}
+
+/// Which rows those of a batch are mixed with, and the shares of their labels.
+#[derive(Debug, Clone)]
+pub struct MixedLabels {
+    /// The row that each row is mixed with.
+    pub partners: Batch,
+    /// `[n]` f32: the share of the partner's label in each row, 0 to 1.
+    pub shares: Tensor,
+}
+
+impl From<Tensor> for Augmented {
+    fn from(x: Tensor) -> Self {
+        Self { x, mixed: None }
+    }
+}
+
+impl From<MixedRows> for MixedLabels {
+    fn from(MixedRows { partners, shares, .. }: MixedRows) -> Self {
+        Self { partners, shares }
+    }
 }
 
 /// The rows of a batch in a table on the device.

@@ -35,7 +35,7 @@ mod sequential;
 mod together;
 
 pub use accumulate::Accumulate;
-pub use augment::{Augment, BatchSource};
+pub use augment::{Augment, Augmented, BatchSource, MixedLabels};
 pub use batch_norm::{BatchNorm, BatchNormConfig, Scale};
 pub use buffer::{Buffer, BufferId};
 pub use checkpointed::Checkpointed;

@@ -38,6 +38,7 @@ mod logsumexp;
 mod loss;
 mod loss_reduction;
 mod matmul;
+mod mixing;
 mod multiply;
 mod narrow;
 mod node;
@@ -73,6 +74,7 @@ pub use elementwise::Elementwise;
 pub use error::Error;
 pub use graph::{Graph, Mode};
 pub use loss_reduction::LossReduction;
+pub use mixing::MixedRows;
 pub use operation::{AutocastRule, Forward, Operation};
 pub use place::Place;
 pub use pool2d::Pool2d;
@@ -85,6 +87,8 @@ pub use tensor::Tensor;
 pub use windows::Windows;
 
 pub use brisk_kernels::expr::Expr;
-pub use brisk_kernels::{Activation, Border, DType, Flip, ImageAugmentation, PoolDivisor, Reduction, Rounding, Transpose};
+pub use brisk_kernels::{
+    Activation, Border, DType, Flip, ImageAugmentation, Mixing, PoolDivisor, Reduction, Rounding, Transpose,
+};
 pub use brisk_program as program;
 pub use brisk_program::Persistent;

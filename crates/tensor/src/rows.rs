@@ -13,11 +13,11 @@ use crate::{Error, Graph, Tensor, Windows};
 #[derive(Debug, Clone)]
 pub struct Batch {
     /// `[n]` u32: rows of the table.
-    rows: Slice,
-    order: Slice,
+    pub(crate) rows: Slice,
+    pub(crate) order: Slice,
     /// `[n]`: 1 for a row, 0 for padding after the last.
     pub weights: Tensor,
-    n: usize,
+    pub(crate) n: usize,
 }
 
 /// A table whose rows are images, and how they are standardised.
@@ -41,6 +41,33 @@ pub(crate) struct Cursor {
     pub(crate) place: Place,
     /// Whether the index is meant to stay.
     pub(crate) is_held: bool,
+}
+
+impl Batch {
+    /// The same batch with other rows of the table, such as those that its own are mixed with. Their weights are those of the rows that they replace.
+    ///
+    /// # Shapes
+    /// `rows`: `[n]`.
+    /// # Dtypes
+    /// u32; a row beyond the table is gathered as zeros.
+    /// # Errors
+    /// [`Error::Shape`], [`Error::Dtype`], [`Error::ForeignTensor`].
+    #[track_caller]
+    pub fn with_rows(&self, rows: &Tensor) -> Self {
+        const OP: &str = "with_rows";
+        let graph = self.weights.graph();
+        let checked = graph.check_own(OP, "rows", rows).and_then(|()| rows.check_len(OP, "rows", self.weights.shape(), self.n));
+        let checked = checked.and_then(|()| match rows.dtype() {
+            DType::U32 => Ok(()),
+            found => Err(Error::Dtype { op: OP, arg: "rows", expected: "u32", found }),
+        });
+        let weights = match checked {
+            Ok(()) if !rows.is_failed() => self.weights.clone(),
+            Ok(()) => graph.failed_tensor(DType::F32, &[self.n]),
+            Err(error) => graph.failed(error, DType::F32, &[self.n]),
+        };
+        Self { rows: rows.slice(), weights, ..self.clone() }
+    }
 }
 
 impl Graph {

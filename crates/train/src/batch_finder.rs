@@ -6,7 +6,7 @@ use crate::feed::inspect::check_label_count;
 use crate::feed::{Feed, FeedElement};
 use crate::scorer::{EVALUATION_ROWS, RecordedScorer};
 use crate::step::{RecordedStep, StepConfig, Trained};
-use crate::{Error, LabelledRows, Model, Standardisation, Task, Trainer};
+use crate::{Error, Model, Standardisation, Task, Trainer};
 
 impl Trainer<'_> {
     /// The largest batch, a power of two and no more than the rows there are, with which training and validation on one device take at most `budget_bytes` by their plan:
@@ -78,8 +78,7 @@ impl Trainer<'_> {
         let trained = [Trained { params, optimizer: &*optimizer, ema: ema.as_ref() }];
         let step = RecordedStep::record(&feed, &scale, &step_config, &trained, &[], None, |batch, reduction, bound| {
             let outputs = batch.outputs(model.module(), &bound[0], task);
-            let (labels, weights) = (batch.labels.clone(), batch.weights.clone());
-            task.loss(&outputs, &LabelledRows { labels, weights, reduction })
+            batch.loss(task, &outputs, reduction)
         })?;
         let evaluated = feed.in_batches(EVALUATION_ROWS);
         let precision = config.precision;

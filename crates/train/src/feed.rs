@@ -30,7 +30,7 @@ pub use config::{FeedChoice, FeedConfig, FeedFact};
 pub use element::FeedElement;
 pub use probe::FeedProbe;
 pub use resident::ResidentRows;
-pub use table::BatchTensors;
+pub use table::{BatchTensors, PartnerLabels};
 
 /// Batches of a source's rows on a device: resident there, or streamed, with the same batches in the same order.
 ///

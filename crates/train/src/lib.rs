@@ -50,7 +50,8 @@ pub use data_parallel::{
 pub use early_stopping::{EarlyStopping, EarlyStoppingState, Mode, StopReason};
 pub use error::Error;
 pub use feed::{
-    BatchTensors, Cursor, Feed, FeedChoice, FeedConfig, FeedElement, FeedFact, FeedProbe, OpenFeed, ResidentRows, Turn,
+    BatchTensors, Cursor, Feed, FeedChoice, FeedConfig, FeedElement, FeedFact, FeedProbe, OpenFeed, PartnerLabels, ResidentRows,
+    Turn,
 };
 pub use learner::Learner;
 pub use log::MetricsLog;

@@ -1,9 +1,10 @@
 use brisk_loader::{Order, RowSource};
+use brisk_nn::tensor::Reduction;
 use brisk_nn::{Module, Schedule};
 
 use crate::feed::{Feed, FeedElement};
 use crate::step::{Step, StepConfig};
-use crate::{Error, LabelledRows, Model, Standardisation, Task, Trainer};
+use crate::{Error, Model, Standardisation, Task, Trainer};
 
 /// The losses at learning rates that grow from step to step, and the rate that they suggest: [`Trainer::find_learning_rate`].
 #[derive(Debug, Clone, PartialEq)]
@@ -61,8 +62,7 @@ impl Trainer<'_> {
             .train(params, &*optimizer, &Schedule::from_fn(move |step, _| rate(step)))
             .record(|batch, params| {
                 let outputs = batch.outputs(model.module(), &params[0], task);
-                let (labels, weights) = (batch.labels.clone(), batch.weights.clone());
-                task.loss(&outputs, &LabelledRows { labels, weights, reduction: Default::default() })
+                batch.loss(task, &outputs, Reduction::Mean)
             })?;
         let mut losses: Vec<f32> = Vec::new();
         for epoch in 0.. {

@@ -60,7 +60,8 @@ pub trait Task: Debug {
     /// Columns of the model's output.
     fn n_outputs(&self) -> usize;
 
-    /// Records the loss of a batch: a tensor without dimensions.
+    /// Records the loss of a batch: a tensor without dimensions. It must be linear in the weights of rows, which
+    /// [mixed rows](crate::BatchTensors::loss), replicas and the padding of a batch rely on; [`LabelledRows::reduce`] is.
     ///
     /// # Shapes
     /// `outputs`: `[n, n_outputs]`, what the model returned.

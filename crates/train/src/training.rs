@@ -22,8 +22,7 @@ use crate::scorer::{EVALUATION_ROWS, RecordedScorer};
 use crate::standardisation::Moments;
 use crate::step::{CompiledStep, RecordedStep, StepConfig, Trained};
 use crate::{
-    BatchTensors, DataParallel, Described, Error, LabelledRows, Learner, Limit, RowDigest, Scorer, Standardisation, StateMemory,
-    Task, TrainerConfig, Warning,
+    DataParallel, Described, Error, Learner, Limit, RowDigest, Scorer, Standardisation, StateMemory, Task, TrainerConfig, Warning,
 };
 
 pub(crate) use validation::measured;
@@ -159,8 +158,7 @@ impl<'a> Training<'a> {
         let trained = [Trained { params, optimizer, ema: ema.as_ref() }];
         let step = RecordedStep::record(&train, &scale, &step_config, &trained, &[], replicas, |batch, reduction, bound| {
             let outputs = batch.outputs(module, &bound[0], task);
-            let BatchTensors { labels, weights, .. } = batch;
-            task.loss(&outputs, &LabelledRows { labels: labels.clone(), weights: weights.clone(), reduction })
+            batch.loss(task, &outputs, reduction)
         })?;
         let evaluated = ema.as_ref().map_or_else(|| params.clone(), |ema| ema.averaged(params));
         let scorer = RecordedScorer::record(device, module, &evaluated, &valid, &scale, config.precision, replicas, Some(task))?;

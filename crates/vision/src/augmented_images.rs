@@ -1,5 +1,5 @@
-use brisk_nn::tensor::{Graph, ImageAugmentation, ImageTable, Tensor};
-use brisk_nn::{Augment, BatchSource};
+use brisk_nn::tensor::{Graph, ImageAugmentation, ImageTable};
+use brisk_nn::{Augment, Augmented, BatchSource};
 
 /// Batches of images that are augmented when they are gathered, all in one kernel: [`ImageAugmentation`] for rows that are images.
 ///
@@ -23,10 +23,10 @@ pub struct AugmentedImages {
 impl Augment for AugmentedImages {
     /// `[n, height, width, n_channels]`.
     #[track_caller]
-    fn record(&self, graph: &Graph, rows: &BatchSource<'_>) -> Tensor {
+    fn record(&self, graph: &Graph, rows: &BatchSource<'_>) -> Augmented {
         let [height, width, _] = self.image;
         let &BatchSource { batch, features, mean, inv_std, .. } = rows;
         let images = ImageTable { table: features, mean, inv_std, image: self.image };
-        graph.augment_images(batch, &images, [height, width], &self.augmentation)
+        graph.augment_images(batch, &images, [height, width], &self.augmentation).into()
     }
 }

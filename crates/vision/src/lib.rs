@@ -4,6 +4,7 @@
 mod airbench;
 mod augmented_images;
 mod error;
+mod mixed_images;
 mod recipe;
 mod resnet9;
 mod views;
@@ -12,9 +13,10 @@ mod whitening;
 pub use airbench::{Airbench, AirbenchConfig};
 pub use augmented_images::AugmentedImages;
 pub use error::Error;
+pub use mixed_images::MixedImages;
 pub use recipe::{Network, NetworkConfig, PAGE_RUNGS, Rates, Recipe, Whitening};
 pub use resnet9::{NormOrder, ResNet9, ResNet9Config};
 pub use views::{View, WithViews};
 pub use whitening::{PatchCovariance, Patches};
 
-pub use brisk_nn::tensor::{Border, Flip, ImageAugmentation};
+pub use brisk_nn::tensor::{Border, Flip, ImageAugmentation, Mixing};

@@ -2,13 +2,13 @@
 
 use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::program::kernels::Momentum;
-use brisk_nn::tensor::{Activation, Flip, ImageAugmentation, Tensor};
+use brisk_nn::tensor::{Activation, Flip, ImageAugmentation, Mixing, Tensor};
 use brisk_nn::{
-    Bound, Init, Lookahead, Module, Muon, MuonNorm, MuonScale, Optimizer, ParameterGroup, ParameterId, Parameters,
+    Augment, Bound, Init, Lookahead, Module, Muon, MuonNorm, MuonScale, Optimizer, ParameterGroup, ParameterId, Parameters,
     ParametersBuilder, Scale, Schedule, Scheduled, Sgd, Steps, Together,
 };
 
-use crate::{Airbench, AirbenchConfig, Error, NormOrder, Patches, ResNet9, ResNet9Config, View};
+use crate::{Airbench, AirbenchConfig, AugmentedImages, Error, MixedImages, NormOrder, Patches, ResNet9, ResNet9Config, View};
 
 /// Everything that determines a run on images but the images, the device and the seed.
 ///
@@ -26,6 +26,8 @@ pub struct Recipe {
     pub label_smoothing: f32,
     /// What is done to the images of a batch.
     pub augmentation: ImageAugmentation,
+    /// How images are mixed with others, if they are. The recipes of the authors do not.
+    pub mixing: Option<Mixing>,
     /// How the filters of a whitening are found.
     pub whitening: Whitening,
     /// The optimizers with their rates.
@@ -168,6 +170,7 @@ impl Recipe {
             n_epochs,
             label_smoothing: if has(2) { 0.2 } else { 0.0 },
             augmentation: ImageAugmentation { pad: 4, flip: Flip::Random, cutout, ..ImageAugmentation::default() },
+            mixing: None,
             whitening: Whitening { n_images: 10_000, eps: 1e-2 },
             rates,
             views: if has(8) { View::mirrored() } else { View::plain() },
@@ -187,6 +190,7 @@ impl Recipe {
             n_epochs: 9.9,
             label_smoothing: 0.2,
             augmentation: ImageAugmentation { pad: 2, flip: Flip::Alternating, ..ImageAugmentation::default() },
+            mixing: None,
             whitening: Whitening { n_images: 5000, eps: 5e-4 },
             rates: Rates::Airbench { peak: rate * batch_rows, weight_decay: (decay / batch_rows) as f32, bias_factor: 64.0 },
             views: View::six(),
@@ -306,6 +310,16 @@ impl Recipe {
     /// Steps of the run over `n_rows` images.
     pub fn n_steps(&self, n_rows: usize) -> usize {
         (self.n_epochs * self.epoch_steps(n_rows) as f64).ceil() as usize
+    }
+
+    /// How training batches are made: images are augmented, then mixed, as the random numbers of `seed` say.
+    pub fn augment(&self, seed: u64) -> Box<dyn Augment> {
+        let augmentation = ImageAugmentation { seed, ..self.augmentation };
+        let images = AugmentedImages { image: self.image(), augmentation };
+        match self.mixing {
+            None => Box::new(images),
+            Some(mixing) => Box::new(MixedImages { images, mixing, seed }),
+        }
     }
 
     /// Builds the network.

@@ -2,6 +2,8 @@ use anyhow::Result;
 use brisk_vision::{Flip, Recipe, View};
 use clap::{Args, ValueEnum};
 
+use super::MixingOptions;
+
 /// Which recipe trains a network, and at which size.
 #[derive(Debug, Clone, Args)]
 #[group(skip)]
@@ -21,6 +23,8 @@ pub struct RecipeOptions {
     /// Side of the square that is cut out of each image [default: the recipe's, which is mostly 0]
     #[arg(long, value_name = "N", help_heading = "Training")]
     cutout: Option<usize>,
+    #[command(flatten)]
+    mixing: MixingOptions,
 }
 
 /// A recipe of brisk-vision.
@@ -74,7 +78,8 @@ impl RecipeOptions {
         };
         augmentation.pad = self.pad.unwrap_or(augmentation.pad);
         augmentation.cutout = self.cutout.unwrap_or(augmentation.cutout);
-        if augmentation.flip == Flip::Never {
+        recipe.mixing = self.mixing.mixing();
+        if recipe.augmentation.flip == Flip::Never {
             recipe.views = View::plain();
         }
         let [height, width, _] = image;

@@ -133,7 +133,7 @@ fn a_gallery_of_augmented_images_and_wrong_predictions() {
     let (output, stderr) =
         place.run_example("augment_gallery", &["--data", "fruit", "--model", "m.safetensors", "--out", "pictures"]);
     assert!(output.status.success(), "{stderr}");
-    for (name, height) in [("augmented", 8 * (86 + 20) + 2), ("epochs", 8 * 86 + 2), ("wrong", 86 + 2)] {
+    for (name, height) in [("augmented", 10 * (86 + 20) + 2), ("epochs", 8 * 86 + 2), ("wrong", 86 + 2)] {
         let picture = image::open(place.path(&format!("pictures/{name}.png"))).expect("a picture");
         assert_eq!(picture.height(), height, "{name}: rows of 12 pixels, enlarged seven times, with gaps and captions");
         assert!(picture.to_rgb8().pixels().any(|pixel| pixel.0 != picture.to_rgb8().get_pixel(0, 0).0), "{name} is empty");

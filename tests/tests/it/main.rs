@@ -42,6 +42,7 @@ mod launch_mpijob;
 mod launch_sbatch;
 mod memory;
 mod mixed_precision;
+mod mixing;
 mod precision;
 mod predictor;
 mod recipes;

@@ -56,6 +56,7 @@ mod map_reduce;
 mod map_samples;
 mod matmul;
 mod max_pool2d;
+mod mix_rows;
 mod mse_loss;
 mod muon;
 mod newton_schulz;

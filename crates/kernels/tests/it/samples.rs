@@ -58,6 +58,8 @@ fn samples() -> Vec<Box<dyn Kernel>> {
         Box::new(GatherCategories { first_row: 0, n_table_rows: 9, n_cols: 3, n: 4 }),
         Box::new(GatherRows { dtype: DType::F32, first_row: 0, n_table_rows: 9, n_cols: 3, n: 4 }),
         Box::new(GatherRows { dtype: DType::U8, first_row: 7, n_table_rows: 9, n_cols: 3, n: 4 }),
+        Box::new(MixRows { n: 5, cut: None, seed: 1 }),
+        Box::new(MixRows { n: 5, cut: Some([4, 3, 2]), seed: 1 }),
         Box::new(mse.loss()),
         Box::new(mse.grad()),
         Box::new(Sgd { n: 7, n_lr: 1, momentum: 0.9, weight_decay: 0.0, form: Momentum::Heavy }),

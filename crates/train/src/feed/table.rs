@@ -3,10 +3,10 @@ use std::ops::Range;
 use brisk_loader::Shuffle;
 use brisk_nn::tensor::program::kernels::{ORDER_LEN, order_in_epoch, sequential_order, shuffled_order};
 use brisk_nn::tensor::program::{Device, Upload, Uploads};
-use brisk_nn::tensor::{DType, Graph, Persistent, Tensor, Windows};
-use brisk_nn::{Augment, BatchSource};
+use brisk_nn::tensor::{Batch, DType, Graph, Persistent, Reduction, Tensor, Windows};
+use brisk_nn::{Augment, Augmented, BatchSource, MixedLabels};
 
-use crate::{Error, Standardisation, Task};
+use crate::{Error, LabelledRows, Standardisation, Task};
 
 /// Rows on a device, in windows where they are too many for one binding, and the order in which batches take them.
 #[derive(Debug, Clone)]
@@ -75,6 +75,17 @@ pub struct BatchTensors {
     pub weights: Tensor,
     /// `[n]`: 1 for each row, 0 for the padding of a short last batch.
     pub counts: Tensor,
+    /// Further labels, if rows are [mixed](brisk_nn::Augmented::mixed) with others. [`loss`](Self::loss) takes them into account.
+    pub partners: Option<PartnerLabels>,
+}
+
+/// The labels of the rows that those of a batch are mixed with.
+#[derive(Debug, Clone)]
+pub struct PartnerLabels {
+    /// As [`BatchTensors::labels`].
+    pub labels: Tensor,
+    /// `[n]`: their shares, 0 to 1.
+    pub shares: Tensor,
 }
 
 impl RowLayout {
@@ -183,23 +194,53 @@ impl DeviceTable {
         let batch = graph.batch_part(&self.order, state, part);
         let column = |table: &Windows| graph.gather(&batch, table, zero, one).reshape(&[n]);
         let source = BatchSource { batch: &batch, features: &self.features, mean, inv_std, state };
-        let x = augment.map_or_else(|| source.gather(graph), |augment| augment.record(graph, &source));
+        let augmented = augment.map(|augment| augment.record(graph, &source));
+        let Augmented { x, mixed } = augmented.unwrap_or_else(|| source.gather(graph).into());
         let categories = self.categories.as_ref().map(|table| graph.gather_categories(&batch, table));
-        let labels = match (self.labels.dtype(), &self.label_scale) {
-            (DType::U32, _) => graph.gather_categories(&batch, &self.labels),
-            (_, Some([mean, inv_std])) => graph.gather(&batch, &self.labels, mean, inv_std),
-            (_, None) => graph.gather(&batch, &self.labels, zero, one),
+        let labels = |batch: &Batch| {
+            let labels = match (self.labels.dtype(), &self.label_scale) {
+                (DType::U32, _) => graph.gather_categories(batch, &self.labels),
+                (_, Some([mean, inv_std])) => graph.gather(batch, &self.labels, mean, inv_std),
+                (_, None) => graph.gather(batch, &self.labels, zero, one),
+            };
+            if self.labels.n_cols() == 1 { labels.reshape(&[n]) } else { labels }
         };
-        let labels = if self.labels.n_cols() == 1 { labels.reshape(&[n]) } else { labels };
+        let partners = mixed.map(|MixedLabels { partners, shares }| PartnerLabels { labels: labels(&partners), shares });
+        if let (Some(augment), Some(_), Some(_)) = (augment, &partners, &categories) {
+            let found = format!("{augment:?} over rows with categories");
+            let expected = "rows of numbers only, since categories cannot be mixed";
+            graph.fail(brisk_nn::Error::Refused { op: "augment", found, expected });
+        }
         let weights = match &self.weights {
             Some(weights) => batch.weights.multiply(&column(weights)),
             None => batch.weights.clone(),
         };
-        BatchTensors { x, categories, labels, weights, counts: batch.weights }
+        BatchTensors { x, categories, labels: labels(&batch), weights, counts: batch.weights.clone(), partners }
     }
 }
 
 impl BatchTensors {
+    /// Records the loss of a task. That of rows which are mixed with others is `Σ w ((1 - s) l + s l')`, where `l` is the loss of a row by its own label, `l'`
+    /// by that of its partner, `s` the share of the latter and `w` the weight of the row. A mean divides it by `Σ w`: also for classes of different weights, as PyTorch's
+    /// cross-entropy does for probabilities as targets.
+    ///
+    /// # Shapes
+    /// As [`Task::loss`].
+    #[track_caller]
+    pub fn loss(&self, task: &dyn Task, outputs: &Tensor, reduction: Reduction) -> Tensor {
+        let loss = |labels: &Tensor, weights: &Tensor, reduction| {
+            task.loss(outputs, &LabelledRows { labels: labels.clone(), weights: weights.clone(), reduction })
+        };
+        let Some(partners) = &self.partners else { return loss(&self.labels, &self.weights, reduction) };
+        let weights = match reduction {
+            Reduction::Mean => self.weights.shares(),
+            Reduction::Sum => self.weights.clone(),
+        };
+        let of_partners = weights.multiply(&partners.shares);
+        let own = &weights - &of_partners;
+        loss(&self.labels, &own, Reduction::Sum) + loss(&partners.labels, &of_partners, Reduction::Sum)
+    }
+
     /// Records `module` over the batch, whose outputs must be those that `task` asks for.
     ///
     /// # Errors

@@ -20,7 +20,7 @@ fn batch_of(augment: &dyn Augment, window_bytes: usize, [n, batch, epoch]: [usiz
     let graph = Graph::inference("batch");
     let rows = graph.batch(&order, &state, n);
     let source = BatchSource { batch: &rows, features: &table, mean: &mean, inv_std: &inv_std, state: &state };
-    let images = augment.record(&graph, &source);
+    let images = augment.record(&graph, &source).x;
     let all = Persistent::new("all", DType::F32, (batch + 1) * images.n_elements());
     graph.store(&images, &state, &all);
     graph.advance(&state);

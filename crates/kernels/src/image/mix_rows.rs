@@ -1,0 +1,105 @@
+use super::mix_rows_cpu;
+use crate::core::module::part;
+use crate::core::sizes::check_sizes;
+use crate::core::stored_types::Template;
+use crate::{Adapter, Arg, DType, Dispatch, Error, Kernel, N_QUANTILES, ORDER_LEN, TwinArgs};
+
+const MIX_ROWS: Template = Template::new(&[part!("mix_rows.wgsl"), part!("../core/random_words.wgsl")], &[]);
+
+/// Which row each row of a batch is mixed with, and in which share, for [`Mixing`](crate::Mixing).
+///
+/// `partners[i]` is drawn from the rows of the epoch, all equally likely, and the share from `quantiles`. The share of the partner at line `l` and column `c` of row
+/// `i` is `lines[i, l] columns[i, c]`: 1 inside the rectangle of CutMix and 0 outside; for Mixup the share that was drawn, in one line and one column. `shares[i]` is
+/// its mean over the row.
+///
+/// All of them follow from the seed, the epoch and the row: word `w` of Philox block `[row, epoch, 3, 0]` chooses the partner (`w = 0`), the quantile (1), and the
+/// centre of the rectangle (2, 3). Integers decide, so that every device draws the same.
+///
+/// # Shapes
+/// `rows`, `partners`, `shares`: `[n]`; `order`: [`ORDER_LEN`], of which the number of rows and the epoch are read; `quantiles`: [`N_QUANTILES`], of
+/// [`Mixing::quantiles`](crate::Mixing::quantiles); `lines`: `[n, height]`; `columns`: `[n, width * n_channels]`. Without a rectangle, `lines` and `columns` are
+/// `[n, 1]`.
+/// # Dtypes
+/// `rows`, `order`, `quantiles`, `partners` u32; `shares`, `lines`, `columns` f32.
+/// # Reference
+/// `torchvision.transforms.v2`: `MixUp`, `CutMix`. They mix each image of a batch with its neighbour, all with one share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MixRows {
+    /// Number of rows.
+    pub n: usize,
+    /// Height, width and channels of the images from which rectangles are cut; `None` for Mixup.
+    pub cut: Option<[usize; 3]>,
+    /// The seed of the run.
+    pub seed: u64,
+}
+
+impl MixRows {
+    /// Lines of a row, and columns of a line.
+    fn lens(&self) -> [usize; 2] {
+        self.cut.map_or([1, 1], |[height, width, n_channels]| [height, width.saturating_mul(n_channels)])
+    }
+}
+
+impl Kernel for MixRows {
+    fn name(&self) -> &'static str {
+        "mix_rows"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        let [n_lines, n_columns] = self.lens();
+        vec![
+            Arg::read("rows", DType::U32, self.n),
+            Arg::read("order", DType::U32, ORDER_LEN),
+            Arg::read("quantiles", DType::U32, N_QUANTILES),
+            Arg::write("partners", DType::U32, self.n),
+            Arg::write("shares", DType::F32, self.n),
+            Arg::write("lines", DType::F32, [self.n, n_lines]),
+            Arg::write("columns", DType::F32, [self.n, n_columns]),
+        ]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let [height, width, n_channels] = self.cut.unwrap_or([1; 3]);
+        check_sizes(self, &[("n", self.n), ("height", height), ("width", width), ("n_channels", n_channels)])?;
+        match height.saturating_mul(width) {
+            ..=0x0100_0000 => Ok(()),
+            found => Err(Error::Size { kernel: self.name(), size: "height * width", found, expected: "at most 2^24" }),
+        }
+    }
+
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let [height, width, n_channels] = self.cut.unwrap_or([1; 3]);
+        #[expect(clippy::cast_possible_truncation, reason = "these are the halves")]
+        let [key_low, key_high] = [self.seed as u32, (self.seed >> 32) as u32];
+        let mix = Dispatch::elementwise(self.name(), "kernels.mix_rows", MIX_ROWS.module(&[]), self.n)?
+            .param("n", self.n)
+            .param("is_cut", u32::from(self.cut.is_some()))
+            .param("height", height)
+            .param("width", width)
+            .param("n_channels", n_channels)
+            .param("share_of_pixel", share_of_pixel(height, width))
+            .param("key_low", key_low)
+            .param("key_high", key_high);
+        let written = ["partners", "shares", "lines", "columns"];
+        Ok(vec![mix.bind(&self.args(), ["rows", "order", "quantiles"], written)?])
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        let lens = self.lens();
+        let (rows, order, quantiles) = (args.read(0), args.read(1), args.read(2));
+        let mixed = mix_rows_cpu::Mixed {
+            partners: args.write(3),
+            shares: args.write(4),
+            lines: args.write(5),
+            columns: args.write(6),
+            lens,
+        };
+        mix_rows_cpu::run(self, rows, order, quantiles, mixed);
+    }
+}
+
+/// The share of a pixel in the area of an image of at most 2²⁴ pixels. Areas are multiplied by it, since WGSL does not round divisions exactly.
+#[expect(clippy::cast_precision_loss, reason = "24 bits are exact")]
+pub(crate) fn share_of_pixel(height: usize, width: usize) -> f32 {
+    1.0 / (height * width) as f32
+}
