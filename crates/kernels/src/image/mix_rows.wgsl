@@ -23,8 +23,8 @@ fn element(i: u32) {
     let reach = vec2u(multiply(quantile, size.x).y, multiply(quantile, size.y).y);
     let first = centre - min(reach, centre);
     let end = min(size, centre + reach);
-    for (var line = 0u; line < size.x; line += 1u) {
-        lines[i * size.x + line] = select(0.0, 1.0, line >= first.x && line < end.x);
+    for (var at_line = 0u; at_line < size.x; at_line += 1u) {
+        lines[i * size.x + at_line] = select(0.0, 1.0, at_line >= first.x && at_line < end.x);
     }
     let n_columns = size.y * params.n_channels;
     for (var column = 0u; column < n_columns; column += 1u) {
