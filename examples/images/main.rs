@@ -13,6 +13,7 @@ use brisk_examples::images::{ImageSet, KeepTables, standardised};
 use brisk_examples::{check_files_differ, check_output, command_line, print};
 use brisk_loader::RowSource;
 use brisk_table::{ImagesOptions, printable};
+use brisk_train::report::ImageGrid;
 use brisk_train::{
     Classification, Ended, FeedChoice, FeedConfig, Limit, Model, Standardisation, StopFlag, Trainer, closing_table,
     rows_per_second, seconds, thousands,
@@ -20,6 +21,9 @@ use brisk_train::{
 use brisk_vision::{Recipe, View, WithViews};
 
 use options::Options;
+
+/// Wrong predictions that the report shows.
+const N_WRONG: usize = 30;
 
 fn main() -> ExitCode {
     command_line::run(run)
@@ -85,7 +89,10 @@ fn run(options: Options) -> Result<ExitCode> {
         .stop_on(&stop)
         .progress();
     if let Some(path) = &options.report {
-        trainer = trainer.report(path);
+        trainer = trainer.report(path).class_names(set.classes()).report_panels(|scored| {
+            let wrong = ImageGrid::wrong_predictions(&valid, image, scored, set.classes(), N_WRONG)?;
+            Ok(if wrong.is_empty() { vec![] } else { vec![wrong.into()] })
+        });
     }
     let report = trainer.fit(&mut model, &task, &train, &valid)?;
     report.warnings.iter().for_each(|warning| print::note(format_args!("warning: {warning}")));

@@ -10,6 +10,7 @@ use brisk_loader::{RowSource, Subset, split};
 use brisk_nn::tensor::Precision;
 use brisk_nn::tensor::program::Device;
 use brisk_table::{CifarOptions, CifarSet, Table, Typed, import_cifar, printable};
+use brisk_train::report::ImageGrid;
 use brisk_train::{
     BatchesEnd, Callback, Classification, Error, FeedChoice, FeedConfig, Limit, Model, RunView, Standardisation, Trainer,
 };
@@ -28,6 +29,9 @@ pub struct Cifar10 {
 const MEAN: [f32; 3] = [0.4914, 0.4822, 0.4465];
 /// The channels' standard deviations.
 const STD: [f32; 3] = [0.2470, 0.2435, 0.2616];
+
+/// Wrong predictions that the report shows.
+const N_WRONG: usize = 30;
 
 /// Classes of the data set.
 pub const N_CLASSES: usize = 10;
@@ -147,7 +151,10 @@ pub fn run(device: &Device, data: &Cifar10, settings: &Settings) -> Result<Outco
         trainer = trainer.progress();
     }
     if let Some(path) = &settings.report {
-        trainer = trainer.report(path);
+        trainer = trainer.report(path).class_names(data.test.classes()).report_panels(|scored| {
+            let wrong = ImageGrid::wrong_predictions(&test, recipe.image(), scored, data.test.classes(), N_WRONG)?;
+            Ok(if wrong.is_empty() { vec![] } else { vec![wrong.into()] })
+        });
     }
     trainer.fit(&mut model, &task, &train, &test)?;
 

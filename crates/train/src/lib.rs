@@ -59,7 +59,7 @@ pub use lr_finder::LearningRates;
 pub use model::{Model, Scores};
 pub use predictor::{Predictor, PredictorInputs};
 pub use progress::Progress;
-pub use report_file::ReportFile;
+pub use report_file::{ReportFile, ReportPanels};
 pub use resume::{ResumeDifference, ResumeMismatch};
 pub use row_digest::RowDigest;
 pub use run_folder::{FoundCheckpoint, RunFolder};

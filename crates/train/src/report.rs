@@ -2,10 +2,12 @@
 
 mod axis;
 mod bar_chart;
+mod base64;
 mod class_panels;
 mod epoch_panels;
 mod histogram;
 mod html;
+mod image_grid;
 mod line_chart;
 mod matrix_chart;
 mod number;
@@ -21,6 +23,7 @@ use std::path::Path;
 pub use axis::Scale;
 pub use bar_chart::BarChart;
 pub use histogram::Histogram;
+pub use image_grid::ImageGrid;
 pub use line_chart::{LineChart, Series};
 pub use matrix_chart::MatrixChart;
 pub use scatter_chart::ScatterChart;
@@ -63,7 +66,7 @@ struct Section {
     panels: Vec<Panel>,
 }
 
-/// A chart or a table of a [`Report`].
+/// A chart, a table or images of a [`Report`].
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub enum Panel {
@@ -79,6 +82,8 @@ pub enum Panel {
     Scatter(ScatterChart),
     /// Names and values.
     Table(Table),
+    /// Images with captions.
+    Images(ImageGrid),
 }
 
 impl Report {
@@ -105,7 +110,7 @@ impl Report {
         self
     }
 
-    /// Adds a chart or a table.
+    /// Adds a chart, a table or images.
     pub fn panel(&mut self, panel: impl Into<Panel>) -> &mut Self {
         if self.sections.is_empty() {
             self.section("");
@@ -199,6 +204,7 @@ impl Panel {
             Self::Matrix(chart) => &chart.title,
             Self::Scatter(chart) => &chart.title,
             Self::Table(table) => &table.title,
+            Self::Images(images) => &images.title,
         }
     }
 }
@@ -212,4 +218,4 @@ macro_rules! panel_from {
         })*
     };
 }
-panel_from!(Lines LineChart, Bars BarChart, Histogram Histogram, Matrix MatrixChart, Scatter ScatterChart, Table Table);
+panel_from!(Lines LineChart, Bars BarChart, Histogram Histogram, Matrix MatrixChart, Scatter ScatterChart, Table Table, Images ImageGrid);

@@ -1,19 +1,22 @@
+use std::fmt;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::time::Instant;
 
 use crate::metrics::Scored;
-use crate::report::Report;
+use crate::report::{Panel, Report};
 use crate::{BatchesEnd, Callback, EpochMetrics, Error, FitReport, Labels, RunView, Task, ValidationEnd, seconds, thousands};
 
 /// Writes a [`Report`] of the run when it ends, also with an error: curves of losses and metrics, learning rates, what the best model makes of the
 /// validation rows, settings and the device. A [`Callback`]; [`Trainer::report`](crate::Trainer::report) adds one.
-#[derive(Debug)]
-pub struct ReportFile {
+pub struct ReportFile<'a> {
     path: PathBuf,
     labels: Labels,
     n_labels: usize,
     settings: Vec<(String, String)>,
+    classes: Vec<String>,
+    panels: Option<ReportPanels<'a>>,
     history: Vec<EpochMetrics>,
     losses: Vec<f64>,
     rates: Vec<f64>,
@@ -30,7 +33,16 @@ struct Best {
     labels: Vec<f32>,
 }
 
-impl ReportFile {
+/// Makes panels of a report from what the best model makes of the validation rows.
+pub type ReportPanels<'a> = Rc<dyn Fn(&Scored<'_>) -> Result<Vec<Panel>, Error> + 'a>;
+
+impl fmt::Debug for ReportFile<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReportFile").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl<'a> ReportFile<'a> {
     /// Writes to `path`, replacing a file that is there. `settings` are shown as a table.
     pub fn new(path: impl Into<PathBuf>, task: &dyn Task, settings: Vec<(String, String)>) -> Self {
         Self {
@@ -38,6 +50,8 @@ impl ReportFile {
             labels: task.labels(),
             n_labels: task.n_labels(),
             settings,
+            classes: Vec::new(),
+            panels: None,
             history: Vec::new(),
             losses: Vec::new(),
             rates: Vec::new(),
@@ -45,6 +59,18 @@ impl ReportFile {
             best: None,
             started: Instant::now(),
         }
+    }
+
+    /// Names the classes, by their numbers.
+    pub fn class_names(mut self, names: &[String]) -> Self {
+        self.classes = names.to_vec();
+        self
+    }
+
+    /// Adds panels to those of the validation rows. An error of `panels` ends the run as an error of a callback does.
+    pub fn panels(mut self, panels: ReportPanels<'a>) -> Self {
+        self.panels = Some(panels);
+        self
     }
 
     /// The name of the file, or that of its folder if the file is `report.html`.
@@ -90,9 +116,14 @@ impl ReportFile {
             let n_outputs = best.outputs.len() * n_labels / best.labels.len().max(1);
             let rows = Scored { outputs: &best.outputs, n_outputs, labels: &best.labels, n_labels, weights: None };
             match self.labels {
-                Labels::Binary | Labels::Classes { .. } => report.classification(&rows, &[])?,
+                Labels::Binary | Labels::Classes { .. } => report.classification(&rows, &self.classes)?,
                 Labels::Numbers => report.regression(&rows)?,
             };
+            if let Some(panels) = &self.panels {
+                panels(&rows)?.into_iter().for_each(|panel| {
+                    report.panel(panel);
+                });
+            }
         }
         report.section("Configuration").table("Settings", &self.settings);
         let device = [("device", run.device.info().to_string()), ("brisk-train", env!("CARGO_PKG_VERSION").to_owned())];
@@ -102,7 +133,7 @@ impl ReportFile {
     }
 }
 
-impl Callback for ReportFile {
+impl Callback for ReportFile<'_> {
     fn on_fit_start(&mut self, run: &RunView<'_>) -> Result<(), Error> {
         (self.started, self.first_step) = (Instant::now(), run.n_steps);
         // A folder that cannot be made is an error now rather than after the run.

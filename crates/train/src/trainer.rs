@@ -14,10 +14,12 @@ use brisk_nn::tensor::program::Device;
 use brisk_nn::{Adam, Augment, EmaConfig, Module, Optimizer, Parameters, Schedule};
 
 use crate::feed::{FeedConfig, FeedElement};
+use crate::metrics::Scored;
+use crate::report::Panel;
 use crate::training::Setup;
 use crate::{
-    Callback, DataParallel, Described, EarlyStopping, Error, FitReport, Learner, Model, Outputs, Progress, ReportFile, RunFolder,
-    Standardisation, StopFlag, Task, Training, thousands,
+    Callback, DataParallel, Described, EarlyStopping, Error, FitReport, Learner, Model, Outputs, Progress, ReportFile,
+    ReportPanels, RunFolder, Standardisation, StopFlag, Task, Training, thousands,
 };
 
 pub(crate) use config::described_ema;
@@ -56,9 +58,11 @@ pub struct Trainer<'a> {
     augment: Option<Rc<dyn Augment + 'a>>,
     optimizer: MakeOptimizer<'a>,
     replicas: Option<&'a DataParallel>,
-    outputs: Outputs,
+    outputs: Outputs<'a>,
     has_progress: bool,
     report: Option<PathBuf>,
+    class_names: Vec<String>,
+    report_panels: Option<ReportPanels<'a>>,
 }
 
 type MakeOptimizer<'a> = Box<dyn Fn(&Parameters) -> Result<Box<dyn Optimizer>, Error> + 'a>;
@@ -83,6 +87,8 @@ impl<'a> Trainer<'a> {
             outputs: Outputs::default(),
             has_progress: false,
             report: None,
+            class_names: Vec::new(),
+            report_panels: None,
         }
     }
 
@@ -315,8 +321,36 @@ impl<'a> Trainer<'a> {
         self
     }
 
+    /// Names the classes in the [report](Self::report), by their numbers.
+    pub fn class_names(mut self, names: &[String]) -> Self {
+        self.class_names = names.to_vec();
+        self
+    }
+
+    /// Adds panels to the [report](Self::report), which `panels` makes from the outputs of the best epoch's model for the validation rows, and their labels.
+    ///
+    /// # Examples
+    /// The most confident wrong predictions, of rows that are images:
+    /// ```
+    /// use brisk_loader::Rows;
+    /// use brisk_nn::tensor::program::Device;
+    /// use brisk_train::report::ImageGrid;
+    /// use brisk_train::Trainer;
+    ///
+    /// let images = Rows::new(vec![0_u8; 10 * 9], (0..10).map(|row| (row % 2) as f32).collect::<Vec<_>>(), 9)?;
+    /// let trainer = Trainer::new(&Device::cpu()?)
+    ///     .report("target/report.html")
+    ///     .report_panels(|scored| Ok(vec![ImageGrid::wrong_predictions(&images, [3, 3, 1], scored, &[], 20)?.into()]));
+    /// # drop(trainer);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn report_panels(mut self, panels: impl Fn(&Scored<'_>) -> Result<Vec<Panel>, Error> + 'a) -> Self {
+        self.report_panels = Some(Rc::new(panels));
+        self
+    }
+
     /// Adds a callback, which is told how the run proceeds.
-    pub fn callback(mut self, callback: impl Callback + 'static) -> Self {
+    pub fn callback(mut self, callback: impl Callback + 'a) -> Self {
         self.outputs.callbacks.push(Box::new(callback));
         self
     }
@@ -403,7 +437,9 @@ impl<'a> Trainer<'a> {
             let settings = self.config.described().into_iter().map(|Described { what, is }| (what, is));
             let parameters = ("parameters".to_owned(), thousands(params.n_trained() as u64));
             let settings = settings.chain([parameters]).collect();
-            self.outputs.callbacks.push(Box::new(ReportFile::new(path, task, settings)));
+            let file = ReportFile::new(path, task, settings).class_names(&self.class_names);
+            let file = self.report_panels.iter().fold(file, |file, panels| file.panels(panels.clone()));
+            self.outputs.callbacks.push(Box::new(file));
         }
         let report = training.fit(&mut self.outputs);
         self.outputs.callbacks.truncate(n_callbacks);

@@ -129,7 +129,11 @@ fn a_gallery_of_augmented_images_and_wrong_predictions() {
         place.image(&format!("fruit/val/lemon/{i}.png"), [12, 10], &[150, 150, 20]);
         place.image(&format!("fruit/val/plum/{i}.png"), [12, 10], &[150, 150, 20]);
     }
-    place.succeed(&["--data", "fruit", "--batch", "32", "--epochs", "4", "--model", "m.safetensors"]);
+    let args = ["--data", "fruit", "--batch", "32", "--epochs", "4", "--model", "m.safetensors", "--report", "r.html"];
+    place.succeed(&args);
+    let report = fs::read_to_string(place.path("r.html")).expect("the report");
+    assert_eq!(report.matches("<figcaption>lemon<small>").count(), 5, "five plums are predicted as lemons");
+    assert_eq!(report.matches(" %, labelled plum</small>").count(), 5, "the report names their class");
     let (output, stderr) =
         place.run_example("augment_gallery", &["--data", "fruit", "--model", "m.safetensors", "--out", "pictures"]);
     assert!(output.status.success(), "{stderr}");

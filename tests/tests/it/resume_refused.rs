@@ -15,7 +15,7 @@ use crate::gpu::cpu;
 use crate::run::{Ready, Setting, after_each_epoch, into_folder, quiet, rows};
 
 /// A run of one epoch, and its last checkpoint.
-fn finished(root: &Path) -> Result<(Setting, Outputs, RunFolder, Checkpoint), Error> {
+fn finished(root: &Path) -> Result<(Setting, Outputs<'static>, RunFolder, Checkpoint), Error> {
     let default = Setting::default();
     let setting = Setting { config: TrainerConfig { max_epochs: 1, ..default.config.clone() }, ..default };
     let (mut outputs, folder) = into_folder(root);

@@ -113,12 +113,12 @@ pub(crate) fn history(report: &FitReport) -> Vec<(f64, f64)> {
     report.history.iter().map(|epoch| (epoch.train_loss(), epoch.get("valid_auc").expect("the task has it"))).collect()
 }
 
-pub(crate) fn quiet() -> Outputs {
+pub(crate) fn quiet() -> Outputs<'static> {
     Outputs::default()
 }
 
 /// Checkpoints and log below `root`.
-pub(crate) fn into_folder(root: &Path) -> (Outputs, RunFolder) {
+pub(crate) fn into_folder(root: &Path) -> (Outputs<'static>, RunFolder) {
     let folder = RunFolder::create(root, Some("test"), SystemTime::UNIX_EPOCH).expect("the folder can be made");
     (Outputs { folder: Some(folder.clone()), ..quiet() }, folder)
 }

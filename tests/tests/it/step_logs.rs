@@ -13,7 +13,7 @@ use crate::run::{Setting, into_folder, quiet};
 /// An epoch of the setting.
 const N_BATCHES: usize = 8;
 
-fn logging(outputs: Outputs, folder: &Path) -> Outputs {
+fn logging<'a>(outputs: Outputs<'a>, folder: &Path) -> Outputs<'a> {
     let mut outputs = outputs;
     outputs.callbacks.push(Box::new(StepLog::new(folder.join("logs/batches.csv"))));
     outputs.callbacks.push(Box::new(StepLog::new(folder.join("logs/batches.jsonl"))));

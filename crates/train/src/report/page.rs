@@ -38,12 +38,12 @@ fn render_section(section: &Section) -> String {
     format!("<section>{heading}<div class=\"panels\">{panels}</div></section>\n")
 }
 
-/// The width of each panel. A half without a neighbour takes the whole row, and so do bars; thirds that do not fill a
+/// The width of each panel. A half without a neighbour takes the whole row, and so do bars and images; thirds that do not fill a
 /// row become halves.
 fn widths(panels: &[Panel]) -> Vec<f64> {
     let wanted = |panel: &Panel| match panel {
         Panel::Lines(chart) if chart.size == Size::Third => THIRD,
-        Panel::Bars(_) => FULL,
+        Panel::Bars(_) | Panel::Images(_) => FULL,
         Panel::Matrix(chart) if chart.is_wide() => FULL,
         _ => HALF,
     };
@@ -70,7 +70,7 @@ fn render_panel(panel: &Panel, width: f64) -> String {
     format!("<div class=\"{class}\">{head}{}</div>", body(panel, width))
 }
 
-/// The chart or the table itself.
+/// The chart, the table or the images themselves.
 pub(super) fn body(panel: &Panel, width: f64) -> String {
     match panel {
         Panel::Lines(chart) => chart.svg(width, HEIGHT),
@@ -79,5 +79,6 @@ pub(super) fn body(panel: &Panel, width: f64) -> String {
         Panel::Matrix(chart) => chart.svg(width),
         Panel::Scatter(chart) => chart.svg(width, HEIGHT),
         Panel::Table(table) => table.html(),
+        Panel::Images(images) => images.html(),
     }
 }

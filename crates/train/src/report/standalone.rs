@@ -9,7 +9,7 @@ use crate::LearningRates;
 const HEAD: f64 = 40.0;
 
 impl Panel {
-    /// The chart as an SVG file with its title, for a README or a paper; `None` for a table.
+    /// The chart as an SVG file with its title, for a README or a paper; `None` for a table or images.
     pub fn to_svg(&self) -> Option<String> {
         let width = match self {
             Self::Bars(_) => FULL,
@@ -17,7 +17,7 @@ impl Panel {
             _ => HALF,
         };
         let chart = match self {
-            Self::Table(_) => return None,
+            Self::Table(_) | Self::Images(_) => return None,
             chart => body(chart, width),
         };
         // The chart begins with its size: `<svg xmlns="…" viewBox="0 0 530 270" …>`.

@@ -9,7 +9,7 @@ use crate::{Callback, Checkpoint, Error, MetricsLog, Progress, ResumeMismatch, R
 
 /// What a run shows and writes while it trains. The default shows and writes nothing.
 #[derive(Default)]
-pub struct Outputs {
+pub struct Outputs<'a> {
     /// The progress bar on standard error.
     pub progress: Progress,
     /// Where checkpoints and the log are written; nowhere if `None`. The run holds the folder's [lock](RunFolder::lock).
@@ -19,10 +19,10 @@ pub struct Outputs {
     /// Ends the run after its current steps.
     pub stop: StopFlag,
     /// Are told how the run proceeds.
-    pub callbacks: Vec<Box<dyn Callback>>,
+    pub callbacks: Vec<Box<dyn Callback + 'a>>,
 }
 
-impl std::fmt::Debug for Outputs {
+impl std::fmt::Debug for Outputs<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Outputs")
             .field("folder", &self.folder)

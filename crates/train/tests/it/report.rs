@@ -3,9 +3,10 @@
 use std::io::Write as _;
 use std::process::Command;
 
+use brisk_loader::Rows;
 use brisk_train::Error;
 use brisk_train::metrics::{MetricError, Scored};
-use brisk_train::report::{BarChart, Histogram, LineChart, MatrixChart, Panel, Report, Scale, Series, Table};
+use brisk_train::report::{BarChart, Histogram, ImageGrid, LineChart, MatrixChart, Panel, Report, Scale, Series, Table};
 
 /// Numbers from 0 to 1, the same every time.
 fn numbers(n: usize, seed: u64) -> Vec<f32> {
@@ -88,9 +89,13 @@ fn check_page(html: &str) -> Vec<String> {
     let page = roxmltree::Document::parse(xml).expect("well-formed");
     for node in page.descendants().filter(roxmltree::Node::is_element) {
         let name = node.tag_name().name();
-        assert!(!["script", "link", "img", "iframe", "object"].contains(&name), "the page contains a {name}");
+        assert!(!["script", "link", "iframe", "object"].contains(&name), "the page contains a {name}");
         for attribute in node.attributes() {
             let value = attribute.value();
+            if (name, attribute.name()) == ("img", "src") {
+                assert!(value.starts_with("data:image/png;base64,iVBORw0KGgo"), "an image is part of the page: {value}");
+                continue;
+            }
             assert!(!["href", "src", "onload", "style"].contains(&attribute.name()), "{name} has {}", attribute.name());
             assert!(!value.contains("NaN") && !value.contains("inf"), "{name} has {}={value:?}", attribute.name());
         }
@@ -245,6 +250,37 @@ fn a_chart_is_an_svg_file() {
     }
     let table = Table::new("Settings", [("seed".to_owned(), "7".to_owned())]);
     assert_eq!(Panel::from(table).to_svg(), None, "a table is not drawn");
+}
+
+#[test]
+fn wrong_predictions_are_images_with_the_most_confident_first() {
+    // Row 1 is right; row 2 is the most confident of the wrong ones, then row 0.
+    let logits = [0.0, 1.0, 0.0, 3.0, 0.0, 0.0, 0.0, 0.0, 9.0, 0.0, 0.0, 0.5];
+    let labels = [0.0, 0.0, 1.0, 0.0];
+    let scored = Scored::classes(&logits, 3, &labels);
+    let pixels: Vec<u8> = (0..4 * 12).collect();
+    let rows = Rows::new(pixels.clone(), labels.to_vec(), 12).expect("rows");
+    let names: Vec<String> = ["ant", "bee <b>", "cat"].map(String::from).into();
+    let grid = ImageGrid::wrong_predictions(&rows, [2, 2, 3], &scored, &names, 2).expect("images");
+    assert!(!grid.is_empty(), "three are wrong");
+    let mut report = Report::new("images");
+    report.panel(grid);
+    let html = report.to_html();
+    assert_eq!(check_page(&html), ["Most confident wrong predictions, of 3"]);
+    let found: Vec<&str> = html.split("<figcaption>").skip(1).filter_map(|text| text.split("</figcaption>").next()).collect();
+    let expected = ["cat<small>100.0 %, labelled bee &lt;b&gt;</small>", "bee &lt;b&gt;<small>57.6 %, labelled ant</small>"];
+    assert_eq!(found, expected);
+    let by_hand = ImageGrid::new("Most confident wrong predictions, of 3");
+    let image = |grid: ImageGrid, row: usize, caption, note| {
+        grid.image([2, 2], &pixels[12 * row..][..12], caption, note).expect("an image")
+    };
+    let by_hand = image(by_hand, 2, "cat", "100.0 %, labelled bee <b>");
+    let by_hand = image(by_hand, 0, "bee <b>", "57.6 %, labelled ant");
+    let mut expected = Report::new("images");
+    expected.panel(by_hand);
+    assert!(html == expected.to_html(), "the pixels of rows 2 and 0");
+    let error = ImageGrid::wrong_predictions(&rows, [5, 1, 3], &scored, &[], 2).expect_err("15 pixels").to_string();
+    assert!(error.contains("12"), "{error}");
 }
 
 #[test]

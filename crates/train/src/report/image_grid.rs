@@ -1,0 +1,117 @@
+use brisk_loader::RowSource;
+
+use super::base64::base64;
+use super::html::escaped;
+use crate::Error;
+use crate::metrics::Scored;
+
+/// Images with captions, such as those that a model takes for another class. They are part of the page, as PNG.
+#[derive(Clone, Debug)]
+pub struct ImageGrid {
+    pub(super) title: String,
+    images: Vec<Image>,
+}
+
+#[derive(Clone, Debug)]
+struct Image {
+    size: [usize; 2],
+    png: Vec<u8>,
+    caption: String,
+    note: String,
+}
+
+impl ImageGrid {
+    /// No images yet.
+    pub fn new(title: impl Into<String>) -> Self {
+        Self { title: title.into(), images: Vec::new() }
+    }
+
+    /// Adds an image of `pixels`, `[height, width, n_channels]`: grey, grey with alpha, RGB or RGBA for 1 to 4 channels. Below it stand `caption`, and `note` in smaller type.
+    ///
+    /// # Errors
+    /// [`Error::ImagePixels`] for another number of pixels or channels.
+    pub fn image(
+        mut self,
+        [height, width]: [usize; 2],
+        pixels: &[u8],
+        caption: impl Into<String>,
+        note: impl Into<String>,
+    ) -> Result<Self, Error> {
+        let refused = || Error::ImagePixels { tag: self.title.clone(), height, width, found: pixels.len() };
+        let png = encoded([height, width], pixels).ok_or_else(refused)?;
+        self.images.push(Image { size: [height, width], png, caption: caption.into(), note: note.into() });
+        Ok(self)
+    }
+
+    /// The images of `rows` that a model predicts wrongly with the greatest probabilities, at most `n` of them: captions are the predicted classes, notes their
+    /// probabilities and the classes of the labels. `scored` has the model's logits of each row, `names` the classes' names, and may be empty.
+    ///
+    /// # Errors
+    /// [`Error::ImagePixels`] unless the rows are such images; [`Error::Rows`] if they cannot be read.
+    pub fn wrong_predictions<S>(
+        rows: &S,
+        image: [usize; 3],
+        scored: &Scored<'_>,
+        names: &[String],
+        n: usize,
+    ) -> Result<Self, Error>
+    where
+        S: RowSource<Feature = u8>,
+    {
+        let mut wrong = Vec::new();
+        for (row, (logits, &label)) in scored.outputs.chunks(scored.n_outputs.max(1)).zip(scored.labels).enumerate() {
+            let best = logits.iter().copied().enumerate().max_by(|(_, a), (_, b)| a.total_cmp(b));
+            let Some((predicted, largest)) = best else { continue };
+            if predicted != label as usize {
+                let probability = 1.0 / logits.iter().map(|logit| (logit - largest).exp()).sum::<f32>();
+                wrong.push((row, predicted, label as usize, probability));
+            }
+        }
+        let n_wrong = wrong.len();
+        wrong.sort_by(|a, b| b.3.total_cmp(&a.3));
+        let name = |class: usize| names.get(class).cloned().unwrap_or_else(|| class.to_string());
+        let [height, width, _] = image;
+        let mut grid = Self::new(format!("Most confident wrong predictions, of {n_wrong}"));
+        for (row, predicted, label, probability) in wrong.into_iter().take(n) {
+            let (mut pixels, mut labels) = (vec![0; rows.n_cols()], vec![0.0; rows.n_labels()]);
+            let read = rows.gather_range(row..row + 1, &mut pixels, &mut labels);
+            read.map_err(|error| Error::Rows { set: "valid", reason: error.to_string() })?;
+            let note = format!("{:.1} %, labelled {}", 100.0 * probability, name(label));
+            grid = grid.image([height, width], &pixels, name(predicted), note)?;
+        }
+        Ok(grid)
+    }
+
+    /// Whether there are no images.
+    pub fn is_empty(&self) -> bool {
+        self.images.is_empty()
+    }
+
+    pub(super) fn html(&self) -> String {
+        let image = |Image { size: [height, width], png, caption, note }: &Image| {
+            let (caption, note, png) = (escaped(caption), escaped(note), base64(png));
+            format!(
+                "<figure><img alt=\"{caption}, {note}\" width=\"{width}\" height=\"{height}\" src=\"data:image/png;base64,{png}\"/><figcaption>{caption}<small>{note}</small></figcaption></figure>"
+            )
+        };
+        format!("<div class=\"images\">{}</div>", self.images.iter().map(image).collect::<String>())
+    }
+}
+
+/// Pixels as PNG; `None` for another number of them, or of channels.
+fn encoded([height, width]: [usize; 2], pixels: &[u8]) -> Option<Vec<u8>> {
+    let n_pixels = height.checked_mul(width).filter(|&n| n > 0)?;
+    let colour = match (pixels.len() / n_pixels, pixels.len() % n_pixels) {
+        (1, 0) => png::ColorType::Grayscale,
+        (2, 0) => png::ColorType::GrayscaleAlpha,
+        (3, 0) => png::ColorType::Rgb,
+        (4, 0) => png::ColorType::Rgba,
+        _ => return None,
+    };
+    let mut encoded = Vec::new();
+    let mut encoder = png::Encoder::new(&mut encoded, u32::try_from(width).ok()?, u32::try_from(height).ok()?);
+    encoder.set_color(colour);
+    encoder.set_depth(png::BitDepth::Eight);
+    encoder.write_header().and_then(|mut writer| writer.write_image_data(pixels)).ok()?;
+    Some(encoded)
+}
