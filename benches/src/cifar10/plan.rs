@@ -13,17 +13,21 @@ use crate::row::{Better, Row, Table};
 /// Training images of CIFAR-10.
 const N_IMAGES: usize = 50_000;
 
-/// A GPU: operations per second in f32 and, in matrix units, in f16; bytes per second of its memory.
+/// The peak rates of a GPU, from its data sheet.
 struct Gpu {
     name: &'static str,
-    flops: [f64; 2],
+    /// Operations per second in f32.
+    f32_flops: f64,
+    /// Operations per second of the matrix units, in f16 with sums in f32.
+    f16_matrix_flops: f64,
+    /// Bytes per second that memory delivers.
     bytes: f64,
 }
 
 const GPUS: [Gpu; 3] = [
-    Gpu { name: "RTX 4090", flops: [82.6e12, 165.2e12], bytes: 1.008e12 },
-    Gpu { name: "RX 7900 XTX", flops: [61.4e12, 122.8e12], bytes: 0.96e12 },
-    Gpu { name: "H100 SXM", flops: [66.9e12, 989.4e12], bytes: 3.35e12 },
+    Gpu { name: "RTX 4090", f32_flops: 82.6e12, f16_matrix_flops: 165.2e12, bytes: 1.008e12 },
+    Gpu { name: "RX 7900 XTX", f32_flops: 61.4e12, f16_matrix_flops: 122.8e12, bytes: 0.96e12 },
+    Gpu { name: "H100 SXM", f32_flops: 66.9e12, f16_matrix_flops: 989.4e12, bytes: 3.35e12 },
 ];
 
 pub(super) fn run(options: &Options) -> Result<Table> {
@@ -31,7 +35,7 @@ pub(super) fn run(options: &Options) -> Result<Table> {
     for (name, recipe) in [("Page", Recipe::page()), ("airbench", Recipe::airbench()), ("Muon", Recipe::muon())] {
         let n_steps = recipe.epoch_steps(N_IMAGES) as f64;
         let mut in_f32 = None;
-        for (precision, of_products) in [(Precision::F32, 0), (Precision::F16, 1)] {
+        for precision in [Precision::F32, Precision::F16] {
             let program = step(&recipe, precision)?;
             let row = |what: &str, ours: f64, unit: &'static str| Row {
                 suite: "cifar10",
@@ -55,7 +59,7 @@ pub(super) fn run(options: &Options) -> Result<Table> {
             });
             in_f32 = Some(transients);
             for gpu in &GPUS {
-                let seconds = n_steps * recipe.n_epochs * roofline(&program, gpu, of_products);
+                let seconds = n_steps * recipe.n_epochs * roofline(&program, gpu, precision);
                 rows.push(row(&format!("all epochs at the peak rates of an {}", gpu.name), seconds, "s"));
             }
         }
@@ -91,13 +95,14 @@ fn step(recipe: &Recipe, precision: Precision) -> Result<Program> {
     Ok(graph.fused())
 }
 
-/// Seconds in which a GPU replays the program if each kernel is bound by its arithmetic or by memory.
-fn roofline(program: &Program, gpu: &Gpu, of_products: usize) -> f64 {
+/// The least time in seconds for a replay of the program: each kernel takes as long as its arithmetic or its memory traffic, whichever takes longer.
+fn roofline(program: &Program, gpu: &Gpu, precision: Precision) -> f64 {
+    let product_flops = if precision == Precision::F16 { gpu.f16_matrix_flops } else { gpu.f32_flops };
     let costs: Vec<_> = (0..=program.n_kernels()).map(|n| program.cost_since(n)).collect();
     let of_kernel = costs.windows(2).zip(program.kernel_names()).map(|(pair, name)| {
         let (flops, bytes) = ((pair[0].flops - pair[1].flops) as f64, (pair[0].bytes - pair[1].bytes) as f64);
         let is_product = name.contains("matmul") || name.contains("conv2d");
-        (flops / gpu.flops[if is_product { of_products } else { 0 }]).max(bytes / gpu.bytes)
+        (flops / if is_product { product_flops } else { gpu.f32_flops }).max(bytes / gpu.bytes)
     });
     of_kernel.sum()
 }

@@ -273,7 +273,7 @@ pub enum Error {
         expected: &'static str,
     },
     /// A label is not the number of a class.
-    #[error("{set} rows: {} is {found}, expected the number of a class, 0 to {}; give the task more classes, or number the labels from 0", label_of(*row, *label), n_classes.saturating_sub(1))]
+    #[error("{set} rows: {} is {found}, expected the number of a class, 0 to {}; give the task more classes, number the labels from 0, or use `Regression` for labels that are not classes", label_of(*row, *label), n_classes.saturating_sub(1))]
     ClassLabel {
         /// Which rows.
         set: &'static str,

@@ -133,6 +133,8 @@ impl<M: Module> Model<M> {
 
     /// What the model returns for each of `rows`, in order: `[n_rows, n_outputs]`, row-major. Labels are not looked at.
     ///
+    /// For classification these are logits: the predicted class is the index of the largest, and probabilities are their softmax, or for a single logit its sigmoid.
+    ///
     /// # Errors
     /// As [`evaluate`](Self::evaluate).
     #[track_caller]

@@ -18,8 +18,8 @@ use crate::metrics::Scored;
 use crate::report::Panel;
 use crate::training::Setup;
 use crate::{
-    Callback, DataParallel, Described, EarlyStopping, Error, FitReport, Learner, Model, Outputs, Progress, ReportFile,
-    ReportPanels, RunFolder, Standardisation, StopFlag, Task, Training, thousands,
+    Callback, Checkpoint, DataParallel, Described, EarlyStopping, Error, FitReport, Learner, Model, Outputs, Progress,
+    ReportFile, ReportPanels, RunFolder, Standardisation, StopFlag, Task, Training, thousands,
 };
 
 pub(crate) use config::described_ema;
@@ -28,7 +28,7 @@ pub use config::{GradientClip, Limit, TrainerConfig};
 /// Trains a [`Model`] for a [`Task`], on rows of any source, and keeps the parameters of the epoch that was best on rows held out for validation.
 ///
 /// Built in steps: what is not set has a default. [`fit`](Self::fit) trains; [`prepare`](Self::prepare) stops before the first step, to show how
-/// much memory the run takes, or to resume one.
+/// much memory the run takes.
 ///
 /// # Examples
 /// ```
@@ -419,6 +419,71 @@ impl<'a> Trainer<'a> {
         S: RowSource<Feature: FeedElement>,
         V: RowSource<Feature: FeedElement>,
     {
+        self.run(model, task, (train, valid), |training, outputs| training.fit(outputs))
+    }
+
+    /// Resumes from a checkpoint that a [`fit`](Self::fit) of the same model, rows and settings wrote, as [`Training::resume`] does. The model then has the parameters of
+    /// the best epoch, as after a run without interruption.
+    ///
+    /// # Errors
+    /// As [`prepare`](Self::prepare) and [`Training::resume`].
+    ///
+    /// # Examples
+    /// ```
+    /// use brisk_loader::Rows;
+    /// use brisk_nn::tensor::program::Device;
+    /// use brisk_nn::{Activation, Mlp, MlpConfig};
+    /// use brisk_train::{Checkpoint, Model, Regression, RunFolder, Trainer};
+    ///
+    /// # let path = std::env::temp_dir().join(format!("brisk-train-resume-{}", std::process::id()));
+    /// let x: Vec<f32> = (0..64).map(|row| row as f32 / 32.0 - 1.0).collect();
+    /// let labels = x.iter().map(|x| 2.0 * x).collect::<Vec<_>>();
+    /// let rows = Rows::new(x, labels, 1)?;
+    /// let sizes = MlpConfig { n_inputs: 1, hidden: vec![8], n_outputs: 1, activation: Activation::tanh() };
+    /// let new_model = || Model::new(7, |params| Mlp::new(params, &sizes));
+    /// let folder = RunFolder::create_at(&path)?;
+    /// let trainer = |epochs| Ok::<_, brisk_train::Error>(Trainer::new(&Device::cpu()?).batch_rows(16).max_epochs(epochs).folder(&folder));
+    ///
+    /// trainer(2)?.fit(&mut new_model(), &Regression::mse(), &rows, &rows)?;
+    /// // Later, perhaps in another process:
+    /// let mut model = new_model();
+    /// let checkpoint = Checkpoint::load(&folder.last())?;
+    /// let report = trainer(5)?.resume(&mut model, &checkpoint, &Regression::mse(), &rows, &rows)?;
+    /// assert_eq!(report.n_epochs, 5);
+    /// # std::fs::remove_dir_all(&path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[track_caller]
+    pub fn resume<M, S, V>(
+        &mut self,
+        model: &mut Model<M>,
+        checkpoint: &Checkpoint,
+        task: &dyn Task,
+        train: &S,
+        valid: &V,
+    ) -> Result<FitReport, Error>
+    where
+        M: Module,
+        S: RowSource<Feature: FeedElement>,
+        V: RowSource<Feature: FeedElement>,
+    {
+        self.run(model, task, (train, valid), |training, outputs| training.resume(checkpoint, outputs))
+    }
+
+    /// Trains `model` as `how` says, with the outputs that were asked for.
+    #[track_caller]
+    fn run<M, S, V>(
+        &mut self,
+        model: &mut Model<M>,
+        task: &dyn Task,
+        (train, valid): (&S, &V),
+        how: impl FnOnce(&Training<'_>, &mut Outputs<'a>) -> Result<FitReport, Error>,
+    ) -> Result<FitReport, Error>
+    where
+        M: Module,
+        S: RowSource<Feature: FeedElement>,
+        V: RowSource<Feature: FeedElement>,
+    {
         let params = match self.replicas {
             None => model.params().clone(),
             Some(replicas) => replicas.divide(model.params().clone())?,
@@ -432,7 +497,15 @@ impl<'a> Trainer<'a> {
         if self.has_progress {
             self.outputs.progress = Progress::stderr(self.config.max_epochs, training.train_rows().n_rows() as u64);
         }
+        if self.replicas.is_none_or(|replicas| replicas.rank() == 0) {
+            training.warnings().iter().for_each(|warning| self.outputs.progress.note(&format!("warning: {warning}")));
+        }
         let n_callbacks = self.outputs.callbacks.len();
+        let has_config = self.outputs.config.is_some();
+        if !has_config {
+            let settings = self.config.described().into_iter().map(|Described { what, is }| (what, is.into()));
+            self.outputs.config = Some(serde_json::Value::Object(settings.collect()));
+        }
         if let Some(path) = &self.report {
             let settings = self.config.described().into_iter().map(|Described { what, is }| (what, is));
             let parameters = ("parameters".to_owned(), thousands(params.n_trained() as u64));
@@ -441,9 +514,13 @@ impl<'a> Trainer<'a> {
             let file = self.report_panels.iter().fold(file, |file, panels| file.panels(panels.clone()));
             self.outputs.callbacks.push(Box::new(file));
         }
-        let report = training.fit(&mut self.outputs);
+        let report = how(&training, &mut self.outputs);
         self.outputs.callbacks.truncate(n_callbacks);
-        let report = report?;
+        if !has_config {
+            self.outputs.config = None;
+        }
+        let mut report = report?;
+        report.warnings.splice(..0, training.warnings().iter().cloned());
         drop(training);
         model.take_trained(&self.device, &params, self.replicas, scale, self.config.precision)?;
         Ok(report)

@@ -85,6 +85,7 @@ impl<'a> Training<'a> {
     {
         let Setup { device, config, feed, scale, augment, replicas } = setup;
         let Learner { module, params, optimizer } = learner;
+        config.check()?;
         if let Some(replicas) = replicas {
             let order = feed.order.as_ref().map_or("shuffled".to_owned(), ToString::to_string);
             let order = Described { what: "order".to_owned(), is: order };

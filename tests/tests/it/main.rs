@@ -40,9 +40,11 @@ mod inspect_cli;
 mod launch_mpijob;
 #[cfg(unix)]
 mod launch_sbatch;
+mod losses;
 mod memory;
 mod mixed_precision;
 mod mixing;
+mod model_runs;
 mod precision;
 mod predictor;
 mod recipes;

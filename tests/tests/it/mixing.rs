@@ -1,20 +1,15 @@
 //! Mixup and CutMix: the images of a batch, the loss of mixed labels, and training on several replicas.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
 use brisk_loader::Rows;
 use brisk_nn::{Activation, Augment, BatchSource, Mlp, MlpConfig, ParametersBuilder, Philox};
 use brisk_program::{Device, Persistent};
 use brisk_tensor::program::kernels::{order_in_epoch, sequential_order};
 use brisk_tensor::{DType, Graph, Reduction, Tensor, Windows};
-use brisk_train::{
-    BatchTensors, BatchesEnd, Callback, Classification, DataParallelConfig, Error, Model, PartnerLabels, RunView, Task, Trainer,
-    run_threads,
-};
+use brisk_train::{BatchTensors, Classification, DataParallelConfig, Error, Model, PartnerLabels, Task, Trainer, run_threads};
 use brisk_vision::{AugmentedImages, Flip, ImageAugmentation, MixedImages, Mixing};
 
 use crate::gpu::{cpu, gpu};
+use crate::losses::Losses;
 
 const IMAGE: [usize; 3] = [5, 6, 3];
 const LEN: usize = 5 * 6 * 3;
@@ -193,17 +188,6 @@ fn loss_and_gradient_of_mixed_labels_are_those_of_pytorch() {
         let [third, fourth] =
             [[0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]].map(|weights| soft_loss(&device, &plain, &weights, Reduction::Sum).0);
         assert!((all - (3.0 * third + fourth) / 4.0).abs() < 1e-5, "{all} of {third} and {fourth}");
-    }
-}
-
-/// Collects the losses of all steps.
-#[derive(Clone, Default)]
-struct Losses(Rc<RefCell<Vec<f32>>>);
-
-impl Callback for Losses {
-    fn on_batches_end(&mut self, _: &RunView<'_>, batches: &BatchesEnd<'_>) -> Result<(), Error> {
-        self.0.borrow_mut().extend(batches.losses);
-        Ok(())
     }
 }
 

@@ -1,18 +1,15 @@
 //! The recipes of brisk-vision through the trainer, at sizes that a test can afford.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
 use brisk_loader::{RowSource, Rows};
 use brisk_nn::{Activation, Mlp, MlpConfig, Philox};
 use brisk_program::Device;
 use brisk_train::{
-    BatchesEnd, Callback, Classification, DataParallelConfig, Error, FeedChoice, FeedConfig, Limit, Model, RunView,
-    Standardisation, Trainer, run_threads,
+    Classification, DataParallelConfig, Error, FeedChoice, FeedConfig, Limit, Model, Standardisation, Trainer, run_threads,
 };
 use brisk_vision::{AugmentedImages, Flip, ImageAugmentation, PAGE_RUNGS, Recipe};
 
 use crate::gpu::{cpu, gpu};
+use crate::losses::Losses;
 
 const IMAGE: [usize; 3] = [32, 32, 3];
 const LEN: usize = 32 * 32 * 3;
@@ -34,17 +31,6 @@ fn images(n: usize) -> Rows<Vec<u8>, Vec<f32>> {
     }
     let labels = (0..n).map(|image| (image % N_CLASSES) as f32).collect();
     Rows::new(pixels, labels, LEN).expect("a label for each image")
-}
-
-/// Collects the losses of all steps.
-#[derive(Clone, Default)]
-struct Losses(Rc<RefCell<Vec<f32>>>);
-
-impl Callback for Losses {
-    fn on_batches_end(&mut self, _: &RunView<'_>, batches: &BatchesEnd<'_>) -> Result<(), Error> {
-        self.0.borrow_mut().extend(batches.losses);
-        Ok(())
-    }
 }
 
 /// The losses of the first steps of a recipe over `rows`, and the accuracy on them at the end.

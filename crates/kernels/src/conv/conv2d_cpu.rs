@@ -1,27 +1,17 @@
 use rayon::prelude::*;
 
-use super::over_images::OverImages;
+use super::over_images::{Operands, OverImages};
 use super::patches::{Patches, ResultRow, Walk};
 use crate::core::half::{Element, Floats, in_f32};
 use crate::product::matmul_stored_cpu::Ending;
-use crate::{Conv2d, Epilogue, Images};
+use crate::{Conv2d, Images};
 
 /// Result pixels that a task has, if a row is not longer.
 pub(crate) const TASK_PIXELS: usize = 256;
 
 impl OverImages for Conv2d {
-    fn epilogue(&self) -> &Epilogue {
-        &self.epilogue
-    }
-
-    fn run<T: Element, Y: Element>(
-        &self,
-        x: &[T],
-        weight: Floats<'_>,
-        operand: Floats<'_>,
-        y: &mut [Y],
-        weight_transposed: &mut [f32],
-    ) {
+    fn run<T: Element, Y: Element>(&self, operands: Operands<'_, T, Y>) {
+        let Operands { images: x, weight, operand, result: y, sorted: weight_transposed } = operands;
         let shape = &self.shape;
         let (n_out, window) = (shape.n_out, &shape.window);
         weight.transpose_to(n_out, shape.n_patch(), weight_transposed);

@@ -80,7 +80,7 @@ impl Kernel for Conv2dGradInput {
     fn twin(&self, args: &mut TwinArgs<'_>) {
         match self.product() {
             Some(matmul) => matmul.twin(args),
-            None => over_images::run_in_f32(self, args),
+            None => over_images::run_in_f32(self, &self.epilogue, args),
         }
     }
 
@@ -114,7 +114,7 @@ impl StoredForm for Conv2dGradInput {
     fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
         match self.product() {
             Some(matmul) => matmul.stored_twin(dtypes, args),
-            None => over_images::run(self, dtypes, args),
+            None => over_images::run(self, &self.epilogue, dtypes, args),
         }
     }
 }

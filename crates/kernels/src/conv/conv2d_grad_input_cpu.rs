@@ -1,25 +1,15 @@
 use rayon::prelude::*;
 
 use super::conv2d_cpu::TASK_PIXELS;
-use super::over_images::OverImages;
+use super::over_images::{Operands, OverImages};
 use super::patches::{Patches, ResultRow, Walk};
 use crate::core::half::{Element, Floats, in_f32};
 use crate::product::matmul_stored_cpu::Ending;
-use crate::{Conv2dGradInput, ConvShape, Epilogue, Images};
+use crate::{Conv2dGradInput, ConvShape, Images};
 
 impl OverImages for Conv2dGradInput {
-    fn epilogue(&self) -> &Epilogue {
-        &self.epilogue
-    }
-
-    fn run<T: Element, Y: Element>(
-        &self,
-        grad_y: &[T],
-        weight: Floats<'_>,
-        operand: Floats<'_>,
-        grad_x: &mut [Y],
-        weight_transposed: &mut [f32],
-    ) {
+    fn run<T: Element, Y: Element>(&self, operands: Operands<'_, T, Y>) {
+        let Operands { images: grad_y, weight, operand, result: grad_x, sorted: weight_transposed } = operands;
         let shape = &self.shape;
         let Images { height, width, n_channels, .. } = shape.x;
         let [stride_y, stride_x] = shape.window.stride;

@@ -59,7 +59,7 @@ impl Kernel for GroupedConv2d {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        over_images::run_in_f32(self, args);
+        over_images::run_in_f32(self, &self.epilogue, args);
     }
 
     fn followed_by(&self, map: &Map, input: usize) -> Option<Box<dyn Kernel>> {
@@ -90,7 +90,7 @@ impl StoredForm for GroupedConv2d {
     }
 
     fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
-        over_images::run(self, dtypes, args);
+        over_images::run(self, &self.epilogue, dtypes, args);
     }
 }
 

@@ -1,23 +1,13 @@
-use super::over_images::OverImages;
+use super::over_images::{Operands, OverImages};
 use crate::core::blocks::each_row_in_f32;
 use crate::core::half::{Element, Floats};
 use crate::product::matmul_stored_cpu::Ending;
 use crate::{Epilogue, GroupedConv2d, GroupedConvShape, Images};
 
 impl OverImages for GroupedConv2d {
-    fn epilogue(&self) -> &Epilogue {
-        &self.epilogue
-    }
-
     /// `weight_by_tap` is `[n_taps, n_channels / n_groups, n_out]`.
-    fn run<T: Element, Y: Element>(
-        &self,
-        x: &[T],
-        weight: Floats<'_>,
-        operand: Floats<'_>,
-        y: &mut [Y],
-        weight_by_tap: &mut [f32],
-    ) {
+    fn run<T: Element, Y: Element>(&self, operands: Operands<'_, T, Y>) {
+        let Operands { images: x, weight, operand, result: y, sorted: weight_by_tap } = operands;
         let shape = &self.shape;
         let (n_out, n_channels, [_, kernel_width]) = (shape.n_out, shape.x.n_channels, shape.window.kernel);
         weight.transpose_to(n_out, shape.n_patch(), weight_by_tap);

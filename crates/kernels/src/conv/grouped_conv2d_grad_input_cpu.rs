@@ -1,23 +1,13 @@
-use super::over_images::OverImages;
+use super::over_images::{Operands, OverImages};
 use crate::core::blocks::each_row_in_f32;
 use crate::core::half::{Element, Floats};
 use crate::product::matmul_stored_cpu::Ending;
 use crate::{Epilogue, GroupedConv2dGradInput, GroupedConvShape, Images};
 
 impl OverImages for GroupedConv2dGradInput {
-    fn epilogue(&self) -> &Epilogue {
-        &self.epilogue
-    }
-
     /// `weight_by_tap` is `[n_taps, n_out, n_channels / n_groups]`.
-    fn run<T: Element, Y: Element>(
-        &self,
-        grad_y: &[T],
-        weight: Floats<'_>,
-        operand: Floats<'_>,
-        grad_x: &mut [Y],
-        weight_by_tap: &mut [f32],
-    ) {
+    fn run<T: Element, Y: Element>(&self, operands: Operands<'_, T, Y>) {
+        let Operands { images: grad_y, weight, operand, result: grad_x, sorted: weight_by_tap } = operands;
         let shape = &self.shape;
         let (n_out, group_channels, [_, kernel_width]) = (shape.n_out, shape.group_channels(), shape.window.kernel);
         let n_taps = shape.window.n_taps();

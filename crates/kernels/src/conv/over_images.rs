@@ -8,18 +8,19 @@ use crate::{Arg, Cost, DType, Epilogue, Error, Images, Kernel, TwinArgs};
 
 /// The twin of such a kernel.
 pub(crate) trait OverImages {
-    /// What is done with each sum.
-    fn epilogue(&self) -> &Epilogue;
+    /// Computes `result` from the other operands.
+    fn run<T: Element, Y: Element>(&self, operands: Operands<'_, T, Y>);
+}
 
-    /// `images`, `weight`, the operand of the epilogue, `result`, and room for the sorted weights.
-    fn run<T: Element, Y: Element>(
-        &self,
-        images: &[T],
-        weight: Floats<'_>,
-        operand: Floats<'_>,
-        result: &mut [Y],
-        sorted: &mut [f32],
-    );
+/// What a twin works on.
+pub(crate) struct Operands<'a, T, Y> {
+    pub(crate) images: &'a [T],
+    pub(crate) weight: Floats<'a>,
+    /// The operand of the epilogue; empty if it has none.
+    pub(crate) operand: Floats<'a>,
+    pub(crate) result: &'a mut [Y],
+    /// Room for the weights in the order in which the twin reads them.
+    pub(crate) sorted: &'a mut [f32],
 }
 
 /// The arguments but scratch. The epilogue works on pixels of `result`.
@@ -37,19 +38,19 @@ pub(super) fn args(
 }
 
 /// Runs the twin with arguments stored as `dtypes` says.
-pub(super) fn run(kernel: &impl OverImages, dtypes: &[DType], args: &mut TwinArgs<'_>) {
-    let result = 2 + kernel.epilogue().n_args();
+pub(super) fn run(kernel: &impl OverImages, epilogue: &Epilogue, dtypes: &[DType], args: &mut TwinArgs<'_>) {
+    let result = 2 + epilogue.n_args();
     let weight = Floats::of(args, 1, dtypes[1]);
-    let operand = kernel.epilogue().operand().map_or(Floats::F32(&[]), |_| Floats::of(args, 2, dtypes[2]));
+    let operand = epilogue.operand().map_or(Floats::F32(&[]), |_| Floats::of(args, 2, dtypes[2]));
     let sorted = args.write(result + 1);
     with_element!(dtypes[0], T => with_element!(dtypes[result], Y => {
-        kernel.run::<T, Y>(args.read(0), weight, operand, args.write(result), sorted);
+        kernel.run::<T, Y>(Operands { images: args.read(0), weight, operand, result: args.write(result), sorted });
     }));
 }
 
 /// Runs the twin with all arguments in f32.
-pub(super) fn run_in_f32(kernel: &impl OverImages, args: &mut TwinArgs<'_>) {
-    run(kernel, &vec![DType::F32; 3 + kernel.epilogue().n_args()], args);
+pub(super) fn run_in_f32(kernel: &impl OverImages, epilogue: &Epilogue, args: &mut TwinArgs<'_>) {
+    run(kernel, epilogue, &vec![DType::F32; 3 + epilogue.n_args()], args);
 }
 
 /// Refuses images of sizes that the modules cannot count: in u32 they count pixels, and values of a patch.

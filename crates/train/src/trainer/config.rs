@@ -5,12 +5,12 @@ use brisk_nn::{EmaConfig, EmaStart, GradScalerConfig, Schedule};
 
 use crate::{Described, EarlyStopping, Error, Warning};
 
-/// Settings of a training run.
+/// Settings of a training run. What is optional is off by default, and precision is f32.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrainerConfig {
-    /// Rows per batch, of all replicas together.
+    /// Rows per batch, of all replicas together; 256 by default.
     pub batch_rows: usize,
-    /// Batches per step: the optimizer uses the mean of their gradients. The last step of an epoch may have fewer batches, and divides by the same number.
+    /// Batches per step: the optimizer uses the mean of their gradients. The last step of an epoch may have fewer batches, and divides by the same number. 1 by default.
     pub accumulate: usize,
     /// The precision of products, in training and validation. Parameters are always f32; f16 scales the loss.
     pub precision: Precision,
@@ -21,7 +21,7 @@ pub struct TrainerConfig {
     pub max_skipped: u32,
     /// How gradients that are too large are clipped.
     pub clip: Option<GradientClip>,
-    /// The maximum number of epochs.
+    /// The maximum number of epochs; 30 by default.
     pub max_epochs: usize,
     /// The run ends after this many steps of the optimizer, with a validation, if that comes first.
     pub max_steps: Option<usize>,
@@ -39,14 +39,14 @@ pub struct TrainerConfig {
     /// Evaluates so many batches of validation rows before the first step, so that an error there does not wait for the end of an epoch; 0 for none. As in
     /// every validation, a batch has up to 1024 rows.
     pub sanity_validation: usize,
-    /// The learning rate of each step.
+    /// The learning rate of each step; 1e-3 by default.
     pub schedule: Schedule,
     /// An exponential moving average of parameters and buffers, which is what is validated, kept as the best model and left by the run; `None` for the
     /// parameters themselves.
     pub ema: Option<EmaConfig>,
     /// When the run ends early; `None` for never.
     pub early_stopping: Option<EarlyStopping>,
-    /// Seeds the order of rows.
+    /// Seeds the order of rows; 0 by default.
     pub seed: u64,
     /// Steps after which `last.safetensors` is written within an epoch, if the run has a folder; 0 writes it only at the end of each epoch.
     pub checkpoint_every: usize,
@@ -131,6 +131,20 @@ impl TrainerConfig {
 }
 
 impl TrainerConfig {
+    /// # Errors
+    /// [`Error::Setting`] for a setting of 0 with which nothing would be trained.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let settings = [
+            ("batch_rows", self.batch_rows, "at least one row"),
+            ("max_epochs", self.max_epochs, "at least one epoch"),
+            ("accumulate", self.accumulate, "at least one batch per step"),
+        ];
+        match settings.into_iter().find(|(_, found, _)| *found == 0) {
+            None => Ok(()),
+            Some((name, found, expected)) => Err(Error::Setting { name, found: found.to_string(), expected }),
+        }
+    }
+
     /// What is hardly ever meant, for `n_rows` rows to train on.
     pub(crate) fn warnings(&self, n_rows: usize) -> Vec<Warning> {
         let Self { batch_rows, clip, .. } = *self;

@@ -140,6 +140,9 @@ impl Training<'_> {
     /// Resumes from a checkpoint that a [`fit`](Self::fit) of the same rows and settings wrote, with the batch that follows it: the result is bit-identical to
     /// that of a run without interruption. The log in the run's folder, if there is one, is continued.
     ///
+    /// The [`Model`](crate::Model) whose parameters the learner has is not changed by the run: load the result from [`RunFolder::best`], or use
+    /// [`Trainer::resume`](crate::Trainer::resume), which leaves it in the model.
+    ///
     /// The number of epochs, early stopping, and how often checkpoints are written may differ. A run that had ended ends again, with the same result, unless more epochs
     /// or more patience let it continue.
     ///

@@ -1,0 +1,74 @@
+//! `Trainer::fit` and `Trainer::resume` of a `Model`: what is left in it, in the folder of the run, and in the report.
+
+use brisk_loader::Rows;
+use brisk_nn::{Activation, Mlp, MlpConfig};
+use brisk_train::{Checkpoint, Classification, Error, Model, Regression, RunFolder, Trainer, Warning};
+
+use crate::gpu::cpu;
+
+/// `y = 2 x` on a line.
+fn rows(n: usize) -> Rows {
+    let x: Vec<f32> = (0..n).map(|row| 2.0 * row as f32 / n as f32 - 1.0).collect();
+    let labels = x.iter().map(|x| 2.0 * x).collect::<Vec<_>>();
+    Rows::new(x, labels, 1).expect("a label for each row")
+}
+
+fn model() -> Model<Mlp> {
+    let sizes = MlpConfig { n_inputs: 1, hidden: vec![8], n_outputs: 1, activation: Activation::tanh() };
+    Model::new(7, |params| Mlp::new(params, &sizes))
+}
+
+#[test]
+fn a_resumed_model_is_that_of_a_run_without_interruption() -> Result<(), Error> {
+    let (dir, rows, task) = (tempfile::tempdir().expect("a temporary folder"), rows(64), Regression::mse());
+    let folder = RunFolder::create_at(&dir.path().join("run"))?;
+    let trainer = |epochs| Trainer::new(&cpu(1)).batch_rows(16).learning_rate(1e-2).max_epochs(epochs);
+
+    let mut whole = model();
+    let expected = trainer(6).fit(&mut whole, &task, &rows, &rows)?;
+    trainer(2).folder(&folder).fit(&mut model(), &task, &rows, &rows)?;
+    assert_eq!(RunFolder::open(folder.path())?.path(), folder.path(), "the folder is known as that of a run");
+
+    let mut resumed = model();
+    let checkpoint = Checkpoint::load(&folder.last())?;
+    let report = trainer(6).folder(&folder).resume(&mut resumed, &checkpoint, &task, &rows, &rows)?;
+    assert_eq!((report.n_epochs, report.best_value), (6, expected.best_value));
+    assert_eq!(resumed.predict(&rows)?, whole.predict(&rows)?);
+
+    let other = trainer(6).batch_rows(32).resume(&mut model(), &checkpoint, &task, &rows, &rows).expect_err("another batch size");
+    assert!(matches!(other, Error::ResumeMismatch { .. }), "{other}");
+    Ok(())
+}
+
+#[test]
+fn warnings_about_settings_are_in_the_report() -> Result<(), Error> {
+    let rows = rows(20);
+    let mut trainer = Trainer::new(&cpu(1)).batch_rows(100).max_epochs(1);
+    let report = trainer.fit(&mut model(), &Regression::mse(), &rows, &rows)?;
+    assert_eq!(report.warnings, [Warning::BatchBeyondRows { batch_rows: 100, n_rows: 20 }]);
+    Ok(())
+}
+
+#[test]
+fn settings_with_which_nothing_is_trained_are_refused() {
+    let rows = rows(20);
+    let check = |trainer: Trainer<'_>, expected: &str| {
+        let mut trainer = trainer;
+        let error = trainer.fit(&mut model(), &Regression::mse(), &rows, &rows).expect_err("it trains nothing");
+        assert_eq!(error.to_string(), expected);
+    };
+    let trainer = || Trainer::new(&cpu(1));
+    check(trainer().batch_rows(0), "batch_rows: found 0, expected at least one row");
+    check(trainer().max_epochs(0), "max_epochs: found 0, expected at least one epoch");
+    check(trainer().accumulate(0), "accumulate: found 0, expected at least one batch per step");
+}
+
+#[test]
+fn labels_that_are_not_classes_name_regression() {
+    let rows = Rows::new(vec![0.5; 4], vec![0.0, 1.0, 1.5, 0.0], 1).expect("a label for each row");
+    let sizes = MlpConfig { n_inputs: 1, hidden: vec![4], n_outputs: 2, activation: Activation::tanh() };
+    let mut model = Model::new(7, |params| Mlp::new(params, &sizes));
+    let error = Trainer::new(&cpu(1)).fit(&mut model, &Classification::of(2), &rows, &rows).expect_err("1.5 is no class");
+    let error = error.to_string();
+    assert!(error.contains("the label of row 2 is 1.5") && error.contains("use `Regression`"), "{error}");
+}
