@@ -447,7 +447,7 @@ impl<'a> Trainer<'a> {
     /// trainer(2)?.fit(&mut new_model(), &Regression::mse(), &rows, &rows)?;
     /// // Later, perhaps in another process:
     /// let mut model = new_model();
-    /// let checkpoint = Checkpoint::load(&folder.last())?;
+    /// let checkpoint = Checkpoint::load(folder.last())?;
     /// let report = trainer(5)?.resume(&mut model, &checkpoint, &Regression::mse(), &rows, &rows)?;
     /// assert_eq!(report.n_epochs, 5);
     /// # std::fs::remove_dir_all(&path)?;

@@ -30,7 +30,7 @@ fn a_resumed_model_is_that_of_a_run_without_interruption() -> Result<(), Error> 
     assert_eq!(RunFolder::open(folder.path())?.path(), folder.path(), "the folder is known as that of a run");
 
     let mut resumed = model();
-    let checkpoint = Checkpoint::load(&folder.last())?;
+    let checkpoint = Checkpoint::load(folder.last())?;
     let report = trainer(6).folder(&folder).resume(&mut resumed, &checkpoint, &task, &rows, &rows)?;
     assert_eq!((report.n_epochs, report.best_value), (6, expected.best_value));
     assert_eq!(resumed.predict(&rows)?, whole.predict(&rows)?);

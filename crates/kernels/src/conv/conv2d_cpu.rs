@@ -2,7 +2,7 @@ use rayon::prelude::*;
 
 use super::over_images::{Operands, OverImages};
 use super::patches::{Patches, ResultRow, Walk};
-use crate::core::half::{Element, Floats, in_f32};
+use crate::core::half::{Element, in_f32};
 use crate::product::matmul_stored_cpu::Ending;
 use crate::{Conv2d, Images};
 

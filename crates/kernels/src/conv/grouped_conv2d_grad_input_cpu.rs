@@ -1,8 +1,8 @@
 use super::over_images::{Operands, OverImages};
 use crate::core::blocks::each_row_in_f32;
-use crate::core::half::{Element, Floats};
+use crate::core::half::Element;
 use crate::product::matmul_stored_cpu::Ending;
-use crate::{Epilogue, GroupedConv2dGradInput, GroupedConvShape, Images};
+use crate::{GroupedConv2dGradInput, GroupedConvShape, Images};
 
 impl OverImages for GroupedConv2dGradInput {
     /// `weight_by_tap` is `[n_taps, n_out, n_channels / n_groups]`.
