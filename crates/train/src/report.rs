@@ -2,7 +2,6 @@
 
 mod axis;
 mod bar_chart;
-mod base64;
 mod class_panels;
 mod epoch_panels;
 mod histogram;

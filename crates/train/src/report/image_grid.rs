@@ -1,6 +1,7 @@
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use brisk_loader::RowSource;
 
-use super::base64::base64;
 use super::html::escaped;
 use crate::Error;
 use crate::metrics::Scored;
@@ -60,10 +61,8 @@ impl ImageGrid {
     {
         let mut wrong = Vec::new();
         for (row, (logits, &label)) in scored.outputs.chunks(scored.n_outputs.max(1)).zip(scored.labels).enumerate() {
-            let best = logits.iter().copied().enumerate().max_by(|(_, a), (_, b)| a.total_cmp(b));
-            let Some((predicted, largest)) = best else { continue };
+            let (predicted, probability) = prediction(logits);
             if predicted != label as usize {
-                let probability = 1.0 / logits.iter().map(|logit| (logit - largest).exp()).sum::<f32>();
                 wrong.push((row, predicted, label as usize, probability));
             }
         }
@@ -89,13 +88,23 @@ impl ImageGrid {
 
     pub(super) fn html(&self) -> String {
         let image = |Image { size: [height, width], png, caption, note }: &Image| {
-            let (caption, note, png) = (escaped(caption), escaped(note), base64(png));
+            let (caption, note, png) = (escaped(caption), escaped(note), STANDARD.encode(png));
             format!(
                 "<figure><img alt=\"{caption}, {note}\" width=\"{width}\" height=\"{height}\" src=\"data:image/png;base64,{png}\"/><figcaption>{caption}<small>{note}</small></figcaption></figure>"
             )
         };
         format!("<div class=\"images\">{}</div>", self.images.iter().map(image).collect::<String>())
     }
+}
+
+/// The predicted class and its probability: of equal logits the first is the largest, as for accuracy, and a single logit is that of class 1.
+fn prediction(logits: &[f32]) -> (usize, f32) {
+    if let [logit] = *logits {
+        return (usize::from(logit > 0.0), 1.0 / (1.0 + (-logit.abs()).exp()));
+    }
+    let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let predicted = logits.iter().position(|&logit| logit == largest).unwrap_or(0);
+    (predicted, 1.0 / logits.iter().map(|logit| (logit - largest).exp()).sum::<f32>())
 }
 
 /// Pixels as PNG; `None` for another number of them, or of channels.
@@ -114,4 +123,20 @@ fn encoded([height, width]: [usize; 2], pixels: &[u8]) -> Option<Vec<u8>> {
     encoder.set_depth(png::BitDepth::Eight);
     encoder.write_header().and_then(|mut writer| writer.write_image_data(pixels)).ok()?;
     Some(encoded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::prediction;
+
+    #[test]
+    fn predictions_are_those_of_accuracy() {
+        assert_eq!(prediction(&[1.0, 1.0]), (0, 0.5));
+        assert_eq!(prediction(&[0.0, 3.0_f32.ln()]).0, 1);
+        assert!((prediction(&[0.0, 3.0_f32.ln()]).1 - 0.75).abs() < 1e-6);
+        for (logit, class) in [(3.0_f32.ln(), 1), (-3.0_f32.ln(), 0)] {
+            let (predicted, probability) = prediction(&[logit]);
+            assert!(predicted == class && (probability - 0.75).abs() < 1e-6, "{logit}: {predicted} {probability}");
+        }
+    }
 }
