@@ -223,7 +223,9 @@ pub enum Error {
         device: String,
     },
     /// The selected device does not exist.
-    #[error("no device `{asked}`; available are {available}: select one by its index or a part of its name")]
+    #[error(
+        "no device `{asked}`; available are {available}: select one by its index or a part of its name, or say `best`, `gpu`, `cpu` or `software`"
+    )]
     NoDevice {
         /// The selection.
         asked: String,

@@ -6,6 +6,7 @@ use brisk_nn::tensor::program::{Device, Upload, Uploads};
 use brisk_nn::tensor::{Batch, DType, Graph, Persistent, Reduction, Tensor, Windows};
 use brisk_nn::{Augment, Augmented, BatchSource, MixedLabels};
 
+use crate::error::phrases::count;
 use crate::{Error, LabelledRows, Standardisation, Task};
 
 /// Rows on a device, in windows where they are too many for one binding, and the order in which batches take them.
@@ -252,7 +253,9 @@ impl BatchTensors {
         if outputs.shape() == expected {
             return outputs;
         }
-        let expected_shape = format!("{expected:?}: the task takes {} outputs for each row", task.n_outputs());
+        let outputs_per_row = count(task.n_outputs(), "output");
+        let expected_shape =
+            format!("{expected:?}: the task takes {outputs_per_row} for each row; change the model's last layer, or the task");
         let found = outputs.shape().to_vec();
         let error = brisk_nn::Error::Shape { op: "train", arg: "the model's output", expected: expected_shape, found };
         outputs.graph().failed(error, outputs.dtype(), &expected)
