@@ -20,32 +20,32 @@ struct Case {
     /// As the peer calls it.
     peer: &'static str,
     recipe: Recipe,
+    /// Batches of an epoch, whose losses are compared and which are timed.
+    n_batches: usize,
     /// The ratio to PyTorch's faster layout that is to be reached.
     target: f64,
 }
 
-/// Batches whose losses are compared.
-const N_BATCHES: usize = 20;
-/// Images whose predicted classes are compared after these.
+/// Images whose predicted classes are compared after the batches of an epoch.
 const N_TEST: usize = 500;
 
 pub(super) fn run(options: &Options, with_full: bool) -> Result<Table> {
     let is_smoke = options.scale == Scale::Smoke;
-    let case = |name, peer, recipe, target| Case { name, peer, recipe, target };
+    let case = |name, peer, recipe, n_batches, target| Case { name, peer, recipe, n_batches, target };
     let mut cases = if is_smoke {
         vec![
-            case("Muon, widths 8 to 16", "muon", Recipe::muon().narrowed(&[8, 8, 16], 32), 1.2),
-            case("Page, widths 8 to 16", "page", Recipe::page().narrowed(&[8, 8, 8, 16], 32), 1.2),
+            case("Muon, widths 8 to 16", "muon", Recipe::muon().narrowed(&[8, 8, 16], 32), 3, 1.2),
+            case("Page, widths 8 to 16", "page", Recipe::page().narrowed(&[8, 8, 8, 16], 32), 3, 1.2),
         ]
     } else {
         vec![
-            case("Muon, widths 16, 32, 64, batch 500", "muon", Recipe::muon().narrow(), 1.2),
-            case("Page, widths 8, 16, 32, 64, batch 128", "page", Recipe::page().narrow(), 1.2),
+            case("Muon, widths 16, 32, 64, batch 500", "muon", Recipe::muon().narrow(), 20, 1.2),
+            case("Page, widths 8, 16, 32, 64, batch 128", "page", Recipe::page().narrow(), 20, 1.2),
         ]
     };
     if with_full {
         let full = Recipe::page().narrowed(&[64, 128, 256, 512], 64);
-        cases.push(case("Page, widths 64, 128, 256, 512, batch 64", "page", full, 1.0));
+        cases.push(case("Page, widths 64, 128, 256, 512, batch 64", "page", full, 6, 1.0));
     }
     let mut rows = Vec::new();
     for case in &cases {
@@ -56,9 +56,9 @@ pub(super) fn run(options: &Options, with_full: bool) -> Result<Table> {
 
 fn measure(options: &Options, case: &Case) -> Result<Vec<Row>> {
     let device = &options.device;
-    let Case { recipe, .. } = case;
+    let Case { recipe, n_batches, .. } = case;
+    let n_batches = *n_batches;
     let batch = recipe.batch_rows;
-    let n_batches = if options.scale == Scale::Smoke { 3 } else { N_BATCHES };
     let (train, test) = (images::drawn(n_batches * batch, 1), images::drawn(N_TEST.min(4 * batch), 2));
     let scale = Standardisation::of("train", &train)?.per_channel(IMAGE[2])?;
     scale.write(device)?;
