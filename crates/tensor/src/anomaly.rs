@@ -33,15 +33,20 @@ pub enum Pass {
     Backward,
 }
 
+impl fmt::Display for Pass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Operand(operand) => write!(f, "its operand {operand}, which comes from outside the graph, is not finite"),
+            Self::Forward => f.write_str("its result is the first value that is not finite"),
+            Self::Backward => f.write_str("a gradient that it computes is the first value that is not finite"),
+        }
+    }
+}
+
 impl fmt::Display for Anomaly {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { run, operation, index, pass } = self;
-        write!(f, "run {run}, operation {index}, `{operation}`: ")?;
-        match pass {
-            Pass::Operand(operand) => write!(f, "its operand {operand}, which comes from outside the graph, is not finite"),
-            Pass::Forward => f.write_str("its result is the first value that is not finite"),
-            Pass::Backward => f.write_str("a gradient that it computes is the first value that is not finite"),
-        }
+        write!(f, "run {run}, operation {index}, `{operation}`: {pass}")
     }
 }
 

@@ -72,6 +72,7 @@ impl Trainer<'_> {
             scaler: config.scaler,
             clip: config.clip,
             accumulate: config.accumulate,
+            detect_anomaly: false,
             n_batches: None,
         };
         let ema = config.ema.map(|config| Ema::new(params, config));

@@ -516,6 +516,20 @@ pub enum Error {
         /// The loss.
         loss: f32,
     },
+    /// A value is not finite, where a run [checks](crate::TrainerConfig::detect_anomaly) for that.
+    #[error("epoch {epoch}, batch {batch}, operation {index}, `{operation}`: {pass}")]
+    Anomaly {
+        /// The epoch, from 1.
+        epoch: usize,
+        /// The batch within it, from 1.
+        batch: usize,
+        /// The operation.
+        operation: &'static str,
+        /// Its index among those that [`Graph::report`](brisk_nn::tensor::Graph::report) lists.
+        index: usize,
+        /// Where it met the value.
+        pass: brisk_nn::tensor::Pass,
+    },
     /// Too many steps in a row were skipped, whatever the loss was scaled by.
     #[error(
         "the last {n_skipped} steps until the end of epoch {epoch} were skipped: their gradients are not finite, though the loss scale is down to {scale:e}; the last loss is {loss}; earlier checkpoints are intact: lower the learning rate, look at the rows of that epoch, or use bf16 or f32"

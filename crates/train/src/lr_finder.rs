@@ -55,6 +55,7 @@ impl Trainer<'_> {
             scaler: config.scaler,
             clip: config.clip,
             accumulate: config.accumulate,
+            detect_anomaly: false,
             n_batches: None,
         };
         let step = Step::over(device, &feed, &scale)

@@ -11,6 +11,7 @@ mod line_chart;
 mod matrix_chart;
 mod number;
 mod page;
+mod profile_panels;
 mod regression_panels;
 mod scatter_chart;
 mod standalone;
@@ -27,6 +28,8 @@ pub use line_chart::{LineChart, Series};
 pub use matrix_chart::MatrixChart;
 pub use scatter_chart::ScatterChart;
 pub use table::Table;
+
+use brisk_nn::tensor::program::Profile;
 
 use crate::Error;
 use crate::atomic_file::write_atomically;
@@ -163,6 +166,14 @@ impl Report {
             self.panel(panel);
         });
         Ok(self)
+    }
+
+    /// Adds the time per batch by kernel, and a table of the slowest ones.
+    pub fn profile(&mut self, profile: &Profile) -> &mut Self {
+        profile_panels::of(profile).into_iter().for_each(|panel| {
+            self.panel(panel);
+        });
+        self
     }
 
     /// Adds a table of names and values.

@@ -80,13 +80,13 @@ impl<'a> ReportFile<'a> {
         stem.or(folder).map_or("Training run".to_owned(), |name| name.to_string_lossy().into_owned())
     }
 
-    fn report(&self, run: &RunView<'_>, ended: &str, watched: Option<&str>) -> Result<Report, Error> {
+    fn report(&self, run: &RunView<'_>, ended: &str, fitted: Option<&FitReport>) -> Result<Report, Error> {
         let mut report = Report::new(self.title());
         report.subtitle(format!("{} epochs on {}, {ended}", self.history.len(), run.device.info()));
         let best = self.best.as_ref().and_then(|best| Some((best, self.history.iter().find(|epoch| epoch.epoch == best.epoch)?)));
         if let Some((best, metrics)) = best {
             report.best_epoch(best.epoch).figure("Best epoch", best.epoch.to_string());
-            let is_shown = |name: &str| watched.is_none_or(|watched| watched == name) || name == "valid_loss";
+            let is_shown = |name: &str| fitted.is_none_or(|fitted| fitted.watched == name) || name == "valid_loss";
             for (name, value) in metrics.values.iter().filter(|(name, _)| is_shown(name)) {
                 report.figure(name.replace('_', " "), format!("{value:.4}"));
             }
@@ -124,6 +124,9 @@ impl<'a> ReportFile<'a> {
                     report.panel(panel);
                 });
             }
+        }
+        if let Some(profile) = fitted.and_then(|fitted| fitted.profile.as_ref()) {
+            report.section("Profile").profile(profile);
         }
         report.section("Configuration").table("Settings", &self.settings);
         let device = [("device", run.device.info().to_string()), ("brisk-train", env!("CARGO_PKG_VERSION").to_owned())];
@@ -173,6 +176,6 @@ impl Callback for ReportFile<'_> {
         if !run.is_first {
             return Ok(());
         }
-        self.report(run, &format!("ended {}", report.ended), Some(&report.watched))?.write(&self.path)
+        self.report(run, &format!("ended {}", report.ended), Some(report))?.write(&self.path)
     }
 }

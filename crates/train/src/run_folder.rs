@@ -151,6 +151,11 @@ impl RunFolder {
         self.path.join("last.safetensors")
     }
 
+    /// The times of kernels, if [asked for](crate::TrainerConfig::profile_batches): `trace.json`, which Perfetto and `chrome://tracing` show.
+    pub fn trace(&self) -> PathBuf {
+        self.path.join("trace.json")
+    }
+
     /// `epoch-7-valid_auc-0.9312.safetensors`: the checkpoint of an epoch that is [one of the best](crate::TrainerConfig::keep_best) by a metric.
     pub fn best_of(&self, epoch: usize, watched: &str, value: f64) -> PathBuf {
         let watched: String = watched.chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect();

@@ -21,6 +21,8 @@ pub(crate) struct StepConfig {
     pub(crate) scaler: GradScalerConfig,
     pub(crate) clip: Option<GradientClip>,
     pub(crate) accumulate: usize,
+    /// Whether each value is checked for being finite.
+    pub(crate) detect_anomaly: bool,
     /// Batches of an epoch; all of the feed's if `None`.
     pub(crate) n_batches: Option<usize>,
 }
@@ -80,6 +82,9 @@ impl RecordedStep {
         let scaler = GradScaler::new(GradScalerConfig { enabled: is_scaled, ..config.scaler })?;
 
         let graph = Graph::training("train");
+        if config.detect_anomaly {
+            graph.detect_anomaly();
+        }
         let _caller = graph.enter_from_caller();
         if let Some(replicas) = replicas {
             replicas.prepare(&graph);
@@ -253,6 +258,7 @@ impl<'a> Step<'a> {
             scaler: GradScalerConfig::default(),
             clip: None,
             accumulate: 1,
+            detect_anomaly: false,
             n_batches: None,
         };
         StepBuilder {

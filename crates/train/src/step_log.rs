@@ -21,6 +21,7 @@ use crate::{BatchesEnd, Callback, Error, RunView};
 #[derive(Debug)]
 pub struct StepLog {
     path: PathBuf,
+    every: u64,
     file: Option<File>,
 }
 
@@ -29,7 +30,13 @@ const HEADER: &str = "batch,epoch,loss,learning_rate\n";
 impl StepLog {
     /// Writes to `path`, whose folder is created if it does not exist.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), file: None }
+        Self { path: path.into(), every: 1, file: None }
+    }
+
+    /// Writes every `n`-th batch of the run only, beginning with the first; at least 1, which is the default.
+    pub fn every(mut self, n: u64) -> Self {
+        self.every = n.max(1);
+        self
     }
 
     fn is_json(&self) -> bool {
@@ -81,8 +88,8 @@ impl Callback for StepLog {
             self.file = Some(self.open(first)?);
         }
         let values = batches.losses.iter().zip(batches.learning_rates);
-        let lines: String =
-            (first..).zip(values).map(|(batch, (&loss, &rate))| self.line(batch, run.epoch, loss, rate)).collect();
+        let logged = (first..).zip(values).filter(|(batch, _)| batch.is_multiple_of(self.every));
+        let lines: String = logged.map(|(batch, (&loss, &rate))| self.line(batch, run.epoch, loss, rate)).collect();
         let written = self.file.as_mut().map_or(Ok(()), |file| file.write_all(lines.as_bytes()));
         written.map_err(|source| Error::Io { path: self.path.clone(), action: "write to the log", source })
     }

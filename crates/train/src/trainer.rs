@@ -303,6 +303,19 @@ impl<'a> Trainer<'a> {
         self
     }
 
+    /// Checks every value of training, and ends the run with the operation of the first one that is not finite: for debugging
+    /// ([`TrainerConfig::detect_anomaly`]).
+    pub fn detect_anomaly(mut self) -> Self {
+        self.config.detect_anomaly = true;
+        self
+    }
+
+    /// Times `n` batches kernel by kernel ([`TrainerConfig::profile_batches`]).
+    pub fn profile_batches(mut self, n: usize) -> Self {
+        self.config.profile_batches = n;
+        self
+    }
+
     /// Ends the run after its current steps when the flag is set, as by Ctrl-C.
     pub fn stop_on(mut self, stop: &StopFlag) -> Self {
         self.outputs.stop = stop.clone();

@@ -1,3 +1,4 @@
+mod anomaly;
 mod epochs;
 mod fit;
 mod kept;
@@ -153,9 +154,9 @@ impl<'a> Training<'a> {
 
         let warnings = config.warnings(train.n_rows());
         let config = TrainerConfig { batch_rows: train.batch_rows(), ..config };
-        let TrainerConfig { precision, scaler, clip, accumulate, .. } = config;
+        let TrainerConfig { precision, scaler, clip, accumulate, detect_anomaly, .. } = config;
         let n_batches = config.limit_train_batches.map_or(Ok(train.n_batches()), |limit| limit.of(train.n_batches()))?;
-        let step_config = StepConfig { precision, scaler, clip, accumulate, n_batches: Some(n_batches) };
+        let step_config = StepConfig { precision, scaler, clip, accumulate, detect_anomaly, n_batches: Some(n_batches) };
         let trained = [Trained { params, optimizer, ema: ema.as_ref() }];
         let step = RecordedStep::record(&train, &scale, &step_config, &trained, &[], replicas, |batch, reduction, bound| {
             let outputs = batch.outputs(module, &bound[0], task);

@@ -28,6 +28,7 @@ mod checkpoints;
 mod data_parallel_cli;
 #[cfg(all(unix, feature = "mpi"))]
 mod data_parallel_ranks;
+mod debugging;
 mod determinism;
 mod devices_agree;
 mod early_stop;

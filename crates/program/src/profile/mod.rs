@@ -194,7 +194,7 @@ impl fmt::Display for Timer {
         f.write_str(match self {
             Self::Clock => "the clock",
             Self::Timestamps => "the GPU's timestamps",
-            Self::Waits => "the clock, a submit and a wait a kernel",
+            Self::Waits => "the clock, a submit and a wait per kernel",
         })
     }
 }
@@ -209,7 +209,7 @@ impl fmt::Display for Profile {
         writeln!(
             f,
             "{:width$} {:>7} {:>10} {:>6} {:>10} {:>8} {:>9} {:>9}  form",
-            "kernel", "calls", "ms", "share", "us a call", "GB/s", "GFLOP/s", "roofline"
+            "kernel", "calls", "ms", "share", "us/call", "GB/s", "GFLOP/s", "roofline"
         )?;
         for kernel in &self.kernels() {
             let &KernelProfile { name, n_calls, total_ns: ns, bytes, flops, .. } = kernel;

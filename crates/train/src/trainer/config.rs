@@ -57,6 +57,13 @@ pub struct TrainerConfig {
     pub checkpoint_on_error: bool,
     /// How many checkpoints of the best epochs by the watched metric are kept, named after epoch and value, in addition to `best.safetensors`.
     pub keep_best: usize,
+    /// Whether every value of training is checked, and the first that is not finite ends the run with the name of its operation, as
+    /// `torch.autograd.detect_anomaly` does. With a loss scale above 1, gradients that overflow are no error: their step is skipped. For debugging: each
+    /// batch is waited for, and every value read once more.
+    pub detect_anomaly: bool,
+    /// How many batches are timed kernel by kernel, at most 64, starting with the second batch of the run; 0 for none. The result is
+    /// [`FitReport::profile`](crate::FitReport::profile), a section of the report, and `trace.json` in the run's folder.
+    pub profile_batches: usize,
 }
 
 impl Default for TrainerConfig {
@@ -84,6 +91,8 @@ impl Default for TrainerConfig {
             checkpoint_interval: None,
             checkpoint_on_error: false,
             keep_best: 0,
+            detect_anomaly: false,
+            profile_batches: 0,
         }
     }
 }
@@ -118,6 +127,8 @@ impl TrainerConfig {
             ("seed", seed.to_string()),
             ("checkpoint_every", self.checkpoint_every.to_string()),
             ("keep_best", self.keep_best.to_string()),
+            ("detect_anomaly", self.detect_anomaly.to_string()),
+            ("profile_batches", self.profile_batches.to_string()),
             ("max_skipped", max_skipped.to_string()),
             ("init_scale", scaler.init_scale.to_string()),
             ("growth_factor", scaler.growth_factor.to_string()),

@@ -70,8 +70,12 @@ impl TrainerConfig {
         section.count("validate_every", &mut config.validate_every)?;
         section.count("checkpoint_every", &mut config.checkpoint_every)?;
         section.count("keep_best", &mut config.keep_best)?;
+        section.count("profile_batches", &mut config.profile_batches)?;
         if let Some(is_written) = section.boolean("checkpoint_on_error")? {
             config.checkpoint_on_error = is_written;
+        }
+        if let Some(is_on) = section.boolean("detect_anomaly")? {
+            config.detect_anomaly = is_on;
         }
         if let Some(precision) =
             section.choice("precision", &[("f32", Precision::F32), ("f16", Precision::F16), ("bf16", Precision::Bf16)])?

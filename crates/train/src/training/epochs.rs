@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::losses::EpochLosses;
 use super::{Ended, EpochMetrics, FitReport, Outputs, Training};
+use crate::atomic_file::write_atomically;
 use crate::feed::{Cursor, OpenFeed};
 use crate::run_state::RunState;
 use crate::scorer::Evaluation;
@@ -23,6 +24,7 @@ const TIME_OF_CALLS: Duration = Duration::from_millis(250);
 #[derive(Debug)]
 struct Found {
     report: FitReport,
+    /// Batches that this call has trained on, in the epochs before the current one.
     n_batches: usize,
     since: Instant,
     seconds_before: f64,
@@ -92,7 +94,7 @@ impl Training<'_> {
             let view = RunView { epoch: epoch + 1, n_steps: run.n_steps, ..self.view() };
             outputs.callbacks.iter_mut().try_for_each(|callback| callback.on_epoch_start(&view))?;
             let (started, n_before) = (Instant::now(), run.n_batches);
-            let (steps, n_done) = self.run_steps(&mut run, &rates, &found, train, outputs)?;
+            let (steps, n_done) = self.run_steps(&mut run, &rates, &mut found, train, outputs)?;
             found.report.train_seconds += started.elapsed().as_secs_f64();
             found.n_batches += n_done - n_before;
             if config.max_time.is_some() {
@@ -129,16 +131,15 @@ impl Training<'_> {
             let limit = limit.into_iter().find_map(|(is_reached, ended)| is_reached.then_some(ended));
             let is_last = steps != Steps::All || limit.is_some() || epoch + 1 == config.max_epochs;
             let is_validated = is_last || (epoch + 1).is_multiple_of(config.validate_every.max(1));
-            let validation = if is_validated { Some(self.validate(&mut run, epoch, &losses, valid, outputs)?) } else { None };
-            let measured =
-                validation.as_ref().map_or_else(|| self.not_validated(epoch, &losses), |(measured, _)| measured.clone());
-            let mut metrics: Vec<(&str, f64)> = measured.values.iter().map(|(name, value)| (name.as_str(), *value)).collect();
-            if self.step.scaler.config().enabled {
-                metrics.extend([("loss_scale", f64::from(losses.scaler.scale)), ("skipped", f64::from(n_skipped))]);
-            }
-            // Without validation only the training loss was measured, and the scaler's values.
-            let is_shown =
-                |name: &str| is_validated || name == "train_loss" || !measured.values.iter().any(|(found, _)| found == name);
+            let validation =
+                if is_validated { Some(self.validate(&mut run, epoch, (&losses, n_skipped), valid, outputs)?) } else { None };
+            let measured = match &validation {
+                Some((measured, _)) => measured.clone(),
+                None => self.not_validated(epoch, &losses, n_skipped),
+            };
+            let metrics: Vec<(&str, f64)> = measured.values.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+            // Without validation, metrics of the validation rows are NaN.
+            let is_shown = |name: &str| is_validated || !self.validation.is_of_validation(name);
             let shown: Vec<(&str, f64)> = metrics.iter().filter(|(name, _)| is_shown(name)).copied().collect();
             self.show(outputs, |progress| progress.epoch_finished(&shown));
             if let Some(log) = log.as_mut().filter(|_| steps == Steps::All) {
@@ -182,6 +183,9 @@ impl Training<'_> {
         found.report.n_epochs = run.n_epochs;
         (found.report.best_epoch, found.report.best_value) = (best.epoch, best.value);
         let report = found.finished(config.batch_rows, self.train.n_rows());
+        if let (Some(profile), Some(path)) = (&report.profile, self.path(outputs, RunFolder::trace)?) {
+            write_atomically(&path, |file| profile.write_chrome_trace(file))?;
+        }
         let view = RunView { epoch: run.n_epochs, n_steps: run.n_steps, ..self.view() };
         outputs.callbacks.iter_mut().try_for_each(|callback| callback.on_fit_end(&view, &report))?;
         Ok(report)
@@ -198,7 +202,7 @@ impl Training<'_> {
         &self,
         run: &mut RunState,
         epoch: usize,
-        losses: &EpochLosses,
+        (losses, n_skipped): (&EpochLosses, u32),
         valid: &mut OpenFeed<'_>,
         outputs: &mut Outputs,
     ) -> Result<(EpochMetrics, ControlFlow<()>), Error> {
@@ -210,7 +214,8 @@ impl Training<'_> {
             }
         }
         let Evaluation { outputs: scores, loss: valid_loss } = self.scorer.evaluate(valid)?;
-        let values = self.validation.measure(&scores, losses.mean, valid_loss.unwrap_or(f64::NAN))?;
+        let mut values = self.validation.measure(&scores, losses.mean, valid_loss.unwrap_or(f64::NAN))?;
+        values.extend(self.scaling(losses, n_skipped));
         let metrics = EpochMetrics { epoch: epoch + 1, values };
         let value = metrics.get(self.validation.watched()).unwrap_or(f64::NAN);
         run.last_value = value;
@@ -227,11 +232,20 @@ impl Training<'_> {
     }
 
     /// The metrics of an epoch after which the model was not validated: NaN, except for the training loss.
-    fn not_validated(&self, epoch: usize, losses: &EpochLosses) -> EpochMetrics {
+    fn not_validated(&self, epoch: usize, losses: &EpochLosses, n_skipped: u32) -> EpochMetrics {
         let names = self.validation.names().into_iter().map(|name| (name, f64::NAN));
         let mut values: Vec<(String, f64)> = names.collect();
         values[0].1 = losses.mean;
+        values.extend(self.scaling(losses, n_skipped));
         EpochMetrics { epoch: epoch + 1, values }
+    }
+
+    /// The loss scale after an epoch and the steps skipped in it, if the loss is scaled.
+    fn scaling(&self, losses: &EpochLosses, n_skipped: u32) -> Vec<(String, f64)> {
+        if !self.step.scaler.config().enabled {
+            return Vec::new();
+        }
+        vec![("loss_scale".to_owned(), f64::from(losses.scaler.scale)), ("skipped".to_owned(), f64::from(n_skipped))]
     }
 
     /// Replays the step for the rest of an epoch, some batches at a time. Returns how far it got, and how many batches are done.
@@ -239,7 +253,7 @@ impl Training<'_> {
         &self,
         run: &mut RunState,
         rates: &[f32],
-        found: &Found,
+        found: &mut Found,
         train: &mut OpenFeed<'_>,
         outputs: &mut Outputs,
     ) -> Result<(Steps, usize), Error> {
@@ -267,7 +281,11 @@ impl Training<'_> {
                     }
                 }
                 // Replicas exchange their requests to stop with every loss, so that all end with the same step.
-                let most_now = if replicas.is_some() { 1 } else { most.min(turn_end - n_done) };
+                let most_now = if replicas.is_some() || config.detect_anomaly { 1 } else { most };
+                // The first replay of a program is slower than the others.
+                let is_profiled = config.profile_batches > 0 && found.report.profile.is_none() && found.n_batches + n_done > from;
+                let most_now = if is_profiled { config.profile_batches.min(MAX_STEPS_AT_A_TIME) } else { most_now };
+                let most_now = most_now.min(turn_end - n_done);
                 let until_saved = n_done.checked_rem(saved_every).map_or(usize::MAX, |n| saved_every - n);
                 // Once a checkpoint is due by the clock, the next complete step.
                 let is_due = config.checkpoint_interval.is_some_and(|interval| saved.elapsed() >= interval);
@@ -279,8 +297,15 @@ impl Training<'_> {
                     replicas.at_step(n_batches / config.accumulate as u64);
                 }
                 let started = Instant::now();
-                self.step.executable.run(n)?;
-                most = steps_in(TIME_OF_STEPS, n, started.elapsed());
+                if is_profiled {
+                    found.report.profile = Some(self.step.executable.profile(n)?);
+                } else {
+                    self.step.executable.run(n)?;
+                    most = steps_in(TIME_OF_STEPS, n, started.elapsed());
+                }
+                if config.detect_anomaly {
+                    self.check_anomaly(run.n_epochs, n_done)?;
+                }
                 n_done += n;
                 if n == until_saved && n_done < *n_batches {
                     self.look_at_losses(run, n_done)?;
@@ -367,6 +392,7 @@ impl Training<'_> {
             train_rows_per_s: 0.0,
             warnings: Vec::new(),
             scaler: self.step.scaler.config().enabled.then_some(scaler),
+            profile: None,
         };
         Ok(Found { report, n_batches: 0, since: Instant::now(), seconds_before: run.seconds })
     }

@@ -1,6 +1,7 @@
 //! The run: epochs of training steps, each followed by a validation.
 
 use brisk_nn::ScalerReport;
+use brisk_nn::tensor::program::Profile;
 use serde_json::Value;
 
 use super::Training;
@@ -54,6 +55,8 @@ pub struct FitReport {
     pub warnings: Vec<Warning>,
     /// Loss scale and skipped steps, if products are computed in f16.
     pub scaler: Option<ScalerReport>,
+    /// The time of each kernel of the step, if [asked for](crate::TrainerConfig::profile_batches).
+    pub profile: Option<Profile>,
 }
 
 /// The metrics of an epoch.

@@ -69,6 +69,11 @@ impl Validation {
         LOSSES.into_iter().map(str::to_owned).chain(names).collect()
     }
 
+    /// Whether a metric of this name is measured on the validation rows, rather than in training.
+    pub(super) fn is_of_validation(&self, name: &str) -> bool {
+        name != LOSSES[0] && self.names().iter().any(|found| found == name)
+    }
+
     /// The name of the metric that decides which epoch is the best, such as `valid_auc`.
     pub(super) fn watched(&self) -> &str {
         &self.watched

@@ -27,6 +27,8 @@ fn every_setting_is_read() -> Result<(), Error> {
         checkpoint_interval = 600
         checkpoint_on_error = true
         keep_best = 3
+        detect_anomaly = true
+        profile_batches = 5
         max_skipped = 7
 
         [schedule]
@@ -81,6 +83,8 @@ fn every_setting_is_read() -> Result<(), Error> {
         checkpoint_interval: Some(Duration::from_secs(600)),
         checkpoint_on_error: true,
         keep_best: 3,
+        detect_anomaly: true,
+        profile_batches: 5,
         max_skipped: 7,
         schedule: Schedule::cosine(0.1).warmup(0.05),
         ema: Some(EmaConfig::new(0.75).every(5).first_step(2).from_initial()),
