@@ -12,7 +12,8 @@ use brisk_nn::tensor::program::Device;
 use brisk_table::{CifarOptions, CifarSet, Table, Typed, import_cifar, printable};
 use brisk_train::report::ImageGrid;
 use brisk_train::{
-    BatchesEnd, Callback, Classification, Error, FeedChoice, FeedConfig, Limit, Model, RunView, Standardisation, Trainer,
+    BatchesEnd, Callback, Classification, Error, FeedChoice, FeedConfig, Limit, Model, RunView, Selective, Standardisation,
+    Trainer,
 };
 use brisk_vision::{Recipe, View, WithViews};
 
@@ -81,6 +82,8 @@ pub struct Settings {
     pub seed: u64,
     /// Ends the run after this many steps.
     pub max_steps: Option<usize>,
+    /// The share of the test images, the least confident, that are tested in six views after all were tested in one; `None` leaves this test out.
+    pub selective_share: Option<f64>,
     /// Whether a bar shows progress.
     pub has_progress: bool,
     /// Where the report of the run is written.
@@ -100,6 +103,8 @@ pub struct Outcome {
     pub images_per_second: f64,
     /// Test accuracy of single views, of mirrored pairs and of six views.
     pub accuracy: [f64; 3],
+    /// Test accuracy with [six views](View::six_equal) of the least confident images only, and how many these are.
+    pub selective: Option<(f64, usize)>,
     /// Test accuracy by the views of the recipe.
     pub by_recipe: f64,
     /// The loss of each step.
@@ -158,7 +163,13 @@ pub fn run(device: &Device, data: &Cifar10, settings: &Settings) -> Result<Outco
     }
     trainer.fit(&mut model, &task, &train, &test)?;
 
-    let image = recipe.image();
+    let (image, judge) = (recipe.image(), Classification::of(N_CLASSES));
+    let mut selective = None;
+    if let Some(share) = settings.selective_share {
+        let six = WithViews { model: network.clone(), image, views: View::six_equal() };
+        let Selective { result, careful_rows } = model.evaluate_selectively(&judge, &test, &six, share)?;
+        selective = Some((result.get("accuracy").unwrap_or(f64::NAN), careful_rows.len()));
+    }
     let mut model = model.map(|network| WithViews { model: network, image, views: View::plain() });
     let mut accuracy = [0.0; 3];
     let mut by_recipe = 0.0;
@@ -167,7 +178,7 @@ pub fn run(device: &Device, data: &Cifar10, settings: &Settings) -> Result<Outco
         let is_of_recipe = views == recipe.views;
         model = model.map(|with_views| WithViews { views, ..with_views });
         let start = Instant::now();
-        accuracy[i] = model.evaluate(&Classification::of(N_CLASSES), &test)?.get("accuracy").unwrap_or(f64::NAN);
+        accuracy[i] = model.evaluate(&judge, &test)?.get("accuracy").unwrap_or(f64::NAN);
         if is_of_recipe {
             (by_recipe, test_seconds) = (accuracy[i], start.elapsed().as_secs_f64());
         }
@@ -175,7 +186,7 @@ pub fn run(device: &Device, data: &Cifar10, settings: &Settings) -> Result<Outco
     let Progress { losses, last_step } = progress.0.take();
     let train_seconds = last_step.map_or(0.0, |last_step| (last_step - start).as_secs_f64());
     let images_per_second = (n_steps * recipe.batch_rows) as f64 / train_seconds;
-    Ok(Outcome { n_steps, train_seconds, test_seconds, images_per_second, accuracy, by_recipe, losses })
+    Ok(Outcome { n_steps, train_seconds, test_seconds, images_per_second, accuracy, selective, by_recipe, losses })
 }
 
 /// What a [`Watch`] has seen.

@@ -28,6 +28,7 @@ pub(super) fn run(options: &Options, suite: &Cifar10) -> Result<Table> {
                     precision: Precision::F32,
                     seed,
                     max_steps: None,
+                    selective_share: None,
                     has_progress: false,
                     report: None,
                 };

@@ -6,7 +6,7 @@ use std::path::Path;
 use brisk_loader::{Order, RowSource};
 use brisk_nn::tensor::Precision;
 use brisk_nn::tensor::program::Device;
-use brisk_nn::{Module, Parameters, ParametersBuilder};
+use brisk_nn::{Activation, Module, Parameters, ParametersBuilder};
 
 use crate::feed::{Feed, FeedConfig, FeedElement};
 use crate::flat::{self, Flat};
@@ -119,16 +119,8 @@ impl<M: Module> Model<M> {
     pub fn evaluate<S: RowSource<Feature: FeedElement>>(&self, task: &dyn Task, rows: &S) -> Result<Scores, Error> {
         let n_labels = task.n_labels();
         let labels = task.labels().read_columns("test", rows, n_labels)?;
-        let Evaluation { outputs, loss } = self.outputs_for(rows, Some(task))?;
-        let mut scores = Scores { values: Vec::new(), others: Vec::new() };
-        scores.values.extend(loss.map(|loss| ("loss".to_owned(), loss)));
-        for mut metric in task.metrics() {
-            match measured(metric.as_mut(), &outputs, &labels, n_labels)? {
-                MetricValue::Number(value) => scores.values.push((metric.name().to_owned(), value)),
-                value => scores.others.push((metric.name().to_owned(), value)),
-            }
-        }
-        Ok(scores)
+        let Evaluation { outputs, loss } = self.outputs_of(&self.module, rows, Some(task))?;
+        Scores::of(task, &outputs, &labels, loss)
     }
 
     /// What the model returns for each of `rows`, in order: `[n_rows, n_outputs]`, row-major. Labels are not looked at.
@@ -139,11 +131,17 @@ impl<M: Module> Model<M> {
     /// As [`evaluate`](Self::evaluate).
     #[track_caller]
     pub fn predict<S: RowSource<Feature: FeedElement>>(&self, rows: &S) -> Result<Vec<f32>, Error> {
-        Ok(self.outputs_for(rows, None)?.outputs)
+        Ok(self.outputs_of(&self.module, rows, None)?.outputs)
     }
 
+    /// The outputs of `module`, which is over this model's parameters.
     #[track_caller]
-    fn outputs_for<S: RowSource<Feature: FeedElement>>(&self, rows: &S, task: Option<&dyn Task>) -> Result<Evaluation, Error> {
+    pub(crate) fn outputs_of<S: RowSource<Feature: FeedElement>>(
+        &self,
+        module: &dyn Module,
+        rows: &S,
+        task: Option<&dyn Task>,
+    ) -> Result<Evaluation, Error> {
         let device = match &self.device {
             Some(device) => device.clone(),
             None => Device::best()?,
@@ -157,7 +155,7 @@ impl<M: Module> Model<M> {
         let labels = task.map_or(brisk_nn::tensor::DType::F32, |task| task.labels().dtype());
         let config = FeedConfig { labels, ..FeedConfig::default() };
         let feed = Feed::new(&device, "test", rows, Order::Sequential, EVALUATION_ROWS, &config)?;
-        let scorer = RecordedScorer::record(&device, &self.module, &self.params, &feed, &scale, self.precision, None, task)?;
+        let scorer = RecordedScorer::record(&device, module, &self.params, &feed, &scale, self.precision, None, task)?;
         let scorer = scorer.compile(&device)?;
         feed.open(&device, |open| scorer.evaluate(open))
     }
@@ -200,6 +198,11 @@ impl<M: Module> Model<M> {
     /// The precision of its training, in which it predicts.
     pub(crate) fn precision(&self) -> Precision {
         self.precision
+    }
+
+    /// An untrained model that returns its input, on the device of this one.
+    pub(crate) fn identity(&self) -> Model<Activation> {
+        Model { device: self.device.clone(), ..Model::new(0, |_| Activation::identity()) }
     }
 
     /// Sets how the input is standardised, which training then keeps.
@@ -248,6 +251,19 @@ pub struct Scores {
 }
 
 impl Scores {
+    /// The metrics of `task` for outputs and labels, after `loss`.
+    pub(crate) fn of(task: &dyn Task, outputs: &[f32], labels: &[f32], loss: Option<f64>) -> Result<Self, Error> {
+        let mut scores = Self { values: Vec::new(), others: Vec::new() };
+        scores.values.extend(loss.map(|loss| ("loss".to_owned(), loss)));
+        for mut metric in task.metrics() {
+            match measured(metric.as_mut(), outputs, labels, task.n_labels())? {
+                MetricValue::Number(value) => scores.values.push((metric.name().to_owned(), value)),
+                value => scores.others.push((metric.name().to_owned(), value)),
+            }
+        }
+        Ok(scores)
+    }
+
     /// The number of this name, such as `accuracy` or `loss`.
     pub fn get(&self, name: &str) -> Option<f64> {
         self.values.iter().find(|(found, _)| found == name).map(|&(_, value)| value)

@@ -33,6 +33,12 @@ impl View {
         [still, moved([1, 1]), moved([-1, -1])].concat()
     }
 
+    /// The views of [`six`](Self::six) with weight 1/6 each. The CIFAR-10 record of Hiverge (2025) uses them for the least confident quarter of the test images only, as
+    /// `Model::evaluate_selectively` of brisk-train does.
+    pub fn six_equal() -> Vec<Self> {
+        Self::six().into_iter().map(|view| Self { weight: 1.0 / 6.0, ..view }).collect()
+    }
+
     /// The pixel of an image of `size` pixels along `axis` (0 its height, 1 its width) that each pixel of the view shows.
     fn shown(&self, axis: usize, size: usize) -> Vec<u32> {
         let at = |pixel: usize| {

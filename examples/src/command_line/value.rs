@@ -33,6 +33,11 @@ pub fn positive(max: f64) -> impl Fn(&str) -> Result<f64, String> + Clone + Send
     }
 }
 
+/// A number from 0 to 1.
+pub fn share() -> impl Fn(&str) -> Result<f64, String> + Clone + Send + Sync + 'static {
+    |word| word.parse().ok().filter(|share| (0.0..=1.0).contains(share)).ok_or_else(|| "expected a number from 0 to 1".to_owned())
+}
+
 /// Values separated by commas, each parsed by `parse`.
 pub fn list<T>(
     parse: impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static,

@@ -67,6 +67,15 @@ impl Case {
         self.params[name].as_f64().with_context(|| format!("{}: no number `{name}`", self.file))
     }
 
+    /// A whole number for both axes of an image, or one for each; `default` where there is none.
+    pub(crate) fn pair(&self, name: &str, default: Option<u64>) -> Result<[usize; 2]> {
+        let along = |axis: usize| {
+            let number = self.params[name].get(axis).unwrap_or(&self.params[name]).as_u64().or(default);
+            number.map(|number| number as usize).with_context(|| format!("{}: no whole number `{name}`", self.file))
+        };
+        Ok([along(0)?, along(1)?])
+    }
+
     pub(crate) fn flag(&self, name: &str) -> bool {
         self.params[name].as_bool().unwrap_or(false)
     }

@@ -3,8 +3,8 @@
 use anyhow::Result;
 use brisk_program::Device;
 use brisk_tensor::{
-    Activation, BatchNormOptions, CrossEntropyOptions, DType, Graph, Persistent, Pool2d, PoolDivisor, Reduction, Statistics,
-    Tensor, Transpose,
+    Activation, BatchNormOptions, Conv2dOptions, CrossEntropyOptions, DType, Graph, Persistent, Pool2d, PoolDivisor, Reduction,
+    Statistics, Tensor, Transpose,
 };
 
 use crate::case::{Case, Outputs};
@@ -35,9 +35,11 @@ fn result(case: &Case, bench: &mut Workbench<'_>) -> Result<Option<Tensor>> {
         }
         "conv2d" => {
             let bias = if case.flag("bias") { Some(bench.input("bias")?) } else { None };
-            let (stride, padding) = (case.number("stride")? as usize, case.number("padding")? as usize);
+            let (stride, padding) = (case.pair("stride", None)?, case.pair("padding", None)?);
+            let (dilation, n_groups) = (case.pair("dilation", Some(1))?, case.params["groups"].as_u64().unwrap_or(1) as usize);
             let (x, weight) = (bench.input("x")?, bench.input("weight")?);
-            x.conv2d(&weight, bias.as_ref(), [stride; 2], [padding; 2], Activation::identity())
+            let activation = Activation::identity();
+            x.conv2d_with(&weight, bias.as_ref(), &Conv2dOptions { stride, padding, dilation, n_groups, activation })
         }
         "embedding" => {
             let (weight, index) = (bench.input("weight")?, bench.codes("index")?);

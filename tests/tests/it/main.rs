@@ -51,6 +51,7 @@ mod predictor;
 mod recipes;
 mod refusals;
 mod replicas;
+mod selective;
 mod several_labels;
 mod shared_device_cli;
 #[cfg(unix)]

@@ -138,6 +138,37 @@ fn rows_beyond_a_table_are_zeros_and_beyond_a_window_stay() {
     }
 }
 
+/// Rows beyond any table, epochs without rows and with as many as there can be, and tables of quantiles that belong to no distribution: not ascending, random, or all the
+/// largest number, with which a rectangle would reach beyond the image on all sides.
+#[test]
+fn mixing_stays_within_rows_and_images() {
+    let mut random = Random::new(6);
+    let noise: Words = (0..N_QUANTILES).map(|_| random.next() as u32).collect();
+    let descending = (0..N_QUANTILES as u32).map(|i| u32::MAX - (i << 22).wrapping_sub(i / 1024)).collect();
+    for quantiles in [vec![0; N_QUANTILES], vec![u32::MAX; N_QUANTILES], descending, noise] {
+        for n_rows in [0, 1, 4, 1 << 31, u32::MAX] {
+            for cut in [None, Some([1, 1, 1]), Some([5, 7, 3]), Some([300, 2, 1])] {
+                let rows = indices(n_rows.max(1));
+                let kernel = MixRows { n: rows.len(), cut, seed: u64::MAX };
+                let order = order_in_epoch(sequential_order(n_rows, u32::MAX, u32::MAX), u32::MAX).to_vec();
+                let mixed = check(&kernel, &[rows, order, quantiles.clone()]);
+                assert!(mixed[0].iter().all(|partner| *partner < n_rows.max(1)), "partners of {n_rows} rows: {:?}", mixed[0]);
+                let [height, width, n_channels] = cut.unwrap_or([1; 3]);
+                let [shares, lines, columns] = [1, 2, 3].map(|i| floats(&mixed[i]));
+                for (row, share) in shares.iter().enumerate() {
+                    let lines = &lines[row * height..][..height];
+                    let columns = &columns[row * width * n_channels..][..width * n_channels];
+                    let is_box = lines.iter().chain(columns).all(|part| [0.0, 1.0].contains(part));
+                    assert!(cut.is_none() || is_box, "{kernel:?}: a rectangle of {lines:?} and {columns:?}");
+                    let mean = |parts: &[f32]| parts.iter().sum::<f32>() / parts.len() as f32;
+                    assert!((0.0..=1.0).contains(share), "{kernel:?}: share {share}");
+                    assert!((share - mean(lines) * mean(columns)).abs() < 1e-6, "{kernel:?}: share {share} of what is replaced");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn embedding_reads_and_trains_entry_0() {
     let mut random = Random::new(3);
