@@ -547,6 +547,18 @@ pub enum Error {
         /// The loss of the last batch.
         loss: f32,
     },
+    /// No batch of a run has a row with weight, so that all of its steps were skipped.
+    #[error(
+        "no step was taken in {}: the weights of all rows of its {} are 0; train on more batches, or give some of these rows a weight",
+        epochs(1, *last_epoch),
+        count(*n_steps, "step")
+    )]
+    NoWeightedStep {
+        /// The last epoch, from 1.
+        last_epoch: usize,
+        /// How many steps there were.
+        n_steps: usize,
+    },
     /// The run takes more memory than there is.
     #[error("{}", refusal(*needed_bytes, *available_bytes, place, *n_replicas, memory, *copies, largest))]
     Memory {
