@@ -83,6 +83,7 @@ pub use optimizer::parameter_groups::{AdamGroups, GROUP_LEN, SgdGroups};
 pub use optimizer::rate_at_step::RateAtStep;
 pub use optimizer::runs::{GatherRuns, Runs, ScaleRuns};
 pub use optimizer::sgd::{Momentum, Sgd};
+pub use optimizer::skip_weightless::SkipWeightless;
 pub use pool::avg_pool2d::{AvgPool2d, AvgPool2dGrad, PoolDivisor};
 pub use pool::max_pool2d::{MaxPool2d, MaxPool2dGrad};
 pub use pool::pool_shape::{PoolShape, Rounding};

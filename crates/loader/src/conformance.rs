@@ -14,6 +14,8 @@ pub fn row_source_conformance<S: RowSource + ?Sized>(source: &S) {
     assert!(u32::try_from(n_rows).is_ok(), "there are {n_rows} rows: a source has at most 2^32 - 1");
     let sizes = Sizes::of(source);
     assert!(sizes.n_labels > 0, "rows have no labels: a row has at least 1");
+    let beyond = [source.column_name(sizes.n_cols), source.label_name(sizes.n_labels)];
+    assert_eq!(beyond, [None; 2], "a column beyond the last has a name");
     let probed = probed(n_rows);
     hint(source, &probed);
 

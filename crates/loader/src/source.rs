@@ -133,11 +133,30 @@ pub trait RowSource: Sync {
         None
     }
 
+    /// Checks that the rows are as they were written, if the source has checksums of them and all bytes in memory: training asks once before its first step, so
+    /// it should cost much less than gathering all rows. The default accepts all.
+    ///
+    /// # Errors
+    /// The source's, which says what is damaged.
+    fn check_intact(&self) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
     /// The number of row `row` where the rows are stored, for messages: a user looks for the row of a file, not for that of a split.
     /// Sources that choose or reorder rows of another one, as [`Subset`](crate::Subset) does, translate; for others it is `row`. A row
     /// beyond `n_rows` is returned as it is.
     fn source_row(&self, row: u32) -> u32 {
         row
+    }
+
+    /// The name of a column of the features, for messages; `None` if it is unknown, and for a column beyond `n_cols`.
+    fn column_name(&self, _column: usize) -> Option<&str> {
+        None
+    }
+
+    /// The name of a label, from 0 to `n_labels - 1`, for messages; `None` if it is unknown.
+    fn label_name(&self, _label: usize) -> Option<&str> {
+        None
     }
 
     /// A hint: so many rows, gathered by number, are worth a thread's while. Few for rows that are decoded, many for rows that are copied.
@@ -251,8 +270,17 @@ macro_rules! forward {
             fn fingerprint(&self) -> Option<u64> {
                 S::fingerprint(self)
             }
+            fn check_intact(&self) -> Result<(), S::Error> {
+                S::check_intact(self)
+            }
             fn source_row(&self, row: u32) -> u32 {
                 S::source_row(self, row)
+            }
+            fn column_name(&self, column: usize) -> Option<&str> {
+                S::column_name(self, column)
+            }
+            fn label_name(&self, label: usize) -> Option<&str> {
+                S::label_name(self, label)
             }
             fn grain(&self) -> usize {
                 S::grain(self)

@@ -227,8 +227,21 @@ impl<S: RowSource> RowSource for Subset<S> {
         Some(splitmix64_finish(self.source.fingerprint()? ^ self.rows.fingerprint()))
     }
 
+    /// Of the whole source.
+    fn check_intact(&self) -> Result<(), S::Error> {
+        self.source.check_intact()
+    }
+
     fn source_row(&self, row: u32) -> u32 {
         if row < self.rows.len() { self.source.source_row(self.row(row)) } else { row }
+    }
+
+    fn column_name(&self, column: usize) -> Option<&str> {
+        self.source.column_name(column)
+    }
+
+    fn label_name(&self, label: usize) -> Option<&str> {
+        self.source.label_name(label)
     }
 
     fn grain(&self) -> usize {

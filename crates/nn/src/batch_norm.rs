@@ -102,4 +102,8 @@ impl Module for BatchNorm {
     fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
         BatchNorm::forward(self, params, x)
     }
+
+    fn n_inputs(&self) -> Option<usize> {
+        Some(self.config.n_channels)
+    }
 }

@@ -41,4 +41,8 @@ impl<M: Module> Module for Checkpointed<M> {
     fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
         Checkpointed::forward(self, params, x)
     }
+
+    fn n_inputs(&self) -> Option<usize> {
+        self.0.n_inputs()
+    }
 }

@@ -12,6 +12,7 @@ use crate::{Bound, Init, ParameterId, ParametersBuilder};
 pub struct LayerNorm {
     weight: ParameterId,
     bias: ParameterId,
+    n_cols: usize,
     eps: f32,
 }
 
@@ -21,13 +22,18 @@ impl LayerNorm {
     pub fn new(params: &mut ParametersBuilder, name: &str, n_cols: usize) -> Self {
         let weight = params.add(format!("{name}.weight"), &[n_cols], Init::Constant(1.0));
         let bias = params.add(format!("{name}.bias"), &[n_cols], Init::Constant(0.0));
-        Self { weight, bias, eps: 1e-5 }
+        Self { weight, bias, n_cols, eps: 1e-5 }
     }
 
     /// Sets ε, which is added to the variance.
     pub fn eps(mut self, eps: f32) -> Self {
         self.eps = eps;
         self
+    }
+
+    /// The columns that it normalises.
+    pub fn n_cols(&self) -> usize {
+        self.n_cols
     }
 
     /// Records the layer.

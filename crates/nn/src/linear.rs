@@ -10,6 +10,7 @@ use crate::{Bound, Init, ParameterId, ParametersBuilder};
 /// `torch.nn.Linear`, with the same initial distribution.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Linear {
+    n_in: usize,
     weight: ParameterId,
     bias: Option<ParameterId>,
     activation: Activation,
@@ -21,14 +22,19 @@ impl Linear {
     pub fn new(params: &mut ParametersBuilder, name: &str, n_in: usize, n_out: usize, activation: Activation) -> Self {
         let weight = params.add(format!("{name}.weight"), &[n_out, n_in], Init::FanIn(n_in));
         let bias = params.add(format!("{name}.bias"), &[n_out], Init::FanIn(n_in));
-        Self { weight, bias: Some(bias), activation }
+        Self { n_in, weight, bias: Some(bias), activation }
     }
 
     /// A layer without a bias: adds only `name.weight`.
     #[track_caller]
     pub fn without_bias(params: &mut ParametersBuilder, name: &str, n_in: usize, n_out: usize, activation: Activation) -> Self {
         let weight = params.add(format!("{name}.weight"), &[n_out, n_in], Init::FanIn(n_in));
-        Self { weight, bias: None, activation }
+        Self { n_in, weight, bias: None, activation }
+    }
+
+    /// Columns of its input.
+    pub fn n_in(&self) -> usize {
+        self.n_in
     }
 
     /// Records the layer.

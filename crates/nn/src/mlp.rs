@@ -6,6 +6,7 @@ use crate::{Bound, CategoricalColumn, Embedding, Linear, ParametersBuilder};
 /// categorical column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mlp {
+    n_inputs: usize,
     categories: Vec<CategoricalColumn>,
     embeddings: Vec<Embedding>,
     layers: Vec<Linear>,
@@ -61,7 +62,7 @@ impl Mlp {
             let activation = if i + 1 < n_layers { config.activation.clone() } else { Activation::identity() };
             layers.push(Linear::new(params, &format!("layers.{i}"), pair[0], pair[1], activation));
         }
-        Self { categories: categories.to_vec(), embeddings, layers }
+        Self { n_inputs: config.n_inputs, categories: categories.to_vec(), embeddings, layers }
     }
 
     /// Records the layers one after the other.
@@ -97,6 +98,11 @@ impl Mlp {
             embedded.push(embedding.forward(params, categories, col));
         }
         self.forward(params, &x.concat_columns(&embedded.iter().collect::<Vec<_>>()))
+    }
+
+    /// Columns of its input that are numbers.
+    pub fn n_inputs(&self) -> usize {
+        self.n_inputs
     }
 
     /// The categorical columns it takes.

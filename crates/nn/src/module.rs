@@ -15,6 +15,12 @@ pub trait Module: Debug + Send + Sync {
     /// [`Error::Shape`] if the model does not take the shape of `x`.
     fn forward(&self, params: &Bound, x: &Tensor) -> Tensor;
 
+    /// The columns of `x` that the model takes in each row, `[n_rows, n_inputs]`, so that rows of another number are refused in words about the rows; `None`, the
+    /// default, if the model does not know.
+    fn n_inputs(&self) -> Option<usize> {
+        None
+    }
+
     /// The categorical columns that the model takes besides `x`; none by default.
     fn categories(&self) -> &[CategoricalColumn] {
         &[]
@@ -40,6 +46,10 @@ impl<M: Module + ?Sized> Module for Box<M> {
         (**self).forward(params, x)
     }
 
+    fn n_inputs(&self) -> Option<usize> {
+        (**self).n_inputs()
+    }
+
     fn categories(&self) -> &[CategoricalColumn] {
         (**self).categories()
     }
@@ -62,6 +72,10 @@ impl Module for LayerNorm {
     fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
         LayerNorm::forward(self, params, x)
     }
+
+    fn n_inputs(&self) -> Option<usize> {
+        Some(LayerNorm::n_cols(self))
+    }
 }
 
 impl Module for Linear {
@@ -69,12 +83,20 @@ impl Module for Linear {
     fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
         Linear::forward(self, params, x)
     }
+
+    fn n_inputs(&self) -> Option<usize> {
+        Some(Linear::n_in(self))
+    }
 }
 
 impl Module for Mlp {
     #[track_caller]
     fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
         Mlp::forward(self, params, x)
+    }
+
+    fn n_inputs(&self) -> Option<usize> {
+        Some(Mlp::n_inputs(self))
     }
 
     fn categories(&self) -> &[CategoricalColumn] {

@@ -18,7 +18,8 @@ pub trait Optimizer: Debug {
     fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs);
 
     /// Whether a recorded step leaves parameters and state unchanged while `state.skip` is not 0, as those of
-    /// [`Adam`](brisk_kernels::Adam) and [`Sgd`](brisk_kernels::Sgd) do; loss scaling needs that. No by default.
+    /// [`Adam`](brisk_kernels::Adam) and [`Sgd`](brisk_kernels::Sgd) do; loss scaling needs that. No by default: the step of a batch whose row weights are all 0 is then
+    /// one with gradients of 0.
     fn skips(&self) -> bool {
         false
     }

@@ -68,4 +68,8 @@ impl Module for Reshape {
         }
         x.reshape(&wanted)
     }
+
+    fn n_inputs(&self) -> Option<usize> {
+        self.shape.iter().try_fold(1_usize, |len, &n| len.checked_mul(n))
+    }
 }

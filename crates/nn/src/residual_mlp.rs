@@ -10,6 +10,7 @@ use crate::{BatchNorm, BatchNormConfig, Bound, CategoricalColumn, Embedding, Lin
 /// Gorishniy, Rubachev, Khrulkov & Babenko 2021, arXiv:2106.11959, section 3.2, without dropout.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResidualMlp {
+    n_inputs: usize,
     categories: Vec<CategoricalColumn>,
     embeddings: Vec<Embedding>,
     first: Linear,
@@ -69,8 +70,8 @@ impl ResidualMlp {
             Embedding::new(params, &format!("embeddings.{i}"), column.n_codes, column.dim)
         };
         let embeddings = categories.iter().enumerate().map(embedding).collect();
-        let n_inputs = categories.iter().fold(n_inputs, |n, column| n.saturating_add(column.dim));
-        let first = Linear::new(params, "first", n_inputs, width, Activation::identity());
+        let first_inputs = categories.iter().fold(n_inputs, |n, column| n.saturating_add(column.dim));
+        let first = Linear::new(params, "first", first_inputs, width, Activation::identity());
         let block = |i: usize| Block {
             norm: BatchNorm::new(params, &format!("blocks.{i}.norm"), &BatchNormConfig::new(width)),
             inner: Linear::new(params, &format!("blocks.{i}.linear1"), width, hidden, Activation::relu()),
@@ -80,7 +81,7 @@ impl ResidualMlp {
         let relu = BatchNormConfig { activation: Activation::relu(), ..BatchNormConfig::new(width) };
         let norm = BatchNorm::new(params, "norm", &relu);
         let last = Linear::new(params, "last", width, n_outputs, Activation::identity());
-        Self { categories: categories.to_vec(), embeddings, first, blocks, norm, last }
+        Self { n_inputs, categories: categories.to_vec(), embeddings, first, blocks, norm, last }
     }
 
     /// Records the layers.
@@ -122,6 +123,10 @@ impl Module for ResidualMlp {
     #[track_caller]
     fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
         ResidualMlp::forward(self, params, x)
+    }
+
+    fn n_inputs(&self) -> Option<usize> {
+        Some(self.n_inputs)
     }
 
     fn categories(&self) -> &[CategoricalColumn] {

@@ -45,6 +45,10 @@ impl Module for Sequential {
     fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
         Sequential::forward(self, params, x)
     }
+
+    fn n_inputs(&self) -> Option<usize> {
+        self.0.first()?.n_inputs()
+    }
 }
 
 impl Module for Activation {

@@ -23,7 +23,7 @@ impl Table {
     /// # Errors
     /// As for [`Table::open`].
     /// # Cost
-    /// Reads the header. Pages are read from disk when first touched.
+    /// Reads the header. Pages are read from disk when first touched. Nothing checks the rows but [`Table::verify`], which reads all of them.
     /// # Examples
     /// ```
     /// # let folder = tempfile::tempdir()?;
@@ -111,6 +111,11 @@ impl Bytes {
         match self {
             Self::Mapped(map) | Self::Copied(map) => map,
         }
+    }
+
+    /// Whether they are in memory, and stay as they are.
+    pub(crate) fn is_copied(&self) -> bool {
+        matches!(self, Self::Copied(_))
     }
 
     /// Says how the bytes will be used; nothing to say of a copy, or on systems without such hints.

@@ -51,6 +51,15 @@ macro_rules! row_source {
             fn fingerprint(&self) -> Option<u64> {
                 RowStore::fingerprint($store(self))
             }
+            fn check_intact(&self) -> Result<(), Error> {
+                RowStore::check_intact($store(self))
+            }
+            fn column_name(&self, column: usize) -> Option<&str> {
+                $store(self).parts().metadata.column_names.get(column).map(String::as_str)
+            }
+            fn label_name(&self, label: usize) -> Option<&str> {
+                $store(self).parts().metadata.label_name.as_deref().filter(|_| label == 0)
+            }
             fn prefetch_range(&self, rows: Range<usize>) {
                 $store(self).will_need(within(rows, RowStore::n_rows($store(self))));
             }

@@ -32,6 +32,11 @@ pub trait RowStore: Sync {
     /// A number that tells these rows from others; `None` for files without checksums.
     fn fingerprint(&self) -> Option<u64>;
 
+    /// Checks the bytes against their checksums, where there are some and the bytes are in memory; once.
+    fn check_intact(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
     fn rows_out_of_range(&self, rows: Range<usize>) -> Error {
         Error::RowsOutOfRange { path: self.path().to_owned(), start: rows.start, end: rows.end, n_rows: self.n_rows() }
     }

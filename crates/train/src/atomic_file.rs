@@ -4,7 +4,7 @@
 mod tests;
 
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, is_separator};
 
 use brisk_table::AtomicFile;
 
@@ -16,8 +16,24 @@ pub(crate) fn write_atomically(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<AtomicFile>) -> io::Result<()>,
 ) -> Result<(), Error> {
+    check_output(path)?;
     let failed = |source| Error::Write { path: path.to_owned(), is_kept: path.exists(), source };
     written(path, write).map_err(failed)
+}
+
+/// Checks that a file can be at `path`: that this is no folder, and is in one.
+pub(crate) fn check_output(path: &Path) -> Result<(), Error> {
+    let names_folder = path.as_os_str().as_encoded_bytes().last().is_some_and(|&byte| is_separator(byte.into()));
+    if names_folder || path.is_dir() {
+        return Err(Error::OutputIsFolder { path: path.to_owned() });
+    }
+    match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        // A folder that cannot be looked at is left to the system to refuse.
+        Some(folder) if folder.try_exists().is_ok_and(|exists| !exists) || folder.is_file() => {
+            Err(Error::NoOutputFolder { path: path.to_owned(), folder: folder.to_owned() })
+        }
+        _ => Ok(()),
+    }
 }
 
 fn written(path: &Path, write: impl FnOnce(&mut BufWriter<AtomicFile>) -> io::Result<()>) -> io::Result<()> {

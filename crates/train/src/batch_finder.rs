@@ -2,7 +2,7 @@ use brisk_loader::{Order, RowSource};
 use brisk_nn::tensor::Graph;
 use brisk_nn::{Ema, Module};
 
-use crate::feed::inspect::check_label_count;
+use crate::feed::inspect::{check_columns, check_label_count};
 use crate::feed::{Feed, FeedElement};
 use crate::scorer::{EVALUATION_ROWS, RecordedScorer};
 use crate::step::{RecordedStep, StepConfig, Trained};
@@ -39,6 +39,7 @@ impl Trainer<'_> {
         S: RowSource<Feature: FeedElement>,
     {
         check_label_count("train", train, task.n_labels())?;
+        check_columns("train", train.n_cols(), model.module())?;
         let mut n_rows = train.n_rows().checked_ilog2().map_or(1, |log| 1 << log);
         loop {
             // Larger batches may also be refused, such as by the size of a binding.

@@ -4,6 +4,7 @@ mod checksum;
 mod foreign;
 mod format;
 pub(crate) mod index;
+mod kind;
 mod layout;
 mod values;
 
@@ -175,7 +176,7 @@ impl Checkpoint {
     /// Writes the file, replacing an earlier one only once the new one is complete.
     ///
     /// # Errors
-    /// [`Error::Write`]. An earlier file at this path is then unchanged, and no partial file is left.
+    /// [`Error::OutputIsFolder`], [`Error::NoOutputFolder`]; [`Error::Write`]. An earlier file at this path is then unchanged, and no partial file is left.
     /// # Cost
     /// One pass over the tensors for the checksum, one to write them; then a wait until they are on disk.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
@@ -188,8 +189,8 @@ impl Checkpoint {
     /// [`oihw_to_ohwi`](Self::oihw_to_ohwi).
     ///
     /// # Errors
-    /// [`Error::Io`] if it cannot be read or is not a regular file; [`Error::Damaged`] if it is truncated, changed or not a safetensors file, or a file lacks a
-    /// tensor that its index lists; [`Error::NewerFormat`] if a newer version of brisk wrote it; [`Error::ForeignDType`] if it has tensors of further types, or values that
+    /// [`Error::Io`] if it cannot be read or is not a regular file; [`Error::NotACheckpoint`] for a file of another kind; [`Error::Damaged`] if it is truncated or
+    /// changed, or a file lacks a tensor that its index lists; [`Error::NewerFormat`] if a newer version of brisk wrote it; [`Error::ForeignDType`] if it has tensors of further types, or values that
     /// would overflow.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
@@ -235,11 +236,14 @@ impl Checkpoint {
     }
 
     fn parse(bytes: &[u8], path: &Path) -> Result<Self, Error> {
-        let damaged = |reason: safetensors::SafeTensorError| Error::Damaged {
-            path: path.to_owned(),
-            len_bytes: bytes.len() as u64,
-            reason: reason.to_string(),
-        };
+        if let Some(found) = kind::foreign(bytes) {
+            return Err(Error::NotACheckpoint { path: path.to_owned(), found });
+        }
+        let of_reason = |reason| Error::Damaged { path: path.to_owned(), len_bytes: bytes.len() as u64, reason };
+        if let Some(reason) = kind::misfit(bytes) {
+            return Err(of_reason(reason));
+        }
+        let damaged = |reason: safetensors::SafeTensorError| of_reason(reason.to_string());
         let (header_bytes, header) = SafeTensors::read_metadata(bytes).map_err(damaged)?;
         let strings = header.metadata().as_ref();
         let version = strings.and_then(|strings| strings.get(format::KEY)).map(String::as_str);

@@ -8,7 +8,7 @@ use crate::memory_check::{bytes, refusal};
 use crate::metrics::MetricError;
 use crate::{ResumeDifference, ResumeMismatch, StateMemory};
 
-use phrases::{all_labels, count, epochs, label_of, left, list, mismatches, written};
+use phrases::{all_labels, count, epochs, feature_of, label_of, left, list, mismatches, written};
 
 /// What can go wrong: where, what was found, what was expected, and what to do next.
 ///
@@ -25,6 +25,20 @@ pub enum Error {
         action: &'static str,
         /// What the system said.
         source: io::Error,
+    },
+    /// The path of a file to write is that of a folder.
+    #[error("{path}: names a folder, expected a file; add the name of a file in it")]
+    OutputIsFolder {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The folder of a file to write does not exist.
+    #[error("{path}: there is no folder {folder}; create it first, or write elsewhere")]
+    NoOutputFolder {
+        /// The file that was to be.
+        path: PathBuf,
+        /// Its folder.
+        folder: PathBuf,
     },
     /// A file could not be written, a full disk among the reasons. What stood there before still does.
     #[error("{path}: writing failed: {source}; {}", left(*is_kept, source))]
@@ -81,7 +95,7 @@ pub enum Error {
     /// A tensor cannot have the name that the format keeps for its metadata.
     #[error("tensor `__metadata__`: safetensors files keep this name for their metadata; take another")]
     ReservedName,
-    /// The file is not a checkpoint, or a damaged one.
+    /// A damaged checkpoint.
     #[error("{path}: not a valid checkpoint ({len_bytes} bytes): {reason}; use an older checkpoint, or copy this one again")]
     Damaged {
         /// Which file.
@@ -90,6 +104,14 @@ pub enum Error {
         len_bytes: u64,
         /// What is wrong with it.
         reason: String,
+    },
+    /// The file is of another kind.
+    #[error("{path}: expected the safetensors file of a model, as `Model::save` and runs write, found {found}")]
+    NotACheckpoint {
+        /// Which file.
+        path: PathBuf,
+        /// What it is, and what to do.
+        found: &'static str,
     },
     /// The file was written by a newer version of brisk.
     #[error(
@@ -113,7 +135,7 @@ pub enum Error {
     },
     /// The run that wrote the checkpoint differs from the one that is to resume from it.
     #[error(
-        "{checkpoint}: the run that wrote it differs from this one: {}; make them the same, or allow the difference ({})",
+        "{checkpoint}: the run that wrote it differs from this one: {}; make them the same, or allow the difference ({}) by `Trainer::resume_anyway` or `Training::resume_with`",
         differences.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
         mismatches(differences)
     )]
@@ -157,7 +179,7 @@ pub enum Error {
     },
     /// The checkpoint lacks a tensor.
     #[error(
-        "{checkpoint}: no tensor `{tensor}`, expected {expected} {shape:?}; it has {}: was it written for another model?",
+        "{checkpoint}: no tensor `{tensor}`, expected {expected} {shape:?}; it has {}: was it written for another model or optimizer?",
         list(found)
     )]
     MissingTensor {
@@ -273,7 +295,7 @@ pub enum Error {
         expected: &'static str,
     },
     /// A label is not the number of a class.
-    #[error("{set} rows: {} is {found}, expected the number of a class, 0 to {}; give the task more classes, number the labels from 0, or use `Regression` for labels that are not classes", label_of(*row, *label), n_classes.saturating_sub(1))]
+    #[error("{set} rows: {} is {found}, expected the number of a class, 0 to {}; give the task more classes, number the labels from 0, or use `Regression` for labels that are not classes", label_of(*row, *label, name.as_deref()), n_classes.saturating_sub(1))]
     ClassLabel {
         /// Which rows.
         set: &'static str,
@@ -281,6 +303,8 @@ pub enum Error {
         row: usize,
         /// Which label of the row, from 0, where it has several.
         label: Option<usize>,
+        /// The label's name, if it is known.
+        name: Option<String>,
         /// The label.
         found: f32,
         /// How many classes the task has.
@@ -289,7 +313,7 @@ pub enum Error {
     /// A label is NaN or infinite.
     #[error(
         "{set} rows: {} is {found}, expected a finite number; drop such rows, or choose another label column",
-        label_of(*row, *label)
+        label_of(*row, *label, name.as_deref())
     )]
     NonFiniteLabel {
         /// Which rows.
@@ -298,6 +322,8 @@ pub enum Error {
         row: usize,
         /// Which label of the row, from 0, where it has several.
         label: Option<usize>,
+        /// The label's name, if it is known.
+        name: Option<String>,
         /// The label.
         found: f32,
     },
@@ -382,6 +408,18 @@ pub enum Error {
         /// How many the training rows have.
         expected: usize,
     },
+    /// A model takes another number of columns than the rows have.
+    #[error(
+        "the model takes {expected} columns, the {set} rows have {found}; build the model for {found} columns, or choose as many columns of the rows as it takes"
+    )]
+    ModelColumns {
+        /// Which rows.
+        set: &'static str,
+        /// How many columns they have.
+        found: usize,
+        /// How many the model takes.
+        expected: usize,
+    },
     /// Rows have another number of labels than the task takes.
     #[error(
         "{set} rows: {} per row, the task takes {expected}; choose as many label columns, or a task for {found}",
@@ -398,7 +436,7 @@ pub enum Error {
     /// A label is not one of two classes.
     #[error(
         "{set} rows: {} is {found}, expected 0 or 1; choose another label column, or convert the labels to 0 and 1",
-        label_of(*row, *label)
+        label_of(*row, *label, name.as_deref())
     )]
     BinaryLabel {
         /// Which rows.
@@ -407,16 +445,27 @@ pub enum Error {
         row: usize,
         /// Which label of the row, from 0, where it has several.
         label: Option<usize>,
+        /// The label's name, if it is known.
+        name: Option<String>,
         /// The label.
         found: f32,
     },
     /// A feature is NaN or infinite.
-    #[error("{set} rows: column {column} holds NaN or infinity, expected finite numbers; replace missing values before training")]
+    #[error(
+        "{set} rows: {} is {found}, expected a finite number; replace missing values before training, or drop such rows",
+        feature_of(*row, *column, name.as_deref())
+    )]
     NonFinite {
         /// Which rows.
         set: &'static str,
-        /// The first such column, from 0.
+        /// The first such row.
+        row: usize,
+        /// Its first such column, from 0.
         column: usize,
+        /// The column's name, if it is known.
+        name: Option<String>,
+        /// The value.
+        found: f32,
     },
     /// Rows could not be read.
     #[error("{set} rows: {reason}")]
@@ -560,6 +609,18 @@ pub enum Error {
         scale: f32,
         /// The loss of the last batch.
         loss: f32,
+    },
+    /// No batch of a run has a row with weight, so that all of its steps were skipped.
+    #[error(
+        "no step was taken in {}: the weights of all rows of its {} are 0; train on more batches, or give some of these rows a weight",
+        epochs(1, *last_epoch),
+        count(*n_steps, "step")
+    )]
+    NoWeightedStep {
+        /// The last epoch, from 1.
+        last_epoch: usize,
+        /// How many steps there were.
+        n_steps: usize,
     },
     /// The run takes more memory than there is.
     #[error("{}", refusal(*needed_bytes, *available_bytes, place, *n_replicas, memory, *copies, largest))]

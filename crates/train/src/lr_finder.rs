@@ -2,6 +2,7 @@ use brisk_loader::{Order, RowSource};
 use brisk_nn::tensor::Reduction;
 use brisk_nn::{Module, Schedule};
 
+use crate::feed::inspect::check_columns;
 use crate::feed::{Feed, FeedElement};
 use crate::step::{Step, StepConfig};
 use crate::{Error, Model, Standardisation, Task, Trainer};
@@ -43,6 +44,7 @@ impl Trainer<'_> {
     {
         let (device, config) = (self.device(), self.settings());
         task.labels().read_columns("train", train, task.n_labels())?;
+        check_columns("train", train.n_cols(), model.module())?;
         let scale = model.standardisation().cloned().map_or_else(|| Standardisation::of("train", train), Ok)?;
         let feed_config = self.feed_for(task);
         let order = feed_config.order.clone().unwrap_or(Order::Shuffled { seed: config.seed });

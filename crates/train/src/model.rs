@@ -8,6 +8,7 @@ use brisk_nn::tensor::Precision;
 use brisk_nn::tensor::program::Device;
 use brisk_nn::{Activation, Module, Parameters, ParametersBuilder};
 
+use crate::feed::inspect::check_columns;
 use crate::feed::{Feed, FeedConfig, FeedElement};
 use crate::flat::{self, Flat};
 use crate::metrics::MetricValue;
@@ -40,7 +41,7 @@ impl<M: Module> Model<M> {
     /// safetensors format. Without the standardisation of the input that brisk's files have, the input is taken as it is.
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::Damaged`] for a file that cannot be read; [`Error::MissingTensor`], [`Error::TensorMismatch`] for one of another model;
+    /// [`Error::Io`], [`Error::Damaged`], [`Error::NotACheckpoint`] for a file that cannot be read or is none of a model; [`Error::MissingTensor`], [`Error::TensorMismatch`] for one of another model;
     /// [`Error::UnknownLayout`] for convolutions of another program: see [`load_pytorch`](Self::load_pytorch).
     pub fn load(path: impl AsRef<Path>, make: impl FnOnce(&mut ParametersBuilder) -> M) -> Result<Self, Error> {
         Self::from_checkpoint(&Checkpoint::load(path)?.in_ohwi(false)?, make)
@@ -58,6 +59,10 @@ impl<M: Module> Model<M> {
     }
 
     fn from_checkpoint(checkpoint: &Checkpoint, make: impl FnOnce(&mut ParametersBuilder) -> M) -> Result<Self, Error> {
+        if checkpoint.has_metadata("brisk_table") {
+            let found = "a table of rows; give the path of a model";
+            return Err(Error::NotACheckpoint { path: checkpoint.name().into(), found });
+        }
         let mut model = Self::new(0, make);
         model.set_values(&flat::values_of(checkpoint, &model.params, str::to_owned)?)?;
         for id in model.params.buffer_ids() {
@@ -76,7 +81,7 @@ impl<M: Module> Model<M> {
     /// `input.mean` and `input.inv_std` beside them.
     ///
     /// # Errors
-    /// [`Error::Write`]; a file of that name from before is then intact.
+    /// [`Error::OutputIsFolder`], [`Error::NoOutputFolder`]; [`Error::Write`]; a file of that name from before is then intact.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let mut checkpoint = self.state()?;
         if let Some(scale) = &self.scale {
@@ -150,6 +155,7 @@ impl<M: Module> Model<M> {
         if scale.mean().len() != rows.n_cols() {
             return Err(Error::ColumnCount { set: "test", found: rows.n_cols(), expected: scale.mean().len() });
         }
+        check_columns("test", rows.n_cols(), &self.module)?;
         scale.write(&device)?;
         self.params.write_initial(&device)?;
         let labels = task.map_or(brisk_nn::tensor::DType::F32, |task| task.labels().dtype());

@@ -7,6 +7,7 @@ use brisk_nn::tensor::program::{Device, Executable};
 use brisk_nn::tensor::{DType, Graph, Persistent, Precision, Tensor};
 use brisk_nn::{Bound, CategoricalColumn, Module, Parameters};
 
+use crate::feed::inspect::check_columns;
 use crate::{Error, Model};
 
 /// The sizes of batches that a model is compiled for.
@@ -82,7 +83,7 @@ impl Predictor {
     /// A predictor of `model`'s outputs for rows of `n_cols` columns, which are standardised as in training; in the precision of the training.
     ///
     /// # Errors
-    /// [`Error::ColumnCount`] if the model was trained on another number of columns; [`Error::Tensor`] if it does not take such rows, or the
+    /// [`Error::ColumnCount`] if the model was trained on another number of columns, [`Error::ModelColumns`] if it takes another number; [`Error::Tensor`] if it does not take such rows, or the
     /// device has no room.
     #[track_caller]
     pub fn new<M: Module>(device: &Device, model: &Model<M>, n_cols: usize) -> Result<Self, Error> {
@@ -92,6 +93,7 @@ impl Predictor {
         if let Some(scale) = scale.filter(|scale| scale.mean().len() != n_cols) {
             return Err(Error::ColumnCount { set: "predicted", found: n_cols, expected: scale.mean().len() });
         }
+        check_columns("predicted", n_cols, module)?;
         // Columns that are not changed need no kernel.
         let is_plain = |mean: &[f32], inv_std: &[f32]| mean.iter().all(|&x| x == 0.0) && inv_std.iter().all(|&x| x == 1.0);
         let scale = scale.filter(|scale| !is_plain(scale.mean(), scale.inv_std()));

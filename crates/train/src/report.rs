@@ -9,6 +9,7 @@ mod html;
 mod image_grid;
 mod line_chart;
 mod matrix_chart;
+mod metric_label;
 mod number;
 mod page;
 mod profile_panels;
@@ -26,6 +27,7 @@ pub use histogram::Histogram;
 pub use image_grid::ImageGrid;
 pub use line_chart::{LineChart, Series};
 pub use matrix_chart::MatrixChart;
+pub(crate) use metric_label::metric_label;
 pub use scatter_chart::ScatterChart;
 pub use table::Table;
 
@@ -189,7 +191,7 @@ impl Report {
     /// Writes the page to `path`, atomically: a reader sees the page from before or the new one.
     ///
     /// # Errors
-    /// [`Error::Write`], [`Error::Io`].
+    /// [`Error::OutputIsFolder`], [`Error::NoOutputFolder`], [`Error::Write`].
     pub fn write(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let html = self.to_html();
         write_atomically(path.as_ref(), |file| file.write_all(html.as_bytes()))

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Instant;
 
+use crate::atomic_file::check_output;
 use crate::metrics::Scored;
-use crate::report::{Panel, Report};
+use crate::report::{Panel, Report, metric_label};
 use crate::{BatchesEnd, Callback, EpochMetrics, Error, FitReport, Labels, RunView, Task, ValidationEnd, seconds, thousands};
 
 /// Writes a [`Report`] of the run when it ends, also with an error: curves of losses and metrics, learning rates, what the best model makes of the
@@ -88,7 +89,7 @@ impl<'a> ReportFile<'a> {
             report.best_epoch(best.epoch).figure("Best epoch", best.epoch.to_string());
             let is_shown = |name: &str| fitted.is_none_or(|fitted| fitted.watched == name) || name == "valid_loss";
             for (name, value) in metrics.values.iter().filter(|(name, _)| is_shown(name)) {
-                report.figure(name.replace('_', " "), format!("{value:.4}"));
+                report.figure(metric_label(name), format!("{value:.4}"));
             }
         }
         let elapsed = self.started.elapsed();
@@ -139,15 +140,13 @@ impl<'a> ReportFile<'a> {
 impl Callback for ReportFile<'_> {
     fn on_fit_start(&mut self, run: &RunView<'_>) -> Result<(), Error> {
         (self.started, self.first_step) = (Instant::now(), run.n_steps);
-        // A folder that cannot be made is an error now rather than after the run.
-        match self.path.parent().filter(|_| run.is_first) {
-            Some(folder) => std::fs::create_dir_all(folder).map_err(|source| Error::Io {
-                path: folder.to_owned(),
-                action: "create the folder of the report",
-                source,
-            }),
-            None => Ok(()),
-        }
+        // A file that cannot be written is an error now rather than after the run.
+        let Some(folder) = self.path.parent().filter(|_| run.is_first) else { return Ok(()) };
+        std::fs::create_dir_all(folder).map_err(|source| {
+            let action = "create the folder of the report";
+            Error::Io { path: folder.to_owned(), action, source }
+        })?;
+        check_output(&self.path)
     }
 
     fn on_batches_end(&mut self, _: &RunView<'_>, batches: &BatchesEnd<'_>) -> Result<(), Error> {

@@ -4,7 +4,7 @@ use brisk_nn::tensor::{DType, Persistent};
 
 use crate::Error;
 use crate::feed::FeedElement;
-use crate::feed::inspect::{for_each_chunk, layout_of};
+use crate::feed::inspect::{check_finite, for_each_chunk, layout_of};
 
 /// Brings columns to mean 0 and variance 1, on the device, when a batch is gathered. Bytes count as 0 to 255.
 #[derive(Debug, Clone)]
@@ -20,15 +20,16 @@ impl Standardisation {
     /// A column that never changes, or by less than `f32` has numbers for, is only centred.
     ///
     /// # Errors
-    /// [`Error::EmptySet`]; [`Error::NonFinite`] names the first column that holds NaN or infinity; [`Error::Rows`] if the source
+    /// [`Error::EmptySet`]; [`Error::NonFinite`] names the first row and column that hold NaN or infinity; [`Error::Rows`] if the source
     /// fails.
     pub fn of<S: RowSource<Feature: FeedElement>>(name: &'static str, source: &S) -> Result<Self, Error> {
         let mut moments = Moments::new(layout_of(name, source)?.n_cols);
         for_each_chunk(name, source, |read| {
+            check_finite(name, source, read.features, |row| read.first + row)?;
             moments.add(read.features);
             Ok(())
         })?;
-        moments.standardisation(name)
+        Ok(moments.standardisation())
     }
 
     /// From known values, such as those of a checkpoint.
@@ -140,13 +141,10 @@ impl Moments {
         }
     }
 
-    /// The standardisation by these moments; an error names the first column with values that are not finite.
-    pub(crate) fn standardisation(&self, set: &'static str) -> Result<Standardisation, Error> {
-        if let Some(column) = self.squares.iter().position(|s| !s.is_finite()) {
-            return Err(Error::NonFinite { set, column });
-        }
+    /// The standardisation by these moments, of values that are finite.
+    pub(crate) fn standardisation(&self) -> Standardisation {
         let inv_std = self.squares.iter().map(|s| (1.0 / (s / self.count).sqrt()) as f32);
         let inv_std = inv_std.map(|inv| if inv.is_finite() { inv } else { 1.0 }).collect();
-        Ok(Standardisation::new(self.mean.iter().map(|&mean| mean as f32).collect(), inv_std))
+        Standardisation::new(self.mean.iter().map(|&mean| mean as f32).collect(), inv_std)
     }
 }

@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::ops::ControlFlow;
 
-use brisk_nn::tensor::program::kernels::STATE_LEN;
 use brisk_nn::tensor::program::kernels::expr::Expr;
+use brisk_nn::tensor::program::kernels::{STATE_LEN, SkipWeightless};
 use brisk_nn::tensor::program::{Device, Executable};
 use brisk_nn::tensor::{DType, Graph, Persistent, Precision, Reduction, Tensor};
 use brisk_nn::{Accumulate, Bound, Ema, GradScaler, GradScalerConfig, Kept, Optimizer, Parameters, Schedule, StepInputs};
@@ -92,31 +92,42 @@ impl RecordedStep {
         trained.iter().try_for_each(|&Trained { params, .. }| Flat { params, replicas }.check())?;
         let bound = trained.iter().map(|trained| trained.params.bind(&graph));
         let bound: Vec<Bound> = bound.chain(frozen.iter().map(|params| params.bind_frozen(&graph))).collect();
-        let batch = match replicas {
-            None => feed.record(&graph, scale, state),
+        // The sum of the weights of a batch, or of their shares, is 0 if all of them are.
+        let sum_of = |weights: &Tensor| feed.has_weights().then(|| weights.sum(..));
+        let (batch, weight) = match replicas {
+            None => {
+                let batch = feed.record(&graph, scale, state);
+                let weight = sum_of(&batch.weights);
+                // A batch without weight has no mean: its loss is computed with weights of 1, and replaced by 0.
+                let weights = weight.as_ref().map(|weight| &batch.weights + &weight.map(is_zero));
+                (BatchTensors { weights: weights.unwrap_or_else(|| batch.weights.clone()), ..batch }, weight)
+            }
             Some(replicas) => {
                 check_batch(feed.batch_rows(), replicas.world_size())?;
                 let part = replicas.part_of(feed.batch_rows());
-                let shares = feed.record_shares(&graph, scale, state).narrow(0, part.clone());
-                BatchTensors { weights: shares, ..feed.record_part(&graph, scale, state, part) }
+                let shares = feed.record_shares(&graph, scale, state);
+                let weight = sum_of(&shares);
+                let batch = feed.record_part(&graph, scale, state, part.clone());
+                (BatchTensors { weights: shares.narrow(0, part), ..batch }, weight)
             }
         };
         // Losses of parts, weighted by their shares of the whole batch, add up to its mean.
         let reduction = if replicas.is_some() { Reduction::Sum } else { Reduction::Mean };
-        // With replicas, the shares of such a batch are 0 already.
-        let may_be_weightless = replicas.is_none() && feed.has_weights();
-        let is_weightless = may_be_weightless.then(|| is_weightless(&batch.weights));
-        let batch = match &is_weightless {
-            None => batch,
-            Some(is_weightless) => BatchTensors { weights: &batch.weights + is_weightless, ..batch },
-        };
         let loss = graph.autocast(config.precision, || loss(&batch, reduction, &bound));
-        let loss = is_weightless.map_or_else(|| loss.clone(), |is_weightless| &loss * &(1.0 - &is_weightless));
+        let or_zero = |weight: &Tensor| loss.map2(weight, |loss, weight| is_zero(weight).select(0.0, loss));
+        let loss = weight.as_ref().map_or_else(|| loss.clone(), or_zero);
         scaler.backward(&loss)?;
         for ((&Trained { params, optimizer, ema }, inputs), bound) in trained.iter().zip(&inputs).zip(&bound) {
             let accumulate = (config.accumulate != 1).then(|| Accumulate::new(params, config.accumulate as u32));
             let accumulate = accumulate.map(|accumulate| accumulate.ending_after(n_batches as u32));
             accumulate.iter().try_for_each(|_| check_skips(optimizer))?;
+            // An optimizer that cannot skip takes a step with gradients of 0.
+            let weight = weight.as_ref().filter(|_| optimizer.skips());
+            if let Some(weight) = weight {
+                let sum = Persistent::new("weight.sum", DType::F32, 1);
+                let kernel = SkipWeightless { every: config.accumulate as u32, n_batches: n_batches as u32 };
+                graph.push(kernel, &[weight.slice(), graph.buffer(&sum), graph.buffer(&inputs.state)]);
+            }
             // Gradients are accumulated where they are kept: all of them before they are reduced, or a replica's own after that.
             let keeps_own = params.division().is_some_and(|division| division.gradients == Kept::Own);
             let [before, after] = [!keeps_own, keeps_own].map(|is_here| accumulate.as_ref().filter(|_| is_here));
@@ -144,7 +155,7 @@ impl RecordedStep {
             }
             scaler.step(&graph, optimizer, params, inputs);
             if let Some(replicas) = replicas {
-                let may_skip = accumulate.is_some() || is_scaled;
+                let may_skip = accumulate.is_some() || is_scaled || weight.is_some();
                 replicas.gather_stepped(&graph, params, may_skip.then_some(&inputs.state));
             }
             if let Some(ema) = ema {
@@ -168,10 +179,9 @@ impl RecordedStep {
     }
 }
 
-/// 1 for a batch whose weights are all 0, else 0. Such a batch has no mean: it is computed with weights of 1, and its loss multiplied by 0, so that both the loss and
-/// the gradient are 0. Otherwise nothing changes, not even by rounding.
-fn is_weightless(weights: &Tensor) -> Tensor {
-    weights.sum(..).map(|total| Expr::eq(&total, 0.0).select(1.0, 0.0))
+/// 1 for 0, else 0.
+fn is_zero(weight: Expr) -> Expr {
+    Expr::eq(&weight, 0.0)
 }
 
 impl CompiledStep {
@@ -273,8 +283,8 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Trains on every batch of an epoch, from 0, which determines the order of rows and the learning rates. The loss and the gradient of a batch whose row weights are
-    /// all 0 are 0.
+    /// Trains on every batch of an epoch, from 0, which determines the order of rows and the learning rates. A batch whose row weights are all 0 has a loss of 0, and
+    /// its step is skipped: parameters and optimizers stay as they are.
     ///
     /// # Errors
     /// [`Error::NonFiniteLoss`] names the batch, unless its step was skipped, or the last if none of the epoch is finite; [`Error::Tensor`] if the device fails; [`Error::Stream`] if the source of streamed rows does.

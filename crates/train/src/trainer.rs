@@ -19,7 +19,7 @@ use crate::report::Panel;
 use crate::training::Setup;
 use crate::{
     Callback, Checkpoint, DataParallel, Described, EarlyStopping, Error, FitReport, Learner, Model, Outputs, Progress,
-    ReportFile, ReportPanels, RunFolder, Standardisation, StopFlag, Task, Training, thousands,
+    ReportFile, ReportPanels, ResumeMismatch, RunFolder, Standardisation, StopFlag, Task, Training, thousands,
 };
 
 pub(crate) use config::described_ema;
@@ -63,6 +63,8 @@ pub struct Trainer<'a> {
     report: Option<PathBuf>,
     class_names: Vec<String>,
     report_panels: Option<ReportPanels<'a>>,
+    /// Differences from the checkpoint that `resume` allows.
+    allowed: Vec<ResumeMismatch>,
 }
 
 type MakeOptimizer<'a> = Box<dyn Fn(&Parameters) -> Result<Box<dyn Optimizer>, Error> + 'a>;
@@ -89,6 +91,7 @@ impl<'a> Trainer<'a> {
             report: None,
             class_names: Vec::new(),
             report_panels: None,
+            allowed: Vec::new(),
         }
     }
 
@@ -316,6 +319,12 @@ impl<'a> Trainer<'a> {
         self
     }
 
+    /// Lets [`resume`](Self::resume) continue from a checkpoint although the run differs in these respects from the one that wrote it: with other rows, say.
+    pub fn resume_anyway(mut self, allowed: &[ResumeMismatch]) -> Self {
+        self.allowed = allowed.to_vec();
+        self
+    }
+
     /// Ends the run after its current steps when the flag is set, as by Ctrl-C.
     pub fn stop_on(mut self, stop: &StopFlag) -> Self {
         self.outputs.stop = stop.clone();
@@ -374,7 +383,7 @@ impl<'a> Trainer<'a> {
     /// The model's output has the columns that the task asks for. Weights of training rows weigh their losses; validation counts each row once.
     ///
     /// # Errors
-    /// [`Error::Memory`] if the run takes more memory than is available, before any is taken; [`Error::EmptySet`], [`Error::ColumnCount`],
+    /// [`Error::Memory`] if the run takes more memory than is available, before any is taken; [`Error::EmptySet`], [`Error::ColumnCount`], [`Error::ModelColumns`],
     /// [`Error::BinaryLabel`], [`Error::ClassLabel`], [`Error::NonFiniteLabel`], [`Error::NonFinite`], [`Error::CategoryCount`],
     /// [`Error::CategoryCode`], [`Error::RowWeight`], [`Error::BatchWeight`], [`Error::NoWeight`] for rows that cannot be trained on,
     /// [`Error::NothingHeldOut`], [`Error::HeldOutOneClass`] for rows that cannot be validated on; [`Error::UnknownMetric`];
@@ -439,7 +448,7 @@ impl<'a> Trainer<'a> {
     /// the best epoch, as after a run without interruption.
     ///
     /// # Errors
-    /// As [`prepare`](Self::prepare) and [`Training::resume`].
+    /// As [`prepare`](Self::prepare) and [`Training::resume`]; [`resume_anyway`](Self::resume_anyway) allows differences.
     ///
     /// # Examples
     /// ```
@@ -480,7 +489,8 @@ impl<'a> Trainer<'a> {
         S: RowSource<Feature: FeedElement>,
         V: RowSource<Feature: FeedElement>,
     {
-        self.run(model, task, (train, valid), |training, outputs| training.resume(checkpoint, outputs))
+        let allowed = self.allowed.clone();
+        self.run(model, task, (train, valid), |training, outputs| training.resume_with(checkpoint, &allowed, outputs))
     }
 
     /// Trains `model` as `how` says, with the outputs that were asked for.

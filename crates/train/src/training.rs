@@ -14,7 +14,7 @@ use brisk_nn::tensor::Graph;
 use brisk_nn::tensor::program::Device;
 use brisk_nn::{Augment, Ema, Optimizer, Parameters};
 
-use crate::feed::inspect::{check_codes_and_weights, check_label_count, layout_of};
+use crate::feed::inspect::{check_codes_and_weights, check_columns, check_label_count, layout_of};
 use crate::feed::survey::Survey;
 use crate::feed::{Feed, FeedConfig, FeedElement};
 use crate::flat::Flat;
@@ -113,6 +113,9 @@ impl<'a> Training<'a> {
         check_label_count("train", train, n_labels)?;
         check_label_count("valid", valid, n_labels)?;
         layout_of("train", train)?;
+        if augment.is_none() {
+            check_columns("train", train.n_cols(), module)?;
+        }
         if valid.n_rows() == 0 {
             return Err(Error::NothingHeldOut { n_train_rows: train.n_rows() });
         }
@@ -137,8 +140,8 @@ impl<'a> Training<'a> {
         check_codes_and_weights("valid", valid, module.categories(), 1)?;
         let validation = Validation::new(task, &config, valid_labels)?;
         validation.check_classes(train.n_rows())?;
-        let scale = scale.map_or_else(|| moments.standardisation("train"), |scale| scale.checked(train.n_cols()))?;
         of_train.non_finite.or(of_valid.non_finite).map_or(Ok(()), Err)?;
+        let scale = scale.map_or_else(|| Ok(moments.standardisation()), |scale| scale.checked(train.n_cols()))?;
         scale.write(device)?;
 
         let order = feed.order.clone().unwrap_or(Order::Shuffled { seed: config.seed });

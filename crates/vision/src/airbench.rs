@@ -158,4 +158,8 @@ impl Module for Airbench {
         let _scope = params.enter(self.head);
         x.global_max_pool2d().matmul(params.tensor(self.head), brisk_nn::tensor::Transpose::B) * self.config.logit_scale
     }
+
+    fn n_inputs(&self) -> Option<usize> {
+        Some(self.config.image.iter().product())
+    }
 }

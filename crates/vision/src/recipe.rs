@@ -494,4 +494,11 @@ impl Module for Network {
             Self::Airbench(network) => network.forward(params, x),
         }
     }
+
+    fn n_inputs(&self) -> Option<usize> {
+        match self {
+            Self::ResNet9(network) => network.n_inputs(),
+            Self::Airbench(network) => network.n_inputs(),
+        }
+    }
 }

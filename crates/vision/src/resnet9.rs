@@ -180,6 +180,10 @@ impl Module for ResNet9 {
         let _scope = params.enter(self.head);
         x.global_max_pool2d().matmul(params.tensor(self.head), Transpose::B) * self.config.logit_scale
     }
+
+    fn n_inputs(&self) -> Option<usize> {
+        Some(self.config.image.iter().product())
+    }
 }
 
 fn residual([first, second]: &[Block; 2], params: &Bound, x: &Tensor) -> Tensor {

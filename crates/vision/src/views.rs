@@ -93,4 +93,8 @@ impl<M: Module> Module for WithViews<M> {
         let first = outputs.next().unwrap_or_else(|| self.model.forward(params, x));
         outputs.fold(first, |sum, output| &sum + &output)
     }
+
+    fn n_inputs(&self) -> Option<usize> {
+        Some(self.image.iter().product())
+    }
 }

@@ -302,11 +302,12 @@ fn tables_that_were_cut_off_or_forged() {
 #[test]
 fn tables_that_cannot_be_trained_on() {
     let place = Place::new();
-    for (name, bad) in [("nan.safetensors", f32::NAN), ("infinite.safetensors", f32::NEG_INFINITY)] {
+    for (name, bad, found) in [("nan.safetensors", f32::NAN, " is NaN"), ("infinite.safetensors", f32::NEG_INFINITY, " is -inf")]
+    {
         // Everywhere, so that both parts of the training rows have one.
         place.table(name, |features, _| features.iter_mut().skip(1).step_by(3).for_each(|x| *x = bad));
         place.table("good.safetensors", |_, _| {});
-        let words = [name, "column 1", "NaN or infinity", "replace missing values"];
+        let words = [name, "column 1 (`angle`) of row ", found, "replace missing values"];
         place.check(&["--train", name, "--test", "good.safetensors"], &words);
         place.check(&["--train", "good.safetensors", "--test", name], &words);
     }

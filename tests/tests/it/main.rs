@@ -61,4 +61,5 @@ mod summary;
 mod tabular;
 mod tabular_cli;
 mod trainer;
+mod weightless;
 mod zero;

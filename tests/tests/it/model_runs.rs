@@ -2,7 +2,10 @@
 
 use brisk_loader::Rows;
 use brisk_nn::{Activation, Mlp, MlpConfig};
-use brisk_train::{Checkpoint, Classification, Error, Model, Regression, RunFolder, Trainer, Warning};
+use brisk_table::{Schema, TableWriter};
+use brisk_train::{
+    Callback, Checkpoint, Classification, Error, Model, Regression, ResumeMismatch, RunFolder, RunView, Trainer, Warning,
+};
 
 use crate::gpu::cpu;
 
@@ -37,7 +40,50 @@ fn a_resumed_model_is_that_of_a_run_without_interruption() -> Result<(), Error> 
 
     let other = trainer(6).batch_rows(32).resume(&mut model(), &checkpoint, &task, &rows, &rows).expect_err("another batch size");
     assert!(matches!(other, Error::ResumeMismatch { .. }), "{other}");
+    let found = other.to_string();
+    for part in [
+        "batch size: 16 in the checkpoint, 32 here",
+        "batches per epoch: 4 in the checkpoint, 2 here",
+        "`Trainer::resume_anyway`",
+    ] {
+        assert!(found.contains(part), "{found}");
+    }
+    let mut anyway = trainer(6).batch_rows(32).resume_anyway(&[ResumeMismatch::Settings]);
+    assert_eq!(anyway.resume(&mut model(), &checkpoint, &task, &rows, &rows)?.n_epochs, 6, "it was allowed");
     Ok(())
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_an_error_before_the_first_step() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let mut steps = 0;
+    struct Count<'c>(&'c mut usize);
+    impl Callback for Count<'_> {
+        fn on_epoch_start(&mut self, _: &RunView<'_>) -> Result<(), Error> {
+            *self.0 += 1;
+            Ok(())
+        }
+    }
+    let mut trainer = Trainer::new(&cpu(1)).max_epochs(1).report(dir.path()).callback(Count(&mut steps));
+    let error = trainer.fit(&mut model(), &Regression::mse(), &rows(20), &rows(20)).expect_err("a folder is no file");
+    let expected = format!("{}: names a folder, expected a file; add the name of a file in it", dir.path().display());
+    assert_eq!(error.to_string(), expected);
+    drop(trainer);
+    assert_eq!(steps, 0, "nothing was trained");
+    let error = model().save(dir.path().join("none").join("model.safetensors")).expect_err("no folder").to_string();
+    assert!(error.contains("there is no folder") && error.ends_with("create it first, or write elsewhere"), "{error}");
+}
+
+#[test]
+fn a_table_is_no_model() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let path = dir.path().join("rows.safetensors");
+    let mut writer = TableWriter::create(&path, Schema::named(["x"])).expect("a new file");
+    writer.push(&[1.0_f32], &[2.0_f32]).expect("a row");
+    writer.finish().expect("written");
+    let sizes = MlpConfig { n_inputs: 1, hidden: vec![8], n_outputs: 1, activation: Activation::tanh() };
+    let error = Model::load(&path, |params| Mlp::new(params, &sizes)).expect_err("rows").to_string();
+    assert!(error.contains("found a table of rows; give the path of a model"), "{error}");
 }
 
 #[test]

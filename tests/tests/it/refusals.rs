@@ -1,7 +1,12 @@
 //! Rows that cannot be trained on are refused before anything runs, by an error that says which.
 
-use brisk_loader::Rows;
-use brisk_train::{Binary, Error, Learner, Trainer};
+use std::ops::ControlFlow;
+
+use brisk_loader::{Order, Rows, Subset};
+use brisk_nn::{Activation, Bound, Linear, Mlp, MlpConfig, Module, ParametersBuilder, Sequential};
+use brisk_table::{Schema, Table, TableWriter};
+use brisk_tensor::Tensor;
+use brisk_train::{Binary, Cursor, Error, Feed, FeedChoice, FeedConfig, Learner, Model, Predictor, Regression, Trainer};
 
 use crate::gpu::cpu;
 use crate::run::{N_COLS, Ready, Setting, quiet, rows};
@@ -38,7 +43,9 @@ fn features_that_are_no_numbers() {
     for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
         let rows = changed(|features, _| features[17 * N_COLS + 3] = bad);
         let message = |set| {
-            format!("{set} rows: column 3 holds NaN or infinity, expected finite numbers; replace missing values before training")
+            format!(
+                "{set} rows: column 3 of row 17 is {bad}, expected a finite number; replace missing values before training, or drop such rows"
+            )
         };
         check(&rows, &good, &message("train"));
         check(&good, &rows, &message("valid"));
@@ -93,9 +100,120 @@ fn nothing_to_train_on() {
 fn other_columns() {
     let narrow = Rows::new(vec![1.0, 2.0, 3.0, 4.0], vec![0.0, 1.0], 2).expect("two rows of two columns");
     check(&rows(0, 100), &narrow, "valid rows have 2 columns, expected 5, as many as the training rows");
-    let error = fit(&narrow, &narrow).expect_err("the model takes five columns").to_string();
-    let expected = "linear: `weight` has shape [24, 5], expected [24, 2], as many columns as the input (in layers.0, at ";
-    assert!(error.starts_with(expected) && error.contains(&format!(", from {}:", file!())), "{error}");
+    let expected = |set| {
+        format!(
+            "the model takes 5 columns, the {set} rows have 2; build the model for 2 columns, or choose as many columns of the rows as it takes"
+        )
+    };
+    check(&narrow, &narrow, &expected("train"));
+
+    let sizes = MlpConfig { n_inputs: N_COLS, hidden: vec![4], n_outputs: 1, activation: Activation::relu() };
+    let layers = |params: &mut ParametersBuilder| -> Vec<Box<dyn Module>> { vec![Box::new(Mlp::new(params, &sizes))] };
+    let model = Model::new(7, |params| Sequential(layers(params)));
+    let device = cpu(1);
+    let found = [
+        Trainer::new(&device).fit(&mut Model::new(7, |params| Mlp::new(params, &sizes)), &Binary::new(), &narrow, &narrow).err(),
+        Trainer::new(&device).find_learning_rate(&model, &Binary::new(), &narrow).err(),
+        Trainer::new(&device).find_batch_rows(&model, &Binary::new(), &narrow, 1 << 20).err(),
+        model.evaluate(&Binary::new(), &narrow).err(),
+        model.predict(&narrow).err(),
+        Predictor::new(&device, &model, 2).err(),
+    ];
+    for (found, set) in found.into_iter().zip(["train", "train", "train", "test", "test", "predicted"]) {
+        assert_eq!(found.map(|error| error.to_string()), Some(expected(set)));
+    }
+}
+
+/// Rows that a module of one's own refuses are refused in words about its operations.
+#[derive(Debug)]
+struct Own(Linear);
+
+impl Module for Own {
+    fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
+        self.0.forward(params, x)
+    }
+}
+
+#[test]
+fn a_module_that_does_not_know_its_columns_names_the_operation() {
+    let model = Model::new(7, |params| Own(Linear::new(params, "head", N_COLS, 1, Activation::identity())));
+    let narrow = Rows::new(vec![1.0, 2.0, 3.0, 4.0], vec![0.0, 1.0], 2).expect("two rows of two columns");
+    let error = model.predict(&narrow).expect_err("the model takes five columns").to_string();
+    let expected = "linear: `weight` has shape [1, 5], expected [1, 2], as many columns as the input (in head, at ";
+    assert!(error.starts_with(expected) && error.contains(file!()), "{error}");
+}
+
+/// A table on disk, whose columns have names.
+#[test]
+fn columns_of_a_table_are_named() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("rows.safetensors");
+    let write = |features: &[f32], labels: &[f32]| {
+        let schema = Schema { label_name: Some("price".to_owned()), ..Schema::named(["age", "rooms"]) };
+        let mut writer = TableWriter::create(&path, schema).expect("a new file");
+        writer.push(features, labels).expect("rows of two columns");
+        writer.finish().expect("written");
+        Table::open(&path).expect("a table")
+    };
+    let sizes = MlpConfig { n_inputs: 2, hidden: vec![4], n_outputs: 1, activation: Activation::relu() };
+    let error = |table: &Table, feed: FeedConfig| {
+        // The last rows are those to validate on, and the others come in another order.
+        let train = Subset::of_rows(table, vec![3, 2, 1, 0]).expect("rows of the table");
+        let mut model = Model::new(7, |params| Mlp::new(params, &sizes));
+        let mut trainer = Trainer::new(&cpu(1)).feed(&feed);
+        trainer.fit(&mut model, &Regression::mse(), &train, table).expect_err("a value is missing").to_string()
+    };
+    let streamed = || FeedConfig { choice: FeedChoice::Streamed, ..FeedConfig::default() };
+    let good = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0];
+    let mut features = good;
+    features[5] = f32::NAN;
+    let table = write(&features, &[0.0, 1.0, 2.0, 3.0]);
+    for feed in [FeedConfig::default(), streamed()] {
+        let error = error(&table, feed);
+        assert!(error.starts_with("train rows: column 1 (`rooms`) of row 2 is NaN, expected a finite number"), "{error}");
+    }
+    let table = write(&good, &[0.0, 1.0, f32::INFINITY, 3.0]);
+    let error = error(&table, FeedConfig::default());
+    assert!(error.starts_with("train rows: the label (`price`) of row 2 is inf, expected a finite number"), "{error}");
+}
+
+#[test]
+fn a_damaged_table_is_refused_before_the_first_step() -> Result<(), Error> {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("rows.safetensors");
+    let good = rows(0, 200);
+    let mut writer = TableWriter::create(&path, Schema::shaped(&[N_COLS])).expect("a new file");
+    writer.push(good.features(), good.labels()).expect("rows");
+    writer.finish().expect("written");
+    let sizes = MlpConfig { n_inputs: N_COLS, hidden: vec![4], n_outputs: 1, activation: Activation::relu() };
+    let fit = || {
+        let table = Table::open(&path).expect("a table");
+        let [train, valid] = brisk_loader::split(&table, 1, [0.8, 0.2]).expect("shares of the rows");
+        let mut model = Model::new(7, |params| Mlp::new(params, &sizes));
+        Trainer::new(&cpu(2)).max_epochs(1).fit(&mut model, &Binary::new(), &train, &valid).map(|_| ())
+    };
+    fit()?;
+    let mut bytes = std::fs::read(&path).expect("a file");
+    // The lowest bit of a feature: another number, as good as any.
+    bytes[4096 + 4 * 7] ^= 1;
+    std::fs::write(&path, &bytes).expect("written");
+    let error = fit().expect_err("it is damaged").to_string();
+    assert!(error.starts_with(&format!("train rows: {}: bytes ", path.display())), "{error}");
+    assert!(error.ends_with("the file is damaged, make it again"), "{error}");
+    Ok(())
+}
+
+/// Streamed rows that were not looked at before are named by their place in the table, too.
+#[test]
+fn a_streamed_feed_names_the_row() -> Result<(), Error> {
+    let device = cpu(1);
+    let bad = changed(|features, _| features[17 * N_COLS + 3] = f32::NAN);
+    let config = FeedConfig { choice: FeedChoice::Streamed, chunk_bytes: 64, ..FeedConfig::default() };
+    let feed = Feed::new(&device, "train", &bad, Order::Shuffled { seed: 3 }, 8, &config)?;
+    let error = feed.open(&device, |open| open.each_turn(1, Cursor::Epoch, 1, |_| Ok(ControlFlow::Continue(()))));
+    let error = error.expect_err("a value is missing").to_string();
+    assert!(error.starts_with("train rows: column 3 of row 17 is NaN"), "{error}");
+    Ok(())
 }
 
 #[test]

@@ -24,3 +24,5 @@ pub(crate) mod runs_cpu;
 pub(crate) mod sgd;
 pub(crate) mod sgd_cpu;
 pub(crate) mod skip;
+pub(crate) mod skip_weightless;
+pub(crate) mod skip_weightless_cpu;

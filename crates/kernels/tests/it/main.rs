@@ -66,6 +66,7 @@ mod reduce;
 mod runs;
 mod sgd;
 mod shift_columns;
+mod skip_weightless;
 mod softmax;
 mod store_rows;
 

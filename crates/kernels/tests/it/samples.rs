@@ -140,6 +140,7 @@ fn row_samples() -> Vec<Box<dyn Kernel>> {
         Box::new(Ema { n: 7, decay: 0.9, every: 5, first_step: 1, start: EmaStart::Given }),
         Box::new(Lookahead { n: 7, every: 5, n_decays: 2, end: None, pull: Pull::Back, phase: LookaheadPhase::End }),
         Box::new(RateAtStep { n: 7 }),
+        Box::new(SkipWeightless { every: 3, n_batches: 8 }),
     ];
     samples.extend(group_samples());
     for n_cols in [5, 500, 5000] {

@@ -236,6 +236,10 @@ impl<S: RowStore> RowStore for ShardedTable<S> {
         });
     }
 
+    fn check_intact(&self) -> Result<(), Error> {
+        self.shards.iter().try_for_each(RowStore::check_intact)
+    }
+
     fn fingerprint(&self) -> Option<u64> {
         let sums: Option<Vec<u64>> = self.shards.iter().map(S::fingerprint).collect();
         let sums = sums?;

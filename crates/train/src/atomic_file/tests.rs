@@ -1,5 +1,6 @@
 use std::fs;
 use std::io::{self, Write};
+use std::path::Path;
 
 use super::write_atomically;
 use crate::Error;
@@ -41,8 +42,20 @@ fn the_old_content_is_there_until_the_new_one_is_whole() {
 }
 
 #[test]
-fn a_folder_is_no_file() {
+fn a_path_where_no_file_can_be_says_what_to_do() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let error = write_atomically(&folder.path().join("absent").join("state"), |_| Ok(()));
-    assert!(matches!(error, Err(Error::Write { is_kept: false, .. })), "{error:?}");
+    let check = |path: &Path, expected: &str| {
+        let error = write_atomically(path, |_| Ok(())).expect_err("no file can be there");
+        assert_eq!(error.to_string(), format!("{}: {expected}", path.display()));
+    };
+    let is_folder = "names a folder, expected a file; add the name of a file in it";
+    check(folder.path(), is_folder);
+    check(&folder.path().join("absent").join(""), is_folder);
+    let absent = folder.path().join("absent");
+    let no_folder = |folder: &Path| format!("there is no folder {}; create it first, or write elsewhere", folder.display());
+    check(&absent.join("state"), &no_folder(&absent));
+    let file = folder.path().join("file");
+    fs::write(&file, "").expect("written");
+    check(&file.join("state"), &no_folder(&file));
+    write_atomically(&folder.path().join("state"), |_| Ok(())).expect("a file in a folder");
 }

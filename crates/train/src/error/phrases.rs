@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
+use brisk_table::printable;
+
 use crate::{ResumeDifference, ResumeMismatch};
 
 /// The names of the kinds, each once.
@@ -31,9 +33,20 @@ pub(crate) fn all_labels(n_rows: usize, class: u8, label: Option<usize>) -> Stri
     }
 }
 
-/// `the label of row 3`; `label 2 of row 3`, of several.
-pub(super) fn label_of(row: usize, label: Option<usize>) -> String {
-    label.map_or_else(|| format!("the label of row {row}"), |label| format!("label {label} of row {row}"))
+/// `the label of row 3`; `label 2 of row 3`, of several; each with its name, if it has one.
+pub(super) fn label_of(row: usize, label: Option<usize>, name: Option<&str>) -> String {
+    let label = label.map_or_else(|| "the label".to_owned(), |label| format!("label {label}"));
+    format!("{label}{} of row {row}", quoted(name))
+}
+
+/// `column 3 of row 17`, `column 3 (`age`) of row 17`.
+pub(super) fn feature_of(row: usize, column: usize, name: Option<&str>) -> String {
+    format!("column {column}{} of row {row}", quoted(name))
+}
+
+/// ` (`age`)`, or nothing.
+fn quoted(name: Option<&str>) -> String {
+    name.map_or(String::new(), |name| format!(" (`{}`)", printable(name)))
 }
 
 /// `all 2 rows`, `the only row`.

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use brisk_loader::{Ahead, Batching, Loader, Prefetch, RowSource};
 
-use super::element::FeedElement;
+use super::element::{FeedElement, Sealed};
 use super::inspect::check_finite;
 use super::table::Chunk;
 use crate::Error;
@@ -55,28 +55,31 @@ impl<S: RowSource<Feature: FeedElement>> Chunks for SourceChunks<'_, S> {
     fn open(&self, f: &mut dyn FnMut(&mut dyn OpenChunks) -> Result<(), Error>) -> Result<(), Error> {
         std::thread::scope(|scope| {
             let prefetch = self.loader.prefetch(scope, self.ahead);
-            let (set, n_cols, chunk_batches) = (self.set, self.loader.source().n_cols(), self.chunk_batches);
-            f(&mut Running { set, n_cols, chunk_batches, prefetch })
+            f(&mut Running { chunks: self, prefetch })
         })
     }
 }
 
-struct Running<'scope, T: FeedElement> {
-    set: &'static str,
-    n_cols: usize,
-    chunk_batches: usize,
-    prefetch: Prefetch<'scope, T>,
+struct Running<'scope, 'a, S: RowSource> {
+    chunks: &'scope SourceChunks<'a, S>,
+    prefetch: Prefetch<'scope, S::Feature>,
 }
 
-impl<T: FeedElement> OpenChunks for Running<'_, T> {
+impl<S: RowSource<Feature: FeedElement>> OpenChunks for Running<'_, '_, S> {
     fn each_chunk(&mut self, epoch: u32, f: EachChunk<'_>) -> Result<(), Error> {
+        let SourceChunks { set, loader, chunk_batches, .. } = self.chunks;
+        let (source, batching) = (*loader.source(), loader.batching());
         let mut chunks = self.prefetch.epoch(epoch);
         let mut index = 0;
         loop {
-            let chunk = chunks.next_batch().map_err(|error| stream_error(self.set, epoch, self.chunk_batches, &error))?;
+            let chunk = chunks.next_batch().map_err(|error| stream_error(set, epoch, *chunk_batches, &error))?;
             let Some(batch) = chunk else { return Ok(()) };
-            let features = T::features(batch.features);
-            check_finite(self.set, features, self.n_cols)?;
+            let row_at = |row: usize| {
+                let position = index * batching.size + row;
+                batching.order.of_epoch(source.n_rows() as u32, epoch).row(position as u32) as usize
+            };
+            check_finite(set, source, batch.features, row_at)?;
+            let features = S::Feature::features(batch.features);
             let (labels, categories, weights) = (batch.labels, batch.categories, batch.weights);
             if f(index, Chunk { features, labels, categories, weights }, batch.rows)?.is_break() {
                 return Ok(());

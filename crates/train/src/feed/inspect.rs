@@ -1,10 +1,10 @@
 //! Checks of a set's rows before training: that there are rows, and that their values can be used.
 
 use brisk_loader::RowSource;
-use brisk_nn::CategoricalColumn;
 use brisk_nn::tensor::DType;
+use brisk_nn::{CategoricalColumn, Module};
 
-use super::element::FeedElement;
+use super::element::{FeedElement, Sealed};
 use super::table::{Features, RowLayout};
 use crate::Error;
 
@@ -87,15 +87,29 @@ pub(crate) fn check_codes_and_weights<S: RowSource>(
     Ok(())
 }
 
-/// The first column with a value that is not finite.
-pub(crate) fn check_finite(set: &'static str, features: Features<'_>, n_cols: usize) -> Result<(), Error> {
-    let Features::F32(x) = features else { return Ok(()) };
+/// Checks that a model takes as many columns as rows have, if it knows how many it takes.
+pub(crate) fn check_columns(set: &'static str, n_cols: usize, module: &dyn Module) -> Result<(), Error> {
+    match module.n_inputs() {
+        Some(expected) if expected != n_cols => Err(Error::ModelColumns { set, found: n_cols, expected }),
+        _ => Ok(()),
+    }
+}
+
+/// Checks that all values are finite; the error names the first that is not. `row_at` is the number in `source` of each row of `features`.
+pub(crate) fn check_finite<S: RowSource<Feature: FeedElement>>(
+    set: &'static str,
+    source: &S,
+    features: &[S::Feature],
+    row_at: impl FnOnce(usize) -> usize,
+) -> Result<(), Error> {
+    let Features::F32(x) = S::Feature::features(features) else { return Ok(()) };
     // One pass over all of them is vectorised; a search for the first is not.
     if x.iter().fold(true, |is_finite, x| is_finite & x.is_finite()) {
         return Ok(());
     }
     let at = x.iter().position(|x| !x.is_finite()).unwrap_or(0);
-    Err(Error::NonFinite { set, column: at % n_cols })
+    let (row, column) = (source_row(source, row_at(at / source.n_cols())), at % source.n_cols());
+    Err(Error::NonFinite { set, row, column, name: source.column_name(column).map(str::to_owned), found: x[at] })
 }
 
 /// Calls `f` for all rows, a chunk at a time, in order.

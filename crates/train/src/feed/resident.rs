@@ -23,7 +23,7 @@ impl ResidentRows {
     /// Copies all rows of `source` to `device`, with their categories and weights, if they have any.
     ///
     /// # Errors
-    /// [`Error::EmptySet`]; [`Error::NonFinite`] names a column that holds NaN or infinity; [`Error::Rows`] if the source fails;
+    /// [`Error::EmptySet`]; [`Error::NonFinite`] names a row and a column that hold NaN or infinity; [`Error::Rows`] if the source fails;
     /// [`Error::RowMemory`], [`Error::Tensor`] if the device has no room.
     pub fn upload<S: RowSource<Feature: FeedElement>>(device: &Device, name: &'static str, source: &S) -> Result<Self, Error> {
         Self::upload_as(device, name, source, DType::F32)
@@ -49,8 +49,8 @@ impl ResidentRows {
         let slot_bytes = table.len_bytes().min(SLOT_BYTES);
         let mut uploads = device.uploads(slot_bytes, 2)?;
         for_each_chunk(name, source, |read| {
+            check_finite(name, source, read.features, |row| read.first + row)?;
             let features = S::Feature::features(read.features);
-            check_finite(name, features, layout.n_cols)?;
             let (labels, categories, weights) = (read.labels, read.categories, read.weights);
             table.write(&mut uploads, read.first, Chunk { features, labels, categories, weights })
         })?;

@@ -3,7 +3,7 @@
 use brisk_loader::RowSource;
 use rayon::prelude::*;
 
-use super::element::{FeedElement, Sealed};
+use super::element::FeedElement;
 use super::inspect::{Others, check_finite, failed};
 use crate::standardisation::Moments;
 use crate::{Error, RowDigest};
@@ -23,11 +23,22 @@ pub(crate) struct Survey {
 const BLOCKS_AT_A_TIME: usize = 16;
 
 impl Survey {
-    /// Reads all rows once, on all threads of the current rayon pool, and adds them to `moments`.
+    /// Reads all rows once, on all threads of the current rayon pool, and adds them to `moments`. Meanwhile the source checks that they are as they were written.
     ///
     /// # Errors
-    /// [`Error::Rows`] if the source fails.
+    /// [`Error::Rows`] if the source fails, or its rows are damaged.
     pub(crate) fn of<S: RowSource<Feature: FeedElement>>(
+        set: &'static str,
+        source: &S,
+        moments: Option<&mut Moments>,
+    ) -> Result<Self, Error> {
+        // Columns are added up by one thread, so that another has time for the check.
+        let (intact, survey) = rayon::join(|| source.check_intact(), || Self::read(set, source, moments));
+        intact.map_err(|error| failed(set, &error))?;
+        survey
+    }
+
+    fn read<S: RowSource<Feature: FeedElement>>(
         set: &'static str,
         source: &S,
         mut moments: Option<&mut Moments>,
@@ -53,7 +64,7 @@ impl Survey {
             );
             blocks.extend(digests.collect::<Result<Vec<u64>, Error>>()?);
             if non_finite.is_none() {
-                non_finite = check_finite(set, S::Feature::features(features), n_cols).err();
+                non_finite = check_finite(set, source, features, |row| chunk * chunk_rows + row).err();
             }
             if let Some(moments) = &mut moments {
                 moments.add(features);

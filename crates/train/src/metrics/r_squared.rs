@@ -4,7 +4,7 @@ use crate::{Error, Mode};
 
 /// The coefficient of determination: `1 - Σ (label - prediction)² / Σ (label - mean label)²`.
 ///
-/// `sklearn.metrics.r2_score(labels, predictions)`. With several labels per row, the mean over the labels. Labels that are all the
+/// Called `r2` in logs and early stopping (`valid_r2`), R² in reports. `sklearn.metrics.r2_score(labels, predictions)`. With several labels per row, the mean over the labels. Labels that are all the
 /// same, a single row among them, have no R²: [`MetricError::ConstantLabel`], where scikit-learn gives 0, 1, or NaN and a warning.
 #[derive(Clone, Debug)]
 pub struct RSquared(Tally<Vec<Deviations>>);

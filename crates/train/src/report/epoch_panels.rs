@@ -1,9 +1,7 @@
 //! Charts of the metrics of each epoch.
 
+use super::metric_label::{divided, title};
 use super::{LineChart, Panel, Series};
-
-/// Sets of rows, as names of metrics begin with them.
-const SETS: [(&str, &str); 3] = [("train_", "training"), ("valid_", "validation"), ("test_", "test")];
 
 /// A chart per metric. Columns that differ only in the set of rows share one.
 pub(super) fn of(columns: &[(&str, &[f64])], best_epoch: Option<usize>) -> Vec<Panel> {
@@ -25,17 +23,4 @@ pub(super) fn of(columns: &[(&str, &[f64])], best_epoch: Option<usize>) -> Vec<P
         Panel::Lines(best_epoch.into_iter().fold(chart, |chart, epoch| chart.mark(epoch as f64, "best")))
     };
     metrics.into_iter().map(chart).collect()
-}
-
-/// The set of rows and the metric: `validation` and `loss` of `valid_loss`.
-fn divided(column: &str) -> (Option<&'static str>, &str) {
-    let of = |(prefix, set): (&str, &'static str)| Some((Some(set), column.strip_prefix(prefix)?));
-    SETS.into_iter().find_map(of).unwrap_or((None, column))
-}
-
-/// `Log loss` of `log_loss`.
-fn title(metric: &str) -> String {
-    let words = metric.replace('_', " ");
-    let mut chars = words.chars();
-    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }

@@ -13,7 +13,7 @@ use crate::{Checkpoint, Error};
 pub struct FoundCheckpoint {
     /// The newest checkpoint that is intact, and its path.
     pub newest: Option<(PathBuf, Checkpoint)>,
-    /// Why other checkpoints in the folder cannot be used: an [`Error::Damaged`] each.
+    /// Why other checkpoints in the folder cannot be used: an [`Error::Damaged`] or [`Error::NotACheckpoint`] each.
     pub damaged: Vec<Error>,
 }
 
@@ -41,7 +41,7 @@ impl RunFolder {
                         newest = Some((at, path, checkpoint));
                     }
                 }
-                Err(error @ Error::Damaged { .. }) => damaged.push(error),
+                Err(error @ (Error::Damaged { .. } | Error::NotACheckpoint { .. })) => damaged.push(error),
                 Err(error) => return Err(error),
             }
         }

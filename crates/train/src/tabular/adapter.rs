@@ -170,8 +170,20 @@ impl<S: RowSource<Feature: FeedElement>> RowSource for Preprocessed<S> {
         self.rows.gather_weights(rows, weights)
     }
 
+    fn check_intact(&self) -> Result<(), S::Error> {
+        self.rows.check_intact()
+    }
+
     fn source_row(&self, row: u32) -> u32 {
         self.rows.source_row(row)
+    }
+
+    fn column_name(&self, column: usize) -> Option<&str> {
+        self.preprocessing.numbers.get(column).map(|column| column.name.as_str())
+    }
+
+    fn label_name(&self, label: usize) -> Option<&str> {
+        self.rows.label_name(label)
     }
 
     fn prefetch(&self, rows: &[u32]) {

@@ -55,7 +55,8 @@ impl Labels {
             None => Ok(()),
             Some(i) => {
                 let label = (n_labels > 1).then_some(i % n_labels);
-                Err(self.refusal(set, source_row(source, i / n_labels), label, labels[i]))
+                let name = source.label_name(i % n_labels).map(str::to_owned);
+                Err(self.refusal(set, (source_row(source, i / n_labels), label), name, labels[i]))
             }
         }
     }
@@ -68,11 +69,11 @@ impl Labels {
         }
     }
 
-    fn refusal(self, set: &'static str, row: usize, label: Option<usize>, found: f32) -> Error {
+    fn refusal(self, set: &'static str, (row, label): (usize, Option<usize>), name: Option<String>, found: f32) -> Error {
         match self {
-            Self::Binary => Error::BinaryLabel { set, row, label, found },
-            Self::Classes { n_classes } => Error::ClassLabel { set, row, label, found, n_classes },
-            Self::Numbers => Error::NonFiniteLabel { set, row, label, found },
+            Self::Binary => Error::BinaryLabel { set, row, label, name, found },
+            Self::Classes { n_classes } => Error::ClassLabel { set, row, label, name, found, n_classes },
+            Self::Numbers => Error::NonFiniteLabel { set, row, label, name, found },
         }
     }
 }

@@ -56,10 +56,13 @@ impl Training<'_> {
         if n_skipped == 0 || n_advanced != n_not_taken {
             return Ok(());
         }
+        let ScalerReport { scale, n_skipped: n_overflows, .. } = self.step.scaler.report(&self.device)?;
+        if n_overflows == 0 && self.train.has_weights() {
+            return Err(Error::NoWeightedStep { last_epoch: run.n_epochs.max(1), n_steps: n_skipped });
+        }
         let losses: Vec<f32> = self.device.read(&self.step.losses)?;
         let n_done = if run.n_batches > 0 { run.n_batches } else { self.n_batches };
         let loss = n_done.checked_sub(1).and_then(|last| losses.get(last)).copied().unwrap_or(f32::NAN);
-        let scale = self.step.scaler.report(&self.device)?.scale;
         Err(Error::NoStepTaken { first_epoch: 1, last_epoch: run.n_epochs.max(1), n_skipped: n_skipped as u32, scale, loss })
     }
 }

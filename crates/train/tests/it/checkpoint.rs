@@ -88,6 +88,42 @@ fn a_file_cut_off_anywhere_is_refused() {
 }
 
 #[test]
+fn how_much_of_a_file_is_missing_is_said() {
+    let whole = bytes(&checkpoint());
+    let header_end = 8 + u64::from_le_bytes(whole[..8].try_into().expect("eight bytes")) as usize;
+    let of_first = |n_bytes: usize| message(Checkpoint::from_bytes(&whole[..n_bytes]));
+    let check = |n_bytes: usize, expected: &str| {
+        let error = of_first(n_bytes);
+        assert!(error.contains(expected), "{n_bytes} bytes: {error}");
+    };
+    check(0, "(0 bytes): 0 bytes are too few for a safetensors file");
+    check(7, "(7 bytes): 7 bytes are too few");
+    check(100, &format!("the header ends at byte {header_end}, {} are missing", header_end - 100));
+    check(whole.len() - 3, &format!("it is cut off: its tensors end at byte {}, 3 are missing", whole.len()));
+    let longer = message(Checkpoint::from_bytes(&[&whole[..], b"xy"].concat()));
+    assert!(longer.contains(&format!("its tensors end at byte {}, 2 more follow", whole.len())), "{longer}");
+}
+
+#[test]
+fn files_of_other_kinds_are_called_by_their_kind() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("model.safetensors");
+    for (bytes, expected) in [
+        (&b"PK\x03\x04\x00\x00\x08\x08\x00\x00"[..], "found a zip archive, as `torch.save` writes; convert it"),
+        (b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j", "found a Python pickle"),
+        (b"\x93NUMPY\x01\x00v\x00{'descr'", "found a NumPy array"),
+        (b"{\n  \"learning_rate\": \"0.1\"}", "found JSON; give the path"),
+        (b"<!DOCTYPE html><html>", "found HTML"),
+        (b"x0,x1,label\n1,2,0\n", "found text; give the path"),
+    ] {
+        fs::write(&path, bytes).expect("written");
+        let error = message(Checkpoint::load(&path));
+        assert!(error.starts_with(&format!("{}: expected the safetensors file of a model", path.display())), "{error}");
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
 fn a_changed_bit_anywhere_is_found() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("changed");
@@ -177,7 +213,7 @@ fn what_does_not_fit_is_named() {
         message(loaded.f32("bias", &[3])),
         format!(
             "{path}: no tensor `bias`, expected f32 [3]; it has `linear.weight`, `nothing`, `random.counter`, `scale`: was it written \
-             for another model?"
+             for another model or optimizer?"
         ),
         "name"
     );

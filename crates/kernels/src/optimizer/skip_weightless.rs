@@ -1,0 +1,50 @@
+use super::skip_weightless_cpu;
+use crate::core::module::module;
+use crate::core::sizes::check_sizes;
+use crate::{Adapter, Arg, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs};
+
+/// Skips the step of a group of batches whose rows all have weight 0, by `state.skip = 2`: such a group says nothing about the parameters. It comes before
+/// [`Unscale`](crate::Unscale), which then leaves the loss scale as it is.
+///
+/// `sum` collects `weight`, the sum of the weights of a batch, over the batches of a group. Groups are those of [`AccumulateBatches`](crate::AccumulateBatches).
+///
+/// # Shapes
+/// `weight`, `sum`: `[1]`; `state`: [`STATE_LEN`].
+/// # Dtypes
+/// f32; `state` u32.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SkipWeightless {
+    /// Batches a step, at least 1; groups are counted from the epoch's first batch.
+    pub every: u32,
+    /// Batches of an epoch, the last of which ends a group; 0 for an epoch without end.
+    pub n_batches: u32,
+}
+
+impl Kernel for SkipWeightless {
+    fn name(&self) -> &'static str {
+        "skip_weightless"
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        vec![
+            Arg::read("weight", DType::F32, 1),
+            Arg::read_write("sum", DType::F32, 1),
+            Arg::read_write("state", DType::U32, STATE_LEN),
+        ]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        check_sizes(self, &[("every", self.every as usize)])
+    }
+
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let dispatch = Dispatch::new("kernels.skip_weightless", module!("skip_weightless.wgsl"), [1, 1, 1])
+            .param("every", self.every)
+            .param("n_batches", self.n_batches);
+        Ok(vec![dispatch.bind(&self.args(), ["weight"], ["sum", "state"])?])
+    }
+
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        skip_weightless_cpu::run(self, args.read::<f32>(0)[0], args.write(1), args.write(2));
+    }
+}
