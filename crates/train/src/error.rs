@@ -671,26 +671,9 @@ pub enum Error {
         "this run does not support different numbers of batches on replicas; set what is done with them (`uneven`), and normalise batches by each replica's own statistics"
     )]
     CannotJoin,
-    /// A histogram of values none of which is finite.
-    #[error("histogram `{tag}`: none of {} is finite; expected at least one", count(*n_values, "value"))]
-    NoFiniteValue {
-        /// Its tag.
-        tag: String,
-        /// How many values there are.
-        n_values: usize,
-    },
-    /// An image with a wrong number of bytes.
-    #[error("image `{tag}`: {found} bytes for {height} by {width} pixels, expected 1, 3 or 4 of each pixel")]
-    ImagePixels {
-        /// Its tag.
-        tag: String,
-        /// Rows of pixels.
-        height: usize,
-        /// Pixels of a row.
-        width: usize,
-        /// How many bytes there are.
-        found: usize,
-    },
+    /// An error of a histogram or an image to show.
+    #[error(transparent)]
+    Plot(#[from] crate::PlotError),
     /// An error of a table's columns, its target, or the folder of a model.
     #[error(transparent)]
     Tabular(#[from] crate::tabular::TabularError),

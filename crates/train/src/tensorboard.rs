@@ -15,7 +15,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub use callback::TensorBoard;
 use message::{Event, Image, SessionLog, Summary, Value};
 
-use crate::Error;
+use crate::{Error, PlotError};
 
 /// Writes an event file that TensorBoard reads, as PyTorch's `SummaryWriter` does.
 ///
@@ -90,27 +90,27 @@ impl EventWriter {
     /// Adds the distribution of the finite ones of `values`, in TensorFlow's buckets, whose limits grow by 10 %.
     ///
     /// # Errors
-    /// [`Error::NoFiniteValue`], [`Error::Io`].
+    /// [`PlotError::NoFiniteValue`], [`Error::Io`].
     pub fn histogram(&mut self, tag: &str, step: u64, values: &[f32]) -> Result<(), Error> {
         let histogram =
-            histogram::of(values).ok_or_else(|| Error::NoFiniteValue { tag: tag.to_owned(), n_values: values.len() })?;
+            histogram::of(values).ok_or_else(|| PlotError::NoFiniteValue { tag: tag.to_owned(), n_values: values.len() })?;
         self.add(step, Value { tag: tag.to_owned(), histo: Some(histogram), ..Value::default() })
     }
 
     /// Adds an image of `pixels`, `[height, width, n_channels]`: grey, RGB or RGBA for 1, 3 or 4 channels.
     ///
     /// # Errors
-    /// [`Error::ImagePixels`], [`Error::Io`].
+    /// [`PlotError::ImagePixels`], [`Error::Io`].
     pub fn image(&mut self, tag: &str, step: u64, [height, width]: [usize; 2], pixels: &[u8]) -> Result<(), Error> {
-        let refused = || Error::ImagePixels { tag: tag.to_owned(), height, width, found: pixels.len() };
+        let refused = || PlotError::ImagePixels { tag: tag.to_owned(), height, width, found: pixels.len() };
         let n_pixels = height.checked_mul(width).filter(|&n| n > 0).ok_or_else(refused)?;
         let colour = match (pixels.len() / n_pixels, pixels.len() % n_pixels) {
             (1, 0) => png::ColorType::Grayscale,
             (3, 0) => png::ColorType::Rgb,
             (4, 0) => png::ColorType::Rgba,
-            _ => return Err(refused()),
+            _ => return Err(refused().into()),
         };
-        let (Ok(n_rows), Ok(n_cols)) = (i32::try_from(height), i32::try_from(width)) else { return Err(refused()) };
+        let (Ok(n_rows), Ok(n_cols)) = (i32::try_from(height), i32::try_from(width)) else { return Err(refused().into()) };
         let mut encoded = Vec::new();
         let mut encoder = png::Encoder::new(&mut encoded, n_cols as u32, n_rows as u32);
         encoder.set_color(colour);

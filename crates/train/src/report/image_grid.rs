@@ -3,8 +3,8 @@ use base64::engine::general_purpose::STANDARD;
 use brisk_loader::RowSource;
 
 use super::html::escaped;
-use crate::Error;
 use crate::metrics::Scored;
+use crate::{Error, PlotError};
 
 /// Images with captions, such as those that a model takes for another class. They are part of the page, as PNG.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ impl ImageGrid {
     /// Adds an image of `pixels`, `[height, width, n_channels]`: grey, grey with alpha, RGB or RGBA for 1 to 4 channels. Below it stand `caption`, and `note` in smaller type.
     ///
     /// # Errors
-    /// [`Error::ImagePixels`] for another number of pixels or channels.
+    /// [`PlotError::ImagePixels`] for another number of pixels or channels.
     pub fn image(
         mut self,
         [height, width]: [usize; 2],
@@ -38,7 +38,7 @@ impl ImageGrid {
         caption: impl Into<String>,
         note: impl Into<String>,
     ) -> Result<Self, Error> {
-        let refused = || Error::ImagePixels { tag: self.title.clone(), height, width, found: pixels.len() };
+        let refused = || PlotError::ImagePixels { tag: self.title.clone(), height, width, found: pixels.len() };
         let png = encoded([height, width], pixels).ok_or_else(refused)?;
         self.images.push(Image { size: [height, width], png, caption: caption.into(), note: note.into() });
         Ok(self)
@@ -48,7 +48,7 @@ impl ImageGrid {
     /// probabilities and the classes of the labels. `scored` has the model's logits of each row, `names` the classes' names, and may be empty.
     ///
     /// # Errors
-    /// [`Error::ImagePixels`] unless the rows are such images; [`Error::Rows`] if they cannot be read.
+    /// [`PlotError::ImagePixels`] unless the rows are such images; [`Error::Rows`] if they cannot be read.
     pub fn wrong_predictions<S>(
         rows: &S,
         image: [usize; 3],
