@@ -77,8 +77,8 @@ impl<T: FeedElement> OpenChunks for Running<'_, T> {
             let Some(batch) = chunk else { return Ok(()) };
             let features = T::features(batch.features);
             check_finite(self.set, features, self.n_cols)?;
-            let (labels, categories, weights) = (batch.labels, batch.categories, batch.weights);
-            if f(index, Chunk { features, labels, categories, weights }, batch.rows)?.is_break() {
+            let (labels, categories, weights, ids) = (batch.labels, batch.categories, batch.weights, batch.ids);
+            if f(index, Chunk { features, labels, categories, weights, ids }, batch.rows)?.is_break() {
                 return Ok(());
             }
             index += 1;

@@ -52,7 +52,7 @@ impl ResidentRows {
             let features = S::Feature::features(read.features);
             check_finite(name, features, layout.n_cols)?;
             let (labels, categories, weights) = (read.labels, read.categories, read.weights);
-            table.write(&mut uploads, read.first, Chunk { features, labels, categories, weights })
+            table.write(&mut uploads, read.first, Chunk { features, labels, categories, weights, ids: &[] })
         })?;
         let rows = Self { table };
         rows.set_order(device, Order::Sequential, 0, 1)?;
