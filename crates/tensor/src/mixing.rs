@@ -22,7 +22,7 @@ impl Graph {
     /// `row` is the shape of a row: height, width and channels for [`Mixing::CutMix`], any other for [`Mixing::Mixup`].
     ///
     /// # Errors
-    /// [`Error::Shape`] if CutMix is given rows that are not images; [`Error::Program`] for an `alpha` that is not above 0 and at most 1000;
+    /// [`Error::Shape`] if CutMix is given rows that are not images; [`Error::Refused`] for a batch of a [part](Batch::of_part) of a table, which does not have all rows; [`Error::Program`] for an `alpha` that is not above 0 and at most 1000;
     /// [`Error::ForeignTensor`] for a batch of another graph.
     /// # Cost
     /// One kernel, which writes a number for each line and column of an image.
@@ -32,7 +32,8 @@ impl Graph {
     pub fn mix_rows(&self, batch: &Batch, row: &[usize], mixing: &Mixing, seed: u64) -> MixedRows {
         let n = batch.n;
         let quantiles = || mixing.quantiles().map_err(brisk_program::Error::from);
-        let checked = self.check_own(OP, "batch", &batch.weights).and_then(|()| Ok((cut_of(row, mixing)?, quantiles()?)));
+        let checked = self.check_own(OP, "batch", &batch.weights).and_then(|()| check_whole(batch));
+        let checked = checked.and_then(|()| Ok((cut_of(row, mixing)?, quantiles()?)));
         if let (Ok((cut, quantiles)), false) = (&checked, batch.weights.is_failed()) {
             let kernel = MixRows { n, cut: *cut, seed };
             match self.try_mix(batch, kernel, quantiles) {
@@ -58,7 +59,7 @@ impl Graph {
             .map(|(name, len)| self.transient(name, DType::F32, len));
         self.try_push(kernel, &[batch.rows, batch.order, quantiles, partners, shares, lines, columns])?;
         Ok(MixedRows {
-            partners: Batch { rows: partners, ..batch.clone() },
+            partners: Batch { rows: partners, ids: partners, ..batch.clone() },
             shares: self.wrap(shares, &[n]),
             elements: [self.wrap(lines, &[n, n_lines, 1]), self.wrap(columns, &[n, 1, n_columns])],
         })
@@ -84,6 +85,15 @@ impl MixedRows {
         let mixed = (1.0 - share.clone()) * x_at + share * partner_at;
         x.graph().apply(Elementwise::new("mix", mixed), &[&own, &others, lines, columns]).reshape(x.shape())
     }
+}
+
+fn check_whole(batch: &Batch) -> Result<(), Error> {
+    if batch.id_table.is_none() {
+        return Ok(());
+    }
+    let found = "rows of which only a part is on the device (they are streamed)".to_owned();
+    let expected = "all rows on the device, since a row is mixed with any other of the epoch; make them resident (`FeedChoice::Resident`), or do not mix them";
+    Err(Error::Refused { op: OP, found, expected })
 }
 
 /// The images from which rectangles are cut, if any are.

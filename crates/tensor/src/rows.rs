@@ -14,6 +14,10 @@ use crate::{Error, Graph, Tensor, Windows};
 pub struct Batch {
     /// `[n]` u32: rows of the table.
     pub(crate) rows: Slice,
+    /// `[n]` u32: what random numbers are drawn by for each row. The rows, unless the table is a part of a larger one.
+    pub(crate) ids: Slice,
+    /// The ids of the rows of a table that is a part of a larger one.
+    pub(crate) id_table: Option<Windows>,
     pub(crate) order: Slice,
     /// `[n]`: 1 for a row, 0 for padding after the last.
     pub weights: Tensor,
@@ -66,7 +70,41 @@ impl Batch {
             Ok(()) => graph.failed_tensor(DType::F32, &[self.n]),
             Err(error) => graph.failed(error, DType::F32, &[self.n]),
         };
-        Self { rows: rows.slice(), weights, ..self.clone() }
+        let batch = Self { rows: rows.slice(), ids: rows.slice(), id_table: None, weights, ..self.clone() };
+        match &self.id_table {
+            Some(ids) => batch.of_part(ids),
+            None => batch,
+        }
+    }
+
+    /// The same batch, of a table that is a part of a larger one: `ids` has the number of each of its rows there. Random numbers are then drawn by these numbers, so that a
+    /// row is augmented in the same way as in the larger table.
+    ///
+    /// # Shapes
+    /// `ids`: `[n_table_rows, 1]`.
+    /// # Dtypes
+    /// u32.
+    /// # Errors
+    /// [`Error::Shape`] for several columns; [`Error::Program`] for another dtype.
+    #[track_caller]
+    pub fn of_part(&self, ids: &Windows) -> Self {
+        const OP: &str = "of_part";
+        if self.weights.is_failed() {
+            return self.clone();
+        }
+        let graph = self.weights.graph();
+        let gathered = if ids.n_cols() == 1 {
+            // Not as a tensor: operations that draw random numbers by their position in the graph then draw the same as for a whole table.
+            graph
+                .push_windows(OP, ids, DType::U32, self.n, |first_row, window, y| graph.push_codes(self, 1, first_row, window, y))
+        } else {
+            let (expected, found) = ("[n_table_rows, 1], an id for each row".to_owned(), vec![ids.n_rows(), ids.n_cols()]);
+            Err(Error::Shape { op: OP, arg: "ids", expected, found })
+        };
+        match gathered {
+            Ok(gathered) => Self { ids: gathered, id_table: Some(ids.clone()), ..self.clone() },
+            Err(error) => Self { weights: graph.failed(error, DType::F32, &[self.n]), ..self.clone() },
+        }
     }
 }
 
@@ -94,7 +132,7 @@ impl Graph {
             Ok(()) => self.wrap(weights, &[n]),
             Err(error) => self.failed(error, DType::F32, &[n]),
         };
-        Batch { rows, order, weights, n }
+        Batch { rows, ids: rows, id_table: None, order, weights, n }
     }
 
     /// The batch's rows of a table, standardised by column: `(table[row] - mean) * inv_std`. One kernel per window.
@@ -129,15 +167,19 @@ impl Graph {
     /// [`Error::Program`] for a table of another dtype; [`Error::ForeignTensor`] for a batch of another graph.
     #[track_caller]
     pub fn gather_categories(&self, batch: &Batch, table: &Windows) -> Tensor {
-        let (n, n_cols) = (batch.n, table.n_cols());
+        let n_cols = table.n_cols();
         self.gather_windows("gather_categories", batch, table, DType::U32, n_cols, |first_row, window, y| {
-            let kernel = GatherCategories { first_row, n_table_rows: window.len() / n_cols.max(1), n_cols, n };
-            self.try_push(kernel, &[window, batch.rows, y])
+            self.push_codes(batch, n_cols, first_row, window, y)
         })
     }
 
+    fn push_codes(&self, batch: &Batch, n_cols: usize, first_row: usize, window: Slice, y: Slice) -> Result<(), Error> {
+        let kernel = GatherCategories { first_row, n_table_rows: window.len() / n_cols.max(1), n_cols, n: batch.n };
+        self.try_push(kernel, &[window, batch.rows, y])
+    }
+
     /// The batch's images of a table, augmented and standardised: `(table[row] - mean) * inv_std` of the pixels that a random crop shows, and so on, as
-    /// [`ImageAugmentation`] says. What is drawn depends on the row and the epoch of the batch's order only. Two kernels per window.
+    /// [`ImageAugmentation`] says. What is drawn depends on the row (its id in a [part](Batch::of_part) of a table) and the epoch of the batch's order only. Two kernels per window.
     ///
     /// # Shapes
     /// The result: `[n, crop height, crop width, n_channels]`.
@@ -173,7 +215,7 @@ impl Graph {
         let y = self.gather_windows(OP, batch, table, DType::F32, n_columns, |first_row, window, y| {
             let n_table_rows = window.len() / n_cols.max(1);
             let kernel = AugmentImages { dtype, first_row, n_table_rows, image, crop, n, augmentation };
-            self.try_push(kernel, &[window, batch.rows, batch.order, mean, inv_std, y])
+            self.try_push(kernel, &[window, batch.rows, batch.ids, batch.order, mean, inv_std, y])
         });
         y.reshape(&shape)
     }
@@ -187,7 +229,7 @@ impl Graph {
         table: &Windows,
         dtype: DType,
         n_cols: usize,
-        mut push: impl FnMut(usize, Slice, Slice) -> Result<(), Error>,
+        push: impl FnMut(usize, Slice, Slice) -> Result<(), Error>,
     ) -> Tensor {
         let shape = [batch.n, n_cols];
         if let Err(error) = self.check_own(op, "batch", &batch.weights) {
@@ -196,12 +238,24 @@ impl Graph {
         if batch.weights.is_failed() {
             return self.failed_tensor(dtype, &shape);
         }
-        let y = self.transient(op, dtype, shape[0] * shape[1]);
-        let pushed = table.by_first_row().try_for_each(|(first_row, window)| push(first_row, self.buffer(window), y));
-        match pushed {
-            Ok(()) => self.wrap(y, &shape),
+        match self.push_windows(op, table, dtype, shape[0] * shape[1], push) {
+            Ok(y) => self.wrap(y, &shape),
             Err(error) => self.failed(error, dtype, &shape),
         }
+    }
+
+    /// The same with a result of `len` elements that is no tensor yet.
+    fn push_windows(
+        &self,
+        name: &'static str,
+        table: &Windows,
+        dtype: DType,
+        len: usize,
+        mut push: impl FnMut(usize, Slice, Slice) -> Result<(), Error>,
+    ) -> Result<Slice, Error> {
+        let y = self.transient(name, dtype, len);
+        table.by_first_row().try_for_each(|(first_row, window)| push(first_row, self.buffer(window), y))?;
+        Ok(y)
     }
 
     /// Appends `x` to `all`, at the batch index in `state` times its length. If nothing of a batch fits, because `all` is too short or the batch index was not

@@ -17,7 +17,7 @@ use std::rc::Rc;
 use brisk_loader::{Batching, Order, RowSource};
 use brisk_nn::Augment;
 use brisk_nn::tensor::program::{self, Device, Uploads};
-use brisk_nn::tensor::{Graph, Persistent, Tensor};
+use brisk_nn::tensor::{DType, Graph, Persistent, Tensor};
 
 use crate::{Error, RowDigest, Standardisation, host_memory};
 use chunks::{Chunks, OpenChunks, SourceChunks};
@@ -55,6 +55,8 @@ struct Stream<'a> {
     chunks: Rc<dyn Chunks + 'a>,
     chunk_batches: usize,
     uploads: Rc<RefCell<Uploads>>,
+    /// Of the device.
+    max_binding_bytes: usize,
 }
 
 /// A feed whose threads, if it has any, are running; lent by [`Feed::open`].
@@ -172,18 +174,23 @@ impl<'a> Feed<'a> {
         let batching = Batching { order: order.clone(), ..Batching::of(chunk_rows) };
         let chunks = Rc::new(SourceChunks::new(set, source, batching, chunk_batches, config.ahead)?);
         let chunk_bytes = table.len_bytes();
-        // One slot is filled while the device reads the other.
-        let uploads = Rc::new(RefCell::new(device.uploads(chunk_bytes, 2)?));
-        let stream = Some(Stream { chunks, chunk_batches, uploads });
+        // One slot is filled while the device reads the other. With room for the numbers of rows, which are there if batches are augmented.
+        let slot_bytes = chunk_bytes + chunk_rows * DType::U32.size_bytes();
+        let uploads = Rc::new(RefCell::new(device.uploads(slot_bytes, 2)?));
+        let stream = Some(Stream { chunks, chunk_batches, uploads, max_binding_bytes: device.max_binding_bytes() });
         Ok(Self { table, n_rows, batch_rows, order, fact: fact(chunk_bytes), stream, augment: None, source: None })
     }
 
     /// The same rows, with batches that `augment` makes. Random numbers of brisk's own augmentations depend on the row and the epoch, so that they are the same on
-    /// any number of replicas and after a run is resumed.
+    /// any number of replicas, after a run is resumed, and for resident and streamed rows. If an order draws a row several times in an epoch, it is augmented in the same way each time.
     ///
-    /// Recording a batch of a streamed feed is then an error.
+    /// Recording a batch of a streamed feed is an error if `augment` mixes rows, since a partner may be any row of the epoch.
     pub fn augmented(self, augment: Rc<dyn Augment + 'a>) -> Self {
-        Self { augment: Some(augment), ..self }
+        let table = match &self.stream {
+            Some(stream) => self.table.with_ids(stream.max_binding_bytes),
+            None => self.table,
+        };
+        Self { table, augment: Some(augment), ..self }
     }
 
     /// The feed as it would be, without rows on the device: for a step that is recorded only to plan its memory.
@@ -278,14 +285,7 @@ impl<'a> Feed<'a> {
     /// # Errors
     /// As [`record`](Self::record).
     pub fn record_part(&self, graph: &Graph, scale: &Standardisation, state: &Persistent, part: Range<usize>) -> BatchTensors {
-        let batch = self.table.record_part(graph, scale, state, part, self.augment.as_deref());
-        if let (Some(augment), Some(_)) = (&self.augment, &self.stream) {
-            let found = format!("{augment:?} over streamed rows");
-            let expected = "rows that are resident on the device (`FeedChoice::Resident`): random numbers are drawn by a row's index in the whole table";
-            let error = brisk_nn::Error::Refused { op: "augment", found, expected };
-            return BatchTensors { x: graph.failed(error, batch.x.dtype(), batch.x.shape()), ..batch };
-        }
-        batch
+        self.table.record_part(graph, scale, state, part, self.augment.as_deref())
     }
 
     /// Records the weight of each row of the whole batch, `[batch_rows]`, where all weights add up to 1. The losses of some of the rows, weighted by these shares and

@@ -264,7 +264,8 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Makes the input of training batches by `augment` instead of gathering rows as they are; validation does the latter. Rows must be resident on the device.
+    /// Makes the input of training batches by `augment` instead of gathering rows as they are; validation does the latter. Rows may be
+    /// resident on the device or streamed, with the same result; those that are mixed with others must be resident.
     pub fn augment(mut self, augment: impl Augment + 'a) -> Self {
         self.augment = Some(Rc::new(augment));
         self

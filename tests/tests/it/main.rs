@@ -57,6 +57,7 @@ mod shared_device_cli;
 #[cfg(unix)]
 mod signals_cli;
 mod step_logs;
+mod streamed_augmentation;
 mod summary;
 mod tabular;
 mod tabular_cli;

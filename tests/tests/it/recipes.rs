@@ -149,17 +149,3 @@ impl brisk_nn::Module for Flattened {
         self.0.forward(params, &x.reshape(&[x.shape()[0], LEN]))
     }
 }
-
-#[test]
-fn streamed_rows_cannot_be_augmented() {
-    let rows = images(64);
-    let mut model = Model::new(7, |params| Recipe::muon().narrowed(&[4, 4, 4], 16).build(params));
-    let error = Trainer::new(&cpu(1))
-        .batch_rows(16)
-        .feed(&FeedConfig { choice: FeedChoice::Streamed, ..FeedConfig::default() })
-        .augment(AugmentedImages { image: IMAGE, augmentation: ImageAugmentation::default() })
-        .fit(&mut model, &Classification::of(N_CLASSES), &rows, &rows)
-        .expect_err("rows that are streamed");
-    let error = error.to_string();
-    assert!(error.contains("over streamed rows") && error.contains("FeedChoice::Resident"), "{error}");
-}

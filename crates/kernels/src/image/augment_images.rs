@@ -13,14 +13,15 @@ const DRAWS: Template = Template::new(&[part!("augment_images_draws.wgsl"), part
 /// Images of a table, augmented and standardised: padding, crop, flip, cutout, brightness and contrast in one pass over the batch.
 ///
 /// `y[i, r, c, ch] = ((table[rows[i]][s] - mean[s]) inv_std[s] + b) f`, where `s` is the pixel of the image that the crop shows at `(r, c)`, channel `ch`;
-/// crop, flip, `b` and `f` are drawn for each image as [`ImageAugmentation`] says. As with [`GatherRows`](crate::GatherRows) the buffer may hold a
+/// crop, flip, `b` and `f` are drawn for each image, by its id and the epoch, as [`ImageAugmentation`] says. The ids are the rows themselves, unless the table is a part of a
+/// larger one: an image then looks the same if `ids` are its rows there. As with [`GatherRows`](crate::GatherRows) the buffer may hold a
 /// window of a larger table: the one that starts at row 0 writes all of `y`, later ones their own images.
 ///
 /// # Shapes
-/// `table`: `[n_table_rows, height * width * n_channels]`, images with channels last; `rows`: `[n]`; `order`: [`ORDER_LEN`], whose epoch is read; `mean`, `inv_std`:
+/// `table`: `[n_table_rows, height * width * n_channels]`, images with channels last; `rows`, `ids`: `[n]`; `order`: [`ORDER_LEN`], whose epoch is read; `mean`, `inv_std`:
 /// `[height * width * n_channels]`; `y`: `[n, crop height, crop width, n_channels]`.
 /// # Dtypes
-/// `table` f32 or u8, whose values are 0 to 255; `rows`, `order` u32; the rest f32, `y` also in f16 and bf16 by [`stored`](crate::stored).
+/// `table` f32 or u8, whose values are 0 to 255; `rows`, `ids`, `order` u32; the rest f32, `y` also in f16 and bf16 by [`stored`](crate::stored).
 /// # Cost
 /// Two dispatches: a few random numbers for each image; then one byte read and four written for each value. Nothing is stored in between but the draws,
 /// 32 bytes an image.
@@ -95,6 +96,7 @@ impl Kernel for AugmentImages {
         vec![
             Arg::read("table", self.dtype, [self.n_table_rows, self.n_cols()]),
             Arg::read("rows", DType::U32, self.n),
+            Arg::read("ids", DType::U32, self.n),
             Arg::read("order", DType::U32, ORDER_LEN),
             Arg::read("mean", DType::F32, self.n_cols()),
             Arg::read("inv_std", DType::F32, self.n_cols()),
@@ -123,11 +125,11 @@ impl Kernel for AugmentImages {
     }
 
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        self.stored_dispatches(&[DType::F32; 6], adapter)
+        self.stored_dispatches(&[DType::F32; 7], adapter)
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        self.stored_twin(&[DType::F32; 6], args);
+        self.stored_twin(&[DType::F32; 7], args);
     }
 
     fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
@@ -143,17 +145,17 @@ impl Kernel for AugmentImages {
 impl StoredForm for AugmentImages {
     /// Invocations write two values.
     fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
-        sharing(self, &[5], dtypes).filter(|_| self.crop_len().is_multiple_of(2))
+        sharing(self, &[6], dtypes).filter(|_| self.crop_len().is_multiple_of(2))
     }
 
     fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let args = self.args();
         let draws = Dispatch::elementwise(self.name(), "kernels.augment_images", DRAWS.module(&[]), self.n)?
             .params(self.draws_params())
-            .bind(&args, ["rows", "order"], ["draws"])?;
+            .bind(&args, ["ids", "order"], ["draws"])?;
 
         let load = if self.dtype == DType::U8 { part!("../batch/table_u8.wgsl") } else { part!("../batch/table_f32.wgsl") };
-        let module = AUGMENT_IMAGES.module(&[("Y", dtypes[5])]).with(load).with(Lanes::One.part());
+        let module = AUGMENT_IMAGES.module(&[("Y", dtypes[6])]).with(load).with(Lanes::One.part());
         let n = self.n * self.crop_len();
         let ImageAugmentation { border, cutout, .. } = self.augmentation;
         let augment = Dispatch::elementwise(self.name(), "kernels.augment_images", module, n.div_ceil(2))?
@@ -173,10 +175,11 @@ impl StoredForm for AugmentImages {
     }
 
     fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
-        let (rows, order, mean, inv_std) = (args.read(1), args.read(2), args.read(3), args.read(4));
-        with_element!(dtypes[5], Y => match self.dtype {
-            DType::U8 => augment_images_cpu::run::<u8, Y>(self, args.read(0), rows, order, mean, inv_std, args.write(5)),
-            _ => augment_images_cpu::run::<f32, Y>(self, args.read(0), rows, order, mean, inv_std, args.write(5)),
+        let batch = augment_images_cpu::Batch { rows: args.read(1), ids: args.read(2), order: args.read(3) };
+        let (mean, inv_std) = (args.read(4), args.read(5));
+        with_element!(dtypes[6], Y => match self.dtype {
+            DType::U8 => augment_images_cpu::run::<u8, Y>(self, args.read(0), &batch, mean, inv_std, args.write(6)),
+            _ => augment_images_cpu::run::<f32, Y>(self, args.read(0), &batch, mean, inv_std, args.write(6)),
         });
     }
 }

@@ -10,20 +10,27 @@ use crate::core::vectorised::vectorised;
 /// Images a task.
 const BLOCK_IMAGES: usize = 16;
 
+/// Which images of the table a batch has, and by what random numbers are drawn for each.
+pub(crate) struct Batch<'a> {
+    pub(crate) rows: &'a [u32],
+    pub(crate) ids: &'a [u32],
+    pub(crate) order: &'a [u32],
+}
+
 pub(crate) fn run<T: Copy + Into<f32> + Sync, Y: Element>(
     kernel: &AugmentImages,
     table: &[T],
-    rows: &[u32],
-    order: &[u32],
+    batch: &Batch<'_>,
     mean: &[f32],
     inv_std: &[f32],
     y: &mut [Y],
 ) {
     let crop_len = kernel.crop[0] * kernel.crop[1] * kernel.image[2];
-    rows.par_chunks(BLOCK_IMAGES).zip(y.par_chunks_mut(BLOCK_IMAGES * crop_len)).for_each(|(rows, y)| {
+    let blocks = batch.rows.par_chunks(BLOCK_IMAGES).zip(batch.ids.par_chunks(BLOCK_IMAGES));
+    blocks.zip(y.par_chunks_mut(BLOCK_IMAGES * crop_len)).for_each(|((rows, ids), y)| {
         let mut lines = Lines::of(kernel);
-        for (y, &row) in y.chunks_exact_mut(crop_len).zip(rows) {
-            let draws = kernel.augmentation.draws(kernel.image, kernel.crop, row, order[EPOCH]);
+        for ((y, &row), &id) in y.chunks_exact_mut(crop_len).zip(rows).zip(ids) {
+            let draws = kernel.augmentation.draws(kernel.image, kernel.crop, id, batch.order[EPOCH]);
             let row = row.wrapping_sub(in_u32(kernel.first_row)) as usize;
             if row < kernel.n_table_rows {
                 let len = mean.len();

@@ -1,4 +1,4 @@
-// The draws for image i, by row and epoch: top and left of the crop in the image, whether it is mirrored, top and left of the cutout in the crop,
+// The draws for image i, by id and epoch: top and left of the crop in the image, whether it is mirrored, top and left of the cutout in the crop,
 // factor and summand of its values.
 // Twin: ImageAugmentation::draws in augmentation.rs. Writes 32 bytes an image.
 
@@ -13,15 +13,15 @@ fn element(i: u32) {
         return;
     }
     let seed = vec2u(params.key_low, params.key_high);
-    let row = rows[i];
+    let id = ids[i];
     let epoch = order[5];
-    let first = philox(vec4u(row, epoch, 0u, 0u), seed);
-    let second = philox(vec4u(row, epoch, 1u, 0u), seed);
+    let first = philox(vec4u(id, epoch, 0u, 0u), seed);
+    let second = philox(vec4u(id, epoch, 1u, 0u), seed);
     var is_flipped = 0u;
     if params.flip == 1u {
         is_flipped = first.z >> 31u;
     } else if params.flip == 2u {
-        is_flipped = (philox(vec4u(row, 0u, 2u, 0u), seed).x >> 31u) ^ (epoch & 1u);
+        is_flipped = (philox(vec4u(id, 0u, 2u, 0u), seed).x >> 31u) ^ (epoch & 1u);
     }
     let factor = 1.0 + params.contrast * centred(second.z);
     let at = 8u * i;

@@ -98,16 +98,16 @@ impl ImageAugmentation {
         Ok(())
     }
 
-    /// The draws for the image `row` in `epoch`: words of the Philox blocks `[row, epoch, 0, 0]` and `[row, epoch, 1, 0]`.
-    pub(crate) fn draws(&self, image: [usize; 3], crop: [usize; 2], row: u32, epoch: u32) -> Draws {
+    /// The draws for the image `id` in `epoch`: words of the Philox blocks `[id, epoch, 0, 0]` and `[id, epoch, 1, 0]`.
+    pub(crate) fn draws(&self, image: [usize; 3], crop: [usize; 2], id: u32, epoch: u32) -> Draws {
         let philox = Philox::new(self.seed);
-        let [first, second] = [0, 1].map(|block| philox.block([row, epoch, block, 0]));
+        let [first, second] = [0, 1].map(|block| philox.block([id, epoch, block, 0]));
         let [n_tops, n_lefts] = self.n_offsets(image, crop);
         let pad = in_u32(self.pad).cast_signed();
         let is_flipped = match self.flip {
             Flip::Never => false,
             Flip::Random => first[2] >> 31 == 1,
-            Flip::Alternating => (philox.block([row, 0, 2, 0])[0] >> 31) ^ (epoch & 1) == 1,
+            Flip::Alternating => (philox.block([id, 0, 2, 0])[0] >> 31) ^ (epoch & 1) == 1,
         };
         let n_cutouts = crop.map(|len| len - self.cutout + 1);
         let factor = 1.0 + self.contrast * centred(second[2]);

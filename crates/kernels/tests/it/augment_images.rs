@@ -23,6 +23,8 @@ struct Case {
     kernel: AugmentImages,
     table: Vec<u8>,
     rows: Vec<u32>,
+    /// By which random numbers are drawn; the rows themselves, unless the table is a part of a larger one.
+    ids: Vec<u32>,
     epoch: u32,
     mean: Vec<f32>,
     inv_std: Vec<f32>,
@@ -31,10 +33,13 @@ struct Case {
 impl Case {
     fn new(random: &mut Random, kernel: AugmentImages, epoch: u32) -> Self {
         let n_cols: usize = kernel.image.iter().product();
+        let table = (0..kernel.n_table_rows * n_cols).map(|_| random.below(256) as u8).collect();
+        let rows: Vec<u32> = (0..kernel.n).map(|_| random.below((kernel.first_row + kernel.n_table_rows) as u32)).collect();
         Self {
             kernel,
-            table: (0..kernel.n_table_rows * n_cols).map(|_| random.below(256) as u8).collect(),
-            rows: (0..kernel.n).map(|_| random.below((kernel.first_row + kernel.n_table_rows) as u32)).collect(),
+            table,
+            ids: rows.clone(),
+            rows,
             epoch,
             mean: random.floats(n_cols).iter().map(|x| 128.0 + 50.0 * x).collect(),
             inv_std: random.floats(n_cols).iter().map(|x| 0.02 + 0.005 * x).collect(),
@@ -48,7 +53,7 @@ impl Case {
             }
             _ => words(&self.table.iter().map(|&byte| f32::from(byte)).collect::<Vec<_>>()),
         };
-        vec![table, self.rows.clone(), order(self.epoch), words(&self.mean), words(&self.inv_std)]
+        vec![table, self.rows.clone(), self.ids.clone(), order(self.epoch), words(&self.mean), words(&self.inv_std)]
     }
 
     /// The batch by padding, cropping, mirroring and so on, one after another, pixel by pixel.
@@ -59,8 +64,8 @@ impl Case {
         let below = |word: u32, n: usize| ((u64::from(word) * n as u64) >> 32) as usize;
         let centred = |word: u32| (word >> 8) as f32 / 8_388_608.0 - 1.0;
         let mut batch = Vec::new();
-        for &row in &self.rows {
-            let [first, second] = [0, 1].map(|block| philox.block([row, self.epoch, block, 0]));
+        for (&row, &id) in self.rows.iter().zip(&self.ids) {
+            let [first, second] = [0, 1].map(|block| philox.block([id, self.epoch, block, 0]));
             let value = |line: usize, col: usize, channel: usize| {
                 let at = (line * width + col) * n_channels + channel;
                 let table = f32::from(self.table[row as usize * self.mean.len() + at]);
@@ -78,7 +83,7 @@ impl Case {
             let left = below(first[1], cols.len() - crop_width + 1);
             let is_flipped = match flip {
                 Flip::Random => first[2] >= 1 << 31,
-                Flip::Alternating => (philox.block([row, 0, 2, 0])[0] >= 1 << 31) != (self.epoch % 2 == 1),
+                Flip::Alternating => (philox.block([id, 0, 2, 0])[0] >= 1 << 31) != (self.epoch % 2 == 1),
                 _ => false,
             };
             let corner = [below(first[3], crop_height - cutout + 1), below(second[0], crop_width - cutout + 1)];
@@ -115,7 +120,7 @@ fn close(found: &[f32], expected: &[f32]) {
 fn without_changes_it_standardises_the_images() {
     let kernel = AugmentImages { n_table_rows: 2, ..kernel([1, 2, 2], 2, NOTHING) };
     let table = vec![0x0403_0201, 0x0807_0605];
-    let given = [table, vec![1, 0], order(3), words(&[1.0, 2.0, 3.0, 4.0]), words(&[1.0, 1.0, 0.5, 2.0])];
+    let given = [table, vec![1, 0], vec![1, 0], order(3), words(&[1.0, 2.0, 3.0, 4.0]), words(&[1.0, 1.0, 0.5, 2.0])];
     assert_eq!(twin_floats(&kernel, &given), [4.0, 4.0, 2.0, 8.0, 0.0, 0.0, 0.0, 0.0], "(value - mean) / std");
     gpu_equals_twin(&kernel, &given);
 }
@@ -199,14 +204,33 @@ fn windows_of_a_table_give_the_batch_of_the_whole_table() {
     }
 }
 
+/// The last four images of the table as a table of their own: with their rows in the whole table as ids, they look as they do there.
+#[test]
+fn images_of_a_part_of_a_table_are_drawn_by_their_ids() {
+    let mut random = Random::new(8);
+    for flip in [Flip::Random, Flip::Alternating] {
+        let augmentation = ImageAugmentation { flip, ..EVERYTHING };
+        let mut case = Case::new(&mut random, kernel([6, 5, 3], 40, augmentation), 3);
+        case.rows.iter_mut().for_each(|row| *row = 5 + *row % 4);
+        case.ids = case.rows.clone();
+        let whole = twin_floats(&case.kernel, &case.given());
+        case.rows.iter_mut().for_each(|row| *row -= 5);
+        case.kernel.n_table_rows = 4;
+        case.table.drain(..5 * case.mean.len());
+        assert_eq!(twin_floats(&case.kernel, &case.given()), whole);
+        close(&whole, &case.reference());
+        gpu_equals_twin(&case.kernel, &case.given());
+    }
+}
+
 #[test]
 fn alternating_flips_show_each_orientation_once_in_two_epochs() {
     let augmentation = ImageAugmentation { flip: Flip::Alternating, ..NOTHING };
     let kernel = AugmentImages { dtype: DType::F32, n_table_rows: 200, ..kernel([1, 2, 1], 200, augmentation) };
     let table: Vec<f32> = (0..400).map(|i| i as f32).collect();
     let batch = |epoch| {
-        let rows = (0..200).collect();
-        twin_floats(&kernel, &[words(&table), rows, order(epoch), words(&[0.0; 2]), words(&[1.0; 2])])
+        let rows: Words = (0..200).collect();
+        twin_floats(&kernel, &[words(&table), rows.clone(), rows, order(epoch), words(&[0.0; 2]), words(&[1.0; 2])])
     };
     let mirrored: Vec<f32> = batch(0).chunks(2).flat_map(|pair| [pair[1], pair[0]]).collect();
     assert_eq!(batch(1), mirrored, "every image is mirrored in the next epoch");
@@ -221,7 +245,8 @@ fn all_crops_and_flips_are_equally_likely() {
     let n = 9 * 2 * 200;
     let kernel = AugmentImages { dtype: DType::F32, n_table_rows: n, ..kernel([3, 3, 1], n, augmentation) };
     let image = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0];
-    let given = [words(&image.repeat(n)), (0..n as u32).collect(), order(0), words(&[0.0; 9]), words(&[1.0; 9])];
+    let rows: Words = (0..n as u32).collect();
+    let given = [words(&image.repeat(n)), rows.clone(), rows, order(0), words(&[0.0; 9]), words(&[1.0; 9])];
     let mut counts = std::collections::BTreeMap::new();
     for image in twin_floats(&kernel, &given).chunks(9) {
         *counts.entry(image.iter().map(|&value| value as u32).collect::<Vec<_>>()).or_insert(0) += 1;

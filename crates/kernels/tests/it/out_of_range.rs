@@ -123,7 +123,7 @@ fn rows_beyond_a_table_are_zeros_and_beyond_a_window_stay() {
             let augmentation = ImageAugmentation { pad: 1, flip: Flip::Random, ..ImageAugmentation::default() };
             let (n, image, crop) = (kernel.n, [2, 2, 1], [2, 2]);
             let kernel = AugmentImages { dtype, first_row, n_table_rows: 4, image, crop, n, augmentation };
-            given.insert(2, order_in_epoch(sequential_order(4, 1, 0), u32::MAX).to_vec());
+            given.splice(2..2, [given[1].clone(), order_in_epoch(sequential_order(4, 1, 0), u32::MAX).to_vec()]);
             let y = check(&kernel, &given);
             assert_eq!(floats(&y[0])[4..8], expected, "the image after the last one, from row {first_row}");
         }

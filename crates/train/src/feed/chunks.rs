@@ -80,8 +80,8 @@ impl<S: RowSource<Feature: FeedElement>> OpenChunks for Running<'_, '_, S> {
             };
             check_finite(set, source, batch.features, row_at)?;
             let features = S::Feature::features(batch.features);
-            let (labels, categories, weights) = (batch.labels, batch.categories, batch.weights);
-            if f(index, Chunk { features, labels, categories, weights }, batch.rows)?.is_break() {
+            let (labels, categories, weights, ids) = (batch.labels, batch.categories, batch.weights, batch.ids);
+            if f(index, Chunk { features, labels, categories, weights, ids }, batch.rows)?.is_break() {
                 return Ok(());
             }
             index += 1;

@@ -52,7 +52,7 @@ impl ResidentRows {
             check_finite(name, source, read.features, |row| read.first + row)?;
             let features = S::Feature::features(read.features);
             let (labels, categories, weights) = (read.labels, read.categories, read.weights);
-            table.write(&mut uploads, read.first, Chunk { features, labels, categories, weights })
+            table.write(&mut uploads, read.first, Chunk { features, labels, categories, weights, ids: &[] })
         })?;
         let rows = Self { table };
         rows.set_order(device, Order::Sequential, 0, 1)?;

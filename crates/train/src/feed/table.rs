@@ -18,6 +18,8 @@ pub(crate) struct DeviceTable {
     label_scale: Option<[Persistent; 2]>,
     categories: Option<Windows>,
     weights: Option<Windows>,
+    /// The numbers of the rows in the source, where batches are augmented from a part of it.
+    ids: Option<Windows>,
     order: Persistent,
 }
 
@@ -54,6 +56,8 @@ pub(crate) struct Chunk<'a> {
     pub(crate) categories: &'a [u32],
     /// Not looked at where rows have none.
     pub(crate) weights: &'a [f32],
+    /// Not looked at where the table is that of all rows.
+    pub(crate) ids: &'a [u32],
 }
 
 /// Features of either type.
@@ -109,8 +113,15 @@ impl DeviceTable {
             labels: windows("labels", layout.labels, layout.n_labels),
             categories: (layout.n_categories > 0).then(|| windows("categories", DType::U32, layout.n_categories)),
             weights: layout.has_weights.then(|| windows("weights", DType::F32, 1)),
+            ids: None,
             order: Graph::order_buffer(),
         }
+    }
+
+    /// The same table, whose rows are a part of the source and have their numbers there beside them.
+    pub(crate) fn with_ids(self, max_binding_bytes: usize) -> Self {
+        let ids = Windows::new("ids", DType::U32, self.n_rows(), 1, max_binding_bytes);
+        Self { ids: Some(ids), ..self }
     }
 
     pub(crate) fn n_rows(&self) -> usize {
@@ -122,7 +133,8 @@ impl DeviceTable {
     }
 
     pub(crate) fn len_bytes(&self) -> usize {
-        let parts = [Some(&self.features), Some(&self.labels), self.categories.as_ref(), self.weights.as_ref()];
+        let optional = [&self.categories, &self.weights, &self.ids].map(Option::as_ref);
+        let parts = [[Some(&self.features), Some(&self.labels), None], optional].concat();
         parts.into_iter().flatten().map(Windows::len_bytes).sum()
     }
 
@@ -149,6 +161,9 @@ impl DeviceTable {
         }
         if let Some(weights) = &self.weights {
             add_parts(&mut parts, weights, first, chunk.weights)?;
+        }
+        if let Some(ids) = &self.ids {
+            add_parts(&mut parts, ids, first, chunk.ids)?;
         }
         Ok(uploads.write(&parts)?)
     }
@@ -193,6 +208,7 @@ impl DeviceTable {
         let n = part.len();
         let [mean, inv_std, zero, one] = scale.buffers();
         let batch = graph.batch_part(&self.order, state, part);
+        let batch = self.ids.as_ref().map_or_else(|| batch.clone(), |ids| batch.of_part(ids));
         let column = |table: &Windows| graph.gather(&batch, table, zero, one).reshape(&[n]);
         let source = BatchSource { batch: &batch, features: &self.features, mean, inv_std, state };
         let augmented = augment.map(|augment| augment.record(graph, &source));

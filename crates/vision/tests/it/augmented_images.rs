@@ -45,6 +45,40 @@ fn an_image_is_the_same_in_any_batch_and_in_any_window() {
     assert_eq!(in_tens, batch_of(&augment, 40, [10, 0, 4]), "a table in windows of three images");
 }
 
+/// Images 4 to 8 of the table as a table of their own.
+#[test]
+fn images_of_a_part_of_a_table_look_as_in_the_whole_table() {
+    let expected = &batch_of(&augmented(LIGHT), 1 << 20, [10, 0, 4])[4 * 12..9 * 12];
+    let device = Device::cpu().expect("the CPU");
+    let pixels: Vec<u8> = (4 * 12..9 * 12).map(|i| (i * 37 % 256) as u8).collect();
+    let [table, ids] = [("images", DType::U8, 12), ("ids", DType::U32, 1)]
+        .map(|(name, dtype, n_cols)| Windows::new(name, dtype, 5, n_cols, 1 << 20));
+    table.write(&device, 0, &pixels).expect("pixels");
+    ids.write(&device, 0, &[4_u32, 5, 6, 7, 8]).expect("ids");
+    let [mean, inv_std] = ["mean", "inv_std"].map(|name| Persistent::new(name, DType::F32, 12));
+    device.write(&mean, &[100.0_f32; 12]).expect("means");
+    device.write(&inv_std, &[0.01_f32; 12]).expect("deviations");
+    let (order, state) = (Graph::order_buffer(), Graph::state_buffer());
+    device.write(&order, &order_in_epoch(sequential_order(5, 5, 0), 4)).expect("an order");
+    device.write(&state, &[0_u32; 4]).expect("a state");
+
+    let graph = Graph::inference("part");
+    let batch = graph.batch(&order, &state, 5).of_part(&ids);
+    let reversed = batch.with_rows(&graph.constant_codes("reversed", &[4, 3, 2, 1, 0], &[5]));
+    let stored = [&batch, &reversed].map(|batch| {
+        let source = BatchSource { batch, features: &table, mean: &mean, inv_std: &inv_std, state: &state };
+        let images = augmented(LIGHT).record(&graph, &source).x;
+        let all = Persistent::new("all", DType::F32, images.n_elements());
+        graph.store(&images, &state, &all);
+        all
+    });
+    graph.advance(&state);
+    graph.compile(&device).expect("a program").run(1).expect("batches");
+    let [batch, reversed] = stored.map(|all| device.read::<f32>(&all).expect("a batch"));
+    assert_eq!(batch, expected);
+    assert_eq!(reversed.chunks(12).rev().collect::<Vec<_>>().concat(), expected, "other rows of the part");
+}
+
 #[test]
 fn epochs_and_seeds_differ() {
     let images = batch_of(&augmented(LIGHT), 1 << 20, [10, 0, 0]);
