@@ -1,6 +1,7 @@
 //! Rows of any format made into a table that training maps: the importers of brisk-table, with a bar.
 //!
-//! `cargo run --release --example import -- --help`
+//! `cargo run --release --example import -- rows.csv rows.safetensors --label signal`; several `--label` make a table for a regression with several targets, or for
+//! several labels of a row. `-- --help` lists all options.
 
 mod bar;
 mod files;

@@ -49,9 +49,9 @@ pub(crate) struct Options {
 
 #[derive(Debug, Args)]
 struct Columns {
-    /// Column to predict
+    /// Column to predict; given several times, the columns to predict together, which are numbers or 0 and 1
     #[arg(long, value_name = "COLUMN", default_value = "0", allow_negative_numbers = true)]
-    label: String,
+    label: Vec<String>,
     /// What the labels are: numbers; binary, which is 0 or 1; or classes, which are text or whole numbers
     #[arg(long, value_name = "KIND", default_value = "number", value_parser = one_of([
         ("number", LabelKind::Number), ("binary", LabelKind::Binary), ("classes", LabelKind::Classes)
@@ -133,6 +133,7 @@ With `--features all-formats` before `--example`, IN can also be an Arrow or Par
 
 Examples:
   cargo run --release --example import -- rows.csv rows.safetensors --label signal --label-kind binary
+  cargo run --release --example import -- houses.csv houses.safetensors --label price --label rent
   cargo run --release --example import -- test.csv test.safetensors --like rows.safetensors
   cargo run --release --example import -- images/ images.safetensors --size 64";
 
@@ -182,7 +183,7 @@ impl Options {
 impl Columns {
     fn column_options(&self, bad_rows: BadRows) -> ColumnOptions {
         let mut columns = ColumnOptions {
-            label: column(&self.label),
+            labels: self.label.iter().map(|name| column(name)).collect(),
             label_kind: self.label_kind.clone(),
             weight: self.weight.as_deref().map(column),
             missing: self.missing,

@@ -51,7 +51,7 @@ fn run(options: &Options) -> Result<()> {
             dtype: table.dtype(),
             label_dtype: table.label_dtype(),
             n_labels: table.n_labels(),
-            label_name: table.label_name(),
+            label_names: table.label_names(),
             column_names: table.column_names(),
             statistics: table.statistics(),
             dictionaries: table.dictionaries(),
@@ -73,7 +73,7 @@ fn run(options: &Options) -> Result<()> {
         dtype: table.dtype(),
         label_dtype: table.label_dtype(),
         n_labels: table.n_labels(),
-        label_name: table.label_name(),
+        label_names: table.label_names(),
         column_names: table.column_names(),
         statistics: table.statistics(),
         dictionaries: table.dictionaries(),
@@ -93,7 +93,7 @@ struct Shown<'a> {
     dtype: DType,
     label_dtype: DType,
     n_labels: usize,
-    label_name: Option<&'a str>,
+    label_names: &'a [String],
     column_names: &'a [String],
     statistics: Option<&'a [ColumnStatistics]>,
     dictionaries: &'a [Dictionary],
@@ -115,7 +115,7 @@ fn show<S: RowSource<Feature = f32, Error = Error>>(
     } else {
         "not checked; --verify does"
     };
-    let name = |table: &Shown<'_>| table.label_name.map_or(String::new(), |name| format!("{}, ", printable(name)));
+    let name = |table: &Shown<'_>| table.label_names.iter().map(|name| format!("{}, ", printable(name))).collect::<String>();
     let several = |table: &Shown<'_>| if table.n_labels > 1 { format!(", {} a row", table.n_labels) } else { String::new() };
     let imported = table
         .source
@@ -160,7 +160,7 @@ fn show<S: RowSource<Feature = f32, Error = Error>>(
         let dictionaries = table.dictionaries.iter().map(|column| json!({ "name": column.name(), "values": column.values() }));
         let results = json!({
             "table": options.table.to_string_lossy(), "rows": table.n_rows, "row_shape": table.row_shape, "dtype": table.dtype.name(),
-            "label_dtype": table.label_dtype.name(), "label": table.label_name, "columns": table.column_names,
+            "label_dtype": table.label_dtype.name(), "labels": table.label_names, "columns": table.column_names,
             "statistics": statistics, "categories": dictionaries.collect::<Vec<_>>(), "classes": table.classes,
             "weights": table.has_weights, "source": table.source.map(|source| &source.file_name),
             "verified": options.verify,

@@ -74,15 +74,15 @@ fn quoted(cell: &str) -> String {
 /// Probabilities as features and class numbers as labels; numbers as features and labels.
 fn table(path: &Path, name: &str, predictions: &Predictions) -> Result<()> {
     let classes = predictions.classes();
-    let label_name = Some(name.to_owned());
+    let label_names = vec![name.to_owned()];
     if classes.is_empty() {
-        let mut writer = TableWriter::create(path, Schema { label_name, ..Schema::named([format!("{name}_predicted")]) })?;
+        let mut writer = TableWriter::create(path, Schema { label_names, ..Schema::named([format!("{name}_predicted")]) })?;
         writer.push(predictions.numbers(), predictions.numbers())?;
         writer.finish()?;
         return Ok(());
     }
     let names = classes.iter().map(|class| probability_name(class));
-    let schema = Schema { label_name, label_dtype: brisk_table::DType::U32, ..Schema::named(names) };
+    let schema = Schema { label_names, label_dtype: brisk_table::DType::U32, ..Schema::named(names) };
     let mut writer = TableWriter::create(path, schema)?;
     let labels: Vec<u32> = predictions.numbers().iter().map(|&class| class as u32).collect();
     writer.push(predictions.probabilities(), &labels)?;

@@ -38,8 +38,7 @@ fn run(options: Options) -> Result<ExitCode> {
     let opened = open(&options, &stop)?;
     let table = &opened.table;
     let columns = Columns::of(table)?;
-    let name = table.label_name().unwrap_or("label");
-    let target = Target::detect(name, table.classes(), options.task, table)?;
+    let target = Target::detect(label_name(table)?, table.classes(), options.task, table)?;
     let [train, valid, test] = split_rows(table, &target, options.seed)?;
     print::note(format_args!(
         "rows: {} to train on, {} to validate, {} to test",
@@ -141,16 +140,29 @@ fn open(options: &Options, stop: &StopFlag) -> Result<OpenTable> {
     if !is_table(data) {
         let label = target.as_deref().map_or(ColumnRef::Last, column);
         let drop = drop.iter().flatten().map(|word| column(word)).collect();
-        return import_labelled(data, text, ColumnOptions { label, drop, ..ColumnOptions::default() }, out, stop);
+        return import_labelled(data, text, ColumnOptions { labels: vec![label], drop, ..ColumnOptions::default() }, out, stop);
     }
     let opened = open_table(data)?;
-    let label = opened.table.label_name().unwrap_or("label");
+    let label = label_name(&opened.table)?;
     if target.as_deref().is_some_and(|target| target != label) {
         bail!("{}: the label of this table is `{}`; import its source again with another", printable(data), printable(label));
     }
     ensure!(drop.is_none(), "{}: --drop leaves out columns of a file that is imported, not of a brisk table", printable(data));
     ensure!(opened.table.n_rows() > 0, "{}: the table has no rows", printable(data));
     Ok(opened)
+}
+
+/// The name of the label, of which a table to learn here has one.
+fn label_name(table: &Table) -> Result<&str> {
+    let [name] = table.label_names() else {
+        let (path, n_labels) = (printable(table.path()), table.n_labels());
+        ensure!(
+            n_labels == 1,
+            "{path}: the table has {n_labels} labels, this program predicts one; import its source again with one `--label`"
+        );
+        return Ok("label");
+    };
+    Ok(name)
 }
 
 /// 70 % to train on, 10 % to validate, 20 % to test; of each class, if there are classes.
@@ -198,9 +210,9 @@ fn number(value: f64) -> String {
 fn save_rows(path: &Path, model: &TabularModel, rows: &Rows) -> Result<()> {
     let preprocessing = model.preprocessing();
     let categories = preprocessing.categories().iter().map(|column| column.name().to_owned()).collect();
-    let label_name = Some(model.target().name().to_owned());
+    let label_names = vec![model.target().name().to_owned()];
     let mut writer =
-        TableWriter::create(path, Schema { categories, label_name, ..Schema::named(preprocessing.feature_names()) })?;
+        TableWriter::create(path, Schema { categories, label_names, ..Schema::named(preprocessing.feature_names()) })?;
     writer.push_batch(RowBatch {
         features: rows.features(),
         categories: rows.categories(),

@@ -7,7 +7,7 @@ use brisk_table::{Error, Schema, Table, TableWriter};
 
 /// The columns of all tables here: `x0`, `x1`, …, and a label.
 pub(crate) fn schema() -> Schema {
-    Schema { label_name: Some("label".to_owned()), ..Schema::named((0..N_COLS).map(|col| format!("x{col}"))) }
+    Schema { label_names: vec!["label".to_owned()], ..Schema::named((0..N_COLS).map(|col| format!("x{col}"))) }
 }
 
 /// Writes a table of these rows.

@@ -39,9 +39,9 @@ macro_rules! describe {
                 &self.parts().metadata.column_names
             }
 
-            /// The label's name, if it has one.
-            pub fn label_name(&self) -> Option<&str> {
-                self.parts().metadata.label_name.as_deref()
+            /// The labels' names; none for a table whose writer gave none.
+            pub fn label_names(&self) -> &[String] {
+                &self.parts().metadata.label_names
             }
 
             /// How many categorical columns there are.

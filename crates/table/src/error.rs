@@ -309,8 +309,9 @@ pub enum Error {
     },
     /// A column that was named in the options but is not in the file.
     #[error(
-        "{path}: there is no column {asked} for the {role}; the columns are {found}",
-        path = printable(.path), asked = printable(.asked), found = listed(.found)
+        "{path}: there is no column {asked} for the {role}{meant}; the columns are {found}",
+        path = printable(.path), asked = printable(.asked), found = listed(.found),
+        meant = .nearest.as_deref().map_or(String::new(), |name| format!(", did you mean `{}`?", printable(name)))
     )]
     NoColumn {
         /// Which file.
@@ -319,6 +320,8 @@ pub enum Error {
         role: &'static str,
         /// How it was named.
         asked: String,
+        /// The column with the most similar name, if one is similar.
+        nearest: Option<Box<str>>,
         /// What was found.
         found: Vec<String>,
     },

@@ -12,7 +12,7 @@
 //! | `padding` | `[k]` | `U8` | zeros, where a tensor would start off its alignment |
 //! | `checksums` | `[1 + blocks]` | `U32` | CRC-32 of the header, then of each 2²⁰ bytes of the tensors before this one |
 //!
-//! and in `__metadata__` as text `brisk_table` (the format version) and `label`, as JSON `columns` and `statistics`, and for an imported
+//! and in `__metadata__` as text `brisk_table` (the format version) and `label`, as JSON `label_names` instead if rows have several labels, `columns` and `statistics`, and for an imported
 //! table `source` (JSON) and `import` (how it was read, as text). Any safetensors file with `features` and `labels` is a table; the rest is optional,
 //! and tensors of other names are left alone.
 //!

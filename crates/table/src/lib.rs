@@ -13,6 +13,9 @@ mod dtype;
 mod error;
 mod file_id;
 mod map;
+#[cfg(feature = "import")]
+#[cfg_attr(not(feature = "csv"), allow(dead_code, reason = "each importer uses its own part of it"))]
+mod nearest;
 mod parts;
 mod printable;
 mod remedy;

@@ -204,9 +204,11 @@ pub(crate) fn open_file(path: &Path) -> Result<File, Error> {
     File::open(path).map_err(|source| Error::Io { path: path.to_owned(), action: "open", source })
 }
 
-/// What the table at `path` says of itself, without its rows, and the dtype of its features.
+/// What the table at `path` says of itself, without its rows, the dtype of its features, and how many labels a row has.
 #[cfg(feature = "import")]
 #[cfg_attr(not(feature = "csv"), allow(dead_code, reason = "each importer uses its own part of it"))]
-pub(crate) fn read_metadata(path: &Path) -> Result<(TableMetadata, DType), Error> {
-    Opened::at(path).map(|opened| (opened.parts.metadata, opened.parts.features.dtype))
+pub(crate) fn read_metadata(path: &Path) -> Result<(TableMetadata, DType, usize), Error> {
+    let parts = Opened::at(path)?.parts;
+    let n_labels = parts.n_labels();
+    Ok((parts.metadata, parts.features.dtype, n_labels))
 }

@@ -27,7 +27,7 @@ pub enum Remedy {
     FillMissing,
     /// Replace missing values by a number, with `Missing::Value`.
     FillMissingWithNumber,
-    /// Predict another column, named by `ColumnOptions::label`.
+    /// Predict another column, named by `ColumnOptions::labels`.
     OtherLabel,
     /// Store labels as numbers, with `LabelKind::Number`.
     LabelsAsNumbers,
@@ -101,7 +101,7 @@ impl fmt::Display for Remedy {
             Self::KeepNotFinite => "pass `NotFinite::Keep` to keep it",
             Self::FillMissing => "pass `Missing::Mean` or `Missing::Value` to replace it",
             Self::FillMissingWithNumber => "pass `Missing::Value`",
-            Self::OtherLabel => "name another column in `ColumnOptions::label`",
+            Self::OtherLabel => "name another column in `ColumnOptions::labels`",
             Self::LabelsAsNumbers => "pass `LabelKind::Number`",
             Self::LabelsAsClasses => "pass `LabelKind::Classes`",
             Self::AddClass => "add it to `LabelKind::Given`",

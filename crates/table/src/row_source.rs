@@ -58,7 +58,7 @@ macro_rules! row_source {
                 $store(self).parts().metadata.column_names.get(column).map(String::as_str)
             }
             fn label_name(&self, label: usize) -> Option<&str> {
-                $store(self).parts().metadata.label_name.as_deref().filter(|_| label == 0)
+                $store(self).parts().metadata.label_names.get(label).map(String::as_str)
             }
             fn prefetch_range(&self, rows: Range<usize>) {
                 $store(self).will_need(within(rows, RowStore::n_rows($store(self))));

@@ -17,7 +17,7 @@ pub(crate) fn n_statistics(row_shape: &[usize]) -> usize {
 /// use brisk_table::{DType, Schema};
 ///
 /// // 28 numbers a row, as most tables have them: `f32` features and `f32` labels.
-/// let table = Schema { label_name: Some("signal".into()), ..Schema::named((0..28).map(|i| format!("x{i}"))) };
+/// let table = Schema { label_names: vec!["signal".into()], ..Schema::named((0..28).map(|i| format!("x{i}"))) };
 /// assert_eq!(table.n_cols(), 28);
 ///
 /// // Images are rows too.
@@ -41,8 +41,8 @@ pub struct Schema {
     pub weights: Weights,
     /// The columns' names, or nothing.
     pub column_names: Vec<String>,
-    /// The label's name.
-    pub label_name: Option<String>,
+    /// The labels' names, or nothing.
+    pub label_names: Vec<String>,
     /// What the table is made from.
     pub source: Option<SourceIdentity>,
 }
@@ -73,7 +73,7 @@ impl Schema {
             categories: Vec::new(),
             weights: Weights::Absent,
             column_names: Vec::new(),
-            label_name: None,
+            label_names: Vec::new(),
             source: None,
         }
     }
@@ -104,6 +104,8 @@ impl Schema {
             )
         } else if !self.column_names.is_empty() && self.column_names.len() != self.n_cols() {
             format!("{} column names for {} columns; name all or none", self.column_names.len(), self.n_cols())
+        } else if !self.label_names.is_empty() && self.label_names.len() != self.n_labels {
+            format!("{} label names for {} labels; name all or none", self.label_names.len(), self.n_labels)
         } else {
             return self.check_categories();
         };

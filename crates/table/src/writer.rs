@@ -104,7 +104,7 @@ impl TableWriter {
         let metadata = TableMetadata {
             is_ours: true,
             column_names: schema.column_names.clone(),
-            label_name: schema.label_name.clone(),
+            label_names: schema.label_names.clone(),
             source: schema.source.clone(),
             ..metadata
         };

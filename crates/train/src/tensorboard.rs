@@ -5,6 +5,8 @@ mod crc32c;
 mod histogram;
 mod message;
 mod record;
+#[cfg(test)]
+mod tests;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};

@@ -129,7 +129,12 @@ fn open(path: &Path, options: &Options, stop: &StopFlag, note: &dyn Fn(&str)) ->
         None => ColumnRef::Index(0),
         Some(word) => word.parse().map_or_else(|_| ColumnRef::Name(word.clone()), ColumnRef::Index),
     };
-    let columns = ColumnOptions { label, label_kind: LabelKind::Binary, bad_rows: options.bad_rows, ..ColumnOptions::default() };
+    let columns = ColumnOptions {
+        labels: vec![label],
+        label_kind: LabelKind::Binary,
+        bad_rows: options.bad_rows,
+        ..ColumnOptions::default()
+    };
     let csv = CsvOptions { columns, ..CsvOptions::default() };
     std::fs::create_dir_all(&options.data_dir)
         .with_context(|| format!("{}: cannot create the folder", options.data_dir.display()))?;

@@ -55,7 +55,7 @@ impl Place {
         let mut features: Vec<f32> = (0..60 * 3).map(|i| noise(i, 9)).collect();
         let mut labels: Vec<f32> = (0..60).map(|row| (row % 2) as f32).collect();
         change(&mut features, &mut labels);
-        let schema = Schema { label_name: Some("label".into()), ..Schema::named(["mass", "angle", "charge"]) };
+        let schema = Schema { label_names: vec!["label".into()], ..Schema::named(["mass", "angle", "charge"]) };
         let mut writer = TableWriter::create(self.path(name), schema).expect("the folder is there");
         writer.push(&features, &labels).expect("60 rows of 3 columns");
         writer.finish().expect("there is room for a small file");

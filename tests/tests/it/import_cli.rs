@@ -109,6 +109,23 @@ fn a_table_and_what_is_told_of_it() {
 }
 
 #[test]
+fn several_columns_are_labels_if_several_are_named() {
+    let place = Place::new();
+    let (output, _, stderr) =
+        place.run(&["in.csv", "out.safetensors", "--label", "signal", "--label", "pt", "--drop", "id", "--missing", "keep"]);
+    assert!(output.status.success(), "{stderr}");
+    let table = Table::open(place.path("out.safetensors")).expect("a table");
+    assert_eq!(
+        (table.label_names(), table.column_names()),
+        (&["signal".to_owned(), "pt".to_owned()][..], &["eta".to_owned()][..])
+    );
+    assert_eq!(table.labels::<f32>().expect("labels"), [1.0, 0.5, 0.0, 1.5, 1.0, 2.5]);
+    std::fs::remove_file(place.path("out.safetensors")).expect("removed");
+    place
+        .check(&["in.csv", "out.safetensors", "--label", "signal", "--label", "ptt"], &["no column `ptt`", "did you mean `pt`?"]);
+}
+
+#[test]
 fn rows_that_cannot_be_read_are_left_out_when_asked() {
     let place = Place::new();
     let (output, stdout, stderr) = place.run(&["in.csv", "out.safetensors", "--drop", "id", "--on-bad-row", "skip"]);

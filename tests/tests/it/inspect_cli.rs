@@ -21,7 +21,7 @@ impl Place {
         let place = Self { dir: tempfile::tempdir().expect("the system has a folder for temporary files") };
         let features: Vec<f32> = (0..120).map(|i| i as f32 / 4.0).collect();
         let labels: Vec<f32> = (0..60).map(|row| (row % 2) as f32).collect();
-        let schema = Schema { label_name: Some("signal".into()), ..Schema::named(["mass", "angle"]) };
+        let schema = Schema { label_names: vec!["signal".into()], ..Schema::named(["mass", "angle"]) };
         let mut writer = TableWriter::create(place.path("table.safetensors"), schema.clone()).expect("the folder is there");
         writer.push(&features, &labels).expect("60 rows of 2 columns");
         writer.finish().expect("there is room for a small file");
@@ -143,7 +143,7 @@ fn a_table_whose_tensor_has_lost_its_name_is_damaged() {
 fn control_characters_are_escaped() {
     let place = Place::new();
     let red = "\u{1b}[31mred\n";
-    let schema = Schema { label_name: Some(red.into()), ..Schema::named([red]) };
+    let schema = Schema { label_names: vec![red.into()], ..Schema::named([red]) };
     let mut writer = TableWriter::create(place.path("red.safetensors"), schema).expect("the folder is there");
     writer.set_classes([red, "b"]).expect("two classes");
     writer.push(&[1.0_f32], &[0.0_f32]).expect("a row");

@@ -149,7 +149,7 @@ fn columns_of_a_table_are_named() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("rows.safetensors");
     let write = |features: &[f32], labels: &[f32]| {
-        let schema = Schema { label_name: Some("price".to_owned()), ..Schema::named(["age", "rooms"]) };
+        let schema = Schema { label_names: vec!["price".to_owned()], ..Schema::named(["age", "rooms"]) };
         let mut writer = TableWriter::create(&path, schema).expect("a new file");
         writer.push(features, labels).expect("rows of two columns");
         writer.finish().expect("written");

@@ -3,7 +3,7 @@
 use brisk_loader::{RowSource, Rows, split};
 use brisk_nn::tensor::program::Device;
 use brisk_nn::{Activation, Linear, Mlp, MlpConfig, Schedule, Sgd};
-use brisk_table::{Schema, Table, TableWriter};
+use brisk_table::{ColumnOptions, CsvOptions, LabelKind, Schema, Table, TableWriter, import_csv};
 use brisk_tensor::{CrossEntropyOptions, Tensor};
 use brisk_train::metrics::Metric;
 use brisk_train::{
@@ -298,4 +298,42 @@ fn labels_that_do_not_suit_the_task_are_refused() {
     let task = MultiLabel::of(3).without_auc();
     let report = Trainer::new(&cpu(1)).max_epochs(1).fit(&mut model(3), &task, &three, &absent).expect("a run without AUC");
     assert_eq!(report.watched, "valid_log_loss");
+}
+
+/// Text of two columns and three labels, imported and learned.
+#[test]
+fn labels_of_several_columns_are_imported_and_learned() -> Result<(), Error> {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (source, path) = (folder.path().join("rows.csv"), folder.path().join("rows.safetensors"));
+    let mut text = "both,x,sum,y,any\n".to_owned();
+    for row in 0..400 {
+        let [x, y] = [0.7549, 0.5698].map(|step| (row as f32 * step).fract());
+        let [is_x, is_y] = [x > 0.5, y > 0.5];
+        text += &format!("{},{x},{},{y},{}\n", u8::from(is_x && is_y), x + y, u8::from(is_x || is_y));
+    }
+    std::fs::write(&source, text).expect("written");
+    let import = |labels: &[&str], label_kind, drop: &[&str]| {
+        let names = |names: &[&str]| names.iter().map(|&name| name.into()).collect();
+        let columns = ColumnOptions { labels: names(labels), label_kind, drop: names(drop), ..ColumnOptions::default() };
+        import_csv(&source, &path, &CsvOptions { columns, ..CsvOptions::default() }).expect("imported");
+        Table::open(&path).expect("a table")
+    };
+    let sizes = |n_outputs| MlpConfig { n_inputs: 2, hidden: vec![16], n_outputs, activation: Activation::tanh() };
+    let trainer = || Trainer::new(&cpu(1)).batch_rows(32).learning_rate(1e-2).max_epochs(20);
+
+    let table = import(&["any", "both"], LabelKind::Binary, &["sum"]);
+    let [train, valid] = split(&table, 1, [0.8, 0.2]).expect("shares");
+    let mut model = Model::new(3, |params| Mlp::new(params, &sizes(2)));
+    let report = trainer().fit(&mut model, &MultiLabel::of(2), &train, &valid)?;
+    assert!(report.best_value > 0.9, "{report:?}");
+
+    let table = import(&["sum", "any", "both"], LabelKind::Number, &[]);
+    let [train, valid] = split(&table, 1, [0.8, 0.2]).expect("shares");
+    let mut model = Model::new(3, |params| Mlp::new(params, &sizes(3)));
+    trainer().fit(&mut model, &Regression::mse().targets(3), &train, &valid)?;
+    let r2 = model.evaluate(&Regression::mse().targets(3), &valid)?.get("r2").expect("it has it");
+    assert!(r2 > 0.6, "{r2}");
+    let error = trainer().fit(&mut model, &Regression::mse(), &train, &valid).expect_err("three labels").to_string();
+    assert!(error.contains("train rows: 3 labels per row, the task takes 1"), "{error}");
+    Ok(())
 }

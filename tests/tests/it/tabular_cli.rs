@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use brisk_table::Table;
+use brisk_table::{Schema, Table, TableWriter};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -190,6 +190,15 @@ fn tables_that_cannot_be_learned_are_refused() {
     place.refuse("tabular", &["none.csv", "--out", "model"], &["none.csv", "no such file"]);
     place.refuse("tabular", &["fruit.csv", "--target", "taste", "--out", "model"], &["`taste`", "\"name\""]);
     place.refuse("tabular", &["fruit.csv", "--task", "number", "--out", "model"], &["3 classes with names"]);
+    let schema = Schema { n_labels: 2, ..Schema::named(["a"]) };
+    let mut writer = TableWriter::create(place.path("two.safetensors"), schema).expect("a new file");
+    writer.push(&[1.0_f32], &[2.0_f32, 3.0]).expect("a row");
+    writer.finish().expect("written");
+    place.refuse(
+        "tabular",
+        &["two.safetensors", "--out", "model"],
+        &["two.safetensors: the table has 2 labels", "one `--label`"],
+    );
     let (output, _) = place.run("tabular", &["fruit.csv", "--model", "forest"]);
     check_usage_error(&output, &["--model", "forest"], &["mlp", "resnet"]);
 }

@@ -62,14 +62,15 @@ impl<'a> Converter<'a> {
         let mut as_numbers = |col: usize| self.numbers(batch, col, &mut lists);
         let features: Vec<_> = roles.features.iter().map(|&col| as_numbers(col)).collect();
         let weights = roles.weight.map(&mut as_numbers);
-        let labels = roles.label.filter(|_| !roles.labels.are_classes()).map(&mut as_numbers);
+        let are_classes = roles.labels.are_classes();
+        let labels: Vec<_> = roles.label_columns.iter().filter(|_| !are_classes).map(|&col| as_numbers(col)).collect();
         let text = TextColumns {
             categories: roles.categories.iter().map(|&col| self.texts(batch, col)).collect(),
-            classes: roles.label.filter(|_| roles.labels.are_classes()).map(|col| self.texts(batch, col)),
+            classes: roles.label_columns.first().filter(|_| are_classes).map(|&col| self.texts(batch, col)),
         };
-        let mut row_features = vec![0.0; roles.rules.n_features()];
+        let mut values = vec![0.0; roles.rules.n_features() + labels.len()];
         for row in 0..n_rows {
-            let taken = self.row(row, &features, labels.as_deref(), weights.as_deref(), &text, &mut row_features, &mut out.rows);
+            let taken = self.row(row, &features, &labels, weights.as_deref(), &text, &mut values, &mut out.rows);
             if let Err((col, found, expected)) = taken {
                 if out.problems.len() < MAX_REPORTS {
                     out.problems.push(Problem { row, col, found, expected });
@@ -90,13 +91,14 @@ impl<'a> Converter<'a> {
         &self,
         row: usize,
         features: &[Vec<Option<f64>>],
-        labels: Option<&[Option<f64>]>,
+        labels: &[Vec<Option<f64>>],
         weights: Option<&[Option<f64>]>,
         text: &TextColumns,
         values: &mut [f32],
         out: &mut RowChunk,
     ) -> Result<(), (usize, String, &'static Expected)> {
         let roles = &self.columns.roles;
+        let (values, row_labels) = values.split_at_mut(roles.rules.n_features());
         for ((value, column), &col) in values.iter_mut().zip(features).zip(&roles.features) {
             *value = feature(column[row], roles.rules.on_missing()).map_err(|(found, expected)| (col, found, expected))?;
         }
@@ -104,12 +106,9 @@ impl<'a> Converter<'a> {
             let found = features[place][row].map_or_else(|| "null".to_owned(), |value| value.to_string());
             return Err((roles.features[place], found, expected));
         }
-        let label = match (labels, roles.label) {
-            (Some(labels), Some(col)) => {
-                Some(label(labels[row], &roles.labels).map_err(|(found, expected)| (col, found, expected))?)
-            }
-            _ => None,
-        };
+        for ((value, column), &col) in row_labels.iter_mut().zip(labels).zip(&roles.label_columns) {
+            *value = label(column[row], &roles.labels).map_err(|(found, expected)| (col, found, expected))?;
+        }
         let weight = match (weights, roles.weight) {
             (Some(weights), Some(col)) => {
                 let finite = finite(weights[row], &expected::WEIGHT);
@@ -117,8 +116,8 @@ impl<'a> Converter<'a> {
             }
             _ => None,
         };
-        let class = match (&text.classes, roles.label) {
-            (Some(classes), Some(col)) => {
+        let class = match (&text.classes, roles.label_columns.first()) {
+            (Some(classes), Some(&col)) => {
                 let wrong = |found: &str, expected| (col, found.to_owned(), expected);
                 let name = classes.rows[row].map(|at| classes.values[at].as_str());
                 let Some(name) = name.filter(|name| !roles.rules.is_missing(name.as_bytes())) else {
@@ -137,7 +136,8 @@ impl<'a> Converter<'a> {
         out.features.extend_from_slice(values);
         out.weights.extend(weight);
         match (&mut out.labels, &roles.labels) {
-            (ChunkLabels::Numbers(labels), _) => labels.push(label.unwrap_or(0.0)),
+            (ChunkLabels::Numbers(labels), _) if row_labels.is_empty() => labels.push(0.0),
+            (ChunkLabels::Numbers(labels), _) => labels.extend_from_slice(row_labels),
             (ChunkLabels::Found(labels, values), _) => labels.extend(class.map(|name| values.code(name))),
             (ChunkLabels::Known(labels), Labels::Known(known)) => labels.extend(class.and_then(|name| known.number(name))),
             (ChunkLabels::Known(_), _) => unreachable!("a chunk has labels of the kind that the roles ask for"),

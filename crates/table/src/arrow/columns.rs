@@ -73,7 +73,7 @@ impl Columns {
     /// The fields that are read, in order.
     pub(super) fn fields(&self) -> Vec<usize> {
         let roles = &self.roles;
-        let used = roles.features.iter().chain(&roles.categories).chain(&roles.label).chain(&roles.weight);
+        let used = roles.features.iter().chain(&roles.categories).chain(&roles.label_columns).chain(&roles.weight);
         let mut fields: Vec<usize> = used.map(|&col| self.places[col].field).collect();
         fields.sort_unstable();
         fields.dedup();
@@ -100,13 +100,16 @@ impl Columns {
             return refuse(col, &Expected { what: "text or numbers, to be categorical", remedies: &[Remedy::DropColumn] });
         }
         if roles.labels.are_classes() {
-            if let Some(label) = roles.label.filter(|label| no_name(&label)) {
+            if let Some(&label) = roles.label_columns.iter().find(no_name) {
                 return refuse(label, &Expected { what: "text or numbers, to name classes", remedies: &[Remedy::OtherLabel] });
             }
-        } else if let Some(label) = roles.label.filter(|label| no_number(&label)) {
+        } else if let Some(&label) = roles.label_columns.iter().find(no_number) {
             return refuse(
                 label,
-                &Expected { what: "numbers, to be the label", remedies: &[Remedy::LabelsAsClasses, Remedy::OtherLabel] },
+                match roles.label_columns.len() {
+                    1 => &Expected { what: "numbers, to be the label", remedies: &[Remedy::LabelsAsClasses, Remedy::OtherLabel] },
+                    _ => &Expected { what: "numbers, as several labels are", remedies: &[Remedy::OtherLabel] },
+                },
             );
         }
         if let Some(weight) = roles.weight.filter(|weight| no_number(&weight)) {

@@ -28,7 +28,7 @@ use crate::{Error, SourceIdentity};
 /// use brisk_table::{ArrowOptions, Categorical, ColumnOptions, LabelKind, import_arrow};
 ///
 /// let columns = ColumnOptions {
-///     label: "income".into(),
+///     labels: vec!["income".into()],
 ///     label_kind: LabelKind::Classes,
 ///     categorical: Categorical::Auto,
 ///     ..ColumnOptions::default()

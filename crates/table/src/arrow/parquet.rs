@@ -27,7 +27,7 @@ const N_WAITING: usize = 64;
 /// use brisk_table::{ArrowOptions, ColumnOptions, Missing, import_parquet};
 ///
 /// let columns = ColumnOptions {
-///     label: "median_house_value".into(),
+///     labels: vec!["median_house_value".into()],
 ///     drop: vec!["ocean_proximity".into()],
 ///     missing: Missing::Mean,
 ///     ..ColumnOptions::default()

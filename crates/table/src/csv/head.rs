@@ -19,7 +19,7 @@ use crate::import::{Categorical, Like, Roles, is_missing};
 pub(super) struct Head {
     pub(super) marks: Marks,
     pub(super) roles: Roles,
-    /// For every column where its value goes in a row: to a feature, behind them to the label and the weight, or [`SKIPPED`].
+    /// For every column where its value goes in a row: to a feature, after them to the labels and the weight, or [`SKIPPED`].
     pub(super) slots: Vec<usize>,
     /// The byte at which the rows start, and its line.
     pub(super) start: usize,
@@ -153,11 +153,11 @@ fn slots(roles: &Roles) -> Vec<usize> {
     for (place, &col) in roles.categories.iter().enumerate() {
         slots[col] = TEXT + place;
     }
-    if let Some(label) = roles.label {
-        slots[label] = if roles.labels.are_classes() { TEXT + roles.categories.len() } else { n_features };
+    for (place, &label) in roles.label_columns.iter().enumerate() {
+        slots[label] = if roles.labels.are_classes() { TEXT + roles.categories.len() } else { n_features + place };
     }
     if let Some(weight) = roles.weight {
-        slots[weight] = n_features + 1;
+        slots[weight] = n_features + roles.n_labels();
     }
     slots
 }

@@ -63,7 +63,7 @@ pub fn import_csv_if_changed_with_progress(
     let io = |error| Error::Io { path: source.to_owned(), action: "open", source: error };
     let identity = SourceIdentity::new(source, &std::fs::metadata(source).map_err(io)?);
     // Anything else at `dest` is replaced.
-    if let Ok((found, _)) = parts::read_metadata(dest)
+    if let Ok((found, ..)) = parts::read_metadata(dest)
         && found.source == Some(identity)
         && found.import == Some(options.fingerprint()?)
     {

@@ -9,7 +9,7 @@ use crate::{ColumnOptions, Error};
 ///
 /// let options = CsvOptions {
 ///     delimiter: Delimiter::Byte(b'|'),
-///     columns: ColumnOptions { label: "signal".into(), ..ColumnOptions::default() },
+///     columns: ColumnOptions { labels: vec!["signal".into()], ..ColumnOptions::default() },
 ///     ..CsvOptions::default()
 /// };
 /// ```

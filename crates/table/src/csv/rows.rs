@@ -63,7 +63,9 @@ pub(super) struct RowParser {
     n_features: usize,
     feature_columns: Vec<usize>,
     categories: Vec<usize>,
-    label: Option<usize>,
+    label_columns: Vec<usize>,
+    /// Slots of labels after those of the features: one where no column is a label.
+    n_labels: usize,
     has_weight: bool,
     labels: Labels,
     rules: FeatureRules,
@@ -81,7 +83,8 @@ impl RowParser {
             n_features: roles.rules.n_features(),
             feature_columns: roles.features.clone(),
             categories: roles.categories.clone(),
-            label: roles.label,
+            label_columns: roles.label_columns.clone(),
+            n_labels: roles.n_labels(),
             has_weight: roles.weight.is_some(),
             labels: roles.labels.clone(),
             is_plain: roles.rules.is_plain() && roles.categories.is_empty() && !roles.labels.are_classes(),
@@ -94,7 +97,7 @@ impl RowParser {
     pub(super) fn parse(&self, chunk: &Chunk, parsed: &mut ParsedRows) {
         let (text, len) = (chunk.with_look_ahead(), chunk.rows().len());
         parsed.clear();
-        let mut row = vec![0.0; self.n_features + 2];
+        let mut row = vec![0.0; self.n_features + self.n_labels + 1];
         let mut spans = vec![0..0; self.categories.len() + 1];
         let mut at = 0;
         while at < len {
@@ -113,10 +116,10 @@ impl RowParser {
                 Ok(next) => {
                     parsed.rows.features.extend_from_slice(&row[..self.n_features]);
                     if let ChunkLabels::Numbers(labels) = &mut parsed.rows.labels {
-                        labels.push(row[self.n_features]);
+                        labels.extend_from_slice(&row[self.n_features..self.n_features + self.n_labels]);
                     }
                     if self.has_weight {
-                        parsed.rows.weights.push(row[self.n_features + 1]);
+                        parsed.rows.weights.push(row[self.n_features + self.n_labels]);
                     }
                     at = next;
                 }
@@ -152,8 +155,11 @@ impl RowParser {
         if text[at] != b'\n' {
             return Err((start, What::Ragged { found: self.count_cells(text, start) }));
         }
-        if self.labels == Labels::Binary && row[self.n_features] != 0.0 && row[self.n_features] != 1.0 {
-            return Err(self.wrong_cell(text, start, self.label.unwrap_or(0), &expected::BINARY_LABEL));
+        if self.labels == Labels::Binary {
+            let mut labels = row[self.n_features..].iter().zip(&self.label_columns);
+            if let Some((_, &col)) = labels.find(|&(&label, _)| label != 0.0 && label != 1.0) {
+                return Err(self.wrong_cell(text, start, col, &expected::BINARY_LABEL));
+            }
         }
         Ok(at + 1)
     }
@@ -182,7 +188,8 @@ impl RowParser {
         if self.labels.are_classes() {
             let span = &label[0];
             let class = content(span);
-            let wrong = |expected| (span.start, What::Cell { col: self.label.unwrap_or(0), found: shown(&class), expected });
+            let col = self.label_columns.first().copied().unwrap_or(0);
+            let wrong = |expected| (span.start, What::Cell { col, found: shown(&class), expected });
             let Ok(name) = str::from_utf8(&class) else {
                 return Err(wrong(&expected::CLASS_IN_UTF8));
             };
@@ -258,8 +265,8 @@ impl RowParser {
                 return Ok(end - at);
             }
             Some(value) if value.is_infinite() && content.iter().any(u8::is_ascii_digit) => &expected::IN_RANGE,
-            _ if slot > self.n_features => &expected::WEIGHT,
-            _ if slot == self.n_features => &expected::LABEL,
+            _ if slot == self.n_features + self.n_labels => &expected::WEIGHT,
+            _ if slot >= self.n_features => &expected::LABEL,
             Some(value) if value.is_infinite() => {
                 if *self.rules.on_missing() == OnMissing::Keep {
                     row[slot] = value;

@@ -9,6 +9,8 @@ const DICTIONARIES: &str = "dictionaries";
 const CLASSES: &str = "classes";
 const IMPUTED: &str = "imputed";
 const INDICATORS: &str = "indicators";
+const LABEL: &str = "label";
+const LABEL_NAMES: &str = "label_names";
 
 /// What a table says of itself in `__metadata__`.
 #[derive(Debug, Default)]
@@ -17,7 +19,8 @@ pub(crate) struct TableMetadata {
     pub(crate) is_ours: bool,
     /// Empty if the file names none.
     pub(crate) column_names: Vec<String>,
-    pub(crate) label_name: Option<String>,
+    /// One for each label, or nothing.
+    pub(crate) label_names: Vec<String>,
     /// One for each column of categories; none in a file of another program.
     pub(crate) dictionaries: Vec<Dictionary>,
     /// The names of the classes that labels are numbers of.
@@ -38,8 +41,10 @@ impl TableMetadata {
         if !self.column_names.is_empty() {
             entries.push(("columns", json!(self.column_names).to_string()));
         }
-        if let Some(name) = &self.label_name {
-            entries.push(("label", name.clone()));
+        match &self.label_names[..] {
+            [] => {}
+            [name] => entries.push((LABEL, name.clone())),
+            names => entries.push((LABEL_NAMES, json!(names).to_string())),
         }
         if !self.dictionaries.is_empty() {
             entries.push((DICTIONARIES, encode_dictionaries(&self.dictionaries).to_string()));
@@ -90,7 +95,10 @@ impl TableMetadata {
             classes: names(CLASSES)?,
             imputed: entry(IMPUTED).map(|text| parse_imputed(text, n_features)).transpose()?,
             indicators,
-            label_name: entry("label").map(str::to_owned),
+            label_names: match (entry(LABEL), entry(LABEL_NAMES)) {
+                (Some(name), _) => vec![name.to_owned()],
+                (None, text) => text.map_or(Ok(Vec::new()), |text| parse_names(LABEL_NAMES, text))?,
+            },
             dictionaries: parse_dictionaries(entry(DICTIONARIES).unwrap_or("[]"), n_categories)?,
             statistics: entry("statistics").map(|text| parse_statistics(text, n_statistics(row_shape))).transpose()?,
             source: entry("source").map(parse_source).transpose()?,

@@ -9,7 +9,7 @@ use crate::Error;
 /// ```
 /// use brisk_table::{ColumnOptions, CsvOptions, ImportOptions};
 ///
-/// let csv = CsvOptions { columns: ColumnOptions { label: "signal".into(), ..ColumnOptions::default() }, ..CsvOptions::default() };
+/// let csv = CsvOptions { columns: ColumnOptions { labels: vec!["signal".into()], ..ColumnOptions::default() }, ..CsvOptions::default() };
 /// let options = ImportOptions { csv, ..ImportOptions::default() };
 /// ```
 #[derive(Clone, Debug, PartialEq, Default)]

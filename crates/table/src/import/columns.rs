@@ -11,16 +11,17 @@ use crate::{DType, Error, SourceIdentity};
 /// use brisk_table::{ColumnOptions, ColumnRef, LabelKind};
 ///
 /// let columns = ColumnOptions {
-///     label: "signal".into(),
+///     labels: vec!["signal".into()],
 ///     label_kind: LabelKind::Binary,
 ///     drop: vec!["event_id".into(), ColumnRef::Index(7)],
 ///     ..ColumnOptions::default()
 /// };
 /// ```
-#[derive(Clone, Debug, PartialEq, Default)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ColumnOptions {
-    /// Which column is the label; the first by default.
-    pub label: ColumnRef,
+    /// Which columns are labels, in the order of the table; the first column by default. Several are numbers, or 0 and 1: the targets of a regression, or the labels of
+    /// which a row may have any number.
+    pub labels: Vec<ColumnRef>,
     /// What a label may be.
     pub label_kind: LabelKind,
     /// Which column weighs the rows, if one does.
@@ -42,9 +43,28 @@ pub struct ColumnOptions {
     /// A table to be like, as a test set is to its training set: the same columns, found by their names, in the same order; the same
     /// dictionaries, in which values that it has not are unknown; the same classes; the same values for what is missing.
     ///
-    /// What that table settles is not asked of the other options: `label`, `label_kind`, `categorical`, `indicators` and `dtype` are its own,
+    /// What that table settles is not asked of the other options: `labels`, `label_kind`, `categorical`, `indicators` and `dtype` are its own,
     /// `missing` too if it filled in values. Columns that it has not are left out.
     pub like: Option<PathBuf>,
+}
+
+impl Default for ColumnOptions {
+    /// The first column is the label.
+    fn default() -> Self {
+        Self {
+            labels: vec![ColumnRef::default()],
+            label_kind: LabelKind::default(),
+            weight: None,
+            drop: Vec::new(),
+            categorical: Categorical::default(),
+            missing: Missing::default(),
+            missing_values: Vec::new(),
+            indicators: Indicators::default(),
+            dtype: FeatureDType::default(),
+            bad_rows: BadRows::default(),
+            like: None,
+        }
+    }
 }
 
 impl ColumnOptions {
@@ -108,11 +128,11 @@ pub enum LabelKind {
     /// 0 or 1, stored as `f32`.
     Binary,
     /// The name of a class, or a number that is one. Stored is the class's number as `u32`, counted from 0: classes are sorted, by value
-    /// if all are whole numbers, else by the bytes of their names. [`Table::classes`](crate::Table::classes) has the names.
+    /// if all are whole numbers, else by the bytes of their names. [`Table::classes`](crate::Table::classes) has the names. For one label column.
     Classes,
     /// The same for classes that are given, in their order; any other label is an error.
     Given(Vec<Class>),
-    /// No column is a label, as in rows to predict: [`ColumnOptions::label`] is ignored, and the table's labels are 0.
+    /// No column is a label, as in rows to predict: [`ColumnOptions::labels`] is ignored, and the table's labels are 0.
     Absent,
 }
 

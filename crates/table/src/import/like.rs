@@ -9,7 +9,8 @@ pub(crate) struct Like {
     column_names: Vec<String>,
     /// The features that have an indicator; the indicators are the last columns.
     pub(crate) indicators: Vec<String>,
-    pub(crate) label_name: Option<String>,
+    pub(crate) label_names: Vec<String>,
+    pub(crate) n_labels: usize,
     pub(crate) dictionaries: Vec<Dictionary>,
     pub(crate) classes: Vec<String>,
     /// What stands where values are missing, for each feature but the indicators.
@@ -24,7 +25,7 @@ impl Like {
     /// As for [`Table::open`](crate::Table::open); [`Error::ColumnRoles`] for a table that does not name its columns, or whose features
     /// no importer writes.
     pub(crate) fn read(path: &Path) -> Result<Self, Error> {
-        let (metadata, dtype) = parts::read_metadata(path)?;
+        let (metadata, dtype, n_labels) = parts::read_metadata(path)?;
         let wrong = |problem: &str| Error::ColumnRoles { path: path.to_owned(), problem: problem.to_owned() };
         let Some(dtype) = FeatureDType::from_dtype(dtype) else {
             return Err(wrong("no table is imported like this one: its features are neither F32, F16 nor U8"));
@@ -35,7 +36,8 @@ impl Like {
         Ok(Self {
             column_names: metadata.column_names,
             indicators: metadata.indicators,
-            label_name: metadata.label_name,
+            label_names: metadata.label_names,
+            n_labels,
             dictionaries: metadata.dictionaries,
             classes: metadata.classes,
             imputed: metadata.imputed,

@@ -4,6 +4,7 @@ use std::path::Path;
 use super::features::{FeatureRules, OnMissing};
 use super::{Categorical, Class, ColumnOptions, ColumnRef, FeatureDType, Indicators, LabelKind, Like, Missing};
 use crate::Error;
+use crate::nearest::nearest;
 use crate::printable::listed;
 
 /// What each column of a source is for. Columns are counted from 0, and a column that is nothing of these is left out.
@@ -15,7 +16,8 @@ pub(crate) struct Roles {
     pub(crate) features: Vec<usize>,
     /// The columns that are categories, in the order of the table.
     pub(crate) categories: Vec<usize>,
-    pub(crate) label: Option<usize>,
+    /// The columns that are labels, in the order of the table.
+    pub(crate) label_columns: Vec<usize>,
     pub(crate) weight: Option<usize>,
     pub(crate) labels: Labels,
     pub(crate) rules: FeatureRules,
@@ -111,6 +113,16 @@ impl Roles {
         self.indicators.iter().map(|&feature| &self.names[self.features[feature]])
     }
 
+    /// The names of the labels; none if no column is one.
+    pub(crate) fn label_names(&self) -> Vec<String> {
+        self.label_columns.iter().map(|&col| self.names[col].clone()).collect()
+    }
+
+    /// How many labels a row of the table has.
+    pub(crate) fn n_labels(&self) -> usize {
+        self.label_columns.len().max(1)
+    }
+
     pub(crate) fn category_names(&self) -> Vec<String> {
         self.categories.iter().map(|&col| self.names[col].clone()).collect()
     }
@@ -125,14 +137,13 @@ struct Finder<'a> {
 impl Finder<'_> {
     fn by_options(&self, has_text: &dyn Fn(usize) -> bool) -> Result<Roles, Error> {
         let (names, options) = (self.names, self.options);
-        let has_label = options.label_kind != LabelKind::Absent;
-        let label = has_label.then(|| self.column(&options.label, "label")).transpose()?;
-        let weight = self.weight(label)?;
+        let label_columns = self.label_columns()?;
+        let weight = self.weight(&label_columns)?;
         let dropped = self.columns(&options.drop, "columns to drop")?;
-        if let Some(&both) = dropped.iter().find(|&&col| Some(col) == label || Some(col) == weight) {
+        if let Some(&both) = dropped.iter().find(|&&col| label_columns.contains(&col) || Some(col) == weight) {
             return self.wrong(format!("column `{}` is asked to be dropped and to be label or weight; choose one", names[both]));
         }
-        let is_free = |col: &usize| Some(*col) != label && Some(*col) != weight && !dropped.contains(col);
+        let is_free = |col: &usize| !label_columns.contains(col) && Some(*col) != weight && !dropped.contains(col);
         let categories: Vec<usize> = match &options.categorical {
             Categorical::No => Vec::new(),
             Categorical::Auto => (0..names.len()).filter(is_free).filter(|&col| has_text(col)).collect(),
@@ -176,7 +187,7 @@ impl Finder<'_> {
             rules: FeatureRules::new(features.len(), on_missing, &options.missing_values, indicators.clone(), options.dtype),
             features,
             categories,
-            label,
+            label_columns,
             weight,
             labels: Labels::of(&options.label_kind).or_else(|problem| self.wrong(problem))?,
             indicators,
@@ -186,11 +197,15 @@ impl Finder<'_> {
     fn by_table(&self, like: &Like) -> Result<Roles, Error> {
         let options = self.options;
         let named = |name: &str, role| self.column(&ColumnRef::from(name), role);
-        let label = match (&options.label_kind, &like.label_name) {
-            (LabelKind::Absent, _) => None,
-            (_, Some(name)) => Some(named(name, "label")?),
-            (_, None) => Some(self.column(&options.label, "label")?),
+        let label_columns = match (&options.label_kind, &like.label_names[..]) {
+            (LabelKind::Absent, _) => Vec::new(),
+            (_, []) => self.label_columns()?,
+            (_, names) => names.iter().map(|name| named(name, "label")).collect::<Result<_, _>>()?,
         };
+        if !label_columns.is_empty() && label_columns.len() != like.n_labels {
+            let (found, expected) = (label_columns.len(), like.n_labels);
+            return self.wrong(format!("{found} label columns, the table to be like has {expected}; name as many"));
+        }
         let features = like.features().iter().map(|name| named(name, "features")).collect::<Result<Vec<_>, _>>()?;
         let categories = like.dictionaries.iter().map(|dictionary| named(dictionary.name(), "categorical columns"));
         let place = |name: &String| like.features().iter().position(|feature| feature == name);
@@ -217,16 +232,40 @@ impl Finder<'_> {
             rules: FeatureRules::new(features.len(), on_missing, &options.missing_values, indicators.clone(), like.dtype),
             categories: categories.collect::<Result<_, _>>()?,
             features,
-            label,
-            weight: self.weight(label)?,
+            weight: self.weight(&label_columns)?,
+            label_columns,
             labels: labels.or_else(|problem| self.wrong(problem))?,
             indicators,
         })
     }
 
-    fn weight(&self, label: Option<usize>) -> Result<Option<usize>, Error> {
+    /// The columns that the options name as labels, unless there are none.
+    fn label_columns(&self) -> Result<Vec<usize>, Error> {
+        let ColumnOptions { labels, label_kind, .. } = self.options;
+        if *label_kind == LabelKind::Absent {
+            return Ok(Vec::new());
+        }
+        let columns = self.columns(labels, "label")?;
+        if let Some(twice) = (1..columns.len()).find(|&at| columns[..at].contains(&columns[at])) {
+            let name = &self.names[columns[twice]];
+            return self.wrong(format!("column `{name}` is asked to be a label twice; name it once"));
+        }
+        match (&columns[..], label_kind) {
+            ([], _) => self.wrong("no column is asked to be the label; name one, or ask for `LabelKind::Absent`".to_owned()),
+            ([first, second, ..], LabelKind::Classes | LabelKind::Given(_)) => {
+                let (first, second) = (&self.names[*first], &self.names[*second]);
+                let problem = format!(
+                    "columns `{first}` and `{second}` are asked to be labels that name classes, which one column does; name one, or import numbers, or 0 and 1"
+                );
+                self.wrong(problem)
+            }
+            _ => Ok(columns),
+        }
+    }
+
+    fn weight(&self, labels: &[usize]) -> Result<Option<usize>, Error> {
         let weight = self.options.weight.as_ref().map(|weight| self.column(weight, "weight")).transpose()?;
-        if let Some(both) = weight.filter(|_| weight == label) {
+        if let Some(both) = weight.filter(|weight| labels.contains(weight)) {
             let name = &self.names[both];
             return self.wrong(format!("column `{name}` is asked to be both label and weight; choose another weight"));
         }
@@ -243,8 +282,16 @@ impl Finder<'_> {
             ColumnRef::Index(index) => (*index < self.names.len()).then_some(*index),
             ColumnRef::Name(name) => self.names.iter().position(|other| other == name),
         };
-        let none = || Error::NoColumn { path: self.path.to_owned(), role, asked: asked.to_string(), found: self.names.to_vec() };
-        found.ok_or_else(none)
+        found.ok_or_else(|| Error::NoColumn {
+            path: self.path.to_owned(),
+            role,
+            asked: asked.to_string(),
+            nearest: match asked {
+                ColumnRef::Name(name) => nearest(name, self.names).map(Box::from),
+                ColumnRef::Last | ColumnRef::Index(_) => None,
+            },
+            found: self.names.to_vec(),
+        })
     }
 
     fn wrong<T>(&self, problem: String) -> Result<T, Error> {

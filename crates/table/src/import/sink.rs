@@ -40,13 +40,14 @@ impl Sink {
         source: SourceIdentity,
         import: String,
     ) -> Result<Self, Error> {
-        let label = roles.label.map(|col| roles.names[col].clone());
+        let label_names = roles.label_names();
         let schema = Schema {
             dtype: roles.rules.dtype().dtype(),
             label_dtype: if roles.labels.are_classes() { DType::U32 } else { DType::F32 },
             categories: roles.category_names(),
             weights: if roles.weight.is_some() { Weights::Present } else { Weights::Absent },
-            label_name: label.clone(),
+            n_labels: roles.n_labels(),
+            label_names: label_names.clone(),
             source: Some(source),
             ..Schema::named(roles.feature_names())
         };
@@ -70,7 +71,7 @@ impl Sink {
         };
         let classes = match &roles.labels {
             Labels::Number | Labels::Binary | Labels::Absent => Classes::None,
-            Labels::Found => Classes::Found(GrowingDictionary::new(label.as_deref().unwrap_or_default())),
+            Labels::Found => Classes::Found(GrowingDictionary::new(label_names.first().map_or("", String::as_str))),
             Labels::Known(known) => Classes::Known(known.names.clone()),
         };
         Ok(Self {

@@ -17,7 +17,7 @@ pub(crate) fn mixed(name: &str) -> PathBuf {
 
 pub(crate) fn columns() -> ColumnOptions {
     ColumnOptions {
-        label: "y".into(),
+        labels: vec!["y".into()],
         weight: Some("w".into()),
         drop: vec!["when".into(), "many".into()],
         categorical: Categorical::Auto,
@@ -95,7 +95,7 @@ fn any_number_of_threads_makes_the_same_table() {
 
 #[test]
 fn labels_that_are_classes() {
-    let text = ColumnOptions { label: "text".into(), label_kind: LabelKind::Classes, ..columns() };
+    let text = ColumnOptions { labels: vec!["text".into()], label_kind: LabelKind::Classes, ..columns() };
     let drop = vec!["when".into(), "many".into(), "y".into()];
     let (report, table) = import(&mixed("mixed.arrows"), ColumnOptions { drop: drop.clone(), ..text.clone() }).unwrap();
     assert_eq!(report.classes, ["t0", "t1", "t2", "t3", "t4"]);
@@ -155,11 +155,18 @@ fn columns_that_make_no_numbers_are_named() {
         &["column `cat` is Dictionary", "name the column in `ColumnOptions::categorical`"],
     );
     check(
-        ColumnOptions { label: "text".into(), drop: drop(&["when", "many"]), ..columns() },
+        ColumnOptions { labels: vec!["text".into()], drop: drop(&["when", "many"]), ..columns() },
         &["column `text` is LargeUtf8", "`LabelKind::Classes`"],
     );
+    check(
+        ColumnOptions { labels: vec!["y".into(), "text".into()], ..columns() },
+        &["column `text` is LargeUtf8", "numbers, as several labels are"],
+    );
     check(ColumnOptions { weight: Some("text".into()), ..columns() }, &["column `text` is LargeUtf8", "to weigh rows"]);
-    check(ColumnOptions { label: "nothing".into(), ..columns() }, &["there is no column `nothing` for the label", "list_2"]);
+    check(
+        ColumnOptions { labels: vec!["nothing".into()], ..columns() },
+        &["there is no column `nothing` for the label", "list_2"],
+    );
 }
 
 const REFUSALS: [(&str, &str); 7] = [
@@ -204,5 +211,18 @@ fn any_byte_may_be_wrong() {
             }
             assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "byte {at} of {name}: something was left behind");
         }
+    }
+}
+
+#[test]
+fn several_columns_may_be_labels() {
+    let options = ColumnOptions { labels: vec!["n".into(), "y".into(), "list_1".into()], ..columns() };
+    let (report, table) = import(&mixed("mixed_plain.arrow"), options).unwrap();
+    assert_eq!((report.n_rows, table.n_labels()), (400, 3));
+    assert_eq!(table.label_names(), ["n", "y", "list_1"]);
+    assert_eq!(table.column_names(), ["x", "d", "list_0", "list_2"]);
+    for (i, labels) in table.labels::<f32>().unwrap().chunks(3).enumerate() {
+        let number = i as f32;
+        assert_eq!(labels, [3.0 * number - 5.0, (i % 2) as f32, number + 0.25], "row {i}");
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use brisk_table::{
     BadRows, Categorical, Class, ColumnOptions, ColumnRef, CsvOptions, DType, FeatureDType, Header, ImportReport, Imported,
-    Indicators, LabelKind, Missing, Table, import_csv, import_csv_if_changed,
+    Indicators, LabelKind, Missing, Schema, Table, TableWriter, import_csv, import_csv_if_changed,
 };
 
 fn columns() -> ColumnOptions {
@@ -148,14 +148,14 @@ fn labels_may_be_classes() {
 
 #[test]
 fn the_label_may_be_the_last_column_or_absent() {
-    let last = ColumnOptions { label: ColumnRef::Last, ..columns() };
+    let last = ColumnOptions { labels: vec![ColumnRef::Last], ..columns() };
     let table = imported("a,b,y\n1,2,3\n4,5,6\n", last);
-    assert_eq!((table.column_names(), table.label_name()), (&["a".to_owned(), "b".to_owned()][..], Some("y")));
+    assert_eq!((table.column_names(), table.label_names()), (&["a".to_owned(), "b".to_owned()][..], &["y".to_owned()][..]));
     assert_eq!(table.labels::<f32>().unwrap(), [3.0, 6.0]);
 
     let absent = ColumnOptions { label_kind: LabelKind::Absent, ..columns() };
     let table = imported("a,b\n1,2\n4,5\n", absent.clone());
-    assert_eq!((table.column_names(), table.label_name()), (&["a".to_owned(), "b".to_owned()][..], None));
+    assert_eq!((table.column_names(), table.label_names()), (&["a".to_owned(), "b".to_owned()][..], &[][..]));
     assert_eq!(table.labels::<f32>().unwrap(), [0.0, 0.0]);
     assert_eq!(table.rows::<f32>(0..2).unwrap(), [1.0, 2.0, 4.0, 5.0]);
 
@@ -267,6 +267,77 @@ fn features_may_be_stored_in_fewer_bits() {
     }
 }
 
+#[test]
+fn several_columns_may_be_labels() {
+    let text = "id,rent,a,price,w,b\nx,1,10,-2.5,0.5,100\ny,0,20,4e3,2,200\n";
+    let labels = |names: &[&str]| names.iter().map(|&name| name.into()).collect::<Vec<ColumnRef>>();
+    let options =
+        ColumnOptions { labels: labels(&["price", "rent"]), weight: Some("w".into()), drop: vec!["id".into()], ..columns() };
+    let table = imported(text, options.clone());
+    assert_eq!((table.n_labels(), table.label_names()), (2, &["price".to_owned(), "rent".to_owned()][..]));
+    assert_eq!(table.labels::<f32>().unwrap(), [-2.5, 1.0, 4000.0, 0.0]);
+    assert_eq!((table.column_names(), table.weights()), (&["a".to_owned(), "b".to_owned()][..], Some(&[0.5, 2.0][..])));
+    assert_eq!(table.rows::<f32>(0..2).unwrap(), [10.0, 100.0, 20.0, 200.0]);
+    // Beside features that are filled in and marked, and rows that are left out.
+    let gaps = "a,l,m\n,1,0\n3,0,1\n4,nan,1\n";
+    let options = ColumnOptions {
+        labels: labels(&["l", "m"]),
+        label_kind: LabelKind::Binary,
+        missing: Missing::Mean,
+        indicators: Indicators::All,
+        bad_rows: BadRows::Skip,
+        ..columns()
+    };
+    let table = imported(gaps, options.clone());
+    assert_eq!(table.labels::<f32>().unwrap(), [1.0, 0.0, 0.0, 1.0]);
+    assert_eq!(table.rows::<f32>(0..2).unwrap(), [3.0, 1.0, 3.0, 0.0]);
+
+    let fails = |text: &str, options: ColumnOptions, expected: &str| refuse(text, &of(options), &[expected]);
+    let strict = |options: ColumnOptions| ColumnOptions { bad_rows: BadRows::Error, ..options };
+    fails(gaps, strict(options.clone()), "line 4, column 2 (`l`): found \"nan\", expected");
+    fails("a,l,m\n1,1,0\n2,0,2\n", strict(options.clone()), "line 3, column 3 (`m`): found \"2\", expected a label 0 or 1");
+    fails("a,l,m\n1,1,yes\n", strict(options.clone()), "line 2, column 3 (`m`): found \"yes\"");
+    let named = |names: &[&str]| ColumnOptions { labels: labels(names), drop: vec!["id".into()], ..columns() };
+    fails(
+        text,
+        named(&["price", "rnt"]),
+        "there is no column `rnt` for the label, did you mean `rent`?; the columns are [\"id\", \"rent\"",
+    );
+    fails(text, named(&["price", "rent", "price"]), "column `price` is asked to be a label twice; name it once");
+    fails(text, named(&["price", "id"]), "column `id` is asked to be dropped and to be label or weight");
+    fails(text, named(&[]), "no column is asked to be the label");
+    let classes = ColumnOptions { label_kind: LabelKind::Classes, ..named(&["price", "rent"]) };
+    fails(text, classes, "columns `price` and `rent` are asked to be labels that name classes, which one column does");
+    let weight = ColumnOptions { weight: Some("rent".into()), ..named(&["price", "rent"]) };
+    fails(text, weight, "column `rent` is asked to be both label and weight");
+}
+
+#[test]
+fn a_test_table_has_the_labels_of_its_training_table() {
+    let (folder, train) = crate::scratch();
+    let source = folder.path().join("rows.csv");
+    fs::write(&source, "a,l,m\n1,2,3\n").unwrap();
+    let options = of(ColumnOptions { labels: vec!["m".into(), "l".into()], ..columns() });
+    import_csv(&source, &train, &options).unwrap();
+    fs::write(&source, "m,l,b,a\n4,5,6,7\n").unwrap();
+    let like = |columns| {
+        let dest = folder.path().join("like.safetensors");
+        let options = of(ColumnOptions { like: Some(train.clone()), ..columns });
+        import_csv(&source, &dest, &options).map(|_| Table::open(&dest).unwrap()).map_err(|error| error.to_string())
+    };
+    let table = like(columns()).unwrap();
+    assert_eq!((table.label_names(), table.labels::<f32>().unwrap()), (&["m".to_owned(), "l".to_owned()][..], &[4.0, 5.0][..]));
+    let table = like(ColumnOptions { label_kind: LabelKind::Absent, ..columns() }).unwrap();
+    assert_eq!((table.n_labels(), table.labels::<f32>().unwrap()), (1, &[0.0][..]));
+    // A table whose labels have no names says how many there are.
+    let mut writer = TableWriter::create(&train, Schema { n_labels: 2, ..Schema::named(["a"]) }).unwrap();
+    writer.push(&[1.0_f32], &[2.0_f32, 3.0]).unwrap();
+    writer.finish().unwrap();
+    assert!(like(columns()).unwrap_err().contains("1 label columns, the table to be like has 2; name as many"), "one is named");
+    let two = ColumnOptions { labels: vec!["l".into(), "m".into()], ..columns() };
+    assert_eq!(like(two).unwrap().labels::<f32>().unwrap(), [5.0, 4.0]);
+}
+
 /// A training file and a test file with its columns elsewhere, an extra one, and values that the first has not.
 struct Pair {
     folder: tempfile::TempDir,
@@ -279,7 +350,7 @@ impl Pair {
         let source = folder.path().join("train.csv");
         fs::write(&source, "id,y,a,c,b\n1,no,1,red,10\n2,yes,,blue,20\n3,no,3,red,\n").unwrap();
         let drop = vec!["id".into()];
-        import_csv(&source, &train, &of(ColumnOptions { label: "y".into(), drop, ..columns })).unwrap();
+        import_csv(&source, &train, &of(ColumnOptions { labels: vec!["y".into()], drop, ..columns })).unwrap();
         Self { folder, train }
     }
 

@@ -100,20 +100,20 @@ fn forms_of_the_same_rows() {
 #[test]
 fn columns_have_roles() {
     let text = "id,a,y,w,b\nx1,1,0,0.5,2\n\"x,2\",3,1,2.5,4\n";
-    let options = of(ColumnOptions { label: "y".into(), weight: Some(3.into()), drop: vec!["id".into()], ..columns() });
+    let options = of(ColumnOptions { labels: vec!["y".into()], weight: Some(3.into()), drop: vec!["id".into()], ..columns() });
     check(text, options.clone(), &[1.0, 2.0, 3.0, 4.0], &[0.0, 1.0]);
     let (report, table) = Import::of(text).run(&options).unwrap();
-    assert_eq!((table.weights().unwrap(), table.label_name()), (&[0.5, 2.5][..], Some("y")));
+    assert_eq!((table.weights().unwrap(), table.label_names()), (&[0.5, 2.5][..], &["y".to_owned()][..]));
     assert_eq!(report.column_names, ["a", "b"]);
     assert_eq!((report.statistics[0].mean, report.statistics[0].std), (2.0, 1.0));
 
-    let last = CsvOptions { header: Header::Absent, ..of(ColumnOptions { label: 2.into(), ..columns() }) };
+    let last = CsvOptions { header: Header::Absent, ..of(ColumnOptions { labels: vec![2.into()], ..columns() }) };
     check("1,2,3\n4,5,6\n", last, &[1.0, 2.0, 4.0, 5.0], &[3.0, 6.0]);
     let named_numbers = CsvOptions { header: Header::Present, ..auto() };
     check("0,1,2\n4,5,6\n", named_numbers, &[5.0, 6.0], &[4.0]);
 
-    refuse(text, of(ColumnOptions { label: "z".into(), ..columns() }), &["no column `z` for the label", "\"id\", \"a\""]);
-    refuse(text, of(ColumnOptions { label: 5.into(), ..columns() }), &["no column at index 5"]);
+    refuse(text, of(ColumnOptions { labels: vec!["z".into()], ..columns() }), &["no column `z` for the label", "\"id\", \"a\""]);
+    refuse(text, of(ColumnOptions { labels: vec![5.into()], ..columns() }), &["no column at index 5"]);
     refuse(text, of(ColumnOptions { weight: Some(0.into()), ..columns() }), &["both label and weight"]);
     refuse(text, of(ColumnOptions { drop: vec![0.into()], ..columns() }), &["`id` is asked to be dropped"]);
     refuse("a\n1\n2\n", auto(), &["no column is left for features", "delimiter"]);
@@ -351,9 +351,11 @@ fn an_unchanged_source_is_not_imported_again() {
     assert!(matches!(run(&auto()), Imported::Written(_)));
     assert!(matches!(run(&auto()), Imported::Unchanged));
     assert!(matches!(run(&CsvOptions { n_threads: 3, ..auto() }), Imported::Unchanged), "threads do not change the table");
-    assert!(matches!(run(&of(ColumnOptions { label: 1.into(), ..columns() })), Imported::Written(_)));
+    assert!(matches!(run(&of(ColumnOptions { labels: vec![1.into()], ..columns() })), Imported::Written(_)));
     File::options().append(true).open(&import.source).unwrap().write_all(b"3,4\n").unwrap();
-    assert!(matches!(run(&of(ColumnOptions { label: 1.into(), ..columns() })), Imported::Written(report) if report.n_rows == 2));
+    assert!(
+        matches!(run(&of(ColumnOptions { labels: vec![1.into()], ..columns() })), Imported::Written(report) if report.n_rows == 2)
+    );
     fs::write(&import.dest, "not a table").unwrap();
     assert!(matches!(run(&auto()), Imported::Written(_)));
 }

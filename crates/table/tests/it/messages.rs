@@ -59,7 +59,7 @@ fn names_of_columns_and_cells_are_escaped() {
     let rows = folder.path().join("rows.csv");
     let check = |text: &str, label: &str, shown: &str| {
         fs::write(&rows, text).unwrap();
-        let columns = ColumnOptions { label: ColumnRef::from(label), ..ColumnOptions::default() };
+        let columns = ColumnOptions { labels: vec![ColumnRef::from(label)], ..ColumnOptions::default() };
         let error = import_csv(&rows, &dest, &CsvOptions { columns, ..CsvOptions::default() }).unwrap_err();
         check_printable(&error.to_string(), shown);
     };

@@ -64,7 +64,7 @@ fn adult() {
     let Some(polars) = data("samples/adult5k_polars_zstd_categorical.parquet") else { return };
     let pyarrow = data("samples/adult5k_pyarrow_gzip_dictionary.parquet").unwrap();
     let columns = ColumnOptions {
-        label: "income".into(),
+        labels: vec!["income".into()],
         label_kind: LabelKind::Classes,
         categorical: Categorical::Auto,
         ..ColumnOptions::default()
@@ -85,7 +85,7 @@ fn adult() {
 fn housing() {
     let Some(source) = data("samples/housing_pandas_snappy.parquet") else { return };
     let columns = ColumnOptions {
-        label: "median_house_value".into(),
+        labels: vec!["median_house_value".into()],
         drop: vec!["__index_level_0__".into()],
         categorical: Categorical::Auto,
         missing: Missing::Keep,
@@ -108,7 +108,7 @@ fn odd_types() {
     let Some(source) = data("samples/types_pyarrow_brotli.parquet") else { return };
     let drop = |names: &[&str]| names.iter().map(|&name| name.into()).collect();
     let columns = |dropped: &[&str]| ColumnOptions {
-        label: "i8".into(),
+        labels: vec!["i8".into()],
         drop: drop(dropped),
         categorical: Categorical::Auto,
         missing: Missing::Keep,

@@ -61,7 +61,7 @@ fn adult() -> CsvOptions {
     // The test file ends its labels in a full stop.
     let income = |name: &str| Class { also: vec![format!("{name}.")], ..Class::from(name) };
     let label_kind = LabelKind::Given(vec![income("<=50K"), income(">50K")]);
-    let columns = ColumnOptions { label: 14.into(), label_kind, categorical: Categorical::Auto, ..columns() };
+    let columns = ColumnOptions { labels: vec![14.into()], label_kind, categorical: Categorical::Auto, ..columns() };
     CsvOptions { header: Header::Absent, ..of(columns) }
 }
 
@@ -84,7 +84,8 @@ fn adult_and_its_test_file() {
 
 #[test]
 fn kdd_cup_and_its_test_file() {
-    let columns = ColumnOptions { label: 41.into(), label_kind: LabelKind::Classes, categorical: Categorical::Auto, ..columns() };
+    let columns =
+        ColumnOptions { labels: vec![41.into()], label_kind: LabelKind::Classes, categorical: Categorical::Auto, ..columns() };
     let options = CsvOptions { header: Header::Absent, ..of(columns.clone()) };
     let sums = [
         "7bfaa8cef1350f72842018c32893e2fa4539d57efbb22f998eb74ecefc3da3b4",
@@ -112,7 +113,7 @@ fn kdd_cup_and_its_test_file() {
 fn housing_with_its_missing_bedrooms() {
     const SUM: &str = "b2e79251d5497489c09db2cb6b7771e5cb0b1065198c2611c4f2f3c63403d30c";
     let options = of(ColumnOptions {
-        label: "median_house_value".into(),
+        labels: vec!["median_house_value".into()],
         categorical: Categorical::Auto,
         missing: Missing::Mean,
         indicators: Indicators::Columns(vec!["total_bedrooms".into()]),
@@ -138,7 +139,7 @@ fn housing_with_its_missing_bedrooms() {
 fn atlas_higgs_with_weights_and_undefined_values() {
     const SUM: &str = "1e4d35b2b0d46930120e7eb69545855033418c17b0e84d1ecebaaa8b4d6f1689";
     let options = of(ColumnOptions {
-        label: "Label".into(),
+        labels: vec!["Label".into()],
         label_kind: LabelKind::Given(vec!["b".into(), "s".into()]),
         weight: Some("Weight".into()),
         drop: vec!["EventId".into(), "KaggleSet".into(), "KaggleWeight".into()],
@@ -159,7 +160,7 @@ fn atlas_higgs_with_weights_and_undefined_values() {
 fn digits_in_bytes_and_a_file_with_a_first_line_of_its_own() {
     const DIGITS: &str = "09f66e6debdee2cd2b5ae59e0d6abbb73fc2b0e0185d2e1957e9ebb51e23aa22";
     const CANCER: &str = "aa86c8de0789d7e6c1462566542a259ad97c64e5c553f83245f34e0828d6460e";
-    let digits = ColumnOptions { label: 64.into(), label_kind: LabelKind::Classes, dtype: FeatureDType::U8, ..columns() };
+    let digits = ColumnOptions { labels: vec![64.into()], label_kind: LabelKind::Classes, dtype: FeatureDType::U8, ..columns() };
     let Some(Imported { table, _folder, .. }) = import("tabular/digits.csv.gz", DIGITS, &of(digits)) else { return };
     assert_eq!((table.n_rows(), table.n_cols(), table.classes().len()), (1_797, 64, 10));
     assert!(
@@ -169,7 +170,7 @@ fn digits_in_bytes_and_a_file_with_a_first_line_of_its_own() {
     );
     assert_eq!(table.rows::<u8>(0..1_797).unwrap().iter().max(), Some(&16));
 
-    let cancer = ColumnOptions { label: 30.into(), label_kind: LabelKind::Binary, ..columns() };
+    let cancer = ColumnOptions { labels: vec![30.into()], label_kind: LabelKind::Binary, ..columns() };
     let table = import("tabular/breast_cancer.csv.gz", CANCER, &CsvOptions { skip_lines: 1, ..of(cancer) }).unwrap().table;
     assert_eq!((table.n_rows(), table.n_cols()), (569, 30));
     assert_eq!(table.labels::<f32>().unwrap().iter().filter(|&&label| label == 1.0).count(), 357);
@@ -178,8 +179,12 @@ fn digits_in_bytes_and_a_file_with_a_first_line_of_its_own() {
 #[test]
 fn a_file_with_notes_over_several_lines() {
     const SUM: &str = "ff110aaa466d2bc4b41cc1826399765da094bb2c482cb2be7043d87c12a3c103";
-    let columns =
-        ColumnOptions { label: "income".into(), label_kind: LabelKind::Classes, categorical: Categorical::Auto, ..columns() };
+    let columns = ColumnOptions {
+        labels: vec!["income".into()],
+        label_kind: LabelKind::Classes,
+        categorical: Categorical::Auto,
+        ..columns()
+    };
     let name = "samples/adult500_quoted_multiline_bom.csv";
     let Some(Imported { table, _folder, .. }) = import(name, SUM, &of(columns)) else { return };
     assert_eq!((table.n_rows(), table.n_cols(), table.n_categories()), (500, 6, 9));
@@ -273,7 +278,7 @@ fn pandas_reads_the_same_numbers() {
         check(name, of(columns()), "0", json!({ "sep": "\t", "header": null }));
     }
     let drop = vec!["ocean_proximity".into()];
-    let columns = ColumnOptions { label: 8.into(), drop, missing: Missing::Keep, ..columns() };
+    let columns = ColumnOptions { labels: vec![8.into()], drop, missing: Missing::Keep, ..columns() };
     let options = CsvOptions { decimal: Decimal::Comma, ..of(columns) };
     let name = "samples/housing500_semicolon_decimalcomma_crlf.csv";
     check(name, options, "8", json!({ "sep": ";", "decimal": "," }));

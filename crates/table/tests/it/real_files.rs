@@ -58,9 +58,9 @@ fn higgs() {
 
 #[test]
 fn other_tables() {
-    check("tabular/digits.csv.gz", of(ColumnOptions { label: 64.into(), ..columns() }), 1_797, 64, None);
+    check("tabular/digits.csv.gz", of(ColumnOptions { labels: vec![64.into()], ..columns() }), 1_797, 64, None);
     let drop = vec!["ocean_proximity".into()];
-    let housing = of(ColumnOptions { drop, label: "median_house_value".into(), missing: Missing::Keep, ..columns() });
+    let housing = of(ColumnOptions { drop, labels: vec!["median_house_value".into()], missing: Missing::Keep, ..columns() });
     check("tabular/california_housing.csv.gz", housing.clone(), 20_640, 8, None);
     let comma = CsvOptions { decimal: Decimal::Comma, ..housing };
     check("samples/housing500_semicolon_decimalcomma_crlf.csv", comma, 500, 8, None);
@@ -72,7 +72,7 @@ fn quotes_over_several_lines() {
     let text =
         ["workclass", "education", "marital-status", "occupation", "relationship", "race", "sex", "native-country", "income"];
     let drop = text.into_iter().chain(["note"]).map(ColumnRef::from).collect();
-    let options = of(ColumnOptions { label: "age".into(), drop, ..columns() });
+    let options = of(ColumnOptions { labels: vec!["age".into()], drop, ..columns() });
     check("samples/adult500_quoted_multiline_bom.csv", options, 500, 5, None);
 }
 

@@ -1,13 +1,16 @@
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
+use brisk_nn::Kept;
+use brisk_nn::tensor::Persistent;
+
 use super::EventWriter;
 use crate::{BatchesEnd, Callback, Error, RunView, ValidationEnd};
 
 /// Writes the losses, learning rates and metrics of a run to an event file in a folder: a [`Callback`].
 ///
 /// Batches are counted over the whole run. `loss/batch` and `learning_rate` have a value per batch; the metrics of an epoch are at its
-/// last batch, those of training and validation in one group: `loss/train` and `loss/valid`. The file is created when the first
+/// last batch, those of training and validation in one group: `loss/train` and `loss/valid`. [`histograms`](Self::histograms) adds those of parameters and gradients. The file is created when the first
 /// batches are done, and values that the folder has of later batches are replaced, so that a run can resume with the same folder.
 ///
 /// # Examples
@@ -16,26 +19,50 @@ use crate::{BatchesEnd, Callback, Error, RunView, ValidationEnd};
 /// use brisk_train::Trainer;
 /// use brisk_train::tensorboard::TensorBoard;
 ///
-/// let trainer = Trainer::new(&Device::best()?).callback(TensorBoard::new("runs/letters"));
+/// let trainer = Trainer::new(&Device::best()?).callback(TensorBoard::new("runs/letters").histograms(5));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
 pub struct TensorBoard {
     folder: PathBuf,
     events: Option<EventWriter>,
+    /// Epochs between two histograms; none if 0.
+    histograms_every: usize,
 }
 
 impl TensorBoard {
     /// Writes to a new file in `folder`, which is created if it does not exist.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into(), events: None }
+        Self { folder: folder.into(), events: None, histograms_every: 0 }
+    }
+
+    /// Adds histograms after every `n_epochs`th epoch: of each parameter, as `parameters/layers.0.weight`, and of its gradient in the last step, as
+    /// `gradients/layers.0.weight`. Values that are NaN or infinite are in no bucket; if there are any, their number is a scalar, `not_finite/parameters/layers.0.weight`.
+    ///
+    /// Gradients are those that the optimizer was given: of the mean over accumulated batches, divided by the loss scale, and clipped. Where state is
+    /// [sharded](crate::ZeroStage) across replicas, no replica has all gradients, and there are none of them; parameters that are sharded, too, are an error of the run.
+    ///
+    /// # Cost
+    /// Reads all parameters and gradients from the device, and passes over them once.
+    pub fn histograms(mut self, n_epochs: usize) -> Self {
+        self.histograms_every = n_epochs;
+        self
     }
 }
 
 impl Callback for TensorBoard {
     /// The next run has a file of its own.
-    fn on_fit_start(&mut self, _: &RunView<'_>) -> Result<(), Error> {
+    fn on_fit_start(&mut self, run: &RunView<'_>) -> Result<(), Error> {
         self.events = None;
+        let is_sharded = run.params.division().is_some_and(|division| division.values == Kept::Own);
+        if self.histograms_every > 0 && is_sharded {
+            let found = "parameters that are sharded across replicas".to_owned();
+            return Err(Error::Setting {
+                name: "histograms",
+                found,
+                expected: "whole parameters: a ZeRO stage below 3, or 0 histograms",
+            });
+        }
         Ok(())
     }
 
@@ -52,6 +79,14 @@ impl Callback for TensorBoard {
             events.scalar("loss/batch", batch, loss.into())?;
             events.scalar("learning_rate", batch, rate.into())?;
         }
+        let is_last = batches.first_batch + batches.losses.len() == run.n_batches;
+        if is_last && run.epoch.checked_rem(self.histograms_every) == Some(0) {
+            let last = first + batches.losses.len() as u64 - 1;
+            add_histograms(events, run, last, ("parameters", run.params.values()))?;
+            if run.params.division().is_none() {
+                add_histograms(events, run, last, ("gradients", run.params.grads()))?;
+            }
+        }
         Ok(())
     }
 
@@ -64,6 +99,27 @@ impl Callback for TensorBoard {
         }
         Ok(ControlFlow::Continue(()))
     }
+}
+
+/// Adds a histogram for each parameter, of its elements in a flat buffer.
+fn add_histograms(
+    events: &mut EventWriter,
+    run: &RunView<'_>,
+    step: u64,
+    (group, flat): (&str, &Persistent),
+) -> Result<(), Error> {
+    let flat: Vec<f32> = run.device.read(flat)?;
+    for entry in run.params.entries() {
+        let (values, tag) = (&flat[entry.range.clone()], format!("{group}/{}", entry.name));
+        let n_not_finite = values.iter().filter(|value| !value.is_finite()).count();
+        if n_not_finite > 0 {
+            events.scalar(&format!("not_finite/{tag}"), step, n_not_finite as f64)?;
+        }
+        if n_not_finite < values.len() {
+            events.histogram(&tag, step, values)?;
+        }
+    }
+    Ok(())
 }
 
 /// `loss/valid` of `valid_loss`.
