@@ -3,9 +3,7 @@
 use brisk_loader::{RowSource, Rows};
 use brisk_nn::{Activation, Mlp, MlpConfig, Philox};
 use brisk_program::Device;
-use brisk_train::{
-    Classification, DataParallelConfig, Error, FeedChoice, FeedConfig, Limit, Model, Standardisation, Trainer, run_threads,
-};
+use brisk_train::{Classification, DataParallelConfig, Error, Limit, Model, Standardisation, Trainer, run_threads};
 use brisk_vision::{AugmentedImages, Flip, ImageAugmentation, PAGE_RUNGS, Recipe};
 
 use crate::gpu::{cpu, gpu};

@@ -78,7 +78,7 @@ fn values_that_are_not_finite_are_counted() -> Result<(), Error> {
     let mut trainer = Trainer::new(&Device::cpu()?)
         .batch_rows(16)
         .schedule(Schedule::constant(1e38))
-        .optimizer(|params| brisk_nn::Sgd::new(params))
+        .optimizer(brisk_nn::Sgd::new)
         .callback(TensorBoard::new(folder.path()).histograms(1));
     let error = trainer.fit(&mut model(), &Regression::mse(), &rows, &rows).expect_err("it diverges");
     assert!(matches!(error, Error::NonFiniteLoss { .. }), "{error}");
