@@ -115,9 +115,9 @@ fn replicas_and_resumed_runs_augment_streamed_images_alike() -> Result<(), Error
     let dir = tempfile::tempdir().expect("a temporary folder");
     let folder = RunFolder::create_at(&dir.path().join("run"))?;
     let mut first = trainer(&cpu(1), &config, Flip::Random).max_epochs(2).folder(&folder);
-    first.fit(&mut Model::new(7, Flattened::new), &task, &rows, &rows)?;
+    first.fit(&mut Model::new(7, Flattened::new), &task, &rows, &few(&rows))?;
     let (mut resumed, checkpoint) = (Model::new(7, Flattened::new), Checkpoint::load(folder.last())?);
-    trainer(&cpu(1), &config, Flip::Random).folder(&folder).resume(&mut resumed, &checkpoint, &task, &rows, &rows)?;
+    trainer(&cpu(1), &config, Flip::Random).folder(&folder).resume(&mut resumed, &checkpoint, &task, &rows, &few(&rows))?;
     assert_eq!(resumed.predict(&few(&rows))?, outputs);
     Ok(())
 }
