@@ -5,7 +5,7 @@ use crate::core::sizes::check_sizes;
 use crate::core::stored_form::{StoredForm, sharing, with_element};
 use crate::core::stored_types::{Group, Template};
 use crate::expr::Expr;
-use crate::{Activation, Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, Map, Param, TwinArgs};
+use crate::{Activation, Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, Map, Param, TwinArgs};
 
 const BATCH_NORM_STATS: Template = Template::new(&[part!("batch_norm_stats.wgsl")], &[Group::one("X").loads()]);
 
@@ -27,6 +27,8 @@ pub struct BatchNormShape {
 const MAX_PARTS: usize = 512;
 /// The fewest rows of a part.
 const PART_ROWS: usize = 64;
+/// Parts of a group that one invocation merges without blocks in between.
+const FEW_PARTS: usize = 32;
 
 impl BatchNormShape {
     /// Elements of the rows.
@@ -58,6 +60,28 @@ impl BatchNormShape {
     /// Parts of a group.
     pub(crate) fn group_parts(&self) -> usize {
         self.group_rows().div_ceil(self.part_rows()).max(1)
+    }
+
+    /// Parts that are merged into one before the rest: about the square root of a group's, so that a chain has no more than 23 of up to 512.
+    fn block_parts(&self) -> usize {
+        let parts = self.group_parts();
+        let root = parts.isqrt();
+        root + usize::from(root * root < parts)
+    }
+
+    /// Blocks of so many parts in a group.
+    fn group_blocks(&self) -> usize {
+        self.group_parts().div_ceil(self.block_parts())
+    }
+
+    /// Whether parts are merged in blocks first. A few are merged at once.
+    fn has_blocks(&self) -> bool {
+        self.group_parts() > FEW_PARTS
+    }
+
+    /// Elements of two sums for each block and channel.
+    fn n_blocks_len(&self) -> usize {
+        self.n_groups.saturating_mul(self.group_blocks()).saturating_mul(2).saturating_mul(self.n_channels)
     }
 
     /// Elements of two sums for each part and channel.
@@ -92,7 +116,7 @@ impl BatchNormShape {
 /// # Shapes
 /// `x`: `[n_rows, n_channels]`; `running_mean`, `running_var`: `[n_channels]`, updated in place; `stats`: `[n_groups, 2, n_channels]`.
 /// # Dtypes
-/// f32; `x` in f16 and bf16 by [`stored`](crate::stored). Each part's mean is taken off before its squares are summed; parts are merged in order (Chan, Golub & LeVeque 1983), so that a mean far from 0
+/// f32; `x` in f16 and bf16 by [`stored`](crate::stored). Each part's mean is taken off before its squares are summed; parts are merged in order (Chan, Golub & LeVeque 1983), on GPUs in two levels where there are many, so that a mean far from 0
 /// costs no digits of the variance.
 /// # Errors
 /// [`Error::Size`] if the groups do not divide the rows, or a group has fewer than two, whose unbiased variance does not exist.
@@ -115,13 +139,17 @@ impl Kernel for BatchNormStats {
 
     fn args(&self) -> Vec<Arg> {
         let shape = &self.shape;
-        vec![
+        let mut args = vec![
             Arg::read("x", DType::F32, shape.len()),
             Arg::read_write("running_mean", DType::F32, shape.n_channels),
             Arg::read_write("running_var", DType::F32, shape.n_channels),
             Arg::write("stats", DType::F32, shape.n_stats()),
             Arg::scratch("parts", DType::F32, shape.n_parts_len()),
-        ]
+        ];
+        if shape.has_blocks() {
+            args.push(Arg::scratch("joined", DType::F32, shape.n_blocks_len()));
+        }
+        args
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -160,13 +188,32 @@ impl StoredForm for BatchNormStats {
     fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let (module, n) = (BATCH_NORM_STATS.module(&[("X", dtypes[0])]), self.shape.n_parts_len() / 2);
         let part = Dispatch::elementwise(self.name(), "kernels.batch_norm_stats", module, n)?.params(self.shape.params());
-        let (module, n) = (module!("batch_norm_stats_merge.wgsl"), self.shape.n_channels);
-        let merge = Dispatch::elementwise(self.name(), "kernels.batch_norm_stats.merge", module, n)?
-            .params(self.shape.params())
+        let args = self.args();
+        let mut dispatches = vec![part.bind(&args, ["x"], ["parts"])?];
+        let shape = &self.shape;
+        let (merged, part_rows, group_parts) = if shape.has_blocks() {
+            let (block_parts, group_blocks) = (shape.block_parts(), shape.group_blocks());
+            let module = module!("batch_norm_stats_join.wgsl", "batch_norm_merge_parts.wgsl");
+            let join = Dispatch::elementwise(self.name(), "kernels.batch_norm_stats.join", module, shape.n_blocks_len() / 2)?
+                .params(shape.params())
+                .param("block_parts", block_parts)
+                .param("group_blocks", group_blocks);
+            dispatches.push(join.bind(&args, ["parts"], ["joined"])?);
+            (Binding::of("joined").named("parts"), block_parts * shape.part_rows(), group_blocks)
+        } else {
+            (Binding::of("parts"), shape.part_rows(), shape.group_parts())
+        };
+        let module = module!("batch_norm_stats_merge.wgsl", "batch_norm_merge_parts.wgsl");
+        let merge = Dispatch::elementwise(self.name(), "kernels.batch_norm_stats.merge", module, shape.n_channels)?
+            .param("n_channels", shape.n_channels)
+            .param("n_groups", shape.n_groups)
+            .param("group_rows", shape.group_rows())
+            .param("part_rows", part_rows)
+            .param("group_parts", group_parts)
             .param("eps", self.eps)
             .param("momentum", self.momentum);
-        let args = self.args();
-        Ok(vec![part.bind(&args, ["x"], ["parts"])?, merge.bind(&args, ["parts"], ["running_mean", "running_var", "stats"])?])
+        dispatches.push(merge.bind(&args, [merged], ["running_mean", "running_var", "stats"])?);
+        Ok(dispatches)
     }
 
     fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {

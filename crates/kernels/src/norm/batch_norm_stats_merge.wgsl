@@ -1,5 +1,4 @@
-// stats = the mean and 1 / sqrt(var + eps) of each group and channel, from the parts in order (Chan, Golub & LeVeque 1983); and a step of the running
-// statistics, by the mean over the groups.
+// stats = the mean and 1 / sqrt(var + eps) of each group and channel, from its parts; and a step of the running statistics, by the mean over the groups.
 // Twin: `merge` in batch_norm_cpu.rs. One invocation a channel.
 
 fn element(i: u32) {
@@ -9,21 +8,11 @@ fn element(i: u32) {
     var sum_mean = 0.0;
     var sum_var = 0.0;
     for (var g = 0u; g < params.n_groups; g += 1u) {
-        var mean = 0.0;
-        var squares = 0.0;
-        var before = 0u;
-        for (var part = g * params.group_parts; part < (g + 1u) * params.group_parts; part += 1u) {
-            let n = min(params.part_rows, params.group_rows - before);
-            let share = f32(n) / f32(before + n);
-            let off = parts[2u * part * params.n_channels + i] - mean;
-            mean += off * share;
-            squares += parts[(2u * part + 1u) * params.n_channels + i] + off * off * (share * f32(before));
-            before += n;
-        }
-        let variance = squares / f32(params.group_rows);
-        sum_mean += mean;
+        let merged = merge_parts(i, g * params.group_parts, params.group_parts, params.group_rows);
+        let variance = merged.squares / f32(params.group_rows);
+        sum_mean += merged.mean;
         sum_var += variance;
-        stats[2u * g * params.n_channels + i] = mean;
+        stats[2u * g * params.n_channels + i] = merged.mean;
         stats[(2u * g + 1u) * params.n_channels + i] = 1.0 / sqrt(variance + params.eps);
     }
     let n_groups = f32(params.n_groups);

@@ -124,7 +124,17 @@ fn gpu_agrees() {
     let mut random = Random::new(3);
     // A deviation may be small, and what is divided by it then carries its error.
     let divided = Tolerance { absolute: 5e-5, relative: 5e-5 };
-    for shape in [shape(2, 1, 1), shape(63, 5, 1), shape(64, 64, 1), shape(65, 3, 1), shape(390, 17, 3), shape(4000, 3, 2)] {
+    for shape in [
+        shape(2, 1, 1),
+        shape(63, 5, 1),
+        shape(64, 64, 1),
+        shape(65, 3, 1),
+        shape(390, 17, 3),
+        shape(4000, 3, 2),
+        shape(64 * 33 + 5, 3, 1),
+        shape(64 * 80, 2, 2),
+        shape(40_000, 1, 1),
+    ] {
         let (x, grad_y) = (random.floats(shape.len()), random.floats(shape.len()));
         let (weight, bias) = (words(&random.floats(shape.n_channels)), words(&random.floats(shape.n_channels)));
         let running = [words(&random.floats(shape.n_channels)), words(&vec![0.7; shape.n_channels])];
