@@ -1,6 +1,6 @@
 //! Kernels in an existing wgpu program with its own instance, adapter, device, queue and encoder.
 //!
-//! `cargo run --release -p brisk-examples --example caller_device`
+//! `cargo run --release --example caller_device`
 //!
 //! Between two passes of the program, `y = tanh(x Wᵀ + bias)` is recorded as two kernels, a product and an activation. Only the program itself submits,
 //! waits and reads back.
