@@ -17,7 +17,11 @@ pub(crate) enum Suite {
     /// The time of a training step on 1, 2 and 4 threads or processes, compared with the predicted time
     Scaling(Scaling),
     /// Parallel loading, mixed precision, data parallel, sharding, early stopping and evaluation without gradients, one after the other
-    Speedups(Speedups),
+    Speedups(TrainedRows),
+    /// What the trainer adds to the recorded steps of a run, and a checkpoint of 1 GB compared with a plain write
+    ///
+    /// The checkpoint is written to a temporary folder (TMPDIR), which needs 3 GB.
+    Overhead(TrainedRows),
     /// Batches in order and shuffled, memory, CSV import, opening, tables larger than memory, cold files
     ///
     /// Files are kept in a temporary folder (TMPDIR), whose name is printed: about 3 GB, and sparse files of 30 GB that take no space on disk.
@@ -128,9 +132,9 @@ pub(crate) struct Scaling {
     pub(crate) gbit: Option<f64>,
 }
 
-/// Options of the suite `speedups`.
+/// Options of the suites `speedups` and `overhead`.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct Speedups {
+pub(crate) struct TrainedRows {
     #[command(flatten)]
     pub(crate) common: Common,
     /// The device to train on: cpu, gpu, software, or the name or index of an adapter
@@ -275,7 +279,7 @@ impl Suite {
                 kernels.peers && parts.into_iter().any(|part| is_selected(&kernels.only, part))
             }
             Self::Cifar10(cifar10) => cifar10.peers,
-            Self::Amp(_) | Self::Replicate(_) | Self::Scaling(_) | Self::Speedups(_) => false,
+            Self::Amp(_) | Self::Replicate(_) | Self::Scaling(_) | Self::Speedups(_) | Self::Overhead(_) => false,
         }
     }
 

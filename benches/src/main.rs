@@ -9,6 +9,7 @@ mod higgs_table;
 mod kernels;
 mod loader;
 mod options;
+mod overhead;
 mod peer;
 mod replicate;
 mod row;
@@ -66,6 +67,7 @@ fn run() -> Result<()> {
         Suite::Amp(amp) => amp::run(&options, &amp.only)?,
         Suite::Replicate(replicate) => replicate::run(&options, &replicate.only)?,
         Suite::Speedups(_) => speedups::run(&options)?,
+        Suite::Overhead(_) => overhead::run(&options)?,
         Suite::Loader(loader) => loader::run(&options, &loader.only)?,
         Suite::Cifar10(suite) => cifar10::run(&options, suite)?,
         Suite::Kernels(kernels) => kernels::run(&options, &kernels.only)?,

@@ -41,7 +41,7 @@ impl Options {
             Suite::Amp(suite) => (&suite.common, Some(&suite.device), None, None),
             Suite::Replicate(suite) => (&suite.common, None, None, None),
             Suite::Scaling(suite) => (&suite.common, Some(&suite.device), None, None),
-            Suite::Speedups(suite) => (&suite.common, Some(&suite.device), suite.rows, None),
+            Suite::Speedups(suite) | Suite::Overhead(suite) => (&suite.common, Some(&suite.device), suite.rows, None),
             Suite::Loader(suite) => (&suite.common, None, suite.rows, suite.mb),
             Suite::Kernels(suite) => (&suite.common, suite.device.as_ref(), suite.rows, None),
             Suite::Cifar10(suite) => (&suite.common, Some(&suite.device), None, None),

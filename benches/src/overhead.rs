@@ -1,0 +1,129 @@
+//! What the trainer adds to the kernels of a run: the time of its epochs compared with replays of the bare step, and that of a checkpoint with a plain write.
+
+use std::cell::Cell;
+use std::fs::File;
+use std::io::Write as _;
+use std::rc::Rc;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use brisk_loader::{RowSource as _, Rows};
+use brisk_nn::{Activation, Mlp, MlpConfig};
+use brisk_train::{Binary, Callback, Checkpoint, Error, FitReport, Model, RunView, Trainer};
+
+use crate::Options;
+use crate::higgs::{Run, SEED};
+use crate::higgs_table::{N_COLS, higgs_table};
+use crate::options::Scale;
+use crate::row::{Better, Row, Table};
+
+const BATCH: usize = 1024;
+/// Validation is not part of what is compared, so there is one batch of it.
+const VALID_ROWS: usize = 1024;
+/// A network and the two moments of Adam.
+const CHECKPOINT_TENSORS: usize = 3;
+
+pub(crate) fn run(options: &Options) -> Result<Vec<Table>> {
+    let (n_epochs, checkpoint_bytes) = match options.scale {
+        Scale::Full => (4, 1 << 30),
+        Scale::Smoke => (2, 3 << 20),
+    };
+    let rows = vec![epochs(options, n_epochs)?, checkpoint(options, checkpoint_bytes)?];
+    Ok(vec![Table { device: options.device.info().clone(), rows }])
+}
+
+/// Rows a second of whole epochs, with everything that the trainer does around the steps, and of the same steps alone.
+fn epochs(options: &Options, n_epochs: usize) -> Result<Row> {
+    let (features, labels) = higgs_table(options.n_rows, SEED);
+    let n_valid = VALID_ROWS.min(options.n_rows);
+    let valid = Rows::new(features[..n_valid * N_COLS].to_vec(), labels[..n_valid].to_vec(), N_COLS)?;
+    let train = Rows::new(features, labels, N_COLS)?;
+    let bare = Run::new(&options.device, &train, BATCH)?;
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for _ in 0..options.n_rounds {
+        let mut seconds = 0.0;
+        for epoch in 0..n_epochs {
+            seconds += train.n_rows() as f64 / bare.epoch(epoch as u32)?.0;
+        }
+        theirs.push((n_epochs * train.n_rows()) as f64 / seconds);
+        let seconds = Rc::new(Cell::new(0.0));
+        let sizes = MlpConfig { n_inputs: N_COLS, hidden: vec![256; 3], n_outputs: 1, activation: Activation::relu() };
+        let mut model = Model::new(SEED, |params| Mlp::new(params, &sizes));
+        Trainer::new(&options.device)
+            .batch_rows(BATCH)
+            .max_epochs(n_epochs)
+            .callback(Stopwatch { started: Instant::now(), seconds: Rc::clone(&seconds) })
+            .fit(&mut model, &Binary::new(), &train, &valid)?;
+        ours.push((n_epochs * train.n_rows()) as f64 / seconds.get());
+    }
+    Ok(Row {
+        suite: "overhead",
+        case: format!("{n_epochs} epochs, batch {BATCH}, with a validation each"),
+        ours,
+        unit: "rows/s",
+        reference: Some(("limit:the recorded step alone".to_owned(), theirs)),
+        target: Some(0.98),
+        better: Better::More,
+    })
+}
+
+/// From the first step to the end of a run.
+struct Stopwatch {
+    started: Instant,
+    seconds: Rc<Cell<f64>>,
+}
+
+impl Callback for Stopwatch {
+    fn on_fit_start(&mut self, _: &RunView<'_>) -> Result<(), Error> {
+        self.started = Instant::now();
+        Ok(())
+    }
+
+    fn on_fit_end(&mut self, _: &RunView<'_>, _: &FitReport) -> Result<(), Error> {
+        self.seconds.set(self.started.elapsed().as_secs_f64());
+        Ok(())
+    }
+}
+
+/// Bytes a second of a checkpoint of `n_bytes`, until it is on disk, and of the same number of bytes written to a new file that is synchronised and renamed: memory of a file that
+/// is truncated first would be used again, which is faster than memory that the system has to find.
+fn checkpoint(options: &Options, n_bytes: usize) -> Result<Row> {
+    let folder = tempfile::Builder::new().prefix("brisk-bench-").tempdir()?;
+    let n_values = n_bytes / CHECKPOINT_TENSORS / size_of::<f32>();
+    // Values that no file system can leave out.
+    let values: Vec<f32> = (0..n_values as u32).map(|i| i.wrapping_mul(2_654_435_761) as f32).collect();
+    let mut checkpoint = Checkpoint::new();
+    for i in 0..CHECKPOINT_TENSORS {
+        checkpoint.insert(format!("tensor{i}"), &[n_values], values.clone())?;
+    }
+    let [saved, plain, temp] = ["checkpoint.safetensors", "plain", "plain.tmp"].map(|name| folder.path().join(name));
+    checkpoint.save(&saved)?;
+    let is_whole = Checkpoint::load(&saved)?.fingerprint() == checkpoint.fingerprint();
+    anyhow::ensure!(is_whole, "the checkpoint reads back differently: there is nothing to time");
+    let n_bytes = std::fs::metadata(&saved)?.len();
+
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for _ in 0..options.n_rounds {
+        let started = Instant::now();
+        checkpoint.save(&saved)?;
+        ours.push(n_bytes as f64 / started.elapsed().as_secs_f64());
+        let bytes: &[u8] = bytemuck::cast_slice(&values);
+        let started = Instant::now();
+        let mut file = File::create(&temp).with_context(|| format!("{}: cannot create", temp.display()))?;
+        for _ in 0..CHECKPOINT_TENSORS {
+            file.write_all(bytes)?;
+        }
+        file.sync_all()?;
+        std::fs::rename(&temp, &plain)?;
+        theirs.push((CHECKPOINT_TENSORS * bytes.len()) as f64 / started.elapsed().as_secs_f64());
+    }
+    Ok(Row {
+        suite: "overhead",
+        case: format!("checkpoint of {:.2} GB, checksum and replacement included", n_bytes as f64 / 1e9),
+        ours,
+        unit: "B/s",
+        reference: Some(("limit:disk, the bytes alone".to_owned(), theirs)),
+        target: Some(0.7),
+        better: Better::More,
+    })
+}
