@@ -18,7 +18,7 @@ pub(crate) enum Suite {
     Scaling(Scaling),
     /// Parallel loading, mixed precision, data parallel, sharding, early stopping and evaluation without gradients, one after the other
     Speedups(TrainedRows),
-    /// What the trainer adds to the recorded steps of a run, and a checkpoint of 1 GB compared with a plain write
+    /// Training compared with replays of the training step, and saving a checkpoint of 1 GB compared with a plain write
     ///
     /// The checkpoint is written to a temporary folder (TMPDIR), which needs 3 GB.
     Overhead(TrainedRows),

@@ -77,6 +77,11 @@ pub(crate) fn run(options: &Options) -> Result<Vec<Table>> {
     Ok(vec![Table { device: options.device.info().clone(), rows: lines }])
 }
 
+/// The network that is trained: 28-256-256-256-1 with ReLU.
+pub(crate) fn sizes() -> MlpConfig {
+    MlpConfig { n_inputs: N_COLS, hidden: vec![256; 3], n_outputs: 1, activation: Activation::relu() }
+}
+
 /// The recorded step at one batch size.
 pub(crate) struct Run {
     device: Device,
@@ -92,8 +97,7 @@ pub(crate) struct Run {
 impl Run {
     pub(crate) fn new(device: &Device, rows: &Rows, batch: usize) -> Result<Self> {
         let mut builder = ParametersBuilder::new();
-        let config = MlpConfig { n_inputs: N_COLS, hidden: vec![256; 3], n_outputs: 1, activation: Activation::relu() };
-        let model = Mlp::new(&mut builder, &config);
+        let model = Mlp::new(&mut builder, &sizes());
         let params = builder.build(SEED);
         let optimizer = Adam::new(&params);
         let rows = ResidentRows::upload(device, "train", rows)?;

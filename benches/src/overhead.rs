@@ -1,4 +1,4 @@
-//! What the trainer adds to the kernels of a run: the time of its epochs compared with replays of the bare step, and that of a checkpoint with a plain write.
+//! The overhead of the trainer: training compared with replays of the training step, and saving a checkpoint compared with a plain write.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -8,19 +8,19 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use brisk_loader::{RowSource as _, Rows};
-use brisk_nn::{Activation, Mlp, MlpConfig};
+use brisk_nn::Mlp;
 use brisk_train::{Binary, Callback, Checkpoint, Error, FitReport, Model, RunView, Trainer};
 
 use crate::Options;
-use crate::higgs::{Run, SEED};
+use crate::higgs::{Run, SEED, sizes};
 use crate::higgs_table::{N_COLS, higgs_table};
 use crate::options::Scale;
 use crate::row::{Better, Row, Table};
 
 const BATCH: usize = 1024;
-/// Validation is not part of what is compared, so there is one batch of it.
+/// The replayed step has no validation, so the trainer validates on one batch only.
 const VALID_ROWS: usize = 1024;
-/// A network and the two moments of Adam.
+/// The parameters of a network and the two moments of Adam.
 const CHECKPOINT_TENSORS: usize = 3;
 
 pub(crate) fn run(options: &Options) -> Result<Vec<Table>> {
@@ -32,7 +32,7 @@ pub(crate) fn run(options: &Options) -> Result<Vec<Table>> {
     Ok(vec![Table { device: options.device.info().clone(), rows }])
 }
 
-/// Rows a second of whole epochs, with everything that the trainer does around the steps, and of the same steps alone.
+/// Training throughput in rows per second, compared with that of replaying the training step of the same network.
 fn epochs(options: &Options, n_epochs: usize) -> Result<Row> {
     let (features, labels) = higgs_table(options.n_rows, SEED);
     let n_valid = VALID_ROWS.min(options.n_rows);
@@ -47,8 +47,7 @@ fn epochs(options: &Options, n_epochs: usize) -> Result<Row> {
         }
         theirs.push((n_epochs * train.n_rows()) as f64 / seconds);
         let seconds = Rc::new(Cell::new(0.0));
-        let sizes = MlpConfig { n_inputs: N_COLS, hidden: vec![256; 3], n_outputs: 1, activation: Activation::relu() };
-        let mut model = Model::new(SEED, |params| Mlp::new(params, &sizes));
+        let mut model = Model::new(SEED, |params| Mlp::new(params, &sizes()));
         Trainer::new(&options.device)
             .batch_rows(BATCH)
             .max_epochs(n_epochs)
@@ -58,16 +57,16 @@ fn epochs(options: &Options, n_epochs: usize) -> Result<Row> {
     }
     Ok(Row {
         suite: "overhead",
-        case: format!("{n_epochs} epochs, batch {BATCH}, with a validation each"),
+        case: format!("training for {n_epochs} epochs, batch {BATCH}"),
         ours,
         unit: "rows/s",
-        reference: Some(("limit:the recorded step alone".to_owned(), theirs)),
+        reference: Some(("limit:the training step, replayed".to_owned(), theirs)),
         target: Some(0.98),
         better: Better::More,
     })
 }
 
-/// From the first step to the end of a run.
+/// Measures the seconds from the start of a fit to its end.
 struct Stopwatch {
     started: Instant,
     seconds: Rc<Cell<f64>>,
@@ -85,12 +84,13 @@ impl Callback for Stopwatch {
     }
 }
 
-/// Bytes a second of a checkpoint of `n_bytes`, until it is on disk, and of the same number of bytes written to a new file that is synchronised and renamed: memory of a file that
-/// is truncated first would be used again, which is faster than memory that the system has to find.
+/// Bytes per second of saving a checkpoint of `n_bytes`, compared with writing the same number of bytes to a new file, syncing it and renaming it.
+///
+/// The plain file is a new one in each round, as the checkpoint is: truncating an old file would let the system reuse its cached pages, which is faster.
 fn checkpoint(options: &Options, n_bytes: usize) -> Result<Row> {
     let folder = tempfile::Builder::new().prefix("brisk-bench-").tempdir()?;
     let n_values = n_bytes / CHECKPOINT_TENSORS / size_of::<f32>();
-    // Values that no file system can leave out.
+    // A sparse or compressing file system cannot skip these values.
     let values: Vec<f32> = (0..n_values as u32).map(|i| i.wrapping_mul(2_654_435_761) as f32).collect();
     let mut checkpoint = Checkpoint::new();
     for i in 0..CHECKPOINT_TENSORS {
@@ -99,7 +99,7 @@ fn checkpoint(options: &Options, n_bytes: usize) -> Result<Row> {
     let [saved, plain, temp] = ["checkpoint.safetensors", "plain", "plain.tmp"].map(|name| folder.path().join(name));
     checkpoint.save(&saved)?;
     let is_whole = Checkpoint::load(&saved)?.fingerprint() == checkpoint.fingerprint();
-    anyhow::ensure!(is_whole, "the checkpoint reads back differently: there is nothing to time");
+    anyhow::ensure!(is_whole, "the checkpoint differs after saving and loading it");
     let n_bytes = std::fs::metadata(&saved)?.len();
 
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
@@ -119,10 +119,10 @@ fn checkpoint(options: &Options, n_bytes: usize) -> Result<Row> {
     }
     Ok(Row {
         suite: "overhead",
-        case: format!("checkpoint of {:.2} GB, checksum and replacement included", n_bytes as f64 / 1e9),
+        case: format!("saving a checkpoint of {:.2} GB", n_bytes as f64 / 1e9),
         ours,
         unit: "B/s",
-        reference: Some(("limit:disk, the bytes alone".to_owned(), theirs)),
+        reference: Some(("limit:disk, a plain file".to_owned(), theirs)),
         target: Some(0.7),
         better: Better::More,
     })

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use brisk_loader::{Ahead, RowSource, Rows, split};
-use brisk_nn::{Activation, Mlp, MlpConfig};
+use brisk_nn::Mlp;
 use brisk_program::Device;
 use brisk_tensor::{Graph, Precision};
 use brisk_train::{
@@ -17,7 +17,7 @@ use brisk_train::{
 };
 
 use crate::Options;
-use crate::higgs::SEED;
+use crate::higgs::{SEED, sizes};
 use crate::higgs_table::{N_COLS, higgs_table};
 use crate::options::Scale;
 use crate::row::{Better, Row, Table};
@@ -172,10 +172,6 @@ pub(crate) fn run(options: &Options) -> Result<Vec<Table>> {
         better: Better::Less,
     });
     Ok(vec![Table { device: options.device.info().clone(), rows }])
-}
-
-fn sizes() -> MlpConfig {
-    MlpConfig { n_inputs: N_COLS, hidden: vec![256; 3], n_outputs: 1, activation: Activation::relu() }
 }
 
 /// The switches of a rung: each of the six is one line.
