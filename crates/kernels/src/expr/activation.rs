@@ -155,7 +155,7 @@ impl Expr {
 
     /// `x Φ(x)` by the error function; Hendrycks & Gimpel 2016, arXiv:1606.08415.
     pub fn gelu(&self) -> Self {
-        self * (((self * std::f32::consts::FRAC_1_SQRT_2).erf() + 1.0) * 0.5)
+        self * self.normal_cdf()
     }
 
     /// GELU by its tanh approximation: `x/2 (1 + tanh(√(2/π) (x + 0.044715 x³)))`.

@@ -204,6 +204,7 @@ pub(crate) fn evaluate_unary(kind: Unary, a: f32) -> f32 {
         Unary::Tanh => vector::tanh(Scalar, a),
         Unary::Sigmoid => vector::sigmoid(Scalar, a),
         Unary::Erf => vector::erf(Scalar, a),
+        Unary::NormalCdf => vector::normal_cdf(Scalar, a),
         Unary::Sin if a.abs() > vector::SIN_LIMIT => vector::sin_of_large(a),
         Unary::Sin => vector::sin(Scalar, a),
         Unary::Cos if a.abs() > vector::SIN_LIMIT => vector::cos_of_large(a),

@@ -161,6 +161,7 @@ impl<V: Copy> Step<'_, V> {
             Action::Unary(Unary::Tanh, _) => call!(Tanh, 1),
             Action::Unary(Unary::Sigmoid, _) => call!(Sigmoid, 1),
             Action::Unary(Unary::Erf, _) => call!(Erf, 1),
+            Action::Unary(Unary::NormalCdf, _) => call!(NormalCdf, 1),
             Action::Unary(Unary::Floor, _) => call!(Floor, 1),
             Action::Unary(Unary::IsFinite, _) => call!(IsFinite, 1),
             Action::Binary(Binary::Add, ..) => call!(Add, 2),

@@ -134,6 +134,12 @@ fn unary_slope(builder: &mut Builder, kind: Unary, x: Id, y: Id) -> Option<Id> {
             let bell = builder.unary(Unary::Exp, exponent);
             times(builder, scale, bell)
         }
+        Unary::NormalCdf => {
+            let (square, minus_half) = (times(builder, x, x), builder.constant(-0.5));
+            let exponent = times(builder, minus_half, square);
+            let (bell, scale) = (builder.unary(Unary::Exp, exponent), builder.constant(0.398_942_3));
+            times(builder, scale, bell)
+        }
         Unary::Sin => builder.unary(Unary::Cos, x),
         Unary::Cos => {
             let sin = builder.unary(Unary::Sin, x);

@@ -31,6 +31,7 @@ pub(super) fn run_unary<S: Simd>(simd: S, kind: Unary, a: Operand<'_>, y: &mut [
         Unary::Tanh => unary::<S, Tanh>(simd, a, y),
         Unary::Sigmoid => unary::<S, Sigmoid>(simd, a, y),
         Unary::Erf => unary::<S, Erf>(simd, a, y),
+        Unary::NormalCdf => unary::<S, NormalCdf>(simd, a, y),
         Unary::Floor => unary::<S, Floor>(simd, a, y),
         Unary::IsFinite => unary::<S, IsFinite>(simd, a, y),
         Unary::Sin => {
@@ -114,6 +115,7 @@ functions! {
     Tanh = |simd, x| vector::tanh(simd, x(0));
     Sigmoid = |simd, x| vector::sigmoid(simd, x(0));
     Erf = |simd, x| vector::erf(simd, x(0));
+    NormalCdf = |simd, x| vector::normal_cdf(simd, x(0));
     Sin = |simd, x| vector::sin(simd, x(0));
     Cos = |simd, x| vector::cos(simd, x(0));
     Floor = |simd, x| vector::floor(simd, x(0));

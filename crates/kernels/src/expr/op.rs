@@ -34,6 +34,8 @@ pub(crate) enum Unary {
     Tanh,
     Sigmoid,
     Erf,
+    /// The distribution function of the standard normal distribution.
+    NormalCdf,
     Sin,
     Cos,
     Floor,
@@ -138,6 +140,7 @@ impl fmt::Display for Unary {
             Self::Tanh => "tanh",
             Self::Sigmoid => "sigmoid",
             Self::Erf => "erf",
+            Self::NormalCdf => "normal_cdf",
             Self::Sin => "sin",
             Self::Cos => "cos",
             Self::Floor => "floor",

@@ -137,6 +137,11 @@ impl Expr {
         self.unary(Unary::Erf)
     }
 
+    /// The distribution function of the standard normal distribution, `(1 + erf(x / √2)) / 2`: within 2⁻²³ of it, so without relative accuracy where it is small.
+    pub(super) fn normal_cdf(&self) -> Self {
+        self.unary(Unary::NormalCdf)
+    }
+
     /// The sine of radians.
     pub fn sin(&self) -> Self {
         self.unary(Unary::Sin)

@@ -29,9 +29,26 @@ fn polynomial<S: Simd, const N: usize>(simd: S, x: S::f32s, coefficients: [f32; 
 /// `x` limited to `low..=high`; NaN stays NaN.
 #[inline(always)]
 fn limit<S: Simd>(simd: S, x: S::f32s, low: f32, high: f32) -> S::f32s {
-    let (low, high) = (simd.splat_f32s(low), simd.splat_f32s(high));
-    let x = simd.select_f32s(simd.greater_than_f32s(x, high), high, x);
-    simd.select_f32s(simd.less_than_f32s(x, low), low, x)
+    at_least(simd, low, at_most(simd, high, x))
+}
+
+/// The lesser of `bound`, which is not 0, and `x`; NaN stays NaN.
+#[inline(always)]
+fn at_most<S: Simd>(simd: S, bound: f32, x: S::f32s) -> S::f32s {
+    let bound = simd.splat_f32s(bound);
+    if extrema_keep_nan::<S>() { simd.min_f32s(bound, x) } else { simd.select_f32s(simd.greater_than_f32s(x, bound), bound, x) }
+}
+
+/// The greater of `bound`, which is not 0, and `x`; NaN stays NaN.
+#[inline(always)]
+fn at_least<S: Simd>(simd: S, bound: f32, x: S::f32s) -> S::f32s {
+    let bound = simd.splat_f32s(bound);
+    if extrema_keep_nan::<S>() { simd.max_f32s(bound, x) } else { simd.select_f32s(simd.less_than_f32s(x, bound), bound, x) }
+}
+
+/// Whether the minimum and the maximum of a number and NaN, in this order, are NaN: on AVX they are the second operand. That of single numbers is the number.
+const fn extrema_keep_nan<S: Simd>() -> bool {
+    cfg!(target_arch = "x86_64") && S::F32_LANES >= 8
 }
 
 /// `2^(n + bias)` for a sum `shifted = n + SHIFT`, as two factors that are each a normal number: `2^128` is not an `f32`, and a subnormal result
@@ -148,10 +165,8 @@ pub(super) fn log1p<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
 /// `tanh(x)` within 2.5 ulp: `e / (e + 2)` with `e = exp(2 |x|) - 1`.
 #[inline(always)]
 pub(super) fn tanh<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
-    let a = simd.abs_f32s(x);
-    let ten = simd.splat_f32s(10.0);
-    // tanh(10) is 1 in f32. NaN stays NaN.
-    let a = simd.select_f32s(simd.greater_than_f32s(a, ten), ten, a);
+    // tanh(10) is 1 in f32.
+    let a = at_most(simd, 10.0, simd.abs_f32s(x));
     let e = expm1(simd, simd.add_f32s(a, a));
     with_sign_of(simd, simd.div_f32s(e, simd.add_f32s(e, simd.splat_f32s(2.0))), x)
 }
@@ -174,8 +189,7 @@ fn power_of_two<S: Simd>(simd: S, shifted: S::f32s, bias: u32) -> S::f32s {
 /// `exp(x)` for `x ≤ 0` within 1 ulp, but 0 where that is subnormal, below -87.7. NaN stays NaN.
 #[inline(always)]
 pub(crate) fn exp_of_non_positive<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
-    let low = simd.splat_f32s(-88.2);
-    let (shifted, r) = reduce_by_ln_2(simd, simd.select_f32s(simd.less_than_f32s(x, low), low, x));
+    let (shifted, r) = reduce_by_ln_2(simd, at_least(simd, -88.2, x));
     simd.mul_f32s(exp_of_reduced(simd, r), power_of_two(simd, shifted, 127))
 }
 
@@ -192,14 +206,19 @@ pub(super) fn sigmoid<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
 /// The error function within 2 ulp: `x + x p(x²)` up to 1, and a polynomial around the middle of the interval from there to 3.92.
 #[inline(always)]
 pub(super) fn erf<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
-    let a = simd.abs_f32s(x);
-    let (one, end) = (simd.splat_f32s(1.0), simd.splat_f32s(3.92));
-    // erf(3.92) is 1 in f32. NaN stays NaN.
-    let t = simd.select_f32s(simd.greater_than_f32s(a, end), end, a);
+    // erf(3.92) is 1 in f32.
+    let t = at_most(simd, 3.92, simd.abs_f32s(x));
     let far = polynomial(simd, simd.sub_f32s(t, simd.splat_f32s(2.46)), ERF_FAR);
-    let far = simd.select_f32s(simd.greater_than_f32s(far, one), one, far);
+    let far = at_most(simd, 1.0, far);
     let near = simd.mul_add_f32s(polynomial(simd, simd.mul_f32s(t, t), ERF_NEAR), t, t);
-    with_sign_of(simd, simd.select_f32s(simd.greater_than_f32s(t, one), far, near), x)
+    with_sign_of(simd, simd.select_f32s(simd.greater_than_f32s(t, simd.splat_f32s(1.0)), far, near), x)
+}
+
+/// `(1 + erf(x / √2)) / 2`.
+#[inline(always)]
+pub(super) fn normal_cdf<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+    let erf = erf(simd, simd.mul_f32s(x, simd.splat_f32s(std::f32::consts::FRAC_1_SQRT_2)));
+    simd.mul_f32s(simd.add_f32s(erf, simd.splat_f32s(1.0)), simd.splat_f32s(0.5))
 }
 
 /// `erf(x) / x - 1` for `|x| ≤ 1`, by `x²`.

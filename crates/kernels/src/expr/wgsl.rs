@@ -63,7 +63,7 @@ struct Function {
     needs: &'static [&'static str],
 }
 
-static FUNCTIONS: [Function; 22] = [
+static FUNCTIONS: [Function; 23] = [
     Function { name: "is_nan", part: part!("./wgsl/is_nan.wgsl"), needs: &[] },
     Function { name: "is_finite", part: part!("./wgsl/is_finite.wgsl"), needs: &[] },
     Function { name: "from_bits", part: part!("./wgsl/from_bits.wgsl"), needs: &[] },
@@ -82,6 +82,7 @@ static FUNCTIONS: [Function; 22] = [
     Function { name: "hyperbolic_tangent", part: part!("./wgsl/hyperbolic_tangent.wgsl"), needs: &["expm1"] },
     Function { name: "sigmoid", part: part!("./wgsl/sigmoid.wgsl"), needs: &["exponential", "less"] },
     Function { name: "error_function", part: part!("./wgsl/error_function.wgsl"), needs: &["exponential"] },
+    Function { name: "normal_cdf", part: part!("./wgsl/normal_cdf.wgsl"), needs: &["error_function"] },
     Function { name: "sine_parts", part: part!("./wgsl/sine_parts.wgsl"), needs: &["from_bits", "less_or_equal"] },
     Function { name: "sine", part: part!("./wgsl/sine.wgsl"), needs: &["sine_parts"] },
     Function { name: "cosine", part: part!("./wgsl/cosine.wgsl"), needs: &["sine_parts"] },
@@ -128,6 +129,7 @@ const fn called(op: Op) -> Option<&'static str> {
             Unary::Tanh => Some("hyperbolic_tangent"),
             Unary::Sigmoid => Some("sigmoid"),
             Unary::Erf => Some("error_function"),
+            Unary::NormalCdf => Some("normal_cdf"),
             Unary::Sin => Some("sine"),
             Unary::Cos => Some("cosine"),
         },
