@@ -18,7 +18,13 @@ const N_ROUNDS: usize = 15;
 /// Name; images, height, width, channels; channels out, kernel, stride, padding.
 type Case = (&'static str, [usize; 4], [usize; 4]);
 
-const CASES: [Case; 6] = [
+const CASES: [Case; 12] = [
+    ("2x2, 3 to 24 at 32x32", [500, 32, 32, 3], [24, 2, 1, 0]),
+    ("3x3, 3 to 8 at 32x32", [500, 32, 32, 3], [8, 3, 1, 1]),
+    ("3x3, 24 to 16 at 31x31", [500, 31, 31, 24], [16, 3, 1, 1]),
+    ("3x3, 16 to 32 at 15x15", [500, 15, 15, 16], [32, 3, 1, 1]),
+    ("3x3, 32 to 32 at 15x15", [500, 15, 15, 32], [32, 3, 1, 1]),
+    ("3x3, 32 to 64 at 7x7", [500, 7, 7, 32], [64, 3, 1, 1]),
     ("3x3, 3 to 64 at 32x32", [64, 32, 32, 3], [64, 3, 1, 1]),
     ("3x3, 64 to 64 at 32x32", [64, 32, 32, 64], [64, 3, 1, 1]),
     ("3x3, 64 to 128 at 32x32, stride 2", [64, 32, 32, 64], [128, 3, 2, 1]),

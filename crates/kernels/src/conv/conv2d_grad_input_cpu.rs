@@ -22,6 +22,12 @@ impl OverImages for Conv2dGradInput {
             let first = i * task_rows;
             let all_rows = first..first + grad_x.len() / (width * n_channels);
             in_f32(grad_x, |grad_x| {
+                if let ([phase], [1, 1]) = (&phases[..], shape.window.stride) {
+                    let rows: Vec<ResultRow> = all_rows.map(|row| (row / height, row % height)).collect();
+                    let patches = Patches { source: grad_y, images: shape.y(), walks: phase.walks };
+                    patches.times(&rows, weights, n_channels, grad_x, buffer);
+                    return ending.apply(first * width, grad_x);
+                }
                 for phase in &phases {
                     let of_phase = |row: &usize| row % height % stride_y == phase.at[0];
                     let rows: Vec<ResultRow> =

@@ -1,5 +1,6 @@
 use rayon::prelude::*;
 
+use super::conv2d_cpu::TASK_PIXELS;
 use super::patches::{Patches, ResultRow, Walk};
 use crate::core::half::{Element, Floats, in_f32};
 use crate::core::room::with_room;
@@ -12,7 +13,8 @@ const BLOCK_LEN: usize = 128 * 1024;
 /// Elements of the patches that are added at a time.
 const PATCHES_LEN: usize = 128 * 1024;
 
-/// The sums of each part of the pixels are made by several tasks, each for some rows of taps; `parts` is `[part][block of taps][n_out, taps, n_channels]`.
+/// The sums of each part of the pixels are made by several tasks, each for some rows of taps; `parts` is `[part][block of taps][n_out, taps, n_channels]`, or for few
+/// channels `[part][taps, n_channels, n_out]`.
 pub(crate) fn run<T: Element, Y: Element>(
     kernel: &Conv2dGradWeight,
     grad_y: Floats<'_>,
@@ -30,6 +32,11 @@ pub(crate) fn run<T: Element, Y: Element>(
         step: window.stride[axis],
     };
     let patches = Patches { source: x, images: shape.x, walks: [walk(0), walk(1)] };
+    if patches.is_narrow(n_out) {
+        let n_rows = kernel.parts().n_rows;
+        add_products(&patches, grad_y, n_out, n_rows, parts);
+        return add_parts(shape.n_patch(), grad_weight, parts);
+    }
     let block_taps = (BLOCK_LEN / (patches.n_cols(1) * n_out)).clamp(1, window.kernel[0]);
 
     let mut tasks = Vec::new();
@@ -82,4 +89,42 @@ pub(crate) fn run<T: Element, Y: Element>(
             )
         });
     });
+}
+
+/// The sums of each part, without patches: `parts` is `[part][taps, n_channels, n_out]`, each of `n_rows` rows of pixels.
+fn add_products<T: Element>(patches: &Patches<'_, T>, grad_y: Floats<'_>, n_out: usize, n_rows: usize, parts: &mut [f32]) {
+    let [along_y, along_x] = patches.walks;
+    let (n_images, height, width) = (patches.images.n_images, along_y.n, along_x.n);
+    let task_rows = TASK_PIXELS.div_ceil(width);
+    let task = |buffer: &mut Vec<f32>, (part, sums): (usize, &mut [f32])| {
+        sums.fill(0.0);
+        let end = ((part + 1) * n_rows).min(n_images * height);
+        for start in (part * n_rows..end).step_by(task_rows) {
+            let rows = start..(start + task_rows).min(end);
+            let range = rows.start * width * n_out..rows.end * width * n_out;
+            let rows: Vec<ResultRow> = rows.map(|row| (row / height, row % height)).collect();
+            with_room(grad_y.n_room(range.len()), |room| {
+                let grad_y = grad_y.get(range, room);
+                patches.with_lines(&rows, buffer, |lines| lines.add_products(grad_y, n_out, sums));
+            });
+        }
+    };
+    let n_weights = patches.n_cols(along_y.n_taps) * n_out;
+    parts.par_chunks_mut(n_weights).with_max_len(1).enumerate().for_each_init(Vec::new, task);
+}
+
+/// `grad_weight: [n_out, taps, n_channels]` = the sum of the parts, each `[taps, n_channels, n_out]`.
+fn add_parts<Y: Element>(n_patch: usize, grad_weight: &mut [Y], parts: &mut [f32]) {
+    let n_out = grad_weight.len() / n_patch;
+    let (sums, others) = parts.split_at_mut(grad_weight.len());
+    for part in others.chunks_exact(sums.len()) {
+        vectorised(
+            #[inline(always)]
+            || sums.iter_mut().zip(part).for_each(|(sum, part)| *sum += part),
+        );
+    }
+    for (o, grad_weight) in grad_weight.chunks_exact_mut(n_patch).enumerate() {
+        let sums = sums[o..].iter().step_by(n_out);
+        grad_weight.iter_mut().zip(sums).for_each(|(grad_weight, &sum)| *grad_weight = Y::narrow(sum));
+    }
 }

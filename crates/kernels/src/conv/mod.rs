@@ -19,3 +19,4 @@ pub(crate) mod over_images;
 pub(crate) mod parts;
 pub(crate) mod patches;
 pub(crate) mod window;
+mod window_sums;

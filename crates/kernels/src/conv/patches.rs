@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::window_sums::{Lines, max_channels};
 use crate::Images;
 use crate::core::half::{Element, widen};
 use crate::core::vectorised::vectorised;
@@ -34,6 +35,9 @@ pub(crate) type ResultRow = (usize, usize);
 /// Elements of patches that are made at a time, so that they are still in cache when they are multiplied.
 const BUFFER_LEN: usize = 96 * 1024;
 
+/// The most weights of a convolution whose sums are made in registers: they are read again for every few pixels.
+const NARROW_WEIGHTS: usize = 64 * 1024;
+
 /// The fewest result pixels of a line, the fewest values of a row of taps, and the most weights of one, for which a line is multiplied as it stands.
 const LINE_PIXELS: usize = 16;
 const LINE_DEPTH: usize = 64;
@@ -47,13 +51,54 @@ impl<T: Element> Patches<'_, T> {
 
     /// `y = patches weights` for the result pixels of `rows`, `weights: [n_cols, n]`, `y: [n_pixels, n]`. What `buffer` holds does not matter.
     pub(crate) fn times(&self, rows: &[ResultRow], weights: &[f32], n: usize, y: &mut [f32], buffer: &mut Vec<f32>) {
-        // A product of one line has to be worth its call, and its weights are read again for each.
         let k = self.n_cols(1);
-        if self.walks[1].n >= LINE_PIXELS && k >= LINE_DEPTH && k * n <= LINE_WEIGHTS {
+        if self.is_narrow(n) {
+            self.with_lines(rows, buffer, |lines| lines.times(weights, n, y));
+        // A product of one line has to be worth its call, and its weights are read again for each.
+        } else if self.walks[1].n >= LINE_PIXELS && k >= LINE_DEPTH && k * n <= LINE_WEIGHTS {
             self.lines_times(rows, weights, n, y, buffer);
         } else {
             self.packed_times(rows, weights, n, y, buffer);
         }
+    }
+
+    /// Whether sums of `n` channels are best made [in registers](Lines): there are few, and windows leave no gaps that would be copied with the lines.
+    pub(crate) fn is_narrow(&self, n: usize) -> bool {
+        let Walk { step, n_taps, .. } = self.walks[1];
+        n <= max_channels() && step <= n_taps && self.n_cols(self.walks[0].n_taps) * n <= NARROW_WEIGHTS
+    }
+
+    /// Calls `f` with the lines that the windows of `rows` cover, each copied once.
+    pub(crate) fn with_lines(&self, rows: &[ResultRow], buffer: &mut Vec<f32>, f: impl FnOnce(Lines<'_>)) {
+        let ([along_y, along_x], c) = (self.walks, self.images.n_channels);
+        let line_pixels = (along_x.n - 1) * along_x.step + along_x.n_taps;
+        let len = line_pixels * c;
+        let whole = Walk { n: 1, n_taps: line_pixels, ..along_x };
+        let mut starts = Vec::with_capacity(rows.len());
+        // The image and the line after the last that was copied.
+        let (mut n_lines, mut next) = (0, (usize::MAX, 0));
+        for &(image, j) in rows {
+            let first = along_y.start + (along_y.step * j) as isize;
+            let end = first + along_y.n_taps as isize;
+            let held = if next.0 == image { (next.1 - first).max(0) as usize } else { 0 };
+            starts.push((n_lines - held) * len);
+            let n_new = along_y.n_taps - held;
+            if buffer.len() < (n_lines + n_new) * len {
+                buffer.resize((n_lines + n_new) * len, 0.0);
+            }
+            let new = first + held as isize..end;
+            for (at, padded) in new.zip(buffer[n_lines * len..].chunks_exact_mut(len)) {
+                let line = (0..self.images.height as isize).contains(&at).then(|| self.line(image, at as usize));
+                vectorised(
+                    #[inline(always)]
+                    || pack_pixel(&whole, c, line, 0, padded),
+                );
+            }
+            (n_lines, next) = (n_lines + n_new, (image, end));
+        }
+        let (n_tap_rows, tap_row_len) = (along_y.n_taps, self.n_cols(1));
+        let values = &buffer[..n_lines * len];
+        f(Lines { values, len, starts: &starts, n_pixels: along_x.n, step: along_x.step * c, n_tap_rows, tap_row_len });
     }
 
     /// Without patches: those of one row of taps lie in the source line already, each a pixel after the one before it, and overlap. Only lines that
@@ -169,4 +214,72 @@ fn pack_pixel<T: Element>(walk: &Walk, n_channels: usize, line: Option<&[T]>, i:
     patch[..begin * n_channels].fill(0.0);
     widen(&line[from..from + (end - begin) * n_channels], &mut patch[begin * n_channels..end * n_channels]);
     patch[end * n_channels..].fill(0.0);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Windows that overlap and that touch, with and without padding; channels that fill vectors and that do not; fewer pixels than a tile and more.
+    #[test]
+    fn sums_in_registers_equal_those_of_patches() {
+        let number = |i: usize| (i * 7919 % 1013) as f32 / 512.0 - 1.0;
+        let mut n_checked = 0;
+        for (height, width, c) in [(1, 1, 3), (5, 4, 1), (7, 9, 5), (6, 31, 24)] {
+            for (n_taps, step, padding) in [(1, 1, 0), (2, 1, 0), (3, 1, 1), (3, 2, 1), (2, 2, 0), (5, 1, 2)] {
+                let walk = |size: usize| Walk {
+                    n: (size + 2 * padding).saturating_sub(n_taps) / step + 1,
+                    n_taps,
+                    start: -(padding as isize),
+                    step,
+                };
+                if height.min(width) + 2 * padding < n_taps {
+                    continue;
+                }
+                let images = Images { n_images: 2, height, width, n_channels: c };
+                let source: Vec<f32> = (0..images.len()).map(number).collect();
+                let patches = Patches { source: &source, images, walks: [walk(height), walk(width)] };
+                // From the middle of an image into the next.
+                let n_rows = patches.walks[0].n;
+                let rows: Vec<ResultRow> = (n_rows / 2..2 * n_rows).map(|row| (row / n_rows, row % n_rows)).collect();
+                let (n_pixels, k) = (rows.len() * patches.walks[1].n, patches.n_cols(n_taps));
+                for n in [1, 3, 8, 16, 17, 24, 32, 48, 63, 64] {
+                    if !patches.is_narrow(n) {
+                        continue;
+                    }
+                    let place = format!("{images:?}, {n_taps} taps, step {step}, padding {padding}, {n} channels");
+                    let (weights, grad_y): (Vec<f32>, Vec<f32>) =
+                        ((0..k * n).map(number).collect(), (0..n_pixels * n).map(number).collect());
+                    let mut expected = vec![0.0; n_pixels * n];
+                    patches.packed_times(&rows, &weights, n, &mut expected, &mut Vec::new());
+                    let mut found = vec![f32::NAN; n_pixels * n];
+                    // What the buffer holds must not matter.
+                    let mut buffer = vec![f32::NAN; 100_000];
+                    patches.with_lines(&rows, &mut buffer, |lines| lines.times(&weights, n, &mut found));
+                    assert_close(&place, &found, &expected);
+
+                    let packed = patches.pack(&rows, 0..n_taps, &mut buffer).to_vec();
+                    let expected: Vec<f32> = (0..k * n)
+                        .map(|i| {
+                            (0..n_pixels).map(|pixel| packed[pixel * k + i / n] * grad_y[pixel * n + i % n]).sum::<f32>() + 1.0
+                        })
+                        .collect();
+                    let mut found = vec![1.0; k * n];
+                    patches.with_lines(&rows, &mut buffer, |lines| lines.add_products(&grad_y, n, &mut found));
+                    assert_close(&place, &found, &expected);
+                    n_checked += 1;
+                }
+            }
+        }
+        assert!(n_checked > 50, "only {n_checked} sizes were narrow");
+    }
+
+    fn assert_close(place: &str, found: &[f32], expected: &[f32]) {
+        for (i, (found, expected)) in found.iter().zip(expected).enumerate() {
+            assert!(
+                (found - expected).abs() <= 1e-4 * (1.0 + expected.abs()),
+                "{place}: element {i} is {found}, expected {expected}"
+            );
+        }
+    }
 }

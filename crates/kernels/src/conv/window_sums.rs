@@ -1,0 +1,276 @@
+//! Products over windows of few channels, without patches: values are read from padded lines of the source where they lie, and sums stay in registers until they
+//! are complete.
+
+use pulp::{Arch, Simd, WithSimd};
+
+/// Lines of the source with their padding, and where the windows of some rows of result pixels lie in them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Lines<'a> {
+    pub(super) values: &'a [f32],
+    /// Values of a line, and so from one row of taps to the next.
+    pub(super) len: usize,
+    /// Of each row of result pixels, where its first window begins.
+    pub(super) starts: &'a [usize],
+    /// Result pixels of a row, and values from the window of one to that of the next.
+    pub(super) n_pixels: usize,
+    pub(super) step: usize,
+    pub(super) n_tap_rows: usize,
+    /// Values that a window covers in one line.
+    pub(super) tap_row_len: usize,
+}
+
+/// The most result channels that sums are kept in registers for.
+pub(super) fn max_channels() -> usize {
+    struct Lanes;
+
+    impl WithSimd for Lanes {
+        type Output = usize;
+
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, _: S) -> usize {
+            // With four vectors of sums a pixel, 16 registers are too few for the operands of enough pixels.
+            S::F32_LANES * if S::REGISTER_COUNT >= 32 { 4 } else { 3 }
+        }
+    }
+
+    Arch::new().dispatch(Lanes)
+}
+
+impl Lines<'_> {
+    /// `y[pixel, o] = Σ_k window[pixel, k] weights[k, o]` for `n` channels `o`, of which there are at most [`max_channels`].
+    pub(super) fn times(&self, weights: &[f32], n: usize, y: &mut [f32]) {
+        Arch::new().dispatch(Forward { lines: *self, weights, n, y });
+    }
+
+    /// `sums[k, o] += Σ_pixel window[pixel, k] grad_y[pixel, o]` for `n` channels `o`, of which there are at most [`max_channels`].
+    pub(super) fn add_products(&self, grad_y: &[f32], n: usize, sums: &mut [f32]) {
+        Arch::new().dispatch(Backward { lines: *self, grad_y, n, sums });
+    }
+}
+
+/// Evaluates `$call` for the vectors that `n` channels have, and for as many rows of sums of these as registers hold beside their operands; of one vector they hold
+/// `$most`, if there are 32.
+macro_rules! with_tile {
+    ($simd:ty, $n:expr, $most:literal, |$rows:ident, $n_vectors:ident| $call:expr) => {{
+        macro_rules! of {
+            ($many:literal, $few:literal, $vectors:literal) => {{
+                const $n_vectors: usize = $vectors;
+                if <$simd>::REGISTER_COUNT >= 32 {
+                    const $rows: usize = $many;
+                    $call
+                } else {
+                    const $rows: usize = $few;
+                    $call
+                }
+            }};
+        }
+        match $n.div_ceil(<$simd>::F32_LANES) {
+            1 => of!($most, 12, 1),
+            2 => of!(12, 6, 2),
+            3 => of!(8, 4, 3),
+            4 => of!(6, 3, 4),
+            n => unreachable!("{n} vectors of channels do not fit the registers"),
+        }
+    }};
+}
+
+/// Rows of `n` values, filled up with zeros to whole vectors: where they lie, or in `room`.
+#[inline(always)]
+fn in_vectors<'a, S: Simd>(_: S, rows: &'a [f32], n: usize, room: &'a mut Vec<f32>) -> &'a [f32] {
+    if n.is_multiple_of(S::F32_LANES) {
+        return rows;
+    }
+    let row_len = n.next_multiple_of(S::F32_LANES);
+    room.resize(rows.len() / n * row_len, 0.0);
+    for (padded, row) in room.chunks_exact_mut(row_len).zip(rows.chunks_exact(n)) {
+        padded[..n].copy_from_slice(row);
+    }
+    room
+}
+
+/// Has `f` write rows of `n` sums, filled up to whole vectors: where they lie, or in memory from which `keep` takes each row.
+#[inline(always)]
+fn by_vectors<S: Simd>(_: S, sums: &mut [f32], n: usize, f: impl FnOnce(&mut [f32]), keep: impl Fn(&mut [f32], &[f32])) {
+    if n.is_multiple_of(S::F32_LANES) {
+        return f(sums);
+    }
+    let row_len = n.next_multiple_of(S::F32_LANES);
+    let mut room = vec![0.0; sums.len() / n * row_len];
+    f(&mut room);
+    sums.chunks_exact_mut(n).zip(room.chunks_exact(row_len)).for_each(|(sums, padded)| keep(sums, &padded[..n]));
+}
+
+struct Forward<'a, 'b> {
+    lines: Lines<'a>,
+    weights: &'a [f32],
+    n: usize,
+    y: &'b mut [f32],
+}
+
+impl WithSimd for Forward<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { lines, weights, n, y } = self;
+        let mut room = Vec::new();
+        let weights = in_vectors(simd, weights, n, &mut room);
+        with_tile!(S, n, 12, |ROWS, N_VECTORS| by_vectors(
+            simd,
+            y,
+            n,
+            #[inline(always)]
+            |y| {
+                let n = N_VECTORS * S::F32_LANES;
+                let n_pixels = y.len() / n;
+                let in_tiles = n_pixels - n_pixels % ROWS;
+                for (i, y) in y[..in_tiles * n].chunks_exact_mut(ROWS * n).enumerate() {
+                    simd.vectorize(Pixels::<ROWS, N_VECTORS> { lines, weights, first: i * ROWS, y });
+                }
+                // The last pixels once more with some before them: a tile takes little longer than a pixel.
+                if in_tiles < n_pixels && in_tiles > 0 {
+                    let first = n_pixels - ROWS;
+                    simd.vectorize(Pixels::<ROWS, N_VECTORS> { lines, weights, first, y: &mut y[first * n..] });
+                } else {
+                    for (first, y) in y[in_tiles * n..].chunks_exact_mut(n).enumerate() {
+                        simd.vectorize(Pixels::<1, N_VECTORS> { lines, weights, first, y });
+                    }
+                }
+            },
+            |y, sums| y.copy_from_slice(sums)
+        ));
+    }
+}
+
+/// The sums of `P` result pixels from `first` on.
+struct Pixels<'a, 'b, const P: usize, const N_VECTORS: usize> {
+    lines: Lines<'a>,
+    weights: &'a [f32],
+    first: usize,
+    y: &'b mut [f32],
+}
+
+impl<const P: usize, const N_VECTORS: usize> WithSimd for Pixels<'_, '_, P, N_VECTORS> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { lines, weights, first, y } = self;
+        let k = lines.tap_row_len;
+        let windows = lines.windows::<P>(first);
+        let (weights, _) = S::as_simd_f32s(weights).0.as_chunks::<N_VECTORS>();
+        let mut sums = [[simd.splat_f32s(0.0); N_VECTORS]; P];
+        for (tap_row, weights) in weights.chunks_exact(k).take(lines.n_tap_rows).enumerate() {
+            let mut x = [&lines.values[..0]; P];
+            for p in 0..P {
+                x[p] = &lines.values[windows[p] + tap_row * lines.len..][..k];
+            }
+            let weights = &weights[..k];
+            for i in 0..k {
+                let weights = weights[i];
+                for p in 0..P {
+                    let x = simd.splat_f32s(x[p][i]);
+                    for v in 0..N_VECTORS {
+                        sums[p][v] = simd.mul_add_f32s(x, weights[v], sums[p][v]);
+                    }
+                }
+            }
+        }
+        let (y, _) = S::as_mut_simd_f32s(y).0.as_chunks_mut::<N_VECTORS>();
+        *y.first_chunk_mut().expect("a tile is of P pixels") = sums;
+    }
+}
+
+impl Lines<'_> {
+    /// Where the windows of `P` result pixels begin, in the first of their lines.
+    #[inline(always)]
+    fn windows<const P: usize>(&self, first: usize) -> [usize; P] {
+        let (mut row, mut pixel) = (first / self.n_pixels, first % self.n_pixels);
+        let mut windows = [0; P];
+        for window in &mut windows {
+            *window = self.starts[row] + pixel * self.step;
+            pixel += 1;
+            if pixel == self.n_pixels {
+                (row, pixel) = (row + 1, 0);
+            }
+        }
+        windows
+    }
+}
+
+struct Backward<'a, 'b> {
+    lines: Lines<'a>,
+    grad_y: &'a [f32],
+    n: usize,
+    sums: &'b mut [f32],
+}
+
+impl WithSimd for Backward<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { lines, grad_y, n, sums } = self;
+        let mut room = Vec::new();
+        let grad_y = in_vectors(simd, grad_y, n, &mut room);
+        let k = lines.tap_row_len;
+        with_tile!(S, n, 24, |ROWS, N_VECTORS| by_vectors(
+            simd,
+            sums,
+            n,
+            #[inline(always)]
+            |sums| {
+                let n = N_VECTORS * S::F32_LANES;
+                for (tap_row, sums) in sums.chunks_exact_mut(k * n).take(lines.n_tap_rows).enumerate() {
+                    let (tiles, rest) = sums.split_at_mut((k - k % ROWS) * n);
+                    for (i, sums) in tiles.chunks_exact_mut(ROWS * n).enumerate() {
+                        simd.vectorize(Values::<ROWS, N_VECTORS> { lines, grad_y, at: [tap_row, i * ROWS], sums });
+                    }
+                    let (threes, ones) = rest.split_at_mut(rest.len() - rest.len() % (3 * n));
+                    for (i, sums) in threes.chunks_exact_mut(3 * n).enumerate() {
+                        simd.vectorize(Values::<3, N_VECTORS> { lines, grad_y, at: [tap_row, k - k % ROWS + 3 * i], sums });
+                    }
+                    let n_ones = ones.len() / n;
+                    for (i, sums) in ones.chunks_exact_mut(n).enumerate() {
+                        simd.vectorize(Values::<1, N_VECTORS> { lines, grad_y, at: [tap_row, k - n_ones + i], sums });
+                    }
+                }
+            },
+            |sums, added| sums.iter_mut().zip(added).for_each(|(sum, added)| *sum += added)
+        ));
+    }
+}
+
+/// The sums for `K` values of windows: the row of taps they are of, and where they are in it.
+struct Values<'a, 'b, const K: usize, const N_VECTORS: usize> {
+    lines: Lines<'a>,
+    grad_y: &'a [f32],
+    at: [usize; 2],
+    sums: &'b mut [f32],
+}
+
+impl<const K: usize, const N_VECTORS: usize> WithSimd for Values<'_, '_, K, N_VECTORS> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { lines, grad_y, at: [tap_row, at], sums } = self;
+        let (grad_y, _) = S::as_simd_f32s(grad_y).0.as_chunks::<N_VECTORS>();
+        let (sums, _) = S::as_mut_simd_f32s(sums).0.as_chunks_mut::<N_VECTORS>();
+        let kept = sums.first_chunk_mut::<K>().expect("a tile is of K sums");
+        let mut sums = *kept;
+        for (&start, grad_y) in lines.starts.iter().zip(grad_y.chunks_exact(lines.n_pixels)) {
+            let x = &lines.values[start + tap_row * lines.len + at..];
+            for (i, grad_y) in grad_y.iter().enumerate() {
+                let Some(x) = x.get(i * lines.step..).and_then(|x| x.first_chunk::<K>()) else { break };
+                for k in 0..K {
+                    let x = simd.splat_f32s(x[k]);
+                    for v in 0..N_VECTORS {
+                        sums[k][v] = simd.mul_add_f32s(x, grad_y[v], sums[k][v]);
+                    }
+                }
+            }
+        }
+        *kept = sums;
+    }
+}
