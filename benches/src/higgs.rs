@@ -176,7 +176,7 @@ fn products(batch: usize) -> Result<Program> {
 
 /// PyTorch's figures for one round: batch size, case, rows a second, loss.
 fn peer(python: &Path, n_rows: usize, sum: &str) -> Result<Vec<(usize, &'static str, f64, f64)>> {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../xtask/peers/higgs.py");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../benches/peers/higgs.py");
     let output = Command::new(python)
         .args([script, "--suite", "train", "--repeats", "1", "--rows", &n_rows.to_string(), "--seed", &SEED.to_string()])
         .stderr(Stdio::inherit())

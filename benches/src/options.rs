@@ -65,7 +65,7 @@ impl Options {
             device: Device::builder().selection(selection.clone()).open()?,
             selection,
             peers: suite.needs_python().then(|| named("BRISK_PYTHON", "a Python with the peers")).transpose()?,
-            burn: suite.needs_burn().then(|| named("BRISK_BURN", "the program of xtask/peers/burn")).transpose()?,
+            burn: suite.needs_burn().then(|| named("BRISK_BURN", "the program of benches/peers/burn")).transpose()?,
             with_mpi,
             scale,
             n_rows: rows.unwrap_or(default_rows),

@@ -1,7 +1,7 @@
 //! CIFAR-10 by the fast recipes: Page's bag of tricks, airbench94, and airbench94 with Muon, at their full size or narrowed to train on a CPU.
 //!
 //! `cargo run --release --example cifar10 -- --data FOLDER` trains by the Muon recipe; `--recipe page --rung N` stops at a rung of the ladder of tricks; `--narrow` takes
-//! a network that a CPU trains in minutes. FOLDER has the binary version of the data set; the tables made of it are kept in target/cifar10.
+//! a network that a CPU trains in minutes, `--widths W,W,W --batch-rows N` any other size of it. FOLDER has the binary version of the data set; the tables made of it are kept in target/cifar10.
 //!
 //! It prints four test accuracies: with the images as they are, with mirrored views, with six views, and with six views of the least confident quarter only (`--selective SHARE`),
 //! which evaluates the network 2.5 times per image instead of six.
@@ -9,7 +9,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use brisk_examples::cifar10::{Cifar10, Settings, run};
 use brisk_examples::command_line::{self, DeviceOption, value};
 use brisk_examples::images::{MixingOptions, RecipeName};
@@ -35,6 +35,12 @@ struct Options {
     /// Train a narrow network in small batches, which takes a CPU minutes instead of days
     #[arg(long)]
     narrow: bool,
+    /// Train a network of these widths, instead of those of the recipe: three for airbench and Muon, four for Page's network
+    #[arg(long, value_name = "W,W,...", conflicts_with = "narrow", value_parser = value::list(value::whole::<usize>(1..=4096)))]
+    widths: Option<std::vec::Vec<usize>>,
+    /// Images per batch [default: the recipe's]
+    #[arg(long, value_name = "N", value_parser = value::whole::<usize>(1..=100_000))]
+    batch_rows: Option<usize>,
     /// Train on this many images only
     #[arg(long, value_name = "N")]
     images: Option<usize>,
@@ -72,13 +78,23 @@ fn main() -> ExitCode {
     command_line::run(|options| train(&options).map(|()| ExitCode::SUCCESS))
 }
 
+/// The recipe with the widths and the batch size that are asked for.
+fn sized(recipe: Recipe, options: &Options) -> Result<Recipe> {
+    let recipe = if options.narrow { recipe.narrow() } else { recipe };
+    let batch_rows = options.batch_rows.unwrap_or(recipe.batch_rows);
+    let Some(widths) = &options.widths else { return Ok(recipe.with_batch_rows(batch_rows)) };
+    let n_widths = if matches!(options.recipe, RecipeName::Page) { 4 } else { 3 };
+    ensure!(widths.len() == n_widths, "--widths: this recipe's network has {n_widths} widths, found {}", widths.len());
+    Ok(recipe.narrowed(widths, batch_rows))
+}
+
 fn train(options: &Options) -> Result<()> {
     let recipe = match (options.recipe, options.rung) {
         (RecipeName::Page, Some(rung)) => Recipe::page_rung(usize::from(rung)),
         (name, None) => name.recipe(),
         (_, Some(rung)) => bail!("--rung {rung}: only the recipe page has rungs; pass `--recipe page`"),
     };
-    let recipe = if options.narrow { recipe.narrow() } else { recipe };
+    let recipe = sized(recipe, options)?;
     let recipe = options.epochs.map_or_else(|| recipe.clone(), |n_epochs| recipe.clone().with_epochs(n_epochs));
 
     let recipe = Recipe { mixing: options.mixing.mixing(), ..recipe };

@@ -20,7 +20,7 @@ mod command_line;
 /// Measures brisk, and prints its figures, those of the reference, and their ratio
 ///
 /// A reference is a hardware limit such as a copy in memory or, with --peers, another library in the same run. Python libraries are imported by the Python that
-/// BRISK_PYTHON names, or else by the one in target/peers-venv. Burn is measured by the program that BRISK_BURN names, or else by xtask/peers/burn, which is built
+/// BRISK_PYTHON names, or else by the one in target/peers-venv. Burn is measured by the program that BRISK_BURN names, or else by benches/peers/burn, which is built
 /// in target/burn-peer and takes about forty minutes of one core the first time. For replicate and scaling, the peer is MPI.
 #[derive(Debug, Args)]
 #[command(subcommand_value_name = "SUITE", subcommand_help_heading = "Suites")]

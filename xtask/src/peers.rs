@@ -35,7 +35,7 @@ pub(crate) fn burn() -> Result<PathBuf> {
     let target = target_dir().join("burn-peer");
     eprintln!("building the Burn peer in {}; the first build takes about forty minutes of one core", target.display());
     let mut build = command("cargo build --release --locked --message-format json-render-diagnostics");
-    build.arg("--manifest-path").arg(root().join("xtask/peers/burn/Cargo.toml")).arg("--target-dir").arg(target);
+    build.arg("--manifest-path").arg(root().join("benches/peers/burn/Cargo.toml")).arg("--target-dir").arg(target);
     executable(&output(&mut build)?, "bin", "burn-peer").context("cargo built `burn-peer` but printed no path of its executable")
 }
 

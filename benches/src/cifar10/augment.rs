@@ -55,7 +55,7 @@ pub(super) fn run(options: &Options) -> Result<Table> {
         None => None,
         Some(python) => {
             let n_threads = std::thread::available_parallelism()?.get();
-            Some(Peer::python(python, "xtask/peers/augment.py", &[BATCH.to_string(), n_threads.to_string()])?)
+            Some(Peer::python(python, "benches/peers/augment.py", &[BATCH.to_string(), n_threads.to_string()])?)
         }
     };
     let (mut ours, mut batched, mut single) = (Vec::new(), Vec::new(), Vec::new());

@@ -99,7 +99,7 @@ fn measure(options: &Options, case: &Case) -> Result<Vec<Row>> {
     let mut words: Vec<String> = vec![case.peer.to_owned(), batch.to_string(), n_threads.to_string()];
     words.extend([path.display().to_string(), n_steps.to_string()]);
     words.extend(rates(recipe, n_rows));
-    let mut torch = Peer::python(python, "xtask/peers/cifar10.py", &words)?;
+    let mut torch = Peer::python(python, "benches/peers/cifar10.py", &words)?;
     let [exact, channels_last, default_layout] = [(); 3].map(|()| Trace::read(&torch.line()));
     let (exact, in_f32) = (exact?, [channels_last?, default_layout?]);
     let losses = step.run_epoch(0)?.batches;

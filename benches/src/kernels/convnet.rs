@@ -46,7 +46,7 @@ pub(super) fn run(options: &Options) -> Result<Table> {
         Some(python) => {
             let n_threads = std::thread::available_parallelism()?.get();
             let args = [batch, n_threads].map(|size| size.to_string());
-            let mut torch = Peer::python(python, "xtask/peers/convnet.py", &args)?;
+            let mut torch = Peer::python(python, "benches/peers/convnet.py", &args)?;
             // One measurement of PyTorch returns both layouts' figures.
             let default_layout = Cell::new(0.0);
             let [ours, channels_last, default_layout] = turns.take([

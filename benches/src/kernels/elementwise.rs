@@ -24,7 +24,7 @@ pub(super) fn run(options: &Options) -> Result<Table> {
     let pool = ThreadPoolBuilder::new().num_threads(n_threads).build()?;
     let torch = options.peers.as_deref().map(|python| {
         let args = [n_rows, n_cols, n_threads].map(|size| size.to_string());
-        Peer::python(python, "crates/kernels/benches/elementwise.py", &args)
+        Peer::python(python, "benches/peers/elementwise.py", &args)
     });
     let mut torch = torch.transpose()?;
     let turns = Turns::of(options);

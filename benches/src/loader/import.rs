@@ -23,7 +23,7 @@ const PEERS: [&str; 3] = ["pandas", "pyarrow", "polars"];
 #[expect(clippy::print_stdout, reason = "the peers' versions belong to the report")]
 pub(crate) fn run(options: &Options, folder: &Path) -> Result<Vec<Row>> {
     let mut peers = match &options.peers {
-        Some(python) => Some(Peer::python(python, "xtask/peers/csv_read.py", &[])?),
+        Some(python) => Some(Peer::python(python, "benches/peers/csv_read.py", &[])?),
         None => None,
     };
     if let Some(peers) = &mut peers {

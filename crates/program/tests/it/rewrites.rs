@@ -148,7 +148,7 @@ fn a_chain_becomes_one_kernel() {
 
 #[test]
 fn a_long_chain_becomes_one_kernel_and_a_very_long_one_several() {
-    for (n, activation, expected) in [(9, Activation::tanh(), &["map"][..]), (30, Activation::gelu(), &["map", "map"])] {
+    for (n, activation, expected) in [(9, Activation::tanh(), &["map"][..]), (75, Activation::gelu(), &["map", "map"])] {
         let mut case = Case::new();
         let (mut v, y) = (case.persistent("x", 64), case.persistent("y", 64));
         for i in 0..n {

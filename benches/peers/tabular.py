@@ -1,6 +1,6 @@
 """The example `tabular` beside scikit-learn's MLPClassifier and MLPRegressor, on the same split and the same preprocessed columns.
 
-    python3 xtask/peers/tabular.py target/release/examples/tabular DATA_FOLDER --seeds 5
+    python3 benches/peers/tabular.py target/release/examples/tabular DATA_FOLDER --seeds 5
 
 scikit-learn gets training and validation rows, of which it holds out as many as the example does for early stopping; categories are one-hot. It runs with the
 example's hidden layers and with its default of one layer of 100, and the better of the two, by the mean over the seeds, is reported. Its other settings are its defaults.
