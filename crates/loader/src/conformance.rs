@@ -16,6 +16,11 @@ pub fn row_source_conformance<S: RowSource + ?Sized>(source: &S) {
     assert!(sizes.n_labels > 0, "rows have no labels: a row has at least 1");
     let beyond = [source.column_name(sizes.n_cols), source.label_name(sizes.n_labels)];
     assert_eq!(beyond, [None; 2], "a column beyond the last has a name");
+    if let Some(moments) = source.column_moments() {
+        assert_eq!(moments.len(), sizes.n_cols, "there are moments of another number of columns");
+        let are_usable = moments.iter().all(|of| of.mean.is_finite() && of.std.is_finite() && of.std >= 0.0);
+        assert!(are_usable, "a mean or a standard deviation is no number: {moments:?}");
+    }
     let probed = probed(n_rows);
     hint(source, &probed);
 

@@ -46,7 +46,7 @@ pub use prefetch::{Ahead, Prefetch, PrefetchEpoch};
 pub use rows::{Rows, check_gather};
 pub use shard::{Shard, Uneven};
 pub use shuffle::Shuffle;
-pub use source::{Feature, RowSource};
+pub use source::{ColumnMoments, Feature, RowSource};
 pub use split::{Fold, k_fold, split};
 pub use state::State;
 pub use stratified::{labels_of, stratified_k_fold, stratified_split};

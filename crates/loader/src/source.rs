@@ -127,6 +127,15 @@ pub trait RowSource: Sync {
         Ok(())
     }
 
+    /// The mean and the standard deviation of each column over all rows, if the source has them already, as a file may: training then standardises columns by
+    /// them and does not compute its own. `None` if they are unknown, or if a value is missing or not finite. The default says `None`.
+    ///
+    /// # Shapes
+    /// `[n_cols]`.
+    fn column_moments(&self) -> Option<Vec<ColumnMoments>> {
+        None
+    }
+
     /// A number that tells these rows from others: a checksum of the file, say. A saved run refuses to resume with rows of
     /// another. `None` if it is unknown.
     fn fingerprint(&self) -> Option<u64> {
@@ -174,6 +183,15 @@ pub trait RowSource: Sync {
     /// A hint that none of `rows` is wanted again soon: the moment to let go of a block. Doing nothing is correct, rows beyond `n_rows` are
     /// to be ignored, and a row that is gathered all the same is gathered as ever.
     fn release_range(&self, _rows: Range<usize>) {}
+}
+
+/// Where the values of a column lie.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ColumnMoments {
+    /// Their mean.
+    pub mean: f64,
+    /// Their standard deviation, `sqrt(Σ (x - mean)² / n_rows)`, as of scikit-learn's `StandardScaler`.
+    pub std: f64,
 }
 
 /// `gather_range` for sources that only gather by number.
@@ -266,6 +284,9 @@ macro_rules! forward {
             }
             fn gather_weights(&self, rows: &[u32], weights: &mut [f32]) -> Result<(), S::Error> {
                 S::gather_weights(self, rows, weights)
+            }
+            fn column_moments(&self) -> Option<Vec<ColumnMoments>> {
+                S::column_moments(self)
             }
             fn fingerprint(&self) -> Option<u64> {
                 S::fingerprint(self)

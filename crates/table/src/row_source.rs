@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use brisk_loader::{Feature, RowSource};
+use brisk_loader::{ColumnMoments, Feature, RowSource};
 
 use crate::format::{FEATURES, LABELS};
 use crate::parts::Part;
@@ -48,6 +48,9 @@ macro_rules! row_source {
             fn gather_weights(&self, rows: &[u32], weights: &mut [f32]) -> Result<(), Error> {
                 fill_part($store(self), "gather_weights", Part::Weights, 1.0, Wanted::Rows(rows), weights)
             }
+            fn column_moments(&self) -> Option<Vec<ColumnMoments>> {
+                column_moments($store(self))
+            }
             fn fingerprint(&self) -> Option<u64> {
                 RowStore::fingerprint($store(self))
             }
@@ -86,6 +89,16 @@ row_source! {
 row_source! {
     /// Features as they are stored; labels are `f32` all the same.
     [S: RowStore, T: Element + Feature] Typed<'_, S, T>, T, Typed::store, fill_as_stored
+}
+
+/// The stored statistics, if they are those of every column and no value is missing or infinite.
+fn column_moments<S: RowStore>(store: &S) -> Option<Vec<ColumnMoments>> {
+    let (n_rows, statistics) = (store.n_rows() as u64, store.statistics()?);
+    let moments = statistics.iter().map(|of| {
+        let is_usable = of.count == n_rows && of.mean.is_finite() && of.std.is_finite() && of.std >= 0.0;
+        is_usable.then_some(ColumnMoments { mean: of.mean, std: of.std })
+    });
+    moments.collect::<Option<Vec<_>>>().filter(|moments| moments.len() == store.parts().n_cols)
 }
 
 fn itself<S>(store: &S) -> &S {

@@ -3,7 +3,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use crate::parts::{Part, Parts};
-use crate::{DType, Error};
+use crate::{ColumnStatistics, DType, Error};
 
 /// Bytes of rows, wherever they are kept; what the three kinds of table have in common, and all that gathering needs.
 ///
@@ -16,6 +16,11 @@ pub trait RowStore: Sync {
     fn parts(&self) -> &Parts;
 
     fn n_rows(&self) -> usize;
+
+    /// Of all rows, if they were stored.
+    fn statistics(&self) -> Option<&[ColumnStatistics]> {
+        self.parts().metadata.statistics.as_deref()
+    }
 
     /// Hands `take` the bytes of each row's part, with its place in `rows`, in order. The rows lie within the table, which has the part.
     fn each_row(&self, part: Part, rows: &[u32], take: impl FnMut(usize, &[u8])) -> Result<(), Error>;

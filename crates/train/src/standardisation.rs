@@ -1,4 +1,4 @@
-use brisk_loader::RowSource;
+use brisk_loader::{ColumnMoments, RowSource};
 use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::{DType, Persistent};
 
@@ -17,19 +17,32 @@ pub struct Standardisation {
 impl Standardisation {
     /// Mean and standard deviation (of the population, as scikit-learn's `StandardScaler`) of each column, in one pass in f64.
     ///
-    /// A column that never changes, or by less than `f32` has numbers for, is only centred.
+    /// A column that never changes, or by less than `f32` has numbers for, is only centred. A source that [has them](RowSource::column_moments), such as a table with
+    /// statistics, is not read.
     ///
     /// # Errors
     /// [`Error::EmptySet`]; [`Error::NonFinite`] names the first row and column that hold NaN or infinity; [`Error::Rows`] if the source
     /// fails.
     pub fn of<S: RowSource<Feature: FeedElement>>(name: &'static str, source: &S) -> Result<Self, Error> {
-        let mut moments = Moments::new(layout_of(name, source)?.n_cols);
+        let n_cols = layout_of(name, source)?.n_cols;
+        if let Some(known) = Self::known(source) {
+            return Ok(known);
+        }
+        let mut moments = Moments::new(n_cols);
         for_each_chunk(name, source, |read| {
             check_finite(name, source, read.features, |row| read.first + row)?;
             moments.add(read.features);
             Ok(())
         })?;
         Ok(moments.standardisation())
+    }
+
+    /// By what the source knows of its columns.
+    pub(crate) fn known<S: RowSource>(source: &S) -> Option<Self> {
+        let moments = source.column_moments()?;
+        let of_columns = moments.iter().map(|&ColumnMoments { mean, std }| (mean as f32, inverse(std)));
+        let (mean, inv_std) = of_columns.unzip();
+        Some(Self::new(mean, inv_std))
     }
 
     /// From known values, such as those of a checkpoint.
@@ -143,8 +156,13 @@ impl Moments {
 
     /// The standardisation by these moments, of values that are finite.
     pub(crate) fn standardisation(&self) -> Standardisation {
-        let inv_std = self.squares.iter().map(|s| (1.0 / (s / self.count).sqrt()) as f32);
-        let inv_std = inv_std.map(|inv| if inv.is_finite() { inv } else { 1.0 }).collect();
+        let inv_std = self.squares.iter().map(|s| inverse((s / self.count).sqrt())).collect();
         Standardisation::new(self.mean.iter().map(|&mean| mean as f32).collect(), inv_std)
     }
+}
+
+/// One over a standard deviation; 1 where that is no finite `f32`.
+fn inverse(std: f64) -> f32 {
+    let inverse = (1.0 / std) as f32;
+    if inverse.is_finite() { inverse } else { 1.0 }
 }

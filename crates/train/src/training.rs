@@ -120,6 +120,7 @@ impl<'a> Training<'a> {
             return Err(Error::NothingHeldOut { n_train_rows: train.n_rows() });
         }
         layout_of("valid", valid)?;
+        let scale = scale.or_else(|| Standardisation::known(train));
         let mut moments = Moments::new(train.n_cols());
         let of_train = Survey::of("train", train, scale.is_none().then_some(&mut moments))?;
         let of_valid = Survey::of("valid", valid, None)?;

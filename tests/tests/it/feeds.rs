@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use brisk_loader::{Order, RowSource, Rows, WeightedDraws};
+use brisk_loader::{ColumnMoments, Order, RowSource, Rows, WeightedDraws};
 use brisk_nn::tensor::Graph;
 use brisk_nn::{Activation, Adam, CategoricalColumn, Mlp, MlpConfig, ParametersBuilder, Schedule};
 use brisk_program::{Device, Selection};
@@ -380,6 +380,13 @@ fn a_wish_to_stop_is_heard_between_chunks() -> Result<(), Error> {
 struct Counted {
     rows: Rows,
     n_gathered: AtomicUsize,
+    moments: Option<Vec<ColumnMoments>>,
+}
+
+impl Counted {
+    fn new(rows: Rows) -> Self {
+        Self { rows, n_gathered: AtomicUsize::new(0), moments: None }
+    }
 }
 
 impl RowSource for Counted {
@@ -403,6 +410,32 @@ impl RowSource for Counted {
         self.n_gathered.fetch_add(rows.len(), Ordering::SeqCst);
         self.rows.gather_range(rows, features, labels)
     }
+
+    fn column_moments(&self) -> Option<Vec<ColumnMoments>> {
+        self.moments.clone()
+    }
+}
+
+/// What a source knows of its columns is used, and not computed again.
+#[test]
+fn columns_are_standardised_by_what_the_source_knows_of_them() -> Result<(), Error> {
+    let moments = ColumnMoments { mean: 3.0, std: 0.5 };
+    let constant = ColumnMoments { mean: 3.0, std: 0.0 };
+    let of_columns = [vec![moments; N_COLS - 1], vec![constant]].concat();
+    let train = Counted { moments: Some(of_columns), ..Counted::new(rows(0, 500)) };
+    let valid = Counted::new(rows(500, 100));
+    let mut builder = ParametersBuilder::new();
+    let sizes = MlpConfig { n_inputs: N_COLS, hidden: vec![4], n_outputs: 1, activation: Activation::tanh() };
+    let model = Mlp::new(&mut builder, &sizes);
+    let params = builder.build(3);
+    let adam = Adam::new(&params);
+    let device = cpu(2);
+    let training = Trainer::new(&device).prepare(Learner::new(&model, &params, &adam), &Binary::new(), &train, &valid)?;
+    let expected = ([3.0; N_COLS].to_vec(), [vec![2.0; N_COLS - 1], vec![1.0]].concat());
+    assert_eq!((training.scale().mean().to_vec(), training.scale().inv_std().to_vec()), expected, "in training");
+    let scale = Standardisation::of("train", &train)?;
+    assert_eq!((scale.mean().to_vec(), scale.inv_std().to_vec()), expected, "by itself");
+    Ok(())
 }
 
 /// Digest, labels, statistics and checks take one pass, and copying resident rows to the device another.
@@ -410,7 +443,7 @@ impl RowSource for Counted {
 fn rows_are_read_once_before_they_are_streamed() -> Result<(), Error> {
     for (feed, n_passes) in [(streamed(2_000), 1), (resident(), 2)] {
         // More than a block of a thread.
-        let [train, valid] = [rows(0, 60_000), rows(60_000, 3_000)].map(|rows| Counted { rows, n_gathered: AtomicUsize::new(0) });
+        let [train, valid] = [rows(0, 60_000), rows(60_000, 3_000)].map(Counted::new);
         let mut builder = ParametersBuilder::new();
         let sizes = MlpConfig { n_inputs: N_COLS, hidden: vec![4], n_outputs: 1, activation: Activation::tanh() };
         let model = Mlp::new(&mut builder, &sizes);

@@ -198,6 +198,10 @@ impl<S: RowStore> RowStore for ShardedTable<S> {
         self.starts[self.shards.len()]
     }
 
+    fn statistics(&self) -> Option<&[ColumnStatistics]> {
+        self.statistics.as_deref()
+    }
+
     fn each_row(&self, part: Part, rows: &[u32], mut take: impl FnMut(usize, &[u8])) -> Result<(), Error> {
         const AT_ONCE: usize = 256;
         let mut numbers = [0; AT_ONCE];

@@ -30,6 +30,49 @@ fn bytes_are_gathered_as_numbers() {
     assert_eq!((features, labels), ([252.0, 253.0, 254.0, 255.0, 0.0, 1.0, 2.0, 3.0], [-1.0, 7.0]));
 }
 
+/// Stored statistics are those of columns only if no value is missing and rows are no images.
+#[test]
+fn a_table_knows_the_moments_of_its_columns() {
+    let (folder, path) = crate::scratch();
+    let features = [1.0_f32, 5.0, 3.0, 5.0, 5.0, 5.0, 7.0, 5.0];
+    let schema = Schema::named(["x", "constant"]);
+    let mut writer = TableWriter::create(&path, schema.clone()).unwrap();
+    let mut shards = ShardedWriter::create(folder.path().join("shards"), schema.clone(), ShardSize::Rows(3)).unwrap();
+    writer.push(&features, &[0.0_f32; 4]).unwrap();
+    shards.push(&features, &[0.0_f32; 4]).unwrap();
+    writer.finish().unwrap();
+    shards.finish().unwrap();
+    let expected = [(4.0, 5.0_f64.sqrt()), (5.0, 0.0)];
+    let ahead = ReadAhead::new(1 << 20);
+    check_moments(&Table::open(&path).unwrap(), Some(expected));
+    check_moments(&Table::open(&path).unwrap().typed::<f32>().unwrap(), Some(expected));
+    check_moments(&StreamedTable::open(&path, &ahead).unwrap(), Some(expected));
+    check_moments(&ShardedTable::open_streamed(folder.path().join("shards"), &ahead).unwrap(), Some(expected));
+
+    for value in [f32::NAN, f32::INFINITY] {
+        let mut writer = TableWriter::create(&path, schema.clone()).unwrap();
+        writer.push(&[1.0, 5.0, value, 5.0], &[0.0_f32; 2]).unwrap();
+        writer.finish().unwrap();
+        check_moments(&Table::open(&path).unwrap(), None);
+    }
+    let mut writer = TableWriter::create(&path, Schema { dtype: DType::U8, ..Schema::shaped(&[2, 1, 1]) }).unwrap();
+    writer.push(&[1_u8, 2, 3, 4], &[0.0_f32; 2]).unwrap();
+    writer.finish().unwrap();
+    check_moments(&Table::open(&path).unwrap(), None);
+}
+
+#[track_caller]
+fn check_moments<S: RowSource<Feature = f32>>(source: &S, expected: Option<[(f64, f64); 2]>) {
+    row_source_conformance(source);
+    let found = source.column_moments().map(|moments| moments.iter().map(|of| (of.mean, of.std)).collect::<Vec<_>>());
+    let Some(expected) = expected else { return assert_eq!(found, None) };
+    let found = found.expect("the table has statistics");
+    for (column, (found, expected)) in found.into_iter().zip(expected).enumerate() {
+        let is_near = (found.0 - expected.0).abs() < 1e-12 && (found.1 - expected.1).abs() < 1e-12;
+        assert!(is_near, "column {column}: {found:?}, expected {expected:?}");
+    }
+}
+
 /// Byte labels come before the weights in the file, `i64` labels after padding.
 #[test]
 fn rows_have_several_labels() {
