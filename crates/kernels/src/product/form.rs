@@ -141,9 +141,10 @@ impl Problem {
 
     /// How many sums an invocation has beside what else it keeps in registers: where pixels are read, and single elements.
     fn cut(&self, adapter: &Adapter) -> Cut {
-        match (self.kind, self.reads) {
-            (Kind::Convolution(Gathered::Rows), _) | (_, Reads::Elements) => Cut::Long,
-            _ => Cut::of(adapter, self.operands),
+        let reads_pixels = self.kind == Kind::Convolution(Gathered::Rows);
+        match self.reads {
+            Reads::Vectors => Cut::of(adapter, self.operands, reads_pixels),
+            Reads::Elements => Cut::Long,
         }
     }
 }

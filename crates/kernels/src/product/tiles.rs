@@ -75,26 +75,37 @@ pub(crate) enum Cut {
     Square,
     /// 2 by 1 blocks, beside the source pixels that a convolution reads, single elements, or totals in f32 of sums in f16.
     Long,
+    /// 1 by 1, beside both the source pixels of a convolution and totals in f32.
+    Single,
 }
 
 impl Cut {
-    /// The cut of a product of two operands that are read by vectors.
-    pub(crate) fn of(adapter: &Adapter, operands: [DType; 2]) -> Self {
-        match adapter.f16_places() {
-            Some(_) if operands == [DType::F16; 2] => Self::Long,
-            _ => Self::Square,
+    /// 128 by 64 results of 256 invocations, and 64 by 64 of 128. There are enough invocations for each to fetch a block of only one operand, also in tiles of 16
+    /// indices of K.
+    const LONG: [Tiles; 2] =
+        [Tiles { lanes: [16, 16], blocks: [2, 1], depth: 8 }, Tiles { lanes: [8, 16], blocks: [2, 1], depth: 8 }];
+    /// 64 by 64 results of 256 invocations.
+    const SINGLE: [Tiles; 1] = [Tiles { lanes: [16, 16], blocks: [1, 1], depth: 8 }];
+
+    /// The cut of a product of two operands that are read by vectors, the first of them from the source pixels of a convolution or not.
+    pub(crate) fn of(adapter: &Adapter, operands: [DType; 2], reads_pixels: bool) -> Self {
+        let has_totals = adapter.f16_places().is_some() && operands == [DType::F16; 2];
+        match (reads_pixels, has_totals) {
+            (false, false) => Self::Square,
+            (true, false) | (false, true) => Self::Long,
+            (true, true) => Self::Single,
         }
     }
 
     /// The largest tiles that `adapter` has memory for and that fill it with `n_slices` products of `m` by `n` results, else the smallest.
     pub(crate) fn choose(self, adapter: &Adapter, m: usize, n: usize, n_slices: usize) -> Tiles {
-        let blocks = match self {
-            Self::Square => [2, 2],
-            Self::Long => [2, 1],
+        let tiles: &[Tiles] = match self {
+            Self::Square => &[Tiles::LARGE, Tiles::MEDIUM],
+            Self::Long => &Self::LONG,
+            Self::Single => &Self::SINGLE,
         };
         let fills = |tiles: &Tiles| tiles.n_groups(m, n).saturating_mul(n_slices) >= N_FILLING;
-        let tiles = [Tiles::LARGE, Tiles::MEDIUM].map(|tiles| Tiles { blocks, ..tiles });
-        tiles.into_iter().find(|tiles| tiles.fits(adapter) && fills(tiles)).unwrap_or(Tiles::SMALL)
+        tiles.iter().copied().find(|tiles| tiles.fits(adapter) && fills(tiles)).unwrap_or(Tiles::SMALL)
     }
 }
 
