@@ -175,12 +175,13 @@ pub(crate) enum Floats<'a> {
 }
 
 impl<'a> Floats<'a> {
-    /// Argument `index`, which is stored as `dtype`.
-    pub(crate) fn of(args: &TwinArgs<'a>, index: usize, dtype: DType) -> Self {
-        match dtype {
-            DType::F16 => Self::F16(args.read(index)),
-            DType::Bf16 => Self::Bf16(args.read(index)),
-            _ => Self::F32(args.read(index)),
+    /// An argument in the type in which it is stored.
+    #[track_caller]
+    pub(crate) fn of(args: &TwinArgs<'a>, arg: &'static str) -> Self {
+        match args.dtype(arg) {
+            DType::F16 => Self::F16(args.read(arg)),
+            DType::Bf16 => Self::Bf16(args.read(arg)),
+            _ => Self::F32(args.read(arg)),
         }
     }
 
