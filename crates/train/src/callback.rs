@@ -56,7 +56,7 @@ pub trait Callback {
         Ok(())
     }
 
-    /// The model has been validated. [`ControlFlow::Break`] ends the run after this epoch.
+    /// The model has been validated, at the end of an epoch or [within it](crate::TrainerConfig::validate_within_epoch). [`ControlFlow::Break`] ends the run here.
     ///
     /// # Errors
     /// Ends the run.
@@ -79,7 +79,7 @@ pub trait Callback {
         let _ = (run, error);
     }
 
-    /// The run has ended, and the device has the parameters of the best epoch.
+    /// The run has ended, and the device has the parameters of the best model.
     ///
     /// # Errors
     /// Is returned by the run.
@@ -154,7 +154,7 @@ pub struct BatchesEnd<'r> {
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct ValidationEnd<'r> {
-    /// The losses and metrics of the epoch.
+    /// The losses and metrics.
     pub metrics: &'r EpochMetrics,
     /// What the model returned for each validation row: `[n_rows, n_outputs]`, row-major.
     pub outputs: &'r [f32],
@@ -162,4 +162,6 @@ pub struct ValidationEnd<'r> {
     pub labels: &'r [f32],
     /// Whether the model is the best so far, by the watched metric.
     pub is_best: bool,
+    /// Whether this is a validation within an epoch, not at its end or at the end of the run.
+    pub is_within_epoch: bool,
 }

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use crate::{Error, RunFolder};
 
-/// The log of a run: one row per epoch in `metrics.csv`, and the same as one JSON object per line in `metrics.json`.
+/// The log of a run: one row per epoch in `metrics.csv`, and the same as one JSON object per line in `metrics.json`. A validation within an epoch has a row, too, whose
+/// `epoch` has a fraction: 1.5 in the middle of the second.
 ///
 /// Each row is on disk when [`MetricsLog::append`] returns, so a run can be watched, and one that was killed has its log.
 /// The first row's names are the header. Numbers have the fewest digits that parse back to the same number; those that are `f32`, as

@@ -97,12 +97,18 @@ impl Progress {
     /// The epoch is over; here is what it gave.
     pub fn epoch_finished(&mut self, metrics: &[(&str, f64)]) {
         let elapsed = self.started.elapsed().as_secs_f64();
-        let metrics = metrics.iter().fold(String::new(), |mut text, (name, value)| {
-            let _ = write!(text, "  {name} {}", Short(*value));
-            text
-        });
+        let metrics = shown(metrics);
         let rate = rows_per_second(self.n_rows as f64 / elapsed);
         self.note(&format!("{}{metrics}  {rate} rows/s  {}", self.epoch_name(), seconds(elapsed)));
+        if let Shown::Bar { bar, .. } = &self.shown {
+            bar.set_message(metrics);
+        }
+    }
+
+    /// The model has been validated within the epoch, after the batch `batch` of `n_batches`, from 1; here is what it gave.
+    pub fn validated(&mut self, batch: usize, n_batches: usize, metrics: &[(&str, f64)]) {
+        let metrics = shown(metrics);
+        self.note(&format!("{}, batch {batch}/{n_batches}{metrics}", self.epoch_name()));
         if let Shown::Bar { bar, .. } = &self.shown {
             bar.set_message(metrics);
         }
@@ -162,6 +168,14 @@ fn style() -> ProgressStyle {
             let _ = out.write_str(&seconds(left));
         })
         .progress_chars("=> ")
+}
+
+/// Metrics by name, each after two spaces.
+fn shown(metrics: &[(&str, f64)]) -> String {
+    metrics.iter().fold(String::new(), |mut text, (name, value)| {
+        let _ = write!(text, "  {name} {}", Short(*value));
+        text
+    })
 }
 
 /// A metric for people: four decimals, or an exponent where these say little.

@@ -60,7 +60,7 @@ pub struct Report {
     title: String,
     subtitle: String,
     figures: Vec<(String, String)>,
-    best_epoch: Option<usize>,
+    best_epoch: Option<f64>,
     sections: Vec<Section>,
 }
 
@@ -127,14 +127,26 @@ impl Report {
 
     /// Marks the epoch in the charts of [`epochs`](Self::epochs) that are added after this. The first epoch is 1.
     pub fn best_epoch(&mut self, epoch: usize) -> &mut Self {
-        self.best_epoch = Some(epoch);
+        self.best_within(epoch as f64)
+    }
+
+    /// The same for a place within an epoch, such as 1.5 in the middle of the second.
+    pub fn best_within(&mut self, epochs: f64) -> &mut Self {
+        self.best_epoch = Some(epochs);
         self
     }
 
     /// Adds a chart for each metric of the epochs, given as columns of a value per epoch. `train_loss` and `valid_loss` share a
     /// chart; NaN leaves a gap.
     pub fn epochs(&mut self, columns: &[(&str, &[f64])]) -> &mut Self {
-        epoch_panels::of(columns, self.best_epoch).into_iter().for_each(|panel| {
+        let n_epochs = columns.iter().map(|(_, values)| values.len()).max().unwrap_or(0);
+        let epochs: Vec<f64> = (1..=n_epochs).map(|epoch| epoch as f64).collect();
+        self.within_epochs(&epochs, columns)
+    }
+
+    /// The same with values also from within epochs: `epochs` has the place of each, in increasing order, such as 1.5 in the middle of the second epoch.
+    pub fn within_epochs(&mut self, epochs: &[f64], columns: &[(&str, &[f64])]) -> &mut Self {
+        epoch_panels::of(epochs, columns, self.best_epoch).into_iter().for_each(|panel| {
             self.panel(panel);
         });
         self

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use crate::atomic_file::check_output;
 use crate::metrics::Scored;
+use crate::position::Position;
 use crate::report::{Panel, Report, metric_label};
 use crate::{BatchesEnd, Callback, EpochMetrics, Error, FitReport, Labels, RunView, Task, ValidationEnd, seconds, thousands};
 
@@ -19,6 +20,8 @@ pub struct ReportFile<'a> {
     classes: Vec<String>,
     panels: Option<ReportPanels<'a>>,
     history: Vec<EpochMetrics>,
+    /// Rows trained on.
+    n_rows: usize,
     losses: Vec<f64>,
     rates: Vec<f64>,
     first_step: usize,
@@ -29,7 +32,7 @@ pub struct ReportFile<'a> {
 /// What the best model so far makes of the validation rows.
 #[derive(Debug)]
 struct Best {
-    epoch: usize,
+    metrics: EpochMetrics,
     outputs: Vec<f32>,
     labels: Vec<f32>,
 }
@@ -54,6 +57,7 @@ impl<'a> ReportFile<'a> {
             classes: Vec::new(),
             panels: None,
             history: Vec::new(),
+            n_rows: 0,
             losses: Vec::new(),
             rates: Vec::new(),
             first_step: 0,
@@ -83,10 +87,15 @@ impl<'a> ReportFile<'a> {
 
     fn report(&self, run: &RunView<'_>, ended: &str, fitted: Option<&FitReport>) -> Result<Report, Error> {
         let mut report = Report::new(self.title());
-        report.subtitle(format!("{} epochs on {}, {ended}", self.history.len(), run.device.info()));
-        let best = self.best.as_ref().and_then(|best| Some((best, self.history.iter().find(|epoch| epoch.epoch == best.epoch)?)));
-        if let Some((best, metrics)) = best {
-            report.best_epoch(best.epoch).figure("Best epoch", best.epoch.to_string());
+        let n_epochs = self.losses.len() as f64 / run.n_batches.max(1) as f64;
+        report.subtitle(format!("{} epochs on {}, {ended}", rounded(n_epochs), run.device.info()));
+        let epochs_at = |metrics: &EpochMetrics| {
+            let EpochMetrics { epoch, batch, .. } = *metrics;
+            Position::of(epoch, (batch < run.n_batches).then_some(batch)).in_epochs(run.n_batches)
+        };
+        if let Some(Best { metrics, .. }) = &self.best {
+            let at = epochs_at(metrics);
+            report.best_within(at).figure("Best epoch", rounded(at));
             let is_shown = |name: &str| fitted.is_none_or(|fitted| fitted.watched == name) || name == "valid_loss";
             for (name, value) in metrics.values.iter().filter(|(name, _)| is_shown(name)) {
                 report.figure(metric_label(name), format!("{value:.4}"));
@@ -94,9 +103,8 @@ impl<'a> ReportFile<'a> {
         }
         let elapsed = self.started.elapsed();
         report.figure("Time", seconds(elapsed.as_secs_f64()));
-        let n_rows = run.n_rows as f64 * self.history.len() as f64;
-        if n_rows > 0.0 {
-            report.figure("Rows per second", thousands((n_rows / elapsed.as_secs_f64()) as u64));
+        if self.n_rows > 0 {
+            report.figure("Rows per second", thousands((self.n_rows as f64 / elapsed.as_secs_f64()) as u64));
         }
 
         report.section("Training");
@@ -105,13 +113,14 @@ impl<'a> ReportFile<'a> {
             let columns: Vec<Vec<f64>> =
                 names.iter().map(|name| self.history.iter().map(|epoch| epoch.get(name).unwrap_or(f64::NAN)).collect()).collect();
             let columns: Vec<(&str, &[f64])> = names.iter().copied().zip(columns.iter().map(Vec::as_slice)).collect();
-            report.epochs(&columns);
+            let epochs: Vec<f64> = self.history.iter().map(epochs_at).collect();
+            report.within_epochs(&epochs, &columns);
         }
         if !self.losses.is_empty() {
             report.steps("Loss of each batch", self.first_step, &self.losses);
             report.steps("Learning rate", self.first_step, &self.rates);
         }
-        if let Some((best, _)) = best {
+        if let Some(best) = &self.best {
             report.section("Validation rows");
             let n_labels = self.n_labels;
             let n_outputs = best.outputs.len() * n_labels / best.labels.len().max(1);
@@ -150,16 +159,17 @@ impl Callback for ReportFile<'_> {
     }
 
     fn on_batches_end(&mut self, _: &RunView<'_>, batches: &BatchesEnd<'_>) -> Result<(), Error> {
+        self.n_rows += batches.n_rows;
         self.losses.extend(batches.losses.iter().map(|&loss| f64::from(loss)));
         self.rates.extend(batches.learning_rates.iter().map(|&rate| f64::from(rate)));
         Ok(())
     }
 
-    fn on_validation_end(&mut self, run: &RunView<'_>, validation: &ValidationEnd<'_>) -> Result<ControlFlow<()>, Error> {
+    fn on_validation_end(&mut self, _: &RunView<'_>, validation: &ValidationEnd<'_>) -> Result<ControlFlow<()>, Error> {
         self.history.push(validation.metrics.clone());
         if validation.is_best {
             let (outputs, labels) = (validation.outputs.to_vec(), validation.labels.to_vec());
-            self.best = Some(Best { epoch: run.epoch, outputs, labels });
+            self.best = Some(Best { metrics: validation.metrics.clone(), outputs, labels });
         }
         Ok(ControlFlow::Continue(()))
     }
@@ -177,4 +187,9 @@ impl Callback for ReportFile<'_> {
         }
         self.report(run, &format!("ended {}", report.ended), Some(report))?.write(&self.path)
     }
+}
+
+/// Epochs for people: two decimals, without zeros at the end.
+fn rounded(n_epochs: f64) -> String {
+    ((n_epochs * 100.0).round() / 100.0).to_string()
 }

@@ -21,7 +21,7 @@ const CREATE: &str = "create the folder of a run";
 /// ```text
 /// runs/higgs-20261121-045501/
 ///   config.json         the settings
-///   metrics.csv         one row per epoch         metrics.json   the same, one JSON object per line
+///   metrics.csv         one row per validation    metrics.json   the same, one JSON object per line
 ///   best.safetensors    the best checkpoint       last.safetensors   the latest
 ///   epoch-7-valid_auc-0.9312.safetensors          one of the best, if several are kept
 ///   run.lock            held while a run uses the folder
@@ -131,7 +131,7 @@ impl RunFolder {
         self.path.join("config.json")
     }
 
-    /// `metrics.csv`: one row per epoch.
+    /// `metrics.csv`: one row per epoch, and one per validation within an epoch.
     pub fn metrics_csv(&self) -> PathBuf {
         self.path.join("metrics.csv")
     }
@@ -158,8 +158,12 @@ impl RunFolder {
 
     /// `epoch-7-valid_auc-0.9312.safetensors`: the checkpoint of an epoch that is [one of the best](crate::TrainerConfig::keep_best) by a metric.
     pub fn best_of(&self, epoch: usize, watched: &str, value: f64) -> PathBuf {
-        let watched: String = watched.chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect();
-        self.path.join(format!("epoch-{epoch}-{watched}-{value}.safetensors"))
+        self.path.join(format!("epoch-{epoch}-{}-{value}.safetensors", plain(watched)))
+    }
+
+    /// `epoch-7-batch-120-valid_auc-0.9312.safetensors`: the same for a validation [within an epoch](crate::TrainerConfig::validate_within_epoch).
+    pub fn best_within(&self, epoch: usize, batch: usize, watched: &str, value: f64) -> PathBuf {
+        self.path.join(format!("epoch-{epoch}-batch-{batch}-{}-{value}.safetensors", plain(watched)))
     }
 
     /// Writes `config.json` atomically, indented for people.
@@ -172,6 +176,11 @@ impl RunFolder {
             writer.write_all(b"\n")
         })
     }
+}
+
+/// The name of a metric as part of a file's.
+fn plain(metric: &str) -> String {
+    metric.chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect()
 }
 
 /// `20261121-045501`, in UTC. Times before 1970 count as its start.

@@ -4,12 +4,13 @@ use brisk_nn::tensor::program::Device;
 use brisk_nn::{Buffer, Parameters};
 
 use crate::flat::{self, Flat};
+use crate::position::Position;
 use crate::{Checkpoint, EarlyStopping, Error};
 
 /// The state of a run between two steps, except for what is on the device.
 #[derive(Debug)]
 pub(crate) struct RunState {
-    /// Finished epochs, validation included.
+    /// Finished epochs.
     pub(crate) n_epochs: usize,
     /// Optimizer steps in them, skipped ones included.
     pub(crate) n_steps: usize,
@@ -20,30 +21,44 @@ pub(crate) struct RunState {
     pub(crate) n_skipped: u32,
     /// The scaler's count when it was last read.
     pub(crate) skipped_before: u32,
-    /// The watched metric after the last finished epoch; NaN before the first.
+    /// The watched metric when the model was last validated; NaN before the first time.
     pub(crate) last_value: f64,
+    /// Whether the model was validated after its last step.
+    pub(crate) is_validated: bool,
+    /// Rows of the log: one per epoch, and one per validation within an epoch.
+    pub(crate) n_log_rows: usize,
     /// Seconds of training and validation so far, if their number is limited.
     pub(crate) seconds: f64,
     pub(crate) early_stopping: EarlyStopping,
     pub(crate) best: Option<Best>,
-    /// The epochs whose checkpoints are kept, and the watched metric of each, the best first.
-    pub(crate) kept: Vec<(usize, f64)>,
+    /// The validations whose checkpoints are kept, and the watched metric of each, the best first.
+    pub(crate) kept: Vec<(Position, f64)>,
 }
 
-/// The metadata with the epochs whose checkpoints are kept: `3:0.91 5:0.9`.
+/// The metadata with the validations whose checkpoints are kept: `3:0.91 4+120:0.9`.
 const KEPT: &str = "kept_checkpoints";
+
+/// The metadata with the number of rows of the log, if that is not the number of epochs.
+const LOG_ROWS: &str = "log_rows";
+
+/// The metadata of a checkpoint from within an epoch, if the model was validated after its last step.
+const VALIDATED: &str = "validated";
 
 /// The tensor with the losses of an unfinished epoch.
 const LOSSES: &str = "run.losses";
 
-/// The metadata with the watched metric of the best epoch; that of the last has the metric's name.
+/// The metadata with the watched metric of the best model; that of the last has the metric's name.
 const BEST_VALUE: &str = "best_value";
 
-/// The best epoch so far, and the model as it was then.
+/// The metadata with the epoch of the best model, and with the batch if that was within the epoch.
+const BEST_EPOCH: &str = "best_epoch";
+const BEST_BATCH: &str = "best_batch";
+
+/// The best model so far.
 #[derive(Debug, Clone)]
 pub(crate) struct Best {
-    /// From 1.
-    pub(crate) epoch: usize,
+    /// When it was validated.
+    pub(crate) at: Position,
     /// The watched metric.
     pub(crate) value: f64,
     /// The part of the parameters that this replica keeps.
@@ -61,11 +76,26 @@ impl RunState {
             n_skipped: 0,
             skipped_before: 0,
             last_value: f64::NAN,
+            is_validated: false,
+            n_log_rows: 0,
             seconds: 0.0,
             early_stopping,
             best: None,
             kept: Vec::new(),
         }
+    }
+
+    /// Where the run is.
+    pub(crate) fn position(&self) -> Position {
+        Position { n_epochs: self.n_epochs, n_batches: self.n_batches }
+    }
+
+    /// Counts the epoch as finished, after `n_steps` steps.
+    pub(crate) fn finish_epoch(&mut self, n_steps: usize) {
+        self.n_epochs += 1;
+        self.n_steps += n_steps;
+        (self.n_batches, self.n_skipped) = (0, 0);
+        self.losses.clear();
     }
 
     /// Whether a model with this value of the watched metric is the best so far.
@@ -74,12 +104,12 @@ impl RunState {
     }
 
     /// Keeps the model that is on the device if `value` is the best so far; returns whether it is.
-    pub(crate) fn keep_if_best(&mut self, epoch: usize, value: f64, params: &Parameters, device: &Device) -> Result<bool, Error> {
+    pub(crate) fn keep_if_best(&mut self, value: f64, params: &Parameters, device: &Device) -> Result<bool, Error> {
         if !self.is_best(value) {
             return Ok(false);
         }
         let buffers = params.buffers().iter().map(|buffer| device.read(buffer.values())).collect::<Result<_, _>>()?;
-        self.best = Some(Best { epoch, value, values: device.read(params.values())?, buffers });
+        self.best = Some(Best { at: self.position(), value, values: device.read(params.values())?, buffers });
         Ok(true)
     }
 
@@ -92,10 +122,16 @@ impl RunState {
             checkpoint.insert_metadata("seconds", self.seconds);
         }
         if !self.kept.is_empty() {
-            let kept: Vec<String> = self.kept.iter().map(|(epoch, value)| format!("{epoch}:{value}")).collect();
+            let kept: Vec<String> = self.kept.iter().map(|(at, value)| format!("{at}:{value}")).collect();
             checkpoint.insert_metadata(KEPT, kept.join(" "));
         }
+        if self.n_log_rows != self.n_epochs {
+            checkpoint.insert_metadata(LOG_ROWS, self.n_log_rows);
+        }
         if self.n_batches > 0 {
+            if self.is_validated {
+                checkpoint.insert_metadata(VALIDATED, true);
+            }
             checkpoint.insert_metadata("batch", self.n_batches);
             checkpoint.insert_metadata("skipped", self.n_skipped);
             checkpoint.insert(LOSSES, &[self.n_batches], self.losses.clone())?;
@@ -106,7 +142,10 @@ impl RunState {
     /// Adds the best model to a checkpoint of a later state.
     pub(crate) fn insert_best_into(&self, checkpoint: &mut Checkpoint, flat: &Flat<'_>) -> Result<(), Error> {
         let Some(best) = &self.best else { return Ok(()) };
-        checkpoint.insert_metadata("best_epoch", best.epoch);
+        checkpoint.insert_metadata(BEST_EPOCH, best.at.epoch());
+        if let Some(batch) = best.at.batch() {
+            checkpoint.insert_metadata(BEST_BATCH, batch);
+        }
         checkpoint.insert_metadata(BEST_VALUE, best.value);
         flat.insert_values(checkpoint, &best.values, best_name)?;
         for (buffer, values) in flat.params.buffers().iter().zip(&best.buffers).filter(|_| flat.is_first()) {
@@ -132,34 +171,40 @@ impl RunState {
             run.seconds = checkpoint.metadata("seconds", "a number of seconds")?;
         }
         if checkpoint.has_metadata(KEPT) {
-            run.kept = checkpoint.metadata::<Kept>(KEPT, "epochs and values, such as `3:0.91 5:0.9`")?.0;
+            run.kept = checkpoint.metadata::<Kept>(KEPT, "epochs and values, such as `3:0.91 4+120:0.9`")?.0;
         }
         run.last_value = checkpoint.metadata(watched, "a number")?;
+        run.n_log_rows = run.n_epochs;
+        if checkpoint.has_metadata(LOG_ROWS) {
+            run.n_log_rows = checkpoint.metadata(LOG_ROWS, "a number of rows")?;
+        }
+        if checkpoint.has_metadata(VALIDATED) {
+            run.is_validated = checkpoint.metadata(VALIDATED, "true or false")?;
+        }
         if checkpoint.has_metadata("batch") {
             run.n_batches = checkpoint.metadata("batch", "a number of batches")?;
             run.n_skipped = checkpoint.metadata("skipped", "a number of steps")?;
             run.losses = checkpoint.f32(LOSSES, &[run.n_batches])?.to_vec();
         }
-        run.best = match (checkpoint.has_metadata("best_epoch"), run.n_epochs) {
-            (true, _) => {
-                let epoch = checkpoint.metadata("best_epoch", "an epoch")?;
-                let value = checkpoint.metadata(BEST_VALUE, "a number")?;
-                Some(Best::of(checkpoint, epoch, value, params, best_name)?)
-            }
-            (false, 0) => None,
+        run.best = if checkpoint.has_metadata(BEST_EPOCH) {
+            let within = checkpoint.has_metadata(BEST_BATCH);
+            let batch = within.then(|| checkpoint.metadata(BEST_BATCH, "a batch")).transpose()?;
+            let at = Position::of(checkpoint.metadata(BEST_EPOCH, "an epoch")?, batch);
+            let value = checkpoint.metadata(BEST_VALUE, "a number")?;
+            Some(Best::of(checkpoint, at, value, params, best_name)?)
+        } else if run.position() == Position::default() || run.last_value.is_nan() {
             // Not validated yet.
-            (false, _) if run.last_value.is_nan() => None,
-            (false, epoch) => {
-                let value = checkpoint.metadata(watched, "a number")?;
-                Some(Best::of(checkpoint, epoch, value, params, str::to_owned)?)
-            }
+            None
+        } else {
+            // This is the checkpoint of the best model itself.
+            Some(Best::of(checkpoint, run.position(), run.last_value, params, str::to_owned)?)
         };
         Ok(run)
     }
 
     /// Goes back to the start of the unfinished epoch.
     pub(crate) fn restart_epoch(&mut self) {
-        (self.n_batches, self.n_skipped) = (0, 0);
+        (self.n_batches, self.n_skipped, self.is_validated) = (0, 0, false);
         self.losses.clear();
     }
 
@@ -180,21 +225,28 @@ impl RunState {
             Some(format!("{} steps were skipped in {} batches", self.n_skipped, self.n_batches))
         } else if self.best.is_some() && self.last_value.is_nan() {
             Some("the watched metric is not a number".to_owned())
-        } else if let Some(best) = best.filter(|best| best.value.is_nan() || !(1..=self.n_epochs).contains(&best.epoch)) {
-            Some(format!("the best of {} epochs is epoch {} with {}", self.n_epochs, best.epoch, best.value))
-        } else if state.wait_count > self.n_epochs || state.best.is_nan() {
+        } else if !(self.n_epochs..=most).contains(&self.n_log_rows) {
+            Some(format!("the log of {} epochs has {} rows, expected at least one each", self.n_epochs, self.n_log_rows))
+        } else if let Some(best) = best.filter(|Best { at, value, .. }| value.is_nan() || !self.may_have_been(*at)) {
+            Some(format!("the best of {} epochs is epoch {} with {}", self.n_epochs, best.at.epoch(), best.value))
+        } else if state.wait_count > self.n_log_rows || state.best.is_nan() {
             Some(format!("the state of early stopping after {} epochs is `{state}`", self.n_epochs))
         } else {
             None
         };
         wrong.map_or(Ok(()), |reason| Err(Error::Inconsistent { checkpoint: checkpoint.name(), reason }))
     }
+
+    /// Whether the run can have been there. It may be in an epoch that was started again.
+    fn may_have_been(&self, at: Position) -> bool {
+        at > Position::default() && at.n_epochs <= self.n_epochs
+    }
 }
 
 impl Best {
     fn of(
         checkpoint: &Checkpoint,
-        epoch: usize,
+        at: Position,
         value: f64,
         params: &Parameters,
         name: fn(&str) -> String,
@@ -202,7 +254,7 @@ impl Best {
         let values = params.values_of(&flat::values_of(checkpoint, params, name)?);
         let buffer = |buffer: &Buffer| Ok(checkpoint.f32(&name(buffer.name()), buffer.shape())?.to_vec());
         let buffers = params.buffers().iter().map(buffer).collect::<Result<_, Error>>()?;
-        Ok(Self { epoch, value, values, buffers })
+        Ok(Self { at, value, values, buffers })
     }
 
     /// Writes the model to the device.
@@ -213,15 +265,15 @@ impl Best {
 }
 
 /// [`RunState::kept`] in a checkpoint.
-struct Kept(Vec<(usize, f64)>);
+struct Kept(Vec<(Position, f64)>);
 
 impl FromStr for Kept {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
         let kept = |item: &str| {
-            let (epoch, value) = item.split_once(':')?;
-            Some((epoch.parse().ok()?, value.parse().ok()?))
+            let (at, value) = item.split_once(':')?;
+            Some((at.parse().ok()?, value.parse().ok()?))
         };
         text.split(' ').map(kept).collect::<Option<_>>().map(Self).ok_or(())
     }

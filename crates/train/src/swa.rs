@@ -34,8 +34,8 @@ const MEAN: &str = "swa.mean";
 const N_MODELS: &str = "swa.n_models";
 
 impl Callback for Swa {
-    fn on_validation_end(&mut self, run: &RunView<'_>, _: &ValidationEnd<'_>) -> Result<ControlFlow<()>, Error> {
-        if run.epoch < self.start_epoch {
+    fn on_validation_end(&mut self, run: &RunView<'_>, validation: &ValidationEnd<'_>) -> Result<ControlFlow<()>, Error> {
+        if run.epoch < self.start_epoch || validation.is_within_epoch {
             return Ok(ControlFlow::Continue(()));
         }
         let values: Vec<f32> = run.device.read(run.params.values())?;

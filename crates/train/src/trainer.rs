@@ -23,7 +23,7 @@ use crate::{
 };
 
 pub(crate) use config::described_ema;
-pub use config::{GradientClip, Limit, TrainerConfig};
+pub use config::{GradientClip, Limit, TrainerConfig, ValidationInterval};
 
 /// Trains a [`Model`] for a [`Task`], on rows of any source, and keeps the parameters of the epoch that was best on rows held out for validation.
 ///
@@ -137,6 +137,23 @@ impl<'a> Trainer<'a> {
         self
     }
 
+    /// Also validates within each epoch. Each validation is a check for early stopping and for the best model, and has a row of the log; training continues
+    /// as if there had been none, with the same bits.
+    ///
+    /// # Examples
+    /// ```
+    /// use brisk_nn::tensor::program::Device;
+    /// use brisk_train::{Trainer, ValidationInterval};
+    ///
+    /// let trainer = Trainer::new(&Device::cpu()?).validate_within_epoch(ValidationInterval::Share(0.25));
+    /// let trainer = Trainer::new(&Device::cpu()?).validate_within_epoch(ValidationInterval::Batches(1000));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn validate_within_epoch(mut self, interval: ValidationInterval) -> Self {
+        self.config.validate_within_epoch = Some(interval);
+        self
+    }
+
     /// Trains on some batches of each epoch only.
     pub fn limit_train_batches(mut self, limit: Limit) -> Self {
         self.config.limit_train_batches = Some(limit);
@@ -162,10 +179,11 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Runs a few batches and a validation, and writes nothing: a test that everything fits together. Ends early stopping.
+    /// Runs a few batches and a validation, and writes nothing: a test that everything fits together. Ends early stopping and validation within the epoch.
     pub fn fast_dev_run(mut self, n_batches: usize) -> Self {
         self.config.limit_train_batches = Some(Limit::Batches(n_batches));
         (self.config.max_epochs, self.config.early_stopping, self.outputs.folder) = (1, None, None);
+        self.config.validate_within_epoch = None;
         self
     }
 
@@ -289,13 +307,13 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Keeps the checkpoints of the `n` best epochs by the watched metric in the run's folder, named after epoch and value, in addition to the best one.
+    /// Keeps the checkpoints of the `n` best models by the watched metric in the run's folder, named after epoch and value, in addition to the best one.
     pub fn keep_best(mut self, n: usize) -> Self {
         self.config.keep_best = n;
         self
     }
 
-    /// Writes the checkpoint to resume from after this time within an epoch, if the run has a folder, as well as at the end of each epoch.
+    /// Writes the checkpoint to resume from after this time within an epoch, if the run has a folder, as well as after each validation and at the end of each epoch.
     pub fn checkpoint_interval(mut self, interval: Duration) -> Self {
         self.config.checkpoint_interval = Some(interval);
         self

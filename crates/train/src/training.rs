@@ -1,10 +1,12 @@
 mod anomaly;
+mod checks;
 mod epochs;
 mod fit;
 mod kept;
 mod losses;
 mod resume;
 mod state;
+mod steps;
 mod validation;
 
 use std::rc::Rc;
@@ -53,6 +55,8 @@ pub struct Training<'a> {
     scorer: Scorer<'a>,
     /// Batches of an epoch.
     n_batches: usize,
+    /// Batches between two validations within an epoch, if there are any.
+    check_interval: Option<usize>,
     /// The replicas that share the rows of each batch.
     replicas: Option<&'a DataParallel>,
     digests: [RowDigest; 2],
@@ -160,6 +164,7 @@ impl<'a> Training<'a> {
         let config = TrainerConfig { batch_rows: train.batch_rows(), ..config };
         let TrainerConfig { precision, scaler, clip, accumulate, detect_anomaly, .. } = config;
         let n_batches = config.limit_train_batches.map_or(Ok(train.n_batches()), |limit| limit.of(train.n_batches()))?;
+        let check_interval = config.validate_within_epoch.map(|interval| interval.of(n_batches)).transpose()?;
         let step_config = StepConfig { precision, scaler, clip, accumulate, detect_anomaly, n_batches: Some(n_batches) };
         let trained = [Trained { params, optimizer, ema: ema.as_ref() }];
         let step = RecordedStep::record(&train, &scale, &step_config, &trained, &[], replicas, |batch, reduction, bound| {
@@ -184,6 +189,7 @@ impl<'a> Training<'a> {
             step,
             scorer,
             n_batches,
+            check_interval,
             digests,
             replicas,
             warnings,

@@ -63,4 +63,5 @@ mod tabular;
 mod tabular_cli;
 mod trainer;
 mod weightless;
+mod within_epoch;
 mod zero;

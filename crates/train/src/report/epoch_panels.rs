@@ -3,8 +3,8 @@
 use super::metric_label::{divided, title};
 use super::{LineChart, Panel, Series};
 
-/// A chart per metric. Columns that differ only in the set of rows share one.
-pub(super) fn of(columns: &[(&str, &[f64])], best_epoch: Option<usize>) -> Vec<Panel> {
+/// A chart per metric, with values at `epochs`. Columns that differ only in the set of rows share one.
+pub(super) fn of(epochs: &[f64], columns: &[(&str, &[f64])], best_epoch: Option<f64>) -> Vec<Panel> {
     let mut metrics: Vec<&str> = Vec::new();
     for (column, _) in columns {
         let metric = divided(column).1;
@@ -16,11 +16,11 @@ pub(super) fn of(columns: &[(&str, &[f64])], best_epoch: Option<usize>) -> Vec<P
         let mut chart = LineChart::new(title(metric)).x_label("epoch");
         for (column, values) in columns.iter().filter(|(column, _)| divided(column).1 == metric) {
             let set = divided(column).0;
-            let points = values.iter().enumerate().map(|(epoch, &value)| [(epoch + 1) as f64, value]);
+            let points = epochs.iter().zip(values.iter()).map(|(&epoch, &value)| [epoch, value]);
             let series = Series::new(set.unwrap_or(column), points);
             chart = chart.series(if set == Some("training") { series.muted() } else { series });
         }
-        Panel::Lines(best_epoch.into_iter().fold(chart, |chart, epoch| chart.mark(epoch as f64, "best")))
+        Panel::Lines(best_epoch.into_iter().fold(chart, |chart, epoch| chart.mark(epoch, "best")))
     };
     metrics.into_iter().map(chart).collect()
 }

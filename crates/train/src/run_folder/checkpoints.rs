@@ -48,7 +48,7 @@ impl RunFolder {
         Ok(FoundCheckpoint { newest: newest.map(|(_, path, checkpoint)| (path, checkpoint)), damaged })
     }
 
-    /// The checkpoints of the [best epochs](crate::TrainerConfig::keep_best), by epoch; `best.safetensors` is not among them.
+    /// The checkpoints of the [best models](crate::TrainerConfig::keep_best), by epoch and batch; `best.safetensors` is not among them.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -60,14 +60,14 @@ impl RunFolder {
             let name = name.to_str().unwrap_or_default();
             // One of several files is known by its index.
             let name = name.strip_suffix(".index.json").unwrap_or(name);
-            let epoch = name.strip_prefix("epoch-").filter(|_| name.ends_with(".safetensors") && !is_part(name));
-            if let Some(epoch) = epoch.and_then(|rest| rest.split('-').next()?.parse::<usize>().ok()) {
-                found.push((epoch, self.path().join(name)));
+            let at = name.strip_prefix("epoch-").filter(|_| name.ends_with(".safetensors") && !is_part(name));
+            if let Some((epoch, batch)) = at.and_then(epoch_and_batch) {
+                found.push((epoch, batch, self.path().join(name)));
             }
         }
         found.sort_unstable();
         found.dedup();
-        Ok(found.into_iter().map(|(_, path)| path).collect())
+        Ok(found.into_iter().map(|(.., path)| path).collect())
     }
 
     /// Makes room for a new run where an earlier one left nothing to resume from: moves its log and its checkpoints, and copies its
@@ -111,6 +111,13 @@ impl RunFolder {
             }
         }
     }
+}
+
+/// The epoch in a name such as `7-valid_auc-0.93` or `7-batch-120-valid_auc-0.93`, and the batch, which comes before the end of the epoch.
+fn epoch_and_batch(name: &str) -> Option<(usize, usize)> {
+    let (epoch, rest) = name.split_once('-')?;
+    let batch = rest.strip_prefix("batch-").and_then(|rest| rest.split('-').next()?.parse().ok());
+    Some((epoch.parse().ok()?, batch.unwrap_or(usize::MAX)))
 }
 
 /// Whether this is the name of one of several files of a checkpoint, such as `best-3-00001-of-00002.safetensors`.

@@ -9,8 +9,8 @@ use crate::{BatchesEnd, Callback, Error, RunView, ValidationEnd};
 
 /// Writes the losses, learning rates and metrics of a run to an event file in a folder: a [`Callback`].
 ///
-/// Batches are counted over the whole run. `loss/batch` and `learning_rate` have a value per batch; the metrics of an epoch are at its
-/// last batch, those of training and validation in one group: `loss/train` and `loss/valid`. [`histograms`](Self::histograms) adds those of parameters and gradients. The file is created when the first
+/// Batches are counted over the whole run. `loss/batch` and `learning_rate` have a value per batch; the metrics of a validation are at the
+/// last batch before it, those of training and validation in one group: `loss/train` and `loss/valid`. [`histograms`](Self::histograms) adds those of parameters and gradients. The file is created when the first
 /// batches are done, and values that the folder has of later batches are replaced, so that a run can resume with the same folder.
 ///
 /// # Examples
@@ -91,7 +91,7 @@ impl Callback for TensorBoard {
     }
 
     fn on_validation_end(&mut self, run: &RunView<'_>, validation: &ValidationEnd<'_>) -> Result<ControlFlow<()>, Error> {
-        let batch = (run.first_batch() + run.n_batches as u64).saturating_sub(1);
+        let batch = (run.first_batch() + validation.metrics.batch as u64).saturating_sub(1);
         if let Some(events) = &mut self.events {
             for (name, value) in &validation.metrics.values {
                 events.scalar(&tag(name), batch, *value)?;

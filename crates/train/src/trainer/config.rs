@@ -28,10 +28,13 @@ pub struct TrainerConfig {
     /// The run ends after this time, with a validation, if that comes first; time before the run was resumed counts. With replicas it then ends as on a
     /// request to stop.
     pub max_time: Option<Duration>,
-    /// Early stopping does not end the run before this many epochs.
+    /// Early stopping does not end the run before this many epochs are finished.
     pub min_epochs: usize,
     /// Validation runs after every so many epochs, and after the last.
     pub validate_every: usize,
+    /// How often validation also runs within an epoch, after complete steps; `None` for only at its end. It applies to the epochs that are a multiple of
+    /// [`validate_every`](Self::validate_every). Each validation counts for early stopping and for the best model, and writes `last.safetensors`.
+    pub validate_within_epoch: Option<ValidationInterval>,
     /// How many batches of each epoch are trained on; `None` for all.
     pub limit_train_batches: Option<Limit>,
     /// How many of the validation rows are used, the first ones, in batches of `batch_rows`; `None` for all.
@@ -48,14 +51,14 @@ pub struct TrainerConfig {
     pub early_stopping: Option<EarlyStopping>,
     /// Seeds the order of rows; 0 by default.
     pub seed: u64,
-    /// Steps after which `last.safetensors` is written within an epoch, if the run has a folder; 0 writes it only at the end of each epoch.
+    /// Steps after which `last.safetensors` is written within an epoch, if the run has a folder; 0 writes it only after validations and at the end of each epoch.
     pub checkpoint_every: usize,
     /// Time after which `last.safetensors` is written within an epoch, if the run has a folder. Not for replicas, whose clocks differ.
     pub checkpoint_interval: Option<Duration>,
     /// Whether `last.safetensors` is written when an error ends an epoch, such as one of the source of rows, so that the run can resume after the last complete step.
     /// After a loss that is not finite it is not: the previous one is then the last good one. Not for replicas, of which others have failed.
     pub checkpoint_on_error: bool,
-    /// How many checkpoints of the best epochs by the watched metric are kept, named after epoch and value, in addition to `best.safetensors`.
+    /// How many checkpoints of the best models by the watched metric are kept, named after epoch and value, in addition to `best.safetensors`.
     pub keep_best: usize,
     /// Whether every value of training is checked, and the first that is not finite ends the run with the name of its operation, as
     /// `torch.autograd.detect_anomaly` does. With a loss scale above 1, gradients that overflow are no error: their step is skipped. For debugging: each
@@ -80,6 +83,7 @@ impl Default for TrainerConfig {
             max_time: None,
             min_epochs: 0,
             validate_every: 1,
+            validate_within_epoch: None,
             limit_train_batches: None,
             limit_valid_batches: None,
             sanity_validation: 0,
@@ -119,6 +123,7 @@ impl TrainerConfig {
             ("max_time", self.max_time.map_or("none".to_owned(), |time| format!("{time:?}"))),
             ("min_epochs", self.min_epochs.to_string()),
             ("validate_every", self.validate_every.to_string()),
+            ("validate_within_epoch", self.validate_within_epoch.map_or("none".to_owned(), |interval| format!("{interval:?}"))),
             ("limit_train_batches", limit(self.limit_train_batches)),
             ("limit_valid_batches", limit(self.limit_valid_batches)),
             ("sanity_validation", self.sanity_validation.to_string()),
@@ -210,6 +215,36 @@ impl Limit {
             return Err(Error::Setting { name, found, expected: "at least one batch" });
         }
         Ok(n)
+    }
+}
+
+/// How often the model is validated within an epoch: `val_check_interval` of PyTorch Lightning. Unlike there, the end of the epoch always follows with a validation, also
+/// if it is not a multiple of the interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum ValidationInterval {
+    /// After every so many batches; with several batches per step, after the step that has the last of them.
+    Batches(usize),
+    /// After this share of the batches of an epoch, above 0 and at most 1, rounded down to at least one batch: 0.25 validates four times per epoch.
+    Share(f64),
+}
+
+impl ValidationInterval {
+    /// The batches between two validations, of an epoch of `n_batches`.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] if this is 0, more than an epoch, or a share that is not above 0 and at most 1.
+    pub fn of(self, n_batches: usize) -> Result<usize, Error> {
+        let refused = |found, expected| Err(Error::Setting { name: "validate_within_epoch", found, expected });
+        match self {
+            Self::Batches(0) => refused("0 batches".to_owned(), "at least one batch, or nothing for no validation within epochs"),
+            Self::Batches(n) if n > n_batches => {
+                let found = format!("{n} batches of an epoch that has {n_batches}");
+                refused(found, "at most the batches of an epoch; use `validate_every` for an interval of several epochs")
+            }
+            Self::Batches(n) => Ok(n),
+            Self::Share(share) if share > 0.0 && share <= 1.0 => Ok(((n_batches as f64 * share) as usize).max(1)),
+            Self::Share(share) => refused(share.to_string(), "a share above 0 and at most 1, or a number of batches"),
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use brisk_nn::tensor::Precision;
 use brisk_nn::{EmaConfig, EmaStart, Schedule};
 use toml::{Table, Value};
 
-use super::{GradientClip, Limit, TrainerConfig};
+use super::{GradientClip, Limit, TrainerConfig, ValidationInterval};
 use crate::{EarlyStopping, Error, Mode};
 
 impl TrainerConfig {
@@ -24,8 +24,8 @@ impl TrainerConfig {
 
     /// Settings from the text of a TOML file.
     ///
-    /// `precision` is `"f32"`, `"f16"` or `"bf16"`; `max_time` and `checkpoint_interval` a number of seconds or `"DD:HH:MM:SS"`; `limit_train_batches` and
-    /// `limit_valid_batches` a number of batches, or a share such as `0.5`; `learning_rate` a number, or a table `[schedule]` with the name of a [`Schedule`] and its values; `clip_norm` or `clip_value` a number.
+    /// `precision` is `"f32"`, `"f16"` or `"bf16"`; `max_time` and `checkpoint_interval` a number of seconds or `"DD:HH:MM:SS"`; `limit_train_batches`,
+    /// `limit_valid_batches` and `validate_within_epoch` a number of batches, or a share such as `0.5`; `learning_rate` a number, or a table `[schedule]` with the name of a [`Schedule`] and its values; `clip_norm` or `clip_value` a number.
     ///
     /// # Errors
     /// [`Error::SettingsFile`] if it is not TOML; [`Error::UnknownSetting`] names the nearest setting; [`Error::SettingsValue`] names a setting whose value
@@ -93,8 +93,10 @@ impl TrainerConfig {
         }
         config.max_time = section.time("max_time")?;
         config.checkpoint_interval = section.time("checkpoint_interval")?;
-        config.limit_train_batches = section.limit("limit_train_batches")?;
-        config.limit_valid_batches = section.limit("limit_valid_batches")?;
+        let (batches, share) = (ValidationInterval::Batches, ValidationInterval::Share);
+        config.validate_within_epoch = section.batches_or_share("validate_within_epoch", batches, share)?;
+        config.limit_train_batches = section.batches_or_share("limit_train_batches", Limit::Batches, Limit::Share)?;
+        config.limit_valid_batches = section.batches_or_share("limit_valid_batches", Limit::Batches, Limit::Share)?;
         section.count("sanity_validation", &mut config.sanity_validation)?;
         let (norm, value) = (section.number("clip_norm")?, section.number("clip_value")?);
         config.clip = match (norm, value) {
@@ -265,10 +267,15 @@ impl<'t> Section<'t> {
         self.parsed(name, "a number", |value| value.as_float().or_else(|| value.as_integer().map(|n| n as f64)))
     }
 
-    fn limit(&mut self, name: &'static str) -> Result<Option<Limit>, Error> {
+    fn batches_or_share<T>(
+        &mut self,
+        name: &'static str,
+        batches: impl Fn(usize) -> T,
+        share: impl Fn(f64) -> T,
+    ) -> Result<Option<T>, Error> {
         self.parsed(name, "a number of batches, or a share such as 0.5", |value| match value {
-            Value::Integer(n) => usize::try_from(*n).ok().map(Limit::Batches),
-            Value::Float(share) => Some(Limit::Share(*share)),
+            Value::Integer(n) => usize::try_from(*n).ok().map(&batches),
+            Value::Float(of_all) => Some(share(*of_all)),
             _ => None,
         })
     }

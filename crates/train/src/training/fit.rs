@@ -35,15 +35,17 @@ impl std::fmt::Debug for Outputs<'_> {
 /// The result of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FitReport {
-    /// Finished epochs, validation included, and those before the run was resumed.
+    /// Finished epochs, validation included, and those before the run was resumed. A run that ends within an epoch has not finished it.
     pub n_epochs: usize,
-    /// The epoch, from 1, whose weights are kept.
+    /// The epoch, from 1, whose weights are kept: those of its end, or of a validation within it.
     pub best_epoch: usize,
-    /// The metric that decides which epoch is the best, such as `valid_auc`.
+    /// The batch of that epoch, from 1, after which the weights were so: the last, if they are those of its end.
+    pub best_batch: usize,
+    /// The metric that decides which model is the best, such as `valid_auc`.
     pub watched: String,
-    /// Its value after the best epoch.
+    /// Its value for the best model.
     pub best_value: f64,
-    /// The metrics of each epoch since the run was started or resumed.
+    /// The metrics of each epoch since the run was started or resumed, and of each [validation within](crate::TrainerConfig::validate_within_epoch) one.
     pub history: Vec<EpochMetrics>,
     /// Why it ended.
     pub ended: Ended,
@@ -59,17 +61,19 @@ pub struct FitReport {
     pub profile: Option<Profile>,
 }
 
-/// The metrics of an epoch.
+/// The metrics at the end of an epoch, or of a validation within one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EpochMetrics {
     /// The epoch, from 1.
     pub epoch: usize,
+    /// The batch of the epoch, from 1, after which the model was measured: the last, unless it was validated within the epoch.
+    pub batch: usize,
     /// `train_loss`, `valid_loss`, and the metrics of the task, by name: `valid_auc`, ….
     pub values: Vec<(String, f64)>,
 }
 
 impl EpochMetrics {
-    /// The mean loss of the training steps.
+    /// The mean loss of the training steps of the epoch so far.
     pub fn train_loss(&self) -> f64 {
         self.get("train_loss").unwrap_or(f64::NAN)
     }
@@ -81,7 +85,7 @@ impl EpochMetrics {
 }
 
 impl FitReport {
-    /// The watched metric after each epoch of the [history](Self::history).
+    /// The watched metric of each entry of the [history](Self::history).
     pub fn watched_values(&self) -> Vec<f64> {
         self.history.iter().map(|epoch| epoch.get(&self.watched).unwrap_or(f64::NAN)).collect()
     }
@@ -175,7 +179,7 @@ impl Training<'_> {
         self.start_over()?;
         self.restore(checkpoint)?;
         outputs.callbacks.iter_mut().try_for_each(|callback| callback.on_load_checkpoint(checkpoint))?;
-        let log = folder.as_ref().map(|folder| MetricsLog::resume(folder, run.n_epochs)).transpose()?;
+        let log = folder.as_ref().map(|folder| MetricsLog::resume(folder, run.n_log_rows)).transpose()?;
         folder.map_or(Ok(()), |folder| write_config(&folder, outputs))?;
         self.fit_from(run, log, outputs)
     }

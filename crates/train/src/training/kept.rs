@@ -1,31 +1,31 @@
-//! The checkpoints of the best epochs, beside that of the very best.
+//! The checkpoints of the best models, beside that of the very best.
 
 use std::fs;
 use std::path::Path;
 
 use super::{Outputs, Training};
 use crate::checkpoint::index::{Index, files_of};
+use crate::position::Position;
 use crate::run_state::RunState;
 use crate::{Error, Mode, RunFolder};
 
 impl Training<'_> {
-    /// Writes a checkpoint of this epoch if it is one of the [best](crate::TrainerConfig::keep_best) so far, and then removes that which no longer is.
-    pub(super) fn keep_among_best(
-        &self,
-        run: &mut RunState,
-        epoch: usize,
-        value: f64,
-        outputs: &mut Outputs,
-    ) -> Result<(), Error> {
+    /// Writes a checkpoint of this model if it is one of the [best](crate::TrainerConfig::keep_best) so far, and then removes that which no longer is.
+    pub(super) fn keep_among_best(&self, run: &mut RunState, value: f64, outputs: &mut Outputs) -> Result<(), Error> {
+        let at = run.position();
         let mut ranked = run.kept.clone();
-        ranked.push((epoch, value));
+        ranked.push((at, value));
         let left_out = left_out(&mut ranked, self.config.keep_best, self.validation.mode());
-        if left_out.iter().any(|&(left_out, _)| left_out == epoch) {
+        if left_out.iter().any(|&(left_out, _)| left_out == at) {
             return Ok(());
         }
         run.kept = ranked;
-        let named = |folder: &RunFolder, (epoch, value)| folder.best_of(epoch, self.validation.watched(), value);
-        if let Some(path) = self.path(outputs, |folder| named(folder, (epoch, value)))? {
+        let watched = self.validation.watched();
+        let named = |folder: &RunFolder, (at, value): (Position, f64)| match at.batch() {
+            None => folder.best_of(at.epoch(), watched, value),
+            Some(batch) => folder.best_within(at.epoch(), batch, watched, value),
+        };
+        if let Some(path) = self.path(outputs, |folder| named(folder, (at, value)))? {
             self.save(&self.checkpoint(run, value, outputs)?, &path, run, outputs)?;
         }
         if let Some(folder) = self.folder(outputs) {
@@ -36,7 +36,7 @@ impl Training<'_> {
 }
 
 /// Takes out all but the `n` best, NaN first; of equal ones the earlier stay.
-fn left_out(ranked: &mut Vec<(usize, f64)>, n: usize, mode: Mode) -> Vec<(usize, f64)> {
+fn left_out(ranked: &mut Vec<(Position, f64)>, n: usize, mode: Mode) -> Vec<(Position, f64)> {
     let key = |value: f64| match mode {
         _ if value.is_nan() => f64::INFINITY,
         Mode::Min => value,
@@ -62,11 +62,13 @@ mod tests {
 
     #[test]
     fn the_best_stay_and_of_equal_ones_the_earlier() {
-        let all = [(1, 0.5), (2, f64::NAN), (3, 0.7), (4, 0.5), (5, 0.6)];
+        let [first, second, within_third, third, fourth] =
+            [(1, None), (2, None), (3, Some(7)), (3, None), (4, None)].map(|(epoch, batch)| Position::of(epoch, batch));
+        let all = [(first, 0.5), (second, f64::NAN), (within_third, 0.7), (third, 0.5), (fourth, 0.6)];
         for (mode, n, expected) in [
-            (Mode::Max, 2, vec![(3, 0.7), (5, 0.6)]),
-            (Mode::Min, 1, vec![(1, 0.5)]),
-            (Mode::Min, 9, vec![(1, 0.5), (4, 0.5), (5, 0.6), (3, 0.7)]),
+            (Mode::Max, 2, vec![(within_third, 0.7), (fourth, 0.6)]),
+            (Mode::Min, 1, vec![(first, 0.5)]),
+            (Mode::Min, 9, vec![(first, 0.5), (third, 0.5), (fourth, 0.6), (within_third, 0.7)]),
             (Mode::Max, 0, vec![]),
         ] {
             let mut ranked = all.to_vec();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use brisk_nn::tensor::Precision;
 use brisk_nn::{EmaConfig, Schedule};
-use brisk_train::{EarlyStopping, Error, GradientClip, Limit, Mode, TrainerConfig};
+use brisk_train::{EarlyStopping, Error, GradientClip, Limit, Mode, TrainerConfig, ValidationInterval};
 
 #[test]
 fn every_setting_is_read() -> Result<(), Error> {
@@ -18,6 +18,7 @@ fn every_setting_is_read() -> Result<(), Error> {
         max_time = "01:02:03:04"
         min_epochs = 2
         validate_every = 3
+        validate_within_epoch = 0.25
         limit_train_batches = 0.5
         limit_valid_batches = 8
         sanity_validation = 2
@@ -74,6 +75,7 @@ fn every_setting_is_read() -> Result<(), Error> {
         max_time: Some(Duration::from_secs(((24 + 2) * 60 + 3) * 60 + 4)),
         min_epochs: 2,
         validate_every: 3,
+        validate_within_epoch: Some(ValidationInterval::Share(0.25)),
         limit_train_batches: Some(Limit::Share(0.5)),
         limit_valid_batches: Some(Limit::Batches(8)),
         sanity_validation: 2,
@@ -123,4 +125,28 @@ fn mistakes_are_named() {
     assert!(error.starts_with("settings: not valid TOML: ") && error.contains("line 1"), "{error}");
     let error = TrainerConfig::load("no/such.toml").expect_err("no such file").to_string();
     assert!(error.starts_with("no/such.toml: cannot read the settings"), "{error}");
+}
+
+#[test]
+fn an_interval_of_validations_is_a_number_of_batches_or_a_share_of_the_epoch() -> Result<(), Error> {
+    use ValidationInterval::{Batches, Share};
+
+    let config = TrainerConfig::from_toml("validate_within_epoch = 500")?;
+    assert_eq!(config.validate_within_epoch, Some(Batches(500)));
+    for (interval, expected) in
+        [(Share(0.25), 2), (Share(0.3), 2), (Share(0.01), 1), (Share(1.0), 8), (Batches(1), 1), (Batches(5), 5), (Batches(8), 8)]
+    {
+        assert_eq!(interval.of(8)?, expected, "{interval:?} of 8 batches");
+    }
+    for (interval, expected) in [
+        (Batches(0), "found 0 batches, expected at least one batch"),
+        (Batches(9), "found 9 batches of an epoch that has 8, expected at most the batches of an epoch; use `validate_every`"),
+        (Share(0.0), "found 0, expected a share above 0 and at most 1"),
+        (Share(1.5), "found 1.5, expected a share above 0 and at most 1"),
+        (Share(f64::NAN), "found NaN, expected a share above 0 and at most 1"),
+    ] {
+        let error = interval.of(8).expect_err("no interval").to_string();
+        assert!(error.starts_with("validate_within_epoch: ") && error.contains(expected), "{error}");
+    }
+    Ok(())
 }

@@ -1,0 +1,176 @@
+//! The validations of a run, and what follows from each: a row of the log, early stopping, the best model.
+
+use std::ops::ControlFlow;
+
+use super::epochs::Fit;
+use super::losses::EpochLosses;
+use super::{Ended, EpochMetrics, Training};
+use crate::feed::OpenFeed;
+use crate::scorer::Evaluation;
+use crate::{Error, RunFolder, RunView, ValidationEnd};
+
+/// When a model is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum When {
+    WithinEpoch,
+    EndOfEpoch,
+    /// A limit on the number of steps or the time ends the run here. One that resumes without the limit knows nothing of this validation.
+    Limit,
+}
+
+impl Training<'_> {
+    /// Validates the model after the last complete step, records the result, and keeps the model if it is one of the best. Returns why the run should end, if it
+    /// should.
+    pub(super) fn check(
+        &self,
+        fit: &mut Fit<'_, '_>,
+        when: When,
+        losses: &EpochLosses,
+        valid: &mut OpenFeed<'_>,
+    ) -> Result<Option<Ended>, Error> {
+        let (measured, flow) = self.validate(fit, when, losses, valid)?;
+        let value = measured.get(self.validation.watched()).unwrap_or(f64::NAN);
+        self.record(fit, when, measured)?;
+        let Fit { run, outputs, .. } = fit;
+        let stop = run.early_stopping.check(value).filter(|_| self.config.early_stopping.is_some()).map(Ended::Early);
+        let stop = stop.filter(|_| run.n_epochs >= self.config.min_epochs).or(flow.is_break().then_some(Ended::Callback));
+        // The best checkpoint comes second: a run that is killed between the two and resumes from it knows of the other.
+        if self.config.keep_best > 0 {
+            self.keep_among_best(run, value, outputs)?;
+        }
+        if run.keep_if_best(value, &self.evaluated, &self.device)?
+            && let Some(path) = self.path(outputs, RunFolder::best)?
+        {
+            self.save(&self.checkpoint(run, value, outputs)?, &path, run, outputs)?;
+        }
+        Ok(stop)
+    }
+
+    /// Shows the metrics of an epoch at whose end the model is not validated, and adds them to the log and the history.
+    pub(super) fn record_unvalidated(&self, fit: &mut Fit<'_, '_>, losses: &EpochLosses) -> Result<(), Error> {
+        // NaN, except for the training loss.
+        let names = self.validation.names().into_iter().map(|name| (name, f64::NAN));
+        let mut values: Vec<(String, f64)> = names.collect();
+        values[0].1 = losses.mean;
+        values.extend(self.scaling(losses));
+        let measured = self.measured(fit, values);
+        self.record(fit, When::EndOfEpoch, measured)
+    }
+
+    /// Validates on a few batches before the first step, only for the errors that may show.
+    pub(super) fn check_validation(&self, valid: &mut OpenFeed<'_>) -> Result<(), Error> {
+        let Evaluation { outputs, .. } = self.scorer.evaluate_first(valid, self.config.sanity_validation)?;
+        self.validation.try_out(&outputs, outputs.len() / self.scorer.n_outputs().max(1))
+    }
+
+    /// After which batch of the epoch the model is validated next within it; `usize::MAX` if it is not.
+    pub(super) fn next_check(&self, epoch: usize, n_done: usize) -> usize {
+        let is_validated = (epoch + 1).is_multiple_of(self.config.validate_every.max(1));
+        let interval = self.check_interval.filter(|_| is_validated);
+        let next = interval.map(|interval| next_multiple(interval, self.config.accumulate, n_done));
+        next.filter(|&next| next < self.n_batches).unwrap_or(usize::MAX)
+    }
+
+    /// Measures the model on the validation rows, and tells the callbacks, which may end the run.
+    fn validate(
+        &self,
+        fit: &mut Fit<'_, '_>,
+        when: When,
+        losses: &EpochLosses,
+        valid: &mut OpenFeed<'_>,
+    ) -> Result<(EpochMetrics, ControlFlow<()>), Error> {
+        if let Some(replicas) = self.replicas {
+            // Each replica has batch statistics of its own; all of them score with those of the first.
+            replicas.broadcast_buffers(&self.device, self.params)?;
+            if self.ema.is_some() {
+                replicas.broadcast_buffers(&self.device, &self.evaluated)?;
+            }
+        }
+        let Evaluation { outputs: scores, loss: valid_loss } = self.scorer.evaluate(valid)?;
+        let mut values = self.validation.measure(&scores, losses.mean, valid_loss.unwrap_or(f64::NAN))?;
+        values.extend(self.scaling(losses));
+        let metrics = self.measured(fit, values);
+        let Fit { run, outputs, .. } = fit;
+        let value = metrics.get(self.validation.watched()).unwrap_or(f64::NAN);
+        (run.last_value, run.is_validated) = (value, true);
+        let view = RunView { epoch: metrics.epoch, n_steps: run.n_steps, ..self.view() };
+        let end = ValidationEnd {
+            metrics: &metrics,
+            outputs: &scores,
+            labels: self.validation.labels(),
+            is_best: run.is_best(value),
+            is_within_epoch: when == When::WithinEpoch,
+        };
+        let mut flow = ControlFlow::Continue(());
+        for callback in &mut outputs.callbacks {
+            if callback.on_validation_end(&view, &end)?.is_break() {
+                flow = ControlFlow::Break(());
+            }
+        }
+        Ok((metrics, flow))
+    }
+
+    /// Shows metrics, and adds them to the log and the history.
+    fn record(&self, fit: &mut Fit<'_, '_>, when: When, measured: EpochMetrics) -> Result<(), Error> {
+        let Self { config, n_batches, .. } = self;
+        let metrics: Vec<(&str, f64)> = measured.values.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+        let is_shown = |name: &str| fit.run.is_validated || !self.validation.is_of_validation(name);
+        let shown: Vec<(&str, f64)> = metrics.iter().filter(|(name, _)| is_shown(name)).copied().collect();
+        self.show(fit.outputs, |progress| match when {
+            When::WithinEpoch => progress.validated(measured.batch, *n_batches, &shown),
+            When::EndOfEpoch | When::Limit => progress.epoch_finished(&shown),
+        });
+        if when != When::Limit {
+            let n_steps = fit.run.n_steps + fit.run.n_batches / config.accumulate;
+            let lr = config.schedule.rate(n_steps.saturating_sub(1), self.total_steps());
+            let epoch = fit.run.position().in_epochs(*n_batches);
+            if let Some(log) = &mut fit.log {
+                log.append(&[&[("epoch", epoch), ("lr", lr)], &metrics[..]].concat())?;
+            }
+            fit.run.n_log_rows += 1;
+        }
+        fit.report.history.push(measured);
+        Ok(())
+    }
+
+    fn measured(&self, fit: &Fit<'_, '_>, values: Vec<(String, f64)>) -> EpochMetrics {
+        let at = fit.run.position();
+        EpochMetrics { epoch: at.epoch(), batch: at.batch().unwrap_or(self.n_batches), values }
+    }
+
+    /// The loss scale, and the steps skipped in the epoch so far, if the loss is scaled.
+    fn scaling(&self, losses: &EpochLosses) -> Vec<(String, f64)> {
+        if !self.step.scaler.config().enabled {
+            return Vec::new();
+        }
+        vec![("loss_scale".to_owned(), f64::from(losses.scaler.scale)), ("skipped".to_owned(), f64::from(losses.n_skipped))]
+    }
+}
+
+/// The first multiple of `interval`, rounded up to one of `accumulate`, that is more than `n_done`.
+fn next_multiple(interval: usize, accumulate: usize, n_done: usize) -> usize {
+    let complete = n_done - n_done % accumulate;
+    ((complete / interval + 1) * interval).next_multiple_of(accumulate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checks_are_after_complete_steps() {
+        for (interval, accumulate, expected) in [
+            (1, 1, (1..=11).collect()),
+            (3, 1, vec![3, 6, 9, 12]),
+            (3, 2, vec![4, 6, 10, 12]),
+            (2, 5, vec![5, 10, 15]),
+            (7, 5, vec![10, 15]),
+        ] {
+            let points: Vec<usize> = (0..=10).map(|n_done| next_multiple(interval, accumulate, n_done)).collect();
+            assert!(points.iter().zip(0..).all(|(&next, n_done)| next > n_done), "{points:?}");
+            let mut found = points;
+            found.dedup();
+            assert_eq!(found, expected, "every {interval} batches, {accumulate} per step");
+        }
+    }
+}

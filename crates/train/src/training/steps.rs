@@ -1,0 +1,183 @@
+//! The steps of an epoch.
+
+use std::ops::{ControlFlow, Range};
+use std::time::{Duration, Instant};
+
+use super::checks::When;
+use super::epochs::Fit;
+use super::{Ended, Outputs, Training};
+use crate::feed::{Cursor, OpenFeed};
+use crate::run_state::RunState;
+use crate::{BatchesEnd, DataParallel, Error, RunView};
+
+/// The most steps that are submitted at a time, so that the bar moves and a request to stop is noticed.
+const MAX_STEPS_AT_A_TIME: usize = 64;
+
+/// About how long the steps that are submitted at a time may take, where a step takes long.
+const TIME_OF_STEPS: Duration = Duration::from_millis(250);
+
+/// Callbacks hear of the batches of about this time together.
+const TIME_OF_CALLS: Duration = Duration::from_millis(250);
+
+/// How far the steps of an epoch got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Steps {
+    All,
+    /// Up to a limit on the number of steps or the time.
+    Limited(Ended),
+    /// Up to a request to stop, or to a validation that ends the run.
+    Ended(Ended),
+}
+
+impl Training<'_> {
+    /// Replays the step for the rest of an epoch, some batches at a time, with the validations within it. Returns how far it got, and how many batches are
+    /// done.
+    pub(super) fn run_steps(
+        &self,
+        fit: &mut Fit<'_, '_>,
+        rates: &[f32],
+        train: &mut OpenFeed<'_>,
+        valid: &mut OpenFeed<'_>,
+    ) -> Result<(Steps, usize), Error> {
+        let Self { config, replicas, n_batches, .. } = self;
+        let (from, epoch) = (fit.run.n_batches, fit.run.n_epochs as u32);
+        let saved_every = config.checkpoint_every.saturating_mul(config.accumulate);
+        // A limit on the number of steps may end the epoch before its last batch.
+        let steps_left = config.max_steps.map_or(usize::MAX, |max_steps| max_steps.saturating_sub(fit.run.n_steps));
+        let end = steps_left.saturating_mul(config.accumulate).min(*n_batches);
+        let mut steps = if end < *n_batches { Steps::Limited(Ended::MaxSteps) } else { Steps::All };
+        let (mut n_done, mut n_told, mut told, mut most) = (from, from, Instant::now(), 1);
+        let view = RunView { epoch: fit.run.n_epochs + 1, n_steps: fit.run.n_steps, ..self.view() };
+        let (mut saved, started) = (Instant::now(), Instant::now());
+        let (mut time_of_checks, mut is_checking) = (Duration::ZERO, false);
+        let result = train.each_turn_from(from, epoch, Cursor::Epoch, MAX_STEPS_AT_A_TIME, |turn| {
+            let turn_end = (turn.first_batch + turn.n_batches).min(end);
+            while n_done < turn_end {
+                let is_late = self.is_late(fit);
+                if fit.outputs.stop.is_requested() || is_late {
+                    match replicas {
+                        None => {
+                            steps = if is_late { Steps::Limited(Ended::MaxTime) } else { Steps::Ended(Ended::Stopped) };
+                            return Ok(ControlFlow::Break(()));
+                        }
+                        Some(replicas) => replicas.ask_to_stop(),
+                    }
+                }
+                // Replicas exchange their requests to stop with every loss, so that all end with the same step.
+                let most_now = if replicas.is_some() || config.detect_anomaly { 1 } else { most };
+                // The first replay of a program is slower than the others.
+                let is_profiled = config.profile_batches > 0 && fit.report.profile.is_none() && fit.n_batches + n_done > from;
+                let most_now = if is_profiled { config.profile_batches.min(MAX_STEPS_AT_A_TIME) } else { most_now };
+                let most_now = most_now.min(turn_end - n_done);
+                let until_saved = n_done.checked_rem(saved_every).map_or(usize::MAX, |n| saved_every - n);
+                // Once a checkpoint is due by the clock, the next complete step.
+                let is_due = config.checkpoint_interval.is_some_and(|interval| saved.elapsed() >= interval);
+                let until_saved =
+                    if is_due { until_saved.min(config.accumulate - n_done % config.accumulate) } else { until_saved };
+                let until_checked = self.next_check(fit.run.n_epochs, n_done) - n_done;
+                let n = most_now.min(until_saved).min(until_checked);
+                if let Some(replicas) = replicas {
+                    let n_batches = u64::from(epoch) * *n_batches as u64 + n_done as u64;
+                    replicas.at_step(n_batches / config.accumulate as u64);
+                }
+                let replayed = Instant::now();
+                if is_profiled {
+                    fit.report.profile = Some(self.step.executable.profile(n)?);
+                } else {
+                    self.step.executable.run(n)?;
+                    most = steps_in(TIME_OF_STEPS, n, replayed.elapsed());
+                }
+                if config.detect_anomaly {
+                    self.check_anomaly(fit.run.n_epochs, n_done)?;
+                }
+                n_done += n;
+                fit.run.is_validated = false;
+                if n == until_checked {
+                    is_checking = true;
+                    self.tell_batches(&view, n_told..n_done, rates, fit.outputs)?;
+                    (n_told, told) = (n_done, Instant::now());
+                    let ended = self.check_within(fit, n_done, valid)?;
+                    (saved, is_checking) = (Instant::now(), false);
+                    time_of_checks += told.elapsed();
+                    if let Some(ended) = ended {
+                        steps = Steps::Ended(ended);
+                        return Ok(ControlFlow::Break(()));
+                    }
+                } else if n == until_saved && n_done < *n_batches {
+                    self.look_at_losses(&mut fit.run, n_done)?;
+                    self.save_last(&fit.run, fit.outputs)?;
+                    saved = Instant::now();
+                }
+                if replicas.is_some_and(DataParallel::is_stop_agreed) {
+                    steps = Steps::Ended(Ended::Stopped);
+                    return Ok(ControlFlow::Break(()));
+                }
+                if told.elapsed() >= TIME_OF_CALLS || n_done >= end {
+                    self.tell_batches(&view, n_told..n_done, rates, fit.outputs)?;
+                    (n_told, told) = (n_done, Instant::now());
+                }
+            }
+            self.show(fit.outputs, |progress| progress.advance(turn.n_rows as u64));
+            Ok(if n_done >= end { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        });
+        if let Err(error) = result {
+            // A run that resumed from here would skip the validation that has failed.
+            if config.checkpoint_on_error && n_done > from && !is_checking {
+                // The error is the one to report, whether or not the checkpoint can be written.
+                drop(self.save_after_error(&mut fit.run, n_done, &error, fit.outputs));
+            }
+            return Err(error);
+        }
+        self.device.wait()?;
+        fit.report.train_seconds += started.elapsed().saturating_sub(time_of_checks).as_secs_f64();
+        fit.n_batches += n_done - from;
+        fit.n_rows += self.rows_before(n_done) - self.rows_before(from);
+        if n_done == *n_batches && matches!(steps, Steps::Limited(_)) {
+            steps = Steps::All;
+        }
+        Ok((steps, n_done))
+    }
+
+    /// Validates within an epoch, and writes the checkpoint to resume from.
+    fn check_within(&self, fit: &mut Fit<'_, '_>, n_done: usize, valid: &mut OpenFeed<'_>) -> Result<Option<Ended>, Error> {
+        let losses = self.look_at_losses(&mut fit.run, n_done)?;
+        if self.config.max_time.is_some() {
+            fit.run.seconds = fit.seconds();
+        }
+        let ended = self.check(fit, When::WithinEpoch, &losses, valid)?;
+        self.save_last(&fit.run, fit.outputs)?;
+        Ok(ended)
+    }
+
+    /// Writes the checkpoint of the last complete step, if the model is still good: its losses are finite, and all of its steps are done.
+    fn save_after_error(&self, run: &mut RunState, n_done: usize, error: &Error, outputs: &mut Outputs) -> Result<(), Error> {
+        let is_complete = n_done.is_multiple_of(self.config.accumulate) && n_done < self.n_batches;
+        if !is_complete || self.replicas.is_some() || matches!(error, Error::NonFiniteLoss { .. }) {
+            return Ok(());
+        }
+        self.device.wait()?;
+        self.look_at_losses(run, n_done)?;
+        self.save_last(run, outputs)
+    }
+
+    /// Tells the callbacks of batches that have been trained on.
+    fn tell_batches(&self, view: &RunView<'_>, batches: Range<usize>, rates: &[f32], outputs: &mut Outputs) -> Result<(), Error> {
+        if outputs.callbacks.is_empty() || batches.is_empty() {
+            return Ok(());
+        }
+        let losses: Vec<f32> = self.device.read(&self.step.losses)?;
+        let end = BatchesEnd {
+            first_batch: batches.start,
+            losses: &losses[batches.clone()],
+            learning_rates: &rates[batches.clone()],
+            n_rows: self.rows_before(batches.end) - self.rows_before(batches.start),
+        };
+        outputs.callbacks.iter_mut().try_for_each(|callback| callback.on_batches_end(view, &end))
+    }
+}
+
+/// How many steps take about so long, when `n` took `elapsed`; at least one.
+fn steps_in(time: Duration, n: usize, elapsed: Duration) -> usize {
+    let n_steps = n as f64 * time.as_secs_f64() / elapsed.as_secs_f64().max(1e-9);
+    (n_steps as usize).clamp(1, MAX_STEPS_AT_A_TIME)
+}
