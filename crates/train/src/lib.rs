@@ -76,6 +76,6 @@ pub use stop_flag::{StopFlag, StopSignal};
 pub use summary::{LayerSummary, Summary};
 pub use swa::Swa;
 pub use task::{Binary, Classification, LabelledRows, Labels, MultiLabel, Regression, Task};
-pub use trainer::{GradientClip, Limit, Trainer, TrainerConfig, ValidationInterval};
+pub use trainer::{GradientClip, Limit, RunSettings, Trainer, TrainerConfig, ValidationInterval};
 pub use training::{Ended, EpochMetrics, FitReport, Outputs, Training};
 pub use warning::Warning;

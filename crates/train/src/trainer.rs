@@ -24,6 +24,7 @@ use crate::{
 
 pub(crate) use config::described_ema;
 pub use config::{GradientClip, Limit, TrainerConfig, ValidationInterval};
+pub use settings_file::RunSettings;
 
 /// Trains a [`Model`] for a [`Task`], on rows of any source, and keeps the parameters of the epoch that was best on rows held out for validation.
 ///

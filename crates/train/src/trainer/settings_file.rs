@@ -1,14 +1,19 @@
 //! The settings of a trainer from a TOML file.
 
+mod run_settings;
+mod section;
+
 use std::path::Path;
-use std::time::Duration;
 
 use brisk_nn::tensor::Precision;
-use brisk_nn::{EmaConfig, EmaStart, Schedule};
-use toml::{Table, Value};
+use brisk_nn::{EmaConfig, EmaStart, Schedule, Steps};
+use toml::Table;
 
 use super::{GradientClip, Limit, TrainerConfig, ValidationInterval};
 use crate::{EarlyStopping, Error, Mode};
+
+pub use run_settings::RunSettings;
+use section::Section;
 
 impl TrainerConfig {
     /// Reads settings from a TOML file: the names of the fields, each with its default if it is left out.
@@ -16,10 +21,7 @@ impl TrainerConfig {
     /// # Errors
     /// [`Error::Io`]; as [`from_toml`](Self::from_toml).
     pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
-        let path = path.as_ref();
-        let text = std::fs::read_to_string(path);
-        let text = text.map_err(|source| Error::Io { path: path.to_owned(), action: "read the settings", source })?;
-        Self::from_toml(&text)
+        Self::from_toml(&read(path.as_ref())?)
     }
 
     /// Settings from the text of a TOML file.
@@ -58,11 +60,16 @@ impl TrainerConfig {
     /// # Ok::<(), brisk_train::Error>(())
     /// ```
     pub fn from_toml(text: &str) -> Result<Self, Error> {
-        let table: Table = text
-            .parse()
-            .map_err(|error: toml::de::Error| Error::SettingsFile { reason: error.to_string().trim_end().to_owned() })?;
-        let mut config = Self::default();
+        let table = parse(text)?;
         let mut section = Section::new("", &table);
+        let config = Self::from_section(&mut section)?;
+        section.finish()?;
+        Ok(config)
+    }
+
+    /// Takes the settings of a trainer.
+    fn from_section(section: &mut Section<'_>) -> Result<Self, Error> {
+        let mut config = Self::default();
         section.count("batch_rows", &mut config.batch_rows)?;
         section.count("accumulate", &mut config.accumulate)?;
         section.count("max_epochs", &mut config.max_epochs)?;
@@ -138,26 +145,57 @@ impl TrainerConfig {
             }
             scaler.finish()?;
         }
-        section.finish()?;
         Ok(config)
     }
 }
 
+fn read(path: &Path) -> Result<String, Error> {
+    let text = std::fs::read_to_string(path);
+    text.map_err(|source| Error::Io { path: path.to_owned(), action: "read the settings", source })
+}
+
+fn parse(text: &str) -> Result<Table, Error> {
+    let failed = |error: toml::de::Error| Error::SettingsFile { reason: error.to_string().trim_end().to_owned() };
+    text.parse().map_err(failed)
+}
+
+/// The schedules that a file can name.
+const SCHEDULES: [&str; 10] = [
+    "constant",
+    "one_cycle",
+    "cosine",
+    "cosine_warm_restarts",
+    "step",
+    "multi_step",
+    "exponential",
+    "linear",
+    "piecewise_linear",
+    "polynomial",
+];
+
 fn schedule(mut table: Section<'_>) -> Result<Schedule, Error> {
-    let names = ["constant", "one_cycle", "cosine", "step", "exponential", "linear", "polynomial"];
-    let choices: Vec<(&str, &str)> = names.into_iter().map(|name| (name, name)).collect();
-    let name = table.choice("name", &choices)?.unwrap_or("constant");
+    let name = table.choice("name", &SCHEDULES.map(|name| (name, name)))?.unwrap_or("constant");
     let schedule = match name {
         "one_cycle" => Schedule::one_cycle(table.required("max_lr")?),
         "cosine" => Schedule::cosine(table.required("lr")?),
+        "cosine_warm_restarts" => {
+            let (lr, t_0) = (table.required("lr")?, steps(table.required("t_0")?));
+            Schedule::cosine_warm_restarts(lr, t_0, table.integer("t_mult")?.unwrap_or(1))
+        }
         "step" => {
-            let steps = table.required("step_size")?;
-            let (lr, gamma) = (table.required("lr")?, table.number("gamma")?.unwrap_or(0.1));
-            // A share of the run below 1, else a number of steps.
-            if steps < 1.0 { Schedule::step(lr, steps, gamma) } else { Schedule::step(lr, steps as usize, gamma) }
+            let (lr, step_size) = (table.required("lr")?, steps(table.required("step_size")?));
+            Schedule::step(lr, step_size, table.number("gamma")?.unwrap_or(0.1))
+        }
+        "multi_step" => {
+            let (lr, milestones) = (table.required("lr")?, table.numbers("milestones")?.unwrap_or_default());
+            Schedule::multi_step(lr, milestones.into_iter().map(steps), table.number("gamma")?.unwrap_or(0.1))
         }
         "exponential" => Schedule::exponential(table.required("lr")?, table.required("gamma")?),
         "linear" => Schedule::linear(table.required("lr")?),
+        "piecewise_linear" => {
+            let points = table.pairs("points")?.unwrap_or_default();
+            Schedule::piecewise_linear(points.into_iter().map(|[step, lr]| (steps(step), lr)))
+        }
         "polynomial" => Schedule::polynomial(table.required("lr")?, table.number("power")?.unwrap_or(1.0)),
         _ => Schedule::constant(table.required("lr")?),
     };
@@ -165,9 +203,13 @@ fn schedule(mut table: Section<'_>) -> Result<Schedule, Error> {
     table.finish()?;
     Ok(match warmup {
         None => schedule,
-        Some(share) if share < 1.0 => schedule.warmup(share),
-        Some(steps) => schedule.warmup(steps as usize),
+        Some(warmup) => schedule.warmup(steps(warmup)),
     })
+}
+
+/// A share of the run, if it is below 1 or all of it, else a number of steps.
+fn steps(steps: f64) -> Steps {
+    if steps <= 1.0 { steps.into() } else { (steps as usize).into() }
 }
 
 fn ema(mut table: Section<'_>) -> Result<EmaConfig, Error> {
@@ -202,138 +244,4 @@ fn early_stopping(mut table: Section<'_>) -> Result<EarlyStopping, Error> {
     }
     table.finish()?;
     Ok(early_stopping)
-}
-
-/// Seconds, or `DD:HH:MM:SS`.
-fn duration(value: &Value) -> Option<Duration> {
-    match value {
-        Value::Integer(seconds) => u64::try_from(*seconds).ok().map(Duration::from_secs),
-        Value::Float(seconds) => Duration::try_from_secs_f64(*seconds).ok(),
-        Value::String(text) => {
-            let parts: Vec<u64> = text.split(':').map(|part| part.parse().ok()).collect::<Option<_>>()?;
-            let [days, hours, minutes, seconds] = parts[..] else { return None };
-            let hours = days.checked_mul(24)?.checked_add(hours)?;
-            let minutes = hours.checked_mul(60)?.checked_add(minutes)?;
-            minutes.checked_mul(60)?.checked_add(seconds).map(Duration::from_secs)
-        }
-        _ => None,
-    }
-}
-
-/// A table of settings, of which those that were asked for are known.
-struct Section<'t> {
-    /// The table's name with a dot, or nothing for the file itself.
-    prefix: &'static str,
-    table: &'t Table,
-    known: Vec<&'static str>,
-}
-
-impl<'t> Section<'t> {
-    fn new(prefix: &'static str, table: &'t Table) -> Self {
-        Self { prefix, table, known: Vec::new() }
-    }
-
-    fn take(&mut self, name: &'static str) -> Option<&'t Value> {
-        self.known.push(name);
-        self.table.get(name)
-    }
-
-    fn wrong(&self, name: &str, found: &Value, expected: &'static str) -> Error {
-        Error::SettingsValue { name: format!("{}{name}", self.prefix), found: found.to_string(), expected }
-    }
-
-    fn parsed<T>(
-        &mut self,
-        name: &'static str,
-        expected: &'static str,
-        parse: impl Fn(&Value) -> Option<T>,
-    ) -> Result<Option<T>, Error> {
-        let Some(value) = self.take(name) else { return Ok(None) };
-        parse(value).map(Some).ok_or_else(|| self.wrong(name, value, expected))
-    }
-
-    fn integer(&mut self, name: &'static str) -> Result<Option<usize>, Error> {
-        self.parsed(name, "a whole number, 0 or more", |value| usize::try_from(value.as_integer()?).ok())
-    }
-
-    fn count(&mut self, name: &'static str, setting: &mut usize) -> Result<(), Error> {
-        if let Some(n) = self.integer(name)? {
-            *setting = n;
-        }
-        Ok(())
-    }
-
-    fn number(&mut self, name: &'static str) -> Result<Option<f64>, Error> {
-        self.parsed(name, "a number", |value| value.as_float().or_else(|| value.as_integer().map(|n| n as f64)))
-    }
-
-    fn batches_or_share<T>(
-        &mut self,
-        name: &'static str,
-        batches: impl Fn(usize) -> T,
-        share: impl Fn(f64) -> T,
-    ) -> Result<Option<T>, Error> {
-        self.parsed(name, "a number of batches, or a share such as 0.5", |value| match value {
-            Value::Integer(n) => usize::try_from(*n).ok().map(&batches),
-            Value::Float(of_all) => Some(share(*of_all)),
-            _ => None,
-        })
-    }
-
-    fn time(&mut self, name: &'static str) -> Result<Option<Duration>, Error> {
-        self.parsed(name, "seconds, or \"DD:HH:MM:SS\"", duration)
-    }
-
-    fn required(&mut self, name: &'static str) -> Result<f64, Error> {
-        let missing =
-            || Error::SettingsValue { name: format!("{}{name}", self.prefix), found: "nothing".to_owned(), expected: "a number" };
-        let missing = missing();
-        self.number(name)?.ok_or(missing)
-    }
-
-    fn boolean(&mut self, name: &'static str) -> Result<Option<bool>, Error> {
-        self.parsed(name, "true or false", Value::as_bool)
-    }
-
-    fn text(&mut self, name: &'static str) -> Result<Option<String>, Error> {
-        self.parsed(name, "a text in quotes", |value| value.as_str().map(str::to_owned))
-    }
-
-    fn choice<T: Copy>(&mut self, name: &'static str, choices: &[(&str, T)]) -> Result<Option<T>, Error> {
-        let Some(value) = self.take(name) else { return Ok(None) };
-        let word = value.as_str().unwrap_or_default();
-        match choices.iter().find(|(choice, _)| *choice == word) {
-            Some(&(_, choice)) => Ok(Some(choice)),
-            None => {
-                let choices: Vec<&str> = choices.iter().map(|&(choice, _)| choice).collect();
-                Err(Error::SettingsChoice {
-                    name: format!("{}{name}", self.prefix),
-                    found: value.to_string(),
-                    choices: choices.join(", "),
-                })
-            }
-        }
-    }
-
-    fn section(&mut self, name: &'static str) -> Result<Option<Section<'t>>, Error> {
-        let Some(value) = self.take(name) else { return Ok(None) };
-        let prefix = match name {
-            "schedule" => "schedule.",
-            "early_stopping" => "early_stopping.",
-            "ema" => "ema.",
-            _ => "scaler.",
-        };
-        match value.as_table() {
-            Some(table) => Ok(Some(Section::new(prefix, table))),
-            None => Err(self.wrong(name, value, "a table")),
-        }
-    }
-
-    /// Refuses settings that nothing has asked for.
-    fn finish(self) -> Result<(), Error> {
-        let Self { prefix, table, known } = self;
-        let Some(name) = table.keys().find(|name| !known.contains(&name.as_str())) else { return Ok(()) };
-        let nearest = known.iter().min_by_key(|known| strsim::levenshtein(known, name)).copied().unwrap_or_default();
-        Err(Error::UnknownSetting { found: format!("{prefix}{name}"), nearest: format!("{prefix}{nearest}") })
-    }
 }

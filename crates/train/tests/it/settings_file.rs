@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use brisk_nn::tensor::Precision;
 use brisk_nn::{EmaConfig, Schedule};
-use brisk_train::{EarlyStopping, Error, GradientClip, Limit, Mode, TrainerConfig, ValidationInterval};
+use brisk_train::{
+    BatchStatistics, BucketSizes, DataParallelConfig, EarlyStopping, Error, GradientClip, Limit, Mode, RunSettings,
+    TrainerConfig, ValidationInterval, Wire, ZeroStage,
+};
 
 #[test]
 fn every_setting_is_read() -> Result<(), Error> {
@@ -148,5 +151,52 @@ fn an_interval_of_validations_is_a_number_of_batches_or_a_share_of_the_epoch() -
         let error = interval.of(8).expect_err("no interval").to_string();
         assert!(error.starts_with("validate_within_epoch: ") && error.contains(expected), "{error}");
     }
+    Ok(())
+}
+
+#[test]
+fn a_file_has_the_settings_of_replicas_too() -> Result<(), Error> {
+    let settings = RunSettings::from_toml(
+        "max_epochs = 3\nreplicas = 4\n[data_parallel]\nzero = 3\nwire = \"bf16\"\nbatch_norm = \"of_all\"\nbucket_bytes = 4096",
+    )?;
+    let expected = DataParallelConfig {
+        zero: ZeroStage::Parameters,
+        wire: Wire::Bf16,
+        batch_norm: BatchStatistics::OfAll,
+        buckets: BucketSizes { bytes: 4096, ..BucketSizes::default() },
+        ..DataParallelConfig::default()
+    };
+    assert_eq!((settings.trainer.max_epochs, settings.replicas, settings.data_parallel), (3, 4, expected));
+    let alone = RunSettings::from_toml("")?;
+    assert_eq!((alone.replicas, alone.data_parallel), (1, DataParallelConfig::default()));
+
+    for (text, expected) in [
+        ("replicas = 0", "settings: `replicas` is 0, expected at least 1"),
+        ("[data_parallel]\nzero = 4", "settings: `data_parallel.zero` is 4, expected a stage of ZeRO, 0 to 3"),
+        (
+            "[data_parallel]\nbatchnorm = \"of_all\"",
+            "settings: `data_parallel.batchnorm` is not a setting; did you mean `data_parallel.batch_norm`?",
+        ),
+        ("[data_parallel]\nwire = \"f64\"", "settings: `data_parallel.wire` is \"f64\", expected one of f32, f16, bf16"),
+    ] {
+        assert_eq!(RunSettings::from_toml(text).expect_err(text).to_string(), expected);
+    }
+    Ok(())
+}
+
+#[test]
+fn every_schedule_has_a_name() -> Result<(), Error> {
+    for (text, expected) in [
+        ("name = \"cosine_warm_restarts\"\nlr = 0.1\nt_0 = 50\nt_mult = 2", Schedule::cosine_warm_restarts(0.1, 50, 2)),
+        ("name = \"multi_step\"\nlr = 0.1\nmilestones = [0.5, 0.75]", Schedule::multi_step(0.1, [0.5, 0.75], 0.1)),
+        (
+            "name = \"piecewise_linear\"\npoints = [[0.0, 0.0], [0.2, 0.4], [1.0, 0]]\nwarmup = 20",
+            Schedule::piecewise_linear([(0.0, 0.0), (0.2, 0.4), (1.0, 0.0)]).warmup(20),
+        ),
+    ] {
+        assert_eq!(TrainerConfig::from_toml(&format!("[schedule]\n{text}"))?.schedule, expected, "{text}");
+    }
+    let error = TrainerConfig::from_toml("[schedule]\nname = \"piecewise_linear\"\npoints = [1, 2]").expect_err("no pairs");
+    assert_eq!(error.to_string(), "settings: `schedule.points` is [1, 2], expected a list of pairs of numbers");
     Ok(())
 }
