@@ -10,7 +10,7 @@ use prost::Message as _;
 
 use super::message::{Event, Value};
 use super::{EventWriter, TensorBoard, histogram};
-use crate::{Error, Model, Regression, Trainer};
+use crate::{Error, Model, Regression, Trainer, ValidationInterval};
 
 /// The values of all event files of a folder with their steps.
 fn values(folder: &Path) -> Vec<(i64, Value)> {
@@ -69,6 +69,18 @@ fn histograms_of_every_second_epoch() -> Result<(), Error> {
     let found =
         values.iter().rfind(|(_, value)| value.tag == "parameters/layers.0.weight").and_then(|(_, value)| value.histo.clone());
     assert_eq!(found, expected);
+    Ok(())
+}
+
+#[test]
+fn metrics_are_at_the_last_batch_before_their_validation() -> Result<(), Error> {
+    let (folder, rows) = (tempfile::tempdir().expect("a folder"), rows());
+    let trainer =
+        Trainer::new(&Device::cpu()?).batch_rows(16).max_epochs(2).validate_within_epoch(ValidationInterval::Batches(2));
+    { trainer.callback(TensorBoard::new(folder.path())) }.fit(&mut model(), &Regression::mse(), &rows, &rows)?;
+    let values = values(folder.path());
+    let steps: Vec<i64> = values.iter().filter(|(_, value)| value.tag == "loss/valid").map(|&(step, _)| step).collect();
+    assert_eq!(steps, [1, 3, 4, 6, 8, 9], "five batches an epoch");
     Ok(())
 }
 

@@ -60,6 +60,15 @@ fn a_line_an_epoch() {
 }
 
 #[test]
+fn a_line_a_validation_within_an_epoch() {
+    let screen = Screen::default();
+    let mut progress = Progress::lines(3, 1000, screen.clone());
+    progress.epoch_started(1);
+    progress.validated(25, 100, &[("valid_loss", 0.412_345)]);
+    assert_eq!(screen.lines(), ["epoch 2/3, batch 25/100  valid_loss 0.4123"]);
+}
+
+#[test]
 fn nobody_looking_is_no_reason_to_stop() {
     run(Progress::lines(2, 1000, Broken), 0..2);
     run(Progress::quiet(), 0..2);
