@@ -26,7 +26,7 @@ pub(crate) use config::described_ema;
 pub use config::{GradientClip, Limit, TrainerConfig, ValidationInterval};
 pub use settings_file::RunSettings;
 
-/// Trains a [`Model`] for a [`Task`], on rows of any source, and keeps the parameters of the epoch that was best on rows held out for validation.
+/// Trains a [`Model`] for a [`Task`], on rows of any source, and keeps the parameters that were best on rows held out for validation.
 ///
 /// Built in steps: what is not set has a default. [`fit`](Self::fit) trains; [`prepare`](Self::prepare) stops before the first step, to show how
 /// much memory the run takes.
@@ -351,7 +351,7 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Shows a progress bar on standard error, if that is a terminal, else a line for each epoch.
+    /// Shows a progress bar on standard error, if that is a terminal, else a line for each epoch and each validation within one.
     pub fn progress(mut self) -> Self {
         self.has_progress = true;
         self
@@ -369,7 +369,7 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Adds panels to the [report](Self::report), which `panels` makes from the outputs of the best epoch's model for the validation rows, and their labels.
+    /// Adds panels to the [report](Self::report), which `panels` makes from the outputs of the best model for the validation rows, and their labels.
     ///
     /// # Examples
     /// The most confident wrong predictions, of rows that are images:
@@ -449,8 +449,8 @@ impl<'a> Trainer<'a> {
         (self.optimizer)(params)
     }
 
-    /// Trains `model` until the epochs are done, validation no longer improves, or a stop is requested; the model then has the parameters of its best
-    /// epoch. Calling it again continues from these.
+    /// Trains `model` until the epochs are done, validation no longer improves, or a stop is requested; the model then has the best parameters
+    /// that were validated. Calling it again continues from these.
     ///
     /// # Errors
     /// As [`prepare`](Self::prepare) and [`Training::fit`].
@@ -464,8 +464,8 @@ impl<'a> Trainer<'a> {
         self.run(model, task, (train, valid), |training, outputs| training.fit(outputs))
     }
 
-    /// Resumes from a checkpoint that a [`fit`](Self::fit) of the same model, rows and settings wrote, as [`Training::resume`] does. The model then has the parameters of
-    /// the best epoch, as after a run without interruption.
+    /// Resumes from a checkpoint that a [`fit`](Self::fit) of the same model, rows and settings wrote, as [`Training::resume`] does. The model then has the best
+    /// parameters, as after a run without interruption.
     ///
     /// # Errors
     /// As [`prepare`](Self::prepare) and [`Training::resume`]; [`resume_anyway`](Self::resume_anyway) allows differences.
