@@ -5,8 +5,9 @@ use crate::{Adapter, Arg, DType, Dispatch, Error, Kernel, ORDER_LEN, STATE_LEN, 
 
 /// The rows of the current batch, or of a part of it: `rows[i] = order(state.batch * stride + offset + first + i)`.
 ///
-/// Positions beyond the last row yield row 0 with weight 0, so that one recorded program also serves the short last batch. So do all positions
-/// of an order whose `bits` or `n_rounds` are not those that [`shuffled_order`](crate::shuffled_order) describes.
+/// Positions beyond the last row have weight 0, so that one recorded program also serves the short last batch. They repeat the rows of that batch, from its first on, so
+/// that layers which look at all rows of a batch, as batch normalisation does, see no others. A batch without any row, and all positions
+/// of an order whose `bits` or `n_rounds` are not those that [`shuffled_order`](crate::shuffled_order) describes, yield row 0 with weight 0.
 ///
 /// # Shapes
 /// `order`: [`ORDER_LEN`]; `state`: [`STATE_LEN`]; `rows`, `weights`: `[n]`.

@@ -1,4 +1,5 @@
-// rows[i] = order(state.batch * stride + offset + first + i), weights[i] = 1; 0 and 0 beyond the last row and for a damaged order.
+// rows[i] = order(state.batch * stride + offset + first + i), weights[i] = 1; beyond the last row the batch's rows again, with weight 0, or row 0 if it has none or
+// the order is damaged.
 // Twin: batch_rows_cpu.rs. Moves 8 bytes a row.
 
 fn mix(value: u32, key: u32) -> u32 {
@@ -46,11 +47,17 @@ fn element(i: u32) {
         return;
     }
     let n_rows = order[0];
-    let position = state[0] * order[3] + order[4] + params.first + i;
+    let start = state[0] * order[3] + order[4];
+    let place = params.first + i;
+    var position = start + place;
+    let is_row = position < n_rows;
+    if !is_row && start < n_rows {
+        position = start + place % (n_rows - start);
+    }
     var row = n_rows;
     if position < n_rows {
         row = row_at(position, n_rows);
     }
     rows[i] = select(0u, row, row < n_rows);
-    weights[i] = select(0.0, 1.0, row < n_rows);
+    weights[i] = select(0.0, 1.0, is_row && row < n_rows);
 }

@@ -2,10 +2,19 @@ use crate::core::sizes::in_u32;
 
 pub(crate) fn run(first: u32, order: &[u32], state: &[u32], rows: &mut [u32], weights: &mut [f32]) {
     let (n_rows, stride, offset) = (order[0], order[3], order[4]);
+    let start = state[0].wrapping_mul(stride).wrapping_add(offset);
+    // The rows that a short last batch has, which its padding repeats.
+    let n_left = n_rows.saturating_sub(start);
     for (i, (row, weight)) in rows.iter_mut().zip(weights).enumerate() {
-        let position = state[0].wrapping_mul(stride).wrapping_add(offset).wrapping_add(first).wrapping_add(in_u32(i));
-        let found = if position < n_rows { row_at(position, order) } else { None };
-        (*row, *weight) = found.map_or((0, 0.0), |row| (row, 1.0));
+        let place = first.wrapping_add(in_u32(i));
+        let position = start.wrapping_add(place);
+        let (position, weighs) = match n_left {
+            _ if position < n_rows => (Some(position), 1.0),
+            0 => (None, 0.0),
+            _ => (Some(start + place % n_left), 0.0),
+        };
+        let found = position.and_then(|position| row_at(position, order));
+        (*row, *weight) = found.map_or((0, 0.0), |row| (row, weighs));
     }
 }
 

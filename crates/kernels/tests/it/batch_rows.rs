@@ -5,12 +5,21 @@ use crate::run::*;
 
 #[test]
 fn rows_in_order_and_padding() {
-    let order = sequential_order(10, 4, 1).to_vec();
-    let [rows, weights]: [Words; 2] =
-        run_twin(&BatchRows { first: 0, n: 4 }, &[order, vec![2, 0, 0, 0]]).try_into().expect("two results");
-    // Positions 2 · 4 + 1 = 9, then three beyond the end.
-    assert_eq!(rows, [9, 0, 0, 0], "rows");
-    assert_eq!(floats(&weights), [1.0, 0.0, 0.0, 0.0], "weights");
+    let batch = |batch| {
+        let order = sequential_order(11, 5, 0).to_vec();
+        let results = run_twin(&BatchRows { first: 0, n: 5 }, &[order, vec![batch, 0, 0, 0]]);
+        (results[0].clone(), floats(&results[1]).to_vec())
+    };
+    assert_eq!(batch(1), (vec![5, 6, 7, 8, 9], vec![1.0; 5]), "a whole batch");
+    assert_eq!(batch(2), (vec![10; 5], vec![1.0, 0.0, 0.0, 0.0, 0.0]), "one row, four times again");
+    assert_eq!(batch(3), (vec![0; 5], vec![0.0; 5]), "no row");
+    let order = sequential_order(8, 5, 0).to_vec();
+    let results = run_twin(&BatchRows { first: 0, n: 5 }, &[order, vec![1, 0, 0, 0]]);
+    assert_eq!(
+        (results[0].as_slice(), floats(&results[1])),
+        (&[5, 6, 7, 5, 6][..], &[1.0, 1.0, 1.0, 0.0, 0.0][..]),
+        "three rows"
+    );
 }
 
 #[test]
@@ -18,8 +27,9 @@ fn a_part_of_a_batch() {
     let part = |first, n| run_twin(&BatchRows { first, n }, &[sequential_order(10, 8, 0).to_vec(), vec![1, 0, 0, 0]]);
     // The second batch of eight has rows 8 and 9.
     assert_eq!(part(0, 1)[0], [8]);
-    assert_eq!((part(1, 3)[0].as_slice(), floats(&part(1, 3)[1])), (&[9, 0, 0][..], &[1.0, 0.0, 0.0][..]));
-    assert_eq!(floats(&part(4, 4)[1]), [0.0; 4], "nothing but padding");
+    assert_eq!((part(1, 3)[0].as_slice(), floats(&part(1, 3)[1])), (&[9, 8, 9][..], &[1.0, 0.0, 0.0][..]));
+    // The padding of all parts together repeats the batch.
+    assert_eq!((part(3, 4)[0].as_slice(), floats(&part(3, 4)[1])), (&[9, 8, 9, 8][..], &[0.0; 4][..]), "nothing but padding");
 }
 
 /// `max(2, ceil(log2(n_rows)))`.
@@ -37,7 +47,7 @@ fn a_shuffled_epoch_has_each_row_once() {
             let order = shuffled_order(n_rows, bits(n_rows), keys, n, 0).to_vec();
             let results = run_twin(&BatchRows { first: 0, n: n as usize }, &[order, vec![batch, 0, 0, 0]]);
             for (row, weight) in results[0].iter().zip(floats(&results[1])) {
-                assert!(*weight == 1.0 || (*weight == 0.0 && *row == 0), "{n_rows} rows: row {row}, weight {weight}");
+                assert!(*row < n_rows && [0.0, 1.0].contains(weight), "{n_rows} rows: row {row}, weight {weight}");
                 seen[*row as usize] += *weight as u32;
             }
         }
