@@ -146,7 +146,8 @@ fn download(device: &wgpu::Device, queue: &wgpu::Queue, buffer: &wgpu::Buffer) -
 
 /// Runs a kernel's twin: its inputs, then its results and scratch.
 fn twin(kernel: &dyn Kernel, inputs: &[&[f32]], outputs: &mut [&mut Vec<f32>]) {
-    let mut args = TwinArgs::new();
+    let declared = kernel.args();
+    let mut args = TwinArgs::new(&declared);
     inputs.iter().for_each(|input| args.push_read(bytemuck::cast_slice(input)));
     outputs.iter_mut().for_each(|output| args.push_write(bytemuck::cast_slice_mut(output.as_mut_slice())));
     kernel.twin(&mut args);

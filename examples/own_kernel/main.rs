@@ -50,7 +50,7 @@ impl Kernel for SoftCap {
 
     /// The specification of the WGSL in plain Rust, which also runs on machines without a GPU.
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        let (x, y) = (args.read::<f32>(0), args.write::<f32>(1));
+        let (x, y) = (args.read::<f32>("x"), args.write::<f32>("y"));
         for (y, x) in y.iter_mut().zip(x) {
             *y = self.cap * (x / self.cap).tanh();
         }

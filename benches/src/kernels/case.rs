@@ -90,7 +90,7 @@ impl Case {
 
 /// What the twin makes of these words of memory on one thread.
 fn by_twin(kernel: &impl Kernel, args: &[Arg], mut words: Vec<Vec<u32>>) -> Result<Vec<Vec<u32>>> {
-    let mut twin_args = TwinArgs::new();
+    let mut twin_args = TwinArgs::new(args);
     for (arg, words) in args.iter().zip(&mut words) {
         let bytes = &mut cast_slice_mut::<_, u8>(words)[..arg.len_bytes()];
         if arg.access.writes() {

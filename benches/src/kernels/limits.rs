@@ -81,7 +81,7 @@ impl Kernel for MultiplyAdd {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        let (x, y): (&[f32], &mut [f32]) = (args.read(0), args.write(1));
+        let (x, y): (&[f32], &mut [f32]) = (args.read("x"), args.write("y"));
         let turned = |x: f32, apart: f32| (0..N_STEPS).fold(x + apart, |a, _| a * (0.5 * x) + 0.5 * x);
         let group: Vec<f32> = x.iter().map(|&x| (0..4).map(|apart| turned(x, apart as f32)).sum()).collect();
         y.chunks_exact_mut(group.len()).for_each(|y| y.copy_from_slice(&group));

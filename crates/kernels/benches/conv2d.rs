@@ -112,7 +112,7 @@ impl<'a> Run<'a> {
     }
 
     fn run(&mut self) {
-        let mut args = TwinArgs::new();
+        let mut args = TwinArgs::new(&self.args);
         for (arg, buffer) in self.args.iter().zip(&mut self.buffers) {
             if arg.access.writes() {
                 args.push_write(bytemuck::cast_slice_mut(buffer));

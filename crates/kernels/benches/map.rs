@@ -87,7 +87,8 @@ impl Bench {
 }
 
 fn run(map: &Map, inputs: &[Vec<f32>], y: &mut [f32]) {
-    let mut args = TwinArgs::new();
+    let declared = map.args();
+    let mut args = TwinArgs::new(&declared);
     inputs.iter().for_each(|input| args.push_read(bytemuck::cast_slice(input)));
     args.push_write(bytemuck::cast_slice_mut(y));
     map.twin(&mut args);

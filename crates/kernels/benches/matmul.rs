@@ -98,8 +98,9 @@ fn measure(kernel: &By, device: &wgpu::Device, queue: &wgpu::Queue, recorder: &m
     let recorded = recorder.prepare(kernel, &bindings).unwrap_or_else(|error| panic!("{error}"));
     submit(device, queue, &recorded, 1);
     let first = start.elapsed();
-    let mut args = TwinArgs::new();
-    for (arg, floats) in kernel.args().iter().zip(&mut host) {
+    let declared = kernel.args();
+    let mut args = TwinArgs::new(&declared);
+    for (arg, floats) in declared.iter().zip(&mut host) {
         if arg.access.writes() {
             args.push_write(bytemuck::cast_slice_mut(floats));
         } else {

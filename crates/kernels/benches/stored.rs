@@ -142,16 +142,19 @@ fn convert(from: DType, to: DType, words: &[u32], n: usize) -> Vec<u32> {
         return words.to_vec();
     }
     let mut out = vec![0_u32; (n * to.size_bytes()).div_ceil(4)];
-    let mut args = TwinArgs::new();
+    let cast = Cast { n, from, to };
+    let declared = cast.args();
+    let mut args = TwinArgs::new(&declared);
     args.push_read(&bytemuck::cast_slice(words)[..n * from.size_bytes()]);
     args.push_write(&mut bytemuck::cast_slice_mut(&mut out)[..n * to.size_bytes()]);
-    Cast { n, from, to }.twin(&mut args);
+    cast.twin(&mut args);
     out
 }
 
 fn run(kernel: &dyn Kernel, buffers: &mut [Vec<u32>]) {
-    let mut args = TwinArgs::new();
-    for (arg, buffer) in kernel.args().iter().zip(buffers) {
+    let declared = kernel.args();
+    let mut args = TwinArgs::new(&declared);
+    for (arg, buffer) in declared.iter().zip(buffers) {
         if arg.access.writes() {
             args.push_write(&mut bytemuck::cast_slice_mut(buffer)[..arg.len_bytes()]);
         } else {

@@ -100,8 +100,9 @@ fn buffers(kernel: &dyn Kernel) -> Vec<Vec<f32>> {
 }
 
 fn run(kernel: &dyn Kernel, buffers: &mut [Vec<f32>]) {
-    let mut args = TwinArgs::new();
-    for (arg, buffer) in kernel.args().iter().zip(buffers) {
+    let declared = kernel.args();
+    let mut args = TwinArgs::new(&declared);
+    for (arg, buffer) in declared.iter().zip(buffers) {
         if arg.access.writes() {
             args.push_write(bytemuck::cast_slice_mut(buffer));
         } else {

@@ -110,7 +110,7 @@ impl Bench {
         let bindings: Vec<_> = held.iter().map(wgpu::Buffer::as_entire_buffer_binding).collect();
         let recorded = self.recorder.prepare(form, &bindings).unwrap_or_else(|error| panic!("{error}"));
         self.milliseconds(&recorded, 1);
-        let mut twin_args = TwinArgs::new();
+        let mut twin_args = TwinArgs::new(&args);
         for (arg, bytes) in args.iter().zip(&mut host) {
             if arg.access.writes() { twin_args.push_write(bytes) } else { twin_args.push_read(bytes) }
         }

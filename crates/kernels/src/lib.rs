@@ -18,7 +18,7 @@ mod pool;
 mod product;
 mod reduce;
 
-pub use crate::core::access::{Access, Arg, Len};
+pub use crate::core::access::{Access, Arg, ArgKey, Len};
 pub use crate::core::adapter::{Adapter, AdapterKind};
 pub use crate::core::binding::Binding;
 pub use crate::core::converted::stored;

@@ -24,6 +24,6 @@ impl Kernel for Advance {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        advance_cpu::run(args.write(0));
+        advance_cpu::run(args.write("state"));
     }
 }

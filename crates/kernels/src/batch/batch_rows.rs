@@ -46,6 +46,12 @@ impl Kernel for BatchRows {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        batch_rows_cpu::run(in_u32(self.first), args.read(0), args.read(1), args.write(2), args.write(3));
+        batch_rows_cpu::run(
+            in_u32(self.first),
+            args.read("order"),
+            args.read("state"),
+            args.write("rows"),
+            args.write("weights"),
+        );
     }
 }

@@ -54,7 +54,14 @@ impl Kernel for ConcatColumns {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        self.stored_twin(&[DType::F32], args);
+        with_element!(args.dtype("y"), T => {
+            let y = args.write::<T>("y");
+            let mut first = 0;
+            for (i, &width) in self.widths.iter().enumerate() {
+                concat_columns_cpu::run(self.n_cols(), first, width, args.read(i), y);
+                first += width;
+            }
+        });
     }
 
     fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
@@ -90,16 +97,5 @@ impl StoredForm for ConcatColumns {
             first += width;
         }
         Ok(dispatches)
-    }
-
-    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
-        with_element!(dtypes[0], T => {
-            let y = args.write::<T>(self.widths.len());
-            let mut first = 0;
-            for (i, &width) in self.widths.iter().enumerate() {
-                concat_columns_cpu::run(self.n_cols(), first, width, args.read(i), y);
-                first += width;
-            }
-        });
     }
 }

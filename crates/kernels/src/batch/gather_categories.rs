@@ -53,7 +53,7 @@ impl Kernel for GatherCategories {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        gather_categories_cpu::run(self, args.read(0), args.read(1), args.write(2));
+        gather_categories_cpu::run(self, args.read("table"), args.read("rows"), args.write("y"));
     }
 
     fn cost(&self) -> Cost {

@@ -65,7 +65,11 @@ impl Kernel for GatherRows {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        self.stored_twin(&[DType::F32; 5], args);
+        let (rows, mean, inv_std) = (args.read("rows"), args.read("mean"), args.read("inv_std"));
+        with_element!(args.dtype("y"), Y => match self.dtype {
+            DType::U8 => gather_rows_cpu::run::<u8, Y>(self, args.read("table"), rows, mean, inv_std, args.write("y")),
+            _ => gather_rows_cpu::run::<f32, Y>(self, args.read("table"), rows, mean, inv_std, args.write("y")),
+        });
     }
 
     fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
@@ -97,13 +101,5 @@ impl StoredForm for GatherRows {
         let table = if self.dtype == DType::U8 { "table".into() } else { vectors("table") };
         let y = Binding::of("y").elements("X");
         Ok(vec![gather.bind(&self.args(), [table, "rows".into(), vectors("mean"), vectors("inv_std")], [y])?])
-    }
-
-    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
-        let (rows, mean, inv_std) = (args.read(1), args.read(2), args.read(3));
-        with_element!(dtypes[4], Y => match self.dtype {
-            DType::U8 => gather_rows_cpu::run::<u8, Y>(self, args.read(0), rows, mean, inv_std, args.write(4)),
-            _ => gather_rows_cpu::run::<f32, Y>(self, args.read(0), rows, mean, inv_std, args.write(4)),
-        });
     }
 }

@@ -64,7 +64,7 @@ impl Kernel for ShiftColumns {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        self.stored_twin(&[DType::F32], args);
+        with_element!(args.dtype("x"), T => shift_columns_cpu::run::<T>(self, args.read("x"), args.write("y")));
     }
 
     fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
@@ -91,9 +91,5 @@ impl StoredForm for ShiftColumns {
             .param("n_y_cols", lanes.n_y_cols)
             .param("shift", i32::try_from(lanes.shift).unwrap_or(i32::MAX).cast_unsigned());
         Ok(vec![shift.bind(&self.args(), ["x"], [Binding::of("y").elements("X")])?])
-    }
-
-    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
-        with_element!(dtypes[0], T => shift_columns_cpu::run::<T>(self, args.read(0), args.write(1)));
     }
 }

@@ -48,6 +48,6 @@ impl Kernel for StoreRows {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        store_rows_cpu::run(args.read(0), args.read(1), args.write(2));
+        store_rows_cpu::run(args.read("x"), args.read("state"), args.write("y"));
     }
 }

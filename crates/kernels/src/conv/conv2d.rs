@@ -136,8 +136,8 @@ impl Kernel for Conv2d {
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
         match self.product() {
-            Some(matmul) => matmul.twin(args),
-            None => over_images::run_in_f32(self, &self.epilogue, args),
+            Some(matmul) => matmul.twin_over(["x", "weight", "y"], args),
+            None => over_images::run(self, &self.epilogue, ["x", "y", "weight_transposed"], args),
         }
     }
 
@@ -166,12 +166,5 @@ impl StoredForm for Conv2d {
 
     fn stored_dispatches(&self, dtypes: &[DType], adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
         self.dispatches_of(dtypes, conv2d_gpu::family(adapter), adapter)
-    }
-
-    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
-        match self.product() {
-            Some(matmul) => matmul.stored_twin(dtypes, args),
-            None => over_images::run(self, &self.epilogue, dtypes, args),
-        }
     }
 }

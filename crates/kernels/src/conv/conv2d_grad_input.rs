@@ -79,8 +79,8 @@ impl Kernel for Conv2dGradInput {
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
         match self.product() {
-            Some(matmul) => matmul.twin(args),
-            None => over_images::run_in_f32(self, &self.epilogue, args),
+            Some(matmul) => matmul.twin_over(["grad_y", "weight", "grad_x"], args),
+            None => over_images::run(self, &self.epilogue, ["grad_y", "grad_x", "weight_transposed"], args),
         }
     }
 
@@ -109,12 +109,5 @@ impl StoredForm for Conv2dGradInput {
 
     fn stored_dispatches(&self, dtypes: &[DType], adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
         self.dispatches_of(dtypes, conv2d_gpu::family(adapter), adapter)
-    }
-
-    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
-        match self.product() {
-            Some(matmul) => matmul.stored_twin(dtypes, args),
-            None => over_images::run(self, &self.epilogue, dtypes, args),
-        }
     }
 }

@@ -85,9 +85,12 @@ impl Kernel for Conv2dGradWeight {
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
         if let Some(matmul) = self.product() {
-            return matmul.twin(args);
+            return matmul.twin_over(["grad_y", "x", "grad_weight"], args);
         }
-        conv2d_grad_weight_cpu::run::<f32, f32>(self, Floats::F32(args.read(0)), args.read(1), args.write(2), args.write(3));
+        let (grad_y, parts) = (Floats::of(args, "grad_y"), args.write("parts"));
+        with_element!(args.dtype("x"), T => with_element!(args.dtype("grad_weight"), Y => {
+            conv2d_grad_weight_cpu::run::<T, Y>(self, grad_y, args.read("x"), args.write("grad_weight"), parts);
+        }));
     }
 
     fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
@@ -109,15 +112,5 @@ impl StoredForm for Conv2dGradWeight {
 
     fn stored_dispatches(&self, dtypes: &[DType], adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
         self.dispatches_of(dtypes, conv2d_gpu::family(adapter), adapter)
-    }
-
-    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
-        if let Some(matmul) = self.product() {
-            return matmul.stored_twin(dtypes, args);
-        }
-        let (grad_y, parts) = (Floats::of(args, 0, dtypes[0]), args.write(3));
-        with_element!(dtypes[1], T => with_element!(dtypes[2], Y => {
-            conv2d_grad_weight_cpu::run::<T, Y>(self, grad_y, args.read(1), args.write(2), parts);
-        }));
     }
 }

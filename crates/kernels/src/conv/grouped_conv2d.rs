@@ -59,7 +59,7 @@ impl Kernel for GroupedConv2d {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        over_images::run_in_f32(self, &self.epilogue, args);
+        over_images::run(self, &self.epilogue, ["x", "y", "weight_by_tap"], args);
     }
 
     fn followed_by(&self, map: &Map, input: usize) -> Option<Box<dyn Kernel>> {
@@ -87,10 +87,6 @@ impl StoredForm for GroupedConv2d {
         let module = module(&MODULE, &self.epilogue, &args, ["X", "WEIGHT", "Y"]);
         let dispatch = Dispatch::elementwise(self.name(), "kernels.grouped_conv2d", module, n_pairs(&self.shape.y()))?;
         Ok(vec![bind(dispatch.params(self.shape.params()), &self.epilogue, &args)?])
-    }
-
-    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
-        over_images::run(self, &self.epilogue, dtypes, args);
     }
 }
 

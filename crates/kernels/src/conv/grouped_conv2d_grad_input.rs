@@ -62,7 +62,7 @@ impl Kernel for GroupedConv2dGradInput {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        over_images::run_in_f32(self, &self.epilogue, args);
+        over_images::run(self, &self.epilogue, ["grad_y", "grad_x", "weight_by_tap"], args);
     }
 
     fn followed_by(&self, map: &Map, input: usize) -> Option<Box<dyn Kernel>> {
@@ -90,9 +90,5 @@ impl StoredForm for GroupedConv2dGradInput {
         let module = module(&MODULE, &self.epilogue, &args, ["GRAD_Y", "WEIGHT", "Y"]);
         let dispatch = Dispatch::elementwise(self.name(), "kernels.grouped_conv2d_grad_input", module, n_pairs(&self.shape.x))?;
         Ok(vec![bind(dispatch.params(self.shape.params()), &self.epilogue, &args)?])
-    }
-
-    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
-        over_images::run(self, &self.epilogue, dtypes, args);
     }
 }

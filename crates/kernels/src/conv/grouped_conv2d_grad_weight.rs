@@ -64,7 +64,10 @@ impl Kernel for GroupedConv2dGradWeight {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        self.stored_twin(&[DType::F32; 3], args);
+        let (grad_y, parts) = (Floats::of(args, "grad_y"), args.write("parts"));
+        with_element!(args.dtype("x"), T => {
+            grouped_conv2d_grad_weight_cpu::run::<T>(self, grad_y, args.read("x"), args.write("grad_weight"), parts);
+        });
     }
 
     fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
@@ -93,12 +96,5 @@ impl StoredForm for GroupedConv2dGradWeight {
             .bind(&args, ["grad_y", "x"], ["parts"])?;
         let sum = sum_of_parts("kernels.grouped_conv2d_grad_weight.sum", [n_parts, n_weights], 3, 2)?;
         Ok(vec![products, sum])
-    }
-
-    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
-        let (grad_y, parts) = (Floats::of(args, 0, dtypes[0]), args.write(3));
-        with_element!(dtypes[1], T => {
-            grouped_conv2d_grad_weight_cpu::run::<T>(self, grad_y, args.read(1), args.write(2), parts);
-        });
     }
 }

@@ -37,20 +37,17 @@ pub(super) fn args(
     args
 }
 
-/// Runs the twin with arguments stored as `dtypes` says.
-pub(super) fn run(kernel: &impl OverImages, epilogue: &Epilogue, dtypes: &[DType], args: &mut TwinArgs<'_>) {
-    let result = 2 + epilogue.n_args();
-    let weight = Floats::of(args, 1, dtypes[1]);
-    let operand = epilogue.operand().map_or(Floats::F32(&[]), |_| Floats::of(args, 2, dtypes[2]));
-    let sorted = args.write(result + 1);
-    with_element!(dtypes[0], T => with_element!(dtypes[result], Y => {
-        kernel.run::<T, Y>(Operands { images: args.read(0), weight, operand, result: args.write(result), sorted });
+/// Runs the twin over the arguments of these names.
+pub(super) fn run(
+    kernel: &impl OverImages,
+    epilogue: &Epilogue,
+    [images, result, sorted]: [&'static str; 3],
+    args: &mut TwinArgs<'_>,
+) {
+    let (weight, operand, sorted) = (Floats::of(args, "weight"), epilogue.operand_of(args), args.write(sorted));
+    with_element!(args.dtype(images), T => with_element!(args.dtype(result), Y => {
+        kernel.run::<T, Y>(Operands { images: args.read(images), weight, operand, result: args.write(result), sorted });
     }));
-}
-
-/// Runs the twin with all arguments in f32.
-pub(super) fn run_in_f32(kernel: &impl OverImages, epilogue: &Epilogue, args: &mut TwinArgs<'_>) {
-    run(kernel, epilogue, &vec![DType::F32; 3 + epilogue.n_args()], args);
 }
 
 /// Refuses images of sizes that the modules cannot count: in u32 they count pixels, and values of a patch.

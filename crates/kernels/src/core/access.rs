@@ -1,3 +1,5 @@
+use std::fmt;
+
 use crate::{DType, Error};
 
 /// What a kernel does with an argument.
@@ -70,6 +72,53 @@ impl Arg {
         let expected = "a number of elements that memory can hold; check the sizes of the kernel";
         Err(Error::Size { kernel, size: self.name, found: self.len, expected })
     }
+}
+
+/// One argument of a kernel: by name, or by index where several arguments share a name.
+///
+/// A name stands for the first argument that has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ArgKey {
+    /// The name in the argument list.
+    Name(&'static str),
+    /// The index in the argument list.
+    Index(usize),
+}
+
+impl ArgKey {
+    pub(crate) fn find(self, args: &[Arg]) -> Option<usize> {
+        match self {
+            // Names have a few bytes, so comparing them here takes less time than a call of `memcmp`. Twins look up each argument in every replay.
+            Self::Name(name) => args.iter().position(|arg| arg.name.len() == name.len() && arg.name.bytes().eq(name.bytes())),
+            Self::Index(index) => (index < args.len()).then_some(index),
+        }
+    }
+}
+
+impl From<&'static str> for ArgKey {
+    fn from(name: &'static str) -> Self {
+        Self::Name(name)
+    }
+}
+
+impl From<usize> for ArgKey {
+    fn from(index: usize) -> Self {
+        Self::Index(index)
+    }
+}
+
+impl fmt::Display for ArgKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => name.fmt(f),
+            Self::Index(index) => index.fmt(f),
+        }
+    }
+}
+
+/// The names of arguments, for messages that list them.
+pub(crate) fn names(args: &[Arg]) -> String {
+    args.iter().map(|arg| arg.name).collect::<Vec<_>>().join(", ")
 }
 
 /// A number of elements, from one size or from the sizes of a shape, whose product is `usize::MAX` where it overflows.

@@ -1,7 +1,8 @@
 use std::fmt::Write as _;
 
+use super::access::names;
 use super::param::Fields;
-use crate::{Arg, DType, Error};
+use crate::{Arg, ArgKey, DType, Error};
 
 /// An argument as a dispatch binds it: which one, under which name, and as an array of what.
 ///
@@ -20,15 +21,9 @@ use crate::{Arg, DType, Error};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Binding {
-    arg: Which,
+    arg: ArgKey,
     name: Option<&'static str>,
     elements: Option<&'static str>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Which {
-    Name(&'static str),
-    Index(usize),
 }
 
 impl Binding {
@@ -37,12 +32,12 @@ impl Binding {
 
     /// The argument called `arg`; the first one, if several have the name.
     pub const fn of(arg: &'static str) -> Self {
-        Self { arg: Which::Name(arg), name: None, elements: None }
+        Self { arg: ArgKey::Name(arg), name: None, elements: None }
     }
 
     /// The argument at `index` of the kernel's list, where several have one name.
     pub const fn at(index: usize) -> Self {
-        Self { arg: Which::Index(index), name: None, elements: None }
+        Self { arg: ArgKey::Index(index), name: None, elements: None }
     }
 
     /// The same, called `name` in the WGSL.
@@ -57,18 +52,8 @@ impl Binding {
     }
 
     fn find(&self, label: &'static str, args: &[Arg]) -> Result<usize, Error> {
-        let found = match self.arg {
-            Which::Name(name) => args.iter().position(|arg| arg.name == name),
-            Which::Index(index) => (index < args.len()).then_some(index),
-        };
-        found.ok_or_else(|| {
-            let found = match self.arg {
-                Which::Name(name) => name.to_owned(),
-                Which::Index(index) => index.to_string(),
-            };
-            let expected = args.iter().map(|arg| arg.name).collect::<Vec<_>>().join(", ");
-            Error::UnknownArg { label, found, expected }
-        })
+        let found = self.arg.find(args);
+        found.ok_or_else(|| Error::UnknownArg { label, found: self.arg.to_string(), expected: names(args) })
     }
 }
 

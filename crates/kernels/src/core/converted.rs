@@ -56,8 +56,8 @@ struct Copied {
 }
 
 impl Converted {
-    fn copied(&self) -> Vec<Copied> {
-        let args = self.kernel.args();
+    /// What is copied of the kernel's own arguments.
+    fn copied(&self, args: &[Arg]) -> Vec<Copied> {
         let stored = args.iter().zip(&self.dtypes).enumerate().filter(|(_, (arg, dtype))| arg.dtype != **dtype);
         let copied = stored.zip(args.len()..);
         copied.map(|((arg, (of, &dtype)), copy)| Copied { arg, copy, dtype, n: of.len, access: of.access }).collect()
@@ -90,7 +90,7 @@ impl Kernel for Converted {
 
     fn args(&self) -> Vec<Arg> {
         let mut args = self.kernel.args();
-        for Copied { arg, dtype, n, .. } in self.copied() {
+        for Copied { arg, dtype, n, .. } in self.copied(&args) {
             args.push(Arg::scratch(args[arg].name, DType::F32, n));
             args[arg].dtype = dtype;
         }
@@ -102,7 +102,7 @@ impl Kernel for Converted {
     }
 
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        let copied = self.copied();
+        let copied = self.copied(&self.kernel.args());
         let mut dispatches = Vec::new();
         for of in &copied {
             if let Some(cast) = of.cast_in() {
@@ -123,27 +123,28 @@ impl Kernel for Converted {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        let copied = self.copied();
-        let mut copies: Vec<&mut [u8]> = copied.iter().map(|of| args.write(of.copy)).collect();
+        let declared = self.kernel.args();
+        let copied = self.copied(&declared);
+        let mut copies: Vec<&mut [u8]> = copied.iter().map(|of| args.write_bytes(of.copy)).collect();
         let mut results = Vec::new();
         for (of, copy) in copied.iter().zip(&mut copies) {
             if of.access == Access::Read {
-                run_cast(of.cast_in(), args.read(of.arg), copy);
+                run_cast(of.cast_in(), args.read_bytes(of.arg), copy);
             } else {
-                let result: &mut [u8] = args.write(of.arg);
+                let result = args.write_bytes(of.arg);
                 run_cast(of.cast_in(), result, copy);
                 results.push(result);
             }
         }
-        let mut inner = TwinArgs::new();
+        let mut inner = TwinArgs::new(&declared);
         let mut copies_left = copied.iter().zip(&mut copies).peekable();
-        for (i, arg) in self.kernel.args().iter().enumerate() {
+        for (i, arg) in declared.iter().enumerate() {
             let copy = copies_left.next_if(|(of, _)| of.arg == i).map(|(_, copy)| &mut **copy);
             match (arg.access.writes(), copy) {
                 (false, Some(copy)) => inner.push_read(copy),
                 (true, Some(copy)) => inner.push_write(copy),
-                (false, None) => inner.push_read(args.read(i)),
-                (true, None) => inner.push_write(args.write(i)),
+                (false, None) => inner.push_read(args.read_bytes(i)),
+                (true, None) => inner.push_write(args.write_bytes(i)),
             }
         }
         self.kernel.twin(&mut inner);
@@ -160,14 +161,15 @@ impl Kernel for Converted {
 
     fn cost(&self) -> Cost {
         let Cost { flops, bytes } = self.kernel.cost();
-        let casts: u64 = self.copied().iter().map(|of| (of.n * (of.dtype.size_bytes() + 4)) as u64).sum();
+        let casts: u64 = self.copied(&self.kernel.args()).iter().map(|of| (of.n * (of.dtype.size_bytes() + 4)) as u64).sum();
         Cost { flops, bytes: bytes + casts }
     }
 }
 
 fn run_cast(cast: Option<Cast>, from: &[u8], to: &mut [u8]) {
     if let Some(cast) = cast {
-        let mut args = TwinArgs::new();
+        let declared = cast.args();
+        let mut args = TwinArgs::new(&declared);
         args.push_read(from);
         args.push_write(to);
         cast.twin(&mut args);

@@ -175,9 +175,11 @@ pub(crate) enum Floats<'a> {
 }
 
 impl<'a> Floats<'a> {
-    /// Argument `index`, which is stored as `dtype`.
-    pub(crate) fn of(args: &TwinArgs<'a>, index: usize, dtype: DType) -> Self {
-        match dtype {
+    /// An argument in the type in which it is stored.
+    #[track_caller]
+    pub(crate) fn of(args: &TwinArgs<'a>, arg: &'static str) -> Self {
+        let index = args.find(arg);
+        match args.dtype(index) {
             DType::F16 => Self::F16(args.read(index)),
             DType::Bf16 => Self::Bf16(args.read(index)),
             _ => Self::F32(args.read(index)),

@@ -9,7 +9,7 @@ use crate::{Adapter, Arg, DType, Dispatch, Error, Map, TwinArgs};
 ///
 /// # Contract
 /// - [`args`](Kernel::args) is a pure function of the struct; scratch arguments come last.
-/// - [`dispatches`](Kernel::dispatches) bind arguments by their index in that list.
+/// - [`dispatches`](Kernel::dispatches) and [`twin`](Kernel::twin) take arguments by their names in that list, with [`Dispatch::bind`] and [`TwinArgs`].
 /// - [`twin`](Kernel::twin) is the specification: plain Rust, the same values up to rounding, and the same bits however many
 ///   threads the current rayon pool has.
 pub trait Kernel: Debug + Send + Sync + 'static {

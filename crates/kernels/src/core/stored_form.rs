@@ -1,7 +1,8 @@
 use super::converted::Converted;
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, stored};
 
-/// A kernel that has a form of its own for floats stored in 16 bits: what [`Kernel::stored_as`] gives then, as [`Stored`].
+/// A kernel that has a form of its own for floats stored in 16 bits: what [`Kernel::stored_as`] gives then, as [`Stored`]. Its twin asks for the
+/// [types](TwinArgs::dtype) of its arguments.
 pub(crate) trait StoredForm: Kernel + Clone {
     /// The types nearest to these that it has a form for, with f32 where it has to be; the rest is converted.
     fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>>;
@@ -15,9 +16,6 @@ pub(crate) trait StoredForm: Kernel + Clone {
 
     /// As [`Kernel::dispatches`].
     fn stored_dispatches(&self, dtypes: &[DType], adapter: &Adapter) -> Result<Vec<Dispatch>, Error>;
-
-    /// As [`Kernel::twin`].
-    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>);
 
     /// For [`Kernel::stored_as`].
     fn stored_form(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
@@ -53,7 +51,7 @@ impl<K: StoredForm> Kernel for Stored<K> {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        self.kernel.stored_twin(&self.dtypes, args);
+        self.kernel.twin(args);
     }
 
     fn with_len(&self, n: usize) -> Option<Box<dyn Kernel>> {

@@ -22,7 +22,8 @@ use crate::{Adapter, Arg, Binding, DType, Dispatch, Error, Kernel, TwinArgs};
 ///
 /// let cast = Cast { n: 2, from: DType::F32, to: DType::F16 };
 /// let (x, mut y) = ([1.0_f32, 65520.0], [0_u16; 2]);
-/// let mut args = TwinArgs::new();
+/// let declared = cast.args();
+/// let mut args = TwinArgs::new(&declared);
 /// args.push_read(bytes_of(&x));
 /// args.push_write(bytes_of_mut(&mut y));
 /// cast.check()?;

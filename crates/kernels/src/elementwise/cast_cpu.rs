@@ -20,7 +20,7 @@ pub(crate) fn run(kernel: &Cast, args: &mut TwinArgs<'_>) {
 }
 
 fn convert<X: Pod + Sync, Y: Pod + Send>(args: &mut TwinArgs<'_>, f: impl Fn(X) -> Y + Sync) {
-    let (x, y) = (args.read::<X>(0), args.write::<Y>(1));
+    let (x, y) = (args.read::<X>("x"), args.write::<Y>("y"));
     each_block(
         y,
         #[inline(always)]

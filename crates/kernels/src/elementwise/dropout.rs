@@ -63,7 +63,7 @@ impl Kernel for Dropout {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        self.stored_twin(&[DType::F32], args);
+        with_element!(args.dtype("x"), T => dropout_cpu::run::<T>(self, args.read("x"), args.read("state"), args.write("y")));
     }
 
     fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
@@ -93,9 +93,5 @@ impl StoredForm for Dropout {
             .param("threshold", threshold)
             .param("scale", scale);
         Ok(vec![dropout.bind(&self.args(), ["x", "state"], ["y"])?])
-    }
-
-    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
-        with_element!(dtypes[0], T => dropout_cpu::run::<T>(self, args.read(0), args.read(1), args.write(2)));
     }
 }

@@ -75,7 +75,7 @@ impl Kernel for Embedding {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        embedding_cpu::run(self, args.read(0), args.read(1), args.write(2));
+        embedding_cpu::run(self, args.read("weight"), args.read("index"), args.write("y"));
     }
 
     fn cost(&self) -> Cost {
@@ -175,7 +175,7 @@ impl Kernel for EmbeddingGrad {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        embedding_cpu::grad(self, args.read(0), args.read(1), args.write(2));
+        embedding_cpu::grad(self, args.read("grad_y"), args.read("index"), args.write("grad_weight"));
     }
 
     fn cost(&self) -> Cost {

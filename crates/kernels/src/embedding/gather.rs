@@ -93,7 +93,7 @@ impl Kernel for Gather {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        gather_cpu::run(self, args.read(0), args.read(1), args.write(2));
+        gather_cpu::run(self, args.read("x"), args.read("index"), args.write("y"));
     }
 
     fn cost(&self) -> Cost {
@@ -138,7 +138,7 @@ impl Kernel for GatherGrad {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        gather_cpu::grad(&self.forward, args.read(0), args.read(1), args.write(2));
+        gather_cpu::grad(&self.forward, args.read("grad_y"), args.read("index"), args.write("grad_x"));
     }
 
     fn cost(&self) -> Cost {

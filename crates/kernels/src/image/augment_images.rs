@@ -129,7 +129,12 @@ impl Kernel for AugmentImages {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        self.stored_twin(&[DType::F32; 7], args);
+        let batch = augment_images_cpu::Batch { rows: args.read("rows"), ids: args.read("ids"), order: args.read("order") };
+        let (mean, inv_std) = (args.read("mean"), args.read("inv_std"));
+        with_element!(args.dtype("y"), Y => match self.dtype {
+            DType::U8 => augment_images_cpu::run::<u8, Y>(self, args.read("table"), &batch, mean, inv_std, args.write("y")),
+            _ => augment_images_cpu::run::<f32, Y>(self, args.read("table"), &batch, mean, inv_std, args.write("y")),
+        });
     }
 
     fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
@@ -172,14 +177,5 @@ impl StoredForm for AugmentImages {
         let y = Binding::of("y").elements("Y");
         let augment = augment.bind(&args, ["table", "rows", "mean", "inv_std", "draws"].map(Binding::of), [y])?;
         Ok(vec![draws, augment])
-    }
-
-    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
-        let batch = augment_images_cpu::Batch { rows: args.read(1), ids: args.read(2), order: args.read(3) };
-        let (mean, inv_std) = (args.read(4), args.read(5));
-        with_element!(dtypes[6], Y => match self.dtype {
-            DType::U8 => augment_images_cpu::run::<u8, Y>(self, args.read(0), &batch, mean, inv_std, args.write(6)),
-            _ => augment_images_cpu::run::<f32, Y>(self, args.read(0), &batch, mean, inv_std, args.write(6)),
-        });
     }
 }

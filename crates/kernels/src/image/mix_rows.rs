@@ -86,12 +86,12 @@ impl Kernel for MixRows {
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
         let lens = self.lens();
-        let (rows, order, quantiles) = (args.read(0), args.read(1), args.read(2));
+        let (rows, order, quantiles) = (args.read("rows"), args.read("order"), args.read("quantiles"));
         let mixed = mix_rows_cpu::Mixed {
-            partners: args.write(3),
-            shares: args.write(4),
-            lines: args.write(5),
-            columns: args.write(6),
+            partners: args.write("partners"),
+            shares: args.write("shares"),
+            lines: args.write("lines"),
+            columns: args.write("columns"),
             lens,
         };
         mix_rows_cpu::run(self, rows, order, quantiles, mixed);

@@ -105,6 +105,15 @@ impl CrossEntropy {
         ("CLASS_WEIGHTS", f64::from(u8::from(self.class_weights == ClassWeights::Given)))
     }
 
+    fn twin_inputs<'a>(&self, args: &TwinArgs<'a>) -> cross_entropy_cpu::Inputs<'a> {
+        cross_entropy_cpu::Inputs {
+            logits: args.read("logits"),
+            target: args.read("target"),
+            weight: args.read("weight"),
+            class_weight: (self.class_weights == ClassWeights::Given).then(|| args.read("class_weight")),
+        }
+    }
+
     /// The inputs to bind. Without class weights, the weights take their place, since a binding that is not used must be filled, too.
     fn bound(&self) -> [Binding; 4] {
         let class_weight = if self.class_weights == ClassWeights::Given { "class_weight" } else { "weight" };
@@ -159,11 +168,8 @@ impl Kernel for CrossEntropy {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        let (logits, target, weight) = (args.read(0), args.read(1), args.read(2));
-        let loss = self.inputs().len();
-        let class_weight = (self.class_weights == ClassWeights::Given).then(|| args.read(3));
-        let inputs = cross_entropy_cpu::Inputs { logits, target, weight, class_weight };
-        cross_entropy_cpu::loss(self, &inputs, args.write(loss), args.write(loss + 1), args.write(loss + 2));
+        let inputs = self.twin_inputs(args);
+        cross_entropy_cpu::loss(self, &inputs, args.write("loss"), args.write("rows"), args.write("losses"));
     }
 
     fn cost(&self) -> Cost {
@@ -216,12 +222,10 @@ impl Kernel for CrossEntropyGrad {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        let grad_loss = args.read::<f32>(0)[0];
-        let (logits, target, weight) = (args.read(1), args.read(2), args.read(3));
-        let class_weight = (self.forward.class_weights == ClassWeights::Given).then(|| args.read(4));
-        let loss = 1 + self.forward.inputs().len();
-        let inputs = cross_entropy_cpu::Inputs { logits, target, weight, class_weight };
-        cross_entropy_cpu::grad(&self.forward, grad_loss, &inputs, args.read(loss), args.read(loss + 1), args.write(loss + 2));
+        let grad_loss = args.read::<f32>("grad_loss")[0];
+        let inputs = self.forward.twin_inputs(args);
+        let (loss, rows) = (args.read("loss"), args.read("rows"));
+        cross_entropy_cpu::grad(&self.forward, grad_loss, &inputs, loss, rows, args.write("grad_logits"));
     }
 
     fn cost(&self) -> Cost {

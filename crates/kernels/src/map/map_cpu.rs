@@ -6,7 +6,7 @@ use half::{bf16, f16};
 
 use super::inputs_cpu::Input;
 use super::layout::Layout;
-use super::map::Map;
+use super::map::{INPUTS, Map, OUTPUTS};
 use crate::core::half::{Floats, narrow, widen};
 use crate::core::vectorised::vectorised;
 use crate::expr::{BLOCK_LEN, Evaluator, Operand, Scratch};
@@ -19,17 +19,13 @@ const SERIAL_LEN: usize = 16 * 1024;
 
 /// With `in_place`, the output replaces that input.
 pub(super) fn run(map: &Map, layout: &Layout, in_place: Option<usize>, args: &mut TwinArgs<'_>) {
-    let mut arg = 0;
-    let mut inputs = Vec::with_capacity(map.inputs.len());
-    for (i, (input, pattern)) in map.inputs.iter().zip(&layout.patterns).enumerate() {
-        if in_place == Some(i) {
-            inputs.push(Input::Output);
-        } else {
-            inputs.push(Input::new(Floats::of(args, arg, input.dtype), pattern, &layout.sizes));
-            arg += 1;
-        }
-    }
-    let outputs: Vec<Output<'_>> = (arg..).zip(&map.outputs).map(|(arg, output)| Output::of(args, arg, output.dtype)).collect();
+    let inputs = INPUTS.iter().zip(&map.inputs).zip(&layout.patterns).enumerate();
+    let inputs = inputs.map(|(i, ((name, _), pattern))| match in_place {
+        Some(input) if input == i => Input::Output,
+        _ => Input::new(Floats::of(args, name), pattern, &layout.sizes),
+    });
+    let inputs = inputs.collect();
+    let outputs: Vec<Output<'_>> = OUTPUTS.iter().zip(&map.outputs).map(|(name, _)| Output::of(args, name)).collect();
     let exprs: Vec<_> = map.outputs.iter().map(|output| output.expr.clone()).collect();
     let job = Job { evaluator: Evaluator::new(&exprs), inputs, sizes: &layout.sizes };
     if map.len() <= SERIAL_LEN { job.run(0, outputs) } else { job.split(0, outputs) }
@@ -43,8 +39,9 @@ enum Output<'a> {
 }
 
 impl<'a> Output<'a> {
-    fn of(args: &mut TwinArgs<'a>, index: usize, dtype: DType) -> Self {
-        match dtype {
+    fn of(args: &mut TwinArgs<'a>, arg: &'static str) -> Self {
+        let index = args.find(arg);
+        match args.dtype(index) {
             DType::F16 => Self::F16(args.write(index)),
             DType::Bf16 => Self::Bf16(args.write(index)),
             _ => Self::F32(args.write(index)),

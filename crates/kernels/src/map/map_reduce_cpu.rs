@@ -5,7 +5,7 @@ use rayon::prelude::*;
 
 use super::inputs_cpu::Input;
 use super::layout::{Layout, Pattern};
-use super::map::Map;
+use super::map::{INPUTS, Map};
 use super::map_reduce::MapReduce;
 use super::reduce_op::Fold;
 use crate::TwinArgs;
@@ -25,11 +25,10 @@ const MAX_ROWS: usize = 64;
 const LANES: usize = 64;
 
 pub(super) fn run(reduction: &MapReduce, layout: &Layout, args: &mut TwinArgs<'_>) {
-    let inputs = reduction.inputs.iter().zip(&layout.patterns).enumerate();
-    let inputs =
-        inputs.map(|(i, (input, pattern))| Input::new(Floats::of(args, i, input.dtype), pattern, &layout.sizes)).collect();
+    let inputs = INPUTS.iter().zip(&reduction.inputs).zip(&layout.patterns);
+    let inputs = inputs.map(|((name, _), pattern)| Input::new(Floats::of(args, name), pattern, &layout.sizes)).collect();
     let results = reduction.results_of_folds();
-    let y: &mut [f32] = args.write(reduction.inputs.len());
+    let y: &mut [f32] = args.write("y");
     let job = Job::new(&reduction.elements(), inputs, reduction.op.fold(), layout);
     if results == [Expr::input(0)] {
         return job.run(&mut [y]);

@@ -52,7 +52,7 @@ impl Kernel for Correct {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        correct_cpu::run(self, args.read(0), args.read(1), args.write(2));
+        correct_cpu::run(self, args.read("x"), args.read("target"), args.write("y"));
     }
 
     fn cost(&self) -> Cost {

@@ -167,7 +167,9 @@ impl Kernel for BatchNormStats {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        self.stored_twin(&[DType::F32], args);
+        let running = ["running_mean", "running_var"].map(|name| args.write(name));
+        let (stats, parts) = (args.write("stats"), args.write("parts"));
+        with_element!(args.dtype("x"), T => batch_norm_cpu::stats::<T>(self, args.read("x"), running, stats, parts));
     }
 
     fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
@@ -215,11 +217,6 @@ impl StoredForm for BatchNormStats {
         dispatches.push(merge.bind(&args, [merged], ["running_mean", "running_var", "stats"])?);
         Ok(dispatches)
     }
-
-    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
-        let (running, stats, parts) = ([args.write(1), args.write(2)], args.write(3), args.write(4));
-        with_element!(dtypes[0], T => batch_norm_cpu::stats::<T>(self, args.read(0), running, stats, parts));
-    }
 }
 
 /// The statistics of [`BatchNormStats`] from the running ones, which stay as they are: what normalisation uses outside of training.
@@ -259,7 +256,7 @@ impl Kernel for BatchNormFrozenStats {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        batch_norm_cpu::frozen_stats(self, args.read(0), args.read(1), args.write(2));
+        batch_norm_cpu::frozen_stats(self, args.read("running_mean"), args.read("running_var"), args.write("stats"));
     }
 }
 

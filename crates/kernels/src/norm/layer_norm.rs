@@ -46,11 +46,6 @@ impl Affine {
     const fn has_bias(self) -> bool {
         matches!(self, Self::WeightAndBias)
     }
-
-    /// Arguments it adds to those of a forward kernel.
-    const fn n_args(self) -> usize {
-        self.has_weight() as usize + self.has_bias() as usize
-    }
 }
 
 impl LayerNorm {
@@ -116,26 +111,24 @@ impl Kernel for LayerNorm {
         let RowDispatch { entry, constant, workgroups } = RowDispatch::choose(self.name(), adapter, self.n_rows, self.n_cols)?;
         // A binding that is not used must be filled, too.
         let (weight, bias) = match self.affine {
-            Affine::None => (0, 0),
-            Affine::Weight => (1, 0),
-            Affine::WeightAndBias => (1, 2),
+            Affine::None => ("x", "x"),
+            Affine::Weight => ("weight", "x"),
+            Affine::WeightAndBias => ("weight", "bias"),
         };
         let dispatch = Dispatch::new("kernels.layer_norm", module!("layer_norm.wgsl"), workgroups)
             .entry(entry)
             .constants([constant])
             .constants(self.constants())
             .params(self.params());
-        let reads = [Binding::of("x"), Binding::at(weight).named("weight"), Binding::at(bias).named("bias")];
+        let reads = [Binding::of("x"), Binding::of(weight).named("weight"), Binding::of(bias).named("bias")];
         let writes = [Binding::of("y"), Binding::of("stats").elements("vec2f")];
         Ok(vec![dispatch.bind(&self.args(), reads, writes)?])
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        let x = args.read(0);
-        let weight = self.affine.has_weight().then(|| args.read(1));
-        let bias = self.affine.has_bias().then(|| args.read(2));
-        let y = 1 + self.affine.n_args();
-        layer_norm_cpu::run(self, x, weight, bias, args.write(y), args.write(y + 1));
+        let weight = self.affine.has_weight().then(|| args.read("weight"));
+        let bias = self.affine.has_bias().then(|| args.read("bias"));
+        layer_norm_cpu::run(self, args.read("x"), weight, bias, args.write("y"), args.write("stats"));
     }
 
     fn cost(&self) -> Cost {
@@ -181,23 +174,20 @@ impl Kernel for LayerNormGrad {
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let LayerNorm { n_rows, n_cols, affine, .. } = self.forward;
         let RowDispatch { entry, constant, workgroups } = RowDispatch::choose(self.name(), adapter, n_rows, n_cols)?;
-        let stats = 2 + usize::from(affine.has_weight());
-        let weight = if affine.has_weight() { 2 } else { stats };
+        let weight = if affine.has_weight() { "weight" } else { "stats" };
         let module = module!("layer_norm_grad.wgsl", "../core/row_entries.wgsl", "../core/join_sums.wgsl");
         let dispatch = Dispatch::new("kernels.layer_norm_grad", module, workgroups)
             .entry(entry)
             .constants([constant, self.forward.constants()[0]])
             .params(self.forward.params());
-        let reads = [Binding::of("grad_y"), Binding::of("x"), Binding::at(weight).named("weight"), Binding::of("stats")];
+        let reads = [Binding::of("grad_y"), Binding::of("x"), Binding::of(weight).named("weight"), Binding::of("stats")];
         Ok(vec![dispatch.bind(&self.args(), reads, ["grad_x"])?])
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        let (grad_y, x) = (args.read(0), args.read(1));
-        let has_weight = self.forward.affine.has_weight();
-        let weight = has_weight.then(|| args.read(2));
-        let stats = 2 + usize::from(has_weight);
-        layer_norm_cpu::grad(&self.forward, grad_y, x, weight, args.read(stats), args.write(stats + 1));
+        let (grad_y, x, stats) = (args.read("grad_y"), args.read("x"), args.read("stats"));
+        let weight = self.forward.affine.has_weight().then(|| args.read("weight"));
+        layer_norm_cpu::grad(&self.forward, grad_y, x, weight, stats, args.write("grad_x"));
     }
 
     fn cost(&self) -> Cost {

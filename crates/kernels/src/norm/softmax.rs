@@ -72,7 +72,7 @@ impl Kernel for Softmax {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        softmax_cpu::run(self, args.read(0), args.write(1));
+        softmax_cpu::run(self, args.read("x"), args.write("y"));
     }
 
     fn cost(&self) -> Cost {
@@ -122,7 +122,7 @@ impl Kernel for SoftmaxGrad {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        softmax_cpu::grad(&self.forward, args.read(0), args.read(1), args.write(2));
+        softmax_cpu::grad(&self.forward, args.read("grad_y"), args.read("y"), args.write("grad_x"));
     }
 
     fn cost(&self) -> Cost {

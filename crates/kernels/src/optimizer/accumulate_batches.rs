@@ -51,7 +51,7 @@ impl Kernel for AccumulateBatches {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        accumulate_batches_cpu::run(self, args.write(0), args.write(1), args.write(2));
+        accumulate_batches_cpu::run(self, args.write("grads"), args.write("sum"), args.write("state"));
     }
 
     fn with_len(&self, n: usize) -> Option<Box<dyn Kernel>> {

@@ -103,8 +103,8 @@ impl Kernel for Adam {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        let (grads, lr, state) = (args.read(0), args.read(1), args.read(2));
-        adam_cpu::run(self, grads, lr, state, args.write(3), args.write(4), args.write(5));
+        let (grads, lr, state) = (args.read("grads"), args.read("lr"), args.read("state"));
+        adam_cpu::run(self, grads, lr, state, args.write("params"), args.write("m"), args.write("v"));
     }
 
     fn with_len(&self, n: usize) -> Option<Box<dyn Kernel>> {

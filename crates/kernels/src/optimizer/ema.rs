@@ -70,7 +70,7 @@ impl Kernel for Ema {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        ema_cpu::run(self, args.read(0), args.read(1), args.write(2));
+        ema_cpu::run(self, args.read("params"), args.read("state"), args.write("average"));
     }
 
     fn with_len(&self, n: usize) -> Option<Box<dyn Kernel>> {

@@ -52,7 +52,7 @@ impl Kernel for Unscale {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        grad_scaler_cpu::unscale(args.read::<f32>(0)[0], args.write(1), args.write(2), args.write(3));
+        grad_scaler_cpu::unscale(args.read::<f32>("scale")[0], args.write("grads"), args.write("scaler"), args.write("state"));
     }
 
     fn with_len(&self, n: usize) -> Option<Box<dyn Kernel>> {
@@ -139,6 +139,6 @@ impl Kernel for UpdateScale {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        grad_scaler_cpu::update(self, args.write(0), args.write(1));
+        grad_scaler_cpu::update(self, args.write("scale"), args.write("scaler"));
     }
 }

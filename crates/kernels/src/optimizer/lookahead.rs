@@ -80,7 +80,7 @@ impl Kernel for Lookahead {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        lookahead_cpu::run(self, args.read(0), args.read(1), args.write(2), args.write(3));
+        lookahead_cpu::run(self, args.read("decays"), args.read("state"), args.write("weights"), args.write("slow"));
     }
 
     fn cost(&self) -> Cost {

@@ -62,7 +62,7 @@ impl Kernel for MuonMomentum {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        muon_cpu::momentum(self, args.read(0), args.read(1), args.write(2), args.write(3));
+        muon_cpu::momentum(self, args.read("grads"), args.read("state"), args.write("momentum"), args.write("update"));
     }
 
     fn cost(&self) -> Cost {
@@ -124,7 +124,7 @@ impl Kernel for MuonStep {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        muon_cpu::step(self, args.read(0), args.read(1), args.read(2), args.write(3));
+        muon_cpu::step(self, args.read("update"), args.read("lr"), args.read("state"), args.write("params"));
     }
 
     fn cost(&self) -> Cost {

@@ -55,7 +55,7 @@ impl Kernel for NewtonSchulzFactor {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        newton_schulz_cpu::factor(self, args.read(0), args.read(1), args.write(2));
+        newton_schulz_cpu::factor(self, args.read("gram"), args.read("square"), args.write("y"));
     }
 
     fn cost(&self) -> Cost {

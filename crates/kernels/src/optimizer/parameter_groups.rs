@@ -48,8 +48,8 @@ impl Kernel for SgdGroups {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        let (groups, grads, lr, state) = (args.read(0), args.read(1), args.read(2), args.read(3));
-        parameter_groups_cpu::sgd(&self.sgd, groups, grads, lr, state, args.write(4), args.write(5));
+        let (groups, grads, lr, state) = (args.read("groups"), args.read("grads"), args.read("lr"), args.read("state"));
+        parameter_groups_cpu::sgd(&self.sgd, groups, grads, lr, state, args.write("params"), args.write("momentum"));
     }
 
     fn cost(&self) -> Cost {
@@ -96,8 +96,8 @@ impl Kernel for AdamGroups {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        let (groups, grads, lr, state) = (args.read(0), args.read(1), args.read(2), args.read(3));
-        parameter_groups_cpu::adam(&self.adam, groups, grads, lr, state, args.write(4), args.write(5), args.write(6));
+        let (groups, grads, lr, state) = (args.read("groups"), args.read("grads"), args.read("lr"), args.read("state"));
+        parameter_groups_cpu::adam(&self.adam, groups, grads, lr, state, args.write("params"), args.write("m"), args.write("v"));
     }
 
     fn cost(&self) -> Cost {

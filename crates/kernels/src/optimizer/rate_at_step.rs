@@ -34,6 +34,6 @@ impl Kernel for RateAtStep {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        rate_at_step_cpu::run(args.read(0), args.read(1), args.write(2));
+        rate_at_step_cpu::run(args.read("table"), args.read("state"), args.write("rate"));
     }
 }

@@ -86,7 +86,7 @@ impl Kernel for GatherRuns {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        runs_cpu::gather(&self.runs, args.read(0), args.write(1));
+        runs_cpu::gather(&self.runs, args.read("x"), args.write("y"));
     }
 
     fn cost(&self) -> Cost {
@@ -146,7 +146,7 @@ impl Kernel for ScaleRuns {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        runs_cpu::scale(self, args.read(0), args.read(1), args.write(2));
+        runs_cpu::scale(self, args.read("norms"), args.read("state"), args.write("x"));
     }
 
     fn cost(&self) -> Cost {

@@ -85,7 +85,7 @@ impl Kernel for Sgd {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        sgd_cpu::run(self, args.read(0), args.read(1), args.read(2), args.write(3), args.write(4));
+        sgd_cpu::run(self, args.read("grads"), args.read("lr"), args.read("state"), args.write("params"), args.write("momentum"));
     }
 
     fn with_len(&self, n: usize) -> Option<Box<dyn Kernel>> {

@@ -45,6 +45,6 @@ impl Kernel for SkipWeightless {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        skip_weightless_cpu::run(self, args.read::<f32>(0)[0], args.write(1), args.write(2));
+        skip_weightless_cpu::run(self, args.read::<f32>("weight")[0], args.write("sum"), args.write("state"));
     }
 }

@@ -79,7 +79,7 @@ impl Kernel for AvgPool2d {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        self.stored_twin(&[DType::F32], args);
+        with_element!(args.dtype("x"), T => avg_pool2d_cpu::run::<T>(self, args.read("x"), args.write("y")));
     }
 
     fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
@@ -104,10 +104,6 @@ impl StoredForm for AvgPool2d {
         let dispatch =
             Dispatch::elementwise(self.name(), "kernels.avg_pool2d", module, lanes.shape.y().len())?.params(lanes.params());
         Ok(vec![dispatch.bind(&self.args(), ["x"], [Binding::of("y").elements("X")])?])
-    }
-
-    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
-        with_element!(dtypes[0], T => avg_pool2d_cpu::run::<T>(self, args.read(0), args.write(1)));
     }
 }
 
@@ -142,7 +138,7 @@ impl Kernel for AvgPool2dGrad {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        self.stored_twin(&[DType::F32], args);
+        with_element!(args.dtype("grad_y"), T => avg_pool2d_cpu::grad::<T>(&self.forward, args.read("grad_y"), args.write("grad_x")));
     }
 
     fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
@@ -166,9 +162,5 @@ impl StoredForm for AvgPool2dGrad {
         let dispatch =
             Dispatch::elementwise(self.name(), "kernels.avg_pool2d_grad", module, lanes.shape.x.len())?.params(lanes.params());
         Ok(vec![dispatch.bind(&self.args(), [Binding::of("grad_y").elements("X")], [Binding::of("grad_x").elements("X")])?])
-    }
-
-    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
-        with_element!(dtypes[0], T => avg_pool2d_cpu::grad::<T>(&self.forward, args.read(0), args.write(1)));
     }
 }

@@ -46,7 +46,8 @@ impl Kernel for MaxPool2d {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        self.stored_twin(&[DType::F32], args);
+        let taps = args.write("taps");
+        with_element!(args.dtype("x"), T => max_pool2d_cpu::run::<T>(&self.shape, args.read("x"), args.write("y"), taps));
     }
 
     fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
@@ -70,11 +71,6 @@ impl StoredForm for MaxPool2d {
         let module = MAX_POOL2D.module(&[("X", dtypes[0])]);
         let dispatch = Dispatch::elementwise(self.name(), "kernels.max_pool2d", module, shape.y().len())?.params(shape.params());
         Ok(vec![dispatch.bind(&self.args(), ["x"], [Binding::of("y").elements("X"), Binding::of("taps").elements("U")])?])
-    }
-
-    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
-        let taps = args.write(2);
-        with_element!(dtypes[0], T => max_pool2d_cpu::run::<T>(&self.shape, args.read(0), args.write(1), taps));
     }
 }
 
@@ -113,7 +109,8 @@ impl Kernel for MaxPool2dGrad {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        self.stored_twin(&[DType::F32], args);
+        let taps = args.read("taps");
+        with_element!(args.dtype("grad_y"), T => max_pool2d_cpu::grad::<T>(&self.shape, args.read("grad_y"), taps, args.write("grad_x")));
     }
 
     fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
@@ -142,10 +139,5 @@ impl StoredForm for MaxPool2dGrad {
             [Binding::of("grad_y").elements("X"), Binding::of("taps").elements("U")],
             [Binding::of("grad_x").elements("X")],
         )?])
-    }
-
-    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
-        let taps = args.read(1);
-        with_element!(dtypes[0], T => max_pool2d_cpu::grad::<T>(&self.shape, args.read(0), taps, args.write(2)));
     }
 }

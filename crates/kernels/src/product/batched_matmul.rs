@@ -76,7 +76,10 @@ impl Kernel for BatchedMatmul {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        batched_matmul_cpu::run(self, args.read(0), args.read(1), args.write(2));
+        match (Floats::of(args, "a"), Floats::of(args, "b"), args.dtype("y")) {
+            (Floats::F32(a), Floats::F32(b), DType::F32) => batched_matmul_cpu::run(self, a, b, args.write("y")),
+            (a, b, dtype) => with_element!(dtype, Y => batched_matmul_cpu::run_stored::<Y>(self, a, b, args.write("y"))),
+        }
     }
 
     fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
@@ -99,10 +102,5 @@ impl StoredForm for BatchedMatmul {
 
     fn stored_dispatches(&self, dtypes: &[DType], adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
         self.dispatches_of(dtypes, MatmulFamily::choose(adapter, usize::MAX), adapter)
-    }
-
-    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
-        let [a, b] = [0, 1].map(|index| Floats::of(args, index, dtypes[index]));
-        with_element!(dtypes[2], Y => batched_matmul_cpu::run_stored::<Y>(self, a, b, args.write(2)));
     }
 }

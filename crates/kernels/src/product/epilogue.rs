@@ -1,6 +1,7 @@
+use crate::core::half::Floats;
 use crate::expr::wgsl::{self, Lanes};
 use crate::expr::{Activation, Expr};
-use crate::{Arg, DType, Error, Map, Part};
+use crate::{Arg, DType, Error, Len, Map, Part, TwinArgs};
 
 /// An elementwise expression that a product or convolution computes of each sum while the sum is still in registers or cache.
 ///
@@ -90,10 +91,24 @@ impl Epilogue {
 
     /// The argument of input 1, for a result of `[m, n]`.
     pub(crate) fn arg(&self, m: usize, n: usize) -> Option<Arg> {
+        let len = match self.operand? {
+            EpilogueOperand::Row => n.into(),
+            EpilogueOperand::Matrix => Len::from([m, n]),
+        };
+        Some(Arg::read(self.arg_name()?, DType::F32, len))
+    }
+
+    /// The name of that argument.
+    fn arg_name(&self) -> Option<&'static str> {
         Some(match self.operand? {
-            EpilogueOperand::Row => Arg::read("bias", DType::F32, n),
-            EpilogueOperand::Matrix => Arg::read("operand", DType::F32, [m, n]),
+            EpilogueOperand::Row => "bias",
+            EpilogueOperand::Matrix => "operand",
         })
+    }
+
+    /// The elements of that argument; none where there is no such argument.
+    pub(crate) fn operand_of<'a>(&self, args: &TwinArgs<'a>) -> Floats<'a> {
+        self.arg_name().map_or(Floats::F32(&[]), |name| Floats::of(args, name))
     }
 
     /// How many arguments it reads.

@@ -104,6 +104,18 @@ impl Matmul {
         scratch
     }
 
+    /// The twin over arguments that have these names in the list of another kernel.
+    pub(crate) fn twin_over(&self, [a, b, y]: [&'static str; 3], args: &mut TwinArgs<'_>) {
+        let reads = Reads { a: Floats::of(args, a), b: Floats::of(args, b), fused: self.epilogue.operand_of(args) };
+        let b_transposed = self.transpose.b().then(|| args.write("b_transposed"));
+        match (reads, args.dtype(y)) {
+            (Reads { a: Floats::F32(a), b: Floats::F32(b), fused: Floats::F32(fused) }, DType::F32) => {
+                matmul_cpu::run(self, a, b, fused, args.write(y), b_transposed);
+            }
+            (reads, dtype) => with_element!(dtype, Y => matmul_stored_cpu::run::<Y>(self, reads, args.write(y), b_transposed)),
+        }
+    }
+
     /// The index of `y` in the argument list: after `a`, `b` and the epilogue's argument.
     fn y_arg(&self) -> usize {
         2 + self.epilogue.n_args()
@@ -134,11 +146,7 @@ impl Kernel for Matmul {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        let (a, b) = (args.read(0), args.read(1));
-        let fused = self.epilogue.operand().map(|_| args.read(2));
-        let y = args.write(self.y_arg());
-        let b_transposed = self.transpose.b().then(|| args.write(self.y_arg() + 1));
-        matmul_cpu::run(self, a, b, fused.unwrap_or(&[]), y, b_transposed);
+        self.twin_over(["a", "b", "y"], args);
     }
 
     fn followed_by(&self, map: &Map, input: usize) -> Option<Box<dyn Kernel>> {
@@ -170,13 +178,5 @@ impl StoredForm for Matmul {
 
     fn stored_dispatches(&self, dtypes: &[DType], adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
         self.dispatches_of(dtypes, MatmulFamily::choose(adapter, self.n), adapter)
-    }
-
-    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
-        let y = self.y_arg();
-        let read = |index: usize| Floats::of(args, index, dtypes[index]);
-        let reads = Reads { a: read(0), b: read(1), fused: if y == 3 { read(2) } else { Floats::F32(&[]) } };
-        let b_transposed = self.transpose.b().then(|| args.write(y + 1));
-        with_element!(dtypes[y], Y => matmul_stored_cpu::run::<Y>(self, reads, args.write(y), b_transposed));
     }
 }

@@ -47,7 +47,7 @@ impl Kernel for ArgMax {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        self.stored_twin(&[DType::F32], args);
+        with_element!(args.dtype("x"), T => arg_max_cpu::run::<T>(self, args.read("x"), args.write("y")));
     }
 
     fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
@@ -69,9 +69,5 @@ impl StoredForm for ArgMax {
         let Self { n_outer, n, n_inner } = *self;
         let wgsl = ARG_MAX.module(&[("X", dtypes[0])]);
         Series { n_outer, n, n_inner }.dispatch(self, "kernels.arg_max", wgsl, [])
-    }
-
-    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
-        with_element!(dtypes[0], T => arg_max_cpu::run::<T>(self, args.read(0), args.write(1)));
     }
 }

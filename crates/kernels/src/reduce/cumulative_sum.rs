@@ -67,7 +67,7 @@ impl Kernel for CumulativeSum {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        self.stored_twin(&[DType::F32], args);
+        with_element!(args.dtype("x"), T => cumulative_sum_cpu::run::<T>(self, args.read("x"), args.write("y")));
     }
 
     fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
@@ -90,9 +90,5 @@ impl StoredForm for CumulativeSum {
         let Self { n_outer, n, n_inner, .. } = *self;
         let wgsl = CUMULATIVE_SUM.module(&[("X", dtypes[0])]);
         Series { n_outer, n, n_inner }.dispatch(self, "kernels.cumulative_sum", wgsl, constants)
-    }
-
-    fn stored_twin(&self, dtypes: &[DType], args: &mut TwinArgs<'_>) {
-        with_element!(dtypes[0], T => cumulative_sum_cpu::run::<T>(self, args.read(0), args.write(1)));
     }
 }

@@ -40,6 +40,6 @@ impl Kernel for FirstNonFinite {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        first_non_finite_cpu::run(self.place, args.read::<f32>(0)[0], args.write(1));
+        first_non_finite_cpu::run(self.place, args.read::<f32>("found")[0], args.write("first"));
     }
 }

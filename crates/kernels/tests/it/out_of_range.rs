@@ -30,7 +30,7 @@ fn unguarded<'a>(what: &str, words: &'a [u32]) -> &'a [u32] {
 fn run_guarded_on_twin(kernel: &dyn Kernel, given: &[Words]) -> Vec<Words> {
     let args = kernel.args();
     let mut held: Vec<Words> = buffers(&args, given).iter().map(|words| guarded(words)).collect();
-    let mut twin_args = TwinArgs::new();
+    let mut twin_args = TwinArgs::new(&args);
     for (arg, words) in args.iter().zip(&mut held) {
         let bytes = &mut bytemuck::cast_slice_mut(words)[4 * GUARD_WORDS..][..arg.len_bytes()];
         if arg.access.writes() { twin_args.push_write(bytes) } else { twin_args.push_read(bytes) }

@@ -127,7 +127,7 @@ impl Kernel for Square {
         Ok(vec![square.constants([("SCALE", 2.0)]).bind_declared(vec![], vec![0], vec![1])])
     }
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        let (x, y) = (args.read::<f32>(0), args.write::<f32>(1));
+        let (x, y) = (args.read::<f32>("x"), args.write::<f32>("y"));
         y.iter_mut().zip(x).for_each(|(y, x)| *y = 2.0 * x * x);
     }
 }

@@ -69,7 +69,7 @@ pub(crate) fn run_twin(kernel: &dyn Kernel, given: &[Words]) -> Vec<Words> {
     kernel.check().unwrap_or_else(|error| panic!("{error}"));
     let args = kernel.args();
     let mut buffers = buffers(&args, given);
-    let mut twin_args = TwinArgs::new();
+    let mut twin_args = TwinArgs::new(&args);
     for (arg, words) in args.iter().zip(&mut buffers) {
         if arg.access.writes() {
             twin_args.push_write(&mut bytemuck::cast_slice_mut(words)[..arg.len_bytes()]);

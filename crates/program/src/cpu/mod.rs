@@ -7,7 +7,7 @@ use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
-use brisk_kernels::{Kernel, TwinArgs};
+use brisk_kernels::{Arg, Kernel, TwinArgs};
 
 use crate::cpu::bytes::Bytes;
 use crate::device::memory::{Count, Memory, lock};
@@ -45,6 +45,8 @@ pub(crate) struct CpuExecutable {
 #[derive(Debug)]
 struct CpuStep {
     kernel: Arc<dyn Kernel>,
+    /// What the kernel declares.
+    declared: Vec<Arg>,
     /// Buffers by index into the run's table: the persistents, then the slots.
     args: Vec<StepArg>,
 }
@@ -82,8 +84,11 @@ impl CpuDevice {
             let bytes = start_bytes + arg.bytes.start..start_bytes + arg.bytes.end;
             StepArg { buffer: slot, bytes, ..arg.clone() }
         };
-        let steps = program.steps().iter();
-        let steps = steps.map(|step| CpuStep { kernel: step.kernel.clone(), args: step.args.iter().map(placed).collect() });
+        let steps = program.steps().iter().map(|step| CpuStep {
+            kernel: step.kernel.clone(),
+            declared: step.kernel.args(),
+            args: step.args.iter().map(placed).collect(),
+        });
         let (steps, parts) = (steps.collect(), parts_of(program));
         Ok(CpuExecutable { persistents, slots: Mutex::new(slots), steps, parts, replaying: Mutex::default() })
     }
@@ -238,7 +243,7 @@ impl<'a> Table<'a> {
     fn run(&mut self, step: &CpuStep) {
         let mut written = Written::take(&mut self.buffers, &step.args);
         let Written { buffers, taken } = &mut written;
-        let mut args = TwinArgs::new();
+        let mut args = TwinArgs::new(&step.declared);
         let mut outputs = taken.iter_mut();
         for arg in &step.args {
             if arg.access.writes() {

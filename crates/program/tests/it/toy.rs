@@ -49,8 +49,8 @@ impl Kernel for Mix {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        let (a, b) = (args.read::<u32>(0), args.read::<u32>(1));
-        let (y, scaled) = (args.write::<u32>(2), args.write::<u32>(3));
+        let (a, b) = (args.read::<u32>("a"), args.read::<u32>("b"));
+        let (y, scaled) = (args.write::<u32>("y"), args.write::<u32>("scaled"));
         for (scaled, a) in scaled.iter_mut().zip(a) {
             *scaled = a.wrapping_mul(3).wrapping_add(self.salt);
         }
@@ -89,7 +89,7 @@ impl Kernel for Bump {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        args.write::<u32>(0).iter_mut().for_each(|x| *x = x.wrapping_mul(5).wrapping_add(1));
+        args.write::<u32>("x").iter_mut().for_each(|x| *x = x.wrapping_mul(5).wrapping_add(1));
     }
 }
 
@@ -151,7 +151,7 @@ impl Kernel for Broken {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        let x = args.write::<u32>(0);
+        let x = args.write::<u32>("x");
         x[0] = 99;
         if matches!(self, Self::Panics) {
             panic!("a twin that panics");
