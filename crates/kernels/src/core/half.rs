@@ -178,10 +178,11 @@ impl<'a> Floats<'a> {
     /// An argument in the type in which it is stored.
     #[track_caller]
     pub(crate) fn of(args: &TwinArgs<'a>, arg: &'static str) -> Self {
-        match args.dtype(arg) {
-            DType::F16 => Self::F16(args.read(arg)),
-            DType::Bf16 => Self::Bf16(args.read(arg)),
-            _ => Self::F32(args.read(arg)),
+        let index = args.find(arg);
+        match args.dtype(index) {
+            DType::F16 => Self::F16(args.read(index)),
+            DType::Bf16 => Self::Bf16(args.read(index)),
+            _ => Self::F32(args.read(index)),
         }
     }
 

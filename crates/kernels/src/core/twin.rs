@@ -69,7 +69,7 @@ impl<'a> TwinArgs<'a> {
     /// If the kernel does not declare the argument, writes it, or declares other elements: a mistake in the kernel.
     #[track_caller]
     pub fn read<T: Pod>(&self, arg: impl Into<ArgKey>) -> &'a [T] {
-        let index = self.find(arg.into());
+        let index = self.find(arg);
         self.check_type::<T>(index);
         bytemuck::cast_slice(self.read_bytes(index))
     }
@@ -80,7 +80,7 @@ impl<'a> TwinArgs<'a> {
     /// If the kernel does not declare the argument, only reads it, has taken it before, or declares other elements: a mistake in the kernel.
     #[track_caller]
     pub fn write<T: Pod>(&mut self, arg: impl Into<ArgKey>) -> &'a mut [T] {
-        let index = self.find(arg.into());
+        let index = self.find(arg);
         self.check_type::<T>(index);
         bytemuck::cast_slice_mut(self.write_bytes(index))
     }
@@ -91,7 +91,7 @@ impl<'a> TwinArgs<'a> {
     /// If the kernel does not declare the argument: a mistake in the kernel.
     #[track_caller]
     pub fn dtype(&self, arg: impl Into<ArgKey>) -> DType {
-        self.declared[self.find(arg.into())].dtype
+        self.declared[self.find(arg)].dtype
     }
 
     /// The bytes of argument `index`, whatever its elements, for kernels that pass them to another kernel.
@@ -133,8 +133,10 @@ impl<'a> TwinArgs<'a> {
         self.slots.push(slot);
     }
 
+    /// The index of an argument, for twins that ask for its type and then take it.
     #[track_caller]
-    fn find(&self, arg: ArgKey) -> usize {
+    pub(crate) fn find(&self, arg: impl Into<ArgKey>) -> usize {
+        let arg = arg.into();
         let Some(index) = arg.find(self.declared) else {
             panic!("there is no argument `{arg}`; the kernel has {}", names(self.declared));
         };

@@ -19,12 +19,13 @@ const SERIAL_LEN: usize = 16 * 1024;
 
 /// With `in_place`, the output replaces that input.
 pub(super) fn run(map: &Map, layout: &Layout, in_place: Option<usize>, args: &mut TwinArgs<'_>) {
-    let input = |(i, ((name, _), pattern))| match in_place {
+    let inputs = INPUTS.iter().zip(&map.inputs).zip(&layout.patterns).enumerate();
+    let inputs = inputs.map(|(i, ((name, _), pattern))| match in_place {
         Some(input) if input == i => Input::Output,
         _ => Input::new(Floats::of(args, name), pattern, &layout.sizes),
-    };
-    let inputs = INPUTS.into_iter().zip(&map.inputs).zip(&layout.patterns).enumerate().map(input).collect();
-    let outputs: Vec<Output<'_>> = OUTPUTS.into_iter().zip(&map.outputs).map(|(name, _)| Output::of(args, name)).collect();
+    });
+    let inputs = inputs.collect();
+    let outputs: Vec<Output<'_>> = OUTPUTS.iter().zip(&map.outputs).map(|(name, _)| Output::of(args, name)).collect();
     let exprs: Vec<_> = map.outputs.iter().map(|output| output.expr.clone()).collect();
     let job = Job { evaluator: Evaluator::new(&exprs), inputs, sizes: &layout.sizes };
     if map.len() <= SERIAL_LEN { job.run(0, outputs) } else { job.split(0, outputs) }
@@ -39,10 +40,11 @@ enum Output<'a> {
 
 impl<'a> Output<'a> {
     fn of(args: &mut TwinArgs<'a>, arg: &'static str) -> Self {
-        match args.dtype(arg) {
-            DType::F16 => Self::F16(args.write(arg)),
-            DType::Bf16 => Self::Bf16(args.write(arg)),
-            _ => Self::F32(args.write(arg)),
+        let index = args.find(arg);
+        match args.dtype(index) {
+            DType::F16 => Self::F16(args.write(index)),
+            DType::Bf16 => Self::Bf16(args.write(index)),
+            _ => Self::F32(args.write(index)),
         }
     }
 
