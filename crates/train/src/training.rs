@@ -1,12 +1,15 @@
 mod anomaly;
+mod checkpoint_writer;
 mod epochs;
 mod fit;
 mod kept;
 mod losses;
 mod resume;
+mod snapshot;
 mod state;
 mod validation;
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use brisk_loader::{Order, RowSource};
@@ -28,6 +31,8 @@ use crate::{
 
 pub(crate) use validation::measured;
 
+use checkpoint_writer::CheckpointWriter;
+use snapshot::SnapshotMemory;
 use validation::Validation;
 
 pub use fit::{Ended, EpochMetrics, FitReport, Outputs};
@@ -57,6 +62,8 @@ pub struct Training<'a> {
     replicas: Option<&'a DataParallel>,
     digests: [RowDigest; 2],
     warnings: Vec<Warning>,
+    writer: RefCell<CheckpointWriter>,
+    memory: RefCell<SnapshotMemory>,
 }
 
 /// How a run is set up, besides what it learns from which rows.
@@ -186,6 +193,8 @@ impl<'a> Training<'a> {
             digests,
             replicas,
             warnings,
+            writer: RefCell::default(),
+            memory: RefCell::default(),
         };
         training.start_over()?;
         Ok(training)

@@ -42,12 +42,16 @@ enum Steps {
 impl Training<'_> {
     pub(super) fn fit_from(&self, run: RunState, log: Option<MetricsLog>, outputs: &mut Outputs) -> Result<FitReport, Error> {
         let (n_epochs, n_steps) = (run.n_epochs, run.n_steps);
+        // Also where a callback panics.
+        let _end = EndOfCheckpoints(self);
         // The threads that stream rows run as long as the fit does.
         let with_valid = |train: &mut OpenFeed<'_>| {
             self.scorer.feed().open(&self.device, |valid| self.fit_over(run, log, train, valid, outputs))
         };
         let result = self.train.open(&self.device, with_valid);
         if let Err(error) = &result {
+            // The error is the one to report, whether or not the checkpoints before it can be written.
+            drop(self.finish_checkpoints(outputs));
             let view = RunView { epoch: n_epochs, n_steps, ..self.view() };
             outputs.callbacks.iter_mut().for_each(|callback| callback.on_exception(&view, error));
         }
@@ -149,23 +153,22 @@ impl Training<'_> {
             found.report.history.push(measured);
 
             let mut stop = None;
+            let mut snapshot = self.snapshot(outputs)?;
             if let Some((measured, flow)) = validation {
                 let value = measured.get(self.validation.watched()).unwrap_or(f64::NAN);
                 stop = run.early_stopping.check(value).filter(|_| config.early_stopping.is_some()).map(Ended::Early);
                 stop = stop.filter(|_| epoch + 1 >= config.min_epochs).or(flow.is_break().then_some(Ended::Callback));
-                if run.keep_if_best(epoch + 1, value, &self.evaluated, device)?
-                    && let Some(path) = self.path(outputs, RunFolder::best)?
-                {
-                    self.save(&self.checkpoint(&run, value, outputs)?, &path, &run, outputs)?;
+                if run.is_best(value) {
+                    self.keep_as_best(&mut run, epoch + 1, value, &mut snapshot, outputs)?;
                 }
                 if config.keep_best > 0 {
-                    self.keep_among_best(&mut run, epoch + 1, value, outputs)?;
+                    self.keep_among_best(&mut run, epoch + 1, value, &mut snapshot, outputs)?;
                 }
             }
             if steps != Steps::All {
                 break;
             }
-            self.save_last(&run, outputs)?;
+            self.save_last_of(&mut snapshot, &run, outputs)?;
             if let Some(ended) = stop.or(limit) {
                 found.report.ended = ended;
                 break;
@@ -175,6 +178,7 @@ impl Training<'_> {
         if found.report.ended == Ended::Stopped {
             self.save_last(&run, outputs)?;
         }
+        self.finish_checkpoints(outputs)?;
         self.check_any_step(&run)?;
         let ended = found.report.ended;
         let checkpoint = || outputs.folder.as_ref().filter(|_| ended == Ended::Stopped).map(RunFolder::last);
@@ -312,6 +316,7 @@ impl Training<'_> {
                     self.save_last(run, outputs)?;
                     saved = Instant::now();
                 }
+                self.look_at_checkpoints(outputs)?;
                 if replicas.is_some_and(DataParallel::is_stop_agreed) {
                     steps = Steps::Stopped;
                     return Ok(ControlFlow::Break(()));
@@ -420,6 +425,16 @@ impl Training<'_> {
         if self.flat().is_first() {
             show(&mut outputs.progress);
         }
+    }
+}
+
+/// Waits for the checkpoints of a run when it is dropped, and frees their memory.
+struct EndOfCheckpoints<'t, 'a>(&'t Training<'a>);
+
+impl Drop for EndOfCheckpoints<'_, '_> {
+    fn drop(&mut self) {
+        drop(self.0.writer.take());
+        drop(self.0.memory.take());
     }
 }
 

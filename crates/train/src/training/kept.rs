@@ -1,20 +1,38 @@
-//! The checkpoints of the best epochs, beside that of the very best.
+//! The best model, and the checkpoints of the best epochs.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use super::snapshot::Snapshot;
 use super::{Outputs, Training};
 use crate::checkpoint::index::{Index, files_of};
-use crate::run_state::RunState;
+use crate::run_state::{Best, RunState};
 use crate::{Error, Mode, RunFolder};
 
 impl Training<'_> {
+    /// Keeps the model of this epoch as the best, and writes its checkpoint.
+    pub(super) fn keep_as_best(
+        &self,
+        run: &mut RunState,
+        epoch: usize,
+        value: f64,
+        snapshot: &mut Snapshot,
+        outputs: &mut Outputs,
+    ) -> Result<(), Error> {
+        run.best = Some(Best::read(epoch, value, self.evaluated_values(snapshot)?, &self.evaluated, &self.device)?);
+        match self.path(outputs, RunFolder::best)? {
+            Some(path) => self.save(self.checkpoint(run, value, snapshot, outputs)?, path, Vec::new(), run, outputs),
+            None => Ok(()),
+        }
+    }
+
     /// Writes a checkpoint of this epoch if it is one of the [best](crate::TrainerConfig::keep_best) so far, and then removes that which no longer is.
     pub(super) fn keep_among_best(
         &self,
         run: &mut RunState,
         epoch: usize,
         value: f64,
+        snapshot: &mut Snapshot,
         outputs: &mut Outputs,
     ) -> Result<(), Error> {
         let mut ranked = run.kept.clone();
@@ -25,13 +43,11 @@ impl Training<'_> {
         }
         run.kept = ranked;
         let named = |folder: &RunFolder, (epoch, value)| folder.best_of(epoch, self.validation.watched(), value);
-        if let Some(path) = self.path(outputs, |folder| named(folder, (epoch, value)))? {
-            self.save(&self.checkpoint(run, value, outputs)?, &path, run, outputs)?;
-        }
-        if let Some(folder) = self.folder(outputs) {
-            left_out.into_iter().try_for_each(|left_out| remove(&named(folder, left_out)))?;
-        }
-        Ok(())
+        let Some(path) = self.path(outputs, |folder| named(folder, (epoch, value)))? else { return Ok(()) };
+        let folder = self.folder(outputs);
+        let replaced: Vec<PathBuf> =
+            left_out.into_iter().filter_map(|left_out| folder.map(|folder| named(folder, left_out))).collect();
+        self.save(self.checkpoint(run, value, snapshot, outputs)?, path, replaced, run, outputs)
     }
 }
 
@@ -48,7 +64,7 @@ fn left_out(ranked: &mut Vec<(usize, f64)>, n: usize, mode: Mode) -> Vec<(usize,
 }
 
 /// Removes the files of a checkpoint; one that is gone, as after a resumed run has repeated this, is no error.
-fn remove(path: &Path) -> Result<(), Error> {
+pub(super) fn remove(path: &Path) -> Result<(), Error> {
     let parts = files_of(path).into_iter().map(|(_, file)| file);
     for file in parts.chain([Index::path_of(path), path.to_owned()]).filter(|file| file.exists()) {
         fs::remove_file(&file).map_err(|source| Error::Io { path: file, action: "remove an older checkpoint", source })?;
