@@ -1,15 +1,20 @@
-//! The overhead of the trainer: training compared with replays of the training step, and saving a checkpoint compared with a plain write.
+//! The overhead of the trainer: training compared with replays of the training step, saving a checkpoint compared with a plain write, and the pause of training for a
+//! checkpoint compared with a copy in memory.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::fs::File;
+use std::hint::black_box;
 use std::io::Write as _;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result};
 use brisk_loader::{RowSource as _, Rows};
-use brisk_nn::Mlp;
-use brisk_train::{Binary, Callback, Checkpoint, Error, FitReport, Model, RunView, Trainer};
+use brisk_nn::{Mlp, MlpConfig};
+use brisk_train::{Binary, Callback, Checkpoint, Error, FitReport, Model, RunFolder, RunView, Trainer, ValidationEnd};
+use rayon::prelude::*;
 
 use crate::Options;
 use crate::higgs::{Run, SEED, sizes};
@@ -20,15 +25,19 @@ use crate::row::{Better, Row, Table};
 const BATCH: usize = 1024;
 /// The replayed step has no validation, so the trainer validates on one batch only.
 const VALID_ROWS: usize = 1024;
+/// The rows of an epoch of one step, where only the pause after it is measured.
+const PAUSED_ROWS: usize = 64;
 /// The parameters of a network and the two moments of Adam.
 const CHECKPOINT_TENSORS: usize = 3;
+/// The tensors of as many values that `last.safetensors` has: those, and the parameters of the best epoch.
+const LAST_TENSORS: usize = CHECKPOINT_TENSORS + 1;
 
 pub(crate) fn run(options: &Options) -> Result<Vec<Table>> {
     let (n_epochs, checkpoint_bytes) = match options.scale {
         Scale::Full => (4, 1 << 30),
         Scale::Smoke => (2, 3 << 20),
     };
-    let rows = vec![epochs(options, n_epochs)?, checkpoint(options, checkpoint_bytes)?];
+    let rows = vec![epochs(options, n_epochs)?, checkpoint(options, checkpoint_bytes)?, pauses(options, checkpoint_bytes)?];
     Ok(vec![Table { device: options.device.info().clone(), rows }])
 }
 
@@ -126,4 +135,79 @@ fn checkpoint(options: &Options, n_bytes: usize) -> Result<Row> {
         target: Some(0.7),
         better: Better::More,
     })
+}
+
+/// Seconds for which training pauses after an epoch for a checkpoint of `n_bytes`, compared with copying the parameters and moments from memory to memory by all threads.
+///
+/// A pause lasts from the end of a validation to the start of the next epoch. Before training continues the checkpoint is on disk, as it would be after enough steps.
+fn pauses(options: &Options, n_bytes: usize) -> Result<Row> {
+    let root = tempfile::Builder::new().prefix("brisk-bench-").tempdir()?;
+    let folder = RunFolder::create(root.path(), None, SystemTime::now())?;
+    let width = (n_bytes / LAST_TENSORS / size_of::<f32>()).isqrt();
+    let sizes = MlpConfig { hidden: vec![width; 2], ..sizes() };
+    let (features, labels) = higgs_table(PAUSED_ROWS, SEED);
+    let rows = Rows::new(features, labels, N_COLS)?;
+    let mut model = Model::new(SEED, |params| Mlp::new(params, &sizes));
+    let n_values = model.params().len();
+    let seconds = Rc::new(RefCell::new(Vec::new()));
+    let pauses = Pauses { validated: Instant::now(), seconds: Rc::clone(&seconds), last: folder.last(), written: None };
+    Trainer::new(&options.device)
+        .batch_rows(PAUSED_ROWS)
+        .learning_rate(1e-9)
+        // No pause precedes the first epoch or follows the last one, and during the first pause memory is mapped that the others use again.
+        .max_epochs(options.n_rounds + 2)
+        .folder(&folder)
+        .callback(pauses)
+        .fit(&mut model, &Binary::new(), &rows, &rows)?;
+    let ours = seconds.take().split_off(1);
+    let n_bytes = std::fs::metadata(folder.last())?.len();
+
+    let (from, mut to) = (vec![1.0_f32; CHECKPOINT_TENSORS * n_values], vec![0.0_f32; CHECKPOINT_TENSORS * n_values]);
+    let share = from.len().div_ceil(rayon::current_num_threads());
+    let copies = (0..options.n_rounds).map(|_| {
+        let started = Instant::now();
+        let (to, from) = (black_box(&mut to).par_chunks_mut(share), black_box(&from).par_chunks(share));
+        to.zip(from).for_each(|(to, from)| to.copy_from_slice(from));
+        started.elapsed().as_secs_f64()
+    });
+    Ok(Row {
+        suite: "overhead",
+        case: format!("pause of training for a checkpoint of {:.2} GB", n_bytes as f64 / 1e9),
+        ours,
+        unit: "s",
+        reference: Some(("limit:memcpy".to_owned(), copies.collect())),
+        target: Some(0.8),
+        better: Better::Less,
+    })
+}
+
+/// Measures the seconds from the end of a validation to the start of the next epoch.
+struct Pauses {
+    validated: Instant,
+    seconds: Rc<RefCell<Vec<f64>>>,
+    last: PathBuf,
+    /// When the last checkpoint was written.
+    written: Option<SystemTime>,
+}
+
+impl Callback for Pauses {
+    fn on_validation_end(&mut self, _: &RunView<'_>, _: &ValidationEnd<'_>) -> Result<ControlFlow<()>, Error> {
+        self.validated = Instant::now();
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn on_epoch_start(&mut self, run: &RunView<'_>) -> Result<(), Error> {
+        if run.epoch == 1 {
+            return Ok(());
+        }
+        self.seconds.borrow_mut().push(self.validated.elapsed().as_secs_f64());
+        let modified = || std::fs::metadata(&self.last).and_then(|metadata| metadata.modified()).ok();
+        let started = Instant::now();
+        // If the checkpoint cannot be written, the run ends with that error.
+        while modified() == self.written && started.elapsed() < Duration::from_secs(60) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.written = modified();
+        Ok(())
+    }
 }

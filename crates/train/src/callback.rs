@@ -65,7 +65,8 @@ pub trait Callback {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// A checkpoint has been written.
+    /// A checkpoint is on disk. It is written while training continues, so that `run` has the epoch and the steps of the checkpoint, but the device may have the
+    /// parameters of a later step. With replicas, which write together, training waits for the file.
     ///
     /// # Errors
     /// Ends the run.

@@ -6,6 +6,7 @@ mod format;
 pub(crate) mod index;
 mod kind;
 mod layout;
+mod shared_slice;
 mod values;
 
 #[cfg(target_endian = "big")]
@@ -25,6 +26,7 @@ use crate::atomic_file::write_atomically;
 use index::{Index, is_index};
 
 pub(crate) use format::FORMAT_VERSION;
+pub use shared_slice::SharedSlice;
 pub use values::Values;
 
 /// Everything that a run needs to resume: named `f32` and `u32` tensors, and named strings.
@@ -79,7 +81,7 @@ impl Checkpoint {
         Self::default()
     }
 
-    /// Adds a tensor: a `Vec` of `f32` or `u32`, row-major.
+    /// Adds a tensor: a `Vec` of `f32` or `u32`, or a [`SharedSlice`], row-major.
     ///
     /// # Errors
     /// [`Error::ValueCount`] if `shape` has another number of values; [`Error::DuplicateTensor`]; [`Error::ReservedName`].

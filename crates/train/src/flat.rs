@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use brisk_nn::{Entry, Kept, Parameters};
 
-use crate::{Checkpoint, CheckpointFiles, DataParallel, Error};
+use crate::{Checkpoint, CheckpointFiles, DataParallel, Error, SharedSlice};
 
 /// The parameters' layout in a checkpoint, and which replica writes which part of it.
 #[derive(Debug)]
@@ -29,10 +29,19 @@ impl Flat<'_> {
         self.replicas.is_none_or(|replicas| replicas.rank() == 0)
     }
 
-    /// Adds the parameters by name, given what this replica keeps of their values.
-    pub(crate) fn insert_values(&self, checkpoint: &mut Checkpoint, held: &[f32], name: fn(&str) -> String) -> Result<(), Error> {
+    /// Adds the parameters by name, given what this replica keeps of their values; without replicas nothing is copied.
+    pub(crate) fn insert_values(
+        &self,
+        checkpoint: &mut Checkpoint,
+        held: &SharedSlice<f32>,
+        name: fn(&str) -> String,
+    ) -> Result<(), Error> {
+        let Some(replicas) = self.replicas else {
+            let insert = |entry: &Entry| checkpoint.insert(name(&entry.name), &entry.shape, held.slice(entry.range.clone()));
+            return self.params.entries().iter().try_for_each(insert);
+        };
         let kept = self.params.division().map_or(Kept::Whole, |division| division.values);
-        self.each_bucket(kept, held, |elements, values| {
+        self.each_bucket(replicas, kept, held, |elements, values| {
             let insert =
                 |entry: &Entry| checkpoint.insert(name(&entry.name), &entry.shape, part(&elements, values, entry).to_vec());
             self.entries(&elements).try_for_each(insert)
@@ -52,10 +61,13 @@ impl Flat<'_> {
     }
 
     /// Adds what an optimizer keeps, given what this replica has of it: flat, or a tensor a parameter where there is a file a replica.
-    pub(crate) fn insert_state(&self, checkpoint: &mut Checkpoint, name: &str, held: &[f32]) -> Result<(), Error> {
+    pub(crate) fn insert_state(&self, checkpoint: &mut Checkpoint, name: &str, held: &SharedSlice<f32>) -> Result<(), Error> {
+        let Some(replicas) = self.replicas else {
+            return if held.is_empty() { Ok(()) } else { checkpoint.insert(name, &[held.len()], held.clone()) };
+        };
         let kept = if self.params.division().is_some() { Kept::Own } else { Kept::Whole };
-        if self.replicas.is_some_and(|replicas| replicas.files() == CheckpointFiles::OneAReplica) {
-            return self.each_bucket(kept, held, |elements, values| {
+        if replicas.files() == CheckpointFiles::OneAReplica {
+            return self.each_bucket(replicas, kept, held, |elements, values| {
                 let insert = |entry: &Entry| {
                     checkpoint.insert(state_name(name, entry), &entry.shape, part(&elements, values, entry).to_vec())
                 };
@@ -63,7 +75,7 @@ impl Flat<'_> {
             });
         }
         let mut whole = Vec::new();
-        self.each_bucket(kept, held, |elements, values| {
+        self.each_bucket(replicas, kept, held, |elements, values| {
             whole.resize(whole.len().max(elements.end), 0.0);
             whole[elements].copy_from_slice(values);
             Ok(())
@@ -74,24 +86,17 @@ impl Flat<'_> {
     /// Calls `f` with the elements of each bucket that this replica writes, and what is there.
     fn each_bucket(
         &self,
+        replicas: &DataParallel,
         kept: Kept,
         held: &[f32],
-        f: impl FnMut(Range<usize>, &[f32]) -> Result<(), Error>,
+        mut f: impl FnMut(Range<usize>, &[f32]) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let mut f = f;
-        match self.replicas {
-            None => f(0..held.len(), held),
-            Some(replicas) => {
-                replicas.each_bucket(
-                    self.params,
-                    kept,
-                    held,
-                    |bucket, elements, values| {
-                        if replicas.writes(bucket) { f(elements, values) } else { Ok(()) }
-                    },
-                )
-            }
-        }
+        replicas.each_bucket(
+            self.params,
+            kept,
+            held,
+            |bucket, elements, values| if replicas.writes(bucket) { f(elements, values) } else { Ok(()) },
+        )
     }
 
     fn entries(&self, elements: &Range<usize>) -> impl Iterator<Item = &Entry> {

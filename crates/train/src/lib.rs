@@ -45,7 +45,7 @@ mod warning;
 
 pub use brisk_replicate::{BucketSizes, Collective, Described, ReduceOp, StateBytes, ThreadsConfig, Wire, ZeroStage};
 pub use callback::{BatchesEnd, Callback, RunView, ValidationEnd};
-pub use checkpoint::{Checkpoint, Values};
+pub use checkpoint::{Checkpoint, SharedSlice, Values};
 pub use closing_table::{closing_table, mebibytes, rows_per_second, seconds, thousands};
 pub use data_parallel::{
     BatchStatistics, CheckpointFiles, DataParallel, DataParallelConfig, Overlap, StateMemory, Uneven, run_threads,

@@ -5,7 +5,7 @@ use brisk_nn::{Buffer, Parameters};
 
 use crate::flat::{self, Flat};
 use crate::position::Position;
-use crate::{Checkpoint, EarlyStopping, Error};
+use crate::{Checkpoint, EarlyStopping, Error, SharedSlice};
 
 /// The state of a run between two steps, except for what is on the device.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ pub(crate) struct Best {
     /// The watched metric.
     pub(crate) value: f64,
     /// The part of the parameters that this replica keeps.
-    values: Vec<f32>,
+    values: SharedSlice<f32>,
     buffers: Vec<Vec<f32>>,
 }
 
@@ -101,16 +101,6 @@ impl RunState {
     /// Whether a model with this value of the watched metric is the best so far.
     pub(crate) fn is_best(&self, value: f64) -> bool {
         self.best.as_ref().is_none_or(|best| self.early_stopping.mode.is_better(value, best.value))
-    }
-
-    /// Keeps the model that is on the device if `value` is the best so far; returns whether it is.
-    pub(crate) fn keep_if_best(&mut self, value: f64, params: &Parameters, device: &Device) -> Result<bool, Error> {
-        if !self.is_best(value) {
-            return Ok(false);
-        }
-        let buffers = params.buffers().iter().map(|buffer| device.read(buffer.values())).collect::<Result<_, _>>()?;
-        self.best = Some(Best { at: self.position(), value, values: device.read(params.values())?, buffers });
-        Ok(true)
     }
 
     /// Adds the position of the run.
@@ -244,6 +234,18 @@ impl RunState {
 }
 
 impl Best {
+    /// The model that is on the device, whose parameters have these values.
+    pub(crate) fn read(
+        at: Position,
+        value: f64,
+        values: SharedSlice<f32>,
+        params: &Parameters,
+        device: &Device,
+    ) -> Result<Self, Error> {
+        let buffers = params.buffers().iter().map(|buffer| device.read(buffer.values())).collect::<Result<_, _>>()?;
+        Ok(Self { at, value, values, buffers })
+    }
+
     fn of(
         checkpoint: &Checkpoint,
         at: Position,
@@ -251,7 +253,7 @@ impl Best {
         params: &Parameters,
         name: fn(&str) -> String,
     ) -> Result<Self, Error> {
-        let values = params.values_of(&flat::values_of(checkpoint, params, name)?);
+        let values = params.values_of(&flat::values_of(checkpoint, params, name)?).into();
         let buffer = |buffer: &Buffer| Ok(checkpoint.f32(&name(buffer.name()), buffer.shape())?.to_vec());
         let buffers = params.buffers().iter().map(buffer).collect::<Result<_, Error>>()?;
         Ok(Self { at, value, values, buffers })

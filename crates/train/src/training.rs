@@ -1,14 +1,17 @@
 mod anomaly;
+mod checkpoint_writer;
 mod checks;
 mod epochs;
 mod fit;
 mod kept;
 mod losses;
 mod resume;
+mod snapshot;
 mod state;
 mod steps;
 mod validation;
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use brisk_loader::{Order, RowSource};
@@ -30,6 +33,8 @@ use crate::{
 
 pub(crate) use validation::measured;
 
+use checkpoint_writer::CheckpointWriter;
+use snapshot::SnapshotMemory;
 use validation::Validation;
 
 pub use fit::{Ended, EpochMetrics, FitReport, Outputs};
@@ -61,6 +66,8 @@ pub struct Training<'a> {
     replicas: Option<&'a DataParallel>,
     digests: [RowDigest; 2],
     warnings: Vec<Warning>,
+    writer: RefCell<CheckpointWriter>,
+    memory: RefCell<SnapshotMemory>,
 }
 
 /// How a run is set up, besides what it learns from which rows.
@@ -193,6 +200,8 @@ impl<'a> Training<'a> {
             digests,
             replicas,
             warnings,
+            writer: RefCell::default(),
+            memory: RefCell::default(),
         };
         training.start_over()?;
         Ok(training)

@@ -1,13 +1,18 @@
-//! Which checkpoints a run leaves: the best epochs, those of the clock, and none of a model that has diverged.
+//! Which checkpoints a run leaves, and when they are on disk: the best epochs, those of the clock, and none of a model that has diverged.
 
-use std::path::Path;
+use std::cell::RefCell;
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use brisk_nn::Schedule;
 use brisk_train::{
-    Callback, Checkpoint, DataParallelConfig, Error, FitReport, Outputs, RunFolder, RunView, TrainerConfig, run_threads,
+    Callback, Checkpoint, DataParallelConfig, Ended, Error, FitReport, Outputs, RunFolder, RunView, StopFlag, TrainerConfig,
+    run_threads,
 };
 
 use crate::gpu::cpu;
@@ -114,4 +119,114 @@ fn a_loss_that_is_not_finite_leaves_the_last_good_checkpoint() -> Result<(), Err
         assert!(last.f32(&entry.name, &entry.shape)?.iter().all(|value| value.is_finite()), "`{}`", entry.name);
     }
     Ok(())
+}
+
+/// Loads each checkpoint that it is told of, and acts when the second epoch starts.
+struct Watching<F> {
+    written: Rc<RefCell<Vec<String>>>,
+    at_second_epoch: F,
+}
+
+impl<F: FnMut()> Callback for Watching<F> {
+    fn on_epoch_start(&mut self, run: &RunView<'_>) -> Result<(), Error> {
+        if run.epoch == 2 {
+            (self.at_second_epoch)();
+        }
+        Ok(())
+    }
+
+    fn on_checkpoint(&mut self, run: &RunView<'_>, path: &Path) -> Result<(), Error> {
+        // A test may have put a folder in its place.
+        if path.is_file() {
+            let checkpoint = Checkpoint::load(path)?;
+            let expected = (run.epoch, run.n_steps);
+            assert_eq!((checkpoint.metadata("epoch", "a number")?, checkpoint.metadata("step", "a number")?), expected);
+        }
+        let name = path.file_name().expect("a file").to_string_lossy();
+        self.written.borrow_mut().push(format!("{} {}", run.epoch, name.split(['.', '-']).next().unwrap_or_default()));
+        Ok(())
+    }
+}
+
+/// A run into a new folder that does something when its second epoch starts; the checkpoints that it has told of, and the names of all files.
+fn watched(
+    config: TrainerConfig,
+    mut at_second_epoch: impl FnMut(&RunFolder, &StopFlag),
+    check: impl FnOnce(&mut dyn FnMut() -> Result<FitReport, Error>, &RunFolder),
+) -> (Vec<String>, Vec<String>) {
+    let root = tempfile::tempdir().expect("a temporary folder");
+    let (outputs, folder) = into_folder(root.path());
+    let (written, stop) = (Rc::default(), outputs.stop.clone());
+    let watching = Watching { written: Rc::clone(&written), at_second_epoch: || at_second_epoch(&folder, &stop) };
+    let mut outputs = Outputs { callbacks: vec![Box::new(watching)], ..outputs };
+    let (ready, device) = (setting(config).ready(), cpu(2));
+    let training = ready.trainer(&device).expect("a valid setting");
+    check(&mut || training.fit(&mut outputs), &folder);
+    drop(outputs);
+    let names = fs::read_dir(folder.path()).expect("the folder").map(|entry| entry.expect("a file").file_name());
+    let mut names: Vec<String> = names.map(|name| name.to_string_lossy().into_owned()).collect();
+    names.sort_unstable();
+    (written.take(), names)
+}
+
+/// Waits for a file that the run is writing.
+fn wait_for(path: &Path) {
+    while !path.exists() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn a_stopped_run_has_its_checkpoints_on_disk_in_order() {
+    let config = TrainerConfig { keep_best: 1, ..Setting::default().config };
+    let (written, _) = watched(
+        config,
+        |_, stop| stop.request(),
+        |fit, folder| {
+            assert_eq!(fit().expect("it is stopped after an epoch").ended, Ended::Stopped);
+            for path in [folder.best(), folder.last()] {
+                Checkpoint::load(path).expect("it is on disk");
+            }
+        },
+    );
+    assert_eq!(written, ["1 best", "1 epoch", "1 last", "1 last"], "those of the first epoch, then that of the stop");
+}
+
+#[test]
+fn a_checkpoint_that_cannot_be_written_ends_the_run() {
+    // At its end, or before the epoch after the next.
+    for max_epochs in [2, 50] {
+        let mut before = PathBuf::new();
+        let config = TrainerConfig { max_epochs, ..Setting::default().config };
+        let in_the_way = |folder: &RunFolder, _: &StopFlag| {
+            wait_for(&folder.last());
+            before = folder.path().join("before");
+            fs::rename(folder.last(), &before).expect("it was written");
+            fs::create_dir(folder.last()).expect("it was moved");
+        };
+        let (written, names) = watched(config, in_the_way, |fit, folder| {
+            let error = fit().expect_err("a folder is in the way");
+            assert!(matches!(&error, Error::OutputIsFolder { path } if *path == folder.last()), "{error}");
+            let rows = fs::read_to_string(folder.metrics_csv()).expect("a log");
+            assert!((3..=4).contains(&rows.lines().count()), "two epochs or three:\n{rows}");
+            Checkpoint::load(folder.best()).expect("it is intact");
+            Checkpoint::load(folder.path().join("before")).expect("it is intact");
+        });
+        assert_eq!(written.iter().filter(|written| written.ends_with("last")).count(), 1, "{written:?}");
+        let expected = ["before", "best.safetensors", "last.safetensors", "metrics.csv", "metrics.json", "run.lock"];
+        assert_eq!(names, expected, "no part of a file is left");
+    }
+}
+
+#[test]
+fn a_panic_waits_for_the_checkpoints_that_are_due() {
+    let (_, names) = watched(
+        Setting::default().config,
+        |_, _| panic!("of the second epoch"),
+        |fit, folder| {
+            catch_unwind(AssertUnwindSafe(fit)).expect_err("the callback panics");
+            Checkpoint::load(folder.last()).expect("it is on disk");
+        },
+    );
+    assert!(names.iter().all(|name| !name.ends_with(".tmp")), "{names:?}");
 }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
 use brisk_kernels::{Arg, Kernel, TwinArgs};
+use rayon::prelude::*;
 
 use crate::cpu::bytes::Bytes;
 use crate::device::memory::{Count, Memory, lock};
@@ -50,6 +51,9 @@ struct CpuStep {
     /// Buffers by index into the run's table: the persistents, then the slots.
     args: Vec<StepArg>,
 }
+
+/// Buffers from this size on are read by all threads of the pool: one thread does not use the whole memory bandwidth.
+const PARALLEL_COPY_BYTES: usize = 4 << 20;
 
 impl CpuDevice {
     pub(crate) fn new(name: String, n_threads: usize, memory_limit: Option<usize>) -> Result<Self, Error> {
@@ -151,7 +155,17 @@ impl CpuDevice {
 
     pub(crate) fn read(&self, persistent: &Persistent, out: &mut [u8]) -> Result<(), Error> {
         let block = self.block_of(persistent)?;
-        out.copy_from_slice(&lock(&block).bytes[..out.len()]);
+        let block = lock(&block);
+        let bytes = &block.bytes[..out.len()];
+        // A rayon worker that waits for the pool takes up other jobs, and one of those may lock the same block.
+        if bytes.len() < PARALLEL_COPY_BYTES || rayon::current_thread_index().is_some() {
+            out.copy_from_slice(bytes);
+            return Ok(());
+        }
+        // One long piece for each thread: from some MiB on `memcpy` writes past the caches.
+        let piece_bytes = bytes.len().div_ceil(self.pool.current_num_threads());
+        let pieces = out.par_chunks_mut(piece_bytes).zip(bytes.par_chunks(piece_bytes));
+        self.pool.install(|| pieces.for_each(|(out, bytes)| out.copy_from_slice(bytes)));
         Ok(())
     }
 

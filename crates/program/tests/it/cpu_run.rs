@@ -143,6 +143,8 @@ fn host_values_of_another_length() {
             device.write_at(&x, usize::MAX, &[0.0_f32; 1]),
             device.read::<[u8; 3]>(&x).map(|_| ()),
             device.read::<()>(&x).map(|_| ()),
+            device.read_into(&x, &mut [0.0_f32; 3]),
+            device.read_into(&x, &mut [0_u8; 17]),
         ];
         for refused in refused {
             let error = refused.expect_err("it does not fit");

@@ -25,6 +25,22 @@ fn the_same_bits_for_any_number_of_threads() {
     }
 }
 
+#[test]
+fn large_buffers_are_read_by_several_threads_also_from_a_pool() {
+    let device = cpu(3);
+    let values: Vec<u32> = (0..1_500_001).collect();
+    let buffer = Persistent::new("large", DType::U32, values.len());
+    device.write(&buffer, &values).expect("there is room");
+    assert!(device.read::<u32>(&buffer).expect("it was written") == values);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().expect("threads can be started");
+    let read = || {
+        let mut found = vec![0; values.len()];
+        device.read_into(&buffer, &mut found).map(|()| found)
+    };
+    let (first, second) = pool.install(|| rayon::join(read, read));
+    assert!(first.expect("it was written") == values && second.expect("it was written") == values);
+}
+
 /// Two programs that name the same buffers in opposite order.
 fn crossing(x: &Persistent, y: &Persistent) -> [Program; 2] {
     [[x, y], [y, x]].map(|[first, second]| {

@@ -9,12 +9,12 @@ use super::{Values, copied};
 /// values that would become infinite or wrap around.
 pub(super) fn converted(dtype: Dtype, bytes: &[u8]) -> Option<Values> {
     let values = match dtype {
-        Dtype::F32 => Values::F32(copied(bytes)),
+        Dtype::F32 => copied::<f32>(bytes).into(),
         Dtype::U32 => Values::U32(copied(bytes)),
         Dtype::I64 => Values::I64(copied(bytes)),
-        Dtype::F16 => Values::F32(each(bytes, f16::to_f32)),
-        Dtype::BF16 => Values::F32(each(bytes, bf16::to_f32)),
-        Dtype::F64 => Values::F32(copied::<f64>(bytes).into_iter().map(rounded).collect::<Option<_>>()?),
+        Dtype::F16 => each(bytes, f16::to_f32).into(),
+        Dtype::BF16 => each(bytes, bf16::to_f32).into(),
+        Dtype::F64 => copied::<f64>(bytes).into_iter().map(rounded).collect::<Option<Vec<f32>>>()?.into(),
         Dtype::I32 => Values::I64(each(bytes, i64::from as fn(i32) -> i64)),
         Dtype::I16 => Values::I64(each(bytes, i64::from as fn(i16) -> i64)),
         Dtype::I8 => Values::I64(each(bytes, i64::from as fn(i8) -> i64)),

@@ -52,7 +52,7 @@ impl Checkpoint {
         for tensor in self.tensors.values_mut() {
             if let ([d0, d1, d2, d3], Values::F32(values)) = (tensor.shape.as_slice(), &mut tensor.values) {
                 let shape = [*d0, *d1, *d2, *d3];
-                *values = permuted(values, shape, order);
+                *values = permuted(values, shape, order).into();
                 tensor.shape = order.map(|dim| shape[dim]).to_vec();
             }
         }

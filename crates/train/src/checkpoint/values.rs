@@ -1,10 +1,12 @@
 use safetensors::tensor::Dtype;
 
+use super::SharedSlice;
+
 /// The values of one tensor of a checkpoint, row-major.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values {
-    /// Single precision.
-    F32(Vec<f32>),
+    /// Single precision. Clones of a checkpoint share their memory.
+    F32(SharedSlice<f32>),
     /// Whole numbers, such as counters and keys.
     U32(Vec<u32>),
     /// Whole numbers of other programs' files, such as the `num_batches_tracked` of PyTorch's batch norm.
@@ -59,6 +61,12 @@ impl Values {
 
 impl From<Vec<f32>> for Values {
     fn from(values: Vec<f32>) -> Self {
+        Self::F32(values.into())
+    }
+}
+
+impl From<SharedSlice<f32>> for Values {
+    fn from(values: SharedSlice<f32>) -> Self {
         Self::F32(values)
     }
 }

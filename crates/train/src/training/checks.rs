@@ -4,10 +4,11 @@ use std::ops::ControlFlow;
 
 use super::epochs::Fit;
 use super::losses::EpochLosses;
+use super::snapshot::Snapshot;
 use super::{Ended, EpochMetrics, Training};
 use crate::feed::OpenFeed;
 use crate::scorer::Evaluation;
-use crate::{Error, RunFolder, RunView, ValidationEnd};
+use crate::{Error, RunView, ValidationEnd};
 
 /// When a model is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,30 +21,29 @@ pub(super) enum When {
 
 impl Training<'_> {
     /// Validates the model after the last complete step, records the result, and keeps the model if it is one of the best. Returns why the run should end, if it
-    /// should.
+    /// should, and the snapshot of which checkpoints have been written.
     pub(super) fn check(
         &self,
         fit: &mut Fit<'_, '_>,
         when: When,
         losses: &EpochLosses,
         valid: &mut OpenFeed<'_>,
-    ) -> Result<Option<Ended>, Error> {
+    ) -> Result<(Option<Ended>, Snapshot), Error> {
         let (measured, flow) = self.validate(fit, when, losses, valid)?;
         let value = measured.get(self.validation.watched()).unwrap_or(f64::NAN);
         self.record(fit, when, measured)?;
         let Fit { run, outputs, .. } = fit;
         let stop = run.early_stopping.check(value).filter(|_| self.config.early_stopping.is_some()).map(Ended::Early);
         let stop = stop.filter(|_| run.n_epochs >= self.config.min_epochs).or(flow.is_break().then_some(Ended::Callback));
+        let mut snapshot = self.snapshot(outputs)?;
         // The best checkpoint comes second: a run that is killed between the two and resumes from it knows of the other.
         if self.config.keep_best > 0 {
-            self.keep_among_best(run, value, outputs)?;
+            self.keep_among_best(run, value, &mut snapshot, outputs)?;
         }
-        if run.keep_if_best(value, &self.evaluated, &self.device)?
-            && let Some(path) = self.path(outputs, RunFolder::best)?
-        {
-            self.save(&self.checkpoint(run, value, outputs)?, &path, run, outputs)?;
+        if run.is_best(value) {
+            self.keep_as_best(run, value, &mut snapshot, outputs)?;
         }
-        Ok(stop)
+        Ok((stop, snapshot))
     }
 
     /// Shows the metrics of an epoch at whose end the model is not validated, and adds them to the log and the history.

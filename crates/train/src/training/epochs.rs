@@ -28,12 +28,16 @@ pub(super) struct Fit<'f, 'o> {
 impl Training<'_> {
     pub(super) fn fit_from(&self, run: RunState, log: Option<MetricsLog>, outputs: &mut Outputs) -> Result<FitReport, Error> {
         let (n_epochs, n_steps) = (run.n_epochs, run.n_steps);
+        // Also where a callback panics.
+        let _end = EndOfCheckpoints(self);
         // The threads that stream rows run as long as the fit does.
         let with_valid = |train: &mut OpenFeed<'_>| {
             self.scorer.feed().open(&self.device, |valid| self.fit_over(run, log, train, valid, outputs))
         };
         let result = self.train.open(&self.device, with_valid);
         if let Err(error) = &result {
+            // The error is the one to report, whether or not the checkpoints before it can be written.
+            drop(self.finish_checkpoints(outputs));
             let view = RunView { epoch: n_epochs, n_steps, ..self.view() };
             outputs.callbacks.iter_mut().for_each(|callback| callback.on_exception(&view, error));
         }
@@ -85,11 +89,12 @@ impl Training<'_> {
             let limit = self.limit_reached(&fit);
             let is_last = steps != Steps::All || limit.is_some() || epoch + 1 == config.max_epochs;
             let when = if steps == Steps::All { When::EndOfEpoch } else { When::Limit };
-            let mut stop = None;
+            let (mut stop, mut snapshot) = (None, None);
             if is_last || (epoch + 1).is_multiple_of(config.validate_every.max(1)) {
                 // A limit may be where the model has been validated within the epoch.
                 if !fit.run.is_validated {
-                    stop = self.check(&mut fit, when, &losses, valid)?;
+                    let (ended, taken) = self.check(&mut fit, when, &losses, valid)?;
+                    (stop, snapshot) = (ended, Some(taken));
                 }
             } else {
                 self.record_unvalidated(&mut fit, &losses)?;
@@ -97,7 +102,8 @@ impl Training<'_> {
             if steps != Steps::All {
                 break;
             }
-            self.save_last(&fit.run, fit.outputs)?;
+            let mut snapshot = snapshot.map_or_else(|| self.snapshot(fit.outputs), Ok)?;
+            self.save_last_of(&mut snapshot, &fit.run, fit.outputs)?;
             if let Some(ended) = stop.or(limit) {
                 fit.report.ended = ended;
                 break;
@@ -144,6 +150,7 @@ impl Training<'_> {
         if report.ended == Ended::Stopped {
             self.save_last(&run, outputs)?;
         }
+        self.finish_checkpoints(outputs)?;
         self.check_any_step(&run)?;
         let Some(best) = run.best.take() else {
             let is_resumable = report.ended == Ended::Stopped;
@@ -237,6 +244,16 @@ impl Training<'_> {
         if self.flat().is_first() {
             show(&mut outputs.progress);
         }
+    }
+}
+
+/// Waits for the checkpoints of a run when it is dropped, and frees their memory.
+struct EndOfCheckpoints<'t, 'a>(&'t Training<'a>);
+
+impl Drop for EndOfCheckpoints<'_, '_> {
+    fn drop(&mut self) {
+        drop(self.0.writer.take());
+        drop(self.0.memory.take());
     }
 }
 

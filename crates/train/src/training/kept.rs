@@ -1,17 +1,39 @@
-//! The checkpoints of the best models, beside that of the very best.
+//! The best model, and the checkpoints of the best ones.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use super::snapshot::Snapshot;
 use super::{Outputs, Training};
 use crate::checkpoint::index::{Index, files_of};
 use crate::position::Position;
-use crate::run_state::RunState;
+use crate::run_state::{Best, RunState};
 use crate::{Error, Mode, RunFolder};
 
 impl Training<'_> {
+    /// Keeps this model as the best, and writes its checkpoint.
+    pub(super) fn keep_as_best(
+        &self,
+        run: &mut RunState,
+        value: f64,
+        snapshot: &mut Snapshot,
+        outputs: &mut Outputs,
+    ) -> Result<(), Error> {
+        run.best = Some(Best::read(run.position(), value, self.evaluated_values(snapshot)?, &self.evaluated, &self.device)?);
+        match self.path(outputs, RunFolder::best)? {
+            Some(path) => self.save(self.checkpoint(run, value, snapshot, outputs)?, path, Vec::new(), run, outputs),
+            None => Ok(()),
+        }
+    }
+
     /// Writes a checkpoint of this model if it is one of the [best](crate::TrainerConfig::keep_best) so far, and then removes that which no longer is.
-    pub(super) fn keep_among_best(&self, run: &mut RunState, value: f64, outputs: &mut Outputs) -> Result<(), Error> {
+    pub(super) fn keep_among_best(
+        &self,
+        run: &mut RunState,
+        value: f64,
+        snapshot: &mut Snapshot,
+        outputs: &mut Outputs,
+    ) -> Result<(), Error> {
         let at = run.position();
         let mut ranked = run.kept.clone();
         ranked.push((at, value));
@@ -25,13 +47,11 @@ impl Training<'_> {
             None => folder.best_of(at.epoch(), watched, value),
             Some(batch) => folder.best_within(at.epoch(), batch, watched, value),
         };
-        if let Some(path) = self.path(outputs, |folder| named(folder, (at, value)))? {
-            self.save(&self.checkpoint(run, value, outputs)?, &path, run, outputs)?;
-        }
-        if let Some(folder) = self.folder(outputs) {
-            left_out.into_iter().try_for_each(|left_out| remove(&named(folder, left_out)))?;
-        }
-        Ok(())
+        let Some(path) = self.path(outputs, |folder| named(folder, (at, value)))? else { return Ok(()) };
+        let folder = self.folder(outputs);
+        let replaced: Vec<PathBuf> =
+            left_out.into_iter().filter_map(|left_out| folder.map(|folder| named(folder, left_out))).collect();
+        self.save(self.checkpoint(run, value, snapshot, outputs)?, path, replaced, run, outputs)
     }
 }
 
@@ -48,7 +68,7 @@ fn left_out(ranked: &mut Vec<(Position, f64)>, n: usize, mode: Mode) -> Vec<(Pos
 }
 
 /// Removes the files of a checkpoint; one that is gone, as after a resumed run has repeated this, is no error.
-fn remove(path: &Path) -> Result<(), Error> {
+pub(super) fn remove(path: &Path) -> Result<(), Error> {
     let parts = files_of(path).into_iter().map(|(_, file)| file);
     for file in parts.chain([Index::path_of(path), path.to_owned()]).filter(|file| file.exists()) {
         fs::remove_file(&file).map_err(|source| Error::Io { path: file, action: "remove an older checkpoint", source })?;

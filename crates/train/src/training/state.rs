@@ -1,10 +1,12 @@
 //! The state that a run starts with or resumes from: on the device, and in checkpoints.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use brisk_nn::Parameters;
 use brisk_nn::tensor::program::kernels::STATE_LEN;
 
+use super::checkpoint_writer::{DueCheckpoint, WrittenCheckpoint};
+use super::snapshot::Snapshot;
 use super::{Outputs, Training};
 use crate::flat;
 use crate::run_state::RunState;
@@ -66,39 +68,33 @@ impl Training<'_> {
 
     /// Writes the checkpoint to resume from, with the best model so far.
     pub(super) fn save_last(&self, run: &RunState, outputs: &mut Outputs) -> Result<(), Error> {
+        let mut snapshot = self.snapshot(outputs)?;
+        self.save_last_of(&mut snapshot, run, outputs)
+    }
+
+    /// The same, of a moment of which other checkpoints may have been written.
+    pub(super) fn save_last_of(&self, snapshot: &mut Snapshot, run: &RunState, outputs: &mut Outputs) -> Result<(), Error> {
         let Some(path) = self.path(outputs, RunFolder::last)? else { return Ok(()) };
-        let mut last = self.checkpoint(run, run.last_value, outputs)?;
+        let mut last = self.checkpoint(run, run.last_value, snapshot, outputs)?;
         run.insert_best_into(&mut last, &self.flat())?;
-        self.save(&last, &path, run, outputs)
+        self.save(last, path, Vec::new(), run, outputs)
     }
 
     /// Everything needed to use the weights or to resume; with replicas, the part that this one writes.
-    pub(super) fn checkpoint(&self, run: &RunState, watched: f64, outputs: &Outputs) -> Result<Checkpoint, Error> {
-        let mut checkpoint = Checkpoint::new();
-        let (flat, device) = (self.flat(), &self.device);
-        flat.insert_values(&mut checkpoint, &device.read::<f32>(self.evaluated.values())?, str::to_owned)?;
-        if self.ema.is_some() {
-            flat.insert_values(&mut checkpoint, &device.read::<f32>(self.params.values())?, trained_name)?;
-        }
-        for (name, buffer) in self.optimizer.state() {
-            flat.insert_state(&mut checkpoint, &name, &device.read::<f32>(buffer)?)?;
-        }
-        if !flat.is_first() {
+    pub(super) fn checkpoint(
+        &self,
+        run: &RunState,
+        watched: f64,
+        snapshot: &mut Snapshot,
+        outputs: &Outputs,
+    ) -> Result<Checkpoint, Error> {
+        let mut checkpoint = self.tensors(snapshot)?;
+        if !self.flat().is_first() {
             return Ok(checkpoint);
-        }
-        for buffer in self.evaluated.buffers() {
-            checkpoint.insert(buffer.name(), buffer.shape(), device.read::<f32>(buffer.values())?)?;
-        }
-        for buffer in self.params.buffers().iter().filter(|_| self.ema.is_some()) {
-            checkpoint.insert(trained_name(buffer.name()), buffer.shape(), device.read::<f32>(buffer.values())?)?;
         }
         let n_cols = self.scale.mean().len();
         checkpoint.insert("input.mean", &[n_cols], self.scale.mean().to_vec())?;
         checkpoint.insert("input.inv_std", &[n_cols], self.scale.inv_std().to_vec())?;
-        checkpoint.insert("run.state", &[STATE_LEN], self.device.read::<u32>(self.step.state())?)?;
-        for (name, value) in self.step.scaler.state(&self.device)? {
-            checkpoint.insert_metadata(format!("scaler.{name}"), value);
-        }
         run.insert_into(&mut checkpoint)?;
         checkpoint.insert_metadata(self.validation.watched(), watched);
         self.record_into(&mut checkpoint);
@@ -112,10 +108,46 @@ impl Training<'_> {
         self.replicas.map_or(Ok(path.clone()), |replicas| replicas.path_for_all(path, self.params))
     }
 
-    pub(super) fn save(&self, checkpoint: &Checkpoint, path: &Path, run: &RunState, outputs: &mut Outputs) -> Result<(), Error> {
-        self.replicas.map_or_else(|| checkpoint.save(path), |replicas| replicas.save(checkpoint, path))?;
-        let view = RunView { epoch: run.n_epochs, n_steps: run.n_steps, ..self.view() };
-        outputs.callbacks.iter_mut().try_for_each(|callback| callback.on_checkpoint(&view, path))
+    /// Writes a checkpoint, then removes those that it replaces: on the writer's thread, or, with replicas, which write together, before this returns.
+    pub(super) fn save(
+        &self,
+        checkpoint: Checkpoint,
+        path: PathBuf,
+        replaced: Vec<PathBuf>,
+        run: &RunState,
+        outputs: &mut Outputs,
+    ) -> Result<(), Error> {
+        let due = DueCheckpoint { checkpoint, path, replaced, n_epochs: run.n_epochs, n_steps: run.n_steps };
+        match self.replicas {
+            None => self.writer.borrow_mut().write(due),
+            Some(replicas) => self.tell_written(&due.write(|checkpoint, path| replicas.save(checkpoint, path))?, outputs),
+        }
+    }
+
+    /// Tells the callbacks of checkpoints that have been written by now.
+    ///
+    /// # Errors
+    /// [`Error::Write`] if one could not be written; those of the callbacks.
+    pub(super) fn look_at_checkpoints(&self, outputs: &mut Outputs) -> Result<(), Error> {
+        let next = || self.writer.borrow_mut().written();
+        while let Some(written) = next()? {
+            self.tell_written(&written, outputs)?;
+        }
+        Ok(())
+    }
+
+    /// The same for all checkpoints, waiting until they are on disk.
+    pub(super) fn finish_checkpoints(&self, outputs: &mut Outputs) -> Result<(), Error> {
+        let next = || self.writer.borrow_mut().wait();
+        while let Some(written) = next()? {
+            self.tell_written(&written, outputs)?;
+        }
+        Ok(())
+    }
+
+    fn tell_written(&self, written: &WrittenCheckpoint, outputs: &mut Outputs) -> Result<(), Error> {
+        let view = RunView { epoch: written.n_epochs, n_steps: written.n_steps, ..self.view() };
+        outputs.callbacks.iter_mut().try_for_each(|callback| callback.on_checkpoint(&view, &written.path))
     }
 
     /// The run's folder, on the replica that writes to it.
@@ -125,7 +157,7 @@ impl Training<'_> {
 }
 
 /// The name of a tensor that is trained, in a checkpoint whose parameters are averages.
-fn trained_name(name: &str) -> String {
+pub(super) fn trained_name(name: &str) -> String {
     format!("trained.{name}")
 }
 

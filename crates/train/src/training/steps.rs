@@ -108,6 +108,7 @@ impl Training<'_> {
                     self.save_last(&fit.run, fit.outputs)?;
                     saved = Instant::now();
                 }
+                self.look_at_checkpoints(fit.outputs)?;
                 if replicas.is_some_and(DataParallel::is_stop_agreed) {
                     steps = Steps::Ended(Ended::Stopped);
                     return Ok(ControlFlow::Break(()));
@@ -144,8 +145,8 @@ impl Training<'_> {
         if self.config.max_time.is_some() {
             fit.run.seconds = fit.seconds();
         }
-        let ended = self.check(fit, When::WithinEpoch, &losses, valid)?;
-        self.save_last(&fit.run, fit.outputs)?;
+        let (ended, mut snapshot) = self.check(fit, When::WithinEpoch, &losses, valid)?;
+        self.save_last_of(&mut snapshot, &fit.run, fit.outputs)?;
         Ok(ended)
     }
 

@@ -1,0 +1,151 @@
+//! The thread that writes the checkpoints of a run while training continues.
+
+#[cfg(test)]
+mod tests;
+
+use std::panic::resume_unwind;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
+use std::thread::{self, JoinHandle};
+
+use super::kept;
+use crate::{Checkpoint, Error};
+
+/// A checkpoint that is due.
+#[derive(Debug)]
+pub(super) struct DueCheckpoint {
+    pub(super) checkpoint: Checkpoint,
+    pub(super) path: PathBuf,
+    /// Earlier checkpoints, removed once this one is on disk.
+    pub(super) replaced: Vec<PathBuf>,
+    /// The run's finished epochs, and the steps in them.
+    pub(super) n_epochs: usize,
+    pub(super) n_steps: usize,
+}
+
+/// A checkpoint that is on disk.
+#[derive(Debug)]
+pub(super) struct WrittenCheckpoint {
+    pub(super) path: PathBuf,
+    pub(super) n_epochs: usize,
+    pub(super) n_steps: usize,
+}
+
+impl DueCheckpoint {
+    /// Writes it with `save`, then removes what it replaces.
+    pub(super) fn write(self, save: impl FnOnce(&Checkpoint, &Path) -> Result<(), Error>) -> Result<WrittenCheckpoint, Error> {
+        let Self { checkpoint, path, replaced, n_epochs, n_steps } = self;
+        save(&checkpoint, &path)?;
+        replaced.iter().try_for_each(|replaced| kept::remove(replaced))?;
+        Ok(WrittenCheckpoint { path, n_epochs, n_steps })
+    }
+}
+
+/// Writes checkpoints in the order in which they are due, each completely before the next. After one that cannot be written, those that were due by then are not
+/// written either. Dropping the writer waits for all of them.
+#[derive(Debug, Default)]
+pub(super) struct CheckpointWriter {
+    /// Started for the first checkpoint.
+    thread: Option<WriterThread>,
+}
+
+#[derive(Debug)]
+struct WriterThread {
+    due: Sender<DueCheckpoint>,
+    results: Receiver<Result<WrittenCheckpoint, Error>>,
+    n_pending: usize,
+    handle: JoinHandle<()>,
+}
+
+impl CheckpointWriter {
+    /// Hands a checkpoint to the thread.
+    ///
+    /// # Errors
+    /// [`Error::Write`] if the system starts no further thread.
+    pub(super) fn write(&mut self, due: DueCheckpoint) -> Result<(), Error> {
+        let thread = match self.thread.take() {
+            Some(thread) => thread,
+            None => WriterThread::start().map_err(|source| Error::Write {
+                path: due.path.clone(),
+                is_kept: due.path.exists(),
+                source,
+            })?,
+        };
+        let thread = self.thread.insert(thread);
+        thread.n_pending += 1;
+        // After a failure the thread takes no more; the failure is then among its results.
+        let _ = thread.due.send(due);
+        Ok(())
+    }
+
+    /// A checkpoint that has been written by now, each once.
+    ///
+    /// # Errors
+    /// Those of writing a checkpoint.
+    pub(super) fn written(&mut self) -> Result<Option<WrittenCheckpoint>, Error> {
+        let Some(thread) = self.thread.as_mut().filter(|thread| thread.n_pending > 0) else { return Ok(None) };
+        match thread.results.try_recv() {
+            Err(TryRecvError::Empty) => Ok(None),
+            Err(TryRecvError::Disconnected) => self.after(None),
+            Ok(result) => self.after(Some(result)),
+        }
+    }
+
+    /// The same, waiting for a checkpoint that is still being written; `None` once all are.
+    ///
+    /// # Errors
+    /// Those of writing a checkpoint.
+    pub(super) fn wait(&mut self) -> Result<Option<WrittenCheckpoint>, Error> {
+        let Some(thread) = self.thread.as_mut().filter(|thread| thread.n_pending > 0) else { return Ok(None) };
+        let result = thread.results.recv().ok();
+        self.after(result)
+    }
+
+    /// Counts a result; `None` if the thread has panicked.
+    fn after(&mut self, result: Option<Result<WrittenCheckpoint, Error>>) -> Result<Option<WrittenCheckpoint>, Error> {
+        match (result, self.thread.as_mut()) {
+            (Some(Ok(written)), Some(thread)) => {
+                thread.n_pending -= 1;
+                Ok(Some(written))
+            }
+            (result, _) => {
+                if let Some(Err(panic)) = self.thread.take().map(WriterThread::join) {
+                    resume_unwind(panic);
+                }
+                result.transpose()
+            }
+        }
+    }
+}
+
+impl Drop for CheckpointWriter {
+    fn drop(&mut self) {
+        // The run has ended with an error or a panic of its own if there are results left.
+        drop(self.thread.take().map(WriterThread::join));
+    }
+}
+
+impl WriterThread {
+    fn start() -> std::io::Result<Self> {
+        let (due, to_write) = mpsc::channel::<DueCheckpoint>();
+        let (sender, results) = mpsc::channel();
+        let handle = thread::Builder::new().name("brisk-checkpoints".to_owned()).spawn(move || {
+            for due in to_write {
+                let result = due.write(|checkpoint, path| checkpoint.save(path));
+                let has_failed = result.is_err();
+                // The receiver is gone if the run has ended with an error.
+                let _ = sender.send(result);
+                if has_failed {
+                    break;
+                }
+            }
+        })?;
+        Ok(Self { due, results, n_pending: 0, handle })
+    }
+
+    /// Waits until all checkpoints that are due have been written.
+    fn join(self) -> thread::Result<()> {
+        drop(self.due);
+        self.handle.join()
+    }
+}

@@ -1,0 +1,85 @@
+//! What a run has on the device at one moment, copied to the host once for all checkpoints of that moment.
+
+use brisk_nn::tensor::program::kernels::STATE_LEN;
+use brisk_nn::tensor::program::{Device, Persistent};
+
+use super::state::trained_name;
+use super::{Outputs, Training};
+use crate::{Checkpoint, Error, SharedSlice};
+
+/// A moment between two steps. What is read from the device is kept for the next checkpoint of the same moment.
+#[derive(Debug, Default)]
+pub(super) struct Snapshot {
+    /// The parameters that are validated, or this replica's part of them.
+    values: Option<SharedSlice<f32>>,
+    /// All tensors that are read from the device.
+    tensors: Option<Checkpoint>,
+}
+
+/// Memory for snapshots. What no checkpoint has any more is used again, because new memory is mapped page by page, which takes longer than the copy.
+#[derive(Debug, Default)]
+pub(super) struct SnapshotMemory {
+    slices: Vec<SharedSlice<f32>>,
+}
+
+impl SnapshotMemory {
+    fn read(&mut self, device: &Device, buffer: &Persistent) -> Result<SharedSlice<f32>, Error> {
+        let len = buffer.len_bytes() / size_of::<f32>();
+        let free = self.slices.iter_mut().position(|slice| slice.len() == len && slice.get_mut().is_some());
+        let mut slice = free.map_or_else(|| vec![0.0; len].into(), |free| self.slices.swap_remove(free));
+        device.read_into(buffer, slice.get_mut().expect("nothing else has a slice that is new or free"))?;
+        self.slices.push(slice.clone());
+        Ok(slice)
+    }
+}
+
+impl Training<'_> {
+    /// Starts a snapshot, once all earlier checkpoints are on disk, so that the host has memory for at most one checkpoint and the best model.
+    ///
+    /// # Errors
+    /// Those of writing a checkpoint, and of the callbacks that are told of it.
+    pub(super) fn snapshot(&self, outputs: &mut Outputs) -> Result<Snapshot, Error> {
+        self.finish_checkpoints(outputs)?;
+        Ok(Snapshot::default())
+    }
+
+    /// The parameters that are validated, or this replica's part of them.
+    pub(super) fn evaluated_values(&self, snapshot: &mut Snapshot) -> Result<SharedSlice<f32>, Error> {
+        if let Some(values) = &snapshot.values {
+            return Ok(values.clone());
+        }
+        let values = self.memory.borrow_mut().read(&self.device, self.evaluated.values())?;
+        Ok(snapshot.values.insert(values).clone())
+    }
+
+    /// What the device has of a checkpoint: the model, the optimizer and the counters. With replicas, the part that this one writes.
+    pub(super) fn tensors(&self, snapshot: &mut Snapshot) -> Result<Checkpoint, Error> {
+        if let Some(tensors) = &snapshot.tensors {
+            return Ok(tensors.clone());
+        }
+        let mut tensors = Checkpoint::new();
+        let (flat, device) = (self.flat(), &self.device);
+        flat.insert_values(&mut tensors, &self.evaluated_values(snapshot)?, str::to_owned)?;
+        if self.ema.is_some() {
+            let values = self.memory.borrow_mut().read(device, self.params.values())?;
+            flat.insert_values(&mut tensors, &values, trained_name)?;
+        }
+        for (name, buffer) in self.optimizer.state() {
+            let state = self.memory.borrow_mut().read(device, buffer)?;
+            flat.insert_state(&mut tensors, &name, &state)?;
+        }
+        if flat.is_first() {
+            for buffer in self.evaluated.buffers() {
+                tensors.insert(buffer.name(), buffer.shape(), device.read::<f32>(buffer.values())?)?;
+            }
+            for buffer in self.params.buffers().iter().filter(|_| self.ema.is_some()) {
+                tensors.insert(trained_name(buffer.name()), buffer.shape(), device.read::<f32>(buffer.values())?)?;
+            }
+            tensors.insert("run.state", &[STATE_LEN], device.read::<u32>(self.step.state())?)?;
+            for (name, value) in self.step.scaler.state(device)? {
+                tensors.insert_metadata(format!("scaler.{name}"), value);
+            }
+        }
+        Ok(snapshot.tensors.insert(tensors).clone())
+    }
+}
