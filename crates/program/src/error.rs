@@ -224,7 +224,7 @@ pub enum Error {
     },
     /// The selected device does not exist.
     #[error(
-        "no device `{asked}`; available are {available}: select one by its index or a part of its name, or say `best`, `gpu`, `cpu` or `software`"
+        "no device `{asked}`; available are {available}; select one of them by its index or a part of its name, or say `best`, `gpu`, `cpu` or `software`"
     )]
     NoDevice {
         /// The selection.

@@ -190,6 +190,11 @@ impl DataParallel {
         self.communication.world_size()
     }
 
+    /// Whether batches are normalised by the statistics of each replica's part.
+    pub(crate) fn normalises_parts(&self) -> bool {
+        self.config.batch_norm == BatchStatistics::OfReplica
+    }
+
     /// The communication library: `threads`, `Open MPI 4.1.4`.
     pub fn engine(&self) -> &str {
         &self.engine

@@ -43,6 +43,7 @@ mod trainer;
 mod training;
 mod warning;
 
+pub use brisk_nn::tensor::Precision;
 pub use brisk_replicate::{BucketSizes, Collective, Described, ReduceOp, StateBytes, ThreadsConfig, Wire, ZeroStage};
 pub use callback::{BatchesEnd, Callback, RunView, ValidationEnd};
 pub use checkpoint::{Checkpoint, SharedSlice, Values};

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use brisk_loader::{Order, RowSource};
 use brisk_nn::tensor::Precision;
@@ -25,7 +26,8 @@ pub struct Model<M = Box<dyn Module>> {
     module: M,
     params: Parameters,
     scale: Option<Standardisation>,
-    device: Option<Device>,
+    /// That of the training, or the one that was opened for the first prediction.
+    device: OnceLock<Device>,
     precision: Precision,
 }
 
@@ -34,7 +36,7 @@ impl<M: Module> Model<M> {
     pub fn new(seed: u64, make: impl FnOnce(&mut ParametersBuilder) -> M) -> Self {
         let mut builder = ParametersBuilder::new();
         let module = make(&mut builder);
-        Self { module, params: builder.build(seed), scale: None, device: None, precision: Precision::F32 }
+        Self { module, params: builder.build(seed), scale: None, device: OnceLock::new(), precision: Precision::F32 }
     }
 
     /// A model that `make` builds, with the parameters of a file: one that [`save`](Self::save) wrote, a checkpoint of a run, or a `state_dict` of PyTorch's in
@@ -70,6 +72,9 @@ impl<M: Module> Model<M> {
             let values = checkpoint.f32(buffer.name(), buffer.shape())?.to_vec();
             model.params.set_initial_buffer(id, &values)?;
         }
+        if checkpoint.has_metadata(PRECISION) {
+            model.precision = checkpoint.metadata(PRECISION, "f32, f16 or bf16")?;
+        }
         if let Some(n_cols) = checkpoint.tensors().find(|(name, ..)| *name == MEAN).map(|(_, shape, _)| shape.iter().product()) {
             let column = |name| Ok::<_, Error>(checkpoint.f32(name, &[n_cols])?.to_vec());
             model.scale = Some(Standardisation::new(column(MEAN)?, column(INV_STD)?));
@@ -77,8 +82,8 @@ impl<M: Module> Model<M> {
         Ok(model)
     }
 
-    /// Writes parameters, buffers and the standardisation of the input, atomically: a safetensors file with the names of PyTorch's `state_dict`, and
-    /// `input.mean` and `input.inv_std` beside them.
+    /// Writes parameters, buffers, the standardisation of the input and the precision of the training, atomically: a safetensors file with the names of PyTorch's
+    /// `state_dict`, and `input.mean` and `input.inv_std` beside them.
     ///
     /// # Errors
     /// [`Error::OutputIsFolder`], [`Error::NoOutputFolder`]; [`Error::Write`]; a file of that name from before is then intact.
@@ -88,6 +93,9 @@ impl<M: Module> Model<M> {
             let n_cols = scale.mean().len();
             checkpoint.insert(MEAN, &[n_cols], scale.mean().to_vec())?;
             checkpoint.insert(INV_STD, &[n_cols], scale.inv_std().to_vec())?;
+        }
+        if self.precision != Precision::F32 {
+            checkpoint.insert_metadata(PRECISION, self.precision);
         }
         checkpoint.save(path)
     }
@@ -115,8 +123,8 @@ impl<M: Module> Model<M> {
         Ok(checkpoint)
     }
 
-    /// The loss and the metrics of `task` on `rows`, each of which counts once. Runs on the device that the model was trained on, else on
-    /// [the best one](Device::best), in the precision of the training.
+    /// The loss and the metrics of `task` on `rows`, each of which counts once. Runs on the device that the model was trained on or [given](Self::on), else on
+    /// [the best one](Device::best), which the model keeps; in the precision of the training, also after the model was saved and loaded.
     ///
     /// # Errors
     /// As [`Trainer::prepare`](crate::Trainer::prepare) for rows that do not suit the model or the task.
@@ -147,9 +155,12 @@ impl<M: Module> Model<M> {
         rows: &S,
         task: Option<&dyn Task>,
     ) -> Result<Evaluation, Error> {
-        let device = match &self.device {
+        let device = match self.device.get() {
             Some(device) => device.clone(),
-            None => Device::best()?,
+            None => {
+                let device = Device::best()?;
+                self.device.get_or_init(|| device).clone()
+            }
         };
         let scale = self.scale.clone().unwrap_or_else(|| Standardisation::none(rows.n_cols()));
         if scale.mean().len() != rows.n_cols() {
@@ -164,6 +175,12 @@ impl<M: Module> Model<M> {
         let scorer = RecordedScorer::record(&device, module, &self.params, &feed, &scale, self.precision, None, task)?;
         let scorer = scorer.compile(&device)?;
         feed.open(&device, |open| scorer.evaluate(open))
+    }
+
+    /// The same model, which predicts on `device`. Training moves it to the device of the trainer.
+    #[must_use]
+    pub fn on(self, device: &Device) -> Self {
+        Self { device: OnceLock::from(device.clone()), ..self }
     }
 
     /// The module.
@@ -231,7 +248,7 @@ impl<M: Module> Model<M> {
             let values: Vec<f32> = device.read(self.params.buffer(id).values())?;
             self.params.set_initial_buffer(id, &values)?;
         }
-        (self.scale, self.device, self.precision) = (Some(scale), Some(device.clone()), precision);
+        (self.scale, self.device, self.precision) = (Some(scale), OnceLock::from(device.clone()), precision);
         Ok(())
     }
 
@@ -246,6 +263,7 @@ impl<M: Module> Model<M> {
 
 const MEAN: &str = "input.mean";
 const INV_STD: &str = "input.inv_std";
+const PRECISION: &str = "precision";
 
 /// The results of an evaluation, by name. Its `Display` form is one line.
 #[derive(Debug, Clone, PartialEq)]

@@ -167,7 +167,11 @@ impl<'a> Training<'a> {
         let feed = FeedConfig { budget_bytes: left, ..feed };
         let valid = Feed::new(device, "valid", valid, Order::Sequential, EVALUATION_ROWS, &feed)?.first_rows(n_valid_rows);
 
-        let warnings = config.warnings(train.n_rows());
+        let mut warnings = config.warnings(train.n_rows());
+        let normalises_parts =
+            |replicas: &&DataParallel| replicas.world_size() > 1 && replicas.normalises_parts() && !params.buffers().is_empty();
+        let of_parts = replicas.filter(normalises_parts);
+        warnings.extend(of_parts.map(|replicas| Warning::StatisticsOfReplica { n_replicas: replicas.world_size() }));
         let config = TrainerConfig { batch_rows: train.batch_rows(), ..config };
         let TrainerConfig { precision, scaler, clip, accumulate, detect_anomaly, .. } = config;
         let n_batches = config.limit_train_batches.map_or(Ok(train.n_batches()), |limit| limit.of(train.n_batches()))?;

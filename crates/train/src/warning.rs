@@ -21,6 +21,11 @@ pub enum Warning {
         /// The limit.
         clip: GradientClip,
     },
+    /// Batches are normalised by the statistics of each replica's part of them, so that the result depends on the number of replicas.
+    StatisticsOfReplica {
+        /// How many replicas there are.
+        n_replicas: usize,
+    },
     /// The first loss is [`LARGE_LOSS`](Self::LARGE_LOSS) or more.
     LargeLoss {
         /// The loss of the first batch.
@@ -64,8 +69,18 @@ impl fmt::Display for Warning {
                     "gradients are clipped to {limit:e}, which leaves the parameters as they are; usual limits are 0.1 to 10"
                 )
             }
+            Self::StatisticsOfReplica { n_replicas } => {
+                write!(
+                    f,
+                    "batch normalisation uses the statistics of each of {n_replicas} replicas' part of a batch, so the result differs from that of one device; \
+                     `BatchStatistics::OfAll` uses those of the whole batch"
+                )
+            }
             Self::LargeLoss { loss } => {
-                write!(f, "the first loss is {loss:e}; look for features, labels or weights of the wrong scale")
+                write!(
+                    f,
+                    "the first loss is {loss:e}; look for features, labels or weights of the wrong scale: labels of a regression are not standardised"
+                )
             }
             Self::NoStepTaken { epoch, n_skipped, scale } => {
                 let steps = if *n_skipped == 1 { "the only step".to_owned() } else { format!("all {n_skipped} steps") };

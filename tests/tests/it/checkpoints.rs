@@ -140,7 +140,8 @@ impl<F: FnMut()> Callback for Watching<F> {
         if path.is_file() {
             let checkpoint = Checkpoint::load(path)?;
             let expected = (run.epoch, run.n_steps);
-            assert_eq!((checkpoint.metadata("epoch", "a number")?, checkpoint.metadata("step", "a number")?), expected);
+            let found = (checkpoint.metadata("epoch", "a number")?, checkpoint.metadata("step", "a number")?);
+            assert_eq!(found, expected, "epoch and step");
         }
         let name = path.file_name().expect("a file").to_string_lossy();
         self.written.borrow_mut().push(format!("{} {}", run.epoch, name.split(['.', '-']).next().unwrap_or_default()));

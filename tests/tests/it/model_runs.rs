@@ -1,10 +1,11 @@
 //! `Trainer::fit` and `Trainer::resume` of a `Model`: what is left in it, in the folder of the run, and in the report.
 
 use brisk_loader::Rows;
-use brisk_nn::{Activation, Mlp, MlpConfig};
+use brisk_nn::{Activation, BatchNorm, BatchNormConfig, Linear, Mlp, MlpConfig, Sequential};
 use brisk_table::{Schema, TableWriter};
 use brisk_train::{
-    Callback, Checkpoint, Classification, Error, Model, Regression, ResumeMismatch, RunFolder, RunView, Trainer, Warning,
+    BatchStatistics, Callback, Checkpoint, Classification, DataParallelConfig, Error, Model, Precision, Regression,
+    ResumeMismatch, RunFolder, RunView, Trainer, Warning, run_threads,
 };
 
 use crate::gpu::cpu;
@@ -16,9 +17,12 @@ fn rows(n: usize) -> Rows {
     Rows::new(x, labels, 1).expect("a label for each row")
 }
 
+fn sizes() -> MlpConfig {
+    MlpConfig { n_inputs: 1, hidden: vec![8], n_outputs: 1, activation: Activation::tanh() }
+}
+
 fn model() -> Model<Mlp> {
-    let sizes = MlpConfig { n_inputs: 1, hidden: vec![8], n_outputs: 1, activation: Activation::tanh() };
-    Model::new(7, |params| Mlp::new(params, &sizes))
+    Model::new(7, |params| Mlp::new(params, &sizes()))
 }
 
 #[test]
@@ -50,6 +54,49 @@ fn a_resumed_model_is_that_of_a_run_without_interruption() -> Result<(), Error> 
     }
     let mut anyway = trainer(6).batch_rows(32).resume_anyway(&[ResumeMismatch::Settings]);
     assert_eq!(anyway.resume(&mut model(), &checkpoint, &task, &rows, &rows)?.n_epochs, 6, "it was allowed");
+    Ok(())
+}
+
+#[test]
+fn a_model_predicts_in_the_precision_of_its_training_after_it_was_saved() -> Result<(), Error> {
+    let (dir, rows, task) = (tempfile::tempdir().expect("a temporary folder"), rows(64), Regression::mse());
+    let path = dir.path().join("model.safetensors");
+    for precision in [Precision::F32, Precision::F16, Precision::Bf16] {
+        let mut trained = model();
+        Trainer::new(&cpu(1)).batch_rows(16).max_epochs(2).precision(precision).fit(&mut trained, &task, &rows, &rows)?;
+        trained.save(&path)?;
+        let loaded = Model::load(&path, |params| Mlp::new(params, &sizes()))?.on(&cpu(1));
+        assert_eq!(loaded.predict(&rows)?, trained.predict(&rows)?, "{precision}");
+    }
+    let mut checkpoint = Checkpoint::load(&path)?;
+    checkpoint.insert_metadata("precision", "f8");
+    checkpoint.save(&path)?;
+    let error = Model::load(&path, |params| Mlp::new(params, &sizes())).expect_err("no such precision").to_string();
+    assert!(error.contains("precision") && error.contains("f32, f16 or bf16"), "{error}");
+    Ok(())
+}
+
+/// Batch normalisation by parts of a batch is allowed, and said.
+#[test]
+fn statistics_of_each_replica_are_warned_of() -> Result<(), Error> {
+    let rows = rows(64);
+    for (batch_norm, n_warnings) in [(BatchStatistics::OfReplica, 1), (BatchStatistics::OfAll, 0)] {
+        let config = DataParallelConfig { batch_norm, ..DataParallelConfig::default() };
+        let reports = run_threads::<_, Error>(2, &config, |replicas| {
+            let mut model = Model::new(7, |params| {
+                let norm = BatchNorm::new(params, "norm", &BatchNormConfig::new(1));
+                Sequential(vec![Box::new(norm), Box::new(Linear::new(params, "head", 1, 1, Activation::identity()))])
+            });
+            Trainer::new(&cpu(1)).batch_rows(16).max_epochs(1).replicas(replicas).fit(
+                &mut model,
+                &Regression::mse(),
+                &rows,
+                &rows,
+            )
+        })?;
+        let is_of_statistics = |warning: &&Warning| matches!(warning, Warning::StatisticsOfReplica { n_replicas: 2 });
+        assert_eq!(reports[0].warnings.iter().filter(is_of_statistics).count(), n_warnings, "{batch_norm:?}");
+    }
     Ok(())
 }
 
