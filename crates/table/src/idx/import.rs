@@ -59,12 +59,13 @@ pub fn import_idx_with_progress(
 }
 
 fn import(path: &Path, dest: &Path, options: &IdxOptions, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
+    // Before its labels are looked for: a missing file is not one without labels.
+    let input = Input::open(path)?;
     let labels_path = match &options.labels {
         Some(path) => path.clone(),
         None => labels_beside(path)?,
     };
     check_dest(dest, [path, &labels_path])?;
-    let input = Input::open(path)?;
     let n_read = input.n_read;
     let mut features = array(path, input.bytes)?;
     if features.row_shape.len() == 2 {

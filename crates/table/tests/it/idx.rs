@@ -93,3 +93,13 @@ fn labels_that_are_not_found_are_asked_for() {
     let message = import_idx(&source, &dest, &IdxOptions::default()).unwrap_err().to_string();
     assert!(message.contains("`IdxOptions::labels`"), "{message}");
 }
+
+/// It is not reported as a file without labels.
+#[test]
+fn a_missing_file_is_reported_as_missing() {
+    let (folder, dest) = crate::scratch();
+    let path = folder.path().join("train-images-idx3-ubyte");
+    let error = import_idx(&path, &dest, &IdxOptions::default()).expect_err("there is no file").to_string();
+    assert!(error.starts_with(&format!("{}: cannot open", path.display())), "{error}");
+    assert!(!dest.exists(), "nothing was written");
+}
