@@ -190,7 +190,7 @@ fn a_stopped_run_has_its_checkpoints_on_disk_in_order() {
             }
         },
     );
-    assert_eq!(written, ["1 best", "1 epoch", "1 last", "1 last"], "those of the first epoch, then that of the stop");
+    assert_eq!(written, ["1 epoch", "1 best", "1 last", "1 last"], "those of the first epoch, then that of the stop");
 }
 
 #[test]

@@ -67,8 +67,12 @@ fn one_that_hangs() {
     assert_eq!(ended.status, Some(Mpi::PEER_FAILED), "{}", ended.stderr);
     // Each says so before the first of them ends the job.
     for rank in [0, 2, 3] {
-        let said = format!("rank {rank} waited 4s in all_reduce, step 3: rank 1 stopped responding; the run ends");
-        assert!(ended.stderr.contains(&said), "{}", ended.stderr);
+        // On a busy machine it may notice a second or two late.
+        let says = |line: &&str| {
+            line.starts_with(&format!("rank {rank} waited "))
+                && line.contains("s in all_reduce, step 3: rank 1 stopped responding; the run ends")
+        };
+        assert!(ended.stderr.lines().any(|line| says(&line)), "{}", ended.stderr);
     }
     assert!(!ended.stderr.contains("rank 1 waited"), "{}", ended.stderr);
     check_gone(&ended);
