@@ -396,15 +396,16 @@ fn callbacks_and_the_log_have_each_validation() -> Result<(), Error> {
     let expected = [
         "batch 4",
         "validated within epoch 1 after 0 steps",
-        "wrote last.safetensors",
         "batch 8",
         "validated at the end of epoch 1 after 8 steps",
-        "wrote last.safetensors",
         "batch 4",
         "validated within epoch 2 after 8 steps",
-        "wrote last.safetensors",
     ];
-    assert_eq!(*told.0.borrow(), expected);
+    // Checkpoints are written beside the training, which hears of each some time after its validation.
+    let (written, others): (Vec<String>, Vec<String>) =
+        told.0.borrow().iter().cloned().partition(|told| told.starts_with("wrote"));
+    assert_eq!(others, expected, "what the callback was told of");
+    assert_eq!(written, ["wrote last.safetensors"; 3], "a checkpoint for each validation");
     let log = fs::read_to_string(folder.metrics_csv()).expect("a log");
     let epochs: Vec<&str> = log.lines().map(|line| line.split(',').next().expect("a column")).collect();
     assert_eq!(epochs, ["epoch", "0.5", "1", "1.5"], "{log}");
