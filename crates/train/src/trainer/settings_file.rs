@@ -194,7 +194,9 @@ fn schedule(mut table: Section<'_>) -> Result<Schedule, Error> {
         "linear" => Schedule::linear(table.required("lr")?),
         "piecewise_linear" => {
             let points = table.pairs("points")?.unwrap_or_default();
-            Schedule::piecewise_linear(points.into_iter().map(|[step, lr]| (steps(step), lr)))
+            // The end of the run is a share of 1; a second step as a point of its own is hardly meant.
+            let place = |step: f64| if step == 1.0 { Steps::ALL } else { steps(step) };
+            Schedule::piecewise_linear(points.into_iter().map(|[step, lr]| (place(step), lr)))
         }
         "polynomial" => Schedule::polynomial(table.required("lr")?, table.number("power")?.unwrap_or(1.0)),
         _ => Schedule::constant(table.required("lr")?),
@@ -207,9 +209,9 @@ fn schedule(mut table: Section<'_>) -> Result<Schedule, Error> {
     })
 }
 
-/// A share of the run, if it is below 1 or all of it, else a number of steps.
+/// A share of the run, if it is below 1, else a number of steps.
 fn steps(steps: f64) -> Steps {
-    if steps <= 1.0 { steps.into() } else { (steps as usize).into() }
+    if steps < 1.0 { steps.into() } else { (steps as usize).into() }
 }
 
 fn ema(mut table: Section<'_>) -> Result<EmaConfig, Error> {

@@ -167,8 +167,8 @@ fn a_file_has_the_settings_of_replicas_too() -> Result<(), Error> {
         ..DataParallelConfig::default()
     };
     assert_eq!((settings.trainer.max_epochs, settings.replicas, settings.data_parallel), (3, 4, expected));
-    let alone = RunSettings::from_toml("")?;
-    assert_eq!((alone.replicas, alone.data_parallel), (1, DataParallelConfig::default()));
+    let single = RunSettings::from_toml("")?;
+    assert_eq!((single.replicas, single.data_parallel), (1, DataParallelConfig::default()));
 
     for (text, expected) in [
         ("replicas = 0", "settings: `replicas` is 0, expected at least 1"),
@@ -196,6 +196,8 @@ fn every_schedule_has_a_name() -> Result<(), Error> {
     ] {
         assert_eq!(TrainerConfig::from_toml(&format!("[schedule]\n{text}"))?.schedule, expected, "{text}");
     }
+    let one_step = TrainerConfig::from_toml("[schedule]\nlr = 0.1\nwarmup = 1")?.schedule;
+    assert_eq!(one_step, Schedule::constant(0.1).warmup(1), "one step, not all of the run");
     let error = TrainerConfig::from_toml("[schedule]\nname = \"piecewise_linear\"\npoints = [1, 2]").expect_err("no pairs");
     assert_eq!(error.to_string(), "settings: `schedule.points` is [1, 2], expected a list of pairs of numbers");
     Ok(())
