@@ -31,6 +31,7 @@ pub use crate::core::kernel::{Cost, Kernel};
 pub use crate::core::module::{Module, Part};
 pub use crate::core::param::Param;
 pub use crate::core::philox::Philox;
+pub use crate::core::team::{OnTeam, Team};
 pub use crate::core::twin::TwinArgs;
 pub use batch::advance::Advance;
 pub use batch::batch_rows::BatchRows;
@@ -97,4 +98,5 @@ pub use reduce::cumulative_sum::{CumulativeSum, SumOrder};
 pub use reduce::first_non_finite::{FIRST_NON_FINITE_LEN, FirstNonFinite};
 
 pub use bytemuck;
+pub use rayon;
 pub use wgpu;

@@ -1,9 +1,9 @@
 use crate::core::sizes::in_u32;
 use rayon::prelude::*;
 
-use crate::GatherRows;
 use crate::core::half::Element;
 use crate::core::vectorised::vectorised;
+use crate::{GatherRows, OnTeam};
 
 /// Rows a task.
 const BLOCK_ROWS: usize = 256;
@@ -26,7 +26,7 @@ pub(crate) fn run<T: Copy + Into<f32> + Sync, Y: Element>(
     if y.len() < 64 * 1024 {
         rows.chunks(BLOCK_ROWS).zip(y.chunks_mut(BLOCK_ROWS * n_cols)).for_each(block);
     } else {
-        rows.par_chunks(BLOCK_ROWS).zip(y.par_chunks_mut(BLOCK_ROWS * n_cols)).for_each(block);
+        rows.par_chunks(BLOCK_ROWS).zip(y.par_chunks_mut(BLOCK_ROWS * n_cols)).for_each_on_team(block);
     }
 }
 

@@ -4,7 +4,7 @@ use super::over_images::{Operands, OverImages};
 use super::patches::{Patches, ResultRow, Walk};
 use crate::core::half::{Element, in_f32};
 use crate::product::matmul_stored_cpu::Ending;
-use crate::{Conv2d, Images};
+use crate::{Conv2d, Images, OnTeam};
 
 /// Result pixels that a task has, if a row is not longer.
 pub(crate) const TASK_PIXELS: usize = 256;
@@ -36,6 +36,6 @@ impl OverImages for Conv2d {
                 ending.apply(first * width, y);
             });
         };
-        y.par_chunks_mut(task_rows * width * n_out).enumerate().for_each_init(Vec::new, task);
+        y.par_chunks_mut(task_rows * width * n_out).enumerate().for_each_init_on_team(Vec::new, task);
     }
 }

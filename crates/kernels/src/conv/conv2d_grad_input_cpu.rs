@@ -5,7 +5,7 @@ use super::over_images::{Operands, OverImages};
 use super::patches::{Patches, ResultRow, Walk};
 use crate::core::half::{Element, Floats, in_f32};
 use crate::product::matmul_stored_cpu::Ending;
-use crate::{Conv2dGradInput, ConvShape, Images};
+use crate::{Conv2dGradInput, ConvShape, Images, OnTeam};
 
 impl OverImages for Conv2dGradInput {
     fn run<T: Element, Y: Element>(&self, operands: Operands<'_, T, Y>) {
@@ -48,7 +48,7 @@ impl OverImages for Conv2dGradInput {
                 ending.apply(first * width, grad_x);
             });
         };
-        grad_x.par_chunks_mut(task_rows * width * n_channels).enumerate().for_each_init(Default::default, task);
+        grad_x.par_chunks_mut(task_rows * width * n_channels).enumerate().for_each_init_on_team(Default::default, task);
     }
 }
 

@@ -6,7 +6,7 @@ use crate::core::half::{Element, Floats, in_f32};
 use crate::core::room::with_room;
 use crate::core::vectorised::vectorised;
 use crate::product::gemm::{Onto, Operand, serial_product};
-use crate::{Conv2dGradWeight, Images};
+use crate::{Conv2dGradWeight, Images, OnTeam};
 
 /// Elements of a block of sums that one task adds to: what a core's cache holds beside the patches.
 const BLOCK_LEN: usize = 128 * 1024;
@@ -50,7 +50,7 @@ pub(crate) fn run<T: Element, Y: Element>(
             tasks.push((rows.clone(), taps, sums));
         }
     }
-    tasks.into_par_iter().with_max_len(1).for_each_init(Vec::new, |buffer, (rows, taps, sums)| {
+    tasks.into_par_iter().with_max_len(1).for_each_init_on_team(Vec::new, |buffer, (rows, taps, sums)| {
         let n_cols = patches.n_cols(taps.len());
         let n_rows = (PATCHES_LEN / (n_cols * width)).max(1);
         for (i, start) in rows.clone().step_by(n_rows).enumerate() {
@@ -70,7 +70,7 @@ pub(crate) fn run<T: Element, Y: Element>(
 
     // Weight `[o, u, ..]` stands in the block of its tap row `u`.
     let (tap_len, n_parts) = (patches.n_cols(1), kernel.parts().n);
-    grad_weight.par_chunks_mut(shape.n_patch()).enumerate().for_each(|(o, grad_weight)| {
+    grad_weight.par_chunks_mut(shape.n_patch()).enumerate().for_each_on_team(|(o, grad_weight)| {
         in_f32(grad_weight, |grad_weight| {
             vectorised(
                 #[inline(always)]
@@ -110,7 +110,7 @@ fn add_products<T: Element>(patches: &Patches<'_, T>, grad_y: Floats<'_>, n_out:
         }
     };
     let n_weights = patches.n_cols(along_y.n_taps) * n_out;
-    parts.par_chunks_mut(n_weights).with_max_len(1).enumerate().for_each_init(Vec::new, task);
+    parts.par_chunks_mut(n_weights).with_max_len(1).enumerate().for_each_init_on_team(Vec::new, task);
 }
 
 /// `grad_weight: [n_out, taps, n_channels]` = the sum of the parts, each `[taps, n_channels, n_out]`.

@@ -3,7 +3,7 @@ use rayon::prelude::*;
 use crate::core::half::{Element, Floats};
 use crate::core::room::with_room;
 use crate::core::vectorised::vectorised;
-use crate::{GroupedConv2dGradWeight, GroupedConvShape, Images};
+use crate::{GroupedConv2dGradWeight, GroupedConvShape, Images, OnTeam};
 
 /// `parts` is `[part][n_taps, n_out, n_channels / n_groups]`.
 pub(crate) fn run<T: Element>(
@@ -16,7 +16,7 @@ pub(crate) fn run<T: Element>(
     let shape = &kernel.shape;
     let Images { n_images, height, width, n_channels: n_out } = shape.y();
     let n_rows = n_images * height;
-    parts.par_chunks_mut(shape.n_weights()).enumerate().for_each(|(part, sums)| {
+    parts.par_chunks_mut(shape.n_weights()).enumerate().for_each_on_team(|(part, sums)| {
         sums.fill(0.0);
         let first_row = part * kernel.parts().n_rows;
         for row in first_row..(first_row + kernel.parts().n_rows).min(n_rows) {

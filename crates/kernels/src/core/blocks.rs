@@ -4,6 +4,7 @@ use rayon::prelude::*;
 
 use super::half::{Element, in_f32};
 use super::vectorised::vectorised;
+use crate::OnTeam;
 
 /// Elements below which a loop is not worth handing to other threads.
 const SERIAL_LEN: usize = 16 * 1024;
@@ -22,7 +23,7 @@ pub(crate) fn each_block<T: Send>(y: &mut [T], f: impl Fn(usize, &mut [T]) + Syn
     if y.len() <= SERIAL_LEN {
         y.chunks_mut(BLOCK_LEN).enumerate().for_each(run);
     } else {
-        y.par_chunks_mut(BLOCK_LEN).enumerate().for_each(run);
+        y.par_chunks_mut(BLOCK_LEN).enumerate().for_each_on_team(run);
     }
 }
 
@@ -53,7 +54,7 @@ pub(crate) fn each_row_in_f32<T: Element>(n_cols: usize, y: &mut [T], f: impl Fn
     if y.len() < 64 * 1024 {
         y.chunks_mut(n_rows * n_cols).enumerate().for_each(run);
     } else {
-        y.par_chunks_mut(n_rows * n_cols).enumerate().for_each(run);
+        y.par_chunks_mut(n_rows * n_cols).enumerate().for_each_on_team(run);
     }
 }
 

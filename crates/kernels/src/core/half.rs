@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use super::room::with_room;
 use super::vectorised::vectorised;
 use crate::product::matmul_cpu::transpose_into;
-use crate::{DType, TwinArgs};
+use crate::{DType, OnTeam, TwinArgs};
 
 /// Elements below which widening is not worth handing to other threads, and those of a task.
 const PARALLEL_LEN: usize = 32 * 1024;
@@ -235,7 +235,7 @@ impl<'a> Floats<'a> {
         if range.len() <= PARALLEL_LEN || matches!(self, Self::F32(_)) {
             return self.get(range, buffer);
         }
-        buffer.par_chunks_mut(BLOCK_LEN).enumerate().for_each(|(i, block)| {
+        buffer.par_chunks_mut(BLOCK_LEN).enumerate().for_each_on_team(|(i, block)| {
             let start = range.start + i * BLOCK_LEN;
             self.get(start..start + block.len(), block);
         });

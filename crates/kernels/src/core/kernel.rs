@@ -11,7 +11,7 @@ use crate::{Adapter, Arg, DType, Dispatch, Error, Map, TwinArgs};
 /// - [`args`](Kernel::args) is a pure function of the struct; scratch arguments come last.
 /// - [`dispatches`](Kernel::dispatches) and [`twin`](Kernel::twin) take arguments by their names in that list, with [`Dispatch::bind`] and [`TwinArgs`].
 /// - [`twin`](Kernel::twin) is the specification: plain Rust, the same values up to rounding, and the same bits however many
-///   threads the current rayon pool has.
+///   threads there are.
 pub trait Kernel: Debug + Send + Sync + 'static {
     /// What it computes, in the field's words: `matmul`, `adam`. Names the kernel in errors, labels and profiles.
     fn name(&self) -> &'static str;
@@ -33,7 +33,8 @@ pub trait Kernel: Debug + Send + Sync + 'static {
     /// [`Error::Size`] where the sizes are beyond what the adapter can dispatch.
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error>;
 
-    /// The plain-Rust twin. Runs on the current rayon pool.
+    /// The plain-Rust twin. It may use the calling thread and, with [`OnTeam`](crate::OnTeam), the other threads of its
+    /// [`Team`](crate::Team).
     fn twin(&self, args: &mut TwinArgs<'_>);
 
     /// The kernel as a [`Map`], if it is one: then it can be fused with its neighbours. The default returns `None`.

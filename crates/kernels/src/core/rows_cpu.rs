@@ -3,6 +3,7 @@
 use rayon::prelude::*;
 
 use super::vectorised::vectorised;
+use crate::OnTeam;
 
 /// Elements a task, near enough: what it writes first is then still in the nearest cache when it reads it again.
 const BLOCK_LEN: usize = 4 * 1024;
@@ -28,7 +29,7 @@ pub(crate) fn each_row_block<T: Send>(n_cols: usize, y: &mut [T], f: impl Fn(usi
     if y.len() <= SERIAL_LEN {
         y.chunks_mut(n_rows * n_cols).enumerate().for_each(run);
     } else {
-        y.par_chunks_mut(n_rows * n_cols).enumerate().for_each(run);
+        y.par_chunks_mut(n_rows * n_cols).enumerate().for_each_on_team(run);
     }
 }
 
@@ -44,7 +45,7 @@ pub(crate) fn each_row_block_of_one_result<T: Send>(n_cols: usize, y: &mut [T], 
     if y.len() * n_cols <= SERIAL_LEN {
         y.chunks_mut(n_rows).enumerate().for_each(run);
     } else {
-        y.par_chunks_mut(n_rows).enumerate().for_each(run);
+        y.par_chunks_mut(n_rows).enumerate().for_each_on_team(run);
     }
 }
 
@@ -67,7 +68,7 @@ pub(crate) fn each_row_block_of_two<T: Send, U: Send>(
     if y.len() / y_cols * n_cols <= SERIAL_LEN {
         y.chunks_mut(n_rows * y_cols).zip(z.chunks_mut(n_rows * z_cols)).enumerate().for_each(run);
     } else {
-        y.par_chunks_mut(n_rows * y_cols).zip(z.par_chunks_mut(n_rows * z_cols)).enumerate().for_each(run);
+        y.par_chunks_mut(n_rows * y_cols).zip(z.par_chunks_mut(n_rows * z_cols)).enumerate().for_each_on_team(run);
     }
 }
 

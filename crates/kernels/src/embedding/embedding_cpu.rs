@@ -1,6 +1,6 @@
 use rayon::prelude::*;
 
-use crate::{Embedding, EmbeddingGrad};
+use crate::{Embedding, EmbeddingGrad, OnTeam};
 
 /// Tasks of a gradient at most; each looks at all codes and adds the rows of its own entries.
 const MOST_TASKS: usize = 8;
@@ -28,5 +28,5 @@ pub(crate) fn grad(kernel: &EmbeddingGrad, grad_y: &[f32], index: &[u32], grad_w
             }
         }
     };
-    grad_weight.par_chunks_mut(task_entries * dim).enumerate().for_each(add_rows);
+    grad_weight.par_chunks_mut(task_entries * dim).enumerate().for_each_on_team(add_rows);
 }

@@ -1,11 +1,11 @@
 use rayon::prelude::*;
 
 use super::augmentation::{Border, Draws};
-use crate::AugmentImages;
 use crate::batch::order::EPOCH;
 use crate::core::half::Element;
 use crate::core::sizes::in_u32;
 use crate::core::vectorised::vectorised;
+use crate::{AugmentImages, OnTeam};
 
 /// Images a task.
 const BLOCK_IMAGES: usize = 16;
@@ -27,7 +27,7 @@ pub(crate) fn run<T: Copy + Into<f32> + Sync, Y: Element>(
 ) {
     let crop_len = kernel.crop[0] * kernel.crop[1] * kernel.image[2];
     let blocks = batch.rows.par_chunks(BLOCK_IMAGES).zip(batch.ids.par_chunks(BLOCK_IMAGES));
-    blocks.zip(y.par_chunks_mut(BLOCK_IMAGES * crop_len)).for_each(|((rows, ids), y)| {
+    blocks.zip(y.par_chunks_mut(BLOCK_IMAGES * crop_len)).for_each_on_team(|((rows, ids), y)| {
         let mut lines = Lines::of(kernel);
         for ((y, &row), &id) in y.chunks_exact_mut(crop_len).zip(rows).zip(ids) {
             let draws = kernel.augmentation.draws(kernel.image, kernel.crop, id, batch.order[EPOCH]);

@@ -1,8 +1,10 @@
-//! The twin of [`Map`]: blocks of elements in the first-level cache, tasks of many blocks on the rayon pool.
+//! The twin of [`Map`]: blocks of elements in the first-level cache, tasks of many blocks on the threads of the team.
 
 use std::ops::Range;
 
 use half::{bf16, f16};
+
+use rayon::prelude::*;
 
 use super::inputs_cpu::Input;
 use super::layout::Layout;
@@ -10,7 +12,7 @@ use super::map::{INPUTS, Map, OUTPUTS};
 use crate::core::half::{Floats, narrow, widen};
 use crate::core::vectorised::vectorised;
 use crate::expr::{BLOCK_LEN, Evaluator, Operand, Scratch};
-use crate::{DType, TwinArgs};
+use crate::{DType, OnTeam, TwinArgs};
 
 /// Elements of a task.
 const TASK_LEN: usize = 64 * 1024;
@@ -28,7 +30,7 @@ pub(super) fn run(map: &Map, layout: &Layout, in_place: Option<usize>, args: &mu
     let outputs: Vec<Output<'_>> = OUTPUTS.iter().zip(&map.outputs).map(|(name, _)| Output::of(args, name)).collect();
     let exprs: Vec<_> = map.outputs.iter().map(|output| output.expr.clone()).collect();
     let job = Job { evaluator: Evaluator::new(&exprs), inputs, sizes: &layout.sizes };
-    if map.len() <= SERIAL_LEN { job.run(0, outputs) } else { job.split(0, outputs) }
+    if map.len() <= SERIAL_LEN { job.run(0, outputs) } else { job.split(outputs) }
 }
 
 /// An output, or part of it.
@@ -117,15 +119,20 @@ struct Memory {
 }
 
 impl Job<'_> {
-    /// Halves the outputs, which begin at element `start`, down to tasks.
-    fn split(&self, start: usize, outputs: Vec<Output<'_>>) {
-        let len = outputs.first().map_or(0, Output::len);
-        if len <= TASK_LEN {
-            return self.run(start, outputs);
+    /// Cuts the outputs into tasks.
+    fn split(&self, outputs: Vec<Output<'_>>) {
+        let n_tasks = outputs.first().map_or(0, Output::len).div_ceil(TASK_LEN);
+        let mut tasks: Vec<Vec<Output<'_>>> = (0..n_tasks).map(|_| Vec::with_capacity(outputs.len())).collect();
+        for output in outputs {
+            let mut rest = output;
+            for task in &mut tasks {
+                let len = rest.len().min(TASK_LEN);
+                let (own, after) = rest.split_at(len);
+                task.push(own);
+                rest = after;
+            }
         }
-        let mid = (len / 2).next_multiple_of(TASK_LEN);
-        let (left, right) = outputs.into_iter().map(|output| output.split_at(mid)).unzip();
-        rayon::join(|| self.split(start, left), || self.split(start + mid, right));
+        tasks.into_par_iter().enumerate().for_each_on_team(|(i, outputs)| self.run(i * TASK_LEN, outputs));
     }
 
     /// Whether nothing is kept between operations, and inputs are read where they lie: then a task is one loop.

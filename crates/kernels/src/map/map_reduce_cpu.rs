@@ -8,12 +8,12 @@ use super::layout::{Layout, Pattern};
 use super::map::{INPUTS, Map};
 use super::map_reduce::MapReduce;
 use super::reduce_op::Fold;
-use crate::TwinArgs;
 use crate::core::half::Floats;
 use crate::core::vectorised::vectorised;
 use crate::expr::{BLOCK_LEN, Evaluator, Expr, Operand, Scratch};
+use crate::{OnTeam, TwinArgs};
 
-/// Elements from which halves go to other threads.
+/// Elements from which halves are tasks of their own.
 const PARALLEL_LEN: usize = 64 * 1024;
 /// Elements down to which the halves are cut.
 const LEAF_LEN: usize = 1024;
@@ -39,6 +39,27 @@ pub(super) fn run(reduction: &MapReduce, layout: &Layout, args: &mut TwinArgs<'_
     let folds: Vec<Operand<'_>> = folds.iter().map(|fold| Operand::Slice(fold)).collect();
     let mut y: Vec<&mut [f32]> = y.chunks_exact_mut(n_kept).collect();
     Evaluator::new(&results).run(&folds, &mut y);
+}
+
+/// Elements that one thread reduces: `n` indices of dimension `dim` from element `start` on.
+struct Task {
+    dim: usize,
+    n: usize,
+    start: usize,
+    /// The results, for each expression.
+    y: Vec<Vec<f32>>,
+}
+
+/// How the results of the tasks come together.
+enum Tree {
+    Task(usize),
+    /// One after the other, the first `n_left` long.
+    Kept {
+        n_left: usize,
+        halves: Box<[Tree; 2]>,
+    },
+    /// Element by element.
+    Merged(Box<[Tree; 2]>),
 }
 
 /// A part of the folds of each expression.
@@ -84,7 +105,58 @@ impl<'a> Job<'a> {
 
     /// Reduces all elements into `y`.
     fn run(&self, y: &mut Folds<'_>) {
-        self.reduce(0, self.sizes[0], 0, y, &mut self.memory());
+        let mut tasks = Vec::new();
+        let tree = self.cut(0, self.sizes[0], 0, &mut tasks);
+        if tasks.len() == 1 {
+            return self.reduce(0, self.sizes[0], 0, y, &mut self.memory());
+        }
+        let run = |memory: &mut Memory, task: &mut Task| {
+            let mut y: Vec<&mut [f32]> = task.y.iter_mut().map(|y| &mut y[..]).collect();
+            self.reduce(task.dim, task.n, task.start, &mut y, memory);
+        };
+        tasks.par_iter_mut().for_each_init_on_team(|| self.memory(), run);
+        self.merge(&tree, &tasks, y);
+    }
+
+    /// The tree of halves above the tasks that go to other threads.
+    fn cut(&self, dim: usize, n: usize, start: usize, tasks: &mut Vec<Task>) -> Tree {
+        let n_elements = n * self.n_inner[dim];
+        if n_elements < PARALLEL_LEN || self.are_rows(dim, n) {
+            let n_results = if self.is_kept[dim] { n } else { 1 } * self.n_kept_inner[dim];
+            tasks.push(Task { dim, n, start, y: vec![vec![0.0; n_results]; self.n_exprs] });
+            return Tree::Task(tasks.len() - 1);
+        }
+        if n == 1 {
+            return self.cut(dim + 1, self.sizes[dim + 1], start, tasks);
+        }
+        let (n_left, n_right) = (n.div_ceil(2), n / 2);
+        let left = self.cut(dim, n_left, start, tasks);
+        let right = self.cut(dim, n_right, start + n_left * self.n_inner[dim], tasks);
+        let halves = Box::new([left, right]);
+        if self.is_kept[dim] { Tree::Kept { n_left: n_left * self.n_kept_inner[dim], halves } } else { Tree::Merged(halves) }
+    }
+
+    /// `y` = the results of the tasks, merged as the tree says.
+    fn merge(&self, tree: &Tree, tasks: &[Task], y: &mut Folds<'_>) {
+        match tree {
+            Tree::Task(i) => y.iter_mut().zip(&tasks[*i].y).for_each(|(y, results)| y.copy_from_slice(results)),
+            Tree::Kept { n_left, halves: of } => {
+                let (mut left, mut right): (Vec<_>, Vec<_>) = y.iter_mut().map(|y| y.split_at_mut(*n_left)).unzip();
+                self.merge(&of[0], tasks, &mut left);
+                self.merge(&of[1], tasks, &mut right);
+            }
+            Tree::Merged(of) => {
+                self.merge(&of[0], tasks, y);
+                let mut right: Vec<Vec<f32>> = y.iter().map(|y| vec![0.0; y.len()]).collect();
+                self.merge(&of[1], tasks, &mut right.iter_mut().map(|right| &mut right[..]).collect::<Vec<_>>());
+                y.iter_mut().zip(&right).for_each(|(y, right)| self.fold.merge(y, right));
+            }
+        }
+    }
+
+    /// Whether `n` indices of dimension `dim` are a few long rows whose elements are all kept.
+    fn are_rows(&self, dim: usize, n: usize) -> bool {
+        !self.is_kept[dim] && n <= MAX_ROWS && self.n_kept_inner[dim] == self.n_inner[dim]
     }
 
     /// Reduces `n` indices of dimension `dim`, from element `start` on, into `y`.
@@ -96,7 +168,7 @@ impl<'a> Job<'a> {
         if n_elements <= LEAF_LEN {
             return self.reduce_block(dim, n, start, y, memory);
         }
-        if !self.is_kept[dim] && n <= MAX_ROWS && self.n_kept_inner[dim] == self.n_inner[dim] {
+        if self.are_rows(dim, n) {
             return self.reduce_rows(dim, n, start, y, memory);
         }
         if n == 1 {
@@ -105,15 +177,8 @@ impl<'a> Job<'a> {
         let (n_left, n_right) = (n.div_ceil(2), n / 2);
         let middle = start + n_left * self.n_inner[dim];
         let mut halves = |left: &mut Folds<'_>, right: &mut Folds<'_>| {
-            if n_elements >= PARALLEL_LEN {
-                rayon::join(
-                    || self.reduce(dim, n_left, start, left, memory),
-                    || self.reduce(dim, n_right, middle, right, &mut self.memory()),
-                );
-            } else {
-                self.reduce(dim, n_left, start, left, memory);
-                self.reduce(dim, n_right, middle, right, memory);
-            }
+            self.reduce(dim, n_left, start, left, memory);
+            self.reduce(dim, n_right, middle, right, memory);
         };
         if self.is_kept[dim] {
             let at = n_left * self.n_kept_inner[dim];
@@ -229,7 +294,7 @@ impl<'a> Job<'a> {
         for y in y {
             tasks.iter_mut().zip(y.chunks_mut(cols_per_task)).for_each(|(task, y)| task.push(y));
         }
-        tasks.into_par_iter().enumerate().for_each(|(i, mut y)| {
+        tasks.into_par_iter().enumerate().for_each_on_team(|(i, mut y)| {
             self.reduce_columns([n, n_cols], start + i * cols_per_task, &mut y, &mut self.memory());
         });
     }

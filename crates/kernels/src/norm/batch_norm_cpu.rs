@@ -2,7 +2,7 @@ use rayon::prelude::*;
 
 use crate::core::half::Element;
 use crate::core::vectorised::vectorised;
-use crate::{BatchNormFrozenStats, BatchNormShape, BatchNormStats};
+use crate::{BatchNormFrozenStats, BatchNormShape, BatchNormStats, OnTeam};
 
 pub(crate) fn stats<T: Element>(
     kernel: &BatchNormStats,
@@ -100,7 +100,7 @@ pub(crate) fn each_part(shape: &BatchNormShape, parts: &mut [f32], f: impl Fn(st
     if shape.len() < 64 * 1024 {
         parts.chunks_exact_mut(2 * shape.n_channels).enumerate().for_each(run);
     } else {
-        parts.par_chunks_exact_mut(2 * shape.n_channels).enumerate().for_each(run);
+        parts.par_chunks_exact_mut(2 * shape.n_channels).enumerate().for_each_on_team(run);
     }
 }
 

@@ -1,7 +1,7 @@
 use rayon::prelude::*;
 
-use crate::AccumulateBatches;
 use crate::core::vectorised::vectorised;
+use crate::{AccumulateBatches, OnTeam};
 
 /// Gradients a task.
 const BLOCK_LEN: usize = 16 * 1024;
@@ -14,7 +14,7 @@ pub(crate) fn run(kernel: &AccumulateBatches, grads: &mut [f32], sum: &mut [f32]
         state[2] = 2;
     }
     let inverse = kernel.inverse();
-    grads.par_chunks_mut(BLOCK_LEN).zip(sum.par_chunks_mut(BLOCK_LEN)).for_each(|(grads, sum)| {
+    grads.par_chunks_mut(BLOCK_LEN).zip(sum.par_chunks_mut(BLOCK_LEN)).for_each_on_team(|(grads, sum)| {
         vectorised(
             #[inline(always)]
             || {

@@ -3,7 +3,7 @@ use rayon::prelude::*;
 use super::skip::n_steps;
 use crate::core::float::{ln, one_minus_exp_neg};
 use crate::core::vectorised::vectorised;
-use crate::{Adam, WeightDecay};
+use crate::{Adam, OnTeam, WeightDecay};
 
 /// Parameters a task.
 const BLOCK_LEN: usize = 16 * 1024;
@@ -17,7 +17,7 @@ pub(crate) fn run(kernel: &Adam, grads: &[f32], lr: &[f32], state: &[u32], param
         .zip(m.par_chunks_mut(BLOCK_LEN))
         .zip(v.par_chunks_mut(BLOCK_LEN))
         .zip(grads.par_chunks(BLOCK_LEN))
-        .for_each(|(((params, m), v), grads)| {
+        .for_each_on_team(|(((params, m), v), grads)| {
             vectorised(
                 #[inline(always)]
                 || update(kernel, step, grads, params, m, v),

@@ -3,7 +3,7 @@ use rayon::prelude::*;
 use super::skip::n_steps;
 use crate::core::blocks::each_block;
 use crate::core::vectorised::vectorised;
-use crate::{Momentum, MuonMomentum, MuonStep};
+use crate::{Momentum, MuonMomentum, MuonStep, OnTeam};
 
 /// Parameters a task.
 const BLOCK_LEN: usize = 16 * 1024;
@@ -14,7 +14,7 @@ pub(crate) fn momentum(kernel: &MuonMomentum, grads: &[f32], state: &[u32], mome
     for (update, &start) in update.chunks_exact_mut(runs.len).zip(&runs.starts) {
         let (grads, momentum) = (&grads[start..][..runs.len], &mut momentum[start..][..runs.len]);
         let blocks = update.par_chunks_mut(BLOCK_LEN).zip(momentum.par_chunks_mut(BLOCK_LEN)).zip(grads.par_chunks(BLOCK_LEN));
-        blocks.for_each(|((update, momentum), grads)| {
+        blocks.for_each_on_team(|((update, momentum), grads)| {
             vectorised(
                 #[inline(always)]
                 || {

@@ -5,7 +5,7 @@ use super::parameter_groups::GROUP_LEN;
 use super::sgd_cpu;
 use super::skip::n_steps;
 use crate::core::vectorised::vectorised;
-use crate::{Adam, Sgd, WeightDecay};
+use crate::{Adam, OnTeam, Sgd, WeightDecay};
 
 /// Entries of the table a task.
 const BLOCK_GROUPS: usize = 256;
@@ -25,7 +25,7 @@ pub(crate) fn sgd(
     }
     let lr = lr[(state[0] as usize).min(lr.len() - 1)];
     let blocks = params.par_chunks_mut(BLOCK_LEN).zip(momentum.par_chunks_mut(BLOCK_LEN)).zip(grads.par_chunks(BLOCK_LEN));
-    blocks.zip(groups.par_chunks(2 * BLOCK_GROUPS)).for_each(|(((params, momentum), grads), groups)| {
+    blocks.zip(groups.par_chunks(2 * BLOCK_GROUPS)).for_each_on_team(|(((params, momentum), grads), groups)| {
         vectorised(
             #[inline(always)]
             || {
@@ -60,7 +60,7 @@ pub(crate) fn adam(
     let step = adam_cpu::Step::new(kernel, lr, n_steps);
     let blocks = params.par_chunks_mut(BLOCK_LEN).zip(m.par_chunks_mut(BLOCK_LEN)).zip(v.par_chunks_mut(BLOCK_LEN));
     let blocks = blocks.zip(grads.par_chunks(BLOCK_LEN)).zip(groups.par_chunks(2 * BLOCK_GROUPS));
-    blocks.for_each(|((((params, m), v), grads), groups)| {
+    blocks.for_each_on_team(|((((params, m), v), grads), groups)| {
         vectorised(
             #[inline(always)]
             || {

@@ -2,7 +2,7 @@ use rayon::prelude::*;
 
 use super::skip::n_steps;
 use crate::core::vectorised::vectorised;
-use crate::{Momentum, Sgd};
+use crate::{Momentum, OnTeam, Sgd};
 
 /// Parameters a task.
 const BLOCK_LEN: usize = 16 * 1024;
@@ -12,7 +12,7 @@ pub(crate) fn run(kernel: &Sgd, grads: &[f32], lr: &[f32], state: &[u32], params
         return;
     }
     let lr = lr[(state[0] as usize).min(lr.len() - 1)];
-    params.par_chunks_mut(BLOCK_LEN).zip(momentum.par_chunks_mut(BLOCK_LEN)).zip(grads.par_chunks(BLOCK_LEN)).for_each(
+    params.par_chunks_mut(BLOCK_LEN).zip(momentum.par_chunks_mut(BLOCK_LEN)).zip(grads.par_chunks(BLOCK_LEN)).for_each_on_team(
         |((params, momentum), grads)| {
             vectorised(
                 #[inline(always)]

@@ -4,7 +4,7 @@ use rayon::prelude::*;
 use crate::core::blocks::each_row_in_f32;
 use crate::core::half::{Element, in_f32, widen};
 use crate::core::vectorised::vectorised;
-use crate::{Images, PoolShape};
+use crate::{Images, OnTeam, PoolShape};
 
 pub(crate) fn run<T: Element>(shape: &PoolShape, x: &[T], y: &mut [T], taps: &mut [u32]) {
     let Images { height, width, n_channels, .. } = shape.y();
@@ -29,7 +29,7 @@ pub(crate) fn run<T: Element>(shape: &PoolShape, x: &[T], y: &mut [T], taps: &mu
         );
     };
     let tasks = y.par_chunks_mut(task_rows * row_len).zip(taps.par_chunks_mut(task_rows * row_len));
-    tasks.enumerate().for_each(task);
+    tasks.enumerate().for_each_on_team(task);
 }
 
 #[inline(always)]

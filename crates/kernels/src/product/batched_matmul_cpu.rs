@@ -4,7 +4,7 @@ use super::matmul_cpu;
 use super::matmul_stored_cpu;
 use super::matmul_stored_cpu::Reads;
 use crate::core::half::{Element, Floats};
-use crate::{BatchedMatmul, Transpose};
+use crate::{BatchedMatmul, OnTeam, Transpose};
 
 /// Multiply-adds below which the batch is not worth handing to other threads.
 const SERIAL_WORK: usize = 64 * 1024;
@@ -22,7 +22,7 @@ pub(crate) fn run(kernel: &BatchedMatmul, a: &[f32], b: &[f32], y: &mut [f32]) {
     if n_batch * m * n * k < SERIAL_WORK {
         a.chunks(m * k).zip(b.chunks(k * n)).zip(y.chunks_mut(m * n)).for_each(one);
     } else {
-        a.par_chunks(m * k).zip(b.par_chunks(k * n)).zip(y.par_chunks_mut(m * n)).for_each(one);
+        a.par_chunks(m * k).zip(b.par_chunks(k * n)).zip(y.par_chunks_mut(m * n)).for_each_on_team(one);
     }
 }
 
@@ -39,6 +39,6 @@ pub(crate) fn run_stored<Y: Element>(kernel: &BatchedMatmul, a: Floats<'_>, b: F
     if n_batch * m * n * k < SERIAL_WORK {
         y.chunks_mut(m * n).enumerate().for_each(one);
     } else {
-        y.par_chunks_mut(m * n).enumerate().for_each(one);
+        y.par_chunks_mut(m * n).enumerate().for_each_on_team(one);
     }
 }

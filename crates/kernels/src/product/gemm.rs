@@ -6,6 +6,7 @@ use std::ops::Range;
 use gemm_common::Parallelism;
 use rayon::prelude::*;
 
+use crate::OnTeam;
 use crate::core::vectorised::vectorised;
 
 /// A matrix operand by strides: element `(row, col)` is `data[row * row_stride + col * col_stride]`.
@@ -89,7 +90,7 @@ pub(crate) fn product_onto(
     for depth in depths {
         match tiles {
             [tile] => run(depth, tile),
-            tiles => tiles.par_iter().with_max_len(1).for_each(|tile| run(depth, tile)),
+            tiles => tiles.par_iter().with_max_len(1).for_each_on_team(|tile| run(depth, tile)),
         }
     }
 }

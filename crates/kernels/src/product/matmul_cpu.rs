@@ -5,7 +5,7 @@ use super::gemm::{Operand, Tile, product};
 use super::matmul_vector_cpu::{row_times_matrix, scale_row};
 use crate::core::blocks::{cut, each_row};
 use crate::core::half::Element;
-use crate::{Matmul, Transpose};
+use crate::{Matmul, OnTeam, Transpose};
 
 /// Rows and columns of a tile of the result, from large ones, which reuse their operands more, to those that give work to more threads.
 const TILES: [(usize, usize); 5] = [(256, 256), (256, 128), (256, 64), (128, 64), (64, 64)];
@@ -109,6 +109,6 @@ pub(crate) fn transpose_into<T: Element>(x: &[T], n_rows: usize, n_cols: usize, 
     if x.len() < 64 * 1024 {
         transposed.chunks_mut(BLOCK * n_rows).enumerate().for_each(band);
     } else {
-        transposed.par_chunks_mut(BLOCK * n_rows).enumerate().for_each(band);
+        transposed.par_chunks_mut(BLOCK * n_rows).enumerate().for_each_on_team(band);
     }
 }

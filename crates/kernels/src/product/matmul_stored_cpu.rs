@@ -12,7 +12,7 @@ use super::matmul_vector_cpu::{row_times_matrix, scale_row};
 use crate::core::half::{Element, Floats, in_f32};
 use crate::core::room::with_room;
 use crate::core::vectorised::vectorised;
-use crate::{Epilogue, Matmul, Transpose};
+use crate::{Epilogue, Matmul, OnTeam, Transpose};
 
 /// Into how many bands of rows a result is cut at least, if they have the rows.
 const N_BANDS: usize = 16;
@@ -113,7 +113,7 @@ fn rows_times_matrix<Y: Element>(sizes: [usize; 3], a: Floats<'_>, b: &[f32], en
     if n_rows * n >= y.len() {
         y.chunks_mut(n_rows * n).enumerate().for_each(band);
     } else {
-        y.par_chunks_mut(n_rows * n).enumerate().for_each(band);
+        y.par_chunks_mut(n_rows * n).enumerate().for_each_on_team(band);
     }
 }
 

@@ -3,6 +3,7 @@
 
 use rayon::prelude::*;
 
+use crate::OnTeam;
 use crate::core::half::Element;
 use crate::core::vectorised::vectorised;
 
@@ -29,7 +30,7 @@ pub(crate) fn row_times_matrix<T: Element>(x: &[f32], matrix: &[T], y: &mut [f32
         .par_chunks_exact_mut(n_cols)
         .zip(x.par_chunks(n_rows))
         .zip(matrix.par_chunks(n_rows * n_cols))
-        .for_each(|((part, x), rows)| run(x, rows, part));
+        .for_each_on_team(|((part, x), rows)| run(x, rows, part));
     y.fill(0.0);
     for part in parts.chunks_exact(n_cols) {
         y.iter_mut().zip(part).for_each(|(y, part)| *y += part);

@@ -1,8 +1,8 @@
 use crate::core::sizes::in_u32;
 use rayon::prelude::*;
 
-use crate::ArgMax;
 use crate::core::half::Element;
+use crate::{ArgMax, OnTeam};
 
 pub(crate) fn run<T: Element>(kernel: &ArgMax, x: &[T], y: &mut [u32]) {
     let ArgMax { n, n_inner, .. } = *kernel;
@@ -21,6 +21,6 @@ pub(crate) fn run<T: Element>(kernel: &ArgMax, x: &[T], y: &mut [u32]) {
     if x.len() < 64 * 1024 {
         x.chunks_exact(n * n_inner).zip(y.chunks_exact_mut(n_inner)).for_each(search);
     } else {
-        x.par_chunks_exact(n * n_inner).zip(y.par_chunks_exact_mut(n_inner)).for_each(search);
+        x.par_chunks_exact(n * n_inner).zip(y.par_chunks_exact_mut(n_inner)).for_each_on_team(search);
     }
 }

@@ -3,7 +3,7 @@ use rayon::prelude::*;
 use crate::core::float::rounded;
 use crate::core::half::Element;
 use crate::core::vectorised::vectorised;
-use crate::{CumulativeSum, SumOrder};
+use crate::{CumulativeSum, OnTeam, SumOrder};
 
 pub(crate) fn run<T: Element>(kernel: &CumulativeSum, x: &[T], y: &mut [f32]) {
     let CumulativeSum { n, n_inner, order, .. } = *kernel;
@@ -24,7 +24,7 @@ pub(crate) fn run<T: Element>(kernel: &CumulativeSum, x: &[T], y: &mut [f32]) {
     if x.len() < 64 * 1024 {
         x.chunks_exact(n * n_inner).zip(y.chunks_exact_mut(n * n_inner)).for_each(sum_outer);
     } else {
-        x.par_chunks_exact(n * n_inner).zip(y.par_chunks_exact_mut(n * n_inner)).for_each(sum_outer);
+        x.par_chunks_exact(n * n_inner).zip(y.par_chunks_exact_mut(n * n_inner)).for_each_on_team(sum_outer);
     }
 }
 

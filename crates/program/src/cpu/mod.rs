@@ -1,4 +1,4 @@
-//! The executor that runs the twins: one program at a time, on a thread pool of its own.
+//! The executor that runs the twins: one program at a time, on the calling thread and helper threads of its own.
 
 pub(crate) mod bytes;
 
@@ -7,7 +7,7 @@ use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
-use brisk_kernels::{Arg, Kernel, TwinArgs};
+use brisk_kernels::{Arg, Kernel, OnTeam, Team, TwinArgs};
 use rayon::prelude::*;
 
 use crate::cpu::bytes::Bytes;
@@ -22,7 +22,7 @@ use crate::{Error, Persistent, Plan, Program};
 #[derive(Debug)]
 pub(crate) struct CpuDevice {
     name: String,
-    pool: rayon::ThreadPool,
+    team: Team,
     running: Mutex<()>,
     memory: Memory<Mutex<Block>>,
 }
@@ -52,18 +52,15 @@ struct CpuStep {
     args: Vec<StepArg>,
 }
 
-/// Buffers from this size on are read by all threads of the pool: one thread does not use the whole memory bandwidth.
+/// Buffers from this size on are read by all threads of the device: one thread does not use the whole memory bandwidth.
 const PARALLEL_COPY_BYTES: usize = 4 << 20;
 
 impl CpuDevice {
     pub(crate) fn new(name: String, n_threads: usize, memory_limit: Option<usize>) -> Result<Self, Error> {
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(n_threads)
-            .thread_name(|i| format!("brisk-cpu-{i}"))
-            .build()
+        let team = Team::new("brisk-cpu", n_threads)
             .map_err(|error| Error::Open { adapter: name.clone(), reason: error.to_string() })?;
         let memory = Memory::new(name.clone(), memory_limit);
-        Ok(Self { name, pool, running: Mutex::default(), memory })
+        Ok(Self { name, team, running: Mutex::default(), memory })
     }
 
     pub(crate) fn allocated_bytes(&self) -> usize {
@@ -117,13 +114,13 @@ impl CpuDevice {
     /// Replays, and tells of each step that is done.
     fn replay(&self, executable: &CpuExecutable, n: usize, mut done: impl FnMut(usize) + Send) -> Result<(), Error> {
         if executable.parts.is_empty() {
-            self.on_pool(|| executable.run(n, 0..executable.steps.len(), &mut done));
+            self.on_team(|| executable.run(n, 0..executable.steps.len(), &mut done));
             return Ok(());
         }
         let _alone = lock(&executable.replaying);
         for _ in 0..n {
             for part in &executable.parts {
-                self.on_pool(|| executable.run(1, part.kernels.clone(), &mut done));
+                self.on_team(|| executable.run(1, part.kernels.clone(), &mut done));
                 if let Some(host) = &part.host {
                     host.run(&mut OnCpu { executable, args: &executable.steps[part.kernels.end].args })?;
                     done(part.kernels.end);
@@ -133,17 +130,17 @@ impl CpuDevice {
         Ok(())
     }
 
-    fn on_pool(&self, work: impl FnOnce() + Send) {
+    fn on_team(&self, work: impl FnOnce() + Send) {
         // One run at a time, as on a GPU's queue; so executables that share buffers never lock them crosswise.
         let alone = || {
             let _running = lock(&self.running);
-            self.pool.install(work);
+            self.team.lead(work);
         };
         if rayon::current_thread_index().is_none() {
             return alone();
         }
-        // While a rayon worker waits it takes up other jobs of its pool. One of those may be a run on this device, which
-        // would then wait for the one below it on the same stack. So a worker waits for a thread instead.
+        // A twin from another crate may use rayon. While the rayon worker it runs on waits, that takes up other jobs of its pool. One of
+        // those may be a run on this device, which would then wait for the one below it on the same stack. So a worker waits for a thread.
         std::thread::scope(|scope| scope.spawn(alone).join().unwrap_or_else(|panic| resume_unwind(panic)));
     }
 
@@ -157,15 +154,16 @@ impl CpuDevice {
         let block = self.block_of(persistent)?;
         let block = lock(&block);
         let bytes = &block.bytes[..out.len()];
-        // A rayon worker that waits for the pool takes up other jobs, and one of those may lock the same block.
+        // While the team is busy with a run, the loop below is rayon's. A rayon worker that waits takes up other jobs, and one of those may
+        // lock the same block.
         if bytes.len() < PARALLEL_COPY_BYTES || rayon::current_thread_index().is_some() {
             out.copy_from_slice(bytes);
             return Ok(());
         }
         // One long piece for each thread: from some MiB on `memcpy` writes past the caches.
-        let piece_bytes = bytes.len().div_ceil(self.pool.current_num_threads());
+        let piece_bytes = bytes.len().div_ceil(self.team.n_threads());
         let pieces = out.par_chunks_mut(piece_bytes).zip(bytes.par_chunks(piece_bytes));
-        self.pool.install(|| pieces.for_each(|(out, bytes)| out.copy_from_slice(bytes)));
+        self.team.lead(|| pieces.for_each_on_team(|(out, bytes)| out.copy_from_slice(bytes)));
         Ok(())
     }
 

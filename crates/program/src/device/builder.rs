@@ -201,7 +201,7 @@ impl DeviceBuilder {
         let info = DeviceInfo {
             name,
             kind: DeviceKind::Cpu,
-            backend: "rayon".to_owned(),
+            backend: "rust".to_owned(),
             fallback,
             failed_attempts: Vec::new(),
             coop_refused: None,

@@ -37,7 +37,7 @@ use crate::{Error, Persistent, PipelineCache, Program, Roofline, Selection, Uplo
 /// use brisk_program::{Device, Selection};
 ///
 /// let device = Device::builder().selection(Selection::Cpu).threads(2).open()?;
-/// assert_eq!(device.info().to_string(), "cpu, 2 threads (cpu, rayon)");
+/// assert_eq!(device.info().to_string(), "cpu, 2 threads (cpu, rust)");
 /// # Ok::<(), brisk_program::Error>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -67,7 +67,7 @@ pub struct DeviceInfo {
     pub name: String,
     /// Which executor, and whether there is hardware behind it.
     pub kind: DeviceKind,
-    /// `vulkan`, `metal`, `dx12`, or `rayon` for the CPU.
+    /// `vulkan`, `metal`, `dx12`, or `rust` for the CPU executor.
     pub backend: String,
     /// Why [`Selection::Best`] passed over a GPU that is there: it did not open. `None` for what was asked for by name.
     pub fallback: Option<String>,

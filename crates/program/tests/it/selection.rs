@@ -54,7 +54,7 @@ fn best_is_hardware_or_the_cpu() {
 #[test]
 fn the_cpu_tells_its_threads() {
     let device = Device::builder().selection(Selection::Cpu).threads(3).open().expect("three threads");
-    assert_eq!(device.info().to_string(), "cpu, 3 threads (cpu, rayon)");
+    assert_eq!(device.info().to_string(), "cpu, 3 threads (cpu, rust)");
     assert_eq!((device.info().kind.executor(), &device.info().fallback), ("cpu", &None), "asked for");
 }
 
