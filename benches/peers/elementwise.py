@@ -2,7 +2,8 @@
 
     python elementwise.py N_ROWS N_COLS N_THREADS     reads names of cases; computes that case once, and prints its seconds
 
-Results are written into a tensor that is kept, so that no case pays for memory.
+Results are written into tensors that are kept, so that no case pays for memory. Four sets of tensors take turns, because where they lie in
+memory makes a case up to 1.8 times as fast.
 """
 import sys
 import time
@@ -12,10 +13,9 @@ import torch
 n_rows, n_cols, n_threads = map(int, sys.argv[1:])
 torch.set_num_threads(n_threads)
 aten = torch.ops.aten
-a = torch.rand(n_rows, n_cols) * 4 - 2
-b = torch.rand(n_rows, n_cols) * 4 - 2
+placements = [[torch.rand(n_rows, n_cols) * 4 - 2, torch.rand(n_rows, n_cols) * 4 - 2, torch.empty(n_rows, n_cols)] for _ in range(4)]
+a, b, y = placements[0]
 weight, bias = torch.rand(n_cols), torch.rand(n_cols)
-y = torch.empty_like(a)
 mean, rstd = torch.empty(n_rows, 1), torch.empty(n_rows, 1)
 
 
@@ -42,7 +42,8 @@ cases = {
     "layer norm": lambda: aten.native_layer_norm.out(a, [n_cols], weight, bias, 1e-5, out0=y, out1=mean, out2=rstd),
 }
 with torch.no_grad():
-    for line in sys.stdin:
+    for turn, line in enumerate(sys.stdin):
+        a, b, y = placements[turn % len(placements)]
         case = cases[line.rstrip("\n")]
         start = time.perf_counter()
         case()

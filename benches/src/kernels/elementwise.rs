@@ -15,6 +15,9 @@ use crate::options::{Options, Scale};
 use crate::peer::Peer;
 use crate::row::{Better, Row, Table};
 
+/// How many sets of buffers each side has, which take turns. Where in memory buffers lie makes a pass up to 1.8 times as fast.
+const N_PLACEMENTS: usize = 4;
+
 pub(super) fn run(options: &Options) -> Result<Table> {
     let device = Device::cpu()?;
     let n_threads = std::thread::available_parallelism()?.get();
@@ -32,8 +35,9 @@ pub(super) fn run(options: &Options) -> Result<Table> {
     let share = n.div_ceil(n_threads);
     let mut rows = Vec::new();
     for (name, kernel) in cases(n_rows, n_cols) {
-        let case = Case::new(&device, kernel, &turns)?;
-        let mut ours = || case.seconds();
+        let placements = (0..N_PLACEMENTS).map(|_| Case::new(&device, kernel(), &turns)).collect::<Result<Vec<_>>>()?;
+        let mut placements = placements.iter().cycle();
+        let mut ours = || placements.next().context("there is a placement")?.seconds();
         let mut copy = || {
             seconds(1, || {
                 pool.install(|| {
@@ -70,10 +74,14 @@ pub(super) fn run(options: &Options) -> Result<Table> {
     Ok(Table { device: device.info().clone(), rows })
 }
 
-fn cases(n_rows: usize, n_cols: usize) -> Vec<(&'static str, Box<dyn Kernel>)> {
+type MakeKernel = Box<dyn Fn() -> Box<dyn Kernel>>;
+
+fn cases(n_rows: usize, n_cols: usize) -> Vec<(&'static str, MakeKernel)> {
     let n = n_rows * n_cols;
     let (a, b) = (Expr::input(0), Expr::input(1));
-    let map = |expr: Expr| Box::new(Map::flat(n, expr)) as Box<dyn Kernel>;
+    let map = |expr: Expr| -> MakeKernel { Box::new(move || Box::new(Map::flat(n, expr.clone()))) };
+    let softmax = Softmax { n_rows, n_cols, form: SoftmaxForm::Probability };
+    let layer_norm = LayerNorm { n_rows, n_cols, eps: 1e-5, affine: Affine::WeightAndBias };
     vec![
         ("add", map(&a + &b)),
         ("multiply", map(&a * &b)),
@@ -83,7 +91,7 @@ fn cases(n_rows: usize, n_cols: usize) -> Vec<(&'static str, Box<dyn Kernel>)> {
         ("sigmoid", map(a.sigmoid())),
         ("gelu", map(a.gelu())),
         ("six operations", map(((&a * 2.0 + 1.0).relu() - 0.25) * &a / 3.0)),
-        ("softmax", Box::new(Softmax { n_rows, n_cols, form: SoftmaxForm::Probability })),
-        ("layer norm", Box::new(LayerNorm { n_rows, n_cols, eps: 1e-5, affine: Affine::WeightAndBias })),
+        ("softmax", Box::new(move || Box::new(softmax))),
+        ("layer norm", Box::new(move || Box::new(layer_norm))),
     ]
 }
