@@ -17,14 +17,14 @@ use phrases::{all_labels, count, epochs, feature_of, label_of, left, list, misma
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The operating system refused.
-    #[error("{path}: cannot {action}: {source}")]
+    #[error("{path}: cannot {action}: {cause}")]
     Io {
         /// Which file or folder.
         path: PathBuf,
         /// What was tried.
         action: &'static str,
         /// What the system said.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The path of a file to write is that of a folder.
     #[error("{path}: names a folder, expected a file; add the name of a file in it")]
@@ -41,14 +41,14 @@ pub enum Error {
         folder: PathBuf,
     },
     /// A file could not be written, a full disk among the reasons. What stood there before still does.
-    #[error("{path}: writing failed: {source}; {}", left(*is_kept, source))]
+    #[error("{path}: writing failed: {cause}; {}", left(*is_kept, cause))]
     Write {
         /// The file that was to be.
         path: PathBuf,
         /// Whether a file of that name, from before, is still there.
         is_kept: bool,
         /// What the system said.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The name of a run cannot be the name of a folder.
     #[error("run name {found:?}: expected letters, digits, `.`, `-` and `_`, and no `.` in front; the folder is named after it")]

@@ -151,9 +151,9 @@ impl Callback for ReportFile<'_> {
         (self.started, self.first_step) = (Instant::now(), run.n_steps);
         // A file that cannot be written is an error now rather than after the run.
         let Some(folder) = self.path.parent().filter(|_| run.is_first) else { return Ok(()) };
-        std::fs::create_dir_all(folder).map_err(|source| {
+        std::fs::create_dir_all(folder).map_err(|cause| {
             let action = "create the folder of the report";
-            Error::Io { path: folder.to_owned(), action, source }
+            Error::Io { path: folder.to_owned(), action, cause }
         })?;
         check_output(&self.path)
     }
