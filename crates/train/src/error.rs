@@ -8,7 +8,7 @@ use crate::memory_check::{bytes, refusal};
 use crate::metrics::MetricError;
 use crate::{ResumeDifference, ResumeMismatch, StateMemory};
 
-use phrases::{all_labels, count, epochs, feature_of, label_of, left, list, mismatches, written};
+use phrases::{all_labels, count, did_you_mean, epochs, feature_of, label_of, left, list, mismatches, written};
 
 /// What can go wrong: where, what was found, what was expected, and what to do next.
 ///
@@ -328,7 +328,7 @@ pub enum Error {
         found: f32,
     },
     /// A run is to watch a metric that its task does not have.
-    #[error("metric `{found}`: the run does not have it; it has {}", known.join(", "))]
+    #[error("metric `{found}`: the run does not have it; {}it has {}", did_you_mean(found, known), known.join(", "))]
     UnknownMetric {
         /// The name.
         found: String,

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use brisk_table::printable;
 
+use crate::nearest::likely_metric;
 use crate::{ResumeDifference, ResumeMismatch};
 
 /// The names of the kinds, each once.
@@ -16,6 +17,11 @@ pub(super) fn mismatches(differences: &[ResumeDifference]) -> String {
 
 pub(super) fn written(checkpoint: Option<&Path>) -> String {
     checkpoint.map_or("no checkpoint was written".to_owned(), |path| format!("a checkpoint was written to {}", path.display()))
+}
+
+/// `did you mean `valid_loss`? `, if one of the names is likely.
+pub(super) fn did_you_mean(found: &str, known: &[String]) -> String {
+    likely_metric(found, known).map_or_else(String::new, |name| format!("did you mean `{name}`? "))
 }
 
 /// What the error and its causes say, in one line. A cause that the line has already is left out.
