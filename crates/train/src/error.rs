@@ -555,7 +555,7 @@ pub enum Error {
     },
     /// The loss is no longer a number.
     #[error(
-        "the loss of epoch {epoch}, step {step}, is {loss}, expected a finite number; earlier checkpoints are intact: lower the learning rate, or look at the rows of that step"
+        "the loss of epoch {epoch}, step {step}, is {loss}, expected a finite number; earlier checkpoints are intact: lower the learning rate, clip gradients, look at the rows of that step, or find the operation with `Trainer::detect_anomaly`"
     )]
     NonFiniteLoss {
         /// The epoch, from 1.

@@ -107,6 +107,13 @@ impl<'a> ReportFile<'a> {
             report.figure("Rows per second", thousands((self.n_rows as f64 / elapsed.as_secs_f64()) as u64));
         }
 
+        if let Some(fitted) = fitted {
+            let warnings: Vec<_> = (1..).zip(&fitted.warnings).collect();
+            report.section("Warnings");
+            if !warnings.is_empty() {
+                report.table("Warnings of the run", &warnings);
+            }
+        }
         report.section("Training");
         if let Some(first) = self.history.first() {
             let names: Vec<&str> = first.values.iter().map(|(name, _)| name.as_str()).collect();
