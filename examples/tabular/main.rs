@@ -115,8 +115,10 @@ fn run(options: Options) -> Result<ExitCode> {
         write_json(path, &results)?;
     }
     print::result(score_table(&model, &scores, &trivial))?;
+    let units = if model.target().classes().is_empty() { " of the standardised target" } else { "" };
     print::result(brisk_train::closing_table(&[
-        ("epochs", format!("{} (best: {}); {}", report.n_epochs, report.best_epoch, report.ended)),
+        ("epochs", format!("{}, {}", report.n_epochs, report.ended)),
+        ("best epoch", format!("{}, {} {}{units}", report.best_epoch, report.watched, number(report.best_value))),
         ("training", format!("{} rows/s", rows_per_second(report.train_rows_per_s))),
         ("memory", mebibytes(planned_peak_bytes as u64)),
         ("time", seconds(elapsed)),

@@ -131,7 +131,7 @@ impl<T: Feature> Buffers<T> {
             Fill::Pool if of.n_real >= 3 * piece => self.real(of.n_real).in_pool(piece, &gather),
             Fill::Alone | Fill::Pool => self.real(of.n_real).alone(piece, gather),
         };
-        result.and_then(|()| self.finish(source, plan, of)).map_err(|error| Error::Source { batch: index, source: error.into() })
+        result.and_then(|()| self.finish(source, plan, of)).map_err(|error| Error::Source { batch: index, cause: error.into() })
     }
 
     /// Rows that come again, padding, and weights: whatever is not a real row.

@@ -81,7 +81,7 @@ where
             Ok(())
         }));
         match decoded {
-            Ok(decoded) => decoded.map_err(|error: E| Error::Decode { row: at.get(), source: error.into() }),
+            Ok(decoded) => decoded.map_err(|error: E| Error::Decode { row: at.get(), cause: error.into() }),
             Err(thrown) => Err(Error::DecodePanicked { row: at.get(), message: panic_message(thrown) }),
         }
     }

@@ -119,20 +119,20 @@ pub enum Error {
         n: usize,
     },
     /// The source could not gather the rows of a batch.
-    #[error("batch {batch} could not be gathered")]
+    #[error("batch {batch} could not be gathered: {}", with_causes(&**cause))]
     Source {
         /// Which batch of the epoch.
         batch: usize,
         /// The source's own error.
-        source: BoxedError,
+        cause: BoxedError,
     },
     /// The function of a [`Decoded`](crate::Decoded) failed.
-    #[error("row {row} could not be decoded")]
+    #[error("row {row} could not be decoded: {}", with_causes(&**cause))]
     Decode {
         /// At which row.
         row: u32,
         /// The function's own error.
-        source: BoxedError,
+        cause: BoxedError,
     },
     /// The function of a [`Decoded`](crate::Decoded) panicked.
     #[error("panicked while decoding row {row}: {message}")]
@@ -143,14 +143,14 @@ pub enum Error {
         message: String,
     },
     /// A function that was to transform a batch failed.
-    #[error("batch {batch} could not be transformed{}", of_row(.row))]
+    #[error("batch {batch} could not be transformed{}: {}", of_row(.row), with_causes(&**cause))]
     Transform {
         /// Which batch of the epoch.
         batch: usize,
         /// At which row where the rows are stored ([`RowSource::source_row`](crate::RowSource::source_row)), if it is known.
         row: Option<u32>,
         /// The function's own error.
-        source: BoxedError,
+        cause: BoxedError,
     },
     /// The source, or a function that was to transform a batch, panicked.
     #[error("panicked while making batch {batch}{}: {message}", of_row(.row))]
@@ -191,12 +191,12 @@ pub enum Error {
         text: String,
     },
     /// There is not enough memory for a copy.
-    #[error("no room for {n_bytes} bytes: {source}; leave the rows where they are")]
+    #[error("no room for {n_bytes} bytes: {cause}; leave the rows where they are")]
     Memory {
         /// Requested bytes.
         n_bytes: usize,
         /// What the operating system said.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// The threads of a loader could not be started.
     #[error("{n_threads} threads could not be started: {reason}; take fewer")]
@@ -210,6 +210,12 @@ pub enum Error {
 
 /// An error of a caller's type.
 pub(crate) type BoxedError = Box<dyn std::error::Error + Send + Sync>;
+
+/// What the error and its causes say, in one line. A cause that the line has already is left out.
+fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
+    let chain = std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string);
+    chain.reduce(|told, cause| if told.contains(&cause) { told } else { format!("{told}: {cause}") }).unwrap_or_default()
+}
 
 fn of_row(row: &Option<u32>) -> String {
     row.map_or_else(String::new, |row| format!(", at row {row}"))

@@ -25,7 +25,7 @@ impl<T: Pod> HugePages<T> {
     /// [`Error::Memory`] if there is no room for it.
     pub fn copy_of(values: &[T]) -> Result<Self, Error> {
         let bytes: &[u8] = bytemuck::cast_slice(values);
-        let memory = |source| Error::Memory { n_bytes: bytes.len(), source };
+        let memory = |cause| Error::Memory { n_bytes: bytes.len(), cause };
         let mut map = MmapOptions::new().len(bytes.len()).map_anon().map_err(memory)?;
         // Before the first write, which is when pages are given out. A kernel that has no large pages says so, and gives small ones.
         #[cfg(target_os = "linux")]

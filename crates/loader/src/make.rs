@@ -89,7 +89,7 @@ where
         job.stages.run(Stage::Transform, || {
             let batch = gathered.batch();
             let mapped = (self.f)(&batch, job.plan.key(), out.features_of(batch.ids.len()));
-            mapped.map_err(|error| Error::Transform { batch: batch.index, row: None, source: error.into() })
+            mapped.map_err(|error| Error::Transform { batch: batch.index, row: None, cause: error.into() })
         })?;
         out.take_all_but_features(gathered);
         Ok(())
@@ -196,7 +196,7 @@ where
         }));
         match mapped {
             Ok(mapped) => {
-                mapped.map_err(|error: E| Error::Transform { batch: batch.index, row: Some(id.get()), source: error.into() })
+                mapped.map_err(|error: E| Error::Transform { batch: batch.index, row: Some(id.get()), cause: error.into() })
             }
             Err(thrown) => Err(Error::Panicked { batch: batch.index, row: Some(id.get()), message: panic_message(thrown) }),
         }

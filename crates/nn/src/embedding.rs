@@ -45,10 +45,12 @@ impl Embedding {
     }
 
     /// [`new`](Self::new) with an entry that starts as zeros and gets no gradient: PyTorch's `padding_idx`.
+    #[track_caller]
     pub fn with_padding(params: &mut ParametersBuilder, name: &str, n_entries: usize, dim: usize, padding: usize) -> Self {
         Self::add(params, name, n_entries, dim, Some(padding))
     }
 
+    #[track_caller]
     fn add(params: &mut ParametersBuilder, name: &str, n_entries: usize, dim: usize, padding: Option<usize>) -> Self {
         let weight = params.add(format!("{name}.weight"), &[n_entries, dim], Init::Embedding { dim, padding });
         Self { weight, padding }

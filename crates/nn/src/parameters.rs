@@ -26,6 +26,8 @@ pub struct Parameters {
     len: usize,
     initial: Initial,
     buffers: Vec<Buffer>,
+    /// The line that added each parameter.
+    made_at: Vec<&'static Location<'static>>,
     division: Option<Division>,
     origin: Origin,
     first_error: Option<Error>,
@@ -61,6 +63,7 @@ pub struct ParametersBuilder {
     len: usize,
     buffers: Vec<Buffer>,
     places: HashMap<String, &'static Location<'static>>,
+    made_at: Vec<&'static Location<'static>>,
     prefix: String,
     first_error: Option<Error>,
 }
@@ -121,6 +124,7 @@ impl ParametersBuilder {
         self.len = range.end;
         self.entries.push(Entry { name, shape: shape.to_vec(), range });
         self.inits.push(init);
+        self.made_at.push(Location::caller());
         ParameterId(self.entries.len() - 1)
     }
 
@@ -138,12 +142,12 @@ impl ParametersBuilder {
     /// Closes the list. `seed` determines the starting values.
     #[track_caller]
     pub fn build(self, seed: u64) -> Parameters {
-        let Self { entries, inits, len, buffers, first_error, .. } = self;
+        let Self { entries, inits, len, buffers, made_at, first_error, .. } = self;
         let len = len.next_multiple_of(ALIGN).max(ALIGN);
         let values = Persistent::required("parameters", DType::F32, len);
         let grads = Persistent::new("gradients", DType::F32, len);
         let (initial, origin) = (Initial::new(seed, inits), Origin::new());
-        Parameters { entries, values, grads, len, initial, buffers, division: None, origin, first_error }
+        Parameters { entries, values, grads, len, initial, buffers, made_at, division: None, origin, first_error }
     }
 
     fn note_too_large(&mut self, name: &str, shape: &[usize]) {
@@ -452,18 +456,18 @@ impl Parameters {
     /// As [`check`](Self::check).
     #[track_caller]
     pub fn bind(&self, graph: &Graph) -> Bound {
-        let paths = self.entries.iter().map(|entry| entry.path().to_owned()).collect();
+        let layers = self.layers();
         if let Err(error) = self.check() {
             graph.fail(error.clone());
             let failed = |shape: &[usize]| graph.failed(error.clone(), DType::F32, shape);
             let tensors = self.entries.iter().map(|entry| failed(&entry.shape)).collect();
             let buffers = self.buffers.iter().map(|buffer| failed(buffer.shape())).collect();
-            return Bound { graph: graph.clone(), paths, tensors, buffers, buckets: Vec::new() };
+            return Bound { graph: graph.clone(), layers, tensors, buffers, buckets: Vec::new() };
         }
         let buckets = self.division.as_ref().map_or(Vec::new(), |division| division.bind(graph));
         let tensors = self.entries.iter().map(|entry| self.bind_entry(graph, &buckets, entry)).collect();
         let buffers = self.buffers.iter().map(|buffer| graph.tensor(buffer.values(), buffer.shape())).collect();
-        Bound { graph: graph.clone(), paths, tensors, buffers, buckets }
+        Bound { graph: graph.clone(), layers, tensors, buffers, buckets }
     }
 
     /// The same without gradients: parameters that are used and not trained, as those of a teacher.
@@ -475,11 +479,15 @@ impl Parameters {
         if let Err(error) = self.check().and_then(|()| self.check_whole("bind_frozen")) {
             graph.fail(error);
         }
-        let paths = self.entries.iter().map(|entry| entry.path().to_owned()).collect();
+        let layers = self.layers();
         let tensor = |entry: &Entry| graph.part(&self.values, entry.range.clone(), &entry.shape);
         let tensors = self.entries.iter().map(tensor).collect();
         let buffers = self.buffers.iter().map(|buffer| graph.tensor(buffer.values(), buffer.shape())).collect();
-        Bound { graph: graph.clone(), paths, tensors, buffers, buckets: Vec::new() }
+        Bound { graph: graph.clone(), layers, tensors, buffers, buckets: Vec::new() }
+    }
+
+    fn layers(&self) -> Rc<[Layer]> {
+        self.entries.iter().zip(&self.made_at).map(|(entry, made_at)| Layer { path: entry.path().to_owned(), made_at }).collect()
     }
 
     fn bind_entry(&self, graph: &Graph, buckets: &[BoundBucket], entry: &Entry) -> Tensor {
@@ -497,23 +505,31 @@ impl Parameters {
     }
 }
 
+/// The layer of a parameter, and the line where it was made.
+#[derive(Debug)]
+struct Layer {
+    path: String,
+    made_at: &'static Location<'static>,
+}
+
 /// The parameters of a model as tensors of one graph.
 #[derive(Debug, Clone)]
 pub struct Bound {
     graph: Graph,
-    paths: Rc<[String]>,
+    layers: Rc<[Layer]>,
     tensors: Vec<Tensor>,
     buffers: Vec<Tensor>,
     buckets: Vec<BoundBucket>,
 }
 
 impl Bound {
-    /// Opens the [scope](Graph::enter) of the layer that the parameter `id` belongs to: `encoder.0` for `encoder.0.weight`. Layers do so while they record.
+    /// Opens the [scope](Graph::enter_layer) of the layer that the parameter `id` belongs to: `encoder.0` for `encoder.0.weight`. Layers do so while they record.
     ///
     /// # Panics
     /// If `id` comes from other parameters: a mistake in the model.
     pub fn enter(&self, id: ParameterId) -> Scope {
-        self.graph.enter(&self.paths[id.0])
+        let Layer { path, made_at } = &self.layers[id.0];
+        self.graph.enter_layer(path, made_at)
     }
 
     /// The buckets of a [`Division`], in its order; none without a division.

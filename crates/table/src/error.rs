@@ -13,14 +13,14 @@ use crate::{DType, Expected, PublishError, Remedy, ShardMismatch, printable};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The operating system refused.
-    #[error("{path}: cannot {action}: {source}", path = printable(.path))]
+    #[error("{path}: cannot {action}: {cause}", path = printable(.path))]
     Io {
         /// Which file.
         path: PathBuf,
         /// What was tried.
         action: &'static str,
         /// What the system said.
-        source: io::Error,
+        cause: io::Error,
     },
     /// A folder, pipe or device where a file is needed.
     #[error("{path}: is {found}, expected a file", path = printable(.path))]
@@ -43,8 +43,8 @@ pub enum Error {
     },
     /// The table could not be written, a full disk among the reasons.
     #[error(
-        "{path}: writing failed after {written_bytes} bytes: {source}; nothing was left behind{}",
-        hint(.source), path = printable(.path)
+        "{path}: writing failed after {written_bytes} bytes: {cause}; nothing was left behind{}",
+        hint(.cause), path = printable(.path)
     )]
     Write {
         /// The table to write.
@@ -52,11 +52,11 @@ pub enum Error {
         /// How many bytes of it were written.
         written_bytes: u64,
         /// What the system said.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The new table is complete, but the old one cannot be replaced: a program holds it, or permissions do not allow it.
     #[error(
-        "{path}: cannot be replaced: {source}; the new table is complete and was kept as {kept}: close the programs that use the old one, then rename it",
+        "{path}: cannot be replaced: {cause}; the new table is complete and was kept as {kept}: close the programs that use the old one, then rename it",
         path = printable(.path), kept = printable(.kept)
     )]
     NotReplaced {
@@ -65,7 +65,7 @@ pub enum Error {
         /// Where the new table is.
         kept: PathBuf,
         /// What the system said.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The file is not a table, or is damaged.
     #[error("{path}: {reason}", path = printable(.path))]
@@ -73,7 +73,6 @@ pub enum Error {
         /// Which file.
         path: PathBuf,
         /// Why not.
-        #[source]
         reason: FormatError,
     },
     /// The file is not an index of shards.
@@ -82,7 +81,6 @@ pub enum Error {
         /// Which file.
         path: PathBuf,
         /// Why not.
-        #[source]
         reason: IndexError,
     },
     /// A shard is not the one that its index means.
@@ -96,7 +94,6 @@ pub enum Error {
         /// The index.
         index: PathBuf,
         /// How it differs.
-        #[source]
         reason: ShardMismatch,
     },
     /// Rows that cannot be borrowed in one piece.
@@ -251,7 +248,6 @@ pub enum Error {
         /// Which file or folder.
         path: PathBuf,
         /// Why not.
-        #[source]
         reason: Box<crate::SourceError>,
     },
     /// A source without rows.
@@ -382,7 +378,6 @@ pub enum Error {
         /// At which byte of the file, unpacked if it is packed, counted from 0.
         byte: u64,
         /// What is wrong with it.
-        #[source]
         reason: crate::SvmlightError,
     },
     /// A row that does not end.
@@ -460,8 +455,8 @@ impl Error {
 
     pub(crate) fn from_publishing(error: PublishError, path: PathBuf, written_bytes: u64) -> Self {
         match error {
-            PublishError::Io(source) => Self::Write { path, written_bytes, source },
-            PublishError::Kept { kept, source, .. } => Self::NotReplaced { path, kept, source },
+            PublishError::Io(cause) => Self::Write { path, written_bytes, cause },
+            PublishError::Kept { kept, cause, .. } => Self::NotReplaced { path, kept, cause },
         }
     }
 }

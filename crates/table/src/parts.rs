@@ -173,7 +173,7 @@ impl Opened {
     }
 
     pub(crate) fn named(path: &Path, names: &TensorNames) -> Result<Self, Error> {
-        let io = |source| Error::Io { path: path.to_owned(), action: "read", source };
+        let io = |cause| Error::Io { path: path.to_owned(), action: "read", cause };
         let format = |reason| Error::Format { path: path.to_owned(), reason };
 
         let mut file = open_file(path)?;
@@ -191,8 +191,8 @@ impl Opened {
         Ok(Self { path: path.to_owned(), file, n_bytes, parts })
     }
 
-    pub(crate) fn read_error(&self, source: io::Error) -> Error {
-        Error::Io { path: self.path.clone(), action: "read", source }
+    pub(crate) fn read_error(&self, cause: io::Error) -> Error {
+        Error::Io { path: self.path.clone(), action: "read", cause }
     }
 }
 
@@ -201,7 +201,7 @@ pub(crate) fn open_file(path: &Path) -> Result<File, Error> {
     if let Some(found) = special_file(path) {
         return Err(Error::NotAFile { path: path.to_owned(), found });
     }
-    File::open(path).map_err(|source| Error::Io { path: path.to_owned(), action: "open", source })
+    File::open(path).map_err(|cause| Error::Io { path: path.to_owned(), action: "open", cause })
 }
 
 /// What the table at `path` says of itself, without its rows, the dtype of its features, and how many labels a row has.

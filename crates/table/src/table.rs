@@ -151,7 +151,7 @@ impl Table {
     /// # Errors
     /// [`Error::Io`] if the system does not take the hint; the table is then as good as before.
     pub fn advise(&self, access: Access) -> Result<(), Error> {
-        self.bytes.advise(access).map_err(|source| Error::Io { path: self.path.clone(), action: "advise on", source })
+        self.bytes.advise(access).map_err(|cause| Error::Io { path: self.path.clone(), action: "advise on", cause })
     }
 
     /// Checks every byte against the checksums that were written with the table, on all cores.

@@ -88,7 +88,7 @@ impl TableWriter {
         if let Some(found) = special_file(path) {
             return Err(Error::NotAFile { path: path.to_owned(), found });
         }
-        let file = AtomicFile::create(path).map_err(|source| Error::Write { path: path.to_owned(), written_bytes: 0, source })?;
+        let file = AtomicFile::create(path).map_err(|cause| Error::Write { path: path.to_owned(), written_bytes: 0, cause })?;
         Self::start_in(file, schema, metadata)
     }
 
@@ -96,7 +96,7 @@ impl TableWriter {
     pub(crate) fn create_shard(path: &Path, schema: Schema) -> Result<Self, Error> {
         schema.check()?;
         let file = AtomicFile::create_first(path);
-        let file = file.map_err(|source| Error::Write { path: path.to_owned(), written_bytes: 0, source })?;
+        let file = file.map_err(|cause| Error::Write { path: path.to_owned(), written_bytes: 0, cause })?;
         Self::start_in(file, schema, TableMetadata::default())
     }
 
@@ -358,7 +358,7 @@ impl TableWriter {
         Ok(())
     }
 
-    fn failed(&self, source: io::Error) -> Error {
-        Error::Write { path: self.out.file().path().to_owned(), written_bytes: self.out.n_bytes(), source }
+    fn failed(&self, cause: io::Error) -> Error {
+        Error::Write { path: self.out.file().path().to_owned(), written_bytes: self.out.n_bytes(), cause }
     }
 }

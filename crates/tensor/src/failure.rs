@@ -8,7 +8,6 @@ use brisk_program::{Program, Slice};
 
 use crate::node::Node;
 use crate::place::Place;
-use crate::scope;
 use crate::tensor::n_elements;
 use crate::{Error, Graph, Tensor, stored};
 
@@ -136,7 +135,7 @@ impl Graph {
             return error;
         }
         let inner = self.inner();
-        let place = Place::caller(scope::path(&inner.scopes), inner.outer);
+        let place = Place::caller(&inner.scopes, inner.outer);
         Error::At { error: Box::new(error), place }
     }
 

@@ -16,6 +16,7 @@ use crate::cast::Rounded;
 use crate::failure::FirstError;
 use crate::node::Node;
 use crate::rows::Cursor;
+use crate::scope::OpenScope;
 use crate::tensor::n_elements;
 use crate::{AllGather, Error, Tensor, stored};
 
@@ -59,8 +60,8 @@ pub(crate) struct Inner {
     /// The batch indices that batches are gathered by, and results stored by.
     pub(crate) cursors: Vec<Cursor>,
     pub(crate) first_error: FirstError,
-    /// The names of the open scopes, the outermost first.
-    pub(crate) scopes: Vec<String>,
+    /// The open scopes, the outermost first.
+    pub(crate) scopes: Vec<OpenScope>,
     /// The caller of the outermost model that is being recorded.
     pub(crate) outer: Option<&'static Location<'static>>,
     /// The replicas that share the statistics of batches.

@@ -3,6 +3,8 @@ use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
 
+use crate::scope::{self, OpenScope};
+
 /// Where an operation was recorded: the [scope](crate::Graph::scope), and the line of the caller's source.
 ///
 /// `Display` is one line, such as ``in conv2, at src/main.rs:12``; `Debug` also prints the backtrace, if there is one.
@@ -11,16 +13,18 @@ pub struct Place {
     scope: String,
     location: &'static Location<'static>,
     outer: Option<&'static Location<'static>>,
+    made_at: Option<&'static Location<'static>>,
     backtrace: Option<Arc<Backtrace>>,
 }
 
 impl Place {
     /// The caller's line.
     #[track_caller]
-    pub(crate) fn caller(scope: String, outer: Option<&'static Location<'static>>) -> Self {
+    pub(crate) fn caller(scopes: &[OpenScope], outer: Option<&'static Location<'static>>) -> Self {
         let backtrace = Backtrace::capture();
         let is_captured = backtrace.status() == BacktraceStatus::Captured;
-        Self { scope, location: Location::caller(), outer, backtrace: is_captured.then(|| Arc::new(backtrace)) }
+        let backtrace = is_captured.then(|| Arc::new(backtrace));
+        Self { scope: scope::path(scopes), location: Location::caller(), outer, made_at: scope::made_at(scopes), backtrace }
     }
 
     /// The scopes that were open, joined by dots, such as `encoder.layers.0`; empty outside of all scopes.
@@ -38,6 +42,11 @@ impl Place {
         self.outer
     }
 
+    /// The file and line where the [layer](crate::Graph::enter_layer) was made that recorded the operation.
+    pub fn made_at(&self) -> Option<&'static Location<'static>> {
+        self.made_at
+    }
+
     /// The backtrace of the operation, if `RUST_BACKTRACE` or `RUST_LIB_BACKTRACE` asks for one.
     pub fn backtrace(&self) -> Option<&Backtrace> {
         self.backtrace.as_deref()
@@ -47,7 +56,7 @@ impl Place {
 /// Backtraces are not compared.
 impl PartialEq for Place {
     fn eq(&self, other: &Self) -> bool {
-        (&self.scope, self.location, self.outer) == (&other.scope, other.location, other.outer)
+        (&self.scope, self.location, self.outer, self.made_at) == (&other.scope, other.location, other.outer, other.made_at)
     }
 }
 
@@ -58,7 +67,8 @@ impl fmt::Display for Place {
         }
         write!(f, "at {}:{}", self.location.file(), self.location.line())?;
         let outer = self.outer.filter(|outer| (outer.file(), outer.line()) != (self.location.file(), self.location.line()));
-        outer.map_or(Ok(()), |outer| write!(f, ", from {}:{}", outer.file(), outer.line()))
+        outer.map_or(Ok(()), |outer| write!(f, ", from {}:{}", outer.file(), outer.line()))?;
+        self.made_at.map_or(Ok(()), |made_at| write!(f, "; the layer was made at {}:{}", made_at.file(), made_at.line()))
     }
 }
 

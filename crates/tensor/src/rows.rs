@@ -6,7 +6,6 @@ use brisk_kernels::{
 use brisk_program::{Device, Persistent, Slice};
 
 use crate::place::Place;
-use crate::scope;
 use crate::{Error, Graph, Tensor, Windows};
 
 /// The rows of a batch, which are chosen on the device.
@@ -306,7 +305,7 @@ impl Graph {
     fn note_cursor(&self, state: &Persistent) {
         let state = self.buffer(state);
         let mut inner = self.inner_mut();
-        let place = Place::caller(scope::path(&inner.scopes), inner.outer);
+        let place = Place::caller(&inner.scopes, inner.outer);
         inner.cursors.push(Cursor { op: "batch", state, place, is_held: false });
     }
 

@@ -10,6 +10,13 @@ pub struct Scope {
     opened: Opened,
 }
 
+/// The name of an open scope, and the line where the layer was made whose scope it is.
+#[derive(Debug)]
+pub(crate) struct OpenScope {
+    name: String,
+    made_at: Option<&'static Location<'static>>,
+}
+
 #[derive(Debug)]
 enum Opened {
     Name,
@@ -40,7 +47,17 @@ impl Graph {
     /// A name that starts with the names of the open scopes counts as absolute, as the names of parameters are: within `encoder`, `encoder.attention`
     /// opens `encoder.attention`.
     pub fn enter(&self, name: &str) -> Scope {
-        self.inner_mut().scopes.push(name.to_owned());
+        self.open(OpenScope { name: name.to_owned(), made_at: None })
+    }
+
+    /// [`enter`](Self::enter) for a layer. Errors then also mention `made_at`, the line where the layer was made: one that is called through `dyn` has no line that
+    /// calls it.
+    pub fn enter_layer(&self, name: &str, made_at: &'static Location<'static>) -> Scope {
+        self.open(OpenScope { name: name.to_owned(), made_at: Some(made_at) })
+    }
+
+    fn open(&self, scope: OpenScope) -> Scope {
+        self.inner_mut().scopes.push(scope);
         Scope { graph: self.clone(), opened: Opened::Name }
     }
 
@@ -68,9 +85,14 @@ impl Drop for Scope {
 }
 
 /// The scopes as one dotted name.
-pub(crate) fn path(scopes: &[String]) -> String {
-    scopes.iter().filter(|name| !name.is_empty()).fold(String::new(), |path, name| {
+pub(crate) fn path(scopes: &[OpenScope]) -> String {
+    scopes.iter().map(|scope| &scope.name).filter(|name| !name.is_empty()).fold(String::new(), |path, name| {
         let is_absolute = name.strip_prefix(&path).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
         if path.is_empty() || is_absolute { name.clone() } else { format!("{path}.{name}") }
     })
+}
+
+/// The line where the innermost layer was made.
+pub(crate) fn made_at(scopes: &[OpenScope]) -> Option<&'static Location<'static>> {
+    scopes.iter().rev().find_map(|scope| scope.made_at)
 }

@@ -17,7 +17,7 @@ pub(crate) fn write_atomically(
     write: impl FnOnce(&mut BufWriter<AtomicFile>) -> io::Result<()>,
 ) -> Result<(), Error> {
     check_output(path)?;
-    let failed = |source| Error::Write { path: path.to_owned(), is_kept: path.exists(), source };
+    let failed = |cause| Error::Write { path: path.to_owned(), is_kept: path.exists(), cause };
     written(path, write).map_err(failed)
 }
 

@@ -205,7 +205,7 @@ impl Checkpoint {
         let damaged = |reason: String| Error::Damaged { path: path.to_owned(), len_bytes: 0, reason };
         for file in index.files() {
             let mut part = match Self::load_file(&path.with_file_name(file)) {
-                Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                Err(Error::Io { cause, .. }) if cause.kind() == io::ErrorKind::NotFound => {
                     return Err(damaged(format!("its file `{file}` is missing")));
                 }
                 part => part?,
@@ -221,7 +221,7 @@ impl Checkpoint {
     }
 
     fn load_file(path: &Path) -> Result<Self, Error> {
-        let failed = |source| Error::Io { path: path.to_owned(), action: "read the checkpoint", source };
+        let failed = |cause| Error::Io { path: path.to_owned(), action: "read the checkpoint", cause };
         if !fs::metadata(path).map_err(failed)?.is_file() {
             return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")));
         }

@@ -8,7 +8,7 @@ use crate::memory_check::{bytes, refusal};
 use crate::metrics::MetricError;
 use crate::{ResumeDifference, ResumeMismatch, StateMemory};
 
-use phrases::{all_labels, count, epochs, feature_of, label_of, left, list, mismatches, written};
+use phrases::{all_labels, count, did_you_mean, epochs, feature_of, label_of, left, list, mismatches, written};
 
 /// What can go wrong: where, what was found, what was expected, and what to do next.
 ///
@@ -17,14 +17,14 @@ use phrases::{all_labels, count, epochs, feature_of, label_of, left, list, misma
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The operating system refused.
-    #[error("{path}: cannot {action}: {source}")]
+    #[error("{path}: cannot {action}: {cause}")]
     Io {
         /// Which file or folder.
         path: PathBuf,
         /// What was tried.
         action: &'static str,
         /// What the system said.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The path of a file to write is that of a folder.
     #[error("{path}: names a folder, expected a file; add the name of a file in it")]
@@ -41,14 +41,14 @@ pub enum Error {
         folder: PathBuf,
     },
     /// A file could not be written, a full disk among the reasons. What stood there before still does.
-    #[error("{path}: writing failed: {source}; {}", left(*is_kept, source))]
+    #[error("{path}: writing failed: {cause}; {}", left(*is_kept, cause))]
     Write {
         /// The file that was to be.
         path: PathBuf,
         /// Whether a file of that name, from before, is still there.
         is_kept: bool,
         /// What the system said.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The name of a run cannot be the name of a folder.
     #[error("run name {found:?}: expected letters, digits, `.`, `-` and `_`, and no `.` in front; the folder is named after it")]
@@ -328,7 +328,7 @@ pub enum Error {
         found: f32,
     },
     /// A run is to watch a metric that its task does not have.
-    #[error("metric `{found}`: the run does not have it; it has {}", known.join(", "))]
+    #[error("metric `{found}`: the run does not have it; {}it has {}", did_you_mean(found, known), known.join(", "))]
     UnknownMetric {
         /// The name.
         found: String,
@@ -555,7 +555,7 @@ pub enum Error {
     },
     /// The loss is no longer a number.
     #[error(
-        "the loss of epoch {epoch}, step {step}, is {loss}, expected a finite number; earlier checkpoints are intact: lower the learning rate, or look at the rows of that step"
+        "the loss of epoch {epoch}, step {step}, is {loss}, expected a finite number; earlier checkpoints are intact: lower the learning rate, clip gradients, look at the rows of that step, or find the operation with `Trainer::detect_anomaly`"
     )]
     NonFiniteLoss {
         /// The epoch, from 1.

@@ -17,6 +17,7 @@ mod lr_finder;
 mod memory_check;
 pub mod metrics;
 mod model;
+mod nearest;
 mod plot_error;
 mod position;
 mod predictor;

@@ -38,7 +38,7 @@ impl MetricsLog {
             match (file, len_bytes) {
                 (Ok(file), Ok(0)) => Ok(Lines { path, file, len_bytes: 0 }),
                 (Ok(_), Ok(_)) => Err(Error::LogExists { path }),
-                (Err(source), _) | (_, Err(source)) => Err(Error::Io { path, action: "start the log", source }),
+                (Err(cause), _) | (_, Err(cause)) => Err(Error::Io { path, action: "start the log", cause }),
             }
         };
         Ok(Self { csv: empty(run.metrics_csv())?, json: empty(run.metrics_json())?, columns: Vec::new() })
@@ -112,7 +112,7 @@ impl Found {
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            Err(source) => return Err(Error::Io { path, action: CONTINUE, source }),
+            Err(cause) => return Err(Error::Io { path, action: CONTINUE, cause }),
         };
         // A line that a crash cut off has no end, and does not count.
         let whole: Vec<&str> = text.split_inclusive('\n').filter(|line| line.ends_with('\n')).collect();
@@ -134,7 +134,7 @@ impl Found {
         });
         match opened {
             Ok(file) => Ok(Lines { path, file, len_bytes }),
-            Err(source) => Err(Error::Io { path, action: CONTINUE, source }),
+            Err(cause) => Err(Error::Io { path, action: CONTINUE, cause }),
         }
     }
 }
@@ -152,9 +152,9 @@ struct Lines {
 impl Lines {
     /// Adds text that is on disk when this returns: a log that is shorter than its checkpoint could not be continued.
     fn append(&mut self, text: &str) -> Result<(), Error> {
-        if let Err(source) = self.file.write_all(text.as_bytes()).and_then(|()| self.file.sync_data()) {
+        if let Err(cause) = self.file.write_all(text.as_bytes()).and_then(|()| self.file.sync_data()) {
             self.cut(self.len_bytes);
-            return Err(Error::Io { path: self.path.clone(), action: "add a row to the log", source });
+            return Err(Error::Io { path: self.path.clone(), action: "add a row to the log", cause });
         }
         self.len_bytes += text.len() as u64;
         Ok(())

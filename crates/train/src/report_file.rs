@@ -107,6 +107,13 @@ impl<'a> ReportFile<'a> {
             report.figure("Rows per second", thousands((self.n_rows as f64 / elapsed.as_secs_f64()) as u64));
         }
 
+        if let Some(fitted) = fitted {
+            let warnings: Vec<_> = (1..).zip(&fitted.warnings).collect();
+            report.section("Warnings");
+            if !warnings.is_empty() {
+                report.table("Warnings of the run", &warnings);
+            }
+        }
         report.section("Training");
         if let Some(first) = self.history.first() {
             let names: Vec<&str> = first.values.iter().map(|(name, _)| name.as_str()).collect();
@@ -151,9 +158,9 @@ impl Callback for ReportFile<'_> {
         (self.started, self.first_step) = (Instant::now(), run.n_steps);
         // A file that cannot be written is an error now rather than after the run.
         let Some(folder) = self.path.parent().filter(|_| run.is_first) else { return Ok(()) };
-        std::fs::create_dir_all(folder).map_err(|source| {
+        std::fs::create_dir_all(folder).map_err(|cause| {
             let action = "create the folder of the report";
-            Error::Io { path: folder.to_owned(), action, source }
+            Error::Io { path: folder.to_owned(), action, cause }
         })?;
         check_output(&self.path)
     }

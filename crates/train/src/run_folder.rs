@@ -68,7 +68,7 @@ impl RunFolder {
         if name.is_empty() || name.starts_with('.') || !name.chars().all(is_plain) {
             return Err(Error::RunName { found: name.to_owned() });
         }
-        let failed = |path: &Path, source| Error::Io { path: path.to_owned(), action: CREATE, source };
+        let failed = |path: &Path, cause| Error::Io { path: path.to_owned(), action: CREATE, cause };
         fs::create_dir_all(root).map_err(|source| failed(root, source))?;
         let name = format!("{name}-{}", stamp(now));
         let mut path = root.join(&name);
@@ -87,7 +87,7 @@ impl RunFolder {
     /// # Errors
     /// [`Error::Io`] if it cannot be created.
     pub fn create_at(path: &Path) -> Result<Self, Error> {
-        let failed = |source| Error::Io { path: path.to_owned(), action: CREATE, source };
+        let failed = |cause| Error::Io { path: path.to_owned(), action: CREATE, cause };
         fs::create_dir_all(path).map_err(failed)?;
         Ok(Self::at(path.to_owned()))
     }

@@ -32,7 +32,7 @@ impl RunLock {
 
     fn try_take(folder: &Path) -> Result<Self, Error> {
         let path = folder.join("run.lock");
-        let failed = |source| Error::Io { path: path.clone(), action: "lock the run's folder", source };
+        let failed = |cause| Error::Io { path: path.clone(), action: "lock the run's folder", cause };
         loop {
             let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
             let is_locked = match file.try_lock() {

@@ -55,7 +55,7 @@ impl StepLog {
 
     /// Opens the file, drops the lines of batch `first` and later ones, and positions it at the end.
     fn open(&self, first: u64) -> Result<File, Error> {
-        let failed = |action| move |source| Error::Io { path: self.path.clone(), action, source };
+        let failed = |action| move |cause| Error::Io { path: self.path.clone(), action, cause };
         if let Some(folder) = self.path.parent() {
             fs::create_dir_all(folder).map_err(failed("create the folder of the log"))?;
         }
@@ -91,7 +91,7 @@ impl Callback for StepLog {
         let logged = (first..).zip(values).filter(|(batch, _)| batch.is_multiple_of(self.every));
         let lines: String = logged.map(|(batch, (&loss, &rate))| self.line(batch, run.epoch, loss, rate)).collect();
         let written = self.file.as_mut().map_or(Ok(()), |file| file.write_all(lines.as_bytes()));
-        written.map_err(|source| Error::Io { path: self.path.clone(), action: "write to the log", source })
+        written.map_err(|cause| Error::Io { path: self.path.clone(), action: "write to the log", cause })
     }
 }
 

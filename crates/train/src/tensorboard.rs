@@ -53,11 +53,7 @@ impl EventWriter {
     /// [`Error::Io`].
     pub fn create(folder: impl AsRef<Path>) -> Result<Self, Error> {
         let folder = folder.as_ref();
-        fs::create_dir_all(folder).map_err(|source| Error::Io {
-            path: folder.to_owned(),
-            action: "create the folder",
-            source,
-        })?;
+        fs::create_dir_all(folder).map_err(|cause| Error::Io { path: folder.to_owned(), action: "create the folder", cause })?;
         let (path, file) = new_file(folder)?;
         let mut writer = Self { path, file };
         writer.write(&Event { wall_time: wall_time(), file_version: Some("brain.Event:2".to_owned()), ..Event::default() })?;
@@ -132,7 +128,7 @@ impl EventWriter {
     /// One write, so that readers and a kill find whole records, but for the last.
     fn write(&mut self, event: &Event) -> Result<(), Error> {
         let written = self.file.write_all(&record::framed(event));
-        written.map_err(|source| Error::Io { path: self.path.clone(), action: "write an event to the file", source })
+        written.map_err(|cause| Error::Io { path: self.path.clone(), action: "write an event to the file", cause })
     }
 }
 
@@ -145,7 +141,7 @@ fn new_file(folder: &Path) -> Result<(PathBuf, File), Error> {
         match OpenOptions::new().append(true).create_new(true).open(&path) {
             Ok(file) => return Ok((path, file)),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => attempt += 1,
-            Err(source) => return Err(Error::Io { path, action: "create the event file", source }),
+            Err(cause) => return Err(Error::Io { path, action: "create the event file", cause }),
         }
     }
 }

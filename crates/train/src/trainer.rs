@@ -562,8 +562,7 @@ impl<'a> Trainer<'a> {
         if !has_config {
             self.outputs.config = None;
         }
-        let mut report = report?;
-        report.warnings.splice(..0, training.warnings().iter().cloned());
+        let report = report?;
         drop(training);
         model.take_trained(&self.device, &params, self.replicas, scale, self.config.precision)?;
         Ok(report)

@@ -5,7 +5,7 @@ use crate::GradientClip;
 /// Something that is allowed, and hardly ever meant. Its `Display` is one line for people.
 ///
 /// Those that follow from the settings are known when a trainer is made ([`Training::warnings`](crate::Training::warnings)); those of a run are
-/// shown by its [`Progress`](crate::Progress) as they come, and are in its [report](crate::FitReport::warnings).
+/// shown by its [`Progress`](crate::Progress) as they come. All of them are in its [report](crate::FitReport::warnings), also in the [file](crate::ReportFile).
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Warning {
@@ -30,6 +30,16 @@ pub enum Warning {
     LargeLoss {
         /// The loss of the first batch.
         loss: f32,
+    },
+    /// The loss on the validation rows is NaN or infinite, for the first time in the run. Such a loss of a training step ends the run
+    /// ([`Error::NonFiniteLoss`](crate::Error::NonFiniteLoss)).
+    NonFiniteValidLoss {
+        /// The epoch, from 1.
+        epoch: usize,
+        /// The batch of the epoch, from 1, after which the model was validated.
+        batch: usize,
+        /// The mean loss.
+        loss: f64,
     },
     /// All steps of an epoch were skipped, so that it trained nothing; the loss scale came down meanwhile.
     NoStepTaken {
@@ -82,6 +92,13 @@ impl fmt::Display for Warning {
                     "the first loss is {loss:e}; look for features, labels or weights of the wrong scale: labels of a regression are not standardised"
                 )
             }
+            Self::NonFiniteValidLoss { epoch, batch, loss } => {
+                write!(
+                    f,
+                    "the validation loss after batch {batch} of epoch {epoch} is {loss}: the model diverges, or its outputs are too large for the loss; \
+                     lower the learning rate, clip gradients, or find the operation with `Trainer::detect_anomaly`"
+                )
+            }
             Self::NoStepTaken { epoch, n_skipped, scale } => {
                 let steps = if *n_skipped == 1 { "the only step".to_owned() } else { format!("all {n_skipped} steps") };
                 write!(
@@ -104,6 +121,7 @@ mod tests {
             Warning::TinyClip { clip: GradientClip::Norm(0.0) },
             Warning::TinyClip { clip: GradientClip::Value(1e-30) },
             Warning::LargeLoss { loss: 1e20 },
+            Warning::NonFiniteValidLoss { epoch: 1, batch: 8, loss: f64::INFINITY },
             Warning::NoStepTaken { epoch: 1, n_skipped: 1, scale: 256.0 },
             Warning::NoStepTaken { epoch: 2, n_skipped: 8, scale: 256.0 },
         ];

@@ -161,8 +161,8 @@ impl Metric for Broken {
     }
     fn reset(&mut self) {}
     fn update(&mut self, rows: &Scored<'_>) -> Result<(), Error> {
-        let source = std::io::Error::other(format!("{} rows are too many", rows.labels.len())).into();
-        Err(MetricError::Custom { metric: "broken".to_owned(), source }.into())
+        let cause = std::io::Error::other(format!("{} rows are too many", rows.labels.len())).into();
+        Err(MetricError::Custom { metric: "broken".to_owned(), cause }.into())
     }
     fn compute(&self) -> Result<MetricValue, Error> {
         Ok(MetricValue::Number(0.0))

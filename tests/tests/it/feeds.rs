@@ -5,11 +5,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use brisk_loader::{ColumnMoments, Order, RowSource, Rows, WeightedDraws};
 use brisk_nn::tensor::Graph;
-use brisk_nn::{Activation, Adam, CategoricalColumn, Mlp, MlpConfig, ParametersBuilder, Schedule};
+use brisk_nn::{
+    Activation, Adam, BatchNorm, BatchNormConfig, CategoricalColumn, Linear, Mlp, MlpConfig, ParametersBuilder, Schedule,
+    Sequential,
+};
 use brisk_program::{Device, Selection};
 use brisk_train::{
-    Binary, Ended, Error, FeedChoice, FeedConfig, FeedElement, FeedFact, FitReport, Learner, Outputs, RowDigest, Standardisation,
-    StopFlag, Trainer, TrainerConfig,
+    Binary, Ended, Error, FeedChoice, FeedConfig, FeedElement, FeedFact, FitReport, Learner, Model, Outputs, RowDigest,
+    Standardisation, StopFlag, Trainer, TrainerConfig,
 };
 
 use crate::gpu::{cpu, gpu};
@@ -435,6 +438,37 @@ fn columns_are_standardised_by_what_the_source_knows_of_them() -> Result<(), Err
     assert_eq!((training.scale().mean().to_vec(), training.scale().inv_std().to_vec()), expected, "in training");
     let scale = Standardisation::of("train", &train)?;
     assert_eq!((scale.mean().to_vec(), scale.inv_std().to_vec()), expected, "by itself");
+    Ok(())
+}
+
+/// Statistics of a batch depend on all of its rows, also on those that fill up a short one.
+#[test]
+fn batch_norm_sees_the_same_short_batches_streamed_and_resident() -> Result<(), Error> {
+    let (train, valid) = (rows(0, 109), rows(109, 60));
+    let root = tempfile::tempdir().expect("a folder for a while");
+    let fit = |feed: &FeedConfig, name: &str| {
+        let norm = BatchNormConfig { activation: Activation::relu(), ..BatchNormConfig::new(8) };
+        let mut model = Model::new(3, |params| {
+            Sequential(vec![
+                Box::new(Linear::new(params, "first", N_COLS, 8, Activation::identity())),
+                Box::new(BatchNorm::new(params, "norm", &norm)),
+                Box::new(Linear::new(params, "head", 8, 1, Activation::identity())),
+            ])
+        });
+        let mut trainer = Trainer::new(&cpu(2)).feed(feed).batch_rows(25).max_epochs(3).learning_rate(1e-2).seed(11);
+        let report = trainer.fit(&mut model, &Binary::new(), &train, &valid)?;
+        let path = root.path().join(name);
+        model.save(&path)?;
+        // The file has the parameters and the running statistics.
+        Ok::<_, Error>((report.history, model.predict(&valid)?, std::fs::read(path).expect("the file")))
+    };
+    let expected = fit(&resident(), "resident")?;
+    for chunk_bytes in [0, 2 * 25 * 24, 1 << 30] {
+        let found = fit(&streamed(chunk_bytes), &format!("streamed-{chunk_bytes}"))?;
+        assert_eq!(found.0, expected.0, "chunks of {chunk_bytes} bytes: losses and metrics");
+        assert!(found.1 == expected.1, "chunks of {chunk_bytes} bytes: predictions");
+        assert!(found.2 == expected.2, "chunks of {chunk_bytes} bytes: parameters and running statistics");
+    }
     Ok(())
 }
 

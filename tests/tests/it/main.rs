@@ -24,6 +24,7 @@ mod batch_finder;
 mod buffers;
 mod by_hand;
 mod callbacks;
+mod causes;
 mod checkpoints;
 mod data_parallel_cli;
 #[cfg(all(unix, feature = "mpi"))]

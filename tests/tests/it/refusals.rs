@@ -143,6 +143,23 @@ fn a_module_that_does_not_know_its_columns_names_the_operation() {
     assert!(error.starts_with(expected) && error.contains(file!()), "{error}");
 }
 
+/// No line of the caller calls the layer: the trainer calls the sequence, and that the layer.
+#[test]
+fn a_layer_within_a_sequence_is_named_with_the_line_that_made_it() {
+    let mut made = 0;
+    let mut model = Model::new(7, |params| {
+        let first = Linear::new(params, "first", N_COLS, 4, Activation::relu());
+        made = line!() + 1;
+        let head = Linear::new(params, "head", 3, 1, Activation::identity());
+        Sequential(vec![Box::new(first), Box::new(head)])
+    });
+    let (rows, line) = (rows(0, 40), line!() + 1);
+    let error = Trainer::new(&cpu(1)).fit(&mut model, &Binary::new(), &rows, &rows).expect_err("the head takes 3 columns");
+    let (error, here) = (error.to_string(), file!());
+    assert!(error.starts_with("linear: `weight` has shape [1, 3], ") && error.contains("(in head, at "), "{error}");
+    assert!(error.ends_with(&format!(", from {here}:{line}; the layer was made at {here}:{made})")), "{error}");
+}
+
 /// A table on disk, whose columns have names.
 #[test]
 fn columns_of_a_table_are_named() {

@@ -108,6 +108,7 @@ fn classes_are_learned_and_predicted() {
     }
     assert_eq!((&results["target"], &results["task"], &results["simulated"]), (&"name".into(), &"classes".into(), &false.into()));
     assert!(shown.contains("shares of the classes"), "{shown}");
+    assert!(shown.contains(&format!("best epoch  {}, valid_accuracy ", results["best_epoch"])), "{shown}");
     let mut left: Vec<_> =
         fs::read_dir(place.path("model")).expect("the folder").map(|entry| entry.expect("an entry").file_name()).collect();
     left.sort();
@@ -132,7 +133,8 @@ fn numbers_are_predicted_in_their_units() {
     let place = Place::new();
     let args = [&["fruit.csv", "--target", "price", "--scaling", "quantile", "--out", "model", "--json", "out.json"][..], &FAST]
         .concat();
-    place.succeed("tabular", &args);
+    let shown = place.succeed("tabular", &args);
+    assert!(shown.contains(", valid_rmse ") && shown.contains(" of the standardised target\n"), "{shown}");
     let results = place.json("out.json");
     let [rmse, trivial] = ["test_rmse", "trivial_rmse"].map(|name| results[name].as_f64().expect("a number"));
     assert!(rmse < 0.6 * trivial && trivial < 1.0, "{results}");

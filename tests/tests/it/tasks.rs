@@ -191,11 +191,16 @@ fn what_does_not_suit_the_task_is_refused_by_name() {
     assert!(error.contains("3 outputs for each row") && error.contains("[40, 5]"), "{error}");
 
     let rows = rows(40, largest);
-    let mut trainer = Trainer::new(&cpu(1)).early_stopping(EarlyStopping::on("valid_auc"));
-    let error =
-        trainer.fit(&mut model(1, 3), &Classification::of(3), &rows, &rows).expect_err("no AUC of three classes").to_string();
-    let expected = "metric `valid_auc`: the run does not have it; it has valid_accuracy, valid_log_loss, train_loss, valid_loss";
-    assert_eq!(error, expected);
+    let watch = |metric: &str| {
+        let mut trainer = Trainer::new(&cpu(1)).early_stopping(EarlyStopping::on(metric));
+        trainer.fit(&mut model(1, 3), &Classification::of(3), &rows, &rows).expect_err("there is none").to_string()
+    };
+    let known = "it has valid_accuracy, valid_log_loss, train_loss, valid_loss";
+    assert_eq!(watch("valid_auc"), format!("metric `valid_auc`: the run does not have it; {known}"));
+    for near in ["valid_acuracy", "accuracy"] {
+        let expected = format!("metric `{near}`: the run does not have it; did you mean `valid_accuracy`? {known}");
+        assert_eq!(watch(near), expected);
+    }
 }
 
 #[test]

@@ -1,12 +1,19 @@
 //! A run that goes well, and what happens when the loss does not.
 
+use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use brisk_nn::Schedule;
-use brisk_train::{Checkpoint, Error, GradientClip, Outputs, Progress, TrainerConfig, Warning};
+use brisk_loader::{RowSource, Rows};
+use brisk_nn::{Activation, Linear, Schedule};
+use brisk_train::{
+    BatchesEnd, Binary, Callback, Checkpoint, Error, FeedChoice, FeedConfig, GradientClip, Model, Outputs, Progress, Regression,
+    RunView, Trainer, TrainerConfig, Warning,
+};
 
 use crate::gpu::{cpu, gpu};
-use crate::run::{Setting, history, into_folder, quiet};
+use crate::run::{N_COLS, Setting, history, into_folder, quiet, rows};
 
 #[test]
 fn a_network_learns() -> Result<(), Error> {
@@ -77,6 +84,77 @@ fn settings_that_are_hardly_ever_meant_are_warned_of() -> Result<(), Error> {
     for clip in [GradientClip::Norm(1e-6), GradientClip::Value(0.1)] {
         check_warnings(|config| config.clip = Some(clip), &[])?;
     }
+    Ok(())
+}
+
+/// Rows that are read slowly, a few at a time.
+struct Slow {
+    rows: Rows,
+    reading: Mutex<()>,
+}
+
+impl RowSource for Slow {
+    type Feature = f32;
+    type Error = brisk_loader::Error;
+
+    fn n_rows(&self) -> usize {
+        self.rows.n_rows()
+    }
+
+    fn n_cols(&self) -> usize {
+        self.rows.n_cols()
+    }
+
+    fn gather(&self, ids: &[u32], features: &mut [f32], labels: &mut [f32]) -> Result<(), brisk_loader::Error> {
+        if ids.len() <= 20 {
+            let _reading = self.reading.lock().expect("no other call has panicked");
+            std::thread::sleep(Duration::from_millis(30));
+        }
+        self.rows.gather(ids, features, labels)
+    }
+}
+
+/// Counts the batches that it is told of.
+struct Counts(Rc<Cell<usize>>);
+
+impl Callback for Counts {
+    fn on_batches_end(&mut self, _: &RunView<'_>, batches: &BatchesEnd<'_>) -> Result<(), Error> {
+        self.0.set(self.0.get() + batches.losses.len());
+        Ok(())
+    }
+}
+
+/// With callbacks, which read the losses anyway, a run ends before the epoch does.
+#[test]
+fn a_loss_that_is_no_number_ends_a_long_epoch_early() -> Result<(), Error> {
+    let train = Slow { rows: rows(0, 800), reading: Mutex::new(()) };
+    let mut model = Model::new(7, |params| Linear::new(params, "head", N_COLS, 1, Activation::identity()));
+    let n_batches = Rc::new(Cell::new(0));
+    let mut trainer = Trainer::new(&cpu(1))
+        .batch_rows(20)
+        .schedule(Schedule::step(1e-3, 1, 1e30))
+        .feed(&FeedConfig { choice: FeedChoice::Streamed, chunk_bytes: 1, ..FeedConfig::default() })
+        .callback(Counts(n_batches.clone()));
+    let error = trainer.fit(&mut model, &Binary::new(), &train, &rows(800, 200)).expect_err("such a rate leads nowhere");
+    let Error::NonFiniteLoss { epoch: 1, step, .. } = error else { panic!("{error:?}") };
+    assert!(step <= 4 && (1..40).contains(&n_batches.get()), "step {step}, after {} of 40 batches", n_batches.get());
+    Ok(())
+}
+
+/// The losses of training are finite, those of validation are not.
+#[test]
+fn a_validation_loss_that_is_no_number_is_warned_of_once() -> Result<(), Error> {
+    let train = rows(0, 64);
+    let far = Rows::new(vec![0.5; 8 * N_COLS], [[1e25, -1e25]; 4].concat(), N_COLS).expect("a label a row");
+    let root = tempfile::tempdir().expect("a folder for a while");
+    let path = root.path().join("report.html");
+    let mut model = Model::new(7, |params| Linear::new(params, "head", N_COLS, 1, Activation::identity()));
+    let mut trainer = Trainer::new(&cpu(1)).max_epochs(3).batch_rows(32).report(&path);
+    let report = trainer.fit(&mut model, &Regression::mse(), &train, &far)?;
+    let expected = Warning::NonFiniteValidLoss { epoch: 1, batch: 2, loss: f64::INFINITY };
+    assert_eq!(report.warnings, std::slice::from_ref(&expected));
+    let html = std::fs::read_to_string(&path).expect("the report");
+    assert!(html.contains(&expected.to_string()), "the report shows it");
     Ok(())
 }
 

@@ -236,8 +236,8 @@ impl AtEvent {
         match &self.stop {
             Some(stop) if self.left.get() == 0 => stop.request(),
             None if self.left.get() == 0 => {
-                let source = std::io::Error::other("killed");
-                return Err(Error::Io { path: "here".into(), action: "go on", source });
+                let cause = std::io::Error::other("killed");
+                return Err(Error::Io { path: "here".into(), action: "go on", cause });
             }
             _ => {}
         }

@@ -231,8 +231,7 @@ fn the_source_s_own_error_comes_with_the_batch() {
             Err(error) => break error,
         }
     };
-    assert!(matches!(error, Error::Source { batch: 6, .. }), "found: {error}");
-    let cause = std::error::Error::source(&error).unwrap();
+    let Error::Source { batch: 6, cause } = &error else { panic!("found: {error}") };
     assert_eq!(cause.downcast_ref::<crate::prefetch::Fault>(), Some(&crate::prefetch::Fault { row: 50 }));
 }
 

@@ -1,4 +1,3 @@
-use std::error::Error as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -76,10 +75,10 @@ fn an_error_names_batch_and_row() {
     check_fault(
         |row, _| if row == 505 { Err(NotAnImage) } else { Ok(0.0) },
         |error| {
-            assert!(matches!(error, Error::Source { batch: 5, .. }), "found: {error}");
-            let cause = error.source().unwrap();
-            assert_eq!(cause.to_string(), "row 505 could not be decoded");
-            assert_eq!(cause.source().unwrap().downcast_ref::<NotAnImage>(), Some(&NotAnImage));
+            let Error::Source { batch: 5, cause } = error else { panic!("found: {error}") };
+            let Some(Error::Decode { row: 505, cause }) = cause.downcast_ref() else { panic!("found: {cause}") };
+            assert_eq!(cause.downcast_ref::<NotAnImage>(), Some(&NotAnImage));
+            assert_eq!(error.to_string(), format!("batch 5 could not be gathered: row 505 could not be decoded: {NotAnImage}"));
         },
     );
 }
@@ -92,7 +91,7 @@ fn a_panic_names_batch_and_row() {
     };
     check_fault(decode, |error| {
         assert!(matches!(error, Error::Source { batch: 5, .. }), "found: {error}");
-        assert_eq!(error.source().unwrap().to_string(), "panicked while decoding row 505: bad magic");
+        assert_eq!(error.to_string(), "batch 5 could not be gathered: panicked while decoding row 505: bad magic");
     });
     let beyond = Decoded::new(10, 3, decode).gather(&[10], &mut [0.0; 3], &mut [0.0]).unwrap_err();
     assert!(matches!(beyond, Error::RowOutOfRange { row: 10, n_rows: 10 }), "found: {beyond}");

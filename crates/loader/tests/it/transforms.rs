@@ -146,8 +146,8 @@ fn check_fault(transform: impl Fn(Row<'_, u8>, Key, &mut [f32]) -> Result<(), No
 fn an_error_names_batch_and_row() {
     let transform = |row: Row<'_, u8>, _: Key, _: &mut [f32]| if row.id == 505 { Err(NoImage) } else { Ok(()) };
     check_fault(transform, |error| {
-        assert_eq!(error.to_string(), "batch 5 could not be transformed, at row 505");
-        let cause = std::error::Error::source(error).unwrap();
+        assert_eq!(error.to_string(), format!("batch 5 could not be transformed, at row 505: {NoImage}"));
+        let Error::Transform { cause, .. } = error else { panic!("found: {error}") };
         assert_eq!(cause.downcast_ref::<NoImage>(), Some(&NoImage));
     });
 }
@@ -186,7 +186,7 @@ fn a_map_of_batches_fails_with_the_batch() {
     let mut batches = loader.epoch(0);
     batches.next_batch().unwrap();
     batches.next_batch().unwrap();
-    assert_eq!(batches.next_batch().unwrap_err().to_string(), "batch 2 could not be transformed");
+    assert_eq!(batches.next_batch().unwrap_err().to_string(), format!("batch 2 could not be transformed: {NoImage}"));
 }
 
 #[test]

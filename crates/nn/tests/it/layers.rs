@@ -57,8 +57,8 @@ fn another_number_of_columns_is_refused() {
     model.forward(&bound, &x);
     let error = graph.check().expect_err("the model takes 5 columns");
     let message = "linear: `weight` has shape [7, 5], expected [7, 4], as many columns as the input";
-    let expected = format!("{message} (in layers.0, at {}:{line})", file!());
-    assert_eq!(error.to_string(), expected, "it names both, the layer and the caller of the model");
+    let start = format!("{message} (in layers.0, at {0}:{line}; the layer was made at {0}:", file!());
+    assert!(error.to_string().starts_with(&start), "it names the layer, the caller of the model and its maker: {error}");
 }
 
 #[test]
@@ -210,6 +210,7 @@ fn dropout_keeps_half_while_training_and_all_in_inference() -> Result<(), Error>
 fn an_error_in_a_sequence_names_the_layer_and_the_caller() {
     let mut builder = ParametersBuilder::new();
     let first = Linear::new(&mut builder, "stem", 5, 4, Activation::relu());
+    let made = line!() + 1;
     let head = Linear::new(&mut builder, "head", 3, 2, Activation::identity());
     let model = Sequential(vec![Box::new(first), Box::new(Checkpointed(Sequential(vec![Box::new(head)])))]);
     let graph = Graph::training("net");
@@ -222,4 +223,7 @@ fn an_error_in_a_sequence_names_the_layer_and_the_caller() {
     let place = error.place().expect("errors of recording have a place");
     assert_eq!(place.scope(), "head");
     assert_eq!(place.outer().map(|outer| (outer.file(), outer.line())), Some((file!(), line)), "{error}");
+    assert_eq!(place.made_at().map(|made_at| (made_at.file(), made_at.line())), Some((file!(), made)), "{error}");
+    let expected = format!(", from {0}:{line}; the layer was made at {0}:{made})", file!());
+    assert!(error.to_string().starts_with("linear: ") && error.to_string().ends_with(&expected), "{error}");
 }

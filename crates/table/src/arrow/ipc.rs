@@ -55,7 +55,7 @@ pub fn import_arrow_with_progress(
 
 fn import(path: &Path, dest: &Path, options: &ArrowOptions, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
     check_dest(dest, [path].into_iter().chain(options.columns.like.as_deref()))?;
-    let io = |source| Error::Io { path: path.to_owned(), action: "read", source };
+    let io = |cause| Error::Io { path: path.to_owned(), action: "read", cause };
     let mut file = open_file(path)?;
     let mut magic = Vec::new();
     Read::by_ref(&mut file).take(6).read_to_end(&mut magic).map_err(io)?;

@@ -55,7 +55,7 @@ pub fn import_parquet_with_progress(
 fn import(path: &Path, dest: &Path, options: &ArrowOptions, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
     check_dest(dest, [path].into_iter().chain(options.columns.like.as_deref()))?;
     let file = open_file(path)?;
-    let metadata = file.metadata().map_err(|source| Error::Io { path: path.to_owned(), action: "read", source })?;
+    let metadata = file.metadata().map_err(|cause| Error::Io { path: path.to_owned(), action: "read", cause })?;
     let identity = SourceIdentity::new(path, &metadata);
     let metadata = sound("the footer", || ArrowReaderMetadata::load(&file, ArrowReaderOptions::default()));
     let metadata = metadata.map_err(|reason| reason.at(path))?;

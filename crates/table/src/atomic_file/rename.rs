@@ -19,7 +19,7 @@ pub enum PublishError {
     Io(#[from] io::Error),
     /// The new file is complete, but the old one cannot be replaced: a program holds it, or permissions do not allow it.
     #[error(
-        "{path} cannot be replaced: {source}; the new file is complete and was kept as {kept}: close the programs that use the old one, then rename it",
+        "{path} cannot be replaced: {cause}; the new file is complete and was kept as {kept}: close the programs that use the old one, then rename it",
         path = printable(.path), kept = printable(.kept)
     )]
     Kept {
@@ -28,7 +28,7 @@ pub enum PublishError {
         /// Where the new file is.
         kept: PathBuf,
         /// What the system said.
-        source: io::Error,
+        cause: io::Error,
     },
 }
 
@@ -36,7 +36,7 @@ impl From<PublishError> for io::Error {
     fn from(error: PublishError) -> Self {
         match error {
             PublishError::Io(error) => error,
-            PublishError::Kept { ref source, .. } => Self::new(source.kind(), error),
+            PublishError::Kept { ref cause, .. } => Self::new(cause.kind(), error),
         }
     }
 }
@@ -78,13 +78,13 @@ impl Renaming<'_> {
             (self.wait)(Duration::from_millis(1 << retry.min(6)));
             renamed = (self.rename)(temp, target);
         }
-        let Err(source) = renamed else { return Ok(()) };
-        if !self.is_worth_keeping(&source) {
-            return Err(source.into());
+        let Err(cause) = renamed else { return Ok(()) };
+        if !self.is_worth_keeping(&cause) {
+            return Err(cause.into());
         }
         match self.keep(temp, target) {
-            Ok(kept) => Err(PublishError::Kept { path: target.to_owned(), kept, source }),
-            Err(_) => Err(source.into()),
+            Ok(kept) => Err(PublishError::Kept { path: target.to_owned(), kept, cause }),
+            Err(_) => Err(cause.into()),
         }
     }
 

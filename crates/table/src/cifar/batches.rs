@@ -31,7 +31,7 @@ enum Place {
 
 impl Batches {
     pub(super) fn find(path: &Path, options: CifarOptions) -> Result<Self, Error> {
-        let io = |source| Error::Io { path: path.to_owned(), action: "open", source };
+        let io = |cause| Error::Io { path: path.to_owned(), action: "open", cause };
         let metadata = std::fs::metadata(path).map_err(io)?;
         let mut identity = SourceIdentity::new(path, &metadata);
         let names = options.labels.files(options.set);
@@ -84,7 +84,7 @@ impl Batches {
                     text = Some(read);
                     Ok(())
                 })
-                .map_err(|source| Error::Io { path: self.path.clone(), action: "unpack", source })?;
+                .map_err(|cause| Error::Io { path: self.path.clone(), action: "unpack", cause })?;
                 text
             }
         };
@@ -115,7 +115,7 @@ impl Batches {
             return read(self, &path.to_string_lossy(), &mut input.bytes);
         };
         let wanted = names[index];
-        let io = |source| Error::Io { path: path.clone(), action: "unpack", source };
+        let io = |cause| Error::Io { path: path.clone(), action: "unpack", cause };
         if let Some(done) = with_member(input.bytes, wanted, |member| Ok(read(self, wanted, member))).map_err(io)? {
             return done;
         }
@@ -161,7 +161,7 @@ fn batch_in(folder: &Path, name: &str) -> Result<PathBuf, Error> {
 fn is_tar(path: &Path) -> Result<bool, Error> {
     let mut start = Cursor::new([0; 263]);
     let input = Input::open(path)?;
-    let io = |source| Error::Io { path: path.to_owned(), action: input.action, source };
+    let io = |cause| Error::Io { path: path.to_owned(), action: input.action, cause };
     let n = std::io::copy(&mut input.bytes.take(263), &mut start).map_err(io)?;
     Ok(n >= 262 && start.get_ref()[257..262] == *b"ustar")
 }

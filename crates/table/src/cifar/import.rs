@@ -96,7 +96,7 @@ impl Records {
         self.bytes.clear();
         let limit = (CHUNK_RECORDS * record_bytes) as u64;
         let read = from.take(limit).read_to_end(&mut self.bytes);
-        read.map_err(|source| Error::Io { path: path.to_owned(), action: "read or unpack", source })?;
+        read.map_err(|cause| Error::Io { path: path.to_owned(), action: "read or unpack", cause })?;
 
         let (n_records, rest) = (self.bytes.len() / record_bytes, self.bytes.len() % record_bytes);
         if rest != 0 {

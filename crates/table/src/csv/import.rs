@@ -60,7 +60,7 @@ pub fn import_csv_if_changed_with_progress(
     progress: impl FnMut(Progress),
 ) -> Result<Imported, Error> {
     let (source, dest) = (source.as_ref(), dest.as_ref());
-    let io = |error| Error::Io { path: source.to_owned(), action: "open", source: error };
+    let io = |error| Error::Io { path: source.to_owned(), action: "open", cause: error };
     let identity = SourceIdentity::new(source, &std::fs::metadata(source).map_err(io)?);
     // Anything else at `dest` is replaced.
     if let Ok((found, ..)) = parts::read_metadata(dest)

@@ -23,7 +23,7 @@ pub enum FormatError {
     },
     /// The header is not the JSON that safetensors allows.
     #[error("the header is not that of a safetensors file: {}", printable(&.0.to_string()))]
-    Json(#[source] serde_json::Error),
+    Json(serde_json::Error),
     /// A dtype this crate does not know.
     #[error(
         "tensor `{tensor}` has dtype `{found}`, known are BOOL, U8 to U64, I8 to I64, F16, BF16, F32, F64",

@@ -56,7 +56,7 @@ pub enum IndexError {
     },
     /// It is not JSON, or says something twice.
     #[error("it is not the JSON of an index: {}", printable(&.0.to_string()))]
-    Json(#[source] serde_json::Error),
+    Json(serde_json::Error),
     /// It was written by a later version, or is the index of something else.
     #[error(
         "`metadata.brisk_shards` is {found}, this version reads {expected:?}; is this an index of a table's shards, written by a later version?",

@@ -85,7 +85,7 @@ fn import(path: &Path, dest: &Path, options: &IdxOptions, progress: &mut dyn FnM
 
 fn array(path: &Path, mut from: Box<dyn Read + Send>) -> Result<Array<'static>, Error> {
     let name = file_name(path);
-    let io = |source| Error::Io { path: path.to_owned(), action: "read or unpack", source };
+    let io = |cause| Error::Io { path: path.to_owned(), action: "read or unpack", cause };
     let header = Header::read(&name, &mut from).map_err(io)?;
     let Header { numbers, shape } = header.map_err(|reason| reason.at(path))?;
     let (n_rows, row_shape) = (u64::from(shape[0]), shape[1..].iter().map(|&dimension| dimension as usize).collect());

@@ -44,8 +44,8 @@ impl Listing {
         let metadata = metadata(&path)?;
         if metadata.is_dir() {
             if depth == MAX_DEPTH {
-                let source = io::Error::other(format!("folders lie in one another {MAX_DEPTH} deep; is one a link to itself?"));
-                return Err(Error::Io { path, action: "list", source });
+                let cause = io::Error::other(format!("folders lie in one another {MAX_DEPTH} deep; is one a link to itself?"));
+                return Err(Error::Io { path, action: "list", cause });
             }
             return sorted_entries(&path)?.into_iter().try_for_each(|entry| self.add(entry, depth + 1));
         }
@@ -64,7 +64,7 @@ impl Listing {
             classes.extend(class_in_archive(&name).map(str::to_owned));
             Ok(true)
         });
-        read.map_err(|source| Error::Io { path: path.to_owned(), action: UNPACK, source })?;
+        read.map_err(|cause| Error::Io { path: path.to_owned(), action: UNPACK, cause })?;
         Ok(Self { classes: classes.into_iter().collect(), files: Vec::new(), identity: input.source })
     }
 
@@ -117,7 +117,7 @@ pub(super) fn class_in_folder(folder: &Path, file: &Path) -> Option<String> {
 }
 
 fn sorted_entries(folder: &Path) -> Result<Vec<PathBuf>, Error> {
-    let io = |source| Error::Io { path: folder.to_owned(), action: "list", source };
+    let io = |cause| Error::Io { path: folder.to_owned(), action: "list", cause };
     let entries: io::Result<Vec<_>> = fs::read_dir(folder).map_err(io)?.map(|entry| Ok(entry?.path())).collect();
     let mut entries = entries.map_err(io)?;
     entries.sort_unstable();
@@ -125,7 +125,7 @@ fn sorted_entries(folder: &Path) -> Result<Vec<PathBuf>, Error> {
 }
 
 fn metadata(path: &Path) -> Result<fs::Metadata, Error> {
-    fs::metadata(path).map_err(|source| Error::Io { path: path.to_owned(), action: "open", source })
+    fs::metadata(path).map_err(|cause| Error::Io { path: path.to_owned(), action: "open", cause })
 }
 
 fn last_name(path: &Path) -> String {

@@ -259,7 +259,7 @@ fn bad_file(name: &str, reason: NoImage) -> SourceError {
 fn error_of(bad: Bad, path: &Path) -> Error {
     match bad {
         Bad::Source(reason) => reason.at(path),
-        Bad::Read(source) => Error::Io { path: path.to_owned(), action: if path.is_dir() { "read" } else { UNPACK }, source },
+        Bad::Read(cause) => Error::Io { path: path.to_owned(), action: if path.is_dir() { "read" } else { UNPACK }, cause },
     }
 }
 

@@ -167,7 +167,7 @@ enum Failure {
 impl Failure {
     fn into_error(self, path: &Path) -> Error {
         match self {
-            Self::Read(source) => Error::Io { path: path.to_owned(), action: "read or unpack", source },
+            Self::Read(cause) => Error::Io { path: path.to_owned(), action: "read or unpack", cause },
             Self::Source(reason) => reason.at(path),
         }
     }

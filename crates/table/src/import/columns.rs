@@ -75,7 +75,7 @@ impl ColumnOptions {
     pub(crate) fn like_fingerprint(&self) -> Result<String, Error> {
         let Some(path) = &self.like else { return Ok(String::new()) };
         let metadata = std::fs::metadata(path);
-        let metadata = metadata.map_err(|source| Error::Io { path: path.clone(), action: "open", source })?;
+        let metadata = metadata.map_err(|cause| Error::Io { path: path.clone(), action: "open", cause })?;
         Ok(format!(" {:?}", SourceIdentity::new(path, &metadata)))
     }
 }

@@ -55,7 +55,7 @@ impl Format {
         if path.is_dir() {
             return Ok(if has_batches(path)? { Self::Cifar } else { Self::Images });
         }
-        let io = |action| move |source| Error::Io { path: path.to_owned(), action, source };
+        let io = |action| move |cause| Error::Io { path: path.to_owned(), action, cause };
         let mut start = Vec::new();
         open_file(path)?.take(LOOKED_AT).read_to_end(&mut start).map_err(io("read"))?;
         if let Some(format) = by_magic(&start) {
@@ -170,7 +170,7 @@ fn is_svmlight(start: &[u8]) -> bool {
 
 /// Whether a batch of CIFAR lies in the folder.
 fn has_batches(folder: &Path) -> Result<bool, Error> {
-    let io = |source| Error::Io { path: folder.to_owned(), action: "list", source };
+    let io = |cause| Error::Io { path: folder.to_owned(), action: "list", cause };
     for entry in std::fs::read_dir(folder).map_err(io)? {
         let name = entry.map_err(io)?.file_name().to_string_lossy().into_owned();
         let batch = ["data_batch_1.bin", "test_batch.bin", "train.bin", "test.bin"].iter().any(|batch| name.starts_with(batch));

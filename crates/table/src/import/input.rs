@@ -20,7 +20,7 @@ pub(crate) struct Input {
 
 impl Input {
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
-        let io = |source| Error::Io { path: path.to_owned(), action: "read", source };
+        let io = |cause| Error::Io { path: path.to_owned(), action: "read", cause };
         let mut file = open_file(path)?;
         let source = SourceIdentity::new(path, &file.metadata().map_err(io)?);
 
@@ -127,5 +127,5 @@ impl Read for Counted {
 /// The error for bytes that could not be read.
 pub(crate) fn read_error(path: &Path, action: &'static str) -> impl Fn(io::Error) -> Error + use<> {
     let path = PathBuf::from(path);
-    move |source| Error::Io { path: path.clone(), action, source }
+    move |cause| Error::Io { path: path.clone(), action, cause }
 }

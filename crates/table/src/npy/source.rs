@@ -31,7 +31,7 @@ impl Source {
         check_dest(dest, [path])?;
         let mut start = Vec::new();
         let file = open_file(path)?;
-        let io = |source| Error::Io { path: path.to_owned(), action: "read", source };
+        let io = |cause| Error::Io { path: path.to_owned(), action: "read", cause };
         file.take(4).read_to_end(&mut start).map_err(io)?;
         let mut source = Self { path: path.to_owned(), beside: dest.to_owned(), n_read: Arc::clone(n_read), members: None };
         // The second is an archive of nothing.
@@ -45,7 +45,7 @@ impl Source {
     }
 
     pub(super) fn identity(&self) -> Result<SourceIdentity, Error> {
-        let io = |source| Error::Io { path: self.path.clone(), action: "read", source };
+        let io = |cause| Error::Io { path: self.path.clone(), action: "read", cause };
         Ok(SourceIdentity::new(&self.path, &std::fs::metadata(&self.path).map_err(io)?))
     }
 
@@ -58,7 +58,7 @@ impl Source {
     pub(super) fn array(&self) -> Result<Array<'static>, Error> {
         let name = file_name(&self.path);
         let mut file = open_file(&self.path)?;
-        let io = |source| Error::Io { path: self.path.clone(), action: "read", source };
+        let io = |cause| Error::Io { path: self.path.clone(), action: "read", cause };
         let mut start = Vec::new();
         Read::by_ref(&mut file).take(6).read_to_end(&mut start).map_err(io)?;
         if start != *b"\x93NUMPY" && is_packed(&start) {
@@ -86,10 +86,10 @@ impl Source {
             return self.checked(name, &header, Box::new(from));
         }
         // Its first row needs its last bytes.
-        let write = |source| Error::Write { path: self.beside.clone(), written_bytes: 0, source };
+        let write = |cause| Error::Write { path: self.beside.clone(), written_bytes: 0, cause };
         let mut spool = scratch_file(&self.beside).map_err(write)?;
         let copied = std::io::copy(&mut from, &mut spool);
-        let n_bytes = copied.map_err(|source| Error::Io { path: self.path.clone(), action: "unpack", source })?;
+        let n_bytes = copied.map_err(|cause| Error::Io { path: self.path.clone(), action: "unpack", cause })?;
         let header = Header { n_bytes: 0, ..header };
         self.seekable_array(name, &header, spool, n_bytes)
     }
@@ -120,7 +120,7 @@ impl Source {
             Box::new(Transposed::new(file, header.n_bytes, array.n_rows, &array.row_shape, array.numbers.n_bytes()))
         } else {
             let mut file = file;
-            let io = |source| Error::Io { path: self.path.clone(), action: "read", source };
+            let io = |cause| Error::Io { path: self.path.clone(), action: "read", cause };
             file.seek(SeekFrom::Start(header.n_bytes)).map_err(io)?;
             Box::new(file)
         };
@@ -152,7 +152,7 @@ impl Source {
     }
 
     fn header(&self, name: &str, from: &mut dyn Read) -> Result<Header, Error> {
-        let io = |source| Error::Io { path: self.path.clone(), action: "read or unpack", source };
+        let io = |cause| Error::Io { path: self.path.clone(), action: "read or unpack", cause };
         Header::read(name, from).map_err(io)?.or_else(|reason| self.fail(reason))
     }
 
@@ -162,7 +162,7 @@ impl Source {
 
     fn bad_archive(&self, part: &str, error: ZipError) -> Error {
         match error {
-            ZipError::Io(source) => Error::Io { path: self.path.clone(), action: "read or unpack", source },
+            ZipError::Io(cause) => Error::Io { path: self.path.clone(), action: "read or unpack", cause },
             ZipError::FileNotFound => {
                 let members = self.members.as_deref().unwrap_or_default();
                 let reason = SourceError::Malformed {

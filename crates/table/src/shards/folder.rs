@@ -80,10 +80,10 @@ impl IndexToBe {
         io::Write::write_all(&mut self.file, index.encode().as_bytes())?;
         self.file.sync_all()?;
         match replace(&self.folder.join(self.generation.temp_index_name()), &self.path()) {
-            Err(PublishError::Kept { kept, source, .. }) => {
+            Err(PublishError::Kept { kept, cause, .. }) => {
                 // An index without its shards, which are removed with this one, is of no use.
                 _ = fs::remove_file(kept);
-                return Err(source);
+                return Err(cause);
             }
             replaced => replaced?,
         }

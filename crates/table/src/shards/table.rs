@@ -252,7 +252,7 @@ impl<S: RowStore> RowStore for ShardedTable<S> {
 }
 
 fn read_index(path: &Path) -> Result<Vec<u8>, Error> {
-    let io = |source| Error::Io { path: path.to_owned(), action: "read", source };
+    let io = |cause| Error::Io { path: path.to_owned(), action: "read", cause };
     let file = open_file(path)?;
     let found = file.metadata().map_err(io)?.len();
     if found > MAX_INDEX_BYTES {

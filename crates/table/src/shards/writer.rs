@@ -64,7 +64,7 @@ impl ShardedWriter {
         let folder = folder.as_ref();
         schema.check()?;
         let shard_rows = rows_in(size, &schema)?;
-        let failed = |source| Error::Write { path: folder.to_owned(), written_bytes: 0, source };
+        let failed = |cause| Error::Write { path: folder.to_owned(), written_bytes: 0, cause };
         let new_folder = NewFolder::create(folder).map_err(failed)?;
         let mut index = IndexToBe::create(folder).map_err(failed)?;
         let shard_path = index.next_shard();
@@ -181,7 +181,7 @@ impl ShardedWriter {
         self.entries.push(finished(self.shard, &self.shard_path)?);
         let path = self.index.path();
         let published = self.index.publish(&ShardIndex { shards: self.entries });
-        published.map_err(|source| Error::Write { path, written_bytes: 0, source })?;
+        published.map_err(|cause| Error::Write { path, written_bytes: 0, cause })?;
         if let Some(folder) = self.new_folder {
             folder.keep();
         }

@@ -19,7 +19,7 @@ impl TableFile {
     pub(super) fn read(&self, bytes: Range<usize>, words: &mut [u64]) -> Result<(), Error> {
         let into = &mut bytemuck::cast_slice_mut(words)[..bytes.len()];
         let read = read_exact_at(&self.file, into, bytes.start as u64);
-        read.map_err(|source| Error::Io { path: self.path.clone(), action: "read", source })
+        read.map_err(|cause| Error::Io { path: self.path.clone(), action: "read", cause })
     }
 
     /// How many words all parts of some rows take, each part in whole words.

@@ -238,7 +238,7 @@ impl ReadBytes for StreamedTable {
     fn read_bytes<'a>(&'a self, bytes: Range<usize>, scratch: &'a mut Vec<u8>) -> Result<&'a [u8], Error> {
         scratch.resize(bytes.len(), 0);
         let read = read_exact_at(&self.file.file, scratch, bytes.start as u64);
-        read.map_err(|source| Error::Io { path: self.file.path.clone(), action: "read", source })?;
+        read.map_err(|cause| Error::Io { path: self.file.path.clone(), action: "read", cause })?;
         Ok(scratch)
     }
 }

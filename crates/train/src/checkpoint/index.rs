@@ -45,10 +45,10 @@ impl Index {
 
     /// The name of a replica's file.
     pub(crate) fn file_name(path: &Path, generation: u64, rank: usize, n_ranks: usize) -> Result<String, Error> {
-        let source = || io::Error::new(io::ErrorKind::InvalidInput, "the path names no file, in UTF-8");
+        let cause = || io::Error::new(io::ErrorKind::InvalidInput, "the path names no file, in UTF-8");
         let stem = path.file_stem().and_then(|stem| stem.to_str());
         let stem =
-            stem.ok_or_else(|| Error::Io { path: path.to_owned(), action: "name a checkpoint's files", source: source() })?;
+            stem.ok_or_else(|| Error::Io { path: path.to_owned(), action: "name a checkpoint's files", cause: cause() })?;
         Ok(format!("{stem}-{generation}-{:05}-of-{n_ranks:05}.safetensors", rank + 1))
     }
 
@@ -58,7 +58,7 @@ impl Index {
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(Error::Io { path, action: "read the index of a checkpoint", source }),
+            Err(cause) => return Err(Error::Io { path, action: "read the index of a checkpoint", cause }),
         };
         let damaged = |reason: String| Error::Damaged { path: path.clone(), len_bytes: bytes.len() as u64, reason };
         let json: Value = serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;

@@ -129,7 +129,6 @@ impl DataParallel {
 }
 
 fn utf8(path: &Path) -> Result<&str, Error> {
-    let source =
-        || std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is not UTF-8, and replicas exchange paths as UTF-8");
-    path.to_str().ok_or_else(|| Error::Io { path: path.to_owned(), action: "name the path", source: source() })
+    let cause = || std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is not UTF-8, and replicas exchange paths as UTF-8");
+    path.to_str().ok_or_else(|| Error::Io { path: path.to_owned(), action: "name the path", cause: cause() })
 }

@@ -9,6 +9,7 @@ use super::element::{FeedElement, Sealed};
 use super::inspect::check_finite;
 use super::table::Chunk;
 use crate::Error;
+use crate::error::phrases::with_causes;
 
 /// A loader of chunks, its type forgotten.
 pub(crate) trait Chunks: fmt::Debug {
@@ -93,15 +94,10 @@ impl<S: RowSource<Feature: FeedElement>> OpenChunks for Running<'_, '_, S> {
 fn stream_error(set: &'static str, epoch: u32, chunk_batches: usize, error: &brisk_loader::Error) -> Error {
     use brisk_loader::Error as LoaderError;
     let (chunk, reason) = match error {
-        LoaderError::Source { batch, source } => (*batch, with_causes(&**source)),
+        LoaderError::Source { batch, cause } => (*batch, with_causes(&**cause)),
         LoaderError::Panicked { batch, message, .. } => (*batch, format!("the source panicked: {message}")),
         other => return Error::Rows { set, reason: other.to_string() },
     };
     let first_batch = chunk * chunk_batches + 1;
     Error::Stream { set, epoch: epoch as usize + 1, first_batch, last_batch: first_batch + chunk_batches - 1, reason }
-}
-
-fn with_causes(error: &dyn std::error::Error) -> String {
-    std::iter::successors(error.source(), |error| error.source())
-        .fold(error.to_string(), |told, cause| format!("{told}: {cause}"))
 }

@@ -7,6 +7,7 @@ use brisk_nn::{CategoricalColumn, Module};
 use super::element::{FeedElement, Sealed};
 use super::table::{Features, RowLayout};
 use crate::Error;
+use crate::error::phrases::with_causes;
 
 /// Rows read from a source at a time.
 const CHUNK_ROWS: usize = 64 * 1024;
@@ -169,6 +170,6 @@ impl Others {
     }
 }
 
-pub(crate) fn failed(set: &'static str, error: &dyn std::error::Error) -> Error {
-    Error::Rows { set, reason: error.to_string() }
+pub(crate) fn failed(set: &'static str, error: &(dyn std::error::Error + 'static)) -> Error {
+    Error::Rows { set, reason: with_causes(error) }
 }

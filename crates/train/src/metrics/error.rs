@@ -1,4 +1,4 @@
-use crate::error::phrases::{all_labels, all_rows, count};
+use crate::error::phrases::{all_labels, all_rows, count, with_causes};
 
 /// Why a metric has no value for the rows. Rows are counted from 0 over all batches.
 #[non_exhaustive]
@@ -125,12 +125,12 @@ pub enum MetricError {
         n_rows: usize,
     },
     /// An error of a metric that brisk does not know.
-    #[error("{metric}: {source}")]
+    #[error("{metric}: {}", with_causes(&**cause))]
     Custom {
         /// Its name.
         metric: String,
         /// What it says.
-        source: Box<dyn std::error::Error + Send + Sync>,
+        cause: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 

@@ -3,6 +3,7 @@ use base64::engine::general_purpose::STANDARD;
 use brisk_loader::RowSource;
 
 use super::html::escaped;
+use crate::error::phrases::with_causes;
 use crate::metrics::Scored;
 use crate::{Error, PlotError};
 
@@ -74,7 +75,7 @@ impl ImageGrid {
         for (row, predicted, label, probability) in wrong.into_iter().take(n) {
             let (mut pixels, mut labels) = (vec![0; rows.n_cols()], vec![0.0; rows.n_labels()]);
             let read = rows.gather_range(row..row + 1, &mut pixels, &mut labels);
-            read.map_err(|error| Error::Rows { set: "valid", reason: error.to_string() })?;
+            read.map_err(|error| Error::Rows { set: "valid", reason: with_causes(&error) })?;
             let note = format!("{:.1} %, labelled {}", 100.0 * probability, name(label));
             grid = grid.image([height, width], &pixels, name(predicted), note)?;
         }

@@ -53,7 +53,7 @@ impl RunFolder {
     /// # Errors
     /// [`Error::Io`].
     pub fn best_checkpoints(&self) -> Result<Vec<PathBuf>, Error> {
-        let failed = |source| Error::Io { path: self.path().to_owned(), action: "list the checkpoints", source };
+        let failed = |cause| Error::Io { path: self.path().to_owned(), action: "list the checkpoints", cause };
         let mut found = Vec::new();
         for entry in fs::read_dir(self.path()).map_err(failed)? {
             let name = entry.map_err(failed)?.file_name();
@@ -90,7 +90,7 @@ impl RunFolder {
         }
         let folder = self.new_subfolder()?;
         let target = |path: &PathBuf| folder.join(path.file_name().expect("each was named in or found in the folder"));
-        let failed = |path: PathBuf, source| Error::Io { path, action: "move it aside", source };
+        let failed = |path: PathBuf, cause| Error::Io { path, action: "move it aside", cause };
         if self.config().exists() {
             fs::copy(self.config(), target(&self.config())).map_err(|source| failed(self.config(), source))?;
         }
@@ -107,7 +107,7 @@ impl RunFolder {
             match fs::create_dir(&folder) {
                 Ok(()) => return Ok(folder),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
-                Err(source) => return Err(Error::Io { path: folder, action: "create the folder", source }),
+                Err(cause) => return Err(Error::Io { path: folder, action: "create the folder", cause }),
             }
         }
     }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::json::{Part, network_json, preprocessing_json, target_json};
 use super::{Columns, Network, Predictions, Preprocessed, Preprocessing, TabularError, Target};
 use crate::atomic_file::write_atomically;
+use crate::error::phrases::with_causes;
 use crate::feed::FeedElement;
 use crate::training::measured;
 use crate::{Error, Model, Predictor, Scores, Standardisation, Task};
@@ -155,7 +156,7 @@ impl TabularModel {
     /// [`Error::Io`] if the folder cannot be created; [`Error::Write`].
     pub fn save(&self, folder: impl AsRef<Path>) -> Result<(), Error> {
         let folder = folder.as_ref();
-        fs::create_dir_all(folder).map_err(|source| Error::Io { path: folder.to_owned(), action: "create", source })?;
+        fs::create_dir_all(folder).map_err(|cause| Error::Io { path: folder.to_owned(), action: "create", cause })?;
         let parameters = folder.join(PARAMETERS);
         self.model.save(&parameters)?;
         let scores: Vec<Value> = self.scores.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect();
@@ -185,7 +186,7 @@ impl TabularModel {
                 return Err(TabularError::NoModel { path: path.clone() }.into());
             }
         }
-        let text = fs::read(&path).map_err(|source| Error::Io { path: path.clone(), action: "read", source })?;
+        let text = fs::read(&path).map_err(|cause| Error::Io { path: path.clone(), action: "read", cause })?;
         let damaged =
             |error: serde_json::Error| TabularError::ModelFile { path: path.clone(), problem: format!("is not JSON: {error}") };
         let value: Value = serde_json::from_slice(&text).map_err(damaged)?;
@@ -216,7 +217,7 @@ impl TabularModel {
 }
 
 fn crc32_of(path: &Path) -> Result<u32, Error> {
-    let bytes = fs::read(path).map_err(|source| Error::Io { path: path.to_owned(), action: "read", source })?;
+    let bytes = fs::read(path).map_err(|cause| Error::Io { path: path.to_owned(), action: "read", cause })?;
     Ok(crc32fast::hash(&bytes))
 }
 
@@ -239,7 +240,7 @@ impl TabularPredictor {
     pub fn predict<S: RowSource<Feature: FeedElement>>(&self, columns: &Columns, rows: &S) -> Result<Predictions, Error> {
         let rows = self.preprocessing.over(columns, rows)?;
         let (n_rows, n_cols, n_categories) = (rows.n_rows(), rows.n_cols(), rows.n_categories());
-        let failed = |error: S::Error| Error::Rows { set: "predicted", reason: error.to_string() };
+        let failed = |error: S::Error| Error::Rows { set: "predicted", reason: with_causes(&error) };
         let mut outputs = Vec::new();
         for first in (0..n_rows).step_by(CHUNK_ROWS) {
             let ids: Vec<u32> = (first..n_rows.min(first + CHUNK_ROWS)).map(|row| row as u32).collect();

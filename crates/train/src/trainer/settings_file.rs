@@ -151,7 +151,7 @@ impl TrainerConfig {
 
 fn read(path: &Path) -> Result<String, Error> {
     let text = std::fs::read_to_string(path);
-    text.map_err(|source| Error::Io { path: path.to_owned(), action: "read the settings", source })
+    text.map_err(|cause| Error::Io { path: path.to_owned(), action: "read the settings", cause })
 }
 
 fn parse(text: &str) -> Result<Table, Error> {

@@ -65,10 +65,10 @@ impl CheckpointWriter {
     pub(super) fn write(&mut self, due: DueCheckpoint) -> Result<(), Error> {
         let thread = match self.thread.take() {
             Some(thread) => thread,
-            None => WriterThread::start().map_err(|source| Error::Write {
+            None => WriterThread::start().map_err(|cause| Error::Write {
                 path: due.path.clone(),
                 is_kept: due.path.exists(),
-                source,
+                cause,
             })?,
         };
         let thread = self.thread.insert(thread);

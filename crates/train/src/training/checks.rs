@@ -8,7 +8,7 @@ use super::snapshot::Snapshot;
 use super::{Ended, EpochMetrics, Training};
 use crate::feed::OpenFeed;
 use crate::scorer::Evaluation;
-use crate::{Error, RunView, ValidationEnd};
+use crate::{Error, RunView, ValidationEnd, Warning};
 
 /// When a model is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,9 +87,14 @@ impl Training<'_> {
             }
         }
         let Evaluation { outputs: scores, loss: valid_loss } = self.scorer.evaluate(valid)?;
-        let mut values = self.validation.measure(&scores, losses.mean, valid_loss.unwrap_or(f64::NAN))?;
+        let valid_loss = valid_loss.unwrap_or(f64::NAN);
+        let mut values = self.validation.measure(&scores, losses.mean, valid_loss)?;
         values.extend(self.scaling(losses));
         let metrics = self.measured(fit, values);
+        let has_warned = fit.report.warnings.iter().any(|warning| matches!(warning, Warning::NonFiniteValidLoss { .. }));
+        if !valid_loss.is_finite() && !has_warned {
+            self.warn(fit, Warning::NonFiniteValidLoss { epoch: metrics.epoch, batch: metrics.batch, loss: valid_loss });
+        }
         let Fit { run, outputs, .. } = fit;
         let value = metrics.get(self.validation.watched()).unwrap_or(f64::NAN);
         (run.last_value, run.is_validated) = (value, true);

@@ -9,7 +9,7 @@ use super::{Ended, FitReport, Outputs, Training};
 use crate::atomic_file::write_atomically;
 use crate::feed::OpenFeed;
 use crate::run_state::RunState;
-use crate::{EarlyStopping, Error, MetricsLog, Progress, RunFolder, RunView};
+use crate::{EarlyStopping, Error, MetricsLog, Progress, RunFolder, RunView, Warning};
 
 /// A run in progress: where it is, what it has found out, and what it shows and writes.
 #[derive(Debug)]
@@ -135,10 +135,7 @@ impl Training<'_> {
         if steps != Steps::Ended(Ended::Stopped) {
             losses.check_epoch()?;
         }
-        for warning in losses.warnings() {
-            self.show(fit.outputs, |progress| progress.note(&format!("warning: {warning}")));
-            fit.report.warnings.push(warning);
-        }
+        losses.warnings().into_iter().for_each(|warning| self.warn(fit, warning));
         fit.report.scaler = self.step.scaler.config().enabled.then_some(losses.scaler);
         Ok(losses)
     }
@@ -208,7 +205,7 @@ impl Training<'_> {
             ended,
             train_seconds: 0.0,
             train_rows_per_s: 0.0,
-            warnings: Vec::new(),
+            warnings: self.warnings.clone(),
             scaler: is_scaled.then_some(scaler),
             profile: None,
         };
@@ -238,6 +235,11 @@ impl Training<'_> {
     /// Early stopping before the first check; where the settings have none, it keeps the best value.
     pub(super) fn early_stopping(&self) -> EarlyStopping {
         self.config.early_stopping.clone().unwrap_or_default().of_metric(self.validation.mode())
+    }
+
+    pub(super) fn warn(&self, fit: &mut Fit<'_, '_>, warning: Warning) {
+        self.show(fit.outputs, |progress| progress.note(&format!("warning: {warning}")));
+        fit.report.warnings.push(warning);
     }
 
     pub(super) fn show(&self, outputs: &mut Outputs, show: impl FnOnce(&mut Progress)) {

@@ -71,7 +71,7 @@ fn left_out(ranked: &mut Vec<(Position, f64)>, n: usize, mode: Mode) -> Vec<(Pos
 pub(super) fn remove(path: &Path) -> Result<(), Error> {
     let parts = files_of(path).into_iter().map(|(_, file)| file);
     for file in parts.chain([Index::path_of(path), path.to_owned()]).filter(|file| file.exists()) {
-        fs::remove_file(&file).map_err(|source| Error::Io { path: file, action: "remove an older checkpoint", source })?;
+        fs::remove_file(&file).map_err(|cause| Error::Io { path: file, action: "remove an older checkpoint", cause })?;
     }
     Ok(())
 }

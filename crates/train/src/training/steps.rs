@@ -8,6 +8,7 @@ use super::epochs::Fit;
 use super::{Ended, Outputs, Training};
 use crate::feed::{Cursor, OpenFeed};
 use crate::run_state::RunState;
+use crate::step::mean_loss;
 use crate::{BatchesEnd, DataParallel, Error, RunView};
 
 /// The most steps that are submitted at a time, so that the bar moves and a request to stop is noticed.
@@ -161,7 +162,10 @@ impl Training<'_> {
         self.save_last(run, outputs)
     }
 
-    /// Tells the callbacks of batches that have been trained on.
+    /// Tells the callbacks of batches that have been trained on, and looks whether their losses are finite.
+    ///
+    /// # Errors
+    /// [`Error::NonFiniteLoss`].
     fn tell_batches(&self, view: &RunView<'_>, batches: Range<usize>, rates: &[f32], outputs: &mut Outputs) -> Result<(), Error> {
         if outputs.callbacks.is_empty() || batches.is_empty() {
             return Ok(());
@@ -173,7 +177,12 @@ impl Training<'_> {
             learning_rates: &rates[batches.clone()],
             n_rows: self.rows_before(batches.end) - self.rows_before(batches.start),
         };
-        outputs.callbacks.iter_mut().try_for_each(|callback| callback.on_batches_end(view, &end))
+        outputs.callbacks.iter_mut().try_for_each(|callback| callback.on_batches_end(view, &end))?;
+        // An epoch may take hours. What overflows in f16 is skipped, and replicas have clocks of their own: they look at the end of the epoch.
+        if !self.step.scaler.config().enabled && self.replicas.is_none() {
+            mean_loss(&losses[..batches.end], 0, view.epoch - 1)?;
+        }
+        Ok(())
     }
 }
 

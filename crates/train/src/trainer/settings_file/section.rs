@@ -5,6 +5,7 @@ use std::time::Duration;
 use toml::{Table, Value};
 
 use crate::Error;
+use crate::nearest::nearest;
 
 /// Seconds, or `DD:HH:MM:SS`.
 fn duration(value: &Value) -> Option<Duration> {
@@ -154,7 +155,7 @@ impl<'t> Section<'t> {
     pub(super) fn finish(self) -> Result<(), Error> {
         let Self { prefix, table, known } = self;
         let Some(name) = table.keys().find(|name| !known.contains(&name.as_str())) else { return Ok(()) };
-        let nearest = known.iter().min_by_key(|known| strsim::levenshtein(known, name)).copied().unwrap_or_default();
+        let nearest = nearest(name, known.iter().copied()).unwrap_or_default();
         Err(Error::UnknownSetting { found: format!("{prefix}{name}"), nearest: format!("{prefix}{nearest}") })
     }
 }
