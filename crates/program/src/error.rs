@@ -163,14 +163,14 @@ pub enum Error {
         len_bytes: usize,
     },
     /// A step of the host failed.
-    #[error("{program}: host step `{step}`: {source}")]
+    #[error("{program}: host step `{step}`: {cause}")]
     HostStep {
         /// The program.
         program: String,
         /// The step.
         step: &'static str,
         /// Its own error.
-        source: HostFailure,
+        cause: HostFailure,
     },
     /// A buffer of no elements.
     #[error("buffer `{buffer}` has no elements; a buffer needs at least one")]

@@ -162,7 +162,16 @@ impl Evaluator {
     /// Computes up to [`BLOCK_LEN`] elements, or any number if the tape [keeps nothing](Self::keeps_nothing).
     pub(crate) fn run_block(&self, inputs: &[Operand<'_>], outputs: &mut [&mut [f32]], scratch: &mut Scratch) {
         let len = outputs.first().map_or(0, |output| output.len());
-        Arch::new().dispatch(Block { tape: &self.tape, inputs, outputs, slots: &mut scratch.slots, len });
+        let block = Block { tape: &self.tape, inputs, outputs, slots: &mut scratch.slots, len };
+        // From memory, vectors of 32 bytes are 7 to 10 % faster than those of 64 (AMD EPYC, 16 Mi elements); in the caches they are as fast.
+        #[cfg(target_arch = "x86_64")]
+        if len > BLOCK_LEN
+            && self.tape.is_limited_by_memory()
+            && let Some(v3) = pulp::x86::V3::try_new()
+        {
+            return Simd::vectorize(v3, block);
+        }
+        Arch::new().dispatch(block);
     }
 }
 

@@ -54,6 +54,16 @@ impl Tape {
         let (ops, results) = needed(&builder.into_ops(), &results);
         Allocation::new(&ops, &results).into_tape(&ops, &results)
     }
+
+    /// Whether it does no more than add two inputs, or the like, so that memory limits it.
+    pub(super) const fn is_limited_by_memory(&self) -> bool {
+        match self.instructions.as_slice() {
+            [Instruction { action: Action::Binary(kind, Source::Input(_), Source::Input(_)), .. }] => {
+                !matches!(kind, Binary::Pow)
+            }
+            _ => false,
+        }
+    }
 }
 
 /// Where each operation's value is kept, and until when.

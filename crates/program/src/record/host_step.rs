@@ -135,7 +135,7 @@ impl RecordedHost {
         let failed = |source: Box<dyn StdError + Send + Sync>| match source.downcast::<Error>() {
             // What went wrong on the device is the device's to tell.
             Ok(error) => *error,
-            Err(source) => Error::HostStep { program: self.program.to_string(), step: name, source: source.into() },
+            Err(cause) => Error::HostStep { program: self.program.to_string(), step: name, cause: cause.into() },
         };
         self.step.run(&mut HostArgs::new(name, &self.args, buffers)).map_err(failed)
     }

@@ -13,7 +13,7 @@ impl From<brisk_nn::Error> for Error {
         use brisk_nn::tensor::program::Error as ProgramError;
         // What replicas say in the middle of a step is theirs.
         let of_replicas = match &error {
-            brisk_nn::Error::Program(ProgramError::HostStep { source, .. }) => source.downcast_ref::<brisk_replicate::Error>(),
+            brisk_nn::Error::Program(ProgramError::HostStep { cause, .. }) => cause.downcast_ref::<brisk_replicate::Error>(),
             _ => None,
         };
         of_replicas.cloned().map_or(Self::Tensor(error), Self::Replica)
