@@ -1,5 +1,5 @@
-//! The overhead of the trainer: training compared with replays of the training step, saving a checkpoint compared with a plain write, and the pause of training for a
-//! checkpoint compared with a copy in memory.
+//! The overhead of the trainer: training compared with replays of the training step, saving a checkpoint compared with a plain write, and the pause of
+//! training for a checkpoint compared with a copy in memory. And how much busy threads beside it slow the training step down.
 
 use std::cell::{Cell, RefCell};
 use std::fs::File;
@@ -8,6 +8,7 @@ use std::io::Write as _;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result};
@@ -37,7 +38,12 @@ pub(crate) fn run(options: &Options) -> Result<Vec<Table>> {
         Scale::Full => (4, 1 << 30),
         Scale::Smoke => (2, 3 << 20),
     };
-    let rows = vec![epochs(options, n_epochs)?, checkpoint(options, checkpoint_bytes)?, pauses(options, checkpoint_bytes)?];
+    let rows = vec![
+        epochs(options, n_epochs)?,
+        beside_busy_threads(options)?,
+        checkpoint(options, checkpoint_bytes)?,
+        pauses(options, checkpoint_bytes)?,
+    ];
     Ok(vec![Table { device: options.device.info().clone(), rows }])
 }
 
@@ -71,6 +77,42 @@ fn epochs(options: &Options, n_epochs: usize) -> Result<Row> {
         unit: "rows/s",
         reference: Some(("limit:the training step, replayed".to_owned(), theirs)),
         target: Some(0.98),
+        better: Better::More,
+    })
+}
+
+/// Throughput of the replayed training step while each core also has a thread that never waits, compared with the throughput of the step alone. Half is a fair share.
+fn beside_busy_threads(options: &Options) -> Result<Row> {
+    let (features, labels) = higgs_table(options.n_rows, SEED);
+    let train = Rows::new(features, labels, N_COLS)?;
+    let bare = Run::new(&options.device, &train, BATCH)?;
+    let n_busy = std::thread::available_parallelism()?.get();
+    bare.epoch(0)?;
+    let (mut beside, mut alone) = (Vec::new(), Vec::new());
+    for round in 0..options.n_rounds as u32 {
+        alone.push(bare.epoch(2 * round + 1)?.0);
+        let is_over = AtomicBool::new(false);
+        let epoch = std::thread::scope(|scope| {
+            for _ in 0..n_busy {
+                scope.spawn(|| {
+                    while !is_over.load(Ordering::Relaxed) {
+                        std::hint::spin_loop();
+                    }
+                });
+            }
+            let epoch = bare.epoch(2 * round + 2);
+            is_over.store(true, Ordering::Relaxed);
+            epoch
+        });
+        beside.push(epoch?.0);
+    }
+    Ok(Row {
+        suite: "overhead",
+        case: format!("the training step beside {n_busy} busy threads, batch {BATCH}"),
+        ours: beside,
+        unit: "rows/s",
+        reference: Some(("limit:the training step alone".to_owned(), alone)),
+        target: Some(1.0 / 2.3),
         better: Better::More,
     })
 }
