@@ -37,7 +37,7 @@ use crate::{Error, Persistent, PipelineCache, Program, Roofline, Selection, Uplo
 /// use brisk_program::{Device, Selection};
 ///
 /// let device = Device::builder().selection(Selection::Cpu).threads(2).open()?;
-/// assert_eq!(device.info().to_string(), "cpu, 2 threads (cpu, rust)");
+/// assert_eq!(device.to_string(), "cpu, 2 threads (cpu, rust)");
 /// # Ok::<(), brisk_program::Error>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -122,6 +122,13 @@ impl fmt::Display for DeviceInfo {
             None => Ok(()),
             Some(reason) => write!(f, "; opened at attempt {}, after: {reason}", self.failed_attempts.len() + 1),
         }
+    }
+}
+
+/// Which device it is, as [`Device::info`] says.
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.info().fmt(f)
     }
 }
 
