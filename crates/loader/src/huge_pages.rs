@@ -1,6 +1,6 @@
 use std::fmt;
 use std::marker::PhantomData;
-use std::ops::Deref;
+use std::ops::{Deref, DerefMut};
 
 use bytemuck::Pod;
 use memmap2::{MmapMut, MmapOptions};
@@ -24,13 +24,21 @@ impl<T: Pod> HugePages<T> {
     /// # Errors
     /// [`Error::Memory`] if there is no room for it.
     pub fn copy_of(values: &[T]) -> Result<Self, Error> {
-        let bytes: &[u8] = bytemuck::cast_slice(values);
-        let memory = |cause| Error::Memory { n_bytes: bytes.len(), cause };
-        let mut map = MmapOptions::new().len(bytes.len()).map_anon().map_err(memory)?;
+        let mut copy = Self::zeroed(values.len())?;
+        copy.copy_from_slice(values);
+        Ok(copy)
+    }
+
+    /// `len` values of zero bytes.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] if there is no room for them.
+    pub fn zeroed(len: usize) -> Result<Self, Error> {
+        let n_bytes = len.saturating_mul(size_of::<T>());
+        let map = MmapOptions::new().len(n_bytes).map_anon().map_err(|cause| Error::Memory { n_bytes, cause })?;
         // Before the first write, which is when pages are given out. A kernel that has no large pages says so, and gives small ones.
         #[cfg(target_os = "linux")]
         let _ = map.advise(memmap2::Advice::HugePage);
-        map.copy_from_slice(bytes);
         Ok(Self { map, values: PhantomData })
     }
 }
@@ -41,6 +49,12 @@ impl<T: Pod> Deref for HugePages<T> {
     fn deref(&self) -> &[T] {
         // A map starts on a page, which is aligned for any value.
         bytemuck::cast_slice(&self.map)
+    }
+}
+
+impl<T: Pod> DerefMut for HugePages<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        bytemuck::cast_slice_mut(&mut self.map)
     }
 }
 

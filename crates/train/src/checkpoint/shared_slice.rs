@@ -2,7 +2,10 @@ use std::fmt;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-/// A slice of a vector whose clones share memory, so that checkpoints of the same moment keep their common values only once. It dereferences to `[T]`.
+use brisk_loader::HugePages;
+use bytemuck::Pod;
+
+/// Values whose clones share memory, so that checkpoints of the same moment keep their common values only once. It dereferences to `[T]`.
 ///
 /// # Examples
 /// ```
@@ -14,11 +17,24 @@ use std::sync::Arc;
 /// ```
 #[derive(Clone)]
 pub struct SharedSlice<T> {
-    vec: Arc<Vec<T>>,
+    memory: Arc<Memory<T>>,
     range: Range<usize>,
 }
 
-impl<T> SharedSlice<T> {
+enum Memory<T> {
+    Vec(Vec<T>),
+    HugePages(HugePages<T>),
+}
+
+impl<T: Pod> SharedSlice<T> {
+    /// `len` zeros in pages of 2 MiB where the system has them, which are mapped and copied to faster than a vector.
+    pub(crate) fn zeroed(len: usize) -> Self {
+        match HugePages::zeroed(len) {
+            Ok(pages) => Self { memory: Arc::new(Memory::HugePages(pages)), range: 0..len },
+            Err(_) => vec![T::zeroed(); len].into(),
+        }
+    }
+
     /// A part of it, without copying.
     ///
     /// # Panics
@@ -27,31 +43,38 @@ impl<T> SharedSlice<T> {
     pub fn slice(&self, range: Range<usize>) -> Self {
         let len = self[range.clone()].len();
         let start = self.range.start + range.start;
-        Self { vec: Arc::clone(&self.vec), range: start..start + len }
+        Self { memory: Arc::clone(&self.memory), range: start..start + len }
     }
 
     /// The values, to change them, if no other slice shares their memory.
     pub(crate) fn get_mut(&mut self) -> Option<&mut [T]> {
-        let Self { vec, range } = self;
-        Some(&mut Arc::get_mut(vec)?[range.clone()])
+        let values = match Arc::get_mut(&mut self.memory)? {
+            Memory::Vec(values) => &mut values[..],
+            Memory::HugePages(values) => values,
+        };
+        Some(&mut values[self.range.clone()])
     }
 }
 
-impl<T> Deref for SharedSlice<T> {
+impl<T: Pod> Deref for SharedSlice<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        &self.vec[self.range.clone()]
+        let values = match &*self.memory {
+            Memory::Vec(values) => &values[..],
+            Memory::HugePages(values) => values,
+        };
+        &values[self.range.clone()]
     }
 }
 
 impl<T> From<Vec<T>> for SharedSlice<T> {
     fn from(vec: Vec<T>) -> Self {
-        Self { range: 0..vec.len(), vec: Arc::new(vec) }
+        Self { range: 0..vec.len(), memory: Arc::new(Memory::Vec(vec)) }
     }
 }
 
-impl<'s, T> IntoIterator for &'s SharedSlice<T> {
+impl<'s, T: Pod> IntoIterator for &'s SharedSlice<T> {
     type Item = &'s T;
     type IntoIter = std::slice::Iter<'s, T>;
 
@@ -60,13 +83,13 @@ impl<'s, T> IntoIterator for &'s SharedSlice<T> {
     }
 }
 
-impl<T: PartialEq> PartialEq for SharedSlice<T> {
+impl<T: Pod + PartialEq> PartialEq for SharedSlice<T> {
     fn eq(&self, other: &Self) -> bool {
         **self == **other
     }
 }
 
-impl<T: fmt::Debug> fmt::Debug for SharedSlice<T> {
+impl<T: Pod + fmt::Debug> fmt::Debug for SharedSlice<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
     }
