@@ -212,7 +212,7 @@ pub enum Error {
 pub(crate) type BoxedError = Box<dyn std::error::Error + Send + Sync>;
 
 /// What the error and its causes say, in one line. A cause that the line has already is left out.
-fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
+pub fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
     let chain = std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string);
     chain.reduce(|told, cause| if told.contains(&cause) { told } else { format!("{told}: {cause}") }).unwrap_or_default()
 }

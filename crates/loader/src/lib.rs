@@ -36,7 +36,7 @@ pub use by_key::{group_k_fold, key_of, split_by_key};
 pub use conformance::row_source_conformance;
 pub use decoded::Decoded;
 pub use draws::{WeightedDraws, class_balanced_weights};
-pub use error::Error;
+pub use error::{Error, with_causes};
 pub use huge_pages::HugePages;
 pub use key::Key;
 pub use loader::{Epoch, Loader};

@@ -24,12 +24,6 @@ pub(super) fn did_you_mean(found: &str, known: &[String]) -> String {
     likely_metric(found, known).map_or_else(String::new, |name| format!("did you mean `{name}`? "))
 }
 
-/// What the error and its causes say, in one line. A cause that the line has already is left out.
-pub(crate) fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
-    let chain = std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string);
-    chain.reduce(|told, cause| if told.contains(&cause) { told } else { format!("{told}: {cause}") }).unwrap_or_default()
-}
-
 pub(super) fn left(is_kept: bool, cause: &io::Error) -> String {
     let what = if is_kept { "the file from before is still there" } else { "nothing was left behind" };
     let full = matches!(cause.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);

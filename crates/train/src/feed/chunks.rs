@@ -3,13 +3,12 @@
 use std::fmt;
 use std::ops::ControlFlow;
 
-use brisk_loader::{Ahead, Batching, Loader, Prefetch, RowSource};
+use brisk_loader::{Ahead, Batching, Loader, Prefetch, RowSource, with_causes};
 
 use super::element::{FeedElement, Sealed};
 use super::inspect::check_finite;
 use super::table::Chunk;
 use crate::Error;
-use crate::error::phrases::with_causes;
 
 /// A loader of chunks, its type forgotten.
 pub(crate) trait Chunks: fmt::Debug {

@@ -1,4 +1,5 @@
-use crate::error::phrases::{all_labels, all_rows, count, with_causes};
+use crate::error::phrases::{all_labels, all_rows, count};
+use brisk_loader::with_causes;
 
 /// Why a metric has no value for the rows. Rows are counted from 0 over all batches.
 #[non_exhaustive]

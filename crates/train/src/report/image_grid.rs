@@ -1,9 +1,9 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use brisk_loader::RowSource;
+use brisk_loader::with_causes;
 
 use super::html::escaped;
-use crate::error::phrases::with_causes;
 use crate::metrics::Scored;
 use crate::{Error, PlotError};
 

@@ -1,3 +1,4 @@
+use brisk_loader::with_causes;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -10,7 +11,6 @@ use serde_json::{Value, json};
 use super::json::{Part, network_json, preprocessing_json, target_json};
 use super::{Columns, Network, Predictions, Preprocessed, Preprocessing, TabularError, Target};
 use crate::atomic_file::write_atomically;
-use crate::error::phrases::with_causes;
 use crate::feed::FeedElement;
 use crate::training::measured;
 use crate::{Error, Model, Predictor, Scores, Standardisation, Task};
