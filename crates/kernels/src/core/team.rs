@@ -11,11 +11,11 @@ use std::cell::RefCell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle, Thread};
 
-use rayon::iter::IndexedParallelIterator;
 use rayon::iter::plumbing::{Producer, ProducerCallback};
+use rayon::prelude::*;
 
 /// The threads that run the loops of twins: the calling thread, and helpers that live as long as the team.
 ///
@@ -58,8 +58,8 @@ struct Counter(AtomicUsize);
 /// One loop.
 struct Job<'a> {
     n_tasks: usize,
-    /// Called with the number of the thread and that of the task.
-    task: &'a (dyn Fn(usize, usize) + Sync),
+    /// Called with the number of the task.
+    task: &'a (dyn Fn(usize) + Sync),
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
@@ -156,7 +156,7 @@ impl Drop for Led<'_> {
 
 impl Shared {
     /// Runs the tasks `0..n_tasks` on all threads, and returns when all are done.
-    fn run(&self, n_tasks: usize, task: &(dyn Fn(usize, usize) + Sync)) {
+    fn run(&self, n_tasks: usize, task: &(dyn Fn(usize) + Sync)) {
         let job = Job { n_tasks, task, panic: Mutex::new(None) };
         for (worker, next) in self.next.iter().enumerate() {
             next.0.store(self.first_task(worker, n_tasks), Ordering::Relaxed);
@@ -202,12 +202,12 @@ impl Shared {
                     if task >= end {
                         break;
                     }
-                    (job.task)(worker, task);
+                    (job.task)(task);
                 }
             }
         };
         if let Err(panic) = catch_unwind(AssertUnwindSafe(run)) {
-            *job.panic.lock().unwrap_or_else(PoisonError::into_inner) = Some(panic);
+            *lock(&job.panic) = Some(panic);
         }
     }
 
@@ -260,33 +260,58 @@ pub trait OnTeam: IndexedParallelIterator {
         self.for_each_init_on_team(|| (), |(), item| f(item));
     }
 
-    /// The same with a value that `init` makes once for each thread that takes part, as rayon's
+    /// The same with a value that `init` makes, at most one for each thread of the team, as rayon's
     /// [`for_each_init`](rayon::iter::ParallelIterator::for_each_init) does.
     fn for_each_init_on_team<T: Send>(self, init: impl Fn() -> T + Send + Sync, f: impl Fn(&mut T, Self::Item) + Send + Sync) {
-        // Loops inside a task run on the current rayon pool.
-        let Some(team) = LED.take() else {
-            return self.for_each_init(init, f);
-        };
-        let _restored = Restored(Some(team.clone()));
+        let threads = Threads::of_this_thread();
         let n_items = self.len();
-        self.with_producer(Cut { team: &team, n_items, init, f });
+        self.with_producer(Cut { threads: &threads, n_items, init, f });
     }
 }
 
 impl<I: IndexedParallelIterator> OnTeam for I {}
 
-/// Makes the thread the leader again, also after a panic.
-struct Restored(Option<Arc<Shared>>);
+/// The threads of one loop. The team's leader leads no team meanwhile, so loops inside a task run on the current rayon pool.
+struct Threads {
+    team: Option<Arc<Shared>>,
+}
 
-impl Drop for Restored {
+impl Threads {
+    fn of_this_thread() -> Self {
+        Self { team: LED.take() }
+    }
+
+    /// Runs the tasks `0..n_tasks`. Every loop has a body of its own, but this is compiled once for all.
+    fn run(&self, n_tasks: usize, task: &(dyn Fn(usize) + Sync)) {
+        match &self.team {
+            _ if n_tasks == 1 => task(0),
+            Some(team) => team.run(n_tasks, task),
+            None => (0..n_tasks).into_par_iter().with_max_len(1).for_each(task),
+        }
+    }
+
+    /// How many items a task has, of `n_items` in all.
+    fn task_len(&self, n_items: usize, at_least: usize, at_most: usize) -> usize {
+        let n_threads = self.team.as_ref().map_or_else(rayon::current_num_threads, |team| team.next.len());
+        if n_threads == 1 {
+            return n_items.max(1);
+        }
+        n_items.div_ceil(n_threads * TASKS_PER_THREAD).max(at_least).min(at_most).max(1)
+    }
+}
+
+impl Drop for Threads {
+    /// Makes the thread the leader again, also after a panic.
     fn drop(&mut self) {
-        LED.set(self.0.take());
+        if let Some(team) = self.team.take() {
+            LED.set(Some(team));
+        }
     }
 }
 
 /// Cuts the items into tasks and runs those.
 struct Cut<'a, I, F> {
-    team: &'a Shared,
+    threads: &'a Threads,
     n_items: usize,
     init: I,
     f: F,
@@ -300,14 +325,9 @@ where
     type Output = ();
 
     fn callback<P: Producer<Item = Item>>(self, producer: P) {
-        let Self { team, n_items, init, f } = self;
-        let n_threads = team.next.len();
-        let task_len = n_items.div_ceil(n_threads * TASKS_PER_THREAD).max(producer.min_len()).min(producer.max_len()).max(1);
+        let Self { threads, n_items, init, f } = self;
+        let task_len = threads.task_len(n_items, producer.min_len(), producer.max_len());
         let n_tasks = n_items.div_ceil(task_len);
-        if n_threads == 1 || n_tasks <= 1 {
-            let mut value = init();
-            return producer.into_iter().for_each(|item| f(&mut value, item));
-        }
         let mut tasks = Vec::with_capacity(n_tasks);
         let mut rest = producer;
         for _ in 1..n_tasks {
@@ -316,14 +336,21 @@ where
             rest = after;
         }
         tasks.push(Mutex::new(Some(rest)));
-        let values: Vec<Mutex<Option<T>>> = (0..n_threads).map(|_| Mutex::new(None)).collect();
-        team.run(n_tasks, &|worker, task| {
-            let items = tasks[task].lock().unwrap_or_else(PoisonError::into_inner).take();
-            let mut value = values[worker].lock().unwrap_or_else(PoisonError::into_inner);
-            let value = value.get_or_insert_with(&init);
-            items.into_iter().flat_map(P::into_iter).for_each(|item| f(value, item));
+        // Values that no task has at the moment.
+        let values = Mutex::new(Vec::new());
+        threads.run(tasks.len(), &|task| {
+            let Some(items) = lock(&tasks[task]).take() else { return };
+            let free = lock(&values).pop();
+            let mut value = free.unwrap_or_else(&init);
+            items.into_iter().for_each(|item| f(&mut value, item));
+            lock(&values).push(value);
         });
     }
+}
+
+/// What these locks guard is whole after a panic, too.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

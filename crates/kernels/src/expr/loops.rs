@@ -183,18 +183,22 @@ struct Loop<'a, F, const N: usize, const SPLAT: u32> {
 impl<'a, F: Function, const N: usize, const SPLAT: u32> Loop<'a, F, N, SPLAT> {
     #[inline(always)]
     fn run<S: Simd>(simd: S, operands: [Operand<'a>; N], y: &'a mut [f32]) {
-        let n = y.len();
-        let x = operands.map(|operand| match operand {
-            Operand::Slice(x) => &x[..n],
-            Operand::Splat(_) => &[],
-        });
-        let values = operands.map(|operand| match operand {
-            Operand::Slice(_) => 0.0,
-            Operand::Splat(value) => value,
-        });
+        let (x, values) = slices_and_values(operands, y.len());
         // A function of its own, rather than one for all loops together.
         simd.vectorize(Self { x, values, y, function: PhantomData });
     }
+}
+
+/// Compiled once for all functions of `N` operands.
+fn slices_and_values<const N: usize>(operands: [Operand<'_>; N], n: usize) -> ([&[f32]; N], [f32; N]) {
+    let (mut x, mut values): ([&[f32]; N], _) = ([&[]; N], [0.0; N]);
+    for (k, operand) in operands.into_iter().enumerate() {
+        match operand {
+            Operand::Slice(slice) => x[k] = &slice[..n],
+            Operand::Splat(value) => values[k] = value,
+        }
+    }
+    (x, values)
 }
 
 impl<F: Function, const N: usize, const SPLAT: u32> WithSimd for Loop<'_, F, N, SPLAT> {
