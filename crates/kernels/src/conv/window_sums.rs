@@ -39,13 +39,25 @@ pub(super) fn max_channels() -> usize {
 impl Lines<'_> {
     /// `y[pixel, o] = Σ_k window[pixel, k] weights[k, o]` for `n` channels `o`, of which there are at most [`max_channels`].
     pub(super) fn times(&self, weights: &[f32], n: usize, y: &mut [f32]) {
-        Arch::new().dispatch(Forward { lines: *self, weights, n, y });
+        dispatch(n, Forward { lines: *self, weights, n, y });
     }
 
     /// `sums[k, o] += Σ_pixel window[pixel, k] grad_y[pixel, o]` for `n` channels `o`, of which there are at most [`max_channels`].
     pub(super) fn add_products(&self, grad_y: &[f32], n: usize, sums: &mut [f32]) {
-        Arch::new().dispatch(Backward { lines: *self, grad_y, n, sums });
+        dispatch(n, Backward { lines: *self, grad_y, n, sums });
     }
+}
+
+/// Runs `work` on `n` channels with the widest vectors, or with vectors of 32 bytes where those of 64 would be at least half empty: these are as fast on processors that
+/// split a vector of 64 bytes or have only one unit for it, and lines need not be filled up.
+fn dispatch(n: usize, work: impl WithSimd<Output = ()>) {
+    #[cfg(target_arch = "x86_64")]
+    if n <= pulp::x86::V3::F32_LANES
+        && let Some(v3) = pulp::x86::V3::try_new()
+    {
+        return Simd::vectorize(v3, work);
+    }
+    Arch::new().dispatch(work);
 }
 
 /// Evaluates `$call` for the vectors that `n` channels have, and for as many rows of sums of these as registers hold beside their operands; of one vector they hold

@@ -2,23 +2,21 @@
 
 use std::ops::Range;
 
-use super::layout::Pattern;
+use super::layout::{Pattern, n_elements};
 use super::map::Map;
 use crate::core::half::Floats;
 use crate::expr::{BLOCK_LEN, Operand};
 
 /// The longest period of a repeating input that is written out, so that blocks are slices of it.
 const MAX_PERIOD: usize = 16 * 1024;
+/// The most values that are written out of the periods of all groups.
+const MAX_TILES_LEN: usize = 64 * 1024;
 
 /// An input, by how its elements are found.
 pub(super) enum Input<'a> {
     One(f32),
     All(Floats<'a>),
-    /// `tile` is as many periods as any block within them needs.
-    Periodic {
-        tile: Vec<f32>,
-        period: usize,
-    },
+    Periodic(Periodic),
     Strided {
         x: Floats<'a>,
         offset: usize,
@@ -31,7 +29,11 @@ pub(super) enum Input<'a> {
 impl<'a> Input<'a> {
     /// Memory for [`operand`](Self::operand), if it needs any.
     pub(super) fn buffer(&self) -> Vec<f32> {
-        let is_in_place = matches!(self, Self::One(_) | Self::All(Floats::F32(_)) | Self::Periodic { .. });
+        let is_in_place = match self {
+            Self::One(_) | Self::All(Floats::F32(_)) => true,
+            Self::Periodic(periodic) => periodic.n_groups() == 1,
+            Self::All(_) | Self::Strided { .. } | Self::Output => false,
+        };
         vec![0.0; if is_in_place { 0 } else { BLOCK_LEN }]
     }
 
@@ -39,16 +41,9 @@ impl<'a> Input<'a> {
         match pattern {
             Pattern::One => Self::One(element(&x, 0)),
             Pattern::All => Self::All(x),
-            Pattern::Strided { offset, strides } => match (strides.split_last(), sizes.last()) {
-                (Some((stride, outer)), Some(&period))
-                    if *stride > 0 && outer.iter().all(|stride| *stride == 0) && period <= MAX_PERIOD =>
-                {
-                    let mut tile = vec![0.0; period];
-                    x.gather_into(*offset, *stride, &mut tile);
-                    let tile = tile.iter().copied().cycle().take(period + BLOCK_LEN).collect();
-                    Self::Periodic { tile, period }
-                }
-                _ => Self::Strided { x, offset: *offset, strides },
+            Pattern::Strided { offset, strides } => match Periodic::new(&x, *offset, strides, sizes) {
+                Some(periodic) => Self::Periodic(periodic),
+                None => Self::Strided { x, offset: *offset, strides },
             },
         }
     }
@@ -58,10 +53,7 @@ impl<'a> Input<'a> {
         match self {
             Self::One(value) => Operand::Splat(*value),
             Self::All(x) => Operand::Slice(x.get(range, buffer)),
-            Self::Periodic { tile, period } => {
-                let start = range.start % period;
-                Operand::Slice(&tile[start..start + range.len()])
-            }
+            Self::Periodic(periodic) => Operand::Slice(periodic.block(range, buffer)),
             Self::Output => unreachable!("the caller reads the output"),
             Self::Strided { x, offset, strides } => Rows::new(*offset, strides, sizes).operand(x, range, buffer),
         }
@@ -71,6 +63,69 @@ impl<'a> Input<'a> {
 fn element(x: &Floats<'_>, i: usize) -> f32 {
     let mut value = [0.0];
     x.get(i..i + 1, &mut value)[0]
+}
+
+/// An input that repeats its innermost dimension, such as a bias, or does so within each of some groups of elements, such as the statistics of ghost batch
+/// normalisation.
+pub(super) struct Periodic {
+    /// For each group as many periods as any block within them needs.
+    tiles: Vec<f32>,
+    period: usize,
+    /// Elements of a group.
+    group_len: usize,
+}
+
+impl Periodic {
+    /// `None` if the input does not repeat like this, or if its tiles would be too long.
+    fn new(x: &Floats<'_>, offset: usize, strides: &[usize], sizes: &[usize]) -> Option<Self> {
+        let (&stride, outer) = strides.split_last()?;
+        let &period = sizes.last()?;
+        let n_repeated = outer.iter().rev().take_while(|stride| **stride == 0).count();
+        if stride == 0 || n_repeated == 0 || period > MAX_PERIOD {
+            return None;
+        }
+        let n_group_dims = outer.len() - n_repeated;
+        let (n_groups, group_len) = (n_elements(&sizes[..n_group_dims]), n_elements(&sizes[n_group_dims..]));
+        let tile_len = period + BLOCK_LEN;
+        // Tiles of short groups would take longer to write than what they save.
+        if n_groups > 1 && (group_len < 2 * tile_len || n_groups.saturating_mul(tile_len) > MAX_TILES_LEN) {
+            return None;
+        }
+        let mut tiles = vec![0.0; n_groups * tile_len];
+        let mut rows = Rows::new(offset, &strides[..=n_group_dims], &sizes[..=n_group_dims]);
+        for tile in tiles.chunks_exact_mut(tile_len) {
+            x.gather_into(rows.start, stride, &mut tile[..period]);
+            (period..tile_len).for_each(|i| tile[i] = tile[i - period]);
+            rows.advance();
+        }
+        Some(Self { tiles, period, group_len })
+    }
+
+    fn n_groups(&self) -> usize {
+        self.tiles.len() / (self.period + BLOCK_LEN)
+    }
+
+    /// The values for the elements of `range`, in `buffer` if they are of several groups.
+    fn block<'b>(&'b self, range: Range<usize>, buffer: &'b mut [f32]) -> &'b [f32] {
+        let left_in_group = self.group_len - range.start % self.group_len;
+        if range.len() <= left_in_group {
+            return self.within_group(range);
+        }
+        let values = &mut buffer[..range.len()];
+        let (mut start, mut n_done) = (range.start, 0);
+        while start < range.end {
+            let end = range.end.min((start / self.group_len + 1) * self.group_len);
+            values[n_done..n_done + end - start].copy_from_slice(self.within_group(start..end));
+            n_done += end - start;
+            start = end;
+        }
+        values
+    }
+
+    fn within_group(&self, range: Range<usize>) -> &[f32] {
+        let at = range.start / self.group_len * (self.period + BLOCK_LEN) + range.start % self.period;
+        &self.tiles[at..at + range.len()]
+    }
 }
 
 /// The rows of a strided input along its innermost dimension.

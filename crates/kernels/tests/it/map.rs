@@ -146,6 +146,21 @@ fn inputs_broadcast_as_in_numpy() {
         let given = inputs_of(&map, &mut random);
         twin_broadcasts(&map, &given);
     }
+    // Rows that repeat within groups of elements, which end within blocks; groups too short to be written out.
+    for inputs in [
+        [&[3, 700, 5][..], &[3, 1, 5]],
+        [&[2, 3, 400, 4], &[2, 3, 1, 4]],
+        [&[2, 3, 400, 4], &[1, 3, 1, 4]],
+        [&[3, 2, 300, 7], &[3, 1, 1, 7]],
+        [&[9, 20, 6], &[9, 1, 6]],
+    ] {
+        let mut map = Map::new(x(0) - x(1), &inputs).expect("they broadcast");
+        for dtype in [DType::F32, DType::Bf16] {
+            map.inputs[1].dtype = dtype;
+            let given = inputs_of(&map, &mut random);
+            twin_broadcasts(&map, &given);
+        }
+    }
 }
 
 #[test]
