@@ -3,7 +3,6 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use brisk_examples::letters::GLYPHS;
 use brisk_table::{AtomicFile, printable};
-use image::{ExtendedColorType, ImageEncoder as _};
 
 /// Pixels between two images.
 const GAP: usize = 2;
@@ -54,11 +53,7 @@ impl Grid {
     pub(crate) fn save(&self, path: &Path) -> Result<()> {
         let (pixels, [height, width]) = self.picture();
         let context = || format!("{}: cannot write the picture", printable(path));
-        let mut png = Vec::new();
-        let [width, height] = [width, height].map(|side| u32::try_from(side).unwrap_or(u32::MAX));
-        image::codecs::png::PngEncoder::new(&mut png)
-            .write_image(&pixels, width, height, ExtendedColorType::Rgb8)
-            .with_context(context)?;
+        let png = encoded(&pixels, [height, width]).with_context(context)?;
         let mut file = AtomicFile::create(path).with_context(context)?;
         std::io::Write::write_all(&mut file, &png).with_context(context)?;
         file.publish().with_context(context)?;
@@ -98,6 +93,17 @@ impl Grid {
     }
 }
 
+/// The bytes of a PNG file with pixels in RGB.
+fn encoded(pixels: &[u8], [height, width]: [usize; 2]) -> Result<Vec<u8>, png::EncodingError> {
+    let mut file = Vec::new();
+    let [width, height] = [width, height].map(|side| u32::try_from(side).unwrap_or(u32::MAX));
+    let mut encoder = png::Encoder::new(&mut file, width, height);
+    encoder.set_color(png::ColorType::Rgb);
+    encoder.set_depth(png::BitDepth::Eight);
+    encoder.write_header()?.write_image_data(pixels)?;
+    Ok(file)
+}
+
 /// Writes text whose upper left corner is at `[y, x]`, two pixels per pixel of a letter; what goes beyond the right edge is left out.
 fn write(picture: &mut [u8], picture_width: usize, [top, left]: [usize; 2], text: &str) {
     for (i, letter) in text.bytes().enumerate() {
@@ -130,6 +136,17 @@ mod tests {
         assert_eq!([at(GAP, GAP), at(GAP, GAP + 64), at(GAP, second), at(GAP, second + 127)], [10, 20, 30, 40]);
         assert_eq!([at(height - GAP - 1, GAP), at(height - GAP - 1, second)], [50, BACKGROUND]);
         assert_eq!(at(0, 0), BACKGROUND);
+    }
+
+    #[test]
+    fn a_picture_is_read_back_from_its_file() {
+        let pixels: Vec<u8> = (0..5 * 7 * 3).collect();
+        let file = encoded(&pixels, [5, 7]).unwrap();
+        let mut reader = png::Decoder::new(std::io::Cursor::new(file)).read_info().unwrap();
+        let mut read = vec![0; pixels.len()];
+        let info = reader.next_frame(&mut read).unwrap();
+        assert_eq!((info.height, info.width, info.color_type), (5, 7, png::ColorType::Rgb));
+        assert_eq!(read, pixels);
     }
 
     #[test]

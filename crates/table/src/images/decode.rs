@@ -1,12 +1,10 @@
 //! One image: bytes of a file in, pixels out.
 
-use std::io::Cursor;
-
-use image::imageops::FilterType;
-use image::{ColorType, DynamicImage, ImageDecoder, ImageError, ImageFormat, ImageReader};
-
 use super::ImagesOptions;
 use super::options::Channels;
+use super::resize::resized_to_fill;
+use super::samples::{Depth, Samples};
+use super::{jpeg, png};
 
 /// The longest side of an image that is read, and of one that is written.
 pub(super) const MAX_SIDE: u32 = 1 << 14;
@@ -41,7 +39,7 @@ pub(super) enum NoImage {
     /// The image has a side of more than [`MAX_SIDE`] pixels.
     TooLarge,
     /// The image has more than 8 bits per channel.
-    TooDeep(ColorType),
+    TooDeep(Samples),
 }
 
 /// The result of decoding a file.
@@ -51,60 +49,42 @@ pub(super) enum Decoded {
     OtherShape(Shape),
 }
 
+/// An image of which only the headers were read. Its sides are checked with [`check_sides`] before any memory for pixels is allocated.
+pub(super) struct Opened<'a> {
+    pub(super) height: usize,
+    pub(super) width: usize,
+    pub(super) samples: Samples,
+    /// Decodes all samples, in rows from the top, or returns an error.
+    pub(super) decode: Box<dyn FnOnce() -> Result<Vec<u8>, NoImage> + 'a>,
+}
+
+/// Returns an error if the image has a side of more than [`MAX_SIDE`] pixels.
+pub(super) fn check_sides(height: usize, width: usize) -> Result<(), NoImage> {
+    if height.max(width) > MAX_SIDE as usize { Err(NoImage::TooLarge) } else { Ok(()) }
+}
+
 /// Decodes and resizes the image in `file`, unless its shape then differs from `expected`.
 pub(super) fn decode(file: &[u8], options: ImagesOptions, expected: Option<Shape>) -> Result<Decoded, NoImage> {
-    let format = match file {
-        [0x89, b'P', b'N', b'G', ..] => ImageFormat::Png,
-        [0xff, 0xd8, 0xff, ..] => ImageFormat::Jpeg,
+    let image = match file {
+        [0x89, b'P', b'N', b'G', ..] => png::open(file)?,
+        [0xff, 0xd8, 0xff, ..] => jpeg::open(file)?,
         _ => return Err(NoImage::OtherFormat),
     };
-    let damaged = |error: ImageError| match error {
-        ImageError::Limits(_) => NoImage::TooLarge,
-        error => NoImage::Damaged(error.to_string()),
+    let n_channels = match (options.channels, image.samples.depth) {
+        (Channels::AsStored, Depth::Eight) => image.samples.n_channels,
+        (Channels::AsStored, Depth::Sixteen) => return Err(NoImage::TooDeep(image.samples)),
+        (Channels::Grey, _) => 1,
+        (Channels::Rgb, _) => 3,
+        (Channels::Rgba, _) => 4,
     };
-    let mut reader = ImageReader::with_format(Cursor::new(file), format);
-    let mut limits = image::Limits::default();
-    (limits.max_image_width, limits.max_image_height) = (Some(MAX_SIDE), Some(MAX_SIDE));
-    reader.limits(limits);
-    let decoder = reader.into_decoder().map_err(damaged)?;
-    let (width, height) = decoder.dimensions();
-    let [height, width] = options.size.unwrap_or([height as usize, width as usize]);
-    let n_channels = match options.channels {
-        Channels::AsStored => channels_of(decoder.color_type())?,
-        Channels::Grey => 1,
-        Channels::Rgb => 3,
-        Channels::Rgba => 4,
-    };
+    let stored = Shape { height: image.height, width: image.width, n_channels };
+    let [height, width] = options.size.unwrap_or([stored.height, stored.width]);
     let shape = Shape { height, width, n_channels };
     if expected.is_some_and(|expected| expected != shape) {
         return Ok(Decoded::OtherShape(shape));
     }
-    let image = DynamicImage::from_decoder(decoder).map_err(damaged)?;
     // Channels are converted before resizing, so that all pixels are resized as 8-bit values.
-    let image = match options.channels {
-        Channels::AsStored => image,
-        Channels::Grey => image.into_luma8().into(),
-        Channels::Rgb => image.into_rgb8().into(),
-        Channels::Rgba => image.into_rgba8().into(),
-    };
-    Ok(Decoded::Image(Pixels { shape, values: resized(image, height, width).into_bytes() }))
-}
-
-fn resized(image: DynamicImage, height: usize, width: usize) -> DynamicImage {
-    let side = |len: usize| u32::try_from(len).expect("sizes were checked against the longest side before anything was decoded");
-    let (width, height) = (side(width), side(height));
-    if (image.width(), image.height()) == (width, height) {
-        return image;
-    }
-    image.resize_to_fill(width, height, FilterType::Triangle)
-}
-
-fn channels_of(colour: ColorType) -> Result<usize, NoImage> {
-    match colour {
-        ColorType::L8 => Ok(1),
-        ColorType::La8 => Ok(2),
-        ColorType::Rgb8 => Ok(3),
-        ColorType::Rgba8 => Ok(4),
-        other => Err(NoImage::TooDeep(other)),
-    }
+    let values = image.samples.converted((image.decode)()?, n_channels);
+    let values = if stored == shape { values } else { resized_to_fill(&values, stored, [height, width]) };
+    Ok(Decoded::Image(Pixels { shape, values }))
 }

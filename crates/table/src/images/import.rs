@@ -249,8 +249,8 @@ fn bad_file(name: &str, reason: NoImage) -> SourceError {
             let found = format!("a side of more than {MAX_SIDE} pixels");
             (found, "smaller images", &[Remedy::Correct, Remedy::SkipRows])
         }
-        NoImage::TooDeep(colour) => {
-            (format!("{colour:?} pixels"), "8 bits per channel", &[Remedy::ConvertChannels, Remedy::SkipRows])
+        NoImage::TooDeep(samples) => {
+            (format!("{samples} pixels"), "8 bits per channel", &[Remedy::ConvertChannels, Remedy::SkipRows])
         }
     };
     SourceError::Unexpected { part, found, expected: expected.to_owned(), remedies }

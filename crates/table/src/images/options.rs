@@ -15,16 +15,17 @@ pub struct ImagesOptions {
     pub n_threads: usize,
 }
 
-/// The channels of an image, 8 bits each.
+/// The channels of an image, 8 bits each. Palettes and samples of fewer bits are expanded; samples of 16 bits are converted, except for [`Channels::AsStored`].
+/// The colours of CMYK images are converted to RGB. Colour profiles and the orientation in EXIF data are ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Channels {
     /// Those of the first image. All other images must have the same channels, of 8 bits.
     #[default]
     AsStored,
-    /// One: `0.2126 R + 0.7152 G + 0.0722 B` of a colour image.
+    /// One: `0.21265 R + 0.71518 G + 0.07217 B` of a colour image, the luminance of sRGB, rounded to the nearest integer. Transparency is ignored.
     Grey,
     /// Red, green, blue. Transparency is ignored.
     Rgb,
-    /// Red, green, blue, alpha.
+    /// Red, green, blue, alpha. Images without transparency have an alpha of 255.
     Rgba,
 }

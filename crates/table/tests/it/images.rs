@@ -127,6 +127,80 @@ fn images_are_resized() {
     }
 }
 
+/// Waves of colour: `height` × `width` pixels.
+fn waves([height, width]: [u32; 2], n_channels: usize) -> Vec<u8> {
+    let wave = |y: u32, x: u32, channel: usize| {
+        127.0 + 120.0 * (y as f64 / 3.0 + channel as f64).sin() * (x as f64 / (4.0 + channel as f64)).cos()
+    };
+    let pixel = |i: u32| (0..n_channels).map(move |channel| wave(i / width, i % width, channel) as u8);
+    (0..height * width).flat_map(pixel).collect()
+}
+
+/// Tables of the same images do not depend on which library decoded them.
+#[test]
+fn conversions_and_sizes_equal_those_of_the_crate_image() {
+    let (folder, _) = crate::scratch();
+    let kinds =
+        [(1, ExtendedColorType::L8), (2, ExtendedColorType::La8), (3, ExtendedColorType::Rgb8), (4, ExtendedColorType::Rgba8)];
+    let deep = [
+        (2, ExtendedColorType::L16),
+        (4, ExtendedColorType::La16),
+        (6, ExtendedColorType::Rgb16),
+        (8, ExtendedColorType::Rgba16),
+    ];
+    for [height, width] in [[1, 1], [17, 31], [60, 23]] {
+        for (n_bytes, colour) in kinds.into_iter().chain(deep) {
+            let pixels = waves([height, width], n_bytes);
+            write(folder.path(), &format!("a/{colour:?} {height}.png"), (width, height), colour, &pixels);
+            if matches!(colour, ExtendedColorType::L8 | ExtendedColorType::Rgb8) {
+                write(folder.path(), &format!("a/{colour:?} {height}.jpg"), (width, height), colour, &pixels);
+            }
+        }
+    }
+    let mut files: Vec<PathBuf> = fs::read_dir(folder.path().join("a")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    for channels in [Channels::Grey, Channels::Rgb, Channels::Rgba] {
+        for [height, width] in [[17, 31], [8, 8], [5, 40], [90, 33]] {
+            let options = ImagesOptions { channels, size: Some([height, width]), ..ImagesOptions::default() };
+            let (_, table) = import(folder.path(), options).unwrap();
+            for (row, file) in files.iter().enumerate() {
+                let image = image::open(file).unwrap();
+                let image: image::DynamicImage = match channels {
+                    Channels::Grey => image.into_luma8().into(),
+                    Channels::Rgb => image.into_rgb8().into(),
+                    _ => image.into_rgba8().into(),
+                };
+                let expected = image.resize_to_fill(width as u32, height as u32, image::imageops::FilterType::Triangle);
+                let found = table.rows::<u8>(row..row + 1).unwrap();
+                assert!(found == expected.as_bytes(), "{}: {channels:?}, {height} × {width}", file.display());
+            }
+        }
+    }
+}
+
+/// A decoder that fills up what is missing would accept them.
+#[test]
+fn jpeg_images_that_are_cut_short_are_errors() {
+    let (folder, _) = crate::scratch();
+    // One row of blocks, and several.
+    for (name, [height, width]) in [("a/low.jpg", [8, 50]), ("a/high.jpg", [50, 20])] {
+        write(folder.path(), name, (width, height), ExtendedColorType::Rgb8, &waves([height, width], 3));
+        let path = folder.path().join(name);
+        let image = fs::read(&path).unwrap();
+        for n_bytes in (3..image.len()).rev().step_by(7) {
+            fs::write(&path, &image[..n_bytes]).unwrap();
+            let message = import(folder.path(), ImagesOptions::default()).unwrap_err();
+            assert!(message.contains(name) && message.contains("found a JPEG image"), "{n_bytes} bytes: {message}");
+        }
+        // What comes after an image is not part of it, and bytes between segments are ignored.
+        let tables = image.windows(2).position(|bytes| bytes == [0xff, 0xdb]).unwrap();
+        let more = [&image[..tables], &[0; 9], &image[tables..], &image[..image.len() / 2]].concat();
+        fs::write(&path, more).unwrap();
+        import(folder.path(), ImagesOptions::default()).unwrap();
+        fs::remove_file(path).unwrap();
+    }
+}
+
 #[test]
 fn other_files_are_errors_or_skipped() {
     #[track_caller]
@@ -155,8 +229,15 @@ fn other_files_are_errors_or_skipped() {
     let mut wide = image.clone();
     wide[16..20].copy_from_slice(&[0xff; 4]);
     check("a/wide.png", &wide, "`a/wide.png`");
+    write(scratch.path(), "x.jpg", (2, 1), ExtendedColorType::Rgb8, &[9; 6]);
+    let mut jpeg = fs::read(scratch.path().join("x.jpg")).unwrap();
+    check("a/cut.jpg", &jpeg[..jpeg.len() - 1], "found a JPEG image that is cut short, expected a complete image");
+    // The width in its frame header, after the marker, the length, the precision and the height.
+    let frame = jpeg.windows(2).position(|bytes| bytes == [0xff, 0xc0]).unwrap();
+    jpeg[frame + 7..frame + 9].copy_from_slice(&[0x40, 0x01]);
+    check("a/wide.jpg", &jpeg, "a side of more than 16384 pixels");
     write(scratch.path(), "x16.png", (1, 1), ExtendedColorType::L16, &[1, 2]);
-    check("a/16.png", &fs::read(scratch.path().join("x16.png")).unwrap(), "expected 8 bits per channel");
+    check("a/16.png", &fs::read(scratch.path().join("x16.png")).unwrap(), "found L16 pixels, expected 8 bits per channel");
 }
 
 #[test]

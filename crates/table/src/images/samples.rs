@@ -1,0 +1,126 @@
+//! The samples of a decoded image, and their conversion to other channels of 8 bits.
+
+use std::fmt;
+
+/// Weights of red, green and blue in the luminance of sRGB, computed from its chromaticities. BT.709 rounds them to 0.2126, 0.7152 and 0.0722.
+const LUMINANCE: [f32; 3] = [0.212_647_84, 0.715_179_2, 0.072_173_04];
+
+/// The samples of each pixel: grey, grey and alpha, RGB, or RGB and alpha.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Samples {
+    /// From 1 to 4.
+    pub(super) n_channels: usize,
+    pub(super) depth: Depth,
+}
+
+/// Bits per sample; 16-bit samples are big-endian.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Depth {
+    Eight,
+    Sixteen,
+}
+
+impl fmt::Display for Samples {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let channels = ["L", "La", "Rgb", "Rgba"][self.n_channels - 1];
+        let bits = match self.depth {
+            Depth::Eight => 8,
+            Depth::Sixteen => 16,
+        };
+        write!(f, "{channels}{bits}")
+    }
+}
+
+impl Samples {
+    pub(super) fn bytes_per_pixel(self) -> usize {
+        match self.depth {
+            Depth::Eight => self.n_channels,
+            Depth::Sixteen => 2 * self.n_channels,
+        }
+    }
+
+    /// Converts pixels to `n_channels` channels of 8 bits: one for grey, three for RGB, four for RGB and alpha, or the channels that they have. A colour becomes
+    /// grey by its luminance, alpha is dropped, and pixels without alpha are opaque. Values are rounded to the nearest.
+    pub(super) fn converted(self, bytes: Vec<u8>, n_channels: usize) -> Vec<u8> {
+        match self.depth {
+            Depth::Eight if self.n_channels == n_channels => bytes,
+            Depth::Eight => {
+                convert::<1>(&bytes, self.n_channels, n_channels, |[value]| value, |[value]| f32::from(value) * (1.0 / 255.0))
+            }
+            Depth::Sixteen => convert::<2>(&bytes, self.n_channels, n_channels, narrowed, |value| {
+                f32::from(u16::from_be_bytes(value)) * (1.0 / 65_535.0)
+            }),
+        }
+    }
+}
+
+/// The nearest 8-bit value: 65535 is 257 times 255.
+fn narrowed(value: [u8; 2]) -> u8 {
+    u8::try_from((u32::from(u16::from_be_bytes(value)) + 128) / 257).expect("65535 becomes 255")
+}
+
+/// `to_u8` gives an 8-bit value for a sample of `N_BYTES` bytes, `to_unit` a number from 0 to 1.
+fn convert<const N_BYTES: usize>(
+    bytes: &[u8],
+    from: usize,
+    to: usize,
+    to_u8: impl Fn([u8; N_BYTES]) -> u8,
+    to_unit: impl Fn([u8; N_BYTES]) -> f32,
+) -> Vec<u8> {
+    let (samples, _) = bytes.as_chunks::<N_BYTES>();
+    let mut converted = Vec::with_capacity(samples.len() / from * to);
+    for pixel in samples.chunks_exact(from) {
+        match (pixel, to) {
+            (&[grey] | &[grey, _], 1) => converted.push(to_u8(grey)),
+            (&[red, green, blue, ..], 1) => {
+                let luminance =
+                    [red, green, blue].into_iter().zip(LUMINANCE).fold(0.0, |sum, (value, part)| sum + to_unit(value) * part);
+                converted.push((luminance * 255.0).round() as u8);
+            }
+            (&[grey] | &[grey, _], _) => converted.extend([to_u8(grey); 3]),
+            (&[red, green, blue, ..], _) => converted.extend([red, green, blue].map(&to_u8)),
+            ([], _) => unreachable!("a pixel has samples"),
+        }
+        if to == 4 {
+            converted.push(match pixel {
+                &[_, alpha] | &[_, _, _, alpha] => to_u8(alpha),
+                _ => 255,
+            });
+        }
+    }
+    converted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sixteen_bits_are_rounded_to_eight() {
+        for value in 0..=u16::MAX {
+            let expected = (f64::from(value) * 255.0 / 65_535.0).round();
+            assert_eq!(f64::from(narrowed(value.to_be_bytes())), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn grey_values_stay_the_same_as_colours() {
+        let grey: Vec<u8> = (0..=255).collect();
+        let colours: Vec<u8> = grey.iter().flat_map(|&value| [value; 3]).collect();
+        let samples = |n_channels| Samples { n_channels, depth: Depth::Eight };
+        assert_eq!(samples(1).converted(grey.clone(), 3), colours);
+        assert_eq!(samples(3).converted(colours, 1), grey);
+    }
+
+    #[test]
+    fn alpha_is_dropped_or_added() {
+        let samples = |n_channels, depth| Samples { n_channels, depth };
+        assert_eq!(samples(2, Depth::Eight).converted(vec![5, 9], 1), [5]);
+        assert_eq!(samples(2, Depth::Eight).converted(vec![5, 9], 4), [5, 5, 5, 9]);
+        assert_eq!(samples(1, Depth::Eight).converted(vec![5], 4), [5, 5, 5, 255]);
+        assert_eq!(samples(4, Depth::Eight).converted(vec![1, 2, 3, 9], 3), [1, 2, 3]);
+        // 128 / 257 is less than a half, 129 / 257 more.
+        assert_eq!(samples(3, Depth::Sixteen).converted(vec![0, 128, 0, 129, 255, 255], 4), [0, 1, 255, 255]);
+        assert_eq!(samples(1, Depth::Sixteen).to_string(), "L16");
+    }
+}
