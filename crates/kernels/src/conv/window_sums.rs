@@ -1,6 +1,9 @@
 //! Products over windows of few channels, without patches: values are read from padded lines of the source where they lie, and sums stay in registers until they
 //! are complete.
 
+#[cfg(target_arch = "x86_64")]
+mod full_and_half;
+
 use pulp::{Arch, Simd, WithSimd};
 
 /// Lines of the source with their padding, and where the windows of some rows of result pixels lie in them.
@@ -39,6 +42,13 @@ pub(super) fn max_channels() -> usize {
 impl Lines<'_> {
     /// `y[pixel, o] = Σ_k window[pixel, k] weights[k, o]` for `n` channels `o`, of which there are at most [`max_channels`].
     pub(super) fn times(&self, weights: &[f32], n: usize, y: &mut [f32]) {
+        #[cfg(target_arch = "x86_64")]
+        if n == full_and_half::N
+            && let Some(v4) = pulp::x86::V4::try_new()
+        {
+            let (weights, y) = (weights.as_chunks().0, y.as_chunks_mut().0);
+            return Simd::vectorize(v4, full_and_half::Forward { v4, lines: *self, weights, y });
+        }
         dispatch(n, Forward { lines: *self, weights, n, y });
     }
 
