@@ -1,5 +1,5 @@
 //! The overhead of the trainer: training compared with replays of the training step, saving a checkpoint compared with a plain write, and the pause of
-//! training for a checkpoint compared with a copy in memory. Also how much busy threads in the background slow down the training step.
+//! training for a checkpoint compared with a copy in memory. Also the cost of metrics, and how much busy threads in the background slow down the training step.
 
 use std::cell::{Cell, RefCell};
 use std::fs::File;
@@ -14,7 +14,12 @@ use std::time::{Duration, Instant, SystemTime};
 use anyhow::{Context, Result};
 use brisk_loader::{RowSource as _, Rows};
 use brisk_nn::{Mlp, MlpConfig};
-use brisk_train::{Binary, Callback, Checkpoint, Error, FitReport, Model, RunFolder, RunView, Trainer, ValidationEnd};
+use brisk_tensor::Precision;
+use brisk_train::metrics::Scored;
+use brisk_train::{
+    Binary, Callback, Checkpoint, Error, FitReport, Model, ResidentRows, RunFolder, RunView, Scorer, Standardisation, Task as _,
+    Trainer, ValidationEnd,
+};
 use rayon::prelude::*;
 
 use crate::Options;
@@ -41,6 +46,7 @@ pub(crate) fn run(options: &Options) -> Result<Vec<Table>> {
     let rows = vec![
         epochs(options, n_epochs)?,
         with_busy_threads(options)?,
+        metrics(options)?,
         checkpoint(options, checkpoint_bytes)?,
         pauses(options, checkpoint_bytes)?,
     ];
@@ -115,6 +121,42 @@ fn with_busy_threads(options: &Options) -> Result<Row> {
         reference: Some(("limit:the training step without them".to_owned(), idle)),
         // At most 2.3 times slower.
         target: Some(0.43),
+        better: Better::More,
+    })
+}
+
+/// Rows validated per second with all metrics of a binary task, which the host computes, compared with only computing the outputs and reading them.
+fn metrics(options: &Options) -> Result<Row> {
+    let (features, labels) = higgs_table(options.n_rows, SEED);
+    let table = Rows::new(features, labels.clone(), N_COLS)?;
+    let model = Model::new(SEED, |params| Mlp::new(params, &sizes()));
+    let device = &options.device;
+    model.params().write_initial(device)?;
+    let scale = Standardisation::new(vec![0.0; N_COLS], vec![1.0; N_COLS]);
+    scale.write(device)?;
+    let rows = ResidentRows::upload(device, "valid", &table)?;
+    let scorer = Scorer::new(device, model.module(), model.params(), &rows, &scale, BATCH, Precision::F32)?;
+    let mut metrics = Binary::new().metrics();
+    scorer.scores()?;
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for _ in 0..options.n_rounds {
+        let started = Instant::now();
+        let outputs = scorer.scores()?;
+        theirs.push(labels.len() as f64 / started.elapsed().as_secs_f64());
+        for metric in &mut metrics {
+            metric.reset();
+            metric.update(&Scored::binary(&outputs, &labels))?;
+            black_box(metric.compute()?);
+        }
+        ours.push(labels.len() as f64 / started.elapsed().as_secs_f64());
+    }
+    Ok(Row {
+        suite: "overhead",
+        case: format!("validation with {} metrics on the host, batch {BATCH}", metrics.len()),
+        ours,
+        unit: "rows/s",
+        reference: Some(("limit:the outputs without metrics".to_owned(), theirs)),
+        target: Some(0.9),
         better: Better::More,
     })
 }
