@@ -1,13 +1,14 @@
-//! Training by the recipes, the first losses of which must be PyTorch's.
+//! Training by the recipes, the first losses of which must be PyTorch's, in f32 and with products in f16 and bf16.
 
 use std::ops::Range;
 
 use anyhow::{Result, anyhow, bail, ensure};
 use brisk_loader::{Order, RowSource};
-use brisk_nn::tensor::{CrossEntropyOptions, DType, Graph, Persistent, Reduction};
+use brisk_nn::GradScalerConfig;
+use brisk_nn::tensor::{CrossEntropyOptions, DType, Graph, Persistent, Precision, Reduction};
 use brisk_program::Device;
 use brisk_train::{BatchTensors, Checkpoint, Cursor, Feed, FeedConfig, Model, Standardisation, Step};
-use brisk_vision::{AugmentedImages, Rates, Recipe};
+use brisk_vision::{AugmentedImages, Network, Rates, Recipe};
 
 use super::images::{self, IMAGE, LEN, N_CLASSES};
 use crate::options::{Options, Scale};
@@ -63,27 +64,13 @@ fn measure(options: &Options, case: &Case) -> Result<Vec<Row>> {
     let scale = Standardisation::of("train", &train)?.per_channel(IMAGE[2])?;
     scale.write(device)?;
 
-    let mut model = Model::new(3, |params| recipe.build(params));
-    let network = model.module().clone();
     let first = standardised(&train, &scale)?;
-    recipe.initialise(&network, model.params_mut(), device, &first)?;
-    let params = model.params();
-    params.write_initial(device)?;
     let config = FeedConfig { labels: DType::U32, ..FeedConfig::default() };
     let augmentation = AugmentedImages { image: IMAGE, augmentation: recipe.augmentation };
     let feed = Feed::new(device, "train", &train, Order::Shuffled { seed: 5 }, batch, &config)?;
     let feed = feed.augmented(std::rc::Rc::new(augmentation));
     let n_rows = train.n_rows();
-    let optimizer = recipe.optimizer(&network, params, n_rows)?;
-    let smoothing = recipe.label_smoothing;
-    let step = Step::over(device, &feed, &scale)
-        .train(params, &*optimizer, &recipe.schedule(n_rows))
-        .epochs(recipe.n_epochs.ceil() as usize)
-        .record(|BatchTensors { x, labels, weights, .. }, params| {
-            let options =
-                CrossEntropyOptions { label_smoothing: smoothing, reduction: Reduction::Mean, ..CrossEntropyOptions::default() };
-            brisk_nn::Module::forward(&network, &params[0], x).cross_entropy(labels, weights, options)
-        })?;
+    let (model, step) = record(device, recipe, &feed, &scale, &first, Precision::F32)?;
 
     let n_steps = recipe.n_steps(n_rows);
     let Some(python) = &options.peers else {
@@ -103,8 +90,14 @@ fn measure(options: &Options, case: &Case) -> Result<Vec<Row>> {
     let [exact, channels_last, default_layout] = [(); 3].map(|()| Trace::read(&torch.line()));
     let (exact, in_f32) = (exact?, [channels_last?, default_layout?]);
     let losses = step.run_epoch(0)?.batches;
-    let accuracy = accuracy(device, &model, &scale, &test)?;
-    check(&Trace { losses, accuracy }, &exact, &in_f32)?;
+    let ours = Trace { losses, accuracy: accuracy(device, &model, &scale, &test)? };
+    check(&ours, &exact, &in_f32)?;
+    for precision in [Precision::F16, Precision::Bf16] {
+        let (model, step) = record(device, recipe, &feed, &scale, &first, precision)?;
+        let losses = step.run_epoch(0)?.batches;
+        let ours = Trace { losses, accuracy: accuracy(device, &model, &scale, &test)? };
+        check_in_16_bits(precision, &ours, &exact, &in_f32)?;
+    }
     let mut ours = Vec::new();
     let (mut channels_last, mut default_layout) = (Vec::new(), Vec::new());
     for round in 0..=options.n_rounds {
@@ -121,6 +114,37 @@ fn measure(options: &Options, case: &Case) -> Result<Vec<Row>> {
         row(case, ours.clone(), Some(("PyTorch, channels last", channels_last))),
         row(case, ours, Some(("PyTorch, default layout", default_layout))),
     ])
+}
+
+/// A network with the recipe's initial values, and the step that trains it on the batches of `feed`.
+fn record<'a>(
+    device: &Device,
+    recipe: &Recipe,
+    feed: &Feed<'a>,
+    scale: &Standardisation,
+    first: &[f32],
+    precision: Precision,
+) -> Result<(Model<Network>, Step<'a>)> {
+    let mut model = Model::new(3, |params| recipe.build(params));
+    let network = model.module().clone();
+    recipe.initialise(&network, model.params_mut(), device, first)?;
+    let params = model.params();
+    params.write_initial(device)?;
+    let n_rows = feed.n_rows();
+    let optimizer = recipe.optimizer(&network, params, n_rows)?;
+    let smoothing = recipe.label_smoothing;
+    let step = Step::over(device, feed, scale)
+        .train(params, &*optimizer, &recipe.schedule(n_rows))
+        .epochs(recipe.n_epochs.ceil() as usize)
+        .precision(precision)
+        // Low enough that no step of a run this short is skipped.
+        .scaler(GradScalerConfig { init_scale: 128.0, ..GradScalerConfig::default() })
+        .record(|BatchTensors { x, labels, weights, .. }, params| {
+            let options =
+                CrossEntropyOptions { label_smoothing: smoothing, reduction: Reduction::Mean, ..CrossEntropyOptions::default() };
+            brisk_nn::Module::forward(&network, &params[0], x).cross_entropy(labels, weights, options)
+        })?;
+    Ok((model, step))
 }
 
 fn row(case: &Case, ours: Vec<f64>, reference: Option<(&str, Vec<f64>)>) -> Row {
@@ -186,6 +210,26 @@ fn check(ours: &Trace, exact: &Trace, in_f32: &[Trace]) -> Result<()> {
     let theirs: Vec<f32> = in_f32.iter().map(|trace| trace.accuracy).collect();
     let is_near = theirs.iter().any(|theirs| (ours.accuracy - theirs).abs() < 0.15);
     ensure!(is_near, "the test accuracy is {}, and PyTorch's {theirs:?}", ours.accuracy);
+    Ok(())
+}
+
+/// With products in 16 bits, the first losses must be PyTorch's in f64 within the rounding of the type, and the later ones near those of PyTorch in f32.
+fn check_in_16_bits(precision: Precision, ours: &Trace, exact: &Trace, in_f32: &[Trace]) -> Result<()> {
+    let tolerance = if precision == Precision::F16 { 3e-2 } else { 5e-2 };
+    ensure!(
+        exact.difference(ours, 0..4) < tolerance,
+        "the first losses in {precision:?} are {:?}, and PyTorch's in f64 {:?}: there is nothing to time",
+        ours.losses,
+        exact.losses
+    );
+    let differences = in_f32.iter().map(|theirs| ours.difference(theirs, 0..ours.losses.len()));
+    ensure!(
+        differences.fold(f32::INFINITY, f32::min) < 0.25,
+        "the losses in {precision:?} are {:?}, and PyTorch's in f32 {in_f32:?}: there is nothing to time",
+        ours.losses
+    );
+    let is_near = in_f32.iter().any(|theirs| (ours.accuracy - theirs.accuracy).abs() < 0.25);
+    ensure!(is_near, "the test accuracy in {precision:?} is {}, and PyTorch's in f32 {in_f32:?}", ours.accuracy);
     Ok(())
 }
 
