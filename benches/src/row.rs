@@ -104,7 +104,7 @@ impl fmt::Display for Row {
             None => String::new(),
         };
         let met = self.is_met().map_or("", |is_met| if is_met { "" } else { ", not met" });
-        let target = self.target.map_or(String::new(), |target| format!("{target}x{met}"));
+        let target = self.target.map_or(String::new(), |target| format!("{}x{met}", (100.0 * target).round() / 100.0));
         let spread = format!("{:.0}%", 100.0 * self.spread());
         f.write_str(&line([self.case.clone(), told(median(&self.ours), self.unit), spread, name, figure, ratio, target]))
     }
