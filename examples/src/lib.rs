@@ -1,9 +1,7 @@
 //! What the examples share.
 
-pub mod cifar10;
 pub mod command_line;
 pub mod higgs;
-pub mod images;
 pub mod import_error;
 pub mod interruptible;
 pub mod letters;

@@ -1,9 +1,9 @@
 //! The ladder of tricks: accuracy and time of each rung of Page's recipe, narrowed for a CPU, with the same number of images.
 
 use anyhow::Result;
-use brisk_examples::cifar10::{Cifar10 as Data, Settings, run as run_recipe};
 use brisk_nn::tensor::Precision;
 use brisk_vision::{PAGE_RUNGS, Recipe};
+use brisk_vision_examples::cifar10::{Cifar10 as Data, Settings, run as run_recipe};
 
 use crate::command_line::Cifar10;
 use crate::options::{Options, Scale};

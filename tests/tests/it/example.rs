@@ -28,9 +28,9 @@ fn build(name: &str) -> PathBuf {
     let features: &[&str] = if cfg!(feature = "all-formats") {
         &["--workspace", "--tests", "--all-features"]
     } else if cfg!(feature = "mpi") {
-        &["--package", "brisk-examples", "--features", "mpi"]
+        &["--package", "brisk-examples", "--package", "brisk-vision-examples", "--features", "brisk-examples/mpi"]
     } else {
-        &["--package", "brisk-examples"]
+        &["--package", "brisk-examples", "--package", "brisk-vision-examples"]
     };
     let (profile_dir, mut build) = cargo_build();
     let status = build.args(["--example", name]).args(features).status().expect("cargo runs");

@@ -38,7 +38,7 @@ pub(crate) fn check(install: Install) -> Result<()> {
         check.arg(target);
         if crates.is_empty() {
             check.args(published.iter().flat_map(|package| ["--package", &package.name]));
-            check.args(["--package", "brisk-examples", "--lib", "--examples"]);
+            check.args(["--package", "brisk-examples", "--package", "brisk-vision-examples", "--lib", "--examples"]);
         } else {
             check.args(crates.iter().flat_map(|name| ["--package", name])).arg("--lib");
         }

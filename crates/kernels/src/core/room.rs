@@ -13,13 +13,22 @@ thread_local! {
 /// Calls `f` with room for `len` floats, whose values mean nothing. Calls may be nested.
 #[inline(always)]
 pub(crate) fn with_room<R>(len: usize, f: impl FnOnce(&mut [f32]) -> R) -> R {
+    let mut room = take(len);
+    let result = f(&mut room[..len]);
+    give_back(room);
+    result
+}
+
+fn take(len: usize) -> Vec<f32> {
     let mut room = ROOMS.with_borrow_mut(Vec::pop).unwrap_or_default();
     if room.len() < len {
         room.resize(len, 0.0);
     }
-    let result = f(&mut room[..len]);
+    room
+}
+
+fn give_back(room: Vec<f32>) {
     if room.len() <= KEPT_LEN {
         ROOMS.with_borrow_mut(|rooms| rooms.push(room));
     }
-    result
 }

@@ -11,7 +11,7 @@ pub(crate) const fn in_u32(size: usize) -> u32 {
 }
 
 /// Whether each of `sizes`, and each argument's number of elements, fits the u32 indices of the WGSL.
-pub(crate) fn check_sizes(kernel: &impl Kernel, sizes: &[(&'static str, usize)]) -> Result<(), Error> {
+pub(crate) fn check_sizes(kernel: &dyn Kernel, sizes: &[(&'static str, usize)]) -> Result<(), Error> {
     let max = u32::MAX as usize;
     for &(size, found) in sizes {
         if found == 0 || found > max {

@@ -327,25 +327,40 @@ where
     fn callback<P: Producer<Item = Item>>(self, producer: P) {
         let Self { threads, n_items, init, f } = self;
         let task_len = threads.task_len(n_items, producer.min_len(), producer.max_len());
-        let n_tasks = n_items.div_ceil(task_len);
-        let mut tasks = Vec::with_capacity(n_tasks);
-        let mut rest = producer;
-        for _ in 1..n_tasks {
-            let (task, after) = rest.split_at(task_len);
-            tasks.push(Mutex::new(Some(task)));
-            rest = after;
-        }
-        tasks.push(Mutex::new(Some(rest)));
+        let tasks = tasks(producer, n_items, task_len);
         // Values that no task has at the moment.
         let values = Mutex::new(Vec::new());
         threads.run(tasks.len(), &|task| {
             let Some(items) = lock(&tasks[task]).take() else { return };
-            let free = lock(&values).pop();
-            let mut value = free.unwrap_or_else(&init);
+            let mut value = pop(&values).unwrap_or_else(&init);
             items.into_iter().for_each(|item| f(&mut value, item));
-            lock(&values).push(value);
+            push(&values, value);
         });
     }
+}
+
+// These are compiled once for all loops over the same items, or with the same values.
+
+/// The items, cut into tasks of `task_len` items; the last one may have fewer. A thread takes a task out when it runs it.
+fn tasks<P: Producer>(producer: P, n_items: usize, task_len: usize) -> Vec<Mutex<Option<P>>> {
+    let n_tasks = n_items.div_ceil(task_len);
+    let mut tasks = Vec::with_capacity(n_tasks.max(1));
+    let mut rest = producer;
+    for _ in 1..n_tasks {
+        let (task, after) = rest.split_at(task_len);
+        tasks.push(Mutex::new(Some(task)));
+        rest = after;
+    }
+    tasks.push(Mutex::new(Some(rest)));
+    tasks
+}
+
+fn pop<T>(values: &Mutex<Vec<T>>) -> Option<T> {
+    lock(values).pop()
+}
+
+fn push<T>(values: &Mutex<Vec<T>>, value: T) {
+    lock(values).push(value);
 }
 
 /// What these locks guard is whole after a panic, too.

@@ -1,4 +1,4 @@
-//! The loops of the CPU evaluation: one for each function and combination of operands, compiled for each vector width.
+//! The loops of the CPU evaluation: one for each function and combination of operands that is worth it, compiled for each vector width.
 
 use std::marker::PhantomData;
 
@@ -135,7 +135,7 @@ functions! {
 fn unary<S: Simd, F: Function>(simd: S, a: Operand<'_>, y: &mut [f32]) {
     match a {
         Operand::Slice(_) => Loop::<F, 1, 0b0>::run(simd, [a], y),
-        Operand::Splat(_) => Loop::<F, 1, 0b1>::run(simd, [a], y),
+        Operand::Splat(a) => fill_with(y, |y| Loop::<F, 1, 0b0>::run(simd, [Operand::Slice(&[a])], y)),
     }
 }
 
@@ -145,29 +145,25 @@ fn binary<S: Simd, F: Function>(simd: S, a: Operand<'_>, b: Operand<'_>, y: &mut
         (Operand::Slice(_), Operand::Slice(_)) => Loop::<F, 2, 0b00>::run(simd, [a, b], y),
         (Operand::Splat(_), Operand::Slice(_)) => Loop::<F, 2, 0b01>::run(simd, [a, b], y),
         (Operand::Slice(_), Operand::Splat(_)) => Loop::<F, 2, 0b10>::run(simd, [a, b], y),
-        (Operand::Splat(_), Operand::Splat(_)) => Loop::<F, 2, 0b11>::run(simd, [a, b], y),
+        (Operand::Splat(a), Operand::Splat(_)) => fill_with(y, |y| Loop::<F, 2, 0b10>::run(simd, [Operand::Slice(&[a]), b], y)),
     }
 }
 
 #[inline(always)]
 fn choose<S: Simd, F: Function>(simd: S, x: [Operand<'_>; 4], y: &mut [f32]) {
-    match x.map(|operand| matches!(operand, Operand::Splat(_))) {
-        [false, false, false, false] => Loop::<F, 4, 0b0000>::run(simd, x, y),
-        [true, false, false, false] => Loop::<F, 4, 0b0001>::run(simd, x, y),
-        [false, true, false, false] => Loop::<F, 4, 0b0010>::run(simd, x, y),
-        [true, true, false, false] => Loop::<F, 4, 0b0011>::run(simd, x, y),
-        [false, false, true, false] => Loop::<F, 4, 0b0100>::run(simd, x, y),
-        [true, false, true, false] => Loop::<F, 4, 0b0101>::run(simd, x, y),
-        [false, true, true, false] => Loop::<F, 4, 0b0110>::run(simd, x, y),
-        [true, true, true, false] => Loop::<F, 4, 0b0111>::run(simd, x, y),
-        [false, false, false, true] => Loop::<F, 4, 0b1000>::run(simd, x, y),
-        [true, false, false, true] => Loop::<F, 4, 0b1001>::run(simd, x, y),
-        [false, true, false, true] => Loop::<F, 4, 0b1010>::run(simd, x, y),
-        [true, true, false, true] => Loop::<F, 4, 0b1011>::run(simd, x, y),
-        [false, false, true, true] => Loop::<F, 4, 0b1100>::run(simd, x, y),
-        [true, false, true, true] => Loop::<F, 4, 0b1101>::run(simd, x, y),
-        [false, true, true, true] => Loop::<F, 4, 0b1110>::run(simd, x, y),
-        [true, true, true, true] => Loop::<F, 4, 0b1111>::run(simd, x, y),
+    match x {
+        // ReLU.
+        [Operand::Slice(_), Operand::Splat(_), Operand::Splat(_), Operand::Slice(_)] => Loop::<F, 4, 0b0110>::run(simd, x, y),
+        _ => Choice::<F>::run(simd, x, y),
+    }
+}
+
+/// Fills `y` with the value that `run` writes into its first element.
+#[inline(always)]
+fn fill_with(y: &mut [f32], run: impl FnOnce(&mut [f32])) {
+    if let Some((first, rest)) = y.split_first_mut() {
+        run(std::slice::from_mut(first));
+        rest.fill(*first);
     }
 }
 
@@ -227,6 +223,63 @@ impl<F: Function, const N: usize, const SPLAT: u32> WithSimd for Loop<'_, F, N, 
                 simd,
                 #[inline(always)]
                 |k| if SPLAT >> k & 1 == 1 { splats[k] } else { vectors[k][i] },
+            );
+        }
+        if !y_rest.is_empty() {
+            let value = F::call(
+                simd,
+                #[inline(always)]
+                |k| rest[k],
+            );
+            simd.partial_store_f32s(y_rest, value);
+        }
+    }
+}
+
+/// `y[i] = F(x[0][i], …)` for four operands. A loop for each combination of slices and single values would be sixteen for each `F`, so here a single
+/// value is a slice of one vector that every iteration reads.
+struct Choice<'a, F> {
+    /// Empty for operands that are one value.
+    x: [&'a [f32]; 4],
+    values: [f32; 4],
+    y: &'a mut [f32],
+    function: PhantomData<F>,
+}
+
+impl<'a, F: Function> Choice<'a, F> {
+    #[inline(always)]
+    fn run<S: Simd>(simd: S, operands: [Operand<'a>; 4], y: &'a mut [f32]) {
+        let (x, values) = slices_and_values(operands, y.len());
+        simd.vectorize(Self { x, values, y, function: PhantomData });
+    }
+}
+
+impl<F: Function> WithSimd for Choice<'_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { x, values, y, .. } = self;
+        let (y_vectors, y_rest) = S::as_mut_simd_f32s(y);
+        let splats = values.map(|value| simd.splat_f32s(value));
+        let mut vectors: [&[S::f32s]; 4] = [&[]; 4];
+        // What the number of a vector is ANDed with.
+        let mut masks = [0; 4];
+        let mut rest = splats;
+        for k in 0..4 {
+            if x[k].is_empty() {
+                vectors[k] = std::slice::from_ref(&splats[k]);
+            } else {
+                let (of_x, rest_of_x) = S::as_simd_f32s(x[k]);
+                (vectors[k], masks[k]) = (of_x, usize::MAX);
+                rest[k] = simd.partial_load_f32s(rest_of_x);
+            }
+        }
+        for (i, y) in y_vectors.iter_mut().enumerate() {
+            *y = F::call(
+                simd,
+                #[inline(always)]
+                |k| vectors[k][i & masks[k]],
             );
         }
         if !y_rest.is_empty() {

@@ -10,13 +10,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail, ensure};
-use brisk_examples::cifar10::{Cifar10, Settings, run};
 use brisk_examples::command_line::{self, DeviceOption, value};
-use brisk_examples::images::{MixingOptions, RecipeName};
 use brisk_examples::print;
 use brisk_nn::tensor::Precision;
 use brisk_train::thousands;
 use brisk_vision::{PAGE_RUNGS, Recipe};
+use brisk_vision_examples::cifar10::{Cifar10, Settings, run};
+use brisk_vision_examples::images::{MixingOptions, RecipeName};
 use clap::Parser;
 
 /// Trains CIFAR-10 by a fast recipe, and prints its accuracy and time

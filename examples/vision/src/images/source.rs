@@ -9,8 +9,8 @@ use brisk_table::{
 };
 use brisk_train::StopFlag;
 
-use crate::import_error::{import as words_of_import, in_words_of};
-use crate::interruptible::{self, interruptible};
+use brisk_examples::import_error::{import as words_of_import, in_words_of};
+use brisk_examples::interruptible::{self, interruptible};
 
 /// Where the tables of images are kept that are imported.
 #[derive(Debug, Clone, Copy)]

@@ -1,7 +1,7 @@
 use brisk_vision::Mixing;
 use clap::Args;
 
-use crate::command_line::value::positive;
+use brisk_examples::command_line::value::positive;
 
 /// How training images are mixed with others.
 #[derive(Debug, Clone, Copy, Args)]

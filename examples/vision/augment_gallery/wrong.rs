@@ -2,10 +2,10 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::Result;
-use brisk_examples::images::ImageRows;
 use brisk_loader::RowSource as _;
 use brisk_train::Model;
 use brisk_vision::Recipe;
+use brisk_vision_examples::images::ImageRows;
 
 use crate::grid::Grid;
 

@@ -13,7 +13,6 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use brisk_examples::command_line::value::{self, MAX_COUNT, whole};
 use brisk_examples::command_line::{self, DeviceOption};
-use brisk_examples::images::{ImageRows, ImageSet, KeepTables, RecipeOptions, standardised};
 use brisk_examples::{check_folder, letters, print};
 use brisk_loader::RowSource as _;
 use brisk_nn::Augment;
@@ -21,6 +20,7 @@ use brisk_nn::tensor::program::Device;
 use brisk_table::{Channels, ImagesOptions, printable};
 use brisk_train::{Standardisation, StopFlag};
 use brisk_vision::{AugmentedImages, Border, Flip, ImageAugmentation, MixedImages, Mixing, NetworkConfig, Patches, Recipe};
+use brisk_vision_examples::images::{ImageRows, ImageSet, KeepTables, RecipeOptions, standardised};
 use clap::Parser;
 
 use batch::Epoch;

@@ -2,9 +2,9 @@ use std::path::PathBuf;
 
 use brisk_examples::command_line::DeviceOption;
 use brisk_examples::command_line::value::{self, MAX_COUNT, one_of, positive, precision, whole};
-use brisk_examples::images::RecipeOptions;
 use brisk_nn::tensor::Precision;
 use brisk_table::{BadRows, Channels};
+use brisk_vision_examples::images::RecipeOptions;
 use clap::Parser;
 
 /// Trains a network on images: a folder of classes, MNIST and its relatives, or CIFAR

@@ -1,11 +1,11 @@
 use anyhow::Result;
-use brisk_examples::images::ImageRows;
 use brisk_loader::RowSource as _;
 use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::program::kernels::{order_in_epoch, sequential_order};
 use brisk_nn::tensor::{DType, Graph, Persistent, Windows};
 use brisk_nn::{Augment, BatchSource};
 use brisk_train::Standardisation;
+use brisk_vision_examples::images::ImageRows;
 
 /// An epoch, from 0.
 #[derive(Debug, Clone, Copy)]

@@ -9,7 +9,6 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use brisk_examples::images::{ImageSet, KeepTables, standardised};
 use brisk_examples::{check_files_differ, check_output, command_line, print};
 use brisk_loader::RowSource;
 use brisk_table::{ImagesOptions, printable};
@@ -19,6 +18,7 @@ use brisk_train::{
     rows_per_second, seconds, thousands,
 };
 use brisk_vision::{Recipe, View, WithViews};
+use brisk_vision_examples::images::{ImageSet, KeepTables, standardised};
 
 use options::Options;
 
