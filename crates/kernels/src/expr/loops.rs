@@ -154,7 +154,8 @@ fn choose<S: Simd, F: Function>(simd: S, x: [Operand<'_>; 4], y: &mut [f32]) {
     match x {
         // ReLU.
         [Operand::Slice(_), Operand::Splat(_), Operand::Splat(_), Operand::Slice(_)] => Loop::<F, 4, 0b0110>::run(simd, x, y),
-        _ => Choice::<F>::run(simd, x, y),
+        // A loop for each of the sixteen combinations would not be much faster, but takes seconds to compile.
+        _ => Loop::<F, 4, ANY>::run(simd, x, y),
     }
 }
 
@@ -167,7 +168,11 @@ fn fill_with(y: &mut [f32], run: impl FnOnce(&mut [f32])) {
     }
 }
 
-/// `y[i] = F(x[0][i], …)`. The bits of `SPLAT` say which operands are one value, which then stays in a register.
+/// In the place of the bits that say which operands of a [`Loop`] are one value: that is found when it runs.
+const ANY: u32 = u32::MAX;
+
+/// `y[i] = F(x[0][i], …)`. The bits of `SPLAT` say which operands are one value, which then stays in a register. If it is [`ANY`], such a value is read again
+/// and again as a slice of one vector.
 struct Loop<'a, F, const N: usize, const SPLAT: u32> {
     /// Empty for operands that are one value.
     x: [&'a [f32]; N],
@@ -205,13 +210,15 @@ impl<F: Function, const N: usize, const SPLAT: u32> WithSimd for Loop<'_, F, N, 
         let Self { x, values, y, .. } = self;
         let (y_vectors, y_rest) = S::as_mut_simd_f32s(y);
         let n_vectors = y_vectors.len();
-        let mut splats = [simd.splat_f32s(0.0); N];
+        let splats = values.map(|value| simd.splat_f32s(value));
         let mut vectors: [&[S::f32s]; N] = [&[]; N];
+        // What the number of a vector is ANDed with.
+        let mut masks = [usize::MAX; N];
         let mut rest = splats;
         for k in 0..N {
-            if SPLAT >> k & 1 == 1 {
-                splats[k] = simd.splat_f32s(values[k]);
-                rest[k] = splats[k];
+            let is_splat = if SPLAT == ANY { x[k].is_empty() } else { SPLAT >> k & 1 == 1 };
+            if is_splat {
+                (vectors[k], masks[k]) = (std::slice::from_ref(&splats[k]), 0);
             } else {
                 let (of_x, rest_of_x) = S::as_simd_f32s(x[k]);
                 vectors[k] = &of_x[..n_vectors];
@@ -222,64 +229,11 @@ impl<F: Function, const N: usize, const SPLAT: u32> WithSimd for Loop<'_, F, N, 
             *y = F::call(
                 simd,
                 #[inline(always)]
-                |k| if SPLAT >> k & 1 == 1 { splats[k] } else { vectors[k][i] },
-            );
-        }
-        if !y_rest.is_empty() {
-            let value = F::call(
-                simd,
-                #[inline(always)]
-                |k| rest[k],
-            );
-            simd.partial_store_f32s(y_rest, value);
-        }
-    }
-}
-
-/// `y[i] = F(x[0][i], …)` for four operands. A loop for each combination of slices and single values would be sixteen for each `F`, so here a single
-/// value is a slice of one vector that every iteration reads.
-struct Choice<'a, F> {
-    /// Empty for operands that are one value.
-    x: [&'a [f32]; 4],
-    values: [f32; 4],
-    y: &'a mut [f32],
-    function: PhantomData<F>,
-}
-
-impl<'a, F: Function> Choice<'a, F> {
-    #[inline(always)]
-    fn run<S: Simd>(simd: S, operands: [Operand<'a>; 4], y: &'a mut [f32]) {
-        let (x, values) = slices_and_values(operands, y.len());
-        simd.vectorize(Self { x, values, y, function: PhantomData });
-    }
-}
-
-impl<F: Function> WithSimd for Choice<'_, F> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let Self { x, values, y, .. } = self;
-        let (y_vectors, y_rest) = S::as_mut_simd_f32s(y);
-        let splats = values.map(|value| simd.splat_f32s(value));
-        let mut vectors: [&[S::f32s]; 4] = [&[]; 4];
-        // What the number of a vector is ANDed with.
-        let mut masks = [0; 4];
-        let mut rest = splats;
-        for k in 0..4 {
-            if x[k].is_empty() {
-                vectors[k] = std::slice::from_ref(&splats[k]);
-            } else {
-                let (of_x, rest_of_x) = S::as_simd_f32s(x[k]);
-                (vectors[k], masks[k]) = (of_x, usize::MAX);
-                rest[k] = simd.partial_load_f32s(rest_of_x);
-            }
-        }
-        for (i, y) in y_vectors.iter_mut().enumerate() {
-            *y = F::call(
-                simd,
-                #[inline(always)]
-                |k| vectors[k][i & masks[k]],
+                |k| match SPLAT {
+                    ANY => vectors[k][i & masks[k]],
+                    _ if SPLAT >> k & 1 == 1 => splats[k],
+                    _ => vectors[k][i],
+                },
             );
         }
         if !y_rest.is_empty() {

@@ -373,3 +373,27 @@ fn inputs_are_counted() {
     assert_eq!((expr.n_inputs(), expr.reads(3), expr.reads(0)), (4, true, false));
     assert_eq!(Expr::constant(1.0).n_inputs(), 0);
 }
+
+/// The loops of the CPU evaluation differ by which operands are one value.
+#[test]
+fn any_operands_may_be_one_value() {
+    const N: usize = 100;
+    let [a, b, c, d] = [0, 1, 2, 3].map(Expr::input);
+    let choices = [a.lt(&b), a.le(&b), a.eq(&b)].map(|condition| condition.select(&c, &d));
+    let mut random = Random::new(12);
+    // Small whole numbers, so that many are equal.
+    let values = [(); 4].map(|()| random.wide_floats(N).into_iter().map(|x| (x % 3.0).round()).collect::<Vec<_>>());
+    for expr in [a.exp(), a.floor(), &a + &b, &a / &b, a.max(&b)].into_iter().chain(choices) {
+        for pattern in 0..1 << expr.n_inputs() {
+            let is_one_value = |k: usize| pattern >> k & 1 == 1;
+            let operand = |k: usize| if is_one_value(k) { Operand::Splat(values[k][0]) } else { Operand::Slice(&values[k]) };
+            let operands: Vec<_> = (0..expr.n_inputs()).map(operand).collect();
+            let mut y = [f32::NAN; N];
+            Evaluator::new(std::slice::from_ref(&expr)).run(&operands, &mut [&mut y]);
+            for (i, y) in y.into_iter().enumerate() {
+                let x: Vec<f32> = (0..expr.n_inputs()).map(|k| values[k][if is_one_value(k) { 0 } else { i }]).collect();
+                assert_eq!(y.to_bits(), expr.evaluate(&x).to_bits(), "{expr} of {x:?}, single values {pattern:b}");
+            }
+        }
+    }
+}
