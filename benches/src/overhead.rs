@@ -240,12 +240,12 @@ fn pauses(options: &Options, n_bytes: usize) -> Result<Row> {
     Trainer::new(&options.device)
         .batch_rows(PAUSED_ROWS)
         .learning_rate(1e-9)
-        // No pause precedes the first epoch or follows the last one, and during the first pause memory is mapped that the others use again.
-        .max_epochs(options.n_rounds + 2)
+        // No pause precedes the first epoch or follows the last one, and during the first two pauses memory is mapped that the others use again.
+        .max_epochs(options.n_rounds + 3)
         .folder(&folder)
         .callback(pauses)
         .fit(&mut model, &Binary::new(), &rows, &rows)?;
-    let ours = seconds.take().split_off(1);
+    let ours = seconds.take().split_off(2);
     let n_bytes = std::fs::metadata(folder.last())?.len();
 
     let (from, mut to) = (vec![1.0_f32; CHECKPOINT_TENSORS * n_values], vec![0.0_f32; CHECKPOINT_TENSORS * n_values]);

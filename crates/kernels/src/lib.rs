@@ -31,6 +31,7 @@ pub use crate::core::kernel::{Cost, Kernel};
 pub use crate::core::module::{Module, Part};
 pub use crate::core::param::Param;
 pub use crate::core::philox::Philox;
+pub use crate::core::streaming::{STREAMED_BYTES, copy_streaming};
 pub use crate::core::team::{OnTeam, Team};
 pub use crate::core::twin::TwinArgs;
 pub use batch::advance::Advance;

@@ -23,6 +23,7 @@ pub(crate) mod rows_cpu;
 pub(crate) mod sizes;
 pub(crate) mod stored_form;
 pub(crate) mod stored_types;
+pub(crate) mod streaming;
 pub(crate) mod team;
 pub(crate) mod twin;
 mod unchecked;

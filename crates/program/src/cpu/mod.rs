@@ -7,7 +7,7 @@ use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
-use brisk_kernels::{Arg, Kernel, OnTeam, Team, TwinArgs};
+use brisk_kernels::{Arg, Kernel, OnTeam, STREAMED_BYTES, Team, TwinArgs, copy_streaming};
 use rayon::prelude::*;
 
 use crate::cpu::bytes::Bytes;
@@ -160,10 +160,10 @@ impl CpuDevice {
             out.copy_from_slice(bytes);
             return Ok(());
         }
-        // One long piece for each thread: from some MiB on `memcpy` writes past the caches.
         let piece_bytes = bytes.len().div_ceil(self.team.n_threads());
+        let copy = if bytes.len() < STREAMED_BYTES { <[u8]>::copy_from_slice } else { copy_streaming };
         let pieces = out.par_chunks_mut(piece_bytes).zip(bytes.par_chunks(piece_bytes));
-        self.team.lead(|| pieces.for_each_on_team(|(out, bytes)| out.copy_from_slice(bytes)));
+        self.team.lead(|| pieces.for_each_on_team(|(out, bytes)| copy(out, bytes)));
         Ok(())
     }
 

@@ -28,7 +28,7 @@ fn the_same_bits_for_any_number_of_threads() {
 #[test]
 fn large_buffers_are_read_by_several_threads_also_from_a_pool() {
     let device = cpu(3);
-    let values: Vec<u32> = (0..1_500_001).collect();
+    let values: Vec<u32> = (0..9_000_001).collect();
     let buffer = Persistent::new("large", DType::U32, values.len());
     device.write(&buffer, &values).expect("there is room");
     assert!(device.read::<u32>(&buffer).expect("it was written") == values);
