@@ -83,15 +83,23 @@ fn measure(options: &Options, case: &Case) -> Result<Vec<Row>> {
     let path = folder.path().join("run.safetensors");
     write_run(&path, device, &feed, &scale, &model, (&test, n_batches))?;
     let n_threads = std::thread::available_parallelism()?.get();
-    let mut words: Vec<String> = vec![case.peer.to_owned(), batch.to_string(), n_threads.to_string()];
-    words.extend([path.display().to_string(), n_steps.to_string()]);
-    words.extend(rates(recipe, n_rows));
     // With the losses of its first steps, which it prints before it is asked.
-    let start = || {
+    let start_with = |recipe: &Recipe| {
+        let mut words: Vec<String> = vec![case.peer.to_owned(), batch.to_string(), n_threads.to_string()];
+        words.extend([path.display().to_string(), n_steps.to_string()]);
+        words.extend(rates(recipe, n_rows));
         let mut torch = Peer::python(python, "benches/peers/cifar10.py", &words)?;
         let [exact, channels_last, default_layout] = [(); 3].map(|()| Trace::read(&torch.line()));
         anyhow::Ok((torch, exact?, [channels_last?, default_layout?]))
     };
+    let start = || start_with(recipe);
+    let slow = Recipe { rates: slowed(recipe.rates), ..recipe.clone() };
+    let (_, _, slow_in_f32) = start_with(&slow)?;
+    for precision in [Precision::F32, Precision::F16, Precision::Bf16] {
+        let (_, step) = record(device, &slow, &feed, &scale, &first, precision)?;
+        check_slow(precision, &step.run_epoch(0)?.batches, &slow_in_f32)?;
+    }
+    let (model, step) = record(device, recipe, &feed, &scale, &first, Precision::F32)?;
     let (mut torch, exact, in_f32) = start()?;
     let losses = step.run_epoch(0)?.batches;
     let ours = Trace { losses, accuracy: accuracy(device, &model, &scale, &test)? };
@@ -174,6 +182,35 @@ fn images_per_second(step: &Step<'_>, n_rows: usize) -> Result<f64> {
     Ok(n_rows as f64 / start.elapsed().as_secs_f64())
 }
 
+/// A tenth of the rates, at which rounding grows little from step to step.
+fn slowed(rates: Rates) -> Rates {
+    const FACTOR: f64 = 0.1;
+    match rates {
+        Rates::Muon { filters, head, biases, decay } => {
+            Rates::Muon { filters: FACTOR * filters, head: FACTOR * head, biases: FACTOR * biases, decay }
+        }
+        Rates::Page { peak, peak_epoch, floor, floor_epochs, weight_decay, bias_factor, is_averaged } => {
+            let [peak, floor] = [peak, floor].map(|rate| FACTOR * rate);
+            Rates::Page { peak, peak_epoch, floor, floor_epochs, weight_decay, bias_factor, is_averaged }
+        }
+        other => other,
+    }
+}
+
+/// At [`slowed`] rates, all losses must be PyTorch's in f32 within rounding, which is that of the type of the products.
+fn check_slow(precision: Precision, losses: &[f32], in_f32: &[Trace]) -> Result<()> {
+    // PyTorch's two layouts are up to 0.24 % apart, because Muon amplifies small differences of gradients at any rate.
+    let tolerance = if precision == Precision::F32 { 1e-2 } else { 2e-2 };
+    let ours = Trace { losses: losses.to_vec(), accuracy: f32::NAN };
+    let differences: Vec<f32> = in_f32.iter().map(|theirs| ours.difference(theirs, 0..losses.len())).collect();
+    ensure!(
+        in_f32.iter().all(|theirs| theirs.losses.len() == losses.len())
+            && differences.iter().all(|&difference| difference < tolerance),
+        "at a tenth of the rates the losses in {precision:?} are {losses:?}, and PyTorch's in f32 {in_f32:?}, {differences:?} apart: there is nothing to time"
+    );
+    Ok(())
+}
+
 /// The losses of the first steps, and the test accuracy after them.
 #[derive(Debug)]
 struct Trace {
@@ -196,26 +233,21 @@ impl Trace {
     }
 }
 
-/// At these rates rounding grows from step to step, so the first losses must be PyTorch's in f64, within rounding, and all 20 near those of PyTorch in f32, which
-/// differ as much between its two layouts; likewise the test accuracy after them.
+/// At the recipe's rates rounding grows from step to step, so the first losses must be PyTorch's in f64, within rounding, and all 20 only near those of PyTorch in f32, whose
+/// two layouts differ by up to 15 %; likewise the test accuracy after them.
 fn check(ours: &Trace, exact: &Trace, in_f32: &[Trace]) -> Result<()> {
-    let first = [exact.difference(ours, 0..4), exact.difference(ours, 4..8)];
     ensure!(
-        first[0] < 2e-3 && first[1] < 3e-2,
+        exact.difference(ours, 0..4) < 1e-3,
         "the first losses are {:?}, and PyTorch's in f64 {:?}: there is nothing to time",
         ours.losses,
         exact.losses
     );
-    for theirs in in_f32 {
-        let is_whole = theirs.losses.len() == ours.losses.len();
-        let is_near = ours.difference(theirs, 0..ours.losses.len()) < 0.15;
-        ensure!(
-            is_whole && is_near,
-            "the losses are {:?}, and PyTorch's {:?}: there is nothing to time",
-            ours.losses,
-            theirs.losses
-        );
-    }
+    let differences = in_f32.iter().map(|theirs| ours.difference(theirs, 0..ours.losses.len()));
+    ensure!(
+        differences.fold(f32::INFINITY, f32::min) < 0.25,
+        "the losses are {:?}, and PyTorch's {in_f32:?}: there is nothing to time",
+        ours.losses
+    );
     let theirs: Vec<f32> = in_f32.iter().map(|trace| trace.accuracy).collect();
     let is_near = theirs.iter().any(|theirs| (ours.accuracy - theirs).abs() < 0.15);
     ensure!(is_near, "the test accuracy is {}, and PyTorch's {theirs:?}", ours.accuracy);
