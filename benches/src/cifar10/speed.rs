@@ -96,8 +96,10 @@ fn measure(options: &Options, case: &Case) -> Result<Vec<Row>> {
     let slow = Recipe { rates: slowed(recipe.rates), ..recipe.clone() };
     let (_, _, slow_in_f32) = start_with(&slow)?;
     for precision in [Precision::F32, Precision::F16, Precision::Bf16] {
-        let (_, step) = record(device, &slow, &feed, &scale, &first, precision)?;
-        check_slow(precision, slow.rates, &step.run_epoch(0)?.batches, &slow_in_f32)?;
+        let (model, step) = record(device, &slow, &feed, &scale, &first, precision)?;
+        let losses = step.run_epoch(0)?.batches;
+        let ours = Trace { losses, accuracy: accuracy(device, &model, &scale, &test)? };
+        check_slow(precision, slow.rates, &ours, &slow_in_f32)?;
     }
     let (mut torch, exact, in_f32) = start()?;
     let losses = step.run_epoch(0)?.batches;
@@ -196,20 +198,25 @@ fn slowed(rates: Rates) -> Rates {
     }
 }
 
-/// At [`slowed`] rates, all losses must be PyTorch's in f32, within what rounding makes of them.
-fn check_slow(precision: Precision, rates: Rates, losses: &[f32], in_f32: &[Trace]) -> Result<()> {
+/// At [`slowed`] rates, all losses must be PyTorch's in f32, within what rounding makes of them, and so must the test accuracy after them.
+fn check_slow(precision: Precision, rates: Rates, ours: &Trace, in_f32: &[Trace]) -> Result<()> {
     let tolerance = match (rates, precision) {
         // It amplifies small differences of gradients at any rate: PyTorch's two layouts are up to 0.24 % apart.
         (Rates::Muon { .. }, Precision::F32) => 1e-2,
         (Rates::Muon { .. }, _) => 2e-2,
         _ => 1e-3,
     };
-    let ours = Trace { losses: losses.to_vec(), accuracy: f32::NAN };
-    let differences: Vec<f32> = in_f32.iter().map(|theirs| ours.difference(theirs, 0..losses.len())).collect();
+    let is_near =
+        |theirs: &Trace| theirs.losses.len() == ours.losses.len() && ours.difference(theirs, 0..ours.losses.len()) < tolerance;
+    let losses = &ours.losses;
     ensure!(
-        in_f32.iter().all(|theirs| theirs.losses.len() == losses.len())
-            && differences.iter().all(|&difference| difference < tolerance),
-        "at a tenth of the rates the losses in {precision:?} are {losses:?}, and PyTorch's in f32 {in_f32:?}, {differences:?} apart: there is nothing to time"
+        in_f32.iter().all(is_near),
+        "at a tenth of the rates the losses in {precision:?} are {losses:?}, and PyTorch's in f32 {in_f32:?}: there is nothing to time"
+    );
+    let accuracy = ours.accuracy;
+    ensure!(
+        in_f32.iter().all(|theirs| (accuracy - theirs.accuracy).abs() < 0.03),
+        "at a tenth of the rates the test accuracy in {precision:?} is {accuracy}, and PyTorch's in f32 {in_f32:?}"
     );
     Ok(())
 }
@@ -237,7 +244,7 @@ impl Trace {
 }
 
 /// At the recipe's rates rounding grows from step to step, so the first losses must be PyTorch's in f64, within rounding, and all 20 only near those of PyTorch in f32, whose
-/// two layouts differ by up to 15 %; likewise the test accuracy after them.
+/// two layouts differ by up to 15 %. The test accuracy after them is compared by [`check_slow`] only: here it differs by 10 points between the layouts.
 fn check(ours: &Trace, exact: &Trace, in_f32: &[Trace]) -> Result<()> {
     ensure!(
         exact.difference(ours, 0..4) < 1e-3,
@@ -252,9 +259,6 @@ fn check(ours: &Trace, exact: &Trace, in_f32: &[Trace]) -> Result<()> {
         "the losses are {:?}, and PyTorch's {in_f32:?}: there is nothing to time",
         ours.losses
     );
-    let theirs: Vec<f32> = in_f32.iter().map(|trace| trace.accuracy).collect();
-    let is_near = theirs.iter().any(|theirs| (ours.accuracy - theirs).abs() < 0.15);
-    ensure!(is_near, "the test accuracy is {}, and PyTorch's {theirs:?}", ours.accuracy);
     Ok(())
 }
 
@@ -273,8 +277,6 @@ fn check_in_16_bits(precision: Precision, ours: &Trace, exact: &Trace, in_f32: &
         "the losses in {precision:?} are {:?}, and PyTorch's in f32 {in_f32:?}: there is nothing to time",
         ours.losses
     );
-    let is_near = in_f32.iter().any(|theirs| (ours.accuracy - theirs.accuracy).abs() < 0.25);
-    ensure!(is_near, "the test accuracy in {precision:?} is {}, and PyTorch's in f32 {in_f32:?}", ours.accuracy);
     Ok(())
 }
 
