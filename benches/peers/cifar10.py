@@ -4,8 +4,8 @@ Arguments: recipe (page or muon), batch size, threads, a safetensors file with t
 (`images` [n_batches, batch, height, width, channels], `labels`) and test images (`test_images`, `test_labels`), steps of the whole run, and rates as
 `name=value` words.
 
-Prints the loss of each step and the test accuracy after them, a line each for f64 (eight steps), and for f32 in channels-last and in the default layout. Then answers each line `n` with the seconds of n further steps in
-channels-last and in the default layout.
+Prints the loss of each step and the test accuracy after them, a line each for f64, and for f32 in channels-last and in the default layout. Then answers
+each line `n` with the seconds of n further steps in channels-last and in the default layout.
 """
 
 import sys
@@ -172,9 +172,7 @@ def main():
     trainers = []
     for layout, dtype in [(torch.contiguous_format, torch.float64)] + [(layout, torch.float32) for layout in layouts]:
         network, train = trainer(layout, dtype)
-        # Steps in f64 are slow, and needed only to compare the first ones exactly.
-        n_compared = min(len(images), 8) if dtype == torch.float64 else len(images)
-        losses = [train(step) for step in range(n_compared)]
+        losses = [train(step) for step in range(len(images))]
         with torch.no_grad():
             test = data["test_images"].permute(0, 3, 1, 2).to(dtype, memory_format=layout)
             predicted = network.forward(test, False).argmax(1)

@@ -94,12 +94,12 @@ fn measure(options: &Options, case: &Case) -> Result<Vec<Row>> {
     };
     let start = || start_with(recipe);
     let slow = Recipe { rates: slowed(recipe.rates), ..recipe.clone() };
-    let (_, _, slow_in_f32) = start_with(&slow)?;
+    let (_, slow_exact, _) = start_with(&slow)?;
     for precision in [Precision::F32, Precision::F16, Precision::Bf16] {
         let (model, step) = record(device, &slow, &feed, &scale, &first, precision)?;
         let losses = step.run_epoch(0)?.batches;
         let ours = Trace { losses, accuracy: accuracy(device, &model, &scale, &test)? };
-        check_slow(precision, slow.rates, &ours, &slow_in_f32)?;
+        check_slow(precision, slow.rates, &ours, &slow_exact)?;
     }
     let (mut torch, exact, in_f32) = start()?;
     let losses = step.run_epoch(0)?.batches;
@@ -198,25 +198,27 @@ fn slowed(rates: Rates) -> Rates {
     }
 }
 
-/// At [`slowed`] rates, all losses must be PyTorch's in f32, within what rounding makes of them, and so must the test accuracy after them.
-fn check_slow(precision: Precision, rates: Rates, ours: &Trace, in_f32: &[Trace]) -> Result<()> {
+/// At [`slowed`] rates, all losses must be PyTorch's in f64, within what rounding makes of them, and so must the test accuracy after them.
+fn check_slow(precision: Precision, rates: Rates, ours: &Trace, exact: &Trace) -> Result<()> {
     let tolerance = match (rates, precision) {
-        // It amplifies small differences of gradients at any rate: PyTorch's two layouts are up to 0.24 % apart.
-        (Rates::Muon { .. }, Precision::F32) => 1e-2,
-        (Rates::Muon { .. }, _) => 2e-2,
+        // It amplifies small differences of gradients at any rate: PyTorch's losses in f32 are up to 0.3 % from those in f64.
+        (Rates::Muon { .. }, Precision::F32) => 5e-3,
+        (Rates::Muon { .. }, _) => 1.5e-2,
+        (_, Precision::F32) => 5e-4,
         _ => 1e-3,
     };
-    let is_near =
-        |theirs: &Trace| theirs.losses.len() == ours.losses.len() && ours.difference(theirs, 0..ours.losses.len()) < tolerance;
-    let losses = &ours.losses;
+    let n_steps = exact.losses.len();
     ensure!(
-        in_f32.iter().all(is_near),
-        "at a tenth of the rates the losses in {precision:?} are {losses:?}, and PyTorch's in f32 {in_f32:?}: there is nothing to time"
+        ours.losses.len() == n_steps && ours.difference(exact, 0..n_steps) < tolerance,
+        "at a tenth of the rates the losses in {precision:?} are {:?}, and PyTorch's in f64 {:?}: there is nothing to time",
+        ours.losses,
+        exact.losses
     );
-    let accuracy = ours.accuracy;
     ensure!(
-        in_f32.iter().all(|theirs| (accuracy - theirs.accuracy).abs() < 0.03),
-        "at a tenth of the rates the test accuracy in {precision:?} is {accuracy}, and PyTorch's in f32 {in_f32:?}"
+        (ours.accuracy - exact.accuracy).abs() < 0.03,
+        "at a tenth of the rates the test accuracy in {precision:?} is {}, and PyTorch's in f64 {}: there is nothing to time",
+        ours.accuracy,
+        exact.accuracy
     );
     Ok(())
 }
