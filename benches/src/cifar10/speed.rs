@@ -238,10 +238,11 @@ impl Trace {
         Ok(Self { losses: losses.to_vec(), accuracy: *accuracy })
     }
 
-    /// The largest relative difference of the losses of these steps from another's.
+    /// The largest relative difference of the losses of these steps from another's; NaN if a loss is NaN.
     fn difference(&self, other: &Self, steps: Range<usize>) -> f32 {
         let pairs = self.losses.iter().zip(&other.losses).take(steps.end).skip(steps.start);
-        pairs.map(|(a, b)| (a - b).abs() / b).fold(0.0, f32::max)
+        // Not `f32::max`, which ignores NaN.
+        pairs.map(|(a, b)| ((a - b) / b).abs()).max_by(f32::total_cmp).unwrap_or(0.0)
     }
 }
 
