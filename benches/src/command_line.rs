@@ -236,12 +236,26 @@ pub(crate) struct Cifar10 {
     /// Runs of each rung of the ladder, with seeds that count up
     #[arg(long, value_name = "N", value_parser = count(), default_value_t = 3)]
     pub(crate) runs: usize,
-    /// Measures networks at their full width too
+    /// The test accuracy to which the ladder takes the time [default: 0.75, with --full 0.94]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub(crate) target_accuracy: Option<f64>,
+    /// The precision of the ladder's products
+    #[arg(long, value_enum, value_name = "NAME", default_value_t = ProductPrecision::F32)]
+    pub(crate) precision: ProductPrecision,
+    /// Measures networks at their full width too, and trains the ladder at full width on all images in the article's epochs, for which a CPU takes weeks
     #[arg(long)]
     pub(crate) full: bool,
     /// Measures PyTorch and torchvision in the same run, with the Python that BRISK_PYTHON names
     #[arg(long)]
     pub(crate) peers: bool,
+}
+
+/// The precision of matrix products and convolutions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProductPrecision {
+    F32,
+    F16,
+    Bf16,
 }
 
 /// A part of the suite `cifar10`.
@@ -260,6 +274,10 @@ pub(crate) enum Cifar10Part {
 /// A whole number of at least 1.
 fn count() -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(1..=1_000_000_000)
+}
+
+fn share(word: &str) -> Result<f64, String> {
+    word.parse().ok().filter(|x| (0.0..=1.0).contains(x)).ok_or_else(|| "expected a number from 0 to 1".to_owned())
 }
 
 fn positive(word: &str) -> Result<f64, String> {

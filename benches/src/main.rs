@@ -61,7 +61,8 @@ fn main() -> ExitCode {
 fn run() -> Result<()> {
     let CommandLine { suite } = CommandLine::parse();
     let options = Options::new(&suite)?;
-    let mut predictions = Vec::new();
+    // JSON rows of what the suite has printed itself.
+    let mut printed = Vec::new();
     let tables = match &suite {
         Suite::Higgs(_) => higgs::run(&options)?,
         Suite::Amp(amp) => amp::run(&options, &amp.only)?,
@@ -69,11 +70,15 @@ fn run() -> Result<()> {
         Suite::Speedups(_) => speedups::run(&options)?,
         Suite::Overhead(_) => overhead::run(&options)?,
         Suite::Loader(loader) => loader::run(&options, &loader.only)?,
-        Suite::Cifar10(suite) => cifar10::run(&options, suite)?,
+        Suite::Cifar10(suite) => {
+            let (tables, ladder) = cifar10::run(&options, suite)?;
+            printed = ladder;
+            tables
+        }
         Suite::Kernels(kernels) => kernels::run(&options, &kernels.only)?,
         Suite::Scaling(scaling) => {
             let (tables, predicted) = scaling::run(&options, scaling)?;
-            predictions = predicted;
+            printed = predicted;
             tables
         }
     };
@@ -81,7 +86,7 @@ fn run() -> Result<()> {
         print!("{table}");
     }
     if let Some(path) = &options.json {
-        let rows: Vec<_> = tables.iter().flat_map(Table::json).chain(predictions).collect();
+        let rows: Vec<_> = tables.iter().flat_map(Table::json).chain(printed).collect();
         let text = serde_json::to_string_pretty(&rows)? + "\n";
         std::fs::write(path, text).with_context(|| format!("{}: cannot write the figures", path.display()))?;
     }

@@ -79,7 +79,7 @@ impl Row {
         self.ratio().zip(self.target).map(|(ratio, target)| ratio >= target)
     }
 
-    fn json(&self, device: &DeviceInfo) -> Value {
+    pub(crate) fn json(&self, device: &DeviceInfo) -> Value {
         let reference = self.reference.as_ref();
         let args: Vec<_> = std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned()).collect();
         json!({
@@ -116,7 +116,7 @@ fn line([case, ours, spread, reference, figure, ratio, target]: [String; 7]) -> 
 }
 
 /// A figure of three digits, with a prefix: `26.3 M rows/s`, `0.77 GB/s`, `1.3 ms`.
-fn told(value: f64, unit: &str) -> String {
+pub(crate) fn told(value: f64, unit: &str) -> String {
     let scales = [(1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ")];
     let (scale, prefix) = match unit {
         "s" => scales[3..].iter().copied().find(|(scale, _)| value >= *scale).unwrap_or((1e-6, "µ")),
@@ -143,7 +143,7 @@ pub(crate) fn median(values: &[f64]) -> f64 {
 }
 
 /// The commit measured, with `+` if the checkout has changes.
-fn commit() -> String {
+pub(crate) fn commit() -> String {
     let git = |args: &[&str]| {
         let output = Command::new("git").args(args).current_dir(env!("CARGO_MANIFEST_DIR")).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())

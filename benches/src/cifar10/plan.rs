@@ -4,7 +4,7 @@
 use anyhow::Result;
 use brisk_nn::tensor::program::Program;
 use brisk_nn::tensor::{CrossEntropyOptions, DType, Graph, Persistent, Precision, Reduction};
-use brisk_nn::{GradScaler, GradScalerConfig, Module, ParametersBuilder, StepInputs};
+use brisk_nn::{Ema, GradScaler, GradScalerConfig, Module, ParametersBuilder, StepInputs};
 use brisk_vision::Recipe;
 
 use crate::options::Options;
@@ -90,6 +90,9 @@ fn step(recipe: &Recipe, precision: Precision) -> Result<Program> {
     scaler.backward(&loss)?;
     scaler.step(&graph, &*optimizer, &params, &inputs);
     scaler.update(&graph);
+    if let Some(ema) = recipe.ema(N_IMAGES) {
+        Ema::new(&params, ema).record(&graph, &params, &inputs.state);
+    }
     graph.advance(&inputs.state);
     graph.check()?;
     Ok(graph.fused())

@@ -78,7 +78,7 @@ pub use optimizer::adam::{Adam, WeightDecay};
 pub use optimizer::clip::{clip_by_norm, clip_by_value};
 pub use optimizer::ema::{Ema, EmaStart};
 pub use optimizer::grad_scaler::{SCALER_LEN, Unscale, UpdateScale};
-pub use optimizer::lookahead::{Lookahead, LookaheadPhase, Pull};
+pub use optimizer::lookahead::{Lookahead, LookaheadPhase};
 pub use optimizer::muon::{MuonMomentum, MuonStep};
 pub use optimizer::newton_schulz::NewtonSchulzFactor;
 pub use optimizer::parameter_groups::{AdamGroups, GROUP_LEN, SgdGroups};

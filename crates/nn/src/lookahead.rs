@@ -1,4 +1,4 @@
-use brisk_kernels::{DType, Lookahead as Kernel, LookaheadPhase, Pull};
+use brisk_kernels::{DType, Lookahead as Kernel, LookaheadPhase};
 use brisk_tensor::program::Slice;
 use brisk_tensor::{Error, Graph, Persistent};
 
@@ -27,7 +27,6 @@ pub struct Lookahead<O> {
     every: u32,
     decays: Vec<f32>,
     end: Option<u32>,
-    pull: Pull,
     origin: Origin,
     slow: Persistent,
     /// The slow values of the buffers, each at a multiple of 64 elements. As long as the weights, like the state of any optimizer.
@@ -42,7 +41,7 @@ impl<O: Optimizer> Lookahead<O> {
     pub fn new(optimizer: O, params: &Parameters, every: u32, decays: Vec<f32>) -> Self {
         let state = |name| Persistent::new(name, DType::F32, params.state_len());
         let (slow, slow_buffers) = (state("lookahead.slow"), state("lookahead.slow_buffers"));
-        Self { optimizer, every, decays, end: None, pull: Pull::Back, origin: params.origin(), slow, slow_buffers }
+        Self { optimizer, every, decays, end: None, origin: params.origin(), slow, slow_buffers }
     }
 
     /// Sets the weights to the slow weights after step number `total_steps` of the run, counted with skipped steps: the result of the run is then the average, also if the
@@ -52,18 +51,11 @@ impl<O: Optimizer> Lookahead<O> {
         self
     }
 
-    /// Never pulls the weights back: the slow weights are an exponential moving average beside a run that takes no notice of them, but for its end, if it
-    /// [ends with them](Self::ending_at).
-    pub fn without_pull(mut self) -> Self {
-        self.pull = Pull::None;
-        self
-    }
-
     fn record_phase(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs, phase: LookaheadPhase) {
         let n_decays = self.decays.len();
         let decays = graph.constant("decays", &self.decays, &[n_decays]);
         let push = |n, weights: Slice, slow: Slice| {
-            let kernel = Kernel { n, every: self.every, n_decays, end: self.end, pull: self.pull, phase };
+            let kernel = Kernel { n, every: self.every, n_decays, end: self.end, phase };
             graph.push(kernel, &[decays.slice(), graph.buffer(&inputs.state), weights, slow]);
         };
         push(params.values().len(), graph.buffer(params.values()), graph.buffer(&self.slow));

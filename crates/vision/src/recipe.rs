@@ -4,8 +4,8 @@ use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::program::kernels::Momentum;
 use brisk_nn::tensor::{Activation, Flip, ImageAugmentation, Mixing, Tensor};
 use brisk_nn::{
-    Augment, Bound, Init, Lookahead, Module, Muon, MuonNorm, MuonScale, Optimizer, ParameterGroup, ParameterId, Parameters,
-    ParametersBuilder, Scale, Schedule, Scheduled, Sgd, Steps, Together,
+    Augment, Bound, EmaConfig, Init, Lookahead, Module, Muon, MuonNorm, MuonScale, Optimizer, ParameterGroup, ParameterId,
+    Parameters, ParametersBuilder, Scale, Schedule, Scheduled, Sgd, Steps, Together,
 };
 
 use crate::{Airbench, AirbenchConfig, AugmentedImages, Error, MixedImages, NormOrder, Patches, ResNet9, ResNet9Config, View};
@@ -73,8 +73,7 @@ pub enum Rates {
         weight_decay: f32,
         /// The rate of the biases is this many times that of the weights, and their decay is divided by it.
         bias_factor: f32,
-        /// Whether the run ends with an exponential moving average of weights and running statistics, which is updated every five steps and keeps
-        /// `1 - 1 / n` of itself in each step, for `n` steps per epoch: 0.99 for batches of 512. The average starts from the initial weights.
+        /// Whether an exponential moving average of weights and running statistics is evaluated in place of the weights: [`Recipe::ema`].
         is_averaged: bool,
     },
     /// Stochastic gradient descent with Nesterov momentum 0.85; the rate rises from 0.2 to 1 times `peak` in the first 23 % of the steps and falls to 0.07.
@@ -430,15 +429,9 @@ impl Recipe {
             Ok(Scheduled::new(bias, &Schedule::PiecewiseLinear { points }, end + 1))
         };
         Ok(match self.rates {
-            Rates::Page { weight_decay, bias_factor, is_averaged, .. } => {
+            Rates::Page { weight_decay, bias_factor, .. } => {
                 let groups = [group(biases, bias_factor, weight_decay / bias_factor), group(weights, 1.0, weight_decay)];
-                let sgd = sgd(0.9, Momentum::FoldedNesterov, &groups)?;
-                if !is_averaged {
-                    return Ok(Box::new(sgd));
-                }
-                let kept = (1.0 - 1.0 / self.epoch_steps(n_rows).max(2) as f64).powi(LOOKAHEAD_STEPS as i32);
-                let averaged = Lookahead::new(sgd, params, LOOKAHEAD_STEPS as u32, vec![kept as f32]);
-                Box::new(averaged.without_pull().ending_at(n_steps))
+                Box::new(sgd(0.9, Momentum::FoldedNesterov, &groups)?)
             }
             Rates::Airbench { weight_decay, bias_factor, .. } => {
                 let groups = [group(biases, bias_factor, weight_decay / bias_factor), group(weights, 1.0, weight_decay)];
@@ -472,6 +465,20 @@ impl Recipe {
         })
     }
 
+    /// The average of weights and running statistics that the recipe evaluates in place of the weights, in a run over `n_rows` images; `None` if it evaluates the weights, which
+    /// those of [`Rates::Airbench`] and [`Rates::Muon`] do. A trainer takes it by `Trainer::ema`; without it, the weights of Page's last epochs, whose rate stays high, are noisy.
+    ///
+    /// It starts from the initial weights, is updated on steps 1, 6, 11, …, and keeps `1 - 1 / n` of itself in each step, for `n` steps per epoch: 0.99 for batches of 512.
+    pub fn ema(&self, n_rows: usize) -> Option<EmaConfig> {
+        match self.rates {
+            Rates::Page { is_averaged: true, .. } => {
+                let kept = (1.0 - 1.0 / self.epoch_steps(n_rows).max(2) as f64).powi(AVERAGE_STEPS as i32);
+                Some(EmaConfig::new(kept as f32).every(AVERAGE_STEPS).from_initial())
+            }
+            Rates::Page { .. } | Rates::Airbench { .. } | Rates::Muon { .. } => None,
+        }
+    }
+
     /// How many steps the bias of the whitening is trained by [`Rates::Muon`], in a run over `n_rows` images: three eighths.
     pub fn whitening_steps(&self, n_rows: usize) -> usize {
         (self.n_steps(n_rows) * 3).div_ceil(8)
@@ -480,8 +487,10 @@ impl Recipe {
 
 /// Epochs in which [`Rates::Airbench`] trains the bias of the whitening.
 const WHITENING_EPOCHS: usize = 3;
-/// Steps between two updates of the slow weights of [`Rates::Airbench`], and of the average of [`Rates::Page`].
+/// Steps between two updates of the slow weights of [`Rates::Airbench`].
 const LOOKAHEAD_STEPS: usize = 5;
+/// Steps between two updates of the average of [`Rates::Page`].
+const AVERAGE_STEPS: u32 = 5;
 
 /// Images of a ghost batch.
 const GHOST_IMAGES: usize = 32;

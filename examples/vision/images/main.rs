@@ -88,6 +88,9 @@ fn run(options: Options) -> Result<ExitCode> {
         .augment(recipe.augment(options.seed))
         .stop_on(&stop)
         .progress();
+    if let Some(ema) = recipe.ema(train.n_rows()) {
+        trainer = trainer.ema(ema);
+    }
     if let Some(path) = &options.report {
         trainer = trainer.report(path).class_names(set.classes()).report_panels(|scored| {
             let wrong = ImageGrid::wrong_predictions(&valid, image, scored, set.classes(), N_WRONG)?;

@@ -1,9 +1,10 @@
 //! Runs of a recipe on CIFAR-10: the tables, a run with its settings, and what it came to.
 
 use std::cell::RefCell;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use brisk_loader::{RowSource, Subset, split};
@@ -13,9 +14,9 @@ use brisk_table::{CifarOptions, CifarSet, Table, Typed, import_cifar, printable}
 use brisk_train::report::ImageGrid;
 use brisk_train::{
     BatchesEnd, Callback, Classification, Error, FeedChoice, FeedConfig, Limit, Model, RunView, Selective, Standardisation,
-    Trainer,
+    Trainer, ValidationEnd,
 };
-use brisk_vision::{Recipe, View, WithViews};
+use brisk_vision::{Network, Recipe, View, WithViews};
 
 /// Training and test set.
 #[derive(Debug)]
@@ -111,63 +112,43 @@ pub struct Outcome {
     pub losses: Vec<f32>,
 }
 
-/// Trains and evaluates once.
+/// An epoch of a run.
+#[derive(Debug, Clone, Copy)]
+pub struct EpochEnd {
+    /// Seconds of training until its end: whitening, compilation of the step, and all steps so far; not the evaluations.
+    pub train_seconds: f64,
+    /// Test accuracy by the views of the recipe.
+    pub accuracy: f64,
+}
+
+/// Trains once, and evaluates with all views at the end.
 ///
 /// # Errors
 /// If the recipe does not fit the images, or the device has no room.
 pub fn run(device: &Device, data: &Cifar10, settings: &Settings) -> Result<Outcome> {
-    let Settings { recipe, seed, precision, .. } = settings;
-    let train = some_of(&data.train, settings.n_train)?;
-    let test = some_of(&data.test, settings.n_test)?;
-    let n_rows = train.n_rows();
-    let epoch_steps = recipe.epoch_steps(n_rows);
-    if epoch_steps == 0 {
-        bail!("batches of {} images do not fit into {n_rows} images; use more images or smaller batches", recipe.batch_rows);
-    }
-    let [height, width, n_channels] = recipe.image();
-    let bytes = |values: [f32; 3]| values.map(|value| 255.0 * value);
-    let scale = Standardisation::of_channels(&bytes(MEAN), &bytes(STD), height * width);
-    let n_steps = settings.max_steps.unwrap_or(usize::MAX).min(recipe.n_steps(n_rows));
-    let mut model = Model::new(*seed, |params| recipe.build(params));
-
-    let start = Instant::now();
-    let n_whitened = recipe.whitening.n_images.min(n_rows);
-    let images = standardised(&train, n_whitened, height * width * n_channels, &scale)?;
+    let recipe = &settings.recipe;
+    let run = Run::new(data, settings)?;
+    let clock = Clock::started();
+    let (mut model, scale) = run.model(device)?;
     let network = model.module().clone();
-    recipe.initialise(&network, model.params_mut(), device, &images)?;
-    let n_epochs = n_steps.div_ceil(epoch_steps);
-    let task = Classification::of(N_CLASSES).label_smoothing(recipe.label_smoothing);
-    let progress = Watch::default();
-    let mut trainer = Trainer::new(device)
-        .batch_rows(recipe.batch_rows)
-        .max_epochs(n_epochs)
-        .max_steps(n_steps)
-        .limit_train_batches(Limit::Batches(epoch_steps))
-        .validate_every(n_epochs)
-        .precision(*precision)
-        .seed(*seed)
-        .schedule(recipe.schedule(n_rows))
-        .try_optimizer(|params| recipe.optimizer(&network, params, n_rows))
-        .standardisation(scale)
-        .feed(&FeedConfig { choice: FeedChoice::Resident, ..FeedConfig::default() })
-        .augment(recipe.augment(*seed))
-        .callback(progress.clone());
+    let mut trainer = run.trainer(device, &network, scale, run.n_epochs(), &clock);
     if settings.has_progress {
         trainer = trainer.progress();
     }
     if let Some(path) = &settings.report {
         trainer = trainer.report(path).class_names(data.test.classes()).report_panels(|scored| {
-            let wrong = ImageGrid::wrong_predictions(&test, recipe.image(), scored, data.test.classes(), N_WRONG)?;
+            let wrong = ImageGrid::wrong_predictions(&run.test, recipe.image(), scored, data.test.classes(), N_WRONG)?;
             Ok(if wrong.is_empty() { vec![] } else { vec![wrong.into()] })
         });
     }
-    trainer.fit(&mut model, &task, &train, &test)?;
+    trainer.fit(&mut model, &run.task(), &run.train, &run.test)?;
+    drop(trainer);
 
     let (image, judge) = (recipe.image(), Classification::of(N_CLASSES));
     let mut selective = None;
     if let Some(share) = settings.selective_share {
         let six = WithViews { model: network.clone(), image, views: View::six_equal() };
-        let Selective { result, careful_rows } = model.evaluate_selectively(&judge, &test, &six, share)?;
+        let Selective { result, careful_rows } = model.evaluate_selectively(&judge, &run.test, &six, share)?;
         selective = Some((result.get("accuracy").unwrap_or(f64::NAN), careful_rows.len()));
     }
     let mut model = model.map(|network| WithViews { model: network, image, views: View::plain() });
@@ -178,35 +159,171 @@ pub fn run(device: &Device, data: &Cifar10, settings: &Settings) -> Result<Outco
         let is_of_recipe = views == recipe.views;
         model = model.map(|with_views| WithViews { views, ..with_views });
         let start = Instant::now();
-        accuracy[i] = model.evaluate(&judge, &test)?.get("accuracy").unwrap_or(f64::NAN);
+        accuracy[i] = model.evaluate(&judge, &run.test)?.get("accuracy").unwrap_or(f64::NAN);
         if is_of_recipe {
             (by_recipe, test_seconds) = (accuracy[i], start.elapsed().as_secs_f64());
         }
     }
-    let Progress { losses, last_step } = progress.0.take();
-    let train_seconds = last_step.map_or(0.0, |last_step| (last_step - start).as_secs_f64());
+    let (n_steps, train_seconds, losses) = (run.n_steps, clock.seconds(), clock.0.take().losses);
     let images_per_second = (n_steps * recipe.batch_rows) as f64 / train_seconds;
     Ok(Outcome { n_steps, train_seconds, test_seconds, images_per_second, accuracy, selective, by_recipe, losses })
 }
 
-/// What a [`Watch`] has seen.
-#[derive(Debug, Default)]
-struct Progress {
-    losses: Vec<f32>,
-    /// When the losses of the last steps were read.
-    last_step: Option<Instant>,
+/// Trains once, and evaluates with the recipe's views after each epoch.
+///
+/// # Errors
+/// Those of [`run`].
+pub fn run_by_epochs(device: &Device, data: &Cifar10, settings: &Settings) -> Result<Vec<EpochEnd>> {
+    let Recipe { views, .. } = &settings.recipe;
+    let run = Run::new(data, settings)?;
+    let clock = Clock::started();
+    let (model, scale) = run.model(device)?;
+    let network = model.module().clone();
+    let image = settings.recipe.image();
+    let mut model = model.map(|network| WithViews { model: network, image, views: views.clone() });
+    let mut trainer = run.trainer(device, &network, scale, 1, &clock);
+    if settings.has_progress {
+        trainer = trainer.progress();
+    }
+    trainer.fit(&mut model, &run.task(), &run.train, &run.test)?;
+    drop(trainer);
+    Ok(clock.0.take().epochs)
 }
 
-/// Collects the training losses, and the time.
-#[derive(Debug, Default, Clone)]
-struct Watch(Rc<RefCell<Progress>>);
+/// The images and the steps of a run.
+struct Run<'r> {
+    settings: &'r Settings,
+    train: Subset<Images<'r>>,
+    test: Subset<Images<'r>>,
+    epoch_steps: usize,
+    n_steps: usize,
+}
 
-impl Callback for Watch {
-    fn on_batches_end(&mut self, _: &RunView<'_>, batches: &BatchesEnd<'_>) -> Result<(), Error> {
-        let mut progress = self.0.borrow_mut();
-        progress.losses.extend(batches.losses);
-        progress.last_step = Some(Instant::now());
+impl<'r> Run<'r> {
+    fn new(data: &'r Cifar10, settings: &'r Settings) -> Result<Self> {
+        let recipe = &settings.recipe;
+        let train = some_of(&data.train, settings.n_train)?;
+        let test = some_of(&data.test, settings.n_test)?;
+        let n_rows = train.n_rows();
+        let epoch_steps = recipe.epoch_steps(n_rows);
+        if epoch_steps == 0 {
+            bail!("batches of {} images do not fit into {n_rows} images; use more images or smaller batches", recipe.batch_rows);
+        }
+        let n_steps = settings.max_steps.unwrap_or(usize::MAX).min(recipe.n_steps(n_rows));
+        Ok(Self { settings, train, test, epoch_steps, n_steps })
+    }
+
+    fn n_epochs(&self) -> usize {
+        self.n_steps.div_ceil(self.epoch_steps)
+    }
+
+    fn task(&self) -> Classification {
+        Classification::of(N_CLASSES).label_smoothing(self.settings.recipe.label_smoothing)
+    }
+
+    /// The network with its initial values, and how images are standardised for it.
+    fn model(&self, device: &Device) -> Result<(Model<Network>, Standardisation)> {
+        let recipe = &self.settings.recipe;
+        let [height, width, n_channels] = recipe.image();
+        let bytes = |values: [f32; 3]| values.map(|value| 255.0 * value);
+        let scale = Standardisation::of_channels(&bytes(MEAN), &bytes(STD), height * width);
+        let mut model = Model::new(self.settings.seed, |params| recipe.build(params));
+        let n_whitened = recipe.whitening.n_images.min(self.train.n_rows());
+        let images = standardised(&self.train, n_whitened, height * width * n_channels, &scale)?;
+        let network = model.module().clone();
+        recipe.initialise(&network, model.params_mut(), device, &images)?;
+        Ok((model, scale))
+    }
+
+    /// The recipe's training of `network`, which is evaluated every `validate_every` epochs and at the end.
+    fn trainer<'t>(
+        &'t self,
+        device: &Device,
+        network: &'t Network,
+        scale: Standardisation,
+        validate_every: usize,
+        clock: &Clock,
+    ) -> Trainer<'t> {
+        let Settings { recipe, seed, precision, .. } = self.settings;
+        let n_rows = self.train.n_rows();
+        let trainer = Trainer::new(device)
+            .batch_rows(recipe.batch_rows)
+            .max_epochs(self.n_epochs())
+            .max_steps(self.n_steps)
+            .limit_train_batches(Limit::Batches(self.epoch_steps))
+            .validate_every(validate_every)
+            .precision(*precision)
+            .seed(*seed)
+            .schedule(recipe.schedule(n_rows))
+            .try_optimizer(move |params| recipe.optimizer(network, params, n_rows))
+            .standardisation(scale)
+            .feed(&FeedConfig { choice: FeedChoice::Resident, ..FeedConfig::default() })
+            .augment(recipe.augment(*seed))
+            .callback(clock.clone());
+        match recipe.ema(n_rows) {
+            Some(ema) => trainer.ema(ema),
+            None => trainer,
+        }
+    }
+}
+
+/// What a [`Clock`] has seen.
+#[derive(Debug)]
+struct Seen {
+    started: Instant,
+    /// Time since then in which there was no training.
+    paused: Duration,
+    /// When the losses of the last steps were read.
+    last_step: Instant,
+    losses: Vec<f32>,
+    epochs: Vec<EpochEnd>,
+}
+
+impl Default for Seen {
+    fn default() -> Self {
+        let now = Instant::now();
+        Self { started: now, paused: Duration::ZERO, last_step: now, losses: vec![], epochs: vec![] }
+    }
+}
+
+/// Measures the time of training, which stands still while the model is evaluated, and collects losses and accuracies.
+#[derive(Debug, Default, Clone)]
+struct Clock(Rc<RefCell<Seen>>);
+
+impl Clock {
+    fn started() -> Self {
+        Self::default()
+    }
+
+    /// The time of training until the last step.
+    fn seconds(&self) -> f64 {
+        let seen = self.0.borrow();
+        (seen.last_step - seen.started).saturating_sub(seen.paused).as_secs_f64()
+    }
+}
+
+impl Callback for Clock {
+    fn on_epoch_start(&mut self, run: &RunView<'_>) -> Result<(), Error> {
+        if run.epoch > 1 {
+            let mut seen = self.0.borrow_mut();
+            let pause = seen.last_step.elapsed();
+            seen.paused += pause;
+        }
         Ok(())
+    }
+
+    fn on_batches_end(&mut self, _: &RunView<'_>, batches: &BatchesEnd<'_>) -> Result<(), Error> {
+        let mut seen = self.0.borrow_mut();
+        seen.losses.extend(batches.losses);
+        seen.last_step = Instant::now();
+        Ok(())
+    }
+
+    fn on_validation_end(&mut self, _: &RunView<'_>, validation: &ValidationEnd<'_>) -> Result<ControlFlow<()>, Error> {
+        let accuracy = validation.metrics.get("valid_accuracy").unwrap_or(f64::NAN);
+        let end = EpochEnd { train_seconds: self.seconds(), accuracy };
+        self.0.borrow_mut().epochs.push(end);
+        Ok(ControlFlow::Continue(()))
     }
 }
 

@@ -47,7 +47,7 @@ fn train(device: &Device, recipe: &Recipe, rows: &Rows<Vec<u8>, Vec<f32>>, n_ste
     let epoch_steps = recipe.epoch_steps(n_rows);
     let n_epochs = n_steps.div_ceil(epoch_steps);
     let losses = Losses::default();
-    Trainer::new(device)
+    let mut trainer = Trainer::new(device)
         .batch_rows(recipe.batch_rows)
         .max_epochs(n_epochs)
         .max_steps(n_steps)
@@ -57,8 +57,12 @@ fn train(device: &Device, recipe: &Recipe, rows: &Rows<Vec<u8>, Vec<f32>>, n_ste
         .try_optimizer(|params| recipe.optimizer(&network, params, n_rows))
         .standardisation(scale)
         .augment(AugmentedImages { image: IMAGE, augmentation: recipe.augmentation })
-        .callback(losses.clone())
-        .fit(&mut model, &task, rows, rows)?;
+        .callback(losses.clone());
+    if let Some(ema) = recipe.ema(n_rows) {
+        trainer = trainer.ema(ema);
+    }
+    trainer.fit(&mut model, &task, rows, rows)?;
+    drop(trainer);
     let accuracy = model.evaluate(&task, rows)?.get("accuracy").expect("an accuracy");
     Ok((losses.0.take(), accuracy))
 }

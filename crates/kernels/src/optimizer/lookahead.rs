@@ -25,20 +25,8 @@ pub struct Lookahead {
     pub n_decays: usize,
     /// The number of steps of the run, including skipped ones; `None` if the weights stay as they are at its end.
     pub end: Option<u32>,
-    /// What an update does to the weights.
-    pub pull: Pull,
     /// Which of the two kernels.
     pub phase: LookaheadPhase,
-}
-
-/// What an update of the slow weights does to the weights.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Pull {
-    /// They are set to the slow ones.
-    #[default]
-    Back,
-    /// They stay as they are: the slow ones are an exponential moving average.
-    None,
 }
 
 /// Where in a step a [`Lookahead`] runs.
@@ -73,8 +61,7 @@ impl Kernel for Lookahead {
         let dispatch = Dispatch::elementwise(self.name(), "kernels.lookahead", module!("lookahead.wgsl"), self.n)?
             .param("every", self.every)
             .param("end", self.end.unwrap_or(0))
-            .param("is_start", u32::from(self.phase == LookaheadPhase::Start))
-            .param("is_pulled", u32::from(self.pull == Pull::Back));
+            .param("is_start", u32::from(self.phase == LookaheadPhase::Start));
         let writes = [Binding::of("weights").named("values"), Binding::of("slow")];
         Ok(vec![dispatch.bind(&self.args(), ["decays", "state"], writes)?])
     }

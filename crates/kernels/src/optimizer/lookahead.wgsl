@@ -1,5 +1,5 @@
-// Slow weights: copies of the weights before the first step; then, after every `every`th step, slow = d slow + (1 - d) weights and, if they are pulled back,
-// weights = slow, with d from a table. Skipped steps change nothing and do not count. After the last step of the run, number `end`, weights = slow.
+// Slow weights: copies of the weights before the first step; then, after every `every`th step, slow = d slow + (1 - d) weights and weights = slow,
+// with d from a table. Skipped steps change nothing and do not count. After the last step of the run, number `end`, weights = slow.
 // Twin: lookahead_cpu.rs. Moves 16 bytes a weight in steps that change something.
 // `state` is (batch, step, skip, n_skipped).
 
@@ -19,9 +19,7 @@ fn element(i: u32) {
         let d = decays[min(n_steps / params.every - 1u, arrayLength(&decays) - 1u)];
         let v = d * slow[i] + (1.0 - d) * values[i];
         slow[i] = v;
-        if params.is_pulled == 1u {
-            values[i] = v;
-        }
+        values[i] = v;
     }
     if state[1] + 1u == params.end {
         values[i] = slow[i];

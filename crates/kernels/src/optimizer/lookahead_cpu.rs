@@ -1,5 +1,5 @@
 use super::skip::n_steps;
-use crate::{Lookahead, LookaheadPhase, Pull};
+use crate::{Lookahead, LookaheadPhase};
 
 pub(crate) fn run(kernel: &Lookahead, decays: &[f32], state: &[u32], values: &mut [f32], slow: &mut [f32]) {
     if kernel.phase == LookaheadPhase::Start {
@@ -12,9 +12,7 @@ pub(crate) fn run(kernel: &Lookahead, decays: &[f32], state: &[u32], values: &mu
         let d = decays[((n_steps / kernel.every - 1) as usize).min(decays.len() - 1)];
         for (value, slow) in values.iter_mut().zip(&mut *slow) {
             *slow = d * *slow + (1.0 - d) * *value;
-            if kernel.pull == Pull::Back {
-                *value = *slow;
-            }
+            *value = *slow;
         }
     }
     if Some(state[1].wrapping_add(1)) == kernel.end {

@@ -1,9 +1,9 @@
-use brisk_kernels::{Lookahead, LookaheadPhase, Pull};
+use brisk_kernels::{Lookahead, LookaheadPhase};
 
 use crate::random::Random;
 use crate::run::*;
 
-const END: Lookahead = Lookahead { n: 2, every: 5, n_decays: 2, end: None, pull: Pull::Back, phase: LookaheadPhase::End };
+const END: Lookahead = Lookahead { n: 2, every: 5, n_decays: 2, end: None, phase: LookaheadPhase::End };
 
 /// The weights and the slow weights after step number `step`, of which `n_skipped` were skipped.
 fn after(kernel: Lookahead, [step, skip, n_skipped]: [u32; 3]) -> [Vec<f32>; 2] {
@@ -49,13 +49,4 @@ fn gpu_agrees() {
         let given = vec![words(&[0.3]), vec![0, 9, 0, 0], words(&random.floats(n)), words(&random.floats(n))];
         gpu_equals_twin(&Lookahead { n, n_decays: 1, ..END }, &given);
     }
-}
-
-#[test]
-fn an_average_leaves_the_weights_until_the_end() {
-    let average = Lookahead { pull: Pull::None, end: Some(7), ..END };
-    assert_eq!(after(average, [4, 0, 0]), [vec![2.0, 4.0], vec![6.0, 6.0]], "the fifth step");
-    assert_eq!(after(average, [6, 0, 0]), [vec![10.0, 8.0], vec![10.0, 8.0]], "the last");
-    let fifth = Lookahead { end: Some(5), ..average };
-    assert_eq!(after(fifth, [4, 0, 0]), [vec![6.0, 6.0], vec![6.0, 6.0]], "the last is a fifth step");
 }

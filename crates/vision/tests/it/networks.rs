@@ -1,6 +1,6 @@
 use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::{Graph, Mode};
-use brisk_nn::{Module, ParametersBuilder};
+use brisk_nn::{EmaConfig, EmaStart, Module, ParametersBuilder};
 use brisk_vision::{PAGE_RUNGS, Recipe, ResNet9Config};
 
 /// The names, the number of parameters, and whether the graph accepts a batch.
@@ -134,6 +134,18 @@ fn schedules_keep_their_shape_in_shorter_runs() {
             assert!((0..n_steps).all(|step| schedule.rate(step, n_steps).is_finite()), "{n_epochs} epochs");
         }
     }
+}
+
+#[test]
+fn the_last_rungs_of_the_ladder_are_averaged_as_by_the_author() {
+    for rung in 0..PAGE_RUNGS.len() {
+        let ema = Recipe::page_rung(rung).ema(50_000);
+        assert_eq!(ema.is_some(), rung >= 8, "rung {rung}");
+        let Some(EmaConfig { decay, every, first_step, start }) = ema else { continue };
+        assert!((decay - 0.99_f32.powi(5)).abs() < 2e-3, "rung {rung}: decay {decay}");
+        assert_eq!((every, first_step, start), (5, 1, EmaStart::Given), "rung {rung}");
+    }
+    assert_eq!([Recipe::airbench(), Recipe::muon()].map(|recipe| recipe.ema(50_000)), [None; 2]);
 }
 
 #[test]

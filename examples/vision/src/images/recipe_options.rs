@@ -103,9 +103,9 @@ impl RecipeOptions {
         (self.recipe == RecipeName::Page).then_some(32)
     }
 
-    /// Whether the weights of the last step are replaced by an average, so that those of earlier epochs are worse.
+    /// Whether the weights of the last step are replaced by the slow weights of lookahead, so that those of earlier epochs are worse.
     pub fn ends_with_average(&self) -> bool {
-        self.recipe != RecipeName::Muon
+        self.recipe == RecipeName::Airbench
     }
 
     /// Whether the network has its full width.
