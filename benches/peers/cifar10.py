@@ -1,13 +1,15 @@
 """The recipes of brisk-vision in PyTorch: Page's ResNet9 and airbench94 with Muon.
 
-Arguments: recipe (page or muon), batch size, threads, a safetensors file with the initial state_dict, the training batches
-(`images` [n_batches, batch, height, width, channels], `labels`) and test images (`test_images`, `test_labels`), steps of the whole run, and rates as
-`name=value` words.
+Arguments: recipe (page or muon), batch size, device (cpu, or gpu for the GPU that PyTorch can use, if there is one), precision of what is timed (f32, or f16
+or bf16 for autocast), threads, a safetensors file with the initial state_dict, the training batches (`images` [n_batches, batch, height, width, channels],
+`labels`) and test images (`test_images`, `test_labels`), steps of the whole run, and rates as `name=value` words.
 
-Prints the loss of each step and the test accuracy after them, a line each for f64, and for f32 in channels-last and in the default layout. Then answers
-each line `n` with the seconds of n further steps in channels-last and in the default layout.
+Prints the name of the device. Then prints the loss of each step and the test accuracy after them, a line each for f64, and for f32 in channels-last and in the
+default layout. Then answers each line `n` with the seconds of n further steps in channels-last and in the default layout.
 """
 
+import contextlib
+import platform
 import sys
 import time
 
@@ -138,33 +140,57 @@ def step_of(recipe, network, rates, n_steps):
     return {"muon": muon, "page": page}[recipe]
 
 
+def device_of(word):
+    """The device of that word, and its name."""
+    if word == "gpu" and torch.cuda.is_available():
+        return torch.device("cuda"), torch.cuda.get_device_name()
+    if word == "gpu" and torch.backends.mps.is_available():
+        return torch.device("mps"), platform.machine()
+    return torch.device("cpu"), "a CPU"
+
+
 def main():
-    recipe, batch, n_threads, path, n_steps, *words = sys.argv[1:]
+    recipe, batch, device, precision, n_threads, path, n_steps, *words = sys.argv[1:]
+    device, name = device_of(device)
+    print(name, flush=True)
     batch, n_steps = int(batch), int(n_steps)
     rates = {name: float(value) for name, value in (word.split("=") for word in words)}
     torch.set_num_threads(int(n_threads))
-    file = load_file(path)
+    file = load_file(path, device=device.type)
     data = {name: file.pop(name) for name in ("images", "labels", "test_images", "test_labels")}
     images = data["images"].permute(0, 1, 4, 2, 3).contiguous()
     labels = data["labels"].long()
 
-    def trainer(layout, dtype=torch.float32):
-        state = {name: t.to(dtype, copy=True) for name, t in file.items()}
+    def trainer(layout, dtype=torch.float32, precision="f32"):
+        # Metal has no f64.
+        place = torch.device("cpu") if dtype == torch.float64 and device.type == "mps" else device
+        state = {name: t.to(place, dtype, copy=True) for name, t in file.items()}
         state = {name: t.to(memory_format=layout) if t.dim() == 4 else t for name, t in state.items()}
         network = {"muon": Airbench, "page": ResNet9}[recipe](state)
         network.n_ghosts = max(1, batch // 32)
-        batches = [x.to(dtype, memory_format=layout) for x in images]
+        batches = [x.to(place, dtype, memory_format=layout) for x in images]
+        classes = labels.to(place)
         optimizer = step_of(recipe, network, rates, n_steps)
+        scale = 128.0 if precision == "f16" else 1.0
+
+        def autocast():
+            if precision == "f32":
+                return contextlib.nullcontext()
+            return torch.autocast(place.type, {"f16": torch.float16, "bf16": torch.bfloat16}[precision])
 
         def train(step):
             for p in network.params.values():
                 p.grad = None
-            logits = network.forward(batches[step % len(batches)], True)
-            loss = F.cross_entropy(logits, labels[step % len(batches)], label_smoothing=0.2)
-            loss.backward()
+            with autocast():
+                logits = network.forward(batches[step % len(batches)], True)
+                logits = logits if precision == "f32" else logits.float()
+                loss = F.cross_entropy(logits, classes[step % len(batches)], label_smoothing=0.2)
+            (loss * scale).backward()
             with torch.no_grad():
+                if scale != 1.0:
+                    torch._foreach_div_([p.grad for p in network.params.values()], scale)
                 optimizer(step)
-            return loss.item()
+            return loss
 
         return network, train
 
@@ -172,20 +198,23 @@ def main():
     trainers = []
     for layout, dtype in [(torch.contiguous_format, torch.float64)] + [(layout, torch.float32) for layout in layouts]:
         network, train = trainer(layout, dtype)
-        losses = [train(step) for step in range(len(images))]
+        losses = [train(step).item() for step in range(len(images))]
         with torch.no_grad():
-            test = data["test_images"].permute(0, 3, 1, 2).to(dtype, memory_format=layout)
-            predicted = network.forward(test, False).argmax(1)
+            parameter = next(iter(network.params.values()))
+            test = data["test_images"].permute(0, 3, 1, 2).to(parameter.device, dtype, memory_format=layout)
+            predicted = network.forward(test, False).argmax(1).to(device)
         accuracy = (predicted == data["test_labels"].long()).float().mean().item()
         print(*losses, accuracy, flush=True)
         if dtype == torch.float32:
-            trainers.append(train)
+            trainers.append(train if precision == "f32" else trainer(layout, precision=precision)[1])
     for line in sys.stdin:
         seconds = []
         for train in trainers:
             start = time.perf_counter()
             for step in range(int(line)):
-                train(step)
+                loss = train(step)
+            # Waits for the device.
+            loss.item()
             seconds.append((time.perf_counter() - start) / int(line))
         print(*seconds, flush=True)
 

@@ -239,10 +239,11 @@ pub(crate) struct Cifar10 {
     /// The test accuracy to which the ladder takes the time [default: 0.75, with --full 0.94]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub(crate) target_accuracy: Option<f64>,
-    /// The precision of the ladder's products
+    /// The precision of products, in training that is timed and in the ladder
     #[arg(long, value_enum, value_name = "NAME", default_value_t = ProductPrecision::F32)]
     pub(crate) precision: ProductPrecision,
-    /// Measures networks at their full width too, and trains the ladder at full width on all images in the article's epochs, for which a CPU takes weeks
+    /// Measures networks at their full width too, on a GPU with the recipe's batch size, and trains the ladder at full width on all images in the article's epochs, for which a
+    /// CPU takes days
     #[arg(long)]
     pub(crate) full: bool,
     /// Measures PyTorch and torchvision in the same run, with the Python that BRISK_PYTHON names

@@ -5,12 +5,11 @@ use std::io::{IsTerminal, stderr};
 use std::path::Path;
 
 use anyhow::{Result, ensure};
-use brisk_nn::tensor::Precision;
 use brisk_vision::{PAGE_RUNGS, Recipe};
 use brisk_vision_examples::cifar10::{Cifar10 as Data, EpochEnd, Settings, run_by_epochs};
 use serde_json::Value;
 
-use crate::command_line::{Cifar10, Cifar10Part, ProductPrecision};
+use crate::command_line::{Cifar10, Cifar10Part};
 use crate::options::{Options, Scale};
 use crate::row::{Better, Row, commit, median, told};
 
@@ -84,11 +83,7 @@ pub(super) fn run(options: &Options, suite: &Cifar10) -> Result<Vec<Value>> {
                 recipe: recipe.clone(),
                 n_train: climb.n_train,
                 n_test: climb.n_test,
-                precision: match suite.precision {
-                    ProductPrecision::F32 => Precision::F32,
-                    ProductPrecision::F16 => Precision::F16,
-                    ProductPrecision::Bf16 => Precision::Bf16,
-                },
+                precision: suite.precision.into(),
                 seed,
                 max_steps: None,
                 selective_share: None,

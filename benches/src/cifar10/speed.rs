@@ -2,15 +2,16 @@
 
 use std::ops::Range;
 
-use anyhow::{Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use brisk_loader::{Order, RowSource};
 use brisk_nn::GradScalerConfig;
 use brisk_nn::tensor::{CrossEntropyOptions, DType, Graph, Persistent, Precision, Reduction};
-use brisk_program::Device;
+use brisk_program::{Device, DeviceKind};
 use brisk_train::{BatchTensors, Checkpoint, Cursor, Feed, FeedConfig, Model, Standardisation, Step};
 use brisk_vision::{AugmentedImages, Network, Rates, Recipe};
 
 use super::images::{self, IMAGE, LEN, N_CLASSES};
+use crate::command_line::Cifar10;
 use crate::options::{Options, Scale};
 use crate::peer::Peer;
 use crate::row::{Better, Row, Table};
@@ -30,7 +31,7 @@ struct Case {
 /// Images whose predicted classes are compared after the batches of an epoch.
 const N_TEST: usize = 500;
 
-pub(super) fn run(options: &Options, with_full: bool) -> Result<Table> {
+pub(super) fn run(options: &Options, suite: &Cifar10) -> Result<Table> {
     let is_smoke = options.scale == Scale::Smoke;
     let case = |name, peer, recipe, n_batches, target| Case { name, peer, recipe, n_batches, target };
     let mut cases = if is_smoke {
@@ -44,18 +45,27 @@ pub(super) fn run(options: &Options, with_full: bool) -> Result<Table> {
             case("Page, widths 8, 16, 32, 64, batch 128", "page", Recipe::page().narrow(), 20, 1.2),
         ]
     };
-    if with_full {
-        let full = Recipe::page().narrowed(&[64, 128, 256, 512], 64);
-        cases.push(case("Page, widths 64, 128, 256, 512, batch 64", "page", full, 6, 1.0));
+    match options.device.info().kind {
+        // The recipes as they are.
+        DeviceKind::Gpu if suite.full => cases.extend([
+            case("Muon, widths 64, 256, 256, batch 2000", "muon", Recipe::muon(), 6, 1.0),
+            case("Page, widths 64, 128, 256, 512, batch 512", "page", Recipe::page(), 6, 1.0),
+        ]),
+        _ if suite.full => {
+            let full = Recipe::page().with_batch_rows(64);
+            cases.push(case("Page, widths 64, 128, 256, 512, batch 64", "page", full, 6, 1.0));
+        }
+        _ => {}
     }
     let mut rows = Vec::new();
     for case in &cases {
-        rows.extend(measure(options, case)?);
+        rows.extend(measure(options, case, suite.precision.into())?);
     }
     Ok(Table { device: options.device.info().clone(), rows })
 }
 
-fn measure(options: &Options, case: &Case) -> Result<Vec<Row>> {
+/// Checks the losses in all precisions, and times training in `precision`.
+fn measure(options: &Options, case: &Case, precision: Precision) -> Result<Vec<Row>> {
     let device = &options.device;
     let Case { recipe, n_batches, .. } = case;
     let n_batches = *n_batches;
@@ -70,47 +80,54 @@ fn measure(options: &Options, case: &Case) -> Result<Vec<Row>> {
     let feed = Feed::new(device, "train", &train, Order::Shuffled { seed: 5 }, batch, &config)?;
     let feed = feed.augmented(std::rc::Rc::new(augmentation));
     let n_rows = train.n_rows();
-    let (model, step) = record(device, recipe, &feed, &scale, &first, Precision::F32)?;
+    let recorded = |recipe, precision| record(device, recipe, &feed, &scale, &first, precision);
 
     let n_steps = recipe.n_steps(n_rows);
     let Some(python) = &options.peers else {
+        let (_, step) = recorded(recipe, precision)?;
         let losses = step.run_epoch(0)?.batches;
         ensure!(losses.last() < losses.first(), "the losses of the first steps are {losses:?}: there is nothing to time");
         let figures = (0..options.n_rounds).map(|_| images_per_second(&step, n_rows)).collect::<Result<_>>()?;
-        return Ok(vec![row(case, figures, None)]);
+        return Ok(vec![row(case, precision, figures, None)]);
     };
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("run.safetensors");
-    write_run(&path, device, &feed, &scale, &model, (&test, n_batches))?;
-    let n_threads = std::thread::available_parallelism()?.get();
+    write_run(&path, device, &feed, &scale, &recorded(recipe, Precision::F32)?.0, (&test, n_batches))?;
     // With the losses of its first steps, which it prints before it is asked.
+    let is_gpu = device.info().kind == DeviceKind::Gpu;
     let start_with = |recipe: &Recipe| {
-        let mut words: Vec<String> = vec![case.peer.to_owned(), batch.to_string(), n_threads.to_string()];
-        words.extend([path.display().to_string(), n_steps.to_string()]);
+        let n_threads = std::thread::available_parallelism()?.get();
+        let place = if is_gpu { "gpu" } else { "cpu" };
+        let mut words = vec![case.peer.to_owned(), batch.to_string(), place.to_owned(), precision.to_string()];
+        words.extend([n_threads.to_string(), path.display().to_string(), n_steps.to_string()]);
         words.extend(rates(recipe, n_rows));
         let mut torch = Peer::python(python, "benches/peers/cifar10.py", &words)?;
+        let place = torch.line()?;
         let [exact, channels_last, default_layout] = [(); 3].map(|()| Trace::read(&torch.line()));
-        anyhow::Ok((torch, exact?, [channels_last?, default_layout?]))
+        anyhow::Ok((torch, exact?, [channels_last?, default_layout?], place))
     };
     let start = || start_with(recipe);
     let slow = Recipe { rates: slowed(recipe.rates), ..recipe.clone() };
-    let (_, slow_exact, _) = start_with(&slow)?;
-    for precision in [Precision::F32, Precision::F16, Precision::Bf16] {
-        let (model, step) = record(device, &slow, &feed, &scale, &first, precision)?;
-        let losses = step.run_epoch(0)?.batches;
-        let ours = Trace { losses, accuracy: accuracy(device, &model, &scale, &test)? };
-        check_slow(precision, slow.rates, &ours, &slow_exact)?;
+    let (_, slow_exact, ..) = start_with(&slow)?;
+    let (mut torch, exact, in_f32, place) = start()?;
+    let mut timed = None;
+    for checked in [Precision::F32, Precision::F16, Precision::Bf16] {
+        let traced = |recipe| {
+            let (model, step) = recorded(recipe, checked)?;
+            let losses = step.run_epoch(0)?.batches;
+            anyhow::Ok((step, Trace { losses, accuracy: accuracy(device, &model, &scale, &test)? }))
+        };
+        check_slow(checked, slow.rates, &traced(&slow)?.1, &slow_exact)?;
+        let (step, ours) = traced(recipe)?;
+        match checked {
+            Precision::F32 => check(&ours, &exact, &in_f32)?,
+            _ => check_in_16_bits(checked, &ours, &exact, &in_f32)?,
+        }
+        if checked == precision {
+            timed = Some(step);
+        }
     }
-    let (mut torch, exact, in_f32) = start()?;
-    let losses = step.run_epoch(0)?.batches;
-    let ours = Trace { losses, accuracy: accuracy(device, &model, &scale, &test)? };
-    check(&ours, &exact, &in_f32)?;
-    for precision in [Precision::F16, Precision::Bf16] {
-        let (model, step) = record(device, recipe, &feed, &scale, &first, precision)?;
-        let losses = step.run_epoch(0)?.batches;
-        let ours = Trace { losses, accuracy: accuracy(device, &model, &scale, &test)? };
-        check_in_16_bits(precision, &ours, &exact, &in_f32)?;
-    }
+    let step = timed.context("one of the precisions that are checked")?;
     let mut ours = Vec::new();
     let (mut channels_last, mut default_layout) = (Vec::new(), Vec::new());
     for round in 0..=options.n_rounds {
@@ -128,9 +145,11 @@ fn measure(options: &Options, case: &Case) -> Result<Vec<Row>> {
             default_layout.push(batch as f64 / of_default);
         }
     }
+    let torch = if is_gpu { format!("PyTorch on {place}") } else { "PyTorch".to_owned() };
+    let reference = |layout: &str, figures| Some((format!("{torch}, {layout}"), figures));
     Ok(vec![
-        row(case, ours.clone(), Some(("PyTorch, channels last", channels_last))),
-        row(case, ours, Some(("PyTorch, default layout", default_layout))),
+        row(case, precision, ours.clone(), reference("channels last", channels_last)),
+        row(case, precision, ours, reference("default layout", default_layout)),
     ])
 }
 
@@ -165,14 +184,15 @@ fn record<'a>(
     Ok((model, step))
 }
 
-fn row(case: &Case, ours: Vec<f64>, reference: Option<(&str, Vec<f64>)>) -> Row {
+fn row(case: &Case, precision: Precision, ours: Vec<f64>, reference: Option<(String, Vec<f64>)>) -> Row {
+    let precision = if precision == Precision::F32 { String::new() } else { format!(", {precision}") };
     Row {
         suite: "cifar10",
-        case: format!("training, {}", case.name),
+        case: format!("training, {}{precision}", case.name),
         ours,
         unit: "images/s",
         target: reference.as_ref().map(|_| case.target),
-        reference: reference.map(|(name, figures)| (name.to_owned(), figures)),
+        reference,
         better: Better::More,
     }
 }

@@ -397,7 +397,7 @@ impl Recipe {
         }
     }
 
-    /// The optimizer of a run over `n_rows` images.
+    /// The optimizer of a run over `n_rows` images, without the [average](Self::ema) of the weights.
     ///
     /// # Errors
     /// Those of [`Muon::new`] and [`Sgd::groups`], for parameters of another network.
