@@ -7,8 +7,8 @@ use brisk_nn::{EmaConfig, Kept, Parameters, Schedule};
 use brisk_program::{Device, Selection};
 use brisk_tensor::Precision;
 use brisk_train::{
-    BatchStatistics, BucketSizes, Checkpoint, CheckpointFiles, DataParallel, DataParallelConfig, Error, Feed, FeedConfig,
-    FitReport, GradientClip, Scorer, ThreadsConfig, TrainerConfig, Wire, ZeroStage, run_threads,
+    BatchStatistics, BucketSizes, Checkpoint, CheckpointFiles, DataParallel, DataParallelConfig, Ended, Error, Feed, FeedConfig,
+    FitReport, GradientClip, Outputs, Scorer, StopFlag, ThreadsConfig, TrainerConfig, Wire, ZeroStage, run_threads,
 };
 
 use crate::gpu::{cpu, gpu};
@@ -367,6 +367,37 @@ fn a_run_goes_on_with_another_number_of_replicas() -> Result<(), Error> {
     check_same_bits(&runs);
     let expected = (FitReport { history: whole[0].0.history[1..].to_vec(), ..whole[0].0.clone() }, whole[0].1.clone());
     check_alike(&expected, &runs[0], 1e-5);
+    Ok(())
+}
+
+/// Epochs of one batch: any step at which they agree to stop is the last of its epoch.
+#[test]
+fn a_wish_to_stop_in_the_last_step_of_an_epoch_ends_the_run_after_it() -> Result<(), Error> {
+    let default = Setting::default();
+    let setting = Setting { config: TrainerConfig { batch_rows: default.n_rows, ..default.config.clone() }, ..default };
+    let whole = replicated(2, CONFIG, || cpu(1), || setting.ready())?;
+    let root = tempfile::tempdir().expect("a folder for a while");
+    let stopped = run_threads(2, &CONFIG, |replica| {
+        let (device, ready) = (cpu(1), setting.ready());
+        let trainer = ready.on_replica(&device, replica)?;
+        let (outputs, folder) = into_folder(&root.path().join(replica.rank().to_string()));
+        let stop = StopFlag::new();
+        let asked = stop.clone();
+        // Only the first replica shows progress, and wants to stop after the first epoch, which is during the second.
+        let progress = after_each_epoch(move || asked.request());
+        let report = trainer.fit(&mut Outputs { progress, stop, ..outputs })?;
+        Ok::<_, Error>((report, folder.last()))
+    })?;
+    for (report, _) in &stopped {
+        assert_eq!((report.ended, report.n_epochs), (Ended::Stopped, 2), "the epoch of the step in which they agreed");
+    }
+    let checkpoint = Checkpoint::load(&stopped[0].1)?;
+    let runs = run_threads(2, &CONFIG, |replica| {
+        let (device, ready) = (cpu(1), setting.ready());
+        let report = ready.on_replica(&device, replica)?.resume(&checkpoint, &mut quiet())?;
+        Ok::<_, Error>((report, device.read::<f32>(ready.params.values())?))
+    })?;
+    assert_eq!(runs[0].1, whole[0].1, "the weights of a run that was not stopped");
     Ok(())
 }
 

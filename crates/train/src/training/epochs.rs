@@ -9,7 +9,7 @@ use super::{Ended, FitReport, Outputs, Training};
 use crate::atomic_file::write_atomically;
 use crate::feed::OpenFeed;
 use crate::run_state::RunState;
-use crate::{EarlyStopping, Error, MetricsLog, Progress, RunFolder, RunView, Warning};
+use crate::{DataParallel, EarlyStopping, Error, MetricsLog, Progress, RunFolder, RunView, Warning};
 
 /// A run in progress: where it is, what it has found out, and what it shows and writes.
 #[derive(Debug)]
@@ -104,7 +104,9 @@ impl Training<'_> {
             }
             let mut snapshot = snapshot.map_or_else(|| self.snapshot(fit.outputs), Ok)?;
             self.save_last_of(&mut snapshot, &fit.run, fit.outputs)?;
-            if let Some(ended) = stop.or(limit) {
+            // Replicas agree to stop with the losses of a step, which may be the last of the epoch.
+            let is_stopped = self.replicas.is_some_and(DataParallel::is_stop_agreed) && epoch + 1 < config.max_epochs;
+            if let Some(ended) = stop.or(limit).or(is_stopped.then_some(Ended::Stopped)) {
                 fit.report.ended = ended;
                 break;
             }

@@ -110,7 +110,8 @@ impl Training<'_> {
                     saved = Instant::now();
                 }
                 self.look_at_checkpoints(fit.outputs)?;
-                if replicas.is_some_and(DataParallel::is_stop_agreed) {
+                // After the last batch, the epoch ends as any other, and the run with it.
+                if n_done < *n_batches && replicas.is_some_and(DataParallel::is_stop_agreed) {
                     steps = Steps::Ended(Ended::Stopped);
                     return Ok(ControlFlow::Break(()));
                 }
