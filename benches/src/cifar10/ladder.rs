@@ -113,7 +113,7 @@ pub(super) fn run(options: &Options, suite: &Cifar10) -> Result<Vec<Value>> {
     Ok(rows)
 }
 
-/// What the runs of a rung came to.
+/// The results of the runs of a rung.
 struct Climbed {
     /// Of each run, after its last epoch.
     accuracies: Vec<f64>,

@@ -74,7 +74,7 @@ fn measure(options: &Options, case: &Case, precision: Precision) -> Result<Vec<R
     let scale = Standardisation::of("train", &train)?.per_channel(IMAGE[2])?;
     scale.write(device)?;
 
-    let first = standardised(&train, &scale)?;
+    let first = scale.rows("train", &train, 0..train.n_rows())?;
     let config = FeedConfig { labels: DType::U32, ..FeedConfig::default() };
     let augmentation = AugmentedImages { image: IMAGE, augmentation: recipe.augmentation };
     let feed = Feed::new(device, "train", &train, Order::Shuffled { seed: 5 }, batch, &config)?;
@@ -370,7 +370,7 @@ fn write_run<M: brisk_nn::Module, S: RowSource<Feature = u8>>(
     run.insert("images", &[n_batches, batch, height, width, channels], device.read::<f32>(&images)?)?;
     run.insert("labels", &[n_batches, batch], device.read::<f32>(&classes)?)?;
     let n_test = test.n_rows();
-    run.insert("test_images", &[n_test, height, width, channels], standardised(test, scale)?)?;
+    run.insert("test_images", &[n_test, height, width, channels], scale.rows("test", test, 0..n_test)?)?;
     run.insert("test_labels", &[n_test], labels_of(test)?)?;
     run.save(path)?;
     Ok(())
@@ -383,14 +383,6 @@ fn labels_of<S: RowSource<Feature = u8>>(rows: &S) -> Result<Vec<f32>> {
     Ok(labels)
 }
 
-fn standardised<S: RowSource<Feature = u8>>(rows: &S, scale: &Standardisation) -> Result<Vec<f32>> {
-    let n = rows.n_rows();
-    let (mut pixels, mut labels) = (vec![0; n * LEN], vec![0.0; n]);
-    rows.gather_range(0..n, &mut pixels, &mut labels)?;
-    let values = pixels.chunks_exact(LEN).flat_map(|image| image.iter().zip(scale.mean()).zip(scale.inv_std()));
-    Ok(values.map(|((&byte, mean), inv_std)| (f32::from(byte) - mean) * inv_std).collect())
-}
-
 /// The share of the test images whose class the parameters on the device predict.
 fn accuracy<M: brisk_nn::Module, S: RowSource<Feature = u8>>(
     device: &Device,
@@ -400,7 +392,7 @@ fn accuracy<M: brisk_nn::Module, S: RowSource<Feature = u8>>(
 ) -> Result<f32> {
     let n = test.n_rows();
     let graph = Graph::inference("accuracy");
-    let x = graph.constant("x", &standardised(test, scale)?, &[n, LEN]);
+    let x = graph.constant("x", &scale.rows("test", test, 0..n)?, &[n, LEN]);
     let logits = model.module().forward(&model.params().bind(&graph), &x);
     let (state, all) = (Graph::state_buffer(), Persistent::new("logits", DType::F32, n * N_CLASSES));
     graph.store(&logits, &state, &all);

@@ -1,15 +1,15 @@
-use brisk_tensor::{Activation, BatchNormOptions, Mode, Statistics, Tensor};
+use brisk_tensor::{Activation, BatchNormOptions, Error, Mode, Statistics, Tensor};
 
 use crate::{Bound, BufferId, Init, Module, ParameterId, ParametersBuilder};
 
-/// Batch normalisation of each channel with an activation, optionally in ghost groups.
+/// Batch normalisation of each channel with an activation, optionally of ghost batches.
 ///
 /// In a training graph it normalises by the statistics of the batch and updates the running statistics; in a graph for inference it normalises by the latter.
 ///
 /// # Shapes
 /// `x`: `[n_rows, n_channels]` or `[n_images, height, width, n_channels]`; `weight`, `bias`, `running_mean`, `running_var`: `[n_channels]`.
 /// # Reference
-/// `torch.nn.BatchNorm1d`, `torch.nn.BatchNorm2d`, with the same names, initial values and defaults.
+/// `torch.nn.BatchNorm1d`, `torch.nn.BatchNorm2d`, with the same names, initial values and defaults. Ghost batches: Hoffer et al. 2017, arXiv:1705.08741.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BatchNorm {
     weight: Weight,
@@ -32,8 +32,9 @@ pub struct BatchNormConfig {
     pub n_channels: usize,
     /// Whether the scale is trained.
     pub scale: Scale,
-    /// The number of equal groups of consecutive rows or images that are normalised separately in training; 1 for the whole batch.
-    pub n_groups: usize,
+    /// Ghost batch normalisation: in training, each run of this many consecutive rows or images is normalised by its own statistics; `None` normalises the whole
+    /// batch. Replicas whose parts of a batch are multiples of it normalise as one device does.
+    pub ghost_rows: Option<usize>,
     /// ε, added to the variance.
     pub eps: f32,
     /// The fraction of the running statistics that a batch replaces.
@@ -53,9 +54,9 @@ pub enum Scale {
 }
 
 impl BatchNormConfig {
-    /// PyTorch's defaults: a trained scale, ε 1e-5, momentum 0.1; one group and no activation.
+    /// PyTorch's defaults: a trained scale, ε 1e-5, momentum 0.1; no ghost batches and no activation.
     pub fn new(n_channels: usize) -> Self {
-        Self { n_channels, scale: Scale::Trained, n_groups: 1, eps: 1e-5, momentum: 0.1, activation: Activation::identity() }
+        Self { n_channels, scale: Scale::Trained, ghost_rows: None, eps: 1e-5, momentum: 0.1, activation: Activation::identity() }
     }
 }
 
@@ -77,15 +78,24 @@ impl BatchNorm {
     /// Records the layer for the mode of the graph.
     ///
     /// # Errors
-    /// [`Error::Shape`](brisk_tensor::Error::Shape) if `x` has another number of channels, or the groups do not divide its rows; [`Error::Program`](brisk_tensor::Error::Program) where a group has fewer than two values
-    /// per channel.
+    /// [`Error::Shape`](brisk_tensor::Error::Shape) if `x` has another number of channels; [`Error::Refused`](brisk_tensor::Error::Refused) if a training batch is not made of whole
+    /// ghost batches; [`Error::Program`](brisk_tensor::Error::Program) if a ghost batch has fewer than two values per channel.
     #[track_caller]
     pub fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
         let _scope = params.enter(self.bias);
-        let BatchNormConfig { n_groups, eps, momentum, activation, .. } = self.config.clone();
-        let statistics = match x.graph().mode() {
-            Mode::Training => Statistics::Batch { n_groups, momentum },
-            Mode::Inference => Statistics::Running,
+        let BatchNormConfig { ghost_rows, eps, momentum, activation, .. } = self.config.clone();
+        let n_rows = x.shape().first().copied().unwrap_or(0);
+        let statistics = match (x.graph().mode(), ghost_rows) {
+            (Mode::Inference, _) => Statistics::Running,
+            (Mode::Training, None) => Statistics::Batch { n_groups: 1, momentum },
+            (Mode::Training, Some(ghost_rows)) if ghost_rows > 0 && n_rows.is_multiple_of(ghost_rows) => {
+                Statistics::Batch { n_groups: n_rows / ghost_rows, momentum }
+            }
+            (Mode::Training, Some(ghost_rows)) => {
+                let found = format!("a batch of {n_rows} rows for ghost batches of {ghost_rows}");
+                let error = Error::Refused { op: "batch_norm", found, expected: "a multiple of the rows of a ghost batch" };
+                return x.graph().failed(error, x.dtype(), x.shape());
+            }
         };
         let weight = match self.weight {
             Weight::Trained(id) => params.tensor(id),

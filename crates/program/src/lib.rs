@@ -13,6 +13,7 @@ mod cpu;
 mod gpu;
 
 pub use device::builder::DeviceBuilder;
+pub use device::counters::Counters;
 pub use device::executable::Executable;
 pub use device::select::Selection;
 pub use device::uploads::{Upload, Uploads};

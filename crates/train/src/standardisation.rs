@@ -1,10 +1,12 @@
+use std::ops::Range;
+
 use brisk_loader::{ColumnMoments, RowSource};
 use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::{DType, Persistent};
 
 use crate::Error;
 use crate::feed::FeedElement;
-use crate::feed::inspect::{check_finite, for_each_chunk, layout_of};
+use crate::feed::inspect::{check_finite, failed, for_each_chunk, layout_of};
 
 /// Brings columns to mean 0 and variance 1, on the device, when a batch is gathered. Bytes count as 0 to 255.
 #[derive(Debug, Clone)]
@@ -112,6 +114,39 @@ impl Standardisation {
     /// Means, and one over the deviations, of the columns; then those of a column that stays as it is.
     pub(crate) fn buffers(&self) -> &[Persistent; 4] {
         &self.buffers
+    }
+
+    /// Rows of `source`, standardised on the host as batches are on a device: `[rows.len(), n_cols]`. Initial values that depend on data are computed from such
+    /// rows, as the filters of a whitening are.
+    ///
+    /// # Errors
+    /// [`Error::ColumnCount`] if the rows have another number of columns; [`Error::Rows`] if the source has no such rows, or fails.
+    ///
+    /// # Examples
+    /// ```
+    /// use brisk_loader::Rows;
+    /// use brisk_train::Standardisation;
+    ///
+    /// let train = Rows::new(vec![0_u8, 10, 4, 30], vec![0.0, 1.0], 2)?;
+    /// let scale = Standardisation::of("train", &train)?;
+    /// assert_eq!(scale.rows("train", &train, 0..2)?, [-1.0, -1.0, 1.0, 1.0]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn rows<S: RowSource<Feature: FeedElement>>(
+        &self,
+        set: &'static str,
+        source: &S,
+        rows: Range<usize>,
+    ) -> Result<Vec<f32>, Error> {
+        let (n_rows, n_cols) = (rows.len(), source.n_cols());
+        if n_cols != self.mean.len() {
+            return Err(Error::ColumnCount { set, found: n_cols, expected: self.mean.len() });
+        }
+        let mut features = vec![S::Feature::default(); n_rows.saturating_mul(n_cols)];
+        let mut labels = vec![0.0; n_rows.saturating_mul(source.n_labels())];
+        source.gather_range(rows, &mut features, &mut labels).map_err(|error| failed(set, &error))?;
+        let values = features.into_iter().zip(self.mean.iter().zip(&self.inv_std).cycle());
+        Ok(values.map(|(x, (mean, inv_std))| (x.into() - mean) * inv_std).collect())
     }
 
     /// Writes the values to `device`.

@@ -19,4 +19,6 @@ pub use resnet9::{NormOrder, ResNet9, ResNet9Config};
 pub use views::{View, WithViews};
 pub use whitening::{PatchCovariance, Patches};
 
+pub use brisk_nn as nn;
+pub use brisk_nn::tensor::program::kernels;
 pub use brisk_nn::tensor::{Border, Flip, ImageAugmentation, Mixing};

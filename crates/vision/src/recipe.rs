@@ -142,7 +142,7 @@ impl Recipe {
                 4 | 5 => Activation::celu(0.075),
                 _ => Activation::celu(0.3),
             },
-            n_ghosts: if has(4) { 16 } else { 1 },
+            ghost_rows: has(4).then_some(32),
             scale: if has(5) { Scale::Frozen } else { Scale::Trained },
             logit_scale: if has(5) { 1.0 / 16.0 } else { 1.0 / 8.0 },
             is_whitened: has(6),
@@ -218,8 +218,7 @@ impl Recipe {
         }
     }
 
-    /// The same recipe for a network of other widths and another batch size: the three groups of [`Airbench`], or the four stages of [`ResNet9`], of which ghost batches
-    /// keep their 32 images.
+    /// The same recipe for a network of other widths and another batch size: the three groups of [`Airbench`], or the four stages of [`ResNet9`].
     ///
     /// The rates of [`Rates::Muon`] for head and biases follow the last width, by which outputs are divided: what a step changes in the outputs stays the same.
     pub fn narrowed(mut self, widths: &[usize], batch_rows: usize) -> Self {
@@ -241,13 +240,8 @@ impl Recipe {
         self.with_batch_rows(batch_rows)
     }
 
-    /// The same recipe with another batch size. Ghost batches keep their 32 images, and [`Rates::Muon`] keeps its weight decay per image.
+    /// The same recipe with another batch size, which must be a multiple of the [ghost batches](Self::ghost_rows). [`Rates::Muon`] keeps its weight decay per image.
     pub fn with_batch_rows(mut self, batch_rows: usize) -> Self {
-        if let NetworkConfig::ResNet9(config) = &mut self.network
-            && config.n_ghosts > 1
-        {
-            config.n_ghosts = (batch_rows / GHOST_IMAGES).max(1);
-        }
         if let Rates::Muon { decay, .. } = &mut self.rates {
             *decay *= batch_rows as f64 / self.batch_rows as f64;
         }
@@ -359,6 +353,14 @@ impl Recipe {
             }
         }
         Ok(())
+    }
+
+    /// Images of a ghost batch, of which batches must be a multiple; `None` for a recipe that normalises whole batches.
+    pub fn ghost_rows(&self) -> Option<usize> {
+        match &self.network {
+            NetworkConfig::ResNet9(config) => config.ghost_rows,
+            NetworkConfig::Airbench(_) => None,
+        }
     }
 
     /// Height, width and channels of an image.
@@ -491,9 +493,6 @@ const WHITENING_EPOCHS: usize = 3;
 const LOOKAHEAD_STEPS: usize = 5;
 /// Steps between two updates of the average of [`Rates::Page`].
 const AVERAGE_STEPS: u32 = 5;
-
-/// Images of a ghost batch.
-const GHOST_IMAGES: usize = 32;
 
 impl Module for Network {
     #[track_caller]

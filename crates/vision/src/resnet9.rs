@@ -40,8 +40,8 @@ pub struct ResNet9Config {
     pub order: NormOrder,
     /// The activation.
     pub activation: Activation,
-    /// The number of equal parts of a batch that are normalised separately (ghost batch normalisation); 1 for the whole batch.
-    pub n_ghosts: usize,
+    /// Images of a ghost batch, which are normalised by themselves: a batch must be a multiple of it. `None` normalises whole batches.
+    pub ghost_rows: Option<usize>,
     /// Whether the scale of the normalisations is trained.
     pub scale: Scale,
     /// What the outputs of the linear layer are multiplied by.
@@ -67,7 +67,7 @@ impl ResNet9Config {
             is_whitened: true,
             order: NormOrder::PoolFirst,
             activation: Activation::celu(0.3),
-            n_ghosts: 16,
+            ghost_rows: Some(32),
             scale: Scale::Frozen,
             logit_scale: 1.0 / 16.0,
         }
@@ -79,7 +79,7 @@ impl ResNet9Config {
             is_whitened: false,
             order: NormOrder::PoolLast,
             activation: Activation::relu(),
-            n_ghosts: 1,
+            ghost_rows: None,
             scale: Scale::Trained,
             logit_scale: 1.0 / 8.0,
             ..Self::cifar10()
@@ -99,7 +99,7 @@ impl Block {
         let conv = Conv2dConfig { padding: [kernel / 2; 2], bias: Bias::None, ..Conv2dConfig::square(n_in, n_out, kernel) };
         let norm = BatchNormConfig {
             scale: config.scale,
-            n_groups: config.n_ghosts,
+            ghost_rows: config.ghost_rows,
             activation: config.activation.clone(),
             ..BatchNormConfig::new(n_out)
         };

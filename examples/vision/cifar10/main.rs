@@ -16,7 +16,7 @@ use brisk_nn::tensor::Precision;
 use brisk_train::thousands;
 use brisk_vision::{PAGE_RUNGS, Recipe};
 use brisk_vision_examples::cifar10::{Cifar10, Settings, run};
-use brisk_vision_examples::images::{MixingOptions, RecipeName};
+use brisk_vision_examples::images::{MixingOptions, RecipeName, check_ghost_batches};
 use clap::Parser;
 
 /// Trains CIFAR-10 by a fast recipe, and prints its accuracy and time
@@ -82,6 +82,7 @@ fn main() -> ExitCode {
 fn sized(recipe: Recipe, options: &Options) -> Result<Recipe> {
     let recipe = if options.narrow { recipe.narrow() } else { recipe };
     let batch_rows = options.batch_rows.unwrap_or(recipe.batch_rows);
+    check_ghost_batches(&recipe, "--batch-rows", batch_rows)?;
     let Some(widths) = &options.widths else { return Ok(recipe.with_batch_rows(batch_rows)) };
     let n_widths = if matches!(options.recipe, RecipeName::Page) { 4 } else { 3 };
     ensure!(widths.len() == n_widths, "--widths: this recipe's network has {n_widths} widths, found {}", widths.len());

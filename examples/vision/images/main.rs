@@ -18,7 +18,7 @@ use brisk_train::{
     rows_per_second, seconds, thousands,
 };
 use brisk_vision::{Recipe, View, WithViews};
-use brisk_vision_examples::images::{ImageSet, KeepTables, standardised};
+use brisk_vision_examples::images::{ImageSet, KeepTables, check_ghost_batches, standardised};
 
 use options::Options;
 
@@ -154,12 +154,7 @@ fn fitted(options: &Options, recipe: Recipe, n_rows: usize) -> Result<Recipe> {
         // Not less than 64: the recipes' rates are too high for the noise of smaller batches.
         None => (n_rows / 8 / 32 * 32).clamp(64, recipe.batch_rows.max(64)).min(n_rows),
     };
-    if let Some(ghost_rows) = options.recipe.ghost_rows() {
-        ensure!(
-            batch_rows.is_multiple_of(ghost_rows),
-            "--batch {batch_rows}: the recipe `page` normalises groups of {ghost_rows} images; pass a multiple of {ghost_rows}, or another recipe"
-        );
-    }
+    check_ghost_batches(&recipe, "--batch", batch_rows)?;
     let recipe = recipe.with_batch_rows(batch_rows);
     let n_epochs = match options.epochs {
         Some(n_epochs) => n_epochs,

@@ -1,4 +1,4 @@
-//! Runs of a recipe on CIFAR-10: the tables, a run with its settings, and what it came to.
+//! Runs of a recipe on CIFAR-10: the tables, the settings of a run, and its results.
 
 use std::cell::RefCell;
 use std::ops::ControlFlow;
@@ -224,12 +224,12 @@ impl<'r> Run<'r> {
     /// The network with its initial values, and how images are standardised for it.
     fn model(&self, device: &Device) -> Result<(Model<Network>, Standardisation)> {
         let recipe = &self.settings.recipe;
-        let [height, width, n_channels] = recipe.image();
+        let [height, width, _] = recipe.image();
         let bytes = |values: [f32; 3]| values.map(|value| 255.0 * value);
         let scale = Standardisation::of_channels(&bytes(MEAN), &bytes(STD), height * width);
         let mut model = Model::new(self.settings.seed, |params| recipe.build(params));
         let n_whitened = recipe.whitening.n_images.min(self.train.n_rows());
-        let images = standardised(&self.train, n_whitened, height * width * n_channels, &scale)?;
+        let images = scale.rows("train", &self.train, 0..n_whitened)?;
         let network = model.module().clone();
         recipe.initialise(&network, model.params_mut(), device, &images)?;
         Ok((model, scale))
@@ -338,12 +338,4 @@ fn some_of(table: &Table, n: Option<usize>) -> Result<Subset<Images<'_>>> {
     let share = n as f64 / n_rows as f64;
     let [some, _] = split(table, 0, [share, 1.0 - share])?;
     Ok(some)
-}
-
-/// The first `n` images, standardised as in training.
-fn standardised(source: &Subset<Images<'_>>, n: usize, n_cols: usize, scale: &Standardisation) -> Result<Vec<f32>> {
-    let (mut bytes, mut labels) = (vec![0_u8; n * n_cols], vec![0.0; n]);
-    source.gather_range(0..n, &mut bytes, &mut labels)?;
-    let values = bytes.chunks_exact(n_cols).flat_map(|image| image.iter().zip(scale.mean()).zip(scale.inv_std()));
-    Ok(values.map(|((&byte, mean), inv_std)| (f32::from(byte) - mean) * inv_std).collect())
 }

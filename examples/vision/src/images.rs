@@ -6,6 +6,6 @@ mod set;
 mod source;
 
 pub use mixing_options::MixingOptions;
-pub use recipe_options::{RecipeName, RecipeOptions};
+pub use recipe_options::{RecipeName, RecipeOptions, check_ghost_batches};
 pub use set::{ImageRows, ImageSet, standardised};
 pub use source::KeepTables;

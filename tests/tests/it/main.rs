@@ -26,6 +26,7 @@ mod by_hand;
 mod callbacks;
 mod causes;
 mod checkpoints;
+mod cifar10;
 mod data_parallel_cli;
 #[cfg(all(unix, feature = "mpi"))]
 mod data_parallel_ranks;

@@ -1,9 +1,14 @@
 //! The recipes of brisk-vision through the trainer, at sizes that a test can afford.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use brisk_loader::{RowSource, Rows};
 use brisk_nn::{Activation, Mlp, MlpConfig, Philox};
-use brisk_program::Device;
-use brisk_train::{Classification, DataParallelConfig, Error, Limit, Model, Standardisation, Trainer, run_threads};
+use brisk_program::{Counters, Device};
+use brisk_train::{
+    Callback, Classification, DataParallelConfig, Error, Limit, Model, RunView, Standardisation, Trainer, run_threads,
+};
 use brisk_vision::{AugmentedImages, Flip, ImageAugmentation, PAGE_RUNGS, Recipe};
 
 use crate::gpu::{cpu, gpu};
@@ -37,11 +42,7 @@ fn train(device: &Device, recipe: &Recipe, rows: &Rows<Vec<u8>, Vec<f32>>, n_ste
     let scale = Standardisation::of("train", rows)?.per_channel(IMAGE[2])?;
     let mut model = Model::new(3, |params| recipe.build(params));
     let network = model.module().clone();
-    let (mut pixels, mut labels) = (vec![0; n_rows * LEN], vec![0.0; n_rows]);
-    rows.gather_range(0..n_rows, &mut pixels, &mut labels).expect("the images");
-    let statistics = scale.mean().iter().zip(scale.inv_std()).cycle();
-    let standardised: Vec<f32> =
-        pixels.iter().zip(statistics).map(|(&x, (mean, inv_std))| (f32::from(x) - mean) * inv_std).collect();
+    let standardised = scale.rows("train", rows, 0..n_rows)?;
     recipe.initialise(&network, model.params_mut(), device, &standardised).expect("a whitening");
     let task = Classification::of(N_CLASSES).label_smoothing(recipe.label_smoothing);
     let epoch_steps = recipe.epoch_steps(n_rows);
@@ -113,6 +114,51 @@ fn the_software_adapter_takes_the_steps_of_the_cpu() -> Result<(), Error> {
     Ok(())
 }
 
+/// Collects how often the host has used a device, at the start of each epoch.
+#[derive(Clone)]
+struct CountersAtStarts(Device, Rc<RefCell<Vec<Counters>>>);
+
+impl Callback for CountersAtStarts {
+    fn on_epoch_start(&mut self, _: &RunView<'_>) -> Result<(), Error> {
+        self.1.borrow_mut().push(self.0.counters());
+        Ok(())
+    }
+}
+
+/// What the host does in an epoch does not depend on the number of steps: it writes the order of rows and the rates before them, and reads their losses after them.
+#[test]
+fn the_host_does_nothing_for_a_step() -> Result<(), Error> {
+    let rows = images(80);
+    let recipe = Recipe::muon().narrowed(&[4, 4, 4], 10);
+    let scale = Standardisation::of("train", &rows)?.per_channel(IMAGE[2])?;
+    for device in [cpu(2)].into_iter().chain(gpu()) {
+        let of_an_epoch = |n_steps: usize| -> Result<Counters, Error> {
+            let mut model = Model::new(3, |params| recipe.build(params));
+            let network = model.module().clone();
+            let at_starts = CountersAtStarts(device.clone(), Rc::default());
+            Trainer::new(&device)
+                .batch_rows(recipe.batch_rows)
+                .max_epochs(3)
+                .limit_train_batches(Limit::Batches(n_steps))
+                .validate_every(3)
+                .schedule(recipe.schedule(80))
+                .try_optimizer(|params| recipe.optimizer(&network, params, 80))
+                .standardisation(scale.clone())
+                .augment(recipe.augment(5))
+                .callback(at_starts.clone())
+                .fit(&mut model, &Classification::of(N_CLASSES), &rows, &rows)?;
+            let counters = at_starts.1.take();
+            Ok(counters[2] - counters[1])
+        };
+        let [short, long] = [of_an_epoch(2)?, of_an_epoch(8)?];
+        let steps = |counters: Counters| [counters.n_reads, counters.n_writes, counters.n_allocations];
+        assert_eq!(steps(short), steps(long), "reads, writes and allocations in 2 and in 8 steps on {}", device.info());
+        assert_eq!(long.n_allocations, 0, "on {}", device.info());
+        assert!(long.n_reads <= 3, "{long:?} on {}", device.info());
+    }
+    Ok(())
+}
+
 #[test]
 fn augmented_images_are_the_same_on_any_number_of_replicas() {
     let rows = images(96);
@@ -137,6 +183,33 @@ fn augmented_images_are_the_same_on_any_number_of_replicas() {
     };
     let (one, two) = (losses(1), losses(2));
     assert_eq!(one.len(), 6, "two epochs of three batches");
+    for (one, two) in one.iter().zip(&two) {
+        assert!((one - two).abs() < 1e-4 * one.abs(), "{one} on one replica, {two} on two");
+    }
+}
+
+/// Each replica's part of a batch is two ghost batches.
+#[test]
+fn ghost_batches_are_the_same_on_any_number_of_replicas() {
+    let rows = images(128);
+    let recipe = Recipe::page_rung(5).narrowed(&[8, 8, 8, 8], 128);
+    let losses = |n_replicas: usize| {
+        let results = run_threads(n_replicas, &DataParallelConfig::default(), |replicas| {
+            let mut model = Model::new(7, |params| recipe.build(params));
+            let losses = Losses::default();
+            Trainer::new(&cpu(1))
+                .batch_rows(recipe.batch_rows)
+                .max_epochs(3)
+                .learning_rate(1e-3)
+                .callback(losses.clone())
+                .replicas(replicas)
+                .fit(&mut model, &Classification::of(N_CLASSES), &rows, &rows)?;
+            Ok::<_, Error>(losses.0.take())
+        });
+        results.expect("a run").remove(0)
+    };
+    let (one, two) = (losses(1), losses(2));
+    assert_eq!(one.len(), 3, "three epochs of one batch");
     for (one, two) in one.iter().zip(&two) {
         assert!((one - two).abs() < 1e-4 * one.abs(), "{one} on one replica, {two} on two");
     }

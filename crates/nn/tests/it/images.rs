@@ -146,7 +146,8 @@ fn norm_buffer(params: &Parameters, name: &str) -> brisk_nn::BufferId {
 fn a_network_of_all_of_them_has_a_row_of_scores_an_image() -> Result<(), Error> {
     let mut p = ParametersBuilder::new();
     let conv = Conv2dConfig { padding: [1, 1], bias: Bias::None, ..Conv2dConfig::square(3, 4, 3) };
-    let norm = BatchNormConfig { n_groups: 2, scale: Scale::Frozen, activation: Activation::gelu(), ..BatchNormConfig::new(4) };
+    let norm =
+        BatchNormConfig { ghost_rows: Some(1), scale: Scale::Frozen, activation: Activation::gelu(), ..BatchNormConfig::new(4) };
     let models: [Box<dyn Module>; 2] = [Box::new(GlobalMaxPool2d), Box::new(GlobalAvgPool2d)];
     for global in models {
         let model = Sequential(vec![
@@ -173,7 +174,8 @@ fn a_network_of_all_of_them_has_a_row_of_scores_an_image() -> Result<(), Error> 
 fn images_that_do_not_fit_are_refused() {
     let mut p = ParametersBuilder::new();
     let conv = Conv2d::new(&mut p, "conv", &Conv2dConfig::square(3, 4, 3));
-    let norm = BatchNorm::new(&mut p, "norm", &BatchNormConfig { n_groups: 2, ..BatchNormConfig::new(3) });
+    let norm = BatchNorm::new(&mut p, "norm", &BatchNormConfig { ghost_rows: Some(2), ..BatchNormConfig::new(3) });
+    let single = BatchNorm::new(&mut p, "single", &BatchNormConfig { ghost_rows: Some(1), ..BatchNormConfig::new(3) });
     let params = p.build(0);
     #[track_caller]
     fn refuses(model: &dyn Module, params: &Parameters, shape: &[usize], expected: &str) {
@@ -184,8 +186,8 @@ fn images_that_do_not_fit_are_refused() {
     refuses(&conv, &params, &[4, 3], "expected four dimensions");
     refuses(&conv, &params, &[1, 4, 4, 2], "as many channels as the input");
     refuses(&conv, &params, &[1, 2, 4, 3], "height is 2, expected at least the window's");
-    refuses(&norm, &params, &[3, 3], "a first dimension that 2 groups divide evenly");
+    refuses(&norm, &params, &[3, 3], "a batch of 3 rows for ghost batches of 2, expected a multiple");
     refuses(&norm, &params, &[4, 4], "`weight`");
-    refuses(&norm, &params, &[2, 3], "rows of a group is 1");
+    refuses(&single, &params, &[2, 3], "rows of a group is 1");
     refuses(&norm, &params, &[2, 2, 3], "[n_rows, n_channels], or [n_images, height, width, n_channels]");
 }

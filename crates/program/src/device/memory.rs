@@ -1,5 +1,5 @@
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::record::persistent::WeakPersistent;
@@ -12,6 +12,7 @@ pub(crate) struct Memory<M> {
     limit_bytes: Option<usize>,
     entries: Mutex<HashMap<u64, Entry<M>>>,
     allocated_bytes: Arc<AtomicUsize>,
+    n_allocations: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -31,7 +32,7 @@ pub(crate) struct Count {
 impl<M> Memory<M> {
     /// None held yet on `device`, and never more than `limit_bytes`.
     pub(crate) fn new(device: String, limit_bytes: Option<usize>) -> Self {
-        Self { device, limit_bytes, entries: Mutex::default(), allocated_bytes: Arc::default() }
+        Self { device, limit_bytes, entries: Mutex::default(), allocated_bytes: Arc::default(), n_allocations: AtomicU64::new(0) }
     }
 
     pub(crate) fn limit_bytes(&self) -> Option<usize> {
@@ -80,7 +81,10 @@ impl<M> Memory<M> {
             let sum = self.check_limit(buffer, len_bytes, held_bytes)?;
             let counter = &self.allocated_bytes;
             match counter.compare_exchange_weak(held_bytes, sum, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return Ok(Count { len_bytes, allocated_bytes: counter.clone() }),
+                Ok(_) => {
+                    self.n_allocations.fetch_add(1, Ordering::Relaxed);
+                    return Ok(Count { len_bytes, allocated_bytes: counter.clone() });
+                }
                 Err(now) => held_bytes = now,
             }
         }
@@ -108,6 +112,11 @@ impl<M> Memory<M> {
     /// The same, nothing freed: for messages from within an allocation.
     pub(crate) fn counted_bytes(&self) -> usize {
         self.allocated_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Blocks that have been made so far.
+    pub(crate) fn n_allocations(&self) -> u64 {
+        self.n_allocations.load(Ordering::Relaxed)
     }
 }
 

@@ -3,6 +3,7 @@
 pub(crate) mod adapters;
 pub(crate) mod back_off;
 pub(crate) mod builder;
+pub(crate) mod counters;
 pub(crate) mod executable;
 pub(crate) mod host_type;
 pub(crate) mod memory;
@@ -20,6 +21,7 @@ use brisk_kernels::{Adapter, wgpu};
 use crate::cpu::CpuDevice;
 use crate::device::adapters::open_adapters;
 use crate::device::builder::DeviceBuilder;
+use crate::device::counters::{Counters, Transfers};
 use crate::device::executable::Executable;
 use crate::device::host_type::check_host_type;
 use crate::gpu::GpuDevice;
@@ -51,6 +53,8 @@ struct Inner {
     executor: Executor,
     max_binding_bytes: u64,
     roofline: OnceLock<Roofline>,
+    reads: Transfers,
+    writes: Transfers,
 }
 
 #[derive(Debug)]
@@ -182,6 +186,17 @@ impl Device {
         }
     }
 
+    /// How often the host has read, written and allocated its memory so far.
+    pub fn counters(&self) -> Counters {
+        let Inner { reads, writes, .. } = &*self.inner;
+        let ([n_reads, read_bytes], [n_writes, written_bytes]) = (reads.count(), writes.count());
+        let n_allocations = match self.executor() {
+            Executor::Cpu(cpu) => cpu.memory().n_allocations(),
+            Executor::Gpu(gpu) => gpu.memory().n_allocations(),
+        };
+        Counters { n_reads, read_bytes, n_writes, written_bytes, n_allocations }
+    }
+
     /// The most it may hold, as [`DeviceBuilder::memory_limit`] set it.
     pub fn memory_limit(&self) -> Option<usize> {
         match self.executor() {
@@ -286,8 +301,14 @@ impl Device {
             Executor::Cpu(cpu) => cpu.write(persistent, start, bytes)?,
             Executor::Gpu(gpu) => gpu.write(persistent, start, bytes)?,
         }
-        self.set_written(persistent);
+        self.count_write(persistent, bytes.len());
         Ok(())
+    }
+
+    /// Counts a write of `n_bytes` by the host.
+    pub(crate) fn count_write(&self, persistent: &Persistent, n_bytes: usize) {
+        self.inner.writes.add(n_bytes);
+        self.set_written(persistent);
     }
 
     /// Notes that a [required](Persistent::required) buffer has been written here.
@@ -345,6 +366,7 @@ impl Device {
     }
 
     fn read_bytes_into(&self, persistent: &Persistent, bytes: &mut [u8]) -> Result<(), Error> {
+        self.inner.reads.add(bytes.len());
         match self.executor() {
             Executor::Cpu(cpu) => cpu.read(persistent, bytes),
             Executor::Gpu(gpu) => gpu.read(persistent, bytes),
@@ -379,7 +401,8 @@ impl Device {
     }
 
     pub(crate) fn new(info: DeviceInfo, executor: Executor, max_binding_bytes: u64) -> Self {
-        Self { inner: Arc::new(Inner { info, executor, max_binding_bytes, roofline: OnceLock::new() }) }
+        let (reads, writes) = Default::default();
+        Self { inner: Arc::new(Inner { info, executor, max_binding_bytes, roofline: OnceLock::new(), reads, writes }) }
     }
 
     pub(crate) fn executor(&self) -> &Executor {

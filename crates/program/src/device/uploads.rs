@@ -85,7 +85,7 @@ impl Uploads {
             }
             (Executor::Gpu(_), None) => unreachable!("uploads keep the device that made them"),
         }
-        uploads.iter().for_each(|upload| self.device.set_written(upload.to));
+        uploads.iter().for_each(|upload| self.device.count_write(upload.to, upload.bytes.len()));
         Ok(())
     }
 }

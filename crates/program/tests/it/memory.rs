@@ -1,5 +1,5 @@
 use brisk_program::kernels::DType;
-use brisk_program::{Persistent, Program, planned_peak_bytes};
+use brisk_program::{Counters, Persistent, Program, Upload, planned_peak_bytes};
 
 use crate::gpu::{devices, own_gpu};
 use crate::mlp::{Mlp, Sizes};
@@ -34,6 +34,33 @@ fn what_was_planned_is_what_is_held() {
         assert_eq!(device.allocated_bytes(), planned, "now it is");
         drop((train, mlp));
         assert_eq!(device.allocated_bytes(), 0, "and all the rest");
+    }
+}
+
+#[test]
+fn what_the_host_does_is_counted() {
+    for device in devices() {
+        let mlp = Mlp::new(SMALL).expect("it is well formed");
+        assert_eq!(device.counters(), Counters::default(), "nothing yet on {}", device.info());
+        let train = device.compile(&mlp.program).expect("it compiles");
+        let compiled = device.counters();
+        assert!(compiled.n_allocations > 0 && compiled.n_reads + compiled.n_writes == 0, "{compiled:?} on {}", device.info());
+        mlp.reset(&device).expect("values fit");
+        let written = device.counters() - compiled;
+        assert!(written.n_writes > 0 && written.written_bytes >= 4 * written.n_writes, "{written:?} on {}", device.info());
+        assert_eq!((written.n_reads, written.n_allocations), (0, 0), "on {}", device.info());
+
+        let before = device.counters();
+        train.run(3).expect("it runs");
+        assert_eq!(device.counters() - before, Counters::default(), "replays on {}", device.info());
+        let losses = device.read::<f32>(&mlp.losses).expect("losses");
+        let read = device.counters() - before;
+        assert_eq!((read.n_reads, read.read_bytes), (1, 4 * losses.len() as u64), "on {}", device.info());
+        let mut uploads = device.uploads(64, 2).expect("staging memory");
+        let before = device.counters();
+        uploads.write(&[Upload::new(&mlp.losses, 0, &[1.0_f32]), Upload::new(&mlp.losses, 2, &[2.0_f32])]).expect("values");
+        let streamed = device.counters() - before;
+        assert_eq!((streamed.n_writes, streamed.written_bytes), (2, 8), "on {}", device.info());
     }
 }
 

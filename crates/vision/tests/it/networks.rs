@@ -1,7 +1,7 @@
 use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::{Graph, Mode};
 use brisk_nn::{EmaConfig, EmaStart, Module, ParametersBuilder};
-use brisk_vision::{PAGE_RUNGS, Recipe, ResNet9Config};
+use brisk_vision::{PAGE_RUNGS, Recipe};
 
 /// The names, the number of parameters, and whether the graph accepts a batch.
 #[track_caller]
@@ -85,13 +85,16 @@ fn a_recipe_takes_images_of_any_size_that_pooling_leaves_pixels_of() {
 #[test]
 fn a_batch_that_is_not_of_whole_ghost_batches_is_refused() {
     let mut builder = ParametersBuilder::new();
-    let config = ResNet9Config { widths: [8, 8, 8, 8], n_ghosts: 3, ..ResNet9Config::cifar10() };
-    let network = brisk_vision::ResNet9::new(&mut builder, &config);
-    let graph = Graph::training("network");
-    let x = graph.constant("x", &vec![0.1; 64 * 3072], &[64, 3072]);
-    network.forward(&builder.build(0).bind(&graph), &x);
-    let error = graph.check().expect_err("64 images are not 3 equal groups").to_string();
-    assert!(error.starts_with("batch_norm"), "{error}");
+    let network = Recipe::page().narrow().build(&mut builder);
+    let params = builder.build(0);
+    for n_images in [16, 40] {
+        let graph = Graph::training("network");
+        let x = graph.constant("x", &vec![0.1; n_images * 3072], &[n_images, 3072]);
+        network.forward(&params.bind(&graph), &x);
+        let error = graph.check().expect_err("ghost batches have 32 images").to_string();
+        let expected = format!("batch_norm: a batch of {n_images} rows for ghost batches of 32");
+        assert!(error.starts_with(&expected), "{error}");
+    }
 }
 
 #[test]

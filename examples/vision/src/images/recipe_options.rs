@@ -49,6 +49,19 @@ impl RecipeName {
     }
 }
 
+/// Checks that batches of `batch_rows` images are whole ghost batches of the recipe. The error names `option`, which set their size.
+///
+/// # Errors
+/// If they are not.
+pub fn check_ghost_batches(recipe: &Recipe, option: &str, batch_rows: usize) -> Result<()> {
+    let ghost_rows = recipe.ghost_rows().unwrap_or(1);
+    anyhow::ensure!(
+        batch_rows.is_multiple_of(ghost_rows),
+        "{option} {batch_rows}: the recipe `page` normalises groups of {ghost_rows} images; pass a multiple of {ghost_rows}, or another recipe"
+    );
+    Ok(())
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum FlipName {
     /// Never
@@ -96,11 +109,6 @@ impl RecipeOptions {
             recipe.augmentation.cutout
         );
         Ok(recipe)
-    }
-
-    /// The number of images of a ghost batch, which batches are divided into for normalisation; `None` if batches are normalised as a whole.
-    pub fn ghost_rows(&self) -> Option<usize> {
-        (self.recipe == RecipeName::Page).then_some(32)
     }
 
     /// Whether the weights of the last step are replaced by the slow weights of lookahead, so that those of earlier epochs are worse.

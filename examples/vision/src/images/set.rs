@@ -118,15 +118,10 @@ impl ImageSet {
 /// # Errors
 /// If they cannot be read.
 pub fn standardised(rows: &ImageRows<'_>, n: usize, scale: &Standardisation) -> Result<Vec<f32>> {
-    let (n_rows, n_cols) = (rows.n_rows(), rows.n_cols());
-    let n = n.min(n_rows);
-    let share = n as f64 / n_rows.max(1) as f64;
+    let n_rows = rows.n_rows();
+    let share = n.min(n_rows) as f64 / n_rows.max(1) as f64;
     let [some, _] = split(rows.clone(), 0, [share, 1.0 - share])?;
-    let n = some.n_rows();
-    let (mut bytes, mut labels) = (vec![0_u8; n * n_cols], vec![0.0; n]);
-    some.gather_range(0..n, &mut bytes, &mut labels)?;
-    let values = bytes.chunks_exact(n_cols).flat_map(|image| image.iter().zip(scale.mean()).zip(scale.inv_std()));
-    Ok(values.map(|((&byte, mean), inv_std)| (f32::from(byte) - mean) * inv_std).collect())
+    Ok(scale.rows("train", &some, 0..some.n_rows())?)
 }
 
 /// Height, width and channels of a table's rows.
