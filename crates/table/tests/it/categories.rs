@@ -120,7 +120,7 @@ fn codes_and_dictionaries_must_fit() {
     );
     check(Dictionary::new("c", ["a", "b", "a"]).unwrap_err(), "the dictionary of `c` has \"a\" twice");
     write(&path, 3, 1);
-    check(Table::open(&path).unwrap().categories(2..4).unwrap_err(), "rows 2..4 were asked for, the table has 3");
+    check(Table::open(&path).unwrap().categories(2..4).unwrap_err(), "rows 2..4 were requested, the table has 3");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "a failed writer left something");
 }
 

@@ -78,7 +78,7 @@ fn text_becomes_codes() {
     );
     refuse(b"y,a\n1,ok\n1,\xff\n", &auto, &["line 3, column 2 (`a`)", "expected text in UTF-8"]);
     let label = ColumnOptions { categorical: Categorical::Columns(vec![0.into()]), ..columns() };
-    refuse(text, &of(label), &["`y` is asked to be categorical and to be label"]);
+    refuse(text, &of(label), &["`y` is categorical and also label"]);
     let none = ColumnOptions { categorical: Categorical::Columns(vec!["z".into()]), ..columns() };
     refuse(text, &of(none), &["no column `z` for the categorical columns"]);
     // Text that only comes after the first megabyte is not looked for.
@@ -210,7 +210,7 @@ fn missing_values_may_be_filled_in() {
     );
     refuse("y,a\n1,inf\n", &of(fill(Missing::Mean)), &["expected a finite number"]);
     let no_feature = ColumnOptions { indicators: Indicators::Columns(vec!["y".into()]), ..columns() };
-    refuse(text, &of(no_feature), &["`y` is to have an indicator but is not a feature"]);
+    refuse(text, &of(no_feature), &["`y` cannot have an indicator, since it is not a feature"]);
 }
 
 /// Several blocks, of which some have nothing missing, and columns that do not divide a block.
@@ -303,13 +303,17 @@ fn several_columns_may_be_labels() {
         named(&["price", "rnt"]),
         "there is no column `rnt` for the label, did you mean `rent`?; the columns are [\"id\", \"rent\"",
     );
-    fails(text, named(&["price", "rent", "price"]), "column `price` is asked to be a label twice; name it once");
-    fails(text, named(&["price", "id"]), "column `id` is asked to be dropped and to be label or weight");
-    fails(text, named(&[]), "no column is asked to be the label");
+    fails(text, named(&["price", "rent", "price"]), "column `price` is named as a label twice; name it once");
+    fails(text, named(&["price", "id"]), "column `id` is both dropped and used as label or weight");
+    fails(text, named(&[]), "no column is named as the label");
     let classes = ColumnOptions { label_kind: LabelKind::Classes, ..named(&["price", "rent"]) };
-    fails(text, classes, "columns `price` and `rent` are asked to be labels that name classes, which one column does");
+    fails(
+        text,
+        classes,
+        "columns `price` and `rent` are both named as labels with classes, but only one column can have classes",
+    );
     let weight = ColumnOptions { weight: Some("rent".into()), ..named(&["price", "rent"]) };
-    fails(text, weight, "column `rent` is asked to be both label and weight");
+    fails(text, weight, "column `rent` is named as both label and weight");
 }
 
 #[test]
@@ -333,7 +337,7 @@ fn a_test_table_has_the_labels_of_its_training_table() {
     let mut writer = TableWriter::create(&train, Schema { n_labels: 2, ..Schema::named(["a"]) }).unwrap();
     writer.push(&[1.0_f32], &[2.0_f32, 3.0]).unwrap();
     writer.finish().unwrap();
-    assert!(like(columns()).unwrap_err().contains("1 label columns, the table to be like has 2; name as many"), "one is named");
+    assert!(like(columns()).unwrap_err().contains("1 label columns, the table to match has 2; name as many"), "one is named");
     let two = ColumnOptions { labels: vec!["l".into(), "m".into()], ..columns() };
     assert_eq!(like(two).unwrap().labels::<f32>().unwrap(), [5.0, 4.0]);
 }
@@ -411,6 +415,6 @@ fn lines_may_be_left_out_at_the_start() {
     let (_, table) = import("\u{feff}# one\r\n# two, \"open\r\n\r\ny,a\r\n3,4\r\n", &skip(2)).unwrap();
     assert_eq!((table.rows::<f32>(0..1).unwrap(), table.column_names()), (&[4.0][..], &["a".to_owned()][..]));
     refuse("# one\ny,a\n1,x\n", &skip(1), &["line 3, column 2 (`a`)"]);
-    refuse("# one\n", &skip(1), &["nothing behind the lines to skip"]);
-    refuse("# one\n", &skip(7), &["nothing behind the lines to skip"]);
+    refuse("# one\n", &skip(1), &["nothing after the lines to skip"]);
+    refuse("# one\n", &skip(7), &["nothing after the lines to skip"]);
 }

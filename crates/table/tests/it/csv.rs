@@ -115,7 +115,7 @@ fn columns_have_roles() {
     refuse(text, of(ColumnOptions { labels: vec!["z".into()], ..columns() }), &["no column `z` for the label", "\"id\", \"a\""]);
     refuse(text, of(ColumnOptions { labels: vec![5.into()], ..columns() }), &["no column at index 5"]);
     refuse(text, of(ColumnOptions { weight: Some(0.into()), ..columns() }), &["both label and weight"]);
-    refuse(text, of(ColumnOptions { drop: vec![0.into()], ..columns() }), &["`id` is asked to be dropped"]);
+    refuse(text, of(ColumnOptions { drop: vec![0.into()], ..columns() }), &["`id` is both dropped"]);
     refuse("a\n1\n2\n", auto(), &["no column is left for features", "delimiter"]);
     refuse("y,a,a\n1,2,3\n", auto(), &["columns 2 and 3 are both named `a`"]);
     refuse("y,1,2\n1,2,3\n", auto(), &["line 1", "may be a header or a row", "Header::Present"]);

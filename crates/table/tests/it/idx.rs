@@ -59,7 +59,7 @@ fn every_type() {
 }
 
 const REFUSALS: [(&str, &str); 9] = [
-    ("bytes_appended.idx", "more bytes behind its 2 rows"),
+    ("bytes_appended.idx", "more bytes after its 2 rows"),
     ("cut_in_dimensions.idx", "1 of 3 dimensions"),
     ("cut_in_values.idx", "ends after 1 rows of 2"),
     ("empty.idx", "the bytes []"),

@@ -164,7 +164,7 @@ const REFUSALS: [(&str, &str); 37] = [
     ("shape_overflows.npy", "more values than can be counted"),
     ("shape_overflows_behind_zero.npy", "more values than can be counted"),
     ("structured.npy", "a structured array of the fields [\"a\", \"b\"]"),
-    ("values_appended.npy", "more bytes behind its 3 rows"),
+    ("values_appended.npy", "more bytes after its 3 rows"),
     ("version_of_tomorrow.npy", "version 4.0"),
 ];
 

@@ -179,7 +179,7 @@ fn wrong_asks_are_errors_that_say_what_to_do() {
     write_ramp(&folder, 10, ShardSize::Rows(4), 1.0);
     let table = ShardedTable::open(&folder).unwrap();
     check(table.rows::<f32>(3..5).unwrap_err(), "rows 3..5 lie in several shards, the first of them ends before row 4");
-    check(table.rows::<f32>(3..11).unwrap_err(), "rows 3..11 were asked for, the table has 10");
+    check(table.rows::<f32>(3..11).unwrap_err(), "rows 3..11 were requested, the table has 10");
     check(table.rows::<u8>(0..1).unwrap_err(), "`features` is F32, not U8");
     check(ShardedTable::open(parent.path()).unwrap_err(), "cannot open");
     check(ShardedTable::open(folder.join("none.json")).unwrap_err(), "cannot open");

@@ -122,7 +122,7 @@ fn wrong_asks_are_errors_that_say_what_to_do() {
     write_ramp(&path, 4);
     let table = Table::open(&path).unwrap();
     let check = |error: Error, says: &str| assert!(error.to_string().contains(says), "{error}");
-    check(table.rows::<f32>(3..5).unwrap_err(), "rows 3..5 were asked for, the table has 4");
+    check(table.rows::<f32>(3..5).unwrap_err(), "rows 3..5 were requested, the table has 4");
     #[expect(clippy::reversed_empty_ranges, reason = "it is what is tested")]
     check(table.rows::<f32>(3..2).unwrap_err(), "rows 3..2");
     check(table.rows::<u8>(0..1).unwrap_err(), "`features` is F32, not U8");
