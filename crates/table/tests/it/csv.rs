@@ -1,4 +1,4 @@
-//! Text to tables: what is read, what is refused and with which words.
+//! Importing text: what is read, what is refused, and the error messages.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -38,7 +38,7 @@ impl Import {
     }
 }
 
-/// Features and labels, row after row.
+/// The features and labels, row by row.
 #[track_caller]
 fn check(text: impl AsRef<[u8]>, options: CsvOptions, features: &[f32], labels: &[f32]) {
     let (_, table) = Import::of(text).run(&options).unwrap();
@@ -49,7 +49,7 @@ fn check(text: impl AsRef<[u8]>, options: CsvOptions, features: &[f32], labels: 
     assert_eq!(table.labels::<f32>().unwrap(), labels);
 }
 
-/// The error has all these words.
+/// The error contains all these words.
 #[track_caller]
 fn refuse(text: impl AsRef<[u8]>, options: CsvOptions, says: &[&str]) {
     let message = Import::of(text).run(&options).map(|(report, _)| report).expect_err("it was imported");
@@ -245,7 +245,7 @@ fn gzip_is_unpacked_and_damage_is_an_error() {
         assert_eq!(table.row_bytes(0..30_000).unwrap(), plain.row_bytes(0..30_000).unwrap());
         assert_eq!(table.statistics(), plain.statistics());
     }
-    // `gzip -d` ignores zeros at the end, and warns of anything else there.
+    // `gzip -d` ignores zeros at the end, and warns about anything else there.
     for n_zeros in [1, 511, 300_000] {
         let padded = [gzip(text.as_bytes()), vec![0; n_zeros]].concat();
         let (_, table) = Import::of(&padded).run(&auto()).unwrap();
