@@ -252,9 +252,9 @@ fn gzip_is_unpacked_and_damage_is_an_error() {
         assert_eq!(table.row_bytes(0..30_000).unwrap(), plain.row_bytes(0..30_000).unwrap());
     }
     let packed = gzip(text.as_bytes());
-    let at = format!("end before byte {}, where something else follows", packed.len());
+    let at = format!("ends before byte {}, where something else follows", packed.len());
     refuse([&packed[..], b"garbage"].concat(), auto(), &["cannot unpack", &at]);
-    let at = format!("end before byte {}, where something else follows", packed.len() + 512);
+    let at = format!("ends before byte {}, where something else follows", packed.len() + 512);
     refuse([&packed[..], &[0; 512], &packed].concat(), auto(), &["cannot unpack", &at]);
 
     refuse(&packed[..packed.len() / 2], auto(), &["cannot unpack (it is gzip, damaged or cut short)"]);
