@@ -47,10 +47,7 @@ impl Dictionary {
         let mut by_value: Vec<u32> = (1..=n_values).collect();
         by_value.sort_unstable_by(|&a, &b| value(a).cmp(value(b)));
         if let Some(twice) = by_value.windows(2).find(|pair| value(pair[0]) == value(pair[1])) {
-            return Err(format!(
-                "the dictionary of `{name}` has {:?} twice; values are told apart by their text",
-                value(twice[0])
-            ));
+            return Err(format!("the dictionary of `{name}` has {:?} twice; each value must be unique", value(twice[0])));
         }
         Ok(Self { name, values, by_value })
     }

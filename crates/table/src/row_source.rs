@@ -122,7 +122,7 @@ impl Wanted<'_> {
         }
     }
 
-    /// A range that ends before it starts is empty, wherever it is.
+    /// A range that ends before it starts is empty, even beyond the end of the table.
     fn run(rows: Range<usize>) -> Self {
         Self::Run(if rows.is_empty() { 0..0 } else { rows })
     }

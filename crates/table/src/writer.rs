@@ -299,7 +299,7 @@ impl TableWriter {
         let n_rows = rows.labels.len() / self.schema.n_labels;
         let n_weights = if self.schema.weights == Weights::Present { n_rows } else { 0 };
         if self.schema.weights == Weights::Absent && !rows.weights.is_empty() {
-            let problem = "rows have no weights, ask for `Weights::Present` or use `push`".to_owned();
+            let problem = "rows have no weights, set `Weights::Present` or use `push`".to_owned();
             return Err(Error::Schema { problem });
         }
         let parts = [
@@ -326,7 +326,7 @@ impl TableWriter {
         let columns = &self.schema.categories;
         if self.metadata.dictionaries.len() != columns.len() {
             let problem =
-                format!("nothing says what the codes of {} stand for; call `set_dictionaries` before `finish`", listed(columns));
+                format!("the codes of {} have no dictionaries; call `set_dictionaries` before `finish`", listed(columns));
             return Err(Error::Schema { problem });
         }
         for (dictionary, &code) in self.metadata.dictionaries.iter().zip(&self.largest_codes) {

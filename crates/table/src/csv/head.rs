@@ -55,8 +55,7 @@ impl Head {
         if marks.delimiter == marks.decimal || matches!(marks.delimiter, b'"' | b'\n' | b'\r' | b'-' | b'+' | b'.' | b'0'..=b'9')
         {
             let delimiter = char::from(marks.delimiter);
-            let problem =
-                format!("cells cannot be told apart by {delimiter:?}, which stands in numbers or ends lines; pass another");
+            let problem = format!("{delimiter:?} cannot separate cells, since it occurs in numbers or ends lines; pass another");
             return Err(Error::ColumnRoles { path: path.to_owned(), problem });
         }
         let Some((first, end)) = cells(text, start, marks.delimiter) else {

@@ -108,8 +108,8 @@ impl Arrays<'_> {
                 shape => {
                     return Err(SourceError::Unsupported {
                         part: features.name.clone(),
-                        found: format!("has rows of shape {shape:?}, of which column {label} is to be the label"),
-                        way_out: "rows of two columns or more have one to spare; they are counted from 0".to_owned(),
+                        found: format!("has rows of shape {shape:?}, but column {label} was chosen as the label"),
+                        way_out: "choose a column of rows with at least two; columns are counted from 0".to_owned(),
                     });
                 }
             }

@@ -168,7 +168,7 @@ fn is_svmlight(start: &[u8]) -> bool {
         .is_some_and(|(index, value)| is_index(index) && value.parse::<f32>().is_ok())
 }
 
-/// Whether a batch of CIFAR lies in the folder.
+/// Whether the folder contains a batch of CIFAR.
 fn has_batches(folder: &Path) -> Result<bool, Error> {
     let io = |cause| Error::Io { path: folder.to_owned(), action: "list", cause };
     for entry in std::fs::read_dir(folder).map_err(io)? {

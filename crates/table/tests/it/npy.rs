@@ -108,7 +108,7 @@ fn labels_of_a_column() {
         assert_eq!((table.labels::<f32>().unwrap(), table.rows::<f32>(0..2).unwrap()), (&labels[..], &rows[..]));
     }
     let message = import(3).unwrap_err().to_string();
-    assert!(message.contains("column 3 is to be the label"), "{message}");
+    assert!(message.contains("column 3 was chosen as the label"), "{message}");
 }
 
 #[test]
