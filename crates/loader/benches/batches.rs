@@ -1,7 +1,7 @@
-//! Rows per second of batches, in order and shuffled, against memcpy and against what PyTorch's users do.
+//! Rows per second of batches, in order and shuffled, compared with memcpy and with common PyTorch loaders.
 //!
-//! `cargo bench -p brisk-loader`; with `BRISK_PYTHON` naming a Python that has torch, its forms run in the same run. `BRISK_BENCH_ROWS` sets the
-//! size of the table (1,000,000). `cargo bench -p brisk-loader -- --smoke` is tiny.
+//! `cargo bench -p brisk-loader`; if `BRISK_PYTHON` names a Python with torch, the PyTorch loaders are measured in the same run. `BRISK_BENCH_ROWS` sets
+//! the number of rows of the table (1,000,000). `cargo bench -p brisk-loader -- --smoke` is tiny.
 #![expect(clippy::print_stdout, reason = "a bench reports")]
 
 use std::hint::black_box;
@@ -44,7 +44,7 @@ fn main() {
     }
 }
 
-/// One line of the table: what, its rate each round, and which other lines it is held against.
+/// One line of the table: its name, its rate in each round, and the lines that it is compared with.
 struct Case {
     name: &'static str,
     rates: Vec<f64>,
@@ -54,7 +54,7 @@ struct Case {
 const MEMCPY: &str = "memcpy of the same bytes, 1 thread";
 const PEERS: [&str; 4] = ["copied_slices", "data_loader", "permuted_slices", "index_select_out"];
 
-/// Every case has its turn in every round, so that what else the machine does meets all alike.
+/// Each round runs every case once, so that other load on the machine affects all of them equally.
 fn measure(rows: &Rows, huge: &Huge, size: usize, n_repeats: usize, mut peers: Option<&mut Peers>) {
     let case = |name, against| Case { name, rates: Vec::new(), against };
     let mut cases = vec![
@@ -94,7 +94,7 @@ fn measure(rows: &Rows, huge: &Huge, size: usize, n_repeats: usize, mut peers: O
         if let Some(peers) = peers.as_mut() {
             round.extend(PEERS.map(|name| peers.rate(name, size)));
         }
-        // The first round warms up.
+        // The first round is the warm-up.
         if epoch > 0 {
             cases.iter_mut().zip(round).for_each(|(case, rate)| case.rates.push(rate));
         }
@@ -114,13 +114,13 @@ fn measure(rows: &Rows, huge: &Huge, size: usize, n_repeats: usize, mut peers: O
     }
 }
 
-/// Values of which each tells its row.
+/// A table in which each value identifies its row.
 fn table(n_rows: usize) -> Rows {
     let features = (0..n_rows * N_COLS).map(|i| (i % (1 << 24)) as f32).collect();
     Rows::new(features, (0..n_rows).map(|row| row as f32).collect(), N_COLS).expect("as many rows as labels")
 }
 
-/// What is timed gives the rows it should.
+/// Checks that the measured code returns the right rows.
 fn check<F, L>(rows: &Rows<F, L>)
 where
     F: Deref<Target = [f32]> + Sync,
@@ -186,18 +186,18 @@ fn fill_order(n_rows: usize, epoch: u32) -> usize {
     n_runs * rows.len()
 }
 
-/// Rows per second of one call, which says how many rows it saw.
+/// Rows per second of one call, which returns the number of rows.
 fn rate(epoch: impl FnOnce() -> usize) -> f64 {
-    // Thread pools of the case before go to sleep.
+    // Give the thread pools of the previous case time to go to sleep.
     thread::sleep(Duration::from_millis(5));
     let start = Instant::now();
     let n_rows = epoch();
     n_rows as f64 / start.elapsed().as_secs_f64()
 }
 
-/// `peers.py`, which runs one epoch of one of PyTorch's forms when it is told to.
+/// `peers.py`, which runs one epoch of a PyTorch loader for each request.
 struct Peers {
-    // Held so that it can be waited for; it ends when its input does.
+    // Kept so that it can be waited for; it ends when its input does.
     _process: Child,
     ask: ChildStdin,
     answer: BufReader<ChildStdout>,

@@ -1,6 +1,6 @@
-"""What PyTorch's users do for shuffled and in-order batches of rows in memory; `batches.rs` asks, this answers.
+"""Common PyTorch loaders for shuffled and in-order batches of rows in memory, started by `batches.rs`.
 
-python peers.py N_ROWS     reads lines `NAME BATCH`; runs one epoch of that form for each, and prints its rows per second
+python peers.py N_ROWS     reads lines `NAME BATCH`; runs one epoch of that loader for each, and prints its rows per second
 """
 
 import sys
@@ -13,14 +13,14 @@ N_COLS = 28
 
 
 def data_loader(x, y, batch):
-    """The form of the tutorials. Fetches row by row, so a part of the table is enough to know its rate."""
+    """The loader of the tutorials. Fetches row by row, so part of the table is enough to measure its rate."""
     n = min(len(x), 4 * 8192)
     loader = DataLoader(TensorDataset(x[:n], y[:n]), batch_size=batch, shuffle=True)
     return sum(len(labels) for _, labels in loader)
 
 
 def permuted_slices(x, y, batch):
-    """A permuted copy of the table each epoch, then slices of it: FastTensorDataLoader's way."""
+    """A permuted copy of the table each epoch, then slices of it, as in FastTensorDataLoader."""
     order = torch.randperm(len(x))
     x, y = x[order], y[order]
     n = 0
@@ -31,7 +31,7 @@ def permuted_slices(x, y, batch):
 
 
 def index_select_out(x, y, batch):
-    """The fastest form known: one permutation, rows gathered into the same buffers."""
+    """The fastest known loader: one permutation, rows gathered into the same buffers."""
     bx, by = torch.empty(batch, x.shape[1]), torch.empty(batch)
     order = torch.randperm(len(x))
     n = 0

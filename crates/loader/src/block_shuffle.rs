@@ -3,11 +3,11 @@ use std::ops::Range;
 use crate::Shuffle;
 use crate::source::BLOCK;
 
-/// The order of one epoch over blocks of rows, for tables far larger than memory: the blocks come shuffled, and rows are shuffled within a window of
-/// some blocks. Whoever reads the blocks of one window, and those of the next ahead, has every row at hand when its turn comes.
+/// The order of one epoch over blocks of rows, for tables far larger than memory: blocks are shuffled, and rows are shuffled within a window of
+/// several blocks. A reader that keeps the blocks of the current window in memory, and reads those of the next one ahead, always has the rows it needs.
 ///
-/// As [`Shuffle`], it is a pure function of (seed, epoch, position), computed and never stored. A row stays within its window: with as
-/// many blocks in a window as there are, this is a full shuffle, with one it shuffles only within blocks.
+/// Like [`Shuffle`], it is a pure function of (seed, epoch, position), computed and never stored. A row stays within its window: if one window
+/// has all blocks, this is a full shuffle; with one block per window, rows are shuffled only within blocks.
 ///
 /// # Specification
 /// Arithmetic is on `u64`, and wraps in `key`; `finish` and `Shuffle` are those of [`Shuffle`].
@@ -45,13 +45,13 @@ pub struct BlockShuffle {
     seed: u64,
     epoch: u32,
     blocks: Shuffle,
-    /// Where the last block comes, which has `missing` rows less than the others.
+    /// The position of the last block, which has `missing` rows fewer than the others.
     short: u32,
     missing: u32,
 }
 
 impl BlockShuffle {
-    /// The order of `epoch` under `seed`: blocks of `block_rows` rows, `window_blocks` of them shuffled together. 0 is taken as 1. Nothing is allocated.
+    /// The order of `epoch` under `seed`: blocks of `block_rows` rows, `window_blocks` of them shuffled together. 0 counts as 1. Does not allocate.
     pub fn new(n_rows: u32, seed: u64, epoch: u32, block_rows: u32, window_blocks: u32) -> Self {
         let (block_rows, window_blocks) = (block_rows.max(1), window_blocks.max(1));
         let n_blocks = n_rows.div_ceil(block_rows);
@@ -62,32 +62,32 @@ impl BlockShuffle {
         Self { n_rows, block_rows, window_blocks, seed, epoch, blocks, short, missing }
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     pub fn n_rows(&self) -> u32 {
         self.n_rows
     }
 
-    /// How many windows the epoch has.
+    /// The number of windows in the epoch.
     pub fn n_windows(&self) -> u32 {
         self.blocks.n_rows().div_ceil(self.window_blocks)
     }
 
-    /// The positions of a window; none beyond the last.
+    /// The positions of a window; empty beyond the last window.
     pub fn positions(&self, window: u32) -> Range<u32> {
         let first = u64::from(window) * u64::from(self.window_blocks);
         self.end(first) as u32..self.end(first + u64::from(self.window_blocks)) as u32
     }
 
-    /// The window that a position is in.
+    /// The window that contains a position.
     pub fn window(&self, position: u32) -> u32 {
         let window_rows = u64::from(self.window_blocks) * u64::from(self.block_rows);
         let after_short = self.positions(self.short / self.window_blocks).end;
-        // Behind the window of the short block all positions are earlier by what it misses.
+        // After the window of the short block, all positions are smaller by the number of missing rows.
         let missing = if position < after_short { 0 } else { self.missing };
         ((u64::from(position) + u64::from(missing)) / window_rows) as u32
     }
 
-    /// The rows of each block of a window, in the blocks' order; none beyond the last window.
+    /// The rows of each block of a window, in the order of the blocks; empty beyond the last window.
     pub fn blocks(&self, window: u32) -> impl Iterator<Item = Range<usize>> + '_ {
         let first = u64::from(window) * u64::from(self.window_blocks);
         let positions = first..(first + u64::from(self.window_blocks)).min(u64::from(self.blocks.n_rows()));
@@ -100,7 +100,7 @@ impl BlockShuffle {
     /// The row at `position`.
     ///
     /// # Panics
-    /// If there is no such position, as indexing a slice would.
+    /// If the position is out of range, as when indexing a slice.
     pub fn row(&self, position: u32) -> u32 {
         let mut row = [position];
         self.permute(&mut row);
@@ -110,7 +110,7 @@ impl BlockShuffle {
     /// Replaces each position by its row.
     ///
     /// # Panics
-    /// If one of them is no position.
+    /// If a position is out of range.
     pub fn permute(&self, positions: &mut [u32]) {
         let mut rest = positions;
         while let Some(&position) = rest.first() {
@@ -129,7 +129,7 @@ impl BlockShuffle {
         }
     }
 
-    /// From rows counted along a window's blocks to rows of the table; at most [`BLOCK`] of them.
+    /// Converts rows counted along the blocks of a window to rows of the table; at most [`BLOCK`] of them.
     fn to_rows(&self, window: u32, start: u32, along: &mut [u32]) {
         let mut blocks = [0_u32; BLOCK];
         let blocks = &mut blocks[..along.len()];
@@ -148,14 +148,14 @@ impl BlockShuffle {
         }
     }
 
-    /// How many rows the first `n` blocks have.
+    /// The number of rows in the first `n` blocks.
     fn end(&self, n: u64) -> u64 {
         let whole = n.min(u64::from(self.blocks.n_rows())) * u64::from(self.block_rows);
         whole - u64::from(if n > u64::from(self.short) { self.missing } else { 0 })
     }
 }
 
-/// The seed of the blocks' own order (0) and of each window (from 1).
+/// The seed of the order of blocks (0) and of each window (from 1).
 fn key(seed: u64, k: u64) -> u64 {
     crate::shuffle::splitmix64_finish(seed.wrapping_add(k.wrapping_mul(0x9E37_79B9_7F4A_7C15)))
 }

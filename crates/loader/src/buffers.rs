@@ -5,7 +5,7 @@ use crate::plan::{Plan, Slots};
 use crate::source::BLOCK;
 use crate::{Batch, Error, Feature, RowSource};
 
-/// Room for one batch; allocated once, filled many times.
+/// Memory for one batch; allocated once, filled many times.
 #[derive(Debug)]
 pub struct Buffers<T> {
     features: Vec<T>,
@@ -19,7 +19,7 @@ pub struct Buffers<T> {
     index: usize,
 }
 
-/// What a row of a batch takes.
+/// The number of values per row.
 #[derive(Clone, Copy, Debug)]
 pub struct Widths {
     pub(crate) n_cols: usize,
@@ -28,10 +28,10 @@ pub struct Widths {
     pub(crate) has_weights: bool,
 }
 
-/// How much of a run one thread copies at a time.
+/// The number of bytes that one thread copies at a time if rows are consecutive.
 const RUN_BYTES: usize = 256 << 10;
 
-/// Who fills a batch.
+/// Which threads fill a batch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fill {
     /// The calling thread.
@@ -50,7 +50,7 @@ impl Widths {
         }
     }
 
-    /// Bytes of a batch of `size` rows; `None` if there are more than can be counted.
+    /// The size of a batch of `size` rows in bytes; `None` if it overflows.
     pub(crate) fn len_bytes<T>(self, size: usize) -> Option<usize> {
         let features = self.n_cols.checked_mul(size_of::<T>())?;
         let categories = self.n_categories.checked_mul(size_of::<u32>())?;
@@ -76,7 +76,7 @@ impl<T: Feature> Buffers<T> {
         }
     }
 
-    /// [`new`](Self::new), if there is anything to make room for, and addresses for it.
+    /// Like [`new`](Self::new), but returns an error for a batch that is empty or larger than the address space.
     pub(crate) fn checked(size: usize, widths: Widths) -> Result<Self, Error> {
         let is_possible = widths.len_bytes::<T>(size).is_some_and(|n| n <= isize::MAX as usize);
         if size == 0 || !is_possible {
@@ -98,23 +98,23 @@ impl<T: Feature> Buffers<T> {
         }
     }
 
-    /// Room for the features of `n_slots` slots.
+    /// The features of the first `n_slots` slots.
     pub(crate) fn features_of(&mut self, n_slots: usize) -> &mut [T] {
         &mut self.features[..n_slots * self.widths.n_cols]
     }
 
-    /// Becomes the batch that `other` is, but for the features. `other` is left with what is no longer wanted.
+    /// Takes over the batch of `other` except for the features. `other` keeps the old values, which are no longer needed.
     pub(crate) fn take_all_but_features<U>(&mut self, other: &mut Buffers<U>) {
         std::mem::swap(&mut self.labels, &mut other.labels);
         std::mem::swap(&mut self.weights, &mut other.weights);
         std::mem::swap(&mut self.categories, &mut other.categories);
         std::mem::swap(&mut self.ids, &mut other.ids);
-        // Which weights are those of padding goes with them.
+        // The number of real rows belongs to the weights.
         std::mem::swap(&mut self.n_real, &mut other.n_real);
         (self.n_slots, self.index) = (other.n_slots, other.index);
     }
 
-    /// Makes this the plan's batch `nth`.
+    /// Fills the buffers with batch `nth` of the plan.
     pub(crate) fn fill<S>(&mut self, source: &S, plan: &Plan, nth: usize, fill: Fill) -> Result<(), Error>
     where
         S: RowSource<Feature = T>,
@@ -122,7 +122,7 @@ impl<T: Feature> Buffers<T> {
         let of = plan.slots(nth);
         let index = plan.index(nth);
         self.index = index;
-        // A run is a memcpy: larger pieces, so that each is worth a thread's while.
+        // Consecutive rows are copied by memcpy, so larger pieces are needed to make a thread worthwhile.
         let run = RUN_BYTES / (size_of::<T>() * self.widths.n_cols).max(1);
         let grain = source.grain().max(1);
         let piece = if plan.is_run() && grain >= BLOCK { run.max(grain) } else { grain };
@@ -134,7 +134,7 @@ impl<T: Feature> Buffers<T> {
         result.and_then(|()| self.finish(source, plan, of)).map_err(|error| Error::Source { batch: index, cause: error.into() })
     }
 
-    /// Rows that come again, padding, and weights: whatever is not a real row.
+    /// Fills in everything except the real rows: repeated rows, padding, and weights.
     fn finish<S>(&mut self, source: &S, plan: &Plan, of: Slots) -> Result<(), S::Error>
     where
         S: RowSource<Feature = T>,
@@ -161,7 +161,7 @@ impl<T: Feature> Buffers<T> {
         Ok(())
     }
 
-    /// The slots that real rows go into.
+    /// The slots of real rows.
     fn real(&mut self, n_real: usize) -> Part<'_, T> {
         let Widths { n_cols, n_labels, n_categories, has_weights } = self.widths;
         Part {

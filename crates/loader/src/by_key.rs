@@ -5,11 +5,11 @@ use crate::shuffle::splitmix64_finish;
 use crate::split::{check_folds, check_fractions, folds, n_rows_of, parts};
 use crate::{Error, Fold, RowSource, Subset};
 
-/// Splits rows by a key that `key` gives for each: a patient, a session, a day. All rows of a key are in one part, so that no part has seen
-/// another's.
+/// Splits rows by a key that `key` returns for each row: a patient, a session, a day. All rows with the same key are in the same part, so that
+/// no key occurs in two parts.
 ///
-/// Which part depends on nothing but key, seed and fractions: rows that are added later leave those that were there where they are. So
-/// sizes are what chance makes of the fractions, and with few keys may be far from them.
+/// The part depends only on the key, the seed and the fractions, so adding rows later does not move existing rows to another part. Sizes
+/// match the fractions only approximately, and with few keys may differ from them a lot.
 ///
 /// # Specification
 /// A key is in the first part for which `finish(seed + finish(key)) / 2^64` is below the sum of the fractions up to it, with the `finish` of
@@ -36,7 +36,7 @@ pub fn split_by_key<S: RowSource + Clone, const N: usize>(
     fractions: [f64; N],
 ) -> Result<[Subset<S>; N], Error> {
     check_fractions(&fractions)?;
-    // Keys that rounding leaves over are in the last part that is not meant to be empty.
+    // Keys that are left over by rounding belong to the last part that is not empty.
     let last = fractions.iter().rposition(|&fraction| fraction > 0.0).unwrap_or(0) as u32;
     let part = |row| {
         let place = splitmix64_finish(seed.wrapping_add(splitmix64_finish(key(row)))) as f64 / 18_446_744_073_709_551_616.0;
@@ -54,13 +54,13 @@ pub fn split_by_key<S: RowSource + Clone, const N: usize>(
     }
 }
 
-/// A key for [`split_by_key`] of anything that has bytes, such as a name; the same for ever (64-bit FNV-1a).
+/// A key for [`split_by_key`] from bytes, such as a name. It will not change in later versions (64-bit FNV-1a).
 pub fn key_of(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xCBF2_9CE4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3))
 }
 
-/// [`k_fold`](crate::k_fold) by a key: all rows of a key are in one fold's validation set. Folds are as even as the groups allow: the largest group
-/// goes first, each to the fold that has least, as scikit-learn's `GroupKFold` does. There is no chance in it, and no seed.
+/// Like [`k_fold`](crate::k_fold), with a key: all rows with the same key are in one fold's validation set. Folds are as even as the groups allow: groups
+/// are assigned from the largest to the smallest, each to the smallest fold so far, as in scikit-learn's `GroupKFold`. There is no randomness, and no seed.
 ///
 /// # Errors
 /// [`Error::Folds`] for fewer than two folds, or more than there are keys; [`Error::TooManyRows`] beyond 2³² − 1.
@@ -78,7 +78,7 @@ pub fn group_k_fold<S: RowSource + Clone>(source: S, key: impl Fn(u32) -> u64, n
     };
     let group_of_row: Vec<u32> = (0..n_rows_of(&source)?).map(group_of).collect();
     check_folds(n_folds, groups.len())?;
-    // The largest first; of groups alike in size, the one with the greater key.
+    // The largest first; among groups of the same size, the one with the greater key.
     groups.sort_by_key(|group| Reverse((group.n_rows, group.key)));
     let mut sizes = vec![0; n_folds];
     let mut fold_of_group = vec![0_u32; groups.len()];
@@ -91,7 +91,7 @@ pub fn group_k_fold<S: RowSource + Clone>(source: S, key: impl Fn(u32) -> u64, n
     folds(&source, &fold_of_row, n_folds)
 }
 
-/// The rows of one key.
+/// The rows with one key.
 struct Group {
     n_rows: usize,
     key: u64,

@@ -1,8 +1,8 @@
-//! Rows told apart by their labels.
+//! Classes of rows with equal labels.
 
 use std::collections::HashMap;
 
-/// The class of every row, numbered as they first come.
+/// The class of every row, numbered in the order of first occurrence.
 #[derive(Debug)]
 pub(crate) struct Classes {
     pub(crate) of_row: Vec<u32>,
@@ -10,11 +10,11 @@ pub(crate) struct Classes {
 }
 
 impl Classes {
-    /// Equal labels are one class; so are all missing ones (NaN).
+    /// Equal labels are one class; so are all missing labels (NaN).
     pub(crate) fn of(labels: &[f32]) -> Self {
         let mut numbers = HashMap::new();
         let of_row = labels.iter().map(|&label| {
-            // Zero has two signs, NaN many bits.
+            // Zero has two signs, and NaN has many bit patterns.
             let bits = if label.is_nan() { f32::NAN.to_bits() } else { (label + 0.0).to_bits() };
             let next = numbers.len() as u32;
             *numbers.entry(bits).or_insert(next)
@@ -23,7 +23,7 @@ impl Classes {
         Self { of_row, n_classes: numbers.len() }
     }
 
-    /// How many rows each class has.
+    /// The number of rows in each class.
     pub(crate) fn counts(&self) -> Vec<usize> {
         let mut counts = vec![0; self.n_classes];
         for &class in &self.of_row {

@@ -2,20 +2,20 @@ use std::fmt::Debug;
 
 use crate::{Feature, RowSource};
 
-/// Checks that a source keeps the contract of [`RowSource`]; for the tests of whoever implements it.
+/// Checks that a source fulfils the contract of [`RowSource`]; for the tests of its implementation.
 ///
-/// Looks at the first and last few hundred rows, so it is quick on a large source. It cannot know what the values should be: it checks
-/// that they are the same however they are asked for, and that what must be an error is one.
+/// Checks the first and last few hundred rows, so it is fast even for a large source. It does not know the expected values: it checks
+/// that the values are the same however they are requested, and that invalid requests are errors.
 ///
 /// # Panics
-/// If the source breaks the contract, with the sentence that it broke.
+/// If the source violates the contract; the message names the rule.
 pub fn row_source_conformance<S: RowSource + ?Sized>(source: &S) {
     let n_rows = source.n_rows();
     assert!(u32::try_from(n_rows).is_ok(), "there are {n_rows} rows: a source has at most 2^32 - 1");
     let sizes = Sizes::of(source);
     assert!(sizes.n_labels > 0, "rows have no labels: a row has at least 1");
     let beyond = [source.column_name(sizes.n_cols), source.label_name(sizes.n_labels)];
-    assert_eq!(beyond, [None; 2], "a column beyond the last has a name");
+    assert_eq!(beyond, [None; 2], "a column beyond the last one has a name");
     if let Some(moments) = source.column_moments() {
         assert_eq!(moments.len(), sizes.n_cols, "there are moments of another number of columns");
         let are_usable = moments.iter().all(|of| of.mean.is_finite() && of.std.is_finite() && of.std >= 0.0);
@@ -36,7 +36,7 @@ pub fn row_source_conformance<S: RowSource + ?Sized>(source: &S) {
     }
     if let (Some(&first), Some(&last)) = (probed.first(), probed.last()) {
         let repeated = gathered(source, &[last, first, last]);
-        assert_eq!(repeated.row(0, &sizes), repeated.row(2, &sizes), "a row asked for twice differs from itself");
+        assert_eq!(repeated.row(0, &sizes), repeated.row(2, &sizes), "a row requested twice differs from itself");
     }
     for range in [0..n_rows.min(300), n_rows.saturating_sub(300)..n_rows, 0..n_rows.min(1), n_rows / 2..n_rows / 2] {
         let numbers: Vec<u32> = range.clone().map(|row| row as u32).collect();
@@ -51,7 +51,7 @@ pub fn row_source_conformance<S: RowSource + ?Sized>(source: &S) {
     assert_eq!(gathered(source, &probed), together, "hints changed what is gathered");
 }
 
-/// What a source says of itself, which is never to change.
+/// The properties of a source that must never change.
 #[derive(Debug, PartialEq)]
 struct Sizes {
     n_rows: usize,
@@ -75,7 +75,7 @@ impl Sizes {
     }
 }
 
-/// Every hint there is, for rows that are there and rows that are not.
+/// Calls all hints, for rows that exist and rows that do not.
 fn hint<S: RowSource + ?Sized>(source: &S, probed: &[u32]) {
     let n_rows = source.n_rows();
     for rows in [probed, &[], &[u32::MAX]] {
@@ -88,7 +88,7 @@ fn hint<S: RowSource + ?Sized>(source: &S, probed: &[u32]) {
     }
 }
 
-/// Rows beyond the end and buffers of another length are errors.
+/// Checks that rows beyond the end and buffers of the wrong length are errors.
 fn check_refusals<S: RowSource + ?Sized>(source: &S, probed: &[u32]) {
     let Sizes { n_rows, n_cols, n_labels: k, n_categories, has_weights, .. } = Sizes::of(source);
     let zeros = |n: usize| vec![S::Feature::default(); n];
@@ -137,7 +137,7 @@ fn check_refusals<S: RowSource + ?Sized>(source: &S, probed: &[u32]) {
     }
 }
 
-/// All that a source gathers for some rows.
+/// All values that a source gathers for some rows.
 #[derive(Debug, PartialEq)]
 struct Gathered<T> {
     features: Values<T>,
@@ -146,7 +146,7 @@ struct Gathered<T> {
     weights: Values<f32>,
 }
 
-/// Values of which a missing one (NaN) equals itself.
+/// Values that compare equal if both are missing (NaN).
 #[derive(Debug)]
 struct Values<T>(Vec<T>);
 
@@ -156,7 +156,7 @@ impl<T: PartialEq> PartialEq for Values<T> {
     }
 }
 
-/// What is not equal to itself is missing, and there is one kind of missing.
+/// A value that is not equal to itself is missing; all missing values are treated as equal.
 #[expect(clippy::eq_op, reason = "tells a NaN of a type that is only known to be comparable")]
 fn all_same<T: PartialEq>(ours: &[T], theirs: &[T]) -> bool {
     let is_same = |(a, b): (&T, &T)| a == b || (a != a && b != b);
@@ -194,7 +194,7 @@ where
     F: Fn(&mut [S::Feature], &mut [f32]) -> Result<(), S::Error>,
 {
     let n_features = n * source.n_cols();
-    // Leavings of a type of which nothing is known: its default, and a value that the source has.
+    // Two initial values, for a type about which nothing else is known: its default, and a value from the source.
     let mut first = vec![S::Feature::default(); n_features];
     let n_labels = n * source.n_labels();
     let failed = gather(&mut first, &mut vec![0.0; n_labels]).err();
@@ -205,7 +205,7 @@ where
     (features, labels)
 }
 
-/// Gathers over different leavings: a value that still differs was never written.
+/// Gathers into buffers with different initial values: if the results differ, a value was not written.
 fn filled<T: Copy + PartialEq + Debug, E: Debug>(
     n: usize,
     leavings: [T; 2],

@@ -6,12 +6,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::error::{BoxedError, panic_message};
 use crate::{Error, Feature, RowSource, check_gather};
 
-/// Rows that a function makes one by one: images that are decoded, files that are parsed.
+/// A source whose rows are produced one by one by a function: images that are decoded, files that are parsed.
 ///
-/// Workers that gather ahead decode different batches at once; without them, the threads of the caller's pool share a batch's rows, one row at a time.
+/// Prefetching workers decode different batches in parallel; without workers, the threads of the caller's pool share a batch, one row at a time.
 ///
 /// # Errors
-/// Gathering gives [`Error::Decode`], which names the row, for an error of the function, and [`Error::DecodePanicked`] for a panic.
+/// Gathering returns [`Error::Decode`] for an error of the function, and [`Error::DecodePanicked`] for a panic. Both name the row.
 ///
 /// # Examples
 /// ```
@@ -46,8 +46,8 @@ where
     T: Feature,
     E: Into<BoxedError>,
 {
-    /// `n_rows` rows of `n_cols` features. `decode` is given a row's number and its features to fill, and gives its label; the same each
-    /// time, whoever asks. (What is drawn at random belongs in [`Loader::map_rows`](crate::Loader::map_rows), which knows the epoch.)
+    /// `n_rows` rows of `n_cols` features. `decode` gets the number of a row and its features to fill, and returns its label. It must give the same
+    /// result every time, on any thread. (Random augmentations belong in [`Loader::map_rows`](crate::Loader::map_rows), which knows the epoch.)
     pub fn new(n_rows: usize, n_cols: usize, decode: F) -> Self {
         Self { n_rows, n_cols, decode, types: PhantomData }
     }
@@ -86,7 +86,7 @@ where
         }
     }
 
-    /// Any row is worth a thread.
+    /// A single row is enough work for a thread.
     fn grain(&self) -> usize {
         1
     }

@@ -1,10 +1,10 @@
 use crate::Error;
 use crate::shuffle::splitmix64_finish;
 
-/// Rows drawn with replacement, each as often as it weighs: what PyTorch's `WeightedRandomSampler(weights, n_draws)` does.
+/// Rows drawn with replacement, in proportion to their weights, as with PyTorch's `WeightedRandomSampler(weights, n_draws)`.
 ///
 /// Draw `i` of an epoch is a pure function of (seed, epoch, `i`), by Walker's alias table: two random numbers and two reads, whatever the
-/// number of rows. So a run goes on anywhere, and threads and ranks agree. The table takes eight bytes a row.
+/// number of rows. So an epoch can be resumed anywhere, and all threads and ranks agree. The table takes eight bytes per row.
 ///
 /// # Specification
 /// Arithmetic is on `u64` and wraps; `finish` is that of [`Shuffle`](crate::Shuffle); `G = 0x9E3779B97F4A7C15`.
@@ -16,10 +16,10 @@ use crate::shuffle::splitmix64_finish;
 /// ```
 ///
 /// # Reference
-/// Walker 1977, "An Efficient Method for Generating Discrete Random Variables with General Distributions"; the table as Vose 1991.
+/// Walker 1977, "An Efficient Method for Generating Discrete Random Variables with General Distributions"; the table as in Vose 1991.
 ///
 /// # Examples
-/// Three of four rows are of class 0; drawn by weight, either class comes half of the time:
+/// Three of four rows are of class 0; drawn by weight, each class makes up half of the draws:
 /// ```
 /// use std::sync::Arc;
 /// use brisk_loader::{Batching, Loader, Rows, WeightedDraws, class_balanced_weights};
@@ -38,13 +38,13 @@ use crate::shuffle::splitmix64_finish;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WeightedDraws {
-    /// For each row the threshold below which a draw of it stays, and the row that it goes to otherwise.
+    /// For each row the threshold below which a draw stays with it, and the row that is drawn instead otherwise.
     columns: Vec<(u32, u32)>,
     n_draws: u32,
 }
 
 impl WeightedDraws {
-    /// A table of weights, which need not sum to 1, and how many rows make an epoch. A row of weight 0 is never drawn.
+    /// A table of weights, which need not sum to 1, and the number of rows per epoch. A row of weight 0 is never drawn.
     ///
     /// # Errors
     /// [`Error::SampleWeight`] for a weight that is negative or not finite, or if all are 0; [`Error::TooManyRows`] beyond 2³² − 1 weights
@@ -62,7 +62,7 @@ impl WeightedDraws {
         let Some(greatest) = greatest.filter(|&row| weights[row] > 0.0) else {
             return Err(Error::SampleWeight { row: 0, weight: 0.0 });
         };
-        // Divided by the greatest first, so that no sum is infinite.
+        // Divided by the greatest weight first, so that the sum cannot overflow.
         let total: f64 = weights.iter().map(|weight| weight / weights[greatest]).sum();
         let mut shares: Vec<f64> = weights.iter().map(|weight| weight / weights[greatest] / total * f64::from(n)).collect();
         let (mut small, mut large): (Vec<u32>, Vec<u32>) = (0..n).partition(|&row| shares[row as usize] < 1.0);
@@ -76,33 +76,33 @@ impl WeightedDraws {
                 small.push(plenty);
             }
         }
-        // Rounding may leave some that lack a little, or are 0: what they lack is the greatest's.
+        // Because of rounding, some rows may have a share slightly below 1, or of 0; the rest goes to the row with the greatest weight.
         for lack in small {
             columns[lack as usize] = (threshold(shares[lack as usize]), greatest as u32);
         }
         Ok(Self { columns, n_draws })
     }
 
-    /// How many rows have a weight.
+    /// The number of weights.
     pub fn n_rows(&self) -> u32 {
         self.columns.len() as u32
     }
 
-    /// How many rows an epoch draws.
+    /// The number of rows that an epoch draws.
     pub fn n_draws(&self) -> u32 {
         self.n_draws
     }
 
-    /// Tells these weights from others.
+    /// Identifies these weights.
     pub(crate) fn fingerprint(&self) -> u64 {
         let both = |&(threshold, alias): &(u32, u32)| u64::from(threshold) << 32 | u64::from(alias);
         self.columns.iter().fold(0, |hash, column| splitmix64_finish(hash ^ both(column)).wrapping_add(1))
     }
 
-    /// Replaces the number of each draw by the row drawn.
+    /// Replaces the index of each draw by the row drawn.
     ///
     /// # Panics
-    /// If one of them is not below `n_draws`.
+    /// If an index is not below `n_draws`.
     pub fn draw(&self, seed: u64, epoch: u32, draws: &mut [u32]) {
         let greatest = draws.iter().copied().max().unwrap_or(0);
         assert!(greatest < self.n_draws || draws.is_empty(), "index {greatest} is out of range for {} draws", self.n_draws);
@@ -118,12 +118,12 @@ impl WeightedDraws {
     }
 }
 
-/// A share of 0 to 1 as what 32 random bits are held against. Where a share is 1, the alias is the row itself.
+/// Converts a share from 0 to 1 to a threshold for 32 random bits. For a share of 1, the alias is the row itself.
 fn threshold(share: f64) -> u32 {
     (share * 4_294_967_296.0) as u32
 }
 
-/// Weights for [`WeightedDraws`] by which every class of labels is drawn as often as any other: one over the number of rows of the same label.
+/// Weights for [`WeightedDraws`] with which all classes of labels are drawn equally often: the reciprocal of the number of rows with the same label.
 pub fn class_balanced_weights(labels: &[f32]) -> Vec<f64> {
     let classes = crate::classes::Classes::of(labels);
     let counts = classes.counts();

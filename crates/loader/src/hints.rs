@@ -1,11 +1,11 @@
-//! What a source is told of the windows to come, and of those that are done with.
+//! Hints to a source about the next windows and about those that are no longer needed.
 
 use std::ops::Range;
 
 use crate::RowSource;
 use crate::plan::Plan;
 
-/// How far the hints of an epoch have got. Each window is announced once, one ahead of the one in use, and released once.
+/// The progress of the hints of an epoch. Each window is announced once, one before the one in use, and released once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Hints {
     /// Windows below this have been announced.
@@ -22,11 +22,11 @@ pub(crate) struct Due {
 }
 
 impl Hints {
-    /// What is due when batch `nth` is about to be gathered and the first `n_done` are done with.
+    /// The hints to give when batch `nth` is about to be gathered and the first `n_done` batches are finished.
     pub(crate) fn advance(&mut self, plan: &Plan, nth: usize, n_done: usize) -> Due {
         let Some(windows) = plan.windows(nth) else { return Due::default() };
         let first = self.first(windows.start);
-        // The window after the last one of this batch, so that it is there when its turn comes.
+        // Includes the window after the last one of this batch, so that it is ready when it is needed.
         let announce = first..(windows.end + 1).max(first);
         self.announced = Some(announce.end);
         let in_use = plan.windows(n_done.min(nth)).map_or(0, |windows| windows.start);
@@ -35,13 +35,13 @@ impl Hints {
         Due { announce, release }
     }
 
-    /// The windows still held, when the epoch is over or broken off.
+    /// Releases the windows that are still held when the epoch is over or abandoned.
     pub(crate) fn finish(&mut self) -> Due {
         let announced = std::mem::take(self);
         Due { announce: 0..0, release: announced.released..announced.announced.unwrap_or(announced.released) }
     }
 
-    /// The first window that is not announced. An epoch that goes on in the middle never held those before `start`.
+    /// The first window that has not been announced. An epoch that resumes in the middle never holds the windows before `start`.
     fn first(&mut self, start: u32) -> u32 {
         *self.announced.get_or_insert_with(|| {
             self.released = start;
@@ -51,7 +51,7 @@ impl Hints {
 }
 
 impl Due {
-    /// What is done with first, so that a source has room for what comes.
+    /// Releases first, so that the source has room for the announced rows.
     pub(crate) fn tell<S: RowSource>(self, source: &S, plan: &Plan) {
         plan.for_each_range(self.release, |rows| source.release_range(rows));
         plan.for_each_range(self.announce, |rows| source.prefetch_range(rows));

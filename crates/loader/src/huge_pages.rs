@@ -7,36 +7,36 @@ use memmap2::{MmapMut, MmapOptions};
 
 use crate::{Error, Feature, Rows};
 
-/// Values in memory of their own that the system is asked to keep in large pages, for [`Rows`] that are gathered in a random order.
+/// Values in memory for which the system is asked to use huge pages, for [`Rows`] that are gathered in random order.
 ///
-/// Of ordinary pages of 4 KiB a table has more than a processor remembers the places of, so that each row costs a walk through the page
-/// tables besides the miss itself. Of pages of 2 MiB it remembers them all.
+/// With ordinary pages of 4 KiB, a table has more pages than the processor's TLB has entries, so that each row costs a page walk in addition to
+/// the cache miss itself. With pages of 2 MiB, all pages fit into the TLB.
 ///
-/// Linux has them where `/sys/kernel/mm/transparent_hugepage/enabled` says `madvise` or `always`; elsewhere this is memory as any other.
+/// Linux supports this if `/sys/kernel/mm/transparent_hugepage/enabled` is `madvise` or `always`; on other systems this is ordinary memory.
 pub struct HugePages<T> {
     map: MmapMut,
     values: PhantomData<T>,
 }
 
 impl<T: Pod> HugePages<T> {
-    /// A copy of `values`.
+    /// Copies `values`.
     ///
     /// # Errors
-    /// [`Error::Memory`] if there is no room for it.
+    /// [`Error::Memory`] if there is not enough memory.
     pub fn copy_of(values: &[T]) -> Result<Self, Error> {
         let mut copy = Self::zeroed(values.len())?;
         copy.copy_from_slice(values);
         Ok(copy)
     }
 
-    /// `len` values of zero bytes.
+    /// `len` values whose bytes are all zero.
     ///
     /// # Errors
-    /// [`Error::Memory`] if there is no room for them.
+    /// [`Error::Memory`] if there is not enough memory.
     pub fn zeroed(len: usize) -> Result<Self, Error> {
         let n_bytes = len.saturating_mul(size_of::<T>());
         let map = MmapOptions::new().len(n_bytes).map_anon().map_err(|cause| Error::Memory { n_bytes, cause })?;
-        // Before the first write, which is when pages are given out. A kernel that has no large pages says so, and gives small ones.
+        // Before the first write, which is when pages are allocated. An error means that the kernel has no huge pages and uses small ones.
         #[cfg(target_os = "linux")]
         let _ = map.advise(memmap2::Advice::HugePage);
         Ok(Self { map, values: PhantomData })
@@ -47,7 +47,7 @@ impl<T: Pod> Deref for HugePages<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // A map starts on a page, which is aligned for any value.
+        // A map is page-aligned, and so is aligned for any value.
         bytemuck::cast_slice(&self.map)
     }
 }
@@ -65,10 +65,10 @@ impl<T> fmt::Debug for HugePages<T> {
 }
 
 impl<T: Feature + Pod, F: Deref<Target = [T]>, L: Deref<Target = [f32]>> Rows<F, L> {
-    /// The same rows, copied into [`HugePages`]; what they were in before is dropped.
+    /// Copies the rows into [`HugePages`] and drops the original memory.
     ///
     /// # Errors
-    /// [`Error::Memory`] if there is no room for both.
+    /// [`Error::Memory`] if there is not enough memory for both.
     ///
     /// # Examples
     /// ```

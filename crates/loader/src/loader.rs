@@ -11,14 +11,14 @@ use crate::state::Identity;
 use crate::timer::Stages;
 use crate::{Batch, Batching, Error, Feature, Key, RowSource, StageTimer, State};
 
-/// Batches from a source, an epoch at a time.
+/// Iterates over the batches of a source, one epoch at a time.
 ///
-/// [`epoch`](Self::epoch) makes each batch when it is asked for, on the rayon pool the caller is in, and starts no thread;
-/// [`run`](Self::run) gives a training loop a pool of its own; [`prefetch`](Self::prefetch) has worker threads make batches ahead. All give
-/// the same batches. All memory is allocated before the first batch.
+/// [`epoch`](Self::epoch) makes each batch when it is requested, on the caller's rayon pool, and starts no threads;
+/// [`run`](Self::run) runs a training loop on a separate pool; [`prefetch`](Self::prefetch) starts worker threads that make batches ahead. All of
+/// them give the same batches. All memory is allocated before the first batch.
 ///
-/// [`map`](Self::map) and [`map_rows`](Self::map_rows) have a function make something else of what is gathered: numbers of bytes, a crop of
-/// an image.
+/// [`map`](Self::map) and [`map_rows`](Self::map_rows) transform the gathered rows with a function: for example bytes to floats, or an image to
+/// a random crop.
 ///
 /// # Examples
 /// ```
@@ -49,12 +49,12 @@ pub struct Loader<S: RowSource, M: Make<S> = AsGathered> {
 }
 
 impl<S: RowSource> Loader<S> {
-    /// Takes a source, or a reference to one.
+    /// Creates a loader from a source, or from a reference to one.
     ///
     /// # Errors
-    /// [`Error::BatchSize`] for batches of no rows, or too large for memory's addresses; [`Error::NoColumns`] for a source without
+    /// [`Error::BatchSize`] for batches of no rows, or larger than the address space; [`Error::NoColumns`] for a source without
     /// features or categories; [`Error::Shard`] for a rank outside its world; [`Error::TooManyRows`] beyond 2³² − 1; [`Error::Blocks`] and
-    /// [`Error::DrawsOfOtherRows`] for an order that these rows cannot have.
+    /// [`Error::DrawsOfOtherRows`] for an order that does not fit these rows.
     pub fn new(source: S, batching: Batching) -> Result<Self, Error> {
         let (n_rows, widths) = (source.n_rows(), Widths::of(&source));
         if widths.n_cols == 0 && widths.n_categories == 0 {
@@ -66,15 +66,15 @@ impl<S: RowSource> Loader<S> {
         Ok(Self { source, batching, maker: AsGathered, widths, scratch: (), buffers, timer: None })
     }
 
-    /// With batches made anew by `f`, which gets the batch as it was gathered, what keys the epoch's randomness, and the features to fill:
-    /// `[batch.ids.len(), n_cols]`, whose values are unspecified at first. All but the features stays as it is.
+    /// Transforms each batch with `f`, which gets the gathered batch, the key of the epoch's randomness, and the features to fill:
+    /// `[batch.ids.len(), n_cols]`, with unspecified initial values. Only the features are replaced.
     ///
-    /// Workers call it at once for different batches; a batch comes out the same whoever made it if `f` draws its randomness by [`Key`]
-    /// and by ids.
+    /// Workers call `f` in parallel for different batches; the batches do not depend on which worker made them if `f` draws its randomness by
+    /// [`Key`] and ids.
     ///
     /// # Errors
-    /// [`Error::BatchSize`] if such batches are too large for memory's addresses. An error of `f` is [`Error::Transform`] in its batch's turn,
-    /// a panic is [`Error::Panicked`].
+    /// [`Error::BatchSize`] if such batches are larger than the address space. If `f` fails, that batch is [`Error::Transform`];
+    /// if `f` panics, it is [`Error::Panicked`].
     ///
     /// # Examples
     /// ```
@@ -99,14 +99,14 @@ impl<S: RowSource> Loader<S> {
         self.made_by(Mapped { n_cols, f, types: PhantomData })
     }
 
-    /// With every row made anew by `f`, which gets the row as it was gathered, what keys the epoch's randomness, and the `n_cols` features to
-    /// fill. Without workers, the threads of the caller's pool share a batch's rows. Padding is not asked for: it is all default.
+    /// Transforms each row with `f`, which gets the gathered row, the key of the epoch's randomness, and the `n_cols` features to fill. Without
+    /// workers, the threads of the caller's pool share the rows of a batch. `f` is not called for padding, which has the default value.
     ///
     /// # Errors
-    /// As for [`map`](Self::map); errors name the row as well.
+    /// As for [`map`](Self::map); errors also name the row.
     ///
     /// # Examples
-    /// One of eight pixels to the left of each row, drawn anew each epoch, the same on any number of threads:
+    /// A random crop of five pixels from each row of eight, different in each epoch, the same on any number of threads:
     /// ```
     /// use std::convert::Infallible;
     /// use brisk_loader::{Batching, Loader, Rows};
@@ -139,7 +139,7 @@ impl<S: RowSource> Loader<S> {
 }
 
 impl<S: RowSource, M: Make<S>> Loader<S, M> {
-    /// With a timer that is told where the time goes.
+    /// Measures where the time goes with `timer`.
     ///
     /// # Examples
     /// ```
@@ -158,7 +158,7 @@ impl<S: RowSource, M: Make<S>> Loader<S, M> {
         Self { timer: Some(timer), ..self }
     }
 
-    /// The source, as it was given.
+    /// The source that was passed to [`new`](Self::new).
     pub fn source(&self) -> &S {
         &self.source
     }
@@ -168,12 +168,12 @@ impl<S: RowSource, M: Make<S>> Loader<S, M> {
         &self.batching
     }
 
-    /// How many batches an epoch has: exact, and the same for every rank.
+    /// The number of batches per epoch: exact, and the same for every rank.
     pub fn len(&self) -> usize {
         self.plan(0, 0).map_or(0, |plan| plan.n_batches())
     }
 
-    /// Whether an epoch has no batch at all.
+    /// Whether an epoch has no batches.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -186,35 +186,35 @@ impl<S: RowSource, M: Make<S>> Loader<S, M> {
         }
     }
 
-    /// The batches of `epoch` from a position on: what [`Epoch::position`] said when the run was saved. Costs no more than the start of an
-    /// epoch, and the batch size or the number of ranks may have changed since: the rows before `position` are consumed, the others are not.
+    /// The batches of `epoch` from a saved [`Epoch::position`] on. Costs no more than starting an epoch, and the batch size or the number of
+    /// ranks may have changed since: the rows before `position` are consumed, the others are not.
     ///
     /// # Errors
-    /// [`Error::Position`] beyond the last row: the position is that of another source.
+    /// [`Error::Position`] beyond the last row, which means that the position was saved with another source.
     pub fn epoch_from(&mut self, epoch: u32, position: usize) -> Result<Epoch<'_, S, M>, Error> {
         let plan = self.plan(epoch, position)?;
         let n_batches = plan.n_batches();
         Ok(Epoch { loader: self, plan, n_batches, n_taken: 0, hints: Hints::default() })
     }
 
-    /// The batches to come after a state that was saved: [`epoch_from`](Self::epoch_from), once it is sure that it is a state of these rows
-    /// in this order.
+    /// The batches after a saved state: like [`epoch_from`](Self::epoch_from), after checking that the state belongs to these rows in this
+    /// order.
     ///
     /// # Errors
-    /// [`Error::State`] says what differs.
+    /// [`Error::State`] with the property that differs.
     pub fn resume(&mut self, state: &State) -> Result<Epoch<'_, S, M>, Error> {
         let position = self.identity().position(state, &self.batching.order)?;
         self.epoch_from(state.epoch, position)
     }
 
-    /// Runs a training loop on a pool of `n_threads` threads of its own, which share the making of each batch. They are gone when it returns.
-    /// 0 is taken as 1.
+    /// Runs a training loop on a separate pool of `n_threads` threads, which share the work for each batch. The threads end before this returns.
+    /// 0 counts as 1.
     ///
-    /// On a thread of a pool, asking for a batch allocates nothing. (Asked for from outside, each call goes through rayon's queue, which allocates
+    /// On a thread of a pool, [`Epoch::next_batch`] does not allocate. (Called from outside, it goes through rayon's queue, which allocates
     /// 1.5 KB in some sixty batches.)
     ///
     /// # Errors
-    /// [`Error::Threads`] if they cannot be started; then nothing has run.
+    /// [`Error::Threads`] if the threads cannot be started; then `run` is not called.
     ///
     /// # Examples
     /// ```
@@ -259,7 +259,7 @@ impl<S: RowSource, M: Make<S>> Loader<S, M> {
         self.timer.as_ref()
     }
 
-    /// Room for one batch, and what a worker needs to make it.
+    /// Memory for one batch.
     pub(crate) fn new_buffers(&self) -> Buffers<M::Out> {
         let out = Widths { n_cols: self.maker.n_cols(self.widths.n_cols), ..self.widths };
         Buffers::new(self.batching.size, out)
@@ -270,7 +270,7 @@ impl<S: RowSource, M: Make<S>> Loader<S, M> {
     }
 }
 
-/// The batches of one epoch, made as they are asked for; from [`Loader::epoch`].
+/// The batches of one epoch, made when they are requested; created by [`Loader::epoch`].
 #[derive(Debug)]
 pub struct Epoch<'a, S: RowSource, M: Make<S> = AsGathered> {
     loader: &'a mut Loader<S, M>,
@@ -281,11 +281,11 @@ pub struct Epoch<'a, S: RowSource, M: Make<S> = AsGathered> {
 }
 
 impl<S: RowSource, M: Make<S>> Epoch<'_, S, M> {
-    /// The next batch, lent until the one after it is asked for; `None` at the end.
+    /// The next batch, borrowed until the following call; `None` at the end.
     ///
     /// # Errors
     /// [`Error::Source`] if the source failed, [`Error::Transform`] if the function of a [`map`](Loader::map) did, [`Error::Panicked`] if either
-    /// panicked. The batch is not taken: asking again tries again.
+    /// panicked. The batch then does not count as taken: calling again tries again.
     pub fn next_batch(&mut self) -> Result<Option<Batch<'_, M::Out>>, Error> {
         if self.n_taken == self.n_batches {
             return Ok(None);
@@ -303,23 +303,23 @@ impl<S: RowSource, M: Make<S>> Epoch<'_, S, M> {
         Ok(Some(self.loader.buffers.batch()))
     }
 
-    /// How many batches are still to come: exact, and the same for every rank.
+    /// The number of remaining batches: exact, and the same for every rank.
     pub fn len(&self) -> usize {
         self.n_batches - self.n_taken
     }
 
-    /// Whether none is.
+    /// Whether no batches remain.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many rows of the epoch all ranks have consumed with the batches taken so far. With the seed and the epoch, this is all
-    /// that [`Loader::epoch_from`] needs.
+    /// The number of rows of the epoch that all ranks have consumed with the batches taken so far. Together with the seed and the epoch, this is
+    /// all that [`Loader::epoch_from`] needs.
     pub fn position(&self) -> usize {
         self.plan.position_after(self.n_taken)
     }
 
-    /// Where the run stands, to save.
+    /// The state of the epoch, to be saved.
     pub fn state(&self) -> State {
         self.loader.identity().state(&self.plan, &self.loader.batching.order, self.n_taken)
     }

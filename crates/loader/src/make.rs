@@ -1,4 +1,4 @@
-//! How a batch is made: gathered as it is, or gathered and transformed.
+//! How a batch is made: gathered without changes, or gathered and transformed.
 
 use std::cell::Cell;
 use std::fmt;
@@ -11,10 +11,10 @@ use crate::plan::Plan;
 use crate::timer::{Stage, Stages};
 use crate::{Batch, Error, Feature, Key, RowSource};
 
-/// What a [`Loader`](crate::Loader) does with the rows that it gathers. Sealed: it is [`AsGathered`], or what
-/// [`Loader::map`](crate::Loader::map) and [`Loader::map_rows`](crate::Loader::map_rows) make.
+/// What a [`Loader`](crate::Loader) does with the rows that it gathers. Sealed: the implementors are [`AsGathered`] and the types that
+/// [`Loader::map`](crate::Loader::map) and [`Loader::map_rows`](crate::Loader::map_rows) create.
 pub trait Make<S: RowSource>: Sync {
-    /// What a feature is in the batches handed over.
+    /// The type of the features in the resulting batches.
     type Out: Feature;
 
     #[doc(hidden)]
@@ -26,12 +26,12 @@ pub trait Make<S: RowSource>: Sync {
     #[doc(hidden)]
     fn scratch(&self, size: usize, widths: Widths) -> Self::Scratch;
 
-    /// Makes the plan's batch of `job`.
+    /// Makes the batch that `job` describes.
     #[doc(hidden)]
     fn make(&self, source: &S, job: &Job<'_>, scratch: &mut Self::Scratch, out: &mut Buffers<Self::Out>) -> Result<(), Error>;
 }
 
-/// One batch to make, and by whom.
+/// One batch to make, and the threads that fill it.
 #[derive(Debug)]
 pub struct Job<'a> {
     pub(crate) plan: &'a Plan,
@@ -40,7 +40,7 @@ pub struct Job<'a> {
     pub(crate) stages: Stages<'a>,
 }
 
-/// Batches as they are gathered: what a [`Loader`](crate::Loader) gives if nothing else is said.
+/// Batches without a transform: the default of a [`Loader`](crate::Loader).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AsGathered;
 
@@ -59,7 +59,7 @@ impl<S: RowSource> Make<S> for AsGathered {
     }
 }
 
-/// Batches transformed by a function of the whole batch; from [`Loader::map`](crate::Loader::map).
+/// Batches transformed by a function of the whole batch; created by [`Loader::map`](crate::Loader::map).
 pub struct Mapped<F, U, E> {
     pub(crate) n_cols: usize,
     pub(crate) f: F,
@@ -96,7 +96,7 @@ where
     }
 }
 
-/// A row as it was gathered; what [`Loader::map_rows`](crate::Loader::map_rows) calls its function with.
+/// A gathered row; the argument of the function passed to [`Loader::map_rows`](crate::Loader::map_rows).
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug)]
 pub struct Row<'a, T = f32> {
@@ -104,7 +104,7 @@ pub struct Row<'a, T = f32> {
     pub id: u32,
     /// `[n_cols]`.
     pub features: &'a [T],
-    /// Its label; of several, the first.
+    /// Its label; if it has several, the first.
     pub label: f32,
     /// `[n_labels]`.
     pub labels: &'a [f32],
@@ -112,14 +112,14 @@ pub struct Row<'a, T = f32> {
     pub categories: &'a [u32],
 }
 
-/// Batches transformed row by row; from [`Loader::map_rows`](crate::Loader::map_rows).
+/// Batches transformed row by row; created by [`Loader::map_rows`](crate::Loader::map_rows).
 pub struct MappedRows<F, U, E> {
     pub(crate) n_cols: usize,
     pub(crate) f: F,
     pub(crate) types: PhantomData<fn() -> (U, E)>,
 }
 
-/// Rows that one thread transforms at a time.
+/// The number of rows that one thread transforms at a time.
 const PIECE: usize = 32;
 
 impl<S, F, U, E> Make<S> for MappedRows<F, U, E>
@@ -144,7 +144,7 @@ where
         job.stages.run(Stage::Gather, || gathered.fill(source, job.plan, job.nth, job.fill))?;
         job.stages.run(Stage::Transform, || {
             let batch = gathered.batch();
-            // Rows that come again are rows too; padding is not.
+            // Repeated rows are transformed too; padding is not.
             let n_rows = batch.ids.iter().position(|&id| id == u32::MAX).unwrap_or(batch.ids.len());
             let (rows, padding) = out.features_of(batch.ids.len()).split_at_mut(n_rows * self.n_cols);
             padding.fill(U::default());
@@ -203,7 +203,7 @@ where
     }
 }
 
-/// The error with the number that its row has where the rows are stored.
+/// Replaces the row in the error by its number where the rows are stored.
 fn with_source_row<S: RowSource>(mut error: Error, source: &S) -> Error {
     if let Error::Transform { row: Some(row), .. } | Error::Panicked { row: Some(row), .. } = &mut error {
         *row = source.source_row(*row);
@@ -223,7 +223,7 @@ impl<F, U, E> fmt::Debug for MappedRows<F, U, E> {
     }
 }
 
-/// Makes one batch; a panic of the source or of a transform is an error.
+/// Makes one batch, and turns a panic of the source or of a transform into an error.
 pub(crate) fn make<S: RowSource, M: Make<S>>(
     maker: &M,
     source: &S,
@@ -231,7 +231,7 @@ pub(crate) fn make<S: RowSource, M: Make<S>>(
     scratch: &mut M::Scratch,
     out: &mut Buffers<M::Out>,
 ) -> Result<(), Error> {
-    // Half-filled buffers are whole all the same: they are numbers that the next batch writes over.
+    // Unwind-safe, because partly filled buffers are still valid: the next batch overwrites them.
     catch_unwind(AssertUnwindSafe(|| maker.make(source, job, scratch, out))).unwrap_or_else(|thrown| {
         Err(Error::Panicked { batch: job.plan.index(job.nth), row: None, message: panic_message(thrown) })
     })

@@ -3,34 +3,34 @@ use std::sync::Arc;
 
 use crate::{BlockShuffle, Error, Shuffle, WeightedDraws};
 
-/// In which order an epoch takes the rows. The same for every thread, worker, rank and device.
+/// The order in which an epoch takes the rows. The same for every thread, worker, rank and device.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// As they lie.
+    /// The order of the source.
     #[default]
     Sequential,
-    /// Another order each epoch, a pure function of (seed, epoch): see [`Shuffle`].
+    /// A different order in each epoch, a pure function of (seed, epoch): see [`Shuffle`].
     Shuffled {
-        /// The run's seed.
+        /// The seed of the training run.
         seed: u64,
     },
-    /// Blocks of rows in another order each epoch, and rows shuffled within a window of some blocks: see [`BlockShuffle`]. For tables larger
-    /// than memory, which are then read in long runs; the source is told by [`RowSource::prefetch_range`](crate::RowSource::prefetch_range)
-    /// which blocks the next window needs, and by [`RowSource::release_range`](crate::RowSource::release_range) which are done with.
+    /// Blocks of rows in a different order in each epoch, and rows shuffled within a window of several blocks: see [`BlockShuffle`]. For tables larger
+    /// than memory, which are then read in large sequential pieces; [`RowSource::prefetch_range`](crate::RowSource::prefetch_range) tells the source
+    /// which blocks the next window needs, and [`RowSource::release_range`](crate::RowSource::release_range) which are no longer needed.
     Blocks {
-        /// The run's seed.
+        /// The seed of the training run.
         seed: u64,
-        /// Rows in a block; at least 1.
+        /// The number of rows in a block; at least 1.
         block_rows: u32,
-        /// Blocks that are shuffled together; at least 1. Two windows are in memory at a time, the one in use and the one read ahead.
+        /// The number of blocks that are shuffled together; at least 1. Two windows are in memory at a time, the one in use and the one read ahead.
         window_blocks: u32,
     },
-    /// Rows drawn by weight, with replacement: see [`WeightedDraws`]. An epoch has as many rows as there are draws.
+    /// Rows drawn by weight, with replacement: see [`WeightedDraws`]. The number of draws is the number of rows in an epoch.
     Weighted {
-        /// The run's seed.
+        /// The seed of the training run.
         seed: u64,
-        /// What each row weighs, and how many are drawn.
+        /// The weight of each row, and the number of draws.
         draws: Arc<WeightedDraws>,
     },
 }
@@ -48,7 +48,7 @@ impl Order {
         }
     }
 
-    /// The bijection of `epoch`, whose keys a device that gathers by itself is given. `None` for any other order than
+    /// The bijection of `epoch`, for a device that gathers rows itself and needs the keys. `None` for any order other than
     /// [`Shuffled`](Self::Shuffled).
     pub fn shuffle(&self, n_rows: u32, epoch: u32) -> Option<Shuffle> {
         match self.of_epoch(n_rows, epoch) {
@@ -77,35 +77,35 @@ impl Order {
     }
 }
 
-/// The order of one epoch: which row comes at which position. From [`Order::of_epoch`].
+/// The order of one epoch: which row is at which position. Created by [`Order::of_epoch`].
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EpochOrder {
     /// Position `i` is row `i`.
     Sequential {
-        /// How many rows there are.
+        /// The number of rows.
         n_rows: u32,
     },
     /// A bijection of all rows.
     Shuffled(Shuffle),
-    /// A bijection that keeps a row in its window.
+    /// A bijection that keeps each row in its window.
     Blocks(BlockShuffle),
-    /// No bijection: a row may come several times, or never.
+    /// Not a bijection: a row may occur several times, or never.
     Weighted {
-        /// The run's seed.
+        /// The seed of the training run.
         seed: u64,
         /// The epoch.
         epoch: u32,
-        /// What each row weighs.
+        /// The weight of each row.
         draws: Arc<WeightedDraws>,
     },
 }
 
-/// A window of an order that has none of its own: what a source of files may read ahead at a time.
+/// The window of an order without windows of its own: how much a source of files may read ahead at a time.
 const SEQUENTIAL_WINDOW: u32 = 16 << 10;
 
 impl EpochOrder {
-    /// How many positions there are: as many as rows, unless rows are drawn.
+    /// The number of positions: the number of rows, unless rows are drawn.
     pub fn n_positions(&self) -> u32 {
         match self {
             Self::Sequential { n_rows } => *n_rows,
@@ -118,7 +118,7 @@ impl EpochOrder {
     /// The row at `position`.
     ///
     /// # Panics
-    /// If there is no such position, as indexing a slice would.
+    /// If the position is out of range, as when indexing a slice.
     pub fn row(&self, position: u32) -> u32 {
         let mut row = [position];
         self.permute(&mut row);
@@ -128,7 +128,7 @@ impl EpochOrder {
     /// Replaces each position by its row.
     ///
     /// # Panics
-    /// If one of them is no position.
+    /// If a position is out of range.
     pub fn permute(&self, positions: &mut [u32]) {
         match self {
             Self::Sequential { n_rows } => {
@@ -149,7 +149,7 @@ impl EpochOrder {
         matches!(self, Self::Sequential { .. })
     }
 
-    /// The window that a position is in; `None` for an order that goes all over the table.
+    /// The window that contains a position; `None` for an order that takes rows from the whole table at random.
     pub(crate) fn window(&self, position: u32) -> Option<u32> {
         match self {
             Self::Sequential { .. } => Some(position / SEQUENTIAL_WINDOW),
@@ -158,7 +158,7 @@ impl EpochOrder {
         }
     }
 
-    /// Calls `f` with each run of rows that a window needs; with none for a window beyond the last.
+    /// Calls `f` with each range of rows that a window needs; never for a window beyond the last.
     pub(crate) fn for_each_range(&self, window: u32, f: impl FnMut(Range<usize>)) {
         match self {
             Self::Sequential { n_rows } => {

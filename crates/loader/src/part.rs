@@ -3,21 +3,21 @@
 use crate::plan::{Plan, Slots};
 use crate::{Feature, RowSource};
 
-/// Some consecutive slots of a batch that real rows go into.
+/// Some consecutive slots of a batch for real rows.
 #[derive(Debug)]
 pub(crate) struct Part<'a, T> {
     /// The first of the slots.
     pub(crate) from: usize,
     pub(crate) features: &'a mut [T],
     pub(crate) labels: &'a mut [f32],
-    /// Empty where the source has none.
+    /// Empty if the source has none.
     pub(crate) weights: &'a mut [f32],
     pub(crate) categories: &'a mut [u32],
     pub(crate) ids: &'a mut [u32],
 }
 
 impl<'a, T: Feature> Part<'a, T> {
-    /// Does `work` piece by piece, up to the first error.
+    /// Calls `work` for one piece after the other, up to the first error.
     pub(crate) fn alone<E>(self, piece: usize, mut work: impl FnMut(Part<'a, T>) -> Result<(), E>) -> Result<(), E> {
         let mut rest = self;
         while rest.ids.len() > piece {
@@ -28,7 +28,7 @@ impl<'a, T: Feature> Part<'a, T> {
         work(rest)
     }
 
-    /// Does `work` piece by piece on the threads of the pool that the caller is in. Of several errors the first one counts.
+    /// Calls `work` for all pieces on the threads of the caller's pool. If there are several errors, returns the first one.
     pub(crate) fn in_pool<E: Send>(self, piece: usize, work: &(impl Fn(Part<'_, T>) -> Result<(), E> + Sync)) -> Result<(), E> {
         let n_pieces = self.ids.len().div_ceil(piece);
         if n_pieces <= 1 {
@@ -39,7 +39,7 @@ impl<'a, T: Feature> Part<'a, T> {
         left.and(right)
     }
 
-    /// Gathers the rows that the plan has for these slots.
+    /// Gathers the rows that belong in these slots according to the plan.
     pub(crate) fn gather<S: RowSource<Feature = T>>(self, source: &S, plan: &Plan, of: Slots) -> Result<(), S::Error> {
         plan.ids(of, self.from, self.ids);
         if plan.is_run() {
@@ -78,7 +78,7 @@ impl<'a, T: Feature> Part<'a, T> {
     }
 }
 
-/// Cuts after the values of `n` slots of `n_slots`, which are all as wide.
+/// Splits after the values of `n` of `n_slots` slots, which all have the same width.
 fn split<T>(values: &mut [T], n: usize, n_slots: usize) -> (&mut [T], &mut [T]) {
     let width = values.len() / n_slots;
     values.split_at_mut(n * width)

@@ -1,11 +1,11 @@
-//! Which rows make up which batch: arithmetic, no data.
+//! Which rows belong to which batch; arithmetic only, no data.
 
 use std::ops::Range;
 
 use crate::shard::{Deal, Uneven};
 use crate::{Batching, EpochOrder, Error, Key, LastBatch};
 
-/// One rank's batches of one epoch, from a position on.
+/// The batches of one rank in one epoch, from a position on.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     batching: Batching,
@@ -15,7 +15,7 @@ pub(crate) struct Plan {
     start: usize,
 }
 
-/// What goes into one batch. Slots `0..n_real` are rows, to `n_dealt` rows that come again, to `n_slots` padding.
+/// The contents of a batch. The slots before `n_real` are real rows, those before `n_dealt` repeated rows, those before `n_slots` padding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slots {
     pub(crate) n_real: usize,
@@ -37,17 +37,17 @@ impl Plan {
         Ok(Self { batching: batching.clone(), epoch, order, n_positions, start })
     }
 
-    /// What keys the randomness of this epoch.
+    /// The key of the randomness of this epoch.
     pub(crate) fn key(&self) -> Key {
         Key { seed: self.batching.order.seed(), epoch: self.epoch }
     }
 
-    /// Positions in a global batch: one batch of each rank.
+    /// The number of positions in a global batch: one batch of each rank.
     fn global_size(&self) -> usize {
         self.batching.size.saturating_mul(self.batching.shard.world)
     }
 
-    /// Positions that are one rank's in all, repeats included; only for an interleaved deal, where it does not depend on the batch size.
+    /// The number of positions of one rank, including repeats; only for an interleaved shard, where it does not depend on the batch size.
     fn n_interleaved(&self, uneven: Uneven) -> usize {
         let (left, world) = (self.n_positions - self.start, self.batching.shard.world);
         match uneven {
@@ -56,7 +56,7 @@ impl Plan {
         }
     }
 
-    /// How many batches there are; the same for every rank.
+    /// The number of batches; the same for every rank.
     pub(crate) fn n_batches(&self) -> usize {
         let (n, size) = match self.batching.shard.deal {
             Deal::Blocks => (self.n_positions - self.start, self.global_size()),
@@ -68,12 +68,12 @@ impl Plan {
         }
     }
 
-    /// Where all ranks together stand after the first `n` batches of this plan.
+    /// The position of all ranks together after the first `n` batches of this plan.
     pub(crate) fn position_after(&self, n: usize) -> usize {
         self.start.saturating_add(n.saturating_mul(self.global_size())).min(self.n_positions)
     }
 
-    /// The number of the plan's batch `nth` within its epoch.
+    /// The index of the plan's batch `nth` within its epoch.
     pub(crate) fn index(&self, nth: usize) -> usize {
         self.start / self.global_size() + nth
     }
@@ -95,19 +95,19 @@ impl Plan {
         Slots { n_real, n_dealt, n_slots, first, step }
     }
 
-    /// Whether a batch is a run of rows in the source too.
+    /// Whether the rows of a batch are consecutive in the source.
     pub(crate) fn is_run(&self) -> bool {
         self.order.is_sequential() && (self.batching.shard.deal == Deal::Blocks || self.batching.shard.world == 1)
     }
 
-    /// The rows in some real slots of a batch, where [`is_run`](Self::is_run).
+    /// The rows in some real slots of a batch, if [`is_run`](Self::is_run).
     pub(crate) fn run(&self, of: Slots, slots: Range<usize>) -> Range<usize> {
         of.first + slots.start..of.first + slots.end
     }
 
     /// The row numbers of some real slots of a batch, from slot `from` on.
     pub(crate) fn ids(&self, of: Slots, from: usize, ids: &mut [u32]) {
-        // A real slot's position is below the number of rows, which is a `u32`; only the one after the last may not be.
+        // The position of a real slot is below the number of rows, which is a `u32`; only the position after the last one may not be.
         let mut position = (of.first + from * of.step) as u32;
         for id in ids.iter_mut() {
             *id = position;
@@ -116,20 +116,20 @@ impl Plan {
         self.order.permute(ids);
     }
 
-    /// The row number of a slot that comes again: positions go on from the start of the epoch.
+    /// The row number of a repeated slot: positions continue from the start of the epoch.
     pub(crate) fn repeated_id(&self, of: Slots, slot: usize) -> u32 {
         let position = ((of.first + slot * of.step) % self.n_positions) as u32;
         self.order.row(position)
     }
 
-    /// The windows of the order that batch `nth` of all ranks takes rows from; `None` where rows come from all over the table.
+    /// The windows of the order that batch `nth` of all ranks takes rows from; `None` if rows come from the whole table.
     pub(crate) fn windows(&self, nth: usize) -> Option<Range<u32>> {
         let first = self.position_after(nth);
         let last = self.position_after(nth + 1).checked_sub(1).filter(|&last| last >= first)?;
         Some(self.order.window(first as u32)?..self.order.window(last as u32)? + 1)
     }
 
-    /// Calls `f` with the runs of rows of some windows.
+    /// Calls `f` with the ranges of rows of some windows.
     pub(crate) fn for_each_range(&self, windows: Range<u32>, mut f: impl FnMut(Range<usize>)) {
         for window in windows {
             self.order.for_each_range(window, &mut f);

@@ -9,12 +9,12 @@ use crate::ring::{NotTaken, Ring};
 use crate::state::Identity;
 use crate::{Batch, Batching, Error, Feature, Loader, RowSource, State};
 
-/// How far ahead of the consumer batches are gathered, and by how many threads. Neither changes any batch.
+/// How many batches are made ahead of the consumer, and by how many threads. Neither changes the batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ahead {
-    /// Batches that may be ready, or in the making, beside the one in the consumer's hands: `depth + 1` are allocated. 0 is taken as 1.
+    /// The number of batches that may be ready or in progress, besides the one that the consumer uses: `depth + 1` are allocated. 0 counts as 1.
     pub depth: usize,
-    /// Threads, each at a batch of its own. One is enough for rows in memory; a source that decodes or waits for a disk wants more. 0 is taken as 1.
+    /// The number of threads, each of which makes a different batch. One is enough for rows in memory; use more if a source decodes or waits for a disk. 0 counts as 1.
     pub workers: usize,
 }
 
@@ -25,8 +25,8 @@ impl Default for Ahead {
 }
 
 impl<S: RowSource, M: Make<S>> Loader<S, M> {
-    /// Starts worker threads that make batches ahead of whoever asks. They live in `scope`, across epochs, until the
-    /// [`Prefetch`] is dropped; the drop waits for them. (A `Prefetch` that is leaked instead keeps its scope waiting for ever.)
+    /// Starts worker threads that make batches before they are requested. They live in `scope`, across epochs, until the [`Prefetch`] is dropped,
+    /// which waits for them. (If a `Prefetch` is leaked, its scope waits forever.)
     ///
     /// # Examples
     /// ```
@@ -57,7 +57,7 @@ impl<S: RowSource, M: Make<S>> Loader<S, M> {
     }
 }
 
-/// Worker threads that make batches ahead; from [`Loader::prefetch`].
+/// Worker threads that make batches ahead; created by [`Loader::prefetch`].
 #[derive(Debug)]
 pub struct Prefetch<'scope, T: Feature = f32> {
     ring: Arc<Ring<T>>,
@@ -68,7 +68,7 @@ pub struct Prefetch<'scope, T: Feature = f32> {
 }
 
 impl<T: Feature> Prefetch<'_, T> {
-    /// The batches of `epoch`: those of [`Loader::epoch`].
+    /// The batches of `epoch`, the same as those of [`Loader::epoch`].
     pub fn epoch(&mut self, epoch: u32) -> PrefetchEpoch<'_, T> {
         match self.epoch_from(epoch, 0) {
             Ok(batches) => batches,
@@ -76,7 +76,7 @@ impl<T: Feature> Prefetch<'_, T> {
         }
     }
 
-    /// The batches of `epoch` from a position on: those of [`Loader::epoch_from`].
+    /// The batches of `epoch` from a position on, the same as those of [`Loader::epoch_from`].
     ///
     /// # Errors
     /// [`Error::Position`] beyond the last row.
@@ -88,10 +88,10 @@ impl<T: Feature> Prefetch<'_, T> {
         Ok(PrefetchEpoch { ring, batching, identity: *identity, in_hand, plan, n_batches, n_taken: 0 })
     }
 
-    /// The batches to come after a state that was saved: those of [`Loader::resume`].
+    /// The batches after a saved state, the same as those of [`Loader::resume`].
     ///
     /// # Errors
-    /// [`Error::State`] says what differs.
+    /// [`Error::State`] with the property that differs.
     pub fn resume(&mut self, state: &State) -> Result<PrefetchEpoch<'_, T>, Error> {
         let position = self.identity.position(state, &self.batching.order)?;
         self.epoch_from(state.epoch, position)
@@ -102,13 +102,13 @@ impl<T: Feature> Drop for Prefetch<'_, T> {
     fn drop(&mut self) {
         self.ring.close();
         for worker in self.workers.drain(..) {
-            // A worker catches what its source throws, so there is nothing to learn here.
+            // A worker catches the panics of its source, so the result is not needed.
             let _ = worker.join();
         }
     }
 }
 
-/// The batches of one epoch, made ahead; from [`Prefetch::epoch`]. Dropping it early calls the workers off.
+/// The batches of one epoch, made ahead; created by [`Prefetch::epoch`]. Dropping it early cancels the remaining batches.
 #[derive(Debug)]
 pub struct PrefetchEpoch<'a, T: Feature = f32> {
     ring: &'a Ring<T>,
@@ -121,20 +121,20 @@ pub struct PrefetchEpoch<'a, T: Feature = f32> {
 }
 
 impl<T: Feature> PrefetchEpoch<'_, T> {
-    /// The next batch, lent until the one after it is asked for; `None` at the end. Waits if it is not ready.
+    /// The next batch, borrowed until the following call; `None` at the end. Waits if it is not ready.
     ///
     /// # Errors
-    /// [`Error::Source`], [`Error::Transform`] or [`Error::Panicked`], when its turn has come, if this batch could not be made. The epoch is
+    /// [`Error::Source`], [`Error::Transform`] or [`Error::Panicked`] if this batch could not be made, after all batches before it. The epoch is
     /// then over.
     pub fn next_batch(&mut self) -> Result<Option<Batch<'_, T>>, Error> {
         self.take(None)
     }
 
-    /// [`next_batch`](Self::next_batch) for those who would rather know than wait: a disk that hangs is an error that names the stage.
+    /// Like [`next_batch`](Self::next_batch), with a time limit: if a disk hangs, for example, the error names the stage.
     ///
     /// # Errors
-    /// [`Error::TimedOut`] if the batch is not there in time. Nothing is lost: asking again waits on. (Dropping the
-    /// [`Prefetch`] still waits for workers that are in the midst of a batch: a thread cannot be ended from outside.)
+    /// [`Error::TimedOut`] if the batch is not ready in time. Nothing is lost: calling again continues to wait. (Dropping the
+    /// [`Prefetch`] still waits for workers that are making a batch, because a thread cannot be stopped from outside.)
     pub fn next_batch_within(&mut self, at_most: Duration) -> Result<Option<Batch<'_, T>>, Error> {
         self.take(Some(at_most))
     }
@@ -159,22 +159,22 @@ impl<T: Feature> PrefetchEpoch<'_, T> {
         }
     }
 
-    /// How many batches are still to come: exact, and the same for every rank.
+    /// The number of remaining batches: exact, and the same for every rank.
     pub fn len(&self) -> usize {
         self.n_batches - self.n_taken
     }
 
-    /// Whether none is.
+    /// Whether no batches remain.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many rows of the epoch all ranks have consumed with the batches *taken* so far, however many are ready.
+    /// The number of rows of the epoch that all ranks have consumed with the batches *taken* so far, however many more are ready.
     pub fn position(&self) -> usize {
         self.plan.position_after(self.n_taken)
     }
 
-    /// Where the run stands, to save.
+    /// The state of the epoch, to be saved.
     pub fn state(&self) -> State {
         self.identity.state(&self.plan, &self.batching.order, self.n_taken)
     }

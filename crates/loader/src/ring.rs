@@ -10,13 +10,13 @@ use crate::plan::Plan;
 use crate::timer::{CurrentStage, Stages};
 use crate::{Error, Feature, RowSource, Stage, StageTimer};
 
-/// What workers and consumer share: a window of `depth` batches that moves as batches are taken.
+/// The state shared by workers and consumer: a window of `depth` batches that moves as batches are taken.
 #[derive(Debug)]
 pub(crate) struct Ring<T> {
     state: Mutex<State<T>>,
-    /// A batch has been made: the consumer looks again.
+    /// Signalled when a batch has been made; the consumer waits for it.
     made: Condvar,
-    /// There is room, another epoch, or an end: workers look again.
+    /// Signalled when there is room, a new epoch, or the end; workers wait for it.
     room: Condvar,
     /// What each worker is doing.
     stages: Vec<CurrentStage>,
@@ -25,25 +25,25 @@ pub(crate) struct Ring<T> {
 
 #[derive(Debug)]
 struct State<T> {
-    /// What is being made; `None` between epochs.
+    /// The current plan; `None` between epochs.
     plan: Option<Plan>,
     n_batches: usize,
-    /// Counts plans, so that a worker knows whether what it has made is still wanted.
+    /// Counts plans, so that a worker knows whether the batch that it has made is still wanted.
     generation: u64,
     n_claimed: usize,
     n_taken: usize,
     /// Batch `nth` waits in slot `nth % depth`.
     slots: Vec<Option<Result<Buffers<T>, Error>>>,
     spare: Vec<Buffers<T>>,
-    /// Which batch each worker is at.
+    /// The batch that each worker is making.
     making: Vec<Option<usize>>,
     hints: Hints,
-    /// Windows of epochs that are over, which the next worker to come by lets go of.
+    /// Windows of past epochs, which the next free worker releases.
     leftover: Vec<(Plan, Due)>,
     closed: bool,
 }
 
-/// A batch for a worker to make, and what to tell the source first.
+/// A batch for a worker to make, and the hints to give to the source first.
 #[derive(Debug)]
 struct Claim<T> {
     plan: Plan,
@@ -57,7 +57,7 @@ struct Claim<T> {
 pub(crate) enum NotTaken {
     /// It could not be made.
     Failed(Error),
-    /// It is not there yet.
+    /// It is not ready yet.
     TimedOut { waited: Duration, stage: Option<Stage> },
 }
 
@@ -87,12 +87,12 @@ impl<T: Feature> Ring<T> {
         Self { state: Mutex::new(state), made: Condvar::new(), room: Condvar::new(), stages, timer }
     }
 
-    /// No code of others runs under the lock, so a poisoned one would still be whole.
+    /// Only code of this module runs under the lock, so the state would be valid even if the lock were poisoned.
     fn lock(&self) -> MutexGuard<'_, State<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Drops what was being made and begins with `plan`, if there is one. `returned` is what the consumer had in hand.
+    /// Drops the batches in progress and starts `plan`, if there is one. `returned` is the batch that the consumer had.
     pub(crate) fn start(&self, plan: Option<&Plan>, returned: Option<Buffers<T>>) {
         let mut state = self.lock();
         let state = &mut *state;
@@ -115,7 +115,7 @@ impl<T: Feature> Ring<T> {
         self.room.notify_all();
     }
 
-    /// The consumer's side: waits for the next batch, not longer than `at_most`, and gives back the one before.
+    /// Waits for the next batch, at most for `at_most`, and gives back the previous one. Called by the consumer.
     pub(crate) fn take(&self, returned: Option<Buffers<T>>, at_most: Option<Duration>) -> Result<Buffers<T>, NotTaken> {
         let mut state = self.lock();
         state.spare.extend(returned);
@@ -132,7 +132,7 @@ impl<T: Feature> Ring<T> {
                 }
                 return made.map_err(NotTaken::Failed);
             }
-            // Nobody looks at the clock for nothing.
+            // The clock is only read if the time is needed.
             if since.is_none() && (self.timer.is_some() || at_most.is_some()) {
                 since = Some(Instant::now());
             }
@@ -150,8 +150,8 @@ impl<T: Feature> Ring<T> {
         }
     }
 
-    /// A worker's life. Whoever makes room wakes a worker, or is one: buffers that are no longer wanted come back with the worker that
-    /// looks for the next batch.
+    /// The loop of a worker. Every thread that makes room either wakes a worker or is one: buffers that are no longer wanted are returned by a
+    /// worker, which then looks for the next batch itself.
     pub(crate) fn work<S: RowSource, M: Make<S, Out = T>>(&self, worker: usize, source: &S, maker: &M, scratch: &mut M::Scratch) {
         let mut state = self.lock();
         loop {
@@ -185,7 +185,7 @@ impl<T: Feature> Ring<T> {
 }
 
 impl<T: Feature> State<T> {
-    /// Whether there is more to make than there is room for, asked by a worker that has found nothing to do.
+    /// Whether there are batches left to make but no room for them; called by a worker that has found nothing to do.
     fn is_full(&self) -> bool {
         self.n_claimed < self.n_batches
     }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use crate::{Error, Feature, RowSource};
 
-/// Rows in memory: `features` `[n_rows, n_cols]` and `labels` `[n_rows]` or `[n_rows, n_labels]`, row-major, and categories and weights if there are any.
+/// Rows in memory: `features` `[n_rows, n_cols]` and `labels` `[n_rows]` or `[n_rows, n_labels]`, row-major, and optionally categories and weights.
 ///
-/// `F` is anything that lends features, of any [`Feature`] type: `Vec<f32>` where the rows are to be owned, `&[u8]` where they lie in
-/// a borrowed buffer (a mapped file, an array of another crate), `Arc<[f32]>` where they are shared. `L` does so for labels.
-/// Large tables that are shuffled gain by [`into_huge_pages`](Self::into_huge_pages).
+/// `F` is any type that can be borrowed as a slice of features, of any [`Feature`] type: `Vec<f32>` for owned rows, `&[u8]` for rows in a
+/// borrowed buffer (a mapped file, an array of another crate), `Arc<[f32]>` for shared rows. The same applies to `L` for labels.
+/// Large tables that are shuffled benefit from [`into_huge_pages`](Self::into_huge_pages).
 ///
 /// # Examples
 /// ```
@@ -32,7 +32,7 @@ pub struct Rows<F = Vec<f32>, L = Vec<f32>> {
 }
 
 impl<T, F: Deref<Target = [T]>, L: Deref<Target = [f32]>> Rows<F, L> {
-    /// Takes the two arrays as they are; nothing is copied.
+    /// Creates rows from the two arrays without copying them.
     ///
     /// # Errors
     /// [`Error::Length`] unless `features` holds `n_cols` values for each label; [`Error::TooManyRows`] beyond 2³² − 1 rows.
@@ -40,10 +40,10 @@ impl<T, F: Deref<Target = [T]>, L: Deref<Target = [f32]>> Rows<F, L> {
         Self::checked("Rows::new", features, labels, n_cols, 1)
     }
 
-    /// With `n_labels` labels a row, at least 1: `labels` is `[n_rows, n_labels]`, row-major.
+    /// Like [`new`](Self::new), with `n_labels` labels per row, at least 1: `labels` is `[n_rows, n_labels]`, row-major.
     ///
     /// # Errors
-    /// As for [`new`](Self::new); [`Error::Labels`] if the labels are not those of whole rows.
+    /// As for [`new`](Self::new); [`Error::Labels`] if the number of labels is not a multiple of `n_labels`.
     ///
     /// # Examples
     /// Two rows with three labels each:
@@ -70,10 +70,10 @@ impl<T, F: Deref<Target = [T]>, L: Deref<Target = [f32]>> Rows<F, L> {
         Ok(Self { features, labels, n_cols, n_labels, categories: Arc::new([]), n_categories: 0, weights: None })
     }
 
-    /// With `n_categories` categories a row: `[n_rows, n_categories]`, row-major. An `Arc` is shared, not copied.
+    /// Adds `n_categories` categories per row: `[n_rows, n_categories]`, row-major. An `Arc` is shared, not copied.
     ///
     /// # Errors
-    /// [`Error::Length`] unless there are as many for each row.
+    /// [`Error::Length`] if the number of categories does not match the number of rows.
     ///
     /// # Examples
     /// ```
@@ -93,10 +93,10 @@ impl<T, F: Deref<Target = [T]>, L: Deref<Target = [f32]>> Rows<F, L> {
         Ok(Self { categories, n_categories, ..self })
     }
 
-    /// With a weight a row: `[n_rows]`. An `Arc` is shared, not copied.
+    /// Adds a weight per row: `[n_rows]`. An `Arc` is shared, not copied.
     ///
     /// # Errors
-    /// [`Error::Length`] unless there is one for each row.
+    /// [`Error::Length`] if the number of weights does not match the number of rows.
     pub fn with_weights(self, weights: impl Into<Arc<[f32]>>) -> Result<Self, Error> {
         let weights = weights.into();
         check_length("Rows::with_weights", "weights", self.n_labelled(), weights.len())?;
@@ -113,17 +113,17 @@ impl<T, F: Deref<Target = [T]>, L: Deref<Target = [f32]>> Rows<F, L> {
         &self.labels
     }
 
-    /// All categories, `[n_rows, n_categories]`; none if there are none.
+    /// All categories, `[n_rows, n_categories]`; empty if there are none.
     pub fn categories(&self) -> &[u32] {
         &self.categories
     }
 
-    /// All weights, `[n_rows]`, if rows have weights of their own.
+    /// All weights, `[n_rows]`, if there are any.
     pub fn weights(&self) -> Option<&[f32]> {
         self.weights.as_deref()
     }
 
-    /// The labels of rows that exist.
+    /// Copies the labels of rows, which must exist.
     fn copy_labels(&self, rows: &[u32], labels: &mut [f32]) {
         if self.n_labels == 1 {
             for (row, label) in rows.iter().zip(labels) {
@@ -134,14 +134,14 @@ impl<T, F: Deref<Target = [T]>, L: Deref<Target = [f32]>> Rows<F, L> {
         }
     }
 
-    /// How many rows there are, by their labels.
+    /// The number of rows, computed from the labels.
     fn n_labelled(&self) -> usize {
         self.labels.len() / self.n_labels
     }
 }
 
 impl<F, L> Rows<F, L> {
-    /// The same rows in other memory.
+    /// Moves the rows to other memory.
     pub(crate) fn try_map_storage<G, M, E>(
         self,
         features: impl FnOnce(F) -> Result<G, E>,
@@ -227,13 +227,13 @@ where
     }
 }
 
-/// Rows whose cache lines are asked for together: enough to keep the memory busy, few enough to be in the first-level cache when copied.
+/// How many rows have their cache lines requested together: enough to keep the memory busy, few enough that they are still in the L1 cache when copied.
 const TOUCHED: usize = 64;
 
-/// The gather itself, of rows of `width` values.
+/// Gathers rows of `width` values, after the checks.
 ///
-/// Rows of a shuffled order are cache misses. Copied one by one, a few are waited for at a time; so a value from the start, the middle and the end of
-/// each of the next rows is read first, with nothing between the reads, and the misses overlap. That is a prefetch in safe Rust.
+/// In a shuffled order, most rows are cache misses. If rows were copied one by one, only a few misses would be in flight at a time; so a value from
+/// the start, the middle and the end of each of the next rows is read first, with nothing between the reads, and the misses overlap. This is a prefetch in safe Rust.
 fn gather_checked<T: Copy>(from: &[T], width: usize, rows: &[u32], to: &mut [T]) {
     if width == 0 {
         return;
@@ -249,7 +249,7 @@ fn gather_checked<T: Copy>(from: &[T], width: usize, rows: &[u32], to: &mut [T])
     }
 }
 
-/// The checks that a [`RowSource::gather`] owes its caller, for sources that have no error of their own to make of them.
+/// The checks that [`RowSource::gather`] must make, for sources without their own error type for them.
 ///
 /// # Errors
 /// [`Error::RowOutOfRange`] for the first row beyond `source.n_rows()`; [`Error::Length`] for a buffer that does not hold
@@ -266,7 +266,7 @@ pub fn check_gather<S: RowSource + ?Sized>(
 }
 
 fn check_rows(rows: &[u32], n_rows: usize) -> Result<(), Error> {
-    // The greatest first: a maximum is one vector instruction for several rows, a search for the first is not.
+    // Finds the greatest first: a maximum takes one vector instruction for several rows, whereas a search for the first row out of range does not.
     let greatest = rows.iter().fold(0, |greatest, &row| greatest.max(row)) as usize;
     if greatest < n_rows || rows.is_empty() {
         return Ok(());

@@ -1,11 +1,11 @@
 use crate::Error;
 
-/// Which positions of the epoch's order are one rank's, of a run on several devices or machines.
+/// Which positions of an epoch's order belong to one rank of a run on several devices or machines.
 ///
-/// With batches of `B` rows on each of `W` ranks, global batch `g` is positions `g·B·W` to `(g+1)·B·W` of the order, however it is dealt out; so
-/// the state of a run is one number, the positions that all ranks have consumed. Every row is one rank's, once. What happens at the end, where
-/// the rows do not come out even, is [`LastBatch`](crate::LastBatch)'s to say; every rank has the same number of batches in any case, so
-/// that ranks which wait for each other never wait forever.
+/// With batches of `B` rows on each of `W` ranks, global batch `g` is positions `g·B·W` to `(g+1)·B·W` of the order, however they are distributed; so
+/// the state of a run is one number, the number of positions that all ranks have consumed. Every row belongs to exactly one rank.
+/// [`LastBatch`](crate::LastBatch) determines what happens at the end if the rows cannot be distributed evenly; every rank has the same number of
+/// batches in any case, so that ranks which wait for each other never wait forever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     pub(crate) rank: usize,
@@ -13,29 +13,29 @@ pub struct Shard {
     pub(crate) deal: Deal,
 }
 
-/// How a global batch is dealt to ranks.
+/// How a global batch is distributed to ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Deal {
     Blocks,
     Interleaved(Uneven),
 }
 
-/// What [`Shard::distributed_sampler`] does where ranks do not divide rows.
+/// What [`Shard::distributed_sampler`] does if the number of ranks does not divide the number of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Uneven {
-    /// Positions from the start come again until all ranks have as many (`drop_last=False`). A row that comes again has weight 0 and is not
+    /// Positions from the start are repeated until all ranks have the same number (`drop_last=False`). A repeated row has weight 0 and is not
     /// counted in [`Batch::rows`](crate::Batch::rows), so that an evaluation over all ranks counts every row once.
     Repeat,
-    /// The positions that would leave ranks uneven are left out (`drop_last=True`).
+    /// The positions that would make ranks uneven are dropped (`drop_last=True`).
     Drop,
 }
 
 impl Shard {
-    /// All rows: one rank of one.
+    /// All rows: a single rank.
     pub const WHOLE: Self = Self { rank: 0, world: 1, deal: Deal::Blocks };
 
-    /// Rank `rank` of `world` takes the `rank`-th run of `B` positions of each global batch. For one global batch size the rows of a
-    /// step are then the same, in the same order, on any number of ranks.
+    /// Rank `rank` of `world` takes the `rank`-th block of `B` consecutive positions of each global batch. For the same global batch size, the rows of
+    /// a step are then the same, in the same order, on any number of ranks.
     pub fn blocks(rank: usize, world: usize) -> Self {
         Self { rank, world, deal: Deal::Blocks }
     }
@@ -46,12 +46,12 @@ impl Shard {
         Self { rank, world, deal: Deal::Interleaved(uneven) }
     }
 
-    /// Which rank this is, from 0.
+    /// The rank, from 0.
     pub fn rank(self) -> usize {
         self.rank
     }
 
-    /// How many ranks there are.
+    /// The number of ranks.
     pub fn world(self) -> usize {
         self.world
     }

@@ -6,8 +6,8 @@ use crate::source::BLOCK;
 /// (seed, epoch) agree on every bit.
 ///
 /// # Specification
-/// A GPU kernel that reads [`keys`](Self::keys) and [`bits`](Self::bits) implements the same function; here it is for whoever writes
-/// one. All arithmetic wraps, on `u32` except where `u64` is said.
+/// A GPU kernel that reads [`keys`](Self::keys) and [`bits`](Self::bits) can implement the same function from this specification. All
+/// arithmetic wraps, on `u32` unless `u64` is stated.
 /// ```text
 /// bits    = max(2, ceil(log2(n_rows)))          lo_bits = bits / 2        hi_bits = bits - lo_bits
 /// lo_mask = 2^lo_bits - 1                       hi_mask = 2^hi_bits - 1
@@ -24,7 +24,7 @@ use crate::source::BLOCK;
 ///
 /// row(position): v = position;  do v = feistel(v) while v >= n_rows;  v
 /// ```
-/// `feistel` permutes `0..2^bits`, which is less than twice `n_rows` (from 3 rows on), so the walk takes less than two steps in the mean. It ends because
+/// `feistel` permutes `0..2^bits`, which is less than twice `n_rows` (from 3 rows on), so the walk takes less than two steps on average. It ends because
 /// it starts below `n_rows` and is on a cycle.
 ///
 /// # Reference
@@ -50,11 +50,11 @@ pub struct Shuffle {
     keys: [u32; 8],
 }
 
-/// The epoch that no training run reaches: its keys are kept for splits, so that a split and an order may share a seed.
+/// An epoch that no training run reaches: its keys are reserved for splits, so that a split and an order may share a seed.
 pub(crate) const SPLIT_EPOCH: u32 = u32::MAX;
 
 impl Shuffle {
-    /// The order of `epoch` under `seed`. Nothing is allocated; this is a few dozen instructions.
+    /// The order of `epoch` under `seed`. Does not allocate, and takes a few dozen instructions.
     pub fn new(n_rows: u32, seed: u64, epoch: u32) -> Self {
         let bits = (u32::BITS - n_rows.saturating_sub(1).leading_zeros()).max(2);
         let lo_bits = bits / 2;
@@ -63,12 +63,12 @@ impl Shuffle {
         Self { n_rows, bits, lo_bits, lo_mask, hi_mask, keys: round_keys(seed, epoch) }
     }
 
-    /// How many rows are permuted.
+    /// The number of rows that are permuted.
     pub fn n_rows(&self) -> u32 {
         self.n_rows
     }
 
-    /// Width of the network: it permutes `0..2^bits`.
+    /// The width of the network: it permutes `0..2^bits`.
     pub fn bits(&self) -> u32 {
         self.bits
     }
@@ -81,7 +81,7 @@ impl Shuffle {
     /// The row at `position`.
     ///
     /// # Panics
-    /// If there is no such position, as indexing a slice would.
+    /// If the position is out of range, as when indexing a slice.
     pub fn row(&self, position: u32) -> u32 {
         self.check(position);
         let mut v = position;
@@ -93,10 +93,10 @@ impl Shuffle {
         }
     }
 
-    /// The position at which `row` comes: the inverse of [`row`](Self::row).
+    /// The position of `row`: the inverse of [`row`](Self::row).
     ///
     /// # Panics
-    /// If there is no such row, as indexing a slice would.
+    /// If the row is out of range, as when indexing a slice.
     pub fn position_of(&self, row: u32) -> u32 {
         self.check(row);
         let mut v = row;
@@ -108,22 +108,22 @@ impl Shuffle {
         }
     }
 
-    /// The rows at positions `first`, `first + 1`, …, a whole block of lanes at a time.
+    /// Computes the rows at positions `first`, `first + 1`, …, in blocks that use SIMD.
     ///
     /// # Panics
-    /// If the last of them is no position.
+    /// If the last position is out of range.
     pub fn fill(&self, first: u32, rows: &mut [u32]) {
         for (position, row) in (u64::from(first)..).zip(rows.iter_mut()) {
-            // A position that does not fit is out of range whatever `n_rows` is; `permute` says so.
+            // A position that does not fit in `u32` is out of range for any `n_rows`; `permute` reports it.
             *row = u32::try_from(position).unwrap_or(u32::MAX);
         }
         self.permute(rows);
     }
 
-    /// Replaces each position by its row; [`fill`](Self::fill) for positions that are not a run.
+    /// Replaces each position by its row; like [`fill`](Self::fill), for positions that are not consecutive.
     ///
     /// # Panics
-    /// If one of them is no position.
+    /// If a position is out of range.
     pub fn permute(&self, positions: &mut [u32]) {
         if let Some(&greatest) = positions.iter().max() {
             self.check(greatest);
@@ -158,8 +158,8 @@ impl Shuffle {
         hi << self.lo_bits | lo
     }
 
-    /// One `feistel` for each value of at most a block. A round goes over all values before the next one starts: that is the form which
-    /// compilers turn into vector instructions, and no value waits for the multiplications of its own last round.
+    /// Applies one `feistel` to each of at most a block of values. Each round goes over all values before the next one starts: compilers
+    /// vectorise this form, and no value waits for the multiplications of its own previous round.
     fn rounds(&self, values: &mut [u32]) {
         let (mut lo, mut hi) = ([0_u32; BLOCK], [0_u32; BLOCK]);
         let (lo, hi) = (&mut lo[..values.len()], &mut hi[..values.len()]);
@@ -177,7 +177,7 @@ impl Shuffle {
         }
     }
 
-    /// Sends the values that landed beyond `n_rows` round again, packed together, until none is left.
+    /// Applies `feistel` again to the values that are not below `n_rows`, packed together, until there are none left.
     fn walk(&self, values: &mut [u32]) {
         let mut outside = [0_u32; BLOCK];
         let mut slots = [0_u16; BLOCK];

@@ -2,24 +2,25 @@ use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// How many row numbers are made at a time on the stack, where a source takes numbers and a range was requested.
+/// The number of row numbers that are computed at a time on the stack, if a source gathers by number and a range is requested.
 pub(crate) const BLOCK: usize = 256;
 
-/// What a feature is once gathered: `f32` mostly, `u8` for images; any plain value will do, and is one without further ado.
+/// The type of a feature after gathering: usually `f32`, `u8` for images. All plain types implement it automatically.
 ///
-/// [`Default`] is what padding is filled with.
+/// Padding is filled with the [`Default`] value.
 pub trait Feature: Copy + Default + PartialEq + Debug + Send + Sync + 'static {}
 
 impl<T: Copy + Default + PartialEq + Debug + Send + Sync + 'static> Feature for T {}
 
-/// Rows that can be gathered into a caller's buffers, in any order: the only thing this crate asks of data.
+/// Rows that can be gathered into a caller's buffers, in any order: the only interface between this crate and data.
 ///
-/// A row is `n_cols` features and an `f32` label, or several; a source may have categories and weights as well. How it stores them is up to
-/// the source. Gathering takes `&self` and several threads gather at once, so a source keeps no cursor. There are at most 2³² − 1 rows, so
-/// that a row number is a `u32` and `u32::MAX` is never one.
+/// A row is `n_cols` features and one or several `f32` labels; a source may also have categories and weights. How they are stored is up to
+/// the source. Gathering takes `&self` and several threads gather at once, so a source has no cursor. There are at most 2³² − 1 rows, so
+/// that a row number is a `u32` and `u32::MAX` is never a valid one.
 ///
-/// Three methods are required, and the two sizes are two of them. The trait is dyn-compatible once its types are named
-/// (`&dyn RowSource<Feature = f32, Error = E>`), and `&S`, `Box<S>` and `Arc<S>` are sources if `S` is. An implementer calls [`row_source_conformance`](crate::row_source_conformance) from its tests.
+/// Three methods are required, two of which return sizes. The trait is dyn-compatible with its types specified
+/// (`&dyn RowSource<Feature = f32, Error = E>`), and `&S`, `Box<S>` and `Arc<S>` are sources if `S` is. The tests of an implementation
+/// should call [`row_source_conformance`](crate::row_source_conformance).
 ///
 /// # Examples
 /// Rows that are computed, never stored:
@@ -49,34 +50,34 @@ impl<T: Copy + Default + PartialEq + Debug + Send + Sync + 'static> Feature for 
 /// brisk_loader::row_source_conformance(&Squares);
 /// ```
 pub trait RowSource: Sync {
-    /// What a feature is once gathered.
+    /// The type of a feature after gathering.
     type Feature: Feature;
 
-    /// Why a gather failed.
+    /// The error of a failed gather.
     type Error: std::error::Error + Send + Sync + 'static;
 
-    /// How many rows there are; the same at every call.
+    /// The number of rows; the same at every call.
     fn n_rows(&self) -> usize;
 
-    /// How many features a row has; the same at every call.
+    /// The number of features per row; the same at every call.
     fn n_cols(&self) -> usize;
 
-    /// How many labels a row has; the same at every call, and at least 1. One, if the source does not say otherwise.
+    /// The number of labels per row; the same at every call, and at least 1. The default is 1.
     fn n_labels(&self) -> usize {
         1
     }
 
-    /// Copies `rows`, in the order given and with repeats, into `features` and `labels`.
+    /// Copies `rows`, in the given order and including repeats, into `features` and `labels`.
     ///
     /// # Shapes
     /// `features`: `[rows.len(), n_cols]`, `labels`: `[rows.len(), n_labels]`, both row-major. `rows` may be empty.
     /// # Errors
-    /// A row beyond `n_rows`, or a buffer of another length, is an `Err` and never a panic; so is a failure of the source itself
-    /// (a read that failed). The contents of the buffers are then unspecified. [`check_gather`](crate::check_gather) makes both checks.
+    /// A row beyond `n_rows`, or a buffer of the wrong length, is an `Err` and never a panic; so is a failure of the source itself
+    /// (such as a failed read). The contents of the buffers are then unspecified. [`check_gather`](crate::check_gather) makes both checks.
     fn gather(&self, rows: &[u32], features: &mut [Self::Feature], labels: &mut [f32]) -> Result<(), Self::Error>;
 
-    /// The same for a run of rows in order. Where rows lie one after another this is a memcpy; the default goes through
-    /// [`gather`](Self::gather).
+    /// Like [`gather`](Self::gather) for a range of rows. If rows are stored consecutively, this is a memcpy; the default calls
+    /// `gather`.
     ///
     /// # Errors
     /// As for `gather`. A range that ends before it starts is empty.
@@ -84,8 +85,8 @@ pub trait RowSource: Sync {
         gather_range_by_number(self, rows, features, labels)
     }
 
-    /// Copies the labels of `rows` without their features. The default gathers the features too and drops them; a source that stores labels
-    /// apart implements this.
+    /// Copies the labels of `rows` without their features. The default also gathers the features and drops them; a source that stores labels
+    /// separately should implement this.
     ///
     /// # Shapes
     /// `labels`: `[rows.len(), n_labels]`, row-major.
@@ -95,13 +96,13 @@ pub trait RowSource: Sync {
         gather_labels_with_features(self, rows, labels)
     }
 
-    /// How many categories a row has: codes, looked up in a table of vectors rather than multiplied. The same at every call; none, if the
-    /// source does not say otherwise.
+    /// The number of categories per row: codes that are looked up in an embedding rather than multiplied. The same at every call; the default
+    /// is 0.
     fn n_categories(&self) -> usize {
         0
     }
 
-    /// Copies the categories of `rows` into `categories`. A source that has them implements this.
+    /// Copies the categories of `rows` into `categories`. A source with categories must implement this.
     ///
     /// # Shapes
     /// `categories`: `[rows.len(), n_categories]`, row-major.
@@ -111,12 +112,12 @@ pub trait RowSource: Sync {
         Ok(())
     }
 
-    /// Whether rows have weights of their own; the same at every call. If not, each weighs 1.
+    /// Whether rows have weights; the same at every call. If not, each row has weight 1.
     fn has_weights(&self) -> bool {
         false
     }
 
-    /// Copies the weights of `rows` into `weights`. A source that has them implements this.
+    /// Copies the weights of `rows` into `weights`. A source with weights must implement this.
     ///
     /// # Shapes
     /// `weights`: `[rows.len()]`.
@@ -127,8 +128,8 @@ pub trait RowSource: Sync {
         Ok(())
     }
 
-    /// The mean and the standard deviation of each column over all rows, if the source has them already, as a file may: training then standardises columns by
-    /// them and does not compute its own. `None` if they are unknown, or if a value is missing or not finite. The default says `None`.
+    /// The mean and the standard deviation of each column over all rows, if the source already has them, for example from a file: training then uses them to
+    /// standardise columns instead of computing its own. `None` if they are unknown, or if a value is missing or not finite. The default returns `None`.
     ///
     /// # Shapes
     /// `[n_cols]`.
@@ -136,24 +137,24 @@ pub trait RowSource: Sync {
         None
     }
 
-    /// A number that tells these rows from others: a checksum of the file, say. A saved run refuses to resume with rows of
-    /// another. `None` if it is unknown.
+    /// A number that identifies these rows, such as a checksum of the file. A saved run refuses to resume with rows of another fingerprint.
+    /// `None` if it is unknown.
     fn fingerprint(&self) -> Option<u64> {
         None
     }
 
-    /// Checks that the rows are as they were written, if the source has checksums of them and all bytes in memory: training asks once before its first step, so
-    /// it should cost much less than gathering all rows. The default accepts all.
+    /// Checks that the rows have not been damaged, if the source has checksums and all bytes in memory: training calls this once before its first step, so
+    /// it should cost much less than gathering all rows. The default does nothing.
     ///
     /// # Errors
-    /// The source's, which says what is damaged.
+    /// The error of the source, which names the damage.
     fn check_intact(&self) -> Result<(), Self::Error> {
         Ok(())
     }
 
-    /// The number of row `row` where the rows are stored, for messages: a user looks for the row of a file, not for that of a split.
-    /// Sources that choose or reorder rows of another one, as [`Subset`](crate::Subset) does, translate; for others it is `row`. A row
-    /// beyond `n_rows` is returned as it is.
+    /// The number of row `row` where the rows are stored, for messages, since users look up the row in a file rather than in a split.
+    /// Sources that select or reorder rows of another one, such as [`Subset`](crate::Subset), translate it; others return `row`. A row
+    /// beyond `n_rows` is returned unchanged.
     fn source_row(&self, row: u32) -> u32 {
         row
     }
@@ -168,29 +169,29 @@ pub trait RowSource: Sync {
         None
     }
 
-    /// A hint: so many rows, gathered by number, are worth a thread's while. Few for rows that are decoded, many for rows that are copied.
+    /// A hint: the number of rows, gathered by number, that are enough work for a thread. Small if rows are decoded, large if they are copied.
     fn grain(&self) -> usize {
         BLOCK
     }
 
-    /// A hint that `rows` will be gathered soon. Doing nothing is correct; rows beyond `n_rows` are to be ignored.
+    /// A hint that `rows` will be gathered soon. Implementations may do nothing, and must ignore rows beyond `n_rows`.
     fn prefetch(&self, _rows: &[u32]) {}
 
-    /// A hint that many of `rows` will be gathered before long, in any order: the moment to start reading a block of a file. Doing nothing is
-    /// correct; rows beyond `n_rows` are to be ignored.
+    /// A hint that many of `rows` will be gathered soon, in any order, so that a source can start reading a block of a file. Implementations may
+    /// do nothing, and must ignore rows beyond `n_rows`.
     fn prefetch_range(&self, _rows: Range<usize>) {}
 
-    /// A hint that none of `rows` is wanted again soon: the moment to let go of a block. Doing nothing is correct, rows beyond `n_rows` are
-    /// to be ignored, and a row that is gathered all the same is gathered as ever.
+    /// A hint that none of `rows` will be needed again soon, so that a source can release a block. Implementations may do nothing, and must
+    /// ignore rows beyond `n_rows`. Released rows can still be gathered.
     fn release_range(&self, _rows: Range<usize>) {}
 }
 
-/// Where the values of a column lie.
+/// The mean and standard deviation of a column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ColumnMoments {
-    /// Their mean.
+    /// The mean.
     pub mean: f64,
-    /// Their standard deviation, `sqrt(Σ (x - mean)² / n_rows)`, as of scikit-learn's `StandardScaler`.
+    /// The standard deviation, `sqrt(Σ (x - mean)² / n_rows)`, as in scikit-learn's `StandardScaler`.
     pub std: f64,
 }
 
@@ -203,7 +204,7 @@ fn gather_range_by_number<S: RowSource + ?Sized>(
 ) -> Result<(), S::Error> {
     let (n_cols, n_labels) = (source.n_cols(), source.n_labels());
     if labels.len() != rows.len().saturating_mul(n_labels) || features.len() != rows.len().saturating_mul(n_cols) {
-        // Only the source can make its error. Buffers for some rows are wrong for no row, and buffers for none are wrong for one.
+        // Only the source can create its error: non-empty buffers are wrong for no rows, and empty buffers are wrong for one row.
         let first = [row_number(rows.start)];
         let n = usize::from(labels.is_empty() && features.is_empty());
         return source.gather(&first[..n], features, labels);
@@ -224,7 +225,7 @@ fn gather_range_by_number<S: RowSource + ?Sized>(
 fn gather_labels_with_features<S: RowSource + ?Sized>(source: &S, rows: &[u32], labels: &mut [f32]) -> Result<(), S::Error> {
     let (n_cols, n_labels) = (source.n_cols(), source.n_labels());
     if labels.len() != rows.len().saturating_mul(n_labels) {
-        // Only the source can make its error. A buffer for some rows is wrong for no row, and one for none is wrong for one.
+        // Only the source can create its error: a non-empty buffer is wrong for no rows, and an empty one is wrong for one row.
         let n = usize::from(labels.is_empty()).min(rows.len());
         return source.gather(&rows[..n], &mut vec![S::Feature::default(); n * n_cols], labels);
     }
@@ -233,7 +234,7 @@ fn gather_labels_with_features<S: RowSource + ?Sized>(source: &S, rows: &[u32], 
     for (rows, labels) in rows.chunks(BLOCK).zip(labels.chunks_mut(BLOCK * n_labels.max(1))) {
         let features = &mut features[..rows.len() * n_cols];
         match rows {
-            // Consecutive rows are read faster as a range.
+            // Consecutive rows are gathered faster as a range.
             [first, .., last] if rows.windows(2).all(follows) => {
                 source.gather_range(*first as usize..*last as usize + 1, features, labels)?;
             }
@@ -243,12 +244,12 @@ fn gather_labels_with_features<S: RowSource + ?Sized>(source: &S, rows: &[u32], 
     Ok(())
 }
 
-/// A row as the number that `gather` takes; `u32::MAX`, which no source has, for one that does not fit.
+/// Converts a row to a number for `gather`; if it does not fit, to `u32::MAX`, which is never a valid row.
 fn row_number(row: usize) -> u32 {
     u32::try_from(row).unwrap_or(u32::MAX)
 }
 
-/// What points at a source is one.
+/// Implements the trait for pointers to a source.
 macro_rules! forward {
     ($S:ident, $pointer:ty $(, $bound:ident)?) => {
         impl<$S: RowSource $(+ $bound)? + ?Sized> RowSource for $pointer {

@@ -4,16 +4,16 @@ use crate::{Error, RowSource, Shuffle, Subset};
 /// One fold of a cross-validation: [`k_fold`], [`stratified_k_fold`](crate::stratified_k_fold), [`group_k_fold`](crate::group_k_fold).
 #[derive(Clone, Debug)]
 pub struct Fold<S> {
-    /// All rows but those of `valid`.
+    /// All rows except those of `valid`.
     pub train: Subset<S>,
-    /// One part in `n_folds`.
+    /// One of `n_folds` parts.
     pub valid: Subset<S>,
 }
 
-/// Splits rows at random into parts that have nothing in common and leave nothing out: train, validation and test sets, say.
+/// Splits rows at random into disjoint parts that together contain all rows, such as training, validation and test sets.
 ///
-/// A part ends at its share of the rows, rounded: sizes are exact, and depend on nothing but `n_rows` and `fractions`. The same seed gives the same
-/// parts for ever; it may be the seed of the training order too.
+/// Sizes are exact: each part ends at its rounded share of the rows, and sizes depend only on `n_rows` and `fractions`. The same seed will always
+/// give the same parts, in later versions too; it may be the same as the seed of the training order.
 ///
 /// # Errors
 /// [`Error::Fractions`] unless they are all 0 or more and sum to 1; [`Error::TooManyRows`] beyond 2³² − 1.
@@ -37,7 +37,7 @@ pub fn split<S: RowSource + Clone, const N: usize>(source: S, seed: u64, fractio
         let end = ((f64::from(n_rows) * share).round() as u32).clamp(start, n_rows);
         std::mem::replace(&mut start, end)..end
     });
-    // What rounding of the shares may have left over is the last part's that is not meant to be empty.
+    // Rows that are left over by rounding belong to the last part that is not empty.
     let last = fractions.iter().rposition(|&fraction| fraction > 0.0);
     let mut part = 0;
     Ok(ranges.map(|range| {
@@ -47,7 +47,7 @@ pub fn split<S: RowSource + Clone, const N: usize>(source: S, seed: u64, fractio
     }))
 }
 
-/// The folds of a cross-validation: each row is in one fold's validation set and in all other folds' train sets. Sizes differ by at most
+/// The folds of a cross-validation: each row is in the validation set of one fold and in the training sets of all others. Sizes differ by at most
 /// one row.
 ///
 /// # Errors
@@ -67,14 +67,14 @@ pub fn k_fold<S: RowSource + Clone>(source: S, seed: u64, n_folds: usize) -> Res
 
 pub(crate) fn check_fractions(fractions: &[f64]) -> Result<(), Error> {
     let total: f64 = fractions.iter().sum();
-    // Sums of decimal fractions miss 1 by a few units in the last place.
+    // Sums of decimal fractions differ from 1 by a few units in the last place.
     if !fractions.iter().all(|&fraction| fraction >= 0.0) || (total - 1.0).abs() > 1e-9 {
         return Err(Error::Fractions { fractions: fractions.to_vec() });
     }
     Ok(())
 }
 
-/// So many folds of as many rows, or groups, at least.
+/// Checks that there are at least two folds, and at most as many as rows or groups.
 pub(crate) fn check_folds(n_folds: usize, n: usize) -> Result<(), Error> {
     if n_folds < 2 || n_folds > n { Err(Error::Folds { n_folds, n }) } else { Ok(()) }
 }
@@ -88,13 +88,13 @@ pub(crate) fn n_rows_of<S: RowSource>(source: &S) -> Result<u32, Error> {
     u32::try_from(n_rows).map_err(|_| Error::TooManyRows { n_rows })
 }
 
-/// The rows of each part, in order, from the part that each row is in.
+/// The rows of each part, in order, given the part of each row.
 pub(crate) fn parts<S: RowSource + Clone>(source: &S, part_of_row: &[u32], n_parts: usize) -> Result<Vec<Subset<S>>, Error> {
     let part = |part: usize| rows_where(part_of_row, |of_row| of_row as usize == part);
     (0..n_parts).map(|nth| Subset::of_rows(source.clone(), part(nth))).collect()
 }
 
-/// Folds, from the validation set that each row is in.
+/// The folds, given the validation set that each row is in.
 pub(crate) fn folds<S: RowSource + Clone>(source: &S, fold_of_row: &[u32], n_folds: usize) -> Result<Vec<Fold<S>>, Error> {
     let fold = |fold: usize| {
         let train = Subset::of_rows(source.clone(), rows_where(fold_of_row, |of_row| of_row as usize != fold))?;

@@ -4,11 +4,11 @@ use std::str::FromStr;
 use crate::plan::Plan;
 use crate::{Error, Order};
 
-/// Where a run stands: all that is needed to go on, with the same rows to come. From [`Epoch::state`](crate::Epoch::state), for
+/// The state of an epoch: everything that is needed to resume it with the same remaining rows. Created by [`Epoch::state`](crate::Epoch::state), for
 /// [`Loader::resume`](crate::Loader::resume).
 ///
-/// It counts rows *consumed*, however many batches lie ready, and says nothing of batch size, ranks, threads or workers: all of those may
-/// have changed when the run goes on. It is plain data; written out (`to_string`) it is one line, which parses again.
+/// It counts rows that were *consumed*, however many more batches are ready, and does not depend on batch size, ranks, threads or workers: all of
+/// these may change before resuming. It is plain data; `to_string` gives one line, which can be parsed again.
 ///
 /// # Examples
 /// ```
@@ -31,20 +31,20 @@ use crate::{Error, Order};
 pub struct State {
     /// The epoch.
     pub epoch: u32,
-    /// Rows of the epoch that all ranks have consumed.
+    /// The number of rows of the epoch that all ranks have consumed.
     pub position: u64,
-    /// Rows of the source.
+    /// The number of rows of the source.
     pub n_rows: u64,
     /// The source's [`fingerprint`](crate::RowSource::fingerprint).
     pub fingerprint: Option<u64>,
-    /// The order with its seed and sizes, as [`Order`] is written out: `shuffled:42`.
+    /// The order with its seed and sizes, as [`Order`] is displayed: `shuffled:42`.
     pub order: String,
 }
 
-/// The first words of a state that is written out; the number is that of the form.
+/// The first words of a state as text; the number is the version of the format.
 const HEAD: &str = "brisk-loader 1 ";
 
-/// What a state says of the source.
+/// The properties of the source in a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) n_rows: usize,
@@ -62,14 +62,14 @@ impl Identity {
         }
     }
 
-    /// The position to go on from, if the state is one of these rows in this order.
+    /// The position to resume from, after checking that the state belongs to these rows in this order.
     pub(crate) fn position(self, state: &State, order: &Order) -> Result<usize, Error> {
         let differs = |what, saved: String, found: String| Err(Error::State { what, saved, found });
         let order = order.to_string();
         if state.n_rows != self.n_rows as u64 {
             return differs("number of rows", state.n_rows.to_string(), self.n_rows.to_string());
         }
-        // Who does not know does not contradict.
+        // An unknown fingerprint does not count as a difference.
         if let (Some(saved), Some(found)) = (state.fingerprint, self.fingerprint)
             && saved != found
         {

@@ -6,7 +6,7 @@ use crate::{Error, Fold, RowSource, Shuffle, Subset};
 /// All labels of a source, `[n_rows, n_labels]`, in the order of its rows.
 ///
 /// # Errors
-/// Those of the source.
+/// The error of the source.
 pub fn labels_of<S: RowSource>(source: &S) -> Result<Vec<f32>, S::Error> {
     const ROWS: usize = 4096;
     let (n_rows, n_labels) = (source.n_rows(), source.n_labels());
@@ -21,16 +21,16 @@ pub fn labels_of<S: RowSource>(source: &S) -> Result<Vec<f32>, S::Error> {
     Ok(labels)
 }
 
-/// [`split`](crate::split) in which every class of labels is split by the same fractions: of each class a part has its share, rounded up
+/// Like [`split`](crate::split), but splits every class of labels by the same fractions: each part has its share of each class, rounded up
 /// or down.
 ///
-/// Rows of a class are dealt at random, by the seed; within a part rows are in the source's order.
+/// Rows of a class are assigned at random, depending on the seed; within a part, rows are in the order of the source.
 ///
 /// # Errors
-/// [`Error::Fractions`] unless they are all 0 or more and sum to 1; [`Error::Length`] unless there is a label a row.
+/// [`Error::Fractions`] unless they are all 0 or more and sum to 1; [`Error::Length`] unless there is one label per row.
 ///
 /// # Examples
-/// One row in ten is of class 1, in either part:
+/// One row in ten is of class 1, in both parts:
 /// ```
 /// use brisk_loader::{Rows, labels_of, stratified_split};
 ///
@@ -50,7 +50,7 @@ pub fn stratified_split<S: RowSource + Clone, const N: usize>(
     check_fractions(&fractions)?;
     let shuffled = Shuffled::of("stratified_split", &source, labels, seed)?;
     let mut part_of_row = vec![0; labels.len()];
-    // How many rows parts should have had of the classes so far, less what they had.
+    // The rows that each part should have had of the classes so far, minus the rows that it got.
     let mut owed = [0.0; N];
     for rows in &shuffled.classes {
         let sizes = sizes(rows.len(), &fractions, &mut owed);
@@ -66,11 +66,11 @@ pub fn stratified_split<S: RowSource + Clone, const N: usize>(
     }
 }
 
-/// [`k_fold`](crate::k_fold) in which every fold has as many rows of each class, but for one: the counts are those of scikit-learn's
-/// `StratifiedKFold(shuffle=True)`. Folds' sizes differ by at most one row, too.
+/// Like [`k_fold`](crate::k_fold), but the numbers of rows of each class differ by at most one between folds: the counts are those of scikit-learn's
+/// `StratifiedKFold(shuffle=True)`. The sizes of folds differ by at most one row, too.
 ///
 /// # Errors
-/// [`Error::Folds`] for fewer than two folds, or more than the largest class has rows; [`Error::Length`] unless there is a label a row.
+/// [`Error::Folds`] for fewer than two folds, or more than the largest class has rows; [`Error::Length`] unless there is one label per row.
 pub fn stratified_k_fold<S: RowSource + Clone>(
     source: S,
     labels: &[f32],
@@ -80,7 +80,7 @@ pub fn stratified_k_fold<S: RowSource + Clone>(
     let shuffled = Shuffled::of("stratified_k_fold", &source, labels, seed)?;
     check_folds(n_folds, shuffled.classes.iter().map(Vec::len).max().unwrap_or(0))?;
     let mut fold_of_row = vec![0; labels.len()];
-    // Dealt round and round, one class after another.
+    // Assigned to the folds in turn, one class after another.
     for (i, &row) in shuffled.classes.iter().flatten().enumerate() {
         fold_of_row[row as usize] = (i % n_folds) as u32;
     }
@@ -112,11 +112,11 @@ impl Shuffled {
     }
 }
 
-/// How many of `n` rows of a class each part has: its share rounded down, and one more for those that are owed most.
+/// How many of `n` rows of a class each part gets: its share rounded down, plus one for the parts that are owed most.
 fn sizes<const N: usize>(n: usize, fractions: &[f64; N], owed: &mut [f64; N]) -> [usize; N] {
     let shares = fractions.map(|fraction| {
         let share = fraction * n as f64;
-        // A share that is whole but for rounding is whole.
+        // A share that differs from an integer only by rounding counts as that integer.
         if (share - share.round()).abs() < 1e-9 * n as f64 { share.round() } else { share }
     });
     let mut sizes = shares.map(|share| share as usize);

@@ -5,35 +5,35 @@ use crate::shuffle::splitmix64_finish;
 use crate::source::BLOCK;
 use crate::{Error, RowSource, Shuffle};
 
-/// Some rows of a source, as a source of their own: a train set, a test set, a fold.
+/// Some rows of a source, which are also a source: a training set, a test set, a fold.
 ///
-/// Those of [`split`](crate::split) and [`k_fold`](crate::k_fold) hold a few integers, and which row is which is computed; those that depend
-/// on labels or keys, and [`of_rows`](Self::of_rows), hold four bytes a row.
+/// Subsets from [`split`](crate::split) and [`k_fold`](crate::k_fold) store a few integers and compute their row numbers; those that depend
+/// on labels or keys, and those from [`of_rows`](Self::of_rows), store four bytes per row.
 #[derive(Clone, Debug)]
 pub struct Subset<S> {
     source: S,
     rows: Rows,
 }
 
-/// Which rows.
+/// The rows of a subset.
 #[derive(Clone, Debug)]
 enum Rows {
-    /// A run of positions of a shuffle, perhaps with a gap.
+    /// Consecutive positions of a shuffle, possibly with a gap.
     Shuffled {
         shuffle: Shuffle,
-        /// The first position that is ours.
+        /// The first position of the subset.
         start: u32,
         n_rows: u32,
-        /// From our row `gap_at` on, `gap` positions are left out: a fold's train set lies on both sides of its validation set.
+        /// From row `gap_at` of the subset on, `gap` positions are skipped: a fold's training set is on both sides of its validation set.
         gap_at: u32,
         gap: u32,
     },
-    /// These.
+    /// A list of rows.
     Listed { rows: Arc<[u32]>, n_source_rows: u32, fingerprint: u64 },
 }
 
 impl<S: RowSource> Subset<S> {
-    /// The rows listed, in that order; a row may come more than once.
+    /// The listed rows, in that order; a row may occur more than once.
     ///
     /// # Errors
     /// [`Error::RowOutOfRange`] for a row that the source does not have; [`Error::TooManyRows`] beyond 2³² − 1.
@@ -75,12 +75,12 @@ impl<S: RowSource> Subset<S> {
         Self { source, rows: Rows::Shuffled { shuffle, start: 0, n_rows, gap_at: range.start, gap } }
     }
 
-    /// The source that this is some rows of.
+    /// The source that the rows belong to.
     pub fn source(&self) -> &S {
         &self.source
     }
 
-    /// The number in [`source`](Self::source) of our row `row`.
+    /// The number in [`source`](Self::source) of row `row` of the subset.
     ///
     /// # Panics
     /// If the row does not exist, as when indexing a slice.
@@ -90,13 +90,13 @@ impl<S: RowSource> Subset<S> {
         self.rows.to_source(&[row], &mut block)[0]
     }
 
-    /// A row for which the source makes the error of the first of `rows` that is not ours.
+    /// If one of `rows` is beyond the end of the subset, a row that is beyond the end of the source, so that the source creates the error.
     fn beyond(&self, rows: &[u32]) -> Option<u32> {
         let row = rows.iter().find(|&&row| row >= self.rows.len())?;
         Some((row - self.rows.len()).saturating_add(self.rows.n_source_rows()))
     }
 
-    /// Gathers by one of the source's methods into a buffer of `width` values a row.
+    /// Gathers with one of the source's methods into a buffer of `width` values per row.
     fn gather_wide<T>(
         &self,
         rows: &[u32],
@@ -105,7 +105,7 @@ impl<S: RowSource> Subset<S> {
         gather: impl Fn(&S, &[u32], &mut [T]) -> Result<(), S::Error>,
     ) -> Result<(), S::Error> {
         if out.len() != rows.len() * width {
-            // Only the source can make its error. A buffer for some rows is wrong for no row, and one for none is wrong for one.
+            // Only the source can create its error: a non-empty buffer is wrong for no rows, and an empty one is wrong for one row.
             let n = usize::from(out.is_empty());
             return gather(&self.source, &[0][..n], out);
         }
@@ -136,7 +136,7 @@ impl Rows {
         }
     }
 
-    /// The source's numbers of a block of our rows.
+    /// The row numbers in the source of a block of rows of the subset.
     fn to_source<'a>(&self, ours: &[u32], block: &'a mut [u32; BLOCK]) -> &'a [u32] {
         let block = &mut block[..ours.len()];
         match self {
@@ -153,7 +153,7 @@ impl Rows {
         block
     }
 
-    /// Tells these rows of a source from others of it.
+    /// Identifies these rows among those of the source.
     fn fingerprint(&self) -> u64 {
         match self {
             Self::Shuffled { shuffle, start, n_rows, gap_at, gap } => {
@@ -181,7 +181,7 @@ impl<S: RowSource> RowSource for Subset<S> {
         self.source.n_labels()
     }
 
-    /// As the source's. Its error for a row beyond our end names a row beyond its own end, by as much.
+    /// Calls the source. The error for a row beyond the end of the subset names a row equally far beyond the end of the source.
     fn gather(&self, rows: &[u32], features: &mut [S::Feature], labels: &mut [f32]) -> Result<(), S::Error> {
         let (n_cols, n_labels) = (self.n_cols(), self.n_labels());
         if labels.len() != rows.len() * n_labels || features.len() != rows.len() * n_cols {
@@ -222,12 +222,12 @@ impl<S: RowSource> RowSource for Subset<S> {
         self.gather_wide(rows, weights, 1, S::gather_weights)
     }
 
-    /// That of the source together with which rows these are.
+    /// Combines the fingerprint of the source with that of the selected rows.
     fn fingerprint(&self) -> Option<u64> {
         Some(splitmix64_finish(self.source.fingerprint()? ^ self.rows.fingerprint()))
     }
 
-    /// Of the whole source.
+    /// Checks the whole source.
     fn check_intact(&self) -> Result<(), S::Error> {
         self.source.check_intact()
     }

@@ -2,10 +2,10 @@ use std::fmt;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// What a thread does for a batch.
+/// What a thread is doing for a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// The source reads rows, and decodes them.
+    /// The source reads and decodes rows.
     Gather,
     /// The function of [`Loader::map`](crate::Loader::map) or [`Loader::map_rows`](crate::Loader::map_rows) runs.
     Transform,
@@ -20,9 +20,9 @@ impl fmt::Display for Stage {
     }
 }
 
-/// Where the time of a loader goes. Give it to [`Loader::timed`](crate::Loader::timed), ask it for a [`report`](Self::report) whenever you like.
+/// Measures where the time of a loader goes. Pass it to [`Loader::timed`](crate::Loader::timed), and call [`report`](Self::report) at any time.
 ///
-/// Costs two looks at the clock a stage and batch. Threads that work at once add up their times.
+/// Costs two clock reads per stage and batch. The times of concurrent threads are added up.
 #[derive(Debug, Default)]
 pub struct StageTimer {
     gather: AtomicU64,
@@ -32,33 +32,33 @@ pub struct StageTimer {
     n_batches: AtomicU64,
 }
 
-/// What a [`StageTimer`] has seen; its `Display` is one line that names the bottleneck.
+/// The measurements of a [`StageTimer`]; its `Display` is one line that names the bottleneck.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StageReport {
-    /// Batches taken.
+    /// The number of batches taken.
     pub n_batches: u64,
-    /// Time in which rows were gathered, of all threads together.
+    /// The time spent gathering rows, summed over all threads.
     pub gather: Duration,
-    /// Time in which batches were transformed, of all threads together.
+    /// The time spent transforming batches, summed over all threads.
     pub transform: Duration,
-    /// Time in which workers had made all batches that there was room for, and waited for the consumer to take one; of all workers together.
+    /// The time that workers waited for the consumer to take a batch because there was no room for more, summed over all workers.
     pub waited_for_consumer: Duration,
-    /// Time in which the consumer waited for a batch that was not ready. Without workers that is all of the making.
+    /// The time that the consumer waited for batches that were not ready. Without workers, this is all the time spent making batches.
     pub waited_for_producer: Duration,
 }
 
-/// What holds a run up.
+/// What limits the speed of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bottleneck {
-    /// Whoever takes the batches: they are ready before they are wanted.
+    /// The consumer of the batches: they are ready before they are wanted.
     Consumer,
-    /// Batches are waited for, and most of their making is this stage.
+    /// The consumer waits for batches, and this stage takes the most time.
     Producer(Stage),
 }
 
 impl StageTimer {
-    /// What it has seen so far.
+    /// The measurements so far.
     pub fn report(&self) -> StageReport {
         let time = |ns: &AtomicU64| Duration::from_nanos(ns.load(Ordering::Relaxed));
         StageReport {
@@ -84,12 +84,12 @@ impl StageTimer {
 }
 
 fn add(ns: &AtomicU64, since: Instant) {
-    // 2^64 nanoseconds are five hundred years.
+    // 2^64 nanoseconds are more than five hundred years.
     ns.fetch_add(since.elapsed().as_nanos() as u64, Ordering::Relaxed);
 }
 
 impl StageReport {
-    /// What holds the run up.
+    /// What limits the speed of the run.
     pub fn bottleneck(&self) -> Bottleneck {
         if self.waited_for_consumer > self.waited_for_producer {
             Bottleneck::Consumer
@@ -116,14 +116,14 @@ impl fmt::Display for StageReport {
     }
 }
 
-/// Where a thread notes what it is doing: for the timer if there is one, for whoever waits too long.
+/// Where a thread records its current stage: for the timer if there is one, and for the error of a consumer that waits too long.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Stages<'a> {
     pub(crate) timer: Option<&'a StageTimer>,
     pub(crate) current: Option<&'a CurrentStage>,
 }
 
-/// The stage that a worker is in.
+/// The current stage of a worker.
 #[derive(Debug, Default)]
 pub(crate) struct CurrentStage(AtomicU8);
 

@@ -1,8 +1,8 @@
-//! How fast text becomes a table, and how fast a table is read: `cargo bench -p brisk-table`.
+//! The speed of importing text and of reading tables: `cargo bench -p brisk-table`.
 //!
-//! Options, after `--`: `--mb N` text of about so many megabytes (default 256), `--smoke` a tiny run, `--file CSV` a file of your own.
-//! The page cache is warm. Each figure is the median of five, after a check that the result is right. Peers run if `BRISK_PYTHON` names
-//! a Python that has them.
+//! Options, after `--`: `--mb N` for about `N` megabytes of text (default 256), `--smoke` for a tiny run, `--file CSV` for your own file.
+//! The page cache is warm. Each figure is the median of five, after a check that the result is correct. Peers run if `BRISK_PYTHON` names
+//! a Python in which they are installed.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its results")]
 
 use std::error::Error;
@@ -78,7 +78,7 @@ fn bench_import(name: &str, source: &Path, folder: &Path) -> Result<(), Box<dyn 
     Ok(())
 }
 
-/// To `f32` columns in memory, which is less than a table on disk.
+/// Reading to `f32` columns in memory, which is less work than writing a table to disk.
 const PEERS: [(&str, &str); 3] = [
     ("pandas (C engine)", "import pandas, numpy\nread=lambda p: pandas.read_csv(p, dtype=numpy.float32, engine='c')"),
     (
@@ -88,7 +88,7 @@ const PEERS: [(&str, &str); 3] = [
     ("polars", "import polars\nread=lambda p: polars.read_csv(p, schema_overrides=[polars.Float32]*29)"),
 ];
 
-/// Every value of the first and last rows, as `str::parse` has it.
+/// Checks every value of the first and last rows against `str::parse`.
 fn check(source: &Path, dest: &Path) -> Result<(), Box<dyn Error>> {
     let table = Table::open(dest)?;
     table.verify()?;
@@ -108,7 +108,7 @@ fn check(source: &Path, dest: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Rows in order, a batch at a time, into one buffer: against the memcpy of as many bytes.
+/// Copies rows in order, a batch at a time, into one buffer, compared with a memcpy of the same number of bytes.
 fn bench_rows(path: &Path) -> Result<(), Box<dyn Error>> {
     // SAFETY: nothing else writes to this folder.
     #[expect(unsafe_code, reason = "the map is what is measured")]
@@ -179,7 +179,7 @@ fn generate(
         text.push('\n');
         text.push(if random() < 0.5 { '0' } else { '1' });
         for col in 0..N_COLS {
-            // About as HIGGS has it: most columns positive, a third of both signs, some of few values.
+            // Similar to HIGGS: a third of the columns have both signs, the others are positive.
             let x = random() + random() + random();
             let x = match col % 3 {
                 0 => x - 1.5,
@@ -196,7 +196,7 @@ fn generate(
     Ok(path)
 }
 
-/// As `numpy.savetxt` does, and as HIGGS is published: `8.692932128906250000e-01`.
+/// The format of `numpy.savetxt`, in which HIGGS is published: `8.692932128906250000e-01`.
 fn write_scientific(text: &mut String, x: f32) -> std::fmt::Result {
     let plain = format!("{:.18e}", f64::from(x));
     let (mantissa, exponent) = plain.split_once('e').unwrap_or((&plain, "0"));

@@ -1,7 +1,7 @@
-//! How fast a table is read that does not stay in memory, and what its memory is made of: `cargo bench -p brisk-table --bench larger_than_memory`.
+//! Speed of reading tables larger than memory, and of different kinds of memory: `cargo bench -p brisk-table --bench larger_than_memory`.
 //!
-//! Options, after `--`: `--mb N` a table of about so many megabytes (default 512), `--smoke` a tiny run. The file is put out of the page
-//! cache before each cold run. Each figure is the median of five, taken turn by turn; rows are checked first.
+//! Options, after `--`: `--mb N` for a table of about `N` megabytes (default 512), `--smoke` for a tiny run. The file is evicted from the page
+//! cache before each cold run. Each figure is the median of five, measured in turns; rows are checked first.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its results")]
 
 use std::error::Error;
@@ -17,7 +17,7 @@ use brisk_table::{ReadAhead, Schema, StreamedTable, Table, TableWriter};
 const N_COLS: usize = 28;
 const ROW_BYTES: usize = (N_COLS + 1) * 4;
 const RUNS: usize = 5;
-/// 7.3 MB a block, 29 MB a window.
+/// 7.3 MB per block, 29 MB per window.
 const BLOCK_ROWS: u32 = 65_536;
 const WINDOW_BLOCKS: u32 = 4;
 
@@ -50,7 +50,7 @@ fn write(path: &Path, n_rows: usize) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Reading the file in order, against an epoch of shuffled blocks and one in order over a streamed table.
+/// Reads the file in order, compared with an epoch of shuffled blocks and one in order over a streamed table.
 fn cold(path: &Path) -> Result<(), Box<dyn Error>> {
     let ahead = ReadAhead::new(3 * (BLOCK_ROWS * WINDOW_BLOCKS) as usize * ROW_BYTES);
     let table = StreamedTable::open(path, &ahead)?;
@@ -90,7 +90,7 @@ fn cold(path: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Rows gathered at random: from a copy in large pages, from a `Vec`, from a map.
+/// Gathers rows at random: from a copy in large pages, from a `Vec`, from a map.
 fn at_random(path: &Path) -> Result<(), Box<dyn Error>> {
     let copied = Table::open(path)?;
     let rows = Rows::new(copied.rows::<f32>(0..copied.n_rows())?.to_vec(), copied.labels::<f32>()?.to_vec(), N_COLS)?;
@@ -111,7 +111,7 @@ fn at_random(path: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Seconds for all rows, in an order that no cache foresees.
+/// Returns the seconds for gathering all rows, in an order that no prefetcher can predict.
 fn gathered<S: RowSource<Feature = f32>>(source: &S) -> Result<f64, Box<dyn Error>> {
     let n_rows = source.n_rows();
     let shuffle = brisk_loader::Shuffle::new(u32::try_from(n_rows)?, 42, 0);
@@ -129,7 +129,7 @@ fn gathered<S: RowSource<Feature = f32>>(source: &S) -> Result<f64, Box<dyn Erro
     Ok(seconds)
 }
 
-/// The sum of the first features of an epoch.
+/// Returns the sum of the first features of an epoch.
 fn epoch<S: RowSource<Feature = f32>>(table: &S, batching: Batching) -> Result<f64, Box<dyn Error>> {
     let mut loader = Loader::new(table, batching)?;
     let mut batches = loader.epoch(0);
@@ -148,7 +148,7 @@ fn in_order(path: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Seconds of a run that starts with nothing of the file in memory, where the system can be told so.
+/// Returns the seconds of a run that starts with an empty page cache for the file, if the system supports that.
 fn timed(path: &Path, mut run: impl FnMut() -> Result<(), Box<dyn Error>>) -> Result<f64, Box<dyn Error>> {
     #[cfg(target_os = "linux")]
     rustix::fs::fadvise(File::open(path)?, 0, None, rustix::fs::Advice::DontNeed)?;

@@ -55,7 +55,7 @@ use temp_name::TempNames;
 #[derive(Debug)]
 pub struct AtomicFile {
     path: PathBuf,
-    /// The file to replace: `path`, or what it links to.
+    /// The file to replace: `path`, or the target of the link at `path`.
     target: PathBuf,
     temp_path: PathBuf,
     /// `None` once published.
@@ -63,7 +63,7 @@ pub struct AtomicFile {
 }
 
 impl AtomicFile {
-    /// Starts a file that [`publish`](Self::publish) puts at `path`, and removes what killed writers of that path left behind.
+    /// Creates a file that [`publish`](Self::publish) puts at `path`, and removes what killed writers of that path left behind.
     ///
     /// # Errors
     /// [`InvalidInput`](io::ErrorKind::InvalidInput) if `path` names no file, or something other than a regular file; otherwise
@@ -72,7 +72,7 @@ impl AtomicFile {
         Self::create_impl(path.as_ref(), Leftovers::Remove)
     }
 
-    /// The same without looking for leftovers, for a path that no other writer ever had.
+    /// Like [`create`](Self::create), but does not look for leftovers: for a path that no other writer has ever used.
     pub(crate) fn create_first(path: &Path) -> io::Result<Self> {
         Self::create_impl(path, Leftovers::Keep)
     }
@@ -92,7 +92,7 @@ impl AtomicFile {
         &self.path
     }
 
-    /// Makes the file durable and puts it in its place: its bytes first, then its name.
+    /// Makes the file durable and puts it in its place: first its content, then its name.
     ///
     /// # Errors
     /// [`PublishError::Io`] if the disk fails; then the path is as it was and nothing is left behind. [`PublishError::Kept`] if the
@@ -101,7 +101,7 @@ impl AtomicFile {
     pub fn publish(mut self) -> Result<(), PublishError> {
         self.file().sync_all()?;
         replace(&self.temp_path, &self.target)?;
-        // Closed, and with it unlocked, only now: before the rename another writer would have taken it for a leftover.
+        // Closed, and thereby unlocked, only now: another writer would have taken an unlocked file for a leftover before the rename.
         self.file = None;
         Ok(sync_folder(&self.target)?)
     }
@@ -135,7 +135,7 @@ impl Write for AtomicFile {
     }
 }
 
-/// Reads back what was written.
+/// Reads what was written so far.
 impl Read for AtomicFile {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         self.file().read(bytes)
@@ -165,7 +165,7 @@ enum Leftovers {
     Keep,
 }
 
-/// The folder of a path, which is `.` for a bare file name.
+/// The parent folder of a path, which is `.` for a bare file name.
 pub(crate) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

@@ -1,6 +1,6 @@
-//! One CRC-32 a block, so that a damaged place is named and blocks can be checked apart.
+//! One CRC-32 per block, so that damage can be located and blocks can be checked independently.
 
-/// Bytes that one checksum covers; the last block of a file is shorter.
+/// The number of bytes that one checksum covers; the last block of a file may be shorter.
 pub(crate) const BLOCK_BYTES: usize = 1 << 20;
 
 /// The CRC-32 of zlib and gzip, which `zlib.crc32` computes in Python.

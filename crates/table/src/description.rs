@@ -1,15 +1,15 @@
-//! What every kind of table says of itself: the same methods, stamped.
+//! The methods that describe a table, implemented for every kind of table by a macro.
 
-/// Implements them for a table that is a [`RowStore`](crate::row_store::RowStore).
+/// Implements the methods for a table that is a [`RowStore`](crate::row_store::RowStore).
 macro_rules! describe {
     ([$($generics:tt)*] $table:ty) => {
         impl<$($generics)*> $table {
-            /// How many rows there are.
+            /// The number of rows.
             pub fn n_rows(&self) -> usize {
                 $crate::row_store::RowStore::n_rows(self)
             }
 
-            /// How many features a row has: the product of [`row_shape`](Self::row_shape); 0 for a table of categories alone.
+            /// The number of features per row: the product of [`row_shape`](Self::row_shape); 0 for a table that has only categories.
             pub fn n_cols(&self) -> usize {
                 self.parts().n_cols
             }
@@ -19,48 +19,48 @@ macro_rules! describe {
                 &self.parts().features.shape[1..]
             }
 
-            /// What the features are.
+            /// The dtype of the features.
             pub fn dtype(&self) -> $crate::DType {
                 self.parts().features.dtype
             }
 
-            /// How many labels a row has: 1 unless the tensor of labels has several columns.
+            /// The number of labels per row: 1 unless the tensor of labels has several columns.
             pub fn n_labels(&self) -> usize {
                 self.parts().n_labels()
             }
 
-            /// What the labels are; `F32` where there are none and they are 0.
+            /// The dtype of the labels; `F32` if the table was opened without labels and they are gathered as 0.
             pub fn label_dtype(&self) -> $crate::DType {
                 self.parts().label_dtype()
             }
 
-            /// The columns' names; none for a table whose writer gave none.
+            /// The names of the columns; empty if the writer of the table gave none.
             pub fn column_names(&self) -> &[String] {
                 &self.parts().metadata.column_names
             }
 
-            /// The labels' names; none for a table whose writer gave none.
+            /// The names of the labels; empty if the writer of the table gave none.
             pub fn label_names(&self) -> &[String] {
                 &self.parts().metadata.label_names
             }
 
-            /// How many categorical columns there are.
+            /// The number of categorical columns.
             pub fn n_categories(&self) -> usize {
                 self.parts().n_categories()
             }
 
-            /// What the codes of each categorical column stand for; none in a file that another program wrote.
+            /// The values that the codes of each categorical column stand for; empty for a file written by another program.
             pub fn dictionaries(&self) -> &[$crate::Dictionary] {
                 &self.parts().metadata.dictionaries
             }
 
-            /// The names of the classes that labels are numbers of, counted from 0; none if labels are just numbers.
+            /// The names of the classes, if labels are class numbers counted from 0; empty if labels are plain numbers.
             pub fn classes(&self) -> &[String] {
                 &self.parts().metadata.classes
             }
 
-            /// What stands where values were missing when the table was imported: a value for each of the first columns; `None` if none were
-            /// filled in. The columns beyond are the indicators of missing values.
+            /// The values that replaced missing values when the table was imported, one for each of the first columns; `None` if no values were
+            /// filled in. The remaining columns are the indicators of missing values.
             pub fn imputed(&self) -> Option<&[f32]> {
                 self.parts().metadata.imputed.as_deref()
             }

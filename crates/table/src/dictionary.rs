@@ -3,8 +3,8 @@ use crate::format::FormatError;
 
 /// The values of a categorical column, and the codes that stand for them in a table.
 ///
-/// The *k*-th value has code *k*, counted from 1. Code 0 stands for a value that is missing or unknown, and so an embedding of the column
-/// has [`n_codes`](Self::n_codes) rows, the first for those.
+/// The *k*-th value has code *k*, counted from 1. Code 0 stands for a missing or unknown value, so an embedding of the column has
+/// [`n_codes`](Self::n_codes) rows, the first of which is for those.
 ///
 /// # Examples
 /// ```
@@ -20,12 +20,12 @@ use crate::format::FormatError;
 pub struct Dictionary {
     name: String,
     values: Vec<String>,
-    /// Codes in the order of their values, to search in.
+    /// The codes, sorted by their values, for binary search.
     by_value: Vec<u32>,
 }
 
 impl Dictionary {
-    /// The dictionary of the column `name`, whose values are those, in the order of their codes.
+    /// The dictionary of the column `name` with these values, in the order of their codes.
     ///
     /// # Errors
     /// [`Error::Schema`] if a value is given twice.
@@ -34,7 +34,7 @@ impl Dictionary {
         Self::build(name.into(), values).map_err(|problem| Error::Schema { problem })
     }
 
-    /// The same for what a file says.
+    /// Like [`new`](Self::new), for values read from a file.
     pub(crate) fn parse(name: String, values: Vec<String>) -> Result<Self, FormatError> {
         Self::build(name, values).map_err(|problem| FormatError::Metadata { key: "dictionaries", problem })
     }
@@ -47,10 +47,7 @@ impl Dictionary {
         let mut by_value: Vec<u32> = (1..=n_values).collect();
         by_value.sort_unstable_by(|&a, &b| value(a).cmp(value(b)));
         if let Some(twice) = by_value.windows(2).find(|pair| value(pair[0]) == value(pair[1])) {
-            return Err(format!(
-                "the dictionary of `{name}` has {:?} twice; values are told apart by their text",
-                value(twice[0])
-            ));
+            return Err(format!("the dictionary of `{name}` has {:?} twice; each value must be unique", value(twice[0])));
         }
         Ok(Self { name, values, by_value })
     }
@@ -60,12 +57,12 @@ impl Dictionary {
         &self.name
     }
 
-    /// The values, that of code 1 first.
+    /// The values; the first has code 1.
     pub fn values(&self) -> &[String] {
         &self.values
     }
 
-    /// How many codes there are: one more than values, for 0 is one of them.
+    /// The number of codes: one more than the number of values, because 0 is also a code.
     pub fn n_codes(&self) -> usize {
         self.values.len() + 1
     }

@@ -1,8 +1,8 @@
 use std::fmt;
 
-/// What the values of a tensor are, under the names that safetensors gives them.
+/// The type of the values of a tensor, under the name that safetensors gives it.
 ///
-/// A file may hold any of these; [`Element`] says which of them this crate hands out as slices.
+/// A file may have any of these; [`Element`] lists the ones that this crate returns as slices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "each variant is its own description")]
@@ -53,12 +53,12 @@ impl DType {
         Self::ALL[self as usize].1
     }
 
-    /// How many bytes one value takes.
+    /// The size of one value in bytes.
     pub fn n_bytes(self) -> usize {
         Self::ALL[self as usize].2
     }
 
-    /// The dtype of that name, if this crate knows it.
+    /// The dtype of that name, if it is known.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|entry| entry.1 == name).map(|entry| entry.0)
     }
@@ -70,18 +70,18 @@ impl fmt::Display for DType {
     }
 }
 
-/// A Rust type whose slices are borrowed from a table, or written to one: `f32`, `f64`, `u8`, `u32`, `i32`, `i64`; with the
+/// A Rust type whose slices can be borrowed from a table or written to one: `f32`, `f64`, `u8`, `u32`, `i32`, `i64`; with the
 /// feature `half` also `half::f16` and `half::bf16`.
 ///
-/// Sealed: what may be reinterpreted from the bytes of a file is this crate's to vouch for.
+/// This trait is sealed, because this crate must guarantee that every implementor can be reinterpreted from the bytes of a file.
 pub trait Element: bytemuck::Pod + PartialOrd + sealed::Sealed {
     /// The dtype in the file.
     const DTYPE: DType;
 
-    /// The value as statistics see it. `i64` beyond 2⁵³ is rounded.
+    /// The value as used for statistics. `i64` beyond 2⁵³ is rounded.
     fn to_f64(self) -> f64;
 
-    /// The value as a batch holds it, rounded to the nearest `f32`.
+    /// The value as stored in a batch, rounded to the nearest `f32`.
     fn to_f32(self) -> f32;
 }
 

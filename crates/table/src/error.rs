@@ -6,42 +6,42 @@ use crate::printable::listed;
 use crate::remedy::Choice;
 use crate::{DType, Expected, PublishError, Remedy, ShardMismatch, printable};
 
-/// What can go wrong: where, what was found, what was expected, and what to do next.
+/// An error of this crate: where it occurred, what was found, what was expected, and what to do next.
 ///
 /// Lines and columns of a text file are counted from 1, as editors do; rows of a table from 0, as slices do.
 #[non_exhaustive]
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The operating system refused.
+    /// The operating system returned an error.
     #[error("{path}: cannot {action}: {cause}", path = printable(.path))]
     Io {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What was tried.
+        /// What was attempted.
         action: &'static str,
-        /// What the system said.
+        /// The error from the operating system.
         cause: io::Error,
     },
-    /// A folder, pipe or device where a file is needed.
+    /// A folder, pipe or device instead of a file.
     #[error("{path}: is {found}, expected a file", path = printable(.path))]
     NotAFile {
-        /// Which path.
+        /// The path.
         path: PathBuf,
         /// What it is.
         found: &'static str,
     },
-    /// An import onto a file that it reads.
+    /// The output of an import is one of the files that it reads.
     #[error(
         "{path}: is the same file as the input {input}, which the table would replace; choose another path",
         path = printable(.path), input = printable(.input)
     )]
     SameFile {
-        /// Where the table was to be.
+        /// The path of the table to be written.
         path: PathBuf,
         /// The file that is read.
         input: PathBuf,
     },
-    /// The table could not be written, a full disk among the reasons.
+    /// The table could not be written, for example because the disk is full.
     #[error(
         "{path}: writing failed after {written_bytes} bytes: {cause}; nothing was left behind{}",
         hint(.cause), path = printable(.path)
@@ -49,12 +49,12 @@ pub enum Error {
     Write {
         /// The table to write.
         path: PathBuf,
-        /// How many bytes of it were written.
+        /// The number of bytes written before the error.
         written_bytes: u64,
-        /// What the system said.
+        /// The error from the operating system.
         cause: io::Error,
     },
-    /// The new table is complete, but the old one cannot be replaced: a program holds it, or permissions do not allow it.
+    /// The new table is complete, but the old one cannot be replaced, because a program holds it or because of its permissions.
     #[error(
         "{path}: cannot be replaced: {cause}; the new table is complete and was kept as {kept}: close the programs that use the old one, then rename it",
         path = printable(.path), kept = printable(.kept)
@@ -64,26 +64,26 @@ pub enum Error {
         path: PathBuf,
         /// Where the new table is.
         kept: PathBuf,
-        /// What the system said.
+        /// The error from the operating system.
         cause: io::Error,
     },
     /// The file is not a table, or is damaged.
     #[error("{path}: {reason}", path = printable(.path))]
     Format {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         reason: FormatError,
     },
     /// The file is not an index of shards.
     #[error("{path}: {reason}", path = printable(.path))]
     Index {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         reason: IndexError,
     },
-    /// A shard is not the one that its index means.
+    /// A shard that does not match its index.
     #[error(
         "{path}: shard of {index}: {reason}; put the shard back that was written with the index, or write the table again",
         path = printable(.path), index = printable(.index)
@@ -96,9 +96,9 @@ pub enum Error {
         /// How it differs.
         reason: ShardMismatch,
     },
-    /// Rows that cannot be borrowed in one piece.
+    /// The requested rows cannot be borrowed as one slice.
     #[error(
-        "{path}: rows {start}..{end} lie in several shards, the first of them ends before row {shard_end}; ask for rows of one shard, or gather them",
+        "{path}: rows {start}..{end} lie in several shards, the first of them ends before row {shard_end}; request rows of one shard, or gather them",
         path = printable(.path)
     )]
     AcrossShards {
@@ -111,71 +111,71 @@ pub enum Error {
         /// The row after the last of the first row's shard.
         shard_end: usize,
     },
-    /// Labels of a table that was opened without.
+    /// Labels were requested from a table that was opened without labels.
     #[error(
         "{path}: was opened without labels, so there are none to borrow; they gather as 0, or name their tensor in `TensorNames`",
         path = printable(.path)
     )]
     NoLabels {
-        /// Which table.
+        /// The table.
         path: PathBuf,
     },
-    /// Values were requested, or given, as a type other than the table's.
+    /// Values were requested or given as a type other than the table's.
     #[error("{path}: `{tensor}` is {stored}, not {asked}; use the Rust type of {stored}", path = printable(.path))]
     WrongDType {
-        /// Which table.
+        /// The table.
         path: PathBuf,
-        /// Which tensor of it.
+        /// The tensor.
         tensor: &'static str,
-        /// What the table has.
+        /// Its dtype in the table.
         stored: DType,
         /// The requested or given type.
         asked: DType,
     },
-    /// Values of a dtype that cannot be made `f32`.
+    /// Values of a dtype that cannot be converted to `f32`.
     #[error(
         "{path}: `{tensor}` is {stored}, which is not gathered as f32; read its bytes with `row_bytes`{}",
         half_hint(*.stored), path = printable(.path)
     )]
     NotGathered {
-        /// Which table.
+        /// The table.
         path: PathBuf,
-        /// Which tensor of it.
+        /// The tensor.
         tensor: &'static str,
-        /// What the table has.
+        /// Its dtype in the table.
         stored: DType,
     },
-    /// Rows beyond the table's.
-    #[error("{path}: rows {start}..{end} were asked for, the table has {n_rows}; rows count from 0", path = printable(.path))]
+    /// Rows beyond the end of the table.
+    #[error("{path}: rows {start}..{end} were requested, the table has {n_rows}; rows count from 0", path = printable(.path))]
     RowsOutOfRange {
-        /// Which table.
+        /// The table.
         path: PathBuf,
         /// The first requested row.
         start: usize,
         /// The row after the last.
         end: usize,
-        /// How many there are.
+        /// The number of rows in the table.
         n_rows: usize,
     },
     /// A slice of the wrong length.
     #[error("{op}: `{arg}` holds {found} values, expected {expected}")]
     Length {
-        /// The call.
+        /// The function that was called.
         op: &'static str,
-        /// Which of its arguments.
+        /// The argument.
         arg: &'static str,
-        /// How many values it should hold.
+        /// The expected number of values.
         expected: usize,
-        /// How many it holds.
+        /// The number of values in the slice.
         found: usize,
     },
     /// A schema that no table can have.
     #[error("schema: {problem}", problem = printable(.problem))]
     Schema {
-        /// What is wrong with it, and what would be right.
+        /// The problem, and how to solve it.
         problem: String,
     },
-    /// A column of which every value is missing.
+    /// A column in which every value is missing.
     #[error(
         "{path}: every value of `{column}` is missing, so it has no mean{}",
         Choice(NO_MEAN), path = printable(.path), column = printable(.column)
@@ -186,7 +186,7 @@ pub enum Error {
         /// The column's name.
         column: String,
     },
-    /// Dictionaries longer than a header can be.
+    /// Dictionaries that do not fit into a header.
     #[error(
         "{path}: the header would take {header_bytes} bytes, {limit} are allowed; `{column}` has the most distinct values, {n_values}: drop it, or read it as a number",
         path = printable(.path), column = printable(.column)
@@ -196,20 +196,20 @@ pub enum Error {
         path: PathBuf,
         /// The categorical column with the most values.
         column: String,
-        /// How many it has.
+        /// The number of its values.
         n_values: usize,
-        /// How long the header would be.
+        /// The length that the header would have.
         header_bytes: u64,
-        /// How long it may be.
+        /// The longest header that is allowed.
         limit: u64,
     },
-    /// Bytes are not those that were written.
+    /// The bytes of a block are not those that were written.
     #[error(
         "{path}: bytes {start}..{end} have checksum {found:08x}, {expected:08x} was written; the file is damaged, make it again",
         path = printable(.path)
     )]
     Checksum {
-        /// Which table.
+        /// The table.
         path: PathBuf,
         /// Where the damaged block starts.
         start: u64,
@@ -220,81 +220,81 @@ pub enum Error {
         /// The checksum of the bytes in the file.
         found: u32,
     },
-    /// A table that carries no checksums.
+    /// A table without checksums.
     #[error(
         "{path}: has no checksums, so there is nothing to verify; tables written by brisk have them",
         path = printable(.path)
     )]
     NoChecksums {
-        /// Which table.
+        /// The table.
         path: PathBuf,
     },
-    /// A source that this build of the crate does not read.
+    /// A source that this build of the crate cannot read.
     #[error("{path}: is {found}, which needs the feature `{feature}`; enable it, or {instead}", path = printable(.path))]
     FeatureOff {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// What it is.
         found: &'static str,
-        /// The feature of this crate that reads it.
+        /// The feature of this crate that enables reading it.
         feature: &'static str,
-        /// What helps without it.
+        /// What to do without the feature.
         instead: &'static str,
     },
-    /// A source of which no table can be made.
+    /// A source that cannot be made into a table.
     #[cfg(feature = "import")]
     #[error("{path}: {reason}", path = printable(.path))]
     Source {
-        /// Which file or folder.
+        /// The file or folder.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         reason: Box<crate::SourceError>,
     },
     /// A source without rows.
     #[error("{path}: {found}, expected rows of numbers", path = printable(.path))]
     NoRows {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// What was found instead.
         found: &'static str,
     },
-    /// Text that is not UTF-8 where a column's name should be.
+    /// The name of a column is not UTF-8.
     #[error(
         "{path}, line {line}, column {col}: the name {found:?} is not UTF-8{}",
         Choice(NAME_NOT_UTF8), path = printable(.path), found = printable(.found)
     )]
     HeaderNotUtf8 {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Which line.
+        /// The line.
         line: u64,
-        /// Which column.
+        /// The column.
         col: usize,
-        /// What was found there, as far as it can be shown.
+        /// What was found there, as far as it can be printed.
         found: String,
     },
-    /// A first line of which it cannot be told whether it names columns.
+    /// A first line that may be a header or a row.
     #[error(
         "{path}, line {line}: {number:?} is a number and {text:?} is not, so this may be a header or a row{}",
         Choice(HEADER_OR_ROW), path = printable(.path), number = printable(.number), text = printable(.text)
     )]
     HeaderOrRow {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Which line.
+        /// The line.
         line: u64,
         /// A cell that is a number.
         number: String,
-        /// A cell that is none.
+        /// A cell that is not a number.
         text: String,
     },
-    /// Two columns of one name.
+    /// Two columns with the same name.
     #[error(
         "{path}: columns {first} and {second} are both named `{name}`{}",
         Choice(SAME_NAME), path = printable(.path), name = printable(.name)
     )]
     DuplicateColumn {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// The name.
         name: String,
@@ -310,38 +310,38 @@ pub enum Error {
         meant = .nearest.as_deref().map_or(String::new(), |name| format!(", did you mean `{}`?", printable(name)))
     )]
     NoColumn {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What it was to be.
+        /// The role it was named for.
         role: &'static str,
-        /// How it was named.
+        /// The name or index in the options.
         asked: String,
         /// The column with the most similar name, if one is similar.
         nearest: Option<Box<str>>,
-        /// What was found.
+        /// The columns of the file.
         found: Vec<String>,
     },
-    /// One column asked to be two things, or no column left to be a feature.
+    /// A column with two roles, or no column left as a feature.
     #[error("{path}: {problem}", path = printable(.path), problem = printable(.problem))]
     ColumnRoles {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What is wrong, and what would be right.
+        /// The problem, and how to solve it.
         problem: String,
     },
-    /// A cell that is not what its column holds.
+    /// A cell that is not valid in its column.
     #[error(
         "{path}, line {line}, column {col} (`{name}`): found {found:?}, expected {expected}",
         path = printable(.path), name = printable(.name)
     )]
     Cell {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Which line.
+        /// The line.
         line: u64,
-        /// At which byte of the file, unpacked if it is packed, counted from 0.
+        /// The byte of the decompressed file, counted from 0.
         byte: u64,
-        /// Which column.
+        /// The column.
         col: usize,
         /// The column's name.
         name: String,
@@ -350,59 +350,59 @@ pub enum Error {
         /// What was expected, and what to do next.
         expected: &'static Expected,
     },
-    /// A row of more or fewer cells than the first.
+    /// A row with more or fewer cells than the first line.
     #[error(
         "{path}, line {line}: found {found} columns, expected {expected} as in the first line{}",
         Choice(RAGGED), path = printable(.path)
     )]
     Ragged {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Which line.
+        /// The line.
         line: u64,
-        /// At which byte of the file, unpacked if it is packed, counted from 0.
+        /// The byte of the decompressed file, counted from 0.
         byte: u64,
-        /// How many cells the first line has.
+        /// The number of cells in the first line.
         expected: usize,
-        /// How many this one has.
+        /// The number of cells in this line.
         found: usize,
     },
     /// A line of an svmlight file that is not a row.
     #[cfg(feature = "csv")]
     #[error("{path}, line {line}, byte {byte}: {reason}", path = printable(.path))]
     Svmlight {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Which line.
+        /// The line.
         line: u64,
-        /// At which byte of the file, unpacked if it is packed, counted from 0.
+        /// The byte of the decompressed file, counted from 0.
         byte: u64,
-        /// What is wrong with it.
+        /// The problem.
         reason: crate::SvmlightError,
     },
-    /// A row that does not end.
+    /// A row that has no end within the limit.
     #[error(
         "{path}, line {line}: the row that starts here has no end within {limit_bytes} bytes; is a quote left open?",
         path = printable(.path)
     )]
     RowTooLong {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Where the row starts.
+        /// The line at which the row starts.
         line: u64,
-        /// At which byte of the file, unpacked if it is packed, counted from 0.
+        /// The byte of the decompressed file, counted from 0.
         byte: u64,
-        /// How far was looked.
+        /// The limit, in bytes.
         limit_bytes: usize,
     },
-    /// A quoted cell that the file ends in.
+    /// A quoted cell that is still open at the end of the file.
     #[error("{path}, line {line}: a quote is opened in the row that starts here and never closed", path = printable(.path))]
     QuoteLeftOpen {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Where the row starts.
+        /// The line at which the row starts.
         line: u64,
-        /// At which byte of the file, unpacked if it is packed, counted from 0.
+        /// The byte of the decompressed file, counted from 0.
         byte: u64,
     },
 }
@@ -414,7 +414,7 @@ const SAME_NAME: &[Remedy] = &[Remedy::RenameColumn, Remedy::HeaderAbsent];
 const RAGGED: &[Remedy] = &[Remedy::Correct, Remedy::SkipRows];
 
 impl Error {
-    /// What the caller can do, as the end of the message says in the words of this crate.
+    /// What the caller can do, as the end of the message says in terms of this crate.
     pub fn remedies(&self) -> &'static [Remedy] {
         match self {
             Self::NoMean { .. } => NO_MEAN,
@@ -431,7 +431,7 @@ impl Error {
         }
     }
 
-    /// The message without its [`remedies`](Self::remedies), for programs that have options of their own.
+    /// The message without its [`remedies`](Self::remedies), for programs with their own options.
     ///
     /// # Examples
     /// ```

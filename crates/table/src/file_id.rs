@@ -5,11 +5,11 @@ use std::path::Path;
 
 use crate::atomic_file::{folder_of, resolve};
 
-/// Whether two paths name one file: directly, through symbolic links, or as hard links. Files that do not exist yet are compared by the
-/// folder and the name that they would have.
+/// Returns whether two paths name the same file: directly, through symbolic links, or as hard links. Files that do not exist yet are compared
+/// by the folder and the name that they would have.
 ///
-/// Programs use it to refuse an output that would replace an input. No file is opened for writing. A path that cannot be looked at is
-/// taken for a file of its own.
+/// Programs use it to refuse an output that would replace an input. No file is opened for writing. A path whose metadata cannot be read is
+/// treated as a different file.
 ///
 /// # Examples
 /// ```
@@ -34,7 +34,7 @@ pub fn is_same_file(a: &Path, b: &Path) -> bool {
     }
 }
 
-/// What tells a file that exists from all others.
+/// The identity of an existing file, which no other file has.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FileId(Id);
 
@@ -46,13 +46,13 @@ type Id = same_file::Handle;
 type Id = std::path::PathBuf;
 
 impl FileId {
-    /// Of the file at `path`, after symbolic links.
+    /// The identity of the file at `path`, after following symbolic links.
     pub(crate) fn of(path: &Path) -> io::Result<Self> {
         id_of(path).map(Self)
     }
 }
 
-/// Device and inode. The file is not opened, since opening a pipe waits.
+/// Device and inode. The file is not opened, since opening a pipe may block.
 #[cfg(unix)]
 fn id_of(path: &Path) -> io::Result<Id> {
     use std::os::unix::fs::MetadataExt;

@@ -1,28 +1,28 @@
-//! The file format: bytes in, byte ranges out. Nothing here opens, reads or maps a file.
+//! The file format: bytes in, byte ranges out. This module does not open, read or map files.
 //!
-//! A table is a [safetensors](https://github.com/huggingface/safetensors) file: eight bytes that say how long the header is, a JSON
-//! header, then the tensors without gaps. On top of that a table promises:
+//! A table is a [safetensors](https://github.com/huggingface/safetensors) file: eight bytes with the length of the header, a JSON
+//! header, then the tensors without gaps. In addition, a table has the following tensors:
 //!
 //! | tensor | shape | dtype | |
 //! | --- | --- | --- | --- |
-//! | `features` | `[n, …]` | any | row-major; starts on a page of the file |
+//! | `features` | `[n, …]` | any | row-major; starts at a page boundary of the file |
 //! | `labels` | `[n]` or `[n, k]` | any | |
 //! | `categories` | `[n, c]` | `U32` | if rows have categories: their codes, see below |
 //! | `weights` | `[n]` | `F32` | if rows have weights |
-//! | `padding` | `[k]` | `U8` | zeros, where a tensor would start off its alignment |
+//! | `padding` | `[k]` | `U8` | zeros, where they are needed to align the next tensor |
 //! | `checksums` | `[1 + blocks]` | `U32` | CRC-32 of the header, then of each 2²⁰ bytes of the tensors before this one |
 //!
-//! and in `__metadata__` as text `brisk_table` (the format version) and `label`, as JSON `label_names` instead if rows have several labels, `columns` and `statistics`, and for an imported
-//! table `source` (JSON) and `import` (how it was read, as text). Any safetensors file with `features` and `labels` is a table; the rest is optional,
-//! and tensors of other names are left alone.
+//! Its `__metadata__` has the entries `brisk_table` (the format version) and `label` as text, `columns` and `statistics` as JSON, and for an
+//! imported table `source` (JSON) and `import` (how it was read, as text). If rows have several labels, `label_names` (JSON) replaces `label`.
+//! Any safetensors file with `features` and `labels` is a table; the rest is optional, and tensors with other names are ignored.
 //!
-//! A table with categories has `dictionaries` in its metadata, JSON: `[{"name": "workclass", "values": ["Private", …]}, …]`, one for each
-//! column of `categories`. The *k*-th value has code *k*, counted from 1; code 0 stands for a value that is missing or unknown, and is in no
-//! dictionary. Where labels are classes, `classes` is the JSON array of their names, by their numbers from 0. An imported table in which values
-//! were filled in has them as `imputed`, a number for each column that is none of the last ones, which are named in `indicators`: those
-//! say 1 where the named column was missing. A table of categories alone has `features` of shape `[n, 0]`.
+//! A table with categories has `dictionaries` in its metadata, as JSON: `[{"name": "workclass", "values": ["Private", …]}, …]`, one for each
+//! column of `categories`. The *k*-th value has code *k*, counted from 1; code 0 stands for a missing or unknown value, and is in no
+//! dictionary. If labels are classes, `classes` is the JSON array of their names, ordered by class number from 0. If an import filled in missing
+//! values, `imputed` has one number for each column except the indicators. The indicators are the last columns; `indicators` lists the columns
+//! that they belong to, and they are 1 where such a column had a missing value. A table that has only categories has `features` of shape `[n, 0]`.
 //!
-//! A header is never trusted: see [`Layout::parse`].
+//! Headers are not trusted: see [`Layout::parse`].
 
 mod encode;
 mod error;
@@ -46,14 +46,14 @@ pub(crate) const WEIGHTS: &str = "weights";
 pub(crate) const PADDING: &str = "padding";
 pub(crate) const CHECKSUMS: &str = "checksums";
 
-/// Tensors start at a multiple of this, so that a map of them starts on a page.
+/// Tensors start at a multiple of this, so that they start on a page of a memory map.
 pub(crate) const PAGE_BYTES: usize = 4096;
 
-/// Bytes before the header: its length.
+/// The number of bytes before the header, which hold its length.
 pub(crate) const PREFIX_BYTES: usize = 8;
 
-/// The longest header that is read, as in the reference implementation.
+/// The longest header that is read, the same limit as in the reference implementation.
 pub const MAX_HEADER_BYTES: u64 = 100_000_000;
 
-/// The most dimensions a tensor may have.
+/// The largest number of dimensions of a tensor.
 pub const MAX_RANK: usize = 32;

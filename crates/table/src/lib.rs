@@ -1,7 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 #[cfg(target_endian = "big")]
-compile_error!("tables are little-endian and are borrowed as they lie on disk; this machine is big-endian");
+compile_error!("tables are little-endian and are borrowed without conversion; this machine is big-endian");
 
 pub mod format;
 

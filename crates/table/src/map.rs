@@ -1,6 +1,6 @@
-//! The bytes of a file, mapped or copied. All `unsafe` of this crate that touches memory is here; `csv/block.rs` has the rest,
-//! one call that works on registers.
-#![expect(unsafe_code, reason = "a map is only as sound as the promise that nobody changes the file")]
+//! The bytes of a file, mapped or copied. All `unsafe` code of this crate that accesses memory is here; the rest is in `csv/block.rs`,
+//! one call that operates on registers.
+#![expect(unsafe_code, reason = "a map is only sound if no process changes the file")]
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,18 +12,18 @@ use memmap2::{Mmap, MmapMut};
 use crate::{Error, ShardedTable, Table, TensorNames};
 
 impl Table {
-    /// Opens the table at `path` without reading its rows: they are borrowed from the system's page cache, and so are shared between
-    /// processes and may be far larger than memory.
+    /// Opens the table at `path` without reading its rows. They are borrowed from the system's page cache, so they are shared between processes
+    /// and may be far larger than memory.
     ///
     /// # Safety
-    /// While the table is open, nobody may change or shorten the file: not this process, not another. Replacing it by renaming another
-    /// file over it, as [`TableWriter`](crate::TableWriter) does, is fine: the map keeps the old one. Where that cannot be promised, use
-    /// [`Table::open`], or [`StreamedTable`](crate::StreamedTable) for a table larger than memory. A disk that fails under a map is a
-    /// signal that ends the process; the other two make it an error.
+    /// While the table is open, the file must not be changed or shortened, by this process or any other. Replacing it by renaming another file
+    /// over it, as [`TableWriter`](crate::TableWriter) does, is fine: the map keeps the old file. If this cannot be guaranteed, use
+    /// [`Table::open`], or [`StreamedTable`](crate::StreamedTable) for a table larger than memory. A disk error under a map is a signal that
+    /// terminates the process; the other two return an error.
     /// # Errors
     /// As for [`Table::open`].
     /// # Cost
-    /// Reads the header. Pages are read from disk when first touched. Nothing checks the rows but [`Table::verify`], which reads all of them.
+    /// Reads the header. Pages are read from disk when first accessed. Only [`Table::verify`] checks the rows, by reading all of them.
     /// # Examples
     /// ```
     /// # let folder = tempfile::tempdir()?;
@@ -40,51 +40,51 @@ impl Table {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub unsafe fn open_mapped(path: impl AsRef<Path>) -> Result<Self, Error> {
-        // SAFETY: the caller promises the same.
+        // SAFETY: the caller guarantees the same.
         unsafe { Self::open_mapped_named(path, &TensorNames::default()) }
     }
 
-    /// The same for a file that has other names for its parts.
+    /// Like [`open_mapped`](Self::open_mapped), for a file with other names for its tensors.
     ///
     /// # Safety
     /// As for [`Table::open_mapped`].
     /// # Errors
     /// As for [`Table::open`].
     pub unsafe fn open_mapped_named(path: impl AsRef<Path>, names: &TensorNames) -> Result<Self, Error> {
-        // SAFETY: the caller promises what `Bytes::map` asks for.
+        // SAFETY: the caller guarantees what `Bytes::map` requires.
         Self::open_with(path.as_ref(), names, |file, _| unsafe { Bytes::map(file) })
     }
 }
 
 impl ShardedTable {
-    /// Opens the table in a folder, or of an index, without reading its rows.
+    /// Opens the table in a folder, or the table of an index file, without reading its rows.
     ///
     /// # Safety
     /// As for [`Table::open_mapped`], for every shard.
     /// # Errors
     /// As for [`ShardedTable::open`].
     pub unsafe fn open_mapped(path: impl AsRef<Path>) -> Result<Self, Error> {
-        // SAFETY: the caller promises the same of every shard.
+        // SAFETY: the caller guarantees the same for every shard.
         Self::open_with(path.as_ref(), |shard| unsafe { Table::open_mapped(shard) })
     }
 }
 
-/// What will be done with the pages of a map.
+/// How the pages of a map will be accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Rows are read in order: the system reads far ahead.
     Sequential,
-    /// Rows are read here and there: the system reads nothing that was not asked for.
+    /// Rows are read in random order: the system reads only the pages that are accessed.
     Random,
     /// All rows are read soon: the system starts reading now.
     WillNeed,
 }
 
-/// The whole of a file.
+/// The contents of a file.
 #[derive(Debug)]
 pub(crate) enum Bytes {
     Mapped(Mmap),
-    /// A map of memory, not of a file: so it starts on a page, and the system may be asked for large ones.
+    /// An anonymous map, which is page-aligned and can use large pages.
     Copied(Mmap),
 }
 
@@ -92,7 +92,7 @@ impl Bytes {
     /// # Safety
     /// The file may not be changed or shortened while the map lives.
     unsafe fn map(file: &File) -> io::Result<Self> {
-        // SAFETY: the caller promises that the file stays as it is, which is all that a read-only map asks for.
+        // SAFETY: the caller guarantees that the file does not change, which is all that a read-only map requires.
         Ok(Self::Mapped(unsafe { Mmap::map(file) }?))
     }
 
@@ -100,7 +100,7 @@ impl Bytes {
     pub(crate) fn read(mut file: &File, n_bytes: u64) -> io::Result<Self> {
         let n_bytes = usize::try_from(n_bytes).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
         let mut copy = MmapMut::map_anon(n_bytes)?;
-        // Rows gathered at random miss the table of pages as often as the cache; pages of 2 MiB are 512 times fewer. Some systems have none.
+        // Randomly gathered rows miss the TLB as often as the cache; with pages of 2 MiB there are 512 times fewer pages. Some systems do not support them.
         #[cfg(target_os = "linux")]
         let _ = copy.advise(memmap2::Advice::HugePage);
         file.read_exact(&mut copy)?;
@@ -113,12 +113,12 @@ impl Bytes {
         }
     }
 
-    /// Whether they are in memory, and stay as they are.
+    /// Whether the bytes are in memory and cannot change.
     pub(crate) fn is_copied(&self) -> bool {
         matches!(self, Self::Copied(_))
     }
 
-    /// Says how the bytes will be used; nothing to say of a copy, or on systems without such hints.
+    /// Tells the system how the bytes will be accessed; does nothing for a copy, or on systems without such hints.
     pub(crate) fn advise(&self, access: Access) -> io::Result<()> {
         #[cfg(unix)]
         if let Self::Mapped(map) = self {
@@ -133,11 +133,11 @@ impl Bytes {
         Ok(())
     }
 
-    /// A hint that some bytes will be read soon.
+    /// Hints that some bytes will be read soon.
     pub(crate) fn will_need(&self, bytes: Range<usize>) {
         #[cfg(unix)]
         if let Self::Mapped(map) = self {
-            // A hint that the system does not take is no error.
+            // It is not an error if the system ignores the hint.
             let _ = map.advise_range(memmap2::Advice::WillNeed, bytes.start, bytes.len());
         }
         #[cfg(not(unix))]

@@ -1,13 +1,13 @@
-//! The name that was probably meant.
+//! Finds the name that was probably meant.
 
-/// The one of `names` with the fewest changed characters from `asked`, if these are few.
+/// The name with the smallest edit distance from `asked`, if the distance is small.
 pub(crate) fn nearest<'a>(asked: &str, names: &'a [String]) -> Option<&'a str> {
     let most = (asked.chars().count() / 3).clamp(1, 5);
     let distances = names.iter().map(|name| (distance(&asked.to_lowercase(), &name.to_lowercase()), name.as_str()));
     distances.filter(|(distance, _)| *distance <= most).min_by_key(|(distance, _)| *distance).map(|(_, name)| name)
 }
 
-/// How many characters must be inserted, removed or replaced to make `b` of `a` (Levenshtein 1966).
+/// How many characters must be inserted, removed or replaced to turn `a` into `b` (Levenshtein 1966).
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -1,4 +1,4 @@
-//! Where in a file the parts of a table are, checked against one another.
+//! Where the parts of a table are in a file, checked for consistency.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,7 +10,7 @@ use crate::checksum::{BLOCK_BYTES, checksum};
 use crate::format::{CHECKSUMS, FormatError, Layout, PREFIX_BYTES, TableMetadata, Tensor, header_bytes};
 use crate::{DType, Error, LabelsFrom, TensorNames};
 
-/// What a row is made of.
+/// The parts that rows consist of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     Features,
@@ -28,10 +28,10 @@ pub struct Parts {
     pub(crate) n_rows: usize,
     pub(crate) n_cols: usize,
     pub(crate) data_start: usize,
-    /// CRC-32 of everything before `data_start`.
+    /// The CRC-32 of everything before `data_start`.
     pub(crate) header_crc32: u32,
     pub(crate) features: Tensor,
-    /// `None` where the caller asked for labels of 0.
+    /// `None` if the table was opened without labels.
     pub(crate) labels: Option<Tensor>,
     pub(crate) categories: Option<Tensor>,
     pub(crate) weights: Option<Tensor>,
@@ -49,13 +49,13 @@ impl Parts {
         }
     }
 
-    /// How many bytes one row takes of a tensor of the table.
+    /// The number of bytes of one row of a tensor of the table.
     pub(crate) fn row_bytes(&self, tensor: &Tensor) -> usize {
-        // Cannot overflow: the tensor has more bytes than that, or no rows. Dimensions beyond the first were multiplied without zeros.
+        // Cannot overflow: the tensor has at least that many bytes, or no rows. The product of the other dimensions was checked without zeros.
         tensor.shape[1..].iter().product::<usize>() * tensor.dtype.n_bytes()
     }
 
-    /// Where in the file some rows of a tensor are. The rows lie within the table.
+    /// The byte range of some rows of a tensor in the file. The rows must be within the table.
     pub(crate) fn range_of(&self, tensor: &Tensor, rows: Range<usize>) -> Range<usize> {
         let row = self.row_bytes(tensor);
         tensor.range.start + rows.start * row..tensor.range.start + rows.end * row
@@ -65,7 +65,7 @@ impl Parts {
         self.categories.as_ref().map_or(0, |tensor| tensor.shape[1])
     }
 
-    /// Labels of a row; 1 where the caller asked for labels of 0.
+    /// The number of labels per row; 1 if the table was opened without labels.
     pub(crate) fn n_labels(&self) -> usize {
         self.labels.as_ref().and_then(|tensor| tensor.shape.get(1)).copied().unwrap_or(1)
     }
@@ -74,7 +74,7 @@ impl Parts {
         self.labels.as_ref().map_or(DType::F32, |tensor| tensor.dtype)
     }
 
-    /// The blocks that checksums cover, in their order.
+    /// A block that a checksum covers, by its index.
     pub(crate) fn summed_block(&self, block: usize, sums: &Tensor) -> Range<usize> {
         match block.checked_sub(1) {
             None => 0..self.data_start,
@@ -134,7 +134,7 @@ impl Parts {
         };
         let n_cols = row_shape.iter().product();
         let metadata = TableMetadata::parse(&layout.metadata, row_shape, n_categories)?;
-        // A tensor of that name in another program's file may be anything.
+        // In a file of another program, a tensor of that name may be anything.
         let checksums = layout.tensor(CHECKSUMS).filter(|_| metadata.is_ours).cloned();
         if let Some(sums) = &checksums {
             let n_sums = 1 + (sums.range.start - layout.data_start).div_ceil(BLOCK_BYTES);
@@ -157,11 +157,11 @@ fn unfit(tensor: &Tensor, expected: String) -> FormatError {
     FormatError::TensorShape { tensor: tensor.name.clone(), dtype: tensor.dtype, found: tensor.shape.clone(), expected }
 }
 
-/// A file whose header has been read and found to be a table's.
+/// A file whose header has been read and is that of a table.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) path: PathBuf,
-    /// Follows the header.
+    /// Positioned after the header.
     pub(crate) file: File,
     pub(crate) n_bytes: u64,
     pub(crate) parts: Parts,
@@ -204,7 +204,7 @@ pub(crate) fn open_file(path: &Path) -> Result<File, Error> {
     File::open(path).map_err(|cause| Error::Io { path: path.to_owned(), action: "open", cause })
 }
 
-/// What the table at `path` says of itself, without its rows, the dtype of its features, and how many labels a row has.
+/// The metadata of the table at `path`, the dtype of its features, and the number of labels per row. Does not read the rows.
 #[cfg(feature = "import")]
 #[cfg_attr(not(feature = "csv"), allow(dead_code, reason = "each importer uses its own part of it"))]
 pub(crate) fn read_metadata(path: &Path) -> Result<(TableMetadata, DType, usize), Error> {

@@ -1,18 +1,18 @@
-//! Text of others in messages: names and values from files, which may hold anything.
+//! Printing of untrusted text in messages: names and values from files, which may contain anything.
 
 use std::ffi::OsStr;
 use std::fmt::{self, Display, Write};
 
-/// How much of a text is shown: as much as the longest path that Linux allows.
+/// How many characters of a text are shown: as many as the longest path that Linux allows.
 const MAX_CHARS: usize = 4096;
 
 /// How many names of a list are shown, and how much of each.
 const MAX_NAMES: usize = 10;
 const MAX_NAME_CHARS: usize = 60;
 
-/// Text from a file, or a file's name, as it can be printed: control characters, with which a text could change the colours, the title
-/// or the lines of a terminal, are escaped as in Rust; what follows the first 4096 characters is left out. A name that is not UTF-8 is
-/// shown with `�` for the bytes that are not.
+/// Makes text from a file, or the name of a file, safe to print: control characters, with which a text could change the colours, the title
+/// or the lines of a terminal, are escaped as in Rust; everything after the first 4096 characters is left out. In a name that is not
+/// UTF-8, invalid bytes are shown as `�`.
 ///
 /// Errors of this crate show names and values in this form.
 ///
@@ -29,7 +29,7 @@ pub fn printable<T: AsRef<OsStr> + ?Sized>(text: &T) -> Printable<'_> {
 
 /// See [`printable`].
 ///
-/// Its `Debug` form stands in quotes, in which quotes and backslashes are escaped too.
+/// Its `Debug` form is quoted, with quotes and backslashes escaped too.
 #[derive(Clone, Copy)]
 pub struct Printable<'a> {
     text: &'a OsStr,
@@ -68,7 +68,7 @@ impl Printable<'_> {
     }
 }
 
-/// Names in brackets, as `Debug` shows a slice of them; of many, the first.
+/// Names in brackets, as `Debug` shows a slice of them; of a long list, only the first names.
 pub(crate) fn listed<S: AsRef<str>>(names: &[S]) -> impl Display {
     fmt::from_fn(|f| {
         f.write_char('[')?;

@@ -2,7 +2,7 @@ use std::fmt;
 
 /// What the caller of an importer can do about an error.
 ///
-/// Messages name the settings of this crate. A program with options of its own writes [`Error::problem`](crate::Error::problem), and names its
+/// Messages name the settings of this crate. A program with its own options prints [`Error::problem`](crate::Error::problem), and names its
 /// options for the [`Error::remedies`](crate::Error::remedies).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -21,7 +21,7 @@ pub enum Remedy {
     SkipRows,
     /// Keep values that are missing or not finite, with `Missing::Keep`.
     KeepMissing,
-    /// The same for arrays, with `NotFinite::Keep`.
+    /// Keep values of arrays that are not finite, with `NotFinite::Keep`.
     KeepNotFinite,
     /// Replace missing values, with `Missing::Mean` or `Missing::Value`.
     FillMissing,
@@ -69,7 +69,7 @@ pub enum Remedy {
     ScaleImages,
     /// Let a row have more features, with `SvmlightOptions::n_features`.
     MoreFeatures,
-    /// Let indices of features begin with 0, with `FirstIndex::Zero` or `FirstIndex::Auto`.
+    /// Allow indices of features to begin with 0, with `FirstIndex::Zero` or `FirstIndex::Auto`.
     FirstIndexZero,
 }
 

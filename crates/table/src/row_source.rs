@@ -1,4 +1,4 @@
-//! Tables as the loader's source of rows: one way for all three kinds, as `f32` or as what is stored.
+//! The loader's row source for tables: one implementation for all three kinds, as `f32` or as stored.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use crate::row_store::RowStore;
 use crate::typed::Typed;
 use crate::{DType, Element, Error, ShardedTable, StreamedTable, Table};
 
-/// Implements the trait for what has a [`RowStore`]: itself, or its table.
+/// Implements the trait for types with a [`RowStore`]: the type itself, or its table.
 macro_rules! row_source {
     ($(#[$doc:meta])* [$($generics:tt)*] $source:ty, $Feature:ty, $store:expr, $fill:path) => {
         $(#[$doc])*
@@ -74,8 +74,8 @@ macro_rules! row_source {
 }
 
 row_source! {
-    /// A table feeds batches as it is: `f32` rows by memcpy, `u8` and the other [`Element`]s converted on the way (`u8` as 0 to 255).
-    /// [`Table::typed`] hands out features as they are stored.
+    /// Features are gathered as `f32`: `f32` rows by memcpy, `u8` and the other [`Element`]s by conversion (`u8` as 0 to 255).
+    /// [`Table::typed`] gathers features as they are stored.
     [] Table, f32, itself, fill_as_f32
 }
 row_source! {
@@ -83,15 +83,15 @@ row_source! {
     [] StreamedTable, f32, itself, fill_as_f32
 }
 row_source! {
-    /// As for the shards; a batch may have rows of several.
+    /// As for the shards; a batch may have rows of several shards.
     [S: RowStore] ShardedTable<S>, f32, itself, fill_as_f32
 }
 row_source! {
-    /// Features as they are stored; labels are `f32` all the same.
+    /// Features as they are stored; labels are still `f32`.
     [S: RowStore, T: Element + Feature] Typed<'_, S, T>, T, Typed::store, fill_as_stored
 }
 
-/// The stored statistics, if they are those of every column and no value is missing or infinite.
+/// The stored statistics, if there are some for every column and no value is missing or infinite.
 fn column_moments<S: RowStore>(store: &S) -> Option<Vec<ColumnMoments>> {
     let (n_rows, statistics) = (store.n_rows() as u64, store.statistics()?);
     let moments = statistics.iter().map(|of| {
@@ -113,7 +113,7 @@ enum Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    /// Rows by their numbers; as a run where each follows the one before, which is read with fewer calls.
+    /// Rows by their numbers. Consecutive rows become a range, which is read with fewer calls.
     fn of(rows: &[u32]) -> Wanted<'_> {
         let is_run = rows.windows(2).all(|pair| pair[0].checked_add(1) == Some(pair[1]));
         match rows {
@@ -122,7 +122,7 @@ impl Wanted<'_> {
         }
     }
 
-    /// A range that ends before it starts is empty, wherever it is.
+    /// A range that ends before it starts is empty, even beyond the end of the table.
     fn run(rows: Range<usize>) -> Self {
         Self::Run(if rows.is_empty() { 0..0 } else { rows })
     }
@@ -137,7 +137,7 @@ impl Wanted<'_> {
     fn check_within<S: RowStore>(&self, store: &S) -> Result<(), Error> {
         match self {
             Self::Run(rows) => store.check_range(rows),
-            // The greatest first: a maximum is a vector instruction for several rows, a search for the first beyond the end is not.
+            // Finds the greatest first: a maximum takes one vector instruction for several rows, whereas a search for the first row out of range does not.
             Self::Rows(rows) => match rows.iter().max() {
                 Some(&row) if row as usize >= store.n_rows() => Err(store.rows_out_of_range(row as usize..row as usize + 1)),
                 _ => Ok(()),
@@ -186,7 +186,7 @@ fn fill_labels<S: RowStore>(store: &S, wanted: Wanted<'_>, labels: &mut [f32]) -
     }
 }
 
-/// Categories or weights, which are stored as they are gathered; what a table has not are no categories, and weights of 1.
+/// Fills categories or weights, which are gathered as stored. A table without categories gathers none, a table without weights gathers 1.
 fn fill_part<S: RowStore, T: Element>(
     store: &S,
     op: &'static str,
@@ -207,7 +207,7 @@ fn fill_part<S: RowStore, T: Element>(
 
 fn check<S: RowStore>(store: &S, op: &'static str, wanted: &Wanted<'_>, n_features: usize, n_labels: usize) -> Result<(), Error> {
     check_length(op, "labels", wanted.len().saturating_mul(store.parts().n_labels()), n_labels)?;
-    // Saturating: a range may have more rows than any buffer could hold, which is an error and no overflow.
+    // Saturating: a range may have more rows than any buffer could hold, which must return an error rather than overflow.
     check_length(op, "features", wanted.len().saturating_mul(store.parts().n_cols), n_features)?;
     wanted.check_within(store)
 }
@@ -216,7 +216,7 @@ fn check_length(op: &'static str, arg: &'static str, expected: usize, found: usi
     if found == expected { Ok(()) } else { Err(Error::Length { op, arg, expected, found }) }
 }
 
-/// Stored values as `f32`.
+/// Converts stored values to `f32`.
 fn convert_part<S: RowStore>(
     store: &S,
     name: &'static str,
@@ -248,12 +248,12 @@ fn convert_part<S: RowStore>(
     }
 }
 
-/// Stored values as they are.
+/// Copies stored values.
 fn copy_part<S: RowStore, T: Element>(store: &S, part: Part, wanted: Wanted<'_>, out: &mut [T]) -> Result<(), Error> {
     each::<S, T, T>(store, part, wanted, out, |stored, out| bytemuck::cast_slice_mut::<T, u8>(out).copy_from_slice(stored))
 }
 
-/// Runs `fill` over pieces of a part, of the stored type `T`, and the place of each in `out`.
+/// Calls `fill` with pieces of a part, of the stored type `T`, and the position of each in `out`.
 fn each<S: RowStore, T: Element, O>(
     store: &S,
     part: Part,

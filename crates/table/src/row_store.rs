@@ -5,39 +5,39 @@ use std::path::Path;
 use crate::parts::{Part, Parts};
 use crate::{ColumnStatistics, DType, Error};
 
-/// Bytes of rows, wherever they are kept; what the three kinds of table have in common, and all that gathering needs.
+/// The bytes of rows, independent of where they are stored. All three kinds of table implement it, and gathering needs nothing else.
 ///
-/// Nobody outside of this crate can name it: which kinds of table there are is the crate's to say.
+/// The trait cannot be named outside of this crate, so no other crate can add kinds of tables.
 pub trait RowStore: Sync {
-    /// What errors name.
+    /// The path for errors.
     fn path(&self) -> &Path;
 
-    /// What rows are made of. Of several files, that of the first: its number of rows and its ranges are its own.
+    /// The parts of rows. For several files, those of the first one, with its own number of rows and its own ranges.
     fn parts(&self) -> &Parts;
 
     fn n_rows(&self) -> usize;
 
-    /// Of all rows, if they were stored.
+    /// The statistics of all rows, if they were stored.
     fn statistics(&self) -> Option<&[ColumnStatistics]> {
         self.parts().metadata.statistics.as_deref()
     }
 
-    /// Hands `take` the bytes of each row's part, with its place in `rows`, in order. The rows lie within the table, which has the part.
+    /// Calls `take` with the bytes of a part of each row and its index in `rows`, in order. All rows must be within the table, which must have the part.
     fn each_row(&self, part: Part, rows: &[u32], take: impl FnMut(usize, &[u8])) -> Result<(), Error>;
 
-    /// The same for rows in order, a run at a time, with the place of the run's first row.
+    /// Like [`each_row`](Self::each_row), for a range of rows. Each call of `take` has several consecutive rows and the index of the first of them.
     fn each_run(&self, part: Part, rows: Range<usize>, take: impl FnMut(usize, &[u8])) -> Result<(), Error>;
 
-    /// A hint; the rows lie within the table.
+    /// A hint that the rows will be read soon; they must be within the table.
     fn will_need(&self, rows: Range<usize>);
 
-    /// A hint; the rows lie within the table.
+    /// A hint that the rows will not be read any more; they must be within the table.
     fn done_with(&self, rows: Range<usize>);
 
-    /// A number that tells these rows from others; `None` for files without checksums.
+    /// A number that identifies these rows; `None` for files without checksums.
     fn fingerprint(&self) -> Option<u64>;
 
-    /// Checks the bytes against their checksums, where there are some and the bytes are in memory; once.
+    /// Checks the bytes against their checksums, if there are any and the bytes are in memory; only once.
     fn check_intact(&self) -> Result<(), Error> {
         Ok(())
     }
@@ -58,13 +58,13 @@ pub trait RowStore: Sync {
     }
 }
 
-/// Rows that are [touched](touch) before the first of them is used: enough to keep the memory busy, few enough to be in the first-level cache then.
+/// How many rows are [touched](touch) before the first of them is used: enough to keep the memory busy, few enough that they are still in the L1 cache.
 pub(crate) const TOUCHED: usize = 64;
 
-/// Reads a byte from the start, the middle and the end of a row's bytes.
+/// Reads one byte each from the start, the middle and the end of a row.
 ///
-/// Rows of a shuffled order are cache misses. Used one by one, a few are waited for at a time; touched one after another, with nothing in between,
-/// the misses overlap.
+/// In a shuffled order, most rows are cache misses. If rows are used one by one, only a few misses are in flight at a time; if they are touched
+/// one after another, with nothing in between, the misses overlap.
 pub(crate) fn touch(stored: &[u8]) {
     const CACHE_LINE: usize = 64;
     if let (Some(first), Some(last)) = (stored.first(), stored.last()) {

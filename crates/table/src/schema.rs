@@ -1,16 +1,16 @@
 use crate::format::MAX_RANK;
 use crate::{DType, Error, SourceIdentity};
 
-/// The most columns whose names and statistics are kept: as many as make a header of half of what is read.
+/// The largest number of columns whose names and statistics are stored: they take half of the longest header that is read.
 const MAX_STATISTICS: usize = 1 << 19;
 
-/// Rows of one dimension have statistics for each column. Others, such as images, have them for each index of their last dimension, the
-/// channel: a statistic for each of 150,528 values would make for a header of 16 MB, and nobody scales pixels one by one.
+/// Rows of one dimension have statistics for each column. Other rows, such as images, have them for each index of their last dimension, the
+/// channel: statistics for each of 150,528 values would take a header of 16 MB, and pixels are not normalised one by one.
 pub(crate) fn n_statistics(row_shape: &[usize]) -> usize {
     row_shape.last().copied().unwrap_or(0)
 }
 
-/// What the rows of a table to be written are.
+/// The layout of the rows of a table to be written.
 ///
 /// # Examples
 /// ```
@@ -26,44 +26,44 @@ pub(crate) fn n_statistics(row_shape: &[usize]) -> usize {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Schema {
-    /// The shape of one row's features: `[28]`, or `[32, 32, 3]`; `[0]` for a table of categories alone.
+    /// The shape of one row's features: `[28]`, or `[32, 32, 3]`; `[0]` for a table that has only categories.
     pub row_shape: Vec<usize>,
-    /// What the features are.
+    /// The dtype of the features.
     pub dtype: DType,
-    /// What the labels are.
+    /// The dtype of the labels.
     pub label_dtype: DType,
-    /// How many labels a row has, at least 1.
+    /// The number of labels per row, at least 1.
     pub n_labels: usize,
-    /// The names of the categorical columns, if there are any; then rows are pushed with
+    /// The names of the categorical columns, or empty. If there are any, rows are pushed with
     /// [`TableWriter::push_batch`](crate::TableWriter::push_batch).
     pub categories: Vec<String>,
-    /// Whether rows have weights; then they are pushed with [`TableWriter::push_weighted`](crate::TableWriter::push_weighted).
+    /// Whether rows have weights. If so, they are pushed with [`TableWriter::push_weighted`](crate::TableWriter::push_weighted).
     pub weights: Weights,
-    /// The columns' names, or nothing.
+    /// The names of the columns, or empty.
     pub column_names: Vec<String>,
-    /// The labels' names, or nothing.
+    /// The names of the labels, or empty.
     pub label_names: Vec<String>,
-    /// What the table is made from.
+    /// The file that the table is made from.
     pub source: Option<SourceIdentity>,
 }
 
 /// Whether each row has a weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weights {
-    /// All rows weigh the same.
+    /// All rows have the same weight.
     Absent,
     /// Each row has an `f32` weight.
     Present,
 }
 
 impl Schema {
-    /// Rows of `f32` columns of these names, with `f32` labels.
+    /// Rows of `f32` columns with these names, with `f32` labels.
     pub fn named<S: Into<String>>(column_names: impl IntoIterator<Item = S>) -> Self {
         let column_names: Vec<String> = column_names.into_iter().map(Into::into).collect();
         Self { row_shape: vec![column_names.len()], column_names, ..Self::shaped(&[]) }
     }
 
-    /// Rows of that shape, `f32`, without names.
+    /// Rows of this shape, `f32`, without names.
     pub fn shaped(row_shape: &[usize]) -> Self {
         Self {
             row_shape: row_shape.to_vec(),
@@ -78,12 +78,12 @@ impl Schema {
         }
     }
 
-    /// How many values a row has: the product of its shape.
+    /// The number of values per row: the product of its shape.
     pub fn n_cols(&self) -> usize {
         self.row_shape.iter().product()
     }
 
-    /// How many statistics a row has: one for each column, or for each channel of an image.
+    /// The number of statistics: one for each column, or for each channel of an image.
     pub(crate) fn n_statistics(&self) -> usize {
         n_statistics(&self.row_shape)
     }

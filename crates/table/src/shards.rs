@@ -1,4 +1,4 @@
-//! Tables of several files: a folder with an index and shards, each of which is a table of its own.
+//! Tables of several files: a folder with an index and shards, each of which is also a table.
 
 mod folder;
 mod mismatch;

@@ -2,19 +2,19 @@ use std::fs::Metadata;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
-/// What a table was made from, as far as a glance at the file system tells: enough to know that it need not be made again.
+/// The file that a table was made from, as far as its metadata can identify it: enough to know whether the table is up to date.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceIdentity {
-    /// The file's name, without its folder: moving both files together changes nothing.
+    /// The name of the file without its folder, so that both files can be moved together.
     pub file_name: String,
     /// Its length.
     pub n_bytes: u64,
-    /// When it was last written, in nanoseconds since 1970; 0 where the file system does not say.
+    /// The modification time, in nanoseconds since 1970; 0 if the file system does not record it.
     pub modified_ns: u64,
 }
 
 impl SourceIdentity {
-    /// The identity of the file at `path`, whose metadata the caller has at hand.
+    /// The identity of the file at `path` with this metadata.
     pub fn new(path: &Path, metadata: &Metadata) -> Self {
         let since_1970 = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         Self {

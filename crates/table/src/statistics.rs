@@ -1,20 +1,20 @@
 use crate::Element;
 
-/// Rows whose mean is taken before their deviations are: they stay in the first-level cache in between.
+/// The number of rows whose mean is computed before their deviations: few enough that they stay in the L1 cache in between.
 const BLOCK_ROWS: usize = 128;
 
-/// What is known of the values of one column, missing values (NaN) left out.
+/// Statistics of the values of one column, without missing values (NaN).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ColumnStatistics {
-    /// How many values were there.
+    /// The number of values.
     pub count: u64,
-    /// Their mean; NaN if there were none, as for all that follow.
+    /// Their mean; NaN if there are none, as for all fields below.
     pub mean: f64,
-    /// Their standard deviation about the mean, `sqrt(Σ (x - mean)² / count)`: that of the rows at hand, not an estimate for others.
+    /// Their population standard deviation, `sqrt(Σ (x - mean)² / count)`.
     pub std: f64,
-    /// The least value.
+    /// The smallest value.
     pub min: f64,
-    /// The greatest value.
+    /// The largest value.
     pub max: f64,
 }
 
@@ -22,7 +22,7 @@ pub struct ColumnStatistics {
 ///
 /// # Reference
 /// Chan, Golub & LeVeque 1983, "Algorithms for computing the sample variance": deviations are taken about the mean of each block of
-/// rows and blocks are merged in order, so that neither a large mean nor the number of threads shows in the result.
+/// rows and blocks are merged in order, so that neither a large mean nor the number of threads affects the result.
 #[derive(Clone, Debug)]
 pub(crate) struct Moments {
     columns: Vec<Column>,
@@ -45,7 +45,7 @@ impl Moments {
         Self { columns: vec![NOTHING_SEEN; n_cols] }
     }
 
-    /// Takes in `values`: `[n_rows, n_cols]`.
+    /// Adds `values`: `[n_rows, n_cols]`.
     pub(crate) fn add<T: Element>(&mut self, values: &[T]) {
         let n_cols = self.columns.len();
         if n_cols == 0 {
@@ -62,7 +62,7 @@ impl Moments {
         }
     }
 
-    /// Takes in one column's value that many times.
+    /// Adds the same value of one column that many times.
     #[cfg(feature = "import")]
     #[cfg_attr(not(feature = "csv"), allow(dead_code, reason = "each importer uses its own part of it"))]
     pub(crate) fn add_repeated(&mut self, col: usize, count: u64, value: f64) {
@@ -75,14 +75,14 @@ impl Moments {
         self.columns.fill(NOTHING_SEEN);
     }
 
-    /// Takes in what other moments of the same columns have seen, after what these have.
+    /// Adds the values of other moments of the same columns, which come after those of `self`.
     pub(crate) fn merge(&mut self, later: &Moments) {
         for (column, later) in self.columns.iter_mut().zip(&later.columns) {
             column.merge(later);
         }
     }
 
-    /// What was known when these statistics were taken, but for roundings.
+    /// The moments from which these statistics were computed, except for rounding.
     pub(crate) fn from_statistics(statistics: &[ColumnStatistics]) -> Self {
         let column = |known: &ColumnStatistics| match known.count {
             0 => NOTHING_SEEN,
@@ -119,7 +119,7 @@ impl Moments {
         }
     }
 
-    /// The same, one value at a time: for blocks in which values are missing or infinite.
+    /// Like [`add`](Self::add), one value at a time: for blocks in which values are missing or infinite.
     fn add_with_gaps<T: Element>(&mut self, block: &[T]) {
         for row in block.chunks_exact(self.columns.len()) {
             for (column, value) in self.columns.iter_mut().zip(row) {
@@ -159,7 +159,7 @@ impl Column {
     }
 }
 
-/// Per-column sums over one block, row after row, so that columns fill the vector lanes.
+/// Per-column sums over one block, computed row by row, so that columns fill the SIMD lanes.
 struct Scratch<T> {
     sums: Vec<f64>,
     deviations: Vec<f64>,
@@ -177,7 +177,7 @@ impl<T: Element> Scratch<T> {
         }
     }
 
-    /// Sums and extremes; a missing or infinite value makes its column's sum so.
+    /// Computes sums and extremes; a missing or infinite value makes the sum of its column NaN or infinite.
     fn sum(&mut self, block: &[T]) {
         let n_cols = self.sums.len();
         let Some(first) = block.get(..n_cols) else { return };
@@ -194,7 +194,7 @@ impl<T: Element> Scratch<T> {
         }
     }
 
-    /// Squared deviations from the means, which stand where the sums stood.
+    /// Computes squared deviations from the means, which are stored in place of the sums.
     fn deviate(&mut self, block: &[T]) {
         self.deviations.fill(0.0);
         for row in block.chunks_exact(self.sums.len()) {

@@ -8,5 +8,5 @@ pub use error::SvmlightError;
 pub use import::{import_svmlight, import_svmlight_with_progress};
 pub use options::{FirstIndex, SvmlightOptions};
 
-/// The largest index that is read: rows become dense, and beyond this they would be nearly all zeros.
+/// The largest index that is read: rows become dense, and with larger indices they would be nearly all zeros.
 const MAX_INDEX: usize = 1 << 18;

@@ -13,16 +13,16 @@ use crate::row_store::{RowStore, TOUCHED, touch};
 use crate::verify::{self, ReadBytes, Verified};
 use crate::{Access, ColumnStatistics, DType, Element, Error, TensorNames};
 
-/// A table on disk, open for reading; its rows are borrowed, never decoded.
+/// A table on disk, open for reading; its rows are borrowed without decoding.
 ///
-/// [`Table::open`] copies the file into memory. [`Table::open_mapped`] borrows it from the page cache, on a promise.
-/// A table is `Sync`: one can serve any number of threads.
+/// [`Table::open`] copies the file into memory. [`Table::open_mapped`] borrows it from the page cache, and is `unsafe`.
+/// A table is `Sync`, so any number of threads can share it.
 #[derive(Debug)]
 pub struct Table {
     path: PathBuf,
     bytes: Bytes,
     parts: Parts,
-    /// Whether the copied bytes were found to be those that were written.
+    /// Set once the copied bytes have been verified.
     is_intact: OnceLock<()>,
 }
 
@@ -30,10 +30,10 @@ impl Table {
     /// Opens the table at `path` and copies it into memory.
     ///
     /// # Errors
-    /// [`Error::Io`] or [`Error::NotAFile`] if it cannot be read, [`Error::Format`] if it is no table or a truncated one.
+    /// [`Error::Io`] or [`Error::NotAFile`] if it cannot be read, [`Error::Format`] if it is not a table or is truncated.
     /// # Cost
-    /// Reads the file once. The rows are neither decoded nor checked: a changed byte is another number. [`Table::verify`] finds it, and training with `brisk-train`
-    /// calls it before the first step, for tables that were copied into memory; for others, call it where the file may be damaged.
+    /// Reads the file once. The rows are neither decoded nor checked, so a damaged byte becomes another number. [`Table::verify`] detects it. Training with
+    /// `brisk-train` calls `verify` before the first step for tables that were copied into memory; for others, call it if the file may be damaged.
     /// # Examples
     /// ```
     /// # let folder = tempfile::tempdir()?;
@@ -56,7 +56,7 @@ impl Table {
         Self::open_named(path, &TensorNames::default())
     }
 
-    /// The same for a file that has other names for its parts.
+    /// Like [`open`](Self::open), for a file with other names for its tensors.
     ///
     /// # Errors
     /// As for [`open`](Self::open).
@@ -74,19 +74,19 @@ impl Table {
     ) -> Result<Self, Error> {
         let opened = Opened::named(path, names)?;
         let bytes = load(&opened.file, opened.n_bytes).map_err(|source| opened.read_error(source))?;
-        // The header was read before; a file that changed since is not one to point into.
+        // The header was read before; if the file has changed since, the header is not valid for it.
         if bytes.as_slice().len() as u64 != opened.n_bytes {
             return Err(opened.read_error(io::ErrorKind::UnexpectedEof.into()));
         }
         Ok(Self { path: opened.path, bytes, parts: opened.parts, is_intact: OnceLock::new() })
     }
 
-    /// The file this is.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The features of some rows, borrowed.
+    /// Borrows the features of some rows.
     ///
     /// # Shapes
     /// `[rows.len(), n_cols]`, row-major.
@@ -98,7 +98,7 @@ impl Table {
         self.row_bytes(rows).map(cast)
     }
 
-    /// The features of some rows as they lie in the file, little-endian, whatever their dtype.
+    /// Borrows the features of some rows as stored in the file, little-endian, whatever their dtype.
     ///
     /// # Errors
     /// [`Error::RowsOutOfRange`].
@@ -108,7 +108,7 @@ impl Table {
         Ok(&self.bytes.as_slice()[self.parts.range_of(&self.parts.features, rows)])
     }
 
-    /// All labels, borrowed: `[n_rows, n_labels]`, row-major.
+    /// Borrows all labels: `[n_rows, n_labels]`, row-major.
     ///
     /// # Errors
     /// [`Error::WrongDType`] if `T` is not what the table holds; [`Error::NoLabels`] if it was opened without labels.
@@ -121,10 +121,10 @@ impl Table {
         Ok(cast(self.bytes_of(labels)))
     }
 
-    /// The categories of some rows, borrowed: codes of the [`dictionaries`](Self::dictionaries), 0 where a value is missing or unknown.
+    /// Borrows the categories of some rows: codes of the [`dictionaries`](Self::dictionaries), 0 where a value is missing or unknown.
     ///
     /// # Shapes
-    /// `[rows.len(), n_categories]`, row-major; nothing for a table without categories.
+    /// `[rows.len(), n_categories]`, row-major; empty for a table without categories.
     /// # Errors
     /// [`Error::RowsOutOfRange`].
     #[inline]
@@ -134,22 +134,22 @@ impl Table {
         Ok(cast(&self.bytes.as_slice()[self.parts.range_of(tensor, rows)]))
     }
 
-    /// All weights, borrowed: `[n_rows]`; `None` if rows have none.
+    /// Borrows all weights: `[n_rows]`; `None` if rows have no weights.
     #[inline]
     pub fn weights(&self) -> Option<&[f32]> {
         Some(cast(self.bytes_of(self.parts.weights.as_ref()?)))
     }
 
-    /// What is known of each column, gathered when the table was written; `None` for a file that another program wrote. For rows of
-    /// several dimensions, such as images, of each index of the last one: of each channel.
+    /// The statistics of each column, gathered when the table was written; `None` for a file written by another program. Rows of several
+    /// dimensions, such as images, have them for each index of the last dimension, the channel.
     pub fn statistics(&self) -> Option<&[ColumnStatistics]> {
         self.parts.metadata.statistics.as_deref()
     }
 
-    /// Says how rows will be read, for the system to plan ahead. Nothing to say of a table that was copied.
+    /// Tells the system how rows will be read. Does nothing for a table that was copied.
     ///
     /// # Errors
-    /// [`Error::Io`] if the system does not take the hint; the table is then as good as before.
+    /// [`Error::Io`] if the system rejects the hint; the table can still be used.
     pub fn advise(&self, access: Access) -> Result<(), Error> {
         self.bytes.advise(access).map_err(|cause| Error::Io { path: self.path.clone(), action: "advise on", cause })
     }
@@ -157,14 +157,14 @@ impl Table {
     /// Checks every byte against the checksums that were written with the table, on all cores.
     ///
     /// # Errors
-    /// [`Error::Checksum`] with the first damaged place; [`Error::NoChecksums`] if the file has none, as one that another program wrote.
+    /// [`Error::Checksum`] with the first damaged block; [`Error::NoChecksums`] if the file has none, for example if another program wrote it.
     /// # Cost
     /// Reads the whole file.
     pub fn verify(&self) -> Result<(), Error> {
         self.verify_with_progress(|_| {})
     }
 
-    /// The same, saying now and then how far it has come. `progress` runs on the caller's thread.
+    /// Like [`verify`](Self::verify); calls `progress` from time to time on the caller's thread.
     ///
     /// # Errors
     /// As for [`verify`](Self::verify).
@@ -220,8 +220,8 @@ impl RowStore for Table {
         }
     }
 
-    /// Pages of a file are the system's to take when it needs room. To let go of them sooner costs faults in the next epoch: in order from a warm
-    /// map, a seventh of the speed.
+    /// The system reclaims pages of a file when it needs memory. Releasing them sooner causes page faults in the next epoch, which cost a seventh of
+    /// the speed of reading in order from a warm map.
     fn done_with(&self, _rows: Range<usize>) {}
 
     fn check_intact(&self) -> Result<(), Error> {
@@ -244,12 +244,12 @@ impl ReadBytes for Table {
     }
 }
 
-/// A number that tells tables apart: checksums of the header and of all checksums.
+/// A number that identifies a table: a hash of the checksums of the header and of all blocks.
 pub(crate) fn fingerprint(header_crc32: u32, sums: &[u8]) -> u64 {
     u64::from(header_crc32) << 32 | u64::from(checksum(sums))
 }
 
-/// Bytes of a tensor as its elements.
+/// The bytes of a tensor as a slice of its elements.
 ///
 /// # Panics
 /// If they are not aligned, which was checked when the table was opened.

@@ -1,4 +1,4 @@
-/// Under which names a file holds the parts of a table; for files that other programs wrote.
+/// The names of a table's tensors in a file; for files written by other programs.
 ///
 /// # Examples
 /// ```
@@ -19,11 +19,11 @@
 pub struct TensorNames {
     /// `[n, …]`, or `[n]` for one column; `features` by default.
     pub features: String,
-    /// `[n]` or `[n, 1]`; the tensor `labels` by default.
+    /// `[n]` or `[n, k]`; the tensor `labels` by default.
     pub labels: LabelsFrom,
-    /// `[n, c]` of `U32`, if there is one of that name; `categories` by default.
+    /// `[n, c]` of `U32`, if there is a tensor of that name; `categories` by default.
     pub categories: String,
-    /// `[n]` of `F32`, if there is one of that name; `weights` by default.
+    /// `[n]` of `F32`, if there is a tensor of that name; `weights` by default.
     pub weights: String,
 }
 
@@ -32,7 +32,7 @@ pub struct TensorNames {
 pub enum LabelsFrom {
     /// A tensor of that name. It is an error if there is none.
     Tensor(String),
-    /// From nowhere: each label gathers as 0.
+    /// There are no labels: they are gathered as 0.
     Zero,
 }
 

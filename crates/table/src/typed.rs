@@ -5,7 +5,7 @@ use crate::format::FEATURES;
 use crate::row_store::RowStore;
 use crate::{Element, Error, ShardedTable, StreamedTable, Table};
 
-/// A table whose features are gathered as they are stored, such as images in bytes; from [`Table::typed`] and its siblings.
+/// A table whose features are gathered as they are stored, such as images in bytes; created by [`Table::typed`] and its siblings.
 ///
 /// With the feature `loader`, a `brisk_loader::RowSource` whose features are `T`.
 pub struct Typed<'a, S, T> {
@@ -13,7 +13,7 @@ pub struct Typed<'a, S, T> {
     features: PhantomData<fn() -> T>,
 }
 
-#[cfg_attr(not(feature = "loader"), expect(dead_code, reason = "gathering is the loader's"))]
+#[cfg_attr(not(feature = "loader"), expect(dead_code, reason = "only the loader gathers rows"))]
 impl<'a, S: RowStore, T: Element> Typed<'a, S, T> {
     fn new(store: &'a S) -> Result<Self, Error> {
         let stored = store.parts().features.dtype;
@@ -43,7 +43,7 @@ impl<S: fmt::Debug, T> fmt::Debug for Typed<'_, S, T> {
 }
 
 impl Table {
-    /// The table as rows of `T`, which is what it stores: nothing is converted on the way.
+    /// The table as rows of `T`, the type in which they are stored: nothing is converted.
     ///
     /// # Errors
     /// [`Error::WrongDType`] if `T` is not what the table holds.
@@ -74,7 +74,7 @@ impl Table {
 }
 
 impl StreamedTable {
-    /// As [`Table::typed`].
+    /// Like [`Table::typed`].
     ///
     /// # Errors
     /// [`Error::WrongDType`] if `T` is not what the table holds.
@@ -84,7 +84,7 @@ impl StreamedTable {
 }
 
 impl<S: RowStore> ShardedTable<S> {
-    /// As [`Table::typed`].
+    /// Like [`Table::typed`].
     ///
     /// # Errors
     /// [`Error::WrongDType`] if `T` is not what the table holds.

@@ -1,4 +1,4 @@
-//! Every byte against its checksum, on every core.
+//! Checks all bytes against their checksums, on all cores.
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -10,18 +10,18 @@ use crate::checksum::checksum;
 use crate::parts::Parts;
 use crate::row_store::RowStore;
 
-/// How far a verification has come.
+/// The progress of a verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verified {
-    /// Bytes that are as they were written.
+    /// The number of bytes that were found to be correct.
     pub n_bytes: u64,
-    /// Bytes to check in all.
+    /// The total number of bytes to check.
     pub of_bytes: u64,
 }
 
-/// Bytes of one file, whatever they mean.
+/// Access to the bytes of a file, independent of their meaning.
 pub trait ReadBytes: Sync {
-    /// From where they are, or read into `scratch`.
+    /// Returns the bytes in memory, or reads them into `scratch`.
     fn read_bytes<'a>(&'a self, bytes: Range<usize>, scratch: &'a mut Vec<u8>) -> Result<&'a [u8], Error>;
 }
 
@@ -61,7 +61,7 @@ struct Run<'a, S> {
 }
 
 impl<S: RowStore + ReadBytes> Run<'_, S> {
-    /// Takes blocks in order until there are none or one has failed. All before that one were taken too, and so the first is found.
+    /// Takes blocks in order until there are none left or one has failed. All blocks before that one were taken too, so the first failure is found.
     fn check_blocks(&self, mut taken: impl FnMut(&Range<usize>)) {
         let sums = self.parts.checksums.as_ref().expect("the table has checksums, as `verify` saw");
         let mut scratch = Vec::new();

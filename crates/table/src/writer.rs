@@ -26,7 +26,7 @@ use crate::printable::listed;
 use crate::statistics::Moments;
 use crate::{AtomicFile, ColumnStatistics, DType, Dictionary, Element, Error, Schema, Weights};
 
-/// The bytes of rows, as they go into the file, and their codes.
+/// The bytes of rows as they are written to the file, and the codes of their categories.
 #[derive(Debug)]
 pub(crate) struct Parts<'a> {
     pub(crate) features: &'a [u8],
@@ -35,11 +35,11 @@ pub(crate) struct Parts<'a> {
     pub(crate) weights: &'a [f32],
 }
 
-/// Writes a table row by row, without knowing how many there will be; memory use does not grow with the table.
+/// Writes a table row by row; the number of rows need not be known, and memory use does not grow with the table.
 ///
 /// Rows go to an [`AtomicFile`]: [`finish`](Self::finish) syncs it to disk and renames it, so that a reader sees the old table or the
-/// new one and never a part of either; a map of the old one keeps its content. Dropped without `finish`, or on an error, the writer
-/// removes what it wrote. What a killed process leaves is removed by the next writer of the same path.
+/// new one and never a part of either; a map of the old table keeps its content. If the writer is dropped without `finish`, or on an error, it
+/// removes what it wrote. Files left by a killed process are removed by the next writer of the same path.
 ///
 /// # Examples
 /// ```
@@ -68,7 +68,7 @@ pub struct TableWriter {
     weights: Spool,
     /// The largest code of each categorical column.
     largest_codes: Vec<u32>,
-    /// For each label, which then is a `u32`, the one that it becomes.
+    /// The new label for each old one, which must then be a `u32`.
     label_numbers: Option<Vec<u32>>,
     moments: Moments,
 }
@@ -77,8 +77,8 @@ impl TableWriter {
     /// Starts a table that [`finish`](Self::finish) puts at `path`.
     ///
     /// # Errors
-    /// [`Error::Schema`] for a schema that no table can have; [`Error::NotAFile`] if `path` is a folder, pipe or device;
-    /// [`Error::Write`] if no file can be made in that folder.
+    /// [`Error::Schema`] for an invalid schema; [`Error::NotAFile`] if `path` is a folder, pipe or device;
+    /// [`Error::Write`] if no file can be created in that folder.
     pub fn create(path: impl AsRef<Path>, schema: Schema) -> Result<Self, Error> {
         Self::start(path.as_ref(), schema, TableMetadata::default())
     }
@@ -92,7 +92,7 @@ impl TableWriter {
         Self::start_in(file, schema, metadata)
     }
 
-    /// Starts a shard, at a path that no other writer ever had.
+    /// Starts a shard, at a path that no other writer has ever used.
     pub(crate) fn create_shard(path: &Path, schema: Schema) -> Result<Self, Error> {
         schema.check()?;
         let file = AtomicFile::create_first(path);
@@ -131,15 +131,15 @@ impl TableWriter {
     /// # Shapes
     /// `features`: `[n, n_cols]`, `labels`: `[n, n_labels]`, row-major.
     /// # Errors
-    /// [`Error::WrongDType`] and [`Error::Length`] if they are not what the schema says, after which the writer is as it was;
-    /// [`Error::Write`] if the disk is full or fails, after which nothing but dropping the writer makes sense.
+    /// [`Error::WrongDType`] and [`Error::Length`] if they do not match the schema; the writer is then unchanged.
+    /// [`Error::Write`] if the disk is full or fails; the writer must then be dropped.
     pub fn push<F: Element, L: Element>(&mut self, features: &[F], labels: &[L]) -> Result<(), Error> {
         self.check_has("weights", self.schema.weights == Weights::Present, "push_weighted")?;
         self.check_has("categories", !self.schema.categories.is_empty(), "push_batch")?;
         self.push_batch(RowBatch { features, labels, ..RowBatch::default() })
     }
 
-    /// The same for a table whose schema has [`Weights::Present`]; `weights`: `[n]`.
+    /// Like [`push`](Self::push), for a table whose schema has [`Weights::Present`]; `weights`: `[n]`.
     ///
     /// # Errors
     /// As for [`push`](Self::push).
@@ -148,7 +148,7 @@ impl TableWriter {
         self.push_batch(RowBatch { features, labels, weights, ..RowBatch::default() })
     }
 
-    /// The same for rows with any parts.
+    /// Like [`push`](Self::push), for rows with any parts.
     ///
     /// # Errors
     /// As for [`push`](Self::push).
@@ -199,11 +199,11 @@ impl TableWriter {
         Ok(())
     }
 
-    /// Says what the codes of the categorical columns stand for: a dictionary each, in the schema's order. A table with categories needs
-    /// them before it can be finished.
+    /// Sets the dictionaries of the categorical columns, one for each in the order of the schema. A table with categories needs them before it can
+    /// be finished.
     ///
     /// # Errors
-    /// [`Error::Schema`] if they are not the dictionaries of those columns; [`Error::TooManyValues`] if they are longer than a header can be.
+    /// [`Error::Schema`] if they are not the dictionaries of those columns; [`Error::TooManyValues`] if they do not fit into a header.
     pub fn set_dictionaries(&mut self, dictionaries: Vec<Dictionary>) -> Result<(), Error> {
         if !dictionaries.iter().map(Dictionary::name).eq(&self.schema.categories) {
             let given: Vec<&str> = dictionaries.iter().map(Dictionary::name).collect();
@@ -212,7 +212,7 @@ impl TableWriter {
             return Err(Error::Schema { problem });
         }
         self.metadata.dictionaries = dictionaries;
-        // The least that they take, to say so before they are written out.
+        // The least space that they take, to report the error before they are encoded.
         let values = self.metadata.dictionaries.iter().flat_map(Dictionary::values);
         let n_bytes: usize = values.map(|value| value.len() + "\"\",".len()).sum();
         if n_bytes as u64 > MAX_HEADER_BYTES {
@@ -221,10 +221,10 @@ impl TableWriter {
         Ok(())
     }
 
-    /// Names the classes that labels are numbers of, counted from 0.
+    /// Sets the names of the classes, if labels are class numbers counted from 0.
     ///
     /// # Errors
-    /// [`Error::Schema`] if one is named twice.
+    /// [`Error::Schema`] if a class is named twice.
     pub fn set_classes<S: Into<String>>(&mut self, names: impl IntoIterator<Item = S>) -> Result<(), Error> {
         let names: Vec<String> = names.into_iter().map(Into::into).collect();
         let mut sorted: Vec<&String> = names.iter().collect();
@@ -236,21 +236,21 @@ impl TableWriter {
         Ok(())
     }
 
-    /// How many rows were pushed.
+    /// The number of rows that were pushed.
     pub fn n_rows(&self) -> usize {
         self.n_rows
     }
 
-    /// What is known of each column so far, or of each channel as in [`Table::statistics`](crate::Table::statistics).
+    /// The statistics of each column so far, or of each channel as in [`Table::statistics`](crate::Table::statistics).
     pub fn statistics(&self) -> Vec<ColumnStatistics> {
         self.moments.statistics()
     }
 
-    /// Completes the table: labels, weights, checksums and header, synced to disk and renamed. Returns how many rows it has.
+    /// Completes the table: labels, weights, checksums and header, synced to disk and renamed. Returns the number of rows.
     ///
     /// # Errors
     /// [`Error::Schema`] if categories have no dictionaries, or codes beyond them; [`Error::TooManyValues`]; [`Error::Write`]. Then
-    /// nothing is left behind, and an old table at the path is untouched. [`Error::NotReplaced`] if the new table is complete but the
+    /// nothing is left behind, and an old table at the path is unchanged. [`Error::NotReplaced`] if the new table is complete but the
     /// old one cannot be replaced, as on Windows while a program has it mapped; the new one is kept under the name in the error.
     pub fn finish(mut self) -> Result<usize, Error> {
         self.check_codes()?;
@@ -262,7 +262,7 @@ impl TableWriter {
         Ok(self.n_rows)
     }
 
-    /// The header, for which there is then room before the data.
+    /// Encodes the header, after making enough room for it before the data.
     fn place_header(&mut self) -> Result<Vec<u8>, Error> {
         let (tensors, metadata) = (tensors(&self.schema, self.n_rows), self.metadata.encode());
         if let Some(header) = format::encode(&tensors, &metadata, self.out.data_start() as usize) {
@@ -299,7 +299,7 @@ impl TableWriter {
         let n_rows = rows.labels.len() / self.schema.n_labels;
         let n_weights = if self.schema.weights == Weights::Present { n_rows } else { 0 };
         if self.schema.weights == Weights::Absent && !rows.weights.is_empty() {
-            let problem = "rows have no weights, ask for `Weights::Present` or use `push`".to_owned();
+            let problem = "rows have no weights, set `Weights::Present` or use `push`".to_owned();
             return Err(Error::Schema { problem });
         }
         let parts = [
@@ -314,7 +314,7 @@ impl TableWriter {
         }
     }
 
-    /// That rows without a part are pushed to a table without it.
+    /// Returns an error if the table has a part that the pushed rows lack.
     fn check_has(&self, part: &str, has: bool, instead: &str) -> Result<(), Error> {
         match has {
             true => Err(Error::Schema { problem: format!("rows have {part}, push them with `{instead}`") }),
@@ -326,7 +326,7 @@ impl TableWriter {
         let columns = &self.schema.categories;
         if self.metadata.dictionaries.len() != columns.len() {
             let problem =
-                format!("nothing says what the codes of {} stand for; call `set_dictionaries` before `finish`", listed(columns));
+                format!("the codes of {} have no dictionaries; call `set_dictionaries` before `finish`", listed(columns));
             return Err(Error::Schema { problem });
         }
         for (dictionary, &code) in self.metadata.dictionaries.iter().zip(&self.largest_codes) {

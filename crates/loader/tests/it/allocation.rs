@@ -1,4 +1,4 @@
-#![expect(unsafe_code, reason = "an allocator can be watched in no other way")]
+#![expect(unsafe_code, reason = "there is no other way to watch an allocator")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -11,7 +11,7 @@ use brisk_loader::{Ahead, Batching, Error, Key, Loader, Make, Order, Row, RowSou
 
 use crate::source::numbered;
 
-/// Counts what watched threads allocate; other tests run beside this one.
+/// Counts the allocations of watched threads; other tests run at the same time.
 struct Counting;
 
 static N_ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
@@ -26,15 +26,15 @@ fn count() {
     }
 }
 
-// SAFETY: every call goes to the system's allocator as it came.
+// SAFETY: every call is passed on to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
-        // SAFETY: the caller keeps `alloc`'s contract.
+        // SAFETY: the caller upholds the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps `dealloc`'s contract, and `pointer` came from `System`.
+        // SAFETY: the caller upholds the contract of `dealloc`, and `pointer` came from `System`.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -42,7 +42,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Watches every thread that gathers from it.
+/// A source that watches every thread that gathers from it.
 struct Watching(Rows);
 
 impl RowSource for Watching {
@@ -60,7 +60,7 @@ impl RowSource for Watching {
     }
 }
 
-/// Allocations of watched threads over four epochs, after two that warm up.
+/// Allocations of watched threads over four epochs, after two epochs of warm-up.
 fn counted(mut epoch: impl FnMut(u32)) -> usize {
     IS_WATCHED.set(true);
     let mut before = 0;
@@ -74,7 +74,7 @@ fn counted(mut epoch: impl FnMut(u32)) -> usize {
     N_ALLOCATIONS.load(Ordering::Relaxed) - before
 }
 
-/// In place on a pool of one's own, and ahead.
+/// Checks a loader in place, on the pool of `run`, and with workers.
 #[track_caller]
 fn check<S: RowSource + Sync, M: Make<S> + Send>(mut loader: Loader<S, M>, case: &str)
 where
@@ -101,7 +101,7 @@ where
     });
 }
 
-/// The only test of this binary that reads the count, so that it has it for itself.
+/// The only test of this binary that reads the count.
 #[test]
 fn nothing_is_allocated_after_the_first_epochs() {
     IS_WATCHED.set(true);
@@ -111,7 +111,7 @@ fn nothing_is_allocated_after_the_first_epochs() {
 
     let source = Watching(numbered(20_000, 5));
     let draws = Arc::new(WeightedDraws::new(&vec![1.0; 20_000], 20_000).unwrap());
-    // 600 rows are gathered by the pool, 100 by the caller; neither divides the rows.
+    // 600 rows are gathered by the pool, 100 by the caller; neither divides the number of rows.
     for size in [600, 100] {
         let batching = || Batching::of(size);
         let orders = [

@@ -2,7 +2,7 @@ use brisk_loader::{Ahead, Batch, Batching, Epoch, Error, LastBatch, Loader, Make
 
 use crate::source::{described, labelled, numbered};
 
-/// A batch with its memory its own.
+/// A batch that owns its memory.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Owned {
     pub(crate) index: usize,
@@ -43,7 +43,7 @@ pub(crate) fn taken<S: RowSource, M: Make<S, Out = f32>>(mut batches: Epoch<'_, 
     all
 }
 
-/// Each real row is the row its id says, in the order's order; what is not real has weight 0.
+/// Checks that each real row has the values of its id, in the expected order, and that all other rows have weight 0.
 #[track_caller]
 fn check(n_rows: usize, batching: &Batching, expected_rows: &[usize], expected_slots: &[usize]) {
     let source = numbered(n_rows, 3);
@@ -102,7 +102,7 @@ fn long_runs_are_copied_by_the_pool() {
     check(100_001, &Batching::of(90_000), &[90_000, 10_001], &[90_000; 2]);
 }
 
-/// Categories and weights come with their rows, in every way that rows come.
+/// Categories and weights stay with their rows, for every way of gathering.
 #[test]
 fn categories_and_weights_come_with_their_rows() {
     let shards = [Shard::WHOLE, Shard::blocks(1, 3), Shard::distributed_sampler(2, 3, Uneven::Repeat)];
@@ -235,7 +235,7 @@ fn the_source_s_own_error_comes_with_the_batch() {
     assert_eq!(cause.downcast_ref::<crate::prefetch::Fault>(), Some(&crate::prefetch::Fault { row: 50 }));
 }
 
-/// Padding has labels of 0, and rows that come again have their labels, however batches are made.
+/// Padding has labels of 0, and repeated rows have their labels, however batches are made.
 #[test]
 fn batches_have_all_labels_of_their_rows() {
     let rows = labelled(1000, 3);

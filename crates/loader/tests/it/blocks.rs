@@ -13,7 +13,7 @@ fn order(shuffle: &BlockShuffle) -> Vec<u32> {
     rows
 }
 
-/// Every row once; windows cover the positions, and hold the rows of their blocks and no others.
+/// Checks that every row occurs once, and that windows cover all positions and contain exactly the rows of their blocks.
 #[track_caller]
 fn check_order(n_rows: u32, epoch: u32, block_rows: u32, window_blocks: u32) {
     let case = format!("{n_rows} rows in blocks of {block_rows}, {window_blocks} a window");
@@ -78,13 +78,13 @@ fn a_position_beyond_the_end_is_named() {
     BlockShuffle::new(10, 0, 0, 3, 2).permute(&mut [4, 10]);
 }
 
-/// Mean distance of a row from its place, over the number of rows: 1/3 for a full shuffle.
+/// Mean distance of a row from its original position, relative to the number of rows: 1/3 for a full shuffle.
 fn mean_displacement(rows: &[u32]) -> f64 {
     let total: f64 = rows.iter().zip(0..).map(|(&row, position)| f64::from(row.abs_diff(position))).sum();
     total / rows.len() as f64 / rows.len() as f64
 }
 
-/// Pairs of rows of one block in one batch, over what a full shuffle has in the mean.
+/// The number of pairs of rows in one batch from the same block, relative to the mean of a full shuffle.
 fn collisions(rows: &[u32], batch: usize, block_rows: u32) -> f64 {
     let n_blocks = (rows.len() as u32).div_ceil(block_rows) as usize;
     let mut n_pairs = 0_usize;
@@ -98,8 +98,8 @@ fn collisions(rows: &[u32], batch: usize, block_rows: u32) -> f64 {
     n_pairs as f64 / n_batches as f64 / expected
 }
 
-/// What a window costs in randomness, and that it costs no more. Windows of 32 of 256 blocks: rows travel as far as in a full shuffle, and a
-/// batch has 256/32 = 8 times as many pairs of one block, as it must.
+/// The randomness that a window costs, and no more. With windows of 32 of 256 blocks, rows move as far as in a full shuffle, and a
+/// batch has 256/32 = 8 times as many pairs from the same block, as expected.
 #[test]
 fn a_window_is_as_random_as_its_size_allows() {
     const N_ROWS: u32 = 256 * 256;
@@ -115,7 +115,7 @@ fn a_window_is_as_random_as_its_size_allows() {
         let (moved, pairs): (Vec<f64>, Vec<f64>) =
             of_epochs.map(|rows| (mean_displacement(&rows), collisions(&rows, 256, 256))).unzip();
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-        // The order of 256 blocks alone makes the distance vary by a hundredth.
+        // The order of only 256 blocks makes the distance vary by a hundredth.
         assert!((mean(&moved) - 1.0 / 3.0).abs() < 0.03, "{window_blocks} blocks a window move rows by {moved:?}");
         assert!((mean(&pairs) / expected - 1.0).abs() < 0.03, "{window_blocks} blocks a window have {pairs:?} times the pairs");
     }
@@ -145,7 +145,7 @@ fn batches_by_blocks_resume_shard_and_come_ahead() {
     }
 }
 
-/// A row gathered, a range announced, a range released.
+/// A row was gathered, a range announced, or a range released.
 #[derive(Clone, Debug, PartialEq)]
 enum Event {
     Row(u32),
@@ -176,8 +176,8 @@ impl RowSource for Recording {
     }
 }
 
-/// A row is gathered while its block is announced and not released; each block is announced once and released once; the one after the window
-/// in use is announced before it is in use; no more than the windows that `most` blocks make are held.
+/// Checks that a row is gathered only while its block is announced and not released, that each block is announced once and released once,
+/// and that at most `most` blocks are held.
 #[track_caller]
 fn check_events(events: &[Event], n_rows: usize, block_rows: usize, most: usize) {
     let mut is_held = vec![false; n_rows.div_ceil(block_rows)];
@@ -213,7 +213,7 @@ fn the_source_is_told_of_blocks_in_time() {
             let mut batches = loader.epoch(epoch);
             while batches.next_batch().unwrap().is_some() {}
             drop(batches);
-            // The windows of a batch, which may begin and end within one, and the one after.
+            // The windows of a batch, which may begin and end within a window, and the one after.
             check_events(&events(), 1010, 50, (n_windows + 2) * 4);
         }
         thread::scope(|scope| {
@@ -234,7 +234,7 @@ fn the_source_is_told_of_blocks_in_time() {
     }
 }
 
-/// Whether the last of the events releases the last block of an epoch: as many rows are released as so many epochs have.
+/// Whether the last event releases the last block of an epoch, so that the number of released rows is that of whole epochs.
 fn is_whole(events: &[Event], n_rows: usize) -> bool {
     let released = events.iter().map(|event| if let Event::Released(rows) = event { rows.len() } else { 0 });
     let is_release = matches!(events.last(), Some(Event::Released(_)));

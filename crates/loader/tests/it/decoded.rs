@@ -31,7 +31,7 @@ fn decoded_rows_are_rows() {
     }
 }
 
-/// Two rows are decoded at once, even of a small batch: each waits until the other has come.
+/// Two rows are decoded at once, even of a small batch: each waits until the other one has started.
 #[test]
 fn a_small_batch_is_decoded_by_all_threads() {
     for batching in [Batching::of(4), Batching::of(4).shuffled(1)] {

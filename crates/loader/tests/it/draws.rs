@@ -11,7 +11,7 @@ fn drawn(weights: &[f64], n_draws: usize, seed: u64, epoch: u32) -> Vec<u32> {
     draws
 }
 
-/// Computed by an implementation of the specification in another language, from the table worked out by hand: three quarters of the first
+/// Computed by an implementation of the specification in another language, from the table computed by hand: three quarters of the first
 /// column stay, the second goes to row 2, the third stays.
 #[test]
 fn pinned_vectors() {
@@ -22,7 +22,7 @@ fn pinned_vectors() {
     assert_eq!(drawn(&weights, 24, 42, 1), expected);
 }
 
-/// Frequencies against weights, by the chi-squared statistic: its mean is the number of rows less one, its deviation the root of twice that.
+/// Compares frequencies with weights by the chi-squared statistic: its mean is the number of rows minus one, and its standard deviation the root of twice that.
 #[test]
 fn rows_come_as_often_as_they_weigh() {
     #[track_caller]
@@ -56,7 +56,7 @@ fn rows_come_as_often_as_they_weigh() {
 
 #[test]
 fn a_row_of_weight_0_is_never_drawn() {
-    // Shares that do not come to whole numbers, so that rounding leaves columns over.
+    // Shares that do not add up to whole numbers, so that rounding leaves columns over.
     let weights: Vec<f64> = (0..999).map(|row| if row % 3 == 0 { 0.0 } else { 1.0 / 3.0 + f64::from(row) * 1e-3 }).collect();
     for epoch in 0..5 {
         assert!(drawn(&weights, 100_000, 1, epoch).iter().all(|row| row % 3 != 0));

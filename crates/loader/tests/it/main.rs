@@ -1,4 +1,4 @@
-//! The crate from outside: one binary, a module a feature.
+//! Tests of the public interface: one binary, one module per feature.
 
 mod allocation;
 mod batches;

@@ -7,7 +7,7 @@ use brisk_loader::{Ahead, Batching, Error, Loader, RowSource, Rows, Shard};
 use crate::batches::{Owned, all, from};
 use crate::source::numbered;
 
-/// Rows of which one cannot be read.
+/// Rows, one of which cannot be read.
 pub(crate) struct Faulty {
     rows: Rows,
     bad_row: u32,
@@ -135,7 +135,7 @@ fn n_threads() -> usize {
     std::fs::read_dir("/proc/self/task").unwrap().count()
 }
 
-/// Other tests of this binary start and end threads of their own, so this looks for the thousands that a leak would leave.
+/// Other tests of this binary start and end threads too, so this looks for the thousands that a leak would leave.
 #[cfg(target_os = "linux")]
 #[test]
 fn early_breaks_leave_no_thread_behind() {
@@ -144,7 +144,7 @@ fn early_breaks_leave_no_thread_behind() {
     let before = n_threads();
     let mut resident = 0;
     for round in 0..10_000 {
-        // What the allocator keeps for later is there by then.
+        // By then, the memory that the allocator caches has been allocated.
         if round == 2000 {
             resident = resident_bytes();
         }
@@ -157,20 +157,20 @@ fn early_breaks_leave_no_thread_behind() {
                 }
             }
             drop(ahead);
-            // The scope is still open: it was the drop that ended the threads.
+            // The scope is still open, so the threads were ended by the drop.
             assert!(n_threads() < before + 100, "{} threads, {before} before", n_threads());
         });
     }
-    // Eight thousand leaks of one batch of 400 rows of 16 columns would be 200 MB.
+    // Leaking one batch of 400 rows of 16 columns eight thousand times would take 200 MB.
     let grown = resident_bytes().saturating_sub(resident);
     assert!(grown < GROWTH_BYTES, "memory grew by {grown} bytes");
 }
 
-/// A thousand epochs ahead and in place take no more memory than the first of them.
+/// A thousand epochs with workers and in place take no more memory than the first of them.
 #[cfg(target_os = "linux")]
 #[test]
 fn memory_is_flat_over_a_thousand_epochs() {
-    // Nineteen hundred leaks of one batch of it would be 150 MB.
+    // Leaking one batch of it nineteen hundred times would take 150 MB.
     let source = numbered(6400, 16);
     let mut loader = Loader::new(&source, Batching::of(1280).shuffled(1)).unwrap();
     let mut resident = 0;
@@ -192,7 +192,7 @@ fn memory_is_flat_over_a_thousand_epochs() {
     assert!(grown < GROWTH_BYTES, "memory grew by {grown} bytes");
 }
 
-/// What other tests of this binary may take meanwhile; theirs is a few MB at a time, and it comes and goes.
+/// Memory that other tests of this binary may take meanwhile; they use a few MB at a time, and free it again.
 #[cfg(target_os = "linux")]
 const GROWTH_BYTES: usize = 96 << 20;
 

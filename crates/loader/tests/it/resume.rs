@@ -12,7 +12,7 @@ fn orders() -> [Batching; 4] {
     [batching(), batching().shuffled(4), batching().shuffled_blocks(4, 50, 3), batching().weighted(4, Arc::new(draws))]
 }
 
-/// Saved as text after `k` batches, gone on with: the same bits to the end, with workers and without.
+/// Saved as text after `k` batches and resumed: bit-identical to the end, with workers and without.
 #[test]
 fn a_run_goes_on_bit_for_bit() {
     let source = numbered(1003, 3);
@@ -33,7 +33,7 @@ fn a_run_goes_on_bit_for_bit() {
                     let mut ahead = loader.prefetch(scope, Ahead { depth: 5, workers });
                     let mut batches = ahead.resume(&state).unwrap();
                     for (i, expected) in whole[k..].iter().enumerate() {
-                        // What lies ready is not consumed.
+                        // Batches that are ready but not taken are not consumed.
                         assert_eq!(batches.state().position, (((k + i) * 32) as u64).min(1003));
                         assert_eq!(&Owned::from(batches.next_batch().unwrap().unwrap()), expected, "{line}, {workers} workers");
                     }
@@ -71,19 +71,19 @@ fn a_run_goes_on_with_other_batches_and_ranks() {
     }
 }
 
-/// The cost of going on does not depend on where: the source is asked for the rows to come and no others.
+/// The cost of resuming does not depend on the position: only the remaining rows are gathered from the source.
 #[test]
 fn nothing_is_replayed() {
     let source = crate::prefetch::Faulty::new(numbered(100_000, 1), 0);
     let batching = Batching::of(100);
     let mut loader = Loader::new(&source, batching).unwrap();
     let state = State { position: 99_900, ..loader.epoch(0).state() };
-    // Row 0, which fails, comes first in order; it is not asked for.
+    // Row 0, which fails, is the first in order; it is not gathered.
     assert_eq!(taken(loader.resume(&state).unwrap()).len(), 1);
     assert_eq!(source.n_gathered(), 100);
 }
 
-/// Rows that have a fingerprint.
+/// Rows with a fingerprint.
 struct Marked(Rows, Option<u64>);
 
 impl RowSource for Marked {

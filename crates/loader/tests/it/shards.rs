@@ -3,12 +3,12 @@ use brisk_loader::{Batching, LastBatch, Shard, Uneven};
 use crate::batches::{Owned, all, from};
 use crate::source::numbered;
 
-/// Real rows of a rank's batches, one after another.
+/// The real rows of a rank's batches, in order.
 fn real(batches: &[Owned]) -> Vec<u32> {
     batches.iter().flat_map(|batch| batch.ids[..batch.rows].to_vec()).collect()
 }
 
-/// What PyTorch 2.15's `DistributedSampler(range(n), num_replicas=world, rank=r, shuffle=False, drop_last=…)` gives each rank.
+/// The rows that PyTorch 2.15's `DistributedSampler(range(n), num_replicas=world, rank=r, shuffle=False, drop_last=…)` gives each rank.
 #[test]
 fn distributed_sampler_vectors() {
     #[track_caller]
@@ -24,7 +24,7 @@ fn distributed_sampler_vectors() {
                 assert_eq!(labels, expected, "a row that comes again comes with its values");
             }
         }
-        // Repeats weigh nothing: over all ranks every row counts once, or those that were not dropped.
+        // Repeated rows have no weight: over all ranks every row counts once, except dropped ones.
         let mut counted: Vec<u32> = (0..world)
             .flat_map(|rank| real(&all(&source, &Batching::of(2).shard(Shard::distributed_sampler(rank, world, uneven)), 0)))
             .collect();
@@ -56,7 +56,7 @@ fn the_global_batch_does_not_depend_on_the_number_of_ranks() {
     assert_eq!(expected.iter().map(Vec::len).sum::<usize>(), 1000);
     for world in [2, 3, 4, 8] {
         assert_eq!(global(world, 96 / world, 0), expected, "{world} ranks");
-        // A run saved on one number of ranks goes on on another.
+        // A run saved on one number of ranks resumes on another.
         assert_eq!(global(world, 96 / world, 96 * 4), expected[4..], "{world} ranks, resumed");
     }
 }

@@ -56,7 +56,7 @@ fn a_position_beyond_the_end_is_named() {
     Shuffle::new(10, 0, 0).fill(5, &mut [0; 6]);
 }
 
-/// What a twin on a device is held against. Computed by an implementation of the specification in another language.
+/// Reference values for an implementation on a device. Computed by an implementation of the specification in another language.
 #[test]
 fn pinned_vectors() {
     #[track_caller]
@@ -169,14 +169,14 @@ fn an_order_gives_the_shuffle_of_its_epoch() {
     assert_eq!(Order::Shuffled { seed: 42 }.shuffle(10, 3), Some(Shuffle::new(10, 42, 3)));
 }
 
-/// Sum of squared deviations from `expected`, as deviations of a normal distribution.
+/// Sum of squared deviations from `expected`, in standard deviations of a normal distribution.
 fn chi_square_sigmas(counts: &[u32], expected: f64) -> f64 {
     let chi_square: f64 = counts.iter().map(|&count| (f64::from(count) - expected).powi(2) / expected).sum();
     let freedom = (counts.len() - 1) as f64;
     (chi_square - freedom) / (2.0 * freedom).sqrt()
 }
 
-/// Positions cut in 32 parts against rows cut in 32 parts: no pair of parts is favoured. Seeds are fixed, so this cannot fail by chance.
+/// Compares positions cut into 32 parts with rows cut into 32 parts: all pairs of parts are equally frequent. Seeds are fixed, so this cannot fail by chance.
 #[test]
 fn positions_spread_evenly_over_rows() {
     for n_rows in [32 * 32 * 32, 100_000, 1_000_000] {
@@ -186,14 +186,14 @@ fn positions_spread_evenly_over_rows() {
                 let part = |i: u64| (i * 32 / u64::from(n_rows)) as usize;
                 cells[part(position as u64) * 32 + part(u64::from(row))] += 1;
             }
-            // Row and column sums are given, which makes true shuffles a little more even than free draws.
+            // Row and column sums are fixed, which makes true shuffles slightly more even than independent draws.
             let sigmas = chi_square_sigmas(&cells, f64::from(n_rows) / 1024.0);
             assert!((-5.0..4.0).contains(&sigmas), "{n_rows} rows, seed {seed}: {sigmas} sigmas from even");
         }
     }
 }
 
-/// Each of the 24 orders of 4 rows comes equally often, over seeds and over epochs.
+/// Each of the 24 orders of 4 rows occurs equally often, over seeds and over epochs.
 #[test]
 fn small_orders_come_equally_often() {
     let check = |shuffles: &mut dyn Iterator<Item = Shuffle>, what: &str| {

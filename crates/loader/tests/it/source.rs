@@ -3,13 +3,13 @@ use std::sync::Arc;
 
 use brisk_loader::{Error, RowSource, Rows, row_source_conformance, split};
 
-/// `n` rows of `n_cols` columns, each value telling its row and column.
+/// `n` rows of `n_cols` columns; each value identifies its row and column.
 pub(crate) fn numbered(n: usize, n_cols: usize) -> Rows {
     let features = (0..n * n_cols).map(|i| i as f32).collect();
     Rows::new(features, (0..n).map(|row| row as f32).collect(), n_cols).unwrap()
 }
 
-/// The same rows with two categories and a weight each, which tell their row as well.
+/// The same rows with two categories and a weight each, which identify their row as well.
 pub(crate) fn described(n: usize, n_cols: usize) -> Rows {
     let categories: Vec<u32> = (0..2 * n as u32).map(|i| i + 1000).collect();
     let weights: Vec<f32> = (0..n).map(|row| row as f32 + 0.5).collect();
@@ -57,7 +57,7 @@ fn lent_shared_and_dynamic_sources_conform() {
     row_source_conformance(dynamic);
 }
 
-/// The same rows as [`described`] with three labels each: ten times the row, and the label's number.
+/// The same rows as [`described`] with three labels each: ten times the row, plus the index of the label.
 pub(crate) fn labelled(n: usize, n_cols: usize) -> Rows {
     let rows = described(n, n_cols);
     let labels = (0..n).flat_map(|row| [0, 1, 2].map(|label| (10 * row + label) as f32)).collect();
@@ -81,7 +81,7 @@ fn rows_with_several_labels_conform() {
     assert!(Rows::with_label_columns(vec![0.5], vec![0.0; 3], 1, 0).is_err(), "rows without labels were taken");
 }
 
-/// A source that implements what must be implemented and nothing else.
+/// A source that implements only the required methods.
 struct Least(Rows);
 
 impl RowSource for Least {
@@ -105,7 +105,7 @@ fn the_default_range_conforms() {
     }
 }
 
-/// Says that there are categories or weights, and gathers none.
+/// Claims to have categories or weights, and gathers none.
 struct Unkept {
     n_categories: usize,
     has_weights: bool,
@@ -143,7 +143,7 @@ fn conformance_sees_weights_that_are_not_checked() {
     row_source_conformance(&Unkept { n_categories: 0, has_weights: true });
 }
 
-/// Conforms but for one thing.
+/// Fulfils the contract except for one thing.
 struct Broken(Rows, fn(&mut [f32], &mut [f32]));
 
 impl RowSource for Broken {
@@ -179,11 +179,11 @@ fn conformance_sees_a_wrong_value() {
 fn errors_carry_the_numbers() {
     let rows = numbered(10, 2);
     let error = rows.gather(&[3, 12], &mut [0.0; 4], &mut [0.0; 2]).unwrap_err();
-    assert_eq!(error.to_string(), "row 12 was asked for, the source has 10 rows; rows count from 0");
+    assert_eq!(error.to_string(), "row 12 was requested, the source has 10 rows; rows count from 0");
     let error = rows.gather(&[3], &mut [0.0; 4], &mut [0.0; 1]).unwrap_err();
     assert!(error.to_string().starts_with("gather: `features` holds 4 values, expected 2"), "found: {error}");
     let error = described(10, 2).gather_categories(&[3, 12], &mut [0; 4]).unwrap_err();
-    assert_eq!(error.to_string(), "row 12 was asked for, the source has 10 rows; rows count from 0");
+    assert_eq!(error.to_string(), "row 12 was requested, the source has 10 rows; rows count from 0");
     let error = described(10, 2).gather_weights(&[3], &mut [0.0; 2]).unwrap_err();
     assert!(error.to_string().starts_with("gather_weights: `weights` holds 2 values, expected 1"), "found: {error}");
     let error = rows.clone().with_categories(vec![0; 19], 2).unwrap_err();

@@ -69,7 +69,7 @@ fn a_split_is_the_seed_s() {
     let first = |seed| rows_of(&split(&source, seed, [0.5, 0.5]).unwrap()[0]);
     assert_eq!(first(1), first(1));
     assert_ne!(first(1), first(2));
-    // Not the training order of the same seed.
+    // Differs from the training order of the same seed.
     let shuffle = Shuffle::new(1000, 1, 0);
     assert_ne!(first(1), (0..500).map(|position| shuffle.row(position)).collect::<Vec<_>>());
 }
@@ -108,10 +108,10 @@ fn rows_can_be_listed() {
     row_source_conformance(&Subset::of_rows(&source, vec![]).unwrap());
     row_source_conformance(&Subset::of_rows(described(50, 0), vec![3, 1]).unwrap());
     let error = Subset::of_rows(&source, vec![0, 600]).unwrap_err();
-    assert_eq!(error.to_string(), "row 600 was asked for, the source has 600 rows; rows count from 0");
+    assert_eq!(error.to_string(), "row 600 was requested, the source has 600 rows; rows count from 0");
 }
 
-/// Labels of so many rows of each class, mixed.
+/// Labels for the given number of rows of each class, mixed.
 fn labels(counts: &[usize]) -> Vec<f32> {
     let sorted: Vec<f32> =
         counts.iter().enumerate().flat_map(|(class, &count)| std::iter::repeat_n(class as f32, count)).collect();
@@ -168,7 +168,7 @@ fn strata_are_dealt_at_random() {
     assert!((200..300).contains(&both), "half of the rows in common, found {both} of 500");
 }
 
-/// What scikit-learn 1.7's `StratifiedKFold(n, shuffle=True)` has of each class in each validation set.
+/// The counts of each class in each validation set of scikit-learn 1.7's `StratifiedKFold(n, shuffle=True)`.
 #[test]
 fn stratified_folds_have_the_counts_of_scikit_learn() {
     let labels: Vec<f32> = [0.0; 17].into_iter().chain([1.0; 5]).chain([2.0; 8]).collect();
@@ -182,7 +182,7 @@ fn stratified_folds_have_the_counts_of_scikit_learn() {
             assert_eq!(counts(&fold.valid, &labels, 3), expected, "{} folds", folds.len());
         }
     }
-    // As many folds as the largest class has rows are the most, there as here.
+    // The largest possible number of folds is the number of rows of the largest class, as in scikit-learn.
     assert!(stratified_k_fold(&source, &labels, 5, 17).is_ok());
     assert!(stratified_k_fold(&source, &labels, 5, 18).is_err());
 }
@@ -195,12 +195,12 @@ fn a_key_is_in_one_part_for_ever() {
     check_cover(&parts, 30_000);
     let part_of = |parts: &[Subset<&Rows>; 3], row: u32| parts.iter().position(|part| rows_of(part).contains(&row)).unwrap();
     for (part, fraction) in parts.iter().zip([0.7, 0.2, 0.1]) {
-        // 10,000 keys: five deviations of their number.
+        // 10,000 keys: five standard deviations of their number.
         let (n, due, deviation) = (part.n_rows() as f64 / 3.0, fraction * 1e4, (fraction * (1.0 - fraction) * 1e4_f64).sqrt());
         assert!((n - due).abs() < 5.0 * deviation, "{n} keys where {due} are due");
         assert!(rows_of(part).chunks(3).all(|rows| rows[0] / 3 == rows[2] / 3), "all rows of a key");
     }
-    // More rows come, also of keys that are known.
+    // More rows are added, some with known keys.
     let more = numbered(40_000, 1);
     let grown =
         split_by_key(&more, |row| if row < 30_000 { key(row) } else { u64::from(row % 10_000) }, 42, [0.7, 0.2, 0.1]).unwrap();
@@ -215,7 +215,7 @@ fn a_key_is_in_one_part_for_ever() {
     assert_eq!((nothing.n_rows(), all.n_rows()), (0, 30_000));
 }
 
-/// FNV-1a's published values.
+/// Published values of FNV-1a.
 #[test]
 fn keys_of_bytes_are_pinned() {
     assert_eq!(
@@ -224,7 +224,7 @@ fn keys_of_bytes_are_pinned() {
     );
 }
 
-/// What scikit-learn 1.7's `GroupKFold` gives.
+/// The folds of scikit-learn 1.7's `GroupKFold`.
 #[test]
 fn group_folds_are_those_of_scikit_learn() {
     let groups = [3, 3, 3, 3, 1, 1, 7, 7, 7, 5, 5, 9, 2, 2, 2, 2, 2];

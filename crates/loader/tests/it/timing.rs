@@ -9,14 +9,14 @@ use crate::source::numbered;
 
 const PAUSE: Duration = Duration::from_millis(4);
 
-/// Pauses while a batch is gathered, transformed and consumed: the report names the slowest. On a busy machine other threads may be slower in between, so it is
-/// asked several times.
+/// Pauses while a batch is gathered, transformed and consumed: the report names the slowest. On a busy machine other threads may be slower at times, so
+/// there are several reports.
 #[track_caller]
 fn check(gather: Duration, transform: Duration, consumer: Duration, workers: usize, expected: Bottleneck) {
     let reports: Vec<_> = (0..8).map(|_| report(gather, transform, consumer, workers)).collect();
     for report in &reports {
         assert_eq!(report.n_batches, 10, "{report}");
-        // A thread sleeps at least as long as it says.
+        // A thread sleeps at least as long as requested.
         assert!(report.gather >= gather * 10 && report.transform >= transform * 10, "{report}");
     }
     let n_expected = reports.iter().filter(|report| report.bottleneck() == expected).count();
@@ -27,7 +27,7 @@ fn report(gather: Duration, transform: Duration, consumer: Duration, workers: us
     let source = Slow(numbered(100, 1), gather);
     let timer = Arc::new(StageTimer::default());
     let map = |row: Row<'_>, _: Key, _: &mut [f32]| {
-        // One row a batch of ten.
+        // One row per batch of ten.
         if row.id.is_multiple_of(10) {
             thread::sleep(transform);
         }
@@ -51,7 +51,7 @@ fn report(gather: Duration, transform: Duration, consumer: Duration, workers: us
     timer.report()
 }
 
-/// Rows that take their time.
+/// Rows that are slow to gather.
 struct Slow(Rows, Duration);
 
 impl RowSource for Slow {
@@ -87,7 +87,7 @@ fn a_report_is_one_line() {
     assert_eq!(timer.report().to_string(), expected);
 }
 
-/// Rows that are read when somebody opens the gate.
+/// Rows that can only be read while the gate is open.
 struct Gated<'a>(Rows, &'a Mutex<()>);
 
 impl RowSource for Gated<'_> {
@@ -116,7 +116,7 @@ fn check_timed_out(result: Result<Option<brisk_loader::Batch<'_>>, Error>, expec
     }
 }
 
-/// The gate is held in one stage; then it opens, and nothing was lost.
+/// The gate is closed during one stage; then it opens, and nothing is lost.
 #[track_caller]
 fn check_gate(stage: Stage) {
     let (in_source, in_transform) = (Mutex::new(()), Mutex::new(()));
@@ -131,7 +131,7 @@ fn check_gate(stage: Stage) {
     thread::scope(|scope| {
         let mut ahead = loader.prefetch(scope, Ahead { depth: 1, workers: 1 });
         let mut batches = ahead.epoch(0);
-        // A worker first has to come to it.
+        // A worker must reach the stage first.
         while let Err(Error::TimedOut { stage: found, .. }) = batches.next_batch_within(PAUSE) {
             if found == Some(stage) {
                 break;
@@ -151,5 +151,5 @@ fn a_stage_that_hangs_is_named() {
     check_gate(Stage::Gather);
     check_gate(Stage::Transform);
     let error = Error::TimedOut { batch: 7, waited: Duration::from_secs(5), stage: Some(Stage::Gather) };
-    assert_eq!(error.to_string(), "batch 7 is not there after 5s: its worker is at stage `gather`");
+    assert_eq!(error.to_string(), "batch 7 is not ready after 5s: its worker is at stage `gather`");
 }

@@ -6,13 +6,13 @@ use brisk_loader::{Ahead, Batch, Batching, Error, Key, LastBatch, Loader, Make, 
 use crate::batches::{Owned, taken};
 use crate::source::described;
 
-/// Bytes of which each tells its row and column a little.
+/// Bytes that depend on their row and column.
 fn bytes(n: usize, n_cols: usize) -> Rows<Vec<u8>> {
     let features = (0..n * n_cols).map(|i| (i % 251) as u8).collect();
     Rows::new(features, (0..n).map(|row| row as f32).collect(), n_cols).unwrap()
 }
 
-/// A crop of three of eight columns and a flip, both drawn by key and id, as numbers.
+/// A crop of three of eight columns and a flip, both drawn by key and id, converted to floats.
 fn augmented(row: Row<'_, u8>, key: Key, out: &mut [f32]) -> Result<(), Infallible> {
     let left = (key.random(row.id, 0) % 6) as usize;
     let is_flipped = key.random(row.id, 1) & 1 == 1;
@@ -70,7 +70,7 @@ fn rows_are_augmented_alike_by_any_number_of_threads() {
     }
 }
 
-/// The same as `augmented`, from the keys alone.
+/// The same as `augmented`, computed only from the keys.
 fn augmented_by_hand(features: &[u8], key: Key, id: u32, out: &mut [f32; 3]) {
     let left = (key.random(id, 0) % 6) as usize;
     let mut crop = [features[left], features[left + 1], features[left + 2]];
@@ -94,7 +94,7 @@ fn a_whole_batch_is_mapped_with_all_that_comes_with_it() {
     let batching = Batching::of(32).shuffled(1);
     let plain = crate::batches::all(&source, &batching, 5);
     let scale = 0.5;
-    // A sum over the batch, which no row alone could know.
+    // A sum over the batch, which cannot be computed from a single row.
     let total = |batch: &Batch<'_>| batch.features.iter().sum::<f32>() * scale;
     let map = |batch: &Batch<'_>, key: Key, out: &mut [f64]| {
         assert_eq!(key, Key { seed: 1, epoch: 5 });
@@ -117,7 +117,7 @@ fn a_whole_batch_is_mapped_with_all_that_comes_with_it() {
 #[error("no image")]
 struct NoImage;
 
-/// What a transform of row 505 that fails or panics is to its caller, without workers and with.
+/// Checks the error of a transform that fails or panics at row 505, without workers and with.
 #[track_caller]
 fn check_fault(transform: impl Fn(Row<'_, u8>, Key, &mut [f32]) -> Result<(), NoImage> + Send + Sync, check: impl Fn(&Error)) {
     let source = bytes(1000, 4);
@@ -163,7 +163,7 @@ fn a_panic_names_batch_and_row() {
     });
 }
 
-/// A user looks for the row in the file, which is not that of the split.
+/// Users look up the row in the file, so the error does not give the row of the split.
 #[test]
 fn the_row_of_an_error_is_that_of_the_source() {
     let source = bytes(1000, 4);

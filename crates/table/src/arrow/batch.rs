@@ -1,4 +1,4 @@
-//! A batch of columns becomes rows.
+//! Conversion of batches of columns to rows.
 
 use std::collections::BTreeMap;
 
@@ -11,21 +11,21 @@ use crate::BadRows;
 use crate::Expected;
 use crate::import::{ChunkLabels, Labels, MAX_REPORTS, OnMissing, RowChunk, expected};
 
-/// What became of a batch.
+/// The result of converting a batch.
 #[derive(Debug)]
 pub(super) struct Converted {
     pub(super) rows: RowChunk,
-    /// How many rows the batch has, good or bad.
+    /// The number of rows in the batch, good or bad.
     pub(super) n_rows: usize,
     pub(super) n_bad: u64,
-    /// The first few bad ones.
+    /// The first few of the bad rows.
     pub(super) problems: Vec<Problem>,
 }
 
-/// Why a row was not taken.
+/// Why a row was rejected.
 #[derive(Debug)]
 pub(super) struct Problem {
-    /// Its place in the batch.
+    /// The row's index in the batch.
     pub(super) row: usize,
     pub(super) col: usize,
     pub(super) found: String,
@@ -52,12 +52,12 @@ impl<'a> Converter<'a> {
         Self { columns, fields: columns.fields(), bad_rows }
     }
 
-    /// The rows of a batch. Unless bad rows are skipped, it ends before the first of them.
+    /// Converts the rows of a batch. Unless bad rows are skipped, the result ends before the first of them.
     pub(super) fn convert(&self, batch: &RecordBatch) -> Converted {
         let roles = &self.columns.roles;
         let n_rows = batch.num_rows();
         let mut out = Converted { rows: RowChunk::new(roles), n_rows, n_bad: 0, problems: Vec::new() };
-        // Lists have the values of all their columns, which are converted once.
+        // A list is shared by all of its columns and is converted once.
         let mut lists = BTreeMap::new();
         let mut as_numbers = |col: usize| self.numbers(batch, col, &mut lists);
         let features: Vec<_> = roles.features.iter().map(|&col| as_numbers(col)).collect();
@@ -85,7 +85,7 @@ impl<'a> Converter<'a> {
         out
     }
 
-    /// Appends one row, or nothing.
+    /// Appends one row. On an error, nothing is appended.
     #[expect(clippy::too_many_arguments, reason = "the columns of a batch by what they are for")]
     fn row(
         &self,
@@ -177,12 +177,12 @@ impl<'a> Converter<'a> {
     }
 }
 
-/// How long the lists are; more than 0, for an element of one is asked for.
+/// The length of the lists; never 0, since an element of one of them is requested.
 fn list_len(lists: &FixedSizeListArray) -> usize {
     usize::try_from(lists.value_length()).expect("a list has no negative length")
 }
 
-/// A feature as it is stored, NaN if it is missing.
+/// Converts a feature to the value to store; NaN if it is missing.
 fn feature(value: Option<f64>, on_missing: &OnMissing) -> Cell {
     let Some(value) = value.filter(|value| !value.is_nan()) else {
         return match on_missing {

@@ -1,4 +1,4 @@
-//! The columns of a schema, and what each is for.
+//! The columns of a schema and their roles.
 
 use std::path::Path;
 
@@ -8,27 +8,27 @@ use super::values::{is_number, is_text};
 use crate::import::{Like, Roles, SourceError};
 use crate::{ColumnOptions, ColumnRef, Error, Expected, Remedy};
 
-/// Where a column is: lists of a fixed size are several.
+/// Where a column is. A field of lists of a fixed size has one column per element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
-    /// The field of the schema.
+    /// Index of the field in the schema.
     pub(super) field: usize,
-    /// Which element of its lists.
+    /// Index of the element in the lists of the field.
     pub(super) element: Option<usize>,
 }
 
-/// The columns of a source and what they are for.
+/// The columns of a source and their roles.
 #[derive(Debug)]
 pub(super) struct Columns {
     pub(super) places: Vec<Place>,
     pub(super) roles: Roles,
 }
 
-/// The longest lists whose elements are columns.
+/// The longest lists whose elements can be columns.
 const MAX_LIST: usize = 1 << 19;
 
 impl Columns {
-    /// Those of `schema`, of the source at `path`.
+    /// Finds the columns of `schema`, the schema of the source at `path`.
     pub(super) fn find(path: &Path, schema: &Schema, options: &ColumnOptions, like: Option<&Like>) -> Result<Self, Error> {
         let (mut names, mut places) = (Vec::new(), Vec::new());
         for (index, field) in schema.fields().iter().enumerate() {
@@ -70,7 +70,7 @@ impl Columns {
         Ok(columns)
     }
 
-    /// The fields that are read, in order.
+    /// The fields to read, in order.
     pub(super) fn fields(&self) -> Vec<usize> {
         let roles = &self.roles;
         let used = roles.features.iter().chain(&roles.categories).chain(&roles.label_columns).chain(&roles.weight);

@@ -1,4 +1,4 @@
-//! From batches, wherever they come from, to a table.
+//! Writing a table from batches, whichever format they come from.
 
 use std::path::Path;
 
@@ -11,24 +11,24 @@ use super::columns::Columns;
 use crate::import::{ImportReport, Like, NobodyWaits, Outlet, Progress, Sink, SourceError, in_order, n_threads};
 use crate::{Error, SourceIdentity};
 
-/// Values of features that are converted at a time.
+/// The number of feature values that are converted at a time.
 const CHUNK_VALUES: usize = 1 << 18;
 
-/// The most rows that are.
+/// The largest number of rows that are converted at a time.
 const MAX_CHUNK_ROWS: usize = 8192;
 
-/// How a source is read, once its schema is known.
+/// How to read a source whose schema is known.
 pub(super) struct Plan<'a> {
     path: &'a Path,
     identity: SourceIdentity,
-    /// What the format is called in the table.
+    /// The name of the format, as recorded in the table.
     format: &'static str,
     options: &'a ArrowOptions,
     like: Option<Like>,
     pub(super) columns: Columns,
 }
 
-/// Rows of a source, or what came instead.
+/// Rows of a source, or the error in their place.
 pub(super) type Batch = Result<RecordBatch, SourceError>;
 
 impl<'a> Plan<'a> {
@@ -44,13 +44,13 @@ impl<'a> Plan<'a> {
         Ok(Self { path, identity, format, options, like, columns })
     }
 
-    /// How many rows are converted at a time. It follows from the columns alone, so that the statistics are the same on any machine.
+    /// The number of rows that are converted at a time. It depends only on the columns, so the statistics are the same on any machine.
     pub(super) fn chunk_rows(&self) -> usize {
         (CHUNK_VALUES / self.columns.roles.rules.n_features().max(1)).clamp(1, MAX_CHUNK_ROWS)
     }
 
-    /// Writes the table of the batches that `read` makes of the jobs that `feed` hands out, at most `n_waiting` of a job ahead. Batches
-    /// have the fields that [`Columns::fields`] lists.
+    /// Writes the table of the batches that `read` produces from the jobs that `feed` hands out, reading at most `n_waiting` batches ahead per
+    /// job. Batches have the fields that [`Columns::fields`] lists.
     pub(super) fn write<J: Send>(
         &self,
         dest: &Path,
@@ -83,7 +83,7 @@ impl<'a> Plan<'a> {
         sink.finish()
     }
 
-    /// The error for a row of a batch, before which there were others.
+    /// The error for a row of a batch that follows `before` other rows.
     fn error_of(&self, problem: &Problem, before: u64) -> Error {
         let Problem { row, col, ref found, expected } = *problem;
         let column = format!("column `{}`", self.columns.roles.names[col]);
@@ -91,7 +91,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Where an import has come, of a source of `total_bytes`.
+/// Reports the progress of an import from a source of `total_bytes`.
 pub(super) fn report<'a>(
     progress: &'a mut dyn FnMut(Progress),
     total_bytes: u64,

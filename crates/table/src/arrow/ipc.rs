@@ -14,15 +14,15 @@ use crate::import::{Counted, ImportReport, Input, NobodyWaits, Progress, SourceE
 use crate::parts::open_file;
 use crate::{Error, SourceIdentity};
 
-/// Makes a table at `dest` of an Arrow IPC file (also called Feather, version 2) or an Arrow IPC stream; a stream may be packed.
+/// Imports an Arrow IPC file (also called Feather, version 2) or an Arrow IPC stream into a table at `dest`; a stream may be compressed.
 ///
-/// Integers, truths, floats and decimals become the nearest `f32`; text, also as a dictionary, becomes categories or classes as the options
-/// say. Nulls are missing values. Lists of a fixed size become columns. Batches are converted on all cores, a few a core at a time.
+/// Integers, booleans, floats and decimals become the nearest `f32`; text, dictionary-encoded or not, becomes categories or classes, depending
+/// on the options. Nulls are missing values. Lists of a fixed size become columns. Batches are converted on all cores, a few per core at a time.
 ///
 /// # Errors
-/// [`Error::Source`] for columns of other types, with their names and types; for values that are not what they should be, with row and
-/// column; for damaged files. [`Error::NoColumn`], [`Error::ColumnRoles`], [`Error::NoRows`], [`Error::Io`], [`Error::Write`]. On `Err` there
-/// is nothing new at `dest`.
+/// [`Error::Source`] for columns of other types, with their names and types; for values that are not valid in their column, with row and
+/// column; for damaged files. [`Error::NoColumn`], [`Error::ColumnRoles`], [`Error::NoRows`], [`Error::Io`], [`Error::Write`]. On `Err`,
+/// `dest` is unchanged.
 /// # Examples
 /// ```no_run
 /// use brisk_table::{ArrowOptions, Categorical, ColumnOptions, LabelKind, import_arrow};
@@ -40,7 +40,7 @@ pub fn import_arrow(source: impl AsRef<Path>, dest: impl AsRef<Path>, options: &
     import_arrow_with_progress(source, dest, options, |_| ())
 }
 
-/// The same as [`import_arrow`]; `progress` is called on this thread, every quarter of a million values or so.
+/// Like [`import_arrow`]; `progress` is called on this thread after about every quarter of a million values.
 ///
 /// # Errors
 /// As for [`import_arrow`].
@@ -100,7 +100,7 @@ fn write(
                     break;
                 }
             };
-            // Batches may be as large as their writer pleased; slices of them are views.
+            // Batches may be of any size; slices of them are views.
             let mut slices = (0..batch.num_rows()).step_by(chunk_rows);
             if slices.try_for_each(|row| put(Ok(batch.slice(row, chunk_rows.min(batch.num_rows() - row))))).is_err() {
                 break;
@@ -108,11 +108,11 @@ fn write(
         }
     };
     let mut progress = report(progress, total_bytes, || n_read.load(Ordering::Relaxed).min(total_bytes));
-    // Nobody waits: then there is nothing to read.
+    // An error means that the import has ended: then there is nothing left to read.
     plan.write(dest, 1, feed, |batch, put| _ = put(batch), &mut progress)
 }
 
-/// Calls a reader on a part of the file; a panic of it is an error.
+/// Calls a reader on a part of the file and turns its panics into errors.
 fn sound<T>(part: &str, read: impl FnOnce() -> Result<T, ArrowError>) -> Result<T, SourceError> {
     guarded(part, read)?.map_err(|error| SourceError::Malformed {
         part: part.to_owned(),

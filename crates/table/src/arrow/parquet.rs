@@ -12,13 +12,13 @@ use crate::import::{ImportReport, NobodyWaits, Progress, SourceError, check_dest
 use crate::parts::open_file;
 use crate::{Error, SourceIdentity};
 
-/// How many batches of a row group may wait until those of the groups before it are written: 64 MiB of `f32`.
+/// How many batches of a row group may wait until those of the previous groups are written: 64 MiB of `f32`.
 const N_WAITING: usize = 64;
 
-/// Makes a table at `dest` of a Parquet file, of any of the format's encodings and compressions but LZO.
+/// Imports a Parquet file into a table at `dest`. All encodings and compressions of the format are supported except LZO.
 ///
-/// Values are treated as [`import_arrow`](crate::import_arrow) does. Columns that are left out are not read. Row groups are decoded on all
-/// cores, one a core at a time; what is decoded ahead takes at most 64 MiB a core, however large they are.
+/// Values are treated as in [`import_arrow`](crate::import_arrow). Dropped columns are not read. Row groups are decoded on all cores, one per
+/// core at a time; data decoded ahead takes at most 64 MiB per core, however large the row groups are.
 ///
 /// # Errors
 /// As for [`import_arrow`](crate::import_arrow).
@@ -39,7 +39,7 @@ pub fn import_parquet(source: impl AsRef<Path>, dest: impl AsRef<Path>, options:
     import_parquet_with_progress(source, dest, options, |_| ())
 }
 
-/// The same as [`import_parquet`]; `progress` is called on this thread, every quarter of a million values or so.
+/// Like [`import_parquet`]; `progress` is called on this thread after about every quarter of a million values.
 ///
 /// # Errors
 /// As for [`import_parquet`].
@@ -66,7 +66,7 @@ fn import(path: &Path, dest: &Path, options: &ArrowOptions, progress: &mut dyn F
     let n_groups = metadata.metadata().num_row_groups();
     let n_read = AtomicU64::new(0);
     let feed = |put: &mut dyn FnMut(usize) -> Result<(), NobodyWaits>| {
-        // Nobody waits any more: then the rest need not be read.
+        // An error means that the import has ended: then the rest need not be read.
         _ = (0..n_groups).try_for_each(put);
     };
     let read = |group: usize, put: &mut dyn FnMut(Batch) -> Result<(), NobodyWaits>| {
@@ -75,7 +75,7 @@ fn import(path: &Path, dest: &Path, options: &ArrowOptions, progress: &mut dyn F
             let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(File::open(path)?, metadata.clone());
             builder.with_row_groups(vec![group]).with_projection(mask.clone()).with_batch_size(plan.chunk_rows()).build()
         });
-        // Nobody waits any more: then the rest need not be read.
+        // An error means that the import has ended: then the rest need not be read.
         let mut reader = match reader {
             Ok(reader) => reader,
             Err(reason) => {
@@ -104,7 +104,7 @@ fn import(path: &Path, dest: &Path, options: &ArrowOptions, progress: &mut dyn F
     plan.write(dest, N_WAITING, feed, read, &mut progress)
 }
 
-/// Calls a reader on a part of the file; a panic of it is an error.
+/// Calls a reader on a part of the file and turns its panics into errors.
 fn sound<T>(part: &str, read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, SourceError> {
     guarded(part, read)?.map_err(|error| SourceError::Malformed {
         part: part.to_owned(),

@@ -8,7 +8,7 @@ use arrow_array::types::{
 use arrow_array::{Array, ArrowPrimitiveType, PrimitiveArray};
 use arrow_schema::DataType;
 
-/// Whether values of that type are numbers, or are all missing.
+/// Whether values of this type are numbers, or are all missing.
 pub(super) fn is_number(dtype: &DataType) -> bool {
     use DataType as D;
     match dtype {
@@ -19,7 +19,7 @@ pub(super) fn is_number(dtype: &DataType) -> bool {
     }
 }
 
-/// Whether values of that type are text.
+/// Whether values of this type are text.
 pub(super) fn is_text(dtype: &DataType) -> bool {
     match dtype {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,
@@ -28,7 +28,7 @@ pub(super) fn is_text(dtype: &DataType) -> bool {
     }
 }
 
-/// Runs the expression with `$T` as the Arrow type of an integer, or the last one.
+/// Evaluates the expression with `$T` as the Arrow type of an integer, or the last expression for any other type.
 macro_rules! for_integer {
     ($dtype:expr, $T:ident => $run:expr, $otherwise:expr) => {
         for_integer!(@each $dtype, $T => $run, $otherwise;
@@ -46,7 +46,7 @@ macro_rules! for_integer {
     };
 }
 
-/// The values as `f64`, exact but for integers beyond 2⁵³ and decimals, which are rounded; `None` where there is none.
+/// The values as `f64`, exact except for integers beyond 2⁵³ and decimals, which are rounded; `None` for a missing value.
 pub(super) fn numbers(array: &dyn Array) -> Vec<Option<f64>> {
     fn of<T: ArrowPrimitiveType>(array: &dyn Array, to: impl Fn(T::Native) -> f64) -> Vec<Option<f64>> {
         array.as_primitive::<T>().iter().map(|value| value.map(&to)).collect()
@@ -77,13 +77,13 @@ pub(super) fn numbers(array: &dyn Array) -> Vec<Option<f64>> {
     }
 }
 
-/// Values as text: those that there are, and for each row its place among them, if it has one.
+/// Values as text: the values that are present, and for each row the index of its value among them, if it has one.
 pub(super) struct Texts {
     pub(super) values: Vec<String>,
     pub(super) rows: Vec<Option<usize>>,
 }
 
-/// The values as text, without blanks around it.
+/// The values as text, without surrounding blanks.
 pub(super) fn texts(array: &dyn Array) -> Texts {
     fn plain<'a>(rows: impl Iterator<Item = Option<&'a str>>) -> Texts {
         each(rows.map(|value| value.map(|text| text.trim().to_owned())))
@@ -116,12 +116,12 @@ pub(super) fn texts(array: &dyn Array) -> Texts {
     }
 }
 
-/// The values of a dictionary, and for each row the place of its value.
+/// The values of a dictionary, and for each row the index of its value.
 fn dictionary(array: &dyn Array) -> (&dyn Array, Vec<Option<usize>>) {
     fn of<K: ArrowDictionaryKeyType>(array: &dyn Array) -> (&dyn Array, Vec<Option<usize>>) {
         let dictionary = array.as_dictionary::<K>();
         let n_values = dictionary.values().len();
-        // A key beyond the values is as good as none; readers refuse such files.
+        // A key beyond the values counts as missing; readers reject such files.
         let keys = (0..dictionary.len()).map(|row| dictionary.key(row).filter(|&key| key < n_values));
         (dictionary.values().as_ref(), keys.collect())
     }

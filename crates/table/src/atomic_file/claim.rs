@@ -29,7 +29,7 @@ pub(crate) fn create_claimed(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// A file whose writer is gone. It is removed when this is dropped; no other sweep touches it until then.
+/// A file whose writer is gone. It is removed when this value is dropped; until then no other sweep touches it.
 #[derive(Debug)]
 pub(crate) struct Leftover {
     path: PathBuf,
@@ -37,7 +37,7 @@ pub(crate) struct Leftover {
 }
 
 impl Leftover {
-    /// `None` if its writer lives, or if that cannot be found out.
+    /// Claims the file at `path`. `None` if its writer is still running, or if that cannot be determined.
     pub(crate) fn seize(path: &Path) -> Option<Self> {
         if !fs::symlink_metadata(path).ok()?.is_file() {
             return None;
@@ -77,7 +77,7 @@ fn open_exclusively(path: &Path) -> io::Result<File> {
     OpenOptions::new().access_mode(DELETE).share_mode(0).custom_flags(FILE_FLAG_DELETE_ON_CLOSE).open(path)
 }
 
-/// Whether `path` still names that open file.
+/// Whether `path` still names this open file.
 #[cfg(unix)]
 fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     use std::os::unix::fs::MetadataExt;
@@ -91,7 +91,7 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Whether `path` still names that open file. Names are random, so a file of that name is that file.
+/// Whether `path` still names this open file. Names are random, so a file of that name is that file.
 #[cfg(not(unix))]
 fn is_at(_: &File, path: &Path) -> io::Result<bool> {
     path.try_exists()

@@ -1,4 +1,4 @@
-//! How a finished file takes its name, and what happens where it cannot.
+//! How a finished file gets its name, and what happens if it cannot.
 
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
@@ -17,17 +17,17 @@ pub enum PublishError {
     /// The new file could not be written or renamed. The path is as it was, and nothing is left behind.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The new file is complete, but the old one cannot be replaced: a program holds it, or permissions do not allow it.
+    /// The new file is complete, but the old one cannot be replaced, because a program holds it or because of its permissions.
     #[error(
         "{path} cannot be replaced: {cause}; the new file is complete and was kept as {kept}: close the programs that use the old one, then rename it",
         path = printable(.path), kept = printable(.kept)
     )]
     Kept {
-        /// The file that was to be replaced, after symbolic links.
+        /// The file to be replaced, after following symbolic links.
         path: PathBuf,
         /// Where the new file is.
         kept: PathBuf,
-        /// What the system said.
+        /// The error from the operating system.
         cause: io::Error,
     },
 }
@@ -41,12 +41,12 @@ impl From<PublishError> for io::Error {
     }
 }
 
-/// Renames `temp` to `target`. On an error of [`PublishError::Io`], `temp` is where it was.
+/// Renames `temp` to `target`. After [`PublishError::Io`], `temp` has its old name.
 pub(crate) fn replace(temp: &Path, target: &Path) -> Result<(), PublishError> {
     Renaming { rename: &|from, to| fs::rename(from, to), is_contended: &is_contended, wait: &thread::sleep }.replace(temp, target)
 }
 
-/// Whether another program, which may be about to let go, keeps the old file from being replaced.
+/// Whether another program, which may be about to release it, keeps the old file from being replaced.
 ///
 /// Unix replaces files that are open. Windows refuses while another writer renames onto the same path, which passes, and while a reader
 /// has the file mapped or opened without sharing, which may take as long as the reader runs.
@@ -59,7 +59,7 @@ fn is_contended(error: &io::Error) -> bool {
     cfg!(windows) && error.raw_os_error().is_some_and(|code| codes.contains(&code))
 }
 
-/// What the decisions below depend on, so that they are tested on every system.
+/// The inputs of the decisions below, passed in so that they can be tested on every system.
 pub(super) struct Renaming<'a> {
     pub(super) rename: &'a dyn Fn(&Path, &Path) -> io::Result<()>,
     pub(super) is_contended: &'a dyn Fn(&io::Error) -> bool,
@@ -88,13 +88,13 @@ impl Renaming<'_> {
         }
     }
 
-    /// Whether the trouble is with the old file only: it is in use, a mount point, or belongs to another user.
+    /// Whether the error concerns only the old file: it is in use, a mount point, or belongs to another user.
     fn is_worth_keeping(&self, error: &io::Error) -> bool {
         use io::ErrorKind::{PermissionDenied, ResourceBusy};
         (self.is_contended)(error) || matches!(error.kind(), PermissionDenied | ResourceBusy)
     }
 
-    /// Renames `temp` to `NAME.new`, or to `NAME.2.new` and so on where that is taken.
+    /// Renames `temp` to `NAME.new`, or to `NAME.2.new` and so on if that name is taken.
     fn keep(&self, temp: &Path, target: &Path) -> io::Result<PathBuf> {
         const N_TRIES: usize = 1000;
         let name = target.file_name().ok_or(io::ErrorKind::InvalidFilename)?;
@@ -102,7 +102,7 @@ impl Renaming<'_> {
             let mut new_name = OsString::from(name);
             new_name.push(if number == 1 { ".new".to_owned() } else { format!(".{number}.new") });
             let kept = folder_of(target).join(new_name);
-            // An empty file reserves the name, since a rename would replace whatever has it.
+            // An empty file reserves the name, since a rename would replace an existing file.
             match OpenOptions::new().write(true).create_new(true).open(&kept) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 reserved => drop(reserved?),

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::target;
 use super::temp_name::TempNames;
 
-/// An empty file on the disk of `beside` that the system removes once it is closed, even if the process is killed.
+/// Creates an empty file on the disk of `beside`. The system removes it once it is closed, even if the process is killed.
 pub(crate) fn scratch_file(beside: &Path) -> io::Result<File> {
     let names = TempNames::of(&target::resolve(beside)?)?;
     let (path, file) = names.draw(|path| match options().open(path) {
@@ -13,7 +13,7 @@ pub(crate) fn scratch_file(beside: &Path) -> io::Result<File> {
         file => file.map(Some),
     })?;
     if cfg!(not(windows)) {
-        // An open file without a name goes away when it is closed.
+        // An open file without a name is removed when it is closed.
         std::fs::remove_file(path)?;
     }
     Ok(file)

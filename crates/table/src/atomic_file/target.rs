@@ -1,4 +1,4 @@
-//! Which file an output path stands for.
+//! Which file an output path refers to.
 
 use std::fs::{self, FileType};
 use std::io;
@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf, is_separator};
 
 use super::folder_of;
 
-/// The file to replace: `path` itself, or what it links to, which need not exist yet.
+/// The file to replace: `path` itself, or the target of a link, which need not exist yet.
 pub(crate) fn resolve(path: &Path) -> io::Result<PathBuf> {
-    /// As Linux allows in one path.
+    /// The limit of Linux for one path.
     const MAX_LINKS: usize = 40;
     if let Some(found) = special_file(path) {
         return Err(invalid(format!("is {found}, expected a file")));
@@ -31,7 +31,7 @@ fn invalid(problem: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, problem.into())
 }
 
-/// What is at `path`, after links, if it is something other than a regular file: something that cannot be replaced by one.
+/// Describes what is at `path`, after following links, if it is not a regular file and therefore cannot be replaced by one.
 pub(crate) fn special_file(path: &Path) -> Option<&'static str> {
     let kind = fs::metadata(path).ok()?.file_type();
     (!kind.is_file()).then(|| name_of(kind))

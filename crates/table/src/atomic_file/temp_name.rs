@@ -1,4 +1,4 @@
-//! Names of temporary files: `.NAME.0123456789abcdef.tmp`, beside the file `NAME` that they are to become.
+//! Names of temporary files: `.NAME.0123456789abcdef.tmp`, in the same folder as the final file `NAME`.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use super::claim::Leftover;
 use super::folder_of;
 
-/// How much of a long name goes into the temporary one, so that it stays within the 255 bytes that file systems allow.
+/// How much of a long name is used in the temporary name, so that it stays within the 255 bytes that file systems allow.
 const LONGEST_STEM_BYTES: usize = 200;
 
-/// The names that temporary files of one target can have.
+/// The possible names of temporary files for one target.
 pub(super) struct TempNames {
     folder: PathBuf,
     /// `.NAME.`
@@ -33,7 +33,7 @@ impl TempNames {
         const N_TRIES: usize = 100;
         for _ in 0..N_TRIES {
             let mut name = self.stem.clone();
-            // The keys of a `RandomState` come from the system's source of random numbers.
+            // The keys of a `RandomState` come from the system's random number generator.
             name.push(format!("{:016x}.tmp", RandomState::new().hash_one(())));
             let path = self.folder.join(name);
             if let Some(created) = create(&path)? {
@@ -43,7 +43,7 @@ impl TempNames {
         Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("{N_TRIES} random names for a temporary file are all taken")))
     }
 
-    /// Removes temporary files of writers that are gone. One that cannot be removed is left for the next writer.
+    /// Removes temporary files whose writers are gone. A file that cannot be removed is left for the next writer.
     pub(super) fn sweep(&self) {
         let Ok(entries) = fs::read_dir(&self.folder) else { return };
         for entry in entries.filter_map(Result::ok) {
@@ -64,7 +64,7 @@ fn is_random(id: &[u8]) -> bool {
     id.len() == 16 && id.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// `PROCESS-NUMBER`, as earlier versions named temporary files.
+/// Whether a name has the form `PROCESS-NUMBER`, which earlier versions gave to temporary files.
 fn is_process_and_number(id: &[u8]) -> bool {
     let mut numbers = id.split(|&byte| byte == b'-');
     let mut is_number = || numbers.next().is_some_and(|part| !part.is_empty() && part.iter().all(u8::is_ascii_digit));

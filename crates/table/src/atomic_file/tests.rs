@@ -1,4 +1,4 @@
-//! What a finished file does where it cannot take its name, by a rename that fails as Windows' does.
+//! Publishing a file whose rename fails as it does on Windows.
 
 use std::cell::Cell;
 use std::fs;
@@ -9,14 +9,14 @@ use std::time::Duration;
 use super::PublishError;
 use super::rename::Renaming;
 
-/// What [`publish`] did: its result, how often it renamed, and how long it waited.
+/// What [`publish`] did: its result, the number of renames, and how long it waited.
 struct Outcome {
     result: Result<(), PublishError>,
     n_renames: usize,
     waited: Duration,
 }
 
-/// Renames `new` to `table` in `folder`, where the first `n_failures` renames of that pair fail.
+/// Renames `new` to `table` in `folder`; the first `n_failures` renames of that pair fail.
 fn publish(folder: &Path, n_failures: usize, failure: io::ErrorKind, is_contended: bool) -> Outcome {
     let target = folder.join("table");
     let (n_renames, waited) = (Cell::new(0), Cell::new(Duration::ZERO));
@@ -78,7 +78,7 @@ fn what_only_the_old_file_prevents_keeps_the_new_one() {
         let folder = folder_with_files();
         let outcome = publish(folder.path(), usize::MAX, failure, false);
         assert!(matches!(outcome.result, Err(PublishError::Kept { .. })), "{failure}: {:?}", outcome.result);
-        assert_eq!((outcome.n_renames, outcome.waited), (1, Duration::ZERO), "{failure}: it was retried");
+        assert_eq!((outcome.n_renames, outcome.waited), (1, Duration::ZERO), "{failure}: unexpected retry");
         assert_eq!(content(&folder, "table.new"), "new");
     }
 }

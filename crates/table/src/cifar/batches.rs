@@ -1,4 +1,4 @@
-//! Where batches are: a file, a folder of files, an archive of files.
+//! The sources of batches: a file, a folder of files, or an archive of files.
 
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ pub(super) struct Batches {
     path: PathBuf,
     place: Place,
     pub(super) identity: SourceIdentity,
-    /// How many bytes of the batches before the current one were read.
+    /// The number of bytes read from the batches before the current one.
     before: u64,
     current: Arc<AtomicU64>,
 }
@@ -25,7 +25,7 @@ enum Place {
     File,
     /// The path of each batch.
     Folder(Vec<PathBuf>),
-    /// The names of the wanted members. They may stand in any order, so each is looked for from the start.
+    /// The names of the requested members. They may be in any order, so the search for each begins at the start of the archive.
     Archive(&'static [&'static str]),
 }
 
@@ -53,7 +53,7 @@ impl Batches {
         Ok(Self { path: path.to_owned(), place, identity, before: 0, current: Arc::default() })
     }
 
-    /// The files that are read.
+    /// The files to read.
     pub(super) fn files(&self) -> Vec<&Path> {
         match &self.place {
             Place::File | Place::Archive(_) => vec![&self.path],
@@ -69,7 +69,7 @@ impl Batches {
         }
     }
 
-    /// The names of the classes; none unless the file names exactly as many as there are.
+    /// The names of the classes; empty unless the file has exactly one name per class.
     pub(super) fn class_names(&self, labels: CifarLabels) -> Result<Vec<String>, Error> {
         let file = labels.names_file();
         let text = match &self.place {
@@ -93,7 +93,7 @@ impl Batches {
         Ok(if names.len() == usize::from(labels.n_classes()) { names } else { Vec::new() })
     }
 
-    /// How many bytes have been read.
+    /// The number of bytes read so far.
     pub(super) fn n_read(&self) -> u64 {
         self.before + self.current.load(Ordering::Relaxed)
     }
@@ -132,7 +132,7 @@ impl Batches {
 const EXPECTED: Expected =
     Expected { what: "the binary version of CIFAR", remedies: &[Remedy::ReadAsCifar10, Remedy::ReadAsCifar100] };
 
-/// Calls `read` with the member of that name, in whatever folder of the archive, if there is one.
+/// Calls `read` with the member of that name, in any folder of the archive, if it exists.
 fn with_member<T>(archive: impl Read, wanted: &str, read: impl FnOnce(&mut dyn Read) -> io::Result<T>) -> io::Result<Option<T>> {
     for entry in Archive::new(archive).entries()? {
         let mut entry = entry?;
@@ -143,7 +143,7 @@ fn with_member<T>(archive: impl Read, wanted: &str, read: impl FnOnce(&mut dyn R
     Ok(None)
 }
 
-/// The file of a batch in a folder: as it is called, or packed.
+/// The file of a batch in a folder, plain or compressed.
 fn batch_in(folder: &Path, name: &str) -> Result<PathBuf, Error> {
     let packed = ["", ".xz", ".gz", ".zst"].map(|ending| folder.join(format!("{name}{ending}")));
     packed.into_iter().find(|path| path.is_file()).ok_or_else(|| {
@@ -157,7 +157,7 @@ fn batch_in(folder: &Path, name: &str) -> Result<PathBuf, Error> {
     })
 }
 
-/// Whether a file is a tar archive, once unpacked.
+/// Whether a file, decompressed if necessary, is a tar archive.
 fn is_tar(path: &Path) -> Result<bool, Error> {
     let mut start = Cursor::new([0; 263]);
     let input = Input::open(path)?;

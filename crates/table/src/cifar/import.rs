@@ -7,23 +7,23 @@ use crate::import::{ImportReport, Progress, SourceError, check_dest};
 use crate::writer::ImportNotes;
 use crate::{DType, Error, Schema, TableWriter};
 
-/// Records that are read at a time: less than a megabyte.
+/// The number of records read at a time: less than a megabyte.
 const CHUNK_RECORDS: usize = 256;
 
 const SIDE: usize = 32;
 const N_CHANNELS: usize = 3;
 const PLANE: usize = SIDE * SIDE;
 
-/// Makes a table at `dest` of the binary version of CIFAR-10 or CIFAR-100.
+/// Imports the binary version of CIFAR-10 or CIFAR-100 into a table at `dest`.
 ///
-/// `source` is one file of records, a folder of such files or the archive in which they are published (`.tar`, `.tar.gz`); files may be
-/// packed. Rows have the order of the records, and the shape `[32, 32, 3]`, channels last, where the records have a plane a channel.
-/// Pixels and labels are `u8`. The names of the classes come from the text file that lies beside the batches of a folder or archive, if there
-/// is one.
+/// `source` is a single file of records, a folder of such files, or the archive in which they are published (`.tar`, `.tar.gz`); files may be
+/// compressed. Rows have the order of the records, and the shape `[32, 32, 3]`, channels last, while records store one channel after the other.
+/// Pixels and labels are `u8`. The names of the classes come from the text file next to the batches of a folder or archive, if there is
+/// one.
 ///
 /// # Errors
-/// [`Error::Source`] if a file or member is not there, ends within a record, or has labels beyond the classes; [`Error::Io`],
-/// [`Error::FeatureOff`], [`Error::Write`]. On `Err` there is nothing new at `dest`.
+/// [`Error::Source`] if a file or member is missing, ends within a record, or has labels beyond the classes; [`Error::Io`],
+/// [`Error::FeatureOff`], [`Error::Write`]. On `Err`, `dest` is unchanged.
 /// # Examples
 /// ```no_run
 /// use brisk_table::{CifarOptions, CifarSet, import_cifar};
@@ -37,7 +37,7 @@ pub fn import_cifar(source: impl AsRef<Path>, dest: impl AsRef<Path>, options: &
     import_cifar_with_progress(source, dest, options, |_| ())
 }
 
-/// The same as [`import_cifar`]; `progress` is called on this thread, every 256 rows.
+/// Like [`import_cifar`]; `progress` is called on this thread after every 256 rows.
 ///
 /// # Errors
 /// As for [`import_cifar`].
@@ -79,7 +79,7 @@ fn import(path: &Path, dest: &Path, options: CifarOptions, progress: &mut dyn Fn
     ImportReport::finish(writer, batches.class_names(options.labels)?)
 }
 
-/// Some records, as bytes and as they are stored.
+/// Some records, as the bytes of the file and as they are stored in the table.
 #[derive(Default)]
 struct Records {
     bytes: Vec<u8>,
@@ -88,7 +88,7 @@ struct Records {
 }
 
 impl Records {
-    /// Reads the next records, `done` of which came before; whether there were any.
+    /// Reads the next records, which follow `done` others. Returns whether there were any.
     fn read(&mut self, path: &Path, name: &str, from: &mut dyn Read, options: CifarOptions, done: u64) -> Result<bool, Error> {
         let fail = |reason: SourceError| Err(reason.at(path));
         let n_label_bytes = options.labels.n_bytes();

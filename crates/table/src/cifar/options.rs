@@ -1,23 +1,23 @@
 use crate::{Expected, Remedy};
 
-/// How to read the binary files of CIFAR; the default: CIFAR-10, and of a folder or archive the training set.
+/// How to read the binary files of CIFAR. The default is CIFAR-10 and, for a folder or archive, its training set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct CifarOptions {
-    /// Which of the two data sets it is, and which of its labels are wanted.
+    /// Which of the two data sets to read, and which of its labels.
     pub labels: CifarLabels,
-    /// Which part of a folder or an archive is wanted. A single file is read as it is.
+    /// Which part of a folder or an archive to read. A single file is always read.
     pub set: CifarSet,
 }
 
-/// What a record starts with.
+/// The labels at the start of each record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum CifarLabels {
     /// CIFAR-10: one of 10 classes.
     #[default]
     Ten,
-    /// CIFAR-100: of its two labels the second, one of 100 classes.
+    /// CIFAR-100: the second of its two labels, one of 100 classes.
     Fine,
-    /// CIFAR-100: of its two labels the first, one of 20 groups of classes.
+    /// CIFAR-100: the first of its two labels, one of 20 superclasses.
     Coarse,
 }
 
@@ -32,12 +32,12 @@ pub enum CifarSet {
 }
 
 impl CifarLabels {
-    /// How many bytes of labels a record starts with.
+    /// The number of label bytes at the start of a record.
     pub(super) fn n_bytes(self) -> usize {
         if self == Self::Ten { 1 } else { 2 }
     }
 
-    /// Which of them is the label.
+    /// The index of the label among them.
     pub(super) fn index(self) -> usize {
         usize::from(self == Self::Fine)
     }
@@ -50,7 +50,7 @@ impl CifarLabels {
         }
     }
 
-    /// What a label beyond the classes suggests.
+    /// The error text for a label beyond the classes.
     pub(super) fn expected(self) -> &'static Expected {
         match self {
             Self::Ten => &Expected { what: "a label of 0 to 9", remedies: &[Remedy::ReadAsCifar100] },
@@ -59,7 +59,7 @@ impl CifarLabels {
         }
     }
 
-    /// The file that names the classes, a line each.
+    /// The file with the names of the classes, one per line.
     pub(super) fn names_file(self) -> &'static str {
         match self {
             Self::Ten => "batches.meta.txt",
@@ -68,7 +68,7 @@ impl CifarLabels {
         }
     }
 
-    /// The files of that set, in order.
+    /// The files of that part, in order.
     pub(super) fn files(self, set: CifarSet) -> &'static [&'static str] {
         match (self, set) {
             (Self::Ten, CifarSet::Train) => {

@@ -1,4 +1,4 @@
-//! Sixteen bytes at a time, compared with one.
+//! Comparison of sixteen bytes at a time with one byte.
 
 /// How many bytes a [`Block`] holds.
 pub(super) const BLOCK_LEN: usize = 16;
@@ -13,7 +13,7 @@ impl Block {
         Self(imp::load(bytes))
     }
 
-    /// A bit for each byte that equals `byte`, the lowest for the first.
+    /// A bit mask of the bytes that equal `byte`; the lowest bit stands for the first byte.
     #[inline(always)]
     pub(super) fn equals(self, byte: u8) -> u32 {
         imp::equals(self.0, byte)
@@ -43,7 +43,7 @@ mod imp {
 #[cfg(not(target_arch = "x86_64"))]
 use plain as imp;
 
-/// Two words, a byte a lane.
+/// The portable version: two words with one byte per lane.
 #[cfg(any(test, not(target_arch = "x86_64")))]
 mod plain {
     pub(super) type Lanes = [u64; 2];
@@ -52,7 +52,7 @@ mod plain {
 
     #[inline(always)]
     pub(super) fn load(bytes: &[u8; 16]) -> Lanes {
-        // Little-endian by the bytes' order, whatever the machine's.
+        // Little-endian byte order on any machine.
         bytemuck::cast::<_, [u64; 2]>(*bytes).map(u64::from_le)
     }
 
@@ -66,7 +66,7 @@ mod plain {
     #[inline(always)]
     fn zero_bytes(word: u64) -> u32 {
         let high_bits = !(((word & LOW_SEVEN) + LOW_SEVEN) | word | LOW_SEVEN);
-        // Gathers the high bit of each byte into the top byte: every product lands on a bit of its own.
+        // Gathers the high bit of each byte in the top byte: each product sets a different bit.
         ((high_bits >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u32
     }
 }

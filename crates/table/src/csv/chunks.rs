@@ -11,17 +11,17 @@ const CHUNK_BYTES: usize = 1 << 20;
 /// The longest row that is read.
 pub(crate) const MAX_ROW_BYTES: usize = 64 << 20;
 
-/// Whole rows, and behind them line feeds enough that a reader may look ahead.
+/// Whole rows, followed by enough line feeds that a reader may look ahead.
 #[derive(Debug, Default)]
 pub(crate) struct Chunk {
-    /// What lies beyond the rows and the look-ahead is of an earlier chunk.
+    /// The bytes after the rows and the look-ahead are left over from an earlier chunk.
     text: Vec<u8>,
-    /// How much of `text` is rows; the last ends in a line feed.
+    /// The length of the rows in `text`; the last row ends in a line feed.
     len: usize,
 }
 
 impl Chunk {
-    /// The rows, and as much more as may be looked ahead.
+    /// The rows and the bytes after them that a parser may look at.
     pub(super) fn with_look_ahead(&self) -> &[u8] {
         &self.text[..self.len + LOOK_AHEAD]
     }
@@ -40,7 +40,7 @@ impl Chunk {
     }
 }
 
-/// Why there is no next chunk.
+/// Why the next chunk could not be read.
 #[derive(Debug)]
 pub(crate) enum ChunkError {
     Read(io::Error),
@@ -51,14 +51,14 @@ pub(crate) enum ChunkError {
 /// Where chunks end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ChunkEnds {
-    /// Behind rows of cells, in which quoted line feeds end none.
+    /// After rows of cells; a line feed within quotes does not end a row.
     Rows { delimiter: u8 },
-    /// Behind lines, and that many of them at most.
+    /// After lines, with at most that many in a chunk.
     Lines { at_most: usize },
 }
 
 impl ChunkEnds {
-    /// The last of them in `text`, if there is one.
+    /// The last possible end in `text`, if there is one.
     fn last_in(self, text: &[u8]) -> Option<usize> {
         let line_feed = match self {
             Self::Rows { delimiter } => return last_row_end(text, delimiter),
@@ -71,7 +71,7 @@ impl ChunkEnds {
 /// Cuts text into chunks of whole rows.
 pub(crate) struct Chunks<R> {
     input: R,
-    /// Read, but not handed out.
+    /// Bytes that have been read but not handed out.
     rest: Vec<u8>,
     at_end: bool,
     ends: ChunkEnds,
@@ -82,7 +82,7 @@ impl<R: Read> Chunks<R> {
         Self { input, rest: Vec::new(), at_end: false, ends: ChunkEnds::Rows { delimiter: b',' } }
     }
 
-    /// The first text, for a look at what it is: a chunk, or all there is, then ended by a line feed.
+    /// The start of the text, to detect its format: one chunk, or the whole input with a final line feed.
     pub(crate) fn peek(&mut self) -> io::Result<&[u8]> {
         let mut first = Chunk::default();
         first.make_room(CHUNK_BYTES);
@@ -91,13 +91,13 @@ impl<R: Read> Chunks<R> {
         Ok(&self.rest)
     }
 
-    /// Leaves out what was looked at, up to `start`; what follows is cut like that.
+    /// Drops the peeked text before `start`; from there on, chunks end as `ends` says.
     pub(crate) fn start_at(&mut self, start: usize, ends: ChunkEnds) {
         self.rest.drain(..start);
         self.ends = ends;
     }
 
-    /// Makes `chunk` the next rows; `false` if there are none.
+    /// Replaces the content of `chunk` by the next rows; `false` if there are none.
     pub(super) fn next_into(&mut self, chunk: &mut Chunk) -> Result<bool, ChunkError> {
         let (mut len, mut wanted) = (self.rest.len(), CHUNK_BYTES.max(self.rest.len()));
         chunk.make_room(wanted);
@@ -105,7 +105,7 @@ impl<R: Read> Chunks<R> {
         chunk.len = loop {
             len = self.fill(&mut chunk.text, len, wanted).map_err(ChunkError::Read)?;
             match (self.ends, self.at_end) {
-                // The last row may be one that no quote closes.
+                // The last row may have a quote that is never closed.
                 (ChunkEnds::Rows { .. }, true) => break len,
                 (ends, at_end) => match ends.last_in(&chunk.text[..len]) {
                     Some(end) => break end,
@@ -125,7 +125,7 @@ impl<R: Read> Chunks<R> {
         Ok(chunk.len > 0)
     }
 
-    /// Reads until `len`, the part of `text` that counts, is `wanted` or the input ends; then a last line without an end gets one.
+    /// Reads until `len`, the number of bytes in use, is `wanted` or the input ends. A last line without a line feed gets one.
     fn fill(&mut self, text: &mut [u8], mut len: usize, wanted: usize) -> io::Result<usize> {
         while len < wanted && !self.at_end {
             match self.input.read(&mut text[len..wanted]) {

@@ -1,30 +1,30 @@
-//! Decimal text to `f32`, rounded exactly: the same bits as `str::parse`.
+//! Decimal text to `f32`, rounded exactly: bit-identical to `str::parse`.
 //!
 //! A number is first computed in `f64`, with an error of a few units in its last place. Rounding that to `f32` gives the right answer
-//! unless the `f64` lies so near the middle between two `f32` that the error could carry it across; then, once in ten million,
-//! `str::parse` decides. So the fast way needs no exact arithmetic, only a bound on its error.
+//! unless the `f64` lies so close to the midpoint between two `f32` that the error could carry it across; in that case, about once in ten
+//! million numbers, `str::parse` is called. So the fast path needs no exact arithmetic, only a bound on its error.
 
 use super::block::{BLOCK_LEN, Block};
 
-/// How far beyond a cell's first byte [`simple_cell`] and [`long_cell`] may look: the third word behind a point at byte 9.
+/// How far beyond a cell's first byte [`simple_cell`] and [`long_cell`] may look: the third word after a point at byte 9.
 pub(super) const LOOK_AHEAD: usize = 64;
 
-/// The bytes that shape a row.
+/// The delimiter and the decimal mark.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Marks {
     pub(super) delimiter: u8,
     pub(super) decimal: u8,
 }
 
-/// Whether a cell is the last of its row, before which a carriage return may stand.
+/// Whether a cell is the last of its row; a carriage return may precede the end of the last cell.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     Inner,
     Last,
 }
 
-/// The number at the start of `text` and how many bytes it takes to the delimiter or line feed, if it is as plain as most are: fewer
-/// than 16 bytes, 1 to 8 digits, then perhaps a point and up to 13 more. `None` says nothing about the others.
+/// Parses the number at the start of `text`, and returns it with its length up to the delimiter or line feed. Handles only simple numbers, which
+/// most are: fewer than 16 bytes, 1 to 8 digits, optionally a point and up to 13 more. `None` does not mean that the cell is invalid.
 ///
 /// The result is finite.
 #[inline(always)]
@@ -48,7 +48,7 @@ pub(super) fn simple_cell(text: &[u8; LOOK_AHEAD], marks: Marks, place: Place) -
     let whole = digits(text, negative) << (64 - 8 * n_whole);
     let tenths = digits(text, point + 1) & KEEP[n_fraction];
     let more = digits(text, point + 9) & KEEP[n_fraction.saturating_sub(8)];
-    // Without a branch on how many digits there are, which no predictor learns.
+    // No branch depends on the number of digits, which a branch predictor cannot learn.
     if not_digits(whole) | not_digits(tenths) | not_digits(more) != 0 {
         return None;
     }
@@ -59,8 +59,8 @@ pub(super) fn simple_cell(text: &[u8; LOOK_AHEAD], marks: Marks, place: Place) -
     Some((f32::from_bits(rounded.to_bits() | (negative as u32) << 31), len))
 }
 
-/// The same for longer numbers, as those who print `f64` or write `%.18e` have them: up to 8 digits, a point and up to 22 more, then
-/// perhaps an exponent of two digits with its sign, in fewer than 32 bytes.
+/// Like [`simple_cell`] for longer numbers, such as printed `f64` values or the output of `%.18e`: up to 8 digits, a point and up to 24 more,
+/// optionally an exponent of two digits with its sign, in fewer than 32 bytes.
 #[inline(never)]
 pub(super) fn long_cell(text: &[u8; LOOK_AHEAD], marks: Marks, place: Place) -> Option<(f32, usize)> {
     let (front, back) = (Block::load(first(text)), Block::load(second(text)));
@@ -98,8 +98,8 @@ pub(super) fn long_cell(text: &[u8; LOOK_AHEAD], marks: Marks, place: Place) -> 
     }
     let after_point = (eight_digits(tenths) * 100_000_000 + eight_digits(more)) as i64 as f64 * 1e-16;
     let value = eight_digits(whole) as i64 as f64 + after_point;
-    // The digits beyond, `rest`, count for less than 1e-16: that is 5 units in the last place of 0.1, and less of what is larger. With
-    // those of the terms, the sum and the power of ten it makes 10.
+    // The remaining digits, `rest`, contribute less than 1e-16: that is 5 units in the last place of 0.1, and fewer for larger values. With
+    // the errors of the terms, the sum and the power of ten, the total is 10.
     let is_zero = value == 0.0 && rest == 0;
     if value < 0.1 && !is_zero {
         return None;
@@ -116,7 +116,7 @@ fn digit_pair(tens: u8, ones: u8) -> i32 {
     i32::from(tens - b'0') * 10 + i32::from(ones - b'0')
 }
 
-/// Any number that `str::parse::<f32>` reads, and the same bits. `text` has no blanks around it.
+/// Parses any number that `str::parse::<f32>` accepts, to the same bits. `text` has no surrounding blanks.
 pub(crate) fn number(text: &[u8], decimal: u8) -> Option<f32> {
     if let Some(value) = scientific(text, decimal) {
         return Some(value);
@@ -131,7 +131,7 @@ pub(crate) fn number(text: &[u8], decimal: u8) -> Option<f32> {
     }
 }
 
-/// Up to 19 digits, with a point and an exponent or without.
+/// Parses up to 19 digits, optionally with a point and an exponent.
 fn scientific(text: &[u8], decimal: u8) -> Option<f32> {
     let (negative, mut rest) = match text {
         [b'-', rest @ ..] => (true, rest),
@@ -148,7 +148,7 @@ fn scientific(text: &[u8], decimal: u8) -> Option<f32> {
         take_digits(&mut rest, &mut mantissa, &mut n_digits);
         exponent = -i32::try_from(fraction.len() - rest.len()).ok()?;
     }
-    // Leading zeros count as digits too: rare, and `str::parse` takes those.
+    // Leading zeros count as digits too; this is rare, and `str::parse` handles it.
     if n_digits == 0 || n_digits > 19 {
         return None;
     }
@@ -159,7 +159,7 @@ fn scientific(text: &[u8], decimal: u8) -> Option<f32> {
     if !rest.is_empty() {
         return None;
     }
-    // Rounded once as it becomes `f64`, and once a step: less than 4 units in the last place.
+    // Rounded once in the conversion to `f64`, and once per step: less than 4 units in the last place.
     let mut value = mantissa as f64;
     value = match exponent {
         0..=22 => value * POWERS[exponent as usize],
@@ -173,7 +173,7 @@ fn scientific(text: &[u8], decimal: u8) -> Option<f32> {
     round(value).map(|value| if negative { -value } else { value })
 }
 
-/// Up to three digits with or without a sign.
+/// Parses up to three digits, optionally with a sign.
 fn small_exponent(text: &[u8]) -> Option<i32> {
     let (negative, mut rest) = match text {
         [b'-', rest @ ..] => (true, rest),
@@ -188,7 +188,7 @@ fn small_exponent(text: &[u8]) -> Option<i32> {
     Some(if negative { -(exponent as i32) } else { exponent as i32 })
 }
 
-/// Takes digits off the front, as many as there are. What `value` becomes beyond 19 of them is of no use.
+/// Removes all leading digits and appends them to `value`, which is meaningless after more than 19 of them.
 fn take_digits(text: &mut &[u8], value: &mut u64, n_digits: &mut usize) {
     while let Some(eight) = text.first_chunk::<8>() {
         let word = u64::from_le_bytes(*eight) ^ ZEROS;
@@ -206,10 +206,10 @@ fn take_digits(text: &mut &[u8], value: &mut u64, n_digits: &mut usize) {
     }
 }
 
-/// The `f32` nearest to every number within 16 units in the last place of `value`, if that is one; `value` is normal as an `f32`, or 0.
+/// The `f32` nearest to every number within 16 units in the last place of `value`, if there is exactly one; `value` is normal as an `f32`, or 0.
 #[inline(always)]
 fn round(value: f64) -> Option<f32> {
-    // The 29 bits that an `f32` has not; their middle is the middle between two `f32`.
+    // The 29 bits that an `f32` lacks; their midpoint is the midpoint between two `f32`.
     const MIDDLE: u64 = 1 << 28;
     let below = value.to_bits() & ((1 << 29) - 1);
     if below.wrapping_sub(MIDDLE - 16) <= 32 {
@@ -220,7 +220,7 @@ fn round(value: f64) -> Option<f32> {
 
 const ZEROS: u64 = 0x3030_3030_3030_3030;
 
-/// Keeps the first so many bytes of a word, and all beyond eight.
+/// `KEEP[n]` keeps the first `n` bytes of a word; all of them if `n` is 8 or more.
 const KEEP: [u64; 16] = {
     let mut keep = [u64::MAX; 16];
     let mut n = 0;
@@ -237,7 +237,7 @@ const POWERS: [f64; 23] = [
     1e22,
 ];
 
-/// Eight bytes from `at`, the digits among them as 0 to 9, the first in the lowest byte.
+/// Eight bytes from `at` with `'0'` subtracted, so digits are 0 to 9; the first is in the lowest byte.
 #[inline(always)]
 fn digits(text: &[u8; LOOK_AHEAD], at: usize) -> u64 {
     let eight = text[at..].first_chunk().expect("cells are shorter than what may be looked ahead");
@@ -250,7 +250,7 @@ fn not_digits(word: u64) -> u64 {
     (word.wrapping_add(0x7676_7676_7676_7676) | word) & 0x8080_8080_8080_8080
 }
 
-/// The number of eight digits, the first in the lowest byte: neighbours are joined, then pairs, then fours.
+/// The number with these eight digits, the first in the lowest byte: joins neighbours, then pairs, then fours.
 #[inline(always)]
 fn eight_digits(word: u64) -> u64 {
     const PAIRS: u64 = 0x0000_00ff_0000_00ff;

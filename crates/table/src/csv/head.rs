@@ -1,4 +1,4 @@
-//! The first rows of a file: what stands between cells, what the columns are called, and what each is for.
+//! The first rows of a file: the delimiter, the names of the columns, and the role of each.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -14,14 +14,14 @@ use super::{CsvOptions, Decimal, Delimiter, Header};
 use crate::Error;
 use crate::import::{Categorical, Like, Roles, is_missing};
 
-/// How a file is to be read, all questions answered.
+/// How to read a file, with all options resolved.
 #[derive(Debug)]
 pub(super) struct Head {
     pub(super) marks: Marks,
     pub(super) roles: Roles,
-    /// For every column where its value goes in a row: to a feature, after them to the labels and the weight, or [`SKIPPED`].
+    /// For each column, where its value goes in a row: to a feature, or after them to the labels and the weight, or nowhere ([`SKIPPED`]).
     pub(super) slots: Vec<usize>,
-    /// The byte at which the rows start, and its line.
+    /// The byte at which the rows start; `line` is its line.
     pub(super) start: usize,
     pub(super) line: u64,
     pub(super) has_header: bool,
@@ -30,21 +30,21 @@ pub(super) struct Head {
 type Cells<'a> = Vec<Cow<'a, [u8]>>;
 
 impl Head {
-    /// Looks at the first `text` of the file at `path`.
+    /// Determines the head from the first `text` of the file at `path`.
     pub(super) fn find(path: &Path, text: &[u8], options: &CsvOptions, like: Option<&Like>) -> Result<Self, Error> {
         if let Some(found) = what_else(text) {
             return Err(Error::NoRows { path: path.to_owned(), found });
         }
         let bom = if text.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
         let skipped = bom + lines_end(&text[bom..], options.skip_lines);
-        // Blank lines before the first row are no rows.
+        // Blank lines before the first row are not rows.
         let start = skipped + text[skipped..].iter().take_while(|byte| matches!(byte, b'\n' | b'\r')).count();
         let line = 1 + text[..start].iter().filter(|&&byte| byte == b'\n').count() as u64;
         if text[start..].trim_ascii().is_empty() {
             let found = match (text.is_empty(), options.skip_lines) {
                 (true, _) => "an empty file",
                 (false, 0) => "only blank lines",
-                (false, _) => "nothing behind the lines to skip",
+                (false, _) => "nothing after the lines to skip",
             };
             return Err(Error::NoRows { path: path.to_owned(), found });
         }
@@ -55,8 +55,7 @@ impl Head {
         if marks.delimiter == marks.decimal || matches!(marks.delimiter, b'"' | b'\n' | b'\r' | b'-' | b'+' | b'.' | b'0'..=b'9')
         {
             let delimiter = char::from(marks.delimiter);
-            let problem =
-                format!("cells cannot be told apart by {delimiter:?}, which stands in numbers or ends lines; pass another");
+            let problem = format!("{delimiter:?} cannot separate cells, since it occurs in numbers or ends lines; pass another");
             return Err(Error::ColumnRoles { path: path.to_owned(), problem });
         }
         let Some((first, end)) = cells(text, start, marks.delimiter) else {
@@ -86,7 +85,7 @@ impl Head {
     }
 }
 
-/// Files that are something else, which would only make for odd messages further on.
+/// Recognises files of other formats, which would only lead to confusing errors later.
 pub(crate) fn what_else(text: &[u8]) -> Option<&'static str> {
     let known: [(&[u8], &str); 5] = [
         (b"BZh", "bzip2 data (unpack it first)"),
@@ -98,7 +97,7 @@ pub(crate) fn what_else(text: &[u8]) -> Option<&'static str> {
     known.iter().find(|(start, _)| text.starts_with(start)).map(|(_, what)| *what)
 }
 
-/// The first of tab, semicolon and comma that cuts the first two rows into equally many cells, more than one.
+/// The first of tab, semicolon and comma that splits the first two rows into equally many cells, more than one.
 fn delimiter(text: &[u8], start: usize, options: &CsvOptions) -> u8 {
     const CANDIDATES: [u8; 3] = [b'\t', b';', b','];
     if let Delimiter::Byte(byte) = options.delimiter {
@@ -110,7 +109,7 @@ fn delimiter(text: &[u8], start: usize, options: &CsvOptions) -> u8 {
         first.len() > 1 && second.is_none_or(|(second, _)| second.len() == first.len())
     };
     let found = CANDIDATES.into_iter().find(cuts_evenly);
-    // The rows differ: take what the first has, and let the second be reported.
+    // The rows differ: take a delimiter that occurs in the first row, and let the second row be reported as an error.
     let occurs = |&candidate: &u8| cells(text, start, candidate).is_some_and(|(first, _)| first.len() > 1);
     found.or_else(|| CANDIDATES.into_iter().find(occurs)).unwrap_or(b',')
 }
@@ -162,13 +161,13 @@ fn slots(roles: &Roles) -> Vec<usize> {
     slots
 }
 
-/// Which columns have text in some row of `text`: a cell that is neither a number nor missing.
+/// Which columns contain text in some row of `text`: a cell that is neither a number nor missing.
 fn text_columns(text: &[u8], marks: Marks, n_columns: usize, missing: &[String]) -> Vec<bool> {
     let is_word = |cell: &[u8]| is_missing(cell) || missing.iter().any(|word| cell.eq_ignore_ascii_case(word.trim().as_bytes()));
     let (mut has_text, mut at) = (vec![false; n_columns], 0);
     while let Some((row, end)) = cells(text, at, marks.delimiter) {
         at = end;
-        // Others are bad rows, or none.
+        // Rows of other lengths are bad, or blank lines.
         if row.len() == n_columns {
             for (has_text, cell) in has_text.iter_mut().zip(&row) {
                 *has_text |= number(cell, marks.decimal).is_none() && !is_word(cell);
@@ -184,12 +183,12 @@ fn lines_end(text: &[u8], n: usize) -> usize {
     memchr_iter(b'\n', text).nth(last).map_or(text.len(), |at| at + 1)
 }
 
-/// The name of a column that has none.
+/// The name given to a column without one.
 fn unnamed(index: usize) -> String {
     format!("column_{index}")
 }
 
-/// A cell for a message: as text, and not too much of it.
+/// A cell as text for a message, shortened if long.
 pub(crate) fn shown(cell: &[u8]) -> String {
     const LONGEST: usize = 40;
     let text = String::from_utf8_lossy(cell);

@@ -9,16 +9,16 @@ use super::rows::{ParsedRows, Problem, RowParser, What};
 use crate::import::{ImportReport, Imported, Input, Like, Progress, RowChunk, Sink, check_dest, n_threads, read_error};
 use crate::{Error, SourceIdentity, parts};
 
-/// Makes a table at `dest` of the rows of a CSV or TSV file, plain or gzip.
+/// Imports a CSV or TSV file, plain or compressed, into a table at `dest`.
 ///
-/// Every cell becomes the `f32` nearest to the number that stands there, as `str::parse` would. Cells are parsed on all cores while the
-/// file is still being read; memory use is a few megabytes a core, however large the file. Blank lines are not rows, blanks around cells
-/// are ignored, quotes follow RFC 4180. A file at `dest` is replaced once the import has succeeded, and untouched until then.
+/// Every cell becomes the `f32` nearest to the number in it, as with `str::parse`. Cells are parsed on all cores while the file is still
+/// being read; memory use is a few megabytes per core, however large the file. Blank lines are not rows, blanks around cells are ignored,
+/// and quotes follow RFC 4180. An existing file at `dest` is replaced only after the import has succeeded.
 ///
 /// # Errors
 /// [`Error::Cell`] and [`Error::Ragged`] with file, line, column, what was found and what was expected, always of the first bad row;
-/// [`Error::NoRows`], [`Error::HeaderOrRow`], [`Error::NoColumn`] and their neighbours for a file or options that make no table;
-/// [`Error::Io`] if it cannot be read or unpacked; [`Error::Write`]. On `Err` there is nothing new at `dest`.
+/// [`Error::NoRows`], [`Error::HeaderOrRow`], [`Error::NoColumn`] and similar for a file or options that make no table; [`Error::Io`] if the
+/// file cannot be read or decompressed; [`Error::Write`]. On `Err`, `dest` is unchanged.
 /// # Examples
 /// ```
 /// # let folder = tempfile::tempdir()?;
@@ -39,7 +39,7 @@ pub fn import_csv(source: impl AsRef<Path>, dest: impl AsRef<Path>, options: &Cs
     import_csv_with_progress(source, dest, options, |_| ())
 }
 
-/// The same, unless the table at `dest` was made with these options from a file of this name, length and time of change.
+/// Like [`import_csv`], unless the table at `dest` was made with these options from a file of this name, length and modification time.
 ///
 /// # Errors
 /// As for [`import_csv`].
@@ -49,10 +49,10 @@ pub fn import_csv_if_changed(source: impl AsRef<Path>, dest: impl AsRef<Path>, o
     import_csv_if_changed_with_progress(source, dest, options, |_| {})
 }
 
-/// The same, calling `progress` as [`import_csv_with_progress`] does if the file is imported.
+/// Like [`import_csv_if_changed`]; calls `progress` as [`import_csv_with_progress`] does if the file is imported.
 ///
 /// # Errors
-/// As [`import_csv_if_changed`].
+/// As for [`import_csv_if_changed`].
 pub fn import_csv_if_changed_with_progress(
     source: impl AsRef<Path>,
     dest: impl AsRef<Path>,
@@ -72,7 +72,7 @@ pub fn import_csv_if_changed_with_progress(
     import_csv_with_progress(source, dest, options, progress).map(Imported::Written)
 }
 
-/// The same as [`import_csv`]; `progress` is called on this thread, every megabyte of text or so.
+/// Like [`import_csv`]; `progress` is called on this thread after about every megabyte of text.
 ///
 /// # Errors
 /// As for [`import_csv`].
@@ -129,7 +129,7 @@ fn import(path: &Path, dest: &Path, options: &CsvOptions, progress: &mut dyn FnM
     sink.finish()
 }
 
-/// How far in a file, unpacked if it is packed: lines from 1, bytes from 0.
+/// A position in the decompressed file: lines are counted from 1, bytes from 0.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     line: u64,
@@ -157,7 +157,7 @@ mod tests {
     use crate::csv::CsvOptions;
     use crate::csv::head::Head;
 
-    /// Far into a file of terabytes, where 32 bits would have come round.
+    /// Positions in a file of terabytes, where 32-bit counters would overflow.
     #[test]
     fn places_beyond_32_bits() {
         let path = std::path::Path::new("rows.csv");

@@ -1,7 +1,7 @@
 use crate::{ColumnOptions, Error};
 
-/// How to read a text file of rows; the default suits most: everything is found out, the first column is the label, and whatever is not
-/// a number is an error.
+/// How to read a text file of rows. The default suits most files: delimiter and header are detected, the first column is the label, and
+/// anything that is not a number is an error.
 ///
 /// # Examples
 /// ```
@@ -15,32 +15,32 @@ use crate::{ColumnOptions, Error};
 /// ```
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct CsvOptions {
-    /// What stands between cells.
+    /// The delimiter between cells.
     pub delimiter: Delimiter,
-    /// What stands between a number's whole part and its fraction.
+    /// The decimal mark of numbers.
     pub decimal: Decimal,
     /// Whether the first row names the columns.
     pub header: Header,
-    /// How many lines to leave out at the start of the file, which are neither header nor rows.
+    /// The number of lines to skip at the start of the file, which are neither header nor rows.
     pub skip_lines: usize,
-    /// What the columns are for, and what becomes of cells that are not what they should be.
+    /// The roles of the columns, and how invalid cells are treated.
     pub columns: ColumnOptions,
-    /// How many threads parse; 0 for one a core. The table is the same for any number.
+    /// The number of threads that parse, or 0 for one per core. The table does not depend on it.
     pub n_threads: usize,
 }
 
 impl CsvOptions {
-    /// What decides the table, as text that can be kept and compared.
+    /// Everything that determines the table, as text that can be stored and compared.
     ///
     /// # Errors
-    /// [`Error::Io`] if the table to be like is not there.
+    /// [`Error::Io`] if the table to match does not exist.
     pub(super) fn fingerprint(&self) -> Result<String, Error> {
         let options = format!("{:?}", CsvOptions { n_threads: 0, ..self.clone() });
         Ok(options + &self.columns.like_fingerprint()?)
     }
 }
 
-/// What stands between cells.
+/// The delimiter between cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Delimiter {
     /// A tab, a semicolon or a comma: the first of them that splits the first rows into equally many cells.
@@ -50,24 +50,24 @@ pub enum Delimiter {
     Byte(u8),
 }
 
-/// What stands between a number's whole part and its fraction.
+/// The decimal mark of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Decimal {
     /// `1.5`
     #[default]
     Point,
-    /// `1,5`; the delimiter is then something else.
+    /// `1,5`; the delimiter must then be something else.
     Comma,
 }
 
 /// Whether the first row names the columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Header {
-    /// It does if none of its cells is a number; if some are, that is an error and you are asked.
+    /// It does if none of its cells is a number. If only some are numbers, the import returns [`Error::HeaderOrRow`](crate::Error::HeaderOrRow).
     #[default]
     Auto,
     /// It does.
     Present,
-    /// It is data; columns are then named `column_0`, `column_1` and so on, as in [`ColumnRef::Index`](crate::ColumnRef::Index).
+    /// It is data; columns are then named `column_0`, `column_1` and so on, numbered as in [`ColumnRef::Index`](crate::ColumnRef::Index).
     Absent,
 }

@@ -1,4 +1,4 @@
-//! One thread reads and cuts, some parse, and the caller takes what they made, in order.
+//! One thread reads and cuts the text, several parse, and the caller takes the results in order.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -8,7 +8,7 @@ use std::thread;
 
 use super::chunks::{Chunk, ChunkError, Chunks};
 
-/// A chunk and what becomes of it. There are a fixed number of these, which go round: that bounds the memory, and holds back the reader.
+/// A chunk and the result of parsing it. A fixed number of these are reused in turn, which bounds the memory and holds back the reader.
 struct Slot<P> {
     chunk: Chunk,
     parsed: P,
@@ -17,12 +17,12 @@ struct Slot<P> {
 enum Message<P> {
     Parsed(u64, Box<Slot<P>>),
     Failed(u64, ChunkError),
-    /// A thread is unwinding; nothing more will come of waiting for its chunk.
+    /// A thread is unwinding; its chunk will never arrive.
     Panicked,
 }
 
-/// Calls `parse` for every chunk on `n_threads` threads, to make of something that `new` made, and that may have been used before, what the
-/// chunk says. `take` is called on this thread, chunk after chunk; its first error ends everything.
+/// Calls `parse` for every chunk on `n_threads` threads, to store the result in a value that `new` made and that may have been used before.
+/// `take` is called on this thread for one chunk after the other, in order; its first error ends everything.
 pub(crate) fn parse_in_order<P: Send, E>(
     chunks: Chunks<impl Read + Send>,
     n_threads: usize,
@@ -40,13 +40,13 @@ pub(crate) fn parse_in_order<P: Send, E>(
     let jobs = Mutex::new(jobs);
 
     thread::scope(|scope| {
-        // Goes with this closure, however it ends: the reader then waits for no slot that nobody gives back.
+        // Dropped with this closure, however it ends, so that the reader does not wait for a slot that will not be returned.
         let give_back = give_back;
         let failures = messages_in.clone();
         scope.spawn(move || {
             let (mut chunks, failures) = (chunks, OnPanic(failures));
             let mut number = 0;
-            // No slot comes any more once the taker has given up.
+            // This loop ends once the caller has stopped taking chunks.
             while let Ok(mut slot) = free_slots.recv() {
                 match chunks.next_into(&mut slot.chunk) {
                     Ok(true) => _ = to_workers.send((number, slot)),
@@ -85,7 +85,7 @@ pub(crate) fn parse_in_order<P: Send, E>(
                 match message {
                     Message::Parsed(_, mut slot) => {
                         take(Ok(&mut slot.parsed))?;
-                        // The reader has ended if nobody takes it.
+                        // An error means that the reader has ended.
                         _ = give_back.send(slot);
                     }
                     Message::Failed(_, error) => take(Err(error))?,
@@ -97,12 +97,12 @@ pub(crate) fn parse_in_order<P: Send, E>(
     })
 }
 
-/// Waits for work with the lock held, so that one worker waits and the others queue behind it.
+/// Waits for work with the lock held, so that one worker waits for work and the others wait for the lock.
 fn next<T>(jobs: &Mutex<std::sync::mpsc::Receiver<T>>) -> Result<T, std::sync::mpsc::RecvError> {
     jobs.lock().expect("nothing panics while it holds this lock").recv()
 }
 
-/// Tells the taker when a thread unwinds, so that it does not wait for ever; the scope then passes the panic on.
+/// Tells the receiver that a thread is unwinding, so that it does not wait forever; the scope then propagates the panic.
 struct OnPanic<P>(Sender<Message<P>>);
 
 impl<P> Drop for OnPanic<P> {

@@ -1,4 +1,4 @@
-//! Where rows and cells end, quotes minded: RFC 4180, where a quote opens a cell or means nothing.
+//! Where rows and cells end if quotes are respected: as in RFC 4180, a quote either opens a cell or has no special meaning.
 
 use std::borrow::Cow;
 
@@ -37,7 +37,7 @@ pub(super) fn cell_end(text: &[u8], start: usize, delimiter: u8) -> Option<usize
     memchr2(delimiter, b'\n', &text[from..]).map(|i| from + i)
 }
 
-/// The quote that closes the one at `start`; one that is doubled does not.
+/// The quote that closes the one at `start`; a doubled quote does not.
 pub(super) fn closing_quote(text: &[u8], start: usize) -> Option<usize> {
     let mut at = start + 1;
     loop {
@@ -49,9 +49,9 @@ pub(super) fn closing_quote(text: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-/// What the cell says, between `start` and its end: without quotes, and without blanks around it.
+/// The content of the cell between `start` and `end`, without quotes and without surrounding blanks.
 ///
-/// Text after a closing quote makes it no cell at all; it is then given as it stands.
+/// A cell with text after its closing quote is invalid and is returned unchanged.
 pub(super) fn cell_content(text: &[u8], start: usize, end: usize) -> Cow<'_, [u8]> {
     let cell = &text[start..end];
     if cell.first() != Some(&b'"') {

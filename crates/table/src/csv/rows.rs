@@ -10,20 +10,20 @@ use super::quotes::{cell_content, cell_end, row_end};
 use crate::Expected;
 use crate::import::{BadRows, ChunkLabels, FeatureRules, Labels, MAX_REPORTS, OnMissing, RowChunk, expected};
 
-/// The slot of the first column that is read as text: categories, then the label if it is a class.
+/// The slot of the first column that is read as text: categories, followed by the label if it is a class.
 pub(super) const TEXT: usize = usize::MAX / 2;
 
-/// The slot of a column that is left out.
+/// The slot of a dropped column.
 pub(super) const SKIPPED: usize = usize::MAX;
 
-/// What a chunk of text says.
+/// The rows parsed from a chunk of text.
 #[derive(Debug)]
 pub(super) struct ParsedRows {
     pub(super) rows: RowChunk,
     pub(super) n_lines: u64,
     pub(super) n_bytes: u64,
     pub(super) n_bad: u64,
-    /// The first of the bad rows.
+    /// The first few of the bad rows.
     pub(super) problems: Vec<Problem>,
 }
 
@@ -32,14 +32,14 @@ pub(super) struct ParsedRows {
 pub(super) struct Problem {
     /// The line, counted from 0 at the start of the chunk.
     pub(super) line: u64,
-    /// Where in the chunk it was found.
+    /// The byte offset of the problem in the chunk.
     pub(super) byte: u64,
     pub(super) what: What,
 }
 
 #[derive(Debug)]
 pub(super) enum What {
-    /// A cell that is not what its column holds.
+    /// A cell that is not valid in its column.
     Cell {
         col: usize,
         found: String,
@@ -51,20 +51,20 @@ pub(super) enum What {
     QuoteLeftOpen,
 }
 
-/// Where a cell lies in the text.
+/// The position of a cell in the text.
 type Span = std::ops::Range<usize>;
 
-/// How rows become numbers.
+/// How rows are converted to numbers.
 #[derive(Debug)]
 pub(super) struct RowParser {
     marks: Marks,
     slots: Vec<usize>,
-    /// How many features there are, indicators among them.
+    /// The number of features, including indicators.
     n_features: usize,
     feature_columns: Vec<usize>,
     categories: Vec<usize>,
     label_columns: Vec<usize>,
-    /// Slots of labels after those of the features: one where no column is a label.
+    /// The number of slots for labels after those of the features: one if no column is a label.
     n_labels: usize,
     has_weight: bool,
     labels: Labels,
@@ -93,7 +93,7 @@ impl RowParser {
         }
     }
 
-    /// Makes `parsed` what the rows of `chunk` say. Unless bad rows are skipped, it ends before the first of them.
+    /// Parses the rows of `chunk` into `parsed`. Unless bad rows are skipped, the result ends before the first of them.
     pub(super) fn parse(&self, chunk: &Chunk, parsed: &mut ParsedRows) {
         let (text, len) = (chunk.with_look_ahead(), chunk.rows().len());
         parsed.clear();
@@ -139,7 +139,8 @@ impl RowParser {
         parsed.rows.seal();
     }
 
-    /// Parses the row at `start` into `row`, and notes in `spans` where its text lies; the byte after it, or where it went wrong and how.
+    /// Parses the row at `start` into `row`, and stores the positions of its text cells in `spans`. Returns the byte after the row, or the
+    /// position and kind of the problem.
     #[inline]
     fn parse_row(&self, text: &[u8], start: usize, row: &mut [f32], spans: &mut [Span]) -> Result<usize, (usize, What)> {
         let (&last, inner) = self.slots.split_last().expect("a file has a label and a feature at least");
@@ -164,8 +165,8 @@ impl RowParser {
         Ok(at + 1)
     }
 
-    /// Does what is left once all cells of a row are parsed: fills in, marks and checks features, codes text. On an error nothing has
-    /// been added to `rows`.
+    /// Completes a row whose cells are parsed: fills in, marks and checks features, and encodes text. On an error, nothing has been added
+    /// to `rows`.
     #[inline(never)]
     fn complete(
         &self,
@@ -212,7 +213,7 @@ impl RowParser {
         Ok(())
     }
 
-    /// Parses the cell at `at`, and returns how long it is.
+    /// Parses the cell at `at` and returns its length.
     #[inline(always)]
     fn parse_cell(
         &self,
@@ -238,7 +239,7 @@ impl RowParser {
         self.parse_any_cell(text, at, (col, slot), row, spans)
     }
 
-    /// The same for cells of every kind: text, quoted, long, blank, missing, wrong.
+    /// Like [`parse_cell`](Self::parse_cell), for cells of every kind: text, quoted, long, blank, missing, invalid.
     #[inline(never)]
     fn parse_any_cell(
         &self,
@@ -286,7 +287,7 @@ impl RowParser {
         Err((at, What::Cell { col, found: shown(&content), expected }))
     }
 
-    /// The error for a cell of the row at `start`, whose cells were all parsed.
+    /// The error for a cell of the row at `start`, all cells of which were parsed.
     #[cold]
     fn wrong_cell(&self, text: &[u8], start: usize, col: usize, expected: &'static Expected) -> (usize, What) {
         let mut at = start;
@@ -297,7 +298,7 @@ impl RowParser {
         (at, What::Cell { col, found, expected })
     }
 
-    /// How many cells the row has, as far as it goes.
+    /// The number of cells in the row, up to the end of the text.
     #[cold]
     fn count_cells(&self, text: &[u8], start: usize) -> usize {
         let (mut at, mut n) = (start, 1);

@@ -3,9 +3,9 @@ use serde_json::{Map, Value, json};
 use super::{PAGE_BYTES, PREFIX_BYTES};
 use crate::DType;
 
-/// The first bytes of a file: length, header, and spaces up to `data_start`.
+/// Encodes the first bytes of a file: the length of the header, the header, and spaces up to `data_start`.
 ///
-/// `tensors`: name, dtype, shape and length in bytes, in the order in which they follow the header. `None` if the header does not fit.
+/// `tensors`: name, dtype, shape and length in bytes, in the order of the file. `None` if the header does not fit.
 pub(crate) fn encode(
     tensors: &[(&str, DType, Vec<usize>, usize)],
     metadata: &[(&str, String)],
@@ -19,7 +19,7 @@ pub(crate) fn encode(
     Some(bytes)
 }
 
-/// Where the data of a file with that header starts: whole pages.
+/// Where the data of a file with this header starts, rounded up to whole pages.
 pub(crate) fn encoded_len(tensors: &[(&str, DType, Vec<usize>, usize)], metadata: &[(&str, String)]) -> usize {
     (PREFIX_BYTES + header_json(tensors, metadata).len()).next_multiple_of(PAGE_BYTES)
 }
@@ -30,7 +30,7 @@ fn header_json(tensors: &[(&str, DType, Vec<usize>, usize)], metadata: &[(&str, 
     header.insert("__metadata__".to_owned(), Value::Object(metadata.collect()));
     let mut start = 0_usize;
     for (name, dtype, shape, n_bytes) in tensors {
-        // Saturating: a header is also made of the largest sizes there are, to know how long it may become.
+        // Saturating, because headers with the largest possible sizes are also encoded, to find the longest possible header.
         let end = start.saturating_add(*n_bytes);
         header.insert((*name).to_owned(), json!({ "dtype": dtype.name(), "shape": shape, "data_offsets": [start, end] }));
         start = end;

@@ -1,4 +1,4 @@
-//! The JSON of a safetensors header, read so that a name given twice is an error; derived code and `serde_json::Value` keep the last.
+//! The JSON of a safetensors header. A duplicate name is an error, whereas derived code and `serde_json::Value` keep the last one.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use serde_core::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde_core::{Deserialize, de};
 
-/// What a header says, before any of it is believed.
+/// The content of a header, before it is checked.
 #[derive(Debug, Default)]
 pub(super) struct Claims {
     pub(super) tensors: Vec<(String, TensorClaim)>,

@@ -4,14 +4,14 @@ use super::json::{Claims, TensorClaim};
 use super::{FormatError, MAX_HEADER_BYTES, MAX_RANK, PREFIX_BYTES};
 use crate::DType;
 
-/// Where everything in a safetensors file is.
+/// The positions of everything in a safetensors file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Layout {
     /// The tensors in the order of their bytes.
     pub tensors: Vec<Tensor>,
     /// The strings of `__metadata__`, in the order of the header.
     pub metadata: Vec<(String, String)>,
-    /// Where in the file the first tensor starts.
+    /// The byte of the file at which the first tensor starts.
     pub data_start: usize,
 }
 
@@ -20,7 +20,7 @@ pub struct Layout {
 pub struct Tensor {
     /// Its name.
     pub name: String,
-    /// What its values are.
+    /// The type of its values.
     pub dtype: DType,
     /// Its shape, row-major.
     pub shape: Vec<usize>,
@@ -28,10 +28,10 @@ pub struct Tensor {
     pub range: Range<usize>,
 }
 
-/// How many bytes of JSON follow the first eight of a file of `file_bytes`.
+/// The number of bytes of JSON that follow the first eight bytes of a file of `file_bytes`.
 ///
 /// # Errors
-/// [`FormatError::HeaderTooLong`] and [`FormatError::HeaderPastEnd`]: what is returned may be allocated and read.
+/// [`FormatError::HeaderTooLong`] and [`FormatError::HeaderPastEnd`]: the returned number of bytes can safely be allocated and read.
 pub fn header_bytes(first_eight: [u8; 8], file_bytes: u64) -> Result<usize, FormatError> {
     let found = u64::from_le_bytes(first_eight);
     if found > MAX_HEADER_BYTES {
@@ -45,13 +45,13 @@ pub fn header_bytes(first_eight: [u8; 8], file_bytes: u64) -> Result<usize, Form
 }
 
 impl Layout {
-    /// Reads a header of [`header_bytes`] bytes, and believes nothing of it that does not add up.
+    /// Parses a header of [`header_bytes`] bytes, and checks that everything in it is consistent.
     ///
     /// # Errors
-    /// Unless names are unique, shapes countable, and the tensors' ranges cover the rest of the file in order without gap or overlap,
-    /// each as long as its shape and dtype say: one of [`FormatError`]'s variants, with the numbers in it.
+    /// One of [`FormatError`]'s variants, with the numbers in it, unless names are unique, shapes can be counted, and the tensors' ranges cover
+    /// the rest of the file in order without gap or overlap, each as long as its shape and dtype require.
     /// # Cost
-    /// Proportional to the header; the tensors are not looked at.
+    /// Proportional to the length of the header; the tensors are not read.
     /// # Examples
     /// ```
     /// use brisk_table::format::{Layout, header_bytes};
@@ -86,7 +86,7 @@ impl Layout {
             return Err(FormatError::FileLength { expected, found: file_bytes });
         }
         for tensor in &mut tensors {
-            // Cannot overflow: the last of them ends where the file does.
+            // Cannot overflow: the last tensor ends at the end of the file.
             tensor.range = tensor.range.start + data_start..tensor.range.end + data_start;
         }
         Ok(Self { tensors, metadata: claims.metadata, data_start })
@@ -98,7 +98,7 @@ impl Layout {
     }
 }
 
-/// A claim whose shape, dtype and range agree with one another; `range` is still counted from the end of the header.
+/// Checks that shape, dtype and range are consistent; `range` is still counted from the end of the header.
 fn check_tensor(name: String, claim: TensorClaim) -> Result<Tensor, FormatError> {
     let Some(dtype) = DType::from_name(&claim.dtype) else {
         return Err(FormatError::UnknownDType { tensor: name, found: claim.dtype });
@@ -115,9 +115,9 @@ fn check_tensor(name: String, claim: TensorClaim) -> Result<Tensor, FormatError>
     }
 }
 
-/// The shape as sizes of this machine, and how many bytes it takes; `None` if that cannot be counted.
+/// The shape as `usize`, and its number of bytes; `None` if that overflows.
 ///
-/// Dimensions are multiplied with zeros left out, so that no dimension hides behind a zero.
+/// Zeros are left out of the product, so that a dimension of 0 does not hide an overflow of the others.
 fn checked_shape(claimed: &[u64], dtype: DType) -> Option<(Vec<usize>, usize)> {
     if claimed.len() > MAX_RANK {
         return None;

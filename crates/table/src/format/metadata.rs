@@ -12,26 +12,26 @@ const INDICATORS: &str = "indicators";
 const LABEL: &str = "label";
 const LABEL_NAMES: &str = "label_names";
 
-/// What a table says of itself in `__metadata__`.
+/// The contents of a table's `__metadata__`.
 #[derive(Debug, Default)]
 pub(crate) struct TableMetadata {
     /// Whether this crate wrote the file.
     pub(crate) is_ours: bool,
-    /// Empty if the file names none.
+    /// Empty if the file has no names of columns.
     pub(crate) column_names: Vec<String>,
-    /// One for each label, or nothing.
+    /// One for each label, or empty.
     pub(crate) label_names: Vec<String>,
-    /// One for each column of categories; none in a file of another program.
+    /// One for each column of categories; empty in a file written by another program.
     pub(crate) dictionaries: Vec<Dictionary>,
-    /// The names of the classes that labels are numbers of.
+    /// The names of the classes, if labels are class numbers.
     pub(crate) classes: Vec<String>,
     pub(crate) statistics: Option<Vec<ColumnStatistics>>,
-    /// What stands where values were missing, for each feature but the indicators.
+    /// The values that replaced missing values, one for each feature except the indicators.
     pub(crate) imputed: Option<Vec<f32>>,
-    /// The features beside which one of the last features says that they were missing.
+    /// The features that have an indicator. The indicators are the last features.
     pub(crate) indicators: Vec<String>,
     pub(crate) source: Option<SourceIdentity>,
-    /// How an importer was told to read the source; only ever compared.
+    /// How the importer was told to read the source; only ever compared.
     pub(crate) import: Option<String>,
 }
 
@@ -71,7 +71,7 @@ impl TableMetadata {
         entries
     }
 
-    /// Reads what there is; a file that another program wrote has nothing.
+    /// Reads the entries that are present; a file written by another program has none.
     pub(crate) fn parse(entries: &[(String, String)], row_shape: &[usize], n_categories: usize) -> Result<Self, FormatError> {
         let entry = |key: &str| entries.iter().find(|entry| entry.0 == key).map(|entry| entry.1.as_str());
         match entry("brisk_table") {
@@ -107,7 +107,7 @@ impl TableMetadata {
     }
 }
 
-/// One array a statistic, so that Python has `numpy.array(statistics["mean"])`; what there is no number for is null.
+/// One array per statistic, so that Python can use `numpy.array(statistics["mean"])`; values that are not numbers in JSON are null.
 fn encode_statistics(statistics: &[ColumnStatistics]) -> Value {
     let column = |of: fn(&ColumnStatistics) -> f64| statistics.iter().map(|s| json!(of(s))).collect::<Vec<_>>();
     json!({
@@ -178,7 +178,7 @@ fn parse_imputed(text: &str, n_features: usize) -> Result<Vec<f32>, FormatError>
     };
     let number = |value: &Value| match value {
         Value::Null => Ok(f32::NAN),
-        // The nearest `f32` is the one that was written: `f64` holds every one exactly.
+        // The nearest `f32` is the one that was written, since `f64` represents every `f32` exactly.
         value => value.as_f64().map(|x| x as f32).ok_or_else(|| wrong(IMPUTED, format!("{value} is not a number"))),
     };
     values.iter().map(number).collect()

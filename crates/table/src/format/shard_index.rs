@@ -7,10 +7,10 @@ use crate::printable;
 
 const VERSION: &str = "1";
 
-/// The longest index that is read: room for some 600,000 shards.
+/// The longest index that is read: enough for some 600,000 shards.
 pub const MAX_INDEX_BYTES: u64 = 100_000_000;
 
-/// What `table.safetensors.index.json` says: which files of its folder make up a table, in the order of their rows.
+/// The contents of `table.safetensors.index.json`: which files of its folder make up a table, in the order of their rows.
 ///
 /// ```json
 /// {
@@ -21,7 +21,7 @@ pub const MAX_INDEX_BYTES: u64 = 100_000_000;
 ///   ]
 /// }
 /// ```
-/// The sum is that of everything before a shard's data, so that a file of the same length in the place of another is noticed on opening.
+/// The checksum covers everything before a shard's data, so that replacing the file by another one of the same length is detected on opening.
 /// Other entries are ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShardIndex {
@@ -29,16 +29,16 @@ pub struct ShardIndex {
     pub shards: Vec<ShardEntry>,
 }
 
-/// One shard, as its index knows it.
+/// A shard, as described by the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShardEntry {
     /// The name of a file in the folder of the index.
     pub file_name: String,
-    /// How many rows it has.
+    /// The number of its rows.
     pub n_rows: u64,
-    /// How long it is.
+    /// Its length in bytes.
     pub n_bytes: u64,
-    /// The CRC-32 of its header: of every byte before its data.
+    /// The CRC-32 of its header, that is, of every byte before its data.
     pub header_crc32: u32,
 }
 
@@ -54,7 +54,7 @@ pub enum IndexError {
         /// [`MAX_INDEX_BYTES`]
         limit: u64,
     },
-    /// It is not JSON, or says something twice.
+    /// It is not JSON, or has a duplicate name.
     #[error("it is not the JSON of an index: {}", printable(&.0.to_string()))]
     Json(serde_json::Error),
     /// It was written by a later version, or is the index of something else.
@@ -68,31 +68,31 @@ pub enum IndexError {
         /// What this crate writes.
         expected: &'static str,
     },
-    /// An entry is missing, or of the wrong kind.
+    /// An entry is missing, or of the wrong type.
     #[error("`{field}` {problem}", field = printable(.field))]
     Field {
-        /// Where.
+        /// The entry.
         field: String,
-        /// What is wrong with it.
+        /// The problem.
         problem: &'static str,
     },
-    /// A shard that would lie elsewhere.
+    /// A shard outside the folder of the index.
     #[error("shard {shard} is {found:?}, expected the name of a file in the folder of the index", found = printable(.found))]
     FileName {
-        /// Which shard, counted from 0.
+        /// The shard, counted from 0.
         shard: usize,
         /// What was found.
         found: String,
     },
-    /// A shard that is listed twice.
+    /// Two shards with the same file.
     #[error("shard {shard} is {file_name}, which an earlier shard is already", file_name = printable(.file_name))]
     FileTwice {
         /// The second of them, counted from 0.
         shard: usize,
-        /// Their file.
+        /// The file of both.
         file_name: String,
     },
-    /// Sums that are not those of the shards.
+    /// A total that does not match the shards.
     #[error("`metadata.{field}` is {claimed}, its shards have {found}")]
     Total {
         /// `total_rows` or `total_size`
@@ -105,7 +105,7 @@ pub enum IndexError {
 }
 
 impl ShardIndex {
-    /// Reads an index, and believes nothing of it that does not add up.
+    /// Parses an index, and checks that everything in it is consistent.
     ///
     /// # Errors
     /// One of [`IndexError`]'s variants, with what was found.
@@ -180,7 +180,7 @@ fn parse_entry(shard: usize, entry: &Value) -> Result<ShardEntry, IndexError> {
     })
 }
 
-/// Whether that is a file beside the index on every system: no folder, no drive, no stream.
+/// Whether this names a file in the same folder on every system, rather than a folder, drive or stream.
 fn is_plain_name(name: &str) -> bool {
     !name.is_empty() && name != "." && name != ".." && !name.contains(|c: char| matches!(c, '/' | '\\' | ':') || c.is_control())
 }

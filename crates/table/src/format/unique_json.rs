@@ -1,4 +1,4 @@
-//! JSON in which no name is given twice; `serde_json::Value` alone keeps the last of them.
+//! JSON without duplicate names; `serde_json::Value` would keep the last of them.
 
 use std::fmt;
 

@@ -3,7 +3,7 @@ use std::io::{self, Read};
 use crate::DType;
 use crate::import::{ByteOrder, Numbers, SourceError};
 
-/// What an IDX file is, by its own account: `0 0 TYPE RANK`, then a big-endian `u32` a dimension.
+/// The contents of an IDX header: `0 0 TYPE RANK`, then a big-endian `u32` per dimension.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) numbers: Numbers,

@@ -9,22 +9,22 @@ use crate::{Error, Remedy};
 /// How to read IDX files.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct IdxOptions {
-    /// The file of labels; by default the one beside the features that is called `labels` and `idx1` where that is called `images` and
-    /// `idx3`, as `train-labels-idx1-ubyte.gz` beside `train-images-idx3-ubyte.gz`.
+    /// The file of labels. By default it is the file in the same folder whose name has `labels` and `idx1` in place of `images` and `idx3`: for
+    /// `train-images-idx3-ubyte.gz`, it is `train-labels-idx1-ubyte.gz`.
     pub labels: Option<PathBuf>,
-    /// What becomes of features that are NaN or infinite, which only files of floats can hold.
+    /// How to treat features that are NaN or infinite, which only files of floats can contain.
     pub not_finite: NotFinite,
 }
 
-/// Makes a table at `dest` of a pair of IDX files, the format of MNIST, plain or packed.
+/// Imports a pair of IDX files, the format of MNIST, plain or compressed, into a table at `dest`.
 ///
-/// The file at `source` has the features, of any number of dimensions and any type. `n` images `[n, height, width]` become rows
-/// `[height, width, 1]`, channels last as everywhere; other shapes stay. Bytes stay `u8`, other numbers become `f32`; labels that are bytes
+/// The file at `source` has the features, with any number of dimensions and any type. `n` images `[n, height, width]` become rows
+/// `[height, width, 1]`, channels last; other shapes are unchanged. Bytes stay `u8`, other numbers become `f32`; labels that are bytes
 /// become `u8`, other integers `i64`, floats `f32`.
 ///
 /// # Errors
-/// [`Error::Source`] if a file is not IDX, is truncated or too long, or if labels are not as many as rows; [`Error::Io`],
-/// [`Error::Write`]. On `Err` there is nothing new at `dest`.
+/// [`Error::Source`] if a file is not IDX, is truncated or too long, or if the numbers of labels and rows differ; [`Error::Io`],
+/// [`Error::Write`]. On `Err`, `dest` is unchanged.
 /// # Examples
 /// ```
 /// # let folder = tempfile::tempdir()?;
@@ -45,7 +45,7 @@ pub fn import_idx(source: impl AsRef<Path>, dest: impl AsRef<Path>, options: &Id
     import_idx_with_progress(source, dest, options, |_| ())
 }
 
-/// The same as [`import_idx`]; `progress` is called on this thread, every megabyte of features or so.
+/// Like [`import_idx`]; `progress` is called on this thread after about every megabyte of features.
 ///
 /// # Errors
 /// As for [`import_idx`].
@@ -59,7 +59,7 @@ pub fn import_idx_with_progress(
 }
 
 fn import(path: &Path, dest: &Path, options: &IdxOptions, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
-    // Before its labels are looked for: a missing file is not one without labels.
+    // Opened before its labels are looked for, so that a missing file is not reported as one without labels.
     let input = Input::open(path)?;
     let labels_path = match &options.labels {
         Some(path) => path.clone(),
@@ -92,7 +92,7 @@ fn array(path: &Path, mut from: Box<dyn Read + Send>) -> Result<Array<'static>, 
     Ok(Array { name, numbers, n_rows, row_shape, bytes: from })
 }
 
-/// The file of labels that goes with that of images.
+/// The file of labels that belongs to a file of images.
 fn labels_beside(path: &Path) -> Result<PathBuf, Error> {
     let name = file_name(path);
     let found = path.with_file_name(name.replace("images", "labels").replace("idx3", "idx1"));

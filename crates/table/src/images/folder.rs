@@ -1,4 +1,4 @@
-//! Which images there are, and of which class: of a folder, or of an archive.
+//! Lists the images of a folder or archive, and their classes.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,24 +10,24 @@ use tar::Archive;
 use crate::import::Input;
 use crate::{Error, SourceIdentity};
 
-/// How deep folders may lie in one another.
+/// How deep folders may be nested.
 const MAX_DEPTH: usize = 32;
 
 /// The longest file that is read.
 const MAX_FILE_BYTES: u64 = 1 << 30;
 
-/// What a source has, before its images are decoded.
+/// The contents of a source, before its images are decoded.
 #[derive(Debug)]
 pub(super) struct Listing {
-    /// The names of the classes, sorted: a class's place is its label.
+    /// The names of the classes, sorted; the index of a class is its label.
     pub(super) classes: Vec<String>,
-    /// Every file of a folder, in order; none of an archive, whose files have the order of the archive.
+    /// Every file of a folder, in order; empty for an archive, whose files have the order of the archive.
     pub(super) files: Vec<PathBuf>,
     pub(super) identity: SourceIdentity,
 }
 
 impl Listing {
-    /// Of a folder: its folders are the classes, and all files below one are its images. Everything is sorted by name.
+    /// Lists a folder: its subfolders are the classes, and all files below one are its images. Everything is sorted by name.
     pub(super) fn of_folder(folder: &Path) -> Result<Self, Error> {
         let identity = SourceIdentity { n_bytes: 0, ..SourceIdentity::new(folder, &metadata(folder)?) };
         let mut listing = Self { classes: Vec::new(), files: Vec::new(), identity };
@@ -44,7 +44,7 @@ impl Listing {
         let metadata = metadata(&path)?;
         if metadata.is_dir() {
             if depth == MAX_DEPTH {
-                let cause = io::Error::other(format!("folders lie in one another {MAX_DEPTH} deep; is one a link to itself?"));
+                let cause = io::Error::other(format!("folders are nested {MAX_DEPTH} deep; is one a link to itself?"));
                 return Err(Error::Io { path, action: "list", cause });
             }
             return sorted_entries(&path)?.into_iter().try_for_each(|entry| self.add(entry, depth + 1));
@@ -56,7 +56,7 @@ impl Listing {
         Ok(())
     }
 
-    /// Of an archive, which is read through for its names: the folder that a file lies in is its class.
+    /// Lists an archive, which is read to its end for the names: the folder of a file is its class.
     pub(super) fn of_archive(path: &Path) -> Result<Self, Error> {
         let mut classes = BTreeSet::new();
         let input = Input::open(path)?;
@@ -76,7 +76,7 @@ impl Listing {
 
 pub(super) const UNPACK: &str = "unpack (it is tar, damaged or cut short)";
 
-/// Calls `each` with every file of an archive, its name and its bytes, until it says that it was the last.
+/// Calls `each` with the name and the bytes of every file of an archive, until it returns that it needs no more.
 pub(super) fn for_each_file(
     archive: impl Read,
     mut each: impl FnMut(String, &mut dyn Read) -> io::Result<bool>,
@@ -104,12 +104,12 @@ pub(super) fn read_file(from: impl Read) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The folder that a file of an archive lies in.
+/// The name of the folder that contains a file of an archive.
 pub(super) fn class_in_archive(name: &str) -> Option<&str> {
     Path::new(name).parent()?.file_name()?.to_str()
 }
 
-/// The class of a file below `folder`: the first folder on the way to it.
+/// The class of a file below `folder`: the first folder on its path.
 pub(super) fn class_in_folder(folder: &Path, file: &Path) -> Option<String> {
     let mut way = file.strip_prefix(folder).ok()?.iter();
     let first = way.next()?;

@@ -3,7 +3,7 @@ use std::path::Path;
 use super::{Format, ImportReport, Progress};
 use crate::Error;
 
-/// How to read a source of any format; the default finds out which it is, and reads it as that format's options do by default.
+/// How to read a source of any format. By default, the format is detected, and read with the default options of that format.
 ///
 /// # Examples
 /// ```
@@ -14,7 +14,7 @@ use crate::Error;
 /// ```
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct ImportOptions {
-    /// Which format it is; found out by default, see [`Format::detect`].
+    /// The format; detected by default, see [`Format::detect`].
     pub format: Option<Format>,
     /// How to read text.
     #[cfg(feature = "csv")]
@@ -39,11 +39,11 @@ pub struct ImportOptions {
     pub arrow: crate::ArrowOptions,
 }
 
-/// Makes a table at `dest` of the rows of a source of any format: text, svmlight, numpy's arrays, IDX, CIFAR, images, Arrow, Parquet.
+/// Imports a source of any format into a table at `dest`: text, svmlight, numpy's arrays, IDX, CIFAR, images, Arrow, Parquet.
 ///
 /// # Errors
 /// As for [`Format::detect`] and the function of the format; [`Error::FeatureOff`] for a format whose feature is not enabled, with its
-/// name. On `Err` there is nothing new at `dest`.
+/// name. On `Err`, `dest` is unchanged.
 /// # Examples
 /// ```
 /// # let folder = tempfile::tempdir()?;
@@ -59,7 +59,7 @@ pub fn import(source: impl AsRef<Path>, dest: impl AsRef<Path>, options: &Import
     import_with_progress(source, dest, options, |_| ())
 }
 
-/// The same as [`import`]; `progress` is called on this thread, now and then.
+/// Like [`import`]; `progress` is called on this thread from time to time.
 ///
 /// # Errors
 /// As for [`import`].
@@ -97,7 +97,7 @@ pub fn import_with_progress(
             feature = "parquet"
         )))]
         format => {
-            // Of which no importer is there to make use.
+            // Not used, since the importer of this format is not enabled.
             drop((dest, progress));
             let (found, feature) = (format.description(), format.feature());
             let instead = "convert the source to a format that is enabled";

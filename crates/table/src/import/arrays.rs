@@ -1,4 +1,4 @@
-//! Arrays of features, labels and weights, read side by side.
+//! Arrays of features, labels and weights, read in parallel.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -9,32 +9,32 @@ use super::{ImportReport, Progress};
 use crate::writer::ImportNotes;
 use crate::{Element, Error, RowBatch, Schema, SourceIdentity, TableWriter, Weights};
 
-/// Bytes of features that are converted at a time. Fixed, so that the statistics are the same on any machine.
+/// The number of bytes of features converted at a time. Fixed, so that the statistics are the same on any machine.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// The longest row that is read: a 2048 × 2048 image of four `f32` channels, four times over.
+/// The longest row that is read: four times a 2048 × 2048 image of four `f32` channels.
 const MAX_ROW_BYTES: usize = 256 << 20;
 
-/// An array whose rows come one after another.
+/// An array, read row by row.
 pub(crate) struct Array<'a> {
-    /// What it is called in messages: a file, or a member of an archive.
+    /// Its name in messages: a file, or a member of an archive.
     pub(crate) name: String,
     pub(crate) numbers: Numbers,
     pub(crate) n_rows: u64,
     pub(crate) row_shape: Vec<usize>,
-    /// The values, behind any header.
+    /// The values, without the header.
     pub(crate) bytes: Box<dyn Read + 'a>,
 }
 
-/// Where the label of a row is.
+/// Where the labels of rows are.
 pub(crate) enum LabelArray<'a> {
     Own(Array<'a>),
-    /// A column of the features, which loses it.
+    /// A column of the features, which is removed from them.
     #[cfg_attr(not(feature = "npy"), expect(dead_code, reason = "IDX files have one array each"))]
     Column(usize),
 }
 
-/// All that makes a table, but for the names.
+/// The arrays that make up a table.
 pub(crate) struct Arrays<'a> {
     pub(crate) features: Array<'a>,
     pub(crate) labels: LabelArray<'a>,
@@ -42,13 +42,13 @@ pub(crate) struct Arrays<'a> {
     pub(crate) not_finite: NotFinite,
 }
 
-/// What is noted of an import in the table.
+/// What the table records about its import.
 pub(crate) struct Origin<'a> {
     pub(crate) path: &'a Path,
     pub(crate) identity: SourceIdentity,
-    /// What the importer was told, as text.
+    /// The options of the importer, as text.
     pub(crate) options: String,
-    /// How many bytes have been read so far.
+    /// Returns the number of bytes read so far.
     pub(crate) n_read: &'a dyn Fn() -> u64,
 }
 
@@ -83,7 +83,7 @@ impl Arrays<'_> {
         ImportReport::finish(writer, Vec::new())
     }
 
-    /// That the arrays belong together; how many bytes a row of features takes.
+    /// Checks that the arrays fit together; returns the number of bytes of a row of features.
     fn check(&self) -> Result<usize, SourceError> {
         let features = &self.features;
         let n_bytes = features.numbers.n_bytes();
@@ -108,8 +108,8 @@ impl Arrays<'_> {
                 shape => {
                     return Err(SourceError::Unsupported {
                         part: features.name.clone(),
-                        found: format!("has rows of shape {shape:?}, of which column {label} is to be the label"),
-                        way_out: "rows of two columns or more have one to spare; they are counted from 0".to_owned(),
+                        found: format!("has rows of shape {shape:?}, but column {label} was chosen as the label"),
+                        way_out: "choose a column of rows with at least two; columns are counted from 0".to_owned(),
                     });
                 }
             }
@@ -138,7 +138,7 @@ impl Arrays<'_> {
         Ok(row_bytes)
     }
 
-    /// That nothing follows, which would be lost.
+    /// Checks that no bytes follow the arrays, since they would be lost.
     fn check_ends(&mut self) -> Result<(), Failure> {
         let own = match &mut self.labels {
             LabelArray::Own(labels) => Some(labels),
@@ -149,7 +149,7 @@ impl Arrays<'_> {
             if more > 0 {
                 return Err(Failure::Source(SourceError::Malformed {
                     part: array.name.clone(),
-                    found: format!("more bytes behind its {} rows", array.n_rows),
+                    found: format!("more bytes after its {} rows", array.n_rows),
                     expected: "one array and nothing else; save others to files of their own".to_owned(),
                 }));
             }
@@ -158,7 +158,7 @@ impl Arrays<'_> {
     }
 }
 
-/// Why rows did not come.
+/// Why rows could not be read.
 enum Failure {
     Read(io::Error),
     Source(SourceError),
@@ -173,7 +173,7 @@ impl Failure {
     }
 }
 
-/// Some rows, as bytes and then as they are stored.
+/// Some rows, as the bytes of the file and as they are stored in the table.
 struct Rows {
     bytes: Vec<u8>,
     label_bytes: Vec<u8>,
@@ -200,7 +200,7 @@ impl Rows {
     fn schema(&self, arrays: &Arrays<'_>, source: SourceIdentity) -> Schema {
         let row_shape = match (&arrays.labels, arrays.features.row_shape.as_slice()) {
             (LabelArray::Column(_), [n_cols]) => vec![n_cols - 1],
-            // Each row is one number: a column.
+            // Each row is one number: a single column.
             (_, []) => vec![1],
             (_, shape) => shape.to_vec(),
         };
@@ -209,7 +209,7 @@ impl Rows {
         Schema { dtype, label_dtype, weights, source: Some(source), ..Schema::shaped(&row_shape) }
     }
 
-    /// The `n` rows from `first` on.
+    /// Reads `n` rows, starting at `first`.
     fn read(&mut self, arrays: &mut Arrays<'_>, first: u64, n: usize) -> Result<(), Failure> {
         let Arrays { features, labels, weights, not_finite } = arrays;
         features.read(n, first, &mut self.bytes)?;
@@ -258,11 +258,11 @@ impl Rows {
 }
 
 impl Array<'_> {
-    /// Replaces `out` by the bytes of the next `n` rows, `first` of them gone before.
+    /// Replaces `out` by the bytes of the next `n` rows, which follow `first` others.
     fn read(&mut self, n: usize, first: u64, out: &mut Vec<u8>) -> Result<(), Failure> {
         let row_bytes = self.row_shape.iter().product::<usize>() * self.numbers.n_bytes();
         out.clear();
-        // Grows with what is there, whatever was promised.
+        // Grows with the bytes that are present, not with the number that the header claims.
         (&mut self.bytes).take((n * row_bytes) as u64).read_to_end(out).map_err(Failure::Read)?;
         if out.len() < n * row_bytes {
             let found = first + (out.len() / row_bytes) as u64;
@@ -273,7 +273,7 @@ impl Array<'_> {
     }
 }
 
-/// Moves `n_bytes` at `at` of each of the `n` rows in `rows` to `column`.
+/// Moves `n_bytes` bytes at offset `at` of each of the `n` rows in `rows` to `column`.
 fn split_column(rows: &mut Vec<u8>, column: &mut Vec<u8>, n: usize, at: usize, n_bytes: usize) {
     let row_bytes = rows.len() / n;
     column.clear();

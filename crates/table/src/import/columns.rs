@@ -3,8 +3,8 @@ use std::path::PathBuf;
 
 use crate::{DType, Error, SourceIdentity};
 
-/// What the columns of a source are for, and what becomes of cells that are not what they should be; the default: the first column is
-/// the label, the others are features, and whatever is not a number is an error.
+/// The roles of the columns of a source, and how invalid cells are treated. By default, the first column is the label, the others are
+/// features, and anything that is not a number is an error.
 ///
 /// # Examples
 /// ```
@@ -19,32 +19,32 @@ use crate::{DType, Error, SourceIdentity};
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct ColumnOptions {
-    /// Which columns are labels, in the order of the table; the first column by default. Several are numbers, or 0 and 1: the targets of a regression, or the labels of
-    /// which a row may have any number.
+    /// Which columns are labels, in the order of the table; the first column by default. Several labels are numbers, or 0 and 1: the targets of
+    /// a regression, or the labels of a multi-label classification.
     pub labels: Vec<ColumnRef>,
-    /// What a label may be.
+    /// What values labels may have.
     pub label_kind: LabelKind,
-    /// Which column weighs the rows, if one does.
+    /// The column with the weights of the rows, if there is one.
     pub weight: Option<ColumnRef>,
-    /// Columns that are left out. Their cells may be anything.
+    /// Columns to drop. Their cells may contain anything.
     pub drop: Vec<ColumnRef>,
-    /// Which columns are categories: text, or numbers that only name something.
+    /// Which columns are categories: text, or numbers that are only names.
     pub categorical: Categorical,
-    /// What becomes of features that are missing. (A missing category has code 0.)
+    /// How missing features are treated. (A missing category has code 0.)
     pub missing: Missing,
-    /// What says that a value is missing, besides an empty cell and the words that [`Missing`] lists: words, or numbers such as `-999.0`.
+    /// Cells that count as missing, besides empty ones and the words that [`Missing`] lists: words, or numbers such as `-999.0`.
     pub missing_values: Vec<String>,
-    /// Features beside which another says whether they were missing.
+    /// Features that have an indicator, which says whether they were missing.
     pub indicators: Indicators,
-    /// What features are stored as.
+    /// The type in which features are stored.
     pub dtype: FeatureDType,
-    /// What becomes of rows that cannot be read.
+    /// How rows that cannot be read are treated.
     pub bad_rows: BadRows,
-    /// A table to be like, as a test set is to its training set: the same columns, found by their names, in the same order; the same
-    /// dictionaries, in which values that it has not are unknown; the same classes; the same values for what is missing.
+    /// A table to match, so that a test set can be imported like its training set: with the same columns, found by their names, in the same
+    /// order; the same dictionaries, so values that are not in them are unknown; the same classes; and the same values in place of missing ones.
     ///
-    /// What that table settles is not asked of the other options: `labels`, `label_kind`, `categorical`, `indicators` and `dtype` are its own,
-    /// `missing` too if it filled in values. Columns that it has not are left out.
+    /// The table replaces some of the other options: `labels`, `label_kind`, `categorical`, `indicators` and `dtype` are taken from it, and
+    /// `missing` too if it filled in values. Columns that it does not have are dropped.
     pub like: Option<PathBuf>,
 }
 
@@ -68,10 +68,10 @@ impl Default for ColumnOptions {
 }
 
 impl ColumnOptions {
-    /// What tells the table to be like from another that was put in its place.
+    /// Identifies the table to match, so that a change of it is noticed.
     ///
     /// # Errors
-    /// [`Error::Io`] if it is not there.
+    /// [`Error::Io`] if it does not exist.
     pub(crate) fn like_fingerprint(&self) -> Result<String, Error> {
         let Some(path) = &self.like else { return Ok(String::new()) };
         let metadata = std::fs::metadata(path);
@@ -85,7 +85,7 @@ impl ColumnOptions {
 pub enum ColumnRef {
     /// The last column.
     Last,
-    /// By its place, counted from 0.
+    /// By its index, counted from 0.
     Index(usize),
     /// By its name.
     Name(String),
@@ -119,7 +119,7 @@ impl fmt::Display for ColumnRef {
     }
 }
 
-/// What a label may be. A missing label is an error, except if no column is a label.
+/// What values labels may have. A missing label is an error, unless no column is a label.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum LabelKind {
     /// Any finite number, stored as `f32`.
@@ -127,16 +127,16 @@ pub enum LabelKind {
     Number,
     /// 0 or 1, stored as `f32`.
     Binary,
-    /// The name of a class, or a number that is one. Stored is the class's number as `u32`, counted from 0: classes are sorted, by value
-    /// if all are whole numbers, else by the bytes of their names. [`Table::classes`](crate::Table::classes) has the names. For one label column.
+    /// The name of a class, or a number that stands for one. Labels are stored as class numbers, as `u32` counted from 0. Classes are sorted by value
+    /// if all are whole numbers, else by the bytes of their names. [`Table::classes`](crate::Table::classes) has the names. Only for one label column.
     Classes,
-    /// The same for classes that are given, in their order; any other label is an error.
+    /// Like [`Classes`](Self::Classes), for given classes in the given order; any other label is an error.
     Given(Vec<Class>),
     /// No column is a label, as in rows to predict: [`ColumnOptions::labels`] is ignored, and the table's labels are 0.
     Absent,
 }
 
-/// A class that labels may name.
+/// A class of labels.
 ///
 /// # Examples
 /// ```
@@ -150,7 +150,7 @@ pub enum LabelKind {
 pub struct Class {
     /// Its name.
     pub name: String,
-    /// Other spellings that mean it.
+    /// Alternative spellings of the name.
     pub also: Vec<String>,
 }
 
@@ -160,7 +160,7 @@ impl From<&str> for Class {
     }
 }
 
-/// Which columns are categories. Their values are text without blanks around it; numbers too are told apart by their spelling.
+/// Which columns are categories. Their values are text without surrounding blanks; numbers that are spelled differently are different values.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum Categorical {
     /// None: text is an error.
@@ -168,12 +168,12 @@ pub enum Categorical {
     No,
     /// These.
     Columns(Vec<ColumnRef>),
-    /// Those with text in the first rows: as many as a megabyte holds.
+    /// All columns with text in the first rows: as many rows as a megabyte holds.
     Auto,
 }
 
-/// What becomes of features that are missing: cells that are empty, or `NaN`, `NA`, `N/A`, `null`, `None` or `?` in any case, and what
-/// [`ColumnOptions::missing_values`] adds.
+/// How missing features are treated: cells that are empty, or `NaN`, `NA`, `N/A`, `null`, `None` or `?` in any case, and the cells that
+/// [`ColumnOptions::missing_values`] lists.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub enum Missing {
     /// They are errors, and so are infinities.
@@ -183,12 +183,12 @@ pub enum Missing {
     Keep,
     /// They become this value; infinities are errors.
     Value(f32),
-    /// They become the mean of the values that their column has; infinities are errors. [`Table::imputed`](crate::Table::imputed) has the means.
+    /// They become the mean of the values that are present in their column; infinities are errors. [`Table::imputed`](crate::Table::imputed) has the means.
     Mean,
 }
 
-/// Features beside which another says whether they were missing: 1 if so, else 0. These stand behind all others, and are called
-/// `NAME_missing`.
+/// Features that have an indicator: another feature that is 1 if they were missing, else 0. Indicators come after all other features and are
+/// named `NAME_missing`.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum Indicators {
     /// None.
@@ -200,13 +200,13 @@ pub enum Indicators {
     All,
 }
 
-/// What features are stored as.
+/// The type in which features are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum FeatureDType {
-    /// 32 bits, the nearest to what stands in the source.
+    /// 32 bits, the nearest to the number in the source.
     #[default]
     F32,
-    /// 16 bits, rounded once more; a number beyond 65,504 is an error.
+    /// 16 bits, rounded from `f32`; a number beyond 65,504 is an error.
     #[cfg(feature = "half")]
     F16,
     /// Whole numbers from 0 to 255; anything else is an error.
@@ -234,12 +234,12 @@ impl FeatureDType {
     }
 }
 
-/// What becomes of rows that cannot be read.
+/// How rows that cannot be read are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum BadRows {
-    /// The first of them is an error, and there is no table.
+    /// The first of them is an error, and no table is written.
     #[default]
     Error,
-    /// They are left out and counted, and the first few are reported.
+    /// They are skipped and counted, and the first few are reported.
     Skip,
 }

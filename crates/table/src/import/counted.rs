@@ -2,7 +2,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A file that says how much of it has been read.
+/// A file that counts the bytes read from it.
 pub(crate) struct Counted<R> {
     inner: R,
     n_read: Arc<AtomicU64>,

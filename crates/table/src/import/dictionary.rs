@@ -1,12 +1,12 @@
-//! Dictionaries that are made while rows come in: each chunk codes its own values, and whoever takes the chunks in order gives those
-//! their codes in the table. So these do not depend on which thread was faster.
+//! Dictionaries that are built while rows are read: each chunk encodes its own values, and the thread that takes the chunks in order assigns
+//! the codes of the table. So the codes do not depend on the timing of threads.
 
 use std::collections::HashMap;
 
 use crate::format::MAX_HEADER_BYTES;
 use crate::{Dictionary, Error};
 
-/// The values of one column within one chunk, in the order in which they came.
+/// The values of one column within one chunk, in the order of their first occurrence.
 #[derive(Debug, Default)]
 pub(crate) struct LocalValues {
     values: Vec<String>,
@@ -14,7 +14,7 @@ pub(crate) struct LocalValues {
 }
 
 impl LocalValues {
-    /// The value's place among those of this chunk, counted from 1.
+    /// The index of the value among those of this chunk, counted from 1.
     pub(crate) fn code(&mut self, value: &str) -> u32 {
         if let Some(&code) = self.codes.get(value) {
             return code;
@@ -54,17 +54,17 @@ impl GrowingDictionary {
         Self { name: name.to_owned(), values: Vec::new(), codes: HashMap::new(), n_bytes: 0, growth: Growth::Open }
     }
 
-    /// A dictionary that is complete.
+    /// A complete dictionary, to which no values are added.
     pub(crate) fn closed(dictionary: &Dictionary) -> Self {
         let values = dictionary.values().to_vec();
         let codes = (1..).zip(&values).map(|(code, value)| (value.clone(), code)).collect();
         Self { name: dictionary.name().to_owned(), values, codes, n_bytes: 0, growth: Growth::Closed }
     }
 
-    /// The codes of a chunk's values, in the chunk's order.
+    /// Returns the codes of a chunk's values, in the chunk's order.
     ///
     /// # Errors
-    /// [`Error::TooManyValues`] as soon as they would not fit into a header.
+    /// [`Error::TooManyValues`] as soon as the values would not fit into a header.
     pub(crate) fn take_in(&mut self, local: &LocalValues, path: &std::path::Path) -> Result<Vec<u32>, Error> {
         let codes = local.values.iter().map(|value| self.code(value)).collect();
         if self.n_bytes > MAX_HEADER_BYTES {
@@ -79,11 +79,11 @@ impl GrowingDictionary {
         Dictionary::new(self.name, self.values)
     }
 
-    /// The values, sorted as classes are, and for every code the place of its value among them.
+    /// The values, sorted as classes are, and for each code the index of its value among them.
     pub(crate) fn into_classes(self) -> (Vec<String>, Vec<u32>) {
         let mut order: Vec<usize> = (0..self.values.len()).collect();
         let numbers: Option<Vec<i128>> = self.values.iter().map(|value| value.parse().ok()).collect();
-        // Those spelled apart stay apart: `1` and `01` differ by their text.
+        // Different spellings stay separate: `1` and `01` are different values.
         match numbers {
             Some(numbers) => order.sort_by(|&a, &b| (numbers[a], &self.values[a]).cmp(&(numbers[b], &self.values[b]))),
             None => order.sort_by(|&a, &b| self.values[a].cmp(&self.values[b])),
@@ -103,7 +103,7 @@ impl GrowingDictionary {
             return 0;
         }
         self.values.push(value.to_owned());
-        // Beyond u32 they would be far beyond what a header holds.
+        // More than `u32::MAX` values would far exceed what a header holds.
         let code = u32::try_from(self.values.len()).unwrap_or(u32::MAX);
         self.codes.insert(value.to_owned(), code);
         self.n_bytes += value.len() as u64 + 3;

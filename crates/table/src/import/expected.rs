@@ -1,4 +1,4 @@
-//! What the importers of text, Arrow and Parquet expect of a cell.
+//! Expectations about cells, used by the importers of text, Arrow and Parquet.
 
 use crate::Expected;
 use crate::Remedy::*;

@@ -1,15 +1,15 @@
-//! What is done to the features of a row once its cells are numbers, the same for every format.
+//! How the features of a row are processed once its cells are numbers; the same for every format.
 
 use super::{FeatureDType, Missing, expected};
 use crate::Expected;
 
-/// How features that are missing are treated, which are marked, and what features must fit into.
+/// How missing features are treated, which ones have indicators, and the type that features must fit into.
 #[derive(Clone, Debug)]
 pub(crate) struct FeatureRules {
-    /// How many features come of columns; behind them stand the indicators.
+    /// The number of features that are columns; the indicators come after them.
     n_columns: usize,
     on_missing: OnMissing,
-    /// Words that say that a value is missing, and the numbers among them.
+    /// Words that mark a missing value, and the numbers among them.
     words: Vec<String>,
     numbers: Vec<f32>,
     /// The features that have an indicator.
@@ -17,7 +17,7 @@ pub(crate) struct FeatureRules {
     dtype: FeatureDType,
 }
 
-/// What becomes of a feature that is missing.
+/// How a missing feature is treated.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum OnMissing {
     Error,
@@ -59,7 +59,7 @@ impl FeatureRules {
         }
     }
 
-    /// How many features a row has, indicators among them.
+    /// The number of features per row, including indicators.
     pub(crate) fn n_features(&self) -> usize {
         self.n_columns + self.indicators.len()
     }
@@ -72,12 +72,12 @@ impl FeatureRules {
         &self.on_missing
     }
 
-    /// Whether the text of a cell, without blanks around it, says that there is no value.
+    /// Whether the text of a cell, without surrounding blanks, means that the value is missing.
     pub(crate) fn is_missing(&self, content: &[u8]) -> bool {
         is_missing(content) || self.words.iter().any(|word| content.eq_ignore_ascii_case(word.as_bytes()))
     }
 
-    /// Whether [`finish`](Self::finish) does nothing to rows of finite numbers.
+    /// Whether [`finish`](Self::finish) leaves rows of finite numbers unchanged.
     pub(crate) fn is_plain(&self) -> bool {
         self.numbers.is_empty()
             && self.indicators.is_empty()
@@ -85,10 +85,10 @@ impl FeatureRules {
             && !matches!(self.on_missing, OnMissing::Fill(_))
     }
 
-    /// Completes the features of a row, in which NaN stands for what is missing: `[n_features]`.
+    /// Completes the features of a row, `[n_features]`, in which NaN stands for a missing value.
     ///
     /// # Errors
-    /// Which of them cannot be stored, and what was expected instead.
+    /// The index of the first feature that cannot be stored, and what was expected instead.
     pub(crate) fn finish(&self, features: &mut [f32]) -> Result<(), (usize, &'static Expected)> {
         let (columns, indicators) = features.split_at_mut(self.n_columns);
         for (i, value) in columns.iter_mut().enumerate() {
@@ -134,7 +134,7 @@ impl FeatureRules {
     }
 }
 
-/// Whether the text of a cell says that there is no value.
+/// Whether the text of a cell means that the value is missing.
 pub(crate) fn is_missing(content: &[u8]) -> bool {
     const WORDS: [&str; 6] = ["nan", "na", "n/a", "null", "none", "?"];
     content.is_empty() || WORDS.iter().any(|word| content.eq_ignore_ascii_case(word.as_bytes()))

@@ -7,7 +7,7 @@ use super::source_error::SourceError;
 use crate::Error;
 use crate::parts::open_file;
 
-/// A format that tables are imported from.
+/// A format that can be imported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Format {
@@ -15,13 +15,13 @@ pub enum Format {
     Csv,
     /// Text of svmlight or libsvm.
     Svmlight,
-    /// numpy's .npy, or an archive of such, .npz.
+    /// A numpy array, .npy, or an archive of arrays, .npz.
     Npy,
     /// The files of MNIST.
     Idx,
     /// The binary files of CIFAR.
     Cifar,
-    /// PNG and JPEG files, a folder a class.
+    /// PNG and JPEG files, with one folder per class.
     Images,
     /// An Arrow IPC file or stream.
     Arrow,
@@ -29,15 +29,15 @@ pub enum Format {
     Parquet,
 }
 
-/// How many bytes of a file, unpacked, are looked at.
+/// How many bytes of a file, after decompression, are examined.
 const LOOKED_AT: u64 = 512;
 
 impl Format {
-    /// The format of the source at `path`: by its first bytes, unpacked if it is packed, then by the endings of its name. A folder is of
-    /// images, or of CIFAR if its batches lie in it; an archive is the same.
+    /// Detects the format of the source at `path`: by its first bytes, decompressed if necessary, then by its file extensions. A folder contains
+    /// images, unless it contains batches of CIFAR; the same applies to an archive.
     ///
     /// # Errors
-    /// [`Error::Source`] if it is none of them; [`Error::Io`] if it cannot be read; [`Error::FeatureOff`] if it cannot be unpacked.
+    /// [`Error::Source`] if it is none of them; [`Error::Io`] if it cannot be read; [`Error::FeatureOff`] if it cannot be decompressed.
     /// # Examples
     /// ```
     /// # let folder = tempfile::tempdir()?;
@@ -76,7 +76,7 @@ impl Format {
         }
     }
 
-    /// The feature of this crate that reads it.
+    /// The feature of this crate that enables reading it.
     pub fn feature(self) -> &'static str {
         match self {
             Self::Csv | Self::Svmlight => "csv",
@@ -89,7 +89,7 @@ impl Format {
         }
     }
 
-    /// What a source of it is, in words.
+    /// Describes a source of this format in words.
     pub fn description(self) -> &'static str {
         match self {
             Self::Csv => "text of rows",
@@ -117,13 +117,13 @@ fn by_magic(start: &[u8]) -> Option<Format> {
         // A stream: a continuation marker, and a schema of less than 16 MiB.
         [0xff, 0xff, 0xff, 0xff, _, _, _, 0, ..] => Some(Format::Arrow),
         [0x93, b'N', b'U', b'M', b'P', b'Y', ..] | [b'P', b'K', 3 | 5, 4 | 6, ..] => Some(Format::Npy),
-        // Two zeros, a type, and a number of dimensions that all are here.
+        // Two zeros, a type, and a number of dimensions, all of which are present.
         [0, 0, 0x08 | 0x09 | 0x0b..=0x0e, rank @ 1..=32, rest @ ..] if rest.len() >= 4 * usize::from(*rank) => Some(Format::Idx),
         _ => None,
     }
 }
 
-/// By the last ending that says something: `data_batch_1.bin.xz` is a `.bin`.
+/// By the last extension that is known: `data_batch_1.bin.xz` is a `.bin`.
 fn by_name(name: &str) -> Option<Format> {
     let endings = name.split('.').skip(1).filter(|ending| !matches!(*ending, "gz" | "xz" | "zst"));
     match endings.last()? {
@@ -149,26 +149,26 @@ fn is_tar(start: &[u8]) -> bool {
     start.get(257..262) == Some(b"ustar")
 }
 
-/// Whether no byte is one that text has not.
+/// Whether all bytes can occur in text.
 fn is_text(start: &[u8]) -> bool {
     !start.is_empty() && start.iter().all(|&byte| byte >= b' ' || matches!(byte, b'\t' | b'\n' | b'\r'))
 }
 
-/// Whether the first line that is no comment gives a label and features, perhaps behind a query: `1 qid:2 3:4.5`.
+/// Whether the first line that is not a comment has a label and features, with an optional query: `1 qid:2 3:4.5`.
 fn is_svmlight(start: &[u8]) -> bool {
     let is_index = |index: &str| !index.is_empty() && index.bytes().all(|byte| byte.is_ascii_digit());
     let text = String::from_utf8_lossy(start);
     let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
     let Some(line) = lines.into_iter().find(|line| !line.is_empty()) else { return false };
     let mut features = line.split_whitespace().skip(1).skip_while(|word| word.starts_with("qid:"));
-    // The first is enough, and whole even if the line is cut.
+    // The first feature is enough, and it is complete even if the line is cut off.
     features
         .next()
         .and_then(|word| word.split_once(':'))
         .is_some_and(|(index, value)| is_index(index) && value.parse::<f32>().is_ok())
 }
 
-/// Whether a batch of CIFAR lies in the folder.
+/// Whether the folder contains a batch of CIFAR.
 fn has_batches(folder: &Path) -> Result<bool, Error> {
     let io = |cause| Error::Io { path: folder.to_owned(), action: "list", cause };
     for entry in std::fs::read_dir(folder).map_err(io)? {

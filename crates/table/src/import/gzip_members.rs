@@ -72,7 +72,7 @@ fn skip_zeros(packed: &mut Counted<impl BufRead>) -> io::Result<()> {
     }
 }
 
-/// Counts what has been read of the packed bytes.
+/// Counts the compressed bytes that have been read.
 struct Counted<R> {
     packed: R,
     n_bytes: u64,
@@ -80,7 +80,7 @@ struct Counted<R> {
 
 impl<R> Counted<R> {
     fn follows(&self) -> io::Error {
-        let problem = format!("the packed data end before byte {}, where something else follows; cut it off", self.n_bytes);
+        let problem = format!("the compressed data ends before byte {}, where something else follows; cut it off", self.n_bytes);
         io::Error::new(io::ErrorKind::InvalidData, problem)
     }
 }

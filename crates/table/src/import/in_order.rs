@@ -1,13 +1,13 @@
-//! Some threads work, and the caller takes what they made, in order.
+//! Worker threads process jobs, and the caller takes the results in order.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-/// Where a worker puts what it makes. It blocks while enough waits to be taken.
+/// Where a worker puts its results. It blocks while enough results wait to be taken.
 pub(crate) struct Outlet<T>(SyncSender<T>);
 
-/// Nobody takes what is made any more: whoever makes it may as well stop.
+/// The results are no longer needed, so the worker may stop.
 #[derive(Debug)]
 pub(crate) struct NobodyWaits;
 
@@ -17,10 +17,10 @@ impl<T> Outlet<T> {
     }
 }
 
-/// Runs `work` for every job that `feed` hands out, on `n_threads` threads; a job may make any number of things. `take` is called on this
-/// thread with what the first job made, then the second, and so on; its first error ends everything.
+/// Runs `work` for every job that `feed` hands out, on `n_threads` threads; a job may produce any number of results. `take` is called on this
+/// thread with the results of the first job, then the second, and so on; its first error ends everything.
 ///
-/// At most `3 * n_threads + 2` jobs are under way, and of each at most `n_waiting + 1` things wait: that bounds the memory, and holds back
+/// At most `3 * n_threads + 2` jobs are in progress, and at most `n_waiting + 1` results of each wait, which bounds the memory and holds back
 /// `feed`.
 pub(crate) fn in_order<J: Send, T: Send, E>(
     feed: impl FnOnce(&mut dyn FnMut(J) -> Result<(), NobodyWaits>) + Send,
@@ -32,7 +32,7 @@ pub(crate) fn in_order<J: Send, T: Send, E>(
     let (to_workers, queue) = sync_channel::<(J, Outlet<T>)>(n_threads);
     let (to_taker, streams) = sync_channel::<Receiver<T>>(n_threads);
     thread::scope(|scope| {
-        // Owned by this closure: an early return drops it, which every thread then notices.
+        // Owned by this closure: an early return drops it, which all threads notice.
         let streams = streams;
         scope.spawn(move || {
             feed(&mut |job| {
@@ -50,14 +50,14 @@ pub(crate) fn in_order<J: Send, T: Send, E>(
                 }
             });
         }
-        // Only workers hold the queue: if all of them panic it goes, with the outlets in it, and nobody waits for ever.
+        // Only workers hold the queue: if all of them panic, it is dropped with the outlets in it, so no thread waits forever.
         drop(queue);
-        // A worker that panics ends its stream early; the scope passes the panic on before anybody uses what was taken.
+        // A worker that panics ends its stream early; the scope propagates the panic before the caller uses the results.
         streams.iter().try_for_each(|stream| stream.iter().try_for_each(&mut take))
     })
 }
 
-/// Waits for work with the lock held, so that one worker waits and the others queue behind it.
+/// Waits for work with the lock held, so that one worker waits for work and the others wait for the lock.
 fn next<T>(queue: &Mutex<Receiver<T>>) -> Option<T> {
     queue.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
 }

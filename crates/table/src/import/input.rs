@@ -8,13 +8,13 @@ use super::gzip_members::GzipMembers;
 use crate::parts::open_file;
 use crate::{Error, SourceIdentity};
 
-/// The bytes of a file, unpacked if it is packed, whatever its name.
+/// The bytes of a file, decompressed if necessary, whatever its name.
 pub(crate) struct Input {
     pub(crate) bytes: Box<dyn Read + Send>,
     pub(crate) source: SourceIdentity,
-    /// How many bytes of the file have been read.
+    /// The number of bytes of the file that have been read.
     pub(crate) n_read: Arc<AtomicU64>,
-    /// What is done when a read fails, for the message.
+    /// The action that failed if a read returns an error, for the message.
     pub(crate) action: &'static str,
 }
 
@@ -42,7 +42,7 @@ impl Input {
     }
 }
 
-/// How a file is packed, by its first bytes.
+/// How a file is compressed, detected by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Packing {
     Plain,
@@ -55,7 +55,7 @@ impl Packing {
     fn of(magic: &[u8]) -> Self {
         match magic {
             [0x1f, 0x8b, ..] => Self::Gzip,
-            // The second form is a frame to be skipped, with which `pzstd` begins.
+            // The second pattern is a skippable frame, with which the output of `pzstd` begins.
             [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Self::Zstd,
             [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Self::Xz,
             _ => Self::Plain,
@@ -80,7 +80,7 @@ impl Packing {
         }
     }
 
-    /// The feature that unpacks it.
+    /// The feature that decompresses it.
     fn feature(self) -> &'static str {
         match self {
             Self::Plain | Self::Gzip => "import",
@@ -90,10 +90,10 @@ impl Packing {
     }
 }
 
-/// `None` if the feature that unpacks it is off.
+/// `None` if the feature that decompresses it is not enabled.
 fn unpacked(packing: Packing, file: Counted) -> Option<Box<dyn Read + Send>> {
     const BUFFER_BYTES: usize = 1 << 18;
-    /// For what xz calls its dictionary; its own highest level takes 64 MiB.
+    /// The limit for the dictionary of xz, whose own highest level needs 64 MiB.
     #[cfg(feature = "xz")]
     const XZ_MEMORY_KIB: u32 = 1 << 20;
 
@@ -110,7 +110,7 @@ fn unpacked(packing: Packing, file: Counted) -> Option<Box<dyn Read + Send>> {
     })
 }
 
-/// A file that says how far it has been read.
+/// A file that counts the bytes read from it.
 struct Counted {
     file: Chain<Cursor<Vec<u8>>, File>,
     n_read: Arc<AtomicU64>,

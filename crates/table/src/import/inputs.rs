@@ -3,12 +3,12 @@ use std::path::Path;
 use crate::Error;
 use crate::file_id::FileId;
 
-/// Refuses to import onto a file that is read.
+/// Refuses to write to a file that the import reads.
 ///
 /// # Errors
-/// [`Error::SameFile`] if `dest` is one of `inputs`, through links too.
+/// [`Error::SameFile`] if `dest` is one of `inputs`, also through links.
 pub(crate) fn check_dest<'a>(dest: &Path, inputs: impl IntoIterator<Item = &'a Path>) -> Result<(), Error> {
-    // A file that does not exist yet is none of them.
+    // A file that does not exist yet is not one of the inputs.
     let Ok(id) = FileId::of(dest) else { return Ok(()) };
     match inputs.into_iter().find(|input| FileId::of(input).is_ok_and(|input| input == id)) {
         Some(input) => Err(Error::SameFile { path: dest.to_owned(), input: input.to_owned() }),

@@ -3,7 +3,7 @@ use std::path::Path;
 use super::FeatureDType;
 use crate::{Dictionary, Error, parts};
 
-/// What an import takes from the table that its own is to be like.
+/// The properties of the table to match that an import uses.
 #[derive(Debug)]
 pub(crate) struct Like {
     column_names: Vec<String>,
@@ -13,7 +13,7 @@ pub(crate) struct Like {
     pub(crate) n_labels: usize,
     pub(crate) dictionaries: Vec<Dictionary>,
     pub(crate) classes: Vec<String>,
-    /// What stands where values are missing, for each feature but the indicators.
+    /// The values that replace missing values, one for each feature except the indicators.
     pub(crate) imputed: Option<Vec<f32>>,
     pub(crate) dtype: FeatureDType,
 }
@@ -23,15 +23,15 @@ impl Like {
     ///
     /// # Errors
     /// As for [`Table::open`](crate::Table::open); [`Error::ColumnRoles`] for a table that does not name its columns, or whose features
-    /// no importer writes.
+    /// have a type that importers do not write.
     pub(crate) fn read(path: &Path) -> Result<Self, Error> {
         let (metadata, dtype, n_labels) = parts::read_metadata(path)?;
         let wrong = |problem: &str| Error::ColumnRoles { path: path.to_owned(), problem: problem.to_owned() };
         let Some(dtype) = FeatureDType::from_dtype(dtype) else {
-            return Err(wrong("no table is imported like this one: its features are neither F32, F16 nor U8"));
+            return Err(wrong("no import can match this table: its features are neither F32, F16 nor U8"));
         };
         if metadata.column_names.is_empty() && metadata.dictionaries.is_empty() {
-            return Err(wrong("no table is imported like this one: it does not name its columns"));
+            return Err(wrong("no import can match this table: it does not name its columns"));
         }
         Ok(Self {
             column_names: metadata.column_names,
@@ -45,7 +45,7 @@ impl Like {
         })
     }
 
-    /// The features that are columns of a source: all but the indicators.
+    /// The features that are columns of a source: all except the indicators.
     pub(crate) fn features(&self) -> &[String] {
         &self.column_names[..self.column_names.len().saturating_sub(self.indicators.len())]
     }

@@ -1,7 +1,7 @@
 use super::expected;
 use crate::{DType, Expected, Remedy};
 
-/// How the values of an array lie in a file.
+/// How the values of an array are stored in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Numbers {
     pub(crate) dtype: DType,
@@ -22,7 +22,7 @@ pub(crate) enum Features {
     F32(Vec<f32>),
 }
 
-/// Labels as a table stores them: bytes and truths as bytes, other integers as `i64`, the rest as `f32`.
+/// Labels as a table stores them: bytes and booleans as bytes, other integers as `i64`, the rest as `f32`.
 #[derive(Debug)]
 pub(crate) enum Labels {
     U8(Vec<u8>),
@@ -33,24 +33,24 @@ pub(crate) enum Labels {
 /// A value that cannot be stored.
 #[derive(Debug)]
 pub(crate) struct Unfit {
-    /// Where it is among the values.
+    /// Its index among the values.
     pub(crate) index: usize,
     pub(crate) found: String,
     pub(crate) expected: &'static Expected,
 }
 
-/// What becomes of features that are NaN or infinite.
+/// How features that are NaN or infinite are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum NotFinite {
     /// They are errors.
     #[default]
     Error,
-    /// They stay.
+    /// They are kept.
     Keep,
 }
 
 impl Features {
-    /// None yet, of what values of `dtype` become.
+    /// Empty, of the type in which values of `dtype` are stored.
     pub(crate) fn of(dtype: DType) -> Self {
         if dtype == DType::U8 { Self::U8(Vec::new()) } else { Self::F32(Vec::new()) }
     }
@@ -64,7 +64,7 @@ impl Features {
 }
 
 impl Labels {
-    /// None yet, of what values of `dtype` become.
+    /// Empty, of the type in which values of `dtype` are stored.
     pub(crate) fn of(dtype: DType) -> Self {
         match dtype {
             DType::Bool | DType::U8 => Self::U8(Vec::new()),
@@ -87,7 +87,7 @@ impl Numbers {
         self.dtype.n_bytes()
     }
 
-    /// Replaces what `out` holds by the values of `bytes`, which are whole.
+    /// Replaces the content of `out` by the values in `bytes`, which are complete.
     pub(crate) fn features(self, bytes: &[u8], not_finite: NotFinite, out: &mut Features) -> Result<(), Unfit> {
         match out {
             Features::U8(out) => {
@@ -105,7 +105,7 @@ impl Numbers {
         }
     }
 
-    /// The same for labels, which are always finite.
+    /// Like [`features`](Self::features) for labels, which must be finite.
     pub(crate) fn labels(self, bytes: &[u8], out: &mut Labels) -> Result<(), Unfit> {
         match out {
             Labels::U8(out) => {
@@ -124,7 +124,7 @@ impl Numbers {
         }
     }
 
-    /// The same for weights.
+    /// Like [`features`](Self::features) for weights.
     pub(crate) fn weights(self, bytes: &[u8], out: &mut Vec<f32>) -> Result<(), Unfit> {
         self.floats(bytes, out);
         self.check_finite(bytes, out, &WEIGHT)
@@ -182,7 +182,7 @@ impl Numbers {
         }
     }
 
-    /// That infinities were infinities before.
+    /// Checks that infinities were infinities before the conversion.
     fn check_range(self, bytes: &[u8], floats: &[f32]) -> Result<(), Unfit> {
         if self.dtype != DType::F64 {
             return Ok(());
@@ -211,7 +211,7 @@ const FEATURE: Expected = Expected { what: "a finite number", remedies: &[Remedy
 const LABEL: Expected = Expected { what: "a label, which is a finite number and, if whole, fits an i64", remedies: &[] };
 const WEIGHT: Expected = Expected { what: "a finite weight", remedies: &[] };
 
-/// The values that bytes spell.
+/// Decodes the values in `bytes`.
 fn values<const N: usize, T>(bytes: &[u8], order: ByteOrder, from_le: fn([u8; N]) -> T) -> impl Iterator<Item = T> {
     let (values, _) = bytes.as_chunks::<N>();
     values.iter().map(move |&bytes| match order {

@@ -1,27 +1,27 @@
 use crate::{ColumnStatistics, Dictionary, Error};
 
-/// What an import made.
+/// The result of an import.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ImportReport {
-    /// How many rows the table has.
+    /// The number of rows in the table.
     pub n_rows: usize,
     /// Its columns, in order.
     pub column_names: Vec<String>,
-    /// What is known of each.
+    /// The statistics of each column.
     pub statistics: Vec<ColumnStatistics>,
     /// The values of each categorical column.
     pub dictionaries: Vec<Dictionary>,
-    /// The classes, if labels are numbers of such.
+    /// The classes, if labels are class numbers.
     pub classes: Vec<String>,
-    /// How many rows were left out.
+    /// The number of rows that were skipped.
     pub n_skipped: u64,
     /// Why, for the first few of them.
     pub first_skipped: Vec<Error>,
 }
 
 impl ImportReport {
-    /// Completes a table without named columns, of which every row was taken.
+    /// Completes a table without named columns, for which no row was skipped.
     #[cfg(any(feature = "arrays", feature = "cifar", feature = "images"))]
     pub(crate) fn finish(mut writer: crate::TableWriter, classes: Vec<String>) -> Result<Self, Error> {
         writer.set_classes(classes.clone())?;
@@ -41,13 +41,13 @@ pub enum Imported {
     Unchanged,
 }
 
-/// How far an import has come.
+/// The progress of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// How many bytes of the file have been read, packed if it is.
+    /// The number of bytes of the file that have been read, before decompression.
     pub bytes_read: u64,
-    /// How many it has.
+    /// The length of the file in bytes.
     pub total_bytes: u64,
-    /// How many rows have been written.
+    /// The number of rows that have been written.
     pub n_rows: usize,
 }

@@ -7,7 +7,7 @@ use crate::Error;
 use crate::nearest::nearest;
 use crate::printable::listed;
 
-/// What each column of a source is for. Columns are counted from 0, and a column that is nothing of these is left out.
+/// The roles of the columns of a source. Columns are counted from 0, and a column without a role is dropped.
 #[derive(Debug)]
 pub(crate) struct Roles {
     /// Every column of the source.
@@ -21,24 +21,24 @@ pub(crate) struct Roles {
     pub(crate) weight: Option<usize>,
     pub(crate) labels: Labels,
     pub(crate) rules: FeatureRules,
-    /// The features that have an indicator, by their place among the features.
+    /// The features that have an indicator, by their index among the features.
     pub(crate) indicators: Vec<usize>,
 }
 
-/// What labels become.
+/// What the labels are converted to.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Labels {
     Number,
     Binary,
     /// There are none.
     Absent,
-    /// Classes that are found on the way.
+    /// Classes that are collected during the import.
     Found,
     /// Classes that are known.
     Known(KnownClasses),
 }
 
-/// Classes and all the ways to spell them.
+/// Classes and all their spellings.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct KnownClasses {
     pub(crate) names: Vec<String>,
@@ -47,7 +47,7 @@ pub(crate) struct KnownClasses {
 
 impl Labels {
     /// # Errors
-    /// What is wrong with classes that are given.
+    /// The problem with the given classes.
     pub(crate) fn of(kind: &LabelKind) -> Result<Self, String> {
         Ok(match kind {
             LabelKind::Number => Self::Number,
@@ -83,8 +83,8 @@ impl KnownClasses {
 }
 
 impl Roles {
-    /// The roles that `options`, or the table to be like, give to the columns of the source at `path`, which have those names.
-    /// `has_text` says of a column whether text was seen in it.
+    /// The roles that `options`, or the table to match, give to the columns of the source at `path`, which have these names.
+    /// `has_text` returns whether a column was found to contain text.
     ///
     /// # Errors
     /// [`Error::NoColumn`], [`Error::ColumnRoles`].
@@ -102,7 +102,7 @@ impl Roles {
         }
     }
 
-    /// The names of the table's features, those of the indicators last.
+    /// The names of the table's features, followed by those of the indicators.
     pub(crate) fn feature_names(&self) -> Vec<String> {
         let columns = self.features.iter().map(|&col| self.names[col].clone());
         columns.chain(self.indicator_names().map(|name| format!("{name}_missing"))).collect()
@@ -113,12 +113,12 @@ impl Roles {
         self.indicators.iter().map(|&feature| &self.names[self.features[feature]])
     }
 
-    /// The names of the labels; none if no column is one.
+    /// The names of the labels; empty if no column is a label.
     pub(crate) fn label_names(&self) -> Vec<String> {
         self.label_columns.iter().map(|&col| self.names[col].clone()).collect()
     }
 
-    /// How many labels a row of the table has.
+    /// The number of labels per row of the table.
     pub(crate) fn n_labels(&self) -> usize {
         self.label_columns.len().max(1)
     }
@@ -141,7 +141,7 @@ impl Finder<'_> {
         let weight = self.weight(&label_columns)?;
         let dropped = self.columns(&options.drop, "columns to drop")?;
         if let Some(&both) = dropped.iter().find(|&&col| label_columns.contains(&col) || Some(col) == weight) {
-            return self.wrong(format!("column `{}` is asked to be dropped and to be label or weight; choose one", names[both]));
+            return self.wrong(format!("column `{}` is both dropped and used as label or weight; choose one", names[both]));
         }
         let is_free = |col: &usize| !label_columns.contains(col) && Some(*col) != weight && !dropped.contains(col);
         let categories: Vec<usize> = match &options.categorical {
@@ -156,8 +156,7 @@ impl Finder<'_> {
         };
         if let Some(&both) = categories.iter().find(|&col| !is_free(col)) {
             let name = &names[both];
-            return self
-                .wrong(format!("column `{name}` is asked to be categorical and to be label, weight or dropped; choose one"));
+            return self.wrong(format!("column `{name}` is categorical and also label, weight or dropped; choose one"));
         }
         let features: Vec<usize> = (0..names.len()).filter(is_free).filter(|col| !categories.contains(col)).collect();
         if features.is_empty() && categories.is_empty() {
@@ -169,7 +168,7 @@ impl Finder<'_> {
             Indicators::All => (0..features.len()).collect(),
             Indicators::Columns(columns) => {
                 let place = |col: usize| {
-                    let none = || format!("column `{}` is to have an indicator but is not a feature", names[col]);
+                    let none = || format!("column `{}` cannot have an indicator, since it is not a feature", names[col]);
                     features.iter().position(|&feature| feature == col).ok_or_else(none)
                 };
                 let places = self.columns(columns, "indicators")?.into_iter().map(place).collect::<Result<_, _>>();
@@ -204,7 +203,7 @@ impl Finder<'_> {
         };
         if !label_columns.is_empty() && label_columns.len() != like.n_labels {
             let (found, expected) = (label_columns.len(), like.n_labels);
-            return self.wrong(format!("{found} label columns, the table to be like has {expected}; name as many"));
+            return self.wrong(format!("{found} label columns, the table to match has {expected}; name as many"));
         }
         let features = like.features().iter().map(|name| named(name, "features")).collect::<Result<Vec<_>, _>>()?;
         let categories = like.dictionaries.iter().map(|dictionary| named(dictionary.name(), "categorical columns"));
@@ -218,7 +217,7 @@ impl Finder<'_> {
             (_, LabelKind::Absent) => Ok(Labels::Absent),
             ([], LabelKind::Binary) => Ok(Labels::Binary),
             ([], _) => Ok(Labels::Number),
-            // Those given are the same, and may be spelled in more ways.
+            // The given classes are the same, and may have more spellings.
             (names, LabelKind::Given(given)) if given.iter().map(|class| &class.name).eq(names) => {
                 KnownClasses::new(given).map(Labels::Known)
             }
@@ -239,7 +238,7 @@ impl Finder<'_> {
         })
     }
 
-    /// The columns that the options name as labels, unless there are none.
+    /// The columns that the options name as labels; empty if labels are absent.
     fn label_columns(&self) -> Result<Vec<usize>, Error> {
         let ColumnOptions { labels, label_kind, .. } = self.options;
         if *label_kind == LabelKind::Absent {
@@ -248,14 +247,14 @@ impl Finder<'_> {
         let columns = self.columns(labels, "label")?;
         if let Some(twice) = (1..columns.len()).find(|&at| columns[..at].contains(&columns[at])) {
             let name = &self.names[columns[twice]];
-            return self.wrong(format!("column `{name}` is asked to be a label twice; name it once"));
+            return self.wrong(format!("column `{name}` is named as a label twice; name it once"));
         }
         match (&columns[..], label_kind) {
-            ([], _) => self.wrong("no column is asked to be the label; name one, or ask for `LabelKind::Absent`".to_owned()),
+            ([], _) => self.wrong("no column is named as the label; name one, or pass `LabelKind::Absent`".to_owned()),
             ([first, second, ..], LabelKind::Classes | LabelKind::Given(_)) => {
                 let (first, second) = (&self.names[*first], &self.names[*second]);
                 let problem = format!(
-                    "columns `{first}` and `{second}` are asked to be labels that name classes, which one column does; name one, or import numbers, or 0 and 1"
+                    "columns `{first}` and `{second}` are both named as labels with classes, but only one column can have classes; name one, or import numbers, or 0 and 1"
                 );
                 self.wrong(problem)
             }
@@ -267,7 +266,7 @@ impl Finder<'_> {
         let weight = self.options.weight.as_ref().map(|weight| self.column(weight, "weight")).transpose()?;
         if let Some(both) = weight.filter(|weight| labels.contains(weight)) {
             let name = &self.names[both];
-            return self.wrong(format!("column `{name}` is asked to be both label and weight; choose another weight"));
+            return self.wrong(format!("column `{name}` is named as both label and weight; choose another weight"));
         }
         Ok(weight)
     }

@@ -2,15 +2,15 @@ use super::dictionary::LocalValues;
 use super::{FeatureDType, Roles};
 use crate::statistics::Moments;
 
-/// Rows on their way into a table, and what is gathered of them where they are made, which is on many threads.
+/// Rows to be added to a table, and the statistics gathered from them on the worker threads.
 #[derive(Debug)]
 pub(crate) struct RowChunk {
     /// `[n_rows, n_features]`; NaN where a value is missing.
     pub(crate) features: Vec<f32>,
-    /// `[n_rows, n_categories]`: codes of `values`, 0 where one is missing.
+    /// `[n_rows, n_categories]`: codes of `values`, 0 where a value is missing.
     pub(crate) categories: Vec<u32>,
     pub(crate) labels: ChunkLabels,
-    /// As many as labels, or none.
+    /// One per row, or empty.
     pub(crate) weights: Vec<f32>,
     /// The values of each categorical column.
     pub(crate) values: Vec<LocalValues>,
@@ -23,7 +23,7 @@ pub(crate) struct RowChunk {
 #[derive(Debug)]
 pub(crate) enum ChunkLabels {
     Numbers(Vec<f32>),
-    /// Codes of the classes that this chunk found, counted from 1.
+    /// Codes of the classes that were found in this chunk, counted from 1.
     Found(Vec<u32>, LocalValues),
     /// Numbers of known classes.
     Known(Vec<u32>),
@@ -75,7 +75,7 @@ impl RowChunk {
         }
     }
 
-    /// Makes of the features what is stored, and gathers their moments; after the last row.
+    /// Converts the features to their stored type, and gathers their moments; called after the last row.
     pub(crate) fn seal(&mut self) {
         self.moments.clear();
         match &mut self.stored {
@@ -88,7 +88,7 @@ impl RowChunk {
             }
             Stored::U8(stored) => {
                 stored.clear();
-                // Whole numbers within the range, as the rules made sure.
+                // Whole numbers within the range, as `FeatureRules` has checked.
                 stored.extend(self.features.iter().map(|&value| value as u8));
                 self.moments.add(stored);
             }

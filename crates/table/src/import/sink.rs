@@ -8,7 +8,7 @@ use super::{BadRows, ColumnOptions, ImportReport, Like, MAX_REPORTS, Roles, RowC
 use crate::writer::{ImportNotes, Parts};
 use crate::{DType, Error, Schema, SourceIdentity, TableWriter, Weights};
 
-/// Takes the rows of an import, chunk after chunk in the order of the source, and makes the table of them.
+/// Takes the rows of an import, chunk by chunk in the order of the source, and writes the table.
 #[derive(Debug)]
 pub(crate) struct Sink {
     path: PathBuf,
@@ -31,7 +31,7 @@ enum Classes {
 }
 
 impl Sink {
-    /// Starts the table at `dest`, of a source of those roles; `import` says how it is read.
+    /// Starts the table at `dest`, for a source with these roles; `import` describes how it is read.
     pub(crate) fn create(
         dest: &Path,
         roles: &Roles,
@@ -57,7 +57,7 @@ impl Sink {
         let imputed = match &on_missing {
             OnMissing::Error | OnMissing::Keep => None,
             OnMissing::Fill(values) => Some(values.clone()),
-            // As long as a number can get, so that there is room for the means.
+            // The longest number, so that there is enough room for the means.
             OnMissing::Mean => Some(vec![-f32::MIN_POSITIVE; n_columns]),
         };
         let notes = ImportNotes { options: import, indicators: roles.indicator_names().cloned().collect(), imputed };
@@ -88,10 +88,10 @@ impl Sink {
         })
     }
 
-    /// Takes in the bad rows of a chunk, of which the first few are at hand.
+    /// Counts the bad rows of a chunk; `errors` has the first few of them.
     ///
     /// # Errors
-    /// The first of them, unless they are skipped.
+    /// The first of the errors, unless bad rows are skipped.
     pub(crate) fn skip(&mut self, n_bad: u64, mut errors: impl Iterator<Item = Error>) -> Result<(), Error> {
         if self.bad_rows == BadRows::Error
             && let Some(error) = errors.next()
@@ -103,7 +103,7 @@ impl Sink {
         Ok(())
     }
 
-    /// Takes in the rows of a chunk that was sealed; their codes become those of the table.
+    /// Writes the rows of a chunk that was sealed; their codes are converted to those of the table.
     pub(crate) fn take(&mut self, rows: &mut RowChunk) -> Result<(), Error> {
         let n_categories = self.dictionaries.len();
         for (i, (dictionary, values)) in self.dictionaries.iter_mut().zip(&rows.values).enumerate() {
@@ -157,7 +157,7 @@ impl Sink {
     }
 }
 
-/// From a chunk's codes, of which 0 stays, to the table's.
+/// Converts a chunk's codes to the table's; 0 stays 0.
 fn recode<'a>(codes: impl Iterator<Item = &'a mut u32>, to: &[u32]) {
     for code in codes {
         if *code != 0 {

@@ -3,13 +3,13 @@ use std::path::Path;
 use crate::remedy::Choice;
 use crate::{Error, Expected, Remedy, printable};
 
-/// Why a source makes no table: what of it was found, what was expected, and what to do next.
+/// Why a source cannot be made into a table: what was found, what was expected, and what to do next.
 ///
 /// Rows are counted from 0, as slices count them.
 #[non_exhaustive]
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
-    /// The file breaks the rules of its format.
+    /// The file violates the rules of its format.
     #[error(
         "{part}: found {found}, expected {expected}",
         part = printable(.part), found = printable(.found), expected = printable(.expected)
@@ -19,10 +19,10 @@ pub enum SourceError {
         part: String,
         /// What was found.
         found: String,
-        /// What should be.
+        /// What was expected.
         expected: String,
     },
-    /// The file is not what the options say, or needs options to be read.
+    /// The file does not match the options, or needs options to be read.
     #[error(
         "{part}: found {found}, expected {expected}{}",
         Choice(.remedies), part = printable(.part), found = printable(.found), expected = printable(.expected)
@@ -40,61 +40,61 @@ pub enum SourceError {
     /// The file ends within its data.
     #[error("{part} ends after {found} rows of {expected}; the file is truncated, fetch it again", part = printable(.part))]
     Truncated {
-        /// What ends.
+        /// The part that ends.
         part: String,
-        /// How many rows are whole.
+        /// The number of complete rows.
         found: u64,
-        /// How many it promises.
+        /// The number of rows that the file claims.
         expected: u64,
     },
-    /// The file follows the rules, and holds what no table can.
+    /// The file is valid, but contains something that no table can hold.
     #[error("{part} {found}; {way_out}", part = printable(.part), found = printable(.found), way_out = printable(.way_out))]
     Unsupported {
-        /// What part of the file.
+        /// The part of the file.
         part: String,
         /// What it holds.
         found: String,
         /// What to do next.
         way_out: String,
     },
-    /// Features and labels are not equally many.
+    /// The numbers of features and labels differ.
     #[error(
         "`{features}` has {n_features} rows, `{labels}` has {n_labels}; each row needs one label",
         features = printable(.features), labels = printable(.labels)
     )]
     RowCounts {
-        /// Where the features are.
+        /// The name of the features.
         features: String,
-        /// How many rows they have.
+        /// The number of their rows.
         n_features: u64,
-        /// Where the labels, or weights, are.
+        /// The name of the labels, or weights.
         labels: String,
-        /// How many there are.
+        /// The number of labels or weights.
         n_labels: u64,
     },
-    /// A value that is not what its column holds.
+    /// A value that is not valid in its column.
     #[error("row {row}, {column}: found {found}, expected {expected}", column = printable(.column), found = printable(.found))]
     Value {
-        /// Which row.
+        /// The row.
         row: u64,
-        /// Which column of it.
+        /// The column.
         column: String,
         /// What was found.
         found: String,
         /// What was expected, and what to do next.
         expected: &'static Expected,
     },
-    /// A column of a type that makes no numbers.
+    /// A column of a type that is not supported for its role.
     #[error("column `{column}` is {found}, expected {expected}", column = printable(.column), found = printable(.found))]
     ColumnType {
-        /// Which column.
+        /// The column.
         column: String,
         /// Its type, as the file names it.
         found: String,
         /// What was expected, and what to do next.
         expected: &'static Expected,
     },
-    /// Images of two sizes, or of other channels.
+    /// Images of different sizes, or with different channels.
     #[error(
         "`{first}` is {first_shape}, `{other}` is {other_shape}{}",
         Choice(.remedies), first = printable(.first), first_shape = printable(.first_shape), other = printable(.other),
@@ -112,9 +112,9 @@ pub enum SourceError {
         /// What to do next.
         remedies: &'static [Remedy],
     },
-    /// A file of which no importer knows what it is.
+    /// A file of an unknown format.
     #[error(
-        "is of none of the formats that are imported, its first bytes are {found}{}",
+        "has an unknown format, its first bytes are {found}{}",
         Choice(NO_FORMAT), found = printable(.found)
     )]
     UnknownFormat {
@@ -136,7 +136,7 @@ impl SourceError {
         }
     }
 
-    /// The error for the source at `path`.
+    /// Adds the path of the source.
     pub(crate) fn at(self, path: &Path) -> Error {
         Error::Source { path: path.to_owned(), reason: Box::new(self) }
     }

@@ -3,10 +3,10 @@ use std::io::{self, BufRead, Read};
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-/// The largest window that is allocated: as much as `zstd` itself takes without being asked.
+/// The largest window that is allocated: the default limit of `zstd` itself.
 const MAX_WINDOW_BYTES: u64 = 128 << 20;
 
-/// All frames of a zstd file one after another, each checked against its checksum where it has one; `pzstd` makes many, and skippable ones.
+/// All frames of a zstd file one after another, each checked against its checksum if it has one; `pzstd` writes many frames, some of them skippable.
 pub(super) struct ZstdFrames<R> {
     packed: R,
     decoder: FrameDecoder,
@@ -20,7 +20,7 @@ impl<R: BufRead> ZstdFrames<R> {
         Self { packed, decoder, within_frame: false }
     }
 
-    /// Reads the header of the next frame with data in it; `false` if there is none.
+    /// Reads the header of the next frame with data; `false` if there is none.
     fn next_frame(&mut self) -> io::Result<bool> {
         while !self.packed.fill_buf()?.is_empty() {
             match self.decoder.reset(&mut self.packed) {
@@ -40,7 +40,7 @@ impl<R: BufRead> ZstdFrames<R> {
     fn check_sum(&self) -> io::Result<()> {
         match self.decoder.get_checksum_from_data() {
             Some(sum) if self.decoder.get_calculated_checksum() != Some(sum) => {
-                Err(io::Error::new(io::ErrorKind::InvalidData, "a frame does not have its checksum"))
+                Err(io::Error::new(io::ErrorKind::InvalidData, "the checksum of a frame does not match"))
             }
             _ => Ok(()),
         }

@@ -7,20 +7,20 @@ use crate::DType;
 use crate::import::{ByteOrder, Numbers, SourceError};
 use crate::printable::listed;
 
-/// The longest header that is read; those of arrays take 128 bytes, those of many fields a few thousand.
+/// The longest header that is read; those of plain arrays take 128 bytes, those of many fields a few thousand.
 const MAX_HEADER_BYTES: usize = 1 << 20;
 
-/// What an array is, by its own account.
+/// The contents of a header.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) numbers: Numbers,
     pub(super) shape: Vec<u64>,
     pub(super) order: Order,
-    /// How many bytes come before the values.
+    /// The number of bytes before the values.
     pub(super) n_bytes: u64,
 }
 
-/// Which index of an array moves fastest.
+/// Which index of an array changes fastest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     /// The last, as in C.
@@ -97,7 +97,7 @@ impl Header {
     }
 }
 
-/// What a `descr` says, if it is a number.
+/// The type of numbers that a `descr` describes.
 fn numbers(name: &str, descr: &Literal) -> Result<Numbers, SourceError> {
     let unsupported = |found: String, way_out: &str| {
         Err(SourceError::Unsupported { part: format!("`{name}`"), found, way_out: way_out.to_owned() })
@@ -149,7 +149,7 @@ fn numbers(name: &str, descr: &Literal) -> Result<Numbers, SourceError> {
     Ok(Numbers { dtype, byte_order })
 }
 
-/// The next bytes; `None` if there are not so many.
+/// The next bytes; `None` if the file ends first.
 fn read_array<const N: usize>(from: &mut dyn Read) -> io::Result<Option<[u8; N]>> {
     let mut bytes = [0; N];
     match from.read_exact(&mut bytes) {

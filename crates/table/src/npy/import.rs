@@ -8,17 +8,17 @@ use crate::import::{Array, Arrays, ImportReport, LabelArray, Origin, Progress, S
 use crate::printable::listed;
 use crate::{Error, Remedy};
 
-/// Makes a table at `dest` of numpy arrays: a .npy of features with a .npy of labels, or a .npz of both.
+/// Imports numpy arrays into a table at `dest`: a .npy of features with a .npy of labels, or a .npz of both.
 ///
-/// Features `[n, …]` keep their shape. `u8` stays `u8`; other integers, truths and floats become the nearest `f32`. Labels that are bytes
-/// or truths become `u8`, other integers `i64`, floats `f32`. Arrays may be of either byte order and in C or Fortran order; files may be
-/// packed as [`import_csv`](crate::import_csv)'s. Memory use is a few megabytes; an array in Fortran order that is packed takes its own
-/// size on the disk of `dest` for the while.
+/// Features `[n, …]` keep their shape. `u8` stays `u8`; other integers, booleans and floats become the nearest `f32`. Labels that are bytes
+/// or booleans become `u8`, other integers `i64`, floats `f32`. Arrays may have either byte order and be in C or Fortran order; files may be
+/// compressed as for [`import_csv`](crate::import_csv). Memory use is a few megabytes; a compressed array in Fortran order temporarily takes
+/// its decompressed size on the disk of `dest`.
 ///
 /// # Errors
-/// [`Error::Source`] for structured arrays, text, objects, single numbers; for arrays that do not go together, are truncated or have no
-/// rows; for NaN and infinities, unless [`NotFinite::Keep`](crate::NotFinite::Keep), with row and place. [`Error::Io`], [`Error::Write`]. On
-/// `Err` there is nothing new at `dest`.
+/// [`Error::Source`] for structured arrays, text, objects and single numbers; for arrays that do not fit together, are truncated or have no
+/// rows; for NaN and infinities, unless [`NotFinite::Keep`](crate::NotFinite::Keep), with row and column. [`Error::Io`], [`Error::Write`]. On
+/// `Err`, `dest` is unchanged.
 /// # Examples
 /// ```no_run
 /// use brisk_table::{ArrayRef, NpyLabels, NpyOptions, import_npy};
@@ -33,7 +33,7 @@ pub fn import_npy(source: impl AsRef<Path>, dest: impl AsRef<Path>, options: &Np
     import_npy_with_progress(source, dest, options, |_| ())
 }
 
-/// The same as [`import_npy`]; `progress` is called on this thread, every megabyte of features or so.
+/// Like [`import_npy`]; `progress` is called on this thread after about every megabyte of features.
 ///
 /// # Errors
 /// As for [`import_npy`].
@@ -51,7 +51,7 @@ fn import(path: &Path, dest: &Path, options: &NpyOptions, progress: &mut dyn FnM
     let source = Source::open(path, dest, &n_read)?;
     let (features, labels) = names(&source, path, options)?;
 
-    // Each member is read through an opening of its own, side by side.
+    // Each member is read through a separate handle, in parallel with the others.
     let mut archives: [Option<Archive>; 3] = [None, None, None];
     if source.members.is_some() {
         for archive in &mut archives {
@@ -104,7 +104,7 @@ enum FoundLabels {
     Column(usize),
 }
 
-/// Which member has the features, if any does, and where the labels are.
+/// Which member has the features, if there are members, and where the labels are.
 fn names(source: &Source, path: &Path, options: &NpyOptions) -> Result<(Option<String>, FoundLabels), Error> {
     const PAIRS: [(&str, &str); 6] =
         [("features", "labels"), ("X", "y"), ("x", "y"), ("data", "labels"), ("images", "labels"), ("arr_0", "arr_1")];

@@ -1,4 +1,4 @@
-/// As much of Python's literals as headers of arrays are made of.
+/// The subset of Python's literals that occurs in headers of arrays.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Literal {
     Text(String),
@@ -9,11 +9,11 @@ pub(super) enum Literal {
     Dict(Vec<(Literal, Literal)>),
 }
 
-/// How deep literals may stand in one another; a structured array in structured arrays takes two levels each.
+/// How deeply literals may be nested; each level of a structured array within another takes two levels.
 const MAX_DEPTH: usize = 32;
 
 impl Literal {
-    /// The literal that `text` is, blanks around it aside.
+    /// Parses `text`, which may have surrounding blanks, as one literal.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut rest = text;
         let literal = value(&mut rest, 0)?;
@@ -53,7 +53,7 @@ fn value(rest: &mut &str, depth: usize) -> Option<Literal> {
         '0'..='9' => number(rest).map(Literal::Number),
         '(' => {
             let (mut items, commas) = items(rest, ')', |rest| value(rest, depth + 1))?;
-            // `(1)` is no tuple, but a number in brackets.
+            // `(1)` is not a tuple, but a number in parentheses.
             if items.len() == 1 && commas == 0 { items.pop() } else { Some(Literal::Tuple(items)) }
         }
         '[' => items(rest, ']', |rest| value(rest, depth + 1)).map(|(items, _)| Literal::List(items)),
@@ -73,7 +73,7 @@ fn value(rest: &mut &str, depth: usize) -> Option<Literal> {
     }
 }
 
-/// What stands between brackets, and how many commas do.
+/// The items between brackets, and the number of commas.
 fn items<T>(rest: &mut &str, close: char, item: impl Fn(&mut &str) -> Option<T>) -> Option<(Vec<T>, usize)> {
     let (mut items, mut commas) = (Vec::new(), 0);
     *rest = &rest[1..];
@@ -95,7 +95,7 @@ fn items<T>(rest: &mut &str, close: char, item: impl Fn(&mut &str) -> Option<T>)
     }
 }
 
-/// Text without escapes, which no header needs but for names of fields.
+/// Text without escapes, which in headers can only occur in names of fields.
 fn text(rest: &mut &str, quote: char) -> Option<String> {
     let (text, behind) = rest[1..].split_once(quote)?;
     *rest = behind;

@@ -2,8 +2,8 @@ use std::path::PathBuf;
 
 use crate::NotFinite;
 
-/// Which arrays make a table; the default: of an archive those called `features` and `labels`, `X` and `y`, `x` and `y`, `data` and
-/// `labels`, `images` and `labels`, or `arr_0` and `arr_1`; of a single array nothing, for its labels must be named.
+/// Which arrays make up a table. By default, these are the members of an archive called `features` and `labels`, `X` and `y`, `x` and `y`,
+/// `data` and `labels`, `images` and `labels`, or `arr_0` and `arr_1`. A single array has no default, since its labels must be named.
 ///
 /// # Examples
 /// ```
@@ -19,33 +19,33 @@ use crate::NotFinite;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct NpyOptions {
-    /// The member of an archive that has the features; found by name by default.
+    /// The member of an archive with the features; found by name by default.
     pub features: Option<String>,
     /// Where the labels are.
     pub labels: NpyLabels,
     /// Where the weights of the rows are, if they have any.
     pub weights: Option<ArrayRef>,
-    /// What becomes of features that are NaN or infinite.
+    /// How features that are NaN or infinite are treated.
     pub not_finite: NotFinite,
 }
 
 /// Where the labels of an array's rows are.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum NpyLabels {
-    /// In the member of the same archive that is called as labels are.
+    /// In the member of the same archive with one of the usual names for labels.
     #[default]
     Auto,
-    /// In an array of their own, `[n]` or `[n, 1]`.
+    /// In a separate array, `[n]` or `[n, 1]`.
     Array(ArrayRef),
-    /// In this column of the features, counted from 0, which they lose.
+    /// In this column of the features, counted from 0, which is removed from them.
     Column(usize),
 }
 
 /// An array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ArrayRef {
-    /// A .npy file, which may be packed.
+    /// A .npy file, which may be compressed.
     File(PathBuf),
-    /// A member of the .npz that has the features, by its name without `.npy`.
+    /// A member of the .npz with the features, by its name without `.npy`.
     Member(String),
 }

@@ -1,4 +1,4 @@
-//! Where arrays come from: files, packed files, members of an archive.
+//! The sources of arrays: files, compressed files, members of an archive.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
@@ -20,7 +20,7 @@ use crate::{Error, SourceIdentity};
 /// A file of one array, or an archive of several.
 pub(super) struct Source {
     path: PathBuf,
-    /// Where an array lies that has to be unpacked before it can be read out of order.
+    /// The path next to which an array is decompressed that must be read out of order.
     beside: PathBuf,
     n_read: Arc<AtomicU64>,
     pub(super) members: Option<Vec<String>>,
@@ -34,7 +34,7 @@ impl Source {
         let io = |cause| Error::Io { path: path.to_owned(), action: "read", cause };
         file.take(4).read_to_end(&mut start).map_err(io)?;
         let mut source = Self { path: path.to_owned(), beside: dest.to_owned(), n_read: Arc::clone(n_read), members: None };
-        // The second is an archive of nothing.
+        // The second signature is that of an empty archive.
         if start == *b"PK\x03\x04" || start == *b"PK\x05\x06" {
             let archive = source.archive()?;
             let names: Result<Vec<_>, _> = archive.file_names().collect();
@@ -54,7 +54,7 @@ impl Source {
         ZipArchive::new(file).map_err(|error| self.bad_archive("the archive", error))
     }
 
-    /// The array of a file that is not an archive.
+    /// The array in a file that is not an archive.
     pub(super) fn array(&self) -> Result<Array<'static>, Error> {
         let name = file_name(&self.path);
         let mut file = open_file(&self.path)?;
@@ -67,13 +67,13 @@ impl Source {
         }
         file.rewind().map_err(io)?;
         let n_bytes = file.metadata().map_err(io)?.len();
-        // Not buffered: rows are read a megabyte at a time, and columns of the other order from all over the file.
+        // Not buffered: rows are read a megabyte at a time, and the columns of an array in Fortran order are all over the file.
         let mut file = Counted::new(file, &self.n_read);
         let header = self.header(&name, &mut file)?;
         self.seekable_array(name, &header, file, n_bytes)
     }
 
-    /// The array that is a member of the archive.
+    /// The array in a member of the archive.
     pub(super) fn member<'a>(&self, archive: &'a mut Archive, name: &str) -> Result<Array<'a>, Error> {
         let part = format!("the member `{name}.npy`");
         let member = archive.by_name(&format!("{name}.npy")).map_err(|error| self.bad_archive(&part, error))?;
@@ -85,7 +85,7 @@ impl Source {
         if header.order == Order::RowMajor || header.shape.len() < 2 {
             return self.checked(name, &header, Box::new(from));
         }
-        // Its first row needs its last bytes.
+        // Its first row needs its last bytes, so it is decompressed first.
         let write = |cause| Error::Write { path: self.beside.clone(), written_bytes: 0, cause };
         let mut spool = scratch_file(&self.beside).map_err(write)?;
         let copied = std::io::copy(&mut from, &mut spool);
@@ -127,7 +127,7 @@ impl Source {
         Ok(Array { bytes, ..array })
     }
 
-    /// The array that a header promises, if there can be such a one.
+    /// The array that a header describes, if it is possible.
     fn checked<'a>(&self, name: String, header: &Header, bytes: Box<dyn Read + 'a>) -> Result<Array<'a>, Error> {
         let [n_rows, row_shape @ ..] = header.shape.as_slice() else {
             return self.fail(SourceError::Unsupported {
@@ -138,7 +138,7 @@ impl Source {
         };
         let numbers = header.numbers;
         let n_bytes = header.shape.iter().try_fold(numbers.n_bytes() as u64, |n, &dimension| n.checked_mul(dimension));
-        // A dimension of 0 hides how large the others are.
+        // A dimension of 0 would hide how large the others are.
         let row: Option<Vec<usize>> = row_shape.iter().map(|&dimension| usize::try_from(dimension).ok()).collect();
         let row = row.filter(|row| row.iter().try_fold(8_usize, |n, &dimension| n.checked_mul(dimension.max(1))).is_some());
         match (n_bytes, row) {
@@ -182,7 +182,7 @@ impl Source {
 
 pub(super) type Archive = ZipArchive<BufReader<Counted<File>>>;
 
-/// Whether those are the first bytes of a packed file.
+/// Whether these are the first bytes of a compressed file.
 fn is_packed(start: &[u8]) -> bool {
     [b"\x1f\x8b".as_slice(), b"\x28\xb5\x2f\xfd", b"\xfd7zXZ"].iter().any(|magic| start.starts_with(magic))
 }

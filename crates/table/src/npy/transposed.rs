@@ -1,17 +1,17 @@
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// Bytes of rows that are turned at a time.
+/// The number of bytes of rows that are transposed at a time.
 const STRIP_BYTES: usize = 16 << 20;
 
-/// An array in Fortran order, read as if it were in C order: strip by strip, each gathered from all columns.
+/// An array in Fortran order, read as if it were in C order: in strips of rows, each gathered from all columns.
 pub(super) struct Transposed<F> {
     file: F,
-    /// Where the values start.
+    /// The byte at which the values start.
     start: u64,
     n_rows: u64,
     row_shape: Vec<usize>,
     n_bytes: usize,
-    /// How many rows have been turned.
+    /// The number of rows that have been transposed.
     done: u64,
     strip: Vec<u8>,
     at: usize,
@@ -19,7 +19,7 @@ pub(super) struct Transposed<F> {
 }
 
 impl<F: Read + Seek> Transposed<F> {
-    /// Of values of `n_bytes` each, which start at `start`. They are all there.
+    /// An array of values of `n_bytes` each, which start at `start` and are complete.
     pub(super) fn new(file: F, start: u64, n_rows: u64, row_shape: &[usize], n_bytes: usize) -> Self {
         let row_shape = row_shape.to_vec();
         Self { file, start, n_rows, row_shape, n_bytes, done: 0, strip: Vec::new(), at: 0, column: Vec::new() }
@@ -45,9 +45,9 @@ impl<F: Read + Seek> Transposed<F> {
         Ok(())
     }
 
-    /// How many columns come before this one in the file, of which in a row `col` do.
+    /// The number of columns that come before this one in the file; in a row, `col` columns come before it.
     fn column_major(&self, mut col: usize) -> u64 {
-        // The last index of a row moves fastest in `col`, and slowest in the file.
+        // The last index of a row changes fastest in `col`, and slowest in the file.
         let mut place = 0;
         let mut indices = vec![0; self.row_shape.len()];
         for (index, &n) in indices.iter_mut().zip(&self.row_shape).rev() {

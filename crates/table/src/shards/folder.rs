@@ -1,7 +1,7 @@
-//! Names in a folder of shards, and which files are leftovers.
+//! Names in a folder of shards, and which files are left over.
 //!
-//! The files of one writer are a *generation*, named by a random number. While the writer lives it holds the temporary file that is to
-//! become the index as [`create_claimed`] describes, so that sweeps can tell the files of a killed process from those of a running one.
+//! The files of one writer are a *generation*, named by a random number. While the writer is running, it holds the temporary file that will
+//! become the index, as [`create_claimed`] describes, so that sweeps can tell the files of a killed process from those of a running one.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -29,7 +29,7 @@ impl Generation {
         format!(".{INDEX}.{:016x}.tmp", self.0)
     }
 
-    /// The generation that a file belongs to: a shard, one that is being written, or an index that is.
+    /// The generation that a file belongs to: a shard, or the temporary file of a shard or index.
     fn of(file_name: &str) -> Option<Self> {
         let number = file_name
             .strip_prefix("table-")
@@ -40,13 +40,13 @@ impl Generation {
     }
 }
 
-/// The index that a writer will publish, while it is a temporary file. If it is dropped unpublished, it is removed with its shards.
+/// The temporary file of the index that a writer will publish. If it is dropped unpublished, it is removed with its shards.
 #[derive(Debug)]
 pub(super) struct IndexToBe {
     folder: PathBuf,
     generation: Generation,
     n_shards: usize,
-    /// Marks the generation as a running writer's until it is closed.
+    /// Marks the generation as that of a running writer until it is closed.
     file: File,
     is_published: bool,
 }
@@ -63,7 +63,7 @@ impl IndexToBe {
         }
     }
 
-    /// The path of the next shard, which from now on belongs to this index.
+    /// The path of the next shard, which belongs to this index from now on.
     pub(super) fn next_shard(&mut self) -> PathBuf {
         let name = self.generation.shard_name(self.n_shards);
         self.n_shards += 1;
@@ -81,7 +81,7 @@ impl IndexToBe {
         self.file.sync_all()?;
         match replace(&self.folder.join(self.generation.temp_index_name()), &self.path()) {
             Err(PublishError::Kept { kept, cause, .. }) => {
-                // An index without its shards, which are removed with this one, is of no use.
+                // The index is of no use without its shards, which are removed when this value is dropped.
                 _ = fs::remove_file(kept);
                 return Err(cause);
             }
@@ -99,7 +99,7 @@ impl Drop for IndexToBe {
         if self.is_published {
             return;
         }
-        // What cannot be removed here is removed by the next writer in the folder.
+        // Files that cannot be removed here are removed by the next writer in the folder.
         for shard in 0..self.n_shards {
             _ = fs::remove_file(self.folder.join(self.generation.shard_name(shard)));
         }
@@ -112,15 +112,15 @@ impl Drop for IndexToBe {
 enum Generations {
     /// Those with a temporary index: their writers were killed before they could publish it.
     OfKilledWriters,
-    /// All others than the published index's. This includes the old table's.
+    /// All except that of the published index. This includes those of the old table.
     NotInIndex,
 }
 
 /// Removes the files of some generations.
 ///
-/// The order makes this safe while other writers begin or publish: first the files are listed, then it is found out which writers are
-/// gone, and the index is read last. A writer that published in between is then the index's. Files that cannot be read or removed are
-/// left for the next sweep.
+/// The order makes this safe while other writers begin or publish: the files are listed first, then the writers that are gone are
+/// determined, and the index is read last. The index of a writer that published in between is then the published one. Files that cannot be
+/// read or removed are left for the next sweep.
 fn sweep(folder: &Path, which: Generations) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     let mut generations: BTreeMap<Generation, Vec<String>> = BTreeMap::new();
@@ -136,7 +136,7 @@ fn sweep(folder: &Path, which: Generations) {
     let is_published =
         |name: &String| published.as_ref().is_some_and(|index| index.shards.iter().any(|shard| shard.file_name == *name));
     for (dead, names) in dead {
-        // Where the index cannot be read, only files that were never part of a table are removed.
+        // If the index cannot be read, only files that were never part of a table are removed.
         if published.is_none() && dead.temp_index.is_none() {
             continue;
         }
@@ -150,7 +150,7 @@ fn sweep(folder: &Path, which: Generations) {
 
 /// A generation whose writer is gone: it published, failed or was killed.
 struct Dead {
-    /// Its temporary index, if it has one, which then was never published. It is removed after the shards, so that an interrupted sweep
+    /// Its temporary index, if it has one, which means that it was never published. It is removed after the shards, so that an interrupted sweep
     /// is repeated.
     temp_index: Option<Leftover>,
 }
@@ -166,7 +166,7 @@ impl Dead {
     }
 }
 
-/// The index that a path stands for: itself, or that of the folder.
+/// The index that a path refers to: the path itself, or the index in that folder.
 pub(super) fn index_path(path: &Path) -> PathBuf {
     if path.extension() == Some(OsStr::new("json")) && !path.is_dir() { path.to_owned() } else { path.join(INDEX) }
 }

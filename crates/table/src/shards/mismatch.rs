@@ -1,47 +1,47 @@
 use crate::printable;
 
-/// How a shard differs from what its index, or the first shard, says.
+/// How a shard differs from the index, or from the first shard.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ShardMismatch {
-    /// The file is not there.
+    /// The file does not exist.
     #[error("it is not there")]
     Missing,
-    /// It has another length.
+    /// The file has another length.
     #[error("it has {found} bytes, the index says {expected}")]
     Bytes {
-        /// What the index says.
+        /// The length in the index.
         expected: u64,
-        /// What it has.
+        /// The length of the file.
         found: u64,
     },
-    /// It has more or fewer rows.
+    /// It has another number of rows.
     #[error("it has {found} rows, the index says {expected}")]
     Rows {
-        /// What the index says.
+        /// The number in the index.
         expected: u64,
-        /// What it has.
+        /// The number in the file.
         found: u64,
     },
     /// It is a table, but another one.
     #[error("its header has checksum {found:08x}, the index says {expected:08x}: another file took its place")]
     Header {
-        /// What the index says.
+        /// The checksum in the index.
         expected: u32,
-        /// What it has.
+        /// The checksum of the file.
         found: u32,
     },
-    /// Its rows are of another kind than those of the first shard.
+    /// The schema of its rows differs from that of the first shard.
     #[error(
         "its {part} is {found}, that of the first shard {expected}",
         expected = printable(.expected), found = printable(.found)
     )]
     Schema {
-        /// What differs.
+        /// The property that differs.
         part: &'static str,
-        /// What the first shard has.
+        /// Its value in the first shard.
         expected: String,
-        /// What this one has.
+        /// Its value in this shard.
         found: String,
     },
 }

@@ -15,37 +15,37 @@ use crate::{ColumnStatistics, DType, Element, Error, ReadAhead, StreamedTable, T
 
 /// A table of several files, open for reading: a folder with an index and shards, as [`ShardedWriter`](crate::ShardedWriter) writes it.
 ///
-/// Each shard is a [`Table`], copied or mapped, or a [`StreamedTable`]. Rows are numbered through; gathering takes rows of any shards at once,
-/// borrowing those of one.
+/// Each shard is a [`Table`], copied or mapped, or a [`StreamedTable`]. Rows are numbered consecutively across shards. Gathering accepts rows
+/// of any shards; borrowed rows must be in a single shard.
 ///
 /// # Cost
-/// Every shard has its file open; a mapped or streamed one takes no memory for its rows.
+/// The file of every shard is kept open; a mapped or streamed shard takes no memory for its rows.
 #[derive(Debug)]
 pub struct ShardedTable<S = Table> {
-    /// The index.
+    /// The path of the index.
     path: PathBuf,
     shards: Vec<S>,
-    /// The first row of each shard, and the number of rows in all.
+    /// The first row of each shard, followed by the total number of rows.
     starts: Vec<usize>,
     statistics: Option<Vec<ColumnStatistics>>,
 }
 
 impl ShardedTable {
-    /// Opens the table in a folder, or of an index, and copies its shards into memory.
+    /// Opens the table in a folder, or the table of an index file, and copies its shards into memory.
     ///
     /// # Errors
-    /// [`Error::Index`] if the index is none; [`Error::Shard`] if a shard is missing, or is not the one that the index means;
+    /// [`Error::Index`] if the index is not valid; [`Error::Shard`] if a shard is missing, or does not match the index;
     /// otherwise as for [`Table::open`], naming the shard.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         Self::open_with(path.as_ref(), |shard| Table::open(shard))
     }
 
-    /// The features of some rows of one shard, borrowed.
+    /// Borrows the features of some rows of one shard.
     ///
     /// # Shapes
     /// `[rows.len(), n_cols]`, row-major.
     /// # Errors
-    /// [`Error::AcrossShards`] if they lie in several; otherwise as for [`Table::rows`].
+    /// [`Error::AcrossShards`] if the rows are in several shards; otherwise as for [`Table::rows`].
     pub fn rows<T: Element>(&self, rows: Range<usize>) -> Result<&[T], Error> {
         self.check_range(&rows)?;
         let shard = self.shard_of(rows.start);
@@ -59,7 +59,7 @@ impl ShardedTable {
 }
 
 impl ShardedTable<StreamedTable> {
-    /// Opens the table in a folder, or of an index, to be read ahead into the memory of `ahead`, which all shards share.
+    /// Opens the table in a folder, or the table of an index file, to be read ahead into the memory of `ahead`, which all shards share.
     ///
     /// # Errors
     /// As for [`ShardedTable::open`].
@@ -79,7 +79,7 @@ impl<S: RowStore + ReadBytes> ShardedTable<S> {
         self.verify_with_progress(|_| {})
     }
 
-    /// The same, saying now and then how far it has come. `progress` runs on the caller's thread.
+    /// Like [`verify`](Self::verify); calls `progress` from time to time on the caller's thread.
     ///
     /// # Errors
     /// As for [`verify`](Self::verify).
@@ -96,17 +96,17 @@ impl<S: RowStore + ReadBytes> ShardedTable<S> {
 }
 
 impl<S: RowStore> ShardedTable<S> {
-    /// The index.
+    /// The path of the index.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// How many shards there are.
+    /// The number of shards.
     pub fn n_shards(&self) -> usize {
         self.shards.len()
     }
 
-    /// One of the shards, a table of its own; `None` beyond the last.
+    /// One of the shards, which is also a table; `None` beyond the last.
     pub fn shard(&self, shard: usize) -> Option<&S> {
         self.shards.get(shard)
     }
@@ -116,12 +116,12 @@ impl<S: RowStore> ShardedTable<S> {
         (shard < self.n_shards()).then(|| self.starts[shard]..self.starts[shard + 1])
     }
 
-    /// What is known of each column, of all shards together; `None` if a shard does not say.
+    /// The statistics of each column over all shards; `None` if a shard does not have them.
     pub fn statistics(&self) -> Option<&[ColumnStatistics]> {
         self.statistics.as_deref()
     }
 
-    /// Opens shards by `open`. A writer may replace the table meanwhile: then the new one is opened.
+    /// Opens the shards with `open`. If a writer replaces the table meanwhile, the new one is opened.
     pub(crate) fn open_with(path: &Path, open: impl Fn(&Path) -> Result<S, Error>) -> Result<Self, Error> {
         let path = index_path(path);
         let mut json = read_index(&path)?;
@@ -148,7 +148,7 @@ impl<S: RowStore> ShardedTable<S> {
             check_length(&shard_path, entry).map_err(mismatch)?;
             let shard = open(&shard_path)?;
             check_shard(entry, shard.parts(), shards.first().map(S::parts)).map_err(mismatch)?;
-            // Cannot overflow: each is no more than its entry says, and the index adds those up.
+            // Cannot overflow: each number is at most that of its entry, and the index has added those up.
             starts.push(starts[starts.len() - 1] + shard.n_rows());
             shards.push(shard);
         }
@@ -156,9 +156,9 @@ impl<S: RowStore> ShardedTable<S> {
         Ok(Self { path: path.to_owned(), shards, starts, statistics })
     }
 
-    /// The shard that a row is in; the last for the row behind the last.
+    /// The shard that contains a row; the last shard for the row after the last one.
     fn shard_of(&self, row: usize) -> usize {
-        // Shards that are full have one size, so a guess is mostly right.
+        // All full shards have the same size, so the guess is usually right.
         let guess = row / self.starts[1].max(1);
         if guess < self.shards.len() && (self.starts[guess]..self.starts[guess + 1]).contains(&row) {
             return guess;
@@ -166,7 +166,7 @@ impl<S: RowStore> ShardedTable<S> {
         self.starts[1..self.shards.len()].partition_point(|&start| start <= row)
     }
 
-    /// Runs `each` on every shard that has some of the rows, with those rows as the shard numbers them, and its first row.
+    /// Calls `each` for every shard with some of the rows: with the shard, its rows by their numbers within the shard, and its first row.
     fn each_shard(
         &self,
         rows: Range<usize>,
@@ -207,7 +207,7 @@ impl<S: RowStore> RowStore for ShardedTable<S> {
         let mut numbers = [0; AT_ONCE];
         let mut place = 0;
         while place < rows.len() {
-            // A run of rows of one shard, as that numbers them.
+            // A range of rows of one shard, numbered within the shard.
             let shard = self.shard_of(rows[place] as usize);
             let own = self.starts[shard]..self.starts[shard + 1];
             let rest = rows[place..].iter().take(AT_ONCE).take_while(|&&row| own.contains(&(row as usize)));
@@ -263,14 +263,14 @@ fn read_index(path: &Path) -> Result<Vec<u8>, Error> {
     Ok(json)
 }
 
-/// Before a shard is opened, so that what was cut short is not copied first.
+/// Checked before a shard is opened, so that a truncated file is not copied first.
 fn check_length(path: &Path, entry: &ShardEntry) -> Result<(), ShardMismatch> {
     match fs::metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(ShardMismatch::Missing),
         Ok(metadata) if metadata.is_file() && metadata.len() != entry.n_bytes => {
             Err(ShardMismatch::Bytes { expected: entry.n_bytes, found: metadata.len() })
         }
-        // Whatever else is wrong with it, opening it says so.
+        // All other problems are reported when the shard is opened.
         _ => Ok(()),
     }
 }

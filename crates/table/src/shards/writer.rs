@@ -6,21 +6,21 @@ use crate::format::{ShardEntry, ShardIndex};
 use crate::parts::Opened;
 use crate::{Dictionary, Element, Error, RowBatch, Schema, TableWriter, Weights};
 
-/// Where a shard ends and the next begins. The last may be shorter.
+/// The size of shards. The last one may be smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShardSize {
-    /// After that many rows.
+    /// This number of rows.
     Rows(usize),
-    /// After the last row that ends within that many bytes of data; at least one row.
+    /// As many rows as fit in this number of bytes of data, but at least one.
     Bytes(u64),
 }
 
-/// Writes a table as a folder of shards: files of bounded size, each a table of its own, and an index.
+/// Writes a table as a folder of shards, which are files of bounded size that are also tables, and an index.
 ///
-/// The index is written last and renamed into its place, so that a reader sees all of the old table or all of the new one. Shards have names
-/// that no earlier ones had; those of the old table are removed once the new index is there, and readers that have them open keep them.
-/// Dropped without [`finish`](Self::finish), or on any error, the writer removes what it wrote. What a killed process leaves is removed by
-/// the next writer in that folder. Several writers may work in one folder: the last to finish wins.
+/// The index is written last and renamed into its place, so that a reader sees either all of the old table or all of the new one. Shards have
+/// new names; those of the old table are removed once the new index is in place, and readers that have them open can still read them.
+/// If the writer is dropped without [`finish`](Self::finish), or on any error, it removes what it wrote. Files left by a killed process are removed
+/// by the next writer in that folder. Several writers may use one folder: the last to finish wins.
 ///
 /// # Examples
 /// ```
@@ -42,7 +42,7 @@ pub enum ShardSize {
 /// ```
 #[derive(Debug)]
 pub struct ShardedWriter {
-    // Dropped in this order: the shard at work, then the others with their index, then the folder.
+    // Dropped in this order: the current shard, then the other shards with their index, then the folder.
     shard: TableWriter,
     shard_path: PathBuf,
     index: IndexToBe,
@@ -59,7 +59,7 @@ impl ShardedWriter {
     /// Starts a table in `folder`, which is created if it does not exist.
     ///
     /// # Errors
-    /// [`Error::Schema`] for a schema that no table can have, or shards of no rows; [`Error::Write`] if no file can be made in that folder.
+    /// [`Error::Schema`] for an invalid schema, or shards of no rows; [`Error::Write`] if no file can be created in that folder.
     pub fn create(folder: impl AsRef<Path>, schema: Schema, size: ShardSize) -> Result<Self, Error> {
         let folder = folder.as_ref();
         schema.check()?;
@@ -91,13 +91,13 @@ impl ShardedWriter {
     /// As for [`TableWriter::push`].
     pub fn push<F: Element, L: Element>(&mut self, features: &[F], labels: &[L]) -> Result<(), Error> {
         if self.schema.weights == Weights::Present || !self.schema.categories.is_empty() {
-            // Its error says what is missing.
+            // Its error describes what is missing.
             return self.shard.push(features, labels);
         }
         self.push_batch(RowBatch { features, labels, ..RowBatch::default() })
     }
 
-    /// The same for a table whose schema has [`Weights::Present`]; `weights`: `[n]`.
+    /// Like [`push`](Self::push), for a table whose schema has [`Weights::Present`]; `weights`: `[n]`.
     ///
     /// # Errors
     /// As for [`TableWriter::push`].
@@ -108,7 +108,7 @@ impl ShardedWriter {
         self.push_batch(RowBatch { features, labels, weights, ..RowBatch::default() })
     }
 
-    /// The same for rows with any parts.
+    /// Like [`push`](Self::push), for rows with any parts.
     ///
     /// # Errors
     /// As for [`TableWriter::push`].
@@ -136,11 +136,11 @@ impl ShardedWriter {
         Ok(())
     }
 
-    /// Says what the codes of the categorical columns stand for: a dictionary each, in the schema's order. Every shard has them, so they
-    /// must be known before the first shard is full.
+    /// Sets the dictionaries of the categorical columns, one for each in the order of the schema. Every shard stores them, so they must be set
+    /// before the first shard is full.
     ///
     /// # Errors
-    /// [`Error::Schema`] if they are not the dictionaries of those columns, or come too late.
+    /// [`Error::Schema`] if they are not the dictionaries of those columns, or if a shard is already full.
     pub fn set_dictionaries(&mut self, dictionaries: Vec<Dictionary>) -> Result<(), Error> {
         if !self.entries.is_empty() && dictionaries != self.dictionaries {
             let problem = "dictionaries may not change once a shard is full; set them before, or make shards larger".to_owned();
@@ -151,11 +151,11 @@ impl ShardedWriter {
         Ok(())
     }
 
-    /// Names the classes that labels are numbers of, counted from 0. Every shard has the names, so they must be known before the first
-    /// shard is full.
+    /// Sets the names of the classes, if labels are class numbers counted from 0. Every shard stores the names, so they must be set before the
+    /// first shard is full.
     ///
     /// # Errors
-    /// [`Error::Schema`] if one is named twice, or they come too late.
+    /// [`Error::Schema`] if a class is named twice, or if a shard is already full.
     pub fn set_classes<S: Into<String>>(&mut self, names: impl IntoIterator<Item = S>) -> Result<(), Error> {
         let names: Vec<String> = names.into_iter().map(Into::into).collect();
         if !self.entries.is_empty() && names != self.classes {
@@ -167,16 +167,16 @@ impl ShardedWriter {
         Ok(())
     }
 
-    /// How many rows were pushed.
+    /// The number of rows that were pushed.
     pub fn n_rows(&self) -> usize {
         self.n_rows
     }
 
-    /// Completes the last shard, puts the index in its place and removes the shards of the table that was there before. Returns how many
-    /// rows there are.
+    /// Completes the last shard, puts the index in its place and removes the shards of the table that was there before. Returns the number of
+    /// rows.
     ///
     /// # Errors
-    /// As for [`TableWriter::finish`]; then a table that was there before is untouched.
+    /// As for [`TableWriter::finish`]; an old table in the folder is then unchanged.
     pub fn finish(mut self) -> Result<usize, Error> {
         self.entries.push(finished(self.shard, &self.shard_path)?);
         let path = self.index.path();
@@ -202,7 +202,7 @@ impl ShardedWriter {
     }
 }
 
-/// The entry of a shard, once it is written.
+/// Finishes a shard and returns its entry.
 fn finished(shard: TableWriter, path: &Path) -> Result<ShardEntry, Error> {
     let n_rows = shard.finish()? as u64;
     let written = Opened::at(path)?;
@@ -228,7 +228,7 @@ fn rows_in(size: ShardSize, schema: &Schema) -> Result<usize, Error> {
     }
 }
 
-/// A folder that was created for the table, and is removed with a table that is not finished.
+/// A folder that was created for the table, and is removed if the table is not finished.
 #[derive(Debug)]
 struct NewFolder {
     path: PathBuf,
@@ -252,7 +252,7 @@ impl NewFolder {
 impl Drop for NewFolder {
     fn drop(&mut self) {
         if !self.is_kept {
-            // It stays if another program put something there.
+            // The folder is kept if another program has put something there.
             _ = fs::remove_dir(&self.path);
         }
     }

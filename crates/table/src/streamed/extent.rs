@@ -7,12 +7,12 @@ use super::pool::Pool;
 use crate::Error;
 use crate::parts::Part;
 
-/// All parts of some rows that lie one after another, in memory. Its memory goes back to the pool when the last who reads it is done.
+/// All parts of some consecutive rows, in memory. The memory returns to the pool when the extent is dropped by its last reader.
 #[derive(Debug)]
 pub(super) struct Extent {
     pub(super) rows: Range<usize>,
     memory: Memory,
-    /// Which bytes of `memory` a part is, in the order of [`Part::ALL`].
+    /// The bytes of each part in `memory`, in the order of [`Part::ALL`].
     parts: [Range<usize>; Part::ALL.len()],
     pool: Arc<Pool>,
 }
@@ -31,7 +31,7 @@ impl Extent {
         Ok(extent)
     }
 
-    /// The bytes of a part of all its rows; none of a part that the table has not.
+    /// The bytes of a part of all rows of the extent; empty if the table does not have the part.
     pub(super) fn part(&self, part: Part) -> &[u8] {
         &bytemuck::cast_slice(self.memory.words())[self.parts[part as usize].clone()]
     }

@@ -6,7 +6,7 @@ use super::read_at::read_exact_at;
 use crate::Error;
 use crate::parts::{Part, Parts};
 
-/// The file of a table, read at positions.
+/// The file of a table, read at given positions.
 #[derive(Debug)]
 pub(super) struct TableFile {
     pub(super) path: PathBuf,
@@ -15,19 +15,19 @@ pub(super) struct TableFile {
 }
 
 impl TableFile {
-    /// Reads bytes of the file, aligned for any element, into the front of `words`.
+    /// Reads bytes of the file into the start of `words`, which aligns them for any element type.
     pub(super) fn read(&self, bytes: Range<usize>, words: &mut [u64]) -> Result<(), Error> {
         let into = &mut bytemuck::cast_slice_mut(words)[..bytes.len()];
         let read = read_exact_at(&self.file, into, bytes.start as u64);
         read.map_err(|cause| Error::Io { path: self.path.clone(), action: "read", cause })
     }
 
-    /// How many words all parts of some rows take, each part in whole words.
+    /// The number of words for all parts of some rows, each part rounded up to whole words.
     pub(super) fn words_of(&self, n_rows: usize) -> usize {
         self.parts_of(n_rows).map(|(_, n_bytes)| n_bytes.div_ceil(size_of::<u64>())).sum()
     }
 
-    /// Which parts rows have, and how many bytes some rows take of each.
+    /// The parts of the rows, and the number of bytes that `n_rows` rows take of each.
     pub(super) fn parts_of(&self, n_rows: usize) -> impl Iterator<Item = (Part, usize)> {
         let has = move |part| Some((part, n_rows * self.parts.row_bytes(self.parts.tensor(part)?)));
         Part::ALL.into_iter().filter_map(has)

@@ -1,18 +1,18 @@
 use memmap2::MmapMut;
 
-/// Words of memory for rows, in large pages where the system has them: rows are gathered from it at random, which misses the table of pages as
-/// often as the cache.
+/// Memory for rows, in 8-byte words, in large pages if the system supports them: rows are gathered from it at random, which would otherwise
+/// miss the TLB as often as the cache.
 #[derive(Debug)]
 pub(super) enum Memory {
     Pages(MmapMut),
-    /// Where the system grants no pages of our own.
+    /// If the system refuses an anonymous map.
     Heap(Vec<u64>),
 }
 
 impl Memory {
     pub(super) fn new(n_words: usize) -> Self {
         let Ok(pages) = MmapMut::map_anon(n_words * size_of::<u64>()) else { return Self::Heap(vec![0; n_words]) };
-        // A hint; some systems have none.
+        // A hint; some systems do not support it.
         #[cfg(target_os = "linux")]
         let _ = pages.advise(memmap2::Advice::HugePage);
         Self::Pages(pages)

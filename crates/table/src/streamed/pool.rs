@@ -2,18 +2,18 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 
 use super::memory::Memory;
 
-/// Memory for rows, never more than a budget, used again and again.
+/// Memory for rows that is reused and never exceeds a budget.
 #[derive(Debug)]
 pub(super) struct Pool {
     budget_words: usize,
     state: Mutex<State>,
-    /// Something was given back.
+    /// Signalled when memory is given back.
     freed: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Words that are lent or free: all that were allocated.
+    /// The number of allocated words, in use or free.
     n_words: usize,
     free: Vec<Memory>,
     is_closed: bool,
@@ -28,12 +28,12 @@ impl Pool {
         self.budget_words
     }
 
-    /// `n_words` of memory that hold anything, if there is room for them now.
+    /// Takes `n_words` of memory with unspecified content, if the budget allows it now.
     pub(super) fn take(&self, n_words: usize) -> Option<Memory> {
         self.take_from(&mut self.lock(), n_words)
     }
 
-    /// The same, waiting until somebody has given back enough; `None` once the pool is closed.
+    /// Like [`take`](Self::take), but waits until enough memory is given back; `None` once the pool is closed.
     pub(super) fn wait_for(&self, n_words: usize) -> Option<Memory> {
         let mut state = self.lock();
         while !state.is_closed {
@@ -59,7 +59,7 @@ impl Pool {
         if let Some(fitting) = state.free.iter().position(|memory| memory.n_words() == n_words) {
             return Some(state.free.swap_remove(fitting));
         }
-        // Memory of other sizes makes room, largest first only by chance: sizes are mostly one.
+        // Frees memory of other sizes, in no particular order, since most have the same size.
         while state.n_words + n_words > self.budget_words {
             state.n_words -= state.free.pop()?.n_words();
         }

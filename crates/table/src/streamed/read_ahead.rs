@@ -9,13 +9,13 @@ use super::file::TableFile;
 use super::memory::Memory;
 use super::pool::Pool;
 
-/// What is read at a time: a disk is as fast as it gets, and a budget holds several.
+/// The number of bytes read at a time: large enough for the full speed of a disk, small enough that a budget holds several.
 const PIECE_BYTES: usize = 4 << 20;
 
-/// Memory for rows that are read before they are asked for, and the thread that reads them; for one table or many.
+/// Memory for rows that are read before they are requested, and the thread that reads them; for one table or several.
 ///
-/// It never takes more than its budget. Rows that were announced and do not fit are read when they are gathered, from the file, which is slower
-/// and as correct: [`report`](Self::report) says how often. Clones are the same memory and the same thread, which ends with the last of them.
+/// It never takes more than its budget. Announced rows that do not fit are read from the file when they are gathered, which is slower but
+/// gives the same result; [`report`](Self::report) says how often. Clones share the memory and the thread, which ends with the last of them.
 ///
 /// # Examples
 /// ```
@@ -29,21 +29,21 @@ pub struct ReadAhead {
     running: Arc<Running>,
 }
 
-/// How well reading ahead went, since the beginning.
+/// How effective reading ahead was, since the beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadAheadReport {
     /// Rows that were in memory when they were gathered; each part of a row counts.
     pub rows_from_memory: u64,
-    /// Rows that had to be read from the file, because nobody announced them or there was no room.
+    /// Rows that had to be read from the file, because they were not announced or did not fit.
     pub rows_from_file: u64,
-    /// Rows that were announced when there was no room for them: a larger budget, or a smaller window of blocks, would help.
+    /// Rows that did not fit when they were announced: a larger budget, or a smaller window of blocks, would help.
     pub rows_without_room: u64,
 }
 
 #[derive(Debug)]
 struct Running {
     shared: Arc<Shared>,
-    /// Starts with the first announcement.
+    /// Started with the first announcement.
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -59,13 +59,13 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    /// What is in memory or will be, by table and first row; none overlap.
+    /// The rows that are or will be in memory, by table and first row; they do not overlap.
     slots: BTreeMap<(u64, usize), Slot>,
     queue: VecDeque<Job>,
     queued_words: usize,
     /// The slots that are in memory, oldest first.
     ready: VecDeque<(u64, usize)>,
-    /// The slots of a table as they were last asked for, until one of them changes.
+    /// The slots of a table as of the last call of [`ReadAhead::pieces`], until one of them changes.
     pieces: BTreeMap<u64, Arc<[Piece]>>,
     n_tables: u64,
     is_closed: bool,
@@ -90,12 +90,12 @@ struct Job {
 #[derive(Debug)]
 pub(super) struct Piece {
     pub(super) rows: Range<usize>,
-    /// `None` while it is on its way: see [`ReadAhead::wait_for`].
+    /// `None` while it is being read or waits to be read: see [`ReadAhead::wait_for`].
     pub(super) extent: Option<Arc<Extent>>,
 }
 
 impl ReadAhead {
-    /// At most `budget_bytes` of memory. Two windows of the loader's blocks are a good measure: the one in use and the next.
+    /// Uses at most `budget_bytes` of memory. A good size is two windows of the loader's blocks: the one in use and the next.
     pub fn new(budget_bytes: usize) -> Self {
         let shared = Shared {
             pool: Arc::new(Pool::new(budget_bytes / size_of::<u64>())),
@@ -108,12 +108,12 @@ impl ReadAhead {
         Self { running: Arc::new(Running { shared: Arc::new(shared), thread: Mutex::new(None) }) }
     }
 
-    /// How much memory it may take.
+    /// The largest amount of memory that is used.
     pub fn budget_bytes(&self) -> usize {
         self.shared().pool.budget_words() * size_of::<u64>()
     }
 
-    /// How well it went so far.
+    /// How effective reading ahead has been so far.
     pub fn report(&self) -> ReadAheadReport {
         let shared = self.shared();
         ReadAheadReport {
@@ -123,14 +123,14 @@ impl ReadAhead {
         }
     }
 
-    /// A number for a table, that no other has.
+    /// A number that identifies a table.
     pub(super) fn register(&self) -> u64 {
         let mut state = self.shared().lock();
         state.n_tables += 1;
         state.n_tables
     }
 
-    /// Queues what is not yet there of some rows.
+    /// Queues those of the rows that are neither in memory nor queued.
     pub(super) fn announce(&self, table: u64, file: &Arc<TableFile>, rows: Range<usize>) {
         if rows.is_empty() || !self.running.start() {
             return;
@@ -160,7 +160,7 @@ impl ReadAhead {
         self.shared().changed.notify_all();
     }
 
-    /// Lets go of what lies within some rows.
+    /// Drops the slots that lie within `rows`.
     pub(super) fn release(&self, table: u64, rows: Range<usize>) {
         let mut state = self.shared().lock();
         let within = state.slots.range((table, rows.start)..(table, rows.end.max(rows.start)));
@@ -171,11 +171,11 @@ impl ReadAhead {
         let pieces = state.pieces.remove(&table);
         drop(state);
         self.shared().changed.notify_all();
-        // Their memory goes back to the pool here, where no lock is held.
+        // Dropped after the lock is released, since this returns their memory to the pool.
         drop((released, pieces));
     }
 
-    /// What there is of a table, in the order of its rows. Whoever waits for a row drops these first: they are memory that the thread may need.
+    /// All slots of a table, in the order of its rows. Drop the result before waiting for a row, since the thread may need the memory.
     pub(super) fn pieces(&self, table: u64) -> Arc<[Piece]> {
         let mut state = self.shared().lock();
         if let Some(pieces) = state.pieces.get(&table) {
@@ -188,7 +188,7 @@ impl ReadAhead {
         pieces
     }
 
-    /// Waits until a row is no longer on its way: read, or given up.
+    /// Waits until a row has been read or given up.
     pub(super) fn wait_for(&self, table: u64, row: usize) {
         let mut state = self.shared().lock();
         while state.slot_of(table, row).is_some_and(|slot| slot.extent.is_none()) {
@@ -207,7 +207,7 @@ impl ReadAhead {
 }
 
 impl Running {
-    /// Starts the thread if it does not run; `false` if the system has none to spare, and then nothing is read ahead.
+    /// Starts the thread if it is not running. Returns `false` if the system cannot start one; then nothing is read ahead.
     fn start(&self) -> bool {
         let mut thread = self.thread.lock().expect(HOLDERS_DO_NOT_PANIC);
         if thread.is_none() {
@@ -224,7 +224,7 @@ impl Drop for Running {
         self.shared.changed.notify_all();
         self.shared.pool.close();
         if let Some(thread) = self.thread.get_mut().ok().and_then(Option::take) {
-            // It has nothing to say: what could not be read will be read, and reported, by whoever gathers it.
+            // Its result is not needed: rows that could not be read will be read again, and errors reported, when they are gathered.
             _ = thread.join();
         }
     }
@@ -255,7 +255,7 @@ impl Shared {
         }
     }
 
-    /// Memory for a job; what was read first goes first. `None` once all is closed.
+    /// Takes memory for a job, dropping the oldest rows if necessary. `None` once the pool is closed.
     fn make_room(&self, n_words: usize) -> Option<Memory> {
         loop {
             if let Some(memory) = self.pool.take(n_words) {
@@ -266,13 +266,13 @@ impl Shared {
             drop(state);
             match oldest {
                 Some(oldest) => drop(oldest),
-                // All that is left is being copied from just now.
+                // All remaining rows are being copied from at the moment.
                 None => return self.pool.wait_for(n_words),
             }
         }
     }
 
-    /// Puts what was read where it was wanted; if it is no longer, or could not be read, nothing is there.
+    /// Stores the rows of a job, unless they are no longer wanted. If they could not be read, their slot is removed.
     fn settle(&self, job: &Job, extent: Option<Arc<Extent>>) {
         let key = (job.table, job.rows.start);
         let mut state = self.lock();
@@ -297,7 +297,7 @@ impl Shared {
 }
 
 impl State {
-    /// The slot that a row is in.
+    /// The slot that contains a row.
     fn slot_of(&self, table: u64, row: usize) -> Option<&Slot> {
         let (_, slot) = self.slots.range((table, 0)..=(table, row)).next_back()?;
         (row < slot.end).then_some(slot)

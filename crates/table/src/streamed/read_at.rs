@@ -1,4 +1,4 @@
-//! Reads at a position: no cursor, so that threads share a file.
+//! Reads at a position, without a cursor, so that threads can share a file.
 
 use std::fs::File;
 use std::io;

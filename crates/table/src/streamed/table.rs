@@ -14,15 +14,15 @@ use crate::table::fingerprint;
 use crate::verify::{self, ReadBytes, Verified};
 use crate::{ColumnStatistics, Error, TensorNames};
 
-/// What is read at a time of rows in order that nobody announced.
+/// The number of bytes read at a time for rows in order that were not announced.
 const SCRATCH_BYTES: usize = 256 << 10;
 
-/// A table that stays on disk: rows are read when they are gathered, or ahead of that, in memory of a fixed size.
+/// A table that stays on disk: rows are read when they are gathered, or ahead of that, into memory of a fixed size.
 ///
-/// This is for tables larger than memory or address space, and needs no promise: it maps nothing, and a file that shrinks or a disk that fails is
-/// an error rather than a signal. Rows cannot be borrowed, only gathered. The loader's order of shuffled blocks announces the blocks that it
-/// will want; they are read ahead, each in one go, on a thread. Rows in order are read in large pieces. Rows gathered at random, without
-/// an announcement, are read one by one, which is slow and correct.
+/// Use it for tables larger than memory or address space. It has no safety conditions, because it maps nothing: a file that shrinks or a disk
+/// that fails is an error rather than a signal. Rows cannot be borrowed, only gathered. The loader's order of shuffled blocks announces the
+/// blocks that it needs next; a thread reads each of them ahead with one read. Rows in order are read in large pieces. Rows that are gathered
+/// at random without an announcement are read one by one, which is slow but correct.
 ///
 /// # Examples
 /// ```
@@ -47,12 +47,12 @@ const SCRATCH_BYTES: usize = 256 << 10;
 pub struct StreamedTable {
     file: Arc<TableFile>,
     ahead: ReadAhead,
-    /// What it is called by `ahead`.
+    /// Its number in `ahead`.
     number: u64,
 }
 
 impl StreamedTable {
-    /// Opens the table at `path`, to be read ahead into the memory of `ahead`.
+    /// Opens the table at `path`, whose rows are read ahead into the memory of `ahead`.
     ///
     /// # Errors
     /// As for [`Table::open`](crate::Table::open).
@@ -62,7 +62,7 @@ impl StreamedTable {
         Self::open_named(path, &TensorNames::default(), ahead)
     }
 
-    /// The same for a file that has other names for its parts.
+    /// Like [`open`](Self::open), for a file with other names for its tensors.
     ///
     /// # Errors
     /// As for [`open`](Self::open).
@@ -71,12 +71,12 @@ impl StreamedTable {
         Ok(Self { file: Arc::new(TableFile { path, file, parts }), ahead: ahead.clone(), number: ahead.register() })
     }
 
-    /// The file this is.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.file.path
     }
 
-    /// What is known of each column, gathered when the table was written; `None` for a file that another program wrote.
+    /// The statistics of each column, gathered when the table was written; `None` for a file written by another program.
     pub fn statistics(&self) -> Option<&[ColumnStatistics]> {
         self.file.parts.metadata.statistics.as_deref()
     }
@@ -91,7 +91,7 @@ impl StreamedTable {
         self.verify_with_progress(|_| {})
     }
 
-    /// The same, saying now and then how far it has come. `progress` runs on the caller's thread.
+    /// Like [`verify`](Self::verify); calls `progress` from time to time on the caller's thread.
     ///
     /// # Errors
     /// As for [`verify`](Self::verify).
@@ -99,7 +99,7 @@ impl StreamedTable {
         verify::verify(self, &mut progress)
     }
 
-    /// Hands `take` the bytes of some rows of a tensor, straight from the file; each piece with its first row.
+    /// Reads some rows of a tensor from the file, and calls `take` with each piece and its first row.
     fn read(&self, tensor: &Tensor, rows: Range<usize>, mut take: impl FnMut(usize, &[u8])) -> Result<(), Error> {
         let rows_at_once = (SCRATCH_BYTES / self.file.parts.row_bytes(tensor).max(1)).max(1);
         let mut scratch = SCRATCH.take();
@@ -161,7 +161,7 @@ impl RowStore for StreamedTable {
                     *found = &extent.part(part)[(row - there.start) * row_bytes..][..row_bytes];
                     n_found += 1;
                 }
-                // Not while they are looked up: the fewer instructions between two of them, the more misses overlap.
+                // Not in the loop that looks them up: the fewer instructions are between two of them, the more misses overlap.
                 found[..n_found].iter().for_each(|stored| touch(stored));
                 found[..n_found].iter().zip(place..).for_each(|(stored, place)| take(place, stored));
                 place += n_found;
@@ -243,7 +243,7 @@ impl ReadBytes for StreamedTable {
     }
 }
 
-/// The one of the pieces, which are in the order of their rows, that a row is in.
+/// The piece that contains a row; pieces are in the order of their rows.
 fn piece_of(pieces: &[Piece], row: usize) -> Option<&Piece> {
     let after = pieces.partition_point(|piece| piece.rows.start <= row);
     let piece = &pieces[after.checked_sub(1)?];

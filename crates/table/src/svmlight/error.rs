@@ -1,11 +1,11 @@
 use crate::remedy::Choice;
 use crate::{Expected, Remedy};
 
-/// What is wrong with a line of an svmlight file: what was found, what was expected, and what to do next.
+/// The problem with a line of an svmlight file: what was found, what was expected, and what to do next.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SvmlightError {
-    /// The line does not start with a label.
+    /// The line does not start with a valid label.
     #[error("found the label {found:?}, expected {expected}")]
     Label {
         /// What was found, shortened if long.
@@ -41,28 +41,28 @@ pub enum SvmlightError {
         /// Its index.
         index: usize,
     },
-    /// Features in another order than that of their indices.
+    /// Features that are not sorted by index.
     #[error("feature {index} follows {previous}, expected rising indices{}", Choice(SORT))]
     NotRising {
         /// The index before.
         previous: usize,
-        /// The one that is not larger.
+        /// The index that is not larger.
         index: usize,
     },
-    /// Index 0 in a file that is said to count from 1.
+    /// Index 0 in a file whose first index was given as 1.
     #[error("feature 0 in a file whose first index is said to be 1{}", Choice(FROM_ZERO))]
     BelowFirst,
-    /// An index beyond the features that a row was said to have.
+    /// An index beyond the number of features that was given.
     #[error("feature {index}, rows have {n_features} features and the last is {last}{}", Choice(WIDEN))]
     BeyondLast {
         /// The index.
         index: usize,
-        /// How many features a row has.
+        /// The number of features per row.
         n_features: usize,
         /// The index of the last.
         last: usize,
     },
-    /// An index that no dense row can have.
+    /// An index that is too large for dense rows.
     #[error("feature {found}, indices up to {limit} are read since rows become dense; hash or choose features first")]
     TooLarge {
         /// The index.
@@ -70,10 +70,10 @@ pub enum SvmlightError {
         /// The largest.
         limit: usize,
     },
-    /// A line that does not end.
+    /// A line that has no end within the limit.
     #[error("the line that starts here has no end within {limit_bytes} bytes; is this an svmlight file?")]
     LineTooLong {
-        /// How far was looked.
+        /// The limit, in bytes.
         limit_bytes: usize,
     },
 }

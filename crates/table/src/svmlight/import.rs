@@ -11,21 +11,21 @@ use crate::import::{
     ColumnOptions, ImportReport, Input, Labels, Progress, Roles, RowChunk, Sink, check_dest, n_threads, read_error,
 };
 
-/// Makes a table at `dest` of the rows of an svmlight or libsvm file, plain or packed: lines `label index:value … # comment`.
+/// Imports an svmlight or libsvm file, plain or compressed, into a table at `dest`: lines `label index:value … # comment`.
 ///
-/// Rows become dense: a feature that is not given is 0. Every value becomes the `f32` nearest to the number that stands there. Columns are
-/// called `feature_` and their index as in the file. Lines with only a comment are not rows; a `qid:` after the label is checked and
-/// left out. A file at `dest` is replaced once the import has succeeded, and untouched until then.
+/// Rows become dense: a feature that is not given is 0. Every value becomes the `f32` nearest to the number in the file. Columns are named
+/// `feature_` with their index in the file. Lines that contain only a comment are not rows; a `qid:` after the label is checked and
+/// dropped. An existing file at `dest` is replaced only after the import has succeeded.
 ///
 /// # Errors
 /// [`Error::Svmlight`] with file, line, byte, what was found and what was expected, always of the first bad row; [`Error::NoRows`] and
-/// [`Error::ColumnRoles`] for a file or options that make no table; [`Error::Io`] if it cannot be read or unpacked; [`Error::Write`]. On
-/// `Err` there is nothing new at `dest`.
+/// [`Error::ColumnRoles`] for a file or options that make no table; [`Error::Io`] if the file cannot be read or decompressed; [`Error::Write`].
+/// On `Err`, `dest` is unchanged.
 /// # Cost
 /// Reads the file twice, unless both [`SvmlightOptions::first_index`] and [`SvmlightOptions::n_features`] are given. Memory use is a few
-/// megabytes a core.
+/// megabytes per core.
 /// # Reference
-/// T. Joachims, *SVM-light*; the rules on the first index are those of scikit-learn's `load_svmlight_file`.
+/// T. Joachims, *SVM-light*; the rules for the first index are those of scikit-learn's `load_svmlight_file`.
 /// # Examples
 /// ```
 /// # let folder = tempfile::tempdir()?;
@@ -46,7 +46,7 @@ pub fn import_svmlight(
     import_svmlight_with_progress(source, dest, options, |_| ())
 }
 
-/// The same; `progress` is called on this thread, every few megabytes or so of the pass that writes the table.
+/// Like [`import_svmlight`]; `progress` is called on this thread after every few megabytes of the pass that writes the table.
 ///
 /// # Errors
 /// As for [`import_svmlight`].
@@ -107,7 +107,7 @@ fn import(
     sink.finish()
 }
 
-/// What rows are like: as the options say, and what they do not say by a pass over the file.
+/// The shape of rows: from the options, and otherwise from a first pass over the file.
 fn find_shape(path: &Path, options: &SvmlightOptions, parser: &LineParser) -> Result<Shape, Error> {
     if let Some(n_features) = options.n_features
         && !(1..=Shape::MAX_FEATURES).contains(&n_features)
@@ -133,7 +133,7 @@ fn find_shape(path: &Path, options: &SvmlightOptions, parser: &LineParser) -> Re
     Ok(Shape { first_index, n_features })
 }
 
-/// The first pass.
+/// The first pass over the file.
 fn scan(path: &Path, options: &SvmlightOptions, parser: &LineParser) -> Result<IndexRange, Error> {
     let input = Input::open(path)?;
     let unreadable = read_error(path, input.action);
@@ -157,7 +157,7 @@ fn scan(path: &Path, options: &SvmlightOptions, parser: &LineParser) -> Result<I
     if n_rows == 0 { Err(no_rows(path, n_bad)) } else { Ok(indices) }
 }
 
-/// Looks at what the file is, and has its lines cut into chunks of so many.
+/// Checks the format of the file, and cuts it into chunks of at most that many lines.
 fn start(
     path: &Path,
     chunks: &mut Chunks<impl Read>,
@@ -183,7 +183,7 @@ fn wrong(path: &Path, problem: String) -> Error {
     Error::ColumnRoles { path: path.to_owned(), problem }
 }
 
-/// How far in a file, unpacked if it is packed: lines from 1, bytes from 0.
+/// A position in the decompressed file: lines are counted from 1, bytes from 0.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     line: u64,

@@ -5,7 +5,7 @@ use crate::csv::{number, shown};
 use crate::import::{Labels, Missing, expected, is_missing};
 use crate::{Expected, Remedy};
 
-/// How lines are read.
+/// How lines are parsed.
 #[derive(Debug)]
 pub(super) struct LineParser {
     pub(super) labels: Labels,
@@ -16,25 +16,25 @@ pub(super) struct LineParser {
 /// A feature that a line gives.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
-    /// As in the file.
+    /// Its index in the file.
     pub(super) index: usize,
     /// NaN if it is missing.
     pub(super) value: f32,
-    /// Where in the line it stands.
+    /// Its position in the line.
     pub(super) at: usize,
 }
 
-/// A label that is what it should be.
+/// A valid label.
 #[derive(Debug)]
 pub(super) enum Label<'a> {
     Number(f32),
-    /// The name of a class that may be new.
+    /// The name of a class, which may be new.
     Found(&'a str),
     /// The number of a class.
     Known(u32),
 }
 
-/// Where in a line it went wrong, and how.
+/// The position of a problem in a line, and the problem.
 pub(super) type Wrong = (usize, SvmlightError);
 
 impl LineParser {
@@ -42,7 +42,7 @@ impl LineParser {
         Self { labels, missing: options.missing, first_index: options.first_index }
     }
 
-    /// Reads a line: its label, and in `entries` its features, by rising index. `None` if there is nothing but a comment.
+    /// Parses a line: returns its label, and stores its features in `entries`, sorted by index. `None` if the line has only a comment.
     pub(super) fn read<'a>(&self, line: &'a [u8], entries: &mut Vec<Entry>) -> Result<Option<Label<'a>>, Wrong> {
         entries.clear();
         let comment = memchr::memchr(b'#', line).unwrap_or(line.len());
@@ -111,13 +111,13 @@ impl LineParser {
     }
 }
 
-// These differ from those of columns: a row of svmlight has no other label, and no column that can be named.
+// These differ from those of columns: a row of svmlight has only one label, and no named columns.
 const BINARY_LABEL: Expected = Expected { what: "a label 0 or 1", remedies: &[Remedy::LabelsAsNumbers, Remedy::LabelsAsClasses] };
 const LABEL: Expected =
     Expected { what: "one finite number", remedies: &[Remedy::Correct, Remedy::LabelsAsClasses, Remedy::SkipRows] };
 const NUMBER: Expected = Expected { what: "a number", remedies: &[Remedy::Correct, Remedy::SkipRows] };
 
-/// A word between blanks, and its place.
+/// Words between blanks, with their positions.
 struct Words<'a> {
     line: &'a [u8],
     at: usize,
@@ -135,7 +135,7 @@ impl<'a> Iterator for Words<'a> {
     }
 }
 
-/// The digits, if there are some and nothing else.
+/// The text, if it consists of digits and is not empty.
 fn whole_number(text: &[u8]) -> Option<&str> {
     let is_one = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
     if is_one { str::from_utf8(text).ok() } else { None }

@@ -1,9 +1,9 @@
 use crate::import::{BadRows, FeatureDType, LabelKind, Missing};
 
-/// How to read a file of svmlight or libsvm; the default finds out what the first index is and how many features there are.
+/// How to read a file of svmlight or libsvm. By default, the first index and the number of features are detected.
 ///
-/// A test file need not have the last features of its training file, nor all its classes: give both files the same `first_index`,
-/// `n_features` and [`LabelKind::Given`].
+/// A test file may lack the last features of its training file, or some of its classes: pass the same `first_index`, `n_features` and
+/// [`LabelKind::Given`] for both files.
 ///
 /// # Examples
 /// ```
@@ -18,26 +18,26 @@ use crate::import::{BadRows, FeatureDType, LabelKind, Missing};
 /// ```
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct SvmlightOptions {
-    /// What the first feature is called in the file.
+    /// The index of the first feature in the file.
     pub first_index: FirstIndex,
-    /// How many features a row has; found out by default, by a first pass over the file: as many as the largest index asks for.
+    /// The number of features per row. By default, a first pass over the file determines it from the largest index.
     pub n_features: Option<usize>,
-    /// What a label may be.
+    /// What values labels may have.
     pub label_kind: LabelKind,
-    /// What becomes of values that are given as missing, as in `3:nan`. (A feature that is not given is 0.)
+    /// How values that are given as missing are treated, as in `3:nan`. (A feature that is not given is 0.)
     pub missing: Missing,
-    /// What features are stored as.
+    /// The type in which features are stored.
     pub dtype: FeatureDType,
-    /// What becomes of rows that cannot be read.
+    /// How rows that cannot be read are treated.
     pub bad_rows: BadRows,
-    /// How many threads parse; 0 for one a core. The table is the same for any number.
+    /// The number of threads that parse, or 0 for one per core. The table does not depend on it.
     pub n_threads: usize,
 }
 
-/// What the first feature is called.
+/// The index of the first feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum FirstIndex {
-    /// 0 if that index is in the file, else 1.
+    /// 0 if that index occurs in the file, else 1.
     #[default]
     Auto,
     /// 0.
@@ -47,7 +47,7 @@ pub enum FirstIndex {
 }
 
 impl SvmlightOptions {
-    /// What decides the table, as text that can be kept and compared.
+    /// Everything that determines the table, as text that can be stored and compared.
     pub(super) fn fingerprint(&self) -> String {
         format!("{:?}", Self { n_threads: 0, ..self.clone() })
     }

@@ -1,4 +1,4 @@
-//! Chunks of lines to rows of numbers.
+//! Conversion of chunks of lines to rows of numbers.
 
 use super::line::{Entry, Label, LineParser, Wrong};
 use super::{MAX_INDEX, SvmlightError};
@@ -11,7 +11,7 @@ pub(super) struct Lines {
     pub(super) n_lines: u64,
     pub(super) n_bytes: u64,
     pub(super) n_bad: u64,
-    /// The first of the bad ones.
+    /// The first few of the bad lines.
     pub(super) problems: Vec<Problem>,
 }
 
@@ -20,13 +20,13 @@ pub(super) struct Lines {
 pub(super) struct Problem {
     /// The line, counted from 0 at the start of the chunk.
     pub(super) line: u64,
-    /// Where in the chunk it was found.
+    /// The byte offset of the problem in the chunk.
     pub(super) byte: u64,
     pub(super) reason: SvmlightError,
 }
 
 impl Lines {
-    /// Reads the lines one by one. Unless bad rows are skipped, it ends behind the first.
+    /// Reads the lines one by one. Unless bad rows are skipped, it stops after the first of them.
     fn read(&mut self, text: &[u8], bad_rows: BadRows, mut read: impl FnMut(&[u8]) -> Result<(), Wrong>) {
         (self.n_lines, self.n_bytes, self.n_bad) = (0, text.len() as u64, 0);
         self.problems.clear();
@@ -46,7 +46,7 @@ impl Lines {
     }
 }
 
-/// What a first pass finds out of a chunk's rows, those aside that are bad.
+/// The result of the first pass for the rows of a chunk, except bad ones.
 #[derive(Debug, Default)]
 pub(super) struct Scanned {
     pub(super) lines: Lines,
@@ -55,7 +55,7 @@ pub(super) struct Scanned {
     entries: Vec<Entry>,
 }
 
-/// The smallest and the largest index, if there is any.
+/// The smallest and the largest index, if there are any.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct IndexRange(pub(super) Option<(usize, usize)>);
 
@@ -75,7 +75,7 @@ impl Scanned {
         lines.read(chunk.rows(), bad_rows, |line| {
             if parser.read(line, entries)?.is_some() {
                 *n_rows += 1;
-                // They rise.
+                // The indices are sorted.
                 indices.add(IndexRange(entries.first().zip(entries.last()).map(|(first, last)| (first.index, last.index))));
             }
             Ok(())
@@ -83,16 +83,16 @@ impl Scanned {
     }
 }
 
-/// Which features a dense row has.
+/// The features of a dense row.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
-    /// The index of the first: 0 or 1.
+    /// The index of the first feature: 0 or 1.
     pub(super) first_index: usize,
     pub(super) n_features: usize,
 }
 
 impl Shape {
-    /// How many rows are dense at a time, so that long ones take no more memory than short ones.
+    /// The number of rows that are made dense at a time, so that long rows take no more memory than short ones.
     pub(super) fn rows_at_once(self) -> usize {
         const DENSE_BYTES: usize = 4 << 20;
         (DENSE_BYTES / size_of::<f32>() / self.n_features).max(1)
@@ -137,11 +137,11 @@ impl DenseRows {
     }
 }
 
-/// Makes a row of zeros the one that has those features.
+/// Stores the features in a row of zeros.
 fn fill_in(row: &mut [f32], entries: &[Entry], shape: Shape, rules: &FeatureRules) -> Result<(), Wrong> {
     let Shape { first_index, n_features } = shape;
     for &Entry { index, value, at } in entries {
-        // An index below the first is an error of the line, or there is none in the file.
+        // An index below the first is reported when the line is parsed, or does not occur in the file.
         let place = index.checked_sub(first_index).and_then(|place| row.get_mut(place));
         let last = n_features + first_index - 1;
         *place.ok_or((at, SvmlightError::BeyondLast { index, n_features, last }))? = value;
@@ -151,7 +151,7 @@ fn fill_in(row: &mut [f32], entries: &[Entry], shape: Shape, rules: &FeatureRule
     }
     rules.finish(row).map_err(|(place, expected)| {
         let index = place + first_index;
-        // Only what was given can be wrong: 0 fits everywhere.
+        // Only values that were given can be invalid: 0 fits every type.
         let at = entries.iter().find(|entry| entry.index == index).map_or(0, |entry| entry.at);
         (at, SvmlightError::Value { index, found: row[place].to_string().into(), expected })
     })

@@ -3,14 +3,14 @@ use std::io;
 use crate::AtomicFile;
 use crate::checksum::{BLOCK_BYTES, checksum};
 
-/// The data of a table, cut into blocks that are summed and written whole.
+/// The data of a table, written in whole blocks, each with its checksum.
 #[derive(Debug)]
 pub(super) struct Blocks {
     file: AtomicFile,
-    /// Where the next whole block goes in the file.
+    /// The position of the next whole block in the file.
     offset: u64,
     data_start: u64,
-    /// What has come of the current block; shorter than one.
+    /// The start of the current block, shorter than a block.
     pending: Vec<u8>,
     sums: Vec<u32>,
 }
@@ -20,7 +20,7 @@ impl Blocks {
         Self { file, offset: 0, data_start: 0, pending: Vec::with_capacity(BLOCK_BYTES), sums: Vec::new() }
     }
 
-    /// Leaves room for the header, which is written last. The room is written now, so that what is read there is never an old header.
+    /// Leaves room for the header, which is written last. Zeros are written there now, so that an old header can never be read from it.
     pub(super) fn skip_to(&mut self, data_start: u64) -> io::Result<()> {
         self.file.write_all_at(0, &vec![0; data_start as usize])?;
         self.data_start = data_start;
@@ -46,7 +46,7 @@ impl Blocks {
         Ok(())
     }
 
-    /// Makes more room before the data, which stay as they are: they move back, the last piece first. Their sums stay true.
+    /// Makes more room before the data, which is moved back starting with its last piece. The data does not change, so its checksums stay valid.
     pub(super) fn move_to(&mut self, data_start: u64) -> io::Result<()> {
         const PIECE_BYTES: u64 = 8 << 20;
         let by = data_start.checked_sub(self.data_start).expect("data move back, not forward");
@@ -64,8 +64,8 @@ impl Blocks {
         Ok(())
     }
 
-    /// Hands over the first `n_bytes` of data once more, block after block with the place where each starts; a block that `change` says
-    /// it has changed is written and summed again.
+    /// Calls `change` with the first `n_bytes` of data, block by block, and the position at which each starts. If `change` returns that it
+    /// has changed a block, the block is written again and its checksum updated.
     #[cfg(feature = "import")]
     #[cfg_attr(not(feature = "csv"), allow(dead_code, reason = "each importer uses its own part of it"))]
     pub(super) fn rewrite(&mut self, n_bytes: u64, mut change: impl FnMut(u64, &mut [u8]) -> bool) -> io::Result<()> {
@@ -98,7 +98,7 @@ impl Blocks {
         self.file.write_all_at(0, header)
     }
 
-    /// Where the data start, after the room for the header.
+    /// Where the data starts, after the room for the header.
     pub(super) fn data_start(&self) -> u64 {
         self.data_start
     }
@@ -111,7 +111,7 @@ impl Blocks {
         self.file
     }
 
-    /// How much of the file has been written.
+    /// The number of bytes of the file that have been written.
     pub(super) fn n_bytes(&self) -> u64 {
         self.offset
     }

@@ -4,13 +4,13 @@ use super::TableWriter;
 use crate::{DType, Element, Error};
 
 impl TableWriter {
-    /// Puts the mean of its column wherever one of the first `n_columns` features is NaN, in the file and in the statistics, and notes
-    /// the means in the metadata.
+    /// Replaces NaN by the mean of its column in the first `n_columns` features, in the file and in the statistics, and records the means
+    /// in the metadata.
     ///
     /// # Errors
     /// [`Error::NoMean`] for a column without values; [`Error::Write`].
     /// # Cost
-    /// Reads the features once, and writes the blocks in which something is missing.
+    /// Reads the features once, and writes the blocks with missing values.
     pub(crate) fn impute_means(&mut self, n_columns: usize) -> Result<(), Error> {
         let statistics = self.moments.statistics();
         let mut means = Vec::with_capacity(n_columns);
@@ -54,7 +54,7 @@ impl TableWriter {
     }
 }
 
-/// Fills what is NaN in values of which the first is of column `first`; whether anything was.
+/// Fills NaN in values of which the first belongs to column `first`. Returns whether there were any.
 fn fill_missing<T: Element>(bytes: &mut [u8], first: usize, n_cols: usize, values: &[T]) -> bool {
     let mut any = false;
     // A block of bytes need not be aligned for its values.

@@ -5,10 +5,10 @@ use super::blocks::Blocks;
 use crate::AtomicFile;
 use crate::atomic_file::scratch_file;
 
-/// What is kept in memory before a file is begun.
+/// The number of bytes kept in memory before a file is created.
 const MEMORY_BYTES: usize = 8 << 20;
 
-/// A column that waits for the features before it to end: in memory while it is short, then in a file of its own.
+/// A column that is written after the features: kept in memory while it is short, then in a temporary file.
 #[derive(Debug, Default)]
 pub(super) struct Spool {
     memory: Vec<u8>,
@@ -16,7 +16,7 @@ pub(super) struct Spool {
 }
 
 impl Spool {
-    /// Appends; the file, if one is needed, is on the disk of `beside`.
+    /// Appends bytes; if a file is needed, it is on the disk of `beside`.
     pub(super) fn write(&mut self, beside: &AtomicFile, bytes: &[u8]) -> io::Result<()> {
         self.memory.extend_from_slice(bytes);
         if self.memory.len() < MEMORY_BYTES {
@@ -31,12 +31,12 @@ impl Spool {
         Ok(())
     }
 
-    /// Hands over all that was written.
+    /// Writes all bytes to `out`.
     pub(super) fn pour_into(&mut self, out: &mut Blocks) -> io::Result<()> {
         self.pour(out, |_| ())
     }
 
-    /// The same, every `u32` replaced by the number at its place.
+    /// Like [`pour_into`](Self::pour_into), with every `u32` replaced by the number at that index.
     pub(super) fn pour_renumbered(&mut self, out: &mut Blocks, numbers: &[u32]) -> io::Result<()> {
         self.pour(out, |bytes| {
             for bytes in bytes.chunks_exact_mut(size_of::<u32>()) {
@@ -46,7 +46,7 @@ impl Spool {
         })
     }
 
-    /// Hands over piece after piece, of whole values, as `change` leaves them.
+    /// Writes all bytes to `out` in pieces of whole values, after `change` has modified them.
     fn pour(&mut self, out: &mut Blocks, change: impl Fn(&mut [u8])) -> io::Result<()> {
         if let Some(file) = &mut self.file {
             file.seek(SeekFrom::Start(0))?;

@@ -2,7 +2,7 @@ use crate::checksum::BLOCK_BYTES;
 use crate::format::{self, CATEGORIES, CHECKSUMS, FEATURES, LABELS, PADDING, TableMetadata, WEIGHTS};
 use crate::{ColumnStatistics, DType, Schema, Weights};
 
-/// Room in the header for dictionaries or classes, of which nobody knows before the end how long they get. If they get longer, data move.
+/// Room in the header for dictionaries or classes, whose length is only known at the end. If they get longer, the data is moved.
 pub(super) const UNKNOWN_NAMES_BYTES: usize = 64 << 10;
 
 /// Name, dtype, shape and length in bytes.
@@ -10,7 +10,7 @@ pub(super) type TensorPlan = (&'static str, DType, Vec<usize>, usize);
 
 /// The tensors of a table of `n_rows`, in the order of the file: each starts at a multiple of its element's size.
 pub(super) fn tensors(schema: &Schema, n_rows: usize) -> Vec<TensorPlan> {
-    // Saturating: also asked for the longest header there can be.
+    // Saturating, because this is also called for the longest possible header.
     let plan = |name, dtype: DType, row_shape: &[usize]| {
         let n_values = row_shape.iter().fold(n_rows, |n, &dimension| n.saturating_mul(dimension));
         let shape = std::iter::once(n_rows).chain(row_shape.iter().copied()).collect();
@@ -20,7 +20,7 @@ pub(super) fn tensors(schema: &Schema, n_rows: usize) -> Vec<TensorPlan> {
     let label_shape = if schema.n_labels == 1 { &[][..] } else { &[schema.n_labels][..] };
     let labels = plan(LABELS, schema.label_dtype, label_shape);
 
-    // One gap of less than 8 bytes suffices: before the labels, or behind them where they are the smaller.
+    // One gap of less than 8 bytes suffices: before the labels, or after them if their elements are smaller.
     let alignment = schema.label_dtype.n_bytes().max(DType::U32.n_bytes());
     let label_first = schema.label_dtype.n_bytes() < DType::U32.n_bytes();
     let end = if label_first { features.3.saturating_add(labels.3) } else { features.3 };
@@ -47,8 +47,8 @@ pub(super) fn tensors(schema: &Schema, n_rows: usize) -> Vec<TensorPlan> {
     tensors
 }
 
-/// Room for any header of that schema: the header of a table with the largest sizes and the longest numbers there are. Only
-/// dictionaries, classes and imputed values may outgrow it.
+/// Room for any header of that schema: the header of a table with the largest sizes and the longest numbers. Only dictionaries, classes and
+/// imputed values may exceed it.
 pub(super) fn longest_header(schema: &Schema, metadata: &TableMetadata) -> usize {
     let longest = -2.225_073_858_507_201_4e-308;
     let column = ColumnStatistics { count: u64::MAX, mean: longest, std: longest, min: longest, max: longest };

@@ -1,4 +1,4 @@
-//! Arrow IPC: a file of every kind of column, whole and in parts, packed and plain; what is refused. What converts is the same for Parquet.
+//! Arrow IPC: files with every kind of column, whole and in parts, compressed and plain, and files that are refused. Parquet shares the conversion.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use brisk_table::{
     Table, import_arrow, import_arrow_with_progress,
 };
 
-/// Files that pyarrow wrote of 400 rows. Row `i` has the label `i % 2`; x = i / 2, null where `i % 10` is 3; n = 3 i - 5; d = i / 100; a
+/// Files of 400 rows that pyarrow wrote. Row `i` has the label `i % 2`; x = i / 2, null where `i % 10` is 3; n = 3 i - 5; d = i / 100; a
 /// category `"abc"[i % 3]`, null where `i % 7` is 0; the text `" t{i % 5} "`; the list `[i, i + 1/4, -i]`; the weight `1 + i % 4`; a time; and
 /// a list of `i % 3` numbers.
 pub(crate) fn mixed(name: &str) -> PathBuf {
@@ -35,7 +35,7 @@ fn import(source: &Path, columns: ColumnOptions) -> Result<(ImportReport, Table)
     Ok((report?, table.unwrap()))
 }
 
-/// That the table is what [`mixed`] says.
+/// Checks that the table has the rows that [`mixed`] describes.
 #[track_caller]
 pub(crate) fn check_mixed(report: &ImportReport, table: &Table) {
     table.verify().unwrap();
@@ -51,7 +51,7 @@ pub(crate) fn check_mixed(report: &ImportReport, table: &Table) {
     assert!(table.weights().unwrap().iter().enumerate().all(|(i, &weight)| weight == (1 + i % 4) as f32), "weights differ");
     let [categories, texts] = table.dictionaries() else { panic!("{:?}", table.dictionaries()) };
     assert_eq!((categories.name(), texts.name()), ("cat", "text"));
-    // In the order in which they first come.
+    // In the order of their first occurrence.
     assert_eq!(
         (categories.values(), texts.values()),
         (["b", "c", "a"].map(str::to_owned).as_slice(), ["t0", "t1", "t2", "t3", "t4"].map(str::to_owned).as_slice())
@@ -120,7 +120,7 @@ fn missing_values_are_filled_in_and_marked() {
     }
     let message = import(&mixed("mixed.arrows"), ColumnOptions { missing: Missing::Error, ..columns() }).unwrap_err();
     assert!(message.contains("row 3, column `x`: found null, expected a number, this is a missing value"), "{message}");
-    // Row numbers go on from batch to batch: the columns but `n` go, and of its values 256 and more are no bytes.
+    // Row numbers continue across batches: all columns except `n` are dropped, and its values from 256 on are not bytes.
     let drop = ["when", "many", "x", "d", "list"].map(Into::into).into();
     let bytes = ColumnOptions { drop, dtype: FeatureDType::U8, bad_rows: BadRows::Skip, ..columns() };
     let (report, table) = import(&mixed("mixed.arrows"), bytes).unwrap();
@@ -193,14 +193,14 @@ fn forged_files_are_refused() {
     crate::attacks::check_listed(&["arrow"], REFUSALS.iter().map(|(name, _)| *name));
 }
 
-/// No byte of a file makes the import panic, or leave something behind, whatever becomes of it. (A reader that panics is heard all the same.)
+/// A damaged byte of a file never makes the import panic or leave something behind. (The panic messages of readers are still printed.)
 #[test]
 fn any_byte_may_be_wrong() {
     let (folder, dest) = crate::scratch();
     let source = folder.path().join("damaged");
     for name in ["small.arrow", "small.arrows"] {
         let good = fs::read(mixed(name)).unwrap();
-        // Every third, for the sake of time.
+        // Every third byte, to save time.
         for at in (0..good.len()).step_by(3) {
             let mut bad = good.clone();
             bad[at] ^= if at % 2 == 0 { 0x01 } else { 0xff };

@@ -41,7 +41,7 @@ fn a_dropped_file_leaves_the_old_one() {
     assert_eq!(names(folder.path()), ["results"]);
 }
 
-/// In a container every process has the same PID, so a name made of PID and counter is taken once one of them was killed.
+/// In a container every process may have the same PID, so a name made of PID and counter would be taken after a process was killed.
 #[test]
 fn names_of_process_and_number_do_not_stop_a_writer() {
     let folder = tempfile::tempdir().unwrap();
@@ -85,12 +85,12 @@ fn the_file_of_a_running_writer_survives_another_writer() {
     assert_eq!(names(folder.path()), ["results"]);
 }
 
-/// Every writer sweeps when it starts, while others have created their file and not locked it yet, or are about to rename it.
+/// Every writer sweeps when it starts, while others may have created their file without having locked it yet, or are about to rename it.
 #[test]
 fn writers_of_one_path_do_not_remove_each_others_files() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("results");
-    // On Windows writers wait for each other, at most a second.
+    // On Windows writers wait for each other, for at most a second.
     let n_times = if cfg!(windows) { 10 } else { 200 };
     std::thread::scope(|scope| {
         for _ in 0..4 {

@@ -1,4 +1,4 @@
-//! Forged headers and indexes: every file of `tests/attacks/` is refused, for the reason that it was made for.
+//! Forged headers and indexes: every file of `tests/attacks/` is refused, for the expected reason.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -75,7 +75,7 @@ const REFUSALS: [(&str, &str); 62] = [
 fn forged_headers_are_refused() {
     for (name, reason) in REFUSALS {
         let path = folder().join(name).with_extension("safetensors");
-        // SAFETY: nobody writes to the files of the repository.
+        // SAFETY: no process writes to the files of the repository.
         #[expect(unsafe_code, reason = "maps refuse what copies refuse")]
         let mapped = unsafe { Table::open_mapped(&path) };
         for opened in [Table::open(&path), mapped] {
@@ -129,7 +129,7 @@ fn forged_indexes_are_refused() {
     assert_eq!(names_ending_in(".index.json"), listed(&INDEX_REFUSALS), "files in tests/attacks and their reasons here");
 }
 
-/// An index too long to be read is refused by its length.
+/// An index that is too long is refused because of its length.
 #[test]
 fn an_index_without_end_is_not_read() {
     let (_folder, path) = crate::scratch();
@@ -152,7 +152,7 @@ fn listed(refusals: &[(&str, &str)]) -> BTreeSet<String> {
     refusals.iter().map(|(name, _)| (*name).to_owned()).collect()
 }
 
-/// That the files of `tests/attacks` with those endings are the listed ones, so that none goes untested.
+/// Checks that the files of `tests/attacks` with those extensions are the listed ones, so that none is left untested.
 pub(crate) fn check_listed<'a>(endings: &[&str], listed: impl Iterator<Item = &'a str>) {
     let name = |entry: std::io::Result<fs::DirEntry>| entry.unwrap().file_name().into_string().unwrap();
     let has_ending =
@@ -161,7 +161,7 @@ pub(crate) fn check_listed<'a>(endings: &[&str], listed: impl Iterator<Item = &'
     assert_eq!(there, listed.map(str::to_owned).collect(), "files in tests/attacks and their reasons in the tests");
 }
 
-/// No byte of a header makes opening panic, whatever becomes of it.
+/// A damaged byte of a header never makes opening panic.
 #[test]
 fn any_byte_of_a_header_may_be_wrong() {
     let (_folder, path) = crate::scratch();
@@ -174,7 +174,7 @@ fn any_byte_of_a_header_may_be_wrong() {
             bad[at] ^= flip;
             fs::write(&path, &bad).unwrap();
             if let Ok(table) = Table::open(&path) {
-                // Some are still headers of a table, such as with another name in it: but verifying tells.
+                // Some are still valid headers, such as with another name in it, but `verify` detects the damage.
                 assert!(table.verify().is_err(), "byte {at} ^ {flip:#x} went unnoticed");
                 _ = table.row_bytes(0..table.n_rows()).unwrap();
             }

@@ -15,13 +15,13 @@ fn dictionaries(n_towns: usize) -> Vec<Dictionary> {
     vec![Dictionary::new("colour", ["red", "grün"]).unwrap(), Dictionary::new("town", towns).unwrap()]
 }
 
-/// Row `i` has x = i, colour i modulo 3 and town i modulo one more than there are.
+/// Row `i` has x = i, colour i modulo 3 and town i modulo `n_towns + 1`.
 fn write(path: &Path, n_rows: usize, n_towns: usize) {
     let mut writer = TableWriter::create(path, schema()).unwrap();
     let features: Vec<f32> = (0..n_rows).map(|i| i as f32).collect();
     let categories: Vec<u32> = (0..n_rows).flat_map(|i| [i as u32 % 3, (i % (n_towns + 1)) as u32]).collect();
     let labels: Vec<f32> = (0..n_rows).map(|i| (i % 2) as f32).collect();
-    // Unevenly, as importers do.
+    // In batches of different sizes, as importers do.
     let cut = n_rows / 3;
     for rows in [0..cut, cut..n_rows] {
         let batch = RowBatch {
@@ -36,7 +36,7 @@ fn write(path: &Path, n_rows: usize, n_towns: usize) {
     assert_eq!(writer.finish().unwrap(), n_rows);
 }
 
-/// With few towns the header fits into the room that was left for it; with many, data of none, one and several pieces move.
+/// With few towns the header fits into the room that was left for it; with many, zero, one or several pieces of data are moved.
 #[test]
 fn codes_and_values_come_back() {
     for (n_rows, n_towns) in [(0, 1), (3, 1), (1000, 7), (5, 20_000), (100_000, 20_000), (1_200_000, 20_000)] {
@@ -120,7 +120,7 @@ fn codes_and_dictionaries_must_fit() {
     );
     check(Dictionary::new("c", ["a", "b", "a"]).unwrap_err(), "the dictionary of `c` has \"a\" twice");
     write(&path, 3, 1);
-    check(Table::open(&path).unwrap().categories(2..4).unwrap_err(), "rows 2..4 were asked for, the table has 3");
+    check(Table::open(&path).unwrap().categories(2..4).unwrap_err(), "rows 2..4 were requested, the table has 3");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "a failed writer left something");
 }
 

@@ -1,4 +1,4 @@
-//! CIFAR: the real files, planes that become channels, folders, archives, and files that are refused.
+//! CIFAR: the real files, conversion of planes to channels, folders, archives, and files that are refused.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use brisk_table::{CifarLabels, CifarOptions, CifarSet, DType, Table, import_cifa
 
 use crate::real_files::data;
 
-/// Pixels in the units of the README of the data, which has the mean and standard deviation of the training set divided by 255.
+/// Compares pixels with the README of the data, which has the mean and standard deviation of the training set divided by 255.
 #[test]
 #[cfg(feature = "xz")]
 fn cifar10() {
@@ -42,7 +42,7 @@ fn cifar10() {
     }
 }
 
-/// Record `i`: its labels, then a plane of `i`, one of `i + 1`, and one of places.
+/// Record `i`: its labels, then a plane of `i`, one of `i + 1`, and one with the position of each pixel.
 fn records(labels: &[&[u8]]) -> Vec<u8> {
     let planes = |i: usize| {
         let place = (0..1024).map(|place| (place % 256) as u8);
@@ -79,7 +79,7 @@ fn planes_become_channels() {
     assert_eq!(import(&source, CifarOptions { labels: CifarLabels::Coarse, ..TEN }).unwrap().1, [19, 3]);
 }
 
-/// The archive has its members in the disorder of the official one.
+/// The members of the archive are unsorted, as in the official one.
 #[test]
 fn folders_and_archives() {
     let (folder, _) = crate::scratch();

@@ -1,4 +1,4 @@
-//! What columns may be for, and what becomes of their cells: categories, classes, missing values, other dtypes, tables to be like.
+//! The roles of columns and the treatment of their cells: categories, classes, missing values, other dtypes, matching another table.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ fn columns() -> ColumnOptions {
     ColumnOptions::default()
 }
 
-/// Imports the text with any number of threads, which makes the same bytes.
+/// Imports the text with different numbers of threads, which must give the same bytes.
 fn import(text: impl AsRef<[u8]>, options: &CsvOptions) -> Result<(ImportReport, Table), String> {
     let (folder, dest) = crate::scratch();
     let source = folder.path().join("rows.csv");
@@ -49,7 +49,7 @@ fn refuse(text: impl AsRef<[u8]>, options: &CsvOptions, says: &[&str]) {
     }
 }
 
-/// The dictionaries' values, a line each.
+/// The values of the dictionaries, one dictionary per line.
 fn values(table: &Table) -> Vec<String> {
     table.dictionaries().iter().map(|dictionary| format!("{}: {}", dictionary.name(), dictionary.values().join("|"))).collect()
 }
@@ -78,15 +78,15 @@ fn text_becomes_codes() {
     );
     refuse(b"y,a\n1,ok\n1,\xff\n", &auto, &["line 3, column 2 (`a`)", "expected text in UTF-8"]);
     let label = ColumnOptions { categorical: Categorical::Columns(vec![0.into()]), ..columns() };
-    refuse(text, &of(label), &["`y` is asked to be categorical and to be label"]);
+    refuse(text, &of(label), &["`y` is categorical and also label"]);
     let none = ColumnOptions { categorical: Categorical::Columns(vec!["z".into()]), ..columns() };
     refuse(text, &of(none), &["no column `z` for the categorical columns"]);
-    // Text that only comes after the first megabyte is not looked for.
+    // Text that first occurs after the first megabyte is not detected.
     let late = "y,a\n".to_owned() + &"1,2\n".repeat(300_000) + "1,late\n";
     refuse(late, &auto, &["line 300002, column 2 (`a`): found \"late\""]);
 }
 
-/// Values of rows that are left out are not in a dictionary, and many chunks make one.
+/// Values of skipped rows are not in a dictionary, and the chunks share one dictionary.
 #[test]
 fn dictionaries_are_those_of_the_rows() {
     let mut text = String::from("y,c,x\n");
@@ -134,7 +134,7 @@ fn labels_may_be_classes() {
     let twice = LabelKind::Given(vec!["a".into(), "a".into()]);
     refuse("y,a\na,1\n", &of(classes(twice)), &["the classes have \"a\" twice"]);
 
-    // Many rows, so that labels lie in a file and chunks find classes in different orders.
+    // Many rows, so that labels are in a temporary file and chunks find classes in different orders.
     let text = "y,a\n".to_owned() + &(0..2_200_000_u64).map(|i| format!("{},1\n", (i * i / 7) % 101)).collect::<String>();
     let (folder, dest) = crate::scratch();
     let source = folder.path().join("rows.csv");
@@ -159,7 +159,7 @@ fn the_label_may_be_the_last_column_or_absent() {
     assert_eq!(table.labels::<f32>().unwrap(), [0.0, 0.0]);
     assert_eq!(table.rows::<f32>(0..2).unwrap(), [1.0, 2.0, 4.0, 5.0]);
 
-    // Like a table that has a label: the rows to predict have none, and other columns are left out.
+    // Matches a table with a label: the rows to predict have none, and other columns are dropped.
     let (folder, like) = crate::scratch();
     let source = folder.path().join("train.csv");
     fs::write(&source, "y,a,b\n1,2,u\n0,5,v\n").unwrap();
@@ -210,10 +210,10 @@ fn missing_values_may_be_filled_in() {
     );
     refuse("y,a\n1,inf\n", &of(fill(Missing::Mean)), &["expected a finite number"]);
     let no_feature = ColumnOptions { indicators: Indicators::Columns(vec!["y".into()]), ..columns() };
-    refuse(text, &of(no_feature), &["`y` is to have an indicator but is not a feature"]);
+    refuse(text, &of(no_feature), &["`y` cannot have an indicator, since it is not a feature"]);
 }
 
-/// Several blocks, of which some have nothing missing, and columns that do not divide a block.
+/// Several blocks, some of them without missing values, and a number of columns that does not divide a block.
 #[test]
 fn means_are_filled_in_far_into_a_table() {
     let mut text = String::from("y,a,b,c\n");
@@ -278,7 +278,7 @@ fn several_columns_may_be_labels() {
     assert_eq!(table.labels::<f32>().unwrap(), [-2.5, 1.0, 4000.0, 0.0]);
     assert_eq!((table.column_names(), table.weights()), (&["a".to_owned(), "b".to_owned()][..], Some(&[0.5, 2.0][..])));
     assert_eq!(table.rows::<f32>(0..2).unwrap(), [10.0, 100.0, 20.0, 200.0]);
-    // Beside features that are filled in and marked, and rows that are left out.
+    // In addition, features are filled in and have indicators, and rows are skipped.
     let gaps = "a,l,m\n,1,0\n3,0,1\n4,nan,1\n";
     let options = ColumnOptions {
         labels: labels(&["l", "m"]),
@@ -303,13 +303,17 @@ fn several_columns_may_be_labels() {
         named(&["price", "rnt"]),
         "there is no column `rnt` for the label, did you mean `rent`?; the columns are [\"id\", \"rent\"",
     );
-    fails(text, named(&["price", "rent", "price"]), "column `price` is asked to be a label twice; name it once");
-    fails(text, named(&["price", "id"]), "column `id` is asked to be dropped and to be label or weight");
-    fails(text, named(&[]), "no column is asked to be the label");
+    fails(text, named(&["price", "rent", "price"]), "column `price` is named as a label twice; name it once");
+    fails(text, named(&["price", "id"]), "column `id` is both dropped and used as label or weight");
+    fails(text, named(&[]), "no column is named as the label");
     let classes = ColumnOptions { label_kind: LabelKind::Classes, ..named(&["price", "rent"]) };
-    fails(text, classes, "columns `price` and `rent` are asked to be labels that name classes, which one column does");
+    fails(
+        text,
+        classes,
+        "columns `price` and `rent` are both named as labels with classes, but only one column can have classes",
+    );
     let weight = ColumnOptions { weight: Some("rent".into()), ..named(&["price", "rent"]) };
-    fails(text, weight, "column `rent` is asked to be both label and weight");
+    fails(text, weight, "column `rent` is named as both label and weight");
 }
 
 #[test]
@@ -329,16 +333,16 @@ fn a_test_table_has_the_labels_of_its_training_table() {
     assert_eq!((table.label_names(), table.labels::<f32>().unwrap()), (&["m".to_owned(), "l".to_owned()][..], &[4.0, 5.0][..]));
     let table = like(ColumnOptions { label_kind: LabelKind::Absent, ..columns() }).unwrap();
     assert_eq!((table.n_labels(), table.labels::<f32>().unwrap()), (1, &[0.0][..]));
-    // A table whose labels have no names says how many there are.
+    // A table whose labels have no names still determines their number.
     let mut writer = TableWriter::create(&train, Schema { n_labels: 2, ..Schema::named(["a"]) }).unwrap();
     writer.push(&[1.0_f32], &[2.0_f32, 3.0]).unwrap();
     writer.finish().unwrap();
-    assert!(like(columns()).unwrap_err().contains("1 label columns, the table to be like has 2; name as many"), "one is named");
+    assert!(like(columns()).unwrap_err().contains("1 label columns, the table to match has 2; name as many"), "one is named");
     let two = ColumnOptions { labels: vec!["l".into(), "m".into()], ..columns() };
     assert_eq!(like(two).unwrap().labels::<f32>().unwrap(), [5.0, 4.0]);
 }
 
-/// A training file and a test file with its columns elsewhere, an extra one, and values that the first has not.
+/// A training file, and a test file with its columns in another order, an extra one, and values that the training file does not have.
 struct Pair {
     folder: tempfile::TempDir,
     train: PathBuf,
@@ -411,6 +415,6 @@ fn lines_may_be_left_out_at_the_start() {
     let (_, table) = import("\u{feff}# one\r\n# two, \"open\r\n\r\ny,a\r\n3,4\r\n", &skip(2)).unwrap();
     assert_eq!((table.rows::<f32>(0..1).unwrap(), table.column_names()), (&[4.0][..], &["a".to_owned()][..]));
     refuse("# one\ny,a\n1,x\n", &skip(1), &["line 3, column 2 (`a`)"]);
-    refuse("# one\n", &skip(1), &["nothing behind the lines to skip"]);
-    refuse("# one\n", &skip(7), &["nothing behind the lines to skip"]);
+    refuse("# one\n", &skip(1), &["nothing after the lines to skip"]);
+    refuse("# one\n", &skip(7), &["nothing after the lines to skip"]);
 }

@@ -1,4 +1,4 @@
-//! A writer that is killed, or whose disk is full, leaves no part of a table, and two writers at once do not mix their rows.
+//! A writer that is killed, or whose disk is full, leaves no part of a table, and two concurrent writers do not mix their rows.
 
 use std::env;
 use std::fs;
@@ -14,7 +14,7 @@ const DEST: &str = "BRISK_TABLE_TEST_DEST";
 const FIRST_ROUND: &str = "BRISK_TABLE_TEST_FIRST_ROUND";
 const N_ROWS: usize = 8 * 1024;
 
-/// One kind of writer, which fills a table with the number of a round.
+/// A kind of writer, which fills a table with the number of a round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     Table,
@@ -26,7 +26,7 @@ impl Kind {
         if dest.extension().is_some() { Self::Table } else { Self::Shards }
     }
 
-    /// `n_times` 128 KiB of the number of the round.
+    /// Writes the number of the round, `n_times` 128 KiB of it.
     fn write(self, dest: &Path, round: u32, n_times: usize) -> Result<usize, Error> {
         let schema = Schema::shaped(&[16]);
         let (rows, labels) = (vec![round as f32; 16 * 2048], vec![round as f32; 2048]);
@@ -44,7 +44,7 @@ impl Kind {
         }
     }
 
-    /// The round of the table at `dest`, which is whole and of one round.
+    /// The round of the table at `dest`; checks that the table is complete and of one round.
     fn read(self, dest: &Path) -> f32 {
         fn check(tables: &[&Table]) -> f32 {
             let values = |table: &&Table| table.rows::<f32>(0..table.n_rows()).unwrap().to_vec();
@@ -68,7 +68,7 @@ impl Kind {
     }
 }
 
-/// Not a test of its own: what the tests below run in a process that they kill. Says which rounds are finished.
+/// Not a test by itself: run in a process that the tests below kill. Prints which rounds are finished.
 #[test]
 fn child_that_writes_tables() {
     let Some(dest) = env::var_os(DEST).map(PathBuf::from) else { return };
@@ -85,8 +85,8 @@ fn child(test: &str, dest: &Path) -> Command {
     command
 }
 
-/// Kills a writer that goes on overwriting its table, at 100 moments, and then finds the last table that was finished, or the one
-/// after it, whole. On a busy machine there are more and later moments, until enough tables were finished between them.
+/// Kills a writer that keeps overwriting its table, at 100 moments, and checks that the last finished table, or the one after it, is
+/// complete. On a busy machine there are more and later moments, until enough tables were finished between them.
 fn kill_and_look(kind: Kind) {
     let (folder, table) = crate::scratch();
     let dest = if kind == Kind::Table { table } else { folder.path().join("shards") };
@@ -99,13 +99,13 @@ fn kill_and_look(kind: Kind) {
         let mut command = child("crash::child_that_writes_tables", &dest);
         let mut writer = command.env(FIRST_ROUND, (finished + 1).to_string()).stdout(Stdio::piped()).spawn().unwrap();
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        // A round takes some milliseconds, a process some to start.
+        // A round takes a few milliseconds, and so does starting a process.
         thread::sleep(Duration::from_micros(3000 + random % 40_000_000 / 1000) * (1 + turn / 100));
         writer.kill().unwrap();
         let mut said = String::new();
         writer.stdout.take().unwrap().read_to_string(&mut said).unwrap();
         writer.wait().unwrap();
-        // The harness leaves a line open before the first.
+        // The test harness leaves a line open before the first one.
         let last = said.lines().filter_map(|line| line.split_once("finished ")?.1.parse().ok()).max();
         let before = finished;
         finished = last.unwrap_or(finished);
@@ -120,7 +120,7 @@ fn kill_and_look(kind: Kind) {
     }
     assert!(finished > 20, "only {finished} tables were finished: the writers were killed too soon to tell anything");
     if kind == Kind::Shards {
-        // The next to finish sweeps what the killed have left.
+        // The next writer to finish removes what the killed writers left.
         kind.write(&dest, 1, N_ROWS / 2048).unwrap();
         let n_shards = ShardedTable::open(&dest).unwrap().n_shards();
         assert_eq!(fs::read_dir(&dest).unwrap().count(), n_shards + 1, "the killed writers' files are still there");
@@ -137,7 +137,7 @@ fn a_killed_writer_of_shards_leaves_a_whole_table() {
     kill_and_look(Kind::Shards);
 }
 
-/// Not a test of its own: starts a table, with labels that do not fit in memory, and is killed before it can finish.
+/// Not a test by itself: starts a table, with labels that do not fit in memory, and is killed before it can finish.
 #[test]
 fn child_that_never_finishes() {
     let Some(dest) = env::var_os(DEST).map(PathBuf::from) else { return };
@@ -150,7 +150,7 @@ fn child_that_never_finishes() {
     thread::sleep(Duration::from_secs(600));
 }
 
-/// Killed writers would fill the disk if each left a file that no other removes.
+/// Killed writers would fill the disk if each left a file that no other writer removes.
 #[test]
 fn what_killed_writers_leave_is_removed_by_the_next() {
     let (folder, dest) = crate::scratch();
@@ -171,7 +171,7 @@ fn what_killed_writers_leave_is_removed_by_the_next() {
     assert_eq!(n_hidden(), 0, "killed writers' files are still there");
 }
 
-/// Not a test of its own: writes more than it may, and says what came of it.
+/// Not a test by itself: writes more than the limit allows, and prints the result.
 #[test]
 fn child_whose_disk_is_full() {
     let Some(dest) = env::var_os(DEST).map(PathBuf::from) else { return };
@@ -180,7 +180,7 @@ fn child_whose_disk_is_full() {
     fs::write(dest.with_file_name("message"), error.to_string()).unwrap();
 }
 
-/// The limit on the length of files stands in for the disk: it too fails in the midst of a write, and needs no privileges.
+/// A limit on the length of files replaces the full disk: it also fails in the middle of a write, and needs no privileges.
 #[test]
 #[cfg(unix)]
 fn a_full_disk_is_one_clear_error() {
@@ -190,7 +190,7 @@ fn a_full_disk_is_one_clear_error() {
         kind.write(&dest, 7, N_ROWS / 2048).unwrap();
         let in_dest = || if dest.is_dir() { fs::read_dir(&dest).unwrap().count() } else { 1 };
         let before = in_dest();
-        // Blocks of 512 or 1024 bytes, as the shell has it: 0.5 or 1 MiB. Without the trap the signal would end the process.
+        // The shell counts in blocks of 512 or 1024 bytes, so the limit is 0.5 or 1 MiB. Without the trap the signal would end the process.
         let status = Command::new("sh")
             .args(["-c", r#"trap "" XFSZ; ulimit -f 1024; exec "$0" --exact crash::child_whose_disk_is_full"#])
             .arg(env::current_exe().unwrap())
@@ -208,7 +208,7 @@ fn a_full_disk_is_one_clear_error() {
     }
 }
 
-/// Both finish; what is there is one of the two, whole; nothing is shared on the way.
+/// Both finish, and the result is the complete table of one of the two; they share no files while they write.
 #[test]
 fn of_two_writers_at_one_path_the_last_wins() {
     for kind in [Kind::Table, Kind::Shards] {

@@ -1,4 +1,4 @@
-//! Text to tables: what is read, what is refused and with which words.
+//! Importing text: what is read, what is refused, and the error messages.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -38,7 +38,7 @@ impl Import {
     }
 }
 
-/// Features and labels, row after row.
+/// The features and labels, row by row.
 #[track_caller]
 fn check(text: impl AsRef<[u8]>, options: CsvOptions, features: &[f32], labels: &[f32]) {
     let (_, table) = Import::of(text).run(&options).unwrap();
@@ -49,7 +49,7 @@ fn check(text: impl AsRef<[u8]>, options: CsvOptions, features: &[f32], labels: 
     assert_eq!(table.labels::<f32>().unwrap(), labels);
 }
 
-/// The error has all these words.
+/// The error contains all these words.
 #[track_caller]
 fn refuse(text: impl AsRef<[u8]>, options: CsvOptions, says: &[&str]) {
     let message = Import::of(text).run(&options).map(|(report, _)| report).expect_err("it was imported");
@@ -115,7 +115,7 @@ fn columns_have_roles() {
     refuse(text, of(ColumnOptions { labels: vec!["z".into()], ..columns() }), &["no column `z` for the label", "\"id\", \"a\""]);
     refuse(text, of(ColumnOptions { labels: vec![5.into()], ..columns() }), &["no column at index 5"]);
     refuse(text, of(ColumnOptions { weight: Some(0.into()), ..columns() }), &["both label and weight"]);
-    refuse(text, of(ColumnOptions { drop: vec![0.into()], ..columns() }), &["`id` is asked to be dropped"]);
+    refuse(text, of(ColumnOptions { drop: vec![0.into()], ..columns() }), &["`id` is both dropped"]);
     refuse("a\n1\n2\n", auto(), &["no column is left for features", "delimiter"]);
     refuse("y,a,a\n1,2,3\n", auto(), &["columns 2 and 3 are both named `a`"]);
     refuse("y,1,2\n1,2,3\n", auto(), &["line 1", "may be a header or a row", "Header::Present"]);
@@ -245,16 +245,16 @@ fn gzip_is_unpacked_and_damage_is_an_error() {
         assert_eq!(table.row_bytes(0..30_000).unwrap(), plain.row_bytes(0..30_000).unwrap());
         assert_eq!(table.statistics(), plain.statistics());
     }
-    // `gzip -d` ignores zeros at the end, and warns of anything else there.
+    // `gzip -d` ignores zeros at the end, and warns about anything else there.
     for n_zeros in [1, 511, 300_000] {
         let padded = [gzip(text.as_bytes()), vec![0; n_zeros]].concat();
         let (_, table) = Import::of(&padded).run(&auto()).unwrap();
         assert_eq!(table.row_bytes(0..30_000).unwrap(), plain.row_bytes(0..30_000).unwrap());
     }
     let packed = gzip(text.as_bytes());
-    let at = format!("end before byte {}, where something else follows", packed.len());
+    let at = format!("ends before byte {}, where something else follows", packed.len());
     refuse([&packed[..], b"garbage"].concat(), auto(), &["cannot unpack", &at]);
-    let at = format!("end before byte {}, where something else follows", packed.len() + 512);
+    let at = format!("ends before byte {}, where something else follows", packed.len() + 512);
     refuse([&packed[..], &[0; 512], &packed].concat(), auto(), &["cannot unpack", &at]);
 
     refuse(&packed[..packed.len() / 2], auto(), &["cannot unpack (it is gzip, damaged or cut short)"]);

@@ -1,8 +1,8 @@
-//! Damage to bytes. The tests of several packages share this file, each with random numbers of its own.
+//! Random damage to bytes. The tests of several packages share this file, each with its own random numbers.
 
-/// One to four changes: bits flipped, bytes replaced, cut out or doubled, the end cut off, words of `tokens` put in.
+/// Makes one to four changes: bits flipped, bytes replaced, removed or doubled, the end cut off, words of `tokens` inserted.
 ///
-/// `below` draws a number below the one it is given.
+/// `below` returns a random number below its argument.
 pub(crate) fn damage(bytes: &mut Vec<u8>, tokens: &[&[u8]], mut below: impl FnMut(usize) -> usize) {
     for _ in 0..1 + below(4) {
         let at = below(bytes.len() + 1);

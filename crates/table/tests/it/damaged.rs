@@ -1,5 +1,5 @@
-//! Good files and bad ones with bytes changed, cut, doubled and swapped: nothing panics, and what is taken holds what it promises. The
-//! same changes each time; `fuzz/` looks further.
+//! Valid and invalid files with bytes changed, removed, doubled and swapped: nothing panics, and what is accepted is consistent. The
+//! changes are the same each time; `fuzz/` searches further.
 
 use std::fs;
 use std::path::Path;
@@ -35,7 +35,7 @@ fn each_damaged(seeds: &[Vec<u8>], tokens: &[&[u8]], n: usize, mut check: impl F
     }
 }
 
-/// The files of `tests/attacks` with that ending.
+/// The files of `tests/attacks` with that extension.
 fn attacks(ending: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/attacks");
     let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -51,7 +51,7 @@ fn damaged_tables() {
     let (folder, path) = crate::scratch();
     crate::table::write_ramp(&path, 3);
     let mut seeds = attacks(".safetensors");
-    // One good file for each bad one: from there, damage goes deeper.
+    // One valid file for each invalid one: damage to a valid file gets past more checks.
     seeds.extend(vec![fs::read(&path).unwrap(); seeds.len()]);
     let tokens: Vec<&[u8]> = NUMBERS.into_iter().chain([&b"\"U8\""[..], b"[", b"]", b"{}", b"\"shape\":[2]"]).collect();
     each_damaged(&seeds, &tokens, 2000, |bytes| check_table(bytes, folder.path()));

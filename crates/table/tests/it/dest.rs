@@ -1,11 +1,11 @@
-//! Where tables go: imports do not replace what they read, and any file name will do.
+//! Output paths: imports do not replace the files that they read, and any file name is allowed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use brisk_table::{ColumnOptions, CsvOptions, Error, ImportOptions, import, is_same_file};
 
-/// Importing `source` onto `dest` is refused as one file, and neither the file nor its folder changes.
+/// Checks that importing `source` onto `dest` is refused as the same file, and neither the file nor its folder changes.
 #[track_caller]
 fn check(source: &Path, dest: &Path, options: &ImportOptions) {
     let folder = dest.parent().unwrap();
@@ -16,7 +16,7 @@ fn check(source: &Path, dest: &Path, options: &ImportOptions) {
     assert_eq!((fs::read(dest).unwrap(), fs::read_dir(folder).unwrap().count()), before, "something changed");
 }
 
-/// A folder with a file of that name and those bytes.
+/// Creates a folder with a file of that name and content.
 fn folder_with(name: &str, bytes: impl AsRef<[u8]>) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);

@@ -1,4 +1,4 @@
-//! Telling formats apart, and reading any of them by one call.
+//! Detection of formats, and one function for reading any of them.
 
 use std::fs;
 use std::path::Path;
@@ -54,7 +54,7 @@ fn folders_and_archives() {
     fs::write(folder.path().join("data_batch_1.bin.xz"), []).unwrap();
     assert_eq!(Format::detect(folder.path()).unwrap(), Format::Cifar);
     let Some(archive) = data("images/cifar10_test500_png.tar") else { return };
-    // What is in it counts, and not what it is called.
+    // Its content decides, not its name.
     assert_eq!(Format::detect(&archive).unwrap(), Format::Images);
     let other = folder.path().join("photos.tar");
     fs::copy(&archive, &other).unwrap();
@@ -81,7 +81,7 @@ fn real_files() {
     }
 }
 
-/// A format either is read, or its feature is named.
+/// Every format is either read, or the error names its feature.
 #[test]
 fn one_call_for_all() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/columns");
@@ -91,7 +91,7 @@ fn one_call_for_all() {
     assert_eq!(import(&csv, &dest, &ImportOptions::default()).unwrap().n_rows, 2);
     assert_eq!(Table::open(&dest).unwrap().rows::<f32>(0..2).unwrap(), [0.5, 1.5]);
 
-    // The columns of these are not what the options suit: that is said by whoever reads them.
+    // The default options do not fit the columns of these; the importer of the format reports that.
     for (name, feature, is_on) in [
         ("mixed.parquet", "parquet", cfg!(feature = "parquet")),
         ("mixed.arrows", "arrow", cfg!(feature = "arrow")),

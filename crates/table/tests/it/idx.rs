@@ -1,4 +1,4 @@
-//! IDX files: the real ones of MNIST, every type, and those that are refused.
+//! IDX files: the real ones of MNIST, every type, and files that are refused.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use brisk_table::{DType, IdxOptions, Table, import_idx};
 
 use crate::real_files::data;
 
-/// What numpy says of the files, `[n, 28, 28]` as float64: the mean and standard deviation of all pixels.
+/// Compares with numpy's values for the files, as `[n, 28, 28]` in float64: the mean and standard deviation of all pixels.
 #[test]
 fn mnist() {
     let sets = [
@@ -59,7 +59,7 @@ fn every_type() {
 }
 
 const REFUSALS: [(&str, &str); 9] = [
-    ("bytes_appended.idx", "more bytes behind its 2 rows"),
+    ("bytes_appended.idx", "more bytes after its 2 rows"),
     ("cut_in_dimensions.idx", "1 of 3 dimensions"),
     ("cut_in_values.idx", "ends after 1 rows of 2"),
     ("empty.idx", "the bytes []"),
@@ -94,7 +94,7 @@ fn labels_that_are_not_found_are_asked_for() {
     assert!(message.contains("`IdxOptions::labels`"), "{message}");
 }
 
-/// It is not reported as a file without labels.
+/// A missing file is not reported as a file without labels.
 #[test]
 fn a_missing_file_is_reported_as_missing() {
     let (folder, dest) = crate::scratch();

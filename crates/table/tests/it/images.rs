@@ -1,4 +1,4 @@
-//! Folders and archives of images: the real ones, sizes and channels that differ, and files that are no images.
+//! Folders and archives of images: the real ones, sizes and channels that differ, and files that are not images.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::real_files::data;
 
 const SKIP: ImagesOptions = ImagesOptions { channels: Channels::AsStored, size: None, bad_files: BadRows::Skip, n_threads: 0 };
 
-/// A PNG or JPEG, by the ending of its name, of those pixels.
+/// Writes a PNG or JPEG with those pixels, depending on the extension of its name.
 fn write(folder: &Path, name: &str, size: (u32, u32), colour: ExtendedColorType, pixels: &[u8]) {
     let path = folder.join(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -99,7 +99,7 @@ fn sizes_that_differ_are_named() {
     }
 }
 
-/// Means of pixels, worked by hand: a triangle filter that halves a side weighs four pixels 1 3 3 1, of which those outside the image are left out.
+/// Means of pixels, computed by hand: a triangle filter that halves a side weights four pixels 1 3 3 1, without those outside the image.
 #[test]
 fn images_are_resized() {
     let (folder, _) = crate::scratch();
@@ -108,17 +108,17 @@ fn images_are_resized() {
     write(folder.path(), "b/small.png", (2, 2), ExtendedColorType::L8, &[1, 2, 3, 4]);
     let (report, table) = import(folder.path(), size([2, 2])).unwrap();
     assert_eq!((report.n_rows, table.row_shape()), (2, [2, 2, 1].as_slice()));
-    // The middle of the wide image is cut out; the other has this size already.
+    // The wide image is cropped to its centre; the other has this size already.
     assert_eq!(table.rows::<u8>(0..2).unwrap(), [70, 140, 70, 140, 1, 2, 3, 4]);
     // (3 · 0 + 3 · 70 + 140) / 7 and (70 + 3 · 140 + 3 · 210) / 7.
     fs::remove_file(folder.path().join("b/small.png")).unwrap();
     let (_, table) = import(folder.path(), size([1, 2])).unwrap();
     assert_eq!(table.rows::<u8>(0..1).unwrap(), [50, 160]);
-    // Colour images become grey before they are resized.
+    // Colour images are converted to grey before they are resized.
     write(folder.path(), "c/rgb.jpeg", (3, 3), ExtendedColorType::Rgb8, &[90; 27]);
     let (_, table) = import(folder.path(), ImagesOptions { channels: Channels::Grey, ..size([5, 7]) }).unwrap();
     assert_eq!((table.row_shape(), table.rows::<u8>(1..2).unwrap()), ([5, 7, 1].as_slice(), [90; 35].as_slice()));
-    // A size does not make up for channels that differ.
+    // Resizing does not help if channels differ.
     let message = import(folder.path(), size([5, 7])).unwrap_err();
     assert!(message.contains("`c/rgb.jpeg` is 5 × 7 pixels of 3 channels; "), "{message}");
     for wrong in [[0, 4], [4, 1 << 15]] {
@@ -136,7 +136,7 @@ fn waves([height, width]: [u32; 2], n_channels: usize) -> Vec<u8> {
     (0..height * width).flat_map(pixel).collect()
 }
 
-/// Tables of the same images do not depend on which library decoded them.
+/// Tables of the same images must not depend on which library decoded them.
 #[test]
 fn conversions_and_sizes_equal_those_of_the_crate_image() {
     let (folder, _) = crate::scratch();
@@ -178,7 +178,7 @@ fn conversions_and_sizes_equal_those_of_the_crate_image() {
     }
 }
 
-/// A decoder that fills up what is missing would accept them.
+/// A lenient decoder would fill in what is missing and accept them.
 #[test]
 fn jpeg_images_that_are_cut_short_are_errors() {
     let (folder, _) = crate::scratch();
@@ -192,7 +192,7 @@ fn jpeg_images_that_are_cut_short_are_errors() {
             let message = import(folder.path(), ImagesOptions::default()).unwrap_err();
             assert!(message.contains(name) && message.contains("found a JPEG image"), "{n_bytes} bytes: {message}");
         }
-        // What comes after an image is not part of it, and bytes between segments are ignored.
+        // Bytes after an image are not part of it, and bytes between segments are ignored.
         let tables = image.windows(2).position(|bytes| bytes == [0xff, 0xdb]).unwrap();
         let more = [&image[..tables], &[0; 9], &image[tables..], &image[..image.len() / 2]].concat();
         fs::write(&path, more).unwrap();
@@ -222,7 +222,7 @@ fn other_files_are_errors_or_skipped() {
     check("a/cut.png", &image[..image.len() / 2], "a complete image");
     check("a/empty.png", b"", "other first bytes");
     check("loose.png", &image, "an image in no folder");
-    // A chunk that says it is longer than the file, and a width of four thousand million.
+    // A chunk that claims to be longer than the file, and a width of four billion.
     let mut forged = image.clone();
     forged[33..37].copy_from_slice(&[0x7f, 0xff, 0xff, 0xff]);
     check("a/forged.png", &forged, "`a/forged.png`");
@@ -269,7 +269,7 @@ fn packed_archives_and_damaged_ones() {
     four_images(folder.path());
     let path = archive_of(folder.path());
     let (_, table) = import(&path, ImagesOptions::default()).unwrap();
-    // The classes are `a`, `b` and `deep`, in which the last image lies.
+    // The classes are `a`, `b` and `deep`, which contains the last image.
     assert_eq!(table.labels::<u32>().unwrap(), [1, 0, 2]);
     assert_eq!(table.rows::<u8>(0..3).unwrap(), [3, 0, 2].map(|i| [i, 10, 20, i, 11, 21]).concat());
     let bytes = fs::read(&path).unwrap();
@@ -303,7 +303,7 @@ fn cifar10() {
         let mut classes = [0; 10];
         records.labels::<u8>().unwrap().iter().for_each(|&label| classes[usize::from(label)] += 1);
         assert_eq!(classes, [1_000; 10]);
-        // The rows of the archive in the order of their records, by the numbers that name the files.
+        // The rows of the archive in the order of their records, by the numbers in the names of the files.
         let mut names = Vec::new();
         for entry in tar::Archive::new(fs::File::open(&png).unwrap()).entries().unwrap() {
             let entry = entry.unwrap();

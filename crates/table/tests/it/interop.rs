@@ -1,4 +1,4 @@
-//! Other programs read our files, and we read theirs.
+//! Other programs read our files, and we read their files.
 
 use std::fs;
 use std::path::Path;
@@ -38,7 +38,7 @@ fn we_read_the_files_of_the_reference_implementation() {
     assert!(table.verify().unwrap_err().to_string().contains("has no checksums"));
 }
 
-/// A Python that reads safetensors, for the test of that name, which otherwise says that it did not run.
+/// A Python with safetensors for the test of that name; if there is none, reports that the test did not run.
 pub(crate) fn python(test: &str) -> Option<String> {
     let python = std::env::var("BRISK_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let has_modules = Command::new(&python).args(["-c", "import safetensors, numpy"]).output();

@@ -1,4 +1,4 @@
-//! What the crate promises, by the part that promises it.
+//! The guarantees of the crate, one module per topic.
 #![expect(clippy::missing_assert_message, reason = "an equality that fails shows both sides, which is message enough in a test")]
 
 #[cfg(feature = "csv")]
@@ -46,15 +46,15 @@ use std::path::PathBuf;
 
 use tempfile::TempDir;
 
-/// A folder that goes away, and the path of a table in it.
+/// A temporary folder, and the path of a table in it.
 fn scratch() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().expect("the system has a folder for temporary files");
     let table = folder.path().join("table.safetensors");
     (folder, table)
 }
 
-/// Says that something was not tested, so that a green run is not taken for more than it is: past the harness, which swallows what
-/// `eprintln!` says in a test that passes.
+/// Reports that something was not tested, so that a green run does not claim more than it tested. Bypasses the harness, which hides the
+/// output of `eprintln!` in a test that passes.
 fn not_run(what: &str, why: &str) {
     _ = writeln!(std::io::stderr(), "NOT RUN: {what}: {why}");
 }

@@ -1,11 +1,11 @@
-//! What messages show of names and values that come from files.
+//! How messages show names and values that come from files.
 
 use std::fs;
 use std::path::Path;
 
 use brisk_table::Table;
 
-/// A safetensors file: its length, its header and its data.
+/// Writes a safetensors file: its length, its header and its data.
 fn safetensors(path: &Path, header: &str, data: &[u8]) {
     let padding = " ".repeat(header.len().next_multiple_of(8) - header.len());
     let n_bytes = (header.len() + padding.len()) as u64;
@@ -82,7 +82,7 @@ fn names_of_files_are_escaped() {
     check_printable(&Table::open(&path).unwrap_err().to_string(), "\u{fffd}: cannot open");
 }
 
-/// A vocabulary of a hundred thousand words takes some megabytes; the limit is that of the safetensors library.
+/// A vocabulary of a hundred thousand words takes several megabytes; the limit is that of the safetensors library.
 #[test]
 fn a_header_of_64_mib_is_read() {
     let (_folder, path) = crate::scratch();

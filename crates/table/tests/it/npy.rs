@@ -1,4 +1,4 @@
-//! numpy's arrays: of every dtype, order and version, and those that are refused.
+//! numpy's arrays: of every dtype, order and version, and files that are refused.
 
 use std::fs;
 use std::path::Path;
@@ -54,13 +54,13 @@ fn every_dtype_in_both_byte_orders() {
     check("i4", [0, 1, 16_777_217, -5].map(i32::to_le_bytes), [0.0, 1.0, 16_777_216.0, -5.0]);
     check("u8", [0, 1, 1 << 40, u64::MAX].map(u64::to_le_bytes), [0.0, 1.0, 1_099_511_627_776.0, 18_446_744_073_709_551_615.0]);
     check("i8", [0, 1, 1 << 40, -(1 << 40)].map(i64::to_le_bytes), [0.0, 1.0, 1_099_511_627_776.0, -1_099_511_627_776.0]);
-    // 1, -2, the largest and the least above 0.
+    // 1, -2, the largest, and the smallest above 0.
     check("f2", [0x3c00, 0xc000, 0x7bff, 0x0001_u16].map(u16::to_le_bytes), [1.0, -2.0, 65504.0, 5.960_464_5e-8]);
     check("f4", [0.1, -0.0, f32::MAX, 1e-45].map(f32::to_le_bytes), [0.1, -0.0, f32::MAX, 1e-45]);
     check("f8", [0.1, -0.0, 1e-300, 3.402_823_4e38].map(f64::to_le_bytes), [0.1, -0.0, 0.0, f32::MAX]);
 }
 
-/// Element (i, j, k) of an array of shape [n, 2, 3] is 100 i + 10 j + k; in Fortran order the first index moves fastest.
+/// Element (i, j, k) of an array of shape [n, 2, 3] is 100 i + 10 j + k; in Fortran order the first index changes fastest.
 #[test]
 fn fortran_order_is_turned() {
     for n_rows in [1_usize, 2, 200] {
@@ -77,7 +77,7 @@ fn fortran_order_is_turned() {
     }
 }
 
-/// Several strips, and the same array packed, which has to be laid down first.
+/// Several strips, and the same array compressed, which has to be decompressed to disk first.
 #[test]
 fn fortran_order_in_strips_and_packed() {
     let (n_rows, n_cols) = (25_000_usize, 90_usize);
@@ -108,7 +108,7 @@ fn labels_of_a_column() {
         assert_eq!((table.labels::<f32>().unwrap(), table.rows::<f32>(0..2).unwrap()), (&labels[..], &rows[..]));
     }
     let message = import(3).unwrap_err().to_string();
-    assert!(message.contains("column 3 is to be the label"), "{message}");
+    assert!(message.contains("column 3 was chosen as the label"), "{message}");
 }
 
 #[test]
@@ -164,7 +164,7 @@ const REFUSALS: [(&str, &str); 37] = [
     ("shape_overflows.npy", "more values than can be counted"),
     ("shape_overflows_behind_zero.npy", "more values than can be counted"),
     ("structured.npy", "a structured array of the fields [\"a\", \"b\"]"),
-    ("values_appended.npy", "more bytes behind its 3 rows"),
+    ("values_appended.npy", "more bytes after its 3 rows"),
     ("version_of_tomorrow.npy", "version 4.0"),
 ];
 
@@ -176,7 +176,7 @@ fn forged_arrays_are_refused() {
         let labels = folder.path().join("y.npy");
         fs::write(&labels, npy("|u1", "False", "(3,)", &[0, 1, 2])).unwrap();
         let labels = match name.ends_with(".npy") {
-            // Labels that agree with any promise would only hide what is wrong with the features.
+            // Labels that match the claimed number of rows would only hide the problem with the features.
             true if name.starts_with("shape_of") => NpyLabels::Column(0),
             true => NpyLabels::Array(ArrayRef::File(labels)),
             false => NpyLabels::Auto,
@@ -190,7 +190,7 @@ fn forged_arrays_are_refused() {
     crate::attacks::check_listed(&["npy", "npz"], REFUSALS.iter().map(|(name, _)| *name));
 }
 
-/// No byte of a header makes the import panic, whatever becomes of it.
+/// A damaged byte of a header never makes the import panic.
 #[test]
 fn any_byte_of_a_header_may_be_wrong() {
     let good = npy("<f4", "True", "(3, 2)", &[0; 24]);
@@ -205,7 +205,7 @@ fn any_byte_of_a_header_may_be_wrong() {
     }
 }
 
-/// Files of numpy itself, whose rows are those of other files too.
+/// Files written by numpy itself, whose rows also exist in other files.
 mod samples {
     use super::*;
     use crate::real_files::data;
@@ -223,7 +223,7 @@ mod samples {
         Some(NpyOptions { labels, ..NpyOptions::default() })
     }
 
-    /// The first rows, labels apart.
+    /// The first rows, without the labels.
     fn first_column_as_label() -> NpyOptions {
         NpyOptions { labels: NpyLabels::Column(0), ..NpyOptions::default() }
     }
@@ -242,7 +242,7 @@ mod samples {
             let table = import(archive, NpyOptions::default()).unwrap().unwrap();
             assert_eq!((table.rows::<f32>(0..2_000).unwrap(), table.labels::<i64>().unwrap()), (rows, labels), "{archive}");
         }
-        // Of these there are labels for other numbers of rows only, so the first column stands in.
+        // The only labels for these have other numbers of rows, so the first column is used instead.
         let without_first = |n: usize| rows[..28 * n].chunks(28).flat_map(|row| row[1..].to_vec()).collect::<Vec<f32>>();
         for (name, n_rows, tolerance) in [
             ("higgs200_npyv3.npy", 200, 0.0),
@@ -259,7 +259,7 @@ mod samples {
         }
     }
 
-    /// The images are the first records of the test batch, which `cifar` reads, so only shape, type and labels are looked at.
+    /// The images are the first records of the test batch, which `cifar` reads, so only shape, type and labels are checked.
     #[test]
     fn images() {
         let Some(options) = with_labels("cifar10_test100_labels_u8.npy") else { return };

@@ -1,4 +1,4 @@
-//! Packed sources: unpacked whatever their name, damage is an error, and what a build cannot unpack names the feature.
+//! Compressed sources: decompressed whatever their name; damage is an error; and if a build cannot decompress a file, the error names the feature.
 
 use std::fs;
 use std::path::Path;
@@ -46,7 +46,7 @@ fn file(name: &str) -> Vec<u8> {
 #[cfg(feature = "zst")]
 fn zstd() {
     check("zstd", &file("rows.csv.zst"));
-    // A frame that is skipped, before and between.
+    // A skippable frame at the start and in the middle.
     let skipped = [&[0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0][..], b"abc", &file("rows.csv.zst")].concat();
     check("zstd", &skipped);
 }

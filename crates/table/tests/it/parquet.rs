@@ -1,4 +1,4 @@
-//! Parquet: the same columns as Arrow's, the real samples of pandas, polars and pyarrow, what is refused.
+//! Parquet: the same columns as Arrow's, the real samples of pandas, polars and pyarrow, and files that are refused.
 
 use std::fs;
 use std::path::Path;
@@ -42,7 +42,7 @@ fn any_number_of_threads_makes_the_same_table() {
     }
 }
 
-/// The same rows in three layouts, one of them lists.
+/// The same rows in three layouts, one of them with lists.
 #[test]
 fn higgs() {
     let Some(lists) = data("samples/higgs2k_pyarrow_fixedsizelist_lz4.parquet") else { return };
@@ -150,14 +150,14 @@ fn forged_files_are_refused() {
     crate::attacks::check_listed(&["parquet"], REFUSALS.iter().map(|(name, _)| *name));
 }
 
-/// No byte of a file makes the import panic, or leave something behind, whatever becomes of it. (A reader that panics is heard all the same.)
+/// A damaged byte of a file never makes the import panic or leave something behind. (The panic messages of readers are still printed.)
 #[test]
 fn any_byte_may_be_wrong() {
     let (folder, dest) = crate::scratch();
     let source = folder.path().join("damaged");
     for name in ["small.parquet"] {
         let good = fs::read(mixed(name)).unwrap();
-        // Every third, for the sake of time.
+        // Every third byte, to save time.
         for at in (0..good.len()).step_by(3) {
             let mut bad = good.clone();
             bad[at] ^= if at % 2 == 0 { 0x01 } else { 0xff };

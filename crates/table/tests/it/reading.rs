@@ -32,7 +32,7 @@ fn tensors_of_other_names_are_read() {
     let (_folder, path) = crate::scratch();
     write_theirs(&path);
     let names = their_names();
-    // SAFETY: the folder is this test's own.
+    // SAFETY: only this test uses the folder.
     #[expect(unsafe_code, reason = "maps read what copies read")]
     let mapped = unsafe { Table::open_mapped_named(&path, &names) }.unwrap();
     for table in [Table::open_named(&path, &names).unwrap(), mapped] {
@@ -70,7 +70,7 @@ fn labels_are_absent_only_when_asked() {
 fn hints_change_no_row() {
     let (_folder, path) = crate::scratch();
     crate::table::write_ramp(&path, 100_000);
-    // SAFETY: the folder is this test's own.
+    // SAFETY: only this test uses the folder.
     #[expect(unsafe_code, reason = "copies take no hints")]
     let mapped = unsafe { Table::open_mapped(&path) }.unwrap();
     for table in [&mapped, &Table::open(&path).unwrap()] {
@@ -87,12 +87,12 @@ fn hints_change_no_row() {
 }
 
 /// A writer replaces a table that is open: readers keep the old one. Windows does not replace a file that is mapped; then the new table is
-/// kept beside it.
+/// kept next to it.
 #[test]
 fn a_file_that_is_replaced_stays_what_it_was() {
     let (_folder, path) = crate::scratch();
     crate::table::write_ramp(&path, 100_000);
-    // SAFETY: the file is replaced, not changed, which is what is tested.
+    // SAFETY: the file is replaced, not changed; this is what the test is about.
     #[expect(unsafe_code, reason = "maps are what is tested")]
     let mapped = unsafe { Table::open_mapped(&path) }.unwrap();
     let streamed = StreamedTable::open(&path, &ReadAhead::new(1 << 20)).unwrap();

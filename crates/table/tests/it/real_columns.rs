@@ -1,4 +1,4 @@
-//! Files that other people wrote, with their text, classes and missing values: the counts are those of the data's own README.
+//! Third-party files with text, classes and missing values: the counts are those in the README of the data.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 use crate::real_files::{columns, data, of};
 
-/// The table of a file that has this sum.
+/// The table imported from a file with this checksum.
 struct Imported {
     _folder: TempDir,
     table: Table,
@@ -47,7 +47,7 @@ fn class_counts(table: &Table) -> Vec<(&str, usize)> {
     table.classes().iter().map(String::as_str).zip(counts).collect()
 }
 
-/// How often code 0 stands in each categorical column.
+/// How often code 0 occurs in each categorical column.
 fn n_missing(table: &Table) -> Vec<usize> {
     let n = table.n_categories();
     let codes = table.categories(0..table.n_rows()).unwrap();
@@ -58,7 +58,7 @@ const ADULT: (&str, &str) = ("tabular/adult.data.gz", "fb9b6b419c38dd70d75d31f01
 const ADULT_TEST: (&str, &str) = ("tabular/adult.test.gz", "5dd8e51005f6a86e42f058d66a957721196362cf8e8dde3efc8508532af4a083");
 
 fn adult() -> CsvOptions {
-    // The test file ends its labels in a full stop.
+    // The labels of the test file end in a full stop.
     let income = |name: &str| Class { also: vec![format!("{name}.")], ..Class::from(name) };
     let label_kind = LabelKind::Given(vec![income("<=50K"), income(">50K")]);
     let columns = ColumnOptions { labels: vec![14.into()], label_kind, categorical: Categorical::Auto, ..columns() };
@@ -102,7 +102,7 @@ fn kdd_cup_and_its_test_file() {
     counts.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
     assert_eq!(counts[..3], [("smurf.", 280_790), ("neptune.", 107_201), ("normal.", 97_278)]);
 
-    // Rows of the 17 classes that the training file has not are bad rows.
+    // Rows with the 17 classes that the training file does not have are bad rows.
     let like = ColumnOptions { like: Some(train.path().to_owned()), bad_rows: BadRows::Skip, ..columns };
     let test = import("tabular/kddcup.corrected.gz", sums[1], &CsvOptions { columns: like, ..options }).unwrap();
     assert_eq!((test.table.n_rows(), test.n_skipped), (292_300, 18_729));
@@ -125,7 +125,7 @@ fn housing_with_its_missing_bedrooms() {
     let marks = table.rows::<f32>(0..20_640).unwrap().chunks_exact(9).filter(|row| row[8] == 1.0);
     assert_eq!(marks.clone().count(), 207);
     let mean = table.imputed().unwrap()[4];
-    // As pandas has it over the 20,433 values that are there.
+    // pandas' mean of the 20,433 values that are present.
     assert!((mean - 537.870_55).abs() < 1e-3, "the mean is {mean}");
     assert!(marks.into_iter().all(|row| row[4] == mean), "something else was put in");
     let dictionary = &table.dictionaries()[0];
@@ -203,7 +203,7 @@ print(json.dumps({
 }))
 ";
 
-/// Every count and mean, against another reader.
+/// Compares every count and mean with another reader.
 #[test]
 fn pandas_counts_the_same() {
     let Some(python) = crate::interop::python("pandas_counts_the_same") else { return };
@@ -224,7 +224,7 @@ fn pandas_counts_the_same() {
     assert_eq!(json!(class_counts(&table).into_iter().collect::<BTreeMap<_, _>>()), theirs["labels"]);
 }
 
-/// What a program with pandas says in JSON; `None` without pandas.
+/// The JSON output of a program that uses pandas; `None` without pandas.
 fn pandas(test: &str, python: &str, program: &str, args: &[OsString]) -> Option<Value> {
     let output = Command::new(python).args(["-c", program]).args(args).output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
@@ -245,7 +245,7 @@ columns = [[int(frame[c].count()), *map(float, [frame[c].mean(), frame[c].std(dd
 print(json.dumps({'rows': len(frame), 'label': float(label.mean()), 'columns': columns}))
 ";
 
-/// Of files of numbers: how many there are in each column, their mean, spread and extremes.
+/// For files of numbers: the count, mean, standard deviation and extremes of each column.
 #[test]
 fn pandas_reads_the_same_numbers() {
     let Some(python) = crate::interop::python("pandas_reads_the_same_numbers") else { return };
@@ -263,7 +263,7 @@ fn pandas_reads_the_same_numbers() {
         assert_eq!(report.statistics.len(), columns.len(), "{name}");
         for (ours, theirs) in report.statistics.iter().zip(columns) {
             assert_eq!(json!(ours.count), theirs[0], "{name}");
-            // They count in f64: each of our values is rounded to f32, by 6e-8 of itself.
+            // pandas computes in f64: each of our values is rounded to f32, with a relative error of 6e-8.
             let rounded = 1e-7 * ours.min.abs().max(ours.max.abs());
             for (i, ours) in [ours.mean, ours.std, ours.min, ours.max].into_iter().enumerate() {
                 assert!((ours - theirs[i + 1].as_f64().unwrap()).abs() <= rounded, "{name}: {ours} and {theirs}");

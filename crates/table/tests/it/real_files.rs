@@ -1,4 +1,4 @@
-//! Files that other people wrote, where there are any: `BRISK_DATA` names the folder.
+//! Third-party files, if they are available: `BRISK_DATA` names their folder.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use brisk_table::{ColumnOptions, ColumnRef, CsvOptions, Decimal, LabelKind, Missing, Table, import_csv};
 use sha2::{Digest, Sha256};
 
-/// The file of real data of that name, which is the one that the README there describes.
+/// The file of real data of that name, after checking that it is the one that the README there describes.
 pub(crate) fn data(name: &str) -> Option<PathBuf> {
     let Some(folder) = std::env::var_os("BRISK_DATA") else {
         crate::not_run(name, "BRISK_DATA does not name the folder of the real data");
@@ -66,7 +66,7 @@ fn other_tables() {
     check("samples/housing500_semicolon_decimalcomma_crlf.csv", comma, 500, 8, None);
 }
 
-/// Text columns are dropped, so that what is tested is where the rows end.
+/// Text columns are dropped, so that the test is about where the rows end.
 #[test]
 fn quotes_over_several_lines() {
     let text =

@@ -8,7 +8,7 @@ fn a_table_is_a_row_source() {
     for n_rows in [1, 2, 700, 100_000] {
         let (_folder, path) = crate::scratch();
         crate::table::write_ramp(&path, n_rows);
-        // SAFETY: the folder is this test's own.
+        // SAFETY: only this test uses the folder.
         #[expect(unsafe_code, reason = "maps keep the contract as copies do")]
         let mapped = unsafe { Table::open_mapped(&path) }.unwrap();
         row_source_conformance(&mapped);
@@ -30,7 +30,7 @@ fn bytes_are_gathered_as_numbers() {
     assert_eq!((features, labels), ([252.0, 253.0, 254.0, 255.0, 0.0, 1.0, 2.0, 3.0], [-1.0, 7.0]));
 }
 
-/// Stored statistics are those of columns only if no value is missing and rows are no images.
+/// Stored statistics are used as column moments only if no value is missing and rows are not images.
 #[test]
 fn a_table_knows_the_moments_of_its_columns() {
     let (folder, path) = crate::scratch();
@@ -73,7 +73,7 @@ fn check_moments<S: RowSource<Feature = f32>>(source: &S, expected: Option<[(f64
     }
 }
 
-/// Byte labels come before the weights in the file, `i64` labels after padding.
+/// Byte labels come before the weights in the file, `i64` labels come after padding.
 #[test]
 fn rows_have_several_labels() {
     for (label_dtype, n_rows) in [(DType::U8, 1), (DType::U8, 701), (DType::I64, 3), (DType::F32, 40_000)] {

@@ -15,7 +15,7 @@ pub(crate) fn write_ramp(folder: &Path, n_rows: usize, size: ShardSize, scale: f
     let mut writer = ShardedWriter::create(folder, Schema::named(["whole", "half"]), size).unwrap();
     let rows: Vec<f32> = (0..n_rows).flat_map(|i| [i as f32 * scale, i as f32 * scale / 2.0]).collect();
     let labels: Vec<f32> = (0..n_rows).map(|i| (i % 2) as f32).collect();
-    // In pieces that do not end where shards do.
+    // In batches that do not end at shard boundaries.
     for (rows, labels) in rows.chunks(2 * 77).zip(labels.chunks(77)) {
         writer.push(rows, labels).unwrap();
     }
@@ -48,13 +48,13 @@ fn rows_come_back_from_all_shards() {
         (1000, ShardSize::Rows(1000), 1),
         (1001, ShardSize::Rows(1000), 2),
         (1000, ShardSize::Rows(77), 13),
-        // Twelve bytes a row.
+        // Twelve bytes per row.
         (1000, ShardSize::Bytes(1200), 10),
         (20, ShardSize::Bytes(1), 20),
     ] {
         let (_parent, folder) = scratch();
         write_ramp(&folder, n_rows, size, 1.0);
-        // SAFETY: the folder is this test's own.
+        // SAFETY: only this test uses the folder.
         #[expect(unsafe_code, reason = "maps read what copies read")]
         let mapped = unsafe { ShardedTable::open_mapped(&folder) }.unwrap();
         for table in [ShardedTable::open(&folder).unwrap(), ShardedTable::open(folder.join(INDEX)).unwrap(), mapped] {
@@ -107,7 +107,7 @@ fn all_parts_of_rows_are_sharded() {
     }
     let late = writer.set_dictionaries(vec![Dictionary::new("kind", ["a", "b", "c"]).unwrap()]).unwrap_err();
     assert!(late.to_string().contains("once a shard is full"), "{late}");
-    // What is there already may be said again.
+    // Setting the same dictionaries again is allowed.
     writer.set_dictionaries(vec![Dictionary::new("kind", ["a", "b"]).unwrap()]).unwrap();
     writer.finish().unwrap();
     let table = ShardedTable::open(&folder).unwrap();
@@ -135,7 +135,7 @@ fn every_shard_has_the_classes() {
     assert!((0..3).all(|shard| table.shard(shard).unwrap().classes() == ["b", "s"]), "a shard has other classes");
 }
 
-/// A writer makes no such shards; somebody who puts two tables together may.
+/// A writer never creates such shards, but they can result from merging two tables by hand.
 #[test]
 fn shards_of_other_classes_or_dictionaries_are_errors() {
     #[track_caller]
@@ -179,7 +179,7 @@ fn wrong_asks_are_errors_that_say_what_to_do() {
     write_ramp(&folder, 10, ShardSize::Rows(4), 1.0);
     let table = ShardedTable::open(&folder).unwrap();
     check(table.rows::<f32>(3..5).unwrap_err(), "rows 3..5 lie in several shards, the first of them ends before row 4");
-    check(table.rows::<f32>(3..11).unwrap_err(), "rows 3..11 were asked for, the table has 10");
+    check(table.rows::<f32>(3..11).unwrap_err(), "rows 3..11 were requested, the table has 10");
     check(table.rows::<u8>(0..1).unwrap_err(), "`features` is F32, not U8");
     check(ShardedTable::open(parent.path()).unwrap_err(), "cannot open");
     check(ShardedTable::open(folder.join("none.json")).unwrap_err(), "cannot open");
@@ -193,7 +193,7 @@ fn wrong_asks_are_errors_that_say_what_to_do() {
     assert_eq!(names(&folder).len(), 4, "something was left behind");
 }
 
-/// What becomes of a folder, and the mismatch that is then found in it.
+/// Changes a folder with `spoil`, and checks which mismatch is found in it.
 #[track_caller]
 fn check_mismatch(spoil: impl FnOnce(&[PathBuf]), expected: fn(&ShardMismatch) -> bool) {
     let (_parent, folder) = scratch();
@@ -218,7 +218,7 @@ fn a_shard_that_is_not_the_one_meant_is_an_error() {
     );
     check_mismatch(
         |shards| {
-            // The file is the one meant, but the index says otherwise.
+            // The file is correct, but the index says otherwise.
             let index = shards[0].with_file_name(INDEX);
             let text = fs::read_to_string(&index).unwrap().replacen("\"rows\": 100", "\"rows\": 101", 1);
             fs::write(&index, text.replace("\"total_rows\": 300", "\"total_rows\": 301")).unwrap();
@@ -235,7 +235,7 @@ fn shards_of_two_schemas_are_an_error() {
     let mut writer = ShardedWriter::create(&other, Schema::named(["whole", "third"]), ShardSize::Rows(100)).unwrap();
     writer.push(&[0.0_f32; 200], &[0.0_f32; 100]).unwrap();
     writer.finish().unwrap();
-    // An index of one shard of each, each entry true.
+    // An index with one shard of each table; each entry is correct.
     let entry = |folder: &Path| {
         let index: serde_json::Value = serde_json::from_slice(&fs::read(folder.join(INDEX)).unwrap()).unwrap();
         index["shards"][0].clone()
@@ -269,7 +269,7 @@ fn a_new_table_replaces_the_old_and_sweeps() {
     let (_parent, folder) = scratch();
     write_ramp(&folder, 300, ShardSize::Rows(100), 1.0);
     let old = ShardedTable::open(&folder).unwrap();
-    // What a killed writer leaves, and what is nobody's business.
+    // Files that a killed writer leaves, and unrelated files.
     for name in ["table-00000000000000aa-00000.safetensors", ".table-00000000000000aa-00001.safetensors.77-0.tmp", "notes.txt"] {
         fs::write(folder.join(name), "x").unwrap();
     }
@@ -285,16 +285,16 @@ fn a_new_table_replaces_the_old_and_sweeps() {
         (&[299.0, 149.5][..], &[498.0, 249.0][..])
     );
     let left = names(&folder);
-    assert!(left.iter().all(|name| !name.contains("00000000000000aa")), "{left:?} were swept of the dead");
+    assert!(left.iter().all(|name| !name.contains("00000000000000aa")), "{left:?} has files of the killed writer");
     let hidden: Vec<_> = names_of_living.iter().filter(|name| name.starts_with('.')).collect();
-    assert!(hidden.len() == 2 && hidden.iter().all(|name| left.contains(name)), "{left:?} have the living writer's {hidden:?}");
+    assert!(hidden.len() == 2 && hidden.iter().all(|name| left.contains(name)), "{left:?} lacks the running writer's {hidden:?}");
 
-    // The index, three shards, the notes.
+    // The index, three shards, and the unrelated file.
     drop(living);
     assert_eq!(names(&folder).len(), 5, "{:?}", names(&folder));
 }
 
-/// A first write that is killed again and again must not fill the disk, though there is no index yet.
+/// A first write that is killed again and again must not fill the disk, although there is no index yet.
 #[test]
 fn a_writer_that_starts_removes_what_killed_ones_left() {
     let (_parent, folder) = scratch();

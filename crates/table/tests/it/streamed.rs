@@ -12,7 +12,7 @@ use brisk_table::{
     DType, Dictionary, Error, ReadAhead, RowBatch, Schema, ShardSize, ShardedTable, StreamedTable, Table, TableWriter, Weights,
 };
 
-/// Rows with every part: three bytes, two codes, a label in `i64`, a weight.
+/// Writes rows with every part: three bytes, two codes, a label in `i64`, a weight.
 fn write_parts(path: &Path, n_rows: usize) {
     let categories = vec!["a".to_owned(), "b".to_owned()];
     let schema =
@@ -33,7 +33,7 @@ fn write_parts(path: &Path, n_rows: usize) {
     writer.finish().unwrap();
 }
 
-/// With no room at all, little, and plenty; with and without announcements.
+/// With no memory at all, little, and plenty; with and without announcements.
 #[test]
 fn a_streamed_table_is_a_row_source() {
     for n_rows in [1, 2, 700, 100_000] {
@@ -56,7 +56,7 @@ fn a_streamed_table_is_a_row_source() {
     row_source_conformance(&table.typed::<u8>().unwrap());
 }
 
-/// All parts of a row come from where they should, whatever was announced, released, or had no room.
+/// All parts of a row are correct, whether it was announced, released, or did not fit.
 #[test]
 fn announced_rows_are_the_rows() {
     let (_folder, path) = crate::scratch();
@@ -67,7 +67,7 @@ fn announced_rows_are_the_rows() {
         let table = StreamedTable::open(&path, &ahead).unwrap();
         for window in (0..20_000).step_by(1000) {
             table.prefetch_range(window..window + 1000);
-            // Overlaps what is there, and lies partly beyond the table.
+            // Overlaps rows that are in memory, and lies partly beyond the table.
             table.prefetch_range(window + 500..window + 1700);
             let rows: Vec<u32> = (0..300).map(|i| (window + (i * 7919) % 1000) as u32).collect();
             check_same(&whole, &table, &rows);
@@ -99,7 +99,7 @@ fn check_same(whole: &Table, streamed: &impl RowSource<Feature = f32, Error = Er
     assert!(gathered(whole, rows) == gathered(streamed, rows), "rows differ");
 }
 
-/// The loader announces what it will want, so nothing is read twice and nothing row by row; with workers ahead or without.
+/// The loader announces the rows that it needs next, so that nothing is read twice or row by row; with workers ahead or without.
 #[test]
 fn an_epoch_of_shuffled_blocks_is_read_ahead() {
     let (_folder, path) = crate::scratch();
@@ -119,7 +119,7 @@ fn an_epoch_of_shuffled_blocks_is_read_ahead() {
         }
         assert!(batches.next_batch().unwrap().is_none());
     }
-    // An epoch that is broken off holds on to nothing.
+    // An epoch that ends early releases its rows.
     for epoch in 2..40 {
         loader.epoch(epoch).next_batch().unwrap();
     }
@@ -129,7 +129,7 @@ fn an_epoch_of_shuffled_blocks_is_read_ahead() {
     assert_eq!((report.rows_from_file, report.rows_without_room), (0, 0), "{report:?}");
 }
 
-/// Many threads, announcements and releases at once, in a budget that holds a fraction of it.
+/// Many threads, announcements and releases at once, with a budget for a fraction of the table.
 #[test]
 fn threads_share_a_table() {
     let (_folder, path) = crate::scratch();
@@ -166,7 +166,7 @@ fn shards_are_streamed_within_one_budget() {
     table.verify().unwrap();
 }
 
-/// What would end a process that had it mapped.
+/// If the file were mapped, the process would be terminated.
 #[test]
 fn a_file_that_shrinks_is_an_error() {
     let (_folder, path) = crate::scratch();
@@ -193,7 +193,7 @@ fn a_table_goes_while_others_are_read() {
     check_same(&Table::open(&path).unwrap(), &table, &[99_999, 0, 50_000]);
 }
 
-/// A table of `n_rows` rows of 28 `f32`, all zeros but for the first value of each row in `set`, which is the row's number: a file with holes.
+/// A table of `n_rows` rows of 28 `f32`, all zeros except the first value of each row in `set`, which is the row's number: a sparse file.
 fn write_sparse(path: &Path, n_rows: u64, set: impl IntoIterator<Item = u64>) {
     let (features, labels) = (n_rows * 112, n_rows * 4);
     let json = format!(
@@ -222,22 +222,22 @@ fn opening_takes_no_longer_for_a_large_file() {
     assert!(fs::metadata(&path).unwrap().len() > 10_000_000_000);
     let open = || {
         let start = Instant::now();
-        // SAFETY: the folder is this test's own.
+        // SAFETY: only this test uses the folder.
         #[expect(unsafe_code, reason = "it is what is timed")]
         let table = unsafe { Table::open_mapped(&path) }.unwrap();
         assert_eq!(table.rows::<f32>(N_LARGE as usize / 2 - 1..N_LARGE as usize / 2).unwrap(), [0.0; 28]);
         start.elapsed()
     };
-    // The best of several: other tests run beside this one.
+    // The best of several: other tests run at the same time.
     let best = (0..20).map(|_| open()).min().unwrap();
     assert!(best < Duration::from_millis(5), "it took {best:?}");
 }
 
-/// Not a test of its own: what the test below runs in a process of little memory.
+/// Not a test by itself: the test below runs it in a process with little memory.
 #[test]
 fn child_with_little_memory() {
     let Some(path) = env::var_os(DEST) else { return };
-    // SAFETY: nobody writes to the file.
+    // SAFETY: no process writes to the file.
     #[expect(unsafe_code, reason = "to know that the limit is there")]
     let mapped = unsafe { Table::open_mapped(&path) };
     assert!(mapped.is_err(), "20 GB were mapped: the limit is not there");
@@ -247,7 +247,7 @@ fn child_with_little_memory() {
     let (n_rows, block) = (table.n_rows(), 65_536);
     let (mut features, mut labels) = (vec![0.0; 4096 * 28], vec![0.0; 4096]);
     let mut n_set = 0;
-    // Thirty blocks here and there, the next of them always announced.
+    // Thirty blocks at different positions; the next one is always announced.
     let blocks: Vec<usize> = (0..30).map(|i| (i * 1_103_515_245_usize) % (n_rows / block) * block).collect();
     for (i, &start) in blocks.iter().enumerate() {
         for &soon in blocks.iter().skip(i).take(2) {
@@ -265,7 +265,7 @@ fn child_with_little_memory() {
         table.release_range(start..start + block);
     }
     assert_eq!(ahead.report().rows_from_file, 0);
-    // Rows that nobody announced, and rows in order.
+    // Rows that were not announced, and rows in order.
     let far: Vec<u32> = (0..4096).map(|i| i * 43_000 / 1000 * 1000).collect();
     table.gather(&far, &mut features, &mut labels).unwrap();
     n_set += features.iter().filter(|&&x| x != 0.0).count();
@@ -273,7 +273,7 @@ fn child_with_little_memory() {
     assert!(n_set > 0, "no row with something in it was read");
 }
 
-/// The limit is on addresses, so a map of the file is out of the question.
+/// The limit is on address space, so the file cannot be mapped.
 #[test]
 #[cfg(unix)]
 fn a_table_larger_than_memory_is_read_in_little() {

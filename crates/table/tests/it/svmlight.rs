@@ -1,4 +1,4 @@
-//! Lines of `label index:value`: what is read, what is refused and with which words.
+//! Lines of `label index:value`: what is read, what is refused, and the error messages.
 
 use std::fs;
 use std::io::Write;
@@ -38,7 +38,7 @@ impl Import {
     }
 }
 
-/// Features and labels, row after row.
+/// The features and labels, row by row.
 #[track_caller]
 fn check(text: impl AsRef<[u8]>, options: SvmlightOptions, names: &[&str], features: &[f32], labels: &[f32]) {
     let (_, table) = Import::of(text).run(&options).unwrap();
@@ -47,7 +47,7 @@ fn check(text: impl AsRef<[u8]>, options: SvmlightOptions, names: &[&str], featu
     assert_eq!(table.labels::<f32>().unwrap(), labels);
 }
 
-/// The error has all these words.
+/// The error contains all these words.
 #[track_caller]
 fn refuse(text: impl AsRef<[u8]>, options: SvmlightOptions, says: &[&str]) {
     let message = Import::of(text).run(&options).expect_err("it was imported").to_string();
@@ -173,7 +173,7 @@ fn classes_missing_values_and_bytes() {
     assert_eq!(table.rows::<u8>(0..3).unwrap(), [30, 9, 4, 0, 0, 2]);
 }
 
-/// Chunks are cut by bytes where rows are short, by rows where they are long.
+/// Chunks are cut by bytes if rows are short, by rows if they are long.
 #[test]
 fn the_same_table_for_any_number_of_threads() {
     let short: String = (0..60_000_u32).map(|i| format!("{} {}:0.{i} 40:{}\n", i % 7, i % 30 + 1, i % 11)).collect();

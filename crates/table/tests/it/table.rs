@@ -14,13 +14,13 @@ pub(crate) fn write_ramp(path: &Path, n_rows: usize) {
     assert_eq!(writer.finish().unwrap(), n_rows);
 }
 
-/// A table of 300,000 rows takes several blocks, and labels go through a file of their own beyond 8 MiB (2 million rows).
+/// A table of 300,000 rows has several blocks, and labels beyond 8 MiB (2 million rows) go through a temporary file.
 #[test]
 fn rows_come_back_as_they_went() {
     for n_rows in [0, 1, 3, 300_000, 2_200_000] {
         let (folder, path) = crate::scratch();
         write_ramp(&path, n_rows);
-        // SAFETY: the folder is this test's own.
+        // SAFETY: only this test uses the folder.
         #[expect(unsafe_code, reason = "maps read what copies read")]
         let mapped = unsafe { Table::open_mapped(&path) }.unwrap();
         for table in [Table::open(&path).unwrap(), mapped] {
@@ -80,7 +80,7 @@ fn images_with_byte_labels_and_weights_stay_aligned() {
 fn statistics_are_those_of_the_rows() {
     let (_folder, path) = crate::scratch();
     let mut writer = TableWriter::create(&path, Schema::shaped(&[3])).unwrap();
-    // The second column has a mean a million times its spread: naive sums of squares lose it.
+    // The second column has a mean a million times its standard deviation: naive sums of squares lose it.
     for i in 0..10_000 {
         let x = (i % 10) as f32;
         writer.push(&[x, 1e7 + x, if i % 2 == 0 { f32::NAN } else { 4.0 }], &[0.0_f32]).unwrap();
@@ -92,7 +92,7 @@ fn statistics_are_those_of_the_rows() {
     for (column, mean) in [(0, 4.5), (1, 1e7 + 4.5)] {
         let found = statistics[column];
         assert_eq!((found.count, found.min, found.max), (10_000, mean - 4.5, mean + 4.5));
-        // Rows pushed one at a time are merged one at a time: ten thousand roundings of 1e7, a few units in the last place.
+        // Rows pushed one at a time are merged one at a time: ten thousand roundings of 1e7, an error of a few units in the last place.
         assert!((found.mean - mean).abs() < 1e-7 && (found.std - std).abs() < 1e-9, "{found:?}");
     }
     assert_eq!((statistics[2].count, statistics[2].mean, statistics[2].std), (5_000, 4.0, 0.0));
@@ -122,7 +122,7 @@ fn wrong_asks_are_errors_that_say_what_to_do() {
     write_ramp(&path, 4);
     let table = Table::open(&path).unwrap();
     let check = |error: Error, says: &str| assert!(error.to_string().contains(says), "{error}");
-    check(table.rows::<f32>(3..5).unwrap_err(), "rows 3..5 were asked for, the table has 4");
+    check(table.rows::<f32>(3..5).unwrap_err(), "rows 3..5 were requested, the table has 4");
     #[expect(clippy::reversed_empty_ranges, reason = "it is what is tested")]
     check(table.rows::<f32>(3..2).unwrap_err(), "rows 3..2");
     check(table.rows::<u8>(0..1).unwrap_err(), "`features` is F32, not U8");
@@ -148,7 +148,7 @@ fn a_dropped_writer_leaves_nothing_and_the_old_table_stays() {
     write_ramp(&path, 4);
     let old = Table::open(&path).unwrap();
     let mut writer = TableWriter::create(&path, Schema::shaped(&[1])).unwrap();
-    // Enough that labels have a file of their own too.
+    // Enough that labels need a temporary file too.
     for _ in 0..3 {
         writer.push(&vec![1.0_f32; 1 << 20], &vec![1.0_f32; 1 << 20]).unwrap();
     }
@@ -158,7 +158,7 @@ fn a_dropped_writer_leaves_nothing_and_the_old_table_stays() {
     assert_eq!(Table::open(&path).unwrap().rows::<f32>(0..4).unwrap(), old.rows::<f32>(0..4).unwrap());
 }
 
-/// The header of 150,528 statistics would take 16 MB; images have one for each channel.
+/// The header for 150,528 statistics would take 16 MB; images have one for each channel.
 #[test]
 fn images_have_statistics_of_channels() {
     let (_folder, path) = crate::scratch();

@@ -4,7 +4,7 @@ const MARKS: Marks = Marks { delimiter: b',', decimal: b'.' };
 
 type Way = fn(&[u8; LOOK_AHEAD], Marks, Place) -> Option<(f32, usize)>;
 
-/// What the cell is for one of the fast ways, where it takes it.
+/// The result of one of the fast paths, if it handles the cell.
 fn fast(way: Way, cell: &str, after: &str) -> Option<f32> {
     let mut text = [b'7'; LOOK_AHEAD];
     let bytes: Vec<u8> = cell.bytes().chain(after.bytes()).collect();
@@ -14,7 +14,7 @@ fn fast(way: Way, cell: &str, after: &str) -> Option<f32> {
     Some(value)
 }
 
-/// All ways give the bits of `str::parse`; returns whether each of the fast ones took the cell.
+/// Checks that all paths give the bits of `str::parse`; returns which of the fast ones handled the cell.
 #[track_caller]
 fn check(cell: &str) -> [bool; 2] {
     let expected = cell.parse::<f32>().ok().map(f32::to_bits);
@@ -76,7 +76,7 @@ fn what_is_no_number_is_none() {
     assert_eq!(number(b"1.5", b','), None);
 }
 
-/// Numbers on the middle between two `f32`, a hair above and below: where rounding twice goes wrong.
+/// Numbers at the midpoint between two `f32`, slightly above and slightly below, for which rounding twice goes wrong.
 #[test]
 fn middles_between_floats_are_rounded_exactly() {
     let mut random = Random(7);
@@ -113,8 +113,8 @@ fn random_floats_in_many_forms() {
         check(&format!("{}", random.next() >> (random.next() % 64)));
         check(&format!("{:.*}", (random.next() % 20) as usize, f64::from(usual)));
     }
-    assert!(n_simple > 50_000, "the fast way took only {n_simple} of 60000 usual numbers");
-    assert!(n_long > 59_000, "the fast way took only {n_long} of 60000 numbers as numpy writes them");
+    assert!(n_simple > 50_000, "the fast path handled only {n_simple} of 60000 usual numbers");
+    assert!(n_long > 59_000, "the fast path handled only {n_long} of 60000 numbers as numpy writes them");
 }
 
 /// `%.18e`
