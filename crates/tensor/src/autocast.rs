@@ -138,7 +138,7 @@ impl AutocastRegion {
 
 impl Graph {
     /// Records the operations of `record` with products in a lower precision. It is for the forward pass and the loss; the backward pass
-    /// takes the dtypes of its forward pass.
+    /// uses the dtypes of its forward pass.
     ///
     /// Parameters stay f32, and so do their gradients. Products read cast copies, one for each parameter however often it is used. What happens
     /// to an operation is its [`AutocastRule`]:
@@ -194,7 +194,7 @@ impl Graph {
         })
     }
 
-    /// Casts the operands of `op` as the innermost region says, and gives the dtype of its result.
+    /// Casts the operands of `op` as the innermost region requires, and returns the dtype of its result.
     pub(crate) fn cast_operands(&self, op: &'static str, rule: AutocastRule, operands: &mut [Tensor]) -> Result<DType, Error> {
         let (operand_dtype, result_dtype) = self.inner_mut().autocast.as_mut().map_or((None, None), |region| {
             region.recorded.insert(op);
