@@ -88,54 +88,54 @@ pub struct ValuesMut<'a> {
 }
 
 impl<'a> Values<'a> {
-    /// The elements of a slice.
+    /// From a slice.
     pub fn of<T: Element>(values: &'a [T]) -> Self {
         Self { element: T::TYPE, bytes: bytemuck::cast_slice(values) }
     }
 
-    /// What they are.
+    /// The element type.
     pub fn element(&self) -> ElementType {
         self.element
     }
 
-    /// How many.
+    /// The number of elements.
     pub fn len(&self) -> usize {
         self.bytes.len() / self.element.size_bytes()
     }
 
-    /// Whether there are none.
+    /// Whether it has no elements.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// Their bytes, in the machine's order.
+    /// The bytes of the elements, in native byte order.
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 }
 
 impl<'a> ValuesMut<'a> {
-    /// The elements of a slice.
+    /// From a mutable slice.
     pub fn of<T: Element>(values: &'a mut [T]) -> Self {
         Self { element: T::TYPE, bytes: bytemuck::cast_slice_mut(values) }
     }
 
-    /// What they are.
+    /// The element type.
     pub fn element(&self) -> ElementType {
         self.element
     }
 
-    /// How many.
+    /// The number of elements.
     pub fn len(&self) -> usize {
         self.bytes.len() / self.element.size_bytes()
     }
 
-    /// Whether there are none.
+    /// Whether it has no elements.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// Their bytes, in the machine's order.
+    /// The bytes of the elements, in native byte order.
     pub fn into_bytes(self) -> &'a mut [u8] {
         self.bytes
     }

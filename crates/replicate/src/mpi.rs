@@ -67,7 +67,7 @@ impl Default for MpiConfig {
 // MPI_THREAD_MULTIPLE only.
 unsafe impl Send for Mpi {}
 
-/// Messages of the watching threads, on a communicator of their own.
+/// Messages of the watching threads, on a separate communicator.
 #[derive(Debug)]
 struct WatchMessages {
     comm: ffi::MPI_Comm,

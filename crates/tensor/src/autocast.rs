@@ -180,13 +180,13 @@ impl Graph {
     }
 
     /// Whether an operation that is given `activation` applies it in its own kernel: not where the backward pass needs the activation's input,
-    /// nor where an override gives `activate` a precision of its own.
+    /// nor where an override sets the precision of `activate`.
     pub(crate) fn fuses(&self, activation: &Activation) -> bool {
         let is_overridden = self.overrides_activation();
         activation.is_identity() || activation.from_output.is_some() && !is_overridden
     }
 
-    /// Whether an override gives `activate` a precision of its own.
+    /// Whether an override sets the precision of `activate`.
     pub(crate) fn overrides_activation(&self) -> bool {
         self.inner_mut().autocast.as_mut().is_some_and(|region| {
             region.recorded.insert(activation::NAME);

@@ -15,7 +15,7 @@ impl Tensor {
     /// # Dtypes
     /// `index` u32.
     /// # Errors
-    /// [`Error::Shape`] if there is no such dimension, or another has another length; [`Error::ForeignTensor`]; [`Error::Program`] for an index that is not
+    /// [`Error::Shape`] if there is no such dimension, or a length along another dimension differs; [`Error::ForeignTensor`]; [`Error::Program`] for an index that is not
     /// u32.
     /// # Reference
     /// `torch.gather`, which refuses indices beyond the last.
